@@ -1,0 +1,38 @@
+//! Ethernet II framing (IEEE 802.3, the type form).
+
+use crate::{EtherType, Frame, Mac, Malformed, Reader};
+use alloc::vec::Vec;
+
+/// Bytes of the header; the frame check sequence is the hardware's.
+pub const HEADER: usize = 14;
+
+/// The envelope of a received frame, and what it carries.
+pub fn parse(bytes: &[u8]) -> Result<(Frame, &[u8]), Malformed> {
+    let mut r = Reader::new(bytes, Malformed("ethernet_truncated"));
+    let (dst, src) = (Mac(r.array()?), Mac(r.array()?));
+    let kind = EtherType(r.u16()?);
+    Ok((Frame { kind, src, dst }, r.rest()))
+}
+
+/// The frame's bytes.
+pub fn emit(frame: &Frame, payload: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(HEADER + payload.len());
+    out.extend_from_slice(&frame.dst.0);
+    out.extend_from_slice(&frame.src.0);
+    out.extend_from_slice(&frame.kind.0.to_be_bytes());
+    out.extend_from_slice(payload);
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_emitted_is_read_back() {
+        let frame = Frame { kind: EtherType::IPV4, src: Mac([1; 6]), dst: Mac([2; 6]) };
+        let bytes = emit(&frame, b"payload");
+        assert_eq!(parse(&bytes), Ok((frame, &b"payload"[..])));
+        assert_eq!(parse(&bytes[..13]), Err(Malformed("ethernet_truncated")));
+    }
+}

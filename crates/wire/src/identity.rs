@@ -1,0 +1,74 @@
+//! Who a packet is, told from its bytes alone: what a recorder on Linux has to go by.
+
+use crate::PacketId;
+use crate::ipv4::{self, Header};
+use core::net::SocketAddrV4;
+
+/// The identity of a datagram: a hash over all that forwarding leaves alone.
+///
+/// Left out are time to live, header checksum, DSCP and ECN, the transport's checksum (off-loading fills it late), and
+/// for atomic datagrams the identification, which RFC 6864 gives no meaning. Equal datagrams share an identity; who
+/// counts them tells them apart.
+pub fn identity(bytes: &[u8]) -> PacketId {
+    let Ok((header, payload)) = Header::parse(bytes) else { return nonzero(fold(SEED, bytes)) };
+    let mut hash = SEED;
+    if !header.dont_fragment || header.is_fragment() {
+        hash = fold(hash, &header.id.to_be_bytes());
+        hash = fold(hash, &header.offset.to_be_bytes());
+    }
+    hash = fold(hash, &header.src.octets());
+    hash = fold(hash, &header.dst.octets());
+    hash = fold(hash, &[header.protocol]);
+    let (head, tail) = match header.protocol {
+        ipv4::UDP if payload.len() >= 8 => (payload.get(..6), payload.get(8..)),
+        ipv4::ICMP if payload.len() >= 4 => (payload.get(..2), payload.get(4..)),
+        _ => (Some(payload), None),
+    };
+    hash = fold(hash, head.unwrap_or_default());
+    nonzero(fold(hash, tail.unwrap_or_default()))
+}
+
+/// The identity that a UDP datagram will have once the kernel has made it.
+pub fn udp_identity(src: SocketAddrV4, dst: SocketAddrV4, payload: &[u8]) -> PacketId {
+    identity(&crate::udp::packet(src, dst, payload))
+}
+
+const SEED: u64 = 0xcbf2_9ce4_8422_2325;
+
+/// FNV-1a, 64 bits: an identity is compared within one run, not defended against forgery.
+fn fold(mut hash: u64, bytes: &[u8]) -> u64 {
+    for byte in bytes {
+        hash = (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+    }
+    hash
+}
+
+fn nonzero(hash: u64) -> PacketId {
+    PacketId(hash.max(1)) // zero means "not given yet"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use core::net::Ipv4Addr;
+
+    const A: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(10, 2, 0, 1), 4000);
+    const B: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(10, 1, 0, 7), 5000);
+
+    #[test]
+    fn forwarding_does_not_change_who_a_packet_is() {
+        let mut bytes = crate::udp::packet(A, B, &42u64.to_be_bytes());
+        let id = identity(&bytes);
+        assert!(ipv4::decrement_ttl(&mut bytes));
+        assert_eq!(identity(&bytes), id);
+        bytes[26..28].fill(0); // the UDP checksum, as an off-loading kernel leaves it
+        assert_eq!(identity(&bytes), id);
+    }
+
+    #[test]
+    fn another_payload_is_another_packet() {
+        let a = udp_identity(A, B, &42u64.to_be_bytes());
+        assert_ne!(a, udp_identity(A, B, &43u64.to_be_bytes()));
+        assert_ne!(a, udp_identity(B, A, &42u64.to_be_bytes()));
+    }
+}

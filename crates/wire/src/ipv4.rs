@@ -1,0 +1,197 @@
+//! The IPv4 header (RFC 791). Options are carried along and not looked into.
+
+use crate::{Malformed, Reader, checksum};
+use alloc::vec::Vec;
+use core::net::Ipv4Addr;
+
+/// Bytes of a header without options.
+pub const HEADER: usize = 20;
+/// The protocol number of ICMP.
+pub const ICMP: u8 = 1;
+/// The protocol number of UDP.
+pub const UDP: u8 = 17;
+/// The time to live that a host gives its packets (RFC 1700's recommendation).
+pub const DEFAULT_TTL: u8 = 64;
+
+/// What a header says, apart from lengths and checksum, which belong to the bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Header {
+    /// DSCP and ECN, as one byte.
+    pub tos: u8,
+    /// Identification; meaningless for an atomic datagram (RFC 6864).
+    pub id: u16,
+    /// DF.
+    pub dont_fragment: bool,
+    /// MF.
+    pub more_fragments: bool,
+    /// Offset of this fragment in units of eight bytes.
+    pub offset: u16,
+    /// Hops left.
+    pub ttl: u8,
+    /// What it carries.
+    pub protocol: u8,
+    /// Who sent it.
+    pub src: Ipv4Addr,
+    /// Who is to have it.
+    pub dst: Ipv4Addr,
+}
+
+impl Header {
+    /// The header of a fresh datagram.
+    pub const fn new(protocol: u8, src: Ipv4Addr, dst: Ipv4Addr) -> Self {
+        Self {
+            tos: 0,
+            id: 0,
+            dont_fragment: true,
+            more_fragments: false,
+            offset: 0,
+            ttl: DEFAULT_TTL,
+            protocol,
+            src,
+            dst,
+        }
+    }
+
+    /// Whether it is a piece of a larger datagram.
+    pub const fn is_fragment(&self) -> bool {
+        self.more_fragments || self.offset != 0
+    }
+
+    /// The header of `bytes` and the payload behind it; padding behind the datagram is left out.
+    pub fn parse(bytes: &[u8]) -> Result<(Self, &[u8]), Malformed> {
+        let mut r = Reader::new(bytes, Malformed("ip_truncated"));
+        let version_length = r.u8()?;
+        if version_length >> 4 != 4 {
+            return Err(Malformed("ip_version"));
+        }
+        let header_len = usize::from(version_length & 15) * 4;
+        if header_len < HEADER {
+            return Err(Malformed("ip_header_length"));
+        }
+        let tos = r.u8()?;
+        let total = usize::from(r.u16()?);
+        let id = r.u16()?;
+        let flags = r.u16()?;
+        let (ttl, protocol) = (r.u8()?, r.u8()?);
+        let _checksum = r.u16()?;
+        let (src, dst) = (Ipv4Addr::from(r.array::<4>()?), Ipv4Addr::from(r.array::<4>()?));
+        if total < header_len {
+            return Err(Malformed("ip_total_length"));
+        }
+        let mut whole = Reader::new(bytes, Malformed("ip_truncated"));
+        let (header, payload) = (whole.take(header_len)?, whole.take(total - header_len)?);
+        if checksum(header) != 0 {
+            return Err(Malformed("ip_checksum"));
+        }
+        if flags & 0x8000 != 0 {
+            return Err(Malformed("ip_reserved_flag"));
+        }
+        let parsed = Self {
+            tos,
+            id,
+            dont_fragment: flags & 0x4000 != 0,
+            more_fragments: flags & 0x2000 != 0,
+            offset: flags & 0x1fff,
+            ttl,
+            protocol,
+            src,
+            dst,
+        };
+        Ok((parsed, payload))
+    }
+
+    /// A datagram with this header, without options, and `payload`.
+    ///
+    /// A payload beyond 65,515 bytes does not fit an IPv4 datagram; callers bound theirs well below.
+    pub fn emit(&self, payload: &[u8]) -> Vec<u8> {
+        let total = (HEADER + payload.len()) as u16;
+        let flags = u16::from(self.dont_fragment) << 14 | u16::from(self.more_fragments) << 13 | self.offset;
+        let mut out = Vec::with_capacity(HEADER + payload.len());
+        out.extend_from_slice(&[0x45, self.tos]);
+        out.extend_from_slice(&total.to_be_bytes());
+        out.extend_from_slice(&self.id.to_be_bytes());
+        out.extend_from_slice(&flags.to_be_bytes());
+        out.extend_from_slice(&[self.ttl, self.protocol, 0, 0]);
+        out.extend_from_slice(&self.src.octets());
+        out.extend_from_slice(&self.dst.octets());
+        let sum = checksum(&out).to_be_bytes();
+        if let Some(field) = out.get_mut(10..12) {
+            field.copy_from_slice(&sum);
+        }
+        out.extend_from_slice(payload);
+        out
+    }
+}
+
+/// Source and destination, read straight from a header that is known to be whole.
+pub fn addresses(bytes: &[u8]) -> Option<(Ipv4Addr, Ipv4Addr)> {
+    let mut r = Reader::new(bytes.get(12..20)?, Malformed("ip_truncated"));
+    Some((Ipv4Addr::from(r.array::<4>().ok()?), Ipv4Addr::from(r.array::<4>().ok()?)))
+}
+
+/// Takes one hop off the time to live and mends the checksum (RFC 1624). False when none is left to take.
+#[must_use]
+pub fn decrement_ttl(bytes: &mut [u8]) -> bool {
+    let Some([ttl, _, high, low]) = bytes.get_mut(8..12) else { return false };
+    if *ttl <= 1 {
+        return false;
+    }
+    *ttl -= 1;
+    let (sum, carry) = u16::from_be_bytes([*high, *low]).overflowing_add(0x0100);
+    [*high, *low] = (sum + u16::from(carry)).to_be_bytes();
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn header() -> Header {
+        Header {
+            id: 7,
+            tos: 46 << 2,
+            ..Header::new(UDP, Ipv4Addr::new(10, 1, 0, 7), Ipv4Addr::new(10, 2, 0, 1))
+        }
+    }
+
+    #[test]
+    fn what_is_emitted_is_read_back() {
+        let bytes = header().emit(b"hello");
+        assert_eq!(Header::parse(&bytes), Ok((header(), &b"hello"[..])));
+    }
+
+    #[test]
+    fn padding_is_not_payload() {
+        let mut bytes = header().emit(b"hello");
+        bytes.extend_from_slice(&[0; 21]);
+        assert_eq!(Header::parse(&bytes).unwrap().1, b"hello");
+    }
+
+    #[test]
+    fn every_refusal_names_its_reason() {
+        let good = header().emit(b"hello");
+        let with = |at: usize, value: u8| {
+            let mut bytes = good.clone();
+            bytes[at] = value;
+            Header::parse(&bytes).unwrap_err().0
+        };
+        assert_eq!(with(0, 0x65), "ip_version");
+        assert_eq!(with(0, 0x44), "ip_header_length");
+        assert_eq!(with(3, 19), "ip_total_length");
+        assert_eq!(with(3, 26), "ip_truncated");
+        assert_eq!(with(8, 63), "ip_checksum");
+        assert_eq!(Header::parse(&good[..24]).unwrap_err().0, "ip_truncated");
+        assert_eq!(Header::parse(&[]).unwrap_err().0, "ip_truncated");
+    }
+
+    #[test]
+    fn a_hop_leaves_the_checksum_right_down_to_the_last() {
+        let mut bytes = header().emit(b"hello");
+        for left in (1..DEFAULT_TTL).rev() {
+            assert!(decrement_ttl(&mut bytes));
+            assert_eq!(Header::parse(&bytes).unwrap().0.ttl, left);
+        }
+        assert!(!decrement_ttl(&mut bytes));
+        assert_eq!(Header::parse(&bytes).unwrap().0.ttl, 1);
+    }
+}

@@ -1,0 +1,27 @@
+//! The ground that every other crate stands on: time, addresses, packets and the headers of the Internet.
+//!
+//! No dependencies, no allocation beyond a packet's own bytes, no crypto. A header that exists is well-formed:
+//! `parse` refuses with a [`Malformed`] that names the reason, and `emit` is its inverse.
+
+#![no_std]
+extern crate alloc;
+
+mod address;
+mod bytes;
+mod checksum;
+pub mod ethernet;
+pub mod icmp;
+mod identity;
+pub mod ipv4;
+mod packet;
+mod time;
+pub mod udp;
+
+pub use address::{Cell, Iface, Mac, ParseMacError, ParsePrefixError, Prefix};
+pub use bytes::{Malformed, Reader};
+pub use checksum::{Checksum, checksum};
+pub use core::net::{Ipv4Addr, SocketAddrV4};
+pub use core::time::Duration;
+pub use identity::{identity, udp_identity};
+pub use packet::{EtherType, Frame, Packet, PacketId, Reason};
+pub use time::{Instant, WallTime, ntp_distance, ntp_span};

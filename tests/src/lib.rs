@@ -1,0 +1,1 @@
+//! Tests of the whole house stand beside this file.
