@@ -1,1 +1,43 @@
-//! Not begun.
+//! Wires and radio cells without I/O: when a frame that is offered now arrives, at whom, or why never.
+//!
+//! Both worlds carry frames by this one model: the simulator in virtual time, the lab's radio process on Linux in real
+//! time. The model keeps no frames. [`Fabric::offer`] answers with a [`Flight`], plain data that the caller keeps with
+//! the frame until the flight lands; [`Fabric::land`] then says who hears it.
+//!
+//! A wire is full duplex. A cell is one half-duplex medium that its radios share, first come first served; each radio
+//! has a bounded queue of its own. A frame is heard by a radio that was on the cell's frequency from its first bit to
+//! its last.
+
+mod fabric;
+mod medium;
+mod radio;
+
+pub use fabric::{Fabric, Flight, Landing, Visit};
+pub use medium::{CellSpec, Faults, WireSpec};
+pub use radio::{RadioSpec, Tuning};
+
+/// One end of a wire, or a radio: an interface of a host, numbered by whoever lays the fabric out.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct PortId(pub u32);
+
+/// Why a link loses a frame.
+pub mod reason {
+    use wire::Reason;
+
+    /// The queue in front of the link was full.
+    pub const QUEUE_FULL: Reason = Reason("queue_full");
+    /// Longer than the link takes.
+    pub const MTU: Reason = Reason("link_mtu");
+    /// The link's error process took it.
+    pub const LINK_ERROR: Reason = Reason("link_error");
+    /// Sent while the radio was on its way between cells.
+    pub const RETUNING: Reason = Reason("radio_retuning");
+    /// The radio left the cell before the frame was out.
+    pub const SENDER_LEFT: Reason = Reason("sender_left_cell");
+    /// Its addressee was not in the cell from the frame's first bit to its last.
+    pub const RECEIVER_LEFT: Reason = Reason("receiver_left_cell");
+    /// Its addressee was away, sending a packet in another cell.
+    pub const RECEIVER_AWAY: Reason = Reason("receiver_away");
+    /// The port leads nowhere.
+    pub const NO_CARRIER: Reason = Reason("no_carrier");
+}

@@ -1,1 +1,36 @@
-//! Not begun.
+//! The core: a protocol is a set of [`Role`]s, a [`Node`] is the roles of one host and its forwarding table, and both
+//! are without I/O. Inputs go in with the time, [`Act`]s come out; a driver carries them out, in virtual time or on
+//! Linux. It is the same object in both worlds.
+//!
+//! Laws that every role keeps (`tests/laws.rs` holds them against each):
+//!
+//! 1. `Timeout` before `deadline` changes nothing.
+//! 2. After `Timeout` at or past the deadline, the deadline lies later, or nowhere.
+//! 3. No packet panics.
+//! 4. Same inputs, same effects.
+//! 5. One `Answer` to each `Command`.
+//! 6. Every packet that a role was handed is sent, discarded or still held: none vanishes.
+//! 7. Nothing in `Input` or `Act` is more than data, so that a daemon can be recorded and replayed.
+
+mod act;
+mod input;
+mod mark;
+mod node;
+mod outbox;
+mod rules;
+
+pub mod stream;
+mod timer;
+mod value;
+
+pub use act::{Act, Effect};
+pub use input::{Boot, Command, CommandId, Input, Link, Listen, Proto, Rx};
+pub use mark::{Mark, Span, Stage};
+pub use node::{Node, Role, reason};
+pub use outbox::Outbox;
+pub use rules::Ruleset;
+pub use stream::{Addr, StreamEvent, StreamId, StreamOp, Transport};
+pub use table::{Action, Class, Gate, Hop, Key, Life, NextHop, Port, RoleId, Route, Why};
+pub use timer::{Expiry, TimerName, Timers};
+pub use value::Value;
+pub use wire::Seed;

@@ -14,6 +14,7 @@ pub mod icmp;
 mod identity;
 pub mod ipv4;
 mod packet;
+mod seed;
 mod time;
 pub mod udp;
 
@@ -24,4 +25,5 @@ pub use core::net::{Ipv4Addr, SocketAddrV4};
 pub use core::time::Duration;
 pub use identity::{identity, udp_identity};
 pub use packet::{EtherType, Frame, Packet, PacketId, Reason};
+pub use seed::Seed;
 pub use time::{Instant, WallTime, ntp_distance, ntp_span};

@@ -1,0 +1,162 @@
+//! All wires and cells of a scenario.
+
+use crate::medium::{CellSpec, Medium, Queue, WireSpec};
+use crate::radio::{Heard, Radio, RadioSpec, Tuning};
+use crate::{PortId, reason};
+use std::collections::BTreeMap;
+use wire::Seed;
+use wire::{Cell, Instant, Mac, Reason, ethernet};
+
+/// A frame on its way: plain data, kept by the caller together with the frame.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Flight {
+    /// Who sent it.
+    pub from: PortId,
+    /// The first bit goes out.
+    pub start: Instant,
+    /// The last bit is in: hand it to [`Fabric::land`] then.
+    pub lands: Instant,
+    /// How often it arrives.
+    pub copies: u8,
+    way: Way,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+enum Way {
+    Wire(PortId),
+    Air(Cell),
+    /// In a cell that the sender only visits.
+    Visit(Cell),
+}
+
+/// Who hears a frame.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Landing {
+    /// These ports.
+    At(Vec<PortId>),
+    /// Nobody.
+    Lost(Reason),
+}
+
+/// A visit to another cell: the flight of its one packet, and when the radio is back.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Visit {
+    /// The packet's flight.
+    pub flight: Flight,
+    /// When the radio hears its own cell again.
+    pub back: Instant,
+}
+
+/// All wires and cells of a scenario.
+#[derive(Clone, Debug, Default)]
+pub struct Fabric {
+    wires: BTreeMap<PortId, (PortId, Medium)>,
+    cells: BTreeMap<Cell, Medium>,
+    radios: BTreeMap<PortId, Radio>,
+    queues: BTreeMap<PortId, Queue>,
+}
+
+impl Fabric {
+    /// Lays a wire between two ports.
+    pub fn add_wire(&mut self, ends: [PortId; 2], spec: &WireSpec, chance: &Seed) {
+        let [a, b] = ends;
+        self.wires.insert(a, (b, Medium::wire(spec, 0, chance.fork(&format!("wire {}", a.0)))));
+        self.wires.insert(b, (a, Medium::wire(spec, 1, chance.fork(&format!("wire {}", b.0)))));
+    }
+
+    /// Opens a cell.
+    pub fn add_cell(&mut self, spec: &CellSpec, chance: &Seed) {
+        self.cells.insert(spec.cell, Medium::air(spec, chance.fork(&format!("cell {}", spec.cell.0))));
+    }
+
+    /// Adds a radio.
+    pub fn add_radio(&mut self, port: PortId, spec: RadioSpec) {
+        self.radios.insert(port, Radio::new(spec));
+    }
+
+    /// Offers a datagram of `bytes` to the link at `port`.
+    pub fn offer(&mut self, now: Instant, port: PortId, bytes: usize) -> Result<Flight, Reason> {
+        let (way, medium) = if let Some((to, medium)) = self.wires.get_mut(&port) {
+            (Way::Wire(*to), medium)
+        } else {
+            let radio = self.radios.get(&port).ok_or(reason::NO_CARRIER)?;
+            let cell = radio.cell().ok_or(reason::RETUNING)?;
+            (Way::Air(cell), self.cells.get_mut(&cell).ok_or(reason::NO_CARRIER)?)
+        };
+        let queue = self.queues.entry(port).or_default();
+        if bytes > usize::from(medium.mtu) {
+            return Err(reason::MTU);
+        }
+        // One frame is on the medium, the others wait.
+        if queue.waiting(now) > medium.queue {
+            return Err(reason::QUEUE_FULL);
+        }
+        let (start, out) = medium.occupy(now, bytes + ethernet::HEADER);
+        queue.push(out);
+        let copies = medium.luck()?;
+        Ok(Flight { from: port, start, lands: out + medium.delay, copies, way })
+    }
+
+    /// Sends one datagram in another cell, and comes back.
+    pub fn visit(&mut self, now: Instant, port: PortId, cell: Cell, bytes: usize) -> Result<Visit, Reason> {
+        let radio = self.radios.get_mut(&port).ok_or(reason::NO_CARRIER)?;
+        let medium = self.cells.get_mut(&cell).ok_or(reason::NO_CARRIER)?;
+        let excursion = radio.spec.excursion;
+        let (start, out) = medium.occupy(now + excursion / 2, bytes + ethernet::HEADER);
+        let back = if excursion.is_zero() { now } else { out.max(now + excursion) };
+        if !excursion.is_zero() {
+            radio.be_away(now, back);
+        }
+        let copies = medium.luck()?;
+        let flight = Flight { from: port, start, lands: out + medium.delay, copies, way: Way::Visit(cell) };
+        Ok(Visit { flight, back })
+    }
+
+    /// Whose ears a flight reaches, now that it lands.
+    pub fn land(&self, flight: &Flight, dst: Mac) -> Landing {
+        let (cell, visiting) = match flight.way {
+            Way::Wire(to) => return Landing::At(vec![to]),
+            Way::Air(cell) => (cell, false),
+            Way::Visit(cell) => (cell, true),
+        };
+        let out = self.end_of_air(flight, cell);
+        let stayed = |radio: &Radio| matches!(radio.heard(cell, flight.start, out), Heard::Yes | Heard::Away);
+        if !visiting && !self.radios.get(&flight.from).is_some_and(stayed) {
+            return Landing::Lost(reason::SENDER_LEFT);
+        }
+        let mut lost = reason::RECEIVER_LEFT;
+        let mut at = Vec::new();
+        for (port, radio) in &self.radios {
+            if *port == flight.from || (dst != Mac::BROADCAST && dst != radio.spec.mac) {
+                continue;
+            }
+            match radio.heard(cell, flight.start, flight.lands) {
+                Heard::Yes => at.push(*port),
+                Heard::Away => lost = reason::RECEIVER_AWAY,
+                Heard::Elsewhere => {}
+            }
+        }
+        if at.is_empty() { Landing::Lost(lost) } else { Landing::At(at) }
+    }
+
+    /// Points a radio at a cell; `None` when that port has no radio or there is no such cell.
+    pub fn tune(&mut self, now: Instant, port: PortId, cell: Cell) -> Option<Tuning> {
+        self.cells.get(&cell)?;
+        Some(self.radios.get_mut(&port)?.leave(now, port, cell))
+    }
+
+    /// Completes a tuning; false when the radio has been pointed elsewhere meanwhile.
+    pub fn arrive(&mut self, tuning: &Tuning) -> bool {
+        self.radios.get_mut(&tuning.port).is_some_and(|radio| radio.arrive(tuning))
+    }
+
+    /// When the last bit leaves the sender's antenna.
+    fn end_of_air(&self, flight: &Flight, cell: Cell) -> Instant {
+        let delay = self.cells.get(&cell).map(|medium| medium.delay).unwrap_or_default();
+        Instant(flight.lands.0.saturating_sub(delay.as_nanos() as u64))
+    }
+}
+
+#[cfg(test)]
+#[path = "fabric_tests.rs"]
+mod tests;

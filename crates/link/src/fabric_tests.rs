@@ -1,0 +1,132 @@
+//! When frames arrive, at whom, and why not.
+
+use super::*;
+use crate::medium::Faults;
+use wire::Duration;
+
+const MS: Duration = Duration::from_millis(1);
+const STATION: Mac = Mac([2, 0, 0, 0, 0, 1]);
+const OTHER: Mac = Mac([2, 0, 0, 0, 0, 2]);
+const MOBILE: Mac = Mac([2, 0, 0, 0, 0, 7]);
+const S: PortId = PortId(1);
+const O: PortId = PortId(2);
+const M: PortId = PortId(7);
+/// 236 bytes and the Ethernet header: exactly one millisecond at 2 Mb/s.
+const BYTES: usize = 250 - ethernet::HEADER;
+
+fn wire(faults: Faults) -> Fabric {
+    let mut fabric = Fabric::default();
+    let spec = WireSpec { rate: 2_000_000, delay: [MS * 3, MS * 5], queue: 2, mtu: 1500, faults };
+    fabric.add_wire([S, O], &spec, &Seed::new(1));
+    fabric
+}
+
+/// Two cells with a station each, and a mobile in the first.
+fn air(excursion: Duration) -> Fabric {
+    let mut fabric = Fabric::default();
+    for cell in [Cell(1), Cell(2)] {
+        let spec = CellSpec {
+            cell,
+            rate: 2_000_000,
+            per_frame: Duration::ZERO,
+            delay: Duration::ZERO,
+            queue: 8,
+            mtu: 1500,
+            faults: Faults::default(),
+        };
+        fabric.add_cell(&spec, &Seed::new(1));
+    }
+    let radio = |mac, cell| RadioSpec { mac, cell: Some(Cell(cell)), retune: MS * 5, excursion };
+    fabric.add_radio(S, radio(STATION, 1));
+    fabric.add_radio(O, radio(OTHER, 2));
+    fabric.add_radio(M, radio(MOBILE, 1));
+    fabric
+}
+
+#[test]
+fn a_wire_delays_each_way_by_its_own_and_frames_queue() {
+    let mut fabric = wire(Faults::default());
+    let first = fabric.offer(Instant::ZERO, S, BYTES).unwrap();
+    let second = fabric.offer(Instant::ZERO, S, BYTES).unwrap();
+    let back = fabric.offer(Instant::ZERO, O, BYTES).unwrap();
+    assert_eq!(first.lands, Instant::from_millis(4));
+    assert_eq!(second.lands, Instant::from_millis(5));
+    assert_eq!(back.lands, Instant::from_millis(6), "full duplex: the other way is free");
+    assert_eq!(fabric.land(&first, OTHER), Landing::At(vec![O]));
+}
+
+#[test]
+fn a_full_queue_refuses_and_drains_with_time() {
+    let mut fabric = wire(Faults::default());
+    for _ in 0..3 {
+        fabric.offer(Instant::ZERO, S, BYTES).unwrap();
+    }
+    assert_eq!(fabric.offer(Instant::ZERO, S, BYTES), Err(reason::QUEUE_FULL));
+    assert!(fabric.offer(Instant::from_millis(1), S, BYTES).is_ok());
+    assert_eq!(fabric.offer(Instant::from_millis(9), S, 1501), Err(reason::MTU));
+}
+
+#[test]
+fn chance_loses_and_doubles() {
+    let mut lossy = wire(Faults { loss: 1.0, duplicate: 0.0 });
+    assert_eq!(lossy.offer(Instant::ZERO, S, BYTES), Err(reason::LINK_ERROR));
+    let mut doubling = wire(Faults { loss: 0.0, duplicate: 1.0 });
+    assert_eq!(doubling.offer(Instant::ZERO, S, BYTES).unwrap().copies, 2);
+}
+
+#[test]
+fn a_cell_is_half_duplex() {
+    let mut fabric = air(Duration::ZERO);
+    let down = fabric.offer(Instant::ZERO, S, BYTES).unwrap();
+    let up = fabric.offer(Instant::ZERO, M, BYTES).unwrap();
+    assert_eq!((down.lands, up.lands), (Instant::from_millis(1), Instant::from_millis(2)));
+    assert_eq!(fabric.land(&down, MOBILE), Landing::At(vec![M]));
+    assert_eq!(fabric.land(&up, Mac::BROADCAST), Landing::At(vec![S]), "not beyond the cell");
+}
+
+#[test]
+fn who_leaves_during_a_frame_has_not_heard_it() {
+    let mut fabric = air(Duration::ZERO);
+    let down = fabric.offer(Instant::ZERO, S, BYTES).unwrap();
+    let up = fabric.offer(Instant::ZERO, M, BYTES).unwrap();
+    let tuning = fabric.tune(Instant(500_000), M, Cell(2)).unwrap();
+    assert_eq!(tuning.ready, Instant(5_500_000));
+    assert_eq!(fabric.land(&down, MOBILE), Landing::Lost(reason::RECEIVER_LEFT));
+    assert_eq!(fabric.land(&up, STATION), Landing::Lost(reason::SENDER_LEFT));
+    assert_eq!(fabric.offer(Instant(600_000), M, BYTES), Err(reason::RETUNING));
+    let early = fabric.offer(Instant::from_millis(5), O, BYTES).unwrap();
+    assert!(fabric.arrive(&tuning));
+    assert_eq!(fabric.land(&early, MOBILE), Landing::Lost(reason::RECEIVER_LEFT), "came in the middle of it");
+    let next = fabric.offer(Instant::from_millis(6), O, BYTES).unwrap();
+    assert_eq!(fabric.land(&next, MOBILE), Landing::At(vec![M]));
+}
+
+#[test]
+fn the_last_tune_counts() {
+    let mut fabric = air(Duration::ZERO);
+    let first = fabric.tune(Instant::ZERO, M, Cell(2)).unwrap();
+    let second = fabric.tune(Instant(1), M, Cell(1)).unwrap();
+    assert!(!fabric.arrive(&first));
+    assert!(fabric.arrive(&second));
+    assert_eq!(fabric.tune(Instant(2), M, Cell(9)), None, "no such cell");
+}
+
+#[test]
+fn a_visit_of_no_time_disturbs_nothing() {
+    let mut fabric = air(Duration::ZERO);
+    let down = fabric.offer(Instant::ZERO, S, BYTES).unwrap();
+    let visit = fabric.visit(Instant::ZERO, M, Cell(2), BYTES).unwrap();
+    assert_eq!(fabric.land(&visit.flight, OTHER), Landing::At(vec![O]));
+    assert_eq!(fabric.land(&down, MOBILE), Landing::At(vec![M]));
+}
+
+#[test]
+fn a_visit_that_takes_time_is_deaf_meanwhile() {
+    let mut fabric = air(MS * 4);
+    let down = fabric.offer(Instant::ZERO, S, BYTES).unwrap();
+    let visit = fabric.visit(Instant::ZERO, M, Cell(2), BYTES).unwrap();
+    assert_eq!((visit.flight.start, visit.back), (Instant::from_millis(2), Instant::from_millis(4)));
+    assert_eq!(fabric.land(&down, MOBILE), Landing::Lost(reason::RECEIVER_AWAY));
+    let after = fabric.offer(Instant::from_millis(4), S, BYTES).unwrap();
+    assert_eq!(fabric.land(&after, MOBILE), Landing::At(vec![M]));
+}

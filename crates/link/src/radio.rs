@@ -1,0 +1,87 @@
+//! Where a radio is, and since when.
+
+use crate::PortId;
+use wire::{Cell, Duration, Instant, Mac};
+
+/// A radio.
+#[derive(Clone, Debug)]
+pub struct RadioSpec {
+    /// Its link address.
+    pub mac: Mac,
+    /// The cell it is in from the start, as a base station's; `None` for one that has to tune first.
+    pub cell: Option<Cell>,
+    /// How long it hears nothing when it changes cells.
+    pub retune: Duration,
+    /// How long it hears nothing when it visits another cell for one packet.
+    pub excursion: Duration,
+}
+
+/// A change of cells under way. The caller hands it back when it is `ready`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Tuning {
+    /// Whose.
+    pub port: PortId,
+    /// Where to.
+    pub cell: Cell,
+    /// When the radio hears the new cell.
+    pub ready: Instant,
+    pub(crate) turn: u32,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Radio {
+    pub(crate) spec: RadioSpec,
+    /// Where it is, and since when; `None` on its way.
+    at: Option<(Cell, Instant)>,
+    /// The last time it was away on a visit.
+    away: Option<(Instant, Instant)>,
+    turn: u32,
+}
+
+/// Whether a radio heard a frame.
+pub(crate) enum Heard {
+    Yes,
+    Away,
+    Elsewhere,
+}
+
+impl Radio {
+    pub(crate) fn new(spec: RadioSpec) -> Self {
+        let at = spec.cell.map(|cell| (cell, Instant::ZERO));
+        Self { spec, at, away: None, turn: 0 }
+    }
+
+    pub(crate) fn cell(&self) -> Option<Cell> {
+        self.at.map(|(cell, _)| cell)
+    }
+
+    pub(crate) fn leave(&mut self, now: Instant, port: PortId, cell: Cell) -> Tuning {
+        self.at = None;
+        self.turn += 1;
+        Tuning { port, cell, ready: now + self.spec.retune, turn: self.turn }
+    }
+
+    /// Arrives, unless it has been told otherwise meanwhile.
+    pub(crate) fn arrive(&mut self, tuning: &Tuning) -> bool {
+        let current = tuning.turn == self.turn && self.at.is_none();
+        if current {
+            self.at = Some((tuning.cell, tuning.ready));
+        }
+        current
+    }
+
+    pub(crate) fn be_away(&mut self, from: Instant, to: Instant) {
+        self.away = Some((from, to));
+    }
+
+    /// Whether it was in `cell`, undisturbed, from `start` to `end`.
+    pub(crate) fn heard(&self, cell: Cell, start: Instant, end: Instant) -> Heard {
+        match self.at {
+            Some((here, since)) if here == cell && since <= start => {
+                let away = self.away.is_some_and(|(from, to)| from < end && to > start);
+                if away { Heard::Away } else { Heard::Yes }
+            }
+            _ => Heard::Elsewhere,
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! What the node does by itself: admission, forwarding, streams, commands.
+
+use super::*;
+use crate::{Boot, Key, Life, Mark, StreamOp, Transport};
+use table::Action;
+use wire::{Frame, Prefix, SocketAddrV4, udp};
+
+const US: Mac = Mac([2, 0, 0, 0, 0, 1]);
+const PEER: Mac = Mac([2, 0, 0, 0, 0, 2]);
+const ETH: Iface = Iface(1);
+const OWN: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
+const FAR: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 9);
+
+/// Opens a stream, keeps what its punt route brings, answers one verb.
+#[derive(Debug, Default)]
+struct Keeper {
+    kept: Vec<Packet>,
+}
+
+impl Role for Keeper {
+    fn name(&self) -> &'static str {
+        "keeper"
+    }
+    fn verbs(&self) -> &[&'static str] {
+        &["ping"]
+    }
+    fn handle(&mut self, _now: Instant, input: Input<'_>, out: &mut Outbox) {
+        match input {
+            Input::Start(_) => {
+                let local = SocketAddrV4::new(OWN, 9);
+                out.stream(StreamId(3), StreamOp::Listen { by: Transport::Udp, local });
+                let route = Route { action: Action::Punt, life: Life::Forever };
+                let src = Prefix::ANY;
+                out.route(Key { class: None, src, dst: "10.8.0.0/16".parse().unwrap() }, route);
+            }
+            Input::Packet(_, packet) => self.kept.push(packet),
+            Input::Stream(id, StreamEvent::Data(_)) => out.stream(id, StreamOp::Read(1)),
+            Input::Command(id, _) => out.answer(id, Ok(Value::from("pong"))),
+            _ => out.mark(Mark::new("keeper", "other")),
+        }
+    }
+    fn deadline(&self) -> Option<Instant> {
+        None
+    }
+    fn status(&self) -> Value {
+        Value::None
+    }
+}
+
+fn node() -> (Node, Outbox) {
+    let mut node = Node::new(vec![Box::new(Keeper::default())], vec![OWN]);
+    let mut out = Outbox::default();
+    node.handle(Instant::ZERO, Input::Start(&Boot::default()), &mut out);
+    let up = Link::Up { cell: None, mac: US, mtu: 1500, name: "eth" };
+    node.handle(Instant::ZERO, Input::Link(ETH, up), &mut out);
+    let key = Key { class: None, src: Prefix::ANY, dst: "10.9.0.0/16".parse().unwrap() };
+    node.set_route(
+        Instant::ZERO,
+        key,
+        Route { action: Action::Forward(Hop::mac(ETH, PEER)), life: Life::Forever },
+    );
+    while out.next_act().is_some() {}
+    (node, out)
+}
+
+fn packet(dst: Ipv4Addr) -> Packet {
+    let bytes = udp::packet(SocketAddrV4::new(FAR, 1), SocketAddrV4::new(dst, 2), b"x");
+    Packet { link: Frame { kind: EtherType::IPV4, src: PEER, dst: US }, id: PacketId(7), bytes }
+}
+
+fn acts(out: &mut Outbox) -> Vec<Act> {
+    std::iter::from_fn(|| out.next_act().map(|(_, act)| act)).collect()
+}
+
+fn dropped_for(packet: Packet) -> &'static str {
+    let (mut node, mut out) = node();
+    node.receive(Instant::ZERO, ETH, packet, &mut out);
+    match &acts(&mut out)[..] {
+        [Act::Drop(ETH, dropped, reason)] if dropped.id == PacketId(7) => reason.0,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn our_own_goes_to_the_host_untouched() {
+    let (mut node, mut out) = node();
+    node.receive(Instant::ZERO, ETH, packet(OWN), &mut out);
+    let [Act::Transmit(Iface::HOST, got)] = &acts(&mut out)[..] else { panic!() };
+    assert_eq!(got.bytes, packet(OWN).bytes);
+}
+
+#[test]
+fn anothers_is_forwarded_one_hop_older_with_our_link_address() {
+    let (mut node, mut out) = node();
+    node.receive(Instant::ZERO, ETH, packet(FAR), &mut out);
+    let [Act::Transmit(ETH, got)] = &acts(&mut out)[..] else { panic!() };
+    assert_eq!((got.link.src, got.link.dst, got.id), (US, PEER, PacketId(7)));
+    assert_eq!(Header::parse(&got.bytes).unwrap().0.ttl, ipv4::DEFAULT_TTL - 1);
+}
+
+#[test]
+fn every_drop_has_its_reason() {
+    assert_eq!(dropped_for(packet(Ipv4Addr::new(10, 7, 0, 1))), "no_route");
+    let mut old = packet(FAR);
+    let header = Header { ttl: 1, ..Header::parse(&old.bytes).unwrap().0 };
+    old.bytes = header.emit(&old.bytes[20..]);
+    assert_eq!(dropped_for(old), "ttl_expired");
+    let mut strange = packet(OWN);
+    strange.link.dst = Mac([2, 9, 9, 9, 9, 9]);
+    assert_eq!(dropped_for(strange), "other_station");
+    let mut arp = packet(OWN);
+    arp.link.kind = EtherType(0x0806);
+    assert_eq!(dropped_for(arp), "ethertype");
+    let mut short = packet(OWN);
+    short.bytes.truncate(12);
+    assert_eq!(dropped_for(short), "ip_truncated");
+}
+
+#[test]
+fn a_punt_hands_the_whole_packet_over() {
+    let (mut node, mut out) = node();
+    node.receive(Instant::ZERO, ETH, packet(Ipv4Addr::new(10, 8, 0, 1)), &mut out);
+    assert_eq!(acts(&mut out), []);
+}
+
+#[test]
+fn a_roles_stream_numbers_are_its_own() {
+    let mut node = Node::new(vec![Box::new(Keeper::default()), Box::new(Keeper::default())], vec![OWN]);
+    let mut out = Outbox::default();
+    node.handle(Instant::ZERO, Input::Start(&Boot::default()), &mut out);
+    let ids: Vec<u32> = acts(&mut out)
+        .into_iter()
+        .filter_map(|act| if let Act::Stream(id, _) = act { Some(id.0) } else { None })
+        .collect();
+    assert_eq!(ids, [1 << 16 | 3, 2 << 16 | 3]);
+    let peer = SocketAddrV4::new(FAR, 4);
+    let new = StreamId(StreamId::DRIVER);
+    let accepted = StreamEvent::Accepted(new, SocketAddrV4::new(OWN, 9), peer);
+    node.handle(Instant::ZERO, Input::Stream(StreamId(2 << 16 | 3), accepted), &mut out);
+    acts(&mut out);
+    node.handle(Instant::ZERO, Input::Stream(new, StreamEvent::Data(b"x")), &mut out);
+    assert_eq!(acts(&mut out), [Act::Stream(new, StreamOp::Read(1))], "an accepted stream keeps its number");
+}
+
+#[test]
+fn a_command_is_answered_once_known_or_not() {
+    let (mut node, mut out) = node();
+    for (verb, answer) in [
+        ("ping", Ok(Value::from("pong"))),
+        ("dance", Err("no role of this host knows `dance`; known: status, ping".to_owned())),
+        ("status", Ok(Value::map([("keeper", Value::None)]))),
+    ] {
+        let command = Command { verb: verb.to_owned(), args: Value::None };
+        node.handle(Instant::ZERO, Input::Command(CommandId(1), &command), &mut out);
+        assert_eq!(acts(&mut out), [Act::Answer(CommandId(1), answer)]);
+    }
+}

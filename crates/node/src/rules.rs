@@ -1,0 +1,246 @@
+//! The rules of one node: routes, gates, and when their lives end.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
+use std::hash::{BuildHasherDefault, Hasher};
+use table::{Class, EntryId, Found, Gate, Key, Life, Port, RoleId, Route, Rules};
+use wire::{Instant, Ipv4Addr, Prefix};
+
+/// Routes and gates. Look-ups cost one probe for each *shape* of key in use (source length, destination length, class
+/// or none), however many routes there are.
+#[derive(Debug, Default)]
+pub struct Ruleset {
+    entries: Vec<Option<Entry>>,
+    free: Vec<EntryId>,
+    by_key: HashMap<Key, EntryId, BuildHasherDefault<KeyHasher>>,
+    /// Shapes in use, most specific first, and how many keys have each.
+    shapes: Vec<(Shape, u32)>,
+    gates: Vec<GateEntry>,
+    /// When entries may be due. An entry that was used meanwhile is put back; each is in here at most once for the
+    /// instant that `queued` names.
+    due: BinaryHeap<Reverse<(Instant, Key)>>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    key: Key,
+    route: Route,
+    owner: RoleId,
+    used: Instant,
+    queued: Instant,
+    told: bool,
+}
+
+impl Entry {
+    /// When its life ends if it is not used again.
+    fn ends(&self) -> Option<Instant> {
+        match self.route.life {
+            Life::Refreshed(span) | Life::Watched(span) => Some(self.used + span),
+            Life::Forever => None,
+        }
+    }
+
+    fn is_dead(&self, now: Instant) -> bool {
+        matches!(self.route.life, Life::Refreshed(span) if self.used + span <= now)
+    }
+}
+
+/// Lengths of a key's prefixes and whether it names a class; ordered so that the most specific comes last.
+type Shape = (u8, u8, bool);
+
+#[derive(Debug)]
+struct GateEntry {
+    port: Port,
+    owner: RoleId,
+    gate: Gate,
+    /// The second in which `punted` packets failed the check.
+    second: u64,
+    punted: u16,
+}
+
+impl Ruleset {
+    /// Sets or removes a route. A new route counts as just used.
+    pub fn set_route(&mut self, now: Instant, owner: RoleId, key: Key, route: Option<Route>) {
+        let Some(route) = route else { return self.remove(key) };
+        let id = self.by_key.get(&key).copied().unwrap_or_else(|| self.insert(key));
+        let queued = self.entry(id).map_or(Instant::NEVER, |old| old.queued);
+        let mut entry = Entry { key, route, owner, used: now, queued, told: false };
+        Self::queue(&mut self.due, &mut entry);
+        if let Some(slot) = self.entries.get_mut(id.0 as usize) {
+            *slot = Some(entry);
+        }
+    }
+
+    /// Sets or removes a gate.
+    pub fn set_gate(&mut self, owner: RoleId, port: Port, gate: Option<Gate>) {
+        self.gates.retain(|entry| entry.port != port);
+        if let Some(gate) = gate {
+            self.gates.push(GateEntry { port, owner, gate, second: 0, punted: 0 });
+        }
+    }
+
+    /// Notes that a packet kept an entry alive.
+    pub fn used(&mut self, id: EntryId, now: Instant) {
+        let Some(Some(entry)) = self.entries.get_mut(id.0 as usize) else { return };
+        entry.used = entry.used.max(now);
+        if entry.told {
+            entry.told = false;
+            Self::queue(&mut self.due, entry);
+        }
+    }
+
+    /// Whether one more packet of this port may fail its check and reach the gate's owner in this second.
+    pub fn may_punt(&mut self, now: Instant, port: Port) -> bool {
+        let Some(index) = self.gate_index(port) else { return true };
+        let Some(entry) = self.gates.get_mut(index) else { return true };
+        let second = now.0 / 1_000_000_000;
+        if entry.second != second {
+            (entry.second, entry.punted) = (second, 0);
+        }
+        entry.punted = entry.punted.saturating_add(1);
+        entry.punted <= entry.gate.punts
+    }
+
+    /// When a life may end next. It can be early: a use since then moves the end, and the look finds nothing.
+    pub fn next_deadline(&self) -> Option<Instant> {
+        self.due.peek().map(|Reverse((at, _))| *at)
+    }
+
+    /// Takes an entry whose life ended at `now`: its owner, key and last use. A dead mapping stays in place, unseen,
+    /// until its owner removes it.
+    pub fn pop_idle(&mut self, now: Instant) -> Option<(RoleId, Key, Instant)> {
+        while let Some(Reverse((at, key))) = self.due.peek().copied().filter(|Reverse((at, _))| *at <= now) {
+            self.due.pop();
+            let Some(id) = self.by_key.get(&key).copied() else { continue };
+            let Some(Some(entry)) = self.entries.get_mut(id.0 as usize) else { continue };
+            if entry.queued != at {
+                continue; // a route set anew since then
+            }
+            entry.queued = Instant::NEVER;
+            match entry.ends() {
+                Some(ends) if ends <= now && !entry.told => {
+                    entry.told = true;
+                    return Some((entry.owner, key, entry.used));
+                }
+                Some(ends) if ends > now => Self::queue(&mut self.due, entry),
+                _ => {}
+            }
+        }
+        None
+    }
+
+    fn queue(due: &mut BinaryHeap<Reverse<(Instant, Key)>>, entry: &mut Entry) {
+        let Some(ends) = entry.ends() else { return };
+        if ends < entry.queued {
+            entry.queued = ends;
+            due.push(Reverse((ends, entry.key)));
+        }
+    }
+
+    fn entry(&self, id: EntryId) -> Option<&Entry> {
+        self.entries.get(id.0 as usize)?.as_ref()
+    }
+
+    fn insert(&mut self, key: Key) -> EntryId {
+        let id = self.free.pop().unwrap_or_else(|| {
+            self.entries.push(None);
+            EntryId(self.entries.len() as u32 - 1)
+        });
+        self.by_key.insert(key, id);
+        let shape = shape(key);
+        match self.shapes.binary_search_by(|(other, _)| shape.cmp(other)) {
+            Ok(at) => {
+                if let Some((_, count)) = self.shapes.get_mut(at) {
+                    *count += 1;
+                }
+            }
+            Err(at) => self.shapes.insert(at, (shape, 1)),
+        }
+        id
+    }
+
+    fn remove(&mut self, key: Key) {
+        let Some(id) = self.by_key.remove(&key) else { return };
+        if let Some(slot) = self.entries.get_mut(id.0 as usize) {
+            *slot = None;
+        }
+        self.free.push(id);
+        let shape = shape(key);
+        for (other, count) in &mut self.shapes {
+            *count -= u32::from(*other == shape);
+        }
+        self.shapes.retain(|(_, count)| *count > 0);
+    }
+
+    fn gate_index(&self, port: Port) -> Option<usize> {
+        let exact = self.gates.iter().position(|entry| entry.port == port);
+        exact.or_else(|| self.gates.iter().position(|e| e.port.iface == port.iface && e.port.from.is_none()))
+    }
+
+    fn find(&self, now: Instant, key: Key) -> Option<Found> {
+        let entry_id = *self.by_key.get(&key)?;
+        let entry = self.entry(entry_id).filter(|entry| !entry.is_dead(now))?;
+        Some(Found { entry: entry_id, owner: entry.owner, route: entry.route })
+    }
+}
+
+impl Rules for Ruleset {
+    fn gate(&self, port: Port) -> (RoleId, Gate) {
+        match self.gate_index(port).and_then(|index| self.gates.get(index)) {
+            Some(entry) => (entry.owner, entry.gate),
+            None => (RoleId::NODE, Gate::default_of(port)),
+        }
+    }
+
+    fn route(&self, now: Instant, class: Class, src: Ipv4Addr, dst: Ipv4Addr) -> Option<Found> {
+        self.shapes.iter().find_map(|((src_len, dst_len, named), _)| {
+            let class = named.then_some(class);
+            self.find(now, Key { class, src: Prefix::new(src, *src_len), dst: Prefix::new(dst, *dst_len) })
+        })
+    }
+
+    fn way_back(&self, now: Instant, class: Class, host: Ipv4Addr) -> Option<Found> {
+        self.find(now, Key::to(class, host))
+    }
+}
+
+const fn shape(key: Key) -> Shape {
+    (key.src.len(), key.dst.len(), key.class.is_some())
+}
+
+/// A multiplicative hash over a key's few words. Keys are set by authenticated control packets, not by data, and the
+/// map is never iterated, so neither flooding nor order is at stake.
+#[derive(Default)]
+pub(crate) struct KeyHasher(u64);
+
+impl Hasher for KeyHasher {
+    fn finish(&self) -> u64 {
+        self.0 ^ (self.0 >> 29)
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u64(u64::from(*byte));
+        }
+    }
+
+    fn write_u8(&mut self, word: u8) {
+        self.write_u64(u64::from(word));
+    }
+
+    fn write_u32(&mut self, word: u32) {
+        self.write_u64(u64::from(word));
+    }
+
+    fn write_isize(&mut self, word: isize) {
+        self.write_u64(word.cast_unsigned() as u64);
+    }
+
+    fn write_u64(&mut self, word: u64) {
+        self.0 = (self.0.rotate_left(5) ^ word).wrapping_mul(0x517c_c1b7_2722_0a95);
+    }
+}
+
+#[cfg(test)]
+#[path = "rules_tests.rs"]
+mod tests;

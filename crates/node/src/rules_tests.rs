@@ -1,0 +1,109 @@
+//! Lives of routes, and which route wins.
+
+use super::*;
+use table::{Action, Hop};
+use wire::{Duration, Iface, Mac};
+
+const CLASS: Class = Class(7);
+const OWNER: RoleId = RoleId(2);
+const HOST: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 7);
+const SECOND: Duration = Duration::from_secs(1);
+
+fn to(mac: u8, life: Life) -> Route {
+    Route { action: Action::Forward(Hop::mac(Iface(1), Mac([mac; 6]))), life }
+}
+
+fn winner(rules: &Ruleset, now: Instant) -> Option<Action> {
+    rules.route(now, CLASS, Ipv4Addr::new(10, 9, 0, 1), HOST).map(|found| found.route.action)
+}
+
+#[test]
+fn the_most_specific_source_wins_then_destination_then_class() {
+    let mut rules = Ruleset::default();
+    let net = |text: &str| text.parse::<Prefix>().unwrap();
+    let keys = [
+        Key { class: None, src: Prefix::ANY, dst: Prefix::ANY },
+        Key { class: Some(CLASS), src: Prefix::ANY, dst: Prefix::ANY },
+        Key { class: None, src: Prefix::ANY, dst: net("10.1.0.0/16") },
+        Key { class: None, src: Prefix::ANY, dst: Prefix::host(HOST) },
+        Key { class: None, src: net("10.9.0.0/16"), dst: Prefix::ANY },
+    ];
+    for (mac, key) in (1..).zip(keys) {
+        rules.set_route(Instant::ZERO, OWNER, key, Some(to(mac, Life::Forever)));
+        assert_eq!(winner(&rules, Instant::ZERO), Some(to(mac, Life::Forever).action), "{key:?}");
+    }
+    for (mac, key) in (1..).zip(keys).skip(1).collect::<Vec<_>>().into_iter().rev() {
+        rules.set_route(Instant::ZERO, OWNER, key, None);
+        assert_eq!(winner(&rules, Instant::ZERO), Some(to(mac - 1, Life::Forever).action), "without {key:?}");
+    }
+}
+
+#[test]
+fn a_refreshed_route_is_dead_at_its_end_and_reported_once() {
+    let mut rules = Ruleset::default();
+    let key = Key::to(CLASS, HOST);
+    rules.set_route(Instant::ZERO, OWNER, key, Some(to(1, Life::Refreshed(SECOND))));
+    let id = rules.way_back(Instant::ZERO, CLASS, HOST).unwrap().entry;
+    let half = Instant::from_millis(500);
+    rules.used(id, half);
+    assert!(winner(&rules, Instant(1_499_999_999)).is_some());
+    assert_eq!(winner(&rules, half + SECOND), None, "an expired mapping is never returned");
+    assert_eq!(rules.next_deadline(), Some(Instant::ZERO + SECOND), "early, because of the use since");
+    assert_eq!(rules.pop_idle(Instant::ZERO + SECOND), None);
+    assert_eq!(rules.next_deadline(), Some(half + SECOND));
+    assert_eq!(rules.pop_idle(half + SECOND), Some((OWNER, key, half)));
+    assert_eq!(rules.pop_idle(half + SECOND + SECOND), None);
+    assert_eq!(rules.next_deadline(), None);
+}
+
+#[test]
+fn a_watched_route_stays_and_a_use_arms_it_again() {
+    let mut rules = Ruleset::default();
+    let key = Key::to(CLASS, HOST);
+    rules.set_route(Instant::ZERO, OWNER, key, Some(to(1, Life::Watched(SECOND))));
+    let end = Instant::ZERO + SECOND;
+    assert_eq!(rules.pop_idle(end), Some((OWNER, key, Instant::ZERO)));
+    let found = rules.route(end, CLASS, HOST, HOST).expect("it stays");
+    assert_eq!(rules.next_deadline(), None, "told once");
+    rules.used(found.entry, end);
+    assert_eq!(rules.pop_idle(end + SECOND), Some((OWNER, key, end)));
+}
+
+#[test]
+fn a_route_set_anew_lives_from_then_on_and_leaves_no_old_end_behind() {
+    let mut rules = Ruleset::default();
+    let key = Key::to(CLASS, HOST);
+    for tenth in 0..20 {
+        rules.set_route(Instant::from_millis(tenth * 100), OWNER, key, Some(to(1, Life::Refreshed(SECOND))));
+    }
+    let mut reports = 0;
+    for tenth in 0..50 {
+        reports += u32::from(rules.pop_idle(Instant::from_millis(tenth * 100)).is_some());
+    }
+    assert_eq!(reports, 1);
+    rules.set_route(Instant::ZERO, OWNER, key, None);
+    assert!(rules.shapes.is_empty() && rules.by_key.is_empty());
+}
+
+#[test]
+fn a_gate_of_one_neighbor_beats_the_interfaces() {
+    let mut rules = Ruleset::default();
+    let any = Port { iface: Iface(1), from: None };
+    let one = Port { iface: Iface(1), from: Some(Mac([1; 6])) };
+    let gate = |class| Gate { class: Class(class), check: None, ttl: true, punts: 2 };
+    rules.set_gate(OWNER, any, Some(gate(20)));
+    rules.set_gate(OWNER, one, Some(gate(21)));
+    assert_eq!(rules.gate(one).1.class, Class(21));
+    assert_eq!(rules.gate(Port { from: Some(Mac([2; 6])), ..one }).1.class, Class(20));
+    assert_eq!(rules.gate(Port { iface: Iface::HOST, from: None }).1.class, Class::HOST);
+}
+
+#[test]
+fn punts_are_counted_by_the_second() {
+    let mut rules = Ruleset::default();
+    let port = Port { iface: Iface(1), from: None };
+    rules.set_gate(OWNER, port, Some(Gate { class: CLASS, check: Some(CLASS), ttl: true, punts: 2 }));
+    let verdicts: Vec<bool> = (0..4).map(|_| rules.may_punt(Instant::ZERO, port)).collect();
+    assert_eq!(verdicts, [true, true, false, false]);
+    assert!(rules.may_punt(Instant::ZERO + SECOND, port));
+}

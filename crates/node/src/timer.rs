@@ -1,0 +1,154 @@
+//! Timers with names: [`Timers`] for the few that a role has, [`Expiry`] for one per binding, visitor or cache entry.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::marker::PhantomData;
+use wire::Instant;
+
+/// The names of a role's timers: an enum without fields.
+pub trait TimerName: Copy + 'static {
+    /// Every name, in the order of its `index`. When several are due, they fire in this order.
+    const ALL: &'static [Self];
+    /// Its place in [`TimerName::ALL`].
+    fn index(self) -> usize;
+}
+
+/// A role's timers; eight bytes each, no allocation.
+#[derive(Clone, Debug)]
+pub struct Timers<K, const N: usize> {
+    at: [Instant; N],
+    names: PhantomData<K>,
+}
+
+impl<K: TimerName, const N: usize> Default for Timers<K, N> {
+    fn default() -> Self {
+        const { assert!(K::ALL.len() == N, "one slot for each name") };
+        Self { at: [Instant::NEVER; N], names: PhantomData }
+    }
+}
+
+impl<K: TimerName, const N: usize> Timers<K, N> {
+    /// Sets a timer, or moves it.
+    pub fn set(&mut self, name: K, at: Instant) {
+        if let Some(slot) = self.at.get_mut(name.index()) {
+            *slot = at;
+        }
+    }
+
+    /// Stops a timer; nothing happens if it is not set.
+    pub fn stop(&mut self, name: K) {
+        self.set(name, Instant::NEVER);
+    }
+
+    /// When it is due, if it is set.
+    pub fn due(&self, name: K) -> Option<Instant> {
+        self.at.get(name.index()).copied().filter(|at| *at != Instant::NEVER)
+    }
+
+    /// When the first is due: a role's `deadline`.
+    pub fn next(&self) -> Option<Instant> {
+        self.at.iter().copied().min().filter(|at| *at != Instant::NEVER)
+    }
+
+    /// Takes the earliest that is due at `now`. It does not come again, so law 2 holds by construction.
+    pub fn pop(&mut self, now: Instant) -> Option<K> {
+        let next = self.next().filter(|at| *at <= now)?;
+        let name = K::ALL.iter().copied().find(|name| self.due(*name) == Some(next))?;
+        self.stop(name);
+        Some(name)
+    }
+}
+
+/// One deadline for each key.
+#[derive(Clone, Debug)]
+pub struct Expiry<K> {
+    due: BTreeSet<(Instant, K)>,
+    at: BTreeMap<K, Instant>,
+}
+
+impl<K> Default for Expiry<K> {
+    fn default() -> Self {
+        Self { due: BTreeSet::new(), at: BTreeMap::new() }
+    }
+}
+
+impl<K: Ord + Copy> Expiry<K> {
+    /// Sets a key's deadline, or moves it.
+    pub fn set(&mut self, key: K, at: Instant) {
+        self.stop(key);
+        self.due.insert((at, key));
+        self.at.insert(key, at);
+    }
+
+    /// Forgets a key's deadline; nothing happens if it has none.
+    pub fn stop(&mut self, key: K) {
+        if let Some(at) = self.at.remove(&key) {
+            self.due.remove(&(at, key));
+        }
+    }
+
+    /// When the first is due.
+    pub fn next(&self) -> Option<Instant> {
+        self.due.first().map(|(at, _)| *at)
+    }
+
+    /// Takes the first that is due at `now`.
+    pub fn pop(&mut self, now: Instant) -> Option<K> {
+        let (at, key) = *self.due.first()?;
+        if at > now {
+            return None;
+        }
+        self.stop(key);
+        Some(key)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Clone, Copy, PartialEq, Debug)]
+    enum Name {
+        First,
+        Second,
+    }
+
+    impl TimerName for Name {
+        const ALL: &'static [Self] = &[Self::First, Self::Second];
+        fn index(self) -> usize {
+            self as usize
+        }
+    }
+
+    #[test]
+    fn a_timer_fires_at_its_instant_and_once() {
+        let mut timers = Timers::<Name, 2>::default();
+        timers.set(Name::Second, Instant(5));
+        assert_eq!(timers.next(), Some(Instant(5)));
+        assert_eq!(timers.pop(Instant(4)), None);
+        assert_eq!(timers.pop(Instant(5)), Some(Name::Second));
+        assert_eq!(timers.pop(Instant(5)), None);
+        assert_eq!(timers.next(), None);
+    }
+
+    #[test]
+    fn the_earliest_fires_first_then_the_order_of_names() {
+        let mut timers = Timers::<Name, 2>::default();
+        timers.set(Name::First, Instant(7));
+        timers.set(Name::Second, Instant(5));
+        assert_eq!(timers.pop(Instant(9)), Some(Name::Second));
+        timers.set(Name::Second, Instant(7));
+        assert_eq!(timers.pop(Instant(9)), Some(Name::First));
+    }
+
+    #[test]
+    fn an_expiry_moves_with_its_key() {
+        let mut expiry = Expiry::default();
+        expiry.set('a', Instant(5));
+        expiry.set('b', Instant(6));
+        expiry.set('a', Instant(9));
+        assert_eq!(expiry.pop(Instant(5)), None);
+        assert_eq!(expiry.pop(Instant(6)), Some('b'));
+        expiry.stop('a');
+        assert_eq!(expiry.next(), None);
+    }
+}

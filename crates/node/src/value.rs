@@ -1,0 +1,84 @@
+//! Structured data for commands, answers, status and marks. It converts to and from JSON at the rim.
+
+/// A plain value. Maps keep the order in which they were written.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub enum Value {
+    /// Nothing.
+    #[default]
+    None,
+    /// A number.
+    Int(i64),
+    /// A text.
+    Text(String),
+    /// Several.
+    List(Vec<Self>),
+    /// Several, by name.
+    Map(Vec<(String, Self)>),
+}
+
+impl Value {
+    /// The value of a name, in a map that has it.
+    pub fn get(&self, name: &str) -> Option<&Self> {
+        match self {
+            Self::Map(entries) => entries.iter().find(|(key, _)| key == name).map(|(_, value)| value),
+            _ => None,
+        }
+    }
+
+    /// The text, if it is one.
+    pub fn as_text(&self) -> Option<&str> {
+        match self {
+            Self::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The number, if it is one.
+    pub const fn as_int(&self) -> Option<i64> {
+        match self {
+            Self::Int(number) => Some(*number),
+            _ => None,
+        }
+    }
+
+    /// A map from names and values.
+    pub fn map<const N: usize>(entries: [(&str, Self); N]) -> Self {
+        Self::Map(entries.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
+    }
+}
+
+impl From<&str> for Value {
+    fn from(text: &str) -> Self {
+        Self::Text(text.to_owned())
+    }
+}
+
+impl From<String> for Value {
+    fn from(text: String) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl From<u64> for Value {
+    fn from(number: u64) -> Self {
+        Self::Int(i64::try_from(number).unwrap_or(i64::MAX))
+    }
+}
+
+impl From<u32> for Value {
+    fn from(number: u32) -> Self {
+        Self::Int(i64::from(number))
+    }
+}
+
+impl From<i64> for Value {
+    fn from(number: i64) -> Self {
+        Self::Int(number)
+    }
+}
+
+impl From<wire::Ipv4Addr> for Value {
+    fn from(address: wire::Ipv4Addr) -> Self {
+        Self::Text(address.to_string())
+    }
+}
