@@ -1,1 +1,10 @@
-//! Not begun.
+//! What both worlds write down while they run: one [`Record`] vocabulary, so that the ledger, the captures and the
+//! comparison of worlds read the simulator and Linux alike, and the [`Fingerprint`] of a simulated run.
+
+mod fingerprint;
+mod record;
+mod text;
+
+pub use fingerprint::Fingerprint;
+pub use record::{HostId, Record, Trail, What};
+pub use text::{json_of, value_of};

@@ -1,0 +1,335 @@
+//! The world: hosts, links, and the one queue of what happens next.
+
+use crate::host::{Host, HostSpec, Told};
+use link::{Fabric, Flight, Landing, PortId, Tuning};
+use node::{Act, Boot, Command, CommandId, Input, Link, Outbox};
+use std::collections::{BTreeMap, VecDeque};
+use trace::{Fingerprint, HostId, Record, What};
+use wire::{Cell, Iface, Instant, Mac, Packet, PacketId, Reason};
+
+/// What is to happen. Simultaneous events happen in the order in which they were scheduled.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+enum Event {
+    Due(HostId),
+    Land(Flight, Packet),
+    Tuned(Tuning),
+    Command(HostId, Command),
+}
+
+/// A finished run.
+#[derive(Debug)]
+pub struct Run {
+    /// All that was written down, in order.
+    pub records: Vec<Record>,
+    /// The run in one number.
+    pub fingerprint: u64,
+    /// Events that happened.
+    pub events: u64,
+}
+
+/// Hosts and links in virtual time.
+#[derive(Debug)]
+pub struct World {
+    now: Instant,
+    queue: BTreeMap<(Instant, u64), Event>,
+    scheduled: u64,
+    hosts: Vec<Host>,
+    ports: BTreeMap<PortId, (HostId, Iface)>,
+    fabric: Fabric,
+    records: Vec<Record>,
+    fingerprint: Fingerprint,
+    out: Outbox,
+    /// What hosts are to be told of their streams, in order.
+    told: VecDeque<(HostId, Told)>,
+    last_packet: u64,
+    last_command: u32,
+    events: u64,
+}
+
+impl World {
+    /// A world in which nothing has happened yet.
+    pub fn new(fabric: Fabric, hosts: Vec<HostSpec>) -> Self {
+        let mut ports = BTreeMap::new();
+        for (host, spec) in (0..).zip(&hosts) {
+            for (iface, interface) in (1..).zip(&spec.interfaces) {
+                ports.insert(interface.port, (HostId(host), Iface(iface)));
+            }
+        }
+        Self {
+            now: Instant::ZERO,
+            queue: BTreeMap::new(),
+            scheduled: 0,
+            hosts: hosts.into_iter().map(Host::new).collect(),
+            ports,
+            fabric,
+            records: Vec::new(),
+            fingerprint: Fingerprint::default(),
+            out: Outbox::default(),
+            told: VecDeque::new(),
+            last_packet: 0,
+            last_command: 0,
+            events: 0,
+        }
+    }
+
+    /// Has an operator give a host this command at `at`.
+    pub fn command(&mut self, at: Instant, host: HostId, command: Command) {
+        self.schedule(at, Event::Command(host, command));
+    }
+
+    /// Runs until `end`, and asks every queue what it still holds.
+    pub fn run(mut self, end: Instant) -> Run {
+        self.start();
+        while let Some(entry) = self.queue.first_entry() {
+            let (at, _) = *entry.key();
+            if at > end {
+                break;
+            }
+            let event = entry.remove();
+            assert!(at >= self.now, "time does not run backwards");
+            self.now = at;
+            self.events += 1;
+            self.fingerprint.add(&(at, &event));
+            self.happen(event);
+        }
+        self.now = end;
+        self.take_stock();
+        Run { records: self.records, fingerprint: self.fingerprint.value(), events: self.events }
+    }
+
+    /// Every node starts, then every interface that needs no tuning comes up.
+    fn start(&mut self) {
+        let hosts = (0..self.hosts.len() as u16).map(HostId);
+        for id in hosts.clone() {
+            let boot = Boot { wall: self.host(id).wall };
+            self.give(id, Input::Start(&boot));
+        }
+        for id in hosts {
+            for (iface, interface) in (1..).map(Iface).zip(self.host(id).interfaces.clone()) {
+                let (mac, mtu, name) = (interface.mac, interface.mtu, interface.name.as_str());
+                if !interface.tunes {
+                    self.up(id, iface, Link::Up { cell: None, mac, mtu, name });
+                }
+            }
+        }
+    }
+
+    fn happen(&mut self, event: Event) {
+        match event {
+            Event::Due(host) => {
+                self.host_mut(host).due = None;
+                self.give(host, Input::Timeout);
+            }
+            Event::Land(flight, packet) => self.land(&flight, &packet),
+            Event::Tuned(tuning) => self.tuned(&tuning),
+            Event::Command(host, command) => {
+                self.last_command += 1;
+                self.give(host, Input::Command(CommandId(self.last_command), &command));
+            }
+        }
+    }
+
+    fn land(&mut self, flight: &Flight, packet: &Packet) {
+        match self.fabric.land(flight, packet.link.dst) {
+            Landing::Lost(reason) => self.lost(flight.from, packet.id, reason),
+            Landing::At(ports) => {
+                for port in ports {
+                    let Some((host, iface)) = self.ports.get(&port).copied() else { continue };
+                    for _ in 0..flight.copies {
+                        self.record(host, What::Received(iface, packet.clone()));
+                        self.step(host, |host, now, out| host.node.receive(now, iface, packet.clone(), out));
+                    }
+                }
+            }
+        }
+    }
+
+    fn tuned(&mut self, tuning: &Tuning) {
+        if !self.fabric.arrive(tuning) {
+            return; // pointed elsewhere meanwhile
+        }
+        let Some((host, iface)) = self.ports.get(&tuning.port).copied() else { return };
+        let Some(interface) = self.host(host).interface(iface).cloned() else { return };
+        let (mac, mtu, name) = (interface.mac, interface.mtu, interface.name.as_str());
+        self.up(host, iface, Link::Up { cell: Some(tuning.cell), mac, mtu, name });
+    }
+
+    fn up(&mut self, host: HostId, iface: Iface, link: Link<'_>) {
+        if let Link::Up { cell, .. } = link {
+            self.record(host, What::Up(iface, cell));
+        }
+        self.give(host, Input::Link(iface, link));
+    }
+
+    fn give(&mut self, host: HostId, input: Input<'_>) {
+        self.fingerprint.add(&input);
+        self.step(host, |host, now, out| host.node.handle(now, input, out));
+    }
+
+    /// One step of one node, and all that follows from it at once.
+    fn step(&mut self, host: HostId, input: impl FnOnce(&mut Host, Instant, &mut Outbox)) {
+        let now = self.now;
+        let mut out = std::mem::take(&mut self.out);
+        input(self.host_mut(host), now, &mut out);
+        self.carry_out(host, &mut out);
+        while let Some((host, told)) = self.told.pop_front() {
+            if let Told::Data(_, packet, _) = &told {
+                self.record(host, What::AppReceived(*packet));
+            }
+            self.fingerprint.add(&told);
+            let (id, event) = told.event();
+            self.host_mut(host).node.handle(now, Input::Stream(id, event), &mut out);
+            self.carry_out(host, &mut out);
+        }
+        self.out = out;
+        self.set_alarm(host);
+    }
+
+    fn carry_out(&mut self, host: HostId, out: &mut Outbox) {
+        while let Some((role, act)) = out.next_act() {
+            self.fingerprint.add(&(host, role, &act));
+            match act {
+                Act::Transmit(iface, packet) => self.transmit(host, iface, packet),
+                Act::Drop(iface, packet, reason) => {
+                    self.record(host, What::Dropped(iface, packet.id, reason.0.into()));
+                }
+                Act::Tune(iface, cell) => self.tune(host, iface, cell),
+                Act::Visit(iface, cell, packet) => self.visit(host, iface, cell, packet),
+                Act::Stream(id, op) => {
+                    let mut told = Vec::new();
+                    let datagram = self.host_mut(host).sockets.operate(id, op, &mut told);
+                    self.told.extend(told.into_iter().map(|told| (host, told)));
+                    if let Some(bytes) = datagram {
+                        self.originate(host, bytes, out);
+                    }
+                }
+                Act::Mark(mark) => self.record(host, What::Marked(mark)),
+                Act::Answer(_, answer) => self.record(host, What::Answered(answer)),
+                Act::Route(..) | Act::Gate(..) => {} // the node's own table is the only one here
+            }
+        }
+    }
+
+    /// A datagram of the host's own stack enters its node.
+    fn originate(&mut self, host: HostId, bytes: Vec<u8>, out: &mut Outbox) {
+        let mut packet = Packet::new(Mac::ZERO, bytes);
+        self.identify(&mut packet);
+        self.record(host, What::AppSent(packet.id));
+        self.record(host, What::Received(Iface::HOST, packet.clone()));
+        let now = self.now;
+        self.host_mut(host).node.receive(now, Iface::HOST, packet, out);
+    }
+
+    fn transmit(&mut self, host: HostId, iface: Iface, mut packet: Packet) {
+        self.identify(&mut packet);
+        self.record(host, What::Sent(iface, packet.clone()));
+        if iface == Iface::HOST {
+            let mut told = Vec::new();
+            let result = self.host_mut(host).sockets.deliver(packet.id, &packet.bytes, &mut told);
+            self.told.extend(told.into_iter().map(|told| (host, told)));
+            if let Err(reason) = result {
+                self.record(host, What::Lost(iface, packet.id, reason.0.into()));
+            }
+            return;
+        }
+        let Some(port) = self.host(host).interface(iface).map(|interface| interface.port) else {
+            return self.record(host, What::Lost(iface, packet.id, link::reason::NO_CARRIER.0.into()));
+        };
+        match self.fabric.offer(self.now, port, packet.bytes.len()) {
+            Ok(flight) => self.schedule(flight.lands, Event::Land(flight, packet)),
+            Err(reason) => self.lost(port, packet.id, reason),
+        }
+    }
+
+    fn tune(&mut self, host: HostId, iface: Iface, cell: Cell) {
+        self.record(host, What::Tuned(iface, cell));
+        let port = self.host(host).interface(iface).map(|interface| interface.port);
+        match port.and_then(|port| self.fabric.tune(self.now, port, cell)) {
+            Some(tuning) => self.schedule(tuning.ready, Event::Tuned(tuning)),
+            None => {
+                self.record(host, What::Down(iface, "unsupported".into()));
+                self.give_later(host, iface);
+            }
+        }
+    }
+
+    /// A refused wish is answered after the step that made it, as a daemon's driver would.
+    fn give_later(&mut self, host: HostId, iface: Iface) {
+        let now = self.now;
+        let mut out = Outbox::default();
+        self.host_mut(host).node.handle(now, Input::Link(iface, Link::Down("unsupported")), &mut out);
+        self.carry_out(host, &mut out);
+    }
+
+    fn visit(&mut self, host: HostId, iface: Iface, cell: Cell, mut packet: Packet) {
+        self.identify(&mut packet);
+        let Some(interface) = self.host(host).interface(iface).cloned() else { return };
+        packet.link.src = interface.mac;
+        self.record(host, What::Visited(iface, cell));
+        self.record(host, What::Sent(iface, packet.clone()));
+        match self.fabric.visit(self.now, interface.port, cell, packet.bytes.len()) {
+            Ok(visit) => self.schedule(visit.flight.lands, Event::Land(visit.flight, packet)),
+            Err(reason) => self.lost(interface.port, packet.id, reason),
+        }
+    }
+
+    fn lost(&mut self, port: PortId, packet: PacketId, reason: Reason) {
+        if let Some((host, iface)) = self.ports.get(&port).copied() {
+            self.record(host, What::Lost(iface, packet, reason.0.into()));
+        }
+    }
+
+    fn identify(&mut self, packet: &mut Packet) {
+        if packet.id == PacketId::NEW {
+            self.last_packet += 1;
+            packet.id = PacketId(self.last_packet);
+        }
+    }
+
+    fn take_stock(&mut self) {
+        let mut held: Vec<(HostId, Option<Iface>, PacketId)> = Vec::new();
+        for (id, host) in (0..).map(HostId).zip(&self.hosts) {
+            host.node.holds(&mut |packet| held.push((id, None, packet)));
+            host.sockets.holds(&mut |packet| held.push((id, Some(Iface::HOST), packet)));
+        }
+        for event in self.queue.values() {
+            if let Event::Land(flight, packet) = event
+                && let Some((host, iface)) = self.ports.get(&flight.from).copied()
+            {
+                held.extend((0..flight.copies).map(|_| (host, Some(iface), packet.id)));
+            }
+        }
+        for (host, iface, packet) in held {
+            self.record(host, What::Held(iface, packet));
+        }
+    }
+
+    fn set_alarm(&mut self, id: HostId) {
+        let now = self.now;
+        let host = self.host_mut(id);
+        let Some(deadline) = host.node.deadline().map(|deadline| deadline.max(now)) else { return };
+        // An alarm that comes too early finds nothing to do; one that comes too late would be a lie.
+        if host.due.is_none_or(|due| deadline < due) {
+            host.due = Some(deadline);
+            self.schedule(deadline, Event::Due(id));
+        }
+    }
+
+    fn schedule(&mut self, at: Instant, event: Event) {
+        self.scheduled += 1;
+        self.queue.insert((at, self.scheduled), event);
+    }
+
+    fn record(&mut self, host: HostId, what: What) {
+        self.records.push(Record { at: self.now, host, what });
+    }
+
+    fn host(&self, id: HostId) -> &Host {
+        &self.hosts[usize::from(id.0)]
+    }
+
+    fn host_mut(&mut self, id: HostId) -> &mut Host {
+        &mut self.hosts[usize::from(id.0)]
+    }
+}
+

@@ -1,0 +1,115 @@
+//! One number for a whole run: two runs with the same number did the same things in the same order.
+
+use std::hash::{Hash, Hasher};
+
+/// A 64-bit fold over events, packet bytes and effects, in order.
+///
+/// Every step is a bijection of the state for a given word, and of the word for a given state. So a single changed
+/// byte always changes the result, and an exchange of two events does but for chance. Words are folded in one byte
+/// order and one width, so that the number is the same on every machine.
+#[derive(Clone, Debug)]
+pub struct Fingerprint(u64);
+
+impl Default for Fingerprint {
+    fn default() -> Self {
+        Self(0x9ae1_6a3b_2f90_404f)
+    }
+}
+
+impl Fingerprint {
+    /// Adds anything that is plain data.
+    pub fn add(&mut self, what: &impl Hash) {
+        what.hash(self);
+    }
+
+    /// The number as it stands.
+    pub fn value(&self) -> u64 {
+        let mut x = self.0;
+        x = (x ^ (x >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93);
+        x = (x ^ (x >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93);
+        x ^ (x >> 32)
+    }
+}
+
+impl Hasher for Fingerprint {
+    fn finish(&self) -> u64 {
+        self.value()
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        let (words, tail) = bytes.as_chunks::<8>();
+        for word in words {
+            self.write_u64(u64::from_le_bytes(*word));
+        }
+        let mut last = [0; 8];
+        for (to, from) in last.iter_mut().zip(tail) {
+            *to = *from;
+        }
+        self.write_u64(u64::from_le_bytes(last) ^ (tail.len() as u64) << 56);
+    }
+
+    fn write_u64(&mut self, word: u64) {
+        self.0 = (self.0.rotate_left(23) ^ word).wrapping_mul(0x9fb2_1c65_1e98_df25);
+    }
+
+    fn write_u8(&mut self, word: u8) {
+        self.write_u64(u64::from(word));
+    }
+
+    fn write_u16(&mut self, word: u16) {
+        self.write_u64(u64::from(word));
+    }
+
+    fn write_u32(&mut self, word: u32) {
+        self.write_u64(u64::from(word));
+    }
+
+    fn write_usize(&mut self, word: usize) {
+        self.write_u64(word as u64);
+    }
+
+    fn write_isize(&mut self, word: isize) {
+        self.write_u64(word as u64);
+    }
+
+    fn write_i64(&mut self, word: i64) {
+        self.write_u64(word.cast_unsigned());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(what: &impl Hash) -> u64 {
+        let mut fingerprint = Fingerprint::default();
+        fingerprint.add(what);
+        fingerprint.value()
+    }
+
+    #[test]
+    fn every_changed_bit_of_a_packet_shows() {
+        let bytes: Vec<u8> = (0..131).collect();
+        let whole = of(&bytes);
+        for bit in 0..bytes.len() * 8 {
+            let mut changed = bytes.clone();
+            changed[bit / 8] ^= 1 << (bit % 8);
+            assert_ne!(of(&changed), whole, "bit {bit}");
+        }
+    }
+
+    #[test]
+    fn order_and_length_show() {
+        assert_ne!(of(&[1u64, 2]), of(&[2u64, 1]));
+        assert_ne!(of(&vec![0u8; 7]), of(&vec![0u8; 8]));
+        assert_ne!(of(&(vec![1u8], vec![2u8, 3])), of(&(vec![1u8, 2], vec![3u8])));
+    }
+
+    /// Written down once; another machine, another build or another compiler must agree.
+    #[test]
+    fn the_number_is_the_same_everywhere() {
+        assert_eq!(of(&(7u16, "handoff", Some(-1i64), vec![1u8, 2, 3])), FIXED);
+    }
+
+    const FIXED: u64 = 5_425_495_087_614_997_355;
+}

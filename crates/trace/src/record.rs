@@ -1,0 +1,282 @@
+//! One thing that happened at one host, or on the link at one of its interfaces.
+
+use crate::text::{hex, json_of, unhex, value_of};
+use node::{Mark, Span, Stage, Value};
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+use wire::{Cell, EtherType, Frame, Iface, Instant, Mac, Packet, PacketId};
+
+/// A host of a scenario, by its place in it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+pub struct HostId(pub u16);
+
+/// What happened where, and when.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Record {
+    /// When.
+    pub at: Instant,
+    /// Where.
+    pub host: HostId,
+    /// What.
+    pub what: What,
+}
+
+/// What happened.
+#[derive(Clone, PartialEq, Debug)]
+pub enum What {
+    /// The node took a packet from an interface; from [`Iface::HOST`], its own stack sent it.
+    Received(Iface, Packet),
+    /// The node put a packet on the link; to [`Iface::HOST`], it gave it to its own stack.
+    Sent(Iface, Packet),
+    /// The node ended a packet's journey.
+    Dropped(Iface, PacketId, Trail),
+    /// The link at this interface lost a packet that this host had sent.
+    Lost(Iface, PacketId, Trail),
+    /// At the end of the run a queue still holds this packet: a role's, the stack's, or that of the link at an
+    /// interface.
+    Held(Option<Iface>, PacketId),
+    /// An application's datagram went into the stack.
+    AppSent(PacketId),
+    /// An application was handed a datagram.
+    AppReceived(PacketId),
+    /// A radio was pointed at a cell.
+    Tuned(Iface, Cell),
+    /// A radio went to another cell with one packet.
+    Visited(Iface, Cell),
+    /// An interface carries packets.
+    Up(Iface, Option<Cell>),
+    /// An interface does not, and why.
+    Down(Iface, Trail),
+    /// A role left a mark.
+    Marked(Mark),
+    /// A command was answered.
+    Answered(Result<Value, String>),
+}
+
+/// A name that is a constant where it is written and a string where it is read back.
+pub type Trail = Cow<'static, str>;
+
+/// A record as a line of JSON. Every field but the time and the kind is optional.
+#[derive(Serialize, Deserialize, Default)]
+#[serde(deny_unknown_fields)]
+struct Line {
+    t: u64,
+    event: String,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    iface: Option<u16>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    packet: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    kind: Option<u16>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    src: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    dst: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    bytes: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    cell: Option<u16>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    reason: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    role: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    name: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    begins: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    ends: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    fields: Option<serde_json::Value>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    error: Option<String>,
+}
+
+impl Record {
+    /// The record as one line of JSON, without the host: a daemon writes of itself only.
+    pub fn to_line(&self) -> String {
+        let line = line(self.at, &self.what);
+        serde_json::to_string(&line).unwrap_or_default()
+    }
+
+    /// The record that a line of `host` says; an error names what is wrong with it.
+    pub fn from_line(host: HostId, text: &str) -> Result<Self, String> {
+        let line: Line = serde_json::from_str(text).map_err(|error| error.to_string())?;
+        let at = Instant(line.t);
+        let what = what(&line).ok_or_else(|| format!("a field is missing or wrong in `{text}`"))?;
+        Ok(Self { at, host, what })
+    }
+}
+
+fn line(at: Instant, what: &What) -> Line {
+    let base = |event: &str| Line { t: at.0, event: event.to_owned(), ..Line::default() };
+    let on = |event: &str, iface: Iface| Line { iface: Some(iface.0), ..base(event) };
+    match what {
+        What::Received(iface, packet) => carry(on("received", *iface), packet),
+        What::Sent(iface, packet) => carry(on("sent", *iface), packet),
+        What::Dropped(iface, id, reason) => {
+            Line { packet: Some(id.0), reason: Some(reason.to_string()), ..on("dropped", *iface) }
+        }
+        What::Lost(iface, id, reason) => {
+            Line { packet: Some(id.0), reason: Some(reason.to_string()), ..on("lost", *iface) }
+        }
+        What::Held(iface, id) => {
+            Line { packet: Some(id.0), iface: iface.map(|iface| iface.0), ..base("held") }
+        }
+        What::AppSent(id) => Line { packet: Some(id.0), ..base("app_sent") },
+        What::AppReceived(id) => Line { packet: Some(id.0), ..base("app_received") },
+        What::Tuned(iface, cell) => Line { cell: Some(cell.0), ..on("tune", *iface) },
+        What::Visited(iface, cell) => Line { cell: Some(cell.0), ..on("visit", *iface) },
+        What::Up(iface, cell) => Line { cell: cell.map(|cell| cell.0), ..on("up", *iface) },
+        What::Down(iface, why) => Line { reason: Some(why.to_string()), ..on("down", *iface) },
+        What::Marked(mark) => mark_line(base("mark"), mark),
+        What::Answered(Ok(value)) => Line { fields: Some(json_of(value)), ..base("answer") },
+        What::Answered(Err(error)) => Line { error: Some(error.clone()), ..base("answer") },
+    }
+}
+
+fn carry(line: Line, packet: &Packet) -> Line {
+    Line {
+        packet: Some(packet.id.0),
+        kind: Some(packet.link.kind.0),
+        src: Some(packet.link.src.to_string()),
+        dst: Some(packet.link.dst.to_string()),
+        bytes: Some(hex(&packet.bytes)),
+        ..line
+    }
+}
+
+fn mark_line(line: Line, mark: &Mark) -> Line {
+    let (begins, ends) = match mark.span {
+        Some(Span::Begins(stage)) => (Some(stage.name().to_owned()), None),
+        Some(Span::Ends(stage)) => (None, Some(stage.name().to_owned())),
+        None => (None, None),
+    };
+    let fields = Value::Map(mark.fields.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect());
+    Line {
+        role: Some(mark.role.to_owned()),
+        name: Some(mark.name.to_owned()),
+        packet: mark.packet.map(|id| id.0),
+        begins,
+        ends,
+        fields: (!mark.fields.is_empty()).then(|| json_of(&fields)),
+        ..line
+    }
+}
+
+fn what(line: &Line) -> Option<What> {
+    let iface = || line.iface.map(Iface);
+    let id = || line.packet.map(PacketId);
+    let cell = || line.cell.map(Cell);
+    let reason = || line.reason.clone().map(Cow::Owned);
+    Some(match line.event.as_str() {
+        "received" => What::Received(iface()?, packet(line)?),
+        "sent" => What::Sent(iface()?, packet(line)?),
+        "dropped" => What::Dropped(iface()?, id()?, reason()?),
+        "lost" => What::Lost(iface()?, id()?, reason()?),
+        "held" => What::Held(iface(), id()?),
+        "app_sent" => What::AppSent(id()?),
+        "app_received" => What::AppReceived(id()?),
+        "tune" => What::Tuned(iface()?, cell()?),
+        "visit" => What::Visited(iface()?, cell()?),
+        "up" => What::Up(iface()?, cell()),
+        "down" => What::Down(iface()?, reason()?),
+        "mark" => What::Marked(mark(line)?),
+        "answer" => What::Answered(match (&line.error, &line.fields) {
+            (Some(error), _) => Err(error.clone()),
+            (None, fields) => Ok(fields.as_ref().map(value_of).unwrap_or_default()),
+        }),
+        _ => return None,
+    })
+}
+
+fn packet(line: &Line) -> Option<Packet> {
+    let mac = |text: &Option<String>| text.as_deref()?.parse::<Mac>().ok();
+    let link = Frame { kind: EtherType(line.kind?), src: mac(&line.src)?, dst: mac(&line.dst)? };
+    Some(Packet { link, id: PacketId(line.packet?), bytes: unhex(line.bytes.as_deref()?)? })
+}
+
+fn mark(line: &Line) -> Option<Mark> {
+    let stage = |name: &str| STAGES.into_iter().find(|stage| stage.name() == name);
+    let span = match (&line.begins, &line.ends) {
+        (Some(name), _) => Some(Span::Begins(stage(name)?)),
+        (None, Some(name)) => Some(Span::Ends(stage(name)?)),
+        (None, None) => None,
+    };
+    let fields = match line.fields.as_ref().map(value_of) {
+        Some(Value::Map(entries)) => entries.into_iter().map(|(name, value)| (intern(&name), value)).collect(),
+        _ => Vec::new(),
+    };
+    let (role, name) = (intern(line.role.as_deref()?), intern(line.name.as_deref()?));
+    Some(Mark { role, name, span, packet: line.packet.map(PacketId), fields })
+}
+
+const STAGES: [Stage; 7] = [
+    Stage::Link,
+    Stage::Detection,
+    Stage::Address,
+    Stage::Registration,
+    Stage::PathSwitch,
+    Stage::FirstByte,
+    Stage::Recovery,
+];
+
+/// A name read back as the constant that it was. Names are few and come from our own daemons; each is kept once for
+/// the life of the program.
+fn intern(name: &str) -> &'static str {
+    use std::collections::BTreeSet;
+    use std::sync::{Mutex, PoisonError};
+    static NAMES: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
+    let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = names.get(name) {
+        return known;
+    }
+    let kept: &'static str = Box::leak(name.to_owned().into_boxed_str());
+    names.insert(kept);
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn records() -> Vec<What> {
+        let link = Frame { kind: EtherType::IPV4, src: Mac([2; 6]), dst: Mac([4; 6]) };
+        let packet = Packet { link, id: PacketId(u64::MAX), bytes: vec![0x45, 0, 255] };
+        let mark = Mark::new("mobile", "route_update_sent").at(Span::Begins(Stage::Registration));
+        vec![
+            What::Received(Iface::HOST, packet.clone()),
+            What::Sent(Iface(2), packet),
+            What::Dropped(Iface(2), PacketId(3), "bad_auth".into()),
+            What::Lost(Iface(2), PacketId(3), "queue_full".into()),
+            What::Held(None, PacketId(4)),
+            What::Held(Some(Iface(1)), PacketId(4)),
+            What::AppSent(PacketId(5)),
+            What::AppReceived(PacketId(5)),
+            What::Tuned(Iface(1), Cell(3)),
+            What::Visited(Iface(1), Cell(3)),
+            What::Up(Iface(1), None),
+            What::Up(Iface(1), Some(Cell(3))),
+            What::Down(Iface(1), "unsupported".into()),
+            What::Marked(mark.clone().with("to", "b3").with("n", 7u32)),
+            What::Marked(Mark { span: Some(Span::Ends(Stage::PathSwitch)), packet: Some(PacketId(1)), ..mark }),
+            What::Answered(Ok(Value::map([("ok", Value::Int(1))]))),
+            What::Answered(Err("no".to_owned())),
+        ]
+    }
+
+    #[test]
+    fn what_is_written_is_read_back() {
+        for what in records() {
+            let record = Record { at: Instant(1_234_567_890_123), host: HostId(4), what };
+            assert_eq!(Record::from_line(HostId(4), &record.to_line()), Ok(record));
+        }
+    }
+
+    #[test]
+    fn a_broken_line_is_refused_and_named() {
+        for bad in ["", "{}", r#"{"t":1,"event":"sent","iface":1}"#, r#"{"t":1,"event":"dance"}"#, r#"{"t":1,"x":2}"#] {
+            assert!(Record::from_line(HostId(0), bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! Bytes and values as text.
+
+use node::Value;
+
+/// Bytes as lower-case hexadecimal.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write;
+    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}"); // a String takes everything
+        text
+    })
+}
+
+/// The bytes that a hexadecimal text says, if it says any.
+pub(crate) fn unhex(text: &str) -> Option<Vec<u8>> {
+    let digits = text.as_bytes();
+    let (pairs, []) = digits.as_chunks::<2>() else { return None };
+    let digit = |c: u8| (c as char).to_digit(16).map(|d| d as u8);
+    pairs.iter().map(|[high, low]| Some(digit(*high)? << 4 | digit(*low)?)).collect()
+}
+
+/// A value as JSON.
+pub fn json_of(value: &Value) -> serde_json::Value {
+    match value {
+        Value::None => serde_json::Value::Null,
+        Value::Int(number) => (*number).into(),
+        Value::Text(text) => text.as_str().into(),
+        Value::List(items) => items.iter().map(json_of).collect(),
+        Value::Map(entries) => {
+            serde_json::Value::Object(entries.iter().map(|(name, value)| (name.clone(), json_of(value))).collect())
+        }
+    }
+}
+
+/// JSON as a value. Fractions and truth values, which no command uses, become text.
+pub fn value_of(json: &serde_json::Value) -> Value {
+    match json {
+        serde_json::Value::Null => Value::None,
+        serde_json::Value::String(text) => Value::Text(text.clone()),
+        serde_json::Value::Array(items) => Value::List(items.iter().map(value_of).collect()),
+        serde_json::Value::Object(entries) => {
+            Value::Map(entries.iter().map(|(name, json)| (name.clone(), value_of(json))).collect())
+        }
+        other => other.as_i64().map_or_else(|| Value::Text(other.to_string()), Value::Int),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hex_goes_both_ways() {
+        assert_eq!(hex(&[0, 0x7f, 0xff]), "007fff");
+        assert_eq!(unhex("007fFF"), Some(vec![0, 0x7f, 0xff]));
+        assert_eq!(unhex("0"), None);
+        assert_eq!(unhex("0g"), None);
+    }
+}
