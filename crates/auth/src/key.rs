@@ -1,0 +1,116 @@
+//! A secret that does not show itself.
+
+use core::fmt;
+use core::str::FromStr;
+
+/// A secret key. It prints as its length only, so that no log, trace or failed assertion can give it away.
+#[derive(Clone)]
+pub struct Key(Vec<u8>);
+
+impl Key {
+    /// The key of these bytes.
+    pub fn new(bytes: impl Into<Vec<u8>>) -> Self {
+        Self(bytes.into())
+    }
+
+    /// Its bytes. How many a protocol demands is checked where its configuration is read.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Key({} bytes)", self.0.len())
+    }
+}
+
+impl PartialEq for Key {
+    fn eq(&self, other: &Self) -> bool {
+        crate::equal(&self.0, &other.0)
+    }
+}
+
+impl Eq for Key {}
+
+/// Why a text is not a key. No variant repeats a character of the text, which is a secret even when mistyped.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ParseKeyError {
+    /// Nothing there.
+    Empty,
+    /// The last byte has one digit only.
+    OddLength {
+        /// How many characters the text has.
+        characters: usize,
+    },
+    /// A character that is not a hexadecimal digit.
+    NotHex {
+        /// Which character, counted from 1.
+        position: usize,
+    },
+}
+
+impl fmt::Display for ParseKeyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a key is two hexadecimal digits for each byte, without spaces; ")?;
+        match self {
+            Self::Empty => f.write_str("this one is empty"),
+            Self::OddLength { characters } => write!(f, "this one has an odd number of them, {characters}"),
+            Self::NotHex { position } => write!(f, "character {position} of this one is not such a digit"),
+        }
+    }
+}
+
+impl core::error::Error for ParseKeyError {}
+
+impl FromStr for Key {
+    type Err = ParseKeyError;
+    fn from_str(text: &str) -> Result<Self, ParseKeyError> {
+        let mut nibbles = Vec::with_capacity(text.len());
+        for (index, character) in text.chars().enumerate() {
+            let digit = character.to_digit(16).ok_or(ParseKeyError::NotHex { position: index + 1 })?;
+            nibbles.push(digit as u8);
+        }
+        let (pairs, odd) = nibbles.as_chunks::<2>();
+        if !odd.is_empty() {
+            return Err(ParseKeyError::OddLength { characters: nibbles.len() });
+        }
+        if pairs.is_empty() {
+            return Err(ParseKeyError::Empty);
+        }
+        Ok(Self(pairs.iter().map(|[high, low]| high << 4 | low).collect()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hexadecimal_in_either_case_is_read() {
+        assert_eq!("00aBff".parse::<Key>().unwrap().as_bytes(), [0x00, 0xab, 0xff]);
+    }
+
+    #[test]
+    fn every_refusal_says_where_and_repeats_nothing() {
+        let refusal = |text: &str| text.parse::<Key>().unwrap_err();
+        assert_eq!(refusal(""), ParseKeyError::Empty);
+        assert_eq!(refusal("00a"), ParseKeyError::OddLength { characters: 3 });
+        assert_eq!(refusal("00 a"), ParseKeyError::NotHex { position: 3 });
+        assert_eq!(refusal("+1"), ParseKeyError::NotHex { position: 1 });
+        assert_eq!(refusal("0é"), ParseKeyError::NotHex { position: 2 });
+        assert!(refusal("5ecre7").to_string().contains("character 4 "));
+        assert!(!refusal("5ecre7").to_string().contains("5ec"));
+    }
+
+    #[test]
+    fn a_key_does_not_print_itself() {
+        assert_eq!(format!("{:?}", Key::new([0x5e; 16])), "Key(16 bytes)");
+    }
+
+    #[test]
+    fn keys_are_equal_by_their_bytes() {
+        assert_eq!(Key::new([1, 2]), "0102".parse().unwrap());
+        assert_ne!(Key::new([1, 2]), Key::new([1, 2, 0]));
+    }
+}

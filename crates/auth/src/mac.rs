@@ -1,0 +1,120 @@
+//! Message authentication codes.
+
+use crate::Key;
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq;
+
+/// The block of SHA-256, in bytes (FIPS 180-4, figure 1).
+const BLOCK: usize = 64;
+
+/// HMAC-SHA-256 over `parts`, one behind the other (RFC 2104, RFC 4231).
+pub fn hmac_sha256(key: &Key, parts: &[&[u8]]) -> [u8; 32] {
+    // A key of exactly one block cannot be refused, so there is no error to explain away.
+    let mut mac = Hmac::<Sha256>::new(&one_block(key.as_bytes()).into());
+    for part in parts {
+        mac.update(part);
+    }
+    mac.finalize().into_bytes().into()
+}
+
+/// The key padded with zeros to one block; a longer one is hashed first (RFC 2104, section 2).
+fn one_block(key: &[u8]) -> [u8; BLOCK] {
+    let hashed: [u8; 32];
+    let short = if key.len() > BLOCK {
+        hashed = Sha256::digest(key).into();
+        &hashed
+    } else {
+        key
+    };
+    let mut block = [0; BLOCK];
+    for (to, from) in block.iter_mut().zip(short) {
+        *to = *from;
+    }
+    block
+}
+
+/// Whether `a` and `b` are the same, in a time that depends on their lengths only.
+pub fn equal(a: &[u8], b: &[u8]) -> bool {
+    a.ct_eq(b).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hex(text: &str) -> Vec<u8> {
+        text.parse::<Key>().unwrap().as_bytes().to_vec()
+    }
+
+    /// The test cases of RFC 4231, section 4: key, data, code.
+    fn cases() -> [(Vec<u8>, Vec<u8>, &'static str); 7] {
+        let long = b"This is a test using a larger than block-size key and a larger than block-size data. \
+            The key needs to be hashed before being used by the HMAC algorithm.";
+        [
+            (
+                vec![0x0b; 20],
+                b"Hi There".to_vec(),
+                "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7",
+            ),
+            (
+                b"Jefe".to_vec(),
+                b"what do ya want for nothing?".to_vec(),
+                "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843",
+            ),
+            (
+                vec![0xaa; 20],
+                vec![0xdd; 50],
+                "773ea91e36800e46854db8ebd09181a72959098b3ef8c122d9635514ced565fe",
+            ),
+            (
+                (1..=25).collect(),
+                vec![0xcd; 50],
+                "82558a389a443c0ea4cc819899f2083a85f0faa3e578f8077a2e3ff46729665b",
+            ),
+            (vec![0x0c; 20], b"Test With Truncation".to_vec(), "a3b6167473100ee06e0c796c2955552b"),
+            (
+                vec![0xaa; 131],
+                b"Test Using Larger Than Block-Size Key - Hash Key First".to_vec(),
+                "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54",
+            ),
+            (
+                vec![0xaa; 131],
+                long.to_vec(),
+                "9b09ffa71b942fcb27635fbcd5b0e944bfdc63644f0713938a7f51535c3a35e2",
+            ),
+        ]
+    }
+
+    #[test]
+    fn the_rfc_4231_cases() {
+        for (number, (key, data, code)) in (1..).zip(cases()) {
+            let code = hex(code);
+            let made = hmac_sha256(&Key::new(key), &[&data]);
+            assert_eq!(made[..code.len()], code, "case {number}");
+        }
+    }
+
+    #[test]
+    fn where_the_parts_are_cut_does_not_matter() {
+        let key = Key::new([7; BLOCK]);
+        let whole = hmac_sha256(&key, &[b"one two three"]);
+        assert_eq!(hmac_sha256(&key, &[b"one ", b"", b"two three"]), whole);
+        assert_ne!(hmac_sha256(&key, &[b"one two"]), whole);
+    }
+
+    #[test]
+    fn a_key_of_one_block_is_not_hashed_and_one_byte_more_is() {
+        let (exact, over) = (vec![3; BLOCK], vec![3; BLOCK + 1]);
+        assert_eq!(one_block(&exact).as_slice(), exact);
+        assert_eq!(one_block(&over)[..32], Sha256::digest(&over)[..]);
+    }
+
+    #[test]
+    fn equal_needs_equal_lengths() {
+        assert!(equal(b"", b""));
+        assert!(equal(b"same", b"same"));
+        assert!(!equal(b"same", b"sama"));
+        assert!(!equal(b"same", b"sam"));
+    }
+}

@@ -1,0 +1,627 @@
+//! Control messages: their bytes and their authentication.
+//!
+//! So far the route-update (draft-ietf-mobileip-cellularip-00, section 3.3.2) with HMAC-SHA-256. The draft leaves the
+//! ICMP type, the codes and the numbers of the control information open; ours are constants here.
+//!
+//! ```text
+//!  0                   1                   2                   3
+//!  0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
+//! +---------------+---------------+-------------------------------+
+//! |   Type 253    |    Code 0     |           Checksum            |
+//! +---------------+---------------+-------------------------------+
+//! |                      Timestamp, NTP 32.32                     |
+//! |                                                               |
+//! +-----+-+-------+---------------+-------------------------------+
+//! | CU  |S| AType | Auth. Length  |              CU               |
+//! +-----+-+-------+---------------+-------------------------------+
+//! |    KeyGen     |                     zero                      |
+//! +---------------+-----------------------------------------------+
+//! |                             R_MH                              |
+//! |                                                               |
+//! +---------------------------------------------------------------+
+//! |                                                               |
+//! |                       Digest, 16 bytes                        |
+//! |                                                               |
+//! |                                                               |
+//! +---------------+---------------+-------------------------------+
+//! | TLV type      | TLV length    | TLV data …
+//! +---------------+---------------+-------------------------------+
+//! ```
+
+use auth::{Key, equal, hmac_sha256};
+use wire::icmp::Message;
+use wire::ipv4::{self, Header};
+use wire::{Ipv4Addr, Malformed, Reader};
+
+/// The ICMP type of all control messages. None was assigned; this one is for experiments (RFC 4727, section 5.1).
+pub const ICMP_TYPE: u8 = 253;
+/// The code of a route-update.
+pub const ROUTE_UPDATE: u8 = 0;
+/// The last code that has a meaning; those after a route-update belong to messages that are not read here yet.
+const LAST_CODE: u8 = 6;
+
+/// Bit 4 of the flags: S, a semisoft route-update.
+const SEMISOFT: u8 = 0x10;
+/// Bit 5: I, indirect semisoft. Ours, in what the draft leaves unused; not supported.
+const INDIRECT: u8 = 0x20;
+/// Bits 7 and 6: currently unused.
+const UNUSED: u8 = 0xc0;
+/// Bits 3 to 0: `AType`, how the message is authenticated.
+const ATYPE: u8 = 0x0f;
+/// The `AType` of HMAC-SHA-256, cut to 128 bits.
+const HMAC_SHA_256: u8 = 2;
+/// The Auth. Length of that type: `KeyGen`, padding, `R_MH`, digest.
+const AUTH_LENGTH: u8 = 28;
+/// The control information that names the base station; odd, so whoever does not know it must refuse.
+const SERVING_BS: u8 = 3;
+
+/// The code of a control message, or `None` for a packet that is none: a cheap look before [`RouteUpdate::parse`].
+///
+/// Only the first fragment of a datagram shows a type. It counts as control, so that it is refused there; without it
+/// nobody can put the datagram together again.
+pub fn control_code(ip: &Header, payload: &[u8]) -> Option<u8> {
+    match payload {
+        [ICMP_TYPE, code, ..] if ip.protocol == ipv4::ICMP && ip.offset == 0 => Some(*code),
+        _ => None,
+    }
+}
+
+/// The key of one mobile host, which every node of the network can make from the packet and the network's key.
+///
+/// Campbell et al. hash (IP address, `R_MH`, network key) with MD5. This is the same thought with HMAC-SHA-256, and
+/// with the generation of the network's key, so that no two generations share a session key.
+pub fn session_key(network_key: &Key, key_gen: u8, mobile: Ipv4Addr, r_mh: [u8; 8]) -> Key {
+    Key::new(hmac_sha256(network_key, &[b"CIPv1 session", &[key_gen], &mobile.octets(), &r_mh]))
+}
+
+/// What tells nodes which key to check with, and the result of that check.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Authentication {
+    /// The generation of the network's key that the session key was made from.
+    pub key_gen: u8,
+    /// The random value that the gateway gave this host when it registered.
+    pub r_mh: [u8; 8],
+    /// The first half of the HMAC; zero before [`RouteUpdate::sign`].
+    pub digest: [u8; 16],
+}
+
+impl Authentication {
+    /// What a host that holds a session key fills in before it signs.
+    pub const fn unsigned(key_gen: u8, r_mh: [u8; 8]) -> Self {
+        Self { key_gen, r_mh, digest: [0; 16] }
+    }
+}
+
+/// Control information of even type: nobody needs to understand it, but the digest covers it where it stands.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct Skipped {
+    /// Before the serving base station, or all of it when none is named.
+    before: Vec<u8>,
+    /// Behind it.
+    behind: Vec<u8>,
+}
+
+/// A route-update: the mobile host can be reached by the way this message came.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RouteUpdate {
+    /// The mobile host, by its home address: the packet's source.
+    pub mobile: Ipv4Addr,
+    /// The gateway: the packet's destination.
+    pub gateway: Ipv4Addr,
+    /// NTP 32.32; strictly increasing over all control messages of a host.
+    pub timestamp: u64,
+    /// S: the host still listens at its old base station; add the new way and keep the old.
+    pub semisoft: bool,
+    /// Who says so.
+    pub auth: Authentication,
+    /// The base station this was sent to, as its beacon gave it, so that nobody can relay the message through another.
+    /// Whether it may be missing is for the role to decide.
+    pub serving_bs: Option<u32>,
+    /// What else it carried; nothing in a message of our own making.
+    pub skipped: Skipped,
+}
+
+impl RouteUpdate {
+    /// The route-update in `icmp`, the payload of the datagram with header `ip`.
+    ///
+    /// The digest is not looked at: that takes a key, see [`Self::verify`].
+    pub fn parse(ip: &Header, icmp: &[u8]) -> Result<Self, Malformed> {
+        let body = body(ip, icmp)?;
+        let mut r = Reader::new(body, Malformed("cip_short"));
+        let timestamp = r.u64()?;
+        let (flags, auth_length, unused) = (r.u8()?, r.u8()?, r.u16()?);
+        if flags & INDIRECT != 0 {
+            return Err(Malformed("cip_indirect"));
+        }
+        if flags & UNUSED != 0 {
+            return Err(Malformed("cip_unused_flags"));
+        }
+        if unused != 0 {
+            return Err(Malformed("cip_unused_field"));
+        }
+        let auth = authentication(flags & ATYPE, auth_length, &mut r)?;
+        let (serving_bs, skipped) = information(r.rest())?;
+        let semisoft = flags & SEMISOFT != 0;
+        Ok(Self { mobile: ip.src, gateway: ip.dst, timestamp, semisoft, auth, serving_bs, skipped })
+    }
+
+    /// The whole IPv4 datagram.
+    pub fn emit(&self) -> Vec<u8> {
+        let body = self.body(self.auth.digest);
+        let icmp = Message { kind: ICMP_TYPE, code: ROUTE_UPDATE, body: &body }.emit();
+        // `Header::new` sets DF: control messages are never fragmented.
+        Header::new(ipv4::ICMP, self.mobile, self.gateway).emit(&icmp)
+    }
+
+    /// Fills in the digest.
+    pub fn sign(&mut self, session_key: &Key) {
+        self.auth.digest = self.digest(session_key);
+    }
+
+    /// Whether the digest is right, in a time that does not depend on where it is wrong.
+    pub fn verify(&self, session_key: &Key) -> bool {
+        equal(&self.digest(session_key), &self.auth.digest)
+    }
+
+    /// The digest that this message should have.
+    ///
+    /// Covered are source, destination and the whole ICMP message with zero for checksum and digest. Not covered is
+    /// the rest of the IP header, which nodes on the way may change: DSCP and ECN, identification, DF, time to live.
+    fn digest(&self, session_key: &Key) -> [u8; 16] {
+        let (src, dst) = (self.mobile.octets(), self.gateway.octets());
+        let head = [ICMP_TYPE, ROUTE_UPDATE, 0, 0];
+        let code = hmac_sha256(session_key, &[&src, &dst, &head, &self.body([0; 16])]);
+        let (halves, _) = code.as_chunks::<16>();
+        halves.first().copied().unwrap_or_default()
+    }
+
+    /// What follows the ICMP checksum.
+    fn body(&self, digest: [u8; 16]) -> Vec<u8> {
+        let flags = HMAC_SHA_256 | if self.semisoft { SEMISOFT } else { 0 };
+        let mut out = Vec::with_capacity(46 + self.skipped.before.len() + self.skipped.behind.len());
+        out.extend_from_slice(&self.timestamp.to_be_bytes());
+        out.extend_from_slice(&[flags, AUTH_LENGTH, 0, 0]);
+        out.extend_from_slice(&[self.auth.key_gen, 0, 0, 0]);
+        out.extend_from_slice(&self.auth.r_mh);
+        out.extend_from_slice(&digest);
+        out.extend_from_slice(&self.skipped.before);
+        if let Some(id) = self.serving_bs {
+            out.extend_from_slice(&[SERVING_BS, 4]);
+            out.extend_from_slice(&id.to_be_bytes());
+        }
+        out.extend_from_slice(&self.skipped.behind);
+        out
+    }
+}
+
+/// What follows the checksum, if this is a route-update at all.
+fn body<'a>(ip: &Header, icmp: &'a [u8]) -> Result<&'a [u8], Malformed> {
+    if ip.protocol != ipv4::ICMP {
+        return Err(Malformed("cip_protocol"));
+    }
+    if ip.is_fragment() {
+        return Err(Malformed("cip_fragment"));
+    }
+    let message = Message::parse(icmp)?;
+    match (message.kind, message.code) {
+        (ICMP_TYPE, ROUTE_UPDATE) => Ok(message.body),
+        (ICMP_TYPE, ..=LAST_CODE) => Err(Malformed("cip_not_route_update")),
+        (ICMP_TYPE, _) => Err(Malformed("cip_unknown_code")),
+        _ => Err(Malformed("cip_type")),
+    }
+}
+
+/// The Authentication field, which must be of the one kind that is accepted.
+fn authentication(atype: u8, length: u8, r: &mut Reader<'_>) -> Result<Authentication, Malformed> {
+    match atype {
+        HMAC_SHA_256 => {}
+        // No authentication is for the request to register, which is not read here.
+        0 => return Err(Malformed("cip_atype_none")),
+        1 => return Err(Malformed("cip_atype_md5")),
+        15 => return Err(Malformed("cip_atype_private")),
+        _ => return Err(Malformed("cip_atype_reserved")),
+    }
+    if length != AUTH_LENGTH {
+        return Err(Malformed("cip_auth_length"));
+    }
+    let field = r.take(usize::from(length)).map_err(|_| Malformed("cip_auth_truncated"))?;
+    let mut field = Reader::new(field, Malformed("cip_auth_truncated"));
+    let (key_gen, padding) = (field.u8()?, field.array::<3>()?);
+    if padding != [0; 3] {
+        return Err(Malformed("cip_auth_padding"));
+    }
+    Ok(Authentication { key_gen, r_mh: field.array()?, digest: field.array()? })
+}
+
+/// The control information: types, lengths and data up to the end of the packet.
+fn information(bytes: &[u8]) -> Result<(Option<u32>, Skipped), Malformed> {
+    let mut r = Reader::new(bytes, Malformed("cip_tlv_truncated"));
+    let (mut serving_bs, mut skipped) = (None, Skipped::default());
+    while !r.is_empty() {
+        let (kind, length) = (r.u8()?, r.u8()?);
+        let data = r.take(usize::from(length)).map_err(|_| Malformed("cip_tlv_overrun"))?;
+        if kind == SERVING_BS {
+            let id = data.try_into().map_err(|_| Malformed("cip_serving_bs_length"))?;
+            if serving_bs.replace(u32::from_be_bytes(id)).is_some() {
+                return Err(Malformed("cip_serving_bs_twice"));
+            }
+        } else if kind % 2 == 1 {
+            return Err(Malformed("cip_unknown_tlv"));
+        } else {
+            let side = if serving_bs.is_none() { &mut skipped.before } else { &mut skipped.behind };
+            side.extend_from_slice(&[kind, length]);
+            side.extend_from_slice(data);
+        }
+    }
+    Ok((serving_bs, skipped))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::collection::vec;
+    use proptest::prelude::{Strategy, any, prop_assert, prop_assert_eq, proptest};
+    use wire::checksum;
+
+    const MOBILE: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 7);
+    const GATEWAY: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 1);
+    const R_MH: [u8; 8] = [1, 2, 3, 4, 5, 6, 7, 8];
+    /// The ICMP message of [`golden`], byte for byte.
+    const GOLDEN: &str = "fd004869e900000080000000121c000001000000\
+        010203040506070895ccaf4e956acfccdeed8f2defdc2312030400000003";
+
+    fn hex(text: &str) -> Vec<u8> {
+        text.parse::<Key>().unwrap().as_bytes().to_vec()
+    }
+
+    fn golden_key() -> Key {
+        let network_key: Vec<u8> = (0..16).collect();
+        session_key(&Key::new(network_key), 1, MOBILE, R_MH)
+    }
+
+    fn golden() -> RouteUpdate {
+        RouteUpdate {
+            mobile: MOBILE,
+            gateway: GATEWAY,
+            timestamp: 0xe900_0000_8000_0000,
+            semisoft: true,
+            auth: Authentication::unsigned(1, R_MH),
+            serving_bs: Some(3),
+            skipped: Skipped::default(),
+        }
+    }
+
+    fn header() -> Header {
+        Header::new(ipv4::ICMP, MOBILE, GATEWAY)
+    }
+
+    /// Makes the checksum fit the rest, as a forger would.
+    fn mend(bytes: &mut [u8], at: usize) {
+        bytes[at..at + 2].fill(0);
+        let sum = checksum(bytes);
+        bytes[at..at + 2].copy_from_slice(&sum.to_be_bytes());
+    }
+
+    /// What becomes of the golden message after `change`, its checksum mended.
+    fn changed(change: impl FnOnce(&mut Vec<u8>)) -> Result<RouteUpdate, Malformed> {
+        let mut icmp = hex(GOLDEN);
+        change(&mut icmp);
+        mend(&mut icmp, 2);
+        RouteUpdate::parse(&header(), &icmp)
+    }
+
+    /// The reason why `change` makes the golden message unreadable.
+    fn refusal(change: impl FnOnce(&mut Vec<u8>)) -> &'static str {
+        changed(change).unwrap_err().0
+    }
+
+    /// The golden message with this control information instead of its own.
+    fn with_information(bytes: &[u8]) -> Result<RouteUpdate, Malformed> {
+        changed(|icmp| {
+            icmp.truncate(44);
+            icmp.extend_from_slice(bytes);
+        })
+    }
+
+    #[test]
+    fn the_golden_session_key() {
+        let expected = "0a4372d6688c87585d0dcdc62043281ec876820aef70fd7346f01bac0e1cb0ec";
+        assert_eq!(golden_key().as_bytes(), hex(expected));
+    }
+
+    #[test]
+    fn the_golden_message_is_made_and_read() {
+        let mut update = golden();
+        assert!(!update.verify(&golden_key()));
+        update.sign(&golden_key());
+        assert!(update.verify(&golden_key()));
+        let packet = update.emit();
+        let (ip, icmp) = Header::parse(&packet).unwrap();
+        assert_eq!((ip, icmp), (header(), hex(GOLDEN).as_slice()));
+        assert_eq!(control_code(&ip, icmp), Some(ROUTE_UPDATE));
+        assert_eq!(RouteUpdate::parse(&ip, icmp), Ok(update));
+    }
+
+    #[test]
+    fn another_session_cannot_sign_it() {
+        let network_key: Vec<u8> = (0..16).collect();
+        let network_key = Key::new(network_key);
+        let mut update = golden();
+        update.sign(&golden_key());
+        assert!(!update.verify(&session_key(&network_key, 2, MOBILE, R_MH)));
+        assert!(!update.verify(&session_key(&network_key, 1, GATEWAY, R_MH)));
+        assert!(!update.verify(&session_key(&network_key, 1, MOBILE, [0; 8])));
+        assert!(!update.verify(&session_key(&Key::new([0; 16]), 1, MOBILE, R_MH)));
+    }
+
+    #[test]
+    fn only_control_messages_show_a_code() {
+        let icmp = hex(GOLDEN);
+        let later = Header { offset: 1, ..header() };
+        let first = Header { more_fragments: true, ..header() };
+        assert_eq!(control_code(&header(), &icmp), Some(0));
+        assert_eq!(control_code(&first, &icmp), Some(0));
+        assert_eq!(control_code(&later, &icmp), None);
+        assert_eq!(control_code(&Header { protocol: ipv4::UDP, ..header() }, &icmp), None);
+        assert_eq!(control_code(&header(), &[8, 0, 0, 0]), None);
+        assert_eq!(control_code(&header(), &[ICMP_TYPE]), None);
+    }
+
+    #[test]
+    fn another_protocol_is_refused() {
+        let udp = Header { protocol: ipv4::UDP, ..header() };
+        assert_eq!(RouteUpdate::parse(&udp, &hex(GOLDEN)).unwrap_err().0, "cip_protocol");
+    }
+
+    #[test]
+    fn a_fragment_is_refused() {
+        for piece in [Header { more_fragments: true, ..header() }, Header { offset: 1, ..header() }] {
+            assert_eq!(RouteUpdate::parse(&piece, &hex(GOLDEN)).unwrap_err().0, "cip_fragment");
+        }
+    }
+
+    #[test]
+    fn a_message_cut_before_its_checksum_is_refused() {
+        for len in 0..4 {
+            let icmp = &hex(GOLDEN)[..len];
+            assert_eq!(RouteUpdate::parse(&header(), icmp).unwrap_err().0, "icmp_truncated", "{len}");
+        }
+    }
+
+    #[test]
+    fn a_bad_checksum_is_refused() {
+        let mut icmp = hex(GOLDEN);
+        icmp[4] ^= 1;
+        assert_eq!(RouteUpdate::parse(&header(), &icmp).unwrap_err().0, "icmp_checksum");
+    }
+
+    #[test]
+    fn another_icmp_type_is_refused() {
+        assert_eq!(refusal(|icmp| icmp[0] = 8), "cip_type");
+    }
+
+    #[test]
+    fn another_control_message_is_refused() {
+        for code in 1..=6 {
+            assert_eq!(refusal(|icmp| icmp[1] = code), "cip_not_route_update", "{code}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_code_is_refused() {
+        assert_eq!(refusal(|icmp| icmp[1] = 7), "cip_unknown_code");
+        assert_eq!(refusal(|icmp| icmp[1] = 255), "cip_unknown_code");
+    }
+
+    #[test]
+    fn less_than_sixteen_bytes_are_refused() {
+        for len in 4..16 {
+            assert_eq!(refusal(|icmp| icmp.truncate(len)), "cip_short", "{len}");
+        }
+    }
+
+    #[test]
+    fn indirect_semisoft_is_refused() {
+        assert_eq!(refusal(|icmp| icmp[12] |= 0x20), "cip_indirect");
+    }
+
+    #[test]
+    fn unused_flags_must_be_zero() {
+        assert_eq!(refusal(|icmp| icmp[12] |= 0x80), "cip_unused_flags");
+        assert_eq!(refusal(|icmp| icmp[12] |= 0x40), "cip_unused_flags");
+    }
+
+    #[test]
+    fn the_unused_field_must_be_zero() {
+        assert_eq!(refusal(|icmp| icmp[14] = 1), "cip_unused_field");
+        assert_eq!(refusal(|icmp| icmp[15] = 1), "cip_unused_field");
+    }
+
+    #[test]
+    fn a_message_without_authentication_is_refused() {
+        let bare = |icmp: &mut Vec<u8>| {
+            icmp.truncate(16);
+            icmp[12..14].fill(0);
+        };
+        assert_eq!(refusal(bare), "cip_atype_none");
+    }
+
+    #[test]
+    fn keyed_md5_is_refused() {
+        assert_eq!(refusal(|icmp| icmp[12] = 0x11), "cip_atype_md5");
+    }
+
+    #[test]
+    fn reserved_authentication_types_are_refused() {
+        for atype in 3..15 {
+            assert_eq!(refusal(|icmp| icmp[12] = atype), "cip_atype_reserved", "{atype}");
+        }
+    }
+
+    #[test]
+    fn the_private_authentication_type_is_refused() {
+        assert_eq!(refusal(|icmp| icmp[12] = 15), "cip_atype_private");
+    }
+
+    #[test]
+    fn an_authentication_of_another_length_is_refused() {
+        for length in [0, 27, 29, 255] {
+            assert_eq!(refusal(|icmp| icmp[13] = length), "cip_auth_length", "{length}");
+        }
+    }
+
+    #[test]
+    fn an_authentication_beyond_the_packet_is_refused() {
+        for len in 16..44 {
+            assert_eq!(refusal(|icmp| icmp.truncate(len)), "cip_auth_truncated", "{len}");
+        }
+    }
+
+    #[test]
+    fn the_padding_of_the_key_generation_must_be_zero() {
+        for at in 17..20 {
+            assert_eq!(refusal(|icmp| icmp[at] = 1), "cip_auth_padding", "{at}");
+        }
+    }
+
+    #[test]
+    fn control_information_without_a_length_is_refused() {
+        assert_eq!(refusal(|icmp| icmp.truncate(45)), "cip_tlv_truncated");
+        assert_eq!(refusal(|icmp| icmp.push(2)), "cip_tlv_truncated");
+    }
+
+    #[test]
+    fn control_information_beyond_the_packet_is_refused() {
+        for len in 46..50 {
+            assert_eq!(refusal(|icmp| icmp.truncate(len)), "cip_tlv_overrun", "{len}");
+        }
+        assert_eq!(refusal(|icmp| icmp.extend_from_slice(&[4, 1])), "cip_tlv_overrun");
+    }
+
+    #[test]
+    fn control_information_of_unknown_odd_type_is_refused() {
+        for kind in [1, 5, 129, 255] {
+            assert_eq!(with_information(&[kind, 0]).unwrap_err().0, "cip_unknown_tlv", "{kind}");
+        }
+    }
+
+    #[test]
+    fn a_serving_base_station_of_another_length_is_refused() {
+        for tlv in [&[3, 0][..], &[3, 3, 0, 0, 3], &[3, 5, 0, 0, 0, 3, 0]] {
+            assert_eq!(with_information(tlv).unwrap_err().0, "cip_serving_bs_length", "{tlv:?}");
+        }
+    }
+
+    #[test]
+    fn two_serving_base_stations_are_refused() {
+        assert_eq!(refusal(|icmp| icmp.extend_from_slice(&[3, 4, 0, 0, 0, 3])), "cip_serving_bs_twice");
+    }
+
+    #[test]
+    fn a_missing_serving_base_station_is_left_to_the_role() {
+        assert_eq!(with_information(&[]).unwrap().serving_bs, None);
+        assert_eq!(with_information(&[4, 2, 9, 9]).unwrap().serving_bs, None);
+    }
+
+    #[test]
+    fn even_control_information_is_skipped_and_still_covered() {
+        let tlvs = [2, 1, 7, 0, 0, 3, 4, 0, 0, 0, 9, 2, 1, 8, 254, 0];
+        let mut update = with_information(&tlvs).unwrap();
+        assert_eq!(update.serving_bs, Some(9));
+        update.sign(&golden_key());
+        let packet = update.emit();
+        let (ip, icmp) = Header::parse(&packet).unwrap();
+        assert_eq!(icmp[44..], tlvs);
+        let read = RouteUpdate::parse(&ip, icmp).unwrap();
+        assert!(read.verify(&golden_key()));
+        assert!(!RouteUpdate { skipped: Skipped::default(), ..read }.verify(&golden_key()));
+    }
+
+    /// Control information of even types, as bytes.
+    fn skippable() -> impl Strategy<Value = Vec<u8>> {
+        vec((any::<u8>(), vec(any::<u8>(), 0..20)), 0..3).prop_map(|tlvs| {
+            tlvs.into_iter()
+                .flat_map(|(kind, data)| [vec![kind & !1, data.len() as u8], data].concat())
+                .collect()
+        })
+    }
+
+    fn updates() -> impl Strategy<Value = RouteUpdate> {
+        let addresses = any::<(u32, u32)>();
+        let auth = any::<(u8, [u8; 8], [u8; 16])>();
+        let fields = any::<(u64, bool, Option<u32>)>();
+        (addresses, auth, fields, skippable(), skippable()).prop_map(
+            |((mobile, gateway), (key_gen, r_mh, digest), fields, before, behind)| {
+                let (timestamp, semisoft, serving_bs) = fields;
+                // Without a serving base station there is no "behind".
+                let behind = if serving_bs.is_some() { behind } else { Vec::new() };
+                RouteUpdate {
+                    mobile: Ipv4Addr::from_bits(mobile),
+                    gateway: Ipv4Addr::from_bits(gateway),
+                    timestamp,
+                    semisoft,
+                    auth: Authentication { key_gen, r_mh, digest },
+                    serving_bs,
+                    skipped: Skipped { before, behind },
+                }
+            },
+        )
+    }
+
+    /// Whether a node that holds `key` would believe the datagram.
+    fn believed(packet: &[u8], key: &Key) -> bool {
+        Header::parse(packet)
+            .and_then(|(ip, icmp)| RouteUpdate::parse(&ip, icmp))
+            .is_ok_and(|update| update.verify(key))
+    }
+
+    /// Bits of a 20-byte IP header, and the ICMP checksum, that the digest leaves free: DSCP and ECN, identification,
+    /// DF, time to live, and the two checksums, which are mended here anyway.
+    fn is_free(bit: usize) -> bool {
+        matches!(bit / 8, 1 | 4 | 5 | 8 | 10 | 11 | 22 | 23) || bit == 6 * 8 + 6
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_emitted_is_read_back(update in updates()) {
+            let packet = update.emit();
+            let (ip, icmp) = Header::parse(&packet).unwrap();
+            prop_assert_eq!(RouteUpdate::parse(&ip, icmp), Ok(update));
+        }
+
+        #[test]
+        fn one_wrong_bit_is_noticed(mut update in updates(), key in any::<[u8; 16]>()) {
+            let key = Key::new(key);
+            update.sign(&key);
+            let good = update.emit();
+            prop_assert!(believed(&good, &key));
+            for bit in 0..good.len() * 8 {
+                let mut bad = good.clone();
+                bad[bit / 8] ^= 1 << (bit % 8);
+                prop_assert!(!believed(&bad, &key), "bit {} by accident", bit);
+                mend(&mut bad[20..], 2);
+                mend(&mut bad[..20], 10);
+                prop_assert_eq!(believed(&bad, &key), is_free(bit), "bit {} by intent", bit);
+            }
+        }
+
+        #[test]
+        fn parse_survives_anything(protocol in any::<u8>(), offset in 0..3_u16, icmp in vec(any::<u8>(), 0..128)) {
+            let _ = RouteUpdate::parse(&Header { protocol, offset, ..header() }, &icmp);
+            let _ = RouteUpdate::parse(&header(), &icmp);
+        }
+
+        #[test]
+        fn parse_survives_anything_behind_a_good_start(keep in 4..50_usize, tail in vec(any::<u8>(), 0..64)) {
+            let parsed = changed(|icmp| {
+                icmp.truncate(keep);
+                icmp.extend_from_slice(&tail);
+            });
+            if let Ok(update) = parsed {
+                let packet = update.emit();
+                let (ip, icmp) = Header::parse(&packet).unwrap();
+                prop_assert_eq!(RouteUpdate::parse(&ip, icmp), Ok(update));
+            }
+        }
+    }
+}
