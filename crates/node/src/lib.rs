@@ -13,6 +13,7 @@
 //! 7. Nothing in `Input` or `Act` is more than data, so that a daemon can be recorded and replayed.
 
 mod act;
+pub mod config;
 mod input;
 mod mark;
 mod node;

@@ -116,16 +116,21 @@ impl World {
 
     fn happen(&mut self, event: Event) {
         match event {
-            Event::Due(host) => {
-                self.host_mut(host).due = None;
-                self.give(host, Input::Timeout);
-            }
+            Event::Due(host) => self.due(host),
             Event::Land(flight, packet) => self.land(&flight, &packet),
             Event::Tuned(tuning) => self.tuned(&tuning),
             Event::Command(host, command) => {
                 self.last_command += 1;
                 self.give(host, Input::Command(CommandId(self.last_command), &command));
             }
+        }
+    }
+
+    /// An alarm that an earlier one replaced is stale: obeyed, it would set another, and so on without end.
+    fn due(&mut self, host: HostId) {
+        if self.host(host).due == Some(self.now) {
+            self.host_mut(host).due = None;
+            self.give(host, Input::Timeout);
         }
     }
 

@@ -165,6 +165,8 @@ pub enum Why {
     Action,
     /// It set the gate, and the packet failed the check.
     Check,
+    /// It punts the route back to the packet's source, so the check is its own to make.
+    Back,
 }
 
 /// An entry of the rules, so that its use can be noted.
@@ -230,6 +232,9 @@ pub fn decide(rules: &impl Rules, now: Instant, port: Port, src: Ipv4Addr, dst: 
                 if hop.leads_to(port) =>
             {
                 verdict.used[0] = Some(entry);
+            }
+            Some(Found { owner, route: Route { action: Action::Punt, .. }, .. }) => {
+                return Verdict { go: Go::Punt(owner, Why::Back), ..verdict };
             }
             _ => return Verdict { go: Go::Punt(owner, Why::Check), ..verdict },
         }

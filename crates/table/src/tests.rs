@@ -72,9 +72,9 @@ fn data_from_elsewhere_refresh_nothing_and_go_to_the_gates_owner() {
 }
 
 #[test]
-fn a_way_back_that_is_punted_is_no_proof() {
+fn a_way_back_that_is_punted_is_for_its_owner_to_check() {
     let punted = Route { action: Action::Punt, ..mapping() };
-    assert_eq!(uplink_data(&Station { mapping: Some(punted) }, NEIGHBOR).go, Go::Punt(RoleId(3), Why::Check));
+    assert_eq!(uplink_data(&Station { mapping: Some(punted) }, NEIGHBOR).go, Go::Punt(RoleId(3), Why::Back));
 }
 
 #[test]

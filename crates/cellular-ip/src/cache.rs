@@ -1,0 +1,68 @@
+//! The Route Cache: which neighbor leads down to which mobile host.
+//!
+//! While a host has one mapping, the forwarding table keeps its life: data refresh it there, without the role. While a
+//! semisoft handoff gives it two, every packet of the host passes through the role, and the lives are kept here.
+
+use crate::delay::DelayDevice;
+use std::collections::BTreeMap;
+use wire::{Iface, Instant, Ipv4Addr, Mac};
+
+/// A downlink neighbor.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Leg {
+    pub(crate) iface: Iface,
+    pub(crate) mac: Mac,
+}
+
+/// What a node knows of one mobile host.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    /// The newest timestamp accepted. It outlives the mapping by the replay window.
+    pub(crate) last_timestamp: u64,
+    pub(crate) mapping: Option<Mapping>,
+}
+
+/// The way or the two ways down to a host.
+#[derive(Debug)]
+pub(crate) enum Mapping {
+    One(Leg),
+    Two(Box<Semisoft>),
+}
+
+/// A semisoft handoff in progress: this node is the crossover.
+#[derive(Debug)]
+pub(crate) struct Semisoft {
+    /// The old leg (P of the specification) until it has ended, and when it does unless refreshed.
+    pub(crate) primary: Option<Leg>,
+    pub(crate) primary_ends: Instant,
+    /// The new leg (Q).
+    pub(crate) secondary: Leg,
+    pub(crate) secondary_ends: Instant,
+    /// Set until the host is heard on the new leg: copies go through the delay device.
+    pub(crate) delayed: bool,
+    pub(crate) device: DelayDevice,
+}
+
+/// All hosts that a node knows of.
+#[derive(Debug, Default)]
+pub(crate) struct RouteCache {
+    pub(crate) hosts: BTreeMap<Ipv4Addr, Entry>,
+}
+
+impl RouteCache {
+    pub(crate) fn mapping(&self, host: Ipv4Addr) -> Option<&Mapping> {
+        self.hosts.get(&host)?.mapping.as_ref()
+    }
+
+    pub(crate) fn semisoft(&mut self, host: Ipv4Addr) -> Option<&mut Semisoft> {
+        match self.hosts.get_mut(&host)?.mapping.as_mut()? {
+            Mapping::Two(semisoft) => Some(semisoft),
+            Mapping::One(_) => None,
+        }
+    }
+
+    /// Hosts that can be reached, without those whose timestamps are only remembered.
+    pub(crate) fn mapped(&self) -> usize {
+        self.hosts.values().filter(|entry| entry.mapping.is_some()).count()
+    }
+}

@@ -1,0 +1,246 @@
+//! What an operator writes. Defaults are the draft's where it gives one, ours otherwise; both are named.
+
+use auth::Key;
+use node::config::{ConfigError, span, spans, text};
+use serde::Deserialize;
+use wire::{Duration, Ipv4Addr, Mac};
+
+/// A base station, or a gateway: a gateway is a node whose uplink is the Internet's router.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StationConfig {
+    /// Its id, as mobile hosts name it in their route-updates.
+    pub id: u32,
+    /// The gateway's address: where control packets go.
+    pub gateway: Ipv4Addr,
+    /// The next node towards the gateway; for the gateway, the router of the Internet.
+    pub uplink: Neighbor,
+    /// The interfaces to nodes further down.
+    #[serde(default)]
+    pub downlinks: Vec<String>,
+    /// The air interface, if it has one.
+    pub radio: Option<String>,
+    /// The network's key, which no mobile host is ever given.
+    #[serde(deserialize_with = "text")]
+    pub network_key: Key,
+    /// Which generation of the network's key that is.
+    #[serde(default = "first_generation")]
+    pub key_generation: u8,
+    /// How long a mapping lives without a packet from its host: 9 s (draft).
+    #[serde(default = "route_timeout", deserialize_with = "span")]
+    pub route_timeout: Duration,
+    /// Whether S is understood: without it, a semisoft route-update moves the host at once.
+    #[serde(default = "yes")]
+    pub semisoft: bool,
+    /// Packets that the delay device keeps back: 1 for UDP, 8 for TCP (paper); 8 here.
+    #[serde(default = "delay_device")]
+    pub delay_device: usize,
+    /// Packets that all delay devices of this node keep together: 256 (ours; the paper says "a small pool").
+    #[serde(default = "delay_pool")]
+    pub delay_pool: usize,
+    /// How long a packet waits in the delay device at most: 500 ms (ours).
+    #[serde(default = "delay_hold", deserialize_with = "span")]
+    pub delay_hold: Duration,
+    /// Codepoints that overtake the delay device: EF and VOICE-ADMIT (ours).
+    #[serde(default = "delay_exempt")]
+    pub delay_exempt: Vec<u8>,
+    /// How far a mobile host's clock may be off: 5 s (ours).
+    #[serde(default = "replay_window", deserialize_with = "span")]
+    pub replay_window: Duration,
+    /// Hosts that the cache takes; a new one beyond it is refused, none is pushed out (ours).
+    #[serde(default = "cache_capacity")]
+    pub cache_capacity: usize,
+    /// Data packets without a mapping that this node looks at, a second; the rest are dropped unseen (ours).
+    #[serde(default = "strays")]
+    pub strays: u16,
+}
+
+/// A neighbor by interface and link address.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Neighbor {
+    /// The interface it is reached by.
+    pub interface: String,
+    /// Its link address.
+    #[serde(deserialize_with = "text")]
+    pub mac: Mac,
+}
+
+/// A mobile host.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MobileConfig {
+    /// Its home address, by which the network knows it.
+    pub address: Ipv4Addr,
+    /// The gateway's address: where control packets go.
+    pub gateway: Ipv4Addr,
+    /// Its radio.
+    pub interface: String,
+    /// The base stations it may use. The first is where it begins.
+    pub stations: Vec<Station>,
+    /// The key that registration gave it.
+    #[serde(deserialize_with = "text")]
+    pub session_key: Key,
+    /// Which generation of the network's key that comes from.
+    #[serde(default = "first_generation")]
+    pub key_generation: u8,
+    /// The random value of its registration, eight bytes in hexadecimal.
+    #[serde(deserialize_with = "hex_u64")]
+    pub r_mh: u64,
+    /// A route-update at the latest so long after the last packet sent: 3 s (draft).
+    #[serde(default = "route_update_time", deserialize_with = "span")]
+    pub route_update_time: Duration,
+    /// From the semisoft packet to the retuning: 100 ms (ours; the paper: in proportion to the round trip).
+    #[serde(default = "semisoft_delay", deserialize_with = "span")]
+    pub semisoft_delay: Duration,
+    /// When the route-update of a handoff is sent again, counted from the first (ours): one lost route-update would
+    /// otherwise leave the host cut off for as long as its own data keep the timer from running out.
+    #[serde(default = "update_repeats", deserialize_with = "spans")]
+    pub update_repeats: Vec<Duration>,
+    /// Packets of its own that it keeps while it retunes (ours).
+    #[serde(default = "tuning_queue")]
+    pub tuning_queue: usize,
+    /// Handoffs by timer.
+    #[serde(default)]
+    pub moves: Vec<Move>,
+}
+
+/// A base station, as a mobile host knows it.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Station {
+    /// What the operator calls it.
+    pub name: String,
+    /// Its id.
+    pub id: u32,
+    /// The cell it serves.
+    pub cell: u16,
+    /// Its link address on the air.
+    #[serde(deserialize_with = "text")]
+    pub mac: Mac,
+}
+
+/// A handoff by timer.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Move {
+    /// When.
+    #[serde(deserialize_with = "span")]
+    pub at: Duration,
+    /// To which base station.
+    pub to: String,
+    /// How.
+    pub kind: Kind,
+}
+
+/// The two ways to hand off.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// Retune, then route-update.
+    Hard,
+    /// A route-update through the new base station first.
+    Semisoft,
+}
+
+impl Kind {
+    /// Its name in records and reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Hard => "hard",
+            Self::Semisoft => "semisoft",
+        }
+    }
+}
+
+impl StationConfig {
+    /// Refuses what cannot work.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        if self.route_timeout.is_zero() {
+            return Err(ConfigError::new("route_timeout", "must be longer than nothing"));
+        }
+        if self.network_key.as_bytes().len() < 16 {
+            // A mobile host that knows its own key could search a short one for the network's.
+            return Err(ConfigError::new("network_key", "must have at least 16 bytes"));
+        }
+        if self.delay_exempt.iter().any(|dscp| *dscp > 63) {
+            return Err(ConfigError::new("delay_exempt", "a DSCP is 0 to 63"));
+        }
+        if self.radio.is_none() && self.downlinks.is_empty() {
+            return Err(ConfigError::new("downlinks", "a node needs a radio or an interface to nodes further down"));
+        }
+        Ok(())
+    }
+}
+
+impl MobileConfig {
+    /// Refuses what cannot work.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        if self.stations.is_empty() {
+            return Err(ConfigError::new("stations", "name at least one"));
+        }
+        if self.route_update_time.is_zero() {
+            return Err(ConfigError::new("route_update_time", "must be longer than nothing"));
+        }
+        for step in &self.moves {
+            if !self.stations.iter().any(|station| station.name == step.to) {
+                let known: Vec<&str> = self.stations.iter().map(|station| station.name.as_str()).collect();
+                let problem = format!("no station `{}`; known: {}", step.to, known.join(", "));
+                return Err(ConfigError::new("moves", problem));
+            }
+        }
+        if !self.moves.is_sorted_by_key(|step| step.at) {
+            return Err(ConfigError::new("moves", "must be in the order of time"));
+        }
+        Ok(())
+    }
+}
+
+fn hex_u64<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+    let digits = String::deserialize(deserializer)?;
+    let number = (digits.len() == 16).then(|| u64::from_str_radix(&digits, 16).ok()).flatten();
+    number.ok_or_else(|| serde::de::Error::custom(format!("`{digits}`: write 16 hexadecimal digits")))
+}
+
+const fn yes() -> bool {
+    true
+}
+const fn first_generation() -> u8 {
+    1
+}
+const fn route_timeout() -> Duration {
+    Duration::from_secs(9)
+}
+const fn route_update_time() -> Duration {
+    Duration::from_secs(3)
+}
+const fn semisoft_delay() -> Duration {
+    Duration::from_millis(100)
+}
+fn update_repeats() -> Vec<Duration> {
+    vec![Duration::from_millis(30), Duration::from_millis(90)]
+}
+const fn tuning_queue() -> usize {
+    64
+}
+const fn delay_device() -> usize {
+    8
+}
+const fn delay_pool() -> usize {
+    256
+}
+const fn delay_hold() -> Duration {
+    Duration::from_millis(500)
+}
+fn delay_exempt() -> Vec<u8> {
+    vec![46, 44]
+}
+const fn replay_window() -> Duration {
+    Duration::from_secs(5)
+}
+const fn cache_capacity() -> usize {
+    1_000_000
+}
+const fn strays() -> u16 {
+    100
+}

@@ -1,0 +1,49 @@
+//! The gateway: a node of the access network whose uplink is the Internet, and where control packets end.
+
+use crate::Station;
+use crate::config::StationConfig;
+use crate::station::LISTENS;
+use node::config::{ConfigError, Interfaces};
+use node::{Input, Listen, Outbox, Role, Value, reason};
+use wire::{Instant, PacketId};
+
+/// A gateway. Control packets never leave the access network: it takes those that its node part has accepted.
+#[derive(Debug)]
+pub struct Gateway {
+    node: Station,
+}
+
+impl Gateway {
+    /// A gateway with this configuration, on a host with these interfaces.
+    pub fn new(config: StationConfig, interfaces: Interfaces<'_>) -> Result<Self, ConfigError> {
+        Ok(Self { node: Station::new(config, interfaces)? })
+    }
+}
+
+impl Role for Gateway {
+    fn name(&self) -> &'static str {
+        "gateway"
+    }
+
+    fn listens(&self) -> &[Listen] {
+        &LISTENS
+    }
+
+    fn handle(&mut self, now: Instant, input: Input<'_>, out: &mut Outbox) {
+        if let Some((iface, packet)) = self.node.take(now, input, out) {
+            out.discard(iface, packet, reason::CONSUMED);
+        }
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        self.node.deadline()
+    }
+
+    fn status(&self) -> Value {
+        self.node.status()
+    }
+
+    fn holds(&self, each: &mut dyn FnMut(PacketId)) {
+        self.node.holds(each);
+    }
+}

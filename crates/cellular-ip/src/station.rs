@@ -1,0 +1,532 @@
+//! A node of the access network: a base station, or the part of a gateway that is a node.
+//!
+//! | packet | from | what happens |
+//! |---|---|---|
+//! | data | downlink neighbor that its source is mapped to | mapping refreshed by the table, sent up |
+//! | data | any other downlink neighbor | dropped: data never make a mapping |
+//! | data | uplink | sent to the mapped neighbor; to both during semisoft; dropped without a mapping |
+//! | route-update | downlink | checked, mapping made or moved, sent up |
+
+use crate::cache::{Entry, Leg, Mapping, RouteCache, Semisoft};
+use crate::config::StationConfig;
+use crate::message::{ICMP_TYPE, RouteUpdate, session_key};
+use auth::ReplayWindow;
+use node::config::{ConfigError, Interfaces};
+use node::{Expiry, Input, Listen, Mark, Outbox, Proto, Role, Rx, Span, Stage, Value, Why};
+use std::collections::BTreeMap;
+use table::{Action, Class, Gate, Hop, Key, Life, Port, Route};
+use wire::ipv4::{self, Header};
+use wire::{Iface, Instant, Ipv4Addr, Packet, PacketId, Prefix, Reason, WallTime};
+
+/// Names of what a node marks.
+pub mod mark {
+    /// A host is now reached by another neighbor than before, or for the first time.
+    pub const MAPPING_CHANGED: &str = "mapping_changed";
+    /// From now on packets to that host take the new way.
+    pub const PATH_SWITCHED: &str = "path_switched";
+    /// A host has two ways: this node is the crossover of a semisoft handoff.
+    pub const SEMISOFT_BEGUN: &str = "semisoft_begun";
+    /// The old way was confirmed again; the new one is forgotten.
+    pub const SEMISOFT_CANCELLED: &str = "semisoft_cancelled";
+    /// Nothing was heard of a host for the route-timeout.
+    pub const MAPPING_EXPIRED: &str = "mapping_expired";
+    /// All delay devices together held as much as they may.
+    pub const POOL_EXHAUSTED: &str = "delay_pool_exhausted";
+}
+
+/// Why a node ends a packet's journey; messages are also refused with the reasons of [`crate::message`].
+pub mod reason {
+    use wire::Reason;
+
+    /// Data to a host that has no mapping here.
+    pub const NO_MAPPING: Reason = Reason("no_mapping");
+    /// Data from a host that has no mapping here.
+    pub const UPLINK_NO_MAPPING: Reason = Reason("uplink_no_mapping");
+    /// Data from a host that is mapped to another neighbor.
+    pub const UPLINK_MISMATCH: Reason = Reason("uplink_mismatch");
+    /// A control packet that came from the uplink.
+    pub const WRONG_DIRECTION: Reason = Reason("wrong_direction");
+    /// A control packet to another gateway than ours.
+    pub const WRONG_GATEWAY: Reason = Reason("wrong_gateway");
+    /// No mobile host can have that source address.
+    pub const BAD_SOURCE: Reason = Reason("bad_source");
+    /// Signed under a generation of the network's key that we do not have.
+    pub const KEY_GENERATION: Reason = Reason("unknown_key_generation");
+    /// It was sent to another base station, or names none.
+    pub const SERVING_BS: Reason = Reason("wrong_serving_bs");
+    /// The digest is wrong: possible tampering.
+    pub const BAD_AUTH: Reason = Reason("bad_auth");
+    /// The cache is full, and the host is not in it.
+    pub const CACHE_FULL: Reason = Reason("cache_full");
+    /// A copy for the new leg of a semisoft handoff that did not happen.
+    pub const SEMISOFT_ENDED: Reason = Reason("semisoft_ended");
+}
+
+/// Packets from mobile hosts.
+const UP: Class = Class(16);
+/// Packets to mobile hosts.
+const DOWN: Class = Class(17);
+
+/// What is to happen to a host's entry.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Due {
+    /// The old leg of a semisoft handoff ends.
+    Primary,
+    /// The new leg ends.
+    Secondary,
+    /// A packet has waited long enough in the delay device.
+    Hold,
+    /// Nobody can replay the host's last message any more.
+    Forget,
+}
+
+/// A node of the access network.
+#[derive(Debug)]
+pub struct Station {
+    config: StationConfig,
+    uplink: Hop,
+    radio: Option<Iface>,
+    downlinks: Vec<Iface>,
+    window: ReplayWindow,
+    wall: WallTime,
+    cache: RouteCache,
+    expiry: Expiry<(Ipv4Addr, Due)>,
+    /// Packets in all delay devices.
+    pooled: usize,
+    refused: BTreeMap<Reason, u64>,
+}
+
+impl Station {
+    /// A node with this configuration, on a host with these interfaces.
+    pub fn new(config: StationConfig, interfaces: Interfaces<'_>) -> Result<Self, ConfigError> {
+        config.check()?;
+        let uplink = Hop::mac(interfaces.number("uplink.interface", &config.uplink.interface)?, config.uplink.mac);
+        let radio = config.radio.as_deref().map(|name| interfaces.number("radio", name)).transpose()?;
+        let wired = config.downlinks.iter().map(|name| interfaces.number("downlinks", name));
+        let mut downlinks = wired.collect::<Result<Vec<_>, _>>()?;
+        downlinks.extend(radio);
+        if downlinks.contains(&uplink.iface) {
+            return Err(ConfigError::new("uplink.interface", "an interface cannot lead both up and down"));
+        }
+        let window = ReplayWindow::new(config.replay_window);
+        Ok(Self {
+            config,
+            uplink,
+            radio,
+            downlinks,
+            window,
+            wall: WallTime::default(),
+            cache: RouteCache::default(),
+            expiry: Expiry::default(),
+            pooled: 0,
+            refused: BTreeMap::new(),
+        })
+    }
+
+    /// Takes one input. A route-update that was accepted comes back: where it goes from here is not this node's to say.
+    pub(crate) fn take(&mut self, now: Instant, input: Input<'_>, out: &mut Outbox) -> Option<(Iface, Packet)> {
+        match input {
+            Input::Start(boot) => self.start(boot.wall, out),
+            Input::Timeout => self.timeout(now, out),
+            Input::Packet(Rx { iface, why: Why::Listen }, packet) => return self.control(now, iface, packet, out),
+            Input::Packet(Rx { iface, why: Why::Action }, packet) => self.downlink(now, iface, packet, out),
+            Input::Packet(Rx { iface, why: Why::Back | Why::Check }, packet) => self.uplink(now, iface, packet, out),
+            Input::Idle(key, _) => self.expired(now, key.dst.address(), out),
+            Input::Link(..) | Input::Stream(..) | Input::Command(..) => {}
+        }
+        None
+    }
+
+    /// Sends a packet on towards the gateway.
+    pub(crate) fn send_up(&mut self, iface: Iface, packet: Packet, out: &mut Outbox) {
+        let table::NextHop::Mac(mac) = self.uplink.to;
+        self.send(Leg { iface: self.uplink.iface, mac }, iface, packet, out);
+    }
+
+    fn start(&mut self, wall: WallTime, out: &mut Outbox) {
+        self.wall = wall;
+        let from_uplink = Port { iface: self.uplink.iface, from: None };
+        out.gate(from_uplink, Gate { class: DOWN, check: None, ttl: true, punts: 0 });
+        let punts = self.config.strays;
+        for iface in &self.downlinks {
+            let port = Port { iface: *iface, from: None };
+            out.gate(port, Gate { class: UP, check: Some(DOWN), ttl: true, punts });
+        }
+        out.route(Key::all(UP), Route { action: Action::Forward(self.uplink), life: Life::Forever });
+        out.route(Key::all(DOWN), Route { action: Action::Drop(reason::NO_MAPPING), life: Life::Forever });
+    }
+
+    // --- control packets -------------------------------------------------------------------------------------------
+
+    fn control(&mut self, now: Instant, iface: Iface, packet: Packet, out: &mut Outbox) -> Option<(Iface, Packet)> {
+        let leg = Leg { iface, mac: packet.link.src };
+        match self.admit(now, leg, &packet) {
+            Ok(update) => {
+                self.update(now, leg, &update, out);
+                Some((iface, packet))
+            }
+            Err(reason) => {
+                self.refuse(iface, packet, reason, out);
+                None
+            }
+        }
+    }
+
+    /// Whether to believe a route-update; nothing changes yet.
+    fn admit(&self, now: Instant, leg: Leg, packet: &Packet) -> Result<RouteUpdate, Reason> {
+        if !self.downlinks.contains(&leg.iface) {
+            return Err(reason::WRONG_DIRECTION);
+        }
+        let (ip, icmp) = Header::parse(&packet.bytes)?;
+        let update = RouteUpdate::parse(&ip, icmp)?;
+        if update.gateway != self.config.gateway {
+            return Err(reason::WRONG_GATEWAY);
+        }
+        if !self.plausible(update.mobile) {
+            return Err(reason::BAD_SOURCE);
+        }
+        if update.auth.key_gen != self.config.key_generation {
+            return Err(reason::KEY_GENERATION);
+        }
+        // Only the first hop can tell which base station it was sent to.
+        if self.radio == Some(leg.iface) && update.serving_bs != Some(self.config.id) {
+            return Err(reason::SERVING_BS);
+        }
+        let key = session_key(&self.config.network_key, update.auth.key_gen, update.mobile, update.auth.r_mh);
+        if !update.verify(&key) {
+            return Err(reason::BAD_AUTH);
+        }
+        let known = self.cache.hosts.get(&update.mobile);
+        self.window.check(self.ntp(now), known.map(|entry| entry.last_timestamp), update.timestamp)?;
+        if known.is_none() && self.cache.hosts.len() >= self.config.cache_capacity {
+            return Err(reason::CACHE_FULL);
+        }
+        Ok(update)
+    }
+
+    fn plausible(&self, source: Ipv4Addr) -> bool {
+        let martian = source.is_unspecified() || source.octets()[0] == 0 || source.is_loopback();
+        !(martian || source.is_multicast() || source.is_broadcast() || source == self.config.gateway)
+    }
+
+    fn update(&mut self, now: Instant, from: Leg, update: &RouteUpdate, out: &mut Outbox) {
+        let host = update.mobile;
+        let semisoft = update.semisoft && self.config.semisoft;
+        let entry = self.cache.hosts.entry(host).or_insert(Entry { last_timestamp: 0, mapping: None });
+        entry.last_timestamp = update.timestamp;
+        match entry.mapping.take() {
+            None => self.map(host, from, true, out),
+            Some(Mapping::One(old)) if old == from => self.map(host, from, false, out),
+            Some(Mapping::One(old)) if semisoft => self.begin_semisoft(now, host, old, from, out),
+            Some(Mapping::One(_)) => self.map(host, from, true, out),
+            Some(Mapping::Two(two)) if semisoft => self.continue_semisoft(now, host, *two, from, out),
+            Some(Mapping::Two(two)) => self.end_semisoft(host, *two, from, out),
+        }
+    }
+
+    /// Gives a host one mapping, whose life the table keeps.
+    fn map(&mut self, host: Ipv4Addr, leg: Leg, changed: bool, out: &mut Outbox) {
+        for due in [Due::Primary, Due::Secondary, Due::Hold, Due::Forget] {
+            self.expiry.stop((host, due));
+        }
+        if let Some(entry) = self.cache.hosts.get_mut(&host) {
+            entry.mapping = Some(Mapping::One(leg));
+        }
+        let life = Life::Refreshed(self.config.route_timeout);
+        let action = Action::Forward(Hop::mac(leg.iface, leg.mac));
+        out.route(Key::to(DOWN, host), Route { action, life });
+        if changed {
+            let named = |name| Mark::new("station", name).with("host", host).with("neighbor", leg.mac.to_string());
+            out.mark(named(mark::MAPPING_CHANGED).at(Span::Ends(Stage::Registration)));
+            out.mark(named(mark::PATH_SWITCHED).at(Span::Begins(Stage::PathSwitch)));
+        }
+    }
+
+    /// An S=1 from another neighbor than the mapped one: this node is the crossover.
+    fn begin_semisoft(&mut self, now: Instant, host: Ipv4Addr, old: Leg, new: Leg, out: &mut Outbox) {
+        let ends = now + self.config.route_timeout;
+        let two = Semisoft {
+            primary: Some(old),
+            // The table knew how old the mapping was; it may live a little longer this way, never shorter.
+            primary_ends: ends,
+            secondary: new,
+            secondary_ends: ends,
+            delayed: true,
+            device: crate::delay::DelayDevice::default(),
+        };
+        out.route(Key::to(DOWN, host), Route { action: Action::Punt, life: Life::Forever });
+        out.mark(Mark::new("station", mark::SEMISOFT_BEGUN).with("host", host).with("to", new.mac.to_string()));
+        self.expiry.stop((host, Due::Forget));
+        self.keep(host, two);
+    }
+
+    /// One more S=1 while there are two.
+    fn continue_semisoft(&mut self, now: Instant, host: Ipv4Addr, mut two: Semisoft, from: Leg, out: &mut Outbox) {
+        let ends = now + self.config.route_timeout;
+        if two.primary == Some(from) {
+            two.primary_ends = ends;
+        } else {
+            if from != two.secondary {
+                // Never more than two: the third neighbor takes the place of the second.
+                self.discard_all(&mut two, out);
+                two.secondary = from;
+                two.delayed = true;
+            }
+            two.secondary_ends = ends;
+        }
+        self.keep(host, two);
+    }
+
+    /// An S=0 while there are two: one remains.
+    fn end_semisoft(&mut self, host: Ipv4Addr, mut two: Semisoft, from: Leg, out: &mut Outbox) {
+        if from == two.secondary {
+            self.map(host, from, true, out);
+            self.flush(&mut two, out);
+            return;
+        }
+        self.discard_all(&mut two, out);
+        let cancelled = two.primary == Some(from);
+        if cancelled {
+            out.mark(Mark::new("station", mark::SEMISOFT_CANCELLED).with("host", host));
+        }
+        self.map(host, from, !cancelled, out);
+    }
+
+    // --- data ------------------------------------------------------------------------------------------------------
+
+    /// Data to a host with two mappings.
+    fn downlink(&mut self, now: Instant, iface: Iface, packet: Packet, out: &mut Outbox) {
+        let Ok((header, _)) = Header::parse(&packet.bytes) else { return };
+        let (pool, depth, hold) = (self.config.delay_pool, self.config.delay_device, self.config.delay_hold);
+        let exempt = self.config.delay_exempt.contains(&(header.tos >> 2));
+        let Some(two) = self.cache.semisoft(header.dst) else {
+            return self.refuse(iface, packet, reason::NO_MAPPING, out);
+        };
+        let (primary, secondary) = (two.primary, two.secondary);
+        let mut to_new = Vec::new();
+        let before = two.device.len();
+        if exempt || !two.delayed {
+            to_new.push(packet.clone());
+        } else if self.pooled >= pool {
+            out.mark(Mark::new("station", mark::POOL_EXHAUSTED).with("host", header.dst));
+            match two.device.pop() {
+                Some(oldest) => {
+                    to_new.push(oldest);
+                    to_new.extend(two.device.push(packet.clone(), now + hold, depth));
+                }
+                None => to_new.push(packet.clone()), // never dropped, never reordered: undelayed then
+            }
+        } else {
+            to_new.extend(two.device.push(packet.clone(), now + hold, depth));
+        }
+        self.pooled = self.pooled + two.device.len() - before;
+        match two.device.deadline() {
+            Some(at) => self.expiry.set((header.dst, Due::Hold), at),
+            None => self.expiry.stop((header.dst, Due::Hold)),
+        }
+        if let Some(primary) = primary {
+            self.send(primary, iface, packet, out);
+        }
+        for packet in to_new {
+            self.send(secondary, iface, packet, out);
+        }
+    }
+
+    /// Data from a host whose way back the table could not vouch for.
+    fn uplink(&mut self, now: Instant, iface: Iface, packet: Packet, out: &mut Outbox) {
+        let from = Leg { iface, mac: packet.link.src };
+        let Some((host, _)) = ipv4::addresses(&packet.bytes) else { return };
+        let ends = now + self.config.route_timeout;
+        let mapped = self.cache.mapping(host).is_some();
+        match self.cache.semisoft(host) {
+            Some(two) if from == two.secondary => {
+                two.secondary_ends = ends;
+                let heard = std::mem::replace(&mut two.delayed, false);
+                self.expiry.set((host, Due::Secondary), ends);
+                if heard {
+                    self.flush_host(host, out);
+                }
+                self.send_up(iface, packet, out);
+            }
+            Some(two) if two.primary == Some(from) => {
+                two.primary_ends = ends;
+                self.expiry.set((host, Due::Primary), ends);
+                self.send_up(iface, packet, out);
+            }
+            _ if mapped => self.refuse(iface, packet, reason::UPLINK_MISMATCH, out),
+            _ => self.refuse(iface, packet, reason::UPLINK_NO_MAPPING, out),
+        }
+    }
+
+    /// The host was heard on the new leg: what waits goes there now, before anything later. Without an old leg there
+    /// is nothing left to send twice.
+    fn flush_host(&mut self, host: Ipv4Addr, out: &mut Outbox) {
+        let Some(entry) = self.cache.hosts.get_mut(&host) else { return };
+        let Some(Mapping::Two(mut two)) = entry.mapping.take() else { return };
+        self.flush(&mut two, out);
+        self.expiry.stop((host, Due::Hold));
+        match two.primary {
+            Some(_) => self.keep(host, *two),
+            None => self.map(host, two.secondary, false, out),
+        }
+    }
+
+    // --- time ------------------------------------------------------------------------------------------------------
+
+    fn timeout(&mut self, now: Instant, out: &mut Outbox) {
+        while let Some((host, due)) = self.expiry.pop(now) {
+            match due {
+                Due::Primary => self.primary_ended(host, out),
+                Due::Secondary => self.secondary_ended(now, host, out),
+                Due::Hold => self.held_long_enough(now, host, out),
+                Due::Forget => {
+                    self.cache.hosts.remove(&host);
+                }
+            }
+        }
+    }
+
+    fn primary_ended(&mut self, host: Ipv4Addr, out: &mut Outbox) {
+        let Some(two) = self.cache.semisoft(host) else { return };
+        two.primary = None;
+        if !two.delayed {
+            let leg = two.secondary;
+            self.map(host, leg, true, out);
+        }
+    }
+
+    fn secondary_ended(&mut self, now: Instant, host: Ipv4Addr, out: &mut Outbox) {
+        let Some(entry) = self.cache.hosts.get_mut(&host) else { return };
+        let Some(Mapping::Two(mut two)) = entry.mapping.take() else { return };
+        self.discard_all(&mut two, out);
+        match two.primary {
+            Some(leg) => self.map(host, leg, false, out),
+            None => self.expired(now, host, out),
+        }
+    }
+
+    fn held_long_enough(&mut self, now: Instant, host: Ipv4Addr, out: &mut Outbox) {
+        let Some(two) = self.cache.semisoft(host) else { return };
+        let (leg, packets, next) = (two.secondary, two.device.overdue(now), two.device.deadline());
+        self.pooled -= packets.len();
+        if let Some(at) = next {
+            self.expiry.set((host, Due::Hold), at);
+        }
+        for packet in packets {
+            self.send(leg, self.uplink.iface, packet, out);
+        }
+    }
+
+    /// A host has no mapping any more. Its last timestamp is kept for as long as a replay could be in the window.
+    fn expired(&mut self, now: Instant, host: Ipv4Addr, out: &mut Outbox) {
+        if let Some(entry) = self.cache.hosts.get_mut(&host) {
+            entry.mapping = None;
+        }
+        out.route(Key::to(DOWN, host), None);
+        out.mark(Mark::new("station", mark::MAPPING_EXPIRED).with("host", host));
+        for due in [Due::Primary, Due::Secondary, Due::Hold] {
+            self.expiry.stop((host, due));
+        }
+        // The window reaches as far ahead of our clock as behind it.
+        self.expiry.set((host, Due::Forget), now + self.config.replay_window * 2);
+    }
+
+    // --- tools -----------------------------------------------------------------------------------------------------
+
+    fn keep(&mut self, host: Ipv4Addr, two: Semisoft) {
+        if two.primary.is_some() {
+            self.expiry.set((host, Due::Primary), two.primary_ends);
+        }
+        self.expiry.set((host, Due::Secondary), two.secondary_ends);
+        if let Some(entry) = self.cache.hosts.get_mut(&host) {
+            entry.mapping = Some(Mapping::Two(Box::new(two)));
+        }
+    }
+
+    fn flush(&mut self, two: &mut Semisoft, out: &mut Outbox) {
+        let packets = two.device.flush();
+        self.pooled -= packets.len();
+        for packet in packets {
+            self.send(two.secondary, self.uplink.iface, packet, out);
+        }
+    }
+
+    /// The copies for the new leg are not wanted; those for the old leg have gone out already.
+    fn discard_all(&mut self, two: &mut Semisoft, out: &mut Outbox) {
+        let packets = two.device.flush();
+        self.pooled -= packets.len();
+        for packet in packets {
+            self.refuse(self.uplink.iface, packet, reason::SEMISOFT_ENDED, out);
+        }
+    }
+
+    /// Sends a packet that came in by `iface` on to a neighbor; that costs a hop, as the table's forwarding does.
+    fn send(&mut self, leg: Leg, iface: Iface, mut packet: Packet, out: &mut Outbox) {
+        if !ipv4::decrement_ttl(&mut packet.bytes) {
+            return self.refuse(iface, packet, node::reason::TTL_EXPIRED, out);
+        }
+        packet.link.dst = leg.mac;
+        out.send(leg.iface, packet);
+    }
+
+    fn refuse(&mut self, iface: Iface, packet: Packet, reason: Reason, out: &mut Outbox) {
+        *self.refused.entry(reason).or_default() += 1;
+        out.discard(iface, packet, reason);
+    }
+
+    fn ntp(&self, now: Instant) -> u64 {
+        self.wall.plus(now.since(Instant::ZERO)).to_ntp()
+    }
+
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        self.expiry.next()
+    }
+
+    pub(crate) fn status(&self) -> Value {
+        let refused = self.refused.iter().map(|(reason, count)| (reason.0.to_owned(), Value::from(*count)));
+        Value::map([
+            ("hosts", Value::from(self.cache.mapped() as u64)),
+            ("delayed_packets", Value::from(self.pooled as u64)),
+            ("refused", Value::Map(refused.collect())),
+        ])
+    }
+
+    pub(crate) fn holds(&self, each: &mut dyn FnMut(PacketId)) {
+        for entry in self.cache.hosts.values() {
+            if let Some(Mapping::Two(two)) = &entry.mapping {
+                two.device.holds(each);
+            }
+        }
+    }
+}
+
+/// Control packets on their way up pass through the role, whatever gateway they name.
+pub(crate) const LISTENS: [Listen; 1] = [Listen::Transit(Proto::Icmp(ICMP_TYPE), Prefix::ANY)];
+
+impl Role for Station {
+    fn name(&self) -> &'static str {
+        "station"
+    }
+
+    fn listens(&self) -> &[Listen] {
+        &LISTENS
+    }
+
+    fn handle(&mut self, now: Instant, input: Input<'_>, out: &mut Outbox) {
+        if let Some((iface, packet)) = self.take(now, input, out) {
+            self.send_up(iface, packet, out);
+        }
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        Self::deadline(self)
+    }
+
+    fn status(&self) -> Value {
+        Self::status(self)
+    }
+
+    fn holds(&self, each: &mut dyn FnMut(PacketId)) {
+        Self::holds(self, each);
+    }
+}

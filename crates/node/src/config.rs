@@ -1,0 +1,107 @@
+//! How configuration is written, once for all roles: addresses and keys as text, spans of time with a unit.
+
+use serde::{Deserialize, Deserializer, de::Error};
+use std::fmt::Display;
+use std::str::FromStr;
+use wire::{Duration, Iface};
+
+/// For `#[serde(deserialize_with)]`: anything that is read from its text form.
+pub fn text<'de, D: Deserializer<'de>, T: FromStr<Err: Display>>(deserializer: D) -> Result<T, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    text.parse().map_err(|error| D::Error::custom(format!("`{text}`: {error}")))
+}
+
+/// For `#[serde(deserialize_with)]`: a span of time such as `250us`, `5ms`, `1.5s` or `3min`.
+pub fn span<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    parse_span(&text).ok_or_else(|| D::Error::custom(bad_span(&text)))
+}
+
+/// The same, for a list.
+pub fn spans<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Duration>, D::Error> {
+    let texts = Vec::<String>::deserialize(deserializer)?;
+    texts.iter().map(|text| parse_span(text).ok_or_else(|| D::Error::custom(bad_span(text)))).collect()
+}
+
+fn bad_span(text: &str) -> String {
+    format!("`{text}` is not a span of time; write a number and ns, us, ms, s or min, as 5ms or 1.5s")
+}
+
+/// The span of time that a text says.
+pub fn parse_span(text: &str) -> Option<Duration> {
+    let unit_at = text.find(|c: char| c.is_ascii_alphabetic())?;
+    let (number, unit) = text.split_at(unit_at);
+    let nanos: u64 = match unit {
+        "ns" => 1,
+        "us" => 1_000,
+        "ms" => 1_000_000,
+        "s" => 1_000_000_000,
+        "min" => 60_000_000_000,
+        _ => return None,
+    };
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    if whole.is_empty() || !digits(whole) || !digits(fraction) || fraction.len() > 9 {
+        return None;
+    }
+    // Decimal arithmetic: 0.1s is exactly 100,000,000 ns.
+    let whole = whole.parse::<u64>().ok()?.checked_mul(nanos)?;
+    let scale = 10u64.pow(fraction.len() as u32);
+    let fraction = if fraction.is_empty() { 0 } else { fraction.parse::<u64>().ok()?.checked_mul(nanos)? / scale };
+    whole.checked_add(fraction).map(Duration::from_nanos)
+}
+
+/// What is wrong with a role's configuration.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ConfigError {
+    /// The key that is wrong.
+    pub key: &'static str,
+    /// What is wrong with it, and what is allowed.
+    pub problem: String,
+}
+
+impl ConfigError {
+    /// A key and its problem.
+    pub fn new(key: &'static str, problem: impl Into<String>) -> Self {
+        Self { key, problem: problem.into() }
+    }
+}
+
+impl Display for ConfigError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "`{}`: {}", self.key, self.problem)
+    }
+}
+
+impl std::error::Error for ConfigError {}
+
+/// The names of a host's interfaces, in the order of their numbers from 1.
+#[derive(Clone, Copy, Debug)]
+pub struct Interfaces<'a>(pub &'a [String]);
+
+impl Interfaces<'_> {
+    /// The number of the interface that `key` names.
+    pub fn number(&self, key: &'static str, name: &str) -> Result<Iface, ConfigError> {
+        let index = self.0.iter().position(|other| other == name);
+        index.map(|index| Iface(index as u16 + 1)).ok_or_else(|| {
+            ConfigError::new(key, format!("this host has no interface `{name}`; it has: {}", self.0.join(", ")))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_are_exact() {
+        let nanos = |text| parse_span(text).map(|span| span.as_nanos());
+        assert_eq!(nanos("250us"), Some(250_000));
+        assert_eq!(nanos("1.5s"), Some(1_500_000_000));
+        assert_eq!(nanos("0.1s"), Some(100_000_000));
+        assert_eq!(nanos("3min"), Some(180_000_000_000));
+        for bad in ["", "5", "ms", "-1s", "1,5s", "1.5.5s", "5 ms", "5h", ".5s", "99999999999999999999s", "999999999999s"] {
+            assert_eq!(nanos(bad), None, "{bad}");
+        }
+    }
+}
