@@ -1,5 +1,7 @@
 //! What Wireshark makes of a capture.
 
+#![cfg(test)]
+
 use draw::{Capture, Direction, Interface, Seen, Snap};
 use std::path::Path;
 use std::process::Command;

@@ -1,0 +1,245 @@
+//! Published beside measured.
+
+use super::panel::{Frame, Key, Marker, caption, dashed, legend, tick_room, title};
+use crate::csv::Csv;
+use crate::scale::{Range, Ticks};
+use crate::svg::Svg;
+
+const WIDTH: f64 = 800.0;
+const PLOT_HEIGHT: f64 = 360.0;
+/// Okabe and Ito's colours that are dark enough for a thin line on white.
+const COLOURS: [&str; 6] = ["#0072b2", "#d55e00", "#009e73", "#aa4499", "#b38600", "#333333"];
+/// How far simulator and Linux stand from their x, in pixels, so that their error bars do not cover each other.
+const ASIDE: f64 = 4.0;
+
+/// Where numbers come from.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Style {
+    /// A paper: hollow markers on a dashed line.
+    Published,
+    /// The simulator: filled circles.
+    Simulator,
+    /// Real daemons: filled diamonds.
+    Linux,
+}
+
+impl Style {
+    /// As legends and CSV files have it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Published => "published",
+            Self::Simulator => "simulator",
+            Self::Linux => "linux",
+        }
+    }
+
+    const fn marker(self) -> (Marker, f64) {
+        match self {
+            Self::Published => (Marker::Ring, 5.0),
+            Self::Simulator => (Marker::Dot, 4.0),
+            Self::Linux => (Marker::Diamond, 5.5),
+        }
+    }
+}
+
+/// One value with its interval.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Point {
+    /// What was set.
+    pub x: f64,
+    /// What came out.
+    pub y: f64,
+    /// The interval `(lo, hi)` around `y`.
+    pub error: Option<(f64, f64)>,
+}
+
+impl Point {
+    /// Whether it can be drawn. An infinite value is no point of a figure, nor of its CSV.
+    fn is_finite(&self) -> bool {
+        let (lo, hi) = self.error.unwrap_or((0.0, 0.0));
+        [self.x, self.y, lo, hi].into_iter().all(f64::is_finite)
+    }
+}
+
+/// Points that belong together. Series of one name share a colour, whatever their style.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Series {
+    /// What was measured, such as "hard handoff".
+    pub name: String,
+    /// By whom.
+    pub style: Style,
+    /// The values, in any order.
+    pub points: Vec<Point>,
+}
+
+/// What an axis measures.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Axis {
+    /// The quantity.
+    pub label: String,
+    /// Its unit; empty when it is a plain number.
+    pub unit: String,
+}
+
+impl Axis {
+    /// `label` in `unit`.
+    pub fn new(label: impl Into<String>, unit: impl Into<String>) -> Self {
+        Self { label: label.into(), unit: unit.into() }
+    }
+
+    fn text(&self) -> String {
+        if self.unit.is_empty() { self.label.clone() } else { format!("{} ({})", self.label, self.unit) }
+    }
+}
+
+/// Several series over one x axis.
+#[derive(Clone, PartialEq, Debug)]
+pub struct PointFigure {
+    /// Above the figure.
+    pub title: String,
+    /// What was set.
+    pub x: Axis,
+    /// What came out.
+    pub y: Axis,
+    /// The values.
+    pub series: Vec<Series>,
+    /// Below the figure: where the published values stand, how many runs the measured ones are.
+    pub caption: String,
+}
+
+impl PointFigure {
+    /// The numbers: one row per point, in the order given.
+    #[must_use]
+    pub fn csv(&self) -> String {
+        let mut csv = Csv::default();
+        csv.row(["series", "source", &self.x.text(), &self.y.text(), "low", "high"]);
+        for series in &self.series {
+            for point in series.points.iter().filter(|point| point.is_finite()) {
+                let (lo, hi) =
+                    point.error.map_or_else(Default::default, |(lo, hi)| (lo.to_string(), hi.to_string()));
+                let (x, y) = (point.x.to_string(), point.y.to_string());
+                csv.row([series.name.as_str(), series.style.name(), &x, &y, &lo, &hi]);
+            }
+        }
+        csv.finish()
+    }
+
+    /// The drawing.
+    #[must_use]
+    pub fn svg(&self) -> String {
+        let mut svg = Svg::new(WIDTH);
+        let (x, y) = self.ranges();
+        let (x_ticks, y_ticks) = (Ticks::new(x, 8), Ticks::new(y, 6));
+        let left = 32.0 + tick_room(&y_ticks);
+        let width = WIDTH - 24.0 - left;
+
+        let top = title(&mut svg, &self.title, left, width);
+        let top = legend(&mut svg, &self.legend(), [left, WIDTH - 24.0], top) + 8.0;
+        let frame = Frame { left, top, width, height: PLOT_HEIGHT, x, y };
+        frame.axes(&mut svg, &x_ticks, &y_ticks);
+        frame.labels(&mut svg, &self.x.text(), &self.y.text(), tick_room(&y_ticks) + 12.0);
+        if self.points().next().is_none() {
+            frame.remark(&mut svg, "no data");
+        }
+        for style in [Style::Published, Style::Linux, Style::Simulator] {
+            for series in self.series.iter().filter(|series| series.style == style) {
+                self.draw(&mut svg, &frame, series);
+            }
+        }
+        let bottom = caption(&mut svg, &self.notes(), [left, width], frame.bottom() + 38.0);
+        svg.finish(bottom + 14.0, &self.title)
+    }
+
+    fn draw(&self, svg: &mut Svg, frame: &Frame, series: &Series) {
+        let colour = self.colour(&series.name);
+        let (marker, radius) = series.style.marker();
+        let aside = self.aside(series.style);
+        let mut points: Vec<&Point> = series.points.iter().filter(|point| point.is_finite()).collect();
+        points.sort_by(|a, b| a.x.total_cmp(&b.x));
+
+        let places: Vec<[f64; 2]> = points.iter().map(|p| [frame.px(p.x) + aside, frame.py(p.y)]).collect();
+        if series.style == Style::Published {
+            svg.path(&places, false, &dashed(colour));
+        }
+        for (point, place) in points.iter().zip(&places) {
+            if let Some((lo, hi)) = point.error {
+                error_bar(svg, place[0], [frame.py(lo), frame.py(hi)], colour);
+            }
+            if marker == Marker::Ring {
+                svg.circle(*place, radius, r##"fill="#ffffff""##); // the dashed line is not to cross the hollow
+            }
+            marker.draw(svg, *place, radius, colour);
+        }
+    }
+
+    fn points(&self) -> impl Iterator<Item = &Point> {
+        self.series.iter().flat_map(|series| &series.points).filter(|point| point.is_finite())
+    }
+
+    /// Ranges with room for markers at the rim. A y axis of amounts begins at zero unless they are all far from it.
+    fn ranges(&self) -> (Range, Range) {
+        let x = Range::of(self.points().map(|point| point.x)).padded(0.05);
+        let amounts = self.points().flat_map(|point| {
+            let (lo, hi) = point.error.unwrap_or((point.y, point.y));
+            [point.y, lo, hi]
+        });
+        let tight = Range::of(amounts);
+        let mut y = tight.padded(0.06);
+        if tight.lo >= 0.0 && tight.lo < tight.hi * 0.6 {
+            y.lo = 0.0;
+        }
+        (x, y)
+    }
+
+    fn legend(&self) -> Vec<(Key, String)> {
+        let entry = |series: &Series| {
+            let colour = self.colour(&series.name);
+            let (marker, radius) = series.style.marker();
+            let key = match series.style {
+                Style::Published => Key::Dashed(marker, radius, colour),
+                Style::Simulator | Style::Linux => Key::Marker(marker, radius, colour),
+            };
+            let empty = if series.points.iter().any(Point::is_finite) { "" } else { ", no data" };
+            (key, format!("{} ({}{empty})", series.name, series.style.name()))
+        };
+        self.series.iter().map(entry).collect()
+    }
+
+    /// Colours go to names in the order of their first series.
+    fn colour(&self, name: &str) -> &'static str {
+        let mut names: Vec<&str> = Vec::new();
+        for series in &self.series {
+            if !names.contains(&series.name.as_str()) {
+                names.push(&series.name);
+            }
+        }
+        let index = names.iter().position(|known| *known == name).unwrap_or(0);
+        COLOURS[index % COLOURS.len()]
+    }
+
+    fn stands_aside(&self) -> bool {
+        let has = |style| self.series.iter().any(|series| series.style == style);
+        has(Style::Simulator) && has(Style::Linux)
+    }
+
+    fn aside(&self, style: Style) -> f64 {
+        match style {
+            Style::Simulator if self.stands_aside() => -ASIDE,
+            Style::Linux if self.stands_aside() => ASIDE,
+            _ => 0.0,
+        }
+    }
+
+    fn notes(&self) -> String {
+        let aside = "Simulator and Linux stand a little left and right of their x, to be told apart.";
+        if self.stands_aside() { format!("{}\n{aside}", self.caption) } else { self.caption.clone() }
+    }
+}
+
+fn error_bar(svg: &mut Svg, x: f64, ends: [f64; 2], colour: &str) {
+    let style = format!(r#"stroke="{colour}" stroke-width="1.2""#);
+    svg.line([x, ends[0]], [x, ends[1]], &style);
+    for y in ends {
+        svg.line([x - 3.5, y], [x + 3.5, y], &style);
+    }
+}
