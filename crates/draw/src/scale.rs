@@ -110,10 +110,12 @@ impl Step {
         while power_of_ten(exponent) > raw && exponent > -300 {
             exponent -= 1;
         }
-        let fits = |mantissa: &f64| mantissa * power_of_ten(exponent) >= raw * (1.0 - 1e-9);
-        match [1.0, 2.0, 5.0].into_iter().find(fits) {
-            Some(mantissa) => Self { mantissa, exponent },
-            None => Self { mantissa: 1.0, exponent: exponent + 1 },
+        // The nearest of them, so that the ticks are neither half as many as asked for nor twice.
+        match raw / power_of_ten(exponent) {
+            mantissa if mantissa < 1.5 => Self { mantissa: 1.0, exponent },
+            mantissa if mantissa < 3.5 => Self { mantissa: 2.0, exponent },
+            mantissa if mantissa < 7.5 => Self { mantissa: 5.0, exponent },
+            _ => Self { mantissa: 1.0, exponent: exponent + 1 },
         }
     }
 
@@ -146,8 +148,8 @@ mod tests {
         assert_eq!(labels(0.0, 10.0, 5), ["0", "2", "4", "6", "8", "10"]);
         assert_eq!(labels(0.0, 1.0, 5), ["0.0", "0.2", "0.4", "0.6", "0.8", "1.0"]);
         assert_eq!(labels(2.85, 3.13, 6), ["2.85", "2.90", "2.95", "3.00", "3.05", "3.10"]);
-        assert_eq!(labels(-150.0, 230.0, 6), ["−100", "0", "100", "200"]);
-        assert_eq!(labels(0.0, 4300.0, 4), ["0", "2000", "4000"]);
+        assert_eq!(labels(-150.0, 230.0, 6), ["−150", "−100", "−50", "0", "50", "100", "150", "200"]);
+        assert_eq!(labels(0.0, 4300.0, 4), ["0", "1000", "2000", "3000", "4000"]);
     }
 
     #[test]

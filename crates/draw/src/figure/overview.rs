@@ -47,7 +47,8 @@ impl<'a> Overview<'a> {
             self.frame.remark(svg, "no packets");
         }
         for kind in MarkKind::ALL {
-            draw_marks(svg, &self.frame, self.figure.marks.iter().filter(|mark| mark.kind == kind), 0.62);
+            let marks = self.figure.marks.iter().filter(|mark| mark.kind == kind);
+            draw_marks(svg, &self.frame, marks.map(|mark| (mark.at.as_secs_f64(), mark)), 0.62);
         }
         self.frame.bottom() + 46.0
     }
@@ -112,23 +113,62 @@ fn place_labels(figure: &SequenceFigure, frame: &Frame) -> Vec<Option<(usize, St
     labels
 }
 
-/// Draws marks of one kind, leaving out those that would cover one already drawn: a long run has far more marks than
+/// Draws marks of one kind, each with its place on the x axis, leaving out those that would cover one already drawn: a long run has far more marks than
 /// the panel has pixels.
 pub(super) fn draw_marks<'a>(
     svg: &mut Svg,
     frame: &Frame,
-    marks: impl Iterator<Item = &'a Mark>,
+    marks: impl Iterator<Item = (f64, &'a Mark)>,
     scale: f64,
 ) {
     let mut drawn = BTreeSet::new();
     svg.group("", |svg| {
-        for mark in marks {
+        for (x, mark) in marks {
             let (marker, radius, colour) = mark.kind.style();
-            let place = [frame.px(mark.at.as_secs_f64()), frame.py(mark.packet as f64)];
+            let place = [frame.px(x), frame.py(mark.packet as f64)];
             // Casting saturates, so any place is a cell.
             if drawn.insert(place.map(|coordinate| (coordinate * 1.5).round() as i64)) {
                 marker.draw(svg, place, radius * scale, colour);
             }
         }
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::figure::Handoff;
+
+    fn labels(times: impl IntoIterator<Item = u64>, label: &str) -> (Vec<f64>, Vec<Option<(usize, String)>>) {
+        let mut figure = SequenceFigure::new("");
+        let handoff = |ms| Handoff { at: Instant::from_millis(ms), label: label.into(), outage: Vec::new() };
+        figure.handoffs = times.into_iter().map(handoff).collect();
+        let overview = Overview::new(&figure);
+        let xs = figure.handoffs.iter().map(|handoff| overview.frame.px(handoff.at.as_secs_f64())).collect();
+        (xs, overview.labels)
+    }
+
+    #[test]
+    fn no_label_covers_another_or_the_line_to_another() {
+        let (xs, labels) = labels((0..40).map(|index| index * index * 100), "semisoft b1->b2");
+        assert!(
+            labels.iter().flatten().any(|(_, text)| text.len() > 3) && labels.iter().any(Option::is_none)
+        );
+        for (left, label) in labels.iter().enumerate() {
+            let Some((row, text)) = label else { continue };
+            let end = xs[left] + 3.0 + text_width(text, SMALL);
+            for (right, other) in labels.iter().enumerate().skip(left + 1) {
+                let apart = other.as_ref().is_none_or(|(above, _)| above < row || end <= xs[right]);
+                assert!(apart, "{left} and {right}");
+            }
+        }
+    }
+
+    #[test]
+    fn lone_labels_stand_in_the_lowest_row() {
+        let (_, labels) = labels([0, 5000, 10000], "hard b1->b2");
+        assert!(
+            labels.iter().all(|label| label.as_ref().is_some_and(|(row, text)| *row == 0 && text.len() > 3))
+        );
+    }
 }

@@ -125,15 +125,19 @@ pub(super) enum Key {
     Band(&'static str),
     /// A vertical line.
     Upright(&'static str),
+    /// Nothing: the text heads what follows.
+    Heading,
 }
 
 /// Draws the legend from `top` down, within `left` and `right`, and returns where it ends.
 pub(super) fn legend(svg: &mut Svg, entries: &[(Key, String)], [left, right]: [f64; 2], top: f64) -> f64 {
-    let (line, swatch, gap) = (19.0, 26.0, 18.0);
+    let (line, gap) = (19.0, 18.0);
     let (mut x, mut y) = (left, top + line / 2.0);
     for (key, text) in entries {
+        let heads_a_line = matches!(key, Key::Heading);
+        let swatch = if heads_a_line { 0.0 } else { 26.0 };
         let width = swatch + text_width(text, LABEL);
-        if x > left && x + width > right {
+        if x > left && (heads_a_line || x + width > right) {
             (x, y) = (left, y + line);
         }
         key.draw(svg, [x, y]);
@@ -154,6 +158,7 @@ impl Key {
                 marker.draw(svg, middle, radius, colour);
             }
             Self::Band(colour) => svg.rect([x, y - 6.0, 20.0, 12.0], &format!(r#"fill="{colour}""#)),
+            Self::Heading => {}
             Self::Upright(colour) => svg.line([x + 10.0, y - 7.0], [x + 10.0, y + 7.0], &upright(colour)),
         }
     }

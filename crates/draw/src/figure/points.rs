@@ -9,8 +9,8 @@ const WIDTH: f64 = 800.0;
 const PLOT_HEIGHT: f64 = 360.0;
 /// Okabe and Ito's colours that are dark enough for a thin line on white.
 const COLOURS: [&str; 6] = ["#0072b2", "#d55e00", "#009e73", "#aa4499", "#b38600", "#333333"];
-/// How far simulator and Linux stand from their x, in pixels, so that their error bars do not cover each other.
-const ASIDE: f64 = 4.0;
+/// How far simulator and Linux stand from their x at most, in pixels: clear of the published marker and each other.
+const ASIDE: f64 = 9.0;
 
 /// Where numbers come from.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -24,12 +24,20 @@ pub enum Style {
 }
 
 impl Style {
-    /// As legends and CSV files have it.
+    /// As CSV files have it.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Published => "published",
             Self::Simulator => "simulator",
             Self::Linux => "linux",
+        }
+    }
+
+    /// As legends have it.
+    const fn title(self) -> &'static str {
+        match self {
+            Self::Linux => "Linux",
+            _ => self.name(),
         }
     }
 
@@ -141,10 +149,21 @@ impl PointFigure {
         if self.points().next().is_none() {
             frame.remark(&mut svg, "no data");
         }
-        for style in [Style::Published, Style::Linux, Style::Simulator] {
-            for series in self.series.iter().filter(|series| series.style == style) {
-                self.draw(&mut svg, &frame, series);
+        // Lines below markers, and the hollow markers above the filled ones that they may coincide with.
+        let published = |series: &&Series| series.style == Style::Published;
+        for series in self.series.iter().filter(published) {
+            let places: Vec<[f64; 2]> =
+                self.places(&frame, series).into_iter().map(|(place, _)| place).collect();
+            svg.path(&places, false, &dashed(self.colour(&series.name)));
+            for place in places {
+                svg.circle(place, series.style.marker().1, r##"fill="#ffffff""##); // no dash within the hollow
             }
+        }
+        for series in self.series.iter().filter(|series| !published(series)) {
+            self.draw(&mut svg, &frame, series);
+        }
+        for series in self.series.iter().filter(published) {
+            self.draw(&mut svg, &frame, series);
         }
         let bottom = caption(&mut svg, &self.notes(), [left, width], frame.bottom() + 38.0);
         svg.finish(bottom + 14.0, &self.title)
@@ -153,23 +172,24 @@ impl PointFigure {
     fn draw(&self, svg: &mut Svg, frame: &Frame, series: &Series) {
         let colour = self.colour(&series.name);
         let (marker, radius) = series.style.marker();
-        let aside = self.aside(series.style);
-        let mut points: Vec<&Point> = series.points.iter().filter(|point| point.is_finite()).collect();
-        points.sort_by(|a, b| a.x.total_cmp(&b.x));
-
-        let places: Vec<[f64; 2]> = points.iter().map(|p| [frame.px(p.x) + aside, frame.py(p.y)]).collect();
-        if series.style == Style::Published {
-            svg.path(&places, false, &dashed(colour));
-        }
-        for (point, place) in points.iter().zip(&places) {
+        for (place, point) in self.places(frame, series) {
             if let Some((lo, hi)) = point.error {
                 error_bar(svg, place[0], [frame.py(lo), frame.py(hi)], colour);
             }
-            if marker == Marker::Ring {
-                svg.circle(*place, radius, r##"fill="#ffffff""##); // the dashed line is not to cross the hollow
-            }
-            marker.draw(svg, *place, radius, colour);
+            marker.draw(svg, place, radius, colour);
         }
+    }
+
+    /// The points of a series from left to right, and where they stand.
+    fn places<'a>(&self, frame: &Frame, series: &'a Series) -> Vec<([f64; 2], &'a Point)> {
+        let aside = match series.style {
+            Style::Simulator if self.stands_aside() => -self.aside(frame),
+            Style::Linux if self.stands_aside() => self.aside(frame),
+            _ => 0.0,
+        };
+        let mut points: Vec<&Point> = series.points.iter().filter(|point| point.is_finite()).collect();
+        points.sort_by(|a, b| a.x.total_cmp(&b.x));
+        points.into_iter().map(|point| ([frame.px(point.x) + aside, frame.py(point.y)], point)).collect()
     }
 
     fn points(&self) -> impl Iterator<Item = &Point> {
@@ -186,7 +206,8 @@ impl PointFigure {
         let tight = Range::of(amounts);
         let mut y = tight.padded(0.06);
         if tight.lo >= 0.0 && tight.lo < tight.hi * 0.6 {
-            y.lo = 0.0;
+            // Values of zero are not to lie upon the frame.
+            y.lo = if tight.lo > 0.0 { 0.0 } else { tight.hi * -0.03 };
         }
         (x, y)
     }
@@ -200,7 +221,7 @@ impl PointFigure {
                 Style::Simulator | Style::Linux => Key::Marker(marker, radius, colour),
             };
             let empty = if series.points.iter().any(Point::is_finite) { "" } else { ", no data" };
-            (key, format!("{} ({}{empty})", series.name, series.style.name()))
+            (key, format!("{} ({}{empty})", series.name, series.style.title()))
         };
         self.series.iter().map(entry).collect()
     }
@@ -222,12 +243,12 @@ impl PointFigure {
         has(Style::Simulator) && has(Style::Linux)
     }
 
-    fn aside(&self, style: Style) -> f64 {
-        match style {
-            Style::Simulator if self.stands_aside() => -ASIDE,
-            Style::Linux if self.stands_aside() => ASIDE,
-            _ => 0.0,
-        }
+    /// Less than [`ASIDE`] where x values are so dense that a point would come near a neighbor's.
+    fn aside(&self, frame: &Frame) -> f64 {
+        let mut xs: Vec<f64> = self.points().map(|point| frame.px(point.x)).collect();
+        xs.sort_by(f64::total_cmp);
+        let gaps = xs.windows(2).map(|pair| pair[1] - pair[0]).filter(|gap| *gap > 0.5);
+        gaps.fold(ASIDE * 4.0, f64::min) / 4.0
     }
 
     fn notes(&self) -> String {

@@ -263,9 +263,11 @@ impl SequenceFigure {
         }
         let owns =
             |owner| self.handoffs.iter().flat_map(|handoff| &handoff.outage).any(|band| band.owner == owner);
-        for owner in Owner::ALL.into_iter().filter(|owner| owns(*owner)) {
-            entries.push((Key::Band(owner.colour()), format!("outage: {}", owner.name())));
+        let owners: Vec<Owner> = Owner::ALL.into_iter().filter(|owner| owns(*owner)).collect();
+        if !owners.is_empty() {
+            entries.push((Key::Heading, "outage:".to_owned()));
         }
+        entries.extend(owners.into_iter().map(|owner| (Key::Band(owner.colour()), owner.name().to_owned())));
         entries
     }
 }

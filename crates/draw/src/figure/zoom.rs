@@ -90,7 +90,8 @@ impl<'a> Zoom<'a> {
             frame.remark(svg, "no packets");
         }
         for kind in MarkKind::ALL {
-            draw_marks(svg, &frame, self.marks.iter().filter(|mark| mark.kind == kind), 1.0);
+            let marks = self.marks.iter().filter(|mark| mark.kind == kind);
+            draw_marks(svg, &frame, marks.map(|mark| (self.ms(mark.at), mark)), 1.0);
         }
     }
 
@@ -159,4 +160,38 @@ fn fit(text: &str, size: f64, width: f64) -> String {
         cut.pop();
     }
     format!("{}…", cut.trim_end())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::figure::Owner;
+
+    fn handoff(at: u64, outage: u64) -> Handoff {
+        let (from, to) = (Instant::from_millis(at), Instant::from_millis(at + outage));
+        Handoff { at: from, label: "hard".into(), outage: vec![Band { owner: Owner::Link, from, to }] }
+    }
+
+    #[test]
+    fn the_longest_outages_are_enlarged_in_the_order_of_time() {
+        let handoffs: Vec<Handoff> = (0..12).map(|index| handoff(index * 1000, index % 4)).collect();
+        assert_eq!(choose(&handoffs), [1, 2, 3, 5, 6, 7, 10, 11]);
+        assert!(choose(&[]).is_empty());
+    }
+
+    #[test]
+    fn times_count_from_the_handoff_in_both_directions() {
+        let mut figure = SequenceFigure::new("");
+        figure.handoffs = vec![handoff(100, 50)];
+        let zoom = Zoom::new(&figure, 0);
+        assert_eq!((zoom.ms(zoom.from), zoom.ms(zoom.to)), (-100.0, 200.0)); // no time before the run
+    }
+
+    #[test]
+    fn spans_are_short_and_headlines_fit() {
+        assert_eq!(milliseconds(Duration::from_micros(4_250)), "4.2 ms");
+        assert_eq!(milliseconds(Duration::from_micros(9_960)), "10 ms");
+        let cut = fit("a very long label of a handoff", LABEL, 80.0);
+        assert!(cut.ends_with('…') && text_width(&cut, LABEL) <= 90.0, "{cut}");
+    }
 }

@@ -42,7 +42,7 @@ fn flow(figure: &mut SequenceFigure, every: u64, end: u64) {
 }
 
 /// Three packets and one handoff: small enough to read its CSV.
-pub fn small_sequence() -> SequenceFigure {
+pub(crate) fn small_sequence() -> SequenceFigure {
     let mut figure = SequenceFigure::new("A small <flow> & a handoff");
     figure.handoffs = vec![handoff(15, "hard b2->b3", &[(Owner::Link, 5), (Owner::PathSwitch, 10)])];
     flow(&mut figure, 10, 40);
@@ -50,18 +50,18 @@ pub fn small_sequence() -> SequenceFigure {
 }
 
 /// One handoff in which every owner has a share.
-pub fn one_handoff() -> SequenceFigure {
+pub(crate) fn one_handoff() -> SequenceFigure {
     let mut figure = SequenceFigure::new("Mobile IP, one hard handoff: UDP, 100 packets/s");
     let lengths = [50, 120, 30, 86, 40, 8, 300, 20];
     let outage: Vec<_> = Owner::ALL.into_iter().zip(lengths).collect();
     figure.handoffs = vec![handoff(4000, "hard b2->b3", &outage)];
-    figure.caption = "Simulator, seed 1. Bands show who owns each part of the outage.".to_owned();
+    "Simulator, seed 1. Bands show who owns each part of the outage.".clone_into(&mut figure.caption);
     flow(&mut figure, 10, 9000);
     figure
 }
 
 /// A long run whose handoffs come in clusters, some within each other's panel, one near the end.
-pub fn many_handoffs() -> SequenceFigure {
+pub(crate) fn many_handoffs() -> SequenceFigure {
     let mut figure = SequenceFigure::new(
         "Cellular IP, ten handoffs between three base stations: UDP, 50 packets/s downlink",
     );
@@ -78,13 +78,13 @@ pub fn many_handoffs() -> SequenceFigure {
         handoff(58500, "semisoft b3->b2", &[]),
         handoff(59400, "hard b2->b1", &hard),
     ];
-    figure.caption = "Linux, 1 of 20 runs. Bands show who owns each part of the outage.".to_owned();
+    "Linux, 1 of 20 runs. Bands show who owns each part of the outage.".clone_into(&mut figure.caption);
     flow(&mut figure, 20, 60000);
     figure
 }
 
 /// Published and measured losses of two kinds of handoff.
-pub fn losses() -> PointFigure {
+pub(crate) fn losses() -> PointFigure {
     let rtts = [3.0, 13.0, 23.0, 33.0, 43.0, 53.0];
     let line = |slope: f64, base: f64, error: Option<f64>| {
         let point = |x: f64| {
