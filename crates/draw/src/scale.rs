@@ -3,6 +3,9 @@
 /// No axis has more ticks than this, whatever it is asked for.
 const TICKS_MAX: u32 = 50;
 
+/// Values beyond this are not drawn: sums and differences of those within it are finite.
+pub(crate) const FAR: f64 = 1e300;
+
 /// A finite range that is not empty.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct Range {
@@ -11,11 +14,11 @@ pub(crate) struct Range {
 }
 
 impl Range {
-    /// The range of the finite among `values`, widened when they are one value or none.
+    /// The range of `values` short of [`FAR`], widened when they are one value or none.
     pub(crate) fn of(values: impl IntoIterator<Item = f64>) -> Self {
         let (lo, hi) = values
             .into_iter()
-            .filter(|value| value.is_finite())
+            .filter(|value| value.abs() <= FAR)
             .fold((f64::INFINITY, f64::NEG_INFINITY), |(lo, hi), value| (lo.min(value), hi.max(value)));
         if lo > hi {
             return Self { lo: 0.0, hi: 1.0 };
@@ -81,7 +84,7 @@ impl Ticks {
 
     /// A tick as its label, all with equally many decimals.
     pub(crate) fn label(&self, value: f64) -> String {
-        if value != 0.0 && (value.abs() >= 1e7 || self.decimals > 7) {
+        if value != 0.0 && (value.abs() >= 1e12 || self.decimals > 7) {
             return format!("{value:.3e}");
         }
         let text = format!("{value:.*}", self.decimals);
@@ -166,7 +169,7 @@ mod tests {
 
     #[test]
     fn odd_ranges_end_in_few_finite_ticks() {
-        let huge = Range { lo: -f64::MAX / 4.0, hi: f64::MAX / 4.0 };
+        let huge = Range { lo: -FAR, hi: FAR }.padded(0.1);
         let odd =
             [Range::of([]), Range::of([f64::NAN]), Range::of([5.0]), Range::of([1e9, 1e9 + 1e-6]), huge];
         for range in odd.into_iter().chain([Range { lo: 0.0, hi: f64::MIN_POSITIVE }]) {

@@ -201,6 +201,18 @@ pub(crate) fn wrap(text: &str, size: f64, width: f64) -> Vec<String> {
     lines
 }
 
+/// `text`, cut to `width` with an ellipsis if need be.
+pub(crate) fn fit(text: &str, size: f64, width: f64) -> String {
+    if text_width(text, size) <= width {
+        return text.to_owned();
+    }
+    let mut cut = text.to_owned();
+    while !cut.is_empty() && text_width(&cut, size) + size > width {
+        cut.pop();
+    }
+    format!("{}…", cut.trim_end())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -224,5 +236,11 @@ mod tests {
         assert_eq!(wrap("aa bb cc", 10.0, 32.0), ["aa bb", "cc"]);
         assert_eq!(wrap("unbreakable x", 10.0, 5.0), ["unbreakable", "x"]);
         assert!(wrap("  ", 10.0, 50.0).is_empty());
+    }
+    #[test]
+    fn what_does_not_fit_is_cut() {
+        assert_eq!(fit("short", 12.0, 80.0), "short");
+        let cut = fit("a very long label of a handoff", 12.0, 80.0);
+        assert!(cut.ends_with('…') && text_width(&cut, 12.0) <= 80.0, "{cut}");
     }
 }

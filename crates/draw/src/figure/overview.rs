@@ -1,9 +1,9 @@
 //! The whole run in one panel, with every handoff named.
 
 use super::panel::{Frame, SMALL, upright};
-use super::sequence::{HANDOFF, LEFT, Mark, MarkKind, RIGHT, SequenceFigure};
+use super::sequence::{HANDOFF, Mark, MarkKind, RIGHT, SequenceFigure};
 use crate::scale::{Range, Ticks};
-use crate::svg::{Anchor, Svg, Text, text_width};
+use crate::svg::{Anchor, Svg, Text, fit, text_width};
 use std::collections::BTreeSet;
 use wire::Instant;
 
@@ -11,8 +11,8 @@ const HEIGHT: f64 = 250.0;
 /// Handoff labels stand in at most so many rows.
 const ROWS: usize = 5;
 const ROW_HEIGHT: f64 = 15.0;
-/// Room at the right for the label of a late handoff, at most.
-const OVERHANG: f64 = 170.0;
+/// No label is wider, so no late handoff needs more room beyond the frame.
+const LABEL_MAX: f64 = 170.0;
 
 /// The panel.
 pub(super) struct Overview<'a> {
@@ -28,7 +28,8 @@ impl<'a> Overview<'a> {
         let times = figure.marks.iter().map(|mark| mark.at).chain(spans).map(Instant::as_secs_f64);
         let x = Range::of(times).padded(0.01);
         let y = Range::of(figure.marks.iter().map(|mark| mark.packet as f64)).padded(0.04);
-        let mut frame = Frame { left: LEFT, top: 0.0, width: RIGHT - LEFT, height: HEIGHT, x, y };
+        let left = figure.left();
+        let mut frame = Frame { left, top: 0.0, width: RIGHT - left, height: HEIGHT, x, y };
         frame.width -= overhang(figure, &frame);
         let labels = place_labels(figure, &frame);
         Self { figure, frame, labels }
@@ -41,7 +42,7 @@ impl<'a> Overview<'a> {
         self.shade(svg);
         let y_ticks = Ticks::whole(self.frame.y, 5);
         self.frame.axes(svg, &Ticks::new(self.frame.x, 10), &y_ticks);
-        self.frame.labels(svg, "time (s)", "packet number", 46.0);
+        self.frame.labels(svg, "time (s)", "packet number", self.figure.label_room());
         self.handoffs(svg);
         if self.figure.marks.is_empty() {
             self.frame.remark(svg, "no packets");
@@ -77,7 +78,7 @@ impl<'a> Overview<'a> {
 
 /// A handoff's number and label, as the overview has it.
 fn full_label(number: usize, label: &str) -> String {
-    format!("{number} {label}")
+    fit(&format!("{number} {label}"), SMALL, LABEL_MAX)
 }
 
 /// How far the labels of late handoffs reach beyond the frame.
@@ -87,7 +88,7 @@ fn overhang(figure: &SequenceFigure, frame: &Frame) -> f64 {
             frame.px(handoff.at.as_secs_f64()) + 3.0 + text_width(&full_label(number, &handoff.label), SMALL);
         end - frame.right()
     });
-    reach.fold(0.0, f64::max).min(OVERHANG)
+    reach.fold(0.0, f64::max)
 }
 
 /// Rows for the labels, such that no label covers another nor the line that leads to another. Where the full label

@@ -2,7 +2,7 @@
 
 use super::panel::{Frame, Key, Marker, caption, dashed, legend, tick_room, title};
 use crate::csv::Csv;
-use crate::scale::{Range, Ticks};
+use crate::scale::{FAR, Range, Ticks};
 use crate::svg::Svg;
 
 const WIDTH: f64 = 800.0;
@@ -62,10 +62,10 @@ pub struct Point {
 }
 
 impl Point {
-    /// Whether it can be drawn. An infinite value is no point of a figure, nor of its CSV.
-    fn is_finite(&self) -> bool {
+    /// Whether it can be drawn. What cannot is no point of the figure, nor of its CSV.
+    fn is_drawable(&self) -> bool {
         let (lo, hi) = self.error.unwrap_or((0.0, 0.0));
-        [self.x, self.y, lo, hi].into_iter().all(f64::is_finite)
+        [self.x, self.y, lo, hi].into_iter().all(|value| value.abs() <= FAR)
     }
 }
 
@@ -122,7 +122,7 @@ impl PointFigure {
         let mut csv = Csv::default();
         csv.row(["series", "source", &self.x.text(), &self.y.text(), "low", "high"]);
         for series in &self.series {
-            for point in series.points.iter().filter(|point| point.is_finite()) {
+            for point in series.points.iter().filter(|point| point.is_drawable()) {
                 let (lo, hi) =
                     point.error.map_or_else(Default::default, |(lo, hi)| (lo.to_string(), hi.to_string()));
                 let (x, y) = (point.x.to_string(), point.y.to_string());
@@ -187,13 +187,13 @@ impl PointFigure {
             Style::Linux if self.stands_aside() => self.aside(frame),
             _ => 0.0,
         };
-        let mut points: Vec<&Point> = series.points.iter().filter(|point| point.is_finite()).collect();
+        let mut points: Vec<&Point> = series.points.iter().filter(|point| point.is_drawable()).collect();
         points.sort_by(|a, b| a.x.total_cmp(&b.x));
         points.into_iter().map(|point| ([frame.px(point.x) + aside, frame.py(point.y)], point)).collect()
     }
 
     fn points(&self) -> impl Iterator<Item = &Point> {
-        self.series.iter().flat_map(|series| &series.points).filter(|point| point.is_finite())
+        self.series.iter().flat_map(|series| &series.points).filter(|point| point.is_drawable())
     }
 
     /// Ranges with room for markers at the rim. A y axis of amounts begins at zero unless they are all far from it.
@@ -220,7 +220,7 @@ impl PointFigure {
                 Style::Published => Key::Dashed(marker, radius, colour),
                 Style::Simulator | Style::Linux => Key::Marker(marker, radius, colour),
             };
-            let empty = if series.points.iter().any(Point::is_finite) { "" } else { ", no data" };
+            let empty = if series.points.iter().any(Point::is_drawable) { "" } else { ", no data" };
             (key, format!("{} ({}{empty})", series.name, series.style.title()))
         };
         self.series.iter().map(entry).collect()

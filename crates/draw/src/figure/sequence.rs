@@ -1,14 +1,14 @@
 //! The time-sequence of a flow: what was sent, what arrived, and who owns each outage between.
 
 use super::overview::Overview;
-use super::panel::{Key, Marker, caption, legend, title};
+use super::panel::{Key, Marker, caption, legend, tick_room, title};
 use super::zoom;
 use crate::csv::Csv;
+use crate::scale::{Range, Ticks};
 use crate::svg::Svg;
 use wire::{Duration, Instant};
 
 pub(super) const WIDTH: f64 = 1000.0;
-pub(super) const LEFT: f64 = 64.0;
 pub(super) const RIGHT: f64 = WIDTH - 20.0;
 /// The vertical line of a handoff.
 pub(super) const HANDOFF: &str = "#222222";
@@ -223,9 +223,9 @@ impl SequenceFigure {
     #[must_use]
     pub fn svg(&self) -> String {
         let figure = self.sorted();
-        let mut svg = Svg::new(WIDTH);
-        let top = title(&mut svg, &figure.title, LEFT, RIGHT - LEFT);
-        let top = legend(&mut svg, &figure.legend(), [LEFT, RIGHT], top) + 6.0;
+        let (mut svg, left) = (Svg::new(WIDTH), figure.left());
+        let top = title(&mut svg, &figure.title, left, RIGHT - left);
+        let top = legend(&mut svg, &figure.legend(), [left, RIGHT], top) + 6.0;
         let below_overview = Overview::new(&figure).draw(&mut svg, top);
         let (below_zooms, left_out) = zoom::draw_all(&mut svg, &figure, below_overview);
         let mut notes = figure.caption.clone();
@@ -235,8 +235,20 @@ impl SequenceFigure {
             );
             notes = if notes.is_empty() { line } else { format!("{notes}\n{line}") };
         }
-        let bottom = caption(&mut svg, &notes, [LEFT, RIGHT - LEFT], below_zooms);
+        let bottom = caption(&mut svg, &notes, [left, RIGHT - left], below_zooms);
         svg.finish(bottom + 14.0, &figure.title)
+    }
+
+    /// How far left of a panel the label of its y axis stands: clear of the longest packet number.
+    pub(super) fn label_room(&self) -> f64 {
+        let longest = self.marks.iter().map(|mark| mark.packet).max().unwrap_or(0);
+        let range = Range::of([0.0, longest as f64]).padded(0.1);
+        tick_room(&Ticks::whole(range, 5)).max(34.0) + 8.0
+    }
+
+    /// Where the panels begin.
+    pub(super) fn left(&self) -> f64 {
+        self.label_room() + 20.0
     }
 
     /// The same figure in the order of time, so that the order of its making does not show.
