@@ -172,6 +172,16 @@ mod tests {
     }
 
     #[test]
+    fn a_mark_stands_at_its_time() {
+        let mut figure = SequenceFigure::new("");
+        figure.handoffs = vec![handoff(200, 100)];
+        figure.marks = vec![Mark { at: Instant::from_millis(250), kind: MarkKind::Received, packet: 1 }];
+        let mut svg = Svg::new(500.0);
+        Zoom::new(&figure, 0).draw(&mut svg, [50.0, 400.0], 0.0); // from 50 ms to 450 ms: a pixel each
+        assert!(svg.finish(300.0, "").contains(r#"<circle cx="250""#));
+    }
+
+    #[test]
     fn spans_are_short() {
         assert_eq!(milliseconds(Duration::from_micros(4_250)), "4.2 ms");
         assert_eq!(milliseconds(Duration::from_micros(9_960)), "10 ms");
