@@ -1,0 +1,291 @@
+//! A run as a pcapng file: every node's interfaces in one section, every packet with its fate as a comment.
+
+use pcap_file::pcapng::blocks::enhanced_packet::{EnhancedPacketBlock, EnhancedPacketOption};
+use pcap_file::pcapng::blocks::interface_description::{
+    InterfaceDescriptionBlock, InterfaceDescriptionOption, InterfaceTsResolution,
+};
+use pcap_file::pcapng::blocks::opt_common::CommonOption;
+use pcap_file::pcapng::blocks::section_header::{SectionHeaderBlock, SectionHeaderOption};
+use pcap_file::pcapng::{PcapNgWriteError, PcapNgWriter};
+use pcap_file::{DataLink, Endianness};
+use std::borrow::Cow;
+use wire::{Duration, Instant, WallTime};
+
+/// An option's length is 16 bits, and options are padded to 32 bits; a comment beyond this is cut.
+const COMMENT_MAX: usize = 65_000;
+
+/// An interface of a node, as the capture names it: `host:name`.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Interface {
+    /// The node it belongs to.
+    pub host: String,
+    /// Its name on that node.
+    pub name: String,
+}
+
+/// Which way a packet went, seen from the interface.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Direction {
+    /// It came in.
+    Inbound,
+    /// It went out.
+    Outbound,
+}
+
+/// How much of a packet is kept.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Snap {
+    /// The first bytes only.
+    First(u32),
+    /// Everything.
+    Full,
+}
+
+impl Default for Snap {
+    fn default() -> Self {
+        Self::First(128)
+    }
+}
+
+/// One packet at one interface.
+#[derive(Clone, Copy, Debug)]
+pub struct Seen<'a> {
+    /// The interface, as an index into those given to [`Capture::new`].
+    pub interface: usize,
+    /// When.
+    pub at: Instant,
+    /// Which way.
+    pub direction: Direction,
+    /// The Ethernet frame, or as much of it as is known.
+    pub frame: &'a [u8],
+    /// How long the frame was on its link.
+    pub original_len: usize,
+    /// What became of the packet; empty for no comment.
+    pub comment: &'a str,
+}
+
+/// Why there is no capture.
+#[derive(Debug, thiserror::Error)]
+pub enum CaptureError {
+    /// The packet names an interface that the capture was not given.
+    #[error("packet at interface {interface}, but the capture has {known}")]
+    UnknownInterface {
+        /// The index asked for.
+        interface: usize,
+        /// How many there are.
+        known: usize,
+    },
+    /// A block could not be written, such as one with an interface name of more than 65535 bytes.
+    #[error("pcapng: {0}")]
+    Write(#[from] PcapNgWriteError),
+}
+
+/// A packet as kept until the end, because only then is the order known.
+#[derive(Debug)]
+struct Kept {
+    interface: u32,
+    at: Instant,
+    direction: Direction,
+    original_len: u32,
+    data: Box<[u8]>,
+    comment: Box<str>,
+}
+
+/// A pcapng file in the making.
+#[derive(Debug)]
+pub struct Capture {
+    interfaces: Vec<Interface>,
+    epoch: WallTime,
+    snap: Snap,
+    packets: Vec<Kept>,
+}
+
+impl Capture {
+    /// An empty capture of a run whose [`Instant::ZERO`] was at `epoch`.
+    pub fn new(interfaces: &[Interface], epoch: WallTime, snap: Snap) -> Self {
+        Self { interfaces: interfaces.to_vec(), epoch, snap, packets: Vec::new() }
+    }
+
+    /// Adds a packet. The order of calls matters only among packets of the same instant.
+    pub fn packet(&mut self, seen: &Seen<'_>) -> Result<(), CaptureError> {
+        let known = self.interfaces.len();
+        let interface = match u32::try_from(seen.interface) {
+            Ok(index) if seen.interface < known => index,
+            _ => return Err(CaptureError::UnknownInterface { interface: seen.interface, known }),
+        };
+        let kept = match self.snap {
+            Snap::First(bytes) => seen.frame.len().min(bytes as usize),
+            Snap::Full => seen.frame.len(),
+        };
+        let original_len = u32::try_from(seen.original_len.max(seen.frame.len())).unwrap_or(u32::MAX);
+        self.packets.push(Kept {
+            interface,
+            at: seen.at,
+            direction: seen.direction,
+            original_len,
+            data: seen.frame[..kept].into(),
+            comment: cut(seen.comment).into(),
+        });
+        Ok(())
+    }
+
+    /// The file: its packets in the order of time, whatever interface they were seen at.
+    pub fn finish(mut self) -> Result<Vec<u8>, CaptureError> {
+        self.packets.sort_by_key(|packet| packet.at); // stable: at one instant, the order of calls
+        let mut writer = PcapNgWriter::with_section_header(Vec::new(), section())?;
+        for interface in &self.interfaces {
+            writer.write_pcapng_block(description(interface, self.snap))?;
+        }
+        for packet in &self.packets {
+            writer.write_pcapng_block(enhanced(packet, self.epoch))?;
+        }
+        Ok(writer.into_inner())
+    }
+}
+
+/// Little-endian on every machine, so that equal runs are equal files.
+fn section() -> SectionHeaderBlock<'static> {
+    SectionHeaderBlock {
+        endianness: Endianness::Little,
+        options: vec![
+            SectionHeaderOption::Hardware("Wayfare nodes".into()),
+            SectionHeaderOption::OS("Wayfare".into()),
+            SectionHeaderOption::UserApplication(concat!("Wayfare ", env!("CARGO_PKG_VERSION")).into()),
+        ],
+        ..SectionHeaderBlock::default()
+    }
+}
+
+fn description(interface: &Interface, snap: Snap) -> InterfaceDescriptionBlock<'static> {
+    let name = format!("{}:{}", interface.host, interface.name);
+    InterfaceDescriptionBlock {
+        linktype: DataLink::ETHERNET,
+        snaplen: match snap {
+            Snap::First(bytes) => bytes,
+            Snap::Full => 0, // "no limit" (draft-ietf-opsawg-pcapng, section 4.2)
+        },
+        options: vec![
+            InterfaceDescriptionOption::IfName(name.into()),
+            InterfaceDescriptionOption::IfTsResol(InterfaceTsResolution::NANO),
+        ],
+    }
+}
+
+fn enhanced(packet: &Kept, epoch: WallTime) -> EnhancedPacketBlock<'_> {
+    // Bits 0 and 1 of the flags (draft-ietf-opsawg-pcapng, section 4.3.1).
+    let flags = match packet.direction {
+        Direction::Inbound => 0b01,
+        Direction::Outbound => 0b10,
+    };
+    let mut options = Vec::with_capacity(2);
+    if !packet.comment.is_empty() {
+        options.push(EnhancedPacketOption::Common(CommonOption::Comment(Cow::Borrowed(&packet.comment))));
+    }
+    options.push(EnhancedPacketOption::Flags(flags));
+    // The format cannot say "before 1970"; such a clock counts as being at 1970.
+    let epoch = u64::try_from(epoch.0).unwrap_or(0);
+    EnhancedPacketBlock {
+        interface_id: packet.interface,
+        timestamp: Duration::from_nanos(epoch.saturating_add(packet.at.0)),
+        original_len: packet.original_len,
+        data: Cow::Borrowed(&packet.data),
+        options,
+    }
+}
+
+/// The comment, at most as long as the format allows, cut between characters.
+fn cut(comment: &str) -> &str {
+    &comment[..comment.floor_char_boundary(COMMENT_MAX)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pcap_file::pcapng::{Block, PcapNgReader};
+
+    fn interfaces() -> Vec<Interface> {
+        [("mh", "wlan0"), ("gw", "eth0")]
+            .map(|(host, name)| Interface { host: host.into(), name: name.into() })
+            .into()
+    }
+
+    fn seen(interface: usize, ms: u64, frame: &[u8]) -> Seen<'_> {
+        Seen {
+            interface,
+            at: Instant::from_millis(ms),
+            direction: Direction::Outbound,
+            frame,
+            original_len: frame.len(),
+            comment: "delivered",
+        }
+    }
+
+    fn packets(file: &[u8]) -> Vec<EnhancedPacketBlock<'static>> {
+        let mut reader = PcapNgReader::new(file).unwrap();
+        let mut found = Vec::new();
+        while let Some(block) = reader.next_block() {
+            if let (Block::EnhancedPacket(packet), _) = block.unwrap() {
+                found.push(packet.into_owned());
+            }
+        }
+        found
+    }
+
+    #[test]
+    fn packets_come_back_in_the_order_of_time_with_their_fate() {
+        let mut capture = Capture::new(&interfaces(), WallTime(1_700_000_000_000_000_000), Snap::default());
+        capture.packet(&seen(0, 20, &[1; 60])).unwrap();
+        capture
+            .packet(&Seen {
+                direction: Direction::Inbound,
+                comment: "lost: queue full",
+                ..seen(1, 10, &[2; 200])
+            })
+            .unwrap();
+        capture.packet(&Seen { comment: "", ..seen(1, 20, &[3; 60]) }).unwrap();
+        let found = packets(&capture.finish().unwrap());
+
+        assert_eq!(
+            found.iter().map(|p| (p.interface_id, p.data[0])).collect::<Vec<_>>(),
+            [(1, 2), (0, 1), (1, 3)]
+        );
+        assert_eq!((found[0].data.len(), found[0].original_len), (128, 200));
+        assert_eq!(found[0].timestamp, Duration::new(1_700_000_000, 10_000_000));
+        let comment = EnhancedPacketOption::Common(CommonOption::Comment("lost: queue full".into()));
+        assert_eq!(found[0].options, [comment, EnhancedPacketOption::Flags(1)]);
+        assert_eq!(found[2].options, [EnhancedPacketOption::Flags(2)]);
+    }
+
+    #[test]
+    fn full_keeps_every_byte() {
+        let mut capture = Capture::new(&interfaces(), WallTime(0), Snap::Full);
+        capture.packet(&seen(0, 0, &[7; 1514])).unwrap();
+        assert_eq!(packets(&capture.finish().unwrap())[0].data.len(), 1514);
+    }
+
+    #[test]
+    fn equal_calls_make_equal_bytes_and_none_make_a_readable_file() {
+        let empty = || Capture::new(&interfaces(), WallTime(0), Snap::default()).finish().unwrap();
+        assert_eq!(empty(), empty());
+        assert!(packets(&empty()).is_empty());
+        assert!(Capture::new(&[], WallTime(0), Snap::Full).finish().is_ok());
+    }
+
+    #[test]
+    fn an_interface_that_is_not_there_is_refused() {
+        let mut capture = Capture::new(&interfaces(), WallTime(0), Snap::default());
+        let refused = capture.packet(&seen(2, 0, &[0; 60])).unwrap_err();
+        assert_eq!(refused.to_string(), "packet at interface 2, but the capture has 2");
+    }
+
+    #[test]
+    fn what_the_format_cannot_hold_is_bounded() {
+        let mut capture = Capture::new(&interfaces(), WallTime(-1), Snap::default());
+        let long = "é".repeat(40_000);
+        let never = Seen { at: Instant::NEVER, original_len: 1, comment: &long, ..seen(0, 0, &[0; 60]) };
+        capture.packet(&never).unwrap();
+        let found = packets(&capture.finish().unwrap());
+        assert_eq!(found[0].original_len, 60);
+        assert_eq!(found[0].timestamp, Duration::from_nanos(u64::MAX));
+    }
+}

@@ -1,0 +1,266 @@
+//! Published beside measured.
+
+use super::panel::{Frame, Key, Marker, caption, dashed, legend, tick_room, title};
+use crate::csv::Csv;
+use crate::scale::{FAR, Range, Ticks};
+use crate::svg::Svg;
+
+const WIDTH: f64 = 800.0;
+const PLOT_HEIGHT: f64 = 360.0;
+/// Okabe and Ito's colours that are dark enough for a thin line on white.
+const COLOURS: [&str; 6] = ["#0072b2", "#d55e00", "#009e73", "#aa4499", "#b38600", "#333333"];
+/// How far simulator and Linux stand from their x at most, in pixels: clear of the published marker and each other.
+const ASIDE: f64 = 9.0;
+
+/// Where numbers come from.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Style {
+    /// A paper: hollow markers on a dashed line.
+    Published,
+    /// The simulator: filled circles.
+    Simulator,
+    /// Real daemons: filled diamonds.
+    Linux,
+}
+
+impl Style {
+    /// As CSV files have it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Published => "published",
+            Self::Simulator => "simulator",
+            Self::Linux => "linux",
+        }
+    }
+
+    /// As legends have it.
+    const fn title(self) -> &'static str {
+        match self {
+            Self::Linux => "Linux",
+            _ => self.name(),
+        }
+    }
+
+    const fn marker(self) -> (Marker, f64) {
+        match self {
+            Self::Published => (Marker::Ring, 5.0),
+            Self::Simulator => (Marker::Dot, 4.0),
+            Self::Linux => (Marker::Diamond, 5.5),
+        }
+    }
+}
+
+/// One value with its interval.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Point {
+    /// What was set.
+    pub x: f64,
+    /// What came out.
+    pub y: f64,
+    /// The interval `(lo, hi)` around `y`.
+    pub error: Option<(f64, f64)>,
+}
+
+impl Point {
+    /// Whether it can be drawn. What cannot is no point of the figure, nor of its CSV.
+    fn is_drawable(&self) -> bool {
+        let (lo, hi) = self.error.unwrap_or((0.0, 0.0));
+        [self.x, self.y, lo, hi].into_iter().all(|value| value.abs() <= FAR)
+    }
+}
+
+/// Points that belong together. Series of one name share a colour, whatever their style.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Series {
+    /// What was measured, such as "hard handoff".
+    pub name: String,
+    /// By whom.
+    pub style: Style,
+    /// The values, in any order.
+    pub points: Vec<Point>,
+}
+
+/// What an axis measures.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Axis {
+    /// The quantity.
+    pub label: String,
+    /// Its unit; empty when it is a plain number.
+    pub unit: String,
+}
+
+impl Axis {
+    /// `label` in `unit`.
+    pub fn new(label: impl Into<String>, unit: impl Into<String>) -> Self {
+        Self { label: label.into(), unit: unit.into() }
+    }
+
+    fn text(&self) -> String {
+        if self.unit.is_empty() { self.label.clone() } else { format!("{} ({})", self.label, self.unit) }
+    }
+}
+
+/// Several series over one x axis.
+#[derive(Clone, PartialEq, Debug)]
+pub struct PointFigure {
+    /// Above the figure.
+    pub title: String,
+    /// What was set.
+    pub x: Axis,
+    /// What came out.
+    pub y: Axis,
+    /// The values.
+    pub series: Vec<Series>,
+    /// Below the figure: where the published values stand, how many runs the measured ones are.
+    pub caption: String,
+}
+
+impl PointFigure {
+    /// The numbers: one row per point, in the order given.
+    #[must_use]
+    pub fn csv(&self) -> String {
+        let mut csv = Csv::default();
+        csv.row(["series", "source", &self.x.text(), &self.y.text(), "low", "high"]);
+        for series in &self.series {
+            for point in series.points.iter().filter(|point| point.is_drawable()) {
+                let (lo, hi) =
+                    point.error.map_or_else(Default::default, |(lo, hi)| (lo.to_string(), hi.to_string()));
+                let (x, y) = (point.x.to_string(), point.y.to_string());
+                csv.row([series.name.as_str(), series.style.name(), &x, &y, &lo, &hi]);
+            }
+        }
+        csv.finish()
+    }
+
+    /// The drawing.
+    #[must_use]
+    pub fn svg(&self) -> String {
+        let mut svg = Svg::new(WIDTH);
+        let (x, y) = self.ranges();
+        let (x_ticks, y_ticks) = (Ticks::new(x, 8), Ticks::new(y, 6));
+        let left = 32.0 + tick_room(&y_ticks);
+        let width = WIDTH - 24.0 - left;
+
+        let top = title(&mut svg, &self.title, left, width);
+        let top = legend(&mut svg, &self.legend(), [left, WIDTH - 24.0], top) + 8.0;
+        let frame = Frame { left, top, width, height: PLOT_HEIGHT, x, y };
+        frame.axes(&mut svg, &x_ticks, &y_ticks);
+        frame.labels(&mut svg, &self.x.text(), &self.y.text(), tick_room(&y_ticks) + 12.0);
+        if self.points().next().is_none() {
+            frame.remark(&mut svg, "no data");
+        }
+        // Lines below markers, and the hollow markers above the filled ones that they may coincide with.
+        let published = |series: &&Series| series.style == Style::Published;
+        for series in self.series.iter().filter(published) {
+            let places: Vec<[f64; 2]> =
+                self.places(&frame, series).into_iter().map(|(place, _)| place).collect();
+            svg.path(&places, false, &dashed(self.colour(&series.name)));
+            for place in places {
+                svg.circle(place, series.style.marker().1, r##"fill="#ffffff""##); // no dash within the hollow
+            }
+        }
+        for series in self.series.iter().filter(|series| !published(series)) {
+            self.draw(&mut svg, &frame, series);
+        }
+        for series in self.series.iter().filter(published) {
+            self.draw(&mut svg, &frame, series);
+        }
+        let bottom = caption(&mut svg, &self.notes(), [left, width], frame.bottom() + 38.0);
+        svg.finish(bottom + 14.0, &self.title)
+    }
+
+    fn draw(&self, svg: &mut Svg, frame: &Frame, series: &Series) {
+        let colour = self.colour(&series.name);
+        let (marker, radius) = series.style.marker();
+        for (place, point) in self.places(frame, series) {
+            if let Some((lo, hi)) = point.error {
+                error_bar(svg, place[0], [frame.py(lo), frame.py(hi)], colour);
+            }
+            marker.draw(svg, place, radius, colour);
+        }
+    }
+
+    /// The points of a series from left to right, and where they stand.
+    fn places<'a>(&self, frame: &Frame, series: &'a Series) -> Vec<([f64; 2], &'a Point)> {
+        let aside = match series.style {
+            Style::Simulator if self.stands_aside() => -self.aside(frame),
+            Style::Linux if self.stands_aside() => self.aside(frame),
+            _ => 0.0,
+        };
+        let mut points: Vec<&Point> = series.points.iter().filter(|point| point.is_drawable()).collect();
+        points.sort_by(|a, b| a.x.total_cmp(&b.x));
+        points.into_iter().map(|point| ([frame.px(point.x) + aside, frame.py(point.y)], point)).collect()
+    }
+
+    fn points(&self) -> impl Iterator<Item = &Point> {
+        self.series.iter().flat_map(|series| &series.points).filter(|point| point.is_drawable())
+    }
+
+    /// Ranges with room for markers at the rim. A y axis of amounts begins at zero unless they are all far from it.
+    fn ranges(&self) -> (Range, Range) {
+        let x = Range::of(self.points().map(|point| point.x)).padded(0.05);
+        let amounts = self.points().flat_map(|point| {
+            let (lo, hi) = point.error.unwrap_or((point.y, point.y));
+            [point.y, lo, hi]
+        });
+        let tight = Range::of(amounts);
+        let mut y = tight.padded(0.06);
+        if tight.lo >= 0.0 && tight.lo < tight.hi * 0.6 {
+            // Values of zero are not to lie upon the frame.
+            y.lo = if tight.lo > 0.0 { 0.0 } else { tight.hi * -0.03 };
+        }
+        (x, y)
+    }
+
+    fn legend(&self) -> Vec<(Key, String)> {
+        let entry = |series: &Series| {
+            let colour = self.colour(&series.name);
+            let (marker, radius) = series.style.marker();
+            let key = match series.style {
+                Style::Published => Key::Dashed(marker, radius, colour),
+                Style::Simulator | Style::Linux => Key::Marker(marker, radius, colour),
+            };
+            let empty = if series.points.iter().any(Point::is_drawable) { "" } else { ", no data" };
+            (key, format!("{} ({}{empty})", series.name, series.style.title()))
+        };
+        self.series.iter().map(entry).collect()
+    }
+
+    /// Colours go to names in the order of their first series.
+    fn colour(&self, name: &str) -> &'static str {
+        let mut names: Vec<&str> = Vec::new();
+        for series in &self.series {
+            if !names.contains(&series.name.as_str()) {
+                names.push(&series.name);
+            }
+        }
+        let index = names.iter().position(|known| *known == name).unwrap_or(0);
+        COLOURS[index % COLOURS.len()]
+    }
+
+    fn stands_aside(&self) -> bool {
+        let has = |style| self.series.iter().any(|series| series.style == style);
+        has(Style::Simulator) && has(Style::Linux)
+    }
+
+    /// Less than [`ASIDE`] where x values are so dense that a point would come near a neighbor's.
+    fn aside(&self, frame: &Frame) -> f64 {
+        let mut xs: Vec<f64> = self.points().map(|point| frame.px(point.x)).collect();
+        xs.sort_by(f64::total_cmp);
+        let gaps = xs.windows(2).map(|pair| pair[1] - pair[0]).filter(|gap| *gap > 0.5);
+        gaps.fold(ASIDE * 4.0, f64::min) / 4.0
+    }
+
+    fn notes(&self) -> String {
+        let aside = "Simulator and Linux stand a little left and right of their x, to be told apart.";
+        if self.stands_aside() { format!("{}\n{aside}", self.caption) } else { self.caption.clone() }
+    }
+}
+
+fn error_bar(svg: &mut Svg, x: f64, ends: [f64; 2], colour: &str) {
+    let style = format!(r#"stroke="{colour}" stroke-width="1.2""#);
+    svg.line([x, ends[0]], [x, ends[1]], &style);
+    for y in ends {
+        svg.line([x - 3.5, y], [x + 3.5, y], &style);
+    }
+}

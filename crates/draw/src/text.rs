@@ -1,0 +1,129 @@
+//! Tables of plain text, for terminals and committed transcripts.
+
+/// Between two columns.
+const GAP: &str = "  ";
+
+/// Rows under headers, every column as wide as its widest cell; columns of numbers stand to the right.
+///
+/// Widths count characters: right for Latin text, not for East Asian or combining ones.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Table {
+    headers: Vec<String>,
+    rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    /// A table without rows.
+    #[must_use]
+    pub fn new<S: Into<String>>(headers: impl IntoIterator<Item = S>) -> Self {
+        Self { headers: cells(headers), rows: Vec::new() }
+    }
+
+    /// The table with one row more. Missing cells are empty; cells beyond the headers get a column without a name.
+    #[must_use]
+    pub fn row<S: Into<String>>(mut self, row: impl IntoIterator<Item = S>) -> Self {
+        self.push(row);
+        self
+    }
+
+    /// Adds a row.
+    pub fn push<S: Into<String>>(&mut self, row: impl IntoIterator<Item = S>) {
+        self.rows.push(cells(row));
+    }
+
+    /// The text: headers, a rule, the rows; every line ends in a newline, none in a space.
+    #[must_use]
+    pub fn render(&self) -> String {
+        let count = self.rows.iter().map(Vec::len).chain([self.headers.len()]).max().unwrap_or(0);
+        let columns: Vec<Column> = (0..count).map(|index| self.column(index)).collect();
+        let rule: Vec<String> = columns.iter().map(|column| "-".repeat(column.width)).collect();
+        let mut text = String::new();
+        for row in [&self.headers, &rule].into_iter().chain(&self.rows) {
+            line(&mut text, row, &columns);
+        }
+        text
+    }
+
+    fn column(&self, index: usize) -> Column {
+        let body = || self.rows.iter().filter_map(move |row| row.get(index));
+        let width = body().chain(self.headers.get(index)).map(|cell| cell.chars().count()).max().unwrap_or(0);
+        let numbers =
+            body().any(|cell| is_number(cell)) && body().all(|cell| is_number(cell) || is_absent(cell));
+        Column { width, numbers }
+    }
+}
+
+struct Column {
+    width: usize,
+    numbers: bool,
+}
+
+fn line(text: &mut String, row: &[String], columns: &[Column]) {
+    let start = text.len();
+    for (index, column) in columns.iter().enumerate() {
+        let cell = row.get(index).map_or("", String::as_str);
+        let padding = " ".repeat(column.width - cell.chars().count());
+        let gap = if index == 0 { "" } else { GAP };
+        let (before, after) = if column.numbers { (padding.as_str(), "") } else { ("", padding.as_str()) };
+        for part in [gap, before, cell, after] {
+            text.push_str(part);
+        }
+    }
+    text.truncate(start + text[start..].trim_end().len());
+    text.push('\n');
+}
+
+/// One line per row is the promise, so a line break in a cell becomes a space.
+fn cells<S: Into<String>>(row: impl IntoIterator<Item = S>) -> Vec<String> {
+    row.into_iter().map(|cell| cell.into().replace(['\n', '\r', '\t'], " ")).collect()
+}
+
+/// A number, perhaps with a bound or sign before it and one unit after it: `12`, `-3.5`, `<0.1`, `+5 %`, `20 ms`.
+fn is_number(cell: &str) -> bool {
+    let mut words = cell.trim_start_matches(['<', '>', '≤', '≥', '~', '±', '×']).split_whitespace();
+    let number = words.next().map_or("", |word| word.trim_end_matches('%'));
+    let starts_like_one = number.starts_with(|c: char| c.is_ascii_digit() || matches!(c, '-' | '+' | '.'));
+    starts_like_one && number.parse::<f64>().is_ok() && words.nth(1).is_none()
+}
+
+/// The ways to say that there is no number.
+fn is_absent(cell: &str) -> bool {
+    matches!(cell.trim(), "" | "-" | "–" | "—" | "n/a")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_of_numbers_stand_to_the_right() {
+        let table = Table::new(["protocol", "loss", "gap", "why not"])
+            .row(["Cellular IP, hard", "4", "20.5 ms", ""])
+            .row(["Mobile IP", "-", "<1200 ms", "no agent"])
+            .row(["I-TCP"]);
+        let expected = "\
+protocol           loss       gap  why not
+-----------------  ----  --------  --------
+Cellular IP, hard     4   20.5 ms
+Mobile IP             -  <1200 ms  no agent
+I-TCP
+";
+        assert_eq!(table.render(), expected);
+    }
+
+    #[test]
+    fn a_cell_too_many_and_a_line_break_do_no_harm() {
+        assert_eq!(Table::new(["a"]).row(["x\ny", "7"]).render(), "a\n---  -\nx y  7\n");
+        assert_eq!(Table::new(Vec::<String>::new()).render(), "\n\n");
+    }
+
+    #[test]
+    fn what_counts_as_a_number() {
+        for cell in ["12", "-3.5", "<0.1", "+5 %", "5%", "20 ms", "1e-6"] {
+            assert!(is_number(cell), "{cell}");
+        }
+        for cell in ["", "-", "b2", "10.0.0.1", "3 of 4", "inf", "nan"] {
+            assert!(!is_number(cell), "{cell}");
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! Figures from outside: their numbers as committed text, their drawings as well-formed, stable and finite.
+
+#![cfg(test)]
+
+mod samples;
+
+use draw::{Axis, Handoff, Mark, MarkKind, Point, PointFigure, SequenceFigure, Series, Style};
+use wire::{Duration, Instant};
+
+/// Panics unless every element is closed in its order and no `<`, `&` or quote stands where XML forbids it.
+fn assert_well_formed(svg: &str) {
+    let mut open: Vec<&str> = Vec::new();
+    let mut rest = svg;
+    while let Some((text, tail)) = rest.split_once('<') {
+        assert_text(text);
+        let (tag, tail) = tail.split_once('>').unwrap();
+        assert!(!tag.contains('<') && tag.matches('"').count() % 2 == 0, "<{tag}>");
+        tag.split('"').skip(1).step_by(2).for_each(assert_text);
+        if let Some(name) = tag.strip_prefix('/') {
+            assert_eq!(open.pop(), Some(name));
+        } else if !tag.ends_with('/') {
+            open.push(tag.split(' ').next().unwrap());
+        }
+        rest = tail;
+    }
+    assert!(open.is_empty() && rest.trim().is_empty(), "{open:?} {rest}");
+}
+
+fn assert_text(text: &str) {
+    let entities = ["amp;", "lt;", "gt;", "quot;", "#39;"];
+    let bare = text.split('&').skip(1).find(|after| !entities.iter().any(|entity| after.starts_with(entity)));
+    assert!(bare.is_none() && !text.contains('>'), "{text}");
+}
+
+fn assert_sound(svg: &str) {
+    assert_well_formed(svg);
+    for wrong in ["NaN", "inf", "\"-0\""] {
+        assert!(!svg.contains(wrong), "{wrong} in {svg}");
+    }
+}
+
+fn empty_points() -> PointFigure {
+    let axis = || Axis::new("", "");
+    PointFigure { title: String::new(), x: axis(), y: axis(), series: Vec::new(), caption: String::new() }
+}
+
+#[test]
+fn the_numbers_of_a_sequence() {
+    let expected = "\
+what,handoff,packet,from_s,to_s,label
+handoff,1,,0.015000000,,hard b2->b3
+outage,1,,0.015000000,0.020000000,link
+outage,1,,0.020000000,0.030000000,path switch
+sent,,1,0.000000000,,
+received,,1,0.007000000,,
+sent,,2,0.010000000,,
+lost,,2,0.017000000,,
+sent,,3,0.020000000,,
+lost,,3,0.027000000,,
+sent,,4,0.030000000,,
+received,,4,0.037000000,,
+";
+    assert_eq!(samples::small_sequence().csv(), expected);
+}
+
+#[test]
+fn the_numbers_of_points() {
+    let figure = PointFigure {
+        x: Axis::new("RTT, path", "ms"),
+        y: Axis::new("loss", ""),
+        series: vec![
+            Series {
+                name: "hard".into(),
+                style: Style::Published,
+                points: vec![
+                    Point { x: 3.0, y: 0.125, error: None },
+                    Point { x: f64::NAN, y: 1.0, error: None },
+                ],
+            },
+            Series {
+                name: "hard".into(),
+                style: Style::Linux,
+                points: vec![Point { x: 3.0, y: 0.1, error: Some((0.05, 0.2)) }],
+            },
+        ],
+        ..empty_points()
+    };
+    let expected = "\
+series,source,\"RTT, path (ms)\",loss,low,high
+hard,published,3,0.125,,
+hard,linux,3,0.1,0.05,0.2
+";
+    assert_eq!(figure.csv(), expected);
+    assert_sound(&figure.svg());
+}
+
+#[test]
+fn drawings_are_sound_and_stable() {
+    for figure in [samples::small_sequence(), samples::one_handoff(), samples::many_handoffs()] {
+        let svg = figure.svg();
+        assert_sound(&svg);
+        let mut shuffled = figure.clone();
+        shuffled.marks.reverse();
+        shuffled.handoffs.reverse();
+        assert_eq!((shuffled.svg(), shuffled.csv()), (svg, figure.csv()));
+    }
+    let losses = samples::losses();
+    assert_sound(&losses.svg());
+    assert_eq!(losses.svg(), losses.svg());
+}
+
+#[test]
+fn foreign_text_is_escaped() {
+    let svg = samples::small_sequence().svg();
+    assert!(svg.contains("A small &lt;flow&gt; &amp; a handoff"));
+    assert!(svg.contains("hard b2-&gt;b3"));
+}
+
+#[test]
+fn nothing_to_draw_is_drawn_as_such() {
+    let svg = SequenceFigure::new("").svg();
+    assert_sound(&svg);
+    assert!(svg.contains("no packets"));
+    assert_eq!(SequenceFigure::new("").csv(), "what,handoff,packet,from_s,to_s,label\n");
+
+    let svg = empty_points().svg();
+    assert_sound(&svg);
+    assert!(svg.contains("no data"));
+}
+
+#[test]
+fn odd_numbers_do_no_harm() {
+    let values = [f64::NAN, f64::INFINITY, f64::MIN, f64::MAX, -0.0, f64::MIN_POSITIVE, 1e300];
+    for x in values {
+        for y in values {
+            let points = vec![Point { x, y, error: Some((y, x)) }, Point { x: y, y: x, error: None }];
+            let series = [Style::Simulator, Style::Linux, Style::Published];
+            let series = series.map(|style| Series { name: "odd".into(), style, points: points.clone() });
+            assert_sound(&PointFigure { series: series.to_vec(), ..empty_points() }.svg());
+        }
+    }
+    let mut figure = SequenceFigure::new("odd");
+    figure.margin = Duration::MAX;
+    figure.handoffs = vec![Handoff { at: Instant::NEVER, label: String::new(), outage: Vec::new() }; 30];
+    for kind in [MarkKind::Sent, MarkKind::Lost] {
+        figure.marks.push(Mark { at: Instant::NEVER, kind, packet: u64::MAX });
+        figure.marks.push(Mark { at: Instant::ZERO, kind, packet: 0 });
+    }
+    assert_sound(&figure.svg());
+}
+
+#[test]
+fn a_long_run_is_a_small_drawing() {
+    let mut figure = SequenceFigure::new("long");
+    for packet in 0..200_000 {
+        figure.marks.push(Mark { at: Instant::from_millis(packet * 10), kind: MarkKind::Sent, packet });
+    }
+    assert!(figure.svg().len() < 200_000);
+    assert_eq!(figure.csv().lines().count(), 200_001);
+}

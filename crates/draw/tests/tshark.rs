@@ -1,0 +1,89 @@
+//! What Wireshark makes of a capture.
+
+#![cfg(test)]
+
+use draw::{Capture, Direction, Interface, Seen, Snap};
+use std::path::Path;
+use std::process::Command;
+use wire::{Instant, WallTime};
+
+/// An Ethernet frame with a UDP datagram of `payload` bytes, large enough to be cut by the default snap length.
+fn udp_frame(payload: usize) -> Vec<u8> {
+    let datagram = 8 + payload;
+    let total = u16::try_from(20 + datagram).unwrap();
+    let mut header = vec![0x45, 0, 0, 0, 0, 1, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2];
+    header[2..4].copy_from_slice(&total.to_be_bytes());
+    let sum = wire::checksum(&header);
+    header[10..12].copy_from_slice(&sum.to_be_bytes());
+    let mut frame = vec![2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x08, 0x00];
+    frame.extend(header);
+    frame.extend([0x13, 0x88, 0x13, 0x89]);
+    frame.extend(u16::try_from(datagram).unwrap().to_be_bytes());
+    frame.extend([0, 0]);
+    frame.resize(frame.len() + payload, 0xa5);
+    frame
+}
+
+fn sample() -> Vec<u8> {
+    let interfaces = [("mh", "wlan0"), ("gw", "eth0")];
+    let interfaces = interfaces.map(|(host, name)| Interface { host: host.into(), name: name.into() });
+    let mut capture = Capture::new(&interfaces, WallTime(1_700_000_000_000_000_000), Snap::default());
+    let frames = [udp_frame(1000), udp_frame(20)];
+    for (interface, ms, direction, frame, comment) in [
+        (1, 12, Direction::Inbound, &frames[0], "delivered at mh"),
+        (0, 10, Direction::Outbound, &frames[0], "lost at gw:eth0: queue full"),
+        (0, 11, Direction::Outbound, &frames[1], ""),
+    ] {
+        let at = Instant::from_millis(ms);
+        capture
+            .packet(&Seen { interface, at, direction, frame, original_len: frame.len(), comment })
+            .unwrap();
+    }
+    capture.finish().unwrap()
+}
+
+/// What `tshark` prints; none when it is not installed, which only a build server may not shrug off.
+fn tshark(file: &Path, arguments: &[&str]) -> Option<String> {
+    match Command::new("tshark").arg("-n").arg("-r").arg(file).args(arguments).output() {
+        Ok(output) => {
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+            Some(String::from_utf8(output.stdout).unwrap())
+        }
+        Err(missing) => {
+            #[expect(
+                clippy::disallowed_methods,
+                reason = "a skipped test must not pass unseen on a build server"
+            )]
+            let on_build_server = std::env::var("CI").is_ok();
+            assert!(!on_build_server, "tshark is needed here: {missing}");
+            eprintln!("SKIPPED: no tshark on this machine ({missing})");
+            None
+        }
+    }
+}
+
+#[test]
+fn wireshark_reads_names_fates_and_directions_and_finds_nothing_malformed() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("capture.pcapng");
+    std::fs::write(&file, sample()).unwrap();
+
+    let Some(malformed) = tshark(&file, &["-Y", "_ws.malformed"]) else { return };
+    assert_eq!(malformed, "");
+    let fields = ["interface_name", "time_epoch", "cap_len", "len", "packet_flags_direction", "comment"];
+    let mut arguments = vec!["-T".to_owned(), "fields".to_owned(), "-E".to_owned(), "separator=|".to_owned()];
+    arguments.extend(fields.iter().flat_map(|field| ["-e".to_owned(), format!("frame.{field}")]));
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let printed = tshark(&file, &arguments).unwrap();
+    let rows: Vec<Vec<&str>> = printed.lines().map(|line| line.split('|').collect()).collect();
+    assert_eq!(
+        rows.iter().map(|row| (row[0], row[2], row[3], row[5])).collect::<Vec<_>>(),
+        [
+            ("mh:wlan0", "128", "1042", "lost at gw:eth0: queue full"),
+            ("mh:wlan0", "62", "62", ""),
+            ("gw:eth0", "128", "1042", "delivered at mh"),
+        ]
+    );
+    assert_eq!(rows[0][1], "1700000000.010000000");
+    assert_ne!(rows[0][4], rows[2][4]);
+}
