@@ -1,1 +1,14 @@
-//! Not begun.
+//! Workloads as roles: programs that send and receive over a [`node::stream`], whoever provides it.
+//!
+//! The same role runs over the simulator's sockets and over the kernel's.
+
+pub mod constant_rate;
+pub mod sink;
+
+pub use constant_rate::{ConstantRate, ConstantRateConfig};
+pub use sink::{Sink, SinkConfig};
+
+/// The number that a datagram of ours carries in its first eight bytes.
+pub fn number_of(payload: &[u8]) -> Option<u64> {
+    payload.first_chunk().map(|bytes| u64::from_be_bytes(*bytes))
+}

@@ -1,1 +1,8 @@
-//! Not begun.
+//! From a host's configuration to its node: the one place that knows every protocol by name.
+//!
+//! A [`HostConfig`] is what `wayfare node` reads from a file and what the lab makes from a scenario, so that both
+//! worlds build the same node from the same words.
+
+mod host;
+
+pub use host::{HostConfig, InterfaceConfig, NodeError, RoleConfig, RouteConfig};

@@ -1,0 +1,136 @@
+//! Datagrams of one size at a constant rate, numbered from 1.
+
+use node::config::{ConfigError, span, text};
+use node::{Addr, Input, Outbox, Role, StreamEvent, StreamId, StreamOp, Transport, Value};
+use serde::Deserialize;
+use wire::{Duration, Instant};
+
+/// A sender at a constant rate.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ConstantRateConfig {
+    /// To whom.
+    #[serde(deserialize_with = "text")]
+    pub to: Addr,
+    /// Datagrams a second.
+    pub rate: u32,
+    /// Bytes of payload in each; the first eight are its number.
+    pub size: usize,
+    /// When the first goes out.
+    #[serde(deserialize_with = "span")]
+    pub start: Duration,
+    /// After this, none goes out.
+    #[serde(deserialize_with = "span")]
+    pub stop: Duration,
+}
+
+/// The sender. The n-th datagram goes out at `start + n / rate` exactly: rounding does not add up.
+#[derive(Debug)]
+pub struct ConstantRate {
+    config: ConstantRateConfig,
+    sent: u64,
+    open: bool,
+    failed: Option<String>,
+}
+
+const STREAM: StreamId = StreamId(0);
+
+impl ConstantRate {
+    /// A sender with this configuration.
+    pub fn new(config: ConstantRateConfig) -> Result<Self, ConfigError> {
+        if config.rate == 0 {
+            return Err(ConfigError::new("rate", "must be at least 1 a second"));
+        }
+        if !(8..=1472).contains(&config.size) {
+            return Err(ConfigError::new("size", "must be 8 (the number) to 1472 bytes (what one packet carries)"));
+        }
+        Ok(Self { config, sent: 0, open: false, failed: None })
+    }
+
+    fn next_at(&self) -> Option<Instant> {
+        let after = u128::from(self.sent) * 1_000_000_000 / u128::from(self.config.rate);
+        let at = Instant::ZERO + self.config.start + Duration::from_nanos(after as u64);
+        (self.open && at <= Instant::ZERO + self.config.stop).then_some(at)
+    }
+
+    fn send_due(&mut self, now: Instant, out: &mut Outbox) {
+        while self.next_at().is_some_and(|at| at <= now) {
+            self.sent += 1;
+            let mut payload = vec![0; self.config.size];
+            payload.splice(..8, self.sent.to_be_bytes());
+            out.stream(STREAM, StreamOp::Write(payload));
+        }
+    }
+}
+
+impl Role for ConstantRate {
+    fn name(&self) -> &'static str {
+        "constant-rate"
+    }
+
+    fn handle(&mut self, now: Instant, input: Input<'_>, out: &mut Outbox) {
+        match input {
+            Input::Start(_) => {
+                out.stream(STREAM, StreamOp::Open { by: Transport::Udp, local: None, peer: self.config.to });
+            }
+            Input::Stream(_, StreamEvent::Opened(_)) => self.open = true,
+            Input::Stream(_, StreamEvent::Closed(why)) => {
+                self.open = false;
+                self.failed = why.map(str::to_owned);
+            }
+            Input::Timeout => self.send_due(now, out),
+            _ => {}
+        }
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        self.next_at()
+    }
+
+    fn status(&self) -> Value {
+        let failed = self.failed.clone().map_or(Value::None, Value::from);
+        Value::map([("sent", Value::from(self.sent)), ("failed", failed)])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use node::{Boot, Effect};
+
+    fn config() -> ConstantRateConfig {
+        ConstantRateConfig {
+            to: "10.1.0.7:9000".parse().unwrap(),
+            rate: 3,
+            size: 100,
+            start: Duration::from_secs(1),
+            stop: Duration::from_secs(2),
+        }
+    }
+
+    #[test]
+    fn it_sends_on_the_beat_and_stops() {
+        let (mut role, mut out) = (ConstantRate::new(config()).unwrap(), Outbox::default());
+        role.handle(Instant::ZERO, Input::Start(&Boot::default()), &mut out);
+        assert_eq!(role.deadline(), None, "not before the stream is open");
+        role.handle(Instant::ZERO, Input::Stream(STREAM, StreamEvent::Opened(config().to)), &mut out);
+        let mut sent = Vec::new();
+        while let Some(at) = role.deadline() {
+            out.drain_effects().for_each(drop);
+            role.handle(at, Input::Timeout, &mut out);
+            for effect in out.drain_effects() {
+                let Effect::Stream(_, StreamOp::Write(payload)) = effect else { panic!("{effect:?}") };
+                sent.push((at.0 / 1_000_000, payload.len(), crate::number_of(&payload)));
+            }
+        }
+        assert_eq!(sent, [(1000, 100, Some(1)), (1333, 100, Some(2)), (1666, 100, Some(3)), (2000, 100, Some(4))]);
+    }
+
+    #[test]
+    fn what_cannot_work_is_refused() {
+        assert_eq!(ConstantRate::new(ConstantRateConfig { rate: 0, ..config() }).unwrap_err().key, "rate");
+        for size in [7, 1473] {
+            assert_eq!(ConstantRate::new(ConstantRateConfig { size, ..config() }).unwrap_err().key, "size");
+        }
+    }
+}

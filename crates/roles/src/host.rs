@@ -1,0 +1,155 @@
+//! The configuration of one host.
+
+use node::config::{ConfigError, Interfaces, text};
+use node::{Action, Hop, Key, Life, Node, Role, Route, Seed};
+use serde::{Deserialize, Serialize};
+use wire::{Instant, Ipv4Addr, Mac, Prefix};
+
+/// One host: its interfaces, addresses, static routes and roles.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HostConfig {
+    /// Its name.
+    pub name: String,
+    /// Its own addresses; the first is the one its sockets use.
+    #[serde(default)]
+    pub addresses: Vec<Ipv4Addr>,
+    /// Its interfaces; number 1 is the first.
+    #[serde(default, rename = "interface")]
+    pub interfaces: Vec<InterfaceConfig>,
+    /// Routes that no role sets.
+    #[serde(default, rename = "route")]
+    pub routes: Vec<RouteConfig>,
+    /// Its roles, in the order in which they are offered packets.
+    #[serde(default, rename = "role")]
+    pub roles: Vec<RoleConfig>,
+    /// The seed of its chance, so that a run can be repeated; from the system if none is given.
+    pub seed: Option<u64>,
+}
+
+/// One interface of a host.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct InterfaceConfig {
+    /// Its name; on Linux the device's.
+    pub name: String,
+    /// Its link address, as text.
+    pub mac: String,
+    /// The largest datagram it takes.
+    #[serde(default = "ethernet_mtu")]
+    pub mtu: u16,
+    /// Whether it is a radio that is told which cell to tune to.
+    #[serde(default)]
+    pub tunes: bool,
+}
+
+const fn ethernet_mtu() -> u16 {
+    1500
+}
+
+/// A static route.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RouteConfig {
+    /// To where.
+    #[serde(deserialize_with = "text")]
+    pub to: Prefix,
+    /// Out by which interface.
+    pub interface: String,
+    /// To which neighbor.
+    #[serde(deserialize_with = "text")]
+    pub via: Mac,
+}
+
+/// A role and its configuration.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum RoleConfig {
+    /// Cellular IP gateway.
+    #[serde(rename = "cellular-ip/gateway")]
+    CellularIpGateway(cellular_ip::config::StationConfig),
+    /// Cellular IP base station.
+    #[serde(rename = "cellular-ip/station")]
+    CellularIpStation(cellular_ip::config::StationConfig),
+    /// Cellular IP mobile host.
+    #[serde(rename = "cellular-ip/mobile")]
+    CellularIpMobile(cellular_ip::config::MobileConfig),
+    /// Datagrams at a constant rate.
+    #[serde(rename = "apps/constant-rate")]
+    ConstantRate(apps::ConstantRateConfig),
+    /// Takes datagrams.
+    #[serde(rename = "apps/sink")]
+    Sink(apps::SinkConfig),
+}
+
+/// Why a configuration makes no node.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum NodeError {
+    /// A role cannot work like this.
+    #[error("role {kind}: {error}")]
+    Role {
+        /// Which.
+        kind: &'static str,
+        /// What is wrong.
+        error: ConfigError,
+    },
+    /// Something of the host itself is wrong.
+    #[error("{0}")]
+    Host(#[from] ConfigError),
+}
+
+impl HostConfig {
+    /// The node of this host. `chance` is the host's own.
+    pub fn node(&self, chance: &Seed) -> Result<Node, NodeError> {
+        let names: Vec<String> = self.interfaces.iter().map(|interface| interface.name.clone()).collect();
+        let interfaces = Interfaces(&names);
+        self.macs()?;
+        let roles = self.roles.iter().map(|role| role.build(interfaces, chance)).collect::<Result<Vec<_>, _>>()?;
+        let mut node = Node::new(roles, self.addresses.clone());
+        for route in &self.routes {
+            let hop = Hop::mac(interfaces.number("route.interface", &route.interface)?, route.via);
+            let key = Key { class: None, src: Prefix::ANY, dst: route.to };
+            node.set_route(Instant::ZERO, key, Route { action: Action::Forward(hop), life: Life::Forever });
+        }
+        Ok(node)
+    }
+
+    /// The link addresses of the interfaces, in their order.
+    pub fn macs(&self) -> Result<Vec<Mac>, ConfigError> {
+        let mac = |interface: &InterfaceConfig| {
+            let parsed = interface.mac.parse();
+            parsed.map_err(|error| ConfigError::new("interface.mac", format!("`{}`: {error}", interface.mac)))
+        };
+        self.interfaces.iter().map(mac).collect()
+    }
+}
+
+impl RoleConfig {
+    /// Its kind, as configurations write it.
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::CellularIpGateway(_) => "cellular-ip/gateway",
+            Self::CellularIpStation(_) => "cellular-ip/station",
+            Self::CellularIpMobile(_) => "cellular-ip/mobile",
+            Self::ConstantRate(_) => "apps/constant-rate",
+            Self::Sink(_) => "apps/sink",
+        }
+    }
+
+    fn build(&self, interfaces: Interfaces<'_>, chance: &Seed) -> Result<Box<dyn Role>, NodeError> {
+        let role = self.construct(interfaces, &chance.fork(self.kind()));
+        role.map_err(|error| NodeError::Role { kind: self.kind(), error })
+    }
+
+    fn construct(&self, interfaces: Interfaces<'_>, chance: &Seed) -> Result<Box<dyn Role>, ConfigError> {
+        Ok(match self.clone() {
+            Self::CellularIpGateway(config) => Box::new(cellular_ip::Gateway::new(config, interfaces)?),
+            Self::CellularIpStation(config) => Box::new(cellular_ip::Station::new(config, interfaces)?),
+            Self::CellularIpMobile(config) => {
+                Box::new(cellular_ip::Mobile::new(config, interfaces, chance.clone())?)
+            }
+            Self::ConstantRate(config) => Box::new(apps::ConstantRate::new(config)?),
+            Self::Sink(config) => Box::new(apps::Sink::new(config)),
+        })
+    }
+}
