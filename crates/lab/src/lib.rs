@@ -1,1 +1,15 @@
-//! Not begun.
+//! The lab: one scenario file in, one run directory out, whichever world carried the packets.
+//!
+//! ```text
+//! scenario ─> plan ─┬─> sim   ─┬─> records ─> ledger    every packet has an end
+//!                   └─> linux ─┘              handoffs  every millisecond of an outage has an owner
+//!                                             figures, capture, reports, comparison, reproduction
+//! ```
+
+pub mod handoff;
+pub mod ledger;
+pub mod plan;
+pub mod scenario;
+
+pub use plan::Plan;
+pub use scenario::{Scenario, ScenarioError};

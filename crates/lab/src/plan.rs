@@ -1,0 +1,112 @@
+//! A plan: a scenario with every name resolved, ready for either world.
+
+use link::{CellSpec, Fabric, PortId, RadioSpec, WireSpec};
+use roles::HostConfig;
+use sim::{HostSpec, InterfaceSpec, World};
+use wire::{Duration, Instant, Mac, Seed, WallTime};
+
+/// What a run is made of.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The scenario's name.
+    pub name: String,
+    /// What it is about.
+    pub about: String,
+    /// The scenario file, as it was read.
+    pub text: String,
+    /// How long it runs.
+    pub duration: Duration,
+    /// The seed of all its chance.
+    pub seed: u64,
+    /// Its hosts.
+    pub hosts: Vec<HostPlan>,
+    /// Its wires.
+    pub wires: Vec<([PortId; 2], WireSpec)>,
+    /// Its cells.
+    pub cells: Vec<CellSpec>,
+}
+
+/// One host of a plan.
+#[derive(Clone, Debug)]
+pub struct HostPlan {
+    /// Its configuration.
+    pub config: HostConfig,
+    /// The same, as `wayfare node` reads it.
+    pub text: String,
+    /// Where its interfaces are plugged in; number 1 is the first.
+    pub ports: Vec<PortPlan>,
+}
+
+/// One interface of a plan.
+#[derive(Clone, Debug)]
+pub struct PortPlan {
+    /// Its place in the fabric.
+    pub port: PortId,
+    /// Its name.
+    pub name: String,
+    /// Its link address.
+    pub mac: Mac,
+    /// Its radio, if it is one.
+    pub radio: Option<RadioSpec>,
+}
+
+/// What simulated clocks say when a run begins: 2000-01-01 00:00 UTC, the year of the paper.
+pub const EPOCH: WallTime = WallTime(946_684_800_000_000_000);
+
+impl Plan {
+    /// The links and cells.
+    pub fn fabric(&self) -> Fabric {
+        let chance = self.chance().fork("fabric");
+        let mut fabric = Fabric::default();
+        for (ends, spec) in &self.wires {
+            fabric.add_wire(*ends, spec, &chance);
+        }
+        for cell in &self.cells {
+            fabric.add_cell(cell, &chance);
+        }
+        for port in self.hosts.iter().flat_map(|host| &host.ports) {
+            if let Some(radio) = &port.radio {
+                fabric.add_radio(port.port, radio.clone());
+            }
+        }
+        fabric
+    }
+
+    /// The world in which nothing has happened yet.
+    pub fn world(&self) -> Result<World, roles::NodeError> {
+        let hosts = self.hosts.iter().map(|host| self.host(host)).collect::<Result<Vec<_>, _>>()?;
+        Ok(World::new(self.fabric(), hosts))
+    }
+
+    /// When it ends.
+    pub fn end(&self) -> Instant {
+        Instant::ZERO + self.duration
+    }
+
+    /// The names of its hosts, in their order.
+    pub fn host_names(&self) -> Vec<String> {
+        self.hosts.iter().map(|host| host.config.name.clone()).collect()
+    }
+
+    fn chance(&self) -> Seed {
+        Seed::new(self.seed)
+    }
+
+    fn host(&self, plan: &HostPlan) -> Result<HostSpec, roles::NodeError> {
+        let config = &plan.config;
+        let interfaces = plan.ports.iter().zip(&config.interfaces).map(|(port, interface)| InterfaceSpec {
+            name: port.name.clone(),
+            mac: port.mac,
+            mtu: interface.mtu,
+            port: port.port,
+            tunes: interface.tunes,
+        });
+        Ok(HostSpec {
+            name: config.name.clone(),
+            node: config.node(&self.chance().fork(&config.name))?,
+            addresses: config.addresses.clone(),
+            interfaces: interfaces.collect(),
+            wall: EPOCH,
+        })
+    }
+}

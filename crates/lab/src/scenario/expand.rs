@@ -1,0 +1,269 @@
+//! From names to numbers: interfaces, link addresses, cells, and the complete configuration of each host.
+
+use super::error::{ScenarioError, Source};
+use super::{Host, Scenario, protocol};
+use crate::plan::{HostPlan, Plan, PortPlan};
+use link::{CellSpec, Faults, PortId, RadioSpec, WireSpec};
+use roles::HostConfig;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use toml::{Table, Value};
+use wire::{Cell, Duration, Ipv4Addr, Mac};
+
+/// Who stands where, by name.
+pub(crate) struct Layout {
+    /// Hosts in the order of the file.
+    hosts: Vec<(String, Host)>,
+    /// For each host the names of its interfaces and, for a wire, the wire's name and which end it is.
+    interfaces: BTreeMap<String, Vec<(String, Option<(String, usize)>)>>,
+    /// The cell that a base station serves.
+    cells: BTreeMap<String, u16>,
+    /// Hosts at the ends of wires.
+    wires: BTreeMap<String, [String; 2]>,
+}
+
+impl Layout {
+    /// Interfaces are named for what they lead to: the host at the other end of a wire, or `air`.
+    fn new(source: &Source<'_>, scenario: &Scenario) -> Result<Self, ScenarioError> {
+        let mut hosts = Vec::new();
+        for (name, value) in &scenario.host {
+            let host = serde_path_to_error::deserialize(value.clone()).map_err(|error| {
+                source.at_path(&format!("host.{name}.{}", error.path()), error.inner().message())
+            })?;
+            hosts.push((name.clone(), host));
+        }
+        let mut layout =
+            Self { hosts, interfaces: BTreeMap::new(), cells: BTreeMap::new(), wires: BTreeMap::new() };
+        for (name, wire) in &scenario.wire {
+            for (end, host) in wire.ends.iter().enumerate() {
+                layout.known(host).map_err(|problem| source.at_path(&format!("wire.{name}.ends"), &problem))?;
+                let other = wire.ends.get(1 - end).cloned().unwrap_or_default();
+                layout.interfaces.entry(host.clone()).or_default().push((other, Some((name.clone(), end))));
+            }
+            layout.wires.insert(name.clone(), wire.ends.clone());
+        }
+        for (name, cell) in &scenario.cell {
+            let path = format!("cell.{name}");
+            let number = name.parse().map_err(|_| source.at_path(&path, "a cell's name is its number, 0 to 65535"))?;
+            layout.known(&cell.station).map_err(|problem| source.at_path(&format!("{path}.station"), &problem))?;
+            layout.cells.insert(cell.station.clone(), number);
+            layout.interfaces.entry(cell.station.clone()).or_default().push(("air".to_owned(), None));
+        }
+        let roams = |host: &Host| host.role.iter().any(is_mobile);
+        let mobiles: Vec<String> =
+            layout.hosts.iter().filter(|(_, host)| roams(host)).map(|(name, _)| name.clone()).collect();
+        for name in mobiles {
+            layout.interfaces.entry(name).or_default().push(("air".to_owned(), None));
+        }
+        Ok(layout)
+    }
+
+    fn known(&self, host: &str) -> Result<(), String> {
+        if self.hosts.iter().any(|(name, _)| name == host) {
+            return Ok(());
+        }
+        let names: Vec<&str> = self.hosts.iter().map(|(name, _)| name.as_str()).collect();
+        Err(format!("no host `{host}`; there are: {}", names.join(", ")))
+    }
+
+    /// The number of a host: its place in the file, from 1.
+    pub(crate) fn number(&self, host: &str) -> u32 {
+        self.hosts.iter().position(|(name, _)| name == host).map_or(0, |at| at as u32 + 1)
+    }
+
+    pub(crate) fn address(&self, host: &str) -> Option<Ipv4Addr> {
+        self.hosts.iter().find(|(name, _)| name == host)?.1.address
+    }
+
+    pub(crate) fn interfaces(&self, host: &str) -> impl Iterator<Item = &str> {
+        self.interfaces.get(host).into_iter().flatten().map(|(name, _)| name.as_str())
+    }
+
+    pub(crate) fn cell_of(&self, host: &str) -> Option<u16> {
+        self.cells.get(host).copied()
+    }
+
+    /// The interface of `host` towards a neighbor, and the neighbor's link address on it.
+    pub(crate) fn towards(&self, host: &str, neighbor: &str) -> Result<(String, Mac), String> {
+        self.known(neighbor)?;
+        let wired = self.interfaces(host).any(|name| name == neighbor);
+        let theirs = self.interfaces(neighbor).position(|name| name == host);
+        match theirs.filter(|_| wired) {
+            Some(index) => Ok((neighbor.to_owned(), self.mac(neighbor, index))),
+            None => Err(format!("no wire between `{host}` and `{neighbor}`")),
+        }
+    }
+
+    /// Locally administered: the host's number and the interface's.
+    fn mac(&self, host: &str, index: usize) -> Mac {
+        let [_, _, high, low] = self.number(host).to_be_bytes();
+        Mac([0x02, 0x57, 0x46, high, low, index as u8 + 1])
+    }
+
+    /// All base stations, as a mobile host's configuration lists them.
+    pub(crate) fn stations(&self) -> impl Iterator<Item = Table> {
+        self.hosts.iter().filter_map(|(name, _)| {
+            let cell = self.cell_of(name)?;
+            let air = self.interfaces(name).position(|interface| interface == "air")?;
+            Some(Table::from_iter([
+                ("name".to_owned(), Value::from(name.clone())),
+                ("id".to_owned(), Value::from(i64::from(self.number(name)))),
+                ("cell".to_owned(), Value::from(i64::from(cell))),
+                ("mac".to_owned(), Value::from(self.mac(name, air).to_string())),
+            ]))
+        })
+    }
+}
+
+fn is_mobile(role: &Table) -> bool {
+    role.get("kind").and_then(Value::as_str).is_some_and(|kind| kind.ends_with("/mobile"))
+}
+
+pub(crate) fn plan(source: &Source<'_>, scenario: &Scenario, seed: u64) -> Result<Plan, ScenarioError> {
+    let layout = Layout::new(source, scenario)?;
+    let mut plan = Plan {
+        name: super::stem(source.file),
+        about: scenario.about.clone(),
+        text: source.text.to_owned(),
+        duration: scenario.duration,
+        seed,
+        hosts: Vec::new(),
+        wires: Vec::new(),
+        cells: cells(scenario),
+    };
+    let mut wires: BTreeMap<String, [Option<PortId>; 2]> = BTreeMap::new();
+    let mut next_port = 0;
+    for (name, host) in &layout.hosts {
+        let config = host_table(source, scenario, &layout, name, host)?;
+        let text = toml::to_string(&config).map_err(|error| source.whole(error.to_string()))?;
+        let parsed = parse_host(source, name, host, config)?;
+        let mut ports = Vec::new();
+        for (index, (interface, wire)) in layout.interfaces.get(name).into_iter().flatten().enumerate() {
+            let port = PortId(next_port);
+            next_port += 1;
+            let radio = wire.is_none().then(|| radio(scenario, &layout, name, index));
+            if let Some(slot) = wire.as_ref().and_then(|(wire, end)| wires.entry(wire.clone()).or_default().get_mut(*end)) {
+                *slot = Some(port);
+            }
+            ports.push(PortPlan { port, name: interface.clone(), mac: layout.mac(name, index), radio });
+        }
+        plan.hosts.push(HostPlan { config: parsed, text, ports });
+    }
+    for (name, ends) in wires {
+        if let (Some(wire), [Some(a), Some(b)]) = (scenario.wire.get(&name), ends) {
+            plan.wires.push(([a, b], wire_spec(wire)));
+        }
+    }
+    check_faults(source, scenario)?;
+    Ok(plan)
+}
+
+fn check_faults(source: &Source<'_>, scenario: &Scenario) -> Result<(), ScenarioError> {
+    let wires = scenario.wire.iter().map(|(name, wire)| (format!("wire.{name}"), [wire.loss, wire.duplicate]));
+    let cells = scenario.cell.iter().map(|(name, cell)| (format!("cell.{name}"), [cell.loss, cell.duplicate]));
+    for (path, chances) in wires.chain(cells) {
+        for (key, chance) in ["loss", "duplicate"].iter().zip(chances) {
+            if !(0.0..=1.0).contains(&chance) {
+                return Err(source.at_path(&format!("{path}.{key}"), "a chance is a number from 0 to 1"));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn wire_spec(wire: &super::Wire) -> WireSpec {
+    let faults = Faults { loss: wire.loss, duplicate: wire.duplicate };
+    WireSpec { rate: wire.rate, delay: wire.delay, queue: wire.queue, mtu: wire.mtu, faults }
+}
+
+fn cells(scenario: &Scenario) -> Vec<CellSpec> {
+    let spec = |(name, cell): (&String, &super::Cell)| {
+        Some(CellSpec {
+            cell: Cell(name.parse().ok()?),
+            rate: cell.rate,
+            per_frame: cell.per_frame,
+            delay: cell.delay,
+            queue: cell.queue,
+            mtu: cell.mtu,
+            faults: Faults { loss: cell.loss, duplicate: cell.duplicate },
+        })
+    };
+    scenario.cell.iter().filter_map(spec).collect()
+}
+
+fn radio(scenario: &Scenario, layout: &Layout, host: &str, index: usize) -> RadioSpec {
+    let fixed = layout.cell_of(host);
+    let (retune, excursion) = match fixed {
+        Some(_) => (Duration::ZERO, Duration::ZERO),
+        None => (scenario.radio.retune, scenario.radio.excursion),
+    };
+    RadioSpec { mac: layout.mac(host, index), cell: fixed.map(Cell), retune, excursion }
+}
+
+/// The host's configuration, complete: what `wayfare node` would read from its file.
+fn host_table(
+    source: &Source<'_>,
+    scenario: &Scenario,
+    layout: &Layout,
+    name: &str,
+    host: &Host,
+) -> Result<Table, ScenarioError> {
+    let mut interfaces = Vec::new();
+    for (index, (interface, wire)) in layout.interfaces.get(name).into_iter().flatten().enumerate() {
+        let mut table = Table::new();
+        table.insert("name".to_owned(), interface.clone().into());
+        table.insert("mac".to_owned(), layout.mac(name, index).to_string().into());
+        table.insert("tunes".to_owned(), (wire.is_none() && layout.cell_of(name).is_none()).into());
+        interfaces.push(Value::Table(table));
+    }
+    let mut roles = Vec::new();
+    for (index, role) in host.role.iter().enumerate() {
+        let mut role = role.clone();
+        protocol::complete(scenario, layout, name, &mut role)
+            .map_err(|problem| source.at_path(&format!("host.{name}.role[{index}]"), &problem))?;
+        roles.push(Value::Table(role));
+    }
+    let mut table = Table::new();
+    table.insert("name".to_owned(), name.into());
+    let addresses: Vec<Value> = host.address.iter().map(|address| Value::from(address.to_string())).collect();
+    table.insert("addresses".to_owned(), addresses.into());
+    table.insert("interface".to_owned(), interfaces.into());
+    if let Some(neighbor) = &host.default_route {
+        let path = format!("host.{name}.default_route");
+        let (interface, mac) = layout.towards(name, neighbor).map_err(|problem| source.at_path(&path, &problem))?;
+        let route = Table::from_iter([
+            ("to".to_owned(), Value::from("0.0.0.0/0")),
+            ("interface".to_owned(), Value::from(interface)),
+            ("via".to_owned(), Value::from(mac.to_string())),
+        ]);
+        table.insert("route".to_owned(), vec![Value::Table(route)].into());
+    }
+    table.insert("role".to_owned(), roles.into());
+    Ok(table)
+}
+
+/// Reads the complete configuration, role by role, so that an error names the line of the role it is in.
+fn parse_host(source: &Source<'_>, name: &str, host: &Host, config: Table) -> Result<HostConfig, ScenarioError> {
+    let roles = config.get("role").and_then(Value::as_array).cloned().unwrap_or_default();
+    for (index, role) in roles.into_iter().enumerate() {
+        serde_path_to_error::deserialize::<_, roles::RoleConfig>(role).map_err(|error| {
+            let path = format!("host.{name}.role[{index}].{}", error.path());
+            source.at_path(path.trim_end_matches(['.', '?']), error.inner().message())
+        })?;
+    }
+    let config = HostConfig::deserialize(Value::Table(config)).map_err(|error| {
+        source.at_path(&format!("host.{name}"), error.message())
+    })?;
+    let chance = wire::Seed::new(0);
+    config.node(&chance).map_err(|error| {
+        let (index, key) = match &error {
+            roles::NodeError::Role { kind, error } => {
+                let of_kind = |role: &Table| role.get("kind").and_then(Value::as_str) == Some(kind);
+                (host.role.iter().position(of_kind).unwrap_or(0), error.key)
+            }
+            roles::NodeError::Host(error) => (0, error.key),
+        };
+        source.at_path(&format!("host.{name}.role[{index}].{key}"), &error.to_string())
+    })?;
+    Ok(config)
+}

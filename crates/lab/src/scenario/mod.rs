@@ -1,0 +1,144 @@
+//! Scenario files: what a user writes.
+
+mod error;
+mod expand;
+mod protocol;
+mod settings;
+mod units;
+
+pub use error::ScenarioError;
+pub use settings::Setting;
+
+use crate::Plan;
+use error::Source;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use toml::{Spanned, Table};
+use wire::{Duration, Ipv4Addr};
+
+/// A scenario as it stands in its file, with names where a plan has numbers.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Scenario {
+    /// What it is about, in a line.
+    pub about: String,
+    #[serde(deserialize_with = "node::config::span")]
+    pub(crate) duration: Duration,
+    #[serde(default)]
+    pub(crate) wire: BTreeMap<String, Wire>,
+    #[serde(default)]
+    pub(crate) cell: BTreeMap<String, Cell>,
+    #[serde(default)]
+    pub(crate) radio: Radio,
+    #[serde(rename = "cellular-ip")]
+    pub(crate) cellular_ip: Option<protocol::CellularIp>,
+    pub(crate) host: toml::map::Map<String, toml::Value>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Wire {
+    pub(crate) ends: [String; 2],
+    #[serde(deserialize_with = "units::rate")]
+    pub(crate) rate: u64,
+    /// One for both ways, or one for each: from the first end to the second, and back.
+    #[serde(deserialize_with = "units::delay")]
+    pub(crate) delay: [Duration; 2],
+    #[serde(default = "units::wire_queue")]
+    pub(crate) queue: usize,
+    #[serde(default = "units::ethernet_mtu")]
+    pub(crate) mtu: u16,
+    #[serde(default)]
+    pub(crate) loss: f64,
+    #[serde(default)]
+    pub(crate) duplicate: f64,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Cell {
+    pub(crate) station: String,
+    #[serde(deserialize_with = "units::rate")]
+    pub(crate) rate: u64,
+    #[serde(default, deserialize_with = "node::config::span")]
+    pub(crate) delay: Duration,
+    #[serde(default, deserialize_with = "node::config::span")]
+    pub(crate) per_frame: Duration,
+    #[serde(default = "units::radio_queue")]
+    pub(crate) queue: usize,
+    #[serde(default = "units::ethernet_mtu")]
+    pub(crate) mtu: u16,
+    #[serde(default)]
+    pub(crate) loss: f64,
+    #[serde(default)]
+    pub(crate) duplicate: f64,
+}
+
+/// Radios of mobile hosts.
+#[derive(Clone, Debug, Deserialize, Default)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Radio {
+    #[serde(default, deserialize_with = "node::config::span")]
+    pub(crate) retune: Duration,
+    #[serde(default, deserialize_with = "node::config::span")]
+    pub(crate) excursion: Duration,
+}
+
+/// A host, before its roles are expanded.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Host {
+    pub(crate) address: Option<Ipv4Addr>,
+    /// The neighbor that takes what no other route takes.
+    pub(crate) default_route: Option<String>,
+    #[serde(default)]
+    pub(crate) role: Vec<Table>,
+}
+
+/// Scenarios that are compiled in, by the name that `list` prints.
+pub const BUILT_IN: &[(&str, &str)] = &[("first", include_str!("../../../../scenarios/first.toml"))];
+
+impl Scenario {
+    /// The text of a scenario: compiled in under this name, or in the file of this path.
+    pub fn find(name: &str) -> Result<(String, String), ScenarioError> {
+        if let Some((_, text)) = BUILT_IN.iter().find(|(built_in, _)| *built_in == name) {
+            return Ok((format!("{name} (built in)"), (*text).to_owned()));
+        }
+        match std::fs::read_to_string(name) {
+            Ok(text) => Ok((name.to_owned(), text)),
+            Err(error) => {
+                let names: Vec<&str> = BUILT_IN.iter().map(|(name, _)| *name).collect();
+                let known = names.join(", ");
+                Err(ScenarioError::new(name, format!("neither built in ({known}) nor a file that can be read: {error}")))
+            }
+        }
+    }
+
+    /// Reads a scenario and makes the plan of it. `file` is how errors name it.
+    pub fn plan(file: &str, text: &str, settings: &[Setting], seed: u64) -> Result<Plan, ScenarioError> {
+        let source = Source { file, text };
+        let mut document: Table = toml::from_str(text).map_err(|error| source.toml(&error))?;
+        for setting in settings {
+            setting.apply(&mut document).map_err(|problem| source.whole(problem))?;
+        }
+        let scenario: Self = serde_path_to_error::deserialize(toml::Value::Table(document))
+            .map_err(|error| source.at_path(&error.path().to_string(), error.inner().message()))?;
+        expand::plan(&source, &scenario, seed)
+    }
+
+    /// What a scenario is about, for `list`.
+    pub fn about(text: &str) -> Option<String> {
+        let document: BTreeMap<String, Spanned<toml::Value>> = toml::from_str(text).ok()?;
+        document.get("about")?.get_ref().as_str().map(str::to_owned)
+    }
+}
+
+/// The name that a run of this file has.
+pub fn stem(file: &str) -> String {
+    let name = file.trim_end_matches(" (built in)");
+    let base = name.rsplit('/').next().unwrap_or(name);
+    if name == file { base.trim_end_matches(".toml").to_owned() } else { name.replace('/', "-") }
+}
+
+#[cfg(test)]
+mod tests;

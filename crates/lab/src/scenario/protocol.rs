@@ -1,0 +1,115 @@
+//! What a protocol's roles need to know of the scenario around them, filled in so that no user writes it twice.
+
+use super::{Scenario, expand::Layout};
+use auth::Key;
+use serde::Deserialize;
+use toml::{Table, Value};
+use wire::Ipv4Addr;
+
+/// What all hosts of a Cellular IP network share.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct CellularIp {
+    #[serde(deserialize_with = "node::config::text")]
+    pub(crate) network_key: Key,
+    #[serde(default = "first_generation")]
+    pub(crate) key_generation: u8,
+}
+
+const fn first_generation() -> u8 {
+    1
+}
+
+/// Fills in one role of `host`. What the user wrote stays.
+pub(crate) fn complete(scenario: &Scenario, layout: &Layout, host: &str, role: &mut Table) -> Result<(), String> {
+    match role.get("kind").and_then(Value::as_str).unwrap_or_default() {
+        "cellular-ip/gateway" | "cellular-ip/station" => station(scenario, layout, host, role),
+        "cellular-ip/mobile" => mobile(scenario, layout, host, role),
+        "apps/constant-rate" => name_to_address(layout, role, "to"),
+        "apps/sink" => name_to_address(layout, role, "at"),
+        _ => Ok(()), // the role's own reader names the kinds there are
+    }
+}
+
+fn network(scenario: &Scenario) -> Result<&CellularIp, String> {
+    scenario.cellular_ip.as_ref().ok_or_else(|| "a Cellular IP role needs the table [cellular-ip]".to_owned())
+}
+
+fn station(scenario: &Scenario, layout: &Layout, host: &str, role: &mut Table) -> Result<(), String> {
+    let network = network(scenario)?;
+    let uplink = role.get("uplink").and_then(Value::as_str).ok_or("`uplink`: name the next host towards the gateway")?;
+    let uplink = uplink.to_owned();
+    let (interface, mac) = layout.towards(host, &uplink)?;
+    let down = layout.interfaces(host).filter(|name| *name != interface && *name != "air");
+    let down: Vec<Value> = down.map(Value::from).collect();
+    let mut neighbor = Table::new();
+    neighbor.insert("interface".to_owned(), interface.into());
+    neighbor.insert("mac".to_owned(), mac.to_string().into());
+    role.insert("uplink".to_owned(), neighbor.into());
+    default(role, "downlinks", down);
+    if layout.cell_of(host).is_some() {
+        default(role, "radio", "air");
+    }
+    default(role, "id", i64::from(layout.number(host)));
+    default(role, "gateway", gateway(scenario, layout)?.to_string());
+    default(role, "network_key", hex(network.network_key.as_bytes()));
+    default(role, "key_generation", i64::from(network.key_generation));
+    Ok(())
+}
+
+fn mobile(scenario: &Scenario, layout: &Layout, host: &str, role: &mut Table) -> Result<(), String> {
+    let network = network(scenario)?;
+    let address = layout.address(host).ok_or("a mobile host needs an address")?;
+    // Registration would give this value; until there is one, it is the host's number.
+    let r_mh = u64::from(layout.number(host)) | 0x5761_7966_0000_0000;
+    let key = cellular_ip::message::session_key(
+        &network.network_key,
+        network.key_generation,
+        address,
+        r_mh.to_be_bytes(),
+    );
+    let start = role.remove("start").and_then(|value| value.as_str().map(str::to_owned));
+    let mut stations: Vec<Value> = layout.stations().map(Value::Table).collect();
+    if let Some(start) = start {
+        let named = |value: &Value| value.get("name").and_then(Value::as_str) == Some(start.as_str());
+        let at = stations.iter().position(named).ok_or_else(|| format!("`start`: no station `{start}`"))?;
+        stations.swap(0, at);
+    }
+    default(role, "stations", stations);
+    default(role, "address", address.to_string());
+    default(role, "gateway", gateway(scenario, layout)?.to_string());
+    default(role, "interface", "air");
+    default(role, "session_key", hex(key.as_bytes()));
+    default(role, "key_generation", i64::from(network.key_generation));
+    default(role, "r_mh", format!("{r_mh:016x}"));
+    Ok(())
+}
+
+fn gateway(scenario: &Scenario, layout: &Layout) -> Result<Ipv4Addr, String> {
+    let is_gateway = |host: &toml::Value| {
+        let roles = host.get("role").and_then(Value::as_array).into_iter().flatten();
+        roles.into_iter().any(|role| role.get("kind").and_then(Value::as_str) == Some("cellular-ip/gateway"))
+    };
+    let (name, _) = scenario.host.iter().find(|(_, host)| is_gateway(host)).ok_or("there is no cellular-ip/gateway")?;
+    layout.address(name).ok_or_else(|| format!("the gateway `{name}` needs an address"))
+}
+
+/// `mobile:9000` becomes the mobile's address and that port.
+fn name_to_address(layout: &Layout, role: &mut Table, key: &str) -> Result<(), String> {
+    let Some(text) = role.get(key).and_then(Value::as_str) else { return Ok(()) };
+    let Some((name, port)) = text.rsplit_once(':') else { return Ok(()) };
+    if let Some(address) = layout.address(name) {
+        role.insert(key.to_owned(), format!("{address}:{port}").into());
+    }
+    Ok(())
+}
+
+fn default(role: &mut Table, key: &str, value: impl Into<Value>) {
+    if !role.contains_key(key) {
+        role.insert(key.to_owned(), value.into());
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

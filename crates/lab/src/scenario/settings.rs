@@ -1,0 +1,87 @@
+//! `--set key=value`: one value of a scenario, changed from outside.
+
+use std::str::FromStr;
+use toml::{Table, Value};
+
+/// A change to a scenario: `ROLE.KEY=VALUE` for every role of that name, or the path of a value in the file.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Setting {
+    path: Vec<String>,
+    value: Value,
+}
+
+/// Names by which a role's settings are reached. A gateway is a node of its network as much as a base station is.
+fn answers_to(kind: &str, name: &str) -> bool {
+    kind.rsplit('/').next() == Some(name) || (kind == "cellular-ip/gateway" && name == "station")
+}
+
+impl FromStr for Setting {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let bad = || format!("`{text}`: write KEY=VALUE, as station.delay_device=0 or radio.retune=5ms");
+        let (path, value) = text.split_once('=').ok_or_else(bad)?;
+        let path: Vec<String> = path.split('.').map(|step| step.trim().to_owned()).collect();
+        if path.iter().any(String::is_empty) {
+            return Err(bad());
+        }
+        // What is not a TOML value is a text: nobody should have to quote `5ms` twice.
+        let parsed = format!("value = {value}").parse::<Table>().ok().and_then(|mut table| table.remove("value"));
+        Ok(Self { path, value: parsed.unwrap_or_else(|| Value::String(value.to_owned())) })
+    }
+}
+
+impl Setting {
+    /// A setting made by code.
+    pub fn new(path: &str, value: impl Into<Value>) -> Self {
+        Self { path: path.split('.').map(str::to_owned).collect(), value: value.into() }
+    }
+
+    pub(crate) fn apply(&self, document: &mut Table) -> Result<(), String> {
+        let (first, rest) = self.path.split_first().ok_or("an empty setting")?;
+        let mut roles = 0;
+        if let [key] = rest {
+            for role in roles_of(document) {
+                if role.get("kind").and_then(Value::as_str).is_some_and(|kind| answers_to(kind, first)) {
+                    role.insert(key.clone(), self.value.clone());
+                    roles += 1;
+                }
+            }
+        }
+        if roles > 0 {
+            return Ok(());
+        }
+        self.apply_to_path(document)
+    }
+
+    fn apply_to_path(&self, document: &mut Table) -> Result<(), String> {
+        let name = self.path.join(".");
+        let (last, parents) = self.path.split_last().ok_or("an empty setting")?;
+        let known = names_of(document);
+        let mut table = document;
+        for step in parents {
+            table = match table.get_mut(step) {
+                Some(Value::Table(table)) => table,
+                _ => return Err(format!("--set {name}: no role and no table `{step}`; there are: {known}")),
+            };
+        }
+        table.insert(last.clone(), self.value.clone());
+        Ok(())
+    }
+}
+
+fn roles_of(document: &mut Table) -> impl Iterator<Item = &mut Table> {
+    let hosts = document.get_mut("host").and_then(Value::as_table_mut).into_iter().flat_map(Table::iter_mut).map(|(_, host)| host);
+    let lists = hosts.filter_map(|host| host.get_mut("role").and_then(Value::as_array_mut));
+    lists.flatten().filter_map(Value::as_table_mut)
+}
+
+fn names_of(document: &mut Table) -> String {
+    let tables = document.iter().filter(|(_, value)| value.is_table()).map(|(name, _)| name.clone());
+    let mut names: Vec<String> = tables.collect();
+    let kinds = roles_of(document).filter_map(|role| role.get("kind").and_then(Value::as_str).map(str::to_owned));
+    names.extend(kinds.filter_map(|kind| kind.rsplit('/').next().map(str::to_owned)));
+    names.sort();
+    names.dedup();
+    names.join(", ")
+}

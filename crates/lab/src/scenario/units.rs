@@ -1,0 +1,68 @@
+//! Rates and delays as they are written, and what is assumed where nothing is.
+
+use node::config::parse_span;
+use serde::{Deserialize, Deserializer, de::Error};
+use wire::Duration;
+
+/// Bits a second, as `2Mb/s`, `64kb/s` or `1Gb/s`.
+pub(crate) fn rate<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    parse_rate(&text).ok_or_else(|| {
+        D::Error::custom(format!("`{text}` is not a rate; write a whole number and b/s, kb/s, Mb/s or Gb/s, as 2Mb/s"))
+    })
+}
+
+fn parse_rate(text: &str) -> Option<u64> {
+    let (number, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit())?);
+    let unit: u64 = match unit {
+        "b/s" => 1,
+        "kb/s" => 1_000,
+        "Mb/s" => 1_000_000,
+        "Gb/s" => 1_000_000_000,
+        _ => return None,
+    };
+    number.parse::<u64>().ok()?.checked_mul(unit).filter(|rate| *rate > 0)
+}
+
+/// One span for both ways, or a list of two.
+pub(crate) fn delay<'de, D: Deserializer<'de>>(deserializer: D) -> Result<[Duration; 2], D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum OneOrTwo {
+        One(String),
+        Two([String; 2]),
+    }
+    let bad = || D::Error::custom("write one span of time, as `1ms`, or two, as `[\"21ms\", \"1ms\"]`");
+    let texts = OneOrTwo::deserialize(deserializer).map_err(|_| bad())?;
+    let span = |text: &str| parse_span(text).ok_or_else(bad);
+    match texts {
+        OneOrTwo::One(both) => Ok([span(&both)?; 2]),
+        OneOrTwo::Two([there, back]) => Ok([span(&there)?, span(&back)?]),
+    }
+}
+
+pub(crate) const fn wire_queue() -> usize {
+    128
+}
+
+pub(crate) const fn radio_queue() -> usize {
+    64
+}
+
+pub(crate) const fn ethernet_mtu() -> u16 {
+    1500
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_have_units() {
+        assert_eq!(parse_rate("2Mb/s"), Some(2_000_000));
+        assert_eq!(parse_rate("100kb/s"), Some(100_000));
+        for bad in ["", "2", "2 Mb/s", "2MB/s", "0Mb/s", "-1Mb/s", "1.5Mb/s", "99999999999999Gb/s"] {
+            assert_eq!(parse_rate(bad), None, "{bad}");
+        }
+    }
+}
