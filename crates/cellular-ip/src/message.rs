@@ -33,7 +33,7 @@ use wire::icmp::Message;
 use wire::ipv4::{self, Header};
 use wire::{Ipv4Addr, Malformed, Reader};
 
-/// The ICMP type of all control messages. None was assigned; this one is for experiments (RFC 4727, section 5.1).
+/// The ICMP type of all control messages. None was assigned; this one is for experiments (RFC 4727).
 pub const ICMP_TYPE: u8 = 253;
 /// The code of a route-update.
 pub const ROUTE_UPDATE: u8 = 0;
