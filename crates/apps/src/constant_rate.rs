@@ -42,7 +42,10 @@ impl ConstantRate {
             return Err(ConfigError::new("rate", "must be at least 1 a second"));
         }
         if !(8..=1472).contains(&config.size) {
-            return Err(ConfigError::new("size", "must be 8 (the number) to 1472 bytes (what one packet carries)"));
+            return Err(ConfigError::new(
+                "size",
+                "must be 8 (the number) to 1472 bytes (what one packet carries)",
+            ));
         }
         Ok(Self { config, sent: 0, open: false, failed: None })
     }
@@ -123,7 +126,10 @@ mod tests {
                 sent.push((at.0 / 1_000_000, payload.len(), crate::number_of(&payload)));
             }
         }
-        assert_eq!(sent, [(1000, 100, Some(1)), (1333, 100, Some(2)), (1666, 100, Some(3)), (2000, 100, Some(4))]);
+        assert_eq!(
+            sent,
+            [(1000, 100, Some(1)), (1333, 100, Some(2)), (1666, 100, Some(3)), (2000, 100, Some(4))]
+        );
     }
 
     #[test]

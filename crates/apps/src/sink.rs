@@ -84,7 +84,10 @@ mod tests {
         let new = StreamId(StreamId::DRIVER);
         role.handle(Instant::ZERO, Input::Stream(LISTENER, StreamEvent::Accepted(new, at, at)), &mut out);
         role.handle(Instant::ZERO, Input::Stream(new, StreamEvent::Data(b"12345678")), &mut out);
-        assert_eq!(out.drain_effects().collect::<Vec<_>>(), vec![Effect::Stream(new, StreamOp::Read(ANY)); 2]);
+        assert_eq!(
+            out.drain_effects().collect::<Vec<_>>(),
+            vec![Effect::Stream(new, StreamOp::Read(ANY)); 2]
+        );
         assert_eq!(role.status().get("bytes"), Some(&Value::Int(8)));
     }
 }

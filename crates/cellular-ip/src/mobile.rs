@@ -8,11 +8,9 @@
 //! ```
 
 use crate::config::{Kind, MobileConfig, Station};
-use crate::message::{Authentication, RouteUpdate};
+use crate::message::{Authentication, RouteUpdate, Skipped};
 use node::config::{ConfigError, Interfaces};
-use node::{
-    Command, Input, Link, Mark, Outbox, Role, Rx, Seed, Span, Stage, TimerName, Timers, Value,
-};
+use node::{Command, Input, Link, Mark, Outbox, Role, Rx, Seed, Span, Stage, TimerName, Timers, Value};
 use std::collections::VecDeque;
 use table::{Action, Class, Hop, Key, Life, Route};
 use wire::{Cell, Iface, Instant, Packet, PacketId, WallTime};
@@ -156,11 +154,15 @@ impl Mobile {
 
     fn link(&mut self, now: Instant, link: Link<'_>, out: &mut Outbox) {
         match (link, self.state) {
-            (Link::Up { cell, .. }, State::Tuning { to, .. }) if cell.is_some() && cell == self.cell_of(to) => {
+            (Link::Up { cell, .. }, State::Tuning { to, .. })
+                if cell.is_some() && cell == self.cell_of(to) =>
+            {
                 self.attached(now, to, out);
             }
             (Link::Down(why), State::Tuning { from, to }) => {
-                out.mark(Mark::new("mobile", mark::HANDOFF_FAILED).with("to", self.name_of(to)).with("why", why));
+                out.mark(
+                    Mark::new("mobile", mark::HANDOFF_FAILED).with("to", self.name_of(to)).with("why", why),
+                );
                 if let Some(at) = from {
                     self.attached(now, at, out);
                 }
@@ -204,7 +206,7 @@ impl Mobile {
             semisoft,
             auth: Authentication::unsigned(self.config.key_generation, self.config.r_mh.to_be_bytes()),
             serving_bs: Some(station.id),
-            skipped: Default::default(),
+            skipped: Skipped::default(),
         };
         update.sign(&self.config.session_key);
         Some(Packet::new(station.mac, update.emit()))
@@ -215,7 +217,8 @@ impl Mobile {
         let clock = self.wall.plus(now.since(Instant::ZERO)).to_ntp();
         let fresh = clock & !3 | self.chance.draw() & 3;
         let next = self.last_timestamp.wrapping_add(1);
-        self.last_timestamp = if wire::ntp_distance(fresh, next) >= 0 || self.last_timestamp == 0 { fresh } else { next };
+        self.last_timestamp =
+            if wire::ntp_distance(fresh, next) >= 0 || self.last_timestamp == 0 { fresh } else { next };
         self.last_timestamp
     }
 

@@ -100,7 +100,8 @@ impl Station {
     /// A node with this configuration, on a host with these interfaces.
     pub fn new(config: StationConfig, interfaces: Interfaces<'_>) -> Result<Self, ConfigError> {
         config.check()?;
-        let uplink = Hop::mac(interfaces.number("uplink.interface", &config.uplink.interface)?, config.uplink.mac);
+        let uplink =
+            Hop::mac(interfaces.number("uplink.interface", &config.uplink.interface)?, config.uplink.mac);
         let radio = config.radio.as_deref().map(|name| interfaces.number("radio", name)).transpose()?;
         let wired = config.downlinks.iter().map(|name| interfaces.number("downlinks", name));
         let mut downlinks = wired.collect::<Result<Vec<_>, _>>()?;
@@ -124,13 +125,22 @@ impl Station {
     }
 
     /// Takes one input. A route-update that was accepted comes back: where it goes from here is not this node's to say.
-    pub(crate) fn take(&mut self, now: Instant, input: Input<'_>, out: &mut Outbox) -> Option<(Iface, Packet)> {
+    pub(crate) fn take(
+        &mut self,
+        now: Instant,
+        input: Input<'_>,
+        out: &mut Outbox,
+    ) -> Option<(Iface, Packet)> {
         match input {
             Input::Start(boot) => self.start(boot.wall, out),
             Input::Timeout => self.timeout(now, out),
-            Input::Packet(Rx { iface, why: Why::Listen }, packet) => return self.control(now, iface, packet, out),
+            Input::Packet(Rx { iface, why: Why::Listen }, packet) => {
+                return self.control(now, iface, packet, out);
+            }
             Input::Packet(Rx { iface, why: Why::Action }, packet) => self.downlink(now, iface, packet, out),
-            Input::Packet(Rx { iface, why: Why::Back | Why::Check }, packet) => self.uplink(now, iface, packet, out),
+            Input::Packet(Rx { iface, why: Why::Back | Why::Check }, packet) => {
+                self.uplink(now, iface, packet, out)
+            }
             Input::Idle(key, _) => self.expired(now, key.dst.address(), out),
             Input::Link(..) | Input::Stream(..) | Input::Command(..) => {}
         }
@@ -158,7 +168,13 @@ impl Station {
 
     // --- control packets -------------------------------------------------------------------------------------------
 
-    fn control(&mut self, now: Instant, iface: Iface, packet: Packet, out: &mut Outbox) -> Option<(Iface, Packet)> {
+    fn control(
+        &mut self,
+        now: Instant,
+        iface: Iface,
+        packet: Packet,
+        out: &mut Outbox,
+    ) -> Option<(Iface, Packet)> {
         let leg = Leg { iface, mac: packet.link.src };
         match self.admit(now, leg, &packet) {
             Ok(update) => {
@@ -215,10 +231,9 @@ impl Station {
         let entry = self.cache.hosts.entry(host).or_insert(Entry { last_timestamp: 0, mapping: None });
         entry.last_timestamp = update.timestamp;
         match entry.mapping.take() {
-            None => self.map(host, from, true, out),
             Some(Mapping::One(old)) if old == from => self.map(host, from, false, out),
             Some(Mapping::One(old)) if semisoft => self.begin_semisoft(now, host, old, from, out),
-            Some(Mapping::One(_)) => self.map(host, from, true, out),
+            Some(Mapping::One(_)) | None => self.map(host, from, true, out),
             Some(Mapping::Two(two)) if semisoft => self.continue_semisoft(now, host, *two, from, out),
             Some(Mapping::Two(two)) => self.end_semisoft(host, *two, from, out),
         }
@@ -236,7 +251,8 @@ impl Station {
         let action = Action::Forward(Hop::mac(leg.iface, leg.mac));
         out.route(Key::to(DOWN, host), Route { action, life });
         if changed {
-            let named = |name| Mark::new("station", name).with("host", host).with("neighbor", leg.mac.to_string());
+            let named =
+                |name| Mark::new("station", name).with("host", host).with("neighbor", leg.mac.to_string());
             out.mark(named(mark::MAPPING_CHANGED).at(Span::Ends(Stage::Registration)));
             out.mark(named(mark::PATH_SWITCHED).at(Span::Begins(Stage::PathSwitch)));
         }
@@ -255,13 +271,22 @@ impl Station {
             device: crate::delay::DelayDevice::default(),
         };
         out.route(Key::to(DOWN, host), Route { action: Action::Punt, life: Life::Forever });
-        out.mark(Mark::new("station", mark::SEMISOFT_BEGUN).with("host", host).with("to", new.mac.to_string()));
+        out.mark(
+            Mark::new("station", mark::SEMISOFT_BEGUN).with("host", host).with("to", new.mac.to_string()),
+        );
         self.expiry.stop((host, Due::Forget));
         self.keep(host, two);
     }
 
     /// One more S=1 while there are two.
-    fn continue_semisoft(&mut self, now: Instant, host: Ipv4Addr, mut two: Semisoft, from: Leg, out: &mut Outbox) {
+    fn continue_semisoft(
+        &mut self,
+        now: Instant,
+        host: Ipv4Addr,
+        mut two: Semisoft,
+        from: Leg,
+        out: &mut Outbox,
+    ) {
         let ends = now + self.config.route_timeout;
         if two.primary == Some(from) {
             two.primary_ends = ends;

@@ -1,1 +1,54 @@
-fn main() {}
+//! `wayfare`: one file per verb.
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+mod list;
+mod run;
+
+/// Keeps IP sessions alive while hosts move, and shows exactly what each move cost.
+#[derive(Parser)]
+#[command(name = "wayfare", version)]
+struct Cli {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Built-in scenarios and experiments, one line each.
+    List,
+    /// Run a scenario.
+    Run(run::Args),
+}
+
+/// How a verb ends, when not well. The numbers are part of the interface.
+pub(crate) enum Failure {
+    /// 2: what was asked for makes no sense; nothing was started.
+    Usage(String),
+    /// 4: it ran, but is not to be trusted.
+    Untrusted(Vec<String>),
+}
+
+fn main() -> ExitCode {
+    let result = match Cli::parse().verb {
+        Verb::List => {
+            list::list();
+            Ok(())
+        }
+        Verb::Run(args) => run::run(&args),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Failure::Usage(problem)) => {
+            eprintln!("error: {problem}");
+            ExitCode::from(2)
+        }
+        Err(Failure::Untrusted(doubts)) => {
+            for doubt in doubts {
+                eprintln!("not to be trusted: {doubt}");
+            }
+            ExitCode::from(4)
+        }
+    }
+}

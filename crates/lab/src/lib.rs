@@ -9,6 +9,8 @@
 pub mod handoff;
 pub mod ledger;
 pub mod plan;
+pub mod report;
+pub mod run;
 pub mod scenario;
 
 pub use plan::Plan;

@@ -47,7 +47,8 @@ pub fn parse_span(text: &str) -> Option<Duration> {
     // Decimal arithmetic: 0.1s is exactly 100,000,000 ns.
     let whole = whole.parse::<u64>().ok()?.checked_mul(nanos)?;
     let scale = 10u64.pow(fraction.len() as u32);
-    let fraction = if fraction.is_empty() { 0 } else { fraction.parse::<u64>().ok()?.checked_mul(nanos)? / scale };
+    let fraction =
+        if fraction.is_empty() { 0 } else { fraction.parse::<u64>().ok()?.checked_mul(nanos)? / scale };
     whole.checked_add(fraction).map(Duration::from_nanos)
 }
 
@@ -84,7 +85,10 @@ impl Interfaces<'_> {
     pub fn number(&self, key: &'static str, name: &str) -> Result<Iface, ConfigError> {
         let index = self.0.iter().position(|other| other == name);
         index.map(|index| Iface(index as u16 + 1)).ok_or_else(|| {
-            ConfigError::new(key, format!("this host has no interface `{name}`; it has: {}", self.0.join(", ")))
+            ConfigError::new(
+                key,
+                format!("this host has no interface `{name}`; it has: {}", self.0.join(", ")),
+            )
         })
     }
 }
@@ -100,7 +104,19 @@ mod tests {
         assert_eq!(nanos("1.5s"), Some(1_500_000_000));
         assert_eq!(nanos("0.1s"), Some(100_000_000));
         assert_eq!(nanos("3min"), Some(180_000_000_000));
-        for bad in ["", "5", "ms", "-1s", "1,5s", "1.5.5s", "5 ms", "5h", ".5s", "99999999999999999999s", "999999999999s"] {
+        for bad in [
+            "",
+            "5",
+            "ms",
+            "-1s",
+            "1,5s",
+            "1.5.5s",
+            "5 ms",
+            "5h",
+            ".5s",
+            "99999999999999999999s",
+            "999999999999s",
+        ] {
             assert_eq!(nanos(bad), None, "{bad}");
         }
     }

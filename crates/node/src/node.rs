@@ -156,7 +156,7 @@ impl Node {
                 drop(out, port.iface, packet, reason::PUNT_LIMIT);
             }
             Go::Punt(role, why) => {
-                self.give(now, role, Input::Packet(Rx { iface: port.iface, why }, packet), out)
+                self.give(now, role, Input::Packet(Rx { iface: port.iface, why }, packet), out);
             }
             Go::Drop(reason) => drop(out, port.iface, packet, reason),
         }

@@ -104,7 +104,8 @@ impl HostConfig {
         let names: Vec<String> = self.interfaces.iter().map(|interface| interface.name.clone()).collect();
         let interfaces = Interfaces(&names);
         self.macs()?;
-        let roles = self.roles.iter().map(|role| role.build(interfaces, chance)).collect::<Result<Vec<_>, _>>()?;
+        let roles =
+            self.roles.iter().map(|role| role.build(interfaces, chance)).collect::<Result<Vec<_>, _>>()?;
         let mut node = Node::new(roles, self.addresses.clone());
         for route in &self.routes {
             let hop = Hop::mac(interfaces.number("route.interface", &route.interface)?, route.via);

@@ -134,7 +134,8 @@ impl Sockets {
         let datagram = Datagram::parse(payload, header.src, header.dst)?;
         let local = SocketAddrV4::new(header.dst, datagram.dst_port);
         let peer = SocketAddrV4::new(header.src, datagram.src_port);
-        let stream = self.find(local, peer).or_else(|| self.accept(local, peer, told)).ok_or(reason::NO_SOCKET)?;
+        let stream =
+            self.find(local, peer).or_else(|| self.accept(local, peer, told)).ok_or(reason::NO_SOCKET)?;
         let socket = self.by_stream.get_mut(&stream).ok_or(reason::NO_SOCKET)?;
         if socket.wanted > 0 {
             socket.wanted -= 1;

@@ -337,4 +337,3 @@ impl World {
         &mut self.hosts[usize::from(id.0)]
     }
 }
-

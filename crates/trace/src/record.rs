@@ -152,7 +152,8 @@ fn mark_line(line: Line, mark: &Mark) -> Line {
         Some(Span::Ends(stage)) => (None, Some(stage.name().to_owned())),
         None => (None, None),
     };
-    let fields = Value::Map(mark.fields.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect());
+    let fields =
+        Value::Map(mark.fields.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect());
     Line {
         role: Some(mark.role.to_owned()),
         name: Some(mark.name.to_owned()),
@@ -204,7 +205,9 @@ fn mark(line: &Line) -> Option<Mark> {
         (None, None) => None,
     };
     let fields = match line.fields.as_ref().map(value_of) {
-        Some(Value::Map(entries)) => entries.into_iter().map(|(name, value)| (intern(&name), value)).collect(),
+        Some(Value::Map(entries)) => {
+            entries.into_iter().map(|(name, value)| (intern(&name), value)).collect()
+        }
         _ => Vec::new(),
     };
     let (role, name) = (intern(line.role.as_deref()?), intern(line.name.as_deref()?));
@@ -259,7 +262,11 @@ mod tests {
             What::Up(Iface(1), Some(Cell(3))),
             What::Down(Iface(1), "unsupported".into()),
             What::Marked(mark.clone().with("to", "b3").with("n", 7u32)),
-            What::Marked(Mark { span: Some(Span::Ends(Stage::PathSwitch)), packet: Some(PacketId(1)), ..mark }),
+            What::Marked(Mark {
+                span: Some(Span::Ends(Stage::PathSwitch)),
+                packet: Some(PacketId(1)),
+                ..mark
+            }),
             What::Answered(Ok(Value::map([("ok", Value::Int(1))]))),
             What::Answered(Err("no".to_owned())),
         ]
@@ -275,7 +282,13 @@ mod tests {
 
     #[test]
     fn a_broken_line_is_refused_and_named() {
-        for bad in ["", "{}", r#"{"t":1,"event":"sent","iface":1}"#, r#"{"t":1,"event":"dance"}"#, r#"{"t":1,"x":2}"#] {
+        for bad in [
+            "",
+            "{}",
+            r#"{"t":1,"event":"sent","iface":1}"#,
+            r#"{"t":1,"event":"dance"}"#,
+            r#"{"t":1,"x":2}"#,
+        ] {
             assert!(Record::from_line(HostId(0), bad).is_err(), "{bad}");
         }
     }

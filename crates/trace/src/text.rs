@@ -3,7 +3,7 @@
 use node::Value;
 
 /// Bytes as lower-case hexadecimal.
-pub(crate) fn hex(bytes: &[u8]) -> String {
+pub fn hex(bytes: &[u8]) -> String {
     use std::fmt::Write;
     bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
         let _ = write!(text, "{byte:02x}"); // a String takes everything
@@ -26,9 +26,9 @@ pub fn json_of(value: &Value) -> serde_json::Value {
         Value::Int(number) => (*number).into(),
         Value::Text(text) => text.as_str().into(),
         Value::List(items) => items.iter().map(json_of).collect(),
-        Value::Map(entries) => {
-            serde_json::Value::Object(entries.iter().map(|(name, value)| (name.clone(), json_of(value))).collect())
-        }
+        Value::Map(entries) => serde_json::Value::Object(
+            entries.iter().map(|(name, value)| (name.clone(), json_of(value))).collect(),
+        ),
     }
 }
 

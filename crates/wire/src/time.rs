@@ -72,6 +72,7 @@ const NTP_TO_UNIX: i64 = 2_208_988_800;
 
 impl WallTime {
     /// The wall time `span` after this one.
+    #[must_use]
     pub fn plus(self, span: Duration) -> Self {
         Self(self.0.saturating_add(i64::try_from(span.as_nanos()).unwrap_or(i64::MAX)))
     }

@@ -22,7 +22,11 @@ impl fmt::Display for ScenarioError {
         match &self.line {
             Some((number, text)) => {
                 let margin = number.to_string().len();
-                write!(f, "{}, line {number}: {}\n {number} | {text}\n {:margin$} |", self.file, self.problem, "")
+                write!(
+                    f,
+                    "{}, line {number}: {}\n {number} | {text}\n {:margin$} |",
+                    self.file, self.problem, ""
+                )
             }
             None => write!(f, "{}: {}", self.file, self.problem),
         }
@@ -75,7 +79,8 @@ impl Source<'_> {
 /// The line, from 1, where the last key of a path stands: looked for below the line of the key before it, so that the
 /// same key in another table is not mistaken for it.
 fn locate(text: &str, path: &str) -> Option<usize> {
-    let steps: Vec<(String, usize)> = path.split('.').filter(|step| !step.is_empty()).map(step).collect();
+    let steps: Vec<(String, Option<usize>)> =
+        path.split('.').filter(|step| !step.is_empty()).map(step).collect();
     let lines: Vec<&str> = text.lines().collect();
     let mut at = 0;
     let mut found = None;
@@ -83,7 +88,8 @@ fn locate(text: &str, path: &str) -> Option<usize> {
     while depth < steps.len() {
         // A header such as [host.b1] stands for several steps at once; take the longest that fits.
         let header = (depth + 1..=steps.len()).rev().find_map(|end| {
-            let name = steps.get(depth..end)?.iter().map(|(key, _)| key.as_str()).collect::<Vec<_>>().join(".");
+            let name =
+                steps.get(depth..end)?.iter().map(|(key, _)| key.as_str()).collect::<Vec<_>>().join(".");
             let line = find_from(&lines, at, |line| {
                 depth == 0 && (line == format!("[{name}]") || line == format!("[[{name}]]"))
             })?;
@@ -100,9 +106,9 @@ fn locate(text: &str, path: &str) -> Option<usize> {
 }
 
 /// `role[2]` is the third of `role`.
-fn step(text: &str) -> (String, usize) {
-    let (key, index) = text.split_once('[').unwrap_or((text, "0]"));
-    (key.to_owned(), index.trim_end_matches(']').parse().unwrap_or(0))
+fn step(text: &str) -> (String, Option<usize>) {
+    let (key, index) = text.split_once('[').unwrap_or((text, ""));
+    (key.to_owned(), index.trim_end_matches(']').parse().ok())
 }
 
 fn find_from(lines: &[&str], from: usize, wanted: impl Fn(&str) -> bool) -> Option<usize> {
@@ -110,7 +116,7 @@ fn find_from(lines: &[&str], from: usize, wanted: impl Fn(&str) -> bool) -> Opti
 }
 
 /// A line that sets `key`, at its begin or within braces; of a list of tables, the line of the `index`-th one.
-fn find_key(lines: &[&str], from: usize, key: &str, index: usize) -> Option<usize> {
+fn find_key(lines: &[&str], from: usize, key: &str, index: Option<usize>) -> Option<usize> {
     let sets = |line: &str| {
         line.match_indices(key).any(|(at, _)| {
             let before = line.get(..at).unwrap_or_default().trim_end();
@@ -119,10 +125,10 @@ fn find_key(lines: &[&str], from: usize, key: &str, index: usize) -> Option<usiz
         })
     };
     let first = find_from(lines, from, sets)?;
-    let opens = |line: &str| line.contains('{');
-    if index == 0 && lines.get(first).is_some_and(|line| opens(line)) {
+    let Some(index) = index else { return Some(first) };
+    if index == 0 && lines.get(first).is_some_and(|line| line.contains('{')) {
         return Some(first);
     }
-    let nth = (first..lines.len()).filter(|at| lines.get(*at).is_some_and(|line| line.trim().starts_with('{'))).nth(index);
-    Some(nth.unwrap_or(first))
+    let opens = |at: &usize| lines.get(*at).is_some_and(|line| line.trim().starts_with('{'));
+    Some((first..lines.len()).filter(opens).nth(index).unwrap_or(first))
 }

@@ -10,12 +10,14 @@ use std::collections::BTreeMap;
 use toml::{Table, Value};
 use wire::{Cell, Duration, Ipv4Addr, Mac};
 
+/// An interface: its name, and for a wire the wire's name and which end of it this is.
+type Plug = (String, Option<(String, usize)>);
+
 /// Who stands where, by name.
 pub(crate) struct Layout {
     /// Hosts in the order of the file.
     hosts: Vec<(String, Host)>,
-    /// For each host the names of its interfaces and, for a wire, the wire's name and which end it is.
-    interfaces: BTreeMap<String, Vec<(String, Option<(String, usize)>)>>,
+    interfaces: BTreeMap<String, Vec<Plug>>,
     /// The cell that a base station serves.
     cells: BTreeMap<String, u16>,
     /// Hosts at the ends of wires.
@@ -36,7 +38,9 @@ impl Layout {
             Self { hosts, interfaces: BTreeMap::new(), cells: BTreeMap::new(), wires: BTreeMap::new() };
         for (name, wire) in &scenario.wire {
             for (end, host) in wire.ends.iter().enumerate() {
-                layout.known(host).map_err(|problem| source.at_path(&format!("wire.{name}.ends"), &problem))?;
+                layout
+                    .known(host)
+                    .map_err(|problem| source.at_path(&format!("wire.{name}.ends"), &problem))?;
                 let other = wire.ends.get(1 - end).cloned().unwrap_or_default();
                 layout.interfaces.entry(host.clone()).or_default().push((other, Some((name.clone(), end))));
             }
@@ -44,8 +48,11 @@ impl Layout {
         }
         for (name, cell) in &scenario.cell {
             let path = format!("cell.{name}");
-            let number = name.parse().map_err(|_| source.at_path(&path, "a cell's name is its number, 0 to 65535"))?;
-            layout.known(&cell.station).map_err(|problem| source.at_path(&format!("{path}.station"), &problem))?;
+            let number =
+                name.parse().map_err(|_| source.at_path(&path, "a cell's name is its number, 0 to 65535"))?;
+            layout
+                .known(&cell.station)
+                .map_err(|problem| source.at_path(&format!("{path}.station"), &problem))?;
             layout.cells.insert(cell.station.clone(), number);
             layout.interfaces.entry(cell.station.clone()).or_default().push(("air".to_owned(), None));
         }
@@ -142,7 +149,9 @@ pub(crate) fn plan(source: &Source<'_>, scenario: &Scenario, seed: u64) -> Resul
             let port = PortId(next_port);
             next_port += 1;
             let radio = wire.is_none().then(|| radio(scenario, &layout, name, index));
-            if let Some(slot) = wire.as_ref().and_then(|(wire, end)| wires.entry(wire.clone()).or_default().get_mut(*end)) {
+            if let Some(slot) =
+                wire.as_ref().and_then(|(wire, end)| wires.entry(wire.clone()).or_default().get_mut(*end))
+            {
                 *slot = Some(port);
             }
             ports.push(PortPlan { port, name: interface.clone(), mac: layout.mac(name, index), radio });
@@ -159,8 +168,10 @@ pub(crate) fn plan(source: &Source<'_>, scenario: &Scenario, seed: u64) -> Resul
 }
 
 fn check_faults(source: &Source<'_>, scenario: &Scenario) -> Result<(), ScenarioError> {
-    let wires = scenario.wire.iter().map(|(name, wire)| (format!("wire.{name}"), [wire.loss, wire.duplicate]));
-    let cells = scenario.cell.iter().map(|(name, cell)| (format!("cell.{name}"), [cell.loss, cell.duplicate]));
+    let wires =
+        scenario.wire.iter().map(|(name, wire)| (format!("wire.{name}"), [wire.loss, wire.duplicate]));
+    let cells =
+        scenario.cell.iter().map(|(name, cell)| (format!("cell.{name}"), [cell.loss, cell.duplicate]));
     for (path, chances) in wires.chain(cells) {
         for (key, chance) in ["loss", "duplicate"].iter().zip(chances) {
             if !(0.0..=1.0).contains(&chance) {
@@ -230,7 +241,8 @@ fn host_table(
     table.insert("interface".to_owned(), interfaces.into());
     if let Some(neighbor) = &host.default_route {
         let path = format!("host.{name}.default_route");
-        let (interface, mac) = layout.towards(name, neighbor).map_err(|problem| source.at_path(&path, &problem))?;
+        let (interface, mac) =
+            layout.towards(name, neighbor).map_err(|problem| source.at_path(&path, &problem))?;
         let route = Table::from_iter([
             ("to".to_owned(), Value::from("0.0.0.0/0")),
             ("interface".to_owned(), Value::from(interface)),
@@ -243,7 +255,12 @@ fn host_table(
 }
 
 /// Reads the complete configuration, role by role, so that an error names the line of the role it is in.
-fn parse_host(source: &Source<'_>, name: &str, host: &Host, config: Table) -> Result<HostConfig, ScenarioError> {
+fn parse_host(
+    source: &Source<'_>,
+    name: &str,
+    host: &Host,
+    config: Table,
+) -> Result<HostConfig, ScenarioError> {
     let roles = config.get("role").and_then(Value::as_array).cloned().unwrap_or_default();
     for (index, role) in roles.into_iter().enumerate() {
         serde_path_to_error::deserialize::<_, roles::RoleConfig>(role).map_err(|error| {
@@ -251,9 +268,8 @@ fn parse_host(source: &Source<'_>, name: &str, host: &Host, config: Table) -> Re
             source.at_path(path.trim_end_matches(['.', '?']), error.inner().message())
         })?;
     }
-    let config = HostConfig::deserialize(Value::Table(config)).map_err(|error| {
-        source.at_path(&format!("host.{name}"), error.message())
-    })?;
+    let config = HostConfig::deserialize(Value::Table(config))
+        .map_err(|error| source.at_path(&format!("host.{name}"), error.message()))?;
     let chance = wire::Seed::new(0);
     config.node(&chance).map_err(|error| {
         let (index, key) = match &error {

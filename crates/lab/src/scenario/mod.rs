@@ -109,7 +109,10 @@ impl Scenario {
             Err(error) => {
                 let names: Vec<&str> = BUILT_IN.iter().map(|(name, _)| *name).collect();
                 let known = names.join(", ");
-                Err(ScenarioError::new(name, format!("neither built in ({known}) nor a file that can be read: {error}")))
+                Err(ScenarioError::new(
+                    name,
+                    format!("neither built in ({known}) nor a file that can be read: {error}"),
+                ))
             }
         }
     }

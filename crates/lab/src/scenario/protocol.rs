@@ -4,6 +4,7 @@ use super::{Scenario, expand::Layout};
 use auth::Key;
 use serde::Deserialize;
 use toml::{Table, Value};
+use trace::hex;
 use wire::Ipv4Addr;
 
 /// What all hosts of a Cellular IP network share.
@@ -21,12 +22,23 @@ const fn first_generation() -> u8 {
 }
 
 /// Fills in one role of `host`. What the user wrote stays.
-pub(crate) fn complete(scenario: &Scenario, layout: &Layout, host: &str, role: &mut Table) -> Result<(), String> {
+pub(crate) fn complete(
+    scenario: &Scenario,
+    layout: &Layout,
+    host: &str,
+    role: &mut Table,
+) -> Result<(), String> {
     match role.get("kind").and_then(Value::as_str).unwrap_or_default() {
         "cellular-ip/gateway" | "cellular-ip/station" => station(scenario, layout, host, role),
         "cellular-ip/mobile" => mobile(scenario, layout, host, role),
-        "apps/constant-rate" => name_to_address(layout, role, "to"),
-        "apps/sink" => name_to_address(layout, role, "at"),
+        "apps/constant-rate" => {
+            name_to_address(layout, role, "to");
+            Ok(())
+        }
+        "apps/sink" => {
+            name_to_address(layout, role, "at");
+            Ok(())
+        }
         _ => Ok(()), // the role's own reader names the kinds there are
     }
 }
@@ -37,7 +49,10 @@ fn network(scenario: &Scenario) -> Result<&CellularIp, String> {
 
 fn station(scenario: &Scenario, layout: &Layout, host: &str, role: &mut Table) -> Result<(), String> {
     let network = network(scenario)?;
-    let uplink = role.get("uplink").and_then(Value::as_str).ok_or("`uplink`: name the next host towards the gateway")?;
+    let uplink = role
+        .get("uplink")
+        .and_then(Value::as_str)
+        .ok_or("`uplink`: name the next host towards the gateway")?;
     let uplink = uplink.to_owned();
     let (interface, mac) = layout.towards(host, &uplink)?;
     let down = layout.interfaces(host).filter(|name| *name != interface && *name != "air");
@@ -90,26 +105,24 @@ fn gateway(scenario: &Scenario, layout: &Layout) -> Result<Ipv4Addr, String> {
         let roles = host.get("role").and_then(Value::as_array).into_iter().flatten();
         roles.into_iter().any(|role| role.get("kind").and_then(Value::as_str) == Some("cellular-ip/gateway"))
     };
-    let (name, _) = scenario.host.iter().find(|(_, host)| is_gateway(host)).ok_or("there is no cellular-ip/gateway")?;
+    let (name, _) =
+        scenario.host.iter().find(|(_, host)| is_gateway(host)).ok_or("there is no cellular-ip/gateway")?;
     layout.address(name).ok_or_else(|| format!("the gateway `{name}` needs an address"))
 }
 
 /// `mobile:9000` becomes the mobile's address and that port.
-fn name_to_address(layout: &Layout, role: &mut Table, key: &str) -> Result<(), String> {
-    let Some(text) = role.get(key).and_then(Value::as_str) else { return Ok(()) };
-    let Some((name, port)) = text.rsplit_once(':') else { return Ok(()) };
+fn name_to_address(layout: &Layout, role: &mut Table, key: &str) {
+    let Some((name, port)) = role.get(key).and_then(Value::as_str).and_then(|text| text.rsplit_once(':'))
+    else {
+        return;
+    };
     if let Some(address) = layout.address(name) {
         role.insert(key.to_owned(), format!("{address}:{port}").into());
     }
-    Ok(())
 }
 
 fn default(role: &mut Table, key: &str, value: impl Into<Value>) {
     if !role.contains_key(key) {
         role.insert(key.to_owned(), value.into());
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -26,7 +26,8 @@ impl FromStr for Setting {
             return Err(bad());
         }
         // What is not a TOML value is a text: nobody should have to quote `5ms` twice.
-        let parsed = format!("value = {value}").parse::<Table>().ok().and_then(|mut table| table.remove("value"));
+        let parsed =
+            format!("value = {value}").parse::<Table>().ok().and_then(|mut table| table.remove("value"));
         Ok(Self { path, value: parsed.unwrap_or_else(|| Value::String(value.to_owned())) })
     }
 }
@@ -71,7 +72,12 @@ impl Setting {
 }
 
 fn roles_of(document: &mut Table) -> impl Iterator<Item = &mut Table> {
-    let hosts = document.get_mut("host").and_then(Value::as_table_mut).into_iter().flat_map(Table::iter_mut).map(|(_, host)| host);
+    let hosts = document
+        .get_mut("host")
+        .and_then(Value::as_table_mut)
+        .into_iter()
+        .flat_map(Table::iter_mut)
+        .map(|(_, host)| host);
     let lists = hosts.filter_map(|host| host.get_mut("role").and_then(Value::as_array_mut));
     lists.flatten().filter_map(Value::as_table_mut)
 }
@@ -79,7 +85,8 @@ fn roles_of(document: &mut Table) -> impl Iterator<Item = &mut Table> {
 fn names_of(document: &mut Table) -> String {
     let tables = document.iter().filter(|(_, value)| value.is_table()).map(|(name, _)| name.clone());
     let mut names: Vec<String> = tables.collect();
-    let kinds = roles_of(document).filter_map(|role| role.get("kind").and_then(Value::as_str).map(str::to_owned));
+    let kinds =
+        roles_of(document).filter_map(|role| role.get("kind").and_then(Value::as_str).map(str::to_owned));
     names.extend(kinds.filter_map(|kind| kind.rsplit('/').next().map(str::to_owned)));
     names.sort();
     names.dedup();

@@ -21,10 +21,14 @@ fn every_built_in_scenario_makes_a_plan() {
 #[test]
 fn a_mistake_is_named_with_file_line_key_and_what_is_allowed() {
     let cases = [
-        ("delay = \"0.5ms\"", "delay = \"0.5 m\"", "line 12: `wire.internet.delay`: write one span"),
-        ("rate = 50", "rate = \"fast\"", "line 48: `host.correspondent.role[0].rate`"),
+        ("delay = \"0.5ms\"", "delay = \"0.5 m\"", "line 11: `wire.internet.delay`: write one span"),
+        ("rate = 50", "rate = \"fast\"", "line 43: `host.correspondent.role[0].rate`"),
         ("rate = 50", "speed = 50", "allowed: `to`, `rate`, `size`, `start`, `stop`"),
-        ("uplink = \"correspondent\"", "uplink = \"b9\"", "no host `b9`; there are: correspondent, b1, b2, b3, mobile"),
+        (
+            "uplink = \"correspondent\"",
+            "uplink = \"b9\"",
+            "no host `b9`; there are: correspondent, b1, b2, b3, mobile",
+        ),
         ("kind = \"apps/sink\"", "kind = \"apps/drain\"", "unknown variant `apps/drain`"),
         ("to = \"b3\", kind = \"hard\"", "to = \"b7\", kind = \"hard\"", "no station `b7`; known: b2, b3"),
         ("[radio]", "[radar]", "unknown field `radar`"),
@@ -47,7 +51,10 @@ fn settings_reach_every_role_of_a_name_and_values_in_the_file() {
     let plan = set("station.delay_device=0").unwrap();
     let with = plan.hosts.iter().filter(|host| host.text.contains("delay_device = 0")).count();
     assert_eq!(with, 3, "both stations, and the gateway, which is a node too");
-    assert_eq!(set("radio.retune=7ms").unwrap().hosts[4].ports[0].radio.as_ref().unwrap().retune.as_millis(), 7);
+    assert_eq!(
+        set("radio.retune=7ms").unwrap().hosts[4].ports[0].radio.as_ref().unwrap().retune.as_millis(),
+        7
+    );
     assert!(set("station.delay_devise=0").unwrap_err().to_string().contains("unknown field `delay_devise`"));
     assert!(set("statoin.delay_device=0").unwrap_err().to_string().contains("there are: cell, cellular-ip"));
     assert!("nonsense".parse::<Setting>().is_err());

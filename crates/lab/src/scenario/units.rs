@@ -8,7 +8,9 @@ use wire::Duration;
 pub(crate) fn rate<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
     let text = String::deserialize(deserializer)?;
     parse_rate(&text).ok_or_else(|| {
-        D::Error::custom(format!("`{text}` is not a rate; write a whole number and b/s, kb/s, Mb/s or Gb/s, as 2Mb/s"))
+        D::Error::custom(format!(
+            "`{text}` is not a rate; write a whole number and b/s, kb/s, Mb/s or Gb/s, as 2Mb/s"
+        ))
     })
 }
 

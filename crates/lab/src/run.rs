@@ -1,0 +1,69 @@
+//! One run: a plan carried out in a world, and what is known of it afterwards.
+
+use crate::Plan;
+use crate::handoff::{self, Handoff};
+use crate::ledger::{self, Ledger};
+use trace::Record;
+
+/// Who carries the packets.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum OnWorld {
+    /// The simulator, in virtual time.
+    Sim,
+    /// Real daemons on this kernel.
+    Linux,
+}
+
+impl OnWorld {
+    /// Its name in reports and run directories.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Sim => "sim",
+            Self::Linux => "linux",
+        }
+    }
+}
+
+/// A run that has ended.
+#[derive(Debug)]
+pub struct Outcome {
+    /// What was carried out.
+    pub plan: Plan,
+    /// Where.
+    pub world: OnWorld,
+    /// All that was written down, in the order of time.
+    pub records: Vec<Record>,
+    /// The simulator's number for the run.
+    pub fingerprint: Option<u64>,
+    /// The books.
+    pub ledger: Ledger,
+    /// The handoffs.
+    pub handoffs: Vec<Handoff>,
+    /// Why the run is not to be trusted.
+    pub doubts: Vec<String>,
+}
+
+impl Outcome {
+    /// Draws up the accounts of a run.
+    pub fn new(plan: Plan, world: OnWorld, records: Vec<Record>, fingerprint: Option<u64>) -> Self {
+        let ledger = ledger::close(&plan, &records);
+        let handoffs = handoff::handoffs(&plan, &records);
+        let mut doubts = ledger.complaints();
+        if doubts.is_empty() && !ledger.balances() {
+            doubts.push("the ledger does not balance".to_owned());
+        }
+        for (number, handoff) in (1..).zip(&handoffs) {
+            if let Some(outage) = handoff.outage.as_ref().filter(|outage| !outage.is_explained()) {
+                let (part, whole) = (outage.unexplained(), outage.span());
+                doubts.push(format!("handoff {number}: {part:?} of {whole:?} unexplained"));
+            }
+        }
+        Self { plan, world, records, fingerprint, ledger, handoffs, doubts }
+    }
+}
+
+/// Runs a plan in the simulator.
+pub fn simulate(plan: Plan) -> Result<Outcome, roles::NodeError> {
+    let run = plan.world()?.run(plan.end());
+    Ok(Outcome::new(plan, OnWorld::Sim, run.records, Some(run.fingerprint)))
+}

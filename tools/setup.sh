@@ -1,0 +1,24 @@
+#!/bin/sh
+# Installs what building and testing need and the machine lacks. Debian and its derivatives; elsewhere it names what is
+# missing.
+set -eu
+
+missing=""
+need() { # program package
+    command -v "$1" >/dev/null 2>&1 || missing="$missing $2"
+}
+need cc gcc
+need g++ g++         # libFuzzer
+need nft nftables    # tests plant faults with it
+need tshark tshark   # tests read captures with it
+
+[ -z "$missing" ] && exit 0
+if ! command -v apt-get >/dev/null 2>&1 || [ "$(id -u)" != 0 ]; then
+    echo "missing:$missing; install them, as root: apt-get install$missing" >&2
+    exit 1
+fi
+echo "installing:$missing"
+export DEBIAN_FRONTEND=noninteractive
+apt-get update -qq
+# shellcheck disable=SC2086 # a list of packages
+apt-get install -y -qq --no-install-recommends $missing >/dev/null
