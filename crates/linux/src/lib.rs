@@ -5,10 +5,10 @@
 
 mod clock;
 pub mod counters;
-//pub mod doctor;
+pub mod doctor;
 mod error;
 pub mod ethtool;
-//pub mod leftover;
+pub mod leftover;
 pub mod namespace;
 mod netlink;
 pub mod nft;

@@ -4,6 +4,7 @@
 //! the way in is shut: what the kernel sends by itself on such a device (IPv6 neighbor discovery, IGMP) is switched off
 //! where it arises, by giving the device no address and [`crate::namespace::sysctl`].
 
+use crate::Netlink;
 use crate::error::{Attempt, Result};
 use netlink_packet_core::{NLM_F_ACK, NLM_F_CREATE, NLM_F_REQUEST};
 use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_NETFILTER};
@@ -36,10 +37,15 @@ const NF_DROP: u32 = 0;
 const NLA_F_NESTED: u16 = 1 << 15;
 
 /// Lets the kernel receive nothing on `devices`: all of them or, on an error, none. Packet sockets still hear all. Calling
-/// it again, also with more devices, adds to what is there. A device that is removed takes its hook along.
+/// it again, also with more devices, adds to what is there.
 ///
 /// It works on the calling thread's network namespace, and lasts until [`listen_again`] or the namespace's end.
 pub fn deafen(devices: &[&str]) -> Result<()> {
+    // Since Linux 6.16 a hook may wait for a device to come; a misspelt name would then leave the kernel on the wire.
+    let mut here = Netlink::open()?;
+    for device in devices {
+        here.link(device)?;
+    }
     let mut batch = Batch::new();
     batch.message(NFT_MSG_NEWTABLE, NLM_F_CREATE, &attribute(NFTA_TABLE_NAME, &text(TABLE)));
     for device in devices {
