@@ -84,7 +84,10 @@ impl Offset {
         let wall = Clock::wall().0;
         let after = boottime();
         let middle = before.midpoint(after).cast_signed();
-        Self { nanos: wall.saturating_sub(middle), bracket: Duration::from_nanos(after.saturating_sub(before)) }
+        Self {
+            nanos: wall.saturating_sub(middle),
+            bracket: Duration::from_nanos(after.saturating_sub(before)),
+        }
     }
 }
 
@@ -121,7 +124,10 @@ mod tests {
         let before = clock.now();
         let stamp = clock.instant(Clock::wall(), offset);
         let after = clock.now();
-        assert!(stamp + offset.bracket >= before && stamp <= after + offset.bracket, "{before} {stamp} {after}");
+        assert!(
+            stamp + offset.bracket >= before && stamp <= after + offset.bracket,
+            "{before} {stamp} {after}"
+        );
     }
 
     #[test]

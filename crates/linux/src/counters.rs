@@ -56,7 +56,9 @@ fn protocols(snmp: &str) -> Counters {
     while let (Some((group, names)), Some((_, values))) = (lines.next(), lines.next()) {
         if GROUPS.contains(&group) {
             let pairs = names.split_whitespace().zip(values.split_whitespace());
-            counters.extend(pairs.filter_map(|(name, value)| Some((format!("{group}.{name}"), value.parse().ok()?))));
+            counters.extend(
+                pairs.filter_map(|(name, value)| Some((format!("{group}.{name}"), value.parse().ok()?))),
+            );
         }
     }
     counters
@@ -97,7 +99,8 @@ mod tests {
             let grown = since(&before, &of(std::process::id()).unwrap());
             assert_eq!((grown["Udp.OutDatagrams"], grown["Udp.InDatagrams"]), (7, 7));
             assert_eq!((grown["link.lo.tx_packets"], grown["link.lo.rx_bytes"]), (7, 7 * (20 + 8 + 1)));
-            for name in ["Udp.NoPorts", "Udp.RcvbufErrors", "Udp.SndbufErrors", "Udp.InErrors", "Tcp.OutSegs"] {
+            for name in ["Udp.NoPorts", "Udp.RcvbufErrors", "Udp.SndbufErrors", "Udp.InErrors", "Tcp.OutSegs"]
+            {
                 assert_eq!(grown[name], 0, "{name}");
             }
             for name in ["Tcp.RetransSegs", "Tcp.OutRsts", "Ip.InReceives", "Icmp.OutDestUnreachs"] {

@@ -3,7 +3,7 @@
 
 use crate::error::{Attempt, Error, Result, check};
 use crate::packet::set_option;
-use crate::world::{Maps, World, leave, open_pidfd};
+use crate::world::{Maps, World, leave};
 use crate::{Clock, End, Netlink, Offset, Options, PacketSocket, Place, Timer};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::pipe::{PipeFlags, pipe_with};
@@ -12,7 +12,7 @@ use rustix::thread::UnshareFlags;
 use rustix::time::Timespec;
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::process::{Command, Stdio};
 use wire::{Duration, EtherType, Frame, Mac, ethernet};
 
@@ -58,10 +58,11 @@ const TESTS: [(&str, &str, bool, Test); 13] = [
 /// Tries everything. Call it while the program has a single thread: the probes run in forks of it.
 pub fn probe() -> Vec<Probe> {
     let run = |(name, needed_for, apart, test): (_, _, bool, Test)| {
-        let (ok, detail) = match in_a_fork(|| if apart { leave_network().and_then(|()| test()) } else { test() }) {
-            Ok(detail) => (true, detail),
-            Err(detail) => (false, detail),
-        };
+        let (ok, detail) =
+            match in_a_fork(|| if apart { leave_network().and_then(|()| test()) } else { test() }) {
+                Ok(detail) => (true, detail),
+                Err(detail) => (false, detail),
+            };
         Probe { name, needed_for, ok, detail }
     };
     TESTS.into_iter().map(run).collect()
@@ -75,18 +76,25 @@ pub fn missing_for_lab(probes: &[Probe]) -> Option<String> {
 
 fn missing(probes: &[Probe], root: bool) -> Option<String> {
     let needed = |probe: &&Probe| probe.needed_for == LAB || (probe.needed_for == ROOTLESS && !root);
-    let names: Vec<_> = probes.iter().filter(needed).filter(|probe| !probe.ok).map(|probe| probe.name).collect();
+    let names: Vec<_> =
+        probes.iter().filter(needed).filter(|probe| !probe.ok).map(|probe| probe.name).collect();
     (!names.is_empty()).then(|| names.join(", "))
 }
 
 fn leave_network() -> Result<()> {
-    leave(Maps::needed().as_ref(), UnshareFlags::NEWNET)
-        .map_err(|(step, cause)| Error { attempt: step.attempt(), subject: "a probe".to_owned(), cause })
+    leave(Maps::needed().as_ref(), UnshareFlags::NEWNET).map_err(|(step, cause)| Error {
+        attempt: step.attempt(),
+        subject: "a probe".to_owned(),
+        cause,
+    })
 }
 
 fn user_namespace() -> Result<String> {
-    leave(Some(&Maps::of_the_caller()), UnshareFlags::empty())
-        .map_err(|(step, cause)| Error { attempt: step.attempt(), subject: "a probe".to_owned(), cause })?;
+    leave(Some(&Maps::of_the_caller()), UnshareFlags::empty()).map_err(|(step, cause)| Error {
+        attempt: step.attempt(),
+        subject: "a probe".to_owned(),
+        cause,
+    })?;
     Ok(format!("root inside: {}", geteuid().is_root()))
 }
 
@@ -117,7 +125,8 @@ fn ingress_hook() -> Result<String> {
 
 fn packet_socket() -> Result<String> {
     veth()?;
-    let (a, b) = (PacketSocket::open("a0", &Options::default())?, PacketSocket::open("b0", &Options::default())?);
+    let (a, b) =
+        (PacketSocket::open("a0", &Options::default())?, PacketSocket::open("b0", &Options::default())?);
     let frame = Frame { kind: EtherType(0x88b5), src: Mac([2, 0, 0, 0, 0, 1]), dst: Mac([2, 0, 0, 0, 0, 2]) };
     let (clock, mut buffer) = (Clock::start(), [0; 2000]);
     a.send(&ethernet::emit(&frame, &[0; 50]))?;
@@ -138,15 +147,16 @@ fn timer() -> Result<String> {
     timer.arm(clock, due)?;
     poll(&mut [PollFd::new(&timer, PollFlags::IN)], Some(&LIMIT)).attempt("wait for", "a timer")?;
     let late = clock.now().since(due);
-    match timer.fired()? {
-        true => Ok(format!("woken {} us late", late.as_micros())),
-        false => Err(io::Error::from(io::ErrorKind::TimedOut)).attempt("be woken by", "a timer"),
+    if timer.fired()? {
+        return Ok(format!("woken {} us late", late.as_micros()));
     }
+    Err(io::Error::from(io::ErrorKind::TimedOut)).attempt("be woken by", "a timer")
 }
 
 fn tcp_socket() -> Result<OwnedFd> {
     use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
-    socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None).attempt("open", "a TCP socket")
+    socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None)
+        .attempt("open", "a TCP socket")
 }
 
 fn tcp_repair() -> Result<String> {
@@ -230,24 +240,23 @@ fn fork_and_ask(work: impl FnOnce() -> Result<String>) -> io::Result<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{in_world_of_root_and_of_nobody, need, role};
+    use crate::testing::{in_world, in_world_of_root_and_of_nobody, need};
 
     #[test]
     fn this_machine_can_run_a_lab_and_probing_leaves_nothing() {
-        let body = || {
+        in_world_of_root_and_of_nobody(|| {
             let probes = probe();
             for probe in &probes {
                 eprintln!("{:34} {:5} {}", probe.name, probe.ok, probe.detail);
             }
             assert!(need("all that a lab needs", missing(&probes, false).is_none()), "{probes:?}");
-            assert_eq!(Netlink::open().unwrap().links().unwrap().iter().filter(|link| link.name == "a0").count(), 0);
+            assert_eq!(
+                Netlink::open().unwrap().links().unwrap().iter().filter(|link| link.name == "a0").count(),
+                0
+            );
             let children = std::fs::read_to_string("/proc/thread-self/children").unwrap_or_default();
             assert_eq!(children, "");
-        };
-        in_world_of_root_and_of_nobody(body);
-        if role().is_none() {
-            body();
-        }
+        });
     }
 
     #[test]
@@ -266,12 +275,15 @@ mod tests {
 
     #[test]
     fn a_probe_that_fails_panics_or_dies_is_a_probe_that_failed() {
-        assert_eq!(in_a_fork(|| Ok("fine".to_owned())), Ok("fine".to_owned()));
-        let refused = in_a_fork(|| Err(io::Error::from_raw_os_error(libc::EPERM)).attempt("do", "it"));
-        assert_eq!(refused, Err("cannot do it: Operation not permitted (os error 1)".to_owned()));
-        assert_eq!(in_a_fork(|| panic!("on purpose")), Err("it panicked".to_owned()));
-        // SAFETY: it ends the fork, which is all it is for.
-        let died = in_a_fork(|| unsafe { libc::_exit(1) });
-        assert!(died.unwrap_err().contains("died"));
+        // In a process of its own: a fork of the test harness could inherit a lock that another test's thread holds.
+        in_world(|| {
+            assert_eq!(in_a_fork(|| Ok("fine".to_owned())), Ok("fine".to_owned()));
+            let refused = in_a_fork(|| Err(io::Error::from_raw_os_error(libc::EPERM)).attempt("do", "it"));
+            assert_eq!(refused, Err("cannot do it: Operation not permitted (os error 1)".to_owned()));
+            assert_eq!(in_a_fork(|| panic!("on purpose")), Err("it panicked".to_owned()));
+            // SAFETY: it ends the fork, which is all it is for.
+            let died = in_a_fork(|| unsafe { libc::_exit(1) });
+            assert!(died.unwrap_err().contains("died"));
+        });
     }
 }

@@ -48,7 +48,8 @@ mod tests {
 
     #[test]
     fn an_error_names_the_attempt_the_subject_and_the_number() {
-        let refused: Result<()> = Err(io::Error::from_raw_os_error(libc::EPERM)).attempt("set the MTU of", "eth0");
+        let refused: Result<()> =
+            Err(io::Error::from_raw_os_error(libc::EPERM)).attempt("set the MTU of", "eth0");
         let refused = refused.unwrap_err();
         assert_eq!(refused.errno(), Some(libc::EPERM));
         assert_eq!(refused.to_string(), "cannot set the MTU of eth0: Operation not permitted (os error 1)");

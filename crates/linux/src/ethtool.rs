@@ -34,7 +34,8 @@ pub fn offloads(device: &str) -> Result<Vec<&'static str>> {
     let socket = any_socket().attempt("open a socket to ask about", device)?;
     let mut on = Vec::new();
     for (name, get, _) in OFFLOADS {
-        let value = value(&socket, device, get, 0).attempt("read an offload of", format_args!("{device} ({name})"))?;
+        let value = value(&socket, device, get, 0)
+            .attempt("read an offload of", format_args!("{device} ({name})"))?;
         if value != 0 {
             on.push(name);
         }

@@ -30,10 +30,11 @@ impl Process {
     /// The process that has this number now.
     pub fn of(pid: u32) -> Result<Self> {
         let path = format!("/proc/{pid}/stat");
-        let stat = fs::read_to_string(&path).attempt("read", &path)?;
+        let line = fs::read_to_string(&path).attempt("read", &path)?;
         // The second field is the program's name in parentheses, and may itself hold spaces and parentheses.
-        let start = stat.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().nth(19)?.parse().ok());
-        let start = start.ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData)).attempt("understand", path)?;
+        let start = line.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().nth(19)?.parse().ok());
+        let start =
+            start.ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData)).attempt("understand", path)?;
         Ok(Self { pid, start })
     }
 
@@ -92,7 +93,8 @@ impl LabDir {
         let record = Record { lab, uid: geteuid().as_raw(), boot, pid_namespace, children: Vec::new() };
         write(new.path(), &record)?;
         // Only now does it get the name that `clean` looks for: nobody sees it without its lock.
-        let name = new.path().file_name().unwrap_or_default().to_string_lossy().replace("wayfare-new-", PREFIX);
+        let name =
+            new.path().file_name().unwrap_or_default().to_string_lossy().replace("wayfare-new-", PREFIX);
         let path = parent.join(name);
         fs::rename(new.path(), &path).attempt("rename to", path.display())?;
         let _ = new.keep();
@@ -151,14 +153,18 @@ pub fn clean_in(parent: &Path) -> Result<Vec<Leftover>> {
         }
     }
     paths.sort();
-    Ok(paths.into_iter().map(|path| clean_one(&path).unwrap_or_else(|error| Leftover::Failed(path, error))).collect())
+    Ok(paths
+        .into_iter()
+        .map(|path| clean_one(&path).unwrap_or_else(|error| Leftover::Failed(path, error)))
+        .collect())
 }
 
 fn clean_one(path: &Path) -> Result<Leftover> {
     if !is_ours(path).attempt("look at", path.display())? {
         return Ok(Leftover::NotOurs(path.to_owned()));
     }
-    let lock = rustix::fs::open(path.join(LOCK), OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty());
+    let lock =
+        rustix::fs::open(path.join(LOCK), OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty());
     // A lab removes its directory when its children are gone already. Without a lock file, that was begun.
     let lock = match lock {
         Err(rustix::io::Errno::NOENT) => None,

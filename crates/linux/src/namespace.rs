@@ -86,7 +86,8 @@ pub fn spawn_in_new_net(mut command: Command) -> Result<Child> {
 /// Sets a sysctl by its path below `/proc/sys`, as `net/ipv4/ip_forward`. Those of `net/` are the ones of the calling
 /// thread's network namespace.
 pub fn sysctl(path: &str, value: &str) -> Result<()> {
-    std::fs::write(format!("/proc/sys/{path}"), value).attempt("set the sysctl", format_args!("{path} = {value}"))
+    std::fs::write(format!("/proc/sys/{path}"), value)
+        .attempt("set the sysctl", format_args!("{path} = {value}"))
 }
 
 pub(crate) fn die_with_parent() -> io::Result<()> {
@@ -111,6 +112,7 @@ mod tests {
     use super::*;
     use crate::Netlink;
     use crate::testing::in_world;
+    use std::os::unix::process::ExitStatusExt;
 
     #[test]
     fn work_inside_sees_only_what_is_inside() {
@@ -151,7 +153,6 @@ mod tests {
                 Ok(child)
             })
             .unwrap();
-            use std::os::unix::process::ExitStatusExt;
             assert_eq!(child.wait().unwrap().signal(), Some(libc::SIGKILL));
             assert!(NetNs::of(child.id()).unwrap_err().is_absent());
         });

@@ -2,8 +2,8 @@
 
 use crate::error::{Attempt, Error, Result};
 use netlink_packet_core::{
-    NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_EXCL, NLM_F_REPLACE, NLM_F_REQUEST, NetlinkHeader, NetlinkMessage,
-    NetlinkPayload,
+    NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_EXCL, NLM_F_REPLACE, NLM_F_REQUEST, NetlinkHeader,
+    NetlinkMessage, NetlinkPayload,
 };
 use netlink_packet_route::address::{AddressAttribute, AddressMessage};
 use netlink_packet_route::link::{
@@ -96,7 +96,8 @@ impl Netlink {
     /// Makes a veth pair. Both ends are down; each is used from its own namespace.
     pub fn add_veth(&mut self, a: &End<'_>, b: &End<'_>) -> Result<()> {
         let mut message = end(a);
-        let info = vec![LinkInfo::Kind(InfoKind::Veth), LinkInfo::Data(InfoData::Veth(InfoVeth::Peer(end(b))))];
+        let info =
+            vec![LinkInfo::Kind(InfoKind::Veth), LinkInfo::Data(InfoData::Veth(InfoVeth::Peer(end(b))))];
         message.attributes.push(LinkAttribute::LinkInfo(info));
         let made = self.act(RouteNetlinkMessage::NewLink(message), NLM_F_CREATE | NLM_F_EXCL);
         made.attempt("make the veth pair", format_args!("{} - {}", a.name, b.name))
@@ -155,10 +156,8 @@ impl Netlink {
         message.header.protocol = RouteProtocol::Static;
         message.header.scope = if via.is_some() { RouteScope::Universe } else { RouteScope::Link };
         message.header.kind = RouteType::Unicast;
-        message.attributes = vec![
-            RouteAttribute::Destination(RouteAddress::Inet(to.address())),
-            RouteAttribute::Oif(index),
-        ];
+        message.attributes =
+            vec![RouteAttribute::Destination(RouteAddress::Inet(to.address())), RouteAttribute::Oif(index)];
         message.attributes.extend(via.map(|via| RouteAttribute::Gateway(RouteAddress::Inet(via))));
         let set = self.act(RouteNetlinkMessage::NewRoute(message), NLM_F_CREATE | NLM_F_REPLACE);
         set.attempt("set the route", format_args!("{to} dev {name}"))
@@ -325,7 +324,8 @@ mod tests {
             let me = Ipv4Addr::new(10, 9, 0, 1);
             here.add_address("a0", me, 24).unwrap();
             assert_eq!(here.add_address("a0", me, 24).unwrap_err().errno(), Some(libc::EEXIST));
-            let unreachable = here.set_route(Prefix::ANY, "a0", Some(Ipv4Addr::new(10, 8, 0, 1))).unwrap_err();
+            let unreachable =
+                here.set_route(Prefix::ANY, "a0", Some(Ipv4Addr::new(10, 8, 0, 1))).unwrap_err();
             assert_eq!(unreachable.errno(), Some(libc::ENETUNREACH));
             here.set_route(Prefix::ANY, "a0", Some(Ipv4Addr::new(10, 9, 0, 2))).unwrap();
             here.set_route(Prefix::host(Ipv4Addr::new(10, 7, 0, 1)), "b0", None).unwrap();
@@ -339,11 +339,13 @@ mod tests {
     }
 
     #[test]
-    fn without_the_right_to_it_nothing_happens() {
-        let mut here = Netlink::open().unwrap();
-        let long = "a-name-that-is-too-long";
-        let end = |name| End { name, mac: A, place: Place::Here };
-        assert!(here.add_veth(&end(long), &end("b0")).is_err());
-        assert!(!here.links().unwrap().is_empty());
+    fn a_pair_that_cannot_be_is_named_and_leaves_nothing() {
+        in_world(|| {
+            let mut here = Netlink::open().unwrap();
+            let end = |name| End { name, mac: A, place: Place::Here };
+            let refused = here.add_veth(&end("a-name-that-is-too-long"), &end("b0")).unwrap_err();
+            assert!(refused.to_string().contains("a-name-that-is-too-long - b0"), "{refused}");
+            assert!(here.link("b0").unwrap_err().is_absent());
+        });
     }
 }

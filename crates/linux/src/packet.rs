@@ -89,7 +89,8 @@ impl PacketSocket {
         let kind = libc::SOCK_RAW | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
         // SAFETY: no pointers; the descriptor is nobody else's.
         let fd = unsafe {
-            let raw = check(libc::socket(libc::AF_PACKET, kind, 0)).attempt("open a packet socket on", device)?;
+            let raw =
+                check(libc::socket(libc::AF_PACKET, kind, 0)).attempt("open a packet socket on", device)?;
             OwnedFd::from_raw_fd(raw)
         };
         let index = index(&fd, device).attempt("find the interface", device)?;
@@ -123,7 +124,8 @@ impl PacketSocket {
     /// device's or the socket's queue is full, `ENETDOWN`, `EMSGSIZE`.
     pub fn send(&self, frame: &[u8]) -> Result<()> {
         // A packet socket takes a frame whole or not at all.
-        rustix::net::send(&self.fd, frame, rustix::net::SendFlags::empty()).attempt("send on", &self.device)?;
+        rustix::net::send(&self.fd, frame, rustix::net::SendFlags::empty())
+            .attempt("send on", &self.device)?;
         Ok(())
     }
 
@@ -259,7 +261,10 @@ mod tests {
                 let offset = Offset::sample();
                 let at = clock.instant(received.at, offset);
                 let slack = offset.bracket + Duration::from_micros(5);
-                assert!(at + slack >= sent && at <= returned + Duration::from_millis(20), "{sent} {at} {returned}");
+                assert!(
+                    at + slack >= sent && at <= returned + Duration::from_millis(20),
+                    "{sent} {at} {returned}"
+                );
             }
         });
     }

@@ -37,11 +37,13 @@ pub(crate) fn in_world<F: FnOnce()>(body: F) {
     if role().as_deref() == Some("world") {
         return body();
     }
-    let mut world = match World::spawn(again::<F>("world")) {
-        Ok(world) => world,
-        Err(refused) => return drop(need(&format!("a world ({refused})"), false)),
-    };
-    let ended = world.wait(Some(Duration::from_secs(60))).unwrap();
+    let spawned = World::spawn(again::<F>("world"));
+    let refusal = spawned.as_ref().err().map(ToString::to_string).unwrap_or_default();
+    if !need(&format!("a world {refusal}"), spawned.is_ok()) {
+        return;
+    }
+    let mut world = spawned.unwrap();
+    let ended = world.wait(Some(Duration::from_mins(1))).unwrap();
     assert!(ended.is_some_and(|status| status.success()), "inside its world: {ended:?}");
 }
 

@@ -19,7 +19,8 @@ impl Timer {
     /// A timer that is not armed.
     pub fn new() -> Result<Self> {
         let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
-        let fd = timerfd_create(TimerfdClockId::Boottime, flags).attempt("create", "a timer on CLOCK_BOOTTIME")?;
+        let fd =
+            timerfd_create(TimerfdClockId::Boottime, flags).attempt("create", "a timer on CLOCK_BOOTTIME")?;
         Ok(Self { fd })
     }
 
