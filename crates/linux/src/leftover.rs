@@ -225,10 +225,28 @@ fn write(folder: &Path, record: &Record) -> Result<()> {
 mod tests {
     use super::*;
     use std::os::unix::process::ExitStatusExt;
-    use std::process::{Child, Command};
+    use std::process::{Child, Command, Stdio};
 
-    fn sleeper() -> Child {
-        Command::new("sleep").arg("1000").spawn().unwrap()
+    /// A process for a record to name; also a test that fails leaves none behind.
+    struct Sleeper(Child);
+
+    impl Sleeper {
+        fn start() -> Self {
+            Self(
+                Command::new("sleep").arg("1000").stdin(Stdio::null()).stdout(Stdio::null()).spawn().unwrap(),
+            )
+        }
+
+        fn lives(&mut self) -> bool {
+            self.0.try_wait().unwrap().is_none()
+        }
+    }
+
+    impl Drop for Sleeper {
+        fn drop(&mut self) {
+            let _ = self.0.kill();
+            let _ = self.0.wait();
+        }
     }
 
     /// A directory as a lab leaves it that was killed: nobody holds the lock.
@@ -248,23 +266,21 @@ mod tests {
     #[test]
     fn a_living_lab_is_left_alone() {
         let parent = tempfile::tempdir().unwrap();
-        let mut child = sleeper();
+        let mut child = Sleeper::start();
         let mut lab = LabDir::create_in(parent.path()).unwrap();
-        lab.note_child(child.id()).unwrap();
+        lab.note_child(child.0.id()).unwrap();
         let found = clean_in(parent.path()).unwrap();
         assert!(matches!(&found[..], [Leftover::Alive(path)] if path == lab.path()), "{found:?}");
-        assert!(lab.path().join(RECORD).exists() && child.try_wait().unwrap().is_none());
+        assert!(lab.path().join(RECORD).exists() && child.lives());
         lab.remove().unwrap();
         assert_eq!(fs::read_dir(parent.path()).unwrap().count(), 0);
-        child.kill().unwrap();
-        child.wait().unwrap();
     }
 
     #[test]
     fn a_dead_labs_processes_are_killed_and_no_others() {
         let parent = tempfile::tempdir().unwrap();
-        let (mut recorded, mut reused, mut stranger) = (sleeper(), sleeper(), sleeper());
-        let path = dead_lab(parent.path(), &[recorded.id(), reused.id()]);
+        let (mut recorded, mut reused, mut stranger) = (Sleeper::start(), Sleeper::start(), Sleeper::start());
+        let path = dead_lab(parent.path(), &[recorded.0.id(), reused.0.id()]);
         // As if the second one's number had gone to a younger process.
         let mut record: Record = serde_json::from_slice(&fs::read(path.join(RECORD)).unwrap()).unwrap();
         record.children[1].start -= 1;
@@ -274,44 +290,36 @@ mod tests {
         let [Leftover::Cleaned(cleaned, killed)] = &found[..] else { panic!("{found:?}") };
         assert_eq!((cleaned, &killed[..]), (&path, &record.children[..1]));
         assert!(!path.exists());
-        assert_eq!(recorded.wait().unwrap().signal(), Some(libc::SIGKILL));
-        assert!(reused.try_wait().unwrap().is_none() && stranger.try_wait().unwrap().is_none());
+        assert_eq!(recorded.0.wait().unwrap().signal(), Some(libc::SIGKILL));
+        assert!(reused.lives() && stranger.lives());
         assert!(clean_in(parent.path()).unwrap().is_empty());
-        for child in [&mut reused, &mut stranger] {
-            child.kill().unwrap();
-            child.wait().unwrap();
-        }
     }
 
     #[test]
     fn a_record_of_another_boot_kills_nobody() {
         let parent = tempfile::tempdir().unwrap();
-        let mut child = sleeper();
-        let path = dead_lab(parent.path(), &[child.id()]);
+        let mut child = Sleeper::start();
+        let path = dead_lab(parent.path(), &[child.0.id()]);
         let mut record: Record = serde_json::from_slice(&fs::read(path.join(RECORD)).unwrap()).unwrap();
         record.boot = "another".to_owned();
         write(&path, &record).unwrap();
         let found = clean_in(parent.path()).unwrap();
         assert!(matches!(&found[..], [Leftover::Cleaned(_, killed)] if killed.is_empty()), "{found:?}");
-        assert!(child.try_wait().unwrap().is_none() && !path.exists());
-        child.kill().unwrap();
-        child.wait().unwrap();
+        assert!(child.lives() && !path.exists());
     }
 
     #[test]
     fn what_others_could_have_written_is_not_believed() {
         use std::os::unix::fs::{PermissionsExt, symlink};
         let parent = tempfile::tempdir().unwrap();
-        let mut child = sleeper();
-        let path = dead_lab(parent.path(), &[child.id()]);
+        let mut child = Sleeper::start();
+        let path = dead_lab(parent.path(), &[child.0.id()]);
         fs::set_permissions(&path, fs::Permissions::from_mode(0o777)).unwrap();
         let link = parent.path().join("wayfare-lab-zz-link");
         symlink(&path, &link).unwrap();
         let found = clean_in(parent.path()).unwrap();
         assert!(matches!(&found[..], [Leftover::NotOurs(_), Leftover::NotOurs(_)]), "{found:?}");
-        assert!(child.try_wait().unwrap().is_none() && path.exists());
-        child.kill().unwrap();
-        child.wait().unwrap();
+        assert!(child.lives() && path.exists());
     }
 
     #[test]
