@@ -295,6 +295,35 @@ mod tests {
         assert!(clean_in(parent.path()).unwrap().is_empty());
     }
 
+    /// The lab is a process of its own, which is killed without a chance to tidy up.
+    #[test]
+    fn a_killed_lab_loses_its_lock() {
+        if crate::testing::role().as_deref() == Some("lab") {
+            let child = Sleeper::start();
+            let mut lab = LabDir::create_in(Path::new(".")).unwrap();
+            lab.note_child(child.0.id()).unwrap();
+            println!("ready");
+            // Until it is killed.
+            rustix::event::poll(&mut [], None).unwrap();
+        }
+        let parent = tempfile::tempdir().unwrap();
+        let mut lab = lab_process(&|| {}, parent.path());
+        assert!(matches!(&clean_in(parent.path()).unwrap()[..], [Leftover::Alive(_)]));
+        lab.kill().unwrap();
+        lab.wait().unwrap();
+        let found = clean_in(parent.path()).unwrap();
+        assert!(matches!(&found[..], [Leftover::Cleaned(_, killed)] if killed.len() == 1), "{found:?}");
+    }
+
+    fn lab_process<F: FnOnce()>(_: &F, folder: &Path) -> Child {
+        use std::io::{BufRead, BufReader};
+        let mut command = crate::testing::again::<F>("lab");
+        let mut lab = command.current_dir(folder).stdout(Stdio::piped()).spawn().unwrap();
+        let mut lines = BufReader::new(lab.stdout.take().unwrap()).lines();
+        assert!(lines.any(|line| line.unwrap().contains("ready")));
+        lab
+    }
+
     #[test]
     fn a_record_of_another_boot_kills_nobody() {
         let parent = tempfile::tempdir().unwrap();
