@@ -41,7 +41,7 @@ const NLA_F_NESTED: u16 = 1 << 15;
 ///
 /// It works on the calling thread's network namespace, and lasts until [`listen_again`] or the namespace's end.
 pub fn deafen(devices: &[&str]) -> Result<()> {
-    // Since Linux 6.16 a hook may wait for a device to come; a misspelt name would then leave the kernel on the wire.
+    // A newer kernel (seen on 6.18) lets a hook wait for a device to come: a misspelt name would go unnoticed.
     let mut here = Netlink::open()?;
     for device in devices {
         here.link(device)?;
