@@ -209,7 +209,8 @@ impl Ledger {
         // Upwards in the stack: application, then node.
         let application = format!("{name}'s application");
         let node = format!("{name}'s node");
-        self.missing(packet, at, at.app_sent.saturating_sub(at.from_host), (&application, &node));
+        let refused = if at.app_sent > 0 { at.stack_lost } else { 0 };
+        self.missing(packet, at, at.app_sent.saturating_sub(at.from_host + refused), (&application, &node));
         // Through the node.
         let taken = at.from_wire + at.from_host;
         let given = at.sent + at.to_host + at.dropped + at.consumed + at.held;
@@ -217,7 +218,7 @@ impl Ledger {
         let own = u64::from(taken == 0 && given > 0);
         self.copied += given.saturating_sub(taken + own);
         // Downwards in the stack: node, then application.
-        let ended = at.app_received + at.stack_lost + at.stack_held;
+        let ended = at.app_received + at.stack_lost - refused + at.stack_held;
         self.missing(packet, at, at.to_host.saturating_sub(ended), (&node, &application));
         self.double(ended.saturating_sub(at.to_host), || format!("{name}'s stack"));
         (own + at.app_sent.max(at.from_host)) as u32

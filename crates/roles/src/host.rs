@@ -62,24 +62,34 @@ pub struct RouteConfig {
 }
 
 /// A role and its configuration.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(tag = "kind", rename_all = "kebab-case")]
+#[derive(Clone, Debug)]
 pub enum RoleConfig {
     /// Cellular IP gateway.
-    #[serde(rename = "cellular-ip/gateway")]
     CellularIpGateway(cellular_ip::config::StationConfig),
     /// Cellular IP base station.
-    #[serde(rename = "cellular-ip/station")]
     CellularIpStation(cellular_ip::config::StationConfig),
     /// Cellular IP mobile host.
-    #[serde(rename = "cellular-ip/mobile")]
     CellularIpMobile(cellular_ip::config::MobileConfig),
     /// Datagrams at a constant rate.
-    #[serde(rename = "apps/constant-rate")]
     ConstantRate(apps::ConstantRateConfig),
     /// Takes datagrams.
-    #[serde(rename = "apps/sink")]
     Sink(apps::SinkConfig),
+}
+
+/// What is wrong with a role as it is written, and at which key.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("`{path}`: {problem}")]
+pub struct RoleError {
+    /// The path of the key within the role.
+    pub path: String,
+    /// What is wrong, and what is allowed.
+    pub problem: String,
+}
+
+impl<'de> Deserialize<'de> for RoleConfig {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Self::read(toml::Table::deserialize(deserializer)?).map_err(serde::de::Error::custom)
+    }
 }
 
 /// Why a configuration makes no node.
@@ -126,6 +136,27 @@ impl HostConfig {
 }
 
 impl RoleConfig {
+    /// The kinds there are.
+    pub const KINDS: [&'static str; 5] =
+        ["cellular-ip/gateway", "cellular-ip/station", "cellular-ip/mobile", "apps/constant-rate", "apps/sink"];
+
+    /// Reads a role: `kind` says which, the other keys are that kind's configuration.
+    pub fn read(mut table: toml::Table) -> Result<Self, RoleError> {
+        let at_kind = |problem| RoleError { path: "kind".to_owned(), problem };
+        let known = || format!("allowed: {}", Self::KINDS.join(", "));
+        let Some(toml::Value::String(kind)) = table.remove("kind") else {
+            return Err(at_kind(format!("a role needs a kind; {}", known())));
+        };
+        match kind.as_str() {
+            "cellular-ip/gateway" => config(table).map(Self::CellularIpGateway),
+            "cellular-ip/station" => config(table).map(Self::CellularIpStation),
+            "cellular-ip/mobile" => config(table).map(Self::CellularIpMobile),
+            "apps/constant-rate" => config(table).map(Self::ConstantRate),
+            "apps/sink" => config(table).map(Self::Sink),
+            _ => Err(at_kind(format!("there is no `{kind}`; {}", known()))),
+        }
+    }
+
     /// Its kind, as configurations write it.
     pub const fn kind(&self) -> &'static str {
         match self {
@@ -153,4 +184,11 @@ impl RoleConfig {
             Self::Sink(config) => Box::new(apps::Sink::new(config)),
         })
     }
+}
+
+fn config<T: serde::de::DeserializeOwned>(table: toml::Table) -> Result<T, RoleError> {
+    serde_path_to_error::deserialize(toml::Value::Table(table)).map_err(|error| {
+        let path = error.path().to_string();
+        RoleError { path: path.trim_matches('.').to_owned(), problem: error.inner().message().to_owned() }
+    })
 }
