@@ -3,7 +3,9 @@
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
+mod lab_world;
 mod list;
+mod node;
 mod run;
 
 /// Keeps IP sessions alive while hosts move, and shows exactly what each move cost.
@@ -20,12 +22,19 @@ enum Verb {
     List,
     /// Run a scenario.
     Run(run::Args),
+    /// Run the roles of a host, for real, in this network namespace.
+    Node(node::Args),
+    /// Pid 1 of a lab's world.
+    #[command(hide = true)]
+    LabWorld(lab_world::Args),
 }
 
 /// How a verb ends, when not well. The numbers are part of the interface.
 pub(crate) enum Failure {
     /// 2: what was asked for makes no sense; nothing was started.
     Usage(String),
+    /// 3: this machine cannot do it; what is missing.
+    Machine(String),
     /// 4: it ran, but is not to be trusted.
     Untrusted(Vec<String>),
 }
@@ -37,12 +46,18 @@ fn main() -> ExitCode {
             Ok(())
         }
         Verb::Run(args) => run::run(&args),
+        Verb::Node(args) => node::node(&args),
+        Verb::LabWorld(args) => lab_world::lab_world(&args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(Failure::Usage(problem)) => {
             eprintln!("error: {problem}");
             ExitCode::from(2)
+        }
+        Err(Failure::Machine(missing)) => {
+            eprintln!("error: {missing}");
+            ExitCode::from(3)
         }
         Err(Failure::Untrusted(doubts)) => {
             for doubt in doubts {

@@ -1,8 +1,8 @@
 //! The one vocabulary of applications and transports. Nothing is read unless asked for, and a write needs credit: that
 //! is all the back-pressure there is.
 
-pub use std::net::SocketAddrV4 as Addr;
 use std::collections::VecDeque;
+pub use std::net::SocketAddrV4 as Addr;
 use wire::{PacketId, Reason};
 
 /// A stream of a role. A role numbers those that it opens itself, below [`StreamId::DRIVER`]; the node keeps the
@@ -128,7 +128,12 @@ impl Inbox {
     }
 
     /// A datagram came. Refused when the queue is full.
-    pub fn push(&mut self, stream: StreamId, packet: PacketId, bytes: Vec<u8>) -> Result<Option<Told>, Reason> {
+    pub fn push(
+        &mut self,
+        stream: StreamId,
+        packet: PacketId,
+        bytes: Vec<u8>,
+    ) -> Result<Option<Told>, Reason> {
         if self.wanted > 0 {
             self.wanted -= 1;
             return Ok(Some(Told::Data(stream, packet, bytes)));

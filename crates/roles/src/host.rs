@@ -3,6 +3,7 @@
 use node::config::{ConfigError, Interfaces, text};
 use node::{Action, Hop, Key, Life, Node, Role, Route, Seed};
 use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
 use wire::{Instant, Ipv4Addr, Mac, Prefix};
 
 /// One host: its interfaces, addresses, static routes and roles.
@@ -25,6 +26,27 @@ pub struct HostConfig {
     pub roles: Vec<RoleConfig>,
     /// The seed of its chance, so that a run can be repeated; from the system if none is given.
     pub seed: Option<u64>,
+    /// What only a daemon needs.
+    #[serde(default)]
+    pub daemon: DaemonConfig,
+}
+
+/// How a host runs as a daemon.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DaemonConfig {
+    /// The UNIX socket where it takes commands.
+    pub control: Option<PathBuf>,
+    /// The UNIX socket of a lab's radio process.
+    pub radio: Option<PathBuf>,
+    /// Our number at that radio process.
+    #[serde(default)]
+    pub number: u16,
+    /// The file that takes its records when it ends.
+    pub records: Option<PathBuf>,
+    /// Wait to be told when to begin.
+    #[serde(default)]
+    pub hold: bool,
 }
 
 /// One interface of a host.
@@ -137,8 +159,13 @@ impl HostConfig {
 
 impl RoleConfig {
     /// The kinds there are.
-    pub const KINDS: [&'static str; 5] =
-        ["cellular-ip/gateway", "cellular-ip/station", "cellular-ip/mobile", "apps/constant-rate", "apps/sink"];
+    pub const KINDS: [&'static str; 5] = [
+        "cellular-ip/gateway",
+        "cellular-ip/station",
+        "cellular-ip/mobile",
+        "apps/constant-rate",
+        "apps/sink",
+    ];
 
     /// Reads a role: `kind` says which, the other keys are that kind's configuration.
     pub fn read(mut table: toml::Table) -> Result<Self, RoleError> {
