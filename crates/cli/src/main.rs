@@ -3,6 +3,8 @@
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
+mod doctor;
+mod interrupt;
 mod lab_world;
 mod list;
 mod node;
@@ -24,6 +26,8 @@ enum Verb {
     Run(run::Args),
     /// Run the roles of a host, for real, in this network namespace.
     Node(node::Args),
+    /// What this kernel offers and what will be used; with --clean, remove what dead labs left behind.
+    Doctor(doctor::Args),
     /// Pid 1 of a lab's world.
     #[command(hide = true)]
     LabWorld(lab_world::Args),
@@ -35,6 +39,8 @@ pub(crate) enum Failure {
     Usage(String),
     /// 3: this machine cannot do it; what is missing.
     Machine(String),
+    /// 130: somebody pressed Ctrl-C; everything has been cleaned up.
+    Interrupted,
     /// 4: it ran, but is not to be trusted.
     Untrusted(Vec<String>),
 }
@@ -47,6 +53,7 @@ fn main() -> ExitCode {
         }
         Verb::Run(args) => run::run(&args),
         Verb::Node(args) => node::node(&args),
+        Verb::Doctor(args) => doctor::doctor(&args),
         Verb::LabWorld(args) => lab_world::lab_world(&args),
     };
     match result {
@@ -59,11 +66,25 @@ fn main() -> ExitCode {
             eprintln!("error: {missing}");
             ExitCode::from(3)
         }
+        Err(Failure::Interrupted) => {
+            eprintln!("interrupted; everything has been cleaned up");
+            ExitCode::from(130)
+        }
         Err(Failure::Untrusted(doubts)) => {
             for doubt in doubts {
                 eprintln!("not to be trusted: {doubt}");
             }
             ExitCode::from(4)
         }
+    }
+}
+
+/// What a failed run on Linux means for who asked for it.
+pub(crate) fn linux_failure(error: lab::linux::LinuxError) -> Failure {
+    use lab::linux::LinuxError;
+    match error {
+        LinuxError::Interrupted => Failure::Interrupted,
+        LinuxError::Machine(_) => Failure::Machine(error.to_string()),
+        LinuxError::World(_) | LinuxError::File(..) => Failure::Untrusted(vec![error.to_string()]),
     }
 }

@@ -1,6 +1,6 @@
 //! `wayfare run SCENARIO`
 
-use crate::Failure;
+use crate::{Failure, interrupt};
 use lab::scenario::Setting;
 use lab::{Scenario, report};
 
@@ -34,8 +34,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         On::Linux => {
             let wayfare = std::env::current_exe().map_err(|error| Failure::Machine(error.to_string()))?;
             let programs = lab::linux::Programs { wayfare, instead: None };
-            let stop = std::sync::atomic::AtomicBool::new(false);
-            lab::linux::run(plan, &programs, &stop).map_err(|error| Failure::Machine(error.to_string()))?
+            lab::linux::run(plan, &programs, &*interrupt::flag()?).map_err(crate::linux_failure)?
         }
     };
     if let Some(linux) = &outcome.linux {

@@ -27,6 +27,6 @@ pub use error::{Error, Result};
 pub use namespace::NetNs;
 pub use netlink::{End, Link, Netlink, Place};
 pub use packet::{Buffer, Kind, Options, PacketSocket, Received, Statistics};
-pub use process::{Trouble, entropy, pause, state_change};
+pub use process::{Trouble, entropy, hasten, pause, state_change};
 pub use timer::{Timer, set_timer_slack};
 pub use world::World;

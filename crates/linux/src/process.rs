@@ -35,6 +35,12 @@ pub fn pause(span: Duration) {
     std::thread::sleep(span);
 }
 
+/// Asks to be run before others, and their children with it. Root is granted it; for anybody else nothing changes, and the
+/// run's own timing report says what came of it.
+pub fn hasten() {
+    let _ = rustix::process::setpriority_process(None, -15);
+}
+
 /// Sixty-four bits of the system's chance: once, for a daemon that was given no seed.
 pub fn entropy() -> u64 {
     let mut bytes = [0; 8];

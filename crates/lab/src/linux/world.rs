@@ -71,6 +71,7 @@ fn work(dir: &Path) -> Result<(), LinuxError> {
     let order: Order = toml::from_str(&text).map_err(|error| LinuxError::World(error.to_string()))?;
     let plan = Scenario::plan(&order.name, &order.document, &[], order.seed)
         .map_err(|error| LinuxError::World(error.to_string()))?;
+    linux::hasten();
     let ports = ports(&plan);
     let namespaces = lay_out(&plan, &ports)?;
     // The daemons look for the radio process when they start.
