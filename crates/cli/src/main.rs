@@ -80,7 +80,7 @@ fn main() -> ExitCode {
 }
 
 /// What a failed run on Linux means for who asked for it.
-pub(crate) fn linux_failure(error: lab::linux::LinuxError) -> Failure {
+pub(crate) fn linux_failure(error: &lab::linux::LinuxError) -> Failure {
     use lab::linux::LinuxError;
     match error {
         LinuxError::Interrupted => Failure::Interrupted,

@@ -34,7 +34,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         On::Linux => {
             let wayfare = std::env::current_exe().map_err(|error| Failure::Machine(error.to_string()))?;
             let programs = lab::linux::Programs { wayfare, instead: None };
-            lab::linux::run(plan, &programs, &*interrupt::flag()?).map_err(crate::linux_failure)?
+            lab::linux::run(plan, &programs, &*interrupt::flag()?).map_err(|error| crate::linux_failure(&error))?
         }
     };
     if let Some(linux) = &outcome.linux {
