@@ -1,5 +1,7 @@
 //! What the tests of runs on Linux share: the command, its lab's processes, and honesty about what was not tested.
 
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test may stop at what it did not expect")]
+
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
