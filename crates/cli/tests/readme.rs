@@ -1,0 +1,112 @@
+//! The README tells the truth: every shell block is run in a clone, and what it prints is what stands below it.
+
+mod common;
+
+use common::{alone, need, text};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+/// A shell block, and the text block that follows it, if one does.
+struct Block {
+    line: usize,
+    shell: String,
+    output: Option<String>,
+}
+
+fn blocks(readme: &str) -> Vec<Block> {
+    let mut blocks: Vec<Block> = Vec::new();
+    let mut open: Option<(usize, &str, String)> = None;
+    for (number, line) in (1..).zip(readme.lines()) {
+        match (&mut open, line.strip_prefix("```")) {
+            (None, Some(kind)) => open = Some((number, kind, String::new())),
+            (Some((line, kind, body)), Some(_)) => {
+                match *kind {
+                    "sh" => blocks.push(Block { line: *line, shell: body.clone(), output: None }),
+                    "text" => {
+                        let block = blocks.last_mut().expect("an output block has a shell block before it");
+                        block.output = Some(body.clone());
+                    }
+                    _ => {}
+                }
+                open = None;
+            }
+            (Some((_, _, body)), None) => {
+                body.push_str(line);
+                body.push('\n');
+            }
+            (None, None) => {}
+        }
+    }
+    blocks
+}
+
+/// Numbers, and the space that aligns them, may differ from run to run and from machine to machine.
+fn masked(text: &str) -> Vec<String> {
+    let mask = |line: &str| {
+        let mut out = String::new();
+        for word in line.split_whitespace() {
+            let numeric = word.contains(|c: char| c.is_ascii_digit())
+                && word.chars().all(|c| c.is_ascii_hexdigit() || ".,:+-~()%".contains(c));
+            out.push_str(if numeric { "#" } else { word });
+            out.push(' ');
+        }
+        out.trim_end().replace(|c: char| c == '─' || c == '-', "")
+    };
+    text.lines().map(mask).filter(|line| !line.is_empty()).collect()
+}
+
+/// `...` on a line of its own stands for any number of lines.
+fn matches(wanted: &[String], got: &[String]) -> bool {
+    match wanted.split_first() {
+        None => got.is_empty(),
+        Some((first, rest)) if first == "..." => (0..=got.len()).any(|skip| matches(rest, &got[skip..])),
+        Some((first, rest)) => got.split_first().is_some_and(|(line, left)| line == first && matches(rest, left)),
+    }
+}
+
+fn run(block: &Block, place: &Path) {
+    let target = place.join("target");
+    let mut command = Command::new("sh");
+    command.args(["-eu", "-c", &block.shell]).current_dir(place).env("CARGO_TARGET_DIR", &target);
+    let output = command.output().unwrap();
+    let (said, complained) = (text(&output.stdout), text(&output.stderr));
+    let shell = &block.shell;
+    assert!(output.status.success(), "README line {}: {shell}\n{said}\n{complained}", block.line);
+    if let Some(wanted) = &block.output {
+        let (wanted, got) = (masked(wanted), masked(&said));
+        assert!(matches(&wanted, &got), "README line {}: {shell}\nwanted {wanted:#?}\ngot {got:#?}", block.line);
+    }
+}
+
+#[test]
+fn every_shell_block_does_what_is_printed_below_it() {
+    let root = root();
+    if !need("a git checkout", root.join(".git").exists()) {
+        return;
+    }
+    let _turn = alone();
+    let dir = tempfile::tempdir().unwrap();
+    let place = dir.path().join("wayfare");
+    let cloned = Command::new("git").args(["clone", "--quiet"]).arg(&root).arg(&place).status().unwrap();
+    assert!(cloned.success());
+    std::os::unix::fs::symlink(root.join("target"), place.join("target")).unwrap();
+    let readme = std::fs::read_to_string(root.join("README.md")).unwrap();
+    let blocks = blocks(&readme);
+    assert!(blocks.len() >= 4, "a README shows how it is used");
+    // The one block that would run this test again.
+    for block in blocks.iter().filter(|block| block.shell.trim() != "make test") {
+        run(block, &place);
+    }
+}
+
+#[test]
+fn another_word_or_a_missing_line_is_not_the_same() {
+    let wanted = masked("a 1.5 ms\n...\nlast 3\n");
+    assert!(matches(&wanted, &masked("a   22.75 ms\nx\ny\nlast 4")));
+    assert!(!matches(&wanted, &masked("a 1 s\nlast 4")));
+    assert!(!matches(&wanted, &masked("a 1 ms\nx")));
+}
