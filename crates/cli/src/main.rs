@@ -4,6 +4,7 @@ use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
 mod list;
+mod reproduce;
 mod run;
 
 /// Keeps IP sessions alive while hosts move, and shows exactly what each move cost.
@@ -20,12 +21,18 @@ enum Verb {
     List,
     /// Run a scenario.
     Run(run::Args),
+    /// The papers' experiments: published beside measured, and whether what must hold does.
+    Reproduce(reproduce::Args),
 }
 
 /// How a verb ends, when not well. The numbers are part of the interface.
 pub(crate) enum Failure {
+    /// 1: something that must hold does not.
+    NotHeld(String),
     /// 2: what was asked for makes no sense; nothing was started.
     Usage(String),
+    /// 3: this machine cannot; says what is missing.
+    Cannot(String),
     /// 4: it ran, but is not to be trusted.
     Untrusted(Vec<String>),
 }
@@ -37,12 +44,21 @@ fn main() -> ExitCode {
             Ok(())
         }
         Verb::Run(args) => run::run(&args),
+        Verb::Reproduce(args) => reproduce::reproduce(&args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
+        Err(Failure::NotHeld(what)) => {
+            eprintln!("{what}");
+            ExitCode::from(1)
+        }
         Err(Failure::Usage(problem)) => {
             eprintln!("error: {problem}");
             ExitCode::from(2)
+        }
+        Err(Failure::Cannot(problem)) => {
+            eprintln!("error: {problem}");
+            ExitCode::from(3)
         }
         Err(Failure::Untrusted(doubts)) => {
             for doubt in doubts {

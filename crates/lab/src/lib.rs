@@ -10,6 +10,7 @@ pub mod handoff;
 pub mod ledger;
 pub mod plan;
 pub mod report;
+pub mod reproduce;
 pub mod run;
 pub mod scenario;
 
