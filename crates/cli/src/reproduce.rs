@@ -2,10 +2,10 @@
 
 use crate::Failure;
 use clap::ValueEnum;
-use lab::reproduce::{self, Experiment, Report, Scale};
+use lab::reproduce::{self, Experiment, NotRun, Report, Scale};
 use lab::run::OnWorld;
 use std::io::IsTerminal;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -82,7 +82,7 @@ pub(crate) fn reproduce(args: &Args) -> Result<(), Failure> {
         if args.format == Format::Text {
             println!("{}", reproduce::text(&report));
         }
-        write_figures(&args.out, &report)?;
+        write_figures(args, &report)?;
         reports.push(report);
     }
     if args.format == Format::Json {
@@ -102,26 +102,26 @@ fn carry_out(args: &Args, experiment: &'static Experiment) -> Result<Report, Fai
         .map_err(|problem| Failure::Untrusted(vec![problem]))?;
     clear_progress();
     for (world, why) in &report.absent {
-        let problem = format!("{} on {}: {why}", experiment.id, world.name());
-        if args.on == On::Linux {
-            return Err(Failure::Cannot(problem));
-        }
-        eprintln!("note: {problem}");
+        cannot(args, experiment, *world, why)?;
     }
     Ok(report)
 }
 
 fn self_test(args: &Args, experiments: &[&'static Experiment]) -> Result<(), Failure> {
-    let world = if args.on == On::Linux { OnWorld::Linux } else { OnWorld::Sim };
     let mut tests = Vec::new();
     for experiment in experiments {
-        let jobs = usize::from(args.jobs);
-        let broken = reproduce::self_test(experiment, world, jobs, &progress(experiment));
-        clear_progress();
-        let broken = broken.map_err(|error| match error {
-            reproduce::NotRun::Cannot(why) => Failure::Cannot(format!("{}: {why}", experiment.id)),
-            reproduce::NotRun::Broken(why) => Failure::Untrusted(vec![format!("{}: {why}", experiment.id)]),
-        })?;
+        let mut broken = Vec::new();
+        for world in args.on.worlds().iter().filter(|world| experiment.worlds.contains(world)) {
+            let ran = reproduce::self_test(experiment, *world, args.jobs.into(), &progress(experiment));
+            clear_progress();
+            match ran {
+                Ok(more) => broken.extend(more),
+                Err(NotRun::Cannot(why)) => cannot(args, experiment, *world, &why)?,
+                Err(NotRun::Broken(why)) => {
+                    return Err(Failure::Untrusted(vec![format!("{}: {why}", experiment.id)]));
+                }
+            }
+        }
         if args.format == Format::Text {
             println!("{}", reproduce::self_test_text(experiment, &broken));
         }
@@ -134,14 +134,27 @@ fn self_test(args: &Args, experiments: &[&'static Experiment]) -> Result<(), Fai
     if whole == 0 { Ok(()) } else { Err(Failure::NotHeld(format!("{whole} breakers broke nothing"))) }
 }
 
-fn write_figures(out: &Path, report: &Report) -> Result<(), Failure> {
+/// An absent world is an error only where nothing else was asked for.
+fn cannot(args: &Args, experiment: &Experiment, world: OnWorld, why: &str) -> Result<(), Failure> {
+    let problem = format!("{} on {}: {why}", experiment.id, world.name());
+    if args.on == On::Linux {
+        return Err(Failure::Cannot(problem));
+    }
+    eprintln!("note: {problem}");
+    Ok(())
+}
+
+fn write_figures(args: &Args, report: &Report) -> Result<(), Failure> {
+    let out = &args.out;
     for figure in reproduce::figures(report) {
         for (end, text) in [("svg", &figure.svg), ("csv", &figure.csv)] {
             let path = out.join(format!("{}.{end}", figure.name));
             let folder = path.parent().unwrap_or(out);
             let written = std::fs::create_dir_all(folder).and_then(|()| std::fs::write(&path, text));
             written.map_err(|error| Failure::Usage(format!("--out: {}: {error}", path.display())))?;
-            eprintln!("{}", path.display());
+            if args.format == Format::Text {
+                println!("{end}: {}", path.display());
+            }
         }
     }
     Ok(())
@@ -151,16 +164,16 @@ fn write_figures(out: &Path, report: &Report) -> Result<(), Failure> {
 fn estimate(args: &Args, experiments: &[&'static Experiment]) {
     for experiment in experiments {
         for world in args.on.worlds().iter().filter(|world| experiment.worlds.contains(world)) {
-            let seconds = reproduce::span(experiment, args.scale(), *world).as_secs_f64();
-            match world {
-                OnWorld::Sim => {
-                    eprintln!("{} on sim: {seconds:.0} s of virtual time, under a minute", experiment.id);
-                }
-                OnWorld::Linux => {
-                    let minutes = seconds / f64::from(args.jobs) / 60.0;
-                    eprintln!("{} on linux: about {minutes:.0} min with {} jobs", experiment.id, args.jobs);
-                }
-            }
+            let (span, how) = match world {
+                // Of virtual time; how fast it passes depends on the scenario: some thousand times, or more.
+                OnWorld::Sim => (reproduce::span(experiment, args.scale(), *world, 1), "of virtual time"),
+                OnWorld::Linux => (
+                    reproduce::span(experiment, args.scale(), *world, args.jobs.into()),
+                    "and what is repeated",
+                ),
+            };
+            let minutes = span.as_secs_f64() / 60.0;
+            eprintln!("estimate: {} on {}: {minutes:.0} min {how}", experiment.id, world.name());
         }
     }
 }

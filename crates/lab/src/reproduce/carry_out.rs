@@ -142,7 +142,7 @@ impl Report {
 }
 
 /// Every must-hold of an experiment in one world.
-pub fn verdicts(experiment: &'static Experiment, results: &Results) -> Vec<Verdict> {
+fn verdicts(experiment: &'static Experiment, results: &Results) -> Vec<Verdict> {
     let here = experiment.must_hold.iter().filter(|must_hold| must_hold.worlds.contains(&results.world));
     here.map(|must_hold| {
         let invalid = results.rows(must_hold.needs).any(|(_, measured)| !measured.is_valid());

@@ -19,7 +19,7 @@ mod stats;
 mod text;
 mod udp_loss;
 
-pub use carry_out::{Measured, NotRun, Report, Results, Validity, Verdict, reproduce, run_point, verdicts};
+pub use carry_out::{Measured, NotRun, Report, Results, Validity, Verdict, reproduce, run_point};
 pub use figure::{Figure, figures};
 pub use json::{json, self_test_json};
 pub use point::{Kind, Measure, Point, Samples, Setting};
@@ -137,11 +137,17 @@ pub fn select(words: &[String]) -> Result<Vec<&'static Experiment>, String> {
     Ok(EXPERIMENTS.iter().filter(wanted).collect())
 }
 
-/// How much time an experiment takes on the hosts' own clocks: in the simulator virtual, on Linux real.
-pub fn span(experiment: &Experiment, scale: Scale, world: OnWorld) -> Duration {
+/// How long an experiment takes on Linux with so many points side by side, or in virtual time with one.
+pub fn span(experiment: &Experiment, scale: Scale, world: OnWorld, jobs: usize) -> Duration {
     let points = (experiment.points)(scale);
-    let spans = points.iter().filter(|point| point.worlds.contains(&world));
-    spans.filter_map(|point| point.plan(&[]).ok()).map(|plan| plan.duration).sum()
+    let mut busy = vec![Duration::ZERO; jobs.max(1)];
+    let plans = points.iter().filter(|point| point.worlds.contains(&world)).map(|point| point.plan(&[]));
+    for plan in plans.flatten() {
+        if let Some(worker) = busy.iter_mut().min() {
+            *worker += plan.duration;
+        }
+    }
+    busy.into_iter().max().unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -27,7 +27,7 @@ impl Broken {
     }
 }
 
-/// Runs all breakers of an experiment in a world, at the quick scale.
+/// Runs the breakers of an experiment at the quick scale: all of them in the simulator, the first on Linux.
 pub fn self_test(
     experiment: &'static Experiment,
     world: OnWorld,
@@ -35,15 +35,19 @@ pub fn self_test(
     progress: &(dyn Fn(&str) + Sync),
 ) -> Result<Vec<Broken>, NotRun> {
     let points = (experiment.points)(Scale::Quick);
+    let limit = if world == OnWorld::Linux { 1 } else { usize::MAX };
     let mut all = Vec::new();
     for must_hold in experiment.must_hold.iter().filter(|must_hold| must_hold.worlds.contains(&world)) {
+        if all.len() >= limit {
+            break;
+        }
         let needed: Vec<Point> = points.iter().filter(|point| (must_hold.needs)(point)).cloned().collect();
         let check = |overrides: &[Setting]| {
             let results = measure_all(&needed, world, overrides, jobs, progress)?;
             Ok((must_hold.check)(&results))
         };
         let whole = check(&[])?;
-        for breaker in must_hold.breakers {
+        for breaker in must_hold.breakers.iter().take(limit) {
             let overrides: Result<Vec<Setting>, String> = breaker.iter().map(|text| text.parse()).collect();
             let check = check(&overrides.map_err(NotRun::Broken)?)?;
             all.push(Broken { must_hold, breaker, world, whole, check });

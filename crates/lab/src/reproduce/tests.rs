@@ -39,6 +39,21 @@ fn every_point_has_a_plan_and_a_name_of_its_own_at_every_scale() {
     }
 }
 
+/// The promised limits, with the usual four side by side; the simulator needs a hundredth of virtual time at most.
+#[test]
+fn no_scale_takes_longer_than_promised() {
+    for experiment in EXPERIMENTS {
+        let wide = experiment.id.starts_with("compare/");
+        let limits =
+            [(Scale::Quick, if wide { 120 } else { 60 }), (Scale::Default, if wide { 900 } else { 300 })];
+        for (scale, limit) in limits {
+            let span = span(experiment, scale, OnWorld::Linux, 4).as_secs();
+            assert!(span < limit, "{} {}: {span} s", experiment.id, scale.name());
+        }
+        assert!(span(experiment, Scale::Quick, OnWorld::Sim, 1).as_secs() < 500);
+    }
+}
+
 #[test]
 fn all_holds_in_the_simulator() {
     for experiment in EXPERIMENTS {

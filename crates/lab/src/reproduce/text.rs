@@ -33,13 +33,13 @@ pub fn text(report: &Report) -> String {
 
 fn published(report: &Report, metric: &Metric, worlds: &[OnWorld]) -> String {
     let shaped = report.points.iter().any(|point| point.base.is_some());
-    let mut headers = vec!["kind", "point", "n", "published"];
-    headers.extend(worlds.iter().map(|world| world.name()));
+    let mut headers: Vec<String> = ["kind", "point", "n", "published"].map(str::to_owned).into();
+    headers.extend(worlds.iter().map(|world| world.name().to_owned()));
     let has_formula = report.points.iter().any(|point| formula(point, metric).is_some());
-    headers.extend(has_formula.then_some("formula"));
+    headers.extend(has_formula.then(|| "formula".to_owned()));
     if shaped {
-        headers.push("shape: published");
-        headers.extend(worlds.iter().map(|world| world.name()));
+        headers.push("shape published".to_owned());
+        headers.extend(worlds.iter().map(|world| format!("shape {}", world.name())));
     }
     let mut table = Table::new(headers);
     for point in &report.points {

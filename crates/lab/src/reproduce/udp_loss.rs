@@ -31,6 +31,8 @@ const AIRTIME_MS: f64 = 0.568;
 const START: Duration = Duration::from_millis(500);
 /// The first handoff: a whole number of packet spacings later.
 const FIRST: Duration = Duration::from_millis(1500);
+/// From one handoff to the shorter leg to the next, at every scale.
+const BACK_AND_FORTH: Duration = Duration::from_secs(1);
 
 /// What is published for hard handoff, by rate and round trip. Semisoft lost nothing.
 const PUBLISHED_HARD: [[f64; 3]; 2] = [[0.20, 1.22, 2.21], [0.68, 2.64, 4.50]];
@@ -189,19 +191,19 @@ fn formula(case: &Case) -> f64 {
 
 /// The scenario has the rest.
 fn overrides(case: &Case, label: &str, n: usize, interval: Duration) -> Vec<scenario::Setting> {
-    // Only every second handoff goes to the shorter leg: those are counted, and have the phases.
+    // Only handoffs to the shorter leg are counted, and have the phases; half-way to the next it goes back.
     let back = case.ahead > 0.0;
+    let interval = if back { BACK_AND_FORTH } else { interval };
     let spacing = Duration::from_secs_f64(1.0 / case.rate);
     let mut moves = Vec::new();
     let mut at = FIRST;
     for (i, phase) in stratified(label, n, spacing).into_iter().enumerate() {
         let to = if back || i % 2 == 0 { "b3" } else { "b2" };
         moves.push(step(at + phase, to, case.handoff));
-        at += interval;
         if back {
-            moves.push(step(at, "b2", case.handoff));
-            at += interval;
+            moves.push(step(at + interval / 2, "b2", case.handoff));
         }
+        at += interval;
     }
     let down = case.round_trip - ROUND_TRIPS[0] + 1.0;
     let delay = |down: f64| Value::from(vec![format!("{down}ms"), "1ms".to_owned()]);
@@ -362,7 +364,7 @@ fn latency_is_round_trip(results: &Results) -> Check {
 fn semisoft_loses_nothing(results: &Results) -> Check {
     let rows = results.rows(|point| point.kind == Kind::Main && point.has("handoff", "semisoft"));
     let lost: Vec<f64> =
-        rows.flat_map(|(_, measured)| measured.samples.get(LOST)).flatten().copied().collect();
+        rows.filter_map(|(_, measured)| measured.samples.get(LOST)).flatten().copied().collect();
     Check::within(mean(&lost).map(|mean| mean * lost.len() as f64), 0.0..=0.0)
 }
 
