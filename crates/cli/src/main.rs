@@ -3,7 +3,9 @@
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
+mod lab_world;
 mod list;
+mod node;
 mod reproduce;
 mod run;
 
@@ -23,6 +25,11 @@ enum Verb {
     Run(run::Args),
     /// The papers' experiments: published beside measured, and whether what must hold does.
     Reproduce(reproduce::Args),
+    /// Run the roles of a host, for real, in this network namespace.
+    Node(node::Args),
+    /// Pid 1 of a lab's world.
+    #[command(hide = true)]
+    LabWorld(lab_world::Args),
 }
 
 /// How a verb ends, when not well. The numbers are part of the interface.
@@ -31,8 +38,8 @@ pub(crate) enum Failure {
     NotHeld(String),
     /// 2: what was asked for makes no sense; nothing was started.
     Usage(String),
-    /// 3: this machine cannot; says what is missing.
-    Cannot(String),
+    /// 3: this machine cannot do it; what is missing.
+    Machine(String),
     /// 4: it ran, but is not to be trusted.
     Untrusted(Vec<String>),
 }
@@ -45,6 +52,8 @@ fn main() -> ExitCode {
         }
         Verb::Run(args) => run::run(&args),
         Verb::Reproduce(args) => reproduce::reproduce(&args),
+        Verb::Node(args) => node::node(&args),
+        Verb::LabWorld(args) => lab_world::lab_world(&args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -56,8 +65,8 @@ fn main() -> ExitCode {
             eprintln!("error: {problem}");
             ExitCode::from(2)
         }
-        Err(Failure::Cannot(problem)) => {
-            eprintln!("error: {problem}");
+        Err(Failure::Machine(missing)) => {
+            eprintln!("error: {missing}");
             ExitCode::from(3)
         }
         Err(Failure::Untrusted(doubts)) => {

@@ -2,7 +2,8 @@
 
 use crate::Failure;
 use clap::ValueEnum;
-use lab::reproduce::{self, Experiment, NotRun, Report, Scale};
+use lab::linux::Programs;
+use lab::reproduce::{self, Experiment, How, NotRun, Report, Scale};
 use lab::run::OnWorld;
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -97,8 +98,9 @@ pub(crate) fn reproduce(args: &Args) -> Result<(), Failure> {
 }
 
 fn carry_out(args: &Args, experiment: &'static Experiment) -> Result<Report, Failure> {
-    let (worlds, jobs) = (args.on.worlds(), usize::from(args.jobs));
-    let report = reproduce::reproduce(experiment, args.scale(), worlds, jobs, &progress(experiment))
+    let programs = programs()?;
+    let how = How { jobs: args.jobs.into(), linux: Some(&programs), progress: &progress(experiment) };
+    let report = reproduce::reproduce(experiment, args.scale(), args.on.worlds(), &how)
         .map_err(|problem| Failure::Untrusted(vec![problem]))?;
     clear_progress();
     for (world, why) in &report.absent {
@@ -108,11 +110,13 @@ fn carry_out(args: &Args, experiment: &'static Experiment) -> Result<Report, Fai
 }
 
 fn self_test(args: &Args, experiments: &[&'static Experiment]) -> Result<(), Failure> {
+    let programs = programs()?;
     let mut tests = Vec::new();
     for experiment in experiments {
         let mut broken = Vec::new();
         for world in args.on.worlds().iter().filter(|world| experiment.worlds.contains(world)) {
-            let ran = reproduce::self_test(experiment, *world, args.jobs.into(), &progress(experiment));
+            let how = How { jobs: args.jobs.into(), linux: Some(&programs), progress: &progress(experiment) };
+            let ran = reproduce::self_test(experiment, *world, &how);
             clear_progress();
             match ran {
                 Ok(more) => broken.extend(more),
@@ -134,11 +138,17 @@ fn self_test(args: &Args, experiments: &[&'static Experiment]) -> Result<(), Fai
     if whole == 0 { Ok(()) } else { Err(Failure::NotHeld(format!("{whole} breakers broke nothing"))) }
 }
 
+/// This very program is what runs in a world on Linux.
+fn programs() -> Result<Programs, Failure> {
+    let wayfare = std::env::current_exe().map_err(|error| Failure::Machine(error.to_string()))?;
+    Ok(Programs { wayfare, instead: None })
+}
+
 /// An absent world is an error only where nothing else was asked for.
 fn cannot(args: &Args, experiment: &Experiment, world: OnWorld, why: &str) -> Result<(), Failure> {
     let problem = format!("{} on {}: {why}", experiment.id, world.name());
     if args.on == On::Linux {
-        return Err(Failure::Cannot(problem));
+        return Err(Failure::Machine(problem));
     }
     eprintln!("note: {problem}");
     Ok(())

@@ -8,6 +8,9 @@ use lab::{Scenario, report};
 pub(crate) struct Args {
     /// A name as `list` prints it, or the path of a file.
     scenario: String,
+    /// Which world carries the packets.
+    #[arg(long, value_enum, default_value_t = On::Sim)]
+    on: On,
     /// Change a value: ROLE.KEY=VALUE, or the path of a value in the file.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     set: Vec<Setting>,
@@ -16,11 +19,28 @@ pub(crate) struct Args {
     seed: u64,
 }
 
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum On {
+    Sim,
+    Linux,
+}
+
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let usage = |error: &dyn std::fmt::Display| Failure::Usage(error.to_string());
     let (file, text) = Scenario::find(&args.scenario).map_err(|error| usage(&error))?;
     let plan = Scenario::plan(&file, &text, &args.set, args.seed).map_err(|error| usage(&error))?;
-    let outcome = lab::run::simulate(plan).map_err(|error| usage(&error))?;
+    let outcome = match args.on {
+        On::Sim => lab::run::simulate(plan).map_err(|error| usage(&error))?,
+        On::Linux => {
+            let wayfare = std::env::current_exe().map_err(|error| Failure::Machine(error.to_string()))?;
+            let programs = lab::linux::Programs { wayfare, instead: None };
+            let stop = std::sync::atomic::AtomicBool::new(false);
+            lab::linux::run(plan, &programs, &stop).map_err(|error| Failure::Machine(error.to_string()))?
+        }
+    };
+    if let Some(linux) = &outcome.linux {
+        println!("{:?} frames {} uid {} map {}", linux.lateness_us, linux.frames, linux.uid, linux.uid_map);
+    }
     print!("{}", report::text(&outcome));
     if outcome.doubts.is_empty() { Ok(()) } else { Err(Failure::Untrusted(outcome.doubts)) }
 }

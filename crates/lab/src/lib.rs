@@ -8,6 +8,7 @@
 
 pub mod handoff;
 pub mod ledger;
+pub mod linux;
 pub mod plan;
 pub mod report;
 pub mod reproduce;

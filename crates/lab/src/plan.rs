@@ -14,6 +14,8 @@ pub struct Plan {
     pub about: String,
     /// The scenario file, as it was read.
     pub text: String,
+    /// The scenario with its settings applied: it makes this same plan again.
+    pub document: String,
     /// How long it runs.
     pub duration: Duration,
     /// The seed of all its chance.

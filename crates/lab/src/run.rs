@@ -3,6 +3,7 @@
 use crate::Plan;
 use crate::handoff::{self, Handoff};
 use crate::ledger::{self, Ledger};
+use crate::linux::WorldReport;
 use trace::Record;
 
 /// Who carries the packets.
@@ -41,6 +42,8 @@ pub struct Outcome {
     pub handoffs: Vec<Handoff>,
     /// Why the run is not to be trusted.
     pub doubts: Vec<String>,
+    /// What only a world on Linux knows.
+    pub linux: Option<WorldReport>,
 }
 
 impl Outcome {
@@ -58,7 +61,7 @@ impl Outcome {
                 doubts.push(format!("handoff {number}: {part:?} of {whole:?} unexplained"));
             }
         }
-        Self { plan, world, records, fingerprint, ledger, handoffs, doubts }
+        Self { plan, world, records, fingerprint, ledger, handoffs, doubts, linux: None }
     }
 }
 

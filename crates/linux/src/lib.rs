@@ -1,1 +1,32 @@
-//! Not begun.
+//! The only crate that touches the operating system: thin, safe doors to the few parts of Linux that Wayfare needs.
+//!
+//! A socket belongs to the network namespace of the thread that opens it, for ever; so all that is opened here can be
+//! opened in one namespace ([`NetNs::run`]) and used from another. Every error says what was attempted on what.
+
+mod clock;
+pub mod counters;
+pub mod daemon;
+pub mod doctor;
+mod error;
+pub mod ethtool;
+pub mod leftover;
+pub mod lines;
+pub mod namespace;
+mod netlink;
+pub mod nft;
+mod packet;
+mod process;
+pub mod radio;
+#[cfg(test)]
+mod testing;
+mod timer;
+mod world;
+
+pub use clock::{Clock, Offset};
+pub use error::{Error, Result};
+pub use namespace::NetNs;
+pub use netlink::{End, Link, Netlink, Place};
+pub use packet::{Buffer, Kind, Options, PacketSocket, Received, Statistics};
+pub use process::{Trouble, entropy, pause, state_change};
+pub use timer::{Timer, set_timer_slack};
+pub use world::World;

@@ -1,9 +1,10 @@
 //! Carrying the points of an experiment out, in one world or both.
 
 use super::{Check, Experiment, MustHold, Point, Samples, Scale, stats};
+use crate::linux::{self, LinuxError, Programs};
 use crate::run::{self, OnWorld, Outcome};
 use crate::{Plan, scenario};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// Bits a second that points which run side by side on Linux may offer together.
 const SIDE_BY_SIDE: u64 = 50_000_000;
@@ -19,11 +20,28 @@ pub enum NotRun {
     Broken(String),
 }
 
+/// How to carry points out.
+#[derive(Clone, Copy)]
+pub struct How<'a> {
+    /// Points side by side.
+    pub jobs: usize,
+    /// The programs of a run on Linux; without them there is none.
+    pub linux: Option<&'a Programs>,
+    /// Is told of every point that is done.
+    pub progress: &'a (dyn Fn(&str) + Sync),
+}
+
 /// Carries out a plan. The only place that knows which world is which.
-pub fn run_point(plan: Plan, world: OnWorld) -> Result<Outcome, NotRun> {
+pub fn run_point(plan: Plan, world: OnWorld, how: &How<'_>) -> Result<Outcome, NotRun> {
     match world {
         OnWorld::Sim => run::simulate(plan).map_err(|error| NotRun::Broken(error.to_string())),
-        OnWorld::Linux => Err(NotRun::Cannot("experiments do not run on Linux yet".to_owned())),
+        OnWorld::Linux => {
+            let programs = how.linux.ok_or_else(|| NotRun::Cannot("no programs to run".to_owned()))?;
+            linux::run(plan, programs, &AtomicBool::new(false)).map_err(|error| match error {
+                LinuxError::Machine(missing) => NotRun::Cannot(missing.to_string()),
+                error => NotRun::Broken(error.to_string()),
+            })
+        }
     }
 }
 
@@ -151,18 +169,17 @@ fn verdicts(experiment: &'static Experiment, results: &Results) -> Vec<Verdict> 
     .collect()
 }
 
-/// Carries an experiment out in these worlds. `progress` is told of every point that is done.
+/// Carries an experiment out in these worlds.
 pub fn reproduce(
     experiment: &'static Experiment,
     scale: Scale,
     worlds: &[OnWorld],
-    jobs: usize,
-    progress: &(dyn Fn(&str) + Sync),
+    how: &How<'_>,
 ) -> Result<Report, String> {
     let points = (experiment.points)(scale);
     let mut report = Report { experiment, scale, points, worlds: Vec::new(), absent: Vec::new() };
     for world in worlds.iter().filter(|world| experiment.worlds.contains(world)) {
-        match measure_all(&report.points, *world, &[], jobs, progress) {
+        match measure_all(&report.points, *world, &[], how) {
             Ok(results) => report.worlds.push(results),
             Err(NotRun::Cannot(why)) => report.absent.push((*world, why)),
             Err(NotRun::Broken(why)) => return Err(format!("{}: {why}", experiment.id)),
@@ -176,18 +193,17 @@ pub(crate) fn measure_all(
     points: &[Point],
     world: OnWorld,
     more: &[scenario::Setting],
-    jobs: usize,
-    progress: &(dyn Fn(&str) + Sync),
+    how: &How<'_>,
 ) -> Result<Results, NotRun> {
     let next = AtomicUsize::new(0);
     let work = || {
         let mut done = Vec::new();
         while let Some(point) = points.get(next.fetch_add(1, Ordering::Relaxed)) {
             let here = point.worlds.contains(&world);
-            let measured = here.then(|| measure(point, world, more)).transpose();
+            let measured = here.then(|| measure(point, world, more, how)).transpose();
             let ended = measured.is_err();
             done.push((point.label.clone(), measured));
-            progress(&point.label);
+            (how.progress)(&point.label);
             if ended {
                 break;
             }
@@ -196,7 +212,7 @@ pub(crate) fn measure_all(
     };
     let mut done = Vec::new();
     std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..workers(points, world, jobs)).map(|_| scope.spawn(work)).collect();
+        let workers: Vec<_> = (0..workers(points, world, how.jobs)).map(|_| scope.spawn(work)).collect();
         for worker in workers {
             done.extend(worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
         }
@@ -211,7 +227,7 @@ pub(crate) fn measure_all(
     let mut results = Results { world, rows: Vec::new() };
     for (point, measured) in rows {
         let measured = measured?;
-        let believed = measured.map(|first| repeated(&point, world, more, first)).transpose()?;
+        let believed = measured.map(|first| repeated(&point, world, more, how, first)).transpose()?;
         results.rows.push((point, believed));
     }
     Ok(results)
@@ -229,6 +245,7 @@ fn repeated(
     point: &Point,
     world: OnWorld,
     more: &[scenario::Setting],
+    how: &How<'_>,
     first: Measured,
 ) -> Result<Measured, NotRun> {
     let mut measured = first;
@@ -237,14 +254,19 @@ fn repeated(
         if !again {
             break;
         }
-        measured = measure(point, world, more)?;
+        measured = measure(point, world, more, how)?;
     }
     Ok(measured)
 }
 
-fn measure(point: &Point, world: OnWorld, more: &[scenario::Setting]) -> Result<Measured, NotRun> {
+fn measure(
+    point: &Point,
+    world: OnWorld,
+    more: &[scenario::Setting],
+    how: &How<'_>,
+) -> Result<Measured, NotRun> {
     let plan = point.plan(more).map_err(|error| NotRun::Broken(error.to_string()))?;
-    Ok(judge(point, &run_point(plan, world)?))
+    Ok(judge(point, &run_point(plan, world, how)?))
 }
 
 /// Reads a run, and says whether to believe it.

@@ -19,7 +19,7 @@ mod stats;
 mod text;
 mod udp_loss;
 
-pub use carry_out::{Measured, NotRun, Report, Results, Validity, Verdict, reproduce, run_point};
+pub use carry_out::{How, Measured, NotRun, Report, Results, Validity, Verdict, reproduce, run_point};
 pub use figure::{Figure, figures};
 pub use json::{json, self_test_json};
 pub use point::{Kind, Measure, Point, Samples, Setting};

@@ -1,6 +1,6 @@
 //! Breakers: overrides under which a must-hold must not hold, or it would say nothing.
 
-use super::carry_out::{NotRun, measure_all};
+use super::carry_out::{How, NotRun, measure_all};
 use super::{Check, Experiment, MustHold, Point, Scale};
 use crate::run::OnWorld;
 use crate::scenario::Setting;
@@ -31,8 +31,7 @@ impl Broken {
 pub fn self_test(
     experiment: &'static Experiment,
     world: OnWorld,
-    jobs: usize,
-    progress: &(dyn Fn(&str) + Sync),
+    how: &How<'_>,
 ) -> Result<Vec<Broken>, NotRun> {
     let points = (experiment.points)(Scale::Quick);
     let limit = if world == OnWorld::Linux { 1 } else { usize::MAX };
@@ -43,7 +42,7 @@ pub fn self_test(
         }
         let needed: Vec<Point> = points.iter().filter(|point| (must_hold.needs)(point)).cloned().collect();
         let check = |overrides: &[Setting]| {
-            let results = measure_all(&needed, world, overrides, jobs, progress)?;
+            let results = measure_all(&needed, world, overrides, how)?;
             Ok((must_hold.check)(&results))
         };
         let whole = check(&[])?;

@@ -2,9 +2,11 @@
 
 use super::*;
 
+const HOW: How<'_> = How { jobs: 2, linux: None, progress: &|_| {} };
+
 fn quick(id: &str) -> Report {
     let experiment = select(&[id.to_owned()]).unwrap()[0];
-    reproduce(experiment, Scale::Quick, &[OnWorld::Sim], 2, &|_| {}).unwrap()
+    reproduce(experiment, Scale::Quick, &[OnWorld::Sim], &HOW).unwrap()
 }
 
 #[test]
@@ -68,7 +70,7 @@ fn all_holds_in_the_simulator() {
 #[test]
 fn every_breaker_breaks() {
     for experiment in EXPERIMENTS {
-        for broken in self_test(experiment, OnWorld::Sim, 2, &|_| {}).unwrap() {
+        for broken in self_test(experiment, OnWorld::Sim, &HOW).unwrap() {
             assert!(broken.broke(), "{:?} left it whole: {}", broken.breaker, broken.must_hold.text);
         }
     }
@@ -105,20 +107,20 @@ fn the_json_has_the_promised_shape() {
 #[test]
 fn a_run_that_is_not_to_be_believed_is_invalid_and_does_not_hold() {
     let point = &(EXPERIMENTS[0].points)(Scale::Quick)[0];
-    let mut outcome = run_point(point.plan(&[]).unwrap(), OnWorld::Sim).unwrap();
+    let mut outcome = run_point(point.plan(&[]).unwrap(), OnWorld::Sim, &HOW).unwrap();
     assert!(carry_out::judge(point, &outcome).is_valid());
     outcome.doubts.push("late".to_owned());
     assert_eq!(carry_out::judge(point, &outcome).validity, Validity::Invalid(vec!["late".to_owned()]));
     outcome.ledger.sent += 1;
     assert_eq!(carry_out::judge(point, &outcome).validity, Validity::Untrusted(vec!["late".to_owned()]));
-    outcome = run_point(point.plan(&[]).unwrap(), OnWorld::Sim).unwrap();
+    outcome = run_point(point.plan(&[]).unwrap(), OnWorld::Sim, &HOW).unwrap();
     outcome.handoffs.pop();
     assert!(!carry_out::judge(point, &outcome).is_valid(), "a repetition is missing");
 }
 
 #[test]
 fn a_world_that_is_not_to_be_had_is_absent_and_says_why() {
-    let report = reproduce(&EXPERIMENTS[0], Scale::Quick, &[OnWorld::Linux], 2, &|_| {}).unwrap();
+    let report = reproduce(&EXPERIMENTS[0], Scale::Quick, &[OnWorld::Linux], &HOW).unwrap();
     assert!(report.worlds.is_empty() && report.verdicts().is_empty());
     assert_eq!(report.absent.len(), 1);
 }

@@ -1,0 +1,164 @@
+//! The one place that reads clocks.
+//!
+//! Runs are measured on `CLOCK_BOOTTIME`: it never steps, counts through suspend, and is the same for every process of
+//! a lab. The kernel stamps received frames on `CLOCK_REALTIME`, which may step; [`Offset`] leads from one to the other.
+
+use rustix::time::{ClockId, Timespec, clock_gettime};
+use wire::{Duration, Instant, WallTime};
+
+/// A run's clock: it turns `CLOCK_BOOTTIME` into [`Instant`]s since the run's begin.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Clock {
+    /// The run's begin, in nanoseconds of `CLOCK_BOOTTIME`. All processes of a lab are told the same one.
+    pub t0: u64,
+}
+
+impl Clock {
+    /// A clock whose run begins now.
+    pub fn start() -> Self {
+        Self { t0: boottime() }
+    }
+
+    /// The time since the run's begin.
+    pub fn now(self) -> Instant {
+        self.at(boottime())
+    }
+
+    /// What the host believes the time of day to be.
+    pub fn wall() -> WallTime {
+        WallTime(nanos(clock_gettime(ClockId::Realtime)))
+    }
+
+    /// The instant of a wall-clock `stamp`, such as the kernel's receive stamp; zero when it lies before the run.
+    pub fn instant(self, stamp: WallTime, offset: Offset) -> Instant {
+        self.at(u64::try_from(stamp.0.saturating_sub(offset.nanos)).unwrap_or(0))
+    }
+
+    /// Whether the run has begun: a lab sets its zero a little ahead, so that all daemons begin together.
+    pub fn has_begun(self) -> bool {
+        boottime() >= self.t0
+    }
+
+    /// The same clock, with its zero so far ahead of now.
+    pub fn ahead(by: wire::Duration) -> Self {
+        Self { t0: boottime().saturating_add(by.as_nanos() as u64) }
+    }
+
+    /// What the wall clock says at the run's begin.
+    pub fn wall_at_zero(self, offset: Offset) -> WallTime {
+        WallTime(i64::try_from(self.t0).unwrap_or(i64::MAX).saturating_add(offset.nanos))
+    }
+
+    /// Nanoseconds of `CLOCK_BOOTTIME` at `at`: what timers are armed with.
+    pub(crate) const fn boottime_at(self, at: Instant) -> u64 {
+        self.t0.saturating_add(at.0)
+    }
+
+    const fn at(self, boottime: u64) -> Instant {
+        Instant(boottime.saturating_sub(self.t0))
+    }
+}
+
+/// How far `CLOCK_REALTIME` is ahead of `CLOCK_BOOTTIME`.
+///
+/// Both run at the same rate (NTP slews them alike), so the offset is constant until somebody sets the time of day.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Offset {
+    /// `CLOCK_REALTIME - CLOCK_BOOTTIME`, in nanoseconds.
+    pub nanos: i64,
+    /// The sample is wrong by at most half of this.
+    pub bracket: Duration,
+}
+
+/// A sample is one wall-clock reading between two readings of the other clock; the narrowest of this many is kept.
+const SAMPLES: usize = 16;
+/// What cannot be noise of sampling: the wall clock was set.
+const STEP: u64 = 1_000_000;
+
+impl Offset {
+    /// Measures the offset now, in a few microseconds.
+    pub fn sample() -> Self {
+        let mut best = Self::bracketed();
+        for _ in 1..SAMPLES {
+            let next = Self::bracketed();
+            if next.bracket < best.bracket {
+                best = next;
+            }
+        }
+        best
+    }
+
+    /// Whether the wall clock was set between `earlier` and this sample, by more than a millisecond: stamps taken in
+    /// between cannot be trusted.
+    pub const fn stepped_since(self, earlier: Self) -> bool {
+        self.nanos.abs_diff(earlier.nanos) > STEP
+    }
+
+    fn bracketed() -> Self {
+        let before = boottime();
+        let wall = Clock::wall().0;
+        let after = boottime();
+        let middle = before.midpoint(after).cast_signed();
+        Self {
+            nanos: wall.saturating_sub(middle),
+            bracket: Duration::from_nanos(after.saturating_sub(before)),
+        }
+    }
+}
+
+fn boottime() -> u64 {
+    nanos(clock_gettime(ClockId::Boottime)).cast_unsigned()
+}
+
+/// Nanoseconds of a `timespec`; good until the year 2262.
+pub(crate) const fn nanos(time: Timespec) -> i64 {
+    time.tv_sec.saturating_mul(1_000_000_000).saturating_add(time.tv_nsec)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_clock_runs_from_zero_and_never_back() {
+        let clock = Clock::start();
+        let mut last = clock.now();
+        assert!(last < Instant::from_millis(1000));
+        for _ in 0..1000 {
+            let now = clock.now();
+            assert!(now >= last);
+            last = now;
+        }
+    }
+
+    #[test]
+    fn a_wall_stamp_taken_now_is_the_instant_now() {
+        let clock = Clock::start();
+        let offset = Offset::sample();
+        assert!(offset.bracket < Duration::from_millis(1), "{offset:?}");
+        let before = clock.now();
+        let stamp = clock.instant(Clock::wall(), offset);
+        let after = clock.now();
+        assert!(
+            stamp + offset.bracket >= before && stamp <= after + offset.bracket,
+            "{before} {stamp} {after}"
+        );
+    }
+
+    #[test]
+    fn a_set_wall_clock_is_noticed_and_noise_is_not() {
+        let first = Offset::sample();
+        assert!(!Offset::sample().stepped_since(first));
+        let set = Offset { nanos: first.nanos - 2_000_000, ..first };
+        assert!(set.stepped_since(first) && first.stepped_since(set));
+    }
+
+    #[test]
+    fn a_stamp_before_the_run_is_its_begin() {
+        let clock = Clock { t0: 5_000 };
+        let offset = Offset { nanos: 1_000, bracket: Duration::ZERO };
+        assert_eq!(clock.instant(WallTime(5_999), offset), Instant::ZERO);
+        assert_eq!(clock.instant(WallTime(6_007), offset), Instant(7));
+        assert_eq!(clock.instant(WallTime(i64::MIN), offset), Instant::ZERO);
+    }
+}

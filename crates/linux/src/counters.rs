@@ -1,0 +1,119 @@
+//! The kernel's own counts, to hold ours against.
+
+use crate::error::{Attempt, Result};
+use std::collections::BTreeMap;
+
+/// Counts by name: `Udp.InDatagrams`, `Tcp.OutSegs`, `Ip.InReceives` as in `/proc/net/snmp`, and for each link
+/// `link.NAME.rx_packets` and its like.
+pub type Counters = BTreeMap<String, u64>;
+
+/// The groups of `/proc/net/snmp` that are kept.
+const GROUPS: [&str; 4] = ["Ip", "Icmp", "Tcp", "Udp"];
+/// The columns of `/proc/net/dev`.
+const COLUMNS: [(usize, &str); 8] = [
+    (0, "rx_bytes"),
+    (1, "rx_packets"),
+    (2, "rx_errors"),
+    (3, "rx_dropped"),
+    (8, "tx_bytes"),
+    (9, "tx_packets"),
+    (10, "tx_errors"),
+    (11, "tx_dropped"),
+];
+
+/// Those of the calling thread's network namespace.
+pub fn here() -> Result<Counters> {
+    read("/proc/thread-self/net")
+}
+
+/// Those of a process's network namespace.
+pub fn of(pid: u32) -> Result<Counters> {
+    read(&format!("/proc/{pid}/net"))
+}
+
+/// What has been counted since `earlier`. What was not there then counts from zero; what is gone is left out.
+pub fn since(earlier: &Counters, later: &Counters) -> Counters {
+    let grown = |(name, now): (&String, &u64)| {
+        (name.clone(), now.saturating_sub(earlier.get(name).copied().unwrap_or(0)))
+    };
+    later.iter().map(grown).collect()
+}
+
+fn read(folder: &str) -> Result<Counters> {
+    let text = |file: &str| {
+        let path = format!("{folder}/{file}");
+        std::fs::read_to_string(&path).attempt("read", path)
+    };
+    let mut counters = protocols(&text("snmp")?);
+    counters.extend(links(&text("dev")?));
+    Ok(counters)
+}
+
+/// Pairs of lines: `Udp: InDatagrams ...` and `Udp: 7 ...`. What is no count (`Tcp: MaxConn` is -1) is left out.
+fn protocols(snmp: &str) -> Counters {
+    let mut counters = Counters::new();
+    let mut lines = snmp.lines().filter_map(|line| line.split_once(": "));
+    while let (Some((group, names)), Some((_, values))) = (lines.next(), lines.next()) {
+        if GROUPS.contains(&group) {
+            let pairs = names.split_whitespace().zip(values.split_whitespace());
+            counters.extend(
+                pairs.filter_map(|(name, value)| Some((format!("{group}.{name}"), value.parse().ok()?))),
+            );
+        }
+    }
+    counters
+}
+
+/// Lines of a name, a colon and sixteen numbers; two lines of headings have no colon.
+fn links(dev: &str) -> Counters {
+    let mut counters = Counters::new();
+    for (name, values) in dev.lines().filter_map(|line| line.split_once(':')) {
+        let values: Vec<&str> = values.split_whitespace().collect();
+        for (column, what) in COLUMNS {
+            if let Some(value) = values.get(column).and_then(|value| value.parse().ok()) {
+                counters.insert(format!("link.{}.{what}", name.trim()), value);
+            }
+        }
+    }
+    counters
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::in_world;
+    use crate::{NetNs, Netlink};
+    use std::net::{Ipv4Addr, UdpSocket};
+
+    #[test]
+    fn what_is_sent_is_counted_where_it_is_sent() {
+        in_world(|| {
+            Netlink::open().unwrap().loopback_up().unwrap();
+            let before = here().unwrap();
+            let to = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+            let from = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+            for _ in 0..7 {
+                from.send_to(b"x", to.local_addr().unwrap()).unwrap();
+                to.recv(&mut [0; 8]).unwrap();
+            }
+            let grown = since(&before, &of(std::process::id()).unwrap());
+            assert_eq!((grown["Udp.OutDatagrams"], grown["Udp.InDatagrams"]), (7, 7));
+            assert_eq!((grown["link.lo.tx_packets"], grown["link.lo.rx_bytes"]), (7, 7 * (20 + 8 + 1)));
+            for name in ["Udp.NoPorts", "Udp.RcvbufErrors", "Udp.SndbufErrors", "Udp.InErrors", "Tcp.OutSegs"]
+            {
+                assert_eq!(grown[name], 0, "{name}");
+            }
+            for name in ["Tcp.RetransSegs", "Tcp.OutRsts", "Ip.InReceives", "Icmp.OutDestUnreachs"] {
+                assert!(grown.contains_key(name), "{name}");
+            }
+            assert!(!grown.contains_key("Tcp.MaxConn"));
+            let elsewhere = NetNs::create().unwrap().run(here).unwrap().unwrap();
+            assert_eq!(elsewhere["Udp.OutDatagrams"], 0);
+        });
+    }
+
+    #[test]
+    fn a_process_that_is_gone_has_no_counters() {
+        assert!(of(u32::MAX).unwrap_err().is_absent());
+    }
+}

@@ -1,0 +1,291 @@
+//! What this machine can do, found out by doing it: each probe runs in a child process that is thrown away, in
+//! namespaces of its own.
+
+use crate::error::{Attempt, Error, Result, check};
+use crate::packet::set_option;
+use crate::world::{Maps, World, leave};
+use crate::{Clock, End, Netlink, Offset, Options, PacketSocket, Place, Timer};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::process::geteuid;
+use rustix::thread::UnshareFlags;
+use rustix::time::Timespec;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::process::{Command, Stdio};
+use wire::{Duration, EtherType, Frame, Mac, ethernet};
+
+/// One thing that was tried.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Probe {
+    /// What it is.
+    pub name: &'static str,
+    /// What does not work without it.
+    pub needed_for: &'static str,
+    /// Whether it works here.
+    pub ok: bool,
+    /// What was found: a number, a choice, or the kernel's refusal.
+    pub detail: String,
+}
+
+/// What is needed for every lab on Linux.
+const LAB: &str = "labs on Linux";
+/// What is needed for them when the user is not root.
+const ROOTLESS: &str = "labs on Linux without root";
+/// A probe that hangs is a probe that failed.
+const LIMIT: Timespec = Timespec { tv_sec: 10, tv_nsec: 0 };
+
+type Test = fn() -> Result<String>;
+
+/// What is tried: name, what needs it, whether in a network namespace of its own, and how.
+const TESTS: [(&str, &str, bool, Test); 13] = [
+    ("user namespaces", ROOTLESS, false, user_namespace),
+    ("network namespaces", LAB, true, || Ok("a new one was entered".to_owned())),
+    ("PID namespaces", LAB, false, pid_namespace),
+    ("veth", LAB, true, || veth().map(|()| "a pair was made".to_owned())),
+    ("ingress hook", LAB, true, ingress_hook),
+    ("packet sockets with time stamps", LAB, true, packet_socket),
+    ("timers on CLOCK_BOOTTIME", LAB, false, timer),
+    ("TCP_REPAIR", "handing TCP connections over (indirect-tcp)", true, tcp_repair),
+    ("TCP reno", "experiments with TCP Reno", true, || congestion("reno")),
+    ("TCP cubic", "experiments with TCP CUBIC", true, || congestion("cubic")),
+    ("TCP bbr", "experiments with TCP BBR", true, || congestion("bbr")),
+    ("eBPF", "the eBPF data path", false, ebpf),
+    ("TUN", "a host's own stack behind a TUN device", true, tun),
+];
+
+/// Tries everything. Call it while the program has a single thread: the probes run in forks of it.
+pub fn probe() -> Vec<Probe> {
+    let run = |(name, needed_for, apart, test): (_, _, bool, Test)| {
+        let (ok, detail) =
+            match in_a_fork(|| if apart { leave_network().and_then(|()| test()) } else { test() }) {
+                Ok(detail) => (true, detail),
+                Err(detail) => (false, detail),
+            };
+        Probe { name, needed_for, ok, detail }
+    };
+    TESTS.into_iter().map(run).collect()
+}
+
+/// The names of what this machine lacks for a lab, or nothing if it lacks nothing. What the eBPF data path or one
+/// protocol needs beyond that is not among them.
+pub fn missing_for_lab(probes: &[Probe]) -> Option<String> {
+    missing(probes, geteuid().is_root())
+}
+
+fn missing(probes: &[Probe], root: bool) -> Option<String> {
+    let needed = |probe: &&Probe| probe.needed_for == LAB || (probe.needed_for == ROOTLESS && !root);
+    let names: Vec<_> =
+        probes.iter().filter(needed).filter(|probe| !probe.ok).map(|probe| probe.name).collect();
+    (!names.is_empty()).then(|| names.join(", "))
+}
+
+fn leave_network() -> Result<()> {
+    leave(Maps::needed().as_ref(), UnshareFlags::NEWNET).map_err(|(step, cause)| Error {
+        attempt: step.attempt(),
+        subject: "a probe".to_owned(),
+        cause,
+    })
+}
+
+fn user_namespace() -> Result<String> {
+    leave(Some(&Maps::of_the_caller()), UnshareFlags::empty()).map_err(|(step, cause)| Error {
+        attempt: step.attempt(),
+        subject: "a probe".to_owned(),
+        cause,
+    })?;
+    Ok(format!("root inside: {}", geteuid().is_root()))
+}
+
+fn pid_namespace() -> Result<String> {
+    let mut command = Command::new("/bin/sh");
+    command.args(["-c", "test $$ = 1"]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let ended = World::spawn(command)?.wait(None)?;
+    match ended {
+        Some(status) if status.success() => Ok("with /proc of its own".to_owned()),
+        other => Err(io::Error::other(format!("{other:?}"))).attempt("be pid 1 in", "a PID namespace"),
+    }
+}
+
+fn veth() -> Result<()> {
+    let end = |name, last| End { name, mac: Mac([2, 0, 0, 0, 0, last]), place: Place::Here };
+    let mut here = Netlink::open()?;
+    here.add_veth(&end("a0", 1), &end("b0", 2))?;
+    here.set_up("a0", true)?;
+    here.set_up("b0", true)
+}
+
+fn ingress_hook() -> Result<String> {
+    veth()?;
+    crate::nft::deafen(&["b0"])?;
+    crate::nft::listen_again()?;
+    Ok("nftables, family netdev".to_owned())
+}
+
+fn packet_socket() -> Result<String> {
+    veth()?;
+    let (a, b) =
+        (PacketSocket::open("a0", &Options::default())?, PacketSocket::open("b0", &Options::default())?);
+    let frame = Frame { kind: EtherType(0x88b5), src: Mac([2, 0, 0, 0, 0, 1]), dst: Mac([2, 0, 0, 0, 0, 2]) };
+    let (clock, mut buffer) = (Clock::start(), [0; 2000]);
+    a.send(&ethernet::emit(&frame, &[0; 50]))?;
+    // The kernel may say something of its own on a new interface, and it may come first.
+    while poll(&mut [PollFd::new(&b, PollFlags::IN)], Some(&LIMIT)).attempt("wait for", "a frame")? > 0 {
+        let Some(received) = b.receive(&mut buffer)? else { continue };
+        if matches!(ethernet::parse(&buffer[..received.len]), Ok((seen, _)) if seen == frame) {
+            let after = clock.instant(received.at, Offset::sample());
+            let buffer = b.buffer();
+            return Ok(format!("stamped after {} us; buffer {} bytes", after.0 / 1000, buffer.granted));
+        }
+    }
+    Err(io::Error::from(io::ErrorKind::TimedOut)).attempt("receive on", "b0")
+}
+
+fn timer() -> Result<String> {
+    let (timer, clock) = (Timer::new()?, Clock::start());
+    let due = clock.now() + Duration::from_millis(5);
+    timer.arm(clock, due)?;
+    poll(&mut [PollFd::new(&timer, PollFlags::IN)], Some(&LIMIT)).attempt("wait for", "a timer")?;
+    let late = clock.now().since(due);
+    if timer.fired()? {
+        return Ok(format!("woken {} us late", late.as_micros()));
+    }
+    Err(io::Error::from(io::ErrorKind::TimedOut)).attempt("be woken by", "a timer")
+}
+
+fn tcp_socket() -> Result<OwnedFd> {
+    use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
+    socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None)
+        .attempt("open", "a TCP socket")
+}
+
+fn tcp_repair() -> Result<String> {
+    let socket = tcp_socket()?;
+    set_option(&socket, libc::IPPROTO_TCP, libc::TCP_REPAIR, 1).attempt("set TCP_REPAIR on", "a socket")?;
+    Ok("a socket was put into repair mode".to_owned())
+}
+
+fn congestion(name: &str) -> Result<String> {
+    let socket = tcp_socket()?;
+    rustix::net::sockopt::set_tcp_congestion(&socket, name).attempt("choose for a socket", name)?;
+    let default = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control").unwrap_or_default();
+    Ok(format!("per socket; the default is {}", default.trim()))
+}
+
+/// An array map of one element: `BPF_MAP_CREATE` with type, key size, value size and number of entries.
+fn ebpf() -> Result<String> {
+    const BPF_MAP_CREATE: libc::c_int = 0;
+    let attributes: [u32; 4] = [2, 4, 8, 1];
+    // SAFETY: the attributes outlive the call, and their size is given; a descriptor is nobody else's.
+    unsafe {
+        let size = size_of_val(&attributes);
+        let fd = libc::syscall(libc::SYS_bpf, BPF_MAP_CREATE, attributes.as_ptr(), size) as libc::c_int;
+        drop(OwnedFd::from_raw_fd(check(fd).attempt("create", "an eBPF map")?));
+    }
+    Ok("a map was created".to_owned())
+}
+
+fn tun() -> Result<String> {
+    let path = "/dev/net/tun";
+    let file = File::options().read(true).write(true).open(path).attempt("open", path)?;
+    // SAFETY: all zero is a valid `ifreq`, and it outlives the call.
+    let made = unsafe {
+        let mut request: libc::ifreq = std::mem::zeroed();
+        request.ifr_ifru.ifru_flags = (libc::IFF_TUN | libc::IFF_NO_PI) as i16;
+        check(libc::ioctl(file.as_raw_fd(), libc::TUNSETIFF, &raw mut request))
+    };
+    made.attempt("make", "a TUN device")?;
+    Ok("a device was made".to_owned())
+}
+
+/// Runs `work` in a fork and brings back what it says; the first byte tells whether it went well.
+fn in_a_fork(work: impl FnOnce() -> Result<String>) -> std::result::Result<String, String> {
+    let told = fork_and_ask(work).attempt("start", "a probe").map_err(|error| error.to_string())?;
+    match told.split_first() {
+        Some((b'+', detail)) => Ok(String::from_utf8_lossy(detail).into_owned()),
+        Some((_, detail)) => Err(String::from_utf8_lossy(detail).into_owned()),
+        None => Err("the probe died, or did not end in time".to_owned()),
+    }
+}
+
+fn fork_and_ask(work: impl FnOnce() -> Result<String>) -> io::Result<Vec<u8>> {
+    let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
+    // SAFETY: by this module's contract the process has one thread, so the child may do what a program may do.
+    let child = check(unsafe { libc::fork() })?;
+    if child == 0 {
+        drop(read);
+        let told = match std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)) {
+            Ok(Ok(detail)) => format!("+{detail}"),
+            Ok(Err(error)) => format!("-{error}"),
+            Err(_) => "-it panicked".to_owned(),
+        };
+        let _ = File::from(write).write_all(told.as_bytes());
+        // SAFETY: ends the child at once, without running what the parent has put aside for its own end.
+        unsafe { libc::_exit(0) }
+    }
+    drop(write);
+    let mut told = Vec::new();
+    let in_time = poll(&mut [PollFd::new(&read, PollFlags::IN)], Some(&LIMIT)).is_ok_and(|ready| ready > 0);
+    if in_time {
+        File::from(read).read_to_end(&mut told)?;
+    }
+    // SAFETY: the child is ours and not yet waited for, so its number is still its own.
+    unsafe {
+        libc::kill(child, libc::SIGKILL);
+        libc::waitpid(child, std::ptr::null_mut(), 0);
+    }
+    Ok(told)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{in_world, in_world_of_root_and_of_nobody, need};
+
+    #[test]
+    fn this_machine_can_run_a_lab_and_probing_leaves_nothing() {
+        in_world_of_root_and_of_nobody(|| {
+            let probes = probe();
+            for probe in &probes {
+                eprintln!("{:34} {:5} {}", probe.name, probe.ok, probe.detail);
+            }
+            let lacking = missing(&probes, false);
+            assert!(need(&format!("all that a lab needs: {lacking:?} of {probes:?}"), lacking.is_none()));
+            assert_eq!(
+                Netlink::open().unwrap().links().unwrap().iter().filter(|link| link.name == "a0").count(),
+                0
+            );
+            let children = std::fs::read_to_string("/proc/thread-self/children").unwrap_or_default();
+            assert_eq!(children, "");
+        });
+    }
+
+    #[test]
+    fn what_a_lab_lacks_is_named() {
+        let probe = |name, needed_for, ok| Probe { name, needed_for, ok, detail: String::new() };
+        let probes = [
+            probe("user namespaces", ROOTLESS, false),
+            probe("veth", LAB, true),
+            probe("eBPF", "the eBPF data path", false),
+        ];
+        assert_eq!(missing(&probes, true), None);
+        assert_eq!(missing(&probes, false).as_deref(), Some("user namespaces"));
+        let probes = [probe("veth", LAB, false), probe("ingress hook", LAB, false)];
+        assert_eq!(missing(&probes, true).as_deref(), Some("veth, ingress hook"));
+    }
+
+    #[test]
+    fn a_probe_that_fails_panics_or_dies_is_a_probe_that_failed() {
+        // In a process of its own: a fork of the test harness could inherit a lock that another test's thread holds.
+        in_world(|| {
+            assert_eq!(in_a_fork(|| Ok("fine".to_owned())), Ok("fine".to_owned()));
+            let refused = in_a_fork(|| Err(io::Error::from_raw_os_error(libc::EPERM)).attempt("do", "it"));
+            assert_eq!(refused, Err("cannot do it: Operation not permitted (os error 1)".to_owned()));
+            assert_eq!(in_a_fork(|| panic!("on purpose")), Err("it panicked".to_owned()));
+            // SAFETY: it ends the fork, which is all it is for.
+            let died = in_a_fork(|| unsafe { libc::_exit(1) });
+            assert!(died.unwrap_err().contains("died"));
+        });
+    }
+}

@@ -1,0 +1,57 @@
+//! One error for the whole crate: what was attempted, on what, and what the kernel said.
+
+use std::fmt::Display;
+use std::io;
+
+/// The operating system refused something.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot {attempt} {subject}: {cause}")]
+pub struct Error {
+    /// What was attempted, as a verb: "open the packet socket on".
+    pub attempt: &'static str,
+    /// On what: a device, a path, a process.
+    pub subject: String,
+    /// What the kernel said; its text ends with the error's number.
+    pub cause: io::Error,
+}
+
+/// What this crate's functions return.
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl Error {
+    /// The number of the error, where the kernel gave one.
+    pub fn errno(&self) -> Option<i32> {
+        self.cause.raw_os_error()
+    }
+}
+
+/// Puts words to a bare error.
+pub(crate) trait Attempt<T> {
+    /// What was attempted, on what.
+    fn attempt(self, attempt: &'static str, subject: impl Display) -> Result<T>;
+}
+
+impl<T, E: Into<io::Error>> Attempt<T> for std::result::Result<T, E> {
+    fn attempt(self, attempt: &'static str, subject: impl Display) -> Result<T> {
+        self.map_err(|cause| Error { attempt, subject: subject.to_string(), cause: cause.into() })
+    }
+}
+
+/// The C convention as a `Result`: negative means "see errno".
+pub(crate) fn check(returned: libc::c_int) -> io::Result<libc::c_int> {
+    if returned < 0 { Err(io::Error::last_os_error()) } else { Ok(returned) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_names_the_attempt_the_subject_and_the_number() {
+        let refused: Result<()> =
+            Err(io::Error::from_raw_os_error(libc::EPERM)).attempt("set the MTU of", "eth0");
+        let refused = refused.unwrap_err();
+        assert_eq!(refused.errno(), Some(libc::EPERM));
+        assert_eq!(refused.to_string(), "cannot set the MTU of eth0: Operation not permitted (os error 1)");
+    }
+}

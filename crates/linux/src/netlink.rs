@@ -1,0 +1,351 @@
+//! Links, addresses and routes, by rtnetlink, without waiting on anything but the kernel's own answer.
+
+use crate::error::{Attempt, Error, Result};
+use netlink_packet_core::{
+    NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_EXCL, NLM_F_REPLACE, NLM_F_REQUEST, NetlinkHeader,
+    NetlinkMessage, NetlinkPayload,
+};
+use netlink_packet_route::address::{AddressAttribute, AddressMessage};
+use netlink_packet_route::link::{
+    InfoData, InfoKind, InfoVeth, LinkAttribute, LinkFlags, LinkInfo, LinkMessage,
+};
+use netlink_packet_route::route::{
+    RouteAddress, RouteAttribute, RouteHeader, RouteMessage, RouteProtocol, RouteScope, RouteType,
+};
+use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
+use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
+use std::io;
+use std::net::IpAddr;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use wire::{Ipv4Addr, Mac, Prefix};
+
+/// A network namespace, for an end of a new link.
+#[derive(Clone, Copy, Debug)]
+pub enum Place<'a> {
+    /// Where the [`Netlink`] was opened.
+    Here,
+    /// The one behind this descriptor; see [`crate::NetNs`].
+    Fd(BorrowedFd<'a>),
+    /// That of a process.
+    Process(u32),
+}
+
+/// One end of a new veth pair.
+#[derive(Clone, Copy, Debug)]
+pub struct End<'a> {
+    /// Its name, at most 15 bytes.
+    pub name: &'a str,
+    /// Its link address.
+    pub mac: Mac,
+    /// Where it goes.
+    pub place: Place<'a>,
+}
+
+/// A link as the kernel lists it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Link {
+    /// Its number in its namespace.
+    pub index: u32,
+    /// Its name.
+    pub name: String,
+    /// Its link address; zero if it has none of six bytes.
+    pub mac: Mac,
+    /// The largest datagram that it carries.
+    pub mtu: u32,
+    /// Whether it is switched on.
+    pub up: bool,
+    /// Whether it is on and has a carrier: a veth has when both ends are up.
+    pub running: bool,
+    /// Whether the kernel does ARP on it.
+    pub arp: bool,
+}
+
+/// A door to the links, addresses and routes of one network namespace: that of the thread that opened it.
+#[derive(Debug)]
+pub struct Netlink {
+    socket: Socket,
+    sequence: u32,
+}
+
+impl Netlink {
+    /// Opens one for the calling thread's network namespace.
+    pub fn open() -> Result<Self> {
+        let open = || {
+            let socket = Socket::new(NETLINK_ROUTE)?;
+            socket.connect(&SocketAddr::new(0, 0))?;
+            Ok::<_, io::Error>(socket)
+        };
+        Ok(Self { socket: open().attempt("open", "an rtnetlink socket")?, sequence: 0 })
+    }
+
+    /// All links.
+    pub fn links(&mut self) -> Result<Vec<Link>> {
+        let ask = RouteNetlinkMessage::GetLink(LinkMessage::default());
+        let answers = self.request(ask, NLM_F_DUMP).attempt("list", "the links")?;
+        Ok(answers.into_iter().filter_map(link_of).collect())
+    }
+
+    /// The link called `name`; `ENODEV` when there is none.
+    pub fn link(&mut self, name: &str) -> Result<Link> {
+        let ask = RouteNetlinkMessage::GetLink(named(name));
+        let answers = self.request(ask, NLM_F_ACK).attempt("find the link", name)?;
+        let found = answers.into_iter().find_map(link_of);
+        found.ok_or_else(|| io::Error::from_raw_os_error(libc::ENODEV)).attempt("find the link", name)
+    }
+
+    /// Makes a veth pair. Both ends are down; each is used from its own namespace.
+    pub fn add_veth(&mut self, a: &End<'_>, b: &End<'_>) -> Result<()> {
+        let mut message = end(a);
+        let info =
+            vec![LinkInfo::Kind(InfoKind::Veth), LinkInfo::Data(InfoData::Veth(InfoVeth::Peer(end(b))))];
+        message.attributes.push(LinkAttribute::LinkInfo(info));
+        let made = self.act(RouteNetlinkMessage::NewLink(message), NLM_F_CREATE | NLM_F_EXCL);
+        made.attempt("make the veth pair", format_args!("{} - {}", a.name, b.name))
+    }
+
+    /// Removes a link; of a veth pair both ends go.
+    pub fn delete_link(&mut self, name: &str) -> Result<()> {
+        self.act(RouteNetlinkMessage::DelLink(named(name)), 0).attempt("delete the link", name)
+    }
+
+    /// Switches a link on or off.
+    pub fn set_up(&mut self, name: &str, up: bool) -> Result<()> {
+        self.set_flag(name, LinkFlags::Up, up).attempt(if up { "set up" } else { "set down" }, name)
+    }
+
+    /// Lets the kernel do ARP on a link, or not.
+    pub fn set_arp(&mut self, name: &str, arp: bool) -> Result<()> {
+        self.set_flag(name, LinkFlags::Noarp, !arp).attempt("switch ARP of", name)
+    }
+
+    /// Sets the largest datagram that a link carries.
+    pub fn set_mtu(&mut self, name: &str, mtu: u32) -> Result<()> {
+        let mut message = named(name);
+        message.attributes.push(LinkAttribute::Mtu(mtu));
+        self.act(RouteNetlinkMessage::SetLink(message), 0).attempt("set the MTU of", name)
+    }
+
+    /// Switches the loopback on: a new namespace has it off.
+    pub fn loopback_up(&mut self) -> Result<()> {
+        self.set_up("lo", true)
+    }
+
+    /// Gives a link an address in a prefix of `len` bits. The kernel adds the prefix's own route when the link is up.
+    pub fn add_address(&mut self, name: &str, address: Ipv4Addr, len: u8) -> Result<()> {
+        let index = self.link(name)?.index;
+        let mut message = AddressMessage::default();
+        message.header.family = AddressFamily::Inet;
+        message.header.prefix_len = len;
+        message.header.index = index;
+        message.attributes = vec![
+            AddressAttribute::Local(IpAddr::V4(address)),
+            AddressAttribute::Address(IpAddr::V4(address)),
+        ];
+        let added = self.act(RouteNetlinkMessage::NewAddress(message), NLM_F_CREATE | NLM_F_EXCL);
+        added.attempt("add an address", format_args!("{address}/{len} to {name}"))
+    }
+
+    /// Sends `to` out of the link, by way of the neighbor `via` or, without one, directly to each destination. An older
+    /// route to the same prefix is replaced; [`Prefix::ANY`] is the default route.
+    pub fn set_route(&mut self, to: Prefix, name: &str, via: Option<Ipv4Addr>) -> Result<()> {
+        let index = self.link(name)?.index;
+        let mut message = RouteMessage::default();
+        message.header.address_family = AddressFamily::Inet;
+        message.header.destination_prefix_length = to.len();
+        message.header.table = RouteHeader::RT_TABLE_MAIN;
+        message.header.protocol = RouteProtocol::Static;
+        message.header.scope = if via.is_some() { RouteScope::Universe } else { RouteScope::Link };
+        message.header.kind = RouteType::Unicast;
+        message.attributes =
+            vec![RouteAttribute::Destination(RouteAddress::Inet(to.address())), RouteAttribute::Oif(index)];
+        message.attributes.extend(via.map(|via| RouteAttribute::Gateway(RouteAddress::Inet(via))));
+        let set = self.act(RouteNetlinkMessage::NewRoute(message), NLM_F_CREATE | NLM_F_REPLACE);
+        set.attempt("set the route", format_args!("{to} dev {name}"))
+    }
+
+    fn set_flag(&mut self, name: &str, flag: LinkFlags, on: bool) -> io::Result<()> {
+        let mut message = named(name);
+        message.header.flags = if on { flag } else { LinkFlags::empty() };
+        message.header.change_mask = flag;
+        self.act(RouteNetlinkMessage::SetLink(message), 0)
+    }
+
+    fn act(&mut self, message: RouteNetlinkMessage, flags: u16) -> io::Result<()> {
+        self.request(message, NLM_F_ACK | flags).map(|_| ())
+    }
+
+    /// Sends one request and collects what comes before its acknowledgement, or before the end of its dump.
+    fn request(&mut self, message: RouteNetlinkMessage, flags: u16) -> io::Result<Vec<RouteNetlinkMessage>> {
+        self.sequence = self.sequence.wrapping_add(1);
+        let mut header = NetlinkHeader::default();
+        header.flags = NLM_F_REQUEST | flags;
+        header.sequence_number = self.sequence;
+        let mut message = NetlinkMessage::new(header, NetlinkPayload::from(message));
+        message.finalize();
+        let mut bytes = vec![0; message.buffer_len()];
+        message.serialize(&mut bytes);
+        self.socket.send(&bytes, 0)?;
+
+        let mut answers = Vec::new();
+        loop {
+            let (bytes, _) = self.socket.recv_from_full()?;
+            if collect(&bytes, self.sequence, &mut answers)? {
+                return Ok(answers);
+            }
+        }
+    }
+}
+
+/// Reads one datagram of answers; true when the request is done with.
+fn collect(mut bytes: &[u8], sequence: u32, answers: &mut Vec<RouteNetlinkMessage>) -> io::Result<bool> {
+    while !bytes.is_empty() {
+        let message = NetlinkMessage::<RouteNetlinkMessage>::deserialize(bytes).map_err(io::Error::other)?;
+        // Messages begin at multiples of four.
+        let len = (message.header.length as usize).next_multiple_of(4).max(4);
+        bytes = bytes.get(len..).unwrap_or_default();
+        if message.header.sequence_number != sequence {
+            continue;
+        }
+        match message.payload {
+            NetlinkPayload::Error(answer) if answer.code.is_some() => return Err(answer.to_io()),
+            NetlinkPayload::Error(_) | NetlinkPayload::Done(_) => return Ok(true),
+            NetlinkPayload::InnerMessage(answer) => answers.push(answer),
+            _ => {}
+        }
+    }
+    Ok(false)
+}
+
+fn named(name: &str) -> LinkMessage {
+    let mut message = LinkMessage::default();
+    message.attributes.push(LinkAttribute::IfName(name.to_owned()));
+    message
+}
+
+fn end(end: &End<'_>) -> LinkMessage {
+    let mut message = named(end.name);
+    message.attributes.push(LinkAttribute::Address(end.mac.0.to_vec()));
+    match end.place {
+        Place::Here => {}
+        Place::Fd(fd) => message.attributes.push(LinkAttribute::NetNsFd(fd.as_raw_fd())),
+        Place::Process(pid) => message.attributes.push(LinkAttribute::NetNsPid(pid)),
+    }
+    message
+}
+
+fn link_of(message: RouteNetlinkMessage) -> Option<Link> {
+    let RouteNetlinkMessage::NewLink(message) = message else { return None };
+    let flags = message.header.flags;
+    let mut link = Link {
+        index: message.header.index,
+        name: String::new(),
+        mac: Mac::ZERO,
+        mtu: 0,
+        up: flags.contains(LinkFlags::Up),
+        running: flags.contains(LinkFlags::Running),
+        arp: !flags.contains(LinkFlags::Noarp),
+    };
+    for attribute in message.attributes {
+        match attribute {
+            LinkAttribute::IfName(name) => link.name = name,
+            LinkAttribute::Mtu(mtu) => link.mtu = mtu,
+            LinkAttribute::Address(mac) => link.mac = mac.try_into().map_or(Mac::ZERO, Mac),
+            _ => {}
+        }
+    }
+    Some(link)
+}
+
+impl Error {
+    /// Whether the thing was not there: no such device, file or process.
+    pub fn is_absent(&self) -> bool {
+        matches!(self.errno(), Some(libc::ENODEV | libc::ENOENT | libc::ESRCH | libc::ENXIO))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::NetNs;
+    use crate::testing::in_world;
+    use std::os::fd::AsFd;
+
+    const A: Mac = Mac([2, 0, 0, 0, 0, 1]);
+    const B: Mac = Mac([2, 0, 0, 0, 0, 2]);
+
+    #[test]
+    fn a_pair_is_made_set_up_and_removed() {
+        in_world(|| {
+            let mut here = Netlink::open().unwrap();
+            here.loopback_up().unwrap();
+            assert!(here.link("lo").unwrap().up);
+            let a = End { name: "a0", mac: A, place: Place::Here };
+            let b = End { name: "b0", mac: B, place: Place::Here };
+            here.add_veth(&a, &b).unwrap();
+            assert_eq!(here.add_veth(&a, &b).unwrap_err().errno(), Some(libc::EEXIST));
+            assert_eq!(here.link("a0").unwrap().mac, A);
+            assert_eq!(here.link("b0").unwrap().mac, B);
+
+            here.set_arp("a0", false).unwrap();
+            here.set_mtu("a0", 1300).unwrap();
+            here.set_up("a0", true).unwrap();
+            let link = here.link("a0").unwrap();
+            assert!(link.up && !link.running && !link.arp && link.mtu == 1300, "{link:?}");
+            here.set_up("b0", true).unwrap();
+            assert!(here.link("a0").unwrap().running && here.link("b0").unwrap().arp);
+
+            here.delete_link("a0").unwrap();
+            let names: Vec<_> = here.links().unwrap().into_iter().map(|link| link.name).collect();
+            assert!(names.contains(&"lo".to_owned()) && !names.contains(&"b0".to_owned()), "{names:?}");
+            assert!(here.link("a0").unwrap_err().is_absent());
+            assert!(here.delete_link("a0").unwrap_err().is_absent());
+        });
+    }
+
+    #[test]
+    fn ends_go_to_other_namespaces_and_are_used_from_there() {
+        in_world(|| {
+            let (mut here, there) = (Netlink::open().unwrap(), NetNs::create().unwrap());
+            let a = End { name: "x0", mac: A, place: Place::Process(std::process::id()) };
+            let b = End { name: "x0", mac: B, place: Place::Fd(there.as_fd()) };
+            here.add_veth(&a, &b).unwrap();
+            assert_eq!(here.link("x0").unwrap().mac, A);
+            // A door stays in the namespace where it was opened.
+            let mut there = there.run(Netlink::open).unwrap().unwrap();
+            assert_eq!(there.link("x0").unwrap().mac, B);
+        });
+    }
+
+    #[test]
+    fn addresses_and_routes_are_what_the_kernel_uses() {
+        in_world(|| {
+            crate::testing::veth("a0", "b0");
+            let mut here = Netlink::open().unwrap();
+            let me = Ipv4Addr::new(10, 9, 0, 1);
+            here.add_address("a0", me, 24).unwrap();
+            assert_eq!(here.add_address("a0", me, 24).unwrap_err().errno(), Some(libc::EEXIST));
+            let unreachable =
+                here.set_route(Prefix::ANY, "a0", Some(Ipv4Addr::new(10, 8, 0, 1))).unwrap_err();
+            assert_eq!(unreachable.errno(), Some(libc::ENETUNREACH));
+            here.set_route(Prefix::ANY, "a0", Some(Ipv4Addr::new(10, 9, 0, 2))).unwrap();
+            here.set_route(Prefix::host(Ipv4Addr::new(10, 7, 0, 1)), "b0", None).unwrap();
+            here.set_route(Prefix::ANY, "a0", Some(Ipv4Addr::new(10, 9, 0, 3))).unwrap();
+            let routes = std::fs::read_to_string("/proc/thread-self/net/route").unwrap();
+            let words: Vec<Vec<_>> = routes.lines().map(|l| l.split_whitespace().take(3).collect()).collect();
+            assert!(words.contains(&vec!["a0", "00000000", "0300090A"]), "{routes}");
+            assert!(!words.contains(&vec!["a0", "00000000", "0200090A"]), "{routes}");
+            assert!(words.contains(&vec!["b0", "0100070A", "00000000"]), "{routes}");
+        });
+    }
+
+    #[test]
+    fn a_pair_that_cannot_be_is_named_and_leaves_nothing() {
+        in_world(|| {
+            let mut here = Netlink::open().unwrap();
+            let end = |name| End { name, mac: A, place: Place::Here };
+            let refused = here.add_veth(&end("a-name-that-is-too-long"), &end("b0")).unwrap_err();
+            assert!(refused.to_string().contains("a-name-that-is-too-long - b0"), "{refused}");
+            assert!(here.link("b0").unwrap_err().is_absent());
+        });
+    }
+}

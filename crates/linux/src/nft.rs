@@ -1,0 +1,238 @@
+//! Keeping the kernel off a wire: a netfilter ingress hook that drops every frame after packet sockets have seen it.
+//!
+//! The few bytes that this takes are written here, so that neither the `nft` program nor its library is needed. Only
+//! the way in is shut: what the kernel sends by itself on such a device (IPv6 neighbor discovery, IGMP) is switched off
+//! where it arises, by giving the device no address and [`crate::namespace::sysctl`].
+
+use crate::Netlink;
+use crate::error::{Attempt, Result};
+use netlink_packet_core::{NLM_F_ACK, NLM_F_CREATE, NLM_F_REQUEST};
+use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_NETFILTER};
+use std::io;
+
+/// The table that Wayfare owns, in the family `netdev`.
+const TABLE: &str = "wayfare_own";
+/// Before all that others may hook in.
+const PRIORITY: i32 = -500;
+
+// From `linux/netfilter/nfnetlink.h` and `nf_tables.h`.
+const NFNL_SUBSYS_NFTABLES: u16 = 10;
+const NFNL_MSG_BATCH_BEGIN: u16 = 0x10;
+const NFNL_MSG_BATCH_END: u16 = 0x11;
+const NFT_MSG_NEWTABLE: u16 = NFNL_SUBSYS_NFTABLES << 8;
+const NFT_MSG_DELTABLE: u16 = NFT_MSG_NEWTABLE | 2;
+const NFT_MSG_NEWCHAIN: u16 = NFT_MSG_NEWTABLE | 3;
+const NFPROTO_NETDEV: u8 = 5;
+const NFTA_TABLE_NAME: u16 = 1;
+const NFTA_CHAIN_TABLE: u16 = 1;
+const NFTA_CHAIN_NAME: u16 = 3;
+const NFTA_CHAIN_HOOK: u16 = 4;
+const NFTA_CHAIN_POLICY: u16 = 5;
+const NFTA_CHAIN_TYPE: u16 = 7;
+const NFTA_HOOK_HOOKNUM: u16 = 1;
+const NFTA_HOOK_PRIORITY: u16 = 2;
+const NFTA_HOOK_DEV: u16 = 3;
+const NF_NETDEV_INGRESS: u32 = 0;
+const NF_DROP: u32 = 0;
+const NLA_F_NESTED: u16 = 1 << 15;
+
+/// Lets the kernel receive nothing on `devices`: all of them or, on an error, none. Packet sockets still hear all. Calling
+/// it again, also with more devices, adds to what is there.
+///
+/// It works on the calling thread's network namespace, and lasts until [`listen_again`] or the namespace's end.
+pub fn deafen(devices: &[&str]) -> Result<()> {
+    // A newer kernel (seen on 6.18) lets a hook wait for a device to come: a misspelt name would go unnoticed.
+    let mut here = Netlink::open()?;
+    for device in devices {
+        here.link(device)?;
+    }
+    let mut batch = Batch::new();
+    batch.message(NFT_MSG_NEWTABLE, NLM_F_CREATE, &attribute(NFTA_TABLE_NAME, &text(TABLE)));
+    for device in devices {
+        batch.message(NFT_MSG_NEWCHAIN, NLM_F_CREATE, &chain(device));
+    }
+    batch.commit().attempt("keep the kernel off", devices.join(", "))
+}
+
+/// Undoes [`deafen`] for all devices of the namespace; nothing happens when there is nothing to undo.
+pub fn listen_again() -> Result<()> {
+    let mut batch = Batch::new();
+    batch.message(NFT_MSG_DELTABLE, 0, &attribute(NFTA_TABLE_NAME, &text(TABLE)));
+    match batch.commit() {
+        Err(none) if none.raw_os_error() == Some(libc::ENOENT) => Ok(()),
+        other => other.attempt("remove the nftables table", TABLE),
+    }
+}
+
+/// A chain without rules: its policy is all it does.
+fn chain(device: &str) -> Vec<u8> {
+    let hook = [
+        attribute(NFTA_HOOK_HOOKNUM, &NF_NETDEV_INGRESS.to_be_bytes()),
+        attribute(NFTA_HOOK_PRIORITY, &PRIORITY.to_be_bytes()),
+        attribute(NFTA_HOOK_DEV, &text(device)),
+    ];
+    [
+        attribute(NFTA_CHAIN_TABLE, &text(TABLE)),
+        attribute(NFTA_CHAIN_NAME, &text(device)),
+        attribute(NFTA_CHAIN_HOOK | NLA_F_NESTED, &hook.concat()),
+        attribute(NFTA_CHAIN_POLICY, &NF_DROP.to_be_bytes()),
+        attribute(NFTA_CHAIN_TYPE, &text("filter")),
+    ]
+    .concat()
+}
+
+/// A transaction: the kernel does all of it or nothing.
+struct Batch {
+    bytes: Vec<u8>,
+    sequence: u32,
+}
+
+impl Batch {
+    fn new() -> Self {
+        let mut batch = Self { bytes: Vec::new(), sequence: 0 };
+        batch.push(NFNL_MSG_BATCH_BEGIN, 0, 0, NFNL_SUBSYS_NFTABLES, &[]);
+        batch
+    }
+
+    fn message(&mut self, kind: u16, flags: u16, attributes: &[u8]) {
+        self.push(kind, flags | NLM_F_ACK, NFPROTO_NETDEV, 0, attributes);
+    }
+
+    /// `struct nlmsghdr` in host order, `struct nfgenmsg` with its last field in network order, then attributes.
+    fn push(&mut self, kind: u16, flags: u16, family: u8, resource: u16, attributes: &[u8]) {
+        let len = (16 + 4 + attributes.len()) as u32;
+        self.bytes.extend_from_slice(&len.to_ne_bytes());
+        self.bytes.extend_from_slice(&kind.to_ne_bytes());
+        self.bytes.extend_from_slice(&(flags | NLM_F_REQUEST).to_ne_bytes());
+        self.bytes.extend_from_slice(&self.sequence.to_ne_bytes());
+        self.bytes.extend_from_slice(&[0; 4]);
+        self.bytes.extend_from_slice(&[family, 0]);
+        self.bytes.extend_from_slice(&resource.to_be_bytes());
+        self.bytes.extend_from_slice(attributes);
+        self.sequence += 1;
+    }
+
+    /// Sends the batch and waits until each message between its two brackets is answered for.
+    fn commit(mut self) -> io::Result<()> {
+        let messages = 1..self.sequence;
+        self.push(NFNL_MSG_BATCH_END, 0, 0, NFNL_SUBSYS_NFTABLES, &[]);
+        let socket = Socket::new(NETLINK_NETFILTER)?;
+        socket.connect(&SocketAddr::new(0, 0))?;
+        socket.send(&self.bytes, 0)?;
+        let (mut answered, mut refused) = (0, None);
+        // After a refusal of the batch as a whole (no rights, no nftables) nothing else comes.
+        while answered < messages.len() && refused.is_none() {
+            let (answer, _) = socket.recv_from_full()?;
+            for code in codes(&answer) {
+                answered += 1;
+                if code != 0 && refused.is_none() {
+                    refused = Some(io::Error::from_raw_os_error(-code));
+                }
+            }
+        }
+        refused.map_or(Ok(()), Err)
+    }
+}
+
+/// The codes of all `NLMSG_ERROR` messages in a datagram; zero is an acknowledgement.
+fn codes(mut bytes: &[u8]) -> Vec<i32> {
+    const NLMSG_ERROR: u16 = 2;
+    let mut codes = Vec::new();
+    while let Some((header, rest)) = bytes.split_first_chunk::<16>() {
+        let [l0, l1, l2, l3, k0, k1, ..] = *header;
+        let len = u32::from_ne_bytes([l0, l1, l2, l3]) as usize;
+        if let (NLMSG_ERROR, Some(code)) = (u16::from_ne_bytes([k0, k1]), rest.first_chunk()) {
+            codes.push(i32::from_ne_bytes(*code));
+        }
+        bytes = bytes.get(len.next_multiple_of(4).max(16)..).unwrap_or_default();
+    }
+    codes
+}
+
+/// An attribute: length and kind in host order, the value, and zeros up to a multiple of four.
+fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
+    let len = 4 + value.len();
+    let mut out = Vec::with_capacity(len.next_multiple_of(4));
+    out.extend_from_slice(&(len as u16).to_ne_bytes());
+    out.extend_from_slice(&kind.to_ne_bytes());
+    out.extend_from_slice(value);
+    out.resize(len.next_multiple_of(4), 0);
+    out
+}
+
+/// Text as netfilter wants it: ended by a zero.
+fn text(text: &str) -> Vec<u8> {
+    let mut bytes = text.as_bytes().to_vec();
+    bytes.push(0);
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{arp_request, datagram, hear, in_world, in_world_of_root_and_of_nobody, joined};
+
+    /// What the far kernel said after an ARP request and a datagram to a closed port, and what its tap saw of them.
+    fn answers(deaf: bool) -> (usize, usize) {
+        let wire = joined();
+        if deaf {
+            wire.far.run(|| deafen(&["b0"])).unwrap().unwrap();
+        }
+        let mut answers = 0;
+        for frame in [arp_request(), datagram(b"is anybody there?")] {
+            wire.near.send(&frame).unwrap();
+            answers += hear(&wire.near, 200).len();
+        }
+        let seen = hear(&wire.tap, 0);
+        assert_eq!(seen.first().map(|(_, bytes)| &bytes[..]), Some(&arp_request()[..]));
+        (answers, seen.len())
+    }
+
+    #[test]
+    fn a_deaf_kernel_says_nothing_and_its_tap_hears_everything() {
+        in_world_of_root_and_of_nobody(|| assert_eq!(answers(true), (0, 2)));
+    }
+
+    /// The control: without the hook, the same kernel answers both, so that the silence above is the hook's doing.
+    #[test]
+    fn a_kernel_that_hears_answers() {
+        in_world_of_root_and_of_nobody(|| assert_eq!(answers(false), (2, 2)));
+    }
+
+    #[test]
+    fn it_can_be_repeated_extended_and_undone() {
+        in_world(|| {
+            let wire = joined();
+            let heard = || {
+                wire.near.send(&arp_request()).unwrap();
+                hear(&wire.near, 100).len()
+            };
+            wire.far
+                .run(|| {
+                    crate::testing::veth("c0", "d0");
+                    listen_again().unwrap();
+                    assert_eq!(heard(), 1);
+                    deafen(&["c0"]).unwrap();
+                    assert_eq!(heard(), 1);
+                    deafen(&["b0", "c0"]).unwrap();
+                    deafen(&["b0"]).unwrap();
+                    assert_eq!(heard(), 0);
+                    listen_again().unwrap();
+                    assert_eq!(heard(), 1);
+                })
+                .unwrap();
+        });
+    }
+
+    #[test]
+    fn all_devices_or_none() {
+        in_world(|| {
+            let wire = joined();
+            let refused = wire.far.run(|| deafen(&["b0", "no-such-dev"])).unwrap().unwrap_err();
+            assert!(refused.is_absent(), "{refused}");
+            assert!(refused.to_string().contains("no-such-dev"), "{refused}");
+            wire.near.send(&arp_request()).unwrap();
+            assert_eq!(hear(&wire.near, 100).len(), 1);
+        });
+    }
+}

@@ -1,0 +1,309 @@
+//! A world of its own for a lab: when it ends, by whatever cause, nothing of it is left.
+//!
+//! The program that runs in it is pid 1 of a new PID namespace: when it dies, the kernel kills every process below it, and with
+//! the last process and descriptor the network namespaces vanish. Mounts stay inside. A user who is not root becomes
+//! root of a new user namespace, with rights over nothing but this world.
+
+use crate::error::{Attempt, Error, Result, check};
+use crate::namespace::{die_with_parent, unshare};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};
+use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::process::{Pid, PidfdFlags, getegid, geteuid, pidfd_open};
+use rustix::thread::UnshareFlags;
+use rustix::time::Timespec;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, ExitStatus};
+use wire::Duration;
+
+/// A running world. Dropping it ends it.
+///
+/// Between the caller and pid 1 stands a keeper, a process that does nothing but wait: it ends the world when the caller
+/// dies, and hands on pid 1's exit.
+#[derive(Debug)]
+pub struct World {
+    keeper: Child,
+    init: u32,
+    pidfd: OwnedFd,
+    /// When this pipe closes, be it by the end of the caller's process, the keeper ends the world.
+    lifeline: Option<OwnedFd>,
+}
+
+impl World {
+    /// Starts `command` as pid 1 of a new world: with a user namespace unless the caller is root, and in any case with
+    /// network, mount and PID namespaces, and its own `/proc`. The loopback is down, as in any new network namespace.
+    ///
+    /// Standard input, output and error are the command's alone. A signal for the world goes to [`World::init`].
+    pub fn spawn(mut command: Command) -> Result<Self> {
+        let program = command.get_program().to_string_lossy().into_owned();
+        let pipe = || pipe_with(PipeFlags::CLOEXEC).attempt("open a pipe to", &program);
+        let (mut plan, lifeline, report) = {
+            let ((life_read, life_write), (report_read, report_write)) = (pipe()?, pipe()?);
+            (
+                Plan { maps: Maps::needed(), lifeline: life_read, report: report_write },
+                life_write,
+                report_read,
+            )
+        };
+        // SAFETY: the plan does system calls only; it allocates nothing and takes no lock.
+        unsafe { command.pre_exec(move || plan.carry_out()) };
+        let spawned = command.spawn();
+        drop(command);
+
+        let mut said = Vec::new();
+        File::from(report).read_to_end(&mut said).attempt("hear from", &program)?;
+        let mut keeper = spawned.map_err(|cause| failure(&said, &program, cause))?;
+        let init = said.first_chunk().map_or(0, |pid| u32::from_ne_bytes(*pid));
+        match open_pidfd(keeper.id()) {
+            Ok(pidfd) => Ok(Self { keeper, init, pidfd, lifeline: Some(lifeline) }),
+            Err(refused) => {
+                drop(lifeline);
+                let _ = keeper.wait();
+                Err(refused).attempt("watch over", program)
+            }
+        }
+    }
+
+    /// Pid 1 of the world, by its number outside: what signals are for, and what [`crate::NetNs::of`] takes.
+    pub const fn init(&self) -> u32 {
+        self.init
+    }
+
+    /// The keeper: its pipes are pid 1's standard streams, and it ends when the world has ended. To leave no trace of a world
+    /// after a crash, record both [`World::init`] and its id.
+    pub const fn keeper(&mut self) -> &mut Child {
+        &mut self.keeper
+    }
+
+    /// Waits until the world has ended, at most for `limit`. The code is pid 1's own, or 128 and the signal that ended it.
+    pub fn wait(&mut self, limit: Option<Duration>) -> Result<Option<ExitStatus>> {
+        let limit = limit.map(|limit| Timespec {
+            tv_sec: i64::try_from(limit.as_secs()).unwrap_or(i64::MAX),
+            tv_nsec: i64::from(limit.subsec_nanos()),
+        });
+        loop {
+            match poll(&mut [PollFd::new(&self.pidfd, PollFlags::IN)], limit.as_ref()) {
+                Ok(0) => return Ok(None),
+                Ok(_) => return self.keeper.wait().map(Some).attempt("wait for", "the world's end"),
+                Err(rustix::io::Errno::INTR) => {}
+                Err(refused) => return Err(refused).attempt("wait for", "the world's end"),
+            }
+        }
+    }
+
+    /// Ends it and everything in it, and waits until that is done.
+    pub fn end(&mut self) -> Result<ExitStatus> {
+        self.lifeline = None;
+        self.keeper.wait().attempt("wait for", "the world's end")
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        let _ = self.end();
+    }
+}
+
+/// Readable when the world has ended.
+impl AsFd for World {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.pidfd.as_fd()
+    }
+}
+
+pub(crate) fn open_pidfd(pid: u32) -> io::Result<OwnedFd> {
+    let pid = Pid::from_raw(pid.cast_signed()).ok_or(rustix::io::Errno::SRCH)?;
+    Ok(pidfd_open(pid, PidfdFlags::empty())?)
+}
+
+/// What makes the caller root inside a user namespace, made ready before the fork.
+#[derive(Debug)]
+pub(crate) struct Maps {
+    uid: Vec<u8>,
+    gid: Vec<u8>,
+}
+
+impl Maps {
+    /// Root needs none.
+    pub(crate) fn needed() -> Option<Self> {
+        (!geteuid().is_root()).then(Self::of_the_caller)
+    }
+
+    pub(crate) fn of_the_caller() -> Self {
+        let line = |id: u32| format!("0 {id} 1\n").into_bytes();
+        Self { uid: line(geteuid().as_raw()), gid: line(getegid().as_raw()) }
+    }
+}
+
+/// Leaves the host's namespaces for new ones; only in a process with a single thread.
+pub(crate) fn leave(maps: Option<&Maps>, what: UnshareFlags) -> std::result::Result<(), (Step, io::Error)> {
+    let Some(maps) = maps else { return unshare(what).map_err(Step::Unshare.failed()) };
+    unshare(what | UnshareFlags::NEWUSER).map_err(Step::UnshareUser.failed())?;
+    // Without root's rights over the parent, the kernel takes a group map only from who can no longer set groups.
+    overwrite(c"/proc/self/setgroups", b"deny").map_err(Step::SetGroups.failed())?;
+    overwrite(c"/proc/self/uid_map", &maps.uid).map_err(Step::UidMap.failed())?;
+    overwrite(c"/proc/self/gid_map", &maps.gid).map_err(Step::GidMap.failed())
+}
+
+fn overwrite(path: &std::ffi::CStr, text: &[u8]) -> io::Result<()> {
+    use rustix::fs::{Mode, OFlags, open};
+    let file = open(path, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())?;
+    match rustix::io::write(&file, text)? {
+        written if written == text.len() => Ok(()),
+        _ => Err(io::Error::from_raw_os_error(libc::EIO)),
+    }
+}
+
+/// What can go wrong between fork and exec, where nothing but a number comes back.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub(crate) enum Step {
+    Unshare = 1,
+    UnshareUser,
+    SetGroups,
+    UidMap,
+    GidMap,
+    Fork,
+    Watch,
+    Private,
+    Proc,
+}
+
+impl Step {
+    const ALL: [Self; 9] = [
+        Self::Unshare,
+        Self::UnshareUser,
+        Self::SetGroups,
+        Self::UidMap,
+        Self::GidMap,
+        Self::Fork,
+        Self::Watch,
+        Self::Private,
+        Self::Proc,
+    ];
+
+    fn failed(self) -> impl FnOnce(io::Error) -> (Self, io::Error) {
+        move |cause| (self, cause)
+    }
+
+    pub(crate) const fn attempt(self) -> &'static str {
+        match self {
+            Self::Unshare => "make new namespaces for",
+            Self::UnshareUser => "make a user namespace for",
+            Self::SetGroups => "write /proc/self/setgroups for",
+            Self::UidMap => "write /proc/self/uid_map for",
+            Self::GidMap => "write /proc/self/gid_map for",
+            Self::Fork => "fork pid 1 of",
+            Self::Watch => "tie to its keeper",
+            Self::Private => "keep the mounts private of",
+            Self::Proc => "mount /proc for",
+        }
+    }
+}
+
+/// The child's report: pid 1's number in four bytes as soon as there is one, and one byte more if a step fails.
+fn failure(said: &[u8], program: &str, cause: io::Error) -> Error {
+    let step = said.last().filter(|_| said.len() % 4 == 1);
+    let step = step.and_then(|number| Step::ALL.into_iter().find(|step| *step as u8 == *number));
+    Error { attempt: step.map_or("start", Step::attempt), subject: program.to_owned(), cause }
+}
+
+/// What happens in the new process before the command takes its place.
+struct Plan {
+    maps: Option<Maps>,
+    lifeline: OwnedFd,
+    report: OwnedFd,
+}
+
+impl Plan {
+    fn carry_out(&mut self) -> io::Result<()> {
+        self.steps().map_err(|(step, cause)| {
+            let _ = rustix::io::write(&self.report, &[step as u8]);
+            cause
+        })
+    }
+
+    /// The caller's child becomes the keeper, and this returns in its child only.
+    fn steps(&self) -> std::result::Result<(), (Step, io::Error)> {
+        leave(self.maps.as_ref(), UnshareFlags::NEWNET | UnshareFlags::NEWNS | UnshareFlags::NEWPID)?;
+        let alive = pipe_with(PipeFlags::CLOEXEC).map_err(io::Error::from).map_err(Step::Fork.failed())?;
+        // SAFETY: this process has one thread, and its child goes on to exec.
+        match check(unsafe { libc::fork() }).map_err(Step::Fork.failed())? {
+            0 => {
+                drop(alive.1);
+                watch(&alive.0).map_err(Step::Watch.failed())?;
+                let private = MountPropagationFlags::REC | MountPropagationFlags::PRIVATE;
+                mount_change(c"/", private).map_err(io::Error::from).map_err(Step::Private.failed())?;
+                let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
+                let proc = mount(c"proc", c"/proc", c"proc", flags, None);
+                proc.map_err(io::Error::from).map_err(Step::Proc.failed())
+            }
+            init => {
+                let _ = rustix::io::write(&self.report, &init.to_ne_bytes());
+                keep(init, self.lifeline.as_raw_fd(), alive.1.as_raw_fd())
+            }
+        }
+    }
+}
+
+/// Dies with the keeper, also if the keeper died already: then nobody holds the other end of the pipe. (It cannot be
+/// asked for by number: outside of its PID namespace, a parent's number is zero.)
+fn watch(keeper: &OwnedFd) -> io::Result<()> {
+    die_with_parent()?;
+    let mut end = [PollFd::new(keeper, PollFlags::IN)];
+    match poll(&mut end, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }))? {
+        0 => Ok(()),
+        _ => Err(io::Error::from_raw_os_error(libc::ESRCH)),
+    }
+}
+
+/// The keeper's whole life. It is deaf to signals, so that Ctrl-C ends the world by way of pid 1, in good order.
+fn keep(init: i32, lifeline: RawFd, alive: RawFd) -> ! {
+    // SAFETY: system calls on this process's own descriptors and its own child; the structures are valid when all zero,
+    // and outlive the calls.
+    unsafe {
+        let mut all = std::mem::zeroed::<libc::sigset_t>();
+        libc::sigfillset(&raw mut all);
+        libc::sigprocmask(libc::SIG_BLOCK, &raw const all, std::ptr::null_mut());
+        close_all_but(lifeline, alive);
+        let pidfd = libc::syscall(libc::SYS_pidfd_open, init, 0) as RawFd;
+        let entry = |fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+        let mut wait = [entry(lifeline), entry(pidfd)];
+        libc::poll(wait.as_mut_ptr(), 2, -1);
+        let [caller, _] = wait;
+        if caller.revents != 0 || pidfd < 0 {
+            libc::kill(init, libc::SIGKILL);
+        }
+        let mut status = 0;
+        libc::waitpid(init, &raw mut status, 0);
+        libc::_exit(if libc::WIFEXITED(status) {
+            libc::WEXITSTATUS(status)
+        } else {
+            128 + libc::WTERMSIG(status)
+        })
+    }
+}
+
+/// The keeper must hold nothing of the caller's: not its pipes, whose readers wait for their end, and not its locks.
+fn close_all_but(a: RawFd, b: RawFd) {
+    let (low, high) = (a.min(b).cast_unsigned(), a.max(b).cast_unsigned());
+    let close = |first: u32, last: u32| {
+        if first <= last {
+            // SAFETY: this process uses no descriptor but the two that are spared.
+            unsafe { libc::close_range(first, last, 0) };
+        }
+    };
+    if low > 0 {
+        close(0, low - 1);
+    }
+    if high > low {
+        close(low + 1, high - 1);
+    }
+    close(high + 1, u32::MAX);
+}
+
+#[cfg(test)]
+mod tests;
