@@ -8,6 +8,7 @@ mod interrupt;
 mod lab_world;
 mod list;
 mod node;
+mod reproduce;
 mod run;
 
 /// Keeps IP sessions alive while hosts move, and shows exactly what each move cost.
@@ -24,6 +25,8 @@ enum Verb {
     List,
     /// Run a scenario.
     Run(run::Args),
+    /// The papers' experiments: published beside measured, and whether what must hold does.
+    Reproduce(reproduce::Args),
     /// Run the roles of a host, for real, in this network namespace.
     Node(node::Args),
     /// What this kernel offers and what will be used; with --clean, remove what dead labs left behind.
@@ -35,6 +38,8 @@ enum Verb {
 
 /// How a verb ends, when not well. The numbers are part of the interface.
 pub(crate) enum Failure {
+    /// 1: something that must hold does not.
+    NotHeld(String),
     /// 2: what was asked for makes no sense; nothing was started.
     Usage(String),
     /// 3: this machine cannot do it; what is missing.
@@ -52,12 +57,17 @@ fn main() -> ExitCode {
             Ok(())
         }
         Verb::Run(args) => run::run(&args),
+        Verb::Reproduce(args) => reproduce::reproduce(&args),
         Verb::Node(args) => node::node(&args),
         Verb::Doctor(args) => doctor::doctor(&args),
         Verb::LabWorld(args) => lab_world::lab_world(&args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
+        Err(Failure::NotHeld(what)) => {
+            eprintln!("{what}");
+            ExitCode::from(1)
+        }
         Err(Failure::Usage(problem)) => {
             eprintln!("error: {problem}");
             ExitCode::from(2)

@@ -205,10 +205,11 @@ impl<'a> Story<'a> {
         })
     }
 
-    /// When the first route-update left, when the crossover took it, and the downlink time of the new leg.
+    /// When the route-update left that the crossover took, when it took it, and the downlink time of the new leg.
     fn times(&self, host: HostId, cut: Instant, until: Instant) -> Option<(Instant, Instant, Duration)> {
-        let sent = self.edge(host, cut, until, Span::Begins(Stage::Registration), false)?.at;
+        let first = self.edge(host, cut, until, Span::Begins(Stage::Registration), false)?.at;
         let mapped = self.edge(host, cut, until, Span::Ends(Stage::Registration), true)?;
+        let sent = self.sent_up(host, cut, mapped).unwrap_or(first);
         let out = self.records.iter().filter(|r| r.host == mapped.host && r.at > mapped.at && r.at < until);
         let down = out.filter_map(|r| match &r.what {
             What::Sent(_, packet) => {
@@ -218,6 +219,17 @@ impl<'a> Story<'a> {
             _ => None,
         });
         Some((sent, mapped.at, down.into_iter().next()?))
+    }
+
+    /// When the host sent what the crossover acted upon: of a route-update's repetitions, the one that came there.
+    fn sent_up(&self, host: HostId, cut: Instant, mapped: &Record) -> Option<Instant> {
+        let within = |r: &&Record| r.at >= cut && r.at <= mapped.at;
+        let arrived = self.records.iter().rev().filter(within).filter(|r| r.host == mapped.host);
+        arrived.into_iter().find_map(|r| {
+            let What::Received(_, taken) = &r.what else { return None };
+            let sends = |r: &&Record| matches!(&r.what, What::Sent(_, sent) if sent.id == taken.id);
+            Some(self.records.iter().filter(within).find(|r| r.host == host && sends(r))?.at)
+        })
     }
 
     fn outage(&self, host: HostId, cut: Instant, until: Instant, lost: u64) -> Option<Outage> {
@@ -342,3 +354,7 @@ fn share_out(from: Instant, to: Instant, stages: Vec<Owner>) -> Vec<Owner> {
     }
     owners
 }
+
+#[cfg(test)]
+#[path = "handoff_tests.rs"]
+mod tests;

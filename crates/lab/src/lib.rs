@@ -11,6 +11,7 @@ pub mod ledger;
 pub mod linux;
 pub mod plan;
 pub mod report;
+pub mod reproduce;
 pub mod run;
 pub mod scenario;
 

@@ -96,7 +96,10 @@ pub(crate) struct Host {
 }
 
 /// Scenarios that are compiled in, by the name that `list` prints.
-pub const BUILT_IN: &[(&str, &str)] = &[("first", include_str!("../../../../scenarios/first.toml"))];
+pub const BUILT_IN: &[(&str, &str)] = &[
+    ("first", include_str!("../../../../scenarios/first.toml")),
+    ("cellular-ip/udp-loss", include_str!("../../../../scenarios/cellular-ip/udp-loss.toml")),
+];
 
 impl Scenario {
     /// The text of a scenario: compiled in under this name, or in the file of this path.

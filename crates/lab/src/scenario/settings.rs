@@ -3,7 +3,8 @@
 use std::str::FromStr;
 use toml::{Table, Value};
 
-/// A change to a scenario: `ROLE.KEY=VALUE` for every role of that name, or the path of a value in the file.
+/// A change to a scenario: `ROLE.KEY=VALUE` for every role of that name, `ROLE.LIST.KEY=VALUE` for every table of a list
+/// in it, or the path of a value in the file.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Setting {
     path: Vec<String>,
@@ -41,18 +42,33 @@ impl Setting {
     pub(crate) fn apply(&self, document: &mut Table) -> Result<(), String> {
         let (first, rest) = self.path.split_first().ok_or("an empty setting")?;
         let mut roles = 0;
-        if let [key] = rest {
-            for role in roles_of(document) {
-                if role.get("kind").and_then(Value::as_str).is_some_and(|kind| answers_to(kind, first)) {
-                    role.insert(key.clone(), self.value.clone());
-                    roles += 1;
-                }
+        for role in roles_of(document) {
+            if role.get("kind").and_then(Value::as_str).is_some_and(|kind| answers_to(kind, first)) {
+                roles += usize::from(self.set_in(role, rest));
             }
         }
         if roles > 0 {
             return Ok(());
         }
         self.apply_to_path(document)
+    }
+
+    /// Sets `key` of a role, or `list.key`: that key of every table in the list.
+    fn set_in(&self, role: &mut Table, path: &[String]) -> bool {
+        match path {
+            [key] => {
+                role.insert(key.clone(), self.value.clone());
+                true
+            }
+            [list, key] => {
+                let Some(entries) = role.get_mut(list).and_then(Value::as_array_mut) else { return false };
+                for entry in entries.iter_mut().filter_map(Value::as_table_mut) {
+                    entry.insert(key.clone(), self.value.clone());
+                }
+                true
+            }
+            _ => false,
+        }
     }
 
     fn apply_to_path(&self, document: &mut Table) -> Result<(), String> {

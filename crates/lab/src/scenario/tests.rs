@@ -59,6 +59,9 @@ fn settings_reach_every_role_of_a_name_and_values_in_the_file() {
         set("radio.retune=7ms").unwrap().hosts[4].ports[0].radio.as_ref().unwrap().retune.as_millis(),
         7
     );
+    let plan = set("mobile.moves.kind=semisoft").unwrap();
+    assert!(plan.hosts[4].text.contains("semisoft") && !plan.hosts[4].text.contains("hard"));
+    assert!(set("mobile.movez.kind=semisoft").unwrap_err().to_string().contains("no table `mobile`"));
     assert!(set("station.delay_devise=0").unwrap_err().to_string().contains("unknown field `delay_devise`"));
     assert!(set("statoin.delay_device=0").unwrap_err().to_string().contains("there are: cell, cellular-ip"));
     assert!("nonsense".parse::<Setting>().is_err());

@@ -1,0 +1,205 @@
+//! `wayfare reproduce [PAPER|ID ...]`
+
+use crate::Failure;
+use clap::ValueEnum;
+use lab::linux::Programs;
+use lab::reproduce::{self, Experiment, How, NotRun, Report, Scale};
+use lab::run::OnWorld;
+use std::io::IsTerminal;
+use std::path::PathBuf;
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Papers or experiments, as `list` prints them; none: all.
+    #[arg(value_name = "PAPER|ID")]
+    what: Vec<String>,
+    /// Who carries the packets.
+    #[arg(long, value_enum, default_value_t = On::Both)]
+    on: On,
+    /// Few handoffs, close together: seconds.
+    #[arg(long, conflicts_with = "full")]
+    quick: bool,
+    /// The paper's own counts and times.
+    #[arg(long)]
+    full: bool,
+    /// Break each mechanism, and see that what must hold no longer does.
+    #[arg(long)]
+    self_test: bool,
+    /// Points that run side by side.
+    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..))]
+    jobs: u16,
+    /// Where the figures go.
+    #[arg(long, default_value = "runs/reproduce")]
+    out: PathBuf,
+    /// What is printed.
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    format: Format,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum On {
+    Sim,
+    Linux,
+    Both,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    Text,
+    Json,
+}
+
+impl On {
+    const fn worlds(self) -> &'static [OnWorld] {
+        match self {
+            Self::Sim => &[OnWorld::Sim],
+            Self::Linux => &[OnWorld::Linux],
+            Self::Both => &[OnWorld::Sim, OnWorld::Linux],
+        }
+    }
+}
+
+impl Args {
+    const fn scale(&self) -> Scale {
+        match (self.quick, self.full) {
+            (true, _) => Scale::Quick,
+            (_, true) => Scale::Full,
+            _ => Scale::Default,
+        }
+    }
+}
+
+pub(crate) fn reproduce(args: &Args) -> Result<(), Failure> {
+    let experiments = reproduce::select(&args.what).map_err(Failure::Usage)?;
+    if args.self_test {
+        return self_test(args, &experiments);
+    }
+    if args.full {
+        estimate(args, &experiments);
+    }
+    let mut reports = Vec::new();
+    for experiment in experiments {
+        let report = carry_out(args, experiment)?;
+        if args.format == Format::Text {
+            println!("{}", reproduce::text(&report));
+        }
+        write_figures(args, &report)?;
+        reports.push(report);
+    }
+    if args.format == Format::Json {
+        println!("{}", reproduce::json(&reports));
+    }
+    let complaints: Vec<String> = reports.iter().flat_map(Report::complaints).collect();
+    if !complaints.is_empty() {
+        return Err(Failure::Untrusted(complaints));
+    }
+    let failed = reports.iter().flat_map(Report::verdicts).filter(|verdict| !verdict.holds()).count();
+    if failed == 0 { Ok(()) } else { Err(Failure::NotHeld(format!("{failed} of what must hold does not"))) }
+}
+
+fn carry_out(args: &Args, experiment: &'static Experiment) -> Result<Report, Failure> {
+    let programs = programs()?;
+    let how = How { jobs: args.jobs.into(), linux: Some(&programs), progress: &progress(experiment) };
+    let report = reproduce::reproduce(experiment, args.scale(), args.on.worlds(), &how)
+        .map_err(|problem| Failure::Untrusted(vec![problem]))?;
+    clear_progress();
+    for (world, why) in &report.absent {
+        cannot(args, experiment, *world, why)?;
+    }
+    Ok(report)
+}
+
+fn self_test(args: &Args, experiments: &[&'static Experiment]) -> Result<(), Failure> {
+    let programs = programs()?;
+    let mut tests = Vec::new();
+    for experiment in experiments {
+        let mut broken = Vec::new();
+        for world in args.on.worlds().iter().filter(|world| experiment.worlds.contains(world)) {
+            let how = How { jobs: args.jobs.into(), linux: Some(&programs), progress: &progress(experiment) };
+            let ran = reproduce::self_test(experiment, *world, &how);
+            clear_progress();
+            match ran {
+                Ok(more) => broken.extend(more),
+                Err(NotRun::Cannot(why)) => cannot(args, experiment, *world, &why)?,
+                Err(NotRun::Broken(why)) => {
+                    return Err(Failure::Untrusted(vec![format!("{}: {why}", experiment.id)]));
+                }
+            }
+        }
+        if args.format == Format::Text {
+            println!("{}", reproduce::self_test_text(experiment, &broken));
+        }
+        tests.push((*experiment, broken));
+    }
+    if args.format == Format::Json {
+        println!("{}", reproduce::self_test_json(&tests));
+    }
+    let whole = tests.iter().flat_map(|(_, broken)| broken).filter(|broken| !broken.broke()).count();
+    if whole == 0 { Ok(()) } else { Err(Failure::NotHeld(format!("{whole} breakers broke nothing"))) }
+}
+
+/// This very program is what runs in a world on Linux.
+fn programs() -> Result<Programs, Failure> {
+    let wayfare = std::env::current_exe().map_err(|error| Failure::Machine(error.to_string()))?;
+    Ok(Programs { wayfare, instead: None })
+}
+
+/// An absent world is an error only where nothing else was asked for.
+fn cannot(args: &Args, experiment: &Experiment, world: OnWorld, why: &str) -> Result<(), Failure> {
+    let problem = format!("{} on {}: {why}", experiment.id, world.name());
+    if args.on == On::Linux {
+        return Err(Failure::Machine(problem));
+    }
+    eprintln!("note: {problem}");
+    Ok(())
+}
+
+fn write_figures(args: &Args, report: &Report) -> Result<(), Failure> {
+    let out = &args.out;
+    for figure in reproduce::figures(report) {
+        for (end, text) in [("svg", &figure.svg), ("csv", &figure.csv)] {
+            let path = out.join(format!("{}.{end}", figure.name));
+            let folder = path.parent().unwrap_or(out);
+            let written = std::fs::create_dir_all(folder).and_then(|()| std::fs::write(&path, text));
+            written.map_err(|error| Failure::Usage(format!("--out: {}: {error}", path.display())))?;
+            if args.format == Format::Text {
+                println!("{end}: {}", path.display());
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Before anything that may take long.
+fn estimate(args: &Args, experiments: &[&'static Experiment]) {
+    for experiment in experiments {
+        for world in args.on.worlds().iter().filter(|world| experiment.worlds.contains(world)) {
+            let (span, how) = match world {
+                // Of virtual time; how fast it passes depends on the scenario: some thousand times, or more.
+                OnWorld::Sim => (reproduce::span(experiment, args.scale(), *world, 1), "of virtual time"),
+                OnWorld::Linux => (
+                    reproduce::span(experiment, args.scale(), *world, args.jobs.into()),
+                    "and what is repeated",
+                ),
+            };
+            let minutes = span.as_secs_f64() / 60.0;
+            eprintln!("estimate: {} on {}: {minutes:.0} min {how}", experiment.id, world.name());
+        }
+    }
+}
+
+/// On a terminal, one line that says which point was done last.
+fn progress(experiment: &'static Experiment) -> impl Fn(&str) + Sync {
+    let shown = std::io::stderr().is_terminal();
+    move |point| {
+        if shown {
+            eprint!("\r\x1b[K{}: {point}", experiment.id);
+        }
+    }
+}
+
+fn clear_progress() {
+    if std::io::stderr().is_terminal() {
+        eprint!("\r\x1b[K");
+    }
+}

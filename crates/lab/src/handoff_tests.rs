@@ -1,0 +1,35 @@
+//! Handoffs that went wrong in one point each, as the simulator tells them.
+
+use crate::run::{Outcome, simulate};
+use crate::scenario::{Scenario, Setting};
+
+fn run(settings: &[&str]) -> Outcome {
+    let (file, text) = Scenario::find("cellular-ip/udp-loss").unwrap();
+    let settings: Vec<Setting> = settings.iter().map(|text| text.parse().unwrap()).collect();
+    simulate(Scenario::plan(&file, &text, &settings, 1).unwrap()).unwrap()
+}
+
+/// The new leg is ahead and nothing holds it back: the packet that ends the outage left the crossover by the new leg
+/// before the route-update came there.
+#[test]
+fn an_outage_that_a_copy_ends_is_explained() {
+    let moves = |at: &str| format!(r#"{{ at = "{at}", to = "b3", kind = "semisoft" }}"#);
+    let moves = format!("mobile.moves=[{}]", moves("1.503s"));
+    let outcome = run(&[&moves, "station.delay_device=0", r#"wire.left.delay=["61ms", "1ms"]"#]);
+    assert_eq!(outcome.doubts, Vec::<String>::new());
+    let outage = outcome.handoffs[0].outage.as_ref().unwrap();
+    assert!(outcome.handoffs[0].lost > 0 && outage.unexplained().is_zero());
+    assert_eq!(outage.owners.last().unwrap().name(), "first byte");
+}
+
+/// The first route-update is lost, its repetition comes through: that costs time, but the round trip is as ever.
+#[test]
+fn the_round_trip_is_that_of_the_update_that_came() {
+    let outcome = run(&["cell.2.loss=0.5", "cell.3.loss=0.5"]);
+    let millis = |span: Option<wire::Duration>| span.unwrap().as_secs_f64() * 1e3;
+    let late = outcome.handoffs.iter().filter(|handoff| millis(handoff.latency) > 70.0).count();
+    assert!(late > 0, "this seed loses a first route-update");
+    for handoff in &outcome.handoffs {
+        assert!((millis(handoff.round_trip) - 42.922).abs() < 1.0, "{handoff:?}");
+    }
+}

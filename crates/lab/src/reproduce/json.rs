@@ -1,0 +1,75 @@
+//! What `reproduce --format json` prints.
+
+use super::{Broken, Experiment, Measured, Point, Report, Setting};
+use crate::run::OnWorld;
+use serde_json::{Map, Value, json as object};
+
+/// All reports as one object. A world without a value is null; a run that is not to be believed is `"invalid"`.
+pub fn json(reports: &[Report]) -> Value {
+    object!({ "experiments": reports.iter().map(experiment).collect::<Vec<_>>() })
+}
+
+/// All breakers as one object.
+pub fn self_test_json(tests: &[(&'static Experiment, Vec<Broken>)]) -> Value {
+    let breakers = tests.iter().flat_map(|(experiment, broken)| {
+        broken.iter().map(|broken| {
+            object!({
+                "id": experiment.id,
+                "must_hold": broken.must_hold.text,
+                "world": broken.world.name(),
+                "breaker": broken.breaker,
+                "broke": broken.broke(),
+                "value": broken.check.value,
+                "value_whole": broken.whole.value,
+            })
+        })
+    });
+    object!({ "self_test": breakers.collect::<Vec<_>>() })
+}
+
+fn experiment(report: &Report) -> Value {
+    let official = report.experiment.metrics.iter().filter(|metric| metric.official);
+    let points =
+        report.points.iter().flat_map(|each| official.clone().map(|metric| point(report, each, metric.name)));
+    let must_hold = report.verdicts().into_iter().map(|verdict| {
+        object!({
+            "text": verdict.must_hold.text,
+            "world": verdict.world.name(),
+            "holds": verdict.holds(),
+            "value": verdict.check.value,
+        })
+    });
+    object!({
+        "id": report.experiment.id,
+        "scale": report.scale.name(),
+        "points": points.collect::<Vec<_>>(),
+        "must_hold": must_hold.collect::<Vec<_>>(),
+    })
+}
+
+fn point(report: &Report, point: &Point, metric: &str) -> Value {
+    let measured = |world| report.results(world).and_then(|results| results.named(&point.label));
+    object!({
+        "setting": point.setting.iter().map(setting).collect::<Map<_, _>>(),
+        "kind": point.kind.name(),
+        "metric": metric,
+        "published": point.published(metric),
+        "sim": measured(OnWorld::Sim).map(|measured| value(measured, metric)),
+        "linux": measured(OnWorld::Linux).map(|measured| value(measured, metric)),
+        "n": point.n,
+    })
+}
+
+fn value(measured: &Measured, metric: &str) -> Value {
+    if measured.is_valid() { object!(measured.mean(metric)) } else { object!("invalid") }
+}
+
+fn setting((name, value): &(&'static str, Setting)) -> (String, Value) {
+    let value = match *value {
+        Setting::Text(text) => object!(text),
+        // 25, not 25.0: that is how one writes it.
+        Setting::Number(number) if number.fract() == 0.0 => object!(number as i64),
+        Setting::Number(number) => object!(number),
+    };
+    ((*name).to_owned(), value)
+}

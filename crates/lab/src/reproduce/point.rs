@@ -1,0 +1,114 @@
+//! One point: a scenario with overrides, what the paper says of it, and how to read a run of it.
+
+use crate::run::{OnWorld, Outcome};
+use crate::{Plan, Scenario, ScenarioError, scenario};
+use std::collections::BTreeMap;
+
+/// What a point is for.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Kind {
+    /// The published experiment.
+    Main,
+    /// Something that has to come out otherwise.
+    Control,
+    /// What became of it if a thing that the paper leaves open were half or double.
+    Sensitivity,
+}
+
+impl Kind {
+    /// Its name in reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Main => "main",
+            Self::Control => "control",
+            Self::Sensitivity => "sensitivity",
+        }
+    }
+}
+
+/// The value of a setting, as JSON has it.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Setting {
+    /// A word.
+    Text(&'static str),
+    /// A number.
+    Number(f64),
+}
+
+impl From<&'static str> for Setting {
+    fn from(text: &'static str) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl From<f64> for Setting {
+    fn from(number: f64) -> Self {
+        Self::Number(number)
+    }
+}
+
+/// What a run gave, by metric: a value for each repetition.
+pub type Samples = BTreeMap<&'static str, Vec<f64>>;
+
+/// Reads a run. An error says why it cannot be read.
+pub type Measure = fn(&Outcome) -> Result<Samples, String>;
+
+/// One point of an experiment.
+#[derive(Clone, Debug)]
+pub struct Point {
+    /// The name in tables; no two points share one.
+    pub label: String,
+    /// What was set, by name.
+    pub setting: Vec<(&'static str, Setting)>,
+    /// What it is for.
+    pub kind: Kind,
+    /// The worlds it is carried out in.
+    pub worlds: &'static [OnWorld],
+    /// The built-in scenario.
+    pub scenario: &'static str,
+    /// What differs from it.
+    pub overrides: Vec<scenario::Setting>,
+    /// Repetitions.
+    pub n: usize,
+    /// Bits a second that it offers: on Linux, points run side by side only below a sum.
+    pub load: u64,
+    /// Published values, by metric.
+    pub published: Vec<(&'static str, f64)>,
+    /// What a formula says, by metric.
+    pub formula: Vec<(&'static str, f64)>,
+    /// The point, by label, that this one's shape is a fraction of.
+    pub base: Option<String>,
+    /// How to read a run.
+    pub measure: Measure,
+}
+
+impl Point {
+    /// Whether a setting has this value.
+    pub fn has(&self, name: &str, value: impl Into<Setting>) -> bool {
+        self.number_or_text(name) == Some(value.into())
+    }
+
+    /// The number of a setting.
+    pub fn number(&self, name: &str) -> Option<f64> {
+        match self.number_or_text(name)? {
+            Setting::Number(number) => Some(number),
+            Setting::Text(_) => None,
+        }
+    }
+
+    /// The published value of a metric.
+    pub fn published(&self, metric: &str) -> Option<f64> {
+        self.published.iter().find(|(name, _)| *name == metric).map(|(_, value)| *value)
+    }
+
+    /// The plan, with `more` overrides on top of its own. Its name is the experiment's scenario.
+    pub fn plan(&self, more: &[scenario::Setting]) -> Result<Plan, ScenarioError> {
+        let (file, text) = Scenario::find(self.scenario)?;
+        let overrides: Vec<scenario::Setting> = self.overrides.iter().chain(more).cloned().collect();
+        Scenario::plan(&file, &text, &overrides, 1)
+    }
+
+    fn number_or_text(&self, name: &str) -> Option<Setting> {
+        self.setting.iter().find(|(key, _)| *key == name).map(|(_, value)| *value)
+    }
+}

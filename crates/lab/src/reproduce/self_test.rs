@@ -1,0 +1,56 @@
+//! Breakers: overrides under which a must-hold must not hold, or it would say nothing.
+
+use super::carry_out::{How, NotRun, measure_all};
+use super::{Check, Experiment, MustHold, Point, Scale};
+use crate::run::OnWorld;
+use crate::scenario::Setting;
+
+/// What a breaker did.
+#[derive(Clone, Copy, Debug)]
+pub struct Broken {
+    /// The must-hold.
+    pub must_hold: &'static MustHold,
+    /// The overrides.
+    pub breaker: &'static [&'static str],
+    /// Where.
+    pub world: OnWorld,
+    /// What the must-hold saw without the breaker.
+    pub whole: Check,
+    /// What it saw with it.
+    pub check: Check,
+}
+
+impl Broken {
+    /// Whether the breaker broke it. A must-hold that no longer measures anything proves nothing either.
+    pub const fn broke(&self) -> bool {
+        !self.check.holds && self.check.value.is_some()
+    }
+}
+
+/// Runs the breakers of an experiment at the quick scale: all of them in the simulator, the first on Linux.
+pub fn self_test(
+    experiment: &'static Experiment,
+    world: OnWorld,
+    how: &How<'_>,
+) -> Result<Vec<Broken>, NotRun> {
+    let points = (experiment.points)(Scale::Quick);
+    let limit = if world == OnWorld::Linux { 1 } else { usize::MAX };
+    let mut all = Vec::new();
+    for must_hold in experiment.must_hold.iter().filter(|must_hold| must_hold.worlds.contains(&world)) {
+        if all.len() >= limit {
+            break;
+        }
+        let needed: Vec<Point> = points.iter().filter(|point| (must_hold.needs)(point)).cloned().collect();
+        let check = |overrides: &[Setting]| {
+            let results = measure_all(&needed, world, overrides, how)?;
+            Ok((must_hold.check)(&results))
+        };
+        let whole = check(&[])?;
+        for breaker in must_hold.breakers.iter().take(limit) {
+            let overrides: Result<Vec<Setting>, String> = breaker.iter().map(|text| text.parse()).collect();
+            let check = check(&overrides.map_err(NotRun::Broken)?)?;
+            all.push(Broken { must_hold, breaker, world, whole, check });
+        }
+    }
+    Ok(all)
+}

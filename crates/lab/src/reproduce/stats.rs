@@ -1,0 +1,36 @@
+//! The little statistics that must-holds need.
+
+/// The mean; `None` of nothing.
+pub(crate) fn mean(values: &[f64]) -> Option<f64> {
+    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+}
+
+/// The slope of the straight line with the least squares of vertical distances; `None` unless two x differ.
+pub(crate) fn slope(points: &[(f64, f64)]) -> Option<f64> {
+    let x = mean(&points.iter().map(|point| point.0).collect::<Vec<_>>())?;
+    let y = mean(&points.iter().map(|point| point.1).collect::<Vec<_>>())?;
+    let across: f64 = points.iter().map(|point| (point.0 - x).powi(2)).sum();
+    let along: f64 = points.iter().map(|point| (point.0 - x) * (point.1 - y)).sum();
+    (across > 0.0).then(|| along / across)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_has_its_slope_and_a_cloud_the_best_one() {
+        let line: Vec<(f64, f64)> = [1.0, 2.0, 4.0].map(|x| (x, 3.0 * x - 5.0)).to_vec();
+        assert!((slope(&line).unwrap() - 3.0).abs() < 1e-12);
+        // By hand: means 2 and 3, sums of products 3 and of squares 2.
+        assert!((slope(&[(1.0, 2.0), (2.0, 2.0), (3.0, 5.0)]).unwrap() - 1.5).abs() < 1e-12);
+    }
+
+    #[test]
+    fn what_is_no_line_has_no_slope() {
+        assert_eq!(slope(&[]), None);
+        assert_eq!(slope(&[(1.0, 2.0)]), None);
+        assert_eq!(slope(&[(1.0, 2.0), (1.0, 9.0)]), None);
+        assert_eq!(mean(&[]), None);
+    }
+}

@@ -1,0 +1,126 @@
+//! The framework, tried on the experiments that there are; all in the simulator.
+
+use super::*;
+
+const HOW: How<'_> = How { jobs: 2, linux: None, progress: &|_| {} };
+
+fn quick(id: &str) -> Report {
+    let experiment = select(&[id.to_owned()]).unwrap()[0];
+    reproduce(experiment, Scale::Quick, &[OnWorld::Sim], &HOW).unwrap()
+}
+
+#[test]
+fn words_select_papers_and_ids() {
+    assert_eq!(select(&[]).unwrap().len(), EXPERIMENTS.len());
+    assert_eq!(select(&["cellular-ip/udp-loss".to_owned()]).unwrap()[0].id, "cellular-ip/udp-loss");
+    assert!(select(&["cellular-ip".to_owned()]).unwrap().iter().all(|e| e.id.starts_with("cellular-ip/")));
+    assert!(select(&["cellular".to_owned()]).unwrap_err().contains("there are: cellular-ip/udp-loss"));
+}
+
+#[test]
+fn every_point_has_a_plan_and_a_name_of_its_own_at_every_scale() {
+    for experiment in EXPERIMENTS {
+        let mut settings = Vec::new();
+        for scale in [Scale::Quick, Scale::Default, Scale::Full] {
+            let points = (experiment.points)(scale);
+            let mut labels: Vec<&str> = points.iter().map(|point| point.label.as_str()).collect();
+            labels.sort_unstable();
+            labels.dedup();
+            assert_eq!(labels.len(), points.len(), "{}", experiment.id);
+            for point in &points {
+                point.plan(&[]).unwrap_or_else(|error| panic!("{}: {error}", point.label));
+                let base = point.base.as_deref().unwrap_or(&point.label);
+                assert!(labels.binary_search(&base).is_ok(), "{base}");
+            }
+            settings.push(points.into_iter().map(|point| (point.label, point.setting)).collect::<Vec<_>>());
+        }
+        assert!(settings.iter().all(|each| *each == settings[0]), "a scale changes no setting");
+        for must_hold in experiment.must_hold {
+            assert!(!must_hold.breakers.is_empty(), "{}", must_hold.text);
+        }
+    }
+}
+
+/// The promised limits, with the usual four side by side; the simulator needs a hundredth of virtual time at most.
+#[test]
+fn no_scale_takes_longer_than_promised() {
+    for experiment in EXPERIMENTS {
+        let wide = experiment.id.starts_with("compare/");
+        let limits =
+            [(Scale::Quick, if wide { 120 } else { 60 }), (Scale::Default, if wide { 900 } else { 300 })];
+        for (scale, limit) in limits {
+            let span = span(experiment, scale, OnWorld::Linux, 4).as_secs();
+            assert!(span < limit, "{} {}: {span} s", experiment.id, scale.name());
+        }
+        assert!(span(experiment, Scale::Quick, OnWorld::Sim, 1).as_secs() < 500);
+    }
+}
+
+#[test]
+fn all_holds_in_the_simulator() {
+    for experiment in EXPERIMENTS {
+        let report = quick(experiment.id);
+        assert_eq!(report.complaints(), Vec::<String>::new());
+        for verdict in report.verdicts() {
+            assert!(verdict.holds(), "{}: {:?}", verdict.must_hold.text, verdict.check);
+        }
+    }
+}
+
+#[test]
+fn every_breaker_breaks() {
+    for experiment in EXPERIMENTS {
+        for broken in self_test(experiment, OnWorld::Sim, &HOW).unwrap() {
+            assert!(broken.broke(), "{:?} left it whole: {}", broken.breaker, broken.must_hold.text);
+        }
+    }
+}
+
+#[test]
+fn the_json_has_the_promised_shape() {
+    let report = quick("cellular-ip/udp-loss");
+    let json = json(std::slice::from_ref(&report));
+    let experiment = &json["experiments"][0];
+    let keys = |value: &serde_json::Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+    assert_eq!(keys(&json), ["experiments"]);
+    assert_eq!(keys(experiment), ["id", "scale", "points", "must_hold"]);
+    let point = experiment["points"].as_array().unwrap().iter().find(|point| {
+        let hard = serde_json::json!({"handoff": "hard", "rate_pps": 25, "rtt_ms": 43});
+        point["setting"] == hard && point["kind"] == "main" && point["metric"] == "lost_per_handoff"
+    });
+    let point = point.unwrap();
+    assert_eq!(keys(point), ["setting", "kind", "metric", "published", "sim", "linux", "n"]);
+    assert_eq!(point["setting"].to_string(), r#"{"handoff":"hard","rate_pps":25,"rtt_ms":43}"#);
+    assert_eq!((&point["published"], &point["n"]), (&serde_json::json!(1.22), &serde_json::json!(10)));
+    assert!(point["sim"].is_f64() && point["linux"].is_null());
+    let metrics = ["lost_per_handoff", "duplicates_per_handoff", "handoff_latency_ms"];
+    for point in experiment["points"].as_array().unwrap() {
+        assert!(metrics.contains(&point["metric"].as_str().unwrap()));
+        assert!(["main", "control", "sensitivity"].contains(&point["kind"].as_str().unwrap()));
+    }
+    for must_hold in experiment["must_hold"].as_array().unwrap() {
+        assert_eq!(keys(must_hold), ["text", "world", "holds", "value"]);
+        assert_eq!(must_hold["world"], "sim");
+    }
+}
+
+#[test]
+fn a_run_that_is_not_to_be_believed_is_invalid_and_does_not_hold() {
+    let point = &(EXPERIMENTS[0].points)(Scale::Quick)[0];
+    let mut outcome = run_point(point.plan(&[]).unwrap(), OnWorld::Sim, &HOW).unwrap();
+    assert!(carry_out::judge(point, &outcome).is_valid());
+    outcome.doubts.push("late".to_owned());
+    assert_eq!(carry_out::judge(point, &outcome).validity, Validity::Invalid(vec!["late".to_owned()]));
+    outcome.ledger.sent += 1;
+    assert_eq!(carry_out::judge(point, &outcome).validity, Validity::Untrusted(vec!["late".to_owned()]));
+    outcome = run_point(point.plan(&[]).unwrap(), OnWorld::Sim, &HOW).unwrap();
+    outcome.handoffs.pop();
+    assert!(!carry_out::judge(point, &outcome).is_valid(), "a repetition is missing");
+}
+
+#[test]
+fn a_world_that_is_not_to_be_had_is_absent_and_says_why() {
+    let report = reproduce(&EXPERIMENTS[0], Scale::Quick, &[OnWorld::Linux], &HOW).unwrap();
+    assert!(report.worlds.is_empty() && report.verdicts().is_empty());
+    assert_eq!(report.absent.len(), 1);
+}

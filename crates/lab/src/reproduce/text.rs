@@ -1,0 +1,157 @@
+//! A report for people.
+
+use super::carry_out::{Validity, Verdict};
+use super::{Broken, Experiment, Measured, Metric, Point, Report};
+use crate::run::OnWorld;
+use draw::Table;
+use std::fmt::Write;
+
+/// What was published beside what was measured, and what holds.
+pub fn text(report: &Report) -> String {
+    let experiment = report.experiment;
+    let mut out = format!("{}: {}\n", experiment.id, experiment.about);
+    let _ = writeln!(out, "scale {}; published: {}", report.scale.name(), experiment.source);
+    for note in experiment.notes {
+        let _ = writeln!(out, "  {note}");
+    }
+    let worlds: Vec<OnWorld> = report.worlds.iter().map(|results| results.world).collect();
+    let is_published = |metric: &&Metric| report.points.iter().any(|p| p.published(metric.name).is_some());
+    for metric in experiment.metrics.iter().filter(is_published) {
+        let _ = write!(out, "\n{}\n{}", metric.name, published(report, metric, &worlds));
+    }
+    let others: Vec<&Metric> = experiment.metrics.iter().filter(|metric| !is_published(metric)).collect();
+    if !others.is_empty() {
+        let _ = write!(out, "\nalso measured, nothing published\n{}", also(report, &others, &worlds));
+    }
+    out.push_str(&invalid(report));
+    for (world, why) in &report.absent {
+        let _ = writeln!(out, "\nnot on {}: {why}", world.name());
+    }
+    let _ = write!(out, "\nmust hold\n{}", must_hold(&report.verdicts()));
+    out
+}
+
+fn published(report: &Report, metric: &Metric, worlds: &[OnWorld]) -> String {
+    let shaped = report.points.iter().any(|point| point.base.is_some());
+    let mut headers: Vec<String> = ["kind", "point", "n", "published"].map(str::to_owned).into();
+    headers.extend(worlds.iter().map(|world| world.name().to_owned()));
+    let has_formula = report.points.iter().any(|point| formula(point, metric).is_some());
+    headers.extend(has_formula.then(|| "formula".to_owned()));
+    if shaped {
+        headers.push("shape published".to_owned());
+        headers.extend(worlds.iter().map(|world| format!("shape {}", world.name())));
+    }
+    let mut table = Table::new(headers);
+    for point in &report.points {
+        let number = |value: Option<f64>| value.map_or("-".to_owned(), |v| format!("{v:.*}", metric.digits));
+        let mut row = vec![point.kind.name().to_owned(), point.label.clone(), point.n.to_string()];
+        row.push(number(point.published(metric.name)));
+        row.extend(worlds.iter().map(|world| cell(measured(report, point, *world), metric)));
+        if has_formula {
+            row.push(number(formula(point, metric)));
+        }
+        if shaped {
+            let base = report.points.iter().find(|base| Some(&base.label) == point.base.as_ref());
+            let of = |value: &dyn Fn(&Point) -> Option<f64>| {
+                let fraction = value(point).zip(base.and_then(value)).filter(|(_, base)| *base != 0.0);
+                fraction.map_or("-".to_owned(), |(value, base)| format!("{:.2}", value / base))
+            };
+            row.push(of(&|point| point.published(metric.name)));
+            row.extend(worlds.iter().map(|world| of(&|point| mean(measured(report, point, *world), metric))));
+        }
+        table.push(row);
+    }
+    table.render()
+}
+
+fn also(report: &Report, metrics: &[&Metric], worlds: &[OnWorld]) -> String {
+    let mut headers = vec!["kind".to_owned(), "point".to_owned(), "n".to_owned()];
+    for metric in metrics {
+        headers.extend(worlds.iter().map(|world| format!("{} {}", metric.name, world.name())));
+    }
+    let mut table = Table::new(headers);
+    for point in &report.points {
+        let mut row = vec![point.kind.name().to_owned(), point.label.clone(), point.n.to_string()];
+        for metric in metrics {
+            row.extend(worlds.iter().map(|world| cell(measured(report, point, *world), metric)));
+        }
+        table.push(row);
+    }
+    table.render()
+}
+
+fn must_hold(verdicts: &[Verdict]) -> String {
+    let mut table = Table::new(["verdict", "world", "value", "what must hold", "what the value is"]);
+    for verdict in verdicts {
+        let word = match (verdict.invalid, verdict.check.holds) {
+            (true, _) => "INVALID",
+            (false, true) => "holds",
+            (false, false) => "DOES NOT HOLD",
+        };
+        let (text, value) = (verdict.must_hold.text, verdict.must_hold.value);
+        table.push([word, verdict.world.name(), &decided_by(verdict.check.value), text, value]);
+    }
+    table.render()
+}
+
+/// Which runs are not to be believed, and why.
+fn invalid(report: &Report) -> String {
+    let mut out = String::new();
+    for results in &report.worlds {
+        for (point, measured) in results.rows(|_| true) {
+            let (word, why) = match &measured.validity {
+                Validity::Valid => continue,
+                Validity::Invalid(why) => ("invalid", why),
+                Validity::Untrusted(why) => ("not to be trusted", why),
+            };
+            let _ =
+                writeln!(out, "\n{word} on {}: {}: {}", results.world.name(), point.label, why.join("; "));
+        }
+    }
+    out
+}
+
+/// What each breaker did.
+pub fn self_test_text(experiment: &Experiment, broken: &[Broken]) -> String {
+    let headers = ["breaker", "world", "value without", "value with it", "what no longer holds", "set"];
+    let mut table = Table::new(headers);
+    for broken in broken {
+        let word = match (broken.broke(), broken.check.value) {
+            (true, _) => "broke it",
+            (false, None) => "MEASURES NOTHING",
+            (false, Some(_)) => "STILL HOLDS",
+        };
+        table.push([
+            word,
+            broken.world.name(),
+            &decided_by(broken.whole.value),
+            &decided_by(broken.check.value),
+            broken.must_hold.text,
+            &broken.breaker.join(" "),
+        ]);
+    }
+    format!("{}: self-test\n{}", experiment.id, table.render())
+}
+
+fn measured<'a>(report: &'a Report, point: &Point, world: OnWorld) -> Option<&'a Measured> {
+    report.results(world)?.named(&point.label)
+}
+
+fn mean(measured: Option<&Measured>, metric: &Metric) -> Option<f64> {
+    measured.filter(|measured| measured.is_valid())?.mean(metric.name)
+}
+
+fn cell(measured: Option<&Measured>, metric: &Metric) -> String {
+    match measured {
+        Some(measured) if !measured.is_valid() => "invalid".to_owned(),
+        _ => mean(measured, metric).map_or("-".to_owned(), |mean| format!("{mean:.*}", metric.digits)),
+    }
+}
+
+fn formula(point: &Point, metric: &Metric) -> Option<f64> {
+    point.formula.iter().find(|(name, _)| *name == metric.name).map(|(_, value)| *value)
+}
+
+fn decided_by(value: Option<f64>) -> String {
+    value.map_or("nothing measured".to_owned(), |value| format!("{value:.3}"))
+}
