@@ -224,9 +224,14 @@ pub(crate) fn measure_all(
         rows.push((point.clone(), measured));
     }
     // One that failed may have kept others from being begun: its reason is all there is to say.
+    let is_there = rows.iter().any(|(_, measured)| matches!(measured, Ok(Some(_))));
     let mut results = Results { world, rows: Vec::new() };
     for (point, measured) in rows {
-        let measured = measured?;
+        let measured = measured.map_err(|error| match error {
+            // A world that carried one point out is there: what it cannot do now is a failure, not an absence.
+            NotRun::Cannot(why) if is_there => NotRun::Broken(format!("{}: {why}", point.label)),
+            error => error,
+        })?;
         let believed = measured.map(|first| repeated(&point, world, more, how, first)).transpose()?;
         results.rows.push((point, believed));
     }
