@@ -6,7 +6,7 @@ mod common;
 
 use cellular_ip::message::{ICMP_TYPE, RouteUpdate};
 use cellular_ip::{Gateway, Mobile, Station};
-use common::{CORRESPONDENT, GATEWAY, HOST, WALL, configured, key_of, neighbor, seconds, signed, stamp, station, update};
+use common::{CORRESPONDENT, GATEWAY, HOST, WALL, configured, key_of, neighbor, signed, stamp, station, update};
 use node::config::Interfaces;
 use node::{Boot, Effect, Input, Link, Outbox, Role, Rx, Seed, Value, Why};
 use wire::ipv4::{self, Header};
@@ -18,7 +18,11 @@ const LEFT: Iface = Iface(2);
 const RIGHT: Iface = Iface(3);
 const AIR: Iface = Iface(4);
 
-/// A role, the time, and how often anything was refused.
+fn seconds(seconds: u64) -> Instant {
+    Instant::ZERO + Duration::from_secs(seconds)
+}
+
+/// A role and the time.
 struct Bench<R> {
     role: R,
     now: Instant,

@@ -4,7 +4,7 @@ use auth::Key;
 use cellular_ip::message::{Authentication, RouteUpdate, Skipped, session_key};
 use node::config::Interfaces;
 use serde::de::DeserializeOwned;
-use wire::{Duration, Instant, Ipv4Addr, Mac, WallTime};
+use wire::{Instant, Ipv4Addr, Mac, WallTime};
 
 pub(crate) const HOST: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 7);
 pub(crate) const GATEWAY: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 1);
@@ -53,10 +53,6 @@ pub(crate) fn neighbor(iface: u16) -> Mac {
 /// The timestamp of a host whose clock is right.
 pub(crate) fn stamp(at: Instant) -> u64 {
     WALL.plus(at.since(Instant::ZERO)).to_ntp()
-}
-
-pub(crate) fn seconds(seconds: u64) -> Instant {
-    Instant::ZERO + Duration::from_secs(seconds)
 }
 
 /// What [`HOST`] says at `at`, not signed yet.
