@@ -115,6 +115,24 @@ pub fn handoffs(plan: &Plan, records: &[Record]) -> Vec<Handoff> {
     all
 }
 
+/// When handoffs began of which nobody saw what cut the path, though the radio came up in another cell.
+pub fn uncut(records: &[Record]) -> Vec<Instant> {
+    let mut uncut = Vec::new();
+    for (index, record) in records.iter().enumerate() {
+        let later = records.iter().skip(index + 1).filter(|later| later.host == record.host);
+        let edge = |r: &&Record| is_begin(r) || matches!(r.what, What::Tuned(..) | What::Up(_, Some(_)));
+        let next = || later.filter(edge).next();
+        if is_begin(record) && next().is_some_and(|next| matches!(next.what, What::Up(..))) {
+            uncut.push(record.at);
+        }
+    }
+    uncut
+}
+
+fn is_begin(record: &Record) -> bool {
+    matches!(&record.what, What::Marked(mark) if mark.name == cellular_ip::mobile::mark::HANDOFF)
+}
+
 /// The records of a run, sorted for looking things up.
 struct Story<'a> {
     records: &'a [Record],
@@ -248,12 +266,20 @@ impl<'a> Story<'a> {
         let up = self.first(cut, to, |r| here(r) && matches!(r.what, What::Up(_, Some(_))));
         add(Stage::Link, tuned.map(|r| (r.at, "tune".into())), up.map(|r| (r.at, "up".into())));
         let named = |record: Option<&Record>| record.map(|r| (r.at, name_of(r)));
-        for stage in [Stage::Detection, Stage::Address, Stage::Registration, Stage::Recovery] {
+        for stage in [Stage::Detection, Stage::Address, Stage::Recovery] {
             let begin = self.edge(host, cut, to, Span::Begins(stage), false);
             let end = self.edge(host, cut, to, Span::Ends(stage), true);
             add(stage, named(begin), named(end));
         }
+        let announced = self.edge(host, cut, to, Span::Begins(Stage::Registration), false);
+        let mapped = self.edge(host, cut, to, Span::Ends(Stage::Registration), true);
         let switch = self.edge(host, cut, to, Span::Begins(Stage::PathSwitch), true);
+        // Nodes below the crossover leave the same marks a little earlier. Were one of its own missing, theirs would
+        // take its place, and nothing would show.
+        let crossover = mapped.into_iter().chain(switch).max_by_key(|record| record.at).map(|r| r.host);
+        let at_crossover = |record: &&Record| Some(record.host) == crossover;
+        add(Stage::Registration, named(announced), named(mapped.filter(at_crossover)));
+        let switch = switch.filter(at_crossover);
         let out = switch.and_then(|switch| {
             let sends = |r: &Record| matches!(&r.what, What::Sent(_, sent) if sent.id == packet);
             self.first(switch.at, to, |r| r.host == switch.host && sends(r))
@@ -265,7 +291,7 @@ impl<'a> Story<'a> {
                 add(Stage::FirstByte, Some((out.at, "sent".into())), handed);
             }
             // The packet came by a way that was there before the cut.
-            None if switch.is_none() => {
+            None if crossover.is_none() => {
                 let sent = self.sent.get(&packet).map(|at| (*at, "app_sent".to_owned()));
                 add(Stage::FirstByte, sent, handed);
             }
