@@ -112,7 +112,10 @@ fn an_idle_host_fits_into_a_kibibyte() {
     let each = (live() - before) / HOSTS;
     println!("{each} bytes for each of {HOSTS} idle hosts, {} of them the node itself", size_of::<Node>());
     assert_eq!(black_box(&nodes).len(), HOSTS);
-    assert!(nodes.iter().all(|node| node.deadline().is_some()), "each is attached, and has a timer to prove it");
+    assert!(
+        nodes.iter().all(|node| node.deadline().is_some()),
+        "each is attached, and has a timer to prove it"
+    );
     assert!(each >= size_of::<Node>() + 200, "{each} bytes: the allocator does not count");
     assert!(each <= BYTES_PER_IDLE_HOST, "{each} bytes for an idle host, {BYTES_PER_IDLE_HOST} are allowed");
 }
@@ -137,7 +140,10 @@ fn the_glue_between_roles_and_drivers_stays_small() {
     println!("{lines} lines of glue, {LINES_OF_GLUE} are the budget");
     assert!(lines > 300, "{lines} lines: the files are not where they were");
     let most = LINES_OF_GLUE + OVERDRAWN;
-    assert!(lines <= most, "{lines} lines of glue: the budget is {LINES_OF_GLUE}, and {OVERDRAWN} are owed already");
+    assert!(
+        lines <= most,
+        "{lines} lines of glue: the budget is {LINES_OF_GLUE}, and {OVERDRAWN} are owed already"
+    );
 }
 
 /// Lines of a file that are neither empty, nor comment, nor test.
@@ -148,7 +154,8 @@ fn code_lines(text: &str) -> usize {
 
 #[test]
 fn lines_are_counted_without_comments_and_tests() {
-    let text = "//! Doc.\n\nfn f() {\n    // why\n    g(); // behind code\n}\n#[cfg(test)]\nmod tests {\n    x\n}\n";
+    let text =
+        "//! Doc.\n\nfn f() {\n    // why\n    g(); // behind code\n}\n#[cfg(test)]\nmod tests {\n    x\n}\n";
     assert_eq!(code_lines(text), 3);
 }
 

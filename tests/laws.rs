@@ -59,7 +59,8 @@ fn every_role_keeps_the_laws_alone() {
 #[test]
 fn every_role_keeps_the_laws_within_a_node() {
     for row in ROWS {
-        play(|| within(row), &row.talk(), SCRIPTS).unwrap_or_else(|broken| panic!("{}: {broken:?}", row.kind));
+        play(|| within(row), &row.talk(), SCRIPTS)
+            .unwrap_or_else(|broken| panic!("{}: {broken:?}", row.kind));
     }
 }
 

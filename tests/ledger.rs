@@ -62,7 +62,11 @@ fn what_a_wire_doubles_is_counted_as_copied_and_the_wire_is_named() {
     trusted(&outcome);
     let down = outcome.ledger.doubled.get("the wire from b1:b2 to b2:b1").copied().unwrap_or_default();
     assert!((5..80).contains(&down), "about a fifth of half of 250: {:?}", outcome.ledger.doubled);
-    assert!(outcome.ledger.doubled.keys().all(|place| place.contains("b1:b2")), "{:?}", outcome.ledger.doubled);
+    assert!(
+        outcome.ledger.doubled.keys().all(|place| place.contains("b1:b2")),
+        "{:?}",
+        outcome.ledger.doubled
+    );
     let doubled: u64 = outcome.ledger.doubled.values().sum();
     let plain = run(&[]);
     assert!(plain.ledger.doubled.is_empty() && outcome.ledger.copied >= plain.ledger.copied + doubled);
@@ -74,9 +78,11 @@ fn what_a_wire_doubles_is_counted_as_copied_and_the_wire_is_named() {
 
 #[test]
 fn what_a_link_loses_is_in_the_books_with_its_place() {
-    for (setting, place) in
-        [("wire.left.loss=0.2", "b1:b2"), ("wire.internet.loss=0.2", "correspondent:b1"), ("cell.2.loss=0.2", "b2:air")]
-    {
+    for (setting, place) in [
+        ("wire.left.loss=0.2", "b1:b2"),
+        ("wire.internet.loss=0.2", "correspondent:b1"),
+        ("cell.2.loss=0.2", "b2:air"),
+    ] {
         let outcome = run(&[setting]);
         assert_eq!(outcome.ledger.complaints(), [""; 0], "{setting}");
         assert!(outcome.ledger.balances(), "{setting}");
@@ -87,7 +93,8 @@ fn what_a_link_loses_is_in_the_books_with_its_place() {
 
 #[test]
 fn loss_and_doubling_at_once_balance_whatever_the_seed() {
-    let settings = ["wire.left.duplicate=0.3", "wire.right.loss=0.3", "cell.2.duplicate=0.3", "cell.3.loss=0.3"];
+    let settings =
+        ["wire.left.duplicate=0.3", "wire.right.loss=0.3", "cell.2.duplicate=0.3", "cell.3.loss=0.3"];
     for seed in 0..10 {
         let plan = Plan { seed, ..plan(&settings) };
         let outcome = lab::run::simulate(plan).unwrap();
@@ -193,7 +200,9 @@ fn every_single_record_that_is_missing_is_missed_between_the_right_places() {
     let mut tried: BTreeMap<&str, usize> = BTreeMap::new();
     for Outcome { plan, records, .. } in &eventful() {
         for (index, record) in records.iter().enumerate() {
-            let Some(kind) = kind(record).filter(|_| !is_copy_within_a_node(records, record)) else { continue };
+            let Some(kind) = kind(record).filter(|_| !is_copy_within_a_node(records, record)) else {
+                continue;
+            };
             let times = tried.entry(kind).or_default();
             *times += 1;
             // All of the rare kinds; of the frequent ones every seventeenth.
@@ -202,9 +211,8 @@ fn every_single_record_that_is_missing_is_missed_between_the_right_places() {
             }
             let ledger = ledger::close(plan, &without(records, index));
             let (between, link) = (places(plan, records, record), sent_by(plan, record));
-            let is_named = |vanished: &Vanished| {
-                vanished.between == between || Some(&vanished.between) == link.as_ref()
-            };
+            let is_named =
+                |vanished: &Vanished| vanished.between == between || Some(&vanished.between) == link.as_ref();
             let named = ledger.vanished.iter().any(is_named);
             assert!(named, "without {record:?}: {:?}, not {between:?}", ledger.complaints());
             assert!(!ledger.balances(), "{record:?}");
@@ -277,9 +285,10 @@ fn an_outage_is_explained_to_the_end_until_one_of_its_events_is_missing() {
 #[test]
 fn a_handoff_without_the_event_that_cut_the_path_is_not_passed_over() {
     let outcome = run(&[]);
-    let cut = outcome.records.iter().position(|record| {
-        record.at >= outcome.handoffs[0].begun && matches!(record.what, What::Tuned(..))
-    });
+    let cut = outcome
+        .records
+        .iter()
+        .position(|record| record.at >= outcome.handoffs[0].begun && matches!(record.what, What::Tuned(..)));
     let records = without(&outcome.records, cut.unwrap());
     assert_eq!(handoff::handoffs(&outcome.plan, &records).len(), outcome.handoffs.len() - 1);
     let doubts = judge(&outcome.plan, records).doubts;

@@ -34,9 +34,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("linux", &["wire", "table", "node", "link", "trace"]),
     (
         "lab",
-        &[
-            "wire", "auth", "node", "link", "trace", "cellular-ip", "apps", "roles", "sim", "linux", "draw",
-        ],
+        &["wire", "auth", "node", "link", "trace", "cellular-ip", "apps", "roles", "sim", "linux", "draw"],
     ),
     ("cli", &["wire", "node", "trace", "roles", "linux", "lab", "draw"]),
 ];
@@ -220,7 +218,7 @@ fn pure_crates_know_no_operating_system_and_little_else() {
 #[test]
 fn every_scenario_is_compiled_in() {
     let scenarios = root().join("scenarios");
-    let mut compiled = BTreeMap::from_iter(lab::scenario::BUILT_IN.iter().copied());
+    let mut compiled: BTreeMap<_, _> = lab::scenario::BUILT_IN.iter().copied().collect();
     for path in files(&scenarios).into_iter().filter(|path| has_extension(path, &["toml"])) {
         let name = path.strip_prefix(&scenarios).unwrap().with_extension("").display().to_string();
         let text = compiled.remove(name.as_str()).unwrap_or_else(|| panic!("{name} is not compiled in"));

@@ -106,7 +106,13 @@ pub(crate) fn play<S: Subject>(one: S, two: S, talk: &Talk, seed: Seed, steps: u
 }
 
 /// Plays one script and notes each effect, without judging.
-pub(crate) fn watch<S: Subject>(subject: S, talk: &Talk, seed: Seed, steps: usize, seen: &mut BTreeSet<String>) {
+pub(crate) fn watch<S: Subject>(
+    subject: S,
+    talk: &Talk,
+    seed: Seed,
+    steps: usize,
+    seen: &mut BTreeSet<String>,
+) {
     let mut bench = Bench { pair: [subject], now: Instant::ZERO };
     let mut script = Script::new(talk, seed);
     for _ in 0..steps {

@@ -187,7 +187,9 @@ impl<'a> Script<'a> {
                 let new = StreamId(StreamId::DRIVER + self.below(u64::from(self.accepted)) as u32);
                 Step::Stream(new, StreamEvent::Data(&[7; 100][..self.below(100) as usize]))
             }
-            _ => Step::Stream(id, StreamEvent::Closed([None, Some("address in use")][self.below(2) as usize])),
+            _ => {
+                Step::Stream(id, StreamEvent::Closed([None, Some("address in use")][self.below(2) as usize]))
+            }
         }
     }
 

@@ -144,8 +144,10 @@ impl Row {
             Says::Station => (to_station, Vec::new()),
             Says::Mobile => {
                 let kinds = [("b2", "hard"), ("b3", "hard"), ("b2", "semisoft"), ("b3", "semisoft")];
-                let mut commands: Vec<_> =
-                    kinds.iter().map(|(to, kind)| command("handoff", &[("to", to), ("kind", kind)])).collect();
+                let mut commands: Vec<_> = kinds
+                    .iter()
+                    .map(|(to, kind)| command("handoff", &[("to", to), ("kind", kind)]))
+                    .collect();
                 commands.push(command("handoff", &[("to", "b9")]));
                 commands.push(command("handoff", &[("to", "b3"), ("kind", "soft")]));
                 commands.push(command("handoff", &[]));

@@ -139,7 +139,7 @@ impl Station {
             }
             Input::Packet(Rx { iface, why: Why::Action }, packet) => self.downlink(now, iface, packet, out),
             Input::Packet(Rx { iface, why: Why::Back | Why::Check }, packet) => {
-                self.uplink(now, iface, packet, out)
+                self.uplink(now, iface, packet, out);
             }
             Input::Idle(key, _) => self.expired(now, key.dst.address(), out),
             Input::Link(..) | Input::Stream(..) | Input::Command(..) => {}

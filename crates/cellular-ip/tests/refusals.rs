@@ -6,7 +6,9 @@ mod common;
 
 use cellular_ip::message::{ICMP_TYPE, RouteUpdate};
 use cellular_ip::{Gateway, Mobile, Station};
-use common::{CORRESPONDENT, GATEWAY, HOST, WALL, configured, key_of, neighbor, signed, stamp, station, update};
+use common::{
+    CORRESPONDENT, GATEWAY, HOST, WALL, configured, key_of, neighbor, signed, stamp, station, update,
+};
 use node::config::Interfaces;
 use node::{Boot, Effect, Input, Link, Outbox, Role, Rx, Seed, Value, Why};
 use wire::ipv4::{self, Header};
@@ -157,7 +159,8 @@ fn a_route_update_to_another_gateway_is_refused() {
 #[test]
 fn no_mobile_host_has_the_address_of_nobody_of_this_host_of_a_group_or_of_the_gateway() {
     let mut bench = mapped("");
-    for source in ["0.0.0.0", "0.1.2.3", "127.0.0.1", "224.0.0.1", "239.1.2.3", "255.255.255.255", "10.1.0.1"] {
+    for source in ["0.0.0.0", "0.1.2.3", "127.0.0.1", "224.0.0.1", "239.1.2.3", "255.255.255.255", "10.1.0.1"]
+    {
         bench.refuses_control("bad_source", RIGHT, changed(|update| update.mobile = source.parse().unwrap()));
     }
 }
@@ -338,17 +341,14 @@ fn a_mobile_host_keeps_as_many_of_its_packets_as_it_was_told() {
         session_key = "00"
         stations = [{ name = "b2", id = 2, cell = 2, mac = "02:00:00:00:00:b2" }]
     "#;
-    let mobile = Mobile::new(
-        configured(config, "tuning_queue = 2"),
-        Interfaces(&["air".to_owned()]),
-        Seed::new(1),
-    );
+    let mobile =
+        Mobile::new(configured(config, "tuning_queue = 2"), Interfaces(&["air".to_owned()]), Seed::new(1));
     let mut bench = Bench::new(mobile.unwrap());
     for _ in 0..2 {
         assert_eq!(bench.packet(Iface::HOST, Why::Action, data(HOST, CORRESPONDENT)), []);
     }
     bench.refuses("tuning_queue_full", Iface::HOST, Why::Action, data(HOST, CORRESPONDENT));
-    bench.now = bench.now + Duration::from_millis(5);
+    bench.now += Duration::from_millis(5);
     let up = Link::Up { cell: Some(Cell(2)), mac: Mac::ZERO, mtu: 1500, name: "air" };
     let sent = bench.give(Input::Link(Iface(1), up));
     assert_eq!(sent.iter().filter(|effect| matches!(effect, Effect::Send(None, _))).count(), 2);

@@ -119,10 +119,9 @@ pub fn handoffs(plan: &Plan, records: &[Record]) -> Vec<Handoff> {
 pub fn uncut(records: &[Record]) -> Vec<Instant> {
     let mut uncut = Vec::new();
     for (index, record) in records.iter().enumerate() {
-        let later = records.iter().skip(index + 1).filter(|later| later.host == record.host);
         let edge = |r: &&Record| is_begin(r) || matches!(r.what, What::Tuned(..) | What::Up(_, Some(_)));
-        let next = || later.filter(edge).next();
-        if is_begin(record) && next().is_some_and(|next| matches!(next.what, What::Up(..))) {
+        let mut later = records.iter().skip(index + 1).filter(|later| later.host == record.host);
+        if is_begin(record) && later.find(edge).is_some_and(|next| matches!(next.what, What::Up(..))) {
             uncut.push(record.at);
         }
     }

@@ -2,7 +2,9 @@
 
 mod words;
 
-use crate::common::{CORRESPONDENT, GATEWAY, HOST, WALL, configured, key_of, neighbor, signed, station, update};
+use crate::common::{
+    CORRESPONDENT, GATEWAY, HOST, WALL, configured, key_of, neighbor, signed, station, update,
+};
 use cellular_ip::config::MobileConfig;
 use cellular_ip::{Gateway, Mobile, Station};
 use node::config::{Interfaces, parse_span};
@@ -96,8 +98,10 @@ impl Teller {
             "station" => Box::new(station(Station::new, &self.changes)),
             "gateway" => Box::new(station(Gateway::new, &self.changes)),
             "mobile" => {
-                let key: String =
-                    key_of(HOST).as_bytes().iter().fold(String::new(), |text, byte| format!("{text}{byte:02x}"));
+                let key: String = key_of(HOST)
+                    .as_bytes()
+                    .iter()
+                    .fold(String::new(), |text, byte| format!("{text}{byte:02x}"));
                 let changes = format!("session_key = \"{key}\"\n{}", self.changes);
                 let config: MobileConfig = configured(MOBILE, &changes);
                 Box::new(Mobile::new(config, Interfaces(&["air".to_owned()]), Seed::new(1)).unwrap())
@@ -179,7 +183,12 @@ impl Teller {
         let number = self.interfaces.iter().position(|name| *name == from).map_or(0, |at| at as u16 + 1);
         assert!(number > 0 || from == "host", "no interface {from}");
         let link = Frame { kind: EtherType::IPV4, src: neighbor(number), dst: own(number) };
-        self.node.as_mut().unwrap().receive(self.now, Iface(number), Packet { link, id, bytes }, &mut self.out);
+        self.node.as_mut().unwrap().receive(
+            self.now,
+            Iface(number),
+            Packet { link, id, bytes },
+            &mut self.out,
+        );
         self.write_down();
     }
 

@@ -100,14 +100,14 @@ fn gate_name(gate: Option<Gate>) -> String {
 }
 
 fn mark_name(mark: &Mark) -> String {
-    let fields: String =
+    let fields: Vec<String> =
         mark.fields.iter().map(|(name, field)| format!(" {name}={}", value(field))).collect();
     let span = match mark.span {
         Some(Span::Begins(stage)) => format!(", begins {stage}"),
         Some(Span::Ends(stage)) => format!(", ends {stage}"),
         None => String::new(),
     };
-    format!("mark {}{fields}{span}", mark.name)
+    format!("mark {}{}{span}", mark.name, fields.concat())
 }
 
 /// A value as a person would write it.
