@@ -56,6 +56,7 @@ impl<R: Role> Bench<R> {
         while let Some(due) = self.role.deadline().filter(|due| *due <= at) {
             self.now = due;
             self.give(Input::Timeout);
+            assert!(self.role.deadline().is_none_or(|next| next > due), "still due");
         }
         self.now = at;
     }

@@ -122,6 +122,11 @@ impl Teller {
         while let Some(due) = self.node.as_ref().and_then(Node::deadline).filter(|due| *due <= at) {
             self.now = self.now.max(due);
             self.give(Input::Timeout);
+            let next = self.node.as_ref().and_then(Node::deadline);
+            assert!(
+                next.is_none_or(|next| next > self.now),
+                "due at {next:?} still, after a time-out at {due:?}"
+            );
         }
         assert!(at >= self.now, "the script goes back in time");
         self.now = at;
