@@ -22,8 +22,9 @@ lint:
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 
-check:
-	$(CARGO) test --workspace --locked --no-fail-fast
+# With CI set, tests/determinism.rs asks the released command for the same fingerprint.
+check: build
+	CI=1 $(CARGO) test --workspace --locked --no-fail-fast
 
 # Seconds for all fuzz targets together.
 FUZZ_SECONDS ?= 60

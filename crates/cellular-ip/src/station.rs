@@ -321,7 +321,10 @@ impl Station {
 
     /// Data to a host with two mappings.
     fn downlink(&mut self, now: Instant, iface: Iface, packet: Packet, out: &mut Outbox) {
-        let Ok((header, _)) = Header::parse(&packet.bytes) else { return };
+        let header = match Header::parse(&packet.bytes) {
+            Ok((header, _)) => header,
+            Err(malformed) => return self.refuse(iface, packet, malformed.into(), out),
+        };
         let (pool, depth, hold) = (self.config.delay_pool, self.config.delay_device, self.config.delay_hold);
         let exempt = self.config.delay_exempt.contains(&(header.tos >> 2));
         let Some(two) = self.cache.semisoft(header.dst) else {
@@ -360,7 +363,10 @@ impl Station {
     /// Data from a host whose way back the table could not vouch for.
     fn uplink(&mut self, now: Instant, iface: Iface, packet: Packet, out: &mut Outbox) {
         let from = Leg { iface, mac: packet.link.src };
-        let Some((host, _)) = ipv4::addresses(&packet.bytes) else { return };
+        let host = match Header::parse(&packet.bytes) {
+            Ok((header, _)) => header.src,
+            Err(malformed) => return self.refuse(iface, packet, malformed.into(), out),
+        };
         let ends = now + self.config.route_timeout;
         let mapped = self.cache.mapping(host).is_some();
         match self.cache.semisoft(host) {

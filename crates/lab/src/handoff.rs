@@ -115,6 +115,23 @@ pub fn handoffs(plan: &Plan, records: &[Record]) -> Vec<Handoff> {
     all
 }
 
+/// When handoffs began of which nobody saw what cut the path, though the radio came up in another cell.
+pub fn uncut(records: &[Record]) -> Vec<Instant> {
+    let mut uncut = Vec::new();
+    for (index, record) in records.iter().enumerate() {
+        let edge = |r: &&Record| is_begin(r) || matches!(r.what, What::Tuned(..) | What::Up(_, Some(_)));
+        let mut later = records.iter().skip(index + 1).filter(|later| later.host == record.host);
+        if is_begin(record) && later.find(edge).is_some_and(|next| matches!(next.what, What::Up(..))) {
+            uncut.push(record.at);
+        }
+    }
+    uncut
+}
+
+fn is_begin(record: &Record) -> bool {
+    matches!(&record.what, What::Marked(mark) if mark.name == cellular_ip::mobile::mark::HANDOFF)
+}
+
 /// The records of a run, sorted for looking things up.
 struct Story<'a> {
     records: &'a [Record],
@@ -260,12 +277,20 @@ impl<'a> Story<'a> {
         let up = self.first(cut, to, |r| here(r) && matches!(r.what, What::Up(_, Some(_))));
         add(Stage::Link, tuned.map(|r| (r.at, "tune".into())), up.map(|r| (r.at, "up".into())));
         let named = |record: Option<&Record>| record.map(|r| (r.at, name_of(r)));
-        for stage in [Stage::Detection, Stage::Address, Stage::Registration, Stage::Recovery] {
+        for stage in [Stage::Detection, Stage::Address, Stage::Recovery] {
             let begin = self.edge(host, cut, to, Span::Begins(stage), false);
             let end = self.edge(host, cut, to, Span::Ends(stage), true);
             add(stage, named(begin), named(end));
         }
+        let announced = self.edge(host, cut, to, Span::Begins(Stage::Registration), false);
+        let mapped = self.edge(host, cut, to, Span::Ends(Stage::Registration), true);
         let switch = self.edge(host, cut, to, Span::Begins(Stage::PathSwitch), true);
+        // Nodes below the crossover leave the same marks a little earlier. Were one of its own missing, theirs would
+        // take its place, and nothing would show.
+        let crossover = mapped.into_iter().chain(switch).max_by_key(|record| record.at).map(|r| r.host);
+        let at_crossover = |record: &&Record| Some(record.host) == crossover;
+        add(Stage::Registration, named(announced), named(mapped.filter(at_crossover)));
+        let switch = switch.filter(at_crossover);
         let out = switch.and_then(|switch| {
             let sends = |r: &Record| matches!(&r.what, What::Sent(_, sent) if sent.id == packet);
             self.records.iter().rfind(|r| r.at <= to && r.host == switch.host && sends(r))
@@ -277,9 +302,9 @@ impl<'a> Story<'a> {
             add(Stage::PathSwitch, named(Some(switch)), Some((out.at, "sent".into())));
         }
         // Without a switch the packet came by a way that was there before the cut.
-        let left = match (switch, out) {
-            (Some(_), out) => out.map(|out| (out.at, "sent".to_owned())),
-            (None, _) => self.sent.get(&packet).map(|at| (*at, "app_sent".to_owned())),
+        let left = match crossover {
+            Some(_) => out.map(|out| (out.at, "sent".to_owned())),
+            None => self.sent.get(&packet).map(|at| (*at, "app_sent".to_owned())),
         };
         add(Stage::FirstByte, left, handed);
         stages.sort_by_key(|owner| owner.stage);

@@ -115,6 +115,7 @@ struct AtPort {
     lost: u64,
     held: u64,
     to: Mac,
+    from: Mac,
     last_seen: Instant,
 }
 
@@ -166,9 +167,12 @@ fn note(packets: &mut BTreeMap<PacketId, Seen>, record: &Record) {
     };
     match &record.what {
         What::Received(Iface::HOST, _) => host.from_host += 1,
-        What::Received(iface, _) => {
+        What::Received(iface, packet) => {
             host.from_wire += 1;
             port(&mut seen.ports, *iface, |port| port.received += 1);
+            if let Some(port) = seen.ports.get_mut(&(record.host, *iface)) {
+                port.from = packet.link.src;
+            }
         }
         What::Sent(Iface::HOST, _) => host.to_host += 1,
         What::Sent(iface, packet) => {
@@ -241,9 +245,8 @@ impl Ledger {
             links.entry(places.way_in(here)).or_default().1 += port.received;
         }
         for (way, (sent, ended)) in links {
-            if sent == 0 && ended > 0 {
-                self.copied += ended;
-                *self.appeared.entry(places.way_name(way)).or_default() += ended;
+            if sent == 0 {
+                self.unsent(places, packet, way, ports);
                 continue;
             }
             self.double(ended.saturating_sub(sent), || places.way_name(way));
@@ -251,6 +254,33 @@ impl Ledger {
                 let (between, last_seen) = places.where_lost(way, ports);
                 let vanished = Vanished { packet, last_seen, between };
                 self.vanished.extend(std::iter::repeat_n(vanished, (sent - ended) as usize));
+            }
+        }
+    }
+
+    /// What a link delivered, lost or holds, and nobody gave to it: not a copy, but a sender who kept no record.
+    fn unsent(
+        &mut self,
+        places: &Places,
+        packet: PacketId,
+        way: Way,
+        ports: &BTreeMap<(HostId, Iface), AtPort>,
+    ) {
+        for ((host, iface), port) in ports {
+            let Some(here) = places.port(*host, *iface) else { continue };
+            let out = if places.way_out(here) == way { port.lost + port.held } else { 0 };
+            let came = if places.way_in(here) == way { port.received } else { 0 };
+            let from = match way {
+                Way::Wire { from, .. } => places.by_port.get(&from),
+                Way::Air => places.by_mac.get(&port.from),
+            };
+            let there = from.map_or("?", String::as_str);
+            let here = places.interface(*host, *iface);
+            for (count, sender) in [(out, here.as_str()), (came, there)] {
+                let node = format!("{}'s node", sender.split(':').next().unwrap_or(sender));
+                let vanished =
+                    Vanished { packet, last_seen: port.last_seen, between: (node, sender.to_owned()) };
+                self.vanished.extend(std::iter::repeat_n(vanished, count as usize));
             }
         }
     }

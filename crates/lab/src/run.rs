@@ -61,6 +61,9 @@ impl Outcome {
                 doubts.push(format!("handoff {number}: {part:?} of {whole:?} unexplained"));
             }
         }
+        doubts.extend(handoff::uncut(&records).into_iter().map(|begun| {
+            format!("the handoff begun at {begun} s never cut the path, and yet the radio moved")
+        }));
         Self { plan, world, records, fingerprint, ledger, handoffs, doubts, linux: None }
     }
 }

@@ -203,6 +203,7 @@ impl Node {
     fn link(&mut self, now: Instant, iface: Iface, link: Link<'_>, out: &mut Outbox) {
         if let Link::Up { mac, .. } = link {
             self.ifaces.retain(|(other, _)| *other != iface);
+            self.ifaces.reserve_exact(usize::from(self.ifaces.is_empty()));
             self.ifaces.push((iface, mac));
         }
         self.tell_all(now, &Input::Link(iface, link), out);

@@ -133,6 +133,7 @@ impl Ruleset {
         let Some(ends) = entry.ends() else { return };
         if ends < entry.queued {
             entry.queued = ends;
+            due.reserve_exact(usize::from(due.is_empty()));
             due.push(Reverse((ends, entry.key)));
         }
     }
@@ -143,6 +144,8 @@ impl Ruleset {
 
     fn insert(&mut self, key: Key) -> EntryId {
         let id = self.free.pop().unwrap_or_else(|| {
+            // A million idle hosts have one route each; a vector that grows by itself begins with room for four.
+            self.entries.reserve_exact(usize::from(self.entries.is_empty()));
             self.entries.push(None);
             EntryId(self.entries.len() as u32 - 1)
         });
@@ -154,7 +157,10 @@ impl Ruleset {
                     *count += 1;
                 }
             }
-            Err(at) => self.shapes.insert(at, (shape, 1)),
+            Err(at) => {
+                self.shapes.reserve_exact(usize::from(self.shapes.is_empty()));
+                self.shapes.insert(at, (shape, 1));
+            }
         }
         id
     }

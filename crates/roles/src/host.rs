@@ -195,7 +195,8 @@ impl RoleConfig {
         }
     }
 
-    fn build(&self, interfaces: Interfaces<'_>, chance: &Seed) -> Result<Box<dyn Role>, NodeError> {
+    /// The role, on a host with these interfaces. `chance` is the host's own.
+    pub fn build(&self, interfaces: Interfaces<'_>, chance: &Seed) -> Result<Box<dyn Role>, NodeError> {
         let role = self.construct(interfaces, &chance.fork(self.kind()));
         role.map_err(|error| NodeError::Role { kind: self.kind(), error })
     }

@@ -1,0 +1,356 @@
+//! Every reason for which a station or a mobile host refuses something: the reason is given, and nothing has changed.
+
+#![cfg(test)]
+
+mod common;
+
+use cellular_ip::message::{ICMP_TYPE, RouteUpdate};
+use cellular_ip::{Gateway, Mobile, Station};
+use common::{
+    CORRESPONDENT, GATEWAY, HOST, WALL, configured, key_of, neighbor, signed, stamp, station, update,
+};
+use node::config::Interfaces;
+use node::{Boot, Effect, Input, Link, Outbox, Role, Rx, Seed, Value, Why};
+use wire::ipv4::{self, Header};
+use wire::{Cell, Duration, EtherType, Frame, Iface, Instant, Ipv4Addr, Mac, Packet, PacketId, SocketAddrV4};
+use wire::{icmp, udp};
+
+const UP: Iface = Iface(1);
+const LEFT: Iface = Iface(2);
+const RIGHT: Iface = Iface(3);
+const AIR: Iface = Iface(4);
+
+fn seconds(seconds: u64) -> Instant {
+    Instant::ZERO + Duration::from_secs(seconds)
+}
+
+/// A role and the time.
+struct Bench<R> {
+    role: R,
+    now: Instant,
+}
+
+impl<R: Role> Bench<R> {
+    fn new(role: R) -> Self {
+        let mut bench = Self { role, now: Instant::ZERO };
+        bench.give(Input::Start(&Boot { wall: WALL }));
+        bench
+    }
+
+    fn give(&mut self, input: Input<'_>) -> Vec<Effect> {
+        let mut out = Outbox::default();
+        self.role.handle(self.now, input, &mut out);
+        out.drain_effects().collect()
+    }
+
+    fn packet(&mut self, iface: Iface, why: Why, bytes: Vec<u8>) -> Vec<Effect> {
+        self.give(Input::Packet(Rx { iface, why }, arrived(iface, bytes)))
+    }
+
+    fn control(&mut self, iface: Iface, bytes: Vec<u8>) -> Vec<Effect> {
+        self.packet(iface, Why::Listen, bytes)
+    }
+
+    /// Lets timers run until `at`; the mapping of the host has expired if the table says so.
+    fn run_to(&mut self, at: Instant) {
+        while let Some(due) = self.role.deadline().filter(|due| *due <= at) {
+            self.now = due;
+            self.give(Input::Timeout);
+            assert!(self.role.deadline().is_none_or(|next| next > due), "still due");
+        }
+        self.now = at;
+    }
+
+    /// All that the role knows, without the counters of what it refused.
+    fn memory(&self) -> String {
+        let all = format!("{:?}", self.role);
+        let Some((before, counters)) = all.split_once("refused: {") else { return all };
+        format!("{before}{}", counters.split_once('}').unwrap().1)
+    }
+
+    fn refused(&self, reason: &str) -> i64 {
+        let status = self.role.status();
+        let Some(refused) = status.get("refused") else { return 0 };
+        refused.get(reason).and_then(Value::as_int).unwrap_or_default()
+    }
+
+    /// Hands over one packet that must be refused: discarded for this reason, counted once, and nothing else: no route,
+    /// no gate, no mark, no change of what the role knows.
+    #[track_caller]
+    fn refuses(&mut self, reason: &str, iface: Iface, why: Why, bytes: Vec<u8>) {
+        let (memory, count) = (self.memory(), self.refused(reason));
+        let packet = arrived(iface, bytes.clone());
+        match self.packet(iface, why, bytes).as_slice() {
+            [Effect::Discard(from, discarded, given)] => {
+                assert_eq!((*from, discarded, given.0), (iface, &packet, reason));
+            }
+            effects => panic!("not only discarded for {reason}: {effects:?}"),
+        }
+        assert_eq!(self.memory(), memory, "{reason}");
+        if memory.starts_with("Station") {
+            assert_eq!(self.refused(reason), count + 1);
+        }
+    }
+
+    #[track_caller]
+    fn refuses_control(&mut self, reason: &str, iface: Iface, bytes: Vec<u8>) {
+        self.refuses(reason, iface, Why::Listen, bytes);
+    }
+}
+
+fn arrived(iface: Iface, bytes: Vec<u8>) -> Packet {
+    let link = Frame { kind: EtherType::IPV4, src: neighbor(iface.0), dst: Mac([2, 0, 0, 0, 1, 0]) };
+    Packet { link, id: PacketId(1), bytes }
+}
+
+fn data(src: Ipv4Addr, dst: Ipv4Addr) -> Vec<u8> {
+    udp::packet(SocketAddrV4::new(src, 9000), SocketAddrV4::new(dst, 9000), b"data")
+}
+
+fn new_station(changes: &str) -> Bench<Station> {
+    Bench::new(station(Station::new, changes))
+}
+
+/// A station that has a mapping of the host to its left, made at 10 s.
+fn mapped(changes: &str) -> Bench<Station> {
+    let mut bench = new_station(changes);
+    bench.now = seconds(10);
+    accepted(&bench.control(LEFT, signed(update(seconds(10), false))));
+    bench
+}
+
+/// A message was accepted if it went on to the uplink.
+#[track_caller]
+fn accepted(effects: &[Effect]) {
+    assert!(matches!(effects.last(), Some(Effect::Send(Some(UP), _))), "{effects:?}");
+}
+
+fn changed(change: impl FnOnce(&mut RouteUpdate)) -> Vec<u8> {
+    let mut update = update(seconds(11), false);
+    change(&mut update);
+    signed(update)
+}
+
+/// The bytes of an accepted message with one byte of the ICMP message changed, and the checksum made right again.
+fn forged(at: usize, value: u8) -> Vec<u8> {
+    let whole = signed(update(seconds(11), false));
+    let (header, body) = Header::parse(&whole).unwrap();
+    let mut body = body.to_vec();
+    body[at] = value;
+    header.emit(&icmp::Message { kind: body[0], code: body[1], body: &body[4..] }.emit())
+}
+
+#[test]
+fn the_message_that_all_others_are_changed_from_is_accepted() {
+    accepted(&mapped("").control(RIGHT, changed(|_| ())));
+    accepted(&mapped("").control(AIR, changed(|_| ())));
+}
+
+#[test]
+fn a_route_update_from_the_uplink_has_the_wrong_direction() {
+    mapped("").refuses_control("wrong_direction", UP, changed(|_| ()));
+}
+
+#[test]
+fn a_route_update_to_another_gateway_is_refused() {
+    let bytes = changed(|update| update.gateway = Ipv4Addr::new(10, 1, 0, 2));
+    mapped("").refuses_control("wrong_gateway", RIGHT, bytes);
+}
+
+#[test]
+fn no_mobile_host_has_the_address_of_nobody_of_this_host_of_a_group_or_of_the_gateway() {
+    let mut bench = mapped("");
+    for source in ["0.0.0.0", "0.1.2.3", "127.0.0.1", "224.0.0.1", "239.1.2.3", "255.255.255.255", "10.1.0.1"]
+    {
+        bench.refuses_control("bad_source", RIGHT, changed(|update| update.mobile = source.parse().unwrap()));
+    }
+}
+
+#[test]
+fn a_key_of_another_generation_is_unknown() {
+    for generation in [0, 2, 255] {
+        let bytes = changed(|update| update.auth.key_gen = generation);
+        mapped("").refuses_control("unknown_key_generation", RIGHT, bytes);
+    }
+}
+
+#[test]
+fn on_the_air_a_route_update_must_name_this_base_station() {
+    for named in [None, Some(2)] {
+        let bytes = changed(|update| update.serving_bs = named);
+        mapped("").refuses_control("wrong_serving_bs", AIR, bytes.clone());
+        // A wire leads to another node, which was the first hop.
+        accepted(&mapped("").control(RIGHT, bytes));
+    }
+}
+
+#[test]
+fn a_wrong_digest_wherever_it_is_wrong_is_bad_authentication() {
+    let mut bench = mapped("");
+    // The timestamp, S, R_MH, the digest's two ends, the serving base station.
+    for (at, value) in [(11, 1), (12, 0x12), (20, 9), (28, 0), (43, 0), (49, 2)] {
+        bench.refuses_control("bad_auth", RIGHT, forged(at, value));
+    }
+    let mut stolen = update(seconds(11), false);
+    stolen.sign(&key_of(CORRESPONDENT));
+    bench.refuses_control("bad_auth", RIGHT, stolen.emit());
+}
+
+#[test]
+fn a_timestamp_that_is_equal_or_older_is_stale_wherever_it_comes_from() {
+    let mut bench = mapped("");
+    for timestamp in [stamp(seconds(10)), stamp(seconds(10)) - 1, stamp(seconds(6))] {
+        for iface in [LEFT, RIGHT, AIR] {
+            bench.refuses_control("stale_timestamp", iface, changed(|update| update.timestamp = timestamp));
+        }
+    }
+    accepted(&bench.control(RIGHT, changed(|update| update.timestamp = stamp(seconds(10)) + 1)));
+}
+
+#[test]
+fn a_clock_more_than_the_window_off_is_refused_either_way() {
+    let second = 1 << 32;
+    let now = stamp(seconds(10));
+    let mut bench = new_station("");
+    bench.now = seconds(10);
+    for timestamp in [0, now - 5 * second - 1, now + 5 * second + 1, now + 3600 * second, now ^ 1 << 63] {
+        bench.refuses_control("outside_window", RIGHT, changed(|update| update.timestamp = timestamp));
+    }
+    accepted(&bench.control(RIGHT, changed(|update| update.timestamp = now - 5 * second)));
+    accepted(&bench.control(RIGHT, changed(|update| update.timestamp = now + 5 * second)));
+}
+
+#[test]
+fn a_full_cache_refuses_the_new_and_keeps_the_known() {
+    let mut bench = mapped("cache_capacity = 1");
+    let other = changed(|update| update.mobile = Ipv4Addr::new(10, 1, 0, 8));
+    bench.refuses_control("cache_full", RIGHT, other);
+    accepted(&bench.control(RIGHT, changed(|_| ())));
+}
+
+#[test]
+fn malformed_messages_are_refused_with_the_reason_of_their_reader() {
+    let mut bench = mapped("");
+    let cases = [
+        (forged(12, 0x32), "cip_indirect"),
+        (forged(12, 0x42), "cip_unused_flags"),
+        (forged(14, 1), "cip_unused_field"),
+        (forged(12, 0x00), "cip_atype_none"),
+        (forged(12, 0x01), "cip_atype_md5"),
+        (forged(12, 0x03), "cip_atype_reserved"),
+        (forged(12, 0x0f), "cip_atype_private"),
+        (forged(13, 27), "cip_auth_length"),
+        (forged(17, 1), "cip_auth_padding"),
+        (forged(44, 5), "cip_unknown_tlv"),
+        (forged(45, 5), "cip_tlv_overrun"),
+        (forged(45, 3), "cip_serving_bs_length"),
+        (forged(1, 1), "cip_not_route_update"),
+        (forged(1, 7), "cip_unknown_code"),
+    ];
+    for (bytes, reason) in cases {
+        bench.refuses_control(reason, RIGHT, bytes);
+    }
+    let mut bad_sum = changed(|_| ());
+    bad_sum[ipv4::HEADER + 5] ^= 1;
+    bench.refuses_control("icmp_checksum", RIGHT, bad_sum);
+    let (header, body) = (Header::new(ipv4::ICMP, HOST, GATEWAY), [ICMP_TYPE, 0, 0]);
+    bench.refuses_control("icmp_truncated", RIGHT, header.emit(&body));
+    let whole = changed(|_| ());
+    let (header, body) = Header::parse(&whole).unwrap();
+    let piece = Header { more_fragments: true, dont_fragment: false, ..header };
+    bench.refuses_control("cip_fragment", RIGHT, piece.emit(body));
+    bench.refuses_control("ip_truncated", RIGHT, whole[..24].to_vec());
+}
+
+#[test]
+fn data_from_a_host_without_a_mapping_make_none() {
+    let stranger = Ipv4Addr::new(10, 1, 0, 8);
+    for iface in [LEFT, RIGHT, AIR] {
+        mapped("").refuses("uplink_no_mapping", iface, Why::Check, data(stranger, CORRESPONDENT));
+    }
+}
+
+#[test]
+fn data_from_another_neighbor_than_the_mapped_one_move_nothing() {
+    let mut bench = mapped("");
+    bench.refuses("uplink_mismatch", RIGHT, Why::Check, data(HOST, CORRESPONDENT));
+    bench.now = seconds(11);
+    accepted(&bench.control(RIGHT, signed(update(seconds(11), true))));
+    bench.refuses("uplink_mismatch", AIR, Why::Back, data(HOST, CORRESPONDENT));
+}
+
+#[test]
+fn data_to_a_host_without_two_mappings_are_not_for_the_role() {
+    mapped("").refuses("no_mapping", UP, Why::Action, data(CORRESPONDENT, Ipv4Addr::new(10, 1, 0, 8)));
+}
+
+#[test]
+fn data_that_nobody_can_read_are_refused_and_do_not_vanish() {
+    let mut bench = mapped("");
+    let cut = data(CORRESPONDENT, HOST)[..19].to_vec();
+    bench.refuses("ip_truncated", UP, Why::Action, cut.clone());
+    bench.refuses("ip_truncated", RIGHT, Why::Check, cut);
+}
+
+#[test]
+fn a_packet_on_its_last_hop_is_not_sent_on_by_the_role() {
+    let mut bench = mapped("");
+    bench.now = seconds(11);
+    accepted(&bench.control(RIGHT, signed(update(seconds(11), true))));
+    let whole = data(HOST, CORRESPONDENT);
+    let (header, payload) = Header::parse(&whole).unwrap();
+    bench.refuses("ttl_expired", LEFT, Why::Back, Header { ttl: 1, ..header }.emit(payload));
+}
+
+/// The last message of a host, caught and sent again by way of another base station once its mapping has expired: the
+/// window alone would let it pass.
+#[test]
+fn a_replay_after_the_mapping_has_expired_is_stale_for_as_long_as_the_window_would_let_it_pass() {
+    let mut bench = new_station("route_timeout = \"2s\"");
+    bench.now = seconds(10);
+    // A clock that is as far ahead as it may be: the message stays inside the window for ten seconds.
+    let ahead = signed(update(seconds(15), false));
+    accepted(&bench.control(LEFT, ahead.clone()));
+    bench.now = seconds(12);
+    bench.give(Input::Idle(node::Key::to(node::Class(17), HOST), seconds(10)));
+    assert_eq!(bench.role.status().get("hosts"), Some(&Value::Int(0)), "the mapping has expired");
+    for second in 12..=20 {
+        bench.run_to(seconds(second));
+        bench.refuses_control("stale_timestamp", RIGHT, ahead.clone());
+    }
+    bench.run_to(seconds(22));
+    assert!(!bench.memory().contains("10.1.0.7"), "then the host is forgotten");
+    bench.refuses_control("outside_window", RIGHT, ahead);
+}
+
+#[test]
+fn a_gateway_refuses_what_a_station_refuses() {
+    let mut bench = Bench::new(station(Gateway::new, ""));
+    bench.now = seconds(11);
+    let count = |bench: &Bench<Gateway>| bench.refused("bad_auth");
+    bench.refuses_control("bad_auth", RIGHT, forged(28, 0));
+    assert_eq!(count(&bench), 1);
+}
+
+#[test]
+fn a_mobile_host_keeps_as_many_of_its_packets_as_it_was_told() {
+    let config = r#"
+        address = "10.1.0.7"
+        gateway = "10.1.0.1"
+        interface = "air"
+        r_mh = "0102030405060708"
+        session_key = "00"
+        stations = [{ name = "b2", id = 2, cell = 2, mac = "02:00:00:00:00:b2" }]
+    "#;
+    let mobile =
+        Mobile::new(configured(config, "tuning_queue = 2"), Interfaces(&["air".to_owned()]), Seed::new(1));
+    let mut bench = Bench::new(mobile.unwrap());
+    for _ in 0..2 {
+        assert_eq!(bench.packet(Iface::HOST, Why::Action, data(HOST, CORRESPONDENT)), []);
+    }
+    bench.refuses("tuning_queue_full", Iface::HOST, Why::Action, data(HOST, CORRESPONDENT));
+    bench.now += Duration::from_millis(5);
+    let up = Link::Up { cell: Some(Cell(2)), mac: Mac::ZERO, mtu: 1500, name: "air" };
+    let sent = bench.give(Input::Link(Iface(1), up));
+    assert_eq!(sent.iter().filter(|effect| matches!(effect, Effect::Send(None, _))).count(), 2);
+}

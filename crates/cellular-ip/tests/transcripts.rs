@@ -1,0 +1,98 @@
+//! The protocol told by what goes in and what comes out. Each file in `transcripts/` is a script; the numbered,
+//! indented lines are what the role answered, and are compared with what it answers now.
+//!
+//! ```text
+//! 20ms update left S        a semisoft route-update comes from the neighbor called left
+//! 30ms data left            data from the mobile host, by that neighbor
+//! 40ms down [ef]            data to the mobile host, from the uplink
+//! 50ms wait                 nothing comes in; timers run
+//! ```
+//!
+//! With `WAYFARE_BLESS=1` in the environment the answers are written down anew. Commit them only if you can explain
+//! every line that changed.
+
+#![cfg(test)]
+
+mod common;
+mod teller;
+
+use std::fs;
+use std::path::PathBuf;
+use teller::Teller;
+
+fn folder() -> PathBuf {
+    [env!("CARGO_MANIFEST_DIR"), "tests", "transcripts"].iter().collect()
+}
+
+#[expect(clippy::disallowed_methods, reason = "a switch for whoever maintains the transcripts")]
+fn blessed() -> bool {
+    std::env::var("WAYFARE_BLESS").is_ok()
+}
+
+fn check(name: &str) {
+    let path = folder().join(format!("{name}.txt"));
+    let told = fs::read_to_string(&path).unwrap();
+    let now = Teller::tell(&told);
+    if blessed() {
+        fs::write(&path, &now).unwrap();
+    }
+    let differs = told.lines().zip(now.lines()).position(|(old, new)| old != new);
+    let line = differs.unwrap_or(told.lines().count().min(now.lines().count()));
+    let at = |text: &str| text.lines().nth(line).unwrap_or("(the end)").to_owned();
+    assert!(
+        told == now || blessed(),
+        "{name}.txt, line {}:\n  told: {}\n  now:  {}\n\n{now}",
+        line + 1,
+        at(&told),
+        at(&now)
+    );
+}
+
+macro_rules! transcripts {
+    ($($test:ident: $file:literal;)*) => {
+        $(#[test] fn $test() { check($file); })*
+        const FILES: &[&str] = &[$($file),*];
+    };
+}
+
+transcripts! {
+    a_hard_handoff_announces_first_and_sends_what_waited_second: "mobile-hard";
+    a_semisoft_handoff_visits_first_and_stays_silent_until_it_moves: "mobile-semisoft";
+    a_handoff_that_cannot_be_is_refused_or_undone: "mobile-refused";
+    route_updates_make_mappings_and_data_keep_them: "station-mappings";
+    a_station_without_semisoft_moves_the_host_at_once: "station-without-semisoft";
+    the_crossover_sends_both_ways_and_delays_the_new: "crossover-bicast";
+    data_from_the_new_leg_flush_what_waits: "crossover-data-flush";
+    a_third_neighbor_takes_the_place_of_the_second: "crossover-third-neighbor";
+    the_old_leg_can_cancel: "crossover-cancel";
+    no_packet_waits_longer_than_the_hold_time: "crossover-hold";
+    a_full_pool_shortens_the_delay_and_drops_nothing: "crossover-pool";
+    exempt_codepoints_overtake_the_delay_device: "crossover-exempt";
+    the_old_leg_may_expire_first: "crossover-primary-expires";
+    the_new_leg_may_expire_first: "crossover-secondary-expires";
+    control_packets_end_at_the_gateway: "gateway";
+}
+
+#[test]
+fn every_transcript_is_checked() {
+    let names = fs::read_dir(folder()).unwrap().map(|file| file.unwrap().file_name().into_string().unwrap());
+    let mut names: Vec<String> = names.map(|name| name.trim_end_matches(".txt").to_owned()).collect();
+    names.sort();
+    let mut checked = FILES.to_vec();
+    checked.sort_unstable();
+    assert_eq!(names, checked);
+}
+
+/// The comparison itself: an answer that was removed, changed or added shows.
+#[test]
+fn a_transcript_that_tells_something_else_is_not_equal() {
+    let told = fs::read_to_string(folder().join("crossover-bicast.txt")).unwrap();
+    let answers: Vec<usize> =
+        told.lines().enumerate().filter(|(_, line)| line.starts_with(' ')).map(|(at, _)| at).collect();
+    assert!(answers.len() > 10);
+    for at in answers {
+        let without: Vec<&str> =
+            told.lines().enumerate().filter(|(other, _)| *other != at).map(|(_, line)| line).collect();
+        assert_ne!(Teller::tell(&without.join("\n")), without.join("\n") + "\n");
+    }
+}

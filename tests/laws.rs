@@ -1,0 +1,157 @@
+//! The laws of [`node::Role`], held against every role that a configuration can name.
+//!
+//! One harness plays random scripts to two instances of a role side by side: packets that are valid, changed or
+//! garbage, gaps of time, links that come and go, streams, commands, lives that end. Each role is played twice: alone,
+//! where the laws are strictest, and inside a node, which is how it is driven.
+//!
+//! For every law there is a role that breaks it, and the harness must say so.
+
+#![cfg(test)]
+
+#[path = "laws/harness.rs"]
+mod harness;
+#[path = "laws/player.rs"]
+mod player;
+#[path = "laws/rows.rs"]
+mod rows;
+#[path = "laws/toys.rs"]
+mod toys;
+
+use harness::{Alone, Broken, Subject, Within};
+use node::{Act, Effect, Input, Node, Role, Seed};
+use player::Talk;
+use rows::{ROWS, Row};
+use std::collections::BTreeSet;
+use std::hash::Hash;
+use toys::{Fault, Toy};
+
+/// Scripts for each role, and steps in each.
+const SCRIPTS: u64 = 150;
+const STEPS: usize = 80;
+
+fn play<S: Subject>(make: impl Fn() -> S, talk: &Talk, scripts: u64) -> Result<(), Broken> {
+    (0..scripts).try_for_each(|seed| {
+        let result = harness::play(make(), make(), talk, Seed::new(seed), STEPS);
+        result.map_err(|broken| Broken { what: format!("script {seed}: {}", broken.what), ..broken })
+    })
+}
+
+fn role(row: &Row) -> Box<dyn Role> {
+    let interfaces = row.interfaces();
+    row.config().build(node::config::Interfaces(&interfaces), &Seed::new(1)).unwrap()
+}
+
+fn alone(row: &Row) -> Alone {
+    Alone::new(role(row))
+}
+
+fn within(row: &Row) -> Within {
+    Within::new(Node::new(vec![role(row)], row.addresses()))
+}
+
+#[test]
+fn every_role_keeps_the_laws_alone() {
+    for row in ROWS {
+        play(|| alone(row), &row.talk(), SCRIPTS).unwrap_or_else(|broken| panic!("{}: {broken:?}", row.kind));
+    }
+}
+
+#[test]
+fn every_role_keeps_the_laws_within_a_node() {
+    for row in ROWS {
+        play(|| within(row), &row.talk(), SCRIPTS)
+            .unwrap_or_else(|broken| panic!("{}: {broken:?}", row.kind));
+    }
+}
+
+/// A kind that nobody knows is refused with the list of those that somebody does.
+#[test]
+fn no_kind_of_role_is_forgotten() {
+    let nobody: toml::Value = "kind = \"?\"".parse::<toml::Table>().unwrap().into();
+    let refusal = nobody.try_into::<roles::RoleConfig>().unwrap_err().to_string();
+    let (_, list) = refusal.split_once("expected one of").unwrap();
+    let list = list.lines().next().unwrap();
+    let known: BTreeSet<&str> = list.split('`').skip(1).step_by(2).collect();
+    assert!(known.len() > 1, "{refusal}");
+    assert_eq!(known, ROWS.iter().map(|row| row.kind).collect());
+    for row in ROWS {
+        assert_eq!(row.config().kind(), row.kind);
+    }
+}
+
+/// A script that only ever meets refusals would hold the laws against nothing.
+#[test]
+fn scripts_reach_what_a_role_is_there_for() {
+    for row in ROWS {
+        let mut seen = BTreeSet::new();
+        for seed in 0..SCRIPTS {
+            harness::watch(alone(row), &row.talk(), Seed::new(seed), STEPS, &mut seen);
+        }
+        for wanted in row.reached {
+            assert!(seen.iter().any(|effect| effect.contains(wanted)), "{}: never {wanted}", row.kind);
+        }
+    }
+}
+
+fn law_broken_by(fault: Fault) -> Option<u8> {
+    let talk = Toy::talk();
+    let hook = std::panic::take_hook();
+    if fault == Fault::Panics {
+        std::panic::set_hook(Box::new(|_| {})); // what is expected need not be printed
+    }
+    let result = play(|| Alone::new(Box::new(Toy::new(fault))), &talk, SCRIPTS);
+    std::panic::set_hook(hook);
+    result.err().map(|broken| broken.law)
+}
+
+#[test]
+fn a_lawful_toy_is_let_pass_alone_and_within_a_node() {
+    assert_eq!(law_broken_by(Fault::None), None);
+    let node = || Within::new(Node::new(vec![Box::new(Toy::new(Fault::None))], Vec::new()));
+    assert!(play(node, &Toy::talk(), SCRIPTS).is_ok());
+}
+
+#[test]
+fn a_role_that_acts_before_its_time_breaks_law_1() {
+    assert_eq!(law_broken_by(Fault::ActsEarly), Some(1));
+    assert_eq!(law_broken_by(Fault::CountsEarly), Some(1), "without an effect that anybody sees");
+}
+
+#[test]
+fn a_role_whose_deadline_stays_breaks_law_2() {
+    assert_eq!(law_broken_by(Fault::StaysDue), Some(2));
+    assert_eq!(law_broken_by(Fault::IsLate), Some(2), "it refuses to act at the very instant it announced");
+}
+
+#[test]
+fn a_role_that_panics_breaks_law_3() {
+    assert_eq!(law_broken_by(Fault::Panics), Some(3));
+}
+
+#[test]
+fn a_role_with_a_will_of_its_own_breaks_law_4() {
+    assert_eq!(law_broken_by(Fault::Differs), Some(4));
+}
+
+#[test]
+fn a_role_that_answers_never_twice_or_unasked_breaks_law_5() {
+    for fault in [Fault::NoAnswer, Fault::TwoAnswers, Fault::OthersAnswer] {
+        assert_eq!(law_broken_by(fault), Some(5), "{fault:?}");
+    }
+}
+
+#[test]
+fn a_role_that_loses_a_packet_breaks_law_6() {
+    for fault in [Fault::Swallows, Fault::ForgetsHeld, Fault::HidesHeld] {
+        assert_eq!(law_broken_by(fault), Some(6), "{fault:?}");
+    }
+}
+
+/// Law 7. What is not data is refused by the compiler: a channel, a closure, a file; see the crate's documentation.
+#[test]
+fn inputs_and_effects_are_nothing_but_data() {
+    fn plain<T: Clone + Eq + Hash + std::fmt::Debug + Send>() {}
+    plain::<Input<'static>>();
+    plain::<Act>();
+    plain::<Effect>();
+}

@@ -1,0 +1,228 @@
+//! The laws, checked step by step.
+
+use crate::player::{Script, Step, Talk};
+use node::{Act, CommandId, Effect, Input, Node, Outbox, Role, Seed, StreamId};
+use std::collections::{BTreeMap, BTreeSet};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use wire::{Instant, PacketId};
+
+/// A law was broken: which, and how.
+#[derive(Debug)]
+pub(crate) struct Broken {
+    pub(crate) law: u8,
+    pub(crate) what: String,
+}
+
+/// Whoever is held to the laws: a role alone, or a node with one role.
+pub(crate) trait Subject {
+    fn give(&mut self, now: Instant, input: Input<'_>) -> Vec<Effect>;
+    fn deadline(&self) -> Option<Instant>;
+    fn holds(&self, each: &mut dyn FnMut(PacketId));
+    /// All that there is to know about it.
+    fn show(&self) -> String;
+    /// How a driver numbers a stream that the role itself has numbered.
+    fn stream(&self, id: StreamId) -> StreamId;
+    /// Whether it can be told of the end of a life, or sees to that itself.
+    fn is_told_of_lives(&self) -> bool;
+}
+
+pub(crate) struct Alone {
+    role: Box<dyn Role>,
+    out: Outbox,
+}
+
+impl Alone {
+    pub(crate) fn new(role: Box<dyn Role>) -> Self {
+        Self { role, out: Outbox::default() }
+    }
+}
+
+impl Subject for Alone {
+    fn give(&mut self, now: Instant, input: Input<'_>) -> Vec<Effect> {
+        self.role.handle(now, input, &mut self.out);
+        self.out.drain_effects().collect()
+    }
+    fn deadline(&self) -> Option<Instant> {
+        self.role.deadline()
+    }
+    fn holds(&self, each: &mut dyn FnMut(PacketId)) {
+        self.role.holds(each);
+    }
+    fn show(&self) -> String {
+        format!("{:?} {:?}", self.role, self.role.status())
+    }
+    fn stream(&self, id: StreamId) -> StreamId {
+        id
+    }
+    fn is_told_of_lives(&self) -> bool {
+        true
+    }
+}
+
+pub(crate) struct Within {
+    node: Node,
+    out: Outbox,
+}
+
+impl Within {
+    pub(crate) fn new(node: Node) -> Self {
+        Self { node, out: Outbox::default() }
+    }
+}
+
+impl Subject for Within {
+    fn give(&mut self, now: Instant, input: Input<'_>) -> Vec<Effect> {
+        self.node.handle(now, input, &mut self.out);
+        std::iter::from_fn(|| self.out.next_act()).map(|(_, act)| Effect::Do(act)).collect()
+    }
+    fn deadline(&self) -> Option<Instant> {
+        self.node.deadline()
+    }
+    fn holds(&self, each: &mut dyn FnMut(PacketId)) {
+        self.node.holds(each);
+    }
+    fn show(&self) -> String {
+        format!("{:?} {:?}", self.node, self.node.status())
+    }
+    fn stream(&self, id: StreamId) -> StreamId {
+        if id.0 >= StreamId::DRIVER { id } else { StreamId(id.0 | 1 << 16) }
+    }
+    fn is_told_of_lives(&self) -> bool {
+        false
+    }
+}
+
+/// Plays one script to two instances and holds both to the laws.
+pub(crate) fn play<S: Subject>(one: S, two: S, talk: &Talk, seed: Seed, steps: usize) -> Result<(), Broken> {
+    let mut bench = Bench { pair: [one, two], now: Instant::ZERO };
+    let mut script = Script::new(talk, seed);
+    for _ in 0..steps {
+        let subject = &bench.pair[0];
+        let step = script.next(bench.now, subject.deadline(), subject.is_told_of_lives());
+        let effects = bench.step(&step)?;
+        script.heed(&effects);
+    }
+    Ok(())
+}
+
+/// Plays one script and notes each effect, without judging.
+pub(crate) fn watch<S: Subject>(
+    subject: S,
+    talk: &Talk,
+    seed: Seed,
+    steps: usize,
+    seen: &mut BTreeSet<String>,
+) {
+    let mut bench = Bench { pair: [subject], now: Instant::ZERO };
+    let mut script = Script::new(talk, seed);
+    for _ in 0..steps {
+        let step = script.next(bench.now, bench.pair[0].deadline(), true);
+        let effects = bench.carry_out(&step).swap_remove(0);
+        script.heed(&effects);
+        seen.extend(effects.iter().map(|effect| format!("{effect:?}")));
+    }
+}
+
+struct Bench<S, const N: usize> {
+    pair: [S; N],
+    now: Instant,
+}
+
+impl<S: Subject> Bench<S, 2> {
+    fn step(&mut self, step: &Step) -> Result<Vec<Effect>, Broken> {
+        let before = self.pair.each_ref().map(Subject::show);
+        let held = kept(&self.pair[0]);
+        let effects = catch_unwind(AssertUnwindSafe(|| self.carry_out(step)));
+        let Ok(mut effects) = effects else { return broken(3, step, "panicked") };
+        let after = self.pair.each_ref().map(Subject::show);
+        if matches!(step, Step::Early(_)) && (after != before || !effects[0].is_empty()) {
+            return broken(1, step, &format!("{:?}, {} is now {}", effects[0], before[0], after[0]));
+        }
+        if effects[0] != effects[1] || after[0] != after[1] {
+            return broken(4, step, &format!("{effects:?}, {after:?}"));
+        }
+        if matches!(step, Step::Due(_)) && self.pair[0].deadline().is_some_and(|due| due <= self.now) {
+            return broken(2, step, &format!("still due at {:?}", self.pair[0].deadline()));
+        }
+        let effects = effects.swap_remove(0);
+        answered(step, &effects)?;
+        self.accounted(step, held, &effects)?;
+        Ok(effects)
+    }
+
+    /// Law 6: as many copies of each packet as were kept or handed over are kept still or have left.
+    fn accounted(&self, step: &Step, mut owed: Copies, effects: &[Effect]) -> Result<(), Broken> {
+        if let Step::Packet(_, packet) = step {
+            *owed.entry(packet.id).or_default() += 1;
+        }
+        let mut seen = kept(&self.pair[0]);
+        for id in effects.iter().filter_map(gone) {
+            *seen.entry(id).or_default() += 1;
+        }
+        match owed.iter().find(|(id, count)| seen.get(id).is_none_or(|seen| seen < *count)) {
+            Some((id, _)) => broken(6, step, &format!("{id:?} vanished; {effects:?}")),
+            None => Ok(()),
+        }
+    }
+}
+
+impl<S: Subject, const N: usize> Bench<S, N> {
+    fn carry_out(&mut self, step: &Step) -> Vec<Vec<Effect>> {
+        match step {
+            Step::Wait(at) | Step::Early(at) | Step::Due(at) => self.now = *at,
+            _ => {}
+        }
+        let now = self.now;
+        self.pair.iter_mut().map(|subject| give(subject, now, step)).collect()
+    }
+}
+
+fn give(subject: &mut impl Subject, now: Instant, step: &Step) -> Vec<Effect> {
+    match step {
+        Step::Wait(_) => Vec::new(),
+        Step::Early(_) | Step::Due(_) => subject.give(now, Input::Timeout),
+        Step::Start(boot) => subject.give(now, Input::Start(boot)),
+        Step::Packet(rx, packet) => subject.give(now, Input::Packet(*rx, packet.clone())),
+        Step::Link(iface, link) => subject.give(now, Input::Link(*iface, *link)),
+        Step::Idle(key, used) => subject.give(now, Input::Idle(*key, *used)),
+        Step::Stream(id, event) => {
+            let id = subject.stream(*id);
+            subject.give(now, Input::Stream(id, *event))
+        }
+        Step::Command(id, command) => subject.give(now, Input::Command(*id, command)),
+    }
+}
+
+type Copies = BTreeMap<PacketId, usize>;
+
+fn kept(subject: &impl Subject) -> Copies {
+    let mut copies = Copies::new();
+    subject.holds(&mut |id| *copies.entry(id).or_default() += 1);
+    copies
+}
+
+/// The packet that an effect sends or discards.
+fn gone(effect: &Effect) -> Option<PacketId> {
+    match effect {
+        Effect::Send(_, packet)
+        | Effect::Discard(_, packet, _)
+        | Effect::Do(Act::Transmit(_, packet) | Act::Drop(_, packet, _) | Act::Visit(_, _, packet)) => {
+            Some(packet.id)
+        }
+        _ => None,
+    }
+}
+
+/// Law 5: one answer to a command, and to nothing else.
+fn answered(step: &Step, effects: &[Effect]) -> Result<(), Broken> {
+    let answers: Vec<CommandId> = effects
+        .iter()
+        .filter_map(|effect| if let Effect::Do(Act::Answer(id, _)) = effect { Some(*id) } else { None })
+        .collect();
+    let due: Vec<CommandId> = if let Step::Command(id, _) = step { vec![*id] } else { Vec::new() };
+    if answers == due { Ok(()) } else { broken(5, step, &format!("answers {answers:?}, due {due:?}")) }
+}
+
+fn broken<T>(law: u8, step: &Step, what: &str) -> Result<T, Broken> {
+    Err(Broken { law, what: format!("{step:?}: {what}") })
+}

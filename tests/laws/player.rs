@@ -1,0 +1,222 @@
+//! Random scripts. What comes next depends on what the subject has asked for, as it does with a driver: nobody is told
+//! of the life of a route that he did not set, or handed data that he did not wish to see.
+
+use node::{Act, Boot, Command, CommandId, Effect, Key, Life, Link, Rx, Seed, StreamEvent, StreamId};
+use node::{StreamOp, Value, Why};
+use std::collections::{BTreeMap, BTreeSet};
+use wire::{Cell, Duration, EtherType, Frame, Iface, Instant, Mac, Packet, PacketId, WallTime};
+
+/// What clocks say when a script begins.
+pub(crate) const WALL: WallTime = WallTime(946_684_800_000_000_000);
+
+/// What there is to say to a role.
+pub(crate) struct Talk {
+    /// Its interfaces, by number from 1.
+    pub(crate) interfaces: Vec<String>,
+    /// Whether interface 1 is a radio that tunes.
+    pub(crate) tunes: bool,
+    /// Commands that it knows, well and badly put.
+    pub(crate) commands: Vec<Command>,
+    /// A packet such as it may meet at this time: where from, why, and its bytes.
+    pub(crate) packet: fn(&mut Seed, Instant) -> Post,
+    /// Whether it is ever handed packets.
+    pub(crate) takes_packets: bool,
+}
+
+/// A packet before it gets its identity.
+pub(crate) struct Post {
+    pub(crate) rx: Rx,
+    pub(crate) from: Mac,
+    pub(crate) bytes: Vec<u8>,
+}
+
+/// One thing that happens.
+#[derive(Debug)]
+pub(crate) enum Step {
+    Start(Boot),
+    /// Time passes.
+    Wait(Instant),
+    /// A time-out before the deadline.
+    Early(Instant),
+    /// A time-out at the deadline or behind it.
+    Due(Instant),
+    Packet(Rx, Packet),
+    Link(Iface, Link<'static>),
+    Idle(Key, Instant),
+    Stream(StreamId, StreamEvent<'static>),
+    Command(CommandId, Command),
+}
+
+pub(crate) struct Script<'a> {
+    talk: &'a Talk,
+    chance: Seed,
+    started: bool,
+    last_id: u64,
+    /// Routes whose life may end.
+    lives: BTreeMap<Key, Life>,
+    /// Streams that the role has asked for.
+    streams: BTreeSet<StreamId>,
+    accepted: u32,
+}
+
+impl<'a> Script<'a> {
+    pub(crate) const fn new(talk: &'a Talk, chance: Seed) -> Self {
+        Self {
+            talk,
+            chance,
+            started: false,
+            last_id: 0,
+            lives: BTreeMap::new(),
+            streams: BTreeSet::new(),
+            accepted: 0,
+        }
+    }
+
+    /// Takes note of what the subject asked for.
+    pub(crate) fn heed(&mut self, effects: &[Effect]) {
+        for effect in effects {
+            match effect {
+                Effect::Do(Act::Route(key, Some(route))) if route.life != Life::Forever => {
+                    self.lives.insert(*key, route.life);
+                }
+                Effect::Do(Act::Route(key, _)) => {
+                    self.lives.remove(key);
+                }
+                Effect::Stream(id, StreamOp::Open { .. } | StreamOp::Listen { .. })
+                | Effect::Do(Act::Stream(id, StreamOp::Open { .. } | StreamOp::Listen { .. })) => {
+                    self.streams.insert(StreamId(id.0 & 0xffff));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    pub(crate) fn next(&mut self, now: Instant, deadline: Option<Instant>, lives: bool) -> Step {
+        if !std::mem::replace(&mut self.started, true) {
+            return Step::Start(Boot { wall: WALL });
+        }
+        match self.chance.draw() % 16 {
+            0 | 1 => self.time(now, deadline),
+            2..=4 => self.time_out(now, deadline),
+            5..=10 if self.talk.takes_packets => self.packet(now),
+            11 if lives => self.idle(now),
+            12 if !self.talk.commands.is_empty() => self.command(),
+            13 | 14 => self.stream(),
+            _ => self.link(),
+        }
+    }
+
+    fn below(&mut self, end: u64) -> u64 {
+        self.chance.draw() % end.max(1)
+    }
+
+    /// A gap, but never past the deadline: a driver would have come back by then.
+    fn time(&mut self, now: Instant, deadline: Option<Instant>) -> Step {
+        let most = [1_000, 1_000_000, 100_000_000, 3_000_000_000][self.below(4) as usize];
+        let at = now + Duration::from_nanos(self.below(most));
+        Step::Wait(deadline.map_or(at, |due| at.min(due.max(now))))
+    }
+
+    fn time_out(&mut self, now: Instant, deadline: Option<Instant>) -> Step {
+        match deadline {
+            // Nothing is due, however late it gets.
+            None => Step::Early(now + Duration::from_nanos(self.below(1_000_000_000))),
+            Some(due) if due > now && self.below(3) == 0 => {
+                Step::Early(Instant(now.0 + self.below(due.0 - now.0)))
+            }
+            // On time or, as alarms are, a little late.
+            Some(due) => {
+                let late = if self.below(2) == 0 { 0 } else { self.below(2_000_000) };
+                Step::Due(due.max(now) + Duration::from_nanos(late))
+            }
+        }
+    }
+
+    fn packet(&mut self, now: Instant) -> Step {
+        let Post { rx, from, mut bytes } = (self.talk.packet)(&mut self.chance, now);
+        match self.below(6) {
+            0 if !bytes.is_empty() => {
+                for _ in 0..=self.below(3) {
+                    let at = self.below(bytes.len() as u64) as usize;
+                    bytes[at] ^= 1 << self.below(8);
+                }
+            }
+            1 => bytes.truncate(self.below(bytes.len() as u64) as usize),
+            2 if self.below(4) == 0 => {
+                bytes = (0..self.below(64)).map(|_| self.chance.draw() as u8).collect();
+            }
+            _ => {}
+        }
+        self.last_id += 1;
+        let link = Frame { kind: EtherType::IPV4, src: from, dst: own(rx.iface) };
+        Step::Packet(rx, Packet { link, id: PacketId(self.last_id), bytes })
+    }
+
+    fn idle(&mut self, now: Instant) -> Step {
+        let index = self.below(self.lives.len() as u64) as usize;
+        match self.lives.iter().nth(index).map(|(key, life)| (*key, *life)) {
+            None => self.link(),
+            Some((key, life)) => {
+                if matches!(life, Life::Refreshed(_)) {
+                    self.lives.remove(&key); // dead; a watched route lives on
+                }
+                Step::Idle(key, now)
+            }
+        }
+    }
+
+    fn command(&mut self) -> Step {
+        let index = self.below(self.talk.commands.len() as u64) as usize;
+        self.last_id += 1;
+        Step::Command(CommandId(self.last_id as u32), self.talk.commands[index].clone())
+    }
+
+    fn stream(&mut self) -> Step {
+        let index = self.below(self.streams.len() as u64) as usize;
+        let Some(id) = self.streams.iter().nth(index).copied() else { return self.link() };
+        let here = "10.0.0.1:9000".parse().unwrap();
+        match self.below(8) {
+            0..=2 => Step::Stream(id, StreamEvent::Opened(here)),
+            3 => Step::Stream(id, StreamEvent::Room(self.below(70_000) as usize)),
+            4 => {
+                let new = StreamId(StreamId::DRIVER + self.accepted);
+                self.accepted += 1;
+                Step::Stream(id, StreamEvent::Accepted(new, here, here))
+            }
+            5 | 6 if self.accepted > 0 => {
+                let new = StreamId(StreamId::DRIVER + self.below(u64::from(self.accepted)) as u32);
+                Step::Stream(new, StreamEvent::Data(&[7; 100][..self.below(100) as usize]))
+            }
+            _ => {
+                Step::Stream(id, StreamEvent::Closed([None, Some("address in use")][self.below(2) as usize]))
+            }
+        }
+    }
+
+    fn link(&mut self) -> Step {
+        let number = self.below(self.talk.interfaces.len() as u64) as u16 + 1;
+        let cell = self.talk.tunes.then(|| Cell(self.below(4) as u16 + 1));
+        let link = if self.below(4) == 0 {
+            Link::Down(["unsupported", "carrier"][self.below(2) as usize])
+        } else {
+            Link::Up { cell, mac: own(Iface(number)), mtu: 1500, name: "any" }
+        };
+        Step::Link(Iface(number), link)
+    }
+}
+
+/// The subject's own link address on an interface.
+pub(crate) const fn own(iface: Iface) -> Mac {
+    Mac([2, 0, 0, 0, 1, iface.0 as u8])
+}
+
+/// A command with text arguments.
+pub(crate) fn command(verb: &str, args: &[(&str, &str)]) -> Command {
+    let args = args.iter().map(|(name, text)| ((*name).to_owned(), Value::from(*text)));
+    Command { verb: verb.to_owned(), args: Value::Map(args.collect()) }
+}
+
+/// Where a packet came in, and why it is handed over.
+pub(crate) const fn rx(iface: u16, why: Why) -> Rx {
+    Rx { iface: Iface(iface), why }
+}

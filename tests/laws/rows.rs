@@ -1,0 +1,212 @@
+//! Every role that a configuration can name: how it is made, and what there is to say to it.
+
+use crate::player::{Post, Talk, WALL, command, rx};
+use auth::Key;
+use cellular_ip::message::{Authentication, RouteUpdate, Skipped, session_key};
+use node::{Seed, Why};
+use roles::RoleConfig;
+use wire::{Instant, Ipv4Addr, Mac, SocketAddrV4, ipv4, udp};
+
+/// One kind of role.
+pub(crate) struct Row {
+    pub(crate) kind: &'static str,
+    config: &'static str,
+    interfaces: &'static [&'static str],
+    addresses: &'static [Ipv4Addr],
+    says: Says,
+    /// What its scripts must have made it do, in the words of `Debug`.
+    pub(crate) reached: &'static [&'static str],
+}
+
+#[derive(Clone, Copy)]
+enum Says {
+    Station,
+    Mobile,
+    Workload,
+}
+
+const HOSTS: [Ipv4Addr; 3] =
+    [Ipv4Addr::new(10, 1, 0, 7), Ipv4Addr::new(10, 1, 0, 8), Ipv4Addr::new(10, 1, 0, 9)];
+const GATEWAY: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 1);
+const FAR: Ipv4Addr = Ipv4Addr::new(10, 2, 0, 2);
+const R_MH: [u8; 8] = [1, 2, 3, 4, 5, 6, 7, 8];
+
+/// Small pools and short lives, so that a script meets their ends.
+const STATION: &str = r#"
+    id = 1
+    gateway = "10.1.0.1"
+    uplink = { interface = "up", mac = "02:00:00:00:00:01" }
+    downlinks = ["left", "right"]
+    radio = "air"
+    network_key = "000102030405060708090a0b0c0d0e0f"
+    route_timeout = "2s"
+    delay_device = 2
+    delay_pool = 2
+    cache_capacity = 2
+"#;
+
+const STATION_REACHES: &[&str] = &[
+    "semisoft_begun",
+    "semisoft_cancelled",
+    "mapping_expired",
+    "delay_pool_exhausted",
+    "semisoft_ended",
+    "cache_full",
+    "bad_auth",
+    "stale_timestamp",
+    "uplink_mismatch",
+    "icmp_checksum",
+];
+
+/// All there are; [`super::no_kind_of_role_is_forgotten`] holds this against the configuration's own list.
+pub(crate) const ROWS: &[Row] = &[
+    Row {
+        kind: "cellular-ip/gateway",
+        config: STATION,
+        interfaces: &["up", "left", "right", "air"],
+        addresses: &[GATEWAY],
+        says: Says::Station,
+        reached: STATION_REACHES,
+    },
+    Row {
+        kind: "cellular-ip/station",
+        config: STATION,
+        interfaces: &["up", "left", "right", "air"],
+        addresses: &[],
+        says: Says::Station,
+        reached: STATION_REACHES,
+    },
+    Row {
+        kind: "cellular-ip/mobile",
+        config: r#"
+            address = "10.1.0.7"
+            gateway = "10.1.0.1"
+            interface = "air"
+            r_mh = "0102030405060708"
+            session_key = "00"
+            tuning_queue = 3
+            stations = [
+                { name = "b2", id = 2, cell = 2, mac = "02:00:00:00:00:b2" },
+                { name = "b3", id = 3, cell = 3, mac = "02:00:00:00:00:b3" },
+            ]
+            moves = [
+                { at = "1s", to = "b3", kind = "semisoft" },
+                { at = "1s", to = "b2", kind = "hard" },
+                { at = "5s", to = "b2", kind = "hard" },
+            ]
+        "#,
+        interfaces: &["air"],
+        addresses: &[HOSTS[0]],
+        says: Says::Mobile,
+        reached: &["Visit(", "Tune(", "handoff_failed", "handoff_refused", "tuning_queue_full", "Send(None"],
+    },
+    Row {
+        kind: "apps/constant-rate",
+        config: r#"
+            to = "10.1.0.7:9000"
+            rate = 50
+            size = 16
+            start = "0.5s"
+            stop = "8s"
+        "#,
+        interfaces: &["eth"],
+        addresses: &[FAR],
+        says: Says::Workload,
+        reached: &["Open", "Write"],
+    },
+    Row {
+        kind: "apps/sink",
+        config: "at = \"10.0.0.1:9000\"",
+        interfaces: &["eth"],
+        addresses: &[Ipv4Addr::new(10, 0, 0, 1)],
+        says: Says::Workload,
+        reached: &["Listen", "Read"],
+    },
+];
+
+impl Row {
+    pub(crate) fn config(&self) -> RoleConfig {
+        let mut table: toml::Table = self.config.parse().unwrap();
+        table.insert("kind".to_owned(), self.kind.into());
+        toml::Value::Table(table).try_into().unwrap()
+    }
+
+    pub(crate) fn interfaces(&self) -> Vec<String> {
+        self.interfaces.iter().map(|name| (*name).to_owned()).collect()
+    }
+
+    pub(crate) fn addresses(&self) -> Vec<Ipv4Addr> {
+        self.addresses.to_vec()
+    }
+
+    pub(crate) fn talk(&self) -> Talk {
+        let (packet, commands): (fn(&mut Seed, Instant) -> Post, _) = match self.says {
+            Says::Station => (to_station, Vec::new()),
+            Says::Mobile => {
+                let kinds = [("b2", "hard"), ("b3", "hard"), ("b2", "semisoft"), ("b3", "semisoft")];
+                let mut commands: Vec<_> = kinds
+                    .iter()
+                    .map(|(to, kind)| command("handoff", &[("to", to), ("kind", kind)]))
+                    .collect();
+                commands.push(command("handoff", &[("to", "b9")]));
+                commands.push(command("handoff", &[("to", "b3"), ("kind", "soft")]));
+                commands.push(command("handoff", &[]));
+                (of_the_host, commands)
+            }
+            Says::Workload => (of_the_host, Vec::new()),
+        };
+        let takes_packets = !matches!(self.says, Says::Workload);
+        let tunes = matches!(self.says, Says::Mobile);
+        Talk { interfaces: self.interfaces(), tunes, commands, packet, takes_packets }
+    }
+}
+
+/// Route-updates and data of three hosts by three neighbors, and data to them.
+fn to_station(chance: &mut Seed, now: Instant) -> Post {
+    let host = HOSTS[(chance.draw() % 6).saturating_sub(3) as usize]; // one of them more than the others
+    let down = (chance.draw() % 3) as u16 + 2;
+    let neighbor = |iface: u16| Mac([2, 0, 0, 0, 0, iface as u8]);
+    match chance.draw() % 8 {
+        0..=2 => {
+            let rx = rx(if chance.draw().is_multiple_of(16) { 1 } else { down }, Why::Listen);
+            Post { rx, from: neighbor(rx.iface.0), bytes: route_update(chance, now, host) }
+        }
+        3 => {
+            let why = if chance.draw().is_multiple_of(2) { Why::Back } else { Why::Check };
+            Post { rx: rx(down, why), from: neighbor(down), bytes: datagram(chance, host, FAR) }
+        }
+        _ => Post { rx: rx(1, Why::Action), from: neighbor(1), bytes: datagram(chance, FAR, host) },
+    }
+}
+
+fn route_update(chance: &mut Seed, now: Instant, mobile: Ipv4Addr) -> Vec<u8> {
+    let network_key: Key = "000102030405060708090a0b0c0d0e0f".parse().unwrap();
+    let mut update = RouteUpdate {
+        mobile,
+        gateway: GATEWAY,
+        timestamp: WALL.plus(now.since(Instant::ZERO)).to_ntp(),
+        semisoft: chance.draw().is_multiple_of(2),
+        auth: Authentication::unsigned(1, R_MH),
+        serving_bs: Some(1),
+        skipped: Skipped::default(),
+    };
+    // A clock that differs by up to a second, or by minutes.
+    let off = if chance.draw().is_multiple_of(16) { 300 << 32 } else { chance.draw() >> 32 };
+    update.timestamp = update.timestamp.wrapping_add(off);
+    update.sign(&session_key(&network_key, 1, mobile, R_MH));
+    update.emit()
+}
+
+/// What the host itself sends.
+fn of_the_host(chance: &mut Seed, _now: Instant) -> Post {
+    Post { rx: rx(0, Why::Action), from: Mac::ZERO, bytes: datagram(chance, HOSTS[0], FAR) }
+}
+
+fn datagram(chance: &mut Seed, src: Ipv4Addr, dst: Ipv4Addr) -> Vec<u8> {
+    let ends = [src, dst].map(|address| SocketAddrV4::new(address, 9000));
+    let bytes = udp::packet(ends[0], ends[1], &chance.draw().to_be_bytes());
+    let (header, payload) = ipv4::Header::parse(&bytes).unwrap();
+    let ttl = if chance.draw().is_multiple_of(8) { 1 } else { 64 };
+    let tos = if chance.draw().is_multiple_of(8) { 46 << 2 } else { 0 };
+    ipv4::Header { ttl, tos, ..header }.emit(payload)
+}

@@ -1,0 +1,142 @@
+//! A small lawful role, and one for each way to break a law.
+
+use crate::player::{Post, Talk, command, rx};
+use node::{Action, Input, Key, Life, Mark, Outbox, Role, Route, Value, Why};
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+use wire::{Duration, Iface, Instant, Mac, Packet, PacketId, Reason};
+
+/// How it breaks a law, if it does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Fault {
+    None,
+    ActsEarly,
+    CountsEarly,
+    StaysDue,
+    IsLate,
+    Panics,
+    Differs,
+    NoAnswer,
+    TwoAnswers,
+    OthersAnswer,
+    Swallows,
+    ForgetsHeld,
+    HidesHeld,
+}
+
+/// Keeps packets for a while, then sends them on; answers one command.
+#[derive(Debug)]
+pub(crate) struct Toy {
+    fault: Fault,
+    kept: VecDeque<Packet>,
+    due: Option<Instant>,
+    timeouts: u32,
+}
+
+const HOLD: Duration = Duration::from_millis(20);
+
+/// Not an input, so nobody may ask it.
+static ELSEWHERE: AtomicU64 = AtomicU64::new(0);
+
+impl Toy {
+    pub(crate) const fn new(fault: Fault) -> Self {
+        Self { fault, kept: VecDeque::new(), due: None, timeouts: 0 }
+    }
+
+    pub(crate) fn talk() -> Talk {
+        Talk {
+            interfaces: vec!["eth".to_owned()],
+            tunes: false,
+            commands: vec![command("ping", &[])],
+            packet: |chance, _| Post {
+                rx: rx(1, Why::Action),
+                from: Mac([2; 6]),
+                bytes: vec![0x45; chance.draw() as usize % 40],
+            },
+            takes_packets: true,
+        }
+    }
+
+    fn timeout(&mut self, now: Instant, out: &mut Outbox) {
+        let on_time = self.due.is_some_and(|due| due <= now);
+        match self.fault {
+            Fault::ActsEarly if !on_time => out.mark(Mark::new("toy", "early")),
+            Fault::CountsEarly => self.timeouts += 1,
+            Fault::IsLate if self.due == Some(now) => return,
+            _ => {}
+        }
+        if on_time {
+            self.timeouts += 1;
+            for packet in self.kept.drain(..) {
+                out.send(Iface(1), packet);
+            }
+            if self.fault != Fault::StaysDue {
+                self.due = None;
+            }
+        }
+    }
+
+    fn packet(&mut self, now: Instant, packet: Packet, out: &mut Outbox) {
+        match self.fault {
+            Fault::Panics => assert!(packet.bytes.len() != 7, "seven bytes"),
+            Fault::Swallows if packet.bytes.is_empty() => return,
+            Fault::ForgetsHeld if self.kept.len() == 2 => {
+                self.kept.pop_front();
+            }
+            _ => {}
+        }
+        if packet.bytes.len() > 30 {
+            return out.discard(Iface(1), packet, Reason("too_long"));
+        }
+        self.kept.push_back(packet);
+        self.due.get_or_insert(now + HOLD);
+    }
+}
+
+impl Role for Toy {
+    fn name(&self) -> &'static str {
+        "toy"
+    }
+
+    fn verbs(&self) -> &[&'static str] {
+        &["ping"]
+    }
+
+    fn handle(&mut self, now: Instant, input: Input<'_>, out: &mut Outbox) {
+        match input {
+            Input::Start(_) => {
+                let route = Route { action: Action::Punt, life: Life::Forever };
+                out.route(Key { class: None, src: wire::Prefix::ANY, dst: wire::Prefix::ANY }, route);
+            }
+            Input::Timeout => self.timeout(now, out),
+            Input::Packet(_, packet) => self.packet(now, packet, out),
+            Input::Command(id, _) => {
+                let id = if self.fault == Fault::OthersAnswer { node::CommandId(0) } else { id };
+                let times = match self.fault {
+                    Fault::NoAnswer => 0,
+                    Fault::TwoAnswers => 2,
+                    _ => 1,
+                };
+                (0..times).for_each(|_| out.answer(id, Ok(Value::None)));
+            }
+            Input::Link(..) if self.fault == Fault::Differs => {
+                let count = ELSEWHERE.fetch_add(1, Ordering::Relaxed);
+                out.mark(Mark::new("toy", "counted").with("at", count));
+            }
+            Input::Link(..) | Input::Idle(..) | Input::Stream(..) => {}
+        }
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        self.due
+    }
+
+    fn status(&self) -> Value {
+        Value::from(u64::from(self.timeouts))
+    }
+
+    fn holds(&self, each: &mut dyn FnMut(PacketId)) {
+        let hidden = usize::from(self.fault == Fault::HidesHeld);
+        self.kept.iter().skip(hidden).for_each(|packet| each(packet.id));
+    }
+}

@@ -1,0 +1,296 @@
+//! The ledger closes under every fault of a link, names the place, and notices when a single record is missing. So do
+//! the accounts of an outage.
+
+#![cfg(test)]
+
+use lab::handoff::{Handoff, Outage};
+use lab::ledger::{self, Ledger, Vanished};
+use lab::run::{OnWorld, Outcome};
+use lab::scenario::Setting;
+use lab::{Plan, Scenario, handoff};
+use node::{Mark, Span, Stage};
+use std::collections::BTreeMap;
+use trace::{HostId, Record, What};
+use wire::{Duration, Iface, PacketId};
+
+fn plan(settings: &[&str]) -> Plan {
+    let (file, text) = Scenario::find("first").unwrap();
+    let settings: Vec<Setting> = settings.iter().map(|setting| setting.parse().unwrap()).collect();
+    Scenario::plan(&file, &text, &settings, 7).unwrap()
+}
+
+fn run(settings: &[&str]) -> Outcome {
+    lab::run::simulate(plan(settings)).unwrap()
+}
+
+fn judge(plan: &Plan, records: Vec<Record>) -> Outcome {
+    Outcome::new(plan.clone(), OnWorld::Sim, records, None)
+}
+
+fn without(records: &[Record], index: usize) -> Vec<Record> {
+    records.iter().enumerate().filter(|(at, _)| *at != index).map(|(_, record)| record.clone()).collect()
+}
+
+fn sums(ledger: &Ledger) -> (u64, u64) {
+    (ledger.sent + ledger.copied, ledger.delivered + ledger.dropped_total() + ledger.held)
+}
+
+#[track_caller]
+fn trusted(outcome: &Outcome) {
+    assert_eq!(outcome.doubts, [""; 0]);
+    assert_eq!(sums(&outcome.ledger).0, sums(&outcome.ledger).1);
+    assert!(outcome.ledger.balances());
+}
+
+// --- faults of a link --------------------------------------------------------------------------------------------------
+
+#[test]
+fn a_full_queue_is_named_with_its_interface() {
+    // A hundred kilobytes a second into a wire that takes eight.
+    let outcome = run(&["wire.left.queue=1", "wire.left.rate=64kb/s", "constant-rate.rate=1000"]);
+    trusted(&outcome);
+    let full: Vec<_> = outcome.ledger.losses.iter().filter(|loss| loss.reason == "queue_full").collect();
+    assert!(full.len() > 1000, "{}", full.len());
+    assert!(full.iter().all(|loss| loss.place == "b1:b2"), "{:?}", full.first());
+    assert_eq!(outcome.ledger.dropped.get("queue_full"), Some(&(full.len() as u64)));
+    assert_eq!(run(&[]).ledger.dropped.get("queue_full"), None);
+}
+
+#[test]
+fn what_a_wire_doubles_is_counted_as_copied_and_the_wire_is_named() {
+    let outcome = run(&["wire.left.duplicate=0.2"]);
+    trusted(&outcome);
+    let down = outcome.ledger.doubled.get("the wire from b1:b2 to b2:b1").copied().unwrap_or_default();
+    assert!((5..80).contains(&down), "about a fifth of half of 250: {:?}", outcome.ledger.doubled);
+    assert!(
+        outcome.ledger.doubled.keys().all(|place| place.contains("b1:b2")),
+        "{:?}",
+        outcome.ledger.doubled
+    );
+    let doubled: u64 = outcome.ledger.doubled.values().sum();
+    let plain = run(&[]);
+    assert!(plain.ledger.doubled.is_empty() && outcome.ledger.copied >= plain.ledger.copied + doubled);
+    let handed = |outcome: &Outcome| {
+        outcome.records.iter().filter(|record| matches!(record.what, What::AppReceived(_))).count()
+    };
+    assert!(handed(&outcome) > handed(&plain), "the application met the copies");
+}
+
+#[test]
+fn what_a_link_loses_is_in_the_books_with_its_place() {
+    for (setting, place) in [
+        ("wire.left.loss=0.2", "b1:b2"),
+        ("wire.internet.loss=0.2", "correspondent:b1"),
+        ("cell.2.loss=0.2", "b2:air"),
+    ] {
+        let outcome = run(&[setting]);
+        assert_eq!(outcome.ledger.complaints(), [""; 0], "{setting}");
+        assert!(outcome.ledger.balances(), "{setting}");
+        let lost: Vec<_> = outcome.ledger.losses.iter().filter(|loss| loss.reason == "link_error").collect();
+        assert!(lost.iter().filter(|loss| loss.place == place).count() > 10, "{setting}: {lost:?}");
+    }
+}
+
+#[test]
+fn loss_and_doubling_at_once_balance_whatever_the_seed() {
+    let settings =
+        ["wire.left.duplicate=0.3", "wire.right.loss=0.3", "cell.2.duplicate=0.3", "cell.3.loss=0.3"];
+    for seed in 0..10 {
+        let plan = Plan { seed, ..plan(&settings) };
+        let outcome = lab::run::simulate(plan).unwrap();
+        assert_eq!(outcome.ledger.complaints(), [""; 0], "seed {seed}");
+        assert!(outcome.ledger.balances(), "seed {seed}: {:?}", sums(&outcome.ledger));
+    }
+}
+
+// --- one record missing ------------------------------------------------------------------------------------------------
+
+/// What a record is to the ledger; `None`: nothing. That an application sent a datagram is told by its node's record
+/// too, and what has only that one may be a kernel's own, which has no application: see the next test.
+fn kind(record: &Record) -> Option<&'static str> {
+    Some(match &record.what {
+        What::Received(Iface::HOST, _) => "received from the host",
+        What::Received(..) => "received",
+        What::Sent(Iface::HOST, _) => "sent to the host",
+        What::Sent(..) => "sent",
+        What::Dropped(_, _, reason) if reason == "consumed" => "consumed",
+        What::Dropped(..) => "dropped",
+        What::Lost(..) => "lost",
+        What::Held(None, _) => "held by a role",
+        What::Held(..) => "held by a queue",
+        What::AppReceived(_) => "received by an application",
+        _ => return None,
+    })
+}
+
+/// Runs that have records of every kind between them: one ends while packets are on their way and in the delay device,
+/// one while the mobile host, which sends too, keeps its own packets because it retunes.
+fn eventful() -> [Outcome; 2] {
+    let crossing = run(&["duration=2.13s", "wire.left.loss=0.05", "station.delay_device=8"]);
+    let (file, text) = Scenario::find("first").unwrap();
+    let sink = "{ kind = \"apps/sink\", at = \"mobile:9000\" },";
+    let sends = "{ kind = \"apps/constant-rate\", to = \"correspondent:9\", rate = 500, size = 8, \
+        start = \"0.9s\", stop = \"2s\" },";
+    assert!(text.contains(sink));
+    let settings = ["duration=1.004s", "mobile.tuning_queue=1"].map(|setting| setting.parse().unwrap());
+    let plan = Scenario::plan(&file, &text.replace(sink, &format!("{sink}{sends}")), &settings, 7).unwrap();
+    let both = [crossing, lab::run::simulate(plan).unwrap()];
+    both.iter().for_each(trusted);
+    both
+}
+
+/// A copy that a node made itself and kept or dropped: the other one left, so the node's own books balance without it.
+/// The ledger cannot miss what it never saw come in; law 6 holds roles to that.
+fn is_copy_within_a_node(records: &[Record], record: &Record) -> bool {
+    let (What::Held(None, id) | What::Dropped(_, id, _)) = &record.what else { return false };
+    let left = |other: &Record| matches!(&other.what, What::Sent(_, packet) if packet.id == *id);
+    records.iter().any(|other| other.host == record.host && left(other))
+}
+
+/// The two places between which a packet is missing without this record.
+fn places(plan: &Plan, records: &[Record], record: &Record) -> (String, String) {
+    let names = plan.host_names();
+    let name = &names[usize::from(record.host.0)];
+    let node = format!("{name}'s node");
+    let application = format!("{name}'s application");
+    let ports = &plan.hosts[usize::from(record.host.0)].ports;
+    let far = |iface: Iface| match ports[usize::from(iface.0) - 1].name.as_str() {
+        "air" => None,
+        other => Some((format!("{name}:{other}"), format!("{other}:{name}"))),
+    };
+    match &record.what {
+        What::Received(Iface::HOST, _) => (application, node),
+        What::AppReceived(_) | What::Lost(Iface::HOST, ..) => (node, application),
+        What::Received(iface, packet) => far(*iface).map_or_else(
+            || (of_mac(plan, packet.link.src), of_mac(plan, packet.link.dst)),
+            |(here, there)| (there, here),
+        ),
+        What::Lost(iface, id, _) | What::Held(Some(iface), id) => {
+            far(*iface).unwrap_or_else(|| (format!("{name}:air"), addressee(plan, records, record.host, *id)))
+        }
+        _ => (node.clone(), node),
+    }
+}
+
+/// Whom a host sent this packet to.
+fn addressee(plan: &Plan, records: &[Record], host: HostId, id: PacketId) -> String {
+    let sent = records.iter().rev().find_map(|record| match &record.what {
+        What::Sent(_, packet) if record.host == host && packet.id == id => Some(packet.link.dst),
+        _ => None,
+    });
+    of_mac(plan, sent.unwrap())
+}
+
+/// A packet that a role made, or a second copy of one, is first seen when its node sends it. Without that, a link has
+/// what was never given to it.
+fn sent_by(plan: &Plan, record: &Record) -> Option<(String, String)> {
+    let What::Sent(_, packet) = &record.what else { return None };
+    let sender = of_mac(plan, packet.link.src);
+    Some((format!("{}'s node", plan.host_names()[usize::from(record.host.0)]), sender))
+}
+
+fn of_mac(plan: &Plan, mac: wire::Mac) -> String {
+    let ports = plan.hosts.iter().flat_map(|host| host.ports.iter().map(move |port| (host, port)));
+    let (host, port) = ports.into_iter().find(|(_, port)| port.mac == mac).unwrap();
+    format!("{}:{}", host.config.name, port.name)
+}
+
+#[test]
+fn every_single_record_that_is_missing_is_missed_between_the_right_places() {
+    let mut tried: BTreeMap<&str, usize> = BTreeMap::new();
+    for Outcome { plan, records, .. } in &eventful() {
+        for (index, record) in records.iter().enumerate() {
+            let Some(kind) = kind(record).filter(|_| !is_copy_within_a_node(records, record)) else {
+                continue;
+            };
+            let times = tried.entry(kind).or_default();
+            *times += 1;
+            // All of the rare kinds; of the frequent ones every seventeenth.
+            if *times > 20 && !index.is_multiple_of(17) {
+                continue;
+            }
+            let ledger = ledger::close(plan, &without(records, index));
+            let (between, link) = (places(plan, records, record), sent_by(plan, record));
+            let is_named =
+                |vanished: &Vanished| vanished.between == between || Some(&vanished.between) == link.as_ref();
+            let named = ledger.vanished.iter().any(is_named);
+            assert!(named, "without {record:?}: {:?}, not {between:?}", ledger.complaints());
+            assert!(!ledger.balances(), "{record:?}");
+            assert!(!judge(plan, without(records, index)).doubts.is_empty());
+        }
+    }
+    assert_eq!(tried.len(), 10, "kinds that the runs had: {tried:?}");
+}
+
+#[test]
+fn a_datagram_that_only_its_application_does_not_know_of_is_no_complaint() {
+    let [outcome, _] = eventful();
+    let index = outcome.records.iter().position(|record| matches!(record.what, What::AppSent(_))).unwrap();
+    let ledger = ledger::close(&outcome.plan, &without(&outcome.records, index));
+    assert_eq!(ledger, outcome.ledger);
+}
+
+// --- one event of an outage missing ------------------------------------------------------------------------------------
+
+fn unexplained(handoffs: &[Handoff], place: usize) -> Option<&Outage> {
+    handoffs.get(place)?.outage.as_ref()
+}
+
+/// Retuning takes 5 ms; the route-updates after the first are repetitions.
+const FIRST_UPDATE: Duration = Duration::from_millis(10);
+
+/// The records at the edges of the stages of one outage.
+fn edges(outcome: &Outcome, place: usize) -> Vec<usize> {
+    let handoff = &outcome.handoffs[place];
+    let outage = handoff.outage.as_ref().unwrap();
+    let within = |record: &Record| record.at >= outage.from && record.at <= outage.to;
+    let is_edge = |record: &Record| match &record.what {
+        What::Up(_, Some(_)) => record.host == handoff.host,
+        What::Marked(Mark { span: Some(span), .. }) => {
+            // The crossover's answer ends registration; the new station's is on the way there.
+            let crossover = outcome.plan.host_names()[usize::from(record.host.0)] == "b1";
+            let repeat = record.at > outage.from + FIRST_UPDATE;
+            (matches!(span, Span::Begins(Stage::Registration)) && !repeat) || crossover
+        }
+        _ => false,
+    };
+    let found = outcome.records.iter().enumerate().filter(|(_, record)| within(record) && is_edge(record));
+    found.map(|(index, _)| index).collect()
+}
+
+#[test]
+fn an_outage_is_explained_to_the_end_until_one_of_its_events_is_missing() {
+    let outcome = run(&[]);
+    trusted(&outcome);
+    let outage = unexplained(&outcome.handoffs, 0).expect("a hard handoff has an outage");
+    assert!(outage.unexplained().is_zero() && outage.is_explained());
+    let edges = edges(&outcome, 0);
+    assert!(edges.len() >= 4, "up, route-update, mapping, switch: {edges:?}");
+    let mut doubted = 0;
+    for index in edges {
+        let records = without(&outcome.records, index);
+        let left = judge(&outcome.plan, records);
+        let outage = unexplained(&left.handoffs, 0).expect("the outage is there still");
+        let (part, whole) = (outage.unexplained(), outage.span());
+        assert!(!part.is_zero(), "without {:?}: {:?}", outcome.records[index], outage.owners);
+        let more_than_a_twentieth = part * 20 > whole;
+        assert_eq!(outage.is_explained(), !more_than_a_twentieth);
+        let doubts = left.doubts.iter().filter(|doubt| doubt.starts_with("handoff 1:")).count();
+        assert_eq!(doubts, usize::from(more_than_a_twentieth), "{part:?} of {whole:?}: {:?}", left.doubts);
+        doubted += doubts;
+    }
+    assert!(doubted > 0, "no event of the outage was worth a twentieth of it");
+}
+
+#[test]
+fn a_handoff_without_the_event_that_cut_the_path_is_not_passed_over() {
+    let outcome = run(&[]);
+    let cut = outcome
+        .records
+        .iter()
+        .position(|record| record.at >= outcome.handoffs[0].begun && matches!(record.what, What::Tuned(..)));
+    let records = without(&outcome.records, cut.unwrap());
+    assert_eq!(handoff::handoffs(&outcome.plan, &records).len(), outcome.handoffs.len() - 1);
+    let doubts = judge(&outcome.plan, records).doubts;
+    assert!(doubts.iter().any(|doubt| doubt.contains("never cut")), "{doubts:?}");
+}

@@ -1,0 +1,282 @@
+//! The style and the shape of the house, as far as a machine can see them.
+
+#![cfg(test)]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// A file without its tests has at most this many lines; 500 is what one aims at.
+const LINES: usize = 800;
+const LINES_OF_ARCHITECTURE: usize = 180;
+
+/// Crates that know no operating system, and what they may be made of besides each other: two crates at most.
+const PURE: &[&str] = &["wire", "auth", "table", "node", "link", "cellular-ip", "apps"];
+/// Where that rule is broken. `auth` has three: a hash, a code made of it, a comparison in constant time. None of them
+/// is anything to write oneself.
+const OUTSIDE: &[(&str, usize)] = &[("auth", 3)];
+const OPERATING_SYSTEM: &[&str] =
+    &["linux", "libc", "rustix", "mio", "nix", "signal-hook", "netlink-sys", "netlink-packet-core", "tokio"];
+
+/// Which crate may stand on which; arrows point down, and a new one is a decision.
+const ARROWS: &[(&str, &[&str])] = &[
+    ("wire", &[]),
+    ("auth", &["wire"]),
+    ("table", &["wire"]),
+    ("node", &["wire", "table"]),
+    ("link", &["wire"]),
+    ("trace", &["wire", "node"]),
+    ("draw", &["wire"]),
+    ("cellular-ip", &["wire", "auth", "table", "node"]),
+    ("apps", &["wire", "node"]),
+    ("roles", &["wire", "table", "node", "cellular-ip", "apps"]),
+    ("sim", &["wire", "table", "node", "link", "trace"]),
+    ("linux", &["wire", "table", "node", "link", "trace"]),
+    (
+        "lab",
+        &["wire", "auth", "node", "link", "trace", "cellular-ip", "apps", "roles", "sim", "linux", "draw"],
+    ),
+    ("cli", &["wire", "node", "trace", "roles", "linux", "lab", "draw"]),
+];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
+}
+
+fn read(path: &Path) -> String {
+    fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// Files below a folder of the repository, without what was built or recorded.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap();
+        let built = ["target", "runs", "corpus", "artifacts"].contains(&name);
+        if built || name == ".git" || path.is_symlink() {
+            continue;
+        }
+        if path.is_dir() { found.extend(files(&path)) } else { found.push(path) }
+    }
+    found.sort();
+    found
+}
+
+fn has_extension(path: &Path, extensions: &[&str]) -> bool {
+    path.extension().is_some_and(|extension| extensions.iter().any(|wanted| extension == *wanted))
+}
+
+fn sources() -> Vec<(String, String)> {
+    let paths = files(&root()).into_iter().filter(|path| has_extension(path, &["rs"]));
+    paths.map(|path| (path.strip_prefix(root()).unwrap().display().to_string(), read(&path))).collect()
+}
+
+/// What is written in a file that people read or edit; seeds and captures are bytes.
+fn texts() -> Vec<(String, String)> {
+    let texts = ["rs", "toml", "md", "txt", "sh", "lua", "yml", "c", "h"];
+    let wanted = |path: &PathBuf| has_extension(path, &texts) || path.extension().is_none();
+    let paths = files(&root()).into_iter().filter(wanted);
+    let text = |path: PathBuf| {
+        let text = fs::read_to_string(&path).ok()?;
+        Some((path.strip_prefix(root()).unwrap().display().to_string(), text))
+    };
+    paths.filter_map(text).collect()
+}
+
+/// A word that this file may not contain itself.
+fn word(parts: &[&str]) -> String {
+    parts.concat()
+}
+
+#[track_caller]
+fn none(what: &str, found: &[String]) {
+    assert!(found.is_empty(), "{what}:\n{}", found.join("\n"));
+}
+
+/// Lines in which a text has one of these words.
+fn lines_with(texts: &[(String, String)], words: &[String]) -> Vec<String> {
+    let mut found = Vec::new();
+    for (path, text) in texts {
+        for (number, line) in (1..).zip(text.lines()) {
+            if words.iter().any(|word| line.contains(word.as_str())) {
+                found.push(format!("{path}:{number}: {}", line.trim()));
+            }
+        }
+    }
+    found
+}
+
+// --- files -------------------------------------------------------------------------------------------------------------
+
+fn product_lines(text: &str) -> usize {
+    text.lines().take_while(|line| line.trim() != "#[cfg(test)]").count()
+}
+
+#[test]
+fn no_file_is_longer_than_a_reader_can_hold() {
+    let long = sources().into_iter().map(|(path, text)| (product_lines(&text), path));
+    let long: Vec<String> =
+        long.filter(|(lines, _)| *lines > LINES).map(|(lines, path)| format!("{path}: {lines}")).collect();
+    none("longer than 800 lines", &long);
+    assert!(sources().len() > 80, "the sources are not where they were");
+}
+
+#[test]
+fn nothing_is_left_for_later() {
+    let words = [word(&["TO", "DO"]), word(&["FIX", "ME"]), word(&["XX", "X"])];
+    none("left for later", &lines_with(&texts(), &words));
+}
+
+#[test]
+fn lints_are_expected_and_never_allowed() {
+    let words = [word(&["#[", "allow("]), word(&["#![", "allow("])];
+    none("write expect, and a reason", &lines_with(&sources(), &words));
+}
+
+#[test]
+fn no_path_of_a_machine_is_written_down() {
+    let words = [word(&["/", "home/"]), word(&["/", "work/"]), word(&["/", "Users/"]), word(&["/", "root/"])];
+    none("a path of some machine", &lines_with(&texts(), &words));
+}
+
+#[test]
+fn the_words_that_are_looked_for_are_found_where_they_stand() {
+    let (allowed, later) = (word(&["#[", "allow(dead_code)]"]), word(&["// TO", "DO later"]));
+    let planted = ("a.rs".to_owned(), format!("fine\n{allowed}\n  {later}\n"));
+    let words = [word(&["#[", "allow("]), word(&["TO", "DO"])];
+    assert_eq!(lines_with(&[planted], &words), [format!("a.rs:2: {allowed}"), format!("a.rs:3: {later}")]);
+}
+
+// --- crates ------------------------------------------------------------------------------------------------------------
+
+fn manifest(crate_name: &str) -> toml::Table {
+    read(&root().join("crates").join(crate_name).join("Cargo.toml")).parse().unwrap()
+}
+
+/// What a crate is made of, on every platform; tests and build scripts apart.
+fn dependencies(crate_name: &str) -> BTreeSet<String> {
+    let manifest = manifest(crate_name);
+    let mut tables = vec![manifest.get("dependencies")];
+    let targets = manifest.get("target").and_then(toml::Value::as_table).into_iter().flatten();
+    tables.extend(targets.map(|(_, target)| target.get("dependencies")));
+    let names = tables.into_iter().flatten().filter_map(toml::Value::as_table).flat_map(toml::Table::keys);
+    names.cloned().collect()
+}
+
+fn crates() -> BTreeSet<String> {
+    let folders = fs::read_dir(root().join("crates")).unwrap().map(|entry| entry.unwrap().file_name());
+    folders.map(|name| name.into_string().unwrap()).collect()
+}
+
+/// What a crate stands on and should not.
+fn wrong_arrows(name: &str, dependencies: &BTreeSet<String>, crates: &BTreeSet<String>) -> Vec<String> {
+    let allowed = ARROWS.iter().find(|(from, _)| *from == name).map_or(&[][..], |(_, to)| to);
+    let inside = dependencies.intersection(crates);
+    inside.filter(|to| !allowed.contains(&to.as_str())).map(|to| format!("{name} -> {to}")).collect()
+}
+
+#[test]
+fn dependency_arrows_point_down() {
+    let crates = crates();
+    let listed: BTreeSet<String> = ARROWS.iter().map(|(name, _)| (*name).to_owned()).collect();
+    assert_eq!(listed, crates, "the table of arrows has every crate");
+    let wrong: Vec<String> =
+        crates.iter().flat_map(|name| wrong_arrows(name, &dependencies(name), &crates)).collect();
+    none("not in the table of arrows", &wrong);
+    let upward = BTreeSet::from(["lab".to_owned()]);
+    assert_eq!(wrong_arrows("node", &upward, &crates), ["node -> lab"]);
+}
+
+/// The table itself has no way round: a crate's allowed dependencies stand above it.
+#[test]
+fn the_table_of_arrows_has_no_circle() {
+    let place: BTreeMap<&str, usize> = ARROWS.iter().enumerate().map(|(at, (name, _))| (*name, at)).collect();
+    for (name, to) in ARROWS {
+        for other in *to {
+            assert!(place[other] < place[name], "{name} -> {other}");
+        }
+    }
+}
+
+#[test]
+fn pure_crates_know_no_operating_system_and_little_else() {
+    let crates = crates();
+    for name in PURE {
+        let dependencies = dependencies(name);
+        let outside: Vec<&String> = dependencies.difference(&crates).collect();
+        let most = OUTSIDE.iter().find(|(other, _)| other == name).map_or(2, |(_, most)| *most);
+        assert!(outside.len() <= most, "{name} has more than {most}: {outside:?}");
+        for system in OPERATING_SYSTEM {
+            assert!(!dependencies.contains(*system), "{name} -> {system}");
+        }
+    }
+}
+
+// --- what belongs together ---------------------------------------------------------------------------------------------
+
+#[test]
+fn every_scenario_is_compiled_in() {
+    let scenarios = root().join("scenarios");
+    let mut compiled: BTreeMap<_, _> = lab::scenario::BUILT_IN.iter().copied().collect();
+    for path in files(&scenarios).into_iter().filter(|path| has_extension(path, &["toml"])) {
+        let name = path.strip_prefix(&scenarios).unwrap().with_extension("").display().to_string();
+        let text = compiled.remove(name.as_str()).unwrap_or_else(|| panic!("{name} is not compiled in"));
+        assert_eq!(text, read(&path), "{name} is compiled in from elsewhere");
+    }
+    assert!(compiled.is_empty(), "compiled in under a name that is no file's: {:?}", compiled.keys());
+}
+
+/// A folder of seeds is a fuzz target. Each `message.rs` must have at least one that reads it.
+#[test]
+fn every_message_has_a_fuzz_target() {
+    let fuzz = root().join("fuzz");
+    let mut read_by_targets = String::new();
+    for folder in fs::read_dir(fuzz.join("seeds")).unwrap() {
+        let name = folder.unwrap().file_name().into_string().unwrap();
+        read_by_targets.push_str(&read(&fuzz.join("targets").join(format!("{name}.rs"))));
+    }
+    let mut messages = 0;
+    for name in crates() {
+        let source = root().join("crates").join(&name).join("src");
+        for _ in files(&source).iter().filter(|path| path.ends_with("message.rs")) {
+            messages += 1;
+            let module = format!("{}::message", name.replace('-', "_"));
+            assert!(read_by_targets.contains(&module), "no fuzz target reads {module}");
+        }
+    }
+    assert!(messages > 0);
+}
+
+#[test]
+fn every_fuzz_target_has_seeds() {
+    let fuzz = root().join("fuzz");
+    for path in files(&fuzz.join("targets")) {
+        let seeds = fuzz.join("seeds").join(path.file_stem().unwrap());
+        assert!(seeds.is_dir() && !files(&seeds).is_empty(), "{} has no seeds", path.display());
+    }
+}
+
+#[test]
+fn architecture_fits_on_three_pages() {
+    let path = root().join("ARCHITECTURE.md");
+    if path.exists() {
+        let lines = read(&path).lines().count();
+        assert!(lines <= LINES_OF_ARCHITECTURE, "{lines} lines");
+    }
+}
+
+/// The papers come together; the licences were there from the start.
+#[test]
+fn the_house_has_its_papers() {
+    let missing = |names: &[&str]| -> Vec<String> {
+        let absent = names.iter().filter(|name| !root().join(name).is_file());
+        absent.map(|name| (*name).to_owned()).collect()
+    };
+    none("missing", &missing(&["LICENSE-MIT", "LICENSE-APACHE"]));
+    let papers = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"];
+    let absent = missing(&papers);
+    if absent.len() < papers.len() {
+        none("missing beside the other papers", &absent);
+    }
+}
