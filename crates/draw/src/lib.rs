@@ -19,4 +19,5 @@ pub use capture::{Capture, CaptureError, Direction, Interface, Seen, Snap};
 pub use figure::{
     Axis, Band, Handoff, Mark, MarkKind, Owner, Point, PointFigure, SequenceFigure, Series, Style,
 };
+pub use csv::Csv;
 pub use text::Table;

@@ -60,6 +60,8 @@ pub struct Owner {
     pub begins: String,
     /// The event that it ends with.
     pub ends: String,
+    /// Where these two happened; nowhere, if nobody owns it.
+    pub hosts: Option<(HostId, HostId)>,
 }
 
 impl Owner {
@@ -115,11 +117,14 @@ pub fn handoffs(plan: &Plan, records: &[Record]) -> Vec<Handoff> {
     all
 }
 
+/// An event that a stage begins or ends with.
+type Event = (Instant, HostId, String);
+
 /// The records of a run, sorted for looking things up.
 struct Story<'a> {
     records: &'a [Record],
-    /// Datagrams of applications: when they were sent.
-    sent: BTreeMap<PacketId, Instant>,
+    /// Datagrams of applications: when they were sent, and by which host.
+    sent: BTreeMap<PacketId, (Instant, HostId)>,
     /// When they were handed to an application, and on which host.
     received: BTreeMap<PacketId, Vec<(Instant, HostId)>>,
     /// The last that was heard of a datagram that reached nobody, by the host it was for.
@@ -144,7 +149,7 @@ impl<'a> Story<'a> {
         for record in records {
             match &record.what {
                 What::AppSent(id) => {
-                    sent.entry(*id).or_insert(record.at);
+                    sent.entry(*id).or_insert((record.at, record.host));
                 }
                 What::AppReceived(id) => received.entry(*id).or_default().push((record.at, record.host)),
                 What::Dropped(_, id, _) | What::Lost(_, id, _) => {
@@ -164,10 +169,9 @@ impl<'a> Story<'a> {
             }
         }
         let reached_nobody = |id: &PacketId| !received.contains_key(id) && !held.contains(id);
-        let lost = sent
-            .keys()
-            .filter(|id| reached_nobody(id))
-            .filter_map(|id| Some((last.get(id).or_else(|| sent.get(id)).copied()?, *addressee.get(id)?)));
+        let lost = sent.keys().filter(|id| reached_nobody(id)).filter_map(|id| {
+            Some((last.get(id).or_else(|| sent.get(id).map(|(at, _)| at)).copied()?, *addressee.get(id)?))
+        });
         let mut lost: Vec<_> = lost.collect();
         lost.sort_unstable();
         let spacing = spacing(&sent, &addressee);
@@ -238,16 +242,21 @@ impl<'a> Story<'a> {
     /// The stages of one handoff, each from its own two events, in their order.
     fn stages(&self, host: HostId, cut: Instant, to: Instant, packet: PacketId) -> Vec<Owner> {
         let mut stages = Vec::new();
-        let mut add = |stage, begin: Option<(Instant, String)>, end: Option<(Instant, String)>| {
-            if let (Some((from, begins)), Some((to, ends))) = (begin, end) {
-                stages.push(Owner { stage: Some(stage), from, to, begins, ends });
+        let mut add = |stage, begin: Option<Event>, end: Option<Event>| {
+            if let (Some((from, here, begins)), Some((to, there, ends))) = (begin, end) {
+                let hosts = Some((here, there));
+                stages.push(Owner { stage: Some(stage), from, to, begins, ends, hosts });
             }
         };
         let here = |r: &Record| r.host == host;
         let tuned = self.first(cut, to, |r| here(r) && matches!(r.what, What::Tuned(..)));
         let up = self.first(cut, to, |r| here(r) && matches!(r.what, What::Up(_, Some(_))));
-        add(Stage::Link, tuned.map(|r| (r.at, "tune".into())), up.map(|r| (r.at, "up".into())));
-        let named = |record: Option<&Record>| record.map(|r| (r.at, name_of(r)));
+        add(
+            Stage::Link,
+            tuned.map(|r| (r.at, r.host, "tune".into())),
+            up.map(|r| (r.at, r.host, "up".into())),
+        );
+        let named = |record: Option<&Record>| record.map(|r| (r.at, r.host, name_of(r)));
         for stage in [Stage::Detection, Stage::Address, Stage::Registration, Stage::Recovery] {
             let begin = self.edge(host, cut, to, Span::Begins(stage), false);
             let end = self.edge(host, cut, to, Span::Ends(stage), true);
@@ -258,15 +267,15 @@ impl<'a> Story<'a> {
             let sends = |r: &Record| matches!(&r.what, What::Sent(_, sent) if sent.id == packet);
             self.first(switch.at, to, |r| r.host == switch.host && sends(r))
         });
-        let handed = Some((to, "app_received".to_owned()));
+        let handed = Some((to, host, "app_received".to_owned()));
         match out {
             Some(out) => {
-                add(Stage::PathSwitch, named(switch), Some((out.at, "sent".into())));
-                add(Stage::FirstByte, Some((out.at, "sent".into())), handed);
+                add(Stage::PathSwitch, named(switch), Some((out.at, out.host, "sent".into())));
+                add(Stage::FirstByte, Some((out.at, out.host, "sent".into())), handed);
             }
             // The packet came by a way that was there before the cut.
             None if switch.is_none() => {
-                let sent = self.sent.get(&packet).map(|at| (*at, "app_sent".to_owned()));
+                let sent = self.sent.get(&packet).map(|(at, on)| (*at, *on, "app_sent".to_owned()));
                 add(Stage::FirstByte, sent, handed);
             }
             None => {}
@@ -301,11 +310,11 @@ fn name_of(record: &Record) -> String {
 
 /// The usual distance between two datagrams to a host: the median.
 fn spacing(
-    sent: &BTreeMap<PacketId, Instant>,
+    sent: &BTreeMap<PacketId, (Instant, HostId)>,
     to: &BTreeMap<PacketId, HostId>,
 ) -> BTreeMap<HostId, Duration> {
     let mut times: BTreeMap<HostId, Vec<Instant>> = BTreeMap::new();
-    for (id, at) in sent {
+    for (id, (at, _)) in sent {
         if let Some(host) = to.get(id) {
             times.entry(*host).or_default().push(*at);
         }
@@ -323,7 +332,8 @@ fn spacing(
 
 /// Gives every moment to one stage at most, and what is left to nobody.
 fn share_out(from: Instant, to: Instant, stages: Vec<Owner>) -> Vec<Owner> {
-    let nobody = |from, to| Owner { stage: None, from, to, begins: String::new(), ends: String::new() };
+    let nobody =
+        |from, to| Owner { stage: None, from, to, begins: String::new(), ends: String::new(), hosts: None };
     let mut owners = Vec::new();
     let mut at = from;
     for mut owner in stages {

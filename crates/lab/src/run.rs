@@ -3,10 +3,15 @@
 use crate::Plan;
 use crate::handoff::{self, Handoff};
 use crate::ledger::{self, Ledger};
-use trace::Record;
+use crate::plan::EPOCH;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use trace::{HostId, Record};
+use wire::WallTime;
 
 /// Who carries the packets.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum OnWorld {
     /// The simulator, in virtual time.
     Sim,
@@ -22,6 +27,39 @@ impl OnWorld {
             Self::Linux => "linux",
         }
     }
+}
+
+/// What only a run on Linux has.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct LinuxFacts {
+    /// The wall time at which the run began, in nanoseconds since 1970.
+    pub epoch_ns: i64,
+    /// The machine: kernel, processor, whatever may matter to somebody who compares.
+    pub machine: BTreeMap<String, serde_json::Value>,
+    /// The daemons.
+    pub daemons: Vec<Daemon>,
+}
+
+/// A daemon that took part in a run.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Daemon {
+    /// Its host.
+    pub host: String,
+    /// Its process.
+    pub pid: u32,
+    /// How it ended: `0`, `signal 9`, ...
+    pub exit: String,
+}
+
+/// Why there was no run.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The scenario cannot work like this.
+    #[error("{0}")]
+    Scenario(#[from] roles::NodeError),
+    /// This machine cannot, and what is missing.
+    #[error("{0}")]
+    Machine(String),
 }
 
 /// A run that has ended.
@@ -41,6 +79,8 @@ pub struct Outcome {
     pub handoffs: Vec<Handoff>,
     /// Why the run is not to be trusted.
     pub doubts: Vec<String>,
+    /// What only a run on Linux has.
+    pub linux: Option<LinuxFacts>,
 }
 
 impl Outcome {
@@ -58,8 +98,38 @@ impl Outcome {
                 doubts.push(format!("handoff {number}: {part:?} of {whole:?} unexplained"));
             }
         }
-        Self { plan, world, records, fingerprint, ledger, handoffs, doubts }
+        Self { plan, world, records, fingerprint, ledger, handoffs, doubts, linux: None }
     }
+
+    /// The same, with what only a run on Linux has.
+    #[must_use]
+    pub fn on(mut self, linux: Option<LinuxFacts>) -> Self {
+        self.linux = linux;
+        self
+    }
+
+    /// What the clock on the wall said when the run began.
+    pub fn epoch(&self) -> WallTime {
+        self.linux.as_ref().map_or(EPOCH, |linux| WallTime(linux.epoch_ns))
+    }
+
+    /// A host's name.
+    pub fn host(&self, host: HostId) -> &str {
+        self.plan.hosts.get(usize::from(host.0)).map_or("?", |host| host.config.name.as_str())
+    }
+}
+
+/// Runs a plan in one of the worlds. Linux never falls back to the simulator.
+pub fn run(plan: Plan, world: OnWorld) -> Result<Outcome, RunError> {
+    match world {
+        OnWorld::Sim => Ok(simulate(plan)?),
+        OnWorld::Linux => on_linux(plan),
+    }
+}
+
+/// Runs a plan with real daemons on this kernel.
+pub fn on_linux(plan: Plan) -> Result<Outcome, RunError> {
+    Err(RunError::Machine(format!("not built yet: {} on linux", plan.name)))
 }
 
 /// Runs a plan in the simulator.

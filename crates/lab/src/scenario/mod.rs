@@ -126,7 +126,9 @@ impl Scenario {
         }
         let scenario: Self = serde_path_to_error::deserialize(toml::Value::Table(document))
             .map_err(|error| source.at_path(&error.path().to_string(), error.inner().message()))?;
-        expand::plan(&source, &scenario, seed)
+        let mut plan = expand::plan(&source, &scenario, seed)?;
+        plan.settings = settings.to_vec();
+        Ok(plan)
     }
 
     /// What a scenario is about, for `list`.
