@@ -2,10 +2,11 @@
 //!
 //! Beacons, ARP, ICMP errors and TCP are no control messages: they belong to no protocol's `message.rs`.
 
+use crate::run::Outcome;
 use cellular_ip::message::{self, RouteUpdate};
 use std::fmt;
 use wire::ipv4::Header;
-use wire::{Ipv4Addr, Packet, WallTime};
+use wire::{Ipv4Addr, Packet};
 
 /// A control message.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -56,12 +57,13 @@ impl Control {
         fields
     }
 
-    /// The message in a line; times are told from `epoch`, the wall time at which the run began.
-    pub fn text(&self, epoch: WallTime) -> String {
+    /// The message in a line, as the run knows it: base stations by name, times since its begin.
+    pub fn text(&self, run: &Outcome) -> String {
         match &self.says {
             Ok(update) => {
-                let serving = update.serving_bs.map_or_else(String::new, |id| format!(" to bs {id}"));
-                let ahead = wire::ntp_distance(update.timestamp, epoch.to_ntp());
+                let serving =
+                    update.serving_bs.map_or_else(String::new, |id| format!(" to {}", run.station(id)));
+                let ahead = wire::ntp_distance(update.timestamp, run.epoch().to_ntp());
                 let stamp = ahead as f64 / 4_294_967_296.0;
                 format!("{self}{serving}, timestamp {stamp:+.6} s, key {}", update.auth.key_gen)
             }

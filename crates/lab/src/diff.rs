@@ -4,6 +4,7 @@ use crate::compare_worlds::{Comparison, Divergence, Said, compare};
 use crate::run::{OnWorld, Outcome};
 use std::fmt::Write;
 use trace::{Record, What};
+use wire::Packet;
 
 /// What two runs have in common, or not.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -67,7 +68,7 @@ fn diverges(runs: [&Outcome; 2], found: &Divergence) -> String {
     let mut text = format!("divergence at {host}, {} {}: {}\n", found.sequence, found.place, found.why);
     for ((name, said), run) in ["first", "second"].iter().zip([&found.first, &found.second]).zip(runs) {
         let said = match said {
-            Some(Said { at, message: Some(message), .. }) => format!("{at} s  {}", message.text(run.epoch())),
+            Some(Said { at, message: Some(message), .. }) => format!("{at} s  {}", message.text(run)),
             Some(Said { at, what, .. }) => format!("{at} s  {what}"),
             None => "nothing".to_owned(),
         };
@@ -90,15 +91,29 @@ fn fingerprints(runs: [&Outcome; 2]) -> String {
     match unlike {
         Some(index) => {
             let _ = writeln!(text, "first differing record, {} of {longest}:", index + 1);
-            for (name, run) in ["first", "second"].iter().zip(runs) {
-                let record =
-                    run.records.get(index).map_or_else(|| "nothing".to_owned(), |record| line(run, record));
-                let _ = writeln!(text, "  {:7} {record}", format!("{name}:"));
+            for (name, run) in ["first:", "second:"].iter().zip(runs) {
+                let record = run.records.get(index);
+                let record = record.map_or_else(|| "nothing".to_owned(), |record| line(run, record));
+                let _ = writeln!(text, "  {name:7} {record}");
+            }
+            let at =
+                |run: &Outcome| run.records.get(index).and_then(packet).map(|packet| packet.bytes.clone());
+            if let (Some(ours), Some(theirs)) = (at(a), at(b))
+                && let Some(unlike) = ours.iter().zip(&theirs).position(|(a, b)| a != b)
+            {
+                let _ = writeln!(text, "  byte {unlike} of the datagram is the first that differs");
             }
         }
         None => text.push_str("the records are the same; what differs was never written down\n"),
     }
     text
+}
+
+fn packet(record: &Record) -> Option<&Packet> {
+    match &record.what {
+        What::Sent(_, packet) | What::Received(_, packet) => Some(packet),
+        _ => None,
+    }
 }
 
 fn line(run: &Outcome, record: &Record) -> String {

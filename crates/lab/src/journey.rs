@@ -137,6 +137,11 @@ impl<'a> Journeys<'a> {
         self.places.interface(host, iface)
     }
 
+    /// The interface, as `host:interface`, whose link address a text is.
+    pub fn neighbor(&self, text: &str) -> Option<String> {
+        self.places.by_mac(text.parse().ok()?)
+    }
+
     /// A host's name.
     pub fn host(&self, host: HostId) -> &str {
         self.places.host(host)
@@ -149,7 +154,15 @@ impl<'a> Journeys<'a> {
         ends
     }
 
-    /// The same in words.
+    /// How all copies of a packet ended, in the order of time.
+    pub fn all_ends(&self, journey: &Journey) -> Vec<End> {
+        let mut ends: Vec<End> = self.roots(journey).flat_map(|root| self.ends(root)).collect();
+        ends.extend(journey.strays.iter().cloned());
+        ends.sort_by_key(|end| end.record);
+        ends
+    }
+
+    /// The same for one hop, in words.
     pub fn fate(&self, hop: usize) -> String {
         let mut counts: BTreeMap<Fate, usize> = BTreeMap::new();
         for end in self.ends(hop) {

@@ -309,6 +309,10 @@ impl Places {
         }
     }
 
+    pub(crate) fn by_mac(&self, mac: Mac) -> Option<String> {
+        self.by_mac.get(&mac).cloned()
+    }
+
     pub(crate) fn port(&self, host: HostId, iface: Iface) -> Option<PortId> {
         self.interfaces.get(&(host, iface)).map(|(port, _)| *port)
     }

@@ -113,6 +113,14 @@ impl Outcome {
         self.linux.as_ref().map_or(EPOCH, |linux| WallTime(linux.epoch_ns))
     }
 
+    /// The host whose base station has this id, or the id where none has.
+    pub(crate) fn station(&self, id: u32) -> String {
+        use roles::RoleConfig::{CellularIpGateway, CellularIpStation};
+        let serves = |role: &roles::RoleConfig| matches!(role, CellularIpStation(config) | CellularIpGateway(config) if config.id == id);
+        let host = self.plan.hosts.iter().find(|host| host.config.roles.iter().any(serves));
+        host.map_or_else(|| format!("station {id}"), |host| host.config.name.clone())
+    }
+
     /// A host's name.
     pub fn host(&self, host: HostId) -> &str {
         self.plan.hosts.get(usize::from(host.0)).map_or("?", |host| host.config.name.as_str())

@@ -12,8 +12,8 @@ use crate::run::Outcome;
 use draw::Table;
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use trace::What;
-use wire::{Duration, Instant};
+use trace::{HostId, What};
+use wire::{Duration, Instant, Ipv4Addr};
 
 /// Every handoff, with its outage by owner.
 pub fn handoffs(outcome: &Outcome) -> String {
@@ -24,11 +24,11 @@ pub fn handoffs(outcome: &Outcome) -> String {
         plan.seed,
         count(outcome.handoffs.len(), "handoff")
     );
-    let journeys = Journeys::new(plan, &outcome.records);
+    let lost = lost(outcome, &Journeys::new(plan, &outcome.records));
     for (index, one) in outcome.handoffs.iter().enumerate() {
         out.push('\n');
         out.push_str(&heading(outcome, index + 1, one));
-        out.push_str(&handoff(outcome, &journeys, index, one));
+        out.push_str(&handoff(outcome, &lost, index, one));
     }
     out
 }
@@ -42,7 +42,7 @@ fn heading(outcome: &Outcome, number: usize, handoff: &Handoff) -> String {
     )
 }
 
-fn handoff(outcome: &Outcome, journeys: &Journeys<'_>, index: usize, handoff: &Handoff) -> String {
+fn handoff(outcome: &Outcome, all_lost: &[Lost], index: usize, handoff: &Handoff) -> String {
     let until = next_begun(outcome, index);
     let mut out = String::new();
     match &handoff.outage {
@@ -55,19 +55,19 @@ fn handoff(outcome: &Outcome, journeys: &Journeys<'_>, index: usize, handoff: &H
         None if handoff.lost == 0 => out.push_str("  lost nothing and made no gap\n"),
         None => {}
     }
-    let lost = lost(journeys, handoff, until);
-    if !lost.is_empty() {
-        let _ = writeln!(out, "  lost {}:", count(lost.values().map(Vec::len).sum(), "packet"));
-        for (fate, numbers) in lost {
-            let _ = writeln!(out, "    {} {}", numbers.join(", "), fate);
-        }
+    let within = |at: Instant| at >= handoff.begun && at < until;
+    let mut by_fate: BTreeMap<&Fate, Vec<String>> = BTreeMap::new();
+    for lost in all_lost.iter().filter(|lost| lost.to == Some(handoff.host) && within(lost.at)) {
+        by_fate.entry(&lost.fate).or_default().push(lost.number.to_string());
+    }
+    if handoff.lost > 0 {
+        let _ = writeln!(out, "  lost {}:", count(handoff.lost as usize, "packet"));
+    }
+    for (fate, numbers) in by_fate {
+        let _ = writeln!(out, "    {} {fate}", numbers.join(", "));
     }
     if handoff.duplicates > 0 {
-        let _ = writeln!(
-            out,
-            "  {} arrived beyond the first",
-            count(handoff.duplicates as usize, "copy").replace("copys", "copies")
-        );
+        let _ = writeln!(out, "  {} arrived twice", count(handoff.duplicates as usize, "packet"));
     }
     out
 }
@@ -123,17 +123,28 @@ fn arrives(outcome: &Outcome, handoff: &Handoff, until: Instant) -> bool {
     records.any(|r| r.host == handoff.host && within(r.at) && matches!(r.what, What::AppReceived(_)))
 }
 
-/// Packets of applications of which no copy arrived, by what became of them, for one handoff.
-fn lost(journeys: &Journeys<'_>, handoff: &Handoff, until: Instant) -> BTreeMap<String, Vec<String>> {
-    let mut lost: BTreeMap<String, Vec<String>> = BTreeMap::new();
+/// A packet of an application of which no copy arrived.
+struct Lost {
+    number: u64,
+    at: Instant,
+    /// The host that it was for.
+    to: Option<HostId>,
+    fate: Fate,
+}
+
+fn lost(outcome: &Outcome, journeys: &Journeys<'_>) -> Vec<Lost> {
+    let owners = outcome.plan.hosts.iter().zip((0..).map(HostId));
+    let owners: BTreeMap<Ipv4Addr, HostId> =
+        owners.flat_map(|(host, id)| host.config.addresses.iter().map(move |at| (*at, id))).collect();
+    let mut lost = Vec::new();
     for (number, journey) in journeys.packets().filter(|(_, journey)| journey.sent.is_some()) {
-        let mut ends: Vec<_> = journeys.roots(journey).flat_map(|root| journeys.ends(root)).collect();
-        ends.extend(journey.strays.iter().cloned());
-        let Some(last) = ends.iter().max_by_key(|end| end.record) else { continue };
+        let ends = journeys.all_ends(journey);
         let saved = ends.iter().any(|end| matches!(end.fate, Fate::Delivered(_) | Fate::Held(_)));
-        if !saved && last.at >= handoff.begun && last.at < until {
-            lost.entry(last.fate.to_string()).or_default().push(number.to_string());
-        }
+        let Some(last) = ends.last().filter(|_| !saved) else { continue };
+        let first = journey.hops.first().and_then(|hop| journeys.seen(journeys.hops().get(*hop)?));
+        let dst = first.and_then(|seen| wire::ipv4::addresses(&seen.packet.bytes)).map(|(_, dst)| dst);
+        let to = dst.and_then(|dst| owners.get(&dst).copied());
+        lost.push(Lost { number, at: last.at, to, fate: last.fate.clone() });
     }
     lost
 }

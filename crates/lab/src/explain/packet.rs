@@ -59,8 +59,8 @@ impl Life<'_> {
         let mut out = String::new();
         match first {
             Some(Sighting { packet, .. }) => {
-                let what = Control::of(packet)
-                    .map_or_else(|| describe(packet), |control| control.text(outcome.epoch()));
+                let what =
+                    Control::of(packet).map_or_else(|| describe(packet), |control| control.text(outcome));
                 let _ = writeln!(out, "packet {number}: {what}, {}", count(packet.bytes.len(), "byte"));
             }
             None => {
@@ -68,7 +68,7 @@ impl Life<'_> {
             }
         }
         out.push('\n');
-        out.push_str(&self.table(journey));
+        out.push_str(&self.table(outcome, journey));
         out.push('\n');
         let alone = self.ends.len() == 1;
         for (copy, end) in (1..).zip(&self.ends) {
@@ -78,7 +78,7 @@ impl Life<'_> {
         out
     }
 
-    fn table(&self, journey: &Journey) -> String {
+    fn table(&self, outcome: &Outcome, journey: &Journey) -> String {
         let mut rows: Vec<(usize, Instant, String, String, String)> = Vec::new();
         for index in &journey.hops {
             let hop = self.journeys.hops().get(*index);
@@ -91,7 +91,8 @@ impl Life<'_> {
             rows.push((hop.record, seen.at, place, event(&seen).to_owned(), copies.join(" ")));
         }
         for (copy, end) in (1..).zip(&self.ends) {
-            rows.push((end.record, end.at, String::new(), end.fate.to_string(), i32::to_string(&copy)));
+            let host = outcome.records.get(end.record).map_or("", |record| outcome.host(record.host));
+            rows.push((end.record, end.at, host.to_owned(), end.fate.to_string(), i32::to_string(&copy)));
         }
         rows.sort_by_key(|row| row.0);
         let begin =

@@ -1,6 +1,6 @@
 //! `explain --handoff N`
 
-use super::{handoff, heading, next_begun};
+use super::{handoff, heading, lost, next_begun};
 use crate::control::Control;
 use crate::journey::Journeys;
 use crate::run::Outcome;
@@ -40,7 +40,7 @@ pub fn timeline(outcome: &Outcome, number: usize) -> Result<String, String> {
         ]);
     }
     let mut out = heading(outcome, number, one);
-    out.push_str(&handoff(outcome, &journeys, index, one));
+    out.push_str(&handoff(outcome, &lost(outcome, &journeys), index, one));
     out.push('\n');
     out.push_str(&table.render());
     Ok(out)
@@ -55,14 +55,17 @@ fn event(outcome: &Outcome, journeys: &Journeys<'_>, record: &Record) -> Option<
     };
     Some(match &record.what {
         What::Sent(on, packet) => {
-            let control = Control::of(packet)?.text(outcome.epoch());
+            let control = Control::of(packet)?.text(outcome);
             format!("sends on {}: {control} (packet {})", iface(*on), number(packet.id))
         }
         What::Received(on, packet) => {
-            let control = Control::of(packet)?.text(outcome.epoch());
+            let control = Control::of(packet)?.text(outcome);
             format!("receives on {}: {control} (packet {})", iface(*on), number(packet.id))
         }
-        What::Dropped(_, id, reason) => format!("ends packet {}: {reason}", number(*id)),
+        What::Dropped(_, id, reason) if *reason == node::reason::CONSUMED.0 => {
+            format!("consumes packet {}, which was for it", number(*id))
+        }
+        What::Dropped(_, id, reason) => format!("drops packet {}: {reason}", number(*id)),
         What::Lost(on, id, reason) => {
             format!("link at {} loses packet {}: {reason}", iface(*on), number(*id))
         }
@@ -72,7 +75,7 @@ fn event(outcome: &Outcome, journeys: &Journeys<'_>, record: &Record) -> Option<
         What::Up(on, Some(cell)) => format!("{} is up in cell {}", iface(*on), cell.0),
         What::Up(on, None) => format!("{} is up", iface(*on)),
         What::Down(on, why) => format!("{} is down: {why}", iface(*on)),
-        What::Marked(mark) => mark_text(mark),
+        What::Marked(mark) => mark_text(journeys, mark),
         What::Answered(answer) => {
             format!("answers a command: {}", if answer.is_ok() { "done" } else { "refused" })
         }
@@ -80,11 +83,11 @@ fn event(outcome: &Outcome, journeys: &Journeys<'_>, record: &Record) -> Option<
     })
 }
 
-fn mark_text(mark: &Mark) -> String {
+fn mark_text(journeys: &Journeys<'_>, mark: &Mark) -> String {
     let mut text = format!("{}: {}", mark.role, mark.name);
     for (name, value) in &mark.fields {
         let value = match value {
-            Value::Text(text) => text.clone(),
+            Value::Text(text) => journeys.neighbor(text).unwrap_or_else(|| text.clone()),
             other => trace::json_of(other).to_string(),
         };
         text.push_str(&format!(" {name}={value}"));

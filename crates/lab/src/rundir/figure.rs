@@ -10,12 +10,13 @@ use node::Stage;
 pub(super) fn handoffs(outcome: &Outcome, journeys: &Journeys<'_>) -> SequenceFigure {
     let (plan, world) = (&outcome.plan, outcome.world.name());
     let mut figure = SequenceFigure::new(format!("{} on {world}, seed {}", plan.name, plan.seed));
-    figure.caption.clone_from(&plan.about);
+    figure.caption = format!(
+        "{}\nPackets are numbered as in packets.csv and for `explain --packet`; control messages have numbers too.",
+        plan.about
+    );
     for (packet, journey) in journeys.packets() {
         let Some((sent, _)) = journey.sent else { continue };
-        let mut ends: Vec<_> = journeys.roots(journey).flat_map(|root| journeys.ends(root)).collect();
-        ends.extend(journey.strays.iter().cloned());
-        ends.sort_by_key(|end| end.record);
+        let ends = journeys.all_ends(journey);
         let mark = |at, kind| Mark { at, kind, packet };
         figure.marks.push(mark(sent, MarkKind::Sent));
         let arrivals = ends.iter().filter(|end| matches!(end.fate, Fate::Delivered(_)));

@@ -94,7 +94,6 @@ fn choose(outcome: &Outcome, journeys: &Journeys<'_>) -> BTreeSet<u64> {
 }
 
 fn is_striking(journeys: &Journeys<'_>, journey: &Journey) -> bool {
-    let ends: Vec<Fate> =
-        journeys.roots(journey).flat_map(|root| journeys.ends(root)).map(|end| end.fate).collect();
-    ends.len() > 1 || ends.iter().any(|fate| !matches!(fate, Fate::Delivered(_) | Fate::Consumed(_)))
+    let ends = journeys.all_ends(journey);
+    ends.len() > 1 || ends.iter().any(|end| !matches!(end.fate, Fate::Delivered(_) | Fate::Consumed(_)))
 }
