@@ -26,7 +26,8 @@ pub fn diff(runs: [&Outcome; 2]) -> Result<Difference, String> {
     let mut text = String::new();
     for (name, run) in ["first", "second"].iter().zip(runs) {
         let plan = &run.plan;
-        let settings: String = plan.settings.iter().map(|setting| format!(" --set {setting}")).collect();
+        let settings: Vec<String> = plan.settings.iter().map(|setting| format!(" --set {setting}")).collect();
+        let settings = settings.concat();
         let _ = writeln!(
             text,
             "{:7} {} on {}, seed {}{settings}",

@@ -137,7 +137,8 @@ pub fn run(plan: Plan, world: OnWorld) -> Result<Outcome, RunError> {
 
 /// Runs a plan with real daemons on this kernel.
 pub fn on_linux(plan: Plan) -> Result<Outcome, RunError> {
-    Err(RunError::Machine(format!("not built yet: {} on linux", plan.name)))
+    let Plan { name, .. } = plan;
+    Err(RunError::Machine(format!("not built yet: {name} on linux")))
 }
 
 /// Runs a plan in the simulator.

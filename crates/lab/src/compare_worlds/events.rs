@@ -95,10 +95,8 @@ fn optional(records: &[Record], moves: &BTreeMap<HostId, Vec<Move>>) -> BTreeSet
     let mut by_timer: BTreeSet<HostId> = BTreeSet::new();
     for record in records {
         match &record.what {
-            What::Marked(mark) if mark.name == mark::ROUTE_UPDATE_SENT => {
-                if text(mark, "why") == Some("timer") {
-                    by_timer.insert(record.host);
-                }
+            What::Marked(mark) if is_by_timer(mark) => {
+                by_timer.insert(record.host);
             }
             // The message itself is the next that the host sends.
             What::Sent(_, packet) if by_timer.contains(&record.host) => {
@@ -117,6 +115,10 @@ fn optional(records: &[Record], moves: &BTreeMap<HostId, Vec<Move>>) -> BTreeSet
         }
     }
     optional
+}
+
+fn is_by_timer(mark: &Mark) -> bool {
+    mark.name == mark::ROUTE_UPDATE_SENT && text(mark, "why") == Some("timer")
 }
 
 fn marks(records: &[Record]) -> impl Iterator<Item = (&Record, &Mark)> {

@@ -51,7 +51,9 @@ fn a_run_agrees_with_itself_and_with_another_seed() {
 fn fifteen_milliseconds_of_difference_are_none() {
     let first = records(&[], 1);
     let mut second = first.clone();
-    second.iter_mut().for_each(|record| record.at += Duration::from_millis(15));
+    for record in &mut second {
+        record.at += Duration::from_millis(15);
+    }
     assert_eq!(compare(&first, &second).divergence, None);
 }
 

@@ -58,8 +58,9 @@ fn without(plan: &Plan, records: &[Record], gone: impl Fn(&Record) -> bool) -> O
 
 #[test]
 fn an_event_that_is_missing_leaves_a_part_unexplained() {
+    type Wanted = fn(&Record) -> bool;
     let outcome = first();
-    let gone: [(&str, fn(&Record) -> bool); 3] = [
+    let gone: [(&str, Wanted); 3] = [
         ("up", |r| matches!(r.what, What::Up(_, Some(_)))),
         ("mapping_changed", |r| r.host == HostId(1) && is_mark(r, "mapping_changed")),
         ("path_switched", |r| r.host == HostId(1) && is_mark(r, "path_switched")),

@@ -6,6 +6,7 @@ use crate::journey::Journeys;
 use crate::run::Outcome;
 use draw::Table;
 use node::{Mark, Value};
+use std::fmt::Write;
 use trace::{Record, What};
 use wire::{Duration, Instant};
 
@@ -90,7 +91,7 @@ fn mark_text(journeys: &Journeys<'_>, mark: &Mark) -> String {
             Value::Text(text) => journeys.neighbor(text).unwrap_or_else(|| text.clone()),
             other => trace::json_of(other).to_string(),
         };
-        text.push_str(&format!(" {name}={value}"));
+        let _ = write!(text, " {name}={value}");
     }
     if let Some(span) = mark.span {
         let edge = match span {

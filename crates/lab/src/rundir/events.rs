@@ -44,7 +44,7 @@ fn fields(record: &Record) -> Map<String, Value> {
         _ => {
             let line = serde_json::from_str(&record.to_line());
             let Ok(Value::Object(mut fields)) = line else { return Map::new() };
-            OF_PACKETS.iter().for_each(|name| drop(fields.remove(*name)));
+            fields.retain(|name, _| !OF_PACKETS.contains(&name.as_str()));
             return fields;
         }
     };
