@@ -4,8 +4,12 @@ use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
 mod diff;
+mod doctor;
 mod explain;
+mod interrupt;
+mod lab_world;
 mod list;
+mod node;
 mod output;
 mod run;
 
@@ -27,6 +31,13 @@ enum Verb {
     Explain(explain::Args),
     /// First divergence of two runs, also simulator against Linux.
     Diff(diff::Args),
+    /// Run the roles of a host, for real, in this network namespace.
+    Node(node::Args),
+    /// What this kernel offers and what will be used; with --clean, remove what dead labs left behind.
+    Doctor(doctor::Args),
+    /// Pid 1 of a lab's world.
+    #[command(hide = true)]
+    LabWorld(lab_world::Args),
 }
 
 /// How a verb ends, when not well. The numbers are part of the interface.
@@ -35,8 +46,10 @@ pub(crate) enum Failure {
     DidNotHold,
     /// 2: what was asked for makes no sense; nothing was started.
     Usage(String),
-    /// 3: this machine cannot, and what is missing.
+    /// 3: this machine cannot do it; what is missing.
     Machine(String),
+    /// 130: somebody pressed Ctrl-C; everything has been cleaned up.
+    Interrupted,
     /// 4: it ran, but is not to be trusted.
     Untrusted(Vec<String>),
 }
@@ -50,6 +63,9 @@ fn main() -> ExitCode {
         Verb::Run(args) => run::run(&args),
         Verb::Explain(args) => explain::explain(&args),
         Verb::Diff(args) => diff::diff(&args),
+        Verb::Node(args) => node::node(&args),
+        Verb::Doctor(args) => doctor::doctor(&args),
+        Verb::LabWorld(args) => lab_world::lab_world(&args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -58,9 +74,13 @@ fn main() -> ExitCode {
             eprintln!("error: {problem}");
             ExitCode::from(2)
         }
-        Err(Failure::Machine(problem)) => {
-            eprintln!("this machine cannot: {problem}");
+        Err(Failure::Machine(missing)) => {
+            eprintln!("error: {missing}");
             ExitCode::from(3)
+        }
+        Err(Failure::Interrupted) => {
+            eprintln!("interrupted; everything has been cleaned up");
+            ExitCode::from(130)
         }
         Err(Failure::Untrusted(doubts)) => {
             for doubt in doubts {
@@ -68,5 +88,15 @@ fn main() -> ExitCode {
             }
             ExitCode::from(4)
         }
+    }
+}
+
+/// What a failed run on Linux means for who asked for it.
+pub(crate) fn linux_failure(error: &lab::linux::LinuxError) -> Failure {
+    use lab::linux::LinuxError;
+    match error {
+        LinuxError::Interrupted => Failure::Interrupted,
+        LinuxError::Machine(_) => Failure::Machine(error.to_string()),
+        LinuxError::World(_) | LinuxError::File(..) => Failure::Untrusted(vec![error.to_string()]),
     }
 }

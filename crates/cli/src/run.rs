@@ -1,15 +1,16 @@
 //! `wayfare run SCENARIO`
 
-use crate::Failure;
 use crate::output::{Progress, print};
+use crate::{Failure, interrupt, linux_failure};
 use draw::Snap;
 use lab::batch::{self, Cost};
-use lab::run::{OnWorld, Outcome, RunError};
+use lab::run::{OnWorld, Outcome};
 use lab::rundir::{self, Options, RunFile};
 use lab::scenario::{Setting, stem};
 use lab::{Plan, Scenario, report};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -78,8 +79,12 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         On::Sim => std::thread::available_parallelism().map_or(1, usize::from),
         On::Linux => 1, // runs beside each other would disturb each other's timing
     });
+    let stop = match args.on {
+        On::Sim => Default::default(), // Ctrl-C just ends it: there is nothing to clean up
+        On::Linux => interrupt::flag()?,
+    };
     let mut progress = Progress::new(plans.len());
-    let results = batch::each(&plans, jobs, |(plan, dir)| one(args, plan, dir), |_| progress.step());
+    let results = batch::each(&plans, jobs, |(plan, dir)| one(args, plan, dir, &stop), |_| progress.step());
     drop(progress);
     let done = results.into_iter().collect::<Result<Vec<Done>, Failure>>()?;
     match (args.format, done.as_slice()) {
@@ -124,11 +129,15 @@ const fn world(on: On) -> OnWorld {
     }
 }
 
-fn one(args: &Args, plan: &Plan, dir: &Path) -> Result<Done, Failure> {
-    let outcome = lab::run::run(plan.clone(), world(args.on)).map_err(|error| match error {
-        RunError::Scenario(error) => Failure::Usage(error.to_string()),
-        RunError::Machine(problem) => Failure::Machine(problem),
-    })?;
+fn one(args: &Args, plan: &Plan, dir: &Path, stop: &AtomicBool) -> Result<Done, Failure> {
+    let outcome = match args.on {
+        On::Sim => lab::run::simulate(plan.clone()).map_err(|error| Failure::Usage(error.to_string()))?,
+        On::Linux => {
+            let wayfare = std::env::current_exe().map_err(|error| Failure::Machine(error.to_string()))?;
+            let programs = lab::linux::Programs { wayfare, instead: None };
+            lab::linux::run(plan.clone(), &programs, stop).map_err(|error| linux_failure(&error))?
+        }
+    };
     let options = Options { snap: args.snap, ..Options::default() };
     let unwritten = |error| Failure::Machine(format!("cannot write {}: {error}", dir.display()));
     let file = rundir::write(&outcome, dir, &options).map_err(unwritten)?;
@@ -138,6 +147,14 @@ fn one(args: &Args, plan: &Plan, dir: &Path) -> Result<Done, Failure> {
 
 fn text(outcome: &Outcome, dir: &Path) -> String {
     let mut out = report::text(outcome);
+    if let Some(linux) = &outcome.linux {
+        let [median, most, worst] = linux.lateness_us;
+        let _ = writeln!(
+            out,
+            "radio: {} frames, late by {median:.0} us (median), {most:.0} us (99 %), {worst:.0} us",
+            linux.frames
+        );
+    }
     let figure = dir.join("figures").join("handoffs.svg");
     let _ = writeln!(out, "\nkept in {}; the figure is\n{}", dir.display(), figure.display());
     out

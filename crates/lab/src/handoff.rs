@@ -265,21 +265,20 @@ impl<'a> Story<'a> {
         let switch = self.edge(host, cut, to, Span::Begins(Stage::PathSwitch), true);
         let out = switch.and_then(|switch| {
             let sends = |r: &Record| matches!(&r.what, What::Sent(_, sent) if sent.id == packet);
-            self.first(switch.at, to, |r| r.host == switch.host && sends(r))
+            self.records.iter().rfind(|r| r.at <= to && r.host == switch.host && sends(r))
         });
         let handed = Some((to, host, "app_received".to_owned()));
-        match out {
-            Some(out) => {
-                add(Stage::PathSwitch, named(switch), Some((out.at, out.host, "sent".into())));
-                add(Stage::FirstByte, Some((out.at, out.host, "sent".into())), handed);
-            }
-            // The packet came by a way that was there before the cut.
-            None if switch.is_none() => {
-                let sent = self.sent.get(&packet).map(|(at, on)| (*at, *on, "app_sent".to_owned()));
-                add(Stage::FirstByte, sent, handed);
-            }
-            None => {}
+        if let (Some(switch), Some(out)) = (switch, out)
+            && out.at >= switch.at
+        {
+            add(Stage::PathSwitch, named(Some(switch)), Some((out.at, out.host, "sent".into())));
         }
+        // Without a switch the packet came by a way that was there before the cut.
+        let left = match (switch, out) {
+            (Some(_), out) => out.map(|out| (out.at, out.host, "sent".to_owned())),
+            (None, _) => self.sent.get(&packet).map(|(at, on)| (*at, *on, "app_sent".to_owned())),
+        };
+        add(Stage::FirstByte, left, handed);
         stages.sort_by_key(|owner| owner.stage);
         stages
     }

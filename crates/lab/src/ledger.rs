@@ -28,8 +28,10 @@ pub struct Ledger {
     pub losses: Vec<Loss>,
     /// Every copy that vanished.
     pub vanished: Vec<Vanished>,
-    /// Copies that a link or a stack made, by place: a bicast is a node's, these are nobody's wish.
+    /// Copies that a link made, by place: a bicast is a node's, these are nobody's wish.
     pub doubled: BTreeMap<String, u64>,
+    /// Copies that came out where none, or fewer, went in: a kernel beside the node, or a stranger on the wire.
+    pub appeared: BTreeMap<String, u64>,
 }
 
 /// A copy of a packet that was dropped, by somebody who said so.
@@ -64,8 +66,8 @@ impl Ledger {
 
     /// Whether every copy is accounted for.
     pub fn balances(&self) -> bool {
-        self.vanished.is_empty()
-            && self.sent + self.copied == self.delivered + self.dropped_total() + self.held
+        let whole = self.sent + self.copied == self.delivered + self.dropped_total() + self.held;
+        whole && self.vanished.is_empty() && self.appeared.is_empty()
     }
 
     /// What is wrong, one line for each pair of places.
@@ -76,15 +78,15 @@ impl Ledger {
             *count += 1;
             *first = (*first).min(vanished.last_seen);
         }
-        by_place
-            .into_iter()
-            .map(|((a, b), (count, first))| {
-                format!(
-                    "{count} lost between {a} and {b}, no reporter (first seen last at {:.6} s)",
-                    first.as_secs_f64()
-                )
-            })
-            .collect()
+        let lost = by_place.into_iter().map(|((a, b), (count, first))| {
+            let at = first.as_secs_f64();
+            format!("{count} lost between {a} and {b}, no reporter (the first was seen last at {at:.6} s)")
+        });
+        let appeared = self
+            .appeared
+            .iter()
+            .map(|(place, count)| format!("{count} came out of {place} that nobody put in"));
+        lost.chain(appeared).collect()
     }
 }
 
@@ -209,7 +211,8 @@ impl Ledger {
         // Upwards in the stack: application, then node.
         let application = format!("{name}'s application");
         let node = format!("{name}'s node");
-        self.missing(packet, at, at.app_sent.saturating_sub(at.from_host), (&application, &node));
+        let refused = if at.app_sent > 0 { at.stack_lost } else { 0 };
+        self.missing(packet, at, at.app_sent.saturating_sub(at.from_host + refused), (&application, &node));
         // Through the node.
         let taken = at.from_wire + at.from_host;
         let given = at.sent + at.to_host + at.dropped + at.consumed + at.held;
@@ -217,9 +220,13 @@ impl Ledger {
         let own = u64::from(taken == 0 && given > 0);
         self.copied += given.saturating_sub(taken + own);
         // Downwards in the stack: node, then application.
-        let ended = at.app_received + at.stack_lost + at.stack_held;
+        let ended = at.app_received + at.stack_lost - refused + at.stack_held;
         self.missing(packet, at, at.to_host.saturating_sub(ended), (&node, &application));
-        self.double(ended.saturating_sub(at.to_host), || format!("{name}'s stack"));
+        let surplus = ended.saturating_sub(at.to_host);
+        if surplus > 0 {
+            self.copied += surplus;
+            *self.appeared.entry(format!("{name}'s stack")).or_default() += surplus;
+        }
         (own + at.app_sent.max(at.from_host)) as u32
     }
 
@@ -234,6 +241,11 @@ impl Ledger {
             links.entry(places.way_in(here)).or_default().1 += port.received;
         }
         for (way, (sent, ended)) in links {
+            if sent == 0 && ended > 0 {
+                self.copied += ended;
+                *self.appeared.entry(places.way_name(way)).or_default() += ended;
+                continue;
+            }
             self.double(ended.saturating_sub(sent), || places.way_name(way));
             if sent > ended {
                 let (between, last_seen) = places.where_lost(way, ports);

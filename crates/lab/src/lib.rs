@@ -14,6 +14,7 @@ pub mod explain;
 pub mod handoff;
 pub mod journey;
 pub mod ledger;
+pub mod linux;
 pub mod plan;
 pub mod report;
 pub mod run;

@@ -17,6 +17,8 @@ pub struct Plan {
     pub text: String,
     /// What was changed in it from outside.
     pub settings: Vec<Setting>,
+    /// The scenario with its settings applied: it makes this same plan again.
+    pub document: String,
     /// How long it runs.
     pub duration: Duration,
     /// The seed of all its chance.

@@ -1,12 +1,13 @@
 //! One run: a plan carried out in a world, and what is known of it afterwards.
 
 use crate::Plan;
+use crate::control::Control;
 use crate::handoff::{self, Handoff};
 use crate::ledger::{self, Ledger};
+use crate::linux::WorldReport;
 use crate::plan::EPOCH;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
-use trace::{HostId, Record};
+use trace::{HostId, Record, What};
 use wire::WallTime;
 
 /// Who carries the packets.
@@ -29,39 +30,6 @@ impl OnWorld {
     }
 }
 
-/// What only a run on Linux has.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
-pub struct LinuxFacts {
-    /// The wall time at which the run began, in nanoseconds since 1970.
-    pub epoch_ns: i64,
-    /// The machine: kernel, processor, whatever may matter to somebody who compares.
-    pub machine: BTreeMap<String, serde_json::Value>,
-    /// The daemons.
-    pub daemons: Vec<Daemon>,
-}
-
-/// A daemon that took part in a run.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Daemon {
-    /// Its host.
-    pub host: String,
-    /// Its process.
-    pub pid: u32,
-    /// How it ended: `0`, `signal 9`, ...
-    pub exit: String,
-}
-
-/// Why there was no run.
-#[derive(Debug, thiserror::Error)]
-pub enum RunError {
-    /// The scenario cannot work like this.
-    #[error("{0}")]
-    Scenario(#[from] roles::NodeError),
-    /// This machine cannot, and what is missing.
-    #[error("{0}")]
-    Machine(String),
-}
-
 /// A run that has ended.
 #[derive(Debug)]
 pub struct Outcome {
@@ -79,8 +47,8 @@ pub struct Outcome {
     pub handoffs: Vec<Handoff>,
     /// Why the run is not to be trusted.
     pub doubts: Vec<String>,
-    /// What only a run on Linux has.
-    pub linux: Option<LinuxFacts>,
+    /// What only a world on Linux knows.
+    pub linux: Option<WorldReport>,
 }
 
 impl Outcome {
@@ -101,16 +69,19 @@ impl Outcome {
         Self { plan, world, records, fingerprint, ledger, handoffs, doubts, linux: None }
     }
 
-    /// The same, with what only a run on Linux has.
-    #[must_use]
-    pub fn on(mut self, linux: Option<LinuxFacts>) -> Self {
-        self.linux = linux;
-        self
-    }
-
-    /// What the clock on the wall said when the run began.
+    /// What the clock on the wall said when the run began. On Linux the first control message tells it.
     pub fn epoch(&self) -> WallTime {
-        self.linux.as_ref().map_or(EPOCH, |linux| WallTime(linux.epoch_ns))
+        let told = |record: &Record| {
+            let What::Sent(_, packet) = &record.what else { return None };
+            let update = Control::of(packet)?.says.ok()?;
+            let ahead = wire::ntp_distance(update.timestamp, EPOCH.to_ntp());
+            let nanos = (i128::from(ahead) * 1_000_000_000) >> 32;
+            Some(WallTime(EPOCH.0 + i64::try_from(nanos).ok()? - i64::try_from(record.at.0).ok()?))
+        };
+        match self.world {
+            OnWorld::Sim => EPOCH,
+            OnWorld::Linux => self.records.iter().find_map(told).unwrap_or(EPOCH),
+        }
     }
 
     /// The host whose base station has this id, or the id where none has.
@@ -125,20 +96,6 @@ impl Outcome {
     pub fn host(&self, host: HostId) -> &str {
         self.plan.hosts.get(usize::from(host.0)).map_or("?", |host| host.config.name.as_str())
     }
-}
-
-/// Runs a plan in one of the worlds. Linux never falls back to the simulator.
-pub fn run(plan: Plan, world: OnWorld) -> Result<Outcome, RunError> {
-    match world {
-        OnWorld::Sim => Ok(simulate(plan)?),
-        OnWorld::Linux => on_linux(plan),
-    }
-}
-
-/// Runs a plan with real daemons on this kernel.
-pub fn on_linux(plan: Plan) -> Result<Outcome, RunError> {
-    let Plan { name, .. } = plan;
-    Err(RunError::Machine(format!("not built yet: {name} on linux")))
 }
 
 /// Runs a plan in the simulator.

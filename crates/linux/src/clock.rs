@@ -34,6 +34,21 @@ impl Clock {
         self.at(u64::try_from(stamp.0.saturating_sub(offset.nanos)).unwrap_or(0))
     }
 
+    /// Whether the run has begun: a lab sets its zero a little ahead, so that all daemons begin together.
+    pub fn has_begun(self) -> bool {
+        boottime() >= self.t0
+    }
+
+    /// The same clock, with its zero so far ahead of now.
+    pub fn ahead(by: wire::Duration) -> Self {
+        Self { t0: boottime().saturating_add(by.as_nanos() as u64) }
+    }
+
+    /// What the wall clock says at the run's begin.
+    pub fn wall_at_zero(self, offset: Offset) -> WallTime {
+        WallTime(i64::try_from(self.t0).unwrap_or(i64::MAX).saturating_add(offset.nanos))
+    }
+
     /// Nanoseconds of `CLOCK_BOOTTIME` at `at`: what timers are armed with.
     pub(crate) const fn boottime_at(self, at: Instant) -> u64 {
         self.t0.saturating_add(at.0)

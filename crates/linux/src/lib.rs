@@ -5,14 +5,18 @@
 
 mod clock;
 pub mod counters;
+pub mod daemon;
 pub mod doctor;
 mod error;
 pub mod ethtool;
 pub mod leftover;
+pub mod lines;
 pub mod namespace;
 mod netlink;
 pub mod nft;
 mod packet;
+mod process;
+pub mod radio;
 #[cfg(test)]
 mod testing;
 mod timer;
@@ -23,5 +27,6 @@ pub use error::{Error, Result};
 pub use namespace::NetNs;
 pub use netlink::{End, Link, Netlink, Place};
 pub use packet::{Buffer, Kind, Options, PacketSocket, Received, Statistics};
+pub use process::{Trouble, entropy, hasten, pause, state_change};
 pub use timer::{Timer, set_timer_slack};
 pub use world::World;

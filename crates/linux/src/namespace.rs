@@ -83,6 +83,14 @@ pub fn spawn_in_new_net(mut command: Command) -> Result<Child> {
     command.spawn().attempt("start in a new network namespace", program.display())
 }
 
+/// The caller's uid as its parent user namespace knows it: who really runs, where a world calls everybody root.
+pub fn outer_uid() -> u32 {
+    let map = std::fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
+    let mut numbers = map.split_whitespace().filter_map(|word| word.parse::<u32>().ok());
+    let (inside, outside) = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
+    outside + rustix::process::geteuid().as_raw().saturating_sub(inside)
+}
+
 /// Sets a sysctl by its path below `/proc/sys`, as `net/ipv4/ip_forward`. Those of `net/` are the ones of the calling
 /// thread's network namespace.
 pub fn sysctl(path: &str, value: &str) -> Result<()> {

@@ -1,7 +1,9 @@
 //! The one vocabulary of applications and transports. Nothing is read unless asked for, and a write needs credit: that
 //! is all the back-pressure there is.
 
+use std::collections::VecDeque;
 pub use std::net::SocketAddrV4 as Addr;
+use wire::{PacketId, Reason};
 
 /// A stream of a role. A role numbers those that it opens itself, below [`StreamId::DRIVER`]; the node keeps the
 /// numbers of different roles apart.
@@ -62,3 +64,92 @@ pub enum StreamEvent<'a> {
     /// It is gone; why, unless that was asked for.
     Closed(Option<&'a str>),
 }
+
+/// Bytes of payload that fit one UDP datagram over IPv4: the credit of a datagram stream.
+pub const UDP_ROOM: usize = 65_507;
+
+/// What a driver has to tell a node of its streams: a [`StreamEvent`] that owns its bytes.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Told {
+    /// See [`StreamEvent::Opened`].
+    Opened(StreamId, Addr),
+    /// See [`StreamEvent::Room`].
+    Room(StreamId, usize),
+    /// See [`StreamEvent::Accepted`].
+    Accepted {
+        /// Who waited.
+        listener: StreamId,
+        /// The new stream.
+        new: StreamId,
+        /// Where.
+        local: Addr,
+        /// Who came.
+        peer: Addr,
+    },
+    /// See [`StreamEvent::Data`]; the packet is the one that carried it.
+    Data(StreamId, PacketId, Vec<u8>),
+    /// See [`StreamEvent::Closed`].
+    Closed(StreamId, Option<String>),
+}
+
+impl Told {
+    /// Whose stream, and the event.
+    pub fn event(&self) -> (StreamId, StreamEvent<'_>) {
+        match self {
+            Self::Opened(id, local) => (*id, StreamEvent::Opened(*local)),
+            Self::Room(id, room) => (*id, StreamEvent::Room(*room)),
+            Self::Accepted { listener, new, local, peer } => {
+                (*listener, StreamEvent::Accepted(*new, *local, *peer))
+            }
+            Self::Data(id, _, bytes) => (*id, StreamEvent::Data(bytes)),
+            Self::Closed(id, why) => (*id, StreamEvent::Closed(why.as_deref())),
+        }
+    }
+}
+
+/// Datagrams on their way to a reader: they wait for a `Read`, or a `Read` waits for them.
+#[derive(Clone, Debug, Default)]
+pub struct Inbox {
+    wanted: usize,
+    queue: VecDeque<(PacketId, Vec<u8>)>,
+}
+
+impl Inbox {
+    /// Datagrams kept for a reader who has not asked yet; beyond that they are dropped, as a kernel does.
+    pub const CAPACITY: usize = 256;
+
+    /// A reader asks for one more.
+    pub fn read(&mut self, stream: StreamId) -> Option<Told> {
+        let Some((packet, bytes)) = self.queue.pop_front() else {
+            self.wanted += 1;
+            return None;
+        };
+        Some(Told::Data(stream, packet, bytes))
+    }
+
+    /// A datagram came. Refused when the queue is full.
+    pub fn push(
+        &mut self,
+        stream: StreamId,
+        packet: PacketId,
+        bytes: Vec<u8>,
+    ) -> Result<Option<Told>, Reason> {
+        if self.wanted > 0 {
+            self.wanted -= 1;
+            return Ok(Some(Told::Data(stream, packet, bytes)));
+        }
+        if self.queue.len() >= Self::CAPACITY {
+            return Err(SOCKET_FULL);
+        }
+        self.queue.push_back((packet, bytes));
+        Ok(None)
+    }
+
+    /// Names the packets that wait.
+    pub fn holds(&self, each: &mut dyn FnMut(PacketId)) {
+        self.queue.iter().for_each(|(id, _)| each(*id));
+    }
+}
+
+/// The reader was too slow.
+pub const SOCKET_FULL: Reason = Reason("socket_queue_full");

@@ -3,6 +3,7 @@
 use node::config::{ConfigError, Interfaces, text};
 use node::{Action, Hop, Key, Life, Node, Role, Route, Seed};
 use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
 use wire::{Instant, Ipv4Addr, Mac, Prefix};
 
 /// One host: its interfaces, addresses, static routes and roles.
@@ -25,6 +26,27 @@ pub struct HostConfig {
     pub roles: Vec<RoleConfig>,
     /// The seed of its chance, so that a run can be repeated; from the system if none is given.
     pub seed: Option<u64>,
+    /// What only a daemon needs.
+    #[serde(default)]
+    pub daemon: DaemonConfig,
+}
+
+/// How a host runs as a daemon.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DaemonConfig {
+    /// The UNIX socket where it takes commands.
+    pub control: Option<PathBuf>,
+    /// The UNIX socket of a lab's radio process.
+    pub radio: Option<PathBuf>,
+    /// Our number at that radio process.
+    #[serde(default)]
+    pub number: u16,
+    /// The file that takes its records when it ends.
+    pub records: Option<PathBuf>,
+    /// Wait to be told when to begin.
+    #[serde(default)]
+    pub hold: bool,
 }
 
 /// One interface of a host.
@@ -62,24 +84,34 @@ pub struct RouteConfig {
 }
 
 /// A role and its configuration.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(tag = "kind", rename_all = "kebab-case")]
+#[derive(Clone, Debug)]
 pub enum RoleConfig {
     /// Cellular IP gateway.
-    #[serde(rename = "cellular-ip/gateway")]
     CellularIpGateway(cellular_ip::config::StationConfig),
     /// Cellular IP base station.
-    #[serde(rename = "cellular-ip/station")]
     CellularIpStation(cellular_ip::config::StationConfig),
     /// Cellular IP mobile host.
-    #[serde(rename = "cellular-ip/mobile")]
     CellularIpMobile(cellular_ip::config::MobileConfig),
     /// Datagrams at a constant rate.
-    #[serde(rename = "apps/constant-rate")]
     ConstantRate(apps::ConstantRateConfig),
     /// Takes datagrams.
-    #[serde(rename = "apps/sink")]
     Sink(apps::SinkConfig),
+}
+
+/// What is wrong with a role as it is written, and at which key.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("`{path}`: {problem}")]
+pub struct RoleError {
+    /// The path of the key within the role.
+    pub path: String,
+    /// What is wrong, and what is allowed.
+    pub problem: String,
+}
+
+impl<'de> Deserialize<'de> for RoleConfig {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Self::read(toml::Table::deserialize(deserializer)?).map_err(serde::de::Error::custom)
+    }
 }
 
 /// Why a configuration makes no node.
@@ -126,6 +158,32 @@ impl HostConfig {
 }
 
 impl RoleConfig {
+    /// The kinds there are.
+    pub const KINDS: [&'static str; 5] = [
+        "cellular-ip/gateway",
+        "cellular-ip/station",
+        "cellular-ip/mobile",
+        "apps/constant-rate",
+        "apps/sink",
+    ];
+
+    /// Reads a role: `kind` says which, the other keys are that kind's configuration.
+    pub fn read(mut table: toml::Table) -> Result<Self, RoleError> {
+        let at_kind = |problem| RoleError { path: "kind".to_owned(), problem };
+        let known = || format!("allowed: {}", Self::KINDS.join(", "));
+        let Some(toml::Value::String(kind)) = table.remove("kind") else {
+            return Err(at_kind(format!("a role needs a kind; {}", known())));
+        };
+        match kind.as_str() {
+            "cellular-ip/gateway" => config(table).map(Self::CellularIpGateway),
+            "cellular-ip/station" => config(table).map(Self::CellularIpStation),
+            "cellular-ip/mobile" => config(table).map(Self::CellularIpMobile),
+            "apps/constant-rate" => config(table).map(Self::ConstantRate),
+            "apps/sink" => config(table).map(Self::Sink),
+            _ => Err(at_kind(format!("there is no `{kind}`; {}", known()))),
+        }
+    }
+
     /// Its kind, as configurations write it.
     pub const fn kind(&self) -> &'static str {
         match self {
@@ -153,4 +211,11 @@ impl RoleConfig {
             Self::Sink(config) => Box::new(apps::Sink::new(config)),
         })
     }
+}
+
+fn config<T: serde::de::DeserializeOwned>(table: toml::Table) -> Result<T, RoleError> {
+    serde_path_to_error::deserialize(toml::Value::Table(table)).map_err(|error| {
+        let path = error.path().to_string();
+        RoleError { path: path.trim_matches('.').to_owned(), problem: error.inner().message().to_owned() }
+    })
 }

@@ -5,4 +5,4 @@
 
 mod host;
 
-pub use host::{HostConfig, InterfaceConfig, NodeError, RoleConfig, RouteConfig};
+pub use host::{DaemonConfig, HostConfig, InterfaceConfig, NodeError, RoleConfig, RoleError, RouteConfig};

@@ -1,8 +1,9 @@
 //! A host of the simulator: its node, and the UDP sockets of its own IP stack.
 
 use link::PortId;
-use node::{Addr, Node, StreamEvent, StreamId, StreamOp};
-use std::collections::{BTreeMap, VecDeque};
+use node::stream::{Inbox, Told, UDP_ROOM};
+use node::{Addr, Node, StreamId, StreamOp};
+use std::collections::BTreeMap;
 use wire::ipv4::{self, Header};
 use wire::udp::{self, Datagram};
 use wire::{Iface, Ipv4Addr, Mac, PacketId, Reason, SocketAddrV4, WallTime};
@@ -37,40 +38,12 @@ pub struct InterfaceSpec {
     pub tunes: bool,
 }
 
-/// Datagrams that a socket keeps for a reader who has not asked yet; then it drops, as a kernel does.
-const SOCKET_QUEUE: usize = 256;
-
 /// Why the stack ends a packet's journey.
 pub(crate) mod reason {
     use wire::Reason;
 
     pub(crate) const NO_SOCKET: Reason = Reason("no_socket");
-    pub(crate) const SOCKET_FULL: Reason = Reason("socket_queue_full");
     pub(crate) const NOT_UDP: Reason = Reason("no_protocol");
-}
-
-/// What a node is to be told of its streams.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(crate) enum Told {
-    Opened(StreamId, Addr),
-    Room(StreamId, usize),
-    Accepted { listener: StreamId, new: StreamId, local: Addr, peer: Addr },
-    Data(StreamId, PacketId, Vec<u8>),
-    Closed(StreamId, Option<&'static str>),
-}
-
-impl Told {
-    pub(crate) fn event(&self) -> (StreamId, StreamEvent<'_>) {
-        match self {
-            Self::Opened(id, local) => (*id, StreamEvent::Opened(*local)),
-            Self::Room(id, room) => (*id, StreamEvent::Room(*room)),
-            Self::Accepted { listener, new, local, peer } => {
-                (*listener, StreamEvent::Accepted(*new, *local, *peer))
-            }
-            Self::Data(id, _, bytes) => (*id, StreamEvent::Data(bytes)),
-            Self::Closed(id, why) => (*id, StreamEvent::Closed(*why)),
-        }
-    }
 }
 
 /// The UDP sockets of one host. Connected sockets and accepted peers share a listener's port, as on a real host.
@@ -87,13 +60,8 @@ struct Socket {
     local: Addr,
     /// `None` for a listener.
     peer: Option<Addr>,
-    /// Reads asked for and not answered yet.
-    wanted: usize,
-    queue: VecDeque<(PacketId, Vec<u8>)>,
+    inbox: Inbox,
 }
-
-/// The largest UDP payload in an IPv4 datagram.
-const ROOM: usize = 65_507;
 
 impl Sockets {
     pub(crate) fn new(address: Option<Ipv4Addr>) -> Self {
@@ -106,15 +74,11 @@ impl Sockets {
             StreamOp::Open { local, peer, .. } => self.bind(id, local, Some(peer), told),
             StreamOp::Listen { local, .. } => self.bind(id, Some(local), None, told),
             StreamOp::Read(_) => {
-                let socket = self.by_stream.get_mut(&id)?;
-                match socket.queue.pop_front() {
-                    Some((packet, bytes)) => told.push(Told::Data(id, packet, bytes)),
-                    None => socket.wanted += 1,
-                }
+                told.extend(self.by_stream.get_mut(&id)?.inbox.read(id));
             }
             StreamOp::Write(bytes) => {
                 let socket = self.by_stream.get(&id)?;
-                told.push(Told::Room(id, ROOM));
+                told.push(Told::Room(id, UDP_ROOM));
                 return Some(udp::packet(socket.local, socket.peer?, &bytes));
             }
             StreamOp::Finish => {
@@ -137,35 +101,28 @@ impl Sockets {
         let stream =
             self.find(local, peer).or_else(|| self.accept(local, peer, told)).ok_or(reason::NO_SOCKET)?;
         let socket = self.by_stream.get_mut(&stream).ok_or(reason::NO_SOCKET)?;
-        if socket.wanted > 0 {
-            socket.wanted -= 1;
-            told.push(Told::Data(stream, id, datagram.payload.to_vec()));
-        } else if socket.queue.len() < SOCKET_QUEUE {
-            socket.queue.push_back((id, datagram.payload.to_vec()));
-        } else {
-            return Err(reason::SOCKET_FULL);
-        }
+        told.extend(socket.inbox.push(stream, id, datagram.payload.to_vec())?);
         Ok(())
     }
 
     /// Names the packets that wait for a reader.
     pub(crate) fn holds(&self, each: &mut dyn FnMut(PacketId)) {
         for socket in self.by_stream.values() {
-            socket.queue.iter().for_each(|(id, _)| each(*id));
+            socket.inbox.holds(each);
         }
     }
 
     fn bind(&mut self, id: StreamId, local: Option<Addr>, peer: Option<Addr>, told: &mut Vec<Told>) {
         let Some(local) = local.or_else(|| self.ephemeral()) else {
-            return told.push(Told::Closed(id, Some("this host has no address")));
+            return told.push(Told::Closed(id, Some("this host has no address".to_owned())));
         };
         if self.by_stream.values().any(|socket| socket.local == local && socket.peer == peer) {
-            return told.push(Told::Closed(id, Some("address in use")));
+            return told.push(Told::Closed(id, Some("address in use".to_owned())));
         }
-        self.by_stream.insert(id, Socket { local, peer, wanted: 0, queue: VecDeque::new() });
+        self.by_stream.insert(id, Socket { local, peer, inbox: Inbox::default() });
         told.push(Told::Opened(id, local));
         if peer.is_some() {
-            told.push(Told::Room(id, ROOM));
+            told.push(Told::Room(id, UDP_ROOM));
         }
     }
 
@@ -185,9 +142,9 @@ impl Sockets {
         let (listener, _) = self.by_stream.iter().find(|(_, socket)| waits(socket))?;
         let (listener, new) = (*listener, StreamId(StreamId::DRIVER + self.accepted));
         self.accepted += 1;
-        self.by_stream.insert(new, Socket { local, peer: Some(peer), wanted: 0, queue: VecDeque::new() });
+        self.by_stream.insert(new, Socket { local, peer: Some(peer), inbox: Inbox::default() });
         told.push(Told::Accepted { listener, new, local, peer });
-        told.push(Told::Room(new, ROOM));
+        told.push(Told::Room(new, UDP_ROOM));
         Some(new)
     }
 }

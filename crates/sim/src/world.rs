@@ -1,7 +1,8 @@
 //! The world: hosts, links, and the one queue of what happens next.
 
-use crate::host::{Host, HostSpec, Told};
+use crate::host::{Host, HostSpec};
 use link::{Fabric, Flight, Landing, PortId, Tuning};
+use node::stream::Told;
 use node::{Act, Boot, Command, CommandId, Input, Link, Outbox};
 use std::collections::{BTreeMap, VecDeque};
 use trace::{Fingerprint, HostId, Record, What};

@@ -7,4 +7,4 @@ mod text;
 
 pub use fingerprint::Fingerprint;
 pub use record::{HostId, Record, Trail, What};
-pub use text::{hex, json_of, value_of};
+pub use text::{hex, json_of, unhex, value_of};

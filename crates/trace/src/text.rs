@@ -11,8 +11,8 @@ pub fn hex(bytes: &[u8]) -> String {
     })
 }
 
-/// The bytes that a hexadecimal text says, if it says any.
-pub(crate) fn unhex(text: &str) -> Option<Vec<u8>> {
+/// The bytes that a hexadecimal text says; `None` when it is none.
+pub fn unhex(text: &str) -> Option<Vec<u8>> {
     let digits = text.as_bytes();
     let (pairs, []) = digits.as_chunks::<2>() else { return None };
     let digit = |c: u8| (c as char).to_digit(16).map(|d| d as u8);

@@ -1,7 +1,8 @@
 //! `run.json`
 
 use crate::handoff::Handoff;
-use crate::run::{LinuxFacts, OnWorld, Outcome};
+use crate::linux::WorldReport;
+use crate::run::{OnWorld, Outcome};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use wire::Duration;
@@ -26,9 +27,12 @@ pub struct RunFile {
     pub fingerprint: Option<String>,
     /// Who ran it.
     pub versions: Versions,
-    /// What only a run on Linux has.
-    #[serde(flatten)]
-    pub linux: Option<LinuxFacts>,
+    /// The machine, if it was a run on Linux, as far as it matters to somebody who compares.
+    pub machine: Option<Machine>,
+    /// The daemons of a run on Linux.
+    pub daemons: Vec<Daemon>,
+    /// All else that the world on Linux reported.
+    pub linux: Option<WorldReport>,
     /// The hosts, in the order in which `records.jsonl` numbers them.
     pub hosts: Vec<String>,
     /// Why the run is not to be trusted; nothing, if it is.
@@ -61,6 +65,26 @@ pub struct Versions {
     pub wayfare: String,
     /// The oldest Rust that builds it.
     pub rust: String,
+}
+
+/// A machine.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Machine {
+    /// Its kernel.
+    pub kernel: String,
+    /// The user who ran it.
+    pub uid: u32,
+}
+
+/// A daemon and its end.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Daemon {
+    /// Its host.
+    pub host: String,
+    /// Its process, by its number inside the world.
+    pub pid: u32,
+    /// How it ended.
+    pub exit: String,
 }
 
 /// What a run cost.
@@ -156,6 +180,11 @@ impl RunFile {
                 wayfare: env!("CARGO_PKG_VERSION").to_owned(),
                 rust: env!("CARGO_PKG_RUST_VERSION").to_owned(),
             },
+            machine: outcome
+                .linux
+                .as_ref()
+                .map(|linux| Machine { kernel: linux.kernel.clone(), uid: linux.uid }),
+            daemons: outcome.linux.iter().flat_map(|linux| &linux.hosts).map(daemon).collect(),
             linux: outcome.linux.clone(),
             hosts: plan.host_names(),
             doubts: outcome.doubts.clone(),
@@ -184,6 +213,10 @@ impl RunFile {
 pub(super) fn is_run_file(bytes: &[u8]) -> bool {
     let parsed: Option<serde_json::Value> = serde_json::from_slice(bytes).ok();
     parsed.is_some_and(|json| ["format", "scenario", "world"].iter().all(|key| json.get(key).is_some()))
+}
+
+fn daemon(host: &crate::linux::HostReport) -> Daemon {
+    Daemon { host: host.name.clone(), pid: host.pid, exit: host.exit.clone() }
 }
 
 fn ledger(outcome: &Outcome) -> LedgerSummary {

@@ -18,7 +18,9 @@ mod figure;
 mod meta;
 mod table;
 
-pub use meta::{HandoffSummary, LedgerSummary, OwnerSummary, RunFile, ScenarioPart, Summary, Versions};
+pub use meta::{
+    Daemon, HandoffSummary, LedgerSummary, Machine, OwnerSummary, RunFile, ScenarioPart, Summary, Versions,
+};
 
 use crate::journey::Journeys;
 use crate::run::{OnWorld, Outcome};
@@ -154,7 +156,8 @@ pub fn read(dir: &Path) -> Result<Outcome, ReadError> {
     let mut plan = Scenario::plan(&path.display().to_string(), &file.scenario.text, &settings, file.seed)?;
     plan.name.clone_from(&file.scenario.name);
     let records = read_records(&dir.join("records.jsonl"), file.records)?;
-    let mut outcome = Outcome::new(plan, file.world, records, file.fingerprint()).on(file.linux);
+    let mut outcome = Outcome::new(plan, file.world, records, file.fingerprint());
+    outcome.linux = file.linux;
     // The world may have had doubts that the records do not show.
     let more: Vec<String> = file.doubts.into_iter().filter(|doubt| !outcome.doubts.contains(doubt)).collect();
     outcome.doubts.extend(more);

@@ -1,7 +1,8 @@
 //! A run directory holds all that is known of a run, and is there as a whole or not at all.
 
 use super::*;
-use crate::run::{Daemon, LinuxFacts, simulate};
+use crate::linux::{HostReport, WorldReport};
+use crate::run::simulate;
 use std::process::Command;
 
 const FIRST: &str = include_str!("../../../../scenarios/first.toml");
@@ -43,17 +44,19 @@ fn what_is_written_is_read_back() {
 fn facts_and_doubts_of_a_linux_run_survive() {
     let folder = tempfile::tempdir().unwrap();
     let dir = folder.path().join("run");
-    let daemons = vec![Daemon { host: "b1".to_owned(), pid: 42, exit: "signal 9".to_owned() }];
-    let machine = [("kernel".to_owned(), "6.18".into())].into();
-    let facts = LinuxFacts { epoch_ns: 1_700_000_000_000_000_000, machine, daemons };
-    let plan = first().plan;
-    let mut outcome = Outcome::new(plan, OnWorld::Linux, first().records, None).on(Some(facts.clone()));
+    let dead =
+        HostReport { name: "b1".to_owned(), pid: 42, exit: "signal 9".to_owned(), ..HostReport::default() };
+    let report = WorldReport { kernel: "6.18".to_owned(), hosts: vec![dead], ..WorldReport::default() };
+    let mut outcome = Outcome::new(first().plan, OnWorld::Linux, first().records, None);
+    outcome.linux = Some(report.clone());
     outcome.doubts.push("a daemon died".to_owned());
-    write(&outcome, &dir, &Options::default()).unwrap();
+    let file = write(&outcome, &dir, &Options::default()).unwrap();
+    assert_eq!(file.daemons, [Daemon { host: "b1".to_owned(), pid: 42, exit: "signal 9".to_owned() }]);
     let back = read(&dir).unwrap();
-    assert_eq!((back.world, back.fingerprint, &back.linux), (OnWorld::Linux, None, &Some(facts)));
+    assert_eq!((back.world, back.fingerprint, &back.linux), (OnWorld::Linux, None, &Some(report)));
     assert_eq!(back.doubts, ["a daemon died"]);
-    assert_eq!(back.epoch().0, 1_700_000_000_000_000_000);
+    let off = back.epoch().0 - crate::plan::EPOCH.0;
+    assert!(off.abs() < 10, "the first message tells when the run began, to {off} ns");
 }
 
 #[test]

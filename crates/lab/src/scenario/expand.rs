@@ -133,6 +133,7 @@ pub(crate) fn plan(source: &Source<'_>, scenario: &Scenario, seed: u64) -> Resul
         about: scenario.about.clone(),
         text: source.text.to_owned(),
         settings: Vec::new(),
+        document: String::new(),
         duration: scenario.duration,
         seed,
         hosts: Vec::new(),
@@ -264,9 +265,9 @@ fn parse_host(
 ) -> Result<HostConfig, ScenarioError> {
     let roles = config.get("role").and_then(Value::as_array).cloned().unwrap_or_default();
     for (index, role) in roles.into_iter().enumerate() {
-        serde_path_to_error::deserialize::<_, roles::RoleConfig>(role).map_err(|error| {
-            let path = format!("host.{name}.role[{index}].{}", error.path());
-            source.at_path(path.trim_end_matches(['.', '?']), error.inner().message())
+        let toml::Value::Table(role) = role else { continue };
+        roles::RoleConfig::read(role).map_err(|error| {
+            source.at_path(&format!("host.{name}.role[{index}].{}", error.path), &error.problem)
         })?;
     }
     let config = HostConfig::deserialize(Value::Table(config))

@@ -124,10 +124,12 @@ impl Scenario {
         for setting in settings {
             setting.apply(&mut document).map_err(|problem| source.whole(problem))?;
         }
+        let effective = toml::to_string(&document).map_err(|error| source.whole(error.to_string()))?;
         let scenario: Self = serde_path_to_error::deserialize(toml::Value::Table(document))
             .map_err(|error| source.at_path(&error.path().to_string(), error.inner().message()))?;
         let mut plan = expand::plan(&source, &scenario, seed)?;
         plan.settings = settings.to_vec();
+        plan.document = effective;
         Ok(plan)
     }
 

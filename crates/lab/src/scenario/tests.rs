@@ -29,7 +29,11 @@ fn a_mistake_is_named_with_file_line_key_and_what_is_allowed() {
             "uplink = \"b9\"",
             "no host `b9`; there are: correspondent, b1, b2, b3, mobile",
         ),
-        ("kind = \"apps/sink\"", "kind = \"apps/drain\"", "unknown variant `apps/drain`"),
+        (
+            "kind = \"apps/sink\"",
+            "kind = \"apps/drain\"",
+            "there is no `apps/drain`; allowed: cellular-ip/gateway",
+        ),
         ("to = \"b3\", kind = \"hard\"", "to = \"b7\", kind = \"hard\"", "no station `b7`; known: b2, b3"),
         ("[radio]", "[radar]", "unknown field `radar`"),
         ("[cell.2]", "[cell.two]", "a cell's name is its number"),

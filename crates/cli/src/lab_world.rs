@@ -1,0 +1,13 @@
+//! Pid 1 of a lab's world: started by `run --on linux`, by nobody else.
+
+use crate::Failure;
+use std::path::PathBuf;
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    dir: PathBuf,
+}
+
+pub(crate) fn lab_world(args: &Args) -> Result<(), Failure> {
+    lab::linux::carry_out(&args.dir).map_err(|error| Failure::Machine(error.to_string()))
+}

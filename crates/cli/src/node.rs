@@ -1,0 +1,48 @@
+//! `wayfare node CONFIG`
+
+use crate::Failure;
+use linux::daemon::{Interface, Spec, run};
+use roles::HostConfig;
+use std::path::PathBuf;
+use trace::HostId;
+use wire::Seed;
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// The host's configuration.
+    config: PathBuf,
+}
+
+pub(crate) fn node(args: &Args) -> Result<(), Failure> {
+    let place = args.config.display();
+    let text =
+        std::fs::read_to_string(&args.config).map_err(|error| Failure::Usage(format!("{place}: {error}")))?;
+    let config: HostConfig =
+        toml::from_str(&text).map_err(|error| Failure::Usage(format!("{place}: {error}")))?;
+    let spec = spec(&config).map_err(|error| Failure::Usage(format!("{place}: {error}")))?;
+    run(spec).map_err(|error| Failure::Machine(error.to_string()))
+}
+
+fn spec(config: &HostConfig) -> Result<Spec, roles::NodeError> {
+    let seed = config.seed.unwrap_or_else(linux::entropy);
+    let interfaces = config.interfaces.iter().zip(config.macs()?).map(|(interface, mac)| Interface {
+        name: interface.name.clone(),
+        mac,
+        mtu: interface.mtu,
+        tunes: interface.tunes,
+    });
+    let daemon = config.daemon.clone();
+    Ok(Spec {
+        name: config.name.clone(),
+        node: config.node(&Seed::new(seed).fork(&config.name))?,
+        addresses: config.addresses.clone(),
+        interfaces: interfaces.collect(),
+        control: daemon.control,
+        radio: daemon
+            .radio
+            .filter(|_| config.interfaces.iter().any(|interface| interface.tunes))
+            .map(|path| (path, HostId(daemon.number))),
+        records: daemon.records,
+        hold: daemon.hold,
+    })
+}

@@ -1,0 +1,140 @@
+//! What the tests of runs on Linux share: the command, its lab's processes, and honesty about what was not tested.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test may stop at what it did not expect")]
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// One run at a time: two cores are few, and a run says what its timing was.
+pub(crate) fn alone() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+pub(crate) fn wayfare() -> &'static Path {
+    Path::new(env!("CARGO_BIN_EXE_wayfare"))
+}
+
+/// Whether the test can run: where everything must be tested, not being able to is a failure.
+pub(crate) fn need(what: &str, have: bool) -> bool {
+    #[expect(clippy::disallowed_methods, reason = "CI says so by a variable")]
+    let ci = std::env::var("CI").is_ok();
+    assert!(have || !ci, "CI must be able to test: {what}");
+    if !have {
+        eprintln!("SKIPPED, for want of: {what}");
+    }
+    have
+}
+
+pub(crate) fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+/// A short run of `first` with one handoff of each kind.
+pub(crate) const SHORT: [&str; 8] =
+    ["run", "first", "--on", "linux", "--set", "duration=2.9s", "--set", "constant-rate.stop=2.6s"];
+
+/// A command that writes its run directory into `out`.
+pub(crate) fn command(words: &[&str], out: &Path) -> Command {
+    let mut command = Command::new(wayfare());
+    command.args(words).current_dir(out).stdin(Stdio::null());
+    command
+}
+
+pub(crate) fn run(words: &[&str], out: &Path) -> Output {
+    command(words, out).output().unwrap()
+}
+
+pub(crate) fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// A run under way.
+pub(crate) struct Running(pub(crate) Child);
+
+impl Running {
+    pub(crate) fn start(words: &[&str], out: &Path) -> Self {
+        let mut command = command(words, out);
+        Self(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap())
+    }
+
+    /// The daemon of a host, as soon as it is there.
+    pub(crate) fn daemon(&self, host: &str) -> u32 {
+        let wanted = format!("/{host}.toml");
+        wait_for(&format!("the daemon of {host}"), || {
+            descendants(self.0.id()).into_iter().find(|pid| {
+                let words = command_line(*pid);
+                words.get(1).is_some_and(|verb| verb == "node")
+                    && words.get(2).is_some_and(|file| file.ends_with(&wanted))
+            })
+        })
+    }
+
+    /// The lab's directory, as a daemon's command line tells it.
+    pub(crate) fn dir(&self) -> PathBuf {
+        let words = command_line(self.daemon("b1"));
+        Path::new(&words[2]).parent().unwrap().to_owned()
+    }
+
+    /// Waits until the radio carries frames and the application has been at work for a while.
+    pub(crate) fn under_way(&self) {
+        for host in ["correspondent", "b1", "b2", "b3", "mobile"] {
+            self.daemon(host);
+        }
+        pause(900);
+    }
+
+    pub(crate) fn end(self) -> Output {
+        self.0.wait_with_output().unwrap()
+    }
+}
+
+/// Every process below this one.
+pub(crate) fn descendants(of: u32) -> Vec<u32> {
+    let mut all = Vec::new();
+    let mut next = vec![of];
+    while let Some(pid) = next.pop() {
+        let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+        for task in tasks {
+            let children = std::fs::read_to_string(task.path().join("children")).unwrap_or_default();
+            next.extend(children.split_whitespace().filter_map(|pid| pid.parse::<u32>().ok()));
+        }
+        all.push(pid);
+    }
+    all
+}
+
+pub(crate) fn command_line(pid: u32) -> Vec<String> {
+    let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    line.split(|byte| *byte == 0).map(text).collect()
+}
+
+pub(crate) fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    for _ in 0..2000 {
+        if let Some(found) = look() {
+            return found;
+        }
+        pause(5);
+    }
+    panic!("{what} did not come");
+}
+
+#[expect(clippy::disallowed_methods, reason = "tests of real processes wait for real time")]
+pub(crate) fn pause(millis: u64) {
+    std::thread::sleep(Duration::from_millis(millis));
+}
+
+pub(crate) fn signal(pid: u32, signal: rustix::process::Signal) {
+    let pid = rustix::process::Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
+    rustix::process::kill_process(pid, signal).unwrap();
+}
+
+/// Runs a program in the network namespace of a process.
+pub(crate) fn inside(pid: u32, words: &[&str]) {
+    let mut command = Command::new("nsenter");
+    command.arg("-t").arg(pid.to_string()).arg("-n").args(words);
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{words:?}: {}", text(&output.stderr));
+}

@@ -1,0 +1,175 @@
+//! Runs on Linux: they hold, as root and as nobody, and what spoils one is named.
+
+mod common;
+
+use common::*;
+use rustix::process::Signal;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+
+/// A run is repeated alone, twice at most, when the machine was too busy to keep the links' time.
+fn in_time(mut attempt: impl FnMut() -> std::process::Output) -> std::process::Output {
+    for _ in 0..2 {
+        let output = attempt();
+        let said = text(&output.stderr);
+        if !said.contains("timing:") && !said.contains("before they were read") {
+            return output;
+        }
+        eprintln!("repeated: {said}");
+    }
+    attempt()
+}
+
+fn assert_exit(output: &std::process::Output, code: i32, says: &str) {
+    let all = format!("{}{}", text(&output.stdout), text(&output.stderr));
+    assert_eq!(output.status.code(), Some(code), "{all}");
+    assert!(all.contains(says), "wanted `{says}` in\n{all}");
+}
+
+#[test]
+fn a_run_holds_and_leaves_nothing_behind() {
+    let _turn = alone();
+    let out = tempfile::tempdir().unwrap();
+    let output = in_time(|| run(&SHORT, out.path()));
+    assert_exit(&output, 0, "first on linux");
+}
+
+#[test]
+fn a_user_without_rights_gets_the_same() {
+    if !need("root, to become somebody else", is_root()) {
+        return;
+    }
+    let _turn = alone();
+    // Nobody may not be allowed to walk to where it was built.
+    let out = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(out.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
+    let copy = out.path().join("wayfare");
+    std::fs::copy(wayfare(), &copy).unwrap();
+    std::fs::set_permissions(&copy, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let output = in_time(|| {
+        let mut command = std::process::Command::new(&copy);
+        command.args(SHORT).current_dir(out.path()).uid(65534).gid(65534).output().unwrap()
+    });
+    assert_exit(&output, 0, "first on linux");
+}
+
+#[test]
+fn a_silent_drop_is_lost_between_two_places_without_a_reporter() {
+    if !need("root and nft", is_root()) {
+        return;
+    }
+    let _turn = alone();
+    let out = tempfile::tempdir().unwrap();
+    let running = Running::start(&SHORT, out.path());
+    let mobile = running.daemon("mobile");
+    inside(mobile, &["nft", "add table inet plant"]);
+    inside(mobile, &["nft", "add chain inet plant in { type filter hook input priority 0; }"]);
+    inside(mobile, &["nft", "add rule inet plant in udp dport 9000 numgen inc mod 20 0 drop"]);
+    let output = running.end();
+    assert_exit(&output, 4, "lost between mobile's node and mobile's application, no reporter");
+}
+
+#[test]
+fn a_daemon_that_is_stopped_spoils_the_run_even_if_it_is_continued() {
+    let _turn = alone();
+    for (host, continued) in [("b1", false), ("b3", true), ("b2", true)] {
+        let out = tempfile::tempdir().unwrap();
+        let running = Running::start(&SHORT, out.path());
+        running.under_way();
+        let pid = running.daemon(host);
+        signal(pid, Signal::STOP);
+        if continued {
+            pause(30);
+            signal(pid, Signal::CONT);
+        }
+        let output = running.end();
+        assert_exit(&output, 4, &format!("{host}: the daemon was stopped during the run"));
+    }
+}
+
+#[test]
+fn a_daemon_that_is_killed_ends_the_run_and_is_named() {
+    let _turn = alone();
+    let out = tempfile::tempdir().unwrap();
+    let running = Running::start(&SHORT, out.path());
+    running.under_way();
+    signal(running.daemon("b3"), Signal::KILL);
+    let output = running.end();
+    assert_exit(&output, 4, "b3: the daemon was killed by signal 9 during the run");
+}
+
+#[test]
+fn a_program_that_is_no_daemon_is_named() {
+    let _turn = alone();
+    let (file, text) = lab::Scenario::find("first").unwrap();
+    let plan = lab::Scenario::plan(&file, &text, &[], 1).unwrap();
+    let instead = Some(("b2".to_owned(), vec!["sleep".to_owned(), "60".to_owned()]));
+    let programs = lab::linux::Programs { wayfare: wayfare().to_owned(), instead };
+    let error = lab::linux::run(plan, &programs, &false.into()).unwrap_err();
+    assert_eq!(error.to_string(), "b2: no daemon answers at its control socket");
+}
+
+#[test]
+fn without_the_ingress_hook_the_kernel_acts_beside_the_node_and_the_run_says_so() {
+    if !need("root and nft", is_root()) {
+        return;
+    }
+    let _turn = alone();
+    let out = tempfile::tempdir().unwrap();
+    let running = Running::start(&SHORT, out.path());
+    let mobile = running.daemon("mobile");
+    let control = running.dir().join("mobile.sock");
+    wait_for("the control socket", || control.exists().then_some(()));
+    inside(mobile, &["nft", "delete table netdev wayfare_own"]);
+    let output = running.end();
+    assert_exit(&output, 4, "mobile's stack");
+}
+
+#[test]
+fn ctrl_c_leaves_nothing() {
+    let _turn = alone();
+    let out = tempfile::tempdir().unwrap();
+    let running = Running::start(&SHORT, out.path());
+    running.under_way();
+    let (dir, all) = (running.dir(), descendants(running.0.id()));
+    assert!(all.len() >= 7, "{all:?}");
+    signal(running.0.id(), Signal::INT);
+    let output = running.end();
+    assert_exit(&output, 130, "cleaned up");
+    assert!(!dir.exists());
+    wait_for("the end of every process", || all.iter().all(|pid| !alive(*pid)).then_some(()));
+}
+
+#[test]
+fn after_kill_9_of_a_lab_nothing_is_left_and_another_lab_is_not_touched() {
+    let _turn = alone();
+    let out = tempfile::tempdir().unwrap();
+    let killed = Running::start(&SHORT, out.path());
+    let other_out = tempfile::tempdir().unwrap();
+    let other = Running::start(&SHORT, other_out.path());
+    killed.under_way();
+    other.daemon("mobile");
+    let (dir, all) = (killed.dir(), descendants(killed.0.id()));
+    let other_dir = other.dir();
+    signal(killed.0.id(), Signal::KILL);
+    killed.end();
+    let cleaned = run(&["doctor", "--clean"], out.path());
+    assert_exit(&cleaned, 0, &format!("{}: its lab runs; not touched", other_dir.display()));
+    assert!(
+        text(&cleaned.stdout).contains(&format!("{}: removed", dir.display())),
+        "{}",
+        text(&cleaned.stdout)
+    );
+    assert!(!dir.exists());
+    wait_for("the end of every process", || all.iter().all(|pid| !alive(*pid)).then_some(()));
+    let output = other.end();
+    // Two labs at once may be too much for the links' time; that is not what this test is about.
+    assert!(matches!(output.status.code(), Some(0 | 4)), "{}", text(&output.stderr));
+    assert!(text(&output.stdout).contains("first on linux"));
+}
+
+fn alive(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let state = stat.rsplit(") ").next().and_then(|rest| rest.chars().next());
+    state.is_some_and(|state| state != 'Z' && state != 'X')
+}

@@ -1,0 +1,181 @@
+//! A plan on Linux: a namespace and a deployed daemon for each host, joined by the radio process.
+//!
+//! ```text
+//! this process ── keeper ── pid 1 of a new world: sets up, carries frames, watches, sums up      (world.rs)
+//!                             ├── wayfare node correspondent.toml   in a network namespace of its own
+//!                             ├── wayfare node b1.toml                             "
+//!                             └── ...
+//! ```
+//!
+//! What pid 1 and the daemons leave in the lab's directory is read back here when the world has ended.
+
+mod report;
+mod world;
+
+pub use report::{HostReport, WorldReport};
+pub use world::carry_out;
+
+use crate::Plan;
+use crate::run::{OnWorld, Outcome};
+use linux::leftover::LabDir;
+use linux::{Error, World};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use trace::{HostId, Record};
+use wire::Duration;
+
+/// Why there is no run on Linux.
+#[derive(Debug, thiserror::Error)]
+pub enum LinuxError {
+    /// This machine lacks something.
+    #[error("this machine cannot run it on Linux: {0}")]
+    Machine(#[from] Error),
+    /// A file of the lab could not be read or written.
+    #[error("{0}: {1}")]
+    File(PathBuf, io::Error),
+    /// The world ended before its time; what it said.
+    #[error("{0}")]
+    World(String),
+    /// Somebody pressed Ctrl-C.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+/// Names of what lies in a lab's directory.
+pub(crate) mod file {
+    pub(crate) const PLAN: &str = "plan.toml";
+    pub(crate) const REPORT: &str = "report.json";
+    pub(crate) const RADIO: &str = "radio.jsonl";
+    pub(crate) const ERROR: &str = "error.txt";
+    pub(crate) const RADIO_SOCKET: &str = "radio.sock";
+
+    pub(crate) fn config(host: &str) -> String {
+        format!("{host}.toml")
+    }
+
+    pub(crate) fn records(host: &str) -> String {
+        format!("{host}.jsonl")
+    }
+
+    pub(crate) fn control(host: &str) -> String {
+        format!("{host}.sock")
+    }
+
+    pub(crate) fn output(host: &str) -> String {
+        format!("{host}.log")
+    }
+}
+
+/// How to start the programs of a lab.
+#[derive(Clone, Debug)]
+pub struct Programs {
+    /// `wayfare` itself: it is pid 1 (`lab-world`) and every daemon (`node`).
+    pub wayfare: PathBuf,
+    /// What is started in the place of one host's daemon: for tests of what the lab makes of it.
+    pub instead: Option<(String, Vec<String>)>,
+}
+
+/// Sooner or later every run ends: so long after its own time.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Runs a plan on Linux. `stop` ends it early, as Ctrl-C does.
+pub fn run(plan: Plan, programs: &Programs, stop: &AtomicBool) -> Result<Outcome, LinuxError> {
+    let mut dir = LabDir::create()?;
+    let at = |name: &str| dir.path().join(name);
+    write(&at(file::PLAN), &world::Order::new(&plan, programs).to_text())?;
+    let mut command = Command::new(&programs.wayfare);
+    command.arg("lab-world").arg(dir.path());
+    command.stdin(std::process::Stdio::null()).stdout(std::process::Stdio::null());
+    let mut world = World::spawn(command)?;
+    dir.note_child(world.init())?;
+    let keeper = world.keeper().id();
+    dir.note_child(keeper)?;
+    let status = wait(&mut world, plan.duration + PATIENCE, stop)?;
+    let at = |name: &str| dir.path().join(name);
+    let Some(status) = status else {
+        return Err(if stop.load(Ordering::Relaxed) {
+            LinuxError::Interrupted
+        } else {
+            LinuxError::World("the run did not come to its end".to_owned())
+        });
+    };
+    if !status.success() {
+        let said = std::fs::read_to_string(at(file::ERROR)).unwrap_or_default();
+        let said = if said.is_empty() { format!("pid 1 of the lab ended with {status}") } else { said };
+        return Err(LinuxError::World(said));
+    }
+    let outcome = collect(plan, dir.path())?;
+    dir.remove()?;
+    Ok(outcome)
+}
+
+fn wait(
+    world: &mut World,
+    limit: Duration,
+    stop: &AtomicBool,
+) -> Result<Option<std::process::ExitStatus>, LinuxError> {
+    const STEP: Duration = Duration::from_millis(100);
+    let mut left = limit;
+    while !stop.load(Ordering::Relaxed) && !left.is_zero() {
+        if let Some(status) = world.wait(Some(STEP))? {
+            return Ok(Some(status));
+        }
+        left = left.saturating_sub(STEP);
+    }
+    world.end()?;
+    Ok(None)
+}
+
+/// Reads what the world has left, and draws up the accounts.
+fn collect(plan: Plan, dir: &Path) -> Result<Outcome, LinuxError> {
+    let text = read(&dir.join(file::REPORT))?;
+    let report: WorldReport = serde_json::from_str(&text)
+        .map_err(|error| LinuxError::File(dir.join(file::REPORT), error.into()))?;
+    let mut records = Vec::new();
+    for (host, name) in (0..).map(HostId).zip(plan.host_names()) {
+        records.extend(read_records(&dir.join(file::records(&name)), host)?);
+    }
+    records.extend(read_radio(&dir.join(file::RADIO))?);
+    // Each file is in the order of time; a stable sort keeps what one host did in its own order.
+    records.sort_by_key(|record| record.at);
+    let mut outcome = Outcome::new(plan, OnWorld::Linux, records, None);
+    let doubts = report.doubts(&outcome);
+    outcome.doubts.splice(0..0, doubts);
+    outcome.linux = Some(report);
+    Ok(outcome)
+}
+
+/// A daemon that did not reach its end has left none; the report names it.
+fn read_records(path: &Path, host: HostId) -> Result<Vec<Record>, LinuxError> {
+    if !path.exists() {
+        return Ok(Vec::new());
+    }
+    let text = read(path)?;
+    let parse = |line: &str| Record::from_line(host, line).map_err(|problem| broken(path, problem));
+    text.lines().map(parse).collect()
+}
+
+/// The radio process writes of all hosts: each line begins with the host's number.
+fn read_radio(path: &Path) -> Result<Vec<Record>, LinuxError> {
+    let text = read(path)?;
+    let parse = |line: &str| {
+        let (host, line) = line.split_once(' ').ok_or_else(|| broken(path, "no host".to_owned()))?;
+        let host = host.parse().map_err(|_| broken(path, format!("`{host}` is no host")))?;
+        Record::from_line(HostId(host), line).map_err(|problem| broken(path, problem))
+    };
+    text.lines().map(parse).collect()
+}
+
+fn broken(path: &Path, problem: String) -> LinuxError {
+    LinuxError::File(path.to_owned(), io::Error::new(io::ErrorKind::InvalidData, problem))
+}
+
+fn read(path: &Path) -> Result<String, LinuxError> {
+    std::fs::read_to_string(path).map_err(|error| LinuxError::File(path.to_owned(), error))
+}
+
+pub(crate) fn write(path: &Path, text: &str) -> Result<(), LinuxError> {
+    std::fs::write(path, text).map_err(|error| LinuxError::File(path.to_owned(), error))
+}

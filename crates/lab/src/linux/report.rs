@@ -1,0 +1,130 @@
+//! What pid 1 of a lab's world sums up, and which doubts it casts on the run.
+
+use crate::run::Outcome;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use trace::What;
+
+/// What is known of a world when it has ended.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct WorldReport {
+    /// The kernel.
+    pub kernel: String,
+    /// The user who ran it, and the uid map of the world: `0 UID 1` without root.
+    pub uid: u32,
+    /// The lines of `/proc/self/uid_map`.
+    pub uid_map: String,
+    /// How late the radio process sent frames, in microseconds: median, 99 %, worst.
+    pub lateness_us: [f64; 3],
+    /// Frames that it sent.
+    pub frames: u64,
+    /// Frames that the kernel dropped before the radio process or a daemon read them.
+    pub capture_drops: u64,
+    /// Whether the wall clock was set during the run.
+    pub wall_clock_stepped: bool,
+    /// Frames that the radio process took from each host's interface, by `host:number`.
+    pub taken: BTreeMap<String, u64>,
+    /// The daemons.
+    pub hosts: Vec<HostReport>,
+}
+
+/// What is known of one daemon.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct HostReport {
+    /// Its host.
+    pub name: String,
+    /// Its process, by its number inside the world.
+    pub pid: u32,
+    /// How it ended.
+    pub exit: String,
+    /// What went wrong with it, if anything did.
+    pub trouble: Vec<String>,
+    /// What its namespace's kernel counted during the run.
+    pub counters: BTreeMap<String, u64>,
+    /// What its roles showed at the end.
+    pub status: serde_json::Value,
+}
+
+/// Later than this at 99 %, the links were not what the scenario says.
+const LATENESS_BOUND_US: f64 = 2000.0;
+
+impl WorldReport {
+    /// Why the run is not to be trusted, as far as the world knows.
+    pub fn doubts(&self, outcome: &Outcome) -> Vec<String> {
+        let mut doubts = Vec::new();
+        for host in &self.hosts {
+            doubts.extend(host.trouble.iter().map(|trouble| format!("{}: {trouble}", host.name)));
+        }
+        let [_, p99, _] = self.lateness_us;
+        if p99 > LATENESS_BOUND_US {
+            doubts.push(format!(
+                "timing: 1 % of frames were sent more than {p99:.0} us late (allowed: {LATENESS_BOUND_US})"
+            ));
+        }
+        if self.capture_drops > 0 {
+            doubts.push(format!("the kernel dropped {} frames before they were read", self.capture_drops));
+        }
+        if self.wall_clock_stepped {
+            doubts.push("the wall clock was set during the run".to_owned());
+        }
+        doubts.extend(self.datagram_doubts(outcome));
+        doubts.extend(self.frame_doubts(outcome));
+        doubts
+    }
+
+    /// No frame leaves that the node did not send: the kernel is not beside it on the wire.
+    fn frame_doubts(&self, outcome: &Outcome) -> Vec<String> {
+        let mut sent: BTreeMap<String, i64> = BTreeMap::new();
+        for record in &outcome.records {
+            let (iface, change) = match &record.what {
+                What::Sent(iface, _) => (iface, 1),
+                // What the kernel refused, or what went by the radio's own door, is on no interface.
+                What::Lost(iface, _, reason) if reason.starts_with("send_") => (iface, -1),
+                What::Visited(iface, _) => (iface, -1),
+                _ => continue,
+            };
+            if *iface != wire::Iface::HOST {
+                *sent.entry(format!("{}:{}", record.host.0, iface.0)).or_default() += change;
+            }
+        }
+        let mut doubts = Vec::new();
+        for (interface, taken) in &self.taken {
+            let (host, iface) = interface.split_once(':').unwrap_or_default();
+            let ours = sent.get(interface).copied().unwrap_or_default();
+            let host = host.parse().ok().and_then(|index: usize| self.hosts.get(index));
+            if let Some(host) = host.filter(|host| host.trouble.is_empty())
+                && i64::try_from(*taken) != Ok(ours)
+            {
+                let name = &host.name;
+                doubts
+                    .push(format!("{name}: {taken} frames left its interface {iface}, its node sent {ours}"));
+            }
+        }
+        doubts
+    }
+
+    /// Linux is Linux: what each kernel counted is what the applications did.
+    fn datagram_doubts(&self, outcome: &Outcome) -> Vec<String> {
+        let mut doubts = Vec::new();
+        for (index, host) in self.hosts.iter().enumerate().filter(|(_, host)| host.trouble.is_empty()) {
+            let count = |wanted: fn(&What) -> bool| {
+                let here = |r: &&trace::Record| usize::from(r.host.0) == index && wanted(&r.what);
+                outcome.records.iter().filter(here).count() as u64
+            };
+            let pairs = [
+                ("Udp.OutDatagrams", count(|what| matches!(what, What::AppSent(_)))),
+                ("Udp.InDatagrams", count(|what| matches!(what, What::AppReceived(_)))),
+            ];
+            for (name, ours) in pairs {
+                let kernels = host.counters.get(name).copied().unwrap_or_default();
+                if kernels != ours {
+                    doubts.push(format!(
+                        "{}: {name} is {kernels} in the kernel, {ours} in the application",
+                        host.name
+                    ));
+                }
+            }
+        }
+        doubts
+    }
+}

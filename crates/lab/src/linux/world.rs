@@ -1,0 +1,311 @@
+//! Pid 1 of a lab's world: sets up the namespaces, starts the daemons, carries frames, and watches that nobody stops.
+
+use super::report::{HostReport, WorldReport};
+use super::{LinuxError, Programs, file, write};
+use crate::{Plan, Scenario};
+use linux::daemon::{Answer, Ask};
+use linux::lines::{Heard, Lines};
+use linux::radio::{Port, Radio, Report};
+use linux::{Clock, End, NetNs, Netlink, Place};
+use serde::{Deserialize, Serialize};
+use std::fmt::Write as _;
+use std::fs::File;
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use trace::HostId;
+use wire::{Duration, Iface, Mac};
+
+/// What pid 1 is told to do, as it lies in the lab's directory.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Order {
+    name: String,
+    document: String,
+    seed: u64,
+    wayfare: PathBuf,
+    instead: Option<(String, Vec<String>)>,
+}
+
+impl Order {
+    pub(crate) fn new(plan: &Plan, programs: &Programs) -> Self {
+        Self {
+            name: plan.name.clone(),
+            document: plan.document.clone(),
+            seed: plan.seed,
+            wayfare: programs.wayfare.clone(),
+            instead: programs.instead.clone(),
+        }
+    }
+
+    pub(crate) fn to_text(&self) -> String {
+        toml::to_string(self).unwrap_or_default()
+    }
+}
+
+/// A daemon, as pid 1 knows it.
+struct Daemon {
+    name: String,
+    child: Child,
+    control: PathBuf,
+    lines: Option<Lines>,
+    report: HostReport,
+}
+
+/// Daemons that take longer than this to take over their interfaces are not coming.
+const READY: Duration = Duration::from_secs(10);
+/// The zero of the clock lies so far ahead when the daemons are told.
+const LEAD: Duration = Duration::from_millis(50);
+/// A daemon that was told to end has so long to write its records.
+const GOODBYE: Duration = Duration::from_secs(10);
+
+/// Carries out the order in `dir`. What goes wrong is left there for who gave it.
+pub fn carry_out(dir: &Path) -> Result<(), LinuxError> {
+    work(dir).inspect_err(|error| {
+        let _ = std::fs::write(dir.join(file::ERROR), error.to_string());
+    })
+}
+
+fn work(dir: &Path) -> Result<(), LinuxError> {
+    let text = super::read(&dir.join(file::PLAN))?;
+    let order: Order = toml::from_str(&text).map_err(|error| LinuxError::World(error.to_string()))?;
+    let plan = Scenario::plan(&order.name, &order.document, &[], order.seed)
+        .map_err(|error| LinuxError::World(error.to_string()))?;
+    linux::hasten();
+    let ports = ports(&plan);
+    let namespaces = lay_out(&plan, &ports)?;
+    // The daemons look for the radio process when they start.
+    let radio = Radio::new(plan.fabric(), ports, &dir.join(file::RADIO_SOCKET))?;
+    let mut daemons = start(&plan, &order, dir, &namespaces)?;
+    wait_until_ready(&mut daemons)?;
+    let clock = Clock::ahead(LEAD);
+    for daemon in &mut daemons {
+        daemon.ask(&Ask::Begin { t0: clock.t0 }, READY);
+    }
+    let carried = carry(&plan, clock, radio, &mut daemons)?;
+    stop(&mut daemons);
+    write_radio(&dir.join(file::RADIO), &carried)?;
+    let report = sum_up(&carried, daemons);
+    let json = serde_json::to_string_pretty(&report).unwrap_or_default();
+    write(&dir.join(file::REPORT), &json)
+}
+
+fn ports(plan: &Plan) -> Vec<Port> {
+    let mut ports = Vec::new();
+    for (host, spec) in (0..).map(HostId).zip(&plan.hosts) {
+        for (iface, port) in (1..).map(Iface).zip(&spec.ports) {
+            // The name at this end is nobody's to read; the daemon's end has the configured one.
+            let device = format!("p{}", port.port.0);
+            ports.push(Port { port: port.port, host, iface, device });
+        }
+    }
+    ports
+}
+
+/// A network namespace for each host, and a veth pair for each interface: one end there, one here.
+fn lay_out(plan: &Plan, ports: &[Port]) -> Result<Vec<NetNs>, LinuxError> {
+    let mut net = Netlink::open()?;
+    net.loopback_up()?;
+    let _ = linux::namespace::sysctl("net/ipv6/conf/default/disable_ipv6", "1");
+    let mut namespaces = Vec::new();
+    for _ in &plan.hosts {
+        let namespace = NetNs::create()?;
+        // Before any interface is there, so that the kernel announces itself on none.
+        namespace.run(|| {
+            let _ = linux::namespace::sysctl("net/ipv6/conf/default/disable_ipv6", "1");
+            let _ = linux::namespace::sysctl("net/ipv6/conf/all/disable_ipv6", "1");
+        })?;
+        namespaces.push(namespace);
+    }
+    for port in ports {
+        let host = plan.hosts.get(usize::from(port.host.0));
+        let spec = host.and_then(|host| host.ports.get(usize::from(port.iface.0) - 1));
+        let (Some(spec), Some(namespace)) = (spec, namespaces.get(usize::from(port.host.0))) else {
+            continue;
+        };
+        let [.., high, low] = port.port.0.to_be_bytes();
+        let here = End { name: &port.device, mac: Mac([2, 0x57, 0x46, 0xfe, high, low]), place: Place::Here };
+        let there = End { name: &spec.name, mac: spec.mac, place: Place::Fd(namespace.as_fd()) };
+        net.add_veth(&here, &there)?;
+    }
+    Ok(namespaces)
+}
+
+fn start(plan: &Plan, order: &Order, dir: &Path, namespaces: &[NetNs]) -> Result<Vec<Daemon>, LinuxError> {
+    let mut daemons = Vec::new();
+    for ((number, host), namespace) in (0..).zip(&plan.hosts).zip(namespaces) {
+        let name = &host.config.name;
+        let config = dir.join(file::config(name));
+        write(&config, &daemon_text(plan, number, &host.text, dir, name))?;
+        let log_path = dir.join(file::output(name));
+        let log = File::create(&log_path).map_err(|error| LinuxError::File(log_path.clone(), error))?;
+        let mut command = match &order.instead {
+            Some((host, words)) if host == name => {
+                let mut command = Command::new(words.first().map_or("false", String::as_str));
+                command.args(words.iter().skip(1));
+                command
+            }
+            _ => {
+                let mut command = Command::new(&order.wayfare);
+                command.arg("node").arg(&config);
+                command
+            }
+        };
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
+        // A process stays in the namespace of the thread that started it.
+        let child = namespace.run(|| command.spawn())?;
+        let child = child.map_err(|error| LinuxError::File(order.wayfare.clone(), error))?;
+        let report = HostReport { name: name.clone(), pid: child.id(), ..HostReport::default() };
+        let control = dir.join(file::control(name));
+        daemons.push(Daemon { name: name.clone(), child, control, lines: None, report });
+    }
+    Ok(daemons)
+}
+
+/// The host's configuration, and what a daemon in a lab needs beside it.
+fn daemon_text(plan: &Plan, number: u16, host: &str, dir: &Path, name: &str) -> String {
+    let path = |name: &str| toml::Value::from(dir.join(name).to_string_lossy().into_owned());
+    let mut text = format!("seed = {}\n{host}\n[daemon]\n", plan.seed);
+    let _ = writeln!(text, "control = {}", path(&file::control(name)));
+    let _ = writeln!(text, "radio = {}", path(file::RADIO_SOCKET));
+    let _ = writeln!(text, "records = {}", path(&file::records(name)));
+    let _ = writeln!(text, "number = {number}\nhold = true");
+    text
+}
+
+fn wait_until_ready(daemons: &mut [Daemon]) -> Result<(), LinuxError> {
+    for daemon in daemons {
+        let clock = Clock::start();
+        while daemon.lines.is_none() {
+            if let Ok(Some(status)) = daemon.child.try_wait() {
+                return Err(LinuxError::World(format!(
+                    "{}: the daemon ended before it was ready, {status}",
+                    daemon.name
+                )));
+            }
+            if clock.now().since(wire::Instant::ZERO) > READY {
+                return Err(LinuxError::World(format!(
+                    "{}: no daemon answers at its control socket",
+                    daemon.name
+                )));
+            }
+            daemon.lines = Lines::connect(&daemon.control).ok();
+            linux::pause(Duration::from_millis(5));
+        }
+        if !matches!(daemon.ask(&Ask::Ready, READY), Some(Answer::Ok(_))) {
+            return Err(LinuxError::World(format!("{}: the daemon does not get ready", daemon.name)));
+        }
+    }
+    Ok(())
+}
+
+/// Carries frames until the plan ends, while a second thread watches the daemons.
+fn carry(plan: &Plan, clock: Clock, radio: Radio, daemons: &mut [Daemon]) -> Result<Report, LinuxError> {
+    let (stop, over) = (AtomicBool::new(false), AtomicBool::new(false));
+    let end = plan.end();
+    std::thread::scope(|scope| {
+        let watch = scope.spawn(|| watch(daemons, &stop, &over));
+        let report = radio.run(clock, end, &stop);
+        over.store(true, Ordering::Relaxed);
+        let _ = watch.join();
+        Ok(report?)
+    })
+}
+
+/// A daemon that dies ends the run; one that is stopped spoils it, even if it is continued later.
+fn watch(daemons: &mut [Daemon], stop: &AtomicBool, over: &AtomicBool) {
+    while !over.load(Ordering::Relaxed) {
+        for daemon in daemons.iter_mut() {
+            while let Some(trouble) = linux::state_change(daemon.child.id()) {
+                if trouble.ended {
+                    stop.store(true, Ordering::Relaxed);
+                }
+                daemon.report.trouble.push(format!("the daemon {} during the run", trouble.what));
+                daemon.report.exit.clone_from(&trouble.what);
+            }
+        }
+        linux::pause(Duration::from_millis(10));
+    }
+}
+
+/// Tells every daemon to end, and hears what it has to say.
+fn stop(daemons: &mut [Daemon]) {
+    for daemon in daemons.iter_mut() {
+        if daemon.report.trouble.is_empty()
+            && let Some(lines) = &mut daemon.lines
+        {
+            let _ = lines.send(&Ask::Stop);
+        }
+    }
+    for daemon in daemons.iter_mut().filter(|daemon| daemon.report.trouble.is_empty()) {
+        match daemon.hear(GOODBYE) {
+            Some(Answer::Ok(summary)) => daemon.take_summary(&summary),
+            _ => daemon.report.trouble.push("the daemon did not sum up at the end".to_owned()),
+        }
+        match daemon.child.wait() {
+            Ok(status) => daemon.report.exit = status.to_string(),
+            Err(error) => daemon.report.exit = error.to_string(),
+        }
+    }
+}
+
+impl Daemon {
+    fn ask(&mut self, ask: &Ask, limit: Duration) -> Option<Answer> {
+        self.lines.as_mut()?.send(ask).ok()?;
+        self.hear(limit)
+    }
+
+    fn hear(&mut self, limit: Duration) -> Option<Answer> {
+        let clock = Clock::start();
+        let lines = self.lines.as_mut()?;
+        while clock.now().since(wire::Instant::ZERO) < limit {
+            match lines.hear() {
+                Heard::Message(answer) => return Some(answer),
+                Heard::Nothing => linux::pause(Duration::from_millis(1)),
+                Heard::Nonsense(_) | Heard::Gone => return None,
+            }
+        }
+        None
+    }
+
+    fn take_summary(&mut self, summary: &serde_json::Value) {
+        let number = |name: &str| summary.get(name).and_then(serde_json::Value::as_u64).unwrap_or_default();
+        self.report.status = summary.get("status").cloned().unwrap_or_default();
+        let counters = summary.get("counters").cloned().unwrap_or_default();
+        self.report.counters = serde_json::from_value(counters).unwrap_or_default();
+        if number("capture_drops") > 0 {
+            self.report.trouble.push(format!("the kernel dropped {} frames of its", number("capture_drops")));
+        }
+        if number("wall_clock_stepped") > 0 {
+            self.report.trouble.push("the wall clock was set during the run".to_owned());
+        }
+    }
+}
+
+fn sum_up(carried: &Report, daemons: Vec<Daemon>) -> WorldReport {
+    let micros = |thousandths| carried.lateness_at(thousandths).as_secs_f64() * 1e6;
+    let line = |path: &str| std::fs::read_to_string(path).unwrap_or_default().trim().to_owned();
+    WorldReport {
+        kernel: line("/proc/sys/kernel/osrelease"),
+        uid: linux::namespace::outer_uid(),
+        uid_map: line("/proc/self/uid_map"),
+        lateness_us: [micros(500), micros(990), micros(1000)],
+        frames: carried.lateness.len() as u64,
+        capture_drops: carried.capture_drops,
+        wall_clock_stepped: carried.wall_clock_stepped,
+        taken: carried
+            .taken
+            .iter()
+            .map(|((host, iface), count)| (format!("{}:{}", host.0, iface.0), *count))
+            .collect(),
+        hosts: daemons.into_iter().map(|daemon| daemon.report).collect(),
+    }
+}
+
+fn write_radio(path: &Path, carried: &Report) -> Result<(), LinuxError> {
+    let mut text = String::new();
+    for record in &carried.records {
+        let _ = writeln!(text, "{} {}", record.host.0, record.to_line());
+    }
+    write(path, &text)
+}

@@ -1,0 +1,59 @@
+//! [`wire::Iface::HOST`] on Linux: a veth pair inside the namespace. The kernel has one end, with the host's addresses
+//! and the default route; the node has the other, shut to the kernel by the ingress hook.
+
+use crate::error::Result;
+use crate::namespace::sysctl;
+use crate::packet::{Options, PacketSocket};
+use crate::{End, Netlink, Place, ethtool};
+use wire::{EtherType, Frame, Ipv4Addr, Mac, Prefix, ethernet};
+
+/// The kernel's end.
+pub(crate) const KERNEL_SIDE: &str = "wf-host";
+/// The node's end.
+pub(crate) const NODE_SIDE: &str = "wf-node";
+
+const KERNEL_MAC: Mac = Mac([0x02, 0x57, 0x46, 0xff, 0, 1]);
+const NODE_MAC: Mac = Mac([0x02, 0x57, 0x46, 0xff, 0, 2]);
+
+/// The node's end of the pair.
+pub(crate) struct HostLink {
+    pub(crate) socket: PacketSocket,
+}
+
+impl HostLink {
+    pub(crate) fn set_up(net: &mut Netlink, addresses: &[Ipv4Addr]) -> Result<Self> {
+        if net.link(KERNEL_SIDE).is_ok() {
+            net.delete_link(KERNEL_SIDE)?; // of a daemon that crashed in this namespace
+        }
+        let kernel = End { name: KERNEL_SIDE, mac: KERNEL_MAC, place: Place::Here };
+        let node = End { name: NODE_SIDE, mac: NODE_MAC, place: Place::Here };
+        net.add_veth(&kernel, &node)?;
+        for device in [KERNEL_SIDE, NODE_SIDE] {
+            // A checksum left to hardware that is not there would travel unfinished.
+            ethtool::offloads_off(device)?;
+            quiet(device);
+            net.set_arp(device, false)?;
+            net.set_up(device, true)?;
+        }
+        for address in addresses {
+            net.add_address(KERNEL_SIDE, *address, 32)?;
+        }
+        if !addresses.is_empty() {
+            net.set_route(Prefix::ANY, KERNEL_SIDE, None)?;
+        }
+        let socket = PacketSocket::open(NODE_SIDE, &Options { bypass_qdisc: true, ..Options::default() })?;
+        Ok(Self { socket })
+    }
+
+    /// Hands a datagram to the host's own stack.
+    pub(crate) fn send(&self, bytes: &[u8]) -> Result<()> {
+        let link = Frame { kind: EtherType::IPV4, src: NODE_MAC, dst: KERNEL_MAC };
+        self.socket.send(&ethernet::emit(&link, bytes))
+    }
+}
+
+/// Keeps the kernel from talking on a device by itself. What a kernel does not have cannot be switched off.
+pub(crate) fn quiet(device: &str) {
+    let _ = sysctl(&format!("net/ipv6/conf/{device}/disable_ipv6"), "1");
+    let _ = sysctl(&format!("net/ipv4/conf/{device}/rp_filter"), "0");
+}

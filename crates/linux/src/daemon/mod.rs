@@ -1,0 +1,430 @@
+//! The daemon: drives one [`node::Node`] with real packets on the interfaces of its network namespace.
+//!
+//! It runs in *Own* mode: the kernel is kept off the interfaces by an ingress hook, the node decides about every frame,
+//! and the host's own stack hangs behind a veth pair inside the namespace, [`host`]. Time is one clock for all daemons
+//! of a lab; what happens is written down as [`trace::Record`]s.
+
+mod control;
+mod host;
+mod radio;
+
+mod sockets;
+
+use crate::error::{Attempt, Result};
+use crate::packet::{Options, PacketSocket};
+use crate::{Clock, Netlink, Offset, Timer, counters, ethtool, nft, set_timer_slack};
+use control::{Control, Request};
+use host::HostLink;
+use node::stream::Told;
+use node::{Act, Boot, Command, CommandId, Input, Link, Node, Outbox, Value};
+use radio::Radio;
+use rustix::event::{PollFd, PollFlags, poll};
+use sockets::Sockets;
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::os::fd::AsFd;
+use std::path::PathBuf;
+use trace::{HostId, Record, What};
+use wire::{Cell, Duration, Iface, Instant, Ipv4Addr, Mac, Packet, PacketId, ethernet, identity};
+
+pub use control::{Answer, Ask};
+pub(crate) use radio::{Told as RadioTold, Wish};
+
+/// What a daemon is made of.
+#[derive(Debug)]
+pub struct Spec {
+    /// The host's name.
+    pub name: String,
+    /// Its roles and table.
+    pub node: Node,
+    /// Its own addresses.
+    pub addresses: Vec<Ipv4Addr>,
+    /// Its interfaces; number 1 is the first.
+    pub interfaces: Vec<Interface>,
+    /// Where it takes commands.
+    pub control: Option<PathBuf>,
+    /// The lab's radio process, and which host we are there.
+    pub radio: Option<(PathBuf, HostId)>,
+    /// Where its records go when it ends.
+    pub records: Option<PathBuf>,
+    /// Wait for the command `begin` before anything happens.
+    pub hold: bool,
+}
+
+/// An interface that the daemon takes over.
+#[derive(Clone, Debug)]
+pub struct Interface {
+    /// The device's name.
+    pub name: String,
+    /// Its link address.
+    pub mac: Mac,
+    /// The largest datagram it takes.
+    pub mtu: u16,
+    /// Whether it is a radio that has to tune before it carries anything.
+    pub tunes: bool,
+}
+
+struct Port {
+    socket: PacketSocket,
+    spec: Interface,
+}
+
+/// Frames taken from one interface before the others have their turn.
+const BATCH: usize = 32;
+
+struct Daemon {
+    node: Node,
+    out: Outbox,
+    clock: Clock,
+    ports: Vec<Port>,
+    host: HostLink,
+    sockets: Sockets,
+    control: Control,
+    radio: Option<Radio>,
+    timer: Timer,
+    records: Vec<Record>,
+    /// Commands that a role has not answered yet.
+    asked: BTreeMap<CommandId, u64>,
+    last_command: u32,
+    told_to_begin: bool,
+    began: bool,
+    ends: bool,
+}
+
+/// Runs a daemon until it is told to stop. The namespace's interfaces must exist.
+pub fn run(spec: Spec) -> Result<()> {
+    let records_at = spec.records.clone();
+    let name = spec.name.clone();
+    let hold = spec.hold;
+    let mut daemon = Daemon::take_over(spec)?;
+    let before = counters::here()?;
+    let offset = Offset::sample();
+    if !hold {
+        daemon.clock = Clock::start();
+        daemon.begin();
+    }
+    while !daemon.ends {
+        daemon.wait()?;
+        daemon.serve()?;
+    }
+    daemon.finish(&name, &before, offset)?;
+    if let Some(path) = records_at {
+        write_records(&path, &daemon.records).attempt("write", path.display())?;
+    }
+    daemon.control.say_goodbye();
+    Ok(())
+}
+
+impl Daemon {
+    fn take_over(spec: Spec) -> Result<Self> {
+        set_timer_slack(Duration::from_micros(1))?;
+        let mut net = Netlink::open()?;
+        net.loopback_up()?;
+        let host = HostLink::set_up(&mut net, &spec.addresses)?;
+        let mut devices: Vec<&str> =
+            spec.interfaces.iter().map(|interface| interface.name.as_str()).collect();
+        devices.push(host::NODE_SIDE);
+        // Deaf before up: not one frame for the kernel.
+        nft::deafen(&devices)?;
+        let mut ports = Vec::new();
+        for interface in spec.interfaces {
+            ethtool::offloads_off(&interface.name)?;
+            host::quiet(&interface.name);
+            net.set_up(&interface.name, true)?;
+            let socket =
+                PacketSocket::open(&interface.name, &Options { bypass_qdisc: true, ..Options::default() })?;
+            ports.push(Port { socket, spec: interface });
+        }
+        let radio = spec.radio.map(|(path, host)| Radio::connect(&path, host)).transpose()?;
+        Ok(Self {
+            node: spec.node,
+            out: Outbox::default(),
+            clock: Clock::start(),
+            ports,
+            host,
+            sockets: Sockets::new(spec.addresses.first().copied()),
+            control: Control::open(spec.control.as_deref())?,
+            radio,
+            timer: Timer::new()?,
+            records: Vec::new(),
+            asked: BTreeMap::new(),
+            last_command: 0,
+            told_to_begin: false,
+            began: false,
+            ends: false,
+        })
+    }
+
+    fn begin(&mut self) {
+        self.began = true;
+        let now = self.clock.now();
+        let boot = Boot { wall: self.clock.wall_at_zero(Offset::sample()) };
+        self.give(now, Input::Start(&boot));
+        for index in 0..self.ports.len() {
+            let Some(spec) = self.ports.get(index).map(|port| port.spec.clone()) else { continue };
+            if !spec.tunes {
+                self.link_up(Iface(index as u16 + 1), None);
+            }
+        }
+    }
+
+    fn wait(&mut self) -> Result<()> {
+        if self.began {
+            self.timer.arm(self.clock, self.node.deadline().unwrap_or(Instant::NEVER))?;
+        } else if self.told_to_begin {
+            self.timer.arm(self.clock, Instant::ZERO)?;
+        }
+        let mut fds =
+            vec![PollFd::new(&self.timer, PollFlags::IN), PollFd::new(&self.host.socket, PollFlags::IN)];
+        fds.extend(self.ports.iter().map(|port| PollFd::new(&port.socket, PollFlags::IN)));
+        fds.extend(self.sockets.fds().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
+        fds.extend(self.control.fds().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
+        fds.extend(self.radio.iter().map(|radio| PollFd::from_borrowed_fd(radio.as_fd(), PollFlags::IN)));
+        match poll(&mut fds, None) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+            Err(error) => Err(error).attempt("wait on", "the daemon's sockets"),
+        }
+    }
+
+    /// One round over everything that may have something for us.
+    fn serve(&mut self) -> Result<()> {
+        for request in self.control.hear() {
+            self.obey(request);
+        }
+        if !self.began {
+            self.timer.fired()?;
+            if self.told_to_begin && self.clock.has_begun() {
+                self.begin();
+            }
+            return Ok(());
+        }
+        for iface in 0..=self.ports.len() {
+            self.receive(Iface(iface as u16))?;
+        }
+        self.receive_datagrams();
+        while let Some(told) = self.radio.as_mut().and_then(Radio::hear) {
+            match told {
+                radio::Told::Up { cell } => self.link_up(radio::IFACE, Some(Cell(cell))),
+                radio::Told::Down { why } => self.link_down(radio::IFACE, &why),
+            }
+        }
+        self.timer.fired()?;
+        let now = self.clock.now();
+        if self.node.deadline().is_some_and(|at| at <= now) {
+            self.give(now, Input::Timeout);
+        }
+        Ok(())
+    }
+
+    fn receive(&mut self, iface: Iface) -> Result<()> {
+        let mut frame = [0; 2048];
+        for _ in 0..BATCH {
+            let socket = match self.port(iface) {
+                Some(port) => &port.socket,
+                None => &self.host.socket,
+            };
+            let Some(received) = socket.receive(&mut frame)? else { break };
+            let Ok((link, bytes)) = ethernet::parse(frame.get(..received.len).unwrap_or_default()) else {
+                continue;
+            };
+            let packet = Packet { link, id: identity(bytes), bytes: bytes.to_vec() };
+            let now = self.clock.now();
+            self.record(now, What::Received(iface, packet.clone()));
+            self.node.receive(now, iface, packet, &mut self.out);
+            self.carry_out(now);
+        }
+        Ok(())
+    }
+
+    fn receive_datagrams(&mut self) {
+        let (told, lost) = self.sockets.receive();
+        self.tell(told);
+        let now = self.clock.now();
+        for (packet, reason) in lost {
+            self.record(now, What::Lost(Iface::HOST, packet, reason.0.into()));
+        }
+    }
+
+    fn give(&mut self, now: Instant, input: Input<'_>) {
+        self.node.handle(now, input, &mut self.out);
+        self.carry_out(now);
+    }
+
+    fn tell(&mut self, told: Vec<Told>) {
+        for told in told {
+            let now = self.clock.now();
+            if let Told::Data(_, packet, _) = &told {
+                self.record(now, What::AppReceived(*packet));
+            }
+            let (id, event) = told.event();
+            self.give(now, Input::Stream(id, event));
+        }
+    }
+
+    fn carry_out(&mut self, now: Instant) {
+        let mut told = Vec::new();
+        while let Some((_, act)) = self.out.next_act() {
+            match act {
+                Act::Transmit(iface, packet) => self.transmit(now, iface, packet),
+                Act::Drop(iface, packet, reason) => {
+                    let id = named(&packet);
+                    self.record(now, What::Dropped(iface, id, reason.0.into()));
+                }
+                Act::Tune(iface, cell) => {
+                    self.record(now, What::Tuned(iface, cell));
+                    if !self.radio.as_mut().is_some_and(|radio| radio.tune(now, cell)) {
+                        self.link_down(iface, "unsupported");
+                    }
+                }
+                Act::Visit(iface, cell, packet) => self.visit(now, iface, cell, packet),
+                Act::Stream(id, op) => {
+                    let sent = self.sockets.operate(id, op, &mut told);
+                    if let Some((packet, refused)) = sent {
+                        self.record(now, What::AppSent(packet));
+                        if let Some(reason) = refused {
+                            self.record(now, What::Lost(Iface::HOST, packet, reason.into()));
+                        }
+                    }
+                }
+                Act::Mark(mark) => self.record(now, What::Marked(mark)),
+                Act::Answer(id, answer) => {
+                    self.record(now, What::Answered(answer.clone()));
+                    if let Some(asker) = self.asked.remove(&id) {
+                        self.control.answer(asker, answer);
+                    }
+                }
+                Act::Route(..) | Act::Gate(..) => {} // no data path but the node's own table yet
+            }
+        }
+        if !told.is_empty() {
+            self.tell(told);
+        }
+    }
+
+    fn transmit(&mut self, now: Instant, iface: Iface, mut packet: Packet) {
+        packet.id = named(&packet);
+        let sent = match self.port(iface) {
+            Some(port) => port.socket.send(&ethernet::emit(&packet.link, &packet.bytes)),
+            None => self.host.send(&packet.bytes),
+        };
+        let id = packet.id;
+        self.record(now, What::Sent(iface, packet));
+        if let Err(error) = sent {
+            self.record(now, What::Lost(iface, id, refusal(&error).into()));
+        }
+    }
+
+    fn visit(&mut self, now: Instant, iface: Iface, cell: Cell, mut packet: Packet) {
+        packet.id = named(&packet);
+        if let Some(port) = self.port(iface) {
+            packet.link.src = port.spec.mac;
+        }
+        let frame = ethernet::emit(&packet.link, &packet.bytes);
+        let id = packet.id;
+        self.record(now, What::Visited(iface, cell));
+        self.record(now, What::Sent(iface, packet));
+        if !self.radio.as_mut().is_some_and(|radio| radio.visit(now, cell, &frame)) {
+            self.record(now, What::Lost(iface, id, "radio_unsupported".into()));
+        }
+    }
+
+    fn link_up(&mut self, iface: Iface, cell: Option<Cell>) {
+        let Some(spec) = self.port(iface).map(|port| port.spec.clone()) else { return };
+        let now = self.clock.now();
+        self.record(now, What::Up(iface, cell));
+        let link = Link::Up { cell, mac: spec.mac, mtu: spec.mtu, name: &spec.name };
+        self.give(now, Input::Link(iface, link));
+    }
+
+    fn link_down(&mut self, iface: Iface, why: &str) {
+        let now = self.clock.now();
+        self.record(now, What::Down(iface, why.to_owned().into()));
+        self.give(now, Input::Link(iface, Link::Down(why)));
+    }
+
+    fn obey(&mut self, request: Request) {
+        match request.ask {
+            Ask::Ready => self.control.answer(request.asker, Ok(Value::None)),
+            Ask::Begin { t0 } => {
+                self.control.answer(request.asker, Ok(Value::None));
+                self.clock = Clock { t0 };
+                self.told_to_begin = true;
+            }
+            Ask::Stop => {
+                self.control.remember(request.asker);
+                self.ends = true;
+            }
+            Ask::Do { verb, args } => {
+                self.last_command += 1;
+                let id = CommandId(self.last_command);
+                self.asked.insert(id, request.asker);
+                let now = self.clock.now();
+                let command = Command { verb, args: trace::value_of(&args) };
+                self.give(now, Input::Command(id, &command));
+            }
+        }
+    }
+
+    /// Takes what the kernel still has for us, asks every queue what it holds, and sums up for who asked us to stop.
+    fn finish(&mut self, name: &str, before: &counters::Counters, offset: Offset) -> Result<()> {
+        for iface in 0..=self.ports.len() {
+            self.receive(Iface(iface as u16))?;
+        }
+        self.receive_datagrams();
+        let now = self.clock.now();
+        let mut held: Vec<(Option<Iface>, PacketId)> = Vec::new();
+        self.node.holds(&mut |packet| held.push((None, packet)));
+        self.sockets.holds(&mut |packet| held.push((Some(Iface::HOST), packet)));
+        for (iface, packet) in held {
+            self.record(now, What::Held(iface, packet));
+        }
+        let mut drops = self.host.socket.statistics()?.drops;
+        for port in &self.ports {
+            drops += port.socket.statistics()?.drops;
+        }
+        let counted = counters::since(before, &counters::here()?);
+        let counters = counted.into_iter().map(|(name, count)| (name, Value::from(count)));
+        self.control.summary = Value::map([
+            ("name", Value::from(name)),
+            ("status", self.node.status()),
+            ("counters", Value::Map(counters.collect())),
+            ("capture_drops", Value::from(drops)),
+            ("wall_clock_stepped", Value::from(u32::from(Offset::sample().stepped_since(offset)))),
+        ]);
+        Ok(())
+    }
+
+    fn record(&mut self, at: Instant, what: What) {
+        self.records.push(Record { at, host: HostId(0), what });
+    }
+
+    fn port(&self, iface: Iface) -> Option<&Port> {
+        self.ports.get(usize::from(iface.0).checked_sub(1)?)
+    }
+}
+
+/// A packet that a role has made gets its name when it leaves.
+fn named(packet: &Packet) -> PacketId {
+    if packet.id == PacketId::NEW { identity(&packet.bytes) } else { packet.id }
+}
+
+/// What the kernel said, as a reason.
+fn refusal(error: &crate::Error) -> &'static str {
+    match error.errno() {
+        Some(libc::ENOBUFS) => "send_no_buffers",
+        Some(libc::EAGAIN) => "send_queue_full",
+        Some(libc::ENETDOWN) => "send_link_down",
+        Some(libc::EMSGSIZE) => "send_too_long",
+        Some(libc::EPERM) => "send_refused_by_filter",
+        Some(libc::ENETUNREACH | libc::EHOSTUNREACH) => "send_unreachable",
+        _ => "send_failed",
+    }
+}
+
+fn write_records(path: &std::path::Path, records: &[Record]) -> std::io::Result<()> {
+    let mut file = std::io::BufWriter::new(std::fs::File::create(path)?);
+    for record in records {
+        writeln!(file, "{}", record.to_line())?;
+    }
+    file.flush()
+}

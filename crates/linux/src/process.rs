@@ -1,0 +1,82 @@
+//! Children, watched; and waiting without a deadline of its own.
+
+use rustix::process::{Pid, WaitOptions, waitpid};
+use wire::Duration;
+
+/// What became of a child.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Trouble {
+    /// In words: `was stopped`, `was continued`, `was killed by signal 9`, `ended with exit status 1`.
+    pub what: String,
+    /// Whether it is gone.
+    pub ended: bool,
+}
+
+/// The next change of a child's state that nobody has heard of yet. A child that was stopped and continued gives both.
+pub fn state_change(child: u32) -> Option<Trouble> {
+    let pid = Pid::from_raw(child.cast_signed())?;
+    let (_, status) =
+        waitpid(Some(pid), WaitOptions::NOHANG | WaitOptions::UNTRACED | WaitOptions::CONTINUED).ok()??;
+    let trouble = |what: String, ended| Some(Trouble { what, ended });
+    if status.stopped() {
+        trouble("was stopped".to_owned(), false)
+    } else if status.continued() {
+        trouble("was continued".to_owned(), false)
+    } else if let Some(signal) = status.terminating_signal() {
+        trouble(format!("was killed by signal {signal}"), true)
+    } else {
+        trouble(format!("ended with exit status {}", status.exit_status().unwrap_or_default()), true)
+    }
+}
+
+/// Waits. Only for who looks again and again for something that no descriptor tells.
+#[expect(clippy::disallowed_methods, reason = "this is the place that the ban points to")]
+pub fn pause(span: Duration) {
+    std::thread::sleep(span);
+}
+
+/// Asks to be run before others, and their children with it. Root is granted it; for anybody else nothing changes, and the
+/// run's own timing report says what came of it.
+pub fn hasten() {
+    let _ = rustix::process::setpriority_process(None, -15);
+}
+
+/// Sixty-four bits of the system's chance: once, for a daemon that was given no seed.
+pub fn entropy() -> u64 {
+    let mut bytes = [0; 8];
+    // SAFETY: the buffer is ours, and its length is given.
+    unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
+    u64::from_ne_bytes(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    #[test]
+    fn every_change_of_a_child_is_told() {
+        let mut child = Command::new("sleep").arg("100").spawn().unwrap();
+        let pid = child.id();
+        assert_eq!(state_change(pid), None);
+        let wait = |wanted: &str| {
+            for _ in 0..1000 {
+                if let Some(trouble) = state_change(pid) {
+                    assert_eq!(trouble.what, wanted);
+                    return trouble.ended;
+                }
+                pause(Duration::from_millis(5));
+            }
+            panic!("never heard that it {wanted}");
+        };
+        let signal =
+            |signal| rustix::process::kill_process(Pid::from_raw(pid.cast_signed()).unwrap(), signal);
+        signal(rustix::process::Signal::STOP).unwrap();
+        assert!(!wait("was stopped"));
+        signal(rustix::process::Signal::CONT).unwrap();
+        assert!(!wait("was continued"));
+        signal(rustix::process::Signal::KILL).unwrap();
+        assert!(wait("was killed by signal 9"));
+        let _ = child.wait(); // its end has been heard of already
+    }
+}

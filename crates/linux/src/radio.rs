@@ -1,0 +1,315 @@
+//! The lab's radio process: it joins the daemons' interfaces by [`link::Fabric`], in real time.
+//!
+//! Every interface of a daemon is one end of a veth pair whose other end is here. A frame's arrival is the kernel's
+//! receive stamp, not the moment at which this process got around to it; the timer is armed early and the rest is spun
+//! away. How far the sending was off the model's time is reported with the run.
+
+use crate::daemon::{RadioTold as Told, Wish};
+use crate::error::{Attempt, Result};
+use crate::lines::{Heard, Lines};
+use crate::packet::{Options, PacketSocket};
+use crate::{Clock, Netlink, Offset, Timer, ethtool, namespace, nft, set_timer_slack};
+use link::{Fabric, Flight, Landing, PortId, Tuning};
+use rustix::event::{PollFd, PollFlags, poll};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use trace::{HostId, Record, What};
+use wire::{Cell, Duration, Iface, Instant, Mac, PacketId, Reason, ethernet, identity};
+
+/// An interface of a daemon, seen from here.
+#[derive(Clone, Debug)]
+pub struct Port {
+    /// Its place in the fabric.
+    pub port: PortId,
+    /// Whose.
+    pub host: HostId,
+    /// Which of its interfaces.
+    pub iface: Iface,
+    /// The device at this end.
+    pub device: String,
+}
+
+/// What the radio process saw.
+#[derive(Debug, Default)]
+pub struct Report {
+    /// What the links did to packets.
+    pub records: Vec<Record>,
+    /// Frames that each interface of a host put on its link.
+    pub taken: BTreeMap<(HostId, Iface), u64>,
+    /// How far each frame was sent behind its time.
+    pub lateness: Vec<Duration>,
+    /// Frames that the kernel dropped before this process read them.
+    pub capture_drops: u64,
+    /// Whether the wall clock, and with it the receive stamps, was set during the run.
+    pub wall_clock_stepped: bool,
+}
+
+impl Report {
+    /// The lateness that this share of frames stays below, in thousandths: 990 is p99.
+    pub fn lateness_at(&self, thousandths: usize) -> Duration {
+        let mut sorted = self.lateness.clone();
+        sorted.sort_unstable();
+        let index = (sorted.len() * thousandths / 1000).min(sorted.len().saturating_sub(1));
+        sorted.get(index).copied().unwrap_or_default()
+    }
+}
+
+/// Spun away before a frame is due: a timer alone is some 50 us late.
+const SPIN: Duration = Duration::from_micros(80);
+
+enum Item {
+    Land { flight: Flight, packet: PacketId, dst: Mac, frame: Vec<u8> },
+    Tuned(Tuning),
+}
+
+/// What came in since the last look, to be taken in the order of time.
+enum Arrival {
+    Frame { index: usize, frame: Vec<u8> },
+    Wish { host: HostId, wish: Wish },
+}
+
+/// The radio process, ready to run.
+pub struct Radio {
+    fabric: Fabric,
+    ports: Vec<(Port, PacketSocket)>,
+    listener: UnixListener,
+    daemons: Vec<(Option<HostId>, Lines)>,
+    clock: Clock,
+    offset: Offset,
+    timer: Timer,
+    due: BinaryHeap<Reverse<(Instant, u64)>>,
+    items: BTreeMap<u64, Item>,
+    next_item: u64,
+    report: Report,
+}
+
+impl Radio {
+    /// Takes over the devices, and waits for daemons at `socket`.
+    pub fn new(fabric: Fabric, ports: Vec<Port>, socket: &Path) -> Result<Self> {
+        set_timer_slack(Duration::from_micros(1))?;
+        let mut net = Netlink::open()?;
+        let devices: Vec<&str> = ports.iter().map(|port| port.device.as_str()).collect();
+        nft::deafen(&devices)?;
+        let mut open = Vec::new();
+        for port in ports {
+            ethtool::offloads_off(&port.device)?;
+            let _ = namespace::sysctl(&format!("net/ipv6/conf/{}/disable_ipv6", port.device), "1");
+            net.set_up(&port.device, true)?;
+            let options = Options { bypass_qdisc: true, ..Options::default() };
+            let opened = PacketSocket::open(&port.device, &options)?;
+            open.push((port, opened));
+        }
+        let listener = UnixListener::bind(socket).attempt("listen at", socket.display())?;
+        listener.set_nonblocking(true).attempt("listen at", socket.display())?;
+        Ok(Self {
+            fabric,
+            ports: open,
+            listener,
+            daemons: Vec::new(),
+            clock: Clock::start(),
+            offset: Offset::sample(),
+            timer: Timer::new()?,
+            due: BinaryHeap::new(),
+            items: BTreeMap::new(),
+            next_item: 0,
+            report: Report::default(),
+        })
+    }
+
+    /// Carries frames from the clock's zero until `end`, or until `stop` is set.
+    pub fn run(mut self, clock: Clock, end: Instant, stop: &AtomicBool) -> Result<Report> {
+        self.clock = clock;
+        self.offset = Offset::sample();
+        while !stop.load(Ordering::Relaxed) {
+            self.take_in()?;
+            let now = self.clock.now();
+            if now >= end {
+                break;
+            }
+            self.fire(now)?;
+            self.wait(end)?;
+        }
+        self.take_stock()?;
+        Ok(self.report)
+    }
+
+    fn wait(&self, end: Instant) -> Result<()> {
+        let next = self.due.peek().map_or(end, |Reverse((at, _))| (*at).min(end));
+        let early = Instant(next.0.saturating_sub(SPIN.as_nanos() as u64));
+        if early <= self.clock.now() && self.clock.has_begun() {
+            return Ok(());
+        }
+        self.timer.arm(self.clock, early)?;
+        let mut fds =
+            vec![PollFd::new(&self.timer, PollFlags::IN), PollFd::new(&self.listener, PollFlags::IN)];
+        fds.extend(self.ports.iter().map(|(_, socket)| PollFd::new(socket, PollFlags::IN)));
+        fds.extend(
+            self.daemons.iter().map(|(_, lines)| PollFd::from_borrowed_fd(lines.as_fd(), PollFlags::IN)),
+        );
+        // Bounded, so that `stop` is seen.
+        let limit = rustix::time::Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+        match poll(&mut fds, Some(&limit)) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => self.timer.fired().map(|_| ()),
+            Err(error) => Err(error).attempt("wait on", "the radio's sockets"),
+        }
+    }
+
+    /// Takes everything that has come, in the order in which it came.
+    fn take_in(&mut self) -> Result<()> {
+        let mut arrivals: Vec<(Instant, Arrival)> = Vec::new();
+        let mut frame = [0; 2048];
+        for (index, (_, socket)) in self.ports.iter().enumerate() {
+            while let Some(received) = socket.receive(&mut frame)? {
+                let at = self.clock.instant(received.at, self.offset);
+                let frame = frame.get(..received.len).unwrap_or_default().to_vec();
+                arrivals.push((at, Arrival::Frame { index, frame }));
+            }
+        }
+        while let Ok((stream, _)) = self.listener.accept() {
+            self.daemons.push((None, Lines::new(stream)?));
+        }
+        for (host, lines) in &mut self.daemons {
+            while let Heard::Message(wish) = lines.hear() {
+                match (wish, *host) {
+                    (Wish::Hello { host: own }, _) => *host = Some(own),
+                    (wish, Some(host)) => {
+                        let (Wish::Tune { at, .. } | Wish::Visit { at, .. }) = wish else { continue };
+                        arrivals.push((Instant(at), Arrival::Wish { host, wish }));
+                    }
+                    _ => {}
+                }
+            }
+        }
+        arrivals.sort_by_key(|(at, _)| *at);
+        for (at, arrival) in arrivals {
+            match arrival {
+                Arrival::Frame { index, frame } => self.offer(at, index, frame),
+                Arrival::Wish { host, wish } => self.wish(at, host, &wish)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn offer(&mut self, at: Instant, index: usize, frame: Vec<u8>) {
+        let Some((port, _)) = self.ports.get(index) else { return };
+        let port = port.clone();
+        *self.report.taken.entry((port.host, port.iface)).or_default() += 1;
+        let Ok((link, bytes)) = ethernet::parse(&frame) else { return };
+        let packet = identity(bytes);
+        match self.fabric.offer(at, port.port, bytes.len()) {
+            Ok(flight) => self.schedule(flight.lands, Item::Land { flight, packet, dst: link.dst, frame }),
+            Err(reason) => self.lost(at, port.port, packet, reason),
+        }
+    }
+
+    fn wish(&mut self, at: Instant, host: HostId, wish: &Wish) -> Result<()> {
+        let radio = self.ports.iter().find(|(port, _)| port.host == host).map(|(port, _)| port.port);
+        let Some(port) = radio else { return Ok(()) };
+        match wish {
+            Wish::Tune { cell, .. } => match self.fabric.tune(at, port, Cell(*cell)) {
+                Some(tuning) => self.schedule(tuning.ready, Item::Tuned(tuning)),
+                None => self.tell(host, &Told::Down { why: "unsupported".to_owned() })?,
+            },
+            Wish::Visit { cell, frame, .. } => {
+                let frame = trace::unhex(frame).unwrap_or_default();
+                let Ok((link, bytes)) = ethernet::parse(&frame) else { return Ok(()) };
+                let packet = identity(bytes);
+                match self.fabric.visit(at, port, Cell(*cell), bytes.len()) {
+                    Ok(visit) => {
+                        let (flight, dst) = (visit.flight, link.dst);
+                        self.schedule(flight.lands, Item::Land { flight, packet, dst, frame });
+                    }
+                    Err(reason) => self.lost(at, port, packet, reason),
+                }
+            }
+            Wish::Hello { .. } => {}
+        }
+        Ok(())
+    }
+
+    /// Does what is due, spinning the last moments away.
+    fn fire(&mut self, now: Instant) -> Result<()> {
+        while let Some(Reverse((at, number))) = self.due.peek().copied() {
+            if at > now + SPIN {
+                break;
+            }
+            self.due.pop();
+            while self.clock.now() < at {
+                std::hint::spin_loop();
+            }
+            match self.items.remove(&number) {
+                Some(Item::Land { flight, packet, dst, frame }) => self.land(&flight, packet, dst, &frame)?,
+                Some(Item::Tuned(tuning)) => {
+                    if self.fabric.arrive(&tuning)
+                        && let Some((port, _)) = self.ports.iter().find(|(port, _)| port.port == tuning.port)
+                    {
+                        let host = port.host;
+                        self.tell(host, &Told::Up { cell: tuning.cell.0 })?;
+                    }
+                }
+                None => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn land(&mut self, flight: &Flight, packet: PacketId, dst: Mac, frame: &[u8]) -> Result<()> {
+        let ports = match self.fabric.land(flight, dst) {
+            Landing::At(ports) => ports,
+            Landing::Lost(reason) => {
+                self.lost(flight.lands, flight.from, packet, reason);
+                return Ok(());
+            }
+        };
+        for to in ports {
+            if let Some((_, socket)) = self.ports.iter().find(|(port, _)| port.port == to) {
+                for _ in 0..flight.copies {
+                    socket.send(frame)?;
+                }
+            }
+        }
+        self.report.lateness.push(self.clock.now().since(flight.lands));
+        Ok(())
+    }
+
+    fn tell(&mut self, host: HostId, told: &Told) -> Result<()> {
+        match self.daemons.iter_mut().find(|(daemon, _)| *daemon == Some(host)) {
+            Some((_, lines)) => lines.send(told),
+            None => Ok(()),
+        }
+    }
+
+    fn take_stock(&mut self) -> Result<()> {
+        let end = self.clock.now();
+        for item in self.items.values() {
+            let Item::Land { flight, packet, .. } = item else { continue };
+            let port = self.ports.iter().find(|(port, _)| port.port == flight.from);
+            if let Some((Port { host, iface, .. }, _)) = port {
+                let held = Record { at: end, host: *host, what: What::Held(Some(*iface), *packet) };
+                self.report.records.extend(std::iter::repeat_n(held, usize::from(flight.copies)));
+            }
+        }
+        for (_, socket) in &self.ports {
+            self.report.capture_drops += u64::from(socket.statistics()?.drops);
+        }
+        self.report.wall_clock_stepped = Offset::sample().stepped_since(self.offset);
+        Ok(())
+    }
+
+    fn lost(&mut self, at: Instant, port: PortId, packet: PacketId, reason: Reason) {
+        if let Some((Port { host, iface, .. }, _)) = self.ports.iter().find(|(other, _)| other.port == port) {
+            let what = What::Lost(*iface, packet, reason.0.into());
+            self.report.records.push(Record { at, host: *host, what });
+        }
+    }
+
+    fn schedule(&mut self, at: Instant, item: Item) {
+        self.next_item += 1;
+        self.due.push(Reverse((at, self.next_item)));
+        self.items.insert(self.next_item, item);
+    }
+}
