@@ -10,6 +10,7 @@ use lab::scenario::{Setting, stem};
 use lab::{Plan, Scenario, report};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 #[derive(clap::Args)]
@@ -80,7 +81,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         On::Linux => 1, // runs beside each other would disturb each other's timing
     });
     let stop = match args.on {
-        On::Sim => Default::default(), // Ctrl-C just ends it: there is nothing to clean up
+        On::Sim => Arc::default(), // Ctrl-C just ends it: there is nothing to clean up
         On::Linux => interrupt::flag()?,
     };
     let mut progress = Progress::new(plans.len());
