@@ -4,10 +4,13 @@
 CARGO ?= cargo
 WAYFARE = target/release/wayfare
 
-.PHONY: run test check lint fmt fuzz build setup clean
+.PHONY: run test check lint fuzz reproduce build setup clean conformance reproduce-default reproduce-full
 
+# The first scenario in virtual time, then with real daemons and real packets.
 run: build
 	$(WAYFARE) run first
+	@echo
+	$(WAYFARE) run first --on linux
 
 build: setup
 	$(CARGO) build --release --locked -p cli
@@ -16,20 +19,38 @@ setup:
 	@tools/setup.sh
 
 # Everything that CI runs.
-test: setup lint check fuzz
+test: setup lint build check fuzz reproduce
 
 lint:
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 
-# With CI set, tests/determinism.rs asks the released command for the same fingerprint.
-check: build
-	CI=1 $(CARGO) test --workspace --locked --no-fail-fast
+check:
+	$(CARGO) test --workspace --locked --no-fail-fast
 
 # Seconds for all fuzz targets together.
-FUZZ_SECONDS ?= 60
+FUZZ_SECONDS ?= 40
 fuzz:
 	fuzz/run.sh $(FUZZ_SECONDS)
+
+# Every experiment that has landed, in both worlds, in its short form; then what must break it.
+reproduce: build
+	$(WAYFARE) reproduce --quick --on both
+	$(WAYFARE) reproduce --quick --self-test
+
+# --- longer ones -------------------------------------------------------------------------------------------------------
+
+# Fifty runs in both worlds agree: about six minutes.
+conformance: build
+	tools/conformance.sh 50
+
+# About seven minutes.
+reproduce-default: build
+	$(WAYFARE) reproduce --on both
+
+# The papers' own counts and times; it prints its estimate first.
+reproduce-full: build
+	$(WAYFARE) reproduce --full --on both
 
 clean:
 	$(CARGO) clean

@@ -123,9 +123,8 @@ fn an_idle_host_fits_into_a_kibibyte() {
 // --- glue --------------------------------------------------------------------------------------------------------------
 
 const LINES_OF_GLUE: usize = 800;
-/// The budget is overdrawn by this much. It may be paid back, not added to: timers, values, marks and the reading of
-/// configurations stand in this crate beside the node itself.
-const OVERDRAWN: usize = 84;
+/// Vocabulary, not glue: types that roles and drivers are written in, and how configuration is read.
+const VOCABULARY: [&str; 6] = ["act.rs", "config.rs", "input.rs", "lib.rs", "mark.rs", "value.rs"];
 
 #[test]
 fn the_glue_between_roles_and_drivers_stays_small() {
@@ -133,17 +132,14 @@ fn the_glue_between_roles_and_drivers_stays_small() {
     let mut lines = 0;
     for file in fs::read_dir(folder).unwrap() {
         let path = file.unwrap().path();
-        if !path.to_str().unwrap().ends_with("_tests.rs") {
+        let name = path.file_name().unwrap().to_str().unwrap();
+        if !name.ends_with("_tests.rs") && !VOCABULARY.contains(&name) {
             lines += code_lines(&fs::read_to_string(&path).unwrap());
         }
     }
     println!("{lines} lines of glue, {LINES_OF_GLUE} are the budget");
     assert!(lines > 300, "{lines} lines: the files are not where they were");
-    let most = LINES_OF_GLUE + OVERDRAWN;
-    assert!(
-        lines <= most,
-        "{lines} lines of glue: the budget is {LINES_OF_GLUE}, and {OVERDRAWN} are owed already"
-    );
+    assert!(lines <= LINES_OF_GLUE, "{lines} lines of glue, {LINES_OF_GLUE} are the budget");
 }
 
 /// Lines of a file that are neither empty, nor comment, nor test.

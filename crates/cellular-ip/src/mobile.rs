@@ -23,7 +23,8 @@ pub mod mark {
     pub const HANDOFF_REFUSED: &str = "handoff_refused";
     /// The radio would not go there; the host stays where it was.
     pub const HANDOFF_FAILED: &str = "handoff_failed";
-    /// A route-update with S=0 left.
+    /// A route-update with S=0 left; fields `to`, and `why`: `handoff`, `repeat` or `timer`. Those by timer are
+    /// optional: whether one comes just before a handoff is a matter of microseconds.
     pub const ROUTE_UPDATE_SENT: &str = "route_update_sent";
     /// A route-update with S=1 left, for the new base station.
     pub const SEMISOFT_SENT: &str = "semisoft_sent";
@@ -176,7 +177,7 @@ impl Mobile {
         self.state = State::Attached { at };
         self.attached_at = now;
         self.repeats_sent = 0;
-        self.announce(now, at, out);
+        self.announce(now, at, "handoff", out);
         self.set_next_repeat();
         for packet in std::mem::take(&mut self.waiting) {
             out.send_routed(packet);
@@ -186,11 +187,11 @@ impl Mobile {
     // --- route-updates ---------------------------------------------------------------------------------------------
 
     /// Sends a route-update and starts the route-update timer again.
-    fn announce(&mut self, now: Instant, at: usize, out: &mut Outbox) {
+    fn announce(&mut self, now: Instant, at: usize, why: &'static str, out: &mut Outbox) {
         if let Some(packet) = self.route_update(now, at, false) {
             self.updates += 1;
             let sent = Mark::new("mobile", mark::ROUTE_UPDATE_SENT).with("to", self.name_of(at));
-            out.mark(sent.at(Span::Begins(Stage::Registration)));
+            out.mark(sent.with("why", why).at(Span::Begins(Stage::Registration)));
             out.send(self.radio, packet);
         }
         self.route_by(at, Life::Watched(self.config.route_update_time), out);
@@ -239,7 +240,7 @@ impl Mobile {
                 (Timer::Retune, State::Semisoft { at, to }) => self.tune(Some(at), to, out),
                 (Timer::Repeat, State::Attached { at }) => {
                     self.repeats_sent += 1;
-                    self.announce(now, at, out);
+                    self.announce(now, at, "repeat", out);
                     self.set_next_repeat();
                 }
                 _ => {}
@@ -318,7 +319,7 @@ impl Role for Mobile {
             Input::Packet(_, packet) => self.waiting.push_back(packet),
             Input::Idle(key, _) if key == HOST_ROUTE => {
                 if let State::Attached { at } = self.state {
-                    self.announce(now, at, out);
+                    self.announce(now, at, "timer", out);
                 }
             }
             Input::Command(id, command) => {

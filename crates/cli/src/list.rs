@@ -1,16 +1,19 @@
 //! `wayfare list`
 
+use crate::output::print;
 use lab::Scenario;
 use lab::reproduce::EXPERIMENTS;
 use lab::scenario::BUILT_IN;
+use std::fmt::Write;
 
 pub(crate) fn list() {
-    println!("scenarios, for `wayfare run`:");
+    let mut out = String::from("scenarios, for `wayfare run`:\n");
     for (name, text) in BUILT_IN {
-        println!("  {name:24} {}", Scenario::about(text).unwrap_or_default());
+        let _ = writeln!(out, "  {name:24} {}", Scenario::about(text).unwrap_or_default());
     }
-    println!("experiments, for `wayfare reproduce`:");
+    out.push_str("experiments, for `wayfare reproduce`:\n");
     for experiment in EXPERIMENTS {
-        println!("  {:24} {}", experiment.id, experiment.about);
+        let _ = writeln!(out, "  {:24} {}", experiment.id, experiment.about);
     }
+    print(&out);
 }

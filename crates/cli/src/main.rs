@@ -3,11 +3,14 @@
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
+mod diff;
 mod doctor;
+mod explain;
 mod interrupt;
 mod lab_world;
 mod list;
 mod node;
+mod output;
 mod reproduce;
 mod run;
 
@@ -23,10 +26,14 @@ struct Cli {
 enum Verb {
     /// Built-in scenarios and experiments, one line each.
     List,
-    /// Run a scenario.
+    /// Run a scenario, once or with many seeds, and keep all that is known of it.
     Run(run::Args),
     /// The papers' experiments: published beside measured, and whether what must hold does.
     Reproduce(reproduce::Args),
+    /// Where an outage went; what became of a packet.
+    Explain(explain::Args),
+    /// First divergence of two runs, also simulator against Linux.
+    Diff(diff::Args),
     /// Run the roles of a host, for real, in this network namespace.
     Node(node::Args),
     /// What this kernel offers and what will be used; with --clean, remove what dead labs left behind.
@@ -38,8 +45,8 @@ enum Verb {
 
 /// How a verb ends, when not well. The numbers are part of the interface.
 pub(crate) enum Failure {
-    /// 1: something that must hold does not.
-    NotHeld(String),
+    /// 1: something did not hold; the output has said what.
+    DidNotHold,
     /// 2: what was asked for makes no sense; nothing was started.
     Usage(String),
     /// 3: this machine cannot do it; what is missing.
@@ -58,16 +65,15 @@ fn main() -> ExitCode {
         }
         Verb::Run(args) => run::run(&args),
         Verb::Reproduce(args) => reproduce::reproduce(&args),
+        Verb::Explain(args) => explain::explain(&args),
+        Verb::Diff(args) => diff::diff(&args),
         Verb::Node(args) => node::node(&args),
         Verb::Doctor(args) => doctor::doctor(&args),
         Verb::LabWorld(args) => lab_world::lab_world(&args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
-        Err(Failure::NotHeld(what)) => {
-            eprintln!("{what}");
-            ExitCode::from(1)
-        }
+        Err(Failure::DidNotHold) => ExitCode::from(1),
         Err(Failure::Usage(problem)) => {
             eprintln!("error: {problem}");
             ExitCode::from(2)

@@ -2,10 +2,11 @@
 
 /// A table in the making. Lines end in a newline alone, as version control likes them.
 #[derive(Debug, Default)]
-pub(crate) struct Csv(String);
+pub struct Csv(String);
 
 impl Csv {
-    pub(crate) fn row<S: AsRef<str>>(&mut self, fields: impl IntoIterator<Item = S>) {
+    /// Adds a row.
+    pub fn row<S: AsRef<str>>(&mut self, fields: impl IntoIterator<Item = S>) {
         for (index, field) in fields.into_iter().enumerate() {
             if index > 0 {
                 self.0.push(',');
@@ -15,7 +16,9 @@ impl Csv {
         self.0.push('\n');
     }
 
-    pub(crate) fn finish(self) -> String {
+    /// The text.
+    #[must_use]
+    pub fn finish(self) -> String {
         self.0
     }
 

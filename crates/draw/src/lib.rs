@@ -16,6 +16,7 @@ mod svg;
 mod text;
 
 pub use capture::{Capture, CaptureError, Direction, Interface, Seen, Snap};
+pub use csv::Csv;
 pub use figure::{
     Axis, Band, Handoff, Mark, MarkKind, Owner, Point, PointFigure, SequenceFigure, Series, Style,
 };

@@ -60,6 +60,8 @@ pub struct Owner {
     pub begins: String,
     /// The event that it ends with.
     pub ends: String,
+    /// Where these two happened; nowhere, if nobody owns it.
+    pub hosts: Option<(HostId, HostId)>,
 }
 
 impl Owner {
@@ -131,12 +133,14 @@ pub fn uncut(records: &[Record]) -> Vec<Instant> {
 fn is_begin(record: &Record) -> bool {
     matches!(&record.what, What::Marked(mark) if mark.name == cellular_ip::mobile::mark::HANDOFF)
 }
+/// An event that a stage begins or ends with.
+type Event = (Instant, HostId, String);
 
 /// The records of a run, sorted for looking things up.
 struct Story<'a> {
     records: &'a [Record],
-    /// Datagrams of applications: when they were sent.
-    sent: BTreeMap<PacketId, Instant>,
+    /// Datagrams of applications: when they were sent, and by which host.
+    sent: BTreeMap<PacketId, (Instant, HostId)>,
     /// When they were handed to an application, and on which host.
     received: BTreeMap<PacketId, Vec<(Instant, HostId)>>,
     /// The last that was heard of a datagram that reached nobody, by the host it was for.
@@ -161,7 +165,7 @@ impl<'a> Story<'a> {
         for record in records {
             match &record.what {
                 What::AppSent(id) => {
-                    sent.entry(*id).or_insert(record.at);
+                    sent.entry(*id).or_insert((record.at, record.host));
                 }
                 What::AppReceived(id) => received.entry(*id).or_default().push((record.at, record.host)),
                 What::Dropped(_, id, _) | What::Lost(_, id, _) => {
@@ -181,10 +185,9 @@ impl<'a> Story<'a> {
             }
         }
         let reached_nobody = |id: &PacketId| !received.contains_key(id) && !held.contains(id);
-        let lost = sent
-            .keys()
-            .filter(|id| reached_nobody(id))
-            .filter_map(|id| Some((last.get(id).or_else(|| sent.get(id)).copied()?, *addressee.get(id)?)));
+        let lost = sent.keys().filter(|id| reached_nobody(id)).filter_map(|id| {
+            Some((last.get(id).or_else(|| sent.get(id).map(|(at, _)| at)).copied()?, *addressee.get(id)?))
+        });
         let mut lost: Vec<_> = lost.collect();
         lost.sort_unstable();
         let spacing = spacing(&sent, &addressee);
@@ -256,7 +259,8 @@ impl<'a> Story<'a> {
         let (to, packet) = all().filter(|(at, _)| *at > cut && *at < until).min()?;
         let before = all().map(|(at, _)| at).filter(|at| *at <= cut).max()?;
         let spacing = self.spacing.get(&host).copied().unwrap_or_default();
-        if lost == 0 && to.since(before) <= spacing * 2 {
+        // Two spacings exactly are no gap, and on a real clock they are never exactly two.
+        if lost == 0 && to.since(before) <= spacing * 2 + spacing / 8 {
             return None;
         }
         let mut outage = Outage { from: cut, to, owners: Vec::new() };
@@ -267,16 +271,21 @@ impl<'a> Story<'a> {
     /// The stages of one handoff, each from its own two events, in their order.
     fn stages(&self, host: HostId, cut: Instant, to: Instant, packet: PacketId) -> Vec<Owner> {
         let mut stages = Vec::new();
-        let mut add = |stage, begin: Option<(Instant, String)>, end: Option<(Instant, String)>| {
-            if let (Some((from, begins)), Some((to, ends))) = (begin, end) {
-                stages.push(Owner { stage: Some(stage), from, to, begins, ends });
+        let mut add = |stage, begin: Option<Event>, end: Option<Event>| {
+            if let (Some((from, here, begins)), Some((to, there, ends))) = (begin, end) {
+                let hosts = Some((here, there));
+                stages.push(Owner { stage: Some(stage), from, to, begins, ends, hosts });
             }
         };
         let here = |r: &Record| r.host == host;
         let tuned = self.first(cut, to, |r| here(r) && matches!(r.what, What::Tuned(..)));
         let up = self.first(cut, to, |r| here(r) && matches!(r.what, What::Up(_, Some(_))));
-        add(Stage::Link, tuned.map(|r| (r.at, "tune".into())), up.map(|r| (r.at, "up".into())));
-        let named = |record: Option<&Record>| record.map(|r| (r.at, name_of(r)));
+        add(
+            Stage::Link,
+            tuned.map(|r| (r.at, r.host, "tune".into())),
+            up.map(|r| (r.at, r.host, "up".into())),
+        );
+        let named = |record: Option<&Record>| record.map(|r| (r.at, r.host, name_of(r)));
         for stage in [Stage::Detection, Stage::Address, Stage::Recovery] {
             let begin = self.edge(host, cut, to, Span::Begins(stage), false);
             let end = self.edge(host, cut, to, Span::Ends(stage), true);
@@ -295,16 +304,16 @@ impl<'a> Story<'a> {
             let sends = |r: &Record| matches!(&r.what, What::Sent(_, sent) if sent.id == packet);
             self.records.iter().rfind(|r| r.at <= to && r.host == switch.host && sends(r))
         });
-        let handed = Some((to, "app_received".to_owned()));
+        let handed = Some((to, host, "app_received".to_owned()));
         if let (Some(switch), Some(out)) = (switch, out)
             && out.at >= switch.at
         {
-            add(Stage::PathSwitch, named(Some(switch)), Some((out.at, "sent".into())));
+            add(Stage::PathSwitch, named(Some(switch)), Some((out.at, out.host, "sent".into())));
         }
         // Without a switch the packet came by a way that was there before the cut.
         let left = match crossover {
-            Some(_) => out.map(|out| (out.at, "sent".to_owned())),
-            None => self.sent.get(&packet).map(|at| (*at, "app_sent".to_owned())),
+            Some(_) => out.map(|out| (out.at, out.host, "sent".to_owned())),
+            None => self.sent.get(&packet).map(|(at, on)| (*at, *on, "app_sent".to_owned())),
         };
         add(Stage::FirstByte, left, handed);
         stages.sort_by_key(|owner| owner.stage);
@@ -337,11 +346,11 @@ fn name_of(record: &Record) -> String {
 
 /// The usual distance between two datagrams to a host: the median.
 fn spacing(
-    sent: &BTreeMap<PacketId, Instant>,
+    sent: &BTreeMap<PacketId, (Instant, HostId)>,
     to: &BTreeMap<PacketId, HostId>,
 ) -> BTreeMap<HostId, Duration> {
     let mut times: BTreeMap<HostId, Vec<Instant>> = BTreeMap::new();
-    for (id, at) in sent {
+    for (id, (at, _)) in sent {
         if let Some(host) = to.get(id) {
             times.entry(*host).or_default().push(*at);
         }
@@ -359,7 +368,8 @@ fn spacing(
 
 /// Gives every moment to one stage at most, and what is left to nobody.
 fn share_out(from: Instant, to: Instant, stages: Vec<Owner>) -> Vec<Owner> {
-    let nobody = |from, to| Owner { stage: None, from, to, begins: String::new(), ends: String::new() };
+    let nobody =
+        |from, to| Owner { stage: None, from, to, begins: String::new(), ends: String::new(), hosts: None };
     let mut owners = Vec::new();
     let mut at = from;
     for mut owner in stages {

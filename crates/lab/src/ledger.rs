@@ -301,13 +301,13 @@ impl Ledger {
 
 /// A direction of a wire, or all the air there is: a visit takes a packet from one cell to another.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Way {
+pub(crate) enum Way {
     Wire { from: PortId, to: PortId },
     Air,
 }
 
 /// Names and neighbors.
-struct Places {
+pub(crate) struct Places {
     names: Vec<String>,
     interfaces: BTreeMap<(HostId, Iface), (PortId, String)>,
     peers: BTreeMap<PortId, PortId>,
@@ -316,7 +316,7 @@ struct Places {
 }
 
 impl Places {
-    fn new(plan: &Plan) -> Self {
+    pub(crate) fn new(plan: &Plan) -> Self {
         let mut places = Self {
             names: plan.host_names(),
             interfaces: BTreeMap::new(),
@@ -339,26 +339,31 @@ impl Places {
         places
     }
 
-    fn host(&self, host: HostId) -> &str {
+    pub(crate) fn host(&self, host: HostId) -> &str {
         self.names.get(usize::from(host.0)).map_or("?", String::as_str)
     }
 
-    fn interface(&self, host: HostId, iface: Iface) -> String {
+    /// `host:interface`; the host's own stack is `host:host`.
+    pub(crate) fn interface(&self, host: HostId, iface: Iface) -> String {
         match self.interfaces.get(&(host, iface)) {
             Some((_, name)) => name.clone(),
             None => format!("{}:host", self.host(host)),
         }
     }
 
-    fn port(&self, host: HostId, iface: Iface) -> Option<PortId> {
+    pub(crate) fn by_mac(&self, mac: Mac) -> Option<String> {
+        self.by_mac.get(&mac).cloned()
+    }
+
+    pub(crate) fn port(&self, host: HostId, iface: Iface) -> Option<PortId> {
         self.interfaces.get(&(host, iface)).map(|(port, _)| *port)
     }
 
-    fn way_out(&self, port: PortId) -> Way {
+    pub(crate) fn way_out(&self, port: PortId) -> Way {
         self.peers.get(&port).map_or(Way::Air, |peer| Way::Wire { from: port, to: *peer })
     }
 
-    fn way_in(&self, port: PortId) -> Way {
+    pub(crate) fn way_in(&self, port: PortId) -> Way {
         self.peers.get(&port).map_or(Way::Air, |peer| Way::Wire { from: *peer, to: port })
     }
 

@@ -6,13 +6,20 @@
 //!                                             figures, capture, reports, comparison, reproduction
 //! ```
 
+pub mod batch;
+pub mod compare_worlds;
+pub mod control;
+pub mod diff;
+pub mod explain;
 pub mod handoff;
+pub mod journey;
 pub mod ledger;
 pub mod linux;
 pub mod plan;
 pub mod report;
 pub mod reproduce;
 pub mod run;
+pub mod rundir;
 pub mod scenario;
 
 pub use plan::Plan;

@@ -1,5 +1,6 @@
 //! A plan: a scenario with every name resolved, ready for either world.
 
+use crate::scenario::Setting;
 use link::{CellSpec, Fabric, PortId, RadioSpec, WireSpec};
 use roles::HostConfig;
 use sim::{HostSpec, InterfaceSpec, World};
@@ -14,6 +15,8 @@ pub struct Plan {
     pub about: String,
     /// The scenario file, as it was read.
     pub text: String,
+    /// What was changed in it from outside.
+    pub settings: Vec<Setting>,
     /// The scenario with its settings applied: it makes this same plan again.
     pub document: String,
     /// How long it runs.

@@ -1,13 +1,18 @@
 //! One run: a plan carried out in a world, and what is known of it afterwards.
 
 use crate::Plan;
+use crate::control::Control;
 use crate::handoff::{self, Handoff};
 use crate::ledger::{self, Ledger};
 use crate::linux::WorldReport;
-use trace::Record;
+use crate::plan::EPOCH;
+use serde::{Deserialize, Serialize};
+use trace::{HostId, Record, What};
+use wire::WallTime;
 
 /// Who carries the packets.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum OnWorld {
     /// The simulator, in virtual time.
     Sim,
@@ -65,6 +70,34 @@ impl Outcome {
             format!("the handoff begun at {begun} s never cut the path, and yet the radio moved")
         }));
         Self { plan, world, records, fingerprint, ledger, handoffs, doubts, linux: None }
+    }
+
+    /// What the clock on the wall said when the run began. On Linux the first control message tells it.
+    pub fn epoch(&self) -> WallTime {
+        let told = |record: &Record| {
+            let What::Sent(_, packet) = &record.what else { return None };
+            let update = Control::of(packet)?.says.ok()?;
+            let ahead = wire::ntp_distance(update.timestamp, EPOCH.to_ntp());
+            let nanos = (i128::from(ahead) * 1_000_000_000) >> 32;
+            Some(WallTime(EPOCH.0 + i64::try_from(nanos).ok()? - i64::try_from(record.at.0).ok()?))
+        };
+        match self.world {
+            OnWorld::Sim => EPOCH,
+            OnWorld::Linux => self.records.iter().find_map(told).unwrap_or(EPOCH),
+        }
+    }
+
+    /// The host whose base station has this id, or the id where none has.
+    pub(crate) fn station(&self, id: u32) -> String {
+        use roles::RoleConfig::{CellularIpGateway, CellularIpStation};
+        let serves = |role: &roles::RoleConfig| matches!(role, CellularIpStation(config) | CellularIpGateway(config) if config.id == id);
+        let host = self.plan.hosts.iter().find(|host| host.config.roles.iter().any(serves));
+        host.map_or_else(|| format!("station {id}"), |host| host.config.name.clone())
+    }
+
+    /// A host's name.
+    pub fn host(&self, host: HostId) -> &str {
+        self.plan.hosts.get(usize::from(host.0)).map_or("?", |host| host.config.name.as_str())
     }
 }
 

@@ -132,6 +132,7 @@ pub(crate) fn plan(source: &Source<'_>, scenario: &Scenario, seed: u64) -> Resul
         name: super::stem(source.file),
         about: scenario.about.clone(),
         text: source.text.to_owned(),
+        settings: Vec::new(),
         document: String::new(),
         duration: scenario.duration,
         seed,

@@ -131,6 +131,7 @@ impl Scenario {
         let scenario: Self = serde_path_to_error::deserialize(toml::Value::Table(document))
             .map_err(|error| source.at_path(&error.path().to_string(), error.inner().message()))?;
         let mut plan = expand::plan(&source, &scenario, seed)?;
+        plan.settings = settings.to_vec();
         plan.document = effective;
         Ok(plan)
     }

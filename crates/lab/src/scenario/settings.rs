@@ -1,5 +1,6 @@
 //! `--set key=value`: one value of a scenario, changed from outside.
 
+use std::fmt;
 use std::str::FromStr;
 use toml::{Table, Value};
 
@@ -30,6 +31,12 @@ impl FromStr for Setting {
         let parsed =
             format!("value = {value}").parse::<Table>().ok().and_then(|mut table| table.remove("value"));
         Ok(Self { path, value: parsed.unwrap_or_else(|| Value::String(value.to_owned())) })
+    }
+}
+
+impl fmt::Display for Setting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}={}", self.path.join("."), self.value)
     }
 }
 

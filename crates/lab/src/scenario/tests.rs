@@ -64,5 +64,7 @@ fn settings_reach_every_role_of_a_name_and_values_in_the_file() {
     assert!(set("mobile.movez.kind=semisoft").unwrap_err().to_string().contains("no table `mobile`"));
     assert!(set("station.delay_devise=0").unwrap_err().to_string().contains("unknown field `delay_devise`"));
     assert!(set("statoin.delay_device=0").unwrap_err().to_string().contains("there are: cell, cellular-ip"));
+    let setting: Setting = "radio.retune=7ms".parse().unwrap();
+    assert_eq!(setting.to_string().parse(), Ok(setting), "what is printed is read back");
     assert!("nonsense".parse::<Setting>().is_err());
 }

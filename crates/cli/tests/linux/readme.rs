@@ -1,8 +1,6 @@
 //! The README tells the truth: every shell block is run in a clone, and what it prints is what stands below it.
 
-mod common;
-
-use common::{alone, need, text};
+use crate::common::{alone, need, text};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -54,7 +52,7 @@ fn masked(text: &str) -> Vec<String> {
             out.push_str(if numeric { "#" } else { word });
             out.push(' ');
         }
-        out.trim_end().replace(|c: char| c == '─' || c == '-', "")
+        out.trim_end().replace(['─', '-'], "")
     };
     text.lines().map(mask).filter(|line| !line.is_empty()).collect()
 }
@@ -64,7 +62,9 @@ fn matches(wanted: &[String], got: &[String]) -> bool {
     match wanted.split_first() {
         None => got.is_empty(),
         Some((first, rest)) if first == "..." => (0..=got.len()).any(|skip| matches(rest, &got[skip..])),
-        Some((first, rest)) => got.split_first().is_some_and(|(line, left)| line == first && matches(rest, left)),
+        Some((first, rest)) => {
+            got.split_first().is_some_and(|(line, left)| line == first && matches(rest, left))
+        }
     }
 }
 
@@ -78,7 +78,11 @@ fn run(block: &Block, place: &Path) {
     assert!(output.status.success(), "README line {}: {shell}\n{said}\n{complained}", block.line);
     if let Some(wanted) = &block.output {
         let (wanted, got) = (masked(wanted), masked(&said));
-        assert!(matches(&wanted, &got), "README line {}: {shell}\nwanted {wanted:#?}\ngot {got:#?}", block.line);
+        assert!(
+            matches(&wanted, &got),
+            "README line {}: {shell}\nwanted {wanted:#?}\ngot {got:#?}",
+            block.line
+        );
     }
 }
 

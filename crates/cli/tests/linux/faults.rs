@@ -1,30 +1,9 @@
 //! Runs on Linux: they hold, as root and as nobody, and what spoils one is named.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use rustix::process::Signal;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
-
-/// A run is repeated alone, twice at most, when the machine was too busy to keep the links' time.
-fn in_time(mut attempt: impl FnMut() -> std::process::Output) -> std::process::Output {
-    for _ in 0..2 {
-        let output = attempt();
-        let said = text(&output.stderr);
-        if !said.contains("timing:") && !said.contains("before they were read") {
-            return output;
-        }
-        eprintln!("repeated: {said}");
-    }
-    attempt()
-}
-
-fn assert_exit(output: &std::process::Output, code: i32, says: &str) {
-    let all = format!("{}{}", text(&output.stdout), text(&output.stderr));
-    assert_eq!(output.status.code(), Some(code), "{all}");
-    assert!(all.contains(says), "wanted `{says}` in\n{all}");
-}
 
 #[test]
 fn a_run_holds_and_leaves_nothing_behind() {

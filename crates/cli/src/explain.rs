@@ -1,0 +1,29 @@
+//! `wayfare explain RUN`
+
+use crate::Failure;
+use crate::output::print;
+use lab::{explain, rundir};
+use std::path::PathBuf;
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// A run directory, as `run` makes it.
+    run: PathBuf,
+    /// The life of one packet, by its number in `packets.csv`, `events.jsonl` and the figure.
+    #[arg(long, value_name = "N", conflicts_with = "handoff")]
+    packet: Option<u64>,
+    /// What happened around one handoff.
+    #[arg(long, value_name = "N")]
+    handoff: Option<usize>,
+}
+
+pub(crate) fn explain(args: &Args) -> Result<(), Failure> {
+    let outcome = rundir::read(&args.run).map_err(|error| Failure::Usage(error.to_string()))?;
+    let text = match (args.packet, args.handoff) {
+        (Some(number), _) => explain::packet(&outcome, number).map_err(Failure::Usage)?,
+        (None, Some(number)) => explain::timeline(&outcome, number).map_err(Failure::Usage)?,
+        (None, None) => explain::handoffs(&outcome),
+    };
+    print(&text);
+    if outcome.doubts.is_empty() { Ok(()) } else { Err(Failure::Untrusted(outcome.doubts)) }
+}

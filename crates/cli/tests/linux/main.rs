@@ -1,0 +1,13 @@
+//! The command on a real kernel: runs that hold, runs that are spoilt, the simulator against Linux, and the README.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test may stop at what it did not expect"
+)]
+
+mod common;
+mod conformance;
+mod faults;
+mod readme;

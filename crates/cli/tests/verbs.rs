@@ -1,0 +1,130 @@
+//! The command as a user meets it: what it prints where, what it leaves behind, how it ends.
+
+#![cfg(test)]
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn wayfare(folder: &Path, arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_wayfare")).current_dir(folder).args(arguments).output().unwrap()
+}
+
+/// Standard output of a command that ends like this.
+fn prints(folder: &Path, arguments: &[&str], status: i32) -> String {
+    let output = wayfare(folder, arguments);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(status), "{arguments:?}: {errors}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Standard error of a command that is refused.
+fn refused(folder: &Path, arguments: &[&str], status: i32) -> String {
+    let output = wayfare(folder, arguments);
+    assert_eq!(output.status.code(), Some(status), "{arguments:?}");
+    assert!(output.stdout.is_empty(), "{arguments:?}");
+    String::from_utf8(output.stderr).unwrap()
+}
+
+#[test]
+fn a_run_is_kept_and_its_text_ends_with_the_figure() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = prints(folder.path(), &["run", "first"], 0);
+    assert_eq!(text.lines().last(), Some("runs/first-sim-1/figures/handoffs.svg"));
+    assert!(folder.path().join("runs/first-sim-1/figures/handoffs.svg").is_file());
+
+    let text = prints(folder.path(), &["explain", "runs/first-sim-1"], 0);
+    assert!(text.contains("= the whole outage"), "{text}");
+    let text = prints(folder.path(), &["explain", "runs/first-sim-1", "--packet", "27"], 0);
+    assert!(text.contains("fate: lost at b2:air: receiver_left_cell"), "{text}");
+    let text = prints(folder.path(), &["explain", "runs/first-sim-1", "--handoff", "2"], 0);
+    assert!(text.contains("route-update S=1"), "{text}");
+}
+
+#[test]
+fn json_is_all_there_is_on_standard_output() {
+    let folder = tempfile::tempdir().unwrap();
+    let arguments = ["run", "first", "--format", "json", "--out", "kept"];
+    let output = wayfare(folder.path(), &arguments);
+    assert!(output.status.success() && output.stderr.is_empty(), "quiet in a pipe");
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(json["fingerprint"].as_str().map(str::len), Some(16));
+    assert_eq!(output.stdout, std::fs::read(folder.path().join("kept/run.json")).unwrap());
+}
+
+#[test]
+fn many_runs_are_summed_up_however_many_go_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let with = |jobs: &str| {
+        prints(
+            folder.path(),
+            &["run", "first", "--runs", "4", "--seed", "5", "--jobs", jobs, "--out", "many"],
+            0,
+        )
+    };
+    let text = with("3");
+    assert_eq!(text, with("1"));
+    assert!(text.starts_with("first on sim, 4 runs, seeds 5 to 8; per handoff:"), "{text}");
+    let hard = text.lines().find(|line| line.starts_with("hard")).unwrap();
+    assert_eq!(hard.split_whitespace().nth(1), Some("8"), "{hard}");
+    for seed in 5..9 {
+        assert!(folder.path().join(format!("many/first-sim-{seed}/run.json")).is_file());
+    }
+    let json = ["run", "first", "--runs", "2", "--format", "json"];
+    let json: serde_json::Value = serde_json::from_str(&prints(folder.path(), &json, 0)).unwrap();
+    assert_eq!(json["runs"].as_array().map(Vec::len), Some(2));
+    assert_eq!(json["summary"][0]["kind"], "hard");
+}
+
+#[test]
+fn diff_tells_whether_two_runs_part() {
+    let folder = tempfile::tempdir().unwrap();
+    for arguments in [
+        &["run", "first"][..],
+        &["run", "first", "--out", "same"],
+        &["run", "first", "--seed", "2"],
+        &["run", "first", "--set", "radio.retune=60ms", "--out", "slow"],
+    ] {
+        prints(folder.path(), arguments, 0);
+    }
+    let text = prints(folder.path(), &["diff", "runs/first-sim-1", "same"], 0);
+    assert!(
+        text.contains("no divergence: 68 messages at 4 nodes compared, 0 refreshes excluded\n"),
+        "{text}"
+    );
+    let text = prints(folder.path(), &["diff", "runs/first-sim-1", "runs/first-sim-2"], 1);
+    assert!(text.contains("no divergence") && text.contains("first differing record"), "{text}");
+    let text = prints(folder.path(), &["diff", "runs/first-sim-1", "slow"], 1);
+    assert!(text.contains("divergence at mobile, sent 1: 55.000 ms apart, 20.100 ms are allowed"), "{text}");
+}
+
+#[test]
+fn every_failure_has_its_number() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("mine")).unwrap();
+    for (arguments, status, says) in [
+        (&["run", "nonsense"][..], 2, "neither built in"),
+        (&["run", "first", "--set", "station.nonsense=1"], 2, "unknown field"),
+        (&["run", "first", "--runs", "0"], 2, "0 is not in 1.."),
+        (&["run", "first", "--out", "mine"], 2, "is no run directory"),
+        (&["explain", "mine"], 2, "is it a run directory?"),
+        (&["diff", "mine", "mine"], 2, "is it a run directory?"),
+    ] {
+        let problem = refused(folder.path(), arguments, status);
+        assert!(problem.contains(says), "{arguments:?}: {problem}");
+    }
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "nothing was started");
+}
+
+#[test]
+fn a_run_with_doubts_says_so_again_when_it_is_explained() {
+    let folder = tempfile::tempdir().unwrap();
+    prints(folder.path(), &["run", "first", "--out", "run"], 0);
+    let file = folder.path().join("run/run.json");
+    let doubtful =
+        std::fs::read_to_string(&file).unwrap().replace("\"doubts\": []", "\"doubts\": [\"a daemon died\"]");
+    std::fs::write(&file, doubtful).unwrap();
+    let output = wayfare(folder.path(), &["explain", "run"]);
+    assert_eq!(output.status.code(), Some(4));
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "not to be trusted: a daemon died\n");
+    assert!(!output.stdout.is_empty());
+}

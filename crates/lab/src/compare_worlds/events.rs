@@ -1,0 +1,133 @@
+//! What of a run is compared, sorted by node.
+
+use super::tolerance;
+use crate::control::Control;
+use cellular_ip::mobile::mark;
+use node::{Mark, Value};
+use std::collections::{BTreeMap, BTreeSet};
+use trace::{HostId, Record, What};
+use wire::{Duration, Iface, Instant, Ipv4Addr, PacketId};
+
+/// A control message as a node sent or received it.
+#[derive(Clone, Debug)]
+pub(super) struct Message {
+    pub(super) at: Instant,
+    pub(super) iface: Iface,
+    pub(super) control: Control,
+    /// Since the first event of the latest handoff of the host that the message is about.
+    pub(super) since: Duration,
+}
+
+/// A handoff's first event.
+#[derive(Clone, Debug)]
+pub(super) struct Move {
+    pub(super) at: Instant,
+    pub(super) what: String,
+    /// Since the one before it.
+    pub(super) since: Duration,
+}
+
+/// The events of one run.
+pub(super) struct Events {
+    pub(super) moves: BTreeMap<HostId, Vec<Move>>,
+    /// By node; `true`: sent.
+    pub(super) messages: BTreeMap<(HostId, bool), Vec<Message>>,
+    /// Refreshes left out.
+    pub(super) refreshes: usize,
+    /// When the last thing happened.
+    pub(super) end: Instant,
+}
+
+impl Events {
+    pub(super) fn new(records: &[Record]) -> Self {
+        let end = records.iter().map(|record| record.at).max().unwrap_or_default();
+        let mut events = Self { moves: moves(records), messages: BTreeMap::new(), refreshes: 0, end };
+        let optional = optional(records, &events.moves);
+        events.refreshes = optional.len();
+        let mut senders: BTreeMap<Ipv4Addr, HostId> = BTreeMap::new();
+        for record in records {
+            let (iface, packet, sent) = match &record.what {
+                What::Sent(iface, packet) => (*iface, packet, true),
+                What::Received(iface, packet) => (*iface, packet, false),
+                _ => continue,
+            };
+            let Some(control) = Control::of(packet) else { continue };
+            // Who uses an address first is the host that it belongs to.
+            let host = *senders.entry(control.src).or_insert(record.host);
+            if !optional.contains(&packet.id) {
+                let since = events.since(host, record.at);
+                let message = Message { at: record.at, iface, control, since };
+                events.messages.entry((record.host, sent)).or_default().push(message);
+            }
+        }
+        events
+    }
+
+    pub(super) fn moves_of(&self, host: HostId) -> Vec<Move> {
+        self.moves.get(&host).cloned().unwrap_or_default()
+    }
+
+    pub(super) fn said_by(&self, host: HostId, sent: bool) -> Vec<Message> {
+        self.messages.get(&(host, sent)).cloned().unwrap_or_default()
+    }
+
+    fn since(&self, host: HostId, at: Instant) -> Duration {
+        let before = self.moves.get(&host).into_iter().flatten().rfind(|one| one.at <= at);
+        at.since(before.map_or(Instant::ZERO, |one| one.at))
+    }
+}
+
+fn moves(records: &[Record]) -> BTreeMap<HostId, Vec<Move>> {
+    let mut moves: BTreeMap<HostId, Vec<Move>> = BTreeMap::new();
+    for (record, mark) in marks(records).filter(|(_, mark)| mark.name == mark::HANDOFF) {
+        let field = |name| text(mark, name).unwrap_or_default();
+        let what = format!("{} handoff from {} to {}", field("kind"), field("from"), field("to"));
+        let list = moves.entry(record.host).or_default();
+        let since = record.at.since(list.last().map_or(Instant::ZERO, |one| one.at));
+        list.push(Move { at: record.at, what, since });
+    }
+    moves
+}
+
+/// The refreshes, by packet, that lie within the tolerance of one of their host's handoffs.
+fn optional(records: &[Record], moves: &BTreeMap<HostId, Vec<Move>>) -> BTreeSet<PacketId> {
+    let mut optional = BTreeSet::new();
+    let mut by_timer: BTreeSet<HostId> = BTreeSet::new();
+    for record in records {
+        match &record.what {
+            What::Marked(mark) if is_by_timer(mark) => {
+                by_timer.insert(record.host);
+            }
+            // The message itself is the next that the host sends.
+            What::Sent(_, packet) if by_timer.contains(&record.host) => {
+                let Some(control) = Control::of(packet) else { continue };
+                by_timer.remove(&record.host);
+                let mut near = moves.get(&record.host).into_iter().flatten();
+                let close = |one: &Move| {
+                    let apart = record.at.since(one.at).max(one.at.since(record.at));
+                    apart <= tolerance(one.since)
+                };
+                if !control.is_semisoft() && near.any(close) {
+                    optional.insert(packet.id);
+                }
+            }
+            _ => {}
+        }
+    }
+    optional
+}
+
+fn is_by_timer(mark: &Mark) -> bool {
+    mark.name == mark::ROUTE_UPDATE_SENT && text(mark, "why") == Some("timer")
+}
+
+fn marks(records: &[Record]) -> impl Iterator<Item = (&Record, &Mark)> {
+    records.iter().filter_map(|record| match &record.what {
+        What::Marked(mark) => Some((record, mark)),
+        _ => None,
+    })
+}
+
+fn text<'a>(mark: &'a Mark, name: &str) -> Option<&'a str> {
+    mark.fields.iter().find(|(key, _)| *key == name).map(|(_, value)| value).and_then(Value::as_text)
+}

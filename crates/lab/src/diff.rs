@@ -1,0 +1,127 @@
+//! Two runs side by side, in words.
+
+use crate::compare_worlds::{Comparison, Divergence, Said, compare};
+use crate::run::{OnWorld, Outcome};
+use std::fmt::Write;
+use trace::{Record, What};
+use wire::Packet;
+
+/// What two runs have in common, or not.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Difference {
+    /// Whether nothing was found that should be the same and is not.
+    pub equal: bool,
+    /// The findings.
+    pub text: String,
+}
+
+/// Compares two runs. An error says why they cannot be compared.
+pub fn diff(runs: [&Outcome; 2]) -> Result<Difference, String> {
+    let [a, b] = runs;
+    let hosts = runs.map(|run| run.plan.host_names());
+    if hosts[0] != hosts[1] {
+        let [ours, theirs] = hosts.map(|names| names.join(", "));
+        return Err(format!("these are runs of different networks: {ours}; and {theirs}"));
+    }
+    let mut text = String::new();
+    for (name, run) in ["first", "second"].iter().zip(runs) {
+        let plan = &run.plan;
+        let settings: Vec<String> = plan.settings.iter().map(|setting| format!(" --set {setting}")).collect();
+        let settings = settings.concat();
+        let _ = writeln!(
+            text,
+            "{:7} {} on {}, seed {}{settings}",
+            format!("{name}:"),
+            plan.name,
+            run.world.name(),
+            plan.seed
+        );
+        for doubt in &run.doubts {
+            let _ = writeln!(text, "        not to be trusted: {doubt}");
+        }
+    }
+    text.push('\n');
+    let comparison = compare(&a.records, &b.records);
+    match &comparison.divergence {
+        Some(divergence) => text.push_str(&diverges(runs, divergence)),
+        None => {
+            let Comparison { messages, nodes, .. } = comparison;
+            let refreshes = comparison.refreshes.first + comparison.refreshes.second;
+            let _ = writeln!(
+                text,
+                "no divergence: {messages} messages at {nodes} nodes compared, {refreshes} refreshes excluded"
+            );
+        }
+    }
+    if comparison.cut_off > 0 {
+        let _ = writeln!(text, "{} messages at the end of one run only, not compared", comparison.cut_off);
+    }
+    let mut equal = comparison.divergence.is_none();
+    if [a.world, b.world] == [OnWorld::Sim; 2] {
+        equal &= a.fingerprint == b.fingerprint;
+        text.push_str(&fingerprints(runs));
+    }
+    Ok(Difference { equal, text })
+}
+
+fn diverges(runs: [&Outcome; 2], found: &Divergence) -> String {
+    let host = runs[0].host(found.host);
+    let mut text = format!("divergence at {host}, {} {}: {}\n", found.sequence, found.place, found.why);
+    for ((name, said), run) in ["first", "second"].iter().zip([&found.first, &found.second]).zip(runs) {
+        let said = match said {
+            Some(Said { at, message: Some(message), .. }) => format!("{at} s  {}", message.text(run)),
+            Some(Said { at, what, .. }) => format!("{at} s  {what}"),
+            None => "nothing".to_owned(),
+        };
+        let _ = writeln!(text, "  {:7} {said}", format!("{name}:"));
+    }
+    text
+}
+
+/// Two runs in virtual time should be the same to the last bit.
+fn fingerprints(runs: [&Outcome; 2]) -> String {
+    let [a, b] = runs;
+    let number =
+        |run: &Outcome| run.fingerprint.map_or_else(|| "none".to_owned(), |number| format!("{number:016x}"));
+    if a.fingerprint == b.fingerprint {
+        return format!("same fingerprint {}\n", number(a));
+    }
+    let mut text = format!("fingerprints differ: {} and {}\n", number(a), number(b));
+    let longest = a.records.len().max(b.records.len());
+    let unlike = (0..longest).find(|index| a.records.get(*index) != b.records.get(*index));
+    match unlike {
+        Some(index) => {
+            let _ = writeln!(text, "first differing record, {} of {longest}:", index + 1);
+            for (name, run) in ["first:", "second:"].iter().zip(runs) {
+                let record = run.records.get(index);
+                let record = record.map_or_else(|| "nothing".to_owned(), |record| line(run, record));
+                let _ = writeln!(text, "  {name:7} {record}");
+            }
+            let at =
+                |run: &Outcome| run.records.get(index).and_then(packet).map(|packet| packet.bytes.clone());
+            if let (Some(ours), Some(theirs)) = (at(a), at(b))
+                && let Some(unlike) = ours.iter().zip(&theirs).position(|(a, b)| a != b)
+            {
+                let _ = writeln!(text, "  byte {unlike} of the datagram is the first that differs");
+            }
+        }
+        None => text.push_str("the records are the same; what differs was never written down\n"),
+    }
+    text
+}
+
+fn packet(record: &Record) -> Option<&Packet> {
+    match &record.what {
+        What::Sent(_, packet) | What::Received(_, packet) => Some(packet),
+        _ => None,
+    }
+}
+
+fn line(run: &Outcome, record: &Record) -> String {
+    let text = match &record.what {
+        What::Sent(iface, packet) => format!("sent on {} {packet:?}", iface.0),
+        What::Received(iface, packet) => format!("received on {} {packet:?}", iface.0),
+        _ => record.to_line(),
+    };
+    format!("{} s  {}: {text}", record.at, run.host(record.host))
+}

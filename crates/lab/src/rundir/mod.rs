@@ -1,0 +1,189 @@
+//! A run directory: all that is known of a run, as files.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | `run.json` | scenario, settings, world, seed, fingerprint, versions, machine, daemons, doubts, summary |
+//! | `events.jsonl` | for people and scripts: a record in a line, with names for hosts and interfaces, and packets by number |
+//! | `packets.csv` | a row for each packet and hop, with what became of it |
+//! | `capture.pcapng` | all nodes merged, an interface block for each node's interface, fates as packet comments |
+//! | `figures/handoffs.svg`, `.csv` | the time-sequence, and the numbers behind it |
+//! | `records.jsonl` | for [`read`]: every record whole, with the bytes of its packet; `host` is the host's place in the scenario, from 0, and the rest of the line is [`trace::Record::to_line`] |
+//!
+//! It appears as a whole or not at all: it is written beside its place and then renamed. `explain` and `diff` draw up
+//! the accounts again from `run.json` (the plan) and `records.jsonl`; the other files are never read back.
+
+mod capture;
+mod events;
+mod figure;
+mod meta;
+mod table;
+
+pub use meta::{
+    Daemon, HandoffSummary, LedgerSummary, Machine, OwnerSummary, RunFile, ScenarioPart, Summary, Versions,
+};
+
+use crate::journey::Journeys;
+use crate::run::{OnWorld, Outcome};
+use crate::{Scenario, scenario};
+use draw::Snap;
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use trace::{HostId, Record};
+
+/// What can be chosen about a run directory.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// How much of each packet the capture keeps.
+    pub snap: Snap,
+    /// With more hops than this, `packets.csv` has only packets that were lost or duplicated, and 200 around each
+    /// handoff.
+    pub hops: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { snap: Snap::default(), hops: 2_000_000 }
+    }
+}
+
+/// Why a run directory cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// A file is missing or cannot be read.
+    #[error("{0}: {1}; is it a run directory?")]
+    File(PathBuf, io::Error),
+    /// `run.json` is not what this program writes.
+    #[error("{0}: {1}")]
+    RunFile(PathBuf, serde_json::Error),
+    /// It was written in a form that this program does not know.
+    #[error("{0}: form {1} of a run directory, and this program reads form {known}", known = meta::FORMAT)]
+    Format(PathBuf, u32),
+    /// The scenario in it makes no plan any more.
+    #[error("{0}")]
+    Scenario(#[from] crate::ScenarioError),
+    /// A setting in it cannot be read.
+    #[error("{0}: setting {1}")]
+    Setting(PathBuf, String),
+    /// A record is wrong.
+    #[error("{0}, line {1}: {2}")]
+    Record(PathBuf, usize, String),
+    /// Records are missing.
+    #[error("{0}: {1} records, and run.json counts {2}")]
+    Truncated(PathBuf, usize, usize),
+}
+
+/// The directory in which a run is kept unless somebody says otherwise.
+pub fn default_dir(name: &str, world: OnWorld, seed: u64) -> PathBuf {
+    Path::new("runs").join(format!("{name}-{}-{seed}", world.name()))
+}
+
+/// Whether a run may be written there: nothing is there, or an older run, which would be replaced.
+pub fn check(dir: &Path) -> io::Result<()> {
+    if !dir.exists() && !dir.is_symlink() {
+        return Ok(());
+    }
+    let is_run = fs::read(dir.join("run.json")).is_ok_and(|bytes| meta::is_run_file(&bytes));
+    if is_run && !dir.is_symlink() {
+        return Ok(());
+    }
+    let problem = format!("{} is there and is no run directory; it stays as it is", dir.display());
+    Err(io::Error::new(io::ErrorKind::AlreadyExists, problem))
+}
+
+/// Writes a run directory, in the place of an older one if need be. Returns what `run.json` says.
+pub fn write(outcome: &Outcome, dir: &Path, options: &Options) -> io::Result<RunFile> {
+    check(dir)?;
+    let parent = dir.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let name = dir.file_name().ok_or_else(|| io::Error::other("a run directory needs a name"))?;
+    let beside =
+        |what: &str| parent.join(format!(".{}.{what}-{}", name.to_string_lossy(), std::process::id()));
+    let (part, old) = (beside("part"), beside("old"));
+    fs::create_dir_all(parent)?;
+    let result = fill(outcome, &part, options).and_then(|file| {
+        if dir.exists() {
+            fs::rename(dir, &old)?;
+        }
+        fs::rename(&part, dir)?;
+        Ok(file)
+    });
+    // Whatever went wrong, nothing half-written stays.
+    for leftover in [&part, &old] {
+        if leftover.exists() {
+            fs::remove_dir_all(leftover)?;
+        }
+    }
+    result
+}
+
+fn fill(outcome: &Outcome, dir: &Path, options: &Options) -> io::Result<RunFile> {
+    fs::create_dir_all(dir.join("figures"))?;
+    let journeys = Journeys::new(&outcome.plan, &outcome.records);
+    let run_file = RunFile::new(outcome, journeys.hops().len() <= options.hops);
+    fs::write(dir.join("run.json"), run_file.to_json())?;
+    let file = |name: &str| File::create(dir.join(name)).map(BufWriter::new);
+    records(outcome, file("records.jsonl")?)?;
+    events::write(outcome, &journeys, file("events.jsonl")?)?;
+    table::write(outcome, &journeys, options, file("packets.csv")?)?;
+    fs::write(dir.join("capture.pcapng"), capture::capture(outcome, &journeys, options.snap)?)?;
+    let figure = figure::handoffs(outcome, &journeys);
+    fs::write(dir.join("figures/handoffs.svg"), figure.svg())?;
+    fs::write(dir.join("figures/handoffs.csv"), figure.csv())?;
+    Ok(run_file)
+}
+
+fn records(outcome: &Outcome, mut to: impl Write) -> io::Result<()> {
+    for record in &outcome.records {
+        let line = record.to_line();
+        let fields = line.strip_prefix('{').unwrap_or_default();
+        writeln!(to, "{{\"host\":{},{fields}", record.host.0)?;
+    }
+    to.flush()
+}
+
+/// Reads a run directory back, with its accounts drawn up anew.
+pub fn read(dir: &Path) -> Result<Outcome, ReadError> {
+    let path = dir.join("run.json");
+    let text = fs::read_to_string(&path).map_err(|error| ReadError::File(path.clone(), error))?;
+    let file: RunFile =
+        serde_json::from_str(&text).map_err(|error| ReadError::RunFile(path.clone(), error))?;
+    if file.format != meta::FORMAT {
+        return Err(ReadError::Format(path, file.format));
+    }
+    let settings: Result<Vec<scenario::Setting>, String> =
+        file.settings.iter().map(|text| text.parse()).collect();
+    let settings = settings.map_err(|problem| ReadError::Setting(path.clone(), problem))?;
+    let mut plan = Scenario::plan(&path.display().to_string(), &file.scenario.text, &settings, file.seed)?;
+    plan.name.clone_from(&file.scenario.name);
+    let records = read_records(&dir.join("records.jsonl"), file.records)?;
+    let mut outcome = Outcome::new(plan, file.world, records, file.fingerprint());
+    outcome.linux = file.linux;
+    // The world may have had doubts that the records do not show.
+    let more: Vec<String> = file.doubts.into_iter().filter(|doubt| !outcome.doubts.contains(doubt)).collect();
+    outcome.doubts.extend(more);
+    Ok(outcome)
+}
+
+fn read_records(path: &Path, count: usize) -> Result<Vec<Record>, ReadError> {
+    let lost = |error| ReadError::File(path.to_owned(), error);
+    let mut records = Vec::with_capacity(count.min(1 << 20));
+    for (number, line) in (1..).zip(BufReader::new(File::open(path).map_err(lost)?).lines()) {
+        let line = line.map_err(lost)?;
+        let record = record(&line).map_err(|problem| ReadError::Record(path.to_owned(), number, problem))?;
+        records.push(record);
+    }
+    if records.len() != count {
+        return Err(ReadError::Truncated(path.to_owned(), records.len(), count));
+    }
+    Ok(records)
+}
+
+fn record(line: &str) -> Result<Record, String> {
+    let host = || line.strip_prefix("{\"host\":")?.split_once(',');
+    let (host, fields) = host().ok_or("the line does not begin with its host")?;
+    let host = host.parse().map_err(|_| format!("`{host}` is not the number of a host"))?;
+    Record::from_line(HostId(host), &format!("{{{fields}"))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,184 @@
+//! A run directory holds all that is known of a run, and is there as a whole or not at all.
+
+use super::*;
+use crate::linux::{HostReport, WorldReport};
+use crate::run::simulate;
+use std::process::Command;
+
+const FIRST: &str = include_str!("../../../../scenarios/first.toml");
+
+fn first() -> Outcome {
+    let settings = ["station.delay_device=2", "radio.retune=7ms"].map(|text| text.parse().unwrap());
+    simulate(Scenario::plan("first (built in)", FIRST, &settings, 7).unwrap()).unwrap()
+}
+
+fn names(dir: &Path) -> Vec<String> {
+    let mut names: Vec<String> =
+        fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn what_is_written_is_read_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path().join("deep/down/run");
+    let outcome = first();
+    let file = write(&outcome, &dir, &Options::default()).unwrap();
+    assert_eq!(
+        names(&dir),
+        ["capture.pcapng", "events.jsonl", "figures", "packets.csv", "records.jsonl", "run.json"]
+    );
+    assert_eq!(names(dir.parent().unwrap()), ["run"], "nothing half-written stays");
+
+    let back = read(&dir).unwrap();
+    assert_eq!(back.records, outcome.records);
+    assert_eq!((&back.ledger, &back.handoffs), (&outcome.ledger, &outcome.handoffs));
+    assert_eq!((back.fingerprint, back.world, back.plan.seed), (outcome.fingerprint, OnWorld::Sim, 7));
+    assert_eq!(RunFile::new(&back, true), file);
+    let again = simulate(back.plan).unwrap();
+    assert_eq!(again.fingerprint, outcome.fingerprint, "the directory suffices to repeat the run");
+}
+
+#[test]
+fn facts_and_doubts_of_a_linux_run_survive() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path().join("run");
+    let dead =
+        HostReport { name: "b1".to_owned(), pid: 42, exit: "signal 9".to_owned(), ..HostReport::default() };
+    let report = WorldReport { kernel: "6.18".to_owned(), hosts: vec![dead], ..WorldReport::default() };
+    let mut outcome = Outcome::new(first().plan, OnWorld::Linux, first().records, None);
+    outcome.linux = Some(report.clone());
+    outcome.doubts.push("a daemon died".to_owned());
+    let file = write(&outcome, &dir, &Options::default()).unwrap();
+    assert_eq!(file.daemons, [Daemon { host: "b1".to_owned(), pid: 42, exit: "signal 9".to_owned() }]);
+    let back = read(&dir).unwrap();
+    assert_eq!((back.world, back.fingerprint, &back.linux), (OnWorld::Linux, None, &Some(report)));
+    assert_eq!(back.doubts, ["a daemon died"]);
+    let off = back.epoch().0 - crate::plan::EPOCH.0;
+    assert!(off.abs() < 10, "the first message tells when the run began, to {off} ns");
+}
+
+#[test]
+fn a_run_is_replaced_and_anything_else_is_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path().join("run");
+    let outcome = first();
+    write(&outcome, &dir, &Options::default()).unwrap();
+    fs::write(dir.join("stray"), "from the older run").unwrap();
+    write(&outcome, &dir, &Options::default()).unwrap();
+    assert!(!dir.join("stray").exists());
+
+    let precious = folder.path().join("precious");
+    fs::create_dir(&precious).unwrap();
+    fs::write(precious.join("run.json"), "{\"name\": \"something else\"}").unwrap();
+    let refused = write(&outcome, &precious, &Options::default()).unwrap_err();
+    assert_eq!(refused.kind(), io::ErrorKind::AlreadyExists);
+    assert!(refused.to_string().contains("is no run directory"), "{refused}");
+    fs::write(folder.path().join("file"), "").unwrap();
+    assert!(check(&folder.path().join("file")).is_err());
+    assert_eq!(names(&precious), ["run.json"]);
+    assert_eq!(names(folder.path()), ["file", "precious", "run"]);
+}
+
+#[test]
+fn a_damaged_directory_is_refused_with_the_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path().join("run");
+    write(&first(), &dir, &Options::default()).unwrap();
+    let records = fs::read_to_string(dir.join("records.jsonl")).unwrap();
+    let refusal = || read(&dir).unwrap_err().to_string();
+
+    let (_, cut) = records.split_once('\n').unwrap();
+    fs::write(dir.join("records.jsonl"), cut).unwrap();
+    assert!(refusal().contains("and run.json counts"), "{}", refusal());
+    fs::write(dir.join("records.jsonl"), records.replacen("\"t\":", "\"tt\":", 1)).unwrap();
+    assert!(refusal().contains("records.jsonl, line 1: "), "{}", refusal());
+    let json = fs::read_to_string(dir.join("run.json")).unwrap();
+    fs::write(dir.join("run.json"), json.replace("\"format\": 1", "\"format\": 99")).unwrap();
+    assert!(refusal().contains("form 99 of a run directory, and this program reads form 1"), "{}", refusal());
+    assert!(read(folder.path()).unwrap_err().to_string().contains("is it a run directory?"));
+}
+
+#[test]
+fn every_hop_has_a_row_and_every_row_a_fate() {
+    let folder = tempfile::tempdir().unwrap();
+    let setting = "constant-rate.rate=200".parse().unwrap();
+    let outcome = simulate(Scenario::plan("first.toml", FIRST, &[setting], 1).unwrap()).unwrap();
+    let table = |hops: usize| {
+        let dir = folder.path().join(hops.to_string());
+        let file = write(&outcome, &dir, &Options { hops, ..Options::default() }).unwrap();
+        let events = fs::read_to_string(dir.join("events.jsonl")).unwrap();
+        assert_eq!(events.lines().count(), outcome.records.len());
+        (fs::read_to_string(dir.join("packets.csv")).unwrap(), file.packets_complete)
+    };
+    let (all, complete) = table(2_000_000);
+    let journeys = Journeys::new(&outcome.plan, &outcome.records);
+    assert!(complete);
+    assert_eq!(all.lines().count(), journeys.hops().len() + 1);
+    assert!(!all.contains("not seen after"));
+    assert!(all.lines().all(|line| !line.ends_with(',')));
+
+    // At 200 packets a second, the last half second is far from every handoff.
+    let (some, complete) = table(0);
+    assert!(!complete && some.lines().count() < all.lines().count());
+    let lost = |text: &str| text.lines().filter(|line| line.contains("lost at")).count();
+    assert_eq!(lost(&some), lost(&all));
+}
+
+#[test]
+fn equal_runs_make_equal_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let [a, b] = ["a", "b"].map(|name| {
+        let dir = folder.path().join(name);
+        write(&first(), &dir, &Options::default()).unwrap();
+        let files = ["run.json", "events.jsonl", "packets.csv", "capture.pcapng", "figures/handoffs.svg"];
+        files.map(|file| fs::read(dir.join(file)).unwrap())
+    });
+    assert!(a == b);
+}
+
+/// What `tshark` prints; none when it is not installed, which only a build server may not shrug off.
+fn tshark(file: &Path, arguments: &[&str]) -> Option<String> {
+    match Command::new("tshark").arg("-n").arg("-r").arg(file).args(arguments).output() {
+        Ok(output) => {
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+            Some(String::from_utf8(output.stdout).unwrap())
+        }
+        Err(missing) => {
+            #[expect(
+                clippy::disallowed_methods,
+                reason = "a skipped test must not pass unseen on a build server"
+            )]
+            let on_build_server = std::env::var("CI").is_ok();
+            assert!(!on_build_server, "tshark is needed here: {missing}");
+            eprintln!("SKIPPED: no tshark on this machine ({missing})");
+            None
+        }
+    }
+}
+
+#[test]
+fn wireshark_reads_interfaces_and_fates_and_finds_nothing_malformed() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path().join("run");
+    let outcome = first();
+    write(&outcome, &dir, &Options::default()).unwrap();
+    let file = dir.join("capture.pcapng");
+    let Some(malformed) = tshark(&file, &["-Y", "_ws.malformed"]) else { return };
+    assert_eq!(malformed, "");
+    let columns = ["-T", "fields", "-E", "separator=|", "-e", "frame.interface_name", "-e", "frame.cap_len"];
+    let columns =
+        [&columns[..], &["-e", "icmp.type", "-e", "icmp.checksum.status", "-e", "frame.comment"]].concat();
+    let rows = tshark(&file, &columns).unwrap();
+    let journeys = Journeys::new(&outcome.plan, &outcome.records);
+    assert_eq!(rows.lines().count(), journeys.hops().len());
+    for expected in [
+        "mobile:air|84|253|1|consumed by b1",
+        "b2:air|128|||lost at b2:air: receiver_left_cell",
+        "correspondent:host|128|||delivered to mobile",
+        "mobile:host|128|||delivered to mobile",
+    ] {
+        assert!(rows.lines().any(|row| row == expected), "`{expected}`");
+    }
+}
