@@ -64,15 +64,9 @@ fn every_role_keeps_the_laws_within_a_node() {
     }
 }
 
-/// A kind that nobody knows is refused with the list of those that somebody does.
 #[test]
 fn no_kind_of_role_is_forgotten() {
-    let nobody: toml::Value = "kind = \"?\"".parse::<toml::Table>().unwrap().into();
-    let refusal = nobody.try_into::<roles::RoleConfig>().unwrap_err().to_string();
-    let (_, list) = refusal.split_once("expected one of").unwrap();
-    let list = list.lines().next().unwrap();
-    let known: BTreeSet<&str> = list.split('`').skip(1).step_by(2).collect();
-    assert!(known.len() > 1, "{refusal}");
+    let known: BTreeSet<&str> = roles::RoleConfig::KINDS.into_iter().collect();
     assert_eq!(known, ROWS.iter().map(|row| row.kind).collect());
     for row in ROWS {
         assert_eq!(row.config().kind(), row.kind);

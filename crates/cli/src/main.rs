@@ -100,7 +100,7 @@ pub(crate) fn linux_failure(error: &lab::linux::LinuxError) -> Failure {
     use lab::linux::LinuxError;
     match error {
         LinuxError::Interrupted => Failure::Interrupted,
-        LinuxError::Machine(_) => Failure::Machine(error.to_string()),
+        LinuxError::Machine(_) | LinuxError::Lacks(_) => Failure::Machine(error.to_string()),
         LinuxError::World(_) | LinuxError::File(..) => Failure::Untrusted(vec![error.to_string()]),
     }
 }

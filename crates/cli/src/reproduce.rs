@@ -1,12 +1,13 @@
 //! `wayfare reproduce [PAPER|ID ...]`
 
-use crate::Failure;
+use crate::{Failure, interrupt};
 use clap::ValueEnum;
 use lab::linux::Programs;
 use lab::reproduce::{self, Experiment, How, NotRun, Report, Scale};
 use lab::run::OnWorld;
 use std::io::IsTerminal;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -102,10 +103,11 @@ pub(crate) fn reproduce(args: &Args) -> Result<(), Failure> {
 }
 
 fn carry_out(args: &Args, experiment: &'static Experiment) -> Result<Report, Failure> {
-    let programs = programs()?;
-    let how = How { jobs: args.jobs.into(), linux: Some(&programs), progress: &progress(experiment) };
+    let (programs, stop) = (programs()?, interrupt::flag()?);
+    let how =
+        How { jobs: args.jobs.into(), linux: Some(&programs), stop: &stop, progress: &progress(experiment) };
     let report = reproduce::reproduce(experiment, args.scale(), args.on.worlds(), &how)
-        .map_err(|problem| Failure::Untrusted(vec![problem]))?;
+        .map_err(|problem| failure(&stop, problem))?;
     clear_progress();
     for (world, why) in &report.absent {
         cannot(args, experiment, *world, why)?;
@@ -114,19 +116,24 @@ fn carry_out(args: &Args, experiment: &'static Experiment) -> Result<Report, Fai
 }
 
 fn self_test(args: &Args, experiments: &[&'static Experiment]) -> Result<(), Failure> {
-    let programs = programs()?;
+    let (programs, stop) = (programs()?, interrupt::flag()?);
     let mut tests = Vec::new();
     for experiment in experiments {
         let mut broken = Vec::new();
         for world in args.on.worlds().iter().filter(|world| experiment.worlds.contains(world)) {
-            let how = How { jobs: args.jobs.into(), linux: Some(&programs), progress: &progress(experiment) };
+            let how = How {
+                jobs: args.jobs.into(),
+                linux: Some(&programs),
+                stop: &stop,
+                progress: &progress(experiment),
+            };
             let ran = reproduce::self_test(experiment, *world, &how);
             clear_progress();
             match ran {
                 Ok(more) => broken.extend(more),
                 Err(NotRun::Cannot(why)) => cannot(args, experiment, *world, &why)?,
                 Err(NotRun::Broken(why)) => {
-                    return Err(Failure::Untrusted(vec![format!("{}: {why}", experiment.id)]));
+                    return Err(failure(&stop, format!("{}: {why}", experiment.id)));
                 }
             }
         }
@@ -144,6 +151,11 @@ fn self_test(args: &Args, experiments: &[&'static Experiment]) -> Result<(), Fai
     }
     eprintln!("{whole} breakers broke nothing");
     Err(Failure::DidNotHold)
+}
+
+/// What went wrong, unless somebody wanted it to end.
+fn failure(stop: &AtomicBool, problem: String) -> Failure {
+    if stop.load(Ordering::Relaxed) { Failure::Interrupted } else { Failure::Untrusted(vec![problem]) }
 }
 
 /// This very program is what runs in a world on Linux.

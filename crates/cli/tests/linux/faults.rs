@@ -105,6 +105,79 @@ fn without_the_ingress_hook_the_kernel_acts_beside_the_node_and_the_run_says_so(
 }
 
 #[test]
+fn a_full_queue_is_named_with_its_interface() {
+    let _turn = alone();
+    let out = tempfile::tempdir().unwrap();
+    let mut words = SHORT.to_vec();
+    // 128 bytes take 16 ms at 64 kb/s, and fifty a second come: a queue of one is full again and again.
+    words.extend(["--set", "wire.left.rate=40kb/s", "--set", "wire.left.queue=1", "--format", "json"]);
+    let output = in_time(|| run(&words, out.path()));
+    assert_exit(&output, 0, "queue_full");
+    let csv = std::fs::read_to_string(out.path().join("runs/first-linux-1/packets.csv")).unwrap();
+    assert!(csv.contains("lost at b1:b2: queue_full"), "{csv}");
+}
+
+#[test]
+fn a_link_that_doubles_packets_is_named_and_the_ledger_balances() {
+    let _turn = alone();
+    let out = tempfile::tempdir().unwrap();
+    let mut words = SHORT.to_vec();
+    words.extend(["--set", "wire.left.duplicate=0.2"]);
+    let output = in_time(|| run(&words, out.path()));
+    assert_exit(&output, 0, "doubled by the wire from b1:b2 to b2:b1");
+}
+
+#[test]
+fn a_handoff_by_command_over_the_control_socket() {
+    let _turn = alone();
+    let out = tempfile::tempdir().unwrap();
+    let mut words = SHORT.to_vec();
+    words.extend(["--set", "mobile.moves=[]"]);
+    let output = in_time(|| {
+        let running = Running::start(&words, out.path());
+        running.under_way();
+        let control = running.dir().join("mobile.sock");
+        let ask = |line: &str| ask(&control, line);
+        assert!(
+            ask(r#"{"do":{"verb":"handoff","args":{"to":"b9"}}}"#).contains("no station `b9`; known: b2, b3")
+        );
+        assert!(
+            ask(r#"{"do":{"verb":"dance"}}"#)
+                .contains("no role of this host knows `dance`; known: status, handoff")
+        );
+        assert!(ask("nonsense").contains("not a request"));
+        assert!(ask(r#"{"do":{"verb":"handoff","args":{"to":"b3","kind":"semisoft"}}}"#).contains("\"ok\""));
+        assert!(ask(r#"{"do":{"verb":"status"}}"#).contains("\"state\""));
+        running.end()
+    });
+    assert_exit(&output, 0, "semisoft  b2    b3");
+}
+
+fn ask(control: &std::path::Path, line: &str) -> String {
+    use std::io::{BufRead, BufReader, Write};
+    let mut stream = std::os::unix::net::UnixStream::connect(control).unwrap();
+    writeln!(stream, "{line}").unwrap();
+    let mut answer = String::new();
+    BufReader::new(stream).read_line(&mut answer).unwrap();
+    answer
+}
+
+#[test]
+fn a_kernel_that_lacks_something_is_exit_3_and_its_name() {
+    let _turn = alone();
+    let out = tempfile::tempdir().unwrap();
+    // In a user namespace of its own, a user may forbid network namespaces to everybody in it.
+    let script = format!(
+        "echo 0 > /proc/sys/user/max_net_namespaces && exec {} run first --on linux",
+        wayfare().display()
+    );
+    let mut command = std::process::Command::new("unshare");
+    let output = command.args(["-Ur", "sh", "-c", &script]).current_dir(out.path()).output().unwrap();
+    assert_exit(&output, 3, "cannot make new namespaces for");
+    assert!(!out.path().join("runs").exists(), "no silent fall-back to the simulator");
+}
+
+#[test]
 fn ctrl_c_leaves_nothing() {
     let _turn = alone();
     let out = tempfile::tempdir().unwrap();

@@ -35,6 +35,9 @@ pub enum LinuxError {
     /// A file of the lab could not be read or written.
     #[error("{0}: {1}")]
     File(PathBuf, io::Error),
+    /// Inside the world, this machine lacks something; what the world said.
+    #[error("this machine cannot run it on Linux: {0}")]
+    Lacks(String),
     /// The world ended before its time; what it said.
     #[error("{0}")]
     World(String),
@@ -77,6 +80,9 @@ pub struct Programs {
     pub instead: Option<(String, Vec<String>)>,
 }
 
+/// How pid 1 begins its last words when the machine lacks something.
+pub(crate) const LACKS: &str = "lacks: ";
+
 /// Sooner or later every run ends: so long after its own time.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -103,8 +109,11 @@ pub fn run(plan: Plan, programs: &Programs, stop: &AtomicBool) -> Result<Outcome
     };
     if !status.success() {
         let said = std::fs::read_to_string(at(file::ERROR)).unwrap_or_default();
-        let said = if said.is_empty() { format!("pid 1 of the lab ended with {status}") } else { said };
-        return Err(LinuxError::World(said));
+        return Err(match said.strip_prefix(LACKS) {
+            Some(what) => LinuxError::Lacks(what.to_owned()),
+            None if said.is_empty() => LinuxError::World(format!("pid 1 of the lab ended with {status}")),
+            None => LinuxError::World(said),
+        });
     }
     let outcome = collect(plan, dir.path())?;
     dir.remove()?;

@@ -1,7 +1,7 @@
 //! Pid 1 of a lab's world: sets up the namespaces, starts the daemons, carries frames, and watches that nobody stops.
 
 use super::report::{HostReport, WorldReport};
-use super::{LinuxError, Programs, file, write};
+use super::{LACKS, LinuxError, Programs, file, write};
 use crate::{Plan, Scenario};
 use linux::daemon::{Answer, Ask};
 use linux::lines::{Heard, Lines};
@@ -62,7 +62,12 @@ const GOODBYE: Duration = Duration::from_secs(10);
 /// Carries out the order in `dir`. What goes wrong is left there for who gave it.
 pub fn carry_out(dir: &Path) -> Result<(), LinuxError> {
     work(dir).inspect_err(|error| {
-        let _ = std::fs::write(dir.join(file::ERROR), error.to_string());
+        let words = match error {
+            LinuxError::Machine(error) => format!("{LACKS}{error}"),
+            LinuxError::Lacks(what) => format!("{LACKS}{what}"),
+            other => other.to_string(),
+        };
+        let _ = std::fs::write(dir.join(file::ERROR), words);
     })
 }
 
@@ -178,10 +183,7 @@ fn wait_until_ready(daemons: &mut [Daemon]) -> Result<(), LinuxError> {
         let clock = Clock::start();
         while daemon.lines.is_none() {
             if let Ok(Some(status)) = daemon.child.try_wait() {
-                return Err(LinuxError::World(format!(
-                    "{}: the daemon ended before it was ready, {status}",
-                    daemon.name
-                )));
+                return Err(daemon.never_ready(status));
             }
             if clock.now().since(wire::Instant::ZERO) > READY {
                 return Err(LinuxError::World(format!(
@@ -249,7 +251,21 @@ fn stop(daemons: &mut [Daemon]) {
     }
 }
 
+/// A daemon's exit code when its machine cannot do what it needs.
+const CANNOT: i32 = 3;
+
 impl Daemon {
+    /// It ended while it took over its interfaces; its own last words say why.
+    fn never_ready(&self, status: std::process::ExitStatus) -> LinuxError {
+        let said = std::fs::read_to_string(self.control.with_extension("log")).unwrap_or_default();
+        let said = said.lines().last().unwrap_or_default().trim_start_matches("error: ");
+        let name = &self.name;
+        match status.code() {
+            Some(CANNOT) => LinuxError::Lacks(format!("{name}: {said}")),
+            _ => LinuxError::World(format!("{name}: the daemon ended before it was ready, {status}: {said}")),
+        }
+    }
+
     fn ask(&mut self, ask: &Ask, limit: Duration) -> Option<Answer> {
         self.lines.as_mut()?.send(ask).ok()?;
         self.hear(limit)

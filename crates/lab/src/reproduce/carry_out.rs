@@ -27,6 +27,8 @@ pub struct How<'a> {
     pub jobs: usize,
     /// The programs of a run on Linux; without them there is none.
     pub linux: Option<&'a Programs>,
+    /// Set, it ends what runs on Linux.
+    pub stop: &'a AtomicBool,
     /// Is told of every point that is done.
     pub progress: &'a (dyn Fn(&str) + Sync),
 }
@@ -37,8 +39,10 @@ pub fn run_point(plan: Plan, world: OnWorld, how: &How<'_>) -> Result<Outcome, N
         OnWorld::Sim => run::simulate(plan).map_err(|error| NotRun::Broken(error.to_string())),
         OnWorld::Linux => {
             let programs = how.linux.ok_or_else(|| NotRun::Cannot("no programs to run".to_owned()))?;
-            linux::run(plan, programs, &AtomicBool::new(false)).map_err(|error| match error {
-                LinuxError::Machine(missing) => NotRun::Cannot(missing.to_string()),
+            linux::run(plan, programs, how.stop).map_err(|error| match error {
+                missing @ (LinuxError::Machine(_) | LinuxError::Lacks(_)) => {
+                    NotRun::Cannot(missing.to_string())
+                }
                 error => NotRun::Broken(error.to_string()),
             })
         }

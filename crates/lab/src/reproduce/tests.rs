@@ -2,7 +2,8 @@
 
 use super::*;
 
-const HOW: How<'_> = How { jobs: 2, linux: None, progress: &|_| {} };
+static NEVER: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
+const HOW: How<'_> = How { jobs: 2, linux: None, stop: &NEVER, progress: &|_| {} };
 
 fn quick(id: &str) -> Report {
     let experiment = select(&[id.to_owned()]).unwrap()[0];
