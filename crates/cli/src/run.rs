@@ -136,7 +136,9 @@ fn one(args: &Args, plan: &Plan, dir: &Path, stop: &AtomicBool) -> Result<Done, 
         On::Linux => {
             let wayfare = std::env::current_exe().map_err(|error| Failure::Machine(error.to_string()))?;
             let programs = lab::linux::Programs { wayfare, instead: None };
-            lab::linux::run(plan.clone(), &programs, stop).map_err(|error| linux_failure(&error))?
+            let told = |why: &str| eprintln!("repeated, for the machine disturbed it: {why}");
+            lab::linux::run_undisturbed(plan, &programs, stop, &told)
+                .map_err(|error| linux_failure(&error))?
         }
     };
     let options = Options { snap: args.snap, ..Options::default() };

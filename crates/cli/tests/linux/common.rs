@@ -137,19 +137,6 @@ pub(crate) fn inside(pid: u32, words: &[&str]) {
     assert!(output.status.success(), "{words:?}: {}", text(&output.stderr));
 }
 
-/// A run is repeated alone, twice at most, when the machine was too busy to keep the links' time.
-pub(crate) fn in_time(mut attempt: impl FnMut() -> Output) -> Output {
-    for _ in 0..2 {
-        let output = attempt();
-        let said = text(&output.stderr);
-        if !said.contains("timing:") && !said.contains("before they were read") {
-            return output;
-        }
-        eprintln!("repeated: {said}");
-    }
-    attempt()
-}
-
 pub(crate) fn assert_exit(output: &Output, code: i32, says: &str) {
     let all = format!("{}{}", text(&output.stdout), text(&output.stderr));
     assert_eq!(output.status.code(), Some(code), "{all}");

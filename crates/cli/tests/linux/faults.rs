@@ -9,7 +9,7 @@ use std::os::unix::process::CommandExt;
 fn a_run_holds_and_leaves_nothing_behind() {
     let _turn = alone();
     let out = tempfile::tempdir().unwrap();
-    let output = in_time(|| run(&SHORT, out.path()));
+    let output = run(&SHORT, out.path());
     assert_exit(&output, 0, "first on linux");
 }
 
@@ -25,10 +25,8 @@ fn a_user_without_rights_gets_the_same() {
     let copy = out.path().join("wayfare");
     std::fs::copy(wayfare(), &copy).unwrap();
     std::fs::set_permissions(&copy, std::fs::Permissions::from_mode(0o755)).unwrap();
-    let output = in_time(|| {
-        let mut command = std::process::Command::new(&copy);
-        command.args(SHORT).current_dir(out.path()).uid(65534).gid(65534).output().unwrap()
-    });
+    let mut command = std::process::Command::new(&copy);
+    let output = command.args(SHORT).current_dir(out.path()).uid(65534).gid(65534).output().unwrap();
     assert_exit(&output, 0, "first on linux");
 }
 
@@ -111,7 +109,7 @@ fn a_full_queue_is_named_with_its_interface() {
     let mut words = SHORT.to_vec();
     // 128 bytes take 16 ms at 64 kb/s, and fifty a second come: a queue of one is full again and again.
     words.extend(["--set", "wire.left.rate=40kb/s", "--set", "wire.left.queue=1", "--format", "json"]);
-    let output = in_time(|| run(&words, out.path()));
+    let output = run(&words, out.path());
     assert_exit(&output, 0, "queue_full");
     let csv = std::fs::read_to_string(out.path().join("runs/first-linux-1/packets.csv")).unwrap();
     assert!(csv.contains("lost at b1:b2: queue_full"), "{csv}");
@@ -123,7 +121,7 @@ fn a_link_that_doubles_packets_is_named_and_the_ledger_balances() {
     let out = tempfile::tempdir().unwrap();
     let mut words = SHORT.to_vec();
     words.extend(["--set", "wire.left.duplicate=0.2"]);
-    let output = in_time(|| run(&words, out.path()));
+    let output = run(&words, out.path());
     assert_exit(&output, 0, "doubled by the wire from b1:b2 to b2:b1");
 }
 
@@ -133,23 +131,21 @@ fn a_handoff_by_command_over_the_control_socket() {
     let out = tempfile::tempdir().unwrap();
     let mut words = SHORT.to_vec();
     words.extend(["--set", "mobile.moves=[]"]);
-    let output = in_time(|| {
-        let running = Running::start(&words, out.path());
-        running.under_way();
-        let control = running.dir().join("mobile.sock");
-        let ask = |line: &str| ask(&control, line);
-        assert!(
-            ask(r#"{"do":{"verb":"handoff","args":{"to":"b9"}}}"#).contains("no station `b9`; known: b2, b3")
-        );
-        assert!(
-            ask(r#"{"do":{"verb":"dance"}}"#)
-                .contains("no role of this host knows `dance`; known: status, handoff")
-        );
-        assert!(ask("nonsense").contains("not a request"));
-        assert!(ask(r#"{"do":{"verb":"handoff","args":{"to":"b3","kind":"semisoft"}}}"#).contains("\"ok\""));
-        assert!(ask(r#"{"do":{"verb":"status"}}"#).contains("\"state\""));
-        running.end()
-    });
+    let running = Running::start(&words, out.path());
+    running.under_way();
+    let control = running.dir().join("mobile.sock");
+    let ask = |line: &str| ask(&control, line);
+    assert!(
+        ask(r#"{"do":{"verb":"handoff","args":{"to":"b9"}}}"#).contains("no station `b9`; known: b2, b3")
+    );
+    assert!(
+        ask(r#"{"do":{"verb":"dance"}}"#)
+            .contains("no role of this host knows `dance`; known: status, handoff")
+    );
+    assert!(ask("nonsense").contains("not a request"));
+    assert!(ask(r#"{"do":{"verb":"handoff","args":{"to":"b3","kind":"semisoft"}}}"#).contains("\"ok\""));
+    assert!(ask(r#"{"do":{"verb":"status"}}"#).contains("\"state\""));
+    let output = running.end();
     assert_exit(&output, 0, "semisoft  b2    b3");
 }
 

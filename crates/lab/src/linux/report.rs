@@ -37,6 +37,9 @@ pub struct HostReport {
     pub pid: u32,
     /// How it ended.
     pub exit: String,
+    /// The latest that it handed a time-out on, in microseconds.
+    #[serde(default)]
+    pub worst_late_us: u64,
     /// What went wrong with it, if anything did.
     pub trouble: Vec<String>,
     /// What its namespace's kernel counted during the run.
@@ -45,10 +48,24 @@ pub struct HostReport {
     pub status: serde_json::Value,
 }
 
+/// How a doubt about the time of links begins.
+pub(crate) const TIMING: &str = "timing:";
+
 /// Later than this at 99 %, the links were not what the scenario says.
 const LATENESS_BOUND_US: f64 = 2000.0;
 
+/// A lab that stood still for so long may have moved an event past the tolerance of a comparison.
+const STOOD_STILL_US: f64 = 10_000.0;
+
 impl WorldReport {
+    /// Whether the machine had the lab stand still, and for how long. The run may be valid all the same.
+    pub fn disturbance(&self) -> Option<String> {
+        let daemons = self.hosts.iter().map(|host| (host.worst_late_us as f64, host.name.as_str()));
+        let [.., radio] = self.lateness_us;
+        let (worst, who) = daemons.fold((radio, "the radio process"), |a, b| if b.0 > a.0 { b } else { a });
+        (worst > STOOD_STILL_US).then(|| format!("{who} stood still for {:.1} ms", worst / 1e3))
+    }
+
     /// Why the run is not to be trusted, as far as the world knows.
     pub fn doubts(&self, outcome: &Outcome) -> Vec<String> {
         let mut doubts = Vec::new();
@@ -58,7 +75,7 @@ impl WorldReport {
         let [_, p99, _] = self.lateness_us;
         if p99 > LATENESS_BOUND_US {
             doubts.push(format!(
-                "timing: 1 % of frames were sent more than {p99:.0} us late (allowed: {LATENESS_BOUND_US})"
+                "{TIMING} 1 % of frames were sent more than {p99:.0} us late (allowed: {LATENESS_BOUND_US})"
             ));
         }
         if self.capture_drops > 0 {

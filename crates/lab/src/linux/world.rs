@@ -289,6 +289,7 @@ impl Daemon {
         self.report.status = summary.get("status").cloned().unwrap_or_default();
         let counters = summary.get("counters").cloned().unwrap_or_default();
         self.report.counters = serde_json::from_value(counters).unwrap_or_default();
+        self.report.worst_late_us = number("worst_late_us");
         if number("capture_drops") > 0 {
             self.report.trouble.push(format!("the kernel dropped {} frames of its", number("capture_drops")));
         }

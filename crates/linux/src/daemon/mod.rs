@@ -86,6 +86,8 @@ struct Daemon {
     /// Commands that a role has not answered yet.
     asked: BTreeMap<CommandId, u64>,
     last_command: u32,
+    /// The latest that a time-out was handed on.
+    worst_late: Duration,
     told_to_begin: bool,
     began: bool,
     ends: bool,
@@ -118,6 +120,7 @@ pub fn run(spec: Spec) -> Result<()> {
 impl Daemon {
     fn take_over(spec: Spec) -> Result<Self> {
         set_timer_slack(Duration::from_micros(1))?;
+        crate::hasten();
         let mut net = Netlink::open()?;
         net.loopback_up()?;
         let host = HostLink::set_up(&mut net, &spec.addresses)?;
@@ -149,6 +152,7 @@ impl Daemon {
             records: Vec::new(),
             asked: BTreeMap::new(),
             last_command: 0,
+            worst_late: Duration::ZERO,
             told_to_begin: false,
             began: false,
             ends: false,
@@ -210,7 +214,8 @@ impl Daemon {
         }
         self.timer.fired()?;
         let now = self.clock.now();
-        if self.node.deadline().is_some_and(|at| at <= now) {
+        if let Some(due) = self.node.deadline().filter(|due| *due <= now) {
+            self.worst_late = self.worst_late.max(now.since(due));
             self.give(now, Input::Timeout);
         }
         Ok(())
@@ -388,6 +393,7 @@ impl Daemon {
             ("name", Value::from(name)),
             ("status", self.node.status()),
             ("counters", Value::Map(counters.collect())),
+            ("worst_late_us", Value::from(self.worst_late.as_micros() as u64)),
             ("capture_drops", Value::from(drops)),
             ("wall_clock_stepped", Value::from(u32::from(Offset::sample().stepped_since(offset)))),
         ]);
