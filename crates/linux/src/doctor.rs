@@ -33,6 +33,9 @@ pub struct Probe {
 const LAB: &str = "labs on Linux";
 /// What is needed for them when the user is not root.
 const ROOTLESS: &str = "labs on Linux without root";
+/// A frame is sent again after this, so often.
+const STEP: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+const TRIES: usize = 50;
 /// A probe that hangs is a probe that failed.
 const LIMIT: Timespec = Timespec { tv_sec: 10, tv_nsec: 0 };
 
@@ -129,14 +132,16 @@ fn packet_socket() -> Result<String> {
         (PacketSocket::open("a0", &Options::default())?, PacketSocket::open("b0", &Options::default())?);
     let frame = Frame { kind: EtherType(0x88b5), src: Mac([2, 0, 0, 0, 0, 1]), dst: Mac([2, 0, 0, 0, 0, 2]) };
     let (clock, mut buffer) = (Clock::start(), [0; 2000]);
-    a.send(&ethernet::emit(&frame, &[0; 50]))?;
-    // The kernel may say something of its own on a new interface, and it may come first.
-    while poll(&mut [PollFd::new(&b, PollFlags::IN)], Some(&LIMIT)).attempt("wait for", "a frame")? > 0 {
-        let Some(received) = b.receive(&mut buffer)? else { continue };
-        if matches!(ethernet::parse(&buffer[..received.len]), Ok((seen, _)) if seen == frame) {
-            let after = clock.instant(received.at, Offset::sample());
-            let buffer = b.buffer();
-            return Ok(format!("stamped after {} us; buffer {} bytes", after.0 / 1000, buffer.granted));
+    // A new link takes a moment before it carries, and the kernel may say something of its own on it first.
+    for _ in 0..TRIES {
+        a.send(&ethernet::emit(&frame, &[0; 50]))?;
+        poll(&mut [PollFd::new(&b, PollFlags::IN)], Some(&STEP)).attempt("wait for", "a frame")?;
+        while let Some(received) = b.receive(&mut buffer)? {
+            if matches!(ethernet::parse(&buffer[..received.len]), Ok((seen, _)) if seen == frame) {
+                let after = clock.instant(received.at, Offset::sample());
+                let buffer = b.buffer();
+                return Ok(format!("stamped after {} us; buffer {} bytes", after.0 / 1000, buffer.granted));
+            }
         }
     }
     Err(io::Error::from(io::ErrorKind::TimedOut)).attempt("receive on", "b0")
