@@ -18,6 +18,15 @@ pub(crate) enum Advice {
     ResendOnly,
 }
 
+/// Where fast recovery stands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Recovery {
+    No,
+    Begun,
+    /// A partial acknowledgment has come.
+    Partial,
+}
+
 /// The congestion window of a sender.
 #[derive(Clone, Debug)]
 pub struct Congestion {
@@ -26,8 +35,7 @@ pub struct Congestion {
     mss: u32,
     initial: u32,
     duplicates: u32,
-    recovering: bool,
-    partial: bool,
+    recovery: Recovery,
     /// All below was sent when the last recovery or time-out began (RFC 6582, section 3.2).
     recover: Seq,
     newreno: bool,
@@ -44,8 +52,7 @@ impl Congestion {
             mss,
             initial,
             duplicates: 0,
-            recovering: false,
-            partial: false,
+            recovery: Recovery::No,
             recover: iss,
             newreno: profile.newreno,
             each_rto: profile.ssthresh_each_rto,
@@ -64,7 +71,7 @@ impl Congestion {
 
     /// Whether fast recovery is under way.
     pub const fn recovering(&self) -> bool {
-        self.recovering
+        !matches!(self.recovery, Recovery::No)
     }
 
     /// The handshake lost a SYN: one segment to begin with (RFC 5681, section 3.1).
@@ -80,7 +87,7 @@ impl Congestion {
     /// `ack` acknowledged `acked` new bytes; `flight` are still on their way.
     pub(crate) fn new_ack(&mut self, ack: Seq, acked: u32, flight: u32) -> Advice {
         self.duplicates = 0;
-        if !self.recovering {
+        if !self.recovering() {
             self.grow(acked);
             return Advice::Continue;
         }
@@ -88,11 +95,10 @@ impl Congestion {
             // RFC 6582, section 3.2, step 3, partial: deflate by what left the network, plus one that it made room for.
             let room = if acked >= self.mss { self.mss } else { 0 };
             self.cwnd = (self.cwnd.saturating_sub(acked) + room).max(self.mss);
-            let first = !self.partial;
-            self.partial = true;
-            return if first { Advice::Resend } else { Advice::ResendOnly };
+            let before = std::mem::replace(&mut self.recovery, Recovery::Partial);
+            return if before == Recovery::Begun { Advice::Resend } else { Advice::ResendOnly };
         }
-        self.recovering = false;
+        self.recovery = Recovery::No;
         // The smaller form of RFC 6582 avoids a burst; RFC 5681 deflates to the threshold.
         let calm = if self.newreno { flight.max(self.mss) + self.mss } else { self.ssthresh };
         self.cwnd = self.ssthresh.min(calm);
@@ -111,7 +117,7 @@ impl Congestion {
 
     /// A duplicate of the acknowledgment of `una` came; below `max` all was sent, `window` is the peer's.
     pub(crate) fn duplicate(&mut self, una: Seq, max: Seq, window: u32) -> Advice {
-        if self.recovering {
+        if self.recovering() {
             self.cwnd = self.cwnd.saturating_add(self.mss).min(MOST);
             return Advice::Continue;
         }
@@ -122,8 +128,7 @@ impl Congestion {
         }
         self.halve(max.since(una), window);
         self.recover = max;
-        self.recovering = true;
-        self.partial = false;
+        self.recovery = Recovery::Begun;
         self.cwnd = self.ssthresh.saturating_add(DUPLICATES * self.mss);
         Advice::Resend
     }
@@ -135,7 +140,7 @@ impl Congestion {
         }
         self.cwnd = self.mss; // the loss window: RFC 5681, section 3.1
         self.duplicates = 0;
-        self.recovering = false;
+        self.recovery = Recovery::No;
         self.recover = max;
     }
 

@@ -137,5 +137,5 @@ impl Connection {
 
 /// The least shift with which a window field can say the whole buffer.
 fn scale(profile: &Profile) -> u8 {
-    (0..MOST_SCALE).find(|shift| profile.receive_buffer >> shift <= u32::from(u16::MAX)).unwrap_or(MOST_SCALE)
+    (0..MOST_SCALE).find(|shift| u16::try_from(profile.receive_buffer >> shift).is_ok()).unwrap_or(MOST_SCALE)
 }

@@ -5,6 +5,7 @@ use wire::Duration;
 /// How a TCP behaves. Every field is public, because results of papers hang on them; the constructors are starting
 /// points.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a knob of its own")]
 pub struct Profile {
     /// Largest payload, in bytes: announced, and the most that is sent (RFC 9293, section 3.7.1).
     pub mss: u16,
@@ -54,7 +55,7 @@ impl Profile {
             initial_window: 3, // RFC 5681, section 3.1: for segments of 1096 to 2190 bytes
             rto_initial: Duration::from_secs(1),
             rto_min: Duration::from_secs(1),
-            rto_max: Duration::from_secs(60),
+            rto_max: Duration::from_mins(1),
             granularity: Duration::from_millis(1),
             delayed_ack: Some(Duration::from_millis(200)),
             quick_acks: 0,
@@ -67,7 +68,7 @@ impl Profile {
             idle_restart: true,
             max_retransmissions: 15,
             ssthresh_each_rto: false,
-            time_wait: Duration::from_secs(240),
+            time_wait: Duration::from_mins(4),
         }
     }
 
@@ -78,14 +79,14 @@ impl Profile {
         Self {
             initial_window: 10,
             rto_min: Duration::from_millis(200),
-            rto_max: Duration::from_secs(120),
+            rto_max: Duration::from_mins(2),
             delayed_ack: Some(Duration::from_millis(40)),
             quick_acks: 16,
             newreno: true,
             send_buffer: 1024 * 1024,
             receive_buffer: 1024 * 1024,
             window_scale: true,
-            time_wait: Duration::from_secs(60),
+            time_wait: Duration::from_mins(1),
             ..Self::rfc6298_reno()
         }
     }

@@ -172,7 +172,7 @@ impl Options {
         Ok(options)
     }
 
-    fn emit(&self, out: &mut Vec<u8>) {
+    fn emit(self, out: &mut Vec<u8>) {
         if let Some(mss) = self.mss {
             out.extend_from_slice(&[2, 4]);
             out.extend_from_slice(&mss.to_be_bytes());
@@ -186,7 +186,7 @@ impl Options {
     }
 
     /// Bytes on the wire; each option is padded in front to four.
-    const fn len(&self) -> usize {
+    const fn len(self) -> usize {
         4 * (self.mss.is_some() as usize
             + self.window_scale.is_some() as usize
             + self.sack_permitted as usize)

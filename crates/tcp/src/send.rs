@@ -27,6 +27,16 @@ pub(crate) enum Fin {
     Acknowledged,
 }
 
+/// One segment that goes before all others.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Errand {
+    None,
+    /// The oldest, again.
+    Resend,
+    /// A byte beyond the window.
+    Probe,
+}
+
 /// What a segment is to carry.
 #[derive(Debug)]
 pub(crate) struct Chunk {
@@ -69,8 +79,7 @@ pub(crate) struct Sender {
     most: u32,
     /// When something new left, and the number that acknowledges it. Never of what was sent twice (Karn).
     timed: Option<(Instant, Seq)>,
-    resend: bool,
-    probe: bool,
+    errand: Errand,
     probes: u32,
     unanswered: u32,
     last_sent: Instant,
@@ -103,8 +112,7 @@ impl Sender {
             idle_restart: profile.idle_restart,
             most: profile.max_retransmissions,
             timed: None,
-            resend: false,
-            probe: false,
+            errand: Errand::None,
             probes: 0,
             unanswered: 0,
             last_sent: Instant::ZERO,
@@ -208,10 +216,10 @@ impl Sender {
         match advice {
             Advice::Continue => {}
             Advice::Resend => {
-                self.resend = true;
+                self.errand = Errand::Resend;
                 self.timer = Timer::Off; // sending starts it anew
             }
-            Advice::ResendOnly => self.resend = true,
+            Advice::ResendOnly => self.errand = Errand::Resend,
         }
     }
 
@@ -229,10 +237,10 @@ impl Sender {
                 self.rto.back_off();
                 self.timeouts += 1;
                 self.timed = None;
-                self.resend = false;
+                self.errand = Errand::None;
             }
             Timer::Persist(at) if at <= now => {
-                self.probe = true;
+                self.errand = Errand::Probe;
                 self.probes += 1;
             }
             _ => return false,
@@ -266,12 +274,13 @@ impl Sender {
         if !self.open || self.total() == 0 {
             return None;
         }
-        if std::mem::take(&mut self.resend) {
-            let sent = self.flight().min(self.mss);
-            return Some(self.cut(now, self.una, sent as usize));
-        }
-        if std::mem::take(&mut self.probe) && self.next == self.una {
-            return Some(self.probe(now));
+        match std::mem::replace(&mut self.errand, Errand::None) {
+            Errand::Resend if self.flight() > 0 => {
+                let sent = self.flight().min(self.mss);
+                return Some(self.cut(now, self.una, sent as usize));
+            }
+            Errand::Probe if self.next == self.una => return Some(self.probe(now)),
+            _ => {}
         }
         let idle = self.flight() == 0 && now.since(self.last_sent) > self.rto.current();
         if self.idle_restart && idle {
