@@ -205,5 +205,6 @@ impl Wire {
 
 /// The byte at a place of every stream.
 fn pattern(at: usize) -> u8 {
-    (at ^ at >> 8) as u8
+    let [low, high, ..] = at.to_le_bytes();
+    low ^ high
 }

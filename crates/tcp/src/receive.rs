@@ -264,6 +264,13 @@ mod tests {
         assert_eq!((r.read(9), r.next), (b"ab".to_vec(), Seq(3)));
     }
 
+    #[test]
+    fn a_fin_at_the_edge_leaves_no_window() {
+        let mut r = receiver(0);
+        assert!(r.take(Instant::ZERO, Seq(0), &[1; 100], true));
+        assert_eq!((r.next, r.window()), (Seq(101), 0));
+    }
+
     proptest! {
         /// Whatever the order, the overlaps and the repetitions: the stream is the stream.
         #[test]

@@ -261,6 +261,7 @@ fn the_third_duplicate_sends_again_at_once() {
     script.hears("A", 1, 7001, 0, &[]);
     let info = script.tcp.info();
     assert_eq!((info.cwnd, info.recovering, info.retransmissions, info.timeouts), (3500, false, 1, 0));
+    assert_eq!(info.srtt, Some(Duration::ZERO), "Karn: the handshake's, and none of what was sent twice");
 }
 
 /// RFC 6582, section 3.2: two of six are lost; Reno would wait for its timer.
