@@ -1,0 +1,39 @@
+//! How many segments that are wrong get an answer (RFC 5961, section 7): two ends that disagree must not answer each
+//! other for ever, at the speed of the link.
+
+use wire::{Duration, Instant};
+
+const MOST: u32 = 100;
+const PERIOD: Duration = Duration::from_secs(1);
+
+/// Answers in the current second.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Challenge {
+    since: Instant,
+    sent: u32,
+}
+
+impl Challenge {
+    /// Whether one more may be sent.
+    pub(crate) fn allow(&mut self, now: Instant) -> bool {
+        if now.since(self.since) >= PERIOD {
+            *self = Self { since: now, sent: 0 };
+        }
+        self.sent += 1;
+        self.sent <= MOST
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hundred_a_second() {
+        let mut challenge = Challenge::default();
+        let count = |challenge: &mut Challenge, at| (0..500).filter(|_| challenge.allow(at)).count();
+        assert_eq!(count(&mut challenge, Instant::from_millis(10)), 100);
+        assert_eq!(count(&mut challenge, Instant::from_millis(999)), 0);
+        assert_eq!(count(&mut challenge, Instant::from_millis(1500)), 100);
+    }
+}

@@ -1,0 +1,357 @@
+//! A connection: what the user calls, what comes from the wire, what leaves (RFC 9293, section 3.10).
+
+use crate::challenge::Challenge;
+use crate::receive::Receiver;
+use crate::send::{Fin, Sender, Timer};
+use crate::{Ended, Flags, Info, Profile, Segment, Seq, State};
+use wire::{Instant, SocketAddrV4};
+
+/// One end of a connection. See the crate for how to drive it.
+#[derive(Clone, Debug)]
+pub struct Connection {
+    pub(crate) profile: Profile,
+    pub(crate) local: SocketAddrV4,
+    pub(crate) remote: SocketAddrV4,
+    pub(crate) state: State,
+    pub(crate) send: Sender,
+    pub(crate) receive: Receiver,
+    /// The number of the peer's SYN.
+    pub(crate) irs: Seq,
+    pub(crate) syn_due: bool,
+    pub(crate) reset: Option<Segment>,
+    challenge: Challenge,
+    time_wait: Option<Instant>,
+    ended: Option<Ended>,
+}
+
+impl Connection {
+    pub(crate) fn new(local: SocketAddrV4, remote: SocketAddrV4, iss: Seq, profile: &Profile) -> Self {
+        Self {
+            profile: profile.clone(),
+            local,
+            remote,
+            state: State::Closed,
+            send: Sender::new(profile, iss),
+            receive: Receiver::new(profile, Seq(0), 0),
+            irs: Seq(0),
+            syn_due: false,
+            reset: None,
+            challenge: Challenge::default(),
+            time_wait: None,
+            ended: None,
+        }
+    }
+
+    // --- the user --------------------------------------------------------------------------------------------------
+
+    /// Queues bytes to be sent and says how many were taken: at most [`Self::room`].
+    pub fn write(&mut self, bytes: &[u8]) -> usize {
+        if self.state == State::Closed { 0 } else { self.send.write(bytes) }
+    }
+
+    /// How many bytes `write` would take; none after `finish`.
+    pub fn room(&self) -> usize {
+        if self.state == State::Closed { 0 } else { self.send.room() }
+    }
+
+    /// Bytes that were written and that the peer has not acknowledged, sent or not.
+    pub fn unacknowledged(&self) -> usize {
+        self.send.buffer.len()
+    }
+
+    /// The next bytes of the peer's stream, at most `most`. Reading opens the window.
+    pub fn read(&mut self, most: usize) -> Vec<u8> {
+        self.receive.read(most)
+    }
+
+    /// How many bytes can be read now.
+    pub fn readable(&self) -> usize {
+        self.receive.unread.len()
+    }
+
+    /// Whether the peer finished and everything was read.
+    pub fn at_end(&self) -> bool {
+        self.receive.finished && self.receive.unread.is_empty()
+    }
+
+    /// Nothing more will be written: the FIN follows the last byte. The peer may go on sending.
+    pub fn finish(&mut self) {
+        if self.send.fin == Fin::No {
+            self.send.fin = Fin::Queued;
+        }
+        // RFC 9293, section 3.10.4: before an answer there is nothing to close.
+        if self.state == State::SynSent && self.send.buffer.is_empty() {
+            self.end(Ended::Finished);
+        }
+    }
+
+    /// Gives up at once; the peer is told by a reset (RFC 9293, section 3.10.5).
+    pub fn abort(&mut self) {
+        if self.state == State::SynReceived || (self.state.synchronized() && self.state != State::TimeWait) {
+            let reset = self.segment(self.send.bare(), Flags::RST, Vec::new());
+            self.reset = Some(reset);
+        }
+        if self.state != State::Closed {
+            self.end(Ended::Aborted);
+        }
+    }
+
+    /// Where it stands.
+    pub const fn state(&self) -> State {
+        self.state
+    }
+
+    /// Why it is closed; `None` while it is not.
+    pub const fn ended(&self) -> Option<Ended> {
+        self.ended
+    }
+
+    /// Our address and port.
+    pub const fn local(&self) -> SocketAddrV4 {
+        self.local
+    }
+
+    /// The peer's.
+    pub const fn remote(&self) -> SocketAddrV4 {
+        self.remote
+    }
+
+    /// A look inside.
+    pub fn info(&self) -> Info {
+        Info {
+            cwnd: self.send.congestion.cwnd(),
+            ssthresh: self.send.congestion.ssthresh(),
+            recovering: self.send.congestion.recovering(),
+            rto: self.send.rto.current(),
+            srtt: self.send.rto.srtt(),
+            flight: self.send.flight(),
+            window: self.send.window,
+            mss: self.send.mss,
+            retransmissions: self.send.retransmissions,
+            timeouts: self.send.timeouts,
+            fast_retransmits: self.send.fast_retransmits,
+        }
+    }
+
+    // --- time ------------------------------------------------------------------------------------------------------
+
+    /// When `timeout` wants to be called next.
+    pub fn deadline(&self) -> Option<Instant> {
+        let timer = match self.send.timer {
+            Timer::Off => None,
+            Timer::Retransmit(at) | Timer::Persist(at) => Some(at),
+        };
+        [timer, self.receive.delayed, self.time_wait].into_iter().flatten().min()
+    }
+
+    /// Time has come to `now`. Too early does no harm.
+    pub fn timeout(&mut self, now: Instant) {
+        if self.receive.delayed.is_some_and(|at| at <= now) {
+            self.receive.delayed = None;
+            self.receive.due = true;
+        }
+        if self.time_wait.is_some_and(|at| at <= now) {
+            self.end(Ended::Finished);
+        }
+        let waited = self.send.timer != Timer::Off;
+        if self.send.timeout(now) {
+            self.end(Ended::TimedOut);
+        } else if waited && self.send.timer == Timer::Off && !self.send.open {
+            self.syn_due = true;
+        }
+    }
+
+    // --- segments that leave ---------------------------------------------------------------------------------------
+
+    /// The next segment to be sent; call until `None`.
+    pub fn poll(&mut self, now: Instant) -> Option<Segment> {
+        if let Some(reset) = self.reset.take() {
+            return Some(reset);
+        }
+        if std::mem::take(&mut self.syn_due) {
+            return Some(self.syn(now));
+        }
+        if !self.state.synchronized() {
+            return None;
+        }
+        if self.receive.duplicates > 0 {
+            self.receive.duplicates -= 1;
+            return Some(self.bare());
+        }
+        if let Some(chunk) = self.send.next(now) {
+            if chunk.fin {
+                self.fin_sent();
+            }
+            let push = if chunk.last && !chunk.bytes.is_empty() { Flags::PSH } else { Flags::default() };
+            let fin = if chunk.fin { Flags::FIN } else { Flags::default() };
+            return Some(self.segment(chunk.seq, push.with(fin), chunk.bytes));
+        }
+        if self.receive.due {
+            return Some(self.bare());
+        }
+        self.send.watch_window(now);
+        None
+    }
+
+    fn fin_sent(&mut self) {
+        match self.state {
+            State::Established => self.state = State::FinWait1,
+            State::CloseWait => self.state = State::LastAck,
+            _ => {}
+        }
+    }
+
+    fn bare(&mut self) -> Segment {
+        self.segment(self.send.bare(), Flags::default(), Vec::new())
+    }
+
+    /// A segment after the handshake: all of them acknowledge and announce the window.
+    pub(crate) fn segment(&mut self, seq: Seq, flags: Flags, payload: Vec<u8>) -> Segment {
+        self.receive.acknowledged();
+        Segment {
+            src_port: self.local.port(),
+            dst_port: self.remote.port(),
+            seq,
+            ack: self.receive.next,
+            flags: flags.with(Flags::ACK),
+            window: self.receive.announce(),
+            payload,
+            ..Segment::default()
+        }
+    }
+
+    // --- segments that come ----------------------------------------------------------------------------------------
+
+    /// Takes a segment from the peer. Its addresses and ports must be those of this connection.
+    pub fn receive(&mut self, now: Instant, segment: &Segment) {
+        match self.state {
+            State::Closed => {}
+            State::SynSent => self.answered(now, segment),
+            _ => self.arrived(now, segment),
+        }
+    }
+
+    /// RFC 9293, section 3.10.7.4, in its order.
+    fn arrived(&mut self, now: Instant, segment: &Segment) {
+        if self.state == State::SynReceived && self.repeated_syn(now, segment) {
+            return;
+        }
+        // A closed window takes no data, but what else is said counts.
+        let closed = self.receive.window() == 0 && segment.seq == self.receive.next;
+        if !closed && !self.receive.acceptable(segment.seq, segment.len()) {
+            self.unacceptable(now, segment);
+            return;
+        }
+        if segment.has(Flags::RST) {
+            self.reset_came(now, segment);
+            return;
+        }
+        if segment.has(Flags::SYN) {
+            self.dispute(now); // RFC 5961, section 4
+            return;
+        }
+        if !segment.has(Flags::ACK) || !self.acknowledged(now, segment) {
+            return;
+        }
+        self.data(now, segment, closed);
+    }
+
+    /// It has no part in the window. TIME-WAIT starts anew with a FIN: our last acknowledgment was lost.
+    fn unacceptable(&mut self, now: Instant, segment: &Segment) {
+        if segment.has(Flags::RST) {
+            return;
+        }
+        if self.time_wait.is_some() && segment.has(Flags::FIN) {
+            self.time_wait = Some(now + self.profile.time_wait);
+        }
+        if segment.is_empty() {
+            self.dispute(now);
+        } else {
+            self.owe_duplicate();
+        }
+    }
+
+    fn owe_duplicate(&mut self) {
+        self.receive.duplicates = self.receive.duplicates.saturating_add(1);
+    }
+
+    /// Says where we stand, to a peer that seems to believe otherwise.
+    fn dispute(&mut self, now: Instant) {
+        if self.challenge.allow(now) {
+            self.owe_duplicate();
+        }
+    }
+
+    /// RFC 9293, section 3.10.7.4, second (RFC 5961, section 3): exactly at the edge, or it must be confirmed.
+    fn reset_came(&mut self, now: Instant, segment: &Segment) {
+        if segment.seq == self.receive.next {
+            self.end(if self.state == State::TimeWait { Ended::Finished } else { Ended::Reset });
+        } else {
+            self.dispute(now);
+        }
+    }
+
+    /// RFC 9293, section 3.10.7.4, fifth. Says whether the segment is worth reading on.
+    fn acknowledged(&mut self, now: Instant, segment: &Segment) -> bool {
+        if self.state == State::SynReceived && !self.completed(now, segment) {
+            return false;
+        }
+        let (una, max) = (self.send.una, self.send.max);
+        // RFC 5961, section 5: what was never sent, or is older than any window.
+        if segment.ack.after(max) || segment.ack.before(una.minus(self.send.largest_window)) {
+            self.dispute(now);
+            return false;
+        }
+        if segment.ack.before(una) {
+            return true;
+        }
+        let window = u32::from(segment.window) << self.send.scale;
+        self.send.acknowledge(now, segment.seq, segment.ack, window, segment.is_empty());
+        if self.send.fin == Fin::Acknowledged {
+            match self.state {
+                State::FinWait1 => self.state = State::FinWait2,
+                State::Closing => self.wait(now),
+                State::LastAck => self.end(Ended::Finished),
+                _ => {}
+            }
+        }
+        true
+    }
+
+    /// RFC 9293, section 3.10.7.4, seventh and eighth.
+    fn data(&mut self, now: Instant, segment: &Segment, closed: bool) {
+        if !matches!(self.state, State::Established | State::FinWait1 | State::FinWait2) || segment.is_empty()
+        {
+            return;
+        }
+        let fin = segment.has(Flags::FIN);
+        if closed && !(fin && segment.payload.is_empty()) {
+            self.owe_duplicate();
+            return;
+        }
+        if !self.receive.take(now, segment.seq, &segment.payload, fin) {
+            return;
+        }
+        match self.state {
+            State::Established => self.state = State::CloseWait,
+            State::FinWait1 => self.state = State::Closing,
+            State::FinWait2 => self.wait(now),
+            _ => {}
+        }
+    }
+
+    fn wait(&mut self, now: Instant) {
+        self.state = State::TimeWait;
+        self.send.timer = Timer::Off;
+        self.time_wait = Some(now + self.profile.time_wait);
+    }
+
+    pub(crate) fn end(&mut self, why: Ended) {
+        self.state = State::Closed;
+        self.ended = Some(why);
+        self.send.timer = Timer::Off;
+        self.receive.delayed = None;
+        self.time_wait = None;
+        self.syn_due = false;
+    }
+}

@@ -1,0 +1,141 @@
+//! How a connection begins (RFC 9293, sections 3.5 and 3.10.7.2 to 3.10.7.4).
+
+use crate::receive::Receiver;
+use crate::{Connection, Ended, Flags, Options, Profile, Segment, Seq, State};
+use wire::{Instant, SocketAddrV4};
+
+/// What a peer takes that does not say (RFC 9293, section 3.7.1).
+const DEFAULT_MSS: u16 = 536;
+/// Less is not believed: a segment would be nearly all header (Linux: `tcp_min_snd_mss`).
+const LEAST_MSS: u16 = 48;
+/// RFC 7323, section 2.3.
+const MOST_SCALE: u8 = 14;
+
+impl Connection {
+    /// Opens actively: `poll` gives the SYN. `iss` is its number, which the caller draws (RFC 6528).
+    pub fn connect(local: SocketAddrV4, remote: SocketAddrV4, iss: Seq, profile: &Profile) -> Self {
+        let mut connection = Self::new(local, remote, iss, profile);
+        connection.state = State::SynSent;
+        connection.syn_due = true;
+        connection
+    }
+
+    /// Opens passively, for a SYN that came to a listener; `None` if `syn` is none. What else is to be answered to it:
+    /// [`Segment::refusal`].
+    pub fn accept(
+        local: SocketAddrV4,
+        remote: SocketAddrV4,
+        syn: &Segment,
+        iss: Seq,
+        profile: &Profile,
+    ) -> Option<Self> {
+        if !syn.has(Flags::SYN) || syn.has(Flags::ACK) || syn.has(Flags::RST) {
+            return None;
+        }
+        let mut connection = Self::new(local, remote, iss, profile);
+        connection.peer_syn(syn);
+        connection.state = State::SynReceived;
+        connection.syn_due = true;
+        Some(connection)
+    }
+
+    /// The peer's number and options.
+    fn peer_syn(&mut self, syn: &Segment) {
+        self.irs = syn.seq;
+        let most = syn.options.mss.unwrap_or(DEFAULT_MSS).max(LEAST_MSS);
+        self.send.mss = u32::from(self.profile.mss.min(most)).max(1);
+        // Both or none scale (RFC 7323, section 2.2).
+        let ours = match syn.options.window_scale.filter(|_| self.profile.window_scale) {
+            Some(theirs) => {
+                self.send.scale = theirs.min(MOST_SCALE);
+                scale(&self.profile)
+            }
+            None => 0,
+        };
+        self.receive = Receiver::new(&self.profile, syn.seq.plus(1), ours);
+    }
+
+    /// Our SYN, in SYN-RECEIVED with an acknowledgment. Its window is not scaled (RFC 7323, section 2.2).
+    pub(crate) fn syn(&mut self, now: Instant) -> Segment {
+        let answer = self.state == State::SynReceived;
+        let seq = self.send.una;
+        self.send.syn_sent(now);
+        let offered = self.profile.window_scale && (!answer || self.receive.scale > 0 || self.send.scale > 0);
+        let options = Options {
+            mss: Some(self.profile.mss),
+            window_scale: offered.then(|| scale(&self.profile)),
+            sack_permitted: self.profile.sack_permitted,
+        };
+        let window = self.profile.receive_buffer.min(u32::from(u16::MAX)) as u16;
+        let plain = self.segment(seq, Flags::SYN, Vec::new());
+        if answer {
+            return Segment { window, options, ..plain };
+        }
+        Segment { window, options, flags: Flags::SYN, ack: Seq(0), ..plain }
+    }
+
+    /// RFC 9293, section 3.10.7.3: a segment in SYN-SENT.
+    pub(crate) fn answered(&mut self, now: Instant, segment: &Segment) {
+        let acknowledges = segment.has(Flags::ACK);
+        let ours = segment.ack.after(self.send.una) && !segment.ack.after(self.send.max);
+        if acknowledges && !ours {
+            self.reset = segment.refusal();
+            return;
+        }
+        if segment.has(Flags::RST) {
+            if acknowledges {
+                self.end(Ended::Refused);
+            }
+            return;
+        }
+        if !segment.has(Flags::SYN) {
+            return;
+        }
+        self.peer_syn(segment);
+        if acknowledges {
+            self.established(now, segment, 0);
+            self.receive.due = true;
+        } else {
+            self.state = State::SynReceived; // both opened at once: figure 8
+            self.syn_due = true;
+        }
+    }
+
+    /// SYN-RECEIVED: the peer's SYN comes again. Says whether the segment was that.
+    pub(crate) fn repeated_syn(&mut self, now: Instant, segment: &Segment) -> bool {
+        if !segment.has(Flags::SYN) || segment.has(Flags::RST) || segment.seq != self.irs {
+            return false;
+        }
+        if !segment.has(Flags::ACK) {
+            self.syn_due = true;
+        } else if self.completed(now, segment) {
+            self.receive.due = true;
+        }
+        true
+    }
+
+    /// SYN-RECEIVED: an acknowledgment. Says whether it is that of our SYN; else it is refused.
+    pub(crate) fn completed(&mut self, now: Instant, segment: &Segment) -> bool {
+        if segment.ack != self.send.max || self.send.flight() == 0 {
+            self.reset = segment.refusal();
+            return false;
+        }
+        let shift = if segment.has(Flags::SYN) { 0 } else { self.send.scale };
+        self.established(now, segment, shift);
+        true
+    }
+
+    fn established(&mut self, now: Instant, segment: &Segment, shift: u8) {
+        self.state = State::Established;
+        self.syn_due = false;
+        self.send.opened(now, &self.profile);
+        self.send.window = u32::from(segment.window) << shift;
+        self.send.largest_window = self.send.window;
+        (self.send.wl1, self.send.wl2) = (segment.seq, segment.ack);
+    }
+}
+
+/// The least shift with which a window field can say the whole buffer.
+fn scale(profile: &Profile) -> u8 {
+    (0..MOST_SCALE).find(|shift| u16::try_from(profile.receive_buffer >> shift).is_ok()).unwrap_or(MOST_SCALE)
+}

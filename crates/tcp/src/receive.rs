@@ -1,0 +1,290 @@
+//! The receiving half: reassembly, the window that is announced, when to acknowledge (RFC 9293, section 3.8.6.2;
+//! RFC 5681, section 4.2).
+
+use crate::{Profile, Seq};
+use std::collections::VecDeque;
+use wire::{Duration, Instant};
+
+/// Pieces beyond a gap that are kept; a peer that sends single bytes cannot make us hold more.
+const PIECES: usize = 1024;
+
+/// Data beyond a gap. Pieces are in order and do not overlap.
+#[derive(Clone, Debug)]
+struct Piece {
+    from: Seq,
+    bytes: Vec<u8>,
+}
+
+impl Piece {
+    const fn end(&self) -> Seq {
+        self.from.plus(self.bytes.len() as u32)
+    }
+}
+
+/// What has been received and not read, and what is owed to the peer.
+#[derive(Clone, Debug)]
+pub(crate) struct Receiver {
+    /// The next number expected.
+    pub(crate) next: Seq,
+    /// The end of the window announced so far; it never moves back (RFC 9293, section 3.8.6).
+    pub(crate) edge: Seq,
+    pub(crate) unread: VecDeque<u8>,
+    pub(crate) scale: u8,
+    /// The peer's FIN has been reached.
+    pub(crate) finished: bool,
+    pieces: Vec<Piece>,
+    fin: Option<Seq>,
+    capacity: u32,
+    mss: u32,
+    delay: Option<Duration>,
+    quick: u32,
+    /// Segments with data that have not been acknowledged.
+    waiting: u32,
+    /// An acknowledgment is due, alone or with data.
+    pub(crate) due: bool,
+    /// Acknowledgments that must go alone, one each: the peer counts them (RFC 5681, section 2, duplicate).
+    pub(crate) duplicates: u32,
+    pub(crate) delayed: Option<Instant>,
+}
+
+impl Receiver {
+    /// `next` is the number after the peer's SYN; it means nothing before that has come.
+    pub(crate) fn new(profile: &Profile, next: Seq, scale: u8) -> Self {
+        let most = if scale == 0 { u32::from(u16::MAX) } else { u32::from(u16::MAX) << scale };
+        let capacity = profile.receive_buffer.min(most);
+        Self {
+            next,
+            edge: next.plus(capacity.min(u32::from(u16::MAX))), // what a SYN can say
+            unread: VecDeque::new(),
+            scale,
+            finished: false,
+            pieces: Vec::new(),
+            fin: None,
+            capacity,
+            mss: u32::from(profile.mss),
+            delay: profile.delayed_ack,
+            quick: profile.quick_acks,
+            waiting: 0,
+            due: false,
+            duplicates: 0,
+            delayed: None,
+        }
+    }
+
+    /// The room in the window as announced.
+    pub(crate) const fn window(&self) -> u32 {
+        self.edge.since(self.next)
+    }
+
+    /// Where the window's end would be if it were announced now: moved by a worthwhile step or not at all
+    /// (RFC 9293, section 3.8.6.2.2).
+    fn wanted_edge(&self) -> Seq {
+        let room = self.capacity.saturating_sub(self.unread.len() as u32);
+        let more = room.saturating_sub(self.window());
+        if more > 0 && more >= self.mss.min(self.capacity / 2) { self.next.plus(room) } else { self.edge }
+    }
+
+    /// The window field of a segment that is sent now.
+    pub(crate) fn announce(&mut self) -> u16 {
+        self.edge = self.wanted_edge();
+        u16::try_from(self.window() >> self.scale).unwrap_or(u16::MAX)
+    }
+
+    /// RFC 9293, section 3.10.7.4, first: whether a segment of `len` numbers from `seq` has a part in the window.
+    pub(crate) const fn acceptable(&self, seq: Seq, len: u32) -> bool {
+        let window = self.window();
+        match (len, window) {
+            (0, 0) => seq.0 == self.next.0,
+            (0, _) => within(seq, self.next, window),
+            (_, 0) => false,
+            // It begins in the window, or begins before and reaches into it.
+            _ => within(seq, self.next, window) || within(self.next, seq, len),
+        }
+    }
+
+    /// Takes what is in the window of a segment's data; `fin` says that it ends the stream. Says whether the FIN was
+    /// reached.
+    pub(crate) fn take(&mut self, now: Instant, seq: Seq, bytes: &[u8], fin: bool) -> bool {
+        if self.finished || (bytes.is_empty() && !fin) {
+            return false;
+        }
+        let end = seq.plus(bytes.len() as u32);
+        if fin && self.fin.is_none() && !end.before(self.next) && !end.after(self.edge) {
+            self.fin = Some(end);
+        }
+        let gap_before = !self.pieces.is_empty();
+        let (from, fresh) = self.inside(seq, bytes);
+        let in_order = from == self.next && !fresh.is_empty();
+        if in_order {
+            self.append(fresh);
+        } else {
+            self.keep(from, fresh);
+        }
+        let reached = self.fin.is_some_and(|fin| !self.next.before(fin));
+        if reached {
+            self.next = self.next.plus(1);
+            self.edge = self.edge.latest(self.next);
+            self.finished = true;
+            self.pieces.clear();
+            self.due = true;
+        } else if in_order && !gap_before {
+            self.owe(now);
+        } else {
+            // Out of order, old, or into a gap: at once (RFC 5681, section 4.2).
+            self.duplicates = self.duplicates.saturating_add(1);
+        }
+        reached
+    }
+
+    /// The part of the data that is new and in the window. The FIN's place ends the stream.
+    fn inside<'a>(&self, seq: Seq, bytes: &'a [u8]) -> (Seq, &'a [u8]) {
+        let old = if seq.before(self.next) { self.next.since(seq) as usize } else { 0 };
+        let fresh = bytes.get(old..).unwrap_or_default();
+        let from = if old > 0 { self.next } else { seq };
+        let end = self.fin.map_or(self.edge, |fin| if fin.before(self.edge) { fin } else { self.edge });
+        let room = if from.before(end) { end.since(from) as usize } else { 0 };
+        (from, fresh.get(..room).unwrap_or(fresh))
+    }
+
+    fn append(&mut self, bytes: &[u8]) {
+        self.unread.extend(bytes);
+        self.next = self.next.plus(bytes.len() as u32);
+        let mut joined = 0;
+        for piece in &self.pieces {
+            if piece.from.after(self.next) {
+                break;
+            }
+            joined += 1;
+            let known = self.next.since(piece.from) as usize;
+            if let Some(fresh) = piece.bytes.get(known..) {
+                self.unread.extend(fresh);
+                self.next = self.next.plus(fresh.len() as u32);
+            }
+        }
+        self.pieces.drain(..joined);
+    }
+
+    /// Keeps data beyond a gap: only what no piece has yet.
+    fn keep(&mut self, mut from: Seq, mut rest: &[u8]) {
+        let mut at = 0;
+        while let Some(piece) = self.pieces.get(at).filter(|_| !rest.is_empty()) {
+            let (begin, end) = (piece.from, piece.end());
+            if from.before(begin) && self.pieces.len() < PIECES {
+                let (fresh, others) = rest.split_at(rest.len().min(begin.since(from) as usize));
+                self.pieces.insert(at, Piece { from, bytes: fresh.to_vec() });
+                from = from.plus(fresh.len() as u32);
+                rest = others;
+                at += 1;
+            }
+            if from.before(end) {
+                let known = rest.len().min(end.since(from) as usize);
+                rest = rest.split_at(known).1;
+                from = from.plus(known as u32);
+            }
+            at += 1;
+        }
+        if !rest.is_empty() && self.pieces.len() < PIECES {
+            self.pieces.push(Piece { from, bytes: rest.to_vec() });
+        }
+    }
+
+    /// Data came in order: acknowledge at least every second segment (RFC 5681, section 4.2).
+    fn owe(&mut self, now: Instant) {
+        self.waiting += 1;
+        let quick = self.quick > 0;
+        self.quick = self.quick.saturating_sub(1);
+        match self.delay {
+            Some(delay) if self.waiting < 2 && !quick => {
+                self.delayed.get_or_insert(now + delay);
+            }
+            _ => self.due = true,
+        }
+    }
+
+    /// An acknowledgment leaves.
+    pub(crate) const fn acknowledged(&mut self) {
+        self.waiting = 0;
+        self.due = false;
+        self.delayed = None;
+    }
+
+    /// The oldest `most` bytes that were not read.
+    pub(crate) fn read(&mut self, most: usize) -> Vec<u8> {
+        let bytes: Vec<u8> = self.unread.drain(..most.min(self.unread.len())).collect();
+        // Two segments of new room are worth a segment of their own; after a closed window, one is.
+        let more = self.wanted_edge().since(self.edge);
+        let step = if self.window() < self.mss { self.mss } else { 2 * self.mss };
+        if more > 0 && more >= step.min(self.capacity / 2) && !self.finished {
+            self.due = true;
+        }
+        bytes
+    }
+}
+
+const fn within(at: Seq, from: Seq, len: u32) -> bool {
+    at.since(from) < len
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn receiver(next: u32) -> Receiver {
+        Receiver::new(&Profile { receive_buffer: 100, mss: 10, ..Profile::rfc6298_reno() }, Seq(next), 0)
+    }
+
+    #[test]
+    fn acceptable_as_in_the_table_of_the_rfc() {
+        let mut r = receiver(1000);
+        assert!(r.acceptable(Seq(1000), 0) && r.acceptable(Seq(1099), 0) && !r.acceptable(Seq(1100), 0));
+        assert!(!r.acceptable(Seq(999), 0) && r.acceptable(Seq(999), 2) && !r.acceptable(Seq(999), 1));
+        assert!(r.acceptable(Seq(900), 300) && !r.acceptable(Seq(1100), 1));
+        r.edge = r.next;
+        assert!(r.acceptable(Seq(1000), 0) && !r.acceptable(Seq(1000), 1) && !r.acceptable(Seq(1001), 0));
+    }
+
+    #[test]
+    fn pieces_are_bounded_and_the_window_does_not_move_back() {
+        let mut r = Receiver::new(&Profile::rfc6298_reno(), Seq(0), 0);
+        (0..3000).for_each(|i| _ = r.take(Instant::ZERO, Seq(2 * i + 1), &[7], false));
+        assert_eq!(r.pieces.len(), PIECES);
+        let edge = r.edge;
+        r.take(Instant::ZERO, Seq(0), &[1], false);
+        assert_eq!((r.next, r.unread.len()), (Seq(2), 2));
+        r.announce();
+        assert_eq!(r.edge, edge);
+    }
+
+    #[test]
+    fn bytes_beyond_the_fin_are_not_taken() {
+        let mut r = receiver(0);
+        assert!(!r.take(Instant::ZERO, Seq(2), b"", true));
+        assert!(r.take(Instant::ZERO, Seq(0), b"abcd", false));
+        assert_eq!((r.read(9), r.next), (b"ab".to_vec(), Seq(3)));
+    }
+
+    #[test]
+    fn a_fin_at_the_edge_leaves_no_window() {
+        let mut r = receiver(0);
+        assert!(r.take(Instant::ZERO, Seq(0), &[1; 100], true));
+        assert_eq!((r.next, r.window()), (Seq(101), 0));
+    }
+
+    proptest! {
+        /// Whatever the order, the overlaps and the repetitions: the stream is the stream.
+        #[test]
+        fn any_cover_gives_the_stream(cuts in proptest::collection::vec((0usize..90, 1usize..30), 1..60)) {
+            let start = u32::MAX - 40;
+            let stream: Vec<u8> = (0..90).collect();
+            let mut r = receiver(start);
+            let whole = (0..90).step_by(9).map(|at| (at, 9));
+            for (at, len) in cuts.into_iter().chain(whole) {
+                let end = stream.len().min(at + len);
+                r.take(Instant::ZERO, Seq(start).plus(at as u32), &stream[at..end], false);
+            }
+            prop_assert_eq!(r.read(100), stream);
+            prop_assert!(r.pieces.is_empty());
+        }
+    }
+}

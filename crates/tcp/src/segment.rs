@@ -1,0 +1,286 @@
+//! The TCP header (RFC 9293, section 3.1).
+
+use crate::Seq;
+use wire::{Checksum, Ipv4Addr, Malformed, Reader};
+
+/// The protocol number in an IPv4 header.
+pub const PROTOCOL: u8 = 6;
+
+/// Bytes of the header without options.
+pub const HEADER: usize = 20;
+
+/// Where the checksum stands.
+const CHECKSUM: usize = 16;
+
+/// The control bits. Bits that this crate does not use (URG, ECE, CWR) are kept as they came.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Flags(pub u8);
+
+impl Flags {
+    /// No more data from the sender.
+    pub const FIN: Self = Self(1);
+    /// Synchronize sequence numbers.
+    pub const SYN: Self = Self(2);
+    /// Reset the connection.
+    pub const RST: Self = Self(4);
+    /// The sender has nothing more to say for now.
+    pub const PSH: Self = Self(8);
+    /// The acknowledgment field is significant.
+    pub const ACK: Self = Self(16);
+
+    /// Whether all bits of `other` are set.
+    pub const fn has(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// These bits and those of `other`.
+    #[must_use]
+    pub const fn with(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+
+/// The options that mean something here; others are skipped when read (RFC 9293, section 3.1, MUST-6).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Options {
+    /// The largest payload that the sender takes, in bytes (RFC 9293, section 3.7.1).
+    pub mss: Option<u16>,
+    /// The shift of the sender's later windows (RFC 7323, section 2.2). As on the wire: it may be more than 14.
+    pub window_scale: Option<u8>,
+    /// Whether the sender understands selective acknowledgments (RFC 2018, section 2).
+    pub sack_permitted: bool,
+}
+
+/// A segment: header and payload, without the addresses, which are the IP header's.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Segment {
+    /// The sender's port.
+    pub src_port: u16,
+    /// The receiver's port.
+    pub dst_port: u16,
+    /// The sequence number of the first byte, or of the SYN.
+    pub seq: Seq,
+    /// The next number that the sender expects; significant with `ACK` only.
+    pub ack: Seq,
+    /// The control bits.
+    pub flags: Flags,
+    /// The window as on the wire: not scaled.
+    pub window: u16,
+    /// The options.
+    pub options: Options,
+    /// The data.
+    pub payload: Vec<u8>,
+}
+
+impl Segment {
+    /// The segment in `bytes`, an IP payload from `src` to `dst`. The urgent pointer is not kept.
+    pub fn parse(bytes: &[u8], src: Ipv4Addr, dst: Ipv4Addr) -> Result<Self, Malformed> {
+        let mut r = Reader::new(bytes, Malformed("tcp_truncated"));
+        let (src_port, dst_port) = (r.u16()?, r.u16()?);
+        let (seq, ack) = (Seq(r.u32()?), Seq(r.u32()?));
+        let header_len = usize::from(r.u8()? >> 4) * 4;
+        let flags = Flags(r.u8()?);
+        let window = r.u16()?;
+        let (_checksum, _urgent) = (r.u16()?, r.u16()?);
+        let options = r.take(header_len.checked_sub(HEADER).ok_or(Malformed("tcp_offset"))?)?;
+        let len = u16::try_from(bytes.len()).map_err(|_| Malformed("tcp_length"))?;
+        if pseudo_header(src, dst, len).add(bytes).finish() != 0 {
+            return Err(Malformed("tcp_checksum"));
+        }
+        let options = Options::parse(options)?;
+        Ok(Self { src_port, dst_port, seq, ack, flags, window, options, payload: r.rest().to_vec() })
+    }
+
+    /// The IP payload that carries this from `src` to `dst`. Header and payload must fit an IPv4 packet.
+    pub fn emit(&self, src: Ipv4Addr, dst: Ipv4Addr) -> Vec<u8> {
+        let mut out = Vec::with_capacity(HEADER + 12 + self.payload.len());
+        out.extend_from_slice(&self.src_port.to_be_bytes());
+        out.extend_from_slice(&self.dst_port.to_be_bytes());
+        out.extend_from_slice(&self.seq.0.to_be_bytes());
+        out.extend_from_slice(&self.ack.0.to_be_bytes());
+        out.push(((self.options.len() + HEADER) as u8 / 4) << 4);
+        out.push(self.flags.0);
+        out.extend_from_slice(&self.window.to_be_bytes());
+        out.extend_from_slice(&[0; 4]);
+        self.options.emit(&mut out);
+        out.extend_from_slice(&self.payload);
+        let sum = pseudo_header(src, dst, out.len() as u16).add(&out).finish();
+        if let Some(field) = out.get_mut(CHECKSUM..CHECKSUM + 2) {
+            field.copy_from_slice(&sum.to_be_bytes());
+        }
+        out
+    }
+
+    /// Bytes of header and payload on the wire.
+    pub fn wire_len(&self) -> usize {
+        HEADER + self.options.len() + self.payload.len()
+    }
+
+    /// How much of the sequence space it takes: SYN and FIN count one each (RFC 9293, section 3.4).
+    pub fn len(&self) -> u32 {
+        self.payload.len() as u32 + u32::from(self.has(Flags::SYN)) + u32::from(self.has(Flags::FIN))
+    }
+
+    /// Whether it takes none of the sequence space.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether the control bits of `flags` are set.
+    pub const fn has(&self, flags: Flags) -> bool {
+        self.flags.has(flags)
+    }
+
+    /// The answer of a host that knows no such connection (RFC 9293, section 3.10.7.1). A reset has none.
+    pub fn refusal(&self) -> Option<Self> {
+        if self.has(Flags::RST) {
+            return None;
+        }
+        let (src_port, dst_port) = (self.dst_port, self.src_port);
+        let reset = Self { src_port, dst_port, flags: Flags::RST, ..Self::default() };
+        if self.has(Flags::ACK) {
+            return Some(Self { seq: self.ack, ..reset });
+        }
+        Some(Self { ack: self.seq.plus(self.len()), flags: Flags::RST.with(Flags::ACK), ..reset })
+    }
+}
+
+impl Options {
+    fn parse(bytes: &[u8]) -> Result<Self, Malformed> {
+        let bad = Malformed("tcp_option");
+        let mut options = Self::default();
+        let mut r = Reader::new(bytes, bad);
+        while !r.is_empty() {
+            let kind = match r.u8()? {
+                0 => break,
+                1 => continue,
+                kind => kind,
+            };
+            // The length counts kind and length too (RFC 9293, section 3.1).
+            let len = usize::from(r.u8()?).checked_sub(2).ok_or(bad)?;
+            let mut body = Reader::new(r.take(len)?, bad);
+            match kind {
+                2 => options.mss = Some(body.u16()?),
+                3 => options.window_scale = Some(body.u8()?),
+                4 => options.sack_permitted = true,
+                _ => continue,
+            }
+            if !body.is_empty() {
+                return Err(bad);
+            }
+        }
+        Ok(options)
+    }
+
+    fn emit(self, out: &mut Vec<u8>) {
+        if let Some(mss) = self.mss {
+            out.extend_from_slice(&[2, 4]);
+            out.extend_from_slice(&mss.to_be_bytes());
+        }
+        if let Some(shift) = self.window_scale {
+            out.extend_from_slice(&[1, 3, 3, shift]);
+        }
+        if self.sack_permitted {
+            out.extend_from_slice(&[1, 1, 4, 2]);
+        }
+    }
+
+    /// Bytes on the wire; each option is padded in front to four.
+    const fn len(self) -> usize {
+        4 * (self.mss.is_some() as usize
+            + self.window_scale.is_some() as usize
+            + self.sack_permitted as usize)
+    }
+}
+
+fn pseudo_header(src: Ipv4Addr, dst: Ipv4Addr, len: u16) -> Checksum {
+    let [high, low] = len.to_be_bytes();
+    Checksum::default().add(&src.octets()).add(&dst.octets()).add(&[0, PROTOCOL, high, low])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const A: Ipv4Addr = Ipv4Addr::new(10, 2, 0, 1);
+    const B: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 7);
+
+    fn syn() -> Segment {
+        Segment {
+            src_port: 4000,
+            dst_port: 80,
+            seq: Seq(0xfffe_0001),
+            ack: Seq(7),
+            flags: Flags::SYN.with(Flags::ACK),
+            window: 65535,
+            options: Options { mss: Some(1460), window_scale: Some(7), sack_permitted: true },
+            payload: b"odd".to_vec(),
+        }
+    }
+
+    /// Emits, changes one byte, makes the checksum right again unless it is meant to be wrong.
+    fn refused(change: impl FnOnce(&mut Vec<u8>), mend: bool) -> &'static str {
+        let mut bytes = syn().emit(A, B);
+        change(&mut bytes);
+        if mend {
+            bytes[CHECKSUM..CHECKSUM + 2].fill(0);
+            let sum = pseudo_header(A, B, bytes.len() as u16).add(&bytes).finish();
+            bytes[CHECKSUM..CHECKSUM + 2].copy_from_slice(&sum.to_be_bytes());
+        }
+        Segment::parse(&bytes, A, B).unwrap_err().0
+    }
+
+    #[test]
+    fn what_is_emitted_is_read_back() {
+        assert_eq!(Segment::parse(&syn().emit(A, B), A, B), Ok(syn()));
+        assert_eq!(syn().emit(A, B).len(), syn().wire_len());
+        let plain = Segment { options: Options::default(), payload: Vec::new(), ..syn() };
+        assert_eq!(Segment::parse(&plain.emit(A, B), A, B), Ok(plain));
+    }
+
+    /// RFC 9293, section 3.1: the layout, byte by byte.
+    #[test]
+    fn golden_bytes() {
+        let bytes = syn().emit(A, B);
+        let head = [0x0f, 0xa0, 0, 80, 0xff, 0xfe, 0, 1, 0, 0, 0, 7, 0x80, 0x12, 0xff, 0xff];
+        assert_eq!(bytes[..16], head);
+        assert_eq!(bytes[20..32], [2, 4, 0x05, 0xb4, 1, 3, 3, 7, 1, 1, 4, 2]);
+    }
+
+    #[test]
+    fn every_refusal_names_its_reason() {
+        assert_eq!(refused(|bytes| bytes.truncate(19), false), "tcp_truncated");
+        assert_eq!(refused(|bytes| bytes[12] = 0xf0, true), "tcp_truncated");
+        assert_eq!(refused(|bytes| bytes[12] = 0x40, true), "tcp_offset");
+        assert_eq!(refused(|bytes| bytes.resize(65536, 0), false), "tcp_length");
+        assert_eq!(refused(|bytes| bytes[33] ^= 1, false), "tcp_checksum");
+        assert_eq!(refused(|bytes| bytes[21] = 1, true), "tcp_option");
+        assert_eq!(refused(|bytes| bytes[21] = 3, true), "tcp_option");
+        assert_eq!(refused(|bytes| bytes[21] = 5, true), "tcp_option");
+        assert_eq!(refused(|bytes| bytes[31] = 9, true), "tcp_option");
+    }
+
+    #[test]
+    fn a_stranger_is_refused_as_the_rfc_says() {
+        let reset = Segment { flags: Flags::SYN, ..syn() }.refusal().unwrap();
+        assert_eq!((reset.seq, reset.ack, reset.flags), (Seq(0), Seq(0xfffe_0005), Flags(0x14)));
+        let reset = syn().refusal().unwrap();
+        assert_eq!((reset.seq, reset.flags), (Seq(7), Flags::RST));
+        assert_eq!(reset.refusal(), None);
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_panic(mut bytes in proptest::collection::vec(any::<u8>(), 0..80), mend in any::<bool>()) {
+            if mend && bytes.len() >= HEADER {
+                bytes[CHECKSUM..CHECKSUM + 2].fill(0);
+                let sum = pseudo_header(A, B, bytes.len() as u16).add(&bytes).finish();
+                bytes[CHECKSUM..CHECKSUM + 2].copy_from_slice(&sum.to_be_bytes());
+            }
+            if let Ok(segment) = Segment::parse(&bytes, A, B) {
+                prop_assert_eq!(Segment::parse(&segment.emit(A, B), A, B), Ok(segment));
+            }
+        }
+    }
+}

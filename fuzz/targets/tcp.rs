@@ -1,0 +1,210 @@
+//! TCP: the header, and two ends with a wire between them that does what the input says.
+#![no_main]
+
+use fuzz::mend_sum;
+use libfuzzer_sys::fuzz_target;
+use std::collections::VecDeque;
+use tcp::{Connection, Flags, Options, PROTOCOL, Profile, Segment, Seq};
+use wire::{Checksum, Duration, Instant, Ipv4Addr, Malformed, Reader, SocketAddrV4};
+
+const ADDRESSES: [SocketAddrV4; 2] =
+    [SocketAddrV4::new(Ipv4Addr::new(10, 2, 0, 1), 4000), SocketAddrV4::new(Ipv4Addr::new(10, 1, 0, 7), 80)];
+/// More segments at one instant than two windows hold would be an answer without end.
+const MOST: usize = 20_000;
+
+fuzz_target!(|bytes: &[u8]| {
+    header(bytes);
+    let mut wire = Wire::new(bytes.first().copied().unwrap_or_default());
+    let mut r = Reader::new(bytes.get(1..).unwrap_or_default(), Malformed("end"));
+    while wire.step(&mut r).is_ok() {}
+});
+
+fn header(bytes: &[u8]) {
+    let [src, dst] = ADDRESSES.map(|address| *address.ip());
+    let read = |bytes: &[u8]| {
+        if let Ok(segment) = Segment::parse(bytes, src, dst) {
+            assert_eq!(Segment::parse(&segment.emit(src, dst), src, dst), Ok(segment));
+        }
+    };
+    read(bytes);
+    // A checksum is a wall that a fuzzer does not climb: open the door.
+    let mut mended = bytes.to_vec();
+    let [high, low] = u16::try_from(bytes.len()).unwrap_or_default().to_be_bytes();
+    let pseudo = Checksum::default().add(&src.octets()).add(&dst.octets()).add(&[0, PROTOCOL, high, low]);
+    mend_sum(&mut mended, 16, pseudo);
+    read(&mended);
+}
+
+struct Wire {
+    now: Instant,
+    profile: Profile,
+    ends: [Option<Connection>; 2],
+    /// Towards each end.
+    queues: [VecDeque<Segment>; 2],
+    /// Written by each end, and read by the other.
+    written: [usize; 2],
+    read: [usize; 2],
+    /// Nobody spoke but the two.
+    honest: bool,
+}
+
+impl Wire {
+    fn new(knobs: u8) -> Self {
+        let on = |bit: u8| knobs >> bit & 1 != 0;
+        let base = if on(0) { Profile::linux_like() } else { Profile::rfc6298_reno() };
+        let profile = Profile {
+            newreno: on(1),
+            nagle: on(2),
+            window_scale: on(3),
+            mss: if on(4) { 100 } else { 1460 },
+            receive_buffer: if on(5) { 1000 } else { 100_000 },
+            delayed_ack: if on(6) { None } else { Some(Duration::from_millis(200)) },
+            ssthresh_each_rto: on(7),
+            ..base
+        };
+        let [us, peer] = ADDRESSES;
+        let first = Connection::connect(us, peer, Seq(u32::MAX - 2000), &profile);
+        let mut wire = Self {
+            now: Instant::ZERO,
+            profile,
+            ends: [Some(first), None],
+            queues: [VecDeque::new(), VecDeque::new()],
+            written: [0; 2],
+            read: [0; 2],
+            honest: true,
+        };
+        wire.flush(0);
+        wire
+    }
+
+    /// One thing happens; the lowest bit of its code says to whom.
+    fn step(&mut self, r: &mut Reader<'_>) -> Result<(), Malformed> {
+        let code = r.u8()?;
+        let who = usize::from(code & 1);
+        match code >> 1 & 15 {
+            0..=3 => {
+                if let Some(segment) = self.queues[who].pop_front() {
+                    self.arrives(who, &segment);
+                }
+            }
+            4 => drop(self.queues[who].pop_front()),
+            5 => {
+                if let Some(segment) = self.queues[who].front().cloned() {
+                    self.arrives(who, &segment);
+                }
+            }
+            6 => {
+                let late = self.queues[who].pop_front();
+                self.queues[who].extend(late);
+            }
+            7 | 8 => self.expires(who),
+            9 => self.now += Duration::from_millis(u64::from(r.u8()?)),
+            10 => self.writes(who, usize::from(r.u16()?)),
+            11 => self.reads(who, usize::from(r.u16()?)),
+            12 => self.told(who, Connection::finish),
+            13 => self.moves(who),
+            14 if code & 32 != 0 => self.told(who, Connection::abort),
+            _ => {
+                let segment = self.forged(who, r)?;
+                self.honest = false;
+                self.arrives(who, &segment);
+            }
+        }
+        Ok(())
+    }
+
+    /// Near what the end expects, or a stranger would never get in.
+    fn forged(&self, who: usize, r: &mut Reader<'_>) -> Result<Segment, Malformed> {
+        let state = self.ends[who].as_ref().and_then(Connection::export);
+        let (seq, ack) = state.map_or((0, 0), |state| (state.receive_next.0, state.send_una.0));
+        let (flags, size) = (r.u8()?, r.u8()?);
+        let wide = size & 128 != 0;
+        let offset = |r: &mut Reader<'_>| {
+            Ok(if wide { r.u32()? } else { i32::from(r.u16()?.cast_signed()).cast_unsigned() })
+        };
+        let (seq, ack) = (seq.wrapping_add(offset(r)?), ack.wrapping_add(offset(r)?));
+        let window = r.u16()?;
+        let mss = (size & 64 != 0).then_some(window);
+        let options = Options { mss, window_scale: mss.map(|_| flags), sack_permitted: false };
+        let payload = vec![0; usize::from(size & 63) * 8];
+        let (seq, ack, flags) = (Seq(seq), Seq(ack), Flags(flags & 31));
+        Ok(Segment { seq, ack, flags, window, options, payload, ..Segment::default() })
+    }
+
+    fn arrives(&mut self, who: usize, segment: &Segment) {
+        match &mut self.ends[who] {
+            Some(tcp) => tcp.receive(self.now, segment),
+            none => {
+                let (us, peer) = (ADDRESSES[who], ADDRESSES[1 - who]);
+                *none = Connection::accept(us, peer, segment, Seq(7), &self.profile);
+            }
+        }
+        self.flush(who);
+    }
+
+    fn expires(&mut self, who: usize) {
+        let Some(tcp) = &mut self.ends[who] else { return };
+        let Some(at) = tcp.deadline() else { return };
+        self.now = self.now.max(at);
+        tcp.timeout(self.now);
+        assert!(tcp.deadline().is_none_or(|next| next > self.now), "a timer that goes off for ever");
+        self.flush(who);
+    }
+
+    fn writes(&mut self, who: usize, len: usize) {
+        let from = self.written[who];
+        let bytes: Vec<u8> = (from..from + len).map(pattern).collect();
+        let Some(tcp) = &mut self.ends[who] else { return };
+        let room = tcp.room();
+        let taken = tcp.write(&bytes);
+        assert_eq!(taken, len.min(room));
+        self.written[who] += taken;
+        self.flush(who);
+    }
+
+    fn reads(&mut self, who: usize, most: usize) {
+        let Some(tcp) = &mut self.ends[who] else { return };
+        let bytes = tcp.read(most);
+        if self.honest {
+            let from = self.read[who];
+            assert!(bytes.iter().zip(from..).all(|(byte, at)| *byte == pattern(at)), "not what was written");
+        }
+        self.read[who] += bytes.len();
+        assert!(self.read[who] <= self.written[1 - who] || !self.honest, "more than was written");
+        self.flush(who);
+    }
+
+    /// To another host, which has the same knobs.
+    fn moves(&mut self, who: usize) {
+        self.told(who, |_| {});
+        let Some(state) = self.ends[who].as_ref().and_then(Connection::export) else { return };
+        let moved = Connection::import(state.clone(), self.now, &self.profile);
+        assert_eq!(moved.export(), Some(state));
+        self.ends[who] = Some(moved);
+        self.flush(who);
+    }
+
+    fn told(&mut self, who: usize, tell: impl FnOnce(&mut Connection)) {
+        if let Some(tcp) = &mut self.ends[who] {
+            tell(tcp);
+            self.flush(who);
+        }
+    }
+
+    fn flush(&mut self, who: usize) {
+        let Some(tcp) = &mut self.ends[who] else { return };
+        let mut sent = 0;
+        while let Some(segment) = tcp.poll(self.now) {
+            self.queues[1 - who].push_back(segment);
+            sent += 1;
+            assert!(sent < MOST, "it never falls silent");
+        }
+        self.queues[1 - who].truncate(MOST);
+    }
+}
+
+/// The byte at a place of every stream.
+fn pattern(at: usize) -> u8 {
+    let [low, high, ..] = at.to_le_bytes();
+    low ^ high
+}
