@@ -41,8 +41,40 @@ pub(crate) fn command(words: &[&str], out: &Path) -> Command {
     command
 }
 
+/// Runs the command. Where the machine itself kept standing still, and nothing else was wrong, it is given time and tried
+/// again: what is tested is the command, not the machine.
 pub(crate) fn run(words: &[&str], out: &Path) -> Output {
-    command(words, out).output().unwrap()
+    patiently(|| command(words, out).output().unwrap())
+}
+
+/// How often a machine is given time to come to rest.
+const PATIENCE: usize = 5;
+
+pub(crate) fn patiently(attempt: impl FnMut() -> Output) -> Output {
+    until(|output| !only_the_timing_was_wrong(output), attempt)
+}
+
+/// For a run that a test does something to by hand, and that must be the first and only one.
+pub(crate) fn undisturbed(attempt: impl FnMut() -> Output) -> Output {
+    until(|output| !text(&output.stderr).contains("repeated, for the machine disturbed it"), attempt)
+}
+
+fn until(good: impl Fn(&Output) -> bool, mut attempt: impl FnMut() -> Output) -> Output {
+    for _ in 0..PATIENCE {
+        let output = attempt();
+        if good(&output) {
+            return output;
+        }
+        eprintln!("the machine stood still: {}", text(&output.stderr));
+        pause(2000);
+    }
+    attempt()
+}
+
+fn only_the_timing_was_wrong(output: &Output) -> bool {
+    let complaints = text(&output.stderr);
+    let mut doubts = complaints.lines().filter(|line| line.starts_with("not to be trusted: ")).peekable();
+    doubts.peek().is_some() && doubts.all(|line| line.starts_with("not to be trusted: timing: "))
 }
 
 pub(crate) fn text(bytes: &[u8]) -> String {
