@@ -35,7 +35,7 @@ fuzz:
 
 # Every experiment that has landed, in both worlds, in its short form; then what must break it.
 reproduce: build
-	$(WAYFARE) reproduce --quick --on both
+	tools/measured.sh $(WAYFARE) reproduce --quick --on both
 	$(WAYFARE) reproduce --quick --self-test
 
 # --- longer ones -------------------------------------------------------------------------------------------------------

@@ -90,22 +90,32 @@ pub(crate) fn reproduce(args: &Args) -> Result<(), Failure> {
     if args.format == Format::Json {
         println!("{}", reproduce::json(&reports));
     }
-    let complaints: Vec<String> = reports.iter().flat_map(Report::complaints).collect();
-    if !complaints.is_empty() {
-        return Err(Failure::Untrusted(complaints));
+    let untrusted: Vec<String> = reports.iter().flat_map(Report::untrusted).collect();
+    if !untrusted.is_empty() {
+        return Err(Failure::Untrusted(untrusted));
     }
-    let failed = reports.iter().flat_map(Report::verdicts).filter(|verdict| !verdict.holds()).count();
-    if failed == 0 {
-        return Ok(());
+    let (invalid, failed): (Vec<_>, Vec<_>) = reports
+        .iter()
+        .flat_map(Report::verdicts)
+        .filter(|verdict| !verdict.holds())
+        .partition(|verdict| verdict.invalid);
+    for (count, what) in [(failed.len(), "does not"), (invalid.len(), "counts as not holding: a run was invalid")] {
+        if count > 0 {
+            eprintln!("{count} of what must hold {what}");
+        }
     }
-    eprintln!("{failed} of what must hold does not");
-    Err(Failure::DidNotHold)
+    match (failed.is_empty(), invalid.is_empty()) {
+        (false, _) => Err(Failure::DidNotHold),
+        // Whether it holds is not known: no run was good enough to tell.
+        (true, false) => Err(Failure::Untrusted(reports.iter().flat_map(Report::invalid).collect())),
+        (true, true) => Ok(()),
+    }
 }
 
 fn carry_out(args: &Args, experiment: &'static Experiment) -> Result<Report, Failure> {
     let (programs, stop) = (programs()?, interrupt::flag()?);
     let how =
-        How { jobs: args.jobs.into(), linux: Some(&programs), stop: &stop, progress: &progress(experiment) };
+        How { jobs: args.jobs.into(), linux: Some(&programs), stop: &stop, progress: &progress(experiment), repeated: &repeated };
     let report = reproduce::reproduce(experiment, args.scale(), args.on.worlds(), &how)
         .map_err(|problem| failure(&stop, problem))?;
     clear_progress();
@@ -126,6 +136,7 @@ fn self_test(args: &Args, experiments: &[&'static Experiment]) -> Result<(), Fai
                 linux: Some(&programs),
                 stop: &stop,
                 progress: &progress(experiment),
+                repeated: &repeated,
             };
             let ran = reproduce::self_test(experiment, *world, &how);
             clear_progress();
@@ -215,6 +226,14 @@ fn progress(experiment: &'static Experiment) -> impl Fn(&str) + Sync {
         if shown {
             eprint!("\r\x1b[K{}: {point}", experiment.id);
         }
+    }
+}
+
+/// Why a point takes longer.
+fn repeated(point: &str, why: &[String]) {
+    clear_progress();
+    for why in why {
+        eprintln!("repeated: {point}: {why}");
     }
 }
 

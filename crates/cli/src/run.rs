@@ -32,6 +32,9 @@ pub(crate) struct Args {
     /// How many runs at a time [default: one per processor in the simulator, one on Linux].
     #[arg(long, value_name = "N")]
     jobs: Option<usize>,
+    /// How often a run on Linux is repeated when the machine stood still during it.
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    repeats: usize,
     /// The run directory [default: runs/NAME-WORLD-SEED]; with several runs, the folder that holds them.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -137,7 +140,7 @@ fn one(args: &Args, plan: &Plan, dir: &Path, stop: &AtomicBool) -> Result<Done, 
             let wayfare = std::env::current_exe().map_err(|error| Failure::Machine(error.to_string()))?;
             let programs = lab::linux::Programs { wayfare, instead: None };
             let told = |why: &str| eprintln!("repeated, for the machine disturbed it: {why}");
-            lab::linux::run_undisturbed(plan, &programs, stop, &told)
+            lab::linux::run_undisturbed(plan, &programs, stop, args.repeats, &told)
                 .map_err(|error| linux_failure(&error))?
         }
     };

@@ -17,6 +17,7 @@ pub mod nft;
 mod packet;
 mod process;
 pub mod radio;
+mod stolen;
 #[cfg(test)]
 mod testing;
 mod timer;
@@ -28,5 +29,6 @@ pub use namespace::NetNs;
 pub use netlink::{End, Link, Netlink, Place};
 pub use packet::{Buffer, Kind, Options, PacketSocket, Received, Statistics};
 pub use process::{Trouble, entropy, hasten, pause, state_change};
+pub use stolen::stolen;
 pub use timer::{Timer, set_timer_slack};
 pub use world::World;

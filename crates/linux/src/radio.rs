@@ -72,7 +72,7 @@ enum Arrival {
     Wish { host: HostId, wish: Wish },
 }
 
-/// The radio process, ready to run.
+/// The radio process: ready to run, or at the end of a run.
 pub struct Radio {
     fabric: Fabric,
     ports: Vec<(Port, PacketSocket)>,
@@ -121,7 +121,7 @@ impl Radio {
     }
 
     /// Carries frames from the clock's zero until `end`, or until `stop` is set.
-    pub fn run(mut self, clock: Clock, end: Instant, stop: &AtomicBool) -> Result<Report> {
+    pub fn run(&mut self, clock: Clock, end: Instant, stop: &AtomicBool) -> Result<()> {
         self.clock = clock;
         self.offset = Offset::sample();
         while !stop.load(Ordering::Relaxed) {
@@ -133,8 +133,7 @@ impl Radio {
             self.fire(now)?;
             self.wait(end)?;
         }
-        self.take_stock()?;
-        Ok(self.report)
+        Ok(())
     }
 
     fn wait(&self, end: Instant) -> Result<()> {
@@ -283,7 +282,9 @@ impl Radio {
         }
     }
 
-    fn take_stock(&mut self) -> Result<()> {
+    /// What is still on its way when nobody sends any more: what the links carry, and what came after the end.
+    pub fn take_stock(mut self) -> Result<Report> {
+        self.take_in()?;
         let end = self.clock.now();
         for item in self.items.values() {
             let Item::Land { flight, packet, .. } = item else { continue };
@@ -297,7 +298,7 @@ impl Radio {
             self.report.capture_drops += u64::from(socket.statistics()?.drops);
         }
         self.report.wall_clock_stepped = Offset::sample().stepped_since(self.offset);
-        Ok(())
+        Ok(self.report)
     }
 
     fn lost(&mut self, at: Instant, port: PortId, packet: PacketId, reason: Reason) {

@@ -83,9 +83,6 @@ pub struct Programs {
 /// How pid 1 begins its last words when the machine lacks something.
 pub(crate) const LACKS: &str = "lacks: ";
 
-/// How often a run that the machine disturbed is repeated.
-const REPEATS: usize = 2;
-
 /// Sooner or later every run ends: so long after its own time.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -123,14 +120,15 @@ pub fn run(plan: Plan, programs: &Programs, stop: &AtomicBool) -> Result<Outcome
     Ok(outcome)
 }
 
-/// Runs a plan, and again when the machine was too busy for it: twice more at most, and the last one counts.
+/// Runs a plan, and again when the machine was too busy for it: at most so often, and the last one counts.
 pub fn run_undisturbed(
     plan: &Plan,
     programs: &Programs,
     stop: &AtomicBool,
+    repeats: usize,
     told: &dyn Fn(&str),
 ) -> Result<Outcome, LinuxError> {
-    for _ in 0..REPEATS {
+    for _ in 0..repeats {
         let outcome = run(plan.clone(), programs, stop)?;
         let (untimely, other): (Vec<_>, Vec<_>) =
             outcome.doubts.iter().partition(|doubt| doubt.starts_with(report::TIMING));

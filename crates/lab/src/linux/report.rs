@@ -18,6 +18,9 @@ pub struct WorldReport {
     pub lateness_us: [f64; 3],
     /// Frames that it sent.
     pub frames: u64,
+    /// Processor time that a hypervisor kept from this machine during the run, in milliseconds.
+    #[serde(default)]
+    pub stolen_ms: u64,
     /// Frames that the kernel dropped before the radio process or a daemon read them.
     pub capture_drops: u64,
     /// Whether the wall clock was set during the run.
@@ -63,7 +66,15 @@ impl WorldReport {
         let daemons = self.hosts.iter().map(|host| (host.worst_late_us as f64, host.name.as_str()));
         let [.., radio] = self.lateness_us;
         let (worst, who) = daemons.fold((radio, "the radio process"), |a, b| if b.0 > a.0 { b } else { a });
-        (worst > STOOD_STILL_US).then(|| format!("{who} stood still for {:.1} ms", worst / 1e3))
+        (worst > STOOD_STILL_US).then(|| format!("{who} stood still for {:.1} ms{}", worst / 1e3, self.theft()))
+    }
+
+    /// Whose fault it may be that the lab stood still.
+    fn theft(&self) -> String {
+        match self.stolen_ms {
+            0 => String::new(),
+            stolen => format!("; the hypervisor kept {stolen} ms of processor time for others"),
+        }
     }
 
     /// Why the run is not to be trusted, as far as the world knows.
@@ -75,7 +86,8 @@ impl WorldReport {
         let [_, p99, _] = self.lateness_us;
         if p99 > LATENESS_BOUND_US {
             doubts.push(format!(
-                "{TIMING} 1 % of frames were sent more than {p99:.0} us late (allowed: {LATENESS_BOUND_US})"
+                "{TIMING} 1 % of frames were sent more than {p99:.0} us late (allowed: {LATENESS_BOUND_US}){}",
+                self.theft()
             ));
         }
         if self.capture_drops > 0 {

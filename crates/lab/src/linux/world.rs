@@ -80,17 +80,21 @@ fn work(dir: &Path) -> Result<(), LinuxError> {
     let ports = ports(&plan);
     let namespaces = lay_out(&plan, &ports)?;
     // The daemons look for the radio process when they start.
-    let radio = Radio::new(plan.fabric(), ports, &dir.join(file::RADIO_SOCKET))?;
+    let mut radio = Radio::new(plan.fabric(), ports, &dir.join(file::RADIO_SOCKET))?;
     let mut daemons = start(&plan, &order, dir, &namespaces)?;
     wait_until_ready(&mut daemons)?;
     let clock = Clock::ahead(LEAD);
     for daemon in &mut daemons {
         daemon.ask(&Ask::Begin { t0: clock.t0 }, READY);
     }
-    let carried = carry(&plan, clock, radio, &mut daemons)?;
+    let stolen_before = linux::stolen();
+    carry(&plan, clock, &mut radio, &mut daemons)?;
+    let stolen = linux::stolen().saturating_sub(stolen_before);
+    // First nobody sends any more; then what was sent after the end is in the radio's hands, and not lost.
     stop(&mut daemons);
+    let carried = radio.take_stock()?;
     write_radio(&dir.join(file::RADIO), &carried)?;
-    let report = sum_up(&carried, daemons);
+    let report = WorldReport { stolen_ms: stolen.as_millis() as u64, ..sum_up(&carried, daemons) };
     let json = serde_json::to_string_pretty(&report).unwrap_or_default();
     write(&dir.join(file::REPORT), &json)
 }
@@ -202,15 +206,20 @@ fn wait_until_ready(daemons: &mut [Daemon]) -> Result<(), LinuxError> {
 }
 
 /// Carries frames until the plan ends, while a second thread watches the daemons.
-fn carry(plan: &Plan, clock: Clock, radio: Radio, daemons: &mut [Daemon]) -> Result<Report, LinuxError> {
+fn carry(
+    plan: &Plan,
+    clock: Clock,
+    radio: &mut Radio,
+    daemons: &mut [Daemon],
+) -> Result<(), LinuxError> {
     let (stop, over) = (AtomicBool::new(false), AtomicBool::new(false));
     let end = plan.end();
     std::thread::scope(|scope| {
         let watch = scope.spawn(|| watch(daemons, &stop, &over));
-        let report = radio.run(clock, end, &stop);
+        let ran = radio.run(clock, end, &stop);
         over.store(true, Ordering::Relaxed);
         let _ = watch.join();
-        Ok(report?)
+        Ok(ran?)
     })
 }
 
@@ -315,6 +324,7 @@ fn sum_up(carried: &Report, daemons: Vec<Daemon>) -> WorldReport {
             .iter()
             .map(|((host, iface), count)| (format!("{}:{}", host.0, iface.0), *count))
             .collect(),
+        stolen_ms: 0,
         hosts: daemons.into_iter().map(|daemon| daemon.report).collect(),
     }
 }

@@ -31,6 +31,8 @@ pub struct How<'a> {
     pub stop: &'a AtomicBool,
     /// Is told of every point that is done.
     pub progress: &'a (dyn Fn(&str) + Sync),
+    /// Is told of every point that is carried out again, and why.
+    pub repeated: &'a (dyn Fn(&str, &[String]) + Sync),
 }
 
 /// Carries out a plan. The only place that knows which world is which.
@@ -150,14 +152,26 @@ impl Report {
     }
 
     /// Why nothing of it is to be trusted, by point.
-    pub fn complaints(&self) -> Vec<String> {
-        let all =
-            self.worlds.iter().flat_map(|results| results.rows(|_| true).map(move |row| (results, row)));
-        all.flat_map(|(results, (point, measured))| match &measured.validity {
-            Validity::Untrusted(why) => {
-                why.iter().map(|why| format!("{} on {}: {why}", point.label, results.world.name())).collect()
-            }
-            _ => Vec::new(),
+    pub fn untrusted(&self) -> Vec<String> {
+        self.doubts(|validity| match validity {
+            Validity::Untrusted(why) => Some(why),
+            _ => None,
+        })
+    }
+
+    /// Why a point says nothing, by point.
+    pub fn invalid(&self) -> Vec<String> {
+        self.doubts(|validity| match validity {
+            Validity::Invalid(why) => Some(why),
+            _ => None,
+        })
+    }
+
+    fn doubts(&self, of: fn(&Validity) -> Option<&Vec<String>>) -> Vec<String> {
+        let all = self.worlds.iter().flat_map(|results| results.rows(|_| true).map(move |row| (results, row)));
+        all.flat_map(|(results, (point, measured))| {
+            let why = of(&measured.validity).into_iter().flatten();
+            why.map(|why| format!("{} on {}: {why}", point.label, results.world.name())).collect::<Vec<_>>()
         })
         .collect()
     }
@@ -259,10 +273,11 @@ fn repeated(
 ) -> Result<Measured, NotRun> {
     let mut measured = first;
     for _ in 0..REPEATS {
-        let again = world == OnWorld::Linux && matches!(measured.validity, Validity::Invalid(_));
-        if !again {
+        let Validity::Invalid(doubts) = &measured.validity else { break };
+        if world != OnWorld::Linux {
             break;
         }
+        (how.repeated)(&point.label, doubts);
         measured = measure(point, world, more, how)?;
     }
     Ok(measured)

@@ -3,7 +3,7 @@
 use super::*;
 
 static NEVER: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
-const HOW: How<'_> = How { jobs: 2, linux: None, stop: &NEVER, progress: &|_| {} };
+const HOW: How<'_> = How { jobs: 2, linux: None, stop: &NEVER, progress: &|_| {}, repeated: &|_, _| {} };
 
 fn quick(id: &str) -> Report {
     let experiment = select(&[id.to_owned()]).unwrap()[0];
@@ -61,7 +61,7 @@ fn no_scale_takes_longer_than_promised() {
 fn all_holds_in_the_simulator() {
     for experiment in EXPERIMENTS {
         let report = quick(experiment.id);
-        assert_eq!(report.complaints(), Vec::<String>::new());
+        assert_eq!(report.untrusted(), Vec::<String>::new());
         for verdict in report.verdicts() {
             assert!(verdict.holds(), "{}: {:?}", verdict.must_hold.text, verdict.check);
         }

@@ -129,7 +129,7 @@ fn points(scale: Scale) -> Vec<Point> {
 fn point(case: &Case, scale: Scale) -> Point {
     let (n, interval) = match scale {
         Scale::Quick => (10, Duration::from_secs(1)),
-        Scale::Default => (15, Duration::from_secs(5)),
+        Scale::Default => (12, Duration::from_secs(3)),
         Scale::Full => (50, Duration::from_secs(5)),
     };
     let usual = Case::published(case.handoff, case.rate, case.round_trip);

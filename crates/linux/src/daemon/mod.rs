@@ -221,14 +221,15 @@ impl Daemon {
         Ok(())
     }
 
-    fn receive(&mut self, iface: Iface) -> Result<()> {
+    /// Takes what has come on an interface, up to [`BATCH`] frames; says whether there may be more.
+    fn receive(&mut self, iface: Iface) -> Result<bool> {
         let mut frame = [0; 2048];
         for _ in 0..BATCH {
             let socket = match self.port(iface) {
                 Some(port) => &port.socket,
                 None => &self.host.socket,
             };
-            let Some(received) = socket.receive(&mut frame)? else { break };
+            let Some(received) = socket.receive(&mut frame)? else { return Ok(false) };
             let Ok((link, bytes)) = ethernet::parse(frame.get(..received.len).unwrap_or_default()) else {
                 continue;
             };
@@ -238,7 +239,7 @@ impl Daemon {
             self.node.receive(now, iface, packet, &mut self.out);
             self.carry_out(now);
         }
-        Ok(())
+        Ok(true)
     }
 
     fn receive_datagrams(&mut self) {
@@ -373,7 +374,7 @@ impl Daemon {
     /// Takes what the kernel still has for us, asks every queue what it holds, and sums up for who asked us to stop.
     fn finish(&mut self, name: &str, before: &counters::Counters, offset: Offset) -> Result<()> {
         for iface in 0..=self.ports.len() {
-            self.receive(Iface(iface as u16))?;
+            while self.receive(Iface(iface as u16))? {}
         }
         self.receive_datagrams();
         let now = self.clock.now();
