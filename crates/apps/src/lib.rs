@@ -3,9 +3,11 @@
 //! The same role runs over the simulator's sockets and over the kernel's.
 
 pub mod constant_rate;
+pub mod roam;
 pub mod sink;
 
 pub use constant_rate::{ConstantRate, ConstantRateConfig};
+pub use roam::{Roam, RoamConfig};
 pub use sink::{Sink, SinkConfig};
 
 /// The number that a datagram of ours carries in its first eight bytes.

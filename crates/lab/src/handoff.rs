@@ -100,7 +100,7 @@ pub fn handoffs(plan: &Plan, records: &[Record]) -> Vec<Handoff> {
         .iter()
         .enumerate()
         .filter_map(|(index, record)| match &record.what {
-            What::Marked(mark) if mark.name == cellular_ip::mobile::mark::HANDOFF => {
+            What::Marked(mark) if mark.name == node::HANDOFF => {
                 Some((index, record, mark))
             }
             _ => None,
@@ -131,7 +131,7 @@ pub fn uncut(records: &[Record]) -> Vec<Instant> {
 }
 
 fn is_begin(record: &Record) -> bool {
-    matches!(&record.what, What::Marked(mark) if mark.name == cellular_ip::mobile::mark::HANDOFF)
+    matches!(&record.what, What::Marked(mark) if mark.name == node::HANDOFF)
 }
 /// An event that a stage begins or ends with.
 type Event = (Instant, HostId, String);

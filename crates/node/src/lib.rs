@@ -26,7 +26,7 @@ mod value;
 
 pub use act::{Act, Effect};
 pub use input::{Boot, Command, CommandId, Input, Link, Listen, Proto, Rx};
-pub use mark::{Mark, Span, Stage};
+pub use mark::{HANDOFF, Mark, Span, Stage};
 pub use node::{Node, Role, reason};
 pub use outbox::Outbox;
 pub use rules::Ruleset;

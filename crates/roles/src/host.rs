@@ -96,6 +96,8 @@ pub enum RoleConfig {
     ConstantRate(apps::ConstantRateConfig),
     /// Takes datagrams.
     Sink(apps::SinkConfig),
+    /// Carries the host from cell to cell.
+    Roam(apps::RoamConfig),
 }
 
 /// What is wrong with a role as it is written, and at which key.
@@ -159,12 +161,13 @@ impl HostConfig {
 
 impl RoleConfig {
     /// The kinds there are.
-    pub const KINDS: [&'static str; 5] = [
+    pub const KINDS: [&'static str; 6] = [
         "cellular-ip/gateway",
         "cellular-ip/station",
         "cellular-ip/mobile",
         "apps/constant-rate",
         "apps/sink",
+        "apps/roam",
     ];
 
     /// Reads a role: `kind` says which, the other keys are that kind's configuration.
@@ -180,6 +183,7 @@ impl RoleConfig {
             "cellular-ip/mobile" => config(table).map(Self::CellularIpMobile),
             "apps/constant-rate" => config(table).map(Self::ConstantRate),
             "apps/sink" => config(table).map(Self::Sink),
+            "apps/roam" => config(table).map(Self::Roam),
             _ => Err(at_kind(format!("there is no `{kind}`; {}", known()))),
         }
     }
@@ -192,6 +196,7 @@ impl RoleConfig {
             Self::CellularIpMobile(_) => "cellular-ip/mobile",
             Self::ConstantRate(_) => "apps/constant-rate",
             Self::Sink(_) => "apps/sink",
+            Self::Roam(_) => "apps/roam",
         }
     }
 
@@ -210,6 +215,7 @@ impl RoleConfig {
             }
             Self::ConstantRate(config) => Box::new(apps::ConstantRate::new(config)?),
             Self::Sink(config) => Box::new(apps::Sink::new(config)),
+            Self::Roam(config) => Box::new(apps::Roam::new(config, interfaces)?),
         })
     }
 }
