@@ -157,8 +157,7 @@ mod tests {
     fn roam(moves: &[(u64, &str)]) -> Result<Roam, ConfigError> {
         let places = ["home", "foreign"];
         let place = |(cell, name): (u16, &&str)| Place { name: (*name).to_owned(), cell };
-        let step =
-            |(at, to): &(u64, &str)| Move { at: Duration::from_millis(*at), to: (*to).to_owned() };
+        let step = |(at, to): &(u64, &str)| Move { at: Duration::from_millis(*at), to: (*to).to_owned() };
         let config = RoamConfig {
             interface: "air".to_owned(),
             places: (1..).zip(&places).map(place).collect(),
@@ -191,7 +190,8 @@ mod tests {
     #[test]
     fn it_goes_by_command_and_nowhere_unknown() {
         let (mut roam, mut out) = (roam(&[]).unwrap(), Outbox::default());
-        let command = |to: &str| Command { verb: "move".to_owned(), args: Value::map([("to", Value::from(to))]) };
+        let command =
+            |to: &str| Command { verb: "move".to_owned(), args: Value::map([("to", Value::from(to))]) };
         roam.handle(Instant::ZERO, Input::Command(CommandId(1), &command("foreign")), &mut out);
         assert_eq!(tuned(&mut out), [Cell(2)]);
         roam.handle(Instant::ZERO, Input::Command(CommandId(2), &command("away")), &mut out);

@@ -10,7 +10,9 @@
 use crate::config::{Kind, MobileConfig, Station};
 use crate::message::{Authentication, RouteUpdate, Skipped};
 use node::config::{ConfigError, Interfaces};
-use node::{Command, HANDOFF, Input, Link, Mark, Outbox, Role, Rx, Seed, Span, Stage, TimerName, Timers, Value};
+use node::{
+    Command, HANDOFF, Input, Link, Mark, Outbox, Role, Rx, Seed, Span, Stage, TimerName, Timers, Value,
+};
 use std::collections::VecDeque;
 use table::{Action, Class, Hop, Key, Life, Route};
 use wire::{Cell, Iface, Instant, Packet, PacketId, WallTime};
