@@ -8,6 +8,8 @@ use core::net::Ipv4Addr;
 pub const HEADER: usize = 20;
 /// The protocol number of ICMP.
 pub const ICMP: u8 = 1;
+/// The protocol number of IP in IP (RFC 2003).
+pub const IPIP: u8 = 4;
 /// The protocol number of UDP.
 pub const UDP: u8 = 17;
 /// The time to live that a host gives its packets (RFC 1700's recommendation).
