@@ -35,7 +35,7 @@ fn spec(config: &HostConfig) -> Result<Spec, roles::NodeError> {
     Ok(Spec {
         name: config.name.clone(),
         node: config.node(&Seed::new(seed).fork(&config.name))?,
-        addresses: config.addresses.clone(),
+        addresses: config.own_addresses()?,
         interfaces: interfaces.collect(),
         control: daemon.control,
         radio: daemon

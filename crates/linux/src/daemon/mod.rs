@@ -16,7 +16,7 @@ use crate::{Clock, Netlink, Offset, Timer, counters, ethtool, nft, set_timer_sla
 use control::{Control, Request};
 use host::HostLink;
 use node::stream::Told;
-use node::{Act, Boot, Command, CommandId, Input, Link, Node, Outbox, Value};
+use node::{Act, Boot, Command, CommandId, Fault, Input, Link, Node, Outbox, Undone, Value};
 use radio::Radio;
 use rustix::event::{PollFd, PollFlags, poll};
 use sockets::Sockets;
@@ -76,6 +76,7 @@ struct Daemon {
     node: Node,
     out: Outbox,
     clock: Clock,
+    net: Netlink,
     ports: Vec<Port>,
     host: HostLink,
     sockets: Sockets,
@@ -143,6 +144,7 @@ impl Daemon {
             node: spec.node,
             out: Outbox::default(),
             clock: Clock::start(),
+            net,
             ports,
             host,
             sockets: Sockets::new(spec.addresses.first().copied()),
@@ -162,7 +164,7 @@ impl Daemon {
     fn begin(&mut self) {
         self.began = true;
         let now = self.clock.now();
-        let boot = Boot { wall: self.clock.wall_at_zero(Offset::sample()) };
+        let boot = Boot::new(self.clock.wall_at_zero(Offset::sample()));
         self.give(now, Input::Start(&boot));
         for index in 0..self.ports.len() {
             let Some(spec) = self.ports.get(index).map(|port| port.spec.clone()) else { continue };
@@ -269,7 +271,7 @@ impl Daemon {
 
     fn carry_out(&mut self, now: Instant) {
         let mut told = Vec::new();
-        while let Some((_, act)) = self.out.next_act() {
+        while let Some((role, act)) = self.out.next_act() {
             match act {
                 Act::Transmit(iface, packet) => self.transmit(now, iface, packet),
                 Act::Drop(iface, packet, reason) => {
@@ -299,7 +301,21 @@ impl Daemon {
                         self.control.answer(asker, answer);
                     }
                 }
-                Act::Route(..) | Act::Gate(..) => {} // no data path but the node's own table yet
+                Act::Address(iface, address, is_added) => {
+                    let changed = self.host.change_address(&mut self.net, address.address, is_added);
+                    if let Err(error) = changed {
+                        let (undone, why) = (Undone::Address(iface, address), error.to_string());
+                        self.give(now, Input::Failed(&Fault { role, undone, why }));
+                    }
+                }
+                Act::Store(key, _) => {
+                    let why = "this daemon has no store";
+                    self.out.withdraw(role, why);
+                    let fault = Fault { role, undone: Undone::Store(key), why: why.to_owned() };
+                    self.node.handle(now, Input::Failed(&fault), &mut self.out);
+                }
+                // No data path but the node's own table yet, and it answers ARP itself.
+                Act::Route(..) | Act::Gate(..) | Act::Neighbor(..) => {}
             }
         }
         if !told.is_empty() {
