@@ -43,6 +43,7 @@ fn spec(config: &HostConfig) -> Result<Spec, roles::NodeError> {
             .filter(|_| config.interfaces.iter().any(|interface| interface.tunes))
             .map(|path| (path, HostId(daemon.number))),
         records: daemon.records,
+        store: daemon.store,
         hold: daemon.hold,
     })
 }

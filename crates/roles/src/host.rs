@@ -45,6 +45,8 @@ pub struct DaemonConfig {
     pub number: u16,
     /// The file that takes its records when it ends.
     pub records: Option<PathBuf>,
+    /// The file that keeps what its roles store, from one run to the next.
+    pub store: Option<PathBuf>,
     /// Wait to be told when to begin.
     #[serde(default)]
     pub hold: bool,
