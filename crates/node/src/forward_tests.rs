@@ -55,9 +55,9 @@ impl Role for Agent {
             Input::Packet(rx, packet) => {
                 out.mark(Mark::new(self.name, "handed").with("tunnel", format!("{:?}", rx.tunnel)));
                 if self.passes {
-                    out.pass(rx, packet)
+                    out.pass(rx, packet);
                 } else {
-                    out.discard(rx.iface, packet, reason::CONSUMED)
+                    out.discard(rx.iface, packet, reason::CONSUMED);
                 }
             }
             Input::Failed(Fault { undone: Undone::Store(key), .. }) => {
