@@ -14,6 +14,7 @@
 
 mod act;
 pub mod config;
+pub mod guard;
 mod input;
 mod mark;
 mod node;
@@ -30,7 +31,7 @@ pub use mark::{Mark, Span, Stage};
 pub use node::{Node, Role, reason};
 pub use outbox::Outbox;
 pub use rules::Ruleset;
-pub use stream::{Addr, StreamEvent, StreamId, StreamOp, Transport};
+pub use stream::{Addr, Guard, StreamEvent, StreamId, StreamOp, Transport, Tuple};
 pub use table::{Action, Class, Gate, Hop, Key, Life, NextHop, Port, RoleId, Route, Why};
 pub use timer::{Expiry, TimerName, Timers};
 pub use value::Value;

@@ -122,6 +122,8 @@ pub enum Action {
     Punt,
     /// Dropped.
     Drop(Reason),
+    /// Handed to this host's own stack, or to a role of it that listens.
+    Host,
 }
 
 /// The next hop.
@@ -247,6 +249,7 @@ pub fn decide(rules: &impl Rules, now: Instant, port: Port, src: Ipv4Addr, dst: 
             Action::Forward(hop) => Go::Out(hop),
             Action::Punt => Go::Punt(owner, Why::Action),
             Action::Drop(reason) => Go::Drop(reason),
+            Action::Host => Go::Host,
         };
     }
     verdict

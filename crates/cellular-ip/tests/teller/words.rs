@@ -83,6 +83,7 @@ fn route_name(route: Option<&Route>, interfaces: &[&str]) -> String {
         }
         Action::Punt => "to the role".to_owned(),
         Action::Drop(reason) => format!("drop, {reason}"),
+        Action::Host => "to this host".to_owned(),
     };
     match life {
         Life::Forever => action,
