@@ -2,9 +2,11 @@
 //!
 //! The same role runs over the simulator's sockets and over the kernel's.
 
+pub mod bulk;
 pub mod constant_rate;
 pub mod sink;
 
+pub use bulk::{BulkClient, BulkClientConfig, BulkServer, BulkServerConfig};
 pub use constant_rate::{ConstantRate, ConstantRateConfig};
 pub use sink::{Sink, SinkConfig};
 

@@ -26,6 +26,9 @@ pub struct HostConfig {
     pub roles: Vec<RoleConfig>,
     /// The seed of its chance, so that a run can be repeated; from the system if none is given.
     pub seed: Option<u64>,
+    /// How its TCP behaves.
+    #[serde(default)]
+    pub tcp: crate::TcpConfig,
     /// What only a daemon needs.
     #[serde(default)]
     pub daemon: DaemonConfig,
@@ -96,6 +99,10 @@ pub enum RoleConfig {
     ConstantRate(apps::ConstantRateConfig),
     /// Takes datagrams.
     Sink(apps::SinkConfig),
+    /// Sends bytes to who connects.
+    BulkServer(apps::BulkServerConfig),
+    /// Connects, and reads them.
+    BulkClient(apps::BulkClientConfig),
 }
 
 /// What is wrong with a role as it is written, and at which key.
@@ -144,6 +151,11 @@ impl HostConfig {
             let key = Key { class: None, src: Prefix::ANY, dst: route.to };
             node.set_route(Instant::ZERO, key, Route { action: Action::Forward(hop), life: Life::Forever });
         }
+        // What is for this host must not leave by a route that takes everything.
+        for address in self.addresses.iter().filter(|_| !self.routes.is_empty()) {
+            let key = Key { class: None, src: Prefix::ANY, dst: Prefix::host(*address) };
+            node.set_route(Instant::ZERO, key, Route { action: Action::Host, life: Life::Forever });
+        }
         Ok(node)
     }
 
@@ -159,12 +171,14 @@ impl HostConfig {
 
 impl RoleConfig {
     /// The kinds there are.
-    pub const KINDS: [&'static str; 5] = [
+    pub const KINDS: [&'static str; 7] = [
         "cellular-ip/gateway",
         "cellular-ip/station",
         "cellular-ip/mobile",
         "apps/constant-rate",
         "apps/sink",
+        "apps/bulk-server",
+        "apps/bulk-client",
     ];
 
     /// Reads a role: `kind` says which, the other keys are that kind's configuration.
@@ -180,6 +194,8 @@ impl RoleConfig {
             "cellular-ip/mobile" => config(table).map(Self::CellularIpMobile),
             "apps/constant-rate" => config(table).map(Self::ConstantRate),
             "apps/sink" => config(table).map(Self::Sink),
+            "apps/bulk-server" => config(table).map(Self::BulkServer),
+            "apps/bulk-client" => config(table).map(Self::BulkClient),
             _ => Err(at_kind(format!("there is no `{kind}`; {}", known()))),
         }
     }
@@ -192,6 +208,8 @@ impl RoleConfig {
             Self::CellularIpMobile(_) => "cellular-ip/mobile",
             Self::ConstantRate(_) => "apps/constant-rate",
             Self::Sink(_) => "apps/sink",
+            Self::BulkServer(_) => "apps/bulk-server",
+            Self::BulkClient(_) => "apps/bulk-client",
         }
     }
 
@@ -210,6 +228,8 @@ impl RoleConfig {
             }
             Self::ConstantRate(config) => Box::new(apps::ConstantRate::new(config)?),
             Self::Sink(config) => Box::new(apps::Sink::new(config)),
+            Self::BulkServer(config) => Box::new(apps::BulkServer::new(config)?),
+            Self::BulkClient(config) => Box::new(apps::BulkClient::new(config)),
         })
     }
 }

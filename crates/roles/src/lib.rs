@@ -4,5 +4,7 @@
 //! worlds build the same node from the same words.
 
 mod host;
+mod tcp;
 
 pub use host::{DaemonConfig, HostConfig, InterfaceConfig, NodeError, RoleConfig, RoleError, RouteConfig};
+pub use tcp::{ProfileName, TcpConfig};

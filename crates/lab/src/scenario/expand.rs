@@ -252,6 +252,7 @@ fn host_table(
         ]);
         table.insert("route".to_owned(), vec![Value::Table(route)].into());
     }
+    table.insert("tcp".to_owned(), Value::Table(host.tcp.clone()));
     table.insert("role".to_owned(), roles.into());
     Ok(table)
 }

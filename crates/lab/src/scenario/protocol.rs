@@ -31,11 +31,11 @@ pub(crate) fn complete(
     match role.get("kind").and_then(Value::as_str).unwrap_or_default() {
         "cellular-ip/gateway" | "cellular-ip/station" => station(scenario, layout, host, role),
         "cellular-ip/mobile" => mobile(scenario, layout, host, role),
-        "apps/constant-rate" => {
+        "apps/constant-rate" | "apps/bulk-client" => {
             name_to_address(layout, role, "to");
             Ok(())
         }
-        "apps/sink" => {
+        "apps/sink" | "apps/bulk-server" => {
             name_to_address(layout, role, "at");
             Ok(())
         }
