@@ -44,7 +44,7 @@ reproduce: build
 conformance: build
 	tools/conformance.sh 50
 
-# About seven minutes.
+# About three minutes, more where the machine disturbs runs.
 reproduce-default: build
 	$(WAYFARE) reproduce --on both
 

@@ -14,8 +14,11 @@ fn plan(settings: &[&str]) -> Plan {
     Scenario::plan(&file, &text, &settings, 7).unwrap()
 }
 
-/// The last mark of the client under each name, and why packets were dropped. The ledger must balance.
-fn download(settings: &[&str]) -> (BTreeMap<&'static str, (Instant, Mark)>, BTreeMap<String, u64>) {
+/// The last mark under each name.
+type Marks = BTreeMap<&'static str, (Instant, Mark)>;
+
+/// The client's marks, and why packets were dropped. The ledger must balance.
+fn download(settings: &[&str]) -> (Marks, BTreeMap<String, u64>) {
     let plan = plan(settings);
     let run = plan.world().unwrap().run(plan.end());
     let ledger = ledger::close(&plan, &run.records);

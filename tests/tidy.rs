@@ -36,7 +36,20 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("linux", &["wire", "table", "tcp", "node", "link", "trace"]),
     (
         "lab",
-        &["wire", "auth", "node", "link", "trace", "cellular-ip", "apps", "roles", "sim", "linux", "draw"],
+        &[
+            "wire",
+            "auth",
+            "tcp",
+            "node",
+            "link",
+            "trace",
+            "cellular-ip",
+            "apps",
+            "roles",
+            "sim",
+            "linux",
+            "draw",
+        ],
     ),
     ("cli", &["wire", "node", "trace", "roles", "linux", "lab", "draw"]),
 ];

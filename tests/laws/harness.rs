@@ -205,6 +205,7 @@ fn kept(subject: &impl Subject) -> Copies {
 fn gone(effect: &Effect) -> Option<PacketId> {
     match effect {
         Effect::Send(_, packet)
+        | Effect::Pass(_, packet)
         | Effect::Discard(_, packet, _)
         | Effect::Do(Act::Transmit(_, packet) | Act::Drop(_, packet, _) | Act::Visit(_, _, packet)) => {
             Some(packet.id)

@@ -93,7 +93,7 @@ impl<'a> Script<'a> {
 
     pub(crate) fn next(&mut self, now: Instant, deadline: Option<Instant>, lives: bool) -> Step {
         if !std::mem::replace(&mut self.started, true) {
-            return Step::Start(Boot { wall: WALL });
+            return Step::Start(Boot::new(WALL));
         }
         match self.chance.draw() % 16 {
             0 | 1 => self.time(now, deadline),
@@ -221,5 +221,5 @@ pub(crate) fn command(verb: &str, args: &[(&str, &str)]) -> Command {
 
 /// Where a packet came in, and why it is handed over.
 pub(crate) const fn rx(iface: u16, why: Why) -> Rx {
-    Rx { iface: Iface(iface), why }
+    Rx::new(Iface(iface), why)
 }

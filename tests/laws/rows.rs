@@ -23,6 +23,7 @@ enum Says {
     Station,
     Mobile,
     Workload,
+    Carrier,
 }
 
 const HOSTS: [Ipv4Addr; 3] =
@@ -138,6 +139,18 @@ pub(crate) const ROWS: &[Row] = &[
         says: Says::Workload,
         reached: &["Open", "Read", "Finish", "first_byte", "progress", "done", "failed", "wrong_at"],
     },
+    Row {
+        kind: "apps/roam",
+        config: r#"
+            interface = "air"
+            places = [{ name = "home", cell = 1 }, { name = "foreign", cell = 2 }]
+            moves = [{ at = "1s", to = "foreign" }, { at = "3s", to = "home" }]
+        "#,
+        interfaces: &["air"],
+        addresses: &[HOSTS[0]],
+        says: Says::Carrier,
+        reached: &["Tune(", "handoff", "stuck", "no place"],
+    },
 ];
 
 impl Row {
@@ -170,9 +183,13 @@ impl Row {
                 (of_the_host, commands)
             }
             Says::Workload => (of_the_host, Vec::new()),
+            Says::Carrier => {
+                let moves = ["home", "foreign", "away"].map(|to| command("move", &[("to", to)]));
+                (of_the_host, moves.to_vec())
+            }
         };
-        let takes_packets = !matches!(self.says, Says::Workload);
-        let tunes = matches!(self.says, Says::Mobile);
+        let takes_packets = !matches!(self.says, Says::Workload | Says::Carrier);
+        let tunes = matches!(self.says, Says::Mobile | Says::Carrier);
         Talk { interfaces: self.interfaces(), tunes, commands, packet, takes_packets }
     }
 }

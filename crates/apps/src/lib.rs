@@ -4,10 +4,12 @@
 
 pub mod bulk;
 pub mod constant_rate;
+pub mod roam;
 pub mod sink;
 
 pub use bulk::{BulkClient, BulkClientConfig, BulkServer, BulkServerConfig};
 pub use constant_rate::{ConstantRate, ConstantRateConfig};
+pub use roam::{Roam, RoamConfig};
 pub use sink::{Sink, SinkConfig};
 
 /// The number that a datagram of ours carries in its first eight bytes.

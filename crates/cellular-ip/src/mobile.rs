@@ -10,15 +10,15 @@
 use crate::config::{Kind, MobileConfig, Station};
 use crate::message::{Authentication, RouteUpdate, Skipped};
 use node::config::{ConfigError, Interfaces};
-use node::{Command, Input, Link, Mark, Outbox, Role, Rx, Seed, Span, Stage, TimerName, Timers, Value};
+use node::{
+    Command, HANDOFF, Input, Link, Mark, Outbox, Role, Rx, Seed, Span, Stage, TimerName, Timers, Value,
+};
 use std::collections::VecDeque;
 use table::{Action, Class, Hop, Key, Life, Route};
 use wire::{Cell, Iface, Instant, Packet, PacketId, WallTime};
 
 /// Names of what a mobile host marks.
 pub mod mark {
-    /// A handoff begins; fields `kind`, `from`, `to`.
-    pub const HANDOFF: &str = "handoff";
     /// A handoff by timer was not begun, and why.
     pub const HANDOFF_REFUSED: &str = "handoff_refused";
     /// The radio would not go there; the host stays where it was.
@@ -122,7 +122,7 @@ impl Mobile {
             return Err(format!("already at `{to}`"));
         }
         let from = self.name_of(at);
-        let begun = Mark::new("mobile", mark::HANDOFF).with("kind", kind.name());
+        let begun = Mark::new("mobile", HANDOFF).with("kind", kind.name());
         out.mark(begun.with("from", from).with("to", to));
         self.timers.stop(Timer::Repeat);
         match kind {
@@ -326,7 +326,8 @@ impl Role for Mobile {
                 let answer = self.command(now, command, out);
                 out.answer(id, answer);
             }
-            Input::Link(..) | Input::Idle(..) | Input::Stream(..) => {}
+            Input::Wall(wall) => self.wall = wall,
+            Input::Link(..) | Input::Idle(..) | Input::Stream(..) | Input::Failed(_) => {}
         }
     }
 

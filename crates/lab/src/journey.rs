@@ -5,6 +5,7 @@
 
 use crate::Plan;
 use crate::ledger::{Places, Way};
+use crate::segment;
 use std::collections::BTreeMap;
 use trace::{HostId, Record, What};
 use wire::{Iface, Instant, Mac, Packet, PacketId};
@@ -202,9 +203,18 @@ impl<'a> Journeys<'a> {
                 let from = (*iface != Iface::HOST).then(|| self.sender(host, *iface, packet)).flatten();
                 return self.hop(index, packet, from);
             }
-            What::Sent(_, packet) => {
+            What::Sent(iface, packet) => {
                 let from = self.find(packet.id, |seen| seen.host == host && !seen.sent);
-                return self.hop(index, packet, from);
+                let end = End { record: index, at: record.at, fate: Fate::Delivered(name()) };
+                self.hop(index, packet, from);
+                // No application is told of a segment: the stack is where it was going.
+                if *iface == Iface::HOST
+                    && !segment::is_datagram(packet)
+                    && let Some(hop) = self.hops.last_mut()
+                {
+                    hop.ends.push(end);
+                }
+                return;
             }
             What::AppSent(id) => {
                 let number = self.enter(*id);

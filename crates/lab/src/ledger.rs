@@ -261,7 +261,12 @@ impl Ledger {
                 self.unsent(places, packet, way, ports);
                 continue;
             }
-            self.double(ended.saturating_sub(sent), || places.way_name(way));
+            let surplus = ended.saturating_sub(sent);
+            if ports.values().any(|port| port.sent > 0 && port.to.is_group()) {
+                self.copied += surplus; // a frame for everybody is meant to come to more than one
+            } else {
+                self.double(surplus, || places.way_name(way));
+            }
             if sent > ended {
                 let (between, last_seen) = places.where_lost(way, ports);
                 let vanished = Vanished { packet, last_seen, between };

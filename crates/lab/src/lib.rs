@@ -21,6 +21,7 @@ pub mod reproduce;
 pub mod run;
 pub mod rundir;
 pub mod scenario;
+mod segment;
 
 pub use plan::Plan;
 pub use scenario::{Scenario, ScenarioError};

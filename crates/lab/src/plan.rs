@@ -111,7 +111,7 @@ impl Plan {
         Ok(HostSpec {
             name: config.name.clone(),
             node: config.node(&chance)?,
-            addresses: config.addresses.clone(),
+            addresses: config.own_addresses()?,
             interfaces: interfaces.collect(),
             wall: EPOCH,
             tcp: Arc::new(config.tcp.profile()),

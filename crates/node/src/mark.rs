@@ -40,6 +40,9 @@ impl Mark {
     }
 }
 
+/// The mark with which a handoff begins, whoever decides it; fields `kind`, `from`, `to`.
+pub const HANDOFF: &str = "handoff";
+
 /// An edge of a stage. Each stage begins and ends at an event of its own, so that a missing one shows.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Span {

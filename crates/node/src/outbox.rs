@@ -1,29 +1,77 @@
 //! Where effects go: one queue per driver, in the order asked.
 
-use crate::{Act, CommandId, Effect, Gate, Key, Mark, Port, RoleId, Route, StreamId, StreamOp, Value};
+use crate::node::reason;
+use crate::{
+    Act, CommandId, Effect, Gate, Key, Mark, Neighbor, Port, RoleId, Route, Rx, StreamId, StreamOp, Value,
+};
 use std::collections::VecDeque;
-use wire::{Cell, Iface, Packet, Reason};
+use wire::{Cell, Iface, InterfaceAddress, Ipv4Addr, Packet, PacketId, Reason};
 
 /// The effects of a step, in the order asked. The driver owns it, so that none can be forgotten and a node carries no
 /// scratch of its own.
 #[derive(Debug)]
 pub struct Outbox {
-    acts: VecDeque<(RoleId, Act)>,
+    acts: VecDeque<Asked>,
     asks: VecDeque<(RoleId, Effect)>,
     /// On whose behalf effects are pushed now.
     role: RoleId,
+    /// Whose effect is resolved now.
+    cause: RoleId,
+}
+
+/// An act, and who is behind it.
+#[derive(Debug)]
+struct Asked {
+    /// Who asked for it; the node itself for what it made of an effect.
+    by: RoleId,
+    /// Whose effect it comes from; the node itself for a packet that is forwarded.
+    cause: RoleId,
+    act: Act,
 }
 
 impl Default for Outbox {
     fn default() -> Self {
-        Self { acts: VecDeque::new(), asks: VecDeque::new(), role: RoleId::NODE }
+        Self { acts: VecDeque::new(), asks: VecDeque::new(), role: RoleId::NODE, cause: RoleId::NODE }
     }
 }
 
 impl Outbox {
     /// Takes the next act that a driver is to carry out, and who asked for it.
     pub fn next_act(&mut self) -> Option<(RoleId, Act)> {
-        self.acts.pop_front()
+        self.acts.pop_front().map(|asked| (asked.by, asked.act))
+    }
+
+    /// Whether the next act is a [`Act::Store`]: a driver makes those that follow each other durable together.
+    pub fn next_is_store(&self) -> bool {
+        matches!(self.acts.front(), Some(Asked { act: Act::Store(..), .. }))
+    }
+
+    /// Takes back what a role asked for and nobody has carried out yet, because a record of it could not be stored:
+    /// packets are dropped, commands answered with the error, marks forgotten. What only mirrors the node's own state
+    /// stands.
+    pub fn withdraw(&mut self, role: RoleId, why: &str) {
+        for asked in std::mem::take(&mut self.acts) {
+            if asked.cause != role {
+                self.acts.push_back(asked);
+                continue;
+            }
+            let act = match asked.act {
+                Act::Transmit(iface, packet) | Act::Visit(iface, _, packet) if packet.id != PacketId::NEW => {
+                    Act::Drop(iface, packet, reason::NOT_STORED)
+                }
+                Act::Answer(id, _) => Act::Answer(id, Err(format!("not stored: {why}"))),
+                // A packet that never left was never there.
+                Act::Transmit(..) | Act::Visit(..) | Act::Store(..) | Act::Mark(_) => continue,
+                act @ (Act::Drop(..)
+                | Act::Route(..)
+                | Act::Gate(..)
+                | Act::Tune(..)
+                | Act::Stream(..)
+                | Act::Neighbor(..)
+                | Act::Address(..)) => act,
+            };
+            self.acts.push_back(Asked { act, ..asked });
+        }
     }
 
     /// Sends a packet out by an interface, addressed as it is.
@@ -39,6 +87,11 @@ impl Outbox {
     /// Ends a packet's journey.
     pub fn discard(&mut self, iface: Iface, packet: Packet, reason: Reason) {
         self.ask(Effect::Discard(iface, packet, reason));
+    }
+
+    /// Passes a packet on, as it was received.
+    pub fn pass(&mut self, rx: Rx, packet: Packet) {
+        self.ask(Effect::Pass(rx, packet));
     }
 
     /// Asks for an operation on a stream.
@@ -66,6 +119,26 @@ impl Outbox {
         self.ask(Effect::Do(Act::Visit(iface, cell, packet)));
     }
 
+    /// Sets or removes how ARP about an address is met.
+    pub fn neighbor(&mut self, iface: Iface, address: Ipv4Addr, neighbor: impl Into<Option<Neighbor>>) {
+        self.ask(Effect::Do(Act::Neighbor(iface, address, neighbor.into())));
+    }
+
+    /// Gives an interface an address.
+    pub fn add_address(&mut self, iface: Iface, address: InterfaceAddress) {
+        self.ask(Effect::Do(Act::Address(iface, address, true)));
+    }
+
+    /// Takes an address from an interface.
+    pub fn remove_address(&mut self, iface: Iface, address: InterfaceAddress) {
+        self.ask(Effect::Do(Act::Address(iface, address, false)));
+    }
+
+    /// Keeps a record, or removes it. What the role asks for after this waits until it is durable.
+    pub fn store(&mut self, key: Vec<u8>, value: impl Into<Option<Vec<u8>>>) {
+        self.ask(Effect::Do(Act::Store(key, value.into())));
+    }
+
     /// Leaves a mark.
     pub fn mark(&mut self, mark: Mark) {
         self.ask(Effect::Do(Act::Mark(mark)));
@@ -89,11 +162,14 @@ impl Outbox {
         self.role = role;
     }
 
-    pub(crate) fn act(&mut self, role: RoleId, act: Act) {
-        self.acts.push_back((role, act));
+    pub(crate) fn act(&mut self, by: RoleId, act: Act) {
+        self.acts.push_back(Asked { by, cause: self.cause, act });
     }
 
+    /// The next effect to resolve; what comes of it is its role's.
     pub(crate) fn next_effect(&mut self) -> Option<(RoleId, Effect)> {
-        self.asks.pop_front()
+        let effect = self.asks.pop_front();
+        self.cause = effect.as_ref().map_or(RoleId::NODE, |(role, _)| *role);
+        effect
     }
 }

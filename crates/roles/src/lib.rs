@@ -6,5 +6,6 @@
 mod host;
 mod tcp;
 
-pub use host::{DaemonConfig, HostConfig, InterfaceConfig, NodeError, RoleConfig, RoleError, RouteConfig};
+pub use host::{DaemonConfig, HostConfig, InterfaceConfig, NodeError, ParseViaError, RoleConfig};
+pub use host::{RoleError, RouteConfig, Via};
 pub use tcp::{ProfileName, TcpConfig};

@@ -1,9 +1,10 @@
 //! The world: hosts, links, and the one queue of what happens next.
 
 use crate::host::{Host, HostSpec};
+use crate::store::{StoreFault, Stores};
 use link::{Fabric, Flight, Landing, PortId, Tuning};
 use node::stream::Told;
-use node::{Act, Boot, Command, CommandId, Input, Link, Outbox};
+use node::{Act, Boot, Command, CommandId, Fault, Input, Link, Outbox, RoleId, Undone};
 use stack::{Output, Stack};
 use std::collections::{BTreeMap, VecDeque};
 use trace::{Fingerprint, HostId, Record, What};
@@ -44,6 +45,7 @@ pub struct World {
     out: Outbox,
     /// What hosts are to be told of their streams, in order.
     told: VecDeque<(HostId, Told)>,
+    stores: Stores,
     last_packet: u64,
     last_command: u32,
     events: u64,
@@ -69,6 +71,7 @@ impl World {
             fingerprint: Fingerprint::default(),
             out: Outbox::default(),
             told: VecDeque::new(),
+            stores: Stores::default(),
             last_packet: 0,
             last_command: 0,
             events: 0,
@@ -78,6 +81,11 @@ impl World {
     /// Has an operator give a host this command at `at`.
     pub fn command(&mut self, at: Instant, host: HostId, command: Command) {
         self.schedule(at, Event::Command(host, command));
+    }
+
+    /// Makes the storage of a host fail.
+    pub fn fail_stores(&mut self, host: HostId, fault: StoreFault) {
+        self.stores.fail(host, fault);
     }
 
     /// Runs until `end`, and asks every queue what it still holds.
@@ -104,7 +112,7 @@ impl World {
     fn start(&mut self) {
         let hosts = (0..self.hosts.len() as u16).map(HostId);
         for id in hosts.clone() {
-            let boot = Boot { wall: self.host(id).wall };
+            let boot = Boot::new(self.host(id).wall);
             self.give(id, Input::Start(&boot));
         }
         for id in hosts {
@@ -222,7 +230,9 @@ impl World {
                 }
                 Act::Mark(mark) => self.record(host, What::Marked(mark)),
                 Act::Answer(_, answer) => self.record(host, What::Answered(answer)),
-                Act::Route(..) | Act::Gate(..) => {} // the node's own table is the only one here
+                Act::Store(key, _) => self.store(host, role, key, out),
+                // The node itself is the only one here who has a table, answers ARP and has addresses.
+                Act::Route(..) | Act::Gate(..) | Act::Neighbor(..) | Act::Address(..) => {}
             }
         }
     }
@@ -243,6 +253,15 @@ impl World {
         for bytes in output.packets {
             self.originate(host, bytes, out);
         }
+    }
+
+    fn store(&mut self, host: HostId, role: RoleId, key: Vec<u8>, out: &mut Outbox) {
+        let Err(why) = self.stores.store(host) else { return };
+        out.withdraw(role, why);
+        let fault = Fault { role, undone: Undone::Store(key), why: why.to_owned() };
+        self.fingerprint.add(&fault);
+        let now = self.now;
+        self.host_mut(host).node.handle(now, Input::Failed(&fault), out);
     }
 
     /// A datagram of the host's own stack enters its node.

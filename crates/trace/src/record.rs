@@ -39,6 +39,8 @@ pub enum What {
     AppSent(PacketId),
     /// An application was handed a datagram.
     AppReceived(PacketId),
+    /// An application was handed so many bytes of a stream.
+    AppRead(u64),
     /// A radio was pointed at a cell.
     Tuned(Iface, Cell),
     /// A radio went to another cell with one packet.
@@ -66,6 +68,8 @@ struct Line {
     iface: Option<u16>,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     packet: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    count: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     kind: Option<u16>,
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -125,6 +129,7 @@ fn line(at: Instant, what: &What) -> Line {
         }
         What::AppSent(id) => Line { packet: Some(id.0), ..base("app_sent") },
         What::AppReceived(id) => Line { packet: Some(id.0), ..base("app_received") },
+        What::AppRead(count) => Line { count: Some(*count), ..base("app_read") },
         What::Tuned(iface, cell) => Line { cell: Some(cell.0), ..on("tune", *iface) },
         What::Visited(iface, cell) => Line { cell: Some(cell.0), ..on("visit", *iface) },
         What::Up(iface, cell) => Line { cell: cell.map(|cell| cell.0), ..on("up", *iface) },
@@ -178,6 +183,7 @@ fn what(line: &Line) -> Option<What> {
         "held" => What::Held(iface(), id()?),
         "app_sent" => What::AppSent(id()?),
         "app_received" => What::AppReceived(id()?),
+        "app_read" => What::AppRead(line.count?),
         "tune" => What::Tuned(iface()?, cell()?),
         "visit" => What::Visited(iface()?, cell()?),
         "up" => What::Up(iface()?, cell()),
@@ -256,6 +262,7 @@ mod tests {
             What::Held(Some(Iface(1)), PacketId(4)),
             What::AppSent(PacketId(5)),
             What::AppReceived(PacketId(5)),
+            What::AppRead(1460),
             What::Tuned(Iface(1), Cell(3)),
             What::Visited(Iface(1), Cell(3)),
             What::Up(Iface(1), None),

@@ -47,6 +47,17 @@ fn a_silent_drop_is_lost_between_two_places_without_a_reporter() {
 }
 
 #[test]
+fn what_is_sent_after_the_end_is_held_and_not_lost() {
+    let _turn = alone();
+    let out = tempfile::tempdir().unwrap();
+    // The applications go on until they are told to stop, a moment after the links were.
+    let words =
+        ["run", "first", "--on", "linux", "--set", "duration=900ms", "--set", "constant-rate.rate=400"];
+    let output = run(&words, out.path());
+    assert_held(&output, "first on linux");
+}
+
+#[test]
 fn a_daemon_that_is_stopped_spoils_the_run_even_if_it_is_continued() {
     let _turn = alone();
     for (host, continued) in [("b1", false), ("b3", true), ("b2", true)] {

@@ -42,7 +42,7 @@ impl<'a> Overview<'a> {
         self.shade(svg);
         let y_ticks = Ticks::whole(self.frame.y, 5);
         self.frame.axes(svg, &Ticks::new(self.frame.x, 10), &y_ticks);
-        self.frame.labels(svg, "time (s)", "packet number", self.figure.label_room());
+        self.frame.labels(svg, "time (s)", &self.figure.axis, self.figure.label_room());
         self.handoffs(svg);
         if self.figure.marks.is_empty() {
             self.frame.remark(svg, "no packets");

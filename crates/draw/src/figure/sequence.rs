@@ -162,7 +162,7 @@ pub struct Mark {
     pub at: Instant,
     /// What.
     pub kind: MarkKind,
-    /// The packet's number in its flow.
+    /// The packet's place in its flow, as the figure's axis counts it.
     pub packet: u64,
 }
 
@@ -171,6 +171,8 @@ pub struct Mark {
 pub struct SequenceFigure {
     /// Above the figure.
     pub title: String,
+    /// What the packets' places are: "packet number".
+    pub axis: String,
     /// What happened, in any order.
     pub marks: Vec<Mark>,
     /// The handoffs, in any order.
@@ -186,6 +188,7 @@ impl SequenceFigure {
     pub fn new(title: impl Into<String>) -> Self {
         Self {
             title: title.into(),
+            axis: "packet number".to_owned(),
             marks: Vec::new(),
             handoffs: Vec::new(),
             margin: Duration::from_millis(150),

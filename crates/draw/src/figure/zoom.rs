@@ -80,7 +80,7 @@ impl<'a> Zoom<'a> {
         }
         let y_ticks = Ticks::whole(y, 5);
         frame.axes(svg, &Ticks::new(x, if width > 600.0 { 12 } else { 7 }), &y_ticks);
-        frame.labels(svg, "time after the handoff (ms)", "packet number", self.figure.label_room());
+        frame.labels(svg, "time after the handoff (ms)", &self.figure.axis, self.figure.label_room());
         self.lines(svg, &frame);
         if self.marks.is_empty() {
             frame.remark(svg, "no packets");

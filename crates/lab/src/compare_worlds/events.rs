@@ -79,7 +79,7 @@ impl Events {
 
 fn moves(records: &[Record]) -> BTreeMap<HostId, Vec<Move>> {
     let mut moves: BTreeMap<HostId, Vec<Move>> = BTreeMap::new();
-    for (record, mark) in marks(records).filter(|(_, mark)| mark.name == mark::HANDOFF) {
+    for (record, mark) in marks(records).filter(|(_, mark)| mark.name == node::HANDOFF) {
         let field = |name| text(mark, name).unwrap_or_default();
         let what = format!("{} handoff from {} to {}", field("kind"), field("from"), field("to"));
         let list = moves.entry(record.host).or_default();

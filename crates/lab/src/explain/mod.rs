@@ -9,6 +9,7 @@ pub use timeline::timeline;
 use crate::handoff::{Handoff, Outage};
 use crate::journey::{Fate, Journeys};
 use crate::run::Outcome;
+use crate::segment;
 use draw::Table;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -120,10 +121,12 @@ fn next_begun(outcome: &Outcome, index: usize) -> Instant {
 fn arrives(outcome: &Outcome, handoff: &Handoff, until: Instant) -> bool {
     let within = |at: Instant| at > handoff.cut && at < until;
     let mut records = outcome.records.iter();
-    records.any(|r| r.host == handoff.host && within(r.at) && matches!(r.what, What::AppReceived(_)))
+    records.any(|r| {
+        r.host == handoff.host && within(r.at) && matches!(r.what, What::AppReceived(_) | What::AppRead(_))
+    })
 }
 
-/// A packet of an application of which no copy arrived.
+/// A packet of an application of which no copy arrived, or a segment that was dropped.
 struct Lost {
     number: u64,
     at: Instant,
@@ -137,14 +140,20 @@ fn lost(outcome: &Outcome, journeys: &Journeys<'_>) -> Vec<Lost> {
     let owners: BTreeMap<Ipv4Addr, HostId> =
         owners.flat_map(|(host, id)| host.config.addresses.iter().map(move |at| (*at, id))).collect();
     let mut lost = Vec::new();
-    for (number, journey) in journeys.packets().filter(|(_, journey)| journey.sent.is_some()) {
-        let ends = journeys.all_ends(journey);
-        let saved = ends.iter().any(|end| matches!(end.fate, Fate::Delivered(_) | Fate::Held(_)));
-        let Some(last) = ends.last().filter(|_| !saved) else { continue };
+    for (number, journey) in journeys.packets() {
         let first = journey.hops.first().and_then(|hop| journeys.seen(journeys.hops().get(*hop)?));
         let dst = first.and_then(|seen| wire::ipv4::addresses(&seen.packet.bytes)).map(|(_, dst)| dst);
         let to = dst.and_then(|dst| owners.get(&dst).copied());
-        lost.push(Lost { number, at: last.at, to, fate: last.fate.clone() });
+        let ends = journeys.all_ends(journey);
+        if journey.sent.is_some() {
+            let saved = ends.iter().any(|end| matches!(end.fate, Fate::Delivered(_) | Fate::Held(_)));
+            let last = ends.last().filter(|_| !saved);
+            lost.extend(last.map(|last| Lost { number, at: last.at, to, fate: last.fate.clone() }));
+        } else if first.is_some_and(|seen| segment::carries_data(seen.packet)) {
+            // A copy that was sent again does not make up for the one that was dropped: it came later.
+            let dropped = ends.iter().filter(|end| matches!(end.fate, Fate::Dropped(..) | Fate::Lost(..)));
+            lost.extend(dropped.map(|end| Lost { number, at: end.at, to, fate: end.fate.clone() }));
+        }
     }
     lost
 }

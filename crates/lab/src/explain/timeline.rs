@@ -80,6 +80,7 @@ fn event(outcome: &Outcome, journeys: &Journeys<'_>, record: &Record) -> Option<
         What::Answered(answer) => {
             format!("answers a command: {}", if answer.is_ok() { "done" } else { "refused" })
         }
+        What::AppRead(count) => format!("application reads {count} bytes"),
         What::AppSent(_) | What::Held(..) => return None,
     })
 }

@@ -1,6 +1,7 @@
 //! From names to numbers: interfaces, link addresses, cells, and the complete configuration of each host.
 
 use super::error::{ScenarioError, Source};
+use super::networks::Networks;
 use super::{Host, Scenario, protocol};
 use crate::plan::{HostPlan, Plan, PortPlan};
 use link::{CellSpec, Faults, PortId, RadioSpec, WireSpec};
@@ -22,6 +23,7 @@ pub(crate) struct Layout {
     cells: BTreeMap<String, u16>,
     /// Hosts at the ends of wires.
     wires: BTreeMap<String, [String; 2]>,
+    networks: Networks,
 }
 
 impl Layout {
@@ -34,8 +36,13 @@ impl Layout {
             })?;
             hosts.push((name.clone(), host));
         }
-        let mut layout =
-            Self { hosts, interfaces: BTreeMap::new(), cells: BTreeMap::new(), wires: BTreeMap::new() };
+        let mut layout = Self {
+            hosts,
+            interfaces: BTreeMap::new(),
+            cells: BTreeMap::new(),
+            wires: BTreeMap::new(),
+            networks: Networks::default(),
+        };
         for (name, wire) in &scenario.wire {
             for (end, host) in wire.ends.iter().enumerate() {
                 layout
@@ -57,11 +64,18 @@ impl Layout {
             layout.interfaces.entry(cell.station.clone()).or_default().push(("air".to_owned(), None));
         }
         let roams = |host: &Host| host.role.iter().any(is_mobile);
-        let mobiles: Vec<String> =
-            layout.hosts.iter().filter(|(_, host)| roams(host)).map(|(name, _)| name.clone()).collect();
-        for name in mobiles {
-            layout.interfaces.entry(name).or_default().push(("air".to_owned(), None));
+        let mobiles: Vec<(String, Option<Ipv4Addr>)> = layout
+            .hosts
+            .iter()
+            .filter(|(_, host)| roams(host))
+            .map(|(name, host)| (name.clone(), host.address))
+            .collect();
+        for (name, _) in &mobiles {
+            layout.interfaces.entry(name.clone()).or_default().push(("air".to_owned(), None));
         }
+        let addressed = mobiles.into_iter().filter_map(|(name, address)| Some((name, address?)));
+        layout.networks = Networks::new(scenario, &addressed.collect::<Vec<_>>())
+            .map_err(|(key, problem)| source.at_path(&key, &problem))?;
         Ok(layout)
     }
 
@@ -78,8 +92,30 @@ impl Layout {
         self.hosts.iter().position(|(name, _)| name == host).map_or(0, |at| at as u32 + 1)
     }
 
+    /// The host's first address: the one it was given, or that of its first interface.
     pub(crate) fn address(&self, host: &str) -> Option<Ipv4Addr> {
-        self.hosts.iter().find(|(name, _)| name == host)?.1.address
+        self.addresses(host).first().copied()
+    }
+
+    fn addresses(&self, host: &str) -> Vec<Ipv4Addr> {
+        let given = self.hosts.iter().find(|(name, _)| name == host).and_then(|(_, host)| host.address);
+        let mut all: Vec<Ipv4Addr> = given.into_iter().collect();
+        for attached in self.networks.of(host) {
+            if !all.contains(&attached.address) {
+                all.push(attached.address);
+            }
+        }
+        all
+    }
+
+    /// The address of a host's radio, and its network's length.
+    pub(crate) fn air_address(&self, host: &str) -> Option<String> {
+        self.networks.address_of(host, "air")
+    }
+
+    /// Whether two radios are of the same network.
+    pub(crate) fn same_network(&self, a: &str, b: &str) -> bool {
+        self.networks.net_of(a, "air").is_some_and(|net| Some(net) == self.networks.net_of(b, "air"))
     }
 
     pub(crate) fn interfaces(&self, host: &str) -> impl Iterator<Item = &str> {
@@ -123,7 +159,9 @@ impl Layout {
 }
 
 fn is_mobile(role: &Table) -> bool {
-    role.get("kind").and_then(Value::as_str).is_some_and(|kind| kind.ends_with("/mobile"))
+    role.get("kind").and_then(Value::as_str).is_some_and(|kind| {
+        kind.ends_with("/mobile") || kind.ends_with("/mobile-node") || kind == "apps/roam"
+    })
 }
 
 pub(crate) fn plan(source: &Source<'_>, scenario: &Scenario, seed: u64) -> Result<Plan, ScenarioError> {
@@ -227,6 +265,9 @@ fn host_table(
         table.insert("name".to_owned(), interface.clone().into());
         table.insert("mac".to_owned(), layout.mac(name, index).to_string().into());
         table.insert("tunes".to_owned(), (wire.is_none() && layout.cell_of(name).is_none()).into());
+        if let Some(address) = layout.networks.address_of(name, interface) {
+            table.insert("address".to_owned(), address.into());
+        }
         interfaces.push(Value::Table(table));
     }
     let mut roles = Vec::new();
@@ -238,9 +279,11 @@ fn host_table(
     }
     let mut table = Table::new();
     table.insert("name".to_owned(), name.into());
-    let addresses: Vec<Value> = host.address.iter().map(|address| Value::from(address.to_string())).collect();
+    let addresses: Vec<Value> =
+        layout.addresses(name).iter().map(|address| Value::from(address.to_string())).collect();
     table.insert("addresses".to_owned(), addresses.into());
     table.insert("interface".to_owned(), interfaces.into());
+    let mut routes = layout.networks.routes(name);
     if let Some(neighbor) = &host.default_route {
         let path = format!("host.{name}.default_route");
         let (interface, mac) =
@@ -250,9 +293,10 @@ fn host_table(
             ("interface".to_owned(), Value::from(interface)),
             ("via".to_owned(), Value::from(mac.to_string())),
         ]);
-        table.insert("route".to_owned(), vec![Value::Table(route)].into());
+        routes.push(route);
     }
     table.insert("tcp".to_owned(), Value::Table(host.tcp.clone()));
+    table.insert("route".to_owned(), routes.into_iter().map(Value::Table).collect::<Vec<_>>().into());
     table.insert("role".to_owned(), roles.into());
     Ok(table)
 }

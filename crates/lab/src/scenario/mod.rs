@@ -2,6 +2,7 @@
 
 mod error;
 mod expand;
+mod networks;
 mod protocol;
 mod settings;
 mod units;
@@ -14,7 +15,7 @@ use error::Source;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use toml::{Spanned, Table};
-use wire::{Duration, Ipv4Addr};
+use wire::{Duration, Ipv4Addr, Prefix};
 
 /// A scenario as it stands in its file, with names where a plan has numbers.
 #[derive(Clone, Debug, Deserialize)]
@@ -32,6 +33,8 @@ pub struct Scenario {
     pub(crate) radio: Radio,
     #[serde(rename = "cellular-ip")]
     pub(crate) cellular_ip: Option<protocol::CellularIp>,
+    #[serde(rename = "mobile-ip")]
+    pub(crate) mobile_ip: Option<protocol::MobileIp>,
     pub(crate) host: toml::map::Map<String, toml::Value>,
 }
 
@@ -52,6 +55,9 @@ pub(crate) struct Wire {
     pub(crate) loss: f64,
     #[serde(default)]
     pub(crate) duplicate: f64,
+    /// Its IP network; see [`networks`].
+    #[serde(default, deserialize_with = "units::net")]
+    pub(crate) net: Option<Prefix>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -72,6 +78,9 @@ pub(crate) struct Cell {
     pub(crate) loss: f64,
     #[serde(default)]
     pub(crate) duplicate: f64,
+    /// Its IP network; see [`networks`].
+    #[serde(default, deserialize_with = "units::net")]
+    pub(crate) net: Option<Prefix>,
 }
 
 /// Radios of mobile hosts.

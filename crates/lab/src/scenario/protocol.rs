@@ -21,6 +21,21 @@ const fn first_generation() -> u8 {
     1
 }
 
+/// The mobility security association of every mobile node of the scenario with its home agent.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct MobileIp {
+    /// 0 to 255 are reserved.
+    #[serde(default = "first_spi")]
+    pub(crate) spi: u32,
+    #[serde(deserialize_with = "node::config::text")]
+    pub(crate) key: Key,
+}
+
+const fn first_spi() -> u32 {
+    256
+}
+
 /// Fills in one role of `host`. What the user wrote stays.
 pub(crate) fn complete(
     scenario: &Scenario,
@@ -31,6 +46,9 @@ pub(crate) fn complete(
     match role.get("kind").and_then(Value::as_str).unwrap_or_default() {
         "cellular-ip/gateway" | "cellular-ip/station" => station(scenario, layout, host, role),
         "cellular-ip/mobile" => mobile(scenario, layout, host, role),
+        "mobile-ip/home-agent" | "mobile-ip/foreign-agent" => agent(scenario, layout, host, role),
+        "mobile-ip/mobile-node" => mobile_node(scenario, layout, host, role),
+        "apps/roam" => roam(layout, role),
         "apps/constant-rate" | "apps/bulk-client" => {
             name_to_address(layout, role, "to");
             Ok(())
@@ -85,11 +103,7 @@ fn mobile(scenario: &Scenario, layout: &Layout, host: &str, role: &mut Table) ->
     );
     let start = role.remove("start").and_then(|value| value.as_str().map(str::to_owned));
     let mut stations: Vec<Value> = layout.stations().map(Value::Table).collect();
-    if let Some(start) = start {
-        let named = |value: &Value| value.get("name").and_then(Value::as_str) == Some(start.as_str());
-        let at = stations.iter().position(named).ok_or_else(|| format!("`start`: no station `{start}`"))?;
-        stations.swap(0, at);
-    }
+    begin_with(&mut stations, start.as_deref())?;
     default(role, "stations", stations);
     default(role, "address", address.to_string());
     default(role, "gateway", gateway(scenario, layout)?.to_string());
@@ -100,13 +114,82 @@ fn mobile(scenario: &Scenario, layout: &Layout, host: &str, role: &mut Table) ->
     Ok(())
 }
 
+/// A mobility agent serves the network of its cell; a home agent knows every mobile node that is at home there.
+fn agent(scenario: &Scenario, layout: &Layout, host: &str, role: &mut Table) -> Result<(), String> {
+    default(role, "address", interface_address(layout, host)?);
+    default(role, "interface", "air");
+    if role.get("kind").and_then(Value::as_str) == Some("mobile-ip/home-agent") {
+        let nodes = hosts_of(scenario, "mobile-ip/mobile-node");
+        let at_home = nodes.filter(|node| layout.same_network(host, node));
+        let peers: Result<Vec<Value>, String> = at_home.map(|node| peer(scenario, layout, node)).collect();
+        default(role, "mobile_nodes", peers?);
+    }
+    Ok(())
+}
+
+fn mobile_node(scenario: &Scenario, layout: &Layout, host: &str, role: &mut Table) -> Result<(), String> {
+    default(role, "address", interface_address(layout, host)?);
+    default(role, "interface", "air");
+    let agent = hosts_of(scenario, "mobile-ip/home-agent").find(|agent| layout.same_network(agent, host));
+    let agent = agent.ok_or("there is no mobile-ip/home-agent in its home network")?;
+    default(role, "home_agent", peer(scenario, layout, agent)?);
+    Ok(())
+}
+
+fn interface_address(layout: &Layout, host: &str) -> Result<String, String> {
+    layout.air_address(host).ok_or_else(|| {
+        "its radio has no address: give the cell a `net`, and a mobile node an `address` in it".to_owned()
+    })
+}
+
+fn peer(scenario: &Scenario, layout: &Layout, host: &str) -> Result<Value, String> {
+    let shared =
+        scenario.mobile_ip.as_ref().ok_or("a Mobile IP role needs the table [mobile-ip] with its key")?;
+    let address = interface_address(layout, host)?;
+    let address = address.split('/').next().unwrap_or_default().to_owned();
+    Ok(Value::Table(Table::from_iter([
+        ("address".to_owned(), Value::from(address)),
+        ("spi".to_owned(), Value::from(i64::from(shared.spi))),
+        ("key".to_owned(), Value::from(hex(shared.key.as_bytes()))),
+    ])))
+}
+
+/// The hosts with a role of this kind, in the order of the file.
+fn hosts_of<'a>(scenario: &'a Scenario, kind: &'a str) -> impl Iterator<Item = &'a str> {
+    scenario.host.iter().filter_map(move |(name, host)| {
+        let mut roles = host.get("role").and_then(Value::as_array).into_iter().flatten();
+        let has = roles.any(|role| role.get("kind").and_then(Value::as_str) == Some(kind));
+        has.then_some(name.as_str())
+    })
+}
+
+/// Places are cells, by the name of the host that serves each.
+fn roam(layout: &Layout, role: &mut Table) -> Result<(), String> {
+    let start = role.remove("start").and_then(|value| value.as_str().map(str::to_owned));
+    let mut places: Vec<Value> = layout
+        .stations()
+        .map(|station| {
+            let keep = |key: &str| (key.to_owned(), station.get(key).cloned().unwrap_or(Value::from(0)));
+            Value::Table(Table::from_iter(["name", "cell"].map(keep)))
+        })
+        .collect();
+    begin_with(&mut places, start.as_deref())?;
+    default(role, "places", places);
+    default(role, "interface", "air");
+    Ok(())
+}
+
+/// Puts what the user named first in front.
+fn begin_with(all: &mut [Value], start: Option<&str>) -> Result<(), String> {
+    let Some(start) = start else { return Ok(()) };
+    let named = |value: &Value| value.get("name").and_then(Value::as_str) == Some(start);
+    let at = all.iter().position(named).ok_or_else(|| format!("`start`: no station `{start}`"))?;
+    all.swap(0, at);
+    Ok(())
+}
+
 fn gateway(scenario: &Scenario, layout: &Layout) -> Result<Ipv4Addr, String> {
-    let is_gateway = |host: &toml::Value| {
-        let roles = host.get("role").and_then(Value::as_array).into_iter().flatten();
-        roles.into_iter().any(|role| role.get("kind").and_then(Value::as_str) == Some("cellular-ip/gateway"))
-    };
-    let (name, _) =
-        scenario.host.iter().find(|(_, host)| is_gateway(host)).ok_or("there is no cellular-ip/gateway")?;
+    let name = hosts_of(scenario, "cellular-ip/gateway").next().ok_or("there is no cellular-ip/gateway")?;
     layout.address(name).ok_or_else(|| format!("the gateway `{name}` needs an address"))
 }
 

@@ -4,6 +4,8 @@
 mod options;
 mod repair;
 mod tcp;
+#[cfg(test)]
+mod tests;
 mod udp;
 
 use node::guard::{self, Check, Guards};

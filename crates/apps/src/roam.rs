@@ -1,0 +1,208 @@
+//! The person who carries the host: points its radio at one cell after the other, by a timetable or by command.
+//!
+//! For protocols below which the link moves by itself. A protocol that decides when to move, as Cellular IP's mobile
+//! host does, tunes by itself.
+
+use node::config::{ConfigError, Interfaces, span};
+use node::{Command, CommandId, Input, Link, Mark, Outbox, Role, Value};
+use serde::Deserialize;
+use wire::{Cell, Duration, Iface, Instant};
+
+/// Who goes where, and when.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RoamConfig {
+    /// The radio's interface.
+    pub interface: String,
+    /// The places there are; the host begins in the first.
+    pub places: Vec<Place>,
+    /// The timetable.
+    #[serde(default)]
+    pub moves: Vec<Move>,
+}
+
+/// A place, and the cell that covers it.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Place {
+    /// Its name.
+    pub name: String,
+    /// Its cell.
+    pub cell: u16,
+}
+
+/// A line of the timetable.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Move {
+    /// When, counted from the start.
+    #[serde(deserialize_with = "span")]
+    pub at: Duration,
+    /// To which place.
+    pub to: String,
+}
+
+/// The carrier. [`node::HANDOFF`] marks each departure, with `kind` = `move`, `from` and `to`.
+#[derive(Debug)]
+pub struct Roam {
+    config: RoamConfig,
+    interface: Iface,
+    at: usize,
+    next: usize,
+}
+
+impl Roam {
+    /// A carrier with this configuration, on a host with these interfaces.
+    pub fn new(config: RoamConfig, interfaces: Interfaces<'_>) -> Result<Self, ConfigError> {
+        let interface = interfaces.number("interface", &config.interface)?;
+        if config.places.is_empty() {
+            return Err(ConfigError::new("places", "name at least the place where the host begins"));
+        }
+        let roam = Self { config, interface, at: 0, next: 0 };
+        for step in &roam.config.moves {
+            roam.place(&step.to).map_err(|problem| ConfigError::new("moves", problem))?;
+        }
+        if !roam.config.moves.is_sorted_by_key(|step| step.at) {
+            return Err(ConfigError::new("moves", "must be in the order of time"));
+        }
+        Ok(roam)
+    }
+
+    fn place(&self, name: &str) -> Result<usize, String> {
+        let place = self.config.places.iter().position(|place| place.name == name);
+        place.ok_or_else(|| {
+            let known: Vec<&str> = self.config.places.iter().map(|place| place.name.as_str()).collect();
+            format!("no place `{name}`; known: {}", known.join(", "))
+        })
+    }
+
+    fn name_of(&self, place: usize) -> &str {
+        self.config.places.get(place).map_or("?", |place| place.name.as_str())
+    }
+
+    fn go(&mut self, to: usize, out: &mut Outbox) {
+        let mark = Mark::new(self.name(), node::HANDOFF).with("kind", "move");
+        out.mark(mark.with("from", self.name_of(self.at)).with("to", self.name_of(to)));
+        self.tune(to, out);
+    }
+
+    fn tune(&mut self, to: usize, out: &mut Outbox) {
+        self.at = to;
+        if let Some(place) = self.config.places.get(to) {
+            out.tune(self.interface, Cell(place.cell));
+        }
+    }
+
+    fn obey(&mut self, id: CommandId, command: &Command, out: &mut Outbox) {
+        let to = command.args.get("to").and_then(Value::as_text).unwrap_or_default();
+        match self.place(to) {
+            Ok(place) => {
+                self.go(place, out);
+                out.answer(id, Ok(Value::None));
+            }
+            Err(problem) => out.answer(id, Err(problem)),
+        }
+    }
+
+    /// Takes every step of the timetable that is due.
+    fn depart(&mut self, now: Instant, out: &mut Outbox) {
+        while self.deadline().is_some_and(|due| due <= now) {
+            let step = self.config.moves.get(self.next).map(|step| step.to.clone());
+            self.next += 1;
+            if let Some(Ok(place)) = step.map(|to| self.place(&to)) {
+                self.go(place, out);
+            }
+        }
+    }
+}
+
+impl Role for Roam {
+    fn name(&self) -> &'static str {
+        "roam"
+    }
+
+    fn verbs(&self) -> &[&'static str] {
+        &["move"]
+    }
+
+    fn handle(&mut self, now: Instant, input: Input<'_>, out: &mut Outbox) {
+        match input {
+            Input::Start(_) => self.tune(0, out),
+            Input::Timeout => self.depart(now, out),
+            Input::Link(iface, Link::Down(why)) if iface == self.interface => {
+                out.mark(Mark::new(self.name(), "stuck").with("at", self.name_of(self.at)).with("why", why));
+            }
+            Input::Command(id, command) => self.obey(id, command, out),
+            _ => {}
+        }
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        self.config.moves.get(self.next).map(|step| Instant::ZERO + step.at)
+    }
+
+    fn status(&self) -> Value {
+        Value::map([
+            ("at", Value::from(self.name_of(self.at))),
+            ("moves_left", Value::from((self.config.moves.len() - self.next) as u64)),
+        ])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use node::{Act, Boot, Effect};
+
+    fn roam(moves: &[(u64, &str)]) -> Result<Roam, ConfigError> {
+        let places = ["home", "foreign"];
+        let place = |(cell, name): (u16, &&str)| Place { name: (*name).to_owned(), cell };
+        let step = |(at, to): &(u64, &str)| Move { at: Duration::from_millis(*at), to: (*to).to_owned() };
+        let config = RoamConfig {
+            interface: "air".to_owned(),
+            places: (1..).zip(&places).map(place).collect(),
+            moves: moves.iter().map(step).collect(),
+        };
+        Roam::new(config, Interfaces(&["air".to_owned()]))
+    }
+
+    fn tuned(out: &mut Outbox) -> Vec<Cell> {
+        let cell = |effect| match effect {
+            Effect::Do(Act::Tune(_, cell)) => Some(cell),
+            _ => None,
+        };
+        out.drain_effects().filter_map(cell).collect()
+    }
+
+    #[test]
+    fn it_goes_by_the_timetable() {
+        let (mut roam, mut out) = (roam(&[(100, "foreign"), (200, "home")]).unwrap(), Outbox::default());
+        roam.handle(Instant::ZERO, Input::Start(&Boot::default()), &mut out);
+        assert_eq!(tuned(&mut out), [Cell(1)]);
+        let first = roam.deadline().unwrap();
+        roam.handle(first, Input::Timeout, &mut out);
+        assert_eq!(tuned(&mut out), [Cell(2)]);
+        roam.handle(roam.deadline().unwrap(), Input::Timeout, &mut out);
+        assert_eq!(tuned(&mut out), [Cell(1)]);
+        assert_eq!(roam.deadline(), None);
+    }
+
+    #[test]
+    fn it_goes_by_command_and_nowhere_unknown() {
+        let (mut roam, mut out) = (roam(&[]).unwrap(), Outbox::default());
+        let command =
+            |to: &str| Command { verb: "move".to_owned(), args: Value::map([("to", Value::from(to))]) };
+        roam.handle(Instant::ZERO, Input::Command(CommandId(1), &command("foreign")), &mut out);
+        assert_eq!(tuned(&mut out), [Cell(2)]);
+        roam.handle(Instant::ZERO, Input::Command(CommandId(2), &command("away")), &mut out);
+        let answers: Vec<Effect> = out.drain_effects().collect();
+        let refused = Err("no place `away`; known: home, foreign".to_owned());
+        assert_eq!(answers, [Effect::Do(Act::Answer(CommandId(2), refused))]);
+    }
+
+    #[test]
+    fn a_timetable_that_cannot_be_kept_is_refused() {
+        assert!(roam(&[(100, "away")]).unwrap_err().to_string().contains("no place `away`"));
+        assert!(roam(&[(200, "home"), (100, "foreign")]).unwrap_err().to_string().contains("order of time"));
+    }
+}

@@ -1,0 +1,139 @@
+//! What each handoff cost: packets lost and doubled, and an outage whose every part has an owner.
+//!
+//! An outage begins at the event that cut the path and ends when the next packet is handed to the application. Each
+//! stage of a handoff begins and ends at an event of its own; what lies in no stage is *unexplained*.
+
+mod stages;
+mod traffic;
+
+use crate::Plan;
+use node::{Mark, Stage};
+use stages::Story;
+use trace::{HostId, Record, What};
+use wire::{Duration, Instant};
+
+/// One handoff of one mobile host.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Handoff {
+    /// The mobile host.
+    pub host: HostId,
+    /// `hard` or `semisoft`, as the protocol calls it.
+    pub kind: String,
+    /// The station it left.
+    pub from: String,
+    /// The station it went to.
+    pub to: String,
+    /// When it was decided.
+    pub begun: Instant,
+    /// When the radio was pointed at the new cell: the path is cut.
+    pub cut: Instant,
+    /// Datagrams of which no copy reached the application, and segments of TCP that were dropped.
+    pub lost: u64,
+    /// Copies that an application was handed beyond the first.
+    pub duplicates: u64,
+    /// What the application noticed.
+    pub outage: Option<Outage>,
+    /// From the cut to the crossover's new mapping, and one downlink time of the new leg.
+    pub latency: Option<Duration>,
+    /// Route-update up, data packet down: the round trip between host and crossover, as this handoff met it.
+    pub round_trip: Option<Duration>,
+}
+
+/// A time without packets.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Outage {
+    /// From the cut.
+    pub from: Instant,
+    /// To the next packet in the application's hands.
+    pub to: Instant,
+    /// Its parts in the order of time, without overlap.
+    pub owners: Vec<Owner>,
+}
+
+/// A part of an outage.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Owner {
+    /// Who; `None` is nobody: unexplained.
+    pub stage: Option<Stage>,
+    /// From.
+    pub from: Instant,
+    /// To.
+    pub to: Instant,
+    /// The event that it begins with.
+    pub begins: String,
+    /// The event that it ends with.
+    pub ends: String,
+    /// Where these two happened; nowhere, if nobody owns it.
+    pub hosts: Option<(HostId, HostId)>,
+}
+
+impl Owner {
+    /// Its name in reports.
+    pub fn name(&self) -> &'static str {
+        self.stage.map_or("unexplained", Stage::name)
+    }
+
+    /// How long it lasts.
+    pub fn span(&self) -> Duration {
+        self.to.since(self.from)
+    }
+}
+
+impl Outage {
+    /// How long it lasts.
+    pub fn span(&self) -> Duration {
+        self.to.since(self.from)
+    }
+
+    /// How much of it nobody owns.
+    pub fn unexplained(&self) -> Duration {
+        self.owners.iter().filter(|owner| owner.stage.is_none()).map(Owner::span).sum()
+    }
+
+    /// More than a twentieth unexplained: the run is not to be trusted.
+    pub fn is_explained(&self) -> bool {
+        self.unexplained() * 20 <= self.span()
+    }
+}
+
+/// All handoffs of a run, in the order of time.
+pub fn handoffs(plan: &Plan, records: &[Record]) -> Vec<Handoff> {
+    let story = Story::new(plan, records);
+    let begins: Vec<(usize, &Record, &Mark)> = records
+        .iter()
+        .enumerate()
+        .filter_map(|(index, record)| match &record.what {
+            What::Marked(mark) if mark.name == node::HANDOFF => Some((index, record, mark)),
+            _ => None,
+        })
+        .collect();
+    let mut all = Vec::new();
+    for (place, (_, record, mark)) in begins.iter().enumerate() {
+        let next = begins.iter().skip(place + 1).find(|(_, other, _)| other.host == record.host);
+        let until = next.map_or(Instant::NEVER, |(_, other, _)| other.at);
+        if let Some(handoff) = story.handoff(record, mark, until) {
+            all.push(handoff);
+        }
+    }
+    all
+}
+
+/// When handoffs began of which nobody saw what cut the path, though the radio came up in another cell.
+pub fn uncut(records: &[Record]) -> Vec<Instant> {
+    let mut uncut = Vec::new();
+    for (index, record) in records.iter().enumerate() {
+        let edge = |r: &&Record| is_begin(r) || matches!(r.what, What::Tuned(..) | What::Up(_, Some(_)));
+        let mut later = records.iter().skip(index + 1).filter(|later| later.host == record.host);
+        if is_begin(record) && later.find(edge).is_some_and(|next| matches!(next.what, What::Up(..))) {
+            uncut.push(record.at);
+        }
+    }
+    uncut
+}
+
+fn is_begin(record: &Record) -> bool {
+    matches!(&record.what, What::Marked(mark) if mark.name == node::HANDOFF)
+}
+
+#[cfg(test)]
+mod tests;

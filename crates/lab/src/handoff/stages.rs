@@ -1,0 +1,225 @@
+//! The story of one handoff: its stages, each from its own two events, shared out over the outage.
+
+use super::traffic::{Arrival, Traffic};
+use super::{Handoff, Outage, Owner};
+use crate::Plan;
+use node::{Mark, Span, Stage, Value};
+use trace::{HostId, Record, What};
+use wire::{Duration, Instant};
+
+/// An event that a stage begins or ends with.
+type Event = (Instant, HostId, String);
+
+/// The records of a run, sorted for looking things up.
+pub(super) struct Story<'a> {
+    records: &'a [Record],
+    traffic: Traffic,
+    addresses: Vec<String>,
+}
+
+impl<'a> Story<'a> {
+    pub(super) fn new(plan: &Plan, records: &'a [Record]) -> Self {
+        let first = |host: &crate::plan::HostPlan| {
+            host.config.addresses.first().map(ToString::to_string).unwrap_or_default()
+        };
+        Self {
+            records,
+            traffic: Traffic::new(plan, records),
+            addresses: plan.hosts.iter().map(first).collect(),
+        }
+    }
+
+    pub(super) fn handoff(&self, record: &Record, mark: &Mark, until: Instant) -> Option<Handoff> {
+        let host = record.host;
+        let field = |name: &str| {
+            let value = mark.fields.iter().find(|(key, _)| *key == name).map(|(_, value)| value);
+            value.and_then(Value::as_text).unwrap_or_default().to_owned()
+        };
+        let cut = self.first(record.at, until, |r| r.host == host && matches!(r.what, What::Tuned(..)))?.at;
+        let within = |at: Instant| at >= record.at && at < until;
+        let lost = self.traffic.lost(host, within);
+        let times = self.times(host, cut, until);
+        Some(Handoff {
+            host,
+            kind: field("kind"),
+            from: field("from"),
+            to: field("to"),
+            begun: record.at,
+            cut,
+            lost,
+            duplicates: self.traffic.doubles(host, within),
+            outage: self.outage(host, cut, until, lost),
+            latency: times.map(|(_, mapped, down)| mapped.since(cut) + down),
+            round_trip: times.map(|(sent, mapped, down)| mapped.since(sent) + down),
+        })
+    }
+
+    /// When the route-update left that the crossover took, when it took it, and the downlink time of the new leg.
+    fn times(&self, host: HostId, cut: Instant, until: Instant) -> Option<(Instant, Instant, Duration)> {
+        let first = self.edge(host, cut, until, Span::Begins(Stage::Registration), false)?.at;
+        let mapped = self.edge(host, cut, until, Span::Ends(Stage::Registration), true)?;
+        let sent = self.sent_up(host, cut, mapped).unwrap_or(first);
+        let out = self.records.iter().filter(|r| r.host == mapped.host && r.at > mapped.at && r.at < until);
+        let down = out.filter_map(|r| match &r.what {
+            What::Sent(_, packet) => Some(self.traffic.reached(packet.id, host, r.at)?.since(r.at)),
+            _ => None,
+        });
+        Some((sent, mapped.at, down.into_iter().next()?))
+    }
+
+    /// When the host sent what the crossover acted upon: of a route-update's repetitions, the one that came there.
+    fn sent_up(&self, host: HostId, cut: Instant, mapped: &Record) -> Option<Instant> {
+        let within = |r: &&Record| r.at >= cut && r.at <= mapped.at;
+        let arrived = self.records.iter().rev().filter(within).filter(|r| r.host == mapped.host);
+        arrived.into_iter().find_map(|r| {
+            let What::Received(_, taken) = &r.what else { return None };
+            let sends = |r: &&Record| matches!(&r.what, What::Sent(_, sent) if sent.id == taken.id);
+            Some(self.records.iter().filter(within).find(|r| r.host == host && sends(r))?.at)
+        })
+    }
+
+    fn outage(&self, host: HostId, cut: Instant, until: Instant, lost: u64) -> Option<Outage> {
+        let all = self.traffic.arrivals(host);
+        let next = all.iter().find(|arrival| arrival.at > cut && arrival.at < until)?;
+        let before = all.iter().rfind(|arrival| arrival.at <= cut)?.at;
+        let spacing = self.traffic.spacing(host);
+        // Two spacings exactly are no gap, and on a real clock they are never exactly two.
+        if lost == 0 && next.at.since(before) <= spacing * 2 + spacing / 8 {
+            return None;
+        }
+        let mut outage = Outage { from: cut, to: next.at, owners: Vec::new() };
+        outage.owners = share_out(cut, next.at, self.stages(host, cut, next));
+        Some(outage)
+    }
+
+    /// The stages of one handoff, each from its own two events, in their order.
+    fn stages(&self, host: HostId, cut: Instant, next: &Arrival) -> Vec<Owner> {
+        let to = next.at;
+        let mut stages = Vec::new();
+        let here = |r: &Record| r.host == host;
+        let tuned = self.first(cut, to, |r| here(r) && matches!(r.what, What::Tuned(..)));
+        let up = self.first(cut, to, |r| here(r) && matches!(r.what, What::Up(_, Some(_))));
+        let edges = [tuned.map(|r| (r.at, r.host, "tune".into())), up.map(|r| (r.at, r.host, "up".into()))];
+        add(&mut stages, Stage::Link, edges);
+        for stage in [Stage::Detection, Stage::Address] {
+            let begin = self.edge(host, cut, to, Span::Begins(stage), false);
+            let end = self.edge(host, cut, to, Span::Ends(stage), true);
+            add(&mut stages, stage, [named(begin), named(end)]);
+        }
+        let announced = self.edge(host, cut, to, Span::Begins(Stage::Registration), false);
+        let mapped = self.edge(host, cut, to, Span::Ends(Stage::Registration), true);
+        let switch = self.edge(host, cut, to, Span::Begins(Stage::PathSwitch), true);
+        // Nodes below the crossover leave the same marks a little earlier. Were one of its own missing, theirs would
+        // take its place, and nothing would show.
+        let crossover = mapped.into_iter().chain(switch).max_by_key(|record| record.at).map(|r| r.host);
+        let at_crossover = |record: &&Record| Some(record.host) == crossover;
+        add(&mut stages, Stage::Registration, [named(announced), named(mapped.filter(at_crossover))]);
+        let switch = switch.filter(at_crossover);
+        if next.stream {
+            self.recovery(host, switch, next, &mut stages);
+        } else {
+            self.next_datagram(host, crossover.is_some(), switch, next, &mut stages);
+        }
+        stages
+    }
+
+    /// A datagram ends the outage: the crossover sends it by the new path, and it travels.
+    fn next_datagram(
+        &self,
+        host: HostId,
+        crossed: bool,
+        switch: Option<&Record>,
+        next: &Arrival,
+        stages: &mut Vec<Owner>,
+    ) {
+        let sent = |switch: &Record| {
+            let sends = |r: &Record| matches!(&r.what, What::Sent(_, sent) if sent.id == next.packet);
+            let out = self.records.iter().rfind(|r| r.at <= next.at && r.host == switch.host && sends(r))?;
+            Some((out.at, out.host, "sent".to_owned()))
+        };
+        let out: Option<Event> = switch.and_then(sent);
+        if let (Some(switch), Some(out)) = (switch, &out)
+            && out.0 >= switch.at
+        {
+            add(stages, Stage::PathSwitch, [named(Some(switch)), Some(out.clone())]);
+        }
+        // Without a switch the packet came by a way that was there before the cut.
+        let origin =
+            || self.traffic.origin(next.packet, next.at).map(|(at, on)| (at, on, "app_sent".to_owned()));
+        let left = if crossed { out } else { origin() };
+        add(stages, Stage::FirstByte, [left, Some((next.at, host, "app_received".to_owned()))]);
+    }
+
+    /// A segment ends the outage: the path is there, the transport waits until it sends again, and that travels.
+    fn recovery(&self, host: HostId, switch: Option<&Record>, next: &Arrival, stages: &mut Vec<Owner>) {
+        if let Some(begin) = switch {
+            let end = self.edge(host, begin.at, next.at, Span::Ends(Stage::PathSwitch), true);
+            add(stages, Stage::PathSwitch, [named(Some(begin)), named(end)]);
+        }
+        let Some((at, on)) = self.traffic.origin(next.packet, next.at) else { return };
+        let sent: Event = (at, on, "segment_sent".to_owned());
+        let back = stages.iter().max_by_key(|owner| owner.to);
+        let back = back.and_then(|owner| Some((owner.to, owner.hosts?.1, owner.ends.clone())));
+        if let Some(back) = back.filter(|back| back.0 < at) {
+            add(stages, Stage::Recovery, [Some(back), Some(sent.clone())]);
+        }
+        add(stages, Stage::FirstByte, [Some(sent), Some((next.at, host, "app_read".to_owned()))]);
+    }
+
+    fn first(&self, from: Instant, to: Instant, wanted: impl Fn(&Record) -> bool) -> Option<&'a Record> {
+        self.records.iter().find(|r| r.at >= from && r.at <= to && wanted(r))
+    }
+
+    /// The first or the last mark of this edge that is about this host.
+    fn edge(&self, host: HostId, from: Instant, to: Instant, span: Span, last: bool) -> Option<&'a Record> {
+        let address = self.addresses.get(usize::from(host.0));
+        let about = |r: &Record, mark: &Mark| {
+            let named =
+                mark.fields.iter().find(|(key, _)| *key == "host").and_then(|(_, value)| value.as_text());
+            r.host == host || named.is_some_and(|named| Some(named) == address.map(String::as_str))
+        };
+        let mut matching = self.records.iter().filter(|r| match &r.what {
+            What::Marked(mark) => r.at >= from && r.at <= to && mark.span == Some(span) && about(r, mark),
+            _ => false,
+        });
+        if last { matching.next_back() } else { matching.next() }
+    }
+}
+
+/// A stage needs both of its events.
+fn add(stages: &mut Vec<Owner>, stage: Stage, edges: [Option<Event>; 2]) {
+    if let [Some((from, here, begins)), Some((to, there, ends))] = edges {
+        stages.push(Owner { stage: Some(stage), from, to, begins, ends, hosts: Some((here, there)) });
+    }
+}
+
+/// The event that a mark is.
+fn named(record: Option<&Record>) -> Option<Event> {
+    let record = record?;
+    let name = if let What::Marked(mark) = &record.what { mark.name } else { "" };
+    Some((record.at, record.host, name.to_owned()))
+}
+
+/// Gives every moment to one stage at most, and what is left to nobody.
+fn share_out(from: Instant, to: Instant, stages: Vec<Owner>) -> Vec<Owner> {
+    let nobody =
+        |from, to| Owner { stage: None, from, to, begins: String::new(), ends: String::new(), hosts: None };
+    let mut owners = Vec::new();
+    let mut at = from;
+    for mut owner in stages {
+        owner.from = owner.from.max(at);
+        owner.to = owner.to.min(to);
+        if owner.to < owner.from {
+            continue;
+        }
+        if owner.from > at {
+            owners.push(nobody(at, owner.from));
+        }
+        at = owner.to;
+        owners.push(owner);
+    }
+    if at < to {
+        owners.push(nobody(at, to));
+    }
+    owners
+}

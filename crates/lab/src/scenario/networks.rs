@@ -1,0 +1,188 @@
+//! IP networks of a scenario: `net` on a wire or cell gives its interfaces addresses, and every host the shortest ways
+//! to all networks, as a routing protocol that has settled would.
+//!
+//! On a wire the first end has the network's first address and the second end the second; in a cell its station has
+//! the first. A mobile host keeps the address that it has at home, the cell whose network holds it. What has no `net`
+//! has no addresses either: a protocol below IP takes care of it.
+
+use super::Scenario;
+use std::collections::{BTreeMap, VecDeque};
+use toml::{Table, Value};
+use wire::{Ipv4Addr, Prefix};
+
+/// An interface that has an address.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Attached {
+    pub(crate) interface: String,
+    pub(crate) address: Ipv4Addr,
+    pub(crate) net: Prefix,
+}
+
+/// Who is attached to which network.
+#[derive(Default)]
+pub(crate) struct Networks {
+    hosts: BTreeMap<String, Vec<Attached>>,
+    /// Hosts that only ever use others' ways, and never are one.
+    leaves: Vec<String>,
+}
+
+impl Networks {
+    /// Reads the networks of wires and cells. `mobiles` are hosts that roam, with their addresses. An error names the
+    /// key.
+    pub(crate) fn new(scenario: &Scenario, mobiles: &[(String, Ipv4Addr)]) -> Result<Self, (String, String)> {
+        let mut networks = Self::default();
+        for (name, wire) in &scenario.wire {
+            let Some(net) = wire.net else { continue };
+            let [first, second] = &wire.ends;
+            for (number, (host, other)) in (1..).zip([(first, second), (second, first)]) {
+                let address = nth(net, number).ok_or_else(|| too_small(&format!("wire.{name}.net"), net))?;
+                networks.attach(host, other, address, net);
+            }
+        }
+        for (name, cell) in &scenario.cell {
+            let Some(net) = cell.net else { continue };
+            let address = nth(net, 1).ok_or_else(|| too_small(&format!("cell.{name}.net"), net))?;
+            networks.attach(&cell.station, "air", address, net);
+        }
+        for (host, address) in mobiles {
+            let home = scenario.cell.values().filter_map(|cell| cell.net).find(|net| net.contains(*address));
+            if let Some(net) = home {
+                networks.attach(host, "air", *address, net);
+            }
+            networks.leaves.push(host.clone());
+        }
+        Ok(networks)
+    }
+
+    fn attach(&mut self, host: &str, interface: &str, address: Ipv4Addr, net: Prefix) {
+        let attached = Attached { interface: interface.to_owned(), address, net };
+        self.hosts.entry(host.to_owned()).or_default().push(attached);
+    }
+
+    /// The interfaces of a host that have addresses.
+    pub(crate) fn of(&self, host: &str) -> &[Attached] {
+        self.hosts.get(host).map_or(&[], Vec::as_slice)
+    }
+
+    /// The address of an interface, as configurations write it.
+    pub(crate) fn address_of(&self, host: &str, interface: &str) -> Option<String> {
+        let attached = self.of(host).iter().find(|attached| attached.interface == interface)?;
+        Some(format!("{}/{}", attached.address, attached.net.len()))
+    }
+
+    /// The network of an interface.
+    pub(crate) fn net_of(&self, host: &str, interface: &str) -> Option<Prefix> {
+        let attached = self.of(host).iter().find(|attached| attached.interface == interface)?;
+        Some(attached.net)
+    }
+
+    /// Every network that is not the host's own, and the neighbor on the shortest way there.
+    pub(crate) fn routes(&self, host: &str) -> Vec<Table> {
+        let mut seen: Vec<Prefix> = self.of(host).iter().map(|attached| attached.net).collect();
+        let mut routes = Vec::new();
+        // Each network in turn, with the first step that leads to it; the host's own have none.
+        let mut queue: VecDeque<(Prefix, Option<(String, Ipv4Addr)>)> =
+            seen.iter().map(|net| (*net, None)).collect();
+        while let Some((net, step)) = queue.pop_front() {
+            for (neighbor, there) in self.on(net).filter(|(name, _)| *name != host) {
+                let first = step.clone().or_else(|| {
+                    let ours = self.of(host).iter().find(|attached| attached.net == net)?;
+                    Some((ours.interface.clone(), there))
+                });
+                let Some((interface, via)) = first else { continue };
+                for beyond in self.of(neighbor).iter().filter(|attached| attached.net != net) {
+                    if !seen.contains(&beyond.net) && !self.leaves.iter().any(|leaf| leaf == neighbor) {
+                        seen.push(beyond.net);
+                        queue.push_back((beyond.net, Some((interface.clone(), via))));
+                        routes.push(route(beyond.net, &interface, via));
+                    }
+                }
+            }
+        }
+        routes
+    }
+
+    /// The hosts on a network, and their addresses there.
+    fn on(&self, net: Prefix) -> impl Iterator<Item = (&str, Ipv4Addr)> {
+        self.hosts.iter().flat_map(move |(host, all)| {
+            let there = all.iter().filter(move |attached| attached.net == net);
+            there.map(move |attached| (host.as_str(), attached.address))
+        })
+    }
+}
+
+fn route(to: Prefix, interface: &str, via: Ipv4Addr) -> Table {
+    Table::from_iter([
+        ("to".to_owned(), Value::from(to.to_string())),
+        ("interface".to_owned(), Value::from(interface)),
+        ("via".to_owned(), Value::from(via.to_string())),
+    ])
+}
+
+/// The `number`th address of a network, short of its last, which is every host's.
+fn nth(net: Prefix, number: u32) -> Option<Ipv4Addr> {
+    let hosts = 1u64 << (32 - net.len());
+    (u64::from(number) + 1 < hosts).then(|| Ipv4Addr::from_bits(net.address().to_bits() + number))
+}
+
+fn too_small(key: &str, net: Prefix) -> (String, String) {
+    (key.to_owned(), format!("{net} has too few addresses"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TREE: &str = r#"
+        about = "a tree"
+        duration = "1s"
+        wire.internet = { ends = ["correspondent", "router"], rate = "1Mb/s", delay = "1ms", net = "10.0.0.0/24" }
+        wire.left = { ends = ["router", "home"], rate = "1Mb/s", delay = "1ms", net = "10.0.1.0/24" }
+        wire.right = { ends = ["router", "foreign"], rate = "1Mb/s", delay = "1ms", net = "10.0.2.0/24" }
+        cell.1 = { station = "home", rate = "1Mb/s", net = "10.1.0.0/24" }
+        cell.2 = { station = "foreign", rate = "1Mb/s", net = "10.2.0.0/24" }
+        host = {}
+    "#;
+
+    fn networks() -> Networks {
+        let scenario: Scenario = toml::from_str(TREE).unwrap();
+        let mobile = ("mobile".to_owned(), Ipv4Addr::new(10, 1, 0, 7));
+        Networks::new(&scenario, &[mobile]).unwrap()
+    }
+
+    fn lines(host: &str) -> Vec<String> {
+        let words =
+            |table: &Table| ["to", "interface", "via"].map(|key| table[key].as_str().unwrap().to_owned());
+        networks().routes(host).iter().map(|table| words(table).join(" ")).collect()
+    }
+
+    #[test]
+    fn ends_stations_and_mobiles_have_addresses() {
+        let networks = networks();
+        assert_eq!(networks.address_of("router", "correspondent").unwrap(), "10.0.0.2/24");
+        assert_eq!(networks.address_of("home", "air").unwrap(), "10.1.0.1/24");
+        assert_eq!(networks.address_of("mobile", "air").unwrap(), "10.1.0.7/24");
+        assert_eq!(networks.address_of("mobile", "eth"), None);
+    }
+
+    #[test]
+    fn every_network_has_the_shortest_way_to_every_other() {
+        let from_correspondent = lines("correspondent");
+        assert_eq!(from_correspondent.len(), 4);
+        assert!(
+            from_correspondent.iter().all(|line| line.ends_with("router 10.0.0.2")),
+            "{from_correspondent:?}"
+        );
+        let mut from_router = lines("router");
+        from_router.sort();
+        assert_eq!(from_router, ["10.1.0.0/24 home 10.0.1.2", "10.2.0.0/24 foreign 10.0.2.2"]);
+        assert!(lines("foreign").contains(&"10.1.0.0/24 router 10.0.2.1".to_owned()));
+    }
+
+    #[test]
+    fn a_network_without_room_is_refused() {
+        let scenario: Scenario = toml::from_str(&TREE.replace("10.0.1.0/24", "10.0.1.0/31")).unwrap();
+        let (key, problem) = Networks::new(&scenario, &[]).err().unwrap();
+        assert_eq!((key.as_str(), problem.as_str()), ("wire.left.net", "10.0.1.0/31 has too few addresses"));
+    }
+}

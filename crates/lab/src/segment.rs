@@ -1,0 +1,34 @@
+//! TCP segments, as far as a run's reports look into them.
+
+use tcp::{PROTOCOL, Segment};
+use wire::ipv4::Header;
+use wire::{Packet, SocketAddrV4};
+
+/// A segment and its ends.
+#[derive(Clone, Debug)]
+pub(crate) struct Seen {
+    pub(crate) from: SocketAddrV4,
+    pub(crate) to: SocketAddrV4,
+    pub(crate) segment: Segment,
+}
+
+/// The segment that a packet is, if it is one.
+pub(crate) fn of(packet: &Packet) -> Option<Seen> {
+    let (header, payload) = Header::parse(&packet.bytes).ok()?;
+    if header.protocol != PROTOCOL {
+        return None;
+    }
+    let segment = Segment::parse(payload, header.src, header.dst).ok()?;
+    let from = SocketAddrV4::new(header.src, segment.src_port);
+    Some(Seen { from, to: SocketAddrV4::new(header.dst, segment.dst_port), segment })
+}
+
+/// Whether an application is told of this very packet: of TCP it sees bytes, and nothing of ICMP.
+pub(crate) fn is_datagram(packet: &Packet) -> bool {
+    Header::parse(&packet.bytes).is_ok_and(|(header, _)| header.protocol == wire::ipv4::UDP)
+}
+
+/// Whether it is a segment with bytes of an application.
+pub(crate) fn carries_data(packet: &Packet) -> bool {
+    of(packet).is_some_and(|seen| !seen.segment.payload.is_empty())
+}
