@@ -37,6 +37,7 @@ fn spec(config: &HostConfig) -> Result<Spec, roles::NodeError> {
         node: config.node(&Seed::new(seed).fork(&config.name))?,
         addresses: config.own_addresses()?,
         interfaces: interfaces.collect(),
+        congestion: config.tcp.congestion.clone().unwrap_or_else(|| "reno".to_owned()),
         control: daemon.control,
         radio: daemon
             .radio

@@ -86,6 +86,8 @@ fn host(number: u8, role: Box<dyn Role>) -> HostSpec {
         addresses: vec![address],
         interfaces: vec![InterfaceSpec { name: "eth".to_owned(), mac, mtu: 1500, port, tunes: false }],
         wall: WallTime::default(),
+        tcp: tcp::Profile::linux_like().into(),
+        chance: Seed::new(u64::from(number)),
     }
 }
 

@@ -52,6 +52,9 @@ pub struct HostReport {
     pub counters: BTreeMap<String, u64>,
     /// What its roles showed at the end.
     pub status: serde_json::Value,
+    /// What its kernel said of each TCP socket: congestion control, retransmits, times, sizes.
+    #[serde(default)]
+    pub tcp: serde_json::Value,
 }
 
 /// How a doubt about the time of links begins.

@@ -295,6 +295,7 @@ impl Daemon {
     fn take_summary(&mut self, summary: &serde_json::Value) {
         let number = |name: &str| summary.get(name).and_then(serde_json::Value::as_u64).unwrap_or_default();
         self.report.status = summary.get("status").cloned().unwrap_or_default();
+        self.report.tcp = summary.get("tcp").cloned().unwrap_or_default();
         let counters = summary.get("counters").cloned().unwrap_or_default();
         self.report.counters = serde_json::from_value(counters).unwrap_or_default();
         self.report.worst_late_us = number("worst_late_us");

@@ -19,7 +19,7 @@ use node::stream::Told;
 use node::{Act, Boot, Command, CommandId, Fault, Input, Link, Node, Outbox, RoleId, Undone, Value};
 use radio::Radio;
 use rustix::event::{PollFd, PollFlags, poll};
-use sockets::Sockets;
+use sockets::{Done, Screened, Sockets};
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::os::fd::AsFd;
@@ -41,6 +41,8 @@ pub struct Spec {
     pub addresses: Vec<Ipv4Addr>,
     /// Its interfaces; number 1 is the first.
     pub interfaces: Vec<Interface>,
+    /// The congestion control of its TCP connections, by the kernel's name.
+    pub congestion: String,
     /// Where it takes commands.
     pub control: Option<PathBuf>,
     /// The lab's radio process, and which host we are there.
@@ -136,7 +138,7 @@ impl Daemon {
         crate::hasten();
         let mut net = Netlink::open()?;
         net.loopback_up()?;
-        let host = HostLink::set_up(&mut net, &spec.addresses)?;
+        let host = HostLink::set_up(&mut net, &spec.addresses, &spec.congestion)?;
         let mut devices: Vec<&str> =
             spec.interfaces.iter().map(|interface| interface.name.as_str()).collect();
         devices.push(host::NODE_SIDE);
@@ -202,7 +204,7 @@ impl Daemon {
         let mut fds =
             vec![PollFd::new(&self.timer, PollFlags::IN), PollFd::new(&self.host.socket, PollFlags::IN)];
         fds.extend(self.ports.iter().map(|port| PollFd::new(&port.socket, PollFlags::IN)));
-        fds.extend(self.sockets.fds().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
+        fds.extend(self.sockets.fds().map(|(fd, flags)| PollFd::from_borrowed_fd(fd, flags)));
         fds.extend(self.control.fds().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
         fds.extend(self.radio.iter().map(|radio| PollFd::from_borrowed_fd(radio.as_fd(), PollFlags::IN)));
         match poll(&mut fds, None) {
@@ -272,6 +274,12 @@ impl Daemon {
             let packet = Packet { link, id: identity(bytes), bytes: bytes.to_vec() };
             let now = self.clock.now();
             self.record(now, What::Received(iface, packet.clone()));
+            if iface == Iface::HOST
+                && let Some(reason) = self.sockets.screen_out(&packet.bytes)
+            {
+                self.record(now, What::Dropped(iface, packet.id, reason.0.into()));
+                continue;
+            }
             self.node.receive(now, iface, packet, &mut self.out);
             self.carry_out(now);
         }
@@ -295,8 +303,8 @@ impl Daemon {
     fn tell(&mut self, told: Vec<Told>) {
         for told in told {
             let now = self.clock.now();
-            if let Told::Data(_, packet, _) = &told {
-                self.record(now, What::AppReceived(*packet));
+            if let Some(handed) = What::handed(&told) {
+                self.record(now, handed);
             }
             let (id, event) = told.event();
             self.give(now, Input::Stream(id, event));
@@ -330,13 +338,8 @@ impl Daemon {
                 }
                 Act::Visit(iface, cell, packet) => self.visit(now, iface, cell, packet),
                 Act::Stream(id, op) => {
-                    let sent = self.sockets.operate(id, op, &mut told);
-                    if let Some((packet, refused)) = sent {
-                        self.record(now, What::AppSent(packet));
-                        if let Some(reason) = refused {
-                            self.record(now, What::Lost(Iface::HOST, packet, reason.into()));
-                        }
-                    }
+                    let done = self.sockets.operate(id, op, &mut told);
+                    self.operated(now, done);
                 }
                 Act::Mark(mark) => self.record(now, What::Marked(mark)),
                 Act::Answer(id, answer) => {
@@ -367,6 +370,39 @@ impl Daemon {
         }
     }
 
+    fn operated(&mut self, now: Instant, done: Done) {
+        if let Some((packet, refused)) = done.sent {
+            self.record(now, What::AppSent(packet));
+            if let Some(reason) = refused {
+                self.record(now, What::Lost(Iface::HOST, packet, reason.into()));
+            }
+        }
+        for (packet, bytes) in done.released {
+            if let Err(error) = self.host.send(&bytes) {
+                self.record(now, What::Lost(Iface::HOST, packet, refusal(&error).into()));
+            }
+        }
+    }
+
+    /// Segments of a connection that is on its way to another host, or from one, do not reach the kernel. Says whether
+    /// this is one.
+    fn screened(&mut self, now: Instant, packet: &Packet) -> bool {
+        match self.sockets.screen_in(packet.id, &packet.bytes) {
+            Screened::Passes => return false,
+            Screened::Held => self.record(now, What::Sent(Iface::HOST, packet.clone())),
+            Screened::Ends(reason, answer) => {
+                self.record(now, What::Sent(Iface::HOST, packet.clone()));
+                self.record(now, What::Lost(Iface::HOST, packet.id, reason.0.into()));
+                if let Some(bytes) = answer {
+                    let answer = Packet { id: identity(&bytes), ..Packet::new(Mac::ZERO, bytes) };
+                    self.record(now, What::Received(Iface::HOST, answer.clone()));
+                    self.node.receive(now, Iface::HOST, answer, &mut self.out);
+                }
+            }
+        }
+        true
+    }
+
     /// Makes records durable before anything is carried out that was asked for behind them. The one thread waits for the
     /// disk, so this holds up the other roles too: some 150 us for each group of records.
     fn commit(&mut self, now: Instant) {
@@ -390,6 +426,9 @@ impl Daemon {
 
     fn transmit(&mut self, now: Instant, iface: Iface, mut packet: Packet) {
         packet.id = named(&packet);
+        if iface == Iface::HOST && self.screened(now, &packet) {
+            return;
+        }
         let sent = match self.port(iface) {
             Some(port) => port.socket.send(&ethernet::emit(&packet.link, &packet.bytes)),
             None => self.host.send(&packet.bytes),
@@ -475,6 +514,7 @@ impl Daemon {
             ("name", Value::from(name)),
             ("status", self.node.status()),
             ("counters", Value::Map(counters.collect())),
+            ("tcp", self.sockets.accounts()),
             ("worst_late_us", Value::from(self.worst_late.as_micros() as u64)),
             ("capture_drops", Value::from(drops)),
             ("wall_clock_stepped", Value::from(u32::from(Offset::sample().stepped_since(offset)))),
