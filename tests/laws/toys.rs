@@ -20,6 +20,7 @@ pub(crate) enum Fault {
     TwoAnswers,
     OthersAnswer,
     Swallows,
+    SwallowsForeign,
     ForgetsHeld,
     HidesHeld,
 }
@@ -85,6 +86,12 @@ impl Toy {
             }
             _ => {}
         }
+        if packet.bytes.len() == 30 && self.fault != Fault::SwallowsForeign {
+            return out.pass(rx(1, Why::Listen), packet); // not ours
+        }
+        if packet.bytes.len() == 30 {
+            return;
+        }
         if packet.bytes.len() > 30 {
             return out.discard(Iface(1), packet, Reason("too_long"));
         }
@@ -123,7 +130,7 @@ impl Role for Toy {
                 let count = ELSEWHERE.fetch_add(1, Ordering::Relaxed);
                 out.mark(Mark::new("toy", "counted").with("at", count));
             }
-            Input::Link(..) | Input::Idle(..) | Input::Stream(..) => {}
+            Input::Link(..) | Input::Idle(..) | Input::Stream(..) | Input::Failed(_) | Input::Wall(_) => {}
         }
     }
 

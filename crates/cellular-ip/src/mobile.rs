@@ -326,7 +326,8 @@ impl Role for Mobile {
                 let answer = self.command(now, command, out);
                 out.answer(id, answer);
             }
-            Input::Link(..) | Input::Idle(..) | Input::Stream(..) => {}
+            Input::Wall(wall) => self.wall = wall,
+            Input::Link(..) | Input::Idle(..) | Input::Stream(..) | Input::Failed(_) => {}
         }
     }
 

@@ -84,7 +84,7 @@ enum Due {
 #[derive(Debug)]
 pub struct Station {
     config: StationConfig,
-    uplink: Hop,
+    uplink: Leg,
     radio: Option<Iface>,
     downlinks: Vec<Iface>,
     window: ReplayWindow,
@@ -100,8 +100,8 @@ impl Station {
     /// A node with this configuration, on a host with these interfaces.
     pub fn new(config: StationConfig, interfaces: Interfaces<'_>) -> Result<Self, ConfigError> {
         config.check()?;
-        let uplink =
-            Hop::mac(interfaces.number("uplink.interface", &config.uplink.interface)?, config.uplink.mac);
+        let uplink = interfaces.number("uplink.interface", &config.uplink.interface)?;
+        let uplink = Leg { iface: uplink, mac: config.uplink.mac };
         let radio = config.radio.as_deref().map(|name| interfaces.number("radio", name)).transpose()?;
         let wired = config.downlinks.iter().map(|name| interfaces.number("downlinks", name));
         let mut downlinks = wired.collect::<Result<Vec<_>, _>>()?;
@@ -134,35 +134,38 @@ impl Station {
         match input {
             Input::Start(boot) => self.start(boot.wall, out),
             Input::Timeout => self.timeout(now, out),
-            Input::Packet(Rx { iface, why: Why::Listen }, packet) => {
+            Input::Packet(Rx { iface, why: Why::Listen, .. }, packet) => {
                 return self.control(now, iface, packet, out);
             }
-            Input::Packet(Rx { iface, why: Why::Action }, packet) => self.downlink(now, iface, packet, out),
-            Input::Packet(Rx { iface, why: Why::Back | Why::Check }, packet) => {
+            Input::Packet(Rx { iface, why: Why::Action, .. }, packet) => {
+                self.downlink(now, iface, packet, out);
+            }
+            Input::Packet(Rx { iface, why: Why::Back | Why::Check, .. }, packet) => {
                 self.uplink(now, iface, packet, out);
             }
             Input::Idle(key, _) => self.expired(now, key.dst.address(), out),
-            Input::Link(..) | Input::Stream(..) | Input::Command(..) => {}
+            Input::Wall(wall) => self.wall = wall,
+            Input::Link(..) | Input::Stream(..) | Input::Command(..) | Input::Failed(_) => {}
         }
         None
     }
 
     /// Sends a packet on towards the gateway.
     pub(crate) fn send_up(&mut self, iface: Iface, packet: Packet, out: &mut Outbox) {
-        let table::NextHop::Mac(mac) = self.uplink.to;
-        self.send(Leg { iface: self.uplink.iface, mac }, iface, packet, out);
+        self.send(self.uplink, iface, packet, out);
     }
 
     fn start(&mut self, wall: WallTime, out: &mut Outbox) {
         self.wall = wall;
         let from_uplink = Port { iface: self.uplink.iface, from: None };
-        out.gate(from_uplink, Gate { class: DOWN, check: None, ttl: true, punts: 0 });
+        out.gate(from_uplink, Gate { class: DOWN, check: None, ttl: true, icmp: false, punts: 0 });
         let punts = self.config.strays;
         for iface in &self.downlinks {
             let port = Port { iface: *iface, from: None };
-            out.gate(port, Gate { class: UP, check: Some(DOWN), ttl: true, punts });
+            out.gate(port, Gate { class: UP, check: Some(DOWN), ttl: true, icmp: false, punts });
         }
-        out.route(Key::all(UP), Route { action: Action::Forward(self.uplink), life: Life::Forever });
+        let up = Action::Forward(Hop::mac(self.uplink.iface, self.uplink.mac));
+        out.route(Key::all(UP), Route { action: up, life: Life::Forever });
         out.route(Key::all(DOWN), Route { action: Action::Drop(reason::NO_MAPPING), life: Life::Forever });
     }
 

@@ -33,7 +33,7 @@ struct Bench<R> {
 impl<R: Role> Bench<R> {
     fn new(role: R) -> Self {
         let mut bench = Self { role, now: Instant::ZERO };
-        bench.give(Input::Start(&Boot { wall: WALL }));
+        bench.give(Input::Start(&Boot::new(WALL)));
         bench
     }
 
@@ -44,7 +44,7 @@ impl<R: Role> Bench<R> {
     }
 
     fn packet(&mut self, iface: Iface, why: Why, bytes: Vec<u8>) -> Vec<Effect> {
-        self.give(Input::Packet(Rx { iface, why }, arrived(iface, bytes)))
+        self.give(Input::Packet(Rx::new(iface, why), arrived(iface, bytes)))
     }
 
     fn control(&mut self, iface: Iface, bytes: Vec<u8>) -> Vec<Effect> {

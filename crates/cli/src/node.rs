@@ -35,7 +35,7 @@ fn spec(config: &HostConfig) -> Result<Spec, roles::NodeError> {
     Ok(Spec {
         name: config.name.clone(),
         node: config.node(&Seed::new(seed).fork(&config.name))?,
-        addresses: config.addresses.clone(),
+        addresses: config.own_addresses()?,
         interfaces: interfaces.collect(),
         control: daemon.control,
         radio: daemon
@@ -43,6 +43,7 @@ fn spec(config: &HostConfig) -> Result<Spec, roles::NodeError> {
             .filter(|_| config.interfaces.iter().any(|interface| interface.tunes))
             .map(|path| (path, HostId(daemon.number))),
         records: daemon.records,
+        store: daemon.store,
         hold: daemon.hold,
     })
 }

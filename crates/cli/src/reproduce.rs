@@ -99,7 +99,9 @@ pub(crate) fn reproduce(args: &Args) -> Result<(), Failure> {
         .flat_map(Report::verdicts)
         .filter(|verdict| !verdict.holds())
         .partition(|verdict| verdict.invalid);
-    for (count, what) in [(failed.len(), "does not"), (invalid.len(), "counts as not holding: a run was invalid")] {
+    for (count, what) in
+        [(failed.len(), "does not"), (invalid.len(), "counts as not holding: a run was invalid")]
+    {
         if count > 0 {
             eprintln!("{count} of what must hold {what}");
         }
@@ -114,8 +116,13 @@ pub(crate) fn reproduce(args: &Args) -> Result<(), Failure> {
 
 fn carry_out(args: &Args, experiment: &'static Experiment) -> Result<Report, Failure> {
     let (programs, stop) = (programs()?, interrupt::flag()?);
-    let how =
-        How { jobs: args.jobs.into(), linux: Some(&programs), stop: &stop, progress: &progress(experiment), repeated: &repeated };
+    let how = How {
+        jobs: args.jobs.into(),
+        linux: Some(&programs),
+        stop: &stop,
+        progress: &progress(experiment),
+        repeated: &repeated,
+    };
     let report = reproduce::reproduce(experiment, args.scale(), args.on.worlds(), &how)
         .map_err(|problem| failure(&stop, problem))?;
     clear_progress();

@@ -109,7 +109,7 @@ impl Plan {
         Ok(HostSpec {
             name: config.name.clone(),
             node: config.node(&self.chance().fork(&config.name))?,
-            addresses: config.addresses.clone(),
+            addresses: config.own_addresses()?,
             interfaces: interfaces.collect(),
             wall: EPOCH,
         })

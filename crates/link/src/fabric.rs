@@ -127,7 +127,7 @@ impl Fabric {
         let mut lost = reason::RECEIVER_LEFT;
         let mut at = Vec::new();
         for (port, radio) in &self.radios {
-            if *port == flight.from || (dst != Mac::BROADCAST && dst != radio.spec.mac) {
+            if *port == flight.from || (!dst.is_group() && dst != radio.spec.mac) {
                 continue;
             }
             match radio.heard(cell, flight.start, flight.lands) {

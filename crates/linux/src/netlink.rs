@@ -132,17 +132,28 @@ impl Netlink {
 
     /// Gives a link an address in a prefix of `len` bits. The kernel adds the prefix's own route when the link is up.
     pub fn add_address(&mut self, name: &str, address: Ipv4Addr, len: u8) -> Result<()> {
-        let index = self.link(name)?.index;
+        let message = self.address(name, address, len)?;
+        let added = self.act(RouteNetlinkMessage::NewAddress(message), NLM_F_CREATE | NLM_F_EXCL);
+        added.attempt("add an address", format_args!("{address}/{len} to {name}"))
+    }
+
+    /// Takes an address from a link.
+    pub fn delete_address(&mut self, name: &str, address: Ipv4Addr, len: u8) -> Result<()> {
+        let message = self.address(name, address, len)?;
+        let deleted = self.act(RouteNetlinkMessage::DelAddress(message), 0);
+        deleted.attempt("delete an address", format_args!("{address}/{len} from {name}"))
+    }
+
+    fn address(&mut self, name: &str, address: Ipv4Addr, len: u8) -> Result<AddressMessage> {
         let mut message = AddressMessage::default();
         message.header.family = AddressFamily::Inet;
         message.header.prefix_len = len;
-        message.header.index = index;
+        message.header.index = self.link(name)?.index;
         message.attributes = vec![
             AddressAttribute::Local(IpAddr::V4(address)),
             AddressAttribute::Address(IpAddr::V4(address)),
         ];
-        let added = self.act(RouteNetlinkMessage::NewAddress(message), NLM_F_CREATE | NLM_F_EXCL);
-        added.attempt("add an address", format_args!("{address}/{len} to {name}"))
+        Ok(message)
     }
 
     /// Sends `to` out of the link, by way of the neighbor `via` or, without one, directly to each destination. An older

@@ -1,12 +1,13 @@
 //! What goes out: [`Effect`]s from a role to its node, [`Act`]s from the node to whoever drives it.
 
-use crate::{CommandId, Gate, Key, Mark, Port, Route, StreamId, StreamOp, Value};
-use wire::{Cell, Iface, Packet, Reason};
+use crate::{CommandId, Gate, Key, Mark, Port, Route, Rx, StreamId, StreamOp, Value};
+use wire::{Cell, Iface, InterfaceAddress, Ipv4Addr, Mac, Packet, Reason};
 
 /// What a role asks for. The node resolves all but [`Effect::Do`].
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Effect {
-    /// Send this packet: out by an interface as it is addressed, or (`None`) as the table decides for this host.
+    /// Send this packet: out by an interface as it is addressed, or (`None`) as the table decides for this host. To
+    /// [`Mac::ZERO`] by an interface that has an address: to the neighbor that ARP finds for its destination.
     Send(Option<Iface>, Packet),
     /// The packet's journey ends here; the interface is the one that it came in by.
     Discard(Iface, Packet, Reason),
@@ -14,6 +15,9 @@ pub enum Effect {
     Stream(StreamId, StreamOp),
     /// Have this carried out.
     Do(Act),
+    /// Not for this role: the packet goes to the next that listens for it, or else on its way. What came by a route or
+    /// a gate of this role has no way but to the host.
+    Pass(Rx, Packet),
 }
 
 /// What a driver carries out, in order. Closed: drivers match it without a wildcard.
@@ -37,4 +41,26 @@ pub enum Act {
     Mark(Mark),
     /// The answer to a command.
     Answer(CommandId, Result<Value, String>),
+    /// How this host behaves towards ARP about an address on an interface was set or removed; for drivers that answer ARP
+    /// themselves.
+    Neighbor(Iface, Ipv4Addr, Option<Neighbor>),
+    /// Give an interface an address, or take it away. The node itself has done so; the host's own stack has to follow.
+    Address(Iface, InterfaceAddress, bool),
+    /// Keep a record under this key, or remove it. What is asked for behind it in this step is not resolved before the
+    /// driver says that the record is durable ([`crate::Node::resume`]). If it cannot be stored, what the same role asked
+    /// for is withdrawn ([`crate::Outbox::withdraw`]), and [`crate::Input::Failed`] says so. In a driver's hands the key
+    /// begins with the role's name, so that roles cannot meet.
+    Store(Vec<u8>, Option<Vec<u8>>),
+}
+
+/// How a node behaves towards ARP about an address.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Neighbor {
+    /// The address is at this link address, whatever ARP says.
+    At(Mac),
+    /// Requests for the address, which is another's, are answered with our own link address.
+    Proxy,
+    /// Requests for the address, which is our own, are not answered, except those of a neighbor that is set with
+    /// [`Neighbor::At`]; and none are made on its behalf (RFC 5944, section 4.6).
+    Mute,
 }

@@ -1,7 +1,8 @@
 //! What goes in: all that can happen to a role.
 
-use crate::{Key, StreamEvent, StreamId, Value, Why};
-use wire::{Cell, Iface, Instant, Mac, Packet, Prefix, WallTime};
+use crate::{Key, RoleId, StreamEvent, StreamId, Value, Why};
+use std::hash::{Hash, Hasher};
+use wire::{Cell, Iface, Instant, InterfaceAddress, Ipv4Addr, Mac, Packet, Prefix, WallTime};
 
 /// All that can happen to a role. A list of `(Instant, Input)` is a complete recording.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -21,6 +22,10 @@ pub enum Input<'a> {
     Stream(StreamId, StreamEvent<'a>),
     /// From the operator; answered by exactly one [`crate::Act::Answer`].
     Command(CommandId, &'a Command),
+    /// Something that this role asked for could not be carried out.
+    Failed(&'a Fault),
+    /// The wall clock was set: what it says now of [`Instant::ZERO`], as [`Boot::wall`] did.
+    Wall(WallTime),
 }
 
 /// How a packet reached a role.
@@ -30,13 +35,70 @@ pub struct Rx {
     pub iface: Iface,
     /// Why this role is handed it.
     pub why: Why,
+    /// The outer source and destination, if it was taken out of a tunnel here.
+    pub tunnel: Option<(Ipv4Addr, Ipv4Addr)>,
+}
+
+impl Rx {
+    /// A packet that came as it is, in no tunnel.
+    pub const fn new(iface: Iface, why: Why) -> Self {
+        Self { iface, why, tunnel: None }
+    }
 }
 
 /// What a node is told when it starts.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Boot {
     /// The host's wall clock at [`Instant::ZERO`].
     pub wall: WallTime,
+    /// What the role has stored, by key, in the order of keys: what [`crate::Act::Store`] said last.
+    pub stored: Vec<(Vec<u8>, Vec<u8>)>,
+    /// Whether the last run ended in order, or there was none: all that it did was stored.
+    pub clean: bool,
+}
+
+impl Boot {
+    /// A first start.
+    pub const fn new(wall: WallTime) -> Self {
+        Self { wall, stored: Vec::new(), clean: true }
+    }
+}
+
+impl Default for Boot {
+    fn default() -> Self {
+        Self::new(WallTime::default())
+    }
+}
+
+impl Hash for Boot {
+    /// A first start hashes as starts did before anything could be stored, so that a run of old has its old number.
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.wall.hash(state);
+        if !self.stored.is_empty() || !self.clean {
+            (&self.stored, self.clean).hash(state);
+        }
+    }
+}
+
+/// What a driver could not carry out, and why.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Fault {
+    /// Who asked for it.
+    pub role: RoleId,
+    /// What.
+    pub undone: Undone,
+    /// Why, in the words of whoever refused.
+    pub why: String,
+}
+
+/// What was not carried out.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Undone {
+    /// The record of this key is as it was before. All that the role asked for behind it, in the same step, was
+    /// withdrawn: no packet left that told of it, no route was set, and a command was answered with the error.
+    Store(Vec<u8>),
+    /// The interface has not got, or still has, this address.
+    Address(Iface, InterfaceAddress),
 }
 
 /// What became of an interface.
@@ -64,6 +126,10 @@ pub enum Listen {
     Local(Proto),
     /// Passing through, to a destination of this prefix.
     Transit(Proto, Prefix),
+    /// Coming in by this interface, to this group or broadcast address; whatever it carries.
+    Group(Iface, Ipv4Addr),
+    /// ICMP errors to this host, about a packet of this kind that it sent or tunnelled.
+    IcmpAbout(Proto),
 }
 
 /// What kind of packet.
@@ -71,6 +137,10 @@ pub enum Listen {
 pub enum Proto {
     /// ICMP of one type.
     Icmp(u8),
+    /// UDP to this port; of an error: about a datagram to or from it.
+    Udp(u16),
+    /// IP in IP.
+    IpIp,
 }
 
 /// Which command an answer belongs to.

@@ -9,13 +9,17 @@
 //! 3. No packet panics.
 //! 4. Same inputs, same effects.
 //! 5. One `Answer` to each `Command`.
-//! 6. Every packet that a role was handed is sent, discarded or still held: none vanishes.
+//! 6. Every packet that a role was handed is sent, passed on, discarded or still held: none vanishes.
 //! 7. Nothing in `Input` or `Act` is more than data, so that a daemon can be recorded and replayed.
 
 mod act;
+mod arp;
 pub mod config;
+mod forward;
 mod input;
+mod listen;
 mod mark;
+mod neighbor;
 mod node;
 mod outbox;
 mod rules;
@@ -24,14 +28,14 @@ pub mod stream;
 mod timer;
 mod value;
 
-pub use act::{Act, Effect};
-pub use input::{Boot, Command, CommandId, Input, Link, Listen, Proto, Rx};
+pub use act::{Act, Effect, Neighbor};
+pub use input::{Boot, Command, CommandId, Fault, Input, Link, Listen, Proto, Rx, Undone};
 pub use mark::{Mark, Span, Stage};
 pub use node::{Node, Role, reason};
 pub use outbox::Outbox;
 pub use rules::Ruleset;
 pub use stream::{Addr, StreamEvent, StreamId, StreamOp, Transport};
-pub use table::{Action, Class, Gate, Hop, Key, Life, NextHop, Port, RoleId, Route, Why};
+pub use table::{Action, Class, Encap, Gate, Hop, Key, Life, NextHop, Port, RoleId, Route, Why};
 pub use timer::{Expiry, TimerName, Timers};
 pub use value::Value;
-pub use wire::Seed;
+pub use wire::{InterfaceAddress, Seed};

@@ -1,27 +1,42 @@
 //! A node: the roles of one host and its forwarding table. All that a driver calls.
 
-use crate::input::{Command, CommandId, Input, Link, Listen, Proto, Rx};
+use crate::input::{Boot, Command, CommandId, Fault, Input, Link, Listen, Rx, Undone};
+use crate::listen::Traffic;
+use crate::neighbor::{Interface, Net};
 use crate::{Act, Effect, Outbox, Ruleset, StreamEvent, StreamId, Value};
 use std::collections::BTreeMap;
 use std::fmt::Debug;
-use table::{Go, Hop, NextHop, Port, RoleId, Route, Why, decide};
-use wire::ipv4::{self, Header};
-use wire::{EtherType, Iface, Instant, Ipv4Addr, Mac, Packet, PacketId, icmp};
+use table::{Port, RoleId, Route, Why};
+use wire::ipv4::Header;
+use wire::{EtherType, Iface, Instant, InterfaceAddress, Ipv4Addr, Mac, Packet, PacketId};
 
 /// Why a node itself ends a packet's journey; headers are refused with the reasons of `wire`.
 pub mod reason {
+    pub use table::reason::{NO_FRAGMENTATION, TOO_BIG, TTL_EXPIRED, TUNNEL_LOOP};
     use wire::Reason;
 
     /// No route, and not addressed to this host.
     pub const NO_ROUTE: Reason = Reason("no_route");
-    /// The last hop was used up.
-    pub const TTL_EXPIRED: Reason = Reason("ttl_expired");
     /// The frame is addressed to another station of the link.
     pub const OTHER_STATION: Reason = Reason("other_station");
     /// The frame carries something that is not IPv4.
     pub const ETHERTYPE: Reason = Reason("ethertype");
     /// More packets failed the gate's check than its owner wants to see in a second.
     pub const PUNT_LIMIT: Reason = Reason("punt_limit");
+    /// A group or broadcast packet that no role here listens for.
+    pub const NO_LISTENER: Reason = Reason("no_listener");
+    /// Nobody answers for its next hop, or nobody may be asked.
+    pub const NO_NEIGHBOR: Reason = Reason("no_neighbor");
+    /// Too many packets wait for its next hop.
+    pub const NEIGHBOR_QUEUE: Reason = Reason("neighbor_queue_full");
+    /// Too many neighbors are sought.
+    pub const NEIGHBOR_TABLE: Reason = Reason("neighbor_table_full");
+    /// An ARP message in which another host claims an address of ours.
+    pub const ARP_CONFLICT: Reason = Reason("arp_conflict");
+    /// More tunnels inside each other than anybody has a use for.
+    pub const TUNNEL_DEPTH: Reason = Reason("tunnel_depth");
+    /// A record of it could not be stored, so it must not be seen.
+    pub const NOT_STORED: Reason = Reason("not_stored");
     /// It reached the role that it was meant for: the one end that is not a loss.
     pub const CONSUMED: Reason = Reason("consumed");
 }
@@ -59,11 +74,13 @@ pub trait Role: Debug + Send {
 /// The roles of one host and its forwarding table.
 #[derive(Debug)]
 pub struct Node {
-    roles: Vec<Box<dyn Role>>,
-    rules: Ruleset,
-    addresses: Vec<Ipv4Addr>,
-    /// Link addresses of the interfaces that came up.
-    ifaces: Vec<(Iface, Mac)>,
+    pub(crate) roles: Vec<Box<dyn Role>>,
+    pub(crate) rules: Ruleset,
+    pub(crate) addresses: Vec<Ipv4Addr>,
+    /// The interfaces that came up.
+    pub(crate) ifaces: Vec<Interface>,
+    /// What only a node needs whose interfaces have addresses, or that sends errors: a million idle hosts do neither.
+    pub(crate) net: Option<Box<Net>>,
     /// Who uses the streams that the driver numbered.
     accepted: BTreeMap<StreamId, RoleId>,
 }
@@ -74,7 +91,8 @@ const EFFECTS_PER_STEP: usize = 100_000;
 impl Node {
     /// A node with these roles, in the order in which they are offered packets, and these addresses of its own.
     pub fn new(roles: Vec<Box<dyn Role>>, addresses: Vec<Ipv4Addr>) -> Self {
-        Self { roles, rules: Ruleset::default(), addresses, ifaces: Vec::new(), accepted: BTreeMap::new() }
+        let (rules, ifaces, accepted) = (Ruleset::default(), Vec::new(), BTreeMap::new());
+        Self { roles, rules, addresses, ifaces, net: None, accepted }
     }
 
     /// Sets a route that no role owns: what an operator configures.
@@ -82,14 +100,28 @@ impl Node {
         self.rules.set_route(now, RoleId::NODE, key, Some(route));
     }
 
+    /// Gives an interface an address, and the route to its link: what an operator configures. From then on it speaks
+    /// ARP.
+    pub fn add_address(&mut self, now: Instant, iface: Iface, address: InterfaceAddress) {
+        self.net().addresses.push((iface, address));
+        if !self.addresses.contains(&address.address) {
+            self.addresses.push(address.address);
+        }
+        self.connect(now, address, Some(iface));
+    }
+
     /// When [`Input::Timeout`] is due. Earlier than needed at times, never later.
     pub fn deadline(&self) -> Option<Instant> {
         let roles = self.roles.iter().filter_map(|role| role.deadline()).min();
-        [roles, self.rules.next_deadline()].into_iter().flatten().min()
+        let net = self.net.as_ref().and_then(|net| net.arp.deadline());
+        [roles, self.rules.next_deadline(), net].into_iter().flatten().min()
     }
 
-    /// Names the packets that roles keep.
+    /// Names the packets that roles keep, and those that wait for a neighbor.
     pub fn holds(&self, each: &mut dyn FnMut(PacketId)) {
+        if let Some(net) = &self.net {
+            net.arp.holds(each);
+        }
         for role in &self.roles {
             role.holds(each);
         }
@@ -114,78 +146,118 @@ impl Node {
             Input::Link(iface, link) => self.link(now, iface, link, out),
             Input::Stream(id, event) => self.stream(now, id, event, out),
             Input::Command(id, command) => self.command(now, id, command, out),
-            Input::Start(_) | Input::Idle(..) => self.tell_all(now, &input, out),
+            Input::Start(boot) => self.start(now, boot, out),
+            Input::Failed(fault) => self.failed(now, fault, out),
+            Input::Idle(..) | Input::Wall(_) => self.tell_all(now, &input, out),
         }
         self.settle(now, out);
     }
 
+    /// Goes on with what roles asked for behind records ([`Act::Store`]), now that all acts have been carried out and the
+    /// records are durable, or were refused: then [`Outbox::withdraw`] and [`Input::Failed`] come first. Says whether
+    /// anything was waiting; a driver repeats until nothing is.
+    pub fn resume(&mut self, now: Instant, out: &mut Outbox) -> bool {
+        let waited = out.lift();
+        if waited {
+            self.settle(now, out);
+        }
+        waited
+    }
+
     fn admit(&mut self, now: Instant, iface: Iface, packet: Packet, out: &mut Outbox) {
+        if packet.link.kind == EtherType::ARP && self.speaks_arp(iface) {
+            return self.hear_arp(now, iface, packet, out);
+        }
         if packet.link.kind != EtherType::IPV4 {
             return drop(out, iface, packet, reason::ETHERTYPE);
         }
         if iface != Iface::HOST && !self.is_for_us(iface, packet.link.dst) {
             return drop(out, iface, packet, reason::OTHER_STATION);
         }
-        let (header, listener) = match Header::parse(&packet.bytes) {
-            Ok((header, payload)) => (header, self.listener(&header, payload)),
+        let (header, traffic) = match Header::parse(&packet.bytes) {
+            Ok((header, payload)) => (header, Traffic::of(&header, payload)),
             Err(malformed) => return drop(out, iface, packet, malformed.into()),
         };
-        let from = (iface != Iface::HOST).then_some(packet.link.src);
-        match listener.filter(|_| iface != Iface::HOST) {
-            Some(role) => self.give(now, role, Input::Packet(Rx { iface, why: Why::Listen }, packet), out),
-            None => self.forward(now, Port { iface, from }, &header, packet, out),
+        if iface == Iface::HOST {
+            return self.forward(now, Port { iface, from: None }, &header, packet, out);
+        }
+        match self.listener(iface, &header, traffic, 0) {
+            Some(role) => self.give(now, role, Input::Packet(Rx::new(iface, Why::Listen), packet), out),
+            None => self.unheard(now, iface, &header, packet, out),
         }
     }
 
-    fn forward(&mut self, now: Instant, port: Port, header: &Header, mut packet: Packet, out: &mut Outbox) {
-        let verdict = decide(&self.rules, now, port, header.src, header.dst);
-        for entry in verdict.used.into_iter().flatten() {
-            self.rules.used(entry, now);
+    /// A packet from a link that no role listens for. What is for many is never forwarded: nobody here routes groups,
+    /// and a copy for each station of a link would otherwise be multiplied (RFC 1812, section 5.3.4).
+    fn unheard(&mut self, now: Instant, iface: Iface, header: &Header, packet: Packet, out: &mut Outbox) {
+        let is_own = self.addresses.contains(&header.dst);
+        if !is_own && (packet.link.dst.is_group() || self.is_for_many(iface, header.dst)) {
+            return drop(out, iface, packet, reason::NO_LISTENER);
         }
-        match verdict.go {
-            Go::Host if self.addresses.contains(&header.dst) => self.transmit(Iface::HOST, packet, out),
-            Go::Host => drop(out, port.iface, packet, reason::NO_ROUTE),
-            Go::Out(_) if verdict.ttl && !ipv4::decrement_ttl(&mut packet.bytes) => {
-                drop(out, port.iface, packet, reason::TTL_EXPIRED);
-            }
-            Go::Out(Hop { iface, to: NextHop::Mac(mac) }) => {
-                packet.link.dst = mac;
-                self.transmit(iface, packet, out);
-            }
-            Go::Punt(_, Why::Check) if !self.rules.may_punt(now, port) => {
-                drop(out, port.iface, packet, reason::PUNT_LIMIT);
-            }
-            Go::Punt(role, why) => {
-                self.give(now, role, Input::Packet(Rx { iface: port.iface, why }, packet), out);
-            }
-            Go::Drop(reason) => drop(out, port.iface, packet, reason),
-        }
+        let port = Port { iface, from: Some(packet.link.src) };
+        self.forward(now, port, header, packet, out);
     }
 
-    /// Hands a packet to the driver, with our own link address on it.
-    fn transmit(&self, iface: Iface, mut packet: Packet, out: &mut Outbox) {
-        if let Some((_, mac)) = self.ifaces.iter().find(|(other, _)| *other == iface) {
-            packet.link.src = *mac;
+    /// A role does not want what it was handed.
+    fn pass(&mut self, now: Instant, role: RoleId, rx: Rx, packet: Packet, out: &mut Outbox) {
+        let (header, traffic) = match Header::parse(&packet.bytes) {
+            Ok((header, payload)) => (header, Traffic::of(&header, payload)),
+            Err(malformed) => return drop(out, rx.iface, packet, malformed.into()),
+        };
+        if rx.why != Why::Listen {
+            return self.to_host(rx.iface, &header, packet, out);
         }
-        out.act(RoleId::NODE, Act::Transmit(iface, packet));
+        match self.listener(rx.iface, &header, traffic, usize::from(role.0) + 1) {
+            Some(next) => self.give(now, next, Input::Packet(rx, packet), out),
+            None => self.unheard(now, rx.iface, &header, packet, out),
+        }
     }
 
     fn is_for_us(&self, iface: Iface, dst: Mac) -> bool {
-        dst == Mac::BROADCAST || self.ifaces.contains(&(iface, dst))
+        dst.is_group() || self.ifaces.iter().any(|own| own.iface == iface && own.mac == dst)
     }
 
-    fn listener(&self, header: &Header, payload: &[u8]) -> Option<RoleId> {
-        let proto = match header.protocol {
-            ipv4::ICMP => icmp_kind(payload).map(Proto::Icmp)?,
-            _ => return None,
-        };
+    /// The first role from `from` on that wants such a packet.
+    fn listener(&self, iface: Iface, header: &Header, traffic: Traffic, from: usize) -> Option<RoleId> {
         let local = self.addresses.contains(&header.dst);
-        let wants = |listen: &Listen| match listen {
-            Listen::Local(p) => local && *p == proto,
-            Listen::Transit(p, prefix) => *p == proto && prefix.contains(header.dst),
-        };
-        let index = self.roles.iter().position(|role| role.listens().iter().any(wants))?;
+        let wants = |listen: &Listen| traffic.is_wanted(listen, iface, header.dst, local);
+        let mut roles = self.roles.iter().enumerate().skip(from);
+        let (index, _) = roles.find(|(_, role)| role.listens().iter().any(wants))?;
         Some(RoleId(index as u8))
+    }
+
+    /// Each role is given the records that it has stored itself.
+    fn start(&mut self, now: Instant, boot: &Boot, out: &mut Outbox) {
+        for index in 0..self.roles.len() {
+            let id = RoleId(index as u8);
+            let scope = self.scope(id);
+            let own = boot.stored.iter().filter_map(|(key, value)| {
+                Some((key.strip_prefix(scope.as_slice())?.to_vec(), value.clone()))
+            });
+            let own = Boot { stored: own.collect(), ..*boot };
+            self.give(now, id, Input::Start(&own), out);
+        }
+    }
+
+    fn failed(&mut self, now: Instant, fault: &Fault, out: &mut Outbox) {
+        let mut own = fault.clone();
+        if let Undone::Store(key) = &mut own.undone
+            && let Some(inner) = key.strip_prefix(self.scope(fault.role).as_slice())
+        {
+            *key = inner.to_vec();
+        }
+        self.give(now, fault.role, Input::Failed(&own), out);
+    }
+
+    /// What the keys of a role's records begin with: its name, and how many of that name come before it. So a record
+    /// finds its role again when another role is added to the host.
+    fn scope(&self, role: RoleId) -> Vec<u8> {
+        let at = usize::from(role.0);
+        let name = self.roles.get(at).map_or("", |role| role.name());
+        let before = self.roles.iter().take(at).filter(|other| other.name() == name).count();
+        let mut scope = name.as_bytes().to_vec();
+        scope.extend_from_slice(&[0, before as u8]);
+        scope
     }
 
     fn timeout(&mut self, now: Instant, out: &mut Outbox) {
@@ -198,13 +270,14 @@ impl Node {
         while let Some((owner, key, used)) = self.rules.pop_idle(now) {
             self.give(now, owner, Input::Idle(key, used), out);
         }
+        self.seek_neighbors(now, out);
     }
 
     fn link(&mut self, now: Instant, iface: Iface, link: Link<'_>, out: &mut Outbox) {
-        if let Link::Up { mac, .. } = link {
-            self.ifaces.retain(|(other, _)| *other != iface);
+        if let Link::Up { mac, mtu, .. } = link {
+            self.ifaces.retain(|other| other.iface != iface);
             self.ifaces.reserve_exact(usize::from(self.ifaces.is_empty()));
-            self.ifaces.push((iface, mac));
+            self.ifaces.push(Interface { iface, mac, mtu });
         }
         self.tell_all(now, &Input::Link(iface, link), out);
     }
@@ -250,7 +323,7 @@ impl Node {
         }
     }
 
-    fn give(&mut self, now: Instant, id: RoleId, input: Input<'_>, out: &mut Outbox) {
+    pub(crate) fn give(&mut self, now: Instant, id: RoleId, input: Input<'_>, out: &mut Outbox) {
         if let Some(role) = self.roles.get_mut(usize::from(id.0)) {
             out.speak_for(id);
             role.handle(now, input, out);
@@ -262,19 +335,16 @@ impl Node {
         for _ in 0..EFFECTS_PER_STEP {
             let Some((role, effect)) = out.next_effect() else { return };
             match effect {
-                Effect::Send(Some(iface), packet) => self.transmit(iface, packet, out),
+                Effect::Send(Some(iface), packet) => self.send_by(now, iface, packet, out),
                 Effect::Send(None, packet) => self.send_routed(now, packet, out),
+                Effect::Pass(rx, packet) => self.pass(now, role, rx, packet, out),
                 Effect::Discard(iface, packet, reason) => out.act(role, Act::Drop(iface, packet, reason)),
                 Effect::Stream(id, op) => {
                     let own = StreamId(id.0 & 0xffff | (u32::from(role.0) + 1) << 16);
                     out.act(role, Act::Stream(if id.0 >= StreamId::DRIVER { id } else { own }, op));
                 }
                 Effect::Do(act) => {
-                    match &act {
-                        Act::Route(key, route) => self.rules.set_route(now, role, *key, *route),
-                        Act::Gate(port, gate) => self.rules.set_gate(role, *port, *gate),
-                        _ => {}
-                    }
+                    let act = self.apply(now, role, act);
                     out.act(role, act);
                 }
             }
@@ -282,23 +352,27 @@ impl Node {
         debug_assert!(out.next_effect().is_none(), "roles do not come to rest");
     }
 
-    fn send_routed(&mut self, now: Instant, packet: Packet, out: &mut Outbox) {
-        match Header::parse(&packet.bytes) {
-            Ok((header, _)) => {
-                self.forward(now, Port { iface: Iface::HOST, from: None }, &header, packet, out);
+    /// What an act changes in the node itself.
+    pub(crate) fn apply(&mut self, now: Instant, role: RoleId, act: Act) -> Act {
+        match act {
+            Act::Route(key, route) => self.rules.set_route(now, role, key, route),
+            Act::Gate(port, gate) => self.rules.set_gate(role, port, gate),
+            Act::Neighbor(iface, address, neighbor) => self.net().arp.set(iface, address, neighbor),
+            Act::Address(iface, address, true) => self.add_address(now, iface, address),
+            Act::Address(iface, address, false) => self.remove_address(now, iface, address),
+            Act::Store(key, value) => {
+                let mut scoped = self.scope(role);
+                scoped.extend_from_slice(&key);
+                return Act::Store(scoped, value);
             }
-            Err(malformed) => drop(out, Iface::HOST, packet, malformed.into()),
+            _ => {}
         }
+        act
     }
 }
 
-fn drop(out: &mut Outbox, iface: Iface, packet: Packet, reason: wire::Reason) {
+pub(crate) fn drop(out: &mut Outbox, iface: Iface, packet: Packet, reason: wire::Reason) {
     out.act(RoleId::NODE, Act::Drop(iface, packet, reason));
-}
-
-/// The type of an ICMP message, whole or not: a role that listens refuses what is malformed, and says why.
-fn icmp_kind(payload: &[u8]) -> Option<u8> {
-    payload.get(..icmp::HEADER)?.first().copied()
 }
 
 #[cfg(test)]

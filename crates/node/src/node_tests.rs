@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::{Boot, Key, Life, Mark, StreamOp, Transport};
-use table::Action;
-use wire::{Frame, Prefix, SocketAddrV4, udp};
+use table::{Action, Hop};
+use wire::{Frame, Prefix, SocketAddrV4, ipv4, udp};
 
 const US: Mac = Mac([2, 0, 0, 0, 0, 1]);
 const PEER: Mac = Mac([2, 0, 0, 0, 0, 2]);
@@ -75,10 +75,19 @@ fn acts(out: &mut Outbox) -> Vec<Act> {
 fn dropped_for(packet: Packet) -> &'static str {
     let (mut node, mut out) = node();
     node.receive(Instant::ZERO, ETH, packet, &mut out);
-    match &acts(&mut out)[..] {
-        [Act::Drop(ETH, dropped, reason)] if dropped.id == PacketId(7) => reason.0,
+    let dropped = |act: Act| match act {
+        Act::Drop(ETH, dropped, reason) if dropped.id == PacketId(7) => Some(reason.0),
+        Act::Transmit(_, packet) if is_icmp_error(&packet) => None,
         other => panic!("{other:?}"),
-    }
+    };
+    let reasons: Vec<_> = acts(&mut out).into_iter().filter_map(dropped).collect();
+    assert_eq!(reasons.len(), 1, "one end");
+    reasons[0]
+}
+
+fn is_icmp_error(packet: &Packet) -> bool {
+    let (header, payload) = Header::parse(&packet.bytes).unwrap();
+    header.protocol == ipv4::ICMP && wire::icmp::is_error(payload[0])
 }
 
 #[test]

@@ -1,8 +1,11 @@
 //! Where effects go: one queue per driver, in the order asked.
 
-use crate::{Act, CommandId, Effect, Gate, Key, Mark, Port, RoleId, Route, StreamId, StreamOp, Value};
+use crate::node::reason;
+use crate::{
+    Act, CommandId, Effect, Gate, Key, Mark, Neighbor, Port, RoleId, Route, Rx, StreamId, StreamOp, Value,
+};
 use std::collections::VecDeque;
-use wire::{Cell, Iface, Packet, Reason};
+use wire::{Cell, Iface, InterfaceAddress, Ipv4Addr, Packet, PacketId, Reason};
 
 /// The effects of a step, in the order asked. The driver owns it, so that none can be forgotten and a node carries no
 /// scratch of its own.
@@ -12,11 +15,13 @@ pub struct Outbox {
     asks: VecDeque<(RoleId, Effect)>,
     /// On whose behalf effects are pushed now.
     role: RoleId,
+    /// Whether a record has to be durable before anything else that was asked for is resolved.
+    barred: bool,
 }
 
 impl Default for Outbox {
     fn default() -> Self {
-        Self { acts: VecDeque::new(), asks: VecDeque::new(), role: RoleId::NODE }
+        Self { acts: VecDeque::new(), asks: VecDeque::new(), role: RoleId::NODE, barred: false }
     }
 }
 
@@ -24,6 +29,28 @@ impl Outbox {
     /// Takes the next act that a driver is to carry out, and who asked for it.
     pub fn next_act(&mut self) -> Option<(RoleId, Act)> {
         self.acts.pop_front()
+    }
+
+    /// Takes back what a role has asked for behind a record that could not be stored: packets are dropped, commands
+    /// answered with the error, all else is as if it had never been asked for. For drivers, before [`crate::Node::resume`].
+    pub fn withdraw(&mut self, role: RoleId, why: &str) {
+        for (by, effect) in std::mem::take(&mut self.asks) {
+            match effect {
+                effect if by != role => self.asks.push_back((by, effect)),
+                Effect::Discard(..) | Effect::Pass(..) => self.asks.push_back((by, effect)),
+                // A packet that never left was never there.
+                Effect::Send(iface, packet) if packet.id != PacketId::NEW => {
+                    self.act(by, Act::Drop(iface.unwrap_or(Iface::HOST), packet, reason::NOT_STORED));
+                }
+                Effect::Do(Act::Visit(iface, _, packet)) if packet.id != PacketId::NEW => {
+                    self.act(by, Act::Drop(iface, packet, reason::NOT_STORED));
+                }
+                Effect::Do(Act::Answer(id, _)) => {
+                    self.act(by, Act::Answer(id, Err(format!("not stored: {why}"))));
+                }
+                Effect::Send(..) | Effect::Stream(..) | Effect::Do(_) => {}
+            }
+        }
     }
 
     /// Sends a packet out by an interface, addressed as it is.
@@ -39,6 +66,11 @@ impl Outbox {
     /// Ends a packet's journey.
     pub fn discard(&mut self, iface: Iface, packet: Packet, reason: Reason) {
         self.ask(Effect::Discard(iface, packet, reason));
+    }
+
+    /// Passes a packet on, as it was received.
+    pub fn pass(&mut self, rx: Rx, packet: Packet) {
+        self.ask(Effect::Pass(rx, packet));
     }
 
     /// Asks for an operation on a stream.
@@ -66,6 +98,26 @@ impl Outbox {
         self.ask(Effect::Do(Act::Visit(iface, cell, packet)));
     }
 
+    /// Sets or removes how ARP about an address is met.
+    pub fn neighbor(&mut self, iface: Iface, address: Ipv4Addr, neighbor: impl Into<Option<Neighbor>>) {
+        self.ask(Effect::Do(Act::Neighbor(iface, address, neighbor.into())));
+    }
+
+    /// Gives an interface an address.
+    pub fn add_address(&mut self, iface: Iface, address: InterfaceAddress) {
+        self.ask(Effect::Do(Act::Address(iface, address, true)));
+    }
+
+    /// Takes an address from an interface.
+    pub fn remove_address(&mut self, iface: Iface, address: InterfaceAddress) {
+        self.ask(Effect::Do(Act::Address(iface, address, false)));
+    }
+
+    /// Keeps a record, or removes it. What the role asks for after this waits until it is durable.
+    pub fn store(&mut self, key: Vec<u8>, value: impl Into<Option<Vec<u8>>>) {
+        self.ask(Effect::Do(Act::Store(key, value.into())));
+    }
+
     /// Leaves a mark.
     pub fn mark(&mut self, mark: Mark) {
         self.ask(Effect::Do(Act::Mark(mark)));
@@ -89,11 +141,20 @@ impl Outbox {
         self.role = role;
     }
 
-    pub(crate) fn act(&mut self, role: RoleId, act: Act) {
-        self.acts.push_back((role, act));
+    /// Records that follow each other are made durable together; what comes behind them waits.
+    pub(crate) fn act(&mut self, by: RoleId, act: Act) {
+        let is_store = matches!(act, Act::Store(..));
+        self.barred |= is_store && !matches!(self.asks.front(), Some((_, Effect::Do(Act::Store(..)))));
+        self.acts.push_back((by, act));
     }
 
+    /// The next effect to resolve; none while records wait to be durable.
     pub(crate) fn next_effect(&mut self) -> Option<(RoleId, Effect)> {
-        self.asks.pop_front()
+        if self.barred { None } else { self.asks.pop_front() }
+    }
+
+    /// The records are durable, or were withdrawn. Says whether anything waited for that.
+    pub(crate) fn lift(&mut self) -> bool {
+        std::mem::take(&mut self.barred)
     }
 }

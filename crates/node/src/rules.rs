@@ -36,12 +36,17 @@ impl Entry {
     fn ends(&self) -> Option<Instant> {
         match self.route.life {
             Life::Refreshed(span) | Life::Watched(span) => Some(self.used + span),
+            Life::Until(end) => Some(end),
             Life::Forever => None,
         }
     }
 
     fn is_dead(&self, now: Instant) -> bool {
-        matches!(self.route.life, Life::Refreshed(span) if self.used + span <= now)
+        match self.route.life {
+            Life::Refreshed(span) => self.used + span <= now,
+            Life::Until(end) => end <= now,
+            Life::Forever | Life::Watched(_) => false,
+        }
     }
 }
 
@@ -190,6 +195,27 @@ impl Ruleset {
     }
 }
 
+impl Ruleset {
+    /// The most specific live route. To a host's own address only those count that name exactly it: a default route is
+    /// not for what has arrived. A closed class meets no routes but its own.
+    pub fn find_route(
+        &self,
+        now: Instant,
+        class: Class,
+        src: Ipv4Addr,
+        dst: Ipv4Addr,
+        is_own: bool,
+    ) -> Option<Found> {
+        let counts = |dst_len: u8, named: bool| (!is_own || dst_len == 32) && (named || !class.is_closed());
+        self.shapes.iter().find_map(|((src_len, dst_len, named), _)| {
+            let key_class = named.then_some(class);
+            let key =
+                Key { class: key_class, src: Prefix::new(src, *src_len), dst: Prefix::new(dst, *dst_len) };
+            counts(*dst_len, *named).then(|| self.find(now, key)).flatten()
+        })
+    }
+}
+
 impl Rules for Ruleset {
     fn gate(&self, port: Port) -> (RoleId, Gate) {
         match self.gate_index(port).and_then(|index| self.gates.get(index)) {
@@ -199,10 +225,7 @@ impl Rules for Ruleset {
     }
 
     fn route(&self, now: Instant, class: Class, src: Ipv4Addr, dst: Ipv4Addr) -> Option<Found> {
-        self.shapes.iter().find_map(|((src_len, dst_len, named), _)| {
-            let class = named.then_some(class);
-            self.find(now, Key { class, src: Prefix::new(src, *src_len), dst: Prefix::new(dst, *dst_len) })
-        })
+        self.find_route(now, class, src, dst, false)
     }
 
     fn way_back(&self, now: Instant, class: Class, host: Ipv4Addr) -> Option<Found> {

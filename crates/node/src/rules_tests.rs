@@ -90,7 +90,7 @@ fn a_gate_of_one_neighbor_beats_the_interfaces() {
     let mut rules = Ruleset::default();
     let any = Port { iface: Iface(1), from: None };
     let one = Port { iface: Iface(1), from: Some(Mac([1; 6])) };
-    let gate = |class| Gate { class: Class(class), check: None, ttl: true, punts: 2 };
+    let gate = |class| Gate { class: Class(class), check: None, ttl: true, icmp: true, punts: 2 };
     rules.set_gate(OWNER, any, Some(gate(20)));
     rules.set_gate(OWNER, one, Some(gate(21)));
     assert_eq!(rules.gate(one).1.class, Class(21));
@@ -102,8 +102,58 @@ fn a_gate_of_one_neighbor_beats_the_interfaces() {
 fn punts_are_counted_by_the_second() {
     let mut rules = Ruleset::default();
     let port = Port { iface: Iface(1), from: None };
-    rules.set_gate(OWNER, port, Some(Gate { class: CLASS, check: Some(CLASS), ttl: true, punts: 2 }));
+    rules.set_gate(
+        OWNER,
+        port,
+        Some(Gate { class: CLASS, check: Some(CLASS), ttl: true, icmp: true, punts: 2 }),
+    );
     let verdicts: Vec<bool> = (0..4).map(|_| rules.may_punt(Instant::ZERO, port)).collect();
     assert_eq!(verdicts, [true, true, false, false]);
     assert!(rules.may_punt(Instant::ZERO + SECOND, port));
+}
+
+#[test]
+fn a_route_until_then_is_dead_at_its_end_however_much_it_is_used() {
+    let mut rules = Ruleset::default();
+    let key = Key::to(CLASS, HOST);
+    let end = Instant::ZERO + SECOND;
+    rules.set_route(Instant::ZERO, OWNER, key, Some(to(1, Life::Until(end))));
+    let id = rules.way_back(Instant::ZERO, CLASS, HOST).unwrap().entry;
+    let last = Instant(end.0 - 1);
+    rules.used(id, last);
+    assert!(winner(&rules, last).is_some());
+    assert_eq!(winner(&rules, end), None);
+    assert_eq!(rules.next_deadline(), Some(end));
+    assert_eq!(rules.pop_idle(end), Some((OWNER, key, last)));
+    assert_eq!(rules.pop_idle(end + SECOND), None, "told once");
+}
+
+#[test]
+fn a_closed_class_meets_its_own_routes_only() {
+    let mut rules = Ruleset::default();
+    let closed = Class(Class::CLOSED.0 + 3);
+    rules.set_route(
+        Instant::ZERO,
+        OWNER,
+        Key { class: None, src: Prefix::ANY, dst: Prefix::host(HOST) },
+        Some(to(1, Life::Forever)),
+    );
+    let found = |rules: &Ruleset| rules.route(Instant::ZERO, closed, HOST, HOST).map(|found| found.route);
+    assert_eq!(found(&rules), None);
+    assert!(winner(&rules, Instant::ZERO).is_some());
+    rules.set_route(Instant::ZERO, OWNER, Key::all(closed), Some(to(2, Life::Forever)));
+    assert_eq!(found(&rules), Some(to(2, Life::Forever)), "although the other is more specific");
+}
+
+#[test]
+fn what_has_arrived_takes_no_default_route() {
+    let mut rules = Ruleset::default();
+    let any = Key { class: None, src: Prefix::ANY, dst: Prefix::ANY };
+    rules.set_route(Instant::ZERO, OWNER, any, Some(to(1, Life::Forever)));
+    let found = |rules: &Ruleset| {
+        rules.find_route(Instant::ZERO, CLASS, HOST, HOST, true).map(|found| found.route.action)
+    };
+    assert_eq!(found(&rules), None);
+    rules.set_route(Instant::ZERO, OWNER, Key::to(CLASS, HOST), Some(to(2, Life::Forever)));
+    assert_eq!(found(&rules), Some(to(2, Life::Forever).action));
 }

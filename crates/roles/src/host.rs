@@ -1,10 +1,11 @@
 //! The configuration of one host.
 
 use node::config::{ConfigError, Interfaces, text};
-use node::{Action, Hop, Key, Life, Node, Role, Route, Seed};
+use node::{Action, Hop, Key, Life, NextHop, Node, Role, Route, Seed};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
-use wire::{Instant, Ipv4Addr, Mac, Prefix};
+use std::str::FromStr;
+use wire::{Iface, Instant, InterfaceAddress, Ipv4Addr, Mac, Prefix};
 
 /// One host: its interfaces, addresses, static routes and roles.
 #[derive(Clone, Debug, Deserialize)]
@@ -44,6 +45,8 @@ pub struct DaemonConfig {
     pub number: u16,
     /// The file that takes its records when it ends.
     pub records: Option<PathBuf>,
+    /// The file that keeps what its roles store, from one run to the next.
+    pub store: Option<PathBuf>,
     /// Wait to be told when to begin.
     #[serde(default)]
     pub hold: bool,
@@ -63,6 +66,9 @@ pub struct InterfaceConfig {
     /// Whether it is a radio that is told which cell to tune to.
     #[serde(default)]
     pub tunes: bool,
+    /// Its IP address and its link's prefix, as text: `10.1.0.1/24`. With one, the interface speaks ARP.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address: Option<String>,
 }
 
 const fn ethernet_mtu() -> u16 {
@@ -78,9 +84,35 @@ pub struct RouteConfig {
     pub to: Prefix,
     /// Out by which interface.
     pub interface: String,
-    /// To which neighbor.
-    #[serde(deserialize_with = "text")]
-    pub via: Mac,
+    /// To which neighbor; without one, each destination is itself a neighbor.
+    #[serde(default, deserialize_with = "some_text")]
+    pub via: Option<Via>,
+}
+
+/// A neighbor that packets are sent to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Via {
+    /// By link address.
+    Mac(Mac),
+    /// By IP address; ARP finds its link address.
+    Ip(Ipv4Addr),
+}
+
+/// Neither kind of address.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("a neighbor is an IPv4 address, as 10.1.0.254, or a link address, as 02:00:00:00:00:01")]
+pub struct ParseViaError;
+
+impl FromStr for Via {
+    type Err = ParseViaError;
+    fn from_str(text: &str) -> Result<Self, ParseViaError> {
+        let ip = text.parse().map(Self::Ip).ok();
+        ip.or_else(|| text.parse().map(Self::Mac).ok()).ok_or(ParseViaError)
+    }
+}
+
+fn some_text<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Via>, D::Error> {
+    text(deserializer).map(Some)
 }
 
 /// A role and its configuration.
@@ -139,12 +171,55 @@ impl HostConfig {
         let roles =
             self.roles.iter().map(|role| role.build(interfaces, chance)).collect::<Result<Vec<_>, _>>()?;
         let mut node = Node::new(roles, self.addresses.clone());
+        for (number, address) in self.interface_addresses()? {
+            node.add_address(Instant::ZERO, Iface(number), address);
+        }
         for route in &self.routes {
-            let hop = Hop::mac(interfaces.number("route.interface", &route.interface)?, route.via);
+            let hop = self.hop(interfaces, route)?;
             let key = Key { class: None, src: Prefix::ANY, dst: route.to };
             node.set_route(Instant::ZERO, key, Route { action: Action::Forward(hop), life: Life::Forever });
         }
         Ok(node)
+    }
+
+    /// All its own addresses: those of no interface first, then the interfaces' in their order.
+    pub fn own_addresses(&self) -> Result<Vec<Ipv4Addr>, ConfigError> {
+        let mut own = self.addresses.clone();
+        for (_, InterfaceAddress { address, .. }) in self.interface_addresses()? {
+            if !own.contains(&address) {
+                own.push(address);
+            }
+        }
+        Ok(own)
+    }
+
+    /// The interfaces that have an address, by number.
+    fn interface_addresses(&self) -> Result<Vec<(u16, InterfaceAddress)>, ConfigError> {
+        let with =
+            (1..).zip(&self.interfaces).filter_map(|(number, i)| Some((number, i.address.as_deref()?)));
+        let parsed = with.map(|(number, text)| {
+            let address = text.parse().map_err(|error| format!("`{text}`: {error}"));
+            Ok((number, address.map_err(|problem| ConfigError::new("interface.address", problem))?))
+        });
+        parsed.collect()
+    }
+
+    fn hop(&self, interfaces: Interfaces<'_>, route: &RouteConfig) -> Result<Hop, ConfigError> {
+        let iface = interfaces.number("route.interface", &route.interface)?;
+        let to = match route.via {
+            Some(Via::Mac(mac)) => NextHop::Mac(mac),
+            Some(Via::Ip(router)) => NextHop::Via(router),
+            None => NextHop::OnLink,
+        };
+        let speaks_arp = self.interfaces.iter().any(|i| i.name == route.interface && i.address.is_some());
+        if speaks_arp || matches!(to, NextHop::Mac(_)) {
+            return Ok(Hop { iface, to });
+        }
+        let problem = format!(
+            "`{}` has no address, so it cannot ask for a neighbor; give it an address, or the route a link address",
+            route.interface
+        );
+        Err(ConfigError::new("route.via", problem))
     }
 
     /// The link addresses of the interfaces, in their order.
@@ -219,4 +294,44 @@ fn config<T: serde::de::DeserializeOwned>(table: toml::Table) -> Result<T, RoleE
         let path = error.path().to_string();
         RoleError { path: path.trim_matches('.').to_owned(), problem: error.inner().message().to_owned() }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn host(interface: &str, route: &str) -> HostConfig {
+        let text = format!(
+            "name = 'h'\naddresses = ['10.9.0.1']\n[[interface]]\nname = 'eth'\nmac = '02:00:00:00:00:01'\n{interface}\n\
+             [[route]]\nto = '10.2.0.0/16'\ninterface = 'eth'\n{route}\n"
+        );
+        toml::from_str(&text).unwrap()
+    }
+
+    fn problem(interface: &str, route: &str) -> String {
+        host(interface, route).node(&Seed::new(1)).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn an_interface_has_an_address_and_a_route_a_router() {
+        let config = host("address = '10.1.0.1/24'", "via = '10.1.0.254'");
+        assert_eq!(config.routes[0].via, Some(Via::Ip(Ipv4Addr::new(10, 1, 0, 254))));
+        let own = [Ipv4Addr::new(10, 9, 0, 1), Ipv4Addr::new(10, 1, 0, 1)];
+        assert_eq!(config.own_addresses(), Ok(own.to_vec()));
+        for route in ["via = '10.1.0.254'", "", "via = '02:00:00:00:00:02'"] {
+            assert!(host("address = '10.1.0.1/24'", route).node(&Seed::new(1)).is_ok(), "{route}");
+        }
+        assert!(host("", "via = '02:00:00:00:00:02'").node(&Seed::new(1)).is_ok(), "as it always was");
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        assert!(
+            problem("address = '10.1.0.1'", "").starts_with("`interface.address`: `10.1.0.1`: an interface")
+        );
+        for route in ["", "via = '10.1.0.254'"] {
+            assert!(problem("", route).starts_with("`route.via`: `eth` has no address"), "{route}");
+        }
+        assert_eq!("10.1.0".parse::<Via>(), Err(ParseViaError));
+    }
 }

@@ -5,4 +5,5 @@
 
 mod host;
 
-pub use host::{DaemonConfig, HostConfig, InterfaceConfig, NodeError, RoleConfig, RoleError, RouteConfig};
+pub use host::{DaemonConfig, HostConfig, InterfaceConfig, NodeError, ParseViaError, RoleConfig};
+pub use host::{RoleError, RouteConfig, Via};

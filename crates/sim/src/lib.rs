@@ -7,7 +7,9 @@
 //! carried by [`link::Fabric`], the same model that the radio process on Linux uses.
 
 mod host;
+mod store;
 mod world;
 
 pub use host::{HostSpec, InterfaceSpec};
+pub use store::StoreFault;
 pub use world::{Run, World};

@@ -1,9 +1,10 @@
 //! The world: hosts, links, and the one queue of what happens next.
 
 use crate::host::{Host, HostSpec};
+use crate::store::{StoreFault, Stores};
 use link::{Fabric, Flight, Landing, PortId, Tuning};
 use node::stream::Told;
-use node::{Act, Boot, Command, CommandId, Input, Link, Outbox};
+use node::{Act, Boot, Command, CommandId, Fault, Input, Link, Outbox, RoleId, Undone};
 use std::collections::{BTreeMap, VecDeque};
 use trace::{Fingerprint, HostId, Record, What};
 use wire::{Cell, Iface, Instant, Mac, Packet, PacketId, Reason};
@@ -42,6 +43,7 @@ pub struct World {
     out: Outbox,
     /// What hosts are to be told of their streams, in order.
     told: VecDeque<(HostId, Told)>,
+    stores: Stores,
     last_packet: u64,
     last_command: u32,
     events: u64,
@@ -67,6 +69,7 @@ impl World {
             fingerprint: Fingerprint::default(),
             out: Outbox::default(),
             told: VecDeque::new(),
+            stores: Stores::default(),
             last_packet: 0,
             last_command: 0,
             events: 0,
@@ -76,6 +79,11 @@ impl World {
     /// Has an operator give a host this command at `at`.
     pub fn command(&mut self, at: Instant, host: HostId, command: Command) {
         self.schedule(at, Event::Command(host, command));
+    }
+
+    /// Makes the storage of a host fail.
+    pub fn fail_stores(&mut self, host: HostId, fault: StoreFault) {
+        self.stores.fail(host, fault);
     }
 
     /// Runs until `end`, and asks every queue what it still holds.
@@ -102,7 +110,7 @@ impl World {
     fn start(&mut self) {
         let hosts = (0..self.hosts.len() as u16).map(HostId);
         for id in hosts.clone() {
-            let boot = Boot { wall: self.host(id).wall };
+            let boot = Boot::new(self.host(id).wall);
             self.give(id, Input::Start(&boot));
         }
         for id in hosts {
@@ -192,6 +200,17 @@ impl World {
     }
 
     fn carry_out(&mut self, host: HostId, out: &mut Outbox) {
+        loop {
+            let stores = self.carry_out_acts(host, out);
+            if !self.settle_stores(host, stores, out) {
+                return;
+            }
+        }
+    }
+
+    /// All acts that there are; the records among them come back.
+    fn carry_out_acts(&mut self, host: HostId, out: &mut Outbox) -> Vec<(RoleId, Vec<u8>)> {
+        let mut stores = Vec::new();
         while let Some((role, act)) = out.next_act() {
             self.fingerprint.add(&(host, role, &act));
             match act {
@@ -211,9 +230,29 @@ impl World {
                 }
                 Act::Mark(mark) => self.record(host, What::Marked(mark)),
                 Act::Answer(_, answer) => self.record(host, What::Answered(answer)),
-                Act::Route(..) | Act::Gate(..) => {} // the node's own table is the only one here
+                Act::Store(key, _) => stores.push((role, key)),
+                // The node itself is the only one here who has a table, answers ARP and has addresses.
+                Act::Route(..) | Act::Gate(..) | Act::Neighbor(..) | Act::Address(..) => {}
             }
         }
+        stores
+    }
+
+    /// What the storage says to the records of a step; then comes what waited for them.
+    fn settle_stores(&mut self, host: HostId, stores: Vec<(RoleId, Vec<u8>)>, out: &mut Outbox) -> bool {
+        let now = self.now;
+        let mut faults = Vec::new();
+        for (role, key) in stores {
+            if let Err(why) = self.stores.store(host) {
+                out.withdraw(role, why);
+                faults.push(Fault { role, undone: Undone::Store(key), why: why.to_owned() });
+            }
+        }
+        for fault in faults {
+            self.fingerprint.add(&fault);
+            self.host_mut(host).node.handle(now, Input::Failed(&fault), out);
+        }
+        self.host_mut(host).node.resume(now, out)
     }
 
     /// A datagram of the host's own stack enters its node.

@@ -9,8 +9,25 @@
 
 #![no_std]
 
+use core::hash::{Hash, Hasher};
 use core::time::Duration;
-use wire::{Iface, Instant, Ipv4Addr, Mac, Prefix, Reason};
+use wire::ipv4::{self, Header};
+use wire::{IcmpError, Iface, Instant, Ipv4Addr, Mac, Prefix, Reason};
+
+/// Why the table ends a packet's journey by itself.
+pub mod reason {
+    use wire::Reason;
+
+    /// The last hop was used up.
+    pub const TTL_EXPIRED: Reason = Reason("ttl_expired");
+    /// It is longer than the way takes, and DF forbids to cut it.
+    pub const TOO_BIG: Reason = Reason("too_big");
+    /// It is longer than the way takes, and might be cut, which nobody here does.
+    pub const NO_FRAGMENTATION: Reason = Reason("no_fragmentation");
+    /// It came from the exit of the tunnel that it would enter, or from this host itself by the wire (RFC 2003,
+    /// section 3.2).
+    pub const TUNNEL_LOOP: Reason = Reason("tunnel_loop");
+}
 
 /// The role of a node that set an entry, by number.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -31,6 +48,14 @@ impl Class {
     pub const HOST: Self = Self(0);
     /// Packets from an interface that no gate speaks of.
     pub const WIRE: Self = Self(1);
+    /// This class and all above it are closed: their packets meet no routes but those of their own class. So what a
+    /// tunnel brings for a stranger does not leave by a route that was meant for others.
+    pub const CLOSED: Self = Self(128);
+
+    /// Whether its packets meet routes of their own class only.
+    pub const fn is_closed(self) -> bool {
+        self.0 >= Self::CLOSED.0
+    }
 }
 
 /// Where a packet came in: an interface, or one neighbor of it.
@@ -44,7 +69,7 @@ pub struct Port {
 }
 
 /// What is done to every packet of a port before its route is looked up.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(C)]
 pub struct Gate {
     /// The rules that its packets meet.
@@ -54,15 +79,28 @@ pub struct Gate {
     pub check: Option<Class>,
     /// Whether forwarding costs a hop.
     pub ttl: bool,
+    /// Whether the sender may be told by ICMP why its packet went no further.
+    pub icmp: bool,
     /// How many packets a second may fail the check and reach the owner; the rest are dropped.
     pub punts: u16,
+}
+
+impl Hash for Gate {
+    /// A gate that sends no errors hashes as gates did before any could, so that a run of old has its old number.
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (self.class, self.check, self.ttl, self.punts).hash(state);
+        if self.icmp {
+            self.icmp.hash(state);
+        }
+    }
 }
 
 impl Gate {
     /// The gate of a port that nobody has set one for.
     pub const fn default_of(port: Port) -> Self {
         let host = port.iface.0 == Iface::HOST.0;
-        Self { class: if host { Class::HOST } else { Class::WIRE }, check: None, ttl: !host, punts: 0 }
+        let class = if host { Class::HOST } else { Class::WIRE };
+        Self { class, check: None, ttl: !host, icmp: true, punts: 0 }
     }
 }
 
@@ -110,6 +148,8 @@ pub enum Life {
     Refreshed(Duration),
     /// So long after the last packet that took it; then it stays, and is reported.
     Watched(Duration),
+    /// Until then, used or not; then it is dead, and reported.
+    Until(Instant),
 }
 
 /// What happens to a packet.
@@ -122,6 +162,25 @@ pub enum Action {
     Punt,
     /// Dropped.
     Drop(Reason),
+    /// Handed to this host's own stack, or to a role of it that listens.
+    Host,
+    /// Sent on inside another datagram.
+    Tunnel(Encap),
+    /// Taken out of the datagram around it (IP in IP), if that is addressed to this host, and decided upon in this
+    /// class. What is not IP in IP is the host's.
+    Open(Class),
+}
+
+/// A tunnel, seen from its entry (RFC 2003).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[repr(C)]
+pub struct Encap {
+    /// The entry: the outer source.
+    pub src: Ipv4Addr,
+    /// The exit: the outer destination.
+    pub dst: Ipv4Addr,
+    /// The largest datagram that fits *inside*, in bytes: what the way takes, less 20.
+    pub mtu: u16,
 }
 
 /// The next hop.
@@ -135,11 +194,26 @@ pub struct Hop {
 }
 
 /// The neighbor of a [`Hop`].
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(C)]
 pub enum NextHop {
     /// By link address.
     Mac(Mac),
+    /// By IP address; ARP finds its link address.
+    Via(Ipv4Addr),
+    /// The packet's own destination is on this link; ARP finds its link address.
+    OnLink,
+}
+
+impl Hash for NextHop {
+    /// A link address hashes as when it was the only kind there was, so that a run of old has its old number.
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        match self {
+            Self::Mac(mac) => mac.hash(state),
+            Self::Via(router) => (1u8, router).hash(state),
+            Self::OnLink => 2u8.hash(state),
+        }
+    }
 }
 
 impl Hop {
@@ -148,10 +222,10 @@ impl Hop {
         Self { iface, to: NextHop::Mac(mac) }
     }
 
-    /// Whether it leads to the neighbor that a packet came from.
+    /// Whether it leads to the neighbor that a packet came from. A hop by IP address never does: the table does not
+    /// know link addresses.
     pub fn leads_to(&self, port: Port) -> bool {
-        let NextHop::Mac(mac) = self.to;
-        self.iface == port.iface && port.from == Some(mac)
+        matches!(self.to, NextHop::Mac(mac) if port.from == Some(mac)) && self.iface == port.iface
     }
 }
 
@@ -194,6 +268,40 @@ pub trait Rules {
     fn route(&self, now: Instant, class: Class, src: Ipv4Addr, dst: Ipv4Addr) -> Option<Found>;
     /// The live route of `class` for exactly this host: the way back to it.
     fn way_back(&self, now: Instant, class: Class, host: Ipv4Addr) -> Option<Found>;
+    /// Whether the address is this host's own.
+    fn is_own(&self, _address: Ipv4Addr) -> bool {
+        false
+    }
+    /// The largest datagram that an interface takes, in bytes.
+    fn mtu(&self, _iface: Iface) -> u16 {
+        u16::MAX
+    }
+}
+
+/// What there is to know about a datagram.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(C)]
+pub struct Datagram {
+    /// Who sent it.
+    pub src: Ipv4Addr,
+    /// Who is to have it.
+    pub dst: Ipv4Addr,
+    /// What it carries.
+    pub protocol: u8,
+    /// Hops left.
+    pub ttl: u8,
+    /// DF.
+    pub dont_fragment: bool,
+    /// Its length, header included.
+    pub len: usize,
+}
+
+impl Datagram {
+    /// From its header, and its length.
+    pub const fn new(header: &Header, len: usize) -> Self {
+        let Header { src, dst, protocol, ttl, dont_fragment, .. } = *header;
+        Self { src, dst, protocol, ttl, dont_fragment, len }
+    }
 }
 
 /// What is to happen to a packet, and which entries it kept alive.
@@ -202,8 +310,10 @@ pub trait Rules {
 pub struct Verdict {
     /// What is to happen.
     pub go: Go,
-    /// Whether forwarding costs a hop.
+    /// Whether forwarding costs a hop; there is one left to take.
     pub ttl: bool,
+    /// What the sender is to be told, whatever becomes of the packet.
+    pub icmp: Option<IcmpError>,
     /// The entries that this packet refreshed: the way back, and the route it took.
     pub used: [Option<EntryId>; 2],
 }
@@ -212,7 +322,7 @@ pub struct Verdict {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(C)]
 pub enum Go {
-    /// To the host's own stack: no rule speaks of it.
+    /// To the host's own stack: no rule speaks of it, or one says so.
     Host,
     /// Out.
     Out(Hop),
@@ -220,14 +330,18 @@ pub enum Go {
     Punt(RoleId, Why),
     /// Nowhere.
     Drop(Reason),
+    /// Into a tunnel; what comes of it is decided upon as this host's own.
+    Encap(Encap),
+    /// Out of a tunnel; what was inside is decided upon with [`decide_opened`].
+    Open(Class),
 }
 
 /// Decides about one packet. Pure: what it refreshes is for the caller to note.
-pub fn decide(rules: &impl Rules, now: Instant, port: Port, src: Ipv4Addr, dst: Ipv4Addr) -> Verdict {
+pub fn decide(rules: &impl Rules, now: Instant, port: Port, packet: &Datagram) -> Verdict {
     let (owner, gate) = rules.gate(port);
-    let mut verdict = Verdict { go: Go::Host, ttl: gate.ttl, used: [None; 2] };
+    let mut verdict = Verdict { go: Go::Host, ttl: gate.ttl, icmp: None, used: [None; 2] };
     if let Some(class) = gate.check {
-        match rules.way_back(now, class, src) {
+        match rules.way_back(now, class, packet.src) {
             Some(Found { entry, route: Route { action: Action::Forward(hop), .. }, .. })
                 if hop.leads_to(port) =>
             {
@@ -239,17 +353,69 @@ pub fn decide(rules: &impl Rules, now: Instant, port: Port, src: Ipv4Addr, dst: 
             _ => return Verdict { go: Go::Punt(owner, Why::Check), ..verdict },
         }
     }
-    if let Some(Found { entry, owner, route }) = rules.route(now, gate.class, src, dst) {
-        if matches!(route.life, Life::Watched(_)) {
-            verdict.used[1] = Some(entry);
-        }
-        verdict.go = match route.action {
-            Action::Forward(hop) => Go::Out(hop),
-            Action::Punt => Go::Punt(owner, Why::Action),
-            Action::Drop(reason) => Go::Drop(reason),
-        };
+    follow(rules, now, gate.class, gate.icmp, packet, verdict)
+}
+
+/// Decides about a packet that was taken out of a tunnel. It has no port and so no gate: forwarding it costs a hop, and
+/// its sender is told of errors; but nobody is told that a closed class has no route (RFC 5944, section 3.7).
+pub fn decide_opened(rules: &impl Rules, now: Instant, class: Class, packet: &Datagram) -> Verdict {
+    let verdict = Verdict { go: Go::Host, ttl: true, icmp: None, used: [None; 2] };
+    follow(rules, now, class, true, packet, verdict)
+}
+
+/// The route of a class, and what stands against it.
+fn follow(
+    rules: &impl Rules,
+    now: Instant,
+    class: Class,
+    icmp: bool,
+    packet: &Datagram,
+    mut verdict: Verdict,
+) -> Verdict {
+    let Some(Found { entry, owner, route }) = rules.route(now, class, packet.src, packet.dst) else {
+        let lost = icmp && !class.is_closed() && !rules.is_own(packet.dst);
+        verdict.icmp = lost.then_some(IcmpError::NetUnreachable);
+        return verdict;
+    };
+    if matches!(route.life, Life::Watched(_)) {
+        verdict.used[1] = Some(entry);
     }
+    let refusal = match route.action {
+        Action::Forward(hop) => refusal(packet, verdict.ttl, rules.mtu(hop.iface)),
+        Action::Tunnel(encap) if packet.src == encap.dst || (verdict.ttl && rules.is_own(packet.src)) => {
+            Some((reason::TUNNEL_LOOP, None))
+        }
+        Action::Tunnel(encap) => refusal(packet, verdict.ttl, encap.mtu),
+        Action::Host | Action::Open(_) | Action::Punt | Action::Drop(_) => None,
+    };
+    if let Some((reason, error)) = refusal {
+        verdict.icmp = error.filter(|_| icmp);
+        verdict.go = Go::Drop(reason);
+        return verdict;
+    }
+    verdict.go = match route.action {
+        Action::Forward(hop) => Go::Out(hop),
+        Action::Punt => Go::Punt(owner, Why::Action),
+        Action::Drop(reason) => Go::Drop(reason),
+        Action::Tunnel(encap) => Go::Encap(encap),
+        Action::Open(class) if packet.protocol == ipv4::IPIP && rules.is_own(packet.dst) => Go::Open(class),
+        Action::Host | Action::Open(_) => Go::Host,
+    };
     verdict
+}
+
+/// Why a packet cannot take a way of this width, and what its sender is told.
+fn refusal(packet: &Datagram, costs_hop: bool, mtu: u16) -> Option<(Reason, Option<IcmpError>)> {
+    if costs_hop && packet.ttl <= 1 {
+        return Some((reason::TTL_EXPIRED, Some(IcmpError::TimeExceeded)));
+    }
+    if packet.len <= usize::from(mtu) {
+        return None;
+    }
+    if packet.dont_fragment {
+        return Some((reason::TOO_BIG, Some(IcmpError::FragmentationNeeded { mtu })));
+    }
+    Some((reason::NO_FRAGMENTATION, None))
 }
 
 #[cfg(test)]

@@ -23,9 +23,9 @@ fn mapping() -> Route {
 impl Rules for Station {
     fn gate(&self, port: Port) -> (RoleId, Gate) {
         let gate = if port.iface == AIR {
-            Gate { class: UP, check: Some(DOWN), ttl: true, punts: 10 }
+            Gate { class: UP, check: Some(DOWN), ttl: true, icmp: true, punts: 10 }
         } else {
-            Gate { class: DOWN, check: None, ttl: true, punts: 0 }
+            Gate { class: DOWN, check: None, ttl: true, icmp: false, punts: 0 }
         };
         (RoleId(3), gate)
     }
@@ -51,8 +51,12 @@ fn from(iface: Iface, mac: Mac) -> Port {
     Port { iface, from: Some(mac) }
 }
 
+fn data(src: Ipv4Addr, dst: Ipv4Addr) -> Datagram {
+    Datagram::new(&Header::new(ipv4::UDP, src, dst), 100)
+}
+
 fn uplink_data(rules: &Station, from_mac: Mac) -> Verdict {
-    decide(rules, Instant::ZERO, from(AIR, from_mac), MOBILE, FAR)
+    decide(rules, Instant::ZERO, from(AIR, from_mac), &data(MOBILE, FAR))
 }
 
 #[test]
@@ -80,13 +84,157 @@ fn a_way_back_that_is_punted_is_for_its_owner_to_check() {
 #[test]
 fn downlink_data_do_not_refresh() {
     let verdict =
-        decide(&Station { mapping: Some(mapping()) }, Instant::ZERO, from(WIRE, UPLINK), FAR, MOBILE);
+        decide(&Station { mapping: Some(mapping()) }, Instant::ZERO, from(WIRE, UPLINK), &data(FAR, MOBILE));
     assert_eq!(verdict.go, Go::Out(Hop::mac(AIR, NEIGHBOR)));
     assert_eq!(verdict.used, [None; 2]);
 }
 
 #[test]
 fn a_miss_is_the_hosts() {
-    let verdict = decide(&Station { mapping: None }, Instant::ZERO, from(WIRE, UPLINK), FAR, MOBILE);
-    assert_eq!(verdict.go, Go::Host);
+    let verdict = decide(&Station { mapping: None }, Instant::ZERO, from(WIRE, UPLINK), &data(FAR, MOBILE));
+    assert_eq!((verdict.go, verdict.icmp), (Go::Host, None), "its gate is silent");
+    let open = Port { iface: Iface::HOST, from: None };
+    let rules = Nothing;
+    let lost = Some(IcmpError::NetUnreachable);
+    assert_eq!(decide(&rules, Instant::ZERO, open, &data(FAR, MOBILE)).icmp, lost, "unless it is its own");
+    assert_eq!(decide(&rules, Instant::ZERO, open, &data(FAR, OWN)).icmp, None);
+    assert_eq!(decide_opened(&rules, Instant::ZERO, Class(200), &data(FAR, MOBILE)).icmp, None);
+}
+
+/// No rules, and one address.
+struct Nothing;
+
+impl Rules for Nothing {
+    fn gate(&self, port: Port) -> (RoleId, Gate) {
+        (RoleId::NODE, Gate::default_of(port))
+    }
+    fn route(&self, _now: Instant, _class: Class, _src: Ipv4Addr, _dst: Ipv4Addr) -> Option<Found> {
+        None
+    }
+    fn way_back(&self, _now: Instant, _class: Class, _host: Ipv4Addr) -> Option<Found> {
+        None
+    }
+    fn is_own(&self, address: Ipv4Addr) -> bool {
+        address == OWN
+    }
+}
+
+// --- tunnels, and what stands against a way ---------------------------------------------------------------------------
+
+const OWN: Ipv4Addr = Ipv4Addr::new(10, 3, 0, 1);
+const CARE_OF: Ipv4Addr = Ipv4Addr::new(10, 4, 0, 1);
+const VISITORS: Class = Class(200);
+const ENCAP: Encap = Encap { src: OWN, dst: CARE_OF, mtu: 1480 };
+
+/// An agent: tunnels to `MOBILE`, opens what comes to itself, and sends everything else by a narrow link.
+struct Agent {
+    icmp: bool,
+}
+
+impl Rules for Agent {
+    fn gate(&self, port: Port) -> (RoleId, Gate) {
+        (RoleId(1), Gate { icmp: self.icmp, ..Gate::default_of(port) })
+    }
+
+    fn route(&self, _now: Instant, _class: Class, _src: Ipv4Addr, dst: Ipv4Addr) -> Option<Found> {
+        let action = match dst {
+            MOBILE => Action::Tunnel(ENCAP),
+            OWN => Action::Open(VISITORS),
+            FAR => Action::Host,
+            _ => Action::Forward(Hop { iface: AIR, to: NextHop::OnLink }),
+        };
+        let route = Route { action, life: Life::Until(Instant::NEVER) };
+        Some(Found { entry: EntryId(0), owner: RoleId(1), route })
+    }
+
+    fn way_back(&self, _now: Instant, _class: Class, _host: Ipv4Addr) -> Option<Found> {
+        None
+    }
+
+    fn is_own(&self, address: Ipv4Addr) -> bool {
+        address == OWN
+    }
+
+    fn mtu(&self, _iface: Iface) -> u16 {
+        600
+    }
+}
+
+fn at_agent(packet: Datagram) -> (Go, Option<IcmpError>) {
+    let verdict = decide(&Agent { icmp: true }, Instant::ZERO, from(WIRE, UPLINK), &packet);
+    let silent = decide(&Agent { icmp: false }, Instant::ZERO, from(WIRE, UPLINK), &packet);
+    assert_eq!((silent.go, silent.icmp), (verdict.go, None), "a gate's silence changes nothing else");
+    (verdict.go, verdict.icmp)
+}
+
+#[test]
+fn what_fits_goes_into_the_tunnel_and_what_does_not_is_told_so() {
+    let fits = Datagram { len: 1480, ..data(FAR, MOBILE) };
+    assert_eq!(at_agent(fits), (Go::Encap(ENCAP), None));
+    let long = Datagram { len: 1481, ..fits };
+    let told = Some(IcmpError::FragmentationNeeded { mtu: 1480 });
+    assert_eq!(at_agent(long), (Go::Drop(reason::TOO_BIG), told));
+    let may_be_cut = Datagram { dont_fragment: false, ..long };
+    assert_eq!(at_agent(may_be_cut), (Go::Drop(reason::NO_FRAGMENTATION), None));
+    let last_hop = Datagram { ttl: 1, ..long };
+    assert_eq!(at_agent(last_hop), (Go::Drop(reason::TTL_EXPIRED), Some(IcmpError::TimeExceeded)));
+}
+
+#[test]
+fn a_narrow_link_is_told_too() {
+    let told = Some(IcmpError::FragmentationNeeded { mtu: 600 });
+    let elsewhere = Ipv4Addr::new(10, 5, 0, 1);
+    assert_eq!(at_agent(Datagram { len: 601, ..data(FAR, elsewhere) }), (Go::Drop(reason::TOO_BIG), told));
+}
+
+#[test]
+fn a_tunnel_takes_nothing_from_its_exit_nor_our_own_by_the_wire() {
+    assert_eq!(at_agent(data(CARE_OF, MOBILE)), (Go::Drop(reason::TUNNEL_LOOP), None));
+    assert_eq!(at_agent(data(OWN, MOBILE)), (Go::Drop(reason::TUNNEL_LOOP), None));
+    let own = decide(
+        &Agent { icmp: true },
+        Instant::ZERO,
+        Port { iface: Iface::HOST, from: None },
+        &Datagram { ttl: 1, ..data(OWN, MOBILE) },
+    );
+    assert_eq!(own.go, Go::Encap(ENCAP), "this host is a correspondent too, and forwards nothing here");
+}
+
+#[test]
+fn only_ip_in_ip_to_this_host_is_opened() {
+    let tunnelled = Datagram { protocol: ipv4::IPIP, ..data(FAR, OWN) };
+    assert_eq!(at_agent(tunnelled).0, Go::Open(VISITORS));
+    assert_eq!(at_agent(data(FAR, OWN)).0, Go::Host);
+    assert_eq!(at_agent(data(OWN, FAR)).0, Go::Host, "a route may say so");
+}
+
+#[test]
+fn what_was_opened_costs_a_hop_and_may_enter_another_tunnel() {
+    let opened = |packet| decide_opened(&Agent { icmp: true }, Instant::ZERO, VISITORS, &packet);
+    assert_eq!(opened(data(FAR, MOBILE)).go, Go::Encap(ENCAP));
+    assert!(opened(data(FAR, MOBILE)).ttl);
+    assert_eq!(opened(Datagram { ttl: 1, ..data(FAR, MOBILE) }).icmp, Some(IcmpError::TimeExceeded));
+}
+
+#[test]
+fn a_gate_that_may_tell_is_another_gate() {
+    use core::hash::BuildHasher;
+    let silent = Gate { icmp: false, ..Gate::default_of(from(WIRE, UPLINK)) };
+    let hash = |gate: Gate| core::hash::BuildHasherDefault::<Sum>::default().hash_one(gate);
+    assert_ne!(hash(silent), hash(Gate { icmp: true, ..silent }));
+}
+
+/// Enough of a hasher to see a difference.
+#[derive(Default)]
+struct Sum(u64);
+
+impl Hasher for Sum {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = self.0.wrapping_mul(31).wrapping_add(u64::from(*byte) + 1);
+        }
+    }
 }

@@ -2,46 +2,8 @@
 
 use crate::receive::Receiver;
 use crate::send::Fin;
-use crate::{Connection, Profile, Seq, State};
-use wire::{Instant, SocketAddrV4};
-
-/// A connection in ESTABLISHED, as plain data. What is not in it begins anew at the other host: round-trip times, the
-/// congestion window, and data that came beyond a gap, which the peer sends again.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct TcpState {
-    /// Our end.
-    pub local: SocketAddrV4,
-    /// The peer's.
-    pub remote: SocketAddrV4,
-    /// The oldest number that the peer has not acknowledged; `unacknowledged` begins with it.
-    pub send_una: Seq,
-    /// The end of what was sent (Linux: the sequence of `TCP_SEND_QUEUE`).
-    pub send_next: Seq,
-    /// The peer's window, in bytes.
-    pub send_window: u32,
-    /// The largest that it ever was.
-    pub largest_window: u32,
-    /// The sequence number of the segment that announced it (`snd_wl1`).
-    pub window_seq: Seq,
-    /// Its acknowledgment number (`snd_wl2`).
-    pub window_ack: Seq,
-    /// The shift of the peer's windows.
-    pub send_scale: u8,
-    /// The next number expected from the peer.
-    pub receive_next: Seq,
-    /// The window that the peer was told of and has not used, in bytes.
-    pub receive_window: u32,
-    /// The shift of our windows. Both are zero where scaling was not agreed.
-    pub receive_scale: u8,
-    /// Largest payload to the peer, in bytes.
-    pub mss: u32,
-    /// Bytes that were written, from `send_una` on: sent first, then those that were not.
-    pub unacknowledged: Vec<u8>,
-    /// Bytes that were acknowledged and not read.
-    pub unread: Vec<u8>,
-    /// The user finished, but the FIN was not sent.
-    pub finishing: bool,
-}
+use crate::{Connection, Profile, State, TcpState};
+use wire::Instant;
 
 impl Connection {
     /// The state of a connection in ESTABLISHED; `None` in any other. This one must not be polled afterwards, or two

@@ -20,14 +20,12 @@ mod receive;
 mod rto;
 mod segment;
 mod send;
-mod sequence;
 mod state;
 
 pub use congestion::Congestion;
 pub use connection::Connection;
-pub use export::TcpState;
 pub use profile::Profile;
 pub use rto::Rto;
 pub use segment::{Flags, HEADER, Options, PROTOCOL, Segment};
-pub use sequence::Seq;
 pub use state::{Ended, Info, State};
+pub use wire::{Seq, TcpState};

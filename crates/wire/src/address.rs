@@ -26,6 +26,24 @@ impl Mac {
     pub const ZERO: Self = Self([0; 6]);
     /// All ones: every station on the link.
     pub const BROADCAST: Self = Self([0xff; 6]);
+
+    /// Whether frames to it are for more than one station: the broadcast address and all groups.
+    pub const fn is_group(self) -> bool {
+        self.0[0] & 1 != 0
+    }
+
+    /// The link address of an IP destination that has no neighbor of its own: a group's (RFC 1112, section 6.4), or
+    /// [`Mac::BROADCAST`]. `None` for a unicast address.
+    pub const fn of_group(group: Ipv4Addr) -> Option<Self> {
+        let [_, b, c, d] = group.octets();
+        if group.is_broadcast() {
+            Some(Self::BROADCAST)
+        } else if group.is_multicast() {
+            Some(Self([0x01, 0x00, 0x5e, b & 0x7f, c, d]))
+        } else {
+            None
+        }
+    }
 }
 
 impl fmt::Display for Mac {
@@ -144,6 +162,62 @@ impl FromStr for Prefix {
     }
 }
 
+/// The address of an interface, and how long the prefix of its link is: `10.1.0.7/16`.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct InterfaceAddress {
+    /// The host's own.
+    pub address: Ipv4Addr,
+    /// What is reached directly.
+    pub link: Prefix,
+}
+
+impl InterfaceAddress {
+    /// `address` on a link whose prefix has `len` bits (at most 32).
+    pub fn new(address: Ipv4Addr, len: u8) -> Self {
+        Self { address, link: Prefix::new(address, len) }
+    }
+
+    /// Whether `to` is every host of this link: its directed broadcast address. Links of one or two hosts have none
+    /// (RFC 3021).
+    pub fn is_broadcast(self, to: Ipv4Addr) -> bool {
+        self.link.len() < 31 && to.to_bits() == self.link.address().to_bits() | !Prefix::mask(self.link.len())
+    }
+}
+
+impl fmt::Display for InterfaceAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.address, self.link.len())
+    }
+}
+
+impl fmt::Debug for InterfaceAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// Not an IPv4 address with a prefix length.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ParseInterfaceAddressError;
+
+impl fmt::Display for ParseInterfaceAddressError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an interface's address is an IPv4 address, a slash and 0 to 32, as 10.1.0.7/16")
+    }
+}
+
+impl core::error::Error for ParseInterfaceAddressError {}
+
+impl FromStr for InterfaceAddress {
+    type Err = ParseInterfaceAddressError;
+    fn from_str(text: &str) -> Result<Self, ParseInterfaceAddressError> {
+        let (address, len) = text.split_once('/').ok_or(ParseInterfaceAddressError)?;
+        let address = address.parse().map_err(|_| ParseInterfaceAddressError)?;
+        let len = len.parse().ok().filter(|len| *len <= 32).ok_or(ParseInterfaceAddressError)?;
+        Ok(Self::new(address, len))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     extern crate alloc;
@@ -175,5 +249,25 @@ mod tests {
         for bad in ["10.1.0.0", "10.1.0.0/33", "10.1.0.1/16", "10.1/16", "10.1.0.0/"] {
             assert_eq!(bad.parse::<Prefix>(), Err(ParsePrefixError), "{bad}");
         }
+    }
+
+    #[test]
+    fn an_interface_keeps_its_own_bits_beside_its_links() {
+        let own: InterfaceAddress = "10.1.0.7/16".parse().unwrap();
+        assert_eq!((own.to_string().as_str(), own.link), ("10.1.0.7/16", "10.1.0.0/16".parse().unwrap()));
+        assert!(own.is_broadcast(Ipv4Addr::new(10, 1, 255, 255)) && !own.is_broadcast(own.address));
+        assert!(!InterfaceAddress::new(Ipv4Addr::new(10, 1, 0, 1), 31).is_broadcast(own.address));
+        for bad in ["10.1.0.7", "10.1.0.7/33", "10.1/16", "10.1.0.7/"] {
+            assert_eq!(bad.parse::<InterfaceAddress>(), Err(ParseInterfaceAddressError), "{bad}");
+        }
+    }
+
+    #[test]
+    fn groups_have_link_addresses_of_their_own() {
+        let group = Mac::of_group(Ipv4Addr::new(224, 128, 0, 11)).unwrap();
+        assert_eq!(group.to_string(), "01:00:5e:00:00:0b", "23 bits of the group");
+        assert_eq!(Mac::of_group(Ipv4Addr::BROADCAST), Some(Mac::BROADCAST));
+        assert_eq!(Mac::of_group(Ipv4Addr::new(10, 1, 0, 7)), None);
+        assert!(group.is_group() && Mac::BROADCAST.is_group() && !Mac([2, 0, 0, 0, 0, 1]).is_group());
     }
 }

@@ -1,7 +1,9 @@
-//! The part of ICMP that all its messages share (RFC 792): type, code, checksum.
+//! The part of ICMP that all its messages share (RFC 792): type, code, checksum; and the errors that routers send.
 
+use crate::ipv4::{self, Header};
 use crate::{Malformed, Reader, checksum};
 use alloc::vec::Vec;
+use core::net::Ipv4Addr;
 
 /// Bytes before a message's own content.
 pub const HEADER: usize = 4;
@@ -41,6 +43,109 @@ impl<'a> Message<'a> {
     }
 }
 
+/// An error that a node reports to a packet's sender.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[repr(C)]
+pub enum IcmpError {
+    /// No route to it.
+    NetUnreachable,
+    /// Its last hop does not answer.
+    HostUnreachable,
+    /// It does not fit, and DF forbids to cut it.
+    FragmentationNeeded {
+        /// The largest datagram that would fit, in bytes (RFC 1191).
+        mtu: u16,
+    },
+    /// Its time to live was used up.
+    TimeExceeded,
+}
+
+/// What an error is sent with: routers' control traffic (RFC 1812, section 4.3.2.5).
+const TOS: u8 = 0xc0;
+/// An error is never longer than this (RFC 1812, section 4.3.2.3).
+const LONGEST: usize = 576;
+const UNREACHABLE: u8 = 3;
+const EXCEEDED: u8 = 11;
+
+impl IcmpError {
+    /// The datagram from `reporter` that tells the sender of `original`; `None` where no error may be sent: about an
+    /// ICMP error, a fragment that is not the first, a packet to or from more than one host (RFC 1812, section
+    /// 4.3.2.7). That the frame was a broadcast only its receiver knows.
+    pub fn about(self, original: &[u8], reporter: Ipv4Addr) -> Option<Vec<u8>> {
+        let (header, payload) = Header::parse(original).ok()?;
+        let error_itself =
+            header.protocol == ipv4::ICMP && payload.first().is_none_or(|kind| is_error(*kind));
+        if error_itself || header.offset != 0 || is_many(header.dst) || !is_one_host(header.src) {
+            return None;
+        }
+        let (code, rest) = match self {
+            Self::NetUnreachable | Self::TimeExceeded => (0, 0),
+            Self::HostUnreachable => (1, 0),
+            Self::FragmentationNeeded { mtu } => (4, u32::from(mtu)),
+        };
+        let kind = if self == Self::TimeExceeded { EXCEEDED } else { UNREACHABLE };
+        let quoted = original.len().min(LONGEST - ipv4::HEADER - HEADER - 4);
+        let mut body = rest.to_be_bytes().to_vec();
+        body.extend_from_slice(original.get(..quoted).unwrap_or(original));
+        let answer = Header { tos: TOS, ..Header::new(ipv4::ICMP, reporter, header.src) };
+        Some(answer.emit(&Message { kind, code, body: &body }.emit()))
+    }
+}
+
+/// Whether a message of this type reports an error, so that none may be sent about it.
+pub const fn is_error(kind: u8) -> bool {
+    matches!(kind, UNREACHABLE | 4 | 5 | EXCEEDED | 12)
+}
+
+fn is_many(address: Ipv4Addr) -> bool {
+    address.is_multicast() || address.is_broadcast()
+}
+
+fn is_one_host(address: Ipv4Addr) -> bool {
+    let [first, ..] = address.octets();
+    first != 0 && first < 224 && !address.is_loopback()
+}
+
+/// What an ICMP error quotes of the datagram that it is about: as much as its reporter cared to send.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Quote<'a> {
+    /// The type of the error.
+    pub kind: u8,
+    /// Its code.
+    pub code: u8,
+    /// The largest datagram that would have fitted, in an error of type 3 and code 4; zero from an old router.
+    pub mtu: u16,
+    /// What the datagram carried.
+    pub protocol: u8,
+    /// Who sent it.
+    pub src: Ipv4Addr,
+    /// Who was to have it.
+    pub dst: Ipv4Addr,
+    /// What is left of its payload: eight bytes at least, from who keeps RFC 792.
+    pub payload: &'a [u8],
+}
+
+impl<'a> Quote<'a> {
+    /// The quotation in an ICMP message. The quoted header's checksum is not looked at: a router has changed the header
+    /// by then, and quotes what it had.
+    pub fn of(message: &Message<'a>) -> Result<Self, Malformed> {
+        if !is_error(message.kind) {
+            return Err(Malformed("icmp_no_error"));
+        }
+        let mut r = Reader::new(message.body, Malformed("icmp_quote_truncated"));
+        let (_, mtu) = (r.u16()?, r.u16()?);
+        let first = r.u8()?;
+        let options = usize::from(first & 15).checked_sub(5).filter(|_| first >> 4 == 4);
+        let options = options.ok_or(Malformed("icmp_quote"))? * 4;
+        r.take(8)?;
+        let protocol = r.u8()?;
+        r.take(2)?;
+        let (src, dst) = (Ipv4Addr::from(r.array::<4>()?), Ipv4Addr::from(r.array::<4>()?));
+        r.take(options)?;
+        Ok(Self { kind: message.kind, code: message.code, mtu, protocol, src, dst, payload: r.rest() })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -54,5 +159,66 @@ mod tests {
         let mut bad = bytes.clone();
         bad[5] ^= 1;
         assert_eq!(Message::parse(&bad).unwrap_err().0, "icmp_checksum");
+    }
+
+    const SENDER: Ipv4Addr = Ipv4Addr::new(10, 2, 0, 1);
+    const HOST: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 7);
+    const ROUTER: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 1);
+
+    fn original() -> Vec<u8> {
+        Header::new(ipv4::UDP, SENDER, HOST).emit(&[7; 1200])
+    }
+
+    #[test]
+    fn an_error_tells_the_sender_and_quotes() {
+        let errors = [
+            (IcmpError::NetUnreachable, (3, 0, 0)),
+            (IcmpError::HostUnreachable, (3, 1, 0)),
+            (IcmpError::FragmentationNeeded { mtu: 1480 }, (3, 4, 1480)),
+            (IcmpError::TimeExceeded, (11, 0, 0)),
+        ];
+        for (error, expected) in errors {
+            let bytes = error.about(&original(), ROUTER).unwrap();
+            assert_eq!(bytes.len(), 576, "as much as fits (RFC 1812)");
+            let (header, payload) = Header::parse(&bytes).unwrap();
+            assert_eq!((header.src, header.dst, header.protocol), (ROUTER, SENDER, ipv4::ICMP));
+            let quote = Quote::of(&Message::parse(payload).unwrap()).unwrap();
+            assert_eq!((quote.kind, quote.code, quote.mtu), expected);
+            assert_eq!((quote.protocol, quote.src, quote.dst), (ipv4::UDP, SENDER, HOST));
+            assert_eq!(quote.payload, &[7; 576 - 20 - 8 - 20]);
+        }
+    }
+
+    #[test]
+    fn nobody_is_told_of_errors_groups_and_later_fragments() {
+        let silent = |bytes: &[u8]| IcmpError::HostUnreachable.about(bytes, ROUTER).is_none();
+        assert!(!silent(&original()));
+        let ping = Message { kind: 8, code: 0, body: &[0; 4] }.emit();
+        assert!(!silent(&Header::new(ipv4::ICMP, SENDER, HOST).emit(&ping)), "an echo is no error");
+        assert!(silent(&IcmpError::TimeExceeded.about(&original(), ROUTER).unwrap()));
+        let headers = [
+            Header { offset: 3, ..Header::new(ipv4::UDP, SENDER, HOST) },
+            Header::new(ipv4::UDP, SENDER, Ipv4Addr::new(224, 0, 0, 1)),
+            Header::new(ipv4::UDP, SENDER, Ipv4Addr::BROADCAST),
+            Header::new(ipv4::UDP, Ipv4Addr::UNSPECIFIED, HOST),
+            Header::new(ipv4::UDP, Ipv4Addr::LOCALHOST, HOST),
+        ];
+        for header in headers {
+            assert!(silent(&header.emit(b"any")), "{header:?}");
+        }
+        let first = Header { more_fragments: true, ..Header::new(ipv4::UDP, SENDER, HOST) };
+        assert!(!silent(&first.emit(&[0; 8])), "the first fragment has the ports");
+    }
+
+    #[test]
+    fn a_quotation_is_refused_with_a_reason() {
+        let bytes = IcmpError::HostUnreachable.about(&original(), ROUTER).unwrap();
+        let message = Message::parse(&bytes[ipv4::HEADER..]).unwrap();
+        let refusal = |kind, body| Quote::of(&Message { kind, code: 0, body }).unwrap_err().0;
+        assert_eq!(refusal(8, message.body), "icmp_no_error");
+        assert_eq!(refusal(3, &message.body[..23]), "icmp_quote_truncated");
+        let mut odd = message.body.to_vec();
+        odd[4] = 0x44;
+        assert_eq!(refusal(3, &odd), "icmp_quote");
     }
 }

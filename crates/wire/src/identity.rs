@@ -8,9 +8,27 @@ use core::net::SocketAddrV4;
 ///
 /// Left out are time to live, header checksum, DSCP and ECN, the transport's checksum (off-loading fills it late), and
 /// for atomic datagrams the identification, which RFC 6864 gives no meaning. Equal datagrams share an identity; who
-/// counts them tells them apart.
+/// counts them tells them apart. In a tunnel (IP in IP) a packet is who it was before: the innermost datagram counts.
 pub fn identity(bytes: &[u8]) -> PacketId {
     let Ok((header, payload)) = Header::parse(bytes) else { return nonzero(fold(SEED, bytes)) };
+    innermost(header, payload, NESTING)
+}
+
+/// Headers that are looked behind. Deeper nesting is nobody's that we know, and shares no identity with its inside.
+const NESTING: u8 = 4;
+
+fn innermost(header: Header, payload: &[u8], nesting: u8) -> PacketId {
+    if nesting > 0
+        && header.protocol == ipv4::IPIP
+        && !header.is_fragment()
+        && let Ok((inner, payload)) = Header::parse(payload)
+    {
+        return innermost(inner, payload, nesting - 1);
+    }
+    of_datagram(&header, payload)
+}
+
+fn of_datagram(header: &Header, payload: &[u8]) -> PacketId {
     let mut hash = SEED;
     if !header.dont_fragment || header.is_fragment() {
         hash = fold(hash, &header.id.to_be_bytes());
@@ -70,5 +88,16 @@ mod tests {
         let a = udp_identity(A, B, &42u64.to_be_bytes());
         assert_ne!(a, udp_identity(A, B, &43u64.to_be_bytes()));
         assert_ne!(a, udp_identity(B, A, &42u64.to_be_bytes()));
+    }
+
+    #[test]
+    fn a_tunnel_does_not_change_who_a_packet_is() {
+        let bytes = crate::udp::packet(A, B, b"inside");
+        let [entry, exit] = [1, 2].map(|last| Ipv4Addr::new(10, 9, 0, last));
+        let once = crate::ipip::encapsulate(&bytes, entry, exit).unwrap();
+        let twice = crate::ipip::encapsulate(&once, exit, entry).unwrap();
+        assert_eq!([identity(&once), identity(&twice)], [identity(&bytes); 2]);
+        let other = crate::ipip::encapsulate(&crate::udp::packet(A, B, b"other"), entry, exit).unwrap();
+        assert_ne!(identity(&other), identity(&once));
     }
 }

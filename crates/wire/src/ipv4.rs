@@ -8,6 +8,8 @@ use core::net::Ipv4Addr;
 pub const HEADER: usize = 20;
 /// The protocol number of ICMP.
 pub const ICMP: u8 = 1;
+/// The protocol number of IP in IP (RFC 2003).
+pub const IPIP: u8 = 4;
 /// The protocol number of UDP.
 pub const UDP: u8 = 17;
 /// The time to live that a host gives its packets (RFC 1700's recommendation).
@@ -129,6 +131,15 @@ pub fn addresses(bytes: &[u8]) -> Option<(Ipv4Addr, Ipv4Addr)> {
     Some((Ipv4Addr::from(r.array::<4>().ok()?), Ipv4Addr::from(r.array::<4>().ok()?)))
 }
 
+/// The length that a header gives its datagram, in bytes; the padding of a short frame is not counted. Zero when
+/// there is no whole length field.
+pub fn total_len(bytes: &[u8]) -> usize {
+    match bytes {
+        [_, _, high, low, ..] => usize::from(u16::from_be_bytes([*high, *low])),
+        _ => 0,
+    }
+}
+
 /// Takes one hop off the time to live and mends the checksum (RFC 1624). False when none is left to take.
 #[must_use]
 pub fn decrement_ttl(bytes: &mut [u8]) -> bool {
@@ -165,6 +176,7 @@ mod tests {
         let mut bytes = header().emit(b"hello");
         bytes.extend_from_slice(&[0; 21]);
         assert_eq!(Header::parse(&bytes).unwrap().1, b"hello");
+        assert_eq!((total_len(&bytes), total_len(&bytes[..3])), (25, 0));
     }
 
     #[test]

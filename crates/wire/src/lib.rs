@@ -7,23 +7,29 @@
 extern crate alloc;
 
 mod address;
+pub mod arp;
 mod bytes;
 mod checksum;
 pub mod ethernet;
 pub mod icmp;
 mod identity;
+pub mod ipip;
 pub mod ipv4;
 mod packet;
 mod seed;
+mod tcp;
 mod time;
 pub mod udp;
 
-pub use address::{Cell, Iface, Mac, ParseMacError, ParsePrefixError, Prefix};
+pub use address::{Cell, Iface, InterfaceAddress, Mac, ParseInterfaceAddressError};
+pub use address::{ParseMacError, ParsePrefixError, Prefix};
 pub use bytes::{Malformed, Reader};
 pub use checksum::{Checksum, checksum};
 pub use core::net::{Ipv4Addr, SocketAddrV4};
 pub use core::time::Duration;
+pub use icmp::IcmpError;
 pub use identity::{identity, udp_identity};
 pub use packet::{EtherType, Frame, Packet, PacketId, Reason};
 pub use seed::Seed;
+pub use tcp::{Seq, TcpState};
 pub use time::{Instant, WallTime, ntp_distance, ntp_span};

@@ -11,6 +11,8 @@ pub struct EtherType(pub u16);
 impl EtherType {
     /// IPv4.
     pub const IPV4: Self = Self(0x0800);
+    /// The Address Resolution Protocol.
+    pub const ARP: Self = Self(0x0806);
 }
 
 impl fmt::Debug for EtherType {
@@ -36,6 +38,12 @@ impl Frame {
     pub const fn to(dst: Mac) -> Self {
         Self { kind: EtherType::IPV4, src: Mac::ZERO, dst }
     }
+
+    /// An ARP frame to `dst`, or with [`Mac::BROADCAST`] to the whole link.
+    #[must_use]
+    pub const fn arp(dst: Mac) -> Self {
+        Self { kind: EtherType::ARP, src: Mac::ZERO, dst }
+    }
 }
 
 /// The identity of a packet: it survives forwarding, copying and tunnelling.
@@ -56,21 +64,28 @@ pub struct Packet {
     pub link: Frame,
     /// Its identity.
     pub id: PacketId,
-    /// The IP datagram, header first.
+    /// The IP datagram, header first; or the ARP message.
     pub bytes: Vec<u8>,
 }
 
 impl Packet {
-    /// A packet that a role has just made, for the neighbor `to`.
+    /// A packet that a role has just made, for the neighbor `to`; [`Mac::ZERO`] leaves it to ARP to find the neighbor.
     pub const fn new(to: Mac, bytes: Vec<u8>) -> Self {
         Self { link: Frame::to(to), id: PacketId::NEW, bytes }
+    }
+
+    /// An ARP message that has just been made, for the neighbor `to` or for [`Mac::BROADCAST`].
+    pub fn arp(to: Mac, message: &crate::arp::Message) -> Self {
+        Self { link: Frame::arp(to), id: PacketId::NEW, bytes: message.emit() }
     }
 }
 
 impl fmt::Debug for Packet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Packet(#{} {} -> {}, {} B", self.id.0, self.link.src, self.link.dst, self.bytes.len())?;
-        if let Ok((header, _)) = crate::ipv4::Header::parse(&self.bytes) {
+        if self.link.kind == EtherType::ARP {
+            f.write_str(", arp")?;
+        } else if let Ok((header, _)) = crate::ipv4::Header::parse(&self.bytes) {
             write!(f, ", {} -> {} protocol {}", header.src, header.dst, header.protocol)?;
         }
         f.write_str(")")

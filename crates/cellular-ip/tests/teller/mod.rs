@@ -136,7 +136,7 @@ impl Teller {
         match *words {
             ["start"] => {
                 self.begin();
-                self.give(Input::Start(&Boot { wall: WALL }));
+                self.give(Input::Start(&Boot::new(WALL)));
                 self.wires_up();
             }
             ["wait"] => {}

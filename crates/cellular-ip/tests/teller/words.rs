@@ -25,6 +25,9 @@ pub(crate) fn act(act: &Act, interfaces: &[&str]) -> String {
         Act::Mark(mark) => mark_name(mark),
         Act::Answer(_, Ok(answer)) => format!("answer {}", value(answer)),
         Act::Answer(_, Err(why)) => format!("refuse: {why}"),
+        Act::Neighbor(..) | Act::Address(..) | Act::Store(..) => {
+            "what no role of this protocol asks for".to_owned()
+        }
         Act::Stream(..) => "a stream, which no role of this protocol uses".to_owned(),
     }
 }
@@ -81,11 +84,16 @@ fn route_name(route: Option<&Route>, interfaces: &[&str]) -> String {
         Action::Forward(Hop { iface, to: NextHop::Mac(mac) }) => {
             format!("by {}", neighbor(*iface, *mac, interfaces))
         }
+        Action::Forward(Hop { iface, .. }) => format!("by {}", interface(*iface, interfaces)),
         Action::Punt => "to the role".to_owned(),
+        Action::Host => "to this host".to_owned(),
+        Action::Tunnel(encap) => format!("in a tunnel to {}", encap.dst),
+        Action::Open(class) => format!("opened as class {}", class.0),
         Action::Drop(reason) => format!("drop, {reason}"),
     };
     match life {
         Life::Forever => action,
+        Life::Until(end) => format!("{action}, until {end}"),
         Life::Refreshed(span) => format!("{action}, until {span:?} after data from there"),
         Life::Watched(span) => format!("{action}, told when unused for {span:?}"),
     }

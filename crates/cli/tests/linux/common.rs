@@ -57,7 +57,8 @@ pub(crate) fn assert_held(output: &Output, says: &str) {
 
 pub(crate) fn only_the_timing_was_wrong(output: &Output) -> bool {
     let complaints = text(&output.stderr);
-    let mut doubts = complaints.lines().filter_map(|line| line.strip_prefix("not to be trusted: ")).peekable();
+    let mut doubts =
+        complaints.lines().filter_map(|line| line.strip_prefix("not to be trusted: ")).peekable();
     doubts.peek().is_some() && doubts.all(|doubt| doubt.contains("timing: "))
 }
 

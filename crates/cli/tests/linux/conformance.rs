@@ -20,7 +20,10 @@ fn the_simulator_and_linux_do_the_same() {
         // A machine that stands still for longer than the tolerance makes a run that shows nothing, and says so.
         let late = on_linux.status.code() == Some(4) && only_the_timing_was_wrong(&on_linux);
         if late && diff.status.code() == Some(1) {
-            eprintln!("seed {seed} is not compared, for this machine kept the links waiting: {}", text(&diff.stdout));
+            eprintln!(
+                "seed {seed} is not compared, for this machine kept the links waiting: {}",
+                text(&diff.stdout)
+            );
             continue;
         }
         assert_exit(&diff, 0, "no divergence");

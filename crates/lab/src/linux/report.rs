@@ -66,7 +66,8 @@ impl WorldReport {
         let daemons = self.hosts.iter().map(|host| (host.worst_late_us as f64, host.name.as_str()));
         let [.., radio] = self.lateness_us;
         let (worst, who) = daemons.fold((radio, "the radio process"), |a, b| if b.0 > a.0 { b } else { a });
-        (worst > STOOD_STILL_US).then(|| format!("{who} stood still for {:.1} ms{}", worst / 1e3, self.theft()))
+        (worst > STOOD_STILL_US)
+            .then(|| format!("{who} stood still for {:.1} ms{}", worst / 1e3, self.theft()))
     }
 
     /// Whose fault it may be that the lab stood still.

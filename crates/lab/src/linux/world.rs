@@ -206,12 +206,7 @@ fn wait_until_ready(daemons: &mut [Daemon]) -> Result<(), LinuxError> {
 }
 
 /// Carries frames until the plan ends, while a second thread watches the daemons.
-fn carry(
-    plan: &Plan,
-    clock: Clock,
-    radio: &mut Radio,
-    daemons: &mut [Daemon],
-) -> Result<(), LinuxError> {
+fn carry(plan: &Plan, clock: Clock, radio: &mut Radio, daemons: &mut [Daemon]) -> Result<(), LinuxError> {
     let (stop, over) = (AtomicBool::new(false), AtomicBool::new(false));
     let end = plan.end();
     std::thread::scope(|scope| {

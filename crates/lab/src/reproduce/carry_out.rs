@@ -168,7 +168,8 @@ impl Report {
     }
 
     fn doubts(&self, of: fn(&Validity) -> Option<&Vec<String>>) -> Vec<String> {
-        let all = self.worlds.iter().flat_map(|results| results.rows(|_| true).map(move |row| (results, row)));
+        let all =
+            self.worlds.iter().flat_map(|results| results.rows(|_| true).map(move |row| (results, row)));
         all.flat_map(|(results, (point, measured))| {
             let why = of(&measured.validity).into_iter().flatten();
             why.map(|why| format!("{} on {}: {why}", point.label, results.world.name())).collect::<Vec<_>>()

@@ -45,6 +45,16 @@ impl HostLink {
         Ok(Self { socket })
     }
 
+    /// Gives the host's own stack an address, or takes it away.
+    #[expect(clippy::unused_self, reason = "there is a stack to change only where the pair was set up")]
+    pub(crate) fn change_address(&self, net: &mut Netlink, address: Ipv4Addr, is_added: bool) -> Result<()> {
+        if is_added {
+            net.add_address(KERNEL_SIDE, address, 32)?;
+            return net.set_route(Prefix::ANY, KERNEL_SIDE, None);
+        }
+        net.delete_address(KERNEL_SIDE, address, 32)
+    }
+
     /// Hands a datagram to the host's own stack.
     pub(crate) fn send(&self, bytes: &[u8]) -> Result<()> {
         let link = Frame { kind: EtherType::IPV4, src: NODE_MAC, dst: KERNEL_MAC };

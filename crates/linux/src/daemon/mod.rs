@@ -12,11 +12,11 @@ mod sockets;
 
 use crate::error::{Attempt, Result};
 use crate::packet::{Options, PacketSocket};
-use crate::{Clock, Netlink, Offset, Timer, counters, ethtool, nft, set_timer_slack};
+use crate::{Clock, Netlink, Offset, Store, Timer, counters, ethtool, nft, set_timer_slack};
 use control::{Control, Request};
 use host::HostLink;
 use node::stream::Told;
-use node::{Act, Boot, Command, CommandId, Input, Link, Node, Outbox, Value};
+use node::{Act, Boot, Command, CommandId, Fault, Input, Link, Node, Outbox, RoleId, Undone, Value};
 use radio::Radio;
 use rustix::event::{PollFd, PollFlags, poll};
 use sockets::Sockets;
@@ -47,6 +47,8 @@ pub struct Spec {
     pub radio: Option<(PathBuf, HostId)>,
     /// Where its records go when it ends.
     pub records: Option<PathBuf>,
+    /// The log of what roles store.
+    pub store: Option<PathBuf>,
     /// Wait for the command `begin` before anything happens.
     pub hold: bool,
 }
@@ -71,11 +73,14 @@ struct Port {
 
 /// Frames taken from one interface before the others have their turn.
 const BATCH: usize = 32;
+/// How often the wall clock is looked at.
+const WALL_WATCH: Duration = Duration::from_secs(1);
 
 struct Daemon {
     node: Node,
     out: Outbox,
     clock: Clock,
+    net: Netlink,
     ports: Vec<Port>,
     host: HostLink,
     sockets: Sockets,
@@ -83,6 +88,11 @@ struct Daemon {
     radio: Option<Radio>,
     timer: Timer,
     records: Vec<Record>,
+    store: Option<Store>,
+    /// Whose records are not durable yet, and under which keys.
+    storing: Vec<(RoleId, Vec<u8>)>,
+    /// Where the wall clock stood when it was looked at last, and when that was.
+    wall: (Offset, Instant),
     /// Commands that a role has not answered yet.
     asked: BTreeMap<CommandId, u64>,
     last_command: u32,
@@ -112,6 +122,9 @@ pub fn run(spec: Spec) -> Result<()> {
     daemon.finish(&name, &before, offset)?;
     if let Some(path) = records_at {
         write_records(&path, &daemon.records).attempt("write", path.display())?;
+    }
+    if let Some(store) = daemon.store.take() {
+        store.close()?;
     }
     daemon.control.say_goodbye();
     Ok(())
@@ -143,6 +156,7 @@ impl Daemon {
             node: spec.node,
             out: Outbox::default(),
             clock: Clock::start(),
+            net,
             ports,
             host,
             sockets: Sockets::new(spec.addresses.first().copied()),
@@ -150,6 +164,9 @@ impl Daemon {
             radio,
             timer: Timer::new()?,
             records: Vec::new(),
+            store: spec.store.as_deref().map(Store::open).transpose()?,
+            storing: Vec::new(),
+            wall: (Offset::sample(), Instant::ZERO),
             asked: BTreeMap::new(),
             last_command: 0,
             worst_late: Duration::ZERO,
@@ -162,7 +179,11 @@ impl Daemon {
     fn begin(&mut self) {
         self.began = true;
         let now = self.clock.now();
-        let boot = Boot { wall: self.clock.wall_at_zero(Offset::sample()) };
+        self.wall = (Offset::sample(), now);
+        let mut boot = Boot::new(self.clock.wall_at_zero(self.wall.0));
+        if let Some(store) = &self.store {
+            (boot.stored, boot.clean) = (store.records(), store.was_clean());
+        }
         self.give(now, Input::Start(&boot));
         for index in 0..self.ports.len() {
             let Some(spec) = self.ports.get(index).map(|port| port.spec.clone()) else { continue };
@@ -214,11 +235,26 @@ impl Daemon {
         }
         self.timer.fired()?;
         let now = self.clock.now();
+        self.watch_the_wall(now);
         if let Some(due) = self.node.deadline().filter(|due| *due <= now) {
             self.worst_late = self.worst_late.max(now.since(due));
             self.give(now, Input::Timeout);
         }
         Ok(())
+    }
+
+    /// Tells the node when somebody has set the wall clock. A daemon that sleeps notices when it next wakes.
+    fn watch_the_wall(&mut self, now: Instant) {
+        let (last, at) = self.wall;
+        if now < at + WALL_WATCH {
+            return;
+        }
+        self.wall = (Offset::sample(), now);
+        if self.wall.0.stepped_since(last) {
+            self.give(now, Input::Wall(self.clock.wall_at_zero(self.wall.0)));
+        } else {
+            self.wall.0 = last; // noise must not add up
+        }
     }
 
     /// Takes what has come on an interface, up to [`BATCH`] frames; says whether there may be more.
@@ -268,8 +304,18 @@ impl Daemon {
     }
 
     fn carry_out(&mut self, now: Instant) {
+        loop {
+            self.carry_out_acts(now);
+            self.commit(now);
+            if !self.node.resume(now, &mut self.out) {
+                return;
+            }
+        }
+    }
+
+    fn carry_out_acts(&mut self, now: Instant) {
         let mut told = Vec::new();
-        while let Some((_, act)) = self.out.next_act() {
+        while let Some((role, act)) = self.out.next_act() {
             match act {
                 Act::Transmit(iface, packet) => self.transmit(now, iface, packet),
                 Act::Drop(iface, packet, reason) => {
@@ -299,11 +345,46 @@ impl Daemon {
                         self.control.answer(asker, answer);
                     }
                 }
-                Act::Route(..) | Act::Gate(..) => {} // no data path but the node's own table yet
+                Act::Address(iface, address, is_added) => {
+                    let changed = self.host.change_address(&mut self.net, address.address, is_added);
+                    if let Err(error) = changed {
+                        let (undone, why) = (Undone::Address(iface, address), error.to_string());
+                        self.give(now, Input::Failed(&Fault { role, undone, why }));
+                    }
+                }
+                Act::Store(key, value) => {
+                    self.storing.push((role, key.clone()));
+                    if let Some(store) = &mut self.store {
+                        store.append(key, value);
+                    }
+                }
+                // No data path but the node's own table yet, and it answers ARP itself.
+                Act::Route(..) | Act::Gate(..) | Act::Neighbor(..) => {}
             }
         }
         if !told.is_empty() {
             self.tell(told);
+        }
+    }
+
+    /// Makes records durable before anything is carried out that was asked for behind them. The one thread waits for the
+    /// disk, so this holds up the other roles too: some 150 us for each group of records.
+    fn commit(&mut self, now: Instant) {
+        if self.storing.is_empty() {
+            return;
+        }
+        let committed = match &mut self.store {
+            Some(store) => store.commit().map_err(|error| error.to_string()),
+            None => Err("this daemon has no store; give it one with daemon.store".to_owned()),
+        };
+        let storing = std::mem::take(&mut self.storing);
+        let Err(why) = committed else { return };
+        for (role, _) in &storing {
+            self.out.withdraw(*role, &why);
+        }
+        for (role, key) in storing {
+            let fault = Fault { role, undone: Undone::Store(key), why: why.clone() };
+            self.node.handle(now, Input::Failed(&fault), &mut self.out);
         }
     }
 

@@ -1,0 +1,221 @@
+//! Forwarding: what becomes of a packet that no role listens for. Tunnels, neighbors, and errors to the sender.
+
+use crate::input::{Input, Rx};
+use crate::neighbor::Interface;
+use crate::node::{drop, reason};
+use crate::{Act, Node, Outbox, Ruleset};
+use table::{Class, Datagram, Encap, Found, Gate, Go, Hop, NextHop, Port, RoleId};
+use table::{Rules, Verdict, Why, decide, decide_opened};
+use wire::ipv4::{self, Header};
+use wire::{EtherType, IcmpError, Iface, Instant, Ipv4Addr, Mac, Packet, ipip};
+
+/// ICMP errors that one node sends in a second (RFC 1812, section 4.3.2.8, leaves the number to us).
+const ERRORS_PER_SECOND: u16 = 10;
+/// Tunnels that one packet may enter and leave at one node: a binding inside a binding, and no more.
+const DEPTH: u8 = 2;
+
+/// Where a packet is on its way through the node.
+#[derive(Clone, Copy)]
+struct Way {
+    port: Port,
+    /// The tunnel that it was taken out of, last.
+    tunnel: Option<(Ipv4Addr, Ipv4Addr)>,
+    depth: u8,
+}
+
+/// What [`decide`] sees of a node.
+struct View<'a> {
+    rules: &'a Ruleset,
+    addresses: &'a [Ipv4Addr],
+    ifaces: &'a [Interface],
+}
+
+impl Rules for View<'_> {
+    fn gate(&self, port: Port) -> (RoleId, Gate) {
+        self.rules.gate(port)
+    }
+    fn route(&self, now: Instant, class: Class, src: Ipv4Addr, dst: Ipv4Addr) -> Option<Found> {
+        self.rules.find_route(now, class, src, dst, self.is_own(dst))
+    }
+    fn way_back(&self, now: Instant, class: Class, host: Ipv4Addr) -> Option<Found> {
+        self.rules.way_back(now, class, host)
+    }
+    fn is_own(&self, address: Ipv4Addr) -> bool {
+        self.addresses.contains(&address)
+    }
+    fn mtu(&self, iface: Iface) -> u16 {
+        self.ifaces.iter().find(|own| own.iface == iface).map_or(u16::MAX, |own| own.mtu)
+    }
+}
+
+impl Node {
+    /// Sends a packet on as the table decides.
+    pub(crate) fn forward(
+        &mut self,
+        now: Instant,
+        port: Port,
+        header: &Header,
+        packet: Packet,
+        out: &mut Outbox,
+    ) {
+        let verdict = decide(&self.view(), now, port, &datagram(header, &packet));
+        self.follow(now, Way { port, tunnel: None, depth: 0 }, verdict, header, packet, out);
+    }
+
+    /// Sends a packet of this host.
+    pub(crate) fn send_routed(&mut self, now: Instant, packet: Packet, out: &mut Outbox) {
+        self.send_own(now, 0, packet, out);
+    }
+
+    /// Sends a packet by an interface; without a link address, to the neighbor that is its destination.
+    pub(crate) fn send_by(&mut self, now: Instant, iface: Iface, packet: Packet, out: &mut Outbox) {
+        let unaddressed = packet.link.dst == Mac::ZERO && packet.link.kind == EtherType::IPV4;
+        match ipv4::addresses(&packet.bytes).filter(|_| unaddressed && self.speaks_arp(iface)) {
+            Some((_, dst)) => self.send_to_neighbor(now, iface, dst, packet, out),
+            None => self.transmit(iface, packet, out),
+        }
+    }
+
+    /// Hands a packet to this host's own stack, if it is for it.
+    pub(crate) fn to_host(&self, iface: Iface, header: &Header, packet: Packet, out: &mut Outbox) {
+        if self.addresses.contains(&header.dst) {
+            self.transmit(Iface::HOST, packet, out);
+        } else {
+            drop(out, iface, packet, reason::NO_ROUTE);
+        }
+    }
+
+    fn view(&self) -> View<'_> {
+        View { rules: &self.rules, addresses: &self.addresses, ifaces: &self.ifaces }
+    }
+
+    fn send_own(&mut self, now: Instant, depth: u8, packet: Packet, out: &mut Outbox) {
+        let port = Port { iface: Iface::HOST, from: None };
+        match Header::parse(&packet.bytes) {
+            Ok((header, _)) => {
+                let mut verdict = decide(&self.view(), now, port, &datagram(&header, &packet));
+                if depth > 0 {
+                    verdict.icmp = None; // the sender is this node: it made the tunnel wider than its own link
+                }
+                self.follow(now, Way { port, tunnel: None, depth }, verdict, &header, packet, out);
+            }
+            Err(malformed) => drop(out, Iface::HOST, packet, malformed.into()),
+        }
+    }
+
+    fn follow(
+        &mut self,
+        now: Instant,
+        way: Way,
+        verdict: Verdict,
+        header: &Header,
+        mut packet: Packet,
+        out: &mut Outbox,
+    ) {
+        for entry in verdict.used.into_iter().flatten() {
+            self.rules.used(entry, now);
+        }
+        let iface = way.port.iface;
+        if let Some(error) = verdict.icmp {
+            self.tell_sender(now, iface, error, &packet, out);
+        }
+        let passes_on = matches!(verdict.go, Go::Out(_) | Go::Encap(_));
+        if passes_on && verdict.ttl && !ipv4::decrement_ttl(&mut packet.bytes) {
+            return drop(out, iface, packet, reason::TTL_EXPIRED);
+        }
+        match verdict.go {
+            Go::Host => self.to_host(iface, header, packet, out),
+            Go::Out(Hop { iface, to }) => match to {
+                NextHop::Mac(mac) => {
+                    packet.link.dst = mac;
+                    self.transmit(iface, packet, out);
+                }
+                NextHop::Via(router) => self.send_to_neighbor(now, iface, router, packet, out),
+                NextHop::OnLink => self.send_to_neighbor(now, iface, header.dst, packet, out),
+            },
+            Go::Encap(_) | Go::Open(_) if way.depth >= DEPTH => {
+                drop(out, iface, packet, reason::TUNNEL_DEPTH);
+            }
+            Go::Encap(encap) => self.enter(now, way, encap, packet, out),
+            Go::Open(class) => self.open(now, way, class, packet, out),
+            Go::Punt(_, Why::Check) if !self.rules.may_punt(now, way.port) => {
+                drop(out, iface, packet, reason::PUNT_LIMIT);
+            }
+            Go::Punt(role, why) => {
+                let rx = Rx { iface, why, tunnel: way.tunnel };
+                self.give(now, role, Input::Packet(rx, packet), out);
+            }
+            Go::Drop(reason) => drop(out, iface, packet, reason),
+        }
+    }
+
+    // --- tunnels ---------------------------------------------------------------------------------------------------
+
+    fn enter(&mut self, now: Instant, way: Way, encap: Encap, mut packet: Packet, out: &mut Outbox) {
+        match ipip::encapsulate(&packet.bytes, encap.src, encap.dst) {
+            Ok(bytes) => {
+                packet.bytes = bytes;
+                self.send_own(now, way.depth + 1, packet, out);
+            }
+            Err(malformed) => drop(out, way.port.iface, packet, malformed.into()),
+        }
+    }
+
+    fn open(&mut self, now: Instant, way: Way, class: Class, mut packet: Packet, out: &mut Outbox) {
+        let (outer, inner) = match ipip::decapsulate(&packet.bytes) {
+            Ok((outer, inner)) => (outer, inner.to_vec()),
+            Err(malformed) => return drop(out, way.port.iface, packet, malformed.into()),
+        };
+        packet.bytes = inner;
+        let header = match Header::parse(&packet.bytes) {
+            Ok((header, _)) => header,
+            Err(malformed) => return drop(out, way.port.iface, packet, malformed.into()),
+        };
+        let verdict = decide_opened(&self.view(), now, class, &datagram(&header, &packet));
+        let way = Way { tunnel: Some((outer.src, outer.dst)), depth: way.depth + 1, ..way };
+        self.follow(now, way, verdict, &header, packet, out);
+    }
+
+    // --- errors ----------------------------------------------------------------------------------------------------
+
+    /// Tells a packet's sender why it went no further, unless too many were told in this second.
+    pub(crate) fn tell_sender(
+        &mut self,
+        now: Instant,
+        iface: Iface,
+        error: IcmpError,
+        about: &Packet,
+        out: &mut Outbox,
+    ) {
+        let on_iface = self.interface_address(iface).map(|own| own.address);
+        let Some(reporter) = on_iface.or_else(|| self.addresses.first().copied()) else { return };
+        let Some(bytes) = error.about(&about.bytes, reporter) else { return };
+        let net = self.net();
+        let second = now.0 / 1_000_000_000;
+        if net.second != second {
+            (net.second, net.errors) = (second, 0);
+        }
+        if net.errors < ERRORS_PER_SECOND {
+            net.errors += 1;
+            self.send_own(now, DEPTH, Packet::new(Mac::ZERO, bytes), out);
+        }
+    }
+
+    // --- links -----------------------------------------------------------------------------------------------------
+
+    /// Hands a packet to the driver, with our own link address on it.
+    pub(crate) fn transmit(&self, iface: Iface, mut packet: Packet, out: &mut Outbox) {
+        if let Some(own) = self.ifaces.iter().find(|own| own.iface == iface) {
+            packet.link.src = own.mac;
+        }
+        out.act(RoleId::NODE, Act::Transmit(iface, packet));
+    }
+}
+
+fn datagram(header: &Header, packet: &Packet) -> Datagram {
+    Datagram::new(header, ipv4::total_len(&packet.bytes))
+}
+
+#[cfg(test)]
+#[path = "forward_tests.rs"]
+mod tests;

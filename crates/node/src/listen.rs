@@ -1,0 +1,56 @@
+//! What a packet is to who listens.
+
+use crate::input::{Listen, Proto};
+use wire::ipv4::{self, Header};
+use wire::{Iface, Ipv4Addr, icmp};
+
+/// What kind of packet it is, as far as roles listen by it. Whole or not: a role that listens refuses what is malformed,
+/// and says why.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Traffic {
+    proto: Option<Proto>,
+    /// Of an ICMP error: what it is about, by the destination's port and by the source's.
+    about: [Option<Proto>; 2],
+}
+
+impl Traffic {
+    pub(crate) fn of(header: &Header, payload: &[u8]) -> Self {
+        let about = match payload {
+            [kind, _, _, _, body @ ..] if header.protocol == ipv4::ICMP && icmp::is_error(*kind) => {
+                quoted(*kind, body)
+            }
+            _ => [None; 2],
+        };
+        let [proto, _] = kinds(header.protocol, header.offset, payload);
+        Self { proto, about }
+    }
+
+    /// Whether a role that listens like this wants it; `local`: its destination is this host.
+    pub(crate) fn is_wanted(self, listen: &Listen, iface: Iface, dst: Ipv4Addr, local: bool) -> bool {
+        match listen {
+            Listen::Local(proto) => local && self.proto == Some(*proto),
+            Listen::Transit(proto, prefix) => self.proto == Some(*proto) && prefix.contains(dst),
+            Listen::Group(on, group) => *on == iface && *group == dst,
+            Listen::IcmpAbout(proto) => local && self.about.contains(&Some(*proto)),
+        }
+    }
+}
+
+fn quoted(kind: u8, body: &[u8]) -> [Option<Proto>; 2] {
+    match icmp::Quote::of(&icmp::Message { kind, code: 0, body }) {
+        Ok(quote) => kinds(quote.protocol, 0, quote.payload),
+        Err(_) => [None; 2],
+    }
+}
+
+/// The kind of a datagram by its destination, and by its source where it has ports.
+fn kinds(protocol: u8, offset: u16, payload: &[u8]) -> [Option<Proto>; 2] {
+    match (protocol, offset, payload) {
+        (ipv4::ICMP, 0, [kind, _, _, _, ..]) => [Some(Proto::Icmp(*kind)), None],
+        (ipv4::UDP, 0, [a, b, c, d, ..]) => {
+            [[*c, *d], [*a, *b]].map(|port| Some(Proto::Udp(u16::from_be_bytes(port))))
+        }
+        (ipv4::IPIP, _, _) => [Some(Proto::IpIp), None],
+        _ => [None; 2],
+    }
+}

@@ -1,0 +1,166 @@
+//! The links of a node: addresses of interfaces, and packets on their way to a neighbor. What is known of neighbors is
+//! [`Arp`]'s; here is what follows for packets.
+
+use crate::arp::{Arp, Due, Ear, Found};
+use crate::node::{drop, reason};
+use crate::{Node, Outbox};
+use std::collections::VecDeque;
+use table::{Action, Hop, Key, Life, NextHop, RoleId, Route};
+use wire::arp::Message;
+use wire::{IcmpError, Iface, Instant, InterfaceAddress, Ipv4Addr, Mac, Packet, Prefix};
+
+/// An interface that came up.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Interface {
+    pub(crate) iface: Iface,
+    pub(crate) mac: Mac,
+    pub(crate) mtu: u16,
+}
+
+/// Interfaces' addresses, neighbors, and how many errors were sent lately.
+#[derive(Debug, Default)]
+pub(crate) struct Net {
+    pub(crate) addresses: Vec<(Iface, InterfaceAddress)>,
+    pub(crate) arp: Arp,
+    /// The second in which `errors` were sent.
+    pub(crate) second: u64,
+    pub(crate) errors: u16,
+}
+
+impl Node {
+    /// Whether an interface has an address, and so speaks ARP.
+    pub(crate) fn speaks_arp(&self, iface: Iface) -> bool {
+        self.interface_address(iface).is_some()
+    }
+
+    /// Whether an IP destination is more than one host of a link.
+    pub(crate) fn is_for_many(&self, iface: Iface, dst: Ipv4Addr) -> bool {
+        Mac::of_group(dst).is_some() || self.link_addresses(iface).any(|own| own.is_broadcast(dst))
+    }
+
+    pub(crate) fn net(&mut self) -> &mut Net {
+        self.net.get_or_insert_default()
+    }
+
+    fn link_addresses(&self, iface: Iface) -> impl Iterator<Item = InterfaceAddress> {
+        let all = self.net.iter().flat_map(|net| &net.addresses);
+        all.filter(move |(on, _)| *on == iface).map(|(_, address)| *address)
+    }
+
+    pub(crate) fn interface_address(&self, iface: Iface) -> Option<InterfaceAddress> {
+        self.link_addresses(iface).next()
+    }
+
+    /// Takes an address from an interface, and the route to its link.
+    pub(crate) fn remove_address(&mut self, now: Instant, iface: Iface, address: InterfaceAddress) {
+        let net = self.net();
+        net.addresses.retain(|entry| *entry != (iface, address));
+        if !net.addresses.iter().any(|(_, other)| other.address == address.address) {
+            self.addresses.retain(|own| *own != address.address);
+        }
+        self.connect(now, address, None);
+    }
+
+    /// Sets or removes the route to an interface's link.
+    pub(crate) fn connect(&mut self, now: Instant, address: InterfaceAddress, iface: Option<Iface>) {
+        if address.link.len() == 32 {
+            return; // nobody else is there
+        }
+        let key = Key { class: None, src: Prefix::ANY, dst: address.link };
+        let route = iface.map(|iface| {
+            let action = Action::Forward(Hop { iface, to: NextHop::OnLink });
+            Route { action, life: Life::Forever }
+        });
+        self.rules.set_route(now, RoleId::NODE, key, route);
+    }
+
+    /// Sends a packet to the neighbor with this IP address, when ARP has found it.
+    pub(crate) fn send_to_neighbor(
+        &mut self,
+        now: Instant,
+        iface: Iface,
+        neighbor: Ipv4Addr,
+        mut packet: Packet,
+        out: &mut Outbox,
+    ) {
+        if self.is_for_many(iface, neighbor) {
+            packet.link.dst = Mac::of_group(neighbor).unwrap_or(Mac::BROADCAST);
+            return self.transmit(iface, packet, out);
+        }
+        if !self.speaks_arp(iface) {
+            return drop(out, iface, packet, reason::NO_NEIGHBOR);
+        }
+        let asker = self.asker(iface, neighbor);
+        match self.net().arp.find(now, iface, neighbor, packet, asker.is_some()) {
+            Found::Here(mac, mut packet) => {
+                packet.link.dst = mac;
+                self.transmit(iface, packet, out);
+            }
+            Found::Wait(ask, displaced) => {
+                if let Some(packet) = displaced {
+                    drop(out, iface, packet, reason::NEIGHBOR_QUEUE);
+                }
+                if ask {
+                    self.ask(iface, neighbor, out);
+                }
+            }
+            Found::Silent(packet) => drop(out, iface, packet, reason::NO_NEIGHBOR),
+            Found::Full(packet) => drop(out, iface, packet, reason::NEIGHBOR_TABLE),
+        }
+    }
+
+    /// On whose behalf a neighbor is asked for: our address on its link, unless that one is mute.
+    fn asker(&self, iface: Iface, neighbor: Ipv4Addr) -> Option<(Mac, Ipv4Addr)> {
+        let net = self.net.as_ref()?;
+        let mac = self.ifaces.iter().find(|own| own.iface == iface)?.mac;
+        let may_ask = |own: &InterfaceAddress| !net.arp.is_mute(iface, own.address);
+        let on_its_link = self.link_addresses(iface).find(|own| may_ask(own) && own.link.contains(neighbor));
+        let own = on_its_link.or_else(|| self.link_addresses(iface).find(may_ask))?;
+        Some((mac, own.address))
+    }
+
+    fn ask(&self, iface: Iface, neighbor: Ipv4Addr, out: &mut Outbox) {
+        if let Some((mac, own)) = self.asker(iface, neighbor) {
+            let request = Message::request(mac, own, neighbor);
+            self.transmit(iface, Packet::arp(Mac::BROADCAST, &request), out);
+        }
+    }
+
+    pub(crate) fn hear_arp(&mut self, now: Instant, iface: Iface, packet: Packet, out: &mut Outbox) {
+        let message = match Message::parse(&packet.bytes) {
+            Ok(message) => message,
+            Err(malformed) => return drop(out, iface, packet, malformed.into()),
+        };
+        let own: Vec<InterfaceAddress> = self.link_addresses(iface).collect();
+        let mac = self.ifaces.iter().find(|own| own.iface == iface).map_or(Mac::ZERO, |own| own.mac);
+        let is_own = |address| own.iter().any(|own| own.address == address);
+        let on_link = |address| own.iter().any(|own| own.link.contains(address));
+        let ear = Ear { iface, mac, is_own: &is_own, on_link: &on_link };
+        let heard = self.net().arp.hear(now, &ear, &message);
+        drop(out, iface, packet, heard.end);
+        if let Some(answer) = heard.answer {
+            self.transmit(iface, Packet::arp(answer.target_mac, &answer), out);
+        }
+        for mut packet in heard.released {
+            packet.link.dst = message.sender_mac;
+            self.transmit(iface, packet, out);
+        }
+    }
+
+    /// Asks again for neighbors that have not answered, and gives up those that never do.
+    pub(crate) fn seek_neighbors(&mut self, now: Instant, out: &mut Outbox) {
+        while let Some(due) = self.net.as_mut().and_then(|net| net.arp.pop_due(now)) {
+            match due {
+                Due::Ask(iface, neighbor) => self.ask(iface, neighbor, out),
+                Due::Failed(iface, queue) => self.give_up(now, iface, queue, out),
+            }
+        }
+    }
+
+    fn give_up(&mut self, now: Instant, iface: Iface, queue: VecDeque<Packet>, out: &mut Outbox) {
+        for packet in queue {
+            self.tell_sender(now, iface, IcmpError::HostUnreachable, &packet, out);
+            drop(out, iface, packet, reason::NO_NEIGHBOR);
+        }
+    }
+}

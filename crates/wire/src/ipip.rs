@@ -1,0 +1,113 @@
+//! IP in IP (RFC 2003): a datagram as the payload of another.
+
+use crate::Malformed;
+use crate::ipv4::{self, Header};
+use alloc::vec::Vec;
+use core::net::Ipv4Addr;
+
+/// Bytes that a tunnel adds.
+pub const OVERHEAD: usize = ipv4::HEADER;
+
+/// The datagram from `src` to `dst` that carries `inner`, which stays as it is: whoever tunnels as part of forwarding
+/// takes the hop off beforehand.
+///
+/// Type of service and DF are the inner datagram's (section 3.1). Refused are a malformed inner header, a time to live
+/// that is used up, and a datagram that leaves no room for the outer header.
+pub fn encapsulate(inner: &[u8], src: Ipv4Addr, dst: Ipv4Addr) -> Result<Vec<u8>, Malformed> {
+    let (header, payload) = Header::parse(inner)?;
+    if header.ttl == 0 {
+        return Err(Malformed("ipip_ttl"));
+    }
+    let whole = inner.len().min(header_len(inner) + payload.len()); // padding is not carried along
+    let inner = inner.get(..whole).unwrap_or(inner);
+    if whole + OVERHEAD > usize::from(u16::MAX) {
+        return Err(Malformed("ipip_too_long"));
+    }
+    let outer = Header {
+        tos: header.tos,
+        dont_fragment: header.dont_fragment,
+        // A datagram that may be fragmented needs an identification; the inner one's is as good as any.
+        id: header.id,
+        ..Header::new(ipv4::IPIP, src, dst)
+    };
+    Ok(outer.emit(inner))
+}
+
+/// The outer header, and the datagram inside. The inner time to live is left alone.
+pub fn decapsulate(bytes: &[u8]) -> Result<(Header, &[u8]), Malformed> {
+    let (outer, inner) = Header::parse(bytes)?;
+    if outer.protocol != ipv4::IPIP {
+        return Err(Malformed("ipip_protocol"));
+    }
+    if outer.is_fragment() {
+        return Err(Malformed("ipip_fragment"));
+    }
+    match Header::parse(inner) {
+        Ok((Header { ttl: 0, .. }, _)) => Err(Malformed("ipip_ttl")),
+        Ok(_) => Ok((outer, inner)),
+        Err(malformed) => Err(malformed),
+    }
+}
+
+fn header_len(bytes: &[u8]) -> usize {
+    bytes.first().map_or(0, |first| usize::from(first & 15) * 4)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ENTRY: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 1);
+    const EXIT: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 2);
+
+    fn header() -> Header {
+        let far = Header::new(ipv4::UDP, Ipv4Addr::new(10, 1, 0, 7), Ipv4Addr::new(10, 2, 0, 1));
+        Header { id: 7, tos: 46 << 2, ttl: 3, ..far }
+    }
+
+    #[test]
+    fn what_is_encapsulated_is_read_back() {
+        for dont_fragment in [false, true] {
+            let inner = Header { dont_fragment, ..header() }.emit(b"hello");
+            let bytes = encapsulate(&inner, ENTRY, EXIT).unwrap();
+            let (outer, got) = decapsulate(&bytes).unwrap();
+            assert_eq!(got, inner);
+            assert_eq!((outer.src, outer.dst, outer.protocol), (ENTRY, EXIT, ipv4::IPIP));
+            assert_eq!(
+                (outer.tos, outer.dont_fragment, outer.ttl),
+                (46 << 2, dont_fragment, ipv4::DEFAULT_TTL)
+            );
+            assert_eq!(bytes.len(), inner.len() + OVERHEAD);
+        }
+    }
+
+    #[test]
+    fn options_stay_inside_and_padding_behind() {
+        let mut inner = header().emit(b"hello");
+        inner.splice(20..20, [1, 1, 1, 1]); // an option of four times nothing
+        (inner[0], inner[3]) = (0x46, 29);
+        inner[10..12].fill(0);
+        let sum = crate::checksum(&inner[..24]).to_be_bytes();
+        inner[10..12].copy_from_slice(&sum);
+        let mut padded = inner.clone();
+        padded.extend_from_slice(&[0; 17]);
+        let bytes = encapsulate(&padded, ENTRY, EXIT).unwrap();
+        assert_eq!((bytes[0], decapsulate(&bytes).unwrap().1), (0x45, &inner[..]));
+    }
+
+    #[test]
+    fn every_refusal_names_its_reason() {
+        let inner = header().emit(b"hello");
+        let old = Header { ttl: 0, ..header() }.emit(b"hello");
+        let carried = |bytes: &[u8]| Header::new(ipv4::IPIP, ENTRY, EXIT).emit(bytes);
+        assert_eq!(encapsulate(&old, ENTRY, EXIT).unwrap_err().0, "ipip_ttl");
+        assert_eq!(encapsulate(&inner[..9], ENTRY, EXIT).unwrap_err().0, "ip_truncated");
+        let long = header().emit(&alloc::vec![0; 65_500]);
+        assert_eq!(encapsulate(&long, ENTRY, EXIT).unwrap_err().0, "ipip_too_long");
+        assert_eq!(decapsulate(&inner).unwrap_err().0, "ipip_protocol");
+        assert_eq!(decapsulate(&carried(&old)).unwrap_err().0, "ipip_ttl");
+        assert_eq!(decapsulate(&carried(&inner[..12])).unwrap_err().0, "ip_truncated");
+        let piece = Header { more_fragments: true, ..Header::new(ipv4::IPIP, ENTRY, EXIT) };
+        assert_eq!(decapsulate(&piece.emit(&inner)).unwrap_err().0, "ipip_fragment");
+    }
+}
