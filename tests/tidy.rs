@@ -29,7 +29,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("trace", &["wire", "node"]),
     ("draw", &["wire"]),
     ("cellular-ip", &["wire", "auth", "table", "node"]),
-    ("mobile-ip", &["wire", "auth", "table", "node"]),
+    ("mobile-ip", &["wire", "auth", "node"]),
     ("apps", &["wire", "node"]),
     ("roles", &["wire", "table", "node", "cellular-ip", "mobile-ip", "apps"]),
     ("sim", &["wire", "table", "node", "link", "trace"]),
