@@ -7,7 +7,7 @@ use crate::Plan;
 use node::{Mark, Span, Stage, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use trace::{HostId, Record, What};
-use wire::{Duration, Instant, PacketId};
+use wire::{Duration, Instant, Ipv4Addr, PacketId};
 
 /// One handoff of one mobile host.
 #[derive(Clone, PartialEq, Debug)]
@@ -175,9 +175,7 @@ impl<'a> Story<'a> {
                     held.insert(*id);
                 }
                 What::Received(_, packet) => {
-                    if let Some(host) =
-                        wire::ipv4::addresses(&packet.bytes).and_then(|(_, dst)| owners.get(&dst))
-                    {
+                    if let Some(host) = destination(&packet.bytes).and_then(|dst| owners.get(&dst)) {
                         addressee.insert(packet.id, *host);
                     }
                 }
@@ -337,6 +335,14 @@ impl<'a> Story<'a> {
             _ => false,
         });
         if last { matching.next_back() } else { matching.next() }
+    }
+}
+
+/// Who is to have a datagram: inside a tunnel, who is to have what it carries.
+fn destination(bytes: &[u8]) -> Option<Ipv4Addr> {
+    match wire::ipip::decapsulate(bytes) {
+        Ok((_, inner)) => destination(inner),
+        Err(_) => wire::ipv4::addresses(bytes).map(|(_, dst)| dst),
     }
 }
 
