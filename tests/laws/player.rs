@@ -21,6 +21,8 @@ pub(crate) struct Talk {
     pub(crate) packet: fn(&mut Seed, Instant) -> Post,
     /// Whether it is ever handed packets.
     pub(crate) takes_packets: bool,
+    /// What a peer would say to what it sent last, if anything.
+    pub(crate) answer: Option<fn(&mut Seed, &Packet) -> Option<Post>>,
 }
 
 /// A packet before it gets its identity.
@@ -63,6 +65,8 @@ pub(crate) struct Script<'a> {
     accepted: u32,
     /// The last record that was asked for.
     stored: Option<Vec<u8>>,
+    /// The packet that it sent last.
+    sent: Option<Packet>,
 }
 
 impl<'a> Script<'a> {
@@ -76,6 +80,7 @@ impl<'a> Script<'a> {
             streams: BTreeSet::new(),
             accepted: 0,
             stored: None,
+            sent: None,
         }
     }
 
@@ -94,6 +99,9 @@ impl<'a> Script<'a> {
                     self.streams.insert(StreamId(id.0 & 0xffff));
                 }
                 Effect::Do(Act::Store(key, _)) => self.stored = Some(key.clone()),
+                Effect::Send(_, packet) | Effect::Do(Act::Transmit(_, packet)) => {
+                    self.sent = Some(packet.clone());
+                }
                 _ => {}
             }
         }
@@ -142,7 +150,14 @@ impl<'a> Script<'a> {
     }
 
     fn packet(&mut self, now: Instant) -> Step {
-        let Post { rx, from, mut bytes } = (self.talk.packet)(&mut self.chance, now);
+        let answer = match (self.talk.answer, &self.sent) {
+            (Some(answer), Some(sent)) if self.chance.draw().is_multiple_of(2) => {
+                answer(&mut self.chance, sent)
+            }
+            _ => None,
+        };
+        let post = answer.unwrap_or_else(|| (self.talk.packet)(&mut self.chance, now));
+        let Post { rx, from, mut bytes } = post;
         match self.below(6) {
             0 if !bytes.is_empty() => {
                 for _ in 0..=self.below(3) {
