@@ -1,8 +1,8 @@
 //! Random scripts. What comes next depends on what the subject has asked for, as it does with a driver: nobody is told
 //! of the life of a route that he did not set, or handed data that he did not wish to see.
 
-use node::{Act, Boot, Command, CommandId, Effect, Key, Life, Link, Rx, Seed, StreamEvent, StreamId};
-use node::{StreamOp, Value, Why};
+use node::{Act, Boot, Command, CommandId, Effect, Fault, Key, Life, Link, RoleId, Rx, Seed, StreamEvent};
+use node::{StreamId, StreamOp, Undone, Value, Why};
 use std::collections::{BTreeMap, BTreeSet};
 use wire::{Cell, Duration, EtherType, Frame, Iface, Instant, Mac, Packet, PacketId, WallTime};
 
@@ -45,6 +45,10 @@ pub(crate) enum Step {
     Idle(Key, Instant),
     Stream(StreamId, StreamEvent<'static>),
     Command(CommandId, Command),
+    /// A record that was asked for could not be stored.
+    Failed(Fault),
+    /// The wall clock was set.
+    Wall(WallTime),
 }
 
 pub(crate) struct Script<'a> {
@@ -57,6 +61,8 @@ pub(crate) struct Script<'a> {
     /// Streams that the role has asked for.
     streams: BTreeSet<StreamId>,
     accepted: u32,
+    /// The last record that was asked for.
+    stored: Option<Vec<u8>>,
 }
 
 impl<'a> Script<'a> {
@@ -69,6 +75,7 @@ impl<'a> Script<'a> {
             lives: BTreeMap::new(),
             streams: BTreeSet::new(),
             accepted: 0,
+            stored: None,
         }
     }
 
@@ -86,6 +93,7 @@ impl<'a> Script<'a> {
                 | Effect::Do(Act::Stream(id, StreamOp::Open { .. } | StreamOp::Listen { .. })) => {
                     self.streams.insert(StreamId(id.0 & 0xffff));
                 }
+                Effect::Do(Act::Store(key, _)) => self.stored = Some(key.clone()),
                 _ => {}
             }
         }
@@ -102,6 +110,7 @@ impl<'a> Script<'a> {
             11 if lives => self.idle(now),
             12 if !self.talk.commands.is_empty() => self.command(),
             13 | 14 => self.stream(),
+            15 => self.machine(),
             _ => self.link(),
         }
     }
@@ -193,6 +202,21 @@ impl<'a> Script<'a> {
             _ => {
                 Step::Stream(any, StreamEvent::Closed([None, Some("address in use")][self.below(2) as usize]))
             }
+        }
+    }
+
+    /// What the machine below has to say.
+    fn machine(&mut self) -> Step {
+        if self.below(2) == 0 {
+            return self.link();
+        }
+        match self.stored.take() {
+            Some(key) => {
+                let undone = Undone::Store(key);
+                Step::Failed(Fault { role: RoleId(0), undone, why: "no space left".to_owned() })
+            }
+            // Forwards or backwards, by up to a second.
+            None => Step::Wall(WallTime(WALL.0 + self.below(2_000_000_000).cast_signed() - 1_000_000_000)),
         }
     }
 
