@@ -11,18 +11,8 @@ const LINES: usize = 800;
 const LINES_OF_ARCHITECTURE: usize = 180;
 
 /// Crates that know no operating system, and what they may be made of besides each other: two crates at most.
-const PURE: &[&str] = &[
-    "wire",
-    "auth",
-    "tcp",
-    "table",
-    "node",
-    "stack",
-    "link",
-    "cellular-ip",
-    "mobile-ip",
-    "apps",
-];
+const PURE: &[&str] =
+    &["wire", "auth", "tcp", "table", "node", "stack", "link", "cellular-ip", "mobile-ip", "apps"];
 /// Where that rule is broken. `auth` has four: two hashes, a code made of them, a comparison in constant time. None of
 /// them is anything to write oneself.
 const OUTSIDE: &[(&str, usize)] = &[("auth", 4)];

@@ -108,9 +108,8 @@ impl World {
     fn uses(&mut self, who: usize, r: &mut Reader<'_>) -> Result<(), Malformed> {
         let (which, what) = (usize::from(r.u8()?), r.u8()?);
         let host = &mut self.hosts[who];
-        let Some((id, credit)) = host.streams.iter_mut().nth(which % host.streams.len().max(1)) else {
-            return Ok(());
-        };
+        let nth = which % host.streams.len().max(1);
+        let Some((id, credit)) = host.streams.iter_mut().nth(nth) else { return Ok(()) };
         let op = match what & 15 {
             0..=3 => {
                 let len = (*credit).min(usize::from(what) * 40);
