@@ -5,12 +5,11 @@
 //! Where less came out than went in and nobody reported why, the packet was *lost without a reporter*: the run is not
 //! to be trusted, and the ledger says between which two places it was lost.
 
-use crate::Plan;
+use crate::{Plan, segment};
 use link::PortId;
 use std::collections::{BTreeMap, BTreeSet};
 use trace::{HostId, Record, What};
-use wire::ipv4::{self, Header};
-use wire::{Iface, Instant, Mac, Packet, PacketId};
+use wire::{Iface, Instant, Mac, PacketId};
 
 /// The closed books of a run.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -179,7 +178,7 @@ fn note(packets: &mut BTreeMap<PacketId, Seen>, record: &Record) {
         }
         What::Sent(Iface::HOST, packet) => {
             host.to_host += 1;
-            host.to_stack += u64::from(!is_datagram(packet));
+            host.to_stack += u64::from(!segment::is_datagram(packet));
         }
         What::Sent(iface, packet) => {
             host.sent += 1;
@@ -199,11 +198,6 @@ fn note(packets: &mut BTreeMap<PacketId, Seen>, record: &Record) {
         What::AppReceived(_) => host.app_received += 1,
         _ => {}
     }
-}
-
-/// Whether an application is told of this very packet.
-fn is_datagram(packet: &Packet) -> bool {
-    Header::parse(&packet.bytes).is_ok_and(|(header, _)| header.protocol == ipv4::UDP)
 }
 
 fn note_loss(ledger: &mut Ledger, places: &Places, record: &Record) {

@@ -1,6 +1,6 @@
 //! TCP segments, as far as a run's reports look into them.
 
-use tcp::{PROTOCOL, Segment};
+use tcp::{Flags, PROTOCOL, Segment};
 use wire::ipv4::Header;
 use wire::{Packet, SocketAddrV4};
 
@@ -10,6 +10,22 @@ pub(crate) struct Seen {
     pub(crate) from: SocketAddrV4,
     pub(crate) to: SocketAddrV4,
     pub(crate) segment: Segment,
+}
+
+impl Seen {
+    /// In a few words.
+    pub(crate) fn text(&self) -> String {
+        let Self { from, to, segment } = self;
+        let names = [(Flags::SYN, " SYN"), (Flags::FIN, " FIN"), (Flags::RST, " RST"), (Flags::ACK, " ACK")];
+        let flags: String =
+            names.iter().filter(|(flag, _)| segment.has(*flag)).map(|(_, name)| *name).collect();
+        format!(
+            "TCP {from} > {to}{flags} seq {} ack {}, {} bytes",
+            segment.seq.0,
+            segment.ack.0,
+            segment.payload.len()
+        )
+    }
 }
 
 /// The segment that a packet is, if it is one.

@@ -53,9 +53,10 @@ impl Events {
             };
             let Some(control) = Control::of(packet) else { continue };
             // Who uses an address first is the host that it belongs to.
-            let host = *senders.entry(control.src).or_insert(record.host);
+            senders.entry(control.src).or_insert(record.host);
             if !optional.contains(&packet.id) {
-                let since = events.since(host, record.at);
+                let host = senders.get(&control.about).copied();
+                let since = events.since(host.unwrap_or(record.host), record.at);
                 let message = Message { at: record.at, iface, control, since };
                 events.messages.entry((record.host, sent)).or_default().push(message);
             }

@@ -1,0 +1,57 @@
+//! Cellular IP: route-updates.
+
+use super::since_begin;
+use crate::run::Outcome;
+use ::cellular_ip::message::{self, RouteUpdate};
+use std::fmt;
+use wire::Ipv4Addr;
+use wire::ipv4::Header;
+
+/// A control message, or why it cannot be read.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Message {
+    code: u8,
+    says: Result<RouteUpdate, &'static str>,
+}
+
+impl Message {
+    /// The message in a datagram, and the mobile host that it is about.
+    pub(super) fn of(ip: &Header, payload: &[u8]) -> Option<(Ipv4Addr, Self)> {
+        let code = message::control_code(ip, payload)?;
+        let says = RouteUpdate::parse(ip, payload).map_err(|malformed| malformed.0);
+        Some((ip.src, Self { code, says }))
+    }
+
+    pub(super) fn is_semisoft(&self) -> bool {
+        self.says.as_ref().is_ok_and(|update| update.semisoft)
+    }
+
+    pub(super) fn constant(&self, fields: &mut Vec<(&'static str, String)>) {
+        fields.push(("type", message::ICMP_TYPE.to_string()));
+        fields.push(("code", self.code.to_string()));
+        match &self.says {
+            Ok(update) => {
+                let serving = update.serving_bs.map_or_else(|| "none".to_owned(), |id| id.to_string());
+                fields.push(("S", u8::from(update.semisoft).to_string()));
+                fields.push(("serving bs", serving));
+                fields.push(("key generation", update.auth.key_gen.to_string()));
+                fields.push(("R_MH", trace::hex(&update.auth.r_mh)));
+                fields.push(("other information", format!("{:?}", update.skipped)));
+            }
+            Err(why) => fields.push(("unreadable", (*why).to_owned())),
+        }
+    }
+
+    pub(super) fn detail(&self, run: &Outcome) -> String {
+        let Ok(update) = &self.says else { return String::new() };
+        let serving = update.serving_bs.map_or_else(String::new, |id| format!(" to {}", run.station(id)));
+        format!("{serving}, timestamp {}, key {}", since_begin(update.timestamp, run), update.auth.key_gen)
+    }
+
+    pub(super) fn write(&self, f: &mut fmt::Formatter<'_>, src: Ipv4Addr, dst: Ipv4Addr) -> fmt::Result {
+        match &self.says {
+            Ok(update) => write!(f, "route-update S={} {src} > {dst}", u8::from(update.semisoft)),
+            Err(why) => write!(f, "control code {} {src} > {dst}, unreadable: {why}", self.code),
+        }
+    }
+}

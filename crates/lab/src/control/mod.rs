@@ -1,0 +1,124 @@
+//! Control messages of the protocols as text, and what of them must be the same in every world.
+//!
+//! Beacons, ARP, ICMP errors and TCP are no control messages: they belong to no protocol's exchange.
+
+mod cellular_ip;
+mod mobile_ip;
+
+use crate::run::Outcome;
+use crate::segment;
+use std::fmt;
+use wire::ipv4::Header;
+use wire::{Ipv4Addr, Packet};
+
+/// A control message.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Control {
+    /// Who sent it.
+    pub src: Ipv4Addr,
+    /// Who is to have it.
+    pub dst: Ipv4Addr,
+    /// The mobile host that it is about, by its address.
+    pub about: Ipv4Addr,
+    says: Says,
+}
+
+/// What a message says, by protocol.
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Says {
+    CellularIp(cellular_ip::Message),
+    MobileIp(mobile_ip::Message),
+}
+
+impl Control {
+    /// The control message in a packet, if it is one.
+    pub fn of(packet: &Packet) -> Option<Self> {
+        let (ip, payload) = Header::parse(&packet.bytes).ok()?;
+        let cellular =
+            || cellular_ip::Message::of(&ip, payload).map(|(about, said)| (about, Says::CellularIp(said)));
+        let mobile =
+            || mobile_ip::Message::of(&ip, payload).map(|(about, said)| (about, Says::MobileIp(said)));
+        let (about, says) = cellular().or_else(mobile)?;
+        Some(Self { src: ip.src, dst: ip.dst, about, says })
+    }
+
+    /// Whether it asks for a second path beside the first.
+    pub fn is_semisoft(&self) -> bool {
+        matches!(&self.says, Says::CellularIp(message) if message.is_semisoft())
+    }
+
+    /// What must be the same in both worlds, by name. Timestamps, digests and the like depend on the wall clock.
+    pub fn constant(&self) -> Vec<(&'static str, String)> {
+        let mut fields = vec![("from", self.src.to_string()), ("to", self.dst.to_string())];
+        match &self.says {
+            Says::CellularIp(message) => message.constant(&mut fields),
+            Says::MobileIp(message) => message.constant(&mut fields),
+        }
+        fields
+    }
+
+    /// The message in a line, as the run knows it: base stations by name, times since its begin.
+    pub fn text(&self, run: &Outcome) -> String {
+        match &self.says {
+            Says::CellularIp(message) => format!("{self}{}", message.detail(run)),
+            Says::MobileIp(message) => format!("{self}{}", message.detail(run)),
+        }
+    }
+}
+
+impl fmt::Display for Control {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (src, dst) = (self.src, self.dst);
+        match &self.says {
+            Says::CellularIp(message) => message.write(f, src, dst),
+            Says::MobileIp(message) => message.write(f, src, dst),
+        }
+    }
+}
+
+/// How far an NTP time lies behind the begin of a run, for people.
+fn since_begin(ntp: u64, run: &Outcome) -> String {
+    let ahead = wire::ntp_distance(ntp, run.epoch().to_ntp());
+    format!("{:+.6} s", ahead as f64 / 4_294_967_296.0)
+}
+
+/// Any packet in a few words: what `packets.csv` has under `what`.
+pub fn describe(packet: &Packet) -> String {
+    if let Some(control) = Control::of(packet) {
+        return control.to_string();
+    }
+    if let Ok(arp) = wire::arp::Message::parse(&packet.bytes)
+        && packet.link.kind == wire::EtherType::ARP
+    {
+        return match arp.operation {
+            wire::arp::Operation::Request => format!("ARP {} asks for {}", arp.sender, arp.target),
+            wire::arp::Operation::Reply => format!("ARP {} is at {}", arp.sender, arp.sender_mac),
+        };
+    }
+    if let Ok((outer, inner)) = wire::ipip::decapsulate(&packet.bytes) {
+        let inner = Packet { bytes: inner.to_vec(), ..packet.clone() };
+        return format!("{} > {}: {}", outer.src, outer.dst, describe(&inner));
+    }
+    let Ok((ip, payload)) = Header::parse(&packet.bytes) else { return "not IPv4".to_owned() };
+    if let Some(seen) = segment::of(packet) {
+        return seen.text();
+    }
+    match wire::udp::Datagram::parse(payload, ip.src, ip.dst) {
+        Ok(udp) if ip.protocol == wire::ipv4::UDP => {
+            format!("UDP {}:{} > {}:{}", ip.src, udp.src_port, ip.dst, udp.dst_port)
+        }
+        _ => format!("{} {} > {}", protocol(ip.protocol), ip.src, ip.dst),
+    }
+}
+
+/// A protocol's name, or its number where this program has no name for it.
+pub fn protocol(number: u8) -> String {
+    match number {
+        1 => "ICMP".to_owned(),
+        4 => "IPIP".to_owned(),
+        6 => "TCP".to_owned(),
+        17 => "UDP".to_owned(),
+        132 => "SCTP".to_owned(),
+        other => format!("protocol {other}"),
+    }
+}
