@@ -123,7 +123,12 @@ impl Role for Toy {
                 let count = ELSEWHERE.fetch_add(1, Ordering::Relaxed);
                 out.mark(Mark::new("toy", "counted").with("at", count));
             }
-            Input::Link(..) | Input::Idle(..) | Input::Stream(..) | Input::Failed(_) | Input::Wall(_) => {}
+            Input::Link(..)
+            | Input::Idle(..)
+            | Input::Stream(..)
+            | Input::Failed(_)
+            | Input::Wall(_)
+            | Input::Serve(..) => {}
         }
     }
 

@@ -1,6 +1,7 @@
 //! Where effects go: one queue per driver, in the order asked.
 
 use crate::node::reason;
+use crate::stream::Told;
 use crate::{
     Act, CommandId, Effect, Gate, Key, Mark, Neighbor, Port, RoleId, Route, Rx, StreamId, StreamOp, Value,
 };
@@ -97,6 +98,11 @@ impl Outbox {
     /// Asks for an operation on a stream.
     pub fn stream(&mut self, id: StreamId, op: StreamOp) {
         self.ask(Effect::Stream(id, op));
+    }
+
+    /// Tells the user of a stream that this role provides.
+    pub fn served(&mut self, told: Told) {
+        self.ask(Effect::Served(told));
     }
 
     /// Sets or removes a route.

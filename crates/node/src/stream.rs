@@ -2,24 +2,43 @@
 //! is all the back-pressure there is.
 
 use std::collections::VecDeque;
+use std::hash::{Hash, Hasher};
 pub use std::net::SocketAddrV4 as Addr;
 use wire::{PacketId, Reason};
 
-/// A stream of a role. A role numbers those that it opens itself, below [`StreamId::DRIVER`]; the node keeps the
-/// numbers of different roles apart.
+/// A stream of a role. A role numbers those that it opens itself, below [`StreamId::OWN`]; the node keeps the numbers of
+/// different roles apart.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct StreamId(pub u32);
 
 impl StreamId {
+    /// Numbers below this are a role's own.
+    pub const OWN: u32 = 1 << 16;
+    /// Numbers from here on are given by a role that serves, to streams that it accepted. It counts from here by itself,
+    /// up to [`StreamId::ACCEPTED`] of them at one time; the node keeps those of different roles apart.
+    pub const SERVED: u32 = 0x4000_0000;
+    /// Streams that one role can have accepted at one time.
+    pub const ACCEPTED: u32 = 1 << 22;
     /// Numbers from here on are given by the driver, to streams that were accepted.
     pub const DRIVER: u32 = 0x8000_0000;
 }
 
 /// Who carries a stream's bytes.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Transport {
     /// Datagrams: each write is one, each read gives one. The driver provides it.
     Udp,
+    /// What a role of the same node serves under this name ([`crate::Role::serves`]).
+    Role(&'static str),
+}
+
+impl Hash for Transport {
+    /// What a driver provides hashes as when there was nothing else, so that a run of old has its old number.
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        if let Self::Role(name) = self {
+            name.hash(state);
+        }
+    }
 }
 
 /// What the user of a stream asks for.
@@ -68,7 +87,7 @@ pub enum StreamEvent<'a> {
 /// Bytes of payload that fit one UDP datagram over IPv4: the credit of a datagram stream.
 pub const UDP_ROOM: usize = 65_507;
 
-/// What a driver has to tell a node of its streams: a [`StreamEvent`] that owns its bytes.
+/// What a driver, or a role that serves, has to tell of its streams: a [`StreamEvent`] that owns its bytes.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Told {
     /// See [`StreamEvent::Opened`].
