@@ -107,6 +107,8 @@ fn host(number: u8, packet: Option<Packet>) -> HostSpec {
         addresses: vec![address],
         interfaces: vec![InterfaceSpec { name: "eth".to_owned(), mac, mtu: 1500, port, tunes: false }],
         wall: WallTime::default(),
+        tcp: tcp::Profile::linux_like().into(),
+        chance: Seed::new(1),
     }
 }
 

@@ -175,20 +175,23 @@ impl<'a> Script<'a> {
         let index = self.below(self.streams.len() as u64) as usize;
         let Some(id) = self.streams.iter().nth(index).copied() else { return self.link() };
         let here = "10.0.0.1:9000".parse().unwrap();
-        match self.below(8) {
+        let accepted = match self.accepted {
+            0 => id,
+            some => StreamId(StreamId::DRIVER + self.below(u64::from(some)) as u32),
+        };
+        let any = if self.below(2) == 0 { id } else { accepted };
+        match self.below(10) {
             0..=2 => Step::Stream(id, StreamEvent::Opened(here)),
-            3 => Step::Stream(id, StreamEvent::Room(self.below(70_000) as usize)),
+            3 => Step::Stream(any, StreamEvent::Room(self.below(70_000) as usize)),
             4 => {
                 let new = StreamId(StreamId::DRIVER + self.accepted);
                 self.accepted += 1;
                 Step::Stream(id, StreamEvent::Accepted(new, here, here))
             }
-            5 | 6 if self.accepted > 0 => {
-                let new = StreamId(StreamId::DRIVER + self.below(u64::from(self.accepted)) as u32);
-                Step::Stream(new, StreamEvent::Data(&[7; 100][..self.below(100) as usize]))
-            }
+            5..=7 => Step::Stream(any, StreamEvent::Data(&[7; 100][..self.below(100) as usize])),
+            8 => Step::Stream(any, StreamEvent::Finished),
             _ => {
-                Step::Stream(id, StreamEvent::Closed([None, Some("address in use")][self.below(2) as usize]))
+                Step::Stream(any, StreamEvent::Closed([None, Some("address in use")][self.below(2) as usize]))
             }
         }
     }

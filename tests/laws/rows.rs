@@ -124,6 +124,22 @@ pub(crate) const ROWS: &[Row] = &[
         reached: &["Listen", "Read"],
     },
     Row {
+        kind: "apps/bulk-server",
+        config: "at = \"10.0.0.1:9000\"\nduration = \"2s\"",
+        interfaces: &["eth"],
+        addresses: &[Ipv4Addr::new(10, 0, 0, 1)],
+        says: Says::Workload,
+        reached: &["Listen", "Read", "Write", "Finish", "client_lost", "served"],
+    },
+    Row {
+        kind: "apps/bulk-client",
+        config: "to = \"10.1.0.7:9000\"\nstart = \"0.5s\"\nprogress = \"1s\"",
+        interfaces: &["eth"],
+        addresses: &[FAR],
+        says: Says::Workload,
+        reached: &["Open", "Read", "Finish", "first_byte", "progress", "done", "failed", "wrong_at"],
+    },
+    Row {
         kind: "apps/roam",
         config: r#"
             interface = "air"

@@ -2,10 +2,12 @@
 //!
 //! The same role runs over the simulator's sockets and over the kernel's.
 
+pub mod bulk;
 pub mod constant_rate;
 pub mod roam;
 pub mod sink;
 
+pub use bulk::{BulkClient, BulkClientConfig, BulkServer, BulkServerConfig};
 pub use constant_rate::{ConstantRate, ConstantRateConfig};
 pub use roam::{Roam, RoamConfig};
 pub use sink::{Sink, SinkConfig};

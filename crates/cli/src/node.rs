@@ -37,12 +37,14 @@ fn spec(config: &HostConfig) -> Result<Spec, roles::NodeError> {
         node: config.node(&Seed::new(seed).fork(&config.name))?,
         addresses: config.own_addresses()?,
         interfaces: interfaces.collect(),
+        congestion: config.tcp.congestion.clone().unwrap_or_else(|| "reno".to_owned()),
         control: daemon.control,
         radio: daemon
             .radio
             .filter(|_| config.interfaces.iter().any(|interface| interface.tunes))
             .map(|path| (path, HostId(daemon.number))),
         records: daemon.records,
+        store: daemon.store,
         hold: daemon.hold,
     })
 }

@@ -9,7 +9,8 @@ use crate::Plan;
 use link::PortId;
 use std::collections::{BTreeMap, BTreeSet};
 use trace::{HostId, Record, What};
-use wire::{Iface, Instant, Mac, PacketId};
+use wire::ipv4::{self, Header};
+use wire::{Iface, Instant, Mac, Packet, PacketId};
 
 /// The closed books of a run.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -102,6 +103,8 @@ struct AtHost {
     held: u64,
     app_sent: u64,
     app_received: u64,
+    /// Given to the host's stack, whose own it is: applications see bytes of TCP, and nothing of ICMP.
+    to_stack: u64,
     stack_lost: u64,
     stack_held: u64,
     last_seen: Instant,
@@ -174,7 +177,10 @@ fn note(packets: &mut BTreeMap<PacketId, Seen>, record: &Record) {
                 port.from = packet.link.src;
             }
         }
-        What::Sent(Iface::HOST, _) => host.to_host += 1,
+        What::Sent(Iface::HOST, packet) => {
+            host.to_host += 1;
+            host.to_stack += u64::from(!is_datagram(packet));
+        }
         What::Sent(iface, packet) => {
             host.sent += 1;
             port(&mut seen.ports, *iface, |port| port.sent += 1);
@@ -195,6 +201,11 @@ fn note(packets: &mut BTreeMap<PacketId, Seen>, record: &Record) {
     }
 }
 
+/// Whether an application is told of this very packet.
+fn is_datagram(packet: &Packet) -> bool {
+    Header::parse(&packet.bytes).is_ok_and(|(header, _)| header.protocol == ipv4::UDP)
+}
+
 fn note_loss(ledger: &mut Ledger, places: &Places, record: &Record) {
     let (iface, packet, reason) = match &record.what {
         What::Dropped(_, _, reason) if *reason == node::reason::CONSUMED.0 => return,
@@ -209,7 +220,8 @@ fn note_loss(ledger: &mut Ledger, places: &Places, record: &Record) {
 impl Ledger {
     /// The books of one packet at one host. Returns how often the packet began its journey here.
     fn close_node(&mut self, places: &Places, packet: PacketId, host: HostId, at: &AtHost) -> u32 {
-        self.delivered += at.app_received + at.consumed;
+        let taken_by_stack = at.to_stack.saturating_sub(at.stack_lost + at.stack_held);
+        self.delivered += at.app_received + at.consumed + taken_by_stack;
         self.held += at.held + at.stack_held;
         let name = places.host(host);
         // Upwards in the stack: application, then node.
@@ -224,7 +236,7 @@ impl Ledger {
         let own = u64::from(taken == 0 && given > 0);
         self.copied += given.saturating_sub(taken + own);
         // Downwards in the stack: node, then application.
-        let ended = at.app_received + at.stack_lost - refused + at.stack_held;
+        let ended = at.app_received + taken_by_stack + at.stack_lost - refused + at.stack_held;
         self.missing(packet, at, at.to_host.saturating_sub(ended), (&node, &application));
         let surplus = ended.saturating_sub(at.to_host);
         if surplus > 0 {
@@ -249,7 +261,12 @@ impl Ledger {
                 self.unsent(places, packet, way, ports);
                 continue;
             }
-            self.double(ended.saturating_sub(sent), || places.way_name(way));
+            let surplus = ended.saturating_sub(sent);
+            if ports.values().any(|port| port.sent > 0 && port.to.is_group()) {
+                self.copied += surplus; // a frame for everybody is meant to come to more than one
+            } else {
+                self.double(surplus, || places.way_name(way));
+            }
             if sent > ended {
                 let (between, last_seen) = places.where_lost(way, ports);
                 let vanished = Vanished { packet, last_seen, between };

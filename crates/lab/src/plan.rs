@@ -4,6 +4,7 @@ use crate::scenario::Setting;
 use link::{CellSpec, Fabric, PortId, RadioSpec, WireSpec};
 use roles::HostConfig;
 use sim::{HostSpec, InterfaceSpec, World};
+use std::sync::Arc;
 use wire::{Duration, Instant, Mac, Seed, WallTime};
 
 /// What a run is made of.
@@ -106,12 +107,15 @@ impl Plan {
             port: port.port,
             tunes: interface.tunes,
         });
+        let chance = self.chance().fork(&config.name);
         Ok(HostSpec {
             name: config.name.clone(),
-            node: config.node(&self.chance().fork(&config.name))?,
+            node: config.node(&chance)?,
             addresses: config.own_addresses()?,
             interfaces: interfaces.collect(),
             wall: EPOCH,
+            tcp: Arc::new(config.tcp.profile()),
+            chance: chance.fork("stack"),
         })
     }
 }

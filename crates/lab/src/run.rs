@@ -1,13 +1,12 @@
 //! One run: a plan carried out in a world, and what is known of it afterwards.
 
 use crate::Plan;
-use crate::control::Control;
 use crate::handoff::{self, Handoff};
 use crate::ledger::{self, Ledger};
 use crate::linux::WorldReport;
 use crate::plan::EPOCH;
 use serde::{Deserialize, Serialize};
-use trace::{HostId, Record, What};
+use trace::{HostId, Record};
 use wire::WallTime;
 
 /// Who carries the packets.
@@ -72,19 +71,9 @@ impl Outcome {
         Self { plan, world, records, fingerprint, ledger, handoffs, doubts, linux: None }
     }
 
-    /// What the clock on the wall said when the run began. On Linux the first control message tells it.
+    /// What the clock on the wall said when the run began.
     pub fn epoch(&self) -> WallTime {
-        let told = |record: &Record| {
-            let What::Sent(_, packet) = &record.what else { return None };
-            let update = Control::of(packet)?.says.ok()?;
-            let ahead = wire::ntp_distance(update.timestamp, EPOCH.to_ntp());
-            let nanos = (i128::from(ahead) * 1_000_000_000) >> 32;
-            Some(WallTime(EPOCH.0 + i64::try_from(nanos).ok()? - i64::try_from(record.at.0).ok()?))
-        };
-        match self.world {
-            OnWorld::Sim => EPOCH,
-            OnWorld::Linux => self.records.iter().find_map(told).unwrap_or(EPOCH),
-        }
+        self.linux.as_ref().map_or(EPOCH, |linux| WallTime(linux.began_ns))
     }
 
     /// The host whose base station has this id, or the id where none has.

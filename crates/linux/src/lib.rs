@@ -18,6 +18,7 @@ mod packet;
 mod process;
 pub mod radio;
 mod stolen;
+mod store;
 #[cfg(test)]
 mod testing;
 mod timer;
@@ -30,5 +31,6 @@ pub use netlink::{End, Link, Netlink, Place};
 pub use packet::{Buffer, Kind, Options, PacketSocket, Received, Statistics};
 pub use process::{Trouble, entropy, hasten, pause, state_change};
 pub use stolen::stolen;
+pub use store::Store;
 pub use timer::{Timer, set_timer_slack};
 pub use world::World;

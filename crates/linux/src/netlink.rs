@@ -10,7 +10,8 @@ use netlink_packet_route::link::{
     InfoData, InfoKind, InfoVeth, LinkAttribute, LinkFlags, LinkInfo, LinkMessage,
 };
 use netlink_packet_route::route::{
-    RouteAddress, RouteAttribute, RouteHeader, RouteMessage, RouteProtocol, RouteScope, RouteType,
+    RouteAddress, RouteAttribute, RouteHeader, RouteMessage, RouteMetric, RouteProtocol, RouteScope,
+    RouteType,
 };
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
@@ -159,6 +160,18 @@ impl Netlink {
     /// Sends `to` out of the link, by way of the neighbor `via` or, without one, directly to each destination. An older
     /// route to the same prefix is replaced; [`Prefix::ANY`] is the default route.
     pub fn set_route(&mut self, to: Prefix, name: &str, via: Option<Ipv4Addr>) -> Result<()> {
+        self.set_route_for(to, name, via, None)
+    }
+
+    /// The same, and TCP connections that go this way use the congestion control of that name (`ip-route(8)`, `congctl`).
+    /// So programs need not ask for it, and no right over the host's own settings is needed.
+    pub fn set_route_for(
+        &mut self,
+        to: Prefix,
+        name: &str,
+        via: Option<Ipv4Addr>,
+        congestion: Option<&str>,
+    ) -> Result<()> {
         let index = self.link(name)?.index;
         let mut message = RouteMessage::default();
         message.header.address_family = AddressFamily::Inet;
@@ -170,6 +183,8 @@ impl Netlink {
         message.attributes =
             vec![RouteAttribute::Destination(RouteAddress::Inet(to.address())), RouteAttribute::Oif(index)];
         message.attributes.extend(via.map(|via| RouteAttribute::Gateway(RouteAddress::Inet(via))));
+        let metric = |name: &str| RouteAttribute::Metrics(vec![RouteMetric::CcAlgo(name.to_owned())]);
+        message.attributes.extend(congestion.map(metric));
         let set = self.act(RouteNetlinkMessage::NewRoute(message), NLM_F_CREATE | NLM_F_REPLACE);
         set.attempt("set the route", format_args!("{to} dev {name}"))
     }

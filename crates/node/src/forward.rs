@@ -215,3 +215,7 @@ impl Node {
 fn datagram(header: &Header, packet: &Packet) -> Datagram {
     Datagram::new(header, ipv4::total_len(&packet.bytes))
 }
+
+#[cfg(test)]
+#[path = "forward_tests.rs"]
+mod tests;

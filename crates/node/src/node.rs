@@ -327,7 +327,7 @@ impl Node {
     }
 
     /// What an act changes in the node itself.
-    fn apply(&mut self, now: Instant, role: RoleId, act: Act) -> Act {
+    pub(crate) fn apply(&mut self, now: Instant, role: RoleId, act: Act) -> Act {
         match act {
             Act::Route(key, route) => self.rules.set_route(now, role, key, route),
             Act::Gate(port, gate) => self.rules.set_gate(role, port, gate),

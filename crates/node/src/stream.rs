@@ -2,9 +2,8 @@
 //! is all the back-pressure there is.
 
 use std::collections::VecDeque;
-use std::hash::{Hash, Hasher};
 pub use std::net::SocketAddrV4 as Addr;
-use wire::{PacketId, Reason};
+use wire::{PacketId, Reason, TcpState};
 
 /// A stream of a role. A role numbers those that it opens itself, below [`StreamId::OWN`]; the node keeps the numbers of
 /// different roles apart.
@@ -24,25 +23,42 @@ impl StreamId {
 }
 
 /// Who carries a stream's bytes.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Transport {
     /// Datagrams: each write is one, each read gives one. The driver provides it.
     Udp,
+    /// A stream of bytes each way (RFC 9293). The driver provides it: the simulator's stack, or the kernel's sockets.
+    Tcp,
     /// What a role of the same node serves under this name ([`crate::Role::serves`]).
     Role(&'static str),
 }
 
-impl Hash for Transport {
-    /// What a driver provides hashes as when there was nothing else, so that a run of old has its old number.
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        if let Self::Role(name) = self {
-            name.hash(state);
-        }
-    }
+/// Both ends of a connection, as the host that it belongs to sees them.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Tuple {
+    /// This host's end.
+    pub local: Addr,
+    /// The peer's.
+    pub remote: Addr,
+}
+
+/// What becomes of segments of a tuple that is on its way to another host, or from one. While it is guarded this host
+/// says nothing of its own on it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Guard {
+    /// They are dropped; the peer sends them again.
+    Drop,
+    /// So many packets are kept until the guard is lifted, and are then received; what comes beyond is dropped.
+    Hold(usize),
+    /// Each is answered by a reset (RFC 9293, section 3.10.7.1).
+    Reset,
 }
 
 /// What the user of a stream asks for.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+///
+/// A TCP connection moves by `Freeze`, `Export`, and `Forget` at one host, and `Import` and `Thaw` at the other. Until
+/// `Forget` the first can go on by `Thaw`, as if nothing had been. Until `Thaw` the second says nothing.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum StreamOp {
     /// Reach a peer; `Opened` or `Closed` answers.
     Open {
@@ -61,12 +77,28 @@ pub enum StreamOp {
         /// Where.
         local: Addr,
     },
-    /// Take up to so many bytes (one datagram) when there are any; answered by `Data`.
+    /// Take up to so many bytes (one datagram) when there are any; answered by `Data` or `Finished`. Of a stream of
+    /// bytes one read is open at a time, the last that was asked for.
     Read(usize),
-    /// Send these bytes.
+    /// Send these bytes: at most as many as there is credit for. Who writes more has its connection aborted.
     Write(Vec<u8>),
-    /// The stream is done with.
+    /// Nothing more will be written; the peer is told after the last byte, and may go on sending. When the peer has
+    /// finished too, `Closed` follows. Datagrams and listeners have nothing to wait for.
     Finish,
+    /// End at once; a TCP peer is told by a reset. `Closed` answers.
+    Abort,
+    /// From now on no segment leaves and none is answered. What comes is dropped, unless a `Guard` holds it.
+    Freeze,
+    /// Give the state of a frozen connection; `Exported` or `Refused` answers. The connection stays, and stays frozen.
+    Export,
+    /// Take over a connection, frozen; `Imported` or `Closed` answers.
+    Import(Box<TcpState>),
+    /// A frozen connection goes on.
+    Thaw,
+    /// End without a word to the peer; `Closed` answers.
+    Forget,
+    /// Sets or lifts the guard of a tuple, whether there is a socket or not. It belongs to the host, not to the stream.
+    Guard(Tuple, Option<Guard>),
 }
 
 /// What becomes of a stream.
@@ -78,10 +110,45 @@ pub enum StreamEvent<'a> {
     Accepted(StreamId, Addr, Addr),
     /// What a `Read` asked for.
     Data(&'a [u8]),
-    /// So many bytes may be written.
+    /// Credit: so many more bytes may be written. It adds up, so that a grant that crosses a write does no harm. Of
+    /// datagrams: each may be so long.
     Room(usize),
-    /// It is gone; why, unless that was asked for.
+    /// The peer has finished and all was read.
+    Finished,
+    /// What an `Export` asked for.
+    Exported(&'a TcpState),
+    /// An `Import` is done, and waits for `Thaw`; credit comes with that.
+    Imported,
+    /// An `Export` cannot be carried out, and why. The stream is as it was.
+    Refused(&'a str),
+    /// It is gone; why, unless that was asked for: one of [`refusal`], or what the operating system says.
     Closed(Option<&'a str>),
+}
+
+/// Why a stream is closed, or cannot do what it was asked: the same words in both worlds.
+pub mod refusal {
+    /// Nobody here provides the transport that was asked for.
+    pub const NO_TRANSPORT: &str = "no such transport";
+    /// The peer answered with a reset when it was asked for.
+    pub const REFUSED: &str = "connection refused";
+    /// The peer reset it.
+    pub const RESET: &str = "connection reset by the peer";
+    /// The peer was silent for too long.
+    pub const TIMED_OUT: &str = "timed out";
+    /// A router says that there is no way (RFC 792, type 3).
+    pub const UNREACHABLE: &str = "unreachable";
+    /// Somebody else is there.
+    pub const IN_USE: &str = "address in use";
+    /// This host has no address.
+    pub const NO_ADDRESS: &str = "this host has no address";
+    /// The table of sockets is full.
+    pub const FULL: &str = "too many sockets";
+    /// More was written than there was credit for.
+    pub const BEYOND_CREDIT: &str = "wrote beyond its credit";
+    /// Only what is frozen can be exported.
+    pub const NOT_FROZEN: &str = "not frozen";
+    /// Only a connection in ESTABLISHED can be exported.
+    pub const NOT_ESTABLISHED: &str = "not established";
 }
 
 /// Bytes of payload that fit one UDP datagram over IPv4: the credit of a datagram stream.
@@ -105,10 +172,19 @@ pub enum Told {
         /// Who came.
         peer: Addr,
     },
-    /// See [`StreamEvent::Data`]; the packet is the one that carried it.
+    /// See [`StreamEvent::Data`]. The packet is the one that carried a datagram; bytes of a stream have
+    /// [`PacketId::NEW`].
     Data(StreamId, PacketId, Vec<u8>),
     /// See [`StreamEvent::Closed`].
     Closed(StreamId, Option<String>),
+    /// See [`StreamEvent::Finished`].
+    Finished(StreamId),
+    /// See [`StreamEvent::Exported`].
+    Exported(StreamId, Box<TcpState>),
+    /// See [`StreamEvent::Imported`].
+    Imported(StreamId),
+    /// See [`StreamEvent::Refused`].
+    Refused(StreamId, String),
 }
 
 impl Told {
@@ -121,6 +197,10 @@ impl Told {
                 (*listener, StreamEvent::Accepted(*new, *local, *peer))
             }
             Self::Data(id, _, bytes) => (*id, StreamEvent::Data(bytes)),
+            Self::Finished(id) => (*id, StreamEvent::Finished),
+            Self::Exported(id, state) => (*id, StreamEvent::Exported(state)),
+            Self::Imported(id) => (*id, StreamEvent::Imported),
+            Self::Refused(id, why) => (*id, StreamEvent::Refused(why)),
             Self::Closed(id, why) => (*id, StreamEvent::Closed(why.as_deref())),
         }
     }

@@ -9,14 +9,11 @@
 //! | the driver, what it accepts | | from [`StreamId::DRIVER`] on |
 
 use crate::node::Node;
-use crate::stream::Told;
+use crate::stream::{Told, refusal};
 use crate::{Act, Input, Outbox, StreamEvent, StreamId, StreamOp, Transport};
 use std::collections::BTreeMap;
 use table::RoleId;
 use wire::Instant;
-
-/// Why a stream is closed at once: no role of this node serves it.
-pub(crate) const NO_TRANSPORT: &str = "no such transport";
 
 /// The ends of each stream whose number does not tell them. What a role opens at the driver needs no entry: its number
 /// names the user.
@@ -129,7 +126,7 @@ impl Node {
         {
             debug_assert!(!self.streams.by_id.contains_key(&global), "{global:?} is open already");
             let Some(provider) = self.provider_of(*by) else {
-                return self.give(now, user, Input::Stream(id, StreamEvent::Closed(Some(NO_TRANSPORT))), out);
+                return self.give(now, user, Input::Stream(id, StreamEvent::Closed(Some(refusal::NO_TRANSPORT))), out);
             };
             self.streams.by_id.insert(global, Ends { user, provider: Some(provider) });
         }

@@ -27,6 +27,9 @@ pub struct HostConfig {
     pub roles: Vec<RoleConfig>,
     /// The seed of its chance, so that a run can be repeated; from the system if none is given.
     pub seed: Option<u64>,
+    /// How its TCP behaves.
+    #[serde(default)]
+    pub tcp: crate::TcpConfig,
     /// What only a daemon needs.
     #[serde(default)]
     pub daemon: DaemonConfig,
@@ -45,6 +48,8 @@ pub struct DaemonConfig {
     pub number: u16,
     /// The file that takes its records when it ends.
     pub records: Option<PathBuf>,
+    /// The file that keeps what its roles store, from one run to the next.
+    pub store: Option<PathBuf>,
     /// Wait to be told when to begin.
     #[serde(default)]
     pub hold: bool,
@@ -126,6 +131,10 @@ pub enum RoleConfig {
     ConstantRate(apps::ConstantRateConfig),
     /// Takes datagrams.
     Sink(apps::SinkConfig),
+    /// Sends bytes to who connects.
+    BulkServer(apps::BulkServerConfig),
+    /// Connects, and reads them.
+    BulkClient(apps::BulkClientConfig),
     /// Carries the host from cell to cell.
     Roam(apps::RoamConfig),
 }
@@ -234,12 +243,14 @@ impl HostConfig {
 
 impl RoleConfig {
     /// The kinds there are.
-    pub const KINDS: [&'static str; 6] = [
+    pub const KINDS: [&'static str; 8] = [
         "cellular-ip/gateway",
         "cellular-ip/station",
         "cellular-ip/mobile",
         "apps/constant-rate",
         "apps/sink",
+        "apps/bulk-server",
+        "apps/bulk-client",
         "apps/roam",
     ];
 
@@ -256,6 +267,8 @@ impl RoleConfig {
             "cellular-ip/mobile" => config(table).map(Self::CellularIpMobile),
             "apps/constant-rate" => config(table).map(Self::ConstantRate),
             "apps/sink" => config(table).map(Self::Sink),
+            "apps/bulk-server" => config(table).map(Self::BulkServer),
+            "apps/bulk-client" => config(table).map(Self::BulkClient),
             "apps/roam" => config(table).map(Self::Roam),
             _ => Err(at_kind(format!("there is no `{kind}`; {}", known()))),
         }
@@ -269,6 +282,8 @@ impl RoleConfig {
             Self::CellularIpMobile(_) => "cellular-ip/mobile",
             Self::ConstantRate(_) => "apps/constant-rate",
             Self::Sink(_) => "apps/sink",
+            Self::BulkServer(_) => "apps/bulk-server",
+            Self::BulkClient(_) => "apps/bulk-client",
             Self::Roam(_) => "apps/roam",
         }
     }
@@ -288,6 +303,8 @@ impl RoleConfig {
             }
             Self::ConstantRate(config) => Box::new(apps::ConstantRate::new(config)?),
             Self::Sink(config) => Box::new(apps::Sink::new(config)),
+            Self::BulkServer(config) => Box::new(apps::BulkServer::new(config)?),
+            Self::BulkClient(config) => Box::new(apps::BulkClient::new(config)),
             Self::Roam(config) => Box::new(apps::Roam::new(config, interfaces)?),
         })
     }

@@ -4,6 +4,8 @@
 //! worlds build the same node from the same words.
 
 mod host;
+mod tcp;
 
 pub use host::{DaemonConfig, HostConfig, InterfaceConfig, NodeError, ParseViaError, RoleConfig};
 pub use host::{RoleError, RouteConfig, Via};
+pub use tcp::{ProfileName, TcpConfig};

@@ -5,8 +5,10 @@ use crate::store::{StoreFault, Stores};
 use link::{Fabric, Flight, Landing, PortId, Tuning};
 use node::stream::Told;
 use node::{Act, Boot, Command, CommandId, Fault, Input, Link, Outbox, RoleId, Undone};
+use stack::{Output, Stack};
 use std::collections::{BTreeMap, VecDeque};
 use trace::{Fingerprint, HostId, Record, What};
+use wire::ipv4::{self, Header};
 use wire::{Cell, Iface, Instant, Mac, Packet, PacketId, Reason};
 
 /// What is to happen. Simultaneous events happen in the order in which they were scheduled.
@@ -137,9 +139,15 @@ impl World {
 
     /// An alarm that an earlier one replaced is stale: obeyed, it would set another, and so on without end.
     fn due(&mut self, host: HostId) {
-        if self.host(host).due == Some(self.now) {
-            self.host_mut(host).due = None;
-            self.give(host, Input::Timeout);
+        if self.host(host).due != Some(self.now) {
+            return;
+        }
+        self.host_mut(host).due = None;
+        self.give(host, Input::Timeout);
+        if self.host(host).stack.deadline().is_some_and(|due| due <= self.now) {
+            let mut out = std::mem::take(&mut self.out);
+            self.with_stack(host, &mut out, Stack::timeout);
+            self.settle(host, out);
         }
     }
 
@@ -185,9 +193,17 @@ impl World {
         let now = self.now;
         let mut out = std::mem::take(&mut self.out);
         input(self.host_mut(host), now, &mut out);
+        self.settle(host, out);
+    }
+
+    /// Carries out all that follows, until all is quiet.
+    fn settle(&mut self, host: HostId, mut out: Outbox) {
+        let now = self.now;
         self.carry_out(host, &mut out);
         while let Some((host, told)) = self.told.pop_front() {
-            if let Told::Data(_, packet, _) = &told {
+            if let Told::Data(_, packet, _) = &told
+                && *packet != PacketId::NEW
+            {
                 self.record(host, What::AppReceived(*packet));
             }
             self.fingerprint.add(&told);
@@ -203,19 +219,14 @@ impl World {
         while let Some((role, act)) = out.next_act() {
             self.fingerprint.add(&(host, role, &act));
             match act {
-                Act::Transmit(iface, packet) => self.transmit(host, iface, packet),
+                Act::Transmit(iface, packet) => self.transmit(host, iface, packet, out),
                 Act::Drop(iface, packet, reason) => {
                     self.record(host, What::Dropped(iface, packet.id, reason.0.into()));
                 }
                 Act::Tune(iface, cell) => self.tune(host, iface, cell),
                 Act::Visit(iface, cell, packet) => self.visit(host, iface, cell, packet),
                 Act::Stream(id, op) => {
-                    let mut told = Vec::new();
-                    let datagram = self.host_mut(host).sockets.operate(id, op, &mut told);
-                    self.told.extend(told.into_iter().map(|told| (host, told)));
-                    if let Some(bytes) = datagram {
-                        self.originate(host, bytes, out);
-                    }
+                    self.with_stack(host, out, |stack, now, output| stack.operate(now, id, op, output));
                 }
                 Act::Mark(mark) => self.record(host, What::Marked(mark)),
                 Act::Answer(_, answer) => self.record(host, What::Answered(answer)),
@@ -223,6 +234,24 @@ impl World {
                 // The node itself is the only one here who has a table, answers ARP and has addresses.
                 Act::Route(..) | Act::Gate(..) | Act::Neighbor(..) | Act::Address(..) => {}
             }
+        }
+    }
+
+    /// Something for the host's own stack, and all that it does about it.
+    fn with_stack(
+        &mut self,
+        host: HostId,
+        out: &mut Outbox,
+        work: impl FnOnce(&mut Stack, Instant, &mut Output),
+    ) {
+        let (now, mut output) = (self.now, Output::default());
+        work(&mut self.host_mut(host).stack, now, &mut output);
+        self.told.extend(output.told.into_iter().map(|told| (host, told)));
+        for (packet, reason) in output.lost {
+            self.record(host, What::Lost(Iface::HOST, packet, reason.0.into()));
+        }
+        for bytes in output.packets {
+            self.originate(host, bytes, out);
         }
     }
 
@@ -239,23 +268,22 @@ impl World {
     fn originate(&mut self, host: HostId, bytes: Vec<u8>, out: &mut Outbox) {
         let mut packet = Packet::new(Mac::ZERO, bytes);
         self.identify(&mut packet);
-        self.record(host, What::AppSent(packet.id));
+        // A segment is TCP's own affair; an application writes bytes.
+        if Header::parse(&packet.bytes).is_ok_and(|(header, _)| header.protocol == ipv4::UDP) {
+            self.record(host, What::AppSent(packet.id));
+        }
         self.record(host, What::Received(Iface::HOST, packet.clone()));
         let now = self.now;
         self.host_mut(host).node.receive(now, Iface::HOST, packet, out);
     }
 
-    fn transmit(&mut self, host: HostId, iface: Iface, mut packet: Packet) {
+    fn transmit(&mut self, host: HostId, iface: Iface, mut packet: Packet, out: &mut Outbox) {
         self.identify(&mut packet);
         self.record(host, What::Sent(iface, packet.clone()));
         if iface == Iface::HOST {
-            let mut told = Vec::new();
-            let result = self.host_mut(host).sockets.deliver(packet.id, &packet.bytes, &mut told);
-            self.told.extend(told.into_iter().map(|told| (host, told)));
-            if let Err(reason) = result {
-                self.record(host, What::Lost(iface, packet.id, reason.0.into()));
-            }
-            return;
+            return self.with_stack(host, out, |stack, now, output| {
+                stack.receive(now, packet.id, &packet.bytes, output);
+            });
         }
         let Some(port) = self.host(host).interface(iface).map(|interface| interface.port) else {
             return self.record(host, What::Lost(iface, packet.id, link::reason::NO_CARRIER.0.into()));
@@ -315,7 +343,7 @@ impl World {
         let mut held: Vec<(HostId, Option<Iface>, PacketId)> = Vec::new();
         for (id, host) in (0..).map(HostId).zip(&self.hosts) {
             host.node.holds(&mut |packet| held.push((id, None, packet)));
-            host.sockets.holds(&mut |packet| held.push((id, Some(Iface::HOST), packet)));
+            host.stack.holds(&mut |packet| held.push((id, Some(Iface::HOST), packet)));
         }
         for event in self.queue.values() {
             if let Event::Land(flight, packet) = event
@@ -332,7 +360,7 @@ impl World {
     fn set_alarm(&mut self, id: HostId) {
         let now = self.now;
         let host = self.host_mut(id);
-        let Some(deadline) = host.node.deadline().map(|deadline| deadline.max(now)) else { return };
+        let Some(deadline) = host.deadline().map(|deadline| deadline.max(now)) else { return };
         // An alarm that comes too early finds nothing to do; one that comes too late would be a lie.
         if host.due.is_none_or(|due| deadline < due) {
             host.due = Some(deadline);

@@ -74,6 +74,12 @@ impl Congestion {
         !matches!(self.recovery, Recovery::No)
     }
 
+    /// Segments have another size from now on. The window is counted in bytes, and stays.
+    pub(crate) fn resize(&mut self, mss: u32) {
+        self.mss = mss;
+        self.cwnd = self.cwnd.max(mss);
+    }
+
     /// The handshake lost a SYN: one segment to begin with (RFC 5681, section 3.1).
     pub(crate) const fn lost_syn(&mut self) {
         self.cwnd = self.mss;
@@ -145,8 +151,11 @@ impl Congestion {
     }
 
     fn halve(&mut self, flight: u32, window: u32) {
-        // 4.4BSD takes what it might have sent; RFC 5681, equation 4, what it did send.
-        let load = if self.each_rto { self.cwnd.min(window) } else { flight };
+        // 4.4BSD takes what it might have sent; RFC 5681, equation 4, what it did send. Without selective acknowledgments
+        // that counts what the peer keeps beyond a gap: a time-out in the middle of a long recovery would find several
+        // windows on their way, and raise the threshold. More than the window was never in the network.
+        let network = if self.recovering() { self.ssthresh.saturating_mul(2) } else { self.cwnd };
+        let load = if self.each_rto { self.cwnd.min(window) } else { flight.min(network) };
         self.ssthresh = (load / 2).max(2 * self.mss);
     }
 }
@@ -179,6 +188,7 @@ mod tests {
     #[test]
     fn the_third_duplicate_halves_and_each_further_inflates() {
         let mut c = congestion(&Profile::rfc6298_reno());
+        c.cwnd = 10_000;
         let (una, max) = (Seq(1), Seq(10_001));
         assert_eq!(c.duplicate(una, max, 65535), Advice::Continue);
         assert_eq!(c.duplicate(una, max, 65535), Advice::Continue);
@@ -193,6 +203,7 @@ mod tests {
     #[test]
     fn newreno_stays_until_all_is_acknowledged() {
         let mut c = congestion(&newreno());
+        c.cwnd = 10_000;
         (0..3).for_each(|_| _ = c.duplicate(Seq(1), Seq(10_001), 65535));
         assert_eq!(c.new_ack(Seq(2001), 2000, 8000), Advice::Resend);
         assert_eq!(c.cwnd(), 7000);
@@ -200,6 +211,17 @@ mod tests {
         assert_eq!(c.new_ack(Seq(10_001), 6000, 1000), Advice::Continue);
         assert_eq!((c.cwnd(), c.recovering()), (2000, false));
         (0..5).for_each(|_| assert_eq!(c.duplicate(Seq(10_001), Seq(11_001), 65535), Advice::Continue));
+    }
+
+    /// The peer keeps 30 kB beyond gaps; ten are what the network held when the first was found.
+    #[test]
+    fn a_timeout_in_a_long_recovery_does_not_raise_the_threshold() {
+        let mut c = congestion(&newreno());
+        c.cwnd = 10_000;
+        (0..33).for_each(|_| _ = c.duplicate(Seq(1), Seq(10_001), 65535));
+        assert_eq!((c.ssthresh(), c.cwnd()), (5000, 38_000));
+        c.timeout(Seq(1), Seq(40_001), 65535, true);
+        assert_eq!((c.ssthresh(), c.cwnd()), (5000, 1000));
     }
 
     #[test]

@@ -96,6 +96,19 @@ impl Connection {
         }
     }
 
+    /// The path to the peer carries segments of at most so many bytes of payload now: fewer than before, or more. What was
+    /// on its way may not have arrived, and is sent again at once; nothing was congested, so the window stays
+    /// (RFC 1191, sections 6.4 and 6.5).
+    pub fn path_mss(&mut self, mss: u16) {
+        self.send.path_mss(u32::from(mss));
+    }
+
+    /// Whether `seq` is on its way to the peer: what an ICMP message quotes and is not, was made up (RFC 5927,
+    /// section 4.1).
+    pub const fn in_flight(&self, seq: Seq) -> bool {
+        seq.since(self.send.una) < self.send.max.since(self.send.una)
+    }
+
     /// Where it stands.
     pub const fn state(&self) -> State {
         self.state

@@ -22,10 +22,12 @@ impl Connection {
             receive_next: self.receive.next,
             receive_window: self.receive.window(),
             receive_scale: self.receive.scale,
-            mss: self.send.mss,
+            mss: self.send.agreed_mss,
             unacknowledged: self.send.buffer.iter().copied().collect(),
             unread: self.receive.unread.iter().copied().collect(),
             finishing: self.send.fin == Fin::Queued,
+            timestamp: None,
+            sack_permitted: false,
         })
     }
 
@@ -35,6 +37,7 @@ impl Connection {
         let mut connection = Self::new(state.local, state.remote, state.send_una.minus(1), profile);
         let send = &mut connection.send;
         send.mss = state.mss.clamp(1, u32::from(profile.mss).max(1));
+        send.agreed_mss = send.mss;
         send.opened(now, profile);
         // No more was sent than there is; what came over a network may claim it.
         let sent = state.send_next.since(state.send_una).min(state.unacknowledged.len() as u32);

@@ -44,6 +44,7 @@ impl Connection {
         self.irs = syn.seq;
         let most = syn.options.mss.unwrap_or(DEFAULT_MSS).max(LEAST_MSS);
         self.send.mss = u32::from(self.profile.mss.min(most)).max(1);
+        self.send.agreed_mss = self.send.mss;
         // Both or none scale (RFC 7323, section 2.2).
         let ours = match syn.options.window_scale.filter(|_| self.profile.window_scale) {
             Some(theirs) => {

@@ -65,6 +65,8 @@ pub(crate) struct Sender {
     pub(crate) wl2: Seq,
     pub(crate) scale: u8,
     pub(crate) mss: u32,
+    /// What the peer and we agreed on; the path may carry less.
+    pub(crate) agreed_mss: u32,
     /// Our SYN is acknowledged.
     pub(crate) open: bool,
     pub(crate) timer: Timer,
@@ -100,6 +102,7 @@ impl Sender {
             wl2: iss,
             scale: 0,
             mss,
+            agreed_mss: mss,
             open: false,
             timer: Timer::Off,
             rto: Rto::new(profile),
@@ -116,6 +119,18 @@ impl Sender {
             probes: 0,
             unanswered: 0,
             last_sent: Instant::ZERO,
+        }
+    }
+
+    /// Sets the largest payload, as the path has it.
+    pub(crate) fn path_mss(&mut self, mss: u32) {
+        let mss = mss.min(self.agreed_mss).max(1);
+        let lower = mss < std::mem::replace(&mut self.mss, mss);
+        self.congestion.resize(mss);
+        if lower && self.open && self.flight() > 0 {
+            self.next = self.una;
+            self.timed = None;
+            self.timer = Timer::Off; // sending starts it anew
         }
     }
 

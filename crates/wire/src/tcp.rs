@@ -79,6 +79,11 @@ pub struct TcpState {
     pub unread: Vec<u8>,
     /// The user finished, but the FIN was not sent.
     pub finishing: bool,
+    /// Where timestamps were agreed: the value that ours would have now (RFC 7323, section 3). A peer drops what seems
+    /// older than what it has seen.
+    pub timestamp: Option<u32>,
+    /// Whether selective acknowledgments were agreed (RFC 2018).
+    pub sack_permitted: bool,
 }
 
 #[cfg(test)]

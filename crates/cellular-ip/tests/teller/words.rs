@@ -86,10 +86,10 @@ fn route_name(route: Option<&Route>, interfaces: &[&str]) -> String {
         }
         Action::Forward(Hop { iface, .. }) => format!("by {}", interface(*iface, interfaces)),
         Action::Punt => "to the role".to_owned(),
-        Action::Host => "to this host".to_owned(),
         Action::Tunnel(encap) => format!("in a tunnel to {}", encap.dst),
         Action::Open(class) => format!("opened as class {}", class.0),
         Action::Drop(reason) => format!("drop, {reason}"),
+        Action::Host => "to this host".to_owned(),
     };
     match life {
         Life::Forever => action,

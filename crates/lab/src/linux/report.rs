@@ -18,6 +18,9 @@ pub struct WorldReport {
     pub lateness_us: [f64; 3],
     /// Frames that it sent.
     pub frames: u64,
+    /// What the wall clock said when the run began, in nanoseconds since 1970.
+    #[serde(default)]
+    pub began_ns: i64,
     /// Processor time that a hypervisor kept from this machine during the run, in milliseconds.
     #[serde(default)]
     pub stolen_ms: u64,
@@ -49,6 +52,9 @@ pub struct HostReport {
     pub counters: BTreeMap<String, u64>,
     /// What its roles showed at the end.
     pub status: serde_json::Value,
+    /// What its kernel said of each TCP socket: congestion control, retransmits, times, sizes.
+    #[serde(default)]
+    pub tcp: serde_json::Value,
 }
 
 /// How a doubt about the time of links begins.

@@ -6,7 +6,7 @@ use crate::{Plan, Scenario};
 use linux::daemon::{Answer, Ask};
 use linux::lines::{Heard, Lines};
 use linux::radio::{Port, Radio, Report};
-use linux::{Clock, End, NetNs, Netlink, Place};
+use linux::{Clock, End, NetNs, Netlink, Offset, Place};
 use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
 use std::fs::File;
@@ -94,7 +94,11 @@ fn work(dir: &Path) -> Result<(), LinuxError> {
     stop(&mut daemons);
     let carried = radio.take_stock()?;
     write_radio(&dir.join(file::RADIO), &carried)?;
-    let report = WorldReport { stolen_ms: stolen.as_millis() as u64, ..sum_up(&carried, daemons) };
+    let report = WorldReport {
+        stolen_ms: stolen.as_millis() as u64,
+        began_ns: clock.wall_at_zero(Offset::sample()).0,
+        ..sum_up(&carried, daemons)
+    };
     let json = serde_json::to_string_pretty(&report).unwrap_or_default();
     write(&dir.join(file::REPORT), &json)
 }
@@ -291,6 +295,7 @@ impl Daemon {
     fn take_summary(&mut self, summary: &serde_json::Value) {
         let number = |name: &str| summary.get(name).and_then(serde_json::Value::as_u64).unwrap_or_default();
         self.report.status = summary.get("status").cloned().unwrap_or_default();
+        self.report.tcp = summary.get("tcp").cloned().unwrap_or_default();
         let counters = summary.get("counters").cloned().unwrap_or_default();
         self.report.counters = serde_json::from_value(counters).unwrap_or_default();
         self.report.worst_late_us = number("worst_late_us");
@@ -319,8 +324,8 @@ fn sum_up(carried: &Report, daemons: Vec<Daemon>) -> WorldReport {
             .iter()
             .map(|((host, iface), count)| (format!("{}:{}", host.0, iface.0), *count))
             .collect(),
-        stolen_ms: 0,
         hosts: daemons.into_iter().map(|daemon| daemon.report).collect(),
+        ..WorldReport::default()
     }
 }
 

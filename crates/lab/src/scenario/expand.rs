@@ -295,6 +295,7 @@ fn host_table(
         ]);
         routes.push(route);
     }
+    table.insert("tcp".to_owned(), Value::Table(host.tcp.clone()));
     table.insert("route".to_owned(), routes.into_iter().map(Value::Table).collect::<Vec<_>>().into());
     table.insert("role".to_owned(), roles.into());
     Ok(table)

@@ -100,6 +100,9 @@ pub(crate) struct Host {
     pub(crate) address: Option<Ipv4Addr>,
     /// The neighbor that takes what no other route takes.
     pub(crate) default_route: Option<String>,
+    /// How its TCP behaves: as in the host's configuration.
+    #[serde(default)]
+    pub(crate) tcp: Table,
     #[serde(default)]
     pub(crate) role: Vec<Table>,
 }
@@ -107,6 +110,7 @@ pub(crate) struct Host {
 /// Scenarios that are compiled in, by the name that `list` prints.
 pub const BUILT_IN: &[(&str, &str)] = &[
     ("first", include_str!("../../../../scenarios/first.toml")),
+    ("bulk", include_str!("../../../../scenarios/bulk.toml")),
     ("cellular-ip/udp-loss", include_str!("../../../../scenarios/cellular-ip/udp-loss.toml")),
 ];
 

@@ -12,14 +12,14 @@ mod sockets;
 
 use crate::error::{Attempt, Result};
 use crate::packet::{Options, PacketSocket};
-use crate::{Clock, Netlink, Offset, Timer, counters, ethtool, nft, set_timer_slack};
+use crate::{Clock, Netlink, Offset, Store, Timer, counters, ethtool, nft, set_timer_slack};
 use control::{Control, Request};
 use host::HostLink;
 use node::stream::Told;
-use node::{Act, Boot, Command, CommandId, Fault, Input, Link, Node, Outbox, Undone, Value};
+use node::{Act, Boot, Command, CommandId, Fault, Input, Link, Node, Outbox, RoleId, Undone, Value};
 use radio::Radio;
 use rustix::event::{PollFd, PollFlags, poll};
-use sockets::Sockets;
+use sockets::{Done, Screened, Sockets};
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::os::fd::AsFd;
@@ -41,12 +41,16 @@ pub struct Spec {
     pub addresses: Vec<Ipv4Addr>,
     /// Its interfaces; number 1 is the first.
     pub interfaces: Vec<Interface>,
+    /// The congestion control of its TCP connections, by the kernel's name.
+    pub congestion: String,
     /// Where it takes commands.
     pub control: Option<PathBuf>,
     /// The lab's radio process, and which host we are there.
     pub radio: Option<(PathBuf, HostId)>,
     /// Where its records go when it ends.
     pub records: Option<PathBuf>,
+    /// The log of what roles store.
+    pub store: Option<PathBuf>,
     /// Wait for the command `begin` before anything happens.
     pub hold: bool,
 }
@@ -71,6 +75,8 @@ struct Port {
 
 /// Frames taken from one interface before the others have their turn.
 const BATCH: usize = 32;
+/// How often the wall clock is looked at.
+const WALL_WATCH: Duration = Duration::from_secs(1);
 
 struct Daemon {
     node: Node,
@@ -84,6 +90,11 @@ struct Daemon {
     radio: Option<Radio>,
     timer: Timer,
     records: Vec<Record>,
+    store: Option<Store>,
+    /// Whose records are not durable yet, and under which keys.
+    storing: Vec<(RoleId, Vec<u8>)>,
+    /// Where the wall clock stood when it was looked at last, and when that was.
+    wall: (Offset, Instant),
     /// Commands that a role has not answered yet.
     asked: BTreeMap<CommandId, u64>,
     last_command: u32,
@@ -114,6 +125,9 @@ pub fn run(spec: Spec) -> Result<()> {
     if let Some(path) = records_at {
         write_records(&path, &daemon.records).attempt("write", path.display())?;
     }
+    if let Some(store) = daemon.store.take() {
+        store.close()?;
+    }
     daemon.control.say_goodbye();
     Ok(())
 }
@@ -124,7 +138,7 @@ impl Daemon {
         crate::hasten();
         let mut net = Netlink::open()?;
         net.loopback_up()?;
-        let host = HostLink::set_up(&mut net, &spec.addresses)?;
+        let host = HostLink::set_up(&mut net, &spec.addresses, &spec.congestion)?;
         let mut devices: Vec<&str> =
             spec.interfaces.iter().map(|interface| interface.name.as_str()).collect();
         devices.push(host::NODE_SIDE);
@@ -152,6 +166,9 @@ impl Daemon {
             radio,
             timer: Timer::new()?,
             records: Vec::new(),
+            store: spec.store.as_deref().map(Store::open).transpose()?,
+            storing: Vec::new(),
+            wall: (Offset::sample(), Instant::ZERO),
             asked: BTreeMap::new(),
             last_command: 0,
             worst_late: Duration::ZERO,
@@ -164,7 +181,11 @@ impl Daemon {
     fn begin(&mut self) {
         self.began = true;
         let now = self.clock.now();
-        let boot = Boot::new(self.clock.wall_at_zero(Offset::sample()));
+        self.wall = (Offset::sample(), now);
+        let mut boot = Boot::new(self.clock.wall_at_zero(self.wall.0));
+        if let Some(store) = &self.store {
+            (boot.stored, boot.clean) = (store.records(), store.was_clean());
+        }
         self.give(now, Input::Start(&boot));
         for index in 0..self.ports.len() {
             let Some(spec) = self.ports.get(index).map(|port| port.spec.clone()) else { continue };
@@ -183,7 +204,7 @@ impl Daemon {
         let mut fds =
             vec![PollFd::new(&self.timer, PollFlags::IN), PollFd::new(&self.host.socket, PollFlags::IN)];
         fds.extend(self.ports.iter().map(|port| PollFd::new(&port.socket, PollFlags::IN)));
-        fds.extend(self.sockets.fds().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
+        fds.extend(self.sockets.fds().map(|(fd, flags)| PollFd::from_borrowed_fd(fd, flags)));
         fds.extend(self.control.fds().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
         fds.extend(self.radio.iter().map(|radio| PollFd::from_borrowed_fd(radio.as_fd(), PollFlags::IN)));
         match poll(&mut fds, None) {
@@ -216,11 +237,26 @@ impl Daemon {
         }
         self.timer.fired()?;
         let now = self.clock.now();
+        self.watch_the_wall(now);
         if let Some(due) = self.node.deadline().filter(|due| *due <= now) {
             self.worst_late = self.worst_late.max(now.since(due));
             self.give(now, Input::Timeout);
         }
         Ok(())
+    }
+
+    /// Tells the node when somebody has set the wall clock. A daemon that sleeps notices when it next wakes.
+    fn watch_the_wall(&mut self, now: Instant) {
+        let (last, at) = self.wall;
+        if now < at + WALL_WATCH {
+            return;
+        }
+        self.wall = (Offset::sample(), now);
+        if self.wall.0.stepped_since(last) {
+            self.give(now, Input::Wall(self.clock.wall_at_zero(self.wall.0)));
+        } else {
+            self.wall.0 = last; // noise must not add up
+        }
     }
 
     /// Takes what has come on an interface, up to [`BATCH`] frames; says whether there may be more.
@@ -238,6 +274,12 @@ impl Daemon {
             let packet = Packet { link, id: identity(bytes), bytes: bytes.to_vec() };
             let now = self.clock.now();
             self.record(now, What::Received(iface, packet.clone()));
+            if iface == Iface::HOST
+                && let Some(reason) = self.sockets.screen_out(&packet.bytes)
+            {
+                self.record(now, What::Dropped(iface, packet.id, reason.0.into()));
+                continue;
+            }
             self.node.receive(now, iface, packet, &mut self.out);
             self.carry_out(now);
         }
@@ -261,7 +303,9 @@ impl Daemon {
     fn tell(&mut self, told: Vec<Told>) {
         for told in told {
             let now = self.clock.now();
-            if let Told::Data(_, packet, _) = &told {
+            if let Told::Data(_, packet, _) = &told
+                && *packet != PacketId::NEW
+            {
                 self.record(now, What::AppReceived(*packet));
             }
             let (id, event) = told.event();
@@ -286,13 +330,8 @@ impl Daemon {
                 }
                 Act::Visit(iface, cell, packet) => self.visit(now, iface, cell, packet),
                 Act::Stream(id, op) => {
-                    let sent = self.sockets.operate(id, op, &mut told);
-                    if let Some((packet, refused)) = sent {
-                        self.record(now, What::AppSent(packet));
-                        if let Some(reason) = refused {
-                            self.record(now, What::Lost(Iface::HOST, packet, reason.into()));
-                        }
-                    }
+                    let done = self.sockets.operate(id, op, &mut told);
+                    self.operated(now, done);
                 }
                 Act::Mark(mark) => self.record(now, What::Marked(mark)),
                 Act::Answer(id, answer) => {
@@ -308,11 +347,14 @@ impl Daemon {
                         self.give(now, Input::Failed(&Fault { role, undone, why }));
                     }
                 }
-                Act::Store(key, _) => {
-                    let why = "this daemon has no store";
-                    self.out.withdraw(role, why);
-                    let fault = Fault { role, undone: Undone::Store(key), why: why.to_owned() };
-                    self.node.handle(now, Input::Failed(&fault), &mut self.out);
+                Act::Store(key, value) => {
+                    self.storing.push((role, key.clone()));
+                    if let Some(store) = &mut self.store {
+                        store.append(key, value);
+                    }
+                    if !self.out.next_is_store() {
+                        self.commit(now);
+                    }
                 }
                 // No data path but the node's own table yet, and it answers ARP itself.
                 Act::Route(..) | Act::Gate(..) | Act::Neighbor(..) => {}
@@ -323,8 +365,62 @@ impl Daemon {
         }
     }
 
+    fn operated(&mut self, now: Instant, done: Done) {
+        if let Some((packet, refused)) = done.sent {
+            self.record(now, What::AppSent(packet));
+            if let Some(reason) = refused {
+                self.record(now, What::Lost(Iface::HOST, packet, reason.into()));
+            }
+        }
+        for (packet, bytes) in done.released {
+            if let Err(error) = self.host.send(&bytes) {
+                self.record(now, What::Lost(Iface::HOST, packet, refusal(&error).into()));
+            }
+        }
+    }
+
+    /// Segments of a connection that is on its way to another host, or from one, do not reach the kernel. Says whether
+    /// this is one.
+    fn screened(&mut self, now: Instant, packet: &Packet) -> bool {
+        match self.sockets.screen_in(packet.id, &packet.bytes) {
+            Screened::Passes => return false,
+            Screened::Held => self.record(now, What::Sent(Iface::HOST, packet.clone())),
+            Screened::Ends(reason, answer) => {
+                self.record(now, What::Sent(Iface::HOST, packet.clone()));
+                self.record(now, What::Lost(Iface::HOST, packet.id, reason.0.into()));
+                if let Some(bytes) = answer {
+                    let answer = Packet { id: identity(&bytes), ..Packet::new(Mac::ZERO, bytes) };
+                    self.record(now, What::Received(Iface::HOST, answer.clone()));
+                    self.node.receive(now, Iface::HOST, answer, &mut self.out);
+                }
+            }
+        }
+        true
+    }
+
+    /// Makes records durable before anything is carried out that was asked for behind them. The one thread waits for the
+    /// disk, so this holds up the other roles too: some 150 us for each group of records.
+    fn commit(&mut self, now: Instant) {
+        let committed = match &mut self.store {
+            Some(store) => store.commit().map_err(|error| error.to_string()),
+            None => Err("this daemon has no store; give it one with daemon.store".to_owned()),
+        };
+        let storing = std::mem::take(&mut self.storing);
+        let Err(why) = committed else { return };
+        for (role, _) in &storing {
+            self.out.withdraw(*role, &why);
+        }
+        for (role, key) in storing {
+            let fault = Fault { role, undone: Undone::Store(key), why: why.clone() };
+            self.node.handle(now, Input::Failed(&fault), &mut self.out);
+        }
+    }
+
     fn transmit(&mut self, now: Instant, iface: Iface, mut packet: Packet) {
         packet.id = named(&packet);
+        if iface == Iface::HOST && self.screened(now, &packet) {
+            return;
+        }
         let sent = match self.port(iface) {
             Some(port) => port.socket.send(&ethernet::emit(&packet.link, &packet.bytes)),
             None => self.host.send(&packet.bytes),
@@ -410,6 +506,7 @@ impl Daemon {
             ("name", Value::from(name)),
             ("status", self.node.status()),
             ("counters", Value::Map(counters.collect())),
+            ("tcp", self.sockets.accounts()),
             ("worst_late_us", Value::from(self.worst_late.as_micros() as u64)),
             ("capture_drops", Value::from(drops)),
             ("wall_clock_stepped", Value::from(u32::from(Offset::sample().stepped_since(offset)))),

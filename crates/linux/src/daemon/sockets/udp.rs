@@ -1,7 +1,8 @@
 //! [`node::Transport::Udp`] on Linux: kernel sockets of the namespace. Their packets go through the host's veth pair, as
 //! any program's would.
 
-use node::stream::{Inbox, Told, UDP_ROOM};
+use super::next_stream;
+use node::stream::{Inbox, Told, UDP_ROOM, refusal};
 use node::{Addr, StreamId, StreamOp};
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
@@ -9,12 +10,11 @@ use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
 use wire::{Ipv4Addr, PacketId, Reason, SocketAddrV4, udp_identity};
 
-pub(crate) struct Sockets {
+pub(super) struct Udp {
     address: Option<Ipv4Addr>,
     /// By the stream that opened them.
     bound: BTreeMap<StreamId, Bound>,
     streams: BTreeMap<StreamId, Stream>,
-    accepted: u32,
 }
 
 struct Bound {
@@ -35,18 +35,22 @@ const PEERS: usize = 4096;
 const TOO_MANY_PEERS: Reason = Reason("too_many_peers");
 
 /// A datagram that was written, and why the kernel refused it if it did.
-type Sent = (PacketId, Option<&'static str>);
+pub(super) type Sent = (PacketId, Option<&'static str>);
 
-impl Sockets {
-    pub(crate) fn new(address: Option<Ipv4Addr>) -> Self {
-        Self { address, bound: BTreeMap::new(), streams: BTreeMap::new(), accepted: 0 }
+impl Udp {
+    pub(super) fn new(address: Option<Ipv4Addr>) -> Self {
+        Self { address, bound: BTreeMap::new(), streams: BTreeMap::new() }
     }
 
-    pub(crate) fn fds(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+    pub(super) fn has(&self, id: StreamId) -> bool {
+        self.streams.contains_key(&id) || self.bound.contains_key(&id)
+    }
+
+    pub(super) fn fds(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.bound.values().map(|bound| bound.socket.as_fd())
     }
 
-    pub(crate) fn operate(&mut self, id: StreamId, op: StreamOp, told: &mut Vec<Told>) -> Option<Sent> {
+    pub(super) fn operate(&mut self, id: StreamId, op: StreamOp, told: &mut Vec<Told>) -> Option<Sent> {
         match op {
             StreamOp::Open { local, peer, .. } => self.bind(id, local, Some(peer), told),
             StreamOp::Listen { local, .. } => self.bind(id, Some(local), None, told),
@@ -55,18 +59,21 @@ impl Sockets {
                 told.push(Told::Room(id, UDP_ROOM));
                 return self.write(id, &bytes);
             }
-            StreamOp::Finish => {
+            StreamOp::Finish | StreamOp::Abort | StreamOp::Forget => {
                 self.streams.remove(&id);
                 self.bound.remove(&id);
                 told.push(Told::Closed(id, None));
             }
+            StreamOp::Export => told.push(Told::Refused(id, refusal::NOT_ESTABLISHED.to_owned())),
+            // Datagrams have no connection that could move.
+            StreamOp::Freeze | StreamOp::Thaw | StreamOp::Import(_) | StreamOp::Guard(..) => {}
         }
         None
     }
 
     /// All datagrams that have come, as far as their readers have asked for them.
     /// What could not be kept comes back with the reason.
-    pub(crate) fn receive(&mut self) -> (Vec<Told>, Vec<(PacketId, Reason)>) {
+    pub(super) fn receive(&mut self, accepted: &mut u32) -> (Vec<Told>, Vec<(PacketId, Reason)>) {
         let mut told = Vec::new();
         let mut lost = Vec::new();
         let mut bytes = vec![0; 65_536];
@@ -81,7 +88,8 @@ impl Sockets {
                 };
                 let payload = bytes.get(..len).unwrap_or_default();
                 let packet = udp_identity(peer, local, payload);
-                let stream = if listens { self.accept(id, local, peer, &mut told) } else { Some(id) };
+                let stream =
+                    if listens { self.accept(id, local, peer, accepted, &mut told) } else { Some(id) };
                 let Some((stream, inbox)) =
                     stream.and_then(|id| Some((id, &mut self.streams.get_mut(&id)?.inbox)))
                 else {
@@ -97,7 +105,7 @@ impl Sockets {
         (told, lost)
     }
 
-    pub(crate) fn holds(&self, each: &mut dyn FnMut(PacketId)) {
+    pub(super) fn holds(&self, each: &mut dyn FnMut(PacketId)) {
         self.streams.values().for_each(|stream| stream.inbox.holds(each));
     }
 
@@ -147,6 +155,7 @@ impl Sockets {
         listener: StreamId,
         local: Addr,
         peer: Addr,
+        accepted: &mut u32,
         told: &mut Vec<Told>,
     ) -> Option<StreamId> {
         let known = self.streams.iter().find(|(_, stream)| stream.bound == listener && stream.peer == peer);
@@ -156,8 +165,7 @@ impl Sockets {
         if self.streams.len() >= PEERS {
             return None;
         }
-        let new = StreamId(StreamId::DRIVER + self.accepted);
-        self.accepted += 1;
+        let new = next_stream(accepted);
         self.streams.insert(new, Stream { bound: listener, peer, inbox: Inbox::default() });
         told.push(Told::Accepted { listener, new, local, peer });
         told.push(Told::Room(new, UDP_ROOM));

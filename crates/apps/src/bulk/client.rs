@@ -1,0 +1,216 @@
+//! Connects, reads to the end, and checks what it reads.
+
+use super::intact;
+use node::config::{span, text};
+use node::{Addr, Input, Mark, Outbox, Role, StreamEvent, StreamId, StreamOp, Transport, Value};
+use serde::Deserialize;
+use wire::{Duration, Instant};
+
+/// A client.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BulkClientConfig {
+    /// The server.
+    #[serde(deserialize_with = "text")]
+    pub to: Addr,
+    /// When it connects.
+    #[serde(default, deserialize_with = "span")]
+    pub start: Duration,
+    /// How often it marks how far it is; zero is never.
+    #[serde(default, deserialize_with = "span")]
+    pub progress: Duration,
+}
+
+/// The client.
+#[derive(Debug)]
+pub struct BulkClient {
+    config: BulkClientConfig,
+    state: State,
+    bytes: u64,
+    /// The first byte that was not what the server sends.
+    wrong_at: Option<u64>,
+    next_mark: Option<Instant>,
+    failed: Option<String>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum State {
+    /// It has not begun.
+    Waits,
+    Connecting,
+    Reading,
+    Done,
+}
+
+const NAME: &str = "bulk-client";
+const STREAM: StreamId = StreamId(0);
+/// Bytes asked for at once.
+const CHUNK: usize = 64 * 1024;
+
+impl BulkClient {
+    /// A client with this configuration.
+    pub const fn new(config: BulkClientConfig) -> Self {
+        Self { config, state: State::Waits, bytes: 0, wrong_at: None, next_mark: None, failed: None }
+    }
+
+    fn timeout(&mut self, now: Instant, out: &mut Outbox) {
+        if self.state == State::Waits && self.deadline().is_some_and(|start| start <= now) {
+            self.state = State::Connecting;
+            let peer = self.config.to;
+            out.stream(STREAM, StreamOp::Open { by: Transport::Tcp, local: None, peer });
+        }
+        while let Some(at) = self.next_mark.filter(|at| *at <= now) {
+            self.next_mark = Some(at + self.config.progress);
+            out.mark(self.mark("progress"));
+        }
+    }
+
+    fn opened(&mut self, now: Instant, out: &mut Outbox) {
+        if self.state == State::Connecting {
+            self.state = State::Reading;
+            self.next_mark = (!self.config.progress.is_zero()).then(|| now + self.config.progress);
+            out.mark(Mark::new(NAME, "opened"));
+            out.stream(STREAM, StreamOp::Read(CHUNK));
+        }
+    }
+
+    fn data(&mut self, bytes: &[u8], out: &mut Outbox) {
+        if self.state != State::Reading || bytes.is_empty() {
+            return;
+        }
+        let right = intact(self.bytes, bytes) as u64;
+        if right < bytes.len() as u64 {
+            self.wrong_at.get_or_insert(self.bytes + right);
+        }
+        if self.bytes == 0 {
+            out.mark(Mark::new(NAME, "first_byte"));
+        }
+        self.bytes += bytes.len() as u64;
+        out.stream(STREAM, StreamOp::Read(CHUNK));
+    }
+
+    fn closed(&mut self, why: Option<&str>, out: &mut Outbox) {
+        if std::mem::replace(&mut self.state, State::Done) == State::Done {
+            return;
+        }
+        self.next_mark = None;
+        self.failed = why.map(str::to_owned);
+        out.mark(match why {
+            None => self.mark("done"),
+            Some(why) => self.mark("failed").with("why", why),
+        });
+    }
+
+    /// How far it is, and whether all of it was right.
+    fn mark(&self, name: &'static str) -> Mark {
+        let mark = Mark::new(NAME, name).with("bytes", self.bytes);
+        match self.wrong_at {
+            Some(at) => mark.with("wrong_at", at),
+            None => mark,
+        }
+    }
+}
+
+impl Role for BulkClient {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn handle(&mut self, now: Instant, input: Input<'_>, out: &mut Outbox) {
+        match input {
+            Input::Timeout => self.timeout(now, out),
+            Input::Stream(STREAM, StreamEvent::Opened(_)) => self.opened(now, out),
+            Input::Stream(STREAM, StreamEvent::Data(bytes)) => self.data(bytes, out),
+            Input::Stream(STREAM, StreamEvent::Finished) => out.stream(STREAM, StreamOp::Finish),
+            Input::Stream(STREAM, StreamEvent::Closed(why)) => self.closed(why, out),
+            _ => {}
+        }
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        match self.state {
+            State::Waits => Some(Instant::ZERO + self.config.start),
+            _ => self.next_mark,
+        }
+    }
+
+    fn status(&self) -> Value {
+        let state = match self.state {
+            State::Waits => "waits",
+            State::Connecting => "connecting",
+            State::Reading => "reading",
+            State::Done => "done",
+        };
+        Value::map([
+            ("state", Value::from(state)),
+            ("bytes", Value::from(self.bytes)),
+            ("wrong_at", self.wrong_at.map_or(Value::None, Value::from)),
+            ("failed", self.failed.clone().map_or(Value::None, Value::from)),
+        ])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fill;
+    use super::*;
+    use node::{Act, Effect};
+
+    /// A client that is connected and marks every second.
+    fn reading() -> BulkClient {
+        let to = "10.1.0.7:80".parse().unwrap();
+        let (start, progress) = (Duration::from_secs(1), Duration::from_secs(1));
+        let mut client = BulkClient::new(BulkClientConfig { to, start, progress });
+        assert_eq!(client.deadline(), Some(Instant::from_millis(1000)));
+        let open = StreamOp::Open { by: Transport::Tcp, local: None, peer: to };
+        assert_eq!(said(&mut client, 1000, Input::Timeout).0, [open]);
+        told(&mut client, StreamEvent::Opened(to));
+        client
+    }
+
+    fn told(client: &mut BulkClient, event: StreamEvent<'_>) -> (Vec<StreamOp>, Vec<Mark>) {
+        said(client, 1100, Input::Stream(STREAM, event))
+    }
+
+    fn said(client: &mut BulkClient, at: u64, input: Input<'_>) -> (Vec<StreamOp>, Vec<Mark>) {
+        let mut out = Outbox::default();
+        client.handle(Instant::from_millis(at), input, &mut out);
+        let (mut ops, mut marks) = (Vec::new(), Vec::new());
+        for effect in out.drain_effects() {
+            match effect {
+                Effect::Stream(_, op) => ops.push(op),
+                Effect::Do(Act::Mark(mark)) => marks.push(mark),
+                other => panic!("{other:?}"),
+            }
+        }
+        (ops, marks)
+    }
+
+    #[test]
+    fn it_reads_to_the_end_and_says_what_it_read() {
+        let mut client = reading();
+        let mut pattern = vec![0; 50];
+        fill(0, &mut pattern);
+        let (ops, marks) = told(&mut client, StreamEvent::Data(&pattern[..20]));
+        assert_eq!((ops, marks[0].name), (vec![StreamOp::Read(CHUNK)], "first_byte"));
+        assert_eq!(told(&mut client, StreamEvent::Data(&pattern[20..])).1, []);
+        let progress = Mark::new(NAME, "progress").with("bytes", 50u64);
+        assert_eq!(said(&mut client, 2100, Input::Timeout).1, [progress]);
+        assert_eq!(told(&mut client, StreamEvent::Finished).0, [StreamOp::Finish]);
+        let done = Mark::new(NAME, "done").with("bytes", 50u64);
+        assert_eq!(told(&mut client, StreamEvent::Closed(None)).1, [done]);
+        assert_eq!(client.deadline(), None);
+    }
+
+    #[test]
+    fn a_wrong_byte_is_told_with_its_place() {
+        let mut client = reading();
+        let mut pattern = vec![0; 50];
+        fill(0, &mut pattern);
+        pattern[33] ^= 4;
+        told(&mut client, StreamEvent::Data(&pattern));
+        let (_, marks) = told(&mut client, StreamEvent::Closed(Some("connection reset by the peer")));
+        assert!(marks[0].fields.contains(&("wrong_at", Value::Int(33))), "{marks:?}");
+        assert_eq!((marks[0].name, marks.len()), ("failed", 1));
+    }
+}

@@ -1,0 +1,63 @@
+//! A download over a stream of bytes: the server sends a known pattern, the client checks every byte of it.
+
+mod client;
+mod server;
+
+pub use client::{BulkClient, BulkClientConfig};
+pub use server::{BulkServer, BulkServerConfig};
+
+/// Fills `bytes` with the pattern from `offset` on: every place of the stream has its own eight bytes, so that what is
+/// lost, doubled or moved shows at once.
+fn fill(offset: u64, bytes: &mut [u8]) {
+    let mut word = offset / 8;
+    let mut rest = bytes;
+    let mut skip = (offset % 8) as usize;
+    while !rest.is_empty() {
+        let pattern = scatter(word).to_be_bytes();
+        let fresh = pattern.get(skip..).unwrap_or_default();
+        let (head, tail) = rest.split_at_mut(fresh.len().min(rest.len()));
+        head.copy_from_slice(fresh.get(..head.len()).unwrap_or_default());
+        (rest, skip, word) = (tail, 0, word + 1);
+    }
+}
+
+/// How many of `bytes` are the pattern's from `offset` on, before the first that is not.
+fn intact(offset: u64, bytes: &[u8]) -> usize {
+    let mut expected = vec![0; bytes.len()];
+    fill(offset, &mut expected);
+    bytes.iter().zip(&expected).take_while(|(byte, expected)| byte == expected).count()
+}
+
+/// A bijection of 64 bits that leaves no visible order (the finalizer of `SplitMix64`).
+const fn scatter(word: u64) -> u64 {
+    let x = word.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ (x >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_pattern_is_the_same_however_it_is_cut() {
+        let mut whole = [0; 100];
+        fill(0, &mut whole);
+        for (from, to) in [(0, 100), (3, 5), (7, 9), (8, 16), (99, 100), (13, 77)] {
+            let mut part = vec![0; to - from];
+            fill(from as u64, &mut part);
+            assert_eq!(part, whole[from..to], "{from}..{to}");
+        }
+    }
+
+    #[test]
+    fn one_wrong_byte_is_found_where_it_is() {
+        let mut bytes = [0; 64];
+        fill(1000, &mut bytes);
+        assert_eq!(intact(1000, &bytes), 64);
+        assert!(intact(1008, &bytes) < 8, "shifted by a word");
+        bytes[37] ^= 1;
+        assert_eq!(intact(1000, &bytes), 37);
+    }
+}

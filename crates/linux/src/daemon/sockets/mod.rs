@@ -1,0 +1,160 @@
+//! The transports of [`node::stream`] on Linux: kernel sockets of the namespace. Their packets go through the host's
+//! veth pair, as any program's would.
+
+mod options;
+mod repair;
+mod tcp;
+#[cfg(test)]
+mod tests;
+mod udp;
+
+use node::guard::{self, Check, Guards};
+use node::stream::{Told, refusal};
+use node::{Guard, StreamId, StreamOp, Transport, Tuple, Value};
+use rustix::event::PollFlags;
+use std::os::fd::BorrowedFd;
+use tcp::Tcp;
+use udp::{Sent, Udp};
+use wire::ipv4::Header;
+use wire::{Ipv4Addr, PacketId, Reason, SocketAddrV4};
+
+pub(crate) struct Sockets {
+    udp: Udp,
+    tcp: Tcp,
+    /// Tuples that are on their way. The daemon is the way to the kernel, so what it does not hand on never was.
+    guards: Guards,
+    /// Streams given by us so far.
+    accepted: u32,
+}
+
+/// What became of a segment at the kernel's door.
+pub(crate) enum Screened {
+    /// It may go on.
+    Passes,
+    /// A guard holds it.
+    Held,
+    /// It ends here; the datagram, if any, is the answer.
+    Ends(Reason, Option<Vec<u8>>),
+}
+
+/// What an operation leads to, beside what is told.
+#[derive(Default)]
+pub(crate) struct Done {
+    /// A datagram went to the kernel, which may have refused it.
+    pub(crate) sent: Option<Sent>,
+    /// Datagrams that a guard held, and that the kernel is to have now.
+    pub(crate) released: Vec<guard::Held>,
+}
+
+impl Sockets {
+    pub(crate) fn new(address: Option<Ipv4Addr>) -> Self {
+        let (udp, tcp) = (Udp::new(address), Tcp::new(address));
+        Self { udp, tcp, guards: Guards::default(), accepted: 0 }
+    }
+
+    /// What to wait for.
+    pub(crate) fn fds(&self) -> impl Iterator<Item = (BorrowedFd<'_>, PollFlags)> {
+        self.udp.fds().map(|fd| (fd, PollFlags::IN)).chain(self.tcp.fds())
+    }
+
+    pub(crate) fn operate(&mut self, id: StreamId, op: StreamOp, told: &mut Vec<Told>) -> Done {
+        let by = match &op {
+            StreamOp::Open { by, .. } | StreamOp::Listen { by, .. } => *by,
+            StreamOp::Import(_) | StreamOp::Guard(..) => Transport::Tcp,
+            _ if self.udp.has(id) => Transport::Udp,
+            _ => Transport::Tcp,
+        };
+        match (by, op) {
+            (Transport::Udp, op) => Done { sent: self.udp.operate(id, op, told), ..Done::default() },
+            (Transport::Tcp, StreamOp::Guard(tuple, guard)) => self.guard(id, tuple, guard, told),
+            (Transport::Tcp, op) => {
+                self.tcp.operate(id, op, told);
+                Done::default()
+            }
+            // A node asks its own roles for what they serve.
+            (Transport::Role(_), _) => {
+                told.push(Told::Closed(id, Some(refusal::NO_TRANSPORT.to_owned())));
+                Done::default()
+            }
+        }
+    }
+
+    fn guard(&mut self, id: StreamId, tuple: Tuple, guard: Option<Guard>, told: &mut Vec<Told>) -> Done {
+        match self.guards.set(tuple, guard) {
+            Some(released) => Done { released, ..Done::default() },
+            None => {
+                told.push(Told::Refused(id, refusal::FULL.to_owned()));
+                Done::default()
+            }
+        }
+    }
+
+    /// All that has come, as far as it was asked for. What could not be kept comes back with the reason.
+    pub(crate) fn receive(&mut self) -> (Vec<Told>, Vec<(PacketId, Reason)>) {
+        let (mut told, lost) = self.udp.receive(&mut self.accepted);
+        self.tcp.receive(&mut self.accepted, &mut told);
+        (told, lost)
+    }
+
+    /// A datagram on its way to the kernel.
+    pub(crate) fn screen_in(&mut self, id: PacketId, bytes: &[u8]) -> Screened {
+        let Some((header, payload)) = self.segment(bytes) else { return Screened::Passes };
+        let Some((src, dst)) = ends(&header, payload) else { return Screened::Passes };
+        let tuple = Tuple { local: dst, remote: src };
+        match self.guards.check(&tuple, id, bytes) {
+            Check::Pass if self.tcp.is_frozen(&tuple) => Screened::Ends(guard::FROZEN, None),
+            Check::Pass => Screened::Passes,
+            Check::Held => Screened::Held,
+            Check::Ends(reason) => {
+                let answer = if reason == guard::GUARD_RESET { reset(&header, payload) } else { None };
+                Screened::Ends(reason, answer)
+            }
+        }
+    }
+
+    /// A datagram that comes from the kernel: on a tuple that is on its way, the kernel has nothing to say.
+    pub(crate) fn screen_out(&self, bytes: &[u8]) -> Option<Reason> {
+        let (header, payload) = self.segment(bytes)?;
+        let (src, dst) = ends(&header, payload)?;
+        let tuple = Tuple { local: src, remote: dst };
+        (self.guards.has(&tuple) || self.tcp.is_frozen(&tuple)).then_some(guard::FROZEN)
+    }
+
+    /// The header and the payload, where somebody cares.
+    fn segment<'a>(&self, bytes: &'a [u8]) -> Option<(Header, &'a [u8])> {
+        if self.guards.is_empty() && !self.tcp.has_frozen() {
+            return None;
+        }
+        Header::parse(bytes).ok().filter(|(header, _)| header.protocol == ::tcp::PROTOCOL)
+    }
+
+    pub(crate) fn holds(&self, each: &mut dyn FnMut(PacketId)) {
+        self.udp.holds(each);
+        self.guards.holds(each);
+    }
+
+    /// What each TCP socket really was, in the kernel's own words.
+    pub(crate) fn accounts(&self) -> Value {
+        Value::List(self.tcp.accounts())
+    }
+}
+
+fn ends(header: &Header, payload: &[u8]) -> Option<(SocketAddrV4, SocketAddrV4)> {
+    let [a, b, c, d] = *payload.first_chunk()?;
+    let port = |high, low| u16::from_be_bytes([high, low]);
+    Some((SocketAddrV4::new(header.src, port(a, b)), SocketAddrV4::new(header.dst, port(c, d))))
+}
+
+/// The reset that answers a segment (RFC 9293, section 3.10.7.1).
+fn reset(header: &Header, payload: &[u8]) -> Option<Vec<u8>> {
+    let segment = ::tcp::Segment::parse(payload, header.src, header.dst).ok()?;
+    let bytes = segment.refusal()?.emit(header.dst, header.src);
+    Some(Header::new(::tcp::PROTOCOL, header.dst, header.src).emit(&bytes))
+}
+
+/// The number of the next stream that a peer opened.
+fn next_stream(accepted: &mut u32) -> StreamId {
+    let number = *accepted % StreamId::DRIVER;
+    *accepted = number + 1;
+    StreamId(StreamId::DRIVER + number)
+}

@@ -1,0 +1,181 @@
+//! A kernel's connection as data, and back: `TCP_REPAIR` (`tcp(7)`, and what CRIU does with it).
+//!
+//! The order of the steps is the kernel's, not ours; where a step looks odd, the comment says what happens without it.
+
+use super::options::{
+    RepairOption, RepairWindow, SIOCINQ, SIOCOUTQ, SIOCOUTQNSD, SO_BUF_LOCK, TCP_INFO, TCP_MAXSEG,
+    TCP_QUEUE_SEQ, TCP_REPAIR, TCP_REPAIR_OPTIONS, TCP_REPAIR_QUEUE, TCP_REPAIR_WINDOW, TCP_TIMESTAMP,
+    TcpInfo, get, queued, set,
+};
+use rustix::net::{
+    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, bind, connect, ipproto, recv, send,
+    socket_with, sockopt,
+};
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use wire::{Seq, SocketAddrV4, TcpState};
+
+const TCP: i32 = libc::IPPROTO_TCP;
+const NO_QUEUE: i32 = 0;
+const RECV_QUEUE: i32 = 1;
+const SEND_QUEUE: i32 = 2;
+/// More at once and the kernel takes a part only.
+const CHUNK: usize = 32 * 1024;
+
+// Kinds of TCP options (RFC 9293, section 3.2; RFC 7323; RFC 2018).
+const OPTION_MSS: u32 = 2;
+const OPTION_WINDOW_SCALE: u32 = 3;
+const OPTION_SACK_PERMITTED: u32 = 4;
+const OPTION_TIMESTAMPS: u32 = 8;
+
+/// From here on the socket can be read out, and its end is silent.
+pub(super) fn enter(fd: &impl AsFd) -> io::Result<()> {
+    set(fd, TCP, TCP_REPAIR, 1)
+}
+
+/// It is a connection again. The kernel sends a window probe, which sets it going.
+pub(super) fn leave(fd: &impl AsFd) -> io::Result<()> {
+    set(fd, TCP, TCP_REPAIR_QUEUE, NO_QUEUE)?;
+    set(fd, TCP, TCP_REPAIR, 0)
+}
+
+/// The state of a connection in repair mode; `None` if it is not in ESTABLISHED. Whatever comes meanwhile must not
+/// reach the kernel, which would go on acknowledging it.
+pub(super) fn export(
+    fd: &impl AsFd,
+    local: SocketAddrV4,
+    remote: SocketAddrV4,
+) -> io::Result<Option<TcpState>> {
+    let info: TcpInfo = get(fd, TCP, TCP_INFO)?;
+    if info.state != TcpInfo::ESTABLISHED {
+        return Ok(None);
+    }
+    let window: RepairWindow = get(fd, TCP, TCP_REPAIR_WINDOW)?;
+    let (received, receive_next) = queue(fd, RECV_QUEUE, queued(fd, SIOCINQ)?)?;
+    let (unsent, out) = (queued(fd, SIOCOUTQNSD)?, queued(fd, SIOCOUTQ)?);
+    let (sent, written) = queue(fd, SEND_QUEUE, out)?;
+    let (send_scale, receive_scale) = info.scales();
+    let send_una = written.minus(out as u32);
+    let timestamps = info.options & TcpInfo::TIMESTAMPS != 0;
+    Ok(Some(TcpState {
+        local,
+        remote,
+        send_una,
+        send_next: written.minus(unsent as u32),
+        send_window: window.snd_wnd,
+        largest_window: window.max_window,
+        window_seq: Seq(window.snd_wl1),
+        window_ack: send_una, // the kernel does not keep it
+        send_scale,
+        receive_next,
+        receive_window: Seq(window.rcv_wup).plus(window.rcv_wnd).since(receive_next),
+        receive_scale,
+        mss: get(fd, TCP, TCP_MAXSEG)?,
+        unacknowledged: sent,
+        unread: received,
+        finishing: false,
+        timestamp: if timestamps { Some(get(fd, TCP, TCP_TIMESTAMP)?) } else { None },
+        sack_permitted: info.options & TcpInfo::SACK != 0,
+    }))
+}
+
+/// What a queue holds, and the number at its end. An acknowledgment that comes in between shows in either, and the dump is
+/// no good.
+fn queue(fd: &impl AsFd, which: i32, len: usize) -> io::Result<(Vec<u8>, Seq)> {
+    set(fd, TCP, TCP_REPAIR_QUEUE, which)?;
+    let end: u32 = get(fd, TCP, TCP_QUEUE_SEQ)?;
+    let mut bytes = vec![0; len + 1];
+    let got = match recv(fd, &mut bytes[..], RecvFlags::PEEK | RecvFlags::DONTWAIT) {
+        Ok((got, _)) => got,
+        Err(rustix::io::Errno::AGAIN) => 0,
+        Err(error) => return Err(error.into()),
+    };
+    let still: u32 = get(fd, TCP, TCP_QUEUE_SEQ)?;
+    if got != len || still != end {
+        return Err(io::Error::other("the queues changed while they were read"));
+    }
+    bytes.truncate(len);
+    Ok((bytes, Seq(end)))
+}
+
+/// A new socket in repair mode with all of that state but what was never sent, which is for the caller to write after
+/// [`leave`].
+pub(super) fn import(state: &TcpState) -> io::Result<OwnedFd> {
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    let fd = socket_with(AddressFamily::INET, SocketType::STREAM, flags, Some(ipproto::TCP))?;
+    // Before it is connected, or segments stay at 536 bytes, whatever is said later.
+    set(&fd, TCP, TCP_MAXSEG, state.mss)?;
+    make_room(&fd, state)?;
+    // An address that is not this host's, where the kernel lets us.
+    let _ = set(&fd, libc::SOL_IP, libc::IP_TRANSPARENT, 1);
+    sockopt::set_socket_reuseaddr(&fd, true)?;
+    enter(&fd)?;
+    // Both may only be set before it is connected.
+    set(&fd, TCP, TCP_REPAIR_QUEUE, RECV_QUEUE)?;
+    set(&fd, TCP, TCP_QUEUE_SEQ, state.receive_next.minus(state.unread.len() as u32).0)?;
+    set(&fd, TCP, TCP_REPAIR_QUEUE, SEND_QUEUE)?;
+    set(&fd, TCP, TCP_QUEUE_SEQ, state.send_una.0)?;
+    bind(&fd, &state.local)?;
+    connect(&fd, &state.remote)?; // no packet leaves
+    set_options(&fd, state)?;
+    set(&fd, TCP, TCP_REPAIR_QUEUE, RECV_QUEUE)?;
+    fill(&fd, &state.unread)?;
+    set(&fd, TCP, TCP_REPAIR_QUEUE, SEND_QUEUE)?;
+    fill(&fd, sent(state))?;
+    // Without a window the socket is mute. It must lie within what the kernel thinks possible.
+    let window = RepairWindow {
+        snd_wl1: state.window_seq.0,
+        snd_wnd: state.send_window,
+        max_window: state.largest_window.max(state.send_window),
+        rcv_wnd: state.receive_window,
+        rcv_wup: state.receive_next.0,
+    };
+    set(&fd, TCP, TCP_REPAIR_WINDOW, window)?;
+    set(&fd, TCP, TCP_REPAIR_QUEUE, NO_QUEUE)?;
+    Ok(fd)
+}
+
+/// The part of what is not acknowledged that was sent.
+pub(super) fn sent(state: &TcpState) -> &[u8] {
+    let len = state.send_next.since(state.send_una) as usize;
+    state.unacknowledged.get(..len).unwrap_or(&state.unacknowledged)
+}
+
+/// Queues are filled at once, and a fresh socket's buffers may be smaller. Afterwards the kernel tunes them itself.
+fn make_room(fd: &OwnedFd, state: &TcpState) -> io::Result<()> {
+    const SPARE: usize = 64 * 1024;
+    sockopt::set_socket_send_buffer_size(fd, 2 * state.unacknowledged.len() + SPARE)?;
+    sockopt::set_socket_recv_buffer_size(fd, 2 * state.unread.len() + SPARE)?;
+    let _ = set(fd, libc::SOL_SOCKET, SO_BUF_LOCK, 0); // since Linux 5.15
+    Ok(())
+}
+
+/// What was agreed in a handshake that this kernel has not seen.
+fn set_options(fd: &OwnedFd, state: &TcpState) -> io::Result<()> {
+    let option = |code, value| set(fd, TCP, TCP_REPAIR_OPTIONS, [RepairOption { code, value }]);
+    option(OPTION_MSS, state.mss)?;
+    if state.send_scale > 0 || state.receive_scale > 0 {
+        let shifts = u32::from(state.send_scale.min(14)) | u32::from(state.receive_scale.min(14)) << 16;
+        option(OPTION_WINDOW_SCALE, shifts)?;
+    }
+    if state.sack_permitted {
+        option(OPTION_SACK_PERMITTED, 0)?;
+    }
+    if let Some(timestamp) = state.timestamp {
+        option(OPTION_TIMESTAMPS, 0)?;
+        // A clock of its own would be older than the peer's memory of ours every other time, and all would be dropped
+        // (RFC 7323, section 5).
+        set(fd, TCP, TCP_TIMESTAMP, timestamp)?;
+    }
+    Ok(())
+}
+
+fn fill(fd: &OwnedFd, bytes: &[u8]) -> io::Result<()> {
+    let mut rest = bytes;
+    while !rest.is_empty() {
+        let head = rest.get(..CHUNK).unwrap_or(rest);
+        let taken = send(fd, head, SendFlags::DONTWAIT | SendFlags::NOSIGNAL)?;
+        rest = rest.get(taken..).unwrap_or_default();
+    }
+    Ok(())
+}

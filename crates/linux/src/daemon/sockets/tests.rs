@@ -1,0 +1,246 @@
+//! The kernel's TCP as a stream, and a live connection that moves from one kernel to another.
+
+use super::tcp::Tcp;
+use crate::namespace::sysctl;
+use crate::testing::{in_world, in_world_of_root_and_of_nobody};
+use crate::{End, NetNs, Netlink, Place, counters, ethtool, nft};
+use node::stream::{Told, refusal};
+use node::{StreamId, StreamOp, Transport};
+use std::io::{ErrorKind, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::fd::AsFd;
+use wire::{Duration, Ipv4Addr, Mac, Prefix, SocketAddrV4};
+
+const PEER: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 1);
+const MOVES: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 9);
+const STREAM: StreamId = StreamId(1);
+
+fn open(port: u16) -> StreamOp {
+    StreamOp::Open { by: Transport::Tcp, local: None, peer: SocketAddrV4::new(PEER, port) }
+}
+
+fn pattern(len: usize, seed: u64) -> Vec<u8> {
+    let mut chance = wire::Seed::new(seed);
+    (0..len).map(|_| chance.draw() as u8).collect()
+}
+
+/// One host's user: it writes what it has, and reads so much.
+struct User {
+    tcp: Tcp,
+    id: StreamId,
+    says: Vec<u8>,
+    said: usize,
+    credit: usize,
+    heard: Vec<u8>,
+    told: Vec<Told>,
+}
+
+impl User {
+    fn new(says: Vec<u8>) -> Self {
+        let tcp = Tcp::new(Some(MOVES));
+        Self { tcp, id: STREAM, says, said: 0, credit: 0, heard: Vec::new(), told: Vec::new() }
+    }
+
+    fn op(&mut self, op: StreamOp) {
+        self.tcp.operate(self.id, op, &mut self.told);
+    }
+
+    fn round(&mut self) {
+        self.tcp.receive(&mut 0, &mut self.told);
+        for told in std::mem::take(&mut self.told) {
+            match told {
+                Told::Room(_, more) => self.credit += more,
+                Told::Data(_, _, bytes) => self.heard.extend(bytes),
+                other => self.told.push(other),
+            }
+        }
+        let most = self.says.len().min(self.said + self.credit);
+        if most > self.said {
+            let bytes = self.says[self.said..most].to_vec();
+            self.credit -= bytes.len();
+            self.said = most;
+            self.op(StreamOp::Write(bytes));
+        }
+    }
+
+    #[track_caller]
+    fn until(&mut self, what: &str, mut done: impl FnMut(&mut Self) -> bool) {
+        for _ in 0..2000 {
+            self.round();
+            if done(self) {
+                return;
+            }
+            crate::pause(Duration::from_millis(5));
+        }
+        panic!("{what} did not come: {:?}", self.told);
+    }
+
+    fn closed(&self) -> Option<&Option<String>> {
+        self.told.iter().find_map(|told| if let Told::Closed(_, why) = told { Some(why) } else { None })
+    }
+}
+
+#[test]
+fn a_conversation_with_another_program() {
+    in_world(|| {
+        let mut net = Netlink::open().unwrap();
+        net.loopback_up().unwrap();
+        net.add_address("lo", PEER, 32).unwrap();
+        net.add_address("lo", MOVES, 32).unwrap();
+        let listener = TcpListener::bind((PEER, 80)).unwrap();
+        let mut user = User::new(pattern(1_000_000, 1));
+        user.op(open(80));
+        let (mut peer, _) = listener.accept().unwrap();
+        user.until("the connection", |user| matches!(user.told.first(), Some(Told::Opened(..))));
+        assert!(user.said <= 256 * 1024, "no more than the credit");
+        peer.set_nonblocking(true).unwrap();
+        let mut got = Vec::new();
+        user.until("the upload", |_| take(&mut peer, &mut got) == 1_000_000);
+        assert!(got == user.says);
+        peer.write_all(b"and back").unwrap();
+        user.until("nothing unless it is asked for", |user| user.heard.is_empty());
+        user.op(StreamOp::Read(3));
+        user.until("a part", |user| user.heard == b"and");
+        user.op(StreamOp::Finish);
+        drop(peer.shutdown(std::net::Shutdown::Write));
+        user.op(StreamOp::Read(99));
+        user.until("the rest", |user| user.heard == b"and back");
+        user.op(StreamOp::Read(99));
+        user.until("the end", |user| user.closed().is_some());
+        assert_eq!(user.closed(), Some(&None));
+        assert!(matches!(user.told[..], [Told::Opened(..), Told::Finished(_), Told::Closed(..)]));
+        assert_eq!(user.tcp.accounts().len(), 1);
+    });
+}
+
+#[test]
+fn what_goes_wrong_has_the_words_of_both_worlds() {
+    in_world(|| {
+        let mut net = Netlink::open().unwrap();
+        net.loopback_up().unwrap();
+        net.add_address("lo", PEER, 32).unwrap();
+        net.add_address("lo", MOVES, 32).unwrap();
+        let closed = |user: &mut User| {
+            user.until("the end", |user| user.closed().is_some());
+            user.closed().cloned().unwrap().unwrap()
+        };
+        let mut user = User::new(Vec::new());
+        user.op(open(81));
+        assert_eq!(closed(&mut user), refusal::REFUSED);
+        let mut user = User::new(Vec::new());
+        let peer = SocketAddrV4::new(Ipv4Addr::new(10, 77, 0, 1), 80);
+        user.op(StreamOp::Open { by: Transport::Tcp, local: None, peer });
+        assert_eq!(closed(&mut user), refusal::UNREACHABLE);
+        let listener = TcpListener::bind((PEER, 80)).unwrap();
+        let mut user = User::new(Vec::new());
+        let local = SocketAddrV4::new(PEER, 80);
+        user.op(StreamOp::Listen { by: Transport::Tcp, local });
+        assert_eq!(closed(&mut user), refusal::IN_USE);
+        // A peer that leaves with something unread resets.
+        let mut user = User::new(vec![7; 1000]);
+        user.op(open(80));
+        let (peer, _) = listener.accept().unwrap();
+        user.until("the words", |user| user.said == 1000);
+        crate::pause(Duration::from_millis(20));
+        drop(peer);
+        user.op(StreamOp::Read(1));
+        assert_eq!(closed(&mut user), refusal::RESET);
+    });
+}
+
+/// All that has come; how much there is.
+fn take(from: &mut TcpStream, into: &mut Vec<u8>) -> usize {
+    let mut buffer = [0; 65_536];
+    loop {
+        match from.read(&mut buffer) {
+            Ok(0) => return into.len(),
+            Ok(got) => into.extend_from_slice(&buffer[..got]),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return into.len(),
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+/// A namespace that has the moving address, behind a link of ours. The peer's kernel is the caller's.
+fn host(device: &str, last: u8) -> NetNs {
+    let there = NetNs::create().unwrap();
+    let mut here = Netlink::open().unwrap();
+    let near = End { name: device, mac: Mac([2, 0, 0, 0, 1, last]), place: Place::Here };
+    let far = End { name: "h0", mac: Mac([2, 0, 0, 0, 2, last]), place: Place::Fd(there.as_fd()) };
+    here.add_veth(&near, &far).unwrap();
+    here.set_up(device, true).unwrap();
+    let _ = sysctl(&format!("net/ipv4/conf/{device}/rp_filter"), "0");
+    ethtool::offloads_off(device).unwrap();
+    let set_up = || {
+        let mut net = Netlink::open().unwrap();
+        net.add_address("h0", MOVES, 32).unwrap();
+        net.set_up("h0", true).unwrap();
+        net.set_route(Prefix::ANY, "h0", None).unwrap();
+        ethtool::offloads_off("h0").unwrap();
+    };
+    there.run(set_up).unwrap();
+    there
+}
+
+fn resets(of: &NetNs) -> u64 {
+    of.run(counters::here).unwrap().unwrap()["Tcp.OutRsts"]
+}
+
+/// Out of one kernel and into another, with bytes in every queue, after an attempt that is taken back.
+#[test]
+fn a_live_connection_moves_to_another_kernel() {
+    in_world_of_root_and_of_nobody(|| {
+        let mut net = Netlink::open().unwrap();
+        net.loopback_up().unwrap();
+        net.add_address("lo", PEER, 32).unwrap();
+        let (old, new) = (host("p0", 1), host("p1", 2));
+        net.set_route(Prefix::host(MOVES), "p0", None).unwrap();
+        let listener = TcpListener::bind((PEER, 80)).unwrap();
+        let mut user = User::new(pattern(2_000_000, 1));
+        old.run(|| user.op(open(80))).unwrap();
+        let (mut peer, _) = listener.accept().unwrap();
+        peer.set_nonblocking(true).unwrap();
+        let downward = pattern(40_000, 2);
+        assert_eq!(peer.write(&downward).unwrap(), downward.len());
+        // The peer reads nothing: bytes wait in its kernel, in ours, and with us.
+        user.op(StreamOp::Read(10_000));
+        user.until("a part of it", |user| user.heard.len() == 10_000 && user.said > 500_000);
+
+        let frozen = |user: &mut User, op| {
+            user.op(StreamOp::Export);
+            assert_eq!(user.told.pop(), Some(Told::Refused(STREAM, refusal::NOT_FROZEN.to_owned())));
+            // What the daemon does at the kernel's door.
+            old.run(|| nft::deafen(&["h0"])).unwrap().unwrap();
+            user.op(StreamOp::Freeze);
+            user.op(StreamOp::Export);
+            user.op(op);
+        };
+        // Taken back: it goes on where it was.
+        frozen(&mut user, StreamOp::Thaw);
+        assert!(matches!(user.told.pop(), Some(Told::Exported(..))), "{:?}", user.told);
+        old.run(nft::listen_again).unwrap().unwrap();
+        let mut got = Vec::new();
+        user.until("more", |_| take(&mut peer, &mut got) > 600_000);
+
+        frozen(&mut user, StreamOp::Forget);
+        let Some(Told::Closed(_, None)) = user.told.pop() else { panic!("{:?}", user.told) };
+        let Some(Told::Exported(_, state)) = user.told.pop() else { panic!("{:?}", user.told) };
+        assert!(!state.unread.is_empty() && !state.unacknowledged.is_empty(), "bytes in every queue");
+
+        net.set_route(Prefix::host(MOVES), "p1", None).unwrap();
+        let mut moved = User { tcp: Tcp::new(Some(MOVES)), credit: 0, told: Vec::new(), ..user };
+        new.run(|| moved.op(StreamOp::Import(state))).unwrap();
+        assert!(matches!(moved.told[..], [Told::Imported(_)]), "{:?}", moved.told);
+        moved.told.clear();
+        moved.op(StreamOp::Thaw);
+        moved.op(StreamOp::Read(1_000_000));
+        moved.until("the rest", |user| {
+            if user.heard.len() < 40_000 {
+                user.op(StreamOp::Read(1_000_000));
+            }
+            take(&mut peer, &mut got) == 2_000_000 && user.heard.len() == 40_000
+        });
+        assert!(got == moved.says && moved.heard == downward, "every byte, once, in order");
+        assert_eq!([resets(&old), resets(&new)], [0, 0]);
+    });
+}

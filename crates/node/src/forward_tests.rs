@@ -1,0 +1,459 @@
+//! Tunnels, neighbors, groups, errors to senders, and what roles are handed on the way.
+
+use super::*;
+use crate::{Boot, Fault, Life, Link, Listen, Mark, Neighbor, Proto, Role, Undone, Value};
+use table::{Action, Route};
+use wire::{Duration, Frame, PacketId, SocketAddrV4, icmp, udp};
+
+const ETH: Iface = Iface(1);
+const AIR: Iface = Iface(2);
+const MACS: [Mac; 2] = [Mac([2, 0, 0, 0, 0, 1]), Mac([2, 0, 0, 0, 0, 2])];
+const ROUTER: Mac = Mac([2, 0, 0, 0, 0, 9]);
+const OWN: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 1);
+const MOBILE: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 7);
+const CARE_OF: Ipv4Addr = Ipv4Addr::new(10, 2, 0, 1);
+const FAR: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 9);
+const ALL_HOSTS: Ipv4Addr = Ipv4Addr::new(224, 0, 0, 1);
+const VISITORS: Class = Class(200);
+
+/// Does at its start what it is told, keeps nothing, marks what it is handed.
+#[derive(Debug)]
+struct Agent {
+    name: &'static str,
+    listens: Vec<Listen>,
+    routes: Vec<(Key, Action)>,
+    passes: bool,
+    stores: bool,
+}
+
+use table::Key;
+
+impl Role for Agent {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+    fn listens(&self) -> &[Listen] {
+        &self.listens
+    }
+    fn handle(&mut self, _now: Instant, input: Input<'_>, out: &mut Outbox) {
+        match input {
+            Input::Start(boot) => {
+                for (key, action) in &self.routes {
+                    out.route(*key, Route { action: *action, life: Life::Forever });
+                }
+                for (key, value) in &boot.stored {
+                    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+                    out.mark(
+                        Mark::new(self.name, "stored").with("is", format!("{} {}", text(key), text(value))),
+                    );
+                }
+                if self.stores {
+                    out.store(b"key".to_vec(), b"value".to_vec());
+                    out.mark(Mark::new(self.name, "behind_the_store"));
+                }
+            }
+            Input::Packet(rx, packet) => {
+                out.mark(Mark::new(self.name, "handed").with("tunnel", format!("{:?}", rx.tunnel)));
+                if self.passes {
+                    out.pass(rx, packet);
+                } else {
+                    out.discard(rx.iface, packet, reason::CONSUMED);
+                }
+            }
+            Input::Failed(Fault { undone: Undone::Store(key), .. }) => {
+                let key = String::from_utf8_lossy(key).into_owned();
+                out.mark(Mark::new(self.name, "failed").with("key", key));
+            }
+            _ => {}
+        }
+    }
+    fn deadline(&self) -> Option<Instant> {
+        None
+    }
+    fn status(&self) -> Value {
+        Value::None
+    }
+}
+
+fn agent(name: &'static str) -> Agent {
+    Agent { name, listens: Vec::new(), routes: Vec::new(), passes: false, stores: false }
+}
+
+fn to(dst: Ipv4Addr) -> Key {
+    Key { class: None, src: wire::Prefix::ANY, dst: wire::Prefix::host(dst) }
+}
+
+/// `eth` has an address and leads everywhere by a router with a known link address; `air` has one too.
+fn node(roles: Vec<Agent>) -> (Node, Outbox) {
+    let roles = roles.into_iter().map(|role| Box::new(role) as Box<dyn Role>).collect();
+    let mut node = Node::new(roles, Vec::new());
+    node.add_address(Instant::ZERO, ETH, "10.1.0.1/24".parse().unwrap());
+    node.add_address(Instant::ZERO, AIR, "10.3.0.1/24".parse().unwrap());
+    let any = Key { class: None, src: wire::Prefix::ANY, dst: wire::Prefix::ANY };
+    let action = Action::Forward(Hop::mac(ETH, ROUTER));
+    node.set_route(Instant::ZERO, any, Route { action, life: Life::Forever });
+    let mut out = Outbox::default();
+    node.handle(Instant::ZERO, Input::Start(&Boot::default()), &mut out);
+    for (iface, mac) in [ETH, AIR].into_iter().zip(MACS) {
+        let up = Link::Up { cell: None, mac, mtu: 1500, name: "any" };
+        node.handle(Instant::ZERO, Input::Link(iface, up), &mut out);
+    }
+    while out.next_act().is_some() {}
+    (node, out)
+}
+
+fn received(bytes: Vec<u8>, dst: Mac) -> Packet {
+    Packet { link: Frame { kind: EtherType::IPV4, src: ROUTER, dst }, id: PacketId(7), bytes }
+}
+
+fn datagram_of(src: Ipv4Addr, dst: Ipv4Addr, len: usize) -> Vec<u8> {
+    udp::packet(SocketAddrV4::new(src, 1), SocketAddrV4::new(dst, 434), &vec![0; len - 28])
+}
+
+fn acts(out: &mut Outbox) -> Vec<Act> {
+    std::iter::from_fn(|| out.next_act().map(|(_, act)| act)).collect()
+}
+
+fn receive(node: &mut Node, out: &mut Outbox, packet: Packet) -> Vec<Act> {
+    node.receive(Instant::ZERO, ETH, packet, out);
+    acts(out)
+}
+
+#[track_caller]
+fn sent(acts: &[Act]) -> (Iface, &Packet) {
+    let sent: Vec<_> = acts
+        .iter()
+        .filter_map(|act| if let Act::Transmit(iface, packet) = act { Some((*iface, packet)) } else { None })
+        .collect();
+    assert_eq!(sent.len(), 1, "{acts:?}");
+    sent[0]
+}
+
+#[track_caller]
+fn dropped(acts: &[Act]) -> &'static str {
+    let reasons: Vec<_> = acts
+        .iter()
+        .filter_map(|act| if let Act::Drop(_, _, reason) = act { Some(reason.0) } else { None })
+        .collect();
+    assert_eq!(reasons.len(), 1, "{acts:?}");
+    reasons[0]
+}
+
+fn home_agent() -> (Node, Outbox) {
+    let tunnel = Action::Tunnel(Encap { src: OWN, dst: CARE_OF, mtu: 1480 });
+    node(vec![Agent { routes: vec![(to(MOBILE), tunnel)], ..agent("home") }])
+}
+
+// --- tunnels -----------------------------------------------------------------------------------------------------------
+
+#[test]
+fn a_tunnel_takes_a_packet_one_hop_older_and_keeps_its_identity() {
+    let (mut node, mut out) = home_agent();
+    let bytes = datagram_of(FAR, MOBILE, 1480);
+    let acts = receive(&mut node, &mut out, received(bytes.clone(), MACS[0]));
+    let (iface, packet) = sent(&acts);
+    assert_eq!((iface, packet.link.dst, packet.id), (ETH, ROUTER, PacketId(7)));
+    let (outer, inner) = ipip::decapsulate(&packet.bytes).unwrap();
+    assert_eq!((outer.src, outer.dst, outer.ttl), (OWN, CARE_OF, 64));
+    assert_eq!(Header::parse(inner).unwrap().0.ttl, Header::parse(&bytes).unwrap().0.ttl - 1);
+}
+
+#[test]
+fn the_sender_of_what_does_not_fit_is_told_the_tunnels_width() {
+    let (mut node, mut out) = home_agent();
+    let acts = receive(&mut node, &mut out, received(datagram_of(FAR, MOBILE, 1481), MACS[0]));
+    assert_eq!(dropped(&acts), "too_big");
+    let (header, payload) = Header::parse(&sent(&acts).1.bytes).unwrap();
+    assert_eq!((header.src, header.dst), (OWN, FAR));
+    let quote = icmp::Quote::of(&icmp::Message::parse(payload).unwrap()).unwrap();
+    assert_eq!((quote.kind, quote.code, quote.mtu, quote.dst), (3, 4, 1480, MOBILE));
+}
+
+#[test]
+fn errors_are_counted_by_the_second() {
+    let (mut node, mut out) = home_agent();
+    let errors = |node: &mut Node, out: &mut Outbox, now| {
+        let mut errors = 0;
+        for _ in 0..30 {
+            node.receive(now, ETH, received(datagram_of(FAR, MOBILE, 1481), MACS[0]), out);
+            errors += acts(out).iter().filter(|act| matches!(act, Act::Transmit(..))).count();
+        }
+        errors
+    };
+    for second in 1..3 {
+        let now = Instant::from_millis(second * 1000);
+        assert_eq!(errors(&mut node, &mut out, now), usize::from(ERRORS_PER_SECOND));
+    }
+}
+
+fn foreign_agent() -> (Node, Outbox) {
+    let visitor = Hop::mac(AIR, Mac([2, 0, 0, 0, 0, 7]));
+    let routes = vec![
+        (to(OWN), Action::Open(VISITORS)),
+        (Key::to(VISITORS, MOBILE), Action::Forward(visitor)),
+        (Key::to(VISITORS, CARE_OF), Action::Punt),
+    ];
+    node(vec![Agent { routes, ..agent("foreign") }])
+}
+
+fn tunnelled(inner: &[u8]) -> Packet {
+    received(ipip::encapsulate(inner, FAR, OWN).unwrap(), MACS[0])
+}
+
+#[test]
+fn a_visitor_gets_what_was_inside() {
+    let (mut node, mut out) = foreign_agent();
+    let inner = datagram_of(FAR, MOBILE, 100);
+    let acts = receive(&mut node, &mut out, tunnelled(&inner));
+    let (iface, packet) = sent(&acts);
+    assert_eq!((iface, packet.link.dst.0[5], packet.id), (AIR, 7, PacketId(7)));
+    assert_eq!(Header::parse(&packet.bytes).unwrap().0.ttl, 63);
+}
+
+#[test]
+fn what_was_inside_for_a_stranger_ends_in_silence() {
+    let (mut node, mut out) = foreign_agent();
+    let stranger = Ipv4Addr::new(10, 1, 0, 99);
+    let acts = receive(&mut node, &mut out, tunnelled(&datagram_of(FAR, stranger, 100)));
+    assert!(matches!(&acts[..], [Act::Drop(_, _, reason)] if *reason == reason::NO_ROUTE), "{acts:?}");
+}
+
+#[test]
+fn a_role_is_told_the_tunnel_that_a_packet_came_by() {
+    let (mut node, mut out) = foreign_agent();
+    let acts = receive(&mut node, &mut out, tunnelled(&datagram_of(FAR, CARE_OF, 100)));
+    let told = Value::from(format!("{:?}", Some((FAR, OWN))));
+    assert!(matches!(&acts[0], Act::Mark(mark) if mark.fields == [("tunnel", told.clone())]), "{acts:?}");
+}
+
+#[test]
+fn tunnels_inside_each_other_have_an_end() {
+    let (mut node, mut out) = foreign_agent();
+    let mut bytes = datagram_of(FAR, MOBILE, 100);
+    for _ in 0..2 {
+        bytes = ipip::encapsulate(&bytes, FAR, OWN).unwrap();
+    }
+    let nested = Key::to(VISITORS, OWN);
+    node.set_route(Instant::ZERO, nested, Route { action: Action::Open(VISITORS), life: Life::Forever });
+    assert_eq!(sent(&receive(&mut node, &mut out, received(bytes.clone(), MACS[0]))).0, AIR);
+    let deeper = ipip::encapsulate(&bytes, FAR, OWN).unwrap();
+    assert_eq!(dropped(&receive(&mut node, &mut out, received(deeper, MACS[0]))), "tunnel_depth");
+}
+
+// --- neighbors ---------------------------------------------------------------------------------------------------------
+
+fn neighbor_message(mac: Mac, message: &Message) -> Packet {
+    let mut packet = Packet::arp(MACS[0], message);
+    (packet.link.src, packet.id) = (mac, PacketId(9));
+    packet
+}
+
+use wire::arp::Message;
+
+#[test]
+fn a_packet_to_the_link_waits_until_its_neighbor_answers() {
+    let (mut node, mut out) = node(Vec::new());
+    let waiting = receive(&mut node, &mut out, received(datagram_of(FAR, MOBILE, 100), MACS[0]));
+    let (_, asked) = sent(&waiting);
+    let request = Message::parse(&asked.bytes).unwrap();
+    assert_eq!((asked.link.kind, asked.link.dst, asked.link.src), (EtherType::ARP, Mac::BROADCAST, MACS[0]));
+    assert_eq!((request.sender, request.target), (OWN, MOBILE));
+    let mut held = 0;
+    node.holds(&mut |id| held += id.0);
+    assert_eq!(held, 7, "the ledger asks for it");
+    let answer = neighbor_message(ROUTER, &request.answer(ROUTER));
+    let acts = receive(&mut node, &mut out, answer);
+    assert_eq!(dropped(&acts), "consumed");
+    assert_eq!((sent(&acts).1.link.dst, sent(&acts).1.id), (ROUTER, PacketId(7)));
+}
+
+#[test]
+fn the_sender_is_told_when_nobody_answers() {
+    let (mut node, mut out) = node(Vec::new());
+    receive(&mut node, &mut out, received(datagram_of(FAR, MOBILE, 100), MACS[0]));
+    let mut last = Vec::new();
+    while let Some(due) = node.deadline() {
+        node.handle(due, Input::Timeout, &mut out);
+        last = acts(&mut out);
+    }
+    assert_eq!(dropped(&last), "no_neighbor");
+    let (header, payload) = Header::parse(&sent(&last).1.bytes).unwrap();
+    assert_eq!((header.dst, payload[0], payload[1]), (FAR, 3, 1));
+}
+
+#[test]
+fn a_mute_host_asks_nobody() {
+    let (mut node, mut out) = node(Vec::new());
+    node.apply(Instant::ZERO, RoleId(0), Act::Neighbor(ETH, OWN, Some(Neighbor::Mute)));
+    let acts = receive(&mut node, &mut out, received(datagram_of(FAR, MOBILE, 100), MACS[0]));
+    assert_eq!(dropped(&acts), "no_neighbor");
+    assert_eq!(acts.len(), 1);
+}
+
+#[test]
+fn an_address_comes_and_goes_with_its_route() {
+    let (mut node, mut out) = node(Vec::new());
+    let own = "10.5.0.1/24".parse().unwrap();
+    let neighbor = Ipv4Addr::new(10, 5, 0, 2);
+    let asks = |node: &mut Node, out: &mut Outbox| {
+        let acts = receive(node, out, received(datagram_of(FAR, neighbor, 100), MACS[0]));
+        sent(&acts).1.link.kind == EtherType::ARP
+    };
+    assert!(!asks(&mut node, &mut out), "by the default route");
+    node.apply(Instant::ZERO, RoleId(0), Act::Address(AIR, own, true));
+    assert!(asks(&mut node, &mut out));
+    assert_eq!(
+        sent(&receive(&mut node, &mut out, received(datagram_of(FAR, own.address, 100), MACS[0]))).0,
+        Iface::HOST
+    );
+    node.apply(Instant::ZERO, RoleId(0), Act::Address(AIR, own, false));
+    assert!(!asks(&mut node, &mut out));
+}
+
+#[test]
+fn what_has_arrived_is_not_sent_on_by_the_default_route() {
+    let (mut node, mut out) = node(Vec::new());
+    let acts = receive(&mut node, &mut out, received(datagram_of(FAR, OWN, 100), MACS[0]));
+    assert_eq!(sent(&acts).0, Iface::HOST);
+}
+
+// --- groups, errors, passing on ----------------------------------------------------------------------------------------
+
+#[test]
+fn a_group_is_heard_by_who_listens_and_never_forwarded() {
+    let listens = vec![Listen::Group(ETH, ALL_HOSTS)];
+    let (mut node, mut out) = node(vec![Agent { listens, ..agent("mobile") }]);
+    let group = Mac::of_group(ALL_HOSTS).unwrap();
+    let to_group = |dst| received(datagram_of(FAR, dst, 100), group);
+    assert_eq!(dropped(&receive(&mut node, &mut out, to_group(ALL_HOSTS))), "consumed");
+    for other in [Ipv4Addr::new(224, 0, 0, 2), Ipv4Addr::BROADCAST, Ipv4Addr::new(10, 1, 0, 255), FAR] {
+        let acts = receive(&mut node, &mut out, to_group(other));
+        assert_eq!((dropped(&acts), acts.len()), ("no_listener", 1), "{other}");
+    }
+}
+
+#[test]
+fn a_group_needs_no_neighbor() {
+    let (mut node, mut out) = node(Vec::new());
+    for (dst, mac) in [(ALL_HOSTS, Mac::of_group(ALL_HOSTS).unwrap()), (Ipv4Addr::BROADCAST, Mac::BROADCAST)]
+    {
+        node.send_by(Instant::ZERO, ETH, Packet::new(Mac::ZERO, datagram_of(OWN, dst, 100)), &mut out);
+        assert_eq!(sent(&acts(&mut out)).1.link.dst, mac);
+    }
+}
+
+#[test]
+fn the_first_role_takes_and_may_pass_to_the_next() {
+    let listens = || vec![Listen::Local(Proto::Udp(434))];
+    let first = Agent { listens: listens(), passes: true, ..agent("home") };
+    let second = Agent { listens: listens(), ..agent("foreign") };
+    let (mut node, mut out) = node(vec![first, second]);
+    let acts = receive(&mut node, &mut out, received(datagram_of(FAR, OWN, 100), MACS[0]));
+    let by: Vec<_> = acts
+        .iter()
+        .filter_map(|act| if let Act::Mark(mark) = act { Some(mark.role) } else { None })
+        .collect();
+    assert_eq!((by, dropped(&acts)), (vec!["home", "foreign"], "consumed"));
+}
+
+#[test]
+fn what_nobody_wants_goes_on_its_way() {
+    let listens = vec![Listen::Local(Proto::Udp(434))];
+    let routes = vec![(to(FAR), Action::Punt)];
+    let (mut node, mut out) = node(vec![Agent { listens, routes, passes: true, ..agent("home") }]);
+    let acts = receive(&mut node, &mut out, received(datagram_of(FAR, OWN, 100), MACS[0]));
+    assert_eq!(sent(&acts).0, Iface::HOST);
+    let punted = receive(&mut node, &mut out, received(datagram_of(MOBILE, FAR, 100), MACS[0]));
+    assert_eq!(dropped(&punted), "no_route", "not punted again, and again");
+}
+
+#[test]
+fn an_error_finds_the_role_that_it_concerns() {
+    for (listen, wanted) in [
+        (Listen::IcmpAbout(Proto::Udp(434)), true),
+        (Listen::IcmpAbout(Proto::Udp(1)), true),
+        (Listen::IcmpAbout(Proto::Udp(5)), false),
+        (Listen::IcmpAbout(Proto::IpIp), false),
+        (Listen::Local(Proto::Icmp(3)), true),
+    ] {
+        let (mut node, mut out) = node(vec![Agent { listens: vec![listen], ..agent("foreign") }]);
+        let about = datagram_of(OWN, FAR, 100);
+        let error = IcmpError::HostUnreachable.about(&about, CARE_OF).unwrap();
+        let acts = receive(&mut node, &mut out, received(error, MACS[0]));
+        assert_eq!(matches!(acts[0], Act::Mark(_)), wanted, "{listen:?}: {acts:?}");
+    }
+}
+
+// --- records -----------------------------------------------------------------------------------------------------------
+
+#[test]
+fn roles_do_not_see_each_others_records() {
+    let storing = |name| Agent { stores: true, ..agent(name) };
+    let boot_with = |stored: Vec<(Vec<u8>, Vec<u8>)>| {
+        let roles = vec![storing("home"), storing("foreign"), storing("home")];
+        let mut node =
+            Node::new(roles.into_iter().map(|role| Box::new(role) as Box<dyn Role>).collect(), Vec::new());
+        let mut out = Outbox::default();
+        node.handle(Instant::ZERO, Input::Start(&Boot { stored, ..Boot::default() }), &mut out);
+        let asked: Vec<_> = std::iter::from_fn(|| out.next_act()).collect();
+        asked
+    };
+    let stored: Vec<_> = boot_with(Vec::new())
+        .into_iter()
+        .filter_map(|(role, act)| if let Act::Store(key, _) = act { Some((role, key)) } else { None })
+        .collect();
+    assert_eq!(stored.len(), 3);
+    for (role, key) in stored {
+        let shown: Vec<_> = boot_with(vec![(key, b"value".to_vec())])
+            .into_iter()
+            .filter_map(|(by, act)| match act {
+                Act::Mark(mark) if mark.name == "stored" => Some((by, mark.fields[0].1.clone())),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(shown, [(role, Value::from("key value"))]);
+    }
+}
+
+#[test]
+fn what_could_not_be_stored_is_never_seen() {
+    let (mut node, mut out) = node(vec![Agent { stores: true, ..agent("home") }, agent("other")]);
+    node.handle(Instant::ZERO, Input::Start(&Boot::default()), &mut out);
+    assert!(out.next_is_store());
+    let Some((role, Act::Store(key, _))) = out.next_act() else { panic!() };
+    out.withdraw(role, "no space");
+    assert_eq!(acts(&mut out), [], "the mark behind it is gone");
+    let fault = Fault { role, undone: Undone::Store(key), why: "no space".to_owned() };
+    node.handle(Instant::ZERO, Input::Failed(&fault), &mut out);
+    let failed = Mark::new("home", "failed").with("key", "key");
+    assert_eq!(acts(&mut out), [Act::Mark(failed)], "told to who asked, with its own key");
+}
+
+#[test]
+fn a_withdrawn_packet_has_an_end_and_a_command_its_answer() {
+    let mut out = Outbox::default();
+    out.speak_for(RoleId(1));
+    out.store(Vec::new(), None);
+    out.send(ETH, received(Vec::new(), ROUTER));
+    out.send(ETH, Packet::new(ROUTER, Vec::new()));
+    out.answer(crate::CommandId(4), Ok(Value::None));
+    out.speak_for(RoleId(2));
+    out.send(ETH, Packet::new(MACS[1], Vec::new()));
+    let mut node = Node::new(Vec::new(), Vec::new());
+    node.handle(Instant::ZERO, Input::Timeout, &mut out);
+    out.next_act();
+    out.withdraw(RoleId(1), "no space");
+    let after = acts(&mut out);
+    let refused = Act::Answer(crate::CommandId(4), Err("not stored: no space".to_owned()));
+    assert_eq!(after.len(), 3, "{after:?}");
+    assert_eq!(dropped(&after[..1]), "not_stored");
+    assert_eq!(after[1], refused);
+    assert_eq!(sent(&after[2..]).1.link.dst, MACS[1], "another role's goes out");
+}
+
+#[test]
+fn the_wait_for_a_neighbor_is_no_longer_than_it_says() {
+    let (mut node, mut out) = node(Vec::new());
+    receive(&mut node, &mut out, received(datagram_of(FAR, MOBILE, 100), MACS[0]));
+    assert_eq!(node.deadline(), Some(Instant::ZERO + Duration::from_secs(1)));
+}

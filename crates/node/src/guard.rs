@@ -1,0 +1,121 @@
+//! Guards: tuples on which a host is silent, because they are on their way from it or to it. Both drivers ask here
+//! before a segment reaches their TCP.
+
+use crate::{Guard, Tuple};
+use std::collections::BTreeMap;
+use wire::{PacketId, Reason};
+
+/// The connection is frozen or guarded: it is on its way to another host, or from one.
+pub const FROZEN: Reason = Reason("frozen");
+/// A guard holds as many packets as it was told to.
+pub const GUARD_FULL: Reason = Reason("guard_full");
+/// A guard answered with a reset.
+pub const GUARD_RESET: Reason = Reason("guard_reset");
+
+/// Guards of one host; more are refused.
+const MOST: usize = 4096;
+/// Packets that one guard holds, whatever it was told.
+const MOST_HELD: usize = 1024;
+
+/// A packet that is kept: its identity, and the datagram.
+pub type Held = (PacketId, Vec<u8>);
+
+/// What becomes of a packet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Check {
+    /// Its tuple is not guarded.
+    Pass,
+    /// It is kept.
+    Held,
+    /// It ends here.
+    Ends(Reason),
+}
+
+/// The guards of one host.
+#[derive(Debug, Default)]
+pub struct Guards(BTreeMap<Tuple, (Guard, Vec<Held>)>);
+
+impl Guards {
+    /// Whether nothing is guarded.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether a tuple is guarded.
+    pub fn has(&self, tuple: &Tuple) -> bool {
+        self.0.contains_key(tuple)
+    }
+
+    /// Sets or lifts a guard. What was held and is not any more comes back; `None` when there are too many guards.
+    pub fn set(&mut self, tuple: Tuple, guard: Option<Guard>) -> Option<Vec<Held>> {
+        let Some(guard) = guard else {
+            return Some(self.0.remove(&tuple).map_or(Vec::new(), |(_, held)| held));
+        };
+        if self.0.len() >= MOST && !self.has(&tuple) {
+            return None;
+        }
+        let before = self.0.insert(tuple, (guard, Vec::new())).map_or(Vec::new(), |(_, held)| held);
+        match (guard, self.0.get_mut(&tuple)) {
+            (Guard::Hold(_), Some((_, held))) => *held = before,
+            _ => return Some(before),
+        }
+        Some(Vec::new())
+    }
+
+    /// A packet of a tuple came.
+    pub fn check(&mut self, tuple: &Tuple, id: PacketId, bytes: &[u8]) -> Check {
+        match self.0.get_mut(tuple) {
+            None => Check::Pass,
+            Some((Guard::Hold(most), held)) if held.len() < (*most).min(MOST_HELD) => {
+                held.push((id, bytes.to_vec()));
+                Check::Held
+            }
+            Some((Guard::Hold(_), _)) => Check::Ends(GUARD_FULL),
+            Some((Guard::Drop, _)) => Check::Ends(FROZEN),
+            Some((Guard::Reset, _)) => Check::Ends(GUARD_RESET),
+        }
+    }
+
+    /// Names the packets that are held.
+    pub fn holds(&self, each: &mut dyn FnMut(PacketId)) {
+        self.0.values().flat_map(|(_, held)| held).for_each(|(id, _)| each(*id));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tuple(port: u16) -> Tuple {
+        let at = |port| crate::Addr::new(wire::Ipv4Addr::new(10, 0, 0, 1), port);
+        Tuple { local: at(port), remote: at(80) }
+    }
+
+    #[test]
+    fn what_is_held_comes_back_in_order_and_no_more() {
+        let mut guards = Guards::default();
+        assert_eq!(guards.check(&tuple(1), PacketId(1), b"a"), Check::Pass);
+        assert_eq!(guards.set(tuple(1), Some(Guard::Hold(2))), Some(Vec::new()));
+        assert_eq!(guards.check(&tuple(1), PacketId(1), b"a"), Check::Held);
+        assert_eq!(guards.check(&tuple(1), PacketId(2), b"b"), Check::Held);
+        assert_eq!(guards.check(&tuple(1), PacketId(3), b"c"), Check::Ends(GUARD_FULL));
+        assert_eq!(guards.check(&tuple(2), PacketId(3), b"c"), Check::Pass);
+        // Another number keeps them; another kind gives them back.
+        assert_eq!(guards.set(tuple(1), Some(Guard::Hold(3))), Some(Vec::new()));
+        let held = vec![(PacketId(1), b"a".to_vec()), (PacketId(2), b"b".to_vec())];
+        assert_eq!(guards.set(tuple(1), Some(Guard::Drop)), Some(held));
+        assert_eq!(guards.check(&tuple(1), PacketId(4), b"d"), Check::Ends(FROZEN));
+        assert_eq!(guards.set(tuple(1), None), Some(Vec::new()));
+        assert!(guards.is_empty());
+    }
+
+    #[test]
+    fn guards_are_few() {
+        let mut guards = Guards::default();
+        for port in 0..MOST as u16 {
+            assert!(guards.set(tuple(port), Some(Guard::Drop)).is_some());
+        }
+        assert_eq!(guards.set(tuple(u16::MAX), Some(Guard::Drop)), None);
+        assert!(guards.set(tuple(7), Some(Guard::Reset)).is_some(), "one that is there can change");
+    }
+}

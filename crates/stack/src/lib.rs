@@ -1,0 +1,198 @@
+//! The IP host of the simulator: UDP and TCP sockets behind the operations of [`node::stream`], without I/O.
+//!
+//! ```text
+//!   operate: a StreamOp ──> ┌───────┐ ──> packets, for the node to forward
+//!   receive: a packet   ──> │ Stack │ ──> told: events, for the users of streams
+//!   timeout             ──> └───────┘ ──> lost: packets that end here, and why
+//! ```
+//!
+//! It stands where the kernel stands on Linux, and behaves as a role could tell: the same events in the same order, the
+//! same words for the same failures. What happens inside a connection is [`tcp`]'s; here are ports, listeners, credit,
+//! the path MTU (RFC 1191), and connections that move.
+
+mod icmp;
+mod path;
+mod socket;
+mod table;
+mod udp;
+
+use node::stream::{Told, refusal};
+use node::{Addr, StreamId, StreamOp, Transport, Tuple};
+use std::sync::Arc;
+use table::Table;
+use tcp::{Profile, Segment};
+use udp::Udp;
+use wire::ipv4::{self, Header};
+use wire::{Instant, Ipv4Addr, PacketId, Reason, Seed};
+
+/// Why a stack ends a packet's journey; what is malformed is refused with the reasons of
+/// `wire` and `tcp`, what is on its way to another host with those of [`node::guard`].
+pub mod reason {
+    use wire::Reason;
+
+    /// Nobody listens there. A TCP peer is told by a reset.
+    pub const NO_SOCKET: Reason = Reason("no_socket");
+    /// This host does not speak that protocol.
+    pub const NO_PROTOCOL: Reason = Reason("no_protocol");
+    /// There is no room for another peer.
+    pub const SOCKETS_FULL: Reason = Reason("sockets_full");
+    /// An error message about nothing that this host sent.
+    pub const ICMP_STRANGE: Reason = Reason("icmp_about_nothing");
+}
+
+/// What a stack did, for its driver; whoever calls takes it out.
+#[derive(Debug, Default)]
+pub struct Output {
+    /// What users are to be told, in order.
+    pub told: Vec<Told>,
+    /// Datagrams that this host sends, in order.
+    pub packets: Vec<Vec<u8>>,
+    /// Packets that ended here, and why.
+    pub lost: Vec<(PacketId, Reason)>,
+}
+
+/// The sockets of one host. A host that has opened none costs the size of this and nothing more.
+#[derive(Debug)]
+pub struct Stack {
+    address: Option<Ipv4Addr>,
+    mtu: u16,
+    profile: Arc<Profile>,
+    chance: Seed,
+    /// Streams given by the driver so far.
+    accepted: u32,
+    next_port: u16,
+    udp: Udp,
+    tcp: Option<Box<Table>>,
+}
+
+/// The first of the ports that are given to who asks for none (RFC 6335, section 6).
+const EPHEMERAL: u16 = 49_152;
+
+impl Stack {
+    /// A stack that sends from `address` unless told otherwise, over interfaces that take datagrams of `mtu` bytes.
+    pub fn new(address: Option<Ipv4Addr>, mtu: u16, profile: Arc<Profile>, chance: Seed) -> Self {
+        let (udp, tcp) = (Udp::default(), None);
+        Self { address, mtu, profile, chance, accepted: 0, next_port: EPHEMERAL, udp, tcp }
+    }
+
+    /// Carries out what the user of a stream asks for.
+    pub fn operate(&mut self, now: Instant, id: StreamId, op: StreamOp, out: &mut Output) {
+        let by = match &op {
+            StreamOp::Open { by, .. } | StreamOp::Listen { by, .. } => *by,
+            StreamOp::Import(_) | StreamOp::Guard(..) => Transport::Tcp,
+            _ if self.udp.has(id) => Transport::Udp,
+            _ if self.tcp.as_ref().is_some_and(|tcp| tcp.has(id)) => Transport::Tcp,
+            _ => return, // the stream ended before the wish came
+        };
+        match (by, op) {
+            (Transport::Udp, StreamOp::Open { local, peer, .. }) => {
+                match local.or_else(|| self.ephemeral()) {
+                    Some(local) => self.udp.bind(id, local, Some(peer), out),
+                    None => no_address(id, out),
+                }
+            }
+            (Transport::Tcp, StreamOp::Open { local, peer, .. }) => {
+                match local.or_else(|| self.ephemeral_to(peer)) {
+                    Some(local) => self.tcp().0.connect(now, id, Tuple { local, remote: peer }, out),
+                    None => no_address(id, out),
+                }
+            }
+            (Transport::Udp, op) => self.udp.operate(id, op, out),
+            (Transport::Tcp, op) => {
+                let (tcp, accepted) = self.tcp();
+                tcp.operate(now, id, op, accepted, out);
+            }
+            // A node asks its own roles for what they serve.
+            (Transport::Role(_), _) => {
+                out.told.push(Told::Closed(id, Some(refusal::NO_TRANSPORT.to_owned())));
+            }
+        }
+    }
+
+    /// Takes a datagram that is addressed to this host.
+    pub fn receive(&mut self, now: Instant, id: PacketId, bytes: &[u8], out: &mut Output) {
+        if let Err(reason) = self.take(now, id, bytes, out) {
+            out.lost.push((id, reason));
+        }
+    }
+
+    /// When `timeout` wants to be called next.
+    pub fn deadline(&self) -> Option<Instant> {
+        self.tcp.as_ref()?.deadline()
+    }
+
+    /// Time has come to `now`. Too early does no harm.
+    pub fn timeout(&mut self, now: Instant, out: &mut Output) {
+        if let Some(tcp) = &mut self.tcp {
+            tcp.timeout(now, &mut self.accepted, out);
+        }
+    }
+
+    /// Names the packets that are kept: datagrams that wait for a reader, segments that a guard holds.
+    pub fn holds(&self, each: &mut dyn FnMut(PacketId)) {
+        self.udp.holds(each);
+        if let Some(tcp) = &self.tcp {
+            tcp.holds(each);
+        }
+    }
+
+    /// A look inside the connection behind a stream.
+    pub fn info(&self, id: StreamId) -> Option<tcp::Info> {
+        self.tcp.as_ref()?.info(id)
+    }
+
+    fn take(&mut self, now: Instant, id: PacketId, bytes: &[u8], out: &mut Output) -> Result<(), Reason> {
+        let (header, payload) = Header::parse(bytes)?;
+        match header.protocol {
+            ipv4::UDP => self.udp.receive(id, &header, payload, &mut self.accepted, out),
+            tcp::PROTOCOL => match &mut self.tcp {
+                Some(tcp) => tcp.receive(now, id, bytes, &mut self.accepted, out),
+                None => {
+                    table::refuse(&header, &Segment::parse(payload, header.src, header.dst)?, out);
+                    Err(reason::NO_SOCKET)
+                }
+            },
+            ipv4::ICMP => match &mut self.tcp {
+                Some(tcp) => tcp.icmp(now, payload, &mut self.accepted, out),
+                None => Err(reason::ICMP_STRANGE),
+            },
+            _ => Err(reason::NO_PROTOCOL),
+        }
+    }
+
+    /// The TCP half, made for its first user, and the count of accepted streams.
+    fn tcp(&mut self) -> (&mut Table, &mut u32) {
+        let make = || Box::new(Table::new(self.mtu, &self.profile, self.chance.fork("tcp")));
+        (self.tcp.get_or_insert_with(make), &mut self.accepted)
+    }
+
+    fn ephemeral(&mut self) -> Option<Addr> {
+        let port = self.next_port;
+        self.next_port = self.next_port.checked_add(1).unwrap_or(EPHEMERAL);
+        Some(Addr::new(self.address?, port))
+    }
+
+    /// A port from which no connection to that peer goes out yet.
+    fn ephemeral_to(&mut self, remote: Addr) -> Option<Addr> {
+        let last = self.ephemeral()?;
+        let taken = |stack: &Self, local| {
+            stack.tcp.as_ref().is_some_and(|tcp| tcp.is_taken(&Tuple { local, remote }))
+        };
+        let mut local = last;
+        while taken(self, local) {
+            local = self.ephemeral().filter(|next| *next != last)?;
+        }
+        Some(local)
+    }
+}
+
+fn no_address(id: StreamId, out: &mut Output) {
+    out.told.push(Told::Closed(id, Some(refusal::NO_ADDRESS.to_owned())));
+}
+
+/// The number of the next stream that a peer opened.
+fn next_stream(accepted: &mut u32) -> StreamId {
+    let number = *accepted % StreamId::DRIVER;
+    *accepted = number + 1;
+    StreamId(StreamId::DRIVER + number)
+}

@@ -1,0 +1,165 @@
+//! One TCP socket: a connection and what its user asked for.
+
+use crate::Output;
+use node::stream::{Told, refusal};
+use node::{StreamId, StreamOp};
+use tcp::{Connection, Ended, PROTOCOL};
+use wire::ipv4::Header;
+use wire::{Instant, PacketId};
+
+#[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
+pub(crate) struct Socket {
+    pub(crate) tcp: Connection,
+    /// Its user; nobody before it was accepted, and after the user is done with it.
+    pub(crate) stream: Option<StreamId>,
+    /// Who is to be told when it is established.
+    pub(crate) listener: Option<StreamId>,
+    pub(crate) frozen: bool,
+    /// What the user wants to read; zero is nothing.
+    wanted: usize,
+    /// What the user was granted and has not written.
+    credit: usize,
+    /// The handshake is done, and the user knows.
+    pub(crate) opened: bool,
+    /// The user knows that the peer has finished.
+    knows_end: bool,
+    finishing: bool,
+}
+
+impl Socket {
+    pub(crate) const fn new(tcp: Connection, stream: Option<StreamId>, listener: Option<StreamId>) -> Self {
+        Self {
+            tcp,
+            stream,
+            listener,
+            frozen: false,
+            wanted: 0,
+            credit: 0,
+            opened: false,
+            knows_end: false,
+            finishing: false,
+        }
+    }
+
+    /// A connection that came from another host: nothing leaves it until it is thawed.
+    pub(crate) const fn imported(tcp: Connection, stream: StreamId, finishing: bool) -> Self {
+        let mut socket = Self::new(tcp, Some(stream), None);
+        socket.finishing = finishing;
+        socket.frozen = true;
+        socket.opened = true;
+        socket
+    }
+
+    /// What the user asks for. Says whether the socket is to be forgotten.
+    pub(crate) fn operate(&mut self, id: StreamId, op: StreamOp, out: &mut Output) -> bool {
+        match op {
+            StreamOp::Read(most) => self.wanted = most,
+            StreamOp::Write(bytes) => return self.write(&bytes, out),
+            StreamOp::Finish => {
+                self.finishing = true;
+                self.tcp.finish();
+            }
+            StreamOp::Abort => return self.abort(None, out),
+            StreamOp::Freeze => self.frozen = true,
+            StreamOp::Thaw => self.frozen = false,
+            StreamOp::Export => out.told.push(self.export(id)),
+            StreamOp::Forget => {
+                self.close(None, out);
+                return true;
+            }
+            // These make sockets, or are none's business.
+            StreamOp::Open { .. } | StreamOp::Listen { .. } | StreamOp::Import(_) | StreamOp::Guard(..) => {}
+        }
+        false
+    }
+
+    fn write(&mut self, bytes: &[u8], out: &mut Output) -> bool {
+        match self.credit.checked_sub(bytes.len()).filter(|_| !self.finishing) {
+            Some(rest) => {
+                self.credit = rest;
+                let taken = self.tcp.write(bytes);
+                debug_assert_eq!(taken, bytes.len(), "credit is room");
+                false
+            }
+            None => self.abort(Some(refusal::BEYOND_CREDIT), out),
+        }
+    }
+
+    /// What is frozen has not even a reset to say.
+    fn abort(&mut self, why: Option<&str>, out: &mut Output) -> bool {
+        self.tcp.abort();
+        self.close(why, out);
+        self.frozen
+    }
+
+    fn export(&self, id: StreamId) -> Told {
+        let refused = |why: &str| Told::Refused(id, why.to_owned());
+        match self.tcp.export() {
+            _ if !self.frozen => refused(refusal::NOT_FROZEN),
+            None => refused(refusal::NOT_ESTABLISHED),
+            Some(state) => Told::Exported(id, Box::new(state)),
+        }
+    }
+
+    /// Tells the user what is new, and sends what may be sent. Says whether the socket is done with.
+    pub(crate) fn serve(&mut self, now: Instant, out: &mut Output) -> bool {
+        if let (false, true, Some(id)) = (self.opened, self.tcp.state().synchronized(), self.stream) {
+            self.opened = true;
+            out.told.push(Told::Opened(id, self.tcp.local()));
+        }
+        self.read(out);
+        self.grant(out);
+        let (src, dst) = (*self.tcp.local().ip(), *self.tcp.remote().ip());
+        while let Some(segment) = self.tcp.poll(now) {
+            out.packets.push(Header::new(PROTOCOL, src, dst).emit(&segment.emit(src, dst)));
+        }
+        self.conclude(out)
+    }
+
+    fn read(&mut self, out: &mut Output) {
+        let Some(id) = self.stream.filter(|_| self.wanted > 0) else { return };
+        if self.tcp.readable() > 0 {
+            out.told.push(Told::Data(id, PacketId::NEW, self.tcp.read(self.wanted)));
+            self.wanted = 0;
+        } else if self.tcp.at_end() {
+            self.knows_end = true;
+            self.wanted = 0;
+            out.told.push(Told::Finished(id));
+        }
+    }
+
+    /// Grants what there is new room for: not byte by byte, but never nothing to a user who has nothing.
+    fn grant(&mut self, out: &mut Output) {
+        let Some(id) = self.stream.filter(|_| self.opened && !self.finishing) else { return };
+        let more = self.tcp.room().saturating_sub(self.credit);
+        if more >= 2 * self.tcp.info().mss as usize || (more > 0 && self.credit == 0) {
+            self.credit += more;
+            out.told.push(Told::Room(id, more));
+        }
+    }
+
+    fn conclude(&mut self, out: &mut Output) -> bool {
+        let why = match self.tcp.ended() {
+            // Both sides have finished: what is left is between the two stacks.
+            None | Some(Ended::Finished) if self.finishing && self.knows_end => None,
+            None => return false,
+            // The user has not read to the end.
+            Some(Ended::Finished) if self.stream.is_some() && self.opened => return false,
+            Some(Ended::Finished | Ended::Aborted) => None,
+            Some(Ended::Refused) => Some(refusal::REFUSED),
+            Some(Ended::Reset) => Some(refusal::RESET),
+            Some(Ended::TimedOut) => Some(refusal::TIMED_OUT),
+        };
+        self.close(why, out);
+        self.tcp.ended().is_some()
+    }
+
+    /// The user is done with it.
+    pub(crate) fn close(&mut self, why: Option<&str>, out: &mut Output) {
+        if let Some(id) = self.stream.take() {
+            out.told.push(Told::Closed(id, why.map(str::to_owned)));
+        }
+        self.wanted = 0;
+    }
+}

@@ -1,0 +1,353 @@
+//! The TCP sockets of one host: who gets a segment, and what becomes of it.
+
+use crate::icmp::Unreachable;
+use crate::path::Paths;
+use crate::socket::Socket;
+use crate::{Output, next_stream, reason};
+use node::guard::{self, Check, Guards};
+use node::stream::{Told, refusal};
+use node::{Addr, Expiry, Guard, StreamId, StreamOp, Tuple};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use tcp::{Connection, PROTOCOL, Profile, Segment, State};
+use wire::ipv4::Header;
+use wire::{Instant, Ipv4Addr, PacketId, Reason, Seed, Seq, SocketAddrV4, TcpState};
+
+/// Sockets of one host, those included that wait for old segments to die out; more are refused.
+const MOST: usize = 4096;
+/// IP and TCP header, without options: what a segment needs of a path beside its payload.
+const HEADERS: u16 = 40;
+
+/// Where a stream is.
+#[derive(Clone, Copy, Debug)]
+enum Place {
+    Listens(Addr),
+    Connected(Tuple),
+}
+
+#[derive(Debug)]
+pub(crate) struct Table {
+    mtu: u16,
+    profile: Arc<Profile>,
+    chance: Seed,
+    streams: BTreeMap<StreamId, Place>,
+    listeners: BTreeMap<Addr, StreamId>,
+    sockets: BTreeMap<Tuple, Socket>,
+    due: Expiry<Tuple>,
+    guards: Guards,
+    paths: Paths,
+}
+
+impl Table {
+    pub(crate) fn new(mtu: u16, profile: &Arc<Profile>, chance: Seed) -> Self {
+        let mut profile = Arc::clone(profile);
+        let most = mtu.saturating_sub(HEADERS).max(1);
+        if profile.mss > most {
+            profile = Arc::new(Profile { mss: most, ..(*profile).clone() });
+        }
+        Self {
+            mtu,
+            profile,
+            chance,
+            streams: BTreeMap::new(),
+            listeners: BTreeMap::new(),
+            sockets: BTreeMap::new(),
+            due: Expiry::default(),
+            guards: Guards::default(),
+            paths: Paths::default(),
+        }
+    }
+
+    pub(crate) fn has(&self, id: StreamId) -> bool {
+        self.streams.contains_key(&id)
+    }
+
+    pub(crate) fn is_taken(&self, tuple: &Tuple) -> bool {
+        self.sockets.contains_key(tuple)
+    }
+
+    pub(crate) fn info(&self, id: StreamId) -> Option<tcp::Info> {
+        match self.streams.get(&id)? {
+            Place::Connected(tuple) => self.sockets.get(tuple).map(|socket| socket.tcp.info()),
+            Place::Listens(_) => None,
+        }
+    }
+
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        [self.due.next(), self.paths.deadline()].into_iter().flatten().min()
+    }
+
+    pub(crate) fn holds(&self, each: &mut dyn FnMut(PacketId)) {
+        self.guards.holds(each);
+    }
+
+    // --- users -----------------------------------------------------------------------------------------------------
+
+    pub(crate) fn connect(&mut self, now: Instant, id: StreamId, tuple: Tuple, out: &mut Output) {
+        let Some(why) = self.full(&tuple) else {
+            let tcp = Connection::connect(tuple.local, tuple.remote, self.iss(), &self.profile);
+            self.add(id, tuple, Socket::new(tcp, Some(id), None));
+            return self.serve(now, tuple, &mut 0, out);
+        };
+        out.told.push(Told::Closed(id, Some(why.to_owned())));
+    }
+
+    pub(crate) fn operate(
+        &mut self,
+        now: Instant,
+        id: StreamId,
+        op: StreamOp,
+        accepted: &mut u32,
+        out: &mut Output,
+    ) {
+        match (op, self.streams.get(&id).copied()) {
+            (StreamOp::Listen { local, .. }, _) => self.listen(id, local, out),
+            (StreamOp::Import(state), _) => self.import(now, id, *state, out),
+            (StreamOp::Guard(tuple, guard), _) => self.guard(now, id, tuple, guard, accepted, out),
+            (op, Some(Place::Connected(tuple))) => {
+                let Some(socket) = self.sockets.get_mut(&tuple) else { return };
+                let forget = socket.operate(id, op, out);
+                if socket.stream.is_none() {
+                    self.streams.remove(&id);
+                }
+                if forget {
+                    self.remove(&tuple);
+                }
+                self.serve(now, tuple, accepted, out);
+            }
+            (StreamOp::Finish | StreamOp::Abort | StreamOp::Forget, Some(Place::Listens(at))) => {
+                self.listeners.remove(&at);
+                self.streams.remove(&id);
+                out.told.push(Told::Closed(id, None));
+            }
+            _ => {}
+        }
+    }
+
+    fn listen(&mut self, id: StreamId, local: Addr, out: &mut Output) {
+        if self.listeners.contains_key(&local) {
+            return out.told.push(Told::Closed(id, Some(refusal::IN_USE.to_owned())));
+        }
+        self.listeners.insert(local, id);
+        self.streams.insert(id, Place::Listens(local));
+        out.told.push(Told::Opened(id, local));
+    }
+
+    fn import(&mut self, now: Instant, id: StreamId, state: TcpState, out: &mut Output) {
+        let tuple = Tuple { local: state.local, remote: state.remote };
+        if let Some(why) = self.full(&tuple) {
+            return out.told.push(Told::Closed(id, Some(why.to_owned())));
+        }
+        let finishing = state.finishing;
+        let tcp = Connection::import(state, now, &self.profile);
+        self.add(id, tuple, Socket::imported(tcp, id, finishing));
+        self.fit(tuple);
+        out.told.push(Told::Imported(id));
+    }
+
+    fn guard(
+        &mut self,
+        now: Instant,
+        id: StreamId,
+        tuple: Tuple,
+        guard: Option<Guard>,
+        accepted: &mut u32,
+        out: &mut Output,
+    ) {
+        let Some(released) = self.guards.set(tuple, guard) else {
+            return out.told.push(Told::Refused(id, refusal::FULL.to_owned()));
+        };
+        for (packet, bytes) in released {
+            if let Err(reason) = self.receive(now, packet, &bytes, accepted, out) {
+                out.lost.push((packet, reason));
+            }
+        }
+        self.serve(now, tuple, accepted, out);
+    }
+
+    /// Why there can be no socket with this tuple.
+    fn full(&self, tuple: &Tuple) -> Option<&'static str> {
+        if self.sockets.contains_key(tuple) {
+            return Some(refusal::IN_USE);
+        }
+        (self.sockets.len() >= MOST).then_some(refusal::FULL)
+    }
+
+    fn add(&mut self, id: StreamId, tuple: Tuple, socket: Socket) {
+        self.streams.insert(id, Place::Connected(tuple));
+        self.sockets.insert(tuple, socket);
+    }
+
+    fn remove(&mut self, tuple: &Tuple) {
+        let user = self.sockets.remove(tuple).and_then(|socket| socket.stream);
+        user.and_then(|user| self.streams.remove(&user));
+        self.due.stop(*tuple);
+    }
+
+    fn iss(&mut self) -> Seq {
+        Seq(self.chance.draw() as u32)
+    }
+
+    // --- the network -----------------------------------------------------------------------------------------------
+
+    /// A segment: the whole datagram, because a guard may hold it.
+    pub(crate) fn receive(
+        &mut self,
+        now: Instant,
+        id: PacketId,
+        bytes: &[u8],
+        accepted: &mut u32,
+        out: &mut Output,
+    ) -> Result<(), Reason> {
+        let (header, payload) = Header::parse(bytes)?;
+        let segment = Segment::parse(payload, header.src, header.dst)?;
+        let tuple = Tuple {
+            local: SocketAddrV4::new(header.dst, segment.dst_port),
+            remote: SocketAddrV4::new(header.src, segment.src_port),
+        };
+        match self.guards.check(&tuple, id, bytes) {
+            Check::Pass => {}
+            Check::Held => return Ok(()),
+            Check::Ends(reason) => {
+                if reason == guard::GUARD_RESET {
+                    refuse(&header, &segment, out);
+                }
+                return Err(reason);
+            }
+        }
+        match self.sockets.get_mut(&tuple) {
+            Some(socket) if socket.frozen => return Err(guard::FROZEN),
+            Some(socket) => socket.tcp.receive(now, &segment),
+            None => self.open(tuple, &header, &segment, out)?,
+        }
+        self.serve(now, tuple, accepted, out);
+        Ok(())
+    }
+
+    /// A segment that no connection takes: a listener's, or nobody's.
+    fn open(
+        &mut self,
+        tuple: Tuple,
+        header: &Header,
+        segment: &Segment,
+        out: &mut Output,
+    ) -> Result<(), Reason> {
+        let any = SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, tuple.local.port());
+        let listener = self.listeners.get(&tuple.local).or_else(|| self.listeners.get(&any)).copied();
+        let iss = self.iss();
+        let tcp =
+            listener.and_then(|_| Connection::accept(tuple.local, tuple.remote, segment, iss, &self.profile));
+        let Some(tcp) = tcp else {
+            refuse(header, segment, out);
+            return Err(reason::NO_SOCKET);
+        };
+        if self.sockets.len() >= MOST {
+            return Err(reason::SOCKETS_FULL);
+        }
+        self.sockets.insert(tuple, Socket::new(tcp, None, listener));
+        Ok(())
+    }
+
+    pub(crate) fn icmp(
+        &mut self,
+        now: Instant,
+        payload: &[u8],
+        accepted: &mut u32,
+        out: &mut Output,
+    ) -> Result<(), Reason> {
+        let error = Unreachable::parse(payload)?.ok_or(reason::NO_PROTOCOL)?;
+        let socket = self.sockets.get_mut(&error.tuple);
+        let socket = socket.filter(|socket| socket.tcp.in_flight(error.seq)).ok_or(reason::ICMP_STRANGE)?;
+        let Some((len, mtu)) = error.too_big else {
+            // Later it may be a moment's trouble, and the retransmission timer decides (RFC 5461, section 2.2).
+            if socket.tcp.state() == State::SynSent {
+                let user = socket.stream;
+                socket.close(Some(refusal::UNREACHABLE), out);
+                user.and_then(|user| self.streams.remove(&user));
+                self.remove(&error.tuple);
+            }
+            return Ok(());
+        };
+        let to = *error.tuple.remote.ip();
+        if self.paths.lower(now, to, mtu, len).is_some() {
+            self.path_changed(now, to, accepted, out);
+        }
+        Ok(())
+    }
+
+    /// All connections to `to` learn what the path carries now.
+    fn path_changed(&mut self, now: Instant, to: Ipv4Addr, accepted: &mut u32, out: &mut Output) {
+        let tuples: Vec<Tuple> =
+            self.sockets.keys().filter(|tuple| *tuple.remote.ip() == to).copied().collect();
+        for tuple in tuples {
+            self.fit(tuple);
+            self.serve(now, tuple, accepted, out);
+        }
+    }
+
+    fn fit(&mut self, tuple: Tuple) {
+        let mtu = self.paths.mtu(*tuple.remote.ip()).unwrap_or(self.mtu);
+        if let Some(socket) = self.sockets.get_mut(&tuple) {
+            socket.tcp.path_mss(mtu.saturating_sub(HEADERS));
+        }
+    }
+
+    // --- time ------------------------------------------------------------------------------------------------------
+
+    pub(crate) fn timeout(&mut self, now: Instant, accepted: &mut u32, out: &mut Output) {
+        while let Some(tuple) = self.due.pop(now) {
+            if let Some(socket) = self.sockets.get_mut(&tuple) {
+                socket.tcp.timeout(now);
+            }
+            self.serve(now, tuple, accepted, out);
+        }
+        while let Some(to) = self.paths.expired(now) {
+            self.path_changed(now, to, accepted, out);
+        }
+    }
+
+    /// After anything has happened to a connection. What is frozen or guarded says nothing, and its timers rest.
+    fn serve(&mut self, now: Instant, tuple: Tuple, accepted: &mut u32, out: &mut Output) {
+        self.due.stop(tuple);
+        let guarded = self.guards.has(&tuple);
+        let Some(socket) = self.sockets.get_mut(&tuple).filter(|socket| !socket.frozen && !guarded) else {
+            return;
+        };
+        let user = socket.stream;
+        if socket.tcp.state().synchronized() && !socket.opened {
+            let listener = socket.listener.take();
+            self.fit(tuple);
+            listener.inspect(|listener| self.accept(*listener, tuple, accepted, out));
+        }
+        let Some(socket) = self.sockets.get_mut(&tuple) else { return };
+        let done = socket.serve(now, out);
+        if let (Some(user), None) = (user, socket.stream) {
+            self.streams.remove(&user);
+        }
+        match socket.tcp.deadline() {
+            _ if done => self.remove(&tuple),
+            Some(at) => self.due.set(tuple, at),
+            None => {}
+        }
+    }
+
+    /// A listener's connection is established. If the listener is gone, so is the connection.
+    fn accept(&mut self, listener: StreamId, tuple: Tuple, accepted: &mut u32, out: &mut Output) {
+        let Some(socket) = self.sockets.get_mut(&tuple) else { return };
+        if !matches!(self.streams.get(&listener), Some(Place::Listens(_))) {
+            return socket.tcp.abort();
+        }
+        let new = next_stream(accepted);
+        (socket.stream, socket.opened) = (Some(new), true);
+        self.streams.insert(new, Place::Connected(tuple));
+        out.told.push(Told::Accepted { listener, new, local: tuple.local, peer: tuple.remote });
+    }
+}
+
+/// Answers a segment that belongs to nothing here.
+pub(crate) fn refuse(header: &Header, segment: &Segment, out: &mut Output) {
+    if let Some(reset) = segment.refusal() {
+        let bytes = reset.emit(header.dst, header.src);
+        out.packets.push(Header::new(PROTOCOL, header.dst, header.src).emit(&bytes));
+    }
+}

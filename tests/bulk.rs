@@ -1,0 +1,70 @@
+//! A download over TCP in virtual time: the wire is full, every byte is right, every packet has an end.
+
+#![cfg(test)]
+
+use lab::{Plan, Scenario, ledger};
+use node::{Mark, Value};
+use std::collections::BTreeMap;
+use trace::What;
+use wire::Instant;
+
+fn plan(settings: &[&str]) -> Plan {
+    let (file, text) = Scenario::find("bulk").unwrap();
+    let settings: Vec<_> = settings.iter().map(|setting| setting.parse().unwrap()).collect();
+    Scenario::plan(&file, &text, &settings, 7).unwrap()
+}
+
+/// The last mark under each name.
+type Marks = BTreeMap<&'static str, (Instant, Mark)>;
+
+/// The client's marks, and why packets were dropped. The ledger must balance.
+fn download(settings: &[&str]) -> (Marks, BTreeMap<String, u64>) {
+    let plan = plan(settings);
+    let run = plan.world().unwrap().run(plan.end());
+    let ledger = ledger::close(&plan, &run.records);
+    assert!(ledger.balances(), "{:?}", ledger.complaints());
+    assert!(ledger.delivered > 0);
+    let marks = run.records.into_iter().filter_map(|record| match record.what {
+        What::Marked(mark) if mark.role == "bulk-client" => Some((mark.name, (record.at, mark))),
+        _ => None,
+    });
+    (marks.collect(), ledger.dropped)
+}
+
+fn field(mark: &Mark, name: &str) -> i64 {
+    let field = mark.fields.iter().find(|(field, _)| *field == name);
+    field.and_then(|(_, value)| Value::as_int(value)).unwrap_or_else(|| panic!("no {name} in {mark:?}"))
+}
+
+#[test]
+fn a_download_fills_the_wire() {
+    let (marks, dropped) = download(&["bulk-server.duration=30s", "duration=35s"]);
+    let (opened, last) = (&marks["opened"], &marks["progress"]);
+    // What was read between two instants cannot have waited in a buffer when the clock began.
+    let millis = last.0.since(opened.0).as_millis() as i64;
+    let (bytes, full) = (field(&last.1, "bytes"), millis * 10_000 / 8);
+    assert!(bytes * 10 > full * 9, "{bytes} bytes in {millis} ms, the wire carries {full}");
+    assert!(bytes < full, "more than the wire carries");
+    let done = &marks["done"].1;
+    assert!(done.fields.iter().all(|(name, _)| *name != "wrong_at"), "{done:?}");
+    assert!(dropped.keys().all(|reason| reason == "queue_full"), "{dropped:?}");
+}
+
+#[test]
+fn a_wire_that_loses_and_doubles_costs_time_and_no_byte() {
+    let faults = ["wire.path.loss=0.02", "wire.path.duplicate=0.02", "duration=60s"];
+    let (marks, dropped) = download(&faults);
+    let done = &marks["done"].1;
+    assert!(field(done, "bytes") > 500_000, "{done:?}");
+    assert!(done.fields.iter().all(|(name, _)| *name != "wrong_at"), "{done:?}");
+    assert!(dropped["link_error"] > 10, "{dropped:?}");
+}
+
+#[test]
+fn one_seed_gives_one_run() {
+    let run = || {
+        let plan = plan(&["wire.path.loss=0.02"]);
+        plan.world().unwrap().run(plan.end()).fingerprint
+    };
+    assert_eq!(run(), run());
+}
