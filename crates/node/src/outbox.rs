@@ -18,6 +18,8 @@ pub struct Outbox {
     role: RoleId,
     /// Whose effect is resolved now.
     cause: RoleId,
+    /// The most that was in here at one time.
+    peak: usize,
 }
 
 /// An act, and who is behind it.
@@ -32,7 +34,13 @@ struct Asked {
 
 impl Default for Outbox {
     fn default() -> Self {
-        Self { acts: VecDeque::new(), asks: VecDeque::new(), role: RoleId::NODE, cause: RoleId::NODE }
+        Self {
+            acts: VecDeque::new(),
+            asks: VecDeque::new(),
+            role: RoleId::NODE,
+            cause: RoleId::NODE,
+            peak: 0,
+        }
     }
 }
 
@@ -160,8 +168,18 @@ impl Outbox {
         self.asks.drain(..).map(|(_, effect)| effect)
     }
 
+    /// The most effects and acts that were in here at one time: how far roles ran ahead of who carries out.
+    pub const fn peak(&self) -> usize {
+        self.peak
+    }
+
+    fn measure(&mut self) {
+        self.peak = self.peak.max(self.acts.len() + self.asks.len());
+    }
+
     fn ask(&mut self, effect: Effect) {
         self.asks.push_back((self.role, effect));
+        self.measure();
     }
 
     pub(crate) const fn speak_for(&mut self, role: RoleId) {
@@ -170,6 +188,7 @@ impl Outbox {
 
     pub(crate) fn act(&mut self, by: RoleId, act: Act) {
         self.acts.push_back(Asked { by, cause: self.cause, act });
+        self.measure();
     }
 
     /// The next effect to resolve; what comes of it is its role's.

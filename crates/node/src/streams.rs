@@ -126,7 +126,12 @@ impl Node {
         {
             debug_assert!(!self.streams.by_id.contains_key(&global), "{global:?} is open already");
             let Some(provider) = self.provider_of(*by) else {
-                return self.give(now, user, Input::Stream(id, StreamEvent::Closed(Some(refusal::NO_TRANSPORT))), out);
+                return self.give(
+                    now,
+                    user,
+                    Input::Stream(id, StreamEvent::Closed(Some(refusal::NO_TRANSPORT))),
+                    out,
+                );
             };
             self.streams.by_id.insert(global, Ends { user, provider: Some(provider) });
         }

@@ -8,7 +8,8 @@ fn a_download_by_the_kernels_tcp_is_whole_and_used_what_was_asked_for() {
     for congestion in ["reno", "cubic"] {
         let out = tempfile::tempdir().unwrap();
         let setting = format!("host.server.tcp.congestion={congestion}");
-        let words = ["run", "bulk", "--on", "linux", "--set", "bulk-server.duration=2s", "--set", "duration=4s"];
+        let words =
+            ["run", "bulk", "--on", "linux", "--set", "bulk-server.duration=2s", "--set", "duration=4s"];
         let output = run(&[&words[..], &["--set", &setting]].concat(), out.path());
         assert_held(&output, "bulk on linux");
         let report = everything_in(out.path());
