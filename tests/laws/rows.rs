@@ -190,7 +190,7 @@ impl Row {
         };
         let takes_packets = !matches!(self.says, Says::Workload | Says::Carrier);
         let tunes = matches!(self.says, Says::Mobile | Says::Carrier);
-        Talk { interfaces: self.interfaces(), tunes, commands, packet, takes_packets }
+        Talk { interfaces: self.interfaces(), tunes, commands, packet, takes_packets, serves: None }
     }
 }
 

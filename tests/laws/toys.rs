@@ -54,6 +54,7 @@ impl Toy {
                 bytes: vec![0x45; chance.draw() as usize % 40],
             },
             takes_packets: true,
+            serves: None,
         }
     }
 
