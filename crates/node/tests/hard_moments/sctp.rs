@@ -142,15 +142,11 @@ impl Role for Sctp {
             Input::Serve(_, StreamOp::Write(bytes)) => {
                 self.outstanding.extend(&bytes);
                 self.due = self.due.or(Some(now + T3));
-                if !self.asks {
-                    bytes.iter().for_each(|chunk| self.say(&format!("chunk-{chunk}"), out));
+                for chunk in bytes.iter().filter(|_| !self.asks) {
+                    self.say(&format!("chunk-{chunk}"), out);
                 }
             }
-            Input::Timeout => {
-                if self.due.is_some_and(|due| due <= now) {
-                    self.send_all(now, out);
-                }
-            }
+            Input::Timeout if self.due.is_some_and(|due| due <= now) => self.send_all(now, out),
             Input::Packet(rx, packet) => self.packet(now, rx, packet, out),
             // The first link is gone before the second was announced: all in one, from the new address.
             Input::Link(Iface(1), Link::Down(_)) => {

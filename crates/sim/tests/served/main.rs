@@ -26,6 +26,7 @@ const MIB: u64 = 1024 * 1024;
 const OUTBOX: usize = 24;
 
 /// What is tried.
+#[derive(Clone, Copy)]
 struct Trial {
     rate: u64,
     delay: Duration,
@@ -65,7 +66,7 @@ const fn slow_reader(trial: Trial) -> Trial {
 struct Outcome {
     reader: Value,
     writer: Value,
-    peaks: [i64; 2],
+    peaks: [usize; 2],
     refused: i64,
     outbox: usize,
     queue_full: usize,
@@ -128,7 +129,7 @@ fn run(trial: &Trial, fault: Fault) -> Outcome {
     Outcome {
         reader: of(1, "reader"),
         writer: of(0, "writer"),
-        peaks: [number(0, "peak"), number(1, "peak")],
+        peaks: [number(0, "peak") as usize, number(1, "peak") as usize],
         refused: number(1, "refused"),
         outbox: run.largest_outbox,
         queue_full: lost("queue_full"),
@@ -144,8 +145,8 @@ fn broken(trial: &Trial, outcome: &Outcome) -> Vec<String> {
     must(reader.get("wrong") == Some(&Value::None), format!("read wrong: {reader:?}"));
     must(reader.get("read") == Some(&Value::from(trial.bytes)), format!("not all was read: {reader:?}"));
     must(writer.get("closed") == Some(&Value::from("in order")), format!("the end: {writer:?}"));
-    must(peaks[0] <= SEND_BUFFER as i64, format!("{} bytes in the sender", peaks[0]));
-    must(peaks[1] <= RECEIVE_BUFFER as i64, format!("{} bytes in the receiver", peaks[1]));
+    must(peaks[0] <= SEND_BUFFER, format!("{} bytes in the sender", peaks[0]));
+    must(peaks[1] <= RECEIVE_BUFFER, format!("{} bytes in the receiver", peaks[1]));
     must(*outbox <= OUTBOX, format!("{outbox} in the outbox"));
     broken
 }
@@ -195,11 +196,7 @@ fn a_slow_reader_on_a_slow_link() {
 #[test]
 fn a_slow_reader_on_a_fast_link() {
     let outcome = holds("1 Gb/s, slow reader", &slow_reader(fast_link()));
-    assert_eq!(
-        outcome.peaks,
-        [SEND_BUFFER as i64, RECEIVE_BUFFER as i64],
-        "all the room there is was needed"
-    );
+    assert_eq!(outcome.peaks, [SEND_BUFFER, RECEIVE_BUFFER], "all the room there is was needed");
 }
 
 #[test]
