@@ -139,7 +139,7 @@ fn a_role_that_answers_never_twice_or_unasked_breaks_law_5() {
 
 #[test]
 fn a_role_that_loses_a_packet_breaks_law_6() {
-    for fault in [Fault::Swallows, Fault::ForgetsHeld, Fault::HidesHeld] {
+    for fault in [Fault::Swallows, Fault::SwallowsForeign, Fault::ForgetsHeld, Fault::HidesHeld] {
         assert_eq!(law_broken_by(fault), Some(6), "{fault:?}");
     }
 }

@@ -11,10 +11,11 @@ const LINES: usize = 800;
 const LINES_OF_ARCHITECTURE: usize = 180;
 
 /// Crates that know no operating system, and what they may be made of besides each other: two crates at most.
-const PURE: &[&str] = &["wire", "auth", "tcp", "table", "node", "stack", "link", "cellular-ip", "apps"];
-/// Where that rule is broken. `auth` has three: a hash, a code made of it, a comparison in constant time. None of them
-/// is anything to write oneself.
-const OUTSIDE: &[(&str, usize)] = &[("auth", 3)];
+const PURE: &[&str] =
+    &["wire", "auth", "tcp", "table", "node", "stack", "link", "cellular-ip", "mobile-ip", "apps"];
+/// Where that rule is broken. `auth` has four: two hashes, a code made of them, a comparison in constant time. None of
+/// them is anything to write oneself.
+const OUTSIDE: &[(&str, usize)] = &[("auth", 4)];
 const OPERATING_SYSTEM: &[&str] =
     &["linux", "libc", "rustix", "mio", "nix", "signal-hook", "netlink-sys", "netlink-packet-core", "tokio"];
 
@@ -30,8 +31,9 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("trace", &["wire", "node"]),
     ("draw", &["wire"]),
     ("cellular-ip", &["wire", "auth", "table", "node"]),
+    ("mobile-ip", &["wire", "auth", "node"]),
     ("apps", &["wire", "node"]),
-    ("roles", &["wire", "table", "tcp", "node", "cellular-ip", "apps"]),
+    ("roles", &["wire", "table", "tcp", "node", "cellular-ip", "mobile-ip", "apps"]),
     ("sim", &["wire", "table", "tcp", "node", "stack", "link", "trace"]),
     ("linux", &["wire", "table", "tcp", "node", "link", "trace"]),
     (
@@ -254,7 +256,8 @@ fn every_message_has_a_fuzz_target() {
     let mut messages = 0;
     for name in crates() {
         let source = root().join("crates").join(&name).join("src");
-        for _ in files(&source).iter().filter(|path| path.ends_with("message.rs")) {
+        let is_message = |path: &&PathBuf| path.ends_with("message.rs") || path.ends_with("message/mod.rs");
+        for _ in files(&source).iter().filter(is_message) {
             messages += 1;
             let module = format!("{}::message", name.replace('-', "_"));
             assert!(read_by_targets.contains(&module), "no fuzz target reads {module}");

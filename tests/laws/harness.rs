@@ -74,7 +74,13 @@ impl Within {
 impl Subject for Within {
     fn give(&mut self, now: Instant, input: Input<'_>) -> Vec<Effect> {
         self.node.handle(now, input, &mut self.out);
-        std::iter::from_fn(|| self.out.next_act()).map(|(_, act)| Effect::Do(act)).collect()
+        let mut effects = Vec::new();
+        loop {
+            effects.extend(std::iter::from_fn(|| self.out.next_act()).map(|(_, act)| Effect::Do(act)));
+            if !self.node.resume(now, &mut self.out) {
+                return effects;
+            }
+        }
     }
     fn deadline(&self) -> Option<Instant> {
         self.node.deadline()
@@ -196,6 +202,8 @@ fn give(subject: &mut impl Subject, now: Instant, step: &Step) -> Vec<Effect> {
         }
         Step::Command(id, command) => subject.give(now, Input::Command(*id, command)),
         Step::Serve(id, op) => subject.give(now, Input::Serve(*id, op.clone())),
+        Step::Failed(fault) => subject.give(now, Input::Failed(fault)),
+        Step::Wall(wall) => subject.give(now, Input::Wall(*wall)),
     }
 }
 

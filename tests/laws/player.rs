@@ -2,8 +2,8 @@
 //! of the life of a route that he did not set, or handed data that he did not wish to see.
 
 use node::stream::Told;
-use node::{Act, Boot, Command, CommandId, Effect, Key, Life, Link, Rx, Seed, StreamEvent, StreamId};
-use node::{StreamOp, Transport, Value, Why};
+use node::{Act, Boot, Command, CommandId, Effect, Fault, Key, Life, Link, RoleId, Rx, Seed, StreamEvent};
+use node::{StreamId, StreamOp, Transport, Undone, Value, Why};
 use std::collections::{BTreeMap, BTreeSet};
 use wire::{Cell, Duration, EtherType, Frame, Iface, Instant, Mac, Packet, PacketId, WallTime};
 
@@ -24,6 +24,8 @@ pub(crate) struct Talk {
     pub(crate) takes_packets: bool,
     /// A transport that it serves.
     pub(crate) serves: Option<Transport>,
+    /// What a peer would say to what it sent last, if anything.
+    pub(crate) answer: Option<fn(&mut Seed, &Packet) -> Option<Post>>,
 }
 
 /// A packet before it gets its identity.
@@ -49,6 +51,10 @@ pub(crate) enum Step {
     Stream(StreamId, StreamEvent<'static>),
     Command(CommandId, Command),
     Serve(StreamId, StreamOp),
+    /// A record that was asked for could not be stored.
+    Failed(Fault),
+    /// The wall clock was set.
+    Wall(WallTime),
 }
 
 pub(crate) struct Script<'a> {
@@ -63,6 +69,10 @@ pub(crate) struct Script<'a> {
     accepted: u32,
     /// Streams that the role was asked to serve.
     asked: BTreeSet<StreamId>,
+    /// The last record that was asked for.
+    stored: Option<Vec<u8>>,
+    /// The packet that it sent last.
+    sent: Option<Packet>,
 }
 
 impl<'a> Script<'a> {
@@ -76,6 +86,8 @@ impl<'a> Script<'a> {
             streams: BTreeSet::new(),
             accepted: 0,
             asked: BTreeSet::new(),
+            stored: None,
+            sent: None,
         }
     }
 
@@ -96,6 +108,10 @@ impl<'a> Script<'a> {
                 Effect::Served(Told::Closed(id, _)) => {
                     self.asked.remove(id);
                 }
+                Effect::Do(Act::Store(key, _)) => self.stored = Some(key.clone()),
+                Effect::Send(_, packet) | Effect::Do(Act::Transmit(_, packet)) => {
+                    self.sent = Some(packet.clone());
+                }
                 _ => {}
             }
         }
@@ -115,6 +131,7 @@ impl<'a> Script<'a> {
                 Some(by) if alone => self.serve(by),
                 _ => self.stream(),
             },
+            15 => self.machine(),
             _ => self.link(),
         }
     }
@@ -146,7 +163,14 @@ impl<'a> Script<'a> {
     }
 
     fn packet(&mut self, now: Instant) -> Step {
-        let Post { rx, from, mut bytes } = (self.talk.packet)(&mut self.chance, now);
+        let answer = match (self.talk.answer, &self.sent) {
+            (Some(answer), Some(sent)) if self.chance.draw().is_multiple_of(2) => {
+                answer(&mut self.chance, sent)
+            }
+            _ => None,
+        };
+        let post = answer.unwrap_or_else(|| (self.talk.packet)(&mut self.chance, now));
+        let Post { rx, from, mut bytes } = post;
         match self.below(6) {
             0 if !bytes.is_empty() => {
                 for _ in 0..=self.below(3) {
@@ -228,6 +252,21 @@ impl<'a> Script<'a> {
             return Step::Serve(id, StreamOp::Read(1));
         }
         Step::Serve(id, op)
+    }
+
+    /// What the machine below has to say.
+    fn machine(&mut self) -> Step {
+        if self.below(2) == 0 {
+            return self.link();
+        }
+        match self.stored.take() {
+            Some(key) => {
+                let undone = Undone::Store(key);
+                Step::Failed(Fault { role: RoleId(0), undone, why: "no space left".to_owned() })
+            }
+            // Forwards or backwards, by up to a second.
+            None => Step::Wall(WallTime(WALL.0 + self.below(2_000_000_000).cast_signed() - 1_000_000_000)),
+        }
     }
 
     fn link(&mut self) -> Step {

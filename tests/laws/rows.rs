@@ -5,7 +5,10 @@ use auth::Key;
 use cellular_ip::message::{Authentication, RouteUpdate, Skipped, session_key};
 use node::{Seed, Why};
 use roles::RoleConfig;
-use wire::{Instant, Ipv4Addr, Mac, SocketAddrV4, ipv4, udp};
+use wire::{Instant, Ipv4Addr, Mac, Packet, SocketAddrV4, ipv4, udp};
+
+#[path = "mobile_ip.rs"]
+mod mobile_ip;
 
 /// One kind of role.
 pub(crate) struct Row {
@@ -22,6 +25,9 @@ pub(crate) struct Row {
 enum Says {
     Station,
     Mobile,
+    HomeAgent,
+    ForeignAgent,
+    MobileNode,
     Workload,
     Carrier,
 }
@@ -100,6 +106,59 @@ pub(crate) const ROWS: &[Row] = &[
         addresses: &[HOSTS[0]],
         says: Says::Mobile,
         reached: &["Visit(", "Tune(", "handoff_failed", "handoff_refused", "tuning_queue_full", "Send(None"],
+    },
+    Row {
+        kind: "mobile-ip/home-agent",
+        config: mobile_ip::HOME_AGENT,
+        interfaces: &["home", "up"],
+        addresses: &[mobile_ip::AGENT],
+        says: Says::HomeAgent,
+        reached: &[
+            "Store(",
+            "Tunnel(",
+            "Proxy",
+            "binding_changed",
+            "binding_removed",
+            "binding_expired",
+            "not_stored",
+            "no_association",
+            "answered_recently",
+            "unexpected_message",
+            "udp_checksum",
+        ],
+    },
+    Row {
+        kind: "mobile-ip/foreign-agent",
+        config: mobile_ip::FOREIGN_AGENT,
+        interfaces: &["visited", "up"],
+        addresses: &[mobile_ip::VISITED],
+        says: Says::ForeignAgent,
+        reached: &[
+            "visitor_arrived",
+            "visitor_expired",
+            "request_timed_out",
+            "not_pending",
+            "answered_recently",
+            "wrong_direction",
+            "too_many_solicitations",
+        ],
+    },
+    Row {
+        kind: "mobile-ip/mobile-node",
+        config: mobile_ip::MOBILE_NODE,
+        interfaces: &["air"],
+        addresses: &[HOSTS[0]],
+        says: Says::MobileNode,
+        reached: &[
+            "request_sent",
+            "registered",
+            "denied",
+            "agent_lost",
+            "Mute",
+            "handoff_failed",
+            "stale_reply",
+            "bad_authentication",
+        ],
     },
     Row {
         kind: "apps/constant-rate",
@@ -182,6 +241,9 @@ impl Row {
                 commands.push(command("handoff", &[]));
                 (of_the_host, commands)
             }
+            Says::HomeAgent => (mobile_ip::to_home_agent, Vec::new()),
+            Says::ForeignAgent => (mobile_ip::to_foreign_agent, Vec::new()),
+            Says::MobileNode => (mobile_ip::to_mobile_node, mobile_ip::commands()),
             Says::Workload => (of_the_host, Vec::new()),
             Says::Carrier => {
                 let moves = ["home", "foreign", "away"].map(|to| command("move", &[("to", to)]));
@@ -189,8 +251,13 @@ impl Row {
             }
         };
         let takes_packets = !matches!(self.says, Says::Workload | Says::Carrier);
-        let tunes = matches!(self.says, Says::Mobile | Says::Carrier);
-        Talk { interfaces: self.interfaces(), tunes, commands, packet, takes_packets, serves: None }
+        let tunes = matches!(self.says, Says::Mobile | Says::MobileNode | Says::Carrier);
+        let answer: Option<fn(&mut Seed, &Packet) -> Option<Post>> = match self.says {
+            Says::ForeignAgent => Some(|chance, sent| mobile_ip::answer(chance, sent, mobile_ip::VISITED)),
+            Says::MobileNode => Some(|chance, sent| mobile_ip::answer(chance, sent, HOSTS[0])),
+            _ => None,
+        };
+        Talk { interfaces: self.interfaces(), tunes, commands, packet, takes_packets, serves: None, answer }
     }
 }
 

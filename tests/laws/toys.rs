@@ -20,6 +20,7 @@ pub(crate) enum Fault {
     TwoAnswers,
     OthersAnswer,
     Swallows,
+    SwallowsForeign,
     ForgetsHeld,
     HidesHeld,
 }
@@ -55,6 +56,7 @@ impl Toy {
             },
             takes_packets: true,
             serves: None,
+            answer: None,
         }
     }
 
@@ -85,6 +87,12 @@ impl Toy {
                 self.kept.pop_front();
             }
             _ => {}
+        }
+        if packet.bytes.len() == 30 && self.fault != Fault::SwallowsForeign {
+            return out.pass(rx(1, Why::Listen), packet); // not ours
+        }
+        if packet.bytes.len() == 30 {
+            return;
         }
         if packet.bytes.len() > 30 {
             return out.discard(Iface(1), packet, Reason("too_long"));

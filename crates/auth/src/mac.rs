@@ -2,16 +2,27 @@
 
 use crate::Key;
 use hmac::{Hmac, KeyInit, Mac};
+use md5::Md5;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
-/// The block of SHA-256, in bytes (FIPS 180-4, figure 1).
+/// The block of SHA-256 (FIPS 180-4, figure 1), and of MD5 (RFC 1321), in bytes.
 const BLOCK: usize = 64;
 
 /// HMAC-SHA-256 over `parts`, one behind the other (RFC 2104, RFC 4231).
 pub fn hmac_sha256(key: &Key, parts: &[&[u8]]) -> [u8; 32] {
     // A key of exactly one block cannot be refused, so there is no error to explain away.
-    let mut mac = Hmac::<Sha256>::new(&one_block(key.as_bytes()).into());
+    let mut mac = Hmac::<Sha256>::new(&one_block::<Sha256>(key.as_bytes()).into());
+    for part in parts {
+        mac.update(part);
+    }
+    mac.finalize().into_bytes().into()
+}
+
+/// HMAC-MD5 over `parts` (RFC 2104, RFC 2202): for protocols whose peers may know nothing newer. The collisions of MD5
+/// do not reach HMAC, but nobody should choose it anew.
+pub fn hmac_md5(key: &Key, parts: &[&[u8]]) -> [u8; 16] {
+    let mut mac = Hmac::<Md5>::new(&one_block::<Md5>(key.as_bytes()).into());
     for part in parts {
         mac.update(part);
     }
@@ -19,17 +30,13 @@ pub fn hmac_sha256(key: &Key, parts: &[&[u8]]) -> [u8; 32] {
 }
 
 /// The key padded with zeros to one block; a longer one is hashed first (RFC 2104, section 2).
-fn one_block(key: &[u8]) -> [u8; BLOCK] {
-    let hashed: [u8; 32];
-    let short = if key.len() > BLOCK {
-        hashed = Sha256::digest(key).into();
-        &hashed
-    } else {
-        key
-    };
+fn one_block<D: Digest>(key: &[u8]) -> [u8; BLOCK] {
     let mut block = [0; BLOCK];
-    for (to, from) in block.iter_mut().zip(short) {
-        *to = *from;
+    let mut fill = |short: &[u8]| block.iter_mut().zip(short).for_each(|(to, from)| *to = *from);
+    if key.len() > BLOCK {
+        fill(&D::digest(key));
+    } else {
+        fill(key);
     }
     block
 }
@@ -45,6 +52,22 @@ mod tests {
 
     fn hex(text: &str) -> Vec<u8> {
         text.parse::<Key>().unwrap().as_bytes().to_vec()
+    }
+
+    /// The first, second and sixth test case of RFC 2202, section 2: a key of 16 bytes, a short one, one of 80.
+    #[test]
+    fn hmac_md5_is_that_of_the_rfc() {
+        let long = b"Test Using Larger Than Block-Size Key - Hash Key First";
+        let cases: [(&[u8], &[u8], &str); 3] = [
+            (&[0x0b; 16], b"Hi There", "9294727a3638bb1c13f48ef8158bfc9d"),
+            (b"Jefe", b"what do ya want for nothing?", "750c783e6ab0b503eaa86e310a5db738"),
+            (&[0xaa; 80], long, "6b1ab7fe4bd7bf8f0b62e6ce61b9d0cd"),
+        ];
+        for (key, data, expected) in cases {
+            assert_eq!(hmac_md5(&Key::new(key), &[data]).to_vec(), hex(expected));
+            let (head, tail) = data.split_at(3);
+            assert_eq!(hmac_md5(&Key::new(key), &[head, tail]).to_vec(), hex(expected));
+        }
     }
 
     /// The test cases of RFC 4231, section 4: key, data, code.
@@ -106,8 +129,8 @@ mod tests {
     #[test]
     fn a_key_of_one_block_is_not_hashed_and_one_byte_more_is() {
         let (exact, over) = (vec![3; BLOCK], vec![3; BLOCK + 1]);
-        assert_eq!(one_block(&exact).as_slice(), exact);
-        assert_eq!(one_block(&over)[..32], Sha256::digest(&over)[..]);
+        assert_eq!(one_block::<Sha256>(&exact).as_slice(), exact);
+        assert_eq!(one_block::<Sha256>(&over)[..32], Sha256::digest(&over)[..]);
     }
 
     #[test]

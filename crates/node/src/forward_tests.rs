@@ -98,7 +98,7 @@ fn node(roles: Vec<Agent>) -> (Node, Outbox) {
         let up = Link::Up { cell: None, mac, mtu: 1500, name: "any" };
         node.handle(Instant::ZERO, Input::Link(iface, up), &mut out);
     }
-    while out.next_act().is_some() {}
+    while out.next_act().is_some() || node.resume(Instant::ZERO, &mut out) {}
     (node, out)
 }
 
@@ -395,8 +395,13 @@ fn roles_do_not_see_each_others_records() {
             Node::new(roles.into_iter().map(|role| Box::new(role) as Box<dyn Role>).collect(), Vec::new());
         let mut out = Outbox::default();
         node.handle(Instant::ZERO, Input::Start(&Boot { stored, ..Boot::default() }), &mut out);
-        let asked: Vec<_> = std::iter::from_fn(|| out.next_act()).collect();
-        asked
+        let mut asked = Vec::new();
+        loop {
+            asked.extend(std::iter::from_fn(|| out.next_act()));
+            if !node.resume(Instant::ZERO, &mut out) {
+                return asked;
+            }
+        }
     };
     let stored: Vec<_> = boot_with(Vec::new())
         .into_iter()
@@ -416,17 +421,40 @@ fn roles_do_not_see_each_others_records() {
 }
 
 #[test]
+fn what_stands_behind_a_record_waits_for_it() {
+    let (mut node, mut out) = node(vec![Agent { stores: true, ..agent("home") }]);
+    node.handle(Instant::ZERO, Input::Start(&Boot::default()), &mut out);
+    assert!(matches!(acts(&mut out)[..], [Act::Store(..)]));
+    node.receive(Instant::ZERO, ETH, received(datagram_of(FAR, OWN, 100), MACS[0]), &mut out);
+    assert!(matches!(acts(&mut out)[..], [Act::Transmit(Iface::HOST, _)]), "the table does not wait");
+    assert!(node.resume(Instant::ZERO, &mut out));
+    assert_eq!(acts(&mut out), [Act::Mark(Mark::new("home", "behind_the_store"))]);
+    assert!(!node.resume(Instant::ZERO, &mut out));
+}
+
+#[test]
 fn what_could_not_be_stored_is_never_seen() {
     let (mut node, mut out) = node(vec![Agent { stores: true, ..agent("home") }, agent("other")]);
     node.handle(Instant::ZERO, Input::Start(&Boot::default()), &mut out);
-    assert!(out.next_is_store());
     let Some((role, Act::Store(key, _))) = out.next_act() else { panic!() };
     out.withdraw(role, "no space");
-    assert_eq!(acts(&mut out), [], "the mark behind it is gone");
     let fault = Fault { role, undone: Undone::Store(key), why: "no space".to_owned() };
     node.handle(Instant::ZERO, Input::Failed(&fault), &mut out);
+    assert!(node.resume(Instant::ZERO, &mut out));
     let failed = Mark::new("home", "failed").with("key", "key");
     assert_eq!(acts(&mut out), [Act::Mark(failed)], "told to who asked, with its own key");
+}
+
+#[test]
+fn records_that_follow_each_other_are_made_durable_together() {
+    let mut out = Outbox::default();
+    for key in 0..3 {
+        out.store(vec![key], None);
+    }
+    out.mark(Mark::new("home", "behind_the_store"));
+    let mut node = Node::new(Vec::new(), Vec::new());
+    node.handle(Instant::ZERO, Input::Timeout, &mut out);
+    assert!(matches!(acts(&mut out)[..], [Act::Store(..), Act::Store(..), Act::Store(..)]));
 }
 
 #[test]
@@ -436,6 +464,7 @@ fn a_withdrawn_packet_has_an_end_and_a_command_its_answer() {
     out.store(Vec::new(), None);
     out.send(ETH, received(Vec::new(), ROUTER));
     out.send(ETH, Packet::new(ROUTER, Vec::new()));
+    out.route(to(FAR), None);
     out.answer(crate::CommandId(4), Ok(Value::None));
     out.speak_for(RoleId(2));
     out.send(ETH, Packet::new(MACS[1], Vec::new()));
@@ -443,6 +472,7 @@ fn a_withdrawn_packet_has_an_end_and_a_command_its_answer() {
     node.handle(Instant::ZERO, Input::Timeout, &mut out);
     out.next_act();
     out.withdraw(RoleId(1), "no space");
+    node.resume(Instant::ZERO, &mut out);
     let after = acts(&mut out);
     let refused = Act::Answer(crate::CommandId(4), Err("not stored: no space".to_owned()));
     assert_eq!(after.len(), 3, "{after:?}");

@@ -98,9 +98,8 @@ pub struct Fault {
 /// What was not carried out.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Undone {
-    /// The record of this key is as it was before. What the role asked for after it, in the same step, was withdrawn:
-    /// no packet left that told of it, and a command was answered with the error. Routes, gates and neighbors stand;
-    /// the role takes them back itself.
+    /// The record of this key is as it was before. All that the role asked for behind it, in the same step, was
+    /// withdrawn: no packet left that told of it, no route was set, and a command was answered with the error.
     Store(Vec<u8>),
     /// The interface has not got, or still has, this address.
     Address(Iface, InterfaceAddress),

@@ -159,6 +159,17 @@ impl Node {
         self.settle(now, out);
     }
 
+    /// Goes on with what roles asked for behind records ([`Act::Store`]), now that all acts have been carried out and the
+    /// records are durable, or were refused: then [`Outbox::withdraw`] and [`Input::Failed`] come first. Says whether
+    /// anything was waiting; a driver repeats until nothing is.
+    pub fn resume(&mut self, now: Instant, out: &mut Outbox) -> bool {
+        let waited = out.lift();
+        if waited {
+            self.settle(now, out);
+        }
+        waited
+    }
+
     fn admit(&mut self, now: Instant, iface: Iface, packet: Packet, out: &mut Outbox) {
         if packet.link.kind == EtherType::ARP && self.speaks_arp(iface) {
             return self.hear_arp(now, iface, packet, out);

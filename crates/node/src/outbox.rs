@@ -12,74 +12,47 @@ use wire::{Cell, Iface, InterfaceAddress, Ipv4Addr, Packet, PacketId, Reason};
 /// scratch of its own.
 #[derive(Debug)]
 pub struct Outbox {
-    acts: VecDeque<Asked>,
+    acts: VecDeque<(RoleId, Act)>,
     asks: VecDeque<(RoleId, Effect)>,
     /// On whose behalf effects are pushed now.
     role: RoleId,
-    /// Whose effect is resolved now.
-    cause: RoleId,
+    /// Whether a record has to be durable before anything else that was asked for is resolved.
+    barred: bool,
     /// The most that was in here at one time.
     peak: usize,
 }
 
-/// An act, and who is behind it.
-#[derive(Debug)]
-struct Asked {
-    /// Who asked for it; the node itself for what it made of an effect.
-    by: RoleId,
-    /// Whose effect it comes from; the node itself for a packet that is forwarded.
-    cause: RoleId,
-    act: Act,
-}
-
 impl Default for Outbox {
     fn default() -> Self {
-        Self {
-            acts: VecDeque::new(),
-            asks: VecDeque::new(),
-            role: RoleId::NODE,
-            cause: RoleId::NODE,
-            peak: 0,
-        }
+        Self { acts: VecDeque::new(), asks: VecDeque::new(), role: RoleId::NODE, barred: false, peak: 0 }
     }
 }
 
 impl Outbox {
     /// Takes the next act that a driver is to carry out, and who asked for it.
     pub fn next_act(&mut self) -> Option<(RoleId, Act)> {
-        self.acts.pop_front().map(|asked| (asked.by, asked.act))
+        self.acts.pop_front()
     }
 
-    /// Whether the next act is a [`Act::Store`]: a driver makes those that follow each other durable together.
-    pub fn next_is_store(&self) -> bool {
-        matches!(self.acts.front(), Some(Asked { act: Act::Store(..), .. }))
-    }
-
-    /// Takes back what a role asked for and nobody has carried out yet, because a record of it could not be stored:
-    /// packets are dropped, commands answered with the error, marks forgotten. What only mirrors the node's own state
-    /// stands.
+    /// Takes back what a role has asked for behind a record that could not be stored: packets are dropped, commands
+    /// answered with the error, all else is as if it had never been asked for. For drivers, before [`crate::Node::resume`].
     pub fn withdraw(&mut self, role: RoleId, why: &str) {
-        for asked in std::mem::take(&mut self.acts) {
-            if asked.cause != role {
-                self.acts.push_back(asked);
-                continue;
-            }
-            let act = match asked.act {
-                Act::Transmit(iface, packet) | Act::Visit(iface, _, packet) if packet.id != PacketId::NEW => {
-                    Act::Drop(iface, packet, reason::NOT_STORED)
-                }
-                Act::Answer(id, _) => Act::Answer(id, Err(format!("not stored: {why}"))),
+        for (by, effect) in std::mem::take(&mut self.asks) {
+            match effect {
+                effect if by != role => self.asks.push_back((by, effect)),
+                Effect::Discard(..) | Effect::Pass(..) => self.asks.push_back((by, effect)),
                 // A packet that never left was never there.
-                Act::Transmit(..) | Act::Visit(..) | Act::Store(..) | Act::Mark(_) => continue,
-                act @ (Act::Drop(..)
-                | Act::Route(..)
-                | Act::Gate(..)
-                | Act::Tune(..)
-                | Act::Stream(..)
-                | Act::Neighbor(..)
-                | Act::Address(..)) => act,
-            };
-            self.acts.push_back(Asked { act, ..asked });
+                Effect::Send(iface, packet) if packet.id != PacketId::NEW => {
+                    self.act(by, Act::Drop(iface.unwrap_or(Iface::HOST), packet, reason::NOT_STORED));
+                }
+                Effect::Do(Act::Visit(iface, _, packet)) if packet.id != PacketId::NEW => {
+                    self.act(by, Act::Drop(iface, packet, reason::NOT_STORED));
+                }
+                Effect::Do(Act::Answer(id, _)) => {
+                    self.act(by, Act::Answer(id, Err(format!("not stored: {why}"))));
+                }
+                Effect::Send(..) | Effect::Stream(..) | Effect::Served(_) | Effect::Do(_) => {}
+            }
         }
     }
 
@@ -186,15 +159,21 @@ impl Outbox {
         self.role = role;
     }
 
+    /// Records that follow each other are made durable together; what comes behind them waits.
     pub(crate) fn act(&mut self, by: RoleId, act: Act) {
-        self.acts.push_back(Asked { by, cause: self.cause, act });
+        let is_store = matches!(act, Act::Store(..));
+        self.barred |= is_store && !matches!(self.asks.front(), Some((_, Effect::Do(Act::Store(..)))));
+        self.acts.push_back((by, act));
         self.measure();
     }
 
-    /// The next effect to resolve; what comes of it is its role's.
+    /// The next effect to resolve; none while records wait to be durable.
     pub(crate) fn next_effect(&mut self) -> Option<(RoleId, Effect)> {
-        let effect = self.asks.pop_front();
-        self.cause = effect.as_ref().map_or(RoleId::NODE, |(role, _)| *role);
-        effect
+        if self.barred { None } else { self.asks.pop_front() }
+    }
+
+    /// The records are durable, or were withdrawn. Says whether anything waited for that.
+    pub(crate) fn lift(&mut self) -> bool {
+        std::mem::take(&mut self.barred)
     }
 }

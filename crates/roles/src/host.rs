@@ -127,6 +127,12 @@ pub enum RoleConfig {
     CellularIpStation(cellular_ip::config::StationConfig),
     /// Cellular IP mobile host.
     CellularIpMobile(cellular_ip::config::MobileConfig),
+    /// Mobile IP home agent.
+    MobileIpHomeAgent(mobile_ip::config::HomeAgentConfig),
+    /// Mobile IP foreign agent.
+    MobileIpForeignAgent(mobile_ip::config::ForeignAgentConfig),
+    /// Mobile IP mobile node.
+    MobileIpMobileNode(mobile_ip::config::MobileNodeConfig),
     /// Datagrams at a constant rate.
     ConstantRate(apps::ConstantRateConfig),
     /// Takes datagrams.
@@ -243,10 +249,13 @@ impl HostConfig {
 
 impl RoleConfig {
     /// The kinds there are.
-    pub const KINDS: [&'static str; 8] = [
+    pub const KINDS: [&'static str; 11] = [
         "cellular-ip/gateway",
         "cellular-ip/station",
         "cellular-ip/mobile",
+        "mobile-ip/home-agent",
+        "mobile-ip/foreign-agent",
+        "mobile-ip/mobile-node",
         "apps/constant-rate",
         "apps/sink",
         "apps/bulk-server",
@@ -265,6 +274,9 @@ impl RoleConfig {
             "cellular-ip/gateway" => config(table).map(Self::CellularIpGateway),
             "cellular-ip/station" => config(table).map(Self::CellularIpStation),
             "cellular-ip/mobile" => config(table).map(Self::CellularIpMobile),
+            "mobile-ip/home-agent" => config(table).map(Self::MobileIpHomeAgent),
+            "mobile-ip/foreign-agent" => config(table).map(Self::MobileIpForeignAgent),
+            "mobile-ip/mobile-node" => config(table).map(Self::MobileIpMobileNode),
             "apps/constant-rate" => config(table).map(Self::ConstantRate),
             "apps/sink" => config(table).map(Self::Sink),
             "apps/bulk-server" => config(table).map(Self::BulkServer),
@@ -280,6 +292,9 @@ impl RoleConfig {
             Self::CellularIpGateway(_) => "cellular-ip/gateway",
             Self::CellularIpStation(_) => "cellular-ip/station",
             Self::CellularIpMobile(_) => "cellular-ip/mobile",
+            Self::MobileIpHomeAgent(_) => "mobile-ip/home-agent",
+            Self::MobileIpForeignAgent(_) => "mobile-ip/foreign-agent",
+            Self::MobileIpMobileNode(_) => "mobile-ip/mobile-node",
             Self::ConstantRate(_) => "apps/constant-rate",
             Self::Sink(_) => "apps/sink",
             Self::BulkServer(_) => "apps/bulk-server",
@@ -300,6 +315,15 @@ impl RoleConfig {
             Self::CellularIpStation(config) => Box::new(cellular_ip::Station::new(config, interfaces)?),
             Self::CellularIpMobile(config) => {
                 Box::new(cellular_ip::Mobile::new(config, interfaces, chance.clone())?)
+            }
+            Self::MobileIpHomeAgent(config) => {
+                Box::new(mobile_ip::HomeAgent::new(config, interfaces, chance.clone())?)
+            }
+            Self::MobileIpForeignAgent(config) => {
+                Box::new(mobile_ip::ForeignAgent::new(config, interfaces, chance.clone())?)
+            }
+            Self::MobileIpMobileNode(config) => {
+                Box::new(mobile_ip::MobileNode::new(config, interfaces, chance.clone())?)
             }
             Self::ConstantRate(config) => Box::new(apps::ConstantRate::new(config)?),
             Self::Sink(config) => Box::new(apps::Sink::new(config)),

@@ -208,10 +208,8 @@ impl World {
         let now = self.now;
         self.carry_out(host, &mut out);
         while let Some((host, told)) = self.told.pop_front() {
-            if let Told::Data(_, packet, _) = &told
-                && *packet != PacketId::NEW
-            {
-                self.record(host, What::AppReceived(*packet));
+            if let Some(handed) = What::handed(&told) {
+                self.record(host, handed);
             }
             self.fingerprint.add(&told);
             let (id, event) = told.event();
@@ -223,6 +221,17 @@ impl World {
     }
 
     fn carry_out(&mut self, host: HostId, out: &mut Outbox) {
+        loop {
+            let stores = self.carry_out_acts(host, out);
+            if !self.settle_stores(host, stores, out) {
+                return;
+            }
+        }
+    }
+
+    /// All acts that there are; the records among them come back.
+    fn carry_out_acts(&mut self, host: HostId, out: &mut Outbox) -> Vec<(RoleId, Vec<u8>)> {
+        let mut stores = Vec::new();
         while let Some((role, act)) = out.next_act() {
             self.fingerprint.add(&(host, role, &act));
             match act {
@@ -237,11 +246,12 @@ impl World {
                 }
                 Act::Mark(mark) => self.record(host, What::Marked(mark)),
                 Act::Answer(_, answer) => self.record(host, What::Answered(answer)),
-                Act::Store(key, _) => self.store(host, role, key, out),
+                Act::Store(key, _) => stores.push((role, key)),
                 // The node itself is the only one here who has a table, answers ARP and has addresses.
                 Act::Route(..) | Act::Gate(..) | Act::Neighbor(..) | Act::Address(..) => {}
             }
         }
+        stores
     }
 
     /// Something for the host's own stack, and all that it does about it.
@@ -262,13 +272,21 @@ impl World {
         }
     }
 
-    fn store(&mut self, host: HostId, role: RoleId, key: Vec<u8>, out: &mut Outbox) {
-        let Err(why) = self.stores.store(host) else { return };
-        out.withdraw(role, why);
-        let fault = Fault { role, undone: Undone::Store(key), why: why.to_owned() };
-        self.fingerprint.add(&fault);
+    /// What the storage says to the records of a step; then comes what waited for them.
+    fn settle_stores(&mut self, host: HostId, stores: Vec<(RoleId, Vec<u8>)>, out: &mut Outbox) -> bool {
         let now = self.now;
-        self.host_mut(host).node.handle(now, Input::Failed(&fault), out);
+        let mut faults = Vec::new();
+        for (role, key) in stores {
+            if let Err(why) = self.stores.store(host) {
+                out.withdraw(role, why);
+                faults.push(Fault { role, undone: Undone::Store(key), why: why.to_owned() });
+            }
+        }
+        for fault in faults {
+            self.fingerprint.add(&fault);
+            self.host_mut(host).node.handle(now, Input::Failed(&fault), out);
+        }
+        self.host_mut(host).node.resume(now, out)
     }
 
     /// A datagram of the host's own stack enters its node.

@@ -1,6 +1,7 @@
 //! One thing that happened at one host, or on the link at one of its interfaces.
 
 use crate::text::{hex, json_of, unhex, value_of};
+use node::stream::Told;
 use node::{Mark, Span, Stage, Value};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -53,6 +54,17 @@ pub enum What {
     Marked(Mark),
     /// A command was answered.
     Answered(Result<Value, String>),
+}
+
+impl What {
+    /// That an application is handed something, if it is.
+    pub fn handed(told: &Told) -> Option<Self> {
+        match told {
+            Told::Data(_, PacketId::NEW, bytes) => Some(Self::AppRead(bytes.len() as u64)),
+            Told::Data(_, packet, _) => Some(Self::AppReceived(*packet)),
+            _ => None,
+        }
+    }
 }
 
 /// A name that is a constant where it is written and a string where it is read back.

@@ -62,6 +62,10 @@ pub(crate) mod file {
         format!("{host}.jsonl")
     }
 
+    pub(crate) fn store(host: &str) -> String {
+        format!("{host}.store")
+    }
+
     pub(crate) fn control(host: &str) -> String {
         format!("{host}.sock")
     }

@@ -182,6 +182,7 @@ fn daemon_text(plan: &Plan, number: u16, host: &str, dir: &Path, name: &str) -> 
     let _ = writeln!(text, "control = {}", path(&file::control(name)));
     let _ = writeln!(text, "radio = {}", path(file::RADIO_SOCKET));
     let _ = writeln!(text, "records = {}", path(&file::records(name)));
+    let _ = writeln!(text, "store = {}", path(&file::store(name)));
     let _ = writeln!(text, "number = {number}\nhold = true");
     text
 }

@@ -283,7 +283,12 @@ fn host_table(
         layout.addresses(name).iter().map(|address| Value::from(address.to_string())).collect();
     table.insert("addresses".to_owned(), addresses.into());
     table.insert("interface".to_owned(), interfaces.into());
-    let mut routes = layout.networks.routes(name);
+    // A mobile node finds its routers by itself.
+    let finds = host
+        .role
+        .iter()
+        .any(|role| role.get("kind").and_then(Value::as_str) == Some("mobile-ip/mobile-node"));
+    let mut routes = if finds { Vec::new() } else { layout.networks.routes(name) };
     if let Some(neighbor) = &host.default_route {
         let path = format!("host.{name}.default_route");
         let (interface, mac) =

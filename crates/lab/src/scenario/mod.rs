@@ -111,6 +111,7 @@ pub(crate) struct Host {
 pub const BUILT_IN: &[(&str, &str)] = &[
     ("first", include_str!("../../../../scenarios/first.toml")),
     ("bulk", include_str!("../../../../scenarios/bulk.toml")),
+    ("mobile-ip/download", include_str!("../../../../scenarios/mobile-ip/download.toml")),
     ("cellular-ip/udp-loss", include_str!("../../../../scenarios/cellular-ip/udp-loss.toml")),
 ];
 

@@ -303,10 +303,8 @@ impl Daemon {
     fn tell(&mut self, told: Vec<Told>) {
         for told in told {
             let now = self.clock.now();
-            if let Told::Data(_, packet, _) = &told
-                && *packet != PacketId::NEW
-            {
-                self.record(now, What::AppReceived(*packet));
+            if let Some(handed) = What::handed(&told) {
+                self.record(now, handed);
             }
             let (id, event) = told.event();
             self.give(now, Input::Stream(id, event));
@@ -314,6 +312,16 @@ impl Daemon {
     }
 
     fn carry_out(&mut self, now: Instant) {
+        loop {
+            self.carry_out_acts(now);
+            self.commit(now);
+            if !self.node.resume(now, &mut self.out) {
+                return;
+            }
+        }
+    }
+
+    fn carry_out_acts(&mut self, now: Instant) {
         let mut told = Vec::new();
         while let Some((role, act)) = self.out.next_act() {
             match act {
@@ -351,9 +359,6 @@ impl Daemon {
                     self.storing.push((role, key.clone()));
                     if let Some(store) = &mut self.store {
                         store.append(key, value);
-                    }
-                    if !self.out.next_is_store() {
-                        self.commit(now);
                     }
                 }
                 // No data path but the node's own table yet, and it answers ARP itself.
@@ -401,6 +406,9 @@ impl Daemon {
     /// Makes records durable before anything is carried out that was asked for behind them. The one thread waits for the
     /// disk, so this holds up the other roles too: some 150 us for each group of records.
     fn commit(&mut self, now: Instant) {
+        if self.storing.is_empty() {
+            return;
+        }
         let committed = match &mut self.store {
             Some(store) => store.commit().map_err(|error| error.to_string()),
             None => Err("this daemon has no store; give it one with daemon.store".to_owned()),

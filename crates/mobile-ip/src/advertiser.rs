@@ -1,0 +1,135 @@
+//! What home agents and foreign agents have in common: they say that they are there (RFC 5944, section 2.3).
+
+use crate::config::Advertise;
+use crate::message::{
+    ALL_AGENTS, ALL_ROUTERS, ALL_SYSTEMS, Advertisement, AgentFlags, SOLICITATION, Solicitation,
+};
+use node::{Listen, Outbox, Proto, Seed};
+use wire::ipv4::Header;
+use wire::{Duration, Iface, Instant, InterfaceAddress, Ipv4Addr, Mac, Packet, Reason};
+
+/// More solicitations in a second than this agent answers.
+pub(crate) const TOO_MANY_SOLICITATIONS: Reason = Reason("too_many_solicitations");
+
+/// Advertises one agent on one link.
+#[derive(Debug)]
+pub(crate) struct Advertiser {
+    iface: Iface,
+    own: InterfaceAddress,
+    config: Advertise,
+    /// What an advertisement says; its sequence number is the next one's.
+    next: Advertisement,
+    /// When the next is due; never while the link is down.
+    due: Option<Instant>,
+    chance: Seed,
+    /// The second in which `answered` solicitations were answered.
+    second: u64,
+    answered: u16,
+}
+
+impl Advertiser {
+    /// `kind` is F, with its care-of address, or H.
+    pub(crate) fn new(
+        iface: Iface,
+        own: InterfaceAddress,
+        config: Advertise,
+        registration_lifetime: Duration,
+        kind: AgentFlags,
+        chance: Seed,
+    ) -> Self {
+        let foreign = kind.has(AgentFlags::FOREIGN);
+        let next = Advertisement {
+            src: own.address,
+            dst: ALL_SYSTEMS,
+            registered_only: false,
+            lifetime: config.lifetime.as_secs() as u16,
+            routers: vec![(own.address, 0)],
+            sequence: 0,
+            registration_lifetime: registration_lifetime.as_secs() as u16,
+            flags: if foreign { kind | AgentFlags::REGISTRATION_REQUIRED } else { kind },
+            care_of: if foreign { vec![own.address] } else { Vec::new() },
+            prefix_lengths: Some(vec![own.link.len()]),
+        };
+        Self { iface, own, config, next, due: None, chance, second: 0, answered: 0 }
+    }
+
+    /// What reaches an agent from who looks for one.
+    pub(crate) const fn listens(iface: Iface) -> [Listen; 3] {
+        [
+            Listen::Group(iface, ALL_ROUTERS),
+            Listen::Group(iface, ALL_AGENTS),
+            Listen::Local(Proto::Icmp(SOLICITATION)),
+        ]
+    }
+
+    /// The link came up: the first advertisement comes by chance within an interval, so that agents that start together
+    /// do not speak together.
+    pub(crate) fn up(&mut self, now: Instant) {
+        self.due = Some(now + self.chance_below(self.config.interval));
+    }
+
+    /// The link is down.
+    pub(crate) const fn down(&mut self) {
+        self.due = None;
+    }
+
+    pub(crate) const fn due(&self) -> Option<Instant> {
+        self.due
+    }
+
+    /// Advertises if that is due. `busy`: this agent takes nobody new.
+    pub(crate) fn timeout(&mut self, now: Instant, busy: bool, out: &mut Outbox) {
+        if self.due.is_none_or(|due| due > now) {
+            return;
+        }
+        self.send(ALL_SYSTEMS, None, busy, out);
+        let sooner = self.chance_below(self.config.jitter);
+        self.due = Some(now + self.config.interval.saturating_sub(sooner));
+    }
+
+    /// A packet that may be a solicitation; the reason for which it ends here.
+    ///
+    /// The answer goes to who asked alone, by the link address that it asked from: its IP address may belong to no
+    /// neighbor, so ARP would not find it (section 2.3).
+    pub(crate) fn solicited(
+        &mut self,
+        now: Instant,
+        iface: Iface,
+        packet: &Packet,
+        busy: bool,
+        out: &mut Outbox,
+    ) -> Result<(), Reason> {
+        let (ip, icmp) = Header::parse(&packet.bytes)?;
+        let Solicitation { src, .. } = Solicitation::parse(&ip, icmp)?;
+        if iface != self.iface || packet.link.src.is_group() || src == self.own.address {
+            return Err(Reason("wrong_direction"));
+        }
+        let second = now.0 / 1_000_000_000;
+        if self.second != second {
+            (self.second, self.answered) = (second, 0);
+        }
+        if self.answered >= self.config.answers {
+            return Err(TOO_MANY_SOLICITATIONS);
+        }
+        self.answered += 1;
+        if crate::config::is_host(src) {
+            self.send(src, Some(packet.link.src), busy, out);
+        } else {
+            self.send(ALL_SYSTEMS, None, busy, out);
+        }
+        Ok(())
+    }
+
+    fn send(&mut self, dst: Ipv4Addr, mac: Option<Mac>, busy: bool, out: &mut Outbox) {
+        let busy = if busy { AgentFlags::BUSY } else { AgentFlags::default() };
+        let said = Advertisement { dst, flags: self.next.flags | busy, ..self.next.clone() };
+        self.next.sequence = Advertisement::after(self.next.sequence);
+        let mac = mac.or_else(|| Mac::of_group(dst)).unwrap_or(Mac::BROADCAST);
+        out.send(self.iface, Packet::new(mac, said.emit()));
+    }
+
+    fn chance_below(&mut self, span: Duration) -> Duration {
+        let nanos = u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
+        Duration::from_nanos(self.chance.draw() % nanos.max(1))
+    }
+}

@@ -1,0 +1,218 @@
+//! The agents that a mobile node has heard and still believes (RFC 5944, section 2.4).
+
+use crate::message::{Advertisement, AgentFlags};
+use node::Expiry;
+use std::collections::BTreeMap;
+use wire::{Duration, Instant, Ipv4Addr, Mac, Prefix};
+
+/// Agents kept at a time (ours). When one more is heard, the one that would be forgotten first goes.
+const CAPACITY: usize = 16;
+/// Sequence numbers below this one are those of an agent that has just started (section 2.3.2).
+const ROLLOVER: u16 = 256;
+
+/// An agent, as its last advertisement describes it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Agent {
+    pub(crate) mac: Mac,
+    /// When it was heard last.
+    pub(crate) heard: Instant,
+    /// How long an advertisement of it is believed.
+    lifetime: Duration,
+    sequence: u16,
+    pub(crate) registration_lifetime: u16,
+    pub(crate) registered_only: bool,
+    /// Its care-of address; none of a home agent.
+    pub(crate) care_of: Option<Ipv4Addr>,
+    prefix: Option<Prefix>,
+}
+
+/// What an advertisement tells that was not known.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum News {
+    /// An agent that is not among those still believed.
+    New,
+    /// It started again: it has forgotten its visitors.
+    Restarted,
+    /// Nothing.
+    None,
+}
+
+/// All agents that are still believed.
+#[derive(Debug, Default)]
+pub(crate) struct Agents {
+    list: BTreeMap<Ipv4Addr, Agent>,
+    expiry: Expiry<Ipv4Addr>,
+}
+
+impl Agents {
+    /// Takes in an advertisement. `keep` is not pushed out, however full the list is.
+    pub(crate) fn hear(
+        &mut self,
+        now: Instant,
+        said: &Advertisement,
+        mac: Mac,
+        keep: Option<Ipv4Addr>,
+    ) -> News {
+        let agent = Agent {
+            mac,
+            heard: now,
+            lifetime: Duration::from_secs(said.lifetime.into()),
+            sequence: said.sequence,
+            registration_lifetime: said.registration_lifetime,
+            registered_only: said.registered_only,
+            care_of: said.care_of.first().copied().filter(|_| said.flags.has(AgentFlags::FOREIGN)),
+            prefix: said.prefix(),
+        };
+        self.expiry.set(said.src, now + agent.lifetime);
+        let news = match self.list.get(&said.src) {
+            None => News::New,
+            // Lower, but not low: it has counted beyond 0xffff.
+            Some(old) if said.sequence < old.sequence && said.sequence < ROLLOVER => News::Restarted,
+            Some(_) => News::None,
+        };
+        self.list.insert(said.src, agent);
+        if self.list.len() > CAPACITY {
+            let others = self.list.iter().filter(|(who, _)| **who != said.src && Some(**who) != keep);
+            let first = others.min_by_key(|(who, agent)| (agent.heard + agent.lifetime, **who));
+            if let Some(who) = first.map(|(who, _)| *who) {
+                self.forget(who);
+            }
+        }
+        news
+    }
+
+    pub(crate) fn get(&self, who: Ipv4Addr) -> Option<&Agent> {
+        self.list.get(&who)
+    }
+
+    pub(crate) fn forget(&mut self, who: Ipv4Addr) {
+        self.list.remove(&who);
+        self.expiry.stop(who);
+    }
+
+    /// The link to an agent is gone: it is believed for one interval more instead of three.
+    pub(crate) fn suspect(&mut self, now: Instant, who: Ipv4Addr) {
+        if let Some(agent) = self.list.get(&who) {
+            let believed = agent.heard + agent.lifetime;
+            self.expiry.set(who, believed.min(now + agent.lifetime / 3));
+        }
+    }
+
+    /// When the next agent is forgotten.
+    pub(crate) fn due(&self) -> Option<Instant> {
+        self.expiry.next()
+    }
+
+    /// Takes one that was not heard for its lifetime.
+    pub(crate) fn expired(&mut self, now: Instant) -> Option<Ipv4Addr> {
+        let who = self.expiry.pop(now)?;
+        self.list.remove(&who);
+        Some(who)
+    }
+
+    /// Whether both say that they are on the same subnet.
+    pub(crate) fn share_a_subnet(&self, one: Ipv4Addr, other: Ipv4Addr) -> bool {
+        let prefix = |who| self.get(who).and_then(|agent| agent.prefix);
+        prefix(one).is_some() && prefix(one) == prefix(other)
+    }
+
+    /// The agent heard last of those that pass.
+    pub(crate) fn freshest(&self, pass: impl Fn(Ipv4Addr, &Agent) -> bool) -> Option<Ipv4Addr> {
+        let usable = self.list.iter().filter(|(who, agent)| pass(**who, agent));
+        usable.max_by_key(|(who, agent)| (agent.heard, **who)).map(|(who, _)| *who)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Ipv4Addr, &Agent)> {
+        self.list.iter().map(|(who, agent)| (*who, agent))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::ALL_SYSTEMS;
+
+    const MAC: Mac = Mac([2, 0, 0, 0, 0, 1]);
+
+    fn agent(number: u8, sequence: u16, prefix: u8) -> Advertisement {
+        let src = Ipv4Addr::new(10, 3, 0, number);
+        Advertisement {
+            src,
+            dst: ALL_SYSTEMS,
+            registered_only: false,
+            lifetime: 3,
+            routers: vec![(src, 0)],
+            sequence,
+            registration_lifetime: 300,
+            flags: AgentFlags::FOREIGN,
+            care_of: vec![src],
+            prefix_lengths: (prefix > 0).then(|| vec![prefix]),
+        }
+    }
+
+    #[test]
+    fn new_means_not_believed_any_more() {
+        let mut agents = Agents::default();
+        let hear = |agents: &mut Agents, at, sequence| {
+            agents.hear(Instant::from_millis(at), &agent(1, sequence, 0), MAC, None)
+        };
+        assert_eq!(hear(&mut agents, 0, 7), News::New);
+        assert_eq!(hear(&mut agents, 1000, 8), News::None);
+        assert_eq!(agents.expired(Instant::from_millis(3999)), None);
+        assert_eq!(agents.due(), Some(Instant::from_millis(4000)));
+        assert_eq!(agents.expired(Instant::from_millis(4000)), Some(Ipv4Addr::new(10, 3, 0, 1)));
+        assert_eq!(hear(&mut agents, 4000, 9), News::New);
+    }
+
+    #[test]
+    fn a_restart_is_told_from_a_rollover() {
+        let mut agents = Agents::default();
+        for (sequence, news) in [
+            (0xfffe, News::New),
+            (256, News::None),
+            (300, News::None),
+            (0, News::Restarted),
+            (1, News::None),
+            (0, News::Restarted),
+            (400, News::None),
+            (255, News::Restarted),
+        ] {
+            assert_eq!(agents.hear(Instant::ZERO, &agent(1, sequence, 0), MAC, None), news, "{sequence}");
+        }
+    }
+
+    #[test]
+    fn a_full_list_forgets_the_stalest_but_never_ours() {
+        let mut agents = Agents::default();
+        let ours = Some(Ipv4Addr::new(10, 3, 0, 0));
+        for number in 0..=CAPACITY as u8 {
+            agents.hear(Instant::from_millis(number.into()), &agent(number, 0, 0), MAC, ours);
+        }
+        assert_eq!(agents.iter().count(), CAPACITY);
+        assert!(agents.get(Ipv4Addr::new(10, 3, 0, 0)).is_some());
+        assert!(agents.get(Ipv4Addr::new(10, 3, 0, 1)).is_none());
+        assert_eq!(agents.freshest(|_, _| true), Some(Ipv4Addr::new(10, 3, 0, CAPACITY as u8)));
+    }
+
+    #[test]
+    fn a_suspect_is_believed_for_one_interval() {
+        let mut agents = Agents::default();
+        agents.hear(Instant::ZERO, &agent(1, 0, 0), MAC, None);
+        agents.suspect(Instant::from_millis(500), Ipv4Addr::new(10, 3, 0, 1));
+        assert_eq!(agents.due(), Some(Instant::from_millis(1500)));
+        agents.suspect(Instant::from_millis(2900), Ipv4Addr::new(10, 3, 0, 1));
+        assert_eq!(agents.due(), Some(Instant::from_millis(3000)));
+    }
+
+    #[test]
+    fn a_subnet_is_shared_if_both_say_so() {
+        let mut agents = Agents::default();
+        for (number, prefix) in [(1, 24), (2, 24), (3, 25), (4, 0), (5, 0)] {
+            agents.hear(Instant::ZERO, &agent(number, 0, prefix), MAC, None);
+        }
+        let shared =
+            |one, other| agents.share_a_subnet(Ipv4Addr::new(10, 3, 0, one), Ipv4Addr::new(10, 3, 0, other));
+        assert!(shared(1, 2));
+        assert!(!shared(1, 3) && !shared(1, 4) && !shared(4, 5));
+    }
+}

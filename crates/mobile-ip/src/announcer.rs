@@ -1,0 +1,69 @@
+//! Gratuitous ARP: neighbors learn where an address is now (RFC 5944, section 4.6). Nobody confirms it, so it is said
+//! several times.
+
+use node::{Expiry, Outbox};
+use std::collections::BTreeMap;
+use wire::arp::Message;
+use wire::{Duration, Iface, Instant, Ipv4Addr, Mac, Packet};
+
+/// Announces addresses on one link.
+#[derive(Debug)]
+pub(crate) struct Announcer {
+    iface: Iface,
+    /// When to say it, counted from the change.
+    times: Vec<Duration>,
+    under_way: BTreeMap<Ipv4Addr, Announcement>,
+    expiry: Expiry<Ipv4Addr>,
+}
+
+#[derive(Debug)]
+struct Announcement {
+    mac: Mac,
+    begun: Instant,
+    said: usize,
+}
+
+impl Announcer {
+    pub(crate) fn new(iface: Iface, times: Vec<Duration>) -> Self {
+        Self { iface, times, under_way: BTreeMap::new(), expiry: Expiry::default() }
+    }
+
+    /// From now on `address` is at `mac`.
+    pub(crate) fn announce(&mut self, now: Instant, address: Ipv4Addr, mac: Mac, out: &mut Outbox) {
+        self.under_way.insert(address, Announcement { mac, begun: now, said: 0 });
+        self.go_on(now, address, out);
+    }
+
+    /// It is not ours to say any more where `address` is.
+    pub(crate) fn stop(&mut self, address: Ipv4Addr) {
+        self.under_way.remove(&address);
+        self.expiry.stop(address);
+    }
+
+    pub(crate) fn due(&self) -> Option<Instant> {
+        self.expiry.next()
+    }
+
+    pub(crate) fn timeout(&mut self, now: Instant, out: &mut Outbox) {
+        while let Some(address) = self.expiry.pop(now) {
+            self.go_on(now, address, out);
+        }
+    }
+
+    /// Says what is due, and notes when there is more to say.
+    fn go_on(&mut self, now: Instant, address: Ipv4Addr, out: &mut Outbox) {
+        let Some(announcement) = self.under_way.get_mut(&address) else { return };
+        let due = self.times.iter().skip(announcement.said).take_while(|at| announcement.begun + **at <= now);
+        let due = due.count();
+        announcement.said += due;
+        if due > 0 {
+            // A request, with the new place as sender: every ARP takes it in (RFC 826; RFC 5944 allows either kind).
+            let message = Message::gratuitous(announcement.mac, address);
+            out.send(self.iface, Packet::arp(Mac::BROADCAST, &message));
+        }
+        match self.times.get(announcement.said) {
+            Some(at) => self.expiry.set(address, announcement.begun + *at),
+            None => self.stop(address),
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! What a home agent knows of a mobile node, as it is kept over restarts.
+
+use wire::{Ipv4Addr, Malformed, Reader, WallTime};
+
+/// The mobile node's last registration.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Record {
+    /// The Identification accepted last: nothing older is ever accepted again.
+    pub(crate) identification: u64,
+    /// Where its packets go.
+    pub(crate) binding: Option<Binding>,
+}
+
+/// A mobility binding.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Binding {
+    /// The exit of the tunnel.
+    pub(crate) care_of: Ipv4Addr,
+    /// The lifetime granted, in seconds.
+    pub(crate) granted: u16,
+    /// When it ends, by the wall clock, which is all that two runs have in common.
+    pub(crate) ends: WallTime,
+}
+
+/// The first byte of a record, so that another format can be told from this one.
+const FORMAT: u8 = 1;
+
+impl Record {
+    /// Its bytes.
+    pub(crate) fn emit(&self) -> Vec<u8> {
+        let mut out = vec![FORMAT];
+        out.extend_from_slice(&self.identification.to_be_bytes());
+        if let Some(Binding { care_of, granted, ends }) = self.binding {
+            out.extend_from_slice(&care_of.octets());
+            out.extend_from_slice(&granted.to_be_bytes());
+            out.extend_from_slice(&ends.0.to_be_bytes());
+        }
+        out
+    }
+
+    /// The record in these bytes.
+    pub(crate) fn parse(bytes: &[u8]) -> Result<Self, Malformed> {
+        let mut r = Reader::new(bytes, Malformed("record_short"));
+        if r.u8()? != FORMAT {
+            return Err(Malformed("record_format"));
+        }
+        let identification = r.u64()?;
+        if r.is_empty() {
+            return Ok(Self { identification, binding: None });
+        }
+        let (care_of, granted) = (Ipv4Addr::from(r.array::<4>()?), r.u16()?);
+        let ends = WallTime(r.u64()?.cast_signed());
+        if !r.is_empty() {
+            return Err(Malformed("record_long"));
+        }
+        Ok(Self { identification, binding: Some(Binding { care_of, granted, ends }) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_kept_is_read_back() {
+        let binding = Binding { care_of: Ipv4Addr::new(10, 3, 0, 1), granted: 300, ends: WallTime(-7) };
+        for record in [
+            Record { identification: 7 << 32, binding: None },
+            Record { identification: 9, binding: Some(binding) },
+        ] {
+            let bytes = record.emit();
+            assert_eq!(Record::parse(&bytes), Ok(record));
+            let refusal = |bytes: &[u8]| Record::parse(bytes).unwrap_err().0;
+            for length in (0..bytes.len()).filter(|length| *length != 9) {
+                assert_eq!(refusal(&bytes[..length]), "record_short", "{length}");
+            }
+            assert_eq!(refusal(&[&[2], &bytes[1..]].concat()), "record_format");
+        }
+        let record = Record { identification: 9, binding: Some(binding) };
+        assert_eq!(Record::parse(&[record.emit(), vec![0]].concat()).unwrap_err().0, "record_long");
+    }
+}

@@ -1,0 +1,362 @@
+//! What an operator writes. Defaults are the RFC's where it gives one, ours otherwise; both are named.
+
+use crate::message::{Algorithm, Association};
+use auth::Key;
+use node::config::{ConfigError, span, spans, text};
+use serde::Deserialize;
+use wire::{Duration, InterfaceAddress, Ipv4Addr};
+
+/// The shortest key of an association, in bytes (RFC 5944, section 5.1).
+const SHORTEST_KEY: usize = 16;
+/// Security parameter indices from 0 to this one are reserved (RFC 5944, section 5.1).
+const RESERVED_SPIS: u32 = 255;
+
+/// A home agent.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HomeAgentConfig {
+    /// Its address, and how long the prefix of the home network is.
+    #[serde(deserialize_with = "text")]
+    pub address: InterfaceAddress,
+    /// The interface to the home network.
+    pub interface: String,
+    /// The mobile nodes that it serves. A node named twice has two associations.
+    pub mobile_nodes: Vec<Peer>,
+    /// The foreign agents that it has associations with, if any.
+    #[serde(default)]
+    pub foreign_agents: Vec<Peer>,
+    /// The longest registration: 1 h (ours).
+    #[serde(default = "registration_lifetime", deserialize_with = "span")]
+    pub registration_lifetime: Duration,
+    /// How far a mobile node's clock may be off: 7 s (RFC 5944, section 5.7).
+    #[serde(default = "replay_window", deserialize_with = "span")]
+    pub replay_window: Duration,
+    /// The largest datagram that fits a tunnel, in bytes: an Ethernet's less the outer header.
+    #[serde(default = "tunnel_mtu")]
+    pub tunnel_mtu: u16,
+    /// When a new place is announced on the home network, counted from the change: 0, 1 and 3 s (ours).
+    #[serde(default = "announcements", deserialize_with = "spans")]
+    pub announcements: Vec<Duration>,
+    /// How it is heard.
+    #[serde(default)]
+    pub advertise: Advertise,
+}
+
+/// A foreign agent.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ForeignAgentConfig {
+    /// Its care-of address, and how long the prefix of the visited network is.
+    #[serde(deserialize_with = "text")]
+    pub address: InterfaceAddress,
+    /// The interface to the visited network.
+    pub interface: String,
+    /// The mobile nodes that it has associations with, if any.
+    #[serde(default)]
+    pub mobile_nodes: Vec<Peer>,
+    /// The home agents that it has associations with, if any.
+    #[serde(default)]
+    pub home_agents: Vec<Peer>,
+    /// The longest registration: 1 h (ours).
+    #[serde(default = "registration_lifetime", deserialize_with = "span")]
+    pub registration_lifetime: Duration,
+    /// Mobile nodes that it serves at a time; beyond that it says that it is busy (ours).
+    #[serde(default = "visitors")]
+    pub visitors: usize,
+    /// Registrations that wait for a home agent at a time: 256, and 2 of one mobile node (ours; RFC 5944, section
+    /// 3.7.1, typically 5).
+    #[serde(default = "pending")]
+    pub pending: usize,
+    /// How long a registration waits for the home agent: 7 s (RFC 5944, section 3.7.2.2).
+    #[serde(default = "pending_timeout", deserialize_with = "span")]
+    pub pending_timeout: Duration,
+    /// How it is heard.
+    #[serde(default)]
+    pub advertise: Advertise,
+}
+
+/// How an agent is heard.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Advertise {
+    /// From one advertisement to the next: 1 s (RFC 2002's recommendation, and what the experiments use).
+    #[serde(deserialize_with = "span")]
+    pub interval: Duration,
+    /// How much sooner it may come, by chance, so that agents do not fall into step: 50 ms (ours).
+    #[serde(deserialize_with = "span")]
+    pub jitter: Duration,
+    /// How long it is believed, in whole seconds: 3 s, three intervals (RFC 5944, section 2.3).
+    #[serde(deserialize_with = "span")]
+    pub lifetime: Duration,
+    /// Solicitations answered in a second; the rest are dropped (ours).
+    pub answers: u16,
+}
+
+impl Default for Advertise {
+    fn default() -> Self {
+        Self {
+            interval: Duration::from_secs(1),
+            jitter: Duration::from_millis(50),
+            lifetime: Duration::from_secs(3),
+            answers: 20,
+        }
+    }
+}
+
+/// A mobile node.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MobileNodeConfig {
+    /// Its home address, and how long the prefix of the home network is.
+    #[serde(deserialize_with = "text")]
+    pub address: InterfaceAddress,
+    /// The interface that it moves with.
+    pub interface: String,
+    /// Its home agent: the association that it signs with.
+    pub home_agent: Peer,
+    /// The foreign agents that it has associations with, if any.
+    #[serde(default)]
+    pub foreign_agents: Vec<Peer>,
+    /// The router of the home network; the home agent if none is named.
+    pub home_router: Option<Ipv4Addr>,
+    /// How it decides that it has moved.
+    #[serde(default)]
+    pub movement: Movement,
+    /// Whether it heeds the link: an interface that came up is a reason to ask and to register at once (RFC 5944,
+    /// appendix B, allows it).
+    #[serde(default = "yes")]
+    pub link_trigger: bool,
+    /// For how long it registers, unless an agent offers less: 5 min (ours).
+    #[serde(default = "lifetime", deserialize_with = "span")]
+    pub lifetime: Duration,
+    /// When its return is announced on the home network, counted from the return: 0, 1 and 3 s (ours).
+    #[serde(default = "announcements", deserialize_with = "spans")]
+    pub announcements: Vec<Duration>,
+    /// The cell where it begins, if its interface is a radio.
+    pub cell: Option<u16>,
+    /// To which cells it goes, by timer.
+    #[serde(default)]
+    pub moves: Vec<Move>,
+}
+
+/// How a mobile node decides that it has moved.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Movement {
+    /// Eager cell switching: it registers with every agent that it has not heard before. RFC 5944, section 2.4.2.3,
+    /// would rather have it stay while it hears its agent.
+    #[default]
+    Eager,
+}
+
+impl Movement {
+    /// Its name in records and reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Eager => "eager",
+        }
+    }
+}
+
+/// A change of cell by timer.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Move {
+    /// When.
+    #[serde(deserialize_with = "span")]
+    pub at: Duration,
+    /// To which cell.
+    pub cell: u16,
+}
+
+/// Somebody with whom there is a mobility security association.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Peer {
+    /// Who; a mobile node by its home address.
+    pub address: Ipv4Addr,
+    /// The security parameter index.
+    pub spi: u32,
+    /// How an authenticator is made: `hmac-sha256`, or `hmac-md5` for a peer that knows nothing better.
+    #[serde(default)]
+    pub algorithm: Algorithm,
+    /// The secret.
+    #[serde(deserialize_with = "text")]
+    pub key: Key,
+}
+
+impl Peer {
+    /// The association.
+    pub fn association(&self) -> Association {
+        Association { spi: self.spi, algorithm: self.algorithm, key: self.key.clone() }
+    }
+}
+
+/// The associations that one end has.
+#[derive(Clone, Debug)]
+pub(crate) struct Associations(Vec<(Ipv4Addr, Association)>);
+
+impl Associations {
+    pub(crate) fn new(peers: &[Peer]) -> Self {
+        Self(peers.iter().map(|peer| (peer.address, peer.association())).collect())
+    }
+
+    /// The one to sign with.
+    pub(crate) fn first(&self, peer: Ipv4Addr) -> Option<&Association> {
+        self.0.iter().find(|(address, _)| *address == peer).map(|(_, association)| association)
+    }
+
+    /// The one that an authentication names.
+    pub(crate) fn named(&self, peer: Ipv4Addr, spi: u32) -> Option<&Association> {
+        let named =
+            |(address, association): &&(Ipv4Addr, Association)| *address == peer && association.spi == spi;
+        self.0.iter().find(named).map(|(_, association)| association)
+    }
+}
+
+impl HomeAgentConfig {
+    /// Refuses what cannot work.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        check_address("address", self.address)?;
+        check_peers("mobile_nodes", &self.mobile_nodes)?;
+        check_peers("foreign_agents", &self.foreign_agents)?;
+        check_lifetime("registration_lifetime", self.registration_lifetime)?;
+        self.advertise.check()?;
+        for peer in &self.mobile_nodes {
+            // It would answer ARP for an address of somebody else's network.
+            let at_home = self.address.link.contains(peer.address) && peer.address != self.address.address;
+            if !at_home || self.address.is_broadcast(peer.address) {
+                let problem =
+                    format!("{} is no mobile node's address of {}", peer.address, self.address.link);
+                return Err(ConfigError::new("mobile_nodes", problem));
+            }
+        }
+        if self.replay_window <= Duration::from_secs(3) {
+            return Err(ConfigError::new("replay_window", "must be longer than 3s (RFC 5944, section 5.7)"));
+        }
+        if self.tunnel_mtu < 548 {
+            let problem = "must be at least 548: what every link takes, less the outer header";
+            return Err(ConfigError::new("tunnel_mtu", problem));
+        }
+        Ok(())
+    }
+}
+
+impl ForeignAgentConfig {
+    /// Refuses what cannot work.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        check_address("address", self.address)?;
+        check_peers("mobile_nodes", &self.mobile_nodes)?;
+        check_peers("home_agents", &self.home_agents)?;
+        check_lifetime("registration_lifetime", self.registration_lifetime)?;
+        self.advertise.check()?;
+        if self.pending_timeout.is_zero() {
+            return Err(ConfigError::new("pending_timeout", "must be longer than nothing"));
+        }
+        Ok(())
+    }
+}
+
+impl MobileNodeConfig {
+    /// Refuses what cannot work.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        check_address("address", self.address)?;
+        check_peers("home_agent", std::slice::from_ref(&self.home_agent))?;
+        check_peers("foreign_agents", &self.foreign_agents)?;
+        check_lifetime("lifetime", self.lifetime)?;
+        if self.home_agent.address == self.address.address {
+            return Err(ConfigError::new("home_agent", "a mobile node is not its own home agent"));
+        }
+        if self.cell.is_none() && !self.moves.is_empty() {
+            return Err(ConfigError::new("moves", "say in which `cell` it begins"));
+        }
+        if !self.moves.is_sorted_by_key(|step| step.at) {
+            return Err(ConfigError::new("moves", "must be in the order of time"));
+        }
+        Ok(())
+    }
+}
+
+impl Advertise {
+    fn check(&self) -> Result<(), ConfigError> {
+        if self.interval.is_zero() || self.jitter >= self.interval {
+            let problem = "`interval` must be longer than nothing, and `jitter` shorter than it";
+            return Err(ConfigError::new("advertise", problem));
+        }
+        if self.lifetime < self.interval || self.lifetime > Duration::from_mins(150) {
+            // RFC 1256, section 4.1.
+            return Err(ConfigError::new("advertise", "`lifetime` must be `interval` to 9000s"));
+        }
+        if self.lifetime.subsec_nanos() != 0 {
+            return Err(ConfigError::new("advertise", "`lifetime` must be whole seconds"));
+        }
+        Ok(())
+    }
+}
+
+fn check_address(key: &'static str, own: InterfaceAddress) -> Result<(), ConfigError> {
+    if is_host(own.address) && !own.is_broadcast(own.address) {
+        return Ok(());
+    }
+    Err(ConfigError::new(key, format!("{} is no host's address", own.address)))
+}
+
+fn check_peers(key: &'static str, peers: &[Peer]) -> Result<(), ConfigError> {
+    for (at, peer) in peers.iter().enumerate() {
+        let problem = if !is_host(peer.address) {
+            format!("{} is no host's address", peer.address)
+        } else if peer.spi <= RESERVED_SPIS {
+            format!("SPI {} is reserved; use {} or more", peer.spi, RESERVED_SPIS + 1)
+        } else if peer.key.as_bytes().len() < SHORTEST_KEY {
+            format!("the key of {} must have at least {SHORTEST_KEY} bytes", peer.address)
+        } else if peers.iter().take(at).any(|other| (other.address, other.spi) == (peer.address, peer.spi)) {
+            format!("{} has two associations with SPI {}", peer.address, peer.spi)
+        } else {
+            continue;
+        };
+        return Err(ConfigError::new(key, problem));
+    }
+    Ok(())
+}
+
+/// A lifetime goes onto the wire as whole seconds, and the largest number means that it never ends.
+fn check_lifetime(key: &'static str, lifetime: Duration) -> Result<(), ConfigError> {
+    if lifetime.subsec_nanos() == 0 && (1..0xffff).contains(&lifetime.as_secs()) {
+        return Ok(());
+    }
+    Err(ConfigError::new(key, "must be whole seconds, from 1s to 65534s"))
+}
+
+/// Whether an address can be a host's at all.
+pub(crate) fn is_host(address: Ipv4Addr) -> bool {
+    let nowhere = address.is_unspecified() || address.octets()[0] == 0 || address.is_loopback();
+    !(nowhere || address.is_multicast() || address.is_broadcast())
+}
+
+const fn yes() -> bool {
+    true
+}
+const fn registration_lifetime() -> Duration {
+    Duration::from_hours(1)
+}
+const fn replay_window() -> Duration {
+    Duration::from_secs(7)
+}
+const fn tunnel_mtu() -> u16 {
+    1480
+}
+fn announcements() -> Vec<Duration> {
+    vec![Duration::ZERO, Duration::from_secs(1), Duration::from_secs(3)]
+}
+const fn visitors() -> usize {
+    1024
+}
+const fn pending() -> usize {
+    256
+}
+const fn pending_timeout() -> Duration {
+    Duration::from_secs(7)
+}
+const fn lifetime() -> Duration {
+    Duration::from_mins(5)
+}

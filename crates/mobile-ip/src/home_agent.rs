@@ -1,0 +1,524 @@
+//! The home agent: it knows where its mobile nodes are, answers ARP for those that are away, and tunnels what comes.
+//!
+//! A registration is accepted in this order (RFC 5944, section 3.8): it is authentic, it is new, it asks for nothing
+//! that cannot be had. Then the record is stored, the way is switched, the home network is told, and only then the
+//! reply leaves. Whoever has a reply can rely on it, whatever happens to this host.
+
+use crate::advertiser::Advertiser;
+use crate::announcer::Announcer;
+use crate::binding::{Binding, Record};
+use crate::clock::Clock;
+use crate::config::{Associations, HomeAgentConfig, is_host};
+use crate::limiter::Limiter;
+use crate::mark::{Event, HOME_AGENT};
+use crate::message::{
+    AgentFlags, Association, Between, Code, PORT, Received, Registration, Request, RequestFlags, datagram,
+};
+use auth::ReplayWindow;
+use node::config::{ConfigError, Interfaces};
+use node::{
+    Action, Boot, Encap, Expiry, Input, Key, Life, Link, Listen, Neighbor, Outbox, Proto, Role, Route, Rx,
+    Seed, Undone, Value, reason,
+};
+use std::collections::BTreeMap;
+use wire::ipv4::{self, Header};
+use wire::{
+    Duration, Iface, Instant, Ipv4Addr, Mac, Packet, Prefix, Reason, SocketAddrV4, WallTime, ntp_distance,
+};
+
+/// Why an agent or a mobile node drops a registration message without an answer; malformed ones are dropped with the
+/// reasons of [`crate::message`].
+pub mod refusal {
+    use wire::Reason;
+
+    /// A request where only replies come, or the other way round: nobody is to be made to answer itself.
+    pub const UNEXPECTED: Reason = Reason("unexpected_message");
+    /// There is no association with the mobile node by that index, or nothing is authenticated by it.
+    pub const NO_ASSOCIATION: Reason = Reason("no_association");
+    /// The other agent authenticates where no association is known.
+    pub const UNKNOWN_AGENT: Reason = Reason("unknown_agent_association");
+    /// It was answered with a denial; counted only, for the packet reached who it was for.
+    pub const DENIED: Reason = Reason("denied");
+    /// An answer would be due, but this one had its answer within the last second.
+    pub const ANSWERED: Reason = Reason("answered_recently");
+}
+
+/// Why a request is not accepted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Denial {
+    /// Nobody is told.
+    Silent(Reason),
+    /// The sender is told.
+    Code(Code),
+    /// It was accepted already: the same reply once more.
+    Again(u16),
+}
+
+/// Where a reply goes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Path {
+    to: SocketAddrV4,
+    /// A mobile node on the home network, by its link address: its reply heeds no binding (section 3.8.3.2).
+    at_home: Option<Mac>,
+}
+
+/// What is known of one mobile node.
+#[derive(Debug)]
+struct Home {
+    record: Record,
+    /// What was known before the last registration, and who was told of it: if it cannot be stored, this is the truth.
+    before: Option<(Option<Record>, Path, Box<Request>)>,
+}
+
+/// A home agent.
+#[derive(Debug)]
+pub struct HomeAgent {
+    config: HomeAgentConfig,
+    iface: Iface,
+    listens: [Listen; 4],
+    clock: Clock,
+    window: ReplayWindow,
+    /// After a start that followed no orderly end: requests from before it are refused, whatever is on record.
+    floor: Option<u64>,
+    mobile_nodes: Associations,
+    foreign_agents: Associations,
+    homes: BTreeMap<Ipv4Addr, Home>,
+    /// When bindings end.
+    expiry: Expiry<Ipv4Addr>,
+    /// Our link address on the home network, once it is up.
+    mac: Option<Mac>,
+    announcer: Announcer,
+    advertiser: Advertiser,
+    answers: Limiter<Ipv4Addr>,
+    refused: BTreeMap<Reason, u64>,
+}
+
+impl HomeAgent {
+    /// A home agent with this configuration, on a host with these interfaces.
+    pub fn new(
+        config: HomeAgentConfig,
+        interfaces: Interfaces<'_>,
+        chance: Seed,
+    ) -> Result<Self, ConfigError> {
+        config.check()?;
+        let iface = interfaces.number("interface", &config.interface)?;
+        let [routers, agents, solicitations] = Advertiser::listens(iface);
+        let advertiser = Advertiser::new(
+            iface,
+            config.address,
+            config.advertise.clone(),
+            config.registration_lifetime,
+            AgentFlags::HOME,
+            chance,
+        );
+        Ok(Self {
+            iface,
+            listens: [Listen::Local(Proto::Udp(PORT)), routers, agents, solicitations],
+            clock: Clock::default(),
+            window: ReplayWindow::new(config.replay_window),
+            floor: None,
+            mobile_nodes: Associations::new(&config.mobile_nodes),
+            foreign_agents: Associations::new(&config.foreign_agents),
+            homes: BTreeMap::new(),
+            expiry: Expiry::default(),
+            mac: None,
+            announcer: Announcer::new(iface, config.announcements.clone()),
+            advertiser,
+            answers: Limiter::default(),
+            refused: BTreeMap::new(),
+            config,
+        })
+    }
+
+    // --- starting --------------------------------------------------------------------------------------------------
+
+    /// Bindings outlive the process: their packets are tunnelled and their ARP answered from the first moment on.
+    fn start(&mut self, now: Instant, boot: &Boot, out: &mut Outbox) {
+        self.clock.zero = boot.wall;
+        // Where there was no orderly end, records may have been lost that were told of.
+        self.floor = (!boot.clean).then(|| self.clock.ntp(now));
+        for (key, value) in &boot.stored {
+            match self.restore(now, key, value, out) {
+                Ok(()) => {}
+                Err(Reason(why)) => out.mark(Event::RecordRefused { why }.into()),
+            }
+        }
+    }
+
+    fn restore(&mut self, now: Instant, key: &[u8], value: &[u8], out: &mut Outbox) -> Result<(), Reason> {
+        let record = Record::parse(value)?;
+        let host = home_of(key).filter(|host| self.mobile_nodes.first(*host).is_some());
+        let host = host.ok_or(refusal::NO_ASSOCIATION)?;
+        let binding = record.binding.filter(|binding| self.clock.wall(now) < binding.ends);
+        self.homes.insert(host, Home { record: Record { binding, ..record }, before: None });
+        if let Some(binding) = binding {
+            out.mark(Event::BindingRestored { host, care_of: binding.care_of }.into());
+            self.switch(now, host, None, Some(binding), None, out);
+        }
+        Ok(())
+    }
+
+    fn link(&mut self, now: Instant, link: Link<'_>, out: &mut Outbox) {
+        match link {
+            Link::Up { mac, .. } => {
+                self.mac = Some(mac);
+                self.advertiser.up(now);
+                for (host, home) in &self.homes {
+                    if home.record.binding.is_some() {
+                        self.announcer.announce(now, *host, mac, out);
+                    }
+                }
+            }
+            Link::Down(_) => {
+                self.mac = None;
+                self.advertiser.down();
+            }
+        }
+    }
+
+    // --- requests --------------------------------------------------------------------------------------------------
+
+    fn packet(&mut self, now: Instant, rx: Rx, packet: Packet, out: &mut Outbox) {
+        let Ok((ip, _)) = Header::parse(&packet.bytes) else { return out.pass(rx, packet) };
+        match ip.protocol {
+            ipv4::UDP if ip.dst == self.config.address.address => self.registration(now, rx, packet, out),
+            ipv4::ICMP => match self.advertiser.solicited(now, rx.iface, &packet, false, out) {
+                Ok(()) => out.discard(rx.iface, packet, reason::CONSUMED),
+                Err(reason) => self.refuse(rx, packet, reason, out),
+            },
+            _ => out.pass(rx, packet),
+        }
+    }
+
+    fn registration(&mut self, now: Instant, rx: Rx, packet: Packet, out: &mut Outbox) {
+        let received = match Received::parse(&packet.bytes) {
+            Ok(received) => received,
+            Err(malformed) => return self.refuse(rx, packet, malformed.into(), out),
+        };
+        let (to, src) = (received.sender(), received.ip.src);
+        let Registration::Request(request) = received.message else {
+            return self.refuse(rx, packet, refusal::UNEXPECTED, out);
+        };
+        let at_home = (rx.iface == self.iface && src == request.home).then_some(packet.link.src);
+        let path = Path { to, at_home };
+        let denial = match self.judge(now, src, &request) {
+            Ok(()) => {
+                out.discard(rx.iface, packet, reason::CONSUMED);
+                return self.accept(now, request, path, out);
+            }
+            Err(denial) => denial,
+        };
+        if let Denial::Silent(reason) = denial {
+            return self.refuse(rx, packet, reason, out);
+        }
+        if !self.answers.may(now, src) {
+            return self.refuse(rx, packet, refusal::ANSWERED, out);
+        }
+        match denial {
+            Denial::Code(code) => {
+                *self.refused.entry(refusal::DENIED).or_default() += 1;
+                self.reply(now, &request, code, 0, path, out);
+            }
+            Denial::Again(lifetime) => self.reply(now, &request, accepted(&request), lifetime, path, out),
+            Denial::Silent(_) => {}
+        }
+        out.discard(rx.iface, packet, reason::CONSUMED);
+    }
+
+    /// Whether to accept a request (section 3.8.2); nothing changes yet.
+    fn judge(&self, now: Instant, src: Ipv4Addr, request: &Request) -> Result<(), Denial> {
+        let association = self.association(request).ok_or(Denial::Silent(refusal::NO_ASSOCIATION))?;
+        let relayed = self.judge_foreign_agent(src, request)?;
+        if !request.verify(Between::MobileHome, association) {
+            return Err(Denial::Code(Code::HomeMobileFailed));
+        }
+        if relayed == Some(false) {
+            return Err(Denial::Code(Code::ForeignFailed));
+        }
+        self.judge_identification(now, request)?;
+        let own = self.config.address.address;
+        let asks = |flags| request.flags.has(flags);
+        let moves = request.lifetime != 0;
+        let code = if asks(RequestFlags::RESERVED) {
+            Code::HomeBadRequest
+        } else if request.home_agent != own {
+            Code::UnknownHomeAgent
+        } else if !is_host(request.care_of)
+            || request.care_of == own
+            || (moves && request.care_of == request.home)
+        {
+            Code::HomeBadRequest
+        } else if asks(RequestFlags::REVERSE) {
+            Code::HomeReverseTunnel
+        } else if asks(RequestFlags::MINIMAL) || asks(RequestFlags::GRE) {
+            Code::HomeEncapsulation
+        } else {
+            return Ok(());
+        };
+        Err(Denial::Code(code))
+    }
+
+    /// The association that a request is signed with.
+    fn association(&self, request: &Request) -> Option<&Association> {
+        let authentication = request.authentication(Between::MobileHome)?;
+        self.mobile_nodes.named(request.home, authentication.spi)
+    }
+
+    /// Whether the foreign agent is who it says it is; `None` if that is neither said nor asked.
+    ///
+    /// It does not sign the end of a registration (section 3.7.3.1), so that is not insisted upon.
+    fn judge_foreign_agent(&self, src: Ipv4Addr, request: &Request) -> Result<Option<bool>, Denial> {
+        let known = self.foreign_agents.first(src).is_some();
+        match request.authentication(Between::ForeignHome) {
+            Some(_) if !known => Err(Denial::Silent(refusal::UNKNOWN_AGENT)),
+            Some(found) => {
+                let association = self.foreign_agents.named(src, found.spi);
+                let holds = |association| request.verify(Between::ForeignHome, association);
+                Ok(Some(association.is_some_and(holds)))
+            }
+            None => Ok((known && request.lifetime != 0).then_some(false)),
+        }
+    }
+
+    /// Replay protection by timestamps (section 5.7.1).
+    fn judge_identification(&self, now: Instant, request: &Request) -> Result<(), Denial> {
+        let record = self.homes.get(&request.home).map(|home| home.record);
+        if let Some(record) = record
+            && record.identification == request.identification
+        {
+            // A repetition on the way, or by the mobile node: what it asks for is done, and does not last longer for it.
+            match record.binding {
+                None if request.lifetime == 0 => return Err(Denial::Again(0)),
+                Some(binding) if request.lifetime != 0 && binding.care_of == request.care_of => {
+                    return Err(Denial::Again(binding.granted));
+                }
+                _ => {}
+            }
+        }
+        let stale = self.floor.is_some_and(|floor| ntp_distance(request.identification, floor) <= 0);
+        let last = record.map(|record| record.identification);
+        if stale || self.window.check(self.clock.ntp(now), last, request.identification).is_err() {
+            return Err(Denial::Code(Code::IdentificationMismatch));
+        }
+        Ok(())
+    }
+
+    fn accept(&mut self, now: Instant, request: Request, path: Path, out: &mut Outbox) {
+        let host = request.home;
+        let before = self.homes.get(&host).map(|home| home.record);
+        let bound = before.and_then(|record| record.binding);
+        let longest = self.config.registration_lifetime.as_secs() as u16;
+        let granted = request.lifetime.min(longest);
+        let ends = self.clock.wall(now + seconds(granted));
+        let binding = match bound {
+            _ if granted > 0 => Some(Binding { care_of: request.care_of, granted, ends }),
+            // The end of another binding than the one there is.
+            Some(other) if request.care_of != host && request.care_of != other.care_of => Some(other),
+            _ => None,
+        };
+        let record = Record { identification: request.identification, binding };
+        let code = accepted(&request);
+        out.store(key_of(host), record.emit());
+        self.switch(now, host, bound, binding, path.at_home, out);
+        self.reply(now, &request, code, granted, path, out);
+        let before = Some((before, path, Box::new(request)));
+        self.homes.insert(host, Home { record, before });
+        self.mark_change(host, out);
+    }
+
+    /// Tells whoever measures that a mobile node is reached by another way than before.
+    fn mark_change(&self, host: Ipv4Addr, out: &mut Outbox) {
+        let Some(Home { record, before: Some((before, ..)) }) = self.homes.get(&host) else { return };
+        let place = |record: Record| record.binding.map(|binding| binding.care_of);
+        if place(*record) == before.and_then(place) {
+            return;
+        }
+        out.mark(match place(*record) {
+            Some(care_of) => Event::BindingChanged { host, care_of }.into(),
+            None => Event::BindingRemoved { host }.into(),
+        });
+        out.mark(Event::PathSwitched { host }.into());
+    }
+
+    /// Makes the way to a mobile node what its binding says. `at_home` is its own link address, if it is heard there.
+    fn switch(
+        &mut self,
+        now: Instant,
+        host: Ipv4Addr,
+        from: Option<Binding>,
+        to: Option<Binding>,
+        at_home: Option<Mac>,
+        out: &mut Outbox,
+    ) {
+        if let Some(Binding { care_of, ends, .. }) = to {
+            let ends = now + until(self.clock.wall(now), ends);
+            self.expiry.set(host, ends);
+            let encap = Encap { src: self.config.address.address, dst: care_of, mtu: self.config.tunnel_mtu };
+            out.route(key_to(host), Route { action: Action::Tunnel(encap), life: Life::Until(ends) });
+        } else if from.is_some() {
+            self.expiry.stop(host);
+            out.route(key_to(host), None);
+        }
+        match (from, to, at_home) {
+            (None, Some(_), _) => {
+                out.neighbor(self.iface, host, Neighbor::Proxy);
+                if let Some(mac) = self.mac {
+                    self.announcer.announce(now, host, mac, out);
+                }
+            }
+            (Some(_), None, _) => {
+                out.neighbor(self.iface, host, None);
+                self.announcer.stop(host);
+                if let Some(mac) = at_home {
+                    self.announcer.announce(now, host, mac, out);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    // --- replies ---------------------------------------------------------------------------------------------------
+
+    fn reply(
+        &mut self,
+        now: Instant,
+        request: &Request,
+        code: Code,
+        lifetime: u16,
+        path: Path,
+        out: &mut Outbox,
+    ) {
+        let Some(association) = self.association(request) else { return };
+        let own = self.config.address.address;
+        let mut reply = request.reply(code);
+        (reply.lifetime, reply.home_agent) = (lifetime, own);
+        if code == Code::IdentificationMismatch {
+            // The high half is our clock, so that the mobile node can set its own by it (section 5.7.1).
+            let low = request.identification & 0xffff_ffff;
+            reply.identification = self.clock.ntp(now) & !0xffff_ffff | low;
+        }
+        reply.sign(Between::MobileHome, association);
+        if let Some(association) = self.foreign_agents.first(*path.to.ip()) {
+            reply.sign(Between::ForeignHome, association);
+        }
+        let bytes = datagram(SocketAddrV4::new(own, PORT), path.to, ipv4::DEFAULT_TTL, &reply.emit());
+        match path.at_home {
+            Some(mac) => out.send(self.iface, Packet::new(mac, bytes)),
+            None => out.send_routed(Packet::new(Mac::ZERO, bytes)),
+        }
+    }
+
+    fn refuse(&mut self, rx: Rx, packet: Packet, reason: Reason, out: &mut Outbox) {
+        *self.refused.entry(reason).or_default() += 1;
+        out.discard(rx.iface, packet, reason);
+    }
+
+    // --- what ends or fails ----------------------------------------------------------------------------------------
+
+    /// A lifetime ended. Nobody is told (section 3.8.3.1).
+    fn expired(&mut self, now: Instant, host: Ipv4Addr, out: &mut Outbox) {
+        let Some(home) = self.homes.get_mut(&host) else { return };
+        let (from, identification) = (home.record.binding.take(), home.record.identification);
+        home.before = None;
+        self.switch(now, host, from, None, None, out);
+        out.mark(Event::BindingExpired { host }.into());
+        // Behind all else: the old record tells the next start the same, should this one fail.
+        out.store(key_of(host), Record { identification, binding: None }.emit());
+    }
+
+    /// A registration that could not be stored did not happen: all that stood behind the record was withdrawn, and what
+    /// is known here is what was known before.
+    fn not_stored(&mut self, now: Instant, key: &[u8], out: &mut Outbox) {
+        let Some(host) = home_of(key) else { return };
+        // Without a predecessor it was the end of a lifetime, which the record itself tells the next start.
+        let Some(home) = self.homes.get_mut(&host) else { return };
+        let Some((before, path, request)) = home.before.take() else { return };
+        match before {
+            Some(record) => home.record = record,
+            None => {
+                self.homes.remove(&host);
+            }
+        }
+        self.expiry.stop(host);
+        if let Some(Binding { ends, .. }) = before.and_then(|record| record.binding) {
+            self.expiry.set(host, now + until(self.clock.wall(now), ends));
+        }
+        self.announcer.stop(host);
+        out.mark(Event::NotStored { host }.into());
+        self.reply(now, &request, Code::HomeResources, 0, path, out);
+    }
+
+    fn timeout(&mut self, now: Instant, out: &mut Outbox) {
+        while let Some(host) = self.expiry.pop(now) {
+            self.expired(now, host, out);
+        }
+        self.announcer.timeout(now, out);
+        self.advertiser.timeout(now, false, out);
+    }
+}
+
+impl Role for HomeAgent {
+    fn name(&self) -> &'static str {
+        HOME_AGENT
+    }
+
+    fn listens(&self) -> &[Listen] {
+        &self.listens
+    }
+
+    fn handle(&mut self, now: Instant, input: Input<'_>, out: &mut Outbox) {
+        match input {
+            Input::Start(boot) => self.start(now, boot, out),
+            Input::Timeout => self.timeout(now, out),
+            Input::Packet(rx, packet) => self.packet(now, rx, packet, out),
+            Input::Link(iface, link) if iface == self.iface => self.link(now, link, out),
+            Input::Failed(fault) => {
+                if let Undone::Store(key) = &fault.undone {
+                    self.not_stored(now, key, out);
+                }
+            }
+            Input::Wall(zero) => self.clock.zero = zero,
+            Input::Link(..) | Input::Idle(..) | Input::Stream(..) | Input::Serve(..) | Input::Command(..) => {
+            }
+        }
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        let due = [self.expiry.next(), self.announcer.due(), self.advertiser.due()];
+        due.into_iter().flatten().min()
+    }
+
+    fn status(&self) -> Value {
+        let bound = self.homes.iter().filter_map(|(host, home)| Some((host, home.record.binding?)));
+        let bindings = bound.map(|(host, binding)| (host.to_string(), Value::from(binding.care_of)));
+        let refused = self.refused.iter().map(|(reason, count)| (reason.0.to_owned(), Value::from(*count)));
+        Value::map([("bindings", Value::Map(bindings.collect())), ("refused", Value::Map(refused.collect()))])
+    }
+}
+
+/// With S, a mobile node asks for several bindings at a time: it is told that it has one (section 3.8.2.3).
+const fn accepted(request: &Request) -> Code {
+    if request.flags.has(RequestFlags::SIMULTANEOUS) { Code::AcceptedNoSimultaneous } else { Code::Accepted }
+}
+
+const fn seconds(seconds: u16) -> Duration {
+    Duration::from_secs(seconds as u64)
+}
+
+fn until(now: WallTime, then: WallTime) -> Duration {
+    Duration::from_nanos(then.0.saturating_sub(now.0).max(0).cast_unsigned())
+}
+
+/// A mobile node's record is kept under its home address.
+fn key_of(host: Ipv4Addr) -> Vec<u8> {
+    host.octets().to_vec()
+}
+
+fn home_of(key: &[u8]) -> Option<Ipv4Addr> {
+    <[u8; 4]>::try_from(key).ok().map(Ipv4Addr::from)
+}
+
+/// All packets to a mobile node, wherever they come from.
+const fn key_to(host: Ipv4Addr) -> Key {
+    Key { class: None, src: Prefix::ANY, dst: Prefix::host(host) }
+}

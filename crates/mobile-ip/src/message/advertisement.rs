@@ -1,0 +1,216 @@
+//! The Agent Advertisement: a Router Advertisement (RFC 1256, section 4.1) with the Mobility Agent Advertisement
+//! Extension (RFC 5944, section 2.1.1) and, if all agents of a subnet have it, the Prefix-Lengths Extension (2.1.2).
+//!
+//! ```text
+//!  0                   1                   2                   3
+//!  0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
+//! +---------------+---------------+-------------------------------+
+//! |    Type 9     |   Code 0, 16  |           Checksum            |
+//! +---------------+---------------+-------------------------------+
+//! |   Num Addrs   |Addr Entry Sz 2|        Lifetime, s            |
+//! +---------------+---------------+-------------------------------+
+//! |   Router Address and Preference, 8 bytes each …
+//! +---------------+---------------+-------------------------------+
+//! |    Type 16    |  Length 6+4K  |           Sequence            |
+//! +---------------+---------------+-+-+-+-+-+-+-+-+-+-+-+---------+
+//! |     Registration Lifetime     |R|B|H|F|M|G|r|T|U|X|I| reserved|
+//! +-------------------------------+-+-+-+-+-+-+-+-+-+-+-+---------+
+//! |   K care-of addresses …
+//! +---------------+---------------+-------------------------------+
+//! |    Type 19    |    Length N   | one prefix length per router address …
+//! ```
+
+use super::{address, one_hop};
+use std::ops::BitOr;
+use wire::icmp::Message;
+use wire::ipv4::{self, Header};
+use wire::{Ipv4Addr, Malformed, Reader};
+
+/// Its ICMP type.
+pub const ADVERTISEMENT: u8 = 9;
+
+const PADDING: u8 = 0;
+const MOBILITY: u8 = 16;
+const PREFIX_LENGTHS: u8 = 19;
+/// The code of an agent that routes for registered mobile nodes only.
+const NOT_COMMON: u8 = 16;
+/// Size of a router address with its preference, in words of four bytes.
+const ENTRY_SIZE: u8 = 2;
+
+/// What an agent offers; the bits of the second byte, U, X, I and those that are reserved, are kept and ignored.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct AgentFlags(pub u16);
+
+impl AgentFlags {
+    /// R: register here, even with a care-of address of your own.
+    pub const REGISTRATION_REQUIRED: Self = Self(0x8000);
+    /// B: takes no more mobile nodes.
+    pub const BUSY: Self = Self(0x4000);
+    /// H: a home agent.
+    pub const HOME: Self = Self(0x2000);
+    /// F: a foreign agent.
+    pub const FOREIGN: Self = Self(0x1000);
+    /// T: reverse tunnels.
+    pub const REVERSE: Self = Self(0x0100);
+
+    /// Whether any of `other` is set.
+    pub const fn has(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+}
+
+impl BitOr for AgentFlags {
+    type Output = Self;
+    fn bitor(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+
+/// An agent says that it is there.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Advertisement {
+    /// The agent: where requests are sent.
+    pub src: Ipv4Addr,
+    /// [`super::ALL_SYSTEMS`], the broadcast address, or the mobile node that asked.
+    pub dst: Ipv4Addr,
+    /// Whether it routes for registered mobile nodes only.
+    pub registered_only: bool,
+    /// For how many seconds it is to be believed; 0: stop using me.
+    pub lifetime: u16,
+    /// Router addresses and how much each is preferred.
+    pub routers: Vec<(Ipv4Addr, i32)>,
+    /// Counts up; see [`Advertisement::after`].
+    pub sequence: u16,
+    /// The longest registration that it takes, in seconds; [`super::INFINITE`] has no end.
+    pub registration_lifetime: u16,
+    /// What it offers.
+    pub flags: AgentFlags,
+    /// Ends of tunnels that it offers.
+    pub care_of: Vec<Ipv4Addr>,
+    /// The prefix length of each router address, if said.
+    pub prefix_lengths: Option<Vec<u8>>,
+}
+
+impl Advertisement {
+    /// The sequence number after this one: behind 0xffff comes 256, so that below 256 means a restart (section 2.3.2).
+    pub const fn after(sequence: u16) -> u16 {
+        if sequence == 0xffff { 256 } else { sequence + 1 }
+    }
+
+    /// The agent advertisement in `icmp`, the payload of the datagram with header `ip`.
+    ///
+    /// A Router Advertisement without the Mobility Agent Advertisement Extension is refused: its sender is no agent.
+    pub fn parse(ip: &Header, icmp: &[u8]) -> Result<Self, Malformed> {
+        let (code, body) = one_hop(ip, icmp, ADVERTISEMENT)?;
+        if code != 0 && code != NOT_COMMON {
+            return Err(Malformed("mip_advertisement_code"));
+        }
+        let mut r = Reader::new(&body, Malformed("mip_advertisement_short"));
+        let (count, size, lifetime) = (r.u8()?, r.u8()?, r.u16()?);
+        if size != ENTRY_SIZE {
+            return Err(Malformed("mip_entry_size"));
+        }
+        let mut routers = Vec::new();
+        for _ in 0..count {
+            routers.push((address(&mut r)?, r.u32()?.cast_signed()));
+        }
+        let (mobility, prefix_lengths) = extensions(r.rest(), usize::from(count))?;
+        let Mobility { sequence, registration_lifetime, flags, care_of } = mobility;
+        Ok(Self {
+            src: ip.src,
+            dst: ip.dst,
+            registered_only: code == NOT_COMMON,
+            lifetime,
+            routers,
+            sequence,
+            registration_lifetime,
+            flags,
+            care_of,
+            prefix_lengths,
+        })
+    }
+
+    /// The whole IPv4 datagram.
+    pub fn emit(&self) -> Vec<u8> {
+        let mut body = vec![self.routers.len() as u8, ENTRY_SIZE];
+        body.extend_from_slice(&self.lifetime.to_be_bytes());
+        for (router, preference) in &self.routers {
+            body.extend_from_slice(&router.octets());
+            body.extend_from_slice(&preference.to_be_bytes());
+        }
+        body.extend_from_slice(&[MOBILITY, (6 + 4 * self.care_of.len()) as u8]);
+        for field in [self.sequence, self.registration_lifetime, self.flags.0] {
+            body.extend_from_slice(&field.to_be_bytes());
+        }
+        for care_of in &self.care_of {
+            body.extend_from_slice(&care_of.octets());
+        }
+        if let Some(lengths) = &self.prefix_lengths {
+            body.extend_from_slice(&[PREFIX_LENGTHS, lengths.len() as u8]);
+            body.extend_from_slice(lengths);
+        }
+        let code = if self.registered_only { NOT_COMMON } else { 0 };
+        let icmp = Message { kind: ADVERTISEMENT, code, body: &body }.emit();
+        Header { ttl: 1, ..Header::new(ipv4::ICMP, self.src, self.dst) }.emit(&icmp)
+    }
+
+    /// The prefix of the link that the agent's own address is on, if it said so.
+    pub fn prefix(&self) -> Option<wire::Prefix> {
+        let at = self.routers.iter().position(|(router, _)| *router == self.src)?;
+        self.prefix_lengths.as_ref()?.get(at).map(|length| wire::Prefix::new(self.src, *length))
+    }
+}
+
+/// The content of the Mobility Agent Advertisement Extension.
+struct Mobility {
+    sequence: u16,
+    registration_lifetime: u16,
+    flags: AgentFlags,
+    care_of: Vec<Ipv4Addr>,
+}
+
+fn extensions(bytes: &[u8], routers: usize) -> Result<(Mobility, Option<Vec<u8>>), Malformed> {
+    let mut r = Reader::new(bytes, Malformed("mip_extension_truncated"));
+    let (mut found, mut lengths) = (None, None);
+    while !r.is_empty() {
+        let kind = r.u8()?;
+        if kind == PADDING {
+            continue; // a single byte, without a length (section 2.1.3)
+        }
+        let length = usize::from(r.u8()?);
+        let data = r.take(length).map_err(|_| Malformed("mip_extension_overrun"))?;
+        let twice = match kind {
+            MOBILITY => found.replace(mobility(data)?).is_some(),
+            PREFIX_LENGTHS => lengths.replace(prefix_lengths(data, routers)?).is_some(),
+            ..=127 => return Err(Malformed("mip_unknown_extension")),
+            _ => false,
+        };
+        if twice {
+            return Err(Malformed("mip_extension_twice"));
+        }
+    }
+    Ok((found.ok_or(Malformed("mip_no_agent"))?, lengths))
+}
+
+fn mobility(data: &[u8]) -> Result<Mobility, Malformed> {
+    let mut r = Reader::new(data, Malformed("mip_mobility_length"));
+    let (sequence, registration_lifetime, flags) = (r.u16()?, r.u16()?, AgentFlags(r.u16()?));
+    let mut care_of = Vec::new();
+    while !r.is_empty() {
+        care_of.push(address(&mut r)?);
+    }
+    if !flags.has(AgentFlags::FOREIGN | AgentFlags::HOME) {
+        return Err(Malformed("mip_no_agent"));
+    }
+    if flags.has(AgentFlags::FOREIGN) && care_of.is_empty() {
+        return Err(Malformed("mip_no_care_of"));
+    }
+    Ok(Mobility { sequence, registration_lifetime, flags, care_of })
+}
+
+fn prefix_lengths(data: &[u8], routers: usize) -> Result<Vec<u8>, Malformed> {
+    if data.len() != routers || data.iter().any(|length| *length > 32) {
+        return Err(Malformed("mip_prefix_lengths"));
+    }
+    Ok(data.to_vec())
+}

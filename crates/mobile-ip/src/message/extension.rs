@@ -1,0 +1,158 @@
+//! What follows the fixed part of a registration message: extensions, and who has authenticated what.
+
+use auth::{Key, equal, hmac_md5, hmac_sha256};
+use serde::Deserialize;
+use wire::{Malformed, Reader};
+
+/// Between whom an authentication extension is; its number is the extension's type (RFC 5944, section 3.5).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[repr(u8)]
+pub enum Between {
+    /// The mobile node and its home agent.
+    MobileHome = 32,
+    /// The mobile node and the foreign agent.
+    MobileForeign = 33,
+    /// The foreign agent and the home agent.
+    ForeignHome = 34,
+}
+
+impl Between {
+    const ALL: [Self; 3] = [Self::MobileHome, Self::MobileForeign, Self::ForeignHome];
+}
+
+/// An authentication extension.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Authentication {
+    /// Between whom.
+    pub between: Between,
+    /// The security parameter index: which association, of those that the two have.
+    pub spi: u32,
+    /// The code itself; how long is the algorithm's to say.
+    pub authenticator: Vec<u8>,
+}
+
+/// One extension.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Extension {
+    /// One of those three that authenticate.
+    Authentication(Authentication),
+    /// One of 128 to 255 that nobody needs to understand: carried along, and covered where it stands.
+    Skipped {
+        /// Its type.
+        kind: u8,
+        /// Its content.
+        data: Vec<u8>,
+    },
+}
+
+/// How an authenticator is made.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Algorithm {
+    /// 32 bytes, not cut.
+    #[default]
+    HmacSha256,
+    /// 16 bytes: what every implementation of RFC 5944 has.
+    HmacMd5,
+}
+
+/// A mobility security association, as one end of it has it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Association {
+    /// The security parameter index; 0 to 255 are reserved.
+    pub spi: u32,
+    /// How an authenticator is made. Never the wire's to say.
+    pub algorithm: Algorithm,
+    /// The secret.
+    pub key: Key,
+}
+
+impl Association {
+    /// Type, length and SPI of the extension: the last bytes that the authenticator covers (section 3.5.1).
+    fn head(&self, between: Between) -> [u8; 6] {
+        let length = 4 + match self.algorithm {
+            Algorithm::HmacSha256 => 32,
+            Algorithm::HmacMd5 => 16,
+        };
+        let [a, b, c, d] = self.spi.to_be_bytes();
+        [between as u8, length, a, b, c, d]
+    }
+
+    /// The extension that authenticates all of `before`.
+    pub fn sign(&self, between: Between, before: &[u8]) -> Authentication {
+        let parts = [before, &self.head(between)];
+        let authenticator = match self.algorithm {
+            Algorithm::HmacSha256 => hmac_sha256(&self.key, &parts).to_vec(),
+            Algorithm::HmacMd5 => hmac_md5(&self.key, &parts).to_vec(),
+        };
+        Authentication { between, spi: self.spi, authenticator }
+    }
+
+    /// Whether an extension authenticates all of `before`, in a time that does not depend on where it is wrong.
+    pub fn verifies(&self, authentication: &Authentication, before: &[u8]) -> bool {
+        authentication.spi == self.spi
+            && equal(&self.sign(authentication.between, before).authenticator, &authentication.authenticator)
+    }
+}
+
+/// The one extension between these two, and the extensions before it.
+pub(super) fn find(extensions: &[Extension], between: Between) -> Option<(usize, &Authentication)> {
+    extensions.iter().enumerate().find_map(|(at, extension)| match extension {
+        Extension::Authentication(found) if found.between == between => Some((at, found)),
+        _ => None,
+    })
+}
+
+/// The extensions up to the end of a message.
+///
+/// There is at most one authentication of each kind, and the one for the home agent comes first: what follows it is
+/// for the foreign agent (section 3.6.1.3).
+pub(super) fn parse(bytes: &[u8]) -> Result<Vec<Extension>, Malformed> {
+    let mut r = Reader::new(bytes, Malformed("mip_extension_truncated"));
+    let mut extensions = Vec::new();
+    while !r.is_empty() {
+        let (kind, length) = (r.u8()?, r.u8()?);
+        let data = r.take(usize::from(length)).map_err(|_| Malformed("mip_extension_overrun"))?;
+        let extension = match Between::ALL.into_iter().find(|between| *between as u8 == kind) {
+            Some(between) => Extension::Authentication(authentication(between, data, &extensions)?),
+            None if kind < 128 => return Err(Malformed("mip_unknown_extension")),
+            None => Extension::Skipped { kind, data: data.to_vec() },
+        };
+        extensions.push(extension);
+    }
+    Ok(extensions)
+}
+
+fn authentication(between: Between, data: &[u8], before: &[Extension]) -> Result<Authentication, Malformed> {
+    let mut r = Reader::new(data, Malformed("mip_authentication_length"));
+    let spi = r.u32()?;
+    for extension in before {
+        match extension {
+            Extension::Authentication(other) if other.between == between => {
+                return Err(Malformed("mip_authentication_twice"));
+            }
+            Extension::Authentication(_) if between == Between::MobileHome => {
+                return Err(Malformed("mip_extension_order"));
+            }
+            _ => {}
+        }
+    }
+    Ok(Authentication { between, spi, authenticator: r.rest().to_vec() })
+}
+
+/// Appends the bytes of extensions.
+pub(super) fn emit(extensions: &[Extension], out: &mut Vec<u8>) {
+    for extension in extensions {
+        match extension {
+            Extension::Authentication(Authentication { between, spi, authenticator }) => {
+                out.extend_from_slice(&[*between as u8, (4 + authenticator.len()) as u8]);
+                out.extend_from_slice(&spi.to_be_bytes());
+                out.extend_from_slice(authenticator);
+            }
+            Extension::Skipped { kind, data } => {
+                out.extend_from_slice(&[*kind, data.len() as u8]);
+                out.extend_from_slice(data);
+            }
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! What agents and mobile nodes say to each other: bytes and authentication.
+//!
+//! - [`Advertisement`] and [`Solicitation`]: ICMP (RFC 1256, RFC 5944 section 2).
+//! - [`Request`] and [`Reply`]: UDP port 434 (RFC 5944 section 3), with [`Extension`]s behind them.
+//!
+//! The numbers of ICMP extensions and of those behind UDP port 434 are two different spaces. In both, whoever meets an
+//! unknown one of 0 to 127 drops the whole message silently, and skips one of 128 to 255 (RFC 5944, section 1.8).
+
+mod advertisement;
+mod code;
+mod extension;
+mod reply;
+mod request;
+mod solicitation;
+
+pub use advertisement::{ADVERTISEMENT, Advertisement, AgentFlags};
+pub use code::Code;
+pub use extension::{Algorithm, Association, Authentication, Between, Extension};
+pub use reply::Reply;
+pub use request::{Request, RequestFlags};
+pub use solicitation::{SOLICITATION, Solicitation};
+
+use wire::ipv4::{self, Header};
+use wire::{Ipv4Addr, Malformed, Reader, SocketAddrV4, icmp, udp};
+
+/// The UDP port of registration.
+pub const PORT: u16 = 434;
+/// A lifetime that does not end, in seconds.
+pub const INFINITE: u16 = 0xffff;
+/// All systems on this subnet.
+pub const ALL_SYSTEMS: Ipv4Addr = Ipv4Addr::new(224, 0, 0, 1);
+/// All routers on this subnet.
+pub const ALL_ROUTERS: Ipv4Addr = Ipv4Addr::new(224, 0, 0, 2);
+/// All mobility agents on this subnet.
+pub const ALL_AGENTS: Ipv4Addr = Ipv4Addr::new(224, 0, 0, 11);
+
+/// A registration message.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Registration {
+    /// Type 1.
+    Request(Request),
+    /// Type 3.
+    Reply(Reply),
+}
+
+impl Registration {
+    /// The message in the payload of a datagram to or from [`PORT`].
+    pub fn parse(payload: &[u8]) -> Result<Self, Malformed> {
+        match payload.first() {
+            Some(&request::TYPE) => Request::parse(payload).map(Self::Request),
+            Some(&reply::TYPE) => Reply::parse(payload).map(Self::Reply),
+            Some(_) => Err(Malformed("mip_unknown_type")),
+            None => Err(Malformed("mip_empty")),
+        }
+    }
+}
+
+/// A registration message and how it travelled.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Received {
+    /// The IP header.
+    pub ip: Header,
+    /// The sender's port: a reply goes back there.
+    pub src_port: u16,
+    /// What it says.
+    pub message: Registration,
+}
+
+impl Received {
+    /// The registration message in a whole IPv4 datagram.
+    pub fn parse(packet: &[u8]) -> Result<Self, Malformed> {
+        let (ip, payload) = Header::parse(packet)?;
+        if ip.protocol != ipv4::UDP {
+            return Err(Malformed("mip_protocol"));
+        }
+        if ip.is_fragment() {
+            return Err(Malformed("mip_fragment"));
+        }
+        // A wrong checksum is refused and a missing one is not (RFC 5944, section 3.2).
+        let datagram = udp::Datagram::parse(payload, ip.src, ip.dst)?;
+        let message = Registration::parse(datagram.payload)?;
+        Ok(Self { ip, src_port: datagram.src_port, message })
+    }
+
+    /// Where the answer goes.
+    pub const fn sender(&self) -> SocketAddrV4 {
+        SocketAddrV4::new(self.ip.src, self.src_port)
+    }
+}
+
+/// A registration message as an IPv4 datagram with this time to live.
+pub fn datagram(src: SocketAddrV4, dst: SocketAddrV4, ttl: u8, payload: &[u8]) -> Vec<u8> {
+    let whole = udp::packet(src, dst, payload);
+    let udp = whole.get(ipv4::HEADER..).unwrap_or_default();
+    Header { ttl, ..Header::new(ipv4::UDP, *src.ip(), *dst.ip()) }.emit(udp)
+}
+
+/// The content of an ICMP message of this type that went no further than one hop (RFC 1256, section 4.3).
+fn one_hop(ip: &Header, payload: &[u8], kind: u8) -> Result<(u8, Vec<u8>), Malformed> {
+    if ip.protocol != ipv4::ICMP {
+        return Err(Malformed("mip_protocol"));
+    }
+    if ip.is_fragment() {
+        return Err(Malformed("mip_fragment"));
+    }
+    if ip.ttl != 1 {
+        return Err(Malformed("mip_ttl"));
+    }
+    let message = icmp::Message::parse(payload)?;
+    if message.kind != kind {
+        return Err(Malformed("mip_icmp_type"));
+    }
+    Ok((message.code, message.body.to_vec()))
+}
+
+/// Four bytes of an address.
+fn address(r: &mut Reader<'_>) -> Result<Ipv4Addr, Malformed> {
+    r.array::<4>().map(Ipv4Addr::from)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,628 @@
+//! The mobile node: it listens for agents, decides where it is, and tells its home agent.
+//!
+//! ```text
+//!             agent heard                 reply
+//!   searching ───────────> registering ──────────> registered: away by a foreign agent, or at home
+//!       ^                    │  ^   │ no reply: again, after twice the time     │
+//!       │ agent lost         │  └───┘                                           │ 0.8 of the lifetime
+//!       └────────────────────┴───────────── registering <──────────────────────┘
+//! ```
+
+use crate::agents::{Agents, News};
+use crate::announcer::Announcer;
+use crate::config::{Associations, MobileNodeConfig, Movement, is_host};
+use crate::home_agent::refusal;
+use crate::mark::{Event, MOBILE_NODE};
+use crate::message::{
+    ADVERTISEMENT, ALL_ROUTERS, ALL_SYSTEMS, Advertisement, AgentFlags, PORT, Received, Registration,
+    Solicitation,
+};
+use crate::registrar::{Outcome, Registrar, Target};
+use node::config::{ConfigError, Interfaces};
+use node::{
+    Action, Class, Command, Hop, Input, Key, Life, Link, Listen, Neighbor, NextHop, Outbox, Proto, Role,
+    Route, Rx, Seed, TimerName, Timers, Value, reason,
+};
+use std::collections::BTreeMap;
+use wire::ipv4::{self, Header};
+use wire::{Cell, Duration, Iface, Instant, Ipv4Addr, Mac, Packet, Reason};
+
+/// Its own packets while no agent is heard.
+pub const NO_AGENT: Reason = Reason("no_agent");
+/// Its own packets while it is not registered with an agent that routes for registered mobile nodes only.
+pub const NOT_REGISTERED: Reason = Reason("not_registered");
+/// An advertisement of an agent that cannot be one.
+pub const IMPLAUSIBLE_AGENT: Reason = Reason("implausible_agent");
+
+/// No more than one registration a second without a hint of the link (RFC 5944, section 3.6.3).
+const REGISTRATION_PAUSE: Duration = Duration::from_secs(1);
+/// A link that flaps gives one hint in this time (ours).
+const DEBOUNCE: Duration = Duration::from_millis(500);
+/// Solicitations: the first three a second apart, then twice as far each time, up to a minute (section 2.4).
+const SOLICITATION_PAUSE: Duration = Duration::from_secs(1);
+const QUICK_SOLICITATIONS: u32 = 3;
+const LONGEST_SOLICITATION_PAUSE: Duration = Duration::from_mins(1);
+/// Requests without an answer after which another agent is tried (ours).
+const PATIENCE: u32 = 3;
+
+#[derive(Clone, Copy, Debug)]
+enum Timer {
+    /// The next change of cell of the configuration.
+    Move,
+    /// Ask again who is there.
+    Solicit,
+    /// The pause between registrations is over, and an agent waits.
+    Hold,
+    /// No reply came.
+    Retry,
+    /// The registration is to be renewed.
+    Renew,
+    /// The registration has ended.
+    Lapse,
+}
+
+impl TimerName for Timer {
+    const ALL: &'static [Self] =
+        &[Self::Move, Self::Solicit, Self::Hold, Self::Retry, Self::Renew, Self::Lapse];
+    fn index(self) -> usize {
+        self as usize
+    }
+}
+
+/// A mobile node.
+#[derive(Debug)]
+pub struct MobileNode {
+    config: MobileNodeConfig,
+    iface: Iface,
+    home: Ipv4Addr,
+    listens: [Listen; 4],
+    registrar: Registrar,
+    agents: Agents,
+    announcer: Announcer,
+    timers: Timers<Timer, 6>,
+    /// Our link address, while the link is up.
+    mac: Option<Mac>,
+    /// The agent that we are registered with, or are registering with.
+    attached: Option<Ipv4Addr>,
+    /// The link came up, and no agent was heard since: the next advertisement decides.
+    triggered: bool,
+    /// Nobody was heard since the link came up, for whoever measures.
+    detecting: bool,
+    /// When the link gave its last hint.
+    hinted: Option<Instant>,
+    /// When the last agent was chosen.
+    chosen: Option<Instant>,
+    /// An agent that waits for the pause between registrations to end.
+    next: Option<Ipv4Addr>,
+    solicitations: u32,
+    cell: Option<Cell>,
+    /// The radio is on its way to another cell.
+    tuning: bool,
+    next_move: usize,
+    refused: BTreeMap<Reason, u64>,
+}
+
+const DEFAULT_ROUTE: Key = Key::all(Class::HOST);
+
+impl MobileNode {
+    /// A mobile node with this configuration, on a host with these interfaces.
+    pub fn new(
+        config: MobileNodeConfig,
+        interfaces: Interfaces<'_>,
+        chance: Seed,
+    ) -> Result<Self, ConfigError> {
+        config.check()?;
+        let iface = interfaces.number("interface", &config.interface)?;
+        Ok(Self {
+            iface,
+            home: config.address.address,
+            listens: [
+                Listen::Group(iface, ALL_SYSTEMS),
+                Listen::Group(iface, Ipv4Addr::BROADCAST),
+                Listen::Local(Proto::Icmp(ADVERTISEMENT)),
+                Listen::Local(Proto::Udp(PORT)),
+            ],
+            registrar: Registrar::new(
+                config.address.address,
+                &config.home_agent,
+                Associations::new(&config.foreign_agents),
+                chance,
+            ),
+            agents: Agents::default(),
+            announcer: Announcer::new(iface, config.announcements.clone()),
+            timers: Timers::default(),
+            mac: None,
+            attached: None,
+            triggered: false,
+            detecting: false,
+            hinted: None,
+            chosen: None,
+            next: None,
+            solicitations: 0,
+            cell: None,
+            tuning: false,
+            next_move: 0,
+            refused: BTreeMap::new(),
+            config,
+        })
+    }
+
+    fn start(&mut self, out: &mut Outbox) {
+        self.route(Action::Drop(NO_AGENT), Action::Drop(NO_AGENT), out);
+        if let Some(cell) = self.config.cell {
+            self.tune(cell, out);
+            self.set_next_move();
+        }
+    }
+
+    // --- the link --------------------------------------------------------------------------------------------------
+
+    fn link(&mut self, now: Instant, link: Link<'_>, out: &mut Outbox) {
+        match link {
+            Link::Up { mac, cell, .. } => {
+                (self.mac, self.cell) = (Some(mac), cell);
+                self.tuning = false;
+                self.detecting = true;
+                out.mark(Event::LinkUp.into());
+                if self.config.link_trigger || self.attached.is_none() {
+                    self.hint(now, out);
+                }
+            }
+            // The radio would not go there: it is where it was.
+            Link::Down(why) if std::mem::take(&mut self.tuning) => {
+                out.mark(Event::HandoffFailed { why: why.to_owned() }.into());
+            }
+            Link::Down(_) => {
+                self.mac = None;
+                self.timers.stop(Timer::Solicit);
+                if let (true, Some(agent)) = (self.config.link_trigger, self.attached) {
+                    self.agents.suspect(now, agent);
+                }
+            }
+        }
+    }
+
+    /// The link says that we may have moved: we ask at once who is there, and register with whoever answers.
+    fn hint(&mut self, now: Instant, out: &mut Outbox) {
+        self.triggered = self.config.link_trigger;
+        if self.hinted.is_none_or(|at| now >= at + DEBOUNCE) {
+            self.hinted = Some(now);
+            self.chosen = None;
+        }
+        self.solicitations = 0;
+        self.solicit(now, out);
+    }
+
+    /// Asks who is there, and sets when to ask again.
+    fn solicit(&mut self, now: Instant, out: &mut Outbox) {
+        if self.mac.is_none() {
+            return;
+        }
+        let solicitation = Solicitation { src: self.home, dst: ALL_ROUTERS };
+        let mac = Mac::of_group(ALL_ROUTERS).unwrap_or(Mac::BROADCAST);
+        out.send(self.iface, Packet::new(mac, solicitation.emit()));
+        self.solicitations += 1;
+        let doublings = (self.solicitations + 1).saturating_sub(QUICK_SOLICITATIONS).min(6);
+        let pause = (SOLICITATION_PAUSE * (1 << doublings)).min(LONGEST_SOLICITATION_PAUSE);
+        self.timers.set(Timer::Solicit, now + pause);
+    }
+
+    /// Points the radio at another cell.
+    fn hand_off(&mut self, cell: u16, out: &mut Outbox) {
+        let name =
+            |cell: Option<Cell>| cell.map_or("nowhere".to_owned(), |Cell(cell)| format!("cell {cell}"));
+        let (from, to) = (name(self.cell), name(Some(Cell(cell))));
+        out.mark(Event::Handoff { kind: self.config.movement.name(), from, to }.into());
+        self.tune(cell, out);
+    }
+
+    fn tune(&mut self, cell: u16, out: &mut Outbox) {
+        self.tuning = true;
+        out.tune(self.iface, Cell(cell));
+    }
+
+    // --- agents (RFC 5944, section 2.4) ----------------------------------------------------------------------------
+
+    fn advertisement(
+        &mut self,
+        now: Instant,
+        rx: Rx,
+        packet: &Packet,
+        out: &mut Outbox,
+    ) -> Result<(), Reason> {
+        let (ip, icmp) = Header::parse(&packet.bytes)?;
+        let said = Advertisement::parse(&ip, icmp)?;
+        let (agent, mac) = (said.src, packet.link.src);
+        if rx.iface != self.iface || mac.is_group() || !is_host(agent) || agent == self.home {
+            return Err(IMPLAUSIBLE_AGENT);
+        }
+        if said.lifetime == 0 {
+            self.agents.forget(agent);
+            self.lost(now, agent, out);
+            return Ok(());
+        }
+        // One that takes nobody new is as good as not heard, unless it is ours.
+        if said.flags.has(AgentFlags::BUSY) && self.attached != Some(agent) {
+            self.agents.forget(agent);
+            return Ok(());
+        }
+        let news = self.agents.hear(now, &said, mac, self.attached);
+        self.decide(now, agent, news, out);
+        Ok(())
+    }
+
+    /// Movement detection: whether to register with the agent that was just heard.
+    fn decide(&mut self, now: Instant, agent: Ipv4Addr, news: News, out: &mut Outbox) {
+        if !self.is_usable(agent) {
+            return;
+        }
+        let ours = self.attached == Some(agent);
+        let triggered = std::mem::take(&mut self.triggered);
+        let moves = match self.attached {
+            None => true,
+            Some(_) if ours => news == News::Restarted,
+            Some(_) if triggered => true,
+            Some(old) => match self.config.movement {
+                // Several agents of one subnet would have us run in circles.
+                Movement::Eager => news == News::New && !self.agents.share_a_subnet(old, agent),
+            },
+        };
+        if ours || moves {
+            self.timers.stop(Timer::Solicit);
+        }
+        if moves {
+            self.choose(now, agent, out);
+        } else if ours {
+            self.detected(agent, out);
+        }
+    }
+
+    /// What we do from now on is by what we heard, for whoever measures.
+    fn detected(&mut self, agent: Ipv4Addr, out: &mut Outbox) {
+        if std::mem::take(&mut self.detecting) {
+            out.mark(Event::AgentHeard { agent }.into());
+        }
+    }
+
+    /// Whether one can register there: at home, or with a foreign agent.
+    fn is_usable(&self, agent: Ipv4Addr) -> bool {
+        let known = self.agents.get(agent);
+        known.is_some_and(|known| self.is_home_agent(agent) || known.care_of.is_some())
+    }
+
+    fn is_home_agent(&self, agent: Ipv4Addr) -> bool {
+        agent == self.registrar.home_agent()
+    }
+
+    /// Goes over to an agent, now or when the pause between registrations is over.
+    fn choose(&mut self, now: Instant, agent: Ipv4Addr, out: &mut Outbox) {
+        if let Some(free) = self.chosen.map(|at| at + REGISTRATION_PAUSE).filter(|free| now < *free) {
+            self.next = Some(agent);
+            return self.timers.set(Timer::Hold, free);
+        }
+        self.next = None;
+        self.timers.stop(Timer::Hold);
+        self.attach(now, agent, out);
+    }
+
+    fn attach(&mut self, now: Instant, agent: Ipv4Addr, out: &mut Outbox) {
+        let Some(known) = self.agents.get(agent).cloned() else { return };
+        let left = self.attached.replace(agent).filter(|left| *left != agent);
+        self.chosen = Some(now);
+        self.detected(agent, out);
+        if let Some(left) = left.filter(|left| !self.is_home_agent(*left)) {
+            out.neighbor(self.iface, left, None);
+        }
+        if self.is_home_agent(agent) {
+            self.come_home(now, known.mac, out);
+        } else {
+            self.go_away(agent, known.mac, known.registered_only, out);
+        }
+        self.registrar.turn_to(self.target(agent));
+        self.register(now, out);
+    }
+
+    /// What to register, and with whom.
+    fn target(&self, agent: Ipv4Addr) -> Option<Target> {
+        let known = self.agents.get(agent)?;
+        let at_home = self.is_home_agent(agent);
+        let lifetime = (self.config.lifetime.as_secs() as u16).min(known.registration_lifetime);
+        Some(Target {
+            agent,
+            mac: known.mac,
+            care_of: known.care_of.filter(|_| !at_home).unwrap_or(self.home),
+            lifetime: if at_home { 0 } else { lifetime },
+        })
+    }
+
+    /// At home: an ordinary host again, and neighbors are told so before the home agent is (section 4.6).
+    fn come_home(&mut self, now: Instant, home_agent: Mac, out: &mut Outbox) {
+        let to = self.config.home_router.map_or(NextHop::Mac(home_agent), NextHop::Via);
+        let hop = |to| Action::Forward(Hop { iface: self.iface, to });
+        self.route(hop(to), hop(NextHop::OnLink), out);
+        out.neighbor(self.iface, self.home, None);
+        if let Some(mac) = self.mac {
+            self.announcer.announce(now, self.home, mac, out);
+        }
+    }
+
+    /// Away: mute, but for the agent, before anybody is told (section 4.6).
+    fn go_away(&mut self, agent: Ipv4Addr, mac: Mac, registered_only: bool, out: &mut Outbox) {
+        self.announcer.stop(self.home);
+        out.neighbor(self.iface, self.home, Neighbor::Mute);
+        out.neighbor(self.iface, agent, Neighbor::At(mac));
+        let way = Action::Forward(Hop::mac(self.iface, mac));
+        let way = if registered_only { Action::Drop(NOT_REGISTERED) } else { way };
+        self.route(way, way, out);
+    }
+
+    /// An agent is not believed any more.
+    fn lost(&mut self, now: Instant, agent: Ipv4Addr, out: &mut Outbox) {
+        if self.next == Some(agent) {
+            self.next = None;
+            self.timers.stop(Timer::Hold);
+        }
+        if self.attached != Some(agent) {
+            return;
+        }
+        out.mark(Event::AgentLost { agent }.into());
+        if let Some(other) = self.other_agent() {
+            return self.choose(now, other, out);
+        }
+        self.attached = None;
+        self.registrar.turn_to(None);
+        self.timers.stop(Timer::Retry);
+        self.timers.stop(Timer::Renew);
+        if self.is_home_agent(agent) {
+            self.announcer.stop(self.home);
+        } else {
+            out.neighbor(self.iface, agent, None);
+        }
+        self.route(Action::Drop(NO_AGENT), Action::Drop(NO_AGENT), out);
+        self.solicit(now, out);
+    }
+
+    /// The freshest agent but the one that we have.
+    fn other_agent(&self) -> Option<Ipv4Addr> {
+        self.agents.freshest(|who, _| Some(who) != self.attached && self.is_usable(who))
+    }
+
+    /// Where our own packets go: `near` to the home network, `far` elsewhere. The home network is on our link only while
+    /// we are there, whatever the interface's address says.
+    fn route(&self, far: Action, near: Action, out: &mut Outbox) {
+        let home_link = Key { dst: self.config.address.link, ..DEFAULT_ROUTE };
+        for (key, action) in [(DEFAULT_ROUTE, far), (home_link, near)] {
+            out.route(key, Route { action, life: Life::Forever });
+        }
+    }
+
+    // --- registration (section 3.6) --------------------------------------------------------------------------------
+
+    /// Sends a request for what the registrar is turned to.
+    fn register(&mut self, now: Instant, out: &mut Outbox) {
+        let Some((packet, event, retry)) = self.registrar.request(now) else { return };
+        out.mark(event.into());
+        out.send(self.iface, packet);
+        self.timers.set(Timer::Retry, retry);
+        self.timers.stop(Timer::Renew);
+    }
+
+    fn registration(
+        &mut self,
+        now: Instant,
+        rx: Rx,
+        packet: &Packet,
+        out: &mut Outbox,
+    ) -> Result<(), Reason> {
+        let received = Received::parse(&packet.bytes)?;
+        let Registration::Reply(reply) = received.message else { return Err(refusal::UNEXPECTED) };
+        if rx.iface != self.iface {
+            return Err(refusal::UNEXPECTED);
+        }
+        match self.registrar.reply(now, received.ip.src, &reply)? {
+            Outcome::Registered { care_of, lifetime, sent } => {
+                out.mark(Event::Registered { care_of, lifetime }.into());
+                self.registered(now, lifetime, sent, out);
+            }
+            Outcome::Again => {
+                out.mark(Event::Denied { code: reply.code }.into());
+                self.register(now, out);
+            }
+            Outcome::Denied { by_agent } => {
+                out.mark(Event::Denied { code: reply.code }.into());
+                // Another agent may be of another mind; a home agent will not be.
+                if let Some(other) = self.other_agent().filter(|_| by_agent) {
+                    self.choose(now, other, out);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Everything counts from when the request was sent, so that we never believe longer than the home agent.
+    fn registered(&mut self, now: Instant, lifetime: u16, sent: Instant, out: &mut Outbox) {
+        self.timers.stop(Timer::Retry);
+        self.solicitations = 0;
+        if lifetime == 0 {
+            self.timers.stop(Timer::Renew);
+            return self.timers.stop(Timer::Lapse);
+        }
+        let lifetime = Duration::from_secs(lifetime.into());
+        // Never in the past: a reply that took most of the lifetime would have us renew without end.
+        self.timers.set(Timer::Renew, (sent + lifetime * 4 / 5).max(now + REGISTRATION_PAUSE));
+        self.timers.set(Timer::Lapse, sent + lifetime);
+        let way =
+            self.attached.and_then(|agent| self.agents.get(agent)).filter(|known| known.registered_only);
+        if let Some(known) = way {
+            let way = Action::Forward(Hop::mac(self.iface, known.mac));
+            self.route(way, way, out);
+        }
+    }
+
+    /// No reply: once more, or with another agent.
+    fn retry(&mut self, now: Instant, out: &mut Outbox) {
+        match self.other_agent().filter(|_| self.registrar.attempts() >= PATIENCE) {
+            Some(other) => self.choose(now, other, out),
+            None => self.register(now, out),
+        }
+    }
+
+    // --- time ------------------------------------------------------------------------------------------------------
+
+    fn timeout(&mut self, now: Instant, out: &mut Outbox) {
+        while let Some(agent) = self.agents.expired(now) {
+            self.lost(now, agent, out);
+        }
+        self.announcer.timeout(now, out);
+        while let Some(timer) = self.timers.pop(now) {
+            match timer {
+                Timer::Move => self.scripted_move(out),
+                Timer::Solicit => self.solicit(now, out),
+                Timer::Hold => {
+                    if let Some(agent) = self.next.take() {
+                        self.choose(now, agent, out);
+                    }
+                }
+                Timer::Retry => self.retry(now, out),
+                Timer::Renew => {
+                    self.registrar.turn_to(self.attached.and_then(|agent| self.target(agent)));
+                    self.register(now, out);
+                }
+                Timer::Lapse => {
+                    self.registrar.lapsed();
+                    out.mark(Event::Lapsed.into());
+                }
+            }
+        }
+    }
+
+    fn scripted_move(&mut self, out: &mut Outbox) {
+        if let Some(step) = self.config.moves.get(self.next_move) {
+            let cell = step.cell;
+            self.next_move += 1;
+            self.set_next_move();
+            self.hand_off(cell, out);
+        }
+    }
+
+    fn set_next_move(&mut self) {
+        if let Some(step) = self.config.moves.get(self.next_move) {
+            self.timers.set(Timer::Move, Instant::ZERO + step.at);
+        }
+    }
+
+    // --- commands --------------------------------------------------------------------------------------------------
+
+    fn command(&mut self, now: Instant, command: &Command, out: &mut Outbox) -> Result<Value, String> {
+        match command.verb.as_str() {
+            "register" => self.command_register(now, command, out),
+            "deregister" => self.command_deregister(now, out),
+            "handoff" => {
+                let cell = command.args.get("cell").and_then(Value::as_int);
+                let cell =
+                    cell.and_then(|cell| u16::try_from(cell).ok()).filter(|_| self.config.cell.is_some());
+                let cell = cell.ok_or("say {\"cell\": NUMBER}, if the interface is a radio with a `cell`")?;
+                self.hand_off(cell, out);
+                Ok(Value::map([("cell", Value::from(u64::from(cell)))]))
+            }
+            verb => Err(format!("no verb `{verb}`")),
+        }
+    }
+
+    /// `register {agent}`: with this agent, or once more with the one that we have.
+    fn command_register(
+        &mut self,
+        now: Instant,
+        command: &Command,
+        out: &mut Outbox,
+    ) -> Result<Value, String> {
+        let heard = || self.agents.iter().map(|(who, _)| who.to_string()).collect::<Vec<_>>().join(", ");
+        let agent = match command.args.get("agent") {
+            None => self.attached.ok_or_else(|| format!("no agent; heard: {}", heard()))?,
+            Some(named) => {
+                let named = named.as_text().and_then(|text| text.parse().ok());
+                let usable = named.filter(|agent| self.is_usable(*agent));
+                usable.ok_or_else(|| format!("`agent` must be one of those heard: {}", heard()))?
+            }
+        };
+        self.attach(now, agent, out);
+        Ok(Value::map([("agent", Value::from(agent))]))
+    }
+
+    /// `deregister`: by the agent that we have; nothing is registered again before the next agent.
+    fn command_deregister(&mut self, now: Instant, out: &mut Outbox) -> Result<Value, String> {
+        let target = self.attached.and_then(|agent| self.target(agent)).ok_or("no agent")?;
+        let answer = Value::map([("agent", Value::from(target.agent))]);
+        self.registrar.turn_to(Some(Target { lifetime: 0, ..target }));
+        self.register(now, out);
+        Ok(answer)
+    }
+
+    fn packet(&mut self, now: Instant, rx: Rx, packet: Packet, out: &mut Outbox) {
+        let Ok((ip, payload)) = Header::parse(&packet.bytes) else { return out.pass(rx, packet) };
+        let ends = match ip.protocol {
+            ipv4::UDP if ip.dst == self.home => self.registration(now, rx, &packet, out),
+            ipv4::ICMP if payload.first() == Some(&ADVERTISEMENT) => {
+                self.advertisement(now, rx, &packet, out)
+            }
+            // A group that we listen to carries other things as well.
+            _ => return out.pass(rx, packet),
+        };
+        match ends {
+            Ok(()) => out.discard(rx.iface, packet, reason::CONSUMED),
+            Err(reason) => {
+                *self.refused.entry(reason).or_default() += 1;
+                out.discard(rx.iface, packet, reason);
+            }
+        }
+    }
+}
+
+impl Role for MobileNode {
+    fn name(&self) -> &'static str {
+        MOBILE_NODE
+    }
+
+    fn listens(&self) -> &[Listen] {
+        &self.listens
+    }
+
+    fn verbs(&self) -> &[&'static str] {
+        &["register", "deregister", "handoff"]
+    }
+
+    fn handle(&mut self, now: Instant, input: Input<'_>, out: &mut Outbox) {
+        match input {
+            Input::Start(boot) => {
+                self.registrar.set_clock(boot.wall);
+                self.start(out);
+            }
+            Input::Timeout => self.timeout(now, out),
+            Input::Packet(rx, packet) => self.packet(now, rx, packet, out),
+            Input::Link(iface, link) if iface == self.iface => self.link(now, link, out),
+            Input::Command(id, command) => {
+                let answer = self.command(now, command, out);
+                out.answer(id, answer);
+            }
+            Input::Wall(zero) => self.registrar.set_clock(zero),
+            Input::Link(..) | Input::Idle(..) | Input::Stream(..) | Input::Serve(..) | Input::Failed(_) => {}
+        }
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        let due = [self.timers.next(), self.agents.due(), self.announcer.due()];
+        due.into_iter().flatten().min()
+    }
+
+    fn status(&self) -> Value {
+        let agents = self.agents.iter().map(|(who, _)| Value::from(who)).collect();
+        let refused = self.refused.iter().map(|(reason, count)| (reason.0.to_owned(), Value::from(*count)));
+        Value::map([
+            ("state", Value::from(self.registrar.state())),
+            ("agent", self.attached.map_or(Value::None, Value::from)),
+            ("care_of", self.registrar.care_of().map_or(Value::None, Value::from)),
+            ("agents", Value::List(agents)),
+            ("refused", Value::Map(refused.collect())),
+        ])
+    }
+}

@@ -1,0 +1,251 @@
+//! The registrations of a mobile node: what was asked, what was answered, and what holds (RFC 5944, section 3.6).
+
+use crate::clock::Clock;
+use crate::config::{Associations, Peer, is_host};
+use crate::home_agent::refusal;
+use crate::mark::Event;
+use crate::message::{Association, Between, Code, PORT, Reply, Request, RequestFlags, datagram};
+use node::Seed;
+use wire::{Duration, Instant, Ipv4Addr, Mac, Packet, Reason, SocketAddrV4, WallTime, ntp_distance};
+
+/// A reply to another request than the last.
+pub(crate) const STALE_REPLY: Reason = Reason("stale_reply");
+/// The reply is not signed by who could have sent it.
+pub(crate) const BAD_AUTHENTICATION: Reason = Reason("bad_authentication");
+
+/// The first request's time for an answer, at least; more where the round trip is longer, for a late reply is a reply
+/// to nothing (section 3.6.3).
+const SHORTEST_WAIT: Duration = Duration::from_secs(1);
+const LONGEST_WAIT: Duration = Duration::from_secs(64);
+const MARGIN: Duration = Duration::from_millis(100);
+/// A request's time to live: an agent can tell that nobody carried it on.
+const TTL: u8 = 255;
+
+/// What to register, and with whom.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Target {
+    pub(crate) agent: Ipv4Addr,
+    pub(crate) mac: Mac,
+    /// The home address: at home.
+    pub(crate) care_of: Ipv4Addr,
+    /// Seconds; 0 ends the binding.
+    pub(crate) lifetime: u16,
+}
+
+/// The request that waits for an answer.
+#[derive(Debug)]
+struct Pending {
+    identification: u64,
+    lifetime: u16,
+    care_of: Ipv4Addr,
+    sent: Instant,
+}
+
+/// What a reply means.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Outcome {
+    /// It holds, for so many seconds from when the request was sent.
+    Registered { care_of: Ipv4Addr, lifetime: u16, sent: Instant },
+    /// It may hold with what the reply told us: ask again at once.
+    Again,
+    /// It does not hold.
+    Denied { by_agent: bool },
+}
+
+/// Keeps a mobile node's registrations.
+#[derive(Debug)]
+pub(crate) struct Registrar {
+    home: Ipv4Addr,
+    home_agent: Ipv4Addr,
+    association: Association,
+    foreign_agents: Associations,
+    clock: Clock,
+    /// How far the home agent's clock is ahead of ours, as the difference of NTP timestamps.
+    offset: u64,
+    last_identification: u64,
+    chance: Seed,
+    target: Option<Target>,
+    pending: Option<Pending>,
+    /// Requests for this target without an answer that held.
+    attempts: u32,
+    /// Corrections that were followed already: the same again waits its time.
+    followed: Vec<Code>,
+    /// The last round trip of a registration.
+    round_trip: Duration,
+    current: Option<Ipv4Addr>,
+}
+
+impl Registrar {
+    pub(crate) fn new(home: Ipv4Addr, home_agent: &Peer, foreign_agents: Associations, chance: Seed) -> Self {
+        Self {
+            home,
+            home_agent: home_agent.address,
+            association: home_agent.association(),
+            foreign_agents,
+            clock: Clock::default(),
+            offset: 0,
+            last_identification: 0,
+            chance,
+            target: None,
+            pending: None,
+            attempts: 0,
+            followed: Vec::new(),
+            round_trip: Duration::ZERO,
+            current: None,
+        }
+    }
+
+    pub(crate) const fn set_clock(&mut self, zero: WallTime) {
+        self.clock.zero = zero;
+    }
+
+    /// Our home agent, as it named itself last.
+    pub(crate) const fn home_agent(&self) -> Ipv4Addr {
+        self.home_agent
+    }
+
+    /// Another registration is wanted, or none; what was asked is asked no longer.
+    pub(crate) fn turn_to(&mut self, target: Option<Target>) {
+        self.target = target;
+        self.pending = None;
+        self.attempts = 0;
+        self.followed.clear();
+    }
+
+    /// Requests so far that no answer settled.
+    pub(crate) const fn attempts(&self) -> u32 {
+        self.attempts
+    }
+
+    /// The lifetime of what held is over.
+    pub(crate) const fn lapsed(&mut self) {
+        self.current = None;
+    }
+
+    /// The care-of address that holds.
+    pub(crate) const fn care_of(&self) -> Option<Ipv4Addr> {
+        self.current
+    }
+
+    /// Where things stand, for an operator.
+    pub(crate) fn state(&self) -> &'static str {
+        match (&self.target, &self.pending, &self.current) {
+            (None, ..) => "searching",
+            (Some(_), Some(_), _) => "registering",
+            (Some(_), None, Some(_)) => "registered",
+            (Some(target), None, None) if target.care_of == self.home => "home",
+            (Some(Target { lifetime: 0, .. }), None, None) => "deregistered",
+            (Some(_), None, None) => "denied",
+        }
+    }
+
+    /// The next request, and until when to wait for its answer.
+    pub(crate) fn request(&mut self, now: Instant) -> Option<(Packet, Event, Instant)> {
+        let Target { agent, mac, care_of, lifetime } = self.target?;
+        let identification = self.identification(now);
+        let (home, home_agent, flags) = (self.home, self.home_agent, RequestFlags::default());
+        let mut request =
+            Request { flags, lifetime, home, home_agent, care_of, identification, extensions: Vec::new() };
+        request.sign(Between::MobileHome, &self.association);
+        if let Some(association) = self.foreign_agents.first(agent) {
+            request.sign(Between::MobileForeign, association);
+        }
+        let [from, to] = [home, agent].map(|address| SocketAddrV4::new(address, PORT));
+        let packet = Packet::new(mac, datagram(from, to, TTL, &request.emit()));
+        self.attempts += 1;
+        self.pending = Some(Pending { identification, lifetime, care_of, sent: now });
+        let event = Event::RequestSent { agent, care_of, lifetime, attempt: self.attempts };
+        Some((packet, event, now + self.wait(lifetime)))
+    }
+
+    /// How long to wait for an answer: twice as long each time.
+    fn wait(&self, lifetime: u16) -> Duration {
+        let first = SHORTEST_WAIT.max(self.round_trip * 2 + MARGIN);
+        let doubled = first.saturating_mul(1 << (self.attempts.max(1) - 1).min(8));
+        let longest =
+            if lifetime == 0 { LONGEST_WAIT } else { LONGEST_WAIT.min(Duration::from_secs(lifetime.into())) };
+        doubled.min(longest.max(first))
+    }
+
+    /// Strictly increasing, whatever the clock does; the bits that nanoseconds leave unused are random (section 5.7.1).
+    fn identification(&mut self, now: Instant) -> u64 {
+        let clock = self.clock.ntp(now).wrapping_add(self.offset);
+        let fresh = clock & !3 | self.chance.draw() & 3;
+        let next = self.last_identification.wrapping_add(1);
+        let first = self.last_identification == 0;
+        self.last_identification = if first || ntp_distance(fresh, next) >= 0 { fresh } else { next };
+        self.last_identification
+    }
+
+    /// Judges a reply (section 3.6.2).
+    pub(crate) fn reply(&mut self, now: Instant, from: Ipv4Addr, reply: &Reply) -> Result<Outcome, Reason> {
+        let (Some(target), Some(pending)) = (&self.target, &self.pending) else { return Err(STALE_REPLY) };
+        let same = |identification: u64| identification as u32 == pending.identification as u32;
+        if reply.home != self.home || !same(reply.identification) {
+            return Err(STALE_REPLY);
+        }
+        let by_agent = reply.code.is_of_foreign_agent();
+        self.authenticate(target.agent, from, by_agent, reply)?;
+        let (asked, care_of, sent) = (pending.lifetime, pending.care_of, pending.sent);
+        if reply.code.is_accepted() && (reply.lifetime > 0 || asked == 0) {
+            let lifetime = reply.lifetime.min(asked);
+            self.round_trip = now.since(sent);
+            (self.pending, self.attempts) = (None, 0);
+            self.followed.clear();
+            self.current = (lifetime > 0).then_some(care_of);
+            return Ok(Outcome::Registered { care_of, lifetime, sent });
+        }
+        self.pending = None;
+        if self.followed.contains(&reply.code) || !self.follow(now, asked, reply) {
+            return Ok(Outcome::Denied { by_agent });
+        }
+        self.followed.push(reply.code);
+        self.attempts = 0; // it was answered
+        Ok(Outcome::Again)
+    }
+
+    /// Whether a reply comes from who says so. A foreign agent's denial is believed without proof where there is no
+    /// association with it: there is nothing that it could prove.
+    fn authenticate(
+        &self,
+        agent: Ipv4Addr,
+        from: Ipv4Addr,
+        by_agent: bool,
+        reply: &Reply,
+    ) -> Result<(), Reason> {
+        let at_home = agent == self.home_agent;
+        if from != agent || (by_agent && at_home) {
+            return Err(refusal::UNEXPECTED);
+        }
+        let home = by_agent || reply.verify(Between::MobileHome, &self.association);
+        let foreign = match self.foreign_agents.first(agent) {
+            Some(association) if !at_home => reply.verify(Between::MobileForeign, association),
+            _ => true,
+        };
+        if home && foreign { Ok(()) } else { Err(BAD_AUTHENTICATION) }
+    }
+
+    /// Takes from a denial what would have been right, if it says so.
+    fn follow(&mut self, now: Instant, asked: u16, reply: &Reply) -> bool {
+        let Some(target) = &mut self.target else { return false };
+        match reply.code {
+            Code::LifetimeTooLong if (1..asked).contains(&reply.lifetime) => {
+                target.lifetime = reply.lifetime;
+                true
+            }
+            Code::IdentificationMismatch => {
+                // Whole seconds: the low half is still our own.
+                let (theirs, ours) = (reply.identification >> 32, self.clock.ntp(now) >> 32);
+                self.offset = theirs.wrapping_sub(ours) << 32;
+                // What we said before was by the wrong clock; going back is what this is about.
+                self.last_identification = 0;
+                true
+            }
+            Code::UnknownHomeAgent if is_host(reply.home_agent) && reply.home_agent != self.home_agent => {
+                self.home_agent = reply.home_agent;
+                true
+            }
+            _ => false,
+        }
+    }
+}

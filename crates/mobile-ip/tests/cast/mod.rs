@@ -1,0 +1,370 @@
+//! Who speaks in the transcripts: a home network 10.1.0.0/16, two visited networks, a correspondent.
+
+use crate::transcript::{Cast, Teller, WALL};
+use auth::Key as Secret;
+use mobile_ip::message::{
+    ALL_SYSTEMS, Advertisement, AgentFlags, Algorithm, Association, Between, Code, PORT, Received,
+    Registration, Reply, Request, RequestFlags, Solicitation, datagram,
+};
+use mobile_ip::{ForeignAgent, HomeAgent, MobileNode};
+use node::config::Interfaces;
+use node::{Action, Class, Hop, InterfaceAddress, Key, Life, Node, Role, Route, Seed};
+use serde::de::DeserializeOwned;
+use std::collections::BTreeMap;
+use wire::ipv4::{self, Header};
+use wire::{Frame, IcmpError, Iface, Instant, Ipv4Addr, Mac, Packet, Prefix, SocketAddrV4, arp, ipip, udp};
+
+const HOME: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 7);
+const HOME_AGENT: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 2);
+const CORRESPONDENT: Ipv4Addr = Ipv4Addr::new(10, 2, 0, 2);
+
+const HOME_AGENT_CONFIG: &str = r#"
+    address = "10.1.0.2/16"
+    interface = "home"
+    mobile_nodes = [{ address = "10.1.0.7", spi = 256, key = "31323334353637383132333435363738" }]
+    foreign_agents = [{ address = "10.4.0.1", spi = 300, key = "000102030405060708090a0b0c0d0e0f" }]
+    advertise = { interval = "1000s", lifetime = "3000s" }
+"#;
+const FOREIGN_AGENT_CONFIG: &str = r#"
+    address = "10.3.0.1/24"
+    interface = "visited"
+    advertise = { interval = "1000s", lifetime = "3000s" }
+"#;
+const MOBILE_NODE_CONFIG: &str = r#"
+    address = "10.1.0.7/16"
+    interface = "air"
+    cell = 1
+    home_agent = { address = "10.1.0.2", spi = 256, key = "31323334353637383132333435363738" }
+"#;
+
+/// Everybody's name, IP address and link address.
+const PEOPLE: [(&str, Ipv4Addr, Mac); 6] = [
+    ("mn", HOME, Mac([2, 0, 0, 0, 0, 7])),
+    ("ha", HOME_AGENT, Mac([2, 0, 0, 0, 0, 2])),
+    ("fa", Ipv4Addr::new(10, 3, 0, 1), Mac([2, 0, 0, 0, 0, 3])),
+    ("fa2", Ipv4Addr::new(10, 4, 0, 1), Mac([2, 0, 0, 0, 0, 4])),
+    ("router", Ipv4Addr::new(10, 9, 0, 1), Mac([2, 0, 0, 0, 0, 9])),
+    ("other", Ipv4Addr::new(10, 1, 0, 8), Mac([2, 0, 0, 0, 0, 8])),
+];
+
+/// The second foreign agent and the home agent trust each other; the first has no association.
+const SECRETS: [(Between, u32, &[u8; 16]); 2] = [
+    (Between::MobileHome, 256, b"1234567812345678"),
+    (Between::ForeignHome, 300, b"\0\x01\x02\x03\x04\x05\x06\x07\x08\x09\x0a\x0b\x0c\x0d\x0e\x0f"),
+];
+
+#[derive(Default)]
+pub(crate) struct MobileIp {
+    /// The request that was sent or made last.
+    request: Option<Request>,
+    /// The last step's packet, to be said again.
+    last: Option<(String, Packet)>,
+}
+
+fn person(name: &str) -> (Ipv4Addr, Mac) {
+    let (_, address, mac) = PEOPLE.iter().find(|(other, ..)| *other == name).unwrap();
+    (*address, *mac)
+}
+
+fn association(between: Between) -> Association {
+    let (_, spi, key) = SECRETS.iter().find(|(other, ..)| *other == between).unwrap();
+    Association { spi: *spi, algorithm: Algorithm::HmacSha256, key: Secret::new(**key) }
+}
+
+fn configured<T: DeserializeOwned>(base: &str, changes: &str) -> T {
+    let mut table: toml::Table = base.parse().unwrap();
+    table.extend(changes.parse::<toml::Table>().unwrap());
+    toml::Value::Table(table).try_into().unwrap()
+}
+
+impl Cast for MobileIp {
+    fn node(&mut self, kind: &str, changes: &str) -> (Node, &'static [&'static str]) {
+        let chance = Seed::new(1);
+        let (names, addresses): (&'static [&'static str], &[&str]) = match kind {
+            "home-agent" => (&["home", "up"], &["10.1.0.2/16", "10.9.0.2/24"]),
+            "foreign-agent" => (&["visited", "up"], &["10.3.0.1/24", "10.9.0.3/24"]),
+            _ => (&["air"], &["10.1.0.7/16"]),
+        };
+        let owned: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        let interfaces = Interfaces(&owned);
+        let role: Box<dyn Role> = match kind {
+            "home-agent" => {
+                Box::new(HomeAgent::new(configured(HOME_AGENT_CONFIG, changes), interfaces, chance).unwrap())
+            }
+            "foreign-agent" => Box::new(
+                ForeignAgent::new(configured(FOREIGN_AGENT_CONFIG, changes), interfaces, chance).unwrap(),
+            ),
+            "mobile-node" => Box::new(
+                MobileNode::new(configured(MOBILE_NODE_CONFIG, changes), interfaces, chance).unwrap(),
+            ),
+            _ => panic!("no role {kind}"),
+        };
+        let mut node = Node::new(vec![role], Vec::new());
+        for (number, address) in (1..).zip(addresses) {
+            let address: InterfaceAddress = address.parse().unwrap();
+            node.add_address(Instant::ZERO, Iface(number), address);
+        }
+        if names.len() > 1 {
+            let action = Action::Forward(Hop::mac(Iface(2), person("router").1));
+            let key = Key { class: None, src: Prefix::ANY, dst: Prefix::ANY };
+            node.set_route(Instant::ZERO, key, Route { action, life: Life::Forever });
+        }
+        (node, names)
+    }
+
+    fn step(teller: &mut Teller<Self>, words: &[&str]) {
+        let (iface, packet) = match *words {
+            ["request", from, ref args @ ..] => request(teller, from, &Args::new(args)),
+            ["again"] => teller.cast.last.clone().unwrap(),
+            ["reply", ref args @ ..] => reply(teller, &Args::new(args)),
+            ["advert", from, ref args @ ..] => ("air".to_owned(), advert(from, &Args::new(args))),
+            ["solicit"] => {
+                let (src, mac) = person("mn");
+                let dst = mobile_ip::message::ALL_ROUTERS;
+                let mut packet = Packet::new(Mac::of_group(dst).unwrap(), Solicitation { src, dst }.emit());
+                packet.link.src = mac;
+                ("visited".to_owned(), packet)
+            }
+            ["data", iface] => {
+                (iface.to_owned(), from_person("router", &number(teller, CORRESPONDENT, HOME)))
+            }
+            ["send"] => ("host".to_owned(), from_person("mn", &number(teller, HOME, CORRESPONDENT))),
+            ["send", "home"] => {
+                let to = person("other").0;
+                ("host".to_owned(), from_person("mn", &number(teller, HOME, to)))
+            }
+            ["tunnel", to] => {
+                let inner = number(teller, CORRESPONDENT, to.parse().unwrap());
+                let outer = ipip::encapsulate(&inner, HOME_AGENT, person("fa").0).unwrap();
+                ("up".to_owned(), from_person("router", &outer))
+            }
+            ["who-has", address, "on", iface] => {
+                let (src, mac) = person("other");
+                let asks = arp::Message::request(mac, src, address.parse().unwrap());
+                let mut packet = Packet::arp(Mac::BROADCAST, &asks);
+                packet.link.src = mac;
+                (iface.to_owned(), packet)
+            }
+            ["unreachable"] => {
+                let request = teller.cast.request.clone().unwrap();
+                let [from, to] =
+                    [person("fa").0, request.home_agent].map(|address| SocketAddrV4::new(address, PORT));
+                let about = datagram(from, to, 64, &request.emit());
+                let error = IcmpError::HostUnreachable.about(&about, person("router").0).unwrap();
+                ("up".to_owned(), from_person("router", &error))
+            }
+            _ => panic!("no step {words:?}"),
+        };
+        teller.cast.last = Some((iface.clone(), packet.clone()));
+        teller.receive(&iface, packet);
+    }
+
+    fn packet(&self, packet: &Packet) -> String {
+        if packet.link.kind == wire::EtherType::ARP {
+            return arp_name(&arp::Message::parse(&packet.bytes).unwrap());
+        }
+        let (header, payload) = Header::parse(&packet.bytes).unwrap();
+        if let Ok(received) = Received::parse(&packet.bytes)
+            && received.src_port == PORT
+        {
+            return registration_name(&received);
+        }
+        if let Ok(said) = Advertisement::parse(&header, payload) {
+            let busy = if said.flags.has(AgentFlags::BUSY) { ", busy" } else { "" };
+            return format!("advertisement {}{busy}", said.sequence);
+        }
+        if Solicitation::parse(&header, payload).is_ok() {
+            return "solicitation".to_owned();
+        }
+        match ipip::decapsulate(&packet.bytes) {
+            Ok((_, inner)) => format!("{} in a tunnel to {}", data_name(inner), header.dst),
+            Err(_) => data_name(&packet.bytes),
+        }
+    }
+
+    fn neighbor(&self, mac: Mac) -> Option<&'static str> {
+        PEOPLE.iter().find(|(.., other)| *other == mac).map(|(name, ..)| *name)
+    }
+
+    fn class(&self, class: Class) -> Option<&'static str> {
+        (class.is_closed()).then_some("from tunnels")
+    }
+
+    fn heed(&mut self, packet: &Packet) {
+        if let Ok(Received { message: Registration::Request(request), .. }) = Received::parse(&packet.bytes) {
+            self.request = Some(request);
+        }
+    }
+}
+
+/// `name=text` arguments of a step.
+struct Args<'a>(BTreeMap<&'a str, &'a str>);
+
+impl<'a> Args<'a> {
+    fn new(words: &[&'a str]) -> Self {
+        Self(words.iter().map(|word| word.split_once('=').unwrap_or((word, ""))).collect())
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.0.contains_key(name)
+    }
+
+    fn get<T: std::str::FromStr>(&self, name: &str, otherwise: T) -> T {
+        self.0.get(name).map_or(otherwise, |text| text.parse().ok().unwrap())
+    }
+}
+
+/// A request as `from` would send it: the mobile node itself (`mn`), or an agent that relays it.
+fn request(teller: &mut Teller<MobileIp>, from: &str, args: &Args<'_>) -> (String, Packet) {
+    let (src, mac) = person(from);
+    let at_home = from == "mn" && !args.has("to");
+    let home = args.get("home", HOME);
+    let care_of = if at_home { home } else { args.get("to", src) };
+    let clock = WALL.plus(teller.now.since(Instant::ZERO)).to_ntp();
+    let mut request = Request {
+        flags: RequestFlags(args.get("flags", 0)),
+        lifetime: args.get("lifetime", 300),
+        home,
+        home_agent: args.get("agent", HOME_AGENT),
+        care_of: args.get("care_of", care_of),
+        identification: clock.wrapping_add_signed(args.get::<i64>("clock", 0) << 32),
+        extensions: Vec::new(),
+    };
+    if !args.has("unsigned") {
+        let ours = association(Between::MobileHome);
+        let key = if args.has("forged") { Secret::new([0; 16]) } else { ours.key.clone() };
+        request.sign(Between::MobileHome, &Association { spi: args.get("spi", ours.spi), key, ..ours });
+    }
+    if from == "fa2" && !args.has("alone") {
+        let ours = association(Between::ForeignHome);
+        let key = if args.has("false") { Secret::new([0; 16]) } else { ours.key.clone() };
+        request.sign(Between::ForeignHome, &Association { key, ..ours });
+    }
+    let src = if from == "mn" { home } else { src };
+    let at = if from != "mn" {
+        HOME_AGENT
+    } else if args.has("to") {
+        args.get("to", src)
+    } else {
+        HOME_AGENT
+    };
+    let [from, to] = [src, at].map(|address| SocketAddrV4::new(address, PORT));
+    teller.cast.request = Some(request.clone());
+    let mut packet = Packet::new(Mac::ZERO, datagram(from, to, 255, &request.emit()));
+    packet.link.src = mac;
+    let iface = if *from.ip() != home {
+        "up"
+    } else if args.has("to") {
+        "visited"
+    } else {
+        "home"
+    };
+    (iface.to_owned(), packet)
+}
+
+/// The reply to the request that was sent last, as it comes to a foreign agent or, by one, to the mobile node.
+fn reply(teller: &mut Teller<MobileIp>, args: &Args<'_>) -> (String, Packet) {
+    let request = teller.cast.request.clone().unwrap();
+    let code = Code::from_number(args.get("code", 0));
+    let mut reply: Reply = request.reply(code);
+    reply.lifetime = args.get("lifetime", request.lifetime);
+    reply.home_agent = args.get("agent", request.home_agent);
+    if args.has("stale") {
+        reply.identification ^= 1;
+    }
+    reply.identification = reply.identification.wrapping_add_signed(args.get::<i64>("clock", 0) << 32);
+    if !code.is_of_foreign_agent() && !args.has("unsigned") {
+        let ours = association(Between::MobileHome);
+        let key = if args.has("forged") { Secret::new([0; 16]) } else { ours.key.clone() };
+        reply.sign(Between::MobileHome, &Association { key, ..ours });
+    }
+    let from = args.get("from", "ha".to_owned());
+    let (src, mac) = person(&from);
+    let (iface, dst) =
+        if args.has("from") { ("air", HOME) } else { ("up", person(&args.get("to", "fa".to_owned())).0) };
+    let [from, to] = [src, dst].map(|address| SocketAddrV4::new(address, PORT));
+    let mut packet = Packet::new(Mac::ZERO, datagram(from, to, 64, &reply.emit()));
+    packet.link.src = mac;
+    (iface.to_owned(), packet)
+}
+
+fn advert(from: &str, args: &Args<'_>) -> Packet {
+    let (src, mac) = person(from);
+    let foreign = from != "ha";
+    let mut flags = if foreign { AgentFlags::FOREIGN } else { AgentFlags::HOME };
+    if args.has("busy") {
+        flags = flags | AgentFlags::BUSY;
+    }
+    let said = Advertisement {
+        src,
+        dst: ALL_SYSTEMS,
+        registered_only: args.has("registered-only"),
+        lifetime: args.get("believe", 3),
+        routers: vec![(src, 0)],
+        sequence: args.get("sequence", 256),
+        registration_lifetime: args.get("lifetime", 3600),
+        flags,
+        care_of: if foreign { vec![src] } else { Vec::new() },
+        prefix_lengths: Some(vec![if foreign { 24 } else { 16 }]),
+    };
+    let mut packet = Packet::new(Mac::of_group(ALL_SYSTEMS).unwrap(), said.emit());
+    packet.link.src = mac;
+    packet
+}
+
+/// A datagram that carries its own number.
+fn number(teller: &Teller<MobileIp>, src: Ipv4Addr, dst: Ipv4Addr) -> Vec<u8> {
+    let [src, dst] = [src, dst].map(|address| SocketAddrV4::new(address, 9000));
+    udp::packet(src, dst, &(teller.packets + 1).to_be_bytes())
+}
+
+fn from_person(name: &str, bytes: &[u8]) -> Packet {
+    let mut packet = Packet::new(Mac::ZERO, bytes.to_vec());
+    packet.link = Frame { src: person(name).1, ..packet.link };
+    packet
+}
+
+fn data_name(bytes: &[u8]) -> String {
+    let (header, payload) = Header::parse(bytes).unwrap();
+    match payload.last_chunk::<8>() {
+        Some(number) if header.protocol == ipv4::UDP => format!("data {}", u64::from_be_bytes(*number)),
+        _ if header.protocol == ipv4::ICMP => "icmp".to_owned(),
+        _ => "something else".to_owned(),
+    }
+}
+
+fn arp_name(message: &arp::Message) -> String {
+    match message.operation {
+        _ if message.is_gratuitous() => {
+            format!("arp: {} is at {}", message.sender, mac_name(message.sender_mac))
+        }
+        arp::Operation::Request => format!("arp: who has {}?", message.target),
+        arp::Operation::Reply => format!("arp: {} is at {}", message.sender, mac_name(message.sender_mac)),
+    }
+}
+
+fn mac_name(mac: Mac) -> String {
+    let known = PEOPLE.iter().find(|(.., other)| *other == mac).map(|(name, ..)| *name);
+    known.map_or_else(|| if mac.0[4] == 1 { "this host".to_owned() } else { mac.to_string() }, str::to_owned)
+}
+
+fn registration_name(received: &Received) -> String {
+    let signed = |between: &dyn Fn(Between) -> bool| {
+        let kinds = [(Between::MobileHome, "mn"), (Between::ForeignHome, "fa")];
+        let names: Vec<&str> =
+            kinds.into_iter().filter(|(kind, _)| between(*kind)).map(|(_, name)| name).collect();
+        if names.is_empty() { "nobody".to_owned() } else { names.join(" and ") }
+    };
+    match &received.message {
+        Registration::Request(request) => {
+            let names = signed(&|kind| request.verify(kind, &association(kind)));
+            let Request { home, care_of, lifetime, .. } = request;
+            format!("request: {home} at {care_of} for {lifetime} s, signed by {names}")
+        }
+        Registration::Reply(reply) => {
+            let names = signed(&|kind| reply.verify(kind, &association(kind)));
+            let names = names.replace("mn", "ha for mn").replace("fa", "ha for fa");
+            format!("reply: {}, {} s, signed by {names}", reply.code, reply.lifetime)
+        }
+    }
+}

@@ -1,0 +1,365 @@
+//! What an operator may not write, and what an attacker does not achieve.
+
+#![cfg(test)]
+
+use auth::Key as Secret;
+use mobile_ip::config::{ForeignAgentConfig, HomeAgentConfig, MobileNodeConfig};
+use mobile_ip::message::{
+    ALL_SYSTEMS, Advertisement, AgentFlags, Algorithm, Association, Between, Code, PORT, Received,
+    Registration, Request, RequestFlags, datagram,
+};
+use mobile_ip::{ForeignAgent, HomeAgent, MobileNode};
+use node::config::Interfaces;
+use node::{Act, Boot, Effect, Input, Link, Outbox, Role, Rx, Seed, Why};
+use wire::ipv4::{self, Header};
+use wire::{Iface, Instant, Ipv4Addr, Mac, Packet, PacketId, SocketAddrV4, WallTime};
+
+const WALL: WallTime = WallTime(946_684_800_000_000_000);
+const HOME: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 7);
+const AGENT: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 2);
+const VISITED: Ipv4Addr = Ipv4Addr::new(10, 3, 0, 1);
+const MOBILE: Mac = Mac([2, 0, 0, 0, 0, 7]);
+
+const KEY: &str = "000102030405060708090a0b0c0d0e0f";
+const HOME_AGENT: &str = r#"
+    address = "10.1.0.2/16"
+    interface = "home"
+    mobile_nodes = [{ address = "10.1.0.7", spi = 256, key = "000102030405060708090a0b0c0d0e0f" }]
+"#;
+const FOREIGN_AGENT: &str = r#"
+    address = "10.3.0.1/24"
+    interface = "visited"
+    pending = 3
+"#;
+const MOBILE_NODE: &str = r#"
+    address = "10.1.0.7/16"
+    interface = "air"
+    home_agent = { address = "10.1.0.2", spi = 256, key = "000102030405060708090a0b0c0d0e0f" }
+"#;
+
+fn table(base: &str, changes: &str) -> toml::Value {
+    let mut table: toml::Table = base.parse().unwrap();
+    table.extend(changes.parse::<toml::Table>().unwrap());
+    toml::Value::Table(table)
+}
+
+fn home_agent(changes: &str) -> Result<HomeAgent, String> {
+    let config: HomeAgentConfig =
+        table(HOME_AGENT, changes).try_into().map_err(|error| format!("{error}"))?;
+    let names = ["home", "up"].map(str::to_owned);
+    HomeAgent::new(config, Interfaces(&names), Seed::new(1)).map_err(|error| error.to_string())
+}
+
+fn foreign_agent(changes: &str) -> Result<ForeignAgent, String> {
+    let config: ForeignAgentConfig =
+        table(FOREIGN_AGENT, changes).try_into().map_err(|error| format!("{error}"))?;
+    let names = ["visited", "up"].map(str::to_owned);
+    ForeignAgent::new(config, Interfaces(&names), Seed::new(1)).map_err(|error| error.to_string())
+}
+
+fn mobile_node(changes: &str) -> Result<MobileNode, String> {
+    let config: MobileNodeConfig =
+        table(MOBILE_NODE, changes).try_into().map_err(|error| format!("{error}"))?;
+    let names = ["air"].map(str::to_owned);
+    MobileNode::new(config, Interfaces(&names), Seed::new(1)).map_err(|error| error.to_string())
+}
+
+#[track_caller]
+fn refused<T: std::fmt::Debug>(made: Result<T, String>, key: &str, why: &str) {
+    let error = made.unwrap_err();
+    assert!(error.contains(key) && error.contains(why), "{error}");
+}
+
+// --- configuration -----------------------------------------------------------------------------------------------------
+
+#[test]
+fn a_home_agent_that_cannot_work_is_refused() {
+    assert!(home_agent("").is_ok());
+    refused(home_agent("interface = \"lan\""), "`interface`", "home, up");
+    refused(home_agent("address = \"10.1.255.255/16\""), "`address`", "no host's address");
+    refused(home_agent("registration_lifetime = \"0s\""), "`registration_lifetime`", "whole seconds");
+    refused(home_agent("registration_lifetime = \"65535s\""), "`registration_lifetime`", "65534s");
+    refused(home_agent("replay_window = \"3s\""), "`replay_window`", "longer than 3s");
+    refused(home_agent("tunnel_mtu = 547"), "`tunnel_mtu`", "548");
+    refused(home_agent("advertise = { interval = \"0s\" }"), "`advertise`", "longer than nothing");
+    refused(home_agent("advertise = { lifetime = \"0s\" }"), "`advertise`", "9000s");
+    refused(home_agent("advertise = { lifetime = \"2.5s\" }"), "`advertise`", "whole seconds");
+    refused(home_agent("bindings = 3"), "bindings", "unknown field");
+    let nodes = |nodes: &str| home_agent(&format!("mobile_nodes = [{nodes}]"));
+    let node = |address: &str, spi: u32, key: &str| {
+        format!("{{ address = \"{address}\", spi = {spi}, key = \"{key}\" }}")
+    };
+    refused(nodes(&node("10.1.0.7", 255, KEY)), "`mobile_nodes`", "reserved");
+    refused(nodes(&node("10.1.0.7", 256, "00112233445566778899aabbccddee")), "`mobile_nodes`", "16 bytes");
+    refused(nodes(&node("224.0.0.1", 256, KEY)), "`mobile_nodes`", "no host's address");
+    let twice = format!("{}, {}", node("10.1.0.7", 256, KEY), node("10.1.0.7", 256, KEY));
+    refused(nodes(&twice), "`mobile_nodes`", "two associations");
+    // It would answer ARP for somebody else's host, or for itself, or for everybody.
+    for address in ["10.2.0.7", "10.1.0.2", "10.1.255.255"] {
+        refused(nodes(&node(address, 256, KEY)), "`mobile_nodes`", "no mobile node's address");
+    }
+}
+
+#[test]
+fn a_foreign_agent_or_mobile_node_that_cannot_work_is_refused() {
+    assert!(foreign_agent("").is_ok() && mobile_node("").is_ok());
+    refused(foreign_agent("pending_timeout = \"0s\""), "`pending_timeout`", "longer than nothing");
+    refused(foreign_agent("address = \"127.0.0.1/8\""), "`address`", "no host's address");
+    refused(mobile_node("lifetime = \"1.5s\""), "`lifetime`", "whole seconds");
+    refused(mobile_node("movement = \"clairvoyant\""), "clairvoyant", "eager");
+    refused(mobile_node("moves = [{ at = \"1s\", cell = 2 }]"), "`moves`", "begins");
+    let back = "cell = 1\nmoves = [{ at = \"2s\", cell = 2 }, { at = \"1s\", cell = 1 }]";
+    refused(mobile_node(back), "`moves`", "order of time");
+    let own = format!("home_agent = {{ address = \"10.1.0.7\", spi = 256, key = \"{KEY}\" }}");
+    refused(mobile_node(&own), "`home_agent`", "its own home agent");
+}
+
+// --- attacks -----------------------------------------------------------------------------------------------------------
+
+fn give(role: &mut impl Role, now: Instant, input: Input<'_>) -> Vec<Effect> {
+    let mut out = Outbox::default();
+    role.handle(now, input, &mut out);
+    out.drain_effects().collect()
+}
+
+fn start(role: &mut impl Role) {
+    give(role, Instant::ZERO, Input::Start(&Boot::new(WALL)));
+    let up = Link::Up { cell: None, mac: Mac([2, 0, 0, 0, 1, 1]), mtu: 1500, name: "any" };
+    give(role, Instant::ZERO, Input::Link(Iface(1), up));
+}
+
+fn heard(role: &mut impl Role, now: Instant, iface: u16, from: Mac, bytes: Vec<u8>) -> Vec<Effect> {
+    let mut packet = Packet::new(Mac([2, 0, 0, 0, 1, 1]), bytes);
+    (packet.link.src, packet.id) = (from, PacketId(1));
+    give(role, now, Input::Packet(Rx::new(Iface(iface), Why::Listen), packet))
+}
+
+fn association() -> Association {
+    Association { spi: 256, algorithm: Algorithm::HmacSha256, key: KEY.parse().unwrap() }
+}
+
+fn request(now: Instant, home: Ipv4Addr) -> Request {
+    let mut request = Request {
+        flags: RequestFlags::default(),
+        lifetime: 300,
+        home,
+        home_agent: AGENT,
+        care_of: VISITED,
+        identification: WALL.plus(now.since(Instant::ZERO)).to_ntp(),
+        extensions: Vec::new(),
+    };
+    request.sign(Between::MobileHome, &association());
+    request
+}
+
+fn sockets(src: Ipv4Addr, dst: Ipv4Addr) -> [SocketAddrV4; 2] {
+    [src, dst].map(|address| SocketAddrV4::new(address, PORT))
+}
+
+fn packet(src: Ipv4Addr, dst: Ipv4Addr, payload: &[u8]) -> Vec<u8> {
+    let [src, dst] = sockets(src, dst);
+    datagram(src, dst, 255, payload)
+}
+
+/// Whether an agent did more than answer: it moved somebody.
+fn moved(effects: &[Effect]) -> bool {
+    effects.iter().any(|effect| {
+        matches!(effect, Effect::Do(Act::Store(..) | Act::Route(..) | Act::Neighbor(..)))
+            || matches!(effect, Effect::Send(_, packet) if packet.link.kind == wire::EtherType::ARP)
+    })
+}
+
+#[test]
+fn no_bit_of_a_request_can_be_changed_on_the_way() {
+    let now = Instant::from_millis(1000);
+    let good = request(now, HOME).emit();
+    for bit in 0..good.len() * 8 {
+        let mut agent = home_agent("").unwrap();
+        start(&mut agent);
+        let mut bad = good.clone();
+        bad[bit / 8] ^= 1 << (bit % 8);
+        assert!(!moved(&heard(&mut agent, now, 2, MOBILE, packet(VISITED, AGENT, &bad))), "bit {bit}");
+    }
+    let mut agent = home_agent("").unwrap();
+    start(&mut agent);
+    assert!(moved(&heard(&mut agent, now, 2, MOBILE, packet(VISITED, AGENT, &good))));
+}
+
+#[test]
+fn a_request_moves_nobody_twice() {
+    let mut agent = home_agent("").unwrap();
+    start(&mut agent);
+    let old = packet(VISITED, AGENT, &request(Instant::from_millis(1000), HOME).emit());
+    assert!(moved(&heard(&mut agent, Instant::from_millis(1000), 2, MOBILE, old.clone())));
+    let new = packet(VISITED, AGENT, &request(Instant::from_millis(2000), HOME).emit());
+    assert!(moved(&heard(&mut agent, Instant::from_millis(2000), 2, MOBILE, new)));
+    for at in [2500, 4000, 8000, 100_000] {
+        assert!(!moved(&heard(&mut agent, Instant::from_millis(at), 2, MOBILE, old.clone())), "at {at}");
+    }
+}
+
+/// A flood of forgeries from ever new addresses: the answers are no more than the agent remembers, and in the end
+/// whoever is honest is still heard.
+#[test]
+fn a_flood_of_forgeries_costs_a_bounded_number_of_answers() {
+    let mut agent = home_agent("").unwrap();
+    start(&mut agent);
+    let now = Instant::from_millis(1000);
+    let mut forged = request(now, HOME);
+    forged.extensions.clear();
+    forged.sign(Between::MobileHome, &Association { key: Secret::new([9; 16]), ..association() });
+    let forged = forged.emit();
+    let mut answers = 0;
+    for number in 0..5000_u32 {
+        let from = Ipv4Addr::from_bits(0x0b00_0000 + number);
+        let effects = heard(&mut agent, now, 2, MOBILE, packet(from, AGENT, &forged));
+        assert!(!moved(&effects));
+        answers += effects.iter().filter(|effect| matches!(effect, Effect::Send(..))).count();
+    }
+    assert!((1000..1100).contains(&answers), "{answers}");
+    assert!(moved(&heard(&mut agent, now, 2, MOBILE, packet(VISITED, AGENT, &request(now, HOME).emit()))));
+}
+
+fn code_sent(effects: &[Effect]) -> Option<Code> {
+    effects.iter().find_map(|effect| match effect {
+        Effect::Send(_, packet) => match Received::parse(&packet.bytes).ok()?.message {
+            Registration::Reply(reply) => Some(reply.code),
+            Registration::Request(_) => None,
+        },
+        _ => None,
+    })
+}
+
+#[test]
+fn requests_that_wait_are_bounded_for_all_and_for_each() {
+    let mut agent = foreign_agent("").unwrap();
+    start(&mut agent);
+    let now = Instant::from_millis(1000);
+    let ask = |agent: &mut ForeignAgent, home: Ipv4Addr, from: u8, number: u64| {
+        let request = Request { identification: number, ..request(now, home) };
+        let from = Mac([2, 0, 0, 0, 0, from]);
+        code_sent(&heard(agent, now, 1, from, packet(home, VISITED, &request.emit())))
+    };
+    assert_eq!(ask(&mut agent, HOME, 7, 1), None);
+    assert_eq!(ask(&mut agent, HOME, 7, 2), None);
+    // Somebody else under the same name: what waits is not his to push out.
+    assert_eq!(ask(&mut agent, HOME, 8, 3), Some(Code::ForeignResources));
+    assert_eq!(ask(&mut agent, HOME, 7, 4), None);
+    assert_eq!(ask(&mut agent, Ipv4Addr::new(10, 1, 0, 8), 9, 5), None);
+    assert_eq!(ask(&mut agent, Ipv4Addr::new(10, 1, 0, 9), 10, 6), Some(Code::ForeignResources));
+}
+
+/// An agent's own messages, sent back to it, are none that it takes.
+#[test]
+fn nobody_is_made_to_answer_itself() {
+    let now = Instant::from_millis(1000);
+    let mut agent = foreign_agent("").unwrap();
+    start(&mut agent);
+    let effects = heard(&mut agent, now, 1, MOBILE, packet(HOME, VISITED, &request(now, HOME).emit()));
+    let relayed = effects.iter().find_map(|effect| match effect {
+        Effect::Send(None, packet) => Some(packet.bytes.clone()),
+        _ => None,
+    });
+    let (_, udp) = Header::parse(relayed.as_ref().unwrap()).unwrap();
+    let back = packet(VISITED, VISITED, &udp[8..]);
+    let effects = heard(&mut agent, now, 1, MOBILE, back);
+    assert!(!effects.iter().any(|effect| matches!(effect, Effect::Send(..))), "{effects:?}");
+
+    let mut home = home_agent("").unwrap();
+    start(&mut home);
+    let effects = heard(&mut home, now, 2, MOBILE, relayed.unwrap());
+    let reply = effects.iter().find_map(|effect| match effect {
+        Effect::Send(None, packet) => Some(packet.bytes.clone()),
+        _ => None,
+    });
+    let (_, udp) = Header::parse(reply.as_ref().unwrap()).unwrap();
+    let effects = heard(&mut home, now, 2, MOBILE, packet(VISITED, AGENT, &udp[8..]));
+    assert!(
+        !moved(&effects) && !effects.iter().any(|effect| matches!(effect, Effect::Send(..))),
+        "{effects:?}"
+    );
+}
+
+/// A mobile node that has heard one foreign agent, and the request that it sent to it.
+fn asked(now: Instant) -> (MobileNode, Request) {
+    let mut node = mobile_node("").unwrap();
+    start(&mut node);
+    let said = Advertisement {
+        src: VISITED,
+        dst: ALL_SYSTEMS,
+        registered_only: false,
+        lifetime: 3,
+        routers: Vec::new(),
+        sequence: 0,
+        registration_lifetime: 300,
+        flags: AgentFlags::FOREIGN,
+        care_of: vec![VISITED],
+        prefix_lengths: None,
+    };
+    let effects = heard(&mut node, now, 1, Mac([2, 0, 0, 0, 0, 3]), said.emit());
+    let request = effects.iter().find_map(|effect| match effect {
+        Effect::Send(_, packet) => match Received::parse(&packet.bytes).ok()?.message {
+            Registration::Request(request) => Some(request),
+            Registration::Reply(_) => None,
+        },
+        _ => None,
+    });
+    (node, request.unwrap())
+}
+
+#[test]
+fn no_bit_of_an_acceptance_can_be_changed_on_the_way() {
+    let now = Instant::from_millis(1000);
+    let registered = |payload: &[u8]| {
+        let (mut node, _) = asked(now);
+        let effects = heard(&mut node, now, 1, Mac([2, 0, 0, 0, 0, 3]), packet(VISITED, HOME, payload));
+        effects
+            .iter()
+            .any(|effect| matches!(effect, Effect::Do(Act::Mark(mark)) if mark.name == "registered"))
+    };
+    let mut reply = asked(now).1.reply(Code::Accepted);
+    reply.sign(Between::MobileHome, &association());
+    let good = reply.emit();
+    assert!(registered(&good));
+    for bit in 0..good.len() * 8 {
+        let mut bad = good.clone();
+        bad[bit / 8] ^= 1 << (bit % 8);
+        assert!(!registered(&bad), "bit {bit}");
+    }
+}
+
+/// Advertisements are not authenticated, so that they may do no more than this: they come from one hop away, from one
+/// host, and not in our own name.
+#[test]
+fn who_cannot_be_an_agent_is_not_one() {
+    let now = Instant::from_millis(1000);
+    let (_, request) = asked(now);
+    let said = |src: Ipv4Addr, mac: Mac, ttl: u8| {
+        let advertisement = Advertisement {
+            src,
+            dst: ALL_SYSTEMS,
+            registered_only: false,
+            lifetime: 3,
+            routers: Vec::new(),
+            sequence: 0,
+            registration_lifetime: 300,
+            flags: AgentFlags::FOREIGN,
+            care_of: vec![request.care_of],
+            prefix_lengths: None,
+        };
+        let bytes = advertisement.emit();
+        let (header, payload) = Header::parse(&bytes).unwrap();
+        let mut node = mobile_node("").unwrap();
+        start(&mut node);
+        let effects = heard(&mut node, now, 1, mac, Header { ttl, ..header }.emit(payload));
+        effects
+            .iter()
+            .any(|effect| matches!(effect, Effect::Send(_, packet) if Received::parse(&packet.bytes).is_ok()))
+    };
+    assert!(said(VISITED, MOBILE, 1));
+    assert!(!said(VISITED, MOBILE, ipv4::DEFAULT_TTL));
+    assert!(!said(VISITED, Mac::BROADCAST, 1));
+    assert!(!said(HOME, MOBILE, 1));
+    assert!(!said(Ipv4Addr::new(224, 0, 0, 1), MOBILE, 1));
+    assert!(!said(Ipv4Addr::UNSPECIFIED, MOBILE, 1));
+}

@@ -1,0 +1,53 @@
+//! The protocol told by what goes in and what comes out. Each file in `transcripts/` is a script; the numbered,
+//! indented lines are what the role answered, and are compared with what it answers now.
+//!
+//! ```text
+//! 20ms request fa lifetime=300     a request, relayed by the foreign agent
+//! 20ms reply lifetime=300          the home agent's reply to the request that was sent last
+//! 30ms advert fa2                  the second foreign agent advertises
+//! 40ms tunnel 10.1.0.7             data for that host, in a tunnel
+//! 50ms wait                        nothing comes in; timers run
+//! ```
+//!
+//! With `WAYFARE_BLESS=1` in the environment the answers are written down anew. Commit them only if you can explain
+//! every line that changed.
+
+#![cfg(test)]
+
+mod cast;
+#[path = "../../../tests/support/transcript.rs"]
+mod transcript;
+
+use cast::MobileIp;
+use std::path::PathBuf;
+
+fn folder() -> PathBuf {
+    [env!("CARGO_MANIFEST_DIR"), "tests", "transcripts"].iter().collect()
+}
+
+macro_rules! transcripts {
+    ($($test:ident: $file:literal;)*) => {
+        $(#[test] fn $test() { transcript::check::<MobileIp>(&folder(), $file); })*
+        const FILES: &[&str] = &[$($file),*];
+    };
+}
+
+transcripts! {
+    a_home_agent_stores_switches_tells_and_answers_in_this_order: "home-agent-registration";
+    a_home_agent_denies_with_a_reason_or_not_at_all: "home-agent-denials";
+    bindings_survive_a_restart: "home-agent-restart";
+    what_cannot_be_stored_did_not_happen: "home-agent-storage";
+    a_foreign_agent_relays_and_then_delivers: "foreign-agent-visit";
+    a_foreign_agent_denies_by_itself: "foreign-agent-denials";
+    an_agent_is_heard: "advertising";
+    a_mobile_node_goes_away_and_comes_home: "mobile-node-moves";
+    a_mobile_node_repeats_renews_and_follows_corrections: "mobile-node-registration";
+    without_a_hint_the_silence_of_an_agent_has_to_tell: "mobile-node-without-trigger";
+}
+
+#[test]
+fn every_transcript_is_checked() {
+    let mut checked = FILES.to_vec();
+    checked.sort_unstable();
+    assert_eq!(transcript::names(&folder()), checked);
+}

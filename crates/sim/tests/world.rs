@@ -1,0 +1,137 @@
+//! What the world does with addresses of interfaces and with records that cannot be stored.
+
+use link::{Fabric, Faults, PortId, WireSpec};
+use node::{Fault, Input, Node, Outbox, Role, StreamEvent, StreamId, StreamOp, Transport, Undone, Value};
+use sim::{HostSpec, InterfaceSpec, Run, StoreFault, World};
+use trace::{HostId, What};
+use wire::{
+    Duration, EtherType, Iface, Instant, InterfaceAddress, Ipv4Addr, Mac, Packet, Seed, SocketAddrV4,
+    WallTime, udp,
+};
+
+const AT: Instant = Instant::from_millis(10);
+const HERE: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 1);
+const THERE: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 2);
+
+/// Stores a record, then sends a datagram that tells of it; says so if the record was not stored.
+#[derive(Debug, Default)]
+struct Clerk {
+    done: bool,
+}
+
+impl Role for Clerk {
+    fn name(&self) -> &'static str {
+        "clerk"
+    }
+    fn handle(&mut self, _now: Instant, input: Input<'_>, out: &mut Outbox) {
+        match input {
+            Input::Timeout => {
+                self.done = true;
+                for _ in 0..2 {
+                    out.store(b"binding".to_vec(), b"made".to_vec());
+                    let ends = [HERE, THERE].map(|address| SocketAddrV4::new(address, 434));
+                    out.send_routed(Packet::new(Mac::ZERO, udp::packet(ends[0], ends[1], b"made")));
+                }
+            }
+            Input::Failed(Fault { undone: Undone::Store(key), .. }) => {
+                assert_eq!(key, b"binding");
+                out.mark(node::Mark::new("clerk", "not_stored"));
+            }
+            _ => {}
+        }
+    }
+    fn deadline(&self) -> Option<Instant> {
+        (!self.done).then_some(AT)
+    }
+    fn status(&self) -> Value {
+        Value::None
+    }
+}
+
+/// Takes datagrams.
+#[derive(Debug)]
+struct Listener;
+
+impl Role for Listener {
+    fn name(&self) -> &'static str {
+        "listener"
+    }
+    fn handle(&mut self, _now: Instant, input: Input<'_>, out: &mut Outbox) {
+        match input {
+            Input::Start(_) => {
+                let local = SocketAddrV4::new(THERE, 434);
+                out.stream(StreamId(1), StreamOp::Listen { by: Transport::Udp, local });
+            }
+            Input::Stream(_, StreamEvent::Accepted(new, ..)) => out.stream(new, StreamOp::Read(99)),
+            Input::Stream(id, StreamEvent::Data(_)) => out.stream(id, StreamOp::Read(99)),
+            _ => {}
+        }
+    }
+    fn deadline(&self) -> Option<Instant> {
+        None
+    }
+    fn status(&self) -> Value {
+        Value::None
+    }
+}
+
+fn host(number: u8, role: Box<dyn Role>) -> HostSpec {
+    let address = Ipv4Addr::new(10, 1, 0, number);
+    let mut node = Node::new(vec![role], Vec::new());
+    node.add_address(Instant::ZERO, Iface(1), InterfaceAddress::new(address, 24));
+    let (mac, port) = (Mac([2, 0, 0, 0, 0, number]), PortId(u32::from(number)));
+    HostSpec {
+        name: format!("h{number}"),
+        node,
+        addresses: vec![address],
+        interfaces: vec![InterfaceSpec { name: "eth".to_owned(), mac, mtu: 1500, port, tunes: false }],
+        wall: WallTime::default(),
+        tcp: tcp::Profile::linux_like().into(),
+        chance: Seed::new(u64::from(number)),
+    }
+}
+
+fn run(fault: Option<StoreFault>) -> Run {
+    let delay = [Duration::from_millis(1); 2];
+    let spec = WireSpec { rate: 1_000_000_000, delay, queue: 10, mtu: 1500, faults: Faults::default() };
+    let mut fabric = Fabric::default();
+    fabric.add_wire([PortId(1), PortId(2)], &spec, &Seed::new(1));
+    let hosts = vec![host(1, Box::new(Clerk::default())), host(2, Box::new(Listener))];
+    let mut world = World::new(fabric, hosts);
+    if let Some(fault) = fault {
+        world.fail_stores(HostId(0), fault);
+    }
+    world.run(Instant::from_millis(100))
+}
+
+fn count(run: &Run, what: impl Fn(&What) -> bool) -> usize {
+    run.records.iter().filter(|record| what(&record.what)).count()
+}
+
+fn arrived(run: &Run) -> usize {
+    count(run, |what| matches!(what, What::AppReceived(_)))
+}
+
+fn failures(run: &Run) -> usize {
+    count(run, |what| matches!(what, What::Marked(mark) if mark.name == "not_stored"))
+}
+
+#[test]
+fn hosts_find_each_other_by_arp_and_every_message_of_it_has_an_end() {
+    let run = run(None);
+    assert_eq!((arrived(&run), failures(&run)), (2, 0));
+    let arp = |packet: &Packet| packet.link.kind == EtherType::ARP;
+    assert_eq!(count(&run, |what| matches!(what, What::Sent(_, packet) if arp(packet))), 2);
+    assert_eq!(count(&run, |what| matches!(what, What::Received(_, packet) if arp(packet))), 2);
+    let consumed = |what: &What| matches!(what, What::Dropped(_, _, reason) if reason == "consumed");
+    assert_eq!(count(&run, consumed), 2);
+}
+
+#[test]
+fn no_packet_tells_of_a_record_that_was_not_stored() {
+    let full = run(Some(StoreFault::Always));
+    assert_eq!((arrived(&full), failures(&full)), (0, 1), "the first failure withdraws all behind it");
+    let second = run(Some(StoreFault::Nth(2)));
+    assert_eq!((arrived(&second), failures(&second)), (1, 1));
+    assert_ne!(second.fingerprint, run(None).fingerprint);
+}

@@ -1,0 +1,186 @@
+//! The stack: two hosts, users that do as the input says, and a wire that loses, doubles, reorders and forges.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use node::stream::Told;
+use node::{Guard, StreamId, StreamOp, Transport, Tuple};
+use stack::{Output, Stack};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use tcp::Profile;
+use wire::{Duration, Instant, Ipv4Addr, Malformed, PacketId, Reader, Seed, SocketAddrV4};
+
+const HOSTS: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 0, 0, 2)];
+const PORT: u16 = 80;
+/// Packets at one instant that would be an answer without end.
+const MOST: usize = 20_000;
+
+fuzz_target!(|bytes: &[u8]| {
+    let mut r = Reader::new(bytes, Malformed("end"));
+    let mut world = World::new();
+    while world.step(&mut r).is_ok() {}
+});
+
+struct Host {
+    stack: Stack,
+    /// Every stream that it was told of, and its credit.
+    streams: BTreeMap<StreamId, usize>,
+    exported: Option<Box<wire::TcpState>>,
+    next: u32,
+}
+
+struct World {
+    now: Instant,
+    hosts: [Host; 2],
+    /// Towards each.
+    wires: [VecDeque<Vec<u8>>; 2],
+}
+
+impl World {
+    fn new() -> Self {
+        let profile = Arc::new(Profile { receive_buffer: 8000, send_buffer: 8000, ..Profile::linux_like() });
+        let host = |number: usize| Host {
+            stack: Stack::new(Some(HOSTS[number]), 1500, Arc::clone(&profile), Seed::new(number as u64)),
+            streams: BTreeMap::new(),
+            exported: None,
+            next: 0,
+        };
+        let mut world = Self { now: Instant::ZERO, hosts: [host(0), host(1)], wires: Default::default() };
+        for (number, address) in HOSTS.into_iter().enumerate() {
+            let local = SocketAddrV4::new(address, PORT);
+            world.makes(number, StreamOp::Listen { by: Transport::Tcp, local });
+        }
+        world
+    }
+
+    /// One thing happens; the lowest bit of its code says to whom.
+    fn step(&mut self, r: &mut Reader<'_>) -> Result<(), Malformed> {
+        let code = r.u8()?;
+        let who = usize::from(code & 1);
+        match code >> 1 & 15 {
+            0..=2 => {
+                if let Some(bytes) = self.wires[who].pop_front() {
+                    self.arrives(who, &bytes);
+                }
+            }
+            3 => drop(self.wires[who].pop_front()),
+            4 => {
+                if let Some(bytes) = self.wires[who].front().cloned() {
+                    self.arrives(who, &bytes);
+                }
+            }
+            5 => {
+                let late = self.wires[who].pop_front();
+                self.wires[who].extend(late);
+            }
+            6 => {
+                let mut forged = self.wires[who].front().cloned().unwrap_or_default();
+                let (at, change) = (usize::from(r.u16()?), r.u8()?);
+                if let Some(byte) = forged.get_mut(at) {
+                    *byte ^= change;
+                }
+                self.arrives(who, &forged);
+            }
+            7 => self.expires(who),
+            8 => self.now += Duration::from_millis(u64::from(r.u8()?)),
+            9 => {
+                let peer = SocketAddrV4::new(HOSTS[1 - who], PORT);
+                self.makes(who, StreamOp::Open { by: Transport::Tcp, local: None, peer });
+            }
+            10 => {
+                let local = SocketAddrV4::new(HOSTS[who], PORT);
+                let remote = SocketAddrV4::new(HOSTS[1 - who], 49_152 + u16::from(r.u8()? & 3));
+                let guards = [None, Some(Guard::Drop), Some(Guard::Reset), Some(Guard::Hold(3))];
+                let guard = guards[usize::from(r.u8()? & 3)];
+                self.makes(who, StreamOp::Guard(Tuple { local, remote }, guard));
+            }
+            11 => {
+                if let Some(state) = self.hosts[who].exported.take() {
+                    self.makes(who, StreamOp::Import(state));
+                }
+            }
+            _ => self.uses(who, r)?,
+        }
+        Ok(())
+    }
+
+    /// The user of some stream.
+    fn uses(&mut self, who: usize, r: &mut Reader<'_>) -> Result<(), Malformed> {
+        let (which, what) = (usize::from(r.u8()?), r.u8()?);
+        let host = &mut self.hosts[who];
+        let nth = which % host.streams.len().max(1);
+        let Some((id, credit)) = host.streams.iter_mut().nth(nth) else { return Ok(()) };
+        let op = match what & 15 {
+            0..=3 => {
+                let len = (*credit).min(usize::from(what) * 40);
+                *credit -= len;
+                StreamOp::Write(vec![7; len])
+            }
+            4..=7 => StreamOp::Read(usize::from(what) * 40 + 1),
+            8 | 9 => StreamOp::Finish,
+            10 => StreamOp::Abort,
+            11 => StreamOp::Freeze,
+            12 => StreamOp::Export,
+            13 => StreamOp::Thaw,
+            14 => StreamOp::Forget,
+            _ => StreamOp::Write(vec![7; 9000]),
+        };
+        let id = *id;
+        self.operates(who, id, op);
+        Ok(())
+    }
+
+    fn makes(&mut self, who: usize, op: StreamOp) {
+        let id = StreamId(self.hosts[who].next);
+        self.hosts[who].next += 1;
+        self.operates(who, id, op);
+    }
+
+    fn operates(&mut self, who: usize, id: StreamId, op: StreamOp) {
+        let mut out = Output::default();
+        self.hosts[who].stack.operate(self.now, id, op, &mut out);
+        self.settle(who, out);
+    }
+
+    fn arrives(&mut self, who: usize, bytes: &[u8]) {
+        let mut out = Output::default();
+        self.hosts[who].stack.receive(self.now, PacketId(1), bytes, &mut out);
+        self.settle(who, out);
+    }
+
+    fn expires(&mut self, who: usize) {
+        let Some(at) = self.hosts[who].stack.deadline() else { return };
+        self.now = self.now.max(at);
+        let mut out = Output::default();
+        self.hosts[who].stack.timeout(self.now, &mut out);
+        let next = self.hosts[who].stack.deadline();
+        assert!(next.is_none_or(|next| next > self.now), "a timer that goes off for ever");
+        self.settle(who, out);
+    }
+
+    fn settle(&mut self, who: usize, out: Output) {
+        assert!(out.packets.len() < MOST, "it never falls silent");
+        self.wires[1 - who].extend(out.packets);
+        self.wires[1 - who].truncate(MOST);
+        let host = &mut self.hosts[who];
+        for told in out.told {
+            match told {
+                Told::Accepted { new, .. } => assert_eq!(host.streams.insert(new, 0), None, "given twice"),
+                Told::Opened(id, _) | Told::Imported(id) => assert_eq!(host.streams.insert(id, 0), None),
+                Told::Room(id, more) => {
+                    let credit = host.streams.get_mut(&id).expect("credit for nobody");
+                    *credit += more;
+                    assert!(*credit <= 8000, "more credit than buffer");
+                }
+                Told::Data(id, _, bytes) => {
+                    assert!(host.streams.contains_key(&id) && !bytes.is_empty() && bytes.len() <= 8000);
+                }
+                Told::Exported(_, state) => host.exported = Some(state),
+                Told::Closed(id, _) => drop(host.streams.remove(&id)),
+                Told::Finished(id) | Told::Refused(id, _) => {
+                    assert!(host.streams.contains_key(&id) || host.next > id.0, "who is that?");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! What Mobile IP's roles may meet.
+
+use super::{FAR, HOSTS};
+use crate::player::{Post, WALL, command, rx};
+use ::mobile_ip::message::{
+    ALL_ROUTERS, ALL_SYSTEMS, Advertisement, AgentFlags, Algorithm, Association, Between, Code, PORT,
+    Received, Registration, Request, RequestFlags, Solicitation, datagram,
+};
+use auth::Key;
+use node::{Command, Seed, Why};
+use wire::{Instant, Ipv4Addr, Mac, Packet, SocketAddrV4};
+
+pub(super) const AGENT: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 2);
+pub(super) const VISITED: Ipv4Addr = Ipv4Addr::new(10, 3, 0, 1);
+
+/// Short lives, so that a script meets their ends.
+pub(super) const HOME_AGENT: &str = r#"
+    address = "10.1.0.2/16"
+    interface = "home"
+    registration_lifetime = "3s"
+    mobile_nodes = [
+        { address = "10.1.0.7", spi = 256, key = "000102030405060708090a0b0c0d0e0f" },
+        { address = "10.1.0.8", spi = 256, key = "000102030405060708090a0b0c0d0e0f" },
+    ]
+"#;
+pub(super) const FOREIGN_AGENT: &str = r#"
+    address = "10.3.0.1/24"
+    interface = "visited"
+    registration_lifetime = "3s"
+    pending = 3
+    visitors = 2
+    advertise = { answers = 2 }
+"#;
+pub(super) const MOBILE_NODE: &str = r#"
+    address = "10.1.0.7/16"
+    interface = "air"
+    cell = 1
+    lifetime = "4s"
+    home_agent = { address = "10.1.0.2", spi = 256, key = "000102030405060708090a0b0c0d0e0f" }
+    moves = [{ at = "1s", cell = 2 }, { at = "2s", cell = 1 }]
+"#;
+
+pub(super) fn commands() -> Vec<Command> {
+    vec![
+        command("register", &[]),
+        command("register", &[("agent", "10.3.0.1")]),
+        command("register", &[("agent", "home")]),
+        command("deregister", &[]),
+        command("handoff", &[]),
+    ]
+}
+
+fn association(chance: &mut Seed) -> Association {
+    let wrong = u8::from(chance.draw().is_multiple_of(8));
+    let key: Vec<u8> = (wrong..16 + wrong).collect();
+    Association { spi: 256, algorithm: Algorithm::HmacSha256, key: Key::new(key) }
+}
+
+fn request(chance: &mut Seed, now: Instant) -> Request {
+    let home = HOSTS[(chance.draw() % 6).saturating_sub(3) as usize];
+    let lifetime = [0, 1, 2, 300][(chance.draw() % 4) as usize];
+    let care_of = if lifetime == 0 && chance.draw().is_multiple_of(2) { home } else { VISITED };
+    // Now and then the same twice, and a clock that differs by minutes.
+    let off = if chance.draw().is_multiple_of(16) { 300 << 32 } else { chance.draw() % 3 };
+    let flags = if chance.draw().is_multiple_of(8) { chance.draw() as u8 } else { 0 };
+    let mut request = Request {
+        flags: RequestFlags(flags),
+        lifetime,
+        home,
+        home_agent: AGENT,
+        care_of,
+        identification: WALL.plus(now.since(Instant::ZERO)).to_ntp().wrapping_add(off),
+        extensions: Vec::new(),
+    };
+    request.sign(Between::MobileHome, &association(chance));
+    request
+}
+
+fn socket(address: Ipv4Addr) -> SocketAddrV4 {
+    SocketAddrV4::new(address, PORT)
+}
+
+pub(super) fn to_home_agent(chance: &mut Seed, now: Instant) -> Post {
+    if chance.draw().is_multiple_of(16) {
+        let reply = request(chance, now).reply(Code::Accepted);
+        let bytes = datagram(socket(VISITED), socket(AGENT), 64, &reply.emit());
+        return Post { rx: rx(2, Why::Listen), from: Mac([2; 6]), bytes };
+    }
+    if chance.draw().is_multiple_of(16) {
+        return solicitation(chance);
+    }
+    let request = request(chance, now);
+    let at_home = request.care_of == request.home;
+    let src = if at_home { request.home } else { VISITED };
+    let bytes = datagram(socket(src), socket(AGENT), 64, &request.emit());
+    Post { rx: rx(if at_home { 1 } else { 2 }, Why::Listen), from: Mac([2; 6]), bytes }
+}
+
+pub(super) fn to_foreign_agent(chance: &mut Seed, now: Instant) -> Post {
+    if chance.draw().is_multiple_of(4) {
+        return solicitation(chance);
+    }
+    let request = request(chance, now);
+    let iface = if chance.draw().is_multiple_of(16) { 2 } else { 1 };
+    let from = Mac([2, 0, 0, 0, 0, (chance.draw() % 3) as u8]);
+    let bytes = datagram(socket(request.home), socket(VISITED), 255, &request.emit());
+    Post { rx: rx(iface, Why::Listen), from, bytes }
+}
+
+fn solicitation(chance: &mut Seed) -> Post {
+    let src = [HOSTS[0], Ipv4Addr::UNSPECIFIED][(chance.draw() % 2) as usize];
+    let bytes = Solicitation { src, dst: ALL_ROUTERS }.emit();
+    Post { rx: rx(1, Why::Listen), from: Mac([2, 0, 0, 0, 0, 7]), bytes }
+}
+
+pub(super) fn to_mobile_node(chance: &mut Seed, _now: Instant) -> Post {
+    let src = [AGENT, VISITED, FAR][(chance.draw() % 3) as usize];
+    let home = src == AGENT;
+    let busy = if chance.draw().is_multiple_of(8) { AgentFlags::BUSY } else { AgentFlags::default() };
+    let said = Advertisement {
+        src,
+        dst: ALL_SYSTEMS,
+        registered_only: chance.draw().is_multiple_of(4),
+        lifetime: (chance.draw() % 4) as u16,
+        routers: vec![(src, 0)],
+        sequence: (chance.draw() % 512) as u16,
+        registration_lifetime: 300,
+        flags: busy | if home { AgentFlags::HOME } else { AgentFlags::FOREIGN },
+        care_of: if home { Vec::new() } else { vec![src] },
+        prefix_lengths: Some(vec![24]),
+    };
+    Post { rx: rx(1, Why::Listen), from: Mac([2, 0, 0, 0, 0, src.octets()[1]]), bytes: said.emit() }
+}
+
+/// The reply to a request that was sent, as it comes to `to`.
+pub(super) fn answer(chance: &mut Seed, sent: &Packet, to: Ipv4Addr) -> Option<Post> {
+    let received = Received::parse(&sent.bytes).ok()?;
+    let Registration::Request(request) = received.message else { return None };
+    let codes = [0, 0, 0, 1, 66, 69, 133, 136];
+    let mut reply = request.reply(Code::from_number(codes[(chance.draw() % 8) as usize]));
+    reply.lifetime = reply.lifetime.min((chance.draw() % 8) as u16);
+    if chance.draw().is_multiple_of(8) {
+        reply.identification ^= 1;
+    }
+    reply.sign(Between::MobileHome, &association(chance));
+    let bytes = datagram(socket(received.ip.dst), socket(to), 64, &reply.emit());
+    let iface = if to == VISITED { 2 } else { 1 };
+    Some(Post { rx: rx(iface, Why::Listen), from: Mac([2; 6]), bytes })
+}

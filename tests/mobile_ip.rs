@@ -1,0 +1,165 @@
+//! Mobile IP as a whole, in virtual time: a mobile node leaves its home network and comes back while a correspondent
+//! sends to it. Roles, tables, ARP, tunnels and cells are those that run elsewhere.
+//!
+//! ```text
+//! correspondent ── home agent and router ))) cell 1: home network
+//!                    └── foreign agent ))) cell 2: visited network
+//! ```
+
+#![cfg(test)]
+
+use lab::plan::{HostPlan, Plan, PortPlan};
+use lab::run::Outcome;
+use link::{CellSpec, Faults, PortId, RadioSpec, WireSpec};
+use node::Stage;
+use roles::HostConfig;
+use trace::{Record, What};
+use wire::{Cell, Duration, Instant};
+
+const KEY: &str = "000102030405060708090a0b0c0d0e0f";
+
+const CORRESPONDENT: &str = r#"
+    name = "correspondent"
+    addresses = ["10.2.0.2"]
+    interface = [{ name = "ha", mac = "02:00:00:00:00:11", address = "10.2.0.2/24" }]
+    route = [{ to = "0.0.0.0/0", interface = "ha", via = "10.2.0.1" }]
+    role = [{ kind = "apps/constant-rate", to = "10.1.0.7:9000", rate = 50, size = 100, start = "2s", stop = "9s" }]
+"#;
+const HOME_AGENT: &str = r#"
+    name = "home-agent"
+    addresses = ["10.1.0.2"]
+    interface = [
+        { name = "cn", mac = "02:00:00:00:00:21", address = "10.2.0.1/24" },
+        { name = "fa", mac = "02:00:00:00:00:22", address = "10.9.0.1/24" },
+        { name = "air", mac = "02:00:00:00:00:23", address = "10.1.0.2/16" },
+    ]
+    route = [{ to = "10.3.0.0/24", interface = "fa", via = "10.9.0.2" }]
+    role = [{ kind = "mobile-ip/home-agent", address = "10.1.0.2/16", interface = "air", mobile_nodes = [
+        { address = "10.1.0.7", spi = 256, key = "KEY" },
+    ] }]
+"#;
+const FOREIGN_AGENT: &str = r#"
+    name = "foreign-agent"
+    addresses = ["10.3.0.1"]
+    interface = [
+        { name = "ha", mac = "02:00:00:00:00:31", address = "10.9.0.2/24" },
+        { name = "air", mac = "02:00:00:00:00:32", address = "10.3.0.1/24" },
+    ]
+    route = [{ to = "0.0.0.0/0", interface = "ha", via = "10.9.0.1" }]
+    role = [{ kind = "mobile-ip/foreign-agent", address = "10.3.0.1/24", interface = "air" }]
+"#;
+const MOBILE_NODE: &str = r#"
+    name = "mobile-node"
+    addresses = ["10.1.0.7"]
+    interface = [{ name = "air", mac = "02:00:00:00:00:41", address = "10.1.0.7/16", tunes = true }]
+    role = [
+        { kind = "mobile-ip/mobile-node", address = "10.1.0.7/16", interface = "air", cell = 1, link_trigger = TRIGGER,
+          home_agent = { address = "10.1.0.2", spi = 256, key = "KEY" },
+          moves = [{ at = "4s", cell = 2 }, { at = "7s", cell = 1 }] },
+        { kind = "apps/sink", at = "10.1.0.7:9000" },
+    ]
+"#;
+
+/// Hosts, and for each of their interfaces the cell of its radio: `None` for a wire, 0 for a radio that tunes.
+const HOSTS: [(&str, &[Option<u16>]); 4] = [
+    (CORRESPONDENT, &[None]),
+    (HOME_AGENT, &[None, None, Some(1)]),
+    (FOREIGN_AGENT, &[None, Some(2)]),
+    (MOBILE_NODE, &[Some(0)]),
+];
+
+fn plan(trigger: bool, seed: u64) -> Plan {
+    let mut hosts = Vec::new();
+    let mut next = 0;
+    for (text, cells) in HOSTS {
+        let text = text.replace("KEY", KEY).replace("TRIGGER", &trigger.to_string());
+        let config: HostConfig = toml::from_str(&text).unwrap();
+        let macs = config.macs().unwrap();
+        let ports = config.interfaces.iter().zip(cells).zip(macs).map(|((interface, cell), mac)| {
+            next += 1;
+            let radio = cell.map(|cell| RadioSpec {
+                mac,
+                cell: (cell > 0).then_some(Cell(cell)),
+                retune: Duration::from_millis(if cell > 0 { 0 } else { 5 }),
+                excursion: Duration::ZERO,
+            });
+            PortPlan { port: PortId(next), name: interface.name.clone(), mac, radio }
+        });
+        let ports = ports.collect();
+        hosts.push(HostPlan { config, text, ports });
+    }
+    let wire = |ends: [u32; 2], delay| {
+        let delay = [Duration::from_millis(delay); 2];
+        let faults = Faults { loss: 0.0, duplicate: 0.0 };
+        (ends.map(PortId), WireSpec { rate: 100_000_000, delay, queue: 100, mtu: 1500, faults })
+    };
+    let cell = |number| CellSpec {
+        cell: Cell(number),
+        rate: 2_000_000,
+        per_frame: Duration::ZERO,
+        delay: Duration::ZERO,
+        queue: 100,
+        mtu: 1500,
+        faults: Faults { loss: 0.0, duplicate: 0.0 },
+    };
+    Plan {
+        name: "mobile-ip".to_owned(),
+        about: String::new(),
+        text: String::new(),
+        settings: Vec::new(),
+        document: String::new(),
+        duration: Duration::from_secs(10),
+        seed,
+        hosts,
+        wires: vec![wire([1, 2], 5), wire([3, 5], 20)],
+        cells: vec![cell(1), cell(2)],
+    }
+}
+
+fn marks<'a>(records: &'a [Record], name: &'a str) -> impl Iterator<Item = Instant> + 'a {
+    records.iter().filter_map(move |record| match &record.what {
+        What::Marked(mark) if mark.name == name => Some(record.at),
+        _ => None,
+    })
+}
+
+fn run(trigger: bool, seed: u64) -> Outcome {
+    lab::run::simulate(plan(trigger, seed)).unwrap()
+}
+
+#[test]
+fn a_session_outlives_two_moves_and_every_loss_has_a_reason() {
+    let outcome = run(true, 7);
+    assert_eq!(outcome.doubts, [""; 0]);
+    assert!(outcome.ledger.balances());
+    let [away, home] = &outcome.handoffs[..] else { panic!("{:?}", outcome.handoffs) };
+    for handoff in [away, home] {
+        assert!((1..10).contains(&handoff.lost) && handoff.duplicates == 0, "{handoff:?}");
+        let outage = handoff.outage.as_ref().unwrap();
+        assert!(outage.is_explained(), "{outage:?}");
+        let owners: Vec<_> = outage.owners.iter().filter_map(|owner| owner.stage).collect();
+        for stage in [Stage::Link, Stage::Detection, Stage::Registration, Stage::PathSwitch, Stage::FirstByte]
+        {
+            assert!(owners.contains(&stage), "{stage}: {outage:?}");
+        }
+        // With a solicitation, detection takes a round trip of the cell, registration one to the home agent, and for
+        // the first packet of that way ARP another.
+        assert!(outage.span() < Duration::from_millis(200), "{outage:?}");
+    }
+    assert_eq!(marks(&outcome.records, "registered").count(), 3, "at home, away, at home");
+    assert_eq!(marks(&outcome.records, "visitor_arrived").count(), 1);
+}
+
+#[test]
+fn without_hints_of_the_link_an_advertisement_has_to_come() {
+    for seed in 0..8 {
+        let outcome = run(false, seed);
+        assert_eq!(outcome.doubts, [""; 0], "seed {seed}");
+        let away = &outcome.handoffs[0];
+        let outage = away.outage.as_ref().unwrap();
+        let detection = outage.owners.iter().find(|owner| owner.stage == Some(Stage::Detection)).unwrap();
+        // Eager cell switching: uniform within an advertisement's interval (1 s).
+        assert!(detection.span() <= Duration::from_millis(1001), "seed {seed}: {detection:?}");
+        assert!(outage.is_explained(), "seed {seed}: {outage:?}");
+    }
+}

@@ -1,0 +1,384 @@
+//! Scripts, told to a node with one role: what goes in stands at the margin, what comes out is numbered and indented.
+//! Included by the tests of protocol crates, each of which brings its own [`Cast`].
+
+use node::config::parse_span;
+use node::{
+    Act, Action, Boot, Class, Command, CommandId, Fault, Gate, Hop, Input, Key, Life, Link, Mark, Neighbor,
+    NextHop, Node, Outbox, Route, Span, Undone, Value,
+};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::fs;
+use std::path::Path;
+use wire::{Cell, Iface, Instant, Mac, Packet, PacketId, Prefix, WallTime};
+
+/// What clocks say when a script begins: 2000-01-01 00:00 UTC.
+pub(crate) const WALL: WallTime = WallTime(946_684_800_000_000_000);
+
+/// What is particular to a protocol.
+pub(crate) trait Cast: Default {
+    /// The node of this kind with these changes to its configuration, and the names of its interfaces, from number 1.
+    fn node(&mut self, kind: &str, changes: &str) -> (Node, &'static [&'static str]);
+    /// A step that only this protocol knows.
+    fn step(teller: &mut Teller<Self>, words: &[&str]);
+    /// A packet in words.
+    fn packet(&self, packet: &Packet) -> String;
+    /// A neighbor by its link address, if it has a name.
+    fn neighbor(&self, mac: Mac) -> Option<&'static str>;
+    /// A class in words, if it is one of this protocol's.
+    fn class(&self, class: Class) -> Option<&'static str>;
+    /// Looks at what the node sends.
+    fn heed(&mut self, _packet: &Packet) {}
+}
+
+/// Tells one transcript.
+pub(crate) struct Teller<C> {
+    pub(crate) cast: C,
+    pub(crate) now: Instant,
+    text: String,
+    kind: String,
+    /// Changes to the role's configuration, as its file would have them.
+    changes: String,
+    node: Option<Node>,
+    interfaces: &'static [&'static str],
+    out: Outbox,
+    effects: u32,
+    stored: BTreeMap<Vec<u8>, Vec<u8>>,
+    /// The storage refuses everything.
+    fails: bool,
+    /// Packets that a script has made so far, so that a reader can follow one.
+    pub(crate) packets: u64,
+}
+
+impl<C: Cast> Teller<C> {
+    /// What a script and its role have to say, whatever answers the script has now.
+    pub(crate) fn tell(script: &str) -> String {
+        let mut teller = Self {
+            cast: C::default(),
+            now: Instant::ZERO,
+            text: String::new(),
+            kind: String::new(),
+            changes: String::new(),
+            node: None,
+            interfaces: &[],
+            out: Outbox::default(),
+            effects: 0,
+            stored: BTreeMap::new(),
+            fails: false,
+            packets: 0,
+        };
+        for line in script.lines().filter(|line| !line.starts_with(' ')) {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            match words.as_slice() {
+                [] | ["#", ..] => {}
+                ["with", ..] => {
+                    teller.changes.push_str(line.trim_start_matches("with"));
+                    teller.changes.push('\n');
+                }
+                ["role", kind] => {
+                    (*kind).clone_into(&mut teller.kind);
+                    teller.changes.clear();
+                    teller.stored.clear();
+                }
+                [at, ..] => {
+                    let at = Instant::ZERO + parse_span(at).unwrap_or_else(|| panic!("no time: {line}"));
+                    teller.run_to(at);
+                }
+            }
+            teller.text.push_str(line);
+            teller.text.push('\n');
+            if let [at, step @ ..] = words.as_slice()
+                && at.starts_with(|c: char| c.is_ascii_digit())
+            {
+                teller.step(step);
+            }
+        }
+        teller.text
+    }
+
+    /// Lets every timer run that is due by then.
+    fn run_to(&mut self, at: Instant) {
+        while let Some(due) = self.node.as_ref().and_then(Node::deadline).filter(|due| *due <= at) {
+            self.now = self.now.max(due);
+            self.give(Input::Timeout);
+            let next = self.node.as_ref().and_then(Node::deadline);
+            assert!(next.is_none_or(|next| next > self.now), "due at {next:?}, after a time-out at {due:?}");
+        }
+        assert!(at >= self.now, "the script goes back in time");
+        self.now = at;
+    }
+
+    fn step(&mut self, words: &[&str]) {
+        match *words {
+            ["start"] => self.start(true),
+            ["start", "unclean"] => self.start(false),
+            ["wait"] => {}
+            ["storage", "fails"] => self.fails = true,
+            ["storage", "works"] => self.fails = false,
+            ["status"] => {
+                let status = self.node.as_ref().unwrap().status();
+                self.line(&format!("status {}", value(&status)));
+            }
+            ["link", name, "up"] => self.link_up(name, None),
+            ["link", name, "up", cell] => self.link_up(name, Some(Cell(cell.parse().unwrap()))),
+            ["link", name, "down", why] => {
+                let iface = self.iface(name);
+                self.give(Input::Link(iface, Link::Down(why)));
+            }
+            ["command", verb, ref args @ ..] => {
+                let args = args.iter().map(|arg| {
+                    let (name, text) = arg.split_once('=').unwrap();
+                    let number = text.parse::<i64>().map(Value::from);
+                    (name.to_owned(), number.unwrap_or_else(|_| Value::from(text)))
+                });
+                let command = Command { verb: verb.to_owned(), args: Value::Map(args.collect()) };
+                self.give(Input::Command(CommandId(1), &command));
+            }
+            _ => C::step(self, words),
+        }
+    }
+
+    /// Makes the role anew, with the records that it has stored; its wires come up, its radio waits to be told.
+    fn start(&mut self, clean: bool) {
+        let (node, interfaces) = self.cast.node(&self.kind, &self.changes);
+        (self.node, self.interfaces) = (Some(node), interfaces);
+        let stored = self.stored.clone().into_iter().collect();
+        self.give(Input::Start(&Boot { wall: WALL, stored, clean }));
+        for name in interfaces.iter().filter(|name| **name != "air") {
+            self.link_up(name, None);
+        }
+    }
+
+    fn link_up(&mut self, name: &str, cell: Option<Cell>) {
+        let iface = self.iface(name);
+        self.give(Input::Link(iface, Link::Up { cell, mac: own(iface), mtu: 1500, name: "any" }));
+    }
+
+    /// The interface of this name, or that of the host's own stack.
+    pub(crate) fn iface(&self, name: &str) -> Iface {
+        let at = self.interfaces.iter().position(|other| *other == name);
+        assert!(at.is_some() || name == "host", "no interface {name}");
+        Iface(at.map_or(0, |at| at as u16 + 1))
+    }
+
+    /// A packet comes in.
+    pub(crate) fn receive(&mut self, name: &str, mut packet: Packet) {
+        let iface = self.iface(name);
+        self.packets += 1;
+        packet.id = PacketId(self.packets);
+        if packet.link.dst == Mac::ZERO {
+            packet.link.dst = own(iface);
+        }
+        self.node.as_mut().unwrap().receive(self.now, iface, packet, &mut self.out);
+        self.carry_out();
+    }
+
+    pub(crate) fn give(&mut self, input: Input<'_>) {
+        self.node.as_mut().unwrap().handle(self.now, input, &mut self.out);
+        self.carry_out();
+    }
+
+    fn carry_out(&mut self) {
+        loop {
+            self.write_down();
+            if !self.node.as_mut().unwrap().resume(self.now, &mut self.out) {
+                return;
+            }
+        }
+    }
+
+    fn write_down(&mut self) {
+        while let Some((role, act)) = self.out.next_act() {
+            let line = self.act(&act);
+            self.line(&line);
+            match act {
+                Act::Transmit(_, packet) => self.cast.heed(&packet),
+                Act::Store(key, _) if self.fails => {
+                    self.line("it cannot be stored");
+                    self.out.withdraw(role, "no space");
+                    let fault = Fault { role, undone: Undone::Store(key), why: "no space".to_owned() };
+                    let node = self.node.as_mut().unwrap();
+                    node.handle(self.now, Input::Failed(&fault), &mut self.out);
+                }
+                Act::Store(key, Some(value)) => {
+                    self.stored.insert(key, value);
+                }
+                Act::Store(key, None) => {
+                    self.stored.remove(&key);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn line(&mut self, line: &str) {
+        self.effects += 1;
+        let millis = self.now.0 as f64 / 1e6;
+        let _ = writeln!(self.text, "  {:>3} {millis:>10.3} ms  {line}", self.effects);
+    }
+
+    // --- words -------------------------------------------------------------------------------------------------------
+
+    fn act(&self, act: &Act) -> String {
+        let packet = |packet| self.cast.packet(packet);
+        match act {
+            Act::Transmit(Iface::HOST, sent) => format!("hand {} to this host", packet(sent)),
+            Act::Transmit(iface, sent) => {
+                format!("send {} to {}", packet(sent), self.neighbor(*iface, sent.link.dst))
+            }
+            Act::Drop(iface, dropped, reason) => {
+                format!("drop {} from {}: {reason}", packet(dropped), self.interface(*iface))
+            }
+            Act::Route(key, route) => format!("route {}: {}", self.key(*key), self.route(route.as_ref())),
+            Act::Gate(port, gate) => format!("gate {}: {}", self.interface(port.iface), self.gate(*gate)),
+            Act::Neighbor(iface, address, neighbor) => {
+                let behaviour = match neighbor {
+                    Some(Neighbor::At(mac)) => format!("at {}", self.neighbor(*iface, *mac)),
+                    Some(Neighbor::Proxy) => "answered for".to_owned(),
+                    Some(Neighbor::Mute) => "mute".to_owned(),
+                    None => "as usual".to_owned(),
+                };
+                format!("arp {address} on {}: {behaviour}", self.interface(*iface))
+            }
+            Act::Address(iface, address, true) => format!("address {address} on {}", self.interface(*iface)),
+            Act::Address(iface, address, false) => {
+                format!("address {address} off {}", self.interface(*iface))
+            }
+            Act::Store(_, Some(value)) => format!("store {} bytes", value.len()),
+            Act::Store(_, None) => "store nothing any more".to_owned(),
+            Act::Tune(_, cell) => format!("tune to cell {}", cell.0),
+            Act::Visit(_, cell, sent) => format!("visit cell {} with {}", cell.0, packet(sent)),
+            Act::Mark(mark) => mark_name(mark),
+            Act::Answer(_, Ok(answer)) => format!("answer {}", value(answer)),
+            Act::Answer(_, Err(why)) => format!("refuse: {why}"),
+            Act::Stream(..) => "a stream, which no role of this protocol uses".to_owned(),
+        }
+    }
+
+    fn interface(&self, iface: Iface) -> &'static str {
+        usize::from(iface.0).checked_sub(1).and_then(|at| self.interfaces.get(at)).unwrap_or(&"host")
+    }
+
+    fn neighbor(&self, iface: Iface, mac: Mac) -> String {
+        match self.cast.neighbor(mac) {
+            _ if mac.is_group() => format!("all on {}", self.interface(iface)),
+            Some(name) => name.to_owned(),
+            None => format!("{mac} by {}", self.interface(iface)),
+        }
+    }
+
+    fn key(&self, key: Key) -> String {
+        let class = match key.class {
+            None => "all".to_owned(),
+            Some(Class::HOST) => "this host's own".to_owned(),
+            Some(class) => self.cast.class(class).map_or(format!("class {}", class.0), str::to_owned),
+        };
+        let from = if key.src == Prefix::ANY { String::new() } else { format!(" from {}", key.src) };
+        let to = match key.dst {
+            Prefix::ANY => "any".to_owned(),
+            one if one.len() == 32 => one.address().to_string(),
+            some => some.to_string(),
+        };
+        format!("{class}{from} to {to}")
+    }
+
+    fn route(&self, route: Option<&Route>) -> String {
+        let Some(Route { action, life }) = route else { return "removed".to_owned() };
+        let action = match action {
+            Action::Forward(Hop { iface, to: NextHop::Mac(mac) }) => {
+                format!("by {}", self.neighbor(*iface, *mac))
+            }
+            Action::Forward(Hop { to: NextHop::Via(router), .. }) => format!("by {router}"),
+            Action::Forward(Hop { iface, to: NextHop::OnLink }) => format!("on {}", self.interface(*iface)),
+            Action::Tunnel(encap) => format!("tunnel {} to {}, {} bytes", encap.src, encap.dst, encap.mtu),
+            Action::Open(class) => {
+                format!("open as {}", self.cast.class(*class).unwrap_or("other"))
+            }
+            Action::Host => "this host".to_owned(),
+            Action::Punt => "to the role".to_owned(),
+            Action::Drop(reason) => format!("drop, {reason}"),
+        };
+        match life {
+            Life::Forever => action,
+            Life::Refreshed(span) => format!("{action}, until {span:?} after data from there"),
+            Life::Watched(span) => format!("{action}, told when unused for {span:?}"),
+            Life::Until(at) => format!("{action}, until {} ms", at.0 as f64 / 1e6),
+        }
+    }
+
+    fn gate(&self, gate: Option<Gate>) -> String {
+        let Some(gate) = gate else { return "removed".to_owned() };
+        let name = |class| self.cast.class(class).unwrap_or("other");
+        let check = gate.check.map_or(String::new(), |back| {
+            format!(", must come from where {} leads, {} strays a second", name(back), gate.punts)
+        });
+        format!("{}{check}", name(gate.class))
+    }
+}
+
+/// The node's own link address on an interface.
+pub(crate) const fn own(iface: Iface) -> Mac {
+    Mac([2, 0, 0, 0, 1, iface.0 as u8])
+}
+
+fn mark_name(mark: &Mark) -> String {
+    let fields: Vec<String> =
+        mark.fields.iter().map(|(name, field)| format!(" {name}={}", value(field))).collect();
+    let span = match mark.span {
+        Some(Span::Begins(stage)) => format!(", begins {stage}"),
+        Some(Span::Ends(stage)) => format!(", ends {stage}"),
+        None => String::new(),
+    };
+    format!("mark {}{}{span}", mark.name, fields.concat())
+}
+
+/// A value as a person would write it.
+fn value(of: &Value) -> String {
+    match of {
+        Value::None => "none".to_owned(),
+        Value::Int(number) => number.to_string(),
+        Value::Text(text) => text.clone(),
+        Value::List(values) => format!("[{}]", values.iter().map(value).collect::<Vec<_>>().join(", ")),
+        Value::Map(entries) => {
+            let fields: Vec<String> =
+                entries.iter().map(|(name, field)| format!("{name}={}", value(field))).collect();
+            format!("{{{}}}", fields.join(" "))
+        }
+    }
+}
+
+// --- comparison --------------------------------------------------------------------------------------------------------
+
+#[expect(clippy::disallowed_methods, reason = "a switch for whoever maintains the transcripts")]
+fn blessed() -> bool {
+    std::env::var("WAYFARE_BLESS").is_ok()
+}
+
+/// Holds what a role says now against what is written down. With `WAYFARE_BLESS=1` in the environment it is written
+/// down anew.
+pub(crate) fn check<C: Cast>(folder: &Path, name: &str) {
+    let path = folder.join(format!("{name}.txt"));
+    let told = fs::read_to_string(&path).unwrap();
+    let now = Teller::<C>::tell(&told);
+    if blessed() {
+        fs::write(&path, &now).unwrap();
+    }
+    let differs = told.lines().zip(now.lines()).position(|(old, new)| old != new);
+    let line = differs.unwrap_or(told.lines().count().min(now.lines().count()));
+    let at = |text: &str| text.lines().nth(line).unwrap_or("(the end)").to_owned();
+    assert!(
+        told == now || blessed(),
+        "{name}.txt, line {}:\n  told: {}\n  now:  {}\n\n{now}",
+        line + 1,
+        at(&told),
+        at(&now)
+    );
+}
+
+/// The names of the transcripts in a folder, in order.
+pub(crate) fn names(folder: &Path) -> Vec<String> {
+    let names = fs::read_dir(folder).unwrap().map(|file| file.unwrap().file_name().into_string().unwrap());
+    let mut names: Vec<String> = names.map(|name| name.trim_end_matches(".txt").to_owned()).collect();
+    names.sort();
+    names
+}
