@@ -14,6 +14,8 @@ mod harness;
 mod player;
 #[path = "laws/rows.rs"]
 mod rows;
+#[path = "laws/serving.rs"]
+mod serving;
 #[path = "laws/toys.rs"]
 mod toys;
 
@@ -21,6 +23,7 @@ use harness::{Alone, Broken, Subject, Within};
 use node::{Act, Effect, Input, Node, Role, Seed};
 use player::Talk;
 use rows::{ROWS, Row};
+use serving::{Manner, Server};
 use std::collections::BTreeSet;
 use std::hash::Hash;
 use toys::{Fault, Toy};
@@ -138,6 +141,19 @@ fn a_role_that_answers_never_twice_or_unasked_breaks_law_5() {
 fn a_role_that_loses_a_packet_breaks_law_6() {
     for fault in [Fault::Swallows, Fault::SwallowsForeign, Fault::ForgetsHeld, Fault::HidesHeld] {
         assert_eq!(law_broken_by(fault), Some(6), "{fault:?}");
+    }
+}
+
+fn law_broken_by_server(manner: Manner) -> Option<u8> {
+    let result = play(|| Alone::new(Box::new(Server::new(manner))), &Server::talk(), SCRIPTS);
+    result.err().map(|broken| broken.law)
+}
+
+#[test]
+fn a_role_that_serves_badly_breaks_law_8() {
+    assert_eq!(law_broken_by_server(Manner::Good), None);
+    for manner in [Manner::OfStrangers, Manner::AfterTheEnd, Manner::Unasked, Manner::TooMuch] {
+        assert_eq!(law_broken_by_server(manner), Some(8), "{manner:?}");
     }
 }
 

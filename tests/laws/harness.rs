@@ -1,6 +1,7 @@
 //! The laws, checked step by step.
 
 use crate::player::{Script, Step, Talk};
+use crate::serving::Served;
 use node::{Act, CommandId, Effect, Input, Node, Outbox, Role, Seed, StreamId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -22,8 +23,8 @@ pub(crate) trait Subject {
     fn show(&self) -> String;
     /// How a driver numbers a stream that the role itself has numbered.
     fn stream(&self, id: StreamId) -> StreamId;
-    /// Whether it can be told of the end of a life, or sees to that itself.
-    fn is_told_of_lives(&self) -> bool;
+    /// Whether it is told of the end of a life and asked to serve, or sees to that itself.
+    fn is_alone(&self) -> bool;
 }
 
 pub(crate) struct Alone {
@@ -54,7 +55,7 @@ impl Subject for Alone {
     fn stream(&self, id: StreamId) -> StreamId {
         id
     }
-    fn is_told_of_lives(&self) -> bool {
+    fn is_alone(&self) -> bool {
         true
     }
 }
@@ -93,18 +94,18 @@ impl Subject for Within {
     fn stream(&self, id: StreamId) -> StreamId {
         if id.0 >= StreamId::DRIVER { id } else { StreamId(id.0 | 1 << 16) }
     }
-    fn is_told_of_lives(&self) -> bool {
+    fn is_alone(&self) -> bool {
         false
     }
 }
 
 /// Plays one script to two instances and holds both to the laws.
 pub(crate) fn play<S: Subject>(one: S, two: S, talk: &Talk, seed: Seed, steps: usize) -> Result<(), Broken> {
-    let mut bench = Bench { pair: [one, two], now: Instant::ZERO };
+    let mut bench = Bench { pair: [one, two], now: Instant::ZERO, served: Served::default() };
     let mut script = Script::new(talk, seed);
     for _ in 0..steps {
         let subject = &bench.pair[0];
-        let step = script.next(bench.now, subject.deadline(), subject.is_told_of_lives());
+        let step = script.next(bench.now, subject.deadline(), subject.is_alone());
         let effects = bench.step(&step)?;
         script.heed(&effects);
     }
@@ -119,7 +120,7 @@ pub(crate) fn watch<S: Subject>(
     steps: usize,
     seen: &mut BTreeSet<String>,
 ) {
-    let mut bench = Bench { pair: [subject], now: Instant::ZERO };
+    let mut bench = Bench { pair: [subject], now: Instant::ZERO, served: Served::default() };
     let mut script = Script::new(talk, seed);
     for _ in 0..steps {
         let step = script.next(bench.now, bench.pair[0].deadline(), true);
@@ -132,6 +133,7 @@ pub(crate) fn watch<S: Subject>(
 struct Bench<S, const N: usize> {
     pair: [S; N],
     now: Instant,
+    served: Served,
 }
 
 impl<S: Subject> Bench<S, 2> {
@@ -153,6 +155,9 @@ impl<S: Subject> Bench<S, 2> {
         let effects = effects.swap_remove(0);
         answered(step, &effects)?;
         self.accounted(step, held, &effects)?;
+        if let Err(what) = self.served.judge(step, &effects) {
+            return broken(8, step, &what);
+        }
         Ok(effects)
     }
 
@@ -196,6 +201,7 @@ fn give(subject: &mut impl Subject, now: Instant, step: &Step) -> Vec<Effect> {
             subject.give(now, Input::Stream(id, *event))
         }
         Step::Command(id, command) => subject.give(now, Input::Command(*id, command)),
+        Step::Serve(id, op) => subject.give(now, Input::Serve(*id, op.clone())),
         Step::Failed(fault) => subject.give(now, Input::Failed(fault)),
         Step::Wall(wall) => subject.give(now, Input::Wall(*wall)),
     }

@@ -1,8 +1,9 @@
 //! Random scripts. What comes next depends on what the subject has asked for, as it does with a driver: nobody is told
 //! of the life of a route that he did not set, or handed data that he did not wish to see.
 
+use node::stream::Told;
 use node::{Act, Boot, Command, CommandId, Effect, Fault, Key, Life, Link, RoleId, Rx, Seed, StreamEvent};
-use node::{StreamId, StreamOp, Undone, Value, Why};
+use node::{StreamId, StreamOp, Transport, Undone, Value, Why};
 use std::collections::{BTreeMap, BTreeSet};
 use wire::{Cell, Duration, EtherType, Frame, Iface, Instant, Mac, Packet, PacketId, WallTime};
 
@@ -21,6 +22,8 @@ pub(crate) struct Talk {
     pub(crate) packet: fn(&mut Seed, Instant) -> Post,
     /// Whether it is ever handed packets.
     pub(crate) takes_packets: bool,
+    /// A transport that it serves.
+    pub(crate) serves: Option<Transport>,
     /// What a peer would say to what it sent last, if anything.
     pub(crate) answer: Option<fn(&mut Seed, &Packet) -> Option<Post>>,
 }
@@ -47,6 +50,7 @@ pub(crate) enum Step {
     Idle(Key, Instant),
     Stream(StreamId, StreamEvent<'static>),
     Command(CommandId, Command),
+    Serve(StreamId, StreamOp),
     /// A record that was asked for could not be stored.
     Failed(Fault),
     /// The wall clock was set.
@@ -63,6 +67,8 @@ pub(crate) struct Script<'a> {
     /// Streams that the role has asked for.
     streams: BTreeSet<StreamId>,
     accepted: u32,
+    /// Streams that the role was asked to serve.
+    asked: BTreeSet<StreamId>,
     /// The last record that was asked for.
     stored: Option<Vec<u8>>,
     /// The packet that it sent last.
@@ -79,6 +85,7 @@ impl<'a> Script<'a> {
             lives: BTreeMap::new(),
             streams: BTreeSet::new(),
             accepted: 0,
+            asked: BTreeSet::new(),
             stored: None,
             sent: None,
         }
@@ -98,6 +105,9 @@ impl<'a> Script<'a> {
                 | Effect::Do(Act::Stream(id, StreamOp::Open { .. } | StreamOp::Listen { .. })) => {
                     self.streams.insert(StreamId(id.0 & 0xffff));
                 }
+                Effect::Served(Told::Closed(id, _)) => {
+                    self.asked.remove(id);
+                }
                 Effect::Do(Act::Store(key, _)) => self.stored = Some(key.clone()),
                 Effect::Send(_, packet) | Effect::Do(Act::Transmit(_, packet)) => {
                     self.sent = Some(packet.clone());
@@ -107,7 +117,7 @@ impl<'a> Script<'a> {
         }
     }
 
-    pub(crate) fn next(&mut self, now: Instant, deadline: Option<Instant>, lives: bool) -> Step {
+    pub(crate) fn next(&mut self, now: Instant, deadline: Option<Instant>, alone: bool) -> Step {
         if !std::mem::replace(&mut self.started, true) {
             return Step::Start(Boot::new(WALL));
         }
@@ -115,9 +125,12 @@ impl<'a> Script<'a> {
             0 | 1 => self.time(now, deadline),
             2..=4 => self.time_out(now, deadline),
             5..=10 if self.talk.takes_packets => self.packet(now),
-            11 if lives => self.idle(now),
+            11 if alone => self.idle(now),
             12 if !self.talk.commands.is_empty() => self.command(),
-            13 | 14 => self.stream(),
+            13 | 14 => match self.talk.serves {
+                Some(by) if alone => self.serve(by),
+                _ => self.stream(),
+            },
             15 => self.machine(),
             _ => self.link(),
         }
@@ -218,6 +231,27 @@ impl<'a> Script<'a> {
                 Step::Stream(any, StreamEvent::Closed([None, Some("address in use")][self.below(2) as usize]))
             }
         }
+    }
+
+    /// What users ask for, of few streams: some are not open, some have been accepted.
+    fn serve(&mut self, by: Transport) -> Step {
+        let base = [1 << 16, 2 << 16, StreamId::SERVED][self.below(3) as usize];
+        let id = StreamId(base + self.below(2) as u32);
+        let here = "10.0.0.1:9000".parse().unwrap();
+        let op = match self.below(8) {
+            0 => StreamOp::Open { by, local: None, peer: here },
+            1 => StreamOp::Listen { by, local: here },
+            2 | 3 => StreamOp::Write(vec![7; self.below(100) as usize]),
+            4 | 5 => StreamOp::Read(self.below(100) as usize),
+            6 => StreamOp::Finish,
+            _ => StreamOp::Abort,
+        };
+        // A node lets nobody open what is open; accepted streams have been opened by others.
+        let opens = matches!(op, StreamOp::Open { .. } | StreamOp::Listen { .. });
+        if opens && (base == StreamId::SERVED || !self.asked.insert(id)) {
+            return Step::Serve(id, StreamOp::Read(1));
+        }
+        Step::Serve(id, op)
     }
 
     /// What the machine below has to say.

@@ -257,7 +257,7 @@ impl Row {
             Says::MobileNode => Some(|chance, sent| mobile_ip::answer(chance, sent, HOSTS[0])),
             _ => None,
         };
-        Talk { interfaces: self.interfaces(), tunes, commands, packet, takes_packets, answer }
+        Talk { interfaces: self.interfaces(), tunes, commands, packet, takes_packets, serves: None, answer }
     }
 }
 

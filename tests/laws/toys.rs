@@ -55,6 +55,7 @@ impl Toy {
                 bytes: vec![0x45; chance.draw() as usize % 40],
             },
             takes_packets: true,
+            serves: None,
             answer: None,
         }
     }
@@ -131,7 +132,12 @@ impl Role for Toy {
                 let count = ELSEWHERE.fetch_add(1, Ordering::Relaxed);
                 out.mark(Mark::new("toy", "counted").with("at", count));
             }
-            Input::Link(..) | Input::Idle(..) | Input::Stream(..) | Input::Failed(_) | Input::Wall(_) => {}
+            Input::Link(..)
+            | Input::Idle(..)
+            | Input::Stream(..)
+            | Input::Failed(_)
+            | Input::Wall(_)
+            | Input::Serve(..) => {}
         }
     }
 

@@ -327,7 +327,7 @@ impl Role for Mobile {
                 out.answer(id, answer);
             }
             Input::Wall(wall) => self.wall = wall,
-            Input::Link(..) | Input::Idle(..) | Input::Stream(..) | Input::Failed(_) => {}
+            Input::Link(..) | Input::Idle(..) | Input::Stream(..) | Input::Serve(..) | Input::Failed(_) => {}
         }
     }
 

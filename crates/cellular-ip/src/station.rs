@@ -145,7 +145,11 @@ impl Station {
             }
             Input::Idle(key, _) => self.expired(now, key.dst.address(), out),
             Input::Wall(wall) => self.wall = wall,
-            Input::Link(..) | Input::Stream(..) | Input::Command(..) | Input::Failed(_) => {}
+            Input::Link(..)
+            | Input::Stream(..)
+            | Input::Serve(..)
+            | Input::Command(..)
+            | Input::Failed(_) => {}
         }
         None
     }

@@ -413,6 +413,7 @@ impl Role for ForeignAgent {
             | Input::Stream(..)
             | Input::Command(..)
             | Input::Failed(_)
+            | Input::Serve(..)
             | Input::Wall(_) => {}
         }
     }

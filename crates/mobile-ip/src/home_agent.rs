@@ -478,7 +478,8 @@ impl Role for HomeAgent {
                 }
             }
             Input::Wall(zero) => self.clock.zero = zero,
-            Input::Link(..) | Input::Idle(..) | Input::Stream(..) | Input::Command(..) => {}
+            Input::Link(..) | Input::Idle(..) | Input::Stream(..) | Input::Serve(..) | Input::Command(..) => {
+            }
         }
     }
 

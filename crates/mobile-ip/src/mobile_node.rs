@@ -605,7 +605,7 @@ impl Role for MobileNode {
                 out.answer(id, answer);
             }
             Input::Wall(zero) => self.registrar.set_clock(zero),
-            Input::Link(..) | Input::Idle(..) | Input::Stream(..) | Input::Failed(_) => {}
+            Input::Link(..) | Input::Idle(..) | Input::Stream(..) | Input::Serve(..) | Input::Failed(_) => {}
         }
     }
 

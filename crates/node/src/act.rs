@@ -1,5 +1,6 @@
 //! What goes out: [`Effect`]s from a role to its node, [`Act`]s from the node to whoever drives it.
 
+use crate::stream::Told;
 use crate::{CommandId, Gate, Key, Mark, Port, Route, Rx, StreamId, StreamOp, Value};
 use wire::{Cell, Iface, InterfaceAddress, Ipv4Addr, Mac, Packet, Reason};
 
@@ -18,6 +19,9 @@ pub enum Effect {
     /// Not for this role: the packet goes to the next that listens for it, or else on its way. What came by a route or
     /// a gate of this role has no way but to the host.
     Pass(Rx, Packet),
+    /// What becomes of a stream that this role provides, for its user. Of a stream that is not open here, or is another
+    /// role's, nobody is told.
+    Served(Told),
 }
 
 /// What a driver carries out, in order. Closed: drivers match it without a wildcard.

@@ -1,6 +1,6 @@
 //! What goes in: all that can happen to a role.
 
-use crate::{Key, RoleId, StreamEvent, StreamId, Value, Why};
+use crate::{Key, RoleId, StreamEvent, StreamId, StreamOp, Value, Why};
 use std::hash::{Hash, Hasher};
 use wire::{Cell, Iface, Instant, InterfaceAddress, Ipv4Addr, Mac, Packet, Prefix, WallTime};
 
@@ -26,6 +26,10 @@ pub enum Input<'a> {
     Failed(&'a Fault),
     /// The wall clock was set: what it says now of [`Instant::ZERO`], as [`Boot::wall`] did.
     Wall(WallTime),
+    /// To the role that provides the transport asked for: what the user of a stream wants. [`Effect::Served`] answers.
+    ///
+    /// [`Effect::Served`]: crate::Effect::Served
+    Serve(StreamId, StreamOp),
 }
 
 /// How a packet reached a role.

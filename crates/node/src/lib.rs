@@ -11,6 +11,8 @@
 //! 5. One `Answer` to each `Command`.
 //! 6. Every packet that a role was handed is sent, passed on, discarded or still held: none vanishes.
 //! 7. Nothing in `Input` or `Act` is more than data, so that a daemon can be recorded and replayed.
+//! 8. Who serves speaks of streams that were asked for, and of none after its `Closed`, and gives no more than a `Read`
+//!    asked for.
 
 mod act;
 mod arp;
@@ -26,6 +28,7 @@ mod outbox;
 mod rules;
 
 pub mod stream;
+mod streams;
 mod timer;
 mod value;
 

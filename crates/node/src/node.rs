@@ -3,8 +3,8 @@
 use crate::input::{Boot, Command, CommandId, Fault, Input, Link, Listen, Rx, Undone};
 use crate::listen::Traffic;
 use crate::neighbor::{Interface, Net};
-use crate::{Act, Effect, Outbox, Ruleset, StreamEvent, StreamId, Value};
-use std::collections::BTreeMap;
+use crate::streams::Streams;
+use crate::{Act, Effect, Outbox, Ruleset, Transport, Value};
 use std::fmt::Debug;
 use table::{Port, RoleId, Route, Why};
 use wire::ipv4::Header;
@@ -58,6 +58,12 @@ pub trait Role: Debug + Send {
         &[]
     }
 
+    /// The transports that it provides to the roles of its node, each a [`crate::Transport::Role`]. Of several roles that
+    /// serve the same, the first is asked.
+    fn serves(&self) -> &[Transport] {
+        &[]
+    }
+
     /// Takes one input to its end. The only place where state changes.
     fn handle(&mut self, now: Instant, input: Input<'_>, out: &mut Outbox);
 
@@ -81,8 +87,7 @@ pub struct Node {
     pub(crate) ifaces: Vec<Interface>,
     /// What only a node needs whose interfaces have addresses, or that sends errors: a million idle hosts do neither.
     pub(crate) net: Option<Box<Net>>,
-    /// Who uses the streams that the driver numbered.
-    accepted: BTreeMap<StreamId, RoleId>,
+    pub(crate) streams: Streams,
 }
 
 /// Effects that one input may cause before a node is held to be running in circles.
@@ -91,8 +96,8 @@ const EFFECTS_PER_STEP: usize = 100_000;
 impl Node {
     /// A node with these roles, in the order in which they are offered packets, and these addresses of its own.
     pub fn new(roles: Vec<Box<dyn Role>>, addresses: Vec<Ipv4Addr>) -> Self {
-        let (rules, ifaces, accepted) = (Ruleset::default(), Vec::new(), BTreeMap::new());
-        Self { roles, rules, addresses, ifaces, net: None, accepted }
+        let (rules, ifaces, streams) = (Ruleset::default(), Vec::new(), Streams::default());
+        Self { roles, rules, addresses, ifaces, net: None, streams }
     }
 
     /// Sets a route that no role owns: what an operator configures.
@@ -149,6 +154,7 @@ impl Node {
             Input::Start(boot) => self.start(now, boot, out),
             Input::Failed(fault) => self.failed(now, fault, out),
             Input::Idle(..) | Input::Wall(_) => self.tell_all(now, &input, out),
+            Input::Serve(..) => {} // a transport is asked for by a role of its own node only
         }
         self.settle(now, out);
     }
@@ -298,25 +304,6 @@ impl Node {
         }
     }
 
-    fn stream(&mut self, now: Instant, id: StreamId, event: StreamEvent<'_>, out: &mut Outbox) {
-        let Some(user) = self.user_of(id) else { return };
-        if let StreamEvent::Accepted(new, ..) = event {
-            self.accepted.insert(new, user);
-        }
-        let local = if id.0 >= StreamId::DRIVER { id } else { StreamId(id.0 & 0xffff) };
-        self.give(now, user, Input::Stream(local, event), out);
-        if matches!(event, StreamEvent::Closed(_)) {
-            self.accepted.remove(&id);
-        }
-    }
-
-    fn user_of(&self, id: StreamId) -> Option<RoleId> {
-        if id.0 >= StreamId::DRIVER {
-            return self.accepted.get(&id).copied();
-        }
-        (id.0 >> 16).checked_sub(1).map(|index| RoleId(index as u8))
-    }
-
     fn tell_all(&mut self, now: Instant, input: &Input<'_>, out: &mut Outbox) {
         for index in 0..self.roles.len() {
             self.give(now, RoleId(index as u8), input.clone(), out);
@@ -339,10 +326,8 @@ impl Node {
                 Effect::Send(None, packet) => self.send_routed(now, packet, out),
                 Effect::Pass(rx, packet) => self.pass(now, role, rx, packet, out),
                 Effect::Discard(iface, packet, reason) => out.act(role, Act::Drop(iface, packet, reason)),
-                Effect::Stream(id, op) => {
-                    let own = StreamId(id.0 & 0xffff | (u32::from(role.0) + 1) << 16);
-                    out.act(role, Act::Stream(if id.0 >= StreamId::DRIVER { id } else { own }, op));
-                }
+                Effect::Stream(id, op) => self.operate(now, role, id, op, out),
+                Effect::Served(told) => self.served(now, role, &told, out),
                 Effect::Do(act) => {
                     let act = self.apply(now, role, act);
                     out.act(role, act);

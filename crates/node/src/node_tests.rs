@@ -1,7 +1,7 @@
 //! What the node does by itself: admission, forwarding, streams, commands.
 
 use super::*;
-use crate::{Boot, Key, Life, Mark, StreamOp, Transport};
+use crate::{Boot, Key, Life, Mark, StreamEvent, StreamId, StreamOp, Transport};
 use table::{Action, Hop};
 use wire::{Frame, Prefix, SocketAddrV4, ipv4, udp};
 

@@ -1,6 +1,7 @@
 //! Where effects go: one queue per driver, in the order asked.
 
 use crate::node::reason;
+use crate::stream::Told;
 use crate::{
     Act, CommandId, Effect, Gate, Key, Mark, Neighbor, Port, RoleId, Route, Rx, StreamId, StreamOp, Value,
 };
@@ -17,11 +18,13 @@ pub struct Outbox {
     role: RoleId,
     /// Whether a record has to be durable before anything else that was asked for is resolved.
     barred: bool,
+    /// The most that was in here at one time.
+    peak: usize,
 }
 
 impl Default for Outbox {
     fn default() -> Self {
-        Self { acts: VecDeque::new(), asks: VecDeque::new(), role: RoleId::NODE, barred: false }
+        Self { acts: VecDeque::new(), asks: VecDeque::new(), role: RoleId::NODE, barred: false, peak: 0 }
     }
 }
 
@@ -48,7 +51,7 @@ impl Outbox {
                 Effect::Do(Act::Answer(id, _)) => {
                     self.act(by, Act::Answer(id, Err(format!("not stored: {why}"))));
                 }
-                Effect::Send(..) | Effect::Stream(..) | Effect::Do(_) => {}
+                Effect::Send(..) | Effect::Stream(..) | Effect::Served(_) | Effect::Do(_) => {}
             }
         }
     }
@@ -76,6 +79,11 @@ impl Outbox {
     /// Asks for an operation on a stream.
     pub fn stream(&mut self, id: StreamId, op: StreamOp) {
         self.ask(Effect::Stream(id, op));
+    }
+
+    /// Tells the user of a stream that this role provides.
+    pub fn served(&mut self, told: Told) {
+        self.ask(Effect::Served(told));
     }
 
     /// Sets or removes a route.
@@ -133,8 +141,18 @@ impl Outbox {
         self.asks.drain(..).map(|(_, effect)| effect)
     }
 
+    /// The most effects and acts that were in here at one time: how far roles ran ahead of who carries out.
+    pub const fn peak(&self) -> usize {
+        self.peak
+    }
+
+    fn measure(&mut self) {
+        self.peak = self.peak.max(self.acts.len() + self.asks.len());
+    }
+
     fn ask(&mut self, effect: Effect) {
         self.asks.push_back((self.role, effect));
+        self.measure();
     }
 
     pub(crate) const fn speak_for(&mut self, role: RoleId) {
@@ -146,6 +164,7 @@ impl Outbox {
         let is_store = matches!(act, Act::Store(..));
         self.barred |= is_store && !matches!(self.asks.front(), Some((_, Effect::Do(Act::Store(..)))));
         self.acts.push_back((by, act));
+        self.measure();
     }
 
     /// The next effect to resolve; none while records wait to be durable.

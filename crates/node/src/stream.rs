@@ -6,12 +6,19 @@ use std::hash::{Hash, Hasher};
 pub use std::net::SocketAddrV4 as Addr;
 use wire::{PacketId, Reason, TcpState};
 
-/// A stream of a role. A role numbers those that it opens itself, below [`StreamId::DRIVER`]; the node keeps the
-/// numbers of different roles apart.
+/// A stream of a role. A role numbers those that it opens itself, below [`StreamId::OWN`]; the node keeps the numbers of
+/// different roles apart.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct StreamId(pub u32);
 
 impl StreamId {
+    /// Numbers below this are a role's own.
+    pub const OWN: u32 = 1 << 16;
+    /// Numbers from here on are given by a role that serves, to streams that it accepted. It counts from here by itself,
+    /// up to [`StreamId::ACCEPTED`] of them at one time; the node keeps those of different roles apart.
+    pub const SERVED: u32 = 0x4000_0000;
+    /// Streams that one role can have accepted at one time.
+    pub const ACCEPTED: u32 = 1 << 22;
     /// Numbers from here on are given by the driver, to streams that were accepted.
     pub const DRIVER: u32 = 0x8000_0000;
 }
@@ -23,6 +30,8 @@ pub enum Transport {
     Udp,
     /// A stream of bytes each way (RFC 9293). The driver provides it: the simulator's stack, or the kernel's sockets.
     Tcp,
+    /// What a role of the same node serves under this name ([`crate::Role::serves`]).
+    Role(&'static str),
 }
 
 /// Datagrams add nothing to the number of a run: they were there before there was a choice.
@@ -31,6 +40,7 @@ impl Hash for Transport {
         match self {
             Self::Udp => {}
             Self::Tcp => state.write_u8(1),
+            Self::Role(name) => (2u8, name).hash(state),
         }
     }
 }
@@ -129,6 +139,8 @@ pub enum StreamEvent<'a> {
 
 /// Why a stream is closed, or cannot do what it was asked: the same words in both worlds.
 pub mod refusal {
+    /// Nobody here provides the transport that was asked for.
+    pub const NO_TRANSPORT: &str = "no such transport";
     /// The peer answered with a reset when it was asked for.
     pub const REFUSED: &str = "connection refused";
     /// The peer reset it.
@@ -154,7 +166,7 @@ pub mod refusal {
 /// Bytes of payload that fit one UDP datagram over IPv4: the credit of a datagram stream.
 pub const UDP_ROOM: usize = 65_507;
 
-/// What a driver has to tell a node of its streams: a [`StreamEvent`] that owns its bytes.
+/// What a driver, or a role that serves, has to tell of its streams: a [`StreamEvent`] that owns its bytes.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Told {
     /// See [`StreamEvent::Opened`].

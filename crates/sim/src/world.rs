@@ -29,6 +29,8 @@ pub struct Run {
     pub fingerprint: u64,
     /// Events that happened.
     pub events: u64,
+    /// The most effects and acts that waited to be carried out at one time.
+    pub largest_outbox: usize,
 }
 
 /// Hosts and links in virtual time.
@@ -105,7 +107,12 @@ impl World {
         }
         self.now = end;
         self.take_stock();
-        Run { records: self.records, fingerprint: self.fingerprint.value(), events: self.events }
+        Run {
+            records: self.records,
+            fingerprint: self.fingerprint.value(),
+            events: self.events,
+            largest_outbox: self.out.peak(),
+        }
     }
 
     /// Every node starts, then every interface that needs no tuning comes up.

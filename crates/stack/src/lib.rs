@@ -102,6 +102,10 @@ impl Stack {
                 let (tcp, accepted) = self.tcp();
                 tcp.operate(now, id, op, accepted, out);
             }
+            // A node asks its own roles for what they serve.
+            (Transport::Role(_), _) => {
+                out.told.push(Told::Closed(id, Some(refusal::NO_TRANSPORT.to_owned())));
+            }
         }
     }
 

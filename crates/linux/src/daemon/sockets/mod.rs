@@ -71,6 +71,11 @@ impl Sockets {
                 self.tcp.operate(id, op, told);
                 Done::default()
             }
+            // A node asks its own roles for what they serve.
+            (Transport::Role(_), _) => {
+                told.push(Told::Closed(id, Some(refusal::NO_TRANSPORT.to_owned())));
+                Done::default()
+            }
         }
     }
 

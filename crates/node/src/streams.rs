@@ -1,0 +1,156 @@
+//! The streams of a node: who uses each, and who provides it.
+//!
+//! Three numberings meet here, and none can collide with another:
+//!
+//! | who numbers | in that role's mouth | everywhere else |
+//! |---|---|---|
+//! | a user, what it opens | below [`StreamId::OWN`] | with the role's number above that |
+//! | a role that serves, what it accepts | from [`StreamId::SERVED`] on | with the role's number between |
+//! | the driver, what it accepts | | from [`StreamId::DRIVER`] on |
+
+use crate::node::Node;
+use crate::stream::{Told, refusal};
+use crate::{Act, Input, Outbox, StreamEvent, StreamId, StreamOp, Transport};
+use std::collections::BTreeMap;
+use table::RoleId;
+use wire::Instant;
+
+/// The ends of each stream whose number does not tell them. What a role opens at the driver needs no entry: its number
+/// names the user.
+#[derive(Debug, Default)]
+pub(crate) struct Streams {
+    by_id: BTreeMap<StreamId, Ends>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Ends {
+    user: RoleId,
+    /// `None`: the driver.
+    provider: Option<RoleId>,
+}
+
+impl Streams {
+    /// The number that a user's own has everywhere else.
+    const fn of_user(user: RoleId, id: StreamId) -> StreamId {
+        if id.0 >= StreamId::SERVED {
+            return id;
+        }
+        StreamId(id.0 & (StreamId::OWN - 1) | (user.0 as u32 + 1) << StreamId::OWN.trailing_zeros())
+    }
+
+    /// How a user knows a stream.
+    const fn to_user(id: StreamId) -> StreamId {
+        if id.0 >= StreamId::SERVED { id } else { StreamId(id.0 & (StreamId::OWN - 1)) }
+    }
+
+    /// The number that one of a role that serves has everywhere else.
+    const fn of_provider(provider: RoleId, id: StreamId) -> StreamId {
+        if id.0 < StreamId::SERVED {
+            return id; // a user's number, which it was told
+        }
+        let own = id.0 & (StreamId::ACCEPTED - 1);
+        StreamId(StreamId::SERVED | (provider.0 as u32) << StreamId::ACCEPTED.trailing_zeros() | own)
+    }
+
+    /// How the role that serves it knows a stream.
+    const fn to_provider(id: StreamId) -> StreamId {
+        if id.0 < StreamId::SERVED {
+            return id;
+        }
+        StreamId(StreamId::SERVED | id.0 & (StreamId::ACCEPTED - 1))
+    }
+
+    /// The ends of a stream that the driver knows by this number.
+    fn at_driver(&self, id: StreamId) -> Option<RoleId> {
+        match self.by_id.get(&id) {
+            Some(ends) if ends.provider.is_none() => Some(ends.user),
+            Some(_) => None, // a role's, of which a driver knows nothing
+            None if id.0 >= StreamId::SERVED => None,
+            None => (id.0 >> StreamId::OWN.trailing_zeros()).checked_sub(1).map(|index| RoleId(index as u8)),
+        }
+    }
+}
+
+impl Node {
+    /// A driver says what became of a stream.
+    pub(crate) fn stream(&mut self, now: Instant, id: StreamId, event: StreamEvent<'_>, out: &mut Outbox) {
+        let Some(user) = self.streams.at_driver(id) else { return };
+        if let StreamEvent::Accepted(new, ..) = event {
+            self.streams.by_id.insert(new, Ends { user, provider: None });
+        }
+        self.tell_user(now, user, id, event, out);
+    }
+
+    /// A role says what became of a stream that it provides.
+    pub(crate) fn served(&mut self, now: Instant, provider: RoleId, told: &Told, out: &mut Outbox) {
+        let (id, mut event) = told.event();
+        let id = Streams::of_provider(provider, id);
+        let Some(ends) = self.streams.by_id.get(&id).filter(|ends| ends.provider == Some(provider)) else {
+            return; // closed meanwhile, or never open
+        };
+        let user = ends.user;
+        if let StreamEvent::Accepted(new, ..) = &mut event {
+            *new = Streams::of_provider(provider, *new);
+            debug_assert!(new.0 >= StreamId::SERVED, "the number of an accepted stream is its user's");
+            self.streams.by_id.insert(*new, Ends { user, provider: Some(provider) });
+        }
+        self.tell_user(now, user, id, event, out);
+    }
+
+    fn tell_user(
+        &mut self,
+        now: Instant,
+        user: RoleId,
+        id: StreamId,
+        event: StreamEvent<'_>,
+        out: &mut Outbox,
+    ) {
+        if matches!(event, StreamEvent::Closed(_)) {
+            self.streams.by_id.remove(&id);
+        }
+        self.give(now, user, Input::Stream(Streams::to_user(id), event), out);
+    }
+
+    /// A role asks for an operation on a stream of its own.
+    pub(crate) fn operate(
+        &mut self,
+        now: Instant,
+        user: RoleId,
+        id: StreamId,
+        op: StreamOp,
+        out: &mut Outbox,
+    ) {
+        let global = Streams::of_user(user, id);
+        if let StreamOp::Open { by, .. } | StreamOp::Listen { by, .. } = &op
+            && matches!(by, Transport::Role(_))
+        {
+            debug_assert!(!self.streams.by_id.contains_key(&global), "{global:?} is open already");
+            let Some(provider) = self.provider_of(*by) else {
+                return self.give(
+                    now,
+                    user,
+                    Input::Stream(id, StreamEvent::Closed(Some(refusal::NO_TRANSPORT))),
+                    out,
+                );
+            };
+            self.streams.by_id.insert(global, Ends { user, provider: Some(provider) });
+        }
+        match self.streams.by_id.get(&global) {
+            Some(ends) if ends.user != user => {} // another's
+            Some(Ends { provider: Some(provider), .. }) => {
+                self.give(now, *provider, Input::Serve(Streams::to_provider(global), op), out);
+            }
+            None if (StreamId::SERVED..StreamId::DRIVER).contains(&global.0) => {} // closed meanwhile
+            Some(Ends { provider: None, .. }) | None => out.act(user, Act::Stream(global, op)),
+        }
+    }
+
+    fn provider_of(&self, by: Transport) -> Option<RoleId> {
+        let index = self.roles.iter().position(|role| role.serves().contains(&by))?;
+        Some(RoleId(index as u8))
+    }
+}
+
+#[cfg(test)]
+#[path = "streams_tests.rs"]
+mod tests;

@@ -1,0 +1,244 @@
+//! Who is told what of whose stream.
+
+use super::*;
+use crate::{Boot, Role, Value};
+use std::sync::{Arc, Mutex};
+use wire::{Ipv4Addr, PacketId, SocketAddrV4};
+
+const OWN: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
+const PIPE: Transport = Transport::Role("pipe");
+const SERVED: StreamId = StreamId(StreamId::SERVED);
+
+/// What roles were told, in order: who, and what.
+type Heard = Arc<Mutex<Vec<(&'static str, String)>>>;
+
+/// Does what it is told by a command, and writes down what it hears.
+#[derive(Debug)]
+struct Puppet {
+    name: &'static str,
+    serves: &'static [Transport],
+    heard: Heard,
+}
+
+impl Role for Puppet {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+    fn serves(&self) -> &[Transport] {
+        self.serves
+    }
+    fn handle(&mut self, _now: Instant, input: Input<'_>, _out: &mut Outbox) {
+        let line = match input {
+            Input::Stream(id, event) => format!("{:x} {event:?}", id.0),
+            Input::Serve(id, op) => format!("serve {:x} {op:?}", id.0),
+            other => format!("{other:?}"),
+        };
+        self.heard.lock().unwrap().push((self.name, line));
+    }
+    fn deadline(&self) -> Option<Instant> {
+        None
+    }
+    fn status(&self) -> Value {
+        Value::None
+    }
+}
+
+/// A node with two users and two who serve, and what they were told.
+struct Stage {
+    node: Node,
+    out: Outbox,
+    heard: Heard,
+}
+
+const ALICE: RoleId = RoleId(0);
+const BOB: RoleId = RoleId(1);
+const PIPER: RoleId = RoleId(2);
+const OTHER: RoleId = RoleId(3);
+
+impl Stage {
+    fn new() -> Self {
+        let heard = Heard::default();
+        let puppet =
+            |name, serves| -> Box<dyn Role> { Box::new(Puppet { name, serves, heard: Arc::clone(&heard) }) };
+        let roles = vec![
+            puppet("alice", &[]),
+            puppet("bob", &[]),
+            puppet("piper", &[PIPE]),
+            puppet("other", &[PIPE, Transport::Role("other")]),
+        ];
+        Self { node: Node::new(roles, vec![OWN]), out: Outbox::default(), heard }
+    }
+
+    /// A user asks; what everybody was told then.
+    fn ask(&mut self, user: RoleId, id: StreamId, op: StreamOp) -> Vec<(&'static str, String)> {
+        self.node.operate(Instant::ZERO, user, id, op, &mut self.out);
+        self.heard()
+    }
+
+    /// Who serves tells; what everybody was told then.
+    fn tell(&mut self, provider: RoleId, told: &Told) -> Vec<(&'static str, String)> {
+        self.node.served(Instant::ZERO, provider, told, &mut self.out);
+        self.heard()
+    }
+
+    /// The driver tells; what everybody was told then.
+    fn drive(&mut self, id: StreamId, event: StreamEvent<'_>) -> Vec<(&'static str, String)> {
+        self.node.handle(Instant::ZERO, Input::Stream(id, event), &mut self.out);
+        self.heard()
+    }
+
+    fn heard(&mut self) -> Vec<(&'static str, String)> {
+        std::mem::take(&mut *self.heard.lock().unwrap())
+    }
+
+    fn acts(&mut self) -> usize {
+        std::iter::from_fn(|| self.out.next_act()).count()
+    }
+}
+
+fn at(port: u16) -> SocketAddrV4 {
+    SocketAddrV4::new(OWN, port)
+}
+
+fn open(by: Transport) -> StreamOp {
+    StreamOp::Open { by, local: None, peer: at(9) }
+}
+
+fn listen(by: Transport) -> StreamOp {
+    StreamOp::Listen { by, local: at(9) }
+}
+
+fn said(who: &'static str, what: &str) -> Vec<(&'static str, String)> {
+    vec![(who, what.to_owned())]
+}
+
+fn data(id: StreamId) -> Told {
+    Told::Data(id, PacketId::NEW, vec![7])
+}
+
+#[test]
+fn a_stream_goes_to_the_first_role_that_serves_it_and_back() {
+    let mut stage = Stage::new();
+    let asked = stage.ask(ALICE, StreamId(3), open(PIPE));
+    assert_eq!(asked, [("piper", format!("serve 10003 {:?}", open(PIPE)))]);
+    let global = StreamId(1 << 16 | 3);
+    assert_eq!(stage.tell(PIPER, &Told::Opened(global, at(1))), said("alice", "3 Opened(10.0.0.1:1)"));
+    let write = StreamOp::Write(vec![1]);
+    assert_eq!(stage.ask(ALICE, StreamId(3), write), said("piper", "serve 10003 Write([1])"));
+    assert_eq!(stage.tell(PIPER, &data(global)), said("alice", "3 Data([7])"));
+    let other = stage.ask(ALICE, StreamId(4), open(Transport::Role("other")));
+    assert_eq!(other[0].0, "other");
+    assert_eq!(stage.acts(), 0, "the driver hears of none of it");
+}
+
+#[test]
+fn what_nobody_serves_is_closed_at_once_and_the_number_is_free() {
+    let mut stage = Stage::new();
+    for op in [open(Transport::Role("none")), listen(Transport::Role("none"))] {
+        let closed = said("alice", "3 Closed(Some(\"no such transport\"))");
+        assert_eq!(stage.ask(ALICE, StreamId(3), op), closed);
+    }
+    assert_eq!(stage.ask(ALICE, StreamId(3), open(PIPE))[0].0, "piper");
+}
+
+#[test]
+fn what_the_driver_provides_goes_to_the_driver() {
+    let mut stage = Stage::new();
+    assert_eq!(stage.ask(ALICE, StreamId(3), open(Transport::Udp)), []);
+    let Some((ALICE, Act::Stream(id, _))) = stage.out.next_act() else { panic!() };
+    assert_eq!(id, StreamId(1 << 16 | 3));
+    assert_eq!(stage.drive(id, StreamEvent::Room(5)), said("alice", "3 Room(5)"));
+}
+
+#[test]
+fn equal_numbers_of_two_users_are_two_streams() {
+    let mut stage = Stage::new();
+    for (user, name) in [(ALICE, "alice"), (BOB, "bob")] {
+        stage.ask(user, StreamId(3), open(PIPE));
+        let global = StreamId((u32::from(user.0) + 1) << 16 | 3);
+        assert_eq!(stage.tell(PIPER, &data(global)), said(name, "3 Data([7])"));
+    }
+    // However large a number of its own a role makes up, it is not another's.
+    assert_eq!(
+        stage.ask(BOB, StreamId(1 << 16 | 3), StreamOp::Read(1)),
+        said("piper", "serve 20003 Read(1)")
+    );
+}
+
+#[test]
+fn equal_numbers_of_two_who_serve_are_two_streams() {
+    let mut stage = Stage::new();
+    stage.ask(ALICE, StreamId(1), listen(PIPE));
+    stage.ask(BOB, StreamId(1), listen(Transport::Role("other")));
+    let accepted = |listener| Told::Accepted { listener, new: SERVED, local: at(9), peer: at(8) };
+    let of_piper = StreamId::SERVED | 2 << 22;
+    let of_other = StreamId::SERVED | 3 << 22;
+    assert_eq!(
+        stage.tell(PIPER, &accepted(StreamId(1 << 16 | 1))),
+        said("alice", &format!("1 Accepted(StreamId({of_piper}), 10.0.0.1:9, 10.0.0.1:8)"))
+    );
+    assert_eq!(
+        stage.tell(OTHER, &accepted(StreamId(2 << 16 | 1))),
+        said("bob", &format!("1 Accepted(StreamId({of_other}), 10.0.0.1:9, 10.0.0.1:8)"))
+    );
+    // Each who serves knows it by its own number; each user by the node's.
+    assert_eq!(
+        stage.ask(ALICE, StreamId(of_piper), StreamOp::Read(1)),
+        said("piper", "serve 40000000 Read(1)")
+    );
+    assert_eq!(
+        stage.ask(BOB, StreamId(of_other), StreamOp::Read(1)),
+        said("other", "serve 40000000 Read(1)")
+    );
+    assert_eq!(stage.tell(OTHER, &data(SERVED)), said("bob", &format!("{of_other:x} Data([7])")));
+    // What the driver accepts has numbers beyond all of these, also beside the last role and the last number.
+    let last = Streams::of_provider(RoleId(254), StreamId(StreamId::SERVED + StreamId::ACCEPTED - 1));
+    assert!(last.0 < StreamId::DRIVER && last != Streams::of_provider(RoleId(253), last));
+}
+
+#[test]
+fn nobody_speaks_of_a_stream_that_is_not_his() {
+    let mut stage = Stage::new();
+    let global = StreamId(1 << 16 | 3);
+    for told in [data(global), Told::Closed(global, None), data(SERVED)] {
+        assert_eq!(stage.tell(PIPER, &told), [], "nobody has opened it");
+    }
+    stage.ask(ALICE, StreamId(3), listen(PIPE));
+    assert_eq!(stage.tell(OTHER, &data(global)), [], "another serves it");
+    assert_eq!(stage.drive(global, StreamEvent::Data(b"x")), [], "it is not the driver's");
+    let new = SERVED;
+    stage.tell(PIPER, &Told::Accepted { listener: global, new, local: at(9), peer: at(8) });
+    let accepted = StreamId(StreamId::SERVED | 2 << 22);
+    assert_eq!(stage.ask(BOB, accepted, StreamOp::Read(1)), [], "another uses it");
+    assert_eq!(stage.drive(accepted, StreamEvent::Data(b"x")), []);
+    assert_eq!(stage.tell(PIPER, &data(global)), said("alice", "3 Data([7])"), "and all is as it was");
+    assert_eq!(stage.acts(), 0);
+}
+
+#[test]
+fn closed_is_the_last_word_and_the_number_is_free_again() {
+    let mut stage = Stage::new();
+    let global = StreamId(1 << 16 | 3);
+    stage.ask(ALICE, StreamId(3), listen(PIPE));
+    let accepted = Told::Accepted { listener: global, new: SERVED, local: at(9), peer: at(8) };
+    stage.tell(PIPER, &accepted);
+    assert_eq!(stage.tell(PIPER, &Told::Closed(global, None)), said("alice", "3 Closed(None)"));
+    assert_eq!(stage.tell(PIPER, &data(global)), []);
+    // Who was accepted stays, as with a socket.
+    assert_eq!(stage.tell(PIPER, &data(SERVED)).len(), 1);
+    assert_eq!(stage.tell(PIPER, &Told::Closed(SERVED, None)).len(), 1);
+    let late = StreamId(StreamId::SERVED | 2 << 22);
+    assert_eq!(stage.ask(ALICE, late, StreamOp::Write(vec![1])), [], "a write that crossed the end");
+    assert_eq!(stage.acts(), 0, "does not reach the driver");
+    assert_eq!(stage.ask(ALICE, StreamId(3), open(PIPE))[0].0, "piper");
+    assert_eq!(stage.node.streams.by_id.len(), 1);
+}
+
+#[test]
+fn a_driver_cannot_ask_a_role_to_serve() {
+    let mut stage = Stage::new();
+    stage.node.handle(Instant::ZERO, Input::Serve(SERVED, StreamOp::Read(1)), &mut stage.out);
+    assert_eq!(stage.heard(), []);
+    stage.node.handle(Instant::ZERO, Input::Start(&Boot::default()), &mut stage.out);
+    assert_eq!(stage.heard().len(), 4, "others are told as ever");
+}

@@ -1,0 +1,78 @@
+//! Hard moments of protocols that are not built yet, or not that far: do the types of the core carry them? Each file here
+//! has a small role that says no more of its protocol than the moment needs, and each file in `transcripts/` is a script
+//! with what a real node answered. What was learnt stands in `docs/hard-moments.md`.
+//!
+//! With `WAYFARE_BLESS=1` in the environment the answers are written down anew. Commit them only if you can explain
+//! every line that changed.
+
+#![cfg(test)]
+
+mod agents;
+mod page;
+mod pending;
+mod reverse;
+mod sctp;
+mod teller;
+
+use std::fs;
+use std::path::PathBuf;
+use teller::{Moment, tell};
+
+fn folder() -> PathBuf {
+    [env!("CARGO_MANIFEST_DIR"), "tests", "hard_moments", "transcripts"].iter().collect()
+}
+
+#[expect(clippy::disallowed_methods, reason = "a switch for whoever maintains the transcripts")]
+fn blessed() -> bool {
+    std::env::var("WAYFARE_BLESS").is_ok()
+}
+
+fn check(name: &str, moment: &Moment) {
+    let path = folder().join(format!("{name}.txt"));
+    let told = fs::read_to_string(&path).unwrap();
+    let now = tell(&told, moment);
+    if blessed() {
+        return fs::write(&path, &now).unwrap();
+    }
+    let differs = told.lines().zip(now.lines()).position(|(old, new)| old != new);
+    assert!(told == now, "{name}.txt, line {:?}:\n{now}", differs.map(|line| line + 1));
+}
+
+macro_rules! transcripts {
+    ($($test:ident: $file:literal, $moment:expr;)*) => {
+        $(#[test] fn $test() { check($file, &$moment); })*
+        const FILES: &[&str] = &[$($file),*];
+    };
+}
+
+transcripts! {
+    a_page_goes_where_the_host_was_last_heard: "page-with-a-cache", page::station(true);
+    a_page_without_a_cache_goes_everywhere: "page-without-a-cache", page::station(false);
+    a_paged_host_announces_itself_first: "page-at-the-host", page::mobile();
+    an_association_moves_while_data_are_lost: "sctp-address-change", sctp::moment();
+    a_pending_visitor_is_brought_what_his_last_agent_kept: "pending-visitor", pending::new_agent();
+    the_last_agent_sends_what_it_kept_first: "pending-last-agent", pending::last_agent();
+    two_agents_share_a_port: "agents-on-one-port", agents::moment();
+    a_reverse_tunnel_is_checked_by_a_role: "reverse-by-role", reverse::by_role();
+    a_reverse_tunnel_is_checked_by_the_table: "reverse-by-table", reverse::by_table();
+}
+
+#[test]
+fn every_transcript_is_checked() {
+    let names = fs::read_dir(folder()).unwrap().map(|file| file.unwrap().file_name().into_string().unwrap());
+    let mut names: Vec<String> = names.map(|name| name.trim_end_matches(".txt").to_owned()).collect();
+    names.sort();
+    let mut checked = FILES.to_vec();
+    checked.sort_unstable();
+    assert_eq!(names, checked);
+}
+
+/// The comparison itself: what is missing from a transcript is told again.
+#[test]
+fn a_transcript_that_tells_something_else_is_not_equal() {
+    let told = fs::read_to_string(folder().join("agents-on-one-port.txt")).unwrap();
+    let script: Vec<&str> = told.lines().filter(|line| !line.starts_with(' ')).collect();
+    let script = script.join("\n") + "\n";
+    assert_ne!(script, told);
+    assert_eq!(tell(&script, &agents::moment()), told);
+}

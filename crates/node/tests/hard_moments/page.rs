@@ -1,0 +1,208 @@
+//! The page of an idle host (Cellular IP): a node with a paging cache and one without, and the host itself.
+
+use crate::teller::{Moment, datagram, ends, mac, said};
+use node::Why;
+use node::{
+    Action, Class, Gate, Hop, Input, Key, Life, Listen, Node, Outbox, Port, Proto, Role, Route, Rx, Value,
+};
+use std::collections::BTreeMap;
+use wire::{Duration, Iface, Instant, Ipv4Addr, Mac, Packet, Prefix, Reason};
+
+const UPWARD: Class = Class(16);
+const DOWNWARD: Class = Class(17);
+const UPDATES: u16 = 253;
+const GATEWAY: [u8; 4] = [10, 1, 0, 1];
+const HOST: [u8; 4] = [10, 1, 0, 7];
+const PARTIES: &[(&str, [u8; 4])] =
+    &[("gw", GATEWAY), ("b2", [0, 0, 0, 2]), ("b3", [0, 0, 0, 3]), ("mh", HOST), ("cn", [10, 9, 0, 9])];
+const ROUTE_TIMEOUT: Duration = Duration::from_millis(100);
+const PAGING_TIMEOUT: Duration = Duration::from_millis(900);
+
+fn hop(iface: u16, neighbor: u8) -> Hop {
+    Hop::mac(Iface(iface), mac(neighbor))
+}
+
+fn route(action: Action, life: Life) -> Route {
+    Route { action, life }
+}
+
+// --- in the network ----------------------------------------------------------------------------------------------------
+
+/// Routes are the table's; the paging cache is a map of the role, because only misses ever ask it.
+#[derive(Debug)]
+struct Station {
+    has_cache: bool,
+    /// By which neighbor a host was heard last, and until when that is believed.
+    paging: BTreeMap<Ipv4Addr, (Hop, Instant)>,
+}
+
+impl Station {
+    fn start(out: &mut Outbox) {
+        let gate = Gate { class: DOWNWARD, check: None, ttl: true, icmp: false, punts: 0 };
+        out.gate(Port { iface: Iface(1), from: None }, gate);
+        for iface in [2, 3] {
+            let gate = Gate { class: UPWARD, check: Some(DOWNWARD), punts: 100, ..gate };
+            out.gate(Port { iface: Iface(iface), from: None }, gate);
+        }
+        out.route(Key::all(UPWARD), route(Action::Forward(hop(1, 0)), Life::Forever));
+        out.route(Key::all(DOWNWARD), route(Action::Punt, Life::Forever));
+    }
+
+    /// An update: `route` makes both mappings, `paging` that of the paging cache only. It goes on to the gateway.
+    fn update(&mut self, now: Instant, rx: Rx, packet: Packet, out: &mut Outbox) {
+        let (host, came) = (ends(&packet).0, Hop::mac(rx.iface, packet.link.src));
+        if said(&packet) == "route" {
+            let life = Life::Refreshed(ROUTE_TIMEOUT);
+            out.route(Key::to(DOWNWARD, host), route(Action::Forward(came), life));
+        }
+        self.paging.insert(host, (came, now + PAGING_TIMEOUT));
+        out.send(Iface(1), Packet { link: wire::Frame::to(mac(0)), ..packet });
+    }
+
+    /// No route leads to the host: this is a page.
+    fn page(&mut self, now: Instant, rx: Rx, packet: Packet, out: &mut Outbox) {
+        let to = |hop: Hop| match hop.to {
+            node::NextHop::Mac(mac) => mac,
+            _ => Mac::BROADCAST,
+        };
+        if !self.has_cache {
+            // A copy to each downlink neighbor; all copies have the identity of the one that came.
+            for hop in [hop(2, 1), hop(3, 2)] {
+                out.send(hop.iface, Packet { link: wire::Frame::to(to(hop)), ..packet.clone() });
+            }
+            return;
+        }
+        match self.paging.get(&ends(&packet).1).filter(|(_, until)| now < *until) {
+            Some((hop, _)) => out.send(hop.iface, Packet { link: wire::Frame::to(to(*hop)), ..packet }),
+            None => out.discard(rx.iface, packet, Reason("page_miss")),
+        }
+    }
+}
+
+impl Role for Station {
+    fn name(&self) -> &'static str {
+        "station"
+    }
+    fn listens(&self) -> &[Listen] {
+        const LISTENS: &[Listen] = &[Listen::Transit(Proto::Udp(UPDATES), Prefix::ANY)];
+        LISTENS
+    }
+    fn handle(&mut self, now: Instant, input: Input<'_>, out: &mut Outbox) {
+        match input {
+            Input::Start(_) => Self::start(out),
+            Input::Packet(rx, packet) => match rx.why {
+                Why::Listen => self.update(now, rx, packet, out),
+                Why::Action => self.page(now, rx, packet, out),
+                _ => out.discard(rx.iface, packet, Reason("uplink_no_mapping")),
+            },
+            // Data refreshed the route, and with it, so long after its last use, the paging mapping.
+            Input::Idle(key, used) => {
+                out.route(key, None);
+                let host = key.dst.address();
+                self.paging.entry(host).and_modify(|(_, until)| *until = (*until).max(used + PAGING_TIMEOUT));
+            }
+            _ => {}
+        }
+    }
+    fn deadline(&self) -> Option<Instant> {
+        None
+    }
+    fn status(&self) -> Value {
+        Value::None
+    }
+}
+
+pub(crate) const fn station(has_cache: bool) -> Moment {
+    const fn node(has_cache: bool) -> Station {
+        Station { has_cache, paging: BTreeMap::new() }
+    }
+    let make: fn() -> Node = if has_cache {
+        || Node::new(vec![Box::new(node(true))], Vec::new())
+    } else {
+        || Node::new(vec![Box::new(node(false))], Vec::new())
+    };
+    Moment { interfaces: &["up", "left", "right"], parties: PARTIES, node: make }
+}
+
+// --- the host ----------------------------------------------------------------------------------------------------------
+
+const ACTIVE: Duration = Duration::from_millis(100);
+
+/// Idle, it is handed what it sends and what comes for it. Active, the table does both and tells when they rest.
+#[derive(Debug, Default)]
+struct Mobile {
+    /// Keys that were told to rest, and since when.
+    resting: BTreeMap<Key, Instant>,
+    /// When both were armed.
+    armed: Instant,
+}
+
+const OUTWARD: Key = Key { class: Some(Class::HOST), src: Prefix::ANY, dst: Prefix::ANY };
+
+fn inward() -> Key {
+    Key { class: Some(Class::WIRE), src: Prefix::ANY, dst: Prefix::host(HOST.into()) }
+}
+
+impl Mobile {
+    fn rest(out: &mut Outbox) {
+        out.route(OUTWARD, route(Action::Punt, Life::Forever));
+        out.route(inward(), route(Action::Punt, Life::Forever));
+    }
+
+    /// Both at once, so that if neither is used they are told to rest at one instant.
+    fn arm(&mut self, now: Instant, out: &mut Outbox) {
+        self.armed = now;
+        self.resting.clear();
+        out.route(OUTWARD, route(Action::Forward(hop(1, 1)), Life::Watched(ACTIVE)));
+        out.route(inward(), route(Action::Host, Life::Watched(ACTIVE)));
+    }
+
+    fn idle(&mut self, now: Instant, key: Key, used: Instant, out: &mut Outbox) {
+        if used == self.armed {
+            self.resting.insert(key, used);
+        }
+        if self.resting.len() == 2 {
+            out.mark(node::Mark::new("mobile", "idle"));
+            Self::rest(out);
+        } else if self.resting.is_empty() {
+            self.arm(now, out);
+        }
+    }
+}
+
+impl Role for Mobile {
+    fn name(&self) -> &'static str {
+        "mobile"
+    }
+    fn handle(&mut self, now: Instant, input: Input<'_>, out: &mut Outbox) {
+        match input {
+            Input::Start(_) => Self::rest(out),
+            Input::Packet(rx, packet) => {
+                out.mark(node::Mark::new("mobile", "active"));
+                let update = datagram("route", HOST.into(), GATEWAY.into(), UPDATES);
+                out.send(Iface(1), Packet { link: wire::Frame::to(mac(1)), ..update });
+                self.arm(now, out);
+                if rx.iface == Iface::HOST {
+                    out.send_routed(packet);
+                } else {
+                    out.pass(rx, packet);
+                }
+            }
+            Input::Idle(key, used) => self.idle(now, key, used, out),
+            _ => {}
+        }
+    }
+    fn deadline(&self) -> Option<Instant> {
+        None
+    }
+    fn status(&self) -> Value {
+        Value::None
+    }
+}
+
+pub(crate) const fn mobile() -> Moment {
+    fn node() -> Node {
+        Node::new(vec![Box::new(Mobile::default())], vec![HOST.into()])
+    }
+    Moment { interfaces: &["air"], parties: PARTIES, node }
+}
