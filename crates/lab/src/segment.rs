@@ -44,6 +44,11 @@ pub(crate) fn is_datagram(packet: &Packet) -> bool {
     Header::parse(&packet.bytes).is_ok_and(|(header, _)| header.protocol == wire::ipv4::UDP)
 }
 
+/// Whether it is a segment of TCP.
+pub(crate) fn is_segment(packet: &Packet) -> bool {
+    Header::parse(&packet.bytes).is_ok_and(|(header, _)| header.protocol == PROTOCOL)
+}
+
 /// Whether it is a segment with bytes of an application.
 pub(crate) fn carries_data(packet: &Packet) -> bool {
     of(packet).is_some_and(|seen| !seen.segment.payload.is_empty())

@@ -1,9 +1,11 @@
 //! What pid 1 of a lab's world sums up, and which doubts it casts on the run.
 
 use crate::run::Outcome;
+use crate::segment;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use trace::What;
+use wire::Iface;
 
 /// What is known of a world when it has ended.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
@@ -103,7 +105,7 @@ impl WorldReport {
         if self.wall_clock_stepped {
             doubts.push("the wall clock was set during the run".to_owned());
         }
-        doubts.extend(self.datagram_doubts(outcome));
+        doubts.extend(self.kernel_doubts(outcome));
         doubts.extend(self.frame_doubts(outcome));
         doubts
     }
@@ -119,7 +121,7 @@ impl WorldReport {
                 What::Visited(iface, _) => (iface, -1),
                 _ => continue,
             };
-            if *iface != wire::Iface::HOST {
+            if *iface != Iface::HOST {
                 *sent.entry(format!("{}:{}", record.host.0, iface.0)).or_default() += change;
             }
         }
@@ -139,26 +141,41 @@ impl WorldReport {
         doubts
     }
 
-    /// Linux is Linux: what each kernel counted is what the applications did.
-    fn datagram_doubts(&self, outcome: &Outcome) -> Vec<String> {
+    /// Linux is Linux: what each kernel counted is what its applications did, and what its node gave to it.
+    fn kernel_doubts(&self, outcome: &Outcome) -> Vec<String> {
         let mut doubts = Vec::new();
         for (index, host) in self.hosts.iter().enumerate().filter(|(_, host)| host.trouble.is_empty()) {
             let count = |wanted: fn(&What) -> bool| {
                 let here = |r: &&trace::Record| usize::from(r.host.0) == index && wanted(&r.what);
                 outcome.records.iter().filter(here).count() as u64
             };
+            let kernel = |name: &str| host.counters.get(name).copied().unwrap_or_default();
             let pairs = [
-                ("Udp.OutDatagrams", count(|what| matches!(what, What::AppSent(_)))),
-                ("Udp.InDatagrams", count(|what| matches!(what, What::AppReceived(_)))),
+                ("Udp.OutDatagrams", "the application sent", count(|what| matches!(what, What::AppSent(_)))),
+                (
+                    "Udp.InDatagrams",
+                    "the application received",
+                    count(|what| matches!(what, What::AppReceived(_))),
+                ),
+                (
+                    "Tcp.InSegs",
+                    "the node gave it",
+                    count(
+                        |what| matches!(what, What::Sent(Iface::HOST, packet) if segment::is_segment(packet)),
+                    ),
+                ),
             ];
-            for (name, ours) in pairs {
-                let kernels = host.counters.get(name).copied().unwrap_or_default();
-                if kernels != ours {
-                    doubts.push(format!(
-                        "{}: {name} is {kernels} in the kernel, {ours} in the application",
-                        host.name
-                    ));
-                }
+            for (name, who, ours) in pairs.into_iter().filter(|(name, _, ours)| kernel(name) != *ours) {
+                let theirs = kernel(name);
+                doubts.push(format!("{}: {name} is {theirs} in the kernel, {who} {ours}", host.name));
+            }
+            // A kernel may send a last segment when nobody listens any more; but none comes that it did not send.
+            let came = count(
+                |what| matches!(what, What::Received(Iface::HOST, packet) if segment::is_segment(packet)),
+            );
+            let sent = kernel("Tcp.OutSegs") + kernel("Tcp.RetransSegs");
+            if came > sent {
+                doubts.push(format!("{}: {came} segments came from a kernel that sent {sent}", host.name));
             }
         }
         doubts
