@@ -27,8 +27,13 @@ impl Role for Puppet {
     fn serves(&self) -> &[Transport] {
         self.serves
     }
-    fn handle(&mut self, _now: Instant, input: Input<'_>, _out: &mut Outbox) {
+    fn handle(&mut self, _now: Instant, input: Input<'_>, out: &mut Outbox) {
         let line = match input {
+            // Keeps a record, and then tells of it.
+            Input::Timeout => {
+                out.store(vec![1], vec![2]);
+                return out.stream(StreamId(3), StreamOp::Write(vec![2]));
+            }
             Input::Stream(id, event) => format!("{:x} {event:?}", id.0),
             Input::Serve(id, op) => format!("serve {:x} {op:?}", id.0),
             other => format!("{other:?}"),
@@ -36,7 +41,7 @@ impl Role for Puppet {
         self.heard.lock().unwrap().push((self.name, line));
     }
     fn deadline(&self) -> Option<Instant> {
-        None
+        (self.name == "alice").then_some(Instant::from_millis(1))
     }
     fn status(&self) -> Value {
         Value::None
@@ -232,6 +237,24 @@ fn closed_is_the_last_word_and_the_number_is_free_again() {
     assert_eq!(stage.acts(), 0, "does not reach the driver");
     assert_eq!(stage.ask(ALICE, StreamId(3), open(PIPE))[0].0, "piper");
     assert_eq!(stage.node.streams.by_id.len(), 1);
+}
+
+#[test]
+fn what_waits_for_a_record_does_not_pass_by_another_role() {
+    for fails in [false, true] {
+        let mut stage = Stage::new();
+        stage.ask(ALICE, StreamId(3), open(PIPE));
+        let now = Instant::from_millis(1);
+        stage.node.handle(now, Input::Timeout, &mut stage.out);
+        let Some((ALICE, Act::Store(..))) = stage.out.next_act() else { panic!() };
+        assert_eq!(stage.heard(), [], "it is not durable yet");
+        if fails {
+            stage.out.withdraw(ALICE, "no space left");
+        }
+        stage.node.resume(now, &mut stage.out);
+        let written = if fails { Vec::new() } else { said("piper", "serve 10003 Write([2])") };
+        assert_eq!(stage.heard(), written);
+    }
 }
 
 #[test]
