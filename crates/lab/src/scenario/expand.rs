@@ -265,6 +265,7 @@ fn host_table(
         table.insert("name".to_owned(), interface.clone().into());
         table.insert("mac".to_owned(), layout.mac(name, index).to_string().into());
         table.insert("tunes".to_owned(), (wire.is_none() && layout.cell_of(name).is_none()).into());
+        table.insert("mtu".to_owned(), i64::from(mtu(scenario, layout, name, wire.as_ref())).into());
         if let Some(address) = layout.networks.address_of(name, interface) {
             table.insert("address".to_owned(), address.into());
         }
@@ -304,6 +305,19 @@ fn host_table(
     table.insert("route".to_owned(), routes.into_iter().map(Value::Table).collect::<Vec<_>>().into());
     table.insert("role".to_owned(), roles.into());
     Ok(table)
+}
+
+/// What an interface takes is what its wire or cell takes; a mobile host's radio, what every cell takes.
+fn mtu(scenario: &Scenario, layout: &Layout, host: &str, wire: Option<&(String, usize)>) -> u16 {
+    let own = match wire {
+        Some((wire, _)) => scenario.wire.get(wire).map(|wire| wire.mtu),
+        None => {
+            let cell = layout.cell_of(host).map(|cell| cell.to_string());
+            let mine = |name: &String| cell.as_ref().is_none_or(|cell| cell == name);
+            scenario.cell.iter().filter(|(name, _)| mine(name)).map(|(_, cell)| cell.mtu).min()
+        }
+    };
+    own.unwrap_or_else(super::units::ethernet_mtu)
 }
 
 /// Reads the complete configuration, role by role, so that an error names the line of the role it is in.

@@ -156,3 +156,41 @@ pub(super) fn emit(extensions: &[Extension], out: &mut Vec<u8>) {
         }
     }
 }
+
+/// What a message with extensions can do, as methods of its own: requests and replies are signed alike.
+macro_rules! signed {
+    ($message:ty) => {
+        impl $message {
+            /// The UDP payload.
+            pub fn emit(&self) -> Vec<u8> {
+                self.emit_before(self.extensions.len())
+            }
+
+            /// Adds an authentication of all that is here so far.
+            pub fn sign(&mut self, between: extension::Between, association: &extension::Association) {
+                let signed = association.sign(between, &self.emit());
+                self.extensions.push(Extension::Authentication(signed));
+            }
+
+            /// The authentication between these two, if there is one.
+            pub fn authentication(&self, between: extension::Between) -> Option<&extension::Authentication> {
+                extension::find(&self.extensions, between).map(|(_, found)| found)
+            }
+
+            /// Whether there is an authentication between these two, and it holds.
+            pub fn verify(&self, between: extension::Between, association: &extension::Association) -> bool {
+                extension::find(&self.extensions, between)
+                    .is_some_and(|(at, found)| association.verifies(found, &self.emit_before(at)))
+            }
+
+            /// Takes off what follows the Mobile-Home Authentication: it is for the foreign agent only (RFC 5944,
+            /// sections 3.7.2.2 and 3.7.3.2).
+            pub fn strip(&mut self) {
+                if let Some((at, _)) = extension::find(&self.extensions, extension::Between::MobileHome) {
+                    self.extensions.truncate(at + 1);
+                }
+            }
+        }
+    };
+}
+pub(super) use signed;

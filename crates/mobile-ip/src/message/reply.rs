@@ -16,7 +16,7 @@
 //! | Extensions …
 //! ```
 
-use super::extension::{self, Association, Authentication, Between, Extension};
+use super::extension::{self, Extension, signed};
 use super::{Code, address};
 use wire::{Ipv4Addr, Malformed, Reader};
 
@@ -57,35 +57,6 @@ impl Reply {
         })
     }
 
-    /// The UDP payload.
-    pub fn emit(&self) -> Vec<u8> {
-        self.emit_before(self.extensions.len())
-    }
-
-    /// Adds an authentication of all that is here so far.
-    pub fn sign(&mut self, between: Between, association: &Association) {
-        let signed = association.sign(between, &self.emit());
-        self.extensions.push(Extension::Authentication(signed));
-    }
-
-    /// The authentication between these two, if there is one.
-    pub fn authentication(&self, between: Between) -> Option<&Authentication> {
-        extension::find(&self.extensions, between).map(|(_, found)| found)
-    }
-
-    /// Whether there is an authentication between these two, and it holds.
-    pub fn verify(&self, between: Between, association: &Association) -> bool {
-        extension::find(&self.extensions, between)
-            .is_some_and(|(at, found)| association.verifies(found, &self.emit_before(at)))
-    }
-
-    /// Takes off what follows the Mobile-Home Authentication: it is for the foreign agent only (section 3.7.3.2).
-    pub fn strip(&mut self) {
-        if let Some((at, _)) = extension::find(&self.extensions, Between::MobileHome) {
-            self.extensions.truncate(at + 1);
-        }
-    }
-
     fn emit_before(&self, extensions: usize) -> Vec<u8> {
         let mut out = vec![TYPE, self.code.number()];
         out.extend_from_slice(&self.lifetime.to_be_bytes());
@@ -97,3 +68,5 @@ impl Reply {
         out
     }
 }
+
+signed!(Reply);
