@@ -46,6 +46,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "link",
             "trace",
             "cellular-ip",
+            "mobile-ip",
             "apps",
             "roles",
             "sim",

@@ -1,5 +1,6 @@
 //! What pid 1 of a lab's world sums up, and which doubts it casts on the run.
 
+use super::ProgramReport;
 use crate::run::Outcome;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -32,6 +33,9 @@ pub struct WorldReport {
     pub taken: BTreeMap<String, u64>,
     /// The daemons.
     pub hosts: Vec<HostReport>,
+    /// What ran beside them.
+    #[serde(default)]
+    pub programs: Vec<ProgramReport>,
 }
 
 /// What is known of one daemon.
@@ -90,6 +94,10 @@ impl WorldReport {
         for host in &self.hosts {
             doubts.extend(host.trouble.iter().map(|trouble| format!("{}: {trouble}", host.name)));
         }
+        for ProgramReport { host, number, command, trouble, .. } in &self.programs {
+            let named = |trouble| format!("{host}: program {number} (`{command}`) {trouble}");
+            doubts.extend(trouble.as_ref().map(named));
+        }
         let [_, p99, _] = self.lateness_us;
         if p99 > LATENESS_BOUND_US {
             doubts.push(format!(
@@ -139,7 +147,7 @@ impl WorldReport {
         doubts
     }
 
-    /// Linux is Linux: what each kernel counted is what the applications did.
+    /// Linux is Linux: what each kernel counted is what the applications did, and programs, where there are any.
     fn datagram_doubts(&self, outcome: &Outcome) -> Vec<String> {
         let mut doubts = Vec::new();
         for (index, host) in self.hosts.iter().enumerate().filter(|(_, host)| host.trouble.is_empty()) {
@@ -153,7 +161,8 @@ impl WorldReport {
             ];
             for (name, ours) in pairs {
                 let kernels = host.counters.get(name).copied().unwrap_or_default();
-                if kernels != ours {
+                let has_programs = self.programs.iter().any(|program| program.host == host.name);
+                if kernels < ours || (kernels > ours && !has_programs) {
                     doubts.push(format!(
                         "{}: {name} is {kernels} in the kernel, {ours} in the application",
                         host.name
