@@ -4,7 +4,7 @@
 CARGO ?= cargo
 WAYFARE = target/release/wayfare
 
-.PHONY: run test check lint fuzz reproduce build setup clean conformance reproduce-default reproduce-full
+.PHONY: run test check lint fuzz reproduce build setup clean load conformance reproduce-default reproduce-full
 
 # The first scenario in virtual time, then with real daemons and real packets.
 run: build
@@ -43,6 +43,10 @@ reproduce: build
 # Fifty runs in both worlds agree: about six minutes.
 conformance: build
 	tools/conformance.sh 50
+
+# A home agent with ten thousand registrations a second beside beacons, killed in the middle of it; as root.
+load: setup
+	$(CARGO) test --release --locked -p cli --test linux -- --ignored --nocapture ten_thousand_registrations
 
 # About three minutes, more where the machine disturbs runs.
 reproduce-default: build
