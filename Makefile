@@ -4,7 +4,7 @@
 CARGO ?= cargo
 WAYFARE = target/release/wayfare
 
-.PHONY: run test check lint fuzz reproduce build setup clean conformance reproduce-default reproduce-full
+.PHONY: run test check lint fuzz reproduce build setup clean load conformance reproduce-default reproduce-full
 
 # Two scenarios in virtual time and then with real daemons and real packets: a handoff under UDP, a download under TCP.
 run: build
@@ -48,6 +48,10 @@ reproduce: build
 conformance: build
 	tools/conformance.sh 50
 	tools/conformance.sh 10 mobile-ip/download
+
+# A home agent with ten thousand registrations a second beside beacons, killed in the middle of it; as root.
+load: setup
+	$(CARGO) test --release --locked -p cli --test linux -- --ignored --nocapture ten_thousand_registrations
 
 # About three minutes, more where the machine disturbs runs.
 reproduce-default: build

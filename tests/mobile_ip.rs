@@ -13,8 +13,10 @@ use lab::run::Outcome;
 use link::{CellSpec, Faults, PortId, RadioSpec, WireSpec};
 use node::Stage;
 use roles::HostConfig;
-use trace::{Record, What};
-use wire::{Cell, Duration, Instant};
+use sim::StoreFault;
+use trace::{HostId, Record, What};
+use wire::ipv4::{self, Header};
+use wire::{Cell, Duration, EtherType, Instant, Mac, Packet, arp};
 
 const KEY: &str = "000102030405060708090a0b0c0d0e0f";
 
@@ -53,9 +55,10 @@ const MOBILE_NODE: &str = r#"
     addresses = ["10.1.0.7"]
     interface = [{ name = "air", mac = "02:00:00:00:00:41", address = "10.1.0.7/16", tunes = true }]
     role = [
-        { kind = "mobile-ip/mobile-node", address = "10.1.0.7/16", interface = "air", cell = 1, link_trigger = TRIGGER,
-          home_agent = { address = "10.1.0.2", spi = 256, key = "KEY" },
-          moves = [{ at = "4s", cell = 2 }, { at = "7s", cell = 1 }] },
+        { kind = "mobile-ip/mobile-node", address = "10.1.0.7/16", interface = "air", link_trigger = TRIGGER,
+          home_agent = { address = "10.1.0.2", spi = 256, key = "KEY" } },
+        { kind = "apps/roam", interface = "air", places = [{ name = "home", cell = 1 }, { name = "foreign", cell = 2 }],
+          moves = [{ at = "4s", to = "foreign" }, { at = "7s", to = "home" }] },
         { kind = "apps/sink", at = "10.1.0.7:9000" },
     ]
 "#;
@@ -86,7 +89,7 @@ fn plan(trigger: bool, seed: u64) -> Plan {
             PortPlan { port: PortId(next), name: interface.name.clone(), mac, radio }
         });
         let ports = ports.collect();
-        hosts.push(HostPlan { config, text, ports });
+        hosts.push(HostPlan { config, text, ports, programs: Vec::new() });
     }
     let wire = |ends: [u32; 2], delay| {
         let delay = [Duration::from_millis(delay); 2];
@@ -161,5 +164,79 @@ fn without_hints_of_the_link_an_advertisement_has_to_come() {
         // Eager cell switching: uniform within an advertisement's interval (1 s).
         assert!(detection.span() <= Duration::from_millis(1001), "seed {seed}: {detection:?}");
         assert!(outage.is_explained(), "seed {seed}: {outage:?}");
+    }
+}
+
+// --- a home agent that cannot store ------------------------------------------------------------------------------------
+
+const AT_HOME_AGENT: HostId = HostId(1);
+
+fn run_with(fault: StoreFault) -> Outcome {
+    let plan = plan(true, 7);
+    let mut world = plan.world().unwrap();
+    world.fail_stores(AT_HOME_AGENT, fault);
+    let run = world.run(plan.end());
+    let outcome = Outcome::new(plan, lab::run::OnWorld::Sim, run.records, Some(run.fingerprint));
+    assert!(outcome.ledger.balances(), "{:?}", outcome.ledger.complaints());
+    outcome
+}
+
+/// What the home agent's node sent.
+fn sent_by_home_agent(outcome: &Outcome) -> impl Iterator<Item = &Packet> {
+    outcome.records.iter().filter_map(|record| match &record.what {
+        What::Sent(_, packet) if record.host == AT_HOME_AGENT => Some(packet),
+        _ => None,
+    })
+}
+
+fn is_tunnelled(packet: &Packet) -> bool {
+    Header::parse(&packet.bytes).is_ok_and(|(header, _)| header.protocol == ipv4::IPIP)
+}
+
+/// Whether it says, by request or by answer, that the mobile node's address is at the home agent.
+fn is_proxy(packet: &Packet) -> bool {
+    let said = (packet.link.kind == EtherType::ARP).then(|| arp::Message::parse(&packet.bytes));
+    let home_agent = Mac([2, 0, 0, 0, 0, 0x23]);
+    matches!(said, Some(Ok(said)) if said.sender.octets() == [10, 1, 0, 7] && said.sender_mac == home_agent)
+}
+
+fn denials(outcome: &Outcome) -> Vec<String> {
+    let codes = outcome.records.iter().filter_map(|record| match &record.what {
+        What::Marked(mark) if mark.name == "denied" => mark.fields.first(),
+        _ => None,
+    });
+    codes.map(|(_, code)| code.as_text().unwrap_or_default().to_owned()).collect()
+}
+
+#[test]
+fn a_home_agent_that_cannot_store_denies_and_half_accepts_nothing() {
+    let stored = run(true, 7);
+    assert!(sent_by_home_agent(&stored).any(is_tunnelled), "with a disk it does");
+    assert!(sent_by_home_agent(&stored).any(is_proxy), "with a disk it does");
+
+    let outcome = run_with(StoreFault::Always);
+    let codes = denials(&outcome);
+    assert!(codes.len() > 3, "at home, away, and home again: {codes:?}");
+    assert!(codes.iter().all(|code| code.starts_with("130")), "{codes:?}");
+    assert_eq!(marks(&outcome.records, "not_stored").count(), codes.len());
+    for name in ["registered", "binding_changed", "path_switched"] {
+        assert_eq!(marks(&outcome.records, name).count(), 0, "{name}");
+    }
+    assert!(!sent_by_home_agent(&outcome).any(is_tunnelled), "no route");
+    assert!(!sent_by_home_agent(&outcome).any(is_proxy), "no ARP");
+}
+
+#[test]
+fn what_could_not_be_stored_once_is_asked_again_and_holds() {
+    // The first record is of the mobile node at home, the second of its first registration away.
+    let outcome = run_with(StoreFault::Nth(2));
+    assert_eq!(denials(&outcome).len(), 1, "{:?}", denials(&outcome));
+    assert_eq!(marks(&outcome.records, "registered").count(), 3, "at home, away, at home");
+    let denied = marks(&outcome.records, "denied").next().unwrap();
+    let registered = marks(&outcome.records, "registered").nth(1).unwrap();
+    assert!(registered > denied);
+    let early = outcome.records.iter().filter(|record| record.at < denied && record.host == AT_HOME_AGENT);
+    for record in early {
+        assert!(!matches!(&record.what, What::Sent(_, packet) if is_tunnelled(packet) || is_proxy(packet)));
     }
 }

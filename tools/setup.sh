@@ -11,6 +11,7 @@ need cc gcc
 need g++ g++         # libFuzzer
 need nft nftables    # tests plant faults with it
 need tshark tshark   # tests read captures with it
+need python3 python3 # a test runs a program of somebody else's
 
 [ -z "$missing" ] && exit 0
 if ! command -v apt-get >/dev/null 2>&1 || [ "$(id -u)" != 0 ]; then

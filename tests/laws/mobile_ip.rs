@@ -34,10 +34,8 @@ pub(super) const FOREIGN_AGENT: &str = r#"
 pub(super) const MOBILE_NODE: &str = r#"
     address = "10.1.0.7/16"
     interface = "air"
-    cell = 1
     lifetime = "4s"
     home_agent = { address = "10.1.0.2", spi = 256, key = "000102030405060708090a0b0c0d0e0f" }
-    moves = [{ at = "1s", cell = 2 }, { at = "2s", cell = 1 }]
 "#;
 
 pub(super) fn commands() -> Vec<Command> {
@@ -46,7 +44,6 @@ pub(super) fn commands() -> Vec<Command> {
         command("register", &[("agent", "10.3.0.1")]),
         command("register", &[("agent", "home")]),
         command("deregister", &[]),
-        command("handoff", &[]),
     ]
 }
 

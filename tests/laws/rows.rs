@@ -155,7 +155,6 @@ pub(crate) const ROWS: &[Row] = &[
             "denied",
             "agent_lost",
             "Mute",
-            "handoff_failed",
             "stale_reply",
             "bad_authentication",
         ],

@@ -214,7 +214,13 @@ fn note_loss(ledger: &mut Ledger, places: &Places, record: &Record) {
 impl Ledger {
     /// The books of one packet at one host. Returns how often the packet began its journey here.
     fn close_node(&mut self, places: &Places, packet: PacketId, host: HostId, at: &AtHost) -> u32 {
-        let taken_by_stack = at.to_stack.saturating_sub(at.stack_lost + at.stack_held);
+        // Datagrams to a program end, as bytes of TCP do, where the host's stack has them.
+        let to_stack = if places.silent.contains(&host) {
+            at.to_host - at.app_received.min(at.to_host)
+        } else {
+            at.to_stack
+        };
+        let taken_by_stack = to_stack.saturating_sub(at.stack_lost + at.stack_held);
         self.delivered += at.app_received + at.consumed + taken_by_stack;
         self.held += at.held + at.stack_held;
         let name = places.host(host);
@@ -324,6 +330,8 @@ pub(crate) struct Places {
     peers: BTreeMap<PortId, PortId>,
     by_mac: BTreeMap<Mac, String>,
     by_port: BTreeMap<PortId, String>,
+    /// Hosts with programs, which tell nobody of the datagrams that they take.
+    silent: BTreeSet<HostId>,
 }
 
 impl Places {
@@ -334,8 +342,12 @@ impl Places {
             peers: BTreeMap::new(),
             by_mac: BTreeMap::new(),
             by_port: BTreeMap::new(),
+            silent: BTreeSet::new(),
         };
         for (host, plan) in (0..).map(HostId).zip(&plan.hosts) {
+            if !plan.programs.is_empty() {
+                places.silent.insert(host);
+            }
             for (iface, port) in (1..).map(Iface).zip(&plan.ports) {
                 let name = format!("{}:{}", plan.config.name, port.name);
                 places.interfaces.insert((host, iface), (port.port, name.clone()));

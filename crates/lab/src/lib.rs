@@ -16,6 +16,7 @@ pub mod journey;
 pub mod ledger;
 pub mod linux;
 pub mod plan;
+pub mod program;
 pub mod report;
 pub mod reproduce;
 pub mod run;

@@ -1,7 +1,9 @@
 //! A plan: a scenario with every name resolved, ready for either world.
 
+use crate::program::Program;
 use crate::scenario::Setting;
 use link::{CellSpec, Fabric, PortId, RadioSpec, WireSpec};
+use node::config::ConfigError;
 use roles::HostConfig;
 use sim::{HostSpec, InterfaceSpec, World};
 use std::sync::Arc;
@@ -41,6 +43,8 @@ pub struct HostPlan {
     pub text: String,
     /// Where its interfaces are plugged in; number 1 is the first.
     pub ports: Vec<PortPlan>,
+    /// What runs on it beside its roles, on Linux.
+    pub programs: Vec<Program>,
 }
 
 /// One interface of a plan.
@@ -78,8 +82,13 @@ impl Plan {
         fabric
     }
 
-    /// The world in which nothing has happened yet.
+    /// The world in which nothing has happened yet. Refused if a host has programs: they need a kernel.
     pub fn world(&self) -> Result<World, roles::NodeError> {
+        if let Some(host) = self.hosts.iter().find(|host| !host.programs.is_empty()) {
+            let name = &host.config.name;
+            let problem = format!("`{name}` runs programs, and those need a kernel: use --on linux");
+            return Err(ConfigError::new("program", problem).into());
+        }
         let hosts = self.hosts.iter().map(|host| self.host(host)).collect::<Result<Vec<_>, _>>()?;
         Ok(World::new(self.fabric(), hosts))
     }

@@ -1,6 +1,6 @@
 //! Children, watched; and waiting without a deadline of its own.
 
-use rustix::process::{Pid, WaitOptions, waitpid};
+use rustix::process::{Pid, Signal, WaitOptions, kill_process_group, waitpid};
 use wire::Duration;
 
 /// What became of a child.
@@ -26,6 +26,26 @@ pub fn state_change(child: u32) -> Option<Trouble> {
         trouble(format!("was killed by signal {signal}"), true)
     } else {
         trouble(format!("ended with exit status {}", status.exit_status().unwrap_or_default()), true)
+    }
+}
+
+/// How a child and what it started are to end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Ending {
+    /// SIGTERM: it may put its things in order.
+    Asked,
+    /// SIGKILL.
+    Forced,
+}
+
+/// Ends the process group that `leader` leads. Nothing happens if there is none.
+pub fn signal_group(leader: u32, ending: Ending) {
+    let signal = match ending {
+        Ending::Asked => Signal::TERM,
+        Ending::Forced => Signal::KILL,
+    };
+    if let Some(group) = Pid::from_raw(leader.cast_signed()) {
+        let _ = kill_process_group(group, signal);
     }
 }
 

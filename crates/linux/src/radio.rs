@@ -211,7 +211,7 @@ impl Radio {
         match wish {
             Wish::Tune { cell, .. } => match self.fabric.tune(at, port, Cell(*cell)) {
                 Some(tuning) => self.schedule(tuning.ready, Item::Tuned(tuning)),
-                None => self.tell(host, &Told::Down { why: "unsupported".to_owned() })?,
+                None => self.tell(host, &Told::Down { why: node::Link::UNSUPPORTED.to_owned() })?,
             },
             Wish::Visit { cell, frame, .. } => {
                 let frame = trace::unhex(frame).unwrap_or_default();

@@ -44,7 +44,7 @@ impl Store {
     /// Opens the log of this path, or begins one. Refused are a file that is something else, and a place that cannot be
     /// written: better now than at the first record.
     pub fn open(path: &Path) -> Result<Self> {
-        let (records, clean) = match std::fs::read(path) {
+        let (records, clean) = match read_file(path) {
             Ok(bytes) => read(&bytes).attempt("read the store", path.display())?,
             Err(error) if error.kind() == io::ErrorKind::NotFound => (BTreeMap::new(), true),
             Err(error) => return Err(error).attempt("read the store", path.display()),
@@ -119,6 +119,14 @@ impl Store {
         self.durable += bytes.len() as u64;
         Ok(())
     }
+}
+
+/// A device or a pipe might be read for ever.
+fn read_file(path: &Path) -> io::Result<Vec<u8>> {
+    if std::fs::metadata(path)?.is_file() {
+        return std::fs::read(path);
+    }
+    Err(io::Error::new(io::ErrorKind::InvalidInput, "this is no regular file"))
 }
 
 /// A new log beside the old one, durable, then in its place: at no time is there none.
@@ -283,6 +291,14 @@ mod tests {
         let error = Store::open(&path).unwrap_err().to_string();
         assert!(error.contains("not a store of wayfare's"), "{error}");
         assert_eq!(std::fs::read(&path).unwrap(), b"Dear Sir");
+    }
+
+    #[test]
+    fn what_is_no_file_is_refused_and_not_read() {
+        for path in ["/dev/full", "/dev"] {
+            let error = Store::open(Path::new(path)).unwrap_err().to_string();
+            assert!(error.starts_with("cannot read the store"), "{path}: {error}");
+        }
     }
 
     #[test]

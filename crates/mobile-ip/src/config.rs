@@ -4,6 +4,7 @@ use crate::message::{Algorithm, Association};
 use auth::Key;
 use node::config::{ConfigError, span, spans, text};
 use serde::Deserialize;
+use std::collections::{BTreeMap, BTreeSet};
 use wire::{Duration, InterfaceAddress, Ipv4Addr};
 
 /// The shortest key of an association, in bytes (RFC 5944, section 5.1).
@@ -132,11 +133,6 @@ pub struct MobileNodeConfig {
     /// When its return is announced on the home network, counted from the return: 0, 1 and 3 s (ours).
     #[serde(default = "announcements", deserialize_with = "spans")]
     pub announcements: Vec<Duration>,
-    /// The cell where it begins, if its interface is a radio.
-    pub cell: Option<u16>,
-    /// To which cells it goes, by timer.
-    #[serde(default)]
-    pub moves: Vec<Move>,
 }
 
 /// How a mobile node decides that it has moved.
@@ -147,26 +143,6 @@ pub enum Movement {
     /// would rather have it stay while it hears its agent.
     #[default]
     Eager,
-}
-
-impl Movement {
-    /// Its name in records and reports.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Eager => "eager",
-        }
-    }
-}
-
-/// A change of cell by timer.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Move {
-    /// When.
-    #[serde(deserialize_with = "span")]
-    pub at: Duration,
-    /// To which cell.
-    pub cell: u16,
 }
 
 /// Somebody with whom there is a mobility security association.
@@ -192,25 +168,27 @@ impl Peer {
     }
 }
 
-/// The associations that one end has.
+/// The associations that one end has: those with each peer in the order of the configuration.
 #[derive(Clone, Debug)]
-pub(crate) struct Associations(Vec<(Ipv4Addr, Association)>);
+pub(crate) struct Associations(BTreeMap<Ipv4Addr, Vec<Association>>);
 
 impl Associations {
     pub(crate) fn new(peers: &[Peer]) -> Self {
-        Self(peers.iter().map(|peer| (peer.address, peer.association())).collect())
+        let mut all: BTreeMap<Ipv4Addr, Vec<Association>> = BTreeMap::new();
+        for peer in peers {
+            all.entry(peer.address).or_default().push(peer.association());
+        }
+        Self(all)
     }
 
     /// The one to sign with.
     pub(crate) fn first(&self, peer: Ipv4Addr) -> Option<&Association> {
-        self.0.iter().find(|(address, _)| *address == peer).map(|(_, association)| association)
+        self.0.get(&peer)?.first()
     }
 
     /// The one that an authentication names.
     pub(crate) fn named(&self, peer: Ipv4Addr, spi: u32) -> Option<&Association> {
-        let named =
-            |(address, association): &&(Ipv4Addr, Association)| *address == peer && association.spi == spi;
-        self.0.iter().find(named).map(|(_, association)| association)
+        self.0.get(&peer)?.iter().find(|association| association.spi == spi)
     }
 }
 
@@ -267,12 +245,6 @@ impl MobileNodeConfig {
         if self.home_agent.address == self.address.address {
             return Err(ConfigError::new("home_agent", "a mobile node is not its own home agent"));
         }
-        if self.cell.is_none() && !self.moves.is_empty() {
-            return Err(ConfigError::new("moves", "say in which `cell` it begins"));
-        }
-        if !self.moves.is_sorted_by_key(|step| step.at) {
-            return Err(ConfigError::new("moves", "must be in the order of time"));
-        }
         Ok(())
     }
 }
@@ -301,15 +273,25 @@ fn check_address(key: &'static str, own: InterfaceAddress) -> Result<(), ConfigE
     Err(ConfigError::new(key, format!("{} is no host's address", own.address)))
 }
 
+/// Refuses what cannot be an association: which of `spi` and `key`, and what is wrong with it.
+pub fn check_association(spi: u32, key: &Key) -> Result<(), (&'static str, String)> {
+    if spi <= RESERVED_SPIS {
+        return Err(("spi", format!("SPI {spi} is reserved; use {} or more", RESERVED_SPIS + 1)));
+    }
+    if key.as_bytes().len() < SHORTEST_KEY {
+        return Err(("key", format!("the key must have at least {SHORTEST_KEY} bytes")));
+    }
+    Ok(())
+}
+
 fn check_peers(key: &'static str, peers: &[Peer]) -> Result<(), ConfigError> {
-    for (at, peer) in peers.iter().enumerate() {
+    let mut known = BTreeSet::new();
+    for peer in peers {
         let problem = if !is_host(peer.address) {
             format!("{} is no host's address", peer.address)
-        } else if peer.spi <= RESERVED_SPIS {
-            format!("SPI {} is reserved; use {} or more", peer.spi, RESERVED_SPIS + 1)
-        } else if peer.key.as_bytes().len() < SHORTEST_KEY {
-            format!("the key of {} must have at least {SHORTEST_KEY} bytes", peer.address)
-        } else if peers.iter().take(at).any(|other| (other.address, other.spi) == (peer.address, peer.spi)) {
+        } else if let Err((_, problem)) = check_association(peer.spi, &peer.key) {
+            format!("{}: {problem}", peer.address)
+        } else if !known.insert((peer.address, peer.spi)) {
             format!("{} has two associations with SPI {}", peer.address, peer.spi)
         } else {
             continue;

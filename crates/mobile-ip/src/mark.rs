@@ -12,16 +12,9 @@ pub const FOREIGN_AGENT: &str = "foreign_agent";
 /// The mobile node.
 pub const MOBILE_NODE: &str = "mobile_node";
 
-/// The mark with which a handoff begins.
-pub const HANDOFF: &str = "handoff";
-
 /// Something worth measuring.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Event {
-    /// A mobile node is told to go to another cell.
-    Handoff { kind: &'static str, from: String, to: String },
-    /// The radio would not go there.
-    HandoffFailed { why: String },
     /// A mobile node's link came up: it does not know yet who is there.
     LinkUp,
     /// It heard an agent and acts upon that.
@@ -64,10 +57,6 @@ impl From<Event> for Mark {
         let home = |name, host: Ipv4Addr| Self::new(HOME_AGENT, name).with("host", host);
         let foreign = |name, host: Ipv4Addr| Self::new(FOREIGN_AGENT, name).with("host", host);
         match event {
-            Event::Handoff { kind, from, to } => {
-                mobile(HANDOFF).with("kind", kind).with("from", from).with("to", to)
-            }
-            Event::HandoffFailed { why } => mobile("handoff_failed").with("why", why),
             Event::LinkUp => mobile("link_up").at(Span::Begins(Stage::Detection)),
             Event::AgentHeard { agent } => {
                 mobile("agent_heard").with("agent", agent).at(Span::Ends(Stage::Detection))

@@ -25,7 +25,7 @@ use node::{
 };
 use std::collections::BTreeMap;
 use wire::ipv4::{self, Header};
-use wire::{Cell, Duration, Iface, Instant, Ipv4Addr, Mac, Packet, Reason};
+use wire::{Duration, Iface, Instant, Ipv4Addr, Mac, Packet, Reason};
 
 /// Its own packets while no agent is heard.
 pub const NO_AGENT: Reason = Reason("no_agent");
@@ -47,8 +47,6 @@ const PATIENCE: u32 = 3;
 
 #[derive(Clone, Copy, Debug)]
 enum Timer {
-    /// The next change of cell of the configuration.
-    Move,
     /// Ask again who is there.
     Solicit,
     /// The pause between registrations is over, and an agent waits.
@@ -62,8 +60,7 @@ enum Timer {
 }
 
 impl TimerName for Timer {
-    const ALL: &'static [Self] =
-        &[Self::Move, Self::Solicit, Self::Hold, Self::Retry, Self::Renew, Self::Lapse];
+    const ALL: &'static [Self] = &[Self::Solicit, Self::Hold, Self::Retry, Self::Renew, Self::Lapse];
     fn index(self) -> usize {
         self as usize
     }
@@ -79,7 +76,7 @@ pub struct MobileNode {
     registrar: Registrar,
     agents: Agents,
     announcer: Announcer,
-    timers: Timers<Timer, 6>,
+    timers: Timers<Timer, 5>,
     /// Our link address, while the link is up.
     mac: Option<Mac>,
     /// The agent that we are registered with, or are registering with.
@@ -95,10 +92,6 @@ pub struct MobileNode {
     /// An agent that waits for the pause between registrations to end.
     next: Option<Ipv4Addr>,
     solicitations: u32,
-    cell: Option<Cell>,
-    /// The radio is on its way to another cell.
-    tuning: bool,
-    next_move: usize,
     refused: BTreeMap<Reason, u64>,
 }
 
@@ -139,9 +132,6 @@ impl MobileNode {
             chosen: None,
             next: None,
             solicitations: 0,
-            cell: None,
-            tuning: false,
-            next_move: 0,
             refused: BTreeMap::new(),
             config,
         })
@@ -149,29 +139,22 @@ impl MobileNode {
 
     fn start(&mut self, out: &mut Outbox) {
         self.route(Action::Drop(NO_AGENT), Action::Drop(NO_AGENT), out);
-        if let Some(cell) = self.config.cell {
-            self.tune(cell, out);
-            self.set_next_move();
-        }
     }
 
     // --- the link --------------------------------------------------------------------------------------------------
 
     fn link(&mut self, now: Instant, link: Link<'_>, out: &mut Outbox) {
         match link {
-            Link::Up { mac, cell, .. } => {
-                (self.mac, self.cell) = (Some(mac), cell);
-                self.tuning = false;
+            Link::Up { mac, .. } => {
+                self.mac = Some(mac);
                 self.detecting = true;
                 out.mark(Event::LinkUp.into());
                 if self.config.link_trigger || self.attached.is_none() {
                     self.hint(now, out);
                 }
             }
-            // The radio would not go there: it is where it was.
-            Link::Down(why) if std::mem::take(&mut self.tuning) => {
-                out.mark(Event::HandoffFailed { why: why.to_owned() }.into());
-            }
+            // Somebody would have had the radio go elsewhere: it is where it was.
+            Link::Down(Link::UNSUPPORTED) => {}
             Link::Down(_) => {
                 self.mac = None;
                 self.timers.stop(Timer::Solicit);
@@ -205,20 +188,6 @@ impl MobileNode {
         let doublings = (self.solicitations + 1).saturating_sub(QUICK_SOLICITATIONS).min(6);
         let pause = (SOLICITATION_PAUSE * (1 << doublings)).min(LONGEST_SOLICITATION_PAUSE);
         self.timers.set(Timer::Solicit, now + pause);
-    }
-
-    /// Points the radio at another cell.
-    fn hand_off(&mut self, cell: u16, out: &mut Outbox) {
-        let name =
-            |cell: Option<Cell>| cell.map_or("nowhere".to_owned(), |Cell(cell)| format!("cell {cell}"));
-        let (from, to) = (name(self.cell), name(Some(Cell(cell))));
-        out.mark(Event::Handoff { kind: self.config.movement.name(), from, to }.into());
-        self.tune(cell, out);
-    }
-
-    fn tune(&mut self, cell: u16, out: &mut Outbox) {
-        self.tuning = true;
-        out.tune(self.iface, Cell(cell));
     }
 
     // --- agents (RFC 5944, section 2.4) ----------------------------------------------------------------------------
@@ -476,7 +445,6 @@ impl MobileNode {
         self.announcer.timeout(now, out);
         while let Some(timer) = self.timers.pop(now) {
             match timer {
-                Timer::Move => self.scripted_move(out),
                 Timer::Solicit => self.solicit(now, out),
                 Timer::Hold => {
                     if let Some(agent) = self.next.take() {
@@ -496,35 +464,12 @@ impl MobileNode {
         }
     }
 
-    fn scripted_move(&mut self, out: &mut Outbox) {
-        if let Some(step) = self.config.moves.get(self.next_move) {
-            let cell = step.cell;
-            self.next_move += 1;
-            self.set_next_move();
-            self.hand_off(cell, out);
-        }
-    }
-
-    fn set_next_move(&mut self) {
-        if let Some(step) = self.config.moves.get(self.next_move) {
-            self.timers.set(Timer::Move, Instant::ZERO + step.at);
-        }
-    }
-
     // --- commands --------------------------------------------------------------------------------------------------
 
     fn command(&mut self, now: Instant, command: &Command, out: &mut Outbox) -> Result<Value, String> {
         match command.verb.as_str() {
             "register" => self.command_register(now, command, out),
             "deregister" => self.command_deregister(now, out),
-            "handoff" => {
-                let cell = command.args.get("cell").and_then(Value::as_int);
-                let cell =
-                    cell.and_then(|cell| u16::try_from(cell).ok()).filter(|_| self.config.cell.is_some());
-                let cell = cell.ok_or("say {\"cell\": NUMBER}, if the interface is a radio with a `cell`")?;
-                self.hand_off(cell, out);
-                Ok(Value::map([("cell", Value::from(u64::from(cell)))]))
-            }
             verb => Err(format!("no verb `{verb}`")),
         }
     }
@@ -588,7 +533,7 @@ impl Role for MobileNode {
     }
 
     fn verbs(&self) -> &[&'static str] {
-        &["register", "deregister", "handoff"]
+        &["register", "deregister"]
     }
 
     fn handle(&mut self, now: Instant, input: Input<'_>, out: &mut Outbox) {

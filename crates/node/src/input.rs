@@ -119,8 +119,13 @@ pub enum Link<'a> {
         /// Its name, as the configuration has it.
         name: &'a str,
     },
-    /// It does not, and why.
+    /// It does not, and why. With [`Link::UNSUPPORTED`] it is as it was.
     Down(&'a str),
+}
+
+impl Link<'_> {
+    /// The answer to a wish to tune that a radio cannot fulfil: it stays where it is.
+    pub const UNSUPPORTED: &'static str = "unsupported";
 }
 
 /// Traffic that a role wants, as data: a daemon opens sockets from it, a simulator sorts by it. The first role takes.

@@ -325,7 +325,7 @@ impl World {
         match port.and_then(|port| self.fabric.tune(self.now, port, cell)) {
             Some(tuning) => self.schedule(tuning.ready, Event::Tuned(tuning)),
             None => {
-                self.record(host, What::Down(iface, "unsupported".into()));
+                self.record(host, What::Down(iface, Link::UNSUPPORTED.into()));
                 self.give_later(host, iface);
             }
         }
@@ -335,7 +335,7 @@ impl World {
     fn give_later(&mut self, host: HostId, iface: Iface) {
         let now = self.now;
         let mut out = Outbox::default();
-        self.host_mut(host).node.handle(now, Input::Link(iface, Link::Down("unsupported")), &mut out);
+        self.host_mut(host).node.handle(now, Input::Link(iface, Link::Down(Link::UNSUPPORTED)), &mut out);
         self.carry_out(host, &mut out);
     }
 

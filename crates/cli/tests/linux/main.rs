@@ -11,4 +11,6 @@ mod bulk;
 mod common;
 mod conformance;
 mod faults;
+mod mobile_ip;
+mod mobile_ip_agent;
 mod readme;

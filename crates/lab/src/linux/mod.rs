@@ -9,9 +9,11 @@
 //!
 //! What pid 1 and the daemons leave in the lab's directory is read back here when the world has ended.
 
+mod programs;
 mod report;
 mod world;
 
+pub use programs::ProgramReport;
 pub use report::{HostReport, WorldReport};
 pub use world::carry_out;
 
@@ -68,6 +70,10 @@ pub(crate) mod file {
 
     pub(crate) fn control(host: &str) -> String {
         format!("{host}.sock")
+    }
+
+    pub(crate) fn program(host: &str, number: usize) -> String {
+        format!("{host}-{number}.out")
     }
 
     pub(crate) fn output(host: &str) -> String {
@@ -169,8 +175,13 @@ fn wait(
 /// Reads what the world has left, and draws up the accounts.
 fn collect(plan: Plan, dir: &Path) -> Result<Outcome, LinuxError> {
     let text = read(&dir.join(file::REPORT))?;
-    let report: WorldReport = serde_json::from_str(&text)
+    let mut report: WorldReport = serde_json::from_str(&text)
         .map_err(|error| LinuxError::File(dir.join(file::REPORT), error.into()))?;
+    for program in &mut report.programs {
+        // One that was never started has left none.
+        program.output =
+            std::fs::read(dir.join(file::program(&program.host, program.number))).unwrap_or_default();
+    }
     let mut records = Vec::new();
     for (host, name) in (0..).map(HostId).zip(plan.host_names()) {
         records.extend(read_records(&dir.join(file::records(&name)), host)?);

@@ -1,5 +1,6 @@
 //! What pid 1 of a lab's world sums up, and which doubts it casts on the run.
 
+use super::ProgramReport;
 use crate::run::Outcome;
 use crate::segment;
 use serde::{Deserialize, Serialize};
@@ -34,6 +35,9 @@ pub struct WorldReport {
     pub taken: BTreeMap<String, u64>,
     /// The daemons.
     pub hosts: Vec<HostReport>,
+    /// What ran beside them.
+    #[serde(default)]
+    pub programs: Vec<ProgramReport>,
 }
 
 /// What is known of one daemon.
@@ -91,6 +95,10 @@ impl WorldReport {
         let mut doubts = Vec::new();
         for host in &self.hosts {
             doubts.extend(host.trouble.iter().map(|trouble| format!("{}: {trouble}", host.name)));
+        }
+        for ProgramReport { host, number, command, trouble, .. } in &self.programs {
+            let named = |trouble| format!("{host}: program {number} (`{command}`) {trouble}");
+            doubts.extend(trouble.as_ref().map(named));
         }
         let [_, p99, _] = self.lateness_us;
         if p99 > LATENESS_BOUND_US {
@@ -165,8 +173,13 @@ impl WorldReport {
                     ),
                 ),
             ];
-            for (name, who, ours) in pairs.into_iter().filter(|(name, _, ours)| kernel(name) != *ours) {
+            // A program's own traffic is the kernel's alone to count.
+            let more_is_fine = self.programs.iter().any(|program| program.host == host.name);
+            for (name, who, ours) in pairs {
                 let theirs = kernel(name);
+                if theirs == ours || (theirs > ours && more_is_fine) {
+                    continue;
+                }
                 doubts.push(format!("{}: {name} is {theirs} in the kernel, {who} {ours}", host.name));
             }
             // A kernel may send a last segment when nobody listens any more; but none comes that it did not send.

@@ -1,5 +1,6 @@
 //! Pid 1 of a lab's world: sets up the namespaces, starts the daemons, carries frames, and watches that nobody stops.
 
+use super::programs::Programs as Workloads;
 use super::report::{HostReport, WorldReport};
 use super::{LACKS, LinuxError, Programs, file, write};
 use crate::{Plan, Scenario};
@@ -88,7 +89,9 @@ fn work(dir: &Path) -> Result<(), LinuxError> {
         daemon.ask(&Ask::Begin { t0: clock.t0 }, READY);
     }
     let stolen_before = linux::stolen();
-    carry(&plan, clock, &mut radio, &mut daemons)?;
+    let mut workloads = Workloads::new(&plan, &namespaces, dir);
+    carry(&plan, clock, &mut radio, &mut daemons, &mut workloads)?;
+    let programs = workloads.end(clock.now())?;
     let stolen = linux::stolen().saturating_sub(stolen_before);
     // First nobody sends any more; then what was sent after the end is in the radio's hands, and not lost.
     stop(&mut daemons);
@@ -96,6 +99,7 @@ fn work(dir: &Path) -> Result<(), LinuxError> {
     write_radio(&dir.join(file::RADIO), &carried)?;
     let report = WorldReport {
         stolen_ms: stolen.as_millis() as u64,
+        programs,
         began_ns: clock.wall_at_zero(Offset::sample()).0,
         ..sum_up(&carried, daemons)
     };
@@ -210,22 +214,39 @@ fn wait_until_ready(daemons: &mut [Daemon]) -> Result<(), LinuxError> {
     Ok(())
 }
 
-/// Carries frames until the plan ends, while a second thread watches the daemons.
-fn carry(plan: &Plan, clock: Clock, radio: &mut Radio, daemons: &mut [Daemon]) -> Result<(), LinuxError> {
+/// Carries frames until the plan ends, while a second thread watches the daemons and tends the programs.
+fn carry(
+    plan: &Plan,
+    clock: Clock,
+    radio: &mut Radio,
+    daemons: &mut [Daemon],
+    workloads: &mut Workloads<'_>,
+) -> Result<(), LinuxError> {
     let (stop, over) = (AtomicBool::new(false), AtomicBool::new(false));
     let end = plan.end();
     std::thread::scope(|scope| {
-        let watch = scope.spawn(|| watch(daemons, &stop, &over));
+        let watch = scope.spawn(|| watch(clock, daemons, workloads, &stop, &over));
         let ran = radio.run(clock, end, &stop);
         over.store(true, Ordering::Relaxed);
-        let _ = watch.join();
-        Ok(ran?)
+        let watched = watch.join().unwrap_or(Ok(()));
+        ran?;
+        watched
     })
 }
 
 /// A daemon that dies ends the run; one that is stopped spoils it, even if it is continued later.
-fn watch(daemons: &mut [Daemon], stop: &AtomicBool, over: &AtomicBool) {
+fn watch(
+    clock: Clock,
+    daemons: &mut [Daemon],
+    workloads: &mut Workloads<'_>,
+    stop: &AtomicBool,
+    over: &AtomicBool,
+) -> Result<(), LinuxError> {
     while !over.load(Ordering::Relaxed) {
+        if let Err(error) = workloads.tend(clock.now()) {
+            stop.store(true, Ordering::Relaxed);
+            return Err(error);
+        }
         for daemon in daemons.iter_mut() {
             while let Some(trouble) = linux::state_change(daemon.child.id()) {
                 if trouble.ended {
@@ -237,6 +258,7 @@ fn watch(daemons: &mut [Daemon], stop: &AtomicBool, over: &AtomicBool) {
         }
         linux::pause(Duration::from_millis(10));
     }
+    Ok(())
 }
 
 /// Tells every daemon to end, and hears what it has to say.

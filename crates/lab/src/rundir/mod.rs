@@ -7,6 +7,7 @@
 //! | `packets.csv` | a row for each packet and hop, with what became of it |
 //! | `capture.pcapng` | all nodes merged, an interface block for each node's interface, fates as packet comments |
 //! | `figures/handoffs.svg`, `.csv` | the time-sequence, and the numbers behind it |
+//! | `programs/HOST-N.log` | what the `N`th program of a host wrote, on both of its outputs |
 //! | `records.jsonl` | for [`read`]: every record whole, with the bytes of its packet; `host` is the host's place in the scenario, from 0, and the rest of the line is [`trace::Record::to_line`] |
 //!
 //! It appears as a whole or not at all: it is written beside its place and then renamed. `explain` and `diff` draw up
@@ -129,6 +130,11 @@ fn fill(outcome: &Outcome, dir: &Path, options: &Options) -> io::Result<RunFile>
     let figure = figure::handoffs(outcome, &journeys);
     fs::write(dir.join("figures/handoffs.svg"), figure.svg())?;
     fs::write(dir.join("figures/handoffs.csv"), figure.csv())?;
+    for program in outcome.linux.iter().flat_map(|linux| &linux.programs) {
+        let folder = dir.join("programs");
+        fs::create_dir_all(&folder)?;
+        fs::write(folder.join(program.log()), &program.output)?;
+    }
     Ok(run_file)
 }
 

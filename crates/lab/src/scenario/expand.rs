@@ -165,6 +165,9 @@ fn is_mobile(role: &Table) -> bool {
 }
 
 pub(crate) fn plan(source: &Source<'_>, scenario: &Scenario, seed: u64) -> Result<Plan, ScenarioError> {
+    if let Some(shared) = &scenario.mobile_ip {
+        shared.check().map_err(|(key, problem)| source.at_path(&format!("mobile-ip.{key}"), &problem))?;
+    }
     let layout = Layout::new(source, scenario)?;
     let mut plan = Plan {
         name: super::stem(source.file),
@@ -184,6 +187,7 @@ pub(crate) fn plan(source: &Source<'_>, scenario: &Scenario, seed: u64) -> Resul
         let config = host_table(source, scenario, &layout, name, host)?;
         let text = toml::to_string(&config).map_err(|error| source.whole(error.to_string()))?;
         let parsed = parse_host(source, name, host, config)?;
+        check_programs(source, scenario.duration, name, host, &parsed)?;
         let mut ports = Vec::new();
         for (index, (interface, wire)) in layout.interfaces.get(name).into_iter().flatten().enumerate() {
             let port = PortId(next_port);
@@ -196,7 +200,8 @@ pub(crate) fn plan(source: &Source<'_>, scenario: &Scenario, seed: u64) -> Resul
             }
             ports.push(PortPlan { port, name: interface.clone(), mac: layout.mac(name, index), radio });
         }
-        plan.hosts.push(HostPlan { config: parsed, text, ports });
+        let programs = host.program.clone();
+        plan.hosts.push(HostPlan { config: parsed, text, ports, programs });
     }
     for (name, ends) in wires {
         if let (Some(wire), [Some(a), Some(b)]) = (scenario.wire.get(&name), ends) {
@@ -249,6 +254,24 @@ fn radio(scenario: &Scenario, layout: &Layout, host: &str, index: usize) -> Radi
         None => (scenario.radio.retune, scenario.radio.excursion),
     };
     RadioSpec { mac: layout.mac(host, index), cell: fixed.map(Cell), retune, excursion }
+}
+
+fn check_programs(
+    source: &Source<'_>,
+    run: Duration,
+    name: &str,
+    host: &Host,
+    config: &HostConfig,
+) -> Result<(), ScenarioError> {
+    let has_address = config.own_addresses().is_ok_and(|own| !own.is_empty());
+    for (index, program) in host.program.iter().enumerate() {
+        let path = format!("host.{name}.program[{index}]");
+        if !has_address {
+            return Err(source.at_path(&path, "a program needs a host with an address"));
+        }
+        program.check(run).map_err(|(key, problem)| source.at_path(&format!("{path}.{key}"), &problem))?;
+    }
+    Ok(())
 }
 
 /// The host's configuration, complete: what `wayfare node` would read from its file.

@@ -11,6 +11,7 @@ pub use error::ScenarioError;
 pub use settings::Setting;
 
 use crate::Plan;
+use crate::program::Program;
 use error::Source;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -105,6 +106,9 @@ pub(crate) struct Host {
     pub(crate) tcp: Table,
     #[serde(default)]
     pub(crate) role: Vec<Table>,
+    /// What runs on it beside its roles, on Linux.
+    #[serde(default)]
+    pub(crate) program: Vec<Program>,
 }
 
 /// Scenarios that are compiled in, by the name that `list` prints.

@@ -36,6 +36,13 @@ const fn first_spi() -> u32 {
     256
 }
 
+impl MobileIp {
+    /// Refuses what no agent would take: the key, and what is wrong with it.
+    pub(crate) fn check(&self) -> Result<(), (&'static str, String)> {
+        mobile_ip::config::check_association(self.spi, &self.key)
+    }
+}
+
 /// Fills in one role of `host`. What the user wrote stays.
 pub(crate) fn complete(
     scenario: &Scenario,

@@ -3,10 +3,23 @@
 use super::*;
 
 const FIRST: &str = include_str!("../../../../scenarios/first.toml");
+const DOWNLOAD: &str = include_str!("../../../../scenarios/mobile-ip/download.toml");
 
-fn refusal(from: &str, to: &str) -> String {
-    assert!(FIRST.contains(from), "{from}");
-    Scenario::plan("bad.toml", &FIRST.replace(from, to), &[], 1).unwrap_err().to_string()
+fn refusal(scenario: &str, from: &str, to: &str) -> String {
+    assert!(scenario.contains(from), "{from}");
+    match Scenario::plan("bad.toml", &scenario.replace(from, to), &[], 1) {
+        Ok(_) => panic!("`{to}` makes a plan"),
+        Err(error) => error.to_string(),
+    }
+}
+
+#[track_caller]
+fn all_are_named(scenario: &str, cases: &[(&str, &str, &str)]) {
+    for (from, to, expected) in cases {
+        let refusal = refusal(scenario, from, to);
+        assert!(refusal.starts_with("bad.toml"), "{refusal}");
+        assert!(refusal.contains(expected), "{to}: wanted `{expected}` in\n{refusal}");
+    }
 }
 
 #[test]
@@ -39,11 +52,63 @@ fn a_mistake_is_named_with_file_line_key_and_what_is_allowed() {
         ("[cell.2]", "[cell.two]", "a cell's name is its number"),
         ("about =", "about ==", "line 5"),
     ];
-    for (from, to, expected) in cases {
-        let refusal = refusal(from, to);
-        assert!(refusal.starts_with("bad.toml"), "{refusal}");
-        assert!(refusal.contains(expected), "{to}: wanted `{expected}` in\n{refusal}");
+    all_are_named(FIRST, &cases);
+}
+
+#[test]
+fn a_mistake_about_mobile_ip_is_named_too() {
+    let agent = "role = [{ kind = \"mobile-ip/home-agent\" }]";
+    let key = "key = \"000102030405060708090a0b0c0d0e0f\"";
+    let with = |role: &str| format!("role = [{{ kind = \"mobile-ip/home-agent\", {role} }}]");
+    let (interval, window, unknown) =
+        (with("advertise = { interval = \"0s\" }"), with("replay_window = \"1s\""), with("bindings = 3"));
+    let cases = [
+        (
+            "net = \"10.0.1.0/24\"",
+            "net = \"10.0.1.0/31\"",
+            "line 18: `wire.left.net`: 10.0.1.0/31 has too few",
+        ),
+        ("net = \"10.1.0.0/24\"", "net = \"10.1.0.0/32\"", "line 29: `cell.1.net`: 10.1.0.0/32 has too few"),
+        ("net = \"10.2.0.0/24\"", "net = \"10.2.0.0\"", "line 34: `cell.2.net`"),
+        ("address = \"10.1.0.7\"\n", "", "line 55: `host.mobile.role[0]`: its radio has no address"),
+        ("address = \"10.1.0.7\"\n", "address = \"10.7.0.7\"\n", "its radio has no address"),
+        (agent, "", "line 56: `host.mobile.role[0]`: there is no mobile-ip/home-agent in its home network"),
+        (key, "key = \"00112233445566778899aabbccddee\"", "line 40: `mobile-ip.key`"),
+        (key, "key = \"0011223344556677889900112233445g\"", "line 40: `mobile-ip.key`"),
+        (key, &format!("{key}\nspi = 255"), "line 41: `mobile-ip.spi`: SPI 255 is reserved; use 256 or more"),
+        (key, &format!("{key}\nspy = 256"), "unknown field `spy`"),
+        (&format!("[mobile-ip]\n{key}\n"), "", "a Mobile IP role needs the table [mobile-ip]"),
+        (agent, &interval, "line 48: `host.home.role[0].advertise`"),
+        (agent, &window, "line 48: `host.home.role[0].replay_window`"),
+        (agent, &unknown, "line 48: `host.home.role[0].bindings`: unknown field `bindings`"),
+    ];
+    all_are_named(DOWNLOAD, &cases);
+}
+
+#[test]
+fn a_mistake_about_a_program_is_named_and_one_that_is_right_is_planned() {
+    let with = |host: &str, program: &str| format!("{DOWNLOAD}\n[[host.{host}.program]]\n{program}\n");
+    let plan = |host: &str, program: &str| Scenario::plan("p.toml", &with(host, program), &[], 1);
+    let planned = plan("mobile", "command = \"iperf3 -c 10.0.0.1\"\nstart = \"1s\"\nstop = \"9s\"").unwrap();
+    let mobile = planned.hosts.last().unwrap();
+    assert_eq!(mobile.programs[0].command, "iperf3 -c 10.0.0.1");
+    let refused = planned.world().unwrap_err().to_string();
+    assert!(refused.contains("`mobile` runs programs, and those need a kernel"), "{refused}");
+    let cases = [
+        ("command = \"\"", "`host.mobile.program[0].command`: say what to run"),
+        ("command = \"true\"\nstart = \"12s\"", "`host.mobile.program[0].start`: the run ends at 12s"),
+        ("command = \"true\"\nstart = \"2s\"\nstop = \"2s\"", "program[0].stop`: must be later than `start`"),
+        ("command = \"true\"\nstop = \"2\"", "`host.mobile.program[0].stop`: `2` is not a span of time"),
+        ("comand = \"true\"", "unknown field `comand`"),
+        ("start = \"1s\"", "missing field `command`"),
+    ];
+    for (program, expected) in cases {
+        let refusal = plan("mobile", program).unwrap_err().to_string();
+        assert!(refusal.starts_with("p.toml, line ") && refusal.contains(expected), "{program}: {refusal}");
     }
+    let nowhere = format!("{FIRST}\n[[host.b2.program]]\ncommand = \"true\"\n");
+    let refusal = Scenario::plan("p.toml", &nowhere, &[], 1).unwrap_err().to_string();
+    assert!(refusal.contains("a program needs a host with an address"), "{refusal}");
 }
 
 #[test]

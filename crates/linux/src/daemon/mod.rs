@@ -89,10 +89,13 @@ struct Daemon {
     control: Control,
     radio: Option<Radio>,
     timer: Timer,
-    records: Vec<Record>,
+    /// All that happened, if somebody wants to read it in the end: it grows with every packet.
+    records: Option<Vec<Record>>,
     store: Option<Store>,
     /// Whose records are not durable yet, and under which keys.
     storing: Vec<(RoleId, Vec<u8>)>,
+    /// Why nothing can be stored, as an operator has been told.
+    complaint: Option<String>,
     /// Where the wall clock stood when it was looked at last, and when that was.
     wall: (Offset, Instant),
     /// Commands that a role has not answered yet.
@@ -122,8 +125,8 @@ pub fn run(spec: Spec) -> Result<()> {
         daemon.serve()?;
     }
     daemon.finish(&name, &before, offset)?;
-    if let Some(path) = records_at {
-        write_records(&path, &daemon.records).attempt("write", path.display())?;
+    if let (Some(path), Some(records)) = (records_at, &daemon.records) {
+        write_records(&path, records).attempt("write", path.display())?;
     }
     if let Some(store) = daemon.store.take() {
         store.close()?;
@@ -165,9 +168,10 @@ impl Daemon {
             control: Control::open(spec.control.as_deref())?,
             radio,
             timer: Timer::new()?,
-            records: Vec::new(),
+            records: spec.records.is_some().then(Vec::new),
             store: spec.store.as_deref().map(Store::open).transpose()?,
             storing: Vec::new(),
+            complaint: None,
             wall: (Offset::sample(), Instant::ZERO),
             asked: BTreeMap::new(),
             last_command: 0,
@@ -259,7 +263,8 @@ impl Daemon {
         }
     }
 
-    /// Takes what has come on an interface, up to [`BATCH`] frames; says whether there may be more.
+    /// Takes what has come on an interface, up to [`BATCH`] frames, or until a time-out is due: a burst of frames that each
+    /// take a sync of the disk holds up nothing but itself. Says whether there may be more.
     fn receive(&mut self, iface: Iface) -> Result<bool> {
         let mut frame = [0; 2048];
         for _ in 0..BATCH {
@@ -282,6 +287,9 @@ impl Daemon {
             }
             self.node.receive(now, iface, packet, &mut self.out);
             self.carry_out(now);
+            if self.node.deadline().is_some_and(|due| due <= self.clock.now()) {
+                break;
+            }
         }
         Ok(true)
     }
@@ -333,7 +341,7 @@ impl Daemon {
                 Act::Tune(iface, cell) => {
                     self.record(now, What::Tuned(iface, cell));
                     if !self.radio.as_mut().is_some_and(|radio| radio.tune(now, cell)) {
-                        self.link_down(iface, "unsupported");
+                        self.link_down(iface, Link::UNSUPPORTED);
                     }
                 }
                 Act::Visit(iface, cell, packet) => self.visit(now, iface, cell, packet),
@@ -414,6 +422,7 @@ impl Daemon {
             None => Err("this daemon has no store; give it one with daemon.store".to_owned()),
         };
         let storing = std::mem::take(&mut self.storing);
+        self.complain(committed.as_ref().err());
         let Err(why) = committed else { return };
         for (role, _) in &storing {
             self.out.withdraw(*role, &why);
@@ -422,6 +431,19 @@ impl Daemon {
             let fault = Fault { role, undone: Undone::Store(key), why: why.clone() };
             self.node.handle(now, Input::Failed(&fault), &mut self.out);
         }
+    }
+
+    /// Tells an operator that nothing can be stored, and when it can again: once, however often that is tried.
+    fn complain(&mut self, why: Option<&String>) {
+        if why.is_some() == self.complaint.is_some() {
+            return;
+        }
+        self.complaint = why.cloned();
+        // Nobody may be listening; that is no reason to end.
+        let _ = match why {
+            Some(why) => writeln!(std::io::stderr(), "cannot store, so what needs it is refused: {why}"),
+            None => writeln!(std::io::stderr(), "can store again"),
+        };
     }
 
     fn transmit(&mut self, now: Instant, iface: Iface, mut packet: Packet) {
@@ -523,7 +545,9 @@ impl Daemon {
     }
 
     fn record(&mut self, at: Instant, what: What) {
-        self.records.push(Record { at, host: HostId(0), what });
+        if let Some(records) = &mut self.records {
+            records.push(Record { at, host: HostId(0), what });
+        }
     }
 
     fn port(&self, iface: Iface) -> Option<&Port> {

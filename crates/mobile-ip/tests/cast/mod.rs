@@ -33,7 +33,6 @@ const FOREIGN_AGENT_CONFIG: &str = r#"
 const MOBILE_NODE_CONFIG: &str = r#"
     address = "10.1.0.7/16"
     interface = "air"
-    cell = 1
     home_agent = { address = "10.1.0.2", spi = 256, key = "31323334353637383132333435363738" }
 "#;
 

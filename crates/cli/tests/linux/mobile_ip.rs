@@ -1,0 +1,141 @@
+//! Mobile IP on a real kernel: a download goes on while its host moves to a foreign network.
+
+use crate::common::*;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+
+/// One move, at 4.3 s, in the middle of the download.
+const SHORT: [&str; 8] = [
+    "run",
+    "mobile-ip/download",
+    "--on",
+    "linux",
+    "--set",
+    "duration=9s",
+    "--set",
+    "bulk-server.bytes=1200000",
+];
+
+/// That the run held, its one outage is explained by its owners, and every byte came, in order and right.
+fn assert_downloaded(output: &std::process::Output, out: &Path) {
+    assert_held(output, "mobile-ip-download on linux");
+    let said = text(&output.stdout);
+    for owner in ["link", "detection", "registration", "recovery", "first byte"] {
+        assert!(said.contains(owner), "no {owner} in\n{said}");
+    }
+    assert!(!said.contains("unexplained"), "{said}");
+    let file = std::fs::read_to_string(out.join("runs/mobile-ip-download-linux-1/run.json")).unwrap();
+    let run: serde_json::Value = serde_json::from_str(&file).unwrap();
+    let hosts = run["linux"]["hosts"].as_array().unwrap();
+    let status = |name: &str| &hosts.iter().find(|host| host["name"] == name).unwrap()["status"];
+    let client = &status("mobile")["bulk-client"];
+    assert_eq!(client["state"], "done", "{client}");
+    assert_eq!(client["bytes"], 1_200_000, "{client}");
+    assert!(client["wrong_at"].is_null(), "{client}");
+    assert_eq!(status("mobile")["mobile_node"]["care_of"], "10.2.0.1");
+    assert_eq!(status("home")["home_agent"]["bindings"]["10.1.0.7"], "10.2.0.1");
+}
+
+#[test]
+fn a_download_goes_on_while_its_host_moves() {
+    let _turn = alone();
+    let out = tempfile::tempdir().unwrap();
+    assert_downloaded(&run(&SHORT, out.path()), out.path());
+}
+
+#[test]
+fn a_user_without_rights_gets_the_same() {
+    if !need("root, to become somebody else", is_root()) {
+        return;
+    }
+    let _turn = alone();
+    // Nobody may not be allowed to walk to where it was built.
+    let out = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(out.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
+    let copy = out.path().join("wayfare");
+    std::fs::copy(wayfare(), &copy).unwrap();
+    std::fs::set_permissions(&copy, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let mut command = std::process::Command::new(&copy);
+    command.args(SHORT).current_dir(out.path()).uid(65534).gid(65534);
+    assert_downloaded(&command.output().unwrap(), out.path());
+}
+
+/// Sends so many bytes to who connects.
+const SERVER: &str = r#"
+import socket
+listener = socket.create_server(("10.0.0.1", 9000))
+listener.accept()[0].sendall(bytes(range(250)) * 3200)
+"#;
+/// Takes them, tells what came, and sends a datagram that somebody, and another that nobody waits for.
+const CLIENT: &str = r#"
+import socket
+server, taken = socket.create_connection(("10.0.0.1", 9000)), b""
+while more := server.recv(65536):
+    taken += more
+print("right" if taken == bytes(range(250)) * 3200 else "wrong", len(taken), "bytes")
+datagrams = socket.socket(type=socket.SOCK_DGRAM)
+for port in [9001, 9002]:
+    datagrams.sendto(b"done", ("10.0.0.1", port))
+"#;
+const LISTENER: &str = r#"
+import socket
+listener = socket.socket(type=socket.SOCK_DGRAM)
+listener.bind(("10.0.0.1", 9001))
+print(listener.recv(100).decode(), flush=True)
+listener.recv(100)
+"#;
+
+/// The download's topology with programs in the place of its roles.
+fn programs(server: &str, client: &str) -> String {
+    let (_, text) = lab::Scenario::find("mobile-ip/download").unwrap();
+    let lines: Vec<&str> = text.lines().filter(|line| !line.contains("apps/bulk-")).collect();
+    let topology =
+        lines.join("\n").replace("duration = \"12s\"", "duration = \"8s\"").replace("4.3s", "2.3s");
+    format!(
+        "{topology}\n\
+         [[host.correspondent.program]]\ncommand = \"{server}\"\n\
+         [[host.correspondent.program]]\ncommand = \"python3 listener.py\"\nstop = \"7s\"\n\
+         [[host.mobile.program]]\ncommand = \"{client}\"\nstart = \"500ms\"\n"
+    )
+}
+
+fn run_programs(server: &str, client: &str, out: &Path) -> std::process::Output {
+    for (name, text) in [("server.py", SERVER), ("client.py", CLIENT), ("listener.py", LISTENER)] {
+        std::fs::write(out.join(name), text).unwrap();
+    }
+    std::fs::write(out.join("programs.toml"), programs(server, client)).unwrap();
+    run(&["run", "programs.toml", "--on", "linux"], out)
+}
+
+#[test]
+fn any_program_is_a_workload_and_outlives_the_move() {
+    if !need("python3", std::process::Command::new("python3").arg("-V").output().is_ok()) {
+        return;
+    }
+    let _turn = alone();
+    let out = tempfile::tempdir().unwrap();
+    let output = run_programs("python3 server.py", "python3 client.py", out.path());
+    assert_held(&output, "programs on linux");
+    let dir = out.path().join("runs/programs-linux-1");
+    let said = |name: &str| std::fs::read_to_string(dir.join("programs").join(name)).unwrap();
+    assert_eq!(said("mobile-1.log"), "right 800000 bytes\n");
+    assert_eq!(said("correspondent-2.log"), "done\n");
+    let run = std::fs::read_to_string(dir.join("run.json")).unwrap();
+    assert!(run.contains("stopped: signal: 15 (SIGTERM)"), "{run}");
+}
+
+#[test]
+fn a_program_that_fails_spoils_the_run_and_is_named_with_its_last_words() {
+    let _turn = alone();
+    let out = tempfile::tempdir().unwrap();
+    let output = run_programs("sleep 100 & sleep 101", "echo nobody there; exit 7", out.path());
+    assert_exit(&output, 4, "mobile: program 1 (`echo nobody there; exit 7`) ended by itself");
+    assert!(
+        text(&output.stderr).contains("exit status: 7; it said: nobody there"),
+        "{}",
+        text(&output.stderr)
+    );
+    let in_the_simulator = run(&["run", "programs.toml"], out.path());
+    assert_exit(&in_the_simulator, 2, "runs programs, and those need a kernel: use --on linux");
+}
