@@ -13,7 +13,7 @@ mod report;
 mod world;
 
 pub use report::{HostReport, WorldReport};
-pub use world::carry_out;
+pub use world::{carry_out, lay_out, ports};
 
 use crate::Plan;
 use crate::run::{OnWorld, Outcome};
