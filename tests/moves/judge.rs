@@ -122,7 +122,8 @@ impl Verdict {
             sorted.sort_unstable();
             let ms = |at: usize| sorted.get(at).map_or(f64::NAN, |time| time.as_secs_f64() * 1e3);
             let (median, max) = (ms(sorted.len() / 2), ms(sorted.len().saturating_sub(1)));
-            let _ = writeln!(text, "  {name}: median {median:.3} ms, max {max:.3} ms");
+            let times = sorted.len();
+            let _ = writeln!(text, "  {name}, {times} times: median {median:.3} ms, max {max:.3} ms");
         }
         for (name, (bytes, sum)) in [("up", &self.up), ("down", &self.down)] {
             let _ = writeln!(text, "  {name}: {bytes} bytes, SHA-256 {sum} at both ends");

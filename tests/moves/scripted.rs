@@ -34,6 +34,7 @@ const NAME: &str = "talker";
 
 /// One end of the conversation: it says all that it has credit for, and reads what comes, until told otherwise.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(crate) struct Talker {
     listens: bool,
     courier: Courier,
@@ -49,6 +50,7 @@ pub(crate) struct Talker {
     /// A mark is due when the next byte comes.
     awaits: bool,
     imports: u32,
+    closed: bool,
     asked: Option<CommandId>,
 }
 
@@ -67,6 +69,7 @@ impl Talker {
             finishing: false,
             awaits: false,
             imports: 0,
+            closed: false,
             asked: None,
         }
     }
@@ -126,7 +129,11 @@ impl Talker {
     }
 
     fn report(&self) -> Value {
-        Value::map([("said", Value::from(self.voice.said().0)), ("heard", Value::from(self.voice.heard().0))])
+        Value::map([
+            ("said", Value::from(self.voice.said().0)),
+            ("heard", Value::from(self.voice.heard().0)),
+            ("closed", Value::from(u32::from(self.closed))),
+        ])
     }
 
     // --- the stream ------------------------------------------------------------------------------------------------
@@ -190,6 +197,7 @@ impl Talker {
         if self.asked.is_some() {
             return self.answer(why.map_or(Ok(Value::None), |why| Err(why.to_owned())), out);
         }
+        self.closed = true;
         let ((said, said_sum), (heard, heard_sum)) = (self.voice.said(), self.voice.heard());
         let mark = Mark::new(NAME, "closed").with("said", said).with("said_sum", said_sum);
         let mark = mark.with("heard", heard).with("heard_sum", heard_sum);

@@ -26,12 +26,14 @@ impl Script<'_> {
         self.world.command(self.at, HostId(host as u16), command);
         self.commands += 1;
         // What comes while nobody reads has to be there when it is exported.
-        self.at = self.at + if step.verb == "rest" { 10 * STEP } else { STEP };
+        self.at += if step.verb == "rest" { 10 * STEP } else { STEP };
     }
 
     fn all(&mut self, steps: &[Step]) {
-        steps.iter().for_each(|step| self.then(step));
-        self.at = self.at + PAUSE;
+        for step in steps {
+            self.then(step);
+        }
+        self.at += PAUSE;
     }
 }
 
