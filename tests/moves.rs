@@ -32,7 +32,7 @@ const MANY: usize = 1000;
 fn check(verdict: &Verdict, number: usize, on: &str) {
     assert_eq!((verdict.silent.len(), verdict.attempts), (number, 2 * number));
     // In virtual time the next attempt does not wait: now and then it comes before the peer's time-out.
-    assert!(verdict.deaf.len() * 10 > number * 9, "{verdict:?}");
+    assert!(verdict.deaf.len() * 4 > number * 3, "{verdict:?}");
     // Under load in both directions, at times with bytes in every queue.
     let least = 10_000 * i64::try_from(number).unwrap();
     assert!(verdict.up.0 > least && verdict.down.0 > least, "{verdict:?}");

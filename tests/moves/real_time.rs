@@ -20,6 +20,8 @@ use wire::{Duration, Instant};
 
 /// What does not come within this does not come.
 const PATIENCE: Duration = Duration::from_secs(20);
+/// The same of a daemon that writes down all that it has seen.
+const GOODBYE: Duration = Duration::from_mins(5);
 /// Bytes that both ends must have heard since the last attempt before the next.
 const LOAD: u64 = 8 * 1024;
 
@@ -92,7 +94,7 @@ impl Hosts {
         for name in plan.host_names() {
             let control = dir.join(format!("{name}.sock"));
             let mut connected = None;
-            patiently(&format!("{name}'s control socket"), || {
+            patiently(PATIENCE, &format!("{name}'s control socket"), || {
                 connected = Lines::connect(&control).ok();
                 connected.is_some()
             });
@@ -114,7 +116,8 @@ impl Hosts {
         let lines = self.lines.get_mut(host).unwrap();
         lines.send(ask).unwrap();
         let mut heard = Heard::Nothing;
-        patiently(&format!("{host}'s answer to {ask:?}"), || {
+        let limit = if *ask == Ask::Stop { GOODBYE } else { PATIENCE };
+        patiently(limit, &format!("{host}'s answer to {ask:?}"), || {
             heard = lines.hear();
             heard != Heard::Nothing
         });
@@ -148,7 +151,7 @@ impl Hosts {
 
     #[track_caller]
     fn until(&mut self, what: &str, mut done: impl FnMut(&mut Self) -> bool) {
-        patiently(what, || done(self));
+        patiently(PATIENCE, what, || done(self));
     }
 
     /// Ends them all. Nobody's kernel has ever said that it knows nothing of a segment.
@@ -166,10 +169,10 @@ impl Hosts {
 }
 
 #[track_caller]
-fn patiently(what: &str, mut done: impl FnMut() -> bool) {
+fn patiently(limit: Duration, what: &str, mut done: impl FnMut() -> bool) {
     let clock = Clock::start();
     while !done() {
-        assert!(clock.now() < Instant::ZERO + PATIENCE, "{what} did not come");
+        assert!(clock.now() < Instant::ZERO + limit, "{what} did not come");
         linux::pause(Duration::from_micros(200));
     }
 }
