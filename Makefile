@@ -4,7 +4,8 @@
 CARGO ?= cargo
 WAYFARE = target/release/wayfare
 
-.PHONY: run test check lint fuzz reproduce build setup clean load conformance reproduce-default reproduce-full
+.PHONY: run test check lint fuzz reproduce build setup clean conformance reproduce-default reproduce-full \
+	load moves moves-linux
 
 # Two scenarios in virtual time and then with real daemons and real packets: a handoff under UDP, a download under TCP.
 run: build
@@ -60,6 +61,13 @@ reproduce-default: build
 # The papers' own counts and times; it prints its estimate first.
 reproduce-full: build
 	$(WAYFARE) reproduce --full --on both
+
+# One live TCP connection moves a thousand times: in the simulator (a minute), and between kernels (some ten minutes).
+moves: moves-linux
+	$(CARGO) test --locked -p house-tests --test moves -- --ignored --nocapture a_thousand_times_in_the_simulator
+
+moves-linux:
+	$(CARGO) test --locked -p house-tests --test moves -- --ignored --nocapture a_thousand_times_between_kernels
 
 clean:
 	$(CARGO) clean

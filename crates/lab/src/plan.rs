@@ -3,6 +3,7 @@
 use crate::program::Program;
 use crate::scenario::Setting;
 use link::{CellSpec, Fabric, PortId, RadioSpec, WireSpec};
+use node::Node;
 use node::config::ConfigError;
 use roles::HostConfig;
 use sim::{HostSpec, InterfaceSpec, World};
@@ -89,8 +90,14 @@ impl Plan {
             let problem = format!("`{name}` runs programs, and those need a kernel: use --on linux");
             return Err(ConfigError::new("program", problem).into());
         }
-        let hosts = self.hosts.iter().map(|host| self.host(host)).collect::<Result<Vec<_>, _>>()?;
-        Ok(World::new(self.fabric(), hosts))
+        let node = |host: &HostPlan| host.config.node(&self.chance().fork(&host.config.name));
+        self.world_of(self.hosts.iter().map(node).collect::<Result<Vec<_>, _>>()?)
+    }
+
+    /// The same with these nodes, one for each host: for roles that no scenario can name.
+    pub fn world_of(&self, nodes: Vec<Node>) -> Result<World, roles::NodeError> {
+        let hosts = self.hosts.iter().zip(nodes).map(|(host, node)| self.host(host, node));
+        Ok(World::new(self.fabric(), hosts.collect::<Result<Vec<_>, _>>()?))
     }
 
     /// When it ends.
@@ -107,7 +114,7 @@ impl Plan {
         Seed::new(self.seed)
     }
 
-    fn host(&self, plan: &HostPlan) -> Result<HostSpec, roles::NodeError> {
+    fn host(&self, plan: &HostPlan, node: Node) -> Result<HostSpec, roles::NodeError> {
         let config = &plan.config;
         let interfaces = plan.ports.iter().zip(&config.interfaces).map(|(port, interface)| InterfaceSpec {
             name: port.name.clone(),
@@ -119,7 +126,7 @@ impl Plan {
         let chance = self.chance().fork(&config.name);
         Ok(HostSpec {
             name: config.name.clone(),
-            node: config.node(&chance)?,
+            node,
             addresses: config.own_addresses()?,
             interfaces: interfaces.collect(),
             wall: EPOCH,

@@ -180,11 +180,16 @@ pub enum NodeError {
 impl HostConfig {
     /// The node of this host. `chance` is the host's own.
     pub fn node(&self, chance: &Seed) -> Result<Node, NodeError> {
-        let names: Vec<String> = self.interfaces.iter().map(|interface| interface.name.clone()).collect();
+        let names = self.interface_names();
+        let build = |role: &RoleConfig| role.build(Interfaces(&names), chance);
+        self.node_of(self.roles.iter().map(build).collect::<Result<Vec<_>, _>>()?)
+    }
+
+    /// The node of this host with these roles in the place of the configured ones.
+    pub fn node_of(&self, roles: Vec<Box<dyn Role>>) -> Result<Node, NodeError> {
+        let names = self.interface_names();
         let interfaces = Interfaces(&names);
         self.macs()?;
-        let roles =
-            self.roles.iter().map(|role| role.build(interfaces, chance)).collect::<Result<Vec<_>, _>>()?;
         let mut node = Node::new(roles, self.addresses.clone());
         for (number, address) in self.interface_addresses()? {
             node.add_address(Instant::ZERO, Iface(number), address);
@@ -206,6 +211,10 @@ impl HostConfig {
             }
         }
         Ok(own)
+    }
+
+    fn interface_names(&self) -> Vec<String> {
+        self.interfaces.iter().map(|interface| interface.name.clone()).collect()
     }
 
     /// The interfaces that have an address, by number.

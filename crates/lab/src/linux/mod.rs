@@ -15,7 +15,7 @@ mod world;
 
 pub use programs::ProgramReport;
 pub use report::{HostReport, WorldReport};
-pub use world::carry_out;
+pub use world::{carry_out, lay_out, ports};
 
 use crate::Plan;
 use crate::run::{OnWorld, Outcome};

@@ -107,7 +107,8 @@ fn work(dir: &Path) -> Result<(), LinuxError> {
     write(&dir.join(file::REPORT), &json)
 }
 
-fn ports(plan: &Plan) -> Vec<Port> {
+/// The radio process's end of each interface.
+pub fn ports(plan: &Plan) -> Vec<Port> {
     let mut ports = Vec::new();
     for (host, spec) in (0..).map(HostId).zip(&plan.hosts) {
         for (iface, port) in (1..).map(Iface).zip(&spec.ports) {
@@ -120,7 +121,7 @@ fn ports(plan: &Plan) -> Vec<Port> {
 }
 
 /// A network namespace for each host, and a veth pair for each interface: one end there, one here.
-fn lay_out(plan: &Plan, ports: &[Port]) -> Result<Vec<NetNs>, LinuxError> {
+pub fn lay_out(plan: &Plan, ports: &[Port]) -> Result<Vec<NetNs>, LinuxError> {
     let mut net = Netlink::open()?;
     net.loopback_up()?;
     let _ = linux::namespace::sysctl("net/ipv6/conf/default/disable_ipv6", "1");

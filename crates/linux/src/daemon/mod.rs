@@ -25,7 +25,7 @@ use std::io::Write;
 use std::os::fd::AsFd;
 use std::path::PathBuf;
 use trace::{HostId, Record, What};
-use wire::{Cell, Duration, Iface, Instant, Ipv4Addr, Mac, Packet, PacketId, ethernet, identity};
+use wire::{Cell, Duration, Iface, Instant, Ipv4Addr, Mac, Packet, PacketId, Reason, ethernet, identity};
 
 pub use control::{Answer, Ask};
 pub(crate) use radio::{Told as RadioTold, Wish};
@@ -390,6 +390,19 @@ impl Daemon {
                 self.record(now, What::Lost(Iface::HOST, packet, refusal(&error).into()));
             }
         }
+        for (packet, reason, answer) in done.ended {
+            self.end_at_the_door(now, packet, reason, answer);
+        }
+    }
+
+    /// A segment that the kernel is not to see, and what answers it.
+    fn end_at_the_door(&mut self, now: Instant, packet: PacketId, reason: Reason, answer: Option<Vec<u8>>) {
+        self.record(now, What::Lost(Iface::HOST, packet, reason.0.into()));
+        if let Some(bytes) = answer {
+            let answer = Packet { id: identity(&bytes), ..Packet::new(Mac::ZERO, bytes) };
+            self.record(now, What::Received(Iface::HOST, answer.clone()));
+            self.node.receive(now, Iface::HOST, answer, &mut self.out);
+        }
     }
 
     /// Segments of a connection that is on its way to another host, or from one, do not reach the kernel. Says whether
@@ -400,12 +413,7 @@ impl Daemon {
             Screened::Held => self.record(now, What::Sent(Iface::HOST, packet.clone())),
             Screened::Ends(reason, answer) => {
                 self.record(now, What::Sent(Iface::HOST, packet.clone()));
-                self.record(now, What::Lost(Iface::HOST, packet.id, reason.0.into()));
-                if let Some(bytes) = answer {
-                    let answer = Packet { id: identity(&bytes), ..Packet::new(Mac::ZERO, bytes) };
-                    self.record(now, What::Received(Iface::HOST, answer.clone()));
-                    self.node.receive(now, Iface::HOST, answer, &mut self.out);
-                }
+                self.end_at_the_door(now, packet.id, reason, answer);
             }
         }
         true

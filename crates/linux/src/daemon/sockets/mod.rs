@@ -44,6 +44,8 @@ pub(crate) struct Done {
     pub(crate) sent: Option<Sent>,
     /// Datagrams that a guard held, and that the kernel is to have now.
     pub(crate) released: Vec<guard::Held>,
+    /// Those that end here instead: their connection is frozen, or the next guard keeps nothing. With the answer, if any.
+    pub(crate) ended: Vec<(PacketId, Reason, Option<Vec<u8>>)>,
 }
 
 impl Sockets {
@@ -68,7 +70,8 @@ impl Sockets {
             (Transport::Udp, op) => Done { sent: self.udp.operate(id, op, told), ..Done::default() },
             (Transport::Tcp, StreamOp::Guard(tuple, guard)) => self.guard(id, tuple, guard, told),
             (Transport::Tcp, op) => {
-                self.tcp.operate(id, op, told);
+                let guards = &self.guards;
+                self.tcp.operate(id, op, &|tuple| guards.has(tuple), told);
                 Done::default()
             }
             // A node asks its own roles for what they serve.
@@ -80,13 +83,21 @@ impl Sockets {
     }
 
     fn guard(&mut self, id: StreamId, tuple: Tuple, guard: Option<Guard>, told: &mut Vec<Told>) -> Done {
-        match self.guards.set(tuple, guard) {
-            Some(released) => Done { released, ..Done::default() },
-            None => {
-                told.push(Told::Refused(id, refusal::FULL.to_owned()));
-                Done::default()
+        let mut done = Done::default();
+        let Some(released) = self.guards.set(tuple, guard) else {
+            told.push(Told::Refused(id, refusal::FULL.to_owned()));
+            return done;
+        };
+        // First the connection goes on, then it gets what came meanwhile.
+        self.tcp.guard(&tuple, guard.is_some(), told);
+        for (packet, bytes) in released {
+            match self.screen_in(packet, &bytes) {
+                Screened::Passes => done.released.push((packet, bytes)),
+                Screened::Held => {}
+                Screened::Ends(reason, answer) => done.ended.push((packet, reason, answer)),
             }
         }
+        done
     }
 
     /// All that has come, as far as it was asked for. What could not be kept comes back with the reason.

@@ -21,6 +21,15 @@ const RECV_QUEUE: i32 = 1;
 const SEND_QUEUE: i32 = 2;
 /// More at once and the kernel takes a part only.
 const CHUNK: usize = 32 * 1024;
+/// No segment in a queue of the kernel is longer.
+const LARGEST_SEGMENT: usize = 64 * 1024;
+/// The send buffer that a moved connection begins with: its own bytes apart, that is what a user may write ahead.
+const ROOM: usize = 64 * 1024;
+
+/// What `TCP_MAXSEG` takes (`TCP_MIN_MSS` and `MAX_TCP_WINDOW` in `net/tcp.h`). A connection over the loopback has
+/// agreed on more, and what came over a network may be anything.
+const LEAST_MSS: u32 = 88;
+const LARGEST_MSS: u32 = 32_767;
 
 // Kinds of TCP options (RFC 9293, section 3.2; RFC 7323; RFC 2018).
 const OPTION_MSS: u32 = 2;
@@ -79,23 +88,25 @@ pub(super) fn export(
     }))
 }
 
-/// What a queue holds, and the number at its end. An acknowledgment that comes in between shows in either, and the dump is
-/// no good.
+/// What a queue holds, and the number at its end. What comes in between shows, and the dump is no good. Only the send queue
+/// may hold more in front: the kernel keeps a segment whole of which a part was acknowledged, which happens after a
+/// move, when segments are cut anew.
 fn queue(fd: &impl AsFd, which: i32, len: usize) -> io::Result<(Vec<u8>, Seq)> {
     set(fd, TCP, TCP_REPAIR_QUEUE, which)?;
     let end: u32 = get(fd, TCP, TCP_QUEUE_SEQ)?;
-    let mut bytes = vec![0; len + 1];
+    let mut bytes = vec![0; len + LARGEST_SEGMENT];
     let got = match recv(fd, &mut bytes[..], RecvFlags::PEEK | RecvFlags::DONTWAIT) {
         Ok((got, _)) => got,
         Err(rustix::io::Errno::AGAIN) => 0,
         Err(error) => return Err(error.into()),
     };
     let still: u32 = get(fd, TCP, TCP_QUEUE_SEQ)?;
-    if got != len || still != end {
+    let whole = got == len || (which == SEND_QUEUE && got > len && got < bytes.len());
+    if !whole || still != end {
         return Err(io::Error::other("the queues changed while they were read"));
     }
-    bytes.truncate(len);
-    Ok((bytes, Seq(end)))
+    bytes.truncate(got);
+    Ok((bytes.split_off(got - len), Seq(end)))
 }
 
 /// A new socket in repair mode with all of that state but what was never sent, which is for the caller to write after
@@ -104,7 +115,7 @@ pub(super) fn import(state: &TcpState) -> io::Result<OwnedFd> {
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     let fd = socket_with(AddressFamily::INET, SocketType::STREAM, flags, Some(ipproto::TCP))?;
     // Before it is connected, or segments stay at 536 bytes, whatever is said later.
-    set(&fd, TCP, TCP_MAXSEG, state.mss)?;
+    set(&fd, TCP, TCP_MAXSEG, state.mss.clamp(LEAST_MSS, LARGEST_MSS))?;
     make_room(&fd, state)?;
     // An address that is not this host's, where the kernel lets us.
     let _ = set(&fd, libc::SOL_IP, libc::IP_TRANSPARENT, 1);
@@ -122,6 +133,7 @@ pub(super) fn import(state: &TcpState) -> io::Result<OwnedFd> {
     fill(&fd, &state.unread)?;
     set(&fd, TCP, TCP_REPAIR_QUEUE, SEND_QUEUE)?;
     fill(&fd, sent(state))?;
+    settle_room(&fd)?;
     // Without a window the socket is mute. It must lie within what the kernel thinks possible.
     let window = RepairWindow {
         snd_wl1: state.window_seq.0,
@@ -141,11 +153,21 @@ pub(super) fn sent(state: &TcpState) -> &[u8] {
     state.unacknowledged.get(..len).unwrap_or(&state.unacknowledged)
 }
 
-/// Queues are filled at once, and a fresh socket's buffers may be smaller. Afterwards the kernel tunes them itself.
+/// Queues are filled at once, and a fresh socket's buffers may be smaller. The receive buffer must also take what the
+/// peer was promised, or some of it would be dropped on arrival; the kernel doubles the value, and announces half.
 fn make_room(fd: &OwnedFd, state: &TcpState) -> io::Result<()> {
-    const SPARE: usize = 64 * 1024;
-    sockopt::set_socket_send_buffer_size(fd, 2 * state.unacknowledged.len() + SPARE)?;
-    sockopt::set_socket_recv_buffer_size(fd, 2 * state.unread.len() + SPARE)?;
+    let promised = state.unread.len() + state.receive_window as usize;
+    if 2 * promised > sockopt::socket_recv_buffer_size(fd)? {
+        sockopt::set_socket_recv_buffer_size(fd, promised)?;
+    }
+    sockopt::set_socket_send_buffer_size(fd, 2 * sent(state).len() + ROOM)?;
+    Ok(())
+}
+
+/// From here on the kernel sizes the buffers itself, from where a fresh socket begins. From the room that a full queue
+/// took to be filled, they would grow at each move.
+fn settle_room(fd: &OwnedFd) -> io::Result<()> {
+    sockopt::set_socket_send_buffer_size(fd, ROOM)?;
     let _ = set(fd, libc::SOL_SOCKET, SO_BUF_LOCK, 0); // since Linux 5.15
     Ok(())
 }

@@ -49,6 +49,8 @@ struct Socket {
     /// The user knows that the peer has finished.
     knows_end: bool,
     frozen: bool,
+    /// Its tuple is guarded: it rests, frozen or not.
+    guarded: bool,
     /// It is in repair mode.
     repaired: bool,
 }
@@ -74,7 +76,13 @@ impl Tcp {
         listeners.chain(sockets)
     }
 
-    pub(super) fn operate(&mut self, id: StreamId, op: StreamOp, told: &mut Vec<Told>) {
+    pub(super) fn operate(
+        &mut self,
+        id: StreamId,
+        op: StreamOp,
+        guarded: &dyn Fn(&Tuple) -> bool,
+        told: &mut Vec<Told>,
+    ) {
         match op {
             StreamOp::Open { local, peer, .. } => {
                 let opened = self.connect(local, peer);
@@ -88,8 +96,9 @@ impl Tcp {
                 Err(error) => told.push(Told::Closed(id, Some(words(error)))),
             },
             StreamOp::Import(state) => {
-                let imported = self.import(&state);
-                if imported.is_ok() {
+                let mut imported = self.import(&state);
+                if let Ok(socket) = &mut imported {
+                    socket.guarded = guarded(&socket.tuple);
                     told.push(Told::Imported(id));
                 }
                 self.add(id, imported, told);
@@ -118,6 +127,15 @@ impl Tcp {
             let ended = socket.serve(id, told);
             self.conclude(id, ended, told);
         }
+    }
+
+    /// A tuple has got a guard, or lost it. What was thawed meanwhile goes on.
+    pub(super) fn guard(&mut self, tuple: &Tuple, guarded: bool, told: &mut Vec<Told>) {
+        let at = self.sockets.iter().find(|(_, socket)| socket.tuple == *tuple).map(|(id, _)| *id);
+        let Some((id, socket)) = at.and_then(|id| Some((id, self.sockets.get_mut(&id)?))) else { return };
+        socket.guarded = guarded;
+        let ended = socket.go_on(id, told);
+        self.conclude(id, ended, told);
     }
 
     pub(super) fn has_frozen(&self) -> bool {
@@ -231,13 +249,18 @@ impl Socket {
             shut: false,
             knows_end: false,
             frozen: false,
+            guarded: false,
             repaired: false,
         }
     }
 
+    const fn rests(&self) -> bool {
+        self.frozen || self.guarded
+    }
+
     fn waits_for(&self) -> PollFlags {
         let mut flags = PollFlags::empty();
-        if self.frozen {
+        if self.rests() {
             return flags;
         }
         flags.set(PollFlags::OUT, self.connecting || !self.pending.is_empty());
@@ -263,7 +286,10 @@ impl Socket {
             }
             StreamOp::Freeze => self.frozen = true,
             StreamOp::Export => told.push(self.export(id)),
-            StreamOp::Thaw => return self.thaw(id, told),
+            StreamOp::Thaw => {
+                self.frozen = false;
+                return self.go_on(id, told);
+            }
             StreamOp::Forget => {
                 let silent = self.repaired || repair::enter(&self.fd).is_ok();
                 let why = "cannot end without a word: TCP_REPAIR is refused";
@@ -301,8 +327,12 @@ impl Socket {
         }
     }
 
-    fn thaw(&mut self, id: StreamId, told: &mut Vec<Told>) -> Ended {
-        self.frozen = false;
+    /// Leaves repair mode when nothing keeps the socket silent any more. Not before: the kernel's probe, which tells the
+    /// peer where we stand, would end at the guard, and both sides would wait for a time-out.
+    fn go_on(&mut self, id: StreamId, told: &mut Vec<Told>) -> Ended {
+        if self.rests() {
+            return None;
+        }
         if std::mem::take(&mut self.repaired)
             && let Err(error) = repair::leave(&self.fd)
         {
@@ -313,7 +343,7 @@ impl Socket {
 
     /// All that can be done without waiting.
     fn serve(&mut self, id: StreamId, told: &mut Vec<Told>) -> Ended {
-        if self.frozen {
+        if self.rests() {
             return None;
         }
         let done = self.open(id, told).and_then(|open| {

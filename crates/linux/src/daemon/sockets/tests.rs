@@ -1,15 +1,16 @@
 //! The kernel's TCP as a stream, and a live connection that moves from one kernel to another.
 
 use super::tcp::Tcp;
+use super::{Screened, Sockets};
 use crate::namespace::sysctl;
 use crate::testing::{in_world, in_world_of_root_and_of_nobody};
 use crate::{End, NetNs, Netlink, Place, counters, ethtool, nft};
 use node::stream::{Told, refusal};
-use node::{StreamId, StreamOp, Transport};
+use node::{Guard, StreamId, StreamOp, Transport, Tuple};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::AsFd;
-use wire::{Duration, Ipv4Addr, Mac, Prefix, SocketAddrV4};
+use wire::{Duration, Ipv4Addr, Mac, PacketId, Prefix, SocketAddrV4};
 
 const PEER: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 1);
 const MOVES: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 9);
@@ -42,7 +43,7 @@ impl User {
     }
 
     fn op(&mut self, op: StreamOp) {
-        self.tcp.operate(self.id, op, &mut self.told);
+        self.tcp.operate(self.id, op, &|_| false, &mut self.told);
         self.absorb();
     }
 
@@ -251,5 +252,101 @@ fn a_live_connection_moves_to_another_kernel() {
         });
         assert!(got == moved.says && moved.heard == downward, "every byte, once, in order");
         assert_eq!([resets(&old), resets(&new)], [0, 0]);
+    });
+}
+
+/// A connection that was thawed rests until its guard is lifted, and only then says something; what the guard held
+/// reaches the kernel after that, unless something else stands in its way.
+#[test]
+fn a_guard_outlasts_a_thaw() {
+    in_world(|| {
+        let mut net = Netlink::open().unwrap();
+        net.loopback_up().unwrap();
+        net.add_address("lo", PEER, 32).unwrap();
+        net.add_address("lo", MOVES, 32).unwrap();
+        let listener = TcpListener::bind((PEER, 80)).unwrap();
+        let mut sockets = Sockets::new(Some(MOVES));
+        let mut told = Vec::new();
+        sockets.operate(STREAM, open(80), &mut told);
+        let (_peer, remote) = listener.accept().unwrap();
+        let local = SocketAddrV4::new(MOVES, remote.port());
+        let tuple = Tuple { local, remote: SocketAddrV4::new(PEER, 80) };
+        told.extend(sockets.receive().0);
+        assert!(matches!(told[..], [Told::Opened(..), Told::Room(..)]), "{told:?}");
+
+        let mut op = |op| {
+            let mut told = Vec::new();
+            let done = sockets.operate(STREAM, op, &mut told);
+            (told, done.released.len(), done.ended.iter().map(|(_, reason, _)| *reason).collect::<Vec<_>>())
+        };
+        op(StreamOp::Freeze);
+        let (exported, ..) = op(StreamOp::Export);
+        let [Told::Exported(_, state)] = &exported[..] else { panic!("{exported:?}") };
+        op(StreamOp::Forget);
+        op(StreamOp::Guard(tuple, Some(Guard::Hold(1))));
+        assert_eq!(op(StreamOp::Import(state.clone())).0, [Told::Imported(STREAM)]);
+        assert_eq!(op(StreamOp::Thaw), (vec![], 0, vec![]), "the guard is still there");
+        let (lifted, ..) = op(StreamOp::Guard(tuple, None));
+        assert!(matches!(lifted[..], [Told::Room(..)]), "{lifted:?}");
+    });
+}
+
+/// What a guard held does not slip past the next guard, nor into a frozen connection.
+#[test]
+fn what_a_guard_gives_back_is_looked_at_again() {
+    let at = |last, port| SocketAddrV4::new(Ipv4Addr::new(10, 9, 0, last), port);
+    let tuple = Tuple { local: at(9, 80), remote: at(1, 40_000) };
+    let ends = ::tcp::Segment { src_port: 40_000, dst_port: 80, ..::tcp::Segment::default() };
+    let payload = ends.emit(PEER, MOVES);
+    let bytes = wire::ipv4::Header::new(::tcp::PROTOCOL, PEER, MOVES).emit(&payload);
+    let mut sockets = Sockets::new(Some(MOVES));
+    let guard = |sockets: &mut Sockets, guard| {
+        let done = sockets.operate(STREAM, StreamOp::Guard(tuple, guard), &mut Vec::new());
+        (done.released.len(), done.ended.iter().map(|(_, reason, _)| *reason).collect::<Vec<_>>())
+    };
+    for next in [Guard::Drop, Guard::Reset] {
+        guard(&mut sockets, Some(Guard::Hold(1)));
+        assert!(matches!(sockets.screen_in(PacketId(1), &bytes), Screened::Held));
+        let (released, ended) = guard(&mut sockets, Some(next));
+        assert_eq!((released, ended.len()), (0, 1), "{next:?}");
+    }
+    guard(&mut sockets, Some(Guard::Hold(1)));
+    assert!(matches!(sockets.screen_in(PacketId(1), &bytes), Screened::Held));
+    assert_eq!(guard(&mut sockets, None), (1, vec![]));
+}
+
+/// Each host writes ahead as far as its kernel lets it; if the next one made room for all of that and as much again, a
+/// few moves would make megabytes of a backlog.
+#[test]
+fn what_is_written_ahead_does_not_grow_from_move_to_move() {
+    in_world(|| {
+        let mut net = Netlink::open().unwrap();
+        net.loopback_up().unwrap();
+        net.add_address("lo", PEER, 32).unwrap();
+        net.add_address("lo", MOVES, 32).unwrap();
+        let listener = TcpListener::bind((PEER, 80)).unwrap();
+        let mut user = User::new(vec![7; 40_000_000]);
+        user.op(open(80));
+        let (_peer, _) = listener.accept().unwrap();
+        let mut backlog = Vec::new();
+        for _ in 0..8 {
+            let mut said = usize::MAX;
+            while said != user.said {
+                said = user.said;
+                (0..20).for_each(|_| user.round());
+            }
+            user.told.clear();
+            user.op(StreamOp::Freeze);
+            user.op(StreamOp::Export);
+            user.op(StreamOp::Forget);
+            let Some(Told::Exported(_, state)) = user.told.first().cloned() else {
+                panic!("{:?}", user.told)
+            };
+            backlog.push(state.unacknowledged.len());
+            user.credit = 0;
+            user.op(StreamOp::Import(state));
+            user.op(StreamOp::Thaw);
+        }
+        assert!(backlog[7] < 2 * backlog[0], "{backlog:?}");
     });
 }

@@ -1,0 +1,212 @@
+//! The moves on this kernel: real daemons, each in a network namespace of its own, behind the lab's links; their
+//! commands come over their control sockets.
+
+use crate::cast;
+use crate::judge::{self, Verdict};
+use crate::script::{self, CORRESPONDENT, Step};
+use lab::Plan;
+use linux::daemon::{self, Answer, Ask, Interface, Spec};
+use linux::lines::{Heard, Lines};
+use linux::radio::{Radio, Report};
+use linux::{Clock, NetNs};
+use node::Node;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{JoinHandle, spawn};
+use trace::{HostId, Record};
+use wire::{Duration, Instant};
+
+/// What does not come within this does not come.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// The same of a daemon that writes down all that it has seen.
+const GOODBYE: Duration = Duration::from_mins(5);
+/// Bytes that both ends must have heard since the last attempt before the next.
+const LOAD: u64 = 8 * 1024;
+
+/// So many moves, each after an attempt that is given up. In a world of its own.
+pub(crate) fn moves(number: usize) -> Verdict {
+    let plan = cast::plan(Duration::from_secs(1));
+    let dir = tempfile::tempdir().unwrap();
+    let ports = lab::linux::ports(&plan);
+    let namespaces = lab::linux::lay_out(&plan, &ports).unwrap();
+    let mut radio = Radio::new(plan.fabric(), ports, &dir.path().join("radio")).unwrap();
+    // The links need the namespaces for longer than the daemons do.
+    let namespaces: Vec<Arc<NetNs>> = namespaces.into_iter().map(Arc::new).collect();
+    let mut hosts = Hosts::start(&plan, &namespaces, dir.path());
+    let clock = Clock::ahead(Duration::from_millis(100));
+    hosts.each(&Ask::Begin { t0: clock.t0 });
+    let over = Arc::new(AtomicBool::new(false));
+    let carrier: JoinHandle<Report> = {
+        let over = Arc::clone(&over);
+        spawn(move || {
+            radio.run(clock, Instant::NEVER, &over).unwrap();
+            radio.take_stock().unwrap()
+        })
+    };
+    linux::pause(Duration::from_millis(200));
+    let last_at = converse(&mut hosts, number);
+    hosts.stop();
+    over.store(true, Ordering::Relaxed);
+    let carried = carrier.join().unwrap();
+    assert_eq!(carried.capture_drops, 0, "frames that the links never saw");
+    judge::judge(&plan, &records(&plan, dir.path(), carried.records), last_at)
+}
+
+/// The conversation from its begin to its end; where the service is then.
+fn converse(hosts: &mut Hosts, number: usize) -> &'static str {
+    let (first, _) = script::ends(0);
+    hosts.all(&[script::route(first), Step { host: CORRESPONDENT, verb: "call", to: None }]);
+    for number in 0..number {
+        let (old, new) = script::ends(number);
+        hosts.listen_on(old);
+        hosts.all(&script::abandoned(old, new, script::gives_up_after(number)));
+        hosts.listen_on(old);
+        hosts.all(&script::relocation(old, new));
+    }
+    let (last_at, _) = script::ends(number);
+    hosts.listen_on(last_at);
+    hosts.all(&[CORRESPONDENT, last_at].map(|host| Step { host, verb: "finish", to: None }));
+    let is_over =
+        |hosts: &mut Hosts| [CORRESPONDENT, last_at].map(|host| hosts.report(host, "closed")) == [1, 1];
+    hosts.until("the end", is_over);
+    // The last acknowledgments.
+    linux::pause(Duration::from_millis(100));
+    last_at
+}
+
+/// The daemons, and the lines to them.
+struct Hosts {
+    lines: BTreeMap<String, Lines>,
+    daemons: Vec<JoinHandle<()>>,
+}
+
+impl Hosts {
+    fn start(plan: &Plan, namespaces: &[Arc<NetNs>], dir: &Path) -> Self {
+        let mut hosts = Self { lines: BTreeMap::new(), daemons: Vec::new() };
+        for ((host, node), namespace) in plan.hosts.iter().zip(cast::nodes(plan)).zip(namespaces) {
+            let (spec, namespace) = (spec(host, node, dir), Arc::clone(namespace));
+            // All that a daemon opens is in the namespace of its thread.
+            let run = move || namespace.run(|| daemon::run(spec)).unwrap().unwrap();
+            hosts.daemons.push(spawn(run));
+        }
+        for name in plan.host_names() {
+            let control = dir.join(format!("{name}.sock"));
+            let mut connected = None;
+            patiently(PATIENCE, &format!("{name}'s control socket"), || {
+                connected = Lines::connect(&control).ok();
+                connected.is_some()
+            });
+            hosts.lines.insert(name, connected.unwrap());
+        }
+        hosts.each(&Ask::Ready);
+        hosts
+    }
+
+    fn each(&mut self, ask: &Ask) {
+        let names: Vec<String> = self.lines.keys().cloned().collect();
+        for name in names {
+            self.ask(&name, ask);
+        }
+    }
+
+    #[track_caller]
+    fn ask(&mut self, host: &str, ask: &Ask) -> serde_json::Value {
+        let lines = self.lines.get_mut(host).unwrap();
+        lines.send(ask).unwrap();
+        let mut heard = Heard::Nothing;
+        let limit = if *ask == Ask::Stop { GOODBYE } else { PATIENCE };
+        patiently(limit, &format!("{host}'s answer to {ask:?}"), || {
+            heard = lines.hear();
+            heard != Heard::Nothing
+        });
+        let Heard::Message(Answer::Ok(answer)) = heard else { panic!("{host}, {ask:?}: {heard:?}") };
+        answer
+    }
+
+    fn all(&mut self, steps: &[Step]) {
+        for step in steps {
+            let args = step.to.map_or(serde_json::Value::Null, |to| serde_json::json!({ "to": to }));
+            self.ask(step.host, &Ask::Do { verb: step.verb.to_owned(), args });
+            if step.verb == "rest" {
+                // What comes while nobody reads has to be there when it is exported.
+                linux::pause(Duration::from_millis(15));
+            }
+        }
+    }
+
+    fn report(&mut self, host: &str, field: &str) -> u64 {
+        let ask = Ask::Do { verb: "report".to_owned(), args: serde_json::Value::Null };
+        self.ask(host, &ask)[field].as_u64().unwrap()
+    }
+
+    /// Until both ends have heard something from each other again.
+    fn listen_on(&mut self, at: &str) {
+        for host in [CORRESPONDENT, at] {
+            let wanted = self.report(host, "heard") + LOAD;
+            self.until("the other's voice", |hosts| hosts.report(host, "heard") >= wanted);
+        }
+    }
+
+    #[track_caller]
+    fn until(&mut self, what: &str, mut done: impl FnMut(&mut Self) -> bool) {
+        patiently(PATIENCE, what, || done(self));
+    }
+
+    /// Ends them all. Nobody's kernel has ever said that it knows nothing of a segment.
+    fn stop(mut self) {
+        let names: Vec<String> = self.lines.keys().cloned().collect();
+        for name in names {
+            let summary = self.ask(&name, &Ask::Stop);
+            assert_eq!(summary["counters"]["Tcp.OutRsts"], 0, "{name}");
+            assert_eq!(summary["capture_drops"], 0, "{name}");
+        }
+        for daemon in self.daemons {
+            daemon.join().unwrap();
+        }
+    }
+}
+
+#[track_caller]
+fn patiently(limit: Duration, what: &str, mut done: impl FnMut() -> bool) {
+    let clock = Clock::start();
+    while !done() {
+        assert!(clock.now() < Instant::ZERO + limit, "{what} did not come");
+        linux::pause(Duration::from_micros(200));
+    }
+}
+
+fn spec(host: &lab::plan::HostPlan, node: Node, dir: &Path) -> Spec {
+    let config = &host.config;
+    let interfaces = config.interfaces.iter().zip(&host.ports);
+    Spec {
+        name: config.name.clone(),
+        node,
+        addresses: config.own_addresses().unwrap(),
+        interfaces: interfaces
+            .map(|(interface, port)| Interface {
+                name: port.name.clone(),
+                mac: port.mac,
+                mtu: interface.mtu,
+                tunes: false,
+            })
+            .collect(),
+        congestion: "reno".to_owned(),
+        control: Some(dir.join(format!("{}.sock", config.name))),
+        radio: None,
+        records: Some(dir.join(format!("{}.jsonl", config.name))),
+        store: None,
+        hold: true,
+    }
+}
+
+/// What all have written down, in the order of time.
+fn records(plan: &Plan, dir: &Path, mut records: Vec<Record>) -> Vec<Record> {
+    for (host, name) in (0..).map(HostId).zip(plan.host_names()) {
+        let text = std::fs::read_to_string(dir.join(format!("{name}.jsonl"))).unwrap();
+        records.extend(text.lines().map(|line| Record::from_line(host, line).unwrap()));
+    }
+    records.sort_by_key(|record| record.at);
+    records
+}

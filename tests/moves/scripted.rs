@@ -1,0 +1,281 @@
+//! Roles that do as a script tells them: the two ends of the conversation, and the router between them.
+
+use crate::voice::Voice;
+use node::{
+    Action, Addr, Command, CommandId, Guard, Hop, Input, Key, Life, Mark, NextHop, Outbox, Role, Route,
+    StreamEvent, StreamId, StreamOp, Transport, Tuple, Value,
+};
+use std::sync::{Arc, Mutex};
+use wire::{Iface, Instant, Ipv4Addr, Prefix, TcpState};
+
+/// The address that moves.
+pub(crate) const SERVICE: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 9);
+/// The end of the connection that moves, as its host sees both.
+pub(crate) const TUPLE: Tuple =
+    Tuple { local: Addr::new(SERVICE, 80), remote: Addr::new(Ipv4Addr::new(10, 0, 0, 1), 40_000) };
+
+/// What goes from one host to the other: the connection, and how far the service has come.
+#[derive(Debug)]
+pub(crate) struct Baton {
+    state: Box<TcpState>,
+    voice: Voice,
+}
+
+/// The way from host to host, which is none of the test's business. What nobody takes out is lost.
+pub(crate) type Courier = Arc<Mutex<Option<Baton>>>;
+
+/// Packets that a guard at the new host keeps.
+const HELD: usize = 64;
+/// Bytes asked for at once.
+const CHUNK: usize = 16 * 1024;
+const LISTENER: StreamId = StreamId(0);
+const OUTWARD: StreamId = StreamId(1);
+const NAME: &str = "talker";
+
+/// One end of the conversation: it says all that it has credit for, and reads what comes, until told otherwise.
+#[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
+pub(crate) struct Talker {
+    listens: bool,
+    courier: Courier,
+    voice: Voice,
+    stream: StreamId,
+    connected: bool,
+    credit: usize,
+    /// It reads nothing, so that bytes wait to be read.
+    rests: bool,
+    /// Between `freeze` and `thaw`: nothing may be said that the state which left does not have.
+    frozen: bool,
+    finishing: bool,
+    /// A mark is due when the next byte comes.
+    awaits: bool,
+    imports: u32,
+    closed: bool,
+    asked: Option<CommandId>,
+}
+
+impl Talker {
+    /// `listens`: for the connection, from the begin.
+    pub(crate) fn new(listens: bool, seed: u64, courier: &Courier) -> Self {
+        Self {
+            listens,
+            courier: Arc::clone(courier),
+            voice: Voice::new(seed),
+            stream: OUTWARD,
+            connected: false,
+            credit: 0,
+            rests: false,
+            frozen: false,
+            finishing: false,
+            awaits: false,
+            imports: 0,
+            closed: false,
+            asked: None,
+        }
+    }
+
+    // --- commands --------------------------------------------------------------------------------------------------
+
+    fn obey(&mut self, id: CommandId, command: &Command, out: &mut Outbox) {
+        match command.verb.as_str() {
+            "call" => {
+                let (local, peer) = (Some(TUPLE.remote), TUPLE.local);
+                out.stream(OUTWARD, StreamOp::Open { by: Transport::Tcp, local, peer });
+            }
+            "rest" => self.rests = true,
+            "freeze" => {
+                self.frozen = true;
+                out.stream(self.stream, StreamOp::Freeze);
+                out.mark(Mark::new(NAME, "frozen"));
+            }
+            "export" => return self.ask(id, StreamOp::Export, out),
+            "import" => return self.import(id, out),
+            "thaw" => self.thaw(out),
+            "forget" => return self.ask(id, StreamOp::Forget, out),
+            "hold" => out.stream(self.stream, StreamOp::Guard(TUPLE, Some(Guard::Hold(HELD)))),
+            "drop" => out.stream(self.stream, StreamOp::Guard(TUPLE, Some(Guard::Drop))),
+            "lift" => out.stream(self.stream, StreamOp::Guard(TUPLE, None)),
+            "finish" => {
+                self.finishing = true;
+                out.stream(self.stream, StreamOp::Finish);
+            }
+            _ => {} // `report`
+        }
+        out.answer(id, Ok(self.report()));
+    }
+
+    /// An operation that is answered later, and the command with it.
+    fn ask(&mut self, id: CommandId, op: StreamOp, out: &mut Outbox) {
+        self.asked = Some(id);
+        out.stream(self.stream, op);
+    }
+
+    fn import(&mut self, id: CommandId, out: &mut Outbox) {
+        let Some(baton) = self.courier.lock().unwrap().take() else {
+            return out.answer(id, Err("nothing has come".to_owned()));
+        };
+        self.imports += 1;
+        self.stream = StreamId(OUTWARD.0 + self.imports);
+        (self.voice, self.credit, self.frozen, self.connected) = (baton.voice, 0, true, true);
+        self.ask(id, StreamOp::Import(baton.state), out);
+    }
+
+    fn thaw(&mut self, out: &mut Outbox) {
+        out.stream(self.stream, StreamOp::Thaw);
+        out.mark(Mark::new(NAME, "thawed"));
+        (self.frozen, self.rests, self.awaits) = (false, false, true);
+        out.stream(self.stream, StreamOp::Read(CHUNK));
+        self.say(out);
+    }
+
+    fn report(&self) -> Value {
+        Value::map([
+            ("said", Value::from(self.voice.said().0)),
+            ("heard", Value::from(self.voice.heard().0)),
+            ("closed", Value::from(u32::from(self.closed))),
+        ])
+    }
+
+    // --- the stream ------------------------------------------------------------------------------------------------
+
+    fn event(&mut self, id: StreamId, event: StreamEvent<'_>, out: &mut Outbox) {
+        match event {
+            StreamEvent::Opened(_) if id == LISTENER => {}
+            StreamEvent::Opened(_) => self.connected(id, out),
+            StreamEvent::Accepted(new, ..) => self.connected(new, out),
+            StreamEvent::Room(more) => {
+                self.credit += more;
+                self.say(out);
+            }
+            StreamEvent::Data(bytes) => self.hear(bytes, out),
+            StreamEvent::Finished => out.mark(Mark::new(NAME, "finished")),
+            StreamEvent::Exported(state) => self.exported(state, out),
+            StreamEvent::Imported => self.answer(Ok(self.report()), out),
+            StreamEvent::Refused(why) => self.answer(Err(why.to_owned()), out),
+            StreamEvent::Closed(why) => self.closed(why, out),
+        }
+    }
+
+    fn connected(&mut self, id: StreamId, out: &mut Outbox) {
+        (self.stream, self.connected) = (id, true);
+        out.stream(id, StreamOp::Read(CHUNK));
+    }
+
+    fn say(&mut self, out: &mut Outbox) {
+        let len = std::mem::take(&mut self.credit);
+        if len > 0 && self.connected && !self.frozen && !self.finishing {
+            out.stream(self.stream, StreamOp::Write(self.voice.say(len)));
+        } else {
+            self.credit = len;
+        }
+    }
+
+    fn hear(&mut self, bytes: &[u8], out: &mut Outbox) {
+        self.voice.hear(bytes);
+        if std::mem::take(&mut self.awaits) {
+            out.mark(Mark::new(NAME, "first_byte"));
+        }
+        if !self.rests {
+            out.stream(self.stream, StreamOp::Read(CHUNK));
+        }
+    }
+
+    fn exported(&mut self, state: &TcpState, out: &mut Outbox) {
+        let waits = |bytes: &Vec<u8>| Value::from(bytes.len() as u64);
+        let mark = Mark::new(NAME, "exported")
+            .with("unread", waits(&state.unread))
+            .with("unacknowledged", waits(&state.unacknowledged));
+        out.mark(mark);
+        *self.courier.lock().unwrap() =
+            Some(Baton { state: Box::new(state.clone()), voice: self.voice.clone() });
+        self.answer(Ok(self.report()), out);
+    }
+
+    /// The end that was asked for, of a connection that went elsewhere or was given up; or that of the conversation.
+    fn closed(&mut self, why: Option<&str>, out: &mut Outbox) {
+        self.connected = false;
+        if self.asked.is_some() {
+            return self.answer(why.map_or(Ok(Value::None), |why| Err(why.to_owned())), out);
+        }
+        self.closed = true;
+        let ((said, said_sum), (heard, heard_sum)) = (self.voice.said(), self.voice.heard());
+        let mark = Mark::new(NAME, "closed").with("said", said).with("said_sum", said_sum);
+        let mark = mark.with("heard", heard).with("heard_sum", heard_sum);
+        out.mark(mark.with("why", why.unwrap_or_default()));
+    }
+
+    fn answer(&mut self, answer: Result<Value, String>, out: &mut Outbox) {
+        match (self.asked.take(), answer) {
+            (Some(id), answer) => out.answer(id, answer),
+            (None, Err(why)) => out.mark(Mark::new(NAME, "refused").with("why", why)),
+            (None, Ok(_)) => out.mark(Mark::new(NAME, "refused").with("why", "answered without a question")),
+        }
+    }
+}
+
+impl Role for Talker {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+    fn verbs(&self) -> &[&'static str] {
+        &[
+            "call", "rest", "freeze", "export", "import", "thaw", "forget", "hold", "drop", "lift", "finish",
+            "report",
+        ]
+    }
+    fn handle(&mut self, _now: Instant, input: Input<'_>, out: &mut Outbox) {
+        match input {
+            Input::Start(_) if self.listens => {
+                out.stream(LISTENER, StreamOp::Listen { by: Transport::Tcp, local: TUPLE.local });
+            }
+            Input::Stream(id, event) => self.event(id, event, out),
+            Input::Command(id, command) => self.obey(id, command, out),
+            _ => {}
+        }
+    }
+    fn deadline(&self) -> Option<Instant> {
+        None
+    }
+    fn status(&self) -> Value {
+        self.report()
+    }
+}
+
+/// The router: it sends what is for the service to the host that it was told of last.
+#[derive(Debug)]
+pub(crate) struct Switch {
+    /// Names, interfaces and addresses of the hosts that the service may be at.
+    pub(crate) hosts: Vec<(String, Iface, Ipv4Addr)>,
+}
+
+impl Switch {
+    fn point(&self, at: Option<&str>, out: &mut Outbox) -> Result<Value, String> {
+        let host = self.hosts.iter().find(|(name, ..)| at == Some(name.as_str()));
+        let (_, iface, address) = host.ok_or_else(|| format!("no way to {at:?}"))?;
+        let key = Key { class: None, src: Prefix::ANY, dst: Prefix::host(SERVICE) };
+        let hop = Hop { iface: *iface, to: NextHop::Via(*address) };
+        out.route(key, Route { action: Action::Forward(hop), life: Life::Forever });
+        Ok(Value::None)
+    }
+}
+
+impl Role for Switch {
+    fn name(&self) -> &'static str {
+        "switch"
+    }
+    fn verbs(&self) -> &[&'static str] {
+        &["route"]
+    }
+    fn handle(&mut self, _now: Instant, input: Input<'_>, out: &mut Outbox) {
+        if let Input::Command(id, command) = input {
+            let answer = self.point(command.args.get("to").and_then(Value::as_text), out);
+            out.answer(id, answer);
+        }
+    }
+    fn deadline(&self) -> Option<Instant> {
+        None
+    }
+    fn status(&self) -> Value {
+        Value::None
+    }
+}
