@@ -91,7 +91,7 @@ fn programs(server: &str, client: &str) -> String {
     let (_, text) = lab::Scenario::find("mobile-ip/download").unwrap();
     let lines: Vec<&str> = text.lines().filter(|line| !line.contains("apps/bulk-")).collect();
     let topology =
-        lines.join("\n").replace("duration = \"12s\"", "duration = \"8s\"").replace("4.3s", "2.3s");
+        lines.join("\n").replace("duration = \"10s\"", "duration = \"8s\"").replace("4.3s", "2.3s");
     format!(
         "{topology}\n\
          [[host.correspondent.program]]\ncommand = \"{server}\"\n\
