@@ -146,12 +146,13 @@ pub(crate) fn signal(pid: u32, signal: rustix::process::Signal) {
     rustix::process::kill_process(pid, signal).unwrap();
 }
 
-/// Runs a program in the network namespace of a process.
-pub(crate) fn inside(pid: u32, words: &[&str]) {
+/// Runs a program in the network namespace of a process; what it printed.
+pub(crate) fn inside(pid: u32, words: &[&str]) -> String {
     let mut command = Command::new("nsenter");
     command.arg("-t").arg(pid.to_string()).arg("-n").args(words);
     let output = command.output().unwrap();
     assert!(output.status.success(), "{words:?}: {}", text(&output.stderr));
+    text(&output.stdout)
 }
 
 pub(crate) fn assert_exit(output: &Output, code: i32, says: &str) {
