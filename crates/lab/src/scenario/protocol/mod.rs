@@ -1,164 +1,89 @@
-//! What a protocol's roles need to know of the scenario around them, filled in so that no user writes it twice.
+//! What the lab has to know of each kind of role: one row a kind, one file a protocol.
+//!
+//! Two questions come before any role is read: what the kind means for its host ([`Kind`]), and what a role has to know
+//! of the scenario around it, filled in so that no user writes it twice. Nothing else in the lab's scenarios goes by the
+//! name of a kind.
+
+mod apps;
+mod cellular_ip;
+mod mobile_ip;
+
+pub(crate) use cellular_ip::CellularIp;
+pub(crate) use mobile_ip::MobileIp;
 
 use super::{Scenario, expand::Layout};
-use auth::Key;
-use serde::Deserialize;
 use toml::{Table, Value};
-use trace::hex;
-use wire::Ipv4Addr;
 
-/// What all hosts of a Cellular IP network share.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct CellularIp {
-    #[serde(deserialize_with = "node::config::text")]
-    pub(crate) network_key: Key,
-    #[serde(default = "first_generation")]
-    pub(crate) key_generation: u8,
+/// What a kind of role means for its host.
+#[derive(Clone, Copy)]
+struct Kind {
+    name: &'static str,
+    /// Fills in a role of this kind. What the user wrote stays.
+    complete: fn(&Around<'_>, &mut Table) -> Result<(), String>,
+    /// The host moves: it gets a radio ([`super::networks::AIR`]) that is told its cell, and is nobody's way to anywhere.
+    roams: bool,
+    /// The role finds the host's routers by itself, so the host gets none of the shortest ways of [`super::networks`].
+    finds_routers: bool,
 }
 
-const fn first_generation() -> u8 {
-    1
-}
+impl Kind {
+    /// A kind of a host that stays where it is.
+    const fn fixed(name: &'static str, complete: fn(&Around<'_>, &mut Table) -> Result<(), String>) -> Self {
+        Self { name, complete, roams: false, finds_routers: false }
+    }
 
-/// The mobility security association of every mobile node of the scenario with its home agent.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct MobileIp {
-    /// 0 to 255 are reserved.
-    #[serde(default = "first_spi")]
-    pub(crate) spi: u32,
-    #[serde(deserialize_with = "node::config::text")]
-    pub(crate) key: Key,
-}
-
-const fn first_spi() -> u32 {
-    256
-}
-
-impl MobileIp {
-    /// Refuses what no agent would take: the key, and what is wrong with it.
-    pub(crate) fn check(&self) -> Result<(), (&'static str, String)> {
-        mobile_ip::config::check_association(self.spi, &self.key)
+    /// A kind of a host that moves.
+    const fn mobile(name: &'static str, complete: fn(&Around<'_>, &mut Table) -> Result<(), String>) -> Self {
+        Self { roams: true, ..Self::fixed(name, complete) }
     }
 }
 
-/// Fills in one role of `host`. What the user wrote stays.
-pub(crate) fn complete(
-    scenario: &Scenario,
-    layout: &Layout,
-    host: &str,
-    role: &mut Table,
-) -> Result<(), String> {
-    match role.get("kind").and_then(Value::as_str).unwrap_or_default() {
-        "cellular-ip/gateway" | "cellular-ip/station" => station(scenario, layout, host, role),
-        "cellular-ip/mobile" => mobile(scenario, layout, host, role),
-        "mobile-ip/home-agent" | "mobile-ip/foreign-agent" => agent(scenario, layout, host, role),
-        "mobile-ip/mobile-node" => mobile_node(scenario, layout, host, role),
-        "apps/roam" => roam(layout, role),
-        "apps/constant-rate" | "apps/bulk-client" => {
-            name_to_address(layout, role, "to");
-            Ok(())
-        }
-        "apps/sink" | "apps/bulk-server" => {
-            name_to_address(layout, role, "at");
-            Ok(())
-        }
-        _ => Ok(()), // the role's own reader names the kinds there are
-    }
+/// All kinds: a protocol's rows, in the order of `roles::RoleConfig::KINDS`.
+const KINDS: &[Kind] = &[
+    Kind::fixed("cellular-ip/gateway", cellular_ip::station),
+    Kind::fixed("cellular-ip/station", cellular_ip::station),
+    Kind::mobile("cellular-ip/mobile", cellular_ip::mobile),
+    Kind::fixed("mobile-ip/home-agent", mobile_ip::home_agent),
+    Kind::fixed("mobile-ip/foreign-agent", mobile_ip::agent),
+    Kind { finds_routers: true, ..Kind::mobile("mobile-ip/mobile-node", mobile_ip::mobile_node) },
+    Kind::fixed("apps/constant-rate", apps::to),
+    Kind::fixed("apps/sink", apps::at),
+    Kind::fixed("apps/bulk-server", apps::at),
+    Kind::fixed("apps/bulk-client", apps::to),
+    Kind::mobile("apps/roam", apps::roam),
+];
+
+/// Where a role stands: the scenario, its places by name, and the role's host.
+pub(crate) struct Around<'a> {
+    pub(crate) scenario: &'a Scenario,
+    pub(crate) layout: &'a Layout,
+    pub(crate) host: &'a str,
 }
 
-fn network(scenario: &Scenario) -> Result<&CellularIp, String> {
-    scenario.cellular_ip.as_ref().ok_or_else(|| "a Cellular IP role needs the table [cellular-ip]".to_owned())
+/// Refuses what is wrong in the tables that protocols have of their own: the key's path, and the problem.
+pub(crate) fn check(scenario: &Scenario) -> Result<(), (String, String)> {
+    let Some(shared) = &scenario.mobile_ip else { return Ok(()) };
+    shared.check().map_err(|(key, problem)| (format!("mobile-ip.{key}"), problem))
 }
 
-fn station(scenario: &Scenario, layout: &Layout, host: &str, role: &mut Table) -> Result<(), String> {
-    let network = network(scenario)?;
-    let uplink = role
-        .get("uplink")
-        .and_then(Value::as_str)
-        .ok_or("`uplink`: name the next host towards the gateway")?;
-    let uplink = uplink.to_owned();
-    let (interface, mac) = layout.towards(host, &uplink)?;
-    let down = layout.interfaces(host).filter(|name| *name != interface && *name != "air");
-    let down: Vec<Value> = down.map(Value::from).collect();
-    let mut neighbor = Table::new();
-    neighbor.insert("interface".to_owned(), interface.into());
-    neighbor.insert("mac".to_owned(), mac.to_string().into());
-    role.insert("uplink".to_owned(), neighbor.into());
-    default(role, "downlinks", down);
-    if layout.cell_of(host).is_some() {
-        default(role, "radio", "air");
-    }
-    default(role, "id", i64::from(layout.number(host)));
-    default(role, "gateway", gateway(scenario, layout)?.to_string());
-    default(role, "network_key", hex(network.network_key.as_bytes()));
-    default(role, "key_generation", i64::from(network.key_generation));
-    Ok(())
+/// Fills in one role. Of a kind that is not known nothing is: the role's own reader names those there are.
+pub(crate) fn complete(around: &Around<'_>, role: &mut Table) -> Result<(), String> {
+    kind(role).map_or(Ok(()), |kind| (kind.complete)(around, role))
 }
 
-fn mobile(scenario: &Scenario, layout: &Layout, host: &str, role: &mut Table) -> Result<(), String> {
-    let network = network(scenario)?;
-    let address = layout.address(host).ok_or("a mobile host needs an address")?;
-    // Registration would give this value; until there is one, it is the host's number.
-    let r_mh = u64::from(layout.number(host)) | 0x5761_7966_0000_0000;
-    let key = cellular_ip::message::session_key(
-        &network.network_key,
-        network.key_generation,
-        address,
-        r_mh.to_be_bytes(),
-    );
-    let start = role.remove("start").and_then(|value| value.as_str().map(str::to_owned));
-    let mut stations: Vec<Value> = layout.stations().map(Value::Table).collect();
-    begin_with(&mut stations, start.as_deref())?;
-    default(role, "stations", stations);
-    default(role, "address", address.to_string());
-    default(role, "gateway", gateway(scenario, layout)?.to_string());
-    default(role, "interface", "air");
-    default(role, "session_key", hex(key.as_bytes()));
-    default(role, "key_generation", i64::from(network.key_generation));
-    default(role, "r_mh", format!("{r_mh:016x}"));
-    Ok(())
+/// Whether a host with these roles moves.
+pub(crate) fn roams(roles: &[Table]) -> bool {
+    roles.iter().filter_map(kind).any(|kind| kind.roams)
 }
 
-/// A mobility agent serves the network of its cell; a home agent knows every mobile node that is at home there.
-fn agent(scenario: &Scenario, layout: &Layout, host: &str, role: &mut Table) -> Result<(), String> {
-    default(role, "address", interface_address(layout, host)?);
-    default(role, "interface", "air");
-    if role.get("kind").and_then(Value::as_str) == Some("mobile-ip/home-agent") {
-        let nodes = hosts_of(scenario, "mobile-ip/mobile-node");
-        let at_home = nodes.filter(|node| layout.same_network(host, node));
-        let peers: Result<Vec<Value>, String> = at_home.map(|node| peer(scenario, layout, node)).collect();
-        default(role, "mobile_nodes", peers?);
-    }
-    Ok(())
+/// Whether a host with these roles needs no routes, for one of them finds its routers.
+pub(crate) fn finds_routers(roles: &[Table]) -> bool {
+    roles.iter().filter_map(kind).any(|kind| kind.finds_routers)
 }
 
-fn mobile_node(scenario: &Scenario, layout: &Layout, host: &str, role: &mut Table) -> Result<(), String> {
-    default(role, "address", interface_address(layout, host)?);
-    default(role, "interface", "air");
-    let agent = hosts_of(scenario, "mobile-ip/home-agent").find(|agent| layout.same_network(agent, host));
-    let agent = agent.ok_or("there is no mobile-ip/home-agent in its home network")?;
-    default(role, "home_agent", peer(scenario, layout, agent)?);
-    Ok(())
-}
-
-fn interface_address(layout: &Layout, host: &str) -> Result<String, String> {
-    layout.air_address(host).ok_or_else(|| {
-        "its radio has no address: give the cell a `net`, and a mobile node an `address` in it".to_owned()
-    })
-}
-
-fn peer(scenario: &Scenario, layout: &Layout, host: &str) -> Result<Value, String> {
-    let shared =
-        scenario.mobile_ip.as_ref().ok_or("a Mobile IP role needs the table [mobile-ip] with its key")?;
-    let address = interface_address(layout, host)?;
-    let address = address.split('/').next().unwrap_or_default().to_owned();
-    Ok(Value::Table(Table::from_iter([
-        ("address".to_owned(), Value::from(address)),
-        ("spi".to_owned(), Value::from(i64::from(shared.spi))),
-        ("key".to_owned(), Value::from(hex(shared.key.as_bytes()))),
-    ])))
+fn kind(role: &Table) -> Option<&'static Kind> {
+    let name = role.get("kind")?.as_str()?;
+    KINDS.iter().find(|kind| kind.name == name)
 }
 
 /// The hosts with a role of this kind, in the order of the file.
@@ -170,22 +95,6 @@ fn hosts_of<'a>(scenario: &'a Scenario, kind: &'a str) -> impl Iterator<Item = &
     })
 }
 
-/// Places are cells, by the name of the host that serves each.
-fn roam(layout: &Layout, role: &mut Table) -> Result<(), String> {
-    let start = role.remove("start").and_then(|value| value.as_str().map(str::to_owned));
-    let mut places: Vec<Value> = layout
-        .stations()
-        .map(|station| {
-            let keep = |key: &str| (key.to_owned(), station.get(key).cloned().unwrap_or(Value::from(0)));
-            Value::Table(Table::from_iter(["name", "cell"].map(keep)))
-        })
-        .collect();
-    begin_with(&mut places, start.as_deref())?;
-    default(role, "places", places);
-    default(role, "interface", "air");
-    Ok(())
-}
-
 /// Puts what the user named first in front.
 fn begin_with(all: &mut [Value], start: Option<&str>) -> Result<(), String> {
     let Some(start) = start else { return Ok(()) };
@@ -195,24 +104,19 @@ fn begin_with(all: &mut [Value], start: Option<&str>) -> Result<(), String> {
     Ok(())
 }
 
-fn gateway(scenario: &Scenario, layout: &Layout) -> Result<Ipv4Addr, String> {
-    let name = hosts_of(scenario, "cellular-ip/gateway").next().ok_or("there is no cellular-ip/gateway")?;
-    layout.address(name).ok_or_else(|| format!("the gateway `{name}` needs an address"))
-}
-
-/// `mobile:9000` becomes the mobile's address and that port.
-fn name_to_address(layout: &Layout, role: &mut Table, key: &str) {
-    let Some((name, port)) = role.get(key).and_then(Value::as_str).and_then(|text| text.rsplit_once(':'))
-    else {
-        return;
-    };
-    if let Some(address) = layout.address(name) {
-        role.insert(key.to_owned(), format!("{address}:{port}").into());
-    }
-}
-
 fn default(role: &mut Table, key: &str, value: impl Into<Value>) {
     if !role.contains_key(key) {
         role.insert(key.to_owned(), value.into());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_of_role_has_a_row() {
+        let names: Vec<&str> = KINDS.iter().map(|kind| kind.name).collect();
+        assert_eq!(names, roles::RoleConfig::KINDS);
     }
 }
