@@ -4,7 +4,7 @@
 use crate::error::Result;
 use crate::namespace::sysctl;
 use crate::packet::{Options, PacketSocket};
-use crate::{End, Netlink, Place, ethtool};
+use crate::{End, Netlink, Place, TcpMetrics, ethtool};
 use wire::{EtherType, Frame, Ipv4Addr, Mac, Prefix, ethernet};
 
 /// The kernel's end.
@@ -21,7 +21,7 @@ pub(crate) struct HostLink {
 }
 
 impl HostLink {
-    pub(crate) fn set_up(net: &mut Netlink, addresses: &[Ipv4Addr], congestion: &str) -> Result<Self> {
+    pub(crate) fn set_up(net: &mut Netlink, addresses: &[Ipv4Addr], tcp: &TcpMetrics) -> Result<Self> {
         if net.link(KERNEL_SIDE).is_ok() {
             net.delete_link(KERNEL_SIDE)?; // of a daemon that crashed in this namespace
         }
@@ -39,7 +39,7 @@ impl HostLink {
             net.add_address(KERNEL_SIDE, *address, 32)?;
         }
         if !addresses.is_empty() {
-            net.set_route_for(Prefix::ANY, KERNEL_SIDE, None, Some(congestion))?;
+            net.set_route_for(Prefix::ANY, KERNEL_SIDE, None, tcp)?;
         }
         let socket = PacketSocket::open(NODE_SIDE, &Options { bypass_qdisc: true, ..Options::default() })?;
         Ok(Self { socket })
