@@ -90,6 +90,9 @@ pub(crate) struct Cell {
 pub(crate) struct Radio {
     #[serde(default, deserialize_with = "node::config::span")]
     pub(crate) retune: Duration,
+    /// How long until a radio hears anything when the run begins; as long as a change of cells, if none is given.
+    #[serde(default, deserialize_with = "node::config::some_span")]
+    pub(crate) attach: Option<Duration>,
     #[serde(default, deserialize_with = "node::config::span")]
     pub(crate) excursion: Duration,
 }
