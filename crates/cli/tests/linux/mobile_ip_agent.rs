@@ -353,8 +353,8 @@ fn a_reply_leaves_when_the_sync_has_returned_and_beacons_do_not_wait_for_it() {
     let took = Clock::wall().0 - begin.0;
     assert!(took >= 500_000_000, "{took} ns");
     heard.hear(&network, &[]);
-    let due = took / BEACON;
-    assert!(heard.beacons.len() as i64 > due / 2, "{} of {due} beacons", heard.beacons.len());
+    let due = usize::try_from(took / BEACON).unwrap();
+    assert!(heard.beacons.len() > due / 2, "{} of {due} beacons", heard.beacons.len());
 
     // Killed while the sync runs, it has told nobody; and what it told before is there.
     network.send(1, Clock::wall().to_ntp());
