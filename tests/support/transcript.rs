@@ -8,8 +8,6 @@ use node::{
 };
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write;
-use std::fs;
-use std::path::Path;
 use wire::{Cell, Iface, Instant, Mac, Packet, PacketId, Prefix, WallTime};
 
 /// What clocks say when a script begins: 2000-01-01 00:00 UTC.
@@ -380,40 +378,4 @@ fn value(of: &Value) -> String {
             format!("{{{}}}", fields.join(" "))
         }
     }
-}
-
-// --- comparison --------------------------------------------------------------------------------------------------------
-
-#[expect(clippy::disallowed_methods, reason = "a switch for whoever maintains the transcripts")]
-fn blessed() -> bool {
-    std::env::var("WAYFARE_BLESS").is_ok()
-}
-
-/// Holds what a role says now against what is written down. With `WAYFARE_BLESS=1` in the environment it is written
-/// down anew.
-pub(crate) fn check<C: Cast>(folder: &Path, name: &str) {
-    let path = folder.join(format!("{name}.txt"));
-    let told = fs::read_to_string(&path).unwrap();
-    let now = Teller::<C>::tell(&told);
-    if blessed() {
-        fs::write(&path, &now).unwrap();
-    }
-    let differs = told.lines().zip(now.lines()).position(|(old, new)| old != new);
-    let line = differs.unwrap_or(told.lines().count().min(now.lines().count()));
-    let at = |text: &str| text.lines().nth(line).unwrap_or("(the end)").to_owned();
-    assert!(
-        told == now || blessed(),
-        "{name}.txt, line {}:\n  told: {}\n  now:  {}\n\n{now}",
-        line + 1,
-        at(&told),
-        at(&now)
-    );
-}
-
-/// The names of the transcripts in a folder, in order.
-pub(crate) fn names(folder: &Path) -> Vec<String> {
-    let names = fs::read_dir(folder).unwrap().map(|file| file.unwrap().file_name().into_string().unwrap());
-    let mut names: Vec<String> = names.map(|name| name.trim_end_matches(".txt").to_owned()).collect();
-    names.sort();
-    names
 }

@@ -1,7 +1,6 @@
 //! [`node::Transport::Udp`] on Linux: kernel sockets of the namespace. Their packets go through the host's veth pair, as
 //! any program's would.
 
-use super::next_stream;
 use node::stream::{Inbox, Told, UDP_ROOM, refusal};
 use node::{Addr, StreamId, StreamOp};
 use std::collections::BTreeMap;
@@ -168,7 +167,7 @@ impl Udp {
         if self.streams.len() >= PEERS {
             return None;
         }
-        let new = next_stream(accepted);
+        let new = StreamId::of_driver(accepted);
         self.streams.insert(new, Stream { bound: listener, peer, inbox: Inbox::default() });
         told.push(Told::Accepted { listener, new, local, peer });
         told.push(Told::Room(new, UDP_ROOM));
