@@ -75,6 +75,9 @@ impl Udp {
     pub(super) fn receive(&mut self, accepted: &mut u32) -> (Vec<Told>, Vec<(PacketId, Reason)>) {
         let mut told = Vec::new();
         let mut lost = Vec::new();
+        if self.bound.is_empty() {
+            return (told, lost); // and no buffer is made ready in each round
+        }
         let mut bytes = vec![0; 65_536];
         let bound: Vec<StreamId> = self.bound.keys().copied().collect();
         for id in bound {
