@@ -8,6 +8,7 @@ WAYFARE = target/release/wayfare
 	load moves moves-linux drops
 
 # Two scenarios in virtual time and then with real daemons and real packets: a handoff under UDP, a download under TCP.
+# Then the table by which one chooses.
 run: build
 	$(WAYFARE) run first
 	@echo
@@ -16,6 +17,8 @@ run: build
 	$(WAYFARE) run mobile-ip/download
 	@echo
 	$(WAYFARE) run mobile-ip/download --on linux
+	@echo
+	$(WAYFARE) compare --quick
 
 build: setup
 	$(CARGO) build --release --locked -p cli
@@ -42,6 +45,8 @@ fuzz:
 reproduce: build
 	tools/measured.sh $(WAYFARE) reproduce --quick --on both
 	$(WAYFARE) reproduce --quick --self-test
+	tools/measured.sh $(WAYFARE) compare --quick --on both
+	$(WAYFARE) compare --self-test
 
 # --- longer ones -------------------------------------------------------------------------------------------------------
 

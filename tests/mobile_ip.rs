@@ -84,6 +84,7 @@ fn plan(trigger: bool, seed: u64) -> Plan {
                 mac,
                 cell: (cell > 0).then_some(Cell(cell)),
                 retune: Duration::from_millis(if cell > 0 { 0 } else { 5 }),
+                attach: Duration::from_millis(5),
                 excursion: Duration::ZERO,
             });
             PortPlan { port: PortId(next), name: interface.name.clone(), mac, radio }

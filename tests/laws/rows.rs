@@ -198,6 +198,22 @@ pub(crate) const ROWS: &[Row] = &[
         reached: &["Open", "Read", "Finish", "first_byte", "progress", "done", "failed", "wrong_at"],
     },
     Row {
+        kind: "apps/request-server",
+        config: "at = \"10.0.0.1:9000\"",
+        interfaces: &["eth"],
+        addresses: &[Ipv4Addr::new(10, 0, 0, 1)],
+        says: Says::Workload,
+        reached: &["Listen", "Read", "Abort", "bad_question", "client_lost", "Finish"],
+    },
+    Row {
+        kind: "apps/request-client",
+        config: "to = \"10.1.0.7:9000\"\nstart = \"0.5s\"\nanswer = 40\nexchanges = 2",
+        interfaces: &["eth"],
+        addresses: &[FAR],
+        says: Says::Workload,
+        reached: &["Open", "Read", "Write", "answered", "wrong_at", "Finish", "done", "failed"],
+    },
+    Row {
         kind: "apps/roam",
         config: r#"
             interface = "air"

@@ -192,7 +192,7 @@ fn spec(host: &lab::plan::HostPlan, node: Node, dir: &Path) -> Spec {
                 tunes: false,
             })
             .collect(),
-        congestion: "reno".to_owned(),
+        tcp: linux::TcpMetrics { congestion: Some("reno".to_owned()), window: None },
         control: Some(dir.join(format!("{}.sock", config.name))),
         radio: None,
         records: Some(dir.join(format!("{}.jsonl", config.name))),

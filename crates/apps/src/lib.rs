@@ -4,11 +4,13 @@
 
 pub mod bulk;
 pub mod constant_rate;
+pub mod request;
 pub mod roam;
 pub mod sink;
 
 pub use bulk::{BulkClient, BulkClientConfig, BulkServer, BulkServerConfig};
 pub use constant_rate::{ConstantRate, ConstantRateConfig};
+pub use request::{RequestClient, RequestClientConfig, RequestServer, RequestServerConfig};
 pub use roam::{Roam, RoamConfig};
 pub use sink::{Sink, SinkConfig};
 

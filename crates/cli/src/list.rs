@@ -2,6 +2,7 @@
 
 use crate::output::print;
 use lab::Scenario;
+use lab::compare;
 use lab::reproduce::EXPERIMENTS;
 use lab::scenario::BUILT_IN;
 use std::fmt::Write;
@@ -10,6 +11,16 @@ pub(crate) fn list() {
     let mut out = String::from("scenarios, for `wayfare run`:\n");
     for (name, text) in BUILT_IN {
         let _ = writeln!(out, "  {name:24} {}", Scenario::about(text).unwrap_or_default());
+    }
+    if let Ok(course) = compare::course() {
+        let _ = writeln!(
+            out,
+            "  {:24} a leg of the course of `wayfare compare`; CONTENDER is one of:",
+            compare::PATTERN
+        );
+        for contender in &course.contenders {
+            let _ = writeln!(out, "    {:22} {}", contender.name, contender.about);
+        }
     }
     out.push_str("experiments, for `wayfare reproduce`:\n");
     for experiment in EXPERIMENTS {

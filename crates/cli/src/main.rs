@@ -3,6 +3,7 @@
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
+mod compare;
 mod diff;
 mod doctor;
 mod explain;
@@ -30,6 +31,8 @@ enum Verb {
     Run(run::Args),
     /// The papers' experiments: published beside measured, and whether what must hold does.
     Reproduce(reproduce::Args),
+    /// The table by which one chooses: every protocol over one course, outage by owner, loss, goodput, signalling.
+    Compare(compare::Args),
     /// Where an outage went; what became of a packet.
     Explain(explain::Args),
     /// First divergence of two runs, also simulator against Linux.
@@ -65,6 +68,7 @@ fn main() -> ExitCode {
         }
         Verb::Run(args) => run::run(&args),
         Verb::Reproduce(args) => reproduce::reproduce(&args),
+        Verb::Compare(args) => compare::compare(&args),
         Verb::Explain(args) => explain::explain(&args),
         Verb::Diff(args) => diff::diff(&args),
         Verb::Node(args) => node::node(&args),

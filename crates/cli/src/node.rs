@@ -1,6 +1,7 @@
 //! `wayfare node CONFIG`
 
 use crate::Failure;
+use linux::TcpMetrics;
 use linux::daemon::{Interface, Spec, run};
 use roles::HostConfig;
 use std::path::PathBuf;
@@ -37,7 +38,10 @@ fn spec(config: &HostConfig) -> Result<Spec, roles::NodeError> {
         node: config.node(&Seed::new(seed).fork(&config.name))?,
         addresses: config.own_addresses()?,
         interfaces: interfaces.collect(),
-        congestion: config.tcp.congestion.clone().unwrap_or_else(|| "reno".to_owned()),
+        tcp: TcpMetrics {
+            congestion: Some(config.tcp.congestion.clone().unwrap_or_else(|| "reno".to_owned())),
+            window: config.tcp.receive_buffer,
+        },
         control: daemon.control,
         radio: daemon
             .radio

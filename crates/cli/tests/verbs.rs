@@ -98,6 +98,60 @@ fn diff_tells_whether_two_runs_part() {
 }
 
 #[test]
+fn protocols_are_compared_and_who_cannot_says_why() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = prints(folder.path(), &["compare", "--quick"], 0);
+    let row = |title: &str| {
+        let rows: Vec<&str> = text.lines().filter(|line| line.starts_with(title)).collect();
+        assert!(!rows.is_empty(), "{title}: {text}");
+        rows
+    };
+    assert!(row("plain IP ").iter().any(|row| row.contains("sim    never")), "{text}");
+    assert!(row("Mobile IP ").len() >= 4 && row("Cellular IP hard ").len() >= 4, "{text}");
+    assert!(row("Cellular IP semisoft ").iter().any(|row| row.ends_with("cannot")), "{text}");
+    let why = "  Cellular IP semisoft cannot: the new cell must be heard before the old one is left";
+    assert!(text.lines().any(|line| line == why), "{text}");
+    assert!(text.contains("holds    sim        0  who has no protocol for it never recovers"), "{text}");
+    for end in ["csv", "json", "svg"] {
+        assert!(folder.path().join(format!("runs/compare/compare.{end}")).is_file(), "{end}");
+    }
+}
+
+#[test]
+fn a_comparison_for_programs_has_a_row_for_every_metric() {
+    let folder = tempfile::tempdir().unwrap();
+    let words = ["compare", "cellular-ip", "--runs", "2", "--format", "json"];
+    let json: serde_json::Value = serde_json::from_str(&prints(folder.path(), &words, 0)).unwrap();
+    let rows = json["rows"].as_array().unwrap();
+    // Two contenders on two moves under two workloads, in one world.
+    assert_eq!(rows.len(), 8 * 15, "{rows:?}");
+    let outage = |protocol: &str, to: &str| {
+        let is = |row: &&serde_json::Value| {
+            row["protocol"] == protocol
+                && row["move"] == to
+                && row["workload"] == "bulk"
+                && row["metric"] == "outage_ms"
+        };
+        rows.iter().find(is).unwrap()
+    };
+    let hard = outage("cellular-ip-hard", "gap");
+    assert!(hard["median"].as_f64().is_some_and(|outage| outage > 1000.0), "{hard}");
+    assert!(
+        hard["n"] == 2 && hard["lo"].is_null() && hard["unit"] == "ms",
+        "two runs make no interval: {hard}"
+    );
+    let semisoft = outage("cellular-ip-semisoft", "gap");
+    assert!(semisoft["median"].is_null() && semisoft["why_not"].is_string(), "{semisoft}");
+}
+
+#[test]
+fn what_must_hold_of_a_comparison_can_be_broken() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = prints(folder.path(), &["compare", "--self-test"], 0);
+    assert_eq!(text.lines().filter(|line| line.starts_with("broke it")).count(), 3, "{text}");
+}
+
+#[test]
 fn every_failure_has_its_number() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::create_dir(folder.path().join("mine")).unwrap();
@@ -105,6 +159,8 @@ fn every_failure_has_its_number() {
         (&["run", "nonsense"][..], 2, "neither built in"),
         (&["run", "first", "--set", "station.nonsense=1"], 2, "unknown field"),
         (&["run", "first", "--runs", "0"], 2, "0 is not in 1.."),
+        (&["run", "compare/plain-ip/jump/bulk"], 2, "compare/CONTENDER/MOVE/WORKLOAD"),
+        (&["compare", "nobody"], 2, "nobody called `nobody` takes part; there are: plain-ip, mobile-ip"),
         (&["run", "first", "--out", "mine"], 2, "is no run directory"),
         (&["explain", "mine"], 2, "is it a run directory?"),
         (&["diff", "mine", "mine"], 2, "is it a run directory?"),

@@ -7,6 +7,7 @@
 //! ```
 
 pub mod batch;
+pub mod compare;
 pub mod compare_worlds;
 pub mod control;
 pub mod diff;

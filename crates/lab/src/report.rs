@@ -31,7 +31,8 @@ fn handoff_table(handoffs: &[Handoff]) -> String {
     let headers = ["handoff", "at s", "kind", "from", "to", "lost", "duplicates", "outage ms", "latency ms"];
     let mut table = Table::new(headers);
     for (number, handoff) in (1..).zip(handoffs) {
-        let outage = handoff.outage.as_ref().map_or("none".to_owned(), |outage| millis(outage.span()));
+        let none = if handoff.endless { "no end" } else { "none" };
+        let outage = handoff.outage.as_ref().map_or(none.to_owned(), |outage| millis(outage.span()));
         table.push([
             number.to_string(),
             format!("{:.3}", handoff.begun.as_secs_f64()),

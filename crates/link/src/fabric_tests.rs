@@ -36,7 +36,7 @@ fn air(excursion: Duration) -> Fabric {
         };
         fabric.add_cell(&spec, &Seed::new(1));
     }
-    let radio = |mac, cell| RadioSpec { mac, cell: Some(Cell(cell)), retune: MS * 5, excursion };
+    let radio = |mac, cell| RadioSpec { mac, cell: Some(Cell(cell)), retune: MS * 5, attach: MS, excursion };
     fabric.add_radio(S, radio(STATION, 1));
     fabric.add_radio(O, radio(OTHER, 2));
     fabric.add_radio(M, radio(MOBILE, 1));
@@ -129,4 +129,17 @@ fn a_visit_that_takes_time_is_deaf_meanwhile() {
     assert_eq!(fabric.land(&down, MOBILE), Landing::Lost(reason::RECEIVER_AWAY));
     let after = fabric.offer(Instant::from_millis(4), S, BYTES).unwrap();
     assert_eq!(fabric.land(&after, MOBILE), Landing::At(vec![M]));
+}
+
+#[test]
+fn a_radio_that_is_switched_on_hears_sooner_than_one_that_changes_cells() {
+    let mut fabric = air(Duration::ZERO);
+    let new = PortId(99);
+    let spec =
+        RadioSpec { mac: MOBILE, cell: None, retune: MS * 50, attach: MS * 2, excursion: Duration::ZERO };
+    fabric.add_radio(new, spec);
+    let first = fabric.tune(Instant::ZERO, new, Cell(1)).unwrap();
+    assert_eq!(first.ready, Instant::from_millis(2));
+    assert!(fabric.arrive(&first));
+    assert_eq!(fabric.tune(first.ready, new, Cell(2)).unwrap().ready, Instant::from_millis(52));
 }

@@ -12,6 +12,8 @@ pub struct RadioSpec {
     pub cell: Option<Cell>,
     /// How long it hears nothing when it changes cells.
     pub retune: Duration,
+    /// How long until it hears anything when it is switched on.
+    pub attach: Duration,
     /// How long it hears nothing when it visits another cell for one packet.
     pub excursion: Duration,
 }
@@ -56,9 +58,10 @@ impl Radio {
     }
 
     pub(crate) fn leave(&mut self, now: Instant, port: PortId, cell: Cell) -> Tuning {
+        let deaf = if self.turn == 0 && self.at.is_none() { self.spec.attach } else { self.spec.retune };
         self.at = None;
         self.turn += 1;
-        Tuning { port, cell, ready: now + self.spec.retune, turn: self.turn }
+        Tuning { port, cell, ready: now + deaf, turn: self.turn }
     }
 
     /// Arrives, unless it has been told otherwise meanwhile.

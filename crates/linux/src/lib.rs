@@ -27,7 +27,7 @@ mod world;
 pub use clock::{Clock, Offset};
 pub use error::{Error, Result};
 pub use namespace::NetNs;
-pub use netlink::{End, Link, Netlink, Place};
+pub use netlink::{End, Link, Netlink, Place, TcpMetrics};
 pub use packet::{Buffer, Kind, Options, PacketSocket, Received, Statistics};
 pub(crate) use process::hasten_thread;
 pub use process::{Ending, Trouble, entropy, hasten, pause, signal_group, state_change};

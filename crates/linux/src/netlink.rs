@@ -68,6 +68,15 @@ pub struct Netlink {
     sequence: u32,
 }
 
+/// What a route asks of TCP connections that go by it (`ip-route(8)`).
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct TcpMetrics {
+    /// `congctl`: the congestion control, by the kernel's name.
+    pub congestion: Option<String>,
+    /// `window`: the largest that is offered to a peer, in bytes.
+    pub window: Option<u32>,
+}
+
 impl Netlink {
     /// Opens one for the calling thread's network namespace.
     pub fn open() -> Result<Self> {
@@ -160,17 +169,17 @@ impl Netlink {
     /// Sends `to` out of the link, by way of the neighbor `via` or, without one, directly to each destination. An older
     /// route to the same prefix is replaced; [`Prefix::ANY`] is the default route.
     pub fn set_route(&mut self, to: Prefix, name: &str, via: Option<Ipv4Addr>) -> Result<()> {
-        self.set_route_for(to, name, via, None)
+        self.set_route_for(to, name, via, &TcpMetrics::default())
     }
 
-    /// The same, and TCP connections that go this way use the congestion control of that name (`ip-route(8)`, `congctl`).
-    /// So programs need not ask for it, and no right over the host's own settings is needed.
+    /// The same, with what holds for TCP connections that go this way. So programs need not ask for it, and no right over
+    /// the host's own settings is needed.
     pub fn set_route_for(
         &mut self,
         to: Prefix,
         name: &str,
         via: Option<Ipv4Addr>,
-        congestion: Option<&str>,
+        tcp: &TcpMetrics,
     ) -> Result<()> {
         let index = self.link(name)?.index;
         let mut message = RouteMessage::default();
@@ -183,8 +192,12 @@ impl Netlink {
         message.attributes =
             vec![RouteAttribute::Destination(RouteAddress::Inet(to.address())), RouteAttribute::Oif(index)];
         message.attributes.extend(via.map(|via| RouteAttribute::Gateway(RouteAddress::Inet(via))));
-        let metric = |name: &str| RouteAttribute::Metrics(vec![RouteMetric::CcAlgo(name.to_owned())]);
-        message.attributes.extend(congestion.map(metric));
+        let congestion = tcp.congestion.clone().map(RouteMetric::CcAlgo);
+        let metrics: Vec<RouteMetric> =
+            congestion.into_iter().chain(tcp.window.map(RouteMetric::Window)).collect();
+        if !metrics.is_empty() {
+            message.attributes.push(RouteAttribute::Metrics(metrics));
+        }
         let set = self.act(RouteNetlinkMessage::NewRoute(message), NLM_F_CREATE | NLM_F_REPLACE);
         set.attempt("set the route", format_args!("{to} dev {name}"))
     }

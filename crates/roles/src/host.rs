@@ -137,6 +137,10 @@ pub enum RoleConfig {
     BulkServer(apps::BulkServerConfig),
     /// Connects, and reads them.
     BulkClient(apps::BulkClientConfig),
+    /// Answers who asks.
+    RequestServer(apps::RequestServerConfig),
+    /// Connects, asks, and waits for each answer.
+    RequestClient(apps::RequestClientConfig),
     /// Carries the host from cell to cell.
     Roam(apps::RoamConfig),
 }
@@ -254,7 +258,7 @@ impl HostConfig {
 
 impl RoleConfig {
     /// The kinds there are.
-    pub const KINDS: [&'static str; 11] = [
+    pub const KINDS: [&'static str; 13] = [
         "cellular-ip/gateway",
         "cellular-ip/station",
         "cellular-ip/mobile",
@@ -265,6 +269,8 @@ impl RoleConfig {
         "apps/sink",
         "apps/bulk-server",
         "apps/bulk-client",
+        "apps/request-server",
+        "apps/request-client",
         "apps/roam",
     ];
 
@@ -286,6 +292,8 @@ impl RoleConfig {
             "apps/sink" => config(table).map(Self::Sink),
             "apps/bulk-server" => config(table).map(Self::BulkServer),
             "apps/bulk-client" => config(table).map(Self::BulkClient),
+            "apps/request-server" => config(table).map(Self::RequestServer),
+            "apps/request-client" => config(table).map(Self::RequestClient),
             "apps/roam" => config(table).map(Self::Roam),
             _ => Err(at_kind(format!("there is no `{kind}`; {}", known()))),
         }
@@ -304,6 +312,8 @@ impl RoleConfig {
             Self::Sink(_) => "apps/sink",
             Self::BulkServer(_) => "apps/bulk-server",
             Self::BulkClient(_) => "apps/bulk-client",
+            Self::RequestServer(_) => "apps/request-server",
+            Self::RequestClient(_) => "apps/request-client",
             Self::Roam(_) => "apps/roam",
         }
     }
@@ -334,6 +344,8 @@ impl RoleConfig {
             Self::Sink(config) => Box::new(apps::Sink::new(config)),
             Self::BulkServer(config) => Box::new(apps::BulkServer::new(config)?),
             Self::BulkClient(config) => Box::new(apps::BulkClient::new(config)),
+            Self::RequestServer(config) => Box::new(apps::RequestServer::new(config)),
+            Self::RequestClient(config) => Box::new(apps::RequestClient::new(config)?),
             Self::Roam(config) => Box::new(apps::Roam::new(config, interfaces)?),
         })
     }

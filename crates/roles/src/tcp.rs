@@ -29,7 +29,8 @@ pub struct TcpConfig {
     pub delayed_ack: Option<Duration>,
     /// Simulator: bytes that may wait to be acknowledged.
     pub send_buffer: Option<u32>,
-    /// Simulator: bytes that may wait to be read.
+    /// Bytes that may wait to be read. Linux: about the largest window that is offered; the kernel's own choice if none
+    /// is given.
     pub receive_buffer: Option<u32>,
 }
 

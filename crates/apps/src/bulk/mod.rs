@@ -8,7 +8,7 @@ pub use server::{BulkServer, BulkServerConfig};
 
 /// Fills `bytes` with the pattern from `offset` on: every place of the stream has its own eight bytes, so that what is
 /// lost, doubled or moved shows at once.
-fn fill(offset: u64, bytes: &mut [u8]) {
+pub(crate) fn fill(offset: u64, bytes: &mut [u8]) {
     let mut word = offset / 8;
     let mut rest = bytes;
     let mut skip = (offset % 8) as usize;
@@ -22,7 +22,7 @@ fn fill(offset: u64, bytes: &mut [u8]) {
 }
 
 /// How many of `bytes` are the pattern's from `offset` on, before the first that is not.
-fn intact(offset: u64, bytes: &[u8]) -> usize {
+pub(crate) fn intact(offset: u64, bytes: &[u8]) -> usize {
     let mut expected = vec![0; bytes.len()];
     fill(offset, &mut expected);
     bytes.iter().zip(&expected).take_while(|(byte, expected)| byte == expected).count()

@@ -9,6 +9,7 @@
 
 mod bulk;
 mod common;
+mod compare;
 mod conformance;
 mod drops;
 mod faults;

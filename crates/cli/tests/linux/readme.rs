@@ -48,7 +48,7 @@ fn masked(text: &str) -> Vec<String> {
         let mut out = String::new();
         for word in line.split_whitespace() {
             let numeric = word.contains(|c: char| c.is_ascii_digit())
-                && word.chars().all(|c| c.is_ascii_hexdigit() || ".,:+-~()%".contains(c));
+                && word.chars().all(|c| c.is_ascii_hexdigit() || ".,:+-~()%>".contains(c));
             out.push_str(if numeric { "#" } else { word });
             out.push(' ');
         }

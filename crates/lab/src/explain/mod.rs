@@ -48,6 +48,9 @@ fn handoff(outcome: &Outcome, all_lost: &[Lost], index: usize, handoff: &Handoff
     let mut out = String::new();
     match &handoff.outage {
         Some(outage) => out.push_str(&parts(outcome, outage)),
+        None if handoff.endless => {
+            out.push_str("  no end: packets were lost, and the application was handed nothing any more\n");
+        }
         None if !arrives(outcome, handoff, until) => {
             out.push_str(
                 "  nothing to measure by: no packet reached an application before the next handoff\n",

@@ -27,12 +27,14 @@ pub struct Handoff {
     pub begun: Instant,
     /// When the radio was pointed at the new cell: the path is cut.
     pub cut: Instant,
-    /// Datagrams of which no copy reached the application, and segments of TCP that were dropped.
+    /// Datagrams of which no copy reached the application, and segments of TCP of which none reached the host's stack.
     pub lost: u64,
     /// Copies that an application was handed beyond the first.
     pub duplicates: u64,
     /// What the application noticed.
     pub outage: Option<Outage>,
+    /// The application was handed nothing any more, though packets to or from the host were lost.
+    pub endless: bool,
     /// From the cut to the crossover's new mapping, and one downlink time of the new leg.
     pub latency: Option<Duration>,
     /// Route-update up, data packet down: the round trip between host and crossover, as this handoff met it.

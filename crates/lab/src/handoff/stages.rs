@@ -43,6 +43,7 @@ impl<'a> Story<'a> {
             lost,
             duplicates: self.traffic.doubles(host, within),
             outage: self.outage(host, cut, until, lost),
+            endless: self.endless(host, cut, until),
             latency: times.map(|(_, mapped, down)| mapped.since(cut) + down),
             round_trip: times.map(|(sent, mapped, down)| mapped.since(sent) + down),
         })
@@ -74,8 +75,8 @@ impl<'a> Story<'a> {
 
     fn outage(&self, host: HostId, cut: Instant, until: Instant, lost: u64) -> Option<Outage> {
         let all = self.traffic.arrivals(host);
-        let next = all.iter().find(|arrival| arrival.at > cut && arrival.at < until)?;
-        let before = all.iter().rfind(|arrival| arrival.at <= cut)?.at;
+        let index = self.next(host, cut, until)?;
+        let (next, before) = (all.get(index)?, all.get(index.checked_sub(1)?)?.at);
         let spacing = self.traffic.spacing(host);
         // Two spacings exactly are no gap, and on a real clock they are never exactly two.
         if lost == 0 && next.at.since(before) <= spacing * 2 + spacing / 8 {
@@ -84,6 +85,21 @@ impl<'a> Story<'a> {
         let mut outage = Outage { from: cut, to: next.at, owners: Vec::new() };
         outage.owners = share_out(cut, next.at, self.stages(host, cut, next));
         Some(outage)
+    }
+
+    /// The first that the application was handed of what reached the host after the cut. What its stack had before, and
+    /// the application only then, came by the old path.
+    fn next(&self, host: HostId, cut: Instant, until: Instant) -> Option<usize> {
+        let came = |arrival: &Arrival| {
+            self.traffic.reached(arrival.packet, host, cut).is_some_and(|at| at <= arrival.at)
+        };
+        let after = |arrival: &Arrival| arrival.at > cut && arrival.at < until && came(arrival);
+        self.traffic.arrivals(host).iter().position(after)
+    }
+
+    fn endless(&self, host: HostId, cut: Instant, until: Instant) -> bool {
+        let had = self.traffic.arrivals(host).iter().any(|arrival| arrival.at <= cut);
+        had && self.next(host, cut, until).is_none() && self.traffic.stuck(host, |at| at >= cut && at < until)
     }
 
     /// The stages of one handoff, each from its own two events, in their order.

@@ -1,7 +1,10 @@
 //! Handoffs that went wrong in one point each, as the simulator tells them.
 
+use super::handoffs;
 use crate::run::{Outcome, simulate};
 use crate::scenario::{Scenario, Setting};
+use trace::{Record, What};
+use wire::Duration;
 
 fn run(settings: &[&str]) -> Outcome {
     let (file, text) = Scenario::find("cellular-ip/udp-loss").unwrap();
@@ -32,4 +35,17 @@ fn the_round_trip_is_that_of_the_update_that_came() {
     for handoff in &outcome.handoffs {
         assert!((millis(handoff.round_trip) - 42.922).abs() < 1.0, "{handoff:?}");
     }
+}
+
+#[test]
+fn what_the_stack_had_before_the_cut_ends_no_outage() {
+    let (file, text) = Scenario::find("compare/mobile-ip/gap/bulk").unwrap();
+    let plan = Scenario::plan(&file, &text, &[], 1).unwrap();
+    let run = simulate(plan).unwrap();
+    let [before] = run.handoffs.as_slice() else { panic!("{:?}", run.handoffs) };
+    let mut records = run.records.clone();
+    let at = before.cut + Duration::from_micros(1);
+    let index = records.partition_point(|record| record.at <= at);
+    records.insert(index, Record { at, host: before.host, what: What::AppRead(1000) });
+    assert_eq!(handoffs(&run.plan, &records), run.handoffs);
 }

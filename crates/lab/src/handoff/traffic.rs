@@ -32,6 +32,8 @@ pub(super) struct Traffic {
     /// What was lost, by the host that it was for: when a datagram that reached nobody was last heard of, and when a
     /// segment was dropped.
     lost: Vec<(Instant, HostId)>,
+    /// When a segment that reached nobody was dropped, by the host that it was from.
+    failed: Vec<(Instant, HostId)>,
     /// The usual spacing of what each host is handed.
     spacing: BTreeMap<HostId, Duration>,
 }
@@ -48,6 +50,11 @@ impl Traffic {
     /// How much was lost for this host within a time.
     pub(super) fn lost(&self, host: HostId, within: impl Fn(Instant) -> bool) -> u64 {
         count(&self.lost, host, within)
+    }
+
+    /// Whether anything to or from this host was lost within a time.
+    pub(super) fn stuck(&self, host: HostId, within: impl Fn(Instant) -> bool) -> bool {
+        count(&self.lost, host, &within) + count(&self.failed, host, &within) > 0
     }
 
     /// How many copies this host's applications were handed beyond the first.
@@ -91,6 +98,8 @@ struct Index {
     last: BTreeMap<PacketId, Instant>,
     addressee: BTreeMap<PacketId, HostId>,
     held: BTreeSet<PacketId>,
+    /// When a segment, or the first of its copies, was dropped.
+    dropped: BTreeMap<PacketId, Instant>,
     /// The last segment that each host's stack was handed.
     latest: BTreeMap<HostId, PacketId>,
 }
@@ -105,6 +114,7 @@ impl Index {
             last: BTreeMap::new(),
             addressee: BTreeMap::new(),
             held: BTreeSet::new(),
+            dropped: BTreeMap::new(),
             latest: BTreeMap::new(),
         }
     }
@@ -132,8 +142,8 @@ impl Index {
             What::Dropped(_, _, reason) if *reason == node::reason::CONSUMED.0 => {}
             What::Dropped(_, id, _) | What::Lost(_, id, _) => {
                 self.last.insert(*id, at);
-                if let Some(to) = self.addressee.get(id).filter(|_| self.segments.contains(id)) {
-                    self.traffic.lost.push((at, *to));
+                if self.segments.contains(id) {
+                    self.dropped.entry(*id).or_insert(at);
                 }
             }
             What::Held(_, id) => {
@@ -171,6 +181,14 @@ impl Index {
             let sent = self.traffic.sent.get(id).and_then(|times| times.first()).map(|(at, _)| *at);
             let at = self.last.get(id).copied().or(sent);
             self.traffic.lost.extend(at.zip(self.addressee.get(id).copied()));
+        }
+        for (id, at) in &self.dropped {
+            if self.traffic.received.contains_key(id) {
+                continue; // another copy came
+            }
+            let from = self.traffic.sent.get(id).and_then(|times| times.last()).map(|(_, from)| *from);
+            self.traffic.lost.extend(self.addressee.get(id).map(|to| (*at, *to)));
+            self.traffic.failed.extend(from.map(|from| (*at, from)));
         }
         self.traffic.lost.sort_unstable();
         self.traffic.spacing = self.spacing();

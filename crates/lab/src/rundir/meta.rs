@@ -136,8 +136,11 @@ pub struct HandoffSummary {
     pub lost: u64,
     /// Copies beyond the first that arrived.
     pub duplicates: u64,
-    /// How long no packet came; null if it lost nothing and made no gap.
+    /// How long no packet came; null if it lost nothing and made no gap, or has no end.
     pub outage_ms: Option<f64>,
+    /// No packet came any more.
+    #[serde(default)]
+    pub endless: bool,
     /// Who owns the outage, part by part.
     pub owners: Vec<OwnerSummary>,
     /// From the cut to the new mapping, and one downlink time.
@@ -246,6 +249,7 @@ fn handoff(outcome: &Outcome, number: usize, handoff: &Handoff) -> HandoffSummar
         lost: handoff.lost,
         duplicates: handoff.duplicates,
         outage_ms: handoff.outage.as_ref().map(|outage| ms(outage.span())),
+        endless: handoff.endless,
         owners: owners
             .map(|owner| OwnerSummary {
                 owner: owner.name().to_owned(),

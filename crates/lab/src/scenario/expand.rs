@@ -235,7 +235,8 @@ fn radio(scenario: &Scenario, layout: &Layout, host: &str, index: usize) -> Radi
         Some(_) => (Duration::ZERO, Duration::ZERO),
         None => (scenario.radio.retune, scenario.radio.excursion),
     };
-    RadioSpec { mac: layout.mac(host, index), cell: fixed.map(Cell), retune, excursion }
+    let attach = scenario.radio.attach.unwrap_or(retune);
+    RadioSpec { mac: layout.mac(host, index), cell: fixed.map(Cell), retune, attach, excursion }
 }
 
 fn check_programs(

@@ -90,6 +90,9 @@ pub(crate) struct Cell {
 pub(crate) struct Radio {
     #[serde(default, deserialize_with = "node::config::span")]
     pub(crate) retune: Duration,
+    /// How long until a radio hears anything when the run begins; as long as a change of cells, if none is given.
+    #[serde(default, deserialize_with = "node::config::some_span")]
+    pub(crate) attach: Option<Duration>,
     #[serde(default, deserialize_with = "node::config::span")]
     pub(crate) excursion: Duration,
 }
@@ -125,11 +128,14 @@ impl Scenario {
         if let Some((_, text)) = BUILT_IN.iter().find(|(built_in, _)| *built_in == name) {
             return Ok((format!("{name} (built in)"), (*text).to_owned()));
         }
+        if let Some(text) = crate::compare::scenario(name) {
+            return Ok((format!("{name} (built in)"), text.to_owned()));
+        }
         match std::fs::read_to_string(name) {
             Ok(text) => Ok((name.to_owned(), text)),
             Err(error) => {
                 let names: Vec<&str> = BUILT_IN.iter().map(|(name, _)| *name).collect();
-                let known = names.join(", ");
+                let known = format!("{}, {}", names.join(", "), crate::compare::PATTERN);
                 Err(ScenarioError::new(
                     name,
                     format!("neither built in ({known}) nor a file that can be read: {error}"),

@@ -4,7 +4,7 @@
 use crate::error::Result;
 use crate::namespace::sysctl;
 use crate::packet::{Options, PacketSocket};
-use crate::{End, Netlink, Place, ethtool};
+use crate::{End, Netlink, Place, TcpMetrics, ethtool};
 use wire::{EtherType, Frame, Ipv4Addr, Mac, Prefix, ethernet};
 
 /// The kernel's end.
@@ -18,12 +18,12 @@ const NODE_MAC: Mac = Mac([0x02, 0x57, 0x46, 0xff, 0, 2]);
 /// The node's end of the pair.
 pub(crate) struct HostLink {
     pub(crate) socket: PacketSocket,
-    /// The congestion control of the host's TCP connections, by the kernel's name.
-    congestion: String,
+    /// What holds for the host's TCP connections.
+    tcp: TcpMetrics,
 }
 
 impl HostLink {
-    pub(crate) fn set_up(net: &mut Netlink, addresses: &[Ipv4Addr], congestion: &str) -> Result<Self> {
+    pub(crate) fn set_up(net: &mut Netlink, addresses: &[Ipv4Addr], tcp: &TcpMetrics) -> Result<Self> {
         if net.link(KERNEL_SIDE).is_ok() {
             net.delete_link(KERNEL_SIDE)?; // of a daemon that crashed in this namespace
         }
@@ -41,7 +41,7 @@ impl HostLink {
             net.add_address(KERNEL_SIDE, *address, 32)?;
         }
         let socket = PacketSocket::open(NODE_SIDE, &Options { bypass_qdisc: true, ..Options::default() })?;
-        let host = Self { socket, congestion: congestion.to_owned() };
+        let host = Self { socket, tcp: tcp.clone() };
         if !addresses.is_empty() {
             host.lead_everywhere(net)?;
         }
@@ -59,7 +59,7 @@ impl HostLink {
 
     /// The host's own stack sends everything to the node.
     fn lead_everywhere(&self, net: &mut Netlink) -> Result<()> {
-        net.set_route_for(Prefix::ANY, KERNEL_SIDE, None, Some(&self.congestion))
+        net.set_route_for(Prefix::ANY, KERNEL_SIDE, None, &self.tcp)
     }
 
     /// Hands a datagram to the host's own stack.
@@ -95,9 +95,10 @@ mod tests {
     fn an_address_that_comes_later_keeps_the_congestion_control() {
         in_world(|| {
             let mut net = Netlink::open().unwrap();
+            let tcp = TcpMetrics { congestion: Some("reno".to_owned()), window: None };
             let [first, later] = [7, 8].map(|last| Ipv4Addr::new(10, 1, 0, last));
             for addresses in [vec![first], vec![]] {
-                let host = HostLink::set_up(&mut net, &addresses, "reno").unwrap();
+                let host = HostLink::set_up(&mut net, &addresses, &tcp).unwrap();
                 host.change_address(&mut net, later, true).unwrap();
                 assert_eq!(congestion(), "reno", "{addresses:?}");
             }

@@ -12,7 +12,7 @@ mod storage;
 
 use crate::error::{Attempt, Result};
 use crate::packet::{Options, PacketSocket};
-use crate::{Clock, Netlink, Offset, Store, Timer, counters, ethtool, nft, set_timer_slack};
+use crate::{Clock, Netlink, Offset, Store, TcpMetrics, Timer, counters, ethtool, nft, set_timer_slack};
 use control::{Control, Request};
 use host::HostLink;
 use node::stream::Told;
@@ -43,8 +43,8 @@ pub struct Spec {
     pub addresses: Vec<Ipv4Addr>,
     /// Its interfaces; number 1 is the first.
     pub interfaces: Vec<Interface>,
-    /// The congestion control of its TCP connections, by the kernel's name.
-    pub congestion: String,
+    /// What holds for its TCP connections.
+    pub tcp: TcpMetrics,
     /// Where it takes commands.
     pub control: Option<PathBuf>,
     /// The lab's radio process, and which host we are there.
@@ -156,7 +156,7 @@ impl Daemon {
         crate::hasten();
         let mut net = Netlink::open()?;
         net.loopback_up()?;
-        let host = HostLink::set_up(&mut net, &spec.addresses, &spec.congestion)?;
+        let host = HostLink::set_up(&mut net, &spec.addresses, &spec.tcp)?;
         let mut devices: Vec<&str> =
             spec.interfaces.iter().map(|interface| interface.name.as_str()).collect();
         devices.push(host::NODE_SIDE);
@@ -184,7 +184,7 @@ impl Daemon {
             net,
             ports,
             host,
-            sockets: Sockets::new(spec.addresses.first().copied()),
+            sockets: Sockets::new(spec.addresses.first().copied()).offering(spec.tcp.window),
             control: Control::open(spec.control.as_deref())?,
             radio,
             timer: Timer::new()?,

@@ -50,6 +50,8 @@ const KINDS: &[Kind] = &[
     Kind::fixed("apps/sink", apps::at),
     Kind::fixed("apps/bulk-server", apps::at),
     Kind::fixed("apps/bulk-client", apps::to),
+    Kind::fixed("apps/request-server", apps::at),
+    Kind::fixed("apps/request-client", apps::to),
     Kind::mobile("apps/roam", apps::roam),
 ];
 

@@ -54,6 +54,12 @@ impl Sockets {
         Self { udp, tcp, guards: Guards::default(), accepted: 0 }
     }
 
+    /// The same, offering no larger window than this to a TCP peer.
+    pub(crate) const fn offering(mut self, window: Option<u32>) -> Self {
+        self.tcp.window = window;
+        self
+    }
+
     /// What to wait for.
     pub(crate) fn fds(&self) -> impl Iterator<Item = (BorrowedFd<'_>, PollFlags)> {
         self.udp.fds().map(|fd| (fd, PollFlags::IN)).chain(self.tcp.fds())

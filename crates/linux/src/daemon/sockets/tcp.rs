@@ -27,6 +27,8 @@ const ACCOUNTS: usize = 1024;
 
 pub(super) struct Tcp {
     address: Option<Ipv4Addr>,
+    /// The largest window that its sockets offer, if it is not the kernel's choice.
+    pub(super) window: Option<u32>,
     listeners: BTreeMap<StreamId, (OwnedFd, Addr)>,
     sockets: BTreeMap<StreamId, Socket>,
     accounts: VecDeque<Value>,
@@ -60,7 +62,13 @@ type Ended = Option<Option<String>>;
 
 impl Tcp {
     pub(super) const fn new(address: Option<Ipv4Addr>) -> Self {
-        Self { address, listeners: BTreeMap::new(), sockets: BTreeMap::new(), accounts: VecDeque::new() }
+        Self {
+            address,
+            window: None,
+            listeners: BTreeMap::new(),
+            sockets: BTreeMap::new(),
+            accounts: VecDeque::new(),
+        }
     }
 
     /// What each socket waits for. One that waits for nothing is left out: the kernel would report over and over that
@@ -179,7 +187,13 @@ impl Tcp {
         }
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
         // Plain TCP: a multipath socket cannot be moved.
-        socket_with(AddressFamily::INET, SocketType::STREAM, flags, Some(ipproto::TCP))
+        let fd = socket_with(AddressFamily::INET, SocketType::STREAM, flags, Some(ipproto::TCP))?;
+        if let Some(window) = self.window {
+            // A buffer of a given size does not grow. The kernel doubles it, and offers as much of it as packets have
+            // bytes of their memory: five eighths, with full segments. Until it knows, the route bounds the window.
+            sockopt::set_socket_recv_buffer_size(&fd, window as usize * 4 / 5)?;
+        }
+        Ok(fd)
     }
 
     fn import(&self, state: &TcpState) -> Result<Socket, Errno> {

@@ -1,0 +1,200 @@
+//! Answers everybody who asks.
+
+use super::{HEAD, Head};
+use node::config::text;
+use node::{Addr, Input, Mark, Outbox, Role, StreamEvent, StreamId, StreamOp, Transport, Value};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use wire::Instant;
+
+/// A server.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RequestServerConfig {
+    /// Where it waits.
+    #[serde(deserialize_with = "text")]
+    pub at: Addr,
+}
+
+/// The server. It reads a client's next question only when the last one is answered.
+#[derive(Debug)]
+pub struct RequestServer {
+    config: RequestServerConfig,
+    clients: BTreeMap<StreamId, Client>,
+    answered: u64,
+    failed: Option<String>,
+}
+
+#[derive(Debug)]
+struct Client {
+    credit: usize,
+    state: State,
+}
+
+#[derive(Debug)]
+enum State {
+    /// So much of a question's head has come.
+    Head(Vec<u8>),
+    /// So many bytes of the question are still to come; nobody looks at them.
+    Body(Head, usize),
+    /// So many bytes of the answer are written.
+    Answers(Head, u32),
+}
+
+const NAME: &str = "request-server";
+const LISTENER: StreamId = StreamId(0);
+/// Clients at a time; more are sent away.
+const CLIENTS: usize = 1024;
+
+impl RequestServer {
+    /// A server with this configuration.
+    pub const fn new(config: RequestServerConfig) -> Self {
+        Self { config, clients: BTreeMap::new(), answered: 0, failed: None }
+    }
+
+    fn accept(&mut self, id: StreamId, out: &mut Outbox) {
+        if self.clients.len() >= CLIENTS {
+            return out.stream(id, StreamOp::Abort);
+        }
+        self.clients.insert(id, Client { credit: 0, state: State::Head(Vec::new()) });
+        out.stream(id, StreamOp::Read(HEAD as usize));
+    }
+
+    fn data(&mut self, id: StreamId, bytes: &[u8], out: &mut Outbox) {
+        let Some(client) = self.clients.get_mut(&id) else { return };
+        match &mut client.state {
+            State::Head(have) => {
+                have.extend_from_slice(bytes);
+                let Some(bytes) = have.first_chunk() else {
+                    return out.stream(id, StreamOp::Read(HEAD as usize - have.len()));
+                };
+                let Some(head) = Head::parse(bytes) else {
+                    out.mark(Mark::new(NAME, "bad_question"));
+                    return out.stream(id, StreamOp::Abort);
+                };
+                client.state = State::Body(head, (head.question - HEAD) as usize);
+            }
+            State::Body(_, left) => *left = left.saturating_sub(bytes.len()),
+            State::Answers(..) => return, // it was not asked for
+        }
+        if let State::Body(head, left) = client.state {
+            if left > 0 {
+                return out.stream(id, StreamOp::Read(left));
+            }
+            client.state = State::Answers(head, 0);
+            self.write(id, out);
+        }
+    }
+
+    /// Writes as much of the answer as there is credit for.
+    fn write(&mut self, id: StreamId, out: &mut Outbox) {
+        let Some(client) = self.clients.get_mut(&id) else { return };
+        let State::Answers(head, written) = &mut client.state else { return };
+        let now = client.credit.min((head.answer - *written) as usize);
+        if now > 0 {
+            let mut bytes = vec![0; now];
+            head.answer(*written, &mut bytes);
+            client.credit -= now;
+            *written += now as u32; // at most the answer
+            out.stream(id, StreamOp::Write(bytes));
+        }
+        if *written == head.answer {
+            client.state = State::Head(Vec::new());
+            self.answered += 1;
+            out.stream(id, StreamOp::Read(HEAD as usize));
+        }
+    }
+
+    fn closed(&mut self, id: StreamId, why: Option<&str>, out: &mut Outbox) {
+        if self.clients.remove(&id).is_none() {
+            self.failed = why.map(str::to_owned);
+        } else if let Some(why) = why {
+            out.mark(Mark::new(NAME, "client_lost").with("why", why));
+        }
+    }
+}
+
+impl Role for RequestServer {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn handle(&mut self, _now: Instant, input: Input<'_>, out: &mut Outbox) {
+        match input {
+            Input::Start(_) => {
+                out.stream(LISTENER, StreamOp::Listen { by: Transport::Tcp, local: self.config.at });
+            }
+            Input::Stream(_, StreamEvent::Accepted(new, ..)) => self.accept(new, out),
+            Input::Stream(id, StreamEvent::Room(credit)) => {
+                if let Some(client) = self.clients.get_mut(&id) {
+                    client.credit = client.credit.saturating_add(credit);
+                }
+                self.write(id, out);
+            }
+            Input::Stream(id, StreamEvent::Data(bytes)) => self.data(id, bytes, out),
+            Input::Stream(id, StreamEvent::Finished) => out.stream(id, StreamOp::Finish),
+            Input::Stream(id, StreamEvent::Closed(why)) => self.closed(id, why, out),
+            _ => {}
+        }
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        None
+    }
+
+    fn status(&self) -> Value {
+        Value::map([
+            ("clients", Value::from(self.clients.len() as u64)),
+            ("answered", Value::from(self.answered)),
+            ("failed", self.failed.clone().map_or(Value::None, Value::from)),
+        ])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use node::Effect;
+
+    const CLIENT: StreamId = StreamId(StreamId::DRIVER);
+
+    fn told(server: &mut RequestServer, event: StreamEvent<'_>) -> Vec<StreamOp> {
+        let mut out = Outbox::default();
+        let id = if matches!(event, StreamEvent::Accepted(..)) { LISTENER } else { CLIENT };
+        server.handle(Instant::ZERO, Input::Stream(id, event), &mut out);
+        let op = |effect| if let Effect::Stream(_, op) = effect { Some(op) } else { None };
+        out.drain_effects().filter_map(op).collect()
+    }
+
+    fn server() -> RequestServer {
+        let at = "10.2.0.2:80".parse().unwrap();
+        let mut server = RequestServer::new(RequestServerConfig { at });
+        assert_eq!(told(&mut server, StreamEvent::Accepted(CLIENT, at, at)), [StreamOp::Read(16)]);
+        server
+    }
+
+    #[test]
+    fn a_question_in_pieces_is_answered_as_credit_allows() {
+        let mut server = server();
+        let head = Head { number: 3, question: 30, answer: 40 };
+        let question = head.emit();
+        assert_eq!(told(&mut server, StreamEvent::Data(&question[..5])), [StreamOp::Read(11)]);
+        assert_eq!(told(&mut server, StreamEvent::Data(&question[5..16])), [StreamOp::Read(14)]);
+        assert_eq!(told(&mut server, StreamEvent::Data(&question[16..20])), [StreamOp::Read(10)]);
+        assert_eq!(told(&mut server, StreamEvent::Data(&question[20..])), [], "no credit yet");
+        let mut answer = vec![0; 40];
+        head.answer(0, &mut answer);
+        assert_eq!(told(&mut server, StreamEvent::Room(15)), [StreamOp::Write(answer[..15].to_vec())]);
+        let rest = StreamOp::Write(answer[15..].to_vec());
+        assert_eq!(told(&mut server, StreamEvent::Room(25)), [rest, StreamOp::Read(16)]);
+        assert_eq!(server.status().get("answered"), Some(&Value::Int(1)));
+    }
+
+    #[test]
+    fn who_asks_for_what_cannot_be_is_sent_away() {
+        let mut server = server();
+        assert_eq!(told(&mut server, StreamEvent::Data(&[0xff; 16])), [StreamOp::Abort]);
+        assert_eq!(told(&mut server, StreamEvent::Closed(None)), []);
+        assert_eq!(server.status().get("clients"), Some(&Value::Int(0)));
+    }
+}

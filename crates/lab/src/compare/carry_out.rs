@@ -1,0 +1,139 @@
+//! Carrying the course out: every leg of every contender, at every phase.
+
+use super::course::{Course, Leg};
+use super::measure;
+use crate::reproduce::{self, How, Kind, NotRun, Point, Results, Scale, Validity};
+use crate::run::OnWorld;
+use crate::scenario::Setting;
+use wire::Duration;
+
+/// When the host moves at the earliest: the download has filled its window by then.
+const DEPARTURE: Duration = Duration::from_millis(1200);
+/// What the phases are spread over: the period of agents' advertisements, and nineteen beats of the questions. So the beat
+/// is met in as many places as there are repetitions, too, unless these are a multiple of nineteen.
+pub(super) const PERIOD: Duration = Duration::from_millis(950);
+/// Bits a second: what a cell carries at most.
+const LOAD: u64 = 2_000_000;
+const BOTH: &[OnWorld] = &[OnWorld::Sim, OnWorld::Linux];
+
+/// What was measured.
+#[derive(Clone, Debug)]
+pub struct Comparison {
+    /// The course.
+    pub course: &'static Course,
+    /// Who was asked for, by place among the contenders.
+    pub wanted: Vec<usize>,
+    /// How often each leg was gone over.
+    pub repetitions: usize,
+    /// What was measured, by world; the points are the legs, each so many times.
+    pub worlds: Vec<Results>,
+    /// Worlds that were asked for and are not to be had here.
+    pub absent: Vec<(OnWorld, String)>,
+}
+
+impl Comparison {
+    /// Why nothing of it is to be trusted, by run.
+    pub fn untrusted(&self) -> Vec<String> {
+        self.doubts(|validity| match validity {
+            Validity::Untrusted(why) => Some(why),
+            _ => None,
+        })
+    }
+
+    /// Why a run says nothing, by run.
+    pub fn invalid(&self) -> Vec<String> {
+        self.doubts(|validity| match validity {
+            Validity::Invalid(why) => Some(why),
+            _ => None,
+        })
+    }
+
+    fn doubts(&self, of: fn(&Validity) -> Option<&Vec<String>>) -> Vec<String> {
+        let mut doubts = Vec::new();
+        for results in &self.worlds {
+            for (point, measured) in results.rows(|_| true) {
+                let why = of(&measured.validity).into_iter().flatten();
+                doubts.extend(why.map(|why| format!("{} on {}: {why}", point.label, results.world.name())));
+            }
+        }
+        doubts
+    }
+}
+
+/// A contender, by place in the course.
+pub type Rival = usize;
+
+/// The contenders that these words name: a name, or the protocol that names begin with. None: all.
+pub fn select(course: &Course, words: &[String]) -> Result<Vec<Rival>, String> {
+    let named = |name: &str, word: &String| name == word || name.starts_with(&format!("{word}-"));
+    let names: Vec<&str> = course.contenders.iter().map(|contender| contender.name.as_str()).collect();
+    for word in words {
+        if !names.iter().any(|name| named(name, word)) {
+            return Err(format!("nobody called `{word}` takes part; there are: {}", names.join(", ")));
+        }
+    }
+    let wanted = |name: &&str| words.is_empty() || words.iter().any(|word| named(name, word));
+    Ok((0..).zip(&names).filter(|(_, name)| wanted(name)).map(|(place, _)| place).collect())
+}
+
+/// How often each leg is gone over at a scale. Of fewer than six, no two values enclose the median with 95 %.
+pub const fn repetitions(scale: Scale) -> usize {
+    match scale {
+        Scale::Quick => 6,
+        Scale::Default | Scale::Full => 20,
+    }
+}
+
+/// Carries the course out in these worlds.
+pub fn compare(
+    course: &'static Course,
+    wanted: &[Rival],
+    repetitions: usize,
+    worlds: &[OnWorld],
+    how: &How<'_>,
+) -> Result<Comparison, String> {
+    let points = points(course, repetitions, |leg| wanted.contains(&leg.contender));
+    let mut comparison =
+        Comparison { course, wanted: wanted.to_vec(), repetitions, worlds: Vec::new(), absent: Vec::new() };
+    for world in worlds {
+        match reproduce::measure_all(&points, *world, &[], how) {
+            Ok(results) => comparison.worlds.push(results),
+            Err(NotRun::Cannot(why)) => comparison.absent.push((*world, why)),
+            Err(NotRun::Broken(why)) => return Err(why),
+        }
+    }
+    Ok(comparison)
+}
+
+/// A point for each repetition of the legs that are wanted.
+pub(super) fn points(course: &'static Course, n: usize, wanted: impl Fn(&Leg) -> bool) -> Vec<Point> {
+    // The same instants for all: a name of the phases that no leg has for itself.
+    let phases = reproduce::stratified("compare", n, PERIOD);
+    let legs = course.legs.iter().filter(|leg| wanted(leg));
+    legs.flat_map(|leg| {
+        (1..).zip(&phases).map(|(number, phase)| point(course, leg, number, n, DEPARTURE + *phase))
+    })
+    .collect()
+}
+
+fn point(course: &'static Course, leg: &'static Leg, number: usize, n: usize, departure: Duration) -> Point {
+    let window = course.moves.get(leg.r#move).map(|each| each.window).unwrap_or_default();
+    let span = |span: Duration| format!("{}ns", span.as_nanos());
+    Point {
+        label: format!("{} {number}/{n}", leg.name),
+        setting: vec![("leg", leg.name.as_str().into())],
+        kind: Kind::Main,
+        worlds: BOTH,
+        scenario: &leg.name,
+        overrides: vec![
+            Setting::new(&format!("{}.moves.at", leg.mover), span(departure)),
+            Setting::new("duration", span(departure + window)),
+        ],
+        n: 1,
+        load: LOAD,
+        published: Vec::new(),
+        formula: Vec::new(),
+        base: None,
+        measure: measure::measure,
+    }
+}

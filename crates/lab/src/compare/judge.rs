@@ -1,0 +1,270 @@
+//! What must hold of the comparison, and what must make it fail.
+
+use super::carry_out::{Comparison, points, repetitions};
+use super::course::{Contender, Course, Leg};
+use super::measure::OUTAGE;
+use super::rows::{Median, runs, values};
+use crate::reproduce::{self, Check, How, NotRun, Results, Scale};
+use crate::run::OnWorld;
+use crate::scenario::Setting;
+
+/// What must hold.
+#[derive(Debug)]
+pub struct MustHold {
+    /// In words.
+    pub text: &'static str,
+    /// What the value is that it is decided by.
+    pub value: &'static str,
+    /// Whose runs it looks at.
+    of: fn(&Contender) -> bool,
+    check: Asks,
+    breaker: Breaker,
+}
+
+#[derive(Debug)]
+enum Asks {
+    /// Of every world by itself.
+    Each(fn(&[&Leg], &Results) -> Check),
+    /// Of two worlds together.
+    Both(fn(&[&Leg], [&Results; 2]) -> Check),
+}
+
+/// Overrides for the runs of one contender, or of all that a must-hold looks at.
+#[derive(Debug)]
+struct Breaker {
+    who: Option<&'static str>,
+    set: &'static [&'static str],
+}
+
+/// Medians that differ by less are not put in an order: so many milliseconds, or this share of the larger.
+const NEAR_MS: f64 = 30.0;
+const NEAR_SHARE: f64 = 0.15;
+
+const MUST_HOLD: &[MustHold] = &[
+    MustHold {
+        text: "who has no protocol for it never recovers from the move",
+        value: "runs that recovered",
+        of: |contender| contender.never.is_some(),
+        check: Asks::Each(|legs, results| none(count(legs, results, f64::is_finite))),
+        // It does not leave its network.
+        breaker: Breaker { who: None, set: &["roam.moves.to=west"] },
+    },
+    MustHold {
+        text: "all others recover from every move that they can make",
+        value: "runs that did not",
+        of: |contender| contender.never.is_none(),
+        check: Asks::Each(|legs, results| none(count(legs, results, f64::is_infinite))),
+        breaker: Breaker { who: None, set: &["cell.2.loss=1.0"] },
+    },
+    MustHold {
+        text: "protocols have one order by outage in both worlds, unless two differ by less than 30 ms or 15 %, or overlap",
+        value: "pairs in another order",
+        of: |_| true,
+        check: Asks::Both(order),
+        breaker: Breaker { who: Some("cellular-ip-hard"), set: &["radio.retune=5s"] },
+    },
+];
+
+/// A must-hold that was looked at.
+#[derive(Clone, Copy, Debug)]
+pub struct Verdict {
+    /// Which.
+    pub must_hold: &'static MustHold,
+    /// Where; `None` is both worlds together.
+    pub world: Option<OnWorld>,
+    /// What it was decided by.
+    pub value: Option<f64>,
+    /// Whether a run that it needs is not to be believed.
+    pub invalid: bool,
+    holds: bool,
+}
+
+impl Verdict {
+    fn new(must_hold: &'static MustHold, world: Option<OnWorld>, check: Check, invalid: bool) -> Self {
+        Self { must_hold, world, value: check.value, invalid, holds: check.holds }
+    }
+
+    /// Whether it holds.
+    pub const fn holds(&self) -> bool {
+        self.holds && !self.invalid
+    }
+
+    /// Where, in a word.
+    pub fn worlds(&self) -> &'static str {
+        self.world.map_or("both", OnWorld::name)
+    }
+
+    /// What there is to say, in a word or two.
+    pub const fn word(&self) -> &'static str {
+        match (self.invalid, self.holds) {
+            (true, _) => "INVALID",
+            (false, true) => "holds",
+            (false, false) => "DOES NOT HOLD",
+        }
+    }
+}
+
+/// Every must-hold that there are runs for: those of two worlds only where there are two.
+pub fn verdicts(comparison: &Comparison) -> Vec<Verdict> {
+    let mut verdicts = Vec::new();
+    for must_hold in MUST_HOLD {
+        let legs = must_hold.legs(comparison.course, |leg| comparison.wanted.contains(&leg.contender));
+        let doubtful = |results: &Results| {
+            legs.iter().any(|leg| runs(results, leg).any(|measured| !measured.is_valid()))
+        };
+        match (&must_hold.check, comparison.worlds.as_slice()) {
+            _ if legs.is_empty() => {}
+            (Asks::Each(check), worlds) => verdicts.extend(worlds.iter().map(|results| {
+                Verdict::new(must_hold, Some(results.world), check(&legs, results), doubtful(results))
+            })),
+            (Asks::Both(check), [first, second]) => {
+                let invalid = doubtful(first) || doubtful(second);
+                verdicts.push(Verdict::new(must_hold, None, check(&legs, [first, second]), invalid));
+            }
+            (Asks::Both(_), _) => {}
+        }
+    }
+    verdicts
+}
+
+impl MustHold {
+    /// The legs that it looks at.
+    fn legs<'a>(&self, course: &'a Course, wanted: impl Fn(&Leg) -> bool) -> Vec<&'a Leg> {
+        let concerns = |leg: &&Leg| course.contenders.get(leg.contender).is_some_and(self.of) && wanted(leg);
+        course.legs.iter().filter(concerns).collect()
+    }
+}
+
+/// How many runs of these legs had such an outage; `None` if there was no run.
+fn count(legs: &[&Leg], results: &Results, such: fn(f64) -> bool) -> Option<f64> {
+    let all: Vec<f64> = legs.iter().flat_map(|leg| values(results, leg, OUTAGE.name)).collect();
+    (!all.is_empty()).then(|| all.iter().filter(|outage| such(**outage)).count() as f64)
+}
+
+fn none(value: Option<f64>) -> Check {
+    Check::within(value, 0.0..=0.0)
+}
+
+/// Pairs of contenders on the same move and workload that stand the other way round in the other world. Of two whose
+/// intervals overlap there is no order yet: more repetitions would show one.
+fn order(legs: &[&Leg], worlds: [&Results; 2]) -> Check {
+    let median = |leg: &Leg, world: &Results| Median::of(&values(world, leg, OUTAGE.name));
+    let mut pairs = 0;
+    let mut swapped = 0;
+    for (place, a) in legs.iter().enumerate() {
+        let beside = |b: &&&Leg| b.r#move == a.r#move && b.workload == a.workload;
+        for b in legs.iter().skip(place + 1).filter(beside) {
+            let outages = worlds.map(|world| median(a, world).zip(median(b, world)));
+            let [Some(first), Some(second)] = outages else { continue };
+            pairs += 1;
+            let is_less = |(a, b): (Median, Median)| a.value < b.value;
+            swapped += usize::from(apart(first) && apart(second) && is_less(first) != is_less(second));
+        }
+    }
+    none((pairs > 0).then_some(swapped as f64))
+}
+
+/// Whether two outages stand in an order.
+fn apart((a, b): (Median, Median)) -> bool {
+    let [first, second] = [a, b].map(|median| median.interval.unwrap_or((median.value, median.value)));
+    let overlap = first.0 <= second.1 && second.0 <= first.1;
+    !overlap && !near((a.value, b.value))
+}
+
+fn near((a, b): (f64, f64)) -> bool {
+    if a.is_infinite() && b.is_infinite() {
+        return true;
+    }
+    let apart = (a - b).abs();
+    apart < NEAR_MS || apart < NEAR_SHARE * a.max(b)
+}
+
+/// What a breaker did.
+#[derive(Clone, Debug)]
+pub struct Broken {
+    /// What must not hold any more.
+    pub must_hold: &'static MustHold,
+    /// What was set.
+    pub set: String,
+    /// What the must-hold saw without it.
+    pub whole: Check,
+    /// And with it.
+    pub check: Check,
+}
+
+impl Broken {
+    /// Whether it held, and the breaker broke it. What no longer measures anything proves nothing.
+    pub const fn broke(&self) -> bool {
+        self.whole.holds && !self.check.holds && self.check.value.is_some()
+    }
+}
+
+/// Runs every breaker, in the simulator. The order of two worlds is held against one that the breaker has not met.
+pub fn self_test(course: &'static Course, how: &How<'_>) -> Result<Vec<Broken>, NotRun> {
+    let run = |legs: &[&Leg], set: &[Setting]| {
+        let wanted =
+            points(course, repetitions(Scale::Quick), |leg| legs.iter().any(|one| one.name == leg.name));
+        reproduce::measure_all(&wanted, OnWorld::Sim, set, how)
+    };
+    let all: Vec<&Leg> = course.legs.iter().collect();
+    let whole = run(&all, &[])?;
+    let mut tests = Vec::new();
+    for must_hold in MUST_HOLD {
+        let legs = must_hold.legs(course, |_| true);
+        let Breaker { who, set } = &must_hold.breaker;
+        let meant = |leg: &&&Leg| {
+            let name = course.contenders.get(leg.contender).map(|contender| contender.name.as_str());
+            who.is_none_or(|who| name == Some(who))
+        };
+        let broken: Vec<&Leg> = legs.iter().filter(meant).copied().collect();
+        let settings: Result<Vec<Setting>, String> = set.iter().map(|text| text.parse()).collect();
+        let with = replaced(&whole, run(&broken, &settings.map_err(NotRun::Broken)?)?);
+        let (before, after) = match must_hold.check {
+            Asks::Each(check) => (check(&legs, &whole), check(&legs, &with)),
+            Asks::Both(check) => (check(&legs, [&whole, &whole]), check(&legs, [&whole, &with])),
+        };
+        let whom = who.map_or(String::new(), |who| format!("{who}: "));
+        let set = format!("{whom}{}", set.join(" "));
+        tests.push(Broken { must_hold, set, whole: before, check: after });
+    }
+    Ok(tests)
+}
+
+/// The results with these rows in the place of their own.
+fn replaced(whole: &Results, broken: Results) -> Results {
+    let mut with = whole.clone();
+    for (point, measured) in broken.rows {
+        if let Some(row) = with.rows.iter_mut().find(|(other, _)| other.label == point.label) {
+            row.1 = measured;
+        }
+    }
+    with
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn intervals_that_overlap_are_in_no_order() {
+        let of = |value, lo, hi| Median { value, interval: Some((lo, hi)) };
+        assert!(apart((of(100.0, 90.0, 110.0), of(200.0, 111.0, 250.0))));
+        assert!(!apart((of(100.0, 90.0, 120.0), of(200.0, 111.0, 250.0))));
+        assert!(!apart((of(200.0, 111.0, 250.0), of(100.0, 90.0, 120.0))));
+    }
+
+    #[test]
+    fn what_is_near_has_no_order() {
+        for (pair, is) in [
+            ((100.0, 129.0), true),
+            ((100.0, 131.0), false),
+            ((1000.0, 1150.0), true),
+            ((1000.0, 1200.0), false),
+            ((f64::INFINITY, 1000.0), false),
+            ((f64::INFINITY, f64::INFINITY), true),
+        ] {
+            assert_eq!(near(pair), is, "{pair:?}");
+            assert_eq!(near((pair.1, pair.0)), is, "{pair:?}");
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! Reading one run of the course: what its one move cost.
+
+use crate::control::Control;
+use crate::handoff::Handoff;
+use crate::reproduce::Samples;
+use crate::run::Outcome;
+use node::{Stage, Value};
+use trace::{HostId, Record, What};
+use wire::{Duration, Iface, Instant};
+
+/// What is measured.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Metric {
+    /// Its name, with its unit at the end if it has one.
+    pub name: &'static str,
+    /// Its unit.
+    pub unit: &'static str,
+    /// The head of its column.
+    pub title: &'static str,
+    /// Digits after the point.
+    pub digits: usize,
+    /// What it says exactly.
+    pub about: &'static str,
+}
+
+const fn metric(
+    name: &'static str,
+    unit: &'static str,
+    title: &'static str,
+    digits: usize,
+    about: &'static str,
+) -> Metric {
+    Metric { name, unit, title, digits, about }
+}
+
+/// No packet for the application from the cut on, in milliseconds; infinite if none came any more.
+pub(super) const OUTAGE: Metric = metric(
+    "outage_ms",
+    "ms",
+    "outage",
+    1,
+    "from the cut to the next bytes in the application's hands; 0 if nothing was lost and no gap seen",
+);
+/// The longest time without bytes for the application.
+pub(super) const STALL: Metric = metric(
+    "longest_stall_ms",
+    "ms",
+    "longest stall",
+    1,
+    "the longest time without bytes for the application, from the move to the end; >: until the end",
+);
+/// Segments that were dropped on their way to the host.
+pub(super) const LOST: Metric =
+    metric("lost_packets", "packets", "lost", 1, "packets for the host that were dropped on their way");
+/// What the application was given.
+pub(super) const GOODPUT: Metric =
+    metric("goodput_kbps", "kb/s", "goodput", 0, "what the application was given from the move to the end");
+/// From a question to its answer.
+pub(super) const EXCHANGE: Metric = metric(
+    "exchange_ms",
+    "ms",
+    "exchange",
+    1,
+    "median from a question to its answer, of those asked after the outage",
+);
+/// From the cut to the new path.
+pub(super) const HANDOFF: Metric = metric(
+    "handoff_latency_ms",
+    "ms",
+    "handoff",
+    1,
+    "from the cut to the network's new path, and once down it",
+);
+/// What the protocol said.
+pub(super) const SIGNALLING: Metric = metric(
+    "signalling_bytes",
+    "bytes",
+    "signalling",
+    0,
+    "IP bytes of control messages on every link, from the move to the end; no beacons, no advertisements",
+);
+
+/// The columns of the first table.
+pub const METRICS: [Metric; 7] = [OUTAGE, STALL, LOST, GOODPUT, EXCHANGE, HANDOFF, SIGNALLING];
+
+/// Who owns the outage.
+pub const OWNERS: [Metric; 8] = [
+    owner("link_ms", "link"),
+    owner("detection_ms", "detection"),
+    owner("address_ms", "address"),
+    owner("registration_ms", "registration"),
+    owner("path_switch_ms", "path switch"),
+    owner("first_byte_ms", "first byte"),
+    owner("recovery_ms", "recovery"),
+    owner("unexplained_ms", "unexplained"),
+];
+
+const fn owner(name: &'static str, title: &'static str) -> Metric {
+    metric(name, "ms", title, 1, "a part of the outage")
+}
+
+/// The metric of a part of an outage that this stage owns, or nobody.
+fn owned_by(stage: Option<Stage>) -> &'static str {
+    let name = stage.map_or("unexplained", Stage::name);
+    OWNERS.iter().find(|owner| owner.title == name).map_or(OWNERS[7].name, |owner| owner.name)
+}
+
+/// The host that moves.
+const MOBILE: &str = "mobile";
+
+/// What a run of the course gave. An error says why it cannot be read.
+pub(super) fn measure(outcome: &Outcome) -> Result<Samples, String> {
+    let [handoff] = outcome.handoffs.as_slice() else {
+        return Err(format!("{} handoffs, where one was to be", outcome.handoffs.len()));
+    };
+    if outcome.host(handoff.host) != MOBILE {
+        return Err(format!("`{}` moved, and not `{MOBILE}`", outcome.host(handoff.host)));
+    }
+    let run = Run { outcome, handoff, end: outcome.plan.end() };
+    if run.reads().all(|(at, _)| at > handoff.begun) {
+        return Err("the application had nothing before the move".to_owned());
+    }
+    let mut samples = Samples::new();
+    let mut add = |metric: &'static str, value: Option<f64>| {
+        if let Some(value) = value {
+            samples.insert(metric, vec![value]);
+        }
+    };
+    add(OUTAGE.name, Some(run.outage()));
+    add(STALL.name, Some(run.longest_stall()));
+    add(LOST.name, Some(handoff.lost as f64));
+    add(GOODPUT.name, Some(run.goodput()));
+    add(EXCHANGE.name, run.exchange());
+    add(HANDOFF.name, handoff.latency.map(millis));
+    add(SIGNALLING.name, Some(run.signalling() as f64));
+    if !handoff.endless {
+        for owner in &OWNERS {
+            add(owner.name, Some(run.owned(owner.name)));
+        }
+    }
+    Ok(samples)
+}
+
+/// A run, its one move, and when one stops watching.
+struct Run<'a> {
+    outcome: &'a Outcome,
+    handoff: &'a Handoff,
+    end: Instant,
+}
+
+impl Run<'_> {
+    fn records(&self, host: HostId) -> impl Iterator<Item = &Record> {
+        self.outcome.records.iter().filter(move |record| record.host == host)
+    }
+
+    /// When the application at the host was given how many bytes.
+    fn reads(&self) -> impl Iterator<Item = (Instant, u64)> {
+        self.records(self.handoff.host).filter_map(|record| match record.what {
+            What::AppRead(bytes) => Some((record.at, bytes)),
+            _ => None,
+        })
+    }
+
+    fn outage(&self) -> f64 {
+        if self.handoff.endless {
+            return f64::INFINITY;
+        }
+        self.handoff.outage.as_ref().map_or(0.0, |outage| millis(outage.span()))
+    }
+
+    fn owned(&self, metric: &str) -> f64 {
+        let owners = self.handoff.outage.iter().flat_map(|outage| &outage.owners);
+        millis(owners.filter(|owner| owned_by(owner.stage) == metric).map(crate::handoff::Owner::span).sum())
+    }
+
+    fn longest_stall(&self) -> f64 {
+        let mut last = None;
+        let mut longest = Duration::ZERO;
+        for at in self.reads().map(|(at, _)| at).chain([self.end]) {
+            if let Some(before) = last.replace(at)
+                && at > self.handoff.begun
+            {
+                longest = longest.max(at.since(before));
+            }
+        }
+        millis(longest)
+    }
+
+    /// In thousands of bits a second.
+    fn goodput(&self) -> f64 {
+        let begun = self.handoff.begun;
+        let bytes: u64 = self.reads().filter(|(at, _)| *at > begun).map(|(_, bytes)| bytes).sum();
+        bytes as f64 * 8.0 / self.end.since(begun).as_secs_f64() / 1e3
+    }
+
+    fn exchange(&self) -> Option<f64> {
+        let back = self.handoff.outage.as_ref().map_or(self.handoff.cut, |outage| outage.to);
+        let mut took: Vec<f64> = self
+            .records(self.handoff.host)
+            .filter_map(|record| {
+                let What::Marked(mark) = &record.what else { return None };
+                let field =
+                    |name: &str| mark.fields.iter().find(|(key, _)| *key == name).map(|(_, value)| value);
+                let nanos = field("latency_ns")
+                    .and_then(Value::as_int)
+                    .and_then(|nanos| u64::try_from(nanos).ok())?;
+                let asked = Instant(record.at.0.checked_sub(nanos)?);
+                (mark.name == "answered" && asked >= back).then_some(nanos as f64 / 1e6)
+            })
+            .collect();
+        took.sort_by(f64::total_cmp);
+        took.get(took.len() / 2).copied()
+    }
+
+    /// What crosses two links costs twice.
+    fn signalling(&self) -> usize {
+        let since = self.outcome.records.iter().filter(|record| record.at >= self.handoff.begun);
+        let bytes = since.filter_map(|record| match &record.what {
+            What::Sent(iface, packet) if *iface != Iface::HOST => {
+                Control::of(packet).map(|_| packet.bytes.len())
+            }
+            _ => None,
+        });
+        bytes.sum()
+    }
+}
+
+fn millis(span: Duration) -> f64 {
+    span.as_secs_f64() * 1e3
+}

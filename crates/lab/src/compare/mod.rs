@@ -1,0 +1,31 @@
+//! The table by which one chooses: every protocol over one course, in one world or both.
+//!
+//! ```text
+//! course.toml ─> legs: contender x move x workload ─> points: n repetitions, each at its phase ─> either world
+//!                                                                                                     │
+//!      table, CSV, JSON, figure <─ rows: median and 95 % interval of every metric <─ measure <────────┘
+//!                                   └─> what must hold, and breakers under which it must not
+//! ```
+//!
+//! A leg that a contender cannot make is a row all the same, and says why.
+
+mod carry_out;
+mod course;
+mod figure;
+mod judge;
+mod measure;
+mod rows;
+mod text;
+
+pub use carry_out::{Comparison, Rival, compare, repetitions, select};
+pub use course::{Contender, Course, Leg, Move, PATTERN, Workload, course};
+pub use figure::svg;
+pub use judge::{Broken, MustHold, Verdict, self_test, verdicts};
+pub use measure::{METRICS, Metric, OWNERS};
+pub use rows::{Row, csv, json, rows};
+pub use text::{self_test_text, text};
+
+pub(crate) use course::scenario;
+
+#[cfg(test)]
+mod tests;

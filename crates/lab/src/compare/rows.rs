@@ -1,0 +1,234 @@
+//! From what was measured to the rows of the table.
+
+use super::carry_out::Comparison;
+use super::course::Leg;
+use super::measure::{METRICS, Metric, OUTAGE, OWNERS};
+use crate::reproduce::{Measured, Results};
+use crate::run::OnWorld;
+use draw::Csv;
+use serde_json::{Value, json as object};
+
+/// One metric of one contender on one leg, in one world.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Row {
+    /// Who, as commands name it.
+    pub protocol: String,
+    /// The move.
+    pub r#move: String,
+    /// The workload.
+    pub workload: String,
+    /// Where.
+    pub world: OnWorld,
+    /// What.
+    pub metric: Metric,
+    /// What came out; `None` if there is nothing to say, and then `why_not` may say why.
+    pub median: Option<Median>,
+    /// How many repetitions it is made of.
+    pub n: usize,
+    /// Repetitions that are not to be believed; they are not among the `n`.
+    pub invalid: usize,
+    /// Why there is no value, or why it is infinite.
+    pub why_not: Option<String>,
+}
+
+/// The median of a few values, and the two of them that enclose that of all with 95 %.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Median {
+    /// The middle one, or the mean of the two in the middle.
+    pub value: f64,
+    /// The interval; none of fewer than six values.
+    pub interval: Option<(f64, f64)>,
+}
+
+impl Median {
+    /// Of these values, if there are any. Infinite ones are larger than all others.
+    pub(super) fn of(values: &[f64]) -> Option<Self> {
+        let mut values = values.to_vec();
+        values.sort_by(f64::total_cmp);
+        let at = |index: usize| values.get(index).copied();
+        let half = values.len() / 2;
+        let value = match values.len() % 2 {
+            0 => {
+                let (low, high) = (at(half.checked_sub(1)?)?, at(half)?);
+                if low.total_cmp(&high).is_eq() { low } else { f64::midpoint(low, high) }
+            }
+            _ => at(half)?,
+        };
+        let interval =
+            outermost(values.len()).and_then(|rank| Some((at(rank)?, at(values.len() - 1 - rank)?)));
+        Some(Self { value, interval })
+    }
+}
+
+/// How many values may be left out at either end so that the rest still encloses the median with 95 %: each value lies
+/// below it with the chance of a coin (the sign test's interval).
+fn outermost(n: usize) -> Option<usize> {
+    let mut chance = 0.5f64.powi(i32::try_from(n).ok()?);
+    let (mut below, mut rank) = (chance, None);
+    for left_out in 0..n / 2 {
+        if below > 0.025 {
+            break;
+        }
+        rank = Some(left_out);
+        chance *= (n - left_out) as f64 / (left_out + 1) as f64;
+        below += chance;
+    }
+    rank
+}
+
+/// The runs of a leg in one world.
+pub(super) fn runs<'a>(results: &'a Results, leg: &'a Leg) -> impl Iterator<Item = &'a Measured> {
+    results.rows(|point| point.scenario == leg.name).map(|(_, measured)| measured)
+}
+
+/// The values of a metric over the runs of a leg that are to be believed.
+pub(super) fn values(results: &Results, leg: &Leg, metric: &str) -> Vec<f64> {
+    let valid = runs(results, leg).filter(|measured| measured.is_valid());
+    valid.filter_map(|measured| measured.samples.get(metric)).flatten().copied().collect()
+}
+
+/// All rows: by move, workload, contender, world and metric.
+pub fn rows(comparison: &Comparison) -> Vec<Row> {
+    let course = comparison.course;
+    let mut rows = Vec::new();
+    for (how, each) in course.moves.iter().enumerate() {
+        for (load, workload) in course.workloads.iter().enumerate() {
+            for who in &comparison.wanted {
+                let Some(contender) = course.contenders.get(*who) else { continue };
+                let made = |leg: &&Leg| leg.contender == *who && leg.r#move == how && leg.workload == load;
+                let leg = course.legs.iter().find(made);
+                for results in &comparison.worlds {
+                    let row = |metric: &Metric| Row {
+                        protocol: contender.name.clone(),
+                        r#move: each.name.clone(),
+                        workload: workload.name.clone(),
+                        world: results.world,
+                        metric: *metric,
+                        median: None,
+                        n: 0,
+                        invalid: 0,
+                        why_not: contender.cannot.get(&each.name).cloned(),
+                    };
+                    let fill = |metric: &Metric| match leg {
+                        Some(leg) => filled(row(metric), results, leg, contender.never.as_deref()),
+                        None => row(metric),
+                    };
+                    rows.extend(METRICS.iter().chain(&OWNERS).map(fill));
+                }
+            }
+        }
+    }
+    rows
+}
+
+fn filled(mut row: Row, results: &Results, leg: &Leg, never: Option<&str>) -> Row {
+    let values = values(results, leg, row.metric.name);
+    row.median = Median::of(&values);
+    row.n = values.len();
+    row.invalid = runs(results, leg).filter(|measured| !measured.is_valid()).count();
+    let lost = row.metric == OUTAGE && row.median.is_some_and(|median| median.value.is_infinite());
+    if lost {
+        row.why_not = Some(never.unwrap_or("it did not recover while one watched").to_owned());
+    } else if row.median.is_none() && row.invalid > 0 {
+        row.why_not = Some("no run is to be believed".to_owned());
+    }
+    row
+}
+
+/// All rows as one object; an infinite outage is null, and `why_not` says why.
+pub fn json(comparison: &Comparison) -> Value {
+    let finite = |value: Option<f64>| value.filter(|value| value.is_finite());
+    let row = |row: Row| {
+        let interval = row.median.and_then(|median| median.interval);
+        object!({
+            "protocol": row.protocol,
+            "move": row.r#move,
+            "workload": row.workload,
+            "world": row.world.name(),
+            "metric": row.metric.name,
+            "unit": row.metric.unit,
+            "median": finite(row.median.map(|median| median.value)),
+            "lo": finite(interval.map(|(lo, _)| lo)),
+            "hi": finite(interval.map(|(_, hi)| hi)),
+            "n": row.n,
+            "invalid": row.invalid,
+            "why_not": row.why_not,
+        })
+    };
+    let must_hold = super::verdicts(comparison).into_iter().map(|verdict| {
+        object!({
+            "text": verdict.must_hold.text,
+            "world": verdict.worlds(),
+            "holds": verdict.holds(),
+            "value": verdict.value,
+        })
+    });
+    object!({
+        "repetitions": comparison.repetitions,
+        "rows": rows(comparison).into_iter().map(row).collect::<Vec<_>>(),
+        "must_hold": must_hold.collect::<Vec<_>>(),
+    })
+}
+
+/// All rows as a table for programs.
+pub fn csv(comparison: &Comparison) -> String {
+    let mut csv = Csv::default();
+    csv.row([
+        "protocol", "move", "workload", "world", "metric", "unit", "median", "lo", "hi", "n", "invalid",
+        "why_not",
+    ]);
+    for row in rows(comparison) {
+        let number = |value: Option<f64>| match value {
+            Some(value) if value.is_infinite() => "inf".to_owned(),
+            Some(value) => format!("{value:.*}", row.metric.digits.max(3)),
+            None => String::new(),
+        };
+        let interval = row.median.and_then(|median| median.interval);
+        csv.row([
+            row.protocol.clone(),
+            row.r#move.clone(),
+            row.workload.clone(),
+            row.world.name().to_owned(),
+            row.metric.name.to_owned(),
+            row.metric.unit.to_owned(),
+            number(row.median.map(|median| median.value)),
+            number(interval.map(|(lo, _)| lo)),
+            number(interval.map(|(_, hi)| hi)),
+            row.n.to_string(),
+            row.invalid.to_string(),
+            row.why_not.clone().unwrap_or_default(),
+        ]);
+    }
+    csv.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interval_leaves_out_as_many_as_the_sign_test_allows() {
+        // From tables of the sign test at 5 %, two-sided: with n values, the interval is from the (r+1)th smallest.
+        let known = [
+            (5, None),
+            (6, Some(0)),
+            (8, Some(0)),
+            (9, Some(1)),
+            (10, Some(1)),
+            (20, Some(5)),
+            (50, Some(17)),
+        ];
+        for (n, rank) in known {
+            assert_eq!(outermost(n), rank, "{n}");
+        }
+    }
+
+    #[test]
+    fn a_median_has_its_interval_and_infinity_is_a_value() {
+        let six = Median::of(&[4.0, 1.0, 3.0, 2.0, 6.0, 5.0]).unwrap();
+        assert_eq!(six, Median { value: 3.5, interval: Some((1.0, 6.0)) });
+        assert_eq!(Median::of(&[2.0, 1.0, 9.0]).unwrap(), Median { value: 2.0, interval: None });
+        assert!(Median::of(&[f64::INFINITY; 6]).unwrap().value.is_infinite());
+        assert_eq!(Median::of(&[]), None);
+    }
+}

@@ -1,0 +1,156 @@
+//! The course in the simulator: what is measured, and what is made of it.
+
+use super::carry_out::points;
+use super::course::{Leg, course};
+use super::measure::{EXCHANGE, GOODPUT, LOST, OUTAGE, OWNERS, SIGNALLING, STALL, measure};
+use super::*;
+use crate::reproduce::{How, Measured, Point, Results, Samples, Validity};
+use crate::run::{OnWorld, simulate};
+use std::sync::atomic::AtomicBool;
+
+/// What the one run of a leg gives.
+fn run(name: &str) -> Samples {
+    let points = points(course().unwrap(), 1, |leg| leg.name == name);
+    let [point] = points.as_slice() else { panic!("{} points for {name}", points.len()) };
+    measure(&simulate(point.plan(&[]).unwrap()).unwrap()).unwrap()
+}
+
+fn value(samples: &Samples, metric: &Metric) -> f64 {
+    samples[metric.name][0]
+}
+
+#[test]
+fn the_owners_of_an_outage_sum_to_it_and_a_stall_is_no_shorter() {
+    for name in ["compare/mobile-ip/gap/bulk", "compare/cellular-ip-hard/gap/requests"] {
+        let samples = run(name);
+        let outage = value(&samples, &OUTAGE);
+        let owned: f64 = OWNERS.iter().map(|owner| value(&samples, owner)).sum();
+        assert!(outage > 1000.0 && (owned - outage).abs() < 1e-6, "{name}: {owned} of {outage}");
+        assert!(value(&samples, &STALL) >= outage, "{name}");
+        assert!(value(&samples, &LOST) > 0.0 && value(&samples, &GOODPUT) > 0.0, "{name}");
+    }
+}
+
+#[test]
+fn plain_ip_hears_nothing_more_and_says_nothing() {
+    for load in ["bulk", "requests"] {
+        let samples = run(&format!("compare/plain-ip/overlap/{load}"));
+        assert!(value(&samples, &OUTAGE).is_infinite());
+        assert!(value(&samples, &SIGNALLING) == 0.0 && value(&samples, &STALL) > 1900.0, "{samples:?}");
+        assert!(!samples.contains_key(OWNERS[0].name) && !samples.contains_key(EXCHANGE.name), "{samples:?}");
+    }
+}
+
+#[test]
+fn a_semisoft_handoff_loses_nothing_of_a_download() {
+    let samples = run("compare/cellular-ip-semisoft/overlap/bulk");
+    assert!(value(&samples, &LOST) == 0.0, "a copy that was dropped is no loss: the other came");
+    assert!(value(&samples, &OUTAGE) < 100.0, "{samples:?}");
+}
+
+#[test]
+fn answers_are_timed_after_the_outage() {
+    // 12 ms each way by wire and 1100 bytes on the air, with headers and acknowledgments: less than 30 ms.
+    let near = value(&run("compare/cellular-ip-hard/overlap/requests"), &EXCHANGE);
+    let far = value(&run("compare/mobile-ip/overlap/requests"), &EXCHANGE);
+    assert!((24.0..30.0).contains(&near), "{near}");
+    assert!(far > near, "by way of home it is {far} ms, and not more than {near}");
+}
+
+#[test]
+fn all_contenders_leave_at_the_same_instants_and_are_watched_as_long() {
+    let course = course().unwrap();
+    let all = points(course, 3, |_| true);
+    assert_eq!(all.len(), course.legs.len() * 3);
+    let of = |leg: &Leg| {
+        let ours = all.iter().filter(|point| point.scenario == leg.name);
+        // The role's name differs.
+        let said = |point: &Point| point.overrides.iter().map(ToString::to_string).collect::<Vec<_>>();
+        let values = |text: String| text.split_once('=').unwrap().1.to_owned();
+        ours.map(|point| said(point).into_iter().map(values).collect::<Vec<_>>()).collect::<Vec<_>>()
+    };
+    for leg in &course.legs {
+        let first = course.legs.iter().find(|other| other.r#move == leg.r#move).unwrap();
+        assert_eq!(of(leg), of(first), "{}", leg.name);
+    }
+}
+
+#[test]
+fn the_beat_of_questions_is_met_everywhere() {
+    for n in [6, 20] {
+        let phases = crate::reproduce::stratified("compare", n, super::carry_out::PERIOD);
+        let mut places: Vec<u128> = phases.iter().map(|phase| phase.as_micros() % 50_000).collect();
+        places.sort_unstable();
+        let gaps = places.windows(2).map(|pair| pair[1] - pair[0]);
+        assert!(gaps.into_iter().all(|gap| gap.abs_diff(50_000 / n as u128) <= 2), "{places:?}");
+    }
+}
+
+/// A comparison in two worlds with these outages: of Mobile IP, and of hard Cellular IP, on every leg.
+fn made_up(outages: [(f64, f64); 2], validity: &Validity) -> Comparison {
+    let course = course().unwrap();
+    let wanted = select(course, &["mobile-ip".to_owned(), "cellular-ip-hard".to_owned()]).unwrap();
+    let results = |(world, (mobile, cellular)): (OnWorld, (f64, f64))| {
+        let row = |point: Point| {
+            let outage = if point.label.contains("mobile-ip") { mobile } else { cellular };
+            let samples = Samples::from([(OUTAGE.name, vec![outage])]);
+            (point, Some(Measured { samples, validity: validity.clone() }))
+        };
+        let points = points(course, 1, |leg| wanted.contains(&leg.contender));
+        Results { world, rows: points.into_iter().map(row).collect() }
+    };
+    let worlds = [OnWorld::Sim, OnWorld::Linux].into_iter().zip(outages).map(results).collect();
+    Comparison { course, wanted: wanted.clone(), repetitions: 1, worlds, absent: Vec::new() }
+}
+
+#[test]
+fn an_order_must_be_the_same_in_both_worlds_unless_two_are_near() {
+    let order = |outages| {
+        let verdicts = verdicts(&made_up(outages, &Validity::Valid));
+        let both = verdicts.into_iter().find(|verdict| verdict.world.is_none()).unwrap();
+        (both.holds(), both.value)
+    };
+    assert_eq!(order([(200.0, 100.0), (300.0, 150.0)]), (true, Some(0.0)));
+    assert_eq!(order([(200.0, 100.0), (100.0, 200.0)]), (false, Some(4.0)), "two moves, two workloads");
+    assert_eq!(order([(200.0, 100.0), (100.0, 120.0)]), (true, Some(0.0)), "20 ms are near");
+    assert_eq!(order([(2000.0, 1000.0), (1500.0, 1600.0)]), (true, Some(0.0)), "7 % are near");
+    assert_eq!(order([(200.0, f64::INFINITY), (f64::INFINITY, 200.0)]), (false, Some(4.0)));
+}
+
+#[test]
+fn what_is_not_to_be_believed_holds_nothing_and_is_no_row() {
+    let invalid = Validity::Invalid(vec!["timing: late".to_owned()]);
+    let comparison = made_up([(200.0, 100.0); 2], &invalid);
+    assert!(verdicts(&comparison).iter().all(|verdict| verdict.invalid && !verdict.holds()));
+    let outages: Vec<Row> = rows(&comparison).into_iter().filter(|row| row.metric == OUTAGE).collect();
+    assert_eq!(outages.len(), 16, "two contenders, two moves, two workloads, two worlds");
+    assert!(outages.iter().all(|row| row.median.is_none() && row.invalid == 1 && row.why_not.is_some()));
+    assert_eq!(comparison.invalid().len(), 16);
+    assert!(text(&comparison).contains("invalid on linux: compare/mobile-ip/overlap/bulk 1/1: timing: late"));
+}
+
+#[test]
+fn words_name_contenders_or_protocols() {
+    let course = course().unwrap();
+    let named = |word: &str| {
+        let places = select(course, &[word.to_owned()])?;
+        Ok::<_, String>(
+            places.into_iter().map(|place| course.contenders[place].name.as_str()).collect::<Vec<_>>(),
+        )
+    };
+    assert_eq!(named("cellular-ip"), Ok(vec!["cellular-ip-hard", "cellular-ip-semisoft"]));
+    assert_eq!(named("plain-ip"), Ok(vec!["plain-ip"]));
+    assert!(named("plain").is_ok() && named("ip").is_err());
+    assert_eq!(select(course, &[]).map(|all| all.len()), Ok(course.contenders.len()));
+}
+
+#[test]
+fn every_breaker_breaks_what_it_is_for() {
+    let how =
+        How { jobs: 2, linux: None, stop: &AtomicBool::new(false), progress: &|_| (), repeated: &|_, _| () };
+    let tests = self_test(course().unwrap(), &how).unwrap();
+    assert_eq!(tests.len(), 3);
+    for test in tests {
+        assert!(test.broke(), "{test:?}");
+    }
+}
