@@ -23,12 +23,28 @@ pub(crate) struct Turn<'a> {
     pub(crate) authenticated: bool,
     /// Addresses that other associations with the same ports have.
     pub(crate) taken: &'a [Ipv4Addr],
-    /// What goes back, in one packet (section 12 of the rules against amplification: never more than one).
+    /// What goes back, in one packet (never more than one, or it would amplify).
     pub(crate) replies: Vec<Chunk>,
     pub(crate) causes: Vec<Cause>,
     /// An ASCONF came before in this packet.
     pub(crate) asconf: bool,
     data: bool,
+}
+
+impl<'a> Turn<'a> {
+    pub(crate) const fn new(now: Instant, src: Ipv4Addr, dst: Ipv4Addr, taken: &'a [Ipv4Addr]) -> Self {
+        Self {
+            now,
+            src,
+            dst,
+            authenticated: false,
+            taken,
+            replies: Vec::new(),
+            causes: Vec::new(),
+            asconf: false,
+            data: false,
+        }
+    }
 }
 
 impl Association {
@@ -41,14 +57,12 @@ impl Association {
         bytes: &[u8],
         taken: &[Ipv4Addr],
     ) -> Result<(), Reason> {
-        self.check_tag(dst, packet)?;
         if !self.locals.receives(now, dst) {
             return Err(Reason("sctp_not_our_address"));
         }
+        self.check_tag(dst, packet)?;
         self.paths.allow_bursts(self.config.max_burst);
-        let (replies, causes) = (Vec::new(), Vec::new());
-        let mut turn =
-            Turn { now, src, dst, authenticated: false, taken, replies, causes, asconf: false, data: false };
+        let mut turn = Turn::new(now, src, dst, taken);
         let mut verdict = Ok(());
         for chunk in &packet.chunks {
             verdict = self.chunk(&mut turn, chunk, bytes);

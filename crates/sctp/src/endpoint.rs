@@ -132,6 +132,8 @@ impl Endpoint {
     fn touched(&mut self, id: AssociationId) {
         self.ready.insert(id);
         self.told.insert(id);
+        let deadline = self.associations.get(&id).and_then(Association::deadline);
+        self.arm(id, deadline);
         let Some(association) = self.associations.get_mut(&id) else { return };
         if std::mem::take(&mut association.moved) {
             self.index.retain(|_, other| *other != id);
@@ -162,17 +164,12 @@ impl Endpoint {
             return Some(transmit);
         }
         while let Some(id) = self.ready.first().copied() {
-            let association = self.associations.get_mut(&id);
-            let deadline = match association {
-                Some(association) => match association.poll_transmit(now) {
-                    Some(transmit) => return Some(transmit),
-                    None => association.deadline(),
-                },
-                None => None,
-            };
+            let transmit = self.associations.get_mut(&id).and_then(|it| it.poll_transmit(now));
+            if transmit.is_some() {
+                return transmit;
+            }
             self.touched(id);
             self.ready.remove(&id);
-            self.arm(id, deadline);
         }
         None
     }
@@ -188,7 +185,7 @@ impl Endpoint {
         None
     }
 
-    /// When `on_timeout` wants to be called next. Valid when `poll_transmit` has nothing more.
+    /// When `on_timeout` wants to be called next. Right when `poll_transmit` has nothing more.
     pub fn deadline(&self) -> Option<Instant> {
         self.timers.first().map(|(at, _)| *at)
     }

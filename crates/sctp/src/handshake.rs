@@ -24,6 +24,8 @@ pub(crate) struct Opening {
     tries: u32,
     /// INIT or COOKIE ECHO is to leave.
     due: bool,
+    /// When it left, if it did once only: its answer tells a round trip.
+    sent: Option<Instant>,
     cookie: Vec<u8>,
     /// By how much the last cookie was too old, in milliseconds.
     stale: Option<u32>,
@@ -131,6 +133,7 @@ impl Association {
         let src = self.locals.source(&[])?;
         let rto = self.paths.get(dst).map_or(self.config.rto_initial, |path| path.rto.current());
         self.timer = Some(now + rto);
+        self.opening.sent = Some(now).filter(|_| self.opening.tries == 0);
         let bytes = if self.state == State::CookieWait {
             let mut init = self.init.clone();
             init.parameters.extend(self.opening.stale.map(Parameter::CookiePreservative));
@@ -200,6 +203,7 @@ impl Association {
         self.opening.reports = ack.reports().collect::<Vec<_>>().concat();
         self.paths = Paths::new(Path::new(now, src, &self.config));
         self.adopt(now, ack, src);
+        self.first_round_trip(now, src);
         self.state = State::CookieEchoed;
         (self.opening.due, self.opening.tries, self.timer) = (true, 0, None);
     }
@@ -207,8 +211,15 @@ impl Association {
     /// COOKIE ACK (section 5.1, E).
     pub(crate) fn cookie_ack(&mut self, now: Instant, src: Ipv4Addr) {
         if self.state == State::CookieEchoed {
+            self.first_round_trip(now, src);
             self.opening = Opening::default();
             self.established(now, src);
+        }
+    }
+
+    fn first_round_trip(&mut self, now: Instant, src: Ipv4Addr) {
+        if let (Some(sent), Some(path)) = (self.opening.sent.take(), self.paths.get_mut(src)) {
+            path.rto.sample(now.since(sent));
         }
     }
 

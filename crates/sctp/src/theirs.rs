@@ -172,3 +172,7 @@ impl Association {
         self.events.push_back(Event::PeerPrimary(address));
     }
 }
+
+#[cfg(test)]
+#[path = "theirs_tests.rs"]
+mod tests;

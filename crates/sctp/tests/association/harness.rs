@@ -30,9 +30,10 @@ pub(crate) struct Host {
     pub(crate) endpoint: Endpoint,
     pub(crate) id: Option<AssociationId>,
     pub(crate) events: Vec<Event>,
-    /// What its application has still to write, in messages of `size` bytes, and what it has read.
+    /// What its application writes, in messages of `size` bytes, and what it has read.
     pub(crate) data: Vec<u8>,
     pub(crate) size: usize,
+    written: usize,
     pub(crate) got: Vec<u8>,
     pub(crate) pieces: Vec<Piece>,
     /// Reads so many bytes at a time; zero reads nothing.
@@ -83,6 +84,7 @@ impl World {
             events: Vec::new(),
             data: Vec::new(),
             size: 1000,
+            written: 0,
             got: Vec::new(),
             pieces: Vec::new(),
             appetite: usize::MAX,
@@ -168,14 +170,14 @@ impl World {
             host.got.extend_from_slice(&piece.data);
             host.pieces.push(piece);
         }
-        while !host.data.is_empty() {
-            let len = host.size.min(host.data.len());
-            if association.write(0, 7, &host.data[..len]).is_err() {
+        while host.written < host.data.len() {
+            let end = host.data.len().min(host.written + host.size);
+            if association.write(0, 7, &host.data[host.written..end]).is_err() {
                 break;
             }
-            host.data.drain(..len);
+            host.written = end;
         }
-        if host.finishes && host.data.is_empty() && association.state() == State::Established {
+        if host.finishes && host.written == host.data.len() && association.state() == State::Established {
             association.finish(self.now);
         }
     }

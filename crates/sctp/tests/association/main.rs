@@ -2,6 +2,9 @@
 
 #![cfg(test)]
 
+mod attacks;
 mod harness;
 mod moves;
+mod rules;
+mod script;
 mod transfers;
