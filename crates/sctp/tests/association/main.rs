@@ -8,3 +8,4 @@ mod moves;
 mod rules;
 mod script;
 mod transfers;
+mod tshark;
