@@ -100,7 +100,7 @@ pub enum Event {
     /// The peer began anew: its memory of this association, and all that was not acknowledged, is gone
     /// (RFC 9260, section 5.2.4, A).
     Restarted,
-    /// There is something to read.
+    /// There is something to read, and there was nothing before: read until `None`.
     Data,
     /// So many more bytes may be written; it adds up.
     Room(usize),

@@ -9,6 +9,7 @@ use crate::inbound::Inbound;
 use crate::keys::{self, Keys, Offer};
 use crate::locals::Use;
 use crate::message::{Cause, Chunk, Code, Init, Packet, Parameter};
+use crate::ours::Ours;
 use crate::path::{Path, PathState, Paths};
 use crate::serial::begin;
 use crate::theirs::Theirs;
@@ -339,6 +340,7 @@ impl Association {
         self.ties = (self.chance.tag(), self.chance.tag());
         self.init = introduction(&self.config, cookie.tag, cookie.tsn, cookie.random, &cookie.locals);
         self.abandon_changes();
+        self.ours = Ours::new(cookie.tsn);
         self.outbound.restart(cookie.tsn, cookie.init.a_rwnd);
         let listed: Vec<Ipv4Addr> = cookie.init.addresses().chain([cookie.remote, src]).collect();
         let known: Vec<Ipv4Addr> = self.paths.iter().map(|path| path.address).collect();

@@ -312,7 +312,7 @@ impl Inbound {
 
     /// The next piece, of at most so many bytes.
     pub(crate) fn read(&mut self, most: usize) -> Option<Piece> {
-        let front = self.ready.front_mut()?;
+        let front = self.ready.front_mut().filter(|_| most > 0)?;
         let piece = if front.data.len() > most {
             let rest = front.data.split_off(most);
             let piece =

@@ -245,7 +245,6 @@ impl Association {
         for batch in out.into_iter().chain(waiting) {
             self.refuse(&batch);
         }
-        self.ours = Ours::new(self.init.tsn);
     }
 
     fn refuse(&mut self, batch: &Batch) {

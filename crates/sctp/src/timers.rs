@@ -162,7 +162,7 @@ impl Association {
         let Some(path) = self.paths.get_mut(address) else { return false };
         path.probe = None;
         path.rto.back_off();
-        let (confirmed, inactive) = (path.confirmed, path.failed(most));
+        let (mut counts, inactive) = (path.confirmed, path.failed(most));
         if path.state == PathState::Unconfirmed {
             path.heartbeat = now;
         }
@@ -170,7 +170,9 @@ impl Association {
             self.path_event(address, PathState::Inactive);
             self.outbound.lose(&mut self.paths, address, true);
         }
-        // An address that nobody has proved says nothing about the peer, nor does one that is not in use.
-        confirmed && in_use && self.failed()
+        // An address that nobody has proved says nothing about the peer, nor does one that is not in use; unless there is
+        // no other: a peer that replaced its last address and was never seen there.
+        counts |= !self.paths.iter().any(|path| path.confirmed);
+        counts && in_use && self.failed()
     }
 }

@@ -1,9 +1,9 @@
 //! Addresses that come and go while data flow (RFC 5061, and the rules that SIGMA adds).
 
-use crate::harness::{CN, Weather, World, mn, noise};
+use crate::harness::{CN, PORT, Weather, World, mn, noise};
 use crate::transfers::patient;
-use sctp::message::Code;
-use sctp::{Cannot, Change, Config, Event, Outcome, PathState, State};
+use sctp::message::{Cause, Chunk, Code, Packet};
+use sctp::{Cannot, Change, Config, Ended, Event, Outcome, PathState, State, Transmit};
 use sha2::{Digest, Sha256};
 use wire::{Duration, Instant};
 
@@ -218,4 +218,38 @@ fn a_refusal_is_told_with_its_cause() {
     assert!(world.events(0).contains(&Event::Changed(changes[2], short)), "after one, all of the chunk");
     assert!(world.events(0).contains(&done(changes[3])), "but not the primary address");
     assert_eq!(world.association(0).local_addresses().collect::<Vec<_>>(), [mn(1), mn(2)]);
+}
+
+/// The peer knows no ASCONF, though it said so (RFC 5061, section 5.1, C): never again, and what came late is no crime.
+#[test]
+fn a_peer_that_does_not_know_the_chunk_is_not_asked_again() {
+    let mut world = World::opened(&patient());
+    let now = world.now;
+    world.association(0).change(now, &[Change::Add(mn(2))]).unwrap();
+    world.flush(0);
+    let from_peer = world.sent.iter().rev().find(|(_, who, _)| *who == 1).unwrap().2.clone();
+    let tag = Packet::parse(&from_peer.bytes).unwrap().tag;
+    let cause = Cause::new(Code::UNRECOGNIZED_CHUNK, [0xc1, 0, 0, 4]);
+    let chunks = vec![Chunk::Error(vec![cause])];
+    let bytes = Packet { src_port: PORT, dst_port: 4000, tag, chunks }.emit();
+    world.arrive(0, &Transmit { bytes, ..from_peer });
+    let refused = Event::Changed(Change::Add(mn(2)), Outcome::Refused(None));
+    assert_eq!(world.events(0).last(), Some(&refused));
+    world.run_for(1000);
+    assert_eq!(world.states(), [State::Established; 2]);
+    let now = world.now;
+    assert_eq!(world.association(0).change(now, &[Change::Add(mn(3))]), Err(Cannot::Unsupported));
+}
+
+/// A mobile host replaces its last address and is never seen at the new one: its correspondent gives up in the end.
+#[test]
+fn who_vanishes_while_it_moves_is_given_up() {
+    let mut world = World::opened(&patient());
+    let now = world.now;
+    let changes = [Change::Add(mn(2)), Change::SetPrimary(mn(2)), Change::Delete(mn(1))];
+    world.association(0).change(now, &changes).unwrap();
+    world.run_until(Duration::from_secs(1), |world| world.events(1).contains(&Event::PeerDeleted(mn(1))));
+    world.dead.extend([mn(1), mn(2)]);
+    world.run_for(20 * 3_600_000);
+    assert_eq!(world.events(1).last(), Some(&Event::Closed(Ended::TimedOut)));
 }
