@@ -1,0 +1,155 @@
+use super::*;
+use crate::chance::Chance;
+use crate::message::Init;
+use crate::{Config, PathState};
+use auth::Key;
+use std::sync::Arc;
+use wire::Seed;
+
+const US: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 9);
+
+const fn peer(last: u8) -> Ipv4Addr {
+    Ipv4Addr::new(10, 1, 0, last)
+}
+
+/// An open association with a peer at `peer(1)` whose first ASCONF is number 100.
+fn association(config: Config) -> Association {
+    let chance = Chance::new(Key::new([1; 32]), Seed::new(1));
+    let config = Arc::new(config);
+    let ours = Init { tag: 1, tsn: 1, ..Init::default() };
+    let mut it = Association::new(Instant::ZERO, &config, chance, ours, &[US], peer(1), (80, 4000));
+    let theirs = Init { tag: 2, a_rwnd: 10_000, outbound: 1, inbound: 1, tsn: 100, parameters: Vec::new() };
+    it.adopt(Instant::ZERO, &theirs, peer(1));
+    it.established(Instant::ZERO, peer(1));
+    it.events.clear();
+    it
+}
+
+const fn wish(action: Action, correlation: u32, address: Ipv4Addr) -> Request {
+    Request::Change { action, correlation, address: Address::Ipv4(address) }
+}
+
+/// What the association answers to an ASCONF from there.
+fn answers(
+    it: &mut Association,
+    at: u64,
+    src: Ipv4Addr,
+    serial: u32,
+    requests: &[Request],
+) -> Vec<AsconfAck> {
+    let taken = [peer(66)];
+    let mut turn = Turn::new(Instant::from_millis(at), src, US, &taken);
+    let asconf = Asconf { serial, lookup: Address::Ipv4(peer(1)), requests: requests.to_vec() };
+    it.asconf_came(&mut turn, &asconf);
+    let acks = turn.replies.into_iter().map(|chunk| match chunk {
+        Chunk::AsconfAck(ack) => ack,
+        other => panic!("{other:?}"),
+    });
+    acks.collect()
+}
+
+/// The cause of the refusal of one wish, or none.
+fn verdict(it: &mut Association, serial: u32, request: &Request) -> Option<Code> {
+    let before: Vec<Ipv4Addr> = it.paths.iter().map(|path| path.address).collect();
+    let acks = answers(it, 0, peer(1), serial, std::slice::from_ref(request));
+    assert_eq!((acks.len(), acks[0].serial), (1, serial));
+    match &acks[0].responses[..] {
+        [Response::Success(number)] if *number == request.correlation() => None,
+        [Response::Refused(number, causes)] if *number == request.correlation() => {
+            assert_eq!(causes[0].info, request.emit(), "the cause repeats the wish");
+            let after: Vec<Ipv4Addr> = it.paths.iter().map(|path| path.address).collect();
+            assert_eq!(before, after, "what is refused changes nothing");
+            Some(causes[0].code)
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+/// RFC 5061, sections 4.3 and 5.2, and what this house refuses besides.
+#[test]
+fn each_refusal_has_its_cause() {
+    let mut it = association(Config::default());
+    let any = Ipv4Addr::UNSPECIFIED;
+    let v6 = |action| Request::Change { action, correlation: 5, address: Address::Ipv6([1; 16]) };
+    let unknown = Request::Unknown { kind: 0xc00f, correlation: 6, value: vec![1, 2, 3, 4] };
+    let cases = [
+        (wish(Action::Delete, 1, peer(1)), Some(Code::DELETE_LAST_ADDRESS)),
+        (wish(Action::SetPrimary, 2, peer(2)), Some(Code::UNRESOLVABLE_ADDRESS)),
+        (wish(Action::Delete, 3, peer(2)), Some(Code::UNRESOLVABLE_ADDRESS)),
+        (wish(Action::Add, 4, any), Some(Code::NO_AUTHORIZATION)),
+        (wish(Action::Delete, 4, any), Some(Code::NO_AUTHORIZATION)),
+        (wish(Action::SetPrimary, 4, any), Some(Code::NO_AUTHORIZATION)),
+        (wish(Action::Add, 5, Ipv4Addr::BROADCAST), Some(Code::UNRESOLVABLE_ADDRESS)),
+        (wish(Action::Add, 5, Ipv4Addr::new(224, 0, 0, 1)), Some(Code::UNRESOLVABLE_ADDRESS)),
+        (wish(Action::Add, 5, peer(66)), Some(Code::NO_AUTHORIZATION)),
+        (v6(Action::Add), Some(Code::UNRESOLVABLE_ADDRESS)),
+        (unknown, Some(Code::UNRECOGNIZED_PARAMETERS)),
+        (wish(Action::Add, 7, peer(2)), None),
+        (wish(Action::Add, 8, peer(2)), None),
+        (wish(Action::Delete, 9, peer(1)), Some(Code::DELETE_SOURCE_ADDRESS)),
+        (wish(Action::Delete, 10, peer(2)), None),
+    ];
+    for (serial, (request, expected)) in (100..).zip(cases) {
+        assert_eq!(verdict(&mut it, serial, &request), expected, "{request:?}");
+    }
+}
+
+/// Section 5.2, E2 to E5: the next is carried out, one that was is answered again, all else is dropped.
+#[test]
+fn numbers_are_carried_out_once_and_in_order() {
+    let mut it = association(Config::default());
+    let add = [wish(Action::Add, 1, peer(2))];
+    assert_eq!(answers(&mut it, 0, peer(1), 101, &add), [], "too early");
+    assert_eq!(answers(&mut it, 0, peer(1), 99, &add), [], "before the first");
+    let first = answers(&mut it, 0, peer(1), 100, &add);
+    assert_eq!(first[0].responses, [Response::Success(1)]);
+    let other = [wish(Action::Delete, 1, peer(2))];
+    assert_eq!(answers(&mut it, 0, peer(1), 100, &other), first, "from memory, whatever it says now");
+    assert_eq!(it.paths.len(), 2);
+    answers(&mut it, 0, peer(1), 101, &other);
+    assert_eq!(it.paths.len(), 1);
+    assert_eq!(answers(&mut it, 0, peer(1), 100, &add), [], "that one is forgotten");
+    assert_eq!(it.paths.len(), 1);
+}
+
+/// Section 4.3: once an address finds no room, no later one of the chunk is added or deleted.
+#[test]
+fn addresses_have_a_bound_and_a_rate() {
+    let mut it = association(Config { max_addresses: 3, ..Config::default() });
+    let wishes = [
+        wish(Action::Add, 1, peer(2)),
+        wish(Action::Add, 2, peer(3)),
+        wish(Action::Add, 3, peer(4)),
+        wish(Action::Delete, 4, peer(2)),
+    ];
+    let responses = &answers(&mut it, 0, peer(1), 100, &wishes)[0].responses;
+    let refused = |response: &Response| matches!(response, Response::Refused(_, causes) if causes[0].code == Code::RESOURCE_SHORTAGE);
+    assert_eq!(responses.iter().map(refused).collect::<Vec<_>>(), [false, false, true, true]);
+    let mut it = association(Config { added_per_minute: 2, ..Config::default() });
+    let mut outcomes = Vec::new();
+    for (serial, second) in (100..).step_by(2).zip([0, 10, 20, 59, 60, 61, 70]) {
+        let add = answers(&mut it, second * 1000, peer(1), serial, &[wish(Action::Add, 1, peer(2))]);
+        outcomes.push(!refused(&add[0].responses[0]));
+        answers(&mut it, second * 1000, peer(1), serial + 1, &[wish(Action::Delete, 1, peer(2))]);
+    }
+    assert_eq!(outcomes, [true, true, false, false, true, false, true]);
+}
+
+/// One chunk renumbers a peer that has a single address: section 5.1.1 of RFC 5061 and SIGMA's break before make.
+#[test]
+fn a_single_address_is_replaced_from_the_new_one() {
+    let mut it = association(Config::default());
+    let wishes = [
+        wish(Action::Add, 1, peer(2)),
+        wish(Action::SetPrimary, 2, peer(2)),
+        wish(Action::Delete, 3, peer(1)),
+    ];
+    let responses = &answers(&mut it, 0, peer(2), 100, &wishes)[0].responses;
+    assert!(responses.iter().all(|response| matches!(response, Response::Success(_))), "{responses:?}");
+    assert_eq!(it.paths.primary, peer(2));
+    assert_eq!(it.paths.get(peer(2)).map(|path| path.state), Some(PathState::Unconfirmed));
+    it.outbound.write(0, 0, false, b"not yet");
+    assert_eq!(it.outbound.destination(&it.paths), None, "nobody has proved to be there");
+    it.confirm(Instant::ZERO, peer(2));
+    assert_eq!(it.outbound.destination(&it.paths), Some(peer(2)));
+}

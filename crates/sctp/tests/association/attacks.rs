@@ -1,0 +1,220 @@
+//! What strangers and false friends try, and what comes of it: nothing (RFC 5062).
+
+use crate::harness::{CN, PORT, Weather, World, mn, noise};
+use crate::transfers::patient;
+use auth::Key;
+use sctp::message::{Action, Address, Asconf, Auth, Chunk, Packet, Request};
+use sctp::{Change, Config, Ended, Event, Outcome, State, Transmit};
+use wire::{Ipv4Addr, Reason};
+
+const VICTIM: Ipv4Addr = Ipv4Addr::new(10, 66, 6, 6);
+
+/// The tag of packets to the correspondent, as who listens knows it.
+fn overheard(world: &World) -> u32 {
+    let (_, _, last) = world.sent.iter().rev().find(|(_, who, _)| *who == 0).unwrap();
+    Packet::parse(&last.bytes).unwrap().tag
+}
+
+fn hijack(serial: u32) -> Chunk {
+    let change =
+        |action, correlation| Request::Change { action, correlation, address: Address::Ipv4(VICTIM) };
+    let requests = vec![change(Action::Add, 1), change(Action::SetPrimary, 2)];
+    Chunk::Asconf(Asconf { serial, lookup: Address::Ipv4(mn(1)), requests })
+}
+
+/// The number that the next ASCONF of the mobile host would have.
+fn next_serial(world: &World) -> u32 {
+    let init = world.sent.iter().find_map(|(_, who, transmit)| {
+        match Packet::parse(&transmit.bytes).unwrap().chunks.as_slice() {
+            [Chunk::Init(init)] if *who == 0 => Some(init.tsn),
+            _ => None,
+        }
+    });
+    init.unwrap()
+}
+
+/// Whoever saw all packets but has not got the key: without AUTH, with a wrong code, with an algorithm that was not
+/// offered, with another key, from any address.
+#[test]
+fn a_forged_change_changes_nothing() {
+    let mut world = World::opened(&patient());
+    world.hosts[1].data = noise(1, 3_000_000);
+    world.run_for(100);
+    let tag = overheard(&world);
+    let auth = |key_id, hmac_id, len| Chunk::Auth(Auth { key_id, hmac_id, hmac: vec![7; len] });
+    let serial = next_serial(&world);
+    let cases = [
+        (vec![hijack(serial)], "sctp_unauthenticated"),
+        (vec![auth(0, 3, 32), hijack(serial)], "sctp_auth_code"),
+        (vec![auth(0, 1, 20), hijack(serial)], "sctp_auth_code"),
+        (vec![auth(0, 1, 0), hijack(serial)], "sctp_auth_code"),
+        (vec![auth(1, 3, 32), hijack(serial)], "sctp_auth_key"),
+        (vec![auth(0, 2, 16), hijack(serial)], "sctp_auth_algorithm"),
+    ];
+    for src in [mn(1), VICTIM] {
+        for (chunks, why) in &cases {
+            let before: Vec<_> = world.association(1).paths().map(|path| path.address).collect();
+            let packet = Packet { src_port: 4000, dst_port: PORT, tag, chunks: chunks.clone() };
+            let now = world.now;
+            let refused = world.hosts[1].endpoint.receive(now, src, CN, &packet.emit());
+            assert_eq!(refused, Err(Reason(why)), "from {src}");
+            let after: Vec<_> = world.association(1).paths().map(|path| path.address).collect();
+            assert_eq!(before, after);
+            world.flush(1);
+        }
+    }
+    world.run_for(500);
+    assert!(
+        !world.events(1).iter().any(|event| matches!(event, Event::PeerAdded(_) | Event::PeerPrimary(_)))
+    );
+    let to_victim: Vec<_> = world.sent.iter().filter(|(_, _, transmit)| transmit.dst == VICTIM).collect();
+    assert!(to_victim.len() <= 1, "no more than the word that an algorithm is not known: {to_victim:?}");
+    assert_eq!(world.states(), [State::Established; 2]);
+}
+
+/// Packets of the mobile host's own, recorded and sent again later: while it is answered from memory, and when it is not.
+#[test]
+fn a_recorded_change_is_not_carried_out_again() {
+    let mut world = World::opened(&patient());
+    let now = world.now;
+    world.association(0).change(now, &[Change::Add(mn(2))]).unwrap();
+    world.run_for(300);
+    let is_asconf = |transmit: &Transmit| {
+        Packet::parse(&transmit.bytes).unwrap().chunks.iter().any(|chunk| matches!(chunk, Chunk::Asconf(_)))
+    };
+    let recorded = world.sent.iter().find(|(_, who, t)| *who == 0 && is_asconf(t)).unwrap().2.clone();
+    let now = world.now;
+    world.association(0).change(now, &[Change::Delete(mn(2))]).unwrap();
+    world.run_for(300);
+    assert_eq!(world.association(1).paths().count(), 1);
+    let sent = world.sent.len();
+    for src in [mn(1), mn(2), VICTIM] {
+        world.arrive(1, &Transmit { src, ..recorded.clone() });
+    }
+    world.run_for(300);
+    assert_eq!(world.association(1).paths().count(), 1);
+    assert_eq!(world.sent.len(), sent, "not even an answer");
+}
+
+/// A false friend adds a stranger's address and wants his data there: a few probes is all that the stranger gets.
+#[test]
+fn a_victim_gets_a_few_probes_and_no_data() {
+    let mut world = World::opened(&Config::default());
+    world.hosts[1].data = noise(1, 30_000_000);
+    world.dead.push(VICTIM);
+    world.run_for(100);
+    let now = world.now;
+    world.association(0).change(now, &[Change::Add(VICTIM), Change::SetPrimary(VICTIM)]).unwrap();
+    world.run_for(20_000);
+    assert!(world.events(0).contains(&Event::Changed(Change::SetPrimary(VICTIM), Outcome::Done)));
+    let to_victim: Vec<_> = world.sent.iter().filter(|(_, _, transmit)| transmit.dst == VICTIM).collect();
+    assert!((1..=6).contains(&to_victim.len()), "{}", to_victim.len());
+    let heartbeat = |chunk: &Chunk| matches!(chunk, Chunk::Heartbeat(_));
+    for (_, _, transmit) in to_victim {
+        assert!(transmit.bytes.len() <= 60);
+        assert!(Packet::parse(&transmit.bytes).unwrap().chunks.iter().all(heartbeat));
+    }
+    assert!(!world.events(1).contains(&Event::PeerPrimary(VICTIM)));
+}
+
+/// Many victims at once: HB.Max.Burst counts for all of them together.
+#[test]
+fn many_victims_share_one_probe_a_round_trip() {
+    let config = Config { added_per_minute: 100, ..Config::default() };
+    let mut world = World::opened(&config);
+    let victims: Vec<Ipv4Addr> = (1..=14).map(|last| Ipv4Addr::new(10, 66, 7, last)).collect();
+    world.dead.clone_from(&victims);
+    let changes: Vec<Change> = victims.iter().map(|victim| Change::Add(*victim)).collect();
+    let now = world.now;
+    world.association(0).change(now, &changes).unwrap();
+    let from = world.now;
+    world.run_for(10_000);
+    let probes: Vec<_> = world.sent.iter().filter(|(_, _, t)| victims.contains(&t.dst)).collect();
+    assert!(probes.len() <= 11, "{} in ten seconds", probes.len());
+    assert!(probes.iter().all(|(at, ..)| *at >= from));
+    assert_eq!(world.association(1).paths().count(), 15);
+}
+
+/// The old address is somebody else's by now; what he says of us is nothing to us (RFC 5061, section 5.3).
+#[test]
+fn an_abort_to_an_address_that_leaves_is_ignored() {
+    let mut world = World::opened(&patient());
+    let now = world.now;
+    world.association(0).change(now, &[Change::Add(mn(2))]).unwrap();
+    world.run_for(300);
+    let now = world.now;
+    world.association(0).change(now, &[Change::Delete(mn(1))]).unwrap();
+    world.flush(0);
+    let tag = world.sent.iter().rev().find(|(_, who, _)| *who == 1).map(|(_, _, t)| t.bytes[4..8].to_vec());
+    let tag = u32::from_be_bytes(tag.unwrap().try_into().unwrap());
+    let chunks = vec![Chunk::Abort { reflected: false, causes: Vec::new() }];
+    let abort = Packet { src_port: PORT, dst_port: 4000, tag, chunks }.emit();
+    let now = world.now;
+    let refused = world.hosts[0].endpoint.receive(now, CN, mn(1), &abort);
+    assert_eq!(refused, Err(Reason("sctp_abort_to_old_address")));
+    world.run_for(100);
+    let now = world.now;
+    let refused = world.hosts[0].endpoint.receive(now, CN, mn(1), &abort);
+    assert_eq!(refused, Err(Reason("sctp_abort_to_old_address")), "also just after it has gone");
+    world.run_for(3000);
+    let now = world.now;
+    assert_eq!(
+        world.hosts[0].endpoint.receive(now, CN, mn(1), &abort),
+        Err(Reason("sctp_not_our_address")),
+        "and when nothing is late any more"
+    );
+    assert_eq!(world.states(), [State::Established; 2]);
+}
+
+/// Who saw the handshake could make the key of the empty pair key; with a pair key nobody can, and nobody who has not
+/// got it is let in.
+#[test]
+fn with_a_pair_key_strangers_do_not_get_in() {
+    let keyed = |key: &[u8]| Config { pair_key: Some((7, Key::new(key))), ..patient() };
+    let mut world = World::with(&keyed(b"ours"), &keyed(b"ours"), &[mn(1)], &[CN]);
+    world.run_for(500);
+    assert_eq!(world.states(), [State::Established; 2]);
+    let now = world.now;
+    world.association(0).change(now, &[Change::Add(mn(2))]).unwrap();
+    world.run_for(300);
+    assert!(world.events(0).contains(&Event::Changed(Change::Add(mn(2)), Outcome::Done)));
+    for other in [keyed(b"mine"), patient()] {
+        let mut world = World::with(&other, &keyed(b"ours"), &[mn(1)], &[CN]);
+        world.run_for(3000);
+        assert_eq!(world.hosts[1].endpoint.associations().count(), 0);
+        assert!(world.refused.iter().all(|why| ["sctp_auth_code", "sctp_unauthenticated"].contains(&why.0)));
+        assert!(!world.refused.is_empty());
+    }
+}
+
+/// A peer without authentication is not wanted where that is required, and changes nothing where it is not.
+#[test]
+fn who_cannot_authenticate_changes_no_addresses() {
+    let deaf = Config { hmacs: Vec::new(), ..patient() };
+    let strict = Config { require_reconfiguration: true, ..patient() };
+    let mut world = World::with(&strict, &deaf, &[mn(1)], &[CN]);
+    world.run_for(2000);
+    let end = world.events(0).last();
+    assert!(matches!(end, Some(Event::Closed(Ended::Violation(_) | Ended::Unsupported))), "{end:?}");
+    assert_eq!(world.hosts[1].endpoint.associations().count(), 0);
+}
+
+/// Everything that the two say comes back to them, mixed up: they do not answer without end, and nothing breaks.
+#[test]
+fn an_echo_of_everything_does_no_harm() {
+    let mut world = World::opened(&patient());
+    world.weather = Weather { loss: 3, double: 3, reorder: 10, corrupt: 0 };
+    world.hosts[0].data = noise(1, 100_000);
+    world.hosts[1].data = noise(2, 100_000);
+    world.run_for(1000);
+    let recorded: Vec<_> = world.sent.iter().map(|(_, who, transmit)| (*who, transmit.clone())).collect();
+    for (who, transmit) in &recorded {
+        world.arrive(1 - who, transmit);
+        let back = Transmit { src: transmit.dst, dst: transmit.src, bytes: transmit.bytes.clone() };
+        world.arrive(*who, &back);
+    }
+    world.run_for(60_000);
+    assert_eq!(world.states(), [State::Established; 2]);
+    assert!(world.hosts[0].got == noise(2, 100_000) && world.hosts[1].got == noise(1, 100_000));
+    assert!(world.sent.len() < recorded.len() * 4, "{} from {}", world.sent.len(), recorded.len());
+}

@@ -1,0 +1,11 @@
+//! Two ends of associations in virtual time: what they agree on, carry, move and refuse.
+
+#![cfg(test)]
+
+mod attacks;
+mod harness;
+mod moves;
+mod rules;
+mod script;
+mod transfers;
+mod tshark;
