@@ -239,8 +239,8 @@ impl<'a> Script<'a> {
         let id = StreamId(base + self.below(2) as u32);
         let here = "10.0.0.1:9000".parse().unwrap();
         let op = match self.below(8) {
-            0 => StreamOp::Open { by, local: None, peer: here },
-            1 => StreamOp::Listen { by, local: here },
+            0 => StreamOp::Open { by, local: None, peer: here, foreign: false },
+            1 => StreamOp::Listen { by, local: here, foreign: false },
             2 | 3 => StreamOp::Write(vec![7; self.below(100) as usize]),
             4 | 5 => StreamOp::Read(self.below(100) as usize),
             6 => StreamOp::Finish,

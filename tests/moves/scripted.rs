@@ -80,7 +80,7 @@ impl Talker {
         match command.verb.as_str() {
             "call" => {
                 let (local, peer) = (Some(TUPLE.remote), TUPLE.local);
-                out.stream(OUTWARD, StreamOp::Open { by: Transport::Tcp, local, peer });
+                out.stream(OUTWARD, StreamOp::Open { by: Transport::Tcp, local, peer, foreign: false });
             }
             "rest" => self.rests = true,
             "freeze" => {
@@ -226,7 +226,10 @@ impl Role for Talker {
     fn handle(&mut self, _now: Instant, input: Input<'_>, out: &mut Outbox) {
         match input {
             Input::Start(_) if self.listens => {
-                out.stream(LISTENER, StreamOp::Listen { by: Transport::Tcp, local: TUPLE.local });
+                out.stream(
+                    LISTENER,
+                    StreamOp::Listen { by: Transport::Tcp, local: TUPLE.local, foreign: false },
+                );
             }
             Input::Stream(id, event) => self.event(id, event, out),
             Input::Command(id, command) => self.obey(id, command, out),

@@ -28,7 +28,7 @@ impl Role for Keeper {
         match input {
             Input::Start(_) => {
                 let local = SocketAddrV4::new(OWN, 9);
-                out.stream(StreamId(3), StreamOp::Listen { by: Transport::Udp, local });
+                out.stream(StreamId(3), StreamOp::Listen { by: Transport::Udp, local, foreign: false });
                 let route = Route { action: Action::Punt, life: Life::Forever };
                 let src = Prefix::ANY;
                 out.route(Key { class: None, src, dst: "10.8.0.0/16".parse().unwrap() }, route);

@@ -70,6 +70,8 @@ impl Socket {
             }
             // These make sockets, or are none's business.
             StreamOp::Open { .. } | StreamOp::Listen { .. } | StreamOp::Import(_) | StreamOp::Guard(..) => {}
+            StreamOp::Join(..) => out.told.push(Told::Refused(id, refusal::NOT_JOINABLE.to_owned())),
+            StreamOp::Part => out.told.push(Told::Refused(id, refusal::NOT_JOINED.to_owned())),
         }
         false
     }

@@ -57,7 +57,7 @@ impl BulkClient {
         if self.state == State::Waits && self.deadline().is_some_and(|start| start <= now) {
             self.state = State::Connecting;
             let peer = self.config.to;
-            out.stream(STREAM, StreamOp::Open { by: Transport::Tcp, local: None, peer });
+            out.stream(STREAM, StreamOp::Open { by: Transport::Tcp, local: None, peer, foreign: false });
         }
         while let Some(at) = self.next_mark.filter(|at| *at <= now) {
             self.next_mark = Some(at + self.config.progress);
@@ -162,7 +162,7 @@ mod tests {
         let (start, progress) = (Duration::from_secs(1), Duration::from_secs(1));
         let mut client = BulkClient::new(BulkClientConfig { to, start, progress });
         assert_eq!(client.deadline(), Some(Instant::from_millis(1000)));
-        let open = StreamOp::Open { by: Transport::Tcp, local: None, peer: to };
+        let open = StreamOp::Open { by: Transport::Tcp, local: None, peer: to, foreign: false };
         assert_eq!(said(&mut client, 1000, Input::Timeout).0, [open]);
         told(&mut client, StreamEvent::Opened(to));
         client

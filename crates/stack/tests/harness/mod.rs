@@ -147,7 +147,7 @@ impl Net {
             Told::Exported(_, state) => this.exported = Some(state),
             // Who has nothing to say follows the peer.
             Told::Finished(id) if !this.users[&id].finishes => self.op(host, id, StreamOp::Finish),
-            Told::Finished(_) | Told::Imported(_) | Told::Refused(..) => {}
+            Told::Finished(_) | Told::Imported(_) | Told::Refused(..) | Told::Parted(..) => {}
         }
     }
 
