@@ -289,6 +289,7 @@ impl MobileNode {
         }
         self.registrar.turn_to(self.target(agent));
         self.register(now, out);
+        out.tell(node::News::Gateway(agent));
     }
 
     /// What to register, and with whom.
@@ -550,7 +551,12 @@ impl Role for MobileNode {
                 out.answer(id, answer);
             }
             Input::Wall(zero) => self.registrar.set_clock(zero),
-            Input::Link(..) | Input::Idle(..) | Input::Stream(..) | Input::Serve(..) | Input::Failed(_) => {}
+            Input::Link(..)
+            | Input::Idle(..)
+            | Input::Stream(..)
+            | Input::Serve(..)
+            | Input::News(_)
+            | Input::Failed(_) => {}
         }
     }
 

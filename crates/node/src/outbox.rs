@@ -3,7 +3,8 @@
 use crate::node::reason;
 use crate::stream::Told;
 use crate::{
-    Act, CommandId, Effect, Gate, Key, Mark, Neighbor, Port, RoleId, Route, Rx, StreamId, StreamOp, Value,
+    Act, CommandId, Effect, Gate, Key, Mark, Neighbor, News, Port, RoleId, Route, Rx, StreamId, StreamOp,
+    Value,
 };
 use std::collections::VecDeque;
 use wire::{Cell, Iface, InterfaceAddress, Ipv4Addr, Packet, PacketId, Reason};
@@ -51,7 +52,11 @@ impl Outbox {
                 Effect::Do(Act::Answer(id, _)) => {
                     self.act(by, Act::Answer(id, Err(format!("not stored: {why}"))));
                 }
-                Effect::Send(..) | Effect::Stream(..) | Effect::Served(_) | Effect::Do(_) => {}
+                Effect::Send(..)
+                | Effect::Stream(..)
+                | Effect::Served(_)
+                | Effect::Tell(_)
+                | Effect::Do(_) => {}
             }
         }
     }
@@ -84,6 +89,11 @@ impl Outbox {
     /// Tells the user of a stream that this role provides.
     pub fn served(&mut self, told: Told) {
         self.ask(Effect::Served(told));
+    }
+
+    /// Tells the other roles of this node.
+    pub fn tell(&mut self, news: News) {
+        self.ask(Effect::Tell(news));
     }
 
     /// Sets or removes a route.

@@ -168,6 +168,9 @@ pub(crate) fn plan(source: &Source<'_>, scenario: &Scenario, seed: u64) -> Resul
     if let Some(shared) = &scenario.mobile_ip {
         shared.check().map_err(|(key, problem)| source.at_path(&format!("mobile-ip.{key}"), &problem))?;
     }
+    if let Some(shared) = &scenario.indirect_tcp {
+        shared.check().map_err(|(key, problem)| source.at_path(&format!("indirect-tcp.{key}"), &problem))?;
+    }
     let layout = Layout::new(source, scenario)?;
     let mut plan = Plan {
         name: super::stem(source.file),

@@ -43,6 +43,26 @@ impl MobileIp {
     }
 }
 
+/// The keys of Indirect TCP: the routers' with each other, and each mobile host's, which all routers know.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct IndirectTcp {
+    #[serde(deserialize_with = "node::config::text")]
+    pub(crate) key: Key,
+}
+
+impl IndirectTcp {
+    /// Refuses what no router would take.
+    pub(crate) fn check(&self) -> Result<(), (&'static str, String)> {
+        indirect_tcp::config::check_key("key", &self.key).map_err(|error| ("key", error.problem))
+    }
+
+    /// The key of one host, or of the routers with each other.
+    fn of(&self, whose: &str) -> String {
+        hex(&auth::hmac_sha256(&self.key, &[b"indirect-tcp ", whose.as_bytes()]))
+    }
+}
+
 /// Fills in one role of `host`. What the user wrote stays.
 pub(crate) fn complete(
     scenario: &Scenario,
@@ -55,6 +75,8 @@ pub(crate) fn complete(
         "cellular-ip/mobile" => mobile(scenario, layout, host, role),
         "mobile-ip/home-agent" | "mobile-ip/foreign-agent" => agent(scenario, layout, host, role),
         "mobile-ip/mobile-node" => mobile_node(scenario, layout, host, role),
+        "indirect-tcp/support-router" => support_router(scenario, layout, host, role),
+        "indirect-tcp/mobile-host" => mobile_host(scenario, layout, host, role),
         "apps/roam" => roam(layout, role),
         "apps/constant-rate" | "apps/bulk-client" => {
             name_to_address(layout, role, "to");
@@ -159,6 +181,40 @@ fn peer(scenario: &Scenario, layout: &Layout, host: &str) -> Result<Value, Strin
         ("spi".to_owned(), Value::from(i64::from(shared.spi))),
         ("key".to_owned(), Value::from(hex(shared.key.as_bytes()))),
     ])))
+}
+
+/// A support router has the address of its cell's network, by which the mobile agent on it is known too.
+fn support_router(scenario: &Scenario, layout: &Layout, host: &str, role: &mut Table) -> Result<(), String> {
+    let shared = indirect(scenario)?;
+    default(role, "address", own_address(layout, host)?);
+    let peers = |kind: &'static str, key: &dyn Fn(&str) -> String| -> Result<Vec<Value>, String> {
+        let others = hosts_of(scenario, kind).filter(|other| *other != host);
+        others.map(|other| Ok(keyed(own_address(layout, other)?, key(other)))).collect()
+    };
+    default(role, "hosts", peers("indirect-tcp/mobile-host", &|name| shared.of(name))?);
+    default(role, "routers", peers("indirect-tcp/support-router", &|_| shared.of(""))?);
+    Ok(())
+}
+
+fn mobile_host(scenario: &Scenario, layout: &Layout, host: &str, role: &mut Table) -> Result<(), String> {
+    default(role, "address", own_address(layout, host)?);
+    default(role, "key", indirect(scenario)?.of(host));
+    Ok(())
+}
+
+fn indirect(scenario: &Scenario) -> Result<&IndirectTcp, String> {
+    let shared = scenario.indirect_tcp.as_ref();
+    shared.ok_or_else(|| "an Indirect TCP role needs the table [indirect-tcp] with its key".to_owned())
+}
+
+fn keyed(address: String, key: String) -> Value {
+    Value::Table(Table::from_iter([("address".to_owned(), address.into()), ("key".to_owned(), key.into())]))
+}
+
+/// The address of its radio, without the length of the prefix.
+fn own_address(layout: &Layout, host: &str) -> Result<String, String> {
+    let address = interface_address(layout, host)?;
+    Ok(address.split('/').next().unwrap_or_default().to_owned())
 }
 
 /// The hosts with a role of this kind, in the order of the file.
