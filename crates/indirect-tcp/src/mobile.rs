@@ -82,7 +82,7 @@ struct Connection {
     state: State,
     /// What may be written to it.
     credit: usize,
-    /// What the program asked for before it was open.
+    /// What the program asked to read and has not got.
     wanted: usize,
     finishing: bool,
 }
@@ -329,7 +329,10 @@ impl MobileHost {
                 }
                 connection.pass(op, out);
             }
-            StreamOp::Read(_) => connection.pass(op, out),
+            StreamOp::Read(most) => {
+                connection.wanted = most;
+                connection.pass(op, out);
+            }
             StreamOp::Finish => {
                 connection.finishing = true;
                 connection.pass(op, out);
@@ -375,7 +378,14 @@ impl MobileHost {
                 }
             }
             StreamEvent::Data(bytes) => match &mut connection.state {
-                State::Open(_) => out.served(Told::Data(program, PacketId::NEW, bytes.to_vec())),
+                // More than was asked for is nobody's: a stream with a hole would be worse than none.
+                State::Open(_) if bytes.len() > connection.wanted => {
+                    self.end(program, Some(refused::RESET), out)
+                }
+                State::Open(_) => {
+                    connection.wanted = 0;
+                    out.served(Told::Data(program, PacketId::NEW, bytes.to_vec()));
+                }
                 State::Calling { heard, .. } => {
                     heard.extend(bytes);
                     self.answered(program, out);
