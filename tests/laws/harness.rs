@@ -204,6 +204,7 @@ fn give(subject: &mut impl Subject, now: Instant, step: &Step) -> Vec<Effect> {
         Step::Serve(id, op) => subject.give(now, Input::Serve(*id, op.clone())),
         Step::Failed(fault) => subject.give(now, Input::Failed(fault)),
         Step::Wall(wall) => subject.give(now, Input::Wall(*wall)),
+        Step::News(news) => subject.give(now, Input::News(news)),
     }
 }
 

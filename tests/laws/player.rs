@@ -2,7 +2,9 @@
 //! of the life of a route that he did not set, or handed data that he did not wish to see.
 
 use node::stream::Told;
-use node::{Act, Boot, Command, CommandId, Effect, Fault, Key, Life, Link, RoleId, Rx, Seed, StreamEvent};
+use node::{
+    Act, Boot, Command, CommandId, Effect, Fault, Key, Life, Link, News, RoleId, Rx, Seed, StreamEvent,
+};
 use node::{StreamId, StreamOp, Transport, Undone, Value, Why};
 use std::collections::{BTreeMap, BTreeSet};
 use wire::{Cell, Duration, EtherType, Frame, Iface, Instant, Mac, Packet, PacketId, WallTime};
@@ -26,6 +28,8 @@ pub(crate) struct Talk {
     pub(crate) serves: Option<Transport>,
     /// What a peer would say to what it sent last, if anything.
     pub(crate) answer: Option<fn(&mut Seed, &Packet) -> Option<Post>>,
+    /// What other roles of its host may tell.
+    pub(crate) news: &'static [News],
 }
 
 /// A packet before it gets its identity.
@@ -55,6 +59,8 @@ pub(crate) enum Step {
     Failed(Fault),
     /// The wall clock was set.
     Wall(WallTime),
+    /// Another role told something.
+    News(News),
 }
 
 pub(crate) struct Script<'a> {
@@ -131,6 +137,9 @@ impl<'a> Script<'a> {
                 Some(by) if alone => self.serve(by),
                 _ => self.stream(),
             },
+            15 if alone && !self.talk.news.is_empty() && self.below(2) == 0 => {
+                Step::News(self.talk.news[self.below(self.talk.news.len() as u64) as usize])
+            }
             15 => self.machine(),
             _ => self.link(),
         }

@@ -57,6 +57,7 @@ impl Toy {
             takes_packets: true,
             serves: None,
             answer: None,
+            news: &[],
         }
     }
 
