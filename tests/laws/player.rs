@@ -134,7 +134,8 @@ impl<'a> Script<'a> {
             11 if alone => self.idle(now),
             12 if !self.talk.commands.is_empty() => self.command(),
             13 | 14 => match self.talk.serves {
-                Some(by) if alone => self.serve(by),
+                // Who serves may use streams itself: both then, in turn.
+                Some(by) if alone && (self.streams.is_empty() || self.below(2) == 0) => self.serve(by),
                 _ => self.stream(),
             },
             15 if alone && !self.talk.news.is_empty() && self.below(2) == 0 => {
