@@ -139,7 +139,8 @@ impl Role for Toy {
             | Input::Failed(_)
             | Input::Wall(_)
             | Input::Serve(..)
-            | Input::News(_) => {}
+            | Input::News(_)
+            | Input::Stored(_) => {}
         }
     }
 

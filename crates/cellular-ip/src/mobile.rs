@@ -332,7 +332,8 @@ impl Role for Mobile {
             | Input::Stream(..)
             | Input::Serve(..)
             | Input::News(_)
-            | Input::Failed(_) => {}
+            | Input::Failed(_)
+            | Input::Stored(_) => {}
         }
     }
 

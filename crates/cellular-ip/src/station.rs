@@ -149,6 +149,7 @@ impl Station {
             | Input::Stream(..)
             | Input::Serve(..)
             | Input::News(_)
+            | Input::Stored(_)
             | Input::Command(..)
             | Input::Failed(_) => {}
         }

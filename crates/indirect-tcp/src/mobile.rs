@@ -557,7 +557,7 @@ impl Role for MobileHost {
             Input::Stream(id, event) => self.stream(now, id, event, out),
             Input::Serve(id, op) => self.serve(id, op, out),
             Input::News(News::Gateway(router)) => self.gateway(now, *router, out),
-            Input::Link(..) | Input::Idle(..) | Input::Command(..) | Input::Failed(_) => {}
+            Input::Link(..) | Input::Idle(..) | Input::Command(..) | Input::Failed(_) | Input::Stored(_) => {}
         }
     }
 

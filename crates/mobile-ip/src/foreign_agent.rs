@@ -415,6 +415,7 @@ impl Role for ForeignAgent {
             | Input::Failed(_)
             | Input::Serve(..)
             | Input::News(_)
+            | Input::Stored(_)
             | Input::Wall(_) => {}
         }
     }

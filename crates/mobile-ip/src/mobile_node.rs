@@ -556,7 +556,8 @@ impl Role for MobileNode {
             | Input::Stream(..)
             | Input::Serve(..)
             | Input::News(_)
-            | Input::Failed(_) => {}
+            | Input::Failed(_)
+            | Input::Stored(_) => {}
         }
     }
 

@@ -10,6 +10,7 @@
 mod bulk;
 mod common;
 mod conformance;
+mod drops;
 mod faults;
 mod mobile_ip;
 mod mobile_ip_agent;

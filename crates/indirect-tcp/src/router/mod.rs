@@ -344,6 +344,7 @@ impl Role for SupportRouter {
             | Input::Failed(_)
             | Input::Wall(_)
             | Input::Serve(..)
+            | Input::Stored(_)
             | Input::News(_) => {}
         }
     }

@@ -1,7 +1,7 @@
 //! [`node::Transport::Tcp`] on Linux: the kernel's TCP, without waiting for it.
 
 use super::options::{TCP_INFO, TcpInfo, get};
-use super::{next_stream, repair};
+use super::repair;
 use node::stream::{Told, refusal};
 use node::{Addr, StreamId, StreamOp, Tuple, Value};
 use rustix::event::PollFlags;
@@ -219,7 +219,7 @@ impl Tcp {
             Ok(Tuple { local, remote: getpeername(&fd)?.ok_or(Errno::NOTCONN).and_then(address_of)? })
         });
         let Ok(tuple) = ends else { return true };
-        let new = next_stream(accepted);
+        let new = StreamId::of_driver(accepted);
         told.push(Told::Accepted { listener, new, local: tuple.local, peer: tuple.remote });
         let mut socket = Socket::new(fd, tuple, false);
         socket.grant(new, told);
