@@ -152,6 +152,7 @@ impl Talker {
             StreamEvent::Exported(state) => self.exported(state, out),
             StreamEvent::Imported => self.answer(Ok(self.report()), out),
             StreamEvent::Refused(why) => self.answer(Err(why.to_owned()), out),
+            StreamEvent::Parted(_) => {} // nothing is relayed here
             StreamEvent::Closed(why) => self.closed(why, out),
         }
     }
