@@ -432,7 +432,7 @@ fn the_segments_of_a_connection_are_taken_and_no_others() {
         let interceptor = Agent { listens: vec![Listen::Connection(tuple)], passes, ..agent("interceptor") };
         let visitor = Key::to(VISITORS, MOBILE);
         let routes = vec![
-            (to(CARE_OF), Action::Open(VISITORS)),
+            (to(OWN), Action::Open(VISITORS)),
             (visitor, Action::Forward(Hop::mac(AIR, ROUTER))),
             (to(MOBILE), Action::Forward(Hop::mac(AIR, ROUTER))),
         ];
@@ -444,7 +444,7 @@ fn the_segments_of_a_connection_are_taken_and_no_others() {
             (handed, left)
         };
         let ours = segment((FAR, 80), (MOBILE, 5000));
-        let wrapped = |bytes: &[u8]| ipip::encapsulate(bytes, FAR, CARE_OF).unwrap();
+        let wrapped = |bytes: &[u8]| ipip::encapsulate(bytes, FAR, OWN).unwrap();
         // Passed on, a segment that came by itself goes on its way; what a tunnel carried goes nowhere but to the host.
         assert_eq!(taken(ours.clone()), (true, passes));
         assert_eq!(taken(wrapped(&ours)), (true, false));
