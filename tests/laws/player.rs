@@ -144,16 +144,22 @@ impl<'a> Script<'a> {
             5..=10 if self.talk.takes_packets => self.packet(now),
             11 if alone => self.idle(now),
             12 if !self.talk.commands.is_empty() => self.command(),
-            13 | 14 => match self.talk.serves {
-                // Who serves may use streams itself: both then, in turn.
-                Some(by) if alone && (self.streams.is_empty() || self.below(2) == 0) => self.serve(by),
-                _ => self.stream(),
-            },
-            15 if alone && !self.talk.news.is_empty() && self.below(2) == 0 => {
-                Step::News(self.talk.news[self.below(self.talk.news.len() as u64) as usize])
-            }
+            13 | 14 => self.serve_or_stream(alone),
+            15 if alone && !self.talk.news.is_empty() => self.news(),
             15 => self.machine(),
             _ => self.link(),
+        }
+    }
+
+    /// Who serves may use streams itself: both then, in turn.
+    fn serve_or_stream(&mut self, alone: bool) -> Step {
+        match self.talk.serves.filter(|_| alone) {
+            Some(by) if self.streams.is_empty() => self.serve(by),
+            Some(by) => match self.below(2) {
+                0 => self.serve(by),
+                _ => self.stream(),
+            },
+            None => self.stream(),
         }
     }
 
@@ -273,6 +279,12 @@ impl<'a> Script<'a> {
             return Step::Serve(id, StreamOp::Read(1));
         }
         Step::Serve(id, op)
+    }
+
+    /// What other roles have to tell, or else the machine.
+    fn news(&mut self) -> Step {
+        let index = self.below(2 * self.talk.news.len() as u64) as usize;
+        self.talk.news.get(index).map_or_else(|| self.machine(), |news| Step::News(*news))
     }
 
     /// What the machine below has to say.
