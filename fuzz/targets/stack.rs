@@ -48,7 +48,7 @@ impl World {
         let mut world = Self { now: Instant::ZERO, hosts: [host(0), host(1)], wires: Default::default() };
         for (number, address) in HOSTS.into_iter().enumerate() {
             let local = SocketAddrV4::new(address, PORT);
-            world.makes(number, StreamOp::Listen { by: Transport::Tcp, local });
+            world.makes(number, StreamOp::Listen { by: Transport::Tcp, local, foreign: false });
         }
         world
     }
@@ -85,7 +85,7 @@ impl World {
             8 => self.now += Duration::from_millis(u64::from(r.u8()?)),
             9 => {
                 let peer = SocketAddrV4::new(HOSTS[1 - who], PORT);
-                self.makes(who, StreamOp::Open { by: Transport::Tcp, local: None, peer });
+                self.makes(who, StreamOp::Open { by: Transport::Tcp, local: None, peer, foreign: false });
             }
             10 => {
                 let local = SocketAddrV4::new(HOSTS[who], PORT);
@@ -177,7 +177,7 @@ impl World {
                 }
                 Told::Exported(_, state) => host.exported = Some(state),
                 Told::Closed(id, _) => drop(host.streams.remove(&id)),
-                Told::Finished(id) | Told::Refused(id, _) => {
+                Told::Finished(id) | Told::Refused(id, _) | Told::Parted(id, _) => {
                     assert!(host.streams.contains_key(&id) || host.next > id.0, "who is that?");
                 }
             }

@@ -205,6 +205,7 @@ fn give(subject: &mut impl Subject, now: Instant, step: &Step) -> Vec<Effect> {
         Step::Stored(key) => subject.give(now, Input::Stored(key)),
         Step::Failed(fault) => subject.give(now, Input::Failed(fault)),
         Step::Wall(wall) => subject.give(now, Input::Wall(*wall)),
+        Step::News(news) => subject.give(now, Input::News(news)),
     }
 }
 

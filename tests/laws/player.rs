@@ -2,7 +2,9 @@
 //! of the life of a route that he did not set, or handed data that he did not wish to see.
 
 use node::stream::Told;
-use node::{Act, Boot, Command, CommandId, Effect, Fault, Key, Life, Link, RoleId, Rx, Seed, StreamEvent};
+use node::{
+    Act, Boot, Command, CommandId, Effect, Fault, Key, Life, Link, News, RoleId, Rx, Seed, StreamEvent,
+};
 use node::{StreamId, StreamOp, Transport, Undone, Value, Why};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use wire::{Cell, Duration, EtherType, Frame, Iface, Instant, Mac, Packet, PacketId, WallTime};
@@ -26,6 +28,8 @@ pub(crate) struct Talk {
     pub(crate) serves: Option<Transport>,
     /// What a peer would say to what it sent last, if anything.
     pub(crate) answer: Option<fn(&mut Seed, &Packet) -> Option<Post>>,
+    /// What other roles of its host may tell.
+    pub(crate) news: &'static [News],
 }
 
 /// A packet before it gets its identity.
@@ -57,6 +61,8 @@ pub(crate) enum Step {
     Stored(Vec<u8>),
     /// The wall clock was set.
     Wall(WallTime),
+    /// Another role told something.
+    News(News),
 }
 
 pub(crate) struct Script<'a> {
@@ -138,12 +144,22 @@ impl<'a> Script<'a> {
             5..=10 if self.talk.takes_packets => self.packet(now),
             11 if alone => self.idle(now),
             12 if !self.talk.commands.is_empty() => self.command(),
-            13 | 14 => match self.talk.serves {
-                Some(by) if alone => self.serve(by),
-                _ => self.stream(),
-            },
+            13 | 14 => self.serve_or_stream(alone),
+            15 if alone && !self.talk.news.is_empty() => self.news(),
             15 => self.machine(),
             _ => self.link(),
+        }
+    }
+
+    /// Who serves may use streams itself: both then, in turn.
+    fn serve_or_stream(&mut self, alone: bool) -> Step {
+        match self.talk.serves.filter(|_| alone) {
+            Some(by) if self.streams.is_empty() => self.serve(by),
+            Some(by) => match self.below(2) {
+                0 => self.serve(by),
+                _ => self.stream(),
+            },
+            None => self.stream(),
         }
     }
 
@@ -250,8 +266,8 @@ impl<'a> Script<'a> {
         let id = StreamId(base + self.below(2) as u32);
         let here = "10.0.0.1:9000".parse().unwrap();
         let op = match self.below(8) {
-            0 => StreamOp::Open { by, local: None, peer: here },
-            1 => StreamOp::Listen { by, local: here },
+            0 => StreamOp::Open { by, local: None, peer: here, foreign: false },
+            1 => StreamOp::Listen { by, local: here, foreign: false },
             2 | 3 => StreamOp::Write(vec![7; self.below(100) as usize]),
             4 | 5 => StreamOp::Read(self.below(100) as usize),
             6 => StreamOp::Finish,
@@ -263,6 +279,12 @@ impl<'a> Script<'a> {
             return Step::Serve(id, StreamOp::Read(1));
         }
         Step::Serve(id, op)
+    }
+
+    /// What other roles have to tell, or else the machine.
+    fn news(&mut self) -> Step {
+        let index = self.below(2 * self.talk.news.len() as u64) as usize;
+        self.talk.news.get(index).map_or_else(|| self.machine(), |news| Step::News(*news))
     }
 
     /// What the machine below has to say.

@@ -7,6 +7,8 @@ use node::{Seed, Why};
 use roles::RoleConfig;
 use wire::{Instant, Ipv4Addr, Mac, Packet, SocketAddrV4, ipv4, udp};
 
+#[path = "indirect_tcp.rs"]
+mod indirect_tcp;
 #[path = "mobile_ip.rs"]
 mod mobile_ip;
 
@@ -28,6 +30,8 @@ enum Says {
     HomeAgent,
     ForeignAgent,
     MobileNode,
+    SupportRouter,
+    IndirectHost,
     Workload,
     Carrier,
 }
@@ -160,6 +164,45 @@ pub(crate) const ROWS: &[Row] = &[
         ],
     },
     Row {
+        kind: "indirect-tcp/support-router",
+        config: indirect_tcp::SUPPORT_ROUTER,
+        interfaces: &["air", "up"],
+        addresses: &[indirect_tcp::LEFT],
+        says: Says::SupportRouter,
+        reached: &[
+            "greeted",
+            "pointer_sent",
+            "pointer_taken",
+            "connection_lost",
+            "Hold(",
+            "Reset",
+            "itcp_forged",
+            "itcp_stale",
+            "itcp_stranger",
+            "itcp_misdirected",
+            "itcp_unexpected",
+            "Read(4)",
+            "Abort",
+        ],
+    },
+    Row {
+        kind: "indirect-tcp/mobile-host",
+        config: indirect_tcp::MOBILE_HOST,
+        interfaces: &["air"],
+        addresses: &[HOSTS[0]],
+        says: Says::IndirectHost,
+        reached: &[
+            "greeting_sent",
+            "welcomed",
+            "not_welcome",
+            "itcp_forged",
+            "itcp_stale",
+            "Open {",
+            "Write(",
+            "Closed(",
+        ],
+    },
+    Row {
         kind: "apps/constant-rate",
         config: r#"
             to = "10.1.0.7:9000"
@@ -259,6 +302,8 @@ impl Row {
             Says::HomeAgent => (mobile_ip::to_home_agent, Vec::new()),
             Says::ForeignAgent => (mobile_ip::to_foreign_agent, Vec::new()),
             Says::MobileNode => (mobile_ip::to_mobile_node, mobile_ip::commands()),
+            Says::SupportRouter => (indirect_tcp::to_support_router, Vec::new()),
+            Says::IndirectHost => (indirect_tcp::to_mobile_host, Vec::new()),
             Says::Workload => (of_the_host, Vec::new()),
             Says::Carrier => {
                 let moves = ["home", "foreign", "away"].map(|to| command("move", &[("to", to)]));
@@ -270,9 +315,13 @@ impl Row {
         let answer: Option<fn(&mut Seed, &Packet) -> Option<Post>> = match self.says {
             Says::ForeignAgent => Some(|chance, sent| mobile_ip::answer(chance, sent, mobile_ip::VISITED)),
             Says::MobileNode => Some(|chance, sent| mobile_ip::answer(chance, sent, HOSTS[0])),
+            Says::IndirectHost => Some(indirect_tcp::answer),
             _ => None,
         };
-        Talk { interfaces: self.interfaces(), tunes, commands, packet, takes_packets, serves: None, answer }
+        let indirect = matches!(self.says, Says::IndirectHost);
+        let serves = indirect.then_some(::indirect_tcp::TRANSPORT);
+        let news = if indirect { indirect_tcp::NEWS } else { &[] };
+        Talk { interfaces: self.interfaces(), tunes, commands, packet, takes_packets, serves, answer, news }
     }
 }
 

@@ -86,6 +86,7 @@ impl Server {
             takes_packets: false,
             serves: Some(ECHO),
             answer: None,
+            news: &[],
         }
     }
 

@@ -57,6 +57,7 @@ impl Toy {
             takes_packets: true,
             serves: None,
             answer: None,
+            news: &[],
         }
     }
 
@@ -138,6 +139,7 @@ impl Role for Toy {
             | Input::Failed(_)
             | Input::Wall(_)
             | Input::Serve(..)
+            | Input::News(_)
             | Input::Stored(_) => {}
         }
     }

@@ -80,7 +80,7 @@ impl Talker {
         match command.verb.as_str() {
             "call" => {
                 let (local, peer) = (Some(TUPLE.remote), TUPLE.local);
-                out.stream(OUTWARD, StreamOp::Open { by: Transport::Tcp, local, peer });
+                out.stream(OUTWARD, StreamOp::Open { by: Transport::Tcp, local, peer, foreign: false });
             }
             "rest" => self.rests = true,
             "freeze" => {
@@ -152,6 +152,7 @@ impl Talker {
             StreamEvent::Exported(state) => self.exported(state, out),
             StreamEvent::Imported => self.answer(Ok(self.report()), out),
             StreamEvent::Refused(why) => self.answer(Err(why.to_owned()), out),
+            StreamEvent::Parted(_) => {} // nothing is relayed here
             StreamEvent::Closed(why) => self.closed(why, out),
         }
     }
@@ -226,7 +227,10 @@ impl Role for Talker {
     fn handle(&mut self, _now: Instant, input: Input<'_>, out: &mut Outbox) {
         match input {
             Input::Start(_) if self.listens => {
-                out.stream(LISTENER, StreamOp::Listen { by: Transport::Tcp, local: TUPLE.local });
+                out.stream(
+                    LISTENER,
+                    StreamOp::Listen { by: Transport::Tcp, local: TUPLE.local, foreign: false },
+                );
             }
             Input::Stream(id, event) => self.event(id, event, out),
             Input::Command(id, command) => self.obey(id, command, out),

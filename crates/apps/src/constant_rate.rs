@@ -74,7 +74,10 @@ impl Role for ConstantRate {
     fn handle(&mut self, now: Instant, input: Input<'_>, out: &mut Outbox) {
         match input {
             Input::Start(_) => {
-                out.stream(STREAM, StreamOp::Open { by: Transport::Udp, local: None, peer: self.config.to });
+                out.stream(
+                    STREAM,
+                    StreamOp::Open { by: Transport::Udp, local: None, peer: self.config.to, foreign: false },
+                );
             }
             Input::Stream(_, StreamEvent::Opened(_)) => self.open = true,
             Input::Stream(_, StreamEvent::Closed(why)) => {

@@ -42,7 +42,10 @@ impl Role for Sink {
     fn handle(&mut self, _now: Instant, input: Input<'_>, out: &mut Outbox) {
         match input {
             Input::Start(_) => {
-                out.stream(LISTENER, StreamOp::Listen { by: Transport::Udp, local: self.config.at });
+                out.stream(
+                    LISTENER,
+                    StreamOp::Listen { by: Transport::Udp, local: self.config.at, foreign: false },
+                );
             }
             Input::Stream(_, StreamEvent::Accepted(new, ..)) => out.stream(new, StreamOp::Read(ANY)),
             Input::Stream(id, StreamEvent::Data(bytes)) => {
@@ -79,7 +82,7 @@ mod tests {
         let at: Addr = "10.1.0.7:9000".parse().unwrap();
         let (mut role, mut out) = (Sink::new(SinkConfig { at }), Outbox::default());
         role.handle(Instant::ZERO, Input::Start(&Boot::default()), &mut out);
-        let listen = StreamOp::Listen { by: Transport::Udp, local: at };
+        let listen = StreamOp::Listen { by: Transport::Udp, local: at, foreign: false };
         assert_eq!(out.drain_effects().collect::<Vec<_>>(), [Effect::Stream(LISTENER, listen)]);
         let new = StreamId(StreamId::DRIVER);
         role.handle(Instant::ZERO, Input::Stream(LISTENER, StreamEvent::Accepted(new, at, at)), &mut out);

@@ -331,6 +331,7 @@ impl Role for Mobile {
             | Input::Idle(..)
             | Input::Stream(..)
             | Input::Serve(..)
+            | Input::News(_)
             | Input::Failed(_)
             | Input::Stored(_) => {}
         }

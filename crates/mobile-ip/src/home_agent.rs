@@ -510,8 +510,12 @@ impl Role for HomeAgent {
             }
             Input::Stored(key) => self.stored(now, key, out),
             Input::Wall(zero) => self.clock.zero = zero,
-            Input::Link(..) | Input::Idle(..) | Input::Stream(..) | Input::Serve(..) | Input::Command(..) => {
-            }
+            Input::Link(..)
+            | Input::Idle(..)
+            | Input::Stream(..)
+            | Input::Serve(..)
+            | Input::News(_)
+            | Input::Command(..) => {}
         }
     }
 

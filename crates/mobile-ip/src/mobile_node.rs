@@ -289,6 +289,7 @@ impl MobileNode {
         }
         self.registrar.turn_to(self.target(agent));
         self.register(now, out);
+        out.tell(node::News::Gateway(agent));
     }
 
     /// What to register, and with whom.
@@ -554,6 +555,7 @@ impl Role for MobileNode {
             | Input::Idle(..)
             | Input::Stream(..)
             | Input::Serve(..)
+            | Input::News(_)
             | Input::Failed(_)
             | Input::Stored(_) => {}
         }

@@ -1,7 +1,7 @@
 //! What goes out: [`Effect`]s from a role to its node, [`Act`]s from the node to whoever drives it.
 
 use crate::stream::Told;
-use crate::{CommandId, Gate, Key, Mark, Port, Route, Rx, StreamId, StreamOp, Value};
+use crate::{CommandId, Gate, Key, Mark, News, Port, Route, Rx, StreamId, StreamOp, Value};
 use wire::{Cell, Iface, InterfaceAddress, Ipv4Addr, Mac, Packet, Reason};
 
 /// What a role asks for. The node resolves all but [`Effect::Do`].
@@ -22,6 +22,8 @@ pub enum Effect {
     /// What becomes of a stream that this role provides, for its user. Of a stream that is not open here, or is another
     /// role's, nobody is told.
     Served(Told),
+    /// Tell the other roles of this node ([`crate::Input::News`]).
+    Tell(News),
 }
 
 /// What a driver carries out, in order. Closed: drivers match it without a wildcard.

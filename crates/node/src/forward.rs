@@ -167,10 +167,14 @@ impl Node {
             Err(malformed) => return drop(out, way.port.iface, packet, malformed.into()),
         };
         packet.bytes = inner;
-        let header = match Header::parse(&packet.bytes) {
-            Ok((header, _)) => header,
+        let (header, interceptor) = match Header::parse(&packet.bytes) {
+            Ok((header, payload)) => (header, self.interceptor(&header, payload)),
             Err(malformed) => return drop(out, way.port.iface, packet, malformed.into()),
         };
+        if let Some(role) = interceptor {
+            let rx = Rx { iface: way.port.iface, why: Why::Listen, tunnel: Some((outer.src, outer.dst)) };
+            return self.give(now, role, Input::Packet(rx, packet), out);
+        }
         let verdict = decide_opened(&self.view(), now, class, &datagram(&header, &packet));
         let way = Way { tunnel: Some((outer.src, outer.dst)), depth: way.depth + 1, ..way };
         self.follow(now, way, verdict, &header, packet, out);

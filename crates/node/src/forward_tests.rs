@@ -417,3 +417,45 @@ fn the_wait_for_a_neighbor_is_no_longer_than_it_says() {
     receive(&mut node, &mut out, received(datagram_of(FAR, MOBILE, 100), MACS[0]));
     assert_eq!(node.deadline(), Some(Instant::ZERO + Duration::from_secs(1)));
 }
+
+fn segment(src: (Ipv4Addr, u16), dst: (Ipv4Addr, u16)) -> Vec<u8> {
+    let ports = [src.1.to_be_bytes(), dst.1.to_be_bytes(), [0; 2], [0; 2]].concat();
+    Header::new(6, src.0, dst.0).emit(&ports)
+}
+
+/// A connection of a visitor's, from its own address, is here: its segments are taken wherever they come from, also out of the
+/// tunnel; all else that is for the visitor goes to it.
+#[test]
+fn the_segments_of_a_connection_are_taken_and_no_others() {
+    let tuple = crate::Tuple { local: SocketAddrV4::new(MOBILE, 5000), remote: SocketAddrV4::new(FAR, 80) };
+    for passes in [false, true] {
+        let interceptor = Agent { listens: vec![Listen::Connection(tuple)], passes, ..agent("interceptor") };
+        let visitor = Key::to(VISITORS, MOBILE);
+        let routes = vec![
+            (to(OWN), Action::Open(VISITORS)),
+            (visitor, Action::Forward(Hop::mac(AIR, ROUTER))),
+            (to(MOBILE), Action::Forward(Hop::mac(AIR, ROUTER))),
+        ];
+        let (mut node, mut out) = node(vec![interceptor, Agent { routes, ..agent("agent") }]);
+        let mut taken = |bytes: Vec<u8>| {
+            let acts = receive(&mut node, &mut out, received(bytes, MACS[0]));
+            let handed = acts.iter().any(|act| matches!(act, Act::Mark(mark) if mark.name == "handed"));
+            let left = acts.iter().any(|act| matches!(act, Act::Transmit(AIR, _)));
+            (handed, left)
+        };
+        let ours = segment((FAR, 80), (MOBILE, 5000));
+        let wrapped = |bytes: &[u8]| ipip::encapsulate(bytes, FAR, OWN).unwrap();
+        // Passed on, a segment that came by itself goes on its way; what a tunnel carried goes nowhere but to the host.
+        assert_eq!(taken(ours.clone()), (true, passes));
+        assert_eq!(taken(wrapped(&ours)), (true, false));
+        for other in [
+            segment((FAR, 81), (MOBILE, 5000)),
+            segment((FAR, 80), (MOBILE, 5001)),
+            segment((OWN, 80), (MOBILE, 5000)),
+            datagram_of(FAR, MOBILE, 40),
+        ] {
+            assert_eq!(taken(other.clone()), (false, true));
+            assert_eq!(taken(wrapped(&other)), (false, true));
+        }
+    }
+}

@@ -1,6 +1,6 @@
 //! What goes in: all that can happen to a role.
 
-use crate::{Key, RoleId, StreamEvent, StreamId, StreamOp, Value, Why};
+use crate::{Key, RoleId, StreamEvent, StreamId, StreamOp, Tuple, Value, Why};
 use std::hash::{Hash, Hasher};
 use wire::{Cell, Iface, Instant, InterfaceAddress, Ipv4Addr, Mac, Packet, Prefix, WallTime};
 
@@ -33,6 +33,16 @@ pub enum Input<'a> {
     /// The record of this key is durable: the first of those that this role has asked for and not been told of. Each is
     /// told of, by this or by [`Input::Failed`], in the order asked.
     Stored(&'a [u8]),
+    /// Another role of this node has something to tell.
+    News(&'a News),
+}
+
+/// What one protocol may learn from another on the same host. Closed: whoever wants to know more needs a noun that two
+/// protocols have in common.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum News {
+    /// From now on this host's packets leave by this router, the agent that it attached to.
+    Gateway(Ipv4Addr),
 }
 
 /// How a packet reached a role.
@@ -143,6 +153,9 @@ pub enum Listen {
     Group(Iface, Ipv4Addr),
     /// ICMP errors to this host, about a packet of this kind that it sent or tunnelled.
     IcmpAbout(Proto),
+    /// Segments of this TCP connection to its `local` end, whoever's address that is: passing through, or just out of a
+    /// tunnel. Who listens takes them: passed on, they have no way but to the host.
+    Connection(Tuple),
 }
 
 /// What kind of packet.

@@ -34,7 +34,7 @@ mod timer;
 mod value;
 
 pub use act::{Act, Effect, Neighbor};
-pub use input::{Boot, Command, CommandId, Fault, Input, Link, Listen, Proto, Rx, Undone};
+pub use input::{Boot, Command, CommandId, Fault, Input, Link, Listen, News, Proto, Rx, Undone};
 pub use mark::{HANDOFF, Mark, Span, Stage};
 pub use node::{Node, Role, reason};
 pub use outbox::Outbox;

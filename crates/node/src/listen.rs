@@ -1,8 +1,12 @@
 //! What a packet is to who listens.
 
+use crate::Addr;
 use crate::input::{Listen, Proto};
 use wire::ipv4::{self, Header};
-use wire::{Iface, Ipv4Addr, icmp};
+use wire::{Iface, icmp};
+
+/// The protocol of TCP segments (RFC 9293).
+const TCP: u8 = 6;
 
 /// What kind of packet it is, as far as roles listen by it. Whole or not: a role that listens refuses what is malformed,
 /// and says why.
@@ -11,6 +15,8 @@ pub(crate) struct Traffic {
     proto: Option<Proto>,
     /// Of an ICMP error: what it is about, by the destination's port and by the source's.
     about: [Option<Proto>; 2],
+    /// Of a TCP segment: the source's port, and the destination's.
+    segment: Option<[u16; 2]>,
 }
 
 impl Traffic {
@@ -22,17 +28,31 @@ impl Traffic {
             _ => [None; 2],
         };
         let [proto, _] = kinds(header.protocol, header.offset, payload);
-        Self { proto, about }
+        let segment = match payload {
+            [a, b, c, d, ..] if (header.protocol, header.offset) == (TCP, 0) => {
+                Some([[*a, *b], [*c, *d]].map(u16::from_be_bytes))
+            }
+            _ => None,
+        };
+        Self { proto, about, segment }
     }
 
     /// Whether a role that listens like this wants it; `local`: its destination is this host.
-    pub(crate) fn is_wanted(self, listen: &Listen, iface: Iface, dst: Ipv4Addr, local: bool) -> bool {
+    pub(crate) fn is_wanted(self, listen: &Listen, iface: Iface, header: &Header, local: bool) -> bool {
+        let dst = header.dst;
         match listen {
             Listen::Local(proto) => local && self.proto == Some(*proto),
             Listen::Transit(proto, prefix) => self.proto == Some(*proto) && prefix.contains(dst),
             Listen::Group(on, group) => *on == iface && *group == dst,
             Listen::IcmpAbout(proto) => local && self.about.contains(&Some(*proto)),
+            Listen::Connection(_) => self.is_intercepted(listen, header),
         }
+    }
+
+    /// Whether it is a segment of a connection that a role takes, wherever it is on its way to.
+    pub(crate) fn is_intercepted(self, listen: &Listen, header: &Header) -> bool {
+        let (Listen::Connection(tuple), Some([from, to])) = (listen, self.segment) else { return false };
+        tuple.local == Addr::new(header.dst, to) && tuple.remote == Addr::new(header.src, from)
     }
 }
 

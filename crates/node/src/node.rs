@@ -1,6 +1,6 @@
 //! A node: the roles of one host and its forwarding table. All that a driver calls.
 
-use crate::input::{Boot, Command, CommandId, Input, Link, Listen, Rx};
+use crate::input::{Boot, Command, CommandId, Input, Link, Listen, News, Rx};
 use crate::listen::Traffic;
 use crate::neighbor::{Interface, Net};
 use crate::streams::Streams;
@@ -115,6 +115,11 @@ impl Node {
         self.connect(now, address, Some(iface));
     }
 
+    /// Whether an address is this host's own.
+    pub fn has_address(&self, address: Ipv4Addr) -> bool {
+        self.addresses.contains(&address)
+    }
+
     /// When [`Input::Timeout`] is due. Earlier than needed at times, never later.
     pub fn deadline(&self) -> Option<Instant> {
         let roles = self.roles.iter().filter_map(|role| role.deadline()).min();
@@ -155,8 +160,8 @@ impl Node {
             Input::Start(boot) => self.start(now, boot, out),
             Input::Failed(fault) => self.give(now, fault.role, Input::Failed(fault), out),
             Input::Idle(..) | Input::Wall(_) => self.tell_all(now, &input, out),
-            // A transport is asked for by a role of the same node only, and of records speaks `resume`.
-            Input::Serve(..) | Input::Stored(_) => {}
+            // Of transports and news the roles of this node alone speak to each other, and of records speaks `resume`.
+            Input::Serve(..) | Input::Stored(_) | Input::News(_) => {}
         }
         self.settle(now, out);
     }
@@ -201,7 +206,7 @@ impl Node {
             Ok((header, payload)) => (header, Traffic::of(&header, payload)),
             Err(malformed) => return drop(out, rx.iface, packet, malformed.into()),
         };
-        if rx.why != Why::Listen {
+        if rx.why != Why::Listen || rx.tunnel.is_some() {
             return self.to_host(rx.iface, &header, packet, out);
         }
         match self.listener(rx.iface, &header, traffic, usize::from(role.0) + 1) {
@@ -217,9 +222,17 @@ impl Node {
     /// The first role from `from` on that wants such a packet.
     fn listener(&self, iface: Iface, header: &Header, traffic: Traffic, from: usize) -> Option<RoleId> {
         let local = self.addresses.contains(&header.dst);
-        let wants = |listen: &Listen| traffic.is_wanted(listen, iface, header.dst, local);
+        let wants = |listen: &Listen| traffic.is_wanted(listen, iface, header, local);
         let mut roles = self.roles.iter().enumerate().skip(from);
         let (index, _) = roles.find(|(_, role)| role.listens().iter().any(wants))?;
+        Some(RoleId(index as u8))
+    }
+
+    /// The role that takes the segments of a connection to somebody else's address, wherever they come from.
+    pub(crate) fn interceptor(&self, header: &Header, payload: &[u8]) -> Option<RoleId> {
+        let traffic = Traffic::of(header, payload);
+        let wants = |listen: &Listen| traffic.is_intercepted(listen, header);
+        let index = self.roles.iter().position(|role| role.listens().iter().any(wants))?;
         Some(RoleId(index as u8))
     }
 
@@ -291,6 +304,12 @@ impl Node {
         }
     }
 
+    fn tell_others(&mut self, now: Instant, by: RoleId, news: News, out: &mut Outbox) {
+        for index in (0..self.roles.len()).filter(|index| *index != usize::from(by.0)) {
+            self.give(now, RoleId(index as u8), Input::News(&news), out);
+        }
+    }
+
     pub(crate) fn give(&mut self, now: Instant, id: RoleId, input: Input<'_>, out: &mut Outbox) {
         if let Some(role) = self.roles.get_mut(usize::from(id.0)) {
             out.speak_for(id);
@@ -319,6 +338,7 @@ impl Node {
             Effect::Discard(iface, packet, reason) => out.act(role, Act::Drop(iface, packet, reason)),
             Effect::Stream(id, op) => self.operate(now, role, id, op, out),
             Effect::Served(told) => self.served(now, role, &told, out),
+            Effect::Tell(news) => self.tell_others(now, role, news, out),
             Effect::Do(act) => {
                 self.apply(now, role, &act);
                 out.act(role, act);

@@ -28,7 +28,7 @@ impl Role for Keeper {
         match input {
             Input::Start(_) => {
                 let local = SocketAddrV4::new(OWN, 9);
-                out.stream(StreamId(3), StreamOp::Listen { by: Transport::Udp, local });
+                out.stream(StreamId(3), StreamOp::Listen { by: Transport::Udp, local, foreign: false });
                 let route = Route { action: Action::Punt, life: Life::Forever };
                 let src = Prefix::ANY;
                 out.route(Key { class: None, src, dst: "10.8.0.0/16".parse().unwrap() }, route);
@@ -163,4 +163,42 @@ fn a_command_is_answered_once_known_or_not() {
         node.handle(Instant::ZERO, Input::Command(CommandId(1), &command), &mut out);
         assert_eq!(acts(&mut out), [Act::Answer(CommandId(1), answer)]);
     }
+}
+
+/// Has something to tell when it starts.
+#[derive(Debug)]
+struct Teller;
+
+impl Role for Teller {
+    fn name(&self) -> &'static str {
+        "teller"
+    }
+    fn handle(&mut self, _now: Instant, input: Input<'_>, out: &mut Outbox) {
+        match input {
+            Input::Start(_) => out.tell(News::Gateway(FAR)),
+            other => out.mark(Mark::new("teller", "heard").with("what", format!("{other:?}"))),
+        }
+    }
+    fn deadline(&self) -> Option<Instant> {
+        None
+    }
+    fn status(&self) -> Value {
+        Value::None
+    }
+}
+
+/// What one role tells all others hear, and nobody outside can tell it.
+#[test]
+fn news_is_for_the_other_roles_of_the_node() {
+    let roles: Vec<Box<dyn Role>> =
+        vec![Box::new(Keeper::default()), Box::new(Teller), Box::new(Keeper::default())];
+    let mut node = Node::new(roles, vec![OWN]);
+    let mut out = Outbox::default();
+    let mut heard = |input: Input<'_>| {
+        node.handle(Instant::ZERO, input, &mut out);
+        let marks = std::iter::from_fn(|| out.next_act());
+        marks.filter_map(|(by, act)| matches!(act, Act::Mark(_)).then_some(by.0)).collect::<Vec<_>>()
+    };
+    assert_eq!(heard(Input::Start(&Boot::default())), [0, 2]);
+    assert_eq!(heard(Input::News(&News::Gateway(FAR))), [0u8; 0]);
 }

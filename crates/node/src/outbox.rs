@@ -2,7 +2,8 @@
 
 use crate::stream::Told;
 use crate::{
-    Act, CommandId, Effect, Gate, Key, Mark, Neighbor, Port, RoleId, Route, Rx, StreamId, StreamOp, Value,
+    Act, CommandId, Effect, Gate, Key, Mark, Neighbor, News, Port, RoleId, Route, Rx, StreamId, StreamOp,
+    Value,
 };
 use std::collections::VecDeque;
 use wire::{Cell, Iface, InterfaceAddress, Ipv4Addr, Packet, Reason};
@@ -62,6 +63,11 @@ impl Outbox {
     /// Tells the user of a stream that this role provides.
     pub fn served(&mut self, told: Told) {
         self.ask(Effect::Served(told));
+    }
+
+    /// Tells the other roles of this node.
+    pub fn tell(&mut self, news: News) {
+        self.ask(Effect::Tell(news));
     }
 
     /// Sets or removes a route.

@@ -77,7 +77,7 @@ pub enum Guard {
 ///
 /// A TCP connection moves by `Freeze`, `Export`, and `Forget` at one host, and `Import` and `Thaw` at the other. Until
 /// `Forget` the first can go on by `Thaw`, as if nothing had been. Until `Thaw` the second says nothing.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub enum StreamOp {
     /// Reach a peer; `Opened` or `Closed` answers.
     Open {
@@ -87,6 +87,9 @@ pub enum StreamOp {
         local: Option<Addr>,
         /// To whom.
         peer: Addr,
+        /// `local` may be an address that is not this host's own. What answers reaches the stream only if the node hands it
+        /// to [`wire::Iface::HOST`].
+        foreign: bool,
     },
     /// Wait for peers; `Opened` or `Closed` answers, then `Accepted` for each peer. With UDP a peer is accepted when
     /// its first datagram comes.
@@ -95,6 +98,8 @@ pub enum StreamOp {
         by: Transport,
         /// Where.
         local: Addr,
+        /// As in `Open`; what is accepted here is foreign too.
+        foreign: bool,
     },
     /// Take up to so many bytes (one datagram) when there are any; answered by `Data` or `Finished`. Of a stream of
     /// bytes one read is open at a time, the last that was asked for.
@@ -110,7 +115,7 @@ pub enum StreamOp {
     Freeze,
     /// Give the state of a frozen connection; `Exported` or `Refused` answers. The connection stays, and stays frozen.
     Export,
-    /// Take over a connection, frozen; `Imported` or `Closed` answers.
+    /// Take over a connection, frozen; `Imported` or `Closed` answers. Its local address may be foreign.
     Import(Box<TcpState>),
     /// A frozen connection goes on.
     Thaw,
@@ -118,6 +123,50 @@ pub enum StreamOp {
     Forget,
     /// Sets or lifts the guard of a tuple, whether there is a socket or not. It belongs to the host, not to the stream.
     Guard(Tuple, Option<Guard>),
+    /// Relays between this stream and that, both TCP, open and of one provider: what one receives the other sends, the end
+    /// too; a reset of one resets the other. The staged bytes go first: those for that stream, then those for this. The
+    /// user reads and writes neither meanwhile, and credit that it had is void. What is relayed and not yet sent is bounded
+    /// by the buffers of both. Freeze, Export and Forget mean the one stream that they name, as ever: a frozen one takes
+    /// and gives nothing. `Refused` answers what cannot be.
+    Join(StreamId, [Vec<u8>; 2]),
+    /// Ends the relay of which this stream is one side; `Parted` or `Refused` answers. Both streams are as they were before
+    /// the `Join`, except that what has ended stays ended, and get new credit when neither frozen nor guarded.
+    Part,
+}
+
+/// A run that opens nothing foreign has its old number.
+impl Hash for StreamOp {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        std::mem::discriminant(self).hash(state);
+        match self {
+            Self::Open { by, local, peer, foreign } => {
+                (by, local, peer).hash(state);
+                hash_foreign(*foreign, state);
+            }
+            Self::Listen { by, local, foreign } => {
+                (by, local).hash(state);
+                hash_foreign(*foreign, state);
+            }
+            Self::Read(most) => most.hash(state),
+            Self::Write(bytes) => bytes.hash(state),
+            Self::Import(connection) => connection.hash(state),
+            Self::Guard(tuple, guard) => (tuple, guard).hash(state),
+            Self::Join(other, staged) => (other, staged).hash(state),
+            Self::Finish
+            | Self::Abort
+            | Self::Freeze
+            | Self::Export
+            | Self::Thaw
+            | Self::Forget
+            | Self::Part => {}
+        }
+    }
+}
+
+fn hash_foreign<H: Hasher>(foreign: bool, state: &mut H) {
+    if foreign {
+        state.write_u8(1);
+    }
 }
 
 /// What becomes of a stream.
@@ -142,6 +191,9 @@ pub enum StreamEvent<'a> {
     Refused(&'a str),
     /// It is gone; why, unless that was asked for: one of [`refusal`], or what the operating system says.
     Closed(Option<&'a str>),
+    /// What a `Part` gives back: bytes that were read here and not yet sent to the other stream, then those that were read
+    /// there and not yet sent here. Staged with the next `Join`, they are neither lost nor doubled.
+    Parted([&'a [u8]; 2]),
 }
 
 /// Why a stream is closed, or cannot do what it was asked: the same words in both worlds.
@@ -168,6 +220,12 @@ pub mod refusal {
     pub const NOT_FROZEN: &str = "not frozen";
     /// Only a connection in ESTABLISHED can be exported.
     pub const NOT_ESTABLISHED: &str = "not established";
+    /// Only two open TCP connections of one provider can be joined, each with one other.
+    pub const NOT_JOINABLE: &str = "not joinable";
+    /// Only what was joined can be parted.
+    pub const NOT_JOINED: &str = "not joined";
+    /// The address is another host's, and was not asked for as such.
+    pub const NOT_OURS: &str = "address not available";
 }
 
 /// Bytes of payload that fit one UDP datagram over IPv4: the credit of a datagram stream.
@@ -204,6 +262,8 @@ pub enum Told {
     Imported(StreamId),
     /// See [`StreamEvent::Refused`].
     Refused(StreamId, String),
+    /// See [`StreamEvent::Parted`].
+    Parted(StreamId, [Vec<u8>; 2]),
 }
 
 impl Told {
@@ -221,6 +281,7 @@ impl Told {
             Self::Imported(id) => (*id, StreamEvent::Imported),
             Self::Refused(id, why) => (*id, StreamEvent::Refused(why)),
             Self::Closed(id, why) => (*id, StreamEvent::Closed(why.as_deref())),
+            Self::Parted(id, [there, here]) => (*id, StreamEvent::Parted([there, here])),
         }
     }
 }

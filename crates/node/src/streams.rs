@@ -135,6 +135,17 @@ impl Node {
             };
             self.streams.by_id.insert(global, Ends { user, provider: Some(provider) });
         }
+        let op = match op {
+            StreamOp::Join(other, staged) => {
+                let other = Streams::of_user(user, other);
+                if !self.joinable(user, global, other) {
+                    let refused = StreamEvent::Refused(refusal::NOT_JOINABLE);
+                    return self.give(now, user, Input::Stream(id, refused), out);
+                }
+                StreamOp::Join(other, staged)
+            }
+            op => op,
+        };
         match self.streams.by_id.get(&global) {
             Some(ends) if ends.user != user => {} // another's
             Some(Ends { provider: Some(provider), .. }) => {
@@ -143,6 +154,14 @@ impl Node {
             None if (StreamId::SERVED..StreamId::DRIVER).contains(&global.0) => {} // closed meanwhile
             Some(Ends { provider: None, .. }) | None => out.act(user, Act::Stream(global, op)),
         }
+    }
+
+    /// Whether two streams are this user's, and the driver provides both: no role relays.
+    fn joinable(&self, user: RoleId, one: StreamId, other: StreamId) -> bool {
+        [one, other].iter().all(|id| match self.streams.by_id.get(id) {
+            Some(ends) => ends.user == user && ends.provider.is_none(),
+            None => id.0 < StreamId::SERVED, // opened at the driver; its number names the user
+        })
     }
 
     fn provider_of(&self, by: Transport) -> Option<RoleId> {

@@ -106,11 +106,11 @@ fn at(port: u16) -> SocketAddrV4 {
 }
 
 fn open(by: Transport) -> StreamOp {
-    StreamOp::Open { by, local: None, peer: at(9) }
+    StreamOp::Open { by, local: None, peer: at(9), foreign: false }
 }
 
 fn listen(by: Transport) -> StreamOp {
-    StreamOp::Listen { by, local: at(9) }
+    StreamOp::Listen { by, local: at(9), foreign: false }
 }
 
 fn said(who: &'static str, what: &str) -> Vec<(&'static str, String)> {
@@ -266,4 +266,24 @@ fn a_driver_cannot_ask_a_role_to_serve() {
     assert_eq!(stage.heard(), []);
     stage.node.handle(Instant::ZERO, Input::Start(&Boot::default()), &mut stage.out);
     assert_eq!(stage.heard().len(), 4, "others are told as ever");
+}
+
+/// A relay is between two streams of one user that the driver provides; their numbers are the user's in its mouth only.
+#[test]
+fn who_joins_names_two_streams_of_its_own() {
+    let mut stage = Stage::new();
+    let join = |other| StreamOp::Join(StreamId(other), [vec![1], Vec::new()]);
+    let accepted = StreamId(StreamId::DRIVER + 7);
+    stage.ask(ALICE, StreamId(1), listen(Transport::Tcp));
+    stage.drive(StreamId(1 << 16 | 1), StreamEvent::Accepted(accepted, at(1), at(2)));
+    assert_eq!(stage.acts(), 1);
+    assert_eq!(stage.ask(ALICE, accepted, join(2)), []);
+    let act = std::iter::from_fn(|| stage.out.next_act()).last();
+    let global = StreamOp::Join(StreamId(1 << 16 | 2), [vec![1], Vec::new()]);
+    assert_eq!(act, Some((ALICE, Act::Stream(accepted, global))));
+    let refused = said("bob", "3 Refused(\"not joinable\")");
+    assert_eq!(stage.ask(BOB, StreamId(3), join(accepted.0)), refused, "another's stream");
+    stage.ask(BOB, StreamId(4), open(PIPE));
+    assert_eq!(stage.ask(BOB, StreamId(3), join(4)), refused, "a role's stream");
+    assert_eq!(stage.acts(), 0);
 }

@@ -129,6 +129,10 @@ pub enum RoleConfig {
     MobileIpForeignAgent(mobile_ip::config::ForeignAgentConfig),
     /// Mobile IP mobile node.
     MobileIpMobileNode(mobile_ip::config::MobileNodeConfig),
+    /// Indirect TCP support router.
+    IndirectTcpSupportRouter(indirect_tcp::config::SupportRouterConfig),
+    /// Indirect TCP, the mobile host's side.
+    IndirectTcpMobileHost(indirect_tcp::config::MobileHostConfig),
     /// Datagrams at a constant rate.
     ConstantRate(apps::ConstantRateConfig),
     /// Takes datagrams.
@@ -265,6 +269,8 @@ impl RoleConfig {
         "mobile-ip/home-agent",
         "mobile-ip/foreign-agent",
         "mobile-ip/mobile-node",
+        "indirect-tcp/support-router",
+        "indirect-tcp/mobile-host",
         "apps/constant-rate",
         "apps/sink",
         "apps/bulk-server",
@@ -288,6 +294,8 @@ impl RoleConfig {
             "mobile-ip/home-agent" => config(table).map(Self::MobileIpHomeAgent),
             "mobile-ip/foreign-agent" => config(table).map(Self::MobileIpForeignAgent),
             "mobile-ip/mobile-node" => config(table).map(Self::MobileIpMobileNode),
+            "indirect-tcp/support-router" => config(table).map(Self::IndirectTcpSupportRouter),
+            "indirect-tcp/mobile-host" => config(table).map(Self::IndirectTcpMobileHost),
             "apps/constant-rate" => config(table).map(Self::ConstantRate),
             "apps/sink" => config(table).map(Self::Sink),
             "apps/bulk-server" => config(table).map(Self::BulkServer),
@@ -308,6 +316,8 @@ impl RoleConfig {
             Self::MobileIpHomeAgent(_) => "mobile-ip/home-agent",
             Self::MobileIpForeignAgent(_) => "mobile-ip/foreign-agent",
             Self::MobileIpMobileNode(_) => "mobile-ip/mobile-node",
+            Self::IndirectTcpSupportRouter(_) => "indirect-tcp/support-router",
+            Self::IndirectTcpMobileHost(_) => "indirect-tcp/mobile-host",
             Self::ConstantRate(_) => "apps/constant-rate",
             Self::Sink(_) => "apps/sink",
             Self::BulkServer(_) => "apps/bulk-server",
@@ -340,6 +350,10 @@ impl RoleConfig {
             Self::MobileIpMobileNode(config) => {
                 Box::new(mobile_ip::MobileNode::new(config, interfaces, chance.clone())?)
             }
+            Self::IndirectTcpSupportRouter(config) => {
+                Box::new(indirect_tcp::SupportRouter::new(config, chance.clone())?)
+            }
+            Self::IndirectTcpMobileHost(config) => Box::new(indirect_tcp::MobileHost::new(config)?),
             Self::ConstantRate(config) => Box::new(apps::ConstantRate::new(config)?),
             Self::Sink(config) => Box::new(apps::Sink::new(config)),
             Self::BulkServer(config) => Box::new(apps::BulkServer::new(config)?),

@@ -27,6 +27,8 @@ pub struct TcpConfig {
     /// Simulator: how long an acknowledgment may wait for a second segment; zero is not at all.
     #[serde(default, deserialize_with = "some_span")]
     pub delayed_ack: Option<Duration>,
+    /// Simulator: whether small segments wait while data is unacknowledged (Nagle).
+    pub nagle: Option<bool>,
     /// Simulator: bytes that may wait to be acknowledged.
     pub send_buffer: Option<u32>,
     /// Bytes that may wait to be read. Linux: about the largest window that is offered; the kernel's own choice if none
@@ -62,6 +64,7 @@ impl TcpConfig {
                 Some(delay) => Some(delay),
                 None => base.delayed_ack,
             },
+            nagle: self.nagle.unwrap_or(base.nagle),
             send_buffer: self.send_buffer.unwrap_or(base.send_buffer),
             receive_buffer: self.receive_buffer.unwrap_or(base.receive_buffer),
             ..base

@@ -3,8 +3,8 @@
 use crate::host::{Host, HostSpec};
 use crate::store::{StoreFault, Stores};
 use link::{Fabric, Flight, Landing, PortId, Tuning};
-use node::stream::Told;
-use node::{Act, Boot, Command, CommandId, Input, Link, Outbox};
+use node::stream::{Told, refusal};
+use node::{Act, Boot, Command, CommandId, Input, Link, Outbox, StreamOp};
 use stack::{Output, Stack};
 use std::collections::{BTreeMap, VecDeque};
 use trace::{Fingerprint, HostId, Record, What};
@@ -253,6 +253,9 @@ impl World {
                 }
                 Act::Tune(iface, cell) => self.tune(host, iface, cell),
                 Act::Visit(iface, cell, packet) => self.visit(host, iface, cell, packet),
+                Act::Stream(id, op) if !self.may_bind(host, &op) => {
+                    self.told.push_back((host, Told::Closed(id, Some(refusal::NOT_OURS.to_owned()))));
+                }
                 Act::Stream(id, op) => {
                     self.with_stack(host, out, |stack, now, output| stack.operate(now, id, op, output));
                 }
@@ -263,6 +266,16 @@ impl World {
                 Act::Route(..) | Act::Gate(..) | Act::Neighbor(..) | Act::Address(..) => {}
             }
         }
+    }
+
+    /// A host's sockets have its own addresses, unless another's are asked for as such.
+    fn may_bind(&self, host: HostId, op: &StreamOp) -> bool {
+        let (StreamOp::Open { local: Some(local), foreign: false, .. }
+        | StreamOp::Listen { local, foreign: false, .. }) = op
+        else {
+            return true;
+        };
+        local.ip().is_unspecified() || self.host(host).node.has_address(*local.ip())
     }
 
     /// Something for the host's own stack, and all that it does about it.

@@ -60,7 +60,7 @@ impl Role for Listener {
         match input {
             Input::Start(_) => {
                 let local = SocketAddrV4::new(THERE, 434);
-                out.stream(StreamId(1), StreamOp::Listen { by: Transport::Udp, local });
+                out.stream(StreamId(1), StreamOp::Listen { by: Transport::Udp, local, foreign: false });
             }
             Input::Stream(_, StreamEvent::Accepted(new, ..)) => out.stream(new, StreamOp::Read(99)),
             Input::Stream(id, StreamEvent::Data(_)) => out.stream(id, StreamOp::Read(99)),

@@ -3,7 +3,8 @@
 use crate::Output;
 use node::stream::{Told, refusal};
 use node::{StreamId, StreamOp};
-use tcp::{Connection, Ended, PROTOCOL};
+use std::collections::VecDeque;
+use tcp::{Connection, Ended, PROTOCOL, State};
 use wire::ipv4::Header;
 use wire::{Instant, PacketId};
 
@@ -25,6 +26,10 @@ pub(crate) struct Socket {
     /// The user knows that the peer has finished.
     knows_end: bool,
     finishing: bool,
+    /// The stack relays between this and another: the user neither reads nor writes.
+    relayed: bool,
+    /// What a relay has to send before anything that it reads from the other.
+    staged: VecDeque<u8>,
 }
 
 impl Socket {
@@ -39,6 +44,8 @@ impl Socket {
             opened: false,
             knows_end: false,
             finishing: false,
+            relayed: false,
+            staged: VecDeque::new(),
         }
     }
 
@@ -54,7 +61,7 @@ impl Socket {
     /// What the user asks for. Says whether the socket is to be forgotten.
     pub(crate) fn operate(&mut self, id: StreamId, op: StreamOp, out: &mut Output) -> bool {
         match op {
-            StreamOp::Read(most) => self.wanted = most,
+            StreamOp::Read(most) => self.wanted = if self.relayed { 0 } else { most },
             StreamOp::Write(bytes) => return self.write(&bytes, out),
             StreamOp::Finish => {
                 self.finishing = true;
@@ -68,8 +75,13 @@ impl Socket {
                 self.close(None, out);
                 return true;
             }
-            // These make sockets, or are none's business.
-            StreamOp::Open { .. } | StreamOp::Listen { .. } | StreamOp::Import(_) | StreamOp::Guard(..) => {}
+            // These make sockets, take two of them, or are none's business.
+            StreamOp::Open { .. }
+            | StreamOp::Listen { .. }
+            | StreamOp::Import(_)
+            | StreamOp::Guard(..)
+            | StreamOp::Join(..)
+            | StreamOp::Part => {}
         }
         false
     }
@@ -87,7 +99,7 @@ impl Socket {
     }
 
     /// What is frozen has not even a reset to say.
-    fn abort(&mut self, why: Option<&str>, out: &mut Output) -> bool {
+    pub(crate) fn abort(&mut self, why: Option<&str>, out: &mut Output) -> bool {
         self.tcp.abort();
         self.close(why, out);
         self.frozen
@@ -117,6 +129,45 @@ impl Socket {
         self.conclude(out)
     }
 
+    // --- relays ----------------------------------------------------------------------------------------------------
+
+    /// Whether it can be one side of a relay.
+    pub(crate) const fn is_joinable(&self) -> bool {
+        self.opened && self.stream.is_some() && self.tcp.state().synchronized()
+    }
+
+    /// From now on a relay writes, first these bytes, and reads. Credit is void.
+    pub(crate) fn join(&mut self, staged: Vec<u8>) {
+        (self.relayed, self.wanted, self.credit) = (true, 0, 0);
+        self.staged = staged.into();
+    }
+
+    /// The user reads and writes again; what the relay has not sent.
+    pub(crate) fn part(&mut self) -> Vec<u8> {
+        self.relayed = false;
+        std::mem::take(&mut self.staged).into()
+    }
+
+    /// Takes what was staged, and then what the other has read: no more than there is room for, so that the rest stays in
+    /// the other's window. `rests`: the other takes and gives nothing now.
+    pub(crate) fn relay_from(&mut self, other: &mut Self, rests: bool) {
+        let most = self.tcp.room().min(self.staged.len());
+        let staged: Vec<u8> = self.staged.drain(..most).collect();
+        self.tcp.write(&staged);
+        if rests || !self.staged.is_empty() {
+            return;
+        }
+        let room = self.tcp.room();
+        if room > 0 && other.tcp.readable() > 0 {
+            self.tcp.write(&other.tcp.read(room));
+        }
+        if other.tcp.at_end() && !self.finishing {
+            other.knows_end = true;
+            self.finishing = true;
+            self.tcp.finish();
+        }
+    }
+
     fn read(&mut self, out: &mut Output) {
         let Some(id) = self.stream.filter(|_| self.wanted > 0) else { return };
         if self.tcp.readable() > 0 {
@@ -131,7 +182,9 @@ impl Socket {
 
     /// Grants what there is new room for: not byte by byte, but never nothing to a user who has nothing.
     fn grant(&mut self, out: &mut Output) {
-        let Some(id) = self.stream.filter(|_| self.opened && !self.finishing) else { return };
+        let Some(id) = self.stream.filter(|_| self.opened && !self.finishing && !self.relayed) else {
+            return;
+        };
         let more = self.tcp.room().saturating_sub(self.credit);
         if more >= 2 * self.tcp.info().mss as usize || (more > 0 && self.credit == 0) {
             self.credit += more;
@@ -141,6 +194,8 @@ impl Socket {
 
     fn conclude(&mut self, out: &mut Output) -> bool {
         let why = match self.tcp.ended() {
+            // What is relayed can be moved as long as something is on its way.
+            None if self.relayed && self.tcp.state() != State::TimeWait => return false,
             // Both sides have finished: what is left is between the two stacks.
             None | Some(Ended::Finished) if self.finishing && self.knows_end => None,
             None => return false,

@@ -9,7 +9,7 @@ use node::stream::{Told, refusal};
 use node::{Addr, Expiry, Guard, StreamId, StreamOp, Tuple};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use tcp::{Connection, PROTOCOL, Profile, Segment, State};
+use tcp::{Connection, Ended, PROTOCOL, Profile, Segment, State};
 use wire::ipv4::Header;
 use wire::{Instant, Ipv4Addr, PacketId, Reason, Seed, Seq, SocketAddrV4, TcpState};
 
@@ -33,6 +33,8 @@ pub(crate) struct Table {
     streams: BTreeMap<StreamId, Place>,
     listeners: BTreeMap<Addr, StreamId>,
     sockets: BTreeMap<Tuple, Socket>,
+    /// The other side of each that is relayed.
+    relays: BTreeMap<Tuple, Tuple>,
     due: Expiry<Tuple>,
     guards: Guards,
     paths: Paths,
@@ -52,6 +54,7 @@ impl Table {
             streams: BTreeMap::new(),
             listeners: BTreeMap::new(),
             sockets: BTreeMap::new(),
+            relays: BTreeMap::new(),
             due: Expiry::default(),
             guards: Guards::default(),
             paths: Paths::default(),
@@ -104,6 +107,14 @@ impl Table {
             (StreamOp::Listen { local, .. }, _) => self.listen(id, local, out),
             (StreamOp::Import(state), _) => self.import(now, id, *state, out),
             (StreamOp::Guard(tuple, guard), _) => self.guard(now, id, tuple, guard, accepted, out),
+            (StreamOp::Join(other, staged), place) => {
+                let other = self.streams.get(&other).copied();
+                match self.join(place, other, staged) {
+                    Some(tuple) => self.serve(now, tuple, accepted, out),
+                    None => out.told.push(Told::Refused(id, refusal::NOT_JOINABLE.to_owned())),
+                }
+            }
+            (StreamOp::Part, place) => self.part(now, id, place, accepted, out),
             (op, Some(Place::Connected(tuple))) => {
                 let Some(socket) = self.sockets.get_mut(&tuple) else { return };
                 let forget = socket.operate(id, op, out);
@@ -145,6 +156,49 @@ impl Table {
         out.told.push(Told::Imported(id));
     }
 
+    fn join(&mut self, one: Option<Place>, other: Option<Place>, staged: [Vec<u8>; 2]) -> Option<Tuple> {
+        let (Some(Place::Connected(one)), Some(Place::Connected(other))) = (one, other) else { return None };
+        let free = |tuple| {
+            self.sockets.get(tuple).is_some_and(Socket::is_joinable) && !self.relays.contains_key(tuple)
+        };
+        if one == other || !free(&one) || !free(&other) {
+            return None;
+        }
+        self.relays.extend([(one, other), (other, one)]);
+        let [for_other, for_one] = staged;
+        for (tuple, staged) in [(other, for_other), (one, for_one)] {
+            if let Some(socket) = self.sockets.get_mut(&tuple) {
+                socket.join(staged);
+            }
+        }
+        Some(one)
+    }
+
+    fn part(
+        &mut self,
+        now: Instant,
+        id: StreamId,
+        place: Option<Place>,
+        accepted: &mut u32,
+        out: &mut Output,
+    ) {
+        let here = if let Some(Place::Connected(tuple)) = place { Some(tuple) } else { None };
+        let Some((here, there)) = here.and_then(|here| Some((here, self.unlink(&here)?))) else {
+            return out.told.push(Told::Refused(id, refusal::NOT_JOINED.to_owned()));
+        };
+        let back = [there, here].map(|tuple| self.sockets.get_mut(&tuple).map_or(Vec::new(), Socket::part));
+        out.told.push(Told::Parted(id, back));
+        self.serve(now, here, accepted, out);
+        self.serve(now, there, accepted, out);
+    }
+
+    /// Ends a relay; the other side of it.
+    fn unlink(&mut self, tuple: &Tuple) -> Option<Tuple> {
+        let other = self.relays.remove(tuple)?;
+        self.relays.remove(&other);
+        Some(other)
+    }
+
     fn guard(
         &mut self,
         now: Instant,
@@ -179,9 +233,15 @@ impl Table {
     }
 
     fn remove(&mut self, tuple: &Tuple) {
-        let user = self.sockets.remove(tuple).and_then(|socket| socket.stream);
-        user.and_then(|user| self.streams.remove(&user));
         self.due.stop(*tuple);
+        let other = self.unlink(tuple);
+        let Some(socket) = self.sockets.remove(tuple) else { return };
+        socket.stream.and_then(|user| self.streams.remove(&user));
+        // What has finished in order leaves the other side to do so.
+        let left = other.filter(|_| socket.tcp.ended() != Some(Ended::Finished));
+        if let Some(socket) = left.and_then(|other| self.sockets.get_mut(&other)) {
+            socket.part();
+        }
     }
 
     fn iss(&mut self) -> Seq {
@@ -306,12 +366,51 @@ impl Table {
         }
     }
 
-    /// After anything has happened to a connection. What is frozen or guarded says nothing, and its timers rest.
+    /// After anything has happened to a connection: to it, and to the one that it is relayed to.
     fn serve(&mut self, now: Instant, tuple: Tuple, accepted: &mut u32, out: &mut Output) {
+        let Some(other) = self.relays.get(&tuple).copied() else {
+            self.serve_one(now, tuple, accepted, out);
+            return;
+        };
+        self.relay(tuple, other);
+        for (one, other) in [(tuple, other), (other, tuple)] {
+            let broken = self.serve_one(now, one, accepted, out);
+            if broken && let Some(socket) = self.sockets.get_mut(&other) {
+                // Never a clean end after bytes that were lost.
+                let user = socket.stream;
+                if socket.abort(Some(refusal::RESET), out) {
+                    self.remove(&other);
+                }
+                user.and_then(|user| self.streams.remove(&user));
+                self.serve_one(now, other, accepted, out);
+                return;
+            }
+        }
+    }
+
+    /// Moves what can be moved, both ways.
+    fn relay(&mut self, one: Tuple, other: Tuple) {
+        let (Some(mut a), Some(mut b)) = (self.sockets.remove(&one), self.sockets.remove(&other)) else {
+            return; // the relay of a socket that is gone was ended with it
+        };
+        let rest = |socket: &Socket, tuple| socket.frozen || self.guards.has(tuple);
+        let (a_rests, b_rests) = (rest(&a, &one), rest(&b, &other));
+        if !a_rests {
+            a.relay_from(&mut b, b_rests);
+        }
+        if !b_rests {
+            b.relay_from(&mut a, a_rests);
+        }
+        self.sockets.extend([(one, a), (other, b)]);
+    }
+
+    /// After anything has happened to a connection. What is frozen or guarded says nothing, and its timers rest. Says whether
+    /// it broke: ended otherwise than by both sides having finished.
+    fn serve_one(&mut self, now: Instant, tuple: Tuple, accepted: &mut u32, out: &mut Output) -> bool {
         self.due.stop(tuple);
         let guarded = self.guards.has(&tuple);
         let Some(socket) = self.sockets.get_mut(&tuple).filter(|socket| !socket.frozen && !guarded) else {
-            return;
+            return false;
         };
         let user = socket.stream;
         if socket.tcp.state().synchronized() && !socket.opened {
@@ -319,8 +418,9 @@ impl Table {
             self.fit(tuple);
             listener.inspect(|listener| self.accept(*listener, tuple, accepted, out));
         }
-        let Some(socket) = self.sockets.get_mut(&tuple) else { return };
+        let Some(socket) = self.sockets.get_mut(&tuple) else { return false };
         let done = socket.serve(now, out);
+        let broken = socket.tcp.ended().is_some_and(|why| why != Ended::Finished);
         if let (Some(user), None) = (user, socket.stream) {
             self.streams.remove(&user);
         }
@@ -329,6 +429,7 @@ impl Table {
             Some(at) => self.due.set(tuple, at),
             None => {}
         }
+        broken
     }
 
     /// A listener's connection is established. If the listener is gone, so is the connection.

@@ -46,6 +46,8 @@ impl Udp {
             StreamOp::Export => {
                 out.told.push(Told::Refused(id, refusal::NOT_ESTABLISHED.to_owned()));
             }
+            StreamOp::Join(..) => out.told.push(Told::Refused(id, refusal::NOT_JOINABLE.to_owned())),
+            StreamOp::Part => out.told.push(Told::Refused(id, refusal::NOT_JOINED.to_owned())),
             // Datagrams have no connection that could move.
             StreamOp::Open { .. }
             | StreamOp::Freeze

@@ -29,11 +29,11 @@ fn told_as(name: &str, net: &Net) {
 /// A download of `bytes`, about to begin.
 fn download(hosts: usize, bytes: usize) -> Net {
     let mut net = Net::new(hosts, &Profile::rfc6298_reno());
-    let listen = StreamOp::Listen { by: Transport::Tcp, local: at(1, 80) };
+    let listen = StreamOp::Listen { by: Transport::Tcp, local: at(1, 80), foreign: false };
     net.user(1, SERVER, listen, User::default());
     let says = noise(1, bytes);
     net.hosts[1].guest = Some(User { says, appetite: 1, finishes: true, ..User::default() });
-    let open = StreamOp::Open { by: Transport::Tcp, local: None, peer: at(1, 80) };
+    let open = StreamOp::Open { by: Transport::Tcp, local: None, peer: at(1, 80), foreign: false };
     let user = User { appetite: 2000, ..User::default() };
     net.user(0, CLIENT, open, user);
     net
@@ -49,7 +49,7 @@ fn connect_transfer_close() {
 #[test]
 fn refused() {
     let mut net = Net::new(2, &Profile::rfc6298_reno());
-    let open = StreamOp::Open { by: Transport::Tcp, local: None, peer: at(1, 80) };
+    let open = StreamOp::Open { by: Transport::Tcp, local: None, peer: at(1, 80), foreign: false };
     net.user(0, CLIENT, open, User::default());
     net.run(1);
     told_as("refused", &net);

@@ -17,11 +17,11 @@ const SERVER: StreamId = StreamId(2);
 const ACCEPTED: StreamId = StreamId(StreamId::DRIVER);
 
 fn listen() -> StreamOp {
-    StreamOp::Listen { by: Transport::Tcp, local: at(1, 80) }
+    StreamOp::Listen { by: Transport::Tcp, local: at(1, 80), foreign: false }
 }
 
 fn open() -> StreamOp {
-    StreamOp::Open { by: Transport::Tcp, local: None, peer: at(1, 80) }
+    StreamOp::Open { by: Transport::Tcp, local: None, peer: at(1, 80), foreign: false }
 }
 
 fn says(bytes: Vec<u8>, appetite: usize) -> User {
@@ -233,7 +233,12 @@ fn ports_are_not_given_twice_to_one_peer() {
         net.user(0, StreamId(number), open(), User::default());
     }
     let local = Some(at(0, 49_152));
-    net.user(0, StreamId(50), StreamOp::Open { by: Transport::Tcp, local, peer: at(1, 80) }, User::default());
+    net.user(
+        0,
+        StreamId(50),
+        StreamOp::Open { by: Transport::Tcp, local, peer: at(1, 80), foreign: false },
+        User::default(),
+    );
     assert_eq!(net.hosts[0].users[&StreamId(50)].closed, [Some("address in use".to_owned())]);
 }
 

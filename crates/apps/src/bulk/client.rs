@@ -13,6 +13,9 @@ pub struct BulkClientConfig {
     /// The server.
     #[serde(deserialize_with = "text")]
     pub to: Addr,
+    /// By which transport: `tcp`, or `indirect`, which a role of this host has to serve.
+    #[serde(default = "super::tcp", deserialize_with = "super::transport")]
+    pub transport: Transport,
     /// When it connects.
     #[serde(default, deserialize_with = "span")]
     pub start: Duration,
@@ -56,8 +59,8 @@ impl BulkClient {
     fn timeout(&mut self, now: Instant, out: &mut Outbox) {
         if self.state == State::Waits && self.deadline().is_some_and(|start| start <= now) {
             self.state = State::Connecting;
-            let peer = self.config.to;
-            out.stream(STREAM, StreamOp::Open { by: Transport::Tcp, local: None, peer });
+            let (by, peer) = (self.config.transport, self.config.to);
+            out.stream(STREAM, StreamOp::Open { by, local: None, peer, foreign: false });
         }
         while let Some(at) = self.next_mark.filter(|at| *at <= now) {
             self.next_mark = Some(at + self.config.progress);
@@ -160,9 +163,9 @@ mod tests {
     fn reading() -> BulkClient {
         let to = "10.1.0.7:80".parse().unwrap();
         let (start, progress) = (Duration::from_secs(1), Duration::from_secs(1));
-        let mut client = BulkClient::new(BulkClientConfig { to, start, progress });
+        let mut client = BulkClient::new(BulkClientConfig { to, transport: Transport::Tcp, start, progress });
         assert_eq!(client.deadline(), Some(Instant::from_millis(1000)));
-        let open = StreamOp::Open { by: Transport::Tcp, local: None, peer: to };
+        let open = StreamOp::Open { by: Transport::Tcp, local: None, peer: to, foreign: false };
         assert_eq!(said(&mut client, 1000, Input::Timeout).0, [open]);
         told(&mut client, StreamEvent::Opened(to));
         client

@@ -115,7 +115,10 @@ impl Role for BulkServer {
     fn handle(&mut self, now: Instant, input: Input<'_>, out: &mut Outbox) {
         match input {
             Input::Start(_) => {
-                out.stream(LISTENER, StreamOp::Listen { by: Transport::Tcp, local: self.config.at });
+                out.stream(
+                    LISTENER,
+                    StreamOp::Listen { by: Transport::Tcp, local: self.config.at, foreign: false },
+                );
             }
             Input::Timeout => self.time_is_up(now, out),
             Input::Stream(_, StreamEvent::Accepted(new, ..)) => self.accept(now, new, out),

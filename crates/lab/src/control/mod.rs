@@ -3,6 +3,7 @@
 //! Beacons, ARP, ICMP errors and TCP are no control messages: they belong to no protocol's exchange.
 
 mod cellular_ip;
+mod indirect_tcp;
 mod mobile_ip;
 
 use crate::run::Outcome;
@@ -28,6 +29,7 @@ pub struct Control {
 enum Says {
     CellularIp(cellular_ip::Message),
     MobileIp(mobile_ip::Message),
+    IndirectTcp(indirect_tcp::Message),
 }
 
 impl Control {
@@ -38,7 +40,9 @@ impl Control {
             || cellular_ip::Message::of(&ip, payload).map(|(about, said)| (about, Says::CellularIp(said)));
         let mobile =
             || mobile_ip::Message::of(&ip, payload).map(|(about, said)| (about, Says::MobileIp(said)));
-        let (about, says) = cellular().or_else(mobile)?;
+        let indirect =
+            || indirect_tcp::Message::of(&ip, payload).map(|(about, said)| (about, Says::IndirectTcp(said)));
+        let (about, says) = cellular().or_else(mobile).or_else(indirect)?;
         Some(Self { src: ip.src, dst: ip.dst, about, says })
     }
 
@@ -53,6 +57,7 @@ impl Control {
         match &self.says {
             Says::CellularIp(message) => message.constant(&mut fields),
             Says::MobileIp(message) => message.constant(&mut fields),
+            Says::IndirectTcp(message) => message.constant(&mut fields),
         }
         fields
     }
@@ -62,6 +67,7 @@ impl Control {
         match &self.says {
             Says::CellularIp(message) => format!("{self}{}", message.detail(run)),
             Says::MobileIp(message) => format!("{self}{}", message.detail(run)),
+            Says::IndirectTcp(_) => self.to_string(),
         }
     }
 }
@@ -72,6 +78,7 @@ impl fmt::Display for Control {
         match &self.says {
             Says::CellularIp(message) => message.write(f, src, dst),
             Says::MobileIp(message) => message.write(f, src, dst),
+            Says::IndirectTcp(message) => message.write(f, src, dst),
         }
     }
 }

@@ -34,6 +34,8 @@ pub struct Scenario {
     pub(crate) radio: Radio,
     #[serde(rename = "cellular-ip")]
     pub(crate) cellular_ip: Option<protocol::CellularIp>,
+    #[serde(rename = "indirect-tcp")]
+    pub(crate) indirect_tcp: Option<protocol::IndirectTcp>,
     #[serde(rename = "mobile-ip")]
     pub(crate) mobile_ip: Option<protocol::MobileIp>,
     pub(crate) host: toml::map::Map<String, toml::Value>,
@@ -119,6 +121,7 @@ pub const BUILT_IN: &[(&str, &str)] = &[
     ("first", include_str!("../../../../scenarios/first.toml")),
     ("bulk", include_str!("../../../../scenarios/bulk.toml")),
     ("mobile-ip/download", include_str!("../../../../scenarios/mobile-ip/download.toml")),
+    ("indirect-tcp/handoff-time", include_str!("../../../../scenarios/indirect-tcp/handoff-time.toml")),
     ("cellular-ip/udp-loss", include_str!("../../../../scenarios/cellular-ip/udp-loss.toml")),
 ];
 

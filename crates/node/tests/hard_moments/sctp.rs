@@ -36,7 +36,7 @@ impl Role for Program {
         match input {
             Input::Start(_) => {
                 let peer = SocketAddrV4::new(CORRESPONDENT.into(), 9);
-                out.stream(StreamId(0), StreamOp::Open { by: SCTP, local: None, peer });
+                out.stream(StreamId(0), StreamOp::Open { by: SCTP, local: None, peer, foreign: false });
             }
             Input::Stream(_, StreamEvent::Room(more)) => self.room += more,
             Input::Command(id, _) => {

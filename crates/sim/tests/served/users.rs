@@ -46,7 +46,7 @@ impl Role for Writer {
     fn handle(&mut self, _now: Instant, input: Input<'_>, out: &mut Outbox) {
         match input {
             Input::Start(_) => {
-                out.stream(STREAM, StreamOp::Open { by: PUSH, local: None, peer: self.to });
+                out.stream(STREAM, StreamOp::Open { by: PUSH, local: None, peer: self.to, foreign: false });
             }
             Input::Stream(_, StreamEvent::Opened(_)) => out.stream(STREAM, StreamOp::Read(1)),
             Input::Stream(_, StreamEvent::Room(room)) => self.write(room, out),
@@ -110,7 +110,9 @@ impl Role for Reader {
     }
     fn handle(&mut self, now: Instant, input: Input<'_>, out: &mut Outbox) {
         match input {
-            Input::Start(_) => out.stream(STREAM, StreamOp::Listen { by: PUSH, local: self.at }),
+            Input::Start(_) => {
+                out.stream(STREAM, StreamOp::Listen { by: PUSH, local: self.at, foreign: false })
+            }
             Input::Stream(_, StreamEvent::Accepted(new, ..)) => {
                 self.stream = Some(new);
                 self.ask(out);

@@ -43,6 +43,7 @@ pub(crate) struct Host {
     /// What the next accepted stream's user does.
     pub(crate) guest: Option<User>,
     pub(crate) exported: Option<Box<wire::TcpState>>,
+    pub(crate) parted: Option<[Vec<u8>; 2]>,
     pub(crate) lost: Vec<(PacketId, wire::Reason)>,
 }
 
@@ -78,6 +79,7 @@ impl Net {
             users: BTreeMap::new(),
             guest: None,
             exported: None,
+            parted: None,
             lost: Vec::new(),
         };
         Self {
@@ -145,6 +147,7 @@ impl Net {
                 closed.push(why);
             }
             Told::Exported(_, state) => this.exported = Some(state),
+            Told::Parted(_, bytes) => this.parted = Some(bytes),
             // Who has nothing to say follows the peer.
             Told::Finished(id) if !this.users[&id].finishes => self.op(host, id, StreamOp::Finish),
             Told::Finished(_) | Told::Imported(_) | Told::Refused(..) => {}

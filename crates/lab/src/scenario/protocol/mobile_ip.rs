@@ -59,7 +59,7 @@ pub(super) fn mobile_node(around: &Around<'_>, role: &mut Table) -> Result<(), S
     Ok(())
 }
 
-fn interface_address(layout: &Layout, host: &str) -> Result<String, String> {
+pub(super) fn interface_address(layout: &Layout, host: &str) -> Result<String, String> {
     layout.air_address(host).ok_or_else(|| {
         "its radio has no address: give the cell a `net`, and a mobile node an `address` in it".to_owned()
     })

@@ -6,9 +6,11 @@
 
 mod apps;
 mod cellular_ip;
+mod indirect_tcp;
 mod mobile_ip;
 
 pub(crate) use cellular_ip::CellularIp;
+pub(crate) use indirect_tcp::IndirectTcp;
 pub(crate) use mobile_ip::MobileIp;
 
 use super::{Scenario, expand::Layout};
@@ -46,6 +48,8 @@ const KINDS: &[Kind] = &[
     Kind::fixed("mobile-ip/home-agent", mobile_ip::home_agent),
     Kind::fixed("mobile-ip/foreign-agent", mobile_ip::agent),
     Kind { finds_routers: true, ..Kind::mobile("mobile-ip/mobile-node", mobile_ip::mobile_node) },
+    Kind::fixed("indirect-tcp/support-router", indirect_tcp::support_router),
+    Kind::mobile("indirect-tcp/mobile-host", indirect_tcp::mobile_host),
     Kind::fixed("apps/constant-rate", apps::to),
     Kind::fixed("apps/sink", apps::at),
     Kind::fixed("apps/bulk-server", apps::at),
@@ -64,8 +68,11 @@ pub(crate) struct Around<'a> {
 
 /// Refuses what is wrong in the tables that protocols have of their own: the key's path, and the problem.
 pub(crate) fn check(scenario: &Scenario) -> Result<(), (String, String)> {
-    let Some(shared) = &scenario.mobile_ip else { return Ok(()) };
-    shared.check().map_err(|(key, problem)| (format!("mobile-ip.{key}"), problem))
+    if let Some(shared) = &scenario.mobile_ip {
+        shared.check().map_err(|(key, problem)| (format!("mobile-ip.{key}"), problem))?;
+    }
+    let Some(shared) = &scenario.indirect_tcp else { return Ok(()) };
+    shared.check().map_err(|(key, problem)| (format!("indirect-tcp.{key}"), problem))
 }
 
 /// Fills in one role. Of a kind that is not known nothing is: the role's own reader names those there are.

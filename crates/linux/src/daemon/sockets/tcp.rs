@@ -92,6 +92,9 @@ impl Tcp {
         told: &mut Vec<Told>,
     ) {
         match op {
+            StreamOp::Open { foreign: true, .. } | StreamOp::Listen { foreign: true, .. } => {
+                told.push(Told::Closed(id, Some(refusal::NOT_OURS.to_owned())));
+            }
             StreamOp::Open { local, peer, .. } => {
                 let opened = self.connect(local, peer);
                 self.add(id, opened, told);
@@ -311,6 +314,8 @@ impl Socket {
             }
             // These make sockets, or are none's business.
             StreamOp::Open { .. } | StreamOp::Listen { .. } | StreamOp::Import(_) | StreamOp::Guard(..) => {}
+            StreamOp::Join(..) => told.push(Told::Refused(id, refusal::NOT_JOINABLE.to_owned())),
+            StreamOp::Part => told.push(Told::Refused(id, refusal::NOT_JOINED.to_owned())),
         }
         self.serve(id, told)
     }

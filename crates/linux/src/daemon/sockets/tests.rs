@@ -17,7 +17,7 @@ const MOVES: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 9);
 const STREAM: StreamId = StreamId(1);
 
 fn open(port: u16) -> StreamOp {
-    StreamOp::Open { by: Transport::Tcp, local: None, peer: SocketAddrV4::new(PEER, port) }
+    StreamOp::Open { by: Transport::Tcp, local: None, peer: SocketAddrV4::new(PEER, port), foreign: false }
 }
 
 /// This namespace is at these addresses by itself.
@@ -140,12 +140,12 @@ fn what_goes_wrong_has_the_words_of_both_worlds() {
         assert_eq!(closed(&mut user), refusal::REFUSED);
         let mut user = User::new(Vec::new());
         let peer = SocketAddrV4::new(Ipv4Addr::new(10, 77, 0, 1), 80);
-        user.op(StreamOp::Open { by: Transport::Tcp, local: None, peer });
+        user.op(StreamOp::Open { by: Transport::Tcp, local: None, peer, foreign: false });
         assert_eq!(closed(&mut user), refusal::UNREACHABLE);
         let listener = TcpListener::bind((PEER, 80)).unwrap();
         let mut user = User::new(Vec::new());
         let local = SocketAddrV4::new(PEER, 80);
-        user.op(StreamOp::Listen { by: Transport::Tcp, local });
+        user.op(StreamOp::Listen { by: Transport::Tcp, local, foreign: false });
         assert_eq!(closed(&mut user), refusal::IN_USE);
         // A peer that leaves with something unread resets.
         let mut user = User::new(vec![7; 1000]);

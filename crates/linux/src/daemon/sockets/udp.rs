@@ -51,6 +51,9 @@ impl Udp {
 
     pub(super) fn operate(&mut self, id: StreamId, op: StreamOp, told: &mut Vec<Told>) -> Option<Sent> {
         match op {
+            StreamOp::Open { foreign: true, .. } | StreamOp::Listen { foreign: true, .. } => {
+                told.push(Told::Closed(id, Some(refusal::NOT_OURS.to_owned())));
+            }
             StreamOp::Open { local, peer, .. } => self.bind(id, local, Some(peer), told),
             StreamOp::Listen { local, .. } => self.bind(id, Some(local), None, told),
             StreamOp::Read(_) => told.extend(self.streams.get_mut(&id)?.inbox.read(id)),
@@ -64,6 +67,8 @@ impl Udp {
                 told.push(Told::Closed(id, None));
             }
             StreamOp::Export => told.push(Told::Refused(id, refusal::NOT_ESTABLISHED.to_owned())),
+            StreamOp::Join(..) => told.push(Told::Refused(id, refusal::NOT_JOINABLE.to_owned())),
+            StreamOp::Part => told.push(Told::Refused(id, refusal::NOT_JOINED.to_owned())),
             // Datagrams have no connection that could move.
             StreamOp::Freeze | StreamOp::Thaw | StreamOp::Import(_) | StreamOp::Guard(..) => {}
         }

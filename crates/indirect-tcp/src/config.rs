@@ -1,0 +1,115 @@
+//! What an operator writes. All defaults are ours.
+
+use auth::Key;
+use node::config::{ConfigError, span, text};
+use serde::Deserialize;
+use std::collections::BTreeSet;
+use wire::{Duration, Ipv4Addr};
+
+/// The shortest key, in bytes.
+const SHORTEST_KEY: usize = 16;
+
+/// A support router.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SupportRouterConfig {
+    /// Its address, by which mobile hosts and other routers know it.
+    pub address: Ipv4Addr,
+    /// The mobile hosts that it serves.
+    pub hosts: Vec<Peer>,
+    /// The other routers.
+    #[serde(default)]
+    pub routers: Vec<Peer>,
+    /// How long it keeps what comes for connections that do not: 10 s.
+    #[serde(default = "patience", deserialize_with = "span")]
+    pub patience: Duration,
+    /// Packets of one half of a connection that it keeps meanwhile: 64.
+    #[serde(default = "held")]
+    pub held: usize,
+    /// How long it stays silent on what it has handed over, or resets what was lost: 2 min.
+    #[serde(default = "silence", deserialize_with = "span")]
+    pub silence: Duration,
+}
+
+/// The side of a mobile host.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MobileHostConfig {
+    /// Its home address.
+    pub address: Ipv4Addr,
+    /// What it shares with all support routers.
+    #[serde(deserialize_with = "text")]
+    pub key: Key,
+}
+
+/// Somebody who is known by an address and a key.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Peer {
+    /// Who.
+    pub address: Ipv4Addr,
+    /// What is shared with it.
+    #[serde(deserialize_with = "text")]
+    pub key: Key,
+}
+
+impl SupportRouterConfig {
+    /// Refuses what cannot work.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        check_address("address", self.address)?;
+        let mut known = BTreeSet::from([self.address]);
+        for (key, peers) in [("hosts", &self.hosts), ("routers", &self.routers)] {
+            for peer in peers {
+                check_address(key, peer.address)?;
+                check_key(key, &peer.key)?;
+                if !known.insert(peer.address) {
+                    return Err(ConfigError::new(key, format!("{} is named twice", peer.address)));
+                }
+            }
+        }
+        if self.patience.is_zero() || self.silence < self.patience {
+            let problem = "`patience` must be longer than nothing, and `silence` at least as long";
+            return Err(ConfigError::new("patience", problem));
+        }
+        Ok(())
+    }
+}
+
+impl MobileHostConfig {
+    /// Refuses what cannot work.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        check_address("address", self.address)?;
+        check_key("key", &self.key)
+    }
+}
+
+fn check_address(key: &'static str, address: Ipv4Addr) -> Result<(), ConfigError> {
+    if is_host(address) {
+        return Ok(());
+    }
+    Err(ConfigError::new(key, format!("{address} is no host's address")))
+}
+
+/// Refuses a key that is too short, and says so.
+pub fn check_key(name: &'static str, key: &Key) -> Result<(), ConfigError> {
+    if key.as_bytes().len() >= SHORTEST_KEY {
+        return Ok(());
+    }
+    Err(ConfigError::new(name, format!("a key must have at least {SHORTEST_KEY} bytes")))
+}
+
+/// Whether an address can be a host's at all.
+pub(crate) const fn is_host(address: Ipv4Addr) -> bool {
+    let [first, ..] = address.octets();
+    !(first == 0 || address.is_loopback() || address.is_multicast() || address.is_broadcast())
+}
+
+const fn patience() -> Duration {
+    Duration::from_secs(10)
+}
+const fn held() -> usize {
+    64
+}
+const fn silence() -> Duration {
+    Duration::from_mins(2)
+}

@@ -1,0 +1,38 @@
+//! Indirect TCP (Bakre and Badrinath, 1995): a host's connections end at its router, and move with it from router to router.
+//!
+//! ```text
+//!                       near half                    far half
+//!   mobile host ))) support router ─────────────────────────────── fixed host
+//!   home:port <───> first router's address:PORT                    sees home:port, as if nobody stood between
+//!                       │
+//!                       │ handoff: both sockets, frozen, as bytes
+//!                       v
+//!   mobile host ))) support router 2 ───────────────────────────── fixed host
+//! ```
+//!
+//! The mobile host asks its router to connect for it; the router does so from the host's own address, and relays. When the
+//! host has gone to another router it greets that one, with a list of its connections. The new router keeps what comes for
+//! them, and tells the earlier one, which freezes them, ships them and forgets them. The ends of both halves never change.
+//! Each connection has one owner at every instant: the old router's until the new one has said that it took it.
+//!
+//! - [`router`]: the support router. [`mobile`]: the mobile host's side, which serves `Transport::Role("indirect")`.
+//! - [`message`]: what they say. [`mark`]: what they mark for whoever measures.
+//!
+//! How packets find the host is not this protocol's affair: beneath is Mobile IP, whose agents are at the routers, and which
+//! tells the host's side of the agent that it attached to ([`node::News::Gateway`]). Routers and host share one key per host,
+//! routers one key with each other.
+//!
+//! Not here yet: listeners at the router, connections that one side has finished (they cannot be moved, and are reset),
+//! filters, encryption between routers, and errors of the path to the fixed host's half (ICMP).
+
+pub mod config;
+pub mod mark;
+pub mod message;
+pub mod mobile;
+pub mod router;
+
+pub use mobile::MobileHost;
+pub use router::SupportRouter;
+
+/// The transport that the mobile host's role serves.
+pub const TRANSPORT: node::Transport = node::Transport::Role("indirect");

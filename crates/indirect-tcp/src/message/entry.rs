@@ -1,0 +1,108 @@
+//! The i-entry: one connection of a mobile host, by the two pairs of ends that never change (72 bytes).
+//!
+//! ```text
+//!  0 connection u32 · 4 generation u16 · 6 kind u8 · 7 flags u8 · 8 family u8 · 9 reserved u8
+//! 10 host's port u16 · 12 router's port u16 · 14 peer's port u16
+//! 16 host's address · 32 router's · 48 peer's: 16 bytes each
+//! 64 bytes that the host has received u64, valid with flag 4
+//! ```
+
+use super::{mapped, put_mapped, zeros};
+use node::{Addr, Tuple};
+use wire::{Malformed, Reader};
+
+/// Bytes of an i-entry.
+pub(super) const LEN: usize = 72;
+/// `AF_INET`, as every system numbers it.
+pub(super) const FAMILY: u8 = 2;
+/// Flag: the last field says something.
+const RECEIVED: u8 = 4;
+
+/// How a connection came to be.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Kind {
+    /// The mobile host opened it.
+    Active,
+    /// Its peer did.
+    Accepted,
+}
+
+/// One connection of a mobile host.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Entry {
+    /// Its number, given by the host and never again.
+    pub connection: u32,
+    /// How often the host has given it.
+    pub generation: u16,
+    /// How it came to be.
+    pub kind: Kind,
+    /// The host's end of both halves.
+    pub host: Addr,
+    /// The router's end of the half to the host: that of the first router, for the connection's life.
+    pub router: Addr,
+    /// The peer's end.
+    pub peer: Addr,
+    /// Bytes that the host has received, if it says so.
+    pub received: Option<u64>,
+}
+
+impl Entry {
+    /// The half to the mobile host, as a router sees it.
+    pub const fn near(&self) -> Tuple {
+        Tuple { local: self.router, remote: self.host }
+    }
+
+    /// The half to the peer.
+    pub const fn far(&self) -> Tuple {
+        Tuple { local: self.host, remote: self.peer }
+    }
+
+    pub(super) fn take(r: &mut Reader<'_>) -> Result<Self, Malformed> {
+        let (connection, generation) = (r.u32()?, r.u16()?);
+        let kind = match r.u8()? {
+            1 => Kind::Active,
+            2 => Kind::Accepted,
+            // 3 would be a listener; nobody keeps one here yet.
+            _ => return Err(Malformed("itcp_entry_kind")),
+        };
+        let flags = r.u8()?;
+        if flags & !RECEIVED != 0 {
+            return Err(Malformed("itcp_entry_flags")); // transparent mode and filters: nobody has them here
+        }
+        if r.u8()? != FAMILY {
+            return Err(Malformed("itcp_family"));
+        }
+        zeros(r, 1)?;
+        let [host, router, peer] = [r.u16()?, r.u16()?, r.u16()?];
+        let (host, router, peer) =
+            (Addr::new(mapped(r)?, host), Addr::new(mapped(r)?, router), Addr::new(mapped(r)?, peer));
+        let received = r.u64()?;
+        if flags == 0 && received != 0 {
+            return Err(Malformed("itcp_entry_flags"));
+        }
+        if [host, router, peer].iter().any(|at| at.port() == 0 || !crate::config::is_host(*at.ip())) {
+            return Err(Malformed("itcp_entry_ends"));
+        }
+        let received = (flags == RECEIVED).then_some(received);
+        Ok(Self { connection, generation, kind, host, router, peer, received })
+    }
+
+    pub(super) fn put(&self, out: &mut Vec<u8>) {
+        out.extend(self.connection.to_be_bytes());
+        out.extend(self.generation.to_be_bytes());
+        let flags = if self.received.is_some() { RECEIVED } else { 0 };
+        let kind = match self.kind {
+            Kind::Active => 1,
+            Kind::Accepted => 2,
+        };
+        out.extend([kind, flags, FAMILY, 0]);
+        let ends = [self.host, self.router, self.peer];
+        for at in ends {
+            out.extend(at.port().to_be_bytes());
+        }
+        for at in ends {
+            put_mapped(out, *at.ip());
+        }
+        out.extend(self.received.unwrap_or_default().to_be_bytes());
+    }
+}

@@ -1,0 +1,340 @@
+//! Frames on the connection between two routers. Each is authenticated in its place; none is encrypted.
+//!
+//! ```text
+//!  0 magic 0x49544350 · 4 version 1 · 5 type u8 · 6 flags u16, zero · 8 payload's length u32 · 12 handoff u64
+//! 20 payload · code, 16 bytes: HMAC-SHA-256, cut short, over direction, number of the frame, and all before it
+//! ```
+//!
+//! The key of a connection is made of the routers' key and both hellos, which are themselves signed with the routers' key.
+
+use super::entry::Entry;
+use super::state::{QUEUE, SocketState};
+use super::{address, zeros};
+use auth::Key;
+use wire::{Ipv4Addr, Malformed, Reader};
+
+const MAGIC: u32 = 0x4954_4350;
+const VERSION: u8 = 1;
+const HEADER: usize = 20;
+const CODE: usize = 16;
+/// Bytes of the longest payload: a state with both queues full.
+pub const LONGEST: usize = 144 + 2 * QUEUE as usize;
+
+/// A frame: of which handoff on this connection, and what it says.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Frame {
+    /// Counted by the old router from 1; 0 in a [`Body::Hello`].
+    pub handoff: u64,
+    /// What it says.
+    pub body: Body,
+}
+
+/// What a frame says. The number in front is its type; 6 (filters) and 12 (moved on) belong to what is not here.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Body {
+    /// 0, the first each way: who speaks, and a number used once.
+    Hello {
+        /// Who.
+        router: Ipv4Addr,
+        /// Never said before.
+        nonce: [u8; 16],
+    },
+    /// 1: the connections of a host.
+    Offer {
+        /// Whose.
+        host: Ipv4Addr,
+        /// Of the greeting by which it went.
+        sequence: u64,
+        /// How many.
+        connections: u16,
+    },
+    /// 2: whether they are wanted.
+    OfferAnswer(Verdict),
+    /// 3: the connection that the next frames are about.
+    Entry(Entry),
+    /// 4: a half of it.
+    State(Box<SocketState>),
+    /// 5: bytes that were read on one half and not yet written to the other.
+    UserBuffer(Way, Vec<u8>),
+    /// 7: that was all of it.
+    Commit {
+        /// The connection.
+        connection: u32,
+    },
+    /// 8: whose it is now. With [`Verdict::Taken`] it is the new router's.
+    CommitAnswer {
+        /// The connection.
+        connection: u32,
+        /// Whether it was taken.
+        verdict: Verdict,
+    },
+    /// 9: there are no more.
+    Done,
+    /// 10: so it is.
+    DoneAnswer,
+    /// 11: this connection cannot be moved; it is gone.
+    Abort {
+        /// The connection.
+        connection: u32,
+    },
+    /// 13 (ours): what became of it? The commit or its answer may be lost with the connection between the routers.
+    Status {
+        /// The connection.
+        connection: u32,
+    },
+}
+
+/// What a new router says.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Verdict {
+    /// Yes.
+    Taken,
+    /// No greeting of that host names it.
+    Unknown,
+    /// The host is elsewhere again.
+    Moved,
+    /// It cannot be set up here.
+    Failed,
+}
+
+impl Verdict {
+    const fn code(self) -> u8 {
+        match self {
+            Self::Taken => 0,
+            Self::Unknown => 1,
+            Self::Moved => 2,
+            Self::Failed => 3,
+        }
+    }
+
+    fn take(r: &mut Reader<'_>) -> Result<Self, Malformed> {
+        Ok(match r.u8()? {
+            0 => Self::Taken,
+            1 => Self::Unknown,
+            2 => Self::Moved,
+            3 => Self::Failed,
+            _ => return Err(Malformed("itcp_code")),
+        })
+    }
+}
+
+/// Which way bytes were on.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Way {
+    /// From the mobile host to its peer.
+    Up,
+    /// From the peer to the mobile host.
+    Down,
+}
+
+impl Frame {
+    /// The frame in these bytes, without its code.
+    pub fn parse(bytes: &[u8]) -> Result<Self, Malformed> {
+        let mut r = Reader::new(bytes, Malformed("itcp_frame_truncated"));
+        let (kind, len) = header(&mut r)?;
+        let handoff = r.u64()?;
+        let mut r = Reader::new(r.rest(), Malformed("itcp_frame_truncated"));
+        if r.rest().len() != len {
+            return Err(Malformed("itcp_frame_length"));
+        }
+        let body = Body::take(kind, &mut r)?;
+        if !r.is_empty() {
+            return Err(Malformed("itcp_trailing"));
+        }
+        if (handoff == 0) != matches!(body, Body::Hello { .. }) {
+            return Err(Malformed("itcp_frame_handoff"));
+        }
+        Ok(Self { handoff, body })
+    }
+
+    /// Its bytes, without a code.
+    pub fn emit(&self) -> Vec<u8> {
+        let mut payload = Vec::new();
+        let kind = self.body.put(&mut payload);
+        let mut out = MAGIC.to_be_bytes().to_vec();
+        out.extend([VERSION, kind, 0, 0]);
+        out.extend((payload.len() as u32).to_be_bytes());
+        out.extend(self.handoff.to_be_bytes());
+        out.extend(payload);
+        out
+    }
+}
+
+/// The type, and the length of the payload.
+fn header(r: &mut Reader<'_>) -> Result<(u8, usize), Malformed> {
+    if r.u32()? != MAGIC {
+        return Err(Malformed("itcp_magic"));
+    }
+    if r.u8()? != VERSION {
+        return Err(Malformed("itcp_version"));
+    }
+    let kind = r.u8()?;
+    if r.u16()? != 0 {
+        return Err(Malformed("itcp_reserved"));
+    }
+    let len = r.u32()? as usize;
+    if len > LONGEST { Err(Malformed("itcp_frame_length")) } else { Ok((kind, len)) }
+}
+
+impl Body {
+    fn take(kind: u8, r: &mut Reader<'_>) -> Result<Self, Malformed> {
+        Ok(match kind {
+            0 => Self::Hello { router: address(r)?, nonce: r.array()? },
+            1 => Self::Offer { host: address(r)?, sequence: r.u64()?, connections: r.u16()? },
+            2 => Self::OfferAnswer(Verdict::take(r)?),
+            3 => Self::Entry(Entry::take(r)?),
+            4 => Self::State(Box::new(SocketState::take(r)?)),
+            5 => {
+                let way = match r.u8()? {
+                    1 => Way::Up,
+                    2 => Way::Down,
+                    _ => return Err(Malformed("itcp_way")),
+                };
+                zeros(r, 3)?;
+                let bytes = r.take(r.rest().len())?;
+                if bytes.len() > QUEUE as usize {
+                    return Err(Malformed("itcp_state_length"));
+                }
+                Self::UserBuffer(way, bytes.to_vec())
+            }
+            7 => Self::Commit { connection: r.u32()? },
+            8 => Self::CommitAnswer { connection: r.u32()?, verdict: Verdict::take(r)? },
+            9 => Self::Done,
+            10 => Self::DoneAnswer,
+            11 => Self::Abort { connection: r.u32()? },
+            13 => Self::Status { connection: r.u32()? },
+            _ => return Err(Malformed("itcp_frame_type")),
+        })
+    }
+
+    /// Writes the payload; the type.
+    fn put(&self, out: &mut Vec<u8>) -> u8 {
+        match self {
+            Self::Hello { router, nonce } => {
+                out.extend(router.octets());
+                out.extend(nonce);
+                0
+            }
+            Self::Offer { host, sequence, connections } => {
+                out.extend(host.octets());
+                out.extend(sequence.to_be_bytes());
+                out.extend(connections.to_be_bytes());
+                1
+            }
+            Self::OfferAnswer(verdict) => {
+                out.push(verdict.code());
+                2
+            }
+            Self::Entry(entry) => {
+                entry.put(out);
+                3
+            }
+            Self::State(state) => {
+                state.put(out);
+                4
+            }
+            Self::UserBuffer(way, bytes) => {
+                let way = match way {
+                    Way::Up => 1,
+                    Way::Down => 2,
+                };
+                out.extend([way, 0, 0, 0]);
+                out.extend(bytes);
+                5
+            }
+            Self::Commit { connection } => number(*connection, out, 7),
+            Self::CommitAnswer { connection, verdict } => {
+                out.extend(connection.to_be_bytes());
+                out.push(verdict.code());
+                8
+            }
+            Self::Done => 9,
+            Self::DoneAnswer => 10,
+            Self::Abort { connection } => number(*connection, out, 11),
+            Self::Status { connection } => number(*connection, out, 13),
+        }
+    }
+}
+
+fn number(connection: u32, out: &mut Vec<u8>, kind: u8) -> u8 {
+    out.extend(connection.to_be_bytes());
+    kind
+}
+
+/// One end of a connection between routers: what makes codes, and what checks them.
+#[derive(Clone, Debug)]
+pub struct Channel {
+    key: Key,
+    /// Whether this end opened the connection.
+    opened: bool,
+    sent: u64,
+    received: u64,
+}
+
+impl Channel {
+    /// Before the hellos: with the routers' key.
+    pub const fn new(key: Key, opened: bool) -> Self {
+        Self { key, opened, sent: 0, received: 0 }
+    }
+
+    /// After them: the numbers of who opened the connection, and of who accepted it.
+    pub fn agreed(&mut self, nonces: [[u8; 16]; 2]) {
+        let [opener, other] = nonces;
+        self.key = Key::new(auth::hmac_sha256(&self.key, &[b"wayfare itcp link", &opener, &other]));
+    }
+
+    /// The bytes of the next frame that leaves.
+    pub fn seal(&mut self, frame: &Frame) -> Vec<u8> {
+        let mut bytes = frame.emit();
+        let code = self.code(self.opened, self.sent, &bytes);
+        self.sent += 1;
+        bytes.extend(code);
+        bytes
+    }
+
+    /// The next frame that came, if it is what the other end sent in this place.
+    pub fn open(&mut self, bytes: &[u8]) -> Result<Frame, Malformed> {
+        let Some((front, code)) = bytes.split_last_chunk::<CODE>() else {
+            return Err(Malformed("itcp_frame_truncated"));
+        };
+        if !auth::equal(&self.code(!self.opened, self.received, front), code) {
+            return Err(Malformed("itcp_frame_forged"));
+        }
+        self.received += 1;
+        Frame::parse(front)
+    }
+
+    fn code(&self, by_opener: bool, number: u64, bytes: &[u8]) -> [u8; CODE] {
+        let whole = auth::hmac_sha256(&self.key, &[&[u8::from(by_opener)], &number.to_be_bytes(), bytes]);
+        let mut code = [0; CODE];
+        code.iter_mut().zip(whole).for_each(|(to, from)| *to = from);
+        code
+    }
+}
+
+/// Bytes of a stream, cut into frames.
+#[derive(Clone, Debug, Default)]
+pub struct Frames {
+    bytes: Vec<u8>,
+}
+
+impl Frames {
+    /// Bytes that came.
+    pub fn push(&mut self, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    /// The next whole frame with its code. What can be none is refused as soon as its header is there.
+    pub fn next_frame(&mut self) -> Result<Option<Vec<u8>>, Malformed> {
+        if self.bytes.len() < HEADER {
+            return Ok(None);
+        }
+        let (_, len) = header(&mut Reader::new(&self.bytes, Malformed("itcp_frame_truncated")))?;
+        let whole = HEADER + len + CODE;
+        if self.bytes.len() < whole {
+            return Ok(None);
+        }
+        let rest = self.bytes.split_off(whole);
+        Ok(Some(std::mem::replace(&mut self.bytes, rest)))
+    }
+}

@@ -1,0 +1,96 @@
+//! What mobile hosts and support routers say to each other: bytes and authentication. The layouts are ours where the paper
+//! (Bakre and Badrinath, 1995) gives contents only; numbers are big-endian, addresses IPv4, inside an i-entry and a socket's
+//! state mapped into IPv6 (RFC 4291, section 2.5.5.2).
+//!
+//! - [`Greeting`], [`GreetingReply`], [`ForwardPointer`], [`ForwardReply`], [`Lost`]: datagrams to UDP port [`PORT`].
+//! - [`Call`], [`Answer`]: what begins a connection of a mobile host to TCP port [`PORT`] of its router.
+//! - [`Frame`]: what routers say on the connection between them, while they hand over.
+
+mod call;
+mod entry;
+mod frame;
+mod greeting;
+mod pointer;
+mod signed;
+mod state;
+#[cfg(test)]
+mod tests;
+
+pub use call::{Answer, Call, Code};
+pub use entry::{Entry, Kind};
+pub use frame::{Body, Channel, Frame, Frames, LONGEST, Verdict, Way};
+pub use greeting::{Greeting, GreetingReply, Lost, Welcome};
+pub use pointer::{ForwardPointer, ForwardReply};
+pub use signed::{Message, Signed};
+pub use state::{Side, SocketState};
+
+use wire::{Ipv4Addr, Malformed, Reader, SocketAddrV4};
+
+/// The port of support routers, of UDP and of TCP (ours: none is assigned).
+pub const PORT: u16 = 4954;
+/// Connections of one mobile host: its greeting has to fit one datagram (ours).
+pub const CONNECTIONS: usize = 16;
+/// Routers that a greeting names as earlier ones (ours).
+pub const PREVIOUS: usize = 4;
+
+/// A datagram to or from [`PORT`].
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Datagram {
+    /// Type 1, from a mobile host to its new router.
+    Greeting(Signed<Greeting>),
+    /// Type 2, back.
+    GreetingReply(Signed<GreetingReply>),
+    /// Type 3, from a new router to an earlier one.
+    ForwardPointer(Signed<ForwardPointer>),
+    /// Type 4, back.
+    ForwardReply(Signed<ForwardReply>),
+    /// Type 5, from a router to a mobile host.
+    Lost(Signed<Lost>),
+}
+
+impl Datagram {
+    /// The message in a datagram's payload.
+    pub fn parse(payload: &[u8]) -> Result<Self, Malformed> {
+        match payload.get(3) {
+            Some(&Greeting::TYPE) => Signed::parse(payload).map(Self::Greeting),
+            Some(&GreetingReply::TYPE) => Signed::parse(payload).map(Self::GreetingReply),
+            Some(&ForwardPointer::TYPE) => Signed::parse(payload).map(Self::ForwardPointer),
+            Some(&ForwardReply::TYPE) => Signed::parse(payload).map(Self::ForwardReply),
+            Some(&Lost::TYPE) => Signed::parse(payload).map(Self::Lost),
+            Some(_) => Err(Malformed("itcp_unknown_type")),
+            None => Err(Malformed("itcp_truncated")),
+        }
+    }
+}
+
+fn address(r: &mut Reader<'_>) -> Result<Ipv4Addr, Malformed> {
+    r.array().map(Ipv4Addr::from_octets)
+}
+
+fn socket(r: &mut Reader<'_>) -> Result<SocketAddrV4, Malformed> {
+    Ok(SocketAddrV4::new(address(r)?, r.u16()?))
+}
+
+fn put_socket(out: &mut Vec<u8>, at: SocketAddrV4) {
+    out.extend(at.ip().octets());
+    out.extend(at.port().to_be_bytes());
+}
+
+/// An IPv4 address in sixteen bytes.
+fn mapped(r: &mut Reader<'_>) -> Result<Ipv4Addr, Malformed> {
+    let [zeros @ .., a, b, c, d] = r.array::<16>()?;
+    if zeros != [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff] {
+        return Err(Malformed("itcp_address_not_mapped"));
+    }
+    Ok(Ipv4Addr::new(a, b, c, d))
+}
+
+fn put_mapped(out: &mut Vec<u8>, at: Ipv4Addr) {
+    out.extend([0; 10]);
+    out.extend([0xff, 0xff]);
+    out.extend(at.octets());
+}
+
+fn zeros(r: &mut Reader<'_>, n: usize) -> Result<(), Malformed> {
+    if r.take(n)?.iter().all(|byte| *byte == 0) { Ok(()) } else { Err(Malformed("itcp_reserved")) }
+}

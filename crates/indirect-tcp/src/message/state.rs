@@ -1,0 +1,182 @@
+//! A socket's state as it travels: 144 bytes, then what was received and not read, then what was not acknowledged.
+//!
+//! ```text
+//!   0 version u8 · 1 side u8 · 2 family u8 · 3 TCP state u8 · 4 flags u16 · 6 our window's scale u8 · 7 the peer's u8
+//!   8 local port u16 · 10 remote port u16 · 12 MSS u32 · 16 local address (16) · 32 remote address (16)
+//!  48 first number to send u32 · 52 bytes to send u32 · 56 of them unsent u32
+//!  60 first number received u32 · 64 bytes received u32 · 68 timestamp u32
+//!  72 window's number u32 · 76 the peer's window u32 · 80 its largest u32 · 84 our window u32 · 88 where we said so u32
+//!  92 hints, zero here: round-trip times, congestion window, buffers, options (36) · 128 congestion control's name (16)
+//! 144 bytes received · bytes to send
+//! ```
+
+use super::entry::FAMILY;
+use super::{mapped, put_mapped, zeros};
+use wire::{Malformed, Reader, Seq, SocketAddrV4, TcpState};
+
+const VERSION: u8 = 1;
+/// Linux' number of ESTABLISHED: the only state that is carried.
+const ESTABLISHED: u8 = 1;
+/// Bytes of one queue (ours; a router's buffers are far smaller).
+pub(super) const QUEUE: u32 = 2 << 20;
+
+mod flag {
+    /// The windows are valid: always, here.
+    pub(super) const WINDOW: u16 = 8;
+    pub(super) const TIMESTAMP: u16 = 16;
+    pub(super) const SCALE: u16 = 32;
+    pub(super) const SACK: u16 = 64;
+    /// The user finished, and the FIN was not sent (ours).
+    pub(super) const FINISHING: u16 = 512;
+}
+
+/// Which half of a connection.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Side {
+    /// To the mobile host.
+    Near,
+    /// To its peer.
+    Far,
+}
+
+/// The state of one half.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct SocketState {
+    /// Which half.
+    pub side: Side,
+    /// Its state; the acknowledgment that goes with the window is not carried, and is the oldest number not acknowledged.
+    pub tcp: TcpState,
+}
+
+impl SocketState {
+    /// This state of this half.
+    pub fn new(side: Side, mut tcp: TcpState) -> Self {
+        tcp.window_ack = tcp.send_una;
+        Self { side, tcp }
+    }
+
+    pub(super) fn take(r: &mut Reader<'_>) -> Result<Self, Malformed> {
+        if r.u8()? != VERSION {
+            return Err(Malformed("itcp_state_version"));
+        }
+        let side = match r.u8()? {
+            1 => Side::Near,
+            2 => Side::Far,
+            _ => return Err(Malformed("itcp_state_side")),
+        };
+        if r.u8()? != FAMILY {
+            return Err(Malformed("itcp_family"));
+        }
+        if r.u8()? != ESTABLISHED {
+            return Err(Malformed("itcp_state_not_established"));
+        }
+        let flags = r.u16()?;
+        let known = flag::WINDOW | flag::TIMESTAMP | flag::SCALE | flag::SACK | flag::FINISHING;
+        if flags & !known != 0 || flags & flag::WINDOW == 0 {
+            return Err(Malformed("itcp_state_flags"));
+        }
+        let (send_scale, receive_scale) = (r.u8()?, r.u8()?);
+        let scaled = flags & flag::SCALE != 0;
+        if send_scale > 14 || receive_scale > 14 || (!scaled && (send_scale, receive_scale) != (0, 0)) {
+            return Err(Malformed("itcp_state_scale")); // RFC 7323, section 2.3
+        }
+        let tcp = Self::numbers(r, flags, send_scale, receive_scale)?;
+        Ok(Self { side, tcp })
+    }
+
+    fn numbers(
+        r: &mut Reader<'_>,
+        flags: u16,
+        send_scale: u8,
+        receive_scale: u8,
+    ) -> Result<TcpState, Malformed> {
+        let (local_port, remote_port, mss) = (r.u16()?, r.u16()?, r.u32()?);
+        let (local, remote) = (mapped(r)?, mapped(r)?);
+        let (send_una, to_send, unsent) = (Seq(r.u32()?), r.u32()?, r.u32()?);
+        let (first_received, received) = (Seq(r.u32()?), r.u32()?);
+        if to_send > QUEUE || received > QUEUE || unsent > to_send {
+            return Err(Malformed("itcp_state_length"));
+        }
+        if mss == 0 || mss > u32::from(u16::MAX) || local_port == 0 || remote_port == 0 {
+            return Err(Malformed("itcp_state_range"));
+        }
+        let timestamp = r.u32()?;
+        let timestamp = match flags & flag::TIMESTAMP {
+            0 if timestamp != 0 => return Err(Malformed("itcp_state_flags")),
+            0 => None,
+            _ => Some(timestamp),
+        };
+        let (window_seq, send_window, largest_window) = (Seq(r.u32()?), r.u32()?, r.u32()?);
+        let (receive_window, announced) = (r.u32()?, Seq(r.u32()?));
+        let receive_next = first_received.plus(received);
+        if largest_window < send_window || announced != receive_next || receive_window > 1 << 30 {
+            return Err(Malformed("itcp_state_window"));
+        }
+        zeros(r, 52)?;
+        Ok(TcpState {
+            local: SocketAddrV4::new(local, local_port),
+            remote: SocketAddrV4::new(remote, remote_port),
+            send_una,
+            send_next: send_una.plus(to_send - unsent),
+            send_window,
+            largest_window,
+            window_seq,
+            window_ack: send_una,
+            send_scale,
+            receive_next,
+            receive_window,
+            receive_scale,
+            mss,
+            unread: r.take(received as usize)?.to_vec(),
+            unacknowledged: r.take(to_send as usize)?.to_vec(),
+            finishing: flags & flag::FINISHING != 0,
+            timestamp,
+            sack_permitted: flags & flag::SACK != 0,
+        })
+    }
+
+    pub(super) fn put(&self, out: &mut Vec<u8>) {
+        let tcp = &self.tcp;
+        let side = match self.side {
+            Side::Near => 1,
+            Side::Far => 2,
+        };
+        out.extend([VERSION, side, FAMILY, ESTABLISHED]);
+        let mut flags = flag::WINDOW;
+        for (is, flag) in [
+            (tcp.timestamp.is_some(), flag::TIMESTAMP),
+            ((tcp.send_scale, tcp.receive_scale) != (0, 0), flag::SCALE),
+            (tcp.sack_permitted, flag::SACK),
+            (tcp.finishing, flag::FINISHING),
+        ] {
+            flags |= if is { flag } else { 0 };
+        }
+        out.extend(flags.to_be_bytes());
+        out.extend([tcp.send_scale, tcp.receive_scale]);
+        out.extend(tcp.local.port().to_be_bytes());
+        out.extend(tcp.remote.port().to_be_bytes());
+        out.extend(tcp.mss.to_be_bytes());
+        put_mapped(out, *tcp.local.ip());
+        put_mapped(out, *tcp.remote.ip());
+        let (to_send, received) = (tcp.unacknowledged.len() as u32, tcp.unread.len() as u32);
+        let unsent = to_send.saturating_sub(tcp.send_next.since(tcp.send_una));
+        for word in [
+            tcp.send_una.0,
+            to_send,
+            unsent,
+            tcp.receive_next.minus(received).0,
+            received,
+            tcp.timestamp.unwrap_or_default(),
+            tcp.window_seq.0,
+            tcp.send_window,
+            tcp.largest_window,
+            tcp.receive_window,
+            tcp.receive_next.0,
+        ] {
+            out.extend(word.to_be_bytes());
+        }
+        out.extend([0; 52]);
+        out.extend(&tcp.unread);
+        out.extend(&tcp.unacknowledged);
+    }
+}

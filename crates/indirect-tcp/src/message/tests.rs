@@ -1,0 +1,320 @@
+use super::*;
+use auth::Key;
+use proptest::prelude::*;
+use wire::{Seq, TcpState};
+
+const HOST: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 7);
+const LEFT: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 1);
+const RIGHT: Ipv4Addr = Ipv4Addr::new(10, 2, 0, 1);
+const FIXED: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
+
+fn key() -> Key {
+    Key::new([7; 16])
+}
+
+fn entry() -> Entry {
+    Entry {
+        connection: 0x0102_0304,
+        generation: 5,
+        kind: Kind::Active,
+        host: SocketAddrV4::new(HOST, 49152),
+        router: SocketAddrV4::new(LEFT, PORT),
+        peer: SocketAddrV4::new(FIXED, 9000),
+        received: None,
+    }
+}
+
+fn greeting() -> Greeting {
+    Greeting { host: HOST, sequence: 0x1122, router: RIGHT, previous: vec![LEFT], entries: vec![entry()] }
+}
+
+fn tcp() -> TcpState {
+    TcpState {
+        local: SocketAddrV4::new(HOST, 49152),
+        remote: SocketAddrV4::new(FIXED, 9000),
+        send_una: Seq(u32::MAX - 1),
+        send_next: Seq(2),
+        send_window: 1000,
+        largest_window: 2000,
+        window_seq: Seq(77),
+        window_ack: Seq(u32::MAX - 1),
+        send_scale: 7,
+        receive_next: Seq(100),
+        receive_window: 5000,
+        receive_scale: 3,
+        mss: 1460,
+        unacknowledged: b"sent+not".to_vec(),
+        unread: b"read me".to_vec(),
+        finishing: false,
+        timestamp: Some(0xaabb),
+        sack_permitted: true,
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+const ENTRY: &str = "01020304\
+    0005010002 00 c000 135a 2328\
+    00000000000000000000ffff0a010007\
+    00000000000000000000ffff0a010001\
+    00000000000000000000ffff0a000001\
+    0000000000000000";
+
+#[track_caller]
+fn golden<T: Message>(message: T, body: &str) {
+    let signed = Signed::new(message, &key());
+    let bytes = signed.emit();
+    let body = body.replace(' ', "");
+    let front = format!("495401{:02x}{body}", T::TYPE);
+    assert_eq!(hex(&bytes[..bytes.len() - 32]), front);
+    assert_eq!(Signed::<T>::parse(&bytes), Ok(signed.clone()));
+    assert!(signed.is_by(&key()) && !signed.is_by(&Key::new([8; 16])));
+    let code = auth::hmac_sha256(&key(), &[&bytes[..bytes.len() - 32]]);
+    assert_eq!(bytes[bytes.len() - 32..], code);
+    for len in 0..bytes.len() {
+        assert!(Signed::<T>::parse(&bytes[..len]).is_err(), "cut to {len}");
+    }
+    assert_eq!(Signed::<T>::parse(&[&bytes[..], &[0]].concat()), Err(Malformed("itcp_trailing")));
+}
+
+#[test]
+fn every_message_is_these_bytes_and_no_fewer_and_no_more() {
+    golden(greeting(), &format!("0a010007 0000000000001122 0a020001 01010000 0a010001 {ENTRY}"));
+    let welcome = Welcome::Stale;
+    golden(
+        GreetingReply { host: HOST, sequence: 1, router: RIGHT, welcome },
+        "0a010007 0000000000000001 0a020001 01000000",
+    );
+    golden(
+        Lost { host: HOST, router: RIGHT, connections: vec![9, 10] },
+        "0a010007 0a020001 02000000 00000009 0000000a",
+    );
+    golden(
+        ForwardReply { old: LEFT, host: HOST, sequence: 2, connections: 3 },
+        "0a010001 0a010007 0000000000000002 0003 0000",
+    );
+    let inner = Signed::new(greeting(), &key());
+    let body = format!("0a020001 0a010001 {:04x} 0000 {}", inner.emit().len(), hex(&inner.emit()));
+    golden(ForwardPointer { new: RIGHT, old: LEFT, greeting: inner }, &body);
+    let peer = SocketAddrV4::new(FIXED, 9000);
+    golden(
+        Call { host: HOST, connection: 4, sequence: 5, router: LEFT, peer },
+        "0a010007 00000004 0000000000000005 0a010001 0a000001 2328 0000",
+    );
+    golden(Answer { connection: 4, code: Code::Unreachable }, "00000004 03000000");
+    assert_eq!(Signed::new(Answer { connection: 4, code: Code::Full }, &key()).emit().len(), Answer::LEN);
+}
+
+#[test]
+fn the_largest_greeting_and_its_pointer_fit_one_datagram() {
+    let many = Greeting { previous: vec![LEFT; PREVIOUS], entries: vec![entry(); CONNECTIONS], ..greeting() };
+    let pointer = ForwardPointer { new: RIGHT, old: LEFT, greeting: Signed::new(many, &key()) };
+    let bytes = Signed::new(pointer.clone(), &key()).emit();
+    assert!(bytes.len() + 28 <= 1500, "{}", bytes.len());
+    assert_eq!(Signed::<ForwardPointer>::parse(&bytes).map(|signed| signed.message), Ok(pointer));
+}
+
+#[test]
+fn a_datagram_is_told_by_its_type() {
+    let bytes = Signed::new(greeting(), &key()).emit();
+    assert!(matches!(Datagram::parse(&bytes), Ok(Datagram::Greeting(_))));
+    let with = |at: usize, value: u8| {
+        let mut bytes = bytes.clone();
+        bytes[at] = value;
+        Datagram::parse(&bytes).unwrap_err().0
+    };
+    assert_eq!(with(0, 0), "itcp_magic");
+    assert_eq!(with(2, 9), "itcp_version");
+    assert_eq!(with(3, 16), "itcp_unknown_type");
+    assert_eq!(with(20, PREVIOUS as u8 + 1), "itcp_too_many");
+    assert_eq!(with(21, CONNECTIONS as u8 + 1), "itcp_too_many");
+    assert_eq!(with(22, 1), "itcp_reserved");
+    assert_eq!(with(4, 11), "itcp_entry_of_another");
+    assert_eq!(Datagram::parse(&[]).unwrap_err().0, "itcp_truncated");
+}
+
+#[test]
+fn every_refusal_of_an_entry_has_its_reason() {
+    let mut bytes = Vec::new();
+    entry().put(&mut bytes);
+    let with = |at: usize, value: u8| {
+        let mut bytes = bytes.clone();
+        bytes[at] = value;
+        Entry::take(&mut Reader::new(&bytes, Malformed("short"))).unwrap_err().0
+    };
+    assert_eq!(with(6, 3), "itcp_entry_kind");
+    assert_eq!(with(7, 1), "itcp_entry_flags");
+    assert_eq!(with(71, 1), "itcp_entry_flags", "received, without the flag");
+    assert_eq!(with(8, 10), "itcp_family");
+    assert_eq!(with(9, 1), "itcp_reserved");
+    assert_eq!(with(26, 0), "itcp_address_not_mapped");
+    assert_eq!(with(28, 224), "itcp_entry_ends");
+    let said = Entry { received: Some(1 << 40), kind: Kind::Accepted, ..entry() };
+    let mut bytes = Vec::new();
+    said.put(&mut bytes);
+    assert_eq!(Entry::take(&mut Reader::new(&bytes, Malformed("short"))), Ok(said));
+}
+
+fn bodies() -> Vec<Body> {
+    vec![
+        Body::Offer { host: HOST, sequence: 3, connections: 1 },
+        Body::OfferAnswer(Verdict::Moved),
+        Body::Entry(entry()),
+        Body::State(Box::new(SocketState::new(Side::Far, tcp()))),
+        Body::UserBuffer(Way::Down, b"bytes".to_vec()),
+        Body::Commit { connection: 4 },
+        Body::CommitAnswer { connection: 4, verdict: Verdict::Taken },
+        Body::Done,
+        Body::DoneAnswer,
+        Body::Abort { connection: 4 },
+        Body::Status { connection: 4 },
+    ]
+}
+
+#[test]
+fn every_frame_is_read_back_and_nothing_less() {
+    for body in bodies() {
+        let frame = Frame { handoff: 6, body };
+        let bytes = frame.emit();
+        assert_eq!(Frame::parse(&bytes), Ok(frame));
+        for len in 0..bytes.len() {
+            assert!(Frame::parse(&bytes[..len]).is_err());
+        }
+        assert!(Frame::parse(&[&bytes[..], &[0]].concat()).is_err());
+    }
+    let commit = Frame { handoff: 6, body: Body::Commit { connection: 4 } }.emit();
+    assert_eq!(hex(&commit), "49544350010700000000000400000000000000 0600000004".replace(' ', ""));
+}
+
+#[test]
+fn every_refusal_of_a_frame_has_its_reason() {
+    let refusal = |body: Body, at: usize, value: u8| {
+        let mut bytes = Frame { handoff: 6, body }.emit();
+        bytes[at] = value;
+        Frame::parse(&bytes).unwrap_err().0
+    };
+    assert_eq!(refusal(Body::Done, 0, 0), "itcp_magic");
+    assert_eq!(refusal(Body::Done, 4, 2), "itcp_version");
+    assert_eq!(refusal(Body::Done, 5, 6), "itcp_frame_type");
+    assert_eq!(refusal(Body::Done, 7, 1), "itcp_reserved");
+    assert_eq!(refusal(Body::Done, 8, 0xff), "itcp_frame_length");
+    assert_eq!(refusal(Body::Done, 19, 0), "itcp_frame_handoff");
+    assert_eq!(refusal(Body::OfferAnswer(Verdict::Taken), 20, 9), "itcp_code");
+    assert_eq!(refusal(Body::UserBuffer(Way::Up, Vec::new()), 20, 3), "itcp_way");
+    let state = |at: usize, value: u8| {
+        refusal(Body::State(Box::new(SocketState::new(Side::Near, tcp()))), 20 + at, value)
+    };
+    assert_eq!(state(0, 2), "itcp_state_version");
+    assert_eq!(state(1, 3), "itcp_state_side");
+    assert_eq!(state(2, 10), "itcp_family");
+    assert_eq!(state(3, 8), "itcp_state_not_established");
+    assert_eq!(state(4, 1), "itcp_state_flags");
+    assert_eq!(state(5, 0), "itcp_state_flags");
+    assert_eq!(state(6, 15), "itcp_state_scale");
+    assert_eq!(state(13, 1), "itcp_state_range");
+    assert_eq!(state(52, 1), "itcp_state_length");
+    assert_eq!(state(59, 9), "itcp_state_length");
+    assert_eq!(state(82, 0), "itcp_state_window");
+    assert_eq!(state(91, 0), "itcp_state_window");
+    assert_eq!(state(92, 1), "itcp_reserved");
+}
+
+/// The header of a state as the specification draws it, field by field.
+#[test]
+fn a_state_is_these_bytes() {
+    let mut bytes = Vec::new();
+    SocketState::new(Side::Far, tcp()).put(&mut bytes);
+    let expected = "01020201 0078 0703 c000 2328 000005b4\
+        00000000000000000000ffff0a010007 00000000000000000000ffff0a000001\
+        fffffffe 00000008 00000004 0000005d 00000007 0000aabb 0000004d 000003e8 000007d0 00001388 00000064";
+    let expected = expected.replace(' ', "");
+    assert_eq!(hex(&bytes[..92]), expected);
+    assert_eq!(bytes[92..144], [0; 52]);
+    assert_eq!(&bytes[144..], b"read mesent+not");
+}
+
+/// Two ends that have said hello.
+fn channels() -> [Channel; 2] {
+    let mut ends = [Channel::new(key(), true), Channel::new(key(), false)];
+    for end in &mut ends {
+        end.agreed([[1; 16], [2; 16]]);
+    }
+    ends
+}
+
+#[test]
+fn a_frame_counts_in_its_place_only() {
+    let [mut from, mut to] = channels();
+    let frames = bodies().into_iter().map(|body| Frame { handoff: 1, body });
+    let sealed: Vec<(Frame, Vec<u8>)> = frames.map(|frame| (frame.clone(), from.seal(&frame))).collect();
+    let forged = Err(Malformed("itcp_frame_forged"));
+    assert_eq!(to.open(&sealed[1].1), forged, "the second first");
+    assert_eq!(from.open(&sealed[0].1), forged, "back to who sent it");
+    let mut cut = Frames::default();
+    for (frame, bytes) in &sealed {
+        let mut changed = bytes.clone();
+        changed[9] ^= 1;
+        assert_eq!(to.open(&changed), forged);
+        for byte in bytes {
+            assert_eq!(cut.next_frame(), Ok(None));
+            cut.push(&[*byte]);
+        }
+        assert_eq!(cut.next_frame(), Ok(Some(bytes.clone())));
+        assert_eq!(to.open(bytes), Ok(frame.clone()));
+        assert_eq!(to.open(bytes), forged, "twice");
+    }
+    let mut other = channels()[1].clone();
+    other.agreed([[1; 16], [2; 16]]);
+    assert_eq!(other.open(&sealed[0].1), forged, "of another connection");
+}
+
+#[test]
+fn what_can_be_no_frame_is_not_waited_for() {
+    let mut frames = Frames::default();
+    frames.push(&[0; 20]);
+    assert_eq!(frames.next_frame(), Err(Malformed("itcp_magic")));
+    let mut frames = Frames::default();
+    let mut bytes = Frame { handoff: 1, body: Body::Done }.emit();
+    bytes[8] = 1;
+    frames.push(&bytes);
+    assert_eq!(frames.next_frame(), Err(Malformed("itcp_frame_length")));
+}
+
+proptest! {
+    #[test]
+    fn any_state_is_read_back(
+        unread in proptest::collection::vec(any::<u8>(), 0..50),
+        unacknowledged in proptest::collection::vec(any::<u8>(), 0..50),
+        una in any::<u32>(), next in any::<u32>(), sent in 0u32..50, window in any::<u16>(),
+        scales in (0u8..15, 0u8..15), timestamp in proptest::option::of(any::<u32>()),
+        finishing in any::<bool>(), sack in any::<bool>(),
+    ) {
+        let sent = sent.min(unacknowledged.len() as u32);
+        let state = SocketState::new(Side::Near, TcpState {
+            send_una: Seq(una),
+            send_next: Seq(una).plus(sent),
+            receive_next: Seq(next),
+            receive_window: window.into(),
+            send_scale: scales.0,
+            receive_scale: scales.1,
+            unread, unacknowledged, timestamp, finishing,
+            sack_permitted: sack,
+            ..tcp()
+        });
+        let body = Body::State(Box::new(state));
+        let frame = Frame { handoff: 1, body };
+        prop_assert_eq!(Frame::parse(&frame.emit()), Ok(frame));
+    }
+
+    #[test]
+    fn no_bytes_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        let _ = Datagram::parse(&bytes);
+        let _ = Frame::parse(&bytes);
+        let _ = Signed::<Call>::parse(&bytes);
+        let mut framed = vec![0x49, 0x54, 0x43, 0x50, 1];
+        framed.extend(&bytes);
+        let _ = Frame::parse(&framed);
+    }
+}

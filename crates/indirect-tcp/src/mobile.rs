@@ -1,0 +1,584 @@
+//! The mobile host's side: it greets routers, and serves connections through them to the programs of its host.
+//!
+//! ```text
+//!  program ── Serve/Served ── this role ── TCP ── support router ── TCP ── peer
+//! ```
+//!
+//! The stream of a program is the stream to the router, behind a call and its answer. A handoff does not touch it: the router
+//! at its other end changes, and nothing else.
+
+use crate::TRANSPORT;
+use crate::config::MobileHostConfig;
+use crate::mark::{Event, MOBILE_HOST};
+use crate::message::{
+    Answer, CONNECTIONS, Call, Code, Datagram, Entry, Greeting, GreetingReply, Kind, Lost, Message, PORT,
+    PREVIOUS, Signed, Welcome,
+};
+use crate::router::refusal;
+use node::config::ConfigError;
+use node::stream::{Told, refusal as refused};
+use node::{
+    Addr, Guard, Input, Listen, News, Outbox, Proto, Role, Rx, StreamEvent, StreamId, StreamOp, TimerName,
+    Timers, Transport, Tuple, Value, reason,
+};
+use std::collections::{BTreeMap, VecDeque, btree_map};
+use wire::ipv4::Header;
+use wire::{Duration, Instant, Ipv4Addr, Mac, Packet, PacketId, Reason, WallTime, udp};
+
+/// A greeting is repeated after this time, and then after twice the time.
+const FIRST_REPEAT: Duration = Duration::from_millis(250);
+/// But not later than after this.
+const LONGEST_REPEAT: Duration = Duration::from_secs(4);
+/// A host whose router does not answer for so long gives its connections up: nobody is to wait for ever.
+const HOPELESS: Duration = Duration::from_mins(1);
+
+#[derive(Clone, Copy, Debug)]
+enum Timer {
+    /// The router has not answered.
+    Repeat,
+    /// It will not.
+    Hopeless,
+}
+
+impl TimerName for Timer {
+    const ALL: &'static [Self] = &[Self::Repeat, Self::Hopeless];
+    fn index(self) -> usize {
+        self as usize
+    }
+}
+
+/// The mobile host's side.
+#[derive(Debug)]
+pub struct MobileHost {
+    config: MobileHostConfig,
+    listens: [Listen; 1],
+    serves: [Transport; 1],
+    /// The router that packets leave by.
+    router: Option<Ipv4Addr>,
+    /// Those before it, the latest first.
+    previous: VecDeque<Ipv4Addr>,
+    /// What the router was told and has not answered, and how often it was.
+    greeting: Option<(Signed<Greeting>, u32)>,
+    /// The latest number that was used.
+    sequence: u64,
+    clock: WallTime,
+    timers: Timers<Timer, 2>,
+    /// By the stream of the program.
+    connections: BTreeMap<StreamId, Connection>,
+    /// Whose a stream to the router is.
+    programs: BTreeMap<StreamId, StreamId>,
+    next_number: u32,
+    next_stream: u32,
+    refused: BTreeMap<Reason, u64>,
+}
+
+#[derive(Debug)]
+struct Connection {
+    number: u32,
+    local: Option<Addr>,
+    peer: Addr,
+    /// The stream to the router.
+    inner: Option<StreamId>,
+    state: State,
+    /// What may be written to it.
+    credit: usize,
+    /// What the program asked to read and has not got.
+    wanted: usize,
+    finishing: bool,
+}
+
+#[derive(Debug)]
+enum State {
+    /// There is no router yet, or the stream to it is not open.
+    Waiting,
+    /// It is asked; what it has said.
+    Calling { router: Addr, host: Addr, called: bool, heard: Vec<u8> },
+    /// It has connected.
+    Open(Entry),
+}
+
+impl MobileHost {
+    /// A host with this configuration.
+    pub fn new(config: MobileHostConfig) -> Result<Self, ConfigError> {
+        config.check()?;
+        Ok(Self {
+            config,
+            listens: [Listen::Local(Proto::Udp(PORT))],
+            serves: [TRANSPORT],
+            router: None,
+            previous: VecDeque::new(),
+            greeting: None,
+            sequence: 0,
+            clock: WallTime::default(),
+            timers: Timers::default(),
+            connections: BTreeMap::new(),
+            programs: BTreeMap::new(),
+            next_number: 0,
+            next_stream: 0,
+            refused: BTreeMap::new(),
+        })
+    }
+
+    /// Later than all before, after a restart too: the clock goes on meanwhile.
+    fn next_sequence(&mut self, now: Instant) -> u64 {
+        self.sequence = (self.sequence + 1).max(self.wall(now));
+        self.sequence
+    }
+
+    /// Nanoseconds since 1970.
+    fn wall(&self, now: Instant) -> u64 {
+        self.clock.plus(now.since(Instant::ZERO)).0.max(0).cast_unsigned()
+    }
+
+    // --- routers ---------------------------------------------------------------------------------------------------
+
+    /// Packets leave by this router from now on.
+    fn gateway(&mut self, now: Instant, router: Ipv4Addr, out: &mut Outbox) {
+        if self.router == Some(router) {
+            return;
+        }
+        if let Some(left) = self.router.replace(router) {
+            self.previous.retain(|other| *other != left);
+            self.previous.push_front(left);
+            self.previous.truncate(PREVIOUS + 1);
+        }
+        self.greet(now, router, out);
+        // What is not open yet begins anew, here.
+        let waiting: Vec<StreamId> = self.connections.keys().copied().collect();
+        for program in waiting {
+            self.begin(program, out);
+        }
+    }
+
+    fn greet(&mut self, now: Instant, router: Ipv4Addr, out: &mut Outbox) {
+        let sequence = self.next_sequence(now);
+        let entries = self.connections.values().filter_map(|connection| match &connection.state {
+            State::Open(entry) => Some(*entry),
+            _ => None,
+        });
+        let entries: Vec<Entry> = entries.collect();
+        let others = self.previous.iter().copied().filter(|other| *other != router);
+        let previous = others.take(PREVIOUS).collect();
+        let greeting = Greeting { host: self.config.address, sequence, router, previous, entries };
+        self.greeting = Some((Signed::new(greeting, &self.config.key), 0));
+        self.timers.set(Timer::Hopeless, now + HOPELESS);
+        self.repeat(now, out);
+    }
+
+    /// Says it, and sets when to say it again.
+    fn repeat(&mut self, now: Instant, out: &mut Outbox) {
+        let Some((greeting, attempt)) = &mut self.greeting else { return };
+        let pause = (FIRST_REPEAT * (1 << (*attempt).min(6))).min(LONGEST_REPEAT);
+        *attempt += 1;
+        let (router, connections) = (greeting.message.router, greeting.message.entries.len());
+        out.mark(Event::Greeting { router, connections, attempt: *attempt }.into());
+        let [from, to] = [self.config.address, router].map(|at| Addr::new(at, PORT));
+        out.send_routed(Packet::new(Mac::ZERO, udp::packet(from, to, &greeting.emit())));
+        self.timers.set(Timer::Repeat, now + pause);
+    }
+
+    fn welcomed(
+        &mut self,
+        now: Instant,
+        reply: &Signed<GreetingReply>,
+        out: &mut Outbox,
+    ) -> Result<(), Reason> {
+        if !reply.is_by(&self.config.key) {
+            return Err(refusal::FORGED);
+        }
+        let GreetingReply { host, sequence, router, welcome } = reply.message;
+        let (greeting, _) = self.greeting.as_ref().ok_or(refusal::STALE)?;
+        if host != self.config.address || router != greeting.message.router {
+            return Err(refusal::MISDIRECTED);
+        }
+        match welcome {
+            Welcome::Ready if sequence == greeting.message.sequence => {
+                self.greeting = None;
+                self.timers.stop(Timer::Repeat);
+                self.timers.stop(Timer::Hopeless);
+                out.mark(Event::Welcomed { router }.into());
+            }
+            // Our clock went back.
+            Welcome::Stale if sequence >= greeting.message.sequence => {
+                self.sequence = self.sequence.max(sequence);
+                out.mark(Event::NotWelcome { router, why: "stale" }.into());
+                self.greet(now, router, out);
+            }
+            Welcome::Ready | Welcome::Stale => return Err(refusal::STALE),
+        }
+        Ok(())
+    }
+
+    /// Connections that the routers have lost.
+    fn lost(&mut self, lost: &Signed<Lost>, out: &mut Outbox) -> Result<(), Reason> {
+        if !lost.is_by(&self.config.key) {
+            return Err(refusal::FORGED);
+        }
+        if lost.message.host != self.config.address {
+            return Err(refusal::MISDIRECTED);
+        }
+        let named = |connection: &Connection| lost.message.connections.contains(&connection.number);
+        let programs = self.connections.iter().filter(|(_, connection)| named(connection));
+        let programs: Vec<StreamId> = programs.map(|(program, _)| *program).collect();
+        for program in programs {
+            self.end(program, Some(refused::RESET), out);
+        }
+        Ok(())
+    }
+
+    fn packet(&mut self, now: Instant, rx: Rx, packet: Packet, out: &mut Outbox) {
+        match self.datagram(now, &packet, out) {
+            Ok(()) => out.discard(rx.iface, packet, reason::CONSUMED),
+            Err(reason) => {
+                *self.refused.entry(reason).or_default() += 1;
+                out.discard(rx.iface, packet, reason);
+            }
+        }
+    }
+
+    fn datagram(&mut self, now: Instant, packet: &Packet, out: &mut Outbox) -> Result<(), Reason> {
+        let (ip, payload) = Header::parse(&packet.bytes)?;
+        let datagram = udp::Datagram::parse(payload, ip.src, ip.dst)?;
+        match Datagram::parse(datagram.payload)? {
+            Datagram::GreetingReply(reply) => self.welcomed(now, &reply, out),
+            Datagram::Lost(lost) => self.lost(&lost, out),
+            _ => Err(refusal::UNEXPECTED),
+        }
+    }
+
+    // --- programs --------------------------------------------------------------------------------------------------
+
+    fn serve(&mut self, program: StreamId, op: StreamOp, out: &mut Outbox) {
+        match op {
+            StreamOp::Open { local, peer, foreign: false, .. } => self.open(program, local, peer, out),
+            StreamOp::Open { .. } => out.served(closed(program, Some(refused::NOT_OURS))),
+            // There are no listeners at the router yet.
+            StreamOp::Listen { .. } => out.served(closed(program, Some(refused::NO_TRANSPORT))),
+            StreamOp::Abort | StreamOp::Forget => self.end(program, None, out),
+            op => self.operate(program, op, out),
+        }
+    }
+
+    fn open(&mut self, program: StreamId, local: Option<Addr>, peer: Addr, out: &mut Outbox) {
+        if self.connections.contains_key(&program) {
+            return;
+        }
+        if self.connections.len() >= CONNECTIONS {
+            return out.served(closed(program, Some(refused::FULL)));
+        }
+        if peer.port() == 0 || !crate::config::is_host(*peer.ip()) {
+            return out.served(closed(program, Some(refused::UNREACHABLE)));
+        }
+        self.next_number = self.next_number.wrapping_add(1);
+        let connection = Connection {
+            number: self.next_number,
+            local,
+            peer,
+            inner: None,
+            state: State::Waiting,
+            credit: 0,
+            wanted: 0,
+            finishing: false,
+        };
+        self.connections.insert(program, connection);
+        self.begin(program, out);
+    }
+
+    /// Connects to the router, if there is one and the router has not connected already.
+    fn begin(&mut self, program: StreamId, out: &mut Outbox) {
+        let Some(router) = self.router else { return };
+        let Some(connection) = self.connections.get_mut(&program) else { return };
+        if matches!(connection.state, State::Open(_)) {
+            return;
+        }
+        (connection.state, connection.credit) = (State::Waiting, 0);
+        let local = connection.local;
+        if let Some(before) = connection.inner.take() {
+            self.programs.remove(&before);
+            out.stream(before, StreamOp::Abort);
+        }
+        let inner = self.new_stream(program);
+        if let Some(connection) = self.connections.get_mut(&program) {
+            connection.inner = Some(inner);
+        }
+        let peer = Addr::new(router, PORT);
+        out.stream(inner, StreamOp::Open { by: Transport::Tcp, local, peer, foreign: false });
+    }
+
+    fn new_stream(&mut self, program: StreamId) -> StreamId {
+        loop {
+            self.next_stream = (self.next_stream + 1) % StreamId::OWN;
+            let id = StreamId(self.next_stream);
+            if let btree_map::Entry::Vacant(free) = self.programs.entry(id) {
+                free.insert(program);
+                return id;
+            }
+        }
+    }
+
+    fn operate(&mut self, program: StreamId, op: StreamOp, out: &mut Outbox) {
+        let Some(connection) = self.connections.get_mut(&program) else { return };
+        let open = matches!(connection.state, State::Open(_));
+        match op {
+            StreamOp::Read(most) if !open => connection.wanted = most,
+            StreamOp::Finish if !open => connection.finishing = true,
+            StreamOp::Write(ref bytes) => {
+                match connection.credit.checked_sub(bytes.len()).filter(|_| open && !connection.finishing) {
+                    Some(rest) => connection.credit = rest,
+                    None => return self.end(program, Some(refused::BEYOND_CREDIT), out),
+                }
+                connection.pass(op, out);
+            }
+            StreamOp::Read(most) => {
+                connection.wanted = most;
+                connection.pass(op, out);
+            }
+            StreamOp::Finish => {
+                connection.finishing = true;
+                connection.pass(op, out);
+            }
+            // It is the router that moves connections.
+            StreamOp::Export => {
+                out.served(Told::Refused(program, refused::NOT_FROZEN.to_owned()));
+            }
+            _ => {}
+        }
+    }
+
+    /// The end of a connection on both sides of this role, and what the program is told.
+    fn end(&mut self, program: StreamId, why: Option<&str>, out: &mut Outbox) {
+        let Some(connection) = self.connections.remove(&program) else { return };
+        if let Some(inner) = connection.inner {
+            self.programs.remove(&inner);
+            out.stream(inner, StreamOp::Abort);
+            connection.lift(inner, out);
+        }
+        out.served(closed(program, why));
+    }
+
+    // --- the stream to the router ----------------------------------------------------------------------------------
+
+    fn stream(&mut self, now: Instant, inner: StreamId, event: StreamEvent<'_>, out: &mut Outbox) {
+        let Some(program) = self.programs.get(&inner).copied() else { return };
+        let Some(connection) = self.connections.get_mut(&program) else { return };
+        match event {
+            StreamEvent::Opened(host) => {
+                if let (State::Waiting, Some(router)) = (&connection.state, self.router) {
+                    let router = Addr::new(router, PORT);
+                    connection.state = State::Calling { router, host, called: false, heard: Vec::new() };
+                    self.call(now, program, out);
+                }
+            }
+            StreamEvent::Room(more) => {
+                connection.credit += more;
+                match connection.state {
+                    State::Open(_) if !connection.finishing => out.served(Told::Room(program, more)),
+                    State::Open(_) => {}
+                    _ => self.call(now, program, out),
+                }
+            }
+            StreamEvent::Data(bytes) => match &mut connection.state {
+                // More than was asked for is nobody's: a stream with a hole would be worse than none.
+                State::Open(_) if bytes.len() > connection.wanted => {
+                    self.end(program, Some(refused::RESET), out)
+                }
+                State::Open(_) => {
+                    connection.wanted = 0;
+                    out.served(Told::Data(program, PacketId::NEW, bytes.to_vec()));
+                }
+                State::Calling { heard, .. } => {
+                    heard.extend(bytes);
+                    self.answered(program, out);
+                }
+                State::Waiting => {}
+            },
+            StreamEvent::Finished if matches!(connection.state, State::Open(_)) => {
+                out.served(Told::Finished(program));
+            }
+            StreamEvent::Finished => self.end(program, Some(refused::RESET), out),
+            StreamEvent::Closed(why) => {
+                self.programs.remove(&inner);
+                connection.inner = None;
+                connection.lift(inner, out);
+                let early = !matches!(connection.state, State::Open(_));
+                let why = why.or(early.then_some(refused::RESET));
+                self.end(program, why, out);
+            }
+            _ => {}
+        }
+    }
+
+    /// Asks the router to connect, once it can be said in one piece.
+    fn call(&mut self, now: Instant, program: StreamId, out: &mut Outbox) {
+        let sequence = self.next_sequence(now);
+        let Some(connection) = self.connections.get_mut(&program) else { return };
+        let State::Calling { router, called, .. } = &mut connection.state else { return };
+        if *called || connection.credit < Call::LEN {
+            return;
+        }
+        *called = true;
+        let (host, number, peer) = (self.config.address, connection.number, connection.peer);
+        let call = Call { host, connection: number, sequence, router: *router.ip(), peer };
+        connection.credit -= Call::LEN;
+        connection.pass(StreamOp::Write(Signed::new(call, &self.config.key).emit()), out);
+        connection.pass(StreamOp::Read(Answer::LEN), out);
+    }
+
+    fn answered(&mut self, program: StreamId, out: &mut Outbox) {
+        let Some(connection) = self.connections.get_mut(&program) else { return };
+        let State::Calling { router, host, heard, .. } = &connection.state else { return };
+        let missing = Answer::LEN.saturating_sub(heard.len());
+        if missing > 0 {
+            return connection.pass(StreamOp::Read(missing), out);
+        }
+        let code = match parse::<Answer>(heard, &self.config.key) {
+            Ok(answer) if answer.connection == connection.number => answer.code,
+            Ok(_) => Code::Failed,
+            Err(reason) => {
+                *self.refused.entry(reason).or_default() += 1;
+                Code::Failed
+            }
+        };
+        if code != Code::Connected {
+            return self.end(program, Some(words(code)), out);
+        }
+        let entry = Entry {
+            connection: connection.number,
+            generation: 0,
+            kind: Kind::Active,
+            host: *host,
+            router: *router,
+            peer: connection.peer,
+            received: None,
+        };
+        connection.state = State::Open(entry);
+        if let Some(inner) = connection.inner {
+            // What strays here while routers change places is for nobody: a reset would end the connection.
+            out.stream(inner, StreamOp::Guard(far(&entry), Some(Guard::Drop)));
+        }
+        out.served(Told::Opened(program, entry.host));
+        if connection.finishing {
+            connection.pass(StreamOp::Finish, out);
+        } else if connection.credit > 0 {
+            out.served(Told::Room(program, connection.credit));
+        }
+        if connection.wanted > 0 {
+            connection.pass(StreamOp::Read(connection.wanted), out);
+        }
+    }
+
+    // --- time ------------------------------------------------------------------------------------------------------
+
+    fn timeout(&mut self, now: Instant, out: &mut Outbox) {
+        while let Some(timer) = self.timers.pop(now) {
+            match timer {
+                Timer::Repeat => self.repeat(now, out),
+                Timer::Hopeless => self.despair(out),
+            }
+        }
+    }
+
+    fn despair(&mut self, out: &mut Outbox) {
+        let Some((greeting, _)) = &self.greeting else { return };
+        let router = greeting.message.router;
+        out.mark(Event::NotWelcome { router, why: "no answer" }.into());
+        let open = |connection: &Connection| matches!(connection.state, State::Open(_));
+        let programs = self.connections.iter().filter(|(_, connection)| open(connection));
+        let programs: Vec<StreamId> = programs.map(|(program, _)| *program).collect();
+        for program in programs {
+            self.end(program, Some(refused::TIMED_OUT), out);
+        }
+    }
+}
+
+impl Connection {
+    /// Passes on what the program asks for.
+    fn pass(&self, op: StreamOp, out: &mut Outbox) {
+        if let Some(inner) = self.inner {
+            out.stream(inner, op);
+        }
+    }
+
+    /// The guard of an open connection is of no use any more.
+    fn lift(&self, inner: StreamId, out: &mut Outbox) {
+        if let State::Open(entry) = &self.state {
+            out.stream(inner, StreamOp::Guard(far(entry), None));
+        }
+    }
+}
+
+/// The far half, as this host would see it if a segment of it strayed here.
+const fn far(entry: &Entry) -> Tuple {
+    Tuple { local: entry.host, remote: entry.peer }
+}
+
+fn parse<T: Message>(bytes: &[u8], key: &auth::Key) -> Result<T, Reason> {
+    let signed = Signed::<T>::parse(bytes)?;
+    if signed.is_by(key) { Ok(signed.message) } else { Err(refusal::FORGED) }
+}
+
+fn closed(program: StreamId, why: Option<&str>) -> Told {
+    Told::Closed(program, why.map(str::to_owned))
+}
+
+const fn words(code: Code) -> &'static str {
+    match code {
+        Code::Refused => refused::REFUSED,
+        Code::TimedOut => refused::TIMED_OUT,
+        Code::Unreachable => refused::UNREACHABLE,
+        Code::InUse => refused::IN_USE,
+        Code::Full => refused::FULL,
+        Code::Connected | Code::Failed => refused::RESET,
+    }
+}
+
+impl Role for MobileHost {
+    fn name(&self) -> &'static str {
+        MOBILE_HOST
+    }
+
+    fn listens(&self) -> &[Listen] {
+        &self.listens
+    }
+
+    fn serves(&self) -> &[Transport] {
+        &self.serves
+    }
+
+    fn handle(&mut self, now: Instant, input: Input<'_>, out: &mut Outbox) {
+        match input {
+            Input::Start(boot) => {
+                self.clock = boot.wall;
+                self.next_number = (self.wall(now) / 1_000_000_000) as u32;
+            }
+            Input::Wall(zero) => self.clock = zero,
+            Input::Timeout => self.timeout(now, out),
+            Input::Packet(rx, packet) => self.packet(now, rx, packet, out),
+            Input::Stream(id, event) => self.stream(now, id, event, out),
+            Input::Serve(id, op) => self.serve(id, op, out),
+            Input::News(News::Gateway(router)) => self.gateway(now, *router, out),
+            Input::Link(..) | Input::Idle(..) | Input::Command(..) | Input::Failed(_) | Input::Stored(_) => {}
+        }
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        self.timers.next()
+    }
+
+    fn status(&self) -> Value {
+        let state = |connection: &Connection| match connection.state {
+            State::Waiting => "waiting",
+            State::Calling { .. } => "calling",
+            State::Open(_) => "open",
+        };
+        let connections = self.connections.values();
+        let connections = connections.map(|here| (here.number.to_string(), Value::from(state(here))));
+        let refused = self.refused.iter().map(|(reason, count)| (reason.0.to_owned(), Value::from(*count)));
+        Value::map([
+            ("router", self.router.map_or(Value::None, Value::from)),
+            ("welcome", Value::from(if self.greeting.is_none() { "yes" } else { "not yet" })),
+            ("connections", Value::Map(connections.collect())),
+            ("refused", Value::Map(refused.collect())),
+        ])
+    }
+}

@@ -1,0 +1,183 @@
+//! Connections that begin here: on behalf of a host, from its own address.
+
+use super::ledger::{Connection, Stage};
+use super::link::Link;
+use super::{Due, SupportRouter, Use, refusal};
+use crate::mark::Event;
+use crate::message::{Answer, CONNECTIONS, Call, Code, Entry, Kind, Side, Signed};
+use node::stream::refusal as refused;
+use node::{Outbox, StreamEvent, StreamId, StreamOp, Transport, Tuple};
+use wire::{Duration, Instant, Ipv4Addr, Reason};
+
+/// How long somebody may take to say who he is.
+const PREAMBLE: Duration = Duration::from_secs(5);
+/// Who may do so at a time.
+const CALLERS: usize = 64;
+/// By the third byte a host's call differs from a router's frame.
+const TELLING: usize = 4;
+const CALL: [u8; 3] = [0x49, 0x54, 1];
+
+impl SupportRouter {
+    /// Somebody connected: a host or a router.
+    pub(super) fn accepted(&mut self, now: Instant, id: StreamId, near: Tuple, out: &mut Outbox) {
+        let callers = self.streams.values().filter(|what| matches!(what, Use::Caller { .. })).count();
+        if callers >= CALLERS {
+            return out.stream(id, StreamOp::Abort);
+        }
+        self.streams.insert(id, Use::Caller { near, heard: Vec::new(), room: 0 });
+        self.due.set(Due::Caller(id), now + PREAMBLE);
+        out.stream(id, StreamOp::Read(TELLING));
+    }
+
+    /// It says something. Not one byte more is read than a call has: what follows is the peer's.
+    pub(super) fn caller(&mut self, now: Instant, id: StreamId, event: StreamEvent<'_>, out: &mut Outbox) {
+        match event {
+            StreamEvent::Room(more) => {
+                if let Some(Use::Caller { room, .. }) = self.streams.get_mut(&id) {
+                    *room += more;
+                }
+            }
+            StreamEvent::Data(bytes) => self.heard(now, id, bytes, out),
+            StreamEvent::Finished => self.hang_up(id, out),
+            StreamEvent::Closed(_) => {
+                self.due.stop(Due::Caller(id));
+                self.streams.remove(&id);
+            }
+            _ => {}
+        }
+    }
+
+    fn heard(&mut self, now: Instant, id: StreamId, bytes: &[u8], out: &mut Outbox) {
+        let Some(Use::Caller { near, heard, room }) = self.streams.get_mut(&id) else { return };
+        heard.extend(bytes);
+        let missing = match heard.len() {
+            len if len < TELLING => TELLING - len,
+            _ if !heard.starts_with(&CALL) => {
+                let (link, heard) = (Link::accepted(*room), std::mem::take(heard));
+                self.due.stop(Due::Caller(id));
+                self.streams.insert(id, Use::Link(Box::new(link)));
+                return self.link_heard(now, id, &heard, out);
+            }
+            len => Call::LEN.saturating_sub(len),
+        };
+        if missing > 0 {
+            return out.stream(id, StreamOp::Read(missing));
+        }
+        let (near, heard) = (*near, std::mem::take(heard));
+        self.due.stop(Due::Caller(id));
+        let called = Signed::parse(&heard).map_err(Reason::from);
+        if let Err(reason) = called.and_then(|call| self.called(id, near, &call, out)) {
+            self.count(reason);
+            self.hang_up(id, out);
+        }
+    }
+
+    fn hang_up(&mut self, id: StreamId, out: &mut Outbox) {
+        self.due.stop(Due::Caller(id));
+        self.streams.remove(&id);
+        out.stream(id, StreamOp::Abort);
+    }
+
+    fn called(
+        &mut self,
+        id: StreamId,
+        near: Tuple,
+        call: &Signed<Call>,
+        out: &mut Outbox,
+    ) -> Result<(), Reason> {
+        let Call { host: address, connection: number, sequence, router, peer } = call.message;
+        let host = self.hosts.get_mut(&address).ok_or(refusal::STRANGER)?;
+        if !call.is_by(&host.key) {
+            return Err(refusal::FORGED);
+        }
+        if *near.remote.ip() != address || *near.local.ip() != router || router != self.config.address {
+            return Err(refusal::MISDIRECTED);
+        }
+        if host.connections.contains_key(&number) || !host.may_call(sequence) {
+            return Err(refusal::STALE);
+        }
+        if host.connections.len() >= CONNECTIONS {
+            self.answer(id, address, Answer { connection: number, code: Code::Full }, out);
+            self.streams.remove(&id);
+            out.stream(id, StreamOp::Finish);
+            return Ok(());
+        }
+        // From the host's own address and port: to its peer nobody stands between.
+        let entry = Entry {
+            connection: number,
+            generation: 0,
+            kind: Kind::Active,
+            host: near.remote,
+            router: near.local,
+            peer,
+            received: None,
+        };
+        let far = self.new_stream(Use::Half(address, number, Side::Far));
+        self.streams.insert(id, Use::Half(address, number, Side::Near));
+        let connection = Connection { entry, near: Some(id), far: Some(far), stage: Stage::Connecting };
+        if let Some(host) = self.hosts.get_mut(&address) {
+            host.connections.insert(number, connection);
+        }
+        self.listen();
+        out.mark(Event::Called { host: address, connection: number }.into());
+        let local = Some(near.remote);
+        out.stream(far, StreamOp::Open { by: Transport::Tcp, local, peer, foreign: true });
+        Ok(())
+    }
+
+    fn answer(&self, near: StreamId, address: Ipv4Addr, answer: Answer, out: &mut Outbox) {
+        if let Some(host) = self.hosts.get(&address) {
+            out.stream(near, StreamOp::Write(Signed::new(answer, &host.key).emit()));
+        }
+    }
+
+    /// The far half is up, or cannot be; or the host gave up meanwhile.
+    pub(super) fn connecting(
+        &mut self,
+        _now: Instant,
+        address: Ipv4Addr,
+        number: u32,
+        side: Side,
+        event: StreamEvent<'_>,
+        out: &mut Outbox,
+    ) {
+        let Some(connection) = self.connection(address, number) else { return };
+        let (near, far) = (connection.near, connection.far);
+        match (side, event) {
+            (Side::Far, StreamEvent::Opened(_)) => {
+                let (Some(near), Some(far)) = (near, far) else { return };
+                connection.stage = Stage::Serving;
+                self.answer(near, address, Answer { connection: number, code: Code::Connected }, out);
+                out.stream(near, StreamOp::Join(far, [Vec::new(), Vec::new()]));
+                out.mark(Event::Connected { host: address, connection: number }.into());
+            }
+            (Side::Far, StreamEvent::Closed(why)) => {
+                if let Some(near) = near {
+                    let answer = Answer { connection: number, code: code(why) };
+                    self.answer(near, address, answer, out);
+                    out.stream(near, StreamOp::Finish);
+                }
+                self.forget(address, number);
+            }
+            (Side::Near, StreamEvent::Closed(_)) => {
+                if let Some(far) = far {
+                    out.stream(far, StreamOp::Abort);
+                }
+                self.forget(address, number);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Why a connection cannot be, for who asked for it.
+fn code(why: Option<&str>) -> Code {
+    match why {
+        Some(refused::REFUSED) => Code::Refused,
+        Some(refused::TIMED_OUT) => Code::TimedOut,
+        Some(refused::UNREACHABLE) => Code::Unreachable,
+        Some(refused::IN_USE) => Code::InUse,
+        Some(refused::FULL) => Code::Full,
+        _ => Code::Failed,
+    }
+}

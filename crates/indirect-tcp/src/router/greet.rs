@@ -1,0 +1,268 @@
+//! Hosts that come, and hosts that went elsewhere.
+
+use super::ledger::{Connection, Departure, Host, Stage};
+use super::{Due, SupportRouter, refusal, routed};
+use crate::mark::Event;
+use crate::message::{ForwardPointer, ForwardReply, Greeting, GreetingReply, Lost, PORT, Signed, Welcome};
+use node::{Action, Addr, Class, Guard, Hop, Key, Life, Outbox, Route, StreamOp};
+use std::collections::BTreeMap;
+use wire::{Duration, Iface, Instant, Ipv4Addr, Mac, Packet, Prefix, Reason, udp};
+
+/// A forward pointer is repeated after this time, and then after twice the time.
+const FIRST_REPEAT: Duration = Duration::from_millis(250);
+/// How often in all.
+const ATTEMPTS: u32 = 6;
+
+impl SupportRouter {
+    /// A mobile host says that it is here.
+    pub(super) fn greeted(
+        &mut self,
+        now: Instant,
+        way: (Iface, Mac),
+        greeting: Signed<Greeting>,
+        out: &mut Outbox,
+    ) -> Result<(), Reason> {
+        let message = &greeting.message;
+        let address = message.host;
+        let host = self.hosts.get_mut(&address).ok_or(refusal::STRANGER)?;
+        if !greeting.is_by(&host.key) {
+            return Err(refusal::FORGED);
+        }
+        if message.router != self.config.address {
+            return Err(refusal::MISDIRECTED);
+        }
+        let again = host.greeting.as_ref() == Some(&greeting);
+        if message.sequence <= host.greeted && !again {
+            // Its clock may have gone back: it is told what it has to exceed.
+            let reply = GreetingReply { sequence: host.greeted, ..answer(message, Welcome::Stale) };
+            Self::welcome(&Signed::new(reply, &host.key), way, out);
+            return Err(refusal::STALE);
+        }
+        if !again {
+            host.greets(message.sequence);
+            host.way = Some(way);
+            if !host.is_unsure() {
+                host.departure = None;
+            }
+            let action = Action::Forward(Hop::mac(way.0, way.1));
+            out.route(near_way(address), Route { action, life: Life::Forever });
+            self.welcome_connections(now, &greeting, out);
+        }
+        let Some(host) = self.hosts.get_mut(&address) else { return Ok(()) };
+        Self::welcome(&Signed::new(answer(&greeting.message, Welcome::Ready), &host.key), way, out);
+        if !again {
+            host.pointers = BTreeMap::new();
+            let previous = greeting.message.previous.clone();
+            host.greeting = Some(greeting);
+            for old in previous {
+                self.point(now, address, old, out);
+            }
+        }
+        Ok(())
+    }
+
+    /// What the host has and is not here is expected; what is here and the host does not have is ended; what was about to
+    /// leave stays, unless it has.
+    fn welcome_connections(&mut self, now: Instant, greeting: &Signed<Greeting>, out: &mut Outbox) {
+        let Greeting { host: address, ref entries, .. } = greeting.message;
+        self.end_unlisted(greeting, out);
+        let Some(host) = self.hosts.get_mut(&address) else { return };
+        let mut expected = Vec::new();
+        let mut leaving = Vec::new();
+        for entry in entries {
+            match host.connections.get(&entry.connection) {
+                None => {
+                    let stage = Stage::Expected;
+                    let connection = Connection { entry: *entry, near: None, far: None, stage };
+                    host.connections.insert(entry.connection, connection);
+                    expected.push(*entry);
+                }
+                Some(here) if matches!(here.stage, Stage::Leaving(_)) => leaving.push(entry.connection),
+                Some(_) => {}
+            }
+        }
+        for entry in &expected {
+            self.hold(entry, out);
+        }
+        for number in leaving {
+            self.resume(address, number, out);
+        }
+        self.listen();
+        if !expected.is_empty() {
+            self.due.set(Due::Patience(address), now + self.config.patience);
+        }
+        out.mark(Event::Greeted { host: address, connections: expected.len() }.into());
+    }
+
+    fn welcome(reply: &Signed<GreetingReply>, (iface, mac): (Iface, Mac), out: &mut Outbox) {
+        let (from, to) = (Addr::new(reply.message.router, PORT), Addr::new(reply.message.host, PORT));
+        // It may not be registered yet, so by its link address.
+        out.send(iface, Packet::new(mac, udp::packet(from, to, &reply.emit())));
+    }
+
+    /// Tells an earlier router, and once more until it has answered.
+    pub(super) fn point(&mut self, now: Instant, address: Ipv4Addr, old: Ipv4Addr, out: &mut Outbox) {
+        let own = self.config.address;
+        let Some((host, key)) = self.hosts.get_mut(&address).zip(self.routers.get(&old)) else { return };
+        let Some(greeting) = host.greeting.clone() else { return };
+        let told = host.pointers.entry(old).or_default();
+        if *told >= ATTEMPTS {
+            return;
+        }
+        let pause = FIRST_REPEAT * (1 << *told);
+        *told += 1;
+        let pointer = Signed::new(ForwardPointer { new: own, old, greeting }, key);
+        out.mark(Event::Pointed { host: address, to: old }.into());
+        out.send_routed(routed(own, old, &pointer.emit()));
+        self.due.set(Due::Pointer(address, old), now + pause);
+    }
+
+    /// An earlier router has heard.
+    pub(super) fn pointer_answered(&mut self, reply: &Signed<ForwardReply>) -> Result<(), Reason> {
+        let ForwardReply { old, host: address, sequence, .. } = reply.message;
+        let key = self.routers.get(&old).ok_or(refusal::STRANGER)?;
+        if !reply.is_by(key) {
+            return Err(refusal::FORGED);
+        }
+        let host = self.hosts.get(&address).ok_or(refusal::STRANGER)?;
+        if host.greeted != sequence {
+            return Err(refusal::STALE);
+        }
+        self.due.stop(Due::Pointer(address, old));
+        Ok(())
+    }
+
+    /// Another router says that a host is with it now.
+    pub(super) fn forwarded(
+        &mut self,
+        now: Instant,
+        pointer: &Signed<ForwardPointer>,
+        out: &mut Outbox,
+    ) -> Result<(), Reason> {
+        let ForwardPointer { new, old, ref greeting } = pointer.message;
+        let key = self.routers.get(&new).cloned().ok_or(refusal::STRANGER)?;
+        if !pointer.is_by(&key) {
+            return Err(refusal::FORGED);
+        }
+        let message = &greeting.message;
+        let host = self.hosts.get_mut(&message.host).ok_or(refusal::STRANGER)?;
+        if !greeting.is_by(&host.key) {
+            return Err(refusal::FORGED);
+        }
+        let own = self.config.address;
+        if old != own || message.router != new || !message.previous.contains(&own) {
+            return Err(refusal::MISDIRECTED);
+        }
+        if message.sequence < host.greeted || (message.sequence == host.greeted && host.way.is_some()) {
+            return Err(refusal::STALE);
+        }
+        let fresh = message.sequence > host.greeted;
+        if fresh {
+            Self::left(host, message, out);
+            self.due.stop(Due::Patience(message.host));
+            self.end_unlisted(greeting, out);
+            self.drop_expected(now, message.host, out);
+        }
+        let Some(host) = self.hosts.get_mut(&message.host) else { return Ok(()) };
+        let connections = host.connections.len();
+        let reply = ForwardReply {
+            old,
+            host: message.host,
+            sequence: message.sequence,
+            connections: connections as u16,
+        };
+        out.send_routed(routed(own, new, &Signed::new(reply, &key).emit()));
+        if fresh {
+            out.mark(Event::Forwarded { host: message.host, to: new, connections }.into());
+        }
+        if fresh && connections > 0 {
+            let (to, sequence) = (new, message.sequence);
+            host.departure = Some(Departure { to, sequence, handoff: None, since: now });
+            self.depart(now, message.host, out);
+        }
+        Ok(())
+    }
+
+    fn left(host: &mut Host, message: &Greeting, out: &mut Outbox) {
+        host.greets(message.sequence);
+        (host.way, host.greeting, host.departure) = (None, None, None);
+        host.pointers.clear();
+        out.route(near_way(message.host), None);
+    }
+
+    /// What the host does not have any more.
+    fn end_unlisted(&mut self, greeting: &Signed<Greeting>, out: &mut Outbox) {
+        let Greeting { host: address, ref entries, .. } = greeting.message;
+        let Some(host) = self.hosts.get(&address) else { return };
+        let listed = |here: &Connection| entries.iter().any(|entry| same(entry, &here.entry));
+        let ended: Vec<u32> =
+            host.connections.iter().filter(|(_, here)| !listed(here)).map(|(number, _)| *number).collect();
+        for number in ended {
+            let Some(connection) = self.forget(address, number) else { continue };
+            for id in [connection.near, connection.far].into_iter().flatten() {
+                // What is frozen would say nothing, and its peer has to hear.
+                out.stream(id, StreamOp::Thaw);
+                out.stream(id, StreamOp::Abort);
+            }
+            if matches!(connection.stage, Stage::Expected | Stage::Arriving(_)) {
+                Self::guard(connection.entry.near(), None, out);
+                Self::guard(connection.entry.far(), None, out);
+            }
+        }
+    }
+
+    /// What was on its way here will go elsewhere: whoever has it hears of that by itself.
+    fn drop_expected(&mut self, now: Instant, address: Ipv4Addr, out: &mut Outbox) {
+        let Some(host) = self.hosts.get(&address) else { return };
+        let expected = |here: &Connection| matches!(here.stage, Stage::Expected | Stage::Arriving(_));
+        let numbers: Vec<u32> =
+            host.connections.iter().filter(|(_, here)| expected(here)).map(|(number, _)| *number).collect();
+        for number in numbers {
+            let Some(connection) = self.forget(address, number) else { continue };
+            for id in [connection.near, connection.far].into_iter().flatten() {
+                out.stream(id, StreamOp::Forget);
+            }
+            // What was kept must not be answered: there is no socket here, and there is one elsewhere.
+            self.silence(now, connection.entry.near(), Guard::Drop, out);
+            self.silence(now, connection.entry.far(), Guard::Drop, out);
+        }
+    }
+
+    /// Connections that were expected have not come.
+    pub(super) fn patience_ends(&mut self, now: Instant, address: Ipv4Addr, out: &mut Outbox) {
+        let Some(host) = self.hosts.get(&address) else { return };
+        let late = |here: &Connection| matches!(here.stage, Stage::Expected | Stage::Arriving(_));
+        let numbers: Vec<u32> =
+            host.connections.iter().filter(|(_, here)| late(here)).map(|(number, _)| *number).collect();
+        self.lose(now, address, &numbers, "never came", out);
+    }
+
+    pub(super) fn tell_lost(&self, address: Ipv4Addr, connections: Vec<u32>, out: &mut Outbox) {
+        let Some(host) = self.hosts.get(&address) else { return };
+        let lost = Lost { host: address, router: self.config.address, connections };
+        let payload = Signed::new(lost, &host.key).emit();
+        let packet = routed(self.config.address, address, &payload);
+        match host.way {
+            Some((iface, mac)) => {
+                let link = wire::Frame { dst: mac, ..packet.link };
+                out.send(iface, Packet { link, ..packet });
+            }
+            None => out.send_routed(packet),
+        }
+    }
+}
+
+/// Whether two entries are about one connection.
+pub(super) fn same(one: &crate::message::Entry, other: &crate::message::Entry) -> bool {
+    let ends = |entry: &crate::message::Entry| (entry.connection, entry.host, entry.router, entry.peer);
+    ends(one) == ends(other)
+}
+
+fn answer(greeting: &Greeting, welcome: Welcome) -> GreetingReply {
+    GreetingReply { host: greeting.host, sequence: greeting.sequence, router: greeting.router, welcome }
+}
+
+/// The route of what this router's own sockets send to a host that is here: straight over its own link.
+const fn near_way(host: Ipv4Addr) -> Key {
+    Key { class: Some(Class::HOST), src: Prefix::ANY, dst: Prefix::host(host) }
+}

@@ -1,0 +1,189 @@
+//! What a router knows of hosts and their connections.
+
+use crate::message::{Entry, Greeting, Side, Signed, SocketState};
+use auth::Key;
+use node::{StreamId, Value};
+use std::collections::{BTreeMap, BTreeSet};
+use wire::{Iface, Ipv4Addr, Mac};
+
+/// A mobile host.
+#[derive(Debug)]
+pub(super) struct Host {
+    pub(super) key: Key,
+    /// The sequence of its latest greeting, to whomever.
+    pub(super) greeted: u64,
+    /// Those of its calls since then: calls may overtake each other, but none comes twice.
+    calls: BTreeSet<u64>,
+    /// How it is reached, while it is here.
+    pub(super) way: Option<(Iface, Mac)>,
+    /// The greeting with which it came, while it is here.
+    pub(super) greeting: Option<Signed<Greeting>>,
+    /// How often each earlier router was told.
+    pub(super) pointers: BTreeMap<Ipv4Addr, u32>,
+    pub(super) connections: BTreeMap<u32, Connection>,
+    /// Where its connections are to go.
+    pub(super) departure: Option<Departure>,
+    /// What was taken here from another router: asked for when an answer may have been lost.
+    pub(super) taken: BTreeSet<u32>,
+}
+
+/// Numbers of connections that were taken are remembered, so many of them.
+const REMEMBERED: usize = 256;
+
+impl Host {
+    pub(super) const fn new(key: Key) -> Self {
+        Self {
+            key,
+            greeted: 0,
+            calls: BTreeSet::new(),
+            way: None,
+            greeting: None,
+            pointers: BTreeMap::new(),
+            connections: BTreeMap::new(),
+            departure: None,
+            taken: BTreeSet::new(),
+        }
+    }
+
+    /// Whether a call is new. It is not asked again with the same number.
+    pub(super) fn may_call(&mut self, sequence: u64) -> bool {
+        let new = sequence > self.greeted && self.calls.insert(sequence);
+        if self.calls.len() > REMEMBERED {
+            self.greeted = self.calls.pop_first().unwrap_or(self.greeted);
+        }
+        new
+    }
+
+    /// It has greeted a router.
+    pub(super) fn greets(&mut self, sequence: u64) {
+        self.greeted = sequence;
+        self.calls.clear();
+    }
+
+    /// Whether the new router alone can say whose one of its connections is.
+    pub(super) fn is_unsure(&self) -> bool {
+        let committed =
+            |here: &Connection| matches!(&here.stage, Stage::Leaving(leaving) if leaving.committed);
+        self.connections.values().any(committed)
+    }
+
+    pub(super) fn note_taken(&mut self, number: u32) {
+        self.taken.insert(number);
+        if self.taken.len() > REMEMBERED {
+            self.taken.pop_first();
+        }
+    }
+
+    pub(super) fn status(&self) -> Value {
+        let connection = |(number, connection): (&u32, &Connection)| {
+            (number.to_string(), Value::from(connection.stage.name()))
+        };
+        Value::map([
+            ("here", Value::from(if self.way.is_some() { "yes" } else { "no" })),
+            ("connections", Value::Map(self.connections.iter().map(connection).collect())),
+        ])
+    }
+}
+
+/// A handoff, as the old router sees it.
+#[derive(Debug)]
+pub(super) struct Departure {
+    /// The new router.
+    pub(super) to: Ipv4Addr,
+    /// The sequence of the greeting.
+    pub(super) sequence: u64,
+    /// Its number on the connection to the new router; none while there is no connection.
+    pub(super) handoff: Option<u64>,
+    /// When it began.
+    pub(super) since: wire::Instant,
+}
+
+/// A connection.
+#[derive(Debug)]
+pub(super) struct Connection {
+    pub(super) entry: Entry,
+    pub(super) near: Option<StreamId>,
+    pub(super) far: Option<StreamId>,
+    pub(super) stage: Stage,
+}
+
+impl Connection {
+    pub(super) fn of(&mut self, side: Side) -> &mut Option<StreamId> {
+        match side {
+            Side::Near => &mut self.near,
+            Side::Far => &mut self.far,
+        }
+    }
+
+    pub(super) fn gone(&mut self, side: Side) {
+        *self.of(side) = None;
+    }
+}
+
+/// Where a connection is.
+#[derive(Debug)]
+pub(super) enum Stage {
+    /// The far half is being opened.
+    Connecting,
+    /// It is relayed.
+    Serving,
+    /// It stands still, on its way to another router.
+    Leaving(Leaving),
+    /// It is to come.
+    Expected,
+    /// It comes.
+    Arriving(Arriving),
+}
+
+impl Stage {
+    pub(super) const fn name(&self) -> &'static str {
+        match self {
+            Self::Connecting => "connecting",
+            Self::Serving => "serving",
+            Self::Leaving(_) => "leaving",
+            Self::Expected => "expected",
+            Self::Arriving(_) => "arriving",
+        }
+    }
+}
+
+/// What is known of a connection that leaves.
+#[derive(Debug, Default)]
+pub(super) struct Leaving {
+    /// Once it has parted: what was on its way up, and down.
+    pub(super) staged: Option<[Vec<u8>; 2]>,
+    /// The near half's state, then the far one's.
+    pub(super) states: Vec<SocketState>,
+    /// The commit has left: from now on only the new router can say whose it is.
+    pub(super) committed: bool,
+}
+
+/// What is known of a connection that comes.
+#[derive(Debug, Default)]
+pub(super) struct Arriving {
+    pub(super) near: Arrival,
+    pub(super) far: Arrival,
+    pub(super) staged: [Vec<u8>; 2],
+    /// Bytes that came in both states and beside them.
+    pub(super) buffered: usize,
+    /// By which stream and in which handoff the commit came.
+    pub(super) commit: Option<(StreamId, u64)>,
+}
+
+/// How far one half is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) enum Arrival {
+    #[default]
+    Missing,
+    Importing,
+    Here,
+}
+
+impl Arriving {
+    pub(super) const fn of(&mut self, side: Side) -> &mut Arrival {
+        match side {
+            Side::Near => &mut self.near,
+            Side::Far => &mut self.far,
+        }
+    }
+}

@@ -1,0 +1,398 @@
+//! The support router: it stands between mobile hosts and their peers, and hands over what it has when they leave.
+//!
+//! ```text
+//!            call                     both halves up              forward pointer
+//!   (nobody) ────> connecting ───────────────────────> serving ────────────────────> leaving ──> forgotten
+//!   (nobody) ────> expected ──> arriving ──> commit ──────^                             │
+//!          greeting        entry                          └──── no: it goes on here ────┘
+//! ```
+//!
+//! A *half* is one of the two TCP connections of which a connection consists: the near one to the mobile host, the far one
+//! to its peer. What a forged message could do: nothing, for each is checked before anything else. A mobile host's greeting
+//! and calls are signed with its key and counted upwards; a forward pointer is signed by a router, and carries the greeting.
+
+mod arrive;
+mod call;
+mod greet;
+mod leave;
+mod ledger;
+mod link;
+
+use crate::config::SupportRouterConfig;
+use crate::mark::{Event, SUPPORT_ROUTER};
+use crate::message::{Datagram, PORT, Side};
+use auth::Key;
+use ledger::{Connection, Host, Stage};
+use link::Link;
+use node::config::ConfigError;
+use node::{
+    Addr, Expiry, Guard, Input, Listen, Outbox, Proto, Role, Rx, Seed, StreamEvent, StreamId, StreamOp,
+    Transport, Tuple, Value, reason,
+};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use wire::ipv4::Header;
+use wire::{Iface, Instant, Ipv4Addr, Mac, Packet, Reason, udp};
+
+/// Why a router drops a message; malformed ones are dropped with the reasons of [`crate::message`].
+pub mod refusal {
+    use wire::Reason;
+
+    /// No such host or router is known here.
+    pub const STRANGER: Reason = Reason("itcp_stranger");
+    /// It was not signed by who it says.
+    pub const FORGED: Reason = Reason("itcp_forged");
+    /// Something later was heard before.
+    pub const STALE: Reason = Reason("itcp_stale");
+    /// It is meant for another router, or came by a way that it cannot have come.
+    pub const MISDIRECTED: Reason = Reason("itcp_misdirected");
+    /// It is of a kind that is not for routers.
+    pub const UNEXPECTED: Reason = Reason("itcp_unexpected");
+}
+
+/// What a stream is to this router.
+#[derive(Debug)]
+enum Use {
+    /// Somebody connected and has not said enough yet.
+    Caller {
+        near: Tuple,
+        heard: Vec<u8>,
+        /// What may be written to it.
+        room: usize,
+    },
+    Half(Ipv4Addr, u32, Side),
+    Link(Box<Link>),
+}
+
+/// When something is due.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Due {
+    /// Who connected has said nothing for too long.
+    Caller(StreamId),
+    /// Connections of a host that were expected have not come.
+    Patience(Ipv4Addr),
+    /// An earlier router has not answered a forward pointer.
+    Pointer(Ipv4Addr, Ipv4Addr),
+    /// A connection to another router is to be tried again.
+    Relink(Ipv4Addr),
+    /// A guard has stood long enough.
+    Silence(Tuple),
+}
+
+/// A support router.
+#[derive(Debug)]
+pub struct SupportRouter {
+    config: SupportRouterConfig,
+    listens: Vec<Listen>,
+    hosts: BTreeMap<Ipv4Addr, Host>,
+    routers: BTreeMap<Ipv4Addr, Key>,
+    streams: BTreeMap<StreamId, Use>,
+    /// The connections that we opened to other routers.
+    links: BTreeMap<Ipv4Addr, StreamId>,
+    due: Expiry<Due>,
+    /// What was lost is reset for a while, wherever it comes by.
+    resets: BTreeSet<Tuple>,
+    next_stream: u32,
+    chance: Seed,
+    refused: BTreeMap<Reason, u64>,
+}
+
+const LISTENER: StreamId = StreamId(0);
+
+impl SupportRouter {
+    /// A router with this configuration.
+    pub fn new(config: SupportRouterConfig, chance: Seed) -> Result<Self, ConfigError> {
+        config.check()?;
+        let hosts = config.hosts.iter().map(|peer| (peer.address, Host::new(peer.key.clone()))).collect();
+        let routers = config.routers.iter().map(|peer| (peer.address, peer.key.clone())).collect();
+        Ok(Self {
+            listens: vec![Listen::Local(Proto::Udp(PORT))],
+            hosts,
+            routers,
+            streams: BTreeMap::new(),
+            links: BTreeMap::new(),
+            due: Expiry::default(),
+            resets: BTreeSet::new(),
+            next_stream: 0,
+            chance,
+            refused: BTreeMap::new(),
+            config,
+        })
+    }
+
+    fn start(&self, out: &mut Outbox) {
+        let local = Addr::new(self.config.address, PORT);
+        out.stream(LISTENER, StreamOp::Listen { by: Transport::Tcp, local, foreign: false });
+    }
+
+    // --- packets ---------------------------------------------------------------------------------------------------
+
+    fn packet(&mut self, now: Instant, rx: Rx, packet: Packet, out: &mut Outbox) {
+        let Ok((ip, payload)) = Header::parse(&packet.bytes) else { return out.pass(rx, packet) };
+        if ip.protocol != wire::ipv4::UDP {
+            // A segment of a connection that is here: its socket is this host's, whatever address it has.
+            return out.send(Iface::HOST, packet);
+        }
+        match self.datagram(now, rx.iface, packet.link.src, &ip, payload, out) {
+            Ok(()) => out.discard(rx.iface, packet, reason::CONSUMED),
+            Err(reason) => {
+                self.count(reason);
+                out.discard(rx.iface, packet, reason);
+            }
+        }
+    }
+
+    fn datagram(
+        &mut self,
+        now: Instant,
+        iface: Iface,
+        mac: Mac,
+        ip: &Header,
+        payload: &[u8],
+        out: &mut Outbox,
+    ) -> Result<(), Reason> {
+        let datagram = udp::Datagram::parse(payload, ip.src, ip.dst)?;
+        match Datagram::parse(datagram.payload)? {
+            Datagram::Greeting(greeting) => {
+                if ip.src != greeting.message.host || ip.dst != self.config.address || mac.is_group() {
+                    return Err(refusal::MISDIRECTED);
+                }
+                self.greeted(now, (iface, mac), greeting, out)
+            }
+            Datagram::ForwardPointer(pointer) => self.forwarded(now, &pointer, out),
+            Datagram::ForwardReply(reply) => self.pointer_answered(&reply),
+            Datagram::GreetingReply(_) | Datagram::Lost(_) => Err(refusal::UNEXPECTED),
+        }
+    }
+
+    fn count(&mut self, reason: Reason) {
+        *self.refused.entry(reason).or_default() += 1;
+    }
+
+    // --- streams ---------------------------------------------------------------------------------------------------
+
+    fn stream(&mut self, now: Instant, id: StreamId, event: StreamEvent<'_>, out: &mut Outbox) {
+        if let StreamEvent::Accepted(new, local, peer) = event {
+            return self.accepted(now, new, Tuple { local, remote: peer }, out);
+        }
+        match self.streams.get_mut(&id) {
+            None => {}
+            Some(Use::Caller { .. }) => self.caller(now, id, event, out),
+            Some(Use::Half(host, connection, side)) => {
+                let (host, connection, side) = (*host, *connection, *side);
+                if matches!(event, StreamEvent::Closed(_)) {
+                    self.streams.remove(&id);
+                }
+                self.half(now, (host, connection, side), event, out);
+            }
+            Some(Use::Link(_)) => self.link(now, id, event, out),
+        }
+    }
+
+    /// Something happened to one half of a connection.
+    fn half(
+        &mut self,
+        now: Instant,
+        (host, number, side): (Ipv4Addr, u32, Side),
+        event: StreamEvent<'_>,
+        out: &mut Outbox,
+    ) {
+        let Some(connection) = self.connection(host, number) else { return };
+        if let StreamEvent::Closed(_) = event {
+            connection.gone(side);
+        }
+        match connection.stage {
+            Stage::Connecting => self.connecting(now, host, number, side, event, out),
+            Stage::Serving => {
+                if connection.near.is_none() && connection.far.is_none() {
+                    self.forget(host, number);
+                }
+            }
+            Stage::Leaving(_) => self.leaving(now, host, number, side, event, out),
+            Stage::Expected => {}
+            Stage::Arriving(_) => self.arriving(now, host, number, side, event, out),
+        }
+    }
+
+    fn connection(&mut self, host: Ipv4Addr, number: u32) -> Option<&mut Connection> {
+        self.hosts.get_mut(&host)?.connections.get_mut(&number)
+    }
+
+    /// A connection is not ours any more, or there is none any more. Its streams have been ended by whoever calls.
+    fn forget(&mut self, host: Ipv4Addr, number: u32) -> Option<Connection> {
+        let connection = self.hosts.get_mut(&host)?.connections.remove(&number)?;
+        for id in [connection.near, connection.far].into_iter().flatten() {
+            self.streams.remove(&id);
+        }
+        self.listen();
+        Some(connection)
+    }
+
+    /// What it intercepts: both halves of what is here or expected, by their ends alone. What is about to leave takes its
+    /// routed way.
+    fn listen(&mut self) {
+        self.listens.truncate(1);
+        self.listens.extend(self.resets.iter().copied().map(Listen::Connection));
+        for connection in self.hosts.values().flat_map(|host| host.connections.values()) {
+            if matches!(connection.stage, Stage::Leaving(_)) {
+                continue;
+            }
+            let entry = &connection.entry;
+            self.listens.push(Listen::Connection(entry.far()));
+            if *entry.router.ip() != self.config.address {
+                self.listens.push(Listen::Connection(entry.near()));
+            }
+        }
+    }
+
+    fn new_stream(&mut self, what: Use) -> StreamId {
+        loop {
+            self.next_stream = (self.next_stream + 1) % StreamId::OWN;
+            let id = StreamId(self.next_stream);
+            if id != LISTENER && !self.streams.contains_key(&id) {
+                self.streams.insert(id, what);
+                return id;
+            }
+        }
+    }
+
+    // --- guards ----------------------------------------------------------------------------------------------------
+
+    fn guard(tuple: Tuple, guard: impl Into<Option<Guard>>, out: &mut Outbox) {
+        out.stream(LISTENER, StreamOp::Guard(tuple, guard.into()));
+    }
+
+    /// Keeps what comes for a connection that is on its way.
+    fn hold(&mut self, connection: &crate::message::Entry, out: &mut Outbox) {
+        for tuple in [connection.near(), connection.far()] {
+            self.due.stop(Due::Silence(tuple));
+            self.resets.remove(&tuple);
+            Self::guard(tuple, Guard::Hold(self.config.held), out);
+        }
+    }
+
+    /// For a while it says nothing on this tuple, or only resets.
+    fn silence(&mut self, now: Instant, tuple: Tuple, guard: Guard, out: &mut Outbox) {
+        Self::guard(tuple, guard, out);
+        self.due.set(Due::Silence(tuple), now + self.config.silence);
+    }
+
+    /// A connection that should have come is not to be had: both ends are told, the host at once, its peer when it next says
+    /// something.
+    fn lose(&mut self, now: Instant, host: Ipv4Addr, numbers: &[u32], why: &'static str, out: &mut Outbox) {
+        let mut lost = Vec::new();
+        for number in numbers {
+            let Some(connection) = self.forget(host, *number) else { continue };
+            for id in [connection.near, connection.far].into_iter().flatten() {
+                out.stream(id, StreamOp::Forget);
+            }
+            for tuple in [connection.entry.near(), connection.entry.far()] {
+                self.silence(now, tuple, Guard::Reset, out);
+                // A guard answers segments that come to this host; so they have to.
+                self.resets.insert(tuple);
+            }
+            out.mark(Event::Lost { host, connection: *number, why }.into());
+            lost.push(*number);
+        }
+        if !lost.is_empty() {
+            self.listen();
+            self.tell_lost(host, lost, out);
+        }
+    }
+
+    // --- time ------------------------------------------------------------------------------------------------------
+
+    fn timeout(&mut self, now: Instant, out: &mut Outbox) {
+        while let Some(due) = self.due.pop(now) {
+            match due {
+                Due::Caller(id) => {
+                    if self.streams.remove(&id).is_some() {
+                        out.stream(id, StreamOp::Abort);
+                    }
+                }
+                Due::Patience(host) => self.patience_ends(now, host, out),
+                Due::Pointer(host, old) => self.point(now, host, old, out),
+                Due::Relink(router) => self.relink(now, router, out),
+                Due::Silence(tuple) => {
+                    Self::guard(tuple, None, out);
+                    if self.resets.remove(&tuple) {
+                        self.listen();
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl Role for SupportRouter {
+    fn name(&self) -> &'static str {
+        SUPPORT_ROUTER
+    }
+
+    fn listens(&self) -> &[Listen] {
+        &self.listens
+    }
+
+    fn handle(&mut self, now: Instant, input: Input<'_>, out: &mut Outbox) {
+        match input {
+            Input::Start(_) => self.start(out),
+            Input::Timeout => self.timeout(now, out),
+            Input::Packet(rx, packet) => self.packet(now, rx, packet, out),
+            Input::Stream(id, event) => self.stream(now, id, event, out),
+            Input::Link(..)
+            | Input::Idle(..)
+            | Input::Command(..)
+            | Input::Failed(_)
+            | Input::Wall(_)
+            | Input::Serve(..)
+            | Input::Stored(_)
+            | Input::News(_) => {}
+        }
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        self.due.next()
+    }
+
+    fn status(&self) -> Value {
+        let hosts = self.hosts.iter().map(|(address, host)| (address.to_string(), host.status())).collect();
+        let refused = self.refused.iter().map(|(reason, count)| (reason.0.to_owned(), Value::from(*count)));
+        Value::map([
+            ("hosts", Value::Map(hosts)),
+            ("links", Value::from(self.links.len() as u64)),
+            ("refused", Value::Map(refused.collect())),
+        ])
+    }
+}
+
+/// A datagram from this router, as the table decides.
+fn routed(from: Ipv4Addr, to: Ipv4Addr, payload: &[u8]) -> Packet {
+    let (from, to) = (Addr::new(from, PORT), Addr::new(to, PORT));
+    Packet::new(Mac::ZERO, udp::packet(from, to, payload))
+}
+
+/// Bytes on their way into a stream that takes only so many at a time.
+#[derive(Debug, Default)]
+struct Outgoing {
+    bytes: VecDeque<u8>,
+    room: usize,
+}
+
+impl Outgoing {
+    fn grant(&mut self, id: StreamId, more: usize, out: &mut Outbox) {
+        self.room += more;
+        self.flush(id, out);
+    }
+
+    fn push(&mut self, id: StreamId, bytes: &[u8], out: &mut Outbox) {
+        self.bytes.extend(bytes);
+        self.flush(id, out);
+    }
+
+    fn flush(&mut self, id: StreamId, out: &mut Outbox) {
+        let most = self.room.min(self.bytes.len());
+        if most > 0 {
+            self.room -= most;
+            out.stream(id, StreamOp::Write(self.bytes.drain(..most).collect()));
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! Whoever could steal a host's connections by a message: nothing changes, and the message ends with its reason. Beside each
+//! stands the authentic message, which changes something.
+
+#![cfg(test)]
+
+use auth::Key;
+use indirect_tcp::config::{MobileHostConfig, Peer, SupportRouterConfig};
+use indirect_tcp::message::{
+    Call, Entry, ForwardPointer, ForwardReply, Greeting, GreetingReply, Kind, Lost, PORT, Signed, Welcome,
+};
+use indirect_tcp::{MobileHost, SupportRouter, TRANSPORT};
+use node::{
+    Act, Addr, Boot, Effect, Input, News, Outbox, Role, Rx, Seed, StreamEvent, StreamId, StreamOp, Why,
+};
+use wire::{Duration, Iface, Instant, Ipv4Addr, Mac, Packet, Reason, udp};
+
+const HOST: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 7);
+const OTHER: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 8);
+const LEFT: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 1);
+const RIGHT: Ipv4Addr = Ipv4Addr::new(10, 2, 0, 1);
+const FIXED: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
+const CALLER: StreamId = StreamId(StreamId::DRIVER);
+
+fn host_key() -> Key {
+    Key::new([1; 16])
+}
+
+fn router_key() -> Key {
+    Key::new([2; 16])
+}
+
+fn wrong() -> Key {
+    Key::new([3; 16])
+}
+
+/// A role, and what it did last.
+struct Stage<R> {
+    role: R,
+    now: Instant,
+}
+
+impl<R: Role> Stage<R> {
+    fn give(&mut self, input: Input<'_>) -> Vec<Effect> {
+        let mut out = Outbox::default();
+        self.role.handle(self.now, input, &mut out);
+        out.drain_effects().collect()
+    }
+
+    fn hear(&mut self, from: Ipv4Addr, to: Ipv4Addr, payload: &[u8]) -> Vec<Effect> {
+        let bytes = udp::packet(Addr::new(from, PORT), Addr::new(to, PORT), payload);
+        let mut packet = Packet::new(Mac([2; 6]), bytes);
+        packet.link.src = Mac([2, 0, 0, 0, 0, 7]);
+        self.give(Input::Packet(Rx::new(Iface(1), Why::Listen), packet))
+    }
+
+    /// It ends with this reason, and nothing else comes of it.
+    #[track_caller]
+    fn refuses(&mut self, from: Ipv4Addr, to: Ipv4Addr, payload: &[u8], why: &'static str) {
+        let before = self.state();
+        let effects = self.hear(from, to, payload);
+        assert!(
+            matches!(effects[..], [Effect::Discard(_, _, Reason(reason))] if reason == why),
+            "{effects:?}"
+        );
+        assert_eq!(self.state(), before);
+    }
+
+    /// What it knows, but for the counts of what it refused.
+    fn state(&self) -> String {
+        let text = format!("{:?}", self.role);
+        let (front, _) = text.split_once("refused: ").unwrap();
+        front.to_owned()
+    }
+}
+
+fn router() -> Stage<SupportRouter> {
+    let peer = |address, key| Peer { address, key };
+    let config = SupportRouterConfig {
+        address: LEFT,
+        hosts: vec![peer(HOST, host_key()), peer(OTHER, host_key())],
+        routers: vec![peer(RIGHT, router_key())],
+        patience: Duration::from_secs(10),
+        held: 64,
+        silence: Duration::from_mins(2),
+    };
+    let mut stage = Stage { role: SupportRouter::new(config, Seed::new(1)).unwrap(), now: Instant::ZERO };
+    stage.give(Input::Start(&Boot::default()));
+    stage
+}
+
+fn entry() -> Entry {
+    Entry {
+        connection: 4,
+        generation: 0,
+        kind: Kind::Active,
+        host: Addr::new(HOST, 49_152),
+        router: Addr::new(RIGHT, PORT),
+        peer: Addr::new(FIXED, 80),
+        received: None,
+    }
+}
+
+fn greeting(sequence: u64, router: Ipv4Addr, previous: Ipv4Addr) -> Greeting {
+    Greeting { host: HOST, sequence, router, previous: vec![previous], entries: vec![entry()] }
+}
+
+fn marks(effects: &[Effect]) -> Vec<&'static str> {
+    let name = |effect: &Effect| match effect {
+        Effect::Do(Act::Mark(mark)) => Some(mark.name),
+        _ => None,
+    };
+    effects.iter().filter_map(name).collect()
+}
+
+#[test]
+fn a_greeting_is_the_hosts_own_and_meant_for_this_router() {
+    let mut stage = router();
+    let mine = greeting(5, LEFT, RIGHT);
+    let sign = |greeting: &Greeting| Signed::new(greeting.clone(), &host_key()).emit();
+    stage.refuses(HOST, LEFT, &Signed::new(mine.clone(), &wrong()).emit(), "itcp_forged");
+    stage.refuses(HOST, LEFT, &Signed::new(mine.clone(), &router_key()).emit(), "itcp_forged");
+    stage.refuses(OTHER, LEFT, &sign(&mine), "itcp_misdirected");
+    stage.refuses(HOST, LEFT, &sign(&greeting(5, RIGHT, LEFT)), "itcp_misdirected");
+    let stranger = Ipv4Addr::new(10, 1, 0, 66);
+    let theirs = Greeting { host: stranger, entries: Vec::new(), ..mine.clone() };
+    stage.refuses(stranger, LEFT, &sign(&theirs), "itcp_stranger");
+    let effects = stage.hear(HOST, LEFT, &sign(&mine));
+    assert_eq!(marks(&effects), ["greeted", "pointer_sent"]);
+    // What is said again is answered again, and changes nothing; what is older is told so, and changes nothing.
+    let before = stage.state();
+    assert!(marks(&stage.hear(HOST, LEFT, &sign(&mine))).is_empty());
+    assert!(marks(&stage.hear(HOST, LEFT, &sign(&greeting(4, LEFT, RIGHT)))).is_empty());
+    assert_eq!(stage.state(), before);
+}
+
+/// The router that has a host's connection gives it to nobody whom the host itself has not greeted.
+#[test]
+fn a_forward_pointer_needs_the_router_and_the_host() {
+    let mut stage = router();
+    let pointer = |greeting: Signed<Greeting>, key: &Key| {
+        Signed::new(ForwardPointer { new: RIGHT, old: LEFT, greeting }, key).emit()
+    };
+    let by_host = |greeting: Greeting| Signed::new(greeting, &host_key());
+    let there = greeting(5, RIGHT, LEFT);
+    stage.refuses(RIGHT, LEFT, &pointer(by_host(there.clone()), &wrong()), "itcp_forged");
+    stage.refuses(
+        RIGHT,
+        LEFT,
+        &pointer(Signed::new(there.clone(), &router_key()), &router_key()),
+        "itcp_forged",
+    );
+    stage.refuses(RIGHT, LEFT, &pointer(by_host(greeting(5, LEFT, LEFT)), &router_key()), "itcp_misdirected");
+    stage.refuses(
+        RIGHT,
+        LEFT,
+        &pointer(by_host(greeting(5, RIGHT, RIGHT)), &router_key()),
+        "itcp_misdirected",
+    );
+    let unknown = ForwardPointer { new: FIXED, old: LEFT, greeting: by_host(there.clone()) };
+    stage.refuses(FIXED, LEFT, &Signed::new(unknown, &router_key()).emit(), "itcp_stranger");
+    let effects = stage.hear(RIGHT, LEFT, &pointer(by_host(there), &router_key()));
+    assert_eq!(marks(&effects), ["pointer_taken"]);
+    // One from before cannot pull the host's connections back.
+    stage.refuses(RIGHT, LEFT, &pointer(by_host(greeting(4, RIGHT, LEFT)), &router_key()), "itcp_stale");
+}
+
+#[test]
+fn the_answer_to_a_forward_pointer_is_the_routers() {
+    let mut stage = router();
+    stage.hear(HOST, LEFT, &Signed::new(greeting(5, LEFT, RIGHT), &host_key()).emit());
+    let reply = ForwardReply { old: RIGHT, host: HOST, sequence: 5, connections: 0 };
+    let bytes = |reply, key: &Key| Signed::new(reply, key).emit();
+    stage.refuses(RIGHT, LEFT, &bytes(reply, &host_key()), "itcp_forged");
+    stage.refuses(RIGHT, LEFT, &bytes(ForwardReply { sequence: 4, ..reply }, &router_key()), "itcp_stale");
+    let before = stage.role.deadline();
+    stage.hear(RIGHT, LEFT, &bytes(reply, &router_key()));
+    assert!(stage.role.deadline() > before, "it is not repeated");
+    let lost = Signed::new(Lost { host: HOST, router: RIGHT, connections: vec![4] }, &host_key());
+    stage.refuses(RIGHT, LEFT, &lost.emit(), "itcp_unexpected");
+}
+
+/// What a router opens on behalf of a host is from that host's own address, whoever asks.
+#[test]
+fn a_call_is_the_hosts_own_and_counts_once() {
+    let call = Call { host: HOST, connection: 9, sequence: 7, router: LEFT, peer: Addr::new(FIXED, 80) };
+    let ask = |call: Call, key: &Key, from: Ipv4Addr, stage: &mut Stage<SupportRouter>| {
+        let bytes = Signed::new(call, key).emit();
+        let (near, peer) = (Addr::new(LEFT, PORT), Addr::new(from, 50_000));
+        stage.give(Input::Stream(StreamId(0), StreamEvent::Accepted(CALLER, near, peer)));
+        let (head, tail) = bytes.split_at(4);
+        let more = stage.give(Input::Stream(CALLER, StreamEvent::Data(head)));
+        assert_eq!(more, [Effect::Stream(CALLER, StreamOp::Read(Call::LEN - 4))]);
+        stage.give(Input::Stream(CALLER, StreamEvent::Data(tail)))
+    };
+    let refused = [Effect::Stream(CALLER, StreamOp::Abort)];
+    let mut stage = router();
+    assert_eq!(ask(call, &wrong(), HOST, &mut stage), refused);
+    assert_eq!(ask(call, &host_key(), OTHER, &mut stage), refused, "from somebody else's address");
+    assert_eq!(ask(Call { router: RIGHT, ..call }, &host_key(), HOST, &mut stage), refused);
+    let effects = ask(call, &host_key(), HOST, &mut stage);
+    let opened = effects.iter().find_map(|effect| match effect {
+        Effect::Stream(_, StreamOp::Open { local, peer, foreign, .. }) => Some((*local, *peer, *foreign)),
+        _ => None,
+    });
+    assert_eq!(opened, Some((Some(Addr::new(HOST, 50_000)), Addr::new(FIXED, 80), true)));
+    assert_eq!(ask(call, &host_key(), HOST, &mut stage), refused, "once more");
+    assert_eq!(
+        ask(Call { connection: 10, ..call }, &host_key(), HOST, &mut stage),
+        refused,
+        "its number was used"
+    );
+}
+
+#[test]
+fn a_host_believes_its_routers_alone() {
+    let config = MobileHostConfig { address: HOST, key: host_key() };
+    let mut stage = Stage { role: MobileHost::new(config).unwrap(), now: Instant::from_millis(5) };
+    stage.give(Input::Start(&Boot::default()));
+    let program = StreamId(1 << 16);
+    let peer = Addr::new(FIXED, 80);
+    stage.give(Input::Serve(program, StreamOp::Open { by: TRANSPORT, local: None, peer, foreign: false }));
+    stage.give(Input::News(&News::Gateway(LEFT)));
+    let sequence = 5_000_000; // nanoseconds on a clock that stands at 1970
+    let reply = GreetingReply { host: HOST, sequence, router: LEFT, welcome: Welcome::Ready };
+    let bytes = |reply, key: &Key| Signed::new(reply, key).emit();
+    stage.refuses(LEFT, HOST, &bytes(reply, &wrong()), "itcp_forged");
+    stage.refuses(LEFT, HOST, &bytes(GreetingReply { sequence: 4, ..reply }, &host_key()), "itcp_stale");
+    stage.refuses(
+        RIGHT,
+        HOST,
+        &bytes(GreetingReply { router: RIGHT, ..reply }, &host_key()),
+        "itcp_misdirected",
+    );
+    let lost = Lost { host: HOST, router: LEFT, connections: vec![1] };
+    stage.refuses(LEFT, HOST, &Signed::new(lost.clone(), &wrong()).emit(), "itcp_forged");
+    assert_eq!(marks(&stage.hear(LEFT, HOST, &bytes(reply, &host_key()))), ["welcomed"]);
+    let ended = stage.hear(LEFT, HOST, &Signed::new(lost, &host_key()).emit());
+    assert!(ended.iter().any(|effect| matches!(effect, Effect::Served(_))), "{ended:?}");
+}

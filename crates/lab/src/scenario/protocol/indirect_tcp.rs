@@ -1,0 +1,68 @@
+//! Indirect TCP.
+
+use super::mobile_ip::interface_address;
+use super::{Around, default, hosts_of};
+use crate::scenario::Scenario;
+use crate::scenario::expand::Layout;
+use auth::Key;
+use serde::Deserialize;
+use toml::{Table, Value};
+use trace::hex;
+
+/// What all keys are made of: the routers' with each other, and each mobile host's, which all routers know.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct IndirectTcp {
+    #[serde(deserialize_with = "node::config::text")]
+    pub(crate) key: Key,
+}
+
+impl IndirectTcp {
+    /// Refuses what no router would take.
+    pub(super) fn check(&self) -> Result<(), (&'static str, String)> {
+        ::indirect_tcp::config::check_key("key", &self.key).map_err(|error| (error.key, error.problem))
+    }
+
+    /// The key of one host, or of the routers with each other.
+    fn of(&self, whose: &str) -> String {
+        hex(&auth::hmac_sha256(&self.key, &[b"indirect-tcp ", whose.as_bytes()]))
+    }
+}
+
+/// A support router has the address of its cell's network, by which the mobility agent beside it is known too.
+pub(super) fn support_router(around: &Around<'_>, role: &mut Table) -> Result<(), String> {
+    let Around { scenario, layout, host } = *around;
+    let shared = shared(scenario)?;
+    default(role, "address", address(layout, host)?);
+    let hosts = hosts_of(scenario, "indirect-tcp/mobile-host");
+    let hosts: Result<Vec<Value>, String> =
+        hosts.map(|other| Ok(peer(address(layout, other)?, shared.of(other)))).collect();
+    default(role, "hosts", hosts?);
+    let routers = hosts_of(scenario, "indirect-tcp/support-router").filter(|other| *other != host);
+    let routers: Result<Vec<Value>, String> =
+        routers.map(|other| Ok(peer(address(layout, other)?, shared.of("")))).collect();
+    default(role, "routers", routers?);
+    Ok(())
+}
+
+pub(super) fn mobile_host(around: &Around<'_>, role: &mut Table) -> Result<(), String> {
+    let Around { scenario, layout, host } = *around;
+    default(role, "address", address(layout, host)?);
+    default(role, "key", shared(scenario)?.of(host));
+    Ok(())
+}
+
+fn shared(scenario: &Scenario) -> Result<&IndirectTcp, String> {
+    let shared = scenario.indirect_tcp.as_ref();
+    shared.ok_or_else(|| "an Indirect TCP role needs the table [indirect-tcp] with its key".to_owned())
+}
+
+fn peer(address: String, key: String) -> Value {
+    Value::Table(Table::from_iter([("address".to_owned(), address.into()), ("key".to_owned(), key.into())]))
+}
+
+/// The address of its radio, without the length of the prefix.
+fn address(layout: &Layout, host: &str) -> Result<String, String> {
+    let address = interface_address(layout, host)?;
+    Ok(address.split('/').next().unwrap_or_default().to_owned())
+}

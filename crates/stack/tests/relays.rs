@@ -1,0 +1,178 @@
+//! A host between two that relays: bytes, ends, resets; its connections move together, and what was staged is not lost.
+
+#![cfg(test)]
+
+mod harness;
+
+use harness::{Net, User, address, at, noise};
+use node::{StreamId, StreamOp, Transport};
+use proptest::prelude::*;
+use tcp::Profile;
+use wire::Duration;
+
+const CLIENT: StreamId = StreamId(1);
+const SERVER: StreamId = StreamId(2);
+/// The relay's two, at first: what it accepted from the client, and what it opened to the server.
+const NEAR: StreamId = StreamId(StreamId::DRIVER);
+const FAR: StreamId = StreamId(4);
+const ACCEPTED: StreamId = StreamId(StreamId::DRIVER);
+/// Host 0 is the client, 1 the server, 2 and 3 relay; 9 is the name by which the server knows the client.
+const CLIENT_NAME: u8 = 9;
+
+fn says(bytes: Vec<u8>) -> User {
+    User { says: bytes, appetite: 10_000, finishes: true, ..User::default() }
+}
+
+/// The client talks to the server through host 2, which is joined and has nothing staged.
+fn relayed(profile: &Profile, up: usize, down: usize) -> Net {
+    relayed_to(says(noise(2, up)), profile, down)
+}
+
+fn relayed_to(client: User, profile: &Profile, down: usize) -> Net {
+    let mut net = Net::new(4, profile);
+    net.owner.insert(address(CLIENT_NAME), 2);
+    let listen = |host| StreamOp::Listen { by: Transport::Tcp, local: at(host, 80), foreign: false };
+    net.user(1, SERVER, listen(1), User::default());
+    net.hosts[1].guest = Some(says(noise(1, down)));
+    net.user(2, StreamId(3), listen(2), User::default());
+    let open = |peer, local: Option<_>, foreign| StreamOp::Open { by: Transport::Tcp, local, peer, foreign };
+    net.user(0, CLIENT, open(at(2, 80), None, false), client);
+    net.user(2, FAR, open(at(1, 80), Some(at(CLIENT_NAME, 5000)), true), User::default());
+    let until = net.now + Duration::from_secs(3);
+    while (!net.hosts[2].users.contains_key(&NEAR) || net.hosts[2].users[&FAR].credit == 0) && net.step(until)
+    {
+    }
+    net.op(2, NEAR, StreamOp::Join(FAR, [Vec::new(), Vec::new()]));
+    net
+}
+
+#[track_caller]
+fn assert_done(net: &Net) {
+    let (client, server) = (&net.hosts[0].users[&CLIENT], &net.hosts[1].users[&ACCEPTED]);
+    assert_eq!([&client.closed, &server.closed], [&[None]; 2]);
+    assert!(client.heard == server.says, "downwards: {} of {}", client.heard.len(), server.says.len());
+    assert!(server.heard == client.says, "upwards: {} of {}", server.heard.len(), client.says.len());
+}
+
+/// Moves both sides, by name, and the staged bytes with them: not half of it, or nothing.
+fn relocate(net: &mut Net, from: usize, to: usize, ids: [StreamId; 2], new: [StreamId; 2]) -> bool {
+    net.op(from, ids[0], StreamOp::Freeze);
+    net.op(from, ids[1], StreamOp::Freeze);
+    net.op(from, ids[0], StreamOp::Part);
+    let staged = net.hosts[from].parted.take().unwrap();
+    let mut states = Vec::new();
+    for id in ids {
+        net.op(from, id, StreamOp::Export);
+        states.extend(net.hosts[from].exported.take());
+    }
+    if states.len() < 2 {
+        net.op(from, ids[0], StreamOp::Join(ids[1], staged));
+        net.op(from, ids[0], StreamOp::Thaw);
+        net.op(from, ids[1], StreamOp::Thaw);
+        return false;
+    }
+    for ((id, new), state) in ids.into_iter().zip(new).zip(states) {
+        net.op(from, id, StreamOp::Forget);
+        net.owner.insert(*state.local.ip(), to);
+        net.user(to, new, StreamOp::Import(state), User::default());
+    }
+    net.op(to, new[0], StreamOp::Join(new[1], staged));
+    net.op(to, new[0], StreamOp::Thaw);
+    net.op(to, new[1], StreamOp::Thaw);
+    true
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(16))]
+    #[test]
+    fn what_is_read_is_what_was_written(
+        loss in 0u64..6, reorder in 0u64..20, double in 0u64..10, linux in any::<bool>(), up in 0usize..60_000
+    ) {
+        let profile = if linux { Profile::linux_like() } else { Profile::rfc6298_reno() };
+        let mut net = relayed(&profile, up, 150_000);
+        (net.loss, net.reorder, net.double) = (loss, reorder, double);
+        net.run(4000);
+        assert_done(&net);
+    }
+
+    /// To and fro under load both ways, beside the road and back: what cannot move goes on where it is.
+    #[test]
+    fn a_relayed_connection_survives_its_moves(loss in 0u64..4, pause in 20u64..200) {
+        let mut net = relayed(&Profile::rfc6298_reno(), 1_500_000, 2_000_000);
+        net.loss = loss;
+        let (mut here, mut there, mut ids) = (2, 3, [NEAR, FAR]);
+        let mut moves = 0;
+        for number in 0..40 {
+            let until = net.now + Duration::from_millis(pause);
+            while net.step(until) {}
+            let new = [StreamId(100 + 2 * number), StreamId(101 + 2 * number)];
+            if net.hosts[here].users[&ids[0]].closed.is_empty() && relocate(&mut net, here, there, ids, new) {
+                (ids, moves) = (new, moves + 1);
+                std::mem::swap(&mut here, &mut there);
+            }
+        }
+        net.run(4000);
+        prop_assert!(moves >= 3, "{moves} moves");
+        assert_done(&net);
+    }
+}
+
+/// What a router keeps for a slow reader is bounded by the buffers of both its connections.
+#[test]
+fn who_does_not_read_is_not_overrun() {
+    let profile = Profile::rfc6298_reno();
+    let mut net = relayed_to(User::default(), &profile, 2_000_000);
+    net.run(200);
+    let most = 2 * (profile.receive_buffer + profile.send_buffer) as usize;
+    let said = net.hosts[1].users[&ACCEPTED].said;
+    assert!(said <= most && said > most / 2, "{said} of {most}");
+}
+
+#[test]
+fn staged_bytes_go_first_and_come_back() {
+    let mut net = relayed(&Profile::rfc6298_reno(), 0, 0);
+    net.hosts[0].users.get_mut(&CLIENT).unwrap().finishes = false;
+    net.op(2, NEAR, StreamOp::Freeze);
+    net.op(2, FAR, StreamOp::Freeze);
+    net.op(2, NEAR, StreamOp::Part);
+    net.op(2, NEAR, StreamOp::Join(FAR, [b"up".to_vec(), b"down".to_vec()]));
+    net.op(2, NEAR, StreamOp::Part);
+    assert_eq!(net.hosts[2].parted.take(), Some([b"up".to_vec(), b"down".to_vec()]), "nothing was sent");
+    net.op(2, NEAR, StreamOp::Join(FAR, [b"up".to_vec(), b"down".to_vec()]));
+    net.op(2, FAR, StreamOp::Thaw);
+    net.op(2, NEAR, StreamOp::Part);
+    assert_eq!(net.hosts[2].parted.take(), Some([Vec::new(), b"down".to_vec()]), "one side was thawed");
+}
+
+/// Never a clean end after bytes that may be lost.
+#[test]
+fn a_reset_of_one_side_resets_the_other() {
+    for (host, id, other, user) in [(0, CLIENT, 1, ACCEPTED), (1, ACCEPTED, 0, CLIENT)] {
+        let mut net = relayed(&Profile::rfc6298_reno(), 500_000, 500_000);
+        let until = net.now + Duration::from_millis(200);
+        while net.step(until) {}
+        net.op(host, id, StreamOp::Abort);
+        net.run(1);
+        let reset = Some("connection reset by the peer".to_owned());
+        assert_eq!(net.hosts[other].users[&user].closed, std::slice::from_ref(&reset));
+        assert_eq!([&net.hosts[2].users[&NEAR].closed, &net.hosts[2].users[&FAR].closed], [&[reset]; 2]);
+    }
+}
+
+#[test]
+fn only_two_open_connections_can_be_joined_and_once() {
+    let mut net = relayed(&Profile::rfc6298_reno(), 0, 0);
+    let lines = |net: &Net| net.log.matches("not joinable").count() + net.log.matches("not joined").count();
+    let nothing = || [Vec::new(), Vec::new()];
+    for (number, (id, op)) in [
+        (NEAR, StreamOp::Join(FAR, nothing())),
+        (StreamId(3), StreamOp::Part),
+        (StreamId(3), StreamOp::Join(NEAR, nothing())),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        net.op(2, id, op);
+        assert_eq!(lines(&net), number + 1, "{}", net.log);
+    }
+}

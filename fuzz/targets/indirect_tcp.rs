@@ -1,0 +1,32 @@
+//! Indirect TCP's datagrams and calls, as a router or a host gets them.
+#![no_main]
+
+use auth::Key;
+use indirect_tcp::message::{Answer, Call, Datagram, Message, Signed};
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| {
+    match Datagram::parse(bytes) {
+        Ok(Datagram::Greeting(said)) => inverse(&said, bytes),
+        Ok(Datagram::GreetingReply(said)) => inverse(&said, bytes),
+        Ok(Datagram::ForwardPointer(said)) => inverse(&said, bytes),
+        Ok(Datagram::ForwardReply(said)) => inverse(&said, bytes),
+        Ok(Datagram::Lost(said)) => inverse(&said, bytes),
+        Err(_) => {}
+    }
+    if let Ok(said) = Signed::<Call>::parse(bytes) {
+        assert_eq!(bytes.len(), Call::LEN);
+        inverse(&said, bytes);
+    }
+    if let Ok(said) = Signed::<Answer>::parse(bytes) {
+        assert_eq!(bytes.len(), Answer::LEN);
+        inverse(&said, bytes);
+    }
+});
+
+/// Nothing is lost between reading and writing, or else no code would hold.
+fn inverse<T: Message>(said: &Signed<T>, bytes: &[u8]) {
+    assert_eq!(said.emit(), bytes);
+    let key = Key::new([7; 16]);
+    assert!(Signed::new(said.message.clone(), &key).is_by(&key));
+}

@@ -1,0 +1,128 @@
+//! Indirect TCP as a whole, in virtual time: a download moves with its host between two support routers. Roles, sockets,
+//! tunnels and cells are those that run elsewhere.
+
+#![cfg(test)]
+
+use lab::run::Outcome;
+use lab::{Plan, Scenario};
+use node::{Mark, Stage, Value};
+use trace::{Record, What};
+use wire::ipv4::Header;
+use wire::{Duration, Iface};
+
+/// The scenario that comes with the program, with these changes to its text.
+fn plan(changes: &[(&str, &str)], settings: &[&str], seed: u64) -> Plan {
+    let (file, mut text) = Scenario::find("indirect-tcp/handoff-time").unwrap();
+    for (old, new) in changes {
+        assert!(text.contains(old), "{old}");
+        text = text.replacen(old, new, 1);
+    }
+    let settings: Vec<_> = settings.iter().map(|setting| setting.parse().unwrap()).collect();
+    Scenario::plan(&file, &text, &settings, seed).unwrap()
+}
+
+fn run(changes: &[(&str, &str)], settings: &[&str], seed: u64) -> Outcome {
+    lab::run::simulate(plan(changes, settings, seed)).unwrap()
+}
+
+fn marks<'a>(records: &'a [Record], name: &'a str) -> impl Iterator<Item = (&'a Record, &'a Mark)> + 'a {
+    records.iter().filter_map(move |record| match &record.what {
+        What::Marked(mark) if mark.name == name => Some((record, mark)),
+        _ => None,
+    })
+}
+
+fn field<'a>(mark: &'a Mark, name: &str) -> Option<&'a Value> {
+    mark.fields.iter().find(|(field, _)| *field == name).map(|(_, value)| value)
+}
+
+/// Segments that reached the fixed host's stack, by their flags: SYN is 2, RST is 4.
+fn segments_to_fixed(outcome: &Outcome, flag: u8) -> usize {
+    let fixed = outcome.plan.hosts.iter().position(|host| host.config.name == "fixed").unwrap();
+    let is = |record: &&Record| match &record.what {
+        What::Sent(Iface::HOST, packet) if usize::from(record.host.0) == fixed => {
+            let Ok((ip, payload)) = Header::parse(&packet.bytes) else { return false };
+            ip.protocol == 6 && payload[13] & flag != 0
+        }
+        _ => false,
+    };
+    outcome.records.iter().filter(is).count()
+}
+
+#[test]
+fn a_download_moves_with_its_host_and_every_byte_is_right() {
+    for seed in [1, 7] {
+        let outcome = run(&[], &[], seed);
+        assert_eq!(outcome.doubts, [""; 0]);
+        assert!(outcome.ledger.balances());
+        let (_, done) = marks(&outcome.records, "done").next().expect("it is not done");
+        assert_eq!((field(done, "bytes"), field(done, "wrong_at")), (Some(&Value::Int(1_500_000)), None));
+        // To the fixed host nothing has happened: one connection, opened once and never reset.
+        assert_eq!((segments_to_fixed(&outcome, 2), segments_to_fixed(&outcome, 4)), (1, 0));
+        assert_eq!(outcome.handoffs.len(), 3);
+        for handoff in &outcome.handoffs {
+            let outage = handoff.outage.as_ref().unwrap();
+            assert_eq!(outage.unexplained(), Duration::ZERO, "{outage:?}");
+            let owners: Vec<_> = outage.owners.iter().filter_map(|owner| owner.stage).collect();
+            let stages =
+                [Stage::Link, Stage::Detection, Stage::Registration, Stage::PathSwitch, Stage::FirstByte];
+            assert!(stages.iter().all(|stage| owners.contains(stage)), "{outage:?}");
+        }
+    }
+}
+
+/// One owner at every instant: the new router speaks only when it has taken a connection, and the old one never again.
+#[test]
+fn what_was_taken_was_frozen_and_shipped_before_and_is_forgotten_after() {
+    let outcome = run(&[], &[], 3);
+    let names =
+        ["greeted", "pointer_taken", "offered", "frozen", "shipped", "taken", "forgotten", "handed_over"];
+    let moves = marks(&outcome.records, "taken").count();
+    assert_eq!(moves, 3);
+    for round in 0..moves {
+        let at = names.map(|name| {
+            let skip = if name == "greeted" { round + 1 } else { round }; // the first time it brought nothing
+            marks(&outcome.records, name).nth(skip).unwrap_or_else(|| panic!("{name}")).0.at
+        });
+        assert!(at.is_sorted(), "{at:?}");
+    }
+    assert_eq!(marks(&outcome.records, "connection_lost").count(), 0);
+}
+
+/// An earlier router that does not believe the new one says nothing. Then both ends hear of an error: no silence, and no
+/// clean end.
+#[test]
+fn what_never_comes_is_reported_at_both_ends() {
+    let (old, new) = (
+        "[host.left]\ntcp = { send_buffer = 32768, receive_buffer = 32768, nagle = false }\nrole = [{ kind = \"indirect-tcp/support-router\" }",
+        "[host.left]\ntcp = { send_buffer = 32768, receive_buffer = 32768, nagle = false }\nrole = [{ kind = \"indirect-tcp/support-router\", \
+         routers = [{ address = \"10.2.0.1\", key = \"ffffffffffffffffffffffffffffffff\" }] }",
+    );
+    let outcome = run(&[(old, new)], &["support-router.patience=1s", "duration=60s"], 1);
+    let (_, failed) = marks(&outcome.records, "failed").next().expect("the client waits for ever");
+    assert_eq!(field(failed, "why"), Some(&Value::from("connection reset by the peer")));
+    assert!(field(failed, "wrong_at").is_none(), "{failed:?}");
+    let (_, lost) = marks(&outcome.records, "client_lost").next().expect("the server waits for ever");
+    assert!(field(lost, "why").is_some(), "{lost:?}");
+    assert_eq!(marks(&outcome.records, "done").count() + marks(&outcome.records, "served").count(), 0);
+    assert!(marks(&outcome.records, "connection_lost").next().is_some());
+}
+
+/// The same moves without the routers: the connection lives by Mobile IP alone. What the other tests see is not its doing.
+#[test]
+fn without_the_transport_nothing_is_handed_over() {
+    let outcome = run(&[("transport = \"indirect\"", "transport = \"tcp\"")], &[], 1);
+    assert_eq!(marks(&outcome.records, "taken").count(), 0);
+    assert!(marks(&outcome.records, "greeted").count() >= 4, "it greets all the same");
+}
+
+#[test]
+fn a_peer_that_refuses_is_told_as_by_tcp() {
+    for transport in ["tcp", "indirect"] {
+        let change = ("transport = \"indirect\"", format!("transport = \"{transport}\""));
+        let change = (change.0, change.1.as_str());
+        let outcome = run(&[change, ("to = \"fixed:9000\"", "to = \"fixed:9001\"")], &[], 1);
+        let (_, failed) = marks(&outcome.records, "failed").next().unwrap();
+        assert_eq!(field(failed, "why"), Some(&Value::from("connection refused")), "{transport}");
+    }
+}
