@@ -1,8 +1,13 @@
 //! The transports of [`node::stream`] on Linux: kernel sockets of the namespace. Their packets go through the host's
 //! veth pair, as any program's would.
 
+mod join;
 mod options;
+mod relay;
+#[cfg(test)]
+mod relay_tests;
 mod repair;
+mod socket;
 mod tcp;
 #[cfg(test)]
 mod tests;
