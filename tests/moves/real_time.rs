@@ -193,6 +193,7 @@ fn spec(host: &lab::plan::HostPlan, node: Node, dir: &Path) -> Spec {
             })
             .collect(),
         congestion: "reno".to_owned(),
+        clients: None,
         control: Some(dir.join(format!("{}.sock", config.name))),
         radio: None,
         records: Some(dir.join(format!("{}.jsonl", config.name))),

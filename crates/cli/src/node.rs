@@ -39,6 +39,7 @@ fn spec(config: &HostConfig) -> Result<Spec, roles::NodeError> {
         interfaces: interfaces.collect(),
         congestion: config.tcp.congestion.clone().unwrap_or_else(|| "reno".to_owned()),
         control: daemon.control,
+        clients: daemon.clients,
         radio: daemon
             .radio
             .filter(|_| config.interfaces.iter().any(|interface| interface.tunes))

@@ -154,7 +154,7 @@ impl Node {
             Input::Start(boot) => self.start(now, boot, out),
             Input::Failed(fault) => self.failed(now, fault, out),
             Input::Idle(..) | Input::Wall(_) => self.tell_all(now, &input, out),
-            Input::Serve(..) => {} // a transport is asked for by a role of its own node only
+            Input::Serve(id, op) => self.operate(now, RoleId::NODE, id, op, out),
         }
         self.settle(now, out);
     }

@@ -41,6 +41,8 @@ pub struct HostConfig {
 pub struct DaemonConfig {
     /// The UNIX socket where it takes commands.
     pub control: Option<PathBuf>,
+    /// The UNIX socket where programs of this host ask for connections through its roles: `wayfare exec`.
+    pub clients: Option<PathBuf>,
     /// The UNIX socket of a lab's radio process.
     pub radio: Option<PathBuf>,
     /// Our number at that radio process.

@@ -10,7 +10,11 @@
 mod bulk;
 mod common;
 mod conformance;
+mod exec;
 mod faults;
 mod mobile_ip;
 mod mobile_ip_agent;
 mod readme;
+#[path = "../../../../tests/moves/world.rs"]
+#[expect(dead_code, reason = "nobody may not be allowed to walk to the command")]
+mod world;

@@ -2,11 +2,11 @@
 //! veth pair, as any program's would.
 
 mod join;
-mod options;
+pub(super) mod options;
 mod relay;
 #[cfg(test)]
 mod relay_tests;
-mod repair;
+pub(super) mod repair;
 mod socket;
 mod tcp;
 #[cfg(test)]
@@ -162,7 +162,7 @@ fn ends(header: &Header, payload: &[u8]) -> Option<(SocketAddrV4, SocketAddrV4)>
 }
 
 /// The reset that answers a segment (RFC 9293, section 3.10.7.1).
-fn reset(header: &Header, payload: &[u8]) -> Option<Vec<u8>> {
+pub(super) fn reset(header: &Header, payload: &[u8]) -> Option<Vec<u8>> {
     let segment = ::tcp::Segment::parse(payload, header.src, header.dst).ok()?;
     let bytes = segment.refusal()?.emit(header.dst, header.src);
     Some(Header::new(::tcp::PROTOCOL, header.dst, header.src).emit(&bytes))
