@@ -23,6 +23,7 @@ impl Tcp {
         for end in relay.ends {
             if let Some(socket) = self.sockets.get_mut(&end) {
                 (socket.joined, socket.wanted, socket.credit) = (Some(id), 0, 0);
+                socket.cap_buffers();
             }
         }
         self.relays.insert(id, relay);

@@ -5,6 +5,8 @@ mod join;
 pub(super) mod options;
 mod relay;
 #[cfg(test)]
+mod relay_moves_tests;
+#[cfg(test)]
 mod relay_tests;
 pub(super) mod repair;
 mod socket;

@@ -252,6 +252,39 @@ fn bytes_that_are_lost_are_not_followed_by_a_clean_end() {
     });
 }
 
+/// What a kernel does with the sockets of a daemon that has died: in the middle of a relay, and of a move.
+#[test]
+fn who_dies_leaves_errors_and_not_an_end_in_good_order() {
+    in_world(|| {
+        for moves in [false, true] {
+            let mut rig = Rig::new();
+            rig.join([b"", b""]);
+            rig.wired.write_all(b"begun").unwrap();
+            let mut heard = Vec::new();
+            rig.until("the begin", |rig| {
+                take(&mut rig.radio, &mut heard);
+                heard == b"begun"
+            });
+            for op in [StreamOp::Freeze, StreamOp::Export].iter().filter(|_| moves) {
+                rig.op(WIRED, op.clone());
+                rig.op(RADIO, op.clone());
+            }
+            let Rig { tcp, wired, radio, .. } = rig;
+            drop(tcp);
+            for mut peer in [&wired, &radio] {
+                if moves {
+                    // Nothing at all, and then what an unknown connection is answered with.
+                    assert_eq!(peer.read(&mut [0; 9]).unwrap_err().kind(), ErrorKind::WouldBlock);
+                    peer.write_all(b"still there?").unwrap();
+                    crate::pause(Duration::from_millis(10));
+                }
+                assert_eq!(peer.read(&mut [0; 9]).unwrap_err().kind(), ErrorKind::ConnectionReset);
+            }
+            Netlink::open().unwrap().delete_address("lo", HERE, 32).unwrap();
+        }
+    });
+}
+
 /// From an address, and at an address, that is another host's: as what the host's own node hands to it.
 #[test]
 fn a_foreign_address_is_spoken_from_and_heard_at() {

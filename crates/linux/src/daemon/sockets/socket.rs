@@ -14,6 +14,8 @@ use wire::{Duration, PacketId};
 
 /// Bytes of one socket that wait here for room in the kernel: its user's credit.
 const CREDIT: usize = 256 * 1024;
+/// What a buffer of a relayed connection takes.
+const RELAYED: usize = 64 * 1024;
 /// Bytes that are read at once.
 const CHUNK: usize = 64 * 1024;
 
@@ -48,7 +50,10 @@ pub(super) struct Socket {
 pub(super) type Ended = Option<Option<String>>;
 
 impl Socket {
-    pub(super) const fn new(fd: OwnedFd, tuple: Tuple, connecting: bool) -> Self {
+    /// If the daemon dies, its peers are to hear of an error: a kernel that goes on by itself would send what it has and
+    /// then an end in good order, perhaps by the next daemon's hands, as if that had been all.
+    pub(super) fn new(fd: OwnedFd, tuple: Tuple, connecting: bool) -> Self {
+        let _ = sockopt::set_socket_linger(&fd, Some(Duration::ZERO));
         Self {
             fd,
             tuple,
@@ -85,17 +90,13 @@ impl Socket {
             StreamOp::Read(most) => self.wanted = most,
             StreamOp::Write(bytes) => {
                 let Some(rest) = self.credit.checked_sub(bytes.len()).filter(|_| !self.finishing) else {
-                    self.reset();
                     return Some(Some(refusal::BEYOND_CREDIT.to_owned()));
                 };
                 self.credit = rest;
                 self.pending.extend(bytes);
             }
             StreamOp::Finish => self.finishing = true,
-            StreamOp::Abort => {
-                self.reset();
-                return Some(None);
-            }
+            StreamOp::Abort => return Some(None),
             StreamOp::Freeze => self.frozen = true,
             StreamOp::Export => told.push(self.export(id)),
             StreamOp::Thaw => {
@@ -119,10 +120,18 @@ impl Socket {
         self.serve(id, told)
     }
 
-    /// An end that the peer is told of by a reset. What is frozen or was moved has nothing to say, and is in repair mode or
-    /// behind a guard.
-    pub(super) fn reset(&self) {
-        let _ = sockopt::set_socket_linger(&self.fd, Some(Duration::ZERO));
+    /// From now on the kernel keeps no more than this of either direction. Left to itself it would keep megabytes of a
+    /// relay between a fast network and a slow one, and all of it would have to move with the connection. It doubles what
+    /// it is told.
+    pub(super) fn cap_buffers(&self) {
+        let _ = sockopt::set_socket_recv_buffer_size(&self.fd, RELAYED);
+        let _ = sockopt::set_socket_send_buffer_size(&self.fd, RELAYED);
+    }
+
+    /// Both sides have finished: the kernel sees to it that the peer gets what is still on its way. Any other end is one that
+    /// the peer is told of by a reset; but what is in repair mode has nothing to say.
+    pub(super) fn end_in_order(&self) {
+        let _ = sockopt::set_socket_linger(&self.fd, None);
     }
 
     fn export(&mut self, id: StreamId) -> Told {
@@ -165,7 +174,6 @@ impl Socket {
             return None;
         }
         if self.broken {
-            self.reset();
             return Some(Some(refusal::RESET.to_owned()));
         }
         let done = self.open(id, told).and_then(|open| {

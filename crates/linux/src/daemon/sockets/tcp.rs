@@ -267,6 +267,9 @@ impl Tcp {
     pub(super) fn conclude(&mut self, id: StreamId, ended: Ended, told: &mut Vec<Told>) {
         let Some(why) = ended else { return };
         if let Some(socket) = self.sockets.remove(&id) {
+            if why.is_none() && socket.shut && socket.knows_end {
+                socket.end_in_order();
+            }
             self.frozen.remove(&socket.tuple);
             if self.by_tuple.get(&socket.tuple) == Some(&id) {
                 self.by_tuple.remove(&socket.tuple);
