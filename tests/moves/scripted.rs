@@ -153,6 +153,7 @@ impl Talker {
             StreamEvent::Imported => self.answer(Ok(self.report()), out),
             StreamEvent::Refused(why) => self.answer(Err(why.to_owned()), out),
             StreamEvent::Closed(why) => self.closed(why, out),
+            StreamEvent::Parted(_) => {} // it joins nothing
         }
     }
 

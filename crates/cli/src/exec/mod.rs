@@ -25,7 +25,7 @@ pub(crate) struct Args {
     /// The transport: the name that a role of the daemon serves.
     #[arg(long, value_name = "TRANSPORT", default_value = "indirect")]
     by: String,
-    /// The daemon's socket for programs (`daemon.clients` of its configuration); WAYFARE_CLIENTS if it is not given.
+    /// The daemon's socket for programs (`daemon.clients` of its configuration); `WAYFARE_CLIENTS` if it is not given.
     #[arg(long, value_name = "SOCKET")]
     daemon: Option<PathBuf>,
     /// Only connections to there, as 10.0.0.0/8 or 10.1.0.1:80; may be repeated.
@@ -117,10 +117,7 @@ fn text(name: &CStr) -> String {
     name.to_string_lossy().into_owned()
 }
 
-#[expect(
-    clippy::disallowed_methods,
-    reason = "what is preloaded already, and where a lab put its socket, is told so"
-)]
+/// What is preloaded already, and where a lab put its socket, is told so.
 fn variable(name: &str) -> Option<OsString> {
     std::env::var_os(name).filter(|value| !value.is_empty())
 }

@@ -61,7 +61,7 @@ fn own_user() -> u32 {
 
 fn interpreter(line: &[u8]) -> Option<PathBuf> {
     let line = line.split(|byte| *byte == b'\n').next()?;
-    let mut words = line.split(|byte| byte.is_ascii_whitespace()).filter(|word| !word.is_empty());
+    let mut words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
     let first = OsStr::from_bytes(words.next()?);
     if Path::new(first).file_name() == Some(OsStr::new("env")) {
         // `env` starts what it is told to; it is itself as any other program.

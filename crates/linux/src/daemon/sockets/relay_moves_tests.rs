@@ -170,6 +170,7 @@ fn a_relay_moves_between_routers_fifty_times_under_load() {
         net.loopback_up().unwrap();
         net.add_address("lo", PEER, 32).unwrap();
         let routers = [router("p0", 1), router("p1", 2)];
+        routers[1].run(|| nft::deafen(&[KERNEL_SIDE])).unwrap().unwrap();
         let tcp = Tcp::new(Some(PEER));
         let mut stage = Stage { routers, devices: ["p0", "p1"], net, tcp, told: Vec::new(), at: 0 };
         stage.route();
