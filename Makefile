@@ -17,6 +17,7 @@ run: build
 	@echo
 	$(WAYFARE) run mobile-ip/download --on linux
 
+# The library that `wayfare exec` preloads is built with it, into target/release/deps.
 build: setup
 	$(CARGO) build --release --locked -p cli
 
