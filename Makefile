@@ -5,7 +5,7 @@ CARGO ?= cargo
 WAYFARE = target/release/wayfare
 
 .PHONY: run test check lint fuzz reproduce build setup clean conformance reproduce-default reproduce-full \
-	load moves moves-linux
+	load moves moves-linux drops
 
 # Two scenarios in virtual time and then with real daemons and real packets: a handoff under UDP, a download under TCP.
 run: build
@@ -54,6 +54,10 @@ conformance: build
 # A home agent with ten thousand registrations a second beside beacons, killed in the middle of it; as root.
 load: setup
 	$(CARGO) test --release --locked -p cli --test linux -- --ignored --nocapture ten_thousand_registrations
+
+# A hundred thousand packets dropped at known places on Linux, and each found where it was dropped: two minutes; as root.
+drops: setup
+	$(CARGO) test --release --locked -p cli --test linux -- --ignored --nocapture a_hundred_thousand_drops
 
 # About three minutes, more where the machine disturbs runs.
 reproduce-default: build

@@ -11,6 +11,7 @@ need cc gcc
 need g++ g++         # libFuzzer
 need nft nftables    # tests plant faults with it
 need tshark tshark   # tests read captures with it
+need strace strace   # tests make calls of the system fail, or take their time
 need python3 python3 # a test runs a program of somebody else's
 
 [ -z "$missing" ] && exit 0

@@ -2,7 +2,7 @@
 
 use crate::player::{Script, Step, Talk};
 use crate::serving::Served;
-use node::{Act, CommandId, Effect, Input, Node, Outbox, Role, Seed, StreamId};
+use node::{Act, CommandId, Effect, Input, Node, Outbox, Role, Seed, StreamId, Undone};
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use wire::{Instant, PacketId};
@@ -73,14 +73,14 @@ impl Within {
 
 impl Subject for Within {
     fn give(&mut self, now: Instant, input: Input<'_>) -> Vec<Effect> {
-        self.node.handle(now, input, &mut self.out);
-        let mut effects = Vec::new();
-        loop {
-            effects.extend(std::iter::from_fn(|| self.out.next_act()).map(|(_, act)| Effect::Do(act)));
-            if !self.node.resume(now, &mut self.out) {
-                return effects;
+        match input {
+            Input::Stored(_) => self.node.resume(now, 1, &mut self.out),
+            Input::Failed(fault) if matches!(fault.undone, Undone::Store(_)) => {
+                self.node.withdraw(now, &fault.why, &mut self.out);
             }
+            other => self.node.handle(now, other, &mut self.out),
         }
+        std::iter::from_fn(|| self.out.next_act()).map(|(_, act)| Effect::Do(act)).collect()
     }
     fn deadline(&self) -> Option<Instant> {
         self.node.deadline()
@@ -202,6 +202,7 @@ fn give(subject: &mut impl Subject, now: Instant, step: &Step) -> Vec<Effect> {
         }
         Step::Command(id, command) => subject.give(now, Input::Command(*id, command)),
         Step::Serve(id, op) => subject.give(now, Input::Serve(*id, op.clone())),
+        Step::Stored(key) => subject.give(now, Input::Stored(key)),
         Step::Failed(fault) => subject.give(now, Input::Failed(fault)),
         Step::Wall(wall) => subject.give(now, Input::Wall(*wall)),
     }

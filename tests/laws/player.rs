@@ -4,7 +4,7 @@
 use node::stream::Told;
 use node::{Act, Boot, Command, CommandId, Effect, Fault, Key, Life, Link, RoleId, Rx, Seed, StreamEvent};
 use node::{StreamId, StreamOp, Transport, Undone, Value, Why};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use wire::{Cell, Duration, EtherType, Frame, Iface, Instant, Mac, Packet, PacketId, WallTime};
 
 /// What clocks say when a script begins.
@@ -51,8 +51,10 @@ pub(crate) enum Step {
     Stream(StreamId, StreamEvent<'static>),
     Command(CommandId, Command),
     Serve(StreamId, StreamOp),
-    /// A record that was asked for could not be stored.
+    /// The first record that was asked for, and not spoken of yet, could not be stored.
     Failed(Fault),
+    /// It is durable.
+    Stored(Vec<u8>),
     /// The wall clock was set.
     Wall(WallTime),
 }
@@ -69,8 +71,10 @@ pub(crate) struct Script<'a> {
     accepted: u32,
     /// Streams that the role was asked to serve.
     asked: BTreeSet<StreamId>,
-    /// The last record that was asked for.
-    stored: Option<Vec<u8>>,
+    /// Records that were asked for, and of which nothing was said yet.
+    under_way: VecDeque<Vec<u8>>,
+    /// One of them failed, so all of them fail.
+    fails: bool,
     /// The packet that it sent last.
     sent: Option<Packet>,
 }
@@ -86,7 +90,8 @@ impl<'a> Script<'a> {
             streams: BTreeSet::new(),
             accepted: 0,
             asked: BTreeSet::new(),
-            stored: None,
+            under_way: VecDeque::new(),
+            fails: false,
             sent: None,
         }
     }
@@ -108,7 +113,7 @@ impl<'a> Script<'a> {
                 Effect::Served(Told::Closed(id, _)) => {
                     self.asked.remove(id);
                 }
-                Effect::Do(Act::Store(key, _)) => self.stored = Some(key.clone()),
+                Effect::Do(Act::Store(key, _)) => self.under_way.push_back(key.clone()),
                 Effect::Send(_, packet) | Effect::Do(Act::Transmit(_, packet)) => {
                     self.sent = Some(packet.clone());
                 }
@@ -120,6 +125,12 @@ impl<'a> Script<'a> {
     pub(crate) fn next(&mut self, now: Instant, deadline: Option<Instant>, alone: bool) -> Step {
         if !std::mem::replace(&mut self.started, true) {
             return Step::Start(Boot::new(WALL));
+        }
+        if std::mem::take(&mut self.fails)
+            && let Some(key) = self.under_way.pop_front()
+        {
+            self.fails = true;
+            return failed(key);
         }
         match self.chance.draw() % 16 {
             0 | 1 => self.time(now, deadline),
@@ -259,10 +270,11 @@ impl<'a> Script<'a> {
         if self.below(2) == 0 {
             return self.link();
         }
-        match self.stored.take() {
+        match self.under_way.pop_front() {
+            Some(key) if self.below(4) > 0 => Step::Stored(key),
             Some(key) => {
-                let undone = Undone::Store(key);
-                Step::Failed(Fault { role: RoleId(0), undone, why: "no space left".to_owned() })
+                self.fails = true;
+                failed(key)
             }
             // Forwards or backwards, by up to a second.
             None => Step::Wall(WallTime(WALL.0 + self.below(2_000_000_000).cast_signed() - 1_000_000_000)),
@@ -279,6 +291,11 @@ impl<'a> Script<'a> {
         };
         Step::Link(Iface(number), link)
     }
+}
+
+fn failed(key: Vec<u8>) -> Step {
+    let undone = Undone::Store(key);
+    Step::Failed(Fault { role: RoleId(0), undone, why: "no space left".to_owned() })
 }
 
 /// The subject's own link address on an interface.

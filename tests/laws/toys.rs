@@ -137,7 +137,8 @@ impl Role for Toy {
             | Input::Stream(..)
             | Input::Failed(_)
             | Input::Wall(_)
-            | Input::Serve(..) => {}
+            | Input::Serve(..)
+            | Input::Stored(_) => {}
         }
     }
 

@@ -3,13 +3,11 @@
 
 use node::config::parse_span;
 use node::{
-    Act, Action, Boot, Class, Command, CommandId, Fault, Gate, Hop, Input, Key, Life, Link, Mark, Neighbor,
-    NextHop, Node, Outbox, Route, Span, Undone, Value,
+    Act, Action, Boot, Class, Command, CommandId, Gate, Hop, Input, Key, Life, Link, Mark, Neighbor, NextHop,
+    Node, Outbox, Route, Span, Value,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write;
-use std::fs;
-use std::path::Path;
 use wire::{Cell, Iface, Instant, Mac, Packet, PacketId, Prefix, WallTime};
 
 /// What clocks say when a script begins: 2000-01-01 00:00 UTC.
@@ -31,6 +29,17 @@ pub(crate) trait Cast: Default {
     fn heed(&mut self, _packet: &Packet) {}
 }
 
+/// What becomes of records.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Disk {
+    /// They are durable at once.
+    Works,
+    /// They are refused at once.
+    Fails,
+    /// They gather, until a script says how many are durable, or that the disk works or fails.
+    Waits,
+}
+
 /// Tells one transcript.
 pub(crate) struct Teller<C> {
     pub(crate) cast: C,
@@ -44,8 +53,9 @@ pub(crate) struct Teller<C> {
     out: Outbox,
     effects: u32,
     stored: BTreeMap<Vec<u8>, Vec<u8>>,
-    /// The storage refuses everything.
-    fails: bool,
+    disk: Disk,
+    /// Records that the disk has been handed, and has not decided about.
+    asked: VecDeque<(Vec<u8>, Option<Vec<u8>>)>,
     /// Packets that a script has made so far, so that a reader can follow one.
     pub(crate) packets: u64,
 }
@@ -64,7 +74,8 @@ impl<C: Cast> Teller<C> {
             out: Outbox::default(),
             effects: 0,
             stored: BTreeMap::new(),
-            fails: false,
+            disk: Disk::Works,
+            asked: VecDeque::new(),
             packets: 0,
         };
         for line in script.lines().filter(|line| !line.starts_with(' ')) {
@@ -113,8 +124,13 @@ impl<C: Cast> Teller<C> {
             ["start"] => self.start(true),
             ["start", "unclean"] => self.start(false),
             ["wait"] => {}
-            ["storage", "fails"] => self.fails = true,
-            ["storage", "works"] => self.fails = false,
+            ["storage", "fails"] => self.set_disk(Disk::Fails),
+            ["storage", "works"] => self.set_disk(Disk::Works),
+            ["storage", "waits"] => self.set_disk(Disk::Waits),
+            ["storage", "takes", records] => {
+                self.take_records(records.parse().unwrap());
+                self.carry_out();
+            }
             ["status"] => {
                 let status = self.node.as_ref().unwrap().status();
                 self.line(&format!("status {}", value(&status)));
@@ -142,6 +158,7 @@ impl<C: Cast> Teller<C> {
     fn start(&mut self, clean: bool) {
         let (node, interfaces) = self.cast.node(&self.kind, &self.changes);
         (self.node, self.interfaces) = (Some(node), interfaces);
+        self.asked.clear(); // as kill -9 does
         let stored = self.stored.clone().into_iter().collect();
         self.give(Input::Start(&Boot { wall: WALL, stored, clean }));
         for name in interfaces.iter().filter(|name| **name != "air") {
@@ -178,34 +195,50 @@ impl<C: Cast> Teller<C> {
         self.carry_out();
     }
 
-    fn carry_out(&mut self) {
-        loop {
-            self.write_down();
-            if !self.node.as_mut().unwrap().resume(self.now, &mut self.out) {
-                return;
-            }
+    fn set_disk(&mut self, disk: Disk) {
+        self.disk = disk;
+        if self.node.is_some() {
+            self.carry_out();
         }
     }
 
+    fn carry_out(&mut self) {
+        self.write_down();
+        while self.disk != Disk::Waits && !self.asked.is_empty() {
+            if self.disk == Disk::Works {
+                self.take_records(self.asked.len());
+            } else {
+                self.refuse_records();
+            }
+            self.write_down();
+        }
+    }
+
+    /// So many records are durable.
+    fn take_records(&mut self, records: usize) {
+        for (key, value) in self.asked.drain(..records) {
+            match value {
+                Some(value) => self.stored.insert(key, value),
+                None => self.stored.remove(&key),
+            };
+        }
+        self.node.as_mut().unwrap().resume(self.now, records, &mut self.out);
+    }
+
+    fn refuse_records(&mut self) {
+        for _ in 0..std::mem::take(&mut self.asked).len() {
+            self.line("it cannot be stored");
+        }
+        self.node.as_mut().unwrap().withdraw(self.now, "no space", &mut self.out);
+    }
+
     fn write_down(&mut self) {
-        while let Some((role, act)) = self.out.next_act() {
+        while let Some((_, act)) = self.out.next_act() {
             let line = self.act(&act);
             self.line(&line);
             match act {
                 Act::Transmit(_, packet) => self.cast.heed(&packet),
-                Act::Store(key, _) if self.fails => {
-                    self.line("it cannot be stored");
-                    self.out.withdraw(role, "no space");
-                    let fault = Fault { role, undone: Undone::Store(key), why: "no space".to_owned() };
-                    let node = self.node.as_mut().unwrap();
-                    node.handle(self.now, Input::Failed(&fault), &mut self.out);
-                }
-                Act::Store(key, Some(value)) => {
-                    self.stored.insert(key, value);
-                }
-                Act::Store(key, None) => {
-                    self.stored.remove(&key);
-                }
+                Act::Store(key, value) => self.asked.push_back((key, value)),
                 _ => {}
             }
         }
@@ -346,40 +379,4 @@ fn value(of: &Value) -> String {
             format!("{{{}}}", fields.join(" "))
         }
     }
-}
-
-// --- comparison --------------------------------------------------------------------------------------------------------
-
-#[expect(clippy::disallowed_methods, reason = "a switch for whoever maintains the transcripts")]
-fn blessed() -> bool {
-    std::env::var("WAYFARE_BLESS").is_ok()
-}
-
-/// Holds what a role says now against what is written down. With `WAYFARE_BLESS=1` in the environment it is written
-/// down anew.
-pub(crate) fn check<C: Cast>(folder: &Path, name: &str) {
-    let path = folder.join(format!("{name}.txt"));
-    let told = fs::read_to_string(&path).unwrap();
-    let now = Teller::<C>::tell(&told);
-    if blessed() {
-        fs::write(&path, &now).unwrap();
-    }
-    let differs = told.lines().zip(now.lines()).position(|(old, new)| old != new);
-    let line = differs.unwrap_or(told.lines().count().min(now.lines().count()));
-    let at = |text: &str| text.lines().nth(line).unwrap_or("(the end)").to_owned();
-    assert!(
-        told == now || blessed(),
-        "{name}.txt, line {}:\n  told: {}\n  now:  {}\n\n{now}",
-        line + 1,
-        at(&told),
-        at(&now)
-    );
-}
-
-/// The names of the transcripts in a folder, in order.
-pub(crate) fn names(folder: &Path) -> Vec<String> {
-    let names = fs::read_dir(folder).unwrap().map(|file| file.unwrap().file_name().into_string().unwrap());
-    let mut names: Vec<String> = names.map(|name| name.trim_end_matches(".txt").to_owned()).collect();
-    names.sort();
-    names
 }

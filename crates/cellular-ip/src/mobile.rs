@@ -327,7 +327,12 @@ impl Role for Mobile {
                 out.answer(id, answer);
             }
             Input::Wall(wall) => self.wall = wall,
-            Input::Link(..) | Input::Idle(..) | Input::Stream(..) | Input::Serve(..) | Input::Failed(_) => {}
+            Input::Link(..)
+            | Input::Idle(..)
+            | Input::Stream(..)
+            | Input::Serve(..)
+            | Input::Failed(_)
+            | Input::Stored(_) => {}
         }
     }
 

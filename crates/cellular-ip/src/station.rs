@@ -148,6 +148,7 @@ impl Station {
             Input::Link(..)
             | Input::Stream(..)
             | Input::Serve(..)
+            | Input::Stored(_)
             | Input::Command(..)
             | Input::Failed(_) => {}
         }

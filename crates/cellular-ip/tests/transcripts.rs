@@ -15,42 +15,20 @@
 
 mod common;
 mod teller;
+#[path = "../../../tests/support/told.rs"]
+mod told;
 
 use std::fs;
 use std::path::PathBuf;
 use teller::Teller;
 
 fn folder() -> PathBuf {
-    [env!("CARGO_MANIFEST_DIR"), "tests", "transcripts"].iter().collect()
-}
-
-#[expect(clippy::disallowed_methods, reason = "a switch for whoever maintains the transcripts")]
-fn blessed() -> bool {
-    std::env::var("WAYFARE_BLESS").is_ok()
-}
-
-fn check(name: &str) {
-    let path = folder().join(format!("{name}.txt"));
-    let told = fs::read_to_string(&path).unwrap();
-    let now = Teller::tell(&told);
-    if blessed() {
-        fs::write(&path, &now).unwrap();
-    }
-    let differs = told.lines().zip(now.lines()).position(|(old, new)| old != new);
-    let line = differs.unwrap_or(told.lines().count().min(now.lines().count()));
-    let at = |text: &str| text.lines().nth(line).unwrap_or("(the end)").to_owned();
-    assert!(
-        told == now || blessed(),
-        "{name}.txt, line {}:\n  told: {}\n  now:  {}\n\n{now}",
-        line + 1,
-        at(&told),
-        at(&now)
-    );
+    told::folder(env!("CARGO_MANIFEST_DIR"), &["tests", "transcripts"])
 }
 
 macro_rules! transcripts {
     ($($test:ident: $file:literal;)*) => {
-        $(#[test] fn $test() { check($file); })*
+        $(#[test] fn $test() { told::check(&folder(), $file, Teller::tell); })*
         const FILES: &[&str] = &[$($file),*];
     };
 }
@@ -75,12 +53,7 @@ transcripts! {
 
 #[test]
 fn every_transcript_is_checked() {
-    let names = fs::read_dir(folder()).unwrap().map(|file| file.unwrap().file_name().into_string().unwrap());
-    let mut names: Vec<String> = names.map(|name| name.trim_end_matches(".txt").to_owned()).collect();
-    names.sort();
-    let mut checked = FILES.to_vec();
-    checked.sort_unstable();
-    assert_eq!(names, checked);
+    told::all_checked(&folder(), FILES);
 }
 
 /// The comparison itself: an answer that was removed, changed or added shows.

@@ -7,6 +7,7 @@ use lab::reproduce::{self, Experiment, How, NotRun, Report, Scale};
 use lab::run::OnWorld;
 use std::io::IsTerminal;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 #[derive(clap::Args)]
@@ -115,17 +116,10 @@ pub(crate) fn reproduce(args: &Args) -> Result<(), Failure> {
 }
 
 fn carry_out(args: &Args, experiment: &'static Experiment) -> Result<Report, Failure> {
-    let (programs, stop) = (programs()?, interrupt::flag()?);
-    let how = How {
-        jobs: args.jobs.into(),
-        linux: Some(&programs),
-        stop: &stop,
-        progress: &progress(experiment),
-        repeated: &repeated,
-    };
-    let report = reproduce::reproduce(experiment, args.scale(), args.on.worlds(), &how)
-        .map_err(|problem| failure(&stop, problem))?;
-    clear_progress();
+    let means = Means::new(args)?;
+    let report = means
+        .of(experiment, |how| reproduce::reproduce(experiment, args.scale(), args.on.worlds(), how))
+        .map_err(|problem| means.failure(problem))?;
     for (world, why) in &report.absent {
         cannot(args, experiment, *world, why)?;
     }
@@ -133,25 +127,16 @@ fn carry_out(args: &Args, experiment: &'static Experiment) -> Result<Report, Fai
 }
 
 fn self_test(args: &Args, experiments: &[&'static Experiment]) -> Result<(), Failure> {
-    let (programs, stop) = (programs()?, interrupt::flag()?);
+    let means = Means::new(args)?;
     let mut tests = Vec::new();
     for experiment in experiments {
         let mut broken = Vec::new();
         for world in args.on.worlds().iter().filter(|world| experiment.worlds.contains(world)) {
-            let how = How {
-                jobs: args.jobs.into(),
-                linux: Some(&programs),
-                stop: &stop,
-                progress: &progress(experiment),
-                repeated: &repeated,
-            };
-            let ran = reproduce::self_test(experiment, *world, &how);
-            clear_progress();
-            match ran {
+            match means.of(experiment, |how| reproduce::self_test(experiment, *world, how)) {
                 Ok(more) => broken.extend(more),
                 Err(NotRun::Cannot(why)) => cannot(args, experiment, *world, &why)?,
                 Err(NotRun::Broken(why)) => {
-                    return Err(failure(&stop, format!("{}: {why}", experiment.id)));
+                    return Err(means.failure(format!("{}: {why}", experiment.id)));
                 }
             }
         }
@@ -171,15 +156,42 @@ fn self_test(args: &Args, experiments: &[&'static Experiment]) -> Result<(), Fai
     Err(Failure::DidNotHold)
 }
 
-/// What went wrong, unless somebody wanted it to end.
-fn failure(stop: &AtomicBool, problem: String) -> Failure {
-    if stop.load(Ordering::Relaxed) { Failure::Interrupted } else { Failure::Untrusted(vec![problem]) }
+/// What every experiment is carried out with.
+struct Means {
+    jobs: usize,
+    programs: Programs,
+    stop: Arc<AtomicBool>,
 }
 
-/// This very program is what runs in a world on Linux.
-fn programs() -> Result<Programs, Failure> {
-    let wayfare = std::env::current_exe().map_err(|error| Failure::Machine(error.to_string()))?;
-    Ok(Programs { wayfare, instead: None })
+impl Means {
+    /// This very program is what runs in a world on Linux.
+    fn new(args: &Args) -> Result<Self, Failure> {
+        let wayfare = std::env::current_exe().map_err(|error| Failure::Machine(error.to_string()))?;
+        let programs = Programs { wayfare, instead: None };
+        Ok(Self { jobs: args.jobs.into(), programs, stop: interrupt::flag()? })
+    }
+
+    /// Carries something of an experiment out, and shows how far it is meanwhile.
+    fn of<T>(&self, experiment: &'static Experiment, carry_out: impl FnOnce(&How<'_>) -> T) -> T {
+        let done = carry_out(&How {
+            jobs: self.jobs,
+            linux: Some(&self.programs),
+            stop: &self.stop,
+            progress: &progress(experiment),
+            repeated: &repeated,
+        });
+        clear_progress();
+        done
+    }
+
+    /// What went wrong, unless somebody wanted it to end.
+    fn failure(&self, problem: String) -> Failure {
+        if self.stop.load(Ordering::Relaxed) {
+            Failure::Interrupted
+        } else {
+            Failure::Untrusted(vec![problem])
+        }
+    }
 }
 
 /// An absent world is an error only where nothing else was asked for.

@@ -2,9 +2,11 @@
 
 #![cfg(test)]
 
+#[path = "../../../tests/support/tshark.rs"]
+mod tshark;
+
 use draw::{Capture, Direction, Interface, Seen, Snap};
-use std::path::Path;
-use std::process::Command;
+use tshark::tshark;
 use wire::{Instant, WallTime};
 
 /// An Ethernet frame with a UDP datagram of `payload` bytes, large enough to be cut by the default snap length.
@@ -40,26 +42,6 @@ fn sample() -> Vec<u8> {
             .unwrap();
     }
     capture.finish().unwrap()
-}
-
-/// What `tshark` prints; none when it is not installed, which only a build server may not shrug off.
-fn tshark(file: &Path, arguments: &[&str]) -> Option<String> {
-    match Command::new("tshark").arg("-n").arg("-r").arg(file).args(arguments).output() {
-        Ok(output) => {
-            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-            Some(String::from_utf8(output.stdout).unwrap())
-        }
-        Err(missing) => {
-            #[expect(
-                clippy::disallowed_methods,
-                reason = "a skipped test must not pass unseen on a build server"
-            )]
-            let on_build_server = std::env::var("CI").is_ok();
-            assert!(!on_build_server, "tshark is needed here: {missing}");
-            eprintln!("SKIPPED: no tshark on this machine ({missing})");
-            None
-        }
-    }
 }
 
 #[test]

@@ -7,8 +7,10 @@ use node::Node;
 use node::config::ConfigError;
 use roles::HostConfig;
 use sim::{HostSpec, InterfaceSpec, World};
+use std::collections::BTreeMap;
 use std::sync::Arc;
-use wire::{Duration, Instant, Mac, Seed, WallTime};
+use trace::HostId;
+use wire::{Duration, Instant, Ipv4Addr, Mac, Seed, WallTime};
 
 /// What a run is made of.
 #[derive(Clone, Debug)]
@@ -103,6 +105,14 @@ impl Plan {
     /// When it ends.
     pub fn end(&self) -> Instant {
         Instant::ZERO + self.duration
+    }
+
+    /// Whose each address is.
+    pub fn owners(&self) -> BTreeMap<Ipv4Addr, HostId> {
+        let hosts = (0..).map(HostId).zip(&self.hosts);
+        // A plan's configurations have made nodes already, so their addresses can be read.
+        let own = hosts.map(|(id, host)| (id, host.config.own_addresses().unwrap_or_default()));
+        own.flat_map(|(id, own)| own.into_iter().map(move |address| (address, id))).collect()
     }
 
     /// The names of its hosts, in their order.

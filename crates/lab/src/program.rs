@@ -3,7 +3,7 @@
 //! It runs in the network namespace of its host, so its sockets are those of the host's own stack, and everything that it
 //! sends and receives passes the host's node. In the simulator there is nothing that it could run on.
 
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 use wire::Duration;
 
 /// A program of a host.
@@ -16,12 +16,8 @@ pub struct Program {
     #[serde(default, deserialize_with = "node::config::span")]
     pub start: Duration,
     /// When it is asked to end (SIGTERM). At the end of the run it is killed, if it is still there.
-    #[serde(default, deserialize_with = "some_span")]
+    #[serde(default, deserialize_with = "node::config::some_span")]
     pub stop: Option<Duration>,
-}
-
-fn some_span<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
-    node::config::span(deserializer).map(Some)
 }
 
 impl Program {

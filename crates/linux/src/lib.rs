@@ -29,6 +29,7 @@ pub use error::{Error, Result};
 pub use namespace::NetNs;
 pub use netlink::{End, Link, Netlink, Place};
 pub use packet::{Buffer, Kind, Options, PacketSocket, Received, Statistics};
+pub(crate) use process::hasten_thread;
 pub use process::{Ending, Trouble, entropy, hasten, pause, signal_group, state_change};
 pub use stolen::stolen;
 pub use store::Store;

@@ -1,21 +1,32 @@
 //! JSON lines over a UNIX stream socket, without blocking: how control sockets and the lab's radio are spoken to.
 
 use crate::error::{Attempt, Result};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::time::Timespec;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::io::{Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 
-/// One end of a conversation. Who sends more than [`LONGEST`] bytes without a line's end is not talking to us.
+/// One end of a conversation. Who sends a longer line than is taken is not talking to us.
 #[derive(Debug)]
 pub struct Lines {
     stream: UnixStream,
     inbox: Vec<u8>,
+    /// Bytes at the beginning of `inbox` that end no line.
+    searched: usize,
+    /// What the peer has had no room for.
+    unsent: Vec<u8>,
+    /// Bytes of the longest line that is taken.
+    longest: usize,
 }
 
-/// Bytes of the longest line that is taken.
-pub const LONGEST: usize = 1 << 20;
+/// Bytes of the longest request, and of the longest answer: a home agent's status has some thirty for each binding.
+const LONGEST_REQUEST: usize = 1 << 20;
+const LONGEST_ANSWER: usize = 1 << 26;
+/// How long a peer may read nothing of the last that is said to it.
+const PATIENCE: Timespec = Timespec { tv_sec: 2, tv_nsec: 0 };
 
 /// What came in.
 #[derive(Debug, PartialEq, Eq)]
@@ -31,36 +42,82 @@ pub enum Heard<T> {
 }
 
 impl Lines {
-    /// Talks over this socket.
+    /// Takes requests over this socket.
     pub fn new(stream: UnixStream) -> Result<Self> {
         stream.set_nonblocking(true).attempt("make non-blocking", "a control connection")?;
-        Ok(Self { stream, inbox: Vec::new() })
+        let (inbox, unsent) = (Vec::new(), Vec::new());
+        Ok(Self { stream, inbox, searched: 0, unsent, longest: LONGEST_REQUEST })
     }
 
-    /// Connects to the socket at `path`.
+    /// Connects to the socket at `path`, where requests are answered.
     pub fn connect(path: &std::path::Path) -> Result<Self> {
-        Self::new(UnixStream::connect(path).attempt("connect to", path.display())?)
+        let lines = Self::new(UnixStream::connect(path).attempt("connect to", path.display())?)?;
+        Ok(Self { longest: LONGEST_ANSWER, ..lines })
     }
 
     /// Sends one message. Messages are short; a peer that has not read a socket's buffer full of them is given up.
     pub fn send(&mut self, message: &impl Serialize) -> Result<()> {
-        let mut line =
-            serde_json::to_vec(message).map_err(std::io::Error::from).attempt("write", "a message")?;
-        line.push(b'\n');
-        self.stream.write_all(&line).attempt("send on", "a control connection")
+        self.stream.write_all(&line(message)?).attempt("send on", "a control connection")
+    }
+
+    /// Sends one message of any length, as far as the peer has room; what is left goes with [`Lines::flush`]. A peer that
+    /// asks for more while it does not read is given up.
+    pub fn queue(&mut self, message: &impl Serialize) -> Result<()> {
+        if self.unsent.len() > LONGEST_REQUEST {
+            return Err(std::io::Error::from(std::io::ErrorKind::WouldBlock))
+                .attempt("send on", "a control connection");
+        }
+        self.unsent.extend(line(message)?);
+        self.flush()
+    }
+
+    /// Whether something is left to be sent.
+    pub const fn wants_room(&self) -> bool {
+        !self.unsent.is_empty()
+    }
+
+    /// Sends of what is left what the peer has room for.
+    pub fn flush(&mut self) -> Result<()> {
+        let mut sent = 0;
+        while let Some(left @ [_, ..]) = self.unsent.get(sent..) {
+            match self.stream.write(left) {
+                Ok(written) => sent += written,
+                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error).attempt("send on", "a control connection"),
+            }
+        }
+        self.unsent.drain(..sent);
+        Ok(())
+    }
+
+    /// Waits until nothing is left to be sent, as long as the peer reads.
+    pub fn finish(&mut self) -> Result<()> {
+        while self.wants_room() {
+            let ready = poll(&mut [PollFd::new(&self.stream, PollFlags::OUT)], Some(&PATIENCE));
+            if ready.attempt("wait on", "a control connection")? == 0 {
+                return Err(std::io::Error::from(std::io::ErrorKind::TimedOut))
+                    .attempt("send on", "a control connection");
+            }
+            self.flush()?;
+        }
+        Ok(())
     }
 
     /// Takes the next message, if a whole one is there.
     pub fn hear<T: DeserializeOwned>(&mut self) -> Heard<T> {
         loop {
-            if let Some(end) = self.inbox.iter().position(|byte| *byte == b'\n') {
-                let line: Vec<u8> = self.inbox.drain(..=end).collect();
+            let fresh = self.inbox.get(self.searched..).unwrap_or_default();
+            if let Some(end) = fresh.iter().position(|byte| *byte == b'\n') {
+                let line: Vec<u8> = self.inbox.drain(..=self.searched + end).collect();
+                self.searched = 0;
                 return match serde_json::from_slice(&line) {
                     Ok(message) => Heard::Message(message),
                     Err(error) => Heard::Nonsense(error.to_string()),
                 };
             }
-            if self.inbox.len() > LONGEST {
+            self.searched = self.inbox.len();
+            if self.inbox.len() > self.longest {
                 return Heard::Gone;
             }
             let mut bytes = [0; 4096];
@@ -73,6 +130,12 @@ impl Lines {
             }
         }
     }
+}
+
+fn line(message: &impl Serialize) -> Result<Vec<u8>> {
+    let mut line = serde_json::to_vec(message).map_err(std::io::Error::from).attempt("write", "a message")?;
+    line.push(b'\n');
+    Ok(line)
 }
 
 impl AsFd for Lines {
@@ -96,5 +159,45 @@ mod tests {
         assert!(matches!(b.hear::<u32>(), Heard::Nonsense(_)));
         drop(a);
         assert_eq!(b.hear::<u32>(), Heard::Gone);
+    }
+
+    #[test]
+    fn what_is_longer_than_a_socket_s_buffer_goes_in_pieces() {
+        let (a, b) = UnixStream::pair().unwrap();
+        let (mut a, b) = (Lines::new(a).unwrap(), Lines::new(b).unwrap());
+        let mut b = Lines { longest: LONGEST_ANSWER, ..b };
+        let long = "binding ".repeat(1 << 19);
+        a.queue(&long).unwrap();
+        assert!(a.wants_room());
+        a.queue(&7).unwrap_err(); // it asks for more, and has not read
+        let heard = loop {
+            match b.hear::<String>() {
+                Heard::Nothing => a.flush().unwrap(),
+                heard => break heard,
+            }
+        };
+        assert!(heard == Heard::Message(long.clone()));
+        assert!(!a.wants_room());
+        a.queue(&long).unwrap();
+        let reader = std::thread::spawn(move || {
+            let mut lines = b;
+            loop {
+                match lines.hear::<String>() {
+                    Heard::Nothing => std::thread::yield_now(),
+                    heard => break heard,
+                }
+            }
+        });
+        a.finish().unwrap();
+        assert!(reader.join().unwrap() == Heard::Message(long));
+    }
+
+    #[test]
+    fn who_does_not_read_is_not_waited_for_for_ever() {
+        let (a, b) = UnixStream::pair().unwrap();
+        let mut a = Lines::new(a).unwrap();
+        a.queue(&"binding ".repeat(1 << 19)).unwrap();
+        a.finish().unwrap_err();
+        drop(b);
     }
 }

@@ -59,6 +59,13 @@ pub fn pause(span: Duration) {
 /// is granted it; for anybody else nothing changes, and the run's own timing report says what came of it. The kernel
 /// itself keeps a share of the processor for the rest (`sched_rt_runtime_us`), should a hurried one run in circles.
 pub fn hasten() {
+    hasten_thread();
+    // SAFETY: takes flags only.
+    unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE) };
+}
+
+/// The same for a thread that a hurried one has begun, which is without haste.
+pub(crate) fn hasten_thread() {
     let priority = libc::sched_param { sched_priority: 1 };
     // SAFETY: the parameter outlives the call, and nothing is written.
     let granted = unsafe {
@@ -67,8 +74,6 @@ pub fn hasten() {
     if granted != 0 {
         let _ = rustix::process::setpriority_process(None, -15);
     }
-    // SAFETY: takes flags only.
-    unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE) };
 }
 
 /// Sixty-four bits of the system's chance: once, for a daemon that was given no seed.

@@ -414,6 +414,7 @@ impl Role for ForeignAgent {
             | Input::Command(..)
             | Input::Failed(_)
             | Input::Serve(..)
+            | Input::Stored(_)
             | Input::Wall(_) => {}
         }
     }

@@ -1,8 +1,11 @@
 //! The home agent: it knows where its mobile nodes are, answers ARP for those that are away, and tunnels what comes.
 //!
 //! A registration is accepted in this order (RFC 5944, section 3.8): it is authentic, it is new, it asks for nothing
-//! that cannot be had. Then the record is stored, the way is switched, the home network is told, and only then the
-//! reply leaves. Whoever has a reply can rely on it, whatever happens to this host.
+//! that cannot be had. Then the record is stored. When it is durable, and not before, the way is switched, the home
+//! network is told, and the reply leaves. Whoever has a reply can rely on it, whatever happens to this host.
+//!
+//! Meanwhile the agent goes on. What is accepted but not durable yet counts where the next request is judged, and nowhere
+//! else: if it cannot be stored, nothing has to be undone.
 
 use crate::advertiser::Advertiser;
 use crate::announcer::Announcer;
@@ -20,7 +23,7 @@ use node::{
     Action, Boot, Encap, Expiry, Input, Key, Life, Link, Listen, Neighbor, Outbox, Proto, Role, Route, Rx,
     Seed, Undone, Value, reason,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use wire::ipv4::{self, Header};
 use wire::{
     Duration, Iface, Instant, Ipv4Addr, Mac, Packet, Prefix, Reason, SocketAddrV4, WallTime, ntp_distance,
@@ -41,6 +44,8 @@ pub mod refusal {
     pub const DENIED: Reason = Reason("denied");
     /// An answer would be due, but this one had its answer within the last second.
     pub const ANSWERED: Reason = Reason("answered_recently");
+    /// It has been accepted already; the answer leaves when its record is durable.
+    pub const UNDER_WAY: Reason = Reason("answer_under_way");
 }
 
 /// Why a request is not accepted.
@@ -63,12 +68,35 @@ struct Path {
 }
 
 /// What is known of one mobile node.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Home {
-    record: Record,
-    /// What was known before the last registration, and who was told of it: if it cannot be stored, this is the truth.
-    before: Option<(Option<Record>, Path, Box<Request>)>,
+    /// What is durable, and what its packets go by.
+    record: Option<Record>,
+    /// Records that have been asked for, in this order; `None`: that its binding has ended, which holds already.
+    under_way: VecDeque<Option<Accepted>>,
 }
+
+impl Home {
+    /// What will be durable: what the next registration follows.
+    fn latest(&self) -> Option<Record> {
+        let accepted = self.under_way.iter().rev().flatten().next();
+        accepted.map(|accepted| accepted.record).or(self.record)
+    }
+}
+
+/// A registration whose record is not durable yet.
+#[derive(Debug)]
+struct Accepted {
+    record: Record,
+    /// The lifetime that the reply will tell, in seconds.
+    granted: u16,
+    path: Path,
+    request: Box<Request>,
+}
+
+/// Records that may be under way at a time (ours): more than a second of ten thousand registrations, behind which a mobile
+/// node has asked again. Who asks for one more is told that there is no room.
+const UNDER_WAY: usize = 16_384;
 
 /// A home agent.
 #[derive(Debug)]
@@ -83,6 +111,8 @@ pub struct HomeAgent {
     mobile_nodes: Associations,
     foreign_agents: Associations,
     homes: BTreeMap<Ipv4Addr, Home>,
+    /// Records under way, of all mobile nodes.
+    under_way: usize,
     /// When bindings end.
     expiry: Expiry<Ipv4Addr>,
     /// Our link address on the home network, once it is up.
@@ -120,6 +150,7 @@ impl HomeAgent {
             mobile_nodes: Associations::new(&config.mobile_nodes),
             foreign_agents: Associations::new(&config.foreign_agents),
             homes: BTreeMap::new(),
+            under_way: 0,
             expiry: Expiry::default(),
             mac: None,
             announcer: Announcer::new(iface, config.announcements.clone()),
@@ -150,7 +181,7 @@ impl HomeAgent {
         let host = home_of(key).filter(|host| self.mobile_nodes.first(*host).is_some());
         let host = host.ok_or(refusal::NO_ASSOCIATION)?;
         let binding = record.binding.filter(|binding| self.clock.wall(now) < binding.ends);
-        self.homes.insert(host, Home { record: Record { binding, ..record }, before: None });
+        self.homes.entry(host).or_default().record = Some(Record { binding, ..record });
         if let Some(binding) = binding {
             out.mark(Event::BindingRestored { host, care_of: binding.care_of }.into());
             self.switch(now, host, None, Some(binding), None, out);
@@ -164,7 +195,7 @@ impl HomeAgent {
                 self.mac = Some(mac);
                 self.advertiser.up(now);
                 for (host, home) in &self.homes {
-                    if home.record.binding.is_some() {
+                    if home.record.is_some_and(|record| record.binding.is_some()) {
                         self.announcer.announce(now, *host, mac, out);
                     }
                 }
@@ -253,7 +284,7 @@ impl HomeAgent {
         } else if asks(RequestFlags::MINIMAL) || asks(RequestFlags::GRE) {
             Code::HomeEncapsulation
         } else {
-            return Ok(());
+            return if self.under_way < UNDER_WAY { Ok(()) } else { Err(Denial::Code(Code::HomeResources)) };
         };
         Err(Denial::Code(code))
     }
@@ -282,15 +313,20 @@ impl HomeAgent {
 
     /// Replay protection by timestamps (section 5.7.1).
     fn judge_identification(&self, now: Instant, request: &Request) -> Result<(), Denial> {
-        let record = self.homes.get(&request.home).map(|home| home.record);
+        let home = self.homes.get(&request.home);
+        let record = home.and_then(Home::latest);
         if let Some(record) = record
             && record.identification == request.identification
         {
             // A repetition on the way, or by the mobile node: what it asks for is done, and does not last longer for it.
+            let is_durable = home.and_then(|home| home.record) == Some(record);
+            let again = |granted| {
+                if is_durable { Denial::Again(granted) } else { Denial::Silent(refusal::UNDER_WAY) }
+            };
             match record.binding {
-                None if request.lifetime == 0 => return Err(Denial::Again(0)),
+                None if request.lifetime == 0 => return Err(again(0)),
                 Some(binding) if request.lifetime != 0 && binding.care_of == request.care_of => {
-                    return Err(Denial::Again(binding.granted));
+                    return Err(again(binding.granted));
                 }
                 _ => {}
             }
@@ -305,39 +341,38 @@ impl HomeAgent {
 
     fn accept(&mut self, now: Instant, request: Request, path: Path, out: &mut Outbox) {
         let host = request.home;
-        let before = self.homes.get(&host).map(|home| home.record);
-        let bound = before.and_then(|record| record.binding);
         let longest = self.config.registration_lifetime.as_secs() as u16;
         let granted = request.lifetime.min(longest);
         let ends = self.clock.wall(now + seconds(granted));
-        let binding = match bound {
+        let home = self.homes.entry(host).or_default();
+        let binding = match home.latest().and_then(|record| record.binding) {
             _ if granted > 0 => Some(Binding { care_of: request.care_of, granted, ends }),
             // The end of another binding than the one there is.
             Some(other) if request.care_of != host && request.care_of != other.care_of => Some(other),
             _ => None,
         };
         let record = Record { identification: request.identification, binding };
-        let code = accepted(&request);
+        home.under_way.push_back(Some(Accepted { record, granted, path, request: Box::new(request) }));
+        self.under_way += 1;
         out.store(key_of(host), record.emit());
-        self.switch(now, host, bound, binding, path.at_home, out);
-        self.reply(now, &request, code, granted, path, out);
-        let before = Some((before, path, Box::new(request)));
-        self.homes.insert(host, Home { record, before });
-        self.mark_change(host, out);
     }
 
-    /// Tells whoever measures that a mobile node is reached by another way than before.
-    fn mark_change(&self, host: Ipv4Addr, out: &mut Outbox) {
-        let Some(Home { record, before: Some((before, ..)) }) = self.homes.get(&host) else { return };
-        let place = |record: Record| record.binding.map(|binding| binding.care_of);
-        if place(*record) == before.and_then(place) {
-            return;
-        }
-        out.mark(match place(*record) {
-            Some(care_of) => Event::BindingChanged { host, care_of }.into(),
-            None => Event::BindingRemoved { host }.into(),
-        });
-        out.mark(Event::PathSwitched { host }.into());
+    /// The next record of this mobile node that has been asked for was decided.
+    fn decided(&mut self, host: Ipv4Addr) -> Option<Accepted> {
+        let decided = self.homes.get_mut(&host)?.under_way.pop_front()?;
+        self.under_way -= 1;
+        decided
+    }
+
+    /// A record is durable: now the registration holds.
+    fn stored(&mut self, now: Instant, key: &[u8], out: &mut Outbox) {
+        let Some(host) = home_of(key) else { return };
+        let Some(Accepted { record, granted, path, request }) = self.decided(host) else { return };
+        let before = self.homes.entry(host).or_default().record.replace(record);
+        let [from, to] = [before, Some(record)].map(|record| record.and_then(|record| record.binding));
+        self.switch(now, host, from, to, path.at_home, out);
+        self.reply(now, &request, accepted(&request), granted, path, out);
+        mark_change(host, from, to, out);
     }
 
     /// Makes the way to a mobile node what its binding says. `at_home` is its own link address, if it is heard there.
@@ -418,32 +453,28 @@ impl HomeAgent {
     /// A lifetime ended. Nobody is told (section 3.8.3.1).
     fn expired(&mut self, now: Instant, host: Ipv4Addr, out: &mut Outbox) {
         let Some(home) = self.homes.get_mut(&host) else { return };
-        let (from, identification) = (home.record.binding.take(), home.record.identification);
-        home.before = None;
+        let Some(record) = &mut home.record else { return };
+        let from = record.binding.take();
+        let ended = *record;
+        // A registration under way is later than this end, and its record must be the last. Nor is this end needed then,
+        // or if it cannot be stored: the old record tells the next start the same.
+        let is_last = home.under_way.is_empty();
         self.switch(now, host, from, None, None, out);
         out.mark(Event::BindingExpired { host }.into());
-        // Behind all else: the old record tells the next start the same, should this one fail.
-        out.store(key_of(host), Record { identification, binding: None }.emit());
+        if is_last {
+            self.homes.entry(host).or_default().under_way.push_back(None);
+            self.under_way += 1;
+            out.store(key_of(host), ended.emit());
+        }
     }
 
-    /// A registration that could not be stored did not happen: all that stood behind the record was withdrawn, and what
-    /// is known here is what was known before.
+    /// A registration that could not be stored did not happen.
     fn not_stored(&mut self, now: Instant, key: &[u8], out: &mut Outbox) {
         let Some(host) = home_of(key) else { return };
-        // Without a predecessor it was the end of a lifetime, which the record itself tells the next start.
-        let Some(home) = self.homes.get_mut(&host) else { return };
-        let Some((before, path, request)) = home.before.take() else { return };
-        match before {
-            Some(record) => home.record = record,
-            None => {
-                self.homes.remove(&host);
-            }
+        let Some(Accepted { path, request, .. }) = self.decided(host) else { return };
+        if self.homes.get(&host).is_some_and(|home| home.record.is_none() && home.under_way.is_empty()) {
+            self.homes.remove(&host);
         }
-        self.expiry.stop(host);
-        if let Some(Binding { ends, .. }) = before.and_then(|record| record.binding) {
-            self.expiry.set(host, now + until(self.clock.wall(now), ends));
-        }
-        self.announcer.stop(host);
         out.mark(Event::NotStored { host }.into());
         self.reply(now, &request, Code::HomeResources, 0, path, out);
     }
@@ -477,6 +508,7 @@ impl Role for HomeAgent {
                     self.not_stored(now, key, out);
                 }
             }
+            Input::Stored(key) => self.stored(now, key, out),
             Input::Wall(zero) => self.clock.zero = zero,
             Input::Link(..) | Input::Idle(..) | Input::Stream(..) | Input::Serve(..) | Input::Command(..) => {
             }
@@ -489,11 +521,24 @@ impl Role for HomeAgent {
     }
 
     fn status(&self) -> Value {
-        let bound = self.homes.iter().filter_map(|(host, home)| Some((host, home.record.binding?)));
+        let bound = self.homes.iter().filter_map(|(host, home)| Some((host, home.record?.binding?)));
         let bindings = bound.map(|(host, binding)| (host.to_string(), Value::from(binding.care_of)));
         let refused = self.refused.iter().map(|(reason, count)| (reason.0.to_owned(), Value::from(*count)));
         Value::map([("bindings", Value::Map(bindings.collect())), ("refused", Value::Map(refused.collect()))])
     }
+}
+
+/// Tells whoever measures that a mobile node is reached by another way than before.
+fn mark_change(host: Ipv4Addr, from: Option<Binding>, to: Option<Binding>, out: &mut Outbox) {
+    let place = |binding: Option<Binding>| binding.map(|binding| binding.care_of);
+    if place(from) == place(to) {
+        return;
+    }
+    out.mark(match place(to) {
+        Some(care_of) => Event::BindingChanged { host, care_of }.into(),
+        None => Event::BindingRemoved { host }.into(),
+    });
+    out.mark(Event::PathSwitched { host }.into());
 }
 
 /// With S, a mobile node asks for several bindings at a time: it is told that it has one (section 3.8.2.3).

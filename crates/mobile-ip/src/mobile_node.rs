@@ -550,7 +550,12 @@ impl Role for MobileNode {
                 out.answer(id, answer);
             }
             Input::Wall(zero) => self.registrar.set_clock(zero),
-            Input::Link(..) | Input::Idle(..) | Input::Stream(..) | Input::Serve(..) | Input::Failed(_) => {}
+            Input::Link(..)
+            | Input::Idle(..)
+            | Input::Stream(..)
+            | Input::Serve(..)
+            | Input::Failed(_)
+            | Input::Stored(_) => {}
         }
     }
 

@@ -115,10 +115,20 @@ fn a_foreign_agent_or_mobile_node_that_cannot_work_is_refused() {
 
 // --- attacks -----------------------------------------------------------------------------------------------------------
 
+/// What a role does about an input; its records are durable at once.
 fn give(role: &mut impl Role, now: Instant, input: Input<'_>) -> Vec<Effect> {
     let mut out = Outbox::default();
     role.handle(now, input, &mut out);
-    out.drain_effects().collect()
+    let mut effects: Vec<Effect> = out.drain_effects().collect();
+    let stored = |effect: &Effect| match effect {
+        Effect::Do(Act::Store(key, _)) => Some(key.clone()),
+        _ => None,
+    };
+    for key in effects.iter().filter_map(stored).collect::<Vec<_>>() {
+        role.handle(now, Input::Stored(&key), &mut out);
+        effects.extend(out.drain_effects());
+    }
+    effects
 }
 
 fn start(role: &mut impl Role) {

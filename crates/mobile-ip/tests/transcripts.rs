@@ -15,19 +15,22 @@
 #![cfg(test)]
 
 mod cast;
+#[path = "../../../tests/support/told.rs"]
+mod told;
 #[path = "../../../tests/support/transcript.rs"]
 mod transcript;
 
 use cast::MobileIp;
 use std::path::PathBuf;
+use transcript::Teller;
 
 fn folder() -> PathBuf {
-    [env!("CARGO_MANIFEST_DIR"), "tests", "transcripts"].iter().collect()
+    told::folder(env!("CARGO_MANIFEST_DIR"), &["tests", "transcripts"])
 }
 
 macro_rules! transcripts {
     ($($test:ident: $file:literal;)*) => {
-        $(#[test] fn $test() { transcript::check::<MobileIp>(&folder(), $file); })*
+        $(#[test] fn $test() { told::check(&folder(), $file, Teller::<MobileIp>::tell); })*
         const FILES: &[&str] = &[$($file),*];
     };
 }
@@ -47,7 +50,5 @@ transcripts! {
 
 #[test]
 fn every_transcript_is_checked() {
-    let mut checked = FILES.to_vec();
-    checked.sort_unstable();
-    assert_eq!(transcript::names(&folder()), checked);
+    told::all_checked(&folder(), FILES);
 }

@@ -50,10 +50,11 @@ pub enum Act {
     Neighbor(Iface, Ipv4Addr, Option<Neighbor>),
     /// Give an interface an address, or take it away. The node itself has done so; the host's own stack has to follow.
     Address(Iface, InterfaceAddress, bool),
-    /// Keep a record under this key, or remove it. What is asked for behind it in this step is not resolved before the
-    /// driver says that the record is durable ([`crate::Node::resume`]). If it cannot be stored, what the same role asked
-    /// for is withdrawn ([`crate::Outbox::withdraw`]), and [`crate::Input::Failed`] says so. In a driver's hands the key
-    /// begins with the role's name, so that roles cannot meet.
+    /// Keep a record under this key, or remove it. What the same role asked for behind it in this step is not resolved
+    /// before the driver says that the record is durable ([`crate::Node::resume`]), and is taken back if it cannot be stored
+    /// ([`crate::Node::withdraw`]). Many may be under way; they are decided in the order of these acts, and a driver that
+    /// was handed a record decides it some time. In a driver's hands the key begins with the role's name, so that roles
+    /// cannot meet.
     Store(Vec<u8>, Option<Vec<u8>>),
     /// What became of a stream that the driver itself asked a role for, on behalf of a program outside
     /// ([`crate::Input::Serve`]). The number is one from [`StreamId::OUTSIDE`] on, or one that the role's was given.

@@ -11,10 +11,22 @@ pub fn text<'de, D: Deserializer<'de>, T: FromStr<Err: Display>>(deserializer: D
     text.parse().map_err(|error| D::Error::custom(format!("`{text}`: {error}")))
 }
 
+/// The same, for a key that may be absent; it has `#[serde(default)]` beside it.
+pub fn some_text<'de, D: Deserializer<'de>, T: FromStr<Err: Display>>(
+    deserializer: D,
+) -> Result<Option<T>, D::Error> {
+    text(deserializer).map(Some)
+}
+
 /// For `#[serde(deserialize_with)]`: a span of time such as `250us`, `5ms`, `1.5s` or `3min`.
 pub fn span<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
     let text = String::deserialize(deserializer)?;
     parse_span(&text).ok_or_else(|| D::Error::custom(bad_span(&text)))
+}
+
+/// The same, for a key that may be absent; it has `#[serde(default)]` beside it.
+pub fn some_span<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
+    span(deserializer).map(Some)
 }
 
 /// The same, for a list.

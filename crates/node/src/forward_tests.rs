@@ -1,7 +1,7 @@
 //! Tunnels, neighbors, groups, errors to senders, and what roles are handed on the way.
 
 use super::*;
-use crate::{Boot, Fault, Life, Link, Listen, Mark, Neighbor, Proto, Role, Undone, Value};
+use crate::{Boot, Life, Link, Listen, Mark, Neighbor, Proto, Role, Value};
 use table::{Action, Route};
 use wire::{Duration, Frame, PacketId, SocketAddrV4, icmp, udp};
 
@@ -49,7 +49,6 @@ impl Role for Agent {
                 }
                 if self.stores {
                     out.store(b"key".to_vec(), b"value".to_vec());
-                    out.mark(Mark::new(self.name, "behind_the_store"));
                 }
             }
             Input::Packet(rx, packet) => {
@@ -59,10 +58,6 @@ impl Role for Agent {
                 } else {
                     out.discard(rx.iface, packet, reason::CONSUMED);
                 }
-            }
-            Input::Failed(Fault { undone: Undone::Store(key), .. }) => {
-                let key = String::from_utf8_lossy(key).into_owned();
-                out.mark(Mark::new(self.name, "failed").with("key", key));
             }
             _ => {}
         }
@@ -98,7 +93,9 @@ fn node(roles: Vec<Agent>) -> (Node, Outbox) {
         let up = Link::Up { cell: None, mac, mtu: 1500, name: "any" };
         node.handle(Instant::ZERO, Input::Link(iface, up), &mut out);
     }
-    while out.next_act().is_some() || node.resume(Instant::ZERO, &mut out) {}
+    while out.next_act().is_some() {}
+    node.resume(Instant::ZERO, 9, &mut out);
+    while out.next_act().is_some() {}
     (node, out)
 }
 
@@ -284,7 +281,7 @@ fn the_sender_is_told_when_nobody_answers() {
 #[test]
 fn a_mute_host_asks_nobody() {
     let (mut node, mut out) = node(Vec::new());
-    node.apply(Instant::ZERO, RoleId(0), Act::Neighbor(ETH, OWN, Some(Neighbor::Mute)));
+    node.apply(Instant::ZERO, RoleId(0), &Act::Neighbor(ETH, OWN, Some(Neighbor::Mute)));
     let acts = receive(&mut node, &mut out, received(datagram_of(FAR, MOBILE, 100), MACS[0]));
     assert_eq!(dropped(&acts), "no_neighbor");
     assert_eq!(acts.len(), 1);
@@ -300,13 +297,13 @@ fn an_address_comes_and_goes_with_its_route() {
         sent(&acts).1.link.kind == EtherType::ARP
     };
     assert!(!asks(&mut node, &mut out), "by the default route");
-    node.apply(Instant::ZERO, RoleId(0), Act::Address(AIR, own, true));
+    node.apply(Instant::ZERO, RoleId(0), &Act::Address(AIR, own, true));
     assert!(asks(&mut node, &mut out));
     assert_eq!(
         sent(&receive(&mut node, &mut out, received(datagram_of(FAR, own.address, 100), MACS[0]))).0,
         Iface::HOST
     );
-    node.apply(Instant::ZERO, RoleId(0), Act::Address(AIR, own, false));
+    node.apply(Instant::ZERO, RoleId(0), &Act::Address(AIR, own, false));
     assert!(!asks(&mut node, &mut out));
 }
 
@@ -395,13 +392,7 @@ fn roles_do_not_see_each_others_records() {
             Node::new(roles.into_iter().map(|role| Box::new(role) as Box<dyn Role>).collect(), Vec::new());
         let mut out = Outbox::default();
         node.handle(Instant::ZERO, Input::Start(&Boot { stored, ..Boot::default() }), &mut out);
-        let mut asked = Vec::new();
-        loop {
-            asked.extend(std::iter::from_fn(|| out.next_act()));
-            if !node.resume(Instant::ZERO, &mut out) {
-                return asked;
-            }
-        }
+        std::iter::from_fn(|| out.next_act()).collect::<Vec<_>>()
     };
     let stored: Vec<_> = boot_with(Vec::new())
         .into_iter()
@@ -418,67 +409,6 @@ fn roles_do_not_see_each_others_records() {
             .collect();
         assert_eq!(shown, [(role, Value::from("key value"))]);
     }
-}
-
-#[test]
-fn what_stands_behind_a_record_waits_for_it() {
-    let (mut node, mut out) = node(vec![Agent { stores: true, ..agent("home") }]);
-    node.handle(Instant::ZERO, Input::Start(&Boot::default()), &mut out);
-    assert!(matches!(acts(&mut out)[..], [Act::Store(..)]));
-    node.receive(Instant::ZERO, ETH, received(datagram_of(FAR, OWN, 100), MACS[0]), &mut out);
-    assert!(matches!(acts(&mut out)[..], [Act::Transmit(Iface::HOST, _)]), "the table does not wait");
-    assert!(node.resume(Instant::ZERO, &mut out));
-    assert_eq!(acts(&mut out), [Act::Mark(Mark::new("home", "behind_the_store"))]);
-    assert!(!node.resume(Instant::ZERO, &mut out));
-}
-
-#[test]
-fn what_could_not_be_stored_is_never_seen() {
-    let (mut node, mut out) = node(vec![Agent { stores: true, ..agent("home") }, agent("other")]);
-    node.handle(Instant::ZERO, Input::Start(&Boot::default()), &mut out);
-    let Some((role, Act::Store(key, _))) = out.next_act() else { panic!() };
-    out.withdraw(role, "no space");
-    let fault = Fault { role, undone: Undone::Store(key), why: "no space".to_owned() };
-    node.handle(Instant::ZERO, Input::Failed(&fault), &mut out);
-    assert!(node.resume(Instant::ZERO, &mut out));
-    let failed = Mark::new("home", "failed").with("key", "key");
-    assert_eq!(acts(&mut out), [Act::Mark(failed)], "told to who asked, with its own key");
-}
-
-#[test]
-fn records_that_follow_each_other_are_made_durable_together() {
-    let mut out = Outbox::default();
-    for key in 0..3 {
-        out.store(vec![key], None);
-    }
-    out.mark(Mark::new("home", "behind_the_store"));
-    let mut node = Node::new(Vec::new(), Vec::new());
-    node.handle(Instant::ZERO, Input::Timeout, &mut out);
-    assert!(matches!(acts(&mut out)[..], [Act::Store(..), Act::Store(..), Act::Store(..)]));
-}
-
-#[test]
-fn a_withdrawn_packet_has_an_end_and_a_command_its_answer() {
-    let mut out = Outbox::default();
-    out.speak_for(RoleId(1));
-    out.store(Vec::new(), None);
-    out.send(ETH, received(Vec::new(), ROUTER));
-    out.send(ETH, Packet::new(ROUTER, Vec::new()));
-    out.route(to(FAR), None);
-    out.answer(crate::CommandId(4), Ok(Value::None));
-    out.speak_for(RoleId(2));
-    out.send(ETH, Packet::new(MACS[1], Vec::new()));
-    let mut node = Node::new(Vec::new(), Vec::new());
-    node.handle(Instant::ZERO, Input::Timeout, &mut out);
-    out.next_act();
-    out.withdraw(RoleId(1), "no space");
-    node.resume(Instant::ZERO, &mut out);
-    let after = acts(&mut out);
-    let refused = Act::Answer(crate::CommandId(4), Err("not stored: no space".to_owned()));
-    assert_eq!(after.len(), 3, "{after:?}");
-    assert_eq!(dropped(&after[..1]), "not_stored");
-    assert_eq!(after[1], refused);
-    assert_eq!(sent(&after[2..]).1.link.dst, MACS[1], "another role's goes out");
 }
 
 #[test]

@@ -32,6 +32,9 @@ pub enum Input<'a> {
     ///
     /// [`Effect::Served`]: crate::Effect::Served
     Serve(StreamId, StreamOp),
+    /// The record of this key is durable: the first of those that this role has asked for and not been told of. Each is
+    /// told of, by this or by [`Input::Failed`], in the order asked.
+    Stored(&'a [u8]),
 }
 
 /// How a packet reached a role.
@@ -101,7 +104,8 @@ pub struct Fault {
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Undone {
     /// The record of this key is as it was before. All that the role asked for behind it, in the same step, was
-    /// withdrawn: no packet left that told of it, no route was set, and a command was answered with the error.
+    /// withdrawn: no packet left that told of it, no route was set, and a command was answered with the error. All records
+    /// that it had asked for since fail likewise.
     Store(Vec<u8>),
     /// The interface has not got, or still has, this address.
     Address(Iface, InterfaceAddress),

@@ -25,6 +25,7 @@ mod mark;
 mod neighbor;
 mod node;
 mod outbox;
+mod records;
 mod rules;
 
 pub mod stream;

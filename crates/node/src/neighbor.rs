@@ -3,6 +3,7 @@
 
 use crate::arp::{Arp, Due, Ear, Found};
 use crate::node::{drop, reason};
+use crate::records::Records;
 use crate::{Node, Outbox};
 use std::collections::VecDeque;
 use table::{Action, Hop, Key, Life, NextHop, RoleId, Route};
@@ -17,11 +18,12 @@ pub(crate) struct Interface {
     pub(crate) mtu: u16,
 }
 
-/// Interfaces' addresses, neighbors, and how many errors were sent lately.
+/// What only some nodes have: interfaces' addresses, neighbors, records under way, and how many errors were sent lately.
 #[derive(Debug, Default)]
 pub(crate) struct Net {
     pub(crate) addresses: Vec<(Iface, InterfaceAddress)>,
     pub(crate) arp: Arp,
+    pub(crate) records: Records,
     /// The second in which `errors` were sent.
     pub(crate) second: u64,
     pub(crate) errors: u16,

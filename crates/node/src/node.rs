@@ -1,6 +1,6 @@
 //! A node: the roles of one host and its forwarding table. All that a driver calls.
 
-use crate::input::{Boot, Command, CommandId, Fault, Input, Link, Listen, Rx, Undone};
+use crate::input::{Boot, Command, CommandId, Input, Link, Listen, Rx};
 use crate::listen::Traffic;
 use crate::neighbor::{Interface, Net};
 use crate::streams::Streams;
@@ -122,11 +122,12 @@ impl Node {
         [roles, self.rules.next_deadline(), net].into_iter().flatten().min()
     }
 
-    /// Names the packets that roles keep, and those that wait for a neighbor.
+    /// Names the packets that roles keep, and those that wait for a neighbor or for a record.
     pub fn holds(&self, each: &mut dyn FnMut(PacketId)) {
         if let Some(net) = &self.net {
             net.arp.holds(each);
         }
+        self.holds_for_records(each);
         for role in &self.roles {
             role.holds(each);
         }
@@ -152,22 +153,12 @@ impl Node {
             Input::Stream(id, event) => self.stream(now, id, event, out),
             Input::Command(id, command) => self.command(now, id, command, out),
             Input::Start(boot) => self.start(now, boot, out),
-            Input::Failed(fault) => self.failed(now, fault, out),
+            Input::Failed(fault) => self.give(now, fault.role, Input::Failed(fault), out),
             Input::Idle(..) | Input::Wall(_) => self.tell_all(now, &input, out),
             Input::Serve(id, op) => self.operate(now, RoleId::NODE, id, op, out),
+            Input::Stored(_) => {} // of records speaks `resume`
         }
         self.settle(now, out);
-    }
-
-    /// Goes on with what roles asked for behind records ([`Act::Store`]), now that all acts have been carried out and the
-    /// records are durable, or were refused: then [`Outbox::withdraw`] and [`Input::Failed`] come first. Says whether
-    /// anything was waiting; a driver repeats until nothing is.
-    pub fn resume(&mut self, now: Instant, out: &mut Outbox) -> bool {
-        let waited = out.lift();
-        if waited {
-            self.settle(now, out);
-        }
-        waited
     }
 
     fn admit(&mut self, now: Instant, iface: Iface, packet: Packet, out: &mut Outbox) {
@@ -245,19 +236,9 @@ impl Node {
         }
     }
 
-    fn failed(&mut self, now: Instant, fault: &Fault, out: &mut Outbox) {
-        let mut own = fault.clone();
-        if let Undone::Store(key) = &mut own.undone
-            && let Some(inner) = key.strip_prefix(self.scope(fault.role).as_slice())
-        {
-            *key = inner.to_vec();
-        }
-        self.give(now, fault.role, Input::Failed(&own), out);
-    }
-
     /// What the keys of a role's records begin with: its name, and how many of that name come before it. So a record
     /// finds its role again when another role is added to the host.
-    fn scope(&self, role: RoleId) -> Vec<u8> {
+    pub(crate) fn scope(&self, role: RoleId) -> Vec<u8> {
         let at = usize::from(role.0);
         let name = self.roles.get(at).map_or("", |role| role.name());
         let before = self.roles.iter().take(at).filter(|other| other.name() == name).count();
@@ -317,42 +298,44 @@ impl Node {
         }
     }
 
-    /// Resolves what roles asked for, until all is quiet.
-    fn settle(&mut self, now: Instant, out: &mut Outbox) {
+    /// Resolves what roles asked for, until all is quiet but what waits for a record.
+    pub(crate) fn settle(&mut self, now: Instant, out: &mut Outbox) {
         for _ in 0..EFFECTS_PER_STEP {
-            let Some((role, effect)) = out.next_effect() else { return };
-            match effect {
-                Effect::Send(Some(iface), packet) => self.send_by(now, iface, packet, out),
-                Effect::Send(None, packet) => self.send_routed(now, packet, out),
-                Effect::Pass(rx, packet) => self.pass(now, role, rx, packet, out),
-                Effect::Discard(iface, packet, reason) => out.act(role, Act::Drop(iface, packet, reason)),
-                Effect::Stream(id, op) => self.operate(now, role, id, op, out),
-                Effect::Served(told) => self.served(now, role, &told, out),
-                Effect::Do(act) => {
-                    let act = self.apply(now, role, act);
-                    out.act(role, act);
-                }
+            let Some((role, step, effect)) = out.next_effect() else { return self.end_step() };
+            if let Effect::Do(Act::Store(key, value)) = effect {
+                self.store(role, step, key, value, out);
+            } else if let Some(effect) = self.hold(role, step, effect) {
+                self.resolve(now, role, effect, out);
             }
         }
         debug_assert!(out.next_effect().is_none(), "roles do not come to rest");
     }
 
-    /// What an act changes in the node itself.
-    pub(crate) fn apply(&mut self, now: Instant, role: RoleId, act: Act) -> Act {
-        match act {
-            Act::Route(key, route) => self.rules.set_route(now, role, key, route),
-            Act::Gate(port, gate) => self.rules.set_gate(role, port, gate),
-            Act::Neighbor(iface, address, neighbor) => self.net().arp.set(iface, address, neighbor),
-            Act::Address(iface, address, true) => self.add_address(now, iface, address),
-            Act::Address(iface, address, false) => self.remove_address(now, iface, address),
-            Act::Store(key, value) => {
-                let mut scoped = self.scope(role);
-                scoped.extend_from_slice(&key);
-                return Act::Store(scoped, value);
+    pub(crate) fn resolve(&mut self, now: Instant, role: RoleId, effect: Effect, out: &mut Outbox) {
+        match effect {
+            Effect::Send(Some(iface), packet) => self.send_by(now, iface, packet, out),
+            Effect::Send(None, packet) => self.send_routed(now, packet, out),
+            Effect::Pass(rx, packet) => self.pass(now, role, rx, packet, out),
+            Effect::Discard(iface, packet, reason) => out.act(role, Act::Drop(iface, packet, reason)),
+            Effect::Stream(id, op) => self.operate(now, role, id, op, out),
+            Effect::Served(told) => self.served(now, role, &told, out),
+            Effect::Do(act) => {
+                self.apply(now, role, &act);
+                out.act(role, act);
             }
+        }
+    }
+
+    /// What an act changes in the node itself.
+    pub(crate) fn apply(&mut self, now: Instant, role: RoleId, act: &Act) {
+        match act {
+            Act::Route(key, route) => self.rules.set_route(now, role, *key, *route),
+            Act::Gate(port, gate) => self.rules.set_gate(role, *port, *gate),
+            Act::Neighbor(iface, address, neighbor) => self.net().arp.set(*iface, *address, *neighbor),
+            Act::Address(iface, address, true) => self.add_address(now, *iface, *address),
+            Act::Address(iface, address, false) => self.remove_address(now, *iface, *address),
             _ => {}
         }
-        act
     }
 }
 

@@ -1,30 +1,30 @@
 //! Where effects go: one queue per driver, in the order asked.
 
-use crate::node::reason;
 use crate::stream::Told;
 use crate::{
     Act, CommandId, Effect, Gate, Key, Mark, Neighbor, Port, RoleId, Route, Rx, StreamId, StreamOp, Value,
 };
 use std::collections::VecDeque;
-use wire::{Cell, Iface, InterfaceAddress, Ipv4Addr, Packet, PacketId, Reason};
+use wire::{Cell, Iface, InterfaceAddress, Ipv4Addr, Packet, Reason};
 
 /// The effects of a step, in the order asked. The driver owns it, so that none can be forgotten and a node carries no
 /// scratch of its own.
 #[derive(Debug)]
 pub struct Outbox {
     acts: VecDeque<(RoleId, Act)>,
-    asks: VecDeque<(RoleId, Effect)>,
+    /// Who asked, and in which step: one input to one role.
+    asks: VecDeque<(RoleId, u32, Effect)>,
     /// On whose behalf effects are pushed now.
     role: RoleId,
-    /// Whether a record has to be durable before anything else that was asked for is resolved.
-    barred: bool,
+    /// The number of this step.
+    step: u32,
     /// The most that was in here at one time.
     peak: usize,
 }
 
 impl Default for Outbox {
     fn default() -> Self {
-        Self { acts: VecDeque::new(), asks: VecDeque::new(), role: RoleId::NODE, barred: false, peak: 0 }
+        Self { acts: VecDeque::new(), asks: VecDeque::new(), role: RoleId::NODE, step: 0, peak: 0 }
     }
 }
 
@@ -32,28 +32,6 @@ impl Outbox {
     /// Takes the next act that a driver is to carry out, and who asked for it.
     pub fn next_act(&mut self) -> Option<(RoleId, Act)> {
         self.acts.pop_front()
-    }
-
-    /// Takes back what a role has asked for behind a record that could not be stored: packets are dropped, commands
-    /// answered with the error, all else is as if it had never been asked for. For drivers, before [`crate::Node::resume`].
-    pub fn withdraw(&mut self, role: RoleId, why: &str) {
-        for (by, effect) in std::mem::take(&mut self.asks) {
-            match effect {
-                effect if by != role => self.asks.push_back((by, effect)),
-                Effect::Discard(..) | Effect::Pass(..) => self.asks.push_back((by, effect)),
-                // A packet that never left was never there.
-                Effect::Send(iface, packet) if packet.id != PacketId::NEW => {
-                    self.act(by, Act::Drop(iface.unwrap_or(Iface::HOST), packet, reason::NOT_STORED));
-                }
-                Effect::Do(Act::Visit(iface, _, packet)) if packet.id != PacketId::NEW => {
-                    self.act(by, Act::Drop(iface, packet, reason::NOT_STORED));
-                }
-                Effect::Do(Act::Answer(id, _)) => {
-                    self.act(by, Act::Answer(id, Err(format!("not stored: {why}"))));
-                }
-                Effect::Send(..) | Effect::Stream(..) | Effect::Served(_) | Effect::Do(_) => {}
-            }
-        }
     }
 
     /// Sends a packet out by an interface, addressed as it is.
@@ -121,7 +99,8 @@ impl Outbox {
         self.ask(Effect::Do(Act::Address(iface, address, false)));
     }
 
-    /// Keeps a record, or removes it. What the role asks for after this waits until it is durable.
+    /// Keeps a record, or removes it. What the role asks for after this in the same step waits until it is durable; then
+    /// the role hears [`crate::Input::Stored`], or else [`crate::Input::Failed`].
     pub fn store(&mut self, key: Vec<u8>, value: impl Into<Option<Vec<u8>>>) {
         self.ask(Effect::Do(Act::Store(key, value.into())));
     }
@@ -138,7 +117,7 @@ impl Outbox {
 
     /// Takes the effects that a role asked for: for who drives a role without a node, as the laws do.
     pub fn drain_effects(&mut self) -> impl Iterator<Item = Effect> {
-        self.asks.drain(..).map(|(_, effect)| effect)
+        self.asks.drain(..).map(|(_, _, effect)| effect)
     }
 
     /// The most effects and acts that were in here at one time: how far roles ran ahead of who carries out.
@@ -151,29 +130,27 @@ impl Outbox {
     }
 
     fn ask(&mut self, effect: Effect) {
-        self.asks.push_back((self.role, effect));
+        self.asks.push_back((self.role, self.step, effect));
         self.measure();
     }
 
     pub(crate) const fn speak_for(&mut self, role: RoleId) {
         self.role = role;
+        self.step = self.step.wrapping_add(1);
     }
 
-    /// Records that follow each other are made durable together; what comes behind them waits.
     pub(crate) fn act(&mut self, by: RoleId, act: Act) {
-        let is_store = matches!(act, Act::Store(..));
-        self.barred |= is_store && !matches!(self.asks.front(), Some((_, Effect::Do(Act::Store(..)))));
         self.acts.push_back((by, act));
         self.measure();
     }
 
-    /// The next effect to resolve; none while records wait to be durable.
-    pub(crate) fn next_effect(&mut self) -> Option<(RoleId, Effect)> {
-        if self.barred { None } else { self.asks.pop_front() }
+    /// The next effect to resolve.
+    pub(crate) fn next_effect(&mut self) -> Option<(RoleId, u32, Effect)> {
+        self.asks.pop_front()
     }
 
-    /// The records are durable, or were withdrawn. Says whether anything waited for that.
-    pub(crate) fn lift(&mut self) -> bool {
-        std::mem::take(&mut self.barred)
+    /// Whether a driver has not seen all records yet.
+    pub(crate) fn has_records(&self) -> bool {
+        self.acts.iter().any(|(_, act)| matches!(act, Act::Store(..)))
     }
 }

@@ -23,6 +23,13 @@ impl StreamId {
     pub const ACCEPTED: u32 = 1 << 22;
     /// Numbers from here on are given by the driver, to streams that were accepted.
     pub const DRIVER: u32 = 0x8000_0000;
+
+    /// The number that a driver gives to the next stream that it accepted; `accepted` counts them.
+    pub const fn of_driver(accepted: &mut u32) -> Self {
+        let number = *accepted % Self::DRIVER;
+        *accepted = number + 1;
+        Self(Self::DRIVER + number)
+    }
 }
 
 /// Who carries a stream's bytes.

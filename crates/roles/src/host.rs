@@ -1,6 +1,6 @@
 //! The configuration of one host.
 
-use node::config::{ConfigError, Interfaces, text};
+use node::config::{ConfigError, Interfaces, some_text, text};
 use node::{Action, Hop, Key, Life, NextHop, Node, Role, Route, Seed};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -114,10 +114,6 @@ impl FromStr for Via {
         let ip = text.parse().map(Self::Ip).ok();
         ip.or_else(|| text.parse().map(Self::Mac).ok()).ok_or(ParseViaError)
     }
-}
-
-fn some_text<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Via>, D::Error> {
-    text(deserializer).map(Some)
 }
 
 /// A role and its configuration.

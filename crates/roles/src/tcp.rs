@@ -1,6 +1,6 @@
 //! How a host's TCP behaves, as configurations write it.
 
-use node::config::span;
+use node::config::some_span;
 use serde::Deserialize;
 use tcp::Profile;
 use wire::Duration;
@@ -42,10 +42,6 @@ pub enum ProfileName {
     LinuxLike,
     /// See [`Profile::rfc6298_reno`].
     Rfc6298Reno,
-}
-
-fn some_span<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
-    span(deserializer).map(Some)
 }
 
 impl TcpConfig {

@@ -4,12 +4,12 @@ use crate::host::{Host, HostSpec};
 use crate::store::{StoreFault, Stores};
 use link::{Fabric, Flight, Landing, PortId, Tuning};
 use node::stream::Told;
-use node::{Act, Boot, Command, CommandId, Fault, Input, Link, Outbox, RoleId, Undone};
+use node::{Act, Boot, Command, CommandId, Input, Link, Outbox};
 use stack::{Output, Stack};
 use std::collections::{BTreeMap, VecDeque};
 use trace::{Fingerprint, HostId, Record, What};
 use wire::ipv4::{self, Header};
-use wire::{Cell, Iface, Instant, Mac, Packet, PacketId, Reason};
+use wire::{Cell, Duration, Iface, Instant, Mac, Packet, PacketId, Reason};
 
 /// What is to happen. Simultaneous events happen in the order in which they were scheduled.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -18,6 +18,7 @@ enum Event {
     Land(Flight, Packet),
     Tuned(Tuning),
     Command(HostId, Command),
+    Synced(HostId),
 }
 
 /// A finished run.
@@ -90,6 +91,11 @@ impl World {
         self.stores.fail(host, fault);
     }
 
+    /// Makes each sync of a host's disk take so long.
+    pub fn slow_stores(&mut self, host: HostId, latency: Duration) {
+        self.stores.slow_down(host, latency);
+    }
+
     /// Runs until `end`, and asks every queue what it still holds.
     pub fn run(mut self, end: Instant) -> Run {
         self.start();
@@ -140,6 +146,11 @@ impl World {
             Event::Command(host, command) => {
                 self.last_command += 1;
                 self.give(host, Input::Command(CommandId(self.last_command), &command));
+            }
+            Event::Synced(host) => {
+                let mut out = std::mem::take(&mut self.out);
+                self.synced(host, &mut out);
+                self.settle(host, out);
             }
         }
     }
@@ -220,18 +231,19 @@ impl World {
         self.set_alarm(host);
     }
 
+    /// Carries out all acts, and makes records durable: at once, or when the disk has had its time.
     fn carry_out(&mut self, host: HostId, out: &mut Outbox) {
-        loop {
-            let stores = self.carry_out_acts(host, out);
-            if !self.settle_stores(host, stores, out) {
-                return;
+        self.carry_out_acts(host, out);
+        while let Some(latency) = self.stores.begin(host) {
+            if latency > Duration::ZERO {
+                return self.schedule(self.now + latency, Event::Synced(host));
             }
+            self.synced(host, out);
+            self.carry_out_acts(host, out);
         }
     }
 
-    /// All acts that there are; the records among them come back.
-    fn carry_out_acts(&mut self, host: HostId, out: &mut Outbox) -> Vec<(RoleId, Vec<u8>)> {
-        let mut stores = Vec::new();
+    fn carry_out_acts(&mut self, host: HostId, out: &mut Outbox) {
         while let Some((role, act)) = out.next_act() {
             self.fingerprint.add(&(host, role, &act));
             match act {
@@ -246,13 +258,12 @@ impl World {
                 }
                 Act::Mark(mark) => self.record(host, What::Marked(mark)),
                 Act::Answer(_, answer) => self.record(host, What::Answered(answer)),
-                Act::Store(key, _) => stores.push((role, key)),
+                Act::Store(..) => self.stores.ask(host),
                 // The node itself is the only one here who has a table, answers ARP and has addresses.
                 // And there are no programs outside, that could ask for streams.
                 Act::Route(..) | Act::Gate(..) | Act::Neighbor(..) | Act::Address(..) | Act::Served(_) => {}
             }
         }
-        stores
     }
 
     /// Something for the host's own stack, and all that it does about it.
@@ -273,21 +284,16 @@ impl World {
         }
     }
 
-    /// What the storage says to the records of a step; then comes what waited for them.
-    fn settle_stores(&mut self, host: HostId, stores: Vec<(RoleId, Vec<u8>)>, out: &mut Outbox) -> bool {
+    /// A sync is over: what waited for its records goes on, or is taken back.
+    fn synced(&mut self, host: HostId, out: &mut Outbox) {
         let now = self.now;
-        let mut faults = Vec::new();
-        for (role, key) in stores {
-            if let Err(why) = self.stores.store(host) {
-                out.withdraw(role, why);
-                faults.push(Fault { role, undone: Undone::Store(key), why: why.to_owned() });
-            }
+        let (durable, failed) = self.stores.end(host);
+        self.host_mut(host).node.resume(now, durable, out);
+        if let Some(why) = failed {
+            self.carry_out_acts(host, out);
+            self.stores.give_up(host);
+            self.host_mut(host).node.withdraw(now, why, out);
         }
-        for fault in faults {
-            self.fingerprint.add(&fault);
-            self.host_mut(host).node.handle(now, Input::Failed(&fault), out);
-        }
-        self.host_mut(host).node.resume(now, out)
     }
 
     /// A datagram of the host's own stack enters its node.
@@ -337,7 +343,7 @@ impl World {
         let now = self.now;
         let mut out = Outbox::default();
         self.host_mut(host).node.handle(now, Input::Link(iface, Link::Down(Link::UNSUPPORTED)), &mut out);
-        self.carry_out(host, &mut out);
+        self.carry_out_acts(host, &mut out);
     }
 
     fn visit(&mut self, host: HostId, iface: Iface, cell: Cell, mut packet: Packet) {

@@ -92,12 +92,17 @@ fn host(number: u8, role: Box<dyn Role>) -> HostSpec {
 }
 
 fn run(fault: Option<StoreFault>) -> Run {
+    run_slowly(fault, Duration::ZERO)
+}
+
+fn run_slowly(fault: Option<StoreFault>, sync: Duration) -> Run {
     let delay = [Duration::from_millis(1); 2];
     let spec = WireSpec { rate: 1_000_000_000, delay, queue: 10, mtu: 1500, faults: Faults::default() };
     let mut fabric = Fabric::default();
     fabric.add_wire([PortId(1), PortId(2)], &spec, &Seed::new(1));
     let hosts = vec![host(1, Box::new(Clerk::default())), host(2, Box::new(Listener))];
     let mut world = World::new(fabric, hosts);
+    world.slow_stores(HostId(0), sync);
     if let Some(fault) = fault {
         world.fail_stores(HostId(0), fault);
     }
@@ -130,8 +135,29 @@ fn hosts_find_each_other_by_arp_and_every_message_of_it_has_an_end() {
 #[test]
 fn no_packet_tells_of_a_record_that_was_not_stored() {
     let full = run(Some(StoreFault::Always));
-    assert_eq!((arrived(&full), failures(&full)), (0, 1), "the first failure withdraws all behind it");
+    assert_eq!((arrived(&full), failures(&full)), (0, 2), "each record is told of");
     let second = run(Some(StoreFault::Nth(2)));
     assert_eq!((arrived(&second), failures(&second)), (1, 1));
     assert_ne!(second.fingerprint, run(None).fingerprint);
+}
+
+#[test]
+fn a_slow_disk_delays_what_waits_for_it_and_takes_together_what_has_gathered() {
+    let sync = Duration::from_millis(30);
+    for (fault, expected) in
+        [(None, (2, 0)), (Some(StoreFault::Nth(2)), (1, 1)), (Some(StoreFault::Always), (0, 2))]
+    {
+        let slow = run_slowly(fault, sync);
+        assert_eq!((arrived(&slow), failures(&slow)), expected, "{fault:?}");
+        let told = slow.records.iter().filter(|record| match &record.what {
+            What::Sent(_, packet) => packet.link.kind == EtherType::IPV4,
+            What::Marked(_) => true,
+            _ => false,
+        });
+        // Two records and one sync; the datagrams wait for ARP besides.
+        let early = AT + sync;
+        let late = early + Duration::from_millis(5);
+        assert!(told.clone().count() > 0);
+        assert!(told.clone().all(|record| (early..late).contains(&record.at)), "{fault:?}");
+    }
 }

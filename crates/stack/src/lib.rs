@@ -189,10 +189,3 @@ impl Stack {
 fn no_address(id: StreamId, out: &mut Output) {
     out.told.push(Told::Closed(id, Some(refusal::NO_ADDRESS.to_owned())));
 }
-
-/// The number of the next stream that a peer opened.
-fn next_stream(accepted: &mut u32) -> StreamId {
-    let number = *accepted % StreamId::DRIVER;
-    *accepted = number + 1;
-    StreamId(StreamId::DRIVER + number)
-}

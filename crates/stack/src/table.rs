@@ -3,7 +3,7 @@
 use crate::icmp::Unreachable;
 use crate::path::Paths;
 use crate::socket::Socket;
-use crate::{Output, next_stream, reason};
+use crate::{Output, reason};
 use node::guard::{self, Check, Guards};
 use node::stream::{Told, refusal};
 use node::{Addr, Expiry, Guard, StreamId, StreamOp, Tuple};
@@ -337,7 +337,7 @@ impl Table {
         if !matches!(self.streams.get(&listener), Some(Place::Listens(_))) {
             return socket.tcp.abort();
         }
-        let new = next_stream(accepted);
+        let new = StreamId::of_driver(accepted);
         (socket.stream, socket.opened) = (Some(new), true);
         self.streams.insert(new, Place::Connected(tuple));
         out.told.push(Told::Accepted { listener, new, local: tuple.local, peer: tuple.remote });

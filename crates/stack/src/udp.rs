@@ -101,7 +101,7 @@ impl Udp {
     fn accept(&mut self, local: Addr, peer: Addr, accepted: &mut u32, out: &mut Output) -> Option<StreamId> {
         let waits = |socket: &Socket| socket.local == local && socket.peer.is_none();
         let (listener, _) = self.by_stream.iter().find(|(_, socket)| waits(socket))?;
-        let (listener, new) = (*listener, crate::next_stream(accepted));
+        let (listener, new) = (*listener, StreamId::of_driver(accepted));
         self.by_stream.insert(new, Socket { local, peer: Some(peer), inbox: Inbox::default() });
         out.told.push(Told::Accepted { listener, new, local, peer });
         out.told.push(Told::Room(new, UDP_ROOM));

@@ -1,7 +1,7 @@
 //! Sends to everybody who connects.
 
 use super::fill;
-use node::config::{ConfigError, span, text};
+use node::config::{ConfigError, some_span, text};
 use node::{Addr, Input, Mark, Outbox, Role, StreamEvent, StreamId, StreamOp, Transport, Value};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -19,10 +19,6 @@ pub struct BulkServerConfig {
     /// So long to each client, from when it connects.
     #[serde(default, deserialize_with = "some_span")]
     pub duration: Option<Duration>,
-}
-
-fn some_span<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
-    span(deserializer).map(Some)
 }
 
 /// The server.

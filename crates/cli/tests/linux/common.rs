@@ -1,5 +1,8 @@
 //! What the tests of runs on Linux share: the command, its lab's processes, and honesty about what was not tested.
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -43,6 +46,17 @@ pub(crate) fn command(words: &[&str], out: &Path) -> Command {
 
 pub(crate) fn run(words: &[&str], out: &Path) -> Output {
     command(words, out).output().unwrap()
+}
+
+/// The same as a user without any rights; only root can become one.
+pub(crate) fn run_as_nobody(words: &[&str], out: &Path) -> Output {
+    // Nobody may not be allowed to walk to where it was built.
+    let mode = |path: &Path, mode| std::fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+    mode(out, 0o777);
+    let copy = out.join("wayfare");
+    std::fs::copy(wayfare(), &copy).unwrap();
+    mode(&copy, 0o755);
+    Command::new(&copy).args(words).current_dir(out).uid(65534).gid(65534).output().unwrap()
 }
 
 /// That a run held; or that all there is against it is this machine, which kept the links waiting. What the run did to
@@ -146,12 +160,13 @@ pub(crate) fn signal(pid: u32, signal: rustix::process::Signal) {
     rustix::process::kill_process(pid, signal).unwrap();
 }
 
-/// Runs a program in the network namespace of a process.
-pub(crate) fn inside(pid: u32, words: &[&str]) {
+/// Runs a program in the network namespace of a process; what it printed.
+pub(crate) fn inside(pid: u32, words: &[&str]) -> String {
     let mut command = Command::new("nsenter");
     command.arg("-t").arg(pid.to_string()).arg("-n").args(words);
     let output = command.output().unwrap();
     assert!(output.status.success(), "{words:?}: {}", text(&output.stderr));
+    text(&output.stdout)
 }
 
 pub(crate) fn assert_exit(output: &Output, code: i32, says: &str) {

@@ -10,6 +10,7 @@
 mod bulk;
 mod common;
 mod conformance;
+mod drops;
 mod exec;
 mod faults;
 mod mobile_ip;

@@ -14,7 +14,7 @@ use draw::Table;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use trace::{HostId, What};
-use wire::{Duration, Instant, Ipv4Addr};
+use wire::{Duration, Instant};
 
 /// Every handoff, with its outage by owner.
 pub fn handoffs(outcome: &Outcome) -> String {
@@ -136,9 +136,7 @@ struct Lost {
 }
 
 fn lost(outcome: &Outcome, journeys: &Journeys<'_>) -> Vec<Lost> {
-    let owners = outcome.plan.hosts.iter().zip((0..).map(HostId));
-    let owners: BTreeMap<Ipv4Addr, HostId> =
-        owners.flat_map(|(host, id)| host.config.addresses.iter().map(move |at| (*at, id))).collect();
+    let owners = outcome.plan.owners();
     let mut lost = Vec::new();
     for (number, journey) in journeys.packets() {
         let first = journey.hops.first().and_then(|hop| journeys.seen(journeys.hops().get(*hop)?));

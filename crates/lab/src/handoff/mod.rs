@@ -99,40 +99,34 @@ impl Outage {
 /// All handoffs of a run, in the order of time.
 pub fn handoffs(plan: &Plan, records: &[Record]) -> Vec<Handoff> {
     let story = Story::new(plan, records);
-    let begins: Vec<(usize, &Record, &Mark)> = records
-        .iter()
-        .enumerate()
-        .filter_map(|(index, record)| match &record.what {
-            What::Marked(mark) if mark.name == node::HANDOFF => Some((index, record, mark)),
-            _ => None,
-        })
-        .collect();
-    let mut all = Vec::new();
-    for (place, (_, record, mark)) in begins.iter().enumerate() {
-        let next = begins.iter().skip(place + 1).find(|(_, other, _)| other.host == record.host);
-        let until = next.map_or(Instant::NEVER, |(_, other, _)| other.at);
-        if let Some(handoff) = story.handoff(record, mark, until) {
-            all.push(handoff);
-        }
-    }
-    all
+    let begins: Vec<(&Record, &Mark)> = records.iter().filter_map(|r| Some((r, begin(r)?))).collect();
+    let handoff = |(place, (record, mark)): (usize, &(&Record, &Mark))| {
+        let next = begins.iter().skip(place + 1).find(|(other, _)| other.host == record.host);
+        story.handoff(record, mark, next.map_or(Instant::NEVER, |(other, _)| other.at))
+    };
+    begins.iter().enumerate().filter_map(handoff).collect()
 }
 
 /// When handoffs began of which nobody saw what cut the path, though the radio came up in another cell.
 pub fn uncut(records: &[Record]) -> Vec<Instant> {
     let mut uncut = Vec::new();
     for (index, record) in records.iter().enumerate() {
-        let edge = |r: &&Record| is_begin(r) || matches!(r.what, What::Tuned(..) | What::Up(_, Some(_)));
+        let edge =
+            |r: &&Record| begin(r).is_some() || matches!(r.what, What::Tuned(..) | What::Up(_, Some(_)));
         let mut later = records.iter().skip(index + 1).filter(|later| later.host == record.host);
-        if is_begin(record) && later.find(edge).is_some_and(|next| matches!(next.what, What::Up(..))) {
+        if begin(record).is_some() && later.find(edge).is_some_and(|next| matches!(next.what, What::Up(..))) {
             uncut.push(record.at);
         }
     }
     uncut
 }
 
-fn is_begin(record: &Record) -> bool {
-    matches!(&record.what, What::Marked(mark) if mark.name == node::HANDOFF)
+/// The mark with which a handoff begins, if this is one.
+fn begin(record: &Record) -> Option<&Mark> {
+    match &record.what {
+        What::Marked(mark) if mark.name == node::HANDOFF => Some(mark),
+        _ => None,
+    }
 }
 
 #[cfg(test)]

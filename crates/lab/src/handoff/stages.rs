@@ -4,8 +4,9 @@ use super::traffic::{Arrival, Traffic};
 use super::{Handoff, Outage, Owner};
 use crate::Plan;
 use node::{Mark, Span, Stage, Value};
+use std::collections::BTreeMap;
 use trace::{HostId, Record, What};
-use wire::{Duration, Instant};
+use wire::{Duration, Instant, Ipv4Addr};
 
 /// An event that a stage begins or ends with.
 type Event = (Instant, HostId, String);
@@ -14,19 +15,12 @@ type Event = (Instant, HostId, String);
 pub(super) struct Story<'a> {
     records: &'a [Record],
     traffic: Traffic,
-    addresses: Vec<String>,
+    owners: BTreeMap<Ipv4Addr, HostId>,
 }
 
 impl<'a> Story<'a> {
     pub(super) fn new(plan: &Plan, records: &'a [Record]) -> Self {
-        let first = |host: &crate::plan::HostPlan| {
-            host.config.addresses.first().map(ToString::to_string).unwrap_or_default()
-        };
-        Self {
-            records,
-            traffic: Traffic::new(plan, records),
-            addresses: plan.hosts.iter().map(first).collect(),
-        }
+        Self { records, traffic: Traffic::new(plan, records), owners: plan.owners() }
     }
 
     pub(super) fn handoff(&self, record: &Record, mark: &Mark, until: Instant) -> Option<Handoff> {
@@ -172,11 +166,11 @@ impl<'a> Story<'a> {
 
     /// The first or the last mark of this edge that is about this host.
     fn edge(&self, host: HostId, from: Instant, to: Instant, span: Span, last: bool) -> Option<&'a Record> {
-        let address = self.addresses.get(usize::from(host.0));
         let about = |r: &Record, mark: &Mark| {
             let named =
                 mark.fields.iter().find(|(key, _)| *key == "host").and_then(|(_, value)| value.as_text());
-            r.host == host || named.is_some_and(|named| Some(named) == address.map(String::as_str))
+            let named: Option<Ipv4Addr> = named.and_then(|named| named.parse().ok());
+            r.host == host || named.is_some_and(|named| self.owners.get(&named) == Some(&host))
         };
         let mut matching = self.records.iter().filter(|r| match &r.what {
             What::Marked(mark) => r.at >= from && r.at <= to && mark.span == Some(span) && about(r, mark),

@@ -97,10 +97,8 @@ struct Index {
 
 impl Index {
     fn new(plan: &Plan) -> Self {
-        let hosts = (0..).map(HostId).zip(&plan.hosts);
-        let owners = hosts.flat_map(|(id, host)| host.config.addresses.iter().map(move |at| (*at, id)));
         Self {
-            owners: owners.collect(),
+            owners: plan.owners(),
             traffic: Traffic::default(),
             datagrams: BTreeSet::new(),
             segments: BTreeSet::new(),

@@ -3,7 +3,10 @@
 use super::*;
 use crate::linux::{HostReport, WorldReport};
 use crate::run::simulate;
-use std::process::Command;
+use tshark::tshark;
+
+#[path = "../../../../tests/support/tshark.rs"]
+mod tshark;
 
 const FIRST: &str = include_str!("../../../../scenarios/first.toml");
 
@@ -136,26 +139,6 @@ fn equal_runs_make_equal_files() {
         files.map(|file| fs::read(dir.join(file)).unwrap())
     });
     assert!(a == b);
-}
-
-/// What `tshark` prints; none when it is not installed, which only a build server may not shrug off.
-fn tshark(file: &Path, arguments: &[&str]) -> Option<String> {
-    match Command::new("tshark").arg("-n").arg("-r").arg(file).args(arguments).output() {
-        Ok(output) => {
-            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-            Some(String::from_utf8(output.stdout).unwrap())
-        }
-        Err(missing) => {
-            #[expect(
-                clippy::disallowed_methods,
-                reason = "a skipped test must not pass unseen on a build server"
-            )]
-            let on_build_server = std::env::var("CI").is_ok();
-            assert!(!on_build_server, "tshark is needed here: {missing}");
-            eprintln!("SKIPPED: no tshark on this machine ({missing})");
-            None
-        }
-    }
 }
 
 #[test]

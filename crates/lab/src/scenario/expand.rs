@@ -1,8 +1,9 @@
 //! From names to numbers: interfaces, link addresses, cells, and the complete configuration of each host.
 
 use super::error::{ScenarioError, Source};
-use super::networks::Networks;
-use super::{Host, Scenario, protocol};
+use super::networks::{AIR, Networks};
+use super::protocol::{self, Around};
+use super::{Host, Scenario};
 use crate::plan::{HostPlan, Plan, PortPlan};
 use link::{CellSpec, Faults, PortId, RadioSpec, WireSpec};
 use roles::HostConfig;
@@ -61,17 +62,16 @@ impl Layout {
                 .known(&cell.station)
                 .map_err(|problem| source.at_path(&format!("{path}.station"), &problem))?;
             layout.cells.insert(cell.station.clone(), number);
-            layout.interfaces.entry(cell.station.clone()).or_default().push(("air".to_owned(), None));
+            layout.interfaces.entry(cell.station.clone()).or_default().push((AIR.to_owned(), None));
         }
-        let roams = |host: &Host| host.role.iter().any(is_mobile);
         let mobiles: Vec<(String, Option<Ipv4Addr>)> = layout
             .hosts
             .iter()
-            .filter(|(_, host)| roams(host))
+            .filter(|(_, host)| protocol::roams(&host.role))
             .map(|(name, host)| (name.clone(), host.address))
             .collect();
         for (name, _) in &mobiles {
-            layout.interfaces.entry(name.clone()).or_default().push(("air".to_owned(), None));
+            layout.interfaces.entry(name.clone()).or_default().push((AIR.to_owned(), None));
         }
         let addressed = mobiles.into_iter().filter_map(|(name, address)| Some((name, address?)));
         layout.networks = Networks::new(scenario, &addressed.collect::<Vec<_>>())
@@ -94,28 +94,18 @@ impl Layout {
 
     /// The host's first address: the one it was given, or that of its first interface.
     pub(crate) fn address(&self, host: &str) -> Option<Ipv4Addr> {
-        self.addresses(host).first().copied()
-    }
-
-    fn addresses(&self, host: &str) -> Vec<Ipv4Addr> {
         let given = self.hosts.iter().find(|(name, _)| name == host).and_then(|(_, host)| host.address);
-        let mut all: Vec<Ipv4Addr> = given.into_iter().collect();
-        for attached in self.networks.of(host) {
-            if !all.contains(&attached.address) {
-                all.push(attached.address);
-            }
-        }
-        all
+        given.or_else(|| self.networks.of(host).first().map(|attached| attached.address))
     }
 
     /// The address of a host's radio, and its network's length.
     pub(crate) fn air_address(&self, host: &str) -> Option<String> {
-        self.networks.address_of(host, "air")
+        self.networks.address_of(host, AIR)
     }
 
     /// Whether two radios are of the same network.
     pub(crate) fn same_network(&self, a: &str, b: &str) -> bool {
-        self.networks.net_of(a, "air").is_some_and(|net| Some(net) == self.networks.net_of(b, "air"))
+        self.networks.net_of(a, AIR).is_some_and(|net| Some(net) == self.networks.net_of(b, AIR))
     }
 
     pub(crate) fn interfaces(&self, host: &str) -> impl Iterator<Item = &str> {
@@ -147,7 +137,7 @@ impl Layout {
     pub(crate) fn stations(&self) -> impl Iterator<Item = Table> {
         self.hosts.iter().filter_map(|(name, _)| {
             let cell = self.cell_of(name)?;
-            let air = self.interfaces(name).position(|interface| interface == "air")?;
+            let air = self.interfaces(name).position(|interface| interface == AIR)?;
             Some(Table::from_iter([
                 ("name".to_owned(), Value::from(name.clone())),
                 ("id".to_owned(), Value::from(i64::from(self.number(name)))),
@@ -158,16 +148,8 @@ impl Layout {
     }
 }
 
-fn is_mobile(role: &Table) -> bool {
-    role.get("kind").and_then(Value::as_str).is_some_and(|kind| {
-        kind.ends_with("/mobile") || kind.ends_with("/mobile-node") || kind == "apps/roam"
-    })
-}
-
 pub(crate) fn plan(source: &Source<'_>, scenario: &Scenario, seed: u64) -> Result<Plan, ScenarioError> {
-    if let Some(shared) = &scenario.mobile_ip {
-        shared.check().map_err(|(key, problem)| source.at_path(&format!("mobile-ip.{key}"), &problem))?;
-    }
+    protocol::check(scenario).map_err(|(key, problem)| source.at_path(&key, &problem))?;
     let layout = Layout::new(source, scenario)?;
     let mut plan = Plan {
         name: super::stem(source.file),
@@ -294,24 +276,21 @@ fn host_table(
         }
         interfaces.push(Value::Table(table));
     }
+    let around = Around { scenario, layout, host: name };
     let mut roles = Vec::new();
     for (index, role) in host.role.iter().enumerate() {
         let mut role = role.clone();
-        protocol::complete(scenario, layout, name, &mut role)
+        protocol::complete(&around, &mut role)
             .map_err(|problem| source.at_path(&format!("host.{name}.role[{index}]"), &problem))?;
         roles.push(Value::Table(role));
     }
     let mut table = Table::new();
     table.insert("name".to_owned(), name.into());
-    let addresses: Vec<Value> =
-        layout.addresses(name).iter().map(|address| Value::from(address.to_string())).collect();
-    table.insert("addresses".to_owned(), addresses.into());
+    // The first is the one that sockets use; what else the interfaces have, the configuration finds by itself.
+    let given: Vec<Value> = host.address.iter().map(|address| Value::from(address.to_string())).collect();
+    table.insert("addresses".to_owned(), given.into());
     table.insert("interface".to_owned(), interfaces.into());
-    // A mobile node finds its routers by itself.
-    let finds = host
-        .role
-        .iter()
-        .any(|role| role.get("kind").and_then(Value::as_str) == Some("mobile-ip/mobile-node"));
+    let finds = protocol::finds_routers(&host.role);
     let mut routes = if finds { Vec::new() } else { layout.networks.routes(name) };
     if let Some(neighbor) = &host.default_route {
         let path = format!("host.{name}.default_route");

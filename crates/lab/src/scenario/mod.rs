@@ -56,8 +56,8 @@ pub(crate) struct Wire {
     pub(crate) loss: f64,
     #[serde(default)]
     pub(crate) duplicate: f64,
-    /// Its IP network; see [`networks`].
-    #[serde(default, deserialize_with = "units::net")]
+    /// Its IP network, as `10.1.0.0/24`; see [`networks`].
+    #[serde(default, deserialize_with = "node::config::some_text")]
     pub(crate) net: Option<Prefix>,
 }
 
@@ -79,8 +79,8 @@ pub(crate) struct Cell {
     pub(crate) loss: f64,
     #[serde(default)]
     pub(crate) duplicate: f64,
-    /// Its IP network; see [`networks`].
-    #[serde(default, deserialize_with = "units::net")]
+    /// Its IP network, as `10.1.0.0/24`; see [`networks`].
+    #[serde(default, deserialize_with = "node::config::some_text")]
     pub(crate) net: Option<Prefix>,
 }
 

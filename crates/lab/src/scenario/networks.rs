@@ -10,6 +10,9 @@ use std::collections::{BTreeMap, VecDeque};
 use toml::{Table, Value};
 use wire::{Ipv4Addr, Prefix};
 
+/// The name of a host's one radio: a base station's, or that of a host that moves.
+pub(crate) const AIR: &str = "air";
+
 /// An interface that has an address.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Attached {
@@ -42,12 +45,12 @@ impl Networks {
         for (name, cell) in &scenario.cell {
             let Some(net) = cell.net else { continue };
             let address = nth(net, 1).ok_or_else(|| too_small(&format!("cell.{name}.net"), net))?;
-            networks.attach(&cell.station, "air", address, net);
+            networks.attach(&cell.station, AIR, address, net);
         }
         for (host, address) in mobiles {
             let home = scenario.cell.values().filter_map(|cell| cell.net).find(|net| net.contains(*address));
             if let Some(net) = home {
-                networks.attach(host, "air", *address, net);
+                networks.attach(host, AIR, *address, net);
             }
             networks.leaves.push(host.clone());
         }

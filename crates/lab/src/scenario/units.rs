@@ -2,7 +2,7 @@
 
 use node::config::parse_span;
 use serde::{Deserialize, Deserializer, de::Error};
-use wire::{Duration, Prefix};
+use wire::Duration;
 
 /// Bits a second, as `2Mb/s`, `64kb/s` or `1Gb/s`.
 pub(crate) fn rate<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
@@ -41,11 +41,6 @@ pub(crate) fn delay<'de, D: Deserializer<'de>>(deserializer: D) -> Result<[Durat
         OneOrTwo::One(both) => Ok([span(&both)?; 2]),
         OneOrTwo::Two([there, back]) => Ok([span(&there)?, span(&back)?]),
     }
-}
-
-/// A network, as `10.1.0.0/24`.
-pub(crate) fn net<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Prefix>, D::Error> {
-    node::config::text(deserializer).map(Some)
 }
 
 pub(crate) const fn wire_queue() -> usize {

@@ -3,6 +3,7 @@
 use crate::error::{Attempt, Result};
 use crate::lines::{Heard, Lines};
 use node::Value;
+use rustix::event::PollFlags;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -65,9 +66,13 @@ impl Control {
         Ok(Self { listener, connections: BTreeMap::new(), next: 0, stops: Vec::new(), summary: Value::None })
     }
 
-    pub(crate) fn fds(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        let listener = self.listener.iter().map(|(listener, _)| listener.as_fd());
-        listener.chain(self.connections.values().map(AsFd::as_fd))
+    /// What to wait on, and for what.
+    pub(crate) fn fds(&self) -> impl Iterator<Item = (BorrowedFd<'_>, PollFlags)> {
+        let listener = self.listener.iter().map(|(listener, _)| (listener.as_fd(), PollFlags::IN));
+        listener.chain(self.connections.values().map(|lines| {
+            let room = if lines.wants_room() { PollFlags::OUT } else { PollFlags::empty() };
+            (lines.as_fd(), PollFlags::IN | room)
+        }))
     }
 
     /// All requests that have come. A malformed one is answered here.
@@ -76,12 +81,16 @@ impl Control {
         let mut requests = Vec::new();
         let mut gone = Vec::new();
         for (asker, lines) in &mut self.connections {
+            if lines.flush().is_err() {
+                gone.push(*asker);
+                continue;
+            }
             loop {
                 match lines.hear() {
                     Heard::Message(ask) => requests.push(Request { asker: *asker, ask }),
                     Heard::Nonsense(problem) => {
                         let problem = format!("not a request: {problem}");
-                        if lines.send(&Answer::Error(problem)).is_err() {
+                        if lines.queue(&Answer::Error(problem)).is_err() {
                             gone.push(*asker);
                         }
                     }
@@ -104,7 +113,7 @@ impl Control {
             Ok(value) => Answer::Ok(trace::json_of(&value)),
             Err(problem) => Answer::Error(problem),
         };
-        if self.connections.get_mut(&asker).is_some_and(|lines| lines.send(&answer).is_err()) {
+        if self.connections.get_mut(&asker).is_some_and(|lines| lines.queue(&answer).is_err()) {
             self.connections.remove(&asker);
         }
     }
@@ -117,6 +126,9 @@ impl Control {
     pub(crate) fn say_goodbye(&mut self) {
         for asker in std::mem::take(&mut self.stops) {
             self.answer(asker, Ok(self.summary.clone()));
+        }
+        for lines in self.connections.values_mut() {
+            let _ = lines.finish(); // who does not read is not waited for
         }
     }
 

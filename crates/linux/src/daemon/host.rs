@@ -18,6 +18,8 @@ const NODE_MAC: Mac = Mac([0x02, 0x57, 0x46, 0xff, 0, 2]);
 /// The node's end of the pair.
 pub(crate) struct HostLink {
     pub(crate) socket: PacketSocket,
+    /// The congestion control of the host's TCP connections, by the kernel's name.
+    congestion: String,
 }
 
 impl HostLink {
@@ -38,21 +40,26 @@ impl HostLink {
         for address in addresses {
             net.add_address(KERNEL_SIDE, *address, 32)?;
         }
-        if !addresses.is_empty() {
-            net.set_route_for(Prefix::ANY, KERNEL_SIDE, None, Some(congestion))?;
-        }
         let socket = PacketSocket::open(NODE_SIDE, &Options { bypass_qdisc: true, ..Options::default() })?;
-        Ok(Self { socket })
+        let host = Self { socket, congestion: congestion.to_owned() };
+        if !addresses.is_empty() {
+            host.lead_everywhere(net)?;
+        }
+        Ok(host)
     }
 
     /// Gives the host's own stack an address, or takes it away.
-    #[expect(clippy::unused_self, reason = "there is a stack to change only where the pair was set up")]
     pub(crate) fn change_address(&self, net: &mut Netlink, address: Ipv4Addr, is_added: bool) -> Result<()> {
         if is_added {
             net.add_address(KERNEL_SIDE, address, 32)?;
-            return net.set_route(Prefix::ANY, KERNEL_SIDE, None);
+            return self.lead_everywhere(net);
         }
         net.delete_address(KERNEL_SIDE, address, 32)
+    }
+
+    /// The host's own stack sends everything to the node.
+    fn lead_everywhere(&self, net: &mut Netlink) -> Result<()> {
+        net.set_route_for(Prefix::ANY, KERNEL_SIDE, None, Some(&self.congestion))
     }
 
     /// Hands a datagram to the host's own stack.
@@ -77,4 +84,38 @@ pub(crate) fn take_in_foreign() -> Result<()> {
 pub(crate) fn quiet(device: &str) {
     let _ = sysctl(&format!("net/ipv6/conf/{device}/disable_ipv6"), "1");
     let _ = sysctl(&format!("net/ipv4/conf/{device}/rp_filter"), "0");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::in_world;
+    use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, socket_with, sockopt};
+    use wire::SocketAddrV4;
+
+    /// What a connection that begins now is given.
+    fn congestion() -> String {
+        let socket =
+            socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::NONBLOCK, None).unwrap();
+        let begun = connect(&socket, &SocketAddrV4::new(Ipv4Addr::new(10, 9, 0, 9), 9));
+        assert_eq!(begun, Err(rustix::io::Errno::INPROGRESS));
+        sockopt::tcp_congestion(&socket).unwrap()
+    }
+
+    #[test]
+    fn an_address_that_comes_later_keeps_the_congestion_control() {
+        in_world(|| {
+            let mut net = Netlink::open().unwrap();
+            let [first, later] = [7, 8].map(|last| Ipv4Addr::new(10, 1, 0, last));
+            for addresses in [vec![first], vec![]] {
+                let host = HostLink::set_up(&mut net, &addresses, "reno").unwrap();
+                host.change_address(&mut net, later, true).unwrap();
+                assert_eq!(congestion(), "reno", "{addresses:?}");
+            }
+            // The test would see another: a route that says nothing leaves the kernel its own choice.
+            net.set_route(Prefix::ANY, KERNEL_SIDE, None).unwrap();
+            let default = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control").unwrap();
+            assert_eq!(congestion(), default.trim());
+        });
+    }
 }

@@ -8,8 +8,8 @@ mod clients;
 mod control;
 mod host;
 mod radio;
-
 mod sockets;
+mod storage;
 
 use crate::error::{Attempt, Result};
 use crate::packet::{Options, PacketSocket};
@@ -18,14 +18,16 @@ use clients::{Clients, Wishes};
 use control::{Control, Request};
 use host::{HostLink, KERNEL_SIDE};
 use node::stream::Told;
-use node::{Act, Boot, Command, CommandId, Fault, Input, Link, Node, Outbox, RoleId, Undone, Value};
+use node::{Act, Boot, Command, CommandId, Fault, Input, Link, Node, Outbox, Undone, Value};
 use radio::Radio;
 use rustix::event::{PollFd, PollFlags, poll};
+use rustix::time::Timespec;
 use sockets::{Done, Screened, Sockets};
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::os::fd::AsFd;
 use std::path::PathBuf;
+use storage::Storage;
 use trace::{HostId, Record, What};
 use wire::{Cell, Duration, Iface, Instant, Ipv4Addr, Mac, Packet, PacketId, Reason, ethernet, identity};
 
@@ -78,6 +80,15 @@ struct Port {
     spec: Interface,
 }
 
+/// Where there is something for us.
+#[derive(Default)]
+struct Ready {
+    timer: bool,
+    control: bool,
+    radio: bool,
+    interfaces: Vec<Iface>,
+}
+
 /// Frames taken from one interface before the others have their turn.
 const BATCH: usize = 32;
 /// How often the wall clock is looked at.
@@ -95,11 +106,15 @@ struct Daemon {
     control: Control,
     radio: Option<Radio>,
     timer: Timer,
+    /// What the timer is set to.
+    armed: Option<Instant>,
     /// All that happened, if somebody wants to read it in the end: it grows with every packet.
     records: Option<Vec<Record>>,
-    store: Option<Store>,
-    /// Whose records are not durable yet, and under which keys.
-    storing: Vec<(RoleId, Vec<u8>)>,
+    storage: Option<Storage<Store>>,
+    /// What the node is told when it begins: what was found in the store.
+    boot: Boot,
+    /// Records that somebody wants though there is no store.
+    unstorable: usize,
     /// Why nothing can be stored, as an operator has been told.
     complaint: Option<String>,
     /// Where the wall clock stood when it was looked at last, and when that was.
@@ -127,14 +142,14 @@ pub fn run(spec: Spec) -> Result<()> {
         daemon.begin();
     }
     while !daemon.ends {
-        daemon.wait()?;
-        daemon.serve()?;
+        let ready = daemon.wait()?;
+        daemon.serve(ready)?;
     }
     daemon.finish(&name, &before, offset)?;
     if let (Some(path), Some(records)) = (records_at, &daemon.records) {
         write_records(&path, records).attempt("write", path.display())?;
     }
-    if let Some(store) = daemon.store.take() {
+    if let Some(store) = daemon.storage.take().and_then(Storage::end) {
         store.close()?;
     }
     daemon.control.say_goodbye();
@@ -162,6 +177,11 @@ impl Daemon {
                 PacketSocket::open(&interface.name, &Options { bypass_qdisc: true, ..Options::default() })?;
             ports.push(Port { socket, spec: interface });
         }
+        let store = spec.store.as_deref().map(Store::open).transpose()?;
+        let mut boot = Boot::default();
+        if let Some(store) = &store {
+            (boot.stored, boot.clean) = (store.records(), store.was_clean());
+        }
         let radio = spec.radio.map(|(path, host)| Radio::connect(&path, host)).transpose()?;
         Ok(Self {
             node: spec.node,
@@ -175,9 +195,11 @@ impl Daemon {
             control: Control::open(spec.control.as_deref())?,
             radio,
             timer: Timer::new()?,
+            armed: None,
             records: spec.records.is_some().then(Vec::new),
-            store: spec.store.as_deref().map(Store::open).transpose()?,
-            storing: Vec::new(),
+            storage: store.map(Storage::start).transpose()?,
+            boot,
+            unstorable: 0,
             complaint: None,
             wall: (Offset::sample(), Instant::ZERO),
             asked: BTreeMap::new(),
@@ -193,10 +215,7 @@ impl Daemon {
         self.began = true;
         let now = self.clock.now();
         self.wall = (Offset::sample(), now);
-        let mut boot = Boot::new(self.clock.wall_at_zero(self.wall.0));
-        if let Some(store) = &self.store {
-            (boot.stored, boot.clean) = (store.records(), store.was_clean());
-        }
+        let boot = Boot { wall: self.clock.wall_at_zero(self.wall.0), ..std::mem::take(&mut self.boot) };
         self.give(now, Input::Start(&boot));
         for index in 0..self.ports.len() {
             let Some(spec) = self.ports.get(index).map(|port| port.spec.clone()) else { continue };
@@ -206,50 +225,73 @@ impl Daemon {
         }
     }
 
-    fn wait(&mut self) -> Result<()> {
-        if self.began {
-            let due = [self.node.deadline(), self.clients.deadline()].into_iter().flatten().min();
-            self.timer.arm(self.clock, due.unwrap_or(Instant::NEVER))?;
-        } else if self.told_to_begin {
-            self.timer.arm(self.clock, Instant::ZERO)?;
+    /// Waits until there is something for us, and says where: what is quiet is not asked, for each question is a call of
+    /// the system.
+    fn wait(&mut self) -> Result<Ready> {
+        let due = [self.node.deadline(), self.clients.deadline()].into_iter().flatten().min();
+        let due = if self.began { due.unwrap_or(Instant::NEVER) } else { Instant::ZERO };
+        if (self.began || self.told_to_begin) && self.armed != Some(due) {
+            self.timer.arm(self.clock, due)?;
+            self.armed = Some(due);
         }
         let mut fds =
             vec![PollFd::new(&self.timer, PollFlags::IN), PollFd::new(&self.host.socket, PollFlags::IN)];
         fds.extend(self.ports.iter().map(|port| PollFd::new(&port.socket, PollFlags::IN)));
+        fds.extend(self.radio.iter().map(|radio| PollFd::from_borrowed_fd(radio.as_fd(), PollFlags::IN)));
+        let (interfaces, rim) = (self.ports.len() + 1, fds.len());
+        fds.extend(self.control.fds().map(|(fd, flags)| PollFd::from_borrowed_fd(fd, flags)));
+        let inner = fds.len();
         fds.extend(self.sockets.fds().map(|(fd, flags)| PollFd::from_borrowed_fd(fd, flags)));
         fds.extend(self.clients.fds().map(|(fd, flags)| PollFd::from_borrowed_fd(fd, flags)));
-        fds.extend(self.control.fds().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
-        fds.extend(self.radio.iter().map(|radio| PollFd::from_borrowed_fd(radio.as_fd(), PollFlags::IN)));
-        match poll(&mut fds, None) {
-            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
-            Err(error) => Err(error).attempt("wait on", "the daemon's sockets"),
+        fds.extend(
+            self.storage.iter().map(|storage| PollFd::from_borrowed_fd(storage.as_fd(), PollFlags::IN)),
+        );
+        let at_once = self.storage.as_ref().is_some_and(Storage::has_more);
+        match poll(&mut fds, at_once.then_some(&Timespec::default())) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error).attempt("wait on", "the daemon's sockets"),
         }
+        let mut ready = Ready::default();
+        for (at, _) in (0..inner).zip(&fds).filter(|(_, fd)| !fd.revents().is_empty()) {
+            match at {
+                0 => ready.timer = true,
+                at if at <= interfaces => ready.interfaces.push(Iface(at as u16 - 1)),
+                at if at < rim => ready.radio = true,
+                _ => ready.control = true,
+            }
+        }
+        Ok(ready)
     }
 
-    /// One round over everything that may have something for us.
-    fn serve(&mut self) -> Result<()> {
-        for request in self.control.hear() {
-            self.obey(request);
+    /// One round over everything that has something for us.
+    fn serve(&mut self, ready: Ready) -> Result<()> {
+        if ready.control {
+            for request in self.control.hear() {
+                self.obey(request);
+            }
+        }
+        if ready.timer {
+            self.timer.fired()?;
+            self.armed = None;
         }
         if !self.began {
-            self.timer.fired()?;
             if self.told_to_begin && self.clock.has_begun() {
                 self.begin();
             }
             return Ok(());
         }
-        for iface in 0..=self.ports.len() {
-            self.receive(Iface(iface as u16))?;
+        for iface in ready.interfaces {
+            self.receive(iface)?;
         }
+        self.hear_storage();
         self.receive_datagrams();
         self.serve_clients();
-        while let Some(told) = self.radio.as_mut().and_then(Radio::hear) {
+        while let Some(told) = self.radio.as_mut().filter(|_| ready.radio).and_then(Radio::hear) {
             match told {
                 radio::Told::Up { cell } => self.link_up(radio::IFACE, Some(Cell(cell))),
                 radio::Told::Down { why } => self.link_down(radio::IFACE, &why),
             }
         }
-        self.timer.fired()?;
         let now = self.clock.now();
         self.watch_the_wall(now);
         if let Some(due) = self.node.deadline().filter(|due| *due <= now) {
@@ -358,13 +400,36 @@ impl Daemon {
     }
 
     fn carry_out(&mut self, now: Instant) {
-        loop {
+        self.carry_out_acts(now);
+        while std::mem::take(&mut self.unstorable) > 0 {
+            self.refuse_records(now, "this daemon has no store; give it one with daemon.store");
             self.carry_out_acts(now);
-            self.commit(now);
-            if !self.node.resume(now, &mut self.out) {
+        }
+    }
+
+    /// What waited for records goes on, or is taken back: up to [`BATCH`] records, or until a time-out is due.
+    fn hear_storage(&mut self) {
+        for _ in 0..BATCH {
+            let Some(storage) = &mut self.storage else { return };
+            let now = self.clock.now();
+            if storage.durable(1) > 0 {
+                self.complain(None);
+                self.node.resume(now, 1, &mut self.out);
+            } else if let Some(why) = storage.failure() {
+                self.refuse_records(now, &why);
+            } else {
+                return;
+            }
+            self.carry_out(now);
+            if self.node.deadline().is_some_and(|due| due <= self.clock.now()) {
                 return;
             }
         }
+    }
+
+    fn refuse_records(&mut self, now: Instant, why: &str) {
+        self.complain(Some(why));
+        self.node.withdraw(now, why, &mut self.out);
     }
 
     fn carry_out_acts(&mut self, now: Instant) {
@@ -402,12 +467,10 @@ impl Daemon {
                         self.give(now, Input::Failed(&Fault { role, undone, why }));
                     }
                 }
-                Act::Store(key, value) => {
-                    self.storing.push((role, key.clone()));
-                    if let Some(store) = &mut self.store {
-                        store.append(key, value);
-                    }
-                }
+                Act::Store(key, value) => match &mut self.storage {
+                    Some(storage) => storage.ask(key, value),
+                    None => self.unstorable += 1,
+                },
                 // No data path but the node's own table yet, and it answers ARP itself.
                 Act::Route(..) | Act::Gate(..) | Act::Neighbor(..) => {}
             }
@@ -459,34 +522,12 @@ impl Daemon {
         true
     }
 
-    /// Makes records durable before anything is carried out that was asked for behind them. The one thread waits for the
-    /// disk, so this holds up the other roles too: some 150 us for each group of records.
-    fn commit(&mut self, now: Instant) {
-        if self.storing.is_empty() {
-            return;
-        }
-        let committed = match &mut self.store {
-            Some(store) => store.commit().map_err(|error| error.to_string()),
-            None => Err("this daemon has no store; give it one with daemon.store".to_owned()),
-        };
-        let storing = std::mem::take(&mut self.storing);
-        self.complain(committed.as_ref().err());
-        let Err(why) = committed else { return };
-        for (role, _) in &storing {
-            self.out.withdraw(*role, &why);
-        }
-        for (role, key) in storing {
-            let fault = Fault { role, undone: Undone::Store(key), why: why.clone() };
-            self.node.handle(now, Input::Failed(&fault), &mut self.out);
-        }
-    }
-
     /// Tells an operator that nothing can be stored, and when it can again: once, however often that is tried.
-    fn complain(&mut self, why: Option<&String>) {
+    fn complain(&mut self, why: Option<&str>) {
         if why.is_some() == self.complaint.is_some() {
             return;
         }
-        self.complaint = why.cloned();
+        self.complaint = why.map(str::to_owned);
         // Nobody may be listening; that is no reason to end.
         let _ = match why {
             Some(why) => writeln!(std::io::stderr(), "cannot store, so what needs it is refused: {why}"),
@@ -544,6 +585,7 @@ impl Daemon {
             Ask::Begin { t0 } => {
                 self.control.answer(request.asker, Ok(Value::None));
                 self.clock = Clock { t0 };
+                self.armed = None;
                 self.told_to_begin = true;
             }
             Ask::Stop => {
@@ -567,6 +609,12 @@ impl Daemon {
             while self.receive(Iface(iface as u16))? {}
         }
         self.receive_datagrams();
+        while let Some(storage) = self.storage.as_ref().filter(|storage| storage.is_busy()) {
+            if !storage.has_more() {
+                poll(&mut [PollFd::new(storage, PollFlags::IN)], None).attempt("wait on", "the store")?;
+            }
+            self.hear_storage();
+        }
         let now = self.clock.now();
         let mut held: Vec<(Option<Iface>, PacketId)> = Vec::new();
         self.node.holds(&mut |packet| held.push((None, packet)));

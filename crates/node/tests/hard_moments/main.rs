@@ -13,34 +13,20 @@ mod pending;
 mod reverse;
 mod sctp;
 mod teller;
+#[path = "../../../../tests/support/told.rs"]
+mod told;
 
 use std::fs;
 use std::path::PathBuf;
-use teller::{Moment, tell};
+use teller::tell;
 
 fn folder() -> PathBuf {
-    [env!("CARGO_MANIFEST_DIR"), "tests", "hard_moments", "transcripts"].iter().collect()
-}
-
-#[expect(clippy::disallowed_methods, reason = "a switch for whoever maintains the transcripts")]
-fn blessed() -> bool {
-    std::env::var("WAYFARE_BLESS").is_ok()
-}
-
-fn check(name: &str, moment: &Moment) {
-    let path = folder().join(format!("{name}.txt"));
-    let told = fs::read_to_string(&path).unwrap();
-    let now = tell(&told, moment);
-    if blessed() {
-        return fs::write(&path, &now).unwrap();
-    }
-    let differs = told.lines().zip(now.lines()).position(|(old, new)| old != new);
-    assert!(told == now, "{name}.txt, line {:?}:\n{now}", differs.map(|line| line + 1));
+    told::folder(env!("CARGO_MANIFEST_DIR"), &["tests", "hard_moments", "transcripts"])
 }
 
 macro_rules! transcripts {
     ($($test:ident: $file:literal, $moment:expr;)*) => {
-        $(#[test] fn $test() { check($file, &$moment); })*
+        $(#[test] fn $test() { told::check(&folder(), $file, |script| tell(script, &$moment)); })*
         const FILES: &[&str] = &[$($file),*];
     };
 }
@@ -59,12 +45,7 @@ transcripts! {
 
 #[test]
 fn every_transcript_is_checked() {
-    let names = fs::read_dir(folder()).unwrap().map(|file| file.unwrap().file_name().into_string().unwrap());
-    let mut names: Vec<String> = names.map(|name| name.trim_end_matches(".txt").to_owned()).collect();
-    names.sort();
-    let mut checked = FILES.to_vec();
-    checked.sort_unstable();
-    assert_eq!(names, checked);
+    told::all_checked(&folder(), FILES);
 }
 
 /// The comparison itself: what is missing from a transcript is told again.

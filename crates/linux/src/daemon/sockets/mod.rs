@@ -169,10 +169,3 @@ pub(super) fn reset(header: &Header, payload: &[u8]) -> Option<Vec<u8>> {
     let bytes = segment.refusal()?.emit(header.dst, header.src);
     Some(Header::new(::tcp::PROTOCOL, header.dst, header.src).emit(&bytes))
 }
-
-/// The number of the next stream that a peer opened.
-fn next_stream(accepted: &mut u32) -> StreamId {
-    let number = *accepted % StreamId::DRIVER;
-    *accepted = number + 1;
-    StreamId(StreamId::DRIVER + number)
-}

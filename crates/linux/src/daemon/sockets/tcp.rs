@@ -2,7 +2,7 @@
 
 use super::relay::Relay;
 use super::socket::{Ended, Socket};
-use super::{next_stream, options, repair};
+use super::{options, repair};
 use crate::daemon::host;
 use node::stream::{Told, refusal};
 use node::{Addr, StreamId, StreamOp, Tuple, Value};
@@ -231,7 +231,7 @@ impl Tcp {
             Ok(Tuple { local, remote: getpeername(&fd)?.ok_or(Errno::NOTCONN).and_then(address_of)? })
         });
         let Ok(tuple) = ends else { return true };
-        let new = next_stream(accepted);
+        let new = StreamId::of_driver(accepted);
         told.push(Told::Accepted { listener, new, local: tuple.local, peer: tuple.remote });
         let mut socket = Socket::new(fd, tuple, false);
         socket.grant(new, told);

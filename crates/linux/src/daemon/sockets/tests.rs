@@ -20,6 +20,16 @@ fn open(port: u16) -> StreamOp {
     StreamOp::Open { by: Transport::Tcp, local: None, peer: SocketAddrV4::new(PEER, port), foreign: false }
 }
 
+/// This namespace is at these addresses by itself.
+fn at_loopback(addresses: &[Ipv4Addr]) -> Netlink {
+    let mut net = Netlink::open().unwrap();
+    net.loopback_up().unwrap();
+    for address in addresses {
+        net.add_address("lo", *address, 32).unwrap();
+    }
+    net
+}
+
 fn pattern(len: usize, seed: u64) -> Vec<u8> {
     let mut chance = wire::Seed::new(seed);
     (0..len).map(|_| chance.draw() as u8).collect()
@@ -90,10 +100,7 @@ impl User {
 #[test]
 fn a_conversation_with_another_program() {
     in_world(|| {
-        let mut net = Netlink::open().unwrap();
-        net.loopback_up().unwrap();
-        net.add_address("lo", PEER, 32).unwrap();
-        net.add_address("lo", MOVES, 32).unwrap();
+        at_loopback(&[PEER, MOVES]);
         let listener = TcpListener::bind((PEER, 80)).unwrap();
         let mut user = User::new(pattern(1_000_000, 1));
         user.op(open(80));
@@ -123,10 +130,7 @@ fn a_conversation_with_another_program() {
 #[test]
 fn what_goes_wrong_has_the_words_of_both_worlds() {
     in_world(|| {
-        let mut net = Netlink::open().unwrap();
-        net.loopback_up().unwrap();
-        net.add_address("lo", PEER, 32).unwrap();
-        net.add_address("lo", MOVES, 32).unwrap();
+        at_loopback(&[PEER, MOVES]);
         let closed = |user: &mut User| {
             user.until("the end", |user| user.closed().is_some());
             user.closed().cloned().unwrap().unwrap()
@@ -200,9 +204,7 @@ fn resets(of: &NetNs) -> u64 {
 #[test]
 fn a_live_connection_moves_to_another_kernel() {
     in_world_of_root_and_of_nobody(|| {
-        let mut net = Netlink::open().unwrap();
-        net.loopback_up().unwrap();
-        net.add_address("lo", PEER, 32).unwrap();
+        let mut net = at_loopback(&[PEER]);
         let (old, new) = (host("p0", 1), host("p1", 2));
         net.set_route(Prefix::host(MOVES), "p0", None).unwrap();
         let listener = TcpListener::bind((PEER, 80)).unwrap();
@@ -260,10 +262,7 @@ fn a_live_connection_moves_to_another_kernel() {
 #[test]
 fn a_guard_outlasts_a_thaw() {
     in_world(|| {
-        let mut net = Netlink::open().unwrap();
-        net.loopback_up().unwrap();
-        net.add_address("lo", PEER, 32).unwrap();
-        net.add_address("lo", MOVES, 32).unwrap();
+        at_loopback(&[PEER, MOVES]);
         let listener = TcpListener::bind((PEER, 80)).unwrap();
         let mut sockets = Sockets::new(Some(MOVES));
         let mut told = Vec::new();
@@ -320,10 +319,7 @@ fn what_a_guard_gives_back_is_looked_at_again() {
 #[test]
 fn what_is_written_ahead_does_not_grow_from_move_to_move() {
     in_world(|| {
-        let mut net = Netlink::open().unwrap();
-        net.loopback_up().unwrap();
-        net.add_address("lo", PEER, 32).unwrap();
-        net.add_address("lo", MOVES, 32).unwrap();
+        at_loopback(&[PEER, MOVES]);
         let listener = TcpListener::bind((PEER, 80)).unwrap();
         let mut user = User::new(vec![7; 40_000_000]);
         user.op(open(80));

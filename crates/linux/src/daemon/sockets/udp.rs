@@ -1,7 +1,6 @@
 //! [`node::Transport::Udp`] on Linux: kernel sockets of the namespace. Their packets go through the host's veth pair, as
 //! any program's would.
 
-use super::next_stream;
 use node::stream::{Inbox, Told, UDP_ROOM, refusal};
 use node::{Addr, StreamId, StreamOp};
 use std::collections::BTreeMap;
@@ -81,6 +80,9 @@ impl Udp {
     pub(super) fn receive(&mut self, accepted: &mut u32) -> (Vec<Told>, Vec<(PacketId, Reason)>) {
         let mut told = Vec::new();
         let mut lost = Vec::new();
+        if self.bound.is_empty() {
+            return (told, lost); // and no buffer is made ready in each round
+        }
         let mut bytes = vec![0; 65_536];
         let bound: Vec<StreamId> = self.bound.keys().copied().collect();
         for id in bound {
@@ -170,7 +172,7 @@ impl Udp {
         if self.streams.len() >= PEERS {
             return None;
         }
-        let new = next_stream(accepted);
+        let new = StreamId::of_driver(accepted);
         self.streams.insert(new, Stream { bound: listener, peer, inbox: Inbox::default() });
         told.push(Told::Accepted { listener, new, local, peer });
         told.push(Told::Room(new, UDP_ROOM));

@@ -1,0 +1,48 @@
+//! Workloads, and whoever carries a host from cell to cell.
+
+use super::{Around, begin_with, default};
+use crate::scenario::expand::Layout;
+use crate::scenario::networks::AIR;
+use toml::{Table, Value};
+
+/// Whom it speaks to.
+#[expect(clippy::unnecessary_wraps, reason = "a row of the table of kinds")]
+pub(super) fn to(around: &Around<'_>, role: &mut Table) -> Result<(), String> {
+    name_to_address(around.layout, role, "to");
+    Ok(())
+}
+
+/// Where it waits.
+#[expect(clippy::unnecessary_wraps, reason = "a row of the table of kinds")]
+pub(super) fn at(around: &Around<'_>, role: &mut Table) -> Result<(), String> {
+    name_to_address(around.layout, role, "at");
+    Ok(())
+}
+
+/// Places are cells, by the name of the host that serves each.
+pub(super) fn roam(around: &Around<'_>, role: &mut Table) -> Result<(), String> {
+    let start = role.remove("start").and_then(|value| value.as_str().map(str::to_owned));
+    let mut places: Vec<Value> = around
+        .layout
+        .stations()
+        .map(|station| {
+            let keep = |key: &str| (key.to_owned(), station.get(key).cloned().unwrap_or(Value::from(0)));
+            Value::Table(Table::from_iter(["name", "cell"].map(keep)))
+        })
+        .collect();
+    begin_with(&mut places, start.as_deref())?;
+    default(role, "places", places);
+    default(role, "interface", AIR);
+    Ok(())
+}
+
+/// `mobile:9000` becomes the mobile's address and that port.
+fn name_to_address(layout: &Layout, role: &mut Table, key: &str) {
+    let Some((name, port)) = role.get(key).and_then(Value::as_str).and_then(|text| text.rsplit_once(':'))
+    else {
+        return;
+    };
+    if let Some(address) = layout.address(name) {
+        role.insert(key.to_owned(), format!("{address}:{port}").into());
+    }
+}

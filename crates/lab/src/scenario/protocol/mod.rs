@@ -1,0 +1,122 @@
+//! What the lab has to know of each kind of role: one row a kind, one file a protocol.
+//!
+//! Two questions come before any role is read: what the kind means for its host ([`Kind`]), and what a role has to know
+//! of the scenario around it, filled in so that no user writes it twice. Nothing else in the lab's scenarios goes by the
+//! name of a kind.
+
+mod apps;
+mod cellular_ip;
+mod mobile_ip;
+
+pub(crate) use cellular_ip::CellularIp;
+pub(crate) use mobile_ip::MobileIp;
+
+use super::{Scenario, expand::Layout};
+use toml::{Table, Value};
+
+/// What a kind of role means for its host.
+#[derive(Clone, Copy)]
+struct Kind {
+    name: &'static str,
+    /// Fills in a role of this kind. What the user wrote stays.
+    complete: fn(&Around<'_>, &mut Table) -> Result<(), String>,
+    /// The host moves: it gets a radio ([`super::networks::AIR`]) that is told its cell, and is nobody's way to anywhere.
+    roams: bool,
+    /// The role finds the host's routers by itself, so the host gets none of the shortest ways of [`super::networks`].
+    finds_routers: bool,
+}
+
+impl Kind {
+    /// A kind of a host that stays where it is.
+    const fn fixed(name: &'static str, complete: fn(&Around<'_>, &mut Table) -> Result<(), String>) -> Self {
+        Self { name, complete, roams: false, finds_routers: false }
+    }
+
+    /// A kind of a host that moves.
+    const fn mobile(name: &'static str, complete: fn(&Around<'_>, &mut Table) -> Result<(), String>) -> Self {
+        Self { roams: true, ..Self::fixed(name, complete) }
+    }
+}
+
+/// All kinds: a protocol's rows, in the order of `roles::RoleConfig::KINDS`.
+const KINDS: &[Kind] = &[
+    Kind::fixed("cellular-ip/gateway", cellular_ip::station),
+    Kind::fixed("cellular-ip/station", cellular_ip::station),
+    Kind::mobile("cellular-ip/mobile", cellular_ip::mobile),
+    Kind::fixed("mobile-ip/home-agent", mobile_ip::home_agent),
+    Kind::fixed("mobile-ip/foreign-agent", mobile_ip::agent),
+    Kind { finds_routers: true, ..Kind::mobile("mobile-ip/mobile-node", mobile_ip::mobile_node) },
+    Kind::fixed("apps/constant-rate", apps::to),
+    Kind::fixed("apps/sink", apps::at),
+    Kind::fixed("apps/bulk-server", apps::at),
+    Kind::fixed("apps/bulk-client", apps::to),
+    Kind::mobile("apps/roam", apps::roam),
+];
+
+/// Where a role stands: the scenario, its places by name, and the role's host.
+pub(crate) struct Around<'a> {
+    pub(crate) scenario: &'a Scenario,
+    pub(crate) layout: &'a Layout,
+    pub(crate) host: &'a str,
+}
+
+/// Refuses what is wrong in the tables that protocols have of their own: the key's path, and the problem.
+pub(crate) fn check(scenario: &Scenario) -> Result<(), (String, String)> {
+    let Some(shared) = &scenario.mobile_ip else { return Ok(()) };
+    shared.check().map_err(|(key, problem)| (format!("mobile-ip.{key}"), problem))
+}
+
+/// Fills in one role. Of a kind that is not known nothing is: the role's own reader names those there are.
+pub(crate) fn complete(around: &Around<'_>, role: &mut Table) -> Result<(), String> {
+    kind(role).map_or(Ok(()), |kind| (kind.complete)(around, role))
+}
+
+/// Whether a host with these roles moves.
+pub(crate) fn roams(roles: &[Table]) -> bool {
+    roles.iter().filter_map(kind).any(|kind| kind.roams)
+}
+
+/// Whether a host with these roles needs no routes, for one of them finds its routers.
+pub(crate) fn finds_routers(roles: &[Table]) -> bool {
+    roles.iter().filter_map(kind).any(|kind| kind.finds_routers)
+}
+
+fn kind(role: &Table) -> Option<&'static Kind> {
+    let name = role.get("kind")?.as_str()?;
+    KINDS.iter().find(|kind| kind.name == name)
+}
+
+/// The hosts with a role of this kind, in the order of the file.
+fn hosts_of<'a>(scenario: &'a Scenario, kind: &'a str) -> impl Iterator<Item = &'a str> {
+    scenario.host.iter().filter_map(move |(name, host)| {
+        let mut roles = host.get("role").and_then(Value::as_array).into_iter().flatten();
+        let has = roles.any(|role| role.get("kind").and_then(Value::as_str) == Some(kind));
+        has.then_some(name.as_str())
+    })
+}
+
+/// Puts what the user named first in front.
+fn begin_with(all: &mut [Value], start: Option<&str>) -> Result<(), String> {
+    let Some(start) = start else { return Ok(()) };
+    let named = |value: &Value| value.get("name").and_then(Value::as_str) == Some(start);
+    let at = all.iter().position(named).ok_or_else(|| format!("`start`: no station `{start}`"))?;
+    all.swap(0, at);
+    Ok(())
+}
+
+fn default(role: &mut Table, key: &str, value: impl Into<Value>) {
+    if !role.contains_key(key) {
+        role.insert(key.to_owned(), value.into());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_of_role_has_a_row() {
+        let names: Vec<&str> = KINDS.iter().map(|kind| kind.name).collect();
+        assert_eq!(names, roles::RoleConfig::KINDS);
+    }
+}

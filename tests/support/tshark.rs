@@ -1,0 +1,24 @@
+//! Wireshark's word on a capture. Included by the tests of what writes captures.
+
+use std::path::Path;
+use std::process::Command;
+
+/// What `tshark` prints; none when it is not installed, which only a build server may not shrug off.
+pub(crate) fn tshark(file: &Path, arguments: &[&str]) -> Option<String> {
+    match Command::new("tshark").arg("-n").arg("-r").arg(file).args(arguments).output() {
+        Ok(output) => {
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+            Some(String::from_utf8(output.stdout).unwrap())
+        }
+        Err(missing) => {
+            #[expect(
+                clippy::disallowed_methods,
+                reason = "a skipped test must not pass unseen on a build server"
+            )]
+            let on_build_server = std::env::var("CI").is_ok();
+            assert!(!on_build_server, "tshark is needed here: {missing}");
+            eprintln!("SKIPPED: no tshark on this machine ({missing})");
+            None
+        }
+    }
+}
