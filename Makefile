@@ -20,6 +20,7 @@ run: build
 	@echo
 	$(WAYFARE) compare --quick
 
+# The library that `wayfare exec` preloads is built with it, into target/release/deps.
 build: setup
 	$(CARGO) build --release --locked -p cli
 

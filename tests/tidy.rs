@@ -49,7 +49,9 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("apps", &["wire", "node"]),
     ("roles", &["wire", "table", "tcp", "node", "cellular-ip", "mobile-ip", "indirect-tcp", "apps"]),
     ("sim", &["wire", "table", "tcp", "node", "stack", "link", "trace"]),
-    ("linux", &["wire", "table", "tcp", "node", "link", "trace"]),
+    ("client", &["wire"]),
+    ("shim", &["wire", "client"]),
+    ("linux", &["wire", "table", "tcp", "node", "link", "trace", "client"]),
     (
         "lab",
         &[
@@ -69,7 +71,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "draw",
         ],
     ),
-    ("cli", &["wire", "node", "trace", "roles", "linux", "lab", "draw"]),
+    ("cli", &["wire", "node", "trace", "roles", "client", "shim", "linux", "lab", "draw"]),
 ];
 
 fn root() -> PathBuf {

@@ -193,6 +193,7 @@ fn spec(host: &lab::plan::HostPlan, node: Node, dir: &Path) -> Spec {
             })
             .collect(),
         tcp: linux::TcpMetrics { congestion: Some("reno".to_owned()), window: None },
+        clients: None,
         control: Some(dir.join(format!("{}.sock", config.name))),
         radio: None,
         records: Some(dir.join(format!("{}.jsonl", config.name))),

@@ -284,6 +284,7 @@ impl<C: Cast> Teller<C> {
             Act::Mark(mark) => mark_name(mark),
             Act::Answer(_, Ok(answer)) => format!("answer {}", value(answer)),
             Act::Answer(_, Err(why)) => format!("refuse: {why}"),
+            Act::Served(_) => "what only a program outside asks for".to_owned(),
             Act::Stream(..) => "a stream, which no role of this protocol uses".to_owned(),
         }
     }

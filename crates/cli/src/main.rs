@@ -6,6 +6,7 @@ use std::process::ExitCode;
 mod compare;
 mod diff;
 mod doctor;
+mod exec;
 mod explain;
 mod interrupt;
 mod lab_world;
@@ -39,6 +40,8 @@ enum Verb {
     Diff(diff::Args),
     /// Run the roles of a host, for real, in this network namespace.
     Node(node::Args),
+    /// Run a program whose TCP connections are made through a role of this host's daemon.
+    Exec(exec::Args),
     /// What this kernel offers and what will be used; with --clean, remove what dead labs left behind.
     Doctor(doctor::Args),
     /// Pid 1 of a lab's world.
@@ -72,6 +75,7 @@ fn main() -> ExitCode {
         Verb::Explain(args) => explain::explain(&args),
         Verb::Diff(args) => diff::diff(&args),
         Verb::Node(args) => node::node(&args),
+        Verb::Exec(args) => exec::exec(&args),
         Verb::Doctor(args) => doctor::doctor(&args),
         Verb::LabWorld(args) => lab_world::lab_world(&args),
     };

@@ -43,6 +43,7 @@ fn spec(config: &HostConfig) -> Result<Spec, roles::NodeError> {
             window: config.tcp.receive_buffer,
         },
         control: daemon.control,
+        clients: daemon.clients,
         radio: daemon
             .radio
             .filter(|_| config.interfaces.iter().any(|interface| interface.tunes))

@@ -13,6 +13,7 @@ use netlink_packet_route::route::{
     RouteAddress, RouteAttribute, RouteHeader, RouteMessage, RouteMetric, RouteProtocol, RouteScope,
     RouteType,
 };
+use netlink_packet_route::rule::{RuleAction, RuleAttribute, RuleMessage};
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
 use std::io;
@@ -200,6 +201,37 @@ impl Netlink {
         }
         let set = self.act(RouteNetlinkMessage::NewRoute(message), NLM_F_CREATE | NLM_F_REPLACE);
         set.attempt("set the route", format_args!("{to} dev {name}"))
+    }
+
+    /// In that table, `to` is this host's own.
+    pub fn set_local_route(&mut self, to: Prefix, table: u8) -> Result<()> {
+        let index = self.link("lo")?.index;
+        let mut message = RouteMessage::default();
+        message.header.address_family = AddressFamily::Inet;
+        message.header.destination_prefix_length = to.len();
+        message.header.table = table;
+        message.header.protocol = RouteProtocol::Static;
+        message.header.scope = RouteScope::Host;
+        message.header.kind = RouteType::Local;
+        message.attributes =
+            vec![RouteAttribute::Destination(RouteAddress::Inet(to.address())), RouteAttribute::Oif(index)];
+        let set = self.act(RouteNetlinkMessage::NewRoute(message), NLM_F_CREATE | NLM_F_REPLACE);
+        set.attempt("set the local route", format_args!("{to} in table {table}"))
+    }
+
+    /// What comes in by a link, and is not for an address of the host's own, goes by that table. The table's number is the
+    /// rule's priority too.
+    pub fn add_rule_for(&mut self, name: &str, table: u8) -> Result<()> {
+        let mut message = RuleMessage::default();
+        message.header.family = AddressFamily::Inet;
+        message.header.table = table;
+        message.header.action = RuleAction::ToTable;
+        message.attributes =
+            vec![RuleAttribute::Priority(u32::from(table)), RuleAttribute::Iifname(name.to_owned())];
+        match self.act(RouteNetlinkMessage::NewRule(message), NLM_F_CREATE | NLM_F_EXCL) {
+            Err(there) if there.raw_os_error() == Some(libc::EEXIST) => Ok(()),
+            other => other.attempt("add a rule for", format_args!("{name} to table {table}")),
+        }
     }
 
     fn set_flag(&mut self, name: &str, flag: LinkFlags, on: bool) -> io::Result<()> {

@@ -58,6 +58,9 @@ pub enum Act {
     /// was handed a record decides it some time. In a driver's hands the key begins with the role's name, so that roles
     /// cannot meet.
     Store(Vec<u8>, Option<Vec<u8>>),
+    /// What became of a stream that the driver itself asked a role for, on behalf of a program outside
+    /// ([`crate::Input::Serve`]). The number is one from [`StreamId::OUTSIDE`] on, or one that the role's was given.
+    Served(Told),
 }
 
 /// How a node behaves towards ARP about an address.

@@ -27,6 +27,8 @@ pub enum Input<'a> {
     /// The wall clock was set: what it says now of [`Instant::ZERO`], as [`Boot::wall`] did.
     Wall(WallTime),
     /// To the role that provides the transport asked for: what the user of a stream wants. [`Effect::Served`] answers.
+    /// From a driver: what a program outside wants of such a stream, by a number from [`StreamId::OUTSIDE`] on;
+    /// [`crate::Act::Served`] answers.
     ///
     /// [`Effect::Served`]: crate::Effect::Served
     Serve(StreamId, StreamOp),

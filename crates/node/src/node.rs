@@ -160,8 +160,9 @@ impl Node {
             Input::Start(boot) => self.start(now, boot, out),
             Input::Failed(fault) => self.give(now, fault.role, Input::Failed(fault), out),
             Input::Idle(..) | Input::Wall(_) => self.tell_all(now, &input, out),
-            // Of transports and news the roles of this node alone speak to each other, and of records speaks `resume`.
-            Input::Serve(..) | Input::Stored(_) | Input::News(_) => {}
+            // A driver may use what roles serve; news they tell each other alone, and of records speaks `resume`.
+            Input::Serve(id, op) => self.operate(now, RoleId::NODE, id, op, out),
+            Input::Stored(_) | Input::News(_) => {}
         }
         self.settle(now, out);
     }

@@ -14,6 +14,8 @@ pub struct StreamId(pub u32);
 impl StreamId {
     /// Numbers below this are a role's own.
     pub const OWN: u32 = 1 << 16;
+    /// Numbers from here on, [`StreamId::OWN`] of them, are the driver's for what it asks roles for.
+    pub const OUTSIDE: u32 = 0x0100_0000;
     /// Numbers from here on are given by a role that serves, to streams that it accepted. It counts from here by itself,
     /// up to [`StreamId::ACCEPTED`] of them at one time; the node keeps those of different roles apart.
     pub const SERVED: u32 = 0x4000_0000;

@@ -7,6 +7,7 @@
 //! | a user, what it opens | below [`StreamId::OWN`] | with the role's number above that |
 //! | a role that serves, what it accepts | from [`StreamId::SERVED`] on | with the role's number between |
 //! | the driver, what it accepts | | from [`StreamId::DRIVER`] on |
+//! | the driver, what it asks roles for | | from [`StreamId::OUTSIDE`] on: above all roles' own |
 
 use crate::node::Node;
 use crate::stream::{Told, refusal};
@@ -89,12 +90,28 @@ impl Node {
             return; // closed meanwhile, or never open
         };
         let user = ends.user;
+        if user == RoleId::NODE {
+            return self.tell_driver(provider, id, told.clone(), out);
+        }
         if let StreamEvent::Accepted(new, ..) = &mut event {
             *new = Streams::of_provider(provider, *new);
             debug_assert!(new.0 >= StreamId::SERVED, "the number of an accepted stream is its user's");
             self.streams.by_id.insert(*new, Ends { user, provider: Some(provider) });
         }
         self.tell_user(now, user, id, event, out);
+    }
+
+    /// The same for a program outside.
+    fn tell_driver(&mut self, provider: RoleId, id: StreamId, mut told: Told, out: &mut Outbox) {
+        match &mut told {
+            Told::Accepted { new, .. } => {
+                *new = Streams::of_provider(provider, *new);
+                self.streams.by_id.insert(*new, Ends { user: RoleId::NODE, provider: Some(provider) });
+            }
+            Told::Closed(..) => drop(self.streams.by_id.remove(&id)),
+            _ => {}
+        }
+        out.act(RoleId::NODE, Act::Served(told));
     }
 
     fn tell_user(
@@ -121,11 +138,16 @@ impl Node {
         out: &mut Outbox,
     ) {
         let global = Streams::of_user(user, id);
+        let is_outside = user == RoleId::NODE;
         if let StreamOp::Open { by, .. } | StreamOp::Listen { by, .. } = &op
-            && matches!(by, Transport::Role(_))
+            && (is_outside || matches!(by, Transport::Role(_)))
         {
             debug_assert!(!self.streams.by_id.contains_key(&global), "{global:?} is open already");
             let Some(provider) = self.provider_of(*by) else {
+                if is_outside {
+                    let closed = Told::Closed(global, Some(refusal::NO_TRANSPORT.to_owned()));
+                    return out.act(user, Act::Served(closed));
+                }
                 return self.give(
                     now,
                     user,
@@ -151,7 +173,7 @@ impl Node {
             Some(Ends { provider: Some(provider), .. }) => {
                 self.give(now, *provider, Input::Serve(Streams::to_provider(global), op), out);
             }
-            None if (StreamId::SERVED..StreamId::DRIVER).contains(&global.0) => {} // closed meanwhile
+            None if is_outside || (StreamId::SERVED..StreamId::DRIVER).contains(&global.0) => {} // closed meanwhile
             Some(Ends { provider: None, .. }) | None => out.act(user, Act::Stream(global, op)),
         }
     }
@@ -162,6 +184,12 @@ impl Node {
             Some(ends) => ends.user == user && ends.provider.is_none(),
             None => id.0 < StreamId::SERVED, // opened at the driver; its number names the user
         })
+    }
+
+    /// The transport of this name that a role here provides.
+    pub fn transport(&self, name: &str) -> Option<Transport> {
+        let served = self.roles.iter().flat_map(|role| role.serves()).copied();
+        served.into_iter().find(|by| matches!(by, Transport::Role(served) if *served == name))
     }
 
     fn provider_of(&self, by: Transport) -> Option<RoleId> {

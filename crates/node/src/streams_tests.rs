@@ -260,10 +260,35 @@ fn what_waits_for_a_record_does_not_pass_by_another_role() {
 }
 
 #[test]
-fn a_driver_cannot_ask_a_role_to_serve() {
+fn a_driver_asks_for_streams_of_its_own_only() {
+    const OUTSIDE: StreamId = StreamId(StreamId::OUTSIDE + 3);
     let mut stage = Stage::new();
-    stage.node.handle(Instant::ZERO, Input::Serve(SERVED, StreamOp::Read(1)), &mut stage.out);
-    assert_eq!(stage.heard(), []);
+    let serve = |stage: &mut Stage, id, op| {
+        stage.node.handle(Instant::ZERO, Input::Serve(id, op), &mut stage.out);
+        let act = stage.out.next_act().map(|(_, act)| act);
+        (stage.heard(), act)
+    };
+    // What is a role's, or nobody's.
+    stage.ask(ALICE, StreamId(3), open(PIPE));
+    for id in [SERVED, StreamId(1 << 16 | 3), StreamId(StreamId::DRIVER), OUTSIDE] {
+        assert_eq!(serve(&mut stage, id, StreamOp::Read(1)), (vec![], None));
+    }
+    for by in [Transport::Tcp, Transport::Role("none")] {
+        let closed = Told::Closed(OUTSIDE, Some("no such transport".to_owned()));
+        assert_eq!(serve(&mut stage, OUTSIDE, open(by)), (vec![], Some(Act::Served(closed))));
+    }
+    assert_eq!((stage.node.transport("pipe"), stage.node.transport("none")), (Some(PIPE), None));
+    // As any user's.
+    let asked = format!("serve 1000003 {:?}", open(PIPE));
+    assert_eq!(serve(&mut stage, OUTSIDE, open(PIPE)), (said("piper", &asked), None));
+    assert_eq!(serve(&mut stage, OUTSIDE, StreamOp::Read(1)), (said("piper", "serve 1000003 Read(1)"), None));
+    assert_eq!(stage.tell(OTHER, &data(OUTSIDE)), []);
+    assert_eq!(stage.acts(), 0, "another serves it");
+    for told in [data(OUTSIDE), Told::Closed(OUTSIDE, None)] {
+        assert_eq!(stage.tell(PIPER, &told), []);
+        assert_eq!(stage.out.next_act().map(|(_, act)| act), Some(Act::Served(told)));
+    }
+    assert_eq!(serve(&mut stage, OUTSIDE, StreamOp::Read(1)), (vec![], None));
     stage.node.handle(Instant::ZERO, Input::Start(&Boot::default()), &mut stage.out);
     assert_eq!(stage.heard().len(), 4, "others are told as ever");
 }

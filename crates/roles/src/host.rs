@@ -41,6 +41,8 @@ pub struct HostConfig {
 pub struct DaemonConfig {
     /// The UNIX socket where it takes commands.
     pub control: Option<PathBuf>,
+    /// The UNIX socket where programs of this host ask for connections through its roles: `wayfare exec`.
+    pub clients: Option<PathBuf>,
     /// The UNIX socket of a lab's radio process.
     pub radio: Option<PathBuf>,
     /// Our number at that radio process.
@@ -262,7 +264,7 @@ impl HostConfig {
 
 impl RoleConfig {
     /// The kinds there are.
-    pub const KINDS: [&'static str; 13] = [
+    pub const KINDS: [&'static str; 15] = [
         "cellular-ip/gateway",
         "cellular-ip/station",
         "cellular-ip/mobile",

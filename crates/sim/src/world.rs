@@ -263,7 +263,8 @@ impl World {
                 Act::Answer(_, answer) => self.record(host, What::Answered(answer)),
                 Act::Store(..) => self.stores.ask(host),
                 // The node itself is the only one here who has a table, answers ARP and has addresses.
-                Act::Route(..) | Act::Gate(..) | Act::Neighbor(..) | Act::Address(..) => {}
+                // And there are no programs outside, that could ask for streams.
+                Act::Route(..) | Act::Gate(..) | Act::Neighbor(..) | Act::Address(..) | Act::Served(_) => {}
             }
         }
     }

@@ -108,7 +108,7 @@ impl RequestClient {
             State::Waits => {
                 self.state = State::Connecting;
                 let peer = self.config.to;
-                out.stream(STREAM, StreamOp::Open { by: Transport::Tcp, local: None, peer });
+                out.stream(STREAM, StreamOp::Open { by: Transport::Tcp, local: None, peer, foreign: false });
             }
             State::Rests(_) => self.ask(now, out),
             _ => {}

@@ -122,7 +122,10 @@ impl Role for RequestServer {
     fn handle(&mut self, _now: Instant, input: Input<'_>, out: &mut Outbox) {
         match input {
             Input::Start(_) => {
-                out.stream(LISTENER, StreamOp::Listen { by: Transport::Tcp, local: self.config.at });
+                out.stream(
+                    LISTENER,
+                    StreamOp::Listen { by: Transport::Tcp, local: self.config.at, foreign: false },
+                );
             }
             Input::Stream(_, StreamEvent::Accepted(new, ..)) => self.accept(new, out),
             Input::Stream(id, StreamEvent::Room(credit)) => {

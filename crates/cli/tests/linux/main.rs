@@ -12,7 +12,11 @@ mod common;
 mod compare;
 mod conformance;
 mod drops;
+mod exec;
 mod faults;
 mod mobile_ip;
 mod mobile_ip_agent;
 mod readme;
+#[path = "../../../../tests/moves/world.rs"]
+#[expect(dead_code, reason = "nobody may not be allowed to walk to the command")]
+mod world;

@@ -52,7 +52,7 @@ fn tcp() -> TcpState {
 }
 
 fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    bytes.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
 }
 
 const ENTRY: &str = "01020304\

@@ -69,6 +69,17 @@ impl HostLink {
     }
 }
 
+/// The table of routes for what is for others' addresses; its number is also its rule's priority.
+const FOREIGN: u8 = 87;
+
+/// What the node hands to this host is for this host, also if it is for an address of somebody else's: sockets that are
+/// bound to such (`IP_TRANSPARENT`) hear it. Calling it again changes nothing.
+pub(crate) fn take_in_foreign() -> Result<()> {
+    let mut net = Netlink::open()?;
+    net.set_local_route(Prefix::ANY, FOREIGN)?;
+    net.add_rule_for(KERNEL_SIDE, FOREIGN)
+}
+
 /// Keeps the kernel from talking on a device by itself. What a kernel does not have cannot be switched off.
 pub(crate) fn quiet(device: &str) {
     let _ = sysctl(&format!("net/ipv6/conf/{device}/disable_ipv6"), "1");

@@ -4,6 +4,7 @@
 //! and the host's own stack hangs behind a veth pair inside the namespace, [`host`]. Time is one clock for all daemons
 //! of a lab; what happens is written down as [`trace::Record`]s.
 
+mod clients;
 mod control;
 mod host;
 mod radio;
@@ -13,8 +14,9 @@ mod storage;
 use crate::error::{Attempt, Result};
 use crate::packet::{Options, PacketSocket};
 use crate::{Clock, Netlink, Offset, Store, TcpMetrics, Timer, counters, ethtool, nft, set_timer_slack};
+use clients::{Clients, Wishes};
 use control::{Control, Request};
-use host::HostLink;
+use host::{HostLink, KERNEL_SIDE};
 use node::stream::Told;
 use node::{Act, Boot, Command, CommandId, Fault, Input, Link, Node, Outbox, Undone, Value};
 use radio::Radio;
@@ -29,6 +31,7 @@ use storage::Storage;
 use trace::{HostId, Record, What};
 use wire::{Cell, Duration, Iface, Instant, Ipv4Addr, Mac, Packet, PacketId, Reason, ethernet, identity};
 
+pub use clients::is_open_to_programs;
 pub use control::{Answer, Ask};
 pub(crate) use radio::{Told as RadioTold, Wish};
 
@@ -47,6 +50,8 @@ pub struct Spec {
     pub tcp: TcpMetrics,
     /// Where it takes commands.
     pub control: Option<PathBuf>,
+    /// Where programs of this host ask for connections through its roles.
+    pub clients: Option<PathBuf>,
     /// The lab's radio process, and which host we are there.
     pub radio: Option<(PathBuf, HostId)>,
     /// Where its records go when it ends.
@@ -97,6 +102,7 @@ struct Daemon {
     ports: Vec<Port>,
     host: HostLink,
     sockets: Sockets,
+    clients: Clients,
     control: Control,
     radio: Option<Radio>,
     timer: Timer,
@@ -185,6 +191,7 @@ impl Daemon {
             ports,
             host,
             sockets: Sockets::new(spec.addresses.first().copied()).offering(spec.tcp.window),
+            clients: Clients::open(spec.clients.as_deref(), spec.addresses.first().copied())?,
             control: Control::open(spec.control.as_deref())?,
             radio,
             timer: Timer::new()?,
@@ -221,7 +228,8 @@ impl Daemon {
     /// Waits until there is something for us, and says where: what is quiet is not asked, for each question is a call of
     /// the system.
     fn wait(&mut self) -> Result<Ready> {
-        let due = if self.began { self.node.deadline().unwrap_or(Instant::NEVER) } else { Instant::ZERO };
+        let due = [self.node.deadline(), self.clients.deadline()].into_iter().flatten().min();
+        let due = if self.began { due.unwrap_or(Instant::NEVER) } else { Instant::ZERO };
         if (self.began || self.told_to_begin) && self.armed != Some(due) {
             self.timer.arm(self.clock, due)?;
             self.armed = Some(due);
@@ -234,6 +242,7 @@ impl Daemon {
         fds.extend(self.control.fds().map(|(fd, flags)| PollFd::from_borrowed_fd(fd, flags)));
         let inner = fds.len();
         fds.extend(self.sockets.fds().map(|(fd, flags)| PollFd::from_borrowed_fd(fd, flags)));
+        fds.extend(self.clients.fds().map(|(fd, flags)| PollFd::from_borrowed_fd(fd, flags)));
         fds.extend(
             self.storage.iter().map(|storage| PollFd::from_borrowed_fd(storage.as_fd(), PollFlags::IN)),
         );
@@ -276,6 +285,7 @@ impl Daemon {
         }
         self.hear_storage();
         self.receive_datagrams();
+        self.serve_clients();
         while let Some(told) = self.radio.as_mut().filter(|_| ready.radio).and_then(Radio::hear) {
             match told {
                 radio::Told::Up { cell } => self.link_up(radio::IFACE, Some(Cell(cell))),
@@ -320,6 +330,9 @@ impl Daemon {
             };
             let packet = Packet { link, id: identity(bytes), bytes: bytes.to_vec() };
             let now = self.clock.now();
+            if iface == Iface::HOST && self.is_a_clients(&packet) {
+                continue;
+            }
             self.record(now, What::Received(iface, packet.clone()));
             if iface == Iface::HOST
                 && let Some(reason) = self.sockets.screen_out(&packet.bytes)
@@ -342,6 +355,31 @@ impl Daemon {
         let now = self.clock.now();
         for (packet, reason) in lost {
             self.record(now, What::Lost(Iface::HOST, packet, reason.0.into()));
+        }
+    }
+
+    fn serve_clients(&mut self) {
+        let (now, node, mut wishes) = (self.clock.now(), &self.node, Wishes::default());
+        self.clients.serve(now, &|name| node.transport(name), &mut wishes);
+        self.fulfil(wishes);
+    }
+
+    /// Whether a packet of this host's is on a connection that a role carries for a program.
+    fn is_a_clients(&mut self, packet: &Packet) -> bool {
+        let mut wishes = Wishes::default();
+        let is_taken = self.clients.takes(&packet.bytes, &mut wishes);
+        self.fulfil(wishes);
+        is_taken
+    }
+
+    fn fulfil(&mut self, wishes: Wishes) {
+        for bytes in wishes.datagrams {
+            let _ = self.host.send(&bytes); // as on any way, what is lost is sent again
+        }
+        for (id, op) in wishes.ops {
+            let now = self.clock.now();
+            self.give(now, Input::Serve(id, op));
+            self.clients.asked(id);
         }
     }
 
@@ -395,7 +433,7 @@ impl Daemon {
     }
 
     fn carry_out_acts(&mut self, now: Instant) {
-        let mut told = Vec::new();
+        let (mut told, mut wishes) = (Vec::new(), Wishes::default());
         while let Some((role, act)) = self.out.next_act() {
             match act {
                 Act::Transmit(iface, packet) => self.transmit(now, iface, packet),
@@ -414,6 +452,7 @@ impl Daemon {
                     let done = self.sockets.operate(id, op, &mut told);
                     self.operated(now, done);
                 }
+                Act::Served(told) => self.clients.told(now, told, &mut wishes),
                 Act::Mark(mark) => self.record(now, What::Marked(mark)),
                 Act::Answer(id, answer) => {
                     self.record(now, What::Answered(answer.clone()));
@@ -439,6 +478,7 @@ impl Daemon {
         if !told.is_empty() {
             self.tell(told);
         }
+        self.fulfil(wishes);
     }
 
     fn operated(&mut self, now: Instant, done: Done) {

@@ -1,8 +1,15 @@
 //! The transports of [`node::stream`] on Linux: kernel sockets of the namespace. Their packets go through the host's
 //! veth pair, as any program's would.
 
-mod options;
-mod repair;
+mod join;
+pub(super) mod options;
+mod relay;
+#[cfg(test)]
+mod relay_moves_tests;
+#[cfg(test)]
+mod relay_tests;
+pub(super) mod repair;
+mod socket;
 mod tcp;
 #[cfg(test)]
 mod tests;
@@ -163,7 +170,7 @@ fn ends(header: &Header, payload: &[u8]) -> Option<(SocketAddrV4, SocketAddrV4)>
 }
 
 /// The reset that answers a segment (RFC 9293, section 3.10.7.1).
-fn reset(header: &Header, payload: &[u8]) -> Option<Vec<u8>> {
+pub(super) fn reset(header: &Header, payload: &[u8]) -> Option<Vec<u8>> {
     let segment = ::tcp::Segment::parse(payload, header.src, header.dst).ok()?;
     let bytes = segment.refusal()?.emit(header.dst, header.src);
     Some(Header::new(::tcp::PROTOCOL, header.dst, header.src).emit(&bytes))

@@ -37,6 +37,12 @@ const OPTION_WINDOW_SCALE: u32 = 3;
 const OPTION_SACK_PERMITTED: u32 = 4;
 const OPTION_TIMESTAMPS: u32 = 8;
 
+/// Whether an address is this host's own: whoever asks for it without a right to others' gets it.
+pub(in crate::daemon) fn is_ours(address: SocketAddrV4) -> bool {
+    let probe = socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None);
+    probe.is_ok_and(|probe| bind(&probe, &SocketAddrV4::new(*address.ip(), 0)).is_ok())
+}
+
 /// From here on the socket can be read out, and its end is silent.
 pub(super) fn enter(fd: &impl AsFd) -> io::Result<()> {
     set(fd, TCP, TCP_REPAIR, 1)

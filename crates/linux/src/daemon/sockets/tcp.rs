@@ -1,25 +1,23 @@
 //! [`node::Transport::Tcp`] on Linux: the kernel's TCP, without waiting for it.
 
-use super::options::{TCP_INFO, TcpInfo, get};
-use super::repair;
+use super::relay::Relay;
+use super::socket::{Ended, Socket};
+use super::{options, repair};
+use crate::daemon::host;
 use node::stream::{Told, refusal};
 use node::{Addr, StreamId, StreamOp, Tuple, Value};
 use rustix::event::PollFlags;
 use rustix::io::Errno;
 use rustix::net::{
-    AddressFamily, RecvFlags, SendFlags, Shutdown, SocketFlags, SocketType, accept_with, bind, connect,
-    getpeername, getsockname, ipproto, listen, recv, send, shutdown, socket_with, sockopt,
+    AddressFamily, SocketFlags, SocketType, accept_with, bind, connect, getpeername, getsockname, ipproto,
+    listen, socket_with, sockopt,
 };
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use wire::{Duration, Ipv4Addr, PacketId, SocketAddrV4, TcpState};
+use wire::{Ipv4Addr, SocketAddrV4, TcpState};
 
 /// Sockets of one host; more are refused, or wait in the kernel's queue.
 const MOST: usize = 4096;
-/// Bytes of one socket that wait here for room in the kernel: its user's credit.
-const CREDIT: usize = 256 * 1024;
-/// Bytes that are read at once.
-const CHUNK: usize = 64 * 1024;
 /// Connections that wait to be accepted.
 const BACKLOG: i32 = 128;
 /// Accounts that are kept of sockets that are gone.
@@ -30,35 +28,17 @@ pub(super) struct Tcp {
     /// The largest window that its sockets offer, if it is not the kernel's choice.
     pub(super) window: Option<u32>,
     listeners: BTreeMap<StreamId, (OwnedFd, Addr)>,
-    sockets: BTreeMap<StreamId, Socket>,
+    pub(super) sockets: BTreeMap<StreamId, Socket>,
+    /// Whose a tuple is.
+    by_tuple: BTreeMap<Tuple, StreamId>,
+    /// Asked for each packet to and from the host: as a rule, nothing is frozen.
+    frozen: BTreeSet<Tuple>,
+    /// Each has the number of the stream that asked for it.
+    pub(super) relays: BTreeMap<StreamId, Relay>,
     accounts: VecDeque<Value>,
+    /// The kernel takes in what is for addresses that are not its own.
+    takes_foreign: bool,
 }
-
-#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
-struct Socket {
-    fd: OwnedFd,
-    tuple: Tuple,
-    connecting: bool,
-    /// What the user wants to read; zero is nothing.
-    wanted: usize,
-    /// What the kernel had no room for yet.
-    pending: VecDeque<u8>,
-    /// What the user was granted and has not written.
-    credit: usize,
-    finishing: bool,
-    /// The kernel knows that we finish.
-    shut: bool,
-    /// The user knows that the peer has finished.
-    knows_end: bool,
-    frozen: bool,
-    /// Its tuple is guarded: it rests, frozen or not.
-    guarded: bool,
-    /// It is in repair mode.
-    repaired: bool,
-}
-
-/// Why a socket is closed, for its user; `None` if it is not.
-type Ended = Option<Option<String>>;
 
 impl Tcp {
     pub(super) const fn new(address: Option<Ipv4Addr>) -> Self {
@@ -67,7 +47,11 @@ impl Tcp {
             window: None,
             listeners: BTreeMap::new(),
             sockets: BTreeMap::new(),
+            by_tuple: BTreeMap::new(),
+            frozen: BTreeSet::new(),
+            relays: BTreeMap::new(),
             accounts: VecDeque::new(),
+            takes_foreign: false,
         }
     }
 
@@ -77,8 +61,12 @@ impl Tcp {
         let room = self.sockets.len() < MOST;
         let listeners = self.listeners.values().filter(move |_| room);
         let listeners = listeners.map(|(fd, _)| (fd.as_fd(), PollFlags::IN));
-        let sockets = self.sockets.values().filter_map(|socket| {
-            let flags = socket.waits_for();
+        let sockets = self.sockets.iter().filter_map(|(id, socket)| {
+            if socket.rests() {
+                return None;
+            }
+            let relay = socket.joined.and_then(|relay| self.relays.get(&relay));
+            let flags = socket.waits_for() | relay.map_or(PollFlags::empty(), |relay| relay.waits_for(*id));
             (!flags.is_empty()).then(|| (socket.fd.as_fd(), flags))
         });
         listeners.chain(sockets)
@@ -92,14 +80,11 @@ impl Tcp {
         told: &mut Vec<Told>,
     ) {
         match op {
-            StreamOp::Open { foreign: true, .. } | StreamOp::Listen { foreign: true, .. } => {
-                told.push(Told::Closed(id, Some(refusal::NOT_OURS.to_owned())));
-            }
-            StreamOp::Open { local, peer, .. } => {
-                let opened = self.connect(local, peer);
+            StreamOp::Open { local, peer, foreign, .. } => {
+                let opened = self.connect(local, peer, foreign);
                 self.add(id, opened, told);
             }
-            StreamOp::Listen { local, .. } => match self.listen(local) {
+            StreamOp::Listen { local, foreign, .. } => match self.listen(local, foreign) {
                 Ok(fd) => {
                     self.listeners.insert(id, (fd, local));
                     told.push(Told::Opened(id, local));
@@ -118,10 +103,12 @@ impl Tcp {
                 self.listeners.remove(&id);
                 told.push(Told::Closed(id, None));
             }
+            StreamOp::Join(other, staged) => self.join(id, other, staged, told),
+            StreamOp::Part => self.part(id, told),
             op => {
                 let Some(socket) = self.sockets.get_mut(&id) else { return };
                 let ended = socket.operate(id, op, told);
-                self.conclude(id, ended, told);
+                self.settle(id, ended, told);
             }
         }
     }
@@ -138,23 +125,27 @@ impl Tcp {
             let ended = socket.serve(id, told);
             self.conclude(id, ended, told);
         }
+        let relays: Vec<StreamId> = self.relays.keys().copied().collect();
+        for relay in relays {
+            self.pump(relay, told);
+        }
     }
 
     /// A tuple has got a guard, or lost it. What was thawed meanwhile goes on.
     pub(super) fn guard(&mut self, tuple: &Tuple, guarded: bool, told: &mut Vec<Told>) {
-        let at = self.sockets.iter().find(|(_, socket)| socket.tuple == *tuple).map(|(id, _)| *id);
-        let Some((id, socket)) = at.and_then(|id| Some((id, self.sockets.get_mut(&id)?))) else { return };
+        let Some(id) = self.by_tuple.get(tuple).copied() else { return };
+        let Some(socket) = self.sockets.get_mut(&id) else { return };
         socket.guarded = guarded;
         let ended = socket.go_on(id, told);
-        self.conclude(id, ended, told);
+        self.settle(id, ended, told);
     }
 
     pub(super) fn has_frozen(&self) -> bool {
-        self.sockets.values().any(|socket| socket.frozen)
+        !self.frozen.is_empty()
     }
 
     pub(super) fn is_frozen(&self, tuple: &Tuple) -> bool {
-        self.sockets.values().any(|socket| socket.frozen && socket.tuple == *tuple)
+        self.frozen.contains(tuple)
     }
 
     /// What the kernel says of each socket: of those that are gone, what it said last.
@@ -163,8 +154,8 @@ impl Tcp {
         self.accounts.iter().cloned().chain(open).collect()
     }
 
-    fn connect(&self, local: Option<Addr>, peer: Addr) -> Result<Socket, Errno> {
-        let fd = self.socket()?;
+    fn connect(&mut self, local: Option<Addr>, peer: Addr, foreign: bool) -> Result<Socket, Errno> {
+        let fd = self.socket(foreign)?;
         let any = SocketAddrV4::new(self.address.unwrap_or(Ipv4Addr::UNSPECIFIED), 0);
         bind(&fd, &local.unwrap_or(any))?;
         match connect(&fd, &peer) {
@@ -175,8 +166,8 @@ impl Tcp {
         Ok(Socket::new(fd, Tuple { local, remote: peer }, true))
     }
 
-    fn listen(&self, local: Addr) -> Result<OwnedFd, Errno> {
-        let fd = self.socket()?;
+    fn listen(&mut self, local: Addr, foreign: bool) -> Result<OwnedFd, Errno> {
+        let fd = self.socket(foreign)?;
         // What is left of older connections does not matter to who waits for new ones.
         sockopt::set_socket_reuseaddr(&fd, true)?;
         bind(&fd, &local)?;
@@ -184,7 +175,7 @@ impl Tcp {
         Ok(fd)
     }
 
-    fn socket(&self) -> Result<OwnedFd, Errno> {
+    fn socket(&mut self, foreign: bool) -> Result<OwnedFd, Errno> {
         if self.sockets.len() + self.listeners.len() >= MOST {
             return Err(Errno::NFILE);
         }
@@ -196,14 +187,31 @@ impl Tcp {
             // bytes of their memory: five eighths, with full segments. Until it knows, the route bounds the window.
             sockopt::set_socket_recv_buffer_size(&fd, window as usize * 4 / 5)?;
         }
+        if foreign {
+            self.take_in_foreign()?;
+            // Not only that it can be bound: what is sent from it, and what is accepted, is routed as our own.
+            options::set(&fd, libc::SOL_IP, libc::IP_TRANSPARENT, 1).map_err(|error| errno(&error))?;
+        }
         Ok(fd)
     }
 
-    fn import(&self, state: &TcpState) -> Result<Socket, Errno> {
+    /// From now on the kernel takes in what is for addresses that are not its own, as far as the node lets that through.
+    fn take_in_foreign(&mut self) -> Result<(), Errno> {
+        if !self.takes_foreign {
+            host::take_in_foreign().map_err(|error| errno(&error.cause))?;
+            self.takes_foreign = true;
+        }
+        Ok(())
+    }
+
+    fn import(&mut self, state: &TcpState) -> Result<Socket, Errno> {
         if self.sockets.len() >= MOST {
             return Err(Errno::NFILE);
         }
-        let fd = repair::import(state).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+        if !repair::is_ours(state.local) {
+            self.take_in_foreign()?;
+        }
+        let fd = repair::import(state).map_err(|error| errno(&error))?;
         let mut socket = Socket::new(fd, Tuple { local: state.local, remote: state.remote }, false);
         (socket.frozen, socket.repaired, socket.finishing) = (true, true, state.finishing);
         let unsent = state.unacknowledged.get(repair::sent(state).len()..).unwrap_or_default();
@@ -213,9 +221,7 @@ impl Tcp {
 
     fn add(&mut self, id: StreamId, socket: Result<Socket, Errno>, told: &mut Vec<Told>) {
         match socket {
-            Ok(socket) => {
-                self.sockets.insert(id, socket);
-            }
+            Ok(socket) => self.insert(id, socket),
             Err(error) => told.push(Told::Closed(id, Some(words(error)))),
         }
     }
@@ -237,13 +243,45 @@ impl Tcp {
         told.push(Told::Accepted { listener, new, local: tuple.local, peer: tuple.remote });
         let mut socket = Socket::new(fd, tuple, false);
         socket.grant(new, told);
-        self.sockets.insert(new, socket);
+        self.insert(new, socket);
         true
     }
 
-    fn conclude(&mut self, id: StreamId, ended: Ended, told: &mut Vec<Told>) {
+    fn insert(&mut self, id: StreamId, socket: Socket) {
+        self.by_tuple.insert(socket.tuple, id);
+        if socket.frozen {
+            self.frozen.insert(socket.tuple);
+        }
+        self.sockets.insert(id, socket);
+    }
+
+    /// What follows from an operation on a socket: it may be gone, and its relay with it.
+    fn settle(&mut self, id: StreamId, ended: Ended, told: &mut Vec<Told>) {
+        let Some(socket) = self.sockets.get(&id) else { return };
+        if socket.frozen {
+            self.frozen.insert(socket.tuple)
+        } else {
+            self.frozen.remove(&socket.tuple)
+        };
+        let relay = socket.joined;
+        if ended.is_some() {
+            self.break_off(id, told);
+        } else if let Some(relay) = relay {
+            self.pump(relay, told);
+        }
+        self.conclude(id, ended, told);
+    }
+
+    pub(super) fn conclude(&mut self, id: StreamId, ended: Ended, told: &mut Vec<Told>) {
         let Some(why) = ended else { return };
         if let Some(socket) = self.sockets.remove(&id) {
+            if why.is_none() && socket.shut && socket.knows_end {
+                socket.end_in_order();
+            }
+            self.frozen.remove(&socket.tuple);
+            if self.by_tuple.get(&socket.tuple) == Some(&id) {
+                self.by_tuple.remove(&socket.tuple);
+            }
             self.accounts.push_back(socket.account(id));
             if self.accounts.len() > ACCOUNTS {
                 self.accounts.pop_front();
@@ -253,234 +291,24 @@ impl Tcp {
     }
 }
 
-impl Socket {
-    const fn new(fd: OwnedFd, tuple: Tuple, connecting: bool) -> Self {
-        Self {
-            fd,
-            tuple,
-            connecting,
-            wanted: 0,
-            pending: VecDeque::new(),
-            credit: 0,
-            finishing: false,
-            shut: false,
-            knows_end: false,
-            frozen: false,
-            guarded: false,
-            repaired: false,
-        }
-    }
-
-    const fn rests(&self) -> bool {
-        self.frozen || self.guarded
-    }
-
-    fn waits_for(&self) -> PollFlags {
-        let mut flags = PollFlags::empty();
-        if self.rests() {
-            return flags;
-        }
-        flags.set(PollFlags::OUT, self.connecting || !self.pending.is_empty());
-        flags.set(PollFlags::IN, self.wanted > 0);
-        flags
-    }
-
-    fn operate(&mut self, id: StreamId, op: StreamOp, told: &mut Vec<Told>) -> Ended {
-        match op {
-            StreamOp::Read(most) => self.wanted = most,
-            StreamOp::Write(bytes) => {
-                let Some(rest) = self.credit.checked_sub(bytes.len()).filter(|_| !self.finishing) else {
-                    self.reset();
-                    return Some(Some(refusal::BEYOND_CREDIT.to_owned()));
-                };
-                self.credit = rest;
-                self.pending.extend(bytes);
-            }
-            StreamOp::Finish => self.finishing = true,
-            StreamOp::Abort => {
-                self.reset();
-                return Some(None);
-            }
-            StreamOp::Freeze => self.frozen = true,
-            StreamOp::Export => told.push(self.export(id)),
-            StreamOp::Thaw => {
-                self.frozen = false;
-                return self.go_on(id, told);
-            }
-            StreamOp::Forget => {
-                let silent = self.repaired || repair::enter(&self.fd).is_ok();
-                let why = "cannot end without a word: TCP_REPAIR is refused";
-                return Some((!silent).then(|| why.to_owned()));
-            }
-            // These make sockets, or are none's business.
-            StreamOp::Open { .. } | StreamOp::Listen { .. } | StreamOp::Import(_) | StreamOp::Guard(..) => {}
-            StreamOp::Join(..) => told.push(Told::Refused(id, refusal::NOT_JOINABLE.to_owned())),
-            StreamOp::Part => told.push(Told::Refused(id, refusal::NOT_JOINED.to_owned())),
-        }
-        self.serve(id, told)
-    }
-
-    /// An end that the peer is told of by a reset. What is frozen or was moved has nothing to say, and is in repair mode or
-    /// behind a guard.
-    fn reset(&self) {
-        let _ = sockopt::set_socket_linger(&self.fd, Some(Duration::ZERO));
-    }
-
-    fn export(&mut self, id: StreamId) -> Told {
-        let refused = |why: String| Told::Refused(id, why);
-        if !self.frozen {
-            return refused(refusal::NOT_FROZEN.to_owned());
-        }
-        if let Err(error) = repair::enter(&self.fd) {
-            return refused(error.to_string());
-        }
-        self.repaired = true;
-        match repair::export(&self.fd, self.tuple.local, self.tuple.remote) {
-            Ok(Some(mut state)) => {
-                state.unacknowledged.extend(&self.pending);
-                state.finishing = self.finishing;
-                Told::Exported(id, Box::new(state))
-            }
-            Ok(None) => refused(refusal::NOT_ESTABLISHED.to_owned()),
-            Err(error) => refused(error.to_string()),
-        }
-    }
-
-    /// Leaves repair mode when nothing keeps the socket silent any more. Not before: the kernel's probe, which tells the
-    /// peer where we stand, would end at the guard, and both sides would wait for a time-out.
-    fn go_on(&mut self, id: StreamId, told: &mut Vec<Told>) -> Ended {
-        if self.rests() {
-            return None;
-        }
-        if std::mem::take(&mut self.repaired)
-            && let Err(error) = repair::leave(&self.fd)
-        {
-            return Some(Some(error.to_string()));
-        }
-        self.serve(id, told)
-    }
-
-    /// All that can be done without waiting.
-    fn serve(&mut self, id: StreamId, told: &mut Vec<Told>) -> Ended {
-        if self.rests() {
-            return None;
-        }
-        let done = self.open(id, told).and_then(|open| {
-            if open {
-                self.flush()?;
-                self.read(id, told)?;
-                self.grant(id, told);
-            }
-            Ok(())
-        });
-        if let Err(error) = done {
-            return Some(Some(words(error)));
-        }
-        (self.shut && self.knows_end).then_some(None)
-    }
-
-    /// Whether it is connected, or why it cannot be.
-    fn open(&mut self, id: StreamId, told: &mut Vec<Told>) -> Result<bool, Errno> {
-        sockopt::socket_error(&self.fd)??;
-        if !self.connecting {
-            return Ok(true);
-        }
-        match getpeername(&self.fd) {
-            Ok(_) => {
-                self.connecting = false;
-                told.push(Told::Opened(id, self.tuple.local));
-                Ok(true)
-            }
-            Err(Errno::NOTCONN) => Ok(false),
-            Err(error) => Err(error),
-        }
-    }
-
-    fn flush(&mut self) -> Result<(), Errno> {
-        while !self.pending.is_empty() {
-            let (head, _) = self.pending.as_slices();
-            match send(&self.fd, head, SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
-                Ok(taken) => drop(self.pending.drain(..taken)),
-                Err(Errno::AGAIN) => return Ok(()),
-                Err(Errno::INTR) => {}
-                Err(error) => return Err(error),
-            }
-        }
-        if self.finishing && !self.shut {
-            shutdown(&self.fd, Shutdown::Write)?;
-            self.shut = true;
-        }
-        Ok(())
-    }
-
-    fn read(&mut self, id: StreamId, told: &mut Vec<Told>) -> Result<(), Errno> {
-        if self.wanted == 0 {
-            return Ok(());
-        }
-        let mut bytes = vec![0; self.wanted.min(CHUNK)];
-        match recv(&self.fd, &mut bytes[..], RecvFlags::DONTWAIT) {
-            Ok((0, _)) => {
-                self.knows_end = true;
-                told.push(Told::Finished(id));
-            }
-            Ok((got, _)) => {
-                bytes.truncate(got);
-                told.push(Told::Data(id, PacketId::NEW, bytes));
-            }
-            Err(Errno::AGAIN | Errno::INTR) => return Ok(()),
-            Err(error) => return Err(error),
-        }
-        self.wanted = 0;
-        Ok(())
-    }
-
-    /// Grants what there is new room for: not byte by byte, but never nothing to a user who has nothing.
-    fn grant(&mut self, id: StreamId, told: &mut Vec<Told>) {
-        let more = CREDIT.saturating_sub(self.pending.len() + self.credit);
-        if !self.finishing && (more >= CREDIT / 4 || (more > 0 && self.credit == 0)) {
-            self.credit += more;
-            told.push(Told::Room(id, more));
-        }
-    }
-
-    fn account(&self, id: StreamId) -> Value {
-        let congestion = sockopt::tcp_congestion(&self.fd).unwrap_or_default();
-        let ends = [
-            ("stream", Value::from(id.0)),
-            ("local", Value::from(self.tuple.local.to_string())),
-            ("remote", Value::from(self.tuple.remote.to_string())),
-            ("congestion", Value::from(congestion)),
-        ];
-        let info = get::<TcpInfo>(&self.fd, libc::IPPROTO_TCP, TCP_INFO).ok();
-        let info = info.map(|info| {
-            [
-                ("retransmits", info.total_retrans),
-                ("rto_us", info.rto),
-                ("rtt_us", info.rtt),
-                ("cwnd", info.snd_cwnd),
-                ("ssthresh", info.snd_ssthresh),
-                ("mss", info.snd_mss),
-                ("pmtu", info.pmtu),
-            ]
-        });
-        let info = info.into_iter().flatten().map(|(name, value)| (name, Value::from(value)));
-        Value::Map(ends.into_iter().chain(info).map(|(name, value)| (name.to_owned(), value)).collect())
-    }
-}
-
 fn address_of(any: rustix::net::SocketAddrAny) -> Result<Addr, Errno> {
     Addr::try_from(any).map_err(|_| Errno::AFNOSUPPORT)
 }
 
+fn errno(error: &std::io::Error) -> Errno {
+    Errno::from_io_error(error).unwrap_or(Errno::IO)
+}
+
 /// What the kernel says, in the words of both worlds where there are some.
-fn words(error: Errno) -> String {
+pub(super) fn words(error: Errno) -> String {
     match error {
         Errno::CONNREFUSED => refusal::REFUSED.to_owned(),
         Errno::CONNRESET | Errno::PIPE => refusal::RESET.to_owned(),
         Errno::TIMEDOUT => refusal::TIMED_OUT.to_owned(),
         Errno::HOSTUNREACH | Errno::NETUNREACH => refusal::UNREACHABLE.to_owned(),
         Errno::ADDRINUSE => refusal::IN_USE.to_owned(),
-        Errno::NFILE => refusal::FULL.to_owned(),
+        Errno::ADDRNOTAVAIL => refusal::NOT_OURS.to_owned(),
+        Errno::NFILE | Errno::MFILE => refusal::FULL.to_owned(),
         other => other.to_string(),
     }
 }

@@ -1,0 +1,123 @@
+//! `wayfare exec -- PROGRAM`: a program's connections go by a role of this host's node.
+
+mod program;
+
+use crate::Failure;
+use client::{Name, Policy, PolicyError};
+use std::ffi::{CStr, OsStr, OsString};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The library that is preloaded, beside this command.
+const SHIM: &str = "libwayfare_shim.so";
+/// Where the dynamic linker is told of it (`ld.so(8)`).
+const PRELOAD: &str = "LD_PRELOAD";
+
+/// Run a program whose TCP connections are made through a role of this host's daemon.
+///
+/// Only what the program asks of its C library is seen: connect(2) over IPv4. Not seen are Go programs and others that
+/// make system calls by themselves, connections of `io_uring`, and those that begin with `sendto` (TCP Fast Open). Programs
+/// that are linked statically, or run with another user's rights, cannot be helped at all: they are refused.
+#[derive(clap::Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Args {
+    /// The transport: the name that a role of the daemon serves.
+    #[arg(long, value_name = "TRANSPORT", default_value = "indirect")]
+    by: String,
+    /// The daemon's socket for programs (`daemon.clients` of its configuration); `WAYFARE_CLIENTS` if it is not given.
+    #[arg(long, value_name = "SOCKET")]
+    daemon: Option<PathBuf>,
+    /// Only connections to there, as 10.0.0.0/8 or 10.1.0.1:80; may be repeated.
+    #[arg(long, value_name = "TO")]
+    only: Vec<String>,
+    /// No connections to there; may be repeated, and counts for more than --only.
+    #[arg(long, value_name = "TO")]
+    except: Vec<String>,
+    /// The program and its arguments.
+    #[arg(last = true, required = true)]
+    program: Vec<OsString>,
+}
+
+pub(crate) fn exec(args: &Args) -> Result<(), Failure> {
+    let by = Name::new(args.by.as_bytes()).map(|name| name.as_str().to_owned());
+    let by = by.ok_or_else(|| {
+        Failure::Usage(format!("`{}` is no transport: 1 to {} of a-z, 0-9 and -", args.by, client::NAME))
+    })?;
+    let policy = policy(&args.only, &args.except)?;
+    let daemon = daemon(args.daemon.as_deref())?;
+    let shim = shim()?;
+    let (name, words) = args.program.split_first().ok_or_else(|| Failure::Usage("no program".to_owned()))?;
+    let program = program::find(name)
+        .ok_or_else(|| Failure::Machine(format!("there is no program `{}`", name.display())))?;
+    program::check(&program).map_err(|why| Failure::Machine(format!("{}: {why}", program.display())))?;
+    let preload = match variable(PRELOAD) {
+        Some(others) => [shim.as_os_str(), OsStr::new(":"), &others].into_iter().collect(),
+        None => shim.into_os_string(),
+    };
+    let refused = Command::new(&program)
+        .arg0(name)
+        .args(words)
+        .env(PRELOAD, preload)
+        .env(text(client::SOCKET), daemon)
+        .env(text(client::TRANSPORT), by)
+        .env(text(client::POLICY), policy)
+        .exec();
+    Err(Failure::Machine(format!("cannot start {}: {refused}", program.display())))
+}
+
+fn policy(only: &[String], except: &[String]) -> Result<String, Failure> {
+    let rules = only.iter().map(|to| format!("+{to}")).chain(except.iter().map(|to| format!("-{to}")));
+    let rules: Vec<String> = rules.collect();
+    let policy = rules.join(",");
+    match Policy::parse(&policy) {
+        Ok(_) if rules.iter().all(|rule| !rule.contains(',')) => Ok(policy),
+        Err(PolicyError::TooMany) => Err(Failure::Usage("too many destinations".to_owned())),
+        _ => {
+            let wrong = rules.iter().find(|rule| rule.contains(',') || Policy::parse(rule).is_err());
+            let wrong = wrong.map(|rule| &rule[1..]).unwrap_or_default();
+            let problem = format!(
+                "`{wrong}` is no destination; allowed: 10.0.0.0/8, 10.1.0.1, each with :80 or without"
+            );
+            Err(Failure::Usage(problem))
+        }
+    }
+}
+
+/// The daemon's socket: that somebody listens there is found out before the program is started, not by the program.
+fn daemon(given: Option<&Path>) -> Result<PathBuf, Failure> {
+    let path = given.map(Path::to_owned).or_else(|| variable(&text(client::SOCKET)).map(PathBuf::from));
+    let path = path.ok_or_else(|| {
+        Failure::Usage("where is the daemon? give its socket with --daemon or WAYFARE_CLIENTS".to_owned())
+    })?;
+    let path = std::path::absolute(&path).unwrap_or(path);
+    let is_long = path.as_os_str().len() >= client::PATH;
+    if is_long {
+        return Err(Failure::Usage(format!("{}: longer than the path of a socket can be", path.display())));
+    }
+    match linux::daemon::is_open_to_programs(&path) {
+        Ok(()) => Ok(path),
+        Err(error) => Err(Failure::Machine(error.to_string())),
+    }
+}
+
+/// Cargo puts the library of a dependency into `deps`, and an installation beside the command.
+fn shim() -> Result<PathBuf, Failure> {
+    let here = std::env::current_exe().map_err(|error| Failure::Machine(format!("where am I? {error}")))?;
+    let folder = here.parent().unwrap_or(Path::new("/"));
+    let places =
+        [folder.join(SHIM), folder.join("deps").join(SHIM), folder.join("../lib/wayfare").join(SHIM)];
+    let found = places.iter().find(|place| place.is_file()).cloned();
+    found.ok_or_else(|| {
+        Failure::Machine(format!("{SHIM} is not beside {}; build the command with cargo", here.display()))
+    })
+}
+
+fn text(name: &CStr) -> String {
+    name.to_string_lossy().into_owned()
+}
+
+/// What is preloaded already, and where a lab put its socket, is told so.
+fn variable(name: &str) -> Option<OsString> {
+    std::env::var_os(name).filter(|value| !value.is_empty())
+}

@@ -1,0 +1,161 @@
+//! The UNIX socket where programs ask: who they are, what they want, and the socket that is meant.
+
+use crate::daemon::sockets::options::{TCP_INFO, TcpInfo, get};
+use crate::error::{Attempt, Result};
+use client::{Answer, Request};
+use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendFlags, SocketAddrUnix,
+    SocketFlags, SocketType, accept_with, bind, getsockname, ipproto, listen, recvmsg, send, socket_with,
+    sockopt,
+};
+use std::io::IoSliceMut;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use wire::{Ipv4Addr, SocketAddrV4};
+
+/// Programs that may be about to say what they want.
+const ASKING: usize = 64;
+const BACKLOG: i32 = 64;
+/// `SO_NETNS_COOKIE`, since Linux 5.14.
+const SO_NETNS_COOKIE: i32 = 71;
+
+pub(super) struct Door {
+    listener: OwnedFd,
+    path: PathBuf,
+    asking: Vec<OwnedFd>,
+}
+
+/// A request that may be granted: the socket is an unconnected one of this namespace, and the asker's.
+pub(super) struct Wanted {
+    pub(super) asker: Asker,
+    pub(super) request: Request,
+    pub(super) program: OwnedFd,
+}
+
+/// Who waits for an answer.
+pub(super) struct Asker(OwnedFd);
+
+impl Asker {
+    /// Zero, or the number of an error. Who does not wait for it has gone.
+    pub(super) fn answer(self, error: Errno) {
+        let answer = Answer(error.raw_os_error()).emit();
+        let _ = send(&self.0, &answer, SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
+    }
+
+    pub(super) fn well(self) {
+        let _ = send(&self.0, &Answer(0).emit(), SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
+    }
+}
+
+impl Door {
+    pub(super) fn open(path: &Path) -> Result<Self> {
+        let open = || {
+            let address = SocketAddrUnix::new(path)?;
+            let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+            let listener = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
+            // A socket that nobody answers at is what a killed daemon left behind.
+            if bind(&listener, &address) == Err(Errno::ADDRINUSE) {
+                let probe = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
+                if rustix::net::connect(&probe, &address) != Err(Errno::CONNREFUSED) {
+                    return Err(Errno::ADDRINUSE);
+                }
+                rustix::fs::unlink(path)?;
+                bind(&listener, &address)?;
+            }
+            listen(&listener, BACKLOG)?;
+            Ok(listener)
+        };
+        let listener = open().attempt("listen at", path.display())?;
+        Ok(Self { listener, path: path.to_owned(), asking: Vec::new() })
+    }
+
+    pub(super) fn fds(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        let room = (self.asking.len() < ASKING).then_some(&self.listener);
+        room.into_iter().chain(&self.asking).map(AsFd::as_fd)
+    }
+
+    /// All that is wanted now. What is not to be had is answered here.
+    pub(super) fn hear(&mut self) -> Vec<Wanted> {
+        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+        while self.asking.len() < ASKING
+            && let Ok(asker) = accept_with(&self.listener, flags)
+        {
+            if may_ask(&asker) {
+                self.asking.push(asker);
+            } else {
+                Asker(asker).answer(Errno::ACCESS);
+            }
+        }
+        let mut wanted = Vec::new();
+        for asker in std::mem::take(&mut self.asking) {
+            match take(&asker) {
+                Err(Errno::AGAIN | Errno::INTR) => self.asking.push(asker),
+                Err(error) => Asker(asker).answer(error),
+                Ok((request, program)) => wanted.push(Wanted { asker: Asker(asker), request, program }),
+            }
+        }
+        wanted
+    }
+}
+
+/// Whether a daemon listens for programs at this path.
+pub fn is_open_to_programs(path: &Path) -> Result<()> {
+    let knock = || {
+        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+        let probe = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
+        match rustix::net::connect(&probe, &SocketAddrUnix::new(path)?) {
+            Err(Errno::AGAIN) => Ok(()), // it has a queue before it
+            other => other,
+        }
+    };
+    knock().attempt("reach a daemon at", path.display())
+}
+
+impl Drop for Door {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+/// Who may have its connections made by this daemon: its own user, and root.
+fn may_ask(asker: &OwnedFd) -> bool {
+    let own = rustix::process::geteuid();
+    sockopt::socket_peercred(asker).is_ok_and(|who| who.uid == own || who.uid.is_root())
+}
+
+fn take(asker: &OwnedFd) -> std::result::Result<(Request, OwnedFd), Errno> {
+    let mut bytes = [0; Request::LEN + 1];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
+    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+    let mut parts = [IoSliceMut::new(&mut bytes)];
+    let got = recvmsg(asker, &mut parts, &mut ancillary, RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT)?;
+    let mut attached = ancillary.drain().flat_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(fds) => fds.collect(),
+        _ => Vec::new(),
+    });
+    let program = attached.next().filter(|_| attached.next().is_none()).ok_or(Errno::INVAL)?;
+    let request = bytes.get(..got.bytes).and_then(Request::parse).ok_or(Errno::INVAL)?;
+    if is_connectable(&program, asker)? { Ok((request, program)) } else { Err(Errno::INVAL) }
+}
+
+/// An unconnected TCP socket, in the namespace of which the daemon sees every packet.
+fn is_connectable(program: &OwnedFd, asker: &OwnedFd) -> std::result::Result<bool, Errno> {
+    let is_tcp = sockopt::socket_domain(program)? == AddressFamily::INET
+        && sockopt::socket_protocol(program)? == Some(ipproto::TCP);
+    let place = |fd| get::<u64>(fd, libc::SOL_SOCKET, SO_NETNS_COOKIE).ok();
+    let info = get::<TcpInfo>(program, libc::IPPROTO_TCP, TCP_INFO);
+    Ok(is_tcp && info.is_ok_and(|info| info.state == TcpInfo::CLOSE) && place(program) == place(asker))
+}
+
+/// Where a program's socket is bound, which it is from now on.
+pub(super) fn bound(program: &OwnedFd, own: Ipv4Addr) -> std::result::Result<SocketAddrV4, Errno> {
+    let name = || SocketAddrV4::try_from(getsockname(program)?).map_err(|_| Errno::AFNOSUPPORT);
+    if name()?.port() == 0 {
+        bind(program, &SocketAddrV4::new(own, 0))?;
+    }
+    let local = name()?;
+    let ip = if local.ip().is_unspecified() { own } else { *local.ip() };
+    Ok(SocketAddrV4::new(ip, local.port()))
+}

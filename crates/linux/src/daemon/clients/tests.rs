@@ -1,0 +1,92 @@
+//! Who may ask for what, and what a program is told.
+
+use super::*;
+use crate::testing::in_world;
+use crate::{Netlink, pause};
+use client::{Name, PATH, announce};
+use rustix::net::{AddressFamily, SocketType, connect, socket};
+use std::os::unix::ffi::OsStrExt;
+
+const OWN: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 9);
+const BY: Transport = Transport::Role("errand");
+
+/// What a program that asks for a connection of this socket hears, and what the daemon asks a role for.
+fn ask(clients: &mut Clients, path: &Path, by: &[u8], program: OwnedFd, peer: Addr) -> (i32, Vec<StreamOp>) {
+    let mut daemon = [0; PATH];
+    let bytes = path.as_os_str().as_bytes();
+    daemon[..bytes.len()].copy_from_slice(bytes);
+    let by = Name::new(by).unwrap();
+    let asking = std::thread::spawn(move || announce(&daemon, by, program.as_fd(), peer));
+    let mut ops = Vec::new();
+    while !asking.is_finished() {
+        let mut wishes = Wishes::default();
+        clients.serve(Instant::ZERO, &|name| (name == "errand").then_some(BY), &mut wishes);
+        for (id, op) in wishes.ops {
+            ops.push(op);
+            clients.asked(id);
+        }
+        pause(Duration::from_millis(1));
+    }
+    (asking.join().unwrap().err().map_or(0, |error| error.raw_os_error().unwrap()), ops)
+}
+
+#[test]
+fn what_a_program_asks_for_is_looked_at() {
+    in_world(|| {
+        let mut net = Netlink::open().unwrap();
+        net.loopback_up().unwrap();
+        net.add_address("lo", OWN, 32).unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("clients");
+        let mut clients = Clients::open(None, Some(OWN)).unwrap();
+        clients.door = Some(Door::open(&path).unwrap());
+        assert_eq!(Door::open(&path).err().and_then(|error| error.errno()), Some(libc::EADDRINUSE));
+        let peer = Addr::new(Ipv4Addr::new(10, 1, 0, 1), 80);
+        let tcp = || socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+        let mut ask = |by: &[u8], program, peer| ask(&mut clients, &path, by, program, peer);
+        assert_eq!(ask(b"none", tcp(), peer), (libc::EPROTONOSUPPORT, vec![]));
+        let udp = socket(AddressFamily::INET, SocketType::DGRAM, None).unwrap();
+        assert_eq!(ask(b"errand", udp, peer), (libc::EINVAL, vec![]));
+        // One that is connected already.
+        let listener = std::net::TcpListener::bind((OWN, 80)).unwrap();
+        let connected = tcp();
+        connect(&connected, &Addr::new(OWN, 80)).unwrap();
+        assert_eq!(ask(b"errand", connected, peer), (libc::EINVAL, vec![]));
+        // To this host itself: that is none of ours, and well.
+        assert_eq!(ask(b"errand", tcp(), Addr::new(OWN, 80)), (0, vec![]));
+        drop(listener);
+        let program = tcp();
+        bind(&program, &Addr::new(Ipv4Addr::UNSPECIFIED, 4000)).unwrap();
+        let local = Some(Addr::new(OWN, 4000));
+        let open = StreamOp::Open { by: BY, local, peer, foreign: false };
+        assert_eq!(ask(b"errand", program, peer), (0, vec![open]));
+        // It never came.
+        let mut wishes = Wishes::default();
+        clients.serve(Instant::ZERO + SOON, &|_| None, &mut wishes);
+        assert_eq!(wishes.ops, [(StreamId(StreamId::OUTSIDE), StreamOp::Abort)]);
+        assert!(clients.connections.is_empty() && clients.by_ends.is_empty());
+    });
+}
+
+#[test]
+fn a_daemon_that_is_gone_is_a_network_that_is_down() {
+    let dir = tempfile::tempdir().unwrap();
+    let peer = Addr::new(Ipv4Addr::new(10, 1, 0, 1), 80);
+    let refused = client::connect(&dir.path().join("none"), Name::new(b"errand").unwrap(), peer);
+    assert_eq!(refused.unwrap_err().raw_os_error(), Some(libc::ENETDOWN));
+}
+
+#[test]
+fn each_word_of_a_refusal_has_its_error() {
+    for (why, error) in [
+        (Some(refusal::REFUSED), libc::ECONNREFUSED),
+        (Some(refusal::TIMED_OUT), libc::ETIMEDOUT),
+        (Some(refusal::UNREACHABLE), libc::EHOSTUNREACH),
+        (Some(refusal::NO_ADDRESS), libc::ENETUNREACH),
+        (Some(refusal::IN_USE), libc::EADDRINUSE),
+        (Some("anything else"), libc::EHOSTUNREACH),
+        (None, libc::EHOSTUNREACH),
+    ] {
+        assert_eq!(error_of(why).raw_os_error(), error, "{why:?}");
+    }
+}

@@ -1,0 +1,101 @@
+//! Joining connections and parting them again.
+
+use super::relay::{Pumped, Relay};
+use super::socket::{Ended, Socket};
+use super::tcp::{Tcp, words};
+use node::StreamId;
+use node::stream::{Told, refusal};
+
+impl Tcp {
+    /// Relays between two connections; these bytes first, for the other and for this one.
+    pub(super) fn join(&mut self, id: StreamId, other: StreamId, staged: [Vec<u8>; 2], told: &mut Vec<Told>) {
+        let is_free = |id| {
+            let socket: Option<&Socket> = self.sockets.get(id);
+            socket.is_some_and(|socket| !socket.connecting && !socket.broken && socket.joined.is_none())
+        };
+        if id == other || ![id, other].iter().all(is_free) {
+            return told.push(Told::Refused(id, refusal::NOT_JOINABLE.to_owned()));
+        }
+        let relay = match Relay::new([id, other], staged) {
+            Ok(relay) => relay,
+            Err(error) => return told.push(Told::Refused(id, words(error))),
+        };
+        for end in relay.ends {
+            if let Some(socket) = self.sockets.get_mut(&end) {
+                (socket.joined, socket.wanted, socket.credit) = (Some(id), 0, 0);
+                socket.cap_buffers();
+            }
+        }
+        self.relays.insert(id, relay);
+        self.pump(id, told);
+    }
+
+    /// Ends a relay, and gives back what was on its way.
+    pub(super) fn part(&mut self, id: StreamId, told: &mut Vec<Told>) {
+        let Some(relay) = self.unjoin(id) else {
+            return told.push(Told::Refused(id, refusal::NOT_JOINED.to_owned()));
+        };
+        let ends = [id, relay.other(id)];
+        match relay.part(id) {
+            Ok(bytes) => told.push(Told::Parted(id, bytes)),
+            Err(error) => {
+                // Bytes are lost: neither peer may take what it has for all that there was.
+                told.push(Told::Refused(id, words(error)));
+                for end in ends {
+                    if let Some(socket) = self.sockets.get_mut(&end) {
+                        socket.broken = true;
+                    }
+                }
+            }
+        }
+        for end in ends {
+            let Some(socket) = self.sockets.get_mut(&end) else { continue };
+            let ended = socket.serve(end, told);
+            self.conclude(end, ended, told);
+        }
+    }
+
+    /// Moves what a relay can move, and ends it where its connections have ended.
+    pub(super) fn pump(&mut self, relay: StreamId, told: &mut Vec<Told>) {
+        let Some(moving) = self.relays.get_mut(&relay) else { return };
+        let ends = moving.ends;
+        match moving.pump(&mut self.sockets) {
+            Pumped::Open => {}
+            Pumped::Over => {
+                self.unjoin(relay);
+                for end in ends {
+                    self.conclude(end, Some(None), told);
+                }
+            }
+            Pumped::Broken(end, error) => {
+                self.break_off(end, told);
+                self.conclude(end, Some(Some(words(error))), told);
+            }
+        }
+    }
+
+    /// One end of a relay is gone. The other is reset: its peer must not take what it has for all that there was.
+    /// Only if nothing was on its way, and this end went without a word, it is a connection like any other again.
+    pub(super) fn break_off(&mut self, id: StreamId, told: &mut Vec<Told>) {
+        let is_silent = self.sockets.get(&id).is_some_and(|socket| socket.repaired);
+        let Some(relay) = self.unjoin(id) else { return };
+        let other = relay.other(id);
+        let Some(socket) = self.sockets.get_mut(&other) else { return };
+        if is_silent && relay.is_empty() {
+            return;
+        }
+        socket.broken = true;
+        let ended: Ended = socket.serve(other, told);
+        self.conclude(other, ended, told);
+    }
+
+    fn unjoin(&mut self, id: StreamId) -> Option<Relay> {
+        let relay = self.relays.remove(&self.sockets.get(&id)?.joined?)?;
+        for end in relay.ends {
+            if let Some(socket) = self.sockets.get_mut(&end) {
+                socket.joined = None;
+            }
+        }
+        Some(relay)
+    }
+}

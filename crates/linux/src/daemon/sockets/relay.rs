@@ -1,0 +1,219 @@
+//! Two connections that are joined: what one receives the other sends, by `splice(2)` through a pipe each way, so that the
+//! bytes never leave the kernel.
+//!
+//! No `sockmap`: it has no back-pressure, and what is in it cannot be given back. Here nothing is taken from a socket for
+//! which the pipe has no room, and what is in the pipe is read out when the relay ends.
+
+use super::socket::Socket;
+use node::StreamId;
+use rustix::event::PollFlags;
+use rustix::io::Errno;
+use rustix::net::{SendFlags, Shutdown, send, shutdown};
+use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_setpipe_size, pipe_with, splice};
+use std::collections::{BTreeMap, VecDeque};
+use std::os::fd::OwnedFd;
+
+/// Bytes that one way keeps between its sockets. More would only be moved at a handoff.
+const CAP: usize = 64 * 1024;
+/// Times that a relay is gone round at once: others have their turn too.
+const ROUNDS: usize = 8;
+
+/// A relay between two sockets.
+pub(super) struct Relay {
+    pub(super) ends: [StreamId; 2],
+    /// From the first end to the second, and back.
+    ways: [Way; 2],
+}
+
+/// How far a relay has come.
+pub(super) enum Pumped {
+    /// It goes on.
+    Open,
+    /// Both peers have finished, and know it of each other.
+    Over,
+    /// One end is gone, and why.
+    Broken(StreamId, Errno),
+}
+
+struct Way {
+    /// What the user had already read: it goes first.
+    staged: VecDeque<u8>,
+    out: OwnedFd,
+    into: OwnedFd,
+    piped: usize,
+    /// A pipe counts buffers, not bytes: many small segments fill it too.
+    full: bool,
+    /// Nothing more will come.
+    ended: bool,
+    /// The peer at its end has been told so.
+    told: bool,
+}
+
+impl Relay {
+    /// A relay that begins with these bytes: those for the second end, those for the first.
+    pub(super) fn new(ends: [StreamId; 2], staged: [Vec<u8>; 2]) -> Result<Self, Errno> {
+        let [there, back] = staged;
+        Ok(Self { ends, ways: [Way::new(there)?, Way::new(back)?] })
+    }
+
+    /// The end that is not this one.
+    pub(super) fn other(&self, id: StreamId) -> StreamId {
+        let [first, second] = self.ends;
+        if id == first { second } else { first }
+    }
+
+    /// Moves what can be moved without waiting.
+    pub(super) fn pump(&mut self, sockets: &mut BTreeMap<StreamId, Socket>) -> Pumped {
+        let [first, second] = self.ends;
+        for id in self.ends {
+            if let Some(Err(error)) = sockets.get(&id).map(Socket::error) {
+                return Pumped::Broken(id, error);
+            }
+        }
+        for _ in 0..ROUNDS {
+            let mut moved = 0;
+            for (way, from, to) in self.ways.iter_mut().zip([(first, second), (second, first)]).map(flat) {
+                match way.fill(sockets.get_mut(&from)) {
+                    Ok(bytes) => moved += bytes,
+                    Err(error) => return Pumped::Broken(from, error),
+                }
+                match way.drain(sockets.get_mut(&to)) {
+                    Ok(bytes) => moved += bytes,
+                    Err(error) => return Pumped::Broken(to, error),
+                }
+            }
+            if moved == 0 {
+                break;
+            }
+        }
+        if self.ways.iter().all(|way| way.told) { Pumped::Over } else { Pumped::Open }
+    }
+
+    /// What an end waits for, on the relay's behalf.
+    pub(super) fn waits_for(&self, id: StreamId) -> PollFlags {
+        let [there, back] = &self.ways;
+        let (from, to) = if self.ends.first() == Some(&id) { (there, back) } else { (back, there) };
+        let mut flags = PollFlags::empty();
+        flags.set(PollFlags::IN, from.has_room());
+        flags.set(PollFlags::OUT, to.piped > 0 || !to.staged.is_empty());
+        flags
+    }
+
+    /// Whether nothing is on its way.
+    pub(super) fn is_empty(&self) -> bool {
+        self.ways.iter().all(|way| way.piped == 0 && way.staged.is_empty())
+    }
+
+    /// Ends it: what is on its way from this end, and to it.
+    pub(super) fn part(self, id: StreamId) -> Result<[Vec<u8>; 2], Errno> {
+        let is_first = self.ends.first() == Some(&id);
+        let [there, back] = self.ways;
+        let (there, back) = (there.empty()?, back.empty()?);
+        Ok(if is_first { [there, back] } else { [back, there] })
+    }
+}
+
+impl Way {
+    fn new(staged: Vec<u8>) -> Result<Self, Errno> {
+        let (out, into) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
+        // Where a user's pipes are many already, a new one is smaller: less is kept, and nothing else changes.
+        let _ = fcntl_setpipe_size(&into, CAP);
+        let staged = staged.into();
+        Ok(Self { staged, out, into, piped: 0, full: false, ended: false, told: false })
+    }
+
+    const fn has_room(&self) -> bool {
+        self.piped < CAP && !self.full && !self.ended
+    }
+
+    /// Out of a socket, into the pipe: so many bytes. The peer's end counts as one, for something has happened.
+    fn fill(&mut self, from: Option<&mut Socket>) -> Result<usize, Errno> {
+        let Some(from) = from.filter(|from| !from.rests()) else { return Ok(0) };
+        if !self.has_room() {
+            return Ok(0);
+        }
+        match splice(&from.fd, None, &self.into, None, CAP - self.piped, SpliceFlags::NONBLOCK) {
+            Ok(0) => {
+                (self.ended, from.knows_end) = (true, true);
+                Ok(1)
+            }
+            Ok(taken) => {
+                self.piped += taken;
+                Ok(taken)
+            }
+            Err(Errno::AGAIN) => {
+                self.full = self.piped > 0;
+                Ok(0)
+            }
+            Err(Errno::INTR) => Ok(1),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Out of the pipe, into a socket: what waited there, what was staged, what came, and the end, in this order.
+    fn drain(&mut self, to: Option<&mut Socket>) -> Result<usize, Errno> {
+        let Some(to) = to.filter(|to| !to.rests()) else { return Ok(0) };
+        to.flush()?;
+        if !to.pending.is_empty() {
+            return Ok(0);
+        }
+        let mut moved = self.send_staged(to)?;
+        while self.staged.is_empty() && self.piped > 0 {
+            match splice(&self.out, None, &to.fd, None, self.piped, SpliceFlags::NONBLOCK) {
+                Ok(taken) => {
+                    (self.piped, self.full) = (self.piped.saturating_sub(taken.max(1)), false);
+                    moved += taken;
+                }
+                Err(Errno::AGAIN) => break,
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        if self.ended && !self.told && self.piped == 0 && self.staged.is_empty() {
+            if !to.shut {
+                shutdown(&to.fd, Shutdown::Write)?;
+            }
+            (to.finishing, to.shut, self.told) = (true, true, true);
+            moved += 1;
+        }
+        Ok(moved)
+    }
+
+    fn send_staged(&mut self, to: &Socket) -> Result<usize, Errno> {
+        let mut moved = 0;
+        while !self.staged.is_empty() {
+            let (head, _) = self.staged.as_slices();
+            match send(&to.fd, head, SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
+                Ok(taken) => {
+                    moved += taken;
+                    self.staged.drain(..taken);
+                }
+                Err(Errno::AGAIN) => break,
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(moved)
+    }
+
+    /// All that is on its way here.
+    fn empty(self) -> Result<Vec<u8>, Errno> {
+        let mut bytes: Vec<u8> = self.staged.into();
+        let staged = bytes.len();
+        bytes.resize(staged + self.piped, 0);
+        let mut at = staged;
+        while let Some(rest) = bytes.get_mut(at..).filter(|rest| !rest.is_empty()) {
+            match rustix::io::read(&self.out, rest) {
+                Ok(0) => return Err(Errno::IO),
+                Ok(got) => at += got,
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(bytes)
+    }
+}
+
+fn flat<A, B, C>((a, (b, c)): (A, (B, C))) -> (A, B, C) {
+    (a, b, c)
+}

@@ -1,0 +1,211 @@
+//! A relay of two live connections moves between the kernels of two routers, under load both ways, with what was on its way
+//! between its ends.
+
+use super::tcp::Tcp;
+use crate::daemon::host::{KERNEL_SIDE, take_in_foreign};
+use crate::namespace::sysctl;
+use crate::testing::in_world_of_root_and_of_nobody;
+use crate::{End, NetNs, Netlink, Place, counters, ethtool, nft, pause};
+use node::stream::Told;
+use node::{Addr, StreamId, StreamOp, Transport};
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::{JoinHandle, spawn};
+use wire::{Duration, Ipv4Addr, Mac, Prefix, Seed};
+
+/// The fixed host and the mobile one.
+const PEER: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 1);
+/// What the fixed host knows the mobile host as, and the mobile host its first router: of neither router the own.
+const MOBILE: Ipv4Addr = Ipv4Addr::new(10, 7, 0, 7);
+const ANCHOR: Ipv4Addr = Ipv4Addr::new(10, 7, 0, 1);
+const WIRED: StreamId = StreamId(1);
+const RADIO: StreamId = StreamId(2);
+const MOVES: u64 = 50;
+/// Bytes that both must have heard since the last move before the next.
+const LOAD: u64 = 20_000;
+
+/// A router's namespace, behind a link of ours.
+fn router(device: &str, last: u8) -> NetNs {
+    let there = NetNs::create().unwrap();
+    let mut here = Netlink::open().unwrap();
+    // Without ARP a kernel addresses frames to its own link address.
+    let mac = Mac([2, 0, 0, 0, 1, last]);
+    let near = End { name: device, mac, place: Place::Here };
+    here.add_veth(&near, &End { name: KERNEL_SIDE, mac, place: Place::Fd(there.as_fd()) }).unwrap();
+    here.set_arp(device, false).unwrap();
+    here.set_up(device, true).unwrap();
+    let _ = sysctl(&format!("net/ipv4/conf/{device}/rp_filter"), "0");
+    ethtool::offloads_off(device).unwrap();
+    let set_up = || {
+        let mut net = Netlink::open().unwrap();
+        net.loopback_up().unwrap();
+        net.add_address(KERNEL_SIDE, Ipv4Addr::new(10, 8, 0, last), 32).unwrap();
+        net.set_arp(KERNEL_SIDE, false).unwrap();
+        net.set_up(KERNEL_SIDE, true).unwrap();
+        net.set_route(Prefix::ANY, KERNEL_SIDE, None).unwrap();
+        ethtool::offloads_off(KERNEL_SIDE).unwrap();
+        take_in_foreign().unwrap();
+    };
+    there.run(set_up).unwrap();
+    there
+}
+
+/// Who talks until it is told to stop, and listens until the end.
+struct Talker {
+    heard: Arc<AtomicU64>,
+    says: JoinHandle<u64>,
+    hears: JoinHandle<(u64, bool)>,
+}
+
+impl Talker {
+    /// Says what comes of one seed, and compares what it hears with what comes of another.
+    fn new(peer: TcpStream, says: u64, hears: u64, stop: &Arc<AtomicBool>) -> Self {
+        let (heard, stop) = (Arc::new(AtomicU64::new(0)), Arc::clone(stop));
+        let mut out = peer.try_clone().unwrap();
+        let says = spawn(move || {
+            let (mut words, mut said) = (Seed::new(says), 0);
+            while !stop.load(Ordering::Relaxed) {
+                let bytes: Vec<u8> = (0..5000).map(|_| words.draw() as u8).collect();
+                out.write_all(&bytes).unwrap();
+                said += bytes.len() as u64;
+            }
+            out.shutdown(Shutdown::Write).unwrap();
+            said
+        });
+        let count = Arc::clone(&heard);
+        let hears = spawn(move || {
+            let (mut peer, mut words, mut right) = (peer, Seed::new(hears), true);
+            let mut bytes = vec![0; 16_384];
+            loop {
+                let got = peer.read(&mut bytes).unwrap();
+                if got == 0 {
+                    return (count.load(Ordering::Relaxed), right);
+                }
+                right &= bytes[..got].iter().all(|byte| *byte == words.draw() as u8);
+                count.fetch_add(got as u64, Ordering::Relaxed);
+            }
+        });
+        Self { heard, says, hears }
+    }
+}
+
+struct Stage {
+    routers: [NetNs; 2],
+    devices: [&'static str; 2],
+    net: Netlink,
+    tcp: Tcp,
+    told: Vec<Told>,
+    at: usize,
+}
+
+impl Stage {
+    fn op(&mut self, id: StreamId, op: StreamOp) {
+        let (tcp, told) = (&mut self.tcp, &mut self.told);
+        self.routers[self.at].run(|| tcp.operate(id, op, &|_| false, told)).unwrap();
+    }
+
+    fn until(&mut self, what: &str, mut done: impl FnMut(&[Told]) -> bool) {
+        for _ in 0..20_000 {
+            self.tcp.receive(&mut 0, &mut self.told);
+            if done(&self.told) {
+                return;
+            }
+            pause(Duration::from_micros(500));
+        }
+        panic!("{what} never came; {:?}", self.told);
+    }
+
+    fn route(&mut self) {
+        for address in [MOBILE, ANCHOR] {
+            self.net.set_route(Prefix::host(address), self.devices[self.at], None).unwrap();
+        }
+    }
+
+    /// From one router to the other; how many bytes were between the ends.
+    fn relocate(&mut self) -> usize {
+        let old = &self.routers[self.at];
+        // What a daemon does at the kernel's door.
+        old.run(|| nft::deafen(&[KERNEL_SIDE])).unwrap().unwrap();
+        for op in [StreamOp::Freeze, StreamOp::Export, StreamOp::Forget] {
+            if op == StreamOp::Export {
+                self.op(WIRED, StreamOp::Part);
+            }
+            self.op(WIRED, op.clone());
+            self.op(RADIO, op);
+        }
+        let told = std::mem::take(&mut self.told);
+        let [
+            Told::Parted(WIRED, staged),
+            Told::Exported(WIRED, wired),
+            Told::Exported(RADIO, radio),
+            Told::Closed(WIRED, None),
+            Told::Closed(RADIO, None),
+        ] = &told[..]
+        else {
+            panic!("{told:?}")
+        };
+        self.at = 1 - self.at;
+        self.tcp = Tcp::new(Some(PEER));
+        self.route();
+        self.op(WIRED, StreamOp::Import(wired.clone()));
+        self.op(RADIO, StreamOp::Import(radio.clone()));
+        self.op(WIRED, StreamOp::Join(RADIO, staged.clone()));
+        assert_eq!(self.told, [Told::Imported(WIRED), Told::Imported(RADIO)]);
+        self.told.clear();
+        self.routers[self.at].run(nft::listen_again).unwrap().unwrap();
+        for id in [WIRED, RADIO] {
+            self.op(id, StreamOp::Thaw);
+        }
+        staged.iter().map(Vec::len).sum()
+    }
+}
+
+#[test]
+fn a_relay_moves_between_routers_fifty_times_under_load() {
+    in_world_of_root_and_of_nobody(|| {
+        let mut net = Netlink::open().unwrap();
+        net.loopback_up().unwrap();
+        net.add_address("lo", PEER, 32).unwrap();
+        let routers = [router("p0", 1), router("p1", 2)];
+        routers[1].run(|| nft::deafen(&[KERNEL_SIDE])).unwrap().unwrap();
+        let tcp = Tcp::new(Some(PEER));
+        let mut stage = Stage { routers, devices: ["p0", "p1"], net, tcp, told: Vec::new(), at: 0 };
+        stage.route();
+        let stop = Arc::new(AtomicBool::new(false));
+        let talkers =
+            [(WIRED, MOBILE, 80, 1, 2), (RADIO, ANCHOR, 81, 2, 1)].map(|(id, local, port, says, hears)| {
+                let listener = TcpListener::bind((PEER, port)).unwrap();
+                let (local, peer) = (Some(Addr::new(local, 4000 + port)), Addr::new(PEER, port));
+                stage.op(id, StreamOp::Open { by: Transport::Tcp, local, peer, foreign: true });
+                Talker::new(listener.accept().unwrap().0, says, hears, &stop)
+            });
+        stage.until("both", |told| told.iter().filter(|told| matches!(told, Told::Opened(..))).count() == 2);
+        stage.told.clear();
+        stage.op(WIRED, StreamOp::Join(RADIO, [Vec::new(), Vec::new()]));
+        let heard = || talkers.each_ref().map(|talker| talker.heard.load(Ordering::Relaxed));
+        let mut between = 0;
+        for _ in 0..MOVES {
+            let before = heard();
+            stage.until("the load", |_| heard().iter().zip(before).all(|(now, then)| *now > then + LOAD));
+            between += usize::from(stage.relocate() > 0);
+        }
+        stop.store(true, Ordering::Relaxed);
+        let over =
+            |told: &[Told]| told.iter().filter(|told| matches!(told, Told::Closed(_, None))).count() == 2;
+        stage.until("the end", over);
+        let [wired, radio] =
+            talkers.map(|talker| (talker.says.join().unwrap(), talker.hears.join().unwrap()));
+        assert_eq!((wired.1, radio.1), ((radio.0, true), (wired.0, true)), "every byte, once, in order");
+        assert!(between > 0, "no move had bytes between the ends");
+        let mut all: Vec<_> = stage.routers.iter().map(|router| router.run(counters::here)).collect();
+        all.push(Ok(counters::here()));
+        for counted in all {
+            let counted = counted.unwrap().unwrap();
+            assert_eq!(counted["Tcp.OutRsts"], 0, "{counted:?}");
+        }
+        assert_eq!(counters::here().unwrap()["Tcp.PassiveOpens"], 2, "one handshake each");
+    });
+}

@@ -1,0 +1,358 @@
+//! Joined connections: every byte, the end, a reset, back-pressure; and what comes back when they are parted.
+
+use super::tcp::Tcp;
+use crate::testing::in_world;
+use crate::{End, NetNs, Netlink, Place};
+use node::stream::{Told, refusal};
+use node::{Addr, StreamId, StreamOp, Transport};
+use std::io::{ErrorKind, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::fd::AsFd;
+use wire::{Duration, Ipv4Addr, Mac, Prefix};
+
+const HERE: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 1);
+const WIRED: StreamId = StreamId(1);
+const RADIO: StreamId = StreamId(2);
+
+fn pattern(len: usize, seed: u64) -> Vec<u8> {
+    let mut chance = wire::Seed::new(seed);
+    (0..len).map(|_| chance.draw() as u8).collect()
+}
+
+/// Two connections of one host, and their peers.
+struct Rig {
+    tcp: Tcp,
+    told: Vec<Told>,
+    wired: TcpStream,
+    radio: TcpStream,
+}
+
+impl Rig {
+    fn new() -> Self {
+        let mut net = Netlink::open().unwrap();
+        net.loopback_up().unwrap();
+        net.add_address("lo", HERE, 32).unwrap();
+        let mut rig = Tcp::new(Some(HERE));
+        let mut told = Vec::new();
+        let [wired, radio] = [(WIRED, 80), (RADIO, 81)].map(|(id, port)| {
+            let listener = TcpListener::bind((HERE, port)).unwrap();
+            let open = StreamOp::Open {
+                by: Transport::Tcp,
+                local: None,
+                peer: Addr::new(HERE, port),
+                foreign: false,
+            };
+            rig.operate(id, open, &|_| false, &mut told);
+            let peer = listener.accept().unwrap().0;
+            peer.set_nonblocking(true).unwrap();
+            peer
+        });
+        let mut rig = Self { tcp: rig, told, wired, radio };
+        rig.round();
+        assert_eq!(rig.told.iter().filter(|told| matches!(told, Told::Opened(..))).count(), 2);
+        rig.told.clear();
+        rig
+    }
+
+    fn op(&mut self, id: StreamId, op: StreamOp) {
+        self.tcp.operate(id, op, &|_| false, &mut self.told);
+    }
+
+    fn join(&mut self, staged: [&[u8]; 2]) {
+        self.op(WIRED, StreamOp::Join(RADIO, staged.map(<[u8]>::to_vec)));
+    }
+
+    fn round(&mut self) {
+        crate::pause(Duration::from_millis(1));
+        self.tcp.receive(&mut 0, &mut self.told);
+    }
+
+    fn until(&mut self, what: &str, mut done: impl FnMut(&mut Self) -> bool) {
+        for _ in 0..5000 {
+            if done(self) {
+                return;
+            }
+            self.round();
+        }
+        panic!("{what} never came; {:?}", self.told);
+    }
+
+    fn closed(&self) -> Vec<(StreamId, Option<&str>)> {
+        let mut closed: Vec<_> = self
+            .told
+            .iter()
+            .filter_map(|told| match told {
+                Told::Closed(id, why) => Some((*id, why.as_deref())),
+                _ => None,
+            })
+            .collect();
+        closed.sort_unstable();
+        closed
+    }
+}
+
+/// What there is; `None` at the end.
+fn take(from: &mut TcpStream, into: &mut Vec<u8>) -> Option<()> {
+    let mut bytes = [0; 16_000];
+    match from.read(&mut bytes) {
+        Ok(0) => None,
+        Ok(got) => {
+            into.extend_from_slice(&bytes[..got]);
+            Some(())
+        }
+        Err(error) if error.kind() == ErrorKind::WouldBlock => Some(()),
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// As much as the kernel takes now.
+fn give(to: &mut TcpStream, from: &[u8], at: &mut usize) {
+    while *at < from.len() {
+        match to.write(&from[*at..]) {
+            Ok(taken) => *at += taken,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return,
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+#[test]
+fn every_byte_and_the_end_pass_both_ways_the_staged_ones_first() {
+    in_world(|| {
+        let mut rig = Rig::new();
+        let (down, up) = (pattern(3_000_000, 1), pattern(1_000_000, 2));
+        rig.join([b"to the radio", b"to the wire"]);
+        let (mut at, mut heard, mut half) = ([0, 0], [Vec::new(), Vec::new()], false);
+        rig.until("everything", |rig| {
+            give(&mut rig.wired, &down, &mut at[0]);
+            give(&mut rig.radio, &up, &mut at[1]);
+            if at[0] == down.len() && !half {
+                // The way back stays open.
+                rig.wired.shutdown(std::net::Shutdown::Write).unwrap();
+                half = true;
+            }
+            take(&mut rig.wired, &mut heard[0]);
+            let is_over = take(&mut rig.radio, &mut heard[1]).is_none();
+            is_over && half && at[1] == up.len() && heard[0].len() == up.len() + 11
+        });
+        assert_eq!(rig.told, [], "one direction is over, and nobody is told of what the relay reads");
+        assert!(heard[0] == [&b"to the wire"[..], &up].concat());
+        assert!(heard[1] == [&b"to the radio"[..], &down].concat());
+        rig.radio.shutdown(std::net::Shutdown::Write).unwrap();
+        rig.until("the end", |rig| rig.closed() == [(WIRED, None), (RADIO, None)]);
+        rig.until("the end at the other peer", |rig| take(&mut rig.wired, &mut Vec::new()).is_none());
+    });
+}
+
+#[test]
+fn a_reset_of_one_resets_the_other() {
+    in_world(|| {
+        for aborts in [false, true] {
+            let mut rig = Rig::new();
+            rig.join([b"", b""]);
+            if aborts {
+                rig.op(WIRED, StreamOp::Abort);
+                assert_eq!(rig.closed(), [(WIRED, None), (RADIO, Some(refusal::RESET))]);
+            } else {
+                // A peer that leaves with something unread resets.
+                rig.radio.write_all(b"never read").unwrap();
+                rig.round();
+                let Rig { tcp, told, wired, radio } = rig;
+                drop(wired);
+                let spare = radio.try_clone().unwrap();
+                rig = Rig { tcp, told, wired: spare, radio };
+                rig.radio.write_all(b"on").unwrap();
+                let both = [(WIRED, Some(refusal::RESET)), (RADIO, Some(refusal::RESET))];
+                rig.until("the end of both", |rig| rig.closed() == both);
+            }
+            let mut radio = &rig.radio;
+            assert_eq!(radio.read(&mut [0; 100]).unwrap_err().kind(), ErrorKind::ConnectionReset);
+            drop(rig);
+            Netlink::open().unwrap().delete_address("lo", HERE, 32).unwrap();
+        }
+    });
+}
+
+/// Who does not read stops who writes, and what was on its way comes back whole.
+#[test]
+fn a_slow_reader_stops_the_writer_and_parting_gives_back_what_waited() {
+    in_world(|| {
+        let mut rig = Rig::new();
+        rig.join([b"first ", b""]);
+        let down = pattern(60_000_000, 3);
+        let mut at = 0;
+        let mut before = usize::MAX;
+        while before != at {
+            before = at;
+            (0..50).for_each(|_| {
+                give(&mut rig.wired, &down, &mut at);
+                rig.round();
+            });
+        }
+        assert!(at < down.len(), "back-pressure");
+        for id in [WIRED, RADIO] {
+            rig.op(id, StreamOp::Freeze);
+        }
+        rig.op(RADIO, StreamOp::Part);
+        let [Told::Parted(RADIO, [up, waiting])] = &rig.told[..] else { panic!("{:?}", rig.told) };
+        let (up, waiting) = (up.clone(), waiting.clone());
+        assert!(up.is_empty() && !waiting.is_empty() && waiting.len() <= 64 * 1024, "{}", waiting.len());
+        rig.told.clear();
+        // Apart they are streams as before, and get credit when they go on; joined again, nothing is lost or doubled.
+        for id in [WIRED, RADIO] {
+            rig.op(id, StreamOp::Thaw);
+        }
+        assert!(matches!(rig.told[..], [Told::Room(WIRED, _), Told::Room(RADIO, _)]), "{:?}", rig.told);
+        rig.told.clear();
+        rig.join([&waiting, b""]);
+        let mut heard = Vec::new();
+        rig.until("all of it", |rig| {
+            give(&mut rig.wired, &down, &mut at);
+            take(&mut rig.radio, &mut heard);
+            heard.len() == down.len() + 6
+        });
+        assert!(heard[6..] == down && heard.starts_with(b"first "));
+        assert_eq!(rig.told, []);
+    });
+}
+
+#[test]
+fn only_two_open_connections_can_be_joined_and_only_once() {
+    in_world(|| {
+        let mut rig = Rig::new();
+        let refused = |rig: &mut Rig, id, op, why: &str| {
+            rig.op(id, op);
+            assert_eq!(rig.told.pop(), Some(Told::Refused(id, why.to_owned())));
+        };
+        refused(&mut rig, WIRED, StreamOp::Part, refusal::NOT_JOINED);
+        let join = |other| StreamOp::Join(other, [Vec::new(), Vec::new()]);
+        for other in [WIRED, StreamId(7)] {
+            refused(&mut rig, WIRED, join(other), refusal::NOT_JOINABLE);
+        }
+        rig.join([b"", b""]);
+        refused(&mut rig, RADIO, join(WIRED), refusal::NOT_JOINABLE);
+        rig.op(RADIO, StreamOp::Part);
+        assert!(matches!(rig.told[0], Told::Parted(RADIO, _)));
+    });
+}
+
+/// One end leaves without a word while bytes are on their way: the other must not end in order.
+#[test]
+fn bytes_that_are_lost_are_not_followed_by_a_clean_end() {
+    in_world(|| {
+        let mut rig = Rig::new();
+        rig.join([b"", b""]);
+        rig.op(RADIO, StreamOp::Freeze);
+        rig.wired.write_all(b"lost").unwrap();
+        rig.round();
+        rig.op(RADIO, StreamOp::Forget);
+        assert_eq!(rig.closed(), [(WIRED, Some(refusal::RESET)), (RADIO, None)]);
+        let mut wired = &rig.wired;
+        assert_eq!(wired.read(&mut [0; 9]).unwrap_err().kind(), ErrorKind::ConnectionReset);
+    });
+}
+
+/// What a kernel does with the sockets of a daemon that has died: in the middle of a relay, and of a move.
+#[test]
+fn who_dies_leaves_errors_and_not_an_end_in_good_order() {
+    in_world(|| {
+        for moves in [false, true] {
+            let mut rig = Rig::new();
+            rig.join([b"", b""]);
+            rig.wired.write_all(b"begun").unwrap();
+            let mut heard = Vec::new();
+            rig.until("the begin", |rig| {
+                take(&mut rig.radio, &mut heard);
+                heard == b"begun"
+            });
+            for op in [StreamOp::Freeze, StreamOp::Export].iter().filter(|_| moves) {
+                rig.op(WIRED, op.clone());
+                rig.op(RADIO, op.clone());
+            }
+            let Rig { tcp, wired, radio, .. } = rig;
+            drop(tcp);
+            for mut peer in [&wired, &radio] {
+                if moves {
+                    // Nothing at all, and then what an unknown connection is answered with.
+                    assert_eq!(peer.read(&mut [0; 9]).unwrap_err().kind(), ErrorKind::WouldBlock);
+                    peer.write_all(b"still there?").unwrap();
+                    crate::pause(Duration::from_millis(10));
+                }
+                assert_eq!(peer.read(&mut [0; 9]).unwrap_err().kind(), ErrorKind::ConnectionReset);
+            }
+            Netlink::open().unwrap().delete_address("lo", HERE, 32).unwrap();
+        }
+    });
+}
+
+/// From an address, and at an address, that is another host's: as what the host's own node hands to it.
+#[test]
+fn a_foreign_address_is_spoken_from_and_heard_at() {
+    const PEER: Ipv4Addr = Ipv4Addr::new(10, 8, 0, 1);
+    const MOBILE: Ipv4Addr = Ipv4Addr::new(10, 7, 0, 7);
+    in_world(|| {
+        // The device that the daemon's veth pair has, with a peer's kernel in the daemon's place. Without ARP a kernel
+        // addresses frames to its own link address: so both ends have the same.
+        let there = NetNs::create().unwrap();
+        let mut net = Netlink::open().unwrap();
+        net.loopback_up().unwrap();
+        let near = End { name: "wf-host", mac: Mac([2, 0, 0, 0, 0, 1]), place: Place::Here };
+        let far = End { name: "p0", mac: Mac([2, 0, 0, 0, 0, 1]), place: Place::Fd(there.as_fd()) };
+        net.add_veth(&near, &far).unwrap();
+        net.add_address("wf-host", HERE, 32).unwrap();
+        net.set_up("wf-host", true).unwrap();
+        net.set_arp("wf-host", false).unwrap();
+        net.set_route(Prefix::ANY, "wf-host", None).unwrap();
+        crate::ethtool::offloads_off("wf-host").unwrap();
+        let listener = there
+            .run(|| {
+                let mut net = Netlink::open().unwrap();
+                net.add_address("p0", PEER, 32).unwrap();
+                net.set_up("p0", true).unwrap();
+                net.set_arp("p0", false).unwrap();
+                net.set_route(Prefix::ANY, "p0", None).unwrap();
+                crate::ethtool::offloads_off("p0").unwrap();
+                TcpListener::bind((PEER, 80)).unwrap()
+            })
+            .unwrap();
+        let mut rig = Tcp::new(Some(HERE));
+        let mut told = Vec::new();
+        let local = Addr::new(MOBILE, 4000);
+        let open = |foreign| StreamOp::Open {
+            by: Transport::Tcp,
+            local: Some(local),
+            peer: Addr::new(PEER, 80),
+            foreign,
+        };
+        rig.operate(WIRED, open(false), &|_| false, &mut told);
+        assert_eq!(told, [Told::Closed(WIRED, Some(refusal::NOT_OURS.to_owned()))]);
+        told.clear();
+        rig.operate(WIRED, open(true), &|_| false, &mut told);
+        let mut accepted = None;
+        listener.set_nonblocking(true).unwrap();
+        for _ in 0..2000 {
+            rig.receive(&mut 0, &mut told);
+            accepted = accepted.or_else(|| listener.accept().ok());
+            if accepted.is_some() && told.contains(&Told::Opened(WIRED, local)) {
+                break;
+            }
+            crate::pause(Duration::from_millis(1));
+        }
+        assert!(told.contains(&Told::Opened(WIRED, local)), "{told:?}");
+        assert_eq!(accepted.unwrap().1, std::net::SocketAddr::from(local));
+        told.clear();
+        let local = Addr::new(MOBILE, 4001);
+        let listen = |foreign| StreamOp::Listen { by: Transport::Tcp, local, foreign };
+        rig.operate(RADIO, listen(false), &|_| false, &mut told);
+        assert_eq!(told.pop(), Some(Told::Closed(RADIO, Some(refusal::NOT_OURS.to_owned()))));
+        rig.operate(RADIO, listen(true), &|_| false, &mut told);
+        assert_eq!(told.pop(), Some(Told::Opened(RADIO, local)));
+        let call = there.run(|| TcpStream::connect(local)).unwrap().unwrap();
+        rig.receive(&mut 0, &mut told);
+        let peer = call.local_addr().unwrap();
+        let Some(Told::Accepted { listener: RADIO, local: at, peer: from, .. }) = told.first() else {
+            panic!("{told:?}")
+        };
+        assert_eq!((*at, std::net::SocketAddr::from(*from)), (local, peer));
+    });
+}

@@ -1,0 +1,285 @@
+//! One TCP socket of the kernel, and what its user wants of it.
+
+use super::options::{TCP_INFO, TcpInfo, get};
+use super::repair;
+use super::tcp::words;
+use node::stream::{Told, refusal};
+use node::{StreamId, StreamOp, Tuple, Value};
+use rustix::event::PollFlags;
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags, Shutdown, getpeername, recv, send, shutdown, sockopt};
+use std::collections::VecDeque;
+use std::os::fd::OwnedFd;
+use wire::{Duration, PacketId};
+
+/// Bytes of one socket that wait here for room in the kernel: its user's credit.
+const CREDIT: usize = 256 * 1024;
+/// What a buffer of a relayed connection takes.
+const RELAYED: usize = 64 * 1024;
+/// Bytes that are read at once.
+const CHUNK: usize = 64 * 1024;
+
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
+pub(super) struct Socket {
+    pub(super) fd: OwnedFd,
+    pub(super) tuple: Tuple,
+    pub(super) connecting: bool,
+    /// What the user wants to read; zero is nothing.
+    pub(super) wanted: usize,
+    /// What the kernel had no room for yet.
+    pub(super) pending: VecDeque<u8>,
+    /// What the user was granted and has not written.
+    pub(super) credit: usize,
+    pub(super) finishing: bool,
+    /// The kernel knows that we finish.
+    pub(super) shut: bool,
+    /// The user knows that the peer has finished.
+    pub(super) knows_end: bool,
+    pub(super) frozen: bool,
+    /// Its tuple is guarded: it rests, frozen or not.
+    pub(super) guarded: bool,
+    /// It is in repair mode.
+    pub(super) repaired: bool,
+    /// The relay that it is an end of, by that one's number.
+    pub(super) joined: Option<StreamId>,
+    /// The other end of its relay is gone, and with it bytes: all that can come is a reset.
+    pub(super) broken: bool,
+}
+
+/// Why a socket is closed, for its user; `None` if it is not.
+pub(super) type Ended = Option<Option<String>>;
+
+impl Socket {
+    /// If the daemon dies, its peers are to hear of an error: a kernel that goes on by itself would send what it has and
+    /// then an end in good order, perhaps by the next daemon's hands, as if that had been all.
+    pub(super) fn new(fd: OwnedFd, tuple: Tuple, connecting: bool) -> Self {
+        let _ = sockopt::set_socket_linger(&fd, Some(Duration::ZERO));
+        Self {
+            fd,
+            tuple,
+            connecting,
+            wanted: 0,
+            pending: VecDeque::new(),
+            credit: 0,
+            finishing: false,
+            shut: false,
+            knows_end: false,
+            frozen: false,
+            guarded: false,
+            repaired: false,
+            joined: None,
+            broken: false,
+        }
+    }
+
+    pub(super) const fn rests(&self) -> bool {
+        self.frozen || self.guarded
+    }
+
+    pub(super) fn waits_for(&self) -> PollFlags {
+        let mut flags = PollFlags::empty();
+        flags.set(PollFlags::OUT, self.connecting || !self.pending.is_empty());
+        flags.set(PollFlags::IN, self.wanted > 0);
+        flags
+    }
+
+    pub(super) fn operate(&mut self, id: StreamId, op: StreamOp, told: &mut Vec<Told>) -> Ended {
+        match op {
+            // The relay reads and writes.
+            StreamOp::Read(_) | StreamOp::Write(_) | StreamOp::Finish if self.joined.is_some() => {}
+            StreamOp::Read(most) => self.wanted = most,
+            StreamOp::Write(bytes) => {
+                let Some(rest) = self.credit.checked_sub(bytes.len()).filter(|_| !self.finishing) else {
+                    return Some(Some(refusal::BEYOND_CREDIT.to_owned()));
+                };
+                self.credit = rest;
+                self.pending.extend(bytes);
+            }
+            StreamOp::Finish => self.finishing = true,
+            StreamOp::Abort => return Some(None),
+            StreamOp::Freeze => self.frozen = true,
+            StreamOp::Export => told.push(self.export(id)),
+            StreamOp::Thaw => {
+                self.frozen = false;
+                return self.go_on(id, told);
+            }
+            StreamOp::Forget => {
+                let silent = self.repaired || repair::enter(&self.fd).is_ok();
+                self.repaired = silent;
+                let why = "cannot end without a word: TCP_REPAIR is refused";
+                return Some((!silent).then(|| why.to_owned()));
+            }
+            // These make sockets, or are none's business.
+            StreamOp::Open { .. }
+            | StreamOp::Listen { .. }
+            | StreamOp::Import(_)
+            | StreamOp::Guard(..)
+            | StreamOp::Join(..)
+            | StreamOp::Part => {}
+        }
+        self.serve(id, told)
+    }
+
+    /// From now on the kernel keeps no more than this of either direction. Left to itself it would keep megabytes of a
+    /// relay between a fast network and a slow one, and all of it would have to move with the connection. It doubles what
+    /// it is told.
+    pub(super) fn cap_buffers(&self) {
+        let _ = sockopt::set_socket_recv_buffer_size(&self.fd, RELAYED);
+        let _ = sockopt::set_socket_send_buffer_size(&self.fd, RELAYED);
+    }
+
+    /// Both sides have finished: the kernel sees to it that the peer gets what is still on its way. Any other end is one that
+    /// the peer is told of by a reset; but what is in repair mode has nothing to say.
+    pub(super) fn end_in_order(&self) {
+        let _ = sockopt::set_socket_linger(&self.fd, None);
+    }
+
+    fn export(&mut self, id: StreamId) -> Told {
+        let refused = |why: String| Told::Refused(id, why);
+        if !self.frozen {
+            return refused(refusal::NOT_FROZEN.to_owned());
+        }
+        if let Err(error) = repair::enter(&self.fd) {
+            return refused(error.to_string());
+        }
+        self.repaired = true;
+        match repair::export(&self.fd, self.tuple.local, self.tuple.remote) {
+            Ok(Some(mut state)) => {
+                state.unacknowledged.extend(&self.pending);
+                state.finishing = self.finishing;
+                Told::Exported(id, Box::new(state))
+            }
+            Ok(None) => refused(refusal::NOT_ESTABLISHED.to_owned()),
+            Err(error) => refused(error.to_string()),
+        }
+    }
+
+    /// Leaves repair mode when nothing keeps the socket silent any more. Not before: the kernel's probe, which tells the
+    /// peer where we stand, would end at the guard, and both sides would wait for a time-out.
+    pub(super) fn go_on(&mut self, id: StreamId, told: &mut Vec<Told>) -> Ended {
+        if self.rests() {
+            return None;
+        }
+        if std::mem::take(&mut self.repaired)
+            && let Err(error) = repair::leave(&self.fd)
+        {
+            return Some(Some(error.to_string()));
+        }
+        self.serve(id, told)
+    }
+
+    /// All that can be done without waiting.
+    pub(super) fn serve(&mut self, id: StreamId, told: &mut Vec<Told>) -> Ended {
+        if self.rests() || self.joined.is_some() {
+            return None;
+        }
+        if self.broken {
+            return Some(Some(refusal::RESET.to_owned()));
+        }
+        let done = self.open(id, told).and_then(|open| {
+            if open {
+                self.flush()?;
+                self.read(id, told)?;
+                self.grant(id, told);
+            }
+            Ok(())
+        });
+        if let Err(error) = done {
+            return Some(Some(words(error)));
+        }
+        (self.shut && self.knows_end).then_some(None)
+    }
+
+    /// What has gone wrong with it.
+    pub(super) fn error(&self) -> Result<(), Errno> {
+        sockopt::socket_error(&self.fd)?
+    }
+
+    /// Whether it is connected, or why it cannot be.
+    fn open(&mut self, id: StreamId, told: &mut Vec<Told>) -> Result<bool, Errno> {
+        self.error()?;
+        if !self.connecting {
+            return Ok(true);
+        }
+        match getpeername(&self.fd) {
+            Ok(_) => {
+                self.connecting = false;
+                told.push(Told::Opened(id, self.tuple.local));
+                Ok(true)
+            }
+            Err(Errno::NOTCONN) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    pub(super) fn flush(&mut self) -> Result<(), Errno> {
+        while !self.pending.is_empty() {
+            let (head, _) = self.pending.as_slices();
+            match send(&self.fd, head, SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
+                Ok(taken) => drop(self.pending.drain(..taken)),
+                Err(Errno::AGAIN) => return Ok(()),
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        if self.finishing && !self.shut {
+            shutdown(&self.fd, Shutdown::Write)?;
+            self.shut = true;
+        }
+        Ok(())
+    }
+
+    fn read(&mut self, id: StreamId, told: &mut Vec<Told>) -> Result<(), Errno> {
+        if self.wanted == 0 {
+            return Ok(());
+        }
+        let mut bytes = vec![0; self.wanted.min(CHUNK)];
+        match recv(&self.fd, &mut bytes[..], RecvFlags::DONTWAIT) {
+            Ok((0, _)) => {
+                self.knows_end = true;
+                told.push(Told::Finished(id));
+            }
+            Ok((got, _)) => {
+                bytes.truncate(got);
+                told.push(Told::Data(id, PacketId::NEW, bytes));
+            }
+            Err(Errno::AGAIN | Errno::INTR) => return Ok(()),
+            Err(error) => return Err(error),
+        }
+        self.wanted = 0;
+        Ok(())
+    }
+
+    /// Grants what there is new room for: not byte by byte, but never nothing to a user who has nothing.
+    pub(super) fn grant(&mut self, id: StreamId, told: &mut Vec<Told>) {
+        let more = CREDIT.saturating_sub(self.pending.len() + self.credit);
+        if !self.finishing && (more >= CREDIT / 4 || (more > 0 && self.credit == 0)) {
+            self.credit += more;
+            told.push(Told::Room(id, more));
+        }
+    }
+
+    pub(super) fn account(&self, id: StreamId) -> Value {
+        let congestion = sockopt::tcp_congestion(&self.fd).unwrap_or_default();
+        let ends = [
+            ("stream", Value::from(id.0)),
+            ("local", Value::from(self.tuple.local.to_string())),
+            ("remote", Value::from(self.tuple.remote.to_string())),
+            ("congestion", Value::from(congestion)),
+        ];
+        let info = get::<TcpInfo>(&self.fd, libc::IPPROTO_TCP, TCP_INFO).ok();
+        let info = info.map(|info| {
+            [
+                ("retransmits", info.total_retrans),
+                ("rto_us", info.rto),
+                ("rtt_us", info.rtt),
+                ("cwnd", info.snd_cwnd),
+                ("ssthresh", info.snd_ssthresh),
+                ("mss", info.snd_mss),
+                ("pmtu", info.pmtu),
+            ]
+        });
+        let info = info.into_iter().flatten().map(|(name, value)| (name, Value::from(value)));
+        Value::Map(ends.into_iter().chain(info).map(|(name, value)| (name.to_owned(), value)).collect())
+    }
+}
