@@ -86,7 +86,7 @@ fn plan(trigger: bool, seed: u64) -> Plan {
                 retune: Duration::from_millis(if cell > 0 { 0 } else { 5 }),
                 excursion: Duration::ZERO,
             });
-            PortPlan { port: PortId(next), name: interface.name.clone(), mac, radio }
+            PortPlan { port: PortId(next), name: interface.name.clone(), mac, radio, course: None }
         });
         let ports = ports.collect();
         hosts.push(HostPlan { config, text, ports, programs: Vec::new() });

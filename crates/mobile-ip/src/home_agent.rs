@@ -173,6 +173,7 @@ impl HomeAgent {
                 self.mac = None;
                 self.advertiser.down();
             }
+            Link::Heard(..) => {}
         }
     }
 

@@ -55,6 +55,9 @@ pub enum Act {
     /// for is withdrawn ([`crate::Outbox::withdraw`]), and [`crate::Input::Failed`] says so. In a driver's hands the key
     /// begins with the role's name, so that roles cannot meet.
     Store(Vec<u8>, Option<Vec<u8>>),
+    /// A role has handed its user so many bytes of a stream that it serves. Observed only, as of streams that the driver
+    /// provides it sees by itself.
+    Handed(u64),
 }
 
 /// How a node behaves towards ARP about an address.

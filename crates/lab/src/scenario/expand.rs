@@ -2,7 +2,7 @@
 
 use super::error::{ScenarioError, Source};
 use super::networks::Networks;
-use super::{Host, Scenario, protocol};
+use super::{Host, Scenario, course, protocol};
 use crate::plan::{HostPlan, Plan, PortPlan};
 use link::{CellSpec, Faults, PortId, RadioSpec, WireSpec};
 use roles::HostConfig;
@@ -27,7 +27,8 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
-    /// Interfaces are named for what they lead to: the host at the other end of a wire, or `air`.
+    /// Interfaces are named for what they lead to: the host at the other end of a wire, or `air`; a second radio is
+    /// `air2`.
     fn new(source: &Source<'_>, scenario: &Scenario) -> Result<Self, ScenarioError> {
         let mut hosts = Vec::new();
         for (name, value) in &scenario.host {
@@ -64,16 +65,17 @@ impl Layout {
             layout.interfaces.entry(cell.station.clone()).or_default().push(("air".to_owned(), None));
         }
         let roams = |host: &Host| host.role.iter().any(is_mobile);
-        let mobiles: Vec<(String, Option<Ipv4Addr>)> = layout
+        let mobiles: Vec<(String, Option<Ipv4Addr>, usize)> = layout
             .hosts
             .iter()
             .filter(|(_, host)| roams(host))
-            .map(|(name, host)| (name.clone(), host.address))
+            .map(|(name, host)| (name.clone(), host.address, host.radios))
             .collect();
-        for (name, _) in &mobiles {
-            layout.interfaces.entry(name.clone()).or_default().push(("air".to_owned(), None));
+        for (name, _, radios) in &mobiles {
+            let own = layout.interfaces.entry(name.clone()).or_default();
+            own.extend((1..=*radios).map(|number| (radio_name(number), None)));
         }
-        let addressed = mobiles.into_iter().filter_map(|(name, address)| Some((name, address?)));
+        let addressed = mobiles.into_iter().filter_map(|(name, address, _)| Some((name, address?)));
         layout.networks = Networks::new(scenario, &addressed.collect::<Vec<_>>())
             .map_err(|(key, problem)| source.at_path(&key, &problem))?;
         Ok(layout)
@@ -158,6 +160,11 @@ impl Layout {
     }
 }
 
+/// `air`, and further radios by their number.
+pub(crate) fn radio_name(number: usize) -> String {
+    if number == 1 { "air".to_owned() } else { format!("air{number}") }
+}
+
 fn is_mobile(role: &Table) -> bool {
     role.get("kind").and_then(Value::as_str).is_some_and(|kind| {
         kind.ends_with("/mobile") || kind.ends_with("/mobile-node") || kind == "apps/roam"
@@ -188,6 +195,7 @@ pub(crate) fn plan(source: &Source<'_>, scenario: &Scenario, seed: u64) -> Resul
         let text = toml::to_string(&config).map_err(|error| source.whole(error.to_string()))?;
         let parsed = parse_host(source, name, host, config)?;
         check_programs(source, scenario.duration, name, host, &parsed)?;
+        let course = course::course(source, scenario, name, host)?;
         let mut ports = Vec::new();
         for (index, (interface, wire)) in layout.interfaces.get(name).into_iter().flatten().enumerate() {
             let port = PortId(next_port);
@@ -198,7 +206,9 @@ pub(crate) fn plan(source: &Source<'_>, scenario: &Scenario, seed: u64) -> Resul
             {
                 *slot = Some(port);
             }
-            ports.push(PortPlan { port, name: interface.clone(), mac: layout.mac(name, index), radio });
+            let course = course.clone().filter(|_| radio.as_ref().is_some_and(|radio| radio.cell.is_none()));
+            let (name, mac) = (interface.clone(), layout.mac(name, index));
+            ports.push(PortPlan { port, name, mac, radio, course });
         }
         let programs = host.program.clone();
         plan.hosts.push(HostPlan { config: parsed, text, ports, programs });

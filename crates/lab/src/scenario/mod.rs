@@ -1,5 +1,6 @@
 //! Scenario files: what a user writes.
 
+mod course;
 mod error;
 mod expand;
 mod networks;
@@ -99,6 +100,12 @@ pub(crate) struct Radio {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Host {
     pub(crate) address: Option<Ipv4Addr>,
+    /// How many radios it has, if it is mobile: one. They are `air`, `air2` and so on.
+    #[serde(default = "units::one")]
+    pub(crate) radios: usize,
+    /// How strongly its radios hear each cell, by the cell's name: points in time, with dBm.
+    #[serde(default)]
+    pub(crate) course: BTreeMap<String, Vec<Point>>,
     /// The neighbor that takes what no other route takes.
     pub(crate) default_route: Option<String>,
     /// How its TCP behaves: as in the host's configuration.
@@ -110,6 +117,13 @@ pub(crate) struct Host {
     #[serde(default)]
     pub(crate) program: Vec<Program>,
 }
+
+/// A point of a course: a time, and dBm.
+#[derive(Clone, Copy, Debug, Deserialize)]
+pub(crate) struct Point(
+    #[serde(deserialize_with = "node::config::span")] pub(crate) Duration,
+    pub(crate) i16,
+);
 
 /// Scenarios that are compiled in, by the name that `list` prints.
 pub const BUILT_IN: &[(&str, &str)] = &[

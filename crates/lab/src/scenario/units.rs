@@ -48,6 +48,10 @@ pub(crate) fn net<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<P
     node::config::text(deserializer).map(Some)
 }
 
+pub(crate) const fn one() -> usize {
+    1
+}
+
 pub(crate) const fn wire_queue() -> usize {
     128
 }

@@ -235,8 +235,12 @@ impl Daemon {
         self.receive_datagrams();
         while let Some(told) = self.radio.as_mut().and_then(Radio::hear) {
             match told {
-                radio::Told::Up { cell } => self.link_up(radio::IFACE, Some(Cell(cell))),
-                radio::Told::Down { why } => self.link_down(radio::IFACE, &why),
+                radio::Told::Up { iface, cell } => self.link_up(Iface(iface), Some(Cell(cell))),
+                radio::Told::Down { iface, why } => self.link_down(Iface(iface), &why),
+                radio::Told::Heard { iface, cell, dbm } => {
+                    let now = self.clock.now();
+                    self.give(now, Input::Link(Iface(iface), Link::Heard(Cell(cell), dbm)));
+                }
             }
         }
         self.timer.fired()?;
@@ -340,7 +344,7 @@ impl Daemon {
                 }
                 Act::Tune(iface, cell) => {
                     self.record(now, What::Tuned(iface, cell));
-                    if !self.radio.as_mut().is_some_and(|radio| radio.tune(now, cell)) {
+                    if !self.radio.as_mut().is_some_and(|radio| radio.tune(now, iface, cell)) {
                         self.link_down(iface, Link::UNSUPPORTED);
                     }
                 }
@@ -363,6 +367,7 @@ impl Daemon {
                         self.give(now, Input::Failed(&Fault { role, undone, why }));
                     }
                 }
+                Act::Handed(bytes) => self.record(now, What::AppRead(bytes)),
                 Act::Store(key, value) => {
                     self.storing.push((role, key.clone()));
                     if let Some(store) = &mut self.store {
@@ -479,7 +484,7 @@ impl Daemon {
         let id = packet.id;
         self.record(now, What::Visited(iface, cell));
         self.record(now, What::Sent(iface, packet));
-        if !self.radio.as_mut().is_some_and(|radio| radio.visit(now, cell, &frame)) {
+        if !self.radio.as_mut().is_some_and(|radio| radio.visit(now, iface, cell, &frame)) {
             self.record(now, What::Lost(iface, id, "radio_unsupported".into()));
         }
     }
