@@ -9,6 +9,8 @@ use wire::{Instant, Ipv4Addr, Mac, Packet, SocketAddrV4, ipv4, udp};
 
 #[path = "mobile_ip.rs"]
 mod mobile_ip;
+#[path = "sigma.rs"]
+mod sigma;
 
 /// One kind of role.
 pub(crate) struct Row {
@@ -28,6 +30,7 @@ enum Says {
     HomeAgent,
     ForeignAgent,
     MobileNode,
+    LocationManager,
     Workload,
     Carrier,
 }
@@ -160,6 +163,24 @@ pub(crate) const ROWS: &[Row] = &[
         ],
     },
     Row {
+        kind: "sigma/location-manager",
+        config: sigma::LOCATION_MANAGER,
+        interfaces: &["eth"],
+        addresses: &[sigma::MANAGER],
+        says: Says::LocationManager,
+        reached: &[
+            "Listen",
+            "Read",
+            "Write",
+            "Finish",
+            "Store(",
+            "located",
+            "location_lapsed",
+            "not_stored",
+            "deaf",
+        ],
+    },
+    Row {
         kind: "apps/constant-rate",
         config: r#"
             to = "10.1.0.7:9000"
@@ -243,20 +264,25 @@ impl Row {
             Says::HomeAgent => (mobile_ip::to_home_agent, Vec::new()),
             Says::ForeignAgent => (mobile_ip::to_foreign_agent, Vec::new()),
             Says::MobileNode => (mobile_ip::to_mobile_node, mobile_ip::commands()),
-            Says::Workload => (of_the_host, Vec::new()),
+            Says::LocationManager | Says::Workload => (of_the_host, Vec::new()),
             Says::Carrier => {
                 let moves = ["home", "foreign", "away"].map(|to| command("move", &[("to", to)]));
                 (of_the_host, moves.to_vec())
             }
         };
-        let takes_packets = !matches!(self.says, Says::Workload | Says::Carrier);
+        let takes_packets = !matches!(self.says, Says::LocationManager | Says::Workload | Says::Carrier);
         let tunes = matches!(self.says, Says::Mobile | Says::MobileNode | Says::Carrier);
         let answer: Option<fn(&mut Seed, &Packet) -> Option<Post>> = match self.says {
             Says::ForeignAgent => Some(|chance, sent| mobile_ip::answer(chance, sent, mobile_ip::VISITED)),
             Says::MobileNode => Some(|chance, sent| mobile_ip::answer(chance, sent, HOSTS[0])),
             _ => None,
         };
-        Talk { interfaces: self.interfaces(), tunes, commands, packet, takes_packets, serves: None, answer }
+        let datagram: Option<fn(&mut Seed, Instant) -> Vec<u8>> = match self.says {
+            Says::LocationManager => Some(sigma::to_location_manager),
+            _ => None,
+        };
+        let interfaces = self.interfaces();
+        Talk { interfaces, tunes, commands, packet, takes_packets, datagram, serves: None, answer }
     }
 }
 

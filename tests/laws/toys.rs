@@ -55,6 +55,7 @@ impl Toy {
                 bytes: vec![0x45; chance.draw() as usize % 40],
             },
             takes_packets: true,
+            datagram: None,
             serves: None,
             answer: None,
         }

@@ -133,6 +133,8 @@ pub enum RoleConfig {
     MobileIpForeignAgent(mobile_ip::config::ForeignAgentConfig),
     /// Mobile IP mobile node.
     MobileIpMobileNode(mobile_ip::config::MobileNodeConfig),
+    /// SIGMA location manager.
+    SigmaLocationManager(sigma::config::LocationManagerConfig),
     /// Datagrams at a constant rate.
     ConstantRate(apps::ConstantRateConfig),
     /// Takes datagrams.
@@ -258,13 +260,14 @@ impl HostConfig {
 
 impl RoleConfig {
     /// The kinds there are.
-    pub const KINDS: [&'static str; 11] = [
+    pub const KINDS: [&'static str; 12] = [
         "cellular-ip/gateway",
         "cellular-ip/station",
         "cellular-ip/mobile",
         "mobile-ip/home-agent",
         "mobile-ip/foreign-agent",
         "mobile-ip/mobile-node",
+        "sigma/location-manager",
         "apps/constant-rate",
         "apps/sink",
         "apps/bulk-server",
@@ -286,6 +289,7 @@ impl RoleConfig {
             "mobile-ip/home-agent" => config(table).map(Self::MobileIpHomeAgent),
             "mobile-ip/foreign-agent" => config(table).map(Self::MobileIpForeignAgent),
             "mobile-ip/mobile-node" => config(table).map(Self::MobileIpMobileNode),
+            "sigma/location-manager" => config(table).map(Self::SigmaLocationManager),
             "apps/constant-rate" => config(table).map(Self::ConstantRate),
             "apps/sink" => config(table).map(Self::Sink),
             "apps/bulk-server" => config(table).map(Self::BulkServer),
@@ -304,6 +308,7 @@ impl RoleConfig {
             Self::MobileIpHomeAgent(_) => "mobile-ip/home-agent",
             Self::MobileIpForeignAgent(_) => "mobile-ip/foreign-agent",
             Self::MobileIpMobileNode(_) => "mobile-ip/mobile-node",
+            Self::SigmaLocationManager(_) => "sigma/location-manager",
             Self::ConstantRate(_) => "apps/constant-rate",
             Self::Sink(_) => "apps/sink",
             Self::BulkServer(_) => "apps/bulk-server",
@@ -334,6 +339,7 @@ impl RoleConfig {
             Self::MobileIpMobileNode(config) => {
                 Box::new(mobile_ip::MobileNode::new(config, interfaces, chance.clone())?)
             }
+            Self::SigmaLocationManager(config) => Box::new(sigma::LocationManager::new(config)?),
             Self::ConstantRate(config) => Box::new(apps::ConstantRate::new(config)?),
             Self::Sink(config) => Box::new(apps::Sink::new(config)),
             Self::BulkServer(config) => Box::new(apps::BulkServer::new(config)?),
