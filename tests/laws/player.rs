@@ -16,6 +16,8 @@ pub(crate) struct Talk {
     pub(crate) interfaces: Vec<String>,
     /// Whether interface 1 is a radio that tunes.
     pub(crate) tunes: bool,
+    /// Whether its radios are told how strong cells are.
+    pub(crate) hears: bool,
     /// Commands that it knows, well and badly put.
     pub(crate) commands: Vec<Command>,
     /// A packet such as it may meet at this time: where from, why, and its bytes.
@@ -299,7 +301,9 @@ impl<'a> Script<'a> {
     fn link(&mut self) -> Step {
         let number = self.below(self.talk.interfaces.len() as u64) as u16 + 1;
         let cell = self.talk.tunes.then(|| Cell(self.below(4) as u16 + 1));
-        let link = if self.below(4) == 0 {
+        let link = if self.talk.hears && self.below(3) > 0 {
+            Link::Heard(Cell(self.below(3) as u16 + 1), -40 - 10 * self.below(6) as i16)
+        } else if self.below(4) == 0 {
             Link::Down(["unsupported", "carrier"][self.below(2) as usize])
         } else {
             Link::Up { cell, mac: own(Iface(number)), mtu: 1500, name: "any" }

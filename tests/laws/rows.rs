@@ -3,7 +3,7 @@
 use crate::player::{Post, Talk, WALL, command, rx};
 use auth::Key;
 use cellular_ip::message::{Authentication, RouteUpdate, Skipped, session_key};
-use node::{Seed, Why};
+use node::{Seed, Transport, Why};
 use roles::RoleConfig;
 use wire::{Instant, Ipv4Addr, Mac, Packet, SocketAddrV4, ipv4, udp};
 
@@ -30,6 +30,8 @@ enum Says {
     HomeAgent,
     ForeignAgent,
     MobileNode,
+    SigmaMobileNode,
+    Correspondent,
     LocationManager,
     Workload,
     Carrier,
@@ -163,6 +165,35 @@ pub(crate) const ROWS: &[Row] = &[
         ],
     },
     Row {
+        kind: "sigma/mobile-node",
+        config: sigma::MOBILE_NODE,
+        interfaces: &["air", "air2"],
+        addresses: &[sigma::OWN],
+        says: Says::SigmaMobileNode,
+        reached: &[
+            "Tune(",
+            "Address(",
+            "Route(",
+            "handoff",
+            "overlap",
+            "lost",
+            "break",
+            "address_gone",
+            "location_sent",
+            "Send(None",
+            "Served(Opened",
+            "this host has no address",
+        ],
+    },
+    Row {
+        kind: "sigma/correspondent",
+        config: "address = \"10.9.0.9\"",
+        interfaces: &["eth"],
+        addresses: &[sigma::CORRESPONDENT],
+        says: Says::Correspondent,
+        reached: &["Served(Opened", "Send(None", "address in use", "sctp_no_association"],
+    },
+    Row {
         kind: "sigma/location-manager",
         config: sigma::LOCATION_MANAGER,
         interfaces: &["eth"],
@@ -264,6 +295,8 @@ impl Row {
             Says::HomeAgent => (mobile_ip::to_home_agent, Vec::new()),
             Says::ForeignAgent => (mobile_ip::to_foreign_agent, Vec::new()),
             Says::MobileNode => (mobile_ip::to_mobile_node, mobile_ip::commands()),
+            Says::SigmaMobileNode => (sigma::to_mobile_node, Vec::new()),
+            Says::Correspondent => (sigma::to_correspondent, Vec::new()),
             Says::LocationManager | Says::Workload => (of_the_host, Vec::new()),
             Says::Carrier => {
                 let moves = ["home", "foreign", "away"].map(|to| command("move", &[("to", to)]));
@@ -271,7 +304,8 @@ impl Row {
             }
         };
         let takes_packets = !matches!(self.says, Says::LocationManager | Says::Workload | Says::Carrier);
-        let tunes = matches!(self.says, Says::Mobile | Says::MobileNode | Says::Carrier);
+        let tunes =
+            matches!(self.says, Says::Mobile | Says::MobileNode | Says::SigmaMobileNode | Says::Carrier);
         let answer: Option<fn(&mut Seed, &Packet) -> Option<Post>> = match self.says {
             Says::ForeignAgent => Some(|chance, sent| mobile_ip::answer(chance, sent, mobile_ip::VISITED)),
             Says::MobileNode => Some(|chance, sent| mobile_ip::answer(chance, sent, HOSTS[0])),
@@ -282,7 +316,10 @@ impl Row {
             _ => None,
         };
         let interfaces = self.interfaces();
-        Talk { interfaces, tunes, commands, packet, takes_packets, datagram, serves: None, answer }
+        let hears = matches!(self.says, Says::SigmaMobileNode);
+        let serves = matches!(self.says, Says::SigmaMobileNode | Says::Correspondent);
+        let serves = serves.then_some(Transport::Role("sctp"));
+        Talk { interfaces, tunes, hears, commands, packet, takes_packets, datagram, serves, answer }
     }
 }
 

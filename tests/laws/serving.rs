@@ -85,6 +85,7 @@ impl Server {
             packet: |_, _| Post { rx: rx(1, Why::Action), from: Mac([2; 6]), bytes: Vec::new() },
             takes_packets: false,
             datagram: None,
+            hears: false,
             serves: Some(ECHO),
             answer: None,
         }

@@ -1,10 +1,11 @@
 //! What SIGMA's roles may meet.
 
-use crate::player::WALL;
+use crate::player::{Post, WALL, rx};
+use ::sctp::message::{Chunk, Init, Packet};
 use ::sigma::message::{Header, Message, Name, Question, Record, TsigKey, class, kind, opcode};
 use auth::Key;
-use node::Seed;
-use wire::{Instant, Ipv4Addr};
+use node::{Seed, Why};
+use wire::{Instant, Ipv4Addr, Mac, ipv4};
 
 pub(super) const MANAGER: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 2);
 
@@ -60,4 +61,47 @@ pub(super) fn to_location_manager(chance: &mut Seed, now: Instant) -> Vec<u8> {
     let seconds = (WALL.0 / 1_000_000_000).cast_unsigned() + now.0 / 1_000_000_000;
     let off = one_of(chance, &[0, 0, 0, 0, 0, 1, 1000]);
     key.sign(&bytes, None, seconds - off).0
+}
+
+pub(super) const OWN: Ipv4Addr = Ipv4Addr::new(10, 1, 8, 100);
+pub(super) const CORRESPONDENT: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 9);
+
+pub(super) const MOBILE_NODE: &str = r#"
+    radios = ["air", "air2"]
+    address_delay = "1ms"
+    park = "2s"
+    signal = { hold = "0s", dwell = "100ms" }
+    networks = [
+        { name = "left", cell = 1, address = "10.1.8.100/24", router = "10.1.8.1" },
+        { name = "right", cell = 2, address = "10.1.6.100/24", router = "10.1.6.1" },
+    ]
+    [location_manager]
+    address = "10.1.0.2"
+    zone = "sigma.example"
+    name = "a.sigma.example"
+    key = "000102030405060708090a0b0c0d0e0f"
+"#;
+
+/// Beginnings of associations, and what belongs to none.
+fn of_sctp(chance: &mut Seed, own: Ipv4Addr) -> Post {
+    let tag = chance.draw() as u32;
+    let init = Init { tag: tag | 1, a_rwnd: 9000, outbound: 2, inbound: 2, tsn: tag, parameters: Vec::new() };
+    let (tag, chunk) = match chance.draw() % 8 {
+        0..=3 => (0, Chunk::Init(init)),
+        4 => (tag, Chunk::InitAck(init)),
+        5 => (tag, Chunk::Heartbeat(vec![0, 1, 0, 8, 1, 2, 3, 4])),
+        6 => (tag, Chunk::CookieAck),
+        _ => (tag, Chunk::Abort { reflected: false, causes: Vec::new() }),
+    };
+    let packet = Packet { src_port: 5000, dst_port: 9000, tag, chunks: vec![chunk] };
+    let header = ipv4::Header::new(::sctp::PROTOCOL, CORRESPONDENT, own);
+    Post { rx: rx(1, Why::Listen), from: Mac([2, 0, 0, 0, 0, 1]), bytes: header.emit(&packet.emit()) }
+}
+
+pub(super) fn to_mobile_node(chance: &mut Seed, _now: Instant) -> Post {
+    of_sctp(chance, OWN)
+}
+
+pub(super) fn to_correspondent(chance: &mut Seed, _now: Instant) -> Post {
+    of_sctp(chance, CORRESPONDENT)
 }

@@ -56,6 +56,7 @@ impl Toy {
             },
             takes_packets: true,
             datagram: None,
+            hears: false,
             serves: None,
             answer: None,
         }

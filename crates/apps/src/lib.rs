@@ -7,7 +7,7 @@ pub mod constant_rate;
 pub mod roam;
 pub mod sink;
 
-pub use bulk::{BulkClient, BulkClientConfig, BulkServer, BulkServerConfig};
+pub use bulk::{BulkClient, BulkClientConfig, BulkServer, BulkServerConfig, Carrier};
 pub use constant_rate::{ConstantRate, ConstantRateConfig};
 pub use roam::{Roam, RoamConfig};
 pub use sink::{Sink, SinkConfig};

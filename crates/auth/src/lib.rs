@@ -8,5 +8,5 @@ mod mac;
 mod replay;
 
 pub use key::{Key, ParseKeyError};
-pub use mac::{equal, hmac_md5, hmac_sha256};
+pub use mac::{equal, hmac_md5, hmac_sha1, hmac_sha256};
 pub use replay::{ReplayWindow, Untimely};

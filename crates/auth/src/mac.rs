@@ -3,16 +3,27 @@
 use crate::Key;
 use hmac::{Hmac, KeyInit, Mac};
 use md5::Md5;
+use sha1::Sha1;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
-/// The block of SHA-256 (FIPS 180-4, figure 1), and of MD5 (RFC 1321), in bytes.
+/// The block of SHA-256 and SHA-1 (FIPS 180-4, figure 1), and of MD5 (RFC 1321), in bytes.
 const BLOCK: usize = 64;
 
 /// HMAC-SHA-256 over `parts`, one behind the other (RFC 2104, RFC 4231).
 pub fn hmac_sha256(key: &Key, parts: &[&[u8]]) -> [u8; 32] {
     // A key of exactly one block cannot be refused, so there is no error to explain away.
     let mut mac = Hmac::<Sha256>::new(&one_block::<Sha256>(key.as_bytes()).into());
+    for part in parts {
+        mac.update(part);
+    }
+    mac.finalize().into_bytes().into()
+}
+
+/// HMAC-SHA-1 over `parts` (RFC 2104, RFC 2202): every end of an SCTP association must know it (RFC 4895, section 3.3),
+/// and some know nothing else.
+pub fn hmac_sha1(key: &Key, parts: &[&[u8]]) -> [u8; 20] {
+    let mut mac = Hmac::<Sha1>::new(&one_block::<Sha1>(key.as_bytes()).into());
     for part in parts {
         mac.update(part);
     }
@@ -67,6 +78,29 @@ mod tests {
             assert_eq!(hmac_md5(&Key::new(key), &[data]).to_vec(), hex(expected));
             let (head, tail) = data.split_at(3);
             assert_eq!(hmac_md5(&Key::new(key), &[head, tail]).to_vec(), hex(expected));
+        }
+    }
+
+    /// All seven test cases of RFC 2202, section 3; the fifth is cut to 96 bits.
+    #[test]
+    fn hmac_sha1_is_that_of_the_rfc() {
+        let rising: Vec<u8> = (1..=25).collect();
+        let long = b"Test Using Larger Than Block-Size Key - Hash Key First";
+        let longer = b"Test Using Larger Than Block-Size Key and Larger Than One Block-Size Data";
+        let cases: [(&[u8], &[u8], &str); 7] = [
+            (&[0x0b; 20], b"Hi There", "b617318655057264e28bc0b6fb378c8ef146be00"),
+            (b"Jefe", b"what do ya want for nothing?", "effcdf6ae5eb2fa2d27416d5f184df9c259a7c79"),
+            (&[0xaa; 20], &[0xdd; 50], "125d7342b9ac11cd91a39af48aa17b4f63f175d3"),
+            (&rising, &[0xcd; 50], "4c9007f4026250c6bc8414f9bf50c86c2d7235da"),
+            (&[0x0c; 20], b"Test With Truncation", "4c1a03424b55e07fe7f27be1"),
+            (&[0xaa; 80], long, "aa4ae5e15272d00e95705637ce8a3b55ed402112"),
+            (&[0xaa; 80], longer, "e8e99d0f45237d786d6bbaa7965c7808bbff1a91"),
+        ];
+        for (key, data, expected) in cases {
+            let (head, tail) = data.split_at(3);
+            let expected = hex(expected);
+            assert_eq!(hmac_sha1(&Key::new(key), &[data])[..expected.len()], expected);
+            assert_eq!(hmac_sha1(&Key::new(key), &[head, tail])[..expected.len()], expected);
         }
     }
 

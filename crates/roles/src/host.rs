@@ -133,6 +133,10 @@ pub enum RoleConfig {
     MobileIpForeignAgent(mobile_ip::config::ForeignAgentConfig),
     /// Mobile IP mobile node.
     MobileIpMobileNode(mobile_ip::config::MobileNodeConfig),
+    /// SIGMA mobile node.
+    SigmaMobileNode(sigma::config::MobileNodeConfig),
+    /// SIGMA correspondent.
+    SigmaCorrespondent(sigma::config::CorrespondentConfig),
     /// SIGMA location manager.
     SigmaLocationManager(sigma::config::LocationManagerConfig),
     /// Datagrams at a constant rate.
@@ -215,6 +219,17 @@ impl HostConfig {
         Ok(own)
     }
 
+    /// All addresses that it has at any time: its own, and those that a role brings along.
+    pub fn all_addresses(&self) -> Vec<Ipv4Addr> {
+        let mut all = self.addresses.clone();
+        for role in &self.roles {
+            if let RoleConfig::SigmaMobileNode(config) = role {
+                all.extend(config.networks.iter().map(|network| network.address.address));
+            }
+        }
+        all
+    }
+
     fn interface_names(&self) -> Vec<String> {
         self.interfaces.iter().map(|interface| interface.name.clone()).collect()
     }
@@ -260,13 +275,15 @@ impl HostConfig {
 
 impl RoleConfig {
     /// The kinds there are.
-    pub const KINDS: [&'static str; 12] = [
+    pub const KINDS: [&'static str; 14] = [
         "cellular-ip/gateway",
         "cellular-ip/station",
         "cellular-ip/mobile",
         "mobile-ip/home-agent",
         "mobile-ip/foreign-agent",
         "mobile-ip/mobile-node",
+        "sigma/mobile-node",
+        "sigma/correspondent",
         "sigma/location-manager",
         "apps/constant-rate",
         "apps/sink",
@@ -289,6 +306,8 @@ impl RoleConfig {
             "mobile-ip/home-agent" => config(table).map(Self::MobileIpHomeAgent),
             "mobile-ip/foreign-agent" => config(table).map(Self::MobileIpForeignAgent),
             "mobile-ip/mobile-node" => config(table).map(Self::MobileIpMobileNode),
+            "sigma/mobile-node" => config(table).map(Self::SigmaMobileNode),
+            "sigma/correspondent" => config(table).map(Self::SigmaCorrespondent),
             "sigma/location-manager" => config(table).map(Self::SigmaLocationManager),
             "apps/constant-rate" => config(table).map(Self::ConstantRate),
             "apps/sink" => config(table).map(Self::Sink),
@@ -308,6 +327,8 @@ impl RoleConfig {
             Self::MobileIpHomeAgent(_) => "mobile-ip/home-agent",
             Self::MobileIpForeignAgent(_) => "mobile-ip/foreign-agent",
             Self::MobileIpMobileNode(_) => "mobile-ip/mobile-node",
+            Self::SigmaMobileNode(_) => "sigma/mobile-node",
+            Self::SigmaCorrespondent(_) => "sigma/correspondent",
             Self::SigmaLocationManager(_) => "sigma/location-manager",
             Self::ConstantRate(_) => "apps/constant-rate",
             Self::Sink(_) => "apps/sink",
@@ -339,6 +360,8 @@ impl RoleConfig {
             Self::MobileIpMobileNode(config) => {
                 Box::new(mobile_ip::MobileNode::new(config, interfaces, chance.clone())?)
             }
+            Self::SigmaMobileNode(config) => Box::new(sigma::MobileNode::new(config, interfaces, chance)?),
+            Self::SigmaCorrespondent(config) => Box::new(sigma::Correspondent::new(&config, chance)?),
             Self::SigmaLocationManager(config) => Box::new(sigma::LocationManager::new(config)?),
             Self::ConstantRate(config) => Box::new(apps::ConstantRate::new(config)?),
             Self::Sink(config) => Box::new(apps::Sink::new(config)),

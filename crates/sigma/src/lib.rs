@@ -14,11 +14,17 @@
 //! transaction signatures (RFC 8945), so that any name server can take its place, and any resolver ask it.
 
 pub mod config;
+pub mod correspondent;
 pub mod location_manager;
 pub mod mark;
 pub mod message;
+pub mod mobile_node;
+mod monitor;
 mod place;
 pub mod registrar;
+mod transport;
 mod update;
 
+pub use correspondent::Correspondent;
 pub use location_manager::LocationManager;
+pub use mobile_node::MobileNode;

@@ -1,8 +1,8 @@
 //! Connects, reads to the end, and checks what it reads.
 
-use super::intact;
+use super::{Carrier, intact};
 use node::config::{span, text};
-use node::{Addr, Input, Mark, Outbox, Role, StreamEvent, StreamId, StreamOp, Transport, Value};
+use node::{Addr, Input, Mark, Outbox, Role, StreamEvent, StreamId, StreamOp, Value};
 use serde::Deserialize;
 use wire::{Duration, Instant};
 
@@ -13,6 +13,9 @@ pub struct BulkClientConfig {
     /// The server.
     #[serde(deserialize_with = "text")]
     pub to: Addr,
+    /// What carries the bytes.
+    #[serde(default)]
+    pub transport: Carrier,
     /// When it connects.
     #[serde(default, deserialize_with = "span")]
     pub start: Duration,
@@ -57,7 +60,7 @@ impl BulkClient {
         if self.state == State::Waits && self.deadline().is_some_and(|start| start <= now) {
             self.state = State::Connecting;
             let peer = self.config.to;
-            out.stream(STREAM, StreamOp::Open { by: Transport::Tcp, local: None, peer });
+            out.stream(STREAM, StreamOp::Open { by: self.config.transport.into(), local: None, peer });
         }
         while let Some(at) = self.next_mark.filter(|at| *at <= now) {
             self.next_mark = Some(at + self.config.progress);
@@ -154,13 +157,13 @@ impl Role for BulkClient {
 mod tests {
     use super::super::fill;
     use super::*;
-    use node::{Act, Effect};
+    use node::{Act, Effect, Transport};
 
     /// A client that is connected and marks every second.
     fn reading() -> BulkClient {
         let to = "10.1.0.7:80".parse().unwrap();
         let (start, progress) = (Duration::from_secs(1), Duration::from_secs(1));
-        let mut client = BulkClient::new(BulkClientConfig { to, start, progress });
+        let mut client = BulkClient::new(BulkClientConfig { to, transport: Carrier::Tcp, start, progress });
         assert_eq!(client.deadline(), Some(Instant::from_millis(1000)));
         let open = StreamOp::Open { by: Transport::Tcp, local: None, peer: to };
         assert_eq!(said(&mut client, 1000, Input::Timeout).0, [open]);

@@ -3,8 +3,31 @@
 mod client;
 mod server;
 
+use node::Transport;
+use serde::Deserialize;
+
 pub use client::{BulkClient, BulkClientConfig};
 pub use server::{BulkServer, BulkServerConfig};
+
+/// What carries a stream of bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Carrier {
+    /// The host's own stack.
+    #[default]
+    Tcp,
+    /// A role of the same host.
+    Sctp,
+}
+
+impl From<Carrier> for Transport {
+    fn from(carrier: Carrier) -> Self {
+        match carrier {
+            Carrier::Tcp => Self::Tcp,
+            Carrier::Sctp => Self::Role("sctp"),
+        }
+    }
+}
 
 /// Fills `bytes` with the pattern from `offset` on: every place of the stream has its own eight bytes, so that what is
 /// lost, doubled or moved shows at once.

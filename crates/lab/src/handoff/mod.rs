@@ -7,7 +7,7 @@ mod stages;
 mod traffic;
 
 use crate::Plan;
-use node::{Mark, Stage};
+use node::{Mark, Span, Stage};
 use stages::Story;
 use trace::{HostId, Record, What};
 use wire::{Duration, Instant};
@@ -131,8 +131,10 @@ pub fn uncut(records: &[Record]) -> Vec<Instant> {
     uncut
 }
 
+/// A handoff that a radio makes; one that only switches the way has its cut in itself.
 fn is_begin(record: &Record) -> bool {
-    matches!(&record.what, What::Marked(mark) if mark.name == node::HANDOFF)
+    let switches = Some(Span::Begins(Stage::PathSwitch));
+    matches!(&record.what, What::Marked(mark) if mark.name == node::HANDOFF && mark.span != switches)
 }
 
 #[cfg(test)]

@@ -120,6 +120,18 @@ impl Layout {
         self.networks.net_of(a, "air").is_some_and(|net| Some(net) == self.networks.net_of(b, "air"))
     }
 
+    /// The network whose cell holds an address: the cell, its station, and the station's address and its length.
+    pub(crate) fn access(&self, address: Ipv4Addr) -> Option<(u16, &str, String)> {
+        self.cells.iter().find_map(|(station, cell)| {
+            let net = self.networks.net_of(station, "air").filter(|net| net.contains(address))?;
+            Some((
+                *cell,
+                station.as_str(),
+                format!("{}/{}", self.air_address(station)?.split('/').next()?, net.len()),
+            ))
+        })
+    }
+
     pub(crate) fn interfaces(&self, host: &str) -> impl Iterator<Item = &str> {
         self.interfaces.get(host).into_iter().flatten().map(|(name, _)| name.as_str())
     }

@@ -6,6 +6,7 @@ mod expand;
 mod networks;
 mod protocol;
 mod settings;
+mod sigma;
 mod units;
 
 pub use error::ScenarioError;
@@ -37,6 +38,7 @@ pub struct Scenario {
     pub(crate) cellular_ip: Option<protocol::CellularIp>,
     #[serde(rename = "mobile-ip")]
     pub(crate) mobile_ip: Option<protocol::MobileIp>,
+    pub(crate) sigma: Option<sigma::Sigma>,
     pub(crate) host: toml::map::Map<String, toml::Value>,
 }
 
@@ -130,6 +132,7 @@ pub const BUILT_IN: &[(&str, &str)] = &[
     ("first", include_str!("../../../../scenarios/first.toml")),
     ("bulk", include_str!("../../../../scenarios/bulk.toml")),
     ("mobile-ip/download", include_str!("../../../../scenarios/mobile-ip/download.toml")),
+    ("sigma/handoff", include_str!("../../../../scenarios/sigma/handoff.toml")),
     ("cellular-ip/udp-loss", include_str!("../../../../scenarios/cellular-ip/udp-loss.toml")),
 ];
 

@@ -1,6 +1,6 @@
 //! What a protocol's roles need to know of the scenario around them, filled in so that no user writes it twice.
 
-use super::{Scenario, expand::Layout};
+use super::{Scenario, expand::Layout, sigma};
 use auth::Key;
 use serde::Deserialize;
 use toml::{Table, Value};
@@ -55,6 +55,9 @@ pub(crate) fn complete(
         "cellular-ip/mobile" => mobile(scenario, layout, host, role),
         "mobile-ip/home-agent" | "mobile-ip/foreign-agent" => agent(scenario, layout, host, role),
         "mobile-ip/mobile-node" => mobile_node(scenario, layout, host, role),
+        "sigma/mobile-node" => sigma::mobile_node(scenario, layout, host, role),
+        "sigma/correspondent" => sigma::correspondent(layout, host, role),
+        "sigma/location-manager" => sigma::location_manager(scenario, layout, host, role),
         "apps/roam" => roam(layout, role),
         "apps/constant-rate" | "apps/bulk-client" => {
             name_to_address(layout, role, "to");
@@ -162,7 +165,7 @@ fn peer(scenario: &Scenario, layout: &Layout, host: &str) -> Result<Value, Strin
 }
 
 /// The hosts with a role of this kind, in the order of the file.
-fn hosts_of<'a>(scenario: &'a Scenario, kind: &'a str) -> impl Iterator<Item = &'a str> {
+pub(super) fn hosts_of<'a>(scenario: &'a Scenario, kind: &'a str) -> impl Iterator<Item = &'a str> {
     scenario.host.iter().filter_map(move |(name, host)| {
         let mut roles = host.get("role").and_then(Value::as_array).into_iter().flatten();
         let has = roles.any(|role| role.get("kind").and_then(Value::as_str) == Some(kind));
@@ -211,7 +214,7 @@ fn name_to_address(layout: &Layout, role: &mut Table, key: &str) {
     }
 }
 
-fn default(role: &mut Table, key: &str, value: impl Into<Value>) {
+pub(super) fn default(role: &mut Table, key: &str, value: impl Into<Value>) {
     if !role.contains_key(key) {
         role.insert(key.to_owned(), value.into());
     }

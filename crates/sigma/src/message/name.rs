@@ -77,7 +77,7 @@ impl Name {
             }
             match rest.split_first() {
                 Some((length, tail)) if *length > 0 => {
-                    rest = tail.get(usize::from(*length)..).unwrap_or_default()
+                    rest = tail.get(usize::from(*length)..).unwrap_or_default();
                 }
                 _ => return false,
             }

@@ -1,0 +1,329 @@
+//! Packets that come to an association (RFC 9260, sections 6 and 8.5).
+
+use crate::association::{Association, Transmit};
+use crate::event::{Ended, Event, State};
+use crate::keys::Disbelief;
+use crate::locals::Use;
+use crate::message::{Cause, Chunk, Code, Data, HEADER, Packet, Sack, authenticated, kind};
+use crate::outbound::{News, Unsent};
+use crate::path::PathState;
+use wire::{Instant, Ipv4Addr, Malformed, Reader, Reason};
+
+/// Bytes of an IPv4 header.
+const IP_HEADER: usize = 20;
+/// What an answer leaves free of a packet: an AUTH chunk has at most 40 bytes.
+const SLACK: usize = 40;
+
+/// One packet while it is read.
+pub(crate) struct Turn<'a> {
+    pub(crate) now: Instant,
+    pub(crate) src: Ipv4Addr,
+    pub(crate) dst: Ipv4Addr,
+    /// A good AUTH chunk came before.
+    pub(crate) authenticated: bool,
+    /// Addresses that other associations with the same ports have.
+    pub(crate) taken: &'a [Ipv4Addr],
+    /// What goes back, in one packet (section 12 of the rules against amplification: never more than one).
+    pub(crate) replies: Vec<Chunk>,
+    pub(crate) causes: Vec<Cause>,
+    /// An ASCONF came before in this packet.
+    pub(crate) asconf: bool,
+    data: bool,
+}
+
+impl Association {
+    /// A packet whose ports are this association's. An error says why nothing of it counted, or not all.
+    pub(crate) fn receive(
+        &mut self,
+        now: Instant,
+        (src, dst): (Ipv4Addr, Ipv4Addr),
+        packet: &Packet,
+        bytes: &[u8],
+        taken: &[Ipv4Addr],
+    ) -> Result<(), Reason> {
+        self.check_tag(dst, packet)?;
+        if !self.locals.receives(now, dst) {
+            return Err(Reason("sctp_not_our_address"));
+        }
+        self.paths.allow_bursts(self.config.max_burst);
+        let (replies, causes) = (Vec::new(), Vec::new());
+        let mut turn =
+            Turn { now, src, dst, authenticated: false, taken, replies, causes, asconf: false, data: false };
+        let mut verdict = Ok(());
+        for chunk in &packet.chunks {
+            verdict = self.chunk(&mut turn, chunk, bytes);
+            if verdict.is_err() || self.state == State::Closed {
+                break;
+            }
+        }
+        if turn.data {
+            self.inbound.packet_ends(now, self.config.sack_delay);
+            if self.state == State::ShutdownSent {
+                (self.shutdown_due, self.inbound.due) = (true, true); // section 9.2
+            }
+        }
+        self.answer(turn);
+        self.settle(now);
+        verdict
+    }
+
+    /// Section 8.5.1.
+    fn check_tag(&self, dst: Ipv4Addr, packet: &Packet) -> Result<(), Reason> {
+        let reflected = packet.chunks.iter().any(|chunk| {
+            matches!(
+                chunk,
+                Chunk::Abort { reflected: true, .. } | Chunk::ShutdownComplete { reflected: true }
+            )
+        });
+        let expected = if reflected { self.peer_tag } else { self.local_tag };
+        if expected == 0 || packet.tag != expected {
+            return Err(Reason("sctp_tag"));
+        }
+        // Who has got our old address now may say what he likes of us (RFC 5061, section 5.3).
+        let leaving = matches!(self.locals.get(dst), Some(Use::Deleting | Use::Gone(_)));
+        if leaving && packet.chunks.iter().any(|chunk| matches!(chunk, Chunk::Abort { .. })) {
+            return Err(Reason("sctp_abort_to_old_address"));
+        }
+        Ok(())
+    }
+
+    fn chunk(&mut self, turn: &mut Turn<'_>, chunk: &Chunk, bytes: &[u8]) -> Result<(), Reason> {
+        let kind = chunk.kind();
+        if kind == kind::AUTH {
+            return self.authenticate(turn, chunk, bytes);
+        }
+        if !turn.authenticated && self.keys.as_ref().is_some_and(|keys| keys.we_want(kind)) {
+            return Err(Reason("sctp_unauthenticated"));
+        }
+        // From an address that is not the peer's only a signed wish to change that counts; INIT ACK may come from any.
+        let known = self.paths.get(turn.src).is_some();
+        let exempt = matches!(chunk, Chunk::InitAck(_))
+            || (turn.authenticated && matches!(chunk, Chunk::Asconf(_) | Chunk::CookieEcho(_)));
+        if !known && !exempt {
+            return Err(Reason("sctp_unknown_source"));
+        }
+        match chunk {
+            Chunk::Data(data) => self.data(turn, data),
+            Chunk::Sack(sack) => self.sack(turn.now, sack),
+            Chunk::InitAck(ack) => self.init_ack(turn.now, turn.src, ack),
+            Chunk::CookieAck => self.cookie_ack(turn.now, turn.src),
+            Chunk::Heartbeat(info) if self.peer_tag != 0 => {
+                turn.replies.push(Chunk::HeartbeatAck(info.clone()));
+            }
+            Chunk::HeartbeatAck(info) => self.heartbeat_ack(turn.now, info),
+            Chunk::Abort { causes, .. } => {
+                self.end(Ended::AbortedByPeer(causes.first().map(|cause| cause.code)));
+            }
+            Chunk::Error(causes) => self.errors_came(causes),
+            Chunk::Shutdown(cumulative) => self.shutdown_came(turn.now, *cumulative),
+            Chunk::ShutdownAck => self.shutdown_ack_came(turn),
+            Chunk::ShutdownComplete { .. } if self.state == State::ShutdownAckSent => {
+                self.end(Ended::Finished);
+            }
+            Chunk::Asconf(asconf) if self.is_open() => self.asconf_came(turn, asconf),
+            Chunk::AsconfAck(ack) if self.is_open() => self.asconf_ack_came(turn.now, ack),
+            // The upper bits of an unknown type (section 3.2); whether to go on was the parser's.
+            Chunk::Unknown { kind, .. } if kind & 0x40 != 0 => {
+                turn.causes.push(Cause::new(Code::UNRECOGNIZED_CHUNK, chunk.emit()));
+            }
+            // INIT and COOKIE ECHO are the endpoint's.
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// RFC 4895, section 6.3. A wrong one drops itself and all behind it.
+    fn authenticate(&mut self, turn: &mut Turn<'_>, chunk: &Chunk, bytes: &[u8]) -> Result<(), Reason> {
+        let (Chunk::Auth(auth), Some(keys), Some(covered)) = (chunk, &self.keys, authenticated(bytes)) else {
+            return Err(Reason("sctp_auth_without_key"));
+        };
+        match keys.verify(auth, covered) {
+            Ok(()) => {
+                turn.authenticated = true;
+                Ok(())
+            }
+            Err(Disbelief::Algorithm) => {
+                turn.causes.push(Cause::new(Code::UNSUPPORTED_HMAC, auth.hmac_id.to_be_bytes()));
+                Err(Reason("sctp_auth_algorithm"))
+            }
+            Err(Disbelief::KeyId) => Err(Reason("sctp_auth_key")),
+            Err(Disbelief::Code) => Err(Reason("sctp_auth_code")),
+        }
+    }
+
+    /// What goes back, in one packet, from the address that was spoken to.
+    fn answer(&mut self, turn: Turn<'_>) {
+        let mut chunks = turn.replies;
+        if !turn.causes.is_empty() && self.peer_tag != 0 {
+            chunks.push(Chunk::Error(turn.causes));
+        }
+        let mut room = usize::from(self.config.mtu).saturating_sub(IP_HEADER + HEADER + SLACK);
+        chunks.retain(|chunk| {
+            let len = chunk.emit().len();
+            let fits = len <= room;
+            room -= if fits { len } else { 0 };
+            fits
+        });
+        if !chunks.is_empty() {
+            self.reply(turn.src, turn.dst, chunks);
+        }
+    }
+
+    /// A packet back to where one came from. Also from an address whose addition is not acknowledged yet: who sends there
+    /// knows it, and a probe that is answered from elsewhere would prove nothing.
+    pub(crate) fn reply(&mut self, src: Ipv4Addr, dst: Ipv4Addr, chunks: Vec<Chunk>) {
+        let here = matches!(self.locals.get(dst), Some(Use::All | Use::Adding));
+        let Some(from) = Some(dst).filter(|_| here).or_else(|| self.locals.source(&[])) else { return };
+        let bytes = self.seal(chunks);
+        self.outbox.push_back(Transmit { src: from, dst: src, bytes });
+    }
+
+    // --- data and acknowledgments ----------------------------------------------------------------------------------
+
+    /// Section 6.2.
+    fn data(&mut self, turn: &mut Turn<'_>, data: &Data) {
+        if !matches!(self.state, State::Established | State::ShutdownPending | State::ShutdownSent) {
+            return;
+        }
+        if data.data.is_empty() {
+            let cause = Cause::new(Code::NO_USER_DATA, data.tsn.to_be_bytes());
+            self.abort_with(cause, Ended::Violation("DATA without data"));
+            return;
+        }
+        if !self.inbound.knows(data.stream) {
+            let [high, low] = data.stream.to_be_bytes();
+            turn.causes.push(Cause::new(Code::INVALID_STREAM, [high, low, 0, 0])); // section 6.5
+        }
+        turn.data = true;
+        let readable = self.inbound.readable();
+        if let Err(violation) = self.inbound.take(data) {
+            self.violated(violation.0);
+            return;
+        }
+        if !readable && self.inbound.readable() {
+            self.events.push_back(Event::Data);
+        }
+        let before = self.arriving.replace((turn.dst, turn.src));
+        if before.is_some_and(|(local, _)| local != turn.dst) {
+            self.events.push_back(Event::Arriving(turn.dst));
+        }
+    }
+
+    fn sack(&mut self, now: Instant, sack: &Sack) {
+        if !self.is_open() {
+            return;
+        }
+        let gaps = Some((sack.gaps.as_slice(), sack.a_rwnd));
+        let news = self.outbound.acknowledge(now, &mut self.paths, sack.cumulative, gaps);
+        // The peer answers probes of its closed window: it is there (section 6.1, A).
+        if sack.a_rwnd == 0 && news.is_ok() {
+            self.errors = 0;
+            let data_path = self.paths.for_data();
+            if let Some(path) = self.paths.get_mut(data_path) {
+                path.errors = 0;
+            }
+        }
+        self.acknowledged(news);
+    }
+
+    fn acknowledged(&mut self, news: Result<News, Unsent>) {
+        let Ok(news) = news else {
+            // Who acknowledges what never came has not got what did: a stranger at work (RFC 5062, section 5).
+            self.violated("an acknowledgment of what was not sent");
+            return;
+        };
+        if news.progress {
+            self.errors = 0;
+        }
+        if news.freed > 0 && self.state == State::Established {
+            self.events.push_back(Event::Room(news.freed));
+        }
+        for address in news.revived {
+            self.path_event(address, PathState::Active);
+        }
+    }
+
+    // --- heartbeats ------------------------------------------------------------------------------------------------
+
+    /// Sections 5.4 and 8.3: the address and the nonce must be those of a probe that is out.
+    fn heartbeat_ack(&mut self, now: Instant, info: &[u8]) {
+        let mut r = Reader::new(info, Malformed("sctp_heartbeat"));
+        let (Ok(octets), Ok(nonce)) = (r.array::<4>(), r.u64()) else { return };
+        let address = Ipv4Addr::from(octets);
+        let Some(path) = self.paths.get_mut(address) else { return };
+        let Some(probe) = path.probe.take_if(|probe| probe.nonce == nonce) else { return };
+        path.rto.sample(now.since(probe.sent));
+        self.errors = 0;
+        self.confirm(now, address);
+    }
+
+    // --- errors ----------------------------------------------------------------------------------------------------
+
+    fn errors_came(&mut self, causes: &[Cause]) {
+        for cause in causes {
+            match cause.code {
+                Code::STALE_COOKIE => {
+                    let micros = cause.info.as_slice().try_into().map_or(0, u32::from_be_bytes);
+                    self.stale_cookie(micros);
+                }
+                // RFC 5061, section 5.1, C: never again in this association.
+                Code::UNRECOGNIZED_CHUNK if cause.info.first() == Some(&kind::ASCONF) => self.cannot_change(),
+                Code::UNSUPPORTED_HMAC => self.cannot_change(),
+                _ => {}
+            }
+        }
+    }
+
+    // --- the end (section 9.2) -------------------------------------------------------------------------------------
+
+    fn shutdown_came(&mut self, now: Instant, cumulative: u32) {
+        if !self.is_open() {
+            return;
+        }
+        let news = self.outbound.acknowledge(now, &mut self.paths, cumulative, None);
+        self.acknowledged(news);
+        match self.state {
+            State::Established | State::ShutdownPending => {
+                self.state = State::ShutdownReceived;
+                self.events.push_back(Event::PeerFinished);
+            }
+            // Both at once.
+            State::ShutdownSent => {
+                self.state = State::ShutdownAckSent;
+                self.shutdown_due = true;
+            }
+            _ => {}
+        }
+    }
+
+    fn shutdown_ack_came(&mut self, turn: &mut Turn<'_>) {
+        match self.state {
+            State::ShutdownSent | State::ShutdownAckSent => {
+                turn.replies.push(Chunk::ShutdownComplete { reflected: false });
+                self.end(Ended::Finished);
+            }
+            // Section 8.5.1, E: for us it is out of the blue, but for the peer it is the end.
+            State::CookieWait | State::CookieEchoed => {
+                let (src_port, dst_port) = (self.local_port, self.peer_port);
+                let chunks = vec![Chunk::ShutdownComplete { reflected: true }];
+                let bytes = Packet { src_port, dst_port, tag: self.local_tag, chunks }.emit();
+                self.outbox.push_back(Transmit { src: turn.dst, dst: turn.src, bytes });
+            }
+            _ => {}
+        }
+    }
+
+    /// All is delivered that was to be: the next step of a shutdown.
+    pub(crate) fn shut_down_further(&mut self, now: Instant) {
+        if !self.outbound.is_empty() {
+            return;
+        }
+        match self.state {
+            State::ShutdownPending => self.state = State::ShutdownSent,
+            State::ShutdownReceived => self.state = State::ShutdownAckSent,
+            _ => return,
+        }
+        self.shutdown_due = true;
+        self.guard.get_or_insert(now + self.config.rto_max * 5); // T5
+    }
+}

@@ -1,0 +1,424 @@
+//! An association: what it knows, and what its user calls (RFC 9260, section 11.1).
+
+use crate::chance::Chance;
+use crate::event::{Cannot, Change, Ended, Event, State};
+use crate::inbound::{Inbound, Piece};
+use crate::keys::{self, Keys};
+use crate::locals::{Locals, Use};
+use crate::message::{Cause, Chunk, Code, Init, Packet, Parameter};
+use crate::ours::Ours;
+use crate::outbound::{Counts, Outbound};
+use crate::path::{Path, PathInfo, PathState, Paths};
+use crate::serial::begin;
+use crate::theirs::Theirs;
+use crate::{Config, handshake};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use wire::{Instant, Ipv4Addr};
+
+/// A packet that leaves: the payload of IP protocol 132.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Transmit {
+    /// The address that it must leave from.
+    pub src: Ipv4Addr,
+    /// Where it goes.
+    pub dst: Ipv4Addr,
+    /// Common header and chunks.
+    pub bytes: Vec<u8>,
+}
+
+/// The two ends, as they are named when an association is asked for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Open {
+    /// Our addresses: at least one. The first is used until another is preferred.
+    pub local: Vec<Ipv4Addr>,
+    /// Our port.
+    pub local_port: u16,
+    /// The peer's addresses, as far as they are known: INIT goes to the first, then to the next.
+    pub peer: Vec<Ipv4Addr>,
+    /// The peer's port.
+    pub peer_port: u16,
+}
+
+/// Why a message was not taken.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum WriteError {
+    /// The association is not open, or one of the two has finished.
+    NotOpen,
+    /// Less room than the message needs: see [`Association::room`].
+    NoRoom,
+    /// Not one of the streams that were agreed.
+    Stream,
+    /// A message has at least one byte (RFC 9260, section 3.3.1).
+    Empty,
+}
+
+/// One end of an association. An [`crate::Endpoint`] has them and carries their packets.
+#[derive(Clone, Debug)]
+pub struct Association {
+    pub(crate) config: Arc<Config>,
+    pub(crate) chance: Chance,
+    pub(crate) local_port: u16,
+    pub(crate) peer_port: u16,
+    pub(crate) state: State,
+    /// What the peer puts into its packets, and we into ours.
+    pub(crate) local_tag: u32,
+    pub(crate) peer_tag: u32,
+    /// Nonces for the cookie of an INIT that meets this association. Not the tags themselves: a cookie passes through
+    /// strange hands (RFC 5062, section 3).
+    pub(crate) ties: (u32, u32),
+    /// What we said in INIT or INIT ACK.
+    pub(crate) init: Init,
+    pub(crate) locals: Locals,
+    pub(crate) paths: Paths,
+    pub(crate) inbound: Inbound,
+    pub(crate) outbound: Outbound,
+    pub(crate) keys: Option<Keys>,
+    /// Failures in a row, over all paths.
+    pub(crate) errors: u32,
+    pub(crate) opening: handshake::Opening,
+    /// T1 while the association opens, T2 while it shuts down.
+    pub(crate) timer: Option<Instant>,
+    /// T5: a shutdown ends, one way or another.
+    pub(crate) guard: Option<Instant>,
+    pub(crate) shutdown_due: bool,
+    pub(crate) ours: Ours,
+    pub(crate) theirs: Theirs,
+    pub(crate) outbox: VecDeque<Transmit>,
+    pub(crate) events: VecDeque<Event>,
+    /// Between which addresses the newest data came: ours, the peer's.
+    pub(crate) arriving: Option<(Ipv4Addr, Ipv4Addr)>,
+    /// Before this, no unconfirmed address is probed.
+    pub(crate) probing: Instant,
+    pub(crate) data_path: Ipv4Addr,
+    /// The peer's addresses are not those that the endpoint knows.
+    pub(crate) moved: bool,
+}
+
+/// What our INIT or INIT ACK says, without a cookie.
+pub(crate) fn introduction(
+    config: &Config,
+    tag: u32,
+    tsn: u32,
+    random: [u8; 32],
+    locals: &[Ipv4Addr],
+) -> Init {
+    let mut parameters = Vec::new();
+    // A single address stands in the IP header (RFC 9260, section 3.3.2).
+    if locals.len() > 1 {
+        parameters.extend(locals.iter().map(|address| Parameter::Ipv4(*address)));
+    }
+    parameters.push(Parameter::AddressTypes(vec![5]));
+    parameters.extend(keys::parameters(config, random));
+    let (outbound, inbound) = (config.streams.max(1), config.streams.max(1));
+    Init { tag, a_rwnd: config.receive_buffer, outbound, inbound, tsn, parameters }
+}
+
+impl Association {
+    /// One of which only our side is known.
+    pub(crate) fn new(
+        now: Instant,
+        config: &Arc<Config>,
+        chance: Chance,
+        init: Init,
+        locals: &[Ipv4Addr],
+        peer: Ipv4Addr,
+        ports: (u16, u16),
+    ) -> Self {
+        let mut chance = chance;
+        let ties = (chance.tag(), chance.tag());
+        let tsn = init.tsn;
+        Self {
+            config: Arc::clone(config),
+            chance,
+            local_port: ports.0,
+            peer_port: ports.1,
+            state: State::Closed,
+            local_tag: init.tag,
+            peer_tag: 0,
+            ties,
+            init,
+            locals: Locals::new(locals),
+            paths: Paths::new(Path::new(now, peer, config)),
+            inbound: Inbound::new(begin(0), config.receive_buffer, config.streams),
+            outbound: Outbound::new(tsn, config.send_buffer, config.streams, 0),
+            keys: None,
+            errors: 0,
+            opening: handshake::Opening::default(),
+            timer: None,
+            guard: None,
+            shutdown_due: false,
+            ours: Ours::new(tsn),
+            theirs: Theirs::default(),
+            outbox: VecDeque::new(),
+            events: VecDeque::new(),
+            arriving: None,
+            probing: Instant::ZERO,
+            data_path: peer,
+            moved: true,
+        }
+    }
+
+    // --- the user: data --------------------------------------------------------------------------------------------
+
+    /// Sends a message in a stream; the whole of it, or an error.
+    pub fn write(&mut self, stream: u16, ppid: u32, bytes: &[u8]) -> Result<(), WriteError> {
+        self.writable(stream, bytes)?;
+        self.outbound.write(stream, ppid, false, bytes);
+        self.paths.allow_bursts(self.config.max_burst);
+        Ok(())
+    }
+
+    /// The same outside of the stream's order.
+    pub fn write_unordered(&mut self, stream: u16, ppid: u32, bytes: &[u8]) -> Result<(), WriteError> {
+        self.writable(stream, bytes)?;
+        self.outbound.write(stream, ppid, true, bytes);
+        self.paths.allow_bursts(self.config.max_burst);
+        Ok(())
+    }
+
+    fn writable(&self, stream: u16, bytes: &[u8]) -> Result<(), WriteError> {
+        match bytes {
+            _ if self.state != State::Established => Err(WriteError::NotOpen),
+            [] => Err(WriteError::Empty),
+            _ if stream >= self.outbound.streams => Err(WriteError::Stream),
+            _ if bytes.len() > self.room() => Err(WriteError::NoRoom),
+            _ => Ok(()),
+        }
+    }
+
+    /// Bytes that may be written now. [`Event::Room`] says what is added to it.
+    pub fn room(&self) -> usize {
+        if self.state == State::Established { self.outbound.room() } else { 0 }
+    }
+
+    /// Bytes that were written and that the peer has not acknowledged.
+    pub const fn unacknowledged(&self) -> usize {
+        self.outbound.held()
+    }
+
+    /// The next piece of a message, of at most so many bytes. Reading opens the window.
+    pub fn read(&mut self, most: usize) -> Option<Piece> {
+        self.inbound.read(most)
+    }
+
+    /// Whether there is anything to read.
+    pub fn readable(&self) -> bool {
+        self.inbound.readable()
+    }
+
+    /// Bytes that are kept for the user, whole messages or not.
+    pub const fn unread(&self) -> usize {
+        self.inbound.held()
+    }
+
+    /// Nothing more will be written. What was, is still delivered; then the association ends, both ways at once.
+    pub fn finish(&mut self, now: Instant) {
+        match self.state {
+            State::Established => self.state = State::ShutdownPending,
+            State::CookieWait | State::CookieEchoed => self.end(Ended::Aborted),
+            _ => {}
+        }
+        self.settle(now);
+    }
+
+    /// Gives up at once; the peer is told.
+    pub fn abort(&mut self) {
+        if self.state != State::Closed {
+            self.abort_with(Cause::new(Code::USER_INITIATED_ABORT, []), Ended::Aborted);
+        }
+    }
+
+    // --- the user: addresses ---------------------------------------------------------------------------------------
+
+    /// Asks the peer for changes of our own addresses, all in one chunk, in this order. Each is answered by
+    /// [`Event::Changed`]. Nothing is asked if one of them cannot be.
+    pub fn change(&mut self, now: Instant, changes: &[Change]) -> Result<(), Cannot> {
+        self.request(now, changes)
+    }
+
+    /// Packets to `peer`, or to all of the peer's addresses, leave from `local` as soon as they may (RFC 5061,
+    /// section 5.3). That is another route, so what was learned of the old one is forgotten (RFC 9260, section 7.2). A
+    /// change that waits for an answer is asked for again at once: the old address may be dead.
+    pub fn prefer(&mut self, now: Instant, peer: Option<Ipv4Addr>, local: Ipv4Addr) -> Result<(), Cannot> {
+        if !matches!(self.locals.get(local), Some(Use::All | Use::Adding)) {
+            return Err(Cannot::Unknown);
+        }
+        let before = self.sources();
+        match peer {
+            None => {
+                self.locals.preferred = Some(local);
+                self.paths.iter_mut().for_each(|path| path.source = None);
+            }
+            Some(peer) => self.paths.get_mut(peer).ok_or(Cannot::Unknown)?.source = Some(local),
+        }
+        self.rerouted(&before);
+        self.ours.hasten(now);
+        Ok(())
+    }
+
+    /// Our address for each of the peer's.
+    pub(crate) fn sources(&self) -> Vec<(Ipv4Addr, Option<Ipv4Addr>)> {
+        self.paths.iter().map(|path| (path.address, self.locals.source(&[path.source]))).collect()
+    }
+
+    /// Begins anew with paths whose source is another than it was.
+    pub(crate) fn rerouted(&mut self, before: &[(Ipv4Addr, Option<Ipv4Addr>)]) {
+        for (peer, source) in self.sources() {
+            let was = before.iter().find(|(address, _)| *address == peer).and_then(|(_, was)| *was);
+            if was != source
+                && let Some(path) = self.paths.get_mut(peer)
+            {
+                path.reset_congestion(&self.config);
+            }
+        }
+    }
+
+    /// New data go to this address of the peer's, if it is confirmed (RFC 9260, section 11.1.5).
+    pub fn set_primary(&mut self, now: Instant, peer: Ipv4Addr) -> Result<(), Cannot> {
+        let path = self.paths.get_mut(peer).filter(|path| path.confirmed).ok_or(Cannot::Unknown)?;
+        path.superseded = false;
+        self.paths.primary = peer;
+        self.settle(now);
+        Ok(())
+    }
+
+    /// The path to `peer` carries packets of at most so many bytes.
+    pub fn set_mtu(&mut self, peer: Ipv4Addr, mtu: u16) {
+        if let Some(path) = self.paths.get_mut(peer) {
+            path.set_mtu(mtu);
+        }
+    }
+
+    // --- the user: news --------------------------------------------------------------------------------------------
+
+    /// What happened since the last call; until `None`.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    /// Where it stands.
+    pub const fn state(&self) -> State {
+        self.state
+    }
+
+    /// Our port and the peer's.
+    pub const fn ports(&self) -> (u16, u16) {
+        (self.local_port, self.peer_port)
+    }
+
+    /// Our addresses that the peer knows, and that may be used.
+    pub fn local_addresses(&self) -> impl Iterator<Item = Ipv4Addr> {
+        self.locals.with(Use::All)
+    }
+
+    /// The peer's addresses.
+    pub fn paths(&self) -> impl Iterator<Item = PathInfo> {
+        self.paths.iter().map(|path| PathInfo {
+            address: path.address,
+            state: path.state,
+            primary: path.address == self.paths.primary,
+            cwnd: path.cwnd,
+            ssthresh: path.ssthresh,
+            flight: path.flight,
+            rto: path.rto.current(),
+            srtt: path.rto.srtt(),
+            errors: path.errors,
+        })
+    }
+
+    /// How many streams there are to write to.
+    pub const fn streams(&self) -> u16 {
+        self.outbound.streams
+    }
+
+    /// Whether addresses can be changed: both know how, and authenticate it.
+    pub const fn reconfigurable(&self) -> bool {
+        self.ours.supported && self.keys.is_some()
+    }
+
+    /// What had to be sent again.
+    pub const fn counts(&self) -> Counts {
+        self.outbound.counts
+    }
+
+    // --- for all ---------------------------------------------------------------------------------------------------
+
+    /// Whether both sides know each other.
+    pub(crate) const fn is_open(&self) -> bool {
+        !matches!(self.state, State::Closed | State::CookieWait | State::CookieEchoed)
+    }
+
+    /// After anything that may have changed something: consequences that are the same whatever it was.
+    pub(crate) fn settle(&mut self, now: Instant) {
+        if !self.is_open() {
+            return;
+        }
+        let data_path = self.paths.for_data();
+        if data_path != self.data_path {
+            let from = std::mem::replace(&mut self.data_path, data_path);
+            self.events.push_back(Event::Switched { from, to: data_path });
+        }
+        self.shut_down_further(now);
+        self.probe_the_new(now);
+    }
+
+    pub(crate) fn path_event(&mut self, address: Ipv4Addr, state: PathState) {
+        self.events.push_back(Event::Path(address, state));
+    }
+
+    /// One failure more. Says whether it was one too many.
+    pub(crate) fn failed(&mut self) -> bool {
+        self.errors = self.errors.saturating_add(1);
+        if self.errors > self.config.association_max_retrans {
+            self.end(Ended::TimedOut);
+            return true;
+        }
+        false
+    }
+
+    pub(crate) fn end(&mut self, why: Ended) {
+        if self.state != State::Closed {
+            self.state = State::Closed;
+            (self.timer, self.guard) = (None, None);
+            (self.inbound.delayed, self.inbound.due) = (None, false);
+            self.moved = true;
+            self.events.push_back(Event::Closed(why));
+        }
+    }
+
+    /// The end, of which the peer is told if it can be.
+    pub(crate) fn abort_with(&mut self, cause: Cause, why: Ended) {
+        let to = self.paths.for_data();
+        let source = self.locals.source(&[self.paths.get(to).and_then(|path| path.source)]);
+        if self.peer_tag != 0
+            && let Some(src) = source
+        {
+            let bytes = self.seal(vec![Chunk::Abort { reflected: false, causes: vec![cause] }]);
+            self.outbox.push_back(Transmit { src, dst: to, bytes });
+        }
+        self.end(why);
+    }
+
+    pub(crate) fn violated(&mut self, what: &'static str) {
+        self.abort_with(Cause::new(Code::PROTOCOL_VIOLATION, what), Ended::Violation(what));
+    }
+
+    /// A packet with these chunks for the peer, authenticated where the peer wants it (RFC 4895, section 6.2).
+    pub(crate) fn seal(&self, mut chunks: Vec<Chunk>) -> Vec<u8> {
+        let packet = |chunks| Packet {
+            src_port: self.local_port,
+            dst_port: self.peer_port,
+            tag: self.peer_tag,
+            chunks,
+        };
+        let Some(keys) = &self.keys else { return packet(chunks).emit() };
+        match chunks.iter().position(|chunk| keys.peer_wants(chunk.kind())) {
+            None => packet(chunks).emit(),
+            Some(at) => {
+                chunks.insert(at, keys.chunk());
+                packet(chunks).emit_signed(|covered| keys.sign(covered))
+            }
+        }
+    }
+}

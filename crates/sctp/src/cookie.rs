@@ -1,0 +1,109 @@
+//! The state cookie: what a listening endpoint would have to remember of an INIT, kept by the peer instead
+//! (RFC 9260, section 5.1.3).
+
+use crate::chance::Chance;
+use crate::message::{Init, RANDOM};
+use auth::equal;
+use wire::{Instant, Ipv4Addr, Malformed, Reader};
+
+/// Bytes of the seal in front.
+const SEAL: usize = 32;
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Cookie {
+    pub(crate) made: Instant,
+    /// Ours, which the INIT was sent to, and the peer's, which it came from.
+    pub(crate) local: Ipv4Addr,
+    pub(crate) remote: Ipv4Addr,
+    pub(crate) local_port: u16,
+    pub(crate) remote_port: u16,
+    /// Nonces of the association that was there already; zero without one (section 5.2.2).
+    pub(crate) ties: (u32, u32),
+    pub(crate) tag: u32,
+    pub(crate) tsn: u32,
+    pub(crate) random: [u8; RANDOM],
+    /// The addresses that the INIT ACK lists; empty if there is but one.
+    pub(crate) locals: Vec<Ipv4Addr>,
+    /// The peer's INIT.
+    pub(crate) init: Init,
+}
+
+impl Cookie {
+    pub(crate) fn emit(&self, chance: &Chance) -> Vec<u8> {
+        let mut body = Vec::new();
+        body.extend_from_slice(&self.made.0.to_be_bytes());
+        body.extend_from_slice(&self.local.octets());
+        body.extend_from_slice(&self.remote.octets());
+        body.extend_from_slice(&self.local_port.to_be_bytes());
+        body.extend_from_slice(&self.remote_port.to_be_bytes());
+        for number in [self.ties.0, self.ties.1, self.tag, self.tsn] {
+            body.extend_from_slice(&number.to_be_bytes());
+        }
+        body.extend_from_slice(&self.random);
+        body.extend_from_slice(&(self.locals.len() as u16).to_be_bytes());
+        for address in &self.locals {
+            body.extend_from_slice(&address.octets());
+        }
+        body.extend_from_slice(&self.init.to_bytes());
+        [&chance.seal(&body)[..], &body].concat()
+    }
+
+    /// The cookie in these bytes, if we sealed it.
+    pub(crate) fn open(bytes: &[u8], chance: &Chance) -> Result<Self, Malformed> {
+        let (seal, body) = bytes.split_at_checked(SEAL).ok_or(Malformed("sctp_cookie_truncated"))?;
+        if !equal(seal, &chance.seal(body)) {
+            return Err(Malformed("sctp_cookie_forged"));
+        }
+        let mut r = Reader::new(body, Malformed("sctp_cookie_truncated"));
+        let made = Instant(r.u64()?);
+        let (local, remote) = (r.array::<4>()?.into(), r.array::<4>()?.into());
+        let (local_port, remote_port) = (r.u16()?, r.u16()?);
+        let ties = (r.u32()?, r.u32()?);
+        let (tag, tsn, random) = (r.u32()?, r.u32()?, r.array()?);
+        let count = r.u16()?;
+        let locals = (0..count).map(|_| r.array::<4>().map(Ipv4Addr::from)).collect::<Result<_, _>>()?;
+        let init = Init::from_bytes(r.rest())?;
+        Ok(Self { made, local, remote, local_port, remote_port, ties, tag, tsn, random, locals, init })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::Parameter;
+    use auth::Key;
+    use wire::Seed;
+
+    fn cookie() -> Cookie {
+        Cookie {
+            made: Instant(77),
+            local: Ipv4Addr::new(10, 1, 0, 7),
+            remote: Ipv4Addr::new(10, 2, 0, 1),
+            local_port: 80,
+            remote_port: 4000,
+            ties: (1, 2),
+            tag: 3,
+            tsn: 4,
+            random: [5; 32],
+            locals: vec![Ipv4Addr::new(10, 1, 0, 7), Ipv4Addr::new(10, 1, 1, 7)],
+            init: Init { tag: 6, parameters: vec![Parameter::Adaptation(9)], ..Init::default() },
+        }
+    }
+
+    fn chance(secret: u8) -> Chance {
+        Chance::new(Key::new([secret; 32]), Seed::new(1))
+    }
+
+    #[test]
+    fn what_was_sealed_is_read_back_and_nothing_else() {
+        let bytes = cookie().emit(&chance(1));
+        assert_eq!(Cookie::open(&bytes, &chance(1)), Ok(cookie()));
+        assert_eq!(Cookie::open(&bytes, &chance(2)), Err(Malformed("sctp_cookie_forged")));
+        assert_eq!(Cookie::open(&bytes[..31], &chance(1)), Err(Malformed("sctp_cookie_truncated")));
+        for at in 0..bytes.len() {
+            let mut forged = bytes.clone();
+            forged[at] ^= 1;
+            assert_eq!(Cookie::open(&forged, &chance(1)), Err(Malformed("sctp_cookie_forged")));
+        }
+    }
+}

@@ -1,0 +1,470 @@
+//! All associations of one host, and packets that belong to none (RFC 9260, sections 5.1, 8.4 and 8.5).
+
+use crate::association::{Association, Open, Transmit};
+use crate::chance::Chance;
+use crate::cookie::Cookie;
+use crate::event::{Ended, Event, State};
+use crate::handshake::{acceptable, init_ack, unicast};
+use crate::keys::Keys;
+use crate::message::{Action, Address, Asconf, Cause, Chunk, Code, Init, Packet, Request, authenticated};
+use crate::{Config, association};
+use auth::Key;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+use wire::{Instant, Ipv4Addr, Malformed, Reader, Reason, Seed};
+
+/// An association of an endpoint. Numbers are not used twice.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct AssociationId(pub u32);
+
+/// What a router or the peer's host says of a packet of ours.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Complaint {
+    /// ICMP type 3, code 2: no SCTP there.
+    ProtocolUnreachable,
+    /// ICMP type 3, code 4: too large for the next link, which takes packets of so many bytes.
+    TooBig(u16),
+}
+
+/// What a listening port answers with.
+#[derive(Clone, Debug)]
+struct Listener {
+    addresses: Vec<Ipv4Addr>,
+}
+
+/// A host's SCTP. See the crate for how to drive it.
+#[derive(Clone, Debug)]
+pub struct Endpoint {
+    config: Arc<Config>,
+    chance: Chance,
+    listeners: BTreeMap<u16, Listener>,
+    associations: BTreeMap<AssociationId, Association>,
+    /// By our port, the peer's address and the peer's port.
+    index: BTreeMap<(u16, Ipv4Addr, u16), AssociationId>,
+    next: u32,
+    /// Those that may have something to send or to say.
+    ready: BTreeSet<AssociationId>,
+    told: BTreeSet<AssociationId>,
+    timers: BTreeSet<(Instant, AssociationId)>,
+    armed: BTreeMap<AssociationId, Instant>,
+    outbox: VecDeque<Transmit>,
+}
+
+impl Endpoint {
+    /// A host without associations. Nobody else may know `secret`: it seals cookies, and hides what `seed` draws.
+    pub fn new(config: Config, secret: Key, seed: Seed) -> Self {
+        Self {
+            config: Arc::new(config),
+            chance: Chance::new(secret, seed),
+            listeners: BTreeMap::new(),
+            associations: BTreeMap::new(),
+            index: BTreeMap::new(),
+            next: 0,
+            ready: BTreeSet::new(),
+            told: BTreeSet::new(),
+            timers: BTreeSet::new(),
+            armed: BTreeMap::new(),
+            outbox: VecDeque::new(),
+        }
+    }
+
+    // --- the user --------------------------------------------------------------------------------------------------
+
+    /// Associations to this port are accepted, and have these addresses of ours: at least one.
+    pub fn listen(&mut self, port: u16, addresses: &[Ipv4Addr]) {
+        self.listeners.insert(port, Listener { addresses: addresses.to_vec() });
+    }
+
+    /// No more associations to this port.
+    pub fn ignore(&mut self, port: u16) {
+        self.listeners.remove(&port);
+    }
+
+    /// Begins an association. `None` if there is one between these, too many, or an address is missing.
+    pub fn open(&mut self, now: Instant, open: &Open) -> Option<AssociationId> {
+        let taken =
+            open.peer.iter().any(|peer| self.index.contains_key(&(open.local_port, *peer, open.peer_port)));
+        if taken || self.associations.len() >= self.config.max_associations {
+            return None;
+        }
+        let association = Association::open(now, &self.config, self.chance.fork(), open)?;
+        Some(self.adopt(association))
+    }
+
+    /// An association, to look at.
+    pub fn association(&self, id: AssociationId) -> Option<&Association> {
+        self.associations.get(&id)
+    }
+
+    /// An association, to be used; what it has to send then is polled.
+    pub fn association_mut(&mut self, id: AssociationId) -> Option<&mut Association> {
+        let association = self.associations.get_mut(&id)?;
+        self.ready.insert(id);
+        self.told.insert(id);
+        Some(association)
+    }
+
+    /// All of them.
+    pub fn associations(&self) -> impl Iterator<Item = (AssociationId, &Association)> {
+        self.associations.iter().map(|(id, association)| (*id, association))
+    }
+
+    /// Forgets an association; one that is not closed is given up. What it has to send leaves.
+    pub fn release(&mut self, id: AssociationId) {
+        let Some(mut association) = self.associations.remove(&id) else { return };
+        association.abort();
+        self.outbox.append(&mut association.outbox);
+        self.index.retain(|_, other| *other != id);
+        self.ready.remove(&id);
+        self.told.remove(&id);
+        self.arm(id, None);
+    }
+
+    fn adopt(&mut self, association: Association) -> AssociationId {
+        let id = AssociationId(self.next);
+        self.next += 1;
+        self.associations.insert(id, association);
+        self.touched(id);
+        id
+    }
+
+    /// Something happened to an association: its addresses, its timers, its news.
+    fn touched(&mut self, id: AssociationId) {
+        self.ready.insert(id);
+        self.told.insert(id);
+        let Some(association) = self.associations.get_mut(&id) else { return };
+        if std::mem::take(&mut association.moved) {
+            self.index.retain(|_, other| *other != id);
+            let (local, peer) = association.ports();
+            let paths = association.paths.iter().filter(|_| association.state != State::Closed);
+            for path in paths {
+                self.index.entry((local, path.address, peer)).or_insert(id);
+            }
+        }
+    }
+
+    fn arm(&mut self, id: AssociationId, deadline: Option<Instant>) {
+        let before = match deadline {
+            Some(at) => self.armed.insert(id, at),
+            None => self.armed.remove(&id),
+        };
+        if let Some(before) = before {
+            self.timers.remove(&(before, id));
+        }
+        self.timers.extend(deadline.map(|at| (at, id)));
+    }
+
+    // --- the driver ------------------------------------------------------------------------------------------------
+
+    /// The next packet to be sent; call until `None`, after whatever else was called.
+    pub fn poll_transmit(&mut self, now: Instant) -> Option<Transmit> {
+        if let Some(transmit) = self.outbox.pop_front() {
+            return Some(transmit);
+        }
+        while let Some(id) = self.ready.first().copied() {
+            let association = self.associations.get_mut(&id);
+            let deadline = match association {
+                Some(association) => match association.poll_transmit(now) {
+                    Some(transmit) => return Some(transmit),
+                    None => association.deadline(),
+                },
+                None => None,
+            };
+            self.touched(id);
+            self.ready.remove(&id);
+            self.arm(id, deadline);
+        }
+        None
+    }
+
+    /// What happened, until `None`.
+    pub fn poll_event(&mut self) -> Option<(AssociationId, Event)> {
+        while let Some(id) = self.told.first().copied() {
+            match self.associations.get_mut(&id).and_then(Association::poll_event) {
+                Some(event) => return Some((id, event)),
+                None => self.told.remove(&id),
+            };
+        }
+        None
+    }
+
+    /// When `on_timeout` wants to be called next. Valid when `poll_transmit` has nothing more.
+    pub fn deadline(&self) -> Option<Instant> {
+        self.timers.first().map(|(at, _)| *at)
+    }
+
+    /// Time has come to `now`. Too early does no harm.
+    pub fn on_timeout(&mut self, now: Instant) {
+        while let Some((at, id)) = self.timers.first().copied().filter(|(at, _)| *at <= now) {
+            self.timers.remove(&(at, id));
+            self.armed.remove(&id);
+            if let Some(association) = self.associations.get_mut(&id) {
+                association.on_timeout(now);
+            }
+            self.touched(id);
+        }
+    }
+
+    /// A packet of IP protocol 132. An error says why it did not count, or not all of it: it is the peer's fault, or a
+    /// stranger's, and nothing has changed by what was refused.
+    pub fn receive(
+        &mut self,
+        now: Instant,
+        src: Ipv4Addr,
+        dst: Ipv4Addr,
+        bytes: &[u8],
+    ) -> Result<(), Reason> {
+        let packet = Packet::parse(bytes).map_err(|Malformed(why)| Reason(why))?;
+        if !unicast(src) || !unicast(dst) {
+            return Err(Reason("sctp_not_unicast"));
+        }
+        let found = self.find(src, &packet);
+        if let [Chunk::Init(init)] = packet.chunks.as_slice() {
+            return self.init(now, (src, dst), &packet, init, found);
+        }
+        let cookie = packet.chunks.iter().take(2).position(|chunk| matches!(chunk, Chunk::CookieEcho(_)));
+        if let Some(at) = cookie {
+            return self.cookie_echo(now, (src, dst), &packet, bytes, at, found);
+        }
+        let Some(id) = found else { return self.out_of_the_blue(src, dst, &packet) };
+        self.hand_over(now, (src, dst), &packet, bytes, id)
+    }
+
+    fn hand_over(
+        &mut self,
+        now: Instant,
+        addresses: (Ipv4Addr, Ipv4Addr),
+        packet: &Packet,
+        bytes: &[u8],
+        id: AssociationId,
+    ) -> Result<(), Reason> {
+        let taken = self.taken(packet, id);
+        let Some(association) = self.associations.get_mut(&id) else { return Ok(()) };
+        let verdict = association.receive(now, addresses, packet, bytes, &taken);
+        self.touched(id);
+        verdict
+    }
+
+    /// An ICMP error about a packet that we sent to `dst`, of which `quoted` is the begin behind the IP header. What does
+    /// not quote the right tag was made up (RFC 9260, section 10).
+    pub fn complaint(&mut self, dst: Ipv4Addr, quoted: &[u8], complaint: Complaint) -> Result<(), Reason> {
+        let mut r = Reader::new(quoted, Malformed("sctp_icmp_quote"));
+        let mut read = || Ok((r.u16()?, r.u16()?, r.u32()?));
+        let (local, peer, tag) = read().map_err(|Malformed(why)| Reason(why))?;
+        let id = self.index.get(&(local, dst, peer)).copied().ok_or(Reason("sctp_icmp_stranger"))?;
+        let association = self.associations.get_mut(&id).ok_or(Reason("sctp_icmp_stranger"))?;
+        // Before the peer has named its tag, ours stands in the INIT that is quoted, four bytes behind the checksum.
+        let mut in_init = || {
+            r.take(8).ok()?;
+            r.u32().ok()
+        };
+        let matches = match tag {
+            0 => association.state == State::CookieWait && in_init() == Some(association.local_tag),
+            tag => tag == association.peer_tag,
+        };
+        if !matches {
+            return Err(Reason("sctp_icmp_tag"));
+        }
+        match complaint {
+            Complaint::ProtocolUnreachable => association.end(Ended::Unreachable),
+            Complaint::TooBig(mtu) => association.set_mtu(dst, mtu),
+        }
+        self.touched(id);
+        Ok(())
+    }
+
+    // --- which association -----------------------------------------------------------------------------------------
+
+    /// By source and ports; else by what INIT ACK lists, or ASCONF names (RFC 5061, section 5.2).
+    fn find(&self, src: Ipv4Addr, packet: &Packet) -> Option<AssociationId> {
+        let of = |address: Ipv4Addr| self.index.get(&(packet.dst_port, address, packet.src_port)).copied();
+        of(src).or_else(|| {
+            packet.chunks.iter().find_map(|chunk| match chunk {
+                Chunk::InitAck(ack) => ack.addresses().find_map(of),
+                Chunk::Asconf(Asconf { lookup: Address::Ipv4(address), .. }) => of(*address),
+                _ => None,
+            })
+        })
+    }
+
+    /// Addresses that a packet would add to one association and that another has.
+    fn taken(&self, packet: &Packet, id: AssociationId) -> Vec<Ipv4Addr> {
+        let asconfs = packet.chunks.iter().filter_map(|chunk| match chunk {
+            Chunk::Asconf(asconf) => Some(asconf),
+            _ => None,
+        });
+        let added = asconfs.flat_map(|asconf| &asconf.requests).filter_map(|request| match request {
+            Request::Change { action: Action::Add, address: Address::Ipv4(address), .. } => Some(*address),
+            _ => None,
+        });
+        let other = |address: &Ipv4Addr| {
+            self.index.get(&(packet.dst_port, *address, packet.src_port)).is_some_and(|owner| *owner != id)
+        };
+        added.filter(other).collect()
+    }
+
+    // --- the begin of associations ---------------------------------------------------------------------------------
+
+    /// INIT: it is answered, and forgotten (section 5.1, B).
+    fn init(
+        &mut self,
+        now: Instant,
+        (src, dst): (Ipv4Addr, Ipv4Addr),
+        packet: &Packet,
+        init: &Init,
+        found: Option<AssociationId>,
+    ) -> Result<(), Reason> {
+        let (src_port, dst_port) = (packet.dst_port, packet.src_port);
+        let answer = |endpoint: &mut Self, chunk: Chunk| {
+            let bytes = Packet { src_port, dst_port, tag: init.tag, chunks: vec![chunk] }.emit();
+            endpoint.outbox.push_back(Transmit { src: dst, dst: src, bytes });
+        };
+        if let Err(cause) = acceptable(init) {
+            answer(self, Chunk::Abort { reflected: false, causes: vec![cause] });
+            return Err(Reason("sctp_init_refused"));
+        }
+        let named =
+            init.addresses().find_map(|address| self.index.get(&(src_port, address, dst_port)).copied());
+        if let Some(id) = found.or(named)
+            && let Some(association) = self.associations.get_mut(&id)
+        {
+            association.init_came(now, src, dst, init);
+            self.touched(id);
+            return Ok(());
+        }
+        let listener =
+            self.listeners.get(&packet.dst_port).filter(|listener| listener.addresses.contains(&dst));
+        let Some(listener) = listener else {
+            answer(self, Chunk::Abort { reflected: false, causes: Vec::new() }); // section 8.4, 3
+            return Err(Reason("sctp_no_listener"));
+        };
+        let locals = if listener.addresses.len() > 1 { listener.addresses.clone() } else { Vec::new() };
+        let cookie = Cookie {
+            made: now,
+            local: dst,
+            remote: src,
+            local_port: packet.dst_port,
+            remote_port: packet.src_port,
+            ties: (0, 0),
+            tag: self.chance.tag(),
+            tsn: self.chance.u64() as u32,
+            random: self.chance.bytes(),
+            locals,
+            init: init.clone(),
+        };
+        let ack = init_ack(&self.config, &cookie, &self.chance);
+        answer(self, Chunk::InitAck(ack));
+        Ok(())
+    }
+
+    /// COOKIE ECHO (sections 5.1.5 and 5.2.4).
+    fn cookie_echo(
+        &mut self,
+        now: Instant,
+        (src, dst): (Ipv4Addr, Ipv4Addr),
+        packet: &Packet,
+        bytes: &[u8],
+        at: usize,
+        found: Option<AssociationId>,
+    ) -> Result<(), Reason> {
+        let Some(Chunk::CookieEcho(sealed)) = packet.chunks.get(at) else { return Ok(()) };
+        let cookie = Cookie::open(sealed, &self.chance).map_err(|Malformed(why)| Reason(why))?;
+        let ports = (cookie.local_port, cookie.remote_port) == (packet.dst_port, packet.src_port);
+        if !ports || cookie.tag != packet.tag {
+            return Err(Reason("sctp_tag"));
+        }
+        self.authenticate(packet, bytes, &cookie)?;
+        let known = found.and_then(|id| self.associations.get(&id));
+        let duplicate = known.is_some_and(|it| it.local_tag == cookie.tag && it.peer_tag == cookie.init.tag);
+        let age = now.since(cookie.made);
+        if age > self.config.cookie_life && !duplicate {
+            let over =
+                u32::try_from(age.saturating_sub(self.config.cookie_life).as_micros()).unwrap_or(u32::MAX);
+            let chunks = vec![Chunk::Error(vec![Cause::new(Code::STALE_COOKIE, over.to_be_bytes())])];
+            self.answer(src, dst, packet, cookie.init.tag, chunks);
+            return Err(Reason("sctp_cookie_stale"));
+        }
+        let id = match found {
+            Some(id) => {
+                let Some(association) = self.associations.get_mut(&id) else { return Ok(()) };
+                let goes_on = association.cookie_came(now, src, dst, &cookie);
+                self.touched(id);
+                if !goes_on {
+                    return Err(Reason("sctp_cookie_unexpected"));
+                }
+                id
+            }
+            None => self.accept(now, (src, dst), packet, &cookie)?,
+        };
+        if packet.chunks.len() > at + 1 {
+            // DATA may follow (section 5.1, D). The association looks at AUTH again, which costs one more code.
+            return self.hand_over(now, (src, dst), packet, bytes, id);
+        }
+        Ok(())
+    }
+
+    fn accept(
+        &mut self,
+        now: Instant,
+        (src, dst): (Ipv4Addr, Ipv4Addr),
+        packet: &Packet,
+        cookie: &Cookie,
+    ) -> Result<AssociationId, Reason> {
+        if !self.listeners.contains_key(&cookie.local_port) {
+            return Err(Reason("sctp_no_listener"));
+        }
+        if self.associations.len() >= self.config.max_associations {
+            let chunks =
+                vec![Chunk::Abort { reflected: false, causes: vec![Cause::new(Code::OUT_OF_RESOURCE, [])] }];
+            self.answer(src, dst, packet, cookie.init.tag, chunks);
+            return Err(Reason("sctp_too_many"));
+        }
+        let chance = self.chance.fork();
+        let mut association = Association::accept(now, &self.config, chance, cookie, src);
+        association.greet(src, dst);
+        Ok(self.adopt(association))
+    }
+
+    /// Where COOKIE ECHO is to be authenticated, by the key that its cookie gives (RFC 4895, section 6.3).
+    fn authenticate(&self, packet: &Packet, bytes: &[u8], cookie: &Cookie) -> Result<(), Reason> {
+        if self.config.pair_key.is_none() {
+            return Ok(());
+        }
+        let ours =
+            association::introduction(&self.config, cookie.tag, cookie.tsn, cookie.random, &cookie.locals);
+        let keys = Keys::derive(&self.config, &ours, &cookie.init).ok_or(Reason("sctp_unauthenticated"))?;
+        let (Some(Chunk::Auth(auth)), Some(covered)) = (packet.chunks.first(), authenticated(bytes)) else {
+            return Err(Reason("sctp_unauthenticated"));
+        };
+        keys.verify(auth, covered).map_err(|_| Reason("sctp_auth_code"))
+    }
+
+    // --- packets of nobody -----------------------------------------------------------------------------------------
+
+    /// Section 8.4, in its order.
+    fn out_of_the_blue(&mut self, src: Ipv4Addr, dst: Ipv4Addr, packet: &Packet) -> Result<(), Reason> {
+        let silent = packet.chunks.iter().any(|chunk| match chunk {
+            Chunk::Abort { .. } | Chunk::ShutdownComplete { .. } | Chunk::CookieAck | Chunk::InitAck(_) => {
+                true
+            }
+            Chunk::Error(causes) => causes.iter().any(|cause| cause.code == Code::STALE_COOKIE),
+            _ => false,
+        });
+        if !silent {
+            let done = packet.chunks.iter().any(|chunk| matches!(chunk, Chunk::ShutdownAck));
+            let chunk = if done {
+                Chunk::ShutdownComplete { reflected: true }
+            } else {
+                Chunk::Abort { reflected: true, causes: Vec::new() }
+            };
+            self.answer(src, dst, packet, packet.tag, vec![chunk]);
+        }
+        Err(Reason("sctp_no_association"))
+    }
+
+    fn answer(&mut self, src: Ipv4Addr, dst: Ipv4Addr, packet: &Packet, tag: u32, chunks: Vec<Chunk>) {
+        let (src_port, dst_port) = (packet.dst_port, packet.src_port);
+        let bytes = Packet { src_port, dst_port, tag, chunks }.emit();
+        self.outbox.push_back(Transmit { src: dst, dst: src, bytes });
+    }
+}

@@ -1,0 +1,375 @@
+//! How an association begins: four packets, and what may come instead of them (RFC 9260, sections 5.1 and 5.2).
+
+use crate::Config;
+use crate::association::{Association, Open, Transmit, introduction};
+use crate::chance::Chance;
+use crate::cookie::Cookie;
+use crate::event::{Ended, Event, State};
+use crate::inbound::Inbound;
+use crate::keys::{self, Keys, Offer};
+use crate::locals::Use;
+use crate::message::{Cause, Chunk, Code, Init, Packet, Parameter};
+use crate::path::{Path, PathState, Paths};
+use crate::serial::begin;
+use crate::theirs::Theirs;
+use std::sync::Arc;
+use wire::{Instant, Ipv4Addr};
+
+/// What is needed only until the association is open.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Opening {
+    /// The peer's addresses that INIT may go to.
+    peers: Vec<Ipv4Addr>,
+    /// INITs and COOKIE ECHOs that were sent again.
+    tries: u32,
+    /// INIT or COOKIE ECHO is to leave.
+    due: bool,
+    cookie: Vec<u8>,
+    /// By how much the last cookie was too old, in milliseconds.
+    stale: Option<u32>,
+    /// Parameters of INIT ACK that are to be reported with COOKIE ECHO.
+    reports: Vec<u8>,
+}
+
+impl Association {
+    /// Sends INIT (section 5.1, A). `None` without an address at either end.
+    pub(crate) fn open(now: Instant, config: &Arc<Config>, mut chance: Chance, open: &Open) -> Option<Self> {
+        let peer = *open.peer.first()?;
+        open.local.first()?;
+        let init = introduction(config, chance.tag(), chance.u64() as u32, chance.bytes(), &open.local);
+        let ports = (open.local_port, open.peer_port);
+        let mut it = Self::new(now, config, chance, init, &open.local, peer, ports);
+        for other in open.peer.iter().skip(1).take(config.max_addresses) {
+            it.paths.add(Path::new(now, *other, config));
+        }
+        it.opening.peers.clone_from(&open.peer);
+        it.opening.due = true;
+        it.state = State::CookieWait;
+        Some(it)
+    }
+
+    /// The association of a COOKIE ECHO that came from `src` (section 5.1, D).
+    pub(crate) fn accept(
+        now: Instant,
+        config: &Arc<Config>,
+        chance: Chance,
+        cookie: &Cookie,
+        src: Ipv4Addr,
+    ) -> Self {
+        let ours = introduction(config, cookie.tag, cookie.tsn, cookie.random, &cookie.locals);
+        let locals = if cookie.locals.is_empty() { vec![cookie.local] } else { cookie.locals.clone() };
+        let ports = (cookie.local_port, cookie.remote_port);
+        let mut it = Self::new(now, config, chance, ours, &locals, src, ports);
+        it.adopt(now, &cookie.init, src);
+        it.paths.add(Path::new(now, cookie.remote, config));
+        it.established(now, src);
+        it
+    }
+
+    /// Takes over what the peer says of itself. Paths that are there already stay.
+    pub(crate) fn adopt(&mut self, now: Instant, peers: &Init, src: Ipv4Addr) {
+        let config = Arc::clone(&self.config);
+        self.peer_tag = peers.tag;
+        self.inbound =
+            Inbound::new(begin(peers.tsn), config.receive_buffer, peers.outbound.min(config.streams));
+        self.outbound.streams = peers.inbound.min(config.streams);
+        self.outbound.window = peers.a_rwnd;
+        self.theirs = Theirs::new(peers.tsn);
+        self.keys = Keys::derive(&config, &self.init, peers);
+        self.ours.supported = keys::offer(peers) == Offer::Authenticated && self.keys.is_some();
+        let primary = src;
+        for address in std::iter::once(src).chain(peers.addresses()) {
+            if self.paths.len() < config.max_addresses && unicast(address) {
+                self.paths.add(Path::new(now, address, &config));
+            }
+        }
+        self.paths.primary = primary;
+        self.data_path = primary;
+        self.moved = true;
+    }
+
+    /// Both sides know each other; `src` has proved itself by what it sent back (section 5.4).
+    pub(crate) fn established(&mut self, now: Instant, src: Ipv4Addr) {
+        self.state = State::Established;
+        self.timer = None;
+        self.errors = 0;
+        self.events.push_back(Event::Opened);
+        self.events.push_back(Event::Room(self.outbound.room()));
+        self.confirm(now, src);
+        self.settle(now);
+    }
+
+    /// COOKIE ACK for the cookie that began this association.
+    pub(crate) fn greet(&mut self, src: Ipv4Addr, dst: Ipv4Addr) {
+        let bytes = self.seal(vec![Chunk::CookieAck]);
+        // Before the probes of other addresses: the peer does not answer those yet.
+        self.outbox.push_front(Transmit { src: dst, dst: src, bytes });
+    }
+
+    /// The peer is at this address.
+    pub(crate) fn confirm(&mut self, now: Instant, address: Ipv4Addr) {
+        let later = self.next_heartbeat(now, address);
+        let Some(path) = self.paths.get_mut(address) else { return };
+        path.heartbeat = later;
+        path.probe = None;
+        path.errors = 0;
+        if !path.confirmed || path.state != PathState::Active {
+            (path.confirmed, path.state) = (true, PathState::Active);
+            self.path_event(address, PathState::Active);
+        }
+        self.confirmed_primary(address);
+    }
+
+    // --- packets that leave ----------------------------------------------------------------------------------------
+
+    /// INIT or COOKIE ECHO, when it is due.
+    pub(crate) fn opening_packet(&mut self, now: Instant) -> Option<Transmit> {
+        if !std::mem::take(&mut self.opening.due) {
+            return None;
+        }
+        let dst = self.opening_destination();
+        let src = self.locals.source(&[])?;
+        let rto = self.paths.get(dst).map_or(self.config.rto_initial, |path| path.rto.current());
+        self.timer = Some(now + rto);
+        let bytes = if self.state == State::CookieWait {
+            let mut init = self.init.clone();
+            init.parameters.extend(self.opening.stale.map(Parameter::CookiePreservative));
+            let (src_port, dst_port) = (self.local_port, self.peer_port);
+            Packet { src_port, dst_port, tag: 0, chunks: vec![Chunk::Init(init)] }.emit()
+        } else {
+            let mut chunks = vec![Chunk::CookieEcho(self.opening.cookie.clone())];
+            if !self.opening.reports.is_empty() {
+                let cause = Cause::new(Code::UNRECOGNIZED_PARAMETERS, self.opening.reports.clone());
+                chunks.push(Chunk::Error(vec![cause]));
+            }
+            self.seal(chunks)
+        };
+        Some(Transmit { src, dst, bytes })
+    }
+
+    fn opening_destination(&self) -> Ipv4Addr {
+        if self.state == State::CookieEchoed {
+            return self.paths.primary;
+        }
+        // Each address in turn: who asks a directory may have been told old ones.
+        let peers = &self.opening.peers;
+        let turn = (self.opening.tries as usize).checked_rem(peers.len());
+        turn.and_then(|at| peers.get(at)).copied().unwrap_or(self.paths.primary)
+    }
+
+    /// T1 went off (sections 5.1.2 and 5.1.6).
+    pub(crate) fn opening_timeout(&mut self) {
+        let dst = self.opening_destination();
+        if let Some(path) = self.paths.get_mut(dst) {
+            path.rto.back_off();
+        }
+        self.timer = None;
+        self.opening.tries += 1;
+        if self.opening.tries > self.config.max_init_retransmits {
+            self.end(Ended::TimedOut);
+        } else {
+            self.opening.due = true;
+        }
+    }
+
+    // --- packets that come -----------------------------------------------------------------------------------------
+
+    /// INIT ACK (section 5.1, C). In any other state it is late, and dropped (section 5.2.3).
+    pub(crate) fn init_ack(&mut self, now: Instant, src: Ipv4Addr, ack: &Init) {
+        if self.state != State::CookieWait {
+            return;
+        }
+        let Some(cookie) = ack.cookie() else {
+            let missing = [0, 0, 0, 1, 0, 7]; // one parameter, the cookie
+            self.peer_tag = ack.tag;
+            self.abort_with(Cause::new(Code::MISSING_PARAMETER, missing), Ended::Violation("no cookie"));
+            return;
+        };
+        if let Err(cause) = acceptable(ack) {
+            self.peer_tag = ack.tag;
+            self.abort_with(cause, Ended::Violation("INIT ACK"));
+            return;
+        }
+        let offer = keys::offer(ack);
+        if self.config.require_reconfiguration && offer != Offer::Authenticated {
+            // RFC 5061, section 4.2.7: dropped, the TCB destroyed, the user told.
+            self.end(Ended::Unsupported);
+            return;
+        }
+        self.opening.cookie = cookie.to_vec();
+        self.opening.reports = ack.reports().collect::<Vec<_>>().concat();
+        self.paths = Paths::new(Path::new(now, src, &self.config));
+        self.adopt(now, ack, src);
+        self.state = State::CookieEchoed;
+        (self.opening.due, self.opening.tries, self.timer) = (true, 0, None);
+    }
+
+    /// COOKIE ACK (section 5.1, E).
+    pub(crate) fn cookie_ack(&mut self, now: Instant, src: Ipv4Addr) {
+        if self.state == State::CookieEchoed {
+            self.opening = Opening::default();
+            self.established(now, src);
+        }
+    }
+
+    /// The cookie was too old, by so many microseconds: once more, from the begin (section 5.2.6).
+    pub(crate) fn stale_cookie(&mut self, staleness: u32) {
+        if self.state != State::CookieEchoed {
+            return;
+        }
+        self.opening.tries += 1;
+        if self.opening.tries > self.config.max_init_retransmits {
+            self.end(Ended::TimedOut);
+            return;
+        }
+        self.state = State::CookieWait;
+        self.peer_tag = 0;
+        self.keys = None;
+        self.opening.stale = Some(staleness / 1000 + 1);
+        (self.opening.due, self.timer) = (true, None);
+    }
+
+    /// An INIT that finds this association (sections 5.2.1 and 5.2.2): nothing changes; the cookie that goes back says
+    /// what was found.
+    pub(crate) fn init_came(&mut self, now: Instant, src: Ipv4Addr, dst: Ipv4Addr, init: &Init) {
+        if self.state == State::ShutdownAckSent {
+            self.shutdown_due = true; // section 9.2
+            return;
+        }
+        let stranger = init.addresses().chain([src]).find(|address| self.paths.get(*address).is_none());
+        if let Some(address) = stranger.filter(|_| self.is_open()) {
+            // Who wants to restart with an address that it did not have may be somebody else (section 5.2.2).
+            let mut info = Vec::new();
+            info.extend_from_slice(&Parameter::Ipv4(address).emit());
+            let causes = vec![Cause::new(Code::RESTART_WITH_NEW_ADDRESSES, info)];
+            self.answer_init(src, dst, init.tag, Chunk::Abort { reflected: false, causes });
+            return;
+        }
+        let locals: Vec<Ipv4Addr> = self.locals.with(Use::All).collect();
+        // In a collision the two INITs are one association: our numbers stay what they are (section 5.2.1).
+        let (tag, tsn, random) = if self.is_open() {
+            (self.chance.tag(), self.chance.u64() as u32, self.chance.bytes())
+        } else {
+            (self.local_tag, self.init.tsn, self.random())
+        };
+        let cookie = Cookie {
+            made: now,
+            local: dst,
+            remote: src,
+            local_port: self.local_port,
+            remote_port: self.peer_port,
+            ties: if self.state == State::CookieWait { (0, 0) } else { self.ties },
+            tag,
+            tsn,
+            random,
+            locals: if locals.len() > 1 { locals } else { Vec::new() },
+            init: init.clone(),
+        };
+        let answer = init_ack(&self.config, &cookie, &self.chance);
+        self.answer_init(src, dst, init.tag, Chunk::InitAck(answer));
+    }
+
+    fn random(&self) -> [u8; 32] {
+        let found = self.init.parameters.iter().find_map(|parameter| match parameter {
+            Parameter::Random(random) => random.as_slice().try_into().ok(),
+            _ => None,
+        });
+        found.unwrap_or_default()
+    }
+
+    fn answer_init(&mut self, src: Ipv4Addr, dst: Ipv4Addr, tag: u32, chunk: Chunk) {
+        let (src_port, dst_port) = (self.local_port, self.peer_port);
+        let bytes = Packet { src_port, dst_port, tag, chunks: vec![chunk] }.emit();
+        self.outbox.push_back(Transmit { src: dst, dst: src, bytes });
+    }
+
+    /// A good cookie that finds this association (section 5.2.4). Says whether what follows it in its packet counts.
+    pub(crate) fn cookie_came(
+        &mut self,
+        now: Instant,
+        src: Ipv4Addr,
+        dst: Ipv4Addr,
+        cookie: &Cookie,
+    ) -> bool {
+        let (ours, theirs) = (cookie.tag == self.local_tag, cookie.init.tag == self.peer_tag);
+        match (ours, theirs) {
+            // A: the peer lost its memory.
+            (false, false) if cookie.ties == self.ties => self.restart(now, src, dst, cookie),
+            // B: both began at once, and this one came first.
+            (true, false) if !self.is_open() => {
+                self.adopt(now, &cookie.init, src);
+                self.opening = Opening::default();
+                self.established(now, src);
+                self.reply(src, dst, vec![Chunk::CookieAck]);
+                true
+            }
+            // D: a duplicate, or COOKIE ACK was lost.
+            (true, true) => {
+                self.reply(src, dst, vec![Chunk::CookieAck]);
+                if self.state == State::CookieEchoed {
+                    self.opening = Opening::default();
+                    self.established(now, src);
+                }
+                true
+            }
+            // C, and what is made up.
+            _ => false,
+        }
+    }
+
+    /// Section 5.2.4.1.
+    fn restart(&mut self, now: Instant, src: Ipv4Addr, dst: Ipv4Addr, cookie: &Cookie) -> bool {
+        if self.state == State::ShutdownAckSent {
+            let causes = vec![Cause::new(Code::COOKIE_IN_SHUTDOWN, [])];
+            self.reply(src, dst, vec![Chunk::ShutdownAck, Chunk::Error(causes)]);
+            return false;
+        }
+        self.local_tag = cookie.tag;
+        self.ties = (self.chance.tag(), self.chance.tag());
+        self.init = introduction(&self.config, cookie.tag, cookie.tsn, cookie.random, &cookie.locals);
+        self.abandon_changes();
+        self.outbound.restart(cookie.tsn, cookie.init.a_rwnd);
+        let listed: Vec<Ipv4Addr> = cookie.init.addresses().chain([cookie.remote, src]).collect();
+        let known: Vec<Ipv4Addr> = self.paths.iter().map(|path| path.address).collect();
+        for address in known.into_iter().filter(|address| !listed.contains(address)) {
+            self.paths.remove(address);
+        }
+        let config = Arc::clone(&self.config);
+        for path in self.paths.iter_mut() {
+            path.reset_congestion(&config);
+            (path.flight, path.t3, path.latest_acked, path.superseded) = (0, None, 0, false);
+        }
+        self.adopt(now, &cookie.init, src);
+        (self.shutdown_due, self.guard, self.arriving) = (false, None, None);
+        self.events.push_back(Event::Restarted);
+        self.established(now, src);
+        self.reply(src, dst, vec![Chunk::CookieAck]);
+        true
+    }
+}
+
+/// The INIT ACK that goes with a cookie.
+pub(crate) fn init_ack(config: &Config, cookie: &Cookie, chance: &Chance) -> Init {
+    let mut ack = introduction(config, cookie.tag, cookie.tsn, cookie.random, &cookie.locals);
+    ack.parameters.push(Parameter::Cookie(cookie.emit(chance)));
+    ack.parameters.extend(cookie.init.reports().map(Parameter::Unrecognized));
+    ack
+}
+
+/// Whether an INIT or INIT ACK may be answered; else what to say in ABORT.
+pub(crate) fn acceptable(init: &Init) -> Result<(), Cause> {
+    // Section 3.3.2: neither the tag nor a number of streams is zero.
+    if init.tag == 0 || init.outbound == 0 || init.inbound == 0 {
+        return Err(Cause::new(Code::INVALID_PARAMETER, []));
+    }
+    match keys::offer(init) {
+        Offer::Unsafe => Err(Cause::new(Code::PROTOCOL_VIOLATION, "addresses without authentication")),
+        Offer::Broken => Err(Cause::new(Code::PROTOCOL_VIOLATION, "authentication parameters")),
+        Offer::Plain | Offer::Authenticated => Ok(()),
+    }
+}
+
+/// Whether a packet can come from, or go to, one host there.
+pub(crate) fn unicast(address: Ipv4Addr) -> bool {
+    !(address.is_unspecified() || address.is_multicast() || address.is_broadcast())
+}

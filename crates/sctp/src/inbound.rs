@@ -1,0 +1,352 @@
+//! The receiving half: what has come, what is whole, what may be read (RFC 9260, sections 6.2, 6.5, 6.6 and 6.9).
+
+use crate::message::{Data, Sack};
+use crate::serial::{Tsn, extend};
+use std::collections::{BTreeMap, VecDeque};
+use wire::{Duration, Instant};
+
+/// A gap is counted from the cumulative TSN in 16 bits.
+const REACH: Tsn = 65_535;
+/// Duplicates that one SACK tells of.
+const DUPLICATES: usize = 20;
+/// A chunk counts at least so many bytes of the buffer, so that a window of single bytes has a bound too.
+const LEAST: usize = 16;
+
+/// What a user reads: a message, or a piece of one that is larger than the buffer, or than was asked for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Piece {
+    /// Which message: pieces with the same number belong together. Unordered messages may stand between them.
+    pub message: u64,
+    /// The stream.
+    pub stream: u16,
+    /// What its sender says that it is.
+    pub ppid: u32,
+    /// Whether it came outside of the order of its stream.
+    pub unordered: bool,
+    /// Whether the message begins with it.
+    pub begins: bool,
+    /// Whether it ends with it.
+    pub ends: bool,
+    /// The bytes.
+    pub data: Vec<u8>,
+}
+
+/// The peer numbers its chunks so that no message can be made of them (section 6.9).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Violation(pub(crate) &'static str);
+
+/// Chunks of one message with numbers one behind the other.
+#[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "three are flags on the wire")]
+struct Run {
+    last: Tsn,
+    stream: u16,
+    ssn: u16,
+    ppid: u32,
+    unordered: bool,
+    begins: bool,
+    ends: bool,
+    /// The user has got the begin already.
+    partly: bool,
+    parts: VecDeque<Vec<u8>>,
+}
+
+impl Run {
+    fn same(&self, data: &Data) -> bool {
+        self.stream == data.stream
+            && self.unordered == data.unordered
+            && (self.unordered || self.ssn == data.ssn)
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Inbound {
+    /// All up to here has come.
+    cumulative: Tsn,
+    /// What has come beyond: first to last, apart from each other.
+    above: BTreeMap<Tsn, Tsn>,
+    /// Messages that are not whole, by their first chunk that is here.
+    runs: BTreeMap<Tsn, Run>,
+    /// Whole ones that wait for one before them, by stream and number.
+    waiting: BTreeMap<(u16, u16), Piece>,
+    /// The number that each stream wants next.
+    next: BTreeMap<u16, u16>,
+    ready: VecDeque<Piece>,
+    /// Bytes of all that is kept here, and what small chunks count more than their bytes.
+    held: usize,
+    limit: usize,
+    streams: u16,
+    duplicates: Vec<u32>,
+    unacknowledged: u32,
+    advertised: usize,
+    /// An acknowledgment is owed now.
+    pub(crate) due: bool,
+    /// It is owed then.
+    pub(crate) delayed: Option<Instant>,
+}
+
+impl Inbound {
+    /// `first` is the number that the peer begins with; it sends in `streams` streams.
+    pub(crate) fn new(first: Tsn, limit: u32, streams: u16) -> Self {
+        Self {
+            cumulative: first - 1,
+            above: BTreeMap::new(),
+            runs: BTreeMap::new(),
+            waiting: BTreeMap::new(),
+            next: BTreeMap::new(),
+            ready: VecDeque::new(),
+            held: 0,
+            limit: limit as usize,
+            streams,
+            duplicates: Vec::new(),
+            unacknowledged: 0,
+            advertised: limit as usize,
+            due: false,
+            delayed: None,
+        }
+    }
+
+    pub(crate) const fn cumulative(&self) -> Tsn {
+        self.cumulative
+    }
+
+    fn window(&self) -> usize {
+        self.limit.saturating_sub(self.held)
+    }
+
+    /// Whether there is anything to read.
+    pub(crate) fn readable(&self) -> bool {
+        !self.ready.is_empty()
+    }
+
+    /// Bytes that are kept.
+    pub(crate) const fn held(&self) -> usize {
+        self.held
+    }
+
+    pub(crate) fn knows(&self, stream: u16) -> bool {
+        stream < self.streams
+    }
+
+    // --- chunks that come ------------------------------------------------------------------------------------------
+
+    /// Takes a chunk. What is known already, is too far ahead or finds no room is dropped, and the acknowledgment says so.
+    pub(crate) fn take(&mut self, data: &Data) -> Result<(), Violation> {
+        let tsn = extend(self.cumulative, data.tsn);
+        if tsn <= self.cumulative || self.has(tsn) {
+            if self.duplicates.len() < DUPLICATES {
+                self.duplicates.push(data.tsn);
+            }
+            self.due = true; // section 6.2: a duplicate is acknowledged without delay
+            return Ok(());
+        }
+        let cost = data.data.len().max(LEAST);
+        let fills = self.above.last_key_value().is_some_and(|(_, last)| tsn < *last);
+        // What fills a gap was promised room; the slack is for peers that count in other ways than we.
+        let room = if fills { self.limit * 2 } else { self.limit };
+        if tsn > self.cumulative + REACH || self.held + cost > room {
+            self.due = true;
+            self.deliver_partly();
+            return Ok(());
+        }
+        let known = self.knows(data.stream);
+        if known {
+            self.insert(tsn, data)?;
+            self.held += cost;
+        }
+        self.mark(tsn);
+        self.due |= data.immediate || !self.above.is_empty();
+        if self.window() == 0 {
+            self.deliver_partly();
+        }
+        Ok(())
+    }
+
+    /// A packet with data ends here: when is it to be acknowledged (section 6.2)?
+    pub(crate) fn packet_ends(&mut self, now: Instant, delay: Duration) {
+        self.unacknowledged += 1;
+        if self.unacknowledged >= 2 || self.due {
+            self.due = true;
+        } else {
+            self.delayed.get_or_insert(now + delay);
+        }
+    }
+
+    fn has(&self, tsn: Tsn) -> bool {
+        self.above.range(..=tsn).next_back().is_some_and(|(_, last)| tsn <= *last)
+    }
+
+    /// `tsn`, which is new, has come.
+    fn mark(&mut self, tsn: Tsn) {
+        let mut first = tsn;
+        let mut last = self.above.remove(&(tsn + 1)).unwrap_or(tsn);
+        if let Some((begin, _)) = self.above.range(..tsn).next_back().filter(|(_, end)| **end + 1 == tsn) {
+            first = *begin;
+        }
+        if first == self.cumulative + 1 {
+            self.above.remove(&first);
+            self.cumulative = std::mem::take(&mut last);
+        } else {
+            self.above.insert(first, last);
+        }
+    }
+
+    /// Puts a chunk to its neighbors of the same message.
+    fn insert(&mut self, tsn: Tsn, data: &Data) -> Result<(), Violation> {
+        let mut run = Run {
+            last: tsn,
+            stream: data.stream,
+            ssn: data.ssn,
+            ppid: data.ppid,
+            unordered: data.unordered,
+            begins: data.begins,
+            ends: data.ends,
+            partly: false,
+            parts: VecDeque::from([data.data.clone()]),
+        };
+        // Two messages one behind the other are apart: one ends, and the other begins.
+        let mut first = tsn;
+        let before = self.runs.range(..tsn).next_back().filter(|(_, run)| run.last + 1 == tsn);
+        if let Some((begin, before)) = before {
+            if before.ends != data.begins || !(before.ends || before.same(data)) {
+                return Err(Violation("a message that does not go on"));
+            }
+            first = if before.ends { tsn } else { *begin };
+        }
+        if let Some(after) = self.runs.get(&(tsn + 1))
+            && (data.ends != after.begins || !(data.ends || after.same(data)))
+        {
+            return Err(Violation("a message that does not begin"));
+        }
+        if !data.ends
+            && let Some(after) = self.runs.remove(&(tsn + 1))
+        {
+            run.last = after.last;
+            run.ends = after.ends;
+            run.parts.extend(after.parts);
+        }
+        if first < tsn
+            && let Some(mut before) = self.runs.remove(&first)
+        {
+            before.last = run.last;
+            before.ends = run.ends;
+            // The shorter moves, or a message that comes back to front would take a quadratic time.
+            if before.parts.len() < run.parts.len() {
+                while let Some(part) = before.parts.pop_back() {
+                    run.parts.push_front(part);
+                }
+                before.parts = run.parts;
+            } else {
+                before.parts.append(&mut run.parts);
+            }
+            run = before;
+        }
+        self.place(first, run)
+    }
+
+    fn place(&mut self, first: Tsn, run: Run) -> Result<(), Violation> {
+        if run.partly || (run.begins && run.ends) {
+            return self.deliver(first, run);
+        }
+        self.runs.insert(first, run);
+        Ok(())
+    }
+
+    /// All that is here of a message that is whole, or that the user reads already.
+    fn deliver(&mut self, first: Tsn, mut run: Run) -> Result<(), Violation> {
+        let data = run.parts.drain(..).reduce(|mut all, part| {
+            all.extend_from_slice(&part);
+            all
+        });
+        let piece = Piece {
+            message: first,
+            stream: run.stream,
+            ppid: run.ppid,
+            unordered: run.unordered,
+            begins: !run.partly,
+            ends: run.ends,
+            data: data.unwrap_or_default(),
+        };
+        if !run.ends {
+            run.partly = true;
+            self.ready.push_back(piece);
+            self.runs.insert(first, run);
+            return Ok(());
+        }
+        if run.unordered {
+            self.ready.push_back(piece);
+            return Ok(());
+        }
+        let next = self.next.entry(run.stream).or_insert(0);
+        if run.ssn.wrapping_sub(*next) > u16::MAX / 2
+            || self.waiting.insert((run.stream, run.ssn), piece).is_some()
+        {
+            return Err(Violation("a stream sequence number that was used"));
+        }
+        while let Some(piece) = self.waiting.remove(&(run.stream, *next)) {
+            *next = next.wrapping_add(1);
+            self.ready.push_back(piece);
+        }
+        Ok(())
+    }
+
+    /// The buffer is full and nothing in it is whole: the oldest message is handed over as far as it is here
+    /// (section 6.9).
+    fn deliver_partly(&mut self) {
+        if !self.ready.is_empty() {
+            return;
+        }
+        let oldest = self.runs.iter().find(|(_, run)| {
+            let turn = run.unordered || self.next.get(&run.stream).copied().unwrap_or(0) == run.ssn;
+            run.begins && turn && !run.parts.is_empty()
+        });
+        if let Some(first) = oldest.map(|(first, _)| *first)
+            && let Some(run) = self.runs.remove(&first)
+        {
+            // It does not end, so it cannot be out of order.
+            _ = self.deliver(first, run);
+        }
+    }
+
+    // --- the user --------------------------------------------------------------------------------------------------
+
+    /// The next piece, of at most so many bytes.
+    pub(crate) fn read(&mut self, most: usize) -> Option<Piece> {
+        let front = self.ready.front_mut()?;
+        let piece = if front.data.len() > most {
+            let rest = front.data.split_off(most);
+            let piece =
+                Piece { ends: false, data: std::mem::replace(&mut front.data, rest), ..front.clone() };
+            front.begins = false;
+            piece
+        } else {
+            self.ready.pop_front()?
+        };
+        self.held = self.held.saturating_sub(piece.data.len());
+        if self.ready.is_empty() && self.runs.is_empty() && self.waiting.is_empty() {
+            self.held = 0; // what small chunks counted more
+        }
+        // The window has opened by a good deal, and the peer may be waiting (RFC 9260, section 6.2).
+        if self.advertised < self.limit / 4 && self.window() >= self.limit / 2 {
+            self.due = true;
+        }
+        Some(piece)
+    }
+
+    // --- acknowledgments -------------------------------------------------------------------------------------------
+
+    /// The acknowledgment that is owed, of at most so many bytes.
+    pub(crate) fn sack(&mut self, most: usize) -> Sack {
+        self.due = false;
+        self.delayed = None;
+        self.unacknowledged = 0;
+        self.advertised = self.window();
+        let offset = |tsn: Tsn| (tsn - self.cumulative) as u16;
+        let room = most.saturating_sub(16) / 4;
+        let gaps: Vec<_> =
+            self.above.iter().take(room).map(|(first, last)| (offset(*first), offset(*last))).collect();
+        let mut duplicates = std::mem::take(&mut self.duplicates);
+        duplicates.truncate(room - gaps.len());
+        Sack { cumulative: self.cumulative as u32, a_rwnd: self.advertised as u32, gaps, duplicates }
+    }
+}

@@ -1,0 +1,224 @@
+//! AUTH: the key of an association, and what is authenticated with it (RFC 4895).
+
+use crate::message::{Auth, Chunk, Init, Parameter, RANDOM, kind};
+use crate::{Config, Hmac};
+use auth::{Key, equal, hmac_sha1, hmac_sha256};
+
+/// Type of COOKIE ECHO.
+const COOKIE_ECHO: u8 = 10;
+/// Where the code begins in an AUTH chunk.
+const CODE: usize = 8;
+
+/// What an end says about AUTH in INIT or INIT ACK.
+pub(crate) fn parameters(config: &Config, random: [u8; RANDOM]) -> [Parameter; 4] {
+    let mut listed = vec![kind::ASCONF, kind::ASCONF_ACK];
+    if config.pair_key.is_some() {
+        // Who has the key proves it before there is any state (RFC 5062, section 4).
+        listed.push(COOKIE_ECHO);
+    }
+    [
+        Parameter::Extensions(vec![kind::ASCONF, kind::ASCONF_ACK, kind::AUTH]),
+        Parameter::Random(random.to_vec()),
+        Parameter::ChunkList(listed),
+        Parameter::HmacAlgorithms(config.hmacs.iter().map(|hmac| hmac.id()).collect()),
+    ]
+}
+
+/// The key vector of an end: its three parameters without padding; one that is missing is left out (section 6.1).
+fn vector(init: &Init) -> Vec<u8> {
+    let of = |kind: u16| init.parameters.iter().find(|parameter| parameter.kind() == kind);
+    [0x8002, 0x8003, 0x8004].into_iter().filter_map(of).flat_map(Parameter::emit).collect()
+}
+
+fn random(init: &Init) -> Option<&[u8]> {
+    init.parameters.iter().find_map(|parameter| match parameter {
+        Parameter::Random(random) => Some(random.as_slice()),
+        _ => None,
+    })
+}
+
+fn hmacs(init: &Init) -> &[u16] {
+    let list = init.parameters.iter().find_map(|parameter| match parameter {
+        Parameter::HmacAlgorithms(list) => Some(list.as_slice()),
+        _ => None,
+    });
+    list.unwrap_or_default()
+}
+
+/// What a peer's INIT or INIT ACK is worth.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Offer {
+    /// It changes no addresses.
+    Plain,
+    /// It does, and authenticates that.
+    Authenticated,
+    /// It would change addresses without authentication: not to be talked to (RFC 5061, section 4.2.7).
+    Unsafe,
+    /// RANDOM is not of 32 bytes (RFC 4895, section 6.1), or SHA-1 is missing (section 3.3).
+    Broken,
+}
+
+pub(crate) fn offer(init: &Init) -> Offer {
+    let authenticates = init.extends(kind::AUTH) && random(init).is_some() && !hmacs(init).is_empty();
+    let wants = init.extends(kind::ASCONF);
+    match random(init) {
+        Some(bytes) if bytes.len() != RANDOM => Offer::Broken,
+        Some(_) if !hmacs(init).contains(&Hmac::Sha1.id()) => Offer::Broken,
+        _ if wants && !authenticates => Offer::Unsafe,
+        _ if wants => Offer::Authenticated,
+        _ => Offer::Plain,
+    }
+}
+
+/// Why an AUTH chunk is not believed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Disbelief {
+    /// An algorithm that was not offered: its sender is told (section 6.3).
+    Algorithm,
+    /// Another key than ours.
+    KeyId,
+    /// The code is not that of these bytes.
+    Code,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Keys {
+    key: Key,
+    key_id: u16,
+    /// For what we sign.
+    hmac: Hmac,
+    offered: Vec<Hmac>,
+    /// What the peer takes authenticated only.
+    wanted: Vec<u8>,
+    /// What we do.
+    ours: Vec<u8>,
+}
+
+impl Keys {
+    /// The key of two ends, if both authenticate (section 6.1).
+    pub(crate) fn derive(config: &Config, ours: &Init, peers: &Init) -> Option<Self> {
+        random(peers)?;
+        let hmac = hmacs(peers).iter().find_map(|id| Hmac::of(*id))?;
+        let (mut small, mut large) = (vector(ours), vector(peers));
+        // Big-endian numbers; a vector begins with 0x80, so the longer is the larger.
+        if (small.len(), &small) > (large.len(), &large) {
+            std::mem::swap(&mut small, &mut large);
+        }
+        let (key_id, pair) = config.pair_key.as_ref().map_or((0, &[][..]), |(id, key)| (*id, key.as_bytes()));
+        let list = |init: &Init| {
+            let lists = init.parameters.iter().filter_map(|parameter| match parameter {
+                Parameter::ChunkList(list) => Some(list.as_slice()),
+                _ => None,
+            });
+            let listed: Vec<u8> = lists.flatten().copied().collect();
+            listed
+        };
+        Some(Self {
+            key: Key::new([pair, &small, &large].concat()),
+            key_id,
+            hmac,
+            offered: config.hmacs.clone(),
+            wanted: list(peers),
+            ours: list(ours),
+        })
+    }
+
+    /// Whether the peer takes this type of chunk authenticated only. These four never are (section 3.2).
+    pub(crate) fn peer_wants(&self, kind: u8) -> bool {
+        listable(kind) && self.wanted.contains(&kind)
+    }
+
+    /// Whether we do.
+    pub(crate) fn we_want(&self, kind: u8) -> bool {
+        listable(kind) && self.ours.contains(&kind)
+    }
+
+    /// An AUTH chunk whose code is not made yet.
+    pub(crate) fn chunk(&self) -> Chunk {
+        Chunk::Auth(Auth { key_id: self.key_id, hmac_id: self.hmac.id(), hmac: vec![0; self.hmac.len()] })
+    }
+
+    /// The code of a packet from its AUTH chunk on, in which it is zero.
+    pub(crate) fn sign(&self, covered: &[u8]) -> Vec<u8> {
+        code(self.hmac, &self.key, &[covered])
+    }
+
+    /// Whether an AUTH chunk is right about `covered`, which begins with it.
+    pub(crate) fn verify(&self, auth: &Auth, covered: &[u8]) -> Result<(), Disbelief> {
+        let hmac =
+            Hmac::of(auth.hmac_id).filter(|hmac| self.offered.contains(hmac)).ok_or(Disbelief::Algorithm)?;
+        if auth.key_id != self.key_id {
+            return Err(Disbelief::KeyId);
+        }
+        let (head, rest) = covered.split_at_checked(CODE).ok_or(Disbelief::Code)?;
+        let behind = rest.get(auth.hmac.len()..).ok_or(Disbelief::Code)?;
+        let zeros = vec![0; auth.hmac.len()];
+        let expected = code(hmac, &self.key, &[head, &zeros, behind]);
+        if equal(&expected, &auth.hmac) { Ok(()) } else { Err(Disbelief::Code) }
+    }
+}
+
+const fn listable(kind: u8) -> bool {
+    !matches!(kind, kind::INIT | kind::INIT_ACK | kind::SHUTDOWN_COMPLETE | kind::AUTH)
+}
+
+fn code(hmac: Hmac, key: &Key, parts: &[&[u8]]) -> Vec<u8> {
+    match hmac {
+        Hmac::Sha1 => hmac_sha1(key, parts).to_vec(),
+        Hmac::Sha256 => hmac_sha256(key, parts).to_vec(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn init(config: &Config, byte: u8) -> Init {
+        Init { parameters: parameters(config, [byte; RANDOM]).to_vec(), ..Init::default() }
+    }
+
+    /// Section 6.1: pair key, smaller vector, larger vector; padding is left out, and a list of two types has some.
+    #[test]
+    fn the_key_is_put_together_as_the_rfc_says() {
+        let config = Config { pair_key: Some((7, Key::new(*b"pair"))), ..Config::default() };
+        let plain = Config::default();
+        let (a, b) = (init(&plain, 1), init(&plain, 2));
+        let tail = [0x80, 3, 0, 6, 0xc1, 0x80, 0x80, 4, 0, 8, 0, 3, 0, 1];
+        let side = |byte| [&[0x80, 2, 0, 36][..], &[byte; 32], &tail].concat();
+        let expected = Key::new([side(1), side(2)].concat());
+        for (ours, peers) in [(&a, &b), (&b, &a)] {
+            assert_eq!(Keys::derive(&plain, ours, peers).unwrap().key, expected);
+        }
+        let keys = Keys::derive(&config, &a, &b).unwrap();
+        assert_eq!(keys.key, Key::new([b"pair".to_vec(), side(1), side(2)].concat()));
+        assert_eq!(keys.key_id, 7);
+    }
+
+    /// Section 6.3: the first algorithm of the peer's list that we have.
+    #[test]
+    fn the_peers_preference_counts() {
+        let config = Config::default();
+        let sha1 = Config { hmacs: vec![Hmac::Sha1], ..Config::default() };
+        let hmac = |peers: &Config| Keys::derive(&config, &init(&config, 1), &init(peers, 2)).unwrap().hmac;
+        assert_eq!((hmac(&config), hmac(&sha1)), (Hmac::Sha256, Hmac::Sha1));
+        let mut other = init(&config, 2);
+        other.parameters[3] = Parameter::HmacAlgorithms(vec![9]);
+        assert!(Keys::derive(&config, &init(&config, 1), &other).is_none());
+    }
+
+    #[test]
+    fn an_offer_is_judged() {
+        let good = init(&Config::default(), 1);
+        assert_eq!(offer(&good), Offer::Authenticated);
+        assert_eq!(offer(&Init::default()), Offer::Plain);
+        let without = |kind: u16| {
+            let kept = good.parameters.iter().filter(|parameter| parameter.kind() != kind).cloned();
+            Init { parameters: kept.collect(), ..Init::default() }
+        };
+        assert_eq!(offer(&without(0x8002)), Offer::Unsafe);
+        assert_eq!(offer(&without(0x8004)), Offer::Broken);
+        let mut short = good.clone();
+        short.parameters[1] = Parameter::Random(vec![1; 31]);
+        assert_eq!(offer(&short), Offer::Broken);
+    }
+}

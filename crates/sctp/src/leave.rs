@@ -1,0 +1,98 @@
+//! Packets that leave (RFC 9260, sections 6.1, 6.10 and 9.2).
+
+use crate::association::{Association, Transmit};
+use crate::event::State;
+use crate::message::{Chunk, DATA_HEADER, HEADER, kind};
+use wire::{Instant, Ipv4Addr};
+
+/// Bytes of an IPv4 header.
+const IP_HEADER: usize = 20;
+/// Bytes of the longest AUTH chunk.
+const AUTH: usize = 40;
+/// Type of SACK.
+const SACK: u8 = 3;
+
+impl Association {
+    /// The next packet to be sent; call until `None`.
+    pub(crate) fn poll_transmit(&mut self, now: Instant) -> Option<Transmit> {
+        if let Some(transmit) = self.outbox.pop_front() {
+            return Some(transmit);
+        }
+        match self.state {
+            State::Closed => None,
+            State::CookieWait | State::CookieEchoed => self.opening_packet(now),
+            _ => self
+                .change_packet(now)
+                .or_else(|| self.shutdown_packet(now))
+                .or_else(|| self.data_packet(now)),
+        }
+    }
+
+    /// SHUTDOWN or SHUTDOWN ACK.
+    fn shutdown_packet(&mut self, now: Instant) -> Option<Transmit> {
+        if !std::mem::take(&mut self.shutdown_due) {
+            return None;
+        }
+        let dst = self.paths.for_data();
+        let path = self.paths.get(dst)?;
+        self.timer = Some(now + path.rto.current());
+        let src = self.locals.source(&[path.source])?;
+        let chunk = match self.state {
+            State::ShutdownSent => Chunk::Shutdown(self.inbound.cumulative() as u32),
+            State::ShutdownAckSent => Chunk::ShutdownAck,
+            _ => return None,
+        };
+        Some(Transmit { src, dst, bytes: self.seal(vec![chunk]) })
+    }
+
+    /// Data, an acknowledgment, or both.
+    fn data_packet(&mut self, now: Instant) -> Option<Transmit> {
+        let sends =
+            matches!(self.state, State::Established | State::ShutdownPending | State::ShutdownReceived);
+        let to = self.outbound.destination(&self.paths).filter(|_| sends);
+        let owed = self.inbound.due || (self.inbound.delayed.is_some() && to.is_some());
+        let back = self.arriving.filter(|_| owed);
+        let dst = match (to, back) {
+            // What came by one path is acknowledged by it, even if data leave by another (section 6.4).
+            (_, Some((_, peer))) if self.inbound.due => peer,
+            (Some(to), _) => to,
+            (None, _) => return None,
+        };
+        // The peer may have taken that address away since.
+        let dst = if self.paths.get(dst).is_some() { dst } else { self.paths.for_data() };
+        let acknowledges = back.is_some_and(|(_, peer)| self.inbound.due || peer == dst);
+        let path = self.paths.get(dst)?;
+        let arriving = back.filter(|_| acknowledges).map(|(local, _)| local);
+        // A user's choice comes before the address that the peer happens to use.
+        let src = self.locals.source(&[path.source, self.locals.preferred, arriving])?;
+        let mut room = usize::from(path.mtu).saturating_sub(IP_HEADER + HEADER + self.overhead());
+        let mut chunks = Vec::new();
+        if acknowledges {
+            let sack = Chunk::Sack(self.inbound.sack(room - DATA_HEADER));
+            room = room.saturating_sub(sack.emit().len());
+            chunks.push(sack);
+        }
+        if to == Some(dst) {
+            let data = self.outbound.chunks(now, &mut self.paths, dst, room);
+            chunks.extend(data.into_iter().map(Chunk::Data));
+        }
+        if chunks.is_empty() {
+            return None;
+        }
+        Some(Transmit { src, dst, bytes: self.seal(chunks) })
+    }
+
+    /// What an AUTH chunk takes from a packet with data.
+    fn overhead(&self) -> usize {
+        let wants = |kind| self.keys.as_ref().is_some_and(|keys| keys.peer_wants(kind));
+        if wants(kind::DATA) || wants(SACK) { AUTH } else { 0 }
+    }
+
+    /// The information of a heartbeat: which address is probed, with what nonce (section 3.3.5: the sender's own).
+    pub(crate) fn heartbeat(&self, address: Ipv4Addr, nonce: u64) -> Option<Transmit> {
+        let path = self.paths.get(address)?;
+        let src = self.locals.source(&[path.source])?;
+        let info = [&address.octets()[..], &nonce.to_be_bytes()].concat();
+        Some(Transmit { src, dst: address, bytes: self.seal(vec![Chunk::Heartbeat(info)]) })
+    }
+}

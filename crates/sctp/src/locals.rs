@@ -1,0 +1,95 @@
+//! Our own addresses in an association, and which of them a packet leaves from (RFC 5061, section 5.3).
+
+use wire::{Instant, Ipv4Addr};
+
+/// What an address may be used for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Use {
+    /// The peer does not know it yet, or we do not know that it does: only ASCONF leaves from it.
+    Adding,
+    /// Everything.
+    All,
+    /// We have asked for its end: it receives, and nothing leaves from it.
+    Deleting,
+    /// What is late for it is taken until then.
+    Gone(Instant),
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Locals {
+    list: Vec<(Ipv4Addr, Use)>,
+    /// The user's choice.
+    pub(crate) preferred: Option<Ipv4Addr>,
+}
+
+impl Locals {
+    pub(crate) fn new(addresses: &[Ipv4Addr]) -> Self {
+        Self { list: addresses.iter().map(|address| (*address, Use::All)).collect(), preferred: None }
+    }
+
+    pub(crate) fn get(&self, address: Ipv4Addr) -> Option<Use> {
+        self.list.iter().find(|(known, _)| *known == address).map(|(_, usage)| *usage)
+    }
+
+    pub(crate) fn set(&mut self, address: Ipv4Addr, usage: Use) {
+        match self.list.iter_mut().find(|(known, _)| *known == address) {
+            Some((_, old)) => *old = usage,
+            None => self.list.push((address, usage)),
+        }
+    }
+
+    pub(crate) fn remove(&mut self, address: Ipv4Addr) {
+        self.list.retain(|(known, _)| *known != address);
+        self.preferred = self.preferred.filter(|preferred| *preferred != address);
+    }
+
+    /// Whether packets to it are for us.
+    pub(crate) fn receives(&self, now: Instant, address: Ipv4Addr) -> bool {
+        self.get(address).is_some_and(|usage| !matches!(usage, Use::Gone(until) if until <= now))
+    }
+
+    /// Whether anything may leave from it.
+    pub(crate) fn sends(&self, address: Ipv4Addr) -> bool {
+        self.get(address) == Some(Use::All)
+    }
+
+    /// What has been gone for long enough.
+    pub(crate) fn forget(&mut self, now: Instant) {
+        self.list.retain(|(_, usage)| !matches!(usage, Use::Gone(until) if *until <= now));
+    }
+
+    /// Addresses with this use.
+    pub(crate) fn with(&self, wanted: Use) -> impl Iterator<Item = Ipv4Addr> {
+        self.list.iter().filter(move |(_, usage)| *usage == wanted).map(|(address, _)| *address)
+    }
+
+    /// Those that the peer knows or will: what remains when all that was asked for is done.
+    pub(crate) fn lasting(&self) -> impl Iterator<Item = Ipv4Addr> {
+        let lasting = |usage: &Use| matches!(usage, Use::All | Use::Adding);
+        self.list.iter().filter(move |(_, usage)| lasting(usage)).map(|(address, _)| *address)
+    }
+
+    /// Where a packet leaves from: the first of these that may send, or any that may.
+    pub(crate) fn source(&self, wishes: &[Option<Ipv4Addr>]) -> Option<Ipv4Addr> {
+        let wishes = wishes.iter().copied().chain([self.preferred]).flatten();
+        wishes.into_iter().find(|wish| self.sends(*wish)).or_else(|| self.with(Use::All).next())
+    }
+
+    /// Where an ASCONF leaves from that deletes `deleted`: also an address that it adds, or that is waited for.
+    pub(crate) fn source_of_change(&self, deleted: &[Ipv4Addr]) -> Option<Ipv4Addr> {
+        let allowed = |address: &Ipv4Addr| {
+            !deleted.contains(address) && matches!(self.get(*address), Some(Use::All | Use::Adding))
+        };
+        let usable = self.with(Use::All).find(allowed);
+        self.preferred.filter(allowed).or(usable).or_else(|| self.with(Use::Adding).find(allowed))
+    }
+
+    /// One that the peer knows: by it the peer finds the association.
+    pub(crate) fn known_to_peer(&self, source: Ipv4Addr) -> Option<Ipv4Addr> {
+        let known = |address: &Ipv4Addr| matches!(self.get(*address), Some(Use::All | Use::Deleting));
+        Some(source)
+            .filter(known)
+            .or_else(|| self.with(Use::All).next())
+            .or_else(|| self.with(Use::Deleting).next())
+    }
+}

@@ -1,0 +1,229 @@
+//! ASCONF and ASCONF-ACK: the wish to change addresses, and the answer (RFC 5061, section 4).
+
+use super::cause::{self, Cause};
+use super::tlv;
+use wire::{Ipv4Addr, Malformed, Reader};
+
+/// An address in a parameter.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Address {
+    /// Type 5.
+    Ipv4(Ipv4Addr),
+    /// Type 6: it can be read, but this house has no use for it.
+    Ipv6([u8; 16]),
+}
+
+/// What is to be done with an address.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Action {
+    /// 0xC001: the sender has it too from now on.
+    Add,
+    /// 0xC002: the sender has it no more.
+    Delete,
+    /// 0xC004: data should go there.
+    SetPrimary,
+}
+
+impl Action {
+    const fn kind(self) -> u16 {
+        match self {
+            Self::Add => 0xc001,
+            Self::Delete => 0xc002,
+            Self::SetPrimary => 0xc004,
+        }
+    }
+}
+
+/// One parameter of ASCONF.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Request {
+    /// One of the three.
+    Change {
+        /// What.
+        action: Action,
+        /// The number that the answer repeats.
+        correlation: u32,
+        /// With which address.
+        address: Address,
+    },
+    /// One of an unknown type.
+    Unknown {
+        /// Its type.
+        kind: u16,
+        /// The number that the answer repeats.
+        correlation: u32,
+        /// What else it says.
+        value: Vec<u8>,
+    },
+}
+
+impl Request {
+    /// The number that the answer repeats.
+    pub const fn correlation(&self) -> u32 {
+        match self {
+            Self::Change { correlation, .. } | Self::Unknown { correlation, .. } => *correlation,
+        }
+    }
+
+    /// The parameter as it stands in a chunk: a refusal repeats it.
+    pub fn emit(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        self.put(&mut out);
+        out
+    }
+
+    fn parse(kind: u16, value: &[u8]) -> Result<Self, Malformed> {
+        let mut r = Reader::new(value, Malformed("sctp_asconf_parameter"));
+        let correlation = r.u32()?;
+        let Some(action) =
+            [Action::Add, Action::Delete, Action::SetPrimary].into_iter().find(|a| a.kind() == kind)
+        else {
+            return Ok(Self::Unknown { kind, correlation, value: r.rest().to_vec() });
+        };
+        let address = Address::parse(&mut r)?;
+        if r.is_empty() {
+            Ok(Self::Change { action, correlation, address })
+        } else {
+            Err(Malformed("sctp_asconf_parameter"))
+        }
+    }
+
+    fn put(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Change { action, correlation, address } => {
+                let mut inner = Vec::new();
+                address.put(&mut inner);
+                tlv::put(out, action.kind(), &[&correlation.to_be_bytes(), &inner]);
+            }
+            Self::Unknown { kind, correlation, value } => {
+                tlv::put(out, *kind, &[&correlation.to_be_bytes(), value]);
+            }
+        }
+    }
+}
+
+impl Address {
+    fn parse(r: &mut Reader<'_>) -> Result<Self, Malformed> {
+        let bad = Malformed("sctp_asconf_address");
+        match (tlv::next(r)?.ok_or(bad)?, bad) {
+            ((5, value), bad) => {
+                <[u8; 4]>::try_from(value).map(|octets| Self::Ipv4(octets.into())).map_err(|_| bad)
+            }
+            ((6, value), bad) => value.try_into().map(Self::Ipv6).map_err(|_| bad),
+            (_, bad) => Err(bad),
+        }
+    }
+
+    fn put(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Ipv4(address) => tlv::put(out, 5, &[&address.octets()]),
+            Self::Ipv6(address) => tlv::put(out, 6, &[address]),
+        }
+    }
+}
+
+/// ASCONF (RFC 5061, section 4.1.1).
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Asconf {
+    /// Its number: one more than that of the last.
+    pub serial: u32,
+    /// An address that the receiver knows, to find the association by.
+    pub lookup: Address,
+    /// What is wanted, in order.
+    pub requests: Vec<Request>,
+}
+
+impl Asconf {
+    pub(super) fn parse(body: &[u8]) -> Result<Self, Malformed> {
+        let mut r = Reader::new(body, Malformed("sctp_asconf_truncated"));
+        let serial = r.u32()?;
+        let lookup = Address::parse(&mut r)?;
+        let mut requests = Vec::new();
+        while let Some((kind, value)) = tlv::next(&mut r)? {
+            requests.push(Request::parse(kind, value)?);
+        }
+        Ok(Self { serial, lookup, requests })
+    }
+
+    pub(super) fn put(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.serial.to_be_bytes());
+        self.lookup.put(out);
+        for request in &self.requests {
+            request.put(out);
+        }
+    }
+}
+
+/// What became of one wish.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Response {
+    /// 0xC005: done.
+    Success(u32),
+    /// 0xC003: refused, because of these.
+    Refused(u32, Vec<Cause>),
+    /// One of an unknown type.
+    Unknown {
+        /// Its type.
+        kind: u16,
+        /// What it says.
+        value: Vec<u8>,
+    },
+}
+
+/// ASCONF-ACK (RFC 5061, section 4.1.2).
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct AsconfAck {
+    /// The number of the ASCONF that is answered.
+    pub serial: u32,
+    /// What became of its wishes; of those without a response before the first refusal: done.
+    pub responses: Vec<Response>,
+}
+
+impl AsconfAck {
+    pub(super) fn parse(body: &[u8]) -> Result<Self, Malformed> {
+        let mut r = Reader::new(body, Malformed("sctp_asconf_ack_truncated"));
+        let serial = r.u32()?;
+        let mut responses = Vec::new();
+        while let Some((kind, value)) = tlv::next(&mut r)? {
+            responses.push(Response::parse(kind, value)?);
+        }
+        Ok(Self { serial, responses })
+    }
+
+    pub(super) fn put(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.serial.to_be_bytes());
+        for response in &self.responses {
+            response.put(out);
+        }
+    }
+}
+
+impl Response {
+    fn parse(kind: u16, value: &[u8]) -> Result<Self, Malformed> {
+        let mut r = Reader::new(value, Malformed("sctp_asconf_response"));
+        match kind {
+            0xc003 => Ok(Self::Refused(r.u32()?, cause::parse(r.rest())?)),
+            0xc005 => {
+                let correlation = r.u32()?;
+                if r.is_empty() {
+                    Ok(Self::Success(correlation))
+                } else {
+                    Err(Malformed("sctp_asconf_response"))
+                }
+            }
+            _ => Ok(Self::Unknown { kind, value: value.to_vec() }),
+        }
+    }
+
+    fn put(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Success(correlation) => tlv::put(out, 0xc005, &[&correlation.to_be_bytes()]),
+            Self::Refused(correlation, causes) => {
+                let mut inner = Vec::new();
+                cause::emit(causes, &mut inner);
+                tlv::put(out, 0xc003, &[&correlation.to_be_bytes(), &inner]);
+            }
+            Self::Unknown { kind, value } => tlv::put(out, *kind, &[value]),
+        }
+    }
+}

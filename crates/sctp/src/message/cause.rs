@@ -1,0 +1,98 @@
+//! Error causes: why a chunk or a wish was refused (RFC 9260, section 3.3.10; RFC 5061, section 4.3; RFC 4895,
+//! section 3.1).
+
+use super::tlv;
+use wire::{Malformed, Reader};
+
+/// What a cause says.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Code(pub u16);
+
+impl Code {
+    /// DATA in a stream that was not agreed.
+    pub const INVALID_STREAM: Self = Self(1);
+    /// INIT or INIT ACK lacks what it must have.
+    pub const MISSING_PARAMETER: Self = Self(2);
+    /// The cookie is older than its lifetime; the information is by how much, in microseconds.
+    pub const STALE_COOKIE: Self = Self(3);
+    /// No memory.
+    pub const OUT_OF_RESOURCE: Self = Self(4);
+    /// An address that is not known, or of a kind that is not.
+    pub const UNRESOLVABLE_ADDRESS: Self = Self(5);
+    /// A chunk of unknown type, which is the information.
+    pub const UNRECOGNIZED_CHUNK: Self = Self(6);
+    /// A field that must not be zero, and is.
+    pub const INVALID_PARAMETER: Self = Self(7);
+    /// Parameters of unknown type, which are the information.
+    pub const UNRECOGNIZED_PARAMETERS: Self = Self(8);
+    /// DATA without data; the information is its TSN.
+    pub const NO_USER_DATA: Self = Self(9);
+    /// A cookie while the old association shuts down.
+    pub const COOKIE_IN_SHUTDOWN: Self = Self(10);
+    /// INIT of a known peer with addresses that it did not have.
+    pub const RESTART_WITH_NEW_ADDRESSES: Self = Self(11);
+    /// The peer's user wants it so.
+    pub const USER_INITIATED_ABORT: Self = Self(12);
+    /// None of the others.
+    pub const PROTOCOL_VIOLATION: Self = Self(13);
+    /// An association keeps one address.
+    pub const DELETE_LAST_ADDRESS: Self = Self(0xa0);
+    /// No more addresses now.
+    pub const RESOURCE_SHORTAGE: Self = Self(0xa1);
+    /// The address that the request came from.
+    pub const DELETE_SOURCE_ADDRESS: Self = Self(0xa2);
+    /// ASCONF-ACK for what was never asked.
+    pub const ILLEGAL_ASCONF_ACK: Self = Self(0xa3);
+    /// Not allowed to this peer.
+    pub const NO_AUTHORIZATION: Self = Self(0xa4);
+    /// AUTH with an algorithm that was not offered; the information is its identifier.
+    pub const UNSUPPORTED_HMAC: Self = Self(0x105);
+
+    /// How long the information must be, where that is fixed.
+    const fn info_len(self) -> Option<usize> {
+        match self {
+            Self::INVALID_STREAM | Self::STALE_COOKIE | Self::NO_USER_DATA => Some(4),
+            Self::OUT_OF_RESOURCE
+            | Self::INVALID_PARAMETER
+            | Self::COOKIE_IN_SHUTDOWN
+            | Self::ILLEGAL_ASCONF_ACK => Some(0),
+            Self::UNSUPPORTED_HMAC => Some(2),
+            _ => None,
+        }
+    }
+}
+
+/// One cause.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Cause {
+    /// What it says.
+    pub code: Code,
+    /// About what: mostly the bytes that were refused.
+    pub info: Vec<u8>,
+}
+
+impl Cause {
+    /// A cause about `info`.
+    pub fn new(code: Code, info: impl Into<Vec<u8>>) -> Self {
+        Self { code, info: info.into() }
+    }
+}
+
+pub(super) fn parse(bytes: &[u8]) -> Result<Vec<Cause>, Malformed> {
+    let mut r = Reader::new(bytes, Malformed("sctp_cause_truncated"));
+    let mut causes = Vec::new();
+    while let Some((code, info)) = tlv::next(&mut r)? {
+        let code = Code(code);
+        if code.info_len().is_some_and(|len| len != info.len()) {
+            return Err(Malformed("sctp_cause_length"));
+        }
+        causes.push(Cause::new(code, info));
+    }
+    Ok(causes)
+}
+
+pub(super) fn emit(causes: &[Cause], out: &mut Vec<u8>) {
+    for cause in causes {
+        tlv::put(out, cause.code.0, &[&cause.info]);
+    }
+}

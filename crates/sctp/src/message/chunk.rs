@@ -1,0 +1,319 @@
+//! Chunks: what a packet is made of (RFC 9260, section 3.2).
+
+use super::asconf::{Asconf, AsconfAck};
+use super::cause::{self, Cause};
+use super::init::Init;
+use super::tlv;
+use wire::{Malformed, Reader};
+
+/// Types of chunks that more than one place must name.
+pub mod kind {
+    /// DATA.
+    pub const DATA: u8 = 0;
+    /// INIT.
+    pub const INIT: u8 = 1;
+    /// INIT ACK.
+    pub const INIT_ACK: u8 = 2;
+    /// SHUTDOWN COMPLETE.
+    pub const SHUTDOWN_COMPLETE: u8 = 14;
+    /// AUTH (RFC 4895).
+    pub const AUTH: u8 = 15;
+    /// ASCONF-ACK (RFC 5061).
+    pub const ASCONF_ACK: u8 = 0x80;
+    /// ASCONF (RFC 5061).
+    pub const ASCONF: u8 = 0xc1;
+}
+
+/// Bytes of a DATA chunk before its data.
+pub const DATA_HEADER: usize = 16;
+/// The type of the one parameter of HEARTBEAT (RFC 9260, section 3.3.5).
+const HEARTBEAT_INFO: u16 = 1;
+
+/// One chunk.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Chunk {
+    /// 0: a piece of a message.
+    Data(Data),
+    /// 1: shall we?
+    Init(Init),
+    /// 2: gladly; the cookie keeps the rest.
+    InitAck(Init),
+    /// 3: what has come.
+    Sack(Sack),
+    /// 4: are you there? The information is the sender's own.
+    Heartbeat(Vec<u8>),
+    /// 5: I am; the information as it came.
+    HeartbeatAck(Vec<u8>),
+    /// 6: the end, at once.
+    Abort {
+        /// The T bit: the tag is the receiver's own, as its sender knew no association.
+        reflected: bool,
+        /// Why.
+        causes: Vec<Cause>,
+    },
+    /// 7: nothing more from me; and what I have got, as a cumulative TSN.
+    Shutdown(u32),
+    /// 8: nor from me.
+    ShutdownAck,
+    /// 9: something was wrong, but not so wrong.
+    Error(Vec<Cause>),
+    /// 10: your cookie.
+    CookieEcho(Vec<u8>),
+    /// 11: it was good.
+    CookieAck,
+    /// 14: the end, in good order.
+    ShutdownComplete {
+        /// The T bit, as in ABORT.
+        reflected: bool,
+    },
+    /// 15: authenticates all chunks behind it.
+    Auth(Auth),
+    /// 128: what became of wishes.
+    AsconfAck(AsconfAck),
+    /// 193: wishes about addresses.
+    Asconf(Asconf),
+    /// One of an unknown type.
+    Unknown {
+        /// Its type.
+        kind: u8,
+        /// Its flags.
+        flags: u8,
+        /// Its value.
+        value: Vec<u8>,
+    },
+}
+
+/// DATA (RFC 9260, section 3.3.1).
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "four flags on the wire")]
+pub struct Data {
+    /// E: the last piece of its message.
+    pub ends: bool,
+    /// B: the first.
+    pub begins: bool,
+    /// U: not in the order of its stream.
+    pub unordered: bool,
+    /// I: acknowledge at once.
+    pub immediate: bool,
+    /// Its number in the association.
+    pub tsn: u32,
+    /// The stream.
+    pub stream: u16,
+    /// The number of its message in the stream.
+    pub ssn: u16,
+    /// What the user says that it is; not looked at.
+    pub ppid: u32,
+    /// The bytes.
+    pub data: Vec<u8>,
+}
+
+impl Data {
+    /// Bytes on the wire, padding included.
+    pub fn wire_len(&self) -> usize {
+        DATA_HEADER + self.data.len().next_multiple_of(4)
+    }
+}
+
+/// SACK (RFC 9260, section 3.3.4).
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Sack {
+    /// All up to here has come.
+    pub cumulative: u32,
+    /// The receiver window, in bytes.
+    pub a_rwnd: u32,
+    /// What has come beyond: first and last, counted from `cumulative`.
+    pub gaps: Vec<(u16, u16)>,
+    /// What came once more.
+    pub duplicates: Vec<u32>,
+}
+
+/// AUTH (RFC 4895, section 4.1).
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Auth {
+    /// Which key that both ends share; 0 is none.
+    pub key_id: u16,
+    /// Which algorithm.
+    pub hmac_id: u16,
+    /// The code.
+    pub hmac: Vec<u8>,
+}
+
+impl Chunk {
+    /// The type on the wire.
+    pub const fn kind(&self) -> u8 {
+        match self {
+            Self::Data(_) => kind::DATA,
+            Self::Init(_) => kind::INIT,
+            Self::InitAck(_) => kind::INIT_ACK,
+            Self::Sack(_) => 3,
+            Self::Heartbeat(_) => 4,
+            Self::HeartbeatAck(_) => 5,
+            Self::Abort { .. } => 6,
+            Self::Shutdown(_) => 7,
+            Self::ShutdownAck => 8,
+            Self::Error(_) => 9,
+            Self::CookieEcho(_) => 10,
+            Self::CookieAck => 11,
+            Self::ShutdownComplete { .. } => kind::SHUTDOWN_COMPLETE,
+            Self::Auth(_) => kind::AUTH,
+            Self::AsconfAck(_) => kind::ASCONF_ACK,
+            Self::Asconf(_) => kind::ASCONF,
+            Self::Unknown { kind, .. } => *kind,
+        }
+    }
+
+    const fn flags(&self) -> u8 {
+        match self {
+            Self::Data(data) => {
+                data.ends as u8
+                    | (data.begins as u8) << 1
+                    | (data.unordered as u8) << 2
+                    | (data.immediate as u8) << 3
+            }
+            Self::Abort { reflected, .. } | Self::ShutdownComplete { reflected } => *reflected as u8,
+            Self::Unknown { flags, .. } => *flags,
+            _ => 0,
+        }
+    }
+
+    pub(super) fn parse(kind: u8, flags: u8, body: &[u8]) -> Result<Self, Malformed> {
+        let bit = |n: u8| flags >> n & 1 == 1;
+        Ok(match kind {
+            kind::DATA => Self::Data(Data {
+                ends: bit(0),
+                begins: bit(1),
+                unordered: bit(2),
+                immediate: bit(3),
+                ..Data::parse(body)?
+            }),
+            kind::INIT => Self::Init(Init::parse(body)?),
+            kind::INIT_ACK => Self::InitAck(Init::parse(body)?),
+            3 => Self::Sack(Sack::parse(body)?),
+            4 => Self::Heartbeat(heartbeat(body)?),
+            5 => Self::HeartbeatAck(heartbeat(body)?),
+            6 => Self::Abort { reflected: bit(0), causes: cause::parse(body)? },
+            7 => {
+                let mut r = Reader::new(body, Malformed("sctp_shutdown_length"));
+                let cumulative = r.u32()?;
+                empty(r.rest(), "sctp_shutdown_length")?;
+                Self::Shutdown(cumulative)
+            }
+            8 => empty(body, "sctp_shutdown_ack_length").map(|()| Self::ShutdownAck)?,
+            9 => Self::Error(cause::parse(body)?),
+            10 => Self::CookieEcho(body.to_vec()),
+            11 => empty(body, "sctp_cookie_ack_length").map(|()| Self::CookieAck)?,
+            kind::SHUTDOWN_COMPLETE => {
+                empty(body, "sctp_shutdown_complete_length")?;
+                Self::ShutdownComplete { reflected: bit(0) }
+            }
+            kind::AUTH => {
+                let mut r = Reader::new(body, Malformed("sctp_auth_truncated"));
+                Self::Auth(Auth { key_id: r.u16()?, hmac_id: r.u16()?, hmac: r.rest().to_vec() })
+            }
+            kind::ASCONF_ACK => Self::AsconfAck(AsconfAck::parse(body)?),
+            kind::ASCONF => Self::Asconf(Asconf::parse(body)?),
+            _ => Self::Unknown { kind, flags, value: body.to_vec() },
+        })
+    }
+
+    /// Appends the chunk with its padding; `out` is at a multiple of four.
+    pub(crate) fn put(&self, out: &mut Vec<u8>) {
+        let begin = out.len();
+        out.extend_from_slice(&[self.kind(), self.flags(), 0, 0]);
+        match self {
+            Self::Data(data) => data.put(out),
+            Self::Init(init) | Self::InitAck(init) => init.put(out),
+            Self::Sack(sack) => sack.put(out),
+            Self::Heartbeat(info) | Self::HeartbeatAck(info) => tlv::put(out, HEARTBEAT_INFO, &[info]),
+            Self::Abort { causes, .. } | Self::Error(causes) => cause::emit(causes, out),
+            Self::Shutdown(cumulative) => out.extend_from_slice(&cumulative.to_be_bytes()),
+            Self::CookieEcho(value) | Self::Unknown { value, .. } => out.extend_from_slice(value),
+            Self::Auth(auth) => {
+                out.extend_from_slice(&auth.key_id.to_be_bytes());
+                out.extend_from_slice(&auth.hmac_id.to_be_bytes());
+                out.extend_from_slice(&auth.hmac);
+            }
+            Self::AsconfAck(ack) => ack.put(out),
+            Self::Asconf(asconf) => asconf.put(out),
+            Self::ShutdownAck | Self::CookieAck | Self::ShutdownComplete { .. } => {}
+        }
+        let len = (out.len() - begin) as u16;
+        if let Some(field) = out.get_mut(begin + 2..begin + 4) {
+            field.copy_from_slice(&len.to_be_bytes());
+        }
+        tlv::pad(out);
+    }
+
+    /// The chunk alone, with its padding.
+    pub fn emit(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        self.put(&mut out);
+        out
+    }
+}
+
+fn empty(body: &[u8], reason: &'static str) -> Result<(), Malformed> {
+    if body.is_empty() { Ok(()) } else { Err(Malformed(reason)) }
+}
+
+fn heartbeat(body: &[u8]) -> Result<Vec<u8>, Malformed> {
+    let mut r = Reader::new(body, Malformed("sctp_heartbeat"));
+    match tlv::next(&mut r)? {
+        Some((HEARTBEAT_INFO, info)) if r.is_empty() => Ok(info.to_vec()),
+        _ => Err(Malformed("sctp_heartbeat")),
+    }
+}
+
+impl Data {
+    fn parse(body: &[u8]) -> Result<Self, Malformed> {
+        let mut r = Reader::new(body, Malformed("sctp_data_truncated"));
+        let (tsn, stream, ssn, ppid) = (r.u32()?, r.u16()?, r.u16()?, r.u32()?);
+        Ok(Self { tsn, stream, ssn, ppid, data: r.rest().to_vec(), ..Self::default() })
+    }
+
+    fn put(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.tsn.to_be_bytes());
+        out.extend_from_slice(&self.stream.to_be_bytes());
+        out.extend_from_slice(&self.ssn.to_be_bytes());
+        out.extend_from_slice(&self.ppid.to_be_bytes());
+        out.extend_from_slice(&self.data);
+    }
+}
+
+impl Sack {
+    fn parse(body: &[u8]) -> Result<Self, Malformed> {
+        let mut r = Reader::new(body, Malformed("sctp_sack_truncated"));
+        let (cumulative, a_rwnd) = (r.u32()?, r.u32()?);
+        let (gap_count, duplicate_count) = (r.u16()?, r.u16()?);
+        let mut sack = Self { cumulative, a_rwnd, ..Self::default() };
+        let mut end = 0;
+        for _ in 0..gap_count {
+            let (first, last) = (r.u16()?, r.u16()?);
+            // In order, apart, and none empty: who has them out of order cannot be understood.
+            if first <= end || last < first {
+                return Err(Malformed("sctp_sack_gaps"));
+            }
+            end = last;
+            sack.gaps.push((first, last));
+        }
+        for _ in 0..duplicate_count {
+            sack.duplicates.push(r.u32()?);
+        }
+        empty(r.rest(), "sctp_sack_length")?;
+        Ok(sack)
+    }
+
+    fn put(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.cumulative.to_be_bytes());
+        out.extend_from_slice(&self.a_rwnd.to_be_bytes());
+        out.extend_from_slice(&(self.gaps.len() as u16).to_be_bytes());
+        out.extend_from_slice(&(self.duplicates.len() as u16).to_be_bytes());
+        for (first, last) in &self.gaps {
+            out.extend_from_slice(&first.to_be_bytes());
+            out.extend_from_slice(&last.to_be_bytes());
+        }
+        for tsn in &self.duplicates {
+            out.extend_from_slice(&tsn.to_be_bytes());
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! What two ends say to each other, in bytes: RFC 9260 (SCTP), RFC 5061 (addresses that come and go), RFC 4895
+//! (authenticated chunks).
+//!
+//! A packet is a header and chunks; chunks carry parameters, and errors carry causes. The two upper bits of an unknown
+//! type say what to do with it (RFC 9260, sections 3.2 and 3.2.1): the first, whether to go on behind it; the second,
+//! whether to tell its sender.
+
+mod asconf;
+mod cause;
+mod chunk;
+mod init;
+mod tlv;
+
+pub use asconf::{Action, Address, Asconf, AsconfAck, Request, Response};
+pub use cause::{Cause, Code};
+pub use chunk::{Auth, Chunk, DATA_HEADER, Data, Sack, kind};
+pub use init::{Init, Parameter, RANDOM};
+
+use crate::crc32c::crc32c;
+use wire::{Malformed, Reader};
+
+/// The protocol number in an IPv4 header.
+pub const PROTOCOL: u8 = 132;
+/// Bytes of the common header.
+pub const HEADER: usize = 12;
+/// Where the checksum stands.
+const CHECKSUM: usize = 8;
+/// Bytes of a chunk's type, flags and length.
+const CHUNK_HEADER: usize = 4;
+
+/// A packet: the payload of IP protocol 132.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Packet {
+    /// The sender's port.
+    pub src_port: u16,
+    /// The receiver's port.
+    pub dst_port: u16,
+    /// The verification tag: what the receiver gave out at the begin.
+    pub tag: u32,
+    /// The chunks, up to an unknown one that says that nothing behind it counts.
+    pub chunks: Vec<Chunk>,
+}
+
+impl Packet {
+    /// The packet in an IP payload.
+    pub fn parse(bytes: &[u8]) -> Result<Self, Malformed> {
+        let mut r = Reader::new(bytes, Malformed("sctp_truncated"));
+        let (src_port, dst_port, tag) = (r.u16()?, r.u16()?, r.u32()?);
+        r.u32()?;
+        if !checksum_holds(bytes) {
+            return Err(Malformed("sctp_checksum"));
+        }
+        if src_port == 0 || dst_port == 0 {
+            return Err(Malformed("sctp_port"));
+        }
+        let mut packet = Self { src_port, dst_port, tag, chunks: Vec::new() };
+        while !r.is_empty() {
+            let (kind, flags, body) = next_chunk(&mut r)?;
+            let chunk = Chunk::parse(kind, flags, body)?;
+            let stop = matches!(chunk, Chunk::Unknown { .. }) && kind & 0x80 == 0;
+            packet.chunks.push(chunk);
+            if stop {
+                break;
+            }
+        }
+        packet.check()?;
+        Ok(packet)
+    }
+
+    /// Rules about chunks together.
+    fn check(&self) -> Result<(), Malformed> {
+        if self.chunks.is_empty() {
+            return Err(Malformed("sctp_no_chunk"));
+        }
+        // RFC 9260, section 6.10: these three are alone.
+        let alone =
+            |chunk: &Chunk| matches!(chunk.kind(), kind::INIT | kind::INIT_ACK | kind::SHUTDOWN_COMPLETE);
+        if self.chunks.len() > 1 && self.chunks.iter().any(alone) {
+            return Err(Malformed("sctp_not_alone"));
+        }
+        // RFC 9260, section 8.5.1, A.
+        let init = self.chunks.iter().any(|chunk| chunk.kind() == kind::INIT);
+        if init && self.tag != 0 {
+            return Err(Malformed("sctp_init_tag"));
+        }
+        // RFC 4895, section 4.1: not more than one in a packet.
+        if self.chunks.iter().filter(|chunk| chunk.kind() == kind::AUTH).count() > 1 {
+            return Err(Malformed("sctp_auth_twice"));
+        }
+        Ok(())
+    }
+
+    /// The IP payload.
+    pub fn emit(&self) -> Vec<u8> {
+        self.emit_signed(|_| Vec::new())
+    }
+
+    /// The same, where `sign` makes the code for the packet from its AUTH chunk on, in which the code is zero.
+    pub(crate) fn emit_signed(&self, sign: impl FnOnce(&[u8]) -> Vec<u8>) -> Vec<u8> {
+        let mut out = Vec::new();
+        out.extend_from_slice(&self.src_port.to_be_bytes());
+        out.extend_from_slice(&self.dst_port.to_be_bytes());
+        out.extend_from_slice(&self.tag.to_be_bytes());
+        out.extend_from_slice(&[0; 4]);
+        let mut auth = None;
+        for chunk in &self.chunks {
+            if chunk.kind() == kind::AUTH {
+                auth = Some(out.len());
+            }
+            chunk.put(&mut out);
+        }
+        if let Some(begin) = auth {
+            let code = sign(out.get(begin..).unwrap_or_default());
+            let at = begin + CHUNK_HEADER + 4;
+            if let Some(field) = out.get_mut(at..at + code.len()) {
+                field.copy_from_slice(&code);
+            }
+        }
+        mend(&mut out);
+        out
+    }
+}
+
+/// Puts the right checksum into a packet, whatever else is in it. For those who change bytes on the way: tests.
+pub fn mend(bytes: &mut [u8]) {
+    let sum = sum(bytes).to_le_bytes();
+    if let Some(field) = bytes.get_mut(CHECKSUM..HEADER) {
+        field.copy_from_slice(&sum);
+    }
+}
+
+/// The sum with the field itself taken as zero. Its lowest byte comes first on the wire: the reflected algorithm hands
+/// its bits out in that order (RFC 9260, appendix A).
+fn sum(bytes: &[u8]) -> u32 {
+    let (head, tail) = (bytes.get(..CHECKSUM), bytes.get(HEADER..));
+    crc32c(&[head.unwrap_or_default(), &[0; 4], tail.unwrap_or_default()])
+}
+
+fn checksum_holds(bytes: &[u8]) -> bool {
+    bytes.get(CHECKSUM..HEADER) == Some(&sum(bytes).to_le_bytes())
+}
+
+fn next_chunk<'a>(r: &mut Reader<'a>) -> Result<(u8, u8, &'a [u8]), Malformed> {
+    let (kind, flags, len) = (r.u8()?, r.u8()?, usize::from(r.u16()?));
+    let body = len.checked_sub(CHUNK_HEADER).ok_or(Malformed("sctp_chunk_length"))?;
+    let body = r.take(body).map_err(|_| Malformed("sctp_chunk_overrun"))?;
+    r.take(len.next_multiple_of(4) - len).map_err(|_| Malformed("sctp_chunk_padding"))?;
+    Ok((kind, flags, body))
+}
+
+/// The packet from its AUTH chunk on: what that chunk authenticates, together with itself.
+pub(crate) fn authenticated(bytes: &[u8]) -> Option<&[u8]> {
+    let mut r = Reader::new(bytes.get(HEADER..)?, Malformed("sctp_truncated"));
+    while !r.is_empty() {
+        let here = r.rest();
+        if next_chunk(&mut r).ok()?.0 == kind::AUTH {
+            return Some(here);
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,47 @@
+//! What chunks are made of: type, length, value, padded to four bytes (RFC 9260, section 3.2.1).
+
+use wire::{Malformed, Reader};
+
+/// Bytes of type and length.
+pub(super) const HEADER: usize = 4;
+
+/// The next parameter or cause: its type and its value. The length counts the header, but not the padding, which may
+/// be missing behind the last.
+pub(super) fn next<'a>(r: &mut Reader<'a>) -> Result<Option<(u16, &'a [u8])>, Malformed> {
+    if r.is_empty() {
+        return Ok(None);
+    }
+    let (kind, len) = (r.u16()?, usize::from(r.u16()?));
+    let value = r.take(len.checked_sub(HEADER).ok_or(Malformed("sctp_tlv_length"))?)?;
+    let padding = len.next_multiple_of(4) - len;
+    r.take(padding.min(r.rest().len()))?;
+    Ok(Some((kind, value)))
+}
+
+/// Appends a parameter or a cause. What stands before is padded; the last is not, as a chunk's length leaves its
+/// padding out.
+pub(super) fn put(out: &mut Vec<u8>, kind: u16, parts: &[&[u8]]) {
+    pad(out);
+    let len = HEADER + parts.iter().map(|part| part.len()).sum::<usize>();
+    out.extend_from_slice(&kind.to_be_bytes());
+    out.extend_from_slice(&(len as u16).to_be_bytes());
+    for part in parts {
+        out.extend_from_slice(part);
+    }
+}
+
+/// Zeros up to the next multiple of four.
+pub(super) fn pad(out: &mut Vec<u8>) {
+    out.resize(out.len().next_multiple_of(4), 0);
+}
+
+/// All of `bytes` as numbers of two bytes.
+pub(super) fn numbers(bytes: &[u8], odd: Malformed) -> Result<Vec<u16>, Malformed> {
+    let (pairs, rest) = bytes.as_chunks::<2>();
+    if rest.is_empty() { Ok(pairs.iter().map(|pair| u16::from_be_bytes(*pair)).collect()) } else { Err(odd) }
+}
+
+/// The bytes of numbers.
+pub(super) fn number_bytes(numbers: &[u16]) -> Vec<u8> {
+    numbers.iter().flat_map(|number| number.to_be_bytes()).collect()
+}

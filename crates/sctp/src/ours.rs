@@ -1,0 +1,275 @@
+//! Changes of our own addresses: what is asked of the peer, and what it answers (RFC 5061, sections 5.1 and 5.3).
+
+use crate::association::{Association, Transmit};
+use crate::event::{Cannot, Change, Event, Outcome, State};
+use crate::handshake::unicast;
+use crate::locals::Use;
+use crate::message::{Action, Address, Asconf, AsconfAck, Cause, Chunk, Code, Request, Response};
+use std::collections::VecDeque;
+use wire::{Instant, Ipv4Addr};
+
+/// Chunks that may wait for the one that is out.
+const QUEUE: usize = 16;
+/// Wishes in one chunk: so it fits the narrowest path.
+const WISHES: usize = 16;
+
+/// Wishes that share a chunk.
+#[derive(Clone, Debug)]
+struct Batch {
+    changes: Vec<Change>,
+    /// What left before the wish, by paths whose source is to go, will perhaps not arrive.
+    stamp: u64,
+    moved: Vec<Ipv4Addr>,
+}
+
+/// The chunk that is out.
+#[derive(Clone, Debug)]
+struct Outstanding {
+    asconf: Asconf,
+    batch: Batch,
+    to: Ipv4Addr,
+    due: bool,
+    t4: Option<Instant>,
+}
+
+/// The side that asks.
+#[derive(Clone, Debug)]
+pub(crate) struct Ours {
+    /// Both ends know how.
+    pub(crate) supported: bool,
+    /// The number of the next chunk: it begins with our initial TSN (section 5.1, A1).
+    serial: u32,
+    correlation: u32,
+    queue: VecDeque<Batch>,
+    out: Option<Outstanding>,
+}
+
+impl Ours {
+    pub(crate) const fn new(tsn: u32) -> Self {
+        Self { supported: false, serial: tsn, correlation: 1, queue: VecDeque::new(), out: None }
+    }
+
+    /// T4.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        self.out.as_ref().and_then(|out| out.t4)
+    }
+
+    /// The way has changed: what is out is sent again.
+    pub(crate) fn hasten(&mut self, now: Instant) {
+        if let Some(out) = &mut self.out {
+            out.due = true;
+            out.t4 = Some(now);
+        }
+    }
+}
+
+impl Batch {
+    fn deleted(&self) -> Vec<Ipv4Addr> {
+        let deleted = self.changes.iter().filter(|change| matches!(change, Change::Delete(_)));
+        deleted.map(|change| change.address()).collect()
+    }
+}
+
+impl Association {
+    /// Asks for changes, all or none.
+    pub(crate) fn request(&mut self, now: Instant, changes: &[Change]) -> Result<(), Cannot> {
+        if !self.is_open() || self.state == State::ShutdownAckSent {
+            return Err(Cannot::NotOpen);
+        }
+        if !self.reconfigurable() {
+            return Err(Cannot::Unsupported);
+        }
+        if self.ours.queue.len() >= QUEUE || changes.len() > WISHES {
+            return Err(Cannot::Full);
+        }
+        self.check(changes)?;
+        let before = self.sources();
+        for change in changes {
+            match change {
+                Change::Add(address) => self.locals.set(*address, Use::Adding),
+                Change::Delete(address) => self.locals.set(*address, Use::Deleting),
+                Change::SetPrimary(_) => {}
+            }
+        }
+        let leaving = |source: &Option<Ipv4Addr>| {
+            source.is_some_and(|source| self.locals.get(source) == Some(Use::Deleting))
+        };
+        let moved = before.iter().filter(|(_, source)| leaving(source)).map(|(peer, _)| *peer).collect();
+        let stamp = self.outbound.transmissions();
+        self.rerouted(&before);
+        self.ours.queue.push_back(Batch { changes: changes.to_vec(), stamp, moved });
+        self.settle(now);
+        Ok(())
+    }
+
+    /// Whether each change can be asked for, after those before it.
+    fn check(&self, changes: &[Change]) -> Result<(), Cannot> {
+        let mut after: Vec<Ipv4Addr> = self.locals.lasting().collect();
+        for change in changes {
+            let address = change.address();
+            let ours = after.contains(&address);
+            match change {
+                Change::Add(_) if !unicast(address) => return Err(Cannot::Address),
+                Change::Add(_) if ours || self.locals.get(address) == Some(Use::Deleting) => {
+                    return Err(Cannot::Known);
+                }
+                Change::Add(_) => after.push(address),
+                Change::Delete(_) | Change::SetPrimary(_) if !ours => return Err(Cannot::Unknown),
+                Change::Delete(_) if after.len() == 1 => return Err(Cannot::Last),
+                Change::Delete(_) => after.retain(|other| *other != address),
+                Change::SetPrimary(_) => {}
+            }
+        }
+        Ok(())
+    }
+
+    // --- the chunk that leaves -------------------------------------------------------------------------------------
+
+    /// ASCONF, when it is due: one at a time (section 5.1, A6).
+    pub(crate) fn change_packet(&mut self, now: Instant) -> Option<Transmit> {
+        if self.ours.out.is_none() {
+            let batch = self.ours.queue.pop_front()?;
+            self.begin_change(batch);
+        }
+        let out = self.ours.out.as_mut().filter(|out| out.due)?;
+        out.due = false;
+        // Section 5.1, B3: the path that was chosen may be gone by now.
+        if self.paths.get(out.to).is_none() {
+            out.to = self.paths.for_data();
+        }
+        let rto = self.paths.get(out.to)?.rto.current();
+        out.t4 = Some(now + rto);
+        let (dst, asconf) = (out.to, out.asconf.clone());
+        let src = self.locals.source_of_change(&out.batch.deleted())?;
+        Some(Transmit { src, dst, bytes: self.seal(vec![Chunk::Asconf(asconf)]) })
+    }
+
+    fn begin_change(&mut self, batch: Batch) {
+        let source = self.locals.source_of_change(&batch.deleted());
+        // Section 5.1, A4 and A5: an address that the peer knows, in case the packet's own is not.
+        let lookup = source.and_then(|source| self.locals.known_to_peer(source));
+        let Some(lookup) = lookup else { return self.refuse(&batch) };
+        let first = self.ours.correlation;
+        self.ours.correlation = first.wrapping_add(batch.changes.len() as u32);
+        let requests = (0..).zip(&batch.changes).map(|(at, change)| Request::Change {
+            action: match change {
+                Change::Add(_) => Action::Add,
+                Change::Delete(_) => Action::Delete,
+                Change::SetPrimary(_) => Action::SetPrimary,
+            },
+            correlation: first.wrapping_add(at),
+            address: Address::Ipv4(change.address()),
+        });
+        let requests = requests.collect();
+        let asconf = Asconf { serial: self.ours.serial, lookup: Address::Ipv4(lookup), requests };
+        self.ours.serial = self.ours.serial.wrapping_add(1);
+        let to = self.paths.for_data();
+        self.ours.out = Some(Outstanding { asconf, batch, to, due: true, t4: None });
+    }
+
+    /// T4 went off: the same chunk again, elsewhere if there is an elsewhere (section 5.1, B).
+    pub(crate) fn change_timeout(&mut self) {
+        let Some(out) = &mut self.ours.out else { return };
+        out.t4 = None;
+        // `hasten` asks without an error to count.
+        if std::mem::replace(&mut out.due, true) {
+            return;
+        }
+        let to = out.to;
+        out.to = self.paths.best_besides(to).unwrap_or(to);
+        self.path_failed(to, true);
+    }
+
+    // --- the answer ------------------------------------------------------------------------------------------------
+
+    /// Section 5.1, C and D.
+    pub(crate) fn asconf_ack_came(&mut self, now: Instant, ack: &AsconfAck) {
+        let Some(out) = self.ours.out.take_if(|out| out.asconf.serial == ack.serial) else {
+            if ack.serial.wrapping_sub(self.ours.serial).cast_signed() >= 0 {
+                let cause = Cause::new(Code::ILLEGAL_ASCONF_ACK, []);
+                self.abort_with(cause, crate::Ended::Violation("ASCONF-ACK for what was not asked"));
+            }
+            return;
+        };
+        self.errors = 0;
+        if let Some(path) = self.paths.get_mut(out.to) {
+            path.errors = 0;
+        }
+        let before = self.sources();
+        let outcomes = outcomes(&out.asconf, ack);
+        for (change, outcome) in out.batch.changes.iter().zip(outcomes) {
+            self.answered(now, *change, outcome);
+        }
+        self.rerouted(&before);
+        let gone = |address: &Ipv4Addr| matches!(self.locals.get(*address), Some(Use::Gone(_)) | None);
+        if out.batch.deleted().iter().any(gone) {
+            // What left by the old address is as good as lost; nothing was congested.
+            for path in &out.batch.moved {
+                self.outbound.lose_until(&mut self.paths, *path, false, out.batch.stamp);
+            }
+        }
+    }
+
+    fn answered(&mut self, now: Instant, change: Change, outcome: Outcome) {
+        let address = change.address();
+        match (change, outcome) {
+            (Change::Add(_), Outcome::Done) if self.locals.get(address) == Some(Use::Adding) => {
+                self.locals.set(address, Use::All);
+            }
+            (Change::Add(_), Outcome::Refused(_)) => self.locals.remove(address),
+            (Change::Delete(_), Outcome::Done) => {
+                // What is late for it is welcome for two time-outs (section 5.3).
+                let rto =
+                    self.paths.get(self.data_path).map_or(self.config.rto_initial, |path| path.rto.current());
+                self.locals.set(address, Use::Gone(now + rto * 2));
+                if self.locals.preferred == Some(address) {
+                    self.locals.preferred = None;
+                }
+            }
+            (Change::Delete(_), Outcome::Refused(_)) => self.locals.set(address, Use::All),
+            _ => {}
+        }
+        self.events.push_back(Event::Changed(change, outcome));
+    }
+
+    /// The peer will never do it.
+    pub(crate) fn cannot_change(&mut self) {
+        self.abandon_changes();
+        self.ours.supported = false;
+    }
+
+    /// Nothing that was asked for will be answered.
+    pub(crate) fn abandon_changes(&mut self) {
+        let out = self.ours.out.take().map(|out| out.batch);
+        let waiting = std::mem::take(&mut self.ours.queue);
+        for batch in out.into_iter().chain(waiting) {
+            self.refuse(&batch);
+        }
+        self.ours = Ours::new(self.init.tsn);
+    }
+
+    fn refuse(&mut self, batch: &Batch) {
+        for change in &batch.changes {
+            self.answered(Instant::ZERO, *change, Outcome::Refused(None));
+        }
+    }
+}
+
+/// What became of each wish (section 4.3): before the first refusal, all that was not reported is done; behind it,
+/// nothing is unless it was reported so.
+fn outcomes(asconf: &Asconf, ack: &AsconfAck) -> Vec<Outcome> {
+    let mut refused = false;
+    let judge = |request: &Request| {
+        let correlation = request.correlation();
+        let answer = ack.responses.iter().find_map(|response| match response {
+            Response::Success(number) if *number == correlation => Some(Outcome::Done),
+            Response::Refused(number, causes) if *number == correlation => {
+                Some(Outcome::Refused(causes.first().map(|cause| cause.code)))
+            }
+            _ => None,
+        });
+        refused |= matches!(answer, Some(Outcome::Refused(_)));
+        answer.unwrap_or(if refused { Outcome::Refused(None) } else { Outcome::Done })
+    };
+    asconf.requests.iter().map(judge).collect()
+}

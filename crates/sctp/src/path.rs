@@ -1,0 +1,411 @@
+//! Paths: what is known of each address of the peer (RFC 9260, sections 5.4, 7 and 8).
+
+use crate::Config;
+use crate::rto::Rto;
+use crate::serial::Tsn;
+use wire::{Duration, Instant, Ipv4Addr};
+
+/// Bytes of the IP header and the common header.
+const HEADERS: u32 = 20 + 12;
+/// What a path of the least MTU must carry: IPv4's own least would leave no room for a chunk.
+const LEAST_MTU: u16 = 576;
+
+/// Whether a path may be used.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum PathState {
+    /// Nobody has proved yet that the peer is there. No data go there.
+    Unconfirmed,
+    /// It works, as far as is known.
+    Active,
+    /// It failed too often in a row.
+    Inactive,
+}
+
+/// A look at a path, for graphs and reports.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PathInfo {
+    /// The peer's address.
+    pub address: Ipv4Addr,
+    /// Whether it may be used.
+    pub state: PathState,
+    /// Whether it is the primary one.
+    pub primary: bool,
+    /// The congestion window, in bytes.
+    pub cwnd: u32,
+    /// The slow start threshold, in bytes.
+    pub ssthresh: u32,
+    /// Bytes on their way.
+    pub flight: u32,
+    /// The time-out, backed off.
+    pub rto: Duration,
+    /// The smoothed round-trip time.
+    pub srtt: Option<Duration>,
+    /// Failures in a row.
+    pub errors: u32,
+}
+
+/// A heartbeat that is not answered yet.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Probe {
+    pub(crate) nonce: u64,
+    pub(crate) sent: Instant,
+    pub(crate) until: Instant,
+}
+
+/// One address of the peer.
+#[derive(Clone, Debug)]
+pub(crate) struct Path {
+    pub(crate) address: Ipv4Addr,
+    pub(crate) state: PathState,
+    /// Whether a nonce came back from it, ever.
+    pub(crate) confirmed: bool,
+    /// The peer has asked for another since: the last choice for what is sent again.
+    pub(crate) superseded: bool,
+    pub(crate) errors: u32,
+    pub(crate) rto: Rto,
+    pub(crate) cwnd: u32,
+    pub(crate) ssthresh: u32,
+    /// `partial_bytes_acked`.
+    partial: u32,
+    pub(crate) flight: u32,
+    /// Packets with data that may still leave at this instant.
+    pub(crate) burst: u32,
+    pub(crate) t3: Option<Instant>,
+    /// In fast recovery until this is acknowledged.
+    pub(crate) recovery: Option<Tsn>,
+    /// The chunk whose round trip is measured.
+    pub(crate) timed: Option<(Tsn, Instant)>,
+    /// The latest transmission here that was acknowledged.
+    pub(crate) latest_acked: u64,
+    /// When the next heartbeat is due.
+    pub(crate) heartbeat: Instant,
+    pub(crate) probe: Option<Probe>,
+    /// The user's choice of our own address for it.
+    pub(crate) source: Option<Ipv4Addr>,
+    pub(crate) mtu: u16,
+    last_data: Instant,
+}
+
+impl Path {
+    pub(crate) fn new(now: Instant, address: Ipv4Addr, config: &Config) -> Self {
+        let mut path = Self {
+            address,
+            state: PathState::Unconfirmed,
+            confirmed: false,
+            superseded: false,
+            errors: 0,
+            rto: Rto::new(config),
+            cwnd: 0,
+            ssthresh: u32::MAX,
+            partial: 0,
+            flight: 0,
+            burst: config.max_burst,
+            t3: None,
+            recovery: None,
+            timed: None,
+            latest_acked: 0,
+            heartbeat: now,
+            probe: None,
+            source: None,
+            mtu: config.mtu.max(LEAST_MTU),
+            last_data: now,
+        };
+        path.cwnd = path.initial_window();
+        path
+    }
+
+    /// PMDCS: the largest DATA chunk, its header included.
+    pub(crate) fn largest_chunk(&self) -> u32 {
+        (u32::from(self.mtu) - HEADERS) & !3
+    }
+
+    /// Section 7.2.1.
+    fn initial_window(&self) -> u32 {
+        let chunk = self.largest_chunk();
+        (4 * chunk).min((2 * chunk).max(4404))
+    }
+
+    /// The path carries packets of so many bytes.
+    pub(crate) fn set_mtu(&mut self, mtu: u16) {
+        self.mtu = mtu.max(LEAST_MTU);
+    }
+
+    pub(crate) const fn usable(&self) -> bool {
+        matches!(self.state, PathState::Active)
+    }
+
+    /// Another way to the same address: nothing that was learned counts (section 7.2, the change of a route).
+    pub(crate) fn reset_congestion(&mut self, config: &Config) {
+        self.rto = Rto::new(config);
+        self.cwnd = self.initial_window();
+        self.ssthresh = u32::MAX;
+        self.partial = 0;
+        self.recovery = None;
+        self.timed = None;
+    }
+
+    /// Data begin to go here: what an earlier time left behind says nothing about now.
+    pub(crate) fn restart_window(&mut self) {
+        if self.flight == 0 {
+            self.cwnd = self.initial_window();
+            self.ssthresh = u32::MAX;
+            self.partial = 0;
+        }
+    }
+
+    /// Whether a chunk with data may leave: section 6.1, B, and Max.Burst (D).
+    pub(crate) const fn open(&self) -> bool {
+        self.flight < self.cwnd && self.burst > 0
+    }
+
+    /// A chunk of so many bytes of data leaves.
+    pub(crate) fn sent(&mut self, now: Instant, bytes: u32) {
+        // Section 7.2.1: a window that was not used is halved for each time-out.
+        let mut idle = now.since(self.last_data);
+        let least = 4 * self.largest_chunk();
+        while self.flight == 0 && idle > self.rto.current() && self.cwnd > least {
+            self.cwnd = (self.cwnd / 2).max(least);
+            idle = idle.saturating_sub(self.rto.current());
+        }
+        self.last_data = now;
+        self.flight += bytes;
+        self.t3.get_or_insert(now + self.rto.current()); // section 6.3.2, R1
+    }
+
+    /// `acked` bytes on this path were acknowledged, `before` were on their way (sections 7.2.1 and 7.2.2).
+    pub(crate) fn grow(&mut self, acked: u32, before: u32, advanced: bool) {
+        let (full, chunk) = (before >= self.cwnd, self.largest_chunk());
+        if self.recovery.is_some() {
+            return;
+        }
+        if self.cwnd <= self.ssthresh {
+            if full && advanced {
+                self.cwnd = self.cwnd.saturating_add(acked.min(chunk));
+            }
+            return;
+        }
+        self.partial = self.partial.saturating_add(acked);
+        if self.partial >= self.cwnd {
+            if full {
+                self.partial -= self.cwnd;
+                self.cwnd = self.cwnd.saturating_add(chunk);
+            } else {
+                self.partial = self.cwnd;
+            }
+        }
+        if self.flight == 0 {
+            self.partial = 0;
+        }
+    }
+
+    /// Section 7.2.3: chunks were lost, as gaps say; all up to `last` was sent. Once in a recovery.
+    pub(crate) fn lost(&mut self, last: Tsn) {
+        if self.recovery.is_none() {
+            self.halve();
+            self.cwnd = self.ssthresh;
+            self.recovery = Some(last);
+        }
+    }
+
+    /// Section 7.2.3 and 6.3.3: T3 went off.
+    pub(crate) fn timed_out(&mut self) {
+        self.halve();
+        self.cwnd = self.largest_chunk();
+        self.recovery = None;
+        self.timed = None;
+        self.t3 = None;
+        self.rto.back_off();
+    }
+
+    fn halve(&mut self) {
+        self.ssthresh = (self.cwnd / 2).max(4 * self.largest_chunk());
+        self.partial = 0;
+    }
+
+    /// It was heard from. Says whether it was inactive until now.
+    pub(crate) const fn alive(&mut self) -> bool {
+        self.errors = 0;
+        let revived = matches!(self.state, PathState::Inactive) && self.confirmed;
+        if revived {
+            self.state = PathState::Active;
+        }
+        revived
+    }
+
+    /// It failed once more. Says whether it counts as inactive from now on.
+    pub(crate) const fn failed(&mut self, most: u32) -> bool {
+        self.errors = self.errors.saturating_add(1);
+        let over = self.errors > most && !matches!(self.state, PathState::Inactive);
+        if over {
+            self.state = PathState::Inactive;
+        }
+        over
+    }
+}
+
+/// All addresses of the peer, and which of them is meant first.
+#[derive(Clone, Debug)]
+pub(crate) struct Paths {
+    list: Vec<Path>,
+    pub(crate) primary: Ipv4Addr,
+}
+
+impl Paths {
+    pub(crate) fn new(first: Path) -> Self {
+        let primary = first.address;
+        Self { list: vec![first], primary }
+    }
+
+    pub(crate) fn add(&mut self, path: Path) {
+        if self.get(path.address).is_none() {
+            self.list.push(path);
+        }
+    }
+
+    pub(crate) fn remove(&mut self, address: Ipv4Addr) {
+        self.list.retain(|path| path.address != address);
+    }
+
+    pub(crate) fn get(&self, address: Ipv4Addr) -> Option<&Path> {
+        self.list.iter().find(|path| path.address == address)
+    }
+
+    pub(crate) fn get_mut(&mut self, address: Ipv4Addr) -> Option<&mut Path> {
+        self.list.iter_mut().find(|path| path.address == address)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Path> {
+        self.list.iter()
+    }
+
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Path> {
+        self.list.iter_mut()
+    }
+
+    pub(crate) const fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    /// Where new data go: to the primary path, or while that is inactive to one that is not (section 6.4).
+    pub(crate) fn for_data(&self) -> Ipv4Addr {
+        if self.get(self.primary).is_some_and(Path::usable) {
+            return self.primary;
+        }
+        self.best_besides(self.primary).unwrap_or(self.primary)
+    }
+
+    /// An active path other than `address`: one that the peer has not turned away from, and the quickest of these.
+    pub(crate) fn best_besides(&self, address: Ipv4Addr) -> Option<Ipv4Addr> {
+        let others = self.list.iter().filter(|path| path.address != address && path.usable());
+        let rank = |path: &&Path| (path.superseded, path.rto.srtt().unwrap_or(Duration::MAX));
+        others.min_by_key(rank).map(|path| path.address)
+    }
+
+    /// Where a chunk goes again that was lost on `original` (sections 6.4.1 and 7.2.4). After a time-out, elsewhere, but
+    /// not to where the peer has turned away from: it is leaving that address. After a gap, along the same path, if the
+    /// peer still wants it.
+    pub(crate) fn for_retransmission(&self, original: Ipv4Addr, timed_out: bool) -> Ipv4Addr {
+        let wanted =
+            |address: Ipv4Addr| self.get(address).is_some_and(|path| path.usable() && !path.superseded);
+        if !timed_out {
+            return if wanted(original) { original } else { self.for_data() };
+        }
+        let data = self.for_data();
+        if data != original {
+            return data;
+        }
+        self.best_besides(original).filter(|other| wanted(*other)).unwrap_or(data)
+    }
+
+    /// The largest DATA chunk that every path carries.
+    pub(crate) fn largest_chunk(&self) -> u32 {
+        self.list.iter().map(Path::largest_chunk).min().unwrap_or(512)
+    }
+
+    /// A new instant: each path may send its burst.
+    pub(crate) fn allow_bursts(&mut self, most: u32) {
+        self.list.iter_mut().for_each(|path| path.burst = most);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn path(last: u8) -> Path {
+        Path::new(Instant::ZERO, Ipv4Addr::new(10, 0, 0, last), &Config::default())
+    }
+
+    fn active(last: u8) -> Path {
+        Path { state: PathState::Active, confirmed: true, ..path(last) }
+    }
+
+    /// RFC 9260, section 7.2.1, for an MTU of 1500: three full packets and a little.
+    #[test]
+    fn the_window_begins_with_4404_bytes_and_doubles() {
+        let mut path = path(1);
+        assert_eq!((path.largest_chunk(), path.cwnd), (1468, 4404));
+        path.grow(1452, 4404, true);
+        assert_eq!(path.cwnd, 5856, "by what was acknowledged");
+        path.grow(9000, 5856, true);
+        assert_eq!(path.cwnd, 5856 + 1468, "by one chunk at most");
+        path.grow(1452, 5000, true);
+        assert_eq!(path.cwnd, 7324, "not while it is not used");
+        path.grow(1452, 9000, false);
+        assert_eq!(path.cwnd, 7324, "not for gaps");
+    }
+
+    /// Section 7.2.2: one chunk for each window that was acknowledged.
+    #[test]
+    fn avoidance_adds_one_chunk_a_window() {
+        let mut path = path(1);
+        path.ssthresh = 4000;
+        path.flight = 4404;
+        path.grow(2904, 5000, true);
+        assert_eq!(path.cwnd, 4404);
+        path.grow(1500, 5000, true);
+        assert_eq!(path.cwnd, 5872);
+    }
+
+    #[test]
+    fn losses_halve_once_and_timeouts_begin_anew() {
+        let mut path = path(1);
+        path.cwnd = 20_000;
+        path.lost(7);
+        path.lost(7);
+        assert_eq!((path.cwnd, path.ssthresh, path.recovery), (10_000, 10_000, Some(7)));
+        path.timed_out();
+        assert_eq!((path.cwnd, path.ssthresh, path.recovery), (1468, 4 * 1468, None));
+        assert_eq!(path.rto.current(), Duration::from_secs(2));
+    }
+
+    #[test]
+    fn a_window_that_is_not_used_decays() {
+        let mut path = path(1);
+        path.cwnd = 40_000;
+        path.sent(Instant::from_millis(2500), 1000);
+        assert_eq!(path.cwnd, 10_000);
+        path.flight = 0;
+        path.sent(Instant::from_millis(60_000), 1000);
+        assert_eq!(path.cwnd, 4 * 1468);
+    }
+
+    #[test]
+    fn where_to_send_again() {
+        let mut paths = Paths::new(active(1));
+        let address = |last| Ipv4Addr::new(10, 0, 0, last);
+        assert_eq!(paths.for_retransmission(address(1), true), address(1), "there is no other");
+        paths.add(path(2));
+        assert_eq!(paths.for_retransmission(address(1), true), address(1), "the other is not confirmed");
+        paths.remove(address(2));
+        paths.add(active(2));
+        assert_eq!(paths.for_retransmission(address(1), true), address(2));
+        assert_eq!(paths.for_retransmission(address(1), false), address(1));
+        paths.primary = address(2);
+        paths.get_mut(address(1)).unwrap().superseded = true;
+        assert_eq!(paths.for_retransmission(address(1), false), address(2), "the peer is leaving it");
+        assert_eq!(paths.for_retransmission(address(2), true), address(2), "not back to where it leaves");
+        paths.get_mut(address(2)).unwrap().state = PathState::Inactive;
+        assert_eq!(paths.for_data(), address(1), "better than nothing");
+    }
+}

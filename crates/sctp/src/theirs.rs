@@ -1,0 +1,174 @@
+//! Changes of the peer's addresses, which it asks us for (RFC 5061, section 5.2).
+
+use crate::arrive::Turn;
+use crate::association::Association;
+use crate::event::Event;
+use crate::handshake::unicast;
+use crate::message::{Action, Address, Asconf, AsconfAck, Cause, Chunk, Code, Request, Response};
+use crate::path::{Path, PathState};
+use std::collections::VecDeque;
+use wire::{Duration, Instant, Ipv4Addr};
+
+/// Answers that are kept in case their chunk comes again: those of one packet.
+const ANSWERS: usize = 16;
+/// The span of `Config::added_per_minute`.
+const MINUTE: Duration = Duration::from_mins(1);
+
+/// The side that is asked.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Theirs {
+    /// The number of the last chunk that was carried out.
+    serial: u32,
+    /// The answers to the last packet.
+    answers: Vec<AsconfAck>,
+    /// To be the primary address as soon as it is proved.
+    primary: Option<Ipv4Addr>,
+    /// When addresses were added, as far as it matters still.
+    added: VecDeque<Instant>,
+}
+
+impl Theirs {
+    pub(crate) const fn new(tsn: u32) -> Self {
+        Self { serial: tsn.wrapping_sub(1), answers: Vec::new(), primary: None, added: VecDeque::new() }
+    }
+}
+
+impl Association {
+    /// An ASCONF that is authentic. The number says whether it is the next, one that was answered, or neither.
+    pub(crate) fn asconf_came(&mut self, turn: &mut Turn<'_>, asconf: &Asconf) {
+        let ahead = asconf.serial.wrapping_sub(self.theirs.serial).cast_signed();
+        if ahead > 1 {
+            return; // E5
+        }
+        if ahead < 1 {
+            // E3, E4: the answer was lost.
+            let known = self.theirs.answers.iter().find(|answer| answer.serial == asconf.serial);
+            turn.replies.extend(known.cloned().map(Chunk::AsconfAck));
+            return;
+        }
+        if !std::mem::replace(&mut turn.asconf, true) {
+            self.theirs.answers.clear(); // E2: the peer has got those
+        }
+        self.theirs.serial = asconf.serial;
+        let mut short = false;
+        let responses =
+            asconf.requests.iter().map(|request| match self.carry_out(turn, request, &mut short) {
+                Ok(()) => Response::Success(request.correlation()),
+                Err(cause) => Response::Refused(request.correlation(), vec![cause]),
+            });
+        let answer = AsconfAck { serial: asconf.serial, responses: responses.collect() };
+        if self.theirs.answers.len() < ANSWERS {
+            self.theirs.answers.push(answer.clone());
+        }
+        turn.replies.push(Chunk::AsconfAck(answer));
+    }
+
+    /// One wish. `short` remembers that an address found no room: then no later one of the chunk is added or deleted
+    /// (section 4.3).
+    fn carry_out(&mut self, turn: &Turn<'_>, request: &Request, short: &mut bool) -> Result<(), Cause> {
+        let Request::Change { action, address, .. } = request else {
+            return Err(Cause::new(Code::UNRECOGNIZED_PARAMETERS, request.emit()));
+        };
+        let refuse = |code: Code| Err(Cause::new(code, request.emit()));
+        let Address::Ipv4(address) = *address else { return refuse(Code::UNRESOLVABLE_ADDRESS) };
+        if address.is_unspecified() {
+            // "The address that this came from": which no code protects (RFC 5061, section 8).
+            return refuse(Code::NO_AUTHORIZATION);
+        }
+        if !unicast(address) {
+            return refuse(Code::UNRESOLVABLE_ADDRESS);
+        }
+        if *short && *action != Action::SetPrimary {
+            return refuse(Code::RESOURCE_SHORTAGE);
+        }
+        match action {
+            Action::Add => {
+                let added = self.add_peer(turn, address);
+                *short |= added == Err(Code::RESOURCE_SHORTAGE);
+                added.or_else(refuse)
+            }
+            Action::Delete => self.delete_peer(turn, address).or_else(refuse),
+            Action::SetPrimary => self.prefer_peer(address).or_else(refuse),
+        }
+    }
+
+    /// Section 5.2.
+    fn add_peer(&mut self, turn: &Turn<'_>, address: Ipv4Addr) -> Result<(), Code> {
+        if self.paths.get(address).is_some() {
+            return Ok(());
+        }
+        if turn.taken.contains(&address) {
+            return Err(Code::NO_AUTHORIZATION); // another peer's, at the same ports
+        }
+        let added = &mut self.theirs.added;
+        while added.front().is_some_and(|at| turn.now.since(*at) >= MINUTE) {
+            added.pop_front();
+        }
+        if self.paths.len() >= self.config.max_addresses || added.len() >= self.config.added_per_minute {
+            return Err(Code::RESOURCE_SHORTAGE);
+        }
+        added.push_back(turn.now);
+        self.paths.add(Path::new(turn.now, address, &self.config));
+        self.moved = true;
+        self.events.push_back(Event::PeerAdded(address));
+        Ok(())
+    }
+
+    fn delete_peer(&mut self, turn: &Turn<'_>, address: Ipv4Addr) -> Result<(), Code> {
+        if self.paths.get(address).is_none() {
+            return Err(Code::UNRESOLVABLE_ADDRESS);
+        }
+        if self.paths.len() == 1 {
+            return Err(Code::DELETE_LAST_ADDRESS); // before the next: section 5.2, D6 and D7
+        }
+        if address == turn.src {
+            return Err(Code::DELETE_SOURCE_ADDRESS);
+        }
+        // What is on its way there goes at once to where the peer is now; that path has done nothing wrong.
+        self.outbound.lose(&mut self.paths, address, false);
+        self.paths.remove(address);
+        if self.theirs.primary == Some(address) {
+            self.theirs.primary = None;
+        }
+        if self.paths.primary == address {
+            let here = self.paths.get(turn.src).map(|path| path.address);
+            let first = self.paths.iter().next().map(|path| path.address);
+            let next = self.paths.best_besides(address).or(here).or(first);
+            self.paths.primary = next.unwrap_or(address);
+        }
+        self.moved = true;
+        self.events.push_back(Event::PeerDeleted(address));
+        Ok(())
+    }
+
+    /// Data there, as soon as it is proved that the peer is there: else anybody could be drowned in them.
+    fn prefer_peer(&mut self, address: Ipv4Addr) -> Result<(), Code> {
+        let path = self.paths.get(address).ok_or(Code::UNRESOLVABLE_ADDRESS)?;
+        self.theirs.primary = Some(address);
+        if path.confirmed && path.state == PathState::Active {
+            self.confirmed_primary(address);
+        }
+        Ok(())
+    }
+
+    /// `address` is proved: if the peer wants data there, they go there.
+    pub(crate) fn confirmed_primary(&mut self, address: Ipv4Addr) {
+        if self.theirs.primary != Some(address) {
+            return;
+        }
+        self.theirs.primary = None;
+        let old = std::mem::replace(&mut self.paths.primary, address);
+        if old != address
+            && let Some(path) = self.paths.get_mut(old)
+        {
+            path.superseded = true;
+        }
+        if let Some(path) = self.paths.get_mut(address) {
+            path.superseded = false;
+            if old != address {
+                path.restart_window();
+            }
+        }
+        self.events.push_back(Event::PeerPrimary(address));
+    }
+}

@@ -1,0 +1,176 @@
+//! What happens when nothing comes (RFC 9260, sections 6.3.3, 8.1 to 8.3).
+
+use crate::association::Association;
+use crate::event::{Ended, State};
+use crate::message::{Cause, Code};
+use crate::path::{Path, PathState, Probe};
+use wire::{Duration, Instant, Ipv4Addr};
+
+impl Association {
+    /// When `on_timeout` wants to be called next.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        if self.state == State::Closed {
+            return None;
+        }
+        let paths = self.paths.iter().flat_map(|path| [path.t3, self.probe_due(path)]);
+        let own = [self.timer, self.guard, self.inbound.delayed, self.ours.deadline()];
+        own.into_iter().chain(paths).flatten().min()
+    }
+
+    /// Time has come to `now`. Too early does no harm.
+    pub(crate) fn on_timeout(&mut self, now: Instant) {
+        let due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
+        if due(self.deadline()) {
+            self.paths.allow_bursts(self.config.max_burst);
+        }
+        if due(self.inbound.delayed) {
+            self.inbound.delayed = None;
+            self.inbound.due = true;
+        }
+        if due(self.guard) {
+            self.guard = None;
+            self.abort_with(Cause::new(Code::PROTOCOL_VIOLATION, "shutdown guard"), Ended::TimedOut); // T5
+        }
+        if due(self.timer) {
+            self.timer = None;
+            if self.is_open() { self.shutdown_timeout() } else { self.opening_timeout() }
+        }
+        if due(self.ours.deadline()) {
+            self.change_timeout();
+        }
+        let addresses: Vec<Ipv4Addr> = self.paths.iter().map(|path| path.address).collect();
+        for address in addresses {
+            if self.state != State::Closed && due(self.paths.get(address).and_then(|path| path.t3)) {
+                self.t3_timeout(address);
+            }
+            if self.state != State::Closed {
+                self.probe_timeout(now, address);
+            }
+        }
+        self.locals.forget(now);
+        self.settle(now);
+    }
+
+    /// T2 (section 9.2).
+    fn shutdown_timeout(&mut self) {
+        let address = self.paths.for_data();
+        if !self.path_failed(address, true) {
+            self.shutdown_due = true;
+        }
+    }
+
+    /// Section 6.3.3.
+    fn t3_timeout(&mut self, address: Ipv4Addr) {
+        if let Some(path) = self.paths.get_mut(address) {
+            path.timed_out();
+        }
+        self.outbound.counts.timeouts += 1;
+        self.outbound.lose(&mut self.paths, address, true);
+        self.path_failed(address, false);
+    }
+
+    /// A path failed once more, and so did the association. Says whether that was the end.
+    pub(crate) fn path_failed(&mut self, address: Ipv4Addr, back_off: bool) -> bool {
+        let most = self.config.path_max_retrans;
+        let inactive = self.paths.get_mut(address).is_some_and(|path| {
+            if back_off {
+                path.rto.back_off();
+            }
+            path.failed(most)
+        });
+        if inactive {
+            self.path_event(address, PathState::Inactive);
+            // What is on its way there will not arrive (section 8.2; as when the peer deletes it).
+            self.outbound.lose(&mut self.paths, address, true);
+        }
+        self.failed()
+    }
+
+    // --- heartbeats (sections 5.4 and 8.3) -------------------------------------------------------------------------
+
+    const fn probes(&self) -> bool {
+        matches!(self.state, State::Established | State::ShutdownPending | State::ShutdownReceived)
+    }
+
+    fn probe_due(&self, path: &Path) -> Option<Instant> {
+        let next = match path.probe {
+            Some(probe) => probe.until,
+            // HB.Max.Burst: one in a round trip, over all addresses that are not proved (section 5.4).
+            None if path.state == PathState::Unconfirmed => path.heartbeat.max(self.probing),
+            None => path.heartbeat,
+        };
+        self.probes().then_some(next)
+    }
+
+    /// When an idle path is probed next: HB.interval and a time-out, more or less half of it.
+    pub(crate) fn next_heartbeat(&mut self, now: Instant, address: Ipv4Addr) -> Instant {
+        let rto = self.paths.get(address).map_or(self.config.rto_initial, |path| path.rto.current());
+        let nanos = u64::try_from(rto.as_nanos()).unwrap_or(u64::MAX).max(1);
+        let jitter = Duration::from_nanos(nanos / 2 + self.chance.u64() % nanos);
+        now + self.config.heartbeat_interval + jitter
+    }
+
+    fn probe_timeout(&mut self, now: Instant, address: Ipv4Addr) {
+        let Some(path) = self.paths.get(address) else { return };
+        if self.probe_due(path).is_none_or(|at| at > now) {
+            return;
+        }
+        if path.probe.is_some() && self.unanswered(now, address) {
+            return;
+        }
+        let Some(path) = self.paths.get(address) else { return };
+        if self.probe_due(path).is_none_or(|at| at > now) {
+            return;
+        }
+        if path.flight > 0 {
+            // Not idle: T3 looks after it.
+            let later = self.next_heartbeat(now, address);
+            self.paths.get_mut(address).into_iter().for_each(|path| path.heartbeat = later);
+            return;
+        }
+        self.probe(now, address);
+    }
+
+    /// Addresses that are new are probed without delay, as far as that is allowed.
+    pub(crate) fn probe_the_new(&mut self, now: Instant) {
+        let new = |path: &&Path| path.state == PathState::Unconfirmed && path.probe.is_none();
+        let due = |path: &&Path| new(path) && self.probe_due(path).is_some_and(|at| at <= now);
+        let address = self.paths.iter().find(due).map(|path| path.address);
+        if let Some(address) = address {
+            self.probe(now, address);
+        }
+    }
+
+    /// Sends a heartbeat there.
+    fn probe(&mut self, now: Instant, address: Ipv4Addr) {
+        let (nonce, later) = (self.chance.u64(), self.next_heartbeat(now, address));
+        let Some(path) = self.paths.get_mut(address) else { return };
+        let until = now + path.rto.current();
+        path.probe = Some(Probe { nonce, sent: now, until });
+        path.heartbeat = later;
+        if path.state == PathState::Unconfirmed {
+            self.probing = until;
+        }
+        let transmit = self.heartbeat(address, nonce);
+        self.outbox.extend(transmit);
+    }
+
+    /// A heartbeat was not answered within a time-out. Says whether that ended the association.
+    fn unanswered(&mut self, now: Instant, address: Ipv4Addr) -> bool {
+        let in_use = self.paths.for_data() == address;
+        let most = self.config.path_max_retrans;
+        let Some(path) = self.paths.get_mut(address) else { return false };
+        path.probe = None;
+        path.rto.back_off();
+        let (confirmed, inactive) = (path.confirmed, path.failed(most));
+        if path.state == PathState::Unconfirmed {
+            path.heartbeat = now;
+        }
+        if inactive {
+            self.path_event(address, PathState::Inactive);
+            self.outbound.lose(&mut self.paths, address, true);
+        }
+        // An address that nobody has proved says nothing about the peer, nor does one that is not in use.
+        confirmed && in_use && self.failed()
+    }
+}

@@ -1,0 +1,265 @@
+//! Two hosts, each with two links of its own, and a wire between them in virtual time.
+
+use auth::Key;
+use sctp::{Association, AssociationId, Config, Endpoint, Event, Open, Piece, State, Transmit};
+use std::collections::BTreeMap;
+use wire::{Duration, Instant, Ipv4Addr, Reason, Seed};
+
+pub(crate) const fn mn(last: u8) -> Ipv4Addr {
+    Ipv4Addr::new(10, last, 0, 7)
+}
+
+pub(crate) const CN: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 9);
+pub(crate) const CN2: Ipv4Addr = Ipv4Addr::new(10, 8, 0, 9);
+pub(crate) const PORT: u16 = 80;
+
+pub(crate) fn endpoint(config: &Config, seed: u64) -> Endpoint {
+    Endpoint::new(config.clone(), Key::new([seed as u8; 32]), Seed::new(seed))
+}
+
+/// What the wire does to packets, in percent.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Weather {
+    pub(crate) loss: u64,
+    pub(crate) double: u64,
+    pub(crate) reorder: u64,
+    pub(crate) corrupt: u64,
+}
+
+pub(crate) struct Host {
+    pub(crate) endpoint: Endpoint,
+    pub(crate) id: Option<AssociationId>,
+    pub(crate) events: Vec<Event>,
+    /// What its application has still to write, in messages of `size` bytes, and what it has read.
+    pub(crate) data: Vec<u8>,
+    pub(crate) size: usize,
+    pub(crate) got: Vec<u8>,
+    pub(crate) pieces: Vec<Piece>,
+    /// Reads so many bytes at a time; zero reads nothing.
+    pub(crate) appetite: usize,
+    pub(crate) finishes: bool,
+}
+
+impl Host {
+    pub(crate) fn association(&mut self) -> &mut Association {
+        self.endpoint.association_mut(self.id.unwrap()).unwrap()
+    }
+
+    pub(crate) fn state(&self) -> State {
+        self.id.and_then(|id| self.endpoint.association(id)).map_or(State::Closed, Association::state)
+    }
+}
+
+pub(crate) struct World {
+    pub(crate) now: Instant,
+    /// The mobile host opens; its correspondent listens.
+    pub(crate) hosts: [Host; 2],
+    pub(crate) weather: Weather,
+    pub(crate) delay: Duration,
+    /// So many of the next packets of each host are lost.
+    pub(crate) drops: [usize; 2],
+    /// Nanoseconds that a byte takes; packets of one path wait for each other.
+    pub(crate) byte: u64,
+    free: BTreeMap<(Ipv4Addr, Ipv4Addr), Instant>,
+    /// Addresses that nothing reaches, and that nothing leaves from.
+    pub(crate) dead: Vec<Ipv4Addr>,
+    /// All that was sent, by whom.
+    pub(crate) sent: Vec<(Instant, usize, Transmit)>,
+    pub(crate) refused: Vec<Reason>,
+    seed: Seed,
+    wire: BTreeMap<(Instant, u64), (usize, Transmit)>,
+    count: u64,
+}
+
+impl World {
+    pub(crate) fn new(config: &Config) -> Self {
+        Self::with(config, config, &[mn(1)], &[CN])
+    }
+
+    pub(crate) fn with(mobile: &Config, fixed: &Config, ours: &[Ipv4Addr], theirs: &[Ipv4Addr]) -> Self {
+        let host = |config: &Config, seed| Host {
+            endpoint: endpoint(config, seed),
+            id: None,
+            events: Vec::new(),
+            data: Vec::new(),
+            size: 1000,
+            got: Vec::new(),
+            pieces: Vec::new(),
+            appetite: usize::MAX,
+            finishes: false,
+        };
+        let mut world = Self {
+            now: Instant::from_millis(1000),
+            hosts: [host(mobile, 1), host(fixed, 2)],
+            weather: Weather::default(),
+            delay: Duration::from_millis(10),
+            drops: [0; 2],
+            byte: 0,
+            free: BTreeMap::new(),
+            dead: Vec::new(),
+            sent: Vec::new(),
+            refused: Vec::new(),
+            seed: Seed::new(1),
+            wire: BTreeMap::new(),
+            count: 0,
+        };
+        world.hosts[1].endpoint.listen(PORT, theirs);
+        let open = Open { local: ours.to_vec(), local_port: 4000, peer: vec![theirs[0]], peer_port: PORT };
+        world.hosts[0].id = world.hosts[0].endpoint.open(world.now, &open);
+        world.flush(0);
+        world
+    }
+
+    /// With an association that is open at both ends, over 8 Mb/s.
+    pub(crate) fn opened(config: &Config) -> Self {
+        let mut world = Self::new(config);
+        world.byte = 1000;
+        world.run_for(500);
+        assert_eq!(world.states(), [State::Established; 2]);
+        world
+    }
+
+    pub(crate) fn seed(&mut self, seed: u64) {
+        self.seed = Seed::new(seed);
+    }
+
+    pub(crate) fn states(&self) -> [State; 2] {
+        [self.hosts[0].state(), self.hosts[1].state()]
+    }
+
+    pub(crate) fn association(&mut self, who: usize) -> &mut Association {
+        self.hosts[who].association()
+    }
+
+    pub(crate) fn events(&self, who: usize) -> &[Event] {
+        &self.hosts[who].events
+    }
+
+    fn chance(&mut self, percent: u64) -> bool {
+        self.seed.draw() % 100 < percent
+    }
+
+    /// The application works, and what the host has to send goes onto the wire.
+    pub(crate) fn flush(&mut self, who: usize) {
+        loop {
+            while let Some((id, event)) = self.hosts[who].endpoint.poll_event() {
+                let host = &mut self.hosts[who];
+                if event == Event::Opened {
+                    host.id = Some(id);
+                }
+                host.events.push(event);
+            }
+            self.work(who);
+            let mut silent = true;
+            while let Some(transmit) = self.hosts[who].endpoint.poll_transmit(self.now) {
+                silent = false;
+                self.send(who, &transmit);
+            }
+            if silent {
+                return;
+            }
+        }
+    }
+
+    fn work(&mut self, who: usize) {
+        let host = &mut self.hosts[who];
+        let Some(association) = host.id.and_then(|id| host.endpoint.association_mut(id)) else { return };
+        while let Some(piece) = Some(host.appetite).filter(|a| *a > 0).and_then(|a| association.read(a)) {
+            host.got.extend_from_slice(&piece.data);
+            host.pieces.push(piece);
+        }
+        while !host.data.is_empty() {
+            let len = host.size.min(host.data.len());
+            if association.write(0, 7, &host.data[..len]).is_err() {
+                break;
+            }
+            host.data.drain(..len);
+        }
+        if host.finishes && host.data.is_empty() && association.state() == State::Established {
+            association.finish(self.now);
+        }
+    }
+
+    pub(crate) fn send(&mut self, who: usize, transmit: &Transmit) {
+        self.count += 1;
+        assert!(self.count < 3_000_000, "it never falls silent");
+        self.sent.push((self.now, who, transmit.clone()));
+        let gone = self.dead.contains(&transmit.src) || self.dead.contains(&transmit.dst);
+        if self.drops[who] > 0 {
+            self.drops[who] -= 1;
+            return;
+        }
+        if gone || self.chance(self.weather.loss) {
+            return;
+        }
+        let free = self.free.entry((transmit.src, transmit.dst)).or_default();
+        let leaves = (*free).max(self.now) + Duration::from_nanos(self.byte * transmit.bytes.len() as u64);
+        *free = leaves;
+        let copies = 1 + usize::from(self.chance(self.weather.double));
+        for _ in 0..copies {
+            let late = if self.chance(self.weather.reorder) { self.seed.draw() % 40_000_000 } else { 0 };
+            let mut copy = transmit.clone();
+            if self.chance(self.weather.corrupt) {
+                let at = self.seed.draw() as usize % copy.bytes.len();
+                copy.bytes[at] ^= (self.seed.draw() as u8).max(1);
+            }
+            self.count += 1;
+            self.wire.insert((leaves + self.delay + Duration::from_nanos(late), self.count), (1 - who, copy));
+        }
+    }
+
+    pub(crate) fn arrive(&mut self, who: usize, transmit: &Transmit) {
+        let Transmit { src, dst, bytes } = transmit;
+        if !self.dead.contains(dst) {
+            let verdict = self.hosts[who].endpoint.receive(self.now, *src, *dst, bytes);
+            self.refused.extend(verdict.err());
+        }
+        self.flush(who);
+    }
+
+    /// The next thing that happens until then; false when nothing will.
+    pub(crate) fn step(&mut self, until: Instant) -> bool {
+        let timers = (0..2).filter_map(|who| Some((self.hosts[who].endpoint.deadline()?, who)));
+        let timer = timers.min();
+        let packet = self.wire.keys().next().map(|(at, _)| *at);
+        match (packet, timer) {
+            (Some(at), timer) if at <= until && timer.is_none_or(|(timer, _)| at <= timer) => {
+                self.now = at;
+                if let Some((_, (who, transmit))) = self.wire.pop_first() {
+                    self.arrive(who, &transmit);
+                }
+            }
+            (_, Some((at, who))) if at <= until => {
+                self.now = self.now.max(at);
+                self.hosts[who].endpoint.on_timeout(self.now);
+                self.flush(who);
+                let next = self.hosts[who].endpoint.deadline();
+                assert!(next.is_none_or(|next| next > self.now), "a timer that goes off for ever");
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    pub(crate) fn run_until(&mut self, limit: Duration, done: impl Fn(&Self) -> bool) {
+        let until = self.now + limit;
+        self.flush(0);
+        self.flush(1);
+        while !done(self) {
+            if !self.step(until) {
+                break;
+            }
+        }
+    }
+
+    pub(crate) fn run_for(&mut self, ms: u64) {
+        let until = self.now + Duration::from_millis(ms);
+        self.run_until(Duration::from_millis(ms), |_| false);
+        self.now = until;
+    }
+}
+
+pub(crate) fn noise(seed: u64, len: usize) -> Vec<u8> {
+    let mut seed = Seed::new(seed);
+    (0..len).map(|_| seed.draw() as u8).collect()
+}

@@ -1,0 +1,289 @@
+//! What is written is read, whatever the wire does (RFC 9260, sections 5 to 7 and 9).
+
+use crate::harness::{CN, CN2, Weather, World, mn, noise};
+use sctp::{Config, Ended, Event, PathState, State, WriteError};
+use wire::Duration;
+
+pub(crate) fn patient() -> Config {
+    Config {
+        association_max_retrans: 60,
+        path_max_retrans: 20,
+        max_init_retransmits: 30,
+        rto_min: Duration::from_millis(200),
+        ..Config::default()
+    }
+}
+
+#[test]
+fn a_message_crosses_and_the_association_ends() {
+    let mut world = World::new(&Config::default());
+    world.hosts[0].data = noise(1, 10_000);
+    world.hosts[0].finishes = true;
+    world.run_for(5000);
+    assert!(world.hosts[1].got == noise(1, 10_000));
+    assert_eq!(world.states(), [State::Closed; 2]);
+    for who in 0..2 {
+        assert_eq!(world.events(who)[0], Event::Opened);
+        assert_eq!(world.events(who).last(), Some(&Event::Closed(Ended::Finished)));
+    }
+    assert_eq!(world.refused, []);
+}
+
+#[test]
+fn every_byte_arrives_both_ways_over_a_bad_wire() {
+    for seed in 0..12 {
+        for loss in [0, 2, 8, 20] {
+            let mut world = World::new(&patient());
+            world.seed(seed * 100 + loss);
+            world.weather = Weather { loss, double: 5, reorder: 20, corrupt: 3 };
+            for who in 0..2 {
+                world.hosts[who].data = noise(seed + who as u64, 100_000 - who * 30_000);
+                world.hosts[who].size = [700, 5000, 30_000][seed as usize % 3];
+            }
+            let all =
+                |world: &World| world.hosts[0].got.len() == 70_000 && world.hosts[1].got.len() == 100_000;
+            world.run_until(Duration::from_mins(50), all);
+            assert!(world.hosts[0].got == noise(seed + 1, 70_000), "seed {seed}, loss {loss}");
+            assert!(world.hosts[1].got == noise(seed, 100_000), "seed {seed}, loss {loss}");
+            assert!(
+                world
+                    .hosts
+                    .iter()
+                    .all(|host| host.events.iter().filter(|e| **e == Event::Opened).count() == 1)
+            );
+            world.hosts[1].finishes = true;
+            world.run_until(Duration::from_mins(50), |world| world.states() == [State::Closed; 2]);
+            let ended = |who: usize| world.events(who).last() == Some(&Event::Closed(Ended::Finished));
+            assert!(ended(0) && ended(1), "seed {seed}, loss {loss}: {:?}", world.events(0).last());
+        }
+    }
+}
+
+/// Section 6.2.1 and 6.1, A: the window closes, is probed, and opens.
+#[test]
+fn a_slow_reader_gets_everything_and_holds_little() {
+    for weather in [Weather::default(), Weather { loss: 5, double: 3, reorder: 10, corrupt: 0 }] {
+        let config = Config { receive_buffer: 8000, ..patient() };
+        let mut world = World::new(&config);
+        world.weather = weather;
+        world.hosts[0].data = noise(3, 60_000);
+        world.hosts[1].appetite = 0;
+        for round in 0..400 {
+            world.run_for(1500);
+            let unread = world.association(1).unread();
+            assert!(unread <= 2 * 8000, "{unread} bytes in round {round}");
+            world.hosts[1].appetite = 900;
+            for _ in 0..3 {
+                if let Some(piece) = world.association(1).read(900) {
+                    world.hosts[1].got.extend(piece.data);
+                }
+            }
+            world.hosts[1].appetite = 0;
+            if world.hosts[1].got.len() == 60_000 {
+                break;
+            }
+        }
+        assert!(world.hosts[1].got == noise(3, 60_000), "{}", world.hosts[1].got.len());
+        assert_eq!(world.states(), [State::Established; 2]);
+    }
+}
+
+/// A reader that never comes back is no failure of the path (section 6.1, A).
+#[test]
+fn a_closed_window_is_probed_for_hours() {
+    let mut world = World::new(&Config { receive_buffer: 4000, ..Config::default() });
+    world.hosts[0].data = noise(3, 60_000);
+    world.hosts[1].appetite = 0;
+    world.run_for(4 * 3_600_000);
+    assert_eq!(world.states(), [State::Established; 2]);
+    world.hosts[1].appetite = usize::MAX;
+    world.run_for(600_000);
+    assert!(world.hosts[1].got == noise(3, 60_000));
+}
+
+/// Section 6.9: a message larger than the buffer comes in pieces.
+#[test]
+fn a_message_larger_than_the_window_is_read_in_pieces() {
+    let mut world = World::with(
+        &Config::default(),
+        &Config { receive_buffer: 10_000, ..Config::default() },
+        &[mn(1)],
+        &[CN],
+    );
+    world.run_for(500);
+    let message = noise(4, 100_000);
+    world.association(0).write(3, 9, &message).unwrap();
+    world.run_for(60_000);
+    assert!(world.hosts[1].got == message);
+    let pieces = &world.hosts[1].pieces;
+    assert!(pieces.len() > 5 && pieces[0].begins && pieces.last().unwrap().ends);
+    assert_eq!(pieces.iter().filter(|piece| piece.begins).count(), 1);
+    assert_eq!(pieces.iter().filter(|piece| piece.ends).count(), 1);
+    assert!(pieces.iter().all(|piece| (piece.stream, piece.ppid) == (3, 9)));
+}
+
+/// Sections 6.5 and 6.6: order within a stream, none between streams, none for what is unordered.
+#[test]
+fn streams_do_not_wait_for_each_other() {
+    let mut world = World::opened(&patient());
+    world.weather = Weather { loss: 15, double: 5, reorder: 50, corrupt: 0 };
+    for number in 0..60_u8 {
+        let association = world.association(0);
+        association.write(u16::from(number % 3), 0, &[number; 2000]).unwrap();
+        if number % 10 == 0 {
+            association.write_unordered(5, 1, &[number; 3000]).unwrap();
+        }
+        world.run_for(20);
+    }
+    world.run_until(Duration::from_mins(5), |world| world.hosts[1].pieces.len() == 66);
+    let pieces = &world.hosts[1].pieces;
+    for stream in 0..3 {
+        let order: Vec<u8> = pieces.iter().filter(|p| p.stream == stream).map(|p| p.data[0]).collect();
+        let expected: Vec<u8> = (0..60).filter(|n| n % 3 == stream as u8).collect();
+        assert_eq!(order, expected);
+    }
+    assert_eq!(pieces.iter().filter(|piece| piece.unordered && piece.data.len() == 3000).count(), 6);
+    let all: Vec<u8> = pieces.iter().filter(|p| !p.unordered).map(|p| p.data[0]).collect();
+    assert!(!all.is_sorted(), "streams overtake each other when something is lost");
+}
+
+#[test]
+fn what_cannot_be_written_is_refused() {
+    let mut world = World::new(&Config::default());
+    assert_eq!(world.association(0).write(0, 0, b"early"), Err(WriteError::NotOpen));
+    world.run_for(500);
+    let association = world.association(0);
+    assert_eq!(association.write(0, 0, b""), Err(WriteError::Empty));
+    assert_eq!(association.write(association.streams(), 0, b"x"), Err(WriteError::Stream));
+    assert_eq!(association.write(0, 0, &vec![0; association.room() + 1]), Err(WriteError::NoRoom));
+    let now = world.now;
+    world.association(0).finish(now);
+    assert_eq!(world.association(0).write(0, 0, b"late"), Err(WriteError::NotOpen));
+}
+
+/// Credit adds up to what the buffer has, again and again.
+#[test]
+fn room_is_told_as_credit() {
+    let mut world = World::new(&Config::default());
+    world.hosts[0].data = noise(1, 500_000);
+    world.run_for(60_000);
+    let credit: usize =
+        world.events(0).iter().map(|e| if let Event::Room(more) = e { *more } else { 0 }).sum();
+    assert_eq!(credit - 500_000, world.association(0).room());
+    assert_eq!(world.association(0).room(), 128 * 1024);
+}
+
+/// Sections 8.1 and 8.2.
+#[test]
+fn a_peer_that_vanishes_is_given_up() {
+    let mut world = World::opened(&Config::default());
+    world.hosts[0].data = noise(1, 50_000);
+    world.dead.push(CN);
+    world.run_for(2_000_000);
+    assert_eq!(world.states()[0], State::Closed);
+    let events = world.events(0);
+    let inactive = events.iter().position(|e| *e == Event::Path(CN, PathState::Inactive)).unwrap();
+    assert!(inactive < events.len() - 1);
+    assert_eq!(events.last(), Some(&Event::Closed(Ended::TimedOut)));
+}
+
+#[test]
+fn an_idle_peer_that_vanishes_is_given_up_by_heartbeats() {
+    let mut world = World::opened(&Config::default());
+    world.dead.push(CN);
+    world.run_for(3_600_000);
+    assert_eq!(world.events(0).last(), Some(&Event::Closed(Ended::TimedOut)));
+}
+
+/// Section 5.1.2: INIT is sent again, further and further apart, and then no more.
+#[test]
+fn nobody_answers() {
+    let mut world = World::new(&Config::default());
+    world.dead.push(CN);
+    world.run_for(1_000_000);
+    assert_eq!(world.events(0), [Event::Closed(Ended::TimedOut)]);
+    let seconds: Vec<u64> = world.sent.iter().map(|(at, ..)| (*at - world.sent[0].0).as_secs()).collect();
+    assert_eq!(seconds, [0, 1, 3, 7, 15, 31, 63, 123, 183]);
+}
+
+/// Section 8.4, 3: a port on which nobody listens.
+#[test]
+fn nobody_listens() {
+    let mut world = World::new(&Config::default());
+    world.hosts[1].endpoint.ignore(crate::harness::PORT);
+    world.run_for(1000);
+    assert_eq!(world.events(0), [Event::Closed(Ended::AbortedByPeer(None))]);
+}
+
+/// Section 6.4 and 8.2: data find another way, and come back.
+#[test]
+fn a_path_that_fails_is_left_and_found_again() {
+    let config = Config { path_max_retrans: 2, heartbeat_interval: Duration::from_secs(1), ..patient() };
+    let mut world = World::with(&config, &config, &[mn(1)], &[CN, CN2]);
+    world.run_for(2000);
+    assert_eq!(world.association(0).paths().filter(|path| path.state == PathState::Active).count(), 2);
+    world.dead.push(CN);
+    world.hosts[0].data = noise(5, 300_000);
+    world.run_for(20_000);
+    assert!(world.hosts[1].got == noise(5, 300_000));
+    assert!(world.events(0).contains(&Event::Path(CN, PathState::Inactive)));
+    assert!(world.events(0).contains(&Event::Switched { from: CN, to: CN2 }));
+    world.dead.clear();
+    world.run_for(120_000);
+    assert_eq!(world.events(0).last(), Some(&Event::Switched { from: CN2, to: CN }));
+}
+
+/// Section 7.2.4: a single loss is mended without a time-out.
+#[test]
+fn one_loss_is_mended_fast() {
+    let mut world = World::opened(&Config::default());
+    world.hosts[0].data = noise(6, 400_000);
+    world.run_for(100);
+    world.drops[0] = 1;
+    world.run_for(3000);
+    assert!(world.hosts[1].got == noise(6, 400_000));
+    let counts = world.association(0).counts();
+    assert!(counts.fast_retransmits > 0, "{counts:?}");
+    assert_eq!(counts.timeouts, 0);
+}
+
+/// Section 9.2: both finish at once; and Section 9.1.
+#[test]
+fn both_finish_and_one_aborts() {
+    let mut world = World::opened(&Config::default());
+    for who in 0..2 {
+        let now = world.now;
+        world.association(who).finish(now);
+    }
+    world.run_for(1000);
+    assert_eq!(world.states(), [State::Closed; 2]);
+    let mut world = World::opened(&Config::default());
+    world.association(0).abort();
+    world.run_for(1000);
+    assert_eq!(world.events(0).last(), Some(&Event::Closed(Ended::Aborted)));
+    let user = sctp::message::Code::USER_INITIATED_ABORT;
+    assert_eq!(world.events(1).last(), Some(&Event::Closed(Ended::AbortedByPeer(Some(user)))));
+}
+
+/// The peer's host shut down while our last packets were lost: T2 and T5 end it (section 9.2).
+#[test]
+fn a_shutdown_that_nobody_answers_ends() {
+    let mut world = World::opened(&Config::default());
+    world.dead.push(CN);
+    let now = world.now;
+    world.association(0).finish(now);
+    world.run_for(1_000_000);
+    assert_eq!(world.events(0).last(), Some(&Event::Closed(Ended::TimedOut)));
+}
+
+#[test]
+fn a_run_repeats_itself() {
+    let run = || {
+        let mut world = World::new(&patient());
+        world.weather = Weather { loss: 5, double: 5, reorder: 20, corrupt: 3 };
+        world.hosts[0].data = noise(1, 200_000);
+        world.run_for(20_000);
+        world.sent
+    };
+    assert!(run() == run());
+}
