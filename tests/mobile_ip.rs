@@ -87,7 +87,7 @@ fn plan(trigger: bool, seed: u64) -> Plan {
                 attach: Duration::from_millis(5),
                 excursion: Duration::ZERO,
             });
-            PortPlan { port: PortId(next), name: interface.name.clone(), mac, radio }
+            PortPlan { port: PortId(next), name: interface.name.clone(), mac, radio, course: None }
         });
         let ports = ports.collect();
         hosts.push(HostPlan { config, text, ports, programs: Vec::new() });

@@ -23,6 +23,7 @@ const PURE: &[&str] = &[
     "cellular-ip",
     "mobile-ip",
     "indirect-tcp",
+    "sigma",
     "apps",
 ];
 /// Where that rule is broken. `auth` has five: three hashes, a code made of them, a comparison in constant time. None of
@@ -46,8 +47,9 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("cellular-ip", &["wire", "auth", "table", "node"]),
     ("mobile-ip", &["wire", "auth", "node"]),
     ("indirect-tcp", &["wire", "auth", "node"]),
+    ("sigma", &["wire", "auth", "sctp", "node"]),
     ("apps", &["wire", "node"]),
-    ("roles", &["wire", "table", "tcp", "node", "cellular-ip", "mobile-ip", "indirect-tcp", "apps"]),
+    ("roles", &["wire", "table", "tcp", "node", "cellular-ip", "mobile-ip", "indirect-tcp", "sigma", "apps"]),
     ("sim", &["wire", "table", "tcp", "node", "stack", "link", "trace"]),
     ("client", &["wire"]),
     ("shim", &["wire", "client"]),
@@ -64,6 +66,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "cellular-ip",
             "mobile-ip",
             "indirect-tcp",
+            "sctp",
             "apps",
             "roles",
             "sim",

@@ -18,12 +18,16 @@ pub(crate) struct Talk {
     pub(crate) interfaces: Vec<String>,
     /// Whether interface 1 is a radio that tunes.
     pub(crate) tunes: bool,
+    /// Whether its radios are told how strong cells are.
+    pub(crate) hears: bool,
     /// Commands that it knows, well and badly put.
     pub(crate) commands: Vec<Command>,
     /// A packet such as it may meet at this time: where from, why, and its bytes.
     pub(crate) packet: fn(&mut Seed, Instant) -> Post,
     /// Whether it is ever handed packets.
     pub(crate) takes_packets: bool,
+    /// A message such as a peer may send to it by a stream of datagrams that it accepts.
+    pub(crate) datagram: Option<fn(&mut Seed, Instant) -> Vec<u8>>,
     /// A transport that it serves.
     pub(crate) serves: Option<Transport>,
     /// What a peer would say to what it sent last, if anything.
@@ -75,6 +79,8 @@ pub(crate) struct Script<'a> {
     /// Streams that the role has asked for.
     streams: BTreeSet<StreamId>,
     accepted: u32,
+    /// One that has not said anything yet.
+    fresh: Option<StreamId>,
     /// Streams that the role was asked to serve.
     asked: BTreeSet<StreamId>,
     /// Records that were asked for, and of which nothing was said yet.
@@ -95,6 +101,7 @@ impl<'a> Script<'a> {
             lives: BTreeMap::new(),
             streams: BTreeSet::new(),
             accepted: 0,
+            fresh: None,
             asked: BTreeSet::new(),
             under_way: VecDeque::new(),
             fails: false,
@@ -142,6 +149,7 @@ impl<'a> Script<'a> {
             0 | 1 => self.time(now, deadline),
             2..=4 => self.time_out(now, deadline),
             5..=10 if self.talk.takes_packets => self.packet(now),
+            5..=10 if self.talk.datagram.is_some() => self.datagram(now),
             11 if alone => self.idle(now),
             12 if !self.talk.commands.is_empty() => self.command(),
             13 | 14 => self.serve_or_stream(alone),
@@ -198,6 +206,14 @@ impl<'a> Script<'a> {
         };
         let post = answer.unwrap_or_else(|| (self.talk.packet)(&mut self.chance, now));
         let Post { rx, from, mut bytes } = post;
+        self.damage(&mut bytes);
+        self.last_id += 1;
+        let link = Frame { kind: EtherType::IPV4, src: from, dst: own(rx.iface) };
+        Step::Packet(rx, Packet { link, id: PacketId(self.last_id), bytes })
+    }
+
+    /// Now and then what comes is not what was sent.
+    fn damage(&mut self, bytes: &mut Vec<u8>) {
         match self.below(6) {
             0 if !bytes.is_empty() => {
                 for _ in 0..=self.below(3) {
@@ -207,13 +223,26 @@ impl<'a> Script<'a> {
             }
             1 => bytes.truncate(self.below(bytes.len() as u64) as usize),
             2 if self.below(4) == 0 => {
-                bytes = (0..self.below(64)).map(|_| self.chance.draw() as u8).collect();
+                *bytes = (0..self.below(64)).map(|_| self.chance.draw() as u8).collect();
             }
             _ => {}
         }
-        self.last_id += 1;
-        let link = Frame { kind: EtherType::IPV4, src: from, dst: own(rx.iface) };
-        Step::Packet(rx, Packet { link, id: PacketId(self.last_id), bytes })
+    }
+
+    /// A peer comes, then says something.
+    fn datagram(&mut self, now: Instant) -> Step {
+        let (Some(listener), Some(message)) = (self.streams.first().copied(), self.talk.datagram) else {
+            return self.link();
+        };
+        if let Some(fresh) = self.fresh.take() {
+            let mut bytes = message(&mut self.chance, now);
+            self.damage(&mut bytes);
+            return Step::Stream(fresh, StreamEvent::Data(bytes.leak()));
+        }
+        let new = StreamId(StreamId::DRIVER + self.accepted);
+        (self.accepted, self.fresh) = (self.accepted + 1, Some(new));
+        let here = "10.0.0.1:9000".parse().unwrap();
+        Step::Stream(listener, StreamEvent::Accepted(new, here, here))
     }
 
     fn idle(&mut self, now: Instant) -> Step {
@@ -306,7 +335,9 @@ impl<'a> Script<'a> {
     fn link(&mut self) -> Step {
         let number = self.below(self.talk.interfaces.len() as u64) as u16 + 1;
         let cell = self.talk.tunes.then(|| Cell(self.below(4) as u16 + 1));
-        let link = if self.below(4) == 0 {
+        let link = if self.talk.hears && self.below(3) > 0 {
+            Link::Heard(Cell(self.below(3) as u16 + 1), -40 - 10 * self.below(6) as i16)
+        } else if self.below(4) == 0 {
             Link::Down(["unsupported", "carrier"][self.below(2) as usize])
         } else {
             Link::Up { cell, mac: own(Iface(number)), mtu: 1500, name: "any" }

@@ -3,7 +3,7 @@
 use crate::player::{Post, Talk, WALL, command, rx};
 use auth::Key;
 use cellular_ip::message::{Authentication, RouteUpdate, Skipped, session_key};
-use node::{Seed, Why};
+use node::{Seed, Transport, Why};
 use roles::RoleConfig;
 use wire::{Instant, Ipv4Addr, Mac, Packet, SocketAddrV4, ipv4, udp};
 
@@ -11,6 +11,8 @@ use wire::{Instant, Ipv4Addr, Mac, Packet, SocketAddrV4, ipv4, udp};
 mod indirect_tcp;
 #[path = "mobile_ip.rs"]
 mod mobile_ip;
+#[path = "sigma.rs"]
+mod sigma;
 
 /// One kind of role.
 pub(crate) struct Row {
@@ -32,6 +34,9 @@ enum Says {
     MobileNode,
     SupportRouter,
     IndirectHost,
+    SigmaMobileNode,
+    Correspondent,
+    LocationManager,
     Workload,
     Carrier,
 }
@@ -203,6 +208,53 @@ pub(crate) const ROWS: &[Row] = &[
         ],
     },
     Row {
+        kind: "sigma/mobile-node",
+        config: sigma::MOBILE_NODE,
+        interfaces: &["air", "air2"],
+        addresses: &[sigma::OWN],
+        says: Says::SigmaMobileNode,
+        reached: &[
+            "Tune(",
+            "Address(",
+            "Route(",
+            "handoff",
+            "overlap",
+            "lost",
+            "break",
+            "address_gone",
+            "location_sent",
+            "Send(None",
+            "Served(Opened",
+            "this host has no address",
+        ],
+    },
+    Row {
+        kind: "sigma/correspondent",
+        config: "address = \"10.9.0.9\"",
+        interfaces: &["eth"],
+        addresses: &[sigma::CORRESPONDENT],
+        says: Says::Correspondent,
+        reached: &["Served(Opened", "Send(None", "address in use", "sctp_no_association"],
+    },
+    Row {
+        kind: "sigma/location-manager",
+        config: sigma::LOCATION_MANAGER,
+        interfaces: &["eth"],
+        addresses: &[sigma::MANAGER],
+        says: Says::LocationManager,
+        reached: &[
+            "Listen",
+            "Read",
+            "Write",
+            "Finish",
+            "Store(",
+            "located",
+            "location_lapsed",
+            "not_stored",
+            "deaf",
+        ],
+    },
+    Row {
         kind: "apps/constant-rate",
         config: r#"
             to = "10.1.0.7:9000"
@@ -304,24 +356,36 @@ impl Row {
             Says::MobileNode => (mobile_ip::to_mobile_node, mobile_ip::commands()),
             Says::SupportRouter => (indirect_tcp::to_support_router, Vec::new()),
             Says::IndirectHost => (indirect_tcp::to_mobile_host, Vec::new()),
-            Says::Workload => (of_the_host, Vec::new()),
+            Says::SigmaMobileNode => (sigma::to_mobile_node, Vec::new()),
+            Says::Correspondent => (sigma::to_correspondent, Vec::new()),
+            Says::LocationManager | Says::Workload => (of_the_host, Vec::new()),
             Says::Carrier => {
                 let moves = ["home", "foreign", "away"].map(|to| command("move", &[("to", to)]));
                 (of_the_host, moves.to_vec())
             }
         };
-        let takes_packets = !matches!(self.says, Says::Workload | Says::Carrier);
-        let tunes = matches!(self.says, Says::Mobile | Says::MobileNode | Says::Carrier);
+        let takes_packets = !matches!(self.says, Says::LocationManager | Says::Workload | Says::Carrier);
+        let tunes =
+            matches!(self.says, Says::Mobile | Says::MobileNode | Says::SigmaMobileNode | Says::Carrier);
         let answer: Option<fn(&mut Seed, &Packet) -> Option<Post>> = match self.says {
             Says::ForeignAgent => Some(|chance, sent| mobile_ip::answer(chance, sent, mobile_ip::VISITED)),
             Says::MobileNode => Some(|chance, sent| mobile_ip::answer(chance, sent, HOSTS[0])),
             Says::IndirectHost => Some(indirect_tcp::answer),
             _ => None,
         };
-        let indirect = matches!(self.says, Says::IndirectHost);
-        let serves = indirect.then_some(::indirect_tcp::TRANSPORT);
-        let news = if indirect { indirect_tcp::NEWS } else { &[] };
-        Talk { interfaces: self.interfaces(), tunes, commands, packet, takes_packets, serves, answer, news }
+        let datagram: Option<fn(&mut Seed, Instant) -> Vec<u8>> = match self.says {
+            Says::LocationManager => Some(sigma::to_location_manager),
+            _ => None,
+        };
+        let interfaces = self.interfaces();
+        let hears = matches!(self.says, Says::SigmaMobileNode);
+        let serves = match self.says {
+            Says::SigmaMobileNode | Says::Correspondent => Some(Transport::Role("sctp")),
+            Says::IndirectHost => Some(::indirect_tcp::TRANSPORT),
+            _ => None,
+        };
+        let news = if matches!(self.says, Says::IndirectHost) { indirect_tcp::NEWS } else { &[] };
+        Talk { interfaces, tunes, hears, commands, packet, takes_packets, datagram, serves, answer, news }
     }
 }
 

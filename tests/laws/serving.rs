@@ -84,6 +84,8 @@ impl Server {
             commands: Vec::new(),
             packet: |_, _| Post { rx: rx(1, Why::Action), from: Mac([2; 6]), bytes: Vec::new() },
             takes_packets: false,
+            datagram: None,
+            hears: false,
             serves: Some(ECHO),
             answer: None,
             news: &[],

@@ -55,6 +55,8 @@ impl Toy {
                 bytes: vec![0x45; chance.draw() as usize % 40],
             },
             takes_packets: true,
+            datagram: None,
+            hears: false,
             serves: None,
             answer: None,
             news: &[],

@@ -4,7 +4,7 @@
 use node::config::parse_span;
 use node::{
     Act, Action, Boot, Class, Command, CommandId, Gate, Hop, Input, Key, Life, Link, Mark, Neighbor, NextHop,
-    Node, Outbox, Route, Span, Value,
+    Node, Outbox, Route, Span, StreamId, StreamOp, Value,
 };
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write;
@@ -25,6 +25,10 @@ pub(crate) trait Cast: Default {
     fn neighbor(&self, mac: Mac) -> Option<&'static str>;
     /// A class in words, if it is one of this protocol's.
     fn class(&self, class: Class) -> Option<&'static str>;
+    /// An operation on a stream, in words.
+    fn stream(&self, _id: StreamId, _op: &StreamOp) -> String {
+        "a stream, which no role of this protocol uses".to_owned()
+    }
     /// Looks at what the node sends.
     fn heed(&mut self, _packet: &Packet) {}
 }
@@ -141,6 +145,10 @@ impl<C: Cast> Teller<C> {
                 let iface = self.iface(name);
                 self.give(Input::Link(iface, Link::Down(why)));
             }
+            ["heard", name, cell, dbm] => {
+                let (iface, cell) = (self.iface(name), Cell(cell.parse().unwrap()));
+                self.give(Input::Link(iface, Link::Heard(cell, dbm.parse().unwrap())));
+            }
             ["command", verb, ref args @ ..] => {
                 let args = args.iter().map(|arg| {
                     let (name, text) = arg.split_once('=').unwrap();
@@ -161,7 +169,7 @@ impl<C: Cast> Teller<C> {
         self.asked.clear(); // as kill -9 does
         let stored = self.stored.clone().into_iter().collect();
         self.give(Input::Start(&Boot { wall: WALL, stored, clean }));
-        for name in interfaces.iter().filter(|name| **name != "air") {
+        for name in interfaces.iter().filter(|name| !name.starts_with("air")) {
             self.link_up(name, None);
         }
     }
@@ -279,13 +287,17 @@ impl<C: Cast> Teller<C> {
             }
             Act::Store(_, Some(value)) => format!("store {} bytes", value.len()),
             Act::Store(_, None) => "store nothing any more".to_owned(),
-            Act::Tune(_, cell) => format!("tune to cell {}", cell.0),
+            Act::Tune(iface, cell) => match self.interface(*iface) {
+                "air" => format!("tune to cell {}", cell.0),
+                radio => format!("tune {radio} to cell {}", cell.0),
+            },
             Act::Visit(_, cell, sent) => format!("visit cell {} with {}", cell.0, packet(sent)),
             Act::Mark(mark) => mark_name(mark),
             Act::Answer(_, Ok(answer)) => format!("answer {}", value(answer)),
             Act::Answer(_, Err(why)) => format!("refuse: {why}"),
             Act::Served(_) => "what only a program outside asks for".to_owned(),
-            Act::Stream(..) => "a stream, which no role of this protocol uses".to_owned(),
+            Act::Stream(id, op) => self.cast.stream(*id, op),
+            Act::Handed(bytes) => format!("{bytes} bytes are handed to a program"),
         }
     }
 

@@ -8,7 +8,7 @@ pub mod request;
 pub mod roam;
 pub mod sink;
 
-pub use bulk::{BulkClient, BulkClientConfig, BulkServer, BulkServerConfig};
+pub use bulk::{BulkClient, BulkClientConfig, BulkServer, BulkServerConfig, Carrier};
 pub use constant_rate::{ConstantRate, ConstantRateConfig};
 pub use request::{RequestClient, RequestClientConfig, RequestServer, RequestServerConfig};
 pub use roam::{Roam, RoamConfig};

@@ -2,7 +2,7 @@
 
 use crate::program::Program;
 use crate::scenario::Setting;
-use link::{CellSpec, Fabric, PortId, RadioSpec, WireSpec};
+use link::{CellSpec, Course, Fabric, PortId, RadioSpec, WireSpec};
 use node::Node;
 use node::config::ConfigError;
 use roles::HostConfig;
@@ -61,6 +61,8 @@ pub struct PortPlan {
     pub mac: Mac,
     /// Its radio, if it is one.
     pub radio: Option<RadioSpec>,
+    /// How strongly that one hears cells, if its host goes anywhere.
+    pub course: Option<Course>,
 }
 
 /// What simulated clocks say when a run begins: 2000-01-01 00:00 UTC, the year of the paper.
@@ -80,6 +82,9 @@ impl Plan {
         for port in self.hosts.iter().flat_map(|host| &host.ports) {
             if let Some(radio) = &port.radio {
                 fabric.add_radio(port.port, radio.clone());
+            }
+            if let Some(course) = &port.course {
+                fabric.add_course(port.port, course.clone());
             }
         }
         fabric
@@ -110,8 +115,7 @@ impl Plan {
     /// Whose each address is.
     pub fn owners(&self) -> BTreeMap<Ipv4Addr, HostId> {
         let hosts = (0..).map(HostId).zip(&self.hosts);
-        // A plan's configurations have made nodes already, so their addresses can be read.
-        let own = hosts.map(|(id, host)| (id, host.config.own_addresses().unwrap_or_default()));
+        let own = hosts.map(|(id, host)| (id, host.config.all_addresses()));
         own.flat_map(|(id, own)| own.into_iter().map(move |address| (address, id))).collect()
     }
 

@@ -1,5 +1,6 @@
-//! TCP segments, as far as a run's reports look into them.
+//! Segments of TCP and packets of SCTP, as far as a run's reports look into them.
 
+use sctp::message::Chunk;
 use tcp::{Flags, PROTOCOL, Segment};
 use wire::ipv4::Header;
 use wire::{Packet, SocketAddrV4};
@@ -52,4 +53,20 @@ pub(crate) fn is_segment(packet: &Packet) -> bool {
 /// Whether it is a segment with bytes of an application.
 pub(crate) fn carries_data(packet: &Packet) -> bool {
     of(packet).is_some_and(|seen| !seen.segment.payload.is_empty())
+}
+
+/// Whether it is a packet of SCTP with bytes of an application: those of a transport that is a role never pass the host's
+/// own stack.
+pub(crate) fn is_sctp_data(packet: &Packet) -> bool {
+    let sctp = sctp_of(packet);
+    sctp.is_some_and(|sctp| sctp.chunks.iter().any(|chunk| matches!(chunk, Chunk::Data(_))))
+}
+
+/// The packet of SCTP that a packet carries, if it does.
+pub(crate) fn sctp_of(packet: &Packet) -> Option<sctp::message::Packet> {
+    let (header, payload) = Header::parse(&packet.bytes).ok()?;
+    if header.protocol != sctp::PROTOCOL {
+        return None;
+    }
+    sctp::message::Packet::parse(payload).ok()
 }

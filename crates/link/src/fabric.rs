@@ -2,7 +2,7 @@
 
 use crate::medium::{CellSpec, Medium, Queue, WireSpec};
 use crate::radio::{Heard, Radio, RadioSpec, Tuning};
-use crate::{PortId, reason};
+use crate::{Course, PortId, reason};
 use std::collections::BTreeMap;
 use wire::Seed;
 use wire::{Cell, Instant, Mac, Reason, ethernet};
@@ -47,12 +47,33 @@ pub struct Visit {
     pub back: Instant,
 }
 
+/// Where a change of cells led.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Arrived {
+    /// To the new cell.
+    Here,
+    /// Nowhere: the radio has been pointed elsewhere meanwhile.
+    Elsewhere,
+    /// Nowhere: the cell cannot be heard.
+    OutOfRange,
+}
+
+/// What a radio that has a course hears.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Sample {
+    /// Cells and their strength in dBm, in the order of their numbers.
+    pub heard: Vec<(Cell, i16)>,
+    /// Whether it has just lost its own.
+    pub is_lost: bool,
+}
+
 /// All wires and cells of a scenario.
 #[derive(Clone, Debug, Default)]
 pub struct Fabric {
     wires: BTreeMap<PortId, (PortId, Medium)>,
     cells: BTreeMap<Cell, Medium>,
     radios: BTreeMap<PortId, Radio>,
+    courses: BTreeMap<PortId, Course>,
     queues: BTreeMap<PortId, Queue>,
 }
 
@@ -74,13 +95,35 @@ impl Fabric {
         self.radios.insert(port, Radio::new(spec));
     }
 
+    /// Sends the host of a radio on its way. A radio without a course hears every cell.
+    pub fn add_course(&mut self, port: PortId, course: Course) {
+        self.courses.insert(port, course);
+    }
+
+    /// The radios that have a course: [`Fabric::sample`] is due for each every [`crate::SAMPLING`].
+    pub fn sampled(&self) -> impl Iterator<Item = PortId> {
+        self.courses.keys().copied()
+    }
+
+    /// What a radio hears now. One that no longer hears its cell carries nothing until it is tuned again.
+    pub fn sample(&mut self, now: Instant, port: PortId) -> Sample {
+        let heard = self.courses.get(&port).map(|course| course.heard(now)).unwrap_or_default();
+        let Some(radio) = self.radios.get_mut(&port) else { return Sample { heard, is_lost: false } };
+        let is_lost = radio.cell().is_some_and(|own| !heard.iter().any(|(cell, _)| *cell == own));
+        if is_lost {
+            radio.lose();
+        }
+        Sample { heard, is_lost }
+    }
+
     /// Offers a datagram of `bytes` to the link at `port`.
     pub fn offer(&mut self, now: Instant, port: PortId, bytes: usize) -> Result<Flight, Reason> {
         let (way, medium) = if let Some((to, medium)) = self.wires.get_mut(&port) {
             (Way::Wire(*to), medium)
         } else {
             let radio = self.radios.get(&port).ok_or(reason::NO_CARRIER)?;
-            let cell = radio.cell().ok_or(reason::RETUNING)?;
+            let nowhere = if radio.is_deaf() { reason::OUT_OF_RANGE } else { reason::RETUNING };
+            let cell = radio.cell().ok_or(nowhere)?;
             (Way::Air(cell), self.cells.get_mut(&cell).ok_or(reason::NO_CARRIER)?)
         };
         let queue = self.queues.entry(port).or_default();
@@ -145,9 +188,19 @@ impl Fabric {
         Some(self.radios.get_mut(&port)?.leave(now, port, cell))
     }
 
-    /// Completes a tuning; false when the radio has been pointed elsewhere meanwhile.
-    pub fn arrive(&mut self, tuning: &Tuning) -> bool {
-        self.radios.get_mut(&tuning.port).is_some_and(|radio| radio.arrive(tuning))
+    /// Completes a tuning.
+    pub fn arrive(&mut self, tuning: &Tuning) -> Arrived {
+        let course = self.courses.get(&tuning.port);
+        let in_range = course.is_none_or(|course| course.strength(tuning.cell, tuning.ready).is_some());
+        let Some(radio) = self.radios.get_mut(&tuning.port) else { return Arrived::Elsewhere };
+        if !radio.arrive(tuning) {
+            return Arrived::Elsewhere;
+        }
+        if in_range {
+            return Arrived::Here;
+        }
+        radio.lose();
+        Arrived::OutOfRange
     }
 
     /// When the last bit leaves the sender's antenna.

@@ -95,7 +95,7 @@ fn who_leaves_during_a_frame_has_not_heard_it() {
     assert_eq!(fabric.land(&up, STATION), Landing::Lost(reason::SENDER_LEFT));
     assert_eq!(fabric.offer(Instant(600_000), M, BYTES), Err(reason::RETUNING));
     let early = fabric.offer(Instant::from_millis(5), O, BYTES).unwrap();
-    assert!(fabric.arrive(&tuning));
+    assert_eq!(fabric.arrive(&tuning), Arrived::Here);
     assert_eq!(fabric.land(&early, MOBILE), Landing::Lost(reason::RECEIVER_LEFT), "came in the middle of it");
     let next = fabric.offer(Instant::from_millis(6), O, BYTES).unwrap();
     assert_eq!(fabric.land(&next, MOBILE), Landing::At(vec![M]));
@@ -106,8 +106,8 @@ fn the_last_tune_counts() {
     let mut fabric = air(Duration::ZERO);
     let first = fabric.tune(Instant::ZERO, M, Cell(2)).unwrap();
     let second = fabric.tune(Instant(1), M, Cell(1)).unwrap();
-    assert!(!fabric.arrive(&first));
-    assert!(fabric.arrive(&second));
+    assert_eq!(fabric.arrive(&first), Arrived::Elsewhere);
+    assert_eq!(fabric.arrive(&second), Arrived::Here);
     assert_eq!(fabric.tune(Instant(2), M, Cell(9)), None, "no such cell");
 }
 
@@ -142,4 +142,29 @@ fn a_radio_that_is_switched_on_hears_sooner_than_one_that_changes_cells() {
     assert_eq!(first.ready, Instant::from_millis(2));
     assert!(fabric.arrive(&first));
     assert_eq!(fabric.tune(first.ready, new, Cell(2)).unwrap().ready, Instant::from_millis(52));
+}
+
+#[test]
+fn a_radio_that_goes_out_of_range_loses_its_cell_and_cannot_come_back() {
+    let mut fabric = air(Duration::ZERO);
+    let fades = Course::default()
+        .with(
+            Cell(1),
+            vec![(Instant::ZERO, -60), (Instant::from_millis(200), -60), (Instant::from_millis(300), -120)],
+        )
+        .with(Cell(2), vec![(Instant::ZERO, -70)]);
+    fabric.add_course(M, fades);
+    assert_eq!(fabric.sampled().collect::<Vec<_>>(), [M], "stations stay where they are");
+    let near = fabric.sample(Instant::from_millis(200), M);
+    assert_eq!(near, Sample { heard: vec![(Cell(1), -60), (Cell(2), -70)], is_lost: false });
+    let down = fabric.offer(Instant::from_millis(299), S, BYTES).unwrap();
+    let far = fabric.sample(Instant::from_millis(300), M);
+    assert_eq!(far, Sample { heard: vec![(Cell(2), -70)], is_lost: true });
+    assert_eq!(fabric.land(&down, MOBILE), Landing::Lost(reason::RECEIVER_LEFT));
+    assert_eq!(fabric.offer(Instant::from_millis(300), M, BYTES), Err(reason::OUT_OF_RANGE));
+    assert!(!fabric.sample(Instant::from_millis(400), M).is_lost, "it is told once");
+    let back = fabric.tune(Instant::from_millis(400), M, Cell(1)).unwrap();
+    assert_eq!(fabric.arrive(&back), Arrived::OutOfRange);
+    let other = fabric.tune(Instant::from_millis(500), M, Cell(2)).unwrap();
+    assert_eq!(fabric.arrive(&other), Arrived::Here);
 }

@@ -6,13 +6,15 @@
 //!
 //! A wire is full duplex. A cell is one half-duplex medium that its radios share, first come first served; each radio
 //! has a bounded queue of its own. A frame is heard by a radio that was on the cell's frequency from its first bit to
-//! its last.
+//! its last. Where a radio has a [`Course`], it hears cells as strongly as that says, and loses its own where that ends.
 
+mod course;
 mod fabric;
 mod medium;
 mod radio;
 
-pub use fabric::{Fabric, Flight, Landing, Visit};
+pub use course::{Course, SAMPLING};
+pub use fabric::{Arrived, Fabric, Flight, Landing, Sample, Visit};
 pub use medium::{CellSpec, Faults, WireSpec};
 pub use radio::{RadioSpec, Tuning};
 
@@ -32,6 +34,8 @@ pub mod reason {
     pub const LINK_ERROR: Reason = Reason("link_error");
     /// Sent while the radio was on its way between cells.
     pub const RETUNING: Reason = Reason("radio_retuning");
+    /// Sent while the radio heard no cell.
+    pub const OUT_OF_RANGE: Reason = Reason("radio_out_of_range");
     /// The radio left the cell before the frame was out.
     pub const SENDER_LEFT: Reason = Reason("sender_left_cell");
     /// Its addressee was not in the cell from the frame's first bit to its last.

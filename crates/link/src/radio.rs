@@ -33,8 +33,10 @@ pub struct Tuning {
 #[derive(Clone, Debug)]
 pub(crate) struct Radio {
     pub(crate) spec: RadioSpec,
-    /// Where it is, and since when; `None` on its way.
+    /// Where it is, and since when; `None` on its way, or out of range.
     at: Option<(Cell, Instant)>,
+    /// It has lost its cell, and was not tuned since.
+    deaf: bool,
     /// The last time it was away on a visit.
     away: Option<(Instant, Instant)>,
     turn: u32,
@@ -50,7 +52,7 @@ pub(crate) enum Heard {
 impl Radio {
     pub(crate) fn new(spec: RadioSpec) -> Self {
         let at = spec.cell.map(|cell| (cell, Instant::ZERO));
-        Self { spec, at, away: None, turn: 0 }
+        Self { spec, at, deaf: false, away: None, turn: 0 }
     }
 
     pub(crate) fn cell(&self) -> Option<Cell> {
@@ -59,9 +61,19 @@ impl Radio {
 
     pub(crate) fn leave(&mut self, now: Instant, port: PortId, cell: Cell) -> Tuning {
         let deaf = if self.turn == 0 && self.at.is_none() { self.spec.attach } else { self.spec.retune };
-        self.at = None;
+        (self.at, self.deaf) = (None, false);
         self.turn += 1;
         Tuning { port, cell, ready: now + deaf, turn: self.turn }
+    }
+
+    /// It hears its cell no longer, and carries nothing until it is tuned again.
+    pub(crate) fn lose(&mut self) {
+        (self.at, self.deaf) = (None, true);
+        self.turn += 1;
+    }
+
+    pub(crate) const fn is_deaf(&self) -> bool {
+        self.deaf
     }
 
     /// Arrives, unless it has been told otherwise meanwhile.

@@ -9,7 +9,7 @@ use crate::error::{Attempt, Result};
 use crate::lines::{Heard, Lines};
 use crate::packet::{Options, PacketSocket};
 use crate::{Clock, Netlink, Offset, Timer, ethtool, namespace, nft, set_timer_slack};
-use link::{Fabric, Flight, Landing, PortId, Tuning};
+use link::{Arrived, Fabric, Flight, Landing, PortId, SAMPLING, Tuning};
 use rustix::event::{PollFd, PollFlags, poll};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -64,6 +64,7 @@ const SPIN: Duration = Duration::from_micros(80);
 enum Item {
     Land { flight: Flight, packet: PacketId, dst: Mac, frame: Vec<u8> },
     Tuned(Tuning),
+    Sample(PortId),
 }
 
 /// What came in since the last look, to be taken in the order of time.
@@ -124,6 +125,10 @@ impl Radio {
     pub fn run(&mut self, clock: Clock, end: Instant, stop: &AtomicBool) -> Result<()> {
         self.clock = clock;
         self.offset = Offset::sample();
+        let sampled: Vec<PortId> = self.fabric.sampled().collect();
+        for port in sampled {
+            self.schedule(Instant::ZERO, Item::Sample(port));
+        }
         while !stop.load(Ordering::Relaxed) {
             self.take_in()?;
             let now = self.clock.now();
@@ -206,14 +211,20 @@ impl Radio {
     }
 
     fn wish(&mut self, at: Instant, host: HostId, wish: &Wish) -> Result<()> {
-        let radio = self.ports.iter().find(|(port, _)| port.host == host).map(|(port, _)| port.port);
-        let Some(port) = radio else { return Ok(()) };
+        let port = |iface: u16| {
+            let mut ports = self.ports.iter().map(|(port, _)| port);
+            Some(ports.find(|port| port.host == host && port.iface == Iface(iface))?.port)
+        };
         match wish {
-            Wish::Tune { cell, .. } => match self.fabric.tune(at, port, Cell(*cell)) {
-                Some(tuning) => self.schedule(tuning.ready, Item::Tuned(tuning)),
-                None => self.tell(host, &Told::Down { why: node::Link::UNSUPPORTED.to_owned() })?,
-            },
-            Wish::Visit { cell, frame, .. } => {
+            Wish::Tune { iface, cell, .. } => {
+                let tuning = port(*iface).and_then(|port| self.fabric.tune(at, port, Cell(*cell)));
+                match tuning {
+                    Some(tuning) => self.schedule(tuning.ready, Item::Tuned(tuning)),
+                    None => self.tell_down(host, Iface(*iface), node::Link::UNSUPPORTED)?,
+                }
+            }
+            Wish::Visit { iface, cell, frame, .. } => {
+                let Some(port) = port(*iface) else { return Ok(()) };
                 let frame = trace::unhex(frame).unwrap_or_default();
                 let Ok((link, bytes)) = ethernet::parse(&frame) else { return Ok(()) };
                 let packet = identity(bytes);
@@ -242,18 +253,40 @@ impl Radio {
             }
             match self.items.remove(&number) {
                 Some(Item::Land { flight, packet, dst, frame }) => self.land(&flight, packet, dst, &frame)?,
-                Some(Item::Tuned(tuning)) => {
-                    if self.fabric.arrive(&tuning)
-                        && let Some((port, _)) = self.ports.iter().find(|(port, _)| port.port == tuning.port)
-                    {
-                        let host = port.host;
-                        self.tell(host, &Told::Up { cell: tuning.cell.0 })?;
-                    }
-                }
+                Some(Item::Tuned(tuning)) => self.tuned(&tuning)?,
+                Some(Item::Sample(port)) => self.sample(at, port)?,
                 None => {}
             }
         }
         Ok(())
+    }
+
+    fn tuned(&mut self, tuning: &Tuning) -> Result<()> {
+        let Some((host, iface)) = self.owner(tuning.port) else { return Ok(()) };
+        match self.fabric.arrive(tuning) {
+            Arrived::Here => self.tell(host, &Told::Up { iface: iface.0, cell: tuning.cell.0 }),
+            Arrived::Elsewhere => Ok(()),
+            Arrived::OutOfRange => self.tell_down(host, iface, node::Link::OUT_OF_RANGE),
+        }
+    }
+
+    /// Tells a host what one of its radios hears, and when it hears its own cell no more.
+    fn sample(&mut self, at: Instant, port: PortId) -> Result<()> {
+        let Some((host, iface)) = self.owner(port) else { return Ok(()) };
+        let sample = self.fabric.sample(at, port);
+        for (cell, dbm) in sample.heard {
+            self.tell(host, &Told::Heard { iface: iface.0, cell: cell.0, dbm })?;
+        }
+        if sample.is_lost {
+            self.tell_down(host, iface, node::Link::OUT_OF_RANGE)?;
+        }
+        self.schedule(at + SAMPLING, Item::Sample(port));
+        Ok(())
+    }
+
+    fn owner(&self, port: PortId) -> Option<(HostId, Iface)> {
+        let (port, _) = self.ports.iter().find(|(other, _)| other.port == port)?;
+        Some((port.host, port.iface))
     }
 
     fn land(&mut self, flight: &Flight, packet: PacketId, dst: Mac, frame: &[u8]) -> Result<()> {
@@ -280,6 +313,10 @@ impl Radio {
             Some((_, lines)) => lines.send(told),
             None => Ok(()),
         }
+    }
+
+    fn tell_down(&mut self, host: HostId, iface: Iface, why: &str) -> Result<()> {
+        self.tell(host, &Told::Down { iface: iface.0, why: why.to_owned() })
     }
 
     /// What is still on its way when nobody sends any more: what the links carry, and what came after the end.

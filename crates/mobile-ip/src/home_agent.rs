@@ -204,6 +204,7 @@ impl HomeAgent {
                 self.mac = None;
                 self.advertiser.down();
             }
+            Link::Heard(..) => {}
         }
     }
 

@@ -153,8 +153,8 @@ impl MobileNode {
                     self.hint(now, out);
                 }
             }
-            // Somebody would have had the radio go elsewhere: it is where it was.
-            Link::Down(Link::UNSUPPORTED) => {}
+            // Somebody would have had the radio go elsewhere: it is where it was. How strong a cell is does not matter here.
+            Link::Down(Link::UNSUPPORTED) | Link::Heard(..) => {}
             Link::Down(_) => {
                 self.mac = None;
                 self.timers.stop(Timer::Solicit);

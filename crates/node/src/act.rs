@@ -61,6 +61,9 @@ pub enum Act {
     /// What became of a stream that the driver itself asked a role for, on behalf of a program outside
     /// ([`crate::Input::Serve`]). The number is one from [`StreamId::OUTSIDE`] on, or one that the role's was given.
     Served(Told),
+    /// A role has handed its user so many bytes of a stream that it serves. Observed only, as of streams that the driver
+    /// provides it sees by itself.
+    Handed(u64),
 }
 
 /// How a node behaves towards ARP about an address.

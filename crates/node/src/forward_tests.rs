@@ -371,6 +371,8 @@ fn an_error_finds_the_role_that_it_concerns() {
         (Listen::IcmpAbout(Proto::Udp(1)), true),
         (Listen::IcmpAbout(Proto::Udp(5)), false),
         (Listen::IcmpAbout(Proto::IpIp), false),
+        (Listen::IcmpAbout(Proto::Ip(17)), true),
+        (Listen::IcmpAbout(Proto::Ip(132)), false),
         (Listen::Local(Proto::Icmp(3)), true),
     ] {
         let (mut node, mut out) = node(vec![Agent { listens: vec![listen], ..agent("foreign") }]);

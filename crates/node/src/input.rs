@@ -137,11 +137,16 @@ pub enum Link<'a> {
     },
     /// It does not, and why. With [`Link::UNSUPPORTED`] it is as it was.
     Down(&'a str),
+    /// A sample: a radio hears this cell so strongly, in dBm. It needs not be tuned to it.
+    Heard(Cell, i16),
 }
 
 impl Link<'_> {
     /// The answer to a wish to tune that a radio cannot fulfil: it stays where it is.
     pub const UNSUPPORTED: &'static str = "unsupported";
+    /// The radio no longer hears its cell, or not yet the one that it was pointed at: it carries nothing until it is
+    /// tuned again.
+    pub const OUT_OF_RANGE: &'static str = "out of range";
 }
 
 /// Traffic that a role wants, as data: a daemon opens sockets from it, a simulator sorts by it. The first role takes.
@@ -169,6 +174,8 @@ pub enum Proto {
     Udp(u16),
     /// IP in IP.
     IpIp,
+    /// Whatever the IP header names by this number, as 132 of SCTP.
+    Ip(u8),
 }
 
 /// Which command an answer belongs to.

@@ -12,11 +12,18 @@ const TCP: u8 = 6;
 /// and says why.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Traffic {
+    protocol: u8,
     proto: Option<Proto>,
-    /// Of an ICMP error: what it is about, by the destination's port and by the source's.
-    about: [Option<Proto>; 2],
+    about: About,
     /// Of a TCP segment: the source's port, and the destination's.
     segment: Option<[u16; 2]>,
+}
+
+/// Of an ICMP error: what it is about, by number, by the destination's port and by the source's.
+#[derive(Clone, Copy, Default, Debug)]
+struct About {
+    protocol: Option<u8>,
+    protos: [Option<Proto>; 2],
 }
 
 impl Traffic {
@@ -25,7 +32,7 @@ impl Traffic {
             [kind, _, _, _, body @ ..] if header.protocol == ipv4::ICMP && icmp::is_error(*kind) => {
                 quoted(*kind, body)
             }
-            _ => [None; 2],
+            _ => About::default(),
         };
         let [proto, _] = kinds(header.protocol, header.offset, payload);
         let segment = match payload {
@@ -34,17 +41,21 @@ impl Traffic {
             }
             _ => None,
         };
-        Self { proto, about, segment }
+        Self { protocol: header.protocol, proto, about, segment }
+    }
+
+    fn is(self, proto: Proto) -> bool {
+        self.proto == Some(proto) || proto == Proto::Ip(self.protocol)
     }
 
     /// Whether a role that listens like this wants it; `local`: its destination is this host.
     pub(crate) fn is_wanted(self, listen: &Listen, iface: Iface, header: &Header, local: bool) -> bool {
         let dst = header.dst;
         match listen {
-            Listen::Local(proto) => local && self.proto == Some(*proto),
-            Listen::Transit(proto, prefix) => self.proto == Some(*proto) && prefix.contains(dst),
+            Listen::Local(proto) => local && self.is(*proto),
+            Listen::Transit(proto, prefix) => self.is(*proto) && prefix.contains(dst),
             Listen::Group(on, group) => *on == iface && *group == dst,
-            Listen::IcmpAbout(proto) => local && self.about.contains(&Some(*proto)),
+            Listen::IcmpAbout(proto) => local && self.about.is(*proto),
             Listen::Connection(_) => self.is_intercepted(listen, header),
         }
     }
@@ -56,10 +67,18 @@ impl Traffic {
     }
 }
 
-fn quoted(kind: u8, body: &[u8]) -> [Option<Proto>; 2] {
+impl About {
+    fn is(self, proto: Proto) -> bool {
+        self.protos.contains(&Some(proto)) || self.protocol.map(Proto::Ip) == Some(proto)
+    }
+}
+
+fn quoted(kind: u8, body: &[u8]) -> About {
     match icmp::Quote::of(&icmp::Message { kind, code: 0, body }) {
-        Ok(quote) => kinds(quote.protocol, 0, quote.payload),
-        Err(_) => [None; 2],
+        Ok(quote) => {
+            About { protocol: Some(quote.protocol), protos: kinds(quote.protocol, 0, quote.payload) }
+        }
+        Err(_) => About::default(),
     }
 }
 

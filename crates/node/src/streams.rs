@@ -98,6 +98,9 @@ impl Node {
             debug_assert!(new.0 >= StreamId::SERVED, "the number of an accepted stream is its user's");
             self.streams.by_id.insert(*new, Ends { user, provider: Some(provider) });
         }
+        if let StreamEvent::Data(bytes) = event {
+            out.act(provider, Act::Handed(bytes.len() as u64));
+        }
         self.tell_user(now, user, id, event, out);
     }
 

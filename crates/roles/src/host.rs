@@ -135,6 +135,12 @@ pub enum RoleConfig {
     IndirectTcpSupportRouter(indirect_tcp::config::SupportRouterConfig),
     /// Indirect TCP, the mobile host's side.
     IndirectTcpMobileHost(indirect_tcp::config::MobileHostConfig),
+    /// SIGMA mobile node.
+    SigmaMobileNode(sigma::config::MobileNodeConfig),
+    /// SIGMA correspondent.
+    SigmaCorrespondent(sigma::config::CorrespondentConfig),
+    /// SIGMA location manager.
+    SigmaLocationManager(sigma::config::LocationManagerConfig),
     /// Datagrams at a constant rate.
     ConstantRate(apps::ConstantRateConfig),
     /// Takes datagrams.
@@ -219,6 +225,18 @@ impl HostConfig {
         Ok(own)
     }
 
+    /// All addresses that it has at any time: its own, and those that a role brings along.
+    pub fn all_addresses(&self) -> Vec<Ipv4Addr> {
+        // Whoever asks has made a node of this already, so its addresses can be read.
+        let mut all = self.own_addresses().unwrap_or_default();
+        for role in &self.roles {
+            if let RoleConfig::SigmaMobileNode(config) = role {
+                all.extend(config.networks.iter().map(|network| network.address.address));
+            }
+        }
+        all
+    }
+
     fn interface_names(&self) -> Vec<String> {
         self.interfaces.iter().map(|interface| interface.name.clone()).collect()
     }
@@ -264,7 +282,7 @@ impl HostConfig {
 
 impl RoleConfig {
     /// The kinds there are.
-    pub const KINDS: [&'static str; 15] = [
+    pub const KINDS: [&'static str; 18] = [
         "cellular-ip/gateway",
         "cellular-ip/station",
         "cellular-ip/mobile",
@@ -273,6 +291,9 @@ impl RoleConfig {
         "mobile-ip/mobile-node",
         "indirect-tcp/support-router",
         "indirect-tcp/mobile-host",
+        "sigma/mobile-node",
+        "sigma/correspondent",
+        "sigma/location-manager",
         "apps/constant-rate",
         "apps/sink",
         "apps/bulk-server",
@@ -298,6 +319,9 @@ impl RoleConfig {
             "mobile-ip/mobile-node" => config(table).map(Self::MobileIpMobileNode),
             "indirect-tcp/support-router" => config(table).map(Self::IndirectTcpSupportRouter),
             "indirect-tcp/mobile-host" => config(table).map(Self::IndirectTcpMobileHost),
+            "sigma/mobile-node" => config(table).map(Self::SigmaMobileNode),
+            "sigma/correspondent" => config(table).map(Self::SigmaCorrespondent),
+            "sigma/location-manager" => config(table).map(Self::SigmaLocationManager),
             "apps/constant-rate" => config(table).map(Self::ConstantRate),
             "apps/sink" => config(table).map(Self::Sink),
             "apps/bulk-server" => config(table).map(Self::BulkServer),
@@ -320,6 +344,9 @@ impl RoleConfig {
             Self::MobileIpMobileNode(_) => "mobile-ip/mobile-node",
             Self::IndirectTcpSupportRouter(_) => "indirect-tcp/support-router",
             Self::IndirectTcpMobileHost(_) => "indirect-tcp/mobile-host",
+            Self::SigmaMobileNode(_) => "sigma/mobile-node",
+            Self::SigmaCorrespondent(_) => "sigma/correspondent",
+            Self::SigmaLocationManager(_) => "sigma/location-manager",
             Self::ConstantRate(_) => "apps/constant-rate",
             Self::Sink(_) => "apps/sink",
             Self::BulkServer(_) => "apps/bulk-server",
@@ -356,6 +383,9 @@ impl RoleConfig {
                 Box::new(indirect_tcp::SupportRouter::new(config, chance.clone())?)
             }
             Self::IndirectTcpMobileHost(config) => Box::new(indirect_tcp::MobileHost::new(config)?),
+            Self::SigmaMobileNode(config) => Box::new(sigma::MobileNode::new(config, interfaces, chance)?),
+            Self::SigmaCorrespondent(config) => Box::new(sigma::Correspondent::new(&config, chance)?),
+            Self::SigmaLocationManager(config) => Box::new(sigma::LocationManager::new(config)?),
             Self::ConstantRate(config) => Box::new(apps::ConstantRate::new(config)?),
             Self::Sink(config) => Box::new(apps::Sink::new(config)),
             Self::BulkServer(config) => Box::new(apps::BulkServer::new(config)?),

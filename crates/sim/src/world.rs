@@ -2,7 +2,7 @@
 
 use crate::host::{Host, HostSpec};
 use crate::store::{StoreFault, Stores};
-use link::{Fabric, Flight, Landing, PortId, Tuning};
+use link::{Arrived, Fabric, Flight, Landing, PortId, SAMPLING, Tuning};
 use node::stream::{Told, refusal};
 use node::{Act, Boot, Command, CommandId, Input, Link, Outbox, StreamOp};
 use stack::{Output, Stack};
@@ -19,6 +19,7 @@ enum Event {
     Tuned(Tuning),
     Command(HostId, Command),
     Synced(HostId),
+    Sample(PortId),
 }
 
 /// A finished run.
@@ -136,6 +137,10 @@ impl World {
                 }
             }
         }
+        let sampled: Vec<PortId> = self.fabric.sampled().collect();
+        for port in sampled {
+            self.schedule(self.now, Event::Sample(port));
+        }
     }
 
     fn happen(&mut self, event: Event) {
@@ -152,6 +157,7 @@ impl World {
                 self.synced(host, &mut out);
                 self.settle(host, out);
             }
+            Event::Sample(port) => self.sample(port),
         }
     }
 
@@ -185,13 +191,33 @@ impl World {
     }
 
     fn tuned(&mut self, tuning: &Tuning) {
-        if !self.fabric.arrive(tuning) {
-            return; // pointed elsewhere meanwhile
-        }
         let Some((host, iface)) = self.ports.get(&tuning.port).copied() else { return };
+        match self.fabric.arrive(tuning) {
+            Arrived::Here => {}
+            Arrived::Elsewhere => return,
+            Arrived::OutOfRange => return self.down(host, iface, Link::OUT_OF_RANGE),
+        }
         let Some(interface) = self.host(host).interface(iface).cloned() else { return };
         let (mac, mtu, name) = (interface.mac, interface.mtu, interface.name.as_str());
         self.up(host, iface, Link::Up { cell: Some(tuning.cell), mac, mtu, name });
+    }
+
+    /// Tells a host what one of its radios hears, and when it hears its own cell no more.
+    fn sample(&mut self, port: PortId) {
+        let Some((host, iface)) = self.ports.get(&port).copied() else { return };
+        let sample = self.fabric.sample(self.now, port);
+        for (cell, strength) in sample.heard {
+            self.give(host, Input::Link(iface, Link::Heard(cell, strength)));
+        }
+        if sample.is_lost {
+            self.down(host, iface, Link::OUT_OF_RANGE);
+        }
+        self.schedule(self.now + SAMPLING, Event::Sample(port));
+    }
+
+    fn down(&mut self, host: HostId, iface: Iface, why: &'static str) {
+        self.record(host, What::Down(iface, why.into()));
+        self.give(host, Input::Link(iface, Link::Down(why)));
     }
 
     fn up(&mut self, host: HostId, iface: Iface, link: Link<'_>) {
@@ -262,6 +288,7 @@ impl World {
                 Act::Mark(mark) => self.record(host, What::Marked(mark)),
                 Act::Answer(_, answer) => self.record(host, What::Answered(answer)),
                 Act::Store(..) => self.stores.ask(host),
+                Act::Handed(bytes) => self.record(host, What::AppRead(bytes)),
                 // The node itself is the only one here who has a table, answers ARP and has addresses.
                 // And there are no programs outside, that could ask for streams.
                 Act::Route(..) | Act::Gate(..) | Act::Neighbor(..) | Act::Address(..) | Act::Served(_) => {}

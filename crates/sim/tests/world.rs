@@ -1,11 +1,13 @@
 //! What the world does with addresses of interfaces and with records that cannot be stored.
 
-use link::{Fabric, Faults, PortId, WireSpec};
-use node::{Fault, Input, Node, Outbox, Role, StreamEvent, StreamId, StreamOp, Transport, Undone, Value};
+use link::{CellSpec, Course, Fabric, Faults, PortId, RadioSpec, WireSpec};
+use node::{
+    Fault, Input, Link, Node, Outbox, Role, StreamEvent, StreamId, StreamOp, Transport, Undone, Value,
+};
 use sim::{HostSpec, InterfaceSpec, Run, StoreFault, World};
 use trace::{HostId, What};
 use wire::{
-    Duration, EtherType, Iface, Instant, InterfaceAddress, Ipv4Addr, Mac, Packet, Seed, SocketAddrV4,
+    Cell, Duration, EtherType, Iface, Instant, InterfaceAddress, Ipv4Addr, Mac, Packet, Seed, SocketAddrV4,
     WallTime, udp,
 };
 
@@ -89,6 +91,86 @@ fn host(number: u8, role: Box<dyn Role>) -> HostSpec {
         tcp: tcp::Profile::linux_like().into(),
         chance: Seed::new(u64::from(number)),
     }
+}
+
+/// Points its radio at a cell, and writes down what becomes of it.
+#[derive(Debug)]
+struct Wanderer;
+
+impl Role for Wanderer {
+    fn name(&self) -> &'static str {
+        "wanderer"
+    }
+    fn handle(&mut self, _now: Instant, input: Input<'_>, out: &mut Outbox) {
+        let mark = |name| node::Mark::new("wanderer", name);
+        match input {
+            Input::Start(_) => out.tune(Iface(1), Cell(1)),
+            Input::Link(iface, Link::Heard(cell, strength)) => out.mark(
+                mark("heard")
+                    .with("iface", u64::from(iface.0))
+                    .with("cell", u64::from(cell.0))
+                    .with("dbm", i64::from(strength)),
+            ),
+            Input::Link(iface, Link::Down(why)) => {
+                out.mark(mark("down").with("why", why));
+                if iface == Iface(1) {
+                    out.tune(Iface(2), Cell(1));
+                }
+            }
+            _ => {}
+        }
+    }
+    fn deadline(&self) -> Option<Instant> {
+        None
+    }
+    fn status(&self) -> Value {
+        Value::None
+    }
+}
+
+#[test]
+fn radios_on_their_way_hear_samples_and_lose_their_cells() {
+    let at = Instant::from_millis;
+    let mut fabric = Fabric::default();
+    let (rate, delay, queue) = (1_000_000, Duration::ZERO, 10);
+    let (per_frame, faults) = (Duration::ZERO, Faults::default());
+    fabric.add_cell(
+        &CellSpec { cell: Cell(1), rate, per_frame, delay, queue, mtu: 1500, faults },
+        &Seed::new(1),
+    );
+    let course = Course::default().with(Cell(1), vec![(at(0), -60), (at(200), -60), (at(200), -120)]);
+    let mut host = host(1, Box::new(Wanderer));
+    host.interfaces = (1..=2)
+        .map(|number| {
+            let (mac, port) = (Mac([2, 0, 0, 0, 0, number]), PortId(u32::from(number)));
+            let radio = RadioSpec {
+                mac,
+                cell: None,
+                retune: Duration::ZERO,
+                attach: Duration::ZERO,
+                excursion: Duration::ZERO,
+            };
+            fabric.add_radio(port, radio);
+            fabric.add_course(port, course.clone());
+            InterfaceSpec { name: format!("air{number}"), mac, mtu: 1500, port, tunes: true }
+        })
+        .collect();
+    let run = World::new(fabric, vec![host]).run(at(350));
+    let told = run.records.iter().filter_map(|record| match &record.what {
+        What::Marked(mark) => {
+            let words: Vec<String> = mark.fields.iter().map(|(_, value)| format!("{value:?}")).collect();
+            Some(format!("{} {} {}", record.at.0 / 1_000_000, mark.name, words.join(" ")))
+        }
+        What::Up(iface, _) => Some(format!("{} up {}", record.at.0 / 1_000_000, iface.0)),
+        _ => None,
+    });
+    let told: Vec<String> = told.collect();
+    let sample = |ms, iface| format!("{ms} heard Int({iface}) Int(1) Int(-60)");
+    let lost = format!("200 down Text({:?})", Link::OUT_OF_RANGE);
+    // The second radio is pointed at what the first has lost, and does not find it either: it is told again.
+    assert!(told.starts_with(&["0 up 1".to_owned(), sample(0, 1), sample(0, 2)]), "{told:?}");
+    assert_eq!(told[3..5], [sample(100, 1), sample(100, 2)]);
+    assert_eq!(told[5..7], [lost.clone(), lost], "{told:?}");
 }
 
 fn run(fault: Option<StoreFault>) -> Run {

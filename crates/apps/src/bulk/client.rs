@@ -1,8 +1,8 @@
 //! Connects, reads to the end, and checks what it reads.
 
-use super::intact;
+use super::{Carrier, intact};
 use node::config::{span, text};
-use node::{Addr, Input, Mark, Outbox, Role, StreamEvent, StreamId, StreamOp, Transport, Value};
+use node::{Addr, Input, Mark, Outbox, Role, StreamEvent, StreamId, StreamOp, Value};
 use serde::Deserialize;
 use wire::{Duration, Instant};
 
@@ -13,9 +13,9 @@ pub struct BulkClientConfig {
     /// The server.
     #[serde(deserialize_with = "text")]
     pub to: Addr,
-    /// By which transport: `tcp`, or `indirect`, which a role of this host has to serve.
-    #[serde(default = "super::tcp", deserialize_with = "super::transport")]
-    pub transport: Transport,
+    /// What carries the bytes.
+    #[serde(default)]
+    pub transport: Carrier,
     /// When it connects.
     #[serde(default, deserialize_with = "span")]
     pub start: Duration,
@@ -59,7 +59,8 @@ impl BulkClient {
     fn timeout(&mut self, now: Instant, out: &mut Outbox) {
         if self.state == State::Waits && self.deadline().is_some_and(|start| start <= now) {
             self.state = State::Connecting;
-            let (by, peer) = (self.config.transport, self.config.to);
+            let peer = self.config.to;
+            let by = self.config.transport.into();
             out.stream(STREAM, StreamOp::Open { by, local: None, peer, foreign: false });
         }
         while let Some(at) = self.next_mark.filter(|at| *at <= now) {
@@ -157,13 +158,13 @@ impl Role for BulkClient {
 mod tests {
     use super::super::fill;
     use super::*;
-    use node::{Act, Effect};
+    use node::{Act, Effect, Transport};
 
     /// A client that is connected and marks every second.
     fn reading() -> BulkClient {
         let to = "10.1.0.7:80".parse().unwrap();
         let (start, progress) = (Duration::from_secs(1), Duration::from_secs(1));
-        let mut client = BulkClient::new(BulkClientConfig { to, transport: Transport::Tcp, start, progress });
+        let mut client = BulkClient::new(BulkClientConfig { to, transport: Carrier::Tcp, start, progress });
         assert_eq!(client.deadline(), Some(Instant::from_millis(1000)));
         let open = StreamOp::Open { by: Transport::Tcp, local: None, peer: to, foreign: false };
         assert_eq!(said(&mut client, 1000, Input::Timeout).0, [open]);

@@ -9,20 +9,27 @@ use serde::Deserialize;
 pub use client::{BulkClient, BulkClientConfig};
 pub use server::{BulkServer, BulkServerConfig};
 
-/// The transports that a client can be told to use, by the names that configurations write.
-const TRANSPORTS: [(&str, Transport); 2] =
-    [("tcp", Transport::Tcp), ("indirect", Transport::Role("indirect"))];
-
-/// For `#[serde(deserialize_with)]`: a transport by its name.
-fn transport<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Transport, D::Error> {
-    let name = String::deserialize(deserializer)?;
-    let known = TRANSPORTS.iter().find(|(known, _)| *known == name).map(|(_, transport)| *transport);
-    let names = TRANSPORTS.map(|(known, _)| known).join(", ");
-    known.ok_or_else(|| serde::de::Error::custom(format!("there is no transport `{name}`; allowed: {names}")))
+/// What carries a stream of bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Carrier {
+    /// The host's own stack.
+    #[default]
+    Tcp,
+    /// SCTP, by a role of the same host.
+    Sctp,
+    /// Indirect TCP, by a role of the same host.
+    Indirect,
 }
 
-const fn tcp() -> Transport {
-    Transport::Tcp
+impl From<Carrier> for Transport {
+    fn from(carrier: Carrier) -> Self {
+        match carrier {
+            Carrier::Tcp => Self::Tcp,
+            Carrier::Sctp => Self::Role("sctp"),
+            Carrier::Indirect => Self::Role("indirect"),
+        }
+    }
 }
 
 /// Fills `bytes` with the pattern from `offset` on: every place of the stream has its own eight bytes, so that what is

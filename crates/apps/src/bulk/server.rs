@@ -1,8 +1,8 @@
 //! Sends to everybody who connects.
 
-use super::fill;
+use super::{Carrier, fill};
 use node::config::{ConfigError, some_span, text};
-use node::{Addr, Input, Mark, Outbox, Role, StreamEvent, StreamId, StreamOp, Transport, Value};
+use node::{Addr, Input, Mark, Outbox, Role, StreamEvent, StreamId, StreamOp, Value};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use wire::{Duration, Instant};
@@ -14,6 +14,9 @@ pub struct BulkServerConfig {
     /// Where it waits.
     #[serde(deserialize_with = "text")]
     pub at: Addr,
+    /// What carries the bytes.
+    #[serde(default)]
+    pub transport: Carrier,
     /// Bytes to each client.
     pub bytes: Option<u64>,
     /// So long to each client, from when it connects.
@@ -117,7 +120,11 @@ impl Role for BulkServer {
             Input::Start(_) => {
                 out.stream(
                     LISTENER,
-                    StreamOp::Listen { by: Transport::Tcp, local: self.config.at, foreign: false },
+                    StreamOp::Listen {
+                        by: self.config.transport.into(),
+                        local: self.config.at,
+                        foreign: false,
+                    },
                 );
             }
             Input::Timeout => self.time_is_up(now, out),
@@ -198,7 +205,8 @@ mod tests {
     fn both_or_neither_is_refused() {
         let at = "10.1.0.7:80".parse().unwrap();
         for (bytes, duration) in [(None, None), (Some(1), Some(Duration::ZERO))] {
-            let refused = BulkServer::new(BulkServerConfig { at, bytes, duration }).unwrap_err();
+            let refused = BulkServer::new(BulkServerConfig { at, transport: Carrier::Tcp, bytes, duration })
+                .unwrap_err();
             assert_eq!(refused.key, "bytes");
         }
     }

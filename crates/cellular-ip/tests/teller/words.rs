@@ -25,7 +25,7 @@ pub(crate) fn act(act: &Act, interfaces: &[&str]) -> String {
         Act::Mark(mark) => mark_name(mark),
         Act::Answer(_, Ok(answer)) => format!("answer {}", value(answer)),
         Act::Answer(_, Err(why)) => format!("refuse: {why}"),
-        Act::Neighbor(..) | Act::Address(..) | Act::Store(..) | Act::Served(_) => {
+        Act::Neighbor(..) | Act::Address(..) | Act::Store(..) | Act::Served(_) | Act::Handed(_) => {
             "what no role of this protocol asks for".to_owned()
         }
         Act::Stream(..) => "a stream, which no role of this protocol uses".to_owned(),

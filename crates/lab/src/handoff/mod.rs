@@ -7,7 +7,7 @@ mod stages;
 mod traffic;
 
 use crate::Plan;
-use node::{Mark, Stage};
+use node::{Mark, Span, Stage};
 use stages::Story;
 use trace::{HostId, Record, What};
 use wire::{Duration, Instant};
@@ -123,10 +123,12 @@ pub fn uncut(records: &[Record]) -> Vec<Instant> {
     uncut
 }
 
-/// The mark with which a handoff begins, if this is one.
+/// The mark with which a handoff begins that a radio makes, if this is one; one that only switches the way has its cut in
+/// itself.
 fn begin(record: &Record) -> Option<&Mark> {
+    let switches = Some(Span::Begins(Stage::PathSwitch));
     match &record.what {
-        What::Marked(mark) if mark.name == node::HANDOFF => Some(mark),
+        What::Marked(mark) if mark.name == node::HANDOFF && mark.span != switches => Some(mark),
         _ => None,
     }
 }

@@ -29,7 +29,12 @@ impl<'a> Story<'a> {
             let value = mark.fields.iter().find(|(key, _)| *key == name).map(|(_, value)| value);
             value.and_then(Value::as_text).unwrap_or_default().to_owned()
         };
-        let cut = self.first(record.at, until, |r| r.host == host && matches!(r.what, What::Tuned(..)))?.at;
+        // Who can be reached both ways is cut off by his own decision, and the radio has nothing to do with it.
+        let cut = if mark.span == Some(Span::Begins(Stage::PathSwitch)) {
+            record.at
+        } else {
+            self.first(record.at, until, |r| r.host == host && matches!(r.what, What::Tuned(..)))?.at
+        };
         let within = |at: Instant| at >= record.at && at < until;
         let lost = self.traffic.lost(host, within);
         let times = self.times(host, cut, until);

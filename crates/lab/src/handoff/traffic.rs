@@ -139,7 +139,9 @@ impl Index {
                     self.arrival(host, Arrival { at, packet, stream: true });
                 }
             }
-            What::Dropped(_, _, reason) if *reason == node::reason::CONSUMED.0 => {}
+            What::Dropped(_, id, reason) if *reason == node::reason::CONSUMED.0 => {
+                self.handed(at, host, *id);
+            }
             What::Dropped(_, id, _) | What::Lost(_, id, _) => {
                 self.last.insert(*id, at);
                 if self.segments.contains(id) {
@@ -151,22 +153,42 @@ impl Index {
             }
             What::Received(iface, packet) => self.packet_in(at, host, *iface, packet),
             What::Sent(Iface::HOST, packet) if self.segments.contains(&packet.id) => {
-                self.traffic.received.entry(packet.id).or_default().push((at, host));
-                self.latest.insert(host, packet.id);
+                self.handed(at, host, packet.id);
+            }
+            // A role's own: it is seen first when it leaves.
+            What::Sent(_, packet) if !self.addressee.contains_key(&packet.id) => {
+                self.first_seen(packet);
+                if segment::is_sctp_data(packet) {
+                    self.segments.insert(packet.id);
+                    self.traffic.sent.entry(packet.id).or_default().push((at, host));
+                }
             }
             _ => {}
         }
     }
 
     fn packet_in(&mut self, at: Instant, host: HostId, iface: Iface, packet: &Packet) {
-        // The first sighting shows the packet as its origin made it, before any tunnel.
-        if let Some(to) = wire::ipv4::addresses(&packet.bytes).and_then(|(_, dst)| self.owners.get(&dst)) {
-            self.addressee.entry(packet.id).or_insert(*to);
-        }
+        self.first_seen(packet);
         if iface == Iface::HOST && segment::carries_data(packet) {
             self.segments.insert(packet.id);
             self.traffic.sent.entry(packet.id).or_default().push((at, host));
         }
+    }
+
+    /// The first sighting shows the packet as its origin made it, before any tunnel.
+    fn first_seen(&mut self, packet: &Packet) {
+        if let Some(to) = wire::ipv4::addresses(&packet.bytes).and_then(|(_, dst)| self.owners.get(&dst)) {
+            self.addressee.entry(packet.id).or_insert(*to);
+        }
+    }
+
+    /// A stack, or the role that stands for it, has a segment.
+    fn handed(&mut self, at: Instant, host: HostId, packet: PacketId) {
+        if !self.segments.contains(&packet) {
+            return;
+        }
+        self.traffic.received.entry(packet).or_default().push((at, host));
+        self.latest.insert(host, packet);
     }
 
     fn arrival(&mut self, host: HostId, arrival: Arrival) {

@@ -3,7 +3,7 @@
 use super::error::{ScenarioError, Source};
 use super::networks::{AIR, Networks};
 use super::protocol::{self, Around};
-use super::{Host, Scenario};
+use super::{Host, Scenario, course};
 use crate::plan::{HostPlan, Plan, PortPlan};
 use link::{CellSpec, Faults, PortId, RadioSpec, WireSpec};
 use roles::HostConfig;
@@ -28,7 +28,8 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
-    /// Interfaces are named for what they lead to: the host at the other end of a wire, or `air`.
+    /// Interfaces are named for what they lead to: the host at the other end of a wire, or `air`; a second radio is
+    /// `air2`.
     fn new(source: &Source<'_>, scenario: &Scenario) -> Result<Self, ScenarioError> {
         let mut hosts = Vec::new();
         for (name, value) in &scenario.host {
@@ -64,16 +65,17 @@ impl Layout {
             layout.cells.insert(cell.station.clone(), number);
             layout.interfaces.entry(cell.station.clone()).or_default().push((AIR.to_owned(), None));
         }
-        let mobiles: Vec<(String, Option<Ipv4Addr>)> = layout
+        let mobiles: Vec<(String, Option<Ipv4Addr>, usize)> = layout
             .hosts
             .iter()
             .filter(|(_, host)| protocol::roams(&host.role))
-            .map(|(name, host)| (name.clone(), host.address))
+            .map(|(name, host)| (name.clone(), host.address, host.radios))
             .collect();
-        for (name, _) in &mobiles {
-            layout.interfaces.entry(name.clone()).or_default().push((AIR.to_owned(), None));
+        for (name, _, radios) in &mobiles {
+            let own = layout.interfaces.entry(name.clone()).or_default();
+            own.extend((1..=*radios).map(|number| (radio_name(number), None)));
         }
-        let addressed = mobiles.into_iter().filter_map(|(name, address)| Some((name, address?)));
+        let addressed = mobiles.into_iter().filter_map(|(name, address, _)| Some((name, address?)));
         layout.networks = Networks::new(scenario, &addressed.collect::<Vec<_>>())
             .map_err(|(key, problem)| source.at_path(&key, &problem))?;
         Ok(layout)
@@ -106,6 +108,18 @@ impl Layout {
     /// Whether two radios are of the same network.
     pub(crate) fn same_network(&self, a: &str, b: &str) -> bool {
         self.networks.net_of(a, AIR).is_some_and(|net| Some(net) == self.networks.net_of(b, AIR))
+    }
+
+    /// The network whose cell holds an address: the cell, its station, and the station's address and its length.
+    pub(crate) fn access(&self, address: Ipv4Addr) -> Option<(u16, &str, String)> {
+        self.cells.iter().find_map(|(station, cell)| {
+            let net = self.networks.net_of(station, AIR).filter(|net| net.contains(address))?;
+            Some((
+                *cell,
+                station.as_str(),
+                format!("{}/{}", self.air_address(station)?.split('/').next()?, net.len()),
+            ))
+        })
     }
 
     pub(crate) fn interfaces(&self, host: &str) -> impl Iterator<Item = &str> {
@@ -148,6 +162,11 @@ impl Layout {
     }
 }
 
+/// [`AIR`], and further radios by their number.
+pub(crate) fn radio_name(number: usize) -> String {
+    if number == 1 { AIR.to_owned() } else { format!("{AIR}{number}") }
+}
+
 pub(crate) fn plan(source: &Source<'_>, scenario: &Scenario, seed: u64) -> Result<Plan, ScenarioError> {
     protocol::check(scenario).map_err(|(key, problem)| source.at_path(&key, &problem))?;
     let layout = Layout::new(source, scenario)?;
@@ -170,6 +189,7 @@ pub(crate) fn plan(source: &Source<'_>, scenario: &Scenario, seed: u64) -> Resul
         let text = toml::to_string(&config).map_err(|error| source.whole(error.to_string()))?;
         let parsed = parse_host(source, name, host, config)?;
         check_programs(source, scenario.duration, name, host, &parsed)?;
+        let course = course::course(source, scenario, name, host)?;
         let mut ports = Vec::new();
         for (index, (interface, wire)) in layout.interfaces.get(name).into_iter().flatten().enumerate() {
             let port = PortId(next_port);
@@ -180,7 +200,9 @@ pub(crate) fn plan(source: &Source<'_>, scenario: &Scenario, seed: u64) -> Resul
             {
                 *slot = Some(port);
             }
-            ports.push(PortPlan { port, name: interface.clone(), mac: layout.mac(name, index), radio });
+            let course = course.clone().filter(|_| radio.as_ref().is_some_and(|radio| radio.cell.is_none()));
+            let (name, mac) = (interface.clone(), layout.mac(name, index));
+            ports.push(PortPlan { port, name, mac, radio, course });
         }
         let programs = host.program.clone();
         plan.hosts.push(HostPlan { config: parsed, text, ports, programs });

@@ -1,5 +1,6 @@
 //! Scenario files: what a user writes.
 
+mod course;
 mod error;
 mod expand;
 mod networks;
@@ -38,6 +39,7 @@ pub struct Scenario {
     pub(crate) indirect_tcp: Option<protocol::IndirectTcp>,
     #[serde(rename = "mobile-ip")]
     pub(crate) mobile_ip: Option<protocol::MobileIp>,
+    pub(crate) sigma: Option<protocol::Sigma>,
     pub(crate) host: toml::map::Map<String, toml::Value>,
 }
 
@@ -104,6 +106,12 @@ pub(crate) struct Radio {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Host {
     pub(crate) address: Option<Ipv4Addr>,
+    /// How many radios it has, if it is mobile: one. They are `air`, `air2` and so on.
+    #[serde(default = "units::one")]
+    pub(crate) radios: usize,
+    /// How strongly its radios hear each cell, by the cell's name: points in time, with dBm.
+    #[serde(default)]
+    pub(crate) course: BTreeMap<String, Vec<Point>>,
     /// The neighbor that takes what no other route takes.
     pub(crate) default_route: Option<String>,
     /// How its TCP behaves: as in the host's configuration.
@@ -116,12 +124,20 @@ pub(crate) struct Host {
     pub(crate) program: Vec<Program>,
 }
 
+/// A point of a course: a time, and dBm.
+#[derive(Clone, Copy, Debug, Deserialize)]
+pub(crate) struct Point(
+    #[serde(deserialize_with = "node::config::span")] pub(crate) Duration,
+    pub(crate) i16,
+);
+
 /// Scenarios that are compiled in, by the name that `list` prints.
 pub const BUILT_IN: &[(&str, &str)] = &[
     ("first", include_str!("../../../../scenarios/first.toml")),
     ("bulk", include_str!("../../../../scenarios/bulk.toml")),
     ("mobile-ip/download", include_str!("../../../../scenarios/mobile-ip/download.toml")),
     ("indirect-tcp/handoff-time", include_str!("../../../../scenarios/indirect-tcp/handoff-time.toml")),
+    ("sigma/handoff", include_str!("../../../../scenarios/sigma/handoff.toml")),
     ("cellular-ip/udp-loss", include_str!("../../../../scenarios/cellular-ip/udp-loss.toml")),
 ];
 

@@ -86,6 +86,30 @@ fn a_mistake_about_mobile_ip_is_named_too() {
 }
 
 #[test]
+fn a_mobile_host_has_as_many_radios_as_it_says_and_goes_its_way_with_all_of_them() {
+    let way = "radios = 2\ncourse.2 = [[\"0s\", -60], [\"3s\", -99]]\n";
+    let host = "[host.mobile]\n";
+    let plan = |way: &str| Scenario::plan("c.toml", &DOWNLOAD.replace(host, &format!("{host}{way}")), &[], 1);
+    let mobile = plan(way).unwrap().hosts.pop().unwrap();
+    let names: Vec<&str> = mobile.ports.iter().map(|port| port.name.as_str()).collect();
+    assert_eq!(names, ["air", "air2"]);
+    assert!(
+        mobile.ports.iter().all(|port| port.course.is_some()) && mobile.ports[0].mac != mobile.ports[1].mac
+    );
+    let cases = [
+        ("course.3 = [[\"0s\", -60]]", "`host.mobile.course.3`: no cell `3`; there are: 1, 2"),
+        ("course.1 = []", "`host.mobile.course.1`: give points in the order of time"),
+        ("course.1 = [[\"2s\", -60], [\"1s\", -60]]", "give points in the order of time"),
+        ("course.1 = [[\"2s\", 60]]", "a strength is a number of dBm"),
+        ("course.1 = [[\"2\", -60]]", "`2` is not a span of time"),
+    ];
+    for (way, expected) in cases {
+        let refusal = plan(&format!("{way}\n")).unwrap_err().to_string();
+        assert!(refusal.starts_with("c.toml") && refusal.contains(expected), "{way}: {refusal}");
+    }
+}
+
+#[test]
 fn a_mistake_about_a_program_is_named_and_one_that_is_right_is_planned() {
     let with = |host: &str, program: &str| format!("{DOWNLOAD}\n[[host.{host}.program]]\n{program}\n");
     let plan = |host: &str, program: &str| Scenario::plan("p.toml", &with(host, program), &[], 1);

@@ -43,6 +43,10 @@ pub(crate) fn delay<'de, D: Deserializer<'de>>(deserializer: D) -> Result<[Durat
     }
 }
 
+pub(crate) const fn one() -> usize {
+    1
+}
+
 pub(crate) const fn wire_queue() -> usize {
     128
 }

@@ -288,8 +288,12 @@ impl Daemon {
         self.serve_clients();
         while let Some(told) = self.radio.as_mut().filter(|_| ready.radio).and_then(Radio::hear) {
             match told {
-                radio::Told::Up { cell } => self.link_up(radio::IFACE, Some(Cell(cell))),
-                radio::Told::Down { why } => self.link_down(radio::IFACE, &why),
+                radio::Told::Up { iface, cell } => self.link_up(Iface(iface), Some(Cell(cell))),
+                radio::Told::Down { iface, why } => self.link_down(Iface(iface), &why),
+                radio::Told::Heard { iface, cell, dbm } => {
+                    let now = self.clock.now();
+                    self.give(now, Input::Link(Iface(iface), Link::Heard(Cell(cell), dbm)));
+                }
             }
         }
         let now = self.clock.now();
@@ -443,7 +447,7 @@ impl Daemon {
                 }
                 Act::Tune(iface, cell) => {
                     self.record(now, What::Tuned(iface, cell));
-                    if !self.radio.as_mut().is_some_and(|radio| radio.tune(now, cell)) {
+                    if !self.radio.as_mut().is_some_and(|radio| radio.tune(now, iface, cell)) {
                         self.link_down(iface, Link::UNSUPPORTED);
                     }
                 }
@@ -471,6 +475,7 @@ impl Daemon {
                     Some(storage) => storage.ask(key, value),
                     None => self.unstorable += 1,
                 },
+                Act::Handed(bytes) => self.record(now, What::AppRead(bytes)),
                 // No data path but the node's own table yet, and it answers ARP itself.
                 Act::Route(..) | Act::Gate(..) | Act::Neighbor(..) => {}
             }
@@ -560,7 +565,7 @@ impl Daemon {
         let id = packet.id;
         self.record(now, What::Visited(iface, cell));
         self.record(now, What::Sent(iface, packet));
-        if !self.radio.as_mut().is_some_and(|radio| radio.visit(now, cell, &frame)) {
+        if !self.radio.as_mut().is_some_and(|radio| radio.visit(now, iface, cell, &frame)) {
             self.record(now, What::Lost(iface, id, "radio_unsupported".into()));
         }
     }

@@ -8,24 +8,22 @@ use std::path::Path;
 use trace::{HostId, hex};
 use wire::{Cell, Iface, Instant};
 
-/// The one radio of a host.
-pub(crate) const IFACE: Iface = Iface(1);
-
 /// What a daemon says to the radio process.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Wish {
     Hello { host: HostId },
-    Tune { at: u64, cell: u16 },
-    Visit { at: u64, cell: u16, frame: String },
+    Tune { at: u64, iface: u16, cell: u16 },
+    Visit { at: u64, iface: u16, cell: u16, frame: String },
 }
 
 /// What the radio process says back.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Told {
-    Up { cell: u16 },
-    Down { why: String },
+    Up { iface: u16, cell: u16 },
+    Down { iface: u16, why: String },
+    Heard { iface: u16, cell: u16, dbm: i16 },
 }
 
 pub(crate) struct Radio {
@@ -39,13 +37,13 @@ impl Radio {
         Ok(Self { lines })
     }
 
-    /// Points the radio at a cell; false when there is no radio any more.
-    pub(crate) fn tune(&mut self, now: Instant, cell: Cell) -> bool {
-        self.lines.send(&Wish::Tune { at: now.0, cell: cell.0 }).is_ok()
+    /// Points a radio at a cell; false when there is no radio any more.
+    pub(crate) fn tune(&mut self, now: Instant, iface: Iface, cell: Cell) -> bool {
+        self.lines.send(&Wish::Tune { at: now.0, iface: iface.0, cell: cell.0 }).is_ok()
     }
 
-    pub(crate) fn visit(&mut self, now: Instant, cell: Cell, frame: &[u8]) -> bool {
-        self.lines.send(&Wish::Visit { at: now.0, cell: cell.0, frame: hex(frame) }).is_ok()
+    pub(crate) fn visit(&mut self, now: Instant, iface: Iface, cell: Cell, frame: &[u8]) -> bool {
+        self.lines.send(&Wish::Visit { at: now.0, iface: iface.0, cell: cell.0, frame: hex(frame) }).is_ok()
     }
 
     pub(crate) fn hear(&mut self) -> Option<Told> {

@@ -8,10 +8,12 @@ mod apps;
 mod cellular_ip;
 mod indirect_tcp;
 mod mobile_ip;
+mod sigma;
 
 pub(crate) use cellular_ip::CellularIp;
 pub(crate) use indirect_tcp::IndirectTcp;
 pub(crate) use mobile_ip::MobileIp;
+pub(crate) use sigma::Sigma;
 
 use super::{Scenario, expand::Layout};
 use toml::{Table, Value};
@@ -50,6 +52,9 @@ const KINDS: &[Kind] = &[
     Kind { finds_routers: true, ..Kind::mobile("mobile-ip/mobile-node", mobile_ip::mobile_node) },
     Kind::fixed("indirect-tcp/support-router", indirect_tcp::support_router),
     Kind::mobile("indirect-tcp/mobile-host", indirect_tcp::mobile_host),
+    Kind { finds_routers: true, ..Kind::mobile("sigma/mobile-node", sigma::mobile_node) },
+    Kind::fixed("sigma/correspondent", sigma::correspondent),
+    Kind::fixed("sigma/location-manager", sigma::location_manager),
     Kind::fixed("apps/constant-rate", apps::to),
     Kind::fixed("apps/sink", apps::at),
     Kind::fixed("apps/bulk-server", apps::at),

@@ -1,0 +1,90 @@
+//! SIGMA.
+
+use super::{Around, default, hosts_of};
+use crate::scenario::networks::AIR;
+use crate::scenario::{Scenario, expand::Layout};
+use auth::Key;
+use serde::Deserialize;
+use toml::{Table, Value};
+use trace::hex;
+use wire::Ipv4Addr;
+
+/// What mobile nodes and their location manager share.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Sigma {
+    /// The zone in which each mobile node has its host's name.
+    pub(crate) zone: String,
+    #[serde(deserialize_with = "node::config::text")]
+    pub(crate) key: Key,
+}
+
+fn shared(scenario: &Scenario) -> Result<&Sigma, String> {
+    scenario
+        .sigma
+        .as_ref()
+        .ok_or_else(|| "a location manager needs the table [sigma] with its key".to_owned())
+}
+
+/// `addresses`: one in the network of each cell that it may be in. Its radios are all it has.
+pub(super) fn mobile_node(around: &Around<'_>, role: &mut Table) -> Result<(), String> {
+    let Around { scenario, layout, host } = *around;
+    let addresses = role.remove("addresses").unwrap_or_else(|| Value::Array(Vec::new()));
+    let addresses: Vec<Ipv4Addr> =
+        addresses.try_into().map_err(|_| "`addresses`: write a list, as [\"10.1.8.100\", \"10.1.6.100\"]")?;
+    let networks: Result<Vec<Value>, String> = addresses.iter().map(|own| network(layout, *own)).collect();
+    default(role, "networks", networks?);
+    let radios = layout.interfaces(host).filter(|name| name.starts_with(AIR));
+    let radios: Vec<Value> = radios.map(Value::from).collect();
+    default(role, "radios", radios);
+    if let Some(manager) = hosts_of(scenario, "sigma/location-manager").next() {
+        let shared = shared(scenario)?;
+        let address = layout.address(manager).ok_or("the location manager has no address")?;
+        let registrar = Table::from_iter([
+            ("address".to_owned(), Value::from(address.to_string())),
+            ("zone".to_owned(), Value::from(shared.zone.clone())),
+            ("name".to_owned(), Value::from(name_of(shared, host))),
+            ("key".to_owned(), Value::from(hex(shared.key.as_bytes()))),
+        ]);
+        default(role, "location_manager", registrar);
+    }
+    Ok(())
+}
+
+fn network(layout: &Layout, own: Ipv4Addr) -> Result<Value, String> {
+    let (cell, station, router) =
+        layout.access(own).ok_or_else(|| format!("`addresses`: {own} is in no cell's `net`"))?;
+    let (router, length) = router.split_once('/').unwrap_or_default();
+    Ok(Value::Table(Table::from_iter([
+        ("name".to_owned(), Value::from(station)),
+        ("cell".to_owned(), Value::from(i64::from(cell))),
+        ("address".to_owned(), Value::from(format!("{own}/{length}"))),
+        ("router".to_owned(), Value::from(router)),
+    ])))
+}
+
+fn name_of(shared: &Sigma, host: &str) -> String {
+    format!("{host}.{}", shared.zone)
+}
+
+pub(super) fn correspondent(around: &Around<'_>, role: &mut Table) -> Result<(), String> {
+    let address = around.layout.address(around.host).ok_or("a correspondent needs an address")?;
+    default(role, "address", address.to_string());
+    Ok(())
+}
+
+pub(super) fn location_manager(around: &Around<'_>, role: &mut Table) -> Result<(), String> {
+    let Around { scenario, layout, host } = *around;
+    let shared = shared(scenario)?;
+    let address = layout.address(host).ok_or("a location manager needs an address")?;
+    default(role, "address", address.to_string());
+    default(role, "zone", shared.zone.clone());
+    let nodes = hosts_of(scenario, "sigma/mobile-node").map(|node| {
+        Value::Table(Table::from_iter([
+            ("name".to_owned(), Value::from(name_of(shared, node))),
+            ("key".to_owned(), Value::from(hex(shared.key.as_bytes()))),
+        ]))
+    });
+    default(role, "mobile_nodes", nodes.collect::<Vec<_>>());
+    Ok(())
+}

@@ -1,0 +1,78 @@
+//! How strongly a radio hears each cell while its host goes its way.
+
+use std::collections::BTreeMap;
+use wire::{Cell, Duration, Instant};
+
+/// From one sample of what a radio hears to the next (nl80211's drivers report as often).
+pub const SAMPLING: Duration = Duration::from_millis(100);
+
+/// The strength of each cell over time, where a radio is. Between two points it changes evenly; before the first and
+/// after the last it stays. A cell that is not named is not heard.
+///
+/// Decibels are whole numbers, so that a run does not depend on how a machine rounds.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct Course {
+    cells: BTreeMap<Cell, Vec<(Instant, i16)>>,
+}
+
+impl Course {
+    /// What is weaker than this, in dBm, no radio makes anything of: 802.11b at 1 Mb/s, in the data sheets of its cards.
+    pub const SENSITIVITY: i16 = -94;
+
+    /// Adds a cell: when it is heard how strongly, in dBm, in the order of time.
+    #[must_use]
+    pub fn with(mut self, cell: Cell, points: Vec<(Instant, i16)>) -> Self {
+        self.cells.insert(cell, points);
+        self
+    }
+
+    /// How strongly a cell is heard at `now`, in dBm; `None` if nothing can be made of it.
+    pub fn strength(&self, cell: Cell, now: Instant) -> Option<i16> {
+        let points = self.cells.get(&cell)?;
+        let after = points.partition_point(|(at, _)| *at <= now);
+        let before = after.checked_sub(1).and_then(|index| points.get(index));
+        let strength = match (before, points.get(after)) {
+            (Some((from, a)), Some((to, b))) => between((from.0, *a), (to.0, *b), now.0),
+            (Some((_, last)), None) => *last,
+            (None, Some((_, first))) => *first,
+            (None, None) => return None,
+        };
+        (strength >= Self::SENSITIVITY).then_some(strength)
+    }
+
+    /// All cells that are heard at `now`, in the order of their numbers.
+    pub(crate) fn heard(&self, now: Instant) -> Vec<(Cell, i16)> {
+        let strength = |cell: &Cell| Some((*cell, self.strength(*cell, now)?));
+        self.cells.keys().filter_map(strength).collect()
+    }
+}
+
+/// Rounded towards the first point, as everything here is whole.
+fn between((from, a): (u64, i16), (to, b): (u64, i16), now: u64) -> i16 {
+    let (passed, span) = (i128::from(now - from), i128::from((to - from).max(1)));
+    (i128::from(a) + (i128::from(b) - i128::from(a)) * passed / span) as i16
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strength_changes_evenly_and_ends_where_nothing_is_heard() {
+        let at = Instant::from_millis;
+        let course = Course::default().with(Cell(1), vec![(at(1000), -50), (at(2000), -100)]);
+        let heard = |ms| course.strength(Cell(1), at(ms));
+        assert_eq!([heard(0), heard(1000), heard(1500)], [Some(-50), Some(-50), Some(-75)]);
+        assert_eq!([heard(1880), heard(1900), heard(5000)], [Some(-94), None, None]);
+        assert_eq!(course.strength(Cell(2), at(0)), None, "a cell that is not named");
+        assert_eq!(course.heard(at(1500)), [(Cell(1), -75)]);
+    }
+
+    #[test]
+    fn a_jump_is_two_points_at_one_instant() {
+        let at = Instant::from_millis;
+        let course = Course::default().with(Cell(1), vec![(at(0), -50), (at(1000), -50), (at(1000), -120)]);
+        assert_eq!(course.strength(Cell(1), at(999)), Some(-50));
+        assert_eq!(course.strength(Cell(1), at(1000)), None);
+    }
+}

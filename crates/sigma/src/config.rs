@@ -1,0 +1,326 @@
+//! What an operator writes. Defaults are the digest's of RFC 8945 and RFC 2136 where they give one, ours otherwise.
+
+use crate::message::{Name, PORT, TsigKey};
+use auth::Key;
+use node::Addr;
+use node::config::{ConfigError, span, text};
+use serde::Deserialize;
+use std::collections::BTreeSet;
+use wire::{Duration, InterfaceAddress, Ipv4Addr};
+
+/// The shortest key of a mobile node, in bytes (RFC 8945, section 8, would have it as long as the code, 32).
+const SHORTEST_KEY: usize = 16;
+
+/// A location manager.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LocationManagerConfig {
+    /// Its address. It answers at port 53.
+    pub address: Ipv4Addr,
+    /// The zone that it is responsible for.
+    #[serde(deserialize_with = "text")]
+    pub zone: Name,
+    /// The mobile nodes that may tell it where they are.
+    pub mobile_nodes: Vec<Identity>,
+    /// For how long an answer may be kept, in whole seconds: 5 s (ours; the shorter, the sooner a move is known).
+    #[serde(default = "ttl", deserialize_with = "span")]
+    pub ttl: Duration,
+    /// For how long a mobile node is believed that says nothing more: 1 h (ours).
+    #[serde(default = "lifetime", deserialize_with = "span")]
+    pub lifetime: Duration,
+    /// Updates of one mobile node taken in a second; more are refused (ours).
+    #[serde(default = "updates")]
+    pub updates: u16,
+    /// Messages of one host answered in a second; the rest are dropped (ours).
+    #[serde(default = "answers")]
+    pub answers: u16,
+}
+
+/// A mobile node, as its location manager knows it.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Identity {
+    /// Its name in the zone, which is its key's name too. One that is known by its home address has that before `home`,
+    /// as `10.1.8.5.home.sigma.example`.
+    #[serde(deserialize_with = "text")]
+    pub name: Name,
+    /// The secret.
+    #[serde(deserialize_with = "text")]
+    pub key: Key,
+}
+
+/// What a mobile node has to know of its location manager.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RegistrarConfig {
+    /// The location manager's address.
+    pub address: Ipv4Addr,
+    /// Its zone.
+    #[serde(deserialize_with = "text")]
+    pub zone: Name,
+    /// Our name in it, which is our key's name too.
+    #[serde(deserialize_with = "text")]
+    pub name: Name,
+    /// The secret.
+    #[serde(deserialize_with = "text")]
+    pub key: Key,
+    /// How often we say where we are, if nothing changes: every 20 min (ours).
+    #[serde(default = "refresh", deserialize_with = "span")]
+    pub refresh: Duration,
+}
+
+/// A correspondent: a host whose peers may move.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CorrespondentConfig {
+    /// Its address.
+    pub address: Ipv4Addr,
+    /// Its SCTP.
+    #[serde(default)]
+    pub sctp: SctpConfig,
+}
+
+/// A mobile node.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MobileNodeConfig {
+    /// Its radios, by their interfaces: with two, it is in two networks at once.
+    pub radios: Vec<String>,
+    /// The networks that it may be in, each by its cell.
+    pub networks: Vec<Network>,
+    /// How long it takes to get an address, once the link is up: nothing, as an address is configured here. DHCP and
+    /// SLAAC take their time.
+    #[serde(default, deserialize_with = "span")]
+    pub address_delay: Duration,
+    /// When it prepares and when it moves.
+    #[serde(default)]
+    pub signal: SignalConfig,
+    /// For how long an address is kept in an association at most, after another was made primary: 60 s (ours).
+    #[serde(default = "park", deserialize_with = "span")]
+    pub park: Duration,
+    /// Whom it tells where it is, if anybody.
+    pub location_manager: Option<RegistrarConfig>,
+    /// Its SCTP.
+    #[serde(default)]
+    pub sctp: SctpConfig,
+}
+
+/// A network that a mobile node may be in.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Network {
+    /// Its name, for people.
+    pub name: String,
+    /// Its cell.
+    pub cell: u16,
+    /// Our address in it, and the length of its prefix.
+    #[serde(deserialize_with = "text")]
+    pub address: InterfaceAddress,
+    /// Its access router.
+    pub router: Ipv4Addr,
+}
+
+/// The thresholds of a mobile node, in dBm (all ours; the report gives none).
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct SignalConfig {
+    /// A cell that is at least so strong is prepared: -80.
+    pub prepare: i16,
+    /// A cell has to be at least so strong to be moved to: -75.
+    pub go: i16,
+    /// And so much stronger than the one we are in, in dB: 6.
+    pub hysteresis: i16,
+    /// For so long: 300 ms.
+    #[serde(deserialize_with = "span")]
+    pub hold: Duration,
+    /// A cell that is weaker than this is as good as lost: -88.
+    pub lost: i16,
+    /// From one move to the next, unless the link is lost: 1 s, and twice as long for each move within 10 s.
+    #[serde(deserialize_with = "span")]
+    pub dwell: Duration,
+}
+
+impl Default for SignalConfig {
+    fn default() -> Self {
+        Self {
+            prepare: -80,
+            go: -75,
+            hysteresis: 6,
+            hold: Duration::from_millis(300),
+            lost: -88,
+            dwell: Duration::from_secs(1),
+        }
+    }
+}
+
+/// A host's SCTP. The defaults are those of RFC 9260, section 16.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct SctpConfig {
+    /// RTO.Min: 1 s. For handoffs 100 to 200 ms are usual.
+    #[serde(deserialize_with = "some_span")]
+    pub rto_min: Option<Duration>,
+    /// HB.interval: 30 s.
+    #[serde(deserialize_with = "some_span")]
+    pub heartbeat_interval: Option<Duration>,
+    /// How long an acknowledgment may wait for a second packet: 200 ms.
+    #[serde(deserialize_with = "some_span")]
+    pub sack_delay: Option<Duration>,
+    /// Bytes that may wait to be read, or to be acknowledged: 128 KiB.
+    pub buffer: Option<u32>,
+    /// A key that both ends have, and its number: without one, who saw the handshake can change addresses (RFC 4895,
+    /// section 6.1).
+    pub pair_key: Option<PairKey>,
+}
+
+/// An endpoint-pair key.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PairKey {
+    /// Its number, which is not 0.
+    pub id: u16,
+    /// The secret.
+    #[serde(deserialize_with = "text")]
+    pub key: Key,
+}
+
+fn some_span<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
+    span(deserializer).map(Some)
+}
+
+impl SctpConfig {
+    /// Refuses what cannot work.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        let wrong = |problem| Err(ConfigError::new("sctp", problem));
+        if self.rto_min.is_some_and(|rto| rto.is_zero()) {
+            return wrong("`rto_min` must be longer than nothing");
+        }
+        if self.sack_delay.is_some_and(|delay| delay > Duration::from_millis(500)) {
+            return wrong("`sack_delay` must be at most 500ms (RFC 9260, section 6.2)");
+        }
+        if self.buffer.is_some_and(|buffer| buffer < 4096) {
+            return wrong("`buffer` must be at least 4096");
+        }
+        if self.pair_key.as_ref().is_some_and(|pair| pair.id == 0) {
+            return wrong("`pair_key`: number 0 is that of no key (RFC 4895, section 6.1)");
+        }
+        Ok(())
+    }
+
+    /// What the endpoint is made of. A peer whose addresses cannot change is no use here.
+    pub(crate) fn endpoint(&self) -> sctp::Config {
+        let base = sctp::Config::default();
+        let buffer = |default| self.buffer.unwrap_or(default);
+        sctp::Config {
+            rto_min: self.rto_min.unwrap_or(base.rto_min),
+            heartbeat_interval: self.heartbeat_interval.unwrap_or(base.heartbeat_interval),
+            sack_delay: self.sack_delay.unwrap_or(base.sack_delay),
+            send_buffer: buffer(base.send_buffer),
+            receive_buffer: buffer(base.receive_buffer),
+            pair_key: self.pair_key.as_ref().map(|pair| (pair.id, pair.key.clone())),
+            ..base
+        }
+    }
+}
+
+impl MobileNodeConfig {
+    /// Refuses what cannot work.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        if self.radios.is_empty() {
+            return Err(ConfigError::new("radios", "name at least one radio"));
+        }
+        let mut cells = BTreeSet::new();
+        for network in &self.networks {
+            let problem = if !cells.insert(network.cell) {
+                format!("two networks in cell {}", network.cell)
+            } else if !network.address.link.contains(network.router)
+                || network.address.address == network.router
+            {
+                format!("{}: the router {} is no neighbor there", network.name, network.router)
+            } else {
+                continue;
+            };
+            return Err(ConfigError::new("networks", problem));
+        }
+        let SignalConfig { prepare, go, hysteresis, lost, .. } = self.signal;
+        if lost > prepare || prepare > go || hysteresis < 0 {
+            let problem = "must be `lost` <= `prepare` <= `go`, and `hysteresis` 0 or more";
+            return Err(ConfigError::new("signal", problem));
+        }
+        self.sctp.check()?;
+        self.location_manager.as_ref().map_or(Ok(()), RegistrarConfig::check)
+    }
+}
+
+impl LocationManagerConfig {
+    /// Refuses what cannot work.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        let mut names = BTreeSet::new();
+        for Identity { name, key } in &self.mobile_nodes {
+            check_identity("mobile_nodes", &self.zone, name, key)?;
+            if !names.insert(name) {
+                return Err(ConfigError::new("mobile_nodes", format!("{name} is there twice")));
+            }
+        }
+        if self.ttl.subsec_nanos() != 0 || self.ttl.as_secs() > 86_400 {
+            return Err(ConfigError::new("ttl", "must be whole seconds, up to a day"));
+        }
+        for (key, count) in [("updates", self.updates), ("answers", self.answers)] {
+            if count == 0 {
+                return Err(ConfigError::new(key, "must be at least 1"));
+            }
+        }
+        let alive = !self.lifetime.is_zero();
+        if alive { Ok(()) } else { Err(ConfigError::new("lifetime", "must be longer than nothing")) }
+    }
+
+    /// Where it answers.
+    pub const fn at(&self) -> Addr {
+        Addr::new(self.address, PORT)
+    }
+}
+
+impl RegistrarConfig {
+    /// Refuses what cannot work.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        check_identity("location_manager", &self.zone, &self.name, &self.key)?;
+        if self.refresh < Duration::from_secs(1) {
+            return Err(ConfigError::new("location_manager", "`refresh` must be at least 1s"));
+        }
+        Ok(())
+    }
+
+    /// Our key.
+    pub fn tsig(&self) -> TsigKey {
+        TsigKey { name: self.name.clone(), secret: self.key.clone() }
+    }
+}
+
+fn check_identity(at: &'static str, zone: &Name, name: &Name, key: &Key) -> Result<(), ConfigError> {
+    if name == zone || !name.is_within(zone) {
+        return Err(ConfigError::new(at, format!("{name} is no name below {zone}")));
+    }
+    if key.as_bytes().len() < SHORTEST_KEY {
+        return Err(ConfigError::new(at, format!("{name}: the key must have at least {SHORTEST_KEY} bytes")));
+    }
+    Ok(())
+}
+
+const fn park() -> Duration {
+    Duration::from_mins(1)
+}
+const fn ttl() -> Duration {
+    Duration::from_secs(5)
+}
+const fn lifetime() -> Duration {
+    Duration::from_hours(1)
+}
+const fn refresh() -> Duration {
+    Duration::from_mins(20)
+}
+const fn updates() -> u16 {
+    10
+}
+const fn answers() -> u16 {
+    50
+}

@@ -1,0 +1,76 @@
+//! The correspondent: a host with SCTP whose peers change their addresses. It needs nothing but the transport: whom it
+//! believes, and how much, is decided there.
+
+use crate::config::CorrespondentConfig;
+use crate::mark::{CORRESPONDENT, Event};
+use crate::transport::{SCTP, Transport, end};
+use node::config::ConfigError;
+use node::{Input, Listen, Outbox, Proto, Role, Seed, Value};
+use sctp::Event as News;
+use wire::{Instant, Ipv4Addr};
+
+/// A correspondent.
+#[derive(Debug)]
+pub struct Correspondent {
+    address: Ipv4Addr,
+    transport: Transport,
+}
+
+const LISTENS: [Listen; 2] =
+    [Listen::Local(Proto::Ip(sctp::PROTOCOL)), Listen::IcmpAbout(Proto::Ip(sctp::PROTOCOL))];
+
+impl Correspondent {
+    /// A correspondent with this configuration.
+    pub fn new(config: &CorrespondentConfig, chance: &Seed) -> Result<Self, ConfigError> {
+        config.sctp.check()?;
+        Ok(Self { address: config.address, transport: Transport::new(&config.sctp, chance.fork("sctp")) })
+    }
+
+    fn news(&mut self, now: Instant, out: &mut Outbox) {
+        for (_, event) in self.transport.settle(now, out) {
+            let event = match event {
+                News::PeerAdded(address) => Event::PeerAdded { address },
+                News::PeerPrimary(address) => Event::PeerPrimary { address },
+                News::PeerDeleted(address) => Event::PeerDeleted { address },
+                News::Switched { from, to } => Event::Switched { from, to },
+                _ => continue,
+            };
+            out.mark(event.into());
+        }
+    }
+}
+
+impl Role for Correspondent {
+    fn name(&self) -> &'static str {
+        CORRESPONDENT
+    }
+
+    fn listens(&self) -> &[Listen] {
+        &LISTENS
+    }
+
+    fn serves(&self) -> &[node::Transport] {
+        &[SCTP]
+    }
+
+    fn handle(&mut self, now: Instant, input: Input<'_>, out: &mut Outbox) {
+        match input {
+            Input::Timeout => self.transport.timeout(now),
+            Input::Packet(rx, packet) => {
+                let verdict = self.transport.packet(now, &packet);
+                end(rx, packet, verdict, out);
+            }
+            Input::Serve(id, op) => self.transport.serve(now, id, op, &[self.address], out),
+            _ => {}
+        }
+        self.news(now, out);
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        self.transport.deadline()
+    }
+
+    fn status(&self) -> Value {
+        Value::map([("associations", self.transport.status())])
+    }
+}

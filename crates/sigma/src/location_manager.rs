@@ -1,0 +1,454 @@
+//! The location manager: it knows where its mobile nodes are, by what they sign, and tells who asks.
+//!
+//! An update is accepted in this order: it is signed by a key of ours, and later than what was accepted before; its
+//! sender has not said too much; all that it asks for can be done (RFC 2136, section 3). Then the record is stored, and
+//! only then the answer leaves. Nothing is removed but addresses: when the last update was signed is kept for good, so
+//! that an old one cannot come back.
+
+use crate::config::LocationManagerConfig;
+use crate::mark::{Event, LOCATION_MANAGER};
+use crate::message::{
+    Failure, Header, Message, Name, Question, Rcode, Received, Record, Signed, TsigKey, class, kind, opcode,
+    unsigned,
+};
+use crate::place::Place;
+use crate::update::Update;
+use node::config::ConfigError;
+use node::{
+    Addr, Boot, Expiry, Input, Outbox, Role, StreamEvent, StreamId, StreamOp, Transport, Undone, Value,
+};
+use std::collections::BTreeMap;
+use wire::{Duration, Instant, Ipv4Addr, WallTime};
+
+const LISTENER: StreamId = StreamId(0);
+/// The longest message that is read, in bytes: what fits a link.
+const LONGEST: usize = 1500;
+/// Hosts whose messages are counted, and hosts that may have a message on its way to us, at a time.
+const HOSTS: usize = 1024;
+/// What an answer to a message with options says of ours (RFC 6891, section 6.2.3): it takes as much as fits a link.
+const PAYLOAD: u16 = 1232;
+const NANOS: i64 = 1_000_000_000;
+
+/// A mobile node's entry.
+#[derive(Debug)]
+struct Entry {
+    key: TsigKey,
+    place: Place,
+    /// What was there before an update whose record may not be durable yet, and who waits for its answer.
+    before: Option<(Place, StreamId, Asked)>,
+    rate: Rate,
+}
+
+/// What an answer needs to know of what it answers.
+#[derive(Clone, Debug)]
+struct Asked {
+    header: Header,
+    question: Option<Question>,
+    options: bool,
+    /// The key and the code that it was signed with.
+    signer: Option<(usize, Vec<u8>)>,
+}
+
+/// How much of something there was in the current second.
+#[derive(Clone, Copy, Default, Debug)]
+struct Rate {
+    second: u64,
+    count: u16,
+}
+
+impl Rate {
+    fn may(&mut self, now: Instant, most: u16) -> bool {
+        let second = now.0 / 1_000_000_000;
+        if self.second != second {
+            *self = Self { second, count: 0 };
+        }
+        self.count = self.count.saturating_add(1);
+        self.count <= most
+    }
+}
+
+/// A location manager.
+#[derive(Debug)]
+pub struct LocationManager {
+    config: LocationManagerConfig,
+    entries: Vec<Entry>,
+    by_name: BTreeMap<Name, usize>,
+    lapses: Expiry<usize>,
+    /// What the wall clock says of [`Instant::ZERO`].
+    zero: WallTime,
+    /// Who is about to be heard.
+    heard: BTreeMap<StreamId, Ipv4Addr>,
+    rates: BTreeMap<Ipv4Addr, Rate>,
+    /// Answers by what they said, and what was not answered.
+    answers: BTreeMap<&'static str, u64>,
+}
+
+impl LocationManager {
+    /// A location manager with this configuration.
+    pub fn new(config: LocationManagerConfig) -> Result<Self, ConfigError> {
+        config.check()?;
+        let entries: Vec<Entry> = config
+            .mobile_nodes
+            .iter()
+            .map(|node| Entry {
+                key: TsigKey { name: node.name.clone(), secret: node.key.clone() },
+                place: Place::default(),
+                before: None,
+                rate: Rate::default(),
+            })
+            .collect();
+        let by_name = (0..).zip(&entries).map(|(index, entry)| (entry.key.name.clone(), index)).collect();
+        Ok(Self {
+            config,
+            entries,
+            by_name,
+            lapses: Expiry::default(),
+            zero: WallTime::default(),
+            heard: BTreeMap::new(),
+            rates: BTreeMap::new(),
+            answers: BTreeMap::new(),
+        })
+    }
+
+    fn start(&mut self, now: Instant, boot: &Boot, out: &mut Outbox) {
+        self.zero = boot.wall;
+        let seconds = self.seconds(now);
+        for (key, value) in &boot.stored {
+            let name = Name::read(key, 0).ok().map(|(name, _)| name);
+            let Some(index) = name.and_then(|name| self.by_name.get(&name).copied()) else { continue };
+            let place = Place::parse(value).unwrap_or_else(|refused| {
+                out.mark(Event::RecordRefused { why: refused.0 }.into());
+                // What was signed before now may have been accepted already.
+                Place { signed: seconds, ..Place::default() }
+            });
+            if let Some(entry) = self.entries.get_mut(index) {
+                entry.place = place;
+            }
+            self.set_lapse(now, index);
+        }
+        out.stream(
+            LISTENER,
+            StreamOp::Listen { by: Transport::Udp, local: self.config.at(), foreign: false },
+        );
+    }
+
+    const fn wall(&self, now: Instant) -> i64 {
+        self.zero.0.saturating_add(now.0.cast_signed())
+    }
+
+    /// Seconds since 1970, as signatures have them.
+    fn seconds(&self, now: Instant) -> u64 {
+        self.wall(now).div_euclid(NANOS).max(0).cast_unsigned()
+    }
+
+    fn set_lapse(&mut self, now: Instant, index: usize) {
+        self.lapses.stop(index);
+        let Some(Entry { place, .. }) = self.entries.get(index) else { return };
+        if !place.is_empty() {
+            let left = place.ends.0.saturating_sub(self.wall(now)).max(0).cast_unsigned();
+            self.lapses.set(index, now + Duration::from_nanos(left));
+        }
+    }
+
+    // --- messages --------------------------------------------------------------------------------------------------
+
+    fn accept(&mut self, id: StreamId, peer: Addr, out: &mut Outbox) {
+        if self.heard.len() >= HOSTS {
+            return out.stream(id, StreamOp::Abort);
+        }
+        self.heard.insert(id, *peer.ip());
+        out.stream(id, StreamOp::Read(LONGEST));
+    }
+
+    /// A message, and at most one answer. Each has a stream of its own, so that a stranger holds nothing here.
+    fn hear(&mut self, now: Instant, id: StreamId, bytes: &[u8], out: &mut Outbox) {
+        let Some(host) = self.heard.remove(&id) else { return };
+        if !self.may_answer(now, host) {
+            self.count("too many messages");
+            return out.stream(id, StreamOp::Finish);
+        }
+        let Ok(header) = Header::peek(bytes) else { return self.ignore("unreadable", id, out) };
+        if header.is_response {
+            return self.ignore("unasked answer", id, out);
+        }
+        let Ok(Received { message, signed }) = Received::parse(bytes) else {
+            let asked = Asked { header, question: None, options: false, signer: None };
+            return self.refuse(now, id, &asked, Rcode::FormErr, out);
+        };
+        let question = message.questions.first().cloned();
+        let options = message.additional.iter().any(|record| record.kind == kind::OPT);
+        let mut asked = Asked { header, question, options, signer: None };
+        if let Some(signed) = &signed {
+            match self.signer(now, signed, header.opcode == opcode::UPDATE) {
+                Ok(key) => asked.signer = Some((key, signed.tsig.mac.clone())),
+                Err(failure) => return self.distrust(now, id, &asked, signed, failure, out),
+            }
+        }
+        match header.opcode {
+            opcode::QUERY => {
+                let answer = self.query(&message, &asked);
+                self.answer(now, id, &asked, &answer, out);
+            }
+            opcode::UPDATE => self.update(now, id, &message, signed.as_ref(), asked, out),
+            _ => self.refuse(now, id, &asked, Rcode::NotImp, out),
+        }
+    }
+
+    fn may_answer(&mut self, now: Instant, host: Ipv4Addr) -> bool {
+        if !self.rates.contains_key(&host) && self.rates.len() >= HOSTS {
+            let second = now.0 / 1_000_000_000;
+            self.rates.retain(|_, rate| rate.second == second);
+            if self.rates.len() >= HOSTS {
+                return false;
+            }
+        }
+        self.rates.entry(host).or_default().may(now, self.config.answers)
+    }
+
+    /// Whose key signed a message. An update that was signed before the last that was accepted is not in time (RFC 8945,
+    /// section 5.2.3).
+    fn signer(&self, now: Instant, signed: &Signed, is_update: bool) -> Result<usize, Failure> {
+        let index = self.by_name.get(&signed.tsig.key).copied().ok_or(Failure::BadKey)?;
+        let entry = self.entries.get(index).ok_or(Failure::BadKey)?;
+        signed.verify(&entry.key, None, self.seconds(now))?;
+        let is_old = is_update && signed.tsig.time < entry.place.signed;
+        if is_old { Err(Failure::BadTime) } else { Ok(index) }
+    }
+
+    // --- questions -------------------------------------------------------------------------------------------------
+
+    fn query(&self, message: &Message, asked: &Asked) -> Message {
+        let refused = |rcode| Message { header: asked.header.answer(rcode), ..Message::default() };
+        let [question] = message.questions.as_slice() else { return refused(Rcode::FormErr) };
+        let is_data = question.kind < kind::FIRST_META;
+        if question.class != class::IN || !is_data || !question.name.is_within(&self.config.zone) {
+            return refused(Rcode::Refused);
+        }
+        let ttl = self.config.ttl.as_secs() as u32;
+        let place = self.place(&question.name).filter(|place| !place.is_empty());
+        let mut answers =
+            place.map(|place| place.records(&question.name, question.kind, ttl)).unwrap_or_default();
+        let is_zone = question.name == self.config.zone;
+        if is_zone && question.kind == kind::SOA {
+            answers.push(self.start_of_zone());
+        }
+        let rcode = if place.is_some() || is_zone { Rcode::NoError } else { Rcode::NxDomain };
+        // How long it holds that there is nothing stands in the start of the zone (RFC 2308, section 3).
+        let authority = if answers.is_empty() { vec![self.start_of_zone()] } else { Vec::new() };
+        let header = Header { authoritative: true, ..asked.header.answer(rcode) };
+        Message { header, questions: vec![question.clone()], answers, authority, additional: Vec::new() }
+    }
+
+    fn place(&self, name: &Name) -> Option<&Place> {
+        let index = self.by_name.get(name)?;
+        Some(&self.entries.get(*index)?.place)
+    }
+
+    /// Its number is the time of the last update. Nobody keeps copies of the zone, so the other times say nothing.
+    fn start_of_zone(&self) -> Record {
+        const TIMES: [u32; 3] = [3600, 600, 86_400];
+        let zone = &self.config.zone;
+        let serial = self.entries.iter().map(|entry| entry.place.signed).max().unwrap_or_default();
+        let ttl = self.config.ttl.as_secs() as u32;
+        let master = zone.with_label("hostmaster").unwrap_or_else(|_| zone.clone());
+        let mut data = [zone.as_bytes(), master.as_bytes()].concat();
+        for word in [serial as u32, TIMES[0], TIMES[1], TIMES[2], ttl] {
+            data.extend(word.to_be_bytes());
+        }
+        Record { name: zone.clone(), kind: kind::SOA, class: class::IN, ttl, data }
+    }
+
+    // --- updates ---------------------------------------------------------------------------------------------------
+
+    fn update(
+        &mut self,
+        now: Instant,
+        id: StreamId,
+        message: &Message,
+        signed: Option<&Signed>,
+        asked: Asked,
+        out: &mut Outbox,
+    ) {
+        let (Some(signed), Some((index, _))) = (signed, &asked.signer) else {
+            return self.refuse(now, id, &asked, Rcode::Refused, out);
+        };
+        let (index, most) = (*index, self.config.updates);
+        let Some(entry) = self.entries.get_mut(index) else { return };
+        if !entry.rate.may(now, most) {
+            return self.refuse(now, id, &asked, Rcode::Refused, out);
+        }
+        let before = entry.place.clone();
+        // A repetition: what it asks for is done.
+        if before.codes.iter().any(|code| *code == *signed.tsig.mac) {
+            return self.refuse(now, id, &asked, Rcode::NoError, out);
+        }
+        let own = entry.key.name.clone();
+        let update = Update { message, zone: &self.config.zone, own: &own };
+        let place = match update.judge(&before, |name| self.place(name)) {
+            Ok(place) => place,
+            Err(rcode) => return self.refuse(now, id, &asked, rcode, out),
+        };
+        self.take(now, index, place, signed, out);
+        self.refuse(now, id, &asked, Rcode::NoError, out);
+        if let Some(entry) = self.entries.get_mut(index) {
+            entry.before = Some((before, id, asked));
+        }
+    }
+
+    /// Takes an update over, behind its record.
+    fn take(&mut self, now: Instant, index: usize, mut place: Place, signed: &Signed, out: &mut Outbox) {
+        let lifetime = i64::try_from(self.config.lifetime.as_nanos()).unwrap_or(i64::MAX);
+        place.ends = WallTime(self.wall(now).saturating_add(lifetime));
+        place.accepted(signed.tsig.time, &signed.tsig.mac);
+        let Some(entry) = self.entries.get_mut(index) else { return };
+        out.store(key_of(&entry.key.name), place.emit());
+        let address = place.addresses.first().copied();
+        if address != entry.place.addresses.first().copied() {
+            out.mark(Event::Located { name: entry.key.name.to_string(), address }.into());
+        }
+        entry.place = place;
+        self.set_lapse(now, index);
+    }
+
+    // --- answers ---------------------------------------------------------------------------------------------------
+
+    /// An answer without records; NOERROR says that all was done.
+    fn refuse(&mut self, now: Instant, id: StreamId, asked: &Asked, rcode: Rcode, out: &mut Outbox) {
+        let questions = asked.question.clone().into_iter().collect();
+        let message = Message { header: asked.header.answer(rcode), questions, ..Message::default() };
+        self.answer(now, id, asked, &message, out);
+    }
+
+    fn answer(&mut self, now: Instant, id: StreamId, asked: &Asked, message: &Message, out: &mut Outbox) {
+        let name = Rcode::of(message.header.rcode).map_or("other", Rcode::name);
+        self.count(name);
+        let mut message = message.clone();
+        if asked.options {
+            let (name, kind, data) = (Name::root(), kind::OPT, Vec::new());
+            message.additional.push(Record { name, kind, class: PAYLOAD, ttl: 0, data });
+        }
+        let bytes = message.emit();
+        let signer = asked.signer.as_ref();
+        let key = signer.and_then(|(index, mac)| Some((&self.entries.get(*index)?.key, mac)));
+        let bytes = match key {
+            Some((key, mac)) => key.sign(&bytes, Some(mac), self.seconds(now)).0,
+            None => bytes,
+        };
+        say(id, bytes, out);
+    }
+
+    /// What is signed, and not by whom it should be (RFC 8945, section 5.2).
+    fn distrust(
+        &mut self,
+        now: Instant,
+        id: StreamId,
+        asked: &Asked,
+        signed: &Signed,
+        failure: Failure,
+        out: &mut Outbox,
+    ) {
+        self.count(failure.name());
+        let questions = asked.question.clone().into_iter().collect();
+        let header = asked.header.answer(Rcode::NotAuth);
+        let bytes = Message { header, questions, ..Message::default() }.emit();
+        let key = self.by_name.get(&signed.tsig.key).and_then(|index| self.entries.get(*index));
+        let bytes = match key {
+            Some(entry) if failure == Failure::BadTime => {
+                entry.key.sign_bad_time(&bytes, &signed.tsig, self.seconds(now))
+            }
+            _ => unsigned(&bytes, &signed.tsig, failure),
+        };
+        say(id, bytes, out);
+    }
+
+    fn ignore(&mut self, why: &'static str, id: StreamId, out: &mut Outbox) {
+        self.count(why);
+        out.stream(id, StreamOp::Finish);
+    }
+
+    fn count(&mut self, what: &'static str) {
+        *self.answers.entry(what).or_default() += 1;
+    }
+
+    // --- what ends or fails ----------------------------------------------------------------------------------------
+
+    /// Nothing was heard for a lifetime. Should the record not be stored, the old one tells the next start the same.
+    fn lapsed(&mut self, index: usize, out: &mut Outbox) {
+        let Some(entry) = self.entries.get_mut(index) else { return };
+        entry.place.addresses.clear();
+        entry.place.texts.clear();
+        entry.before = None;
+        out.mark(Event::Lapsed { name: entry.key.name.to_string() }.into());
+        out.store(key_of(&entry.key.name), entry.place.emit());
+    }
+
+    /// An update that could not be stored did not happen, and its sender hears so.
+    fn not_stored(&mut self, now: Instant, key: &[u8], out: &mut Outbox) {
+        let name = Name::read(key, 0).ok().map(|(name, _)| name);
+        let Some(index) = name.and_then(|name| self.by_name.get(&name).copied()) else { return };
+        let Some(entry) = self.entries.get_mut(index) else { return };
+        let Some((before, id, asked)) = entry.before.take() else { return };
+        entry.place = before;
+        out.mark(Event::NotStored { name: entry.key.name.to_string() }.into());
+        self.set_lapse(now, index);
+        self.refuse(now, id, &asked, Rcode::ServFail, out);
+    }
+
+    fn closed(&mut self, id: StreamId, why: Option<&str>, out: &mut Outbox) {
+        self.heard.remove(&id);
+        if id == LISTENER {
+            out.mark(Event::Deaf { why: why.unwrap_or_default().to_owned() }.into());
+        }
+    }
+}
+
+/// Says something, and has nothing more to say.
+fn say(id: StreamId, bytes: Vec<u8>, out: &mut Outbox) {
+    out.stream(id, StreamOp::Write(bytes));
+    out.stream(id, StreamOp::Finish);
+}
+
+/// A mobile node's record is kept under its name.
+fn key_of(name: &Name) -> Vec<u8> {
+    name.canonical().as_bytes().to_vec()
+}
+
+impl Role for LocationManager {
+    fn name(&self) -> &'static str {
+        LOCATION_MANAGER
+    }
+
+    fn handle(&mut self, now: Instant, input: Input<'_>, out: &mut Outbox) {
+        match input {
+            Input::Start(boot) => self.start(now, boot, out),
+            Input::Timeout => {
+                while let Some(index) = self.lapses.pop(now) {
+                    self.lapsed(index, out);
+                }
+            }
+            Input::Stream(LISTENER, StreamEvent::Accepted(new, _, peer)) => self.accept(new, peer, out),
+            Input::Stream(id, StreamEvent::Data(bytes)) => self.hear(now, id, bytes, out),
+            Input::Stream(id, StreamEvent::Closed(why)) => self.closed(id, why, out),
+            Input::Failed(fault) => {
+                if let Undone::Store(key) = &fault.undone {
+                    self.not_stored(now, key, out);
+                }
+            }
+            Input::Wall(zero) => self.zero = zero,
+            _ => {}
+        }
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        self.lapses.next()
+    }
+
+    fn status(&self) -> Value {
+        let known = self.entries.iter().filter(|entry| !entry.place.is_empty()).map(|entry| {
+            let addresses = entry.place.addresses.iter().map(|address| Value::from(*address)).collect();
+            (entry.key.name.to_string(), Value::List(addresses))
+        });
+        let answers = self.answers.iter().map(|(what, count)| ((*what).to_owned(), Value::from(*count)));
+        Value::map([("places", Value::Map(known.collect())), ("answers", Value::Map(answers.collect()))])
+    }
+}

@@ -1,0 +1,220 @@
+//! Domain names.
+
+use std::cmp::Ordering;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::str::FromStr;
+use wire::Malformed;
+
+/// A domain name, as it goes over the wire uncompressed (RFC 1035, section 3.1). It keeps its letters as they came;
+/// for equality and order their case does not count (RFC 4343).
+#[derive(Clone)]
+pub struct Name(Vec<u8>);
+
+/// The longest name, and the longest label, in bytes (RFC 1035, section 2.3.4).
+const LONGEST: usize = 255;
+const LONGEST_LABEL: usize = 63;
+/// The two bits of a pointer (RFC 1035, section 4.1.4).
+const POINTER: u8 = 0xc0;
+
+const SHORT: Malformed = Malformed("dns_truncated");
+
+impl Name {
+    /// The name that holds all others.
+    pub fn root() -> Self {
+        Self(vec![0])
+    }
+
+    /// Reads the name at `at` of a message, and says where what follows it begins. Each pointer leads further back than
+    /// the one before, so that none leads in circles.
+    pub fn read(message: &[u8], at: usize) -> Result<(Self, usize), Malformed> {
+        let mut bytes = Vec::new();
+        let (mut at, mut limit, mut behind) = (at, at, None);
+        loop {
+            let length = *message.get(at).ok_or(SHORT)?;
+            if length & POINTER == POINTER {
+                let low = *message.get(at + 1).ok_or(SHORT)?;
+                let target = usize::from(u16::from_be_bytes([length & !POINTER, low]));
+                behind.get_or_insert(at + 2);
+                if target >= limit {
+                    return Err(Malformed("dns_pointer"));
+                }
+                (at, limit) = (target, target);
+                continue;
+            }
+            if usize::from(length) > LONGEST_LABEL {
+                return Err(Malformed("dns_label"));
+            }
+            let label = message.get(at..=at + usize::from(length)).ok_or(SHORT)?;
+            bytes.extend_from_slice(label);
+            if bytes.len() > LONGEST {
+                return Err(Malformed("dns_name_length"));
+            }
+            at += label.len();
+            if length == 0 {
+                return Ok((Self(bytes), behind.unwrap_or(at)));
+            }
+        }
+    }
+
+    /// As it goes over the wire.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// The same in lower case: the canonical form (RFC 4034, section 6.2).
+    #[must_use]
+    pub fn canonical(&self) -> Self {
+        Self(self.0.to_ascii_lowercase())
+    }
+
+    /// Whether it is this zone's name, or one below it.
+    pub fn is_within(&self, zone: &Self) -> bool {
+        let mut rest = self.0.as_slice();
+        loop {
+            if rest.eq_ignore_ascii_case(&zone.0) {
+                return true;
+            }
+            match rest.split_first() {
+                Some((length, tail)) if *length > 0 => {
+                    rest = tail.get(usize::from(*length)..).unwrap_or_default();
+                }
+                _ => return false,
+            }
+        }
+    }
+
+    /// With one label more in front.
+    pub fn with_label(&self, label: &str) -> Result<Self, ParseNameError> {
+        let mut bytes = Vec::new();
+        push_label(&mut bytes, label)?;
+        bytes.extend_from_slice(&self.0);
+        if bytes.len() > LONGEST { Err(ParseNameError) } else { Ok(Self(bytes)) }
+    }
+}
+
+fn push_label(bytes: &mut Vec<u8>, label: &str) -> Result<(), ParseNameError> {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
+    if label.is_empty() || label.len() > LONGEST_LABEL || !label.bytes().all(plain) {
+        return Err(ParseNameError);
+    }
+    bytes.push(label.len() as u8);
+    bytes.extend_from_slice(label.as_bytes());
+    Ok(())
+}
+
+impl PartialEq for Name {
+    /// No length of a label is a letter, so all bytes can be compared alike.
+    fn eq(&self, other: &Self) -> bool {
+        self.0.eq_ignore_ascii_case(&other.0)
+    }
+}
+
+impl Eq for Name {}
+
+impl PartialOrd for Name {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Name {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.0.to_ascii_lowercase().cmp(&other.0.to_ascii_lowercase())
+    }
+}
+
+impl Hash for Name {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.to_ascii_lowercase().hash(state);
+    }
+}
+
+/// Not a name: labels of letters, digits and hyphens, of up to 63 bytes each and 253 together, with dots between them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ParseNameError;
+
+impl fmt::Display for ParseNameError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(
+            "a name is labels of letters, digits and hyphens with dots between them, as mobile.example",
+        )
+    }
+}
+
+impl std::error::Error for ParseNameError {}
+
+impl FromStr for Name {
+    type Err = ParseNameError;
+
+    fn from_str(text: &str) -> Result<Self, ParseNameError> {
+        let mut bytes = Vec::new();
+        let text = text.strip_suffix('.').unwrap_or(text);
+        for label in text.split('.') {
+            push_label(&mut bytes, label)?;
+        }
+        bytes.push(0);
+        if bytes.len() > LONGEST { Err(ParseNameError) } else { Ok(Self(bytes)) }
+    }
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut rest = self.0.as_slice();
+        let mut separator = "";
+        while let Some((length, tail)) = rest.split_first() {
+            let (label, tail) = tail.split_at_checked(usize::from(*length)).unwrap_or_default();
+            if label.is_empty() {
+                break;
+            }
+            write!(f, "{separator}{}", label.escape_ascii())?;
+            (rest, separator) = (tail, ".");
+        }
+        if separator.is_empty() { f.write_str(".") } else { Ok(()) }
+    }
+}
+
+impl fmt::Debug for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(text: &str) -> Name {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn a_name_is_read_and_written_and_its_case_does_not_count() {
+        assert_eq!(name("Mobile.Example").as_bytes(), b"\x06Mobile\x07Example\0");
+        assert_eq!(name("Mobile.Example"), name("mobile.example."));
+        assert_eq!(name("Mobile.Example").to_string(), "Mobile.Example");
+        for bad in ["", ".", "a..b", "a b", &"a".repeat(64), &["a"; 128].join(".")] {
+            assert_eq!(bad.parse::<Name>(), Err(ParseNameError), "{bad}");
+        }
+        assert!(name("mn.sigma.example").is_within(&name("SIGMA.example")));
+        assert!(!name("mnsigma.example").is_within(&name("sigma.example")));
+        assert!(!name("example").is_within(&name("sigma.example")));
+        assert!(name("example").is_within(&Name::root()));
+    }
+
+    #[test]
+    fn pointers_lead_back_and_never_in_circles() {
+        let message = b"\x07example\0\x02mn\xc0\0\xc0\x09";
+        assert_eq!(Name::read(message, 9), Ok((name("mn.example"), 14)));
+        assert_eq!(Name::read(message, 14), Ok((name("mn.example"), 16)));
+        let refused = |message: &[u8], at| Name::read(message, at).unwrap_err().0;
+        assert_eq!(refused(b"\xc0\0", 0), "dns_pointer", "to itself");
+        assert_eq!(refused(b"\x01a\xc0\0", 0), "dns_pointer", "to its own begin");
+        assert_eq!(refused(b"\xc0\x02\xc0\0", 2), "dns_pointer", "to and fro");
+        assert_eq!(refused(b"\x05ab", 0), "dns_truncated");
+        assert_eq!(refused(b"\xc0", 0), "dns_truncated");
+        assert_eq!(refused(b"\x80", 0), "dns_label");
+        let long: Vec<u8> = std::iter::repeat_n(*b"\x01a", 128).flatten().chain([0]).collect();
+        assert_eq!(refused(&long, 0), "dns_name_length");
+    }
+}

@@ -1,0 +1,572 @@
+//! The mobile node: it prepares the next network while the one it is in still carries data, then has the data come by
+//! the new one, and only then lets go of the old.
+//!
+//! ```text
+//!   1  a cell is strong enough      its radio is tuned, an address is had, with a way of its own
+//!   2  the address is usable        every association is told of it: ADD
+//!   3  the cell is better           data are to come by it: SET PRIMARY; we send from it
+//!   4  that is acknowledged         the location manager is told; nothing waits for it
+//!   5  the old cell is lost         its address goes: DELETE
+//! ```
+//!
+//! If the old link is lost before the new address is known, all three go in one message from the new address. If the
+//! old one becomes better again before it is lost, only step 3 is made, back.
+
+use crate::config::{MobileNodeConfig, Network};
+use crate::mark::{Event, MOBILE_NODE};
+use crate::monitor::Monitor;
+use crate::registrar::Registrar;
+use crate::transport::{SCTP, Transport, end};
+use node::config::{ConfigError, Interfaces};
+use node::{
+    Action, Class, Hop, Input, Key, Life, Link, Listen, NextHop, Outbox, Proto, Role, Route, Seed,
+    StreamEvent, TimerName, Timers, Value,
+};
+use sctp::{AssociationId, Change, Event as News, Outcome};
+use std::collections::BTreeSet;
+use wire::{Cell, Duration, Iface, Instant, Ipv4Addr, Prefix, Reason};
+
+/// What comes late for an address that we have given up.
+pub const OLD_ADDRESS: Reason = Reason("old_address");
+
+/// How long that is ignored: two time-outs of a usual size (RFC 5061, section 5.3.6).
+const LATE: Duration = Duration::from_secs(2);
+/// The registrar's streams; programs' are others.
+const REGISTRAR: u32 = 0;
+
+#[derive(Clone, Copy, Debug)]
+enum Timer {
+    /// An address is there.
+    Acquire,
+    /// The old address has been kept for long enough.
+    Park,
+}
+
+impl TimerName for Timer {
+    const ALL: &'static [Self] = &[Self::Acquire, Self::Park];
+    fn index(self) -> usize {
+        self as usize
+    }
+}
+
+/// What a radio is doing, and for which network.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Standing {
+    Idle,
+    /// On its way to the cell.
+    Tuning(usize),
+    /// In the cell, without an address.
+    Acquiring(usize),
+    /// With an address.
+    Ready(usize),
+    /// The address is being taken out of the associations.
+    Leaving(usize),
+}
+
+impl Standing {
+    const fn network(self) -> Option<usize> {
+        match self {
+            Self::Idle => None,
+            Self::Tuning(at) | Self::Acquiring(at) | Self::Ready(at) | Self::Leaving(at) => Some(at),
+        }
+    }
+}
+
+/// A mobile node.
+#[derive(Debug)]
+pub struct MobileNode {
+    config: MobileNodeConfig,
+    radios: Vec<(Iface, Standing)>,
+    transport: Transport,
+    monitor: Monitor,
+    registrar: Option<Registrar>,
+    timers: Timers<Timer, 2>,
+    /// The network that data come by.
+    current: Option<usize>,
+    /// The network that was lost before there was another, and the radio that has its address still.
+    broken: Option<(Iface, usize)>,
+    /// What associations have asked of their peers, and were not answered.
+    asked: BTreeSet<(AssociationId, Change)>,
+    /// Where data are awaited, for whoever measures.
+    switching: Option<Ipv4Addr>,
+}
+
+const LISTENS: [Listen; 2] =
+    [Listen::Local(Proto::Ip(sctp::PROTOCOL)), Listen::IcmpAbout(Proto::Ip(sctp::PROTOCOL))];
+const DEFAULT_ROUTE: Key = Key::all(Class::HOST);
+
+impl MobileNode {
+    /// A mobile node with this configuration, on a host with these interfaces.
+    pub fn new(
+        config: MobileNodeConfig,
+        interfaces: Interfaces<'_>,
+        chance: &Seed,
+    ) -> Result<Self, ConfigError> {
+        config.check()?;
+        let radio = |name: &String| Ok((interfaces.number("radios", name)?, Standing::Idle));
+        let location_manager = config.location_manager.clone();
+        Ok(Self {
+            radios: config.radios.iter().map(radio).collect::<Result<_, ConfigError>>()?,
+            transport: Transport::new(&config.sctp, chance.fork("sctp")),
+            monitor: Monitor::new(config.signal.clone()),
+            registrar: location_manager
+                .map(|manager| Registrar::new(manager, MOBILE_NODE, REGISTRAR, chance.fork("registrar"))),
+            timers: Timers::default(),
+            current: None,
+            broken: None,
+            asked: BTreeSet::new(),
+            switching: None,
+            config,
+        })
+    }
+
+    fn network(&self, at: usize) -> Option<&Network> {
+        self.config.networks.get(at)
+    }
+
+    fn name_of(&self, at: Option<usize>) -> String {
+        at.and_then(|at| self.network(at)).map_or_else(|| "nowhere".to_owned(), |it| it.name.clone())
+    }
+
+    fn address_of(&self, at: usize) -> Option<Ipv4Addr> {
+        self.network(at).map(|network| network.address.address)
+    }
+
+    fn cell_of(&self, at: Option<usize>) -> Option<Cell> {
+        at.and_then(|at| self.network(at)).map(|network| Cell(network.cell))
+    }
+
+    fn set(&mut self, radio: usize, standing: Standing) {
+        if let Some((_, old)) = self.radios.get_mut(radio) {
+            *old = standing;
+        }
+    }
+
+    // --- 1: the link, and an address -------------------------------------------------------------------------------
+
+    fn link(&mut self, now: Instant, iface: Iface, link: Link<'_>, out: &mut Outbox) {
+        let Some(radio) = self.radios.iter().position(|(own, _)| *own == iface) else { return };
+        let Some((_, standing)) = self.radios.get(radio).copied() else { return };
+        match (link, standing) {
+            // All radios are at one place, so that one is enough to listen by.
+            (Link::Heard(cell, strength), _) if radio == 0 => {
+                self.monitor.hear(now, cell, strength);
+                self.review(now, out);
+            }
+            (Link::Up { cell, .. }, Standing::Tuning(at)) if cell == self.cell_of(Some(at)) => {
+                self.set(radio, Standing::Acquiring(at));
+                out.mark(Event::AddressBegun { network: self.name_of(Some(at)) }.into());
+                self.timers.set(Timer::Acquire, now + self.config.address_delay);
+            }
+            (Link::Down(Link::UNSUPPORTED), Standing::Tuning(_)) => self.set(radio, Standing::Idle),
+            (Link::Down(Link::UNSUPPORTED), _) => {}
+            (Link::Down(_), standing) => self.link_lost(now, radio, standing, out),
+            _ => {}
+        }
+    }
+
+    /// Tunes a radio that has nothing to do, if there is one.
+    fn prepare(&mut self, out: &mut Outbox, at: usize) {
+        let idle = |(_, standing): &(Iface, Standing)| *standing == Standing::Idle;
+        let (Some(cell), Some(radio)) = (self.cell_of(Some(at)), self.radios.iter().position(idle)) else {
+            return;
+        };
+        let Some((iface, _)) = self.radios.get(radio).copied() else { return };
+        if let Some((_, lost)) = self.broken {
+            self.mark_handoff("break", Some(lost), at, false, out);
+        }
+        self.set(radio, Standing::Tuning(at));
+        out.tune(iface, cell);
+    }
+
+    /// An address, and the way that packets from it take.
+    fn acquire(&mut self, now: Instant, out: &mut Outbox) {
+        let acquiring = |(_, standing): &(Iface, Standing)| matches!(standing, Standing::Acquiring(_));
+        while let Some(radio) = self.radios.iter().position(acquiring) {
+            let Some((iface, Standing::Acquiring(at))) = self.radios.get(radio).copied() else { return };
+            let Some(Network { address, router, .. }) = self.network(at).cloned() else { return };
+            self.set(radio, Standing::Ready(at));
+            out.route(late(address.address), None);
+            out.add_address(iface, address);
+            out.route(by_source(address.address), by(iface, router));
+            out.mark(Event::AddressReady { address: address.address }.into());
+            match (self.current, self.broken.take()) {
+                (Some(_), _) => self.ask_all(now, &[Change::Add(address.address)], out),
+                (None, None) => self.settle_in(now, at, out),
+                (None, Some(lost)) => self.repair(now, lost, at, out),
+            }
+        }
+    }
+
+    /// The first network.
+    fn settle_in(&mut self, now: Instant, at: usize, out: &mut Outbox) {
+        self.turn_to(at, out);
+        self.register(now, out);
+    }
+
+    fn turn_to(&mut self, at: usize, out: &mut Outbox) {
+        self.current = Some(at);
+        let radio = self.radios.iter().find(|(_, standing)| *standing == Standing::Ready(at));
+        if let (Some((iface, _)), Some(network)) = (radio, self.network(at)) {
+            out.route(DEFAULT_ROUTE, by(*iface, network.router));
+        }
+    }
+
+    // --- 2 and 5: associations are told ----------------------------------------------------------------------------
+
+    /// Asks the peers of all associations for changes.
+    fn ask_all(&mut self, now: Instant, changes: &[Change], out: &mut Outbox) {
+        for id in self.transport.open() {
+            self.ask(now, id, changes);
+        }
+        if changes.iter().any(|change| matches!(change, Change::Add(_))) && !self.asked.is_empty() {
+            out.mark(Event::AddSent.into());
+        }
+    }
+
+    fn ask(&mut self, now: Instant, id: AssociationId, changes: &[Change]) {
+        let Some(association) = self.transport.open_mut(id) else { return };
+        // One that does not know an address is not to be asked about it.
+        if association.change(now, changes).is_ok() {
+            self.asked.extend(changes.iter().map(|change| (id, *change)));
+        }
+    }
+
+    fn waits_for(&self, change: Change) -> bool {
+        self.asked.iter().any(|(_, asked)| *asked == change)
+    }
+
+    /// An association was opened: it learns of the other address, if there is one.
+    fn opened(&mut self, now: Instant, id: AssociationId, out: &mut Outbox) {
+        let Some(association) = self.transport.open_mut(id) else { return };
+        let known: Vec<Ipv4Addr> = association.local_addresses().collect();
+        let places = self.radios.iter().filter_map(|(_, standing)| match standing {
+            Standing::Ready(at) => Some(*at),
+            _ => None,
+        });
+        for at in places.collect::<Vec<_>>() {
+            if let Some(address) = self.address_of(at).filter(|address| !known.contains(address)) {
+                self.ask(now, id, &[Change::Add(address)]);
+                out.mark(Event::AddSent.into());
+            }
+        }
+    }
+
+    fn news(&mut self, now: Instant, out: &mut Outbox) {
+        loop {
+            let news = self.transport.settle(now, out);
+            if news.is_empty() {
+                return;
+            }
+            for (id, event) in news {
+                match event {
+                    News::Opened => self.opened(now, id, out),
+                    News::Changed(change, outcome) => self.changed(now, id, change, outcome, out),
+                    News::Arriving(address) => self.arriving(address, out),
+                    News::Closed(_) => {
+                        self.asked.retain(|(other, _)| *other != id);
+                        self.retire(now, out);
+                    }
+                    _ => {}
+                }
+            }
+        }
+    }
+
+    fn changed(
+        &mut self,
+        now: Instant,
+        id: AssociationId,
+        change: Change,
+        outcome: Outcome,
+        out: &mut Outbox,
+    ) {
+        self.asked.remove(&(id, change));
+        if outcome != Outcome::Done {
+            out.mark(Event::ChangeRefused { address: change.address() }.into());
+        }
+        if self.waits_for(change) {
+            return;
+        }
+        match change {
+            Change::Add(address) => {
+                out.mark(Event::AddAcknowledged { address }.into());
+                self.review(now, out);
+            }
+            Change::SetPrimary(address) => {
+                out.mark(Event::PrimaryAcknowledged { address }.into());
+                self.register(now, out);
+            }
+            Change::Delete(_) => self.retire(now, out),
+        }
+    }
+
+    /// The first data by the new way.
+    fn arriving(&mut self, address: Ipv4Addr, out: &mut Outbox) {
+        if self.switching == Some(address) {
+            self.switching = None;
+            out.mark(Event::FirstData { address }.into());
+        }
+    }
+
+    /// Takes an address out of all associations.
+    fn leave(&mut self, now: Instant, radio: usize, at: usize, out: &mut Outbox) {
+        let Some(address) = self.address_of(at) else { return };
+        self.set(radio, Standing::Leaving(at));
+        self.ask_all(now, &[Change::Delete(address)], out);
+        self.retire(now, out);
+    }
+
+    /// Gives up addresses that no association waits for any more. What comes late for them is nobody's.
+    fn retire(&mut self, now: Instant, out: &mut Outbox) {
+        for radio in 0..self.radios.len() {
+            let Some((iface, Standing::Leaving(at))) = self.radios.get(radio).copied() else { continue };
+            let Some(address) = self.network(at).map(|network| network.address) else { continue };
+            if self.waits_for(Change::Delete(address.address)) {
+                continue;
+            }
+            out.route(by_source(address.address), None);
+            out.remove_address(iface, address);
+            let life = Life::Until(now + LATE);
+            out.route(late(address.address), Route { action: Action::Drop(OLD_ADDRESS), life });
+            out.mark(Event::AddressGone { address: address.address }.into());
+            self.set(radio, Standing::Idle);
+        }
+    }
+
+    // --- 3: the decision -------------------------------------------------------------------------------------------
+
+    /// Looks at the signals, and does what they call for.
+    fn review(&mut self, now: Instant, out: &mut Outbox) {
+        self.monitor.judge(now, self.cell_of(self.current));
+        let used: Vec<Option<Cell>> =
+            self.radios.iter().map(|(_, standing)| self.cell_of(standing.network())).collect();
+        let known: BTreeSet<u16> = self.config.networks.iter().map(|network| network.cell).collect();
+        let wanted = |cell: Cell| known.contains(&cell.0) && !used.contains(&Some(cell));
+        if let Some(cell) = self.monitor.candidate(now, wanted) {
+            let at = self.config.networks.iter().position(|network| network.cell == cell.0);
+            if let Some(at) = at {
+                self.prepare(out, at);
+            }
+        }
+        let lost = self.cell_of(self.current).is_some_and(|cell| self.monitor.is_lost(now, cell));
+        let better = self.others().find(|at| {
+            let go = self.cell_of(Some(*at)).is_some_and(|cell| lost || self.monitor.may_go(now, cell));
+            go && self.address_of(*at).is_some_and(|address| !self.waits_for(Change::Add(address)))
+        });
+        if let Some(at) = better {
+            return self.hand_off(now, at, out);
+        }
+        let over = self
+            .others()
+            .find(|at| self.cell_of(Some(*at)).is_some_and(|cell| self.monitor.is_lost(now, cell)));
+        if let Some(at) = over {
+            self.leave_network(now, at, out);
+        }
+    }
+
+    /// Networks in which we have an address beside the current one.
+    fn others(&self) -> impl Iterator<Item = usize> {
+        let ready = self.radios.iter().filter_map(|(_, standing)| match standing {
+            Standing::Ready(at) => Some(*at),
+            _ => None,
+        });
+        ready.filter(|at| self.current.is_some_and(|current| current != *at))
+    }
+
+    fn leave_network(&mut self, now: Instant, at: usize, out: &mut Outbox) {
+        if let Some(radio) = self.radios.iter().position(|(_, standing)| *standing == Standing::Ready(at)) {
+            self.leave(now, radio, at, out);
+        }
+    }
+
+    fn mark_handoff(
+        &self,
+        kind: &'static str,
+        from: Option<usize>,
+        to: usize,
+        switches: bool,
+        out: &mut Outbox,
+    ) {
+        let (from, to) = (self.name_of(from), self.name_of(Some(to)));
+        out.mark(Event::Handoff { kind, from, to, switches }.into());
+    }
+
+    /// Data are to come by the other network.
+    fn hand_off(&mut self, now: Instant, at: usize, out: &mut Outbox) {
+        let Some(address) = self.address_of(at) else { return };
+        self.mark_handoff("overlap", self.current, at, true, out);
+        self.switch_to(now, at, &[Change::SetPrimary(address)], out);
+        self.timers.set(Timer::Park, now + self.config.park);
+    }
+
+    fn switch_to(&mut self, now: Instant, at: usize, changes: &[Change], out: &mut Outbox) {
+        let Some(address) = self.address_of(at) else { return };
+        self.monitor.moved(now);
+        self.turn_to(at, out);
+        self.switching = Some(address);
+        self.ask_all(now, changes, out);
+        for id in self.transport.open() {
+            if let Some(association) = self.transport.open_mut(id) {
+                // One that does not have the address goes on with what it has.
+                let _ = association.prefer(now, None, address);
+            }
+        }
+        if !self.waits_for(Change::SetPrimary(address)) {
+            self.register(now, out);
+        }
+    }
+
+    /// A radio's link is gone.
+    fn link_lost(&mut self, now: Instant, radio: usize, standing: Standing, out: &mut Outbox) {
+        let Standing::Ready(at) = standing else {
+            if !matches!(standing, Standing::Leaving(_)) {
+                self.set(radio, Standing::Idle);
+            }
+            return;
+        };
+        if self.current != Some(at) {
+            return self.leave(now, radio, at, out);
+        }
+        let other = self.others().next();
+        match (other, self.address_of(at)) {
+            (Some(other), Some(gone)) => {
+                let Some(new) = self.address_of(other) else { return };
+                self.mark_handoff("lost", Some(at), other, true, out);
+                self.set(radio, Standing::Leaving(at));
+                self.switch_to(now, other, &[Change::SetPrimary(new), Change::Delete(gone)], out);
+                self.retire(now, out);
+            }
+            _ => {
+                // The address stays with the associations until there is another: one must remain.
+                self.current = None;
+                self.broken = self.radios.get(radio).map(|(iface, _)| (*iface, at));
+                self.set(radio, Standing::Idle);
+                let coming = self.radios.iter().find_map(|(_, other)| other.network());
+                if let Some(to) = coming {
+                    self.mark_handoff("break", Some(at), to, true, out);
+                }
+                self.review(now, out);
+            }
+        }
+    }
+
+    /// The first address after all was lost: everything in one message.
+    fn repair(&mut self, now: Instant, (iface, lost): (Iface, usize), at: usize, out: &mut Outbox) {
+        let (Some(old), Some(new)) = (self.address_of(lost), self.address_of(at)) else { return };
+        if lost == at {
+            self.turn_to(at, out);
+            return self.register(now, out);
+        }
+        out.route(by_source(old), None);
+        if let Some(network) = self.network(lost) {
+            out.remove_address(iface, network.address);
+        }
+        let all = [Change::Add(new), Change::SetPrimary(new), Change::Delete(old)];
+        self.switch_to(now, at, &all, out);
+    }
+
+    // --- 4: the location manager -----------------------------------------------------------------------------------
+
+    fn register(&mut self, now: Instant, out: &mut Outbox) {
+        let address = self.current.and_then(|at| self.address_of(at));
+        if let (Some(registrar), Some(address)) = (&mut self.registrar, address) {
+            registrar.register(now, address, out);
+        }
+    }
+
+    fn timeout(&mut self, now: Instant, out: &mut Outbox) {
+        while let Some(timer) = self.timers.pop(now) {
+            match timer {
+                Timer::Acquire => self.acquire(now, out),
+                Timer::Park => {
+                    let others: Vec<usize> = self.others().collect();
+                    for at in others {
+                        self.leave_network(now, at, out);
+                    }
+                }
+            }
+        }
+        self.transport.timeout(now);
+        if let Some(registrar) = &mut self.registrar {
+            registrar.timeout(now, out);
+        }
+    }
+
+    fn stream(&mut self, now: Instant, id: node::StreamId, event: &StreamEvent<'_>, out: &mut Outbox) {
+        if let Some(registrar) = self.registrar.as_mut().filter(|registrar| registrar.has(id)) {
+            registrar.stream(now, id, event, out);
+        }
+    }
+}
+
+/// Packets from an address.
+const fn by_source(address: Ipv4Addr) -> Key {
+    Key { class: None, src: Prefix::host(address), dst: Prefix::ANY }
+}
+
+/// Packets to an address that is not ours any more.
+const fn late(address: Ipv4Addr) -> Key {
+    Key { class: None, src: Prefix::ANY, dst: Prefix::host(address) }
+}
+
+const fn by(iface: Iface, router: Ipv4Addr) -> Route {
+    Route { action: Action::Forward(Hop { iface, to: NextHop::Via(router) }), life: Life::Forever }
+}
+
+impl Role for MobileNode {
+    fn name(&self) -> &'static str {
+        MOBILE_NODE
+    }
+
+    fn listens(&self) -> &[Listen] {
+        &LISTENS
+    }
+
+    fn serves(&self) -> &[node::Transport] {
+        &[SCTP]
+    }
+
+    fn handle(&mut self, now: Instant, input: Input<'_>, out: &mut Outbox) {
+        match input {
+            Input::Start(boot) => {
+                if let Some(registrar) = &mut self.registrar {
+                    registrar.set_clock(boot.wall);
+                }
+            }
+            Input::Wall(zero) => {
+                if let Some(registrar) = &mut self.registrar {
+                    registrar.set_clock(zero);
+                }
+            }
+            Input::Timeout => self.timeout(now, out),
+            Input::Packet(rx, packet) => {
+                let verdict = self.transport.packet(now, &packet);
+                end(rx, packet, verdict, out);
+            }
+            Input::Link(iface, link) => self.link(now, iface, link, out),
+            Input::Serve(id, op) => {
+                let own: Vec<Ipv4Addr> =
+                    self.current.and_then(|at| self.address_of(at)).into_iter().collect();
+                self.transport.serve(now, id, op, &own, out);
+            }
+            Input::Stream(id, event) => self.stream(now, id, &event, out),
+            _ => {}
+        }
+        self.news(now, out);
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        let registrar = self.registrar.as_ref().and_then(Registrar::deadline);
+        [self.timers.next(), self.transport.deadline(), registrar].into_iter().flatten().min()
+    }
+
+    fn status(&self) -> Value {
+        let radios = self.radios.iter().map(|(_, standing)| Value::from(self.name_of(standing.network())));
+        Value::map([
+            ("at", Value::from(self.name_of(self.current))),
+            ("radios", Value::List(radios.collect())),
+            ("associations", self.transport.status()),
+        ])
+    }
+}

@@ -1,0 +1,150 @@
+//! Where a mobile node is, as its location manager keeps it.
+
+use crate::message::{Name, Record, class, kind};
+use wire::{Ipv4Addr, Malformed, Reader, WallTime};
+
+/// Addresses of one mobile node, and texts about it.
+pub(crate) const ADDRESSES: usize = 8;
+pub(crate) const TEXTS: usize = 2;
+/// The longest text, in bytes.
+const LONGEST_TEXT: usize = 255;
+/// Codes of updates that are remembered.
+pub(crate) const CODES: usize = 16;
+
+/// What is known of a mobile node, and what its last update was: that outlives its addresses, so that no old update can
+/// come back.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub(crate) struct Place {
+    /// In the order in which they were added: the primary is the first.
+    pub(crate) addresses: Vec<Ipv4Addr>,
+    /// Data of TXT records.
+    pub(crate) texts: Vec<Vec<u8>>,
+    /// Until when they are believed.
+    pub(crate) ends: WallTime,
+    /// When the last update was signed that was accepted, in seconds since 1970.
+    pub(crate) signed: u64,
+    /// The codes of those that were accepted with that time.
+    pub(crate) codes: Vec<[u8; 32]>,
+}
+
+const FORMAT: u8 = 1;
+
+impl Place {
+    /// Whether there is anything to say.
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.addresses.is_empty() && self.texts.is_empty()
+    }
+
+    /// The data of all records of a kind.
+    pub(crate) fn data(&self, of: u16) -> Vec<Vec<u8>> {
+        match of {
+            kind::A => self.addresses.iter().map(|address| address.octets().to_vec()).collect(),
+            kind::TXT => self.texts.clone(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// The records of a kind.
+    pub(crate) fn records(&self, name: &Name, of: u16, ttl: u32) -> Vec<Record> {
+        let record = |data| Record { name: name.clone(), kind: of, class: class::IN, ttl, data };
+        self.data(of).into_iter().map(record).collect()
+    }
+
+    /// Notes that an update was accepted.
+    pub(crate) fn accepted(&mut self, signed: u64, code: &[u8]) {
+        if self.signed != signed {
+            self.codes.clear();
+        }
+        self.signed = signed;
+        self.codes.extend(<[u8; 32]>::try_from(code));
+        let surplus = self.codes.len().saturating_sub(CODES);
+        self.codes.drain(..surplus);
+    }
+
+    /// The record that is stored.
+    pub(crate) fn emit(&self) -> Vec<u8> {
+        let mut bytes = vec![FORMAT];
+        bytes.extend(self.ends.0.to_be_bytes());
+        bytes.extend(self.signed.to_be_bytes());
+        bytes.push(self.addresses.len() as u8);
+        self.addresses.iter().for_each(|address| bytes.extend(address.octets()));
+        bytes.push(self.texts.len() as u8);
+        for text in &self.texts {
+            bytes.push(text.len() as u8);
+            bytes.extend(text);
+        }
+        bytes.push(self.codes.len() as u8);
+        self.codes.iter().for_each(|code| bytes.extend(code));
+        bytes
+    }
+
+    /// Reads what was stored.
+    pub(crate) fn parse(bytes: &[u8]) -> Result<Self, Malformed> {
+        let mut r = Reader::new(bytes, Malformed("place_truncated"));
+        if r.u8()? != FORMAT {
+            return Err(Malformed("place_format"));
+        }
+        let (ends, signed) = (WallTime(r.u64()?.cast_signed()), r.u64()?);
+        let addresses = (0..r.u8()?).map(|_| r.array::<4>().map(Ipv4Addr::from)).collect::<Result<_, _>>()?;
+        let mut texts = Vec::new();
+        for _ in 0..r.u8()? {
+            let length = usize::from(r.u8()?);
+            texts.push(r.take(length)?.to_vec());
+        }
+        let codes = (0..r.u8()?).map(|_| r.array::<32>()).collect::<Result<_, _>>()?;
+        if r.is_empty() {
+            Ok(Self { addresses, texts, ends, signed, codes })
+        } else {
+            Err(Malformed("place_trailing_bytes"))
+        }
+    }
+}
+
+/// Whether data can be those of a TXT record: strings, each behind its length.
+pub(crate) fn is_text(data: &[u8]) -> bool {
+    let mut rest = data;
+    while let Some((length, tail)) = rest.split_first() {
+        let Some(behind) = tail.get(usize::from(*length)..) else { return false };
+        rest = behind;
+    }
+    !data.is_empty() && data.len() <= LONGEST_TEXT
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_stored_is_read_back_and_what_is_damaged_is_refused() {
+        let place = Place {
+            addresses: vec![Ipv4Addr::new(10, 1, 6, 100), Ipv4Addr::new(10, 1, 8, 100)],
+            texts: vec![b"\x05seq=7".to_vec()],
+            ends: WallTime(5),
+            signed: 9,
+            codes: vec![[7; 32]],
+        };
+        let bytes = place.emit();
+        assert_eq!(Place::parse(&bytes), Ok(place));
+        for len in 0..bytes.len() {
+            assert!(Place::parse(&bytes[..len]).is_err(), "{len}");
+        }
+        assert!(Place::parse(&[bytes.as_slice(), &[0]].concat()).is_err());
+    }
+
+    #[test]
+    fn codes_are_those_of_the_latest_second() {
+        let mut place = Place::default();
+        for code in 0..20 {
+            place.accepted(100, &[code; 32]);
+        }
+        assert_eq!((place.codes.len(), place.codes[15]), (CODES, [19; 32]));
+        place.accepted(101, &[1; 32]);
+        assert_eq!(place.codes, [[1; 32]]);
+    }
+
+    #[test]
+    fn a_text_is_strings_behind_their_lengths() {
+        assert!(is_text(b"\x03abc") && is_text(b"\x01a\x01b") && is_text(b"\0"));
+        assert!(!is_text(b"") && !is_text(b"\x04abc") && !is_text(&[0; 256]));
+    }
+}

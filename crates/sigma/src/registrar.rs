@@ -1,0 +1,256 @@
+//! The mobile node's side of the location manager: says where it is until that is known. Nothing waits for it.
+
+use crate::config::RegistrarConfig;
+use crate::mark::Event;
+use crate::message::{
+    Failure, Header, Message, PORT, Question, Rcode, Received, Record, TsigKey, class, kind, opcode,
+};
+use node::{Addr, Outbox, Seed, StreamEvent, StreamId, StreamOp, Transport};
+use wire::{Duration, Instant, Ipv4Addr, WallTime};
+
+/// From one attempt to the next.
+const PAUSES: [Duration; 4] =
+    [Duration::from_millis(500), Duration::from_secs(1), Duration::from_secs(2), Duration::from_secs(4)];
+/// After attempts that all failed, until the next.
+const RELIEF: Duration = Duration::from_secs(30);
+/// Streams are numbered in turn, so that a late word of an old one is not taken for one of the new.
+const STREAMS: u32 = 64;
+/// The longest answer that is read, in bytes.
+const LONGEST: usize = 1500;
+
+/// What was asked, and has no answer yet.
+#[derive(Debug)]
+struct Pending {
+    stream: StreamId,
+    address: Ipv4Addr,
+    /// As it is sent, each time the same, so that the location manager can tell a repetition.
+    bytes: Vec<u8>,
+    id: u16,
+    code: [u8; 32],
+    attempts: u32,
+    /// Whether the stream is open.
+    open: bool,
+}
+
+/// Keeps a location manager told.
+#[derive(Debug)]
+pub struct Registrar {
+    config: RegistrarConfig,
+    role: &'static str,
+    key: TsigKey,
+    /// Its streams have the numbers from here on.
+    first: u32,
+    streams: u32,
+    chance: Seed,
+    zero: WallTime,
+    /// How far the location manager's clock is ahead of ours, in seconds.
+    ahead: i64,
+    /// The number of the last registration; of our text at the location manager, if it is known.
+    sequence: u64,
+    known: Option<u64>,
+    wanted: Option<Ipv4Addr>,
+    pending: Option<Pending>,
+    due: Option<Instant>,
+}
+
+impl Registrar {
+    /// A registrar of the role of this name. Its streams have the numbers from `first` on, 64 of them.
+    pub fn new(config: RegistrarConfig, role: &'static str, first: u32, chance: Seed) -> Self {
+        let key = config.tsig();
+        Self {
+            config,
+            role,
+            key,
+            first,
+            streams: 0,
+            chance,
+            zero: WallTime::default(),
+            ahead: 0,
+            sequence: 0,
+            known: None,
+            wanted: None,
+            pending: None,
+            due: None,
+        }
+    }
+
+    /// What the wall clock says of [`Instant::ZERO`].
+    pub const fn set_clock(&mut self, zero: WallTime) {
+        self.zero = zero;
+    }
+
+    /// Whether a stream is one of the registrar's.
+    pub fn has(&self, id: StreamId) -> bool {
+        (self.first..self.first + STREAMS).contains(&id.0)
+    }
+
+    /// When [`Registrar::timeout`] is due.
+    pub const fn deadline(&self) -> Option<Instant> {
+        self.due
+    }
+
+    /// We are at this address now. It is also the one that this is said from.
+    pub fn register(&mut self, now: Instant, address: Ipv4Addr, out: &mut Outbox) {
+        self.wanted = Some(address);
+        self.begin(now, out);
+    }
+
+    /// Says it anew, from a new port.
+    fn begin(&mut self, now: Instant, out: &mut Outbox) {
+        if let Some(old) = self.pending.take() {
+            out.stream(old.stream, StreamOp::Finish);
+        }
+        let Some(address) = self.wanted else { return };
+        let stream = StreamId(self.first + self.streams % STREAMS);
+        self.streams = self.streams.wrapping_add(1);
+        let (bytes, id, code) = self.update(now, address);
+        self.pending = Some(Pending { stream, address, bytes, id, code, attempts: 0, open: false });
+        // A port that a stranger cannot guess, of those that are for such use (RFC 6335, section 6).
+        let port = 49_152 + (self.chance.draw() % 16_384) as u16;
+        let (local, peer) = (Some(Addr::new(address, port)), Addr::new(self.config.address, PORT));
+        out.stream(stream, StreamOp::Open { by: Transport::Udp, local, peer, foreign: false });
+        self.due = Some(now + PAUSES[0]);
+    }
+
+    /// The update: this address takes the place of all others, and our text tells the order of updates. What our text
+    /// is now has to be what we know of it, so that no update overtakes another.
+    fn update(&mut self, now: Instant, address: Ipv4Addr) -> (Vec<u8>, u16, [u8; 32]) {
+        let seconds = self.seconds(now);
+        self.sequence = self.sequence.max(seconds << 16) + 1;
+        let id = self.chance.draw() as u16;
+        let header = Header { id, opcode: opcode::UPDATE, ..Header::default() };
+        let zone = Question { name: self.config.zone.clone(), kind: kind::SOA, class: class::IN };
+        let record = |class, kind, ttl, data| {
+            let name = self.config.name.clone();
+            Record { name, kind, class, ttl, data }
+        };
+        let before = self.known.map(|known| record(class::IN, kind::TXT, 0, text(known)));
+        let changes = vec![
+            record(class::ANY, kind::A, 0, Vec::new()),
+            record(class::ANY, kind::TXT, 0, Vec::new()),
+            record(class::IN, kind::A, 0, address.octets().to_vec()),
+            record(class::IN, kind::TXT, 0, text(self.sequence)),
+        ];
+        let (questions, answers) = (vec![zone], before.into_iter().collect());
+        let message = Message { header, questions, answers, authority: changes, additional: Vec::new() };
+        let (bytes, code) = self.key.sign(&message.emit(), None, seconds);
+        (bytes, id, code)
+    }
+
+    fn seconds(&self, now: Instant) -> u64 {
+        let wall = self.zero.0.saturating_add(now.0.cast_signed()).div_euclid(1_000_000_000);
+        wall.saturating_add(self.ahead).max(0).cast_unsigned()
+    }
+
+    /// Tries again what was not answered.
+    pub fn timeout(&mut self, now: Instant, out: &mut Outbox) {
+        if self.due.is_none_or(|due| now < due) {
+            return;
+        }
+        self.due = None;
+        let Some(pending) = &mut self.pending else { return self.begin(now, out) };
+        let next = PAUSES.get(pending.attempts as usize);
+        match next.filter(|_| pending.open) {
+            Some(pause) => {
+                self.due = Some(now + *pause);
+                self.send(out);
+            }
+            None => self.fail(now, "no answer", out),
+        }
+    }
+
+    fn send(&mut self, out: &mut Outbox) {
+        let Some(pending) = &mut self.pending else { return };
+        pending.attempts += 1;
+        let (address, attempt) = (pending.address, pending.attempts);
+        out.stream(pending.stream, StreamOp::Write(pending.bytes.clone()));
+        out.mark(Event::RegistrationSent { role: self.role, address, attempt }.into());
+    }
+
+    fn fail(&mut self, now: Instant, why: &str, out: &mut Outbox) {
+        if let Some(pending) = self.pending.take() {
+            out.stream(pending.stream, StreamOp::Finish);
+        }
+        self.due = Some(now + RELIEF);
+        out.mark(Event::RegistrationFailed { role: self.role, why: why.to_owned() }.into());
+    }
+
+    /// What became of one of the registrar's streams.
+    pub fn stream(&mut self, now: Instant, id: StreamId, event: &StreamEvent<'_>, out: &mut Outbox) {
+        let Some(pending) = self.pending.as_mut().filter(|pending| pending.stream == id) else { return };
+        match event {
+            StreamEvent::Opened(_) if !pending.open => {
+                pending.open = true;
+                out.stream(id, StreamOp::Read(LONGEST));
+                self.send(out);
+            }
+            StreamEvent::Data(bytes) => self.answer(now, bytes, out),
+            // Somebody has the port, or the address is not there yet, or not any more.
+            StreamEvent::Closed(_) => {
+                self.pending = None;
+                self.due = Some(now + PAUSES[1]);
+            }
+            _ => {}
+        }
+    }
+
+    fn answer(&mut self, now: Instant, bytes: &[u8], out: &mut Outbox) {
+        let (seconds, ahead) = (self.seconds(now), self.ahead);
+        let Some(pending) = &self.pending else { return };
+        let verdict = self.judge(pending, bytes, seconds);
+        let (stream, address) = (pending.stream, pending.address);
+        match verdict {
+            None => out.stream(stream, StreamOp::Read(LONGEST)),
+            Some(Verdict::Done) => {
+                self.known = Some(self.sequence);
+                self.pending = None;
+                self.due = Some(now + self.config.refresh);
+                out.stream(stream, StreamOp::Finish);
+                out.mark(Event::Registered { role: self.role, address }.into());
+            }
+            // It was ours, at another time: once more, by the other clock.
+            Some(Verdict::Time(theirs)) => {
+                let ours = seconds.cast_signed().saturating_sub(ahead);
+                self.ahead = theirs.cast_signed().saturating_sub(ours);
+                if self.ahead == ahead { self.fail(now, "BADTIME", out) } else { self.begin(now, out) }
+            }
+            // Our text is another than we thought: what is there now does not matter any more.
+            Some(Verdict::Refused(Rcode::NxRrSet)) if self.known.is_some() => {
+                self.known = None;
+                self.begin(now, out);
+            }
+            Some(Verdict::Refused(rcode)) => self.fail(now, rcode.name(), out),
+        }
+    }
+
+    /// What an answer means; nothing, if it is not to us, or not by who could have given it.
+    fn judge(&self, pending: &Pending, bytes: &[u8], seconds: u64) -> Option<Verdict> {
+        let Received { message: Message { header, .. }, signed } = Received::parse(bytes).ok()?;
+        let signed = signed?;
+        if !header.is_response || header.id != pending.id || header.opcode != opcode::UPDATE {
+            return None;
+        }
+        signed.verify(&self.key, Some(&pending.code), seconds).ok()?;
+        if signed.tsig.error == Failure::BadTime as u16 {
+            return Some(Verdict::Time(signed.tsig.server_time()?));
+        }
+        match Rcode::of(header.rcode)? {
+            Rcode::NoError => Some(Verdict::Done),
+            refused => Some(Verdict::Refused(refused)),
+        }
+    }
+}
+
+enum Verdict {
+    Done,
+    Time(u64),
+    Refused(Rcode),
+}
+
+/// The text that tells the order of updates.
+fn text(sequence: u64) -> Vec<u8> {
+    let text = format!("seq={sequence}");
+    let mut data = vec![text.len() as u8];
+    data.extend(text.bytes());
+    data
+}

@@ -1,0 +1,398 @@
+//! SCTP as a transport for the programs of a host: streams of bytes on one side, associations on the other.
+//!
+//! A stream of bytes goes as messages that fit a packet each, in stream 0 of an association of its own. SCTP ends both
+//! ways at once: who finishes, finishes for both (RFC 9260, section 9.2); what has arrived can be read still.
+
+use crate::config::SctpConfig;
+use auth::Key;
+use node::stream::{Told, refusal};
+use node::{Addr, Outbox, Rx, Seed, StreamId, StreamOp, Value};
+use sctp::{Association, AssociationId, Complaint, Ended, Endpoint, Event, Open, State};
+use std::collections::BTreeMap;
+use wire::ipv4::{self, Header};
+use wire::{Instant, Ipv4Addr, Mac, Packet, PacketId, Reason, icmp};
+
+/// What programs ask for.
+pub(crate) const SCTP: node::Transport = node::Transport::Role("sctp");
+
+/// The first of the ports that are given to who asks for none (RFC 6335, section 6).
+const EPHEMERAL: u16 = 49_152;
+/// Ports tried for one association.
+const TRIES: usize = 8;
+/// What IP, SCTP and a chunk of data put in front of a message, in bytes.
+const HEADERS: usize = 20 + 12 + 16;
+/// An ICMP error that says nothing about SCTP that we would heed.
+pub(crate) const COMPLAINT_IGNORED: Reason = Reason("icmp_ignored");
+
+/// The program behind an association.
+#[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each end of a stream finishes by itself")]
+struct User {
+    stream: StreamId,
+    /// What its last `Read` asked for.
+    wanted: Option<usize>,
+    opened: bool,
+    finished: bool,
+    peer_finished: bool,
+    end_is_told: bool,
+    closed: Option<Ended>,
+}
+
+/// The associations of one host, and the programs that have them.
+#[derive(Debug)]
+pub(crate) struct Transport {
+    endpoint: Endpoint,
+    /// Bytes of the largest message that fits a packet.
+    message: usize,
+    listeners: BTreeMap<u16, StreamId>,
+    users: BTreeMap<AssociationId, User>,
+    by_stream: BTreeMap<StreamId, AssociationId>,
+    accepted: u32,
+    chance: Seed,
+}
+
+impl Transport {
+    pub(crate) fn new(config: &SctpConfig, mut chance: Seed) -> Self {
+        let secret: Vec<u8> = (0..4).flat_map(|_| chance.draw().to_be_bytes()).collect();
+        let config = config.endpoint();
+        Self {
+            message: usize::from(config.mtu).saturating_sub(HEADERS).max(1),
+            endpoint: Endpoint::new(config, Key::new(secret), chance.fork("endpoint")),
+            listeners: BTreeMap::new(),
+            users: BTreeMap::new(),
+            by_stream: BTreeMap::new(),
+            accepted: 0,
+            chance,
+        }
+    }
+
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        self.endpoint.deadline()
+    }
+
+    pub(crate) fn timeout(&mut self, now: Instant) {
+        self.endpoint.on_timeout(now);
+    }
+
+    /// An open association.
+    pub(crate) fn open_mut(&mut self, id: AssociationId) -> Option<&mut Association> {
+        let association = self.endpoint.association_mut(id)?;
+        (association.state() == State::Established).then_some(association)
+    }
+
+    /// All that are open.
+    pub(crate) fn open(&self) -> Vec<AssociationId> {
+        let open = self.endpoint.associations().filter(|(_, it)| it.state() == State::Established);
+        open.map(|(id, _)| id).collect()
+    }
+
+    /// Each association: what stands at which of the peer's addresses, and what had to be sent again.
+    pub(crate) fn status(&self) -> Value {
+        let one = |(_, association): (AssociationId, &Association)| {
+            let path = |path: sctp::PathInfo| {
+                let state = format!("{:?}{}", path.state, if path.primary { ", primary" } else { "" });
+                (path.address.to_string(), Value::from(state))
+            };
+            let own = association.local_addresses().map(Value::from).collect();
+            Value::map([
+                ("state", Value::from(format!("{:?}", association.state()))),
+                ("own", Value::List(own)),
+                ("peer", Value::Map(association.paths().map(path).collect())),
+                ("counts", Value::from(format!("{:?}", association.counts()))),
+            ])
+        };
+        Value::List(self.endpoint.associations().map(one).collect())
+    }
+
+    // --- what programs ask for -------------------------------------------------------------------------------------
+
+    /// `own`: our addresses, that to be used first in front.
+    pub(crate) fn serve(
+        &mut self,
+        now: Instant,
+        id: StreamId,
+        op: StreamOp,
+        own: &[Ipv4Addr],
+        out: &mut Outbox,
+    ) {
+        match op {
+            StreamOp::Open { local, peer, .. } => self.connect(now, id, local, peer, own, out),
+            StreamOp::Listen { local, .. } => self.listen(id, local, out),
+            StreamOp::Read(most) => {
+                if let Some(user) = self.user_of(id) {
+                    user.wanted = Some(most);
+                }
+                self.deliver(id, out);
+            }
+            StreamOp::Write(bytes) => self.write(id, &bytes, out),
+            StreamOp::Finish => self.finish(now, id, out),
+            StreamOp::Abort | StreamOp::Forget => self.abort(id, out),
+            StreamOp::Export => {
+                out.served(Told::Refused(id, refusal::NOT_ESTABLISHED.to_owned()));
+            }
+            StreamOp::Join(..) | StreamOp::Part => {
+                out.served(Told::Refused(id, refusal::NOT_JOINABLE.to_owned()));
+            }
+            // An association does not move by its state, but by its addresses.
+            StreamOp::Freeze | StreamOp::Thaw | StreamOp::Import(_) | StreamOp::Guard(..) => {}
+        }
+    }
+
+    fn connect(
+        &mut self,
+        now: Instant,
+        id: StreamId,
+        local: Option<Addr>,
+        peer: Addr,
+        own: &[Ipv4Addr],
+        out: &mut Outbox,
+    ) {
+        let given = local.map(|local| vec![*local.ip()]);
+        let addresses = given.unwrap_or_else(|| own.iter().take(1).copied().collect());
+        if addresses.is_empty() {
+            return out.served(Told::Closed(id, Some(refusal::NO_ADDRESS.to_owned())));
+        }
+        for _ in 0..TRIES {
+            let port = EPHEMERAL + (self.chance.draw() % 16_384) as u16;
+            let local_port = local.map(|local| local.port()).filter(|port| *port != 0).unwrap_or(port);
+            let (local, peer_port) = (addresses.clone(), peer.port());
+            let open = Open { local, local_port, peer: vec![*peer.ip()], peer_port };
+            if let Some(association) = self.endpoint.open(now, &open) {
+                self.users.insert(association, User::new(id));
+                self.by_stream.insert(id, association);
+                return;
+            }
+        }
+        out.served(Told::Closed(id, Some(refusal::IN_USE.to_owned())));
+    }
+
+    fn listen(&mut self, id: StreamId, local: Addr, out: &mut Outbox) {
+        if self.listeners.contains_key(&local.port()) {
+            return out.served(Told::Closed(id, Some(refusal::IN_USE.to_owned())));
+        }
+        self.listeners.insert(local.port(), id);
+        self.endpoint.listen(local.port(), &[*local.ip()]);
+        out.served(Told::Opened(id, local));
+    }
+
+    fn write(&mut self, id: StreamId, bytes: &[u8], out: &mut Outbox) {
+        let Some(association) = self.by_stream.get(&id).and_then(|id| self.endpoint.association_mut(*id))
+        else {
+            return;
+        };
+        if bytes.len() > association.room() {
+            // What is written behind the end goes nowhere; beyond the credit, nothing else can be relied upon either.
+            if association.state() == State::Established {
+                association.abort();
+                self.release(id, Some(refusal::BEYOND_CREDIT), out);
+            }
+            return;
+        }
+        for message in bytes.chunks(self.message) {
+            // There is room, and there are bytes: it cannot be refused.
+            let _ = association.write(0, 0, message);
+        }
+    }
+
+    fn finish(&mut self, now: Instant, id: StreamId, out: &mut Outbox) {
+        if self.stop_listening(id, out) {
+            return;
+        }
+        let Some(user) = self.user_of(id) else { return };
+        user.finished = true;
+        if let Some(association) = self.by_stream.get(&id).and_then(|id| self.endpoint.association_mut(*id)) {
+            association.finish(now);
+        }
+        self.conclude(id, out);
+    }
+
+    fn abort(&mut self, id: StreamId, out: &mut Outbox) {
+        if !self.stop_listening(id, out) && self.by_stream.contains_key(&id) {
+            self.release(id, None, out);
+        }
+    }
+
+    fn stop_listening(&mut self, id: StreamId, out: &mut Outbox) -> bool {
+        let Some(port) = self.listeners.iter().find(|(_, stream)| **stream == id).map(|(port, _)| *port)
+        else {
+            return false;
+        };
+        self.listeners.remove(&port);
+        self.endpoint.ignore(port);
+        out.served(Told::Closed(id, None));
+        true
+    }
+
+    fn user_of(&mut self, id: StreamId) -> Option<&mut User> {
+        self.by_stream.get(&id).and_then(|association| self.users.get_mut(association))
+    }
+
+    // --- packets ---------------------------------------------------------------------------------------------------
+
+    /// A packet of SCTP, or an ICMP error about one. An error says why it did not count.
+    pub(crate) fn packet(&mut self, now: Instant, packet: &Packet) -> Result<(), Reason> {
+        let (ip, payload) = Header::parse(&packet.bytes)?;
+        if ip.is_fragment() {
+            return Err(Reason("ip_fragment"));
+        }
+        if ip.protocol == ipv4::ICMP {
+            return self.complaint(payload);
+        }
+        self.endpoint.receive(now, ip.src, ip.dst, payload)
+    }
+
+    fn complaint(&mut self, payload: &[u8]) -> Result<(), Reason> {
+        const UNREACHABLE: u8 = 3;
+        const PROTOCOL: u8 = 2;
+        const TOO_BIG: u8 = 4;
+        let quote = icmp::Quote::of(&icmp::Message::parse(payload)?)?;
+        let complaint = match (quote.kind, quote.code) {
+            (UNREACHABLE, PROTOCOL) => Complaint::ProtocolUnreachable,
+            (UNREACHABLE, TOO_BIG) if quote.mtu > 0 => Complaint::TooBig(quote.mtu),
+            _ => return Err(COMPLAINT_IGNORED),
+        };
+        self.endpoint.complaint(quote.dst, quote.payload, complaint)
+    }
+
+    /// Sends what is to be sent and tells what is to be told, after whatever else was called. What concerns addresses
+    /// comes back, for who decides about them.
+    pub(crate) fn settle(&mut self, now: Instant, out: &mut Outbox) -> Vec<(AssociationId, Event)> {
+        let mut news = Vec::new();
+        loop {
+            let mut quiet = true;
+            while let Some((id, event)) = self.endpoint.poll_event() {
+                quiet = false;
+                self.heed(id, &event, out);
+                news.push((id, event));
+            }
+            while let Some(transmit) = self.endpoint.poll_transmit(now) {
+                quiet = false;
+                let header = Header::new(sctp::PROTOCOL, transmit.src, transmit.dst);
+                out.send_routed(Packet::new(Mac::ZERO, header.emit(&transmit.bytes)));
+            }
+            if quiet {
+                return news;
+            }
+        }
+    }
+
+    fn heed(&mut self, id: AssociationId, event: &Event, out: &mut Outbox) {
+        if matches!(event, Event::Opened) {
+            return self.opened(id, out);
+        }
+        let Some(user) = self.users.get_mut(&id) else { return };
+        let stream = user.stream;
+        match event {
+            Event::Room(more) => out.served(Told::Room(stream, *more)),
+            Event::Data => self.deliver(stream, out),
+            Event::PeerFinished => {
+                user.peer_finished = true;
+                self.deliver(stream, out);
+            }
+            Event::Closed(why) => {
+                user.closed = Some(*why);
+                user.peer_finished |= *why == Ended::Finished;
+                self.deliver(stream, out);
+            }
+            // Its bytes would not be those of one stream any more.
+            Event::Restarted => self.release(stream, Some(refusal::RESET), out),
+            _ => {}
+        }
+    }
+
+    /// One of ours is there, or a peer's. Its room is told next.
+    fn opened(&mut self, id: AssociationId, out: &mut Outbox) {
+        let Some(association) = self.endpoint.association(id) else { return };
+        let (port, peer_port) = association.ports();
+        let local = association.local_addresses().next().unwrap_or(Ipv4Addr::UNSPECIFIED);
+        let local = Addr::new(local, port);
+        let peer = association.paths().find(|path| path.primary).map(|path| path.address);
+        let peer = Addr::new(peer.unwrap_or(Ipv4Addr::UNSPECIFIED), peer_port);
+        if let Some(user) = self.users.get_mut(&id) {
+            user.opened = true;
+            return out.served(Told::Opened(user.stream, local));
+        }
+        let Some(listener) = self.listeners.get(&port).copied() else { return self.endpoint.release(id) };
+        let stream = StreamId(StreamId::SERVED + self.accepted % StreamId::ACCEPTED);
+        self.accepted = self.accepted.wrapping_add(1);
+        self.users.insert(id, User { opened: true, ..User::new(stream) });
+        self.by_stream.insert(stream, id);
+        out.served(Told::Accepted { listener, new: stream, local, peer });
+    }
+
+    /// Hands over what was asked for, and the end when there is nothing more.
+    fn deliver(&mut self, id: StreamId, out: &mut Outbox) {
+        let Some(association) = self.by_stream.get(&id).copied() else { return };
+        let (Some(user), Some(held)) =
+            (self.users.get_mut(&association), self.endpoint.association_mut(association))
+        else {
+            return;
+        };
+        if let Some(most) = user.wanted.filter(|most| *most > 0) {
+            let mut bytes = Vec::new();
+            while let Some(piece) = (bytes.len() < most).then(|| held.read(most - bytes.len())).flatten() {
+                bytes.extend(piece.data);
+            }
+            if !bytes.is_empty() {
+                user.wanted = None;
+                out.served(Told::Data(id, PacketId::NEW, bytes));
+            } else if user.peer_finished && !user.end_is_told {
+                (user.wanted, user.end_is_told) = (None, true);
+                out.served(Told::Finished(id));
+            }
+        }
+        self.conclude(id, out);
+    }
+
+    /// Ends a stream whose association has ended, when its user has no more to learn.
+    fn conclude(&mut self, id: StreamId, out: &mut Outbox) {
+        let Some(association) = self.by_stream.get(&id).copied() else { return };
+        let Some(user) = self.users.get(&association) else { return };
+        let unread = self.endpoint.association(association).is_some_and(Association::readable);
+        match user.closed {
+            Some(Ended::Finished) if user.finished && !unread => self.release(id, None, out),
+            None | Some(Ended::Finished) => {}
+            Some(why) => self.release(id, Some(in_words(why, user.opened)), out),
+        }
+    }
+
+    fn release(&mut self, id: StreamId, why: Option<&str>, out: &mut Outbox) {
+        if let Some(association) = self.by_stream.remove(&id) {
+            self.users.remove(&association);
+            self.endpoint.release(association);
+        }
+        out.served(Told::Closed(id, why.map(str::to_owned)));
+    }
+}
+
+impl User {
+    const fn new(stream: StreamId) -> Self {
+        Self {
+            stream,
+            wanted: None,
+            opened: false,
+            finished: false,
+            peer_finished: false,
+            end_is_told: false,
+            closed: None,
+        }
+    }
+}
+
+/// Why an association ended, as programs hear it of any transport.
+const fn in_words(why: Ended, opened: bool) -> &'static str {
+    match why {
+        Ended::AbortedByPeer(_) if opened => refusal::RESET,
+        Ended::AbortedByPeer(_) => refusal::REFUSED,
+        Ended::TimedOut => refusal::TIMED_OUT,
+        Ended::Unreachable => refusal::UNREACHABLE,
+        Ended::Violation(what) => what,
+        Ended::Unsupported => "the peer cannot change addresses",
+        Ended::Aborted | Ended::Finished => "given up",
+    }
+}
+
+/// What a role does with a packet that it was handed.
+pub(crate) fn end(rx: Rx, packet: Packet, verdict: Result<(), Reason>, out: &mut Outbox) {
+    out.discard(rx.iface, packet, verdict.err().unwrap_or(node::reason::CONSUMED));
+}

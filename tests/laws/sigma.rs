@@ -1,0 +1,107 @@
+//! What SIGMA's roles may meet.
+
+use crate::player::{Post, WALL, rx};
+use ::sctp::message::{Chunk, Init, Packet};
+use ::sigma::message::{Header, Message, Name, Question, Record, TsigKey, class, kind, opcode};
+use auth::Key;
+use node::{Seed, Why};
+use wire::{Instant, Ipv4Addr, Mac, ipv4};
+
+pub(super) const MANAGER: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 2);
+
+/// Short lives, so that a script meets their ends.
+pub(super) const LOCATION_MANAGER: &str = r#"
+    address = "10.1.0.2"
+    zone = "sigma.example"
+    lifetime = "2s"
+    updates = 2
+    mobile_nodes = [
+        { name = "a.sigma.example", key = "000102030405060708090a0b0c0d0e0f" },
+        { name = "b.sigma.example", key = "000102030405060708090a0b0c0d0e0f" },
+    ]
+"#;
+
+fn name(text: &str) -> Name {
+    text.parse().unwrap()
+}
+
+fn one_of<T: Copy>(chance: &mut Seed, all: &[T]) -> T {
+    all[(chance.draw() % all.len() as u64) as usize]
+}
+
+/// Questions and updates, signed by this one, that one, a stranger or nobody.
+pub(super) fn to_location_manager(chance: &mut Seed, now: Instant) -> Vec<u8> {
+    const NAMES: [&str; 5] =
+        ["a.sigma.example", "a.sigma.example", "b.sigma.example", "sigma.example", "elsewhere.example"];
+    let (own, asked) = (one_of(chance, &NAMES), one_of(chance, &NAMES));
+    let id = chance.draw() as u16;
+    let is_update = !chance.draw().is_multiple_of(4);
+    let opcode = if is_update { opcode::UPDATE } else { one_of(chance, &[opcode::QUERY, 4]) };
+    let header = Header { id, opcode, is_response: chance.draw().is_multiple_of(16), ..Header::default() };
+    let record = |class, kind, data| Record { name: name(own), kind, class, ttl: 0, data };
+    let mut message = Message { header, ..Message::default() };
+    if is_update {
+        let zone = one_of(chance, &["sigma.example", "sigma.example", "sigma.example", "example"]);
+        message.questions.push(Question { name: name(zone), kind: kind::SOA, class: class::IN });
+        if chance.draw().is_multiple_of(8) {
+            message.answers.push(record(class::NONE, kind::A, Vec::new()));
+        }
+        message.authority.push(record(class::ANY, kind::A, Vec::new()));
+        message.authority.push(record(class::IN, kind::A, vec![10, 1, 0, chance.draw() as u8]));
+    } else {
+        let kind = one_of(chance, &[kind::A, kind::TXT, kind::SOA, kind::ANY]);
+        message.questions.push(Question { name: name(asked), kind, class: class::IN });
+    }
+    let bytes = message.emit();
+    if !is_update || chance.draw().is_multiple_of(16) {
+        return bytes;
+    }
+    let wrong = u8::from(chance.draw().is_multiple_of(8));
+    let key = TsigKey { name: name(own), secret: Key::new((wrong..16 + wrong).collect::<Vec<_>>()) };
+    let seconds = (WALL.0 / 1_000_000_000).cast_unsigned() + now.0 / 1_000_000_000;
+    let off = one_of(chance, &[0, 0, 0, 0, 0, 1, 1000]);
+    key.sign(&bytes, None, seconds - off).0
+}
+
+pub(super) const OWN: Ipv4Addr = Ipv4Addr::new(10, 1, 8, 100);
+pub(super) const CORRESPONDENT: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 9);
+
+pub(super) const MOBILE_NODE: &str = r#"
+    radios = ["air", "air2"]
+    address_delay = "1ms"
+    park = "2s"
+    signal = { hold = "0s", dwell = "100ms" }
+    networks = [
+        { name = "left", cell = 1, address = "10.1.8.100/24", router = "10.1.8.1" },
+        { name = "right", cell = 2, address = "10.1.6.100/24", router = "10.1.6.1" },
+    ]
+    [location_manager]
+    address = "10.1.0.2"
+    zone = "sigma.example"
+    name = "a.sigma.example"
+    key = "000102030405060708090a0b0c0d0e0f"
+"#;
+
+/// Beginnings of associations, and what belongs to none.
+fn of_sctp(chance: &mut Seed, own: Ipv4Addr) -> Post {
+    let tag = chance.draw() as u32;
+    let init = Init { tag: tag | 1, a_rwnd: 9000, outbound: 2, inbound: 2, tsn: tag, parameters: Vec::new() };
+    let (tag, chunk) = match chance.draw() % 8 {
+        0..=3 => (0, Chunk::Init(init)),
+        4 => (tag, Chunk::InitAck(init)),
+        5 => (tag, Chunk::Heartbeat(vec![0, 1, 0, 8, 1, 2, 3, 4])),
+        6 => (tag, Chunk::CookieAck),
+        _ => (tag, Chunk::Abort { reflected: false, causes: Vec::new() }),
+    };
+    let packet = Packet { src_port: 5000, dst_port: 9000, tag, chunks: vec![chunk] };
+    let header = ipv4::Header::new(::sctp::PROTOCOL, CORRESPONDENT, own);
+    Post { rx: rx(1, Why::Listen), from: Mac([2, 0, 0, 0, 0, 1]), bytes: header.emit(&packet.emit()) }
+}
+
+pub(super) fn to_mobile_node(chance: &mut Seed, _now: Instant) -> Post {
+    of_sctp(chance, OWN)
+}
+
+pub(super) fn to_correspondent(chance: &mut Seed, _now: Instant) -> Post {
+    of_sctp(chance, CORRESPONDENT)
+}
