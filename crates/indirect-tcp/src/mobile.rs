@@ -380,7 +380,7 @@ impl MobileHost {
             StreamEvent::Data(bytes) => match &mut connection.state {
                 // More than was asked for is nobody's: a stream with a hole would be worse than none.
                 State::Open(_) if bytes.len() > connection.wanted => {
-                    self.end(program, Some(refused::RESET), out)
+                    self.end(program, Some(refused::RESET), out);
                 }
                 State::Open(_) => {
                     connection.wanted = 0;

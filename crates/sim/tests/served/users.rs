@@ -111,7 +111,7 @@ impl Role for Reader {
     fn handle(&mut self, now: Instant, input: Input<'_>, out: &mut Outbox) {
         match input {
             Input::Start(_) => {
-                out.stream(STREAM, StreamOp::Listen { by: PUSH, local: self.at, foreign: false })
+                out.stream(STREAM, StreamOp::Listen { by: PUSH, local: self.at, foreign: false });
             }
             Input::Stream(_, StreamEvent::Accepted(new, ..)) => {
                 self.stream = Some(new);
