@@ -52,7 +52,8 @@ fn tcp() -> TcpState {
 }
 
 fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
+    let digit = |nibble: u8| char::from_digit(nibble.into(), 16).unwrap();
+    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
 }
 
 const ENTRY: &str = "01020304\
