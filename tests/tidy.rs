@@ -62,6 +62,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "cellular-ip",
             "mobile-ip",
             "sctp",
+            "sigma",
             "apps",
             "roles",
             "sim",

@@ -4,6 +4,7 @@
 
 mod cellular_ip;
 mod mobile_ip;
+mod sigma;
 
 use crate::run::Outcome;
 use crate::segment;
@@ -28,6 +29,7 @@ pub struct Control {
 enum Says {
     CellularIp(cellular_ip::Message),
     MobileIp(mobile_ip::Message),
+    Sigma(sigma::Message),
 }
 
 impl Control {
@@ -38,7 +40,8 @@ impl Control {
             || cellular_ip::Message::of(&ip, payload).map(|(about, said)| (about, Says::CellularIp(said)));
         let mobile =
             || mobile_ip::Message::of(&ip, payload).map(|(about, said)| (about, Says::MobileIp(said)));
-        let (about, says) = cellular().or_else(mobile)?;
+        let sigma = || sigma::Message::of(&ip, payload).map(|(about, said)| (about, Says::Sigma(said)));
+        let (about, says) = cellular().or_else(mobile).or_else(sigma)?;
         Some(Self { src: ip.src, dst: ip.dst, about, says })
     }
 
@@ -53,6 +56,7 @@ impl Control {
         match &self.says {
             Says::CellularIp(message) => message.constant(&mut fields),
             Says::MobileIp(message) => message.constant(&mut fields),
+            Says::Sigma(message) => message.constant(&mut fields),
         }
         fields
     }
@@ -62,6 +66,7 @@ impl Control {
         match &self.says {
             Says::CellularIp(message) => format!("{self}{}", message.detail(run)),
             Says::MobileIp(message) => format!("{self}{}", message.detail(run)),
+            Says::Sigma(_) => self.to_string(),
         }
     }
 }
@@ -72,6 +77,7 @@ impl fmt::Display for Control {
         match &self.says {
             Says::CellularIp(message) => message.write(f, src, dst),
             Says::MobileIp(message) => message.write(f, src, dst),
+            Says::Sigma(message) => message.write(f, src, dst),
         }
     }
 }
