@@ -63,13 +63,13 @@ struct Stage {
 
 impl Stage {
     fn new() -> Self {
-        Self::with(Boot::new(WallTime(WALL.cast_signed() * 1_000_000_000)))
+        Self::with(&Boot::new(WallTime(WALL.cast_signed() * 1_000_000_000)))
     }
 
-    fn with(boot: Boot) -> Self {
+    fn with(boot: &Boot) -> Self {
         let role = LocationManager::new(toml::from_str(CONFIG).unwrap()).unwrap();
         let mut stage = Self { role, now: Instant::ZERO, streams: 0, stored: None };
-        let asked = stage.give(Input::Start(&boot));
+        let asked = stage.give(Input::Start(boot));
         assert!(matches!(asked[..], [Effect::Stream(StreamId(0), StreamOp::Listen { .. })]), "{asked:?}");
         stage
     }
@@ -230,7 +230,7 @@ fn an_end_does_not_let_an_old_update_come_back_nor_does_a_restart() {
     stage.send(&second);
     let mut boot = Boot::new(WallTime((WALL + 70).cast_signed() * 1_000_000_000));
     boot.stored.extend(stage.stored.clone());
-    let mut again = Stage::with(boot);
+    let mut again = Stage::with(&boot);
     assert_eq!(again.place(), [NEW]);
     assert_eq!(again.answer(&old).unwrap().signed.unwrap().tsig.error, Failure::BadTime as u16);
 }

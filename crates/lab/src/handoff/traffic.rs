@@ -137,11 +137,12 @@ impl Index {
                     self.arrival(host, Arrival { at, packet, stream: true });
                 }
             }
-            What::Dropped(_, id, reason) if *reason == node::reason::CONSUMED.0 => {
-                if self.segments.contains(id) {
-                    self.handed(at, host, *id);
-                }
+            What::Dropped(_, id, reason)
+                if *reason == node::reason::CONSUMED.0 && self.segments.contains(id) =>
+            {
+                self.handed(at, host, *id);
             }
+            What::Dropped(_, _, reason) if *reason == node::reason::CONSUMED.0 => {}
             What::Dropped(_, id, _) | What::Lost(_, id, _) => {
                 self.last.insert(*id, at);
                 if let Some(to) = self.addressee.get(id).filter(|_| self.segments.contains(id)) {
