@@ -67,6 +67,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "mobile-ip",
             "indirect-tcp",
             "sctp",
+            "sigma",
             "apps",
             "roles",
             "sim",

@@ -140,7 +140,7 @@ fn a_radio_that_is_switched_on_hears_sooner_than_one_that_changes_cells() {
     fabric.add_radio(new, spec);
     let first = fabric.tune(Instant::ZERO, new, Cell(1)).unwrap();
     assert_eq!(first.ready, Instant::from_millis(2));
-    assert!(fabric.arrive(&first));
+    assert_eq!(fabric.arrive(&first), Arrived::Here);
     assert_eq!(fabric.tune(first.ready, new, Cell(2)).unwrap().ready, Instant::from_millis(52));
 }
 

@@ -55,6 +55,8 @@ impl Role for Correspondent {
 
     fn handle(&mut self, now: Instant, input: Input<'_>, out: &mut Outbox) {
         match input {
+            // Too early, it is nobody's.
+            Input::Timeout if self.deadline().is_none_or(|due| now < due) => return,
             Input::Timeout => self.transport.timeout(now),
             Input::Packet(rx, packet) => {
                 let verdict = self.transport.packet(now, &packet);

@@ -539,6 +539,8 @@ impl Role for MobileNode {
                     registrar.set_clock(zero);
                 }
             }
+            // Too early, it is nobody's.
+            Input::Timeout if self.deadline().is_none_or(|due| now < due) => return,
             Input::Timeout => self.timeout(now, out),
             Input::Packet(rx, packet) => {
                 let verdict = self.transport.packet(now, &packet);

@@ -199,9 +199,12 @@ mod tests {
         assert!(judge(&[], &[record("mn.example", class::ANY, 28, &[])]).is_ok(), "what is not there can go");
     }
 
+    /// A prerequisite's name, class, type and data, and what refuses it.
+    type Case = (&'static str, u16, u16, &'static [u8], Option<Rcode>);
+
     #[test]
     fn prerequisites_hold_or_nothing_changes() {
-        let cases: &[(&str, u16, u16, &[u8], Option<Rcode>)] = &[
+        let cases: &[Case] = &[
             ("mn.example", class::ANY, kind::ANY, &[], None),
             ("other.example", class::ANY, kind::ANY, &[], Some(Rcode::NxDomain)),
             ("example", class::ANY, kind::ANY, &[], None),

@@ -5,6 +5,7 @@
 mod cellular_ip;
 mod indirect_tcp;
 mod mobile_ip;
+mod sigma;
 
 use crate::run::Outcome;
 use crate::segment;
@@ -30,6 +31,7 @@ enum Says {
     CellularIp(cellular_ip::Message),
     MobileIp(mobile_ip::Message),
     IndirectTcp(indirect_tcp::Message),
+    Sigma(sigma::Message),
 }
 
 impl Control {
@@ -42,7 +44,8 @@ impl Control {
             || mobile_ip::Message::of(&ip, payload).map(|(about, said)| (about, Says::MobileIp(said)));
         let indirect =
             || indirect_tcp::Message::of(&ip, payload).map(|(about, said)| (about, Says::IndirectTcp(said)));
-        let (about, says) = cellular().or_else(mobile).or_else(indirect)?;
+        let sigma = || sigma::Message::of(&ip, payload).map(|(about, said)| (about, Says::Sigma(said)));
+        let (about, says) = cellular().or_else(mobile).or_else(indirect).or_else(sigma)?;
         Some(Self { src: ip.src, dst: ip.dst, about, says })
     }
 
@@ -58,6 +61,7 @@ impl Control {
             Says::CellularIp(message) => message.constant(&mut fields),
             Says::MobileIp(message) => message.constant(&mut fields),
             Says::IndirectTcp(message) => message.constant(&mut fields),
+            Says::Sigma(message) => message.constant(&mut fields),
         }
         fields
     }
@@ -67,7 +71,7 @@ impl Control {
         match &self.says {
             Says::CellularIp(message) => format!("{self}{}", message.detail(run)),
             Says::MobileIp(message) => format!("{self}{}", message.detail(run)),
-            Says::IndirectTcp(_) => self.to_string(),
+            Says::IndirectTcp(_) | Says::Sigma(_) => self.to_string(),
         }
     }
 }
@@ -79,6 +83,7 @@ impl fmt::Display for Control {
             Says::CellularIp(message) => message.write(f, src, dst),
             Says::MobileIp(message) => message.write(f, src, dst),
             Says::IndirectTcp(message) => message.write(f, src, dst),
+            Says::Sigma(message) => message.write(f, src, dst),
         }
     }
 }

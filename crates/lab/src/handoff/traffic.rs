@@ -4,6 +4,7 @@
 //! what the application notices is the bytes that it reads.
 
 use crate::Plan;
+use crate::control::Control;
 use crate::segment;
 use std::collections::{BTreeMap, BTreeSet};
 use trace::{HostId, Record, What};
@@ -93,6 +94,8 @@ struct Index {
     owners: BTreeMap<wire::Ipv4Addr, HostId>,
     traffic: Traffic,
     datagrams: BTreeSet<PacketId>,
+    /// Messages of protocols, which a role may send as an application would.
+    control: BTreeSet<PacketId>,
     segments: BTreeSet<PacketId>,
     /// When a packet was last said to be dropped.
     last: BTreeMap<PacketId, Instant>,
@@ -110,6 +113,7 @@ impl Index {
             owners: plan.owners(),
             traffic: Traffic::default(),
             datagrams: BTreeSet::new(),
+            control: BTreeSet::new(),
             segments: BTreeSet::new(),
             last: BTreeMap::new(),
             addressee: BTreeMap::new(),
@@ -126,6 +130,7 @@ impl Index {
                 self.datagrams.insert(*id);
                 self.traffic.sent.entry(*id).or_default().push((at, host));
             }
+            What::AppReceived(id) if self.control.contains(id) => {}
             What::AppReceived(id) => {
                 let times = self.traffic.received.entry(*id).or_default();
                 times.push((at, host));
@@ -139,9 +144,12 @@ impl Index {
                     self.arrival(host, Arrival { at, packet, stream: true });
                 }
             }
-            What::Dropped(_, id, reason) if *reason == node::reason::CONSUMED.0 => {
+            What::Dropped(_, id, reason)
+                if *reason == node::reason::CONSUMED.0 && self.segments.contains(id) =>
+            {
                 self.handed(at, host, *id);
             }
+            What::Dropped(_, _, reason) if *reason == node::reason::CONSUMED.0 => {}
             What::Dropped(_, id, _) | What::Lost(_, id, _) => {
                 self.last.insert(*id, at);
                 if self.segments.contains(id) {
@@ -169,6 +177,9 @@ impl Index {
 
     fn packet_in(&mut self, at: Instant, host: HostId, iface: Iface, packet: &Packet) {
         self.first_seen(packet);
+        if iface == Iface::HOST && Control::of(packet).is_some() {
+            self.control.insert(packet.id);
+        }
         if iface == Iface::HOST && segment::carries_data(packet) {
             self.segments.insert(packet.id);
             self.traffic.sent.entry(packet.id).or_default().push((at, host));
@@ -184,9 +195,6 @@ impl Index {
 
     /// A stack, or the role that stands for it, has a segment.
     fn handed(&mut self, at: Instant, host: HostId, packet: PacketId) {
-        if !self.segments.contains(&packet) {
-            return;
-        }
         self.traffic.received.entry(packet).or_default().push((at, host));
         self.latest.insert(host, packet);
     }
@@ -196,6 +204,7 @@ impl Index {
     }
 
     fn close(mut self) -> Traffic {
+        self.datagrams.retain(|id| !self.control.contains(id));
         for id in &self.datagrams {
             if self.traffic.received.contains_key(id) || self.held.contains(id) {
                 continue;

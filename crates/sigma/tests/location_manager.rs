@@ -1,0 +1,285 @@
+//! What a location manager does about messages: those that are right, and those that an attacker sends.
+
+#![cfg(test)]
+
+use auth::Key;
+use node::{
+    Act, Boot, Effect, Fault, Input, Outbox, Role, RoleId, StreamEvent, StreamId, StreamOp, Undone, Value,
+};
+use sigma::LocationManager;
+use sigma::message::{
+    Failure, Header, Message, Name, Question, Rcode, Received, Record, TsigKey, class, kind, opcode,
+};
+use wire::{Duration, Instant, Ipv4Addr, WallTime};
+
+const CONFIG: &str = r#"
+    address = "10.1.0.2"
+    zone = "sigma.example"
+    lifetime = "60s"
+    updates = 3
+    answers = 20
+    mobile_nodes = [
+        { name = "mn.sigma.example", key = "000102030405060708090a0b0c0d0e0f" },
+        { name = "10.1.8.5.home.sigma.example", key = "0f0e0d0c0b0a09080706050403020100" },
+    ]
+"#;
+const WALL: u64 = 946_684_800;
+const OLD: Ipv4Addr = Ipv4Addr::new(10, 1, 8, 100);
+const NEW: Ipv4Addr = Ipv4Addr::new(10, 1, 6, 100);
+
+fn name(text: &str) -> Name {
+    text.parse().unwrap()
+}
+
+fn key() -> TsigKey {
+    TsigKey { name: name("mn.sigma.example"), secret: Key::new((0..16).collect::<Vec<u8>>()) }
+}
+
+fn forged() -> TsigKey {
+    TsigKey { secret: Key::new([1; 16]), ..key() }
+}
+
+fn update(address: Ipv4Addr) -> Vec<u8> {
+    let header = Header { id: 7, opcode: opcode::UPDATE, ..Header::default() };
+    let zone = Question { name: name("sigma.example"), kind: kind::SOA, class: class::IN };
+    let (own, gone) = (name("mn.sigma.example"), class::ANY);
+    let gone = Record { name: own.clone(), kind: kind::A, class: gone, ttl: 0, data: Vec::new() };
+    let authority = vec![gone, Record::address(own, 0, address)];
+    Message { header, questions: vec![zone], authority, ..Message::default() }.emit()
+}
+
+fn query(of: &str, kind: u16) -> Vec<u8> {
+    let question = Question { name: name(of), kind, class: class::IN };
+    Message { questions: vec![question], ..Message::default() }.emit()
+}
+
+/// A location manager, and all that it has asked for.
+struct Stage {
+    role: LocationManager,
+    now: Instant,
+    streams: u32,
+    stored: Option<(Vec<u8>, Vec<u8>)>,
+}
+
+impl Stage {
+    fn new() -> Self {
+        Self::with(&Boot::new(WallTime(WALL.cast_signed() * 1_000_000_000)))
+    }
+
+    fn with(boot: &Boot) -> Self {
+        let role = LocationManager::new(toml::from_str(CONFIG).unwrap()).unwrap();
+        let mut stage = Self { role, now: Instant::ZERO, streams: 0, stored: None };
+        let asked = stage.give(Input::Start(boot));
+        assert!(matches!(asked[..], [Effect::Stream(StreamId(0), StreamOp::Listen { .. })]), "{asked:?}");
+        stage
+    }
+
+    fn give(&mut self, input: Input<'_>) -> Vec<Effect> {
+        let mut out = Outbox::default();
+        self.role.handle(self.now, input, &mut out);
+        out.drain_effects().collect()
+    }
+
+    /// A message from a port of its own, and all that follows.
+    fn send(&mut self, bytes: &[u8]) -> Vec<Effect> {
+        let id = StreamId(StreamId::DRIVER + self.streams);
+        self.streams += 1;
+        let (here, there) = ("10.1.0.2:53".parse().unwrap(), "10.1.8.100:5000".parse().unwrap());
+        let read = self.give(Input::Stream(StreamId(0), StreamEvent::Accepted(id, here, there)));
+        assert!(matches!(read[..], [Effect::Stream(of, StreamOp::Read(_))] if of == id));
+        let effects = self.give(Input::Stream(id, StreamEvent::Data(bytes)));
+        assert!(
+            matches!(effects.last(), Some(Effect::Stream(of, StreamOp::Finish)) if *of == id),
+            "{effects:?}"
+        );
+        for effect in &effects {
+            if let Effect::Do(Act::Store(key, Some(value))) = effect {
+                self.stored = Some((key.clone(), value.clone()));
+            }
+        }
+        effects
+    }
+
+    fn answer(&mut self, bytes: &[u8]) -> Option<Received> {
+        written(&self.send(bytes))
+    }
+
+    fn rcode(&mut self, bytes: &[u8]) -> Rcode {
+        Rcode::of(self.answer(bytes).unwrap().message.header.rcode).unwrap()
+    }
+
+    /// Where the mobile node is, as anybody is told.
+    fn place(&mut self) -> Vec<Ipv4Addr> {
+        let answer = self.answer(&query("mn.sigma.example", kind::A)).unwrap();
+        answer.message.answers.iter().filter_map(Record::as_address).collect()
+    }
+
+    fn seconds(&self) -> u64 {
+        WALL + self.now.0 / 1_000_000_000
+    }
+
+    fn signed(&self, bytes: &[u8]) -> Vec<u8> {
+        key().sign(bytes, None, self.seconds()).0
+    }
+
+    fn pass(&mut self, span: Duration) {
+        self.now += span;
+    }
+}
+
+fn written(effects: &[Effect]) -> Option<Received> {
+    effects.iter().find_map(|effect| match effect {
+        Effect::Stream(_, StreamOp::Write(bytes)) => Some(Received::parse(bytes).unwrap()),
+        _ => None,
+    })
+}
+
+#[test]
+fn an_update_is_stored_before_it_is_answered_and_then_told_to_whoever_asks() {
+    let mut stage = Stage::new();
+    let update = stage.signed(&update(OLD));
+    let effects = stage.send(&update);
+    let at = |wanted: fn(&Effect) -> bool| effects.iter().position(wanted).unwrap();
+    let store = at(|effect| matches!(effect, Effect::Do(Act::Store(..))));
+    assert!(store < at(|effect| matches!(effect, Effect::Stream(_, StreamOp::Write(_)))), "{effects:?}");
+    let answer = written(&effects).unwrap();
+    let sent = Received::parse(&update).unwrap().signed.unwrap();
+    assert_eq!(answer.message.header.rcode, 0);
+    assert_eq!(answer.signed.unwrap().verify(&key(), Some(&sent.tsig.mac), WALL), Ok(()));
+    assert_eq!(stage.place(), [OLD]);
+    stage.pass(Duration::from_secs(1));
+    let moved = stage.signed(&self::update(NEW));
+    assert_eq!(stage.rcode(&moved), Rcode::NoError);
+    assert_eq!(stage.place(), [NEW]);
+}
+
+#[test]
+fn what_nobody_knows_is_denied_with_how_long_that_holds() {
+    let mut stage = Stage::new();
+    let absent = stage.answer(&query("mn.sigma.example", kind::A)).unwrap().message;
+    assert_eq!(Rcode::of(absent.header.rcode), Some(Rcode::NxDomain));
+    assert!(absent.header.authoritative && absent.authority[0].kind == kind::SOA);
+    assert_eq!(stage.rcode(&query("elsewhere.example", kind::A)), Rcode::Refused);
+    assert_eq!(stage.rcode(&query("sigma.example", kind::ANY)), Rcode::Refused);
+    let zone = stage.answer(&query("sigma.example", kind::SOA)).unwrap().message;
+    assert_eq!((zone.header.rcode, zone.answers.len()), (0, 1));
+    let update = stage.signed(&update(OLD));
+    stage.send(&update);
+    let other = stage.answer(&query("mn.sigma.example", 28)).unwrap().message;
+    assert_eq!(
+        (other.header.rcode, other.answers.len(), other.authority.len()),
+        (0, 0, 1),
+        "no such records"
+    );
+}
+
+#[test]
+fn nobody_else_moves_a_mobile_node() {
+    let mut stage = Stage::new();
+    assert_eq!(stage.rcode(&update(OLD)), Rcode::Refused, "unsigned");
+    let answer = stage.answer(&forged().sign(&update(OLD), None, WALL).0).unwrap();
+    assert_eq!(Rcode::of(answer.message.header.rcode), Some(Rcode::NotAuth));
+    let said = answer.signed.unwrap().tsig;
+    assert_eq!((said.error, said.mac.len()), (Failure::BadSig as u16, 0));
+    let stranger = TsigKey { name: name("x.sigma.example"), ..key() };
+    let answer = stage.answer(&stranger.sign(&update(OLD), None, WALL).0).unwrap();
+    assert_eq!(answer.signed.unwrap().tsig.error, Failure::BadKey as u16);
+    let other = TsigKey {
+        name: name("10.1.8.5.home.sigma.example"),
+        secret: Key::new((0..16).rev().collect::<Vec<u8>>()),
+    };
+    assert_eq!(stage.rcode(&other.sign(&update(OLD), None, WALL).0), Rcode::Refused, "another's name");
+    assert!(stage.place().is_empty() && stage.stored.is_none());
+}
+
+#[test]
+fn what_is_played_back_changes_nothing() {
+    let mut stage = Stage::new();
+    let (first, second) = (stage.signed(&update(OLD)), stage.signed(&update(NEW)));
+    stage.send(&first);
+    stage.send(&second);
+    assert_eq!(stage.place(), [NEW]);
+    // In the same second, by its code; it is a repetition, so its answer is the same.
+    let effects = stage.send(&first);
+    assert!(!effects.iter().any(|effect| matches!(effect, Effect::Do(_))), "{effects:?}");
+    assert_eq!(written(&effects).unwrap().message.header.rcode, 0);
+    stage.pass(Duration::from_secs(2));
+    let third = stage.signed(&update(OLD));
+    stage.send(&third);
+    // Later, by its time, though that is in the window.
+    let answer = stage.answer(&second).unwrap();
+    let said = answer.signed.unwrap().tsig;
+    assert_eq!((said.error, said.server_time()), (Failure::BadTime as u16, Some(WALL + 2)));
+    assert_eq!(stage.place(), [OLD]);
+}
+
+#[test]
+fn an_end_does_not_let_an_old_update_come_back_nor_does_a_restart() {
+    let mut stage = Stage::new();
+    let old = stage.signed(&update(OLD));
+    stage.send(&old);
+    stage.pass(Duration::from_secs(61));
+    assert_eq!(stage.role.deadline(), Some(Instant::from_millis(60_000)));
+    let effects = stage.give(Input::Timeout);
+    let lapsed =
+        effects.iter().any(|it| matches!(it, Effect::Do(Act::Mark(mark)) if mark.name == "location_lapsed"));
+    assert!(lapsed && stage.place().is_empty());
+    assert_eq!(stage.rcode(&old), Rcode::NoError, "a repetition");
+    assert!(stage.place().is_empty(), "and nothing more");
+    let second = stage.signed(&update(NEW));
+    stage.send(&second);
+    let mut boot = Boot::new(WallTime((WALL + 70).cast_signed() * 1_000_000_000));
+    boot.stored.extend(stage.stored.clone());
+    let mut again = Stage::with(&boot);
+    assert_eq!(again.place(), [NEW]);
+    assert_eq!(again.answer(&old).unwrap().signed.unwrap().tsig.error, Failure::BadTime as u16);
+}
+
+#[test]
+fn what_cannot_be_stored_did_not_happen_and_its_sender_hears_so() {
+    let mut stage = Stage::new();
+    let first = stage.signed(&update(OLD));
+    stage.send(&first);
+    let second = stage.signed(&update(NEW));
+    stage.send(&second);
+    let key = stage.stored.clone().unwrap().0;
+    let fault = Fault { role: RoleId(0), undone: Undone::Store(key), why: "no space".to_owned() };
+    let effects = stage.give(Input::Failed(&fault));
+    assert_eq!(Rcode::of(written(&effects).unwrap().message.header.rcode), Some(Rcode::ServFail));
+    assert_eq!(stage.place(), [OLD]);
+    assert_eq!(stage.rcode(&second), Rcode::NoError);
+    assert_eq!(stage.place(), [NEW], "it may be tried again");
+}
+
+#[test]
+fn who_says_too_much_is_refused_and_then_not_answered() {
+    let mut stage = Stage::new();
+    for last in 1..=4 {
+        let update = stage.signed(&update(Ipv4Addr::new(10, 1, 0, last)));
+        let expected = if last <= 3 { Rcode::NoError } else { Rcode::Refused };
+        assert_eq!(stage.rcode(&update), expected, "{last}");
+    }
+    let answered = (0..20).filter(|_| stage.answer(&query("mn.sigma.example", kind::A)).is_some()).count();
+    assert_eq!(answered, 16, "twenty in a second, with the four before");
+    stage.pass(Duration::from_secs(1));
+    assert!(stage.answer(&query("mn.sigma.example", kind::A)).is_some());
+    let answers = stage.role.status();
+    let dropped = answers.get("answers").and_then(|answers| answers.get("too many messages"));
+    assert_eq!(dropped, Some(&Value::Int(4)));
+}
+
+#[test]
+fn what_cannot_be_read_is_answered_only_if_it_asks() {
+    let mut stage = Stage::new();
+    assert!(stage.answer(b"").is_none() && stage.answer(b"\0\0\0").is_none());
+    assert_eq!(stage.rcode(b"\0\x07\0\0"), Rcode::FormErr);
+    assert!(stage.answer(b"\0\x07\x80\0").is_none(), "an answer to nothing");
+    let header = Header { opcode: 4, ..Header::default() };
+    assert_eq!(stage.rcode(&Message { header, ..Message::default() }.emit()), Rcode::NotImp);
+    // An answer is hardly longer than what it answers.
+    let update = stage.signed(&update(OLD));
+    stage.send(&update);
+    let asked = query("mn.sigma.example", kind::A);
+    let answered = stage.answer(&asked).unwrap().message.emit();
+    assert_eq!(answered.len(), asked.len() + 16);
+}
