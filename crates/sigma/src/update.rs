@@ -164,6 +164,9 @@ mod tests {
     const OLD: Ipv4Addr = Ipv4Addr::new(10, 1, 8, 100);
     const NEW: Ipv4Addr = Ipv4Addr::new(10, 1, 6, 100);
 
+    /// A record's name, class, kind and data.
+    type Wish<'a> = (&'a str, u16, u16, &'a [u8]);
+
     fn name(text: &str) -> Name {
         text.parse().unwrap()
     }
@@ -199,28 +202,25 @@ mod tests {
         assert!(judge(&[], &[record("mn.example", class::ANY, 28, &[])]).is_ok(), "what is not there can go");
     }
 
-    /// A prerequisite's name, class, type and data, and what refuses it.
-    type Case = (&'static str, u16, u16, &'static [u8], Option<Rcode>);
-
     #[test]
     fn prerequisites_hold_or_nothing_changes() {
-        let cases: &[Case] = &[
-            ("mn.example", class::ANY, kind::ANY, &[], None),
-            ("other.example", class::ANY, kind::ANY, &[], Some(Rcode::NxDomain)),
-            ("example", class::ANY, kind::ANY, &[], None),
-            ("mn.example", class::ANY, kind::TXT, &[], None),
-            ("mn.example", class::ANY, 28, &[], Some(Rcode::NxRrSet)),
-            ("mn.example", class::NONE, kind::ANY, &[], Some(Rcode::YxDomain)),
-            ("mn.example", class::NONE, kind::A, &[], Some(Rcode::YxRrSet)),
-            ("mn.example", class::NONE, 28, &[], None),
-            ("mn.example", class::IN, kind::TXT, b"\x01a", None),
-            ("mn.example", class::IN, kind::TXT, b"\x01b", Some(Rcode::NxRrSet)),
-            ("mn.example", class::IN, kind::ANY, b"\x01b", Some(Rcode::FormErr)),
-            ("mn.example", class::ANY, kind::A, &[1], Some(Rcode::FormErr)),
-            ("mn.example", 3, kind::A, &[], Some(Rcode::FormErr)),
-            ("mn.elsewhere", class::ANY, kind::A, &[], Some(Rcode::NotZone)),
+        let cases: &[(Wish<'_>, Option<Rcode>)] = &[
+            (("mn.example", class::ANY, kind::ANY, &[]), None),
+            (("other.example", class::ANY, kind::ANY, &[]), Some(Rcode::NxDomain)),
+            (("example", class::ANY, kind::ANY, &[]), None),
+            (("mn.example", class::ANY, kind::TXT, &[]), None),
+            (("mn.example", class::ANY, 28, &[]), Some(Rcode::NxRrSet)),
+            (("mn.example", class::NONE, kind::ANY, &[]), Some(Rcode::YxDomain)),
+            (("mn.example", class::NONE, kind::A, &[]), Some(Rcode::YxRrSet)),
+            (("mn.example", class::NONE, 28, &[]), None),
+            (("mn.example", class::IN, kind::TXT, b"\x01a"), None),
+            (("mn.example", class::IN, kind::TXT, b"\x01b"), Some(Rcode::NxRrSet)),
+            (("mn.example", class::IN, kind::ANY, b"\x01b"), Some(Rcode::FormErr)),
+            (("mn.example", class::ANY, kind::A, &[1]), Some(Rcode::FormErr)),
+            (("mn.example", 3, kind::A, &[]), Some(Rcode::FormErr)),
+            (("mn.elsewhere", class::ANY, kind::A, &[]), Some(Rcode::NotZone)),
         ];
-        for (of, class, kind, data, refused) in cases {
+        for ((of, class, kind, data), refused) in cases {
             let verdict = judge(&[record(of, *class, *kind, data)], &[]);
             assert_eq!(verdict.err(), *refused, "{of} {class} {kind} {data:?}");
         }
