@@ -160,7 +160,13 @@ mod tests {
     const CLIENT: StreamId = StreamId(StreamId::DRIVER);
 
     fn server(bytes: Option<u64>, duration: Option<Duration>) -> BulkServer {
-        BulkServer::new(BulkServerConfig { at: "10.1.0.7:80".parse().unwrap(), bytes, duration }).unwrap()
+        BulkServer::new(BulkServerConfig {
+            at: "10.1.0.7:80".parse().unwrap(),
+            transport: Carrier::Tcp,
+            bytes,
+            duration,
+        })
+        .unwrap()
     }
 
     fn told(server: &mut BulkServer, at: u64, id: StreamId, event: StreamEvent<'_>) -> Vec<StreamOp> {
