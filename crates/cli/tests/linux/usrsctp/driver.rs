@@ -8,7 +8,7 @@ use sctp::{Association, AssociationId, Change, Config, Endpoint, Event, Open};
 use std::net::SocketAddrV4;
 use std::num::NonZeroU32;
 use std::os::fd::OwnedFd;
-use wire::{Duration, Ipv4Addr, Seed};
+use wire::{Duration, Ipv4Addr, Reason, Seed};
 
 /// The program of our end: it writes what [`byte`] says, or checks that it gets that.
 pub(crate) struct Driver {
@@ -23,8 +23,8 @@ pub(crate) struct Driver {
     pub(crate) read: u64,
     /// The most that was ever written and not acknowledged.
     pub(crate) most_kept: usize,
-    /// Packets that our end refused, and why.
-    pub(crate) refused: Vec<wire::Reason>,
+    /// Packets that our end refused: why, where they came from, and the type of their first chunk.
+    pub(crate) refused: Vec<(Reason, Ipv4Addr, u8)>,
     /// Our address at which data arrived last.
     pub(crate) arriving: Option<Ipv4Addr>,
 }
@@ -143,7 +143,7 @@ impl Driver {
             let header = usize::from(packet[0] & 15) * 4;
             let src = Ipv4Addr::from_octets([packet[12], packet[13], packet[14], packet[15]]);
             let verdict = self.endpoint.receive(self.clock.now(), src, dst, &packet[header..length]);
-            self.refused.extend(verdict.err());
+            self.refused.extend(verdict.err().map(|why| (why, src, packet[header + 12])));
         }
     }
 
@@ -187,7 +187,8 @@ impl Driver {
         let mut any = false;
         while let Some(transmit) = self.endpoint.poll_transmit(self.clock.now()) {
             any = true;
-            let to = SocketAddrV4::new(transmit.dst.into(), 0);
+            assert!(!self.has(&Event::PeerDeleted(transmit.dst)), "the peer is no longer there");
+            let to = SocketAddrV4::new(transmit.dst, 0);
             let socket = self.sockets.iter().find(|(address, _)| *address == transmit.src);
             let (_, socket) = socket.unwrap_or_else(|| panic!("{} is not ours", transmit.src));
             // A queue that is full loses packets, as queues do.
@@ -207,6 +208,6 @@ fn raw_socket(address: Ipv4Addr) -> OwnedFd {
     let flags = SocketFlags::CLOEXEC;
     let socket = net::socket_with(AddressFamily::INET, SocketType::RAW, flags, Some(sctp)).unwrap();
     sockopt::set_socket_recv_buffer_size(&socket, 1 << 20).unwrap();
-    net::bind(&socket, &SocketAddrV4::new(address.into(), 0)).unwrap();
+    net::bind(&socket, &SocketAddrV4::new(address, 0)).unwrap();
     socket
 }
