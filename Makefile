@@ -5,7 +5,7 @@ CARGO ?= cargo
 WAYFARE = target/release/wayfare
 
 .PHONY: run test check lint fuzz reproduce build setup clean conformance reproduce-default reproduce-full \
-	load moves moves-linux drops
+	load moves moves-linux drops sctp-rate
 
 # Two scenarios in virtual time and then with real daemons and real packets: a handoff under UDP, a download under TCP.
 # Then the table by which one chooses.
@@ -63,6 +63,10 @@ load: setup
 # A hundred thousand packets dropped at known places on Linux, and each found where it was dropped: two minutes; as root.
 drops: setup
 	$(CARGO) test --release --locked -p cli --test linux -- --ignored --nocapture a_hundred_thousand_drops
+
+# Our SCTP to usrsctp beside usrsctp to itself, over a bare veth and over 2 Mb/s: a minute and a half.
+sctp-rate: setup
+	$(CARGO) test --release --locked -p cli --test linux -- --ignored --nocapture half_of_the_rate_of_usrsctp
 
 # About three minutes, more where the machine disturbs runs.
 reproduce-default: build

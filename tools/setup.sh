@@ -13,6 +13,7 @@ need nft nftables    # tests plant faults with it
 need tshark tshark   # tests read captures with it
 need strace strace   # tests make calls of the system fail, or take their time
 need python3 python3 # a test runs a program of somebody else's
+[ -e /usr/include/usrsctp.h ] || missing="$missing libusrsctp-dev" # tests speak SCTP with it
 
 [ -z "$missing" ] && exit 0
 if ! command -v apt-get >/dev/null 2>&1 || [ "$(id -u)" != 0 ]; then

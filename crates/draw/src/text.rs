@@ -88,7 +88,7 @@ fn is_number(cell: &str) -> bool {
 
 /// The ways to say that there is no number.
 fn is_absent(cell: &str) -> bool {
-    matches!(cell.trim(), "" | "-" | "–" | "—" | "n/a")
+    matches!(cell.trim(), "" | "-" | "–" | "—" | "n/a" | "none" | "no end")
 }
 
 #[cfg(test)]

@@ -17,6 +17,7 @@ mod faults;
 mod mobile_ip;
 mod mobile_ip_agent;
 mod readme;
+mod usrsctp;
 #[path = "../../../../tests/moves/world.rs"]
 #[expect(dead_code, reason = "nobody may not be allowed to walk to the command")]
 mod world;

@@ -113,24 +113,26 @@ pub fn handoffs(plan: &Plan, records: &[Record]) -> Vec<Handoff> {
 pub fn uncut(records: &[Record]) -> Vec<Instant> {
     let mut uncut = Vec::new();
     for (index, record) in records.iter().enumerate() {
-        let edge =
-            |r: &&Record| begin(r).is_some() || matches!(r.what, What::Tuned(..) | What::Up(_, Some(_)));
+        let edge = |r: &&Record| is_radios(r) || matches!(r.what, What::Tuned(..) | What::Up(_, Some(_)));
         let mut later = records.iter().skip(index + 1).filter(|later| later.host == record.host);
-        if begin(record).is_some() && later.find(edge).is_some_and(|next| matches!(next.what, What::Up(..))) {
+        if is_radios(record) && later.find(edge).is_some_and(|next| matches!(next.what, What::Up(..))) {
             uncut.push(record.at);
         }
     }
     uncut
 }
 
-/// The mark with which a handoff begins that a radio makes, if this is one; one that only switches the way has its cut in
-/// itself.
+/// The mark with which a handoff begins, if this is one.
 fn begin(record: &Record) -> Option<&Mark> {
-    let switches = Some(Span::Begins(Stage::PathSwitch));
     match &record.what {
-        What::Marked(mark) if mark.name == node::HANDOFF && mark.span != switches => Some(mark),
+        What::Marked(mark) if mark.name == node::HANDOFF => Some(mark),
         _ => None,
     }
+}
+
+/// Whether a handoff begins that a radio makes; one that only switches the way has its cut in itself.
+fn is_radios(record: &Record) -> bool {
+    begin(record).is_some_and(|mark| mark.span != Some(Span::Begins(Stage::PathSwitch)))
 }
 
 #[cfg(test)]
