@@ -64,7 +64,7 @@ load: setup
 drops: setup
 	$(CARGO) test --release --locked -p cli --test linux -- --ignored --nocapture a_hundred_thousand_drops
 
-# Our SCTP to usrsctp beside usrsctp to itself, over a bare veth and over 2 Mb/s: a minute and a half; as root.
+# Our SCTP to usrsctp beside usrsctp to itself, over a bare veth and over 2 Mb/s: a minute and a half.
 sctp-rate: setup
 	$(CARGO) test --release --locked -p cli --test linux -- --ignored --nocapture half_of_the_rate_of_usrsctp
 
