@@ -119,6 +119,7 @@ fn assert_all_said(peer: &Peer) {
 
 #[test]
 fn usrsctp_receives_while_our_address_changes() {
+    let _turn = alone();
     in_world(Duration::from_mins(2), || {
         let Some(stage) = Stage::new() else { return };
         let (mut peer, file) = stage.receiver();
@@ -146,6 +147,7 @@ fn sender(stage: &Stage, driver: &mut Driver, bytes: u64) -> Peer {
 
 #[test]
 fn usrsctp_sends_while_our_address_changes() {
+    let _turn = alone();
     in_world(Duration::from_mins(2), || {
         let Some(stage) = Stage::new() else { return };
         let mut driver = Driver::new(&stage.ours, &OURS, Config::default(), 2);
@@ -163,6 +165,7 @@ fn usrsctp_sends_while_our_address_changes() {
 
 #[test]
 fn usrsctp_changes_its_address_while_it_sends() {
+    let _turn = alone();
     in_world(Duration::from_mins(2), || {
         let Some(stage) = Stage::new() else { return };
         let mut driver = Driver::new(&stage.ours, &OURS, Config::default(), 3);
@@ -252,6 +255,7 @@ fn beside(stage: &Stage, what: &str, bytes: u64) {
 #[test]
 #[ignore = "measures for two minutes: make sctp-rate"]
 fn half_of_the_rate_of_usrsctp() {
+    let _turn = alone();
     in_world(Duration::from_mins(8), || {
         let Some(stage) = Stage::new() else { return };
         beside(&stage, "bare veth", 128 << 20);
