@@ -1,8 +1,9 @@
 //! Asks, waits for the answer, and asks again on the next beat.
 
 use super::{HEAD, Head, LONGEST};
+use crate::bulk::Carrier;
 use node::config::{ConfigError, span, text};
-use node::{Addr, Input, Mark, Outbox, Role, StreamEvent, StreamId, StreamOp, Transport, Value};
+use node::{Addr, Input, Mark, Outbox, Role, StreamEvent, StreamId, StreamOp, Value};
 use serde::Deserialize;
 use wire::{Duration, Instant};
 
@@ -13,6 +14,9 @@ pub struct RequestClientConfig {
     /// The server.
     #[serde(deserialize_with = "text")]
     pub to: Addr,
+    /// What carries the bytes.
+    #[serde(default)]
+    pub transport: Carrier,
     /// When it connects.
     #[serde(default, deserialize_with = "span")]
     pub start: Duration,
@@ -107,8 +111,11 @@ impl RequestClient {
         match self.state {
             State::Waits => {
                 self.state = State::Connecting;
-                let peer = self.config.to;
-                out.stream(STREAM, StreamOp::Open { by: Transport::Tcp, local: None, peer, foreign: false });
+                let RequestClientConfig { to: peer, transport, .. } = self.config;
+                out.stream(
+                    STREAM,
+                    StreamOp::Open { by: transport.into(), local: None, peer, foreign: false },
+                );
             }
             State::Rests(_) => self.ask(now, out),
             _ => {}
@@ -246,6 +253,7 @@ mod tests {
     fn config() -> RequestClientConfig {
         RequestClientConfig {
             to: "10.2.0.2:80".parse().unwrap(),
+            transport: Carrier::Tcp,
             start: Duration::from_millis(10),
             question: 20,
             answer: 50,
