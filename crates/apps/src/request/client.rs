@@ -328,6 +328,14 @@ mod tests {
     }
 
     #[test]
+    fn it_opens_by_the_transport_that_it_is_told() {
+        let transport = Carrier::Indirect;
+        let mut client = RequestClient::new(RequestClientConfig { transport, ..config() }).unwrap();
+        let (ops, _) = said(&mut client, 10, Input::Timeout);
+        assert!(matches!(ops[..], [StreamOp::Open { by: node::Transport::Role("indirect"), .. }]), "{ops:?}");
+    }
+
+    #[test]
     fn a_wrong_answer_is_told_with_its_number() {
         let mut client = asking();
         told(&mut client, 20, StreamEvent::Room(100));

@@ -1,6 +1,7 @@
 //! One description of where and when a host moves, from which each contender's scenario is made.
 
 use crate::ScenarioError;
+use crate::scenario::roles_of;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -56,7 +57,7 @@ struct Carriers {
 impl Carriers {
     /// Writes them into the workload's roles.
     fn carry(&self, document: &mut Table) {
-        for role in roles_mut(document) {
+        for role in roles_of(document) {
             let kind = role.get("kind").and_then(Value::as_str).unwrap_or_default();
             let carrier = match kind {
                 "apps/bulk-client" | "apps/request-client" => &self.client,
@@ -241,12 +242,6 @@ fn lay_over(base: &mut Table, more: &Table) {
             }
         }
     }
-}
-
-fn roles_mut(document: &mut Table) -> impl Iterator<Item = &mut Table> {
-    let hosts = document.get_mut("host").and_then(Value::as_table_mut).into_iter().flat_map(Table::iter_mut);
-    let lists = hosts.filter_map(|(_, host)| host.get_mut("role").and_then(Value::as_array_mut));
-    lists.flatten().filter_map(Value::as_table_mut)
 }
 
 /// The role with a timetable, by the name that settings reach it by.
