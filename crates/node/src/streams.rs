@@ -112,6 +112,7 @@ impl Node {
                 self.streams.by_id.insert(*new, Ends { user: RoleId::NODE, provider: Some(provider) });
             }
             Told::Closed(..) => drop(self.streams.by_id.remove(&id)),
+            Told::Data(_, _, bytes) => out.act(provider, Act::Handed(bytes.len() as u64)),
             _ => {}
         }
         out.act(RoleId::NODE, Act::Served(told));
@@ -187,6 +188,13 @@ impl Node {
             Some(ends) => ends.user == user && ends.provider.is_none(),
             None => id.0 < StreamId::SERVED, // opened at the driver; its number names the user
         })
+    }
+
+    /// Whether what comes by this stream of a driver's is for a role that serves others: it tells by [`Act::Handed`] what
+    /// of that a program reads.
+    pub fn relays(&self, id: StreamId) -> bool {
+        let user = self.streams.at_driver(id).and_then(|user| self.roles.get(usize::from(user.0)));
+        user.is_some_and(|role| !role.serves().is_empty())
     }
 
     /// The transport of this name that a role here provides.

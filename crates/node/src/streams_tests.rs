@@ -288,11 +288,22 @@ fn a_driver_asks_for_streams_of_its_own_only() {
     assert_eq!(stage.acts(), 0, "another serves it");
     for told in [data(OUTSIDE), Told::Closed(OUTSIDE, None)] {
         assert_eq!(stage.tell(PIPER, &told), []);
+        if let Told::Data(..) = told {
+            assert_eq!(stage.out.next_act().map(|(_, act)| act), Some(Act::Handed(1)), "as with any user");
+        }
         assert_eq!(stage.out.next_act().map(|(_, act)| act), Some(Act::Served(told)));
     }
     assert_eq!(serve(&mut stage, OUTSIDE, StreamOp::Read(1)), (vec![], None));
     stage.node.handle(Instant::ZERO, Input::Start(&Boot::default()), &mut stage.out);
     assert_eq!(stage.heard().len(), 4, "others are told as ever");
+}
+
+#[test]
+fn what_a_role_reads_that_serves_others_is_no_programs_yet() {
+    let stage = Stage::new();
+    let of = |user: RoleId| Streams::of_user(user, StreamId(3));
+    assert_eq!([ALICE, PIPER].map(|user| stage.node.relays(of(user))), [false, true]);
+    assert!(!stage.node.relays(SERVED), "a role's, and none of the driver's");
 }
 
 /// A relay is between two streams of one user that the driver provides; their numbers are the user's in its mouth only.

@@ -245,7 +245,7 @@ impl World {
         let now = self.now;
         self.carry_out(host, &mut out);
         while let Some((host, told)) = self.told.pop_front() {
-            if let Some(handed) = What::handed(&told) {
+            if let Some(handed) = What::handed(&told, &self.host(host).node) {
                 self.record(host, handed);
             }
             self.fingerprint.add(&told);

@@ -2,7 +2,7 @@
 
 use crate::text::{hex, json_of, unhex, value_of};
 use node::stream::Told;
-use node::{Mark, Span, Stage, Value};
+use node::{Mark, Node, Span, Stage, Value};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use wire::{Cell, EtherType, Frame, Iface, Instant, Mac, Packet, PacketId};
@@ -57,9 +57,11 @@ pub enum What {
 }
 
 impl What {
-    /// That an application is handed something, if it is.
-    pub fn handed(told: &Told) -> Option<Self> {
+    /// That an application at this node is handed something, if it is. What a role reads that serves others is on its way
+    /// to one still.
+    pub fn handed(told: &Told, node: &Node) -> Option<Self> {
         match told {
+            Told::Data(id, PacketId::NEW, _) if node.relays(*id) => None,
             Told::Data(_, PacketId::NEW, bytes) => Some(Self::AppRead(bytes.len() as u64)),
             Told::Data(_, packet, _) => Some(Self::AppReceived(*packet)),
             _ => None,

@@ -1,8 +1,9 @@
 //! Asks, waits for the answer, and asks again on the next beat.
 
 use super::{HEAD, Head, LONGEST};
+use crate::bulk::Carrier;
 use node::config::{ConfigError, span, text};
-use node::{Addr, Input, Mark, Outbox, Role, StreamEvent, StreamId, StreamOp, Transport, Value};
+use node::{Addr, Input, Mark, Outbox, Role, StreamEvent, StreamId, StreamOp, Value};
 use serde::Deserialize;
 use wire::{Duration, Instant};
 
@@ -13,6 +14,9 @@ pub struct RequestClientConfig {
     /// The server.
     #[serde(deserialize_with = "text")]
     pub to: Addr,
+    /// What carries the bytes.
+    #[serde(default)]
+    pub transport: Carrier,
     /// When it connects.
     #[serde(default, deserialize_with = "span")]
     pub start: Duration,
@@ -107,8 +111,11 @@ impl RequestClient {
         match self.state {
             State::Waits => {
                 self.state = State::Connecting;
-                let peer = self.config.to;
-                out.stream(STREAM, StreamOp::Open { by: Transport::Tcp, local: None, peer, foreign: false });
+                let RequestClientConfig { to: peer, transport, .. } = self.config;
+                out.stream(
+                    STREAM,
+                    StreamOp::Open { by: transport.into(), local: None, peer, foreign: false },
+                );
             }
             State::Rests(_) => self.ask(now, out),
             _ => {}
@@ -246,6 +253,7 @@ mod tests {
     fn config() -> RequestClientConfig {
         RequestClientConfig {
             to: "10.2.0.2:80".parse().unwrap(),
+            transport: Carrier::Tcp,
             start: Duration::from_millis(10),
             question: 20,
             answer: 50,
@@ -317,6 +325,14 @@ mod tests {
         assert_eq!((ops, marks.len()), (vec![StreamOp::Finish, StreamOp::Read(1)], 1));
         assert_eq!(told(&mut client, 46, StreamEvent::Closed(None)).1[0].name, "done");
         assert_eq!(client.deadline(), None);
+    }
+
+    #[test]
+    fn it_opens_by_the_transport_that_it_is_told() {
+        let transport = Carrier::Indirect;
+        let mut client = RequestClient::new(RequestClientConfig { transport, ..config() }).unwrap();
+        let (ops, _) = said(&mut client, 10, Input::Timeout);
+        assert!(matches!(ops[..], [StreamOp::Open { by: node::Transport::Role("indirect"), .. }]), "{ops:?}");
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! Answers everybody who asks.
 
 use super::{HEAD, Head};
+use crate::bulk::Carrier;
 use node::config::text;
-use node::{Addr, Input, Mark, Outbox, Role, StreamEvent, StreamId, StreamOp, Transport, Value};
+use node::{Addr, Input, Mark, Outbox, Role, StreamEvent, StreamId, StreamOp, Value};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use wire::Instant;
@@ -14,6 +15,9 @@ pub struct RequestServerConfig {
     /// Where it waits.
     #[serde(deserialize_with = "text")]
     pub at: Addr,
+    /// What carries the bytes.
+    #[serde(default)]
+    pub transport: Carrier,
 }
 
 /// The server. It reads a client's next question only when the last one is answered.
@@ -122,10 +126,8 @@ impl Role for RequestServer {
     fn handle(&mut self, _now: Instant, input: Input<'_>, out: &mut Outbox) {
         match input {
             Input::Start(_) => {
-                out.stream(
-                    LISTENER,
-                    StreamOp::Listen { by: Transport::Tcp, local: self.config.at, foreign: false },
-                );
+                let RequestServerConfig { at, transport } = self.config;
+                out.stream(LISTENER, StreamOp::Listen { by: transport.into(), local: at, foreign: false });
             }
             Input::Stream(_, StreamEvent::Accepted(new, ..)) => self.accept(new, out),
             Input::Stream(id, StreamEvent::Room(credit)) => {
@@ -171,7 +173,7 @@ mod tests {
 
     fn server() -> RequestServer {
         let at = "10.2.0.2:80".parse().unwrap();
-        let mut server = RequestServer::new(RequestServerConfig { at });
+        let mut server = RequestServer::new(RequestServerConfig { at, transport: Carrier::Tcp });
         assert_eq!(told(&mut server, StreamEvent::Accepted(CLIENT, at, at)), [StreamOp::Read(16)]);
         server
     }

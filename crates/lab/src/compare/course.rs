@@ -1,6 +1,7 @@
 //! One description of where and when a host moves, from which each contender's scenario is made.
 
 use crate::ScenarioError;
+use crate::scenario::roles_of;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -36,8 +37,38 @@ pub struct Contender {
     #[serde(default)]
     pub cannot: BTreeMap<String, String>,
     parts: Vec<String>,
+    /// What carries the workload's bytes.
+    #[serde(default)]
+    transport: Carriers,
     #[serde(flatten)]
     scenario: Table,
+}
+
+/// What carries a workload's bytes, where it is not the hosts' own TCP.
+#[derive(Clone, PartialEq, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Carriers {
+    /// At the host that moves.
+    client: Option<String>,
+    /// At its correspondent.
+    server: Option<String>,
+}
+
+impl Carriers {
+    /// Writes them into the workload's roles.
+    fn carry(&self, document: &mut Table) {
+        for role in roles_of(document) {
+            let kind = role.get("kind").and_then(Value::as_str).unwrap_or_default();
+            let carrier = match kind {
+                "apps/bulk-client" | "apps/request-client" => &self.client,
+                "apps/bulk-server" | "apps/request-server" => &self.server,
+                _ => continue,
+            };
+            if let Some(carrier) = carrier {
+                role.insert("transport".to_owned(), carrier.clone().into());
+            }
+        }
+    }
 }
 
 /// A way to move.
@@ -181,6 +212,7 @@ fn leg(file: &File, layers: [Layer<'_>; 3], contender: &Contender) -> Result<Leg
     // A protocol's roles are asked before those of applications.
     lay_over(&mut document, own);
     lay_over(&mut document, workload);
+    contender.transport.carry(&mut document);
     let mover = mover(&document).ok_or_else(|| format!("contender.{who}: no role has `moves`"))?;
     let text = toml::to_string(&document).map_err(|error| error.to_string())?;
     let name = format!("compare/{who}/{how}/{load}");

@@ -49,6 +49,12 @@ fn a_semisoft_handoff_loses_nothing_of_a_download() {
 }
 
 #[test]
+fn bytes_that_a_role_hands_on_count_once() {
+    let goodput = value(&run("compare/indirect-tcp/overlap/bulk"), &GOODPUT);
+    assert!((1000.0..2000.0).contains(&goodput), "{goodput} kb/s, where the air carries 2000");
+}
+
+#[test]
 fn answers_are_timed_after_the_outage() {
     // 12 ms each way by wire and 1100 bytes on the air, with headers and acknowledgments: less than 30 ms.
     let near = value(&run("compare/cellular-ip-hard/overlap/requests"), &EXCHANGE);

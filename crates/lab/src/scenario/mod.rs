@@ -10,6 +10,7 @@ mod units;
 
 pub use error::ScenarioError;
 pub use settings::Setting;
+pub(crate) use settings::roles_of;
 
 use crate::Plan;
 use crate::program::Program;

@@ -94,7 +94,8 @@ impl Setting {
     }
 }
 
-fn roles_of(document: &mut Table) -> impl Iterator<Item = &mut Table> {
+/// All roles of all hosts.
+pub(crate) fn roles_of(document: &mut Table) -> impl Iterator<Item = &mut Table> {
     let hosts = document
         .get_mut("host")
         .and_then(Value::as_table_mut)

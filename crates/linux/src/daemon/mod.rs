@@ -395,7 +395,7 @@ impl Daemon {
     fn tell(&mut self, told: Vec<Told>) {
         for told in told {
             let now = self.clock.now();
-            if let Some(handed) = What::handed(&told) {
+            if let Some(handed) = What::handed(&told, &self.node) {
                 self.record(now, handed);
             }
             let (id, event) = told.event();
