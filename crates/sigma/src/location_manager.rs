@@ -2,8 +2,8 @@
 //!
 //! An update is accepted in this order: it is signed by a key of ours, and later than what was accepted before; its
 //! sender has not said too much; all that it asks for can be done (RFC 2136, section 3). Then the record is stored, and
-//! only then the answer leaves. Nothing is removed but addresses: when the last update was signed is kept for good, so
-//! that an old one cannot come back.
+//! only then it holds and is answered; updates that come meanwhile build on it, and fail with it. Nothing is removed but
+//! addresses: when the last update was signed is kept for good, so that an old one cannot come back.
 
 use crate::config::LocationManagerConfig;
 use crate::mark::{Event, LOCATION_MANAGER};
@@ -11,13 +11,13 @@ use crate::message::{
     Failure, Header, Message, Name, Question, Rcode, Received, Record, Signed, TsigKey, class, kind, opcode,
     unsigned,
 };
-use crate::place::Place;
+use crate::place::{CODES, Place};
 use crate::update::Update;
 use node::config::ConfigError;
 use node::{
     Addr, Boot, Expiry, Input, Outbox, Role, StreamEvent, StreamId, StreamOp, Transport, Undone, Value,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use wire::{Duration, Instant, Ipv4Addr, WallTime};
 
 const LISTENER: StreamId = StreamId(0);
@@ -28,15 +28,34 @@ const HOSTS: usize = 1024;
 /// What an answer to a message with options says of ours (RFC 6891, section 6.2.3): it takes as much as fits a link.
 const PAYLOAD: u16 = 1232;
 const NANOS: i64 = 1_000_000_000;
+/// Records of one mobile node that may be under way at a time (ours): as many codes are remembered.
+const UNDER_WAY: usize = CODES;
 
 /// A mobile node's entry.
 #[derive(Debug)]
 struct Entry {
     key: TsigKey,
+    /// What is durable, and is told.
     place: Place,
-    /// What was there before an update whose record may not be durable yet, and who waits for its answer.
-    before: Option<(Place, StreamId, Asked)>,
+    /// Records that have been asked for, in this order; `None`: that the place has lapsed, which holds already.
+    under_way: VecDeque<Option<Accepted>>,
     rate: Rate,
+}
+
+impl Entry {
+    /// What will be durable: what the next update builds on.
+    fn latest(&self) -> &Place {
+        let accepted = self.under_way.iter().rev().flatten().next();
+        accepted.map_or(&self.place, |accepted| &accepted.place)
+    }
+}
+
+/// An update whose record is not durable yet, and who waits for its answer.
+#[derive(Debug)]
+struct Accepted {
+    place: Place,
+    stream: StreamId,
+    asked: Asked,
 }
 
 /// What an answer needs to know of what it answers.
@@ -93,7 +112,7 @@ impl LocationManager {
             .map(|node| Entry {
                 key: TsigKey { name: node.name.clone(), secret: node.key.clone() },
                 place: Place::default(),
-                before: None,
+                under_way: VecDeque::new(),
                 rate: Rate::default(),
             })
             .collect();
@@ -211,7 +230,7 @@ impl LocationManager {
         let index = self.by_name.get(&signed.tsig.key).copied().ok_or(Failure::BadKey)?;
         let entry = self.entries.get(index).ok_or(Failure::BadKey)?;
         signed.verify(&entry.key, None, self.seconds(now))?;
-        let is_old = is_update && signed.tsig.time < entry.place.signed;
+        let is_old = is_update && signed.tsig.time < entry.latest().signed;
         if is_old { Err(Failure::BadTime) } else { Ok(index) }
     }
 
@@ -225,7 +244,7 @@ impl LocationManager {
             return refused(Rcode::Refused);
         }
         let ttl = self.config.ttl.as_secs() as u32;
-        let place = self.place(&question.name).filter(|place| !place.is_empty());
+        let place = self.entry(&question.name).map(|entry| &entry.place).filter(|place| !place.is_empty());
         let mut answers =
             place.map(|place| place.records(&question.name, question.kind, ttl)).unwrap_or_default();
         let is_zone = question.name == self.config.zone;
@@ -239,9 +258,8 @@ impl LocationManager {
         Message { header, questions: vec![question.clone()], answers, authority, additional: Vec::new() }
     }
 
-    fn place(&self, name: &Name) -> Option<&Place> {
-        let index = self.by_name.get(name)?;
-        Some(&self.entries.get(*index)?.place)
+    fn entry(&self, name: &Name) -> Option<&Entry> {
+        self.entries.get(*self.by_name.get(name)?)
     }
 
     /// Its number is the time of the last update. Nobody keeps copies of the zone, so the other times say nothing.
@@ -277,37 +295,63 @@ impl LocationManager {
         if !entry.rate.may(now, most) {
             return self.refuse(now, id, &asked, Rcode::Refused, out);
         }
-        let before = entry.place.clone();
-        // A repetition: what it asks for is done.
-        if before.codes.iter().any(|code| *code == *signed.tsig.mac) {
+        let is_repeated = |place: &Place| place.codes.iter().any(|code| *code == *signed.tsig.mac);
+        if is_repeated(&entry.place) {
+            // What it asks for is done.
             return self.refuse(now, id, &asked, Rcode::NoError, out);
         }
-        let own = entry.key.name.clone();
+        if is_repeated(entry.latest()) {
+            // It will be answered once that is known.
+            return self.ignore("under way", id, out);
+        }
+        if entry.under_way.len() >= UNDER_WAY {
+            return self.refuse(now, id, &asked, Rcode::ServFail, out);
+        }
+        let (own, before) = (entry.key.name.clone(), entry.latest().clone());
         let update = Update { message, zone: &self.config.zone, own: &own };
-        let place = match update.judge(&before, |name| self.place(name)) {
-            Ok(place) => place,
-            Err(rcode) => return self.refuse(now, id, &asked, rcode, out),
-        };
-        self.take(now, index, place, signed, out);
-        self.refuse(now, id, &asked, Rcode::NoError, out);
-        if let Some(entry) = self.entries.get_mut(index) {
-            entry.before = Some((before, id, asked));
+        match update.judge(&before, |name| self.entry(name).map(Entry::latest)) {
+            Ok(place) => self.take(now, index, place, signed, (id, asked), out),
+            Err(rcode) => self.refuse(now, id, &asked, rcode, out),
         }
     }
 
-    /// Takes an update over, behind its record.
-    fn take(&mut self, now: Instant, index: usize, mut place: Place, signed: &Signed, out: &mut Outbox) {
+    /// Takes an update over: it holds as soon as its record does.
+    fn take(
+        &mut self,
+        now: Instant,
+        index: usize,
+        mut place: Place,
+        signed: &Signed,
+        (stream, asked): (StreamId, Asked),
+        out: &mut Outbox,
+    ) {
         let lifetime = i64::try_from(self.config.lifetime.as_nanos()).unwrap_or(i64::MAX);
         place.ends = WallTime(self.wall(now).saturating_add(lifetime));
         place.accepted(signed.tsig.time, &signed.tsig.mac);
         let Some(entry) = self.entries.get_mut(index) else { return };
         out.store(key_of(&entry.key.name), place.emit());
+        entry.under_way.push_back(Some(Accepted { place, stream, asked }));
+    }
+
+    /// The first record of a mobile node that is under way was decided: whose, and what it said.
+    fn decided(&mut self, key: &[u8]) -> Option<(usize, Accepted)> {
+        let name = Name::read(key, 0).ok().map(|(name, _)| name)?;
+        let index = *self.by_name.get(&name)?;
+        let accepted = self.entries.get_mut(index)?.under_way.pop_front()??;
+        Some((index, accepted))
+    }
+
+    /// A record is durable: now the update holds.
+    fn stored(&mut self, now: Instant, key: &[u8], out: &mut Outbox) {
+        let Some((index, Accepted { place, stream, asked })) = self.decided(key) else { return };
+        let Some(entry) = self.entries.get_mut(index) else { return };
         let address = place.addresses.first().copied();
         if address != entry.place.addresses.first().copied() {
             out.mark(Event::Located { name: entry.key.name.to_string(), address }.into());
         }
         entry.place = place;
         self.set_lapse(now, index);
+        self.refuse(now, stream, &asked, Rcode::NoError, out);
     }
 
     // --- answers ---------------------------------------------------------------------------------------------------
@@ -372,26 +416,25 @@ impl LocationManager {
 
     // --- what ends or fails ----------------------------------------------------------------------------------------
 
-    /// Nothing was heard for a lifetime. Should the record not be stored, the old one tells the next start the same.
+    /// Nothing was heard for a lifetime. An update under way is later than this end, and its record must be the last. Nor
+    /// is this end needed then, or if it cannot be stored: the old record tells the next start the same.
     fn lapsed(&mut self, index: usize, out: &mut Outbox) {
         let Some(entry) = self.entries.get_mut(index) else { return };
         entry.place.addresses.clear();
         entry.place.texts.clear();
-        entry.before = None;
         out.mark(Event::Lapsed { name: entry.key.name.to_string() }.into());
-        out.store(key_of(&entry.key.name), entry.place.emit());
+        if entry.under_way.is_empty() {
+            entry.under_way.push_back(None);
+            out.store(key_of(&entry.key.name), entry.place.emit());
+        }
     }
 
     /// An update that could not be stored did not happen, and its sender hears so.
     fn not_stored(&mut self, now: Instant, key: &[u8], out: &mut Outbox) {
-        let name = Name::read(key, 0).ok().map(|(name, _)| name);
-        let Some(index) = name.and_then(|name| self.by_name.get(&name).copied()) else { return };
-        let Some(entry) = self.entries.get_mut(index) else { return };
-        let Some((before, id, asked)) = entry.before.take() else { return };
-        entry.place = before;
+        let Some((index, Accepted { stream, asked, .. })) = self.decided(key) else { return };
+        let Some(entry) = self.entries.get(index) else { return };
         out.mark(Event::NotStored { name: entry.key.name.to_string() }.into());
-        self.set_lapse(now, index);
-        self.refuse(now, id, &asked, Rcode::ServFail, out);
+        self.refuse(now, stream, &asked, Rcode::ServFail, out);
     }
 
     fn closed(&mut self, id: StreamId, why: Option<&str>, out: &mut Outbox) {
@@ -434,6 +477,7 @@ impl Role for LocationManager {
                     self.not_stored(now, key, out);
                 }
             }
+            Input::Stored(key) => self.stored(now, key, out),
             Input::Wall(zero) => self.zero = zero,
             _ => {}
         }

@@ -59,6 +59,8 @@ struct Stage {
     now: Instant,
     streams: u32,
     stored: Option<(Vec<u8>, Vec<u8>)>,
+    /// Records stay under way until the test decides them.
+    slow: bool,
 }
 
 impl Stage {
@@ -68,7 +70,7 @@ impl Stage {
 
     fn with(boot: &Boot) -> Self {
         let role = LocationManager::new(toml::from_str(CONFIG).unwrap()).unwrap();
-        let mut stage = Self { role, now: Instant::ZERO, streams: 0, stored: None };
+        let mut stage = Self { role, now: Instant::ZERO, streams: 0, stored: None, slow: false };
         let asked = stage.give(Input::Start(boot));
         assert!(matches!(asked[..], [Effect::Stream(StreamId(0), StreamOp::Listen { .. })]), "{asked:?}");
         stage
@@ -88,16 +90,29 @@ impl Stage {
         let read = self.give(Input::Stream(StreamId(0), StreamEvent::Accepted(id, here, there)));
         assert!(matches!(read[..], [Effect::Stream(of, StreamOp::Read(_))] if of == id));
         let effects = self.give(Input::Stream(id, StreamEvent::Data(bytes)));
-        assert!(
-            matches!(effects.last(), Some(Effect::Stream(of, StreamOp::Finish)) if *of == id),
-            "{effects:?}"
-        );
         for effect in &effects {
             if let Effect::Do(Act::Store(key, Some(value))) = effect {
                 self.stored = Some((key.clone(), value.clone()));
             }
         }
+        let is_stored = matches!(effects[..], [Effect::Do(Act::Store(..))]);
+        if is_stored && self.slow {
+            return effects;
+        }
+        let effects = if is_stored { [effects, self.decide(true)].concat() } else { effects };
+        let ended = matches!(effects.last(), Some(Effect::Stream(of, StreamOp::Finish)) if *of == id);
+        assert!(ended, "{effects:?}");
         effects
+    }
+
+    /// The record of the mobile node that has been under way for longest is durable, or cannot be stored.
+    fn decide(&mut self, durable: bool) -> Vec<Effect> {
+        let key = self.stored.clone().unwrap().0;
+        if durable {
+            return self.give(Input::Stored(&key));
+        }
+        let fault = Fault { role: RoleId(0), undone: Undone::Store(key), why: "no space".to_owned() };
+        self.give(Input::Failed(&fault))
     }
 
     fn answer(&mut self, bytes: &[u8]) -> Option<Received> {
@@ -224,6 +239,7 @@ fn an_end_does_not_let_an_old_update_come_back_nor_does_a_restart() {
     let lapsed =
         effects.iter().any(|it| matches!(it, Effect::Do(Act::Mark(mark)) if mark.name == "location_lapsed"));
     assert!(lapsed && stage.place().is_empty());
+    assert!(stage.decide(true).is_empty(), "nobody waits for that");
     assert_eq!(stage.rcode(&old), Rcode::NoError, "a repetition");
     assert!(stage.place().is_empty(), "and nothing more");
     let second = stage.signed(&update(NEW));
@@ -240,15 +256,72 @@ fn what_cannot_be_stored_did_not_happen_and_its_sender_hears_so() {
     let mut stage = Stage::new();
     let first = stage.signed(&update(OLD));
     stage.send(&first);
+    stage.slow = true;
     let second = stage.signed(&update(NEW));
     stage.send(&second);
-    let key = stage.stored.clone().unwrap().0;
-    let fault = Fault { role: RoleId(0), undone: Undone::Store(key), why: "no space".to_owned() };
-    let effects = stage.give(Input::Failed(&fault));
+    assert_eq!(stage.place(), [OLD], "nobody is told before that is known");
+    let effects = stage.decide(false);
     assert_eq!(Rcode::of(written(&effects).unwrap().message.header.rcode), Some(Rcode::ServFail));
+    stage.slow = false;
     assert_eq!(stage.place(), [OLD]);
     assert_eq!(stage.rcode(&second), Rcode::NoError);
     assert_eq!(stage.place(), [NEW], "it may be tried again");
+}
+
+#[test]
+fn updates_under_way_build_on_each_other_and_are_answered_one_by_one() {
+    const LAST: Ipv4Addr = Ipv4Addr::new(10, 1, 4, 100);
+    let mut stage = Stage::new();
+    let updates = [OLD, NEW, LAST].map(|address| stage.signed(&update(address)));
+    stage.slow = true;
+    for update in &updates {
+        assert!(written(&stage.send(update)).is_none());
+    }
+    let codes = |stage: &Stage| stage.stored.as_ref().unwrap().1.len();
+    let rcode = |effects: &[Effect]| written(effects).unwrap().message.header.rcode;
+    let longest = codes(&stage);
+    assert!(stage.place().is_empty());
+    assert_eq!(rcode(&stage.decide(true)), 0);
+    assert_eq!(stage.place(), [OLD]);
+    assert_eq!(rcode(&stage.decide(true)), 0);
+    assert_eq!(stage.place(), [NEW]);
+    assert_eq!(Rcode::of(rcode(&stage.decide(false))), Some(Rcode::ServFail));
+    assert_eq!(stage.place(), [NEW], "only the last is taken back");
+    assert!(stage.decide(true).is_empty(), "there is no more");
+    // The last was written as if those before it had been durable by then: with their codes.
+    let mut again = Stage::new();
+    for update in &updates {
+        assert_eq!(again.rcode(update), Rcode::NoError);
+    }
+    assert_eq!((again.place(), codes(&again)), (vec![LAST], longest));
+}
+
+#[test]
+fn a_repetition_of_what_is_under_way_is_not_answered_before_it() {
+    let mut stage = Stage::new();
+    stage.slow = true;
+    let update = stage.signed(&update(OLD));
+    stage.send(&update);
+    let again = stage.send(&update);
+    assert!(written(&again).is_none() && !again.iter().any(|it| matches!(it, Effect::Do(_))), "{again:?}");
+    assert_eq!(written(&stage.decide(true)).unwrap().message.header.rcode, 0);
+    assert_eq!(written(&stage.send(&update)).unwrap().message.header.rcode, 0);
+}
+
+#[test]
+fn an_update_under_way_outlives_the_lapse_of_the_one_before() {
+    let mut stage = Stage::new();
+    let first = stage.signed(&update(OLD));
+    stage.send(&first);
+    stage.pass(Duration::from_secs(60));
+    stage.slow = true;
+    let second = stage.signed(&update(NEW));
+    stage.send(&second);
+    let effects = stage.give(Input::Timeout);
+    assert!(!effects.iter().any(|it| matches!(it, Effect::Do(Act::Store(..)))), "its record is the last");
+    assert!(stage.place().is_empty());
+    stage.decide(true);
+    assert_eq!(stage.place(), [NEW]);
 }
 
 #[test]
