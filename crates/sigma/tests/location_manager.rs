@@ -313,7 +313,7 @@ fn an_update_under_way_outlives_the_lapse_of_the_one_before() {
     let mut stage = Stage::new();
     let first = stage.signed(&update(OLD));
     stage.send(&first);
-    stage.pass(Duration::from_secs(60));
+    stage.pass(Duration::from_mins(1));
     stage.slow = true;
     let second = stage.signed(&update(NEW));
     stage.send(&second);
