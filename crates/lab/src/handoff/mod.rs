@@ -116,21 +116,26 @@ pub fn uncut(records: &[Record]) -> Vec<Instant> {
         let edge =
             |r: &&Record| begin(r).is_some() || matches!(r.what, What::Tuned(..) | What::Up(_, Some(_)));
         let mut later = records.iter().skip(index + 1).filter(|later| later.host == record.host);
-        if begin(record).is_some() && later.find(edge).is_some_and(|next| matches!(next.what, What::Up(..))) {
+        if begin(record).is_some_and(is_by_radio)
+            && later.find(edge).is_some_and(|next| matches!(next.what, What::Up(..)))
+        {
             uncut.push(record.at);
         }
     }
     uncut
 }
 
-/// The mark with which a handoff begins that a radio makes, if this is one; one that only switches the way has its cut in
-/// itself.
+/// The mark with which a handoff begins, if this is one.
 fn begin(record: &Record) -> Option<&Mark> {
-    let switches = Some(Span::Begins(Stage::PathSwitch));
     match &record.what {
-        What::Marked(mark) if mark.name == node::HANDOFF && mark.span != switches => Some(mark),
+        What::Marked(mark) if mark.name == node::HANDOFF => Some(mark),
         _ => None,
     }
+}
+
+/// Whether a radio makes this handoff; one that only switches the way has its cut in itself.
+fn is_by_radio(mark: &Mark) -> bool {
+    mark.span != Some(Span::Begins(Stage::PathSwitch))
 }
 
 #[cfg(test)]
