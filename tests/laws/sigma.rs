@@ -70,7 +70,7 @@ pub(super) const MOBILE_NODE: &str = r#"
     radios = ["air", "air2"]
     address_delay = "1ms"
     park = "2s"
-    signal = { hold = "0s", dwell = "100ms" }
+    signal = { hold = "0s", dwell = "100ms", hysteresis = 1, prepare = -90, go = -85, lost = -95 }
     networks = [
         { name = "left", cell = 1, address = "10.1.8.100/24", router = "10.1.8.1" },
         { name = "right", cell = 2, address = "10.1.6.100/24", router = "10.1.6.1" },
