@@ -13,6 +13,11 @@ fn they_do_the_same_when_a_download_moves() {
     agree("mobile-ip/download", &["--set", "duration=6s", "--set", "bulk-server.bytes=800000"], 2);
 }
 
+#[test]
+fn they_do_the_same_when_an_association_changes_its_address() {
+    agree("sigma/handoff", &[], 1);
+}
+
 fn agree(scenario: &str, settings: &[&str], runs: u32) {
     let _turn = alone();
     let out = tempfile::tempdir().unwrap();

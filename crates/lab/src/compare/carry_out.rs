@@ -129,6 +129,7 @@ fn point(course: &'static Course, leg: &'static Leg, number: usize, n: usize, de
             Setting::new(&format!("{}.moves.at", leg.mover), span(departure)),
             Setting::new("duration", span(departure + window)),
         ],
+        runs: Vec::new(),
         n: 1,
         load: LOAD,
         published: Vec::new(),

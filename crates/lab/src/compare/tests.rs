@@ -12,7 +12,7 @@ use std::sync::atomic::AtomicBool;
 fn run(name: &str) -> Samples {
     let points = points(course().unwrap(), 1, |leg| leg.name == name);
     let [point] = points.as_slice() else { panic!("{} points for {name}", points.len()) };
-    measure(&simulate(point.plan(&[]).unwrap()).unwrap()).unwrap()
+    measure(&simulate(point.plans(&[]).unwrap().remove(0)).unwrap()).unwrap()
 }
 
 fn value(samples: &Samples, metric: &Metric) -> f64 {

@@ -290,24 +290,54 @@ fn measure(
     more: &[scenario::Setting],
     how: &How<'_>,
 ) -> Result<Measured, NotRun> {
-    let plan = point.plan(more).map_err(|error| NotRun::Broken(error.to_string()))?;
-    Ok(judge(point, &run_point(plan, world, how)?))
+    let plans = point.plans(more).map_err(|error| NotRun::Broken(error.to_string()))?;
+    let outcomes = plans.into_iter().map(|plan| run_point(plan, world, how));
+    let mut all = Reading::default();
+    for outcome in outcomes {
+        all.add(point, &outcome?);
+    }
+    Ok(all.judge(point))
 }
 
-/// Reads a run, and says whether to believe it.
-pub(crate) fn judge(point: &Point, outcome: &Outcome) -> Measured {
-    let mut doubts = outcome.doubts.clone();
-    let samples = (point.measure)(outcome).unwrap_or_else(|why| {
-        doubts.push(why);
-        Samples::default()
-    });
-    for (metric, values) in samples.iter().filter(|(_, values)| values.len() != point.n) {
-        doubts.push(format!("{metric}: {} of {} repetitions", values.len(), point.n));
+/// What the runs of a point gave, as far as they were read.
+#[derive(Default)]
+struct Reading {
+    samples: Samples,
+    doubts: Vec<String>,
+    is_open: bool,
+}
+
+impl Reading {
+    fn add(&mut self, point: &Point, outcome: &Outcome) {
+        self.doubts.extend_from_slice(&outcome.doubts);
+        self.is_open |= !outcome.ledger.balances();
+        match (point.measure)(outcome) {
+            Ok(samples) => {
+                for (metric, values) in samples {
+                    self.samples.entry(metric).or_default().extend(values);
+                }
+            }
+            Err(why) => self.doubts.push(why),
+        }
     }
-    let validity = match (outcome.ledger.balances(), doubts.is_empty()) {
-        (false, _) => Validity::Untrusted(doubts),
-        (true, false) => Validity::Invalid(doubts),
-        (true, true) => Validity::Valid,
-    };
-    Measured { samples, validity }
+
+    fn judge(mut self, point: &Point) -> Measured {
+        for (metric, values) in self.samples.iter().filter(|(_, values)| values.len() != point.n) {
+            self.doubts.push(format!("{metric}: {} of {} repetitions", values.len(), point.n));
+        }
+        let validity = match (self.is_open, self.doubts.is_empty()) {
+            (true, _) => Validity::Untrusted(self.doubts),
+            (false, false) => Validity::Invalid(self.doubts),
+            (false, true) => Validity::Valid,
+        };
+        Measured { samples: self.samples, validity }
+    }
+}
+
+/// Reads the one run of a point, and says whether to believe it.
+#[cfg(test)]
+pub(crate) fn judge(point: &Point, outcome: &Outcome) -> Measured {
+    let mut reading = Reading::default();
+    reading.add(point, outcome);
+    reading.judge(point)
 }

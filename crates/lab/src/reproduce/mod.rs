@@ -15,6 +15,7 @@ mod json;
 mod phases;
 mod point;
 mod self_test;
+mod sigma_handoff;
 mod stats;
 mod text;
 mod udp_loss;
@@ -122,7 +123,7 @@ impl Check {
 }
 
 /// All experiments.
-pub const EXPERIMENTS: &[Experiment] = &[udp_loss::UDP_LOSS];
+pub const EXPERIMENTS: &[Experiment] = &[udp_loss::UDP_LOSS, sigma_handoff::SIGMA_HANDOFF];
 
 /// The experiments that these words name: an id, or a paper, which is the part before the slash. None: all.
 pub fn select(words: &[String]) -> Result<Vec<&'static Experiment>, String> {
@@ -143,10 +144,10 @@ pub fn select(words: &[String]) -> Result<Vec<&'static Experiment>, String> {
 pub fn span(experiment: &Experiment, scale: Scale, world: OnWorld, jobs: usize) -> Duration {
     let points = (experiment.points)(scale);
     let mut busy = vec![Duration::ZERO; jobs.max(1)];
-    let plans = points.iter().filter(|point| point.worlds.contains(&world)).map(|point| point.plan(&[]));
-    for plan in plans.flatten() {
+    let plans = points.iter().filter(|point| point.worlds.contains(&world)).map(|point| point.plans(&[]));
+    for plans in plans.flatten() {
         if let Some(worker) = busy.iter_mut().min() {
-            *worker += plan.duration;
+            *worker += plans.iter().map(|plan| plan.duration).sum();
         }
     }
     busy.into_iter().max().unwrap_or_default()

@@ -68,6 +68,8 @@ pub struct Point {
     pub scenario: &'static str,
     /// What differs from it.
     pub overrides: Vec<scenario::Setting>,
+    /// Runs that make up its repetitions, each by what differs from that again; none: one run holds them all.
+    pub runs: Vec<Vec<scenario::Setting>>,
     /// Repetitions.
     pub n: usize,
     /// Bits a second that it offers: on Linux, points run side by side only below a sum.
@@ -101,11 +103,16 @@ impl Point {
         self.published.iter().find(|(name, _)| *name == metric).map(|(_, value)| *value)
     }
 
-    /// The plan, with `more` overrides on top of its own. Its name is the experiment's scenario.
-    pub fn plan(&self, more: &[scenario::Setting]) -> Result<Plan, ScenarioError> {
+    /// The plans of its runs, with `more` overrides on top of their own. Their name is the experiment's scenario.
+    pub fn plans(&self, more: &[scenario::Setting]) -> Result<Vec<Plan>, ScenarioError> {
         let (file, text) = Scenario::find(self.scenario)?;
-        let overrides: Vec<scenario::Setting> = self.overrides.iter().chain(more).cloned().collect();
-        Scenario::plan(&file, &text, &overrides, 1)
+        let one = [Vec::new()];
+        let runs = if self.runs.is_empty() { &one } else { self.runs.as_slice() };
+        let plan = |run: &Vec<scenario::Setting>| {
+            let overrides: Vec<_> = self.overrides.iter().chain(run).chain(more).cloned().collect();
+            Scenario::plan(&file, &text, &overrides, 1)
+        };
+        runs.iter().map(plan).collect()
     }
 
     fn number_or_text(&self, name: &str) -> Option<Setting> {

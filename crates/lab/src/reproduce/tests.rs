@@ -29,7 +29,7 @@ fn every_point_has_a_plan_and_a_name_of_its_own_at_every_scale() {
             labels.dedup();
             assert_eq!(labels.len(), points.len(), "{}", experiment.id);
             for point in &points {
-                point.plan(&[]).unwrap_or_else(|error| panic!("{}: {error}", point.label));
+                point.plans(&[]).unwrap_or_else(|error| panic!("{}: {error}", point.label));
                 let base = point.base.as_deref().unwrap_or(&point.label);
                 assert!(labels.binary_search(&base).is_ok(), "{base}");
             }
@@ -108,13 +108,13 @@ fn the_json_has_the_promised_shape() {
 #[test]
 fn a_run_that_is_not_to_be_believed_is_invalid_and_does_not_hold() {
     let point = &(EXPERIMENTS[0].points)(Scale::Quick)[0];
-    let mut outcome = run_point(point.plan(&[]).unwrap(), OnWorld::Sim, &HOW).unwrap();
+    let mut outcome = run_point(point.plans(&[]).unwrap().remove(0), OnWorld::Sim, &HOW).unwrap();
     assert!(carry_out::judge(point, &outcome).is_valid());
     outcome.doubts.push("late".to_owned());
     assert_eq!(carry_out::judge(point, &outcome).validity, Validity::Invalid(vec!["late".to_owned()]));
     outcome.ledger.sent += 1;
     assert_eq!(carry_out::judge(point, &outcome).validity, Validity::Untrusted(vec!["late".to_owned()]));
-    outcome = run_point(point.plan(&[]).unwrap(), OnWorld::Sim, &HOW).unwrap();
+    outcome = run_point(point.plans(&[]).unwrap().remove(0), OnWorld::Sim, &HOW).unwrap();
     outcome.handoffs.pop();
     assert!(!carry_out::judge(point, &outcome).is_valid(), "a repetition is missing");
 }

@@ -160,6 +160,7 @@ fn point(case: &Case, scale: Scale) -> Point {
         kind: case.kind,
         worlds: if case.kind == Kind::Sensitivity { SIM } else { BOTH },
         scenario: "cellular-ip/udp-loss",
+        runs: Vec::new(),
         n,
         load: (case.rate * 142.0 * 8.0) as u64,
         published,

@@ -139,6 +139,7 @@ pub const BUILT_IN: &[(&str, &str)] = &[
     ("mobile-ip/download", include_str!("../../../../scenarios/mobile-ip/download.toml")),
     ("indirect-tcp/handoff-time", include_str!("../../../../scenarios/indirect-tcp/handoff-time.toml")),
     ("sigma/handoff", include_str!("../../../../scenarios/sigma/handoff.toml")),
+    ("sigma/mobile-ip", include_str!("../../../../scenarios/sigma/mobile-ip.toml")),
     ("cellular-ip/udp-loss", include_str!("../../../../scenarios/cellular-ip/udp-loss.toml")),
 ];
 
