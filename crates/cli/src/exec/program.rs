@@ -17,8 +17,9 @@ const SET_ID: u32 = 0o6000;
 const ELF: [u8; 4] = *b"\x7fELF";
 /// A segment that names the dynamic linker, and one with notes.
 const PT_INTERP: u32 = 3;
-/// What the Go linker leaves in each program (`debug/buildinfo`).
-const GO: &[u8] = b"\xff Go buildinf:";
+/// What the Go linker leaves in each program (`debug/buildinfo`); from its end to its begin, so that this program, and its
+/// tests, are not taken for one.
+const GO_REVERSED: &[u8] = b":fnidliub oG \xff";
 
 /// The program of this name, as a shell finds it.
 pub(super) fn find(name: &OsStr) -> Option<PathBuf> {
@@ -82,7 +83,7 @@ fn check_elf(bytes: &[u8]) -> Result<(), String> {
     if !has_interpreter(bytes).ok_or("its headers are cut off")? {
         return Err("linked statically: there is no dynamic linker that could preload anything".to_owned());
     }
-    if bytes.windows(GO.len()).any(|window| window == GO) {
+    if bytes.windows(GO_REVERSED.len()).any(|window| window.iter().rev().eq(GO_REVERSED)) {
         return Err("a Go program: it does not ask the C library for its connections".to_owned());
     }
     Ok(())
@@ -127,7 +128,8 @@ mod tests {
         };
         refused(b"\x7fEL", "not a program");
         refused(&own[..100], "cut off");
-        refused(&[&own[..], GO].concat(), "a Go program");
+        let go: Vec<u8> = GO_REVERSED.iter().rev().copied().collect();
+        refused(&[&own[..], &go].concat(), "a Go program");
         let spoilt = |at: usize, byte| {
             let mut bytes = own.clone();
             bytes[at] = byte;
