@@ -18,30 +18,44 @@ fn they_do_the_same_when_an_association_changes_its_address() {
     agree("sigma/handoff", &[], 1);
 }
 
+/// A disk, or a machine that stands still for a moment, makes one message late: that shows once. What differs in order or
+/// in words shows at once, and what is late each time is the code's.
+const RUNS_OF_A_SEED: u32 = 3;
+
 fn agree(scenario: &str, settings: &[&str], runs: u32) {
     let _turn = alone();
     let out = tempfile::tempdir().unwrap();
     for seed in 1..=runs {
-        let seed = seed.to_string();
-        let dirs = [format!("sim-{seed}"), format!("linux-{seed}")];
-        let [sim, linux] = &dirs;
-        let words = |more: &[&str]| {
-            let common = ["run", scenario, "--seed", &seed];
-            run(&[&common, more, settings].concat(), out.path())
-        };
-        assert_exit(&words(&["--out", sim]), 0, "fingerprint");
-        let on_linux = words(&["--on", "linux", "--out", linux]);
-        assert_held(&on_linux, "on linux");
-        let diff = run(&["diff", sim, linux], out.path());
-        // A machine that stands still for longer than the tolerance makes a run that shows nothing, and says so.
-        let late = on_linux.status.code() == Some(4) && only_the_timing_was_wrong(&on_linux);
-        if late && diff.status.code() == Some(1) {
-            eprintln!(
-                "seed {seed} is not compared, for this machine kept the links waiting: {}",
-                text(&diff.stdout)
-            );
-            continue;
+        let sim = format!("sim-{seed}");
+        let words = ["run", scenario, "--seed", &seed.to_string(), "--out", &sim];
+        assert_exit(&run(&[&words, settings].concat(), out.path()), 0, "fingerprint");
+        let mut left = RUNS_OF_A_SEED;
+        while !agrees(scenario, settings, seed, left, out.path()) {
+            left -= 1;
         }
-        assert_exit(&diff, 0, "no divergence");
     }
+}
+
+/// Runs it on Linux. Whether that need not be repeated: it agrees, or cannot be compared.
+fn agrees(scenario: &str, settings: &[&str], seed: u32, left: u32, out: &std::path::Path) -> bool {
+    let (sim, linux) = (format!("sim-{seed}"), format!("linux-{seed}-{left}"));
+    let words = ["run", scenario, "--seed", &seed.to_string(), "--on", "linux", "--out", &linux];
+    let on_linux = run(&[&words, settings].concat(), out);
+    assert_held(&on_linux, "on linux");
+    let diff = run(&["diff", &sim, &linux], out);
+    let said = text(&diff.stdout);
+    // A machine that stands still for longer than the tolerance makes a run that shows nothing, and says so.
+    if only_the_timing_was_wrong(&on_linux)
+        && on_linux.status.code() == Some(4)
+        && diff.status.code() == Some(1)
+    {
+        eprintln!("seed {seed} is not compared, for this machine kept the links waiting: {said}");
+        return true;
+    }
+    if left > 1 && diff.status.code() == Some(1) && said.contains("ms apart") {
+        eprintln!("seed {seed} once more, for one message was late: {said}");
+        return false;
+    }
+    assert_exit(&diff, 0, "no divergence");
+    true
 }
