@@ -1,6 +1,6 @@
 //! Carrying the course out: every leg of every contender, at every phase.
 
-use super::course::{Course, Leg};
+use super::course::{Course, Leg, nanos};
 use super::measure;
 use crate::reproduce::{self, How, Kind, NotRun, Point, Results, Scale, Validity, doubts};
 use crate::run::OnWorld;
@@ -101,17 +101,15 @@ pub(super) fn points(course: &'static Course, n: usize, wanted: impl Fn(&Leg) ->
 
 fn point(course: &'static Course, leg: &'static Leg, number: usize, n: usize, departure: Duration) -> Point {
     let window = course.moves.get(leg.r#move).map(|each| each.window).unwrap_or_default();
-    let span = |span: Duration| format!("{}ns", span.as_nanos());
+    let mut overrides = leg.mover.departing(departure);
+    overrides.push(Setting::new("duration", nanos(departure + window)));
     Point {
         label: format!("{} {number}/{n}", leg.name),
         setting: vec![("leg", leg.name.as_str().into())],
         kind: Kind::Main,
         worlds: BOTH,
         scenario: &leg.name,
-        overrides: vec![
-            Setting::new(&format!("{}.moves.at", leg.mover), span(departure)),
-            Setting::new("duration", span(departure + window)),
-        ],
+        overrides,
         runs: Vec::new(),
         n: 1,
         load: LOAD,
