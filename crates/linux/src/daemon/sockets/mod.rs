@@ -2,6 +2,7 @@
 //! veth pair, as any program's would.
 
 mod join;
+mod knob;
 pub(super) mod options;
 mod relay;
 #[cfg(test)]
