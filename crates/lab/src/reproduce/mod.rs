@@ -21,13 +21,14 @@ mod stats;
 mod text;
 mod udp_loss;
 
-pub(crate) use carry_out::measure_all;
 pub use carry_out::{How, Measured, NotRun, Report, Results, Validity, Verdict, reproduce, run_point};
+pub(crate) use carry_out::{doubts, measure_all};
 pub use figure::{Figure, figures};
 pub use json::{json, self_test_json};
 pub(crate) use phases::stratified;
 pub use point::{Kind, Measure, Point, Samples, Setting};
 pub use self_test::{Broken, self_test};
+pub(crate) use text::invalid;
 pub use text::{self_test_text, text};
 
 use crate::run::OnWorld;

@@ -1,7 +1,8 @@
 //! One TCP socket of the kernel, and what its user wants of it.
 
+use super::former::Former;
 use super::knob::Knobs;
-use super::options::{TCP_INFO, TcpInfo, get};
+use super::options::{self, TCP_INFO, TcpInfo, get};
 use super::repair;
 use super::tcp::words;
 use node::stream::{Told, refusal};
@@ -44,6 +45,10 @@ pub(super) struct Socket {
     /// The other end of its relay is gone, and with it bytes: all that can come is a reset.
     pub(super) broken: bool,
     pub(super) knobs: Knobs,
+    /// What another host had sent of it, until that is acknowledged.
+    pub(super) former: Option<Former>,
+    /// Why its own socket could not go on.
+    pub(super) lost: Option<Errno>,
 }
 
 /// Why a socket is closed, for its user; `None` if it is not.
@@ -70,6 +75,8 @@ impl Socket {
             joined: None,
             broken: false,
             knobs: Knobs::default(),
+            former: None,
+            lost: None,
         }
     }
 
@@ -98,10 +105,14 @@ impl Socket {
             }
             StreamOp::Finish => self.finishing = true,
             StreamOp::Abort => return Some(None),
-            StreamOp::Freeze => self.frozen = true,
             StreamOp::Set(knob) => {
                 self.knobs.note(knob);
                 self.knobs.apply(&self.fd);
+            }
+            StreamOp::Freeze => {
+                self.frozen = true;
+                // The door is shut, but the kernel may have a segment that it has not looked at yet.
+                let _ = options::deafen(&self.fd);
             }
             StreamOp::Export => told.push(self.export(id)),
             StreamOp::Thaw => {
@@ -143,6 +154,9 @@ impl Socket {
         match repair::export(&self.fd, self.tuple.local, self.tuple.remote) {
             Ok(Some(mut state)) => {
                 state.unacknowledged.extend(&self.pending);
+                if let Some(former) = &self.former {
+                    state.send_next = former.sent(state.send_next);
+                }
                 state.finishing = self.finishing;
                 Told::Exported(id, Box::new(state))
             }
@@ -157,6 +171,7 @@ impl Socket {
         if self.rests() {
             return None;
         }
+        let _ = options::listen_again(&self.fd); // there may be no filter
         if std::mem::take(&mut self.repaired)
             && let Err(error) = repair::leave(&self.fd)
         {
@@ -189,6 +204,7 @@ impl Socket {
 
     /// What has gone wrong with it.
     pub(super) fn error(&self) -> Result<(), Errno> {
+        self.lost.map_or(Ok(()), Err)?;
         sockopt::socket_error(&self.fd)?
     }
 

@@ -1,5 +1,6 @@
 //! [`node::Transport::Tcp`] on Linux: the kernel's TCP, without waiting for it.
 
+use super::former::Former;
 use super::knob::{Knobs, for_bytes};
 use super::relay::Relay;
 use super::socket::{Ended, Socket};
@@ -39,9 +40,11 @@ pub(super) struct Tcp {
     knobs: BTreeMap<StreamId, Knobs>,
     pub(super) sockets: BTreeMap<StreamId, Socket>,
     /// Whose a tuple is.
-    by_tuple: BTreeMap<Tuple, StreamId>,
+    pub(super) by_tuple: BTreeMap<Tuple, StreamId>,
     /// Asked for each packet to and from the host: as a rule, nothing is frozen.
     frozen: BTreeSet<Tuple>,
+    /// Those of which a former host had sent something. Asked for each packet to the host.
+    pub(super) former: BTreeSet<Tuple>,
     /// Each has the number of the stream that asked for it.
     pub(super) relays: BTreeMap<StreamId, Relay>,
     accounts: VecDeque<Value>,
@@ -59,6 +62,7 @@ impl Tcp {
             sockets: BTreeMap::new(),
             by_tuple: BTreeMap::new(),
             frozen: BTreeSet::new(),
+            former: BTreeSet::new(),
             relays: BTreeMap::new(),
             accounts: VecDeque::new(),
             takes_foreign: false,
@@ -243,8 +247,8 @@ impl Tcp {
         let fd = repair::import(state).map_err(|error| errno(&error))?;
         let mut socket = Socket::new(fd, Tuple { local: state.local, remote: state.remote }, false);
         (socket.frozen, socket.repaired, socket.finishing) = (true, true, state.finishing);
-        let unsent = state.unacknowledged.get(repair::sent(state).len()..).unwrap_or_default();
-        socket.pending.extend(unsent);
+        socket.pending.extend(&state.unacknowledged);
+        socket.former = Former::of(state);
         Ok(socket)
     }
 
@@ -282,6 +286,9 @@ impl Tcp {
         if socket.frozen {
             self.frozen.insert(socket.tuple);
         }
+        if socket.former.is_some() {
+            self.former.insert(socket.tuple);
+        }
         self.sockets.insert(id, socket);
     }
 
@@ -311,6 +318,7 @@ impl Tcp {
             self.frozen.remove(&socket.tuple);
             if self.by_tuple.get(&socket.tuple) == Some(&id) {
                 self.by_tuple.remove(&socket.tuple);
+                self.former.remove(&socket.tuple);
             }
             self.accounts.push_back(socket.account(id));
             if self.accounts.len() > ACCOUNTS {
