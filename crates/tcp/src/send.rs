@@ -78,8 +78,8 @@ pub(crate) struct Sender {
     pub(crate) retransmissions: u64,
     pub(crate) timeouts: u64,
     pub(crate) fast_retransmits: u64,
-    capacity: usize,
-    nagle: bool,
+    pub(crate) capacity: usize,
+    pub(crate) nagle: bool,
     idle_restart: bool,
     most: u32,
     /// When something new left, and the number that acknowledges it. Never of what was sent twice (Karn).

@@ -11,6 +11,7 @@
 
 mod carry_out;
 mod figure;
+mod handoff_time;
 mod json;
 mod phases;
 mod point;
@@ -124,7 +125,8 @@ impl Check {
 }
 
 /// All experiments.
-pub const EXPERIMENTS: &[Experiment] = &[udp_loss::UDP_LOSS, sigma_handoff::SIGMA_HANDOFF];
+pub const EXPERIMENTS: &[Experiment] =
+    &[udp_loss::UDP_LOSS, sigma_handoff::SIGMA_HANDOFF, handoff_time::HANDOFF_TIME];
 
 /// The experiments that these words name: an id, or a paper, which is the part before the slash. None: all.
 pub fn select(words: &[String]) -> Result<Vec<&'static Experiment>, String> {
