@@ -143,7 +143,7 @@ impl World {
         let end = &mut self.ends[who];
         match &mut end.tcp {
             Some(tcp) => tcp.receive(self.now, &segment),
-            None => end.tcp = Connection::accept(dst, src, &segment, end.iss, &end.profile),
+            None => end.tcp = Connection::accept(self.now, dst, src, &segment, end.iss, &end.profile),
         }
         self.flush(who);
     }
