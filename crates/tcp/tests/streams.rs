@@ -201,6 +201,51 @@ fn a_peer_that_vanishes_is_given_up() {
     assert_eq!(world.tcp(0).ended(), Some(Ended::TimedOut));
 }
 
+/// Whatever two ends keep is bounded by their buffers, and by the ranges that are remembered.
+fn is_bounded(tcp: &Connection, profile: &Profile) -> bool {
+    let record = tcp.record();
+    let (send, receive) = (&record.send, &record.receive);
+    let beyond: usize = receive.beyond.iter().map(|(_, bytes)| bytes.len()).sum();
+    receive.unread.len() + beyond <= profile.receive_buffer as usize
+        && receive.beyond.len() <= 1024
+        && receive.recent.len() <= 8
+        && send.bytes.len() <= profile.send_buffer as usize
+        && send.received.len() <= 1024
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+    /// A wire that loses, doubles, reorders, delays and corrupts: each byte arrives once and in order, the end is reached in
+    /// bounded time, and what is kept is bounded all the while.
+    #[test]
+    fn a_bad_wire_only_delays(
+        which in 0usize..10,
+        (loss, double, reorder, corrupt) in (0u64..12, 0u64..10, 0u64..30, 0u64..6),
+        delay in 0u64..400,
+        (up, down) in (0usize..60_000, 0usize..60_000),
+        (iss, seed) in any::<(u32, u64)>(),
+        appetite in 100usize..20_000,
+    ) {
+        let profile = &profiles()[which].1;
+        let link = |seed| Link { loss, double, reorder, corrupt, seed: Seed::new(seed), ..Link::perfect(delay) };
+        let ends = [End::new(profile, iss, noise(seed, up)), End::new(profile, !iss, noise(!seed, down))];
+        let mut world = World::new(ends, [link(seed), link(!seed)]);
+        world.ends[1].appetite = appetite;
+        world.run(|_| true);
+        let mut steps = 0;
+        while world.step() {
+            steps += 1;
+            if steps % 64 == 0 {
+                let bounded = |end: &End| end.tcp.as_ref().is_none_or(|tcp| is_bounded(tcp, profile));
+                prop_assert!(world.ends.iter().all(bounded));
+            }
+            prop_assert!(world.now < Instant::from_millis(20_000_000) && steps < 1_000_000, "{}", world.now);
+        }
+        prop_assert!(world.ends[0].got == world.ends[1].data && world.ends[1].got == world.ends[0].data);
+        prop_assert_eq!(world.states(), [Some(State::Closed); 2]);
+    }
+}
+
 fn hostile() -> impl Strategy<Value = (usize, u8, i64, i64, u16, usize, bool)> {
     let near = prop_oneof![-3i64..3, -70_000i64..70_000, any::<i64>()];
     (0usize..2, any::<u8>(), near.clone(), near, any::<u16>(), 0usize..40, any::<bool>())
