@@ -2,7 +2,7 @@
 
 use node::config::some_span;
 use serde::Deserialize;
-use tcp::Profile;
+use tcp::{Estimator, Profile, Recovery, Ticks, TooBig};
 use wire::Duration;
 
 /// A host's TCP. What is not given is the profile's.
@@ -14,8 +14,15 @@ pub struct TcpConfig {
     pub profile: ProfileName,
     /// Linux: the kernel's congestion control for connections of this host, by its name there; `reno` if none is given.
     pub congestion: Option<String>,
-    /// Simulator: partial acknowledgments keep fast recovery going (RFC 6582).
+    /// Simulator: partial acknowledgments keep fast recovery going (RFC 6582). `recovery` says more.
     pub newreno: Option<bool>,
+    /// Simulator: what is done about a loss that duplicates tell of: `tahoe`, `reno`, `newreno`, or `sack`, which also has
+    /// selective acknowledgments offered.
+    pub recovery: Option<RecoveryName>,
+    /// Simulator: whether the first two duplicates let a new segment out each (RFC 3042).
+    pub limited_transmit: Option<bool>,
+    /// Simulator: how round-trip times become a time-out: `rfc6298`, `bsd`, or `linux`.
+    pub estimator: Option<EstimatorName>,
     /// Simulator: initial congestion window, in segments.
     pub initial_window: Option<u32>,
     /// Simulator: smallest retransmission time-out.
@@ -24,6 +31,29 @@ pub struct TcpConfig {
     /// Simulator: retransmission time-out before there is a sample.
     #[serde(default, deserialize_with = "some_span")]
     pub rto_initial: Option<Duration>,
+    /// Simulator: largest retransmission time-out.
+    #[serde(default, deserialize_with = "some_span")]
+    pub rto_max: Option<Duration>,
+    /// Simulator: timers go off at the ticks of a clock, this far apart, whose phase is the host's own; zero is when they
+    /// are due.
+    #[serde(default, deserialize_with = "some_span")]
+    pub tick: Option<Duration>,
+    /// Simulator: whether selective acknowledgments are offered and sent (RFC 2018).
+    pub sack: Option<bool>,
+    /// Simulator: whether timestamps are offered (RFC 7323).
+    pub timestamps: Option<bool>,
+    /// Simulator: whether window scaling is offered (RFC 7323).
+    pub window_scale: Option<bool>,
+    /// Simulator: whether idling puts the congestion window back to the initial (RFC 5681, section 4.1).
+    pub idle_restart: Option<bool>,
+    /// Simulator: whether each time-out lowers the slow start threshold, as in 4.4BSD.
+    pub ssthresh_each_rto: Option<bool>,
+    /// Simulator: what is done when a segment was too big for the path: `resend-at-once` or `await-timeout`.
+    pub too_big: Option<TooBigName>,
+    /// Simulator: whether the congestion window, the threshold, the round trip, the time-out and the state are written down
+    /// as marks when they change.
+    #[serde(default)]
+    pub traced: bool,
     /// Simulator: how long an acknowledgment may wait for a second segment; zero is not at all.
     #[serde(default, deserialize_with = "some_span")]
     pub delayed_ack: Option<Duration>,
@@ -45,6 +75,46 @@ pub enum ProfileName {
     LinuxLike,
     /// See [`Profile::rfc6298_reno`].
     Rfc6298Reno,
+    /// See [`Profile::linux`].
+    Linux,
+    /// See [`Profile::bsd44`].
+    Bsd44,
+}
+
+/// See [`Recovery`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RecoveryName {
+    /// See [`Recovery::Tahoe`].
+    Tahoe,
+    /// See [`Recovery::Reno`].
+    Reno,
+    /// See [`Recovery::NewReno`].
+    NewReno,
+    /// See [`Recovery::Sack`].
+    Sack,
+}
+
+/// See [`Estimator`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum EstimatorName {
+    /// See [`Estimator::Rfc6298`].
+    Rfc6298,
+    /// See [`Estimator::Bsd`].
+    Bsd,
+    /// See [`Estimator::Linux`].
+    Linux,
+}
+
+/// See [`TooBig`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TooBigName {
+    /// See [`TooBig::ResendAtOnce`].
+    ResendAtOnce,
+    /// See [`TooBig::AwaitTimeout`].
+    AwaitTimeout,
 }
 
 impl TcpConfig {
@@ -53,21 +123,95 @@ impl TcpConfig {
         let base = match self.profile {
             ProfileName::LinuxLike => Profile::linux_like(),
             ProfileName::Rfc6298Reno => Profile::rfc6298_reno(),
+            ProfileName::Linux => Profile::linux(),
+            ProfileName::Bsd44 => Profile::bsd44(),
         };
+        let by_sack = self.recovery == Some(RecoveryName::Sack);
         Profile {
-            newreno: self.newreno.unwrap_or(base.newreno),
             initial_window: self.initial_window.unwrap_or(base.initial_window),
-            rto_min: self.rto_min.unwrap_or(base.rto_min),
-            rto_initial: self.rto_initial.unwrap_or(base.rto_initial),
+            recovery: self.recovery().unwrap_or(base.recovery),
+            limited_transmit: self.limited_transmit.unwrap_or(base.limited_transmit),
             delayed_ack: match self.delayed_ack {
                 Some(Duration::ZERO) => None,
                 Some(delay) => Some(delay),
                 None => base.delayed_ack,
             },
-            nagle: self.nagle.unwrap_or(base.nagle),
             send_buffer: self.send_buffer.unwrap_or(base.send_buffer),
             receive_buffer: self.receive_buffer.unwrap_or(base.receive_buffer),
-            ..base
+            sack: self.sack.unwrap_or(base.sack || by_sack),
+            timestamps: self.timestamps.unwrap_or(base.timestamps),
+            window_scale: self.window_scale.unwrap_or(base.window_scale),
+            nagle: self.nagle.unwrap_or(base.nagle),
+            idle_restart: self.idle_restart.unwrap_or(base.idle_restart),
+            too_big: match self.too_big {
+                Some(TooBigName::ResendAtOnce) => TooBig::ResendAtOnce,
+                Some(TooBigName::AwaitTimeout) => TooBig::AwaitTimeout,
+                None => base.too_big,
+            },
+            ssthresh_each_rto: self.ssthresh_each_rto.unwrap_or(base.ssthresh_each_rto),
+            traced: self.traced,
+            ..self.timed(&base)
         }
+    }
+
+    fn recovery(&self) -> Option<Recovery> {
+        let newreno = self.newreno.map(|newreno| if newreno { Recovery::NewReno } else { Recovery::Reno });
+        let named = self.recovery.map(|name| match name {
+            RecoveryName::Tahoe => Recovery::Tahoe,
+            RecoveryName::Reno => Recovery::Reno,
+            RecoveryName::NewReno => Recovery::NewReno,
+            RecoveryName::Sack => Recovery::Sack,
+        });
+        named.or(newreno)
+    }
+
+    /// What has to do with time-outs.
+    fn timed(&self, base: &Profile) -> Profile {
+        Profile {
+            estimator: match self.estimator {
+                Some(EstimatorName::Rfc6298) => Estimator::Rfc6298,
+                Some(EstimatorName::Bsd) => Estimator::Bsd,
+                Some(EstimatorName::Linux) => Estimator::Linux,
+                None => base.estimator,
+            },
+            rto_initial: self.rto_initial.unwrap_or(base.rto_initial),
+            rto_min: self.rto_min.unwrap_or(base.rto_min),
+            rto_max: self.rto_max.unwrap_or(base.rto_max),
+            ticks: match self.tick {
+                Some(Duration::ZERO) => None,
+                Some(slow) => Some(Ticks { slow, ..base.ticks.unwrap_or(Ticks::BSD) }),
+                None => base.ticks,
+            },
+            ..base.clone()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn profile(text: &str) -> Profile {
+        toml::from_str::<TcpConfig>(text).unwrap().profile()
+    }
+
+    #[test]
+    fn what_is_not_given_is_the_profiles() {
+        assert_eq!(profile(""), Profile::linux_like());
+        assert_eq!(profile("profile = 'rfc6298-reno'"), Profile::rfc6298_reno());
+        assert_eq!(profile("profile = 'linux'"), Profile::linux());
+        assert_eq!(profile("profile = 'bsd44'"), Profile::bsd44());
+    }
+
+    #[test]
+    fn knobs_turn() {
+        let sack =
+            profile("profile = 'rfc6298-reno'\nrecovery = 'sack'\ntick = '100ms'\ntoo_big = 'await-timeout'");
+        assert_eq!((sack.recovery, sack.sack, sack.too_big), (Recovery::Sack, true, TooBig::AwaitTimeout));
+        assert_eq!(sack.ticks.map(|ticks| ticks.slow), Some(Duration::from_millis(100)));
+        let old =
+            profile("profile = 'bsd44'\nnewreno = true\nestimator = 'rfc6298'\ntick = '0ms'\ntraced = true");
+        assert_eq!((old.recovery, old.estimator, old.ticks), (Recovery::NewReno, Estimator::Rfc6298, None));
+        assert!(old.traced && !sack.traced);
     }
 }

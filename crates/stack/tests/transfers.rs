@@ -57,12 +57,12 @@ proptest! {
         reorder in 0u64..30,
         double in 0u64..10,
         appetite in prop_oneof![Just(1000usize), Just(100_000)],
-        linux in any::<bool>(),
+        which in 0usize..4,
         narrow in any::<bool>(),
         up in 0usize..60_000,
     ) {
-        let profile = if linux { Profile::linux_like() } else { Profile::rfc6298_reno() };
-        let mut net = conversation(&profile, up, 150_000, appetite);
+        let profiles = [Profile::linux_like(), Profile::rfc6298_reno(), Profile::linux(), Profile::bsd44()];
+        let mut net = conversation(&profiles[which], up, 150_000, appetite);
         (net.loss, net.reorder, net.double) = (loss, reorder, double);
         net.mtu = if narrow { 600 } else { 1500 };
         net.run(4000);
@@ -71,8 +71,8 @@ proptest! {
 
     /// Moved to and fro while it talks both ways.
     #[test]
-    fn a_connection_survives_its_moves(loss in 0u64..4, pause in 20u64..200, profile in any::<bool>()) {
-        let profile = if profile { Profile::linux_like() } else { Profile::rfc6298_reno() };
+    fn a_connection_survives_its_moves(loss in 0u64..4, pause in 20u64..200, which in 0usize..3) {
+        let profile = [Profile::linux_like(), Profile::rfc6298_reno(), Profile::linux()][which].clone();
         let mut net = Net::new(3, &profile);
         net.user(1, SERVER, listen(), User::default());
         net.hosts[1].guest = Some(says(noise(1, 600_000), 10_000));
