@@ -68,9 +68,9 @@ fn a_full_queue_refuses_and_drains_with_time() {
 
 #[test]
 fn chance_loses_and_doubles() {
-    let mut lossy = wire(Faults { loss: 1.0, duplicate: 0.0 });
+    let mut lossy = wire(Faults { loss: 1.0, ..Faults::default() });
     assert_eq!(lossy.offer(Instant::ZERO, S, BYTES), Err(reason::LINK_ERROR));
-    let mut doubling = wire(Faults { loss: 0.0, duplicate: 1.0 });
+    let mut doubling = wire(Faults { duplicate: 1.0, ..Faults::default() });
     assert_eq!(doubling.offer(Instant::ZERO, S, BYTES).unwrap().copies, 2);
 }
 

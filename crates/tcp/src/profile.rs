@@ -1,6 +1,6 @@
 //! The knobs: whatever shapes a measurement and differs between stacks.
 
-use wire::Duration;
+use wire::{Duration, RtoBounds};
 
 /// How a TCP behaves. Every field is public, because results of papers hang on them; the constructors are starting
 /// points.
@@ -48,6 +48,18 @@ pub struct Profile {
 }
 
 impl Profile {
+    /// What the time-out stays within.
+    pub(crate) const fn rto_bounds(&self) -> RtoBounds {
+        RtoBounds {
+            initial: self.rto_initial,
+            min: self.rto_min,
+            max: self.rto_max,
+            variances: 4,
+            granularity: self.granularity,
+            least_variance: Duration::ZERO,
+        }
+    }
+
     /// What the RFCs say: RFC 5681 with Reno, RFC 6298 with a least time-out of 1 s.
     pub const fn rfc6298_reno() -> Self {
         Self {

@@ -5,6 +5,9 @@ use crate::{Congestion, Profile, Rto, Seq};
 use std::collections::VecDeque;
 use wire::{Duration, Instant};
 
+/// RFC 6298, 5.7: the time-out after a handshake whose SYN was lost.
+const AFTER_LOST_SYN: Duration = Duration::from_secs(3);
+
 /// The one timer of the sending half: both are never wanted at once.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Timer {
@@ -75,8 +78,8 @@ pub(crate) struct Sender {
     pub(crate) retransmissions: u64,
     pub(crate) timeouts: u64,
     pub(crate) fast_retransmits: u64,
-    capacity: usize,
-    nagle: bool,
+    pub(crate) capacity: usize,
+    pub(crate) nagle: bool,
     idle_restart: bool,
     most: u32,
     /// When something new left, and the number that acknowledges it. Never of what was sent twice (Karn).
@@ -105,7 +108,7 @@ impl Sender {
             agreed_mss: mss,
             open: false,
             timer: Timer::Off,
-            rto: Rto::new(profile),
+            rto: Rto::new(profile.rto_bounds()),
             congestion: Congestion::new(profile, mss, iss),
             retransmissions: 0,
             timeouts: 0,
@@ -171,7 +174,7 @@ impl Sender {
         self.max = self.una;
         self.timer = Timer::Off;
         if self.unanswered > 0 {
-            self.rto.lost_syn();
+            self.rto.at_least(AFTER_LOST_SYN);
             self.congestion.lost_syn();
         }
         self.unanswered = 0;

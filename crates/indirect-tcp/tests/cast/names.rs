@@ -4,7 +4,7 @@ use super::frames::is_right;
 use super::{FIXED, HOST};
 use indirect_tcp::message::{Answer, Body, Call, Datagram, Frame, Signed};
 use node::stream::Told;
-use node::{Addr, Guard, StreamOp};
+use node::{Addr, Guard, Knob, StreamOp};
 use std::collections::BTreeMap;
 use wire::ipv4::Header;
 use wire::{Packet, Seq, TcpState, udp};
@@ -108,6 +108,9 @@ pub(super) fn operation(name: &str, op: &StreamOp) -> String {
             return format!("guard of {} < {}: {guard}", tuple.local, tuple.remote);
         }
         StreamOp::Join(..) => "relay".to_owned(),
+        StreamOp::Set(Knob::Nagle(on)) => format!("nagle {}", if *on { "on" } else { "off" }),
+        StreamOp::Set(Knob::SendBuffer(bytes)) => format!("send buffer {bytes}"),
+        StreamOp::Set(Knob::ReceiveBuffer(bytes)) => format!("receive buffer {bytes}"),
     };
     format!("{name}: {said}")
 }

@@ -2,7 +2,7 @@
 
 use super::course::{Course, Leg, nanos};
 use super::measure;
-use crate::reproduce::{self, How, Kind, NotRun, Point, Results, Scale, Validity};
+use crate::reproduce::{self, How, Kind, NotRun, Point, Results, Scale, Validity, doubts};
 use crate::run::OnWorld;
 use crate::scenario::Setting;
 use wire::Duration;
@@ -34,29 +34,12 @@ pub struct Comparison {
 impl Comparison {
     /// Why nothing of it is to be trusted, by run.
     pub fn untrusted(&self) -> Vec<String> {
-        self.doubts(|validity| match validity {
-            Validity::Untrusted(why) => Some(why),
-            _ => None,
-        })
+        doubts(&self.worlds, Validity::untrusted)
     }
 
     /// Why a run says nothing, by run.
     pub fn invalid(&self) -> Vec<String> {
-        self.doubts(|validity| match validity {
-            Validity::Invalid(why) => Some(why),
-            _ => None,
-        })
-    }
-
-    fn doubts(&self, of: fn(&Validity) -> Option<&Vec<String>>) -> Vec<String> {
-        let mut doubts = Vec::new();
-        for results in &self.worlds {
-            for (point, measured) in results.rows(|_| true) {
-                let why = of(&measured.validity).into_iter().flatten();
-                doubts.extend(why.map(|why| format!("{} on {}: {why}", point.label, results.world.name())));
-            }
-        }
-        doubts
+        doubts(&self.worlds, Validity::invalid)
     }
 }
 

@@ -101,6 +101,8 @@ pub(crate) struct World {
     pub(crate) ends: [End; 2],
     pub(crate) links: [Link; 2],
     pub(crate) sent: u64,
+    /// All that was sent, and when, in one number (FNV-1a).
+    pub(crate) number: u64,
     wire: BTreeMap<(Instant, u64), (usize, Vec<u8>)>,
 }
 
@@ -109,7 +111,14 @@ impl World {
     pub(crate) fn new(mut ends: [End; 2], links: [Link; 2]) -> Self {
         let [a, _] = &mut ends;
         a.tcp = Some(Connection::connect(A, B, a.iss, &a.profile));
-        Self { now: Instant::ZERO, ends, links, sent: 0, wire: BTreeMap::new() }
+        Self {
+            now: Instant::ZERO,
+            ends,
+            links,
+            sent: 0,
+            number: 0xcbf2_9ce4_8422_2325,
+            wire: BTreeMap::new(),
+        }
     }
 
     fn flush(&mut self, who: usize) {
@@ -118,6 +127,9 @@ impl World {
         end.work();
         while let Some(segment) = end.tcp.as_mut().and_then(|tcp| tcp.poll(self.now)) {
             let bytes = segment.emit(*src.ip(), *dst.ip());
+            for byte in self.now.0.to_be_bytes().into_iter().chain([who as u8]).chain(bytes.iter().copied()) {
+                self.number = (self.number ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+            }
             for at in self.links[who].carry(self.now, bytes.len() + 20) {
                 self.sent += 1;
                 self.wire.insert((at, self.sent), (1 - who, bytes.clone()));
