@@ -117,6 +117,17 @@ fn an_association_that_changes_its_address_loses_nothing_and_says_more() {
     assert!(value(&samples, &SIGNALLING) > others, "{samples:?}");
 }
 
+/// docs/risks.md, 9: the same line as for the toy that was measured before there was such a role.
+#[test]
+fn a_transport_that_is_a_role_piles_nothing_up() {
+    for name in ["compare/sigma/overlap/bulk", "compare/sigma/gap/bulk", "sigma/handoff"] {
+        let (file, text) = crate::Scenario::find(name).unwrap();
+        let plan = crate::Scenario::plan(&file, &text, &[], 1).unwrap();
+        let run = plan.world().unwrap().run(plan.end());
+        assert!((1..=24).contains(&run.largest_outbox), "{name}: {} effects waited", run.largest_outbox);
+    }
+}
+
 #[test]
 fn the_beat_of_questions_is_met_everywhere() {
     for n in [6, 20] {
