@@ -14,6 +14,7 @@ mod conformance;
 mod drops;
 mod exec;
 mod faults;
+mod indirect_tcp;
 mod mobile_ip;
 mod mobile_ip_agent;
 mod readme;
