@@ -16,6 +16,7 @@ mod exec;
 mod faults;
 mod lacks;
 mod location_manager;
+mod indirect_tcp;
 mod mobile_ip;
 mod mobile_ip_agent;
 mod readme;
