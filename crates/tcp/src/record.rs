@@ -79,6 +79,8 @@ pub struct Sending {
     pub timed: Option<(Instant, Seq)>,
     /// The congestion window, in bytes.
     pub cwnd: u32,
+    /// What it is after idling, in bytes.
+    pub initial_window: u32,
     /// The slow start threshold, in bytes.
     pub ssthresh: u32,
     /// Duplicates in a row.
@@ -215,6 +217,7 @@ impl Sender {
             round_trip: self.rto.export(),
             timed: self.timed,
             cwnd: self.congestion.cwnd,
+            initial_window: self.congestion.initial,
             ssthresh: self.congestion.ssthresh,
             duplicates: self.congestion.duplicates,
             phase: self.congestion.phase,
@@ -233,13 +236,10 @@ impl Sender {
     fn resume(&mut self, from: Sending, profile: &Profile, sack: bool, overhead: u32) {
         self.open = from.open;
         self.agree(from.agreed_mss, overhead);
-        if from.open {
-            self.congestion = Congestion::new(profile, self.mss, from.recover, sack);
-            self.congestion.resize(from.mss);
-        }
         self.mss = from.mss;
-        self.congestion.recover = from.recover;
-        self.congestion.restore(from.cwnd, from.ssthresh, from.duplicates, from.phase);
+        self.congestion = Congestion::new(profile, from.mss, from.recover, sack && from.open);
+        let congestion = &mut self.congestion;
+        congestion.restore(from.cwnd, from.initial_window, from.ssthresh, from.duplicates, from.phase);
         (self.una, self.next, self.max) = (from.una, from.next, from.max);
         self.scoreboard.restore(from.una, from.max, &from.received);
         (self.scoreboard.resent, self.scoreboard.rescued) = (from.resent, from.rescued);
