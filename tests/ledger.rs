@@ -76,6 +76,33 @@ fn what_a_wire_doubles_is_counted_as_copied_and_the_wire_is_named() {
     assert!(handed(&outcome) > handed(&plain), "the application met the copies");
 }
 
+/// On Linux a packet is who its bytes say. A home agent announces an address in the very words of the host that has it, and
+/// each hears the other.
+#[test]
+fn what_two_hosts_make_in_the_same_words_is_one_packet_and_a_copy() {
+    let plan = plan(&[]);
+    let ([a, b], _) = &plan.wires[0];
+    let place = |wanted| {
+        let mut places = plan.hosts.iter().zip((0..).map(HostId)).flat_map(|(host, id)| {
+            (1..).map(Iface).zip(&host.ports).map(move |(iface, port)| (port.port, id, iface))
+        });
+        places.find(|(port, ..)| *port == wanted).map(|(_, host, iface)| (host, iface)).unwrap()
+    };
+    let packet = wire::Packet { id: PacketId(7), ..wire::Packet::new(wire::Mac::ZERO, vec![1]) };
+    let mut records = Vec::new();
+    for [from, to] in [[a, b], [b, a]] {
+        let mut write = |(host, iface), what: &dyn Fn(Iface) -> What| {
+            records.push(Record { at: wire::Instant::ZERO, host, what: what(iface) });
+        };
+        write(place(*from), &|iface| What::Sent(iface, packet.clone()));
+        write(place(*to), &|iface| What::Received(iface, packet.clone()));
+        write(place(*to), &|iface| What::Dropped(iface, packet.id, "consumed".into()));
+    }
+    let ledger = ledger::close(&plan, &records);
+    assert_eq!((ledger.sent, ledger.copied, ledger.delivered), (1, 1, 2));
+    assert!(ledger.balances(), "{:?}", ledger.complaints());
+}
+
 #[test]
 fn what_a_link_loses_is_in_the_books_with_its_place() {
     for (setting, place) in [

@@ -139,11 +139,13 @@ pub fn close(plan: &Plan, records: &[Record]) -> Ledger {
     }
     for (packet, seen) in &packets {
         ledger.sent += 1;
-        let mut origins = 0;
+        let (copied_before, mut origins) = (ledger.copied, 0);
         for (host, at) in &seen.hosts {
             origins += ledger.close_node(&places, *packet, *host, at);
         }
-        ledger.copied += u64::from(origins).saturating_sub(1);
+        // Where each host that made it also received one, they all count as copies: the first is none.
+        let made = ledger.copied - copied_before + u64::from(origins);
+        ledger.copied = copied_before + made.saturating_sub(1);
         ledger.close_links(&places, *packet, &seen.ports);
     }
     ledger

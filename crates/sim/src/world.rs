@@ -137,9 +137,9 @@ impl World {
                 }
             }
         }
-        let sampled: Vec<PortId> = self.fabric.sampled().collect();
-        for port in sampled {
-            self.schedule(self.now, Event::Sample(port));
+        let sampled: Vec<(PortId, Instant)> = self.fabric.sampled().collect();
+        for (port, first) in sampled {
+            self.schedule(first, Event::Sample(port));
         }
     }
 

@@ -84,6 +84,7 @@ impl Stack {
             StreamOp::Open { by, .. } | StreamOp::Listen { by, .. } => *by,
             StreamOp::Import(_) | StreamOp::Guard(..) => Transport::Tcp,
             _ if self.udp.has(id) => Transport::Udp,
+            StreamOp::Set(_) => Transport::Tcp,
             _ if self.tcp.as_ref().is_some_and(|tcp| tcp.has(id)) => Transport::Tcp,
             _ => return, // the stream ended before the wish came
         };

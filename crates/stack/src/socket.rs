@@ -2,7 +2,7 @@
 
 use crate::{Output, traced};
 use node::stream::{Told, refusal};
-use node::{StreamId, StreamOp};
+use node::{Knob, StreamId, StreamOp};
 use std::collections::VecDeque;
 use tcp::{Connection, Ended, PROTOCOL, State, Watch};
 use wire::ipv4::Header;
@@ -21,6 +21,8 @@ pub(crate) struct Socket {
     wanted: usize,
     /// What the user was granted and has not written.
     credit: usize,
+    /// Bytes that may wait to be sent, if the user has a wish of its own.
+    send_buffer: Option<u32>,
     /// The handshake is done, and the user knows.
     pub(crate) opened: bool,
     /// The user knows that the peer has finished.
@@ -43,6 +45,7 @@ impl Socket {
             frozen: false,
             wanted: 0,
             credit: 0,
+            send_buffer: None,
             opened: false,
             knows_end: false,
             finishing: false,
@@ -74,6 +77,12 @@ impl Socket {
             StreamOp::Freeze => self.frozen = true,
             StreamOp::Thaw => self.frozen = false,
             StreamOp::Export => out.told.push(self.export(now, id)),
+            StreamOp::Set(Knob::Nagle(on)) => self.tcp.set_nagle(on),
+            StreamOp::Set(Knob::ReceiveBuffer(bytes)) => self.tcp.set_receive_buffer(bytes),
+            StreamOp::Set(Knob::SendBuffer(bytes)) => {
+                self.send_buffer = Some(bytes);
+                self.fit_buffer();
+            }
             StreamOp::Forget => {
                 self.close(None, out);
                 return true;
@@ -87,6 +96,13 @@ impl Socket {
             | StreamOp::Part => {}
         }
         false
+    }
+
+    /// The buffer is as large as was asked for, and what was granted has its place in it.
+    fn fit_buffer(&mut self) {
+        let Some(bytes) = self.send_buffer else { return };
+        let promised = if self.credit > 0 { self.tcp.unacknowledged() + self.credit } else { 0 };
+        self.tcp.set_send_buffer(bytes.max(u32::try_from(promised).unwrap_or(u32::MAX)));
     }
 
     fn write(&mut self, bytes: &[u8], out: &mut Output) -> bool {
@@ -145,6 +161,7 @@ impl Socket {
     /// From now on a relay writes, first these bytes, and reads. Credit is void.
     pub(crate) fn join(&mut self, staged: Vec<u8>) {
         (self.relayed, self.wanted, self.credit) = (true, 0, 0);
+        self.fit_buffer();
         self.staged = staged.into();
     }
 
@@ -191,6 +208,7 @@ impl Socket {
         let Some(id) = self.stream.filter(|_| self.opened && !self.finishing && !self.relayed) else {
             return;
         };
+        self.fit_buffer();
         let more = self.tcp.room().saturating_sub(self.credit);
         if more >= 2 * self.tcp.info().mss as usize || (more > 0 && self.credit == 0) {
             self.credit += more;

@@ -6,7 +6,7 @@ use crate::socket::Socket;
 use crate::{Output, reason};
 use node::guard::{self, Check, Guards};
 use node::stream::{Told, refusal};
-use node::{Addr, Expiry, Guard, StreamId, StreamOp, Tuple};
+use node::{Addr, Expiry, Guard, Knob, StreamId, StreamOp, Tuple};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tcp::{Connection, Ended, PROTOCOL, Profile, Segment, State, Ticks};
@@ -29,6 +29,8 @@ enum Place {
 pub(crate) struct Table {
     mtu: u16,
     profile: Arc<Profile>,
+    /// Those of streams that are not open yet, and of listeners, where something was set.
+    profiles: BTreeMap<StreamId, Arc<Profile>>,
     chance: Seed,
     streams: BTreeMap<StreamId, Place>,
     listeners: BTreeMap<Addr, StreamId>,
@@ -46,6 +48,7 @@ impl Table {
         Self {
             mtu,
             profile,
+            profiles: BTreeMap::new(),
             chance,
             streams: BTreeMap::new(),
             listeners: BTreeMap::new(),
@@ -84,7 +87,8 @@ impl Table {
 
     pub(crate) fn connect(&mut self, now: Instant, id: StreamId, tuple: Tuple, out: &mut Output) {
         let Some(why) = self.full(&tuple) else {
-            let tcp = Connection::connect(tuple.local, tuple.remote, self.iss(), &self.profile);
+            let profile = self.profile_of(id);
+            let tcp = Connection::connect(tuple.local, tuple.remote, self.iss(), &profile);
             self.add(id, tuple, Socket::new(tcp, Some(id), None));
             return self.serve(now, tuple, &mut 0, out);
         };
@@ -111,6 +115,7 @@ impl Table {
                 }
             }
             (StreamOp::Part, place) => self.part(now, id, place, accepted, out),
+            (StreamOp::Set(knob), None | Some(Place::Listens(_))) => self.set(id, knob),
             (op, Some(Place::Connected(tuple))) => {
                 let Some(socket) = self.sockets.get_mut(&tuple) else { return };
                 let forget = socket.operate(now, id, op, out);
@@ -125,10 +130,29 @@ impl Table {
             (StreamOp::Finish | StreamOp::Abort | StreamOp::Forget, Some(Place::Listens(at))) => {
                 self.listeners.remove(&at);
                 self.streams.remove(&id);
+                self.profiles.remove(&id);
                 out.told.push(Told::Closed(id, None));
             }
             _ => {}
         }
+    }
+
+    /// For a stream that is not open yet, or for what a listener accepts.
+    fn set(&mut self, id: StreamId, knob: Knob) {
+        // What was accepted and is gone will not be opened.
+        if self.profiles.len() < MOST && id.0 < StreamId::SERVED {
+            let profile = Arc::make_mut(self.profiles.entry(id).or_insert_with(|| Arc::clone(&self.profile)));
+            match knob {
+                Knob::SendBuffer(bytes) => profile.send_buffer = bytes,
+                Knob::ReceiveBuffer(bytes) => profile.receive_buffer = bytes,
+                Knob::Nagle(on) => profile.nagle = on,
+            }
+        }
+    }
+
+    /// What a stream that is opened now begins with.
+    fn profile_of(&mut self, id: StreamId) -> Arc<Profile> {
+        self.profiles.remove(&id).unwrap_or_else(|| Arc::clone(&self.profile))
     }
 
     fn listen(&mut self, id: StreamId, local: Addr, out: &mut Output) {
@@ -146,7 +170,7 @@ impl Table {
             return out.told.push(Told::Closed(id, Some(why.to_owned())));
         }
         let finishing = state.finishing;
-        let tcp = Connection::import(state, now, &self.profile);
+        let tcp = Connection::import(state, now, &self.profile_of(id));
         self.add(id, tuple, Socket::imported(tcp, id, finishing));
         self.fit(tuple);
         out.told.push(Told::Imported(id));
@@ -297,8 +321,10 @@ impl Table {
         let any = SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, tuple.local.port());
         let listener = self.listeners.get(&tuple.local).or_else(|| self.listeners.get(&any)).copied();
         let iss = self.iss();
-        let tcp = listener
-            .and_then(|_| Connection::accept(now, tuple.local, tuple.remote, segment, iss, &self.profile));
+        let tcp = listener.and_then(|listener| {
+            let profile = self.profiles.get(&listener).unwrap_or(&self.profile);
+            Connection::accept(now, tuple.local, tuple.remote, segment, iss, profile)
+        });
         let Some(tcp) = tcp else {
             refuse(header, segment, out);
             return Err(reason::NO_SOCKET);

@@ -106,6 +106,22 @@ impl Connection {
         }
     }
 
+    /// From now on so many bytes may wait to be sent or acknowledged. What waits already is not thrown away.
+    pub fn set_send_buffer(&mut self, bytes: u32) {
+        self.send.capacity = bytes as usize;
+    }
+
+    /// From now on so many bytes may wait to be read, as far as the agreed scale can say it. A window that was announced is
+    /// not taken back.
+    pub fn set_receive_buffer(&mut self, bytes: u32) {
+        self.receive.set_capacity(bytes);
+    }
+
+    /// Whether small segments wait while data is unacknowledged (RFC 9293, section 3.7.4).
+    pub const fn set_nagle(&mut self, on: bool) {
+        self.send.nagle = on;
+    }
+
     /// The path to the peer carries segments of at most so many bytes of payload now: fewer than before, or more. What was
     /// on its way may not have arrived, and is sent again at once; nothing was congested, so the window stays
     /// (RFC 1191, sections 6.4 and 6.5).

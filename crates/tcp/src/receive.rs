@@ -38,8 +38,7 @@ pub(crate) struct Receiver {
 impl Receiver {
     /// `next` is the number after the peer's SYN; it means nothing before that has come.
     pub(crate) fn new(profile: &Profile, next: Seq, scale: u8) -> Self {
-        let most = if scale == 0 { u32::from(u16::MAX) } else { u32::from(u16::MAX) << scale };
-        let capacity = profile.receive_buffer.min(most);
+        let capacity = sayable(profile.receive_buffer, scale);
         Self {
             next,
             edge: next.plus(capacity.min(u32::from(u16::MAX))), // what a SYN can say
@@ -59,6 +58,11 @@ impl Receiver {
             duplicates: 0,
             delayed: None,
         }
+    }
+
+    /// Bytes that may wait to be read from now on.
+    pub(crate) fn set_capacity(&mut self, bytes: u32) {
+        self.capacity = sayable(bytes, self.scale);
     }
 
     /// The room in the window as announced.
@@ -174,6 +178,11 @@ impl Receiver {
         }
         bytes
     }
+}
+
+/// As much of a buffer as a window field can announce.
+fn sayable(bytes: u32, scale: u8) -> u32 {
+    bytes.min(u32::from(u16::MAX) << scale)
 }
 
 const fn within(at: Seq, from: Seq, len: u32) -> bool {

@@ -86,8 +86,8 @@ pub(crate) struct Sender {
     pub(crate) ticks: Option<Ticks>,
     pub(crate) persist: (Duration, Duration),
     pub(crate) most: u32,
-    capacity: usize,
-    nagle: bool,
+    pub(crate) capacity: usize,
+    pub(crate) nagle: bool,
     idle_restart: bool,
     too_big: TooBig,
 }

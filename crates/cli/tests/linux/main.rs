@@ -14,6 +14,8 @@ mod conformance;
 mod drops;
 mod exec;
 mod faults;
+mod lacks;
+mod location_manager;
 mod mobile_ip;
 mod mobile_ip_agent;
 mod readme;

@@ -27,11 +27,14 @@ pub(super) struct Move {
     pub(super) since: Duration,
 }
 
+/// Messages that have an order: those of one protocol that a node sent (`true`), or received. Two protocols of one node
+/// answer one event in whatever order: they do not know of each other.
+pub(super) type Course = (HostId, bool, &'static str);
+
 /// The events of one run.
 pub(super) struct Events {
     pub(super) moves: BTreeMap<HostId, Vec<Move>>,
-    /// By node; `true`: sent.
-    pub(super) messages: BTreeMap<(HostId, bool), Vec<Message>>,
+    pub(super) messages: BTreeMap<Course, Vec<Message>>,
     /// Refreshes left out.
     pub(super) refreshes: usize,
     /// When the last thing happened.
@@ -58,7 +61,8 @@ impl Events {
                 let host = senders.get(&control.about).copied();
                 let since = events.since(host.unwrap_or(record.host), record.at);
                 let message = Message { at: record.at, iface, control, since };
-                events.messages.entry((record.host, sent)).or_default().push(message);
+                let course = (record.host, sent, message.control.protocol());
+                events.messages.entry(course).or_default().push(message);
             }
         }
         events
@@ -68,8 +72,8 @@ impl Events {
         self.moves.get(&host).cloned().unwrap_or_default()
     }
 
-    pub(super) fn said_by(&self, host: HostId, sent: bool) -> Vec<Message> {
-        self.messages.get(&(host, sent)).cloned().unwrap_or_default()
+    pub(super) fn said(&self, course: Course) -> Vec<Message> {
+        self.messages.get(&course).cloned().unwrap_or_default()
     }
 
     fn since(&self, host: HostId, at: Instant) -> Duration {

@@ -1,4 +1,5 @@
-//! Whether two worlds did the same: the control messages of each node, sent and received apart, in their order.
+//! Whether two worlds did the same: the control messages of each node, sent and received apart, those of each protocol in
+//! their order.
 //!
 //! A message is compared by what must be equal in both worlds (see [`Control::constant`]) and by the interface that it
 //! passed. Its time counts from the first event of the host's latest handoff, and may differ by 20 ms and 2 % of that
@@ -11,7 +12,7 @@
 mod events;
 
 use crate::control::Control;
-use events::{Events, Message, Move};
+use events::{Course, Events, Message, Move};
 use std::collections::BTreeSet;
 use std::fmt;
 use trace::{HostId, Record};
@@ -65,9 +66,9 @@ pub struct Divergence {
 pub enum Sequence {
     /// Its handoffs.
     Handoffs,
-    /// The control messages that it sent.
+    /// The control messages of one protocol that it sent.
     Sent,
-    /// The control messages that it received.
+    /// The control messages of one protocol that it received.
     Received,
 }
 
@@ -117,13 +118,13 @@ pub fn compare(first: &[Record], second: &[Record]) -> Comparison {
         let (ours, theirs) = (a.moves_of(host), b.moves_of(host));
         result.walk(host, Sequence::Handoffs, &ours, &theirs, &runs);
     }
-    let speaking: BTreeSet<(HostId, bool)> = a.messages.keys().chain(b.messages.keys()).copied().collect();
-    for (host, sent) in &speaking {
-        let sequence = if *sent { Sequence::Sent } else { Sequence::Received };
-        let (ours, theirs) = (a.said_by(*host, *sent), b.said_by(*host, *sent));
-        result.walk(*host, sequence, &ours, &theirs, &runs);
+    let speaking: BTreeSet<Course> = a.messages.keys().chain(b.messages.keys()).copied().collect();
+    for course in &speaking {
+        let (host, sent, _) = *course;
+        let sequence = if sent { Sequence::Sent } else { Sequence::Received };
+        result.walk(host, sequence, &a.said(*course), &b.said(*course), &runs);
     }
-    result.nodes = speaking.iter().map(|(host, _)| *host).collect::<BTreeSet<_>>().len();
+    result.nodes = speaking.iter().map(|(host, ..)| *host).collect::<BTreeSet<_>>().len();
     result
 }
 

@@ -71,6 +71,31 @@ fn two_swapped_are_caught() {
     assert!(found.why.starts_with("S is 0 in one"), "{}", found.why);
 }
 
+/// Two protocols of one node answer one event: which of them is first is nobody's business, unlike the order of each.
+#[test]
+fn messages_of_two_protocols_may_change_places_and_those_of_one_may_not() {
+    let text = include_str!("../../../../scenarios/indirect-tcp/handoff-time.toml");
+    let plan = Scenario::plan("handoff-time.toml", text, &[], 1).unwrap();
+    let first = run::simulate(plan).unwrap().records;
+    let sent = of(&first, MOBILE, true);
+    let protocol = |index: usize| control(&first[index]).unwrap().protocol();
+    let swapped = |a: usize, b: usize| {
+        let mut second = first.clone();
+        (second[a].what, second[b].what) = (first[b].what.clone(), first[a].what.clone());
+        second
+    };
+    let together = |pair: &&[usize]| first[pair[0]].at == first[pair[1]].at;
+    let pairs: Vec<&[usize]> = sent.windows(2).filter(together).collect();
+    assert!(pairs.len() >= 3 && pairs.iter().all(|pair| protocol(pair[0]) != protocol(pair[1])));
+    for pair in pairs {
+        assert_eq!(compare(&first, &swapped(pair[0], pair[1])).divergence, None);
+    }
+    let greetings: Vec<usize> =
+        sent.iter().copied().filter(|index| protocol(*index) == "Indirect TCP").collect();
+    let found = caught(&first, &swapped(greetings[0], greetings[1]));
+    assert_eq!((found.host, found.sequence, found.place), (MOBILE, Sequence::Sent, 1));
+}
+
 #[test]
 fn one_missing_and_one_extra_are_caught() {
     let first = records(&[], 1);

@@ -49,6 +49,16 @@ impl Control {
         Some(Self { src: ip.src, dst: ip.dst, about, says })
     }
 
+    /// Whose message it is.
+    pub const fn protocol(&self) -> &'static str {
+        match &self.says {
+            Says::CellularIp(_) => "Cellular IP",
+            Says::MobileIp(_) => "Mobile IP",
+            Says::IndirectTcp(_) => "Indirect TCP",
+            Says::Sigma(_) => "SIGMA",
+        }
+    }
+
     /// Whether it asks for a second path beside the first.
     pub fn is_semisoft(&self) -> bool {
         matches!(&self.says, Says::CellularIp(message) if message.is_semisoft())

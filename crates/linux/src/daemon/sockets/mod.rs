@@ -1,7 +1,11 @@
 //! The transports of [`node::stream`] on Linux: kernel sockets of the namespace. Their packets go through the host's
 //! veth pair, as any program's would.
 
+#[cfg(test)]
+mod door_tests;
+mod former;
 mod join;
+mod knob;
 pub(super) mod options;
 mod relay;
 #[cfg(test)]
@@ -127,12 +131,24 @@ impl Sockets {
         let tuple = Tuple { local: dst, remote: src };
         match self.guards.check(&tuple, id, bytes) {
             Check::Pass if self.tcp.is_frozen(&tuple) => Screened::Ends(guard::FROZEN, None),
-            Check::Pass => Screened::Passes,
+            Check::Pass => {
+                self.hears(&tuple, &header, payload);
+                Screened::Passes
+            }
             Check::Held => Screened::Held,
             Check::Ends(reason) => {
                 let answer = if reason == guard::GUARD_RESET { reset(&header, payload) } else { None };
                 Screened::Ends(reason, answer)
             }
+        }
+    }
+
+    /// A segment is about to reach a socket: to one that came from another host it may tell where its peer stands.
+    fn hears(&mut self, tuple: &Tuple, header: &Header, payload: &[u8]) {
+        if self.tcp.has_former()
+            && let Ok(segment) = ::tcp::Segment::parse(payload, header.src, header.dst)
+        {
+            self.tcp.hears(tuple, &segment);
         }
     }
 
@@ -146,7 +162,7 @@ impl Sockets {
 
     /// The header and the payload, where somebody cares.
     fn segment<'a>(&self, bytes: &'a [u8]) -> Option<(Header, &'a [u8])> {
-        if self.guards.is_empty() && !self.tcp.has_frozen() {
+        if self.guards.is_empty() && !self.tcp.has_frozen() && !self.tcp.has_former() {
             return None;
         }
         Header::parse(bytes).ok().filter(|(header, _)| header.protocol == ::tcp::PROTOCOL)

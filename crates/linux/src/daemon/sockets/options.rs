@@ -32,14 +32,14 @@ unsafe impl Plain for i32 {}
 unsafe impl Plain for u32 {}
 // SAFETY: an integer.
 unsafe impl Plain for u64 {}
-// SAFETY: integers of one size each, `repr(C)`, eight bytes and then words.
+// SAFETY: integers, `repr(C)`, eight bytes and then words.
 unsafe impl Plain for TcpInfo {}
 // SAFETY: five words, `repr(C)`.
 unsafe impl Plain for RepairWindow {}
 // SAFETY: two words each, `repr(C)`.
 unsafe impl<const N: usize> Plain for [RepairOption; N] {}
 
-/// The begin of `struct tcp_info`: what every kernel since 2.6 has.
+/// The begin of `struct tcp_info`.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(in crate::daemon) struct TcpInfo {
@@ -69,6 +69,12 @@ pub(in crate::daemon) struct TcpInfo {
     rcv_rtt: u32,
     rcv_space: u32,
     pub(in crate::daemon) total_retrans: u32,
+    /// Since Linux 4.1 and 4.2; zero before. Eight bytes each, in words: an older kernel's struct ends before them.
+    pacing: [u32; 4],
+    bytes_acked: [u32; 2],
+    bytes_received: [u32; 2],
+    segs_out: u32,
+    segs_in: u32,
 }
 
 impl TcpInfo {
@@ -83,6 +89,21 @@ impl TcpInfo {
     /// In `options`: window scaling was agreed.
     pub(in crate::daemon) const WINDOW_SCALE: u8 = 4;
 
+    /// The low half of the bytes that the peer has acknowledged since this socket was set up.
+    pub(in crate::daemon) const fn bytes_acked(&self) -> u32 {
+        low(self.bytes_acked)
+    }
+
+    /// The low half of the bytes that have come in order since then.
+    pub(in crate::daemon) const fn bytes_received(&self) -> u32 {
+        low(self.bytes_received)
+    }
+
+    /// Segments that have come since then.
+    pub(in crate::daemon) const fn segs_in(&self) -> u32 {
+        self.segs_in
+    }
+
     /// The shifts of the peer's windows and of ours.
     pub(in crate::daemon) const fn scales(&self) -> (u8, u8) {
         if self.options & Self::WINDOW_SCALE == 0 {
@@ -91,6 +112,11 @@ impl TcpInfo {
         let (low, high) = (self.scales & 15, self.scales >> 4);
         if cfg!(target_endian = "little") { (low, high) } else { (high, low) }
     }
+}
+
+/// The low half of eight bytes as two words.
+const fn low([first, second]: [u32; 2]) -> u32 {
+    if cfg!(target_endian = "little") { first } else { second }
 }
 
 /// `struct tcp_repair_window`.
@@ -128,6 +154,23 @@ pub(in crate::daemon) fn set<T: Plain>(fd: &impl AsFd, level: i32, name: i32, va
     // SAFETY: the kernel reads `len` bytes of a value that outlives the call.
     check(unsafe { libc::setsockopt(fd, level, name, (&raw const value).cast(), len) })?;
     Ok(())
+}
+
+/// From now on the socket takes in nothing: each segment ends in it without effect.
+pub(in crate::daemon) fn deafen(fd: &impl AsFd) -> io::Result<()> {
+    // "Return 0": of what comes, keep nothing.
+    let mut refuse = libc::sock_filter { code: (libc::BPF_RET | libc::BPF_K) as u16, jt: 0, jf: 0, k: 0 };
+    let program = libc::sock_fprog { len: 1, filter: &raw mut refuse };
+    let (fd, len) = (fd.as_fd().as_raw_fd(), size_of::<libc::sock_fprog>() as libc::socklen_t);
+    let program = (&raw const program).cast();
+    // SAFETY: the kernel reads the program and its one instruction; both outlive the call.
+    check(unsafe { libc::setsockopt(fd, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, program, len) })?;
+    Ok(())
+}
+
+/// Undoes [`deafen`].
+pub(in crate::daemon) fn listen_again(fd: &impl AsFd) -> io::Result<()> {
+    set(fd, libc::SOL_SOCKET, libc::SO_DETACH_FILTER, 0)
 }
 
 /// A count of bytes in one of the queues.

@@ -1,11 +1,12 @@
 //! A relay of two live connections moves between the kernels of two routers, under load both ways, with what was on its way
 //! between its ends.
 
+use super::door_tests::Door;
 use super::tcp::Tcp;
 use crate::daemon::host::{KERNEL_SIDE, take_in_foreign};
 use crate::namespace::sysctl;
 use crate::testing::in_world_of_root_and_of_nobody;
-use crate::{End, NetNs, Netlink, Place, counters, ethtool, nft, pause};
+use crate::{End, NetNs, Netlink, Place, counters, ethtool, pause};
 use node::stream::Told;
 use node::{Addr, StreamId, StreamOp, Transport};
 use std::io::{Read, Write};
@@ -94,6 +95,7 @@ impl Talker {
 
 struct Stage {
     routers: [NetNs; 2],
+    doors: [Door; 2],
     devices: [&'static str; 2],
     net: Netlink,
     tcp: Tcp,
@@ -109,6 +111,8 @@ impl Stage {
 
     fn until(&mut self, what: &str, mut done: impl FnMut(&[Told]) -> bool) {
         for _ in 0..20_000 {
+            let (tcp, door) = (&mut self.tcp, &self.doors[self.at]);
+            self.routers[self.at].run(|| door.listen(tcp)).unwrap();
             self.tcp.receive(&mut 0, &mut self.told);
             if done(&self.told) {
                 return;
@@ -127,8 +131,7 @@ impl Stage {
     /// From one router to the other; how many bytes were between the ends.
     fn relocate(&mut self) -> usize {
         let old = &self.routers[self.at];
-        // What a daemon does at the kernel's door.
-        old.run(|| nft::deafen(&[KERNEL_SIDE])).unwrap().unwrap();
+        old.run(|| self.doors[self.at].shut()).unwrap();
         for op in [StreamOp::Freeze, StreamOp::Export, StreamOp::Forget] {
             if op == StreamOp::Export {
                 self.op(WIRED, StreamOp::Part);
@@ -155,7 +158,7 @@ impl Stage {
         self.op(WIRED, StreamOp::Join(RADIO, staged.clone()));
         assert_eq!(self.told, [Told::Imported(WIRED), Told::Imported(RADIO)]);
         self.told.clear();
-        self.routers[self.at].run(nft::listen_again).unwrap().unwrap();
+        self.routers[self.at].run(Door::open).unwrap();
         for id in [WIRED, RADIO] {
             self.op(id, StreamOp::Thaw);
         }
@@ -170,9 +173,10 @@ fn a_relay_moves_between_routers_fifty_times_under_load() {
         net.loopback_up().unwrap();
         net.add_address("lo", PEER, 32).unwrap();
         let routers = [router("p0", 1), router("p1", 2)];
-        routers[1].run(|| nft::deafen(&[KERNEL_SIDE])).unwrap().unwrap();
+        let doors = routers.each_ref().map(|router| Door::of(router, KERNEL_SIDE));
+        routers[1].run(|| doors[1].shut()).unwrap();
         let tcp = Tcp::new(Some(PEER));
-        let mut stage = Stage { routers, devices: ["p0", "p1"], net, tcp, told: Vec::new(), at: 0 };
+        let mut stage = Stage { routers, doors, devices: ["p0", "p1"], net, tcp, told: Vec::new(), at: 0 };
         stage.route();
         let stop = Arc::new(AtomicBool::new(false));
         let talkers =

@@ -115,9 +115,16 @@ fn queue(fd: &impl AsFd, which: i32, len: usize) -> io::Result<(Vec<u8>, Seq)> {
     Ok((bytes.split_off(got - len), Seq(end)))
 }
 
-/// A new socket in repair mode with all of that state but what was never sent, which is for the caller to write after
+/// A new socket in repair mode with all of that state but what is not acknowledged, which is for the caller to write after
 /// [`leave`].
 pub(super) fn import(state: &TcpState) -> io::Result<OwnedFd> {
+    let fd = prepare(state)?;
+    fill_in(&fd, state)?;
+    Ok(fd)
+}
+
+/// The socket, in repair mode: it has no ends yet.
+pub(super) fn prepare(state: &TcpState) -> io::Result<OwnedFd> {
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     let fd = socket_with(AddressFamily::INET, SocketType::STREAM, flags, Some(ipproto::TCP))?;
     // Before it is connected, or segments stay at 536 bytes, whatever is said later.
@@ -127,19 +134,22 @@ pub(super) fn import(state: &TcpState) -> io::Result<OwnedFd> {
     let _ = set(&fd, libc::SOL_IP, libc::IP_TRANSPARENT, 1);
     sockopt::set_socket_reuseaddr(&fd, true)?;
     enter(&fd)?;
+    Ok(fd)
+}
+
+/// What it has to know, and its ends.
+pub(super) fn fill_in(fd: &OwnedFd, state: &TcpState) -> io::Result<()> {
     // Both may only be set before it is connected.
-    set(&fd, TCP, TCP_REPAIR_QUEUE, RECV_QUEUE)?;
-    set(&fd, TCP, TCP_QUEUE_SEQ, state.receive_next.minus(state.unread.len() as u32).0)?;
-    set(&fd, TCP, TCP_REPAIR_QUEUE, SEND_QUEUE)?;
-    set(&fd, TCP, TCP_QUEUE_SEQ, state.send_una.0)?;
-    bind(&fd, &state.local)?;
-    connect(&fd, &state.remote)?; // no packet leaves
-    set_options(&fd, state)?;
-    set(&fd, TCP, TCP_REPAIR_QUEUE, RECV_QUEUE)?;
-    fill(&fd, &state.unread)?;
-    set(&fd, TCP, TCP_REPAIR_QUEUE, SEND_QUEUE)?;
-    fill(&fd, sent(state))?;
-    settle_room(&fd)?;
+    set(fd, TCP, TCP_REPAIR_QUEUE, RECV_QUEUE)?;
+    set(fd, TCP, TCP_QUEUE_SEQ, state.receive_next.minus(state.unread.len() as u32).0)?;
+    set(fd, TCP, TCP_REPAIR_QUEUE, SEND_QUEUE)?;
+    set(fd, TCP, TCP_QUEUE_SEQ, state.send_una.0)?;
+    bind(fd, &state.local)?;
+    connect(fd, &state.remote)?; // no packet leaves
+    set_options(fd, state)?;
+    set(fd, TCP, TCP_REPAIR_QUEUE, RECV_QUEUE)?;
+    fill(fd, &state.unread)?;
+    settle_room(fd)?;
     // Without a window the socket is mute. It must lie within what the kernel thinks possible.
     let window = RepairWindow {
         snd_wl1: state.window_seq.0,
@@ -148,30 +158,22 @@ pub(super) fn import(state: &TcpState) -> io::Result<OwnedFd> {
         rcv_wnd: state.receive_window,
         rcv_wup: state.receive_next.0,
     };
-    set(&fd, TCP, TCP_REPAIR_WINDOW, window)?;
-    set(&fd, TCP, TCP_REPAIR_QUEUE, NO_QUEUE)?;
-    Ok(fd)
+    set(fd, TCP, TCP_REPAIR_WINDOW, window)?;
+    set(fd, TCP, TCP_REPAIR_QUEUE, NO_QUEUE)
 }
 
-/// The part of what is not acknowledged that was sent.
-pub(super) fn sent(state: &TcpState) -> &[u8] {
-    let len = state.send_next.since(state.send_una) as usize;
-    state.unacknowledged.get(..len).unwrap_or(&state.unacknowledged)
-}
-
-/// Queues are filled at once, and a fresh socket's buffers may be smaller. The receive buffer must also take what the
-/// peer was promised, or some of it would be dropped on arrival; the kernel doubles the value, and announces half.
+/// What is to be read is filled in at once, and a fresh socket's buffer may be smaller. It must also take what the peer was
+/// promised, or some of it would be dropped on arrival; the kernel doubles the value, and announces half.
 fn make_room(fd: &OwnedFd, state: &TcpState) -> io::Result<()> {
     let promised = state.unread.len() + state.receive_window as usize;
     if 2 * promised > sockopt::socket_recv_buffer_size(fd)? {
         sockopt::set_socket_recv_buffer_size(fd, promised)?;
     }
-    sockopt::set_socket_send_buffer_size(fd, 2 * sent(state).len() + ROOM)?;
     Ok(())
 }
 
 /// From here on the kernel sizes the buffers itself, from where a fresh socket begins. From the room that a full queue
-/// took to be filled, they would grow at each move.
+/// took, they would grow at each move.
 fn settle_room(fd: &OwnedFd) -> io::Result<()> {
     sockopt::set_socket_send_buffer_size(fd, ROOM)?;
     let _ = set(fd, libc::SOL_SOCKET, SO_BUF_LOCK, 0); // since Linux 5.15

@@ -1,6 +1,8 @@
 //! One TCP socket of the kernel, and what its user wants of it.
 
-use super::options::{TCP_INFO, TcpInfo, get};
+use super::former::Former;
+use super::knob::Knobs;
+use super::options::{self, TCP_INFO, TcpInfo, get};
 use super::repair;
 use super::tcp::words;
 use node::stream::{Told, refusal};
@@ -14,8 +16,6 @@ use wire::{Duration, PacketId};
 
 /// Bytes of one socket that wait here for room in the kernel: its user's credit.
 const CREDIT: usize = 256 * 1024;
-/// What a buffer of a relayed connection takes.
-const RELAYED: usize = 64 * 1024;
 /// Bytes that are read at once.
 const CHUNK: usize = 64 * 1024;
 
@@ -44,6 +44,11 @@ pub(super) struct Socket {
     pub(super) joined: Option<StreamId>,
     /// The other end of its relay is gone, and with it bytes: all that can come is a reset.
     pub(super) broken: bool,
+    pub(super) knobs: Knobs,
+    /// What another host had sent of it, until that is acknowledged.
+    pub(super) former: Option<Former>,
+    /// Why its own socket could not go on.
+    pub(super) lost: Option<Errno>,
 }
 
 /// Why a socket is closed, for its user; `None` if it is not.
@@ -69,6 +74,9 @@ impl Socket {
             repaired: false,
             joined: None,
             broken: false,
+            knobs: Knobs::default(),
+            former: None,
+            lost: None,
         }
     }
 
@@ -97,7 +105,15 @@ impl Socket {
             }
             StreamOp::Finish => self.finishing = true,
             StreamOp::Abort => return Some(None),
-            StreamOp::Freeze => self.frozen = true,
+            StreamOp::Set(knob) => {
+                self.knobs.note(knob);
+                self.knobs.apply(&self.fd);
+            }
+            StreamOp::Freeze => {
+                self.frozen = true;
+                // The door is shut, but the kernel may have a segment that it has not looked at yet.
+                let _ = options::deafen(&self.fd);
+            }
             StreamOp::Export => told.push(self.export(id)),
             StreamOp::Thaw => {
                 self.frozen = false;
@@ -120,14 +136,6 @@ impl Socket {
         self.serve(id, told)
     }
 
-    /// From now on the kernel keeps no more than this of either direction. Left to itself it would keep megabytes of a
-    /// relay between a fast network and a slow one, and all of it would have to move with the connection. It doubles what
-    /// it is told.
-    pub(super) fn cap_buffers(&self) {
-        let _ = sockopt::set_socket_recv_buffer_size(&self.fd, RELAYED);
-        let _ = sockopt::set_socket_send_buffer_size(&self.fd, RELAYED);
-    }
-
     /// Both sides have finished: the kernel sees to it that the peer gets what is still on its way. Any other end is one that
     /// the peer is told of by a reset; but what is in repair mode has nothing to say.
     pub(super) fn end_in_order(&self) {
@@ -146,6 +154,9 @@ impl Socket {
         match repair::export(&self.fd, self.tuple.local, self.tuple.remote) {
             Ok(Some(mut state)) => {
                 state.unacknowledged.extend(&self.pending);
+                if let Some(former) = &self.former {
+                    state.send_next = former.sent(state.send_next);
+                }
                 state.finishing = self.finishing;
                 Told::Exported(id, Box::new(state))
             }
@@ -160,6 +171,7 @@ impl Socket {
         if self.rests() {
             return None;
         }
+        let _ = options::listen_again(&self.fd); // there may be no filter
         if std::mem::take(&mut self.repaired)
             && let Err(error) = repair::leave(&self.fd)
         {
@@ -192,6 +204,7 @@ impl Socket {
 
     /// What has gone wrong with it.
     pub(super) fn error(&self) -> Result<(), Errno> {
+        self.lost.map_or(Ok(()), Err)?;
         sockopt::socket_error(&self.fd)?
     }
 
@@ -252,8 +265,9 @@ impl Socket {
 
     /// Grants what there is new room for: not byte by byte, but never nothing to a user who has nothing.
     pub(super) fn grant(&mut self, id: StreamId, told: &mut Vec<Told>) {
-        let more = CREDIT.saturating_sub(self.pending.len() + self.credit);
-        if !self.finishing && (more >= CREDIT / 4 || (more > 0 && self.credit == 0)) {
+        let most = self.knobs.send_buffer.map_or(CREDIT, |bytes| CREDIT.min(bytes as usize));
+        let more = most.saturating_sub(self.pending.len() + self.credit);
+        if !self.finishing && (more >= most / 4 || (more > 0 && self.credit == 0)) {
             self.credit += more;
             told.push(Told::Room(id, more));
         }

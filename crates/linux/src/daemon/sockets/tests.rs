@@ -1,10 +1,11 @@
 //! The kernel's TCP as a stream, and a live connection that moves from one kernel to another.
 
+use super::door_tests::Door;
 use super::tcp::Tcp;
 use super::{Screened, Sockets};
 use crate::namespace::sysctl;
 use crate::testing::{in_world, in_world_of_root_and_of_nobody};
-use crate::{End, NetNs, Netlink, Place, counters, ethtool, nft};
+use crate::{End, NetNs, Netlink, Place, counters, ethtool};
 use node::stream::{Told, refusal};
 use node::{Guard, StreamId, StreamOp, Transport, Tuple};
 use std::io::{ErrorKind, Read, Write};
@@ -206,6 +207,7 @@ fn a_live_connection_moves_to_another_kernel() {
     in_world_of_root_and_of_nobody(|| {
         let mut net = at_loopback(&[PEER]);
         let (old, new) = (host("p0", 1), host("p1", 2));
+        let [at_old, at_new] = [&old, &new].map(|host| Door::of(host, "h0"));
         net.set_route(Prefix::host(MOVES), "p0", None).unwrap();
         let listener = TcpListener::bind((PEER, 80)).unwrap();
         let mut user = User::new(pattern(2_000_000, 1));
@@ -221,8 +223,7 @@ fn a_live_connection_moves_to_another_kernel() {
         let frozen = |user: &mut User, op| {
             user.op(StreamOp::Export);
             assert_eq!(user.told.pop(), Some(Told::Refused(STREAM, refusal::NOT_FROZEN.to_owned())));
-            // What the daemon does at the kernel's door.
-            old.run(|| nft::deafen(&["h0"])).unwrap().unwrap();
+            old.run(|| at_old.shut()).unwrap();
             user.op(StreamOp::Freeze);
             user.op(StreamOp::Export);
             user.op(op);
@@ -230,7 +231,7 @@ fn a_live_connection_moves_to_another_kernel() {
         // Taken back: it goes on where it was.
         frozen(&mut user, StreamOp::Thaw);
         assert!(matches!(user.told.pop(), Some(Told::Exported(..))), "{:?}", user.told);
-        old.run(nft::listen_again).unwrap().unwrap();
+        old.run(Door::open).unwrap();
         let mut got = Vec::new();
         user.until("more", |_| take(&mut peer, &mut got, 300_000) >= 300_000);
 
@@ -247,6 +248,7 @@ fn a_live_connection_moves_to_another_kernel() {
         moved.op(StreamOp::Thaw);
         moved.op(StreamOp::Read(1_000_000));
         moved.until("the rest", |user| {
+            new.run(|| at_new.listen(&mut user.tcp)).unwrap();
             if user.heard.len() < 40_000 {
                 user.op(StreamOp::Read(1_000_000));
             }
@@ -319,10 +321,13 @@ fn what_a_guard_gives_back_is_looked_at_again() {
 #[test]
 fn what_is_written_ahead_does_not_grow_from_move_to_move() {
     in_world(|| {
-        at_loopback(&[PEER, MOVES]);
+        let mut net = at_loopback(&[PEER]);
+        let there = host("p0", 1);
+        let door = Door::of(&there, "h0");
+        net.set_route(Prefix::host(MOVES), "p0", None).unwrap();
         let listener = TcpListener::bind((PEER, 80)).unwrap();
         let mut user = User::new(vec![7; 40_000_000]);
-        user.op(open(80));
+        there.run(|| user.op(open(80))).unwrap();
         let (_peer, _) = listener.accept().unwrap();
         let mut backlog = Vec::new();
         for _ in 0..8 {
@@ -332,6 +337,8 @@ fn what_is_written_ahead_does_not_grow_from_move_to_move() {
                 (0..20).for_each(|_| user.round());
             }
             user.told.clear();
+            // Who finds no socket is answered by a reset: while there is none, nobody comes.
+            there.run(|| door.shut()).unwrap();
             user.op(StreamOp::Freeze);
             user.op(StreamOp::Export);
             user.op(StreamOp::Forget);
@@ -340,9 +347,54 @@ fn what_is_written_ahead_does_not_grow_from_move_to_move() {
             };
             backlog.push(state.unacknowledged.len());
             user.credit = 0;
-            user.op(StreamOp::Import(state));
+            there.run(|| user.op(StreamOp::Import(state))).unwrap();
+            there.run(Door::open).unwrap();
             user.op(StreamOp::Thaw);
         }
         assert!(backlog[7] < 2 * backlog[0], "{backlog:?}");
+        assert_eq!(resets(&there), 0);
+    });
+}
+
+/// More has reached the peer than one flight, and nobody has heard of it: who sends it again is told of bytes that he has not
+/// sent. What follows arrives all the same; without being caught up with, the peer would be heard by nobody, for ever.
+#[test]
+fn a_peer_that_has_more_than_was_sent_again_is_caught_up_with() {
+    in_world(|| {
+        let mut net = at_loopback(&[PEER]);
+        let (old, new) = (host("p0", 1), host("p1", 2));
+        let [at_old, at_new] = [&old, &new].map(|host| Door::of(host, "h0"));
+        net.set_route(Prefix::host(MOVES), "p0", None).unwrap();
+        let listener = TcpListener::bind((PEER, 80)).unwrap();
+        let mut user = User::new(pattern(40_000, 3));
+        old.run(|| user.op(open(80))).unwrap();
+        let (mut peer, _) = listener.accept().unwrap();
+        peer.set_nonblocking(true).unwrap();
+        let mut got = Vec::new();
+        user.until("the first part", |_| take(&mut peer, &mut got, usize::MAX) == 40_000);
+        old.run(|| at_old.shut()).unwrap();
+        user.told.clear();
+        for op in [StreamOp::Freeze, StreamOp::Export, StreamOp::Forget] {
+            user.op(op);
+        }
+        let [Told::Exported(_, state), Told::Closed(_, None)] = &user.told[..] else {
+            panic!("{:?}", user.told)
+        };
+        // As if no acknowledgment had ever come.
+        let mut state = state.clone();
+        state.send_una = state.send_next.minus(40_000);
+        state.unacknowledged = user.says.clone();
+        net.set_route(Prefix::host(MOVES), "p1", None).unwrap();
+        let mut moved = User { tcp: Tcp::new(Some(MOVES)), credit: 0, told: Vec::new(), ..user };
+        new.run(|| moved.op(StreamOp::Import(state))).unwrap();
+        moved.says.extend(pattern(20_000, 4));
+        moved.op(StreamOp::Thaw);
+        moved.until("the rest", |user| {
+            new.run(|| at_new.listen(&mut user.tcp)).unwrap();
+            take(&mut peer, &mut got, usize::MAX) == 60_000
+        });
+        assert!(got == moved.says, "every byte, once, in order");
+        assert!(!moved.tcp.has_former(), "nothing is left to be heard");
+        assert_eq!([resets(&old), resets(&new)], [0, 0]);
     });
 }

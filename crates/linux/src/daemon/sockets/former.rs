@@ -1,0 +1,196 @@
+//! What the former host of a moved connection had sent, and the peer has not acknowledged: it may be lost, or it may have
+//! come.
+//!
+//! The kernel is given all of it as not sent yet, so that it goes out at once. As sent it would wait for a time-out: 3 s of a
+//! connection without a round-trip time (RFC 6298, section 5.7), or 1 s for the probe of its tail. But a peer that has more
+//! of it than was sent again acknowledges what this kernel does not know to be out, and the kernel discards that, each
+//! time. Such an acknowledgment is seen at the door, and the socket begins again where the peer stands.
+
+use super::options::{SIOCOUTQ, SIOCOUTQNSD, SO_BUF_LOCK, TCP_INFO, TcpInfo, get, queued, set};
+use super::repair;
+use super::socket::Socket;
+use super::tcp::Tcp;
+use node::Tuple;
+use rustix::io::Errno;
+use rustix::net::sockopt;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use tcp::{Flags, Segment};
+use wire::{Duration, Seq, TcpState};
+
+/// A peer's segments are no further than this from where we expect them: more than any buffer of ours takes.
+const NEAR: u32 = 1 << 24;
+/// The kernel works on what it was given at once, unless it is very busy: it is waited for so often, for so long.
+const LOOKS: u32 = 10;
+const LOOK_AGAIN: Duration = Duration::from_micros(100);
+
+pub(super) struct Former {
+    /// The first number that this kernel was given to send.
+    begin: Seq,
+    /// The end of what the former host had sent.
+    sent: Seq,
+    /// The first number that this kernel expected.
+    expected: Seq,
+    /// Segments that went to this kernel's socket.
+    given: u32,
+}
+
+/// Where the kernel's socket stands.
+struct Place {
+    /// The oldest number that is not acknowledged, and the next to send.
+    una: Seq,
+    next: Seq,
+    /// The next number expected.
+    expected: Seq,
+}
+
+impl Former {
+    /// `None` if the former host had nothing under way.
+    pub(super) fn of(state: &TcpState) -> Option<Self> {
+        // No more was sent than there is; what came over a network may claim it.
+        let sent = state.send_next.since(state.send_una).min(state.unacknowledged.len() as u32);
+        let (begin, sent) = (state.send_una, state.send_una.plus(sent));
+        (begin != sent).then_some(Self { begin, sent, expected: state.receive_next, given: 0 })
+    }
+
+    /// The end of what was sent by either host, where this one has sent so far.
+    pub(super) fn sent(&self, here: Seq) -> Seq {
+        self.sent.latest(here)
+    }
+
+    fn place(&self, fd: &impl AsFd) -> io::Result<Place> {
+        let info: TcpInfo = get(fd, libc::IPPROTO_TCP, TCP_INFO)?;
+        // Both count from where the socket was set up.
+        let una = self.begin.plus(info.bytes_acked() as u32);
+        let out = queued(fd, SIOCOUTQ)?.saturating_sub(queued(fd, SIOCOUTQNSD)?);
+        let expected = self.expected.plus(info.bytes_received() as u32);
+        Ok(Place { una, next: una.plus(out as u32), expected })
+    }
+
+    /// Whether a segment acknowledges what only the former host has sent.
+    fn is_beyond(&self, place: &Place, segment: &Segment) -> bool {
+        segment.has(Flags::ACK)
+            && !segment.has(Flags::SYN)
+            && !segment.has(Flags::RST)
+            && segment.ack.after(place.next)
+            && !segment.ack.after(self.sent)
+            // Somebody who guesses must not make us throw away bytes: it is the peer's, by its place.
+            && segment.seq.since(place.expected.minus(NEAR)) < 2 * NEAR
+    }
+}
+
+/// What a segment tells about the former host's part.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Tells {
+    /// There is none, or it is over: all that was sent then is acknowledged.
+    Over,
+    /// Nothing new.
+    Nothing,
+    /// The peer has more than was sent again.
+    Ahead,
+}
+
+impl Tcp {
+    pub(super) fn has_former(&self) -> bool {
+        !self.former.is_empty()
+    }
+
+    /// A segment is about to reach the kernel.
+    pub(super) fn hears(&mut self, tuple: &Tuple, segment: &Segment) {
+        if !self.former.contains(tuple) {
+            return;
+        }
+        let socket = self.by_tuple.get(tuple).and_then(|id| self.sockets.get_mut(id));
+        if socket.is_none_or(|socket| socket.hears(segment)) {
+            self.former.remove(tuple);
+        }
+    }
+}
+
+impl Socket {
+    /// Says whether the former host's part is over, or the connection.
+    fn hears(&mut self, segment: &Segment) -> bool {
+        match self.tells(segment) {
+            Tells::Over => {
+                self.former = None;
+                return true;
+            }
+            Tells::Nothing => {}
+            Tells::Ahead => {
+                if let Err(error) = self.begin_again(segment.ack) {
+                    self.lost = Some(Errno::from_io_error(&error).unwrap_or(Errno::IO));
+                    return true;
+                }
+            }
+        }
+        if let Some(former) = &mut self.former {
+            former.given += 1;
+        }
+        false
+    }
+
+    pub(super) fn tells(&self, segment: &Segment) -> Tells {
+        let Some(former) = &self.former else { return Tells::Over };
+        match former.place(&self.fd) {
+            Ok(place) if !place.una.before(former.sent) => Tells::Over,
+            Ok(place) if former.is_beyond(&place, segment) => Tells::Ahead,
+            _ => Tells::Nothing,
+        }
+    }
+
+    /// A new socket in the place of this one, from the first byte on that the peer has not got.
+    fn begin_again(&mut self, from: Seq) -> io::Result<()> {
+        let Some(former) = &mut self.former else { return Ok(()) };
+        // A segment that the kernel has not looked at yet would find no socket.
+        for _ in 0..LOOKS {
+            let info: TcpInfo = get(&self.fd, libc::IPPROTO_TCP, TCP_INFO)?;
+            if info.segs_in() >= former.given {
+                break;
+            }
+            crate::pause(LOOK_AGAIN);
+        }
+        repair::enter(&self.fd)?;
+        let state = repair::export(&self.fd, self.tuple.local, self.tuple.remote)?;
+        let mut state = state.ok_or(Errno::NOTCONN)?;
+        state.unacknowledged.extend(self.pending.drain(..));
+        let got = from.since(state.send_una) as usize;
+        state.unacknowledged = state.unacknowledged.get(got..).ok_or(Errno::IO)?.to_vec();
+        (state.send_una, state.send_next) = (from, from);
+        let (fd, settings) = (repair::prepare(&state)?, Settings::of(&self.fd)?);
+        // In repair mode it ends without a word, and its ends are free.
+        drop(std::mem::replace(&mut self.fd, fd));
+        repair::fill_in(&self.fd, &state)?;
+        settings.give(&self.fd)?;
+        repair::leave(&self.fd)?;
+        (former.begin, former.expected, former.given) = (from, state.receive_next, 0);
+        (self.pending, self.shut) = (state.unacknowledged.into(), false);
+        Ok(self.flush()?)
+    }
+}
+
+/// What a user, or a relay, has set.
+struct Settings {
+    /// Bytes of the send and the receive buffer, as the kernel counts: twice what it was told.
+    buffers: [usize; 2],
+    /// Which of them the kernel leaves as they are.
+    locked: u32,
+    no_delay: bool,
+}
+
+impl Settings {
+    fn of(fd: &OwnedFd) -> io::Result<Self> {
+        let buffers = [sockopt::socket_send_buffer_size(fd)?, sockopt::socket_recv_buffer_size(fd)?];
+        let locked = get(fd, libc::SOL_SOCKET, SO_BUF_LOCK).unwrap_or_default(); // since Linux 5.15
+        Ok(Self { buffers, locked, no_delay: sockopt::tcp_nodelay(fd)? })
+    }
+
+    fn give(&self, fd: &OwnedFd) -> io::Result<()> {
+        let [send, receive] = self.buffers;
+        sockopt::set_socket_send_buffer_size(fd, send / 2)?;
+        sockopt::set_socket_recv_buffer_size(fd, receive / 2)?;
+        let _ = set(fd, libc::SOL_SOCKET, SO_BUF_LOCK, self.locked);
+        sockopt::set_tcp_nodelay(fd, self.no_delay)?;
+        sockopt::set_socket_linger(fd, Some(Duration::ZERO))?;
+        Ok(())
+    }
+}
