@@ -10,8 +10,8 @@ use crate::{
 };
 use wire::{Instant, SocketAddrV4};
 
-/// A connection. Instants are those of the run, which all its hosts share. Knobs are not in it: who goes on brings a
-/// [`Profile`], and with the same one goes on in the same way to the last bit.
+/// A connection. Instants are those of the run, which all its hosts share. Of knobs those are in it that its user can set; all
+/// others are in a [`Profile`], which who goes on brings, and with the same one goes on in the same way to the last bit.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Record {
     /// Our end.
@@ -55,11 +55,15 @@ pub struct Sending {
     pub max: Seq,
     /// Bytes that were written and are not acknowledged: sent first, then those that were not.
     pub bytes: Vec<u8>,
+    /// How many of these there may be.
+    pub capacity: u64,
+    /// Whether small segments wait while data is unacknowledged.
+    pub nagle: bool,
     /// Our FIN.
     pub fin: Fin,
-    /// `SND.WND`, and the largest that it ever was; in bytes.
+    /// `SND.WND`, in bytes.
     pub window: u32,
-    /// The largest that it ever was.
+    /// The largest that it ever was, in bytes.
     pub largest_window: u32,
     /// `SND.WL1`.
     pub window_seq: Seq,
@@ -118,6 +122,8 @@ pub struct Receiving {
     pub scale: u8,
     /// Bytes that were acknowledged and not read.
     pub unread: Vec<u8>,
+    /// How many of these there may be.
+    pub capacity: u32,
     /// The peer's FIN has been reached.
     pub finished: bool,
     /// Where the peer's stream ends, if that is known.
@@ -205,6 +211,8 @@ impl Sender {
             next: self.next,
             max: self.max,
             bytes: self.buffer.iter().copied().collect(),
+            capacity: self.capacity as u64,
+            nagle: self.nagle,
             fin: self.fin,
             window: self.window,
             largest_window: self.largest_window,
@@ -244,6 +252,8 @@ impl Sender {
         self.scoreboard.restore(from.una, from.max, &from.received);
         (self.scoreboard.resent, self.scoreboard.rescued) = (from.resent, from.rescued);
         (self.buffer, self.fin) = (from.bytes.into(), from.fin);
+        self.capacity = usize::try_from(from.capacity).unwrap_or(usize::MAX);
+        self.nagle = from.nagle;
         (self.window, self.largest_window) = (from.window, from.largest_window.max(from.window));
         (self.wl1, self.wl2, self.scale) = (from.window_seq, from.window_ack, from.scale);
         self.rto = Clockwork::import(profile, from.round_trip);
@@ -261,6 +271,7 @@ impl Receiver {
             edge: self.edge,
             scale: self.scale,
             unread: self.unread.iter().copied().collect(),
+            capacity: self.capacity,
             finished: self.finished,
             fin: self.fin,
             beyond,
@@ -276,6 +287,7 @@ impl Receiver {
     fn resume(from: Receiving, profile: &Profile) -> Self {
         let mut receiver = Self::new(profile, from.next, from.scale);
         (receiver.edge, receiver.unread) = (from.edge, from.unread.into());
+        receiver.set_capacity(from.capacity);
         (receiver.finished, receiver.fin) = (from.finished, from.fin);
         receiver.beyond.restore(&from.beyond, &from.recent);
         (receiver.waiting, receiver.quick) = (from.waiting, from.quick);
