@@ -44,7 +44,7 @@ fuzz:
 
 # Whose order by outage is the same in both worlds. Indirect TCP's is not yet: on Linux a moved connection sends again only
 # after the second that a kernel's new socket waits. `wayfare compare --on both` prints it as not holding.
-CONTENDERS = plain-ip mobile-ip cellular-ip
+CONTENDERS = plain-ip mobile-ip sigma cellular-ip
 
 # Every experiment that has landed, in both worlds, in its short form; then what must break it.
 reproduce: build

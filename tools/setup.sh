@@ -12,6 +12,7 @@ need g++ g++         # libFuzzer
 need nft nftables    # tests plant faults with it
 need tshark tshark   # tests read captures with it
 need strace strace   # tests make calls of the system fail, or take their time
+need dig bind9-dnsutils # a test asks and updates our location manager with dig and nsupdate
 need python3 python3 # a test runs a program of somebody else's
 [ -e /usr/include/usrsctp.h ] || missing="$missing libusrsctp-dev" # tests speak SCTP with it
 

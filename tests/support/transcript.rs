@@ -4,7 +4,7 @@
 use node::config::parse_span;
 use node::{
     Act, Action, Boot, Class, Command, CommandId, Gate, Hop, Input, Key, Life, Link, Mark, Neighbor, NextHop,
-    Node, Outbox, Route, Span, StreamId, StreamOp, Value,
+    Node, Outbox, Route, Span, StreamId, StreamOp, Value, stream::Told,
 };
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write;
@@ -29,8 +29,14 @@ pub(crate) trait Cast: Default {
     fn stream(&self, _id: StreamId, _op: &StreamOp) -> String {
         "a stream, which no role of this protocol uses".to_owned()
     }
+    /// What a program outside is told of a stream that a role serves, in words.
+    fn served(&self, _told: &Told) -> String {
+        "what only a program outside asks for".to_owned()
+    }
     /// Looks at what the node sends.
     fn heed(&mut self, _packet: &Packet) {}
+    /// Looks at what the node asks of a stream.
+    fn heed_stream(&mut self, _id: StreamId, _op: &StreamOp) {}
 }
 
 /// What becomes of records.
@@ -246,6 +252,7 @@ impl<C: Cast> Teller<C> {
             self.line(&line);
             match act {
                 Act::Transmit(_, packet) => self.cast.heed(&packet),
+                Act::Stream(id, op) => self.cast.heed_stream(id, &op),
                 Act::Store(key, value) => self.asked.push_back((key, value)),
                 _ => {}
             }
@@ -295,7 +302,7 @@ impl<C: Cast> Teller<C> {
             Act::Mark(mark) => mark_name(mark),
             Act::Answer(_, Ok(answer)) => format!("answer {}", value(answer)),
             Act::Answer(_, Err(why)) => format!("refuse: {why}"),
-            Act::Served(_) => "what only a program outside asks for".to_owned(),
+            Act::Served(told) => self.cast.served(told),
             Act::Stream(id, op) => self.cast.stream(*id, op),
             Act::Handed(bytes) => format!("{bytes} bytes are handed to a program"),
         }

@@ -1,4 +1,5 @@
-//! The person who carries the host: points its radio at one cell after the other, by a timetable or by command.
+//! The person who carries the host: points its radio at one cell after the other, by a timetable, by command, or to
+//! whichever is heard best.
 //!
 //! For protocols below which the link moves by itself. A protocol that decides when to move, as Cellular IP's mobile
 //! host does, tunes by itself.
@@ -6,6 +7,7 @@
 use node::config::{ConfigError, Interfaces, span};
 use node::{Command, CommandId, Input, Link, Mark, Outbox, Role, Value};
 use serde::Deserialize;
+use std::collections::BTreeMap;
 use wire::{Cell, Duration, Iface, Instant};
 
 /// Who goes where, and when.
@@ -19,6 +21,9 @@ pub struct RoamConfig {
     /// The timetable.
     #[serde(default)]
     pub moves: Vec<Move>,
+    /// Follow the strongest cell: by how many dB another one has to be stronger than its own. Without it, signals are not
+    /// looked at.
+    pub follow: Option<u8>,
 }
 
 /// A place, and the cell that covers it.
@@ -42,6 +47,9 @@ pub struct Move {
     pub to: String,
 }
 
+/// What was heard longer ago than this is out of reach: radios report every 100 ms.
+const FORGETS: Duration = Duration::from_millis(250);
+
 /// The carrier. [`node::HANDOFF`] marks each departure, with `kind` = `move`, `from` and `to`.
 #[derive(Debug)]
 pub struct Roam {
@@ -49,6 +57,10 @@ pub struct Roam {
     interface: Iface,
     at: usize,
     next: usize,
+    /// The strength of each place's cell, in dBm, and when it was heard.
+    heard: BTreeMap<usize, (i16, Instant)>,
+    /// Its cell is out of reach.
+    is_lost: bool,
 }
 
 impl Roam {
@@ -58,7 +70,7 @@ impl Roam {
         if config.places.is_empty() {
             return Err(ConfigError::new("places", "name at least the place where the host begins"));
         }
-        let roam = Self { config, interface, at: 0, next: 0 };
+        let roam = Self { config, interface, at: 0, next: 0, heard: BTreeMap::new(), is_lost: false };
         for step in &roam.config.moves {
             roam.place(&step.to).map_err(|problem| ConfigError::new("moves", problem))?;
         }
@@ -86,8 +98,24 @@ impl Roam {
         self.tune(to, out);
     }
 
+    fn hear(&mut self, now: Instant, cell: Cell, strength: i16, out: &mut Outbox) {
+        let Some(margin) = self.config.follow else { return };
+        let Some(place) = self.config.places.iter().position(|place| place.cell == cell.0) else { return };
+        self.heard.insert(place, (strength, now));
+        self.heard.retain(|_, (_, at)| now.since(*at) <= FORGETS);
+        // Of two that are as strong the one that is named first.
+        let best = self.heard.iter().rev().max_by_key(|(_, (strength, _))| *strength);
+        let Some((best, (strongest, _))) = best.filter(|(best, _)| **best != self.at || self.is_lost) else {
+            return;
+        };
+        let own = self.heard.get(&self.at).filter(|_| !self.is_lost);
+        if own.is_none_or(|(own, _)| *strongest >= own.saturating_add(margin.into())) {
+            self.go(*best, out);
+        }
+    }
+
     fn tune(&mut self, to: usize, out: &mut Outbox) {
-        self.at = to;
+        (self.at, self.is_lost) = (to, false);
         if let Some(place) = self.config.places.get(to) {
             out.tune(self.interface, Cell(place.cell));
         }
@@ -129,7 +157,11 @@ impl Role for Roam {
         match input {
             Input::Start(_) => self.tune(0, out),
             Input::Timeout => self.depart(now, out),
+            Input::Link(iface, Link::Heard(cell, strength)) if iface == self.interface => {
+                self.hear(now, cell, strength, out);
+            }
             Input::Link(iface, Link::Down(why)) if iface == self.interface => {
+                self.is_lost = true;
                 out.mark(Mark::new(self.name(), "stuck").with("at", self.name_of(self.at)).with("why", why));
             }
             Input::Command(id, command) => self.obey(id, command, out),
@@ -162,6 +194,7 @@ mod tests {
             interface: "air".to_owned(),
             places: (1..).zip(&places).map(place).collect(),
             moves: moves.iter().map(step).collect(),
+            follow: None,
         };
         Roam::new(config, Interfaces(&["air".to_owned()]))
     }
@@ -204,5 +237,38 @@ mod tests {
     fn a_timetable_that_cannot_be_kept_is_refused() {
         assert!(roam(&[(100, "away")]).unwrap_err().to_string().contains("no place `away`"));
         assert!(roam(&[(200, "home"), (100, "foreign")]).unwrap_err().to_string().contains("order of time"));
+    }
+
+    /// A carrier who follows the strongest cell, at home; and what it tunes to when it hears these, a sample each.
+    fn follows(margin: u8, samples: &[&[(u16, i16)]]) -> Vec<Cell> {
+        let (mut roam, mut out) = (roam(&[]).unwrap(), Outbox::default());
+        roam.config.follow = Some(margin);
+        let air = roam.interface;
+        for (number, sample) in (1..).zip(samples) {
+            for (cell, strength) in *sample {
+                let heard = Input::Link(air, Link::Heard(Cell(*cell), *strength));
+                roam.handle(Instant::from_millis(number * 100), heard, &mut out);
+            }
+        }
+        tuned(&mut out)
+    }
+
+    #[test]
+    fn it_follows_what_is_stronger_by_the_margin_and_does_not_flap() {
+        let level: &[(u16, i16)] = &[(1, -70), (2, -66)];
+        assert_eq!(follows(5, &[level, level]), []);
+        assert_eq!(follows(4, &[level]), [Cell(2)]);
+        assert_eq!(
+            follows(4, &[level, level, &[(1, -64), (2, -66)], &[(1, -62), (2, -66)]]),
+            [Cell(2), Cell(1)]
+        );
+        assert_eq!(follows(0, &[&[(9, -20)]]), [], "no place of its");
+    }
+
+    #[test]
+    fn what_is_heard_no_more_is_left_for_whatever_there_is() {
+        let silent: &[(u16, i16)] = &[(2, -93)];
+        assert_eq!(follows(10, &[&[(1, -60), (2, -93)], silent, silent]), [], "one sample may be missed");
+        assert_eq!(follows(10, &[&[(1, -60), (2, -93)], silent, silent, silent]), [Cell(2)]);
     }
 }

@@ -1,15 +1,11 @@
 //! `wayfare compare [PROTOCOL ...]`
 
-use crate::output::print;
-use crate::{Failure, interrupt};
-use clap::ValueEnum;
+use crate::Failure;
+use crate::measuring::{self, Means, On};
+use crate::output::{Format, print};
 use lab::compare::{self, Comparison, Course};
-use lab::linux::Programs;
-use lab::reproduce::{How, NotRun, Scale};
-use lab::run::OnWorld;
-use std::io::IsTerminal;
+use lab::reproduce::{NotRun, Scale};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -39,56 +35,20 @@ pub(crate) struct Args {
     format: Format,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum On {
-    Sim,
-    Linux,
-    Both,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Format {
-    Text,
-    Json,
-}
-
-impl On {
-    const fn worlds(self) -> &'static [OnWorld] {
-        match self {
-            Self::Sim => &[OnWorld::Sim],
-            Self::Linux => &[OnWorld::Linux],
-            Self::Both => &[OnWorld::Sim, OnWorld::Linux],
-        }
-    }
-}
-
 pub(crate) fn compare(args: &Args) -> Result<(), Failure> {
     let course = compare::course().map_err(|error| Failure::Usage(error.to_string()))?;
-    let wayfare = std::env::current_exe().map_err(|error| Failure::Machine(error.to_string()))?;
-    let programs = Programs { wayfare, instead: None };
-    let stop = interrupt::flag()?;
-    let how = How {
-        jobs: args.jobs.into(),
-        linux: Some(&programs),
-        stop: &stop,
-        progress: &progress,
-        repeated: &repeated,
-    };
+    let means = Means::new(args.jobs)?;
     if args.self_test {
-        return self_test(course, &how);
+        return self_test(course, &means);
     }
     let wanted = compare::select(course, &args.who).map_err(Failure::Usage)?;
     let usual = compare::repetitions(if args.quick { Scale::Quick } else { Scale::Default });
     let runs = args.runs.map_or(usual, usize::from);
-    let comparison = compare::compare(course, &wanted, runs, args.on.worlds(), &how)
-        .map_err(|problem| failure(&stop, problem))?;
-    clear_progress();
+    let comparison = means
+        .carry_out("compare", |how| compare::compare(course, &wanted, runs, args.on.worlds(), how))
+        .map_err(|problem| means.failure(problem))?;
     for (world, why) in &comparison.absent {
-        let problem = format!("{}: {why}", world.name());
-        if args.on == On::Linux {
-            return Err(Failure::Machine(problem));
-        }
-        eprintln!("note: {problem}");
+        args.on.without(format!("{}: {why}", world.name()))?;
     }
     let json = format!("{:#}\n", compare::json(&comparison));
     match args.format {
@@ -113,19 +73,14 @@ fn verdict(comparison: &Comparison) -> Result<(), Failure> {
     if failed.is_empty() { Ok(()) } else { Err(Failure::Untrusted(comparison.invalid())) }
 }
 
-fn self_test(course: &'static Course, how: &How<'_>) -> Result<(), Failure> {
-    let tests = compare::self_test(course, how).map_err(|error| match error {
-        NotRun::Cannot(why) => Failure::Machine(why),
-        NotRun::Broken(why) => failure(how.stop, why),
-    })?;
-    clear_progress();
+fn self_test(course: &'static Course, means: &Means) -> Result<(), Failure> {
+    let tests =
+        means.carry_out("compare", |how| compare::self_test(course, how)).map_err(|error| match error {
+            NotRun::Cannot(why) => Failure::Machine(why),
+            NotRun::Broken(why) => means.failure(why),
+        })?;
     print(&compare::self_test_text(&tests));
     if tests.iter().all(compare::Broken::broke) { Ok(()) } else { Err(Failure::DidNotHold) }
-}
-
-/// What went wrong, unless somebody wanted it to end.
-fn failure(stop: &AtomicBool, problem: String) -> Failure {
-    if stop.load(Ordering::Relaxed) { Failure::Interrupted } else { Failure::Untrusted(vec![problem]) }
 }
 
 fn keep(args: &Args, comparison: &Comparison, json: &str) -> Result<(), Failure> {
@@ -133,32 +88,10 @@ fn keep(args: &Args, comparison: &Comparison, json: &str) -> Result<(), Failure>
         [("csv", &compare::csv(comparison)), ("json", &json.to_owned()), ("svg", &compare::svg(comparison))]
     {
         let path = args.out.join(format!("compare.{end}"));
-        let written = std::fs::create_dir_all(&args.out).and_then(|()| std::fs::write(&path, text));
-        written.map_err(|error| Failure::Usage(format!("--out: {}: {error}", path.display())))?;
+        measuring::keep(&path, text)?;
         if args.format == Format::Text {
             print(&format!("{end}: {}\n", path.display()));
         }
     }
     Ok(())
-}
-
-/// On a terminal, one line that says which run was done last.
-fn progress(run: &str) {
-    if std::io::stderr().is_terminal() {
-        eprint!("\r\x1b[K{run}");
-    }
-}
-
-/// Why a run takes longer.
-fn repeated(run: &str, why: &[String]) {
-    clear_progress();
-    for why in why {
-        eprintln!("repeated: {run}: {why}");
-    }
-}
-
-fn clear_progress() {
-    if std::io::stderr().is_terminal() {
-        eprint!("\r\x1b[K");
-    }
 }

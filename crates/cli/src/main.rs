@@ -11,6 +11,7 @@ mod explain;
 mod interrupt;
 mod lab_world;
 mod list;
+mod measuring;
 mod node;
 mod output;
 mod reproduce;

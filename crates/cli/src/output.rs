@@ -2,6 +2,13 @@
 
 use std::io::{IsTerminal, Write};
 
+/// For people, or for programs.
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Format {
+    Text,
+    Json,
+}
+
 /// Prints a result. A reader that has gone away, as `head` does, is no error.
 pub(crate) fn print(text: &str) {
     let mut to = std::io::stdout().lock();

@@ -1,14 +1,11 @@
 //! `wayfare reproduce [PAPER|ID ...]`
 
-use crate::{Failure, interrupt};
-use clap::ValueEnum;
-use lab::linux::Programs;
-use lab::reproduce::{self, Experiment, How, NotRun, Report, Scale};
+use crate::Failure;
+use crate::measuring::{self, Means, On};
+use crate::output::Format;
+use lab::reproduce::{self, Experiment, NotRun, Report, Scale};
 use lab::run::OnWorld;
-use std::io::IsTerminal;
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -36,29 +33,6 @@ pub(crate) struct Args {
     /// What is printed.
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum On {
-    Sim,
-    Linux,
-    Both,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Format {
-    Text,
-    Json,
-}
-
-impl On {
-    const fn worlds(self) -> &'static [OnWorld] {
-        match self {
-            Self::Sim => &[OnWorld::Sim],
-            Self::Linux => &[OnWorld::Linux],
-            Self::Both => &[OnWorld::Sim, OnWorld::Linux],
-        }
-    }
 }
 
 impl Args {
@@ -116,9 +90,9 @@ pub(crate) fn reproduce(args: &Args) -> Result<(), Failure> {
 }
 
 fn carry_out(args: &Args, experiment: &'static Experiment) -> Result<Report, Failure> {
-    let means = Means::new(args)?;
+    let means = Means::new(args.jobs)?;
     let report = means
-        .of(experiment, |how| reproduce::reproduce(experiment, args.scale(), args.on.worlds(), how))
+        .carry_out(experiment.id, |how| reproduce::reproduce(experiment, args.scale(), args.on.worlds(), how))
         .map_err(|problem| means.failure(problem))?;
     for (world, why) in &report.absent {
         cannot(args, experiment, *world, why)?;
@@ -127,12 +101,12 @@ fn carry_out(args: &Args, experiment: &'static Experiment) -> Result<Report, Fai
 }
 
 fn self_test(args: &Args, experiments: &[&'static Experiment]) -> Result<(), Failure> {
-    let means = Means::new(args)?;
+    let means = Means::new(args.jobs)?;
     let mut tests = Vec::new();
     for experiment in experiments {
         let mut broken = Vec::new();
         for world in args.on.worlds().iter().filter(|world| experiment.worlds.contains(world)) {
-            match means.of(experiment, |how| reproduce::self_test(experiment, *world, how)) {
+            match means.carry_out(experiment.id, |how| reproduce::self_test(experiment, *world, how)) {
                 Ok(more) => broken.extend(more),
                 Err(NotRun::Cannot(why)) => cannot(args, experiment, *world, &why)?,
                 Err(NotRun::Broken(why)) => {
@@ -156,52 +130,8 @@ fn self_test(args: &Args, experiments: &[&'static Experiment]) -> Result<(), Fai
     Err(Failure::DidNotHold)
 }
 
-/// What every experiment is carried out with.
-struct Means {
-    jobs: usize,
-    programs: Programs,
-    stop: Arc<AtomicBool>,
-}
-
-impl Means {
-    /// This very program is what runs in a world on Linux.
-    fn new(args: &Args) -> Result<Self, Failure> {
-        let wayfare = std::env::current_exe().map_err(|error| Failure::Machine(error.to_string()))?;
-        let programs = Programs { wayfare, instead: None };
-        Ok(Self { jobs: args.jobs.into(), programs, stop: interrupt::flag()? })
-    }
-
-    /// Carries something of an experiment out, and shows how far it is meanwhile.
-    fn of<T>(&self, experiment: &'static Experiment, carry_out: impl FnOnce(&How<'_>) -> T) -> T {
-        let done = carry_out(&How {
-            jobs: self.jobs,
-            linux: Some(&self.programs),
-            stop: &self.stop,
-            progress: &progress(experiment),
-            repeated: &repeated,
-        });
-        clear_progress();
-        done
-    }
-
-    /// What went wrong, unless somebody wanted it to end.
-    fn failure(&self, problem: String) -> Failure {
-        if self.stop.load(Ordering::Relaxed) {
-            Failure::Interrupted
-        } else {
-            Failure::Untrusted(vec![problem])
-        }
-    }
-}
-
-/// An absent world is an error only where nothing else was asked for.
 fn cannot(args: &Args, experiment: &Experiment, world: OnWorld, why: &str) -> Result<(), Failure> {
-    let problem = format!("{} on {}: {why}", experiment.id, world.name());
-    if args.on == On::Linux {
-        return Err(Failure::Machine(problem));
-    }
-    eprintln!("note: {problem}");
-    Ok(())
+    args.on.without(format!("{} on {}: {why}", experiment.id, world.name()))
 }
 
 fn write_figures(args: &Args, report: &Report) -> Result<(), Failure> {
@@ -209,9 +139,7 @@ fn write_figures(args: &Args, report: &Report) -> Result<(), Failure> {
     for figure in reproduce::figures(report) {
         for (end, text) in [("svg", &figure.svg), ("csv", &figure.csv)] {
             let path = out.join(format!("{}.{end}", figure.name));
-            let folder = path.parent().unwrap_or(out);
-            let written = std::fs::create_dir_all(folder).and_then(|()| std::fs::write(&path, text));
-            written.map_err(|error| Failure::Usage(format!("--out: {}: {error}", path.display())))?;
+            measuring::keep(&path, text)?;
             if args.format == Format::Text {
                 println!("{end}: {}", path.display());
             }
@@ -235,29 +163,5 @@ fn estimate(args: &Args, experiments: &[&'static Experiment]) {
             let minutes = span.as_secs_f64() / 60.0;
             eprintln!("estimate: {} on {}: {minutes:.0} min {how}", experiment.id, world.name());
         }
-    }
-}
-
-/// On a terminal, one line that says which point was done last.
-fn progress(experiment: &'static Experiment) -> impl Fn(&str) + Sync {
-    let shown = std::io::stderr().is_terminal();
-    move |point| {
-        if shown {
-            eprint!("\r\x1b[K{}: {point}", experiment.id);
-        }
-    }
-}
-
-/// Why a point takes longer.
-fn repeated(point: &str, why: &[String]) {
-    clear_progress();
-    for why in why {
-        eprintln!("repeated: {point}: {why}");
-    }
-}
-
-fn clear_progress() {
-    if std::io::stderr().is_terminal() {
-        eprint!("\r\x1b[K");
     }
 }

@@ -1,6 +1,6 @@
 //! `wayfare run SCENARIO`
 
-use crate::output::{Progress, print};
+use crate::output::{Format, Progress, print};
 use crate::{Failure, interrupt, linux_failure};
 use draw::Snap;
 use lab::batch::{self, Cost};
@@ -52,12 +52,6 @@ enum On {
     Sim,
     /// Real daemons on this kernel.
     Linux,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Format {
-    Text,
-    Json,
 }
 
 fn snap(text: &str) -> Result<Snap, String> {

@@ -143,8 +143,8 @@ fn odd_numbers_do_no_harm() {
     figure.margin = Duration::MAX;
     figure.handoffs = vec![Handoff { at: Instant::NEVER, label: String::new(), outage: Vec::new() }; 30];
     for kind in [MarkKind::Sent, MarkKind::Lost] {
-        figure.marks.push(Mark { at: Instant::NEVER, kind, packet: u64::MAX });
-        figure.marks.push(Mark { at: Instant::ZERO, kind, packet: 0 });
+        figure.marks.push(Mark { at: Instant::NEVER, kind, packet: u64::MAX, flow: usize::MAX });
+        figure.marks.push(Mark { at: Instant::ZERO, kind, packet: 0, flow: 0 });
     }
     assert_sound(&figure.svg());
 }
@@ -153,7 +153,12 @@ fn odd_numbers_do_no_harm() {
 fn a_long_run_is_a_small_drawing() {
     let mut figure = SequenceFigure::new("long");
     for packet in 0..200_000 {
-        figure.marks.push(Mark { at: Instant::from_millis(packet * 10), kind: MarkKind::Sent, packet });
+        figure.marks.push(Mark {
+            at: Instant::from_millis(packet * 10),
+            kind: MarkKind::Sent,
+            packet,
+            flow: 0,
+        });
     }
     assert!(figure.svg().len() < 200_000);
     assert_eq!(figure.csv().lines().count(), 200_001);

@@ -9,6 +9,9 @@ use wire::{Duration, Ipv4Addr};
 /// The shortest key, in bytes.
 const SHORTEST_KEY: usize = 16;
 
+/// The smallest buffer, in bytes: no kernel has less than a segment's.
+const SMALLEST_BUFFER: u32 = 2048;
+
 /// A support router.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -29,6 +32,11 @@ pub struct SupportRouterConfig {
     /// How long it stays silent on what it has handed over, or resets what was lost: 2 min.
     #[serde(default = "silence", deserialize_with = "span")]
     pub silence: Duration,
+    /// Bytes that each half of a connection may keep to be sent, all of which move with it; if none are given, as many as the
+    /// host's connections do.
+    pub send_buffer: Option<u32>,
+    /// The same of bytes that wait to be relayed: the largest window that either end is offered.
+    pub receive_buffer: Option<u32>,
 }
 
 /// The side of a mobile host.
@@ -70,6 +78,11 @@ impl SupportRouterConfig {
         if self.patience.is_zero() || self.silence < self.patience {
             let problem = "`patience` must be longer than nothing, and `silence` at least as long";
             return Err(ConfigError::new("patience", problem));
+        }
+        for (key, bytes) in [("send_buffer", self.send_buffer), ("receive_buffer", self.receive_buffer)] {
+            if bytes.is_some_and(|bytes| bytes < SMALLEST_BUFFER) {
+                return Err(ConfigError::new(key, format!("must be at least {SMALLEST_BUFFER} bytes")));
+            }
         }
         Ok(())
     }

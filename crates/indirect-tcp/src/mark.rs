@@ -24,12 +24,12 @@ pub(crate) enum Event {
     Pointed { host: Ipv4Addr, to: Ipv4Addr },
     /// That one heard it, and has so many connections.
     Forwarded { host: Ipv4Addr, to: Ipv4Addr, connections: usize },
-    /// It has offered them.
-    Offered { host: Ipv4Addr },
+    /// It has offered them, by a frame of so many bytes; so many of them are its code.
+    Offered { host: Ipv4Addr, bytes: usize, codes: usize },
     /// Both halves of a connection stand still.
     Frozen { host: Ipv4Addr, connection: u32 },
-    /// Its state has left: so many bytes of frames.
-    Shipped { host: Ipv4Addr, connection: u32, bytes: usize },
+    /// Its state has left, the commit too: so many bytes of frames, so many of them codes.
+    Shipped { host: Ipv4Addr, connection: u32, bytes: usize, codes: usize },
     /// The new router has its own state of it, and owns it.
     Taken { host: Ipv4Addr, connection: u32, buffered: usize },
     /// The old router has forgotten it.
@@ -64,10 +64,12 @@ impl From<Event> for Mark {
             Event::Forwarded { host, to, connections } => {
                 router("pointer_taken", host).with("to", to).with("connections", connections as u64)
             }
-            Event::Offered { host } => router("offered", host),
+            Event::Offered { host, bytes, codes } => {
+                router("offered", host).with("bytes", bytes as u64).with("codes", codes as u64)
+            }
             Event::Frozen { host, connection } => about("frozen", host, connection),
-            Event::Shipped { host, connection, bytes } => {
-                about("shipped", host, connection).with("bytes", bytes as u64)
+            Event::Shipped { host, connection, bytes, codes } => {
+                about("shipped", host, connection).with("bytes", bytes as u64).with("codes", codes as u64)
             }
             Event::Taken { host, connection, buffered } => about("taken", host, connection)
                 .with("buffered", buffered as u64)

@@ -82,6 +82,8 @@ fn router() -> Stage<SupportRouter> {
         patience: Duration::from_secs(10),
         held: 64,
         silence: Duration::from_mins(2),
+        send_buffer: None,
+        receive_buffer: None,
     };
     let mut stage = Stage { role: SupportRouter::new(config, Seed::new(1)).unwrap(), now: Instant::ZERO };
     stage.give(Input::Start(&Boot::default()));

@@ -26,6 +26,13 @@ impl Course {
         self
     }
 
+    /// When the first sample is due. Samples go with the course, so that one falls on its first point: a course that begins
+    /// later is met by them at the same places of the way.
+    pub(crate) fn first_sample(&self) -> Instant {
+        let first = self.cells.values().filter_map(|points| points.first()).map(|(at, _)| at.0).min();
+        Instant(first.unwrap_or_default() % SAMPLING.as_nanos() as u64)
+    }
+
     /// How strongly a cell is heard at `now`, in dBm; `None` if nothing can be made of it.
     pub fn strength(&self, cell: Cell, now: Instant) -> Option<i16> {
         let points = self.cells.get(&cell)?;
@@ -66,6 +73,24 @@ mod tests {
         assert_eq!([heard(1880), heard(1900), heard(5000)], [Some(-94), None, None]);
         assert_eq!(course.strength(Cell(2), at(0)), None, "a cell that is not named");
         assert_eq!(course.heard(at(1500)), [(Cell(1), -75)]);
+    }
+
+    #[test]
+    fn samples_go_with_the_course() {
+        let first = |points: [u64; 2]| {
+            let cell = |course: Course, (number, at)| {
+                course.with(
+                    Cell(number),
+                    vec![(Instant::from_millis(at), -50), (Instant::from_millis(9000), -60)],
+                )
+            };
+            (1..).zip(points).fold(Course::default(), cell).first_sample()
+        };
+        assert_eq!(
+            [first([0, 1234]), first([1570, 1234]), first([1500, 2000])],
+            [0, 34, 0].map(Instant::from_millis)
+        );
+        assert_eq!(Course::default().first_sample(), Instant::ZERO);
     }
 
     #[test]

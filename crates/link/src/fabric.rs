@@ -100,9 +100,9 @@ impl Fabric {
         self.courses.insert(port, course);
     }
 
-    /// The radios that have a course: [`Fabric::sample`] is due for each every [`crate::SAMPLING`].
-    pub fn sampled(&self) -> impl Iterator<Item = PortId> {
-        self.courses.keys().copied()
+    /// The radios that have a course, and when [`Fabric::sample`] is due for each: from then on every [`crate::SAMPLING`].
+    pub fn sampled(&self) -> impl Iterator<Item = (PortId, Instant)> {
+        self.courses.iter().map(|(port, course)| (*port, course.first_sample()))
     }
 
     /// What a radio hears now. One that no longer hears its cell carries nothing until it is tuned again.

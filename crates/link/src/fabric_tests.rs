@@ -68,9 +68,9 @@ fn a_full_queue_refuses_and_drains_with_time() {
 
 #[test]
 fn chance_loses_and_doubles() {
-    let mut lossy = wire(Faults { loss: 1.0, duplicate: 0.0 });
+    let mut lossy = wire(Faults { loss: 1.0, ..Faults::default() });
     assert_eq!(lossy.offer(Instant::ZERO, S, BYTES), Err(reason::LINK_ERROR));
-    let mut doubling = wire(Faults { loss: 0.0, duplicate: 1.0 });
+    let mut doubling = wire(Faults { duplicate: 1.0, ..Faults::default() });
     assert_eq!(doubling.offer(Instant::ZERO, S, BYTES).unwrap().copies, 2);
 }
 
@@ -154,7 +154,7 @@ fn a_radio_that_goes_out_of_range_loses_its_cell_and_cannot_come_back() {
         )
         .with(Cell(2), vec![(Instant::ZERO, -70)]);
     fabric.add_course(M, fades);
-    assert_eq!(fabric.sampled().collect::<Vec<_>>(), [M], "stations stay where they are");
+    assert_eq!(fabric.sampled().collect::<Vec<_>>(), [(M, Instant::ZERO)], "stations stay where they are");
     let near = fabric.sample(Instant::from_millis(200), M);
     assert_eq!(near, Sample { heard: vec![(Cell(1), -60), (Cell(2), -70)], is_lost: false });
     let down = fabric.offer(Instant::from_millis(299), S, BYTES).unwrap();

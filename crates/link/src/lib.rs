@@ -15,7 +15,7 @@ mod radio;
 
 pub use course::{Course, SAMPLING};
 pub use fabric::{Arrived, Fabric, Flight, Landing, Sample, Visit};
-pub use medium::{CellSpec, Faults, WireSpec};
+pub use medium::{Burst, CellSpec, Faults, WireSpec};
 pub use radio::{RadioSpec, Tuning};
 
 /// One end of a wire, or a radio: an interface of a host, numbered by whoever lays the fabric out.

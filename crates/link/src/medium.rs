@@ -42,10 +42,34 @@ pub struct CellSpec {
 /// Errors of a medium, each an independent chance for each frame.
 #[derive(Clone, Copy, Default, Debug, PartialEq)]
 pub struct Faults {
-    /// That it is lost.
+    /// That it is lost; where losses come in bursts, between them.
     pub loss: f64,
     /// That it arrives twice.
     pub duplicate: f64,
+    /// Times at which more is lost.
+    pub burst: Option<Burst>,
+}
+
+/// Losses that come together: a channel of two states, good and bad, that may change before each frame (Gilbert, "Capacity
+/// of a burst-noise channel", 1960; Elliott, 1963, for what is lost in the good one). It is bad for `1 / leave` frames on
+/// average, and for `enter / (enter + leave)` of all.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Burst {
+    /// The chance to turn bad.
+    pub enter: f64,
+    /// The chance to turn good again.
+    pub leave: f64,
+    /// The chance that a frame is lost while it is bad.
+    pub loss: f64,
+}
+
+impl Faults {
+    /// The share of frames that are lost in the long run.
+    pub fn mean_loss(&self) -> f64 {
+        let Some(Burst { enter, leave, loss }) = self.burst else { return self.loss };
+        let bad = if enter + leave > 0.0 { enter / (enter + leave) } else { 0.0 };
+        bad * loss + (1.0 - bad) * self.loss
+    }
 }
 
 /// One direction of a wire, or the air of a cell.
@@ -59,6 +83,8 @@ pub(crate) struct Medium {
     pub(crate) faults: Faults,
     /// Free again from here on.
     busy_until: Instant,
+    /// In the bad state of [`Burst`].
+    is_bad: bool,
     chance: Seed,
 }
 
@@ -73,6 +99,7 @@ impl Medium {
             mtu: spec.mtu,
             faults: spec.faults,
             busy_until: Instant::ZERO,
+            is_bad: false,
             chance,
         }
     }
@@ -86,6 +113,7 @@ impl Medium {
             mtu: spec.mtu,
             faults: spec.faults,
             busy_until: Instant::ZERO,
+            is_bad: false,
             chance,
         }
     }
@@ -102,10 +130,19 @@ impl Medium {
 
     /// How many copies of a frame arrive; an error when none does.
     pub(crate) fn luck(&mut self) -> Result<u8, Reason> {
-        if self.faults.loss > 0.0 && self.toss() < self.faults.loss {
+        let loss = self.loss();
+        if loss > 0.0 && self.toss() < loss {
             return Err(reason::LINK_ERROR);
         }
         Ok(1 + u8::from(self.faults.duplicate > 0.0 && self.toss() < self.faults.duplicate))
+    }
+
+    /// The chance that this frame is lost.
+    fn loss(&mut self) -> f64 {
+        let Some(Burst { enter, leave, loss }) = self.faults.burst else { return self.faults.loss };
+        let turns = self.toss() < if self.is_bad { leave } else { enter };
+        self.is_bad ^= turns;
+        if self.is_bad { loss } else { self.faults.loss }
     }
 
     fn toss(&mut self) -> f64 {
@@ -129,5 +166,47 @@ impl Queue {
 
     pub(crate) fn push(&mut self, out: Instant) {
         self.0.push_back(out);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How many of so many frames were lost, and in how many runs of losses.
+    fn lost(faults: Faults, frames: usize) -> (f64, f64) {
+        let spec = WireSpec { rate: 1, delay: [Duration::ZERO; 2], queue: 1, mtu: 1500, faults };
+        let mut medium = Medium::wire(&spec, 0, Seed::new(7).fork("burst"));
+        let fates: Vec<bool> = (0..frames).map(|_| medium.luck().is_err()).collect();
+        let begins = fates.windows(2).filter(|pair| !pair[0] && pair[1]).count();
+        let all = fates.iter().filter(|lost| **lost).count();
+        (all as f64 / frames as f64, all as f64 / begins.max(1) as f64)
+    }
+
+    #[test]
+    fn bursts_have_the_length_and_the_share_that_the_channel_says() {
+        let burst = Burst { enter: 0.01, leave: 0.2, loss: 1.0 };
+        let faults = Faults { burst: Some(burst), ..Faults::default() };
+        let (share, length) = lost(faults, 400_000);
+        assert!((share / faults.mean_loss() - 1.0).abs() < 0.05, "{share}");
+        assert!((length / 5.0 - 1.0).abs() < 0.05, "1 / leave frames, not {length}");
+    }
+
+    #[test]
+    fn as_much_loss_without_bursts_is_scattered() {
+        let burst = Burst { enter: 0.01, leave: 0.2, loss: 1.0 };
+        let mean = Faults { burst: Some(burst), ..Faults::default() }.mean_loss();
+        let (share, length) = lost(Faults { loss: mean, ..Faults::default() }, 400_000);
+        assert!((share / mean - 1.0).abs() < 0.05 && length < 1.1, "{share}, {length}");
+    }
+
+    #[test]
+    fn a_good_channel_may_lose_too() {
+        let burst = Burst { enter: 0.5, leave: 0.5, loss: 0.4 };
+        let faults = Faults { loss: 0.2, burst: Some(burst), ..Faults::default() };
+        assert!((faults.mean_loss() - 0.3).abs() < 1e-9);
+        assert!((lost(faults, 400_000).0 - 0.3).abs() < 0.01);
+        let never = Faults { burst: Some(Burst { enter: 0.0, leave: 0.0, loss: 1.0 }), ..Faults::default() };
+        assert!(lost(never, 1000).0 < f64::EPSILON);
     }
 }

@@ -50,7 +50,9 @@ const TESTS: [(&str, &str, bool, Test); 13] = [
     ("ingress hook", LAB, true, ingress_hook),
     ("packet sockets with time stamps", LAB, true, packet_socket),
     ("timers on CLOCK_BOOTTIME", LAB, false, timer),
-    ("TCP_REPAIR", "handing TCP connections over (indirect-tcp)", true, tcp_repair),
+    ("TCP_REPAIR", "handing TCP connections over (indirect-tcp)", true, || {
+        tcp_repair().map(|()| "a socket was put into repair mode".to_owned())
+    }),
     ("TCP reno", "experiments with TCP Reno", true, || congestion("reno")),
     ("TCP cubic", "experiments with TCP CUBIC", true, || congestion("cubic")),
     ("TCP bbr", "experiments with TCP BBR", true, || congestion("bbr")),
@@ -165,10 +167,10 @@ fn tcp_socket() -> Result<OwnedFd> {
         .attempt("open", "a TCP socket")
 }
 
-fn tcp_repair() -> Result<String> {
+/// Puts a socket into repair mode, in this network namespace, and throws it away.
+pub fn tcp_repair() -> Result<()> {
     let socket = tcp_socket()?;
-    set_option(&socket, libc::IPPROTO_TCP, libc::TCP_REPAIR, 1).attempt("set TCP_REPAIR on", "a socket")?;
-    Ok("a socket was put into repair mode".to_owned())
+    set_option(&socket, libc::IPPROTO_TCP, libc::TCP_REPAIR, 1).attempt("set TCP_REPAIR on", "a socket")
 }
 
 fn congestion(name: &str) -> Result<String> {

@@ -136,6 +136,14 @@ impl Netlink {
         self.act(RouteNetlinkMessage::SetLink(message), 0).attempt("set the MTU of", name)
     }
 
+    /// Has the kernel's TCP keep and send its data over this link in segments, and not in chunks of many that are cut later:
+    /// such a chunk may grow beyond the send buffer. For connections that begin from now on.
+    pub fn keep_segments(&mut self, name: &str) -> Result<()> {
+        let mut message = named(name);
+        message.attributes.push(LinkAttribute::GsoMaxSegs(1));
+        self.act(RouteNetlinkMessage::SetLink(message), 0).attempt("keep segments on", name)
+    }
+
     /// Switches the loopback on: a new namespace has it off.
     pub fn loopback_up(&mut self) -> Result<()> {
         self.set_up("lo", true)

@@ -85,14 +85,7 @@ impl PacketSocket {
     /// Opens one on `device` of the calling thread's network namespace.
     pub fn open(device: &str, options: &Options) -> Result<Self> {
         let index = rustix::net::netdevice::name_to_index;
-        // Protocol 0: deaf until bound, so that no other interface's frame can slip in.
-        let kind = libc::SOCK_RAW | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
-        // SAFETY: no pointers; the descriptor is nobody else's.
-        let fd = unsafe {
-            let raw =
-                check(libc::socket(libc::AF_PACKET, kind, 0)).attempt("open a packet socket on", device)?;
-            OwnedFd::from_raw_fd(raw)
-        };
+        let fd = deaf().attempt("open a packet socket on", device)?;
         let index = index(&fd, device).attempt("find the interface", device)?;
         let set = |level, option, what| set_option(&fd, level, option, 1).attempt(what, device);
         set(libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, "ignore outgoing frames on")?;
@@ -103,6 +96,11 @@ impl PacketSocket {
         let buffer = grow(&fd, options.receive_buffer).attempt("set the receive buffer on", device)?;
         bind(&fd, index).attempt("bind the packet socket to", device)?;
         Ok(Self { fd, device: device.to_owned(), buffer })
+    }
+
+    /// Whether this process may open any, here: without `CAP_NET_RAW` it may not.
+    pub fn allowed() -> Result<()> {
+        deaf().map(drop).attempt("open", "a raw socket (AF_PACKET)")
     }
 
     /// The receive buffer that it got.
@@ -159,6 +157,13 @@ impl AsRawFd for PacketSocket {
     fn as_raw_fd(&self) -> RawFd {
         self.fd.as_raw_fd()
     }
+}
+
+/// Protocol 0: deaf until bound, so that no other interface's frame can slip in.
+fn deaf() -> io::Result<OwnedFd> {
+    let kind = libc::SOCK_RAW | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
+    // SAFETY: no pointers; the descriptor is nobody else's.
+    unsafe { check(libc::socket(libc::AF_PACKET, kind, 0)).map(|raw| OwnedFd::from_raw_fd(raw)) }
 }
 
 pub(crate) fn set_option(fd: &OwnedFd, level: i32, option: i32, value: i32) -> io::Result<()> {

@@ -125,9 +125,9 @@ impl Radio {
     pub fn run(&mut self, clock: Clock, end: Instant, stop: &AtomicBool) -> Result<()> {
         self.clock = clock;
         self.offset = Offset::sample();
-        let sampled: Vec<PortId> = self.fabric.sampled().collect();
-        for port in sampled {
-            self.schedule(Instant::ZERO, Item::Sample(port));
+        let sampled: Vec<(PortId, Instant)> = self.fabric.sampled().collect();
+        for (port, first) in sampled {
+            self.schedule(first, Item::Sample(port));
         }
         while !stop.load(Ordering::Relaxed) {
             self.take_in()?;

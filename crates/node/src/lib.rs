@@ -39,7 +39,7 @@ pub use mark::{HANDOFF, Mark, Span, Stage};
 pub use node::{Node, Role, reason};
 pub use outbox::Outbox;
 pub use rules::Ruleset;
-pub use stream::{Addr, Guard, StreamEvent, StreamId, StreamOp, Transport, Tuple};
+pub use stream::{Addr, Guard, Knob, StreamEvent, StreamId, StreamOp, Transport, Tuple};
 pub use table::{Action, Class, Encap, Gate, Hop, Key, Life, NextHop, Port, RoleId, Route, Why};
 pub use timer::{Expiry, TimerName, Timers};
 pub use value::Value;

@@ -75,6 +75,19 @@ pub enum Guard {
     Reset,
 }
 
+/// What may be set of one TCP connection, where it is not to be as its host's are.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Knob {
+    /// Bytes that may wait to be sent or acknowledged. Credit that was given stays good. A kernel counts what it spends on
+    /// them too, so that it may be a segment or two more or less.
+    SendBuffer(u32),
+    /// Bytes that may wait to be read: the largest window that is announced from now on. What was announced stays so, though
+    /// a kernel may drop what comes beyond; so it is best set before.
+    ReceiveBuffer(u32),
+    /// Whether small segments wait while data is unacknowledged (RFC 9293, section 3.7.4).
+    Nagle(bool),
+}
+
 /// What the user of a stream asks for.
 ///
 /// A TCP connection moves by `Freeze`, `Export`, and `Forget` at one host, and `Import` and `Thaw` at the other. Until
@@ -134,6 +147,9 @@ pub enum StreamOp {
     /// Ends the relay of which this stream is one side; `Parted` or `Refused` answers. Both streams are as they were before
     /// the `Join`, except that what has ended stays ended, and get new credit when neither frozen nor guarded.
     Part,
+    /// Sets a knob of a TCP connection, from now on; it does not move with the connection. Before `Open` or `Import` it holds
+    /// from the first segment on, before `Listen` for what is accepted. Other transports have none.
+    Set(Knob),
 }
 
 /// A run that opens nothing foreign has its old number.
@@ -154,6 +170,7 @@ impl Hash for StreamOp {
             Self::Import(connection) => connection.hash(state),
             Self::Guard(tuple, guard) => (tuple, guard).hash(state),
             Self::Join(other, staged) => (other, staged).hash(state),
+            Self::Set(knob) => knob.hash(state),
             Self::Finish
             | Self::Abort
             | Self::Freeze

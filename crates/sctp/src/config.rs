@@ -1,7 +1,7 @@
 //! The knobs of an endpoint. The defaults are those of RFC 9260, section 16.
 
 use auth::Key;
-use wire::Duration;
+use wire::{Duration, RtoBounds};
 
 /// How an endpoint behaves.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -77,6 +77,20 @@ impl Hmac {
 
     pub(crate) fn of(id: u16) -> Option<Self> {
         [Self::Sha1, Self::Sha256].into_iter().find(|hmac| hmac.id() == id)
+    }
+}
+
+impl Config {
+    /// What a path's time-out stays within. G1: a variance of zero would be a time-out of exactly one round trip.
+    pub(crate) const fn rto_bounds(&self) -> RtoBounds {
+        RtoBounds {
+            initial: self.rto_initial,
+            min: self.rto_min,
+            max: self.rto_max,
+            variances: 4,
+            granularity: Duration::ZERO,
+            least_variance: Duration::from_millis(1),
+        }
     }
 }
 

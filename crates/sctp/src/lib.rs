@@ -37,7 +37,6 @@ pub mod message;
 mod ours;
 mod outbound;
 mod path;
-mod rto;
 mod serial;
 mod theirs;
 mod timers;

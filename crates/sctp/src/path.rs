@@ -1,9 +1,8 @@
 //! Paths: what is known of each address of the peer (RFC 9260, sections 5.4, 7 and 8).
 
 use crate::Config;
-use crate::rto::Rto;
 use crate::serial::Tsn;
-use wire::{Duration, Instant, Ipv4Addr};
+use wire::{Duration, Instant, Ipv4Addr, Rto};
 
 /// Bytes of the IP header and the common header.
 const HEADERS: u32 = 20 + 12;
@@ -94,7 +93,7 @@ impl Path {
             confirmed: false,
             superseded: false,
             errors: 0,
-            rto: Rto::new(config),
+            rto: Rto::new(config.rto_bounds()),
             cwnd: 0,
             ssthresh: u32::MAX,
             partial: 0,
@@ -136,7 +135,7 @@ impl Path {
 
     /// Another way to the same address: nothing that was learned counts (section 7.2, the change of a route).
     pub(crate) fn reset_congestion(&mut self, config: &Config) {
-        self.rto = Rto::new(config);
+        self.rto = Rto::new(config.rto_bounds());
         self.cwnd = self.initial_window();
         self.ssthresh = u32::MAX;
         self.partial = 0;

@@ -172,7 +172,8 @@ impl MobileNode {
             return;
         };
         let Some((iface, _)) = self.radios.get(radio).copied() else { return };
-        if let Some((_, lost)) = self.broken {
+        // Back to where the link was lost is no handoff.
+        if let Some((_, lost)) = self.broken.filter(|(_, lost)| *lost != at) {
             self.mark_handoff("break", Some(lost), at, false, out);
         }
         self.set(radio, Standing::Tuning(at));
@@ -425,6 +426,9 @@ impl MobileNode {
             }
             return;
         };
+        if let Some(cell) = self.cell_of(Some(at)) {
+            self.monitor.forget(cell);
+        }
         if self.current != Some(at) {
             return self.leave(now, radio, at, out);
         }

@@ -46,6 +46,11 @@ impl Monitor {
         level.heard = now;
     }
 
+    /// The link to a cell was lost: it counts again when it is heard again.
+    pub(crate) fn forget(&mut self, cell: Cell) {
+        self.cells.remove(&cell);
+    }
+
     /// Takes note of which cells are good enough, beside the one that we are in.
     pub(crate) fn judge(&mut self, now: Instant, current: Option<Cell>) {
         let own = current.and_then(|cell| self.level(now, cell));

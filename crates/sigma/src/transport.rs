@@ -134,7 +134,11 @@ impl Transport {
                 out.served(Told::Refused(id, refusal::NOT_JOINABLE.to_owned()));
             }
             // An association does not move by its state, but by its addresses.
-            StreamOp::Freeze | StreamOp::Thaw | StreamOp::Import(_) | StreamOp::Guard(..) => {}
+            StreamOp::Freeze
+            | StreamOp::Thaw
+            | StreamOp::Import(_)
+            | StreamOp::Guard(..)
+            | StreamOp::Set(_) => {}
         }
     }
 

@@ -137,9 +137,9 @@ impl World {
                 }
             }
         }
-        let sampled: Vec<PortId> = self.fabric.sampled().collect();
-        for port in sampled {
-            self.schedule(self.now, Event::Sample(port));
+        let sampled: Vec<(PortId, Instant)> = self.fabric.sampled().collect();
+        for (port, first) in sampled {
+            self.schedule(first, Event::Sample(port));
         }
     }
 
@@ -318,6 +318,9 @@ impl World {
         self.told.extend(output.told.into_iter().map(|told| (host, told)));
         for (packet, reason) in output.lost {
             self.record(host, What::Lost(Iface::HOST, packet, reason.0.into()));
+        }
+        for mark in output.marks {
+            self.record(host, What::Marked(mark));
         }
         for bytes in output.packets {
             self.originate(host, bytes, out);

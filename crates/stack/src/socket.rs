@@ -1,10 +1,10 @@
 //! One TCP socket: a connection and what its user asked for.
 
-use crate::Output;
+use crate::{Output, traced};
 use node::stream::{Told, refusal};
-use node::{StreamId, StreamOp};
+use node::{Knob, StreamId, StreamOp};
 use std::collections::VecDeque;
-use tcp::{Connection, Ended, PROTOCOL, State};
+use tcp::{Connection, Ended, PROTOCOL, State, Watch};
 use wire::ipv4::Header;
 use wire::{Instant, PacketId};
 
@@ -21,6 +21,8 @@ pub(crate) struct Socket {
     wanted: usize,
     /// What the user was granted and has not written.
     credit: usize,
+    /// Bytes that may wait to be sent, if the user has a wish of its own.
+    send_buffer: Option<u32>,
     /// The handshake is done, and the user knows.
     pub(crate) opened: bool,
     /// The user knows that the peer has finished.
@@ -28,6 +30,8 @@ pub(crate) struct Socket {
     finishing: bool,
     /// The stack relays between this and another: the user neither reads nor writes.
     relayed: bool,
+    /// What it was like when it was last served, if that is to be written down.
+    pub(crate) watch: Option<Box<Watch>>,
     /// What a relay has to send before anything that it reads from the other.
     staged: VecDeque<u8>,
 }
@@ -41,10 +45,12 @@ impl Socket {
             frozen: false,
             wanted: 0,
             credit: 0,
+            send_buffer: None,
             opened: false,
             knows_end: false,
             finishing: false,
             relayed: false,
+            watch: None,
             staged: VecDeque::new(),
         }
     }
@@ -59,7 +65,7 @@ impl Socket {
     }
 
     /// What the user asks for. Says whether the socket is to be forgotten.
-    pub(crate) fn operate(&mut self, id: StreamId, op: StreamOp, out: &mut Output) -> bool {
+    pub(crate) fn operate(&mut self, now: Instant, id: StreamId, op: StreamOp, out: &mut Output) -> bool {
         match op {
             StreamOp::Read(most) => self.wanted = if self.relayed { 0 } else { most },
             StreamOp::Write(bytes) => return self.write(&bytes, out),
@@ -70,7 +76,13 @@ impl Socket {
             StreamOp::Abort => return self.abort(None, out),
             StreamOp::Freeze => self.frozen = true,
             StreamOp::Thaw => self.frozen = false,
-            StreamOp::Export => out.told.push(self.export(id)),
+            StreamOp::Export => out.told.push(self.export(now, id)),
+            StreamOp::Set(Knob::Nagle(on)) => self.tcp.set_nagle(on),
+            StreamOp::Set(Knob::ReceiveBuffer(bytes)) => self.tcp.set_receive_buffer(bytes),
+            StreamOp::Set(Knob::SendBuffer(bytes)) => {
+                self.send_buffer = Some(bytes);
+                self.fit_buffer();
+            }
             StreamOp::Forget => {
                 self.close(None, out);
                 return true;
@@ -84,6 +96,13 @@ impl Socket {
             | StreamOp::Part => {}
         }
         false
+    }
+
+    /// The buffer is as large as was asked for, and what was granted has its place in it.
+    fn fit_buffer(&mut self) {
+        let Some(bytes) = self.send_buffer else { return };
+        let promised = if self.credit > 0 { self.tcp.unacknowledged() + self.credit } else { 0 };
+        self.tcp.set_send_buffer(bytes.max(u32::try_from(promised).unwrap_or(u32::MAX)));
     }
 
     fn write(&mut self, bytes: &[u8], out: &mut Output) -> bool {
@@ -105,9 +124,9 @@ impl Socket {
         self.frozen
     }
 
-    fn export(&self, id: StreamId) -> Told {
+    fn export(&self, now: Instant, id: StreamId) -> Told {
         let refused = |why: &str| Told::Refused(id, why.to_owned());
-        match self.tcp.export() {
+        match self.tcp.export(now) {
             _ if !self.frozen => refused(refusal::NOT_FROZEN),
             None => refused(refusal::NOT_ESTABLISHED),
             Some(state) => Told::Exported(id, Box::new(state)),
@@ -126,6 +145,9 @@ impl Socket {
         while let Some(segment) = self.tcp.poll(now) {
             out.packets.push(Header::new(PROTOCOL, src, dst).emit(&segment.emit(src, dst)));
         }
+        if let Some(watch) = &mut self.watch {
+            out.marks.extend(traced::changes(watch, &self.tcp));
+        }
         self.conclude(out)
     }
 
@@ -139,6 +161,7 @@ impl Socket {
     /// From now on a relay writes, first these bytes, and reads. Credit is void.
     pub(crate) fn join(&mut self, staged: Vec<u8>) {
         (self.relayed, self.wanted, self.credit) = (true, 0, 0);
+        self.fit_buffer();
         self.staged = staged.into();
     }
 
@@ -185,6 +208,7 @@ impl Socket {
         let Some(id) = self.stream.filter(|_| self.opened && !self.finishing && !self.relayed) else {
             return;
         };
+        self.fit_buffer();
         let more = self.tcp.room().saturating_sub(self.credit);
         if more >= 2 * self.tcp.info().mss as usize || (more > 0 && self.credit == 0) {
             self.credit += more;

@@ -53,7 +53,8 @@ impl Udp {
             | StreamOp::Freeze
             | StreamOp::Thaw
             | StreamOp::Import(_)
-            | StreamOp::Guard(..) => {}
+            | StreamOp::Guard(..)
+            | StreamOp::Set(_) => {}
         }
     }
 

@@ -5,7 +5,7 @@
 mod harness;
 
 use harness::{Net, User, address, at, noise};
-use node::{StreamId, StreamOp, Transport};
+use node::{Knob, StreamId, StreamOp, Transport};
 use proptest::prelude::*;
 use tcp::Profile;
 use wire::Duration;
@@ -29,11 +29,20 @@ fn relayed(profile: &Profile, up: usize, down: usize) -> Net {
 }
 
 fn relayed_to(client: User, profile: &Profile, down: usize) -> Net {
+    relayed_with(client, profile, down, &[])
+}
+
+/// Both of the relay's connections have these knobs from the first segment on.
+fn relayed_with(client: User, profile: &Profile, down: usize, knobs: &[Knob]) -> Net {
     let mut net = Net::new(4, profile);
     net.owner.insert(address(CLIENT_NAME), 2);
     let listen = |host| StreamOp::Listen { by: Transport::Tcp, local: at(host, 80), foreign: false };
     net.user(1, SERVER, listen(1), User::default());
     net.hosts[1].guest = Some(says(noise(1, down)));
+    for (id, knob) in [StreamId(3), FAR].into_iter().flat_map(|id| knobs.iter().map(move |knob| (id, *knob)))
+    {
+        net.op(2, id, StreamOp::Set(knob));
+    }
     net.user(2, StreamId(3), listen(2), User::default());
     let open = |peer, local: Option<_>, foreign| StreamOp::Open { by: Transport::Tcp, local, peer, foreign };
     net.user(0, CLIENT, open(at(2, 80), None, false), client);
@@ -126,6 +135,62 @@ fn who_does_not_read_is_not_overrun() {
     let most = 2 * (profile.receive_buffer + profile.send_buffer) as usize;
     let said = net.hosts[1].users[&ACCEPTED].said;
     assert!(said <= most && said > most / 2, "{said} of {most}");
+}
+
+/// A relay's own buffers bound what it keeps, whatever its host's others have.
+#[test]
+fn buffers_of_its_own_bound_a_relay() {
+    let knobs = [Knob::SendBuffer(4096), Knob::ReceiveBuffer(4096)];
+    let mut net = relayed_with(User::default(), &Profile::linux_like(), 4_000_000, &knobs);
+    net.run(200);
+    net.op(2, NEAR, StreamOp::Freeze);
+    net.op(2, FAR, StreamOp::Freeze);
+    let mut kept = |id| {
+        net.op(2, id, StreamOp::Export);
+        let state = net.hosts[2].exported.take().unwrap();
+        (state.unread.len(), state.unacknowledged.len())
+    };
+    let ((up, near), (far, back)) = (kept(NEAR), kept(FAR));
+    assert!((1..=4096).contains(&far) && (1..=4096).contains(&near), "{far} and {near}");
+    assert_eq!((up, back), (0, 0));
+}
+
+/// A window that was promised is kept; once it is used up, the next is as large as was set.
+#[test]
+fn a_smaller_window_comes_when_the_larger_is_used_up() {
+    let client = User { appetite: 10_000, ..User::default() };
+    let mut net = relayed_to(client, &Profile::rfc6298_reno(), 600_000);
+    net.op(2, FAR, StreamOp::Set(Knob::ReceiveBuffer(4096)));
+    net.op(2, NEAR, StreamOp::Set(Knob::SendBuffer(4096)));
+    let until = net.now + Duration::from_mins(1);
+    while net.hosts[0].users[&CLIENT].heard.len() < 400_000 && net.step(until) {}
+    net.op(2, FAR, StreamOp::Freeze);
+    net.op(2, FAR, StreamOp::Export);
+    let state = net.hosts[2].exported.take().unwrap();
+    let window = state.receive_window as usize + state.unread.len();
+    assert!((1..=4096).contains(&window), "{window}");
+    net.op(2, FAR, StreamOp::Thaw);
+    net.run(4000);
+    assert_done(&net);
+}
+
+/// Credit that was given before stays good, and then there is as much as was set.
+#[test]
+fn credit_stays_good_when_the_buffer_becomes_smaller() {
+    let mut net = Net::new(2, &Profile::rfc6298_reno());
+    let listen = StreamOp::Listen { by: Transport::Tcp, local: at(1, 80), foreign: false };
+    net.user(1, SERVER, listen, User::default());
+    let open = StreamOp::Open { by: Transport::Tcp, local: None, peer: at(1, 80), foreign: false };
+    net.user(0, CLIENT, open, User::default());
+    net.run(1);
+    let credit = net.hosts[0].users[&CLIENT].credit;
+    assert_eq!(credit, Profile::rfc6298_reno().send_buffer as usize);
+    net.op(0, CLIENT, StreamOp::Set(Knob::SendBuffer(3000)));
+    net.op(0, CLIENT, StreamOp::Write(noise(1, credit)));
+    net.run(100);
+    let user = &net.hosts[0].users[&CLIENT];
+    // Nobody reads: what the peer's window took made room, and what is left of it is not room.
+    assert_eq!((user.closed.len(), user.credit - credit), (0, 3000));
 }
 
 #[test]

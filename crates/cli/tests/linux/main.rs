@@ -15,6 +15,8 @@ mod drops;
 mod exec;
 mod faults;
 mod indirect_tcp;
+mod lacks;
+mod location_manager;
 mod mobile_ip;
 mod mobile_ip_agent;
 mod readme;

@@ -49,7 +49,7 @@ impl<'a> Overview<'a> {
         }
         for kind in MarkKind::ALL {
             let marks = self.figure.marks.iter().filter(|mark| mark.kind == kind);
-            draw_marks(svg, &self.frame, marks.map(|mark| (mark.at.as_secs_f64(), mark)), 0.62);
+            draw_marks(svg, self.figure, &self.frame, marks.map(|mark| (mark.at.as_secs_f64(), mark)), 0.62);
         }
         self.frame.bottom() + 46.0
     }
@@ -114,10 +114,11 @@ fn place_labels(figure: &SequenceFigure, frame: &Frame) -> Vec<Option<(usize, St
     labels
 }
 
-/// Draws marks of one kind, each with its place on the x axis, leaving out those that would cover one already drawn: a long run has far more marks than
-/// the panel has pixels.
+/// Draws marks of one kind, each with its place on the x axis, leaving out those that would cover one already drawn: a long
+/// run has far more marks than the panel has pixels.
 pub(super) fn draw_marks<'a>(
     svg: &mut Svg,
+    figure: &SequenceFigure,
     frame: &Frame,
     marks: impl Iterator<Item = (f64, &'a Mark)>,
     scale: f64,
@@ -125,7 +126,7 @@ pub(super) fn draw_marks<'a>(
     let mut drawn = BTreeSet::new();
     svg.group("", |svg| {
         for (x, mark) in marks {
-            let (marker, radius, colour) = mark.kind.style();
+            let (marker, radius, colour) = figure.style(mark);
             let place = [frame.px(x), frame.py(mark.packet as f64)];
             // Casting saturates, so any place is a cell.
             if drawn.insert(place.map(|coordinate| (coordinate * 1.5).round() as i64)) {

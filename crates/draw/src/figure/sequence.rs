@@ -144,7 +144,7 @@ impl MarkKind {
         }
     }
 
-    /// Shape, radius in a zoom panel, colour.
+    /// Shape, radius in a zoom panel, colour in a figure of one flow.
     pub(super) const fn style(self) -> (Marker, f64, &'static str) {
         match self {
             Self::Sent => (Marker::Ring, 3.6, "#666666"),
@@ -155,6 +155,9 @@ impl MarkKind {
     }
 }
 
+/// The colours of flows that share a figure: none that an owner or a loss has.
+const FLOWS: [&str; 4] = ["#111111", "#7a4fd0", "#0b7a75", "#8a4b08"];
+
 /// Something that happened to a packet of the flow.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Mark {
@@ -164,6 +167,8 @@ pub struct Mark {
     pub kind: MarkKind,
     /// The packet's place in its flow, as the figure's axis counts it.
     pub packet: u64,
+    /// Its flow, by place in [`SequenceFigure::flows`].
+    pub flow: usize,
 }
 
 /// A flow over time: an overview, and a zoom panel for each handoff.
@@ -173,6 +178,8 @@ pub struct SequenceFigure {
     pub title: String,
     /// What the packets' places are: "packet number".
     pub axis: String,
+    /// The names of the flows that share the figure; none if there is but one.
+    pub flows: Vec<String>,
     /// What happened, in any order.
     pub marks: Vec<Mark>,
     /// The handoffs, in any order.
@@ -189,6 +196,7 @@ impl SequenceFigure {
         Self {
             title: title.into(),
             axis: "packet number".to_owned(),
+            flows: Vec::new(),
             marks: Vec::new(),
             handoffs: Vec::new(),
             margin: Duration::from_millis(150),
@@ -217,7 +225,8 @@ impl SequenceFigure {
             }
         }
         for mark in &figure.marks {
-            csv.row([mark.kind.name(), "", &mark.packet.to_string(), &mark.at.to_string(), "", ""]);
+            let flow = self.flows.get(mark.flow).map_or("", String::as_str);
+            csv.row([mark.kind.name(), "", &mark.packet.to_string(), &mark.at.to_string(), "", flow]);
         }
         csv.finish()
     }
@@ -240,6 +249,13 @@ impl SequenceFigure {
         }
         let bottom = caption(&mut svg, &notes, [left, RIGHT - left], below_zooms);
         svg.finish(bottom + 14.0, &figure.title)
+    }
+
+    /// How a mark looks: where several flows are, what was sent and what arrived have the colour of their flow.
+    pub(super) fn style(&self, mark: &Mark) -> (Marker, f64, &'static str) {
+        let (marker, radius, colour) = mark.kind.style();
+        let of_a_flow = !self.flows.is_empty() && matches!(mark.kind, MarkKind::Sent | MarkKind::Received);
+        (marker, radius, if of_a_flow { FLOWS[mark.flow % FLOWS.len()] } else { colour })
     }
 
     /// How far left of a panel the label of its y axis stands: clear of the longest packet number.
@@ -272,6 +288,9 @@ impl SequenceFigure {
         {
             let (marker, radius, colour) = kind.style();
             entries.push((Key::Marker(marker, radius, colour), kind.name().to_owned()));
+        }
+        for (name, colour) in self.flows.iter().zip(FLOWS.iter().cycle()) {
+            entries.push((Key::Band(colour), name.clone()));
         }
         if !self.handoffs.is_empty() {
             entries.push((Key::Upright(HANDOFF), "handoff".to_owned()));

@@ -87,7 +87,7 @@ impl<'a> Zoom<'a> {
         }
         for kind in MarkKind::ALL {
             let marks = self.marks.iter().filter(|mark| mark.kind == kind);
-            draw_marks(svg, &frame, marks.map(|mark| (self.ms(mark.at), mark)), 1.0);
+            draw_marks(svg, self.figure, &frame, marks.map(|mark| (self.ms(mark.at), mark)), 1.0);
         }
     }
 
@@ -175,7 +175,8 @@ mod tests {
     fn a_mark_stands_at_its_time() {
         let mut figure = SequenceFigure::new("");
         figure.handoffs = vec![handoff(200, 100)];
-        figure.marks = vec![Mark { at: Instant::from_millis(250), kind: MarkKind::Received, packet: 1 }];
+        figure.marks =
+            vec![Mark { at: Instant::from_millis(250), kind: MarkKind::Received, packet: 1, flow: 0 }];
         let mut svg = Svg::new(500.0);
         Zoom::new(&figure, 0).draw(&mut svg, [50.0, 400.0], 0.0); // from 50 ms to 450 ms: a pixel each
         assert!(svg.finish(300.0, "").contains(r#"<circle cx="250""#));

@@ -20,7 +20,7 @@ fn handoff(at: u64, label: &str, outage: &[(Owner, u64)]) -> Handoff {
 
 /// A packet every `every` milliseconds until `end`: lost within an outage, twice just after a semisoft handoff.
 fn flow(figure: &mut SequenceFigure, every: u64, end: u64) {
-    let mut push = |at, kind, packet| figure.marks.push(Mark { at, kind, packet });
+    let mut push = |at, kind, packet| figure.marks.push(Mark { at, kind, packet, flow: 0 });
     for (packet, sent) in (1..).zip((0..end).step_by(usize::try_from(every).unwrap())) {
         push(ms(sent), MarkKind::Sent, packet);
         let arrival = ms(sent + 7);

@@ -16,7 +16,8 @@ use wire::{Ipv4Addr, Malformed, Reader};
 const MAGIC: u32 = 0x4954_4350;
 const VERSION: u8 = 1;
 const HEADER: usize = 20;
-const CODE: usize = 16;
+/// Bytes of the code that authenticates each frame.
+pub const CODE: usize = 16;
 /// Bytes of the longest payload: a state with both queues full.
 pub const LONGEST: usize = 144 + 2 * QUEUE as usize;
 

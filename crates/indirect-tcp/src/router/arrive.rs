@@ -96,6 +96,7 @@ impl SupportRouter {
         if let Some(connection) = self.connection(address, number) {
             *connection.of(side) = Some(id);
         }
+        self.set_half(id, out);
         out.stream(id, StreamOp::Import(Box::new(tcp)));
     }
 

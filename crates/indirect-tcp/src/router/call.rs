@@ -55,6 +55,7 @@ impl SupportRouter {
             _ if !heard.starts_with(&CALL) => {
                 let (link, heard) = (Link::accepted(*room), std::mem::take(heard));
                 self.due.stop(Due::Caller(id));
+                self.set_link(id, out);
                 self.streams.insert(id, Use::Link(Box::new(link)));
                 return self.link_heard(now, id, &heard, out);
             }
@@ -121,6 +122,7 @@ impl SupportRouter {
         self.listen();
         out.mark(Event::Called { host: address, connection: number }.into());
         let local = Some(near.remote);
+        self.set_half(far, out);
         out.stream(far, StreamOp::Open { by: Transport::Tcp, local, peer, foreign: true });
         Ok(())
     }

@@ -3,7 +3,7 @@
 use super::ledger::{Connection, Leaving, Stage};
 use super::{Due, SupportRouter, refusal};
 use crate::mark::Event;
-use crate::message::{Body, Frame, Side, SocketState, Verdict, Way};
+use crate::message::{Body, CODE, Frame, Side, SocketState, Verdict, Way};
 use node::{Guard, Outbox, StreamEvent, StreamOp};
 use wire::{Instant, Ipv4Addr, Reason};
 
@@ -20,8 +20,8 @@ impl SupportRouter {
         let Some(departure) = &mut host.departure else { return };
         departure.handoff = Some(handoff);
         let offer = Body::Offer { host: address, sequence: departure.sequence, connections };
-        out.mark(Event::Offered { host: address }.into());
-        self.send_to(to, handoff, offer, out);
+        let bytes = self.send_to(to, handoff, offer, out);
+        out.mark(Event::Offered { host: address, bytes, codes: CODE }.into());
     }
 
     fn departure(&self, address: Ipv4Addr) -> Option<&super::ledger::Departure> {
@@ -151,8 +151,9 @@ impl SupportRouter {
         frames.extend(buffers.map(|(way, bytes)| Body::UserBuffer(way, bytes.clone())));
         frames.push(Body::Commit { connection: number });
         leaving.committed = true;
+        let codes = frames.len() * CODE;
         let bytes = frames.into_iter().map(|body| self.send_to(to, handoff, body, out)).sum();
-        out.mark(Event::Shipped { host: address, connection: number, bytes }.into());
+        out.mark(Event::Shipped { host: address, connection: number, bytes, codes }.into());
     }
 
     fn commit_answered(

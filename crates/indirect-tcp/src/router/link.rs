@@ -1,13 +1,16 @@
 //! The connection between two routers: one for each that hands over, opened by it.
 
 use super::{Due, Outgoing, SupportRouter, Use, refusal};
+use crate::config::SupportRouterConfig;
 use crate::message::{Body, Channel, Frame, Frames, PORT};
-use node::{Addr, Outbox, StreamEvent, StreamId, StreamOp, Transport};
+use node::{Addr, Knob, Outbox, StreamEvent, StreamId, StreamOp, Transport};
 use std::collections::BTreeMap;
 use wire::{Duration, Instant, Ipv4Addr, Malformed, Reason};
 
 /// Bytes asked for at once.
 const CHUNK: usize = 64 * 1024;
+/// The buffers of a connection between routers, where halves have others than the host's.
+const LINK: u32 = 1024 * 1024;
 /// A connection that broke is tried again after this time.
 const RETRY: Duration = Duration::from_millis(500);
 /// A router that has not heard for so long whose a connection is gives up.
@@ -76,8 +79,20 @@ impl SupportRouter {
         let id = self.new_stream(Use::Link(Box::new(link)));
         self.links.insert(router, id);
         let peer = Addr::new(router, PORT);
+        // The last bytes of a state would wait for what came before them, and that for a delayed acknowledgment.
+        out.stream(id, StreamOp::Set(Knob::Nagle(false)));
         out.stream(id, StreamOp::Open { by: Transport::Tcp, local: None, peer, foreign: false });
         false
+    }
+
+    /// One that was accepted began as a half would, and is none: what it carries is bounded by what it is told.
+    pub(super) fn set_link(&self, id: StreamId, out: &mut Outbox) {
+        let SupportRouterConfig { send_buffer, receive_buffer, .. } = self.config;
+        let sends = send_buffer.map(|_| Knob::SendBuffer(LINK));
+        let receives = receive_buffer.map(|_| Knob::ReceiveBuffer(LINK));
+        for knob in [sends, receives].into_iter().flatten() {
+            out.stream(id, StreamOp::Set(knob));
+        }
     }
 
     fn nonce(&mut self) -> [u8; 16] {

@@ -26,7 +26,7 @@ use ledger::{Connection, Host, Stage};
 use link::Link;
 use node::config::ConfigError;
 use node::{
-    Addr, Expiry, Guard, Input, Listen, Outbox, Proto, Role, Rx, Seed, StreamEvent, StreamId, StreamOp,
+    Addr, Expiry, Guard, Input, Knob, Listen, Outbox, Proto, Role, Rx, Seed, StreamEvent, StreamId, StreamOp,
     Transport, Tuple, Value, reason,
 };
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -131,6 +131,7 @@ impl SupportRouter {
 
     fn start(&self, out: &mut Outbox) {
         let local = Addr::new(self.config.address, PORT);
+        self.set_half(LISTENER, out);
         out.stream(LISTENER, StreamOp::Listen { by: Transport::Tcp, local, foreign: false });
     }
 
@@ -276,6 +277,17 @@ impl SupportRouter {
                 self.streams.insert(id, what);
                 return id;
             }
+        }
+    }
+
+    /// A half that is about to be, or all that are accepted: bounded by buffers of its own, for what they hold has to move with
+    /// it. It adds no wait to what an end sends.
+    fn set_half(&self, id: StreamId, out: &mut Outbox) {
+        let SupportRouterConfig { send_buffer, receive_buffer, .. } = self.config;
+        let sends = send_buffer.map(Knob::SendBuffer);
+        let receives = receive_buffer.map(Knob::ReceiveBuffer);
+        for knob in [Some(Knob::Nagle(false)), sends, receives].into_iter().flatten() {
+            out.stream(id, StreamOp::Set(knob));
         }
     }
 

@@ -1,8 +1,8 @@
 //! Carrying the course out: every leg of every contender, at every phase.
 
-use super::course::{Course, Leg};
+use super::course::{Course, Leg, nanos};
 use super::measure;
-use crate::reproduce::{self, How, Kind, NotRun, Point, Results, Scale, Validity};
+use crate::reproduce::{self, How, Kind, NotRun, Point, Results, Scale, Validity, doubts};
 use crate::run::OnWorld;
 use crate::scenario::Setting;
 use wire::Duration;
@@ -34,29 +34,12 @@ pub struct Comparison {
 impl Comparison {
     /// Why nothing of it is to be trusted, by run.
     pub fn untrusted(&self) -> Vec<String> {
-        self.doubts(|validity| match validity {
-            Validity::Untrusted(why) => Some(why),
-            _ => None,
-        })
+        doubts(&self.worlds, Validity::untrusted)
     }
 
     /// Why a run says nothing, by run.
     pub fn invalid(&self) -> Vec<String> {
-        self.doubts(|validity| match validity {
-            Validity::Invalid(why) => Some(why),
-            _ => None,
-        })
-    }
-
-    fn doubts(&self, of: fn(&Validity) -> Option<&Vec<String>>) -> Vec<String> {
-        let mut doubts = Vec::new();
-        for results in &self.worlds {
-            for (point, measured) in results.rows(|_| true) {
-                let why = of(&measured.validity).into_iter().flatten();
-                doubts.extend(why.map(|why| format!("{} on {}: {why}", point.label, results.world.name())));
-            }
-        }
-        doubts
+        doubts(&self.worlds, Validity::invalid)
     }
 }
 
@@ -118,17 +101,15 @@ pub(super) fn points(course: &'static Course, n: usize, wanted: impl Fn(&Leg) ->
 
 fn point(course: &'static Course, leg: &'static Leg, number: usize, n: usize, departure: Duration) -> Point {
     let window = course.moves.get(leg.r#move).map(|each| each.window).unwrap_or_default();
-    let span = |span: Duration| format!("{}ns", span.as_nanos());
+    let mut overrides = leg.mover.departing(departure);
+    overrides.push(Setting::new("duration", nanos(departure + window)));
     Point {
         label: format!("{} {number}/{n}", leg.name),
         setting: vec![("leg", leg.name.as_str().into())],
         kind: Kind::Main,
         worlds: BOTH,
         scenario: &leg.name,
-        overrides: vec![
-            Setting::new(&format!("{}.moves.at", leg.mover), span(departure)),
-            Setting::new("duration", span(departure + window)),
-        ],
+        overrides,
         runs: Vec::new(),
         n: 1,
         load: LOAD,

@@ -1,7 +1,7 @@
 //! One description of where and when a host moves, from which each contender's scenario is made.
 
 use crate::ScenarioError;
-use crate::scenario::roles_of;
+use crate::scenario::{Setting, roles_of};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -14,6 +14,8 @@ use wire::Duration;
 #[serde(deny_unknown_fields)]
 struct File {
     about: String,
+    #[serde(deserialize_with = "node::config::span")]
+    at: Duration,
     same: Table,
     r#move: Map<String, Value>,
     workload: Map<String, Value>,
@@ -40,6 +42,9 @@ pub struct Contender {
     /// What carries the workload's bytes.
     #[serde(default)]
     transport: Carriers,
+    /// What it adds to a move, by the move's name.
+    #[serde(default)]
+    on: BTreeMap<String, Table>,
     #[serde(flatten)]
     scenario: Table,
 }
@@ -111,8 +116,72 @@ pub struct Leg {
     pub workload: usize,
     /// The scenario file.
     pub text: String,
-    /// The role that has the timetable, as settings name it.
-    pub mover: String,
+    /// What makes its host move.
+    pub mover: Mover,
+}
+
+/// What makes a host move.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Mover {
+    /// The timetable of this role, as settings name it.
+    Timetable(String),
+    /// The way that it goes: how strongly its radios hear each cell.
+    Course {
+        /// The courses of the cells by the paths of their settings: points in time, and dBm.
+        cells: Vec<(String, Vec<Value>)>,
+        /// The instant that they are made for.
+        at: Duration,
+    },
+}
+
+impl Mover {
+    /// The role with a timetable, or the host with a course.
+    fn of(document: &Table, at: Duration) -> Option<Self> {
+        let hosts = document.get("host")?.as_table()?;
+        let courses = hosts.iter().filter_map(|(name, host)| Some((name, host.get("course")?.as_table()?)));
+        let points = courses.flat_map(|(name, course)| {
+            let cell = move |(cell, points): (&String, &Value)| {
+                Some((format!("host.{name}.course.{cell}"), points.as_array()?.clone()))
+            };
+            course.iter().filter_map(cell)
+        });
+        let cells: Vec<_> = points.collect();
+        if !cells.is_empty() {
+            return Some(Self::Course { cells, at });
+        }
+        let mut roles = hosts.values().filter_map(|host| host.get("role")?.as_array()).flatten();
+        let role = roles.find(|role| role.get("moves").is_some())?;
+        role.get("kind")?.as_str()?.rsplit('/').next().map(|role| Self::Timetable(role.to_owned()))
+    }
+
+    /// What has it move at this instant.
+    pub(super) fn departing(&self, departure: Duration) -> Vec<Setting> {
+        match self {
+            Self::Timetable(role) => vec![Setting::new(&format!("{role}.moves.at"), nanos(departure))],
+            Self::Course { cells, at } => {
+                let shift = |(path, points): &(String, Vec<Value>)| {
+                    let points = points.iter().map(|point| shifted(point, *at, departure));
+                    Setting::new(path, points.collect::<Vec<_>>())
+                };
+                cells.iter().map(shift).collect()
+            }
+        }
+    }
+}
+
+/// A span, as a scenario has it.
+pub(super) fn nanos(span: Duration) -> String {
+    format!("{}ns", span.as_nanos())
+}
+
+/// A point of a course that is made for one instant, made for another. What is no point stays: a scenario refuses it.
+fn shifted(point: &Value, from: Duration, to: Duration) -> Value {
+    let time = |point: &Value| node::config::parse_span(point.get(0)?.as_str()?);
+    let mut point = point.clone();
+    if let (Some(time), Some(Value::String(text))) = (time(&point), point.get_mut(0)) {
+        *text = nanos((time + to).saturating_sub(from));
+    }
+    point
 }
 
 /// All there is to compare.
@@ -159,9 +228,10 @@ impl Course {
             legs: Vec::new(),
         };
         for (who, contender) in course.contenders.iter().enumerate() {
-            let mut moves = contender.cannot.keys();
-            if let Some(unknown) = moves.find(|name| !file.r#move.contains_key(name.as_str())) {
-                return Err(format!("contender.{}.cannot: there is no move `{unknown}`", contender.name));
+            let moves = contender.cannot.keys().map(|name| ("cannot", name));
+            let mut moves = moves.chain(contender.on.keys().map(|name| ("on", name)));
+            if let Some((key, unknown)) = moves.find(|(_, name)| !file.r#move.contains_key(name.as_str())) {
+                return Err(format!("contender.{}.{key}: there is no move `{unknown}`", contender.name));
             }
             for (how, each) in course.moves.iter().enumerate() {
                 if contender.cannot.contains_key(&each.name) {
@@ -211,9 +281,11 @@ fn leg(file: &File, layers: [Layer<'_>; 3], contender: &Contender) -> Result<Leg
     }
     // A protocol's roles are asked before those of applications.
     lay_over(&mut document, own);
+    contender.on.get(how).into_iter().for_each(|more| lay_over(&mut document, more));
     lay_over(&mut document, workload);
     contender.transport.carry(&mut document);
-    let mover = mover(&document).ok_or_else(|| format!("contender.{who}: no role has `moves`"))?;
+    let mover = Mover::of(&document, file.at)
+        .ok_or_else(|| format!("contender.{who}: no role has `moves`, and no host a `course`"))?;
     let text = toml::to_string(&document).map_err(|error| error.to_string())?;
     let name = format!("compare/{who}/{how}/{load}");
     Ok(Leg { name, contender: 0, r#move: 0, workload: 0, text, mover })
@@ -244,18 +316,11 @@ fn lay_over(base: &mut Table, more: &Table) {
     }
 }
 
-/// The role with a timetable, by the name that settings reach it by.
-fn mover(document: &Table) -> Option<String> {
-    let hosts = document.get("host")?.as_table()?;
-    let mut roles = hosts.values().filter_map(|host| host.get("role")?.as_array()).flatten();
-    let role = roles.find(|role| role.get("moves").is_some())?;
-    role.get("kind")?.as_str()?.rsplit('/').next().map(str::to_owned)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::Scenario;
+    use node::config::parse_span;
 
     #[test]
     fn every_leg_of_the_course_makes_a_plan() {
@@ -280,9 +345,20 @@ mod tests {
             let roles = document["host"].as_table().unwrap().values().filter_map(|host| host.get("role"));
             let roles: Vec<&Value> = roles.filter_map(Value::as_array).flatten().collect();
             let has = |key: &str| roles.iter().filter_map(|role| role.get(key)).cloned().collect::<Vec<_>>();
-            let instants: Vec<Value> = has("moves").iter().map(|moves| moves[0]["at"].clone()).collect();
+            let mut instants: Vec<Value> = has("moves").iter().map(|moves| moves[0]["at"].clone()).collect();
+            let mut radio = document["radio"].clone();
+            if let Mover::Course { at, .. } = leg.mover {
+                instants.push(format!("{}ms", at.as_millis()).into());
+                // How long it hears nothing is its course's.
+                radio["retune"] = course.moves[leg.r#move].scenario["radio"]["retune"].clone();
+            }
+            let instants: Vec<_> = instants.iter().map(|at| parse_span(at.as_str().unwrap())).collect();
             let wires = ["wire.rate", "wire.delay", "cell.rate"].map(of);
-            (wires, instants, document["radio"].clone(), [has("duration"), has("start")].map(|all| all.len()))
+            let works = |role: &&&Value| role.get("moves").is_none();
+            let traffic = ["duration", "start"].map(|key| {
+                roles.iter().filter(works).filter_map(|role| role.get(key)).cloned().collect::<Vec<_>>()
+            });
+            (wires, instants, radio, traffic)
         };
         for leg in &course.legs {
             let same = |other: &&Leg| other.r#move == leg.r#move && other.workload == leg.workload;
@@ -299,6 +375,7 @@ mod tests {
         for (from, to, says) in [
             ("cannot.gap", "cannot.jump", "there is no move `jump`"),
             ("parts = [\"routed\"]", "parts = [\"rooted\"]", "there is no part `rooted`"),
+            ("contender.sigma.on.gap", "contender.sigma.on.jump", "sigma.on: there is no move `jump`"),
             ("moves = [", "ways = [", "no role has `moves`"),
             ("[same]", "[shared]", "unknown field"),
         ] {

@@ -77,7 +77,7 @@ pub(super) const SIGNALLING: Metric = metric(
     "bytes",
     "signalling",
     0,
-    "IP bytes of control messages on every link, from the move to the end; no beacons, no advertisements",
+    "IP bytes of control messages on every link, from the move or its preparation to the end; no beacons, no advertisements",
 );
 
 /// The columns of the first table.
@@ -212,9 +212,18 @@ impl Run<'_> {
         took.get(took.len() / 2).copied()
     }
 
+    /// When a radio was first pointed at the cell that the host went to: who has two, prepares the move.
+    fn prepared(&self) -> Option<Instant> {
+        let stations = self.outcome.plan.hosts.iter().find(|host| host.config.name == self.handoff.to)?;
+        let cell = stations.ports.iter().find_map(|port| port.radio.as_ref()?.cell)?;
+        let tuned = |record: &&Record| matches!(record.what, What::Tuned(_, to) if to == cell);
+        Some(self.records(self.handoff.host).find(tuned)?.at)
+    }
+
     /// What crosses two links costs twice.
     fn signalling(&self) -> usize {
-        let since = self.outcome.records.iter().filter(|record| record.at >= self.handoff.begun);
+        let begun = self.prepared().map_or(self.handoff.begun, |at| at.min(self.handoff.begun));
+        let since = self.outcome.records.iter().filter(|record| record.at >= begun);
         let bytes = since.filter_map(|record| match &record.what {
             What::Sent(iface, packet) if *iface != Iface::HOST => {
                 Control::of(packet).map(|_| packet.bytes.len())

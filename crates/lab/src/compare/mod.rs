@@ -18,7 +18,7 @@ mod rows;
 mod text;
 
 pub use carry_out::{Comparison, Rival, compare, repetitions, select};
-pub use course::{Contender, Course, Leg, Move, PATTERN, Workload, course};
+pub use course::{Contender, Course, Leg, Move, Mover, PATTERN, Workload, course};
 pub use figure::svg;
 pub use judge::{Broken, MustHold, Verdict, self_test, verdicts};
 pub use measure::{METRICS, Metric, OWNERS};

@@ -1,12 +1,13 @@
 //! The course in the simulator: what is measured, and what is made of it.
 
 use super::carry_out::points;
-use super::course::{Leg, course};
+use super::course::{Leg, Mover, course};
 use super::measure::{EXCHANGE, GOODPUT, LOST, OUTAGE, OWNERS, SIGNALLING, STALL, measure};
 use super::*;
 use crate::reproduce::{How, Measured, Point, Results, Samples, Validity};
 use crate::run::{OnWorld, simulate};
 use std::sync::atomic::AtomicBool;
+use wire::{Duration, Instant};
 
 /// What the one run of a leg gives.
 fn run(name: &str) -> Samples {
@@ -75,9 +76,55 @@ fn all_contenders_leave_at_the_same_instants_and_are_watched_as_long() {
         let values = |text: String| text.split_once('=').unwrap().1.to_owned();
         ours.map(|point| said(point).into_iter().map(values).collect::<Vec<_>>()).collect::<Vec<_>>()
     };
-    for leg in &course.legs {
+    let has_timetable = |leg: &&Leg| matches!(leg.mover, Mover::Timetable(_));
+    for leg in course.legs.iter().filter(has_timetable) {
         let first = course.legs.iter().find(|other| other.r#move == leg.r#move).unwrap();
         assert_eq!(of(leg), of(first), "{}", leg.name);
+    }
+}
+
+/// The timetable's instant is where the course has it, at every phase: what is sampled goes with the course.
+#[test]
+fn who_has_a_course_leaves_at_the_same_instants_as_who_has_a_timetable() {
+    let course = course().unwrap();
+    let begun = |name: &str| {
+        let begun = |point: &Point| {
+            let outcome = simulate(point.plans(&[]).unwrap().remove(0)).unwrap();
+            let [handoff] = outcome.handoffs.as_slice() else { panic!("{:?}", outcome.handoffs) };
+            (handoff.begun, handoff.outage.as_ref().map(|outage| outage.to.since(handoff.begun)))
+        };
+        points(course, 3, |leg| leg.name == name).iter().map(begun).collect::<Vec<_>>()
+    };
+    for r#move in ["overlap", "gap"] {
+        let [ours, theirs] =
+            ["sigma", "plain-ip"].map(|who| begun(&format!("compare/{who}/{move}/requests")));
+        let instants =
+            |runs: &[(Instant, Option<Duration>)]| runs.iter().map(|run| run.0).collect::<Vec<_>>();
+        assert_eq!(instants(&ours), instants(&theirs), "{move}");
+        let without = |run: &(Instant, Option<Duration>)| match r#move {
+            "gap" => run.1.is_some_and(|outage| outage > Duration::from_millis(1005)),
+            _ => run.1.is_none(),
+        };
+        assert!(ours.iter().all(without), "{move}: {ours:?}");
+    }
+}
+
+#[test]
+fn an_association_that_changes_its_address_loses_nothing_and_says_more() {
+    let samples = run("compare/sigma/overlap/bulk");
+    assert!(value(&samples, &OUTAGE) < 30.0 && value(&samples, &LOST) == 0.0, "{samples:?}");
+    let others = value(&run("compare/mobile-ip/overlap/bulk"), &SIGNALLING);
+    assert!(value(&samples, &SIGNALLING) > others, "{samples:?}");
+}
+
+/// docs/risks.md, 9: the same line as for the toy that was measured before there was such a role.
+#[test]
+fn a_transport_that_is_a_role_piles_nothing_up() {
+    for name in ["compare/sigma/overlap/bulk", "compare/sigma/gap/bulk", "sigma/handoff"] {
+        let (file, text) = crate::Scenario::find(name).unwrap();
+        let plan = crate::Scenario::plan(&file, &text, &[], 1).unwrap();
+        let run = plan.world().unwrap().run(plan.end());
+        assert!((1..=24).contains(&run.largest_outbox), "{name}: {} effects waited", run.largest_outbox);
     }
 }
 

@@ -5,7 +5,7 @@ use super::course::{Move, Workload};
 use super::judge::{Broken, verdicts};
 use super::measure::{HANDOFF, METRICS, Metric, OUTAGE, OWNERS, STALL};
 use super::rows::{Median, Row, rows};
-use crate::reproduce::Validity;
+use crate::reproduce::invalid;
 use draw::Table;
 use std::fmt::Write;
 
@@ -33,7 +33,7 @@ pub fn text(comparison: &Comparison) -> String {
     for metric in METRICS.iter().filter(|metric| metric.name != HANDOFF.name) {
         let _ = writeln!(out, "{:14}  {}", metric.title, metric.about);
     }
-    out.push_str(&invalid(comparison));
+    out.push_str(&invalid(&comparison.worlds));
     for (world, why) in &comparison.absent {
         let _ = writeln!(out, "\nnot on {}: {why}", world.name());
     }
@@ -144,23 +144,6 @@ fn reasons(comparison: &Comparison, here: &[&Row]) -> String {
             let word = if row.median.is_some() { "never" } else { "cannot" };
             let _ = writeln!(out, "  {} {word}: {why}", who.title);
             said.push(why);
-        }
-    }
-    out
-}
-
-/// Which runs are not to be believed, and why.
-fn invalid(comparison: &Comparison) -> String {
-    let mut out = String::new();
-    for results in &comparison.worlds {
-        for (point, measured) in results.rows(|_| true) {
-            let (word, why) = match &measured.validity {
-                Validity::Valid => continue,
-                Validity::Invalid(why) => ("invalid", why),
-                Validity::Untrusted(why) => ("not to be trusted", why),
-            };
-            let _ =
-                writeln!(out, "\n{word} on {}: {}: {}", results.world.name(), point.label, why.join("; "));
         }
     }
     out

@@ -29,13 +29,9 @@ impl<'a> Story<'a> {
             let value = mark.fields.iter().find(|(key, _)| *key == name).map(|(_, value)| value);
             value.and_then(Value::as_text).unwrap_or_default().to_owned()
         };
-        // Who can be reached both ways is cut off by his own decision, and the radio has nothing to do with it.
-        let cut = if mark.span == Some(Span::Begins(Stage::PathSwitch)) {
-            record.at
-        } else {
-            self.first(record.at, until, |r| r.host == host && matches!(r.what, What::Tuned(..)))?.at
-        };
-        let within = |at: Instant| at >= record.at && at < until;
+        let cut = self.cut(record, mark, until)?;
+        let begun = record.at.min(cut);
+        let within = |at: Instant| at >= begun && at < until;
         let lost = self.traffic.lost(host, within);
         let times = self.times(host, cut, until);
         Some(Handoff {
@@ -43,7 +39,7 @@ impl<'a> Story<'a> {
             kind: field("kind"),
             from: field("from"),
             to: field("to"),
-            begun: record.at,
+            begun,
             cut,
             lost,
             duplicates: self.traffic.doubles(host, within),
@@ -52,6 +48,23 @@ impl<'a> Story<'a> {
             latency: times.map(|(_, mapped, down)| mapped.since(cut) + down),
             round_trip: times.map(|(sent, mapped, down)| mapped.since(sent) + down),
         })
+    }
+
+    /// What cut the path: that the link was lost, if it was before anything was decided; the radio that was pointed elsewhere;
+    /// or his own decision, of one who can be reached both ways: the radio has nothing to do with that.
+    fn cut(&self, record: &Record, mark: &Mark, until: Instant) -> Option<Instant> {
+        let here = |r: &&Record| r.host == record.host;
+        if mark.span == Some(Span::Begins(Stage::PathSwitch)) {
+            return Some(record.at);
+        }
+        let links = self.records.iter().take_while(|r| r.at <= record.at).filter(here);
+        let lost = links.fold(None, |lost, r| match r.what {
+            What::Up(_, Some(_)) => None,
+            _ if is_lost(r) => lost.or(Some(r.at)),
+            _ => lost,
+        });
+        let tuned = || self.first(record.at, until, |r| here(&r) && matches!(r.what, What::Tuned(..)));
+        lost.or_else(|| Some(tuned()?.at))
     }
 
     /// When the route-update left that the crossover took, when it took it, and the downlink time of the new leg.
@@ -112,9 +125,10 @@ impl<'a> Story<'a> {
         let to = next.at;
         let mut stages = Vec::new();
         let here = |r: &Record| r.host == host;
-        let tuned = self.first(cut, to, |r| here(r) && matches!(r.what, What::Tuned(..)));
+        let gone = self.first(cut, to, |r| here(r) && (is_lost(r) || matches!(r.what, What::Tuned(..))));
         let up = self.first(cut, to, |r| here(r) && matches!(r.what, What::Up(_, Some(_))));
-        let edges = [tuned.map(|r| (r.at, r.host, "tune".into())), up.map(|r| (r.at, r.host, "up".into()))];
+        let why = |r: &Record| if is_lost(r) { "down" } else { "tune" };
+        let edges = [gone.map(|r| (r.at, r.host, why(r).into())), up.map(|r| (r.at, r.host, "up".into()))];
         add(&mut stages, Stage::Link, edges);
         for stage in [Stage::Detection, Stage::Address] {
             let begin = self.edge(host, cut, to, Span::Begins(stage), false);
@@ -167,15 +181,18 @@ impl<'a> Story<'a> {
 
     /// A segment ends the outage: the path is there, the transport waits until it sends again, and that travels.
     fn recovery(&self, host: HostId, switch: Option<&Record>, next: &Arrival, stages: &mut Vec<Owner>) {
+        let origin = self.traffic.origin(next.packet, next.at);
+        let sent: Option<Event> = origin.map(|(at, on)| (at, on, "segment_sent".to_owned()));
         if let Some(begin) = switch {
             let end = self.edge(host, begin.at, next.at, Span::Ends(Stage::PathSwitch), true);
-            add(stages, Stage::PathSwitch, [named(Some(begin)), named(end)]);
+            // Who can be reached both ways may be sent something by the old one while the switch is under way.
+            let end = named(end).or_else(|| sent.clone().filter(|_| super::begin(begin).is_some()));
+            add(stages, Stage::PathSwitch, [named(Some(begin)), end.filter(|end| end.0 >= begin.at)]);
         }
-        let Some((at, on)) = self.traffic.origin(next.packet, next.at) else { return };
-        let sent: Event = (at, on, "segment_sent".to_owned());
+        let Some(sent) = sent else { return };
         let back = stages.iter().max_by_key(|owner| owner.to);
         let back = back.and_then(|owner| Some((owner.to, owner.hosts?.1, owner.ends.clone())));
-        if let Some(back) = back.filter(|back| back.0 < at) {
+        if let Some(back) = back.filter(|back| back.0 < sent.0) {
             add(stages, Stage::Recovery, [Some(back), Some(sent.clone())]);
         }
         add(stages, Stage::FirstByte, [Some(sent), Some((next.at, host, "app_read".to_owned()))]);
@@ -199,6 +216,11 @@ impl<'a> Story<'a> {
         });
         if last { matching.next_back() } else { matching.next() }
     }
+}
+
+/// Whether a radio lost its cell here.
+fn is_lost(record: &Record) -> bool {
+    matches!(&record.what, What::Down(_, why) if **why == *node::Link::OUT_OF_RANGE)
 }
 
 /// A stage needs both of its events.

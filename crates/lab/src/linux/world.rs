@@ -3,11 +3,13 @@
 use super::programs::Programs as Workloads;
 use super::report::{HostReport, WorldReport};
 use super::{LACKS, LinuxError, Programs, file, write};
+use crate::plan::HostPlan;
 use crate::{Plan, Scenario};
 use linux::daemon::{Answer, Ask};
 use linux::lines::{Heard, Lines};
 use linux::radio::{Port, Radio, Report};
-use linux::{Clock, End, NetNs, Netlink, Offset, Place};
+use linux::{Clock, End, NetNs, Netlink, Offset, PacketSocket, Place};
+use roles::RoleConfig;
 use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
 use std::fs::File;
@@ -77,6 +79,7 @@ fn work(dir: &Path) -> Result<(), LinuxError> {
     let order: Order = toml::from_str(&text).map_err(|error| LinuxError::World(error.to_string()))?;
     let plan = Scenario::plan(&order.name, &order.document, &[], order.seed)
         .map_err(|error| LinuxError::World(error.to_string()))?;
+    needs(&plan)?;
     linux::hasten();
     let ports = ports(&plan);
     let namespaces = lay_out(&plan, &ports)?;
@@ -105,6 +108,19 @@ fn work(dir: &Path) -> Result<(), LinuxError> {
     };
     let json = serde_json::to_string_pretty(&report).unwrap_or_default();
     write(&dir.join(file::REPORT), &json)
+}
+
+/// Whether this kernel has what the plan needs beyond links and namespaces: found out before anything starts, as a run that
+/// fails in the middle would look like a protocol that does.
+fn needs(plan: &Plan) -> Result<(), LinuxError> {
+    let lacks = |what: &str, why: &linux::Error| LinuxError::Lacks(format!("{what}: {why}"));
+    PacketSocket::allowed().map_err(|why| lacks("raw sockets, which carry the frames", &why))?;
+    let hands_over = |host: &&HostPlan| {
+        host.config.roles.iter().any(|role| matches!(role, RoleConfig::IndirectTcpSupportRouter(_)))
+    };
+    let Some(host) = plan.hosts.iter().find(hands_over) else { return Ok(()) };
+    let what = format!("TCP_REPAIR, by which `{}` hands connections over", host.config.name);
+    NetNs::create()?.run(linux::doctor::tcp_repair)?.map_err(|why| lacks(&what, &why))
 }
 
 /// The radio process's end of each interface.

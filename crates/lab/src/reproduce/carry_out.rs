@@ -62,6 +62,18 @@ pub enum Validity {
     Untrusted(Vec<String>),
 }
 
+impl Validity {
+    /// Why it counts as not holding.
+    pub(crate) fn invalid(&self) -> &[String] {
+        if let Self::Invalid(why) = self { why } else { &[] }
+    }
+
+    /// Why nothing of it counts.
+    pub(crate) fn untrusted(&self) -> &[String] {
+        if let Self::Untrusted(why) = self { why } else { &[] }
+    }
+}
+
 /// What a point gave in one world.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Measured {
@@ -153,29 +165,23 @@ impl Report {
 
     /// Why nothing of it is to be trusted, by point.
     pub fn untrusted(&self) -> Vec<String> {
-        self.doubts(|validity| match validity {
-            Validity::Untrusted(why) => Some(why),
-            _ => None,
-        })
+        doubts(&self.worlds, Validity::untrusted)
     }
 
     /// Why a point says nothing, by point.
     pub fn invalid(&self) -> Vec<String> {
-        self.doubts(|validity| match validity {
-            Validity::Invalid(why) => Some(why),
-            _ => None,
-        })
+        doubts(&self.worlds, Validity::invalid)
     }
+}
 
-    fn doubts(&self, of: fn(&Validity) -> Option<&Vec<String>>) -> Vec<String> {
-        let all =
-            self.worlds.iter().flat_map(|results| results.rows(|_| true).map(move |row| (results, row)));
-        all.flat_map(|(results, (point, measured))| {
-            let why = of(&measured.validity).into_iter().flatten();
-            why.map(|why| format!("{} on {}: {why}", point.label, results.world.name())).collect::<Vec<_>>()
-        })
-        .collect()
-    }
+/// What there is of this doubt, by point and world.
+pub(crate) fn doubts(worlds: &[Results], of: fn(&Validity) -> &[String]) -> Vec<String> {
+    let all = worlds.iter().flat_map(|results| results.rows(|_| true).map(move |row| (results, row)));
+    all.flat_map(|(results, (point, measured))| {
+        let of = of(&measured.validity).iter();
+        of.map(|why| format!("{} on {}: {why}", point.label, results.world.name()))
+    })
+    .collect()
 }
 
 /// Every must-hold of an experiment in one world.

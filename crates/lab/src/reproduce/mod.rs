@@ -11,6 +11,7 @@
 
 mod carry_out;
 mod figure;
+mod handoff_time;
 mod json;
 mod phases;
 mod point;
@@ -20,13 +21,14 @@ mod stats;
 mod text;
 mod udp_loss;
 
-pub(crate) use carry_out::measure_all;
 pub use carry_out::{How, Measured, NotRun, Report, Results, Validity, Verdict, reproduce, run_point};
+pub(crate) use carry_out::{doubts, measure_all};
 pub use figure::{Figure, figures};
 pub use json::{json, self_test_json};
 pub(crate) use phases::stratified;
 pub use point::{Kind, Measure, Point, Samples, Setting};
 pub use self_test::{Broken, self_test};
+pub(crate) use text::invalid;
 pub use text::{self_test_text, text};
 
 use crate::run::OnWorld;
@@ -123,7 +125,8 @@ impl Check {
 }
 
 /// All experiments.
-pub const EXPERIMENTS: &[Experiment] = &[udp_loss::UDP_LOSS, sigma_handoff::SIGMA_HANDOFF];
+pub const EXPERIMENTS: &[Experiment] =
+    &[udp_loss::UDP_LOSS, sigma_handoff::SIGMA_HANDOFF, handoff_time::HANDOFF_TIME];
 
 /// The experiments that these words name: an id, or a paper, which is the part before the slash. None: all.
 pub fn select(words: &[String]) -> Result<Vec<&'static Experiment>, String> {

@@ -14,6 +14,21 @@ pub(crate) fn slope(points: &[(f64, f64)]) -> Option<f64> {
     (across > 0.0).then(|| along / across)
 }
 
+/// How much of the variance the straight line of [`slope`] explains, 0 to 1; `None` unless two x and two y differ.
+pub(crate) fn r_squared(points: &[(f64, f64)]) -> Option<f64> {
+    let back: Vec<(f64, f64)> = points.iter().map(|(x, y)| (*y, *x)).collect();
+    Some(slope(points)? * slope(&back)?)
+}
+
+/// The value in the middle, or half-way between the two; `None` of nothing.
+pub(crate) fn median(values: &[f64]) -> Option<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_unstable_by(f64::total_cmp);
+    let upper = *sorted.get(sorted.len() / 2)?;
+    let lower = *sorted.get((sorted.len() - 1) / 2)?;
+    Some(f64::midpoint(lower, upper))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -24,6 +39,21 @@ mod tests {
         assert!((slope(&line).unwrap() - 3.0).abs() < 1e-12);
         // By hand: means 2 and 3, sums of products 3 and of squares 2.
         assert!((slope(&[(1.0, 2.0), (2.0, 2.0), (3.0, 5.0)]).unwrap() - 1.5).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_line_explains_all_and_a_cloud_less() {
+        assert!((r_squared(&[(1.0, 2.0), (2.0, 4.0), (4.0, 8.0)]).unwrap() - 1.0).abs() < 1e-12);
+        // By hand: products 3, squares 2 and 6.
+        assert!((r_squared(&[(1.0, 2.0), (2.0, 2.0), (3.0, 5.0)]).unwrap() - 0.75).abs() < 1e-12);
+        assert_eq!(r_squared(&[(1.0, 2.0), (2.0, 2.0)]), None);
+    }
+
+    #[test]
+    fn the_middle_is_no_outlier() {
+        assert_eq!(median(&[9.0, 1.0, 2.0]), Some(2.0));
+        assert_eq!(median(&[9.0, 1.0, 2.0, 4.0]), Some(3.0));
+        assert_eq!(median(&[]), None);
     }
 
     #[test]

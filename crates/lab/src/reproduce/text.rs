@@ -1,7 +1,7 @@
 //! A report for people.
 
 use super::carry_out::{Validity, Verdict};
-use super::{Broken, Experiment, Measured, Metric, Point, Report};
+use super::{Broken, Experiment, Measured, Metric, Point, Report, Results};
 use crate::run::OnWorld;
 use draw::Table;
 use std::fmt::Write;
@@ -23,7 +23,7 @@ pub fn text(report: &Report) -> String {
     if !others.is_empty() {
         let _ = write!(out, "\nalso measured, nothing published\n{}", also(report, &others, &worlds));
     }
-    out.push_str(&invalid(report));
+    out.push_str(&invalid(&report.worlds));
     for (world, why) in &report.absent {
         let _ = writeln!(out, "\nnot on {}: {why}", world.name());
     }
@@ -95,9 +95,9 @@ fn must_hold(verdicts: &[Verdict]) -> String {
 }
 
 /// Which runs are not to be believed, and why.
-fn invalid(report: &Report) -> String {
+pub(crate) fn invalid(worlds: &[Results]) -> String {
     let mut out = String::new();
-    for results in &report.worlds {
+    for results in worlds {
         for (point, measured) in results.rows(|_| true) {
             let (word, why) = match &measured.validity {
                 Validity::Valid => continue,

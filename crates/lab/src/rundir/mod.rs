@@ -16,6 +16,7 @@
 mod capture;
 mod events;
 mod figure;
+mod flows;
 mod meta;
 mod table;
 

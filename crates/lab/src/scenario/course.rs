@@ -1,9 +1,11 @@
 //! The way of a mobile host, as its radios notice it: how strong each cell is, and when.
 
 use super::error::{ScenarioError, Source};
-use super::{Host, Scenario};
+use super::path::{self, Propagation};
+use super::{Host, Point, Scenario};
 use link::Course;
-use wire::{Cell, Instant};
+use std::collections::BTreeMap;
+use wire::{Cell, Instant, Seed};
 
 /// The course that a host's radios share; `None` for one that hears every cell all the time.
 pub(crate) fn course(
@@ -11,9 +13,10 @@ pub(crate) fn course(
     scenario: &Scenario,
     name: &str,
     host: &Host,
+    seed: u64,
 ) -> Result<Option<Course>, ScenarioError> {
-    let mut course = Course::default();
-    for (cell, points) in &host.course {
+    let (mut course, heard) = (Course::default(), heard(source, scenario, name, host, seed)?);
+    for (cell, points) in &heard {
         let wrong = |problem: &str| source.at_path(&format!("host.{name}.course.{cell}"), problem);
         let number = cell.parse().ok().filter(|_| scenario.cell.contains_key(cell)).ok_or_else(|| {
             let cells: Vec<&str> = scenario.cell.keys().map(String::as_str).collect();
@@ -28,5 +31,36 @@ pub(crate) fn course(
         let points = points.iter().map(|point| (Instant::ZERO + point.0, point.1)).collect();
         course = course.with(Cell(number), points);
     }
-    Ok((!host.course.is_empty()).then_some(course))
+    Ok((!heard.is_empty()).then_some(course))
+}
+
+/// What was written down, or follows from where the host goes and where the base stations stand.
+fn heard(
+    source: &Source<'_>,
+    scenario: &Scenario,
+    name: &str,
+    host: &Host,
+    seed: u64,
+) -> Result<BTreeMap<String, Vec<Point>>, ScenarioError> {
+    let Some(way) = &host.path else { return Ok(host.course.clone()) };
+    let wrong = |key: &str, problem: &str| source.at_path(&format!("host.{name}.{key}"), problem);
+    if !host.course.is_empty() {
+        return Err(wrong("path", "a host has a `path` or a `course`, not both"));
+    }
+    let chance = Seed::new(seed).fork(name);
+    let stops = way
+        .stops(scenario.duration, &chance)
+        .map_err(|(key, problem)| wrong(format!("path.{key}").trim_end_matches('.'), &problem))?;
+    let signal = Propagation { at_1m: scenario.radio.at_1m, exponent: scenario.radio.exponent };
+    if !((-100.0..=30.0).contains(&signal.at_1m) && (1.0..=10.0).contains(&signal.exponent)) {
+        return Err(source.at_path("radio", "`at_1m` is from -100 to 30 dBm, and `exponent` from 1 to 10"));
+    }
+    let hear = |(cell, spec): (&String, &super::Cell)| match spec.position {
+        Some(station) => Ok((cell.clone(), path::course(&stops, station, signal, scenario.duration))),
+        None => Err(source.at_path(
+            &format!("cell.{cell}"),
+            &format!("`{name}` has a `path`, so every cell needs a `position`, as [0.0, 50.0]"),
+        )),
+    };
+    scenario.cell.iter().map(hear).collect()
 }

@@ -5,7 +5,7 @@ use super::networks::{AIR, Networks};
 use super::protocol::{self, Around};
 use super::{Host, Scenario, course};
 use crate::plan::{HostPlan, Plan, PortPlan};
-use link::{CellSpec, Faults, PortId, RadioSpec, WireSpec};
+use link::{Burst, CellSpec, Faults, PortId, RadioSpec, WireSpec};
 use roles::HostConfig;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -189,7 +189,7 @@ pub(crate) fn plan(source: &Source<'_>, scenario: &Scenario, seed: u64) -> Resul
         let text = toml::to_string(&config).map_err(|error| source.whole(error.to_string()))?;
         let parsed = parse_host(source, name, host, config)?;
         check_programs(source, scenario.duration, name, host, &parsed)?;
-        let course = course::course(source, scenario, name, host)?;
+        let course = course::course(source, scenario, name, host, seed)?;
         let mut ports = Vec::new();
         for (index, (interface, wire)) in layout.interfaces.get(name).into_iter().flatten().enumerate() {
             let port = PortId(next_port);
@@ -217,12 +217,14 @@ pub(crate) fn plan(source: &Source<'_>, scenario: &Scenario, seed: u64) -> Resul
 }
 
 fn check_faults(source: &Source<'_>, scenario: &Scenario) -> Result<(), ScenarioError> {
-    let wires =
-        scenario.wire.iter().map(|(name, wire)| (format!("wire.{name}"), [wire.loss, wire.duplicate]));
-    let cells =
-        scenario.cell.iter().map(|(name, cell)| (format!("cell.{name}"), [cell.loss, cell.duplicate]));
-    for (path, chances) in wires.chain(cells) {
-        for (key, chance) in ["loss", "duplicate"].iter().zip(chances) {
+    let wires = scenario.wire.iter().map(|(name, wire)| (format!("wire.{name}"), wire_faults(wire)));
+    let cells = scenario.cell.iter().map(|(name, cell)| (format!("cell.{name}"), cell_faults(cell)));
+    for (path, faults) in wires.chain(cells) {
+        let burst = faults.burst.map(|burst| {
+            [("burst.enter", burst.enter), ("burst.leave", burst.leave), ("burst.loss", burst.loss)]
+        });
+        let alone = [("loss", faults.loss), ("duplicate", faults.duplicate)];
+        for (key, chance) in alone.into_iter().chain(burst.into_iter().flatten()) {
             if !(0.0..=1.0).contains(&chance) {
                 return Err(source.at_path(&format!("{path}.{key}"), "a chance is a number from 0 to 1"));
             }
@@ -231,8 +233,20 @@ fn check_faults(source: &Source<'_>, scenario: &Scenario) -> Result<(), Scenario
     Ok(())
 }
 
+fn wire_faults(wire: &super::Wire) -> Faults {
+    Faults { loss: wire.loss, duplicate: wire.duplicate, burst: wire.burst.map(burst) }
+}
+
+fn cell_faults(cell: &super::Cell) -> Faults {
+    Faults { loss: cell.loss, duplicate: cell.duplicate, burst: cell.burst.map(burst) }
+}
+
+const fn burst(super::Burst { enter, leave, loss }: super::Burst) -> Burst {
+    Burst { enter, leave, loss }
+}
+
 fn wire_spec(wire: &super::Wire) -> WireSpec {
-    let faults = Faults { loss: wire.loss, duplicate: wire.duplicate };
+    let faults = wire_faults(wire);
     WireSpec { rate: wire.rate, delay: wire.delay, queue: wire.queue, mtu: wire.mtu, faults }
 }
 
@@ -245,7 +259,7 @@ fn cells(scenario: &Scenario) -> Vec<CellSpec> {
             delay: cell.delay,
             queue: cell.queue,
             mtu: cell.mtu,
-            faults: Faults { loss: cell.loss, duplicate: cell.duplicate },
+            faults: cell_faults(cell),
         })
     };
     scenario.cell.iter().filter_map(spec).collect()

@@ -4,6 +4,7 @@ mod course;
 mod error;
 mod expand;
 mod networks;
+mod path;
 mod protocol;
 mod settings;
 mod units;
@@ -61,6 +62,8 @@ pub(crate) struct Wire {
     pub(crate) loss: f64,
     #[serde(default)]
     pub(crate) duplicate: f64,
+    #[serde(default)]
+    pub(crate) burst: Option<Burst>,
     /// Its IP network, as `10.1.0.0/24`; see [`networks`].
     #[serde(default, deserialize_with = "node::config::some_text")]
     pub(crate) net: Option<Prefix>,
@@ -84,13 +87,30 @@ pub(crate) struct Cell {
     pub(crate) loss: f64,
     #[serde(default)]
     pub(crate) duplicate: f64,
+    #[serde(default)]
+    pub(crate) burst: Option<Burst>,
+    /// Where its base station stands, in metres.
+    pub(crate) position: Option<path::Place>,
     /// Its IP network, as `10.1.0.0/24`; see [`networks`].
     #[serde(default, deserialize_with = "node::config::some_text")]
     pub(crate) net: Option<Prefix>,
 }
 
-/// Radios of mobile hosts.
-#[derive(Clone, Debug, Deserialize, Default)]
+/// Losses that come together; see [`link::Burst`].
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Burst {
+    /// The chance to turn bad before a frame.
+    pub(crate) enter: f64,
+    /// The chance to turn good again.
+    pub(crate) leave: f64,
+    /// The chance that a frame is lost while it is bad.
+    #[serde(default = "units::surely")]
+    pub(crate) loss: f64,
+}
+
+/// Radios of mobile hosts, and how signals weaken.
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Radio {
     #[serde(default, deserialize_with = "node::config::span")]
@@ -100,6 +120,19 @@ pub(crate) struct Radio {
     pub(crate) attach: Option<Duration>,
     #[serde(default, deserialize_with = "node::config::span")]
     pub(crate) excursion: Duration,
+    /// What is heard of a base station at one metre, in dBm: 15 dBm sent, as by a card of 802.11b, less 40 dB.
+    #[serde(default = "units::at_1m")]
+    pub(crate) at_1m: f64,
+    /// How fast signals weaken with distance: 2 in free space, up to 6 within buildings.
+    #[serde(default = "units::exponent")]
+    pub(crate) exponent: f64,
+}
+
+impl Default for Radio {
+    fn default() -> Self {
+        let (at_1m, exponent) = (units::at_1m(), units::exponent());
+        Self { retune: Duration::ZERO, attach: None, excursion: Duration::ZERO, at_1m, exponent }
+    }
 }
 
 /// A host, before its roles are expanded.
@@ -113,6 +146,8 @@ pub(crate) struct Host {
     /// How strongly its radios hear each cell, by the cell's name: points in time, with dBm.
     #[serde(default)]
     pub(crate) course: BTreeMap<String, Vec<Point>>,
+    /// Where it goes, from which follows what its radios hear; see [`path`].
+    pub(crate) path: Option<path::Way>,
     /// The neighbor that takes what no other route takes.
     pub(crate) default_route: Option<String>,
     /// How its TCP behaves: as in the host's configuration.
@@ -137,6 +172,7 @@ pub const BUILT_IN: &[(&str, &str)] = &[
     ("first", include_str!("../../../../scenarios/first.toml")),
     ("bulk", include_str!("../../../../scenarios/bulk.toml")),
     ("mobile-ip/download", include_str!("../../../../scenarios/mobile-ip/download.toml")),
+    ("mobile-ip/drive", include_str!("../../../../scenarios/mobile-ip/drive.toml")),
     ("indirect-tcp/handoff-time", include_str!("../../../../scenarios/indirect-tcp/handoff-time.toml")),
     ("sigma/handoff", include_str!("../../../../scenarios/sigma/handoff.toml")),
     ("sigma/mobile-ip", include_str!("../../../../scenarios/sigma/mobile-ip.toml")),
@@ -172,11 +208,17 @@ impl Scenario {
         for setting in settings {
             setting.apply(&mut document).map_err(|problem| source.whole(problem))?;
         }
+        let folder = std::path::Path::new(file).parent().unwrap_or(std::path::Path::new(""));
+        let inlined = path::inline(&mut document, folder).map_err(|(key, why)| source.at_path(&key, &why))?;
         let effective = toml::to_string(&document).map_err(|error| source.whole(error.to_string()))?;
         let scenario: Self = serde_path_to_error::deserialize(toml::Value::Table(document))
             .map_err(|error| source.at_path(&error.path().to_string(), error.inner().message()))?;
         let mut plan = expand::plan(&source, &scenario, seed)?;
         plan.settings = settings.to_vec();
+        if inlined {
+            // What is kept of a run has to suffice to repeat it, wherever the files have gone.
+            plan.text.clone_from(&effective);
+        }
         plan.document = effective;
         Ok(plan)
     }

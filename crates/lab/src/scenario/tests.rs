@@ -109,6 +109,114 @@ fn a_mobile_host_has_as_many_radios_as_it_says_and_goes_its_way_with_all_of_them
     }
 }
 
+/// The download's scenario with base stations that stand somewhere, and a host that walks.
+fn walk(way: &str) -> Result<Plan, ScenarioError> {
+    let mut text = DOWNLOAD.replace("[cell.1]\n", "[cell.1]\nposition = [0.0, 0.0]\n");
+    text = text.replace("[cell.2]\n", "[cell.2]\nposition = [200.0, 0.0]\n");
+    Scenario::plan("w.toml", &text.replace("[host.mobile]\n", &format!("[host.mobile]\n{way}\n")), &[], 1)
+}
+
+#[test]
+fn what_a_radio_hears_follows_from_where_its_host_goes() {
+    let plan = walk("path.points = [[\"0s\", 10.0, 0.0], [\"10s\", 190.0, 0.0]]").unwrap();
+    let course = plan.hosts.last().unwrap().ports[0].course.clone().unwrap();
+    let at = |seconds: u64| {
+        let now = wire::Instant::from_millis(seconds * 1000);
+        [1, 2].map(|cell| course.strength(wire::Cell(cell), now).unwrap())
+    };
+    assert_eq!([at(0), at(5), at(10)], [[-55, -93], [-85, -85], [-93, -55]]);
+    let random = |seed| {
+        let way = "path.random = { area = [200.0, 50.0], speed = [1.0, 9.0] }";
+        let text = walk(way).unwrap().text;
+        let plan = Scenario::plan("w.toml", &text, &[], seed).unwrap();
+        plan.hosts.last().unwrap().ports[0].course.clone()
+    };
+    assert!(random(1) == random(1) && random(1) != random(2), "chance is the seed's");
+}
+
+#[test]
+fn a_way_that_cannot_be_gone_is_named() {
+    let cases = [
+        ("path.points = []", "`host.mobile.path.points`: give points in the order of time"),
+        ("path = {}", "`host.mobile.path`: say how it goes, once"),
+        ("path.random = { area = [9.0, 9.0], speed = [0.0, 1.0] }", "`speed` is two numbers above 0"),
+        ("path.file = \"no/such.csv\"", "`host.mobile.path.file`: no/such.csv: No such file"),
+        (
+            "course.1 = [[\"0s\", -60]]\npath.points = [[\"0s\", 0.0, 0.0]]",
+            "`host.mobile.path`: a host has a `path` or a `course`, not both",
+        ),
+    ];
+    for (way, expected) in cases {
+        let refusal = walk(way).unwrap_err().to_string();
+        assert!(refusal.starts_with("w.toml") && refusal.contains(expected), "{way}: {refusal}");
+    }
+    let nowhere = DOWNLOAD.replace("[host.mobile]\n", "[host.mobile]\npath.points = [[\"0s\", 0.0, 0.0]]\n");
+    let refusal = Scenario::plan("w.toml", &nowhere, &[], 1).unwrap_err().to_string();
+    assert!(
+        refusal.contains("`cell.1`: `mobile` has a `path`, so every cell needs a `position`"),
+        "{refusal}"
+    );
+}
+
+#[test]
+fn a_way_in_a_file_is_kept_with_the_run() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("way.csv"), "time,x,y\n0,10,0\n10,190,0\n").unwrap();
+    let file = folder.path().join("w.toml").display().to_string();
+    let text = walk("path.points = [[\"0s\", 1.0, 0.0]]").unwrap().text;
+    let text = text.replace("path.points = [[\"0s\", 1.0, 0.0]]", "path.file = \"way.csv\"");
+    let plan = Scenario::plan(&file, &text, &[], 1).unwrap();
+    drop(folder);
+    let again = Scenario::plan("elsewhere.toml", &plan.text, &[], 1).unwrap();
+    let course = |plan: &Plan| plan.hosts.last().unwrap().ports[0].course.clone();
+    assert!(course(&plan).is_some() && course(&plan) == course(&again));
+}
+
+#[test]
+fn a_timetable_may_be_given_by_its_rule() {
+    let list = "moves = [{ at = \"4.3s\", to = \"foreign\" }]";
+    assert!(DOWNLOAD.contains(list), "{DOWNLOAD}");
+    let plan =
+        |rule: &str| Scenario::plan("t.toml", &DOWNLOAD.replace(list, &format!("moves = {rule}")), &[], 1);
+    let text = plan("{ between = [\"foreign\", \"home\"], every = \"2s\", start = \"1s\", stop = \"6s\" }")
+        .unwrap()
+        .hosts
+        .pop()
+        .unwrap()
+        .text;
+    for (at, to) in [("1000000000ns", "foreign"), ("3000000000ns", "home"), ("5000000000ns", "foreign")] {
+        assert!(text.contains(at) && text.contains(to), "{at} in\n{text}");
+    }
+    assert!(!text.contains("7000000000ns") && !text.contains("between"));
+    for (rule, expected) in [
+        ("{ every = \"2s\" }", "`moves.between`: name the places"),
+        ("{ between = [\"foreign\"] }", "`moves.every`: from one move to the next"),
+        ("{ between = [\"foreign\"], every = \"0s\" }", "`moves.every`"),
+        ("{ between = [\"foreign\"], every = 2 }", "`moves.every`: write a span of time"),
+        ("{ between = [\"nowhere\"], every = \"2s\" }", "no place `nowhere`"),
+    ] {
+        let refusal = plan(rule).unwrap_err().to_string();
+        assert!(refusal.contains(expected), "{rule}: {refusal}");
+    }
+}
+
+#[test]
+fn losses_may_come_in_bursts() {
+    let cell = "[cell.2]\n";
+    let plan =
+        |burst: &str| Scenario::plan("b.toml", &FIRST.replace(cell, &format!("{cell}{burst}\n")), &[], 1);
+    let cells = plan("burst = { enter = 0.01, leave = 0.25 }").unwrap().cells;
+    assert!(cells.iter().any(|cell| (cell.faults.mean_loss() - 0.01 / 0.26).abs() < 1e-9));
+    for (burst, expected) in [
+        ("burst = { enter = 1.5, leave = 0.25 }", "`cell.2.burst.enter`: a chance is a number from 0 to 1"),
+        ("burst = { enter = 0.5 }", "missing field `leave`"),
+        ("rate = \"0kb/s\"", "duplicate key"),
+    ] {
+        let refusal = plan(burst).unwrap_err().to_string();
+        assert!(refusal.contains(expected), "{burst}: {refusal}");
+    }
+}
+
 #[test]
 fn a_mistake_about_a_program_is_named_and_one_that_is_right_is_planned() {
     let with = |host: &str, program: &str| format!("{DOWNLOAD}\n[[host.{host}.program]]\n{program}\n");

@@ -47,6 +47,18 @@ pub(crate) const fn one() -> usize {
     1
 }
 
+pub(crate) const fn surely() -> f64 {
+    1.0
+}
+
+pub(crate) const fn at_1m() -> f64 {
+    -25.0
+}
+
+pub(crate) const fn exponent() -> f64 {
+    3.0
+}
+
 pub(crate) const fn wire_queue() -> usize {
     128
 }

@@ -37,6 +37,7 @@ impl HostLink {
             net.set_arp(device, false)?;
             net.set_up(device, true)?;
         }
+        net.keep_segments(KERNEL_SIDE)?;
         for address in addresses {
             net.add_address(KERNEL_SIDE, *address, 32)?;
         }

@@ -19,6 +19,7 @@ pub(crate) struct Link {
     pub(crate) loss: u64,
     pub(crate) reorder: u64,
     pub(crate) double: u64,
+    pub(crate) corrupt: u64,
     pub(crate) seed: Seed,
     pub(crate) leaving: Vec<Instant>,
 }
@@ -34,6 +35,7 @@ impl Link {
             loss: 0,
             reorder: 0,
             double: 0,
+            corrupt: 0,
             seed: Seed::new(1),
             leaving,
         }
@@ -41,6 +43,14 @@ impl Link {
 
     fn chance(&mut self, percent: u64) -> bool {
         self.seed.draw() % 100 < percent
+    }
+
+    /// Bits flip, now and then.
+    fn spoil(&mut self, bytes: &mut [u8]) {
+        if self.corrupt > 0 && self.chance(self.corrupt) {
+            let at = self.seed.draw() as usize % bytes.len();
+            bytes[at] ^= 1 << (self.seed.draw() % 8);
+        }
     }
 
     /// When copies of a packet of `bytes` arrive.
@@ -101,6 +111,8 @@ pub(crate) struct World {
     pub(crate) ends: [End; 2],
     pub(crate) links: [Link; 2],
     pub(crate) sent: u64,
+    /// All that was sent, and when, in one number (FNV-1a).
+    pub(crate) number: u64,
     wire: BTreeMap<(Instant, u64), (usize, Vec<u8>)>,
 }
 
@@ -109,7 +121,14 @@ impl World {
     pub(crate) fn new(mut ends: [End; 2], links: [Link; 2]) -> Self {
         let [a, _] = &mut ends;
         a.tcp = Some(Connection::connect(A, B, a.iss, &a.profile));
-        Self { now: Instant::ZERO, ends, links, sent: 0, wire: BTreeMap::new() }
+        Self {
+            now: Instant::ZERO,
+            ends,
+            links,
+            sent: 0,
+            number: 0xcbf2_9ce4_8422_2325,
+            wire: BTreeMap::new(),
+        }
     }
 
     fn flush(&mut self, who: usize) {
@@ -118,20 +137,25 @@ impl World {
         end.work();
         while let Some(segment) = end.tcp.as_mut().and_then(|tcp| tcp.poll(self.now)) {
             let bytes = segment.emit(*src.ip(), *dst.ip());
+            for byte in self.now.0.to_be_bytes().into_iter().chain([who as u8]).chain(bytes.iter().copied()) {
+                self.number = (self.number ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+            }
             for at in self.links[who].carry(self.now, bytes.len() + 20) {
                 self.sent += 1;
-                self.wire.insert((at, self.sent), (1 - who, bytes.clone()));
+                let mut bytes = bytes.clone();
+                self.links[who].spoil(&mut bytes);
+                self.wire.insert((at, self.sent), (1 - who, bytes));
             }
         }
     }
 
     fn arrive(&mut self, who: usize, bytes: &[u8]) {
         let (src, dst) = if who == 0 { (B, A) } else { (A, B) };
-        let segment = Segment::parse(bytes, *src.ip(), *dst.ip()).unwrap();
+        let Ok(segment) = Segment::parse(bytes, *src.ip(), *dst.ip()) else { return };
         let end = &mut self.ends[who];
         match &mut end.tcp {
             Some(tcp) => tcp.receive(self.now, &segment),
-            None => end.tcp = Connection::accept(dst, src, &segment, end.iss, &end.profile),
+            None => end.tcp = Connection::accept(self.now, dst, src, &segment, end.iss, &end.profile),
         }
         self.flush(who);
     }

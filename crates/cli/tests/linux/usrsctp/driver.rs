@@ -92,7 +92,15 @@ impl Driver {
                 return;
             }
             let now = self.clock.now();
-            assert!(now < end, "{what} did not come; {:?} {:?}", self.events, self.refused);
+            assert!(
+                now < end,
+                "{what} did not come; {:?} {:?}; {} bytes written, {} read; {:?}",
+                self.events,
+                self.refused,
+                self.written,
+                self.read,
+                self.id.and_then(|id| self.endpoint.association(id)).map(|it| (it.state(), it.counts()))
+            );
             let wake = self.endpoint.deadline().map_or(end, |deadline| deadline.min(end));
             self.wait(wake.since(now).min(Duration::from_millis(20)));
         }

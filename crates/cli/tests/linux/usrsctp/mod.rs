@@ -22,8 +22,6 @@ use wire::{Duration, Ipv4Addr, Mac, Reason};
 const PORT: u16 = 5001;
 const OURS: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 0, 0, 7), Ipv4Addr::new(10, 0, 0, 8)];
 const THEIRS: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 0, 0, 2)];
-/// One step of a change and the next are so many bytes apart.
-const STEP: u64 = 2 << 20;
 
 /// What either end keeps at most, each way, where their rates are compared; that of peer.c.
 const BUFFER: u32 = 256 * 1024;
@@ -63,6 +61,29 @@ impl Stage {
         Some(Self { ours, theirs, dir, program })
     }
 
+    /// From now on two packets of a hundred are lost on their way to either end, before anybody there sees them.
+    fn loses(&self) {
+        for place in self.ends() {
+            nft(place, "add table ip loss");
+            nft(place, "add chain ip loss in { type filter hook input priority 0; }");
+            nft(place, "add rule ip loss in ip protocol sctp numgen random mod 50 0 counter drop");
+        }
+    }
+
+    /// That packets were lost indeed, on their way to either end.
+    fn assert_lost(&self) {
+        for place in self.ends() {
+            let said = nft(place, "list table ip loss");
+            let counted = said.split("counter packets ").nth(1).and_then(|rest| rest.split(' ').next());
+            let lost = counted.and_then(|count| count.parse::<u64>().ok());
+            assert!(lost.is_some_and(|lost| lost > 10), "{said}");
+        }
+    }
+
+    const fn ends(&self) -> [&NetNs; 2] {
+        [&self.ours, &self.theirs]
+    }
+
     fn peer(&self, words: &[&str]) -> Peer {
         Peer::start(&self.theirs, &self.program, words)
     }
@@ -76,37 +97,44 @@ impl Stage {
     }
 }
 
+/// Has nftables do something in a namespace; what it says.
+fn nft(place: &NetNs, words: &str) -> String {
+    let output = place.run(|| std::process::Command::new("nft").arg(words).output()).unwrap().unwrap();
+    assert!(output.status.success(), "{words}: {}", text(&output.stderr));
+    text(&output.stdout)
+}
+
 fn open() -> Open {
     Open { local: vec![OURS[0]], local_port: 4000, peer: vec![THEIRS[0]], peer_port: PORT }
 }
 
 /// Bytes flow on between one step and the next.
-fn progress(driver: &mut Driver) {
-    let enough = driver.moved() + STEP;
+fn progress(wire: Wire, driver: &mut Driver) {
+    let enough = driver.moved() + wire.step();
     driver.until("progress", |driver| driver.moved() >= enough);
 }
 
 /// Our second address comes, is preferred, and the first one goes. At every step usrsctp is asked what it knows.
-fn we_move(driver: &mut Driver, peer: &mut Peer) {
+fn we_move(wire: Wire, driver: &mut Driver, peer: &mut Peer) {
     let [old, new] = OURS;
     driver.hears(&Event::Opened);
-    progress(driver);
+    progress(wire, driver);
     driver.change(&[Change::Add(new)]);
     driver.hears(&Event::Changed(Change::Add(new), Outcome::Done));
     driver.until("usrsctp's word of the new address", |_| {
         peer.has_said("added 10.0.0.8") && peer.has_said("confirmed 10.0.0.8")
     });
-    progress(driver);
+    progress(wire, driver);
     driver.prefer(new);
     driver.change(&[Change::SetPrimary(new)]);
     driver.hears(&Event::Changed(Change::SetPrimary(new), Outcome::Done));
     driver.until("usrsctp's word of the primary", |_| peer.has_said("primary 10.0.0.8"));
-    progress(driver);
+    progress(wire, driver);
     driver.change(&[Change::Delete(old)]);
     driver.hears(&Event::Changed(Change::Delete(old), Outcome::Done));
     driver.until("usrsctp's word of the old address", |_| peer.has_said("removed 10.0.0.7"));
     assert_eq!(driver.association().local_addresses().collect::<Vec<_>>(), [new]);
-    progress(driver);
+    progress(wire, driver);
 }
 
 /// usrsctp said all that there was to say of our addresses, in order, and nothing else. That the first one is confirmed it
@@ -117,26 +145,73 @@ fn assert_all_said(peer: &Peer) {
     assert_eq!(news, ["added 10.0.0.8", "confirmed 10.0.0.8", "primary 10.0.0.8", "removed 10.0.0.7"]);
 }
 
+/// What becomes of packets on the wire.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Wire {
+    Good,
+    Lossy,
+}
+
+impl Wire {
+    /// The stage; none if this machine has no usrsctp.
+    fn stage(self) -> Option<Stage> {
+        let stage = Stage::new()?;
+        if self == Self::Lossy {
+            stage.loses();
+        }
+        Some(stage)
+    }
+
+    /// One step of a change and the next are so many bytes apart. What was lost and is lost again waits for a time-out, of
+    /// at least a second at either end.
+    const fn step(self) -> u64 {
+        match self {
+            Self::Good => 2 << 20,
+            Self::Lossy => 512 << 10,
+        }
+    }
+
+    /// Nothing of usrsctp's was refused; where packets are lost, what belongs to nobody any more may come late.
+    fn assert_end(self, stage: &Stage, driver: &Driver) {
+        match self {
+            Self::Good => assert_eq!(driver.refused, [], "nothing of usrsctp's was refused"),
+            Self::Lossy => {
+                stage.assert_lost();
+                let late = |refused: &(Reason, Ipv4Addr, u8)| refused.0 == Reason("sctp_no_association");
+                assert!(driver.refused.iter().all(late), "{:?}", driver.refused);
+            }
+        }
+    }
+}
+
+fn receives(wire: Wire) {
+    let Some(stage) = wire.stage() else { return };
+    let (mut peer, file) = stage.receiver();
+    let mut driver = Driver::new(&stage.ours, &OURS, Config::default(), 1);
+    let bytes = 6 * wire.step();
+    driver.open(&open(), bytes);
+    we_move(wire, &mut driver, &mut peer);
+    assert!(driver.written < bytes, "it moved while data flowed");
+    driver.hears(&Event::Closed(Ended::Finished));
+    driver.until("usrsctp's end", |_| peer.done().is_some());
+    assert_eq!(peer.done().unwrap().0, bytes);
+    let received = std::fs::read(file).unwrap();
+    assert!((0..bytes).map(byte).eq(received), "the bytes are the same");
+    assert_all_said(&peer);
+    wire.assert_end(&stage, &driver);
+    assert!(driver.most_kept <= Config::default().send_buffer as usize);
+}
+
 #[test]
 fn usrsctp_receives_while_our_address_changes() {
     let _turn = alone();
-    in_world(Duration::from_mins(2), || {
-        let Some(stage) = Stage::new() else { return };
-        let (mut peer, file) = stage.receiver();
-        let mut driver = Driver::new(&stage.ours, &OURS, Config::default(), 1);
-        let bytes = 6 * STEP;
-        driver.open(&open(), bytes);
-        we_move(&mut driver, &mut peer);
-        assert!(driver.written < bytes, "it moved while data flowed");
-        driver.hears(&Event::Closed(Ended::Finished));
-        driver.until("usrsctp's end", |_| peer.done().is_some());
-        assert_eq!(peer.done().unwrap().0, bytes);
-        let received = std::fs::read(file).unwrap();
-        assert!((0..bytes).map(byte).eq(received), "the bytes are the same");
-        assert_all_said(&peer);
-        assert_eq!(driver.refused, [], "nothing of usrsctp's was refused");
-        assert!(driver.most_kept <= Config::default().send_buffer as usize);
-    });
+    in_world(Duration::from_mins(2), || receives(Wire::Good));
+}
+
+#[test]
+fn usrsctp_receives_while_our_address_changes_and_packets_are_lost() {
+    let _turn = alone();
+    in_world(Duration::from_mins(2), || receives(Wire::Lossy));
 }
 
 /// usrsctp that sends so many bytes to us.
@@ -145,55 +220,79 @@ fn sender(stage: &Stage, driver: &mut Driver, bytes: u64) -> Peer {
     stage.peer(&["send", "10.0.0.1", "5001", "10.0.0.7", "4000", &bytes.to_string()])
 }
 
+fn sends(wire: Wire) {
+    let Some(stage) = wire.stage() else { return };
+    let mut driver = Driver::new(&stage.ours, &OURS, Config::default(), 2);
+    let bytes = 10 * wire.step();
+    let mut peer = sender(&stage, &mut driver, bytes);
+    we_move(wire, &mut driver, &mut peer);
+    assert!(driver.read < bytes, "it moved while data flowed");
+    assert_eq!(driver.arriving, Some(OURS[1]), "data come to the new address");
+    driver.hears(&Event::Closed(Ended::Finished));
+    assert_eq!(driver.read, bytes);
+    assert_all_said(&peer);
+    wire.assert_end(&stage, &driver);
+}
+
 #[test]
 fn usrsctp_sends_while_our_address_changes() {
     let _turn = alone();
-    in_world(Duration::from_mins(2), || {
-        let Some(stage) = Stage::new() else { return };
-        let mut driver = Driver::new(&stage.ours, &OURS, Config::default(), 2);
-        let bytes = 10 * STEP;
-        let mut peer = sender(&stage, &mut driver, bytes);
-        we_move(&mut driver, &mut peer);
-        assert!(driver.read < bytes, "it moved while data flowed");
-        assert_eq!(driver.arriving, Some(OURS[1]), "data come to the new address");
-        driver.hears(&Event::Closed(Ended::Finished));
-        assert_eq!(driver.read, bytes);
-        assert_all_said(&peer);
-        assert_eq!(driver.refused, [], "nothing of usrsctp's was refused");
-    });
+    in_world(Duration::from_mins(2), || sends(Wire::Good));
+}
+
+#[test]
+fn usrsctp_sends_while_our_address_changes_and_packets_are_lost() {
+    let _turn = alone();
+    in_world(Duration::from_mins(2), || sends(Wire::Lossy));
+}
+
+fn changes(wire: Wire) {
+    let Some(stage) = wire.stage() else { return };
+    let mut driver = Driver::new(&stage.ours, &OURS, Config::default(), 3);
+    let bytes = 10 * wire.step();
+    let mut peer = sender(&stage, &mut driver, bytes);
+    let [old, new] = THEIRS;
+    driver.hears(&Event::Opened);
+    progress(wire, &mut driver);
+    peer.order("add 10.0.0.2");
+    driver.hears(&Event::PeerAdded(new));
+    driver.hears(&Event::Path(new, PathState::Active));
+    progress(wire, &mut driver);
+    peer.order("primary 10.0.0.2");
+    driver.hears(&Event::PeerPrimary(new));
+    driver.hears(&Event::Switched { from: old, to: new });
+    progress(wire, &mut driver);
+    // While usrsctp waits for our word on the end of an address it answers what comes there by ABORT, and should take it
+    // (RFC 5061, section 5.3). If its wish is lost, that is the end of the association: so no address ends on a bad wire.
+    if wire == Wire::Good {
+        peer.order("delete 10.0.0.1");
+        driver.hears(&Event::PeerDeleted(old));
+        progress(wire, &mut driver);
+        assert_eq!(driver.association().paths().map(|path| path.address).collect::<Vec<_>>(), [new]);
+    }
+    assert!(driver.read < bytes, "it moved while data flowed");
+    driver.hears(&Event::Closed(Ended::Finished));
+    assert_eq!(driver.read, bytes);
+    match wire {
+        // What was still on its way there was answered by an ABORT, for us from an address of nobody.
+        Wire::Good => {
+            let abort = (Reason("sctp_no_association"), old, 6);
+            assert!(driver.refused.iter().all(|refused| *refused == abort), "{:?}", driver.refused);
+        }
+        Wire::Lossy => wire.assert_end(&stage, &driver),
+    }
 }
 
 #[test]
 fn usrsctp_changes_its_address_while_it_sends() {
     let _turn = alone();
-    in_world(Duration::from_mins(2), || {
-        let Some(stage) = Stage::new() else { return };
-        let mut driver = Driver::new(&stage.ours, &OURS, Config::default(), 3);
-        let bytes = 10 * STEP;
-        let mut peer = sender(&stage, &mut driver, bytes);
-        let [old, new] = THEIRS;
-        driver.hears(&Event::Opened);
-        progress(&mut driver);
-        peer.order("add 10.0.0.2");
-        driver.hears(&Event::PeerAdded(new));
-        driver.hears(&Event::Path(new, PathState::Active));
-        progress(&mut driver);
-        peer.order("primary 10.0.0.2");
-        driver.hears(&Event::PeerPrimary(new));
-        driver.hears(&Event::Switched { from: old, to: new });
-        progress(&mut driver);
-        peer.order("delete 10.0.0.1");
-        driver.hears(&Event::PeerDeleted(old));
-        progress(&mut driver);
-        assert_eq!(driver.association().paths().map(|path| path.address).collect::<Vec<_>>(), [new]);
-        assert!(driver.read < bytes, "it moved while data flowed");
-        driver.hears(&Event::Closed(Ended::Finished));
-        assert_eq!(driver.read, bytes);
-        // From the moment it asks for the end of an address, usrsctp answers what is still on its way there by ABORT. It
-        // should take it until we have agreed (RFC 5061, section 5.3); for us it speaks from an address of nobody.
-        let abort = (Reason("sctp_no_association"), old, 6);
-        assert!(driver.refused.iter().all(|refused| *refused == abort), "{:?}", driver.refused);
-    });
+    in_world(Duration::from_mins(2), || changes(Wire::Good));
+}
+
+#[test]
+fn usrsctp_changes_its_address_while_it_sends_and_packets_are_lost() {
+    let _turn = alone();
+    in_world(Duration::from_mins(2), || changes(Wire::Lossy));
 }
 
 // --- beside usrsctp: docs/risks.md, 9 ----------------------------------------------------------------------------------

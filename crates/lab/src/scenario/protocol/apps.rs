@@ -1,6 +1,6 @@
 //! Workloads, and whoever carries a host from cell to cell.
 
-use super::{Around, begin_with, default};
+use super::{Around, begin_with, default, timetable};
 use crate::scenario::expand::Layout;
 use crate::scenario::networks::AIR;
 use toml::{Table, Value};
@@ -21,6 +21,7 @@ pub(super) fn at(around: &Around<'_>, role: &mut Table) -> Result<(), String> {
 
 /// Places are cells, by the name of the host that serves each.
 pub(super) fn roam(around: &Around<'_>, role: &mut Table) -> Result<(), String> {
+    timetable(around, role)?;
     let start = role.remove("start").and_then(|value| value.as_str().map(str::to_owned));
     let mut places: Vec<Value> = around
         .layout

@@ -1,6 +1,6 @@
 //! Cellular IP.
 
-use super::{Around, begin_with, default, hosts_of};
+use super::{Around, begin_with, default, hosts_of, timetable};
 use crate::scenario::Scenario;
 use crate::scenario::expand::Layout;
 use crate::scenario::networks::AIR;
@@ -66,6 +66,7 @@ pub(super) fn mobile(around: &Around<'_>, role: &mut Table) -> Result<(), String
         address,
         r_mh.to_be_bytes(),
     );
+    timetable(around, role)?;
     let start = role.remove("start").and_then(|value| value.as_str().map(str::to_owned));
     let mut stations: Vec<Value> = layout.stations().map(Value::Table).collect();
     begin_with(&mut stations, start.as_deref())?;

@@ -17,6 +17,7 @@ pub(crate) use sigma::Sigma;
 
 use super::{Scenario, expand::Layout};
 use toml::{Table, Value};
+use wire::Duration;
 
 /// What a kind of role means for its host.
 #[derive(Clone, Copy)]
@@ -107,6 +108,38 @@ fn hosts_of<'a>(scenario: &'a Scenario, kind: &'a str) -> impl Iterator<Item = &
         let has = roles.any(|role| role.get("kind").and_then(Value::as_str) == Some(kind));
         has.then_some(name.as_str())
     })
+}
+
+/// Writes a timetable out that was given by its rule: `moves = { between = ["b2", "b3"], every = "2s", start = "1s", stop =
+/// "20s" }`. What else stands there stands in every move.
+fn timetable(around: &Around<'_>, role: &mut Table) -> Result<(), String> {
+    let Some(rule) = role.get("moves").and_then(Value::as_table) else { return Ok(()) };
+    let span = |key: &str| -> Result<Option<Duration>, String> {
+        let Some(value) = rule.get(key) else { return Ok(None) };
+        let span = value.as_str().and_then(node::config::parse_span);
+        span.map(Some).ok_or_else(|| format!("`moves.{key}`: write a span of time, as `2s`"))
+    };
+    let places: Vec<&Value> = rule.get("between").and_then(Value::as_array).into_iter().flatten().collect();
+    if places.is_empty() {
+        return Err("`moves.between`: name the places that it goes to, in turn".to_owned());
+    }
+    let every =
+        span("every")?.filter(|every| !every.is_zero()).ok_or("`moves.every`: from one move to the next")?;
+    let stop = span("stop")?.unwrap_or(around.scenario.duration).min(around.scenario.duration);
+    let (mut at, mut moves) = (span("start")?.unwrap_or(every), Vec::new());
+    for to in places.into_iter().cycle() {
+        if at >= stop {
+            break;
+        }
+        let mut step = rule.clone();
+        step.retain(|key, _| !["between", "every", "start", "stop"].contains(&key));
+        step.insert("at".to_owned(), format!("{}ns", at.as_nanos()).into());
+        step.insert("to".to_owned(), to.clone());
+        moves.push(Value::Table(step));
+        at += every;
+    }
+    role.insert("moves".to_owned(), moves.into());
+    Ok(())
 }
 
 /// Puts what the user named first in front.

@@ -16,14 +16,17 @@ impl Tcp {
         if id == other || ![id, other].iter().all(is_free) {
             return told.push(Told::Refused(id, refusal::NOT_JOINABLE.to_owned()));
         }
-        let relay = match Relay::new([id, other], staged) {
+        let mut relay = match Relay::new([id, other], staged) {
             Ok(relay) => relay,
             Err(error) => return told.push(Told::Refused(id, words(error))),
         };
         for end in relay.ends {
             if let Some(socket) = self.sockets.get_mut(&end) {
                 (socket.joined, socket.wanted, socket.credit) = (Some(id), 0, 0);
-                socket.cap_buffers();
+                socket.knobs.cap(&socket.fd);
+                if socket.knobs.send_buffer.is_some() {
+                    relay.keep_little(end);
+                }
             }
         }
         self.relays.insert(id, relay);

@@ -5,6 +5,7 @@
 mod door_tests;
 mod former;
 mod join;
+mod knob;
 pub(super) mod options;
 mod relay;
 #[cfg(test)]

@@ -15,6 +15,8 @@ use std::os::fd::OwnedFd;
 
 /// Bytes that one way keeps between its sockets. More would only be moved at a handoff.
 const CAP: usize = 64 * 1024;
+/// The same where the user bounds what may wait to be sent: a page.
+const LITTLE: usize = 4096;
 /// Times that a relay is gone round at once: others have their turn too.
 const ROUNDS: usize = 8;
 
@@ -41,6 +43,8 @@ struct Way {
     out: OwnedFd,
     into: OwnedFd,
     piped: usize,
+    /// What it may hold.
+    most: usize,
     /// A pipe counts buffers, not bytes: many small segments fill it too.
     full: bool,
     /// Nothing more will come.
@@ -54,6 +58,13 @@ impl Relay {
     pub(super) fn new(ends: [StreamId; 2], staged: [Vec<u8>; 2]) -> Result<Self, Errno> {
         let [there, back] = staged;
         Ok(Self { ends, ways: [Way::new(there)?, Way::new(back)?] })
+    }
+
+    /// Keeps less between the sockets on the way to this end.
+    pub(super) fn keep_little(&mut self, to: StreamId) {
+        let [there, back] = &mut self.ways;
+        let way = if self.ends.first() == Some(&to) { back } else { there };
+        way.most = LITTLE;
     }
 
     /// The end that is not this one.
@@ -119,11 +130,11 @@ impl Way {
         // Where a user's pipes are many already, a new one is smaller: less is kept, and nothing else changes.
         let _ = fcntl_setpipe_size(&into, CAP);
         let staged = staged.into();
-        Ok(Self { staged, out, into, piped: 0, full: false, ended: false, told: false })
+        Ok(Self { staged, out, into, piped: 0, most: CAP, full: false, ended: false, told: false })
     }
 
     const fn has_room(&self) -> bool {
-        self.piped < CAP && !self.full && !self.ended
+        self.piped < self.most && !self.full && !self.ended
     }
 
     /// Out of a socket, into the pipe: so many bytes. The peer's end counts as one, for something has happened.
@@ -132,7 +143,7 @@ impl Way {
         if !self.has_room() {
             return Ok(0);
         }
-        match splice(&from.fd, None, &self.into, None, CAP - self.piped, SpliceFlags::NONBLOCK) {
+        match splice(&from.fd, None, &self.into, None, self.most - self.piped, SpliceFlags::NONBLOCK) {
             Ok(0) => {
                 (self.ended, from.knows_end) = (true, true);
                 Ok(1)

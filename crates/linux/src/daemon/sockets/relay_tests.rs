@@ -1,10 +1,12 @@
 //! Joined connections: every byte, the end, a reset, back-pressure; and what comes back when they are parted.
 
+use super::options::{SIOCINQ, SIOCOUTQ, queued};
 use super::tcp::Tcp;
 use crate::testing::in_world;
 use crate::{End, NetNs, Netlink, Place};
 use node::stream::{Told, refusal};
-use node::{Addr, StreamId, StreamOp, Transport};
+use node::{Addr, Knob, StreamId, StreamOp, Transport};
+use rustix::net::sockopt;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::AsFd;
@@ -29,7 +31,14 @@ struct Rig {
 
 impl Rig {
     fn new() -> Self {
+        Self::with(65_536, &[])
+    }
+
+    /// Over a loopback with this MTU, both connections with these knobs.
+    fn with(mtu: u32, knobs: &[Knob]) -> Self {
         let mut net = Netlink::open().unwrap();
+        net.set_mtu("lo", mtu).unwrap();
+        net.keep_segments("lo").unwrap();
         net.loopback_up().unwrap();
         net.add_address("lo", HERE, 32).unwrap();
         let mut rig = Tcp::new(Some(HERE));
@@ -42,7 +51,9 @@ impl Rig {
                 peer: Addr::new(HERE, port),
                 foreign: false,
             };
-            rig.operate(id, open, &|_| false, &mut told);
+            for op in knobs.iter().map(|knob| StreamOp::Set(*knob)).chain([open]) {
+                rig.operate(id, op, &|_| false, &mut told);
+            }
             let peer = listener.accept().unwrap().0;
             peer.set_nonblocking(true).unwrap();
             peer
@@ -213,6 +224,30 @@ fn a_slow_reader_stops_the_writer_and_parting_gives_back_what_waited() {
         });
         assert!(heard[6..] == down && heard.starts_with(b"first "));
         assert_eq!(rig.told, []);
+    });
+}
+
+/// What a relay keeps is bounded by what its user has set: the kernel's own choice is a hundred times as much.
+#[test]
+fn buffers_of_its_own_bound_what_a_relay_keeps() {
+    in_world(|| {
+        let knobs = [Knob::SendBuffer(8192), Knob::ReceiveBuffer(8192), Knob::Nagle(false)];
+        let mut rig = Rig::with(1500, &knobs);
+        rig.join([b"", b""]);
+        let socket = &rig.tcp.sockets[&RADIO].fd;
+        assert!(sockopt::tcp_nodelay(socket).unwrap());
+        let down = pattern(6_000_000, 3);
+        let mut at = 0;
+        (0..500).for_each(|_| {
+            give(&mut rig.wired, &down, &mut at);
+            rig.round();
+        });
+        let (far, near) = (&rig.tcp.sockets[&WIRED].fd, &rig.tcp.sockets[&RADIO].fd);
+        let kept = [queued(far, SIOCINQ).unwrap(), queued(near, SIOCOUTQ).unwrap()];
+        rig.op(RADIO, StreamOp::Part);
+        let Told::Parted(RADIO, [_, waiting]) = &rig.told[0] else { panic!("it did not part") };
+        assert!(waiting.len() <= 4096, "{}", waiting.len());
+        assert!(kept.iter().all(|kept| (1..=12_288).contains(kept)), "{kept:?}");
     });
 }
 

@@ -1,6 +1,7 @@
 //! One TCP socket of the kernel, and what its user wants of it.
 
 use super::former::Former;
+use super::knob::Knobs;
 use super::options::{self, TCP_INFO, TcpInfo, get};
 use super::repair;
 use super::tcp::words;
@@ -15,8 +16,6 @@ use wire::{Duration, PacketId};
 
 /// Bytes of one socket that wait here for room in the kernel: its user's credit.
 const CREDIT: usize = 256 * 1024;
-/// What a buffer of a relayed connection takes.
-const RELAYED: usize = 64 * 1024;
 /// Bytes that are read at once.
 const CHUNK: usize = 64 * 1024;
 
@@ -45,6 +44,7 @@ pub(super) struct Socket {
     pub(super) joined: Option<StreamId>,
     /// The other end of its relay is gone, and with it bytes: all that can come is a reset.
     pub(super) broken: bool,
+    pub(super) knobs: Knobs,
     /// What another host had sent of it, until that is acknowledged.
     pub(super) former: Option<Former>,
     /// Why its own socket could not go on.
@@ -74,6 +74,7 @@ impl Socket {
             repaired: false,
             joined: None,
             broken: false,
+            knobs: Knobs::default(),
             former: None,
             lost: None,
         }
@@ -104,6 +105,10 @@ impl Socket {
             }
             StreamOp::Finish => self.finishing = true,
             StreamOp::Abort => return Some(None),
+            StreamOp::Set(knob) => {
+                self.knobs.note(knob);
+                self.knobs.apply(&self.fd);
+            }
             StreamOp::Freeze => {
                 self.frozen = true;
                 // The door is shut, but the kernel may have a segment that it has not looked at yet.
@@ -129,14 +134,6 @@ impl Socket {
             | StreamOp::Part => {}
         }
         self.serve(id, told)
-    }
-
-    /// From now on the kernel keeps no more than this of either direction. Left to itself it would keep megabytes of a
-    /// relay between a fast network and a slow one, and all of it would have to move with the connection. It doubles what
-    /// it is told.
-    pub(super) fn cap_buffers(&self) {
-        let _ = sockopt::set_socket_recv_buffer_size(&self.fd, RELAYED);
-        let _ = sockopt::set_socket_send_buffer_size(&self.fd, RELAYED);
     }
 
     /// Both sides have finished: the kernel sees to it that the peer gets what is still on its way. Any other end is one that
@@ -268,8 +265,9 @@ impl Socket {
 
     /// Grants what there is new room for: not byte by byte, but never nothing to a user who has nothing.
     pub(super) fn grant(&mut self, id: StreamId, told: &mut Vec<Told>) {
-        let more = CREDIT.saturating_sub(self.pending.len() + self.credit);
-        if !self.finishing && (more >= CREDIT / 4 || (more > 0 && self.credit == 0)) {
+        let most = self.knobs.send_buffer.map_or(CREDIT, |bytes| CREDIT.min(bytes as usize));
+        let more = most.saturating_sub(self.pending.len() + self.credit);
+        if !self.finishing && (more >= most / 4 || (more > 0 && self.credit == 0)) {
             self.credit += more;
             told.push(Told::Room(id, more));
         }

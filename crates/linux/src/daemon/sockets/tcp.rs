@@ -1,6 +1,7 @@
 //! [`node::Transport::Tcp`] on Linux: the kernel's TCP, without waiting for it.
 
 use super::former::Former;
+use super::knob::{Knobs, for_bytes};
 use super::relay::Relay;
 use super::socket::{Ended, Socket};
 use super::{options, repair};
@@ -24,11 +25,19 @@ const BACKLOG: i32 = 128;
 /// Accounts that are kept of sockets that are gone.
 const ACCOUNTS: usize = 1024;
 
+/// A socket that waits for peers, and what holds for those that come.
+struct Listener {
+    fd: OwnedFd,
+    knobs: Knobs,
+}
+
 pub(super) struct Tcp {
     address: Option<Ipv4Addr>,
     /// The largest window that its sockets offer, if it is not the kernel's choice.
     pub(super) window: Option<u32>,
-    listeners: BTreeMap<StreamId, (OwnedFd, Addr)>,
+    listeners: BTreeMap<StreamId, Listener>,
+    /// What was set of streams that are not open yet.
+    knobs: BTreeMap<StreamId, Knobs>,
     pub(super) sockets: BTreeMap<StreamId, Socket>,
     /// Whose a tuple is.
     pub(super) by_tuple: BTreeMap<Tuple, StreamId>,
@@ -49,6 +58,7 @@ impl Tcp {
             address,
             window: None,
             listeners: BTreeMap::new(),
+            knobs: BTreeMap::new(),
             sockets: BTreeMap::new(),
             by_tuple: BTreeMap::new(),
             frozen: BTreeSet::new(),
@@ -64,7 +74,7 @@ impl Tcp {
     pub(super) fn fds(&self) -> impl Iterator<Item = (BorrowedFd<'_>, PollFlags)> {
         let room = self.sockets.len() < MOST;
         let listeners = self.listeners.values().filter(move |_| room);
-        let listeners = listeners.map(|(fd, _)| (fd.as_fd(), PollFlags::IN));
+        let listeners = listeners.map(|listener| (listener.fd.as_fd(), PollFlags::IN));
         let sockets = self.sockets.iter().filter_map(|(id, socket)| {
             if socket.rests() {
                 return None;
@@ -85,19 +95,26 @@ impl Tcp {
     ) {
         match op {
             StreamOp::Open { local, peer, foreign, .. } => {
-                let opened = self.connect(local, peer, foreign);
+                let knobs = self.knobs.remove(&id).unwrap_or_default();
+                let opened = self.connect(local, peer, foreign, knobs);
                 self.add(id, opened, told);
             }
-            StreamOp::Listen { local, foreign, .. } => match self.listen(local, foreign) {
-                Ok(fd) => {
-                    self.listeners.insert(id, (fd, local));
-                    told.push(Told::Opened(id, local));
+            StreamOp::Listen { local, foreign, .. } => {
+                let knobs = self.knobs.remove(&id).unwrap_or_default();
+                match self.listen(local, foreign, knobs) {
+                    Ok(fd) => {
+                        self.listeners.insert(id, Listener { fd, knobs });
+                        told.push(Told::Opened(id, local));
+                    }
+                    Err(error) => told.push(Told::Closed(id, Some(words(error)))),
                 }
-                Err(error) => told.push(Told::Closed(id, Some(words(error)))),
-            },
+            }
             StreamOp::Import(state) => {
+                let knobs = self.knobs.remove(&id).unwrap_or_default();
                 let mut imported = self.import(&state);
                 if let Ok(socket) = &mut imported {
+                    socket.knobs = knobs;
+                    knobs.apply(&socket.fd);
                     socket.guarded = guarded(&socket.tuple);
                     told.push(Told::Imported(id));
                 }
@@ -109,6 +126,12 @@ impl Tcp {
             }
             StreamOp::Join(other, staged) => self.join(id, other, staged, told),
             StreamOp::Part => self.part(id, told),
+            StreamOp::Set(knob) if !self.sockets.contains_key(&id) => {
+                // What was accepted and is gone will not be opened.
+                if self.knobs.len() < MOST && id.0 < StreamId::SERVED && !self.listeners.contains_key(&id) {
+                    self.knobs.entry(id).or_default().note(knob);
+                }
+            }
             op => {
                 let Some(socket) = self.sockets.get_mut(&id) else { return };
                 let ended = socket.operate(id, op, told);
@@ -158,8 +181,14 @@ impl Tcp {
         self.accounts.iter().cloned().chain(open).collect()
     }
 
-    fn connect(&mut self, local: Option<Addr>, peer: Addr, foreign: bool) -> Result<Socket, Errno> {
-        let fd = self.socket(foreign)?;
+    fn connect(
+        &mut self,
+        local: Option<Addr>,
+        peer: Addr,
+        foreign: bool,
+        knobs: Knobs,
+    ) -> Result<Socket, Errno> {
+        let fd = self.socket(foreign, knobs)?;
         let any = SocketAddrV4::new(self.address.unwrap_or(Ipv4Addr::UNSPECIFIED), 0);
         bind(&fd, &local.unwrap_or(any))?;
         match connect(&fd, &peer) {
@@ -167,11 +196,11 @@ impl Tcp {
             Err(error) => return Err(error),
         }
         let local = address_of(getsockname(&fd)?)?;
-        Ok(Socket::new(fd, Tuple { local, remote: peer }, true))
+        Ok(Socket { knobs, ..Socket::new(fd, Tuple { local, remote: peer }, true) })
     }
 
-    fn listen(&mut self, local: Addr, foreign: bool) -> Result<OwnedFd, Errno> {
-        let fd = self.socket(foreign)?;
+    fn listen(&mut self, local: Addr, foreign: bool, knobs: Knobs) -> Result<OwnedFd, Errno> {
+        let fd = self.socket(foreign, knobs)?;
         // What is left of older connections does not matter to who waits for new ones.
         sockopt::set_socket_reuseaddr(&fd, true)?;
         bind(&fd, &local)?;
@@ -179,7 +208,7 @@ impl Tcp {
         Ok(fd)
     }
 
-    fn socket(&mut self, foreign: bool) -> Result<OwnedFd, Errno> {
+    fn socket(&mut self, foreign: bool, knobs: Knobs) -> Result<OwnedFd, Errno> {
         if self.sockets.len() + self.listeners.len() >= MOST {
             return Err(Errno::NFILE);
         }
@@ -187,10 +216,10 @@ impl Tcp {
         // Plain TCP: a multipath socket cannot be moved.
         let fd = socket_with(AddressFamily::INET, SocketType::STREAM, flags, Some(ipproto::TCP))?;
         if let Some(window) = self.window {
-            // A buffer of a given size does not grow. The kernel doubles it, and offers as much of it as packets have
-            // bytes of their memory: five eighths, with full segments. Until it knows, the route bounds the window.
-            sockopt::set_socket_recv_buffer_size(&fd, window as usize * 4 / 5)?;
+            // Until the kernel knows its segments, the route bounds the window.
+            sockopt::set_socket_recv_buffer_size(&fd, for_bytes(window))?;
         }
+        knobs.apply(&fd);
         if foreign {
             self.take_in_foreign()?;
             // Not only that it can be bound: what is sent from it, and what is accepted, is routed as our own.
@@ -232,7 +261,8 @@ impl Tcp {
 
     /// Takes one connection; says whether there may be more.
     fn accept(&mut self, listener: StreamId, accepted: &mut u32, told: &mut Vec<Told>) -> bool {
-        let Some((fd, _)) = self.listeners.get(&listener) else { return false };
+        let Some(Listener { fd, knobs }) = self.listeners.get(&listener) else { return false };
+        let knobs = *knobs; // which the kernel lets it inherit
         let fd = match accept_with(fd, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC) {
             Ok(fd) => fd,
             // The peer gave up before we came.
@@ -245,7 +275,7 @@ impl Tcp {
         let Ok(tuple) = ends else { return true };
         let new = StreamId::of_driver(accepted);
         told.push(Told::Accepted { listener, new, local: tuple.local, peer: tuple.remote });
-        let mut socket = Socket::new(fd, tuple, false);
+        let mut socket = Socket { knobs, ..Socket::new(fd, tuple, false) };
         socket.grant(new, told);
         self.insert(new, socket);
         true

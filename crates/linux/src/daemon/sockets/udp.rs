@@ -70,7 +70,11 @@ impl Udp {
             StreamOp::Join(..) => told.push(Told::Refused(id, refusal::NOT_JOINABLE.to_owned())),
             StreamOp::Part => told.push(Told::Refused(id, refusal::NOT_JOINED.to_owned())),
             // Datagrams have no connection that could move.
-            StreamOp::Freeze | StreamOp::Thaw | StreamOp::Import(_) | StreamOp::Guard(..) => {}
+            StreamOp::Freeze
+            | StreamOp::Thaw
+            | StreamOp::Import(_)
+            | StreamOp::Guard(..)
+            | StreamOp::Set(_) => {}
         }
         None
     }

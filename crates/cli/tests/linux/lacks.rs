@@ -1,0 +1,78 @@
+//! Kernels that lack what a scenario needs: the run ends with 3 and names it before anything starts, and scenarios that do
+//! not need it run.
+
+use crate::common::*;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+const CONNECTIONS_MOVE: [&str; 4] = ["run", "indirect-tcp/handoff-time", "--on", "linux"];
+
+/// `lacks.c`, compiled. `None` if this machine has no compiler.
+fn library(dir: &Path) -> Option<PathBuf> {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/linux/lacks.c");
+    let library = dir.join("lacks.so");
+    let mut cc = Command::new("cc");
+    cc.args(["-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-o"]).arg(&library).arg(source);
+    let output = cc.output();
+    if !need("cc", output.is_ok()) {
+        return None;
+    }
+    let output = output.unwrap();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    Some(library)
+}
+
+/// The command, and all that it starts, on a kernel that lacks this.
+fn run_without(what: &str, words: &[&str], library: &Path, out: &Path) -> Output {
+    command(words, out).env("LD_PRELOAD", library).env("LACKS", what).output().unwrap()
+}
+
+/// It ends with 3 and says what is missing; and nothing was started.
+fn assert_lacks(output: &Output, says: &[&str], out: &Path) {
+    for said in says {
+        assert_exit(output, 3, said);
+    }
+    assert!(!out.join("runs").exists(), "no silent fall-back to the simulator");
+    let said = text(&output.stderr);
+    assert!(!said.contains("repeated") && said.lines().count() == 1, "{said}");
+}
+
+#[test]
+fn without_tcp_repair_no_connection_is_handed_over_and_all_else_runs() {
+    let _turn = alone();
+    let out = tempfile::tempdir().unwrap();
+    let Some(library) = library(out.path()) else { return };
+    let output = run_without("TCP_REPAIR", &CONNECTIONS_MOVE, &library, out.path());
+    let says = ["TCP_REPAIR, by which `", "hands connections over", "Protocol not available"];
+    assert_lacks(&output, &says, out.path());
+    let told = run_without("TCP_REPAIR", &["doctor"], &library, out.path());
+    let line = text(&told.stdout).lines().find(|line| line.contains("TCP_REPAIR")).map(str::to_owned);
+    assert!(line.is_some_and(|line| line.starts_with("missing")), "{}", text(&told.stdout));
+    assert!(text(&told.stdout).contains("runs on Linux: yes"), "it is one protocol's need");
+    assert_held(&run_without("TCP_REPAIR", &SHORT, &library, out.path()), "first on linux");
+}
+
+#[test]
+fn without_raw_sockets_there_is_no_run() {
+    let _turn = alone();
+    let out = tempfile::tempdir().unwrap();
+    let Some(library) = library(out.path()) else { return };
+    let output = run_without("AF_PACKET", &SHORT, &library, out.path());
+    assert_lacks(&output, &["raw sockets, which carry the frames", "Operation not permitted"], out.path());
+    let told = run_without("AF_PACKET", &["doctor"], &library, out.path());
+    assert_exit(&told, 3, "runs on Linux need: packet sockets with time stamps");
+}
+
+/// The same by the capability itself; only root has it to lose without getting it back in a user namespace.
+#[test]
+fn without_the_capability_for_raw_sockets_there_is_no_run() {
+    if !need("root, to lose a capability", is_root()) {
+        return;
+    }
+    let _turn = alone();
+    let out = tempfile::tempdir().unwrap();
+    let mut command = Command::new("setpriv");
+    command.args(["--bounding-set", "-net_raw", "--inh-caps", "-net_raw", "--"]).arg(wayfare()).args(SHORT);
+    let output = command.current_dir(out.path()).output().unwrap();
+    assert_lacks(&output, &["raw sockets, which carry the frames", "Operation not permitted"], out.path());
+}

@@ -1,0 +1,146 @@
+//! The other router, on the connection between the two.
+
+use super::names::Args;
+use super::{HOST, IndirectTcp, LEFT, RIGHT, accepted, entry, named, router_key};
+use crate::transcript::Teller;
+use indirect_tcp::message::{Body, Channel, Frame, Frames, PORT, Side, SocketState, Verdict, Way};
+use node::{Addr, Input, StreamEvent};
+use std::collections::VecDeque;
+
+/// Its end of the connection.
+pub(super) struct Right {
+    channel: Channel,
+    opened: bool,
+    nonce: [u8; 16],
+    up: bool,
+    frames: Frames,
+    /// The handoff that the frames are about.
+    handoff: u64,
+    /// What it has heard and not been asked about.
+    heard: VecDeque<Body>,
+}
+
+impl Right {
+    fn new(opened: bool) -> Self {
+        Self {
+            channel: Channel::new(router_key(false), opened),
+            opened,
+            nonce: [4; 16],
+            up: false,
+            frames: Frames::default(),
+            handoff: 0,
+            heard: VecDeque::new(),
+        }
+    }
+
+    /// The role connected to it.
+    pub(super) fn called() -> Self {
+        Self::new(false)
+    }
+
+    /// The role writes.
+    pub(super) fn hears(&mut self, bytes: &[u8]) {
+        self.frames.push(bytes);
+        while let Some(bytes) = self.frames.next_frame().unwrap() {
+            let frame = self.channel.open(&bytes).unwrap();
+            if let (Body::Hello { nonce, .. }, false) = (&frame.body, self.up) {
+                let (ours, theirs) = (self.nonce, *nonce);
+                if self.opened {
+                    self.channel.agreed([ours, theirs]);
+                    self.up = true;
+                } else {
+                    self.heard.push_back(Body::Hello { router: LEFT, nonce: theirs });
+                }
+            } else {
+                self.handoff = self.handoff.max(frame.handoff);
+            }
+        }
+    }
+
+    fn seal(&mut self, body: Body) -> Vec<u8> {
+        let handoff = if matches!(body, Body::Hello { .. }) { 0 } else { self.handoff.max(1) };
+        self.channel.seal(&Frame { handoff, body })
+    }
+
+    fn hello(&mut self) -> Vec<u8> {
+        let nonce = self.nonce;
+        let bytes = self.seal(Body::Hello { router: RIGHT, nonce });
+        if let Some(Body::Hello { nonce: theirs, .. }) = self.heard.pop_front() {
+            self.channel.agreed([theirs, nonce]);
+            self.up = true;
+        }
+        bytes
+    }
+}
+
+/// `connects`, `accepts` with its hello, `says` a frame, or is `gone`.
+pub(super) fn right(teller: &mut Teller<IndirectTcp>, what: &[&str]) {
+    let bytes = match *what {
+        ["connects"] => {
+            teller.cast.right = Some(Right::new(true));
+            accepted(teller, "right", Addr::new(RIGHT, 40_000));
+            teller.cast.right.as_mut().unwrap().hello()
+        }
+        ["accepts"] => {
+            let id = named(teller, "right");
+            teller.give(Input::Stream(id, StreamEvent::Opened(Addr::new(LEFT, 40_000))));
+            teller.give(Input::Stream(id, StreamEvent::Room(1 << 20)));
+            teller.cast.right.as_mut().unwrap().hello()
+        }
+        ["gone"] => {
+            let id = named(teller, "right");
+            teller.cast.streams.remove(&id);
+            return teller.give(Input::Stream(id, StreamEvent::Closed(None)));
+        }
+        ["says", ref words @ ..] => {
+            let body = body(words);
+            let forged = words.contains(&"forged");
+            let mut bytes = teller.cast.right.as_mut().unwrap().seal(body);
+            if let Some(last) = bytes.last_mut().filter(|_| forged) {
+                *last ^= 1;
+            }
+            bytes
+        }
+        _ => panic!("no right {what:?}"),
+    };
+    let id = named(teller, "right");
+    teller.give(Input::Stream(id, StreamEvent::Data(&bytes)));
+}
+
+fn body(words: &[&str]) -> Body {
+    let args = Args::new(words);
+    let verdict = || match args.get::<String>("verdict").as_deref() {
+        None | Some("taken") => Verdict::Taken,
+        Some("unknown") => Verdict::Unknown,
+        Some("moved") => Verdict::Moved,
+        _ => Verdict::Failed,
+    };
+    let state = |side| {
+        let of = entry(RIGHT);
+        let tuple = if side == Side::Near { of.near() } else { of.far() };
+        Body::State(Box::new(SocketState::new(side, super::names::established(tuple.local, tuple.remote))))
+    };
+    match words.first().copied().unwrap_or_default() {
+        "offer" => {
+            let sequence = args.get("sequence").unwrap_or(5);
+            Body::Offer { host: HOST, sequence, connections: 1 }
+        }
+        "offer-answer" => Body::OfferAnswer(verdict()),
+        "entry" => Body::Entry(entry(RIGHT)),
+        "near" => state(Side::Near),
+        "far" => state(Side::Far),
+        "buffer" => Body::UserBuffer(Way::Down, vec![7; args.get("bytes").unwrap_or(20)]),
+        "commit" => Body::Commit { connection: 1 },
+        "commit-answer" => Body::CommitAnswer { connection: 1, verdict: verdict() },
+        "status" => Body::Status { connection: 1 },
+        "abort" => Body::Abort { connection: 1 },
+        "done" => Body::Done,
+        "done-answer" => Body::DoneAnswer,
+        word => panic!("no frame {word}"),
+    }
+}
+
+/// The port that it connects to is not said in every line.
+pub(super) const fn is_right(peer: Addr) -> bool {
+    peer.port() == PORT && peer.ip().octets()[1] == RIGHT.octets()[1]
+}

@@ -1,0 +1,363 @@
+//! Who speaks in the transcripts: a mobile host, two support routers, a fixed host. The role is the mobile host's side, or
+//! the left router.
+
+mod frames;
+mod names;
+
+use crate::transcript::{Cast, Teller};
+use auth::Key as Secret;
+use frames::Right;
+use indirect_tcp::message::{
+    Answer, Call, Code, Datagram, Entry, ForwardPointer, ForwardReply, Greeting, GreetingReply, Kind, Lost,
+    PORT, Signed, Welcome,
+};
+use indirect_tcp::{MobileHost, SupportRouter, TRANSPORT};
+use names::Args;
+use node::stream::{Told, refusal};
+use node::{
+    Action, Addr, Class, CommandId, Hop, Input, InterfaceAddress, Key, Life, News, Node, Outbox, Role, Route,
+    Seed, StreamEvent, StreamId, StreamOp, Value,
+};
+use serde::de::DeserializeOwned;
+use std::collections::BTreeMap;
+use wire::{Iface, Instant, Ipv4Addr, Mac, Packet, Prefix, TcpState, udp};
+
+const HOST: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 7);
+const LEFT: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 1);
+const RIGHT: Ipv4Addr = Ipv4Addr::new(10, 2, 0, 1);
+const FIXED: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
+/// The mobile host's end of its connection, and the service at the fixed host.
+const HOST_PORT: u16 = 50_000;
+const SERVICE: u16 = 80;
+/// The program that a script speaks for.
+const PROGRAM: StreamId = StreamId(StreamId::OUTSIDE);
+
+/// Everybody's link address.
+const PEOPLE: [(&str, Mac); 2] =
+    [("the host", Mac([2, 0, 0, 0, 0, 7])), ("the network", Mac([2, 0, 0, 0, 0, 9]))];
+
+const ROUTER_CONFIG: &str = r#"
+    address = "10.1.0.1"
+    hosts = [{ address = "10.1.0.7", key = "01010101010101010101010101010101" }]
+    routers = [{ address = "10.2.0.1", key = "02020202020202020202020202020202" }]
+"#;
+const HOST_CONFIG: &str = r#"
+    address = "10.1.0.7"
+    key = "01010101010101010101010101010101"
+"#;
+
+fn host_key(forged: bool) -> Secret {
+    Secret::new([if forged { 9 } else { 1 }; 16])
+}
+
+fn router_key(forged: bool) -> Secret {
+    Secret::new([if forged { 9 } else { 2 }; 16])
+}
+
+#[derive(Default)]
+pub(crate) struct IndirectTcp {
+    /// Streams by what they are to a reader.
+    streams: BTreeMap<StreamId, &'static str>,
+    listener: Option<StreamId>,
+    /// Streams that the driver has accepted.
+    accepted: u32,
+    /// The other router, on the connection that there is.
+    right: Option<Right>,
+    /// The mobile host's last greeting, and its last call.
+    greeting: Option<Greeting>,
+    call: Option<Call>,
+}
+
+fn configured<T: DeserializeOwned>(base: &str, changes: &str) -> T {
+    let mut table: toml::Table = base.parse().unwrap();
+    table.extend(changes.parse::<toml::Table>().unwrap());
+    toml::Value::Table(table).try_into().unwrap()
+}
+
+/// Tells the other roles of its node by whom packets leave: what Mobile IP does on a whole host.
+#[derive(Debug)]
+struct Beneath;
+
+impl Role for Beneath {
+    fn name(&self) -> &'static str {
+        "beneath"
+    }
+    fn listens(&self) -> &[node::Listen] {
+        &[]
+    }
+    fn verbs(&self) -> &[&'static str] {
+        &["gateway"]
+    }
+    fn handle(&mut self, _now: Instant, input: Input<'_>, out: &mut Outbox) {
+        let Input::Command(_, command) = input else { return };
+        let router = command.args.get("router").and_then(Value::as_text).unwrap().parse().unwrap();
+        out.tell(News::Gateway(router));
+    }
+    fn deadline(&self) -> Option<Instant> {
+        None
+    }
+    fn status(&self) -> Value {
+        Value::None
+    }
+}
+
+impl Cast for IndirectTcp {
+    fn node(&mut self, kind: &str, changes: &str) -> (Node, &'static [&'static str]) {
+        *self = Self::default();
+        let (roles, names, address): (Vec<Box<dyn Role>>, &'static [&'static str], _) = match kind {
+            "support-router" => {
+                let role = SupportRouter::new(configured(ROUTER_CONFIG, changes), Seed::new(1)).unwrap();
+                (vec![Box::new(role)], &["cell", "up"], "10.1.0.1/32")
+            }
+            "mobile-host" => {
+                let role = MobileHost::new(configured(HOST_CONFIG, changes)).unwrap();
+                (vec![Box::new(Beneath), Box::new(role)], &["air"], "10.1.0.7/32")
+            }
+            _ => panic!("no role {kind}"),
+        };
+        let mut node = Node::new(roles, Vec::new());
+        let address: InterfaceAddress = address.parse().unwrap();
+        node.add_address(Instant::ZERO, Iface(1), address);
+        let action = Action::Forward(Hop::mac(Iface(names.len() as u16), PEOPLE[1].1));
+        let key = Key { class: None, src: Prefix::ANY, dst: Prefix::ANY };
+        node.set_route(Instant::ZERO, key, Route { action, life: Life::Forever });
+        (node, names)
+    }
+
+    fn step(teller: &mut Teller<Self>, words: &[&str]) {
+        match *words {
+            ["gateway", router] => {
+                let args = [("router".to_owned(), Value::from(router_of(router).to_string()))];
+                let args = Value::Map(args.into_iter().collect());
+                let command = node::Command { verb: "gateway".to_owned(), args };
+                teller.give(Input::Command(CommandId(1), &command));
+            }
+            ["program", ref what @ ..] => program(teller, what),
+            ["host", "greets", ref args @ ..] => greets(teller, &Args::new(args)),
+            ["host", "calls", ref args @ ..] => calls(teller, &Args::new(args)),
+            ["right", "points", ref args @ ..] => {
+                let args = Args::new(args);
+                let greeting = Signed::new(greeting(RIGHT, &args, LEFT), &host_key(args.has("unmeant")));
+                let pointer = ForwardPointer { new: RIGHT, old: LEFT, greeting };
+                let payload = Signed::new(pointer, &router_key(args.has("forged"))).emit();
+                teller.receive("up", datagram(RIGHT, LEFT, PEOPLE[1].1, &payload));
+            }
+            ["right", "heard", ref args @ ..] => {
+                let sequence = Args::new(args).get("sequence").unwrap_or(5);
+                let reply = ForwardReply { old: RIGHT, host: HOST, sequence, connections: 1 };
+                let payload = Signed::new(reply, &router_key(false)).emit();
+                teller.receive("up", datagram(RIGHT, LEFT, PEOPLE[1].1, &payload));
+            }
+            ["somebody", "connects"] => {
+                accepted(teller, "somebody", Addr::new(HOST, 40_000));
+            }
+            ["right", ref what @ ..] => frames::right(teller, what),
+            ["segment", "far"] => {
+                let bytes = names::segment(Addr::new(FIXED, SERVICE), Addr::new(HOST, HOST_PORT));
+                let mut packet = Packet::new(Mac::ZERO, bytes);
+                packet.link.src = PEOPLE[1].1;
+                teller.receive("up", packet);
+            }
+            ["left", ref what @ ..] => left(teller, what),
+            [half @ ("near" | "far" | "router"), ref what @ ..] => happens(teller, half, what),
+            _ => panic!("no step {words:?}"),
+        }
+    }
+
+    fn packet(&self, packet: &Packet) -> String {
+        names::packet_name(packet)
+    }
+
+    fn neighbor(&self, mac: Mac) -> Option<&'static str> {
+        PEOPLE.iter().find(|(_, other)| *other == mac).map(|(name, _)| *name)
+    }
+
+    fn class(&self, _class: Class) -> Option<&'static str> {
+        None
+    }
+
+    fn stream(&self, id: StreamId, op: &StreamOp) -> String {
+        let name = self.streams.get(&id).copied().unwrap_or_else(|| names::purpose(op));
+        match op {
+            StreamOp::Join(other, [up, down]) => {
+                let other = self.streams.get(other).copied().unwrap_or("?");
+                format!("{name}: relay with {other}, {} and {} bytes ahead", up.len(), down.len())
+            }
+            op => names::operation(name, op),
+        }
+    }
+
+    fn served(&self, told: &Told) -> String {
+        names::told(told)
+    }
+
+    fn heed(&mut self, packet: &Packet) {
+        if let Some(Datagram::Greeting(greeting)) = names::itcp(packet) {
+            self.greeting = Some(greeting.message);
+        }
+    }
+
+    fn heed_stream(&mut self, id: StreamId, op: &StreamOp) {
+        match op {
+            StreamOp::Listen { .. } => self.listener = Some(id),
+            StreamOp::Open { .. } | StreamOp::Import(_) => {
+                self.streams.insert(id, names::purpose(op));
+            }
+            StreamOp::Write(bytes) => {
+                if let Ok(call) = Signed::<Call>::parse(bytes) {
+                    self.call = Some(call.message);
+                }
+                if let Some(right) = self.right.as_mut().filter(|_| self.streams.get(&id) == Some(&"right")) {
+                    right.hears(bytes);
+                }
+            }
+            _ => {}
+        }
+        if matches!(op, StreamOp::Open { .. }) && self.streams.get(&id) == Some(&"right") {
+            self.right = Some(Right::called());
+        }
+    }
+}
+
+fn router_of(name: &str) -> Ipv4Addr {
+    if name == "left" { LEFT } else { RIGHT }
+}
+
+/// The stream of this name.
+fn named(teller: &Teller<IndirectTcp>, name: &str) -> StreamId {
+    let mut streams = teller.cast.streams.iter().rev();
+    *streams.find(|(_, other)| **other == name).unwrap_or_else(|| panic!("no stream {name}")).0
+}
+
+/// Somebody connects to the router.
+fn accepted(teller: &mut Teller<IndirectTcp>, name: &'static str, peer: Addr) -> StreamId {
+    let new = StreamId(StreamId::DRIVER + teller.cast.accepted);
+    teller.cast.accepted += 1;
+    teller.cast.streams.insert(new, name);
+    let local = Addr::new(LEFT, PORT);
+    let listener = teller.cast.listener.unwrap();
+    teller.give(Input::Stream(listener, StreamEvent::Accepted(new, local, peer)));
+    teller.give(Input::Stream(new, StreamEvent::Room(1 << 20)));
+    new
+}
+
+fn datagram(from: Ipv4Addr, to: Ipv4Addr, mac: Mac, payload: &[u8]) -> Packet {
+    let mut packet = Packet::new(Mac::ZERO, udp::packet(Addr::new(from, PORT), Addr::new(to, PORT), payload));
+    packet.link.src = mac;
+    packet
+}
+
+/// The one connection that there is, opened at this router.
+fn entry(at: Ipv4Addr) -> Entry {
+    Entry {
+        connection: 1,
+        generation: 0,
+        kind: Kind::Active,
+        host: Addr::new(HOST, HOST_PORT),
+        router: Addr::new(at, PORT),
+        peer: Addr::new(FIXED, SERVICE),
+        received: None,
+    }
+}
+
+/// A greeting to this router: `entries=1` with a connection that was opened `at` another.
+fn greeting(router: Ipv4Addr, args: &Args<'_>, at: Ipv4Addr) -> Greeting {
+    let entries = if args.get("entries").unwrap_or(0) > 0 { vec![entry(at)] } else { Vec::new() };
+    let previous = if router == LEFT { RIGHT } else { LEFT };
+    let previous = if args.has("first") { Vec::new() } else { vec![previous] };
+    Greeting { host: HOST, sequence: args.get("sequence").unwrap_or(5), router, previous, entries }
+}
+
+fn greets(teller: &mut Teller<IndirectTcp>, args: &Args<'_>) {
+    let at = if args.has("own") { LEFT } else { RIGHT };
+    let payload = Signed::new(greeting(LEFT, args, at), &host_key(args.has("forged"))).emit();
+    teller.receive("cell", datagram(HOST, LEFT, PEOPLE[0].1, &payload));
+}
+
+fn calls(teller: &mut Teller<IndirectTcp>, args: &Args<'_>) {
+    let sequence = args.get("sequence").unwrap_or(6);
+    let peer = Addr::new(FIXED, SERVICE);
+    let connection = args.get("connection").unwrap_or(1);
+    let call = Call { host: HOST, connection, sequence, router: LEFT, peer };
+    let bytes = Signed::new(call, &host_key(args.has("forged"))).emit();
+    let id = accepted(teller, "near", Addr::new(HOST, HOST_PORT));
+    // What tells a host from a router is read first, and then not one byte more than a call has.
+    let (head, tail) = bytes.split_at(4);
+    teller.give(Input::Stream(id, StreamEvent::Data(head)));
+    teller.give(Input::Stream(id, StreamEvent::Data(tail)));
+}
+
+/// Something happens to a socket.
+fn happens(teller: &mut Teller<IndirectTcp>, half: &str, what: &[&str]) {
+    let id = named(teller, half);
+    let give = |teller: &mut Teller<IndirectTcp>, event: StreamEvent<'_>| {
+        teller.give(Input::Stream(id, event));
+    };
+    match *what {
+        ["opened"] => give(teller, StreamEvent::Opened(Addr::new(HOST, HOST_PORT))),
+        ["room", bytes] => give(teller, StreamEvent::Room(bytes.parse().unwrap())),
+        ["data", bytes] => give(teller, StreamEvent::Data(&vec![7; bytes.parse().unwrap()])),
+        ["parted", up, down] => {
+            let [up, down] = [up, down].map(|bytes| vec![7; bytes.parse().unwrap()]);
+            give(teller, StreamEvent::Parted([&up, &down]));
+        }
+        ["exported"] => give(teller, StreamEvent::Exported(&state(half))),
+        ["imported"] => give(teller, StreamEvent::Imported),
+        ["refused"] => give(teller, StreamEvent::Refused(refusal::NOT_ESTABLISHED)),
+        ["closed"] => give(teller, StreamEvent::Closed(None)),
+        ["closed", "refused"] => give(teller, StreamEvent::Closed(Some(refusal::REFUSED))),
+        ["answers", code, ref args @ ..] => {
+            let connection = teller.cast.call.unwrap().connection;
+            let code = if code == "connected" { Code::Connected } else { Code::Refused };
+            let answer = Answer { connection, code };
+            let bytes = Signed::new(answer, &host_key(args.contains(&"forged"))).emit();
+            give(teller, StreamEvent::Data(&bytes));
+        }
+        _ => panic!("no {half} {what:?}"),
+    }
+}
+
+/// What a frozen socket gives: a hundred bytes were not acknowledged, ten not read.
+fn state(half: &str) -> TcpState {
+    let (local, remote) = match half {
+        "near" => (entry(LEFT).near().local, entry(LEFT).near().remote),
+        _ => (entry(LEFT).far().local, entry(LEFT).far().remote),
+    };
+    names::established(local, remote)
+}
+
+/// A router speaks to the mobile host.
+fn left(teller: &mut Teller<IndirectTcp>, what: &[&str]) {
+    let payload = match *what {
+        ["welcomes", ref args @ ..] => {
+            let args = Args::new(args);
+            let Greeting { host, sequence, router, .. } = teller.cast.greeting.clone().unwrap();
+            let (sequence, welcome) = match args.get::<u64>("ahead") {
+                Some(ahead) => (sequence + ahead, Welcome::Stale),
+                None => (sequence, Welcome::Ready),
+            };
+            let reply = GreetingReply { host, sequence, router, welcome };
+            Signed::new(reply, &host_key(args.has("forged"))).emit()
+        }
+        ["lost"] => {
+            let connections = vec![teller.cast.call.unwrap().connection];
+            Signed::new(Lost { host: HOST, router: LEFT, connections }, &host_key(false)).emit()
+        }
+        _ => panic!("no left {what:?}"),
+    };
+    teller.receive("air", datagram(LEFT, HOST, PEOPLE[1].1, &payload));
+}
+
+fn program(teller: &mut Teller<IndirectTcp>, what: &[&str]) {
+    let op = match *what {
+        ["opens"] => {
+            let peer = Addr::new(FIXED, SERVICE);
+            StreamOp::Open { by: TRANSPORT, local: None, peer, foreign: false }
+        }
+        ["reads"] => StreamOp::Read(65_536),
+        ["writes", bytes] => StreamOp::Write(vec![7; bytes.parse().unwrap()]),
+        ["finishes"] => StreamOp::Finish,
+        _ => panic!("no program {what:?}"),
+    };
+    teller.give(Input::Serve(PROGRAM, op));
+}

@@ -1,0 +1,184 @@
+//! What is said and asked, in words.
+
+use super::frames::is_right;
+use super::{FIXED, HOST};
+use indirect_tcp::message::{Answer, Body, Call, Datagram, Frame, Signed};
+use node::stream::Told;
+use node::{Addr, Guard, Knob, StreamOp};
+use std::collections::BTreeMap;
+use wire::ipv4::Header;
+use wire::{Packet, Seq, TcpState, udp};
+
+/// TCP among the protocols of IP.
+const TCP: u8 = 6;
+/// Bytes of a frame's code.
+const CODE: usize = 16;
+
+/// `name=text` arguments of a step.
+pub(super) struct Args<'a>(BTreeMap<&'a str, &'a str>);
+
+impl<'a> Args<'a> {
+    pub(super) fn new(words: &[&'a str]) -> Self {
+        Self(words.iter().map(|word| word.split_once('=').unwrap_or((word, ""))).collect())
+    }
+
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.0.contains_key(name)
+    }
+
+    pub(super) fn get<T: std::str::FromStr>(&self, name: &str) -> Option<T> {
+        self.0.get(name).map(|text| text.parse().ok().unwrap())
+    }
+}
+
+/// An established connection: a hundred bytes were sent and not acknowledged, ten received and not read.
+pub(super) fn established(local: Addr, remote: Addr) -> TcpState {
+    TcpState {
+        local,
+        remote,
+        send_una: Seq(1000),
+        send_next: Seq(1100),
+        send_window: 16_384,
+        largest_window: 16_384,
+        window_seq: Seq(500),
+        window_ack: Seq(1000),
+        send_scale: 0,
+        receive_next: Seq(510),
+        receive_window: 16_384,
+        receive_scale: 0,
+        mss: 1460,
+        unacknowledged: vec![7; 100],
+        unread: vec![7; 10],
+        finishing: false,
+        timestamp: None,
+        sack_permitted: false,
+    }
+}
+
+/// A bare segment between two ends.
+pub(super) fn segment(from: Addr, to: Addr) -> Vec<u8> {
+    let mut tcp = Vec::new();
+    tcp.extend(from.port().to_be_bytes());
+    tcp.extend(to.port().to_be_bytes());
+    tcp.extend([0; 8]);
+    tcp.extend([0x50, 0x10, 0x40, 0, 0, 0, 0, 0]);
+    Header::new(TCP, *from.ip(), *to.ip()).emit(&tcp)
+}
+
+/// What a stream is for, by how it begins.
+pub(super) fn purpose(op: &StreamOp) -> &'static str {
+    match op {
+        StreamOp::Open { peer, .. } if *peer.ip() == FIXED => "far",
+        StreamOp::Open { peer, .. } if is_right(*peer) => "right",
+        StreamOp::Open { .. } => "router",
+        StreamOp::Import(state) if *state.remote.ip() == HOST => "near",
+        StreamOp::Import(_) => "far",
+        _ => "tcp",
+    }
+}
+
+/// An operation on a stream.
+pub(super) fn operation(name: &str, op: &StreamOp) -> String {
+    let said = match op {
+        StreamOp::Open { local, peer, foreign, .. } => {
+            let from = local.map_or(String::new(), |local| format!(" from {local}"));
+            let foreign = if *foreign { ", which is not ours" } else { "" };
+            format!("connect{from}{foreign} to {peer}")
+        }
+        StreamOp::Listen { local, .. } => format!("listen at {local}"),
+        StreamOp::Read(most) => format!("read {most}"),
+        StreamOp::Write(bytes) => written(bytes),
+        StreamOp::Finish => "finish".to_owned(),
+        StreamOp::Abort => "abort".to_owned(),
+        StreamOp::Freeze => "freeze".to_owned(),
+        StreamOp::Export => "export".to_owned(),
+        StreamOp::Import(state) => {
+            format!("import, {} bytes to send, {} to read", state.unacknowledged.len(), state.unread.len())
+        }
+        StreamOp::Thaw => "thaw".to_owned(),
+        StreamOp::Forget => "forget".to_owned(),
+        StreamOp::Part => "part".to_owned(),
+        StreamOp::Guard(tuple, guard) => {
+            let guard = match guard {
+                Some(Guard::Drop) => "drop".to_owned(),
+                Some(Guard::Hold(most)) => format!("hold {most}"),
+                Some(Guard::Reset) => "reset".to_owned(),
+                None => "lifted".to_owned(),
+            };
+            return format!("guard of {} < {}: {guard}", tuple.local, tuple.remote);
+        }
+        StreamOp::Join(..) => "relay".to_owned(),
+        StreamOp::Set(Knob::Nagle(on)) => format!("nagle {}", if *on { "on" } else { "off" }),
+        StreamOp::Set(Knob::SendBuffer(bytes)) => format!("send buffer {bytes}"),
+        StreamOp::Set(Knob::ReceiveBuffer(bytes)) => format!("receive buffer {bytes}"),
+    };
+    format!("{name}: {said}")
+}
+
+fn written(bytes: &[u8]) -> String {
+    if let Ok(call) = Signed::<Call>::parse(bytes) {
+        return format!("call for {}", call.message.peer);
+    }
+    if let Ok(answer) = Signed::<Answer>::parse(bytes) {
+        return format!("answer, {:?}", answer.message.code);
+    }
+    match bytes.split_last_chunk::<CODE>().map(|(front, _)| Frame::parse(front)) {
+        Some(Ok(frame)) => body(&frame.body),
+        _ => format!("{} bytes", bytes.len()),
+    }
+}
+
+fn body(body: &Body) -> String {
+    match body {
+        Body::Hello { .. } => "HELLO".to_owned(),
+        Body::Offer { host, connections, .. } => format!("OFFER {connections} of {host}"),
+        Body::OfferAnswer(verdict) => format!("OFFER ANSWER {verdict:?}"),
+        Body::Entry(entry) => format!("ENTRY {}", entry.connection),
+        Body::State(state) => format!("STATE {:?}", state.side),
+        Body::UserBuffer(way, bytes) => format!("USER BUFFER {way:?}, {} bytes", bytes.len()),
+        Body::Commit { connection } => format!("COMMIT {connection}"),
+        Body::CommitAnswer { connection, verdict } => format!("COMMIT ANSWER {connection} {verdict:?}"),
+        Body::Done => "DONE".to_owned(),
+        Body::DoneAnswer => "DONE ANSWER".to_owned(),
+        Body::Abort { connection } => format!("ABORT {connection}"),
+        Body::Status { connection } => format!("STATUS {connection}?"),
+    }
+}
+
+/// What a program is told.
+pub(super) fn told(told: &Told) -> String {
+    let said = match told {
+        Told::Opened(_, at) => format!("it is open, from {at}"),
+        Told::Room(_, bytes) => format!("room for {bytes} bytes"),
+        Told::Data(_, _, bytes) => format!("{} bytes", bytes.len()),
+        Told::Finished(_) => "the peer has finished".to_owned(),
+        Told::Closed(_, why) => format!("closed, {}", why.as_deref().unwrap_or("as asked")),
+        told => format!("{told:?}"),
+    };
+    format!("tell the program: {said}")
+}
+
+/// The message in a datagram.
+pub(super) fn itcp(packet: &Packet) -> Option<Datagram> {
+    let (ip, payload) = Header::parse(&packet.bytes).ok()?;
+    let datagram = udp::Datagram::parse(payload, ip.src, ip.dst).ok()?;
+    Datagram::parse(datagram.payload).ok()
+}
+
+/// A packet in words.
+pub(super) fn packet_name(packet: &Packet) -> String {
+    let (ip, _) = Header::parse(&packet.bytes).unwrap();
+    match itcp(packet) {
+        Some(Datagram::Greeting(it)) => {
+            let (entries, before) = (it.message.entries.len(), it.message.previous.len());
+            format!("greeting to {}, {entries} connections, {before} earlier routers", it.message.router)
+        }
+        Some(Datagram::GreetingReply(it)) => format!("greeting reply, {:?}", it.message.welcome),
+        Some(Datagram::ForwardPointer(it)) => {
+            format!("forward pointer: {} is at {}", it.message.greeting.message.host, it.message.new)
+        }
+        Some(Datagram::ForwardReply(it)) => format!("forward reply, {} connections", it.message.connections),
+        Some(Datagram::Lost(it)) => format!("lost: {:?}", it.message.connections),
+        None => format!("segment {} > {}", ip.src, ip.dst),
+    }
+}

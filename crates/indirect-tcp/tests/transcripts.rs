@@ -1,0 +1,52 @@
+//! The protocol told by what goes in and what comes out. Each file in `transcripts/` is a script; the numbered,
+//! indented lines are what the role answered, and are compared with what it answers now.
+//!
+//! ```text
+//! 20ms host greets previous=right entries=1     the mobile host is here; it came from there, with a connection
+//! 20ms host calls                               it asks for a connection
+//! 30ms far opened                               the socket to the fixed host is up
+//! 40ms right points entries=1                   the other router says that the host is with it
+//! 50ms right says commit                        a frame on the connection between routers
+//! 60ms gateway left                             (at the mobile host) packets leave by that router from now on
+//! 70ms wait                                     nothing comes in; timers run
+//! ```
+//!
+//! With `WAYFARE_BLESS=1` in the environment the answers are written down anew. Commit them only if you can explain
+//! every line that changed.
+
+#![cfg(test)]
+
+mod cast;
+#[path = "../../../tests/support/told.rs"]
+mod told;
+#[path = "../../../tests/support/transcript.rs"]
+mod transcript;
+
+use cast::IndirectTcp;
+use std::path::PathBuf;
+use transcript::Teller;
+
+fn folder() -> PathBuf {
+    told::folder(env!("CARGO_MANIFEST_DIR"), &["tests", "transcripts"])
+}
+
+macro_rules! transcripts {
+    ($($test:ident: $file:literal;)*) => {
+        $(#[test] fn $test() { told::check(&folder(), $file, Teller::<IndirectTcp>::tell); })*
+        const FILES: &[&str] = &[$($file),*];
+    };
+}
+
+transcripts! {
+    a_router_connects_for_its_host: "router-call";
+    an_old_router_owns_a_connection_until_it_was_taken: "router-leaving";
+    a_new_router_says_nothing_before_all_of_it_is_there: "router-arriving";
+    what_cannot_be_moved_is_told_to_both_ends: "router-failures";
+    a_host_greets_calls_and_moves: "mobile-host";
+    a_host_whose_router_is_silent_or_late: "mobile-host-failures";
+}
+
+#[test]
+fn every_transcript_is_checked() {
+    told::all_checked(&folder(), FILES);
+}

@@ -1,0 +1,290 @@
+//! Who speaks in the transcripts: a mobile node with two radios, its correspondent, its location manager, and somebody
+//! who has no key. Addresses are those of the report's Table I.
+
+mod names;
+mod peer;
+
+use crate::transcript::{Cast, Teller, own};
+use names::{Args, NETWORKS};
+use node::config::Interfaces;
+use node::stream::Told;
+use node::{
+    Action, Addr, Class, Hop, Input, InterfaceAddress, Key, Life, Node, Role, Route, Seed, StreamEvent,
+    StreamId, StreamOp, Transport,
+};
+use peer::Peer;
+use serde::de::DeserializeOwned;
+use sigma::message::PORT;
+use sigma::{Correspondent, LocationManager, MobileNode};
+use std::collections::{BTreeMap, VecDeque};
+use wire::{Iface, Instant, Ipv4Addr, Mac, Packet, Prefix, ipv4};
+
+const OLD: Ipv4Addr = Ipv4Addr::new(10, 1, 8, 100);
+const NEW: Ipv4Addr = Ipv4Addr::new(10, 1, 6, 100);
+const CORRESPONDENT: Ipv4Addr = Ipv4Addr::new(129, 15, 78, 150);
+const MANAGER: Ipv4Addr = Ipv4Addr::new(129, 15, 78, 177);
+const ROUTER: Mac = Mac([2, 0, 0, 0, 0, 9]);
+/// The correspondent's program.
+const SERVICE: u16 = 9000;
+
+const MOBILE_NODE_CONFIG: &str = r#"
+    radios = ["air", "air2"]
+    signal = { hold = "250ms" }
+    sctp = { rto_min = "200ms" }
+    networks = [
+        { name = "gateway1", cell = 1, address = "10.1.8.100/24", router = "10.1.8.1" },
+        { name = "gateway2", cell = 2, address = "10.1.6.100/24", router = "10.1.6.1" },
+    ]
+    [location_manager]
+    address = "129.15.78.177"
+    zone = "sigma.example"
+    name = "mn.sigma.example"
+    key = "000102030405060708090a0b0c0d0e0f"
+"#;
+const CORRESPONDENT_CONFIG: &str = r#"
+    address = "129.15.78.150"
+    sctp = { rto_min = "200ms" }
+"#;
+const LOCATION_MANAGER_CONFIG: &str = r#"
+    address = "129.15.78.177"
+    zone = "sigma.example"
+    lifetime = "60s"
+    updates = 3
+    mobile_nodes = [
+        { name = "mn.sigma.example", key = "000102030405060708090a0b0c0d0e0f" },
+        { name = "other.sigma.example", key = "0f0e0d0c0b0a09080706050403020100" },
+    ]
+"#;
+
+/// The program that a script speaks for.
+const PROGRAM: StreamId = StreamId(StreamId::OUTSIDE);
+const SCTP: Transport = Transport::Role("sctp");
+
+#[derive(Default)]
+pub(crate) struct Sigma {
+    /// The other end of the association.
+    peer: Option<Peer>,
+    /// What the node has sent since the peer was handed anything.
+    sent: VecDeque<Packet>,
+    /// By which radio the node is in each network, by its address there.
+    radios: BTreeMap<Ipv4Addr, &'static str>,
+    /// The stream of the update that was sent last, or that of the location manager's listener.
+    stream: Option<StreamId>,
+    /// The DNS message that the node sent last.
+    said: Vec<u8>,
+    /// The mobile node's update that came last.
+    update: Vec<u8>,
+    /// Streams that the driver has accepted.
+    accepted: u32,
+    /// The program's stream: that of a listener is not what came by it.
+    program: Option<StreamId>,
+}
+
+fn configured<T: DeserializeOwned>(base: &str, changes: &str) -> T {
+    let mut table: toml::Table = base.parse().unwrap();
+    table.extend(changes.parse::<toml::Table>().unwrap());
+    toml::Value::Table(table).try_into().unwrap()
+}
+
+impl Cast for Sigma {
+    fn node(&mut self, kind: &str, changes: &str) -> (Node, &'static [&'static str]) {
+        *self = Self { update: std::mem::take(&mut self.update), ..Self::default() };
+        let chance = Seed::new(1);
+        let (names, address): (&'static [&'static str], _) = match kind {
+            "mobile-node" => (&["air", "air2"], None),
+            "correspondent" => (&["up"], Some("129.15.78.150/30")),
+            _ => (&["up"], Some("129.15.78.177/30")),
+        };
+        let owned: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        let role: Box<dyn Role> = match kind {
+            "mobile-node" => {
+                self.peer = Some(Peer::correspondent());
+                let config = configured(MOBILE_NODE_CONFIG, changes);
+                Box::new(MobileNode::new(config, Interfaces(&owned), &chance).unwrap())
+            }
+            "correspondent" => {
+                self.peer = Some(Peer::mobile_node());
+                Box::new(Correspondent::new(&configured(CORRESPONDENT_CONFIG, changes), &chance).unwrap())
+            }
+            "location-manager" => {
+                Box::new(LocationManager::new(configured(LOCATION_MANAGER_CONFIG, changes)).unwrap())
+            }
+            _ => panic!("no role {kind}"),
+        };
+        let mut node = Node::new(vec![role], Vec::new());
+        if let Some(address) = address {
+            let address: InterfaceAddress = address.parse().unwrap();
+            node.add_address(Instant::ZERO, Iface(1), address);
+            let action = Action::Forward(Hop::mac(Iface(1), ROUTER));
+            let key = Key { class: None, src: Prefix::ANY, dst: Prefix::ANY };
+            node.set_route(Instant::ZERO, key, Route { action, life: Life::Forever });
+        }
+        (node, names)
+    }
+
+    fn step(teller: &mut Teller<Self>, words: &[&str]) {
+        match *words {
+            ["peer", ref what @ ..] => peer_says(teller, what, true),
+            ["stranger", ref what @ ..] => peer_says(teller, what, false),
+            ["unheard"] => {
+                let now = teller.now;
+                let mut peer = handed_over(teller);
+                peer.act(now, &[]);
+                drop(peer.says(now, true));
+                teller.cast.peer = Some(peer);
+            }
+            ["program", ref what @ ..] => program(teller, what),
+            ["manager", "opened"] => {
+                let stream = teller.cast.stream.unwrap();
+                let local = Addr::new(OLD, 50_000);
+                teller.give(Input::Stream(stream, StreamEvent::Opened(local)));
+            }
+            ["manager", answer, ref args @ ..] => {
+                let (stream, seconds) = (teller.cast.stream.unwrap(), names::seconds(teller.now));
+                let bytes = names::answer(&teller.cast.said, answer, &Args::new(args), seconds);
+                teller.give(Input::Stream(stream, StreamEvent::Data(&bytes)));
+            }
+            ["again"] => {
+                let bytes = teller.cast.update.clone();
+                comes(teller, &bytes);
+            }
+            ["update", name, ref args @ ..] => {
+                let bytes = names::update(name, &Args::new(args), names::seconds(teller.now));
+                teller.cast.update.clone_from(&bytes);
+                comes(teller, &bytes);
+            }
+            ["query", name] => {
+                let bytes = names::query(name);
+                comes(teller, &bytes);
+            }
+            _ => panic!("no step {words:?}"),
+        }
+    }
+
+    fn packet(&self, packet: &Packet) -> String {
+        peer::packet_name(packet)
+    }
+
+    fn neighbor(&self, mac: Mac) -> Option<&'static str> {
+        let of = NETWORKS.iter().find(|network| network.router == mac).map(|network| network.name);
+        of.or_else(|| (mac == ROUTER).then_some("router"))
+    }
+
+    fn class(&self, _class: Class) -> Option<&'static str> {
+        None
+    }
+
+    fn stream(&self, _id: StreamId, op: &StreamOp) -> String {
+        match op {
+            StreamOp::Open { local, peer, .. } => {
+                let from = local.map_or(String::new(), |local| format!(" from {}", local.ip()));
+                format!("udp{from} to {peer}")
+            }
+            StreamOp::Listen { local, .. } => format!("udp at {local}"),
+            StreamOp::Read(_) => "udp: read".to_owned(),
+            StreamOp::Write(bytes) => format!("udp: {}", names::message_name(bytes)),
+            StreamOp::Finish => "udp: done".to_owned(),
+            op => format!("udp: {op:?}"),
+        }
+    }
+
+    fn served(&self, told: &Told) -> String {
+        let said = match told {
+            Told::Opened(..) => "it is open".to_owned(),
+            Told::Room(_, bytes) => format!("room for {bytes} bytes"),
+            Told::Accepted { peer, .. } => format!("accepted from {}", peer.ip()),
+            Told::Data(_, _, bytes) => format!("{} bytes", bytes.len()),
+            Told::Finished(_) => "the peer has finished".to_owned(),
+            Told::Closed(_, why) => format!("closed, {}", why.as_deref().unwrap_or("as asked")),
+            told => format!("{told:?}"),
+        };
+        format!("tell the program: {said}")
+    }
+
+    fn heed(&mut self, packet: &Packet) {
+        self.sent.push_back(packet.clone());
+    }
+
+    fn heed_stream(&mut self, id: StreamId, op: &StreamOp) {
+        match op {
+            StreamOp::Open { .. } | StreamOp::Listen { .. } => self.stream = Some(id),
+            StreamOp::Write(bytes) => self.said.clone_from(bytes),
+            _ => {}
+        }
+    }
+}
+
+/// The peer is handed what was sent. Routers answer ARP, and what waited for that leaves.
+fn handed_over(teller: &mut Teller<Sigma>) -> Peer {
+    let now = teller.now;
+    let mut peer = teller.cast.peer.take().unwrap();
+    while let Some(packet) = teller.cast.sent.pop_front() {
+        match peer::arp_answer(&packet) {
+            Some((asked, answer)) => {
+                teller.cast.radios.insert(asked, radio(&packet));
+                teller.receive(radio(&packet), answer);
+            }
+            None => peer.take(now, &packet),
+        }
+    }
+    peer
+}
+
+/// The peer does what it is told to, and what it says then comes in.
+fn peer_says(teller: &mut Teller<Sigma>, what: &[&str], authentic: bool) {
+    let now = teller.now;
+    let mut peer = handed_over(teller);
+    peer.act(now, what);
+    let says = peer.says(now, authentic);
+    teller.cast.peer = Some(peer);
+    for packet in says {
+        let to = ipv4::addresses(&packet.bytes).map(|(_, to)| to).unwrap();
+        // A network in which nothing was sent yet is heard by the second radio.
+        let iface = match to {
+            CORRESPONDENT => "up",
+            to => teller.cast.radios.get(&to).copied().unwrap_or("air2"),
+        };
+        teller.receive(iface, packet);
+    }
+}
+
+/// The radio that sent a packet.
+fn radio(packet: &Packet) -> &'static str {
+    if packet.link.src == own(Iface(1)) { "air" } else { "air2" }
+}
+
+fn program(teller: &mut Teller<Sigma>, what: &[&str]) {
+    let op = match *what {
+        ["opens"] => {
+            let peer = Addr::new(CORRESPONDENT, SERVICE);
+            StreamOp::Open { by: SCTP, local: None, peer, foreign: false }
+        }
+        ["listens"] => {
+            StreamOp::Listen { by: SCTP, local: Addr::new(CORRESPONDENT, SERVICE), foreign: false }
+        }
+        ["reads"] => StreamOp::Read(65_536),
+        ["writes", bytes] => StreamOp::Write(vec![7; bytes.parse().unwrap()]),
+        ["finishes"] => StreamOp::Finish,
+        _ => panic!("no step {what:?}"),
+    };
+    // What a listener has accepted is served under the first number of the role's.
+    let accepted = StreamId(StreamId::SERVED);
+    let id = match (&op, teller.cast.program) {
+        (StreamOp::Listen { .. }, _) => {
+            teller.cast.program = Some(accepted);
+            PROGRAM
+        }
+        (_, program) => program.unwrap_or(PROGRAM),
+    };
+    teller.give(Input::Serve(id, op));
+}
+
+/// A message comes to the location manager, from a port of its own.
+fn comes(teller: &mut Teller<Sigma>, bytes: &[u8]) {
+    let listener = teller.cast.stream.unwrap();
+    let new = StreamId(StreamId::DRIVER + teller.cast.accepted);
+    teller.cast.accepted += 1;
+    let (here, there) = (Addr::new(MANAGER, PORT), Addr::new(OLD, 50_000));
+    teller.give(Input::Stream(listener, StreamEvent::Accepted(new, here, there)));
+    teller.give(Input::Stream(new, StreamEvent::Data(bytes)));
+}

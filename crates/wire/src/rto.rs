@@ -1,0 +1,200 @@
+//! The retransmission time-out of TCP and SCTP: one estimator, which both took from Jacobson (RFC 6298, section 2;
+//! RFC 9260, section 6.3.1).
+
+use core::time::Duration;
+
+/// More doublings change nothing: any base is at its maximum by then.
+const MAX_SHIFT: u32 = 16;
+
+/// Within what an estimator stays.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RtoBounds {
+    /// The time-out before there is a sample (RFC 6298, 2.1; RFC 9260, C1).
+    pub initial: Duration,
+    /// The least (RFC 6298, 2.4; RFC 9260, C6).
+    pub min: Duration,
+    /// The largest, backed off or not (RFC 6298, 2.5; RFC 9260, C7). A smaller one than `min` counts as `min`.
+    pub max: Duration,
+    /// K: how often the variance is added (RFC 6298, 2.2: 4).
+    pub variances: u32,
+    /// G: the least that the variances add together (RFC 6298, 2.3).
+    pub granularity: Duration,
+    /// The least that the variance itself is taken for, and kept as (RFC 9260, section 6.3.1, G1); RFC 6298 has none.
+    pub least_variance: Duration,
+}
+
+/// The estimator. It never sees a sample of what was sent twice (Karn; RFC 6298, section 3; RFC 9260, C5), unless
+/// timestamps tell which of the two was answered: its caller does not take one.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Rto {
+    smoothed: Option<(Duration, Duration)>,
+    base: Duration,
+    shift: u32,
+    bounds: RtoBounds,
+}
+
+impl Rto {
+    /// Without a sample.
+    pub fn new(bounds: RtoBounds) -> Self {
+        let bounds = RtoBounds { max: bounds.max.max(bounds.min), ..bounds };
+        Self { smoothed: None, base: bounds.initial.min(bounds.max), shift: 0, bounds }
+    }
+
+    /// Takes a round-trip time; it ends the backing off (RFC 6298, 2.2, 2.3 and the end of section 5; RFC 9260, C2, C3).
+    pub fn sample(&mut self, rtt: Duration) {
+        self.sample_of(rtt, 1);
+    }
+
+    /// Takes one of `samples` that a round trip gives: each weighs as much less (RFC 7323, appendix G).
+    pub fn sample_of(&mut self, rtt: Duration, samples: u32) {
+        let (srtt, rttvar) = match self.smoothed {
+            None => (rtt, rtt / 2),
+            Some((srtt, rttvar)) => {
+                let (eighth, quarter) = (samples.max(1).saturating_mul(8), samples.max(1).saturating_mul(4));
+                (mean(srtt, rtt, eighth), mean(rttvar, srtt.abs_diff(rtt), quarter))
+            }
+        };
+        self.keep(srtt, rttvar);
+        self.shift = 0;
+    }
+
+    fn keep(&mut self, srtt: Duration, rttvar: Duration) {
+        let RtoBounds { min, max, variances, granularity, least_variance, .. } = self.bounds;
+        let rttvar = rttvar.max(least_variance);
+        self.smoothed = Some((srtt, rttvar));
+        self.base = (srtt + granularity.max(rttvar.saturating_mul(variances))).clamp(min, max);
+    }
+
+    /// Takes over what another host had found out: smoothed round trip, its variance, and doublings so far.
+    pub fn restore(&mut self, smoothed: Option<(Duration, Duration)>, base: Duration, doublings: u32) {
+        self.smoothed = smoothed;
+        self.base = base.min(self.bounds.max);
+        self.shift = doublings.min(MAX_SHIFT);
+    }
+
+    /// Doubles the time-out (RFC 6298, 5.5; RFC 9260, section 6.3.3, E2).
+    pub fn back_off(&mut self) {
+        self.shift = (self.shift + 1).min(MAX_SHIFT);
+    }
+
+    /// There was no sample where one was expected: the base is at least so much, and nothing is backed off (RFC 6298, 5.7).
+    pub fn at_least(&mut self, base: Duration) {
+        self.base = self.base.max(base).min(self.bounds.max);
+        self.shift = 0;
+    }
+
+    /// The time-out now, backed off.
+    pub fn current(&self) -> Duration {
+        self.after(self.shift)
+    }
+
+    /// The time-out after `doublings` of the base.
+    pub fn after(&self, doublings: u32) -> Duration {
+        self.base.saturating_mul(1 << doublings.min(MAX_SHIFT)).min(self.bounds.max)
+    }
+
+    /// The smoothed round-trip time.
+    pub fn srtt(&self) -> Option<Duration> {
+        self.smoothed.map(|(srtt, _)| srtt)
+    }
+
+    /// Its mean deviation.
+    pub fn rttvar(&self) -> Option<Duration> {
+        self.smoothed.map(|(_, rttvar)| rttvar)
+    }
+
+    /// The time-out without doublings, and how many there are.
+    pub const fn backing(&self) -> (Duration, u32) {
+        (self.base, self.shift)
+    }
+}
+
+/// The old value moved towards the new by one `parts`-th.
+fn mean(old: Duration, new: Duration, parts: u32) -> Duration {
+    (old.saturating_mul(parts - 1).saturating_add(new)) / parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn ms(ms: u64) -> Duration {
+        Duration::from_millis(ms)
+    }
+
+    const TCP: RtoBounds = RtoBounds {
+        initial: ms(1000),
+        min: ms(10),
+        max: ms(60_000),
+        variances: 4,
+        granularity: ms(1),
+        least_variance: Duration::ZERO,
+    };
+    const SCTP: RtoBounds = RtoBounds { granularity: Duration::ZERO, least_variance: ms(1), ..TCP };
+
+    #[test]
+    fn the_first_sample_and_the_second() {
+        for bounds in [TCP, SCTP] {
+            let mut rto = Rto::new(bounds);
+            assert_eq!((rto.current(), rto.srtt()), (ms(1000), None));
+            rto.sample(ms(100));
+            assert_eq!((rto.current(), rto.srtt()), (ms(300), Some(ms(100)))); // 100 + 4 * 50
+            rto.sample(ms(180));
+            // RTTVAR = 3/4 * 50 + 1/4 * 80 = 57.5, SRTT = 7/8 * 100 + 1/8 * 180 = 110
+            assert_eq!((rto.current(), rto.srtt()), (ms(340), Some(ms(110))));
+        }
+    }
+
+    #[test]
+    fn backing_off_doubles_up_to_the_maximum_and_ends_with_a_sample() {
+        let mut rto = Rto::new(TCP);
+        let seen = [(); 8].map(|()| (rto.current().as_secs(), rto.back_off()).0);
+        assert_eq!(seen, [1, 2, 4, 8, 16, 32, 60, 60]);
+        rto.sample(ms(100));
+        assert_eq!(rto.current(), ms(300));
+    }
+
+    #[test]
+    fn the_floor_and_what_a_steady_path_comes_to() {
+        let mut floor = Rto::new(RtoBounds { min: ms(1000), ..TCP });
+        floor.sample(ms(1));
+        assert_eq!(floor.current(), ms(1000));
+        // RFC 6298 adds a clock's tick to the round trip, RFC 9260 four variances of one.
+        for (bounds, expected) in [(TCP, 101), (SCTP, 104)] {
+            let mut steady = Rto::new(bounds);
+            (0..100).for_each(|_| steady.sample(ms(100)));
+            assert_eq!(steady.current(), ms(expected));
+        }
+    }
+
+    #[test]
+    fn a_handshake_without_a_sample_is_careful() {
+        let mut rto = Rto::new(TCP);
+        rto.back_off();
+        rto.at_least(ms(3000));
+        assert_eq!(rto.current(), ms(3000));
+    }
+
+    /// RFC 7323, appendix G: four samples in a round trip weigh together about what one does.
+    #[test]
+    fn samples_that_share_a_round_trip_weigh_less() {
+        let (mut one, mut four) = (Rto::new(TCP), Rto::new(TCP));
+        one.sample(ms(100));
+        four.sample(ms(100));
+        one.sample(ms(200));
+        (0..4).for_each(|_| four.sample_of(ms(200), 4));
+        let (one, four) = (one.srtt().unwrap(), four.srtt().unwrap());
+        assert!(one.abs_diff(four) < ms(1), "{one:?} {four:?}");
+    }
+
+    #[test]
+    fn what_was_found_out_is_taken_over() {
+        let mut rto = Rto::new(TCP);
+        rto.sample(ms(100));
+        rto.back_off();
+        let mut moved = Rto::new(TCP);
+        let (base, doublings) = rto.backing();
+        moved.restore(rto.srtt().zip(rto.rttvar()), base, doublings);
+        assert_eq!(moved, rto);
+    }
+}
