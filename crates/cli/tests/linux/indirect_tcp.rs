@@ -82,10 +82,17 @@ fn at_fixed(dir: &Path, flag: &str) -> usize {
 fn a_router_that_is_killed_in_mid_handoff_is_an_error_at_both_ends() {
     let _turn = alone();
     let (file, text) = Scenario::find(SCENARIO).unwrap();
-    let settings = ["support-router.patience=1s", "duration=12s"].map(|text| text.parse().unwrap());
+    // On a slow wire a handoff has a middle that is long enough to be seen.
+    let settings = [
+        "wire.right.rate=1Mb/s",
+        "support-router.patience=4s",
+        "roam.moves=[{ at = \"1500ms\", to = \"right\" }, { at = \"6s\", to = \"left\" }]",
+        "duration=22s",
+    ];
+    let settings = settings.map(|text| text.parse().unwrap());
     let plan = Scenario::plan(&file, &text, &settings, 1).unwrap();
     // The lab ends a run whose daemon dies. Here its parent stays, so that the others show what they make of it.
-    let script = format!("'{}' node \"$0\"; sleep 15", wayfare().display());
+    let script = format!("'{}' node \"$0\"; sleep 20", wayfare().display());
     let words = ["sh", "-c", &script, "{config}"].map(str::to_owned).to_vec();
     let programs = Programs { wayfare: wayfare().to_owned(), instead: Some(("right".to_owned(), words)) };
     let outcome = std::thread::scope(|scope| {
