@@ -4,7 +4,10 @@
 use fuzz::mend_sum;
 use libfuzzer_sys::fuzz_target;
 use std::collections::VecDeque;
-use tcp::{Connection, Flags, Options, PROTOCOL, Profile, Segment, Seq};
+use tcp::{
+    Connection, Estimator, Flags, Options, PROTOCOL, Profile, Recovery, Segment, Seq, Ticks, Timestamps,
+    TooBig,
+};
 use wire::{Checksum, Duration, Instant, Ipv4Addr, Malformed, Reader, SocketAddrV4};
 
 const ADDRESSES: [SocketAddrV4; 2] =
@@ -14,8 +17,9 @@ const MOST: usize = 20_000;
 
 fuzz_target!(|bytes: &[u8]| {
     header(bytes);
-    let mut wire = Wire::new(bytes.first().copied().unwrap_or_default());
-    let mut r = Reader::new(bytes.get(1..).unwrap_or_default(), Malformed("end"));
+    let knobs = bytes.first_chunk().copied().unwrap_or_default();
+    let mut wire = Wire::new(u16::from_be_bytes(knobs));
+    let mut r = Reader::new(bytes.get(2..).unwrap_or_default(), Malformed("end"));
     while wire.step(&mut r).is_ok() {}
 });
 
@@ -49,11 +53,26 @@ struct Wire {
 }
 
 impl Wire {
-    fn new(knobs: u8) -> Self {
+    fn new(knobs: u16) -> Self {
         let on = |bit: u8| knobs >> bit & 1 != 0;
         let base = if on(0) { Profile::linux_like() } else { Profile::rfc6298_reno() };
         let profile = Profile {
-            newreno: on(1),
+            recovery: match knobs >> 8 & 3 {
+                0 => Recovery::Tahoe,
+                1 => Recovery::Reno,
+                2 => Recovery::NewReno,
+                _ => Recovery::Sack,
+            },
+            sack: on(1),
+            timestamps: on(10),
+            limited_transmit: on(11),
+            estimator: match knobs >> 12 & 3 {
+                0 => Estimator::Bsd,
+                1 => Estimator::Linux,
+                _ => Estimator::Rfc6298,
+            },
+            ticks: on(14).then_some(Ticks::BSD),
+            too_big: if on(15) { TooBig::AwaitTimeout } else { TooBig::ResendAtOnce },
             nagle: on(2),
             window_scale: on(3),
             mss: if on(4) { 100 } else { 1460 },
@@ -102,8 +121,13 @@ impl Wire {
             10 => self.writes(who, usize::from(r.u16()?)),
             11 => self.reads(who, usize::from(r.u16()?)),
             12 => self.told(who, Connection::finish),
-            13 => self.moves(who),
+            13 if code & 32 != 0 => self.moves(who),
+            13 => self.resumes(who),
             14 if code & 32 != 0 => self.told(who, Connection::abort),
+            14 => {
+                let mss = r.u16()?;
+                self.told(who, |tcp| tcp.path_mss(mss));
+            }
             _ => {
                 let segment = self.forged(who, r)?;
                 self.honest = false;
@@ -115,7 +139,7 @@ impl Wire {
 
     /// Near what the end expects, or a stranger would never get in.
     fn forged(&self, who: usize, r: &mut Reader<'_>) -> Result<Segment, Malformed> {
-        let state = self.ends[who].as_ref().and_then(Connection::export);
+        let state = self.ends[who].as_ref().and_then(|tcp| tcp.export(self.now));
         let (seq, ack) = state.map_or((0, 0), |state| (state.receive_next.0, state.send_una.0));
         let (flags, size) = (r.u8()?, r.u8()?);
         let wide = size & 128 != 0;
@@ -125,7 +149,18 @@ impl Wire {
         let (seq, ack) = (seq.wrapping_add(offset(r)?), ack.wrapping_add(offset(r)?));
         let window = r.u16()?;
         let mss = (size & 64 != 0).then_some(window);
-        let options = Options { mss, window_scale: mss.map(|_| flags), sack_permitted: false };
+        // Blocks and echoes near what is on its way; a stamp that is not old.
+        let sack = (flags & 32 != 0).then(|| (Seq(ack), Seq(ack.wrapping_add(u32::from(window)))));
+        let value = self.now.0 as u32 / 1_000_000;
+        let timestamps =
+            (flags & 64 != 0).then(|| Timestamps { value, echo: value.wrapping_sub(seq & 0xff) });
+        let options = Options {
+            mss,
+            window_scale: mss.map(|_| flags),
+            sack_permitted: flags & 128 != 0,
+            timestamps,
+            sack: sack.into_iter().collect(),
+        };
         let payload = vec![0; usize::from(size & 63) * 8];
         let (seq, ack, flags) = (Seq(seq), Seq(ack), Flags(flags & 31));
         Ok(Segment { seq, ack, flags, window, options, payload, ..Segment::default() })
@@ -136,7 +171,7 @@ impl Wire {
             Some(tcp) => tcp.receive(self.now, segment),
             none => {
                 let (us, peer) = (ADDRESSES[who], ADDRESSES[1 - who]);
-                *none = Connection::accept(us, peer, segment, Seq(7), &self.profile);
+                *none = Connection::accept(self.now, us, peer, segment, Seq(7), &self.profile);
             }
         }
         self.flush(who);
@@ -177,11 +212,18 @@ impl Wire {
     /// To another host, which has the same knobs.
     fn moves(&mut self, who: usize) {
         self.told(who, |_| {});
-        let Some(state) = self.ends[who].as_ref().and_then(Connection::export) else { return };
+        let Some(state) = self.ends[who].as_ref().and_then(|tcp| tcp.export(self.now)) else { return };
         let moved = Connection::import(state.clone(), self.now, &self.profile);
-        assert_eq!(moved.export(), Some(state));
+        assert_eq!(moved.export(self.now), Some(state));
         self.ends[who] = Some(moved);
         self.flush(who);
+    }
+
+    /// With all that there is, in any state: nothing changes.
+    fn resumes(&mut self, who: usize) {
+        let Some(tcp) = &mut self.ends[who] else { return };
+        let resumed = Connection::resume(tcp.record(), &self.profile);
+        assert_eq!(resumed.as_ref(), Some(&*tcp));
     }
 
     fn told(&mut self, who: usize, tell: impl FnOnce(&mut Connection)) {

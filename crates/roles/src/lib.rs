@@ -8,4 +8,4 @@ mod tcp;
 
 pub use host::{DaemonConfig, HostConfig, InterfaceConfig, NodeError, ParseViaError, RoleConfig};
 pub use host::{RoleError, RouteConfig, Via};
-pub use tcp::{ProfileName, TcpConfig};
+pub use tcp::{EstimatorName, ProfileName, RecoveryName, TcpConfig, TooBigName};

@@ -2,7 +2,7 @@
 
 use node::config::some_span;
 use serde::Deserialize;
-use tcp::Profile;
+use tcp::{Estimator, Profile, Recovery, Ticks, TooBig};
 use wire::Duration;
 
 /// A host's TCP. What is not given is the profile's.
@@ -14,8 +14,15 @@ pub struct TcpConfig {
     pub profile: ProfileName,
     /// Linux: the kernel's congestion control for connections of this host, by its name there; `reno` if none is given.
     pub congestion: Option<String>,
-    /// Simulator: partial acknowledgments keep fast recovery going (RFC 6582).
+    /// Simulator: partial acknowledgments keep fast recovery going (RFC 6582). `recovery` says more.
     pub newreno: Option<bool>,
+    /// Simulator: what is done about a loss that duplicates tell of: `tahoe`, `reno`, `newreno`, or `sack`, which also has
+    /// selective acknowledgments offered.
+    pub recovery: Option<RecoveryName>,
+    /// Simulator: whether the first two duplicates let a new segment out each (RFC 3042).
+    pub limited_transmit: Option<bool>,
+    /// Simulator: how round-trip times become a time-out: `rfc6298`, `bsd`, or `linux`.
+    pub estimator: Option<EstimatorName>,
     /// Simulator: initial congestion window, in segments.
     pub initial_window: Option<u32>,
     /// Simulator: smallest retransmission time-out.
@@ -24,6 +31,62 @@ pub struct TcpConfig {
     /// Simulator: retransmission time-out before there is a sample.
     #[serde(default, deserialize_with = "some_span")]
     pub rto_initial: Option<Duration>,
+    /// Simulator: largest retransmission time-out.
+    #[serde(default, deserialize_with = "some_span")]
+    pub rto_max: Option<Duration>,
+    /// Simulator: timers go off at the ticks of a clock, this far apart, whose phase is the host's own; zero is when they
+    /// are due.
+    #[serde(default, deserialize_with = "some_span")]
+    pub tick: Option<Duration>,
+    /// Simulator: whether selective acknowledgments are offered and sent (RFC 2018).
+    pub sack: Option<bool>,
+    /// Simulator: whether timestamps are offered (RFC 7323).
+    pub timestamps: Option<bool>,
+    /// Simulator: whether window scaling is offered (RFC 7323).
+    pub window_scale: Option<bool>,
+    /// Simulator: whether idling puts the congestion window back to the initial (RFC 5681, section 4.1).
+    pub idle_restart: Option<bool>,
+    /// Simulator: whether each time-out lowers the slow start threshold, as in 4.4BSD.
+    pub ssthresh_each_rto: Option<bool>,
+    /// Simulator: what is done when a segment was too big for the path: `resend-at-once` or `await-timeout`.
+    pub too_big: Option<TooBigName>,
+    /// Simulator: whether the congestion window, the threshold, the round trip, the time-out and the state are written down
+    /// as marks when they change.
+    #[serde(default)]
+    pub traced: bool,
+    /// Simulator: K, how often the estimator of RFC 6298 adds the variance.
+    pub rto_variances: Option<u32>,
+    /// Simulator: the least that the variance adds (RFC 6298, G).
+    #[serde(default, deserialize_with = "some_span")]
+    pub granularity: Option<Duration>,
+    /// Simulator: with `tick`, between the ticks at which delayed acknowledgments go.
+    #[serde(default, deserialize_with = "some_span")]
+    pub fast_tick: Option<Duration>,
+    /// Simulator: with `tick`, when the first tick comes; each host draws its own if none is given.
+    #[serde(default, deserialize_with = "some_span")]
+    pub tick_phase: Option<Duration>,
+    /// Simulator: least time before a closed window is probed.
+    #[serde(default, deserialize_with = "some_span")]
+    pub persist_min: Option<Duration>,
+    /// Simulator: largest time between such probes.
+    #[serde(default, deserialize_with = "some_span")]
+    pub persist_max: Option<Duration>,
+    /// Simulator: how long TIME-WAIT lasts.
+    #[serde(default, deserialize_with = "some_span")]
+    pub time_wait: Option<Duration>,
+    /// Simulator: time-outs in a row that are survived.
+    pub max_retransmissions: Option<u32>,
+    /// Simulator: largest payload, in bytes.
+    pub mss: Option<u16>,
+    /// Simulator: duplicates that mean a loss, in segments.
+    pub duplicates: Option<u32>,
+    /// Simulator: of how many segments the last is acknowledged at once.
+    pub ack_every: Option<u32>,
+    /// Simulator: how many segments are acknowledged at once, at the begin of a connection.
+    pub quick_acks: Option<u32>,
+    /// Simulator: the tick of the timestamp clock.
+    #[serde(default, deserialize_with = "some_span")]
+    pub timestamp_tick: Option<Duration>,
     /// Simulator: how long an acknowledgment may wait for a second segment; zero is not at all.
     #[serde(default, deserialize_with = "some_span")]
     pub delayed_ack: Option<Duration>,
@@ -45,6 +108,46 @@ pub enum ProfileName {
     LinuxLike,
     /// See [`Profile::rfc6298_reno`].
     Rfc6298Reno,
+    /// See [`Profile::linux`].
+    Linux,
+    /// See [`Profile::bsd44`].
+    Bsd44,
+}
+
+/// See [`Recovery`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RecoveryName {
+    /// See [`Recovery::Tahoe`].
+    Tahoe,
+    /// See [`Recovery::Reno`].
+    Reno,
+    /// See [`Recovery::NewReno`].
+    NewReno,
+    /// See [`Recovery::Sack`].
+    Sack,
+}
+
+/// See [`Estimator`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum EstimatorName {
+    /// See [`Estimator::Rfc6298`].
+    Rfc6298,
+    /// See [`Estimator::Bsd`].
+    Bsd,
+    /// See [`Estimator::Linux`].
+    Linux,
+}
+
+/// See [`TooBig`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TooBigName {
+    /// See [`TooBig::ResendAtOnce`].
+    ResendAtOnce,
+    /// See [`TooBig::AwaitTimeout`].
+    AwaitTimeout,
 }
 
 impl TcpConfig {
@@ -53,21 +156,118 @@ impl TcpConfig {
         let base = match self.profile {
             ProfileName::LinuxLike => Profile::linux_like(),
             ProfileName::Rfc6298Reno => Profile::rfc6298_reno(),
+            ProfileName::Linux => Profile::linux(),
+            ProfileName::Bsd44 => Profile::bsd44(),
         };
+        let by_sack = self.recovery == Some(RecoveryName::Sack);
         Profile {
-            newreno: self.newreno.unwrap_or(base.newreno),
+            mss: self.mss.unwrap_or(base.mss),
             initial_window: self.initial_window.unwrap_or(base.initial_window),
-            rto_min: self.rto_min.unwrap_or(base.rto_min),
-            rto_initial: self.rto_initial.unwrap_or(base.rto_initial),
+            duplicates: self.duplicates.unwrap_or(base.duplicates),
+            ack_every: self.ack_every.unwrap_or(base.ack_every),
+            quick_acks: self.quick_acks.unwrap_or(base.quick_acks),
+            recovery: self.recovery().unwrap_or(base.recovery),
+            limited_transmit: self.limited_transmit.unwrap_or(base.limited_transmit),
             delayed_ack: match self.delayed_ack {
                 Some(Duration::ZERO) => None,
                 Some(delay) => Some(delay),
                 None => base.delayed_ack,
             },
-            nagle: self.nagle.unwrap_or(base.nagle),
             send_buffer: self.send_buffer.unwrap_or(base.send_buffer),
             receive_buffer: self.receive_buffer.unwrap_or(base.receive_buffer),
-            ..base
+            sack: self.sack.unwrap_or(base.sack || by_sack),
+            timestamps: self.timestamps.unwrap_or(base.timestamps),
+            window_scale: self.window_scale.unwrap_or(base.window_scale),
+            nagle: self.nagle.unwrap_or(base.nagle),
+            idle_restart: self.idle_restart.unwrap_or(base.idle_restart),
+            too_big: match self.too_big {
+                Some(TooBigName::ResendAtOnce) => TooBig::ResendAtOnce,
+                Some(TooBigName::AwaitTimeout) => TooBig::AwaitTimeout,
+                None => base.too_big,
+            },
+            ssthresh_each_rto: self.ssthresh_each_rto.unwrap_or(base.ssthresh_each_rto),
+            traced: self.traced,
+            ..self.timed(&base)
         }
+    }
+
+    fn recovery(&self) -> Option<Recovery> {
+        let newreno = self.newreno.map(|newreno| if newreno { Recovery::NewReno } else { Recovery::Reno });
+        let named = self.recovery.map(|name| match name {
+            RecoveryName::Tahoe => Recovery::Tahoe,
+            RecoveryName::Reno => Recovery::Reno,
+            RecoveryName::NewReno => Recovery::NewReno,
+            RecoveryName::Sack => Recovery::Sack,
+        });
+        named.or(newreno)
+    }
+
+    /// What has to do with time-outs.
+    fn timed(&self, base: &Profile) -> Profile {
+        Profile {
+            estimator: match self.estimator {
+                Some(EstimatorName::Rfc6298) => Estimator::Rfc6298,
+                Some(EstimatorName::Bsd) => Estimator::Bsd,
+                Some(EstimatorName::Linux) => Estimator::Linux,
+                None => base.estimator,
+            },
+            rto_initial: self.rto_initial.unwrap_or(base.rto_initial),
+            rto_min: self.rto_min.unwrap_or(base.rto_min),
+            rto_max: self.rto_max.unwrap_or(base.rto_max),
+            rto_variances: self.rto_variances.unwrap_or(base.rto_variances),
+            granularity: self.granularity.unwrap_or(base.granularity),
+            ticks: self.ticks(base.ticks),
+            timestamp_tick: self.timestamp_tick.unwrap_or(base.timestamp_tick),
+            persist_min: self.persist_min.unwrap_or(base.persist_min),
+            persist_max: self.persist_max.unwrap_or(base.persist_max),
+            time_wait: self.time_wait.unwrap_or(base.time_wait),
+            max_retransmissions: self.max_retransmissions.unwrap_or(base.max_retransmissions),
+            ..base.clone()
+        }
+    }
+
+    fn ticks(&self, base: Option<Ticks>) -> Option<Ticks> {
+        let ticks = match self.tick {
+            Some(Duration::ZERO) => None,
+            Some(slow) => Some(Ticks { slow, ..base.unwrap_or(Ticks::BSD) }),
+            None => base,
+        }?;
+        let (fast, phase) = (self.fast_tick.unwrap_or(ticks.fast), self.tick_phase.or(ticks.phase));
+        Some(Ticks { fast, phase, ..ticks })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn profile(text: &str) -> Profile {
+        toml::from_str::<TcpConfig>(text).unwrap().profile()
+    }
+
+    #[test]
+    fn what_is_not_given_is_the_profiles() {
+        assert_eq!(profile(""), Profile::linux_like());
+        assert_eq!(profile("profile = 'rfc6298-reno'"), Profile::rfc6298_reno());
+        assert_eq!(profile("profile = 'linux'"), Profile::linux());
+        assert_eq!(profile("profile = 'bsd44'"), Profile::bsd44());
+    }
+
+    #[test]
+    fn knobs_turn() {
+        let sack =
+            profile("profile = 'rfc6298-reno'\nrecovery = 'sack'\ntick = '100ms'\ntoo_big = 'await-timeout'");
+        assert_eq!((sack.recovery, sack.sack, sack.too_big), (Recovery::Sack, true, TooBig::AwaitTimeout));
+        assert_eq!(sack.ticks.map(|ticks| ticks.slow), Some(Duration::from_millis(100)));
+        let old =
+            profile("profile = 'bsd44'\nnewreno = true\nestimator = 'rfc6298'\ntick = '0ms'\ntraced = true");
+        assert_eq!((old.recovery, old.estimator, old.ticks), (Recovery::NewReno, Estimator::Rfc6298, None));
+        assert!(old.traced && !sack.traced);
+        let ticks = profile("profile = 'bsd44'\nfast_tick = '100ms'\ntick_phase = '30ms'").ticks.unwrap();
+        assert_eq!((ticks.slow, ticks.fast), (Ticks::BSD.slow, Duration::from_millis(100)));
+        assert_eq!(ticks.phase, Some(Duration::from_millis(30)));
+        let rest = profile("mss = 512\nduplicates = 2\nack_every = 1\nrto_variances = 2\ntime_wait = '2s'");
+        assert_eq!((rest.mss, rest.duplicates, rest.ack_every, rest.rto_variances), (512, 2, 1, 2));
+        assert_eq!(rest.time_wait, Duration::from_secs(2));
     }
 }

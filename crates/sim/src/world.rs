@@ -319,6 +319,9 @@ impl World {
         for (packet, reason) in output.lost {
             self.record(host, What::Lost(Iface::HOST, packet, reason.0.into()));
         }
+        for mark in output.marks {
+            self.record(host, What::Marked(mark));
+        }
         for bytes in output.packets {
             self.originate(host, bytes, out);
         }

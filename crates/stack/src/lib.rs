@@ -14,10 +14,11 @@ mod icmp;
 mod path;
 mod socket;
 mod table;
+mod traced;
 mod udp;
 
 use node::stream::{Told, refusal};
-use node::{Addr, StreamId, StreamOp, Transport, Tuple};
+use node::{Addr, Mark, StreamId, StreamOp, Transport, Tuple};
 use std::sync::Arc;
 use table::Table;
 use tcp::{Profile, Segment};
@@ -49,6 +50,8 @@ pub struct Output {
     pub packets: Vec<Vec<u8>>,
     /// Packets that ended here, and why.
     pub lost: Vec<(PacketId, Reason)>,
+    /// What changed inside connections, where the profile has them traced.
+    pub marks: Vec<Mark>,
 }
 
 /// The sockets of one host. A host that has opened none costs the size of this and nothing more.

@@ -1,10 +1,10 @@
 //! One TCP socket: a connection and what its user asked for.
 
-use crate::Output;
+use crate::{Output, traced};
 use node::stream::{Told, refusal};
 use node::{Knob, StreamId, StreamOp};
 use std::collections::VecDeque;
-use tcp::{Connection, Ended, PROTOCOL, State};
+use tcp::{Connection, Ended, PROTOCOL, State, Watch};
 use wire::ipv4::Header;
 use wire::{Instant, PacketId};
 
@@ -30,6 +30,8 @@ pub(crate) struct Socket {
     finishing: bool,
     /// The stack relays between this and another: the user neither reads nor writes.
     relayed: bool,
+    /// What it was like when it was last served, if that is to be written down.
+    pub(crate) watch: Option<Box<Watch>>,
     /// What a relay has to send before anything that it reads from the other.
     staged: VecDeque<u8>,
 }
@@ -48,6 +50,7 @@ impl Socket {
             knows_end: false,
             finishing: false,
             relayed: false,
+            watch: None,
             staged: VecDeque::new(),
         }
     }
@@ -62,7 +65,7 @@ impl Socket {
     }
 
     /// What the user asks for. Says whether the socket is to be forgotten.
-    pub(crate) fn operate(&mut self, id: StreamId, op: StreamOp, out: &mut Output) -> bool {
+    pub(crate) fn operate(&mut self, now: Instant, id: StreamId, op: StreamOp, out: &mut Output) -> bool {
         match op {
             StreamOp::Read(most) => self.wanted = if self.relayed { 0 } else { most },
             StreamOp::Write(bytes) => return self.write(&bytes, out),
@@ -73,7 +76,7 @@ impl Socket {
             StreamOp::Abort => return self.abort(None, out),
             StreamOp::Freeze => self.frozen = true,
             StreamOp::Thaw => self.frozen = false,
-            StreamOp::Export => out.told.push(self.export(id)),
+            StreamOp::Export => out.told.push(self.export(now, id)),
             StreamOp::Set(Knob::Nagle(on)) => self.tcp.set_nagle(on),
             StreamOp::Set(Knob::ReceiveBuffer(bytes)) => self.tcp.set_receive_buffer(bytes),
             StreamOp::Set(Knob::SendBuffer(bytes)) => {
@@ -121,9 +124,9 @@ impl Socket {
         self.frozen
     }
 
-    fn export(&self, id: StreamId) -> Told {
+    fn export(&self, now: Instant, id: StreamId) -> Told {
         let refused = |why: &str| Told::Refused(id, why.to_owned());
-        match self.tcp.export() {
+        match self.tcp.export(now) {
             _ if !self.frozen => refused(refusal::NOT_FROZEN),
             None => refused(refusal::NOT_ESTABLISHED),
             Some(state) => Told::Exported(id, Box::new(state)),
@@ -141,6 +144,9 @@ impl Socket {
         let (src, dst) = (*self.tcp.local().ip(), *self.tcp.remote().ip());
         while let Some(segment) = self.tcp.poll(now) {
             out.packets.push(Header::new(PROTOCOL, src, dst).emit(&segment.emit(src, dst)));
+        }
+        if let Some(watch) = &mut self.watch {
+            out.marks.extend(traced::changes(watch, &self.tcp));
         }
         self.conclude(out)
     }

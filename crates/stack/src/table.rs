@@ -9,9 +9,9 @@ use node::stream::{Told, refusal};
 use node::{Addr, Expiry, Guard, Knob, StreamId, StreamOp, Tuple};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use tcp::{Connection, Ended, PROTOCOL, Profile, Segment, State};
+use tcp::{Connection, Ended, PROTOCOL, Profile, Segment, State, Ticks};
 use wire::ipv4::Header;
-use wire::{Instant, Ipv4Addr, PacketId, Reason, Seed, Seq, SocketAddrV4, TcpState};
+use wire::{Duration, Instant, Ipv4Addr, PacketId, Reason, Seed, Seq, SocketAddrV4, TcpState};
 
 /// Sockets of one host, those included that wait for old segments to die out; more are refused.
 const MOST: usize = 4096;
@@ -44,11 +44,7 @@ pub(crate) struct Table {
 
 impl Table {
     pub(crate) fn new(mtu: u16, profile: &Arc<Profile>, chance: Seed) -> Self {
-        let mut profile = Arc::clone(profile);
-        let most = mtu.saturating_sub(HEADERS).max(1);
-        if profile.mss > most {
-            profile = Arc::new(Profile { mss: most, ..(*profile).clone() });
-        }
+        let profile = fitted(profile, mtu, &chance);
         Self {
             mtu,
             profile,
@@ -122,7 +118,7 @@ impl Table {
             (StreamOp::Set(knob), None | Some(Place::Listens(_))) => self.set(id, knob),
             (op, Some(Place::Connected(tuple))) => {
                 let Some(socket) = self.sockets.get_mut(&tuple) else { return };
-                let forget = socket.operate(id, op, out);
+                let forget = socket.operate(now, id, op, out);
                 if socket.stream.is_none() {
                     self.streams.remove(&id);
                 }
@@ -253,6 +249,11 @@ impl Table {
 
     fn add(&mut self, id: StreamId, tuple: Tuple, socket: Socket) {
         self.streams.insert(id, Place::Connected(tuple));
+        self.put(tuple, socket);
+    }
+
+    fn put(&mut self, tuple: Tuple, mut socket: Socket) {
+        socket.watch = self.profile.traced.then(Box::default);
         self.sockets.insert(tuple, socket);
     }
 
@@ -302,7 +303,7 @@ impl Table {
         match self.sockets.get_mut(&tuple) {
             Some(socket) if socket.frozen => return Err(guard::FROZEN),
             Some(socket) => socket.tcp.receive(now, &segment),
-            None => self.open(tuple, &header, &segment, out)?,
+            None => self.open(now, tuple, &header, &segment, out)?,
         }
         self.serve(now, tuple, accepted, out);
         Ok(())
@@ -311,6 +312,7 @@ impl Table {
     /// A segment that no connection takes: a listener's, or nobody's.
     fn open(
         &mut self,
+        now: Instant,
         tuple: Tuple,
         header: &Header,
         segment: &Segment,
@@ -321,7 +323,7 @@ impl Table {
         let iss = self.iss();
         let tcp = listener.and_then(|listener| {
             let profile = self.profiles.get(&listener).unwrap_or(&self.profile);
-            Connection::accept(tuple.local, tuple.remote, segment, iss, profile)
+            Connection::accept(now, tuple.local, tuple.remote, segment, iss, profile)
         });
         let Some(tcp) = tcp else {
             refuse(header, segment, out);
@@ -330,7 +332,7 @@ impl Table {
         if self.sockets.len() >= MOST {
             return Err(reason::SOCKETS_FULL);
         }
-        self.sockets.insert(tuple, Socket::new(tcp, None, listener));
+        self.put(tuple, Socket::new(tcp, None, listener));
         Ok(())
     }
 
@@ -471,10 +473,43 @@ impl Table {
     }
 }
 
+/// The profile as this host has it: segments fit its link, and its clock ticks when it ticks.
+fn fitted(profile: &Arc<Profile>, mtu: u16, chance: &Seed) -> Arc<Profile> {
+    let mss = profile.mss.min(mtu.saturating_sub(HEADERS).max(1));
+    let drawn = |ticks: Ticks| {
+        let phase = ticks.phase.unwrap_or_else(|| Duration::from_nanos(chance.fork("ticks").draw()));
+        Ticks { phase: Some(phase), ..ticks }
+    };
+    let ticks = profile.ticks.map(drawn);
+    if mss == profile.mss && ticks == profile.ticks {
+        return Arc::clone(profile);
+    }
+    Arc::new(Profile { mss, ticks, ..(**profile).clone() })
+}
+
 /// Answers a segment that belongs to nothing here.
 pub(crate) fn refuse(header: &Header, segment: &Segment, out: &mut Output) {
     if let Some(reset) = segment.refusal() {
         let bytes = reset.emit(header.dst, header.src);
         out.packets.push(Header::new(PROTOCOL, header.dst, header.src).emit(&bytes));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Hosts whose clocks tick together would meet every move of a period at the same place.
+    #[test]
+    fn each_host_draws_when_its_clock_ticks() {
+        let phase = |profile: Profile, seed| {
+            let fitted = fitted(&Arc::new(profile), 1500, &Seed::new(seed));
+            fitted.ticks.and_then(|ticks| ticks.phase)
+        };
+        let drawn = |seed| phase(Profile::bsd44(), seed);
+        assert!(drawn(1).is_some() && drawn(1) == drawn(1) && drawn(1) != drawn(2));
+        let told = Some(Ticks { phase: Some(Duration::from_millis(7)), ..Ticks::BSD });
+        assert_eq!(phase(Profile { ticks: told, ..Profile::bsd44() }, 1), Some(Duration::from_millis(7)));
+        assert_eq!(phase(Profile::rfc6298_reno(), 1), None);
     }
 }

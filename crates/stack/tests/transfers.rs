@@ -9,7 +9,7 @@ use node::{Guard, StreamId, StreamOp, Transport, Tuple};
 use proptest::prelude::*;
 use sha2::{Digest, Sha256};
 use stack::Output;
-use tcp::Profile;
+use tcp::{Profile, TooBig};
 use wire::{Instant, PacketId};
 
 const CLIENT: StreamId = StreamId(1);
@@ -57,12 +57,14 @@ proptest! {
         reorder in 0u64..30,
         double in 0u64..10,
         appetite in prop_oneof![Just(1000usize), Just(100_000)],
-        linux in any::<bool>(),
+        which in 0usize..5,
         narrow in any::<bool>(),
         up in 0usize..60_000,
     ) {
-        let profile = if linux { Profile::linux_like() } else { Profile::rfc6298_reno() };
-        let mut net = conversation(&profile, up, 150_000, appetite);
+        let waits = Profile { too_big: TooBig::AwaitTimeout, ..Profile::rfc6298_reno() };
+        let profiles =
+            [Profile::linux_like(), Profile::rfc6298_reno(), Profile::linux(), Profile::bsd44(), waits];
+        let mut net = conversation(&profiles[which], up, 150_000, appetite);
         (net.loss, net.reorder, net.double) = (loss, reorder, double);
         net.mtu = if narrow { 600 } else { 1500 };
         net.run(4000);
@@ -71,8 +73,8 @@ proptest! {
 
     /// Moved to and fro while it talks both ways.
     #[test]
-    fn a_connection_survives_its_moves(loss in 0u64..4, pause in 20u64..200, profile in any::<bool>()) {
-        let profile = if profile { Profile::linux_like() } else { Profile::rfc6298_reno() };
+    fn a_connection_survives_its_moves(loss in 0u64..4, pause in 20u64..200, which in 0usize..3) {
+        let profile = [Profile::linux_like(), Profile::rfc6298_reno(), Profile::linux()][which].clone();
         let mut net = Net::new(3, &profile);
         net.user(1, SERVER, listen(), User::default());
         net.hosts[1].guest = Some(says(noise(1, 600_000), 10_000));
@@ -250,4 +252,27 @@ fn an_idle_stack_is_small_and_a_stray_segment_makes_it_no_larger() {
     assert!(net.hosts[0].stack.deadline().is_some());
     assert!(net.hosts[0].stack.info(CLIENT).is_some_and(|info| info.mss == 1460));
     assert_eq!(net.now, Instant::ZERO);
+}
+
+/// Marks change nothing that is sent, and nobody asked for them who did not say so.
+#[test]
+fn what_goes_on_inside_is_marked_where_it_is_asked_for() {
+    let play = |traced| {
+        let mut net = conversation(&Profile { traced, ..Profile::linux() }, 20_000, 300_000, 10_000);
+        net.loss = 3;
+        net.run(4000);
+        assert_done(&net);
+        net
+    };
+    let (traced, silent) = (play(true), play(false));
+    assert_eq!((traced.log == silent.log, silent.hosts[1].marks.len()), (true, 0));
+    let server = &traced.hosts[1].marks;
+    let text = |mark: &node::Mark| format!("{} {} {:?}", mark.role, mark.name, mark.fields);
+    let named = |name: &str| server.iter().filter(|mark| mark.name == name).map(text).collect::<Vec<_>>();
+    let states = named("state");
+    let seen = |state: &str| states.iter().any(|line| line.contains(state) && line.contains("10.0.0.1:80"));
+    assert!(seen("SYN-RECEIVED") && seen("ESTABLISHED") && seen("CLOSED"), "{states:?}");
+    for name in ["cwnd", "ssthresh", "srtt", "rto", "recovering", "retransmissions"] {
+        assert!(named(name).len() > 2, "{name}: {:?}", named(name));
+    }
 }

@@ -7,10 +7,12 @@ const MOST: u32 = 100;
 const PERIOD: Duration = Duration::from_secs(1);
 
 /// Answers in the current second.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Challenge {
-    since: Instant,
-    sent: u32,
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Challenge {
+    /// When the second began.
+    pub since: Instant,
+    /// Answers since then.
+    pub sent: u32,
 }
 
 impl Challenge {

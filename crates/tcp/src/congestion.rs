@@ -1,11 +1,24 @@
-//! Slow start, congestion avoidance, fast retransmit and fast recovery (RFC 5681; RFC 6582 by knob).
+//! Slow start, congestion avoidance, fast retransmit and what follows it: Tahoe, Reno (RFC 5681), `NewReno` (RFC 6582), and
+//! the window of a recovery by selective acknowledgments (RFC 6675).
 
 use crate::{Profile, Seq};
 
-/// Duplicates that mean a loss (RFC 5681, section 3.2).
-const DUPLICATES: u32 = 3;
 /// The largest window that scaling can say (RFC 7323, section 2.2); more would be no use.
 const MOST: u32 = 65_535 << 14;
+
+/// What is done about a loss that duplicates tell of.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Recovery {
+    /// Fast retransmit and slow start: all is sent again as after a time-out, without having waited for one (Jacobson, 1988;
+    /// as Fall and Floyd, 1996, have it). Duplicates of what is sent again are no new loss (RFC 6582, section 3.2, step 2).
+    Tahoe,
+    /// Fast retransmit and fast recovery, which the first new acknowledgment ends (RFC 5681, section 3.2).
+    Reno,
+    /// Partial acknowledgments keep fast recovery going: one loss a round trip is mended (RFC 6582).
+    NewReno,
+    /// Selective acknowledgments say what is missing (RFC 6675). With a peer that sends none: [`Self::NewReno`].
+    Sack,
+}
 
 /// What a sender is to do after an acknowledgment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -16,62 +29,82 @@ pub(crate) enum Advice {
     Resend,
     /// Send it again, but let the timer run: not the first partial acknowledgment (RFC 6582, section 3.2, step 3).
     ResendOnly,
+    /// Send all again, as the window permits.
+    GoBack,
 }
 
 /// Where fast recovery stands.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Recovery {
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum Phase {
+    /// There is none.
+    #[default]
     No,
+    /// It has begun.
     Begun,
     /// A partial acknowledgment has come.
     Partial,
 }
 
 /// The congestion window of a sender.
-#[derive(Clone, Debug)]
-pub struct Congestion {
-    cwnd: u32,
-    ssthresh: u32,
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Congestion {
+    pub(crate) cwnd: u32,
+    pub(crate) ssthresh: u32,
+    pub(crate) duplicates: u32,
+    pub(crate) phase: Phase,
+    /// All below was sent when the last recovery or time-out began (RFC 6582, section 3.2; `RecoveryPoint` of RFC 6675).
+    pub(crate) recover: Seq,
+    method: Recovery,
     mss: u32,
-    initial: u32,
-    duplicates: u32,
-    recovery: Recovery,
-    /// All below was sent when the last recovery or time-out began (RFC 6582, section 3.2).
-    recover: Seq,
-    newreno: bool,
+    /// The window to begin with, in bytes.
+    pub(crate) initial: u32,
+    threshold: u32,
+    limits: bool,
     each_rto: bool,
 }
 
 impl Congestion {
-    /// A new connection; `iss` is the number of its SYN.
-    pub fn new(profile: &Profile, mss: u32, iss: Seq) -> Self {
+    /// A new connection; `iss` is the number of its SYN, `sack` says that both ends speak of it.
+    pub(crate) fn new(profile: &Profile, mss: u32, iss: Seq, sack: bool) -> Self {
         let initial = mss.saturating_mul(profile.initial_window.max(1)).min(MOST);
+        let method = match profile.recovery {
+            Recovery::Sack if !sack => Recovery::NewReno,
+            method => method,
+        };
         Self {
             cwnd: initial,
             ssthresh: MOST, // "arbitrarily high": RFC 5681, section 3.1
+            duplicates: 0,
+            phase: Phase::No,
+            recover: iss,
+            method,
             mss,
             initial,
-            duplicates: 0,
-            recovery: Recovery::No,
-            recover: iss,
-            newreno: profile.newreno,
+            threshold: profile.duplicates.max(1),
+            limits: profile.limited_transmit,
             each_rto: profile.ssthresh_each_rto,
         }
     }
 
-    /// The congestion window, in bytes.
-    pub const fn cwnd(&self) -> u32 {
-        self.cwnd
-    }
-
-    /// The slow start threshold, in bytes.
-    pub const fn ssthresh(&self) -> u32 {
-        self.ssthresh
+    /// Goes on with what another host had found out.
+    pub(crate) fn restore(&mut self, cwnd: u32, initial: u32, ssthresh: u32, duplicates: u32, phase: Phase) {
+        (self.cwnd, self.initial, self.ssthresh) = (cwnd.min(MOST), initial.min(MOST), ssthresh.min(MOST));
+        (self.duplicates, self.phase) = (duplicates, phase);
     }
 
     /// Whether fast recovery is under way.
-    pub const fn recovering(&self) -> bool {
-        !matches!(self.recovery, Recovery::No)
+    pub(crate) const fn recovering(&self) -> bool {
+        !matches!(self.phase, Phase::No)
+    }
+
+    /// Whether selective acknowledgments are used.
+    pub(crate) const fn by_sack(&self) -> bool {
+        matches!(self.method, Recovery::Sack)
+    }
+
+    /// Duplicates that mean a loss.
+    pub(crate) const fn threshold(&self) -> u32 {
+        self.threshold
     }
 
     /// Segments have another size from now on. The window is counted in bytes, and stays.
@@ -90,6 +123,12 @@ impl Congestion {
         self.cwnd = self.cwnd.min(self.initial);
     }
 
+    /// What may be sent beyond the window while duplicates are counted (RFC 3042, section 2).
+    pub(crate) const fn allowance(&self) -> u32 {
+        let counts = self.limits && !self.recovering() && self.duplicates < self.threshold;
+        if counts { self.duplicates.saturating_mul(self.mss) } else { 0 }
+    }
+
     /// `ack` acknowledged `acked` new bytes; `flight` are still on their way.
     pub(crate) fn new_ack(&mut self, ack: Seq, acked: u32, flight: u32) -> Advice {
         self.duplicates = 0;
@@ -97,18 +136,25 @@ impl Congestion {
             self.grow(acked);
             return Advice::Continue;
         }
-        if self.newreno && ack.before(self.recover) {
-            // RFC 6582, section 3.2, step 3, partial: deflate by what left the network, plus one that it made room for.
-            let room = if acked >= self.mss { self.mss } else { 0 };
-            self.cwnd = (self.cwnd.saturating_sub(acked) + room).max(self.mss);
-            let before = std::mem::replace(&mut self.recovery, Recovery::Partial);
-            return if before == Recovery::Begun { Advice::Resend } else { Advice::ResendOnly };
+        match self.method {
+            Recovery::NewReno if ack.before(self.recover) => return self.partial(acked),
+            Recovery::Sack if ack.before(self.recover) => return Advice::Continue,
+            _ => {}
         }
-        self.recovery = Recovery::No;
+        self.phase = Phase::No;
         // The smaller form of RFC 6582 avoids a burst; RFC 5681 deflates to the threshold.
-        let calm = if self.newreno { flight.max(self.mss) + self.mss } else { self.ssthresh };
+        let newreno = self.method == Recovery::NewReno;
+        let calm = if newreno { flight.max(self.mss) + self.mss } else { self.ssthresh };
         self.cwnd = self.ssthresh.min(calm);
         Advice::Continue
+    }
+
+    /// RFC 6582, section 3.2, step 3, partial: deflate by what left the network, plus one that it made room for.
+    fn partial(&mut self, acked: u32) -> Advice {
+        let room = if acked >= self.mss { self.mss } else { 0 };
+        self.cwnd = (self.cwnd.saturating_sub(acked) + room).max(self.mss);
+        let before = std::mem::replace(&mut self.phase, Phase::Partial);
+        if before == Phase::Begun { Advice::Resend } else { Advice::ResendOnly }
     }
 
     fn grow(&mut self, acked: u32) {
@@ -121,22 +167,52 @@ impl Congestion {
         self.cwnd = self.cwnd.saturating_add(more).min(MOST);
     }
 
-    /// A duplicate of the acknowledgment of `una` came; below `max` all was sent, `window` is the peer's.
-    pub(crate) fn duplicate(&mut self, una: Seq, max: Seq, window: u32) -> Advice {
+    /// A duplicate of the acknowledgment of `una` came; below `max` all was sent, `window` is the peer's. `lost` says that
+    /// selective acknowledgments show already that the first segment is (RFC 6675, section 5, step 2).
+    pub(crate) fn duplicate(&mut self, una: Seq, max: Seq, window: u32, lost: bool) -> Advice {
         if self.recovering() {
-            self.cwnd = self.cwnd.saturating_add(self.mss).min(MOST);
+            if !self.by_sack() {
+                self.cwnd = self.cwnd.saturating_add(self.mss).min(MOST);
+            }
             return Advice::Continue;
         }
         self.duplicates = self.duplicates.saturating_add(1);
-        // RFC 6582, section 3.2, step 2: duplicates of what was sent twice are no new loss.
-        if self.duplicates != DUPLICATES || (self.newreno && !una.after(self.recover)) {
+        let enough = match self.method {
+            Recovery::Sack => self.duplicates >= self.threshold || lost,
+            _ => self.duplicates == self.threshold,
+        };
+        if !enough || !self.may_begin(una) {
             return Advice::Continue;
         }
         self.halve(max.since(una), window);
         self.recover = max;
-        self.recovery = Recovery::Begun;
-        self.cwnd = self.ssthresh.saturating_add(DUPLICATES * self.mss);
+        match self.method {
+            Recovery::Tahoe => {
+                self.cwnd = self.mss;
+                self.duplicates = 0;
+                return Advice::GoBack;
+            }
+            // It is not inflated: what left the network is known (RFC 6675, section 5, step 4.2).
+            Recovery::Sack => self.cwnd = self.ssthresh,
+            _ => self.cwnd = self.ssthresh.saturating_add(self.threshold.saturating_mul(self.mss)).min(MOST),
+        }
+        self.phase = Phase::Begun;
         Advice::Resend
+    }
+
+    /// Duplicates of what was sent twice are no new loss (RFC 6582, section 3.2, step 2; RFC 6675, section 5.1).
+    const fn may_begin(&self, una: Seq) -> bool {
+        match self.method {
+            Recovery::Reno => true,
+            Recovery::Tahoe | Recovery::NewReno => una.after(self.recover),
+            Recovery::Sack => !una.before(self.recover),
+        }
+    }
+
+    /// All up to `max` is sent again for another reason than a loss: its duplicates are none either.
+    pub(crate) const fn sent_again(&mut self, max: Seq) {
+        self.phase = Phase::No;
+        self.recover = max;
     }
 
     /// The retransmission timer went off; `first` says for the first time since something new was acknowledged.
@@ -146,14 +222,15 @@ impl Congestion {
         }
         self.cwnd = self.mss; // the loss window: RFC 5681, section 3.1
         self.duplicates = 0;
-        self.recovery = Recovery::No;
+        self.phase = Phase::No;
         self.recover = max;
     }
 
     fn halve(&mut self, flight: u32, window: u32) {
         // 4.4BSD takes what it might have sent; RFC 5681, equation 4, what it did send. Without selective acknowledgments
         // that counts what the peer keeps beyond a gap: a time-out in the middle of a long recovery would find several
-        // windows on their way, and raise the threshold. More than the window was never in the network.
+        // windows on their way, and raise the threshold. More than the window was never in the network, but for what limited
+        // transmit let out, which does not count (RFC 3042, section 2).
         let network = if self.recovering() { self.ssthresh.saturating_mul(2) } else { self.cwnd };
         let load = if self.each_rto { self.cwnd.min(window) } else { flight.min(network) };
         self.ssthresh = (load / 2).max(2 * self.mss);
@@ -165,24 +242,24 @@ mod tests {
     use super::*;
 
     fn congestion(profile: &Profile) -> Congestion {
-        Congestion::new(profile, 1000, Seq(0))
+        Congestion::new(profile, 1000, Seq(0), true)
     }
 
     fn newreno() -> Profile {
-        Profile { newreno: true, ..Profile::rfc6298_reno() }
+        Profile { recovery: Recovery::NewReno, ..Profile::rfc6298_reno() }
     }
 
     #[test]
     fn slow_start_doubles_and_avoidance_adds_one_segment_a_round() {
         let mut c = congestion(&newreno());
-        assert_eq!(c.cwnd(), 3000);
+        assert_eq!(c.cwnd, 3000);
         (0..3).for_each(|_| _ = c.new_ack(Seq(1), 1000, 0));
-        assert_eq!(c.cwnd(), 6000);
+        assert_eq!(c.cwnd, 6000);
         c.new_ack(Seq(1), 4000, 0);
-        assert_eq!(c.cwnd(), 7000, "at most one segment an acknowledgment");
+        assert_eq!(c.cwnd, 7000, "at most one segment an acknowledgment");
         c.ssthresh = 7000;
         (0..7).for_each(|_| _ = c.new_ack(Seq(1), 1000, 0));
-        assert!((7900..=8000).contains(&c.cwnd()), "{}", c.cwnd());
+        assert!((7900..=8000).contains(&c.cwnd), "{}", c.cwnd);
     }
 
     #[test]
@@ -190,27 +267,28 @@ mod tests {
         let mut c = congestion(&Profile::rfc6298_reno());
         c.cwnd = 10_000;
         let (una, max) = (Seq(1), Seq(10_001));
-        assert_eq!(c.duplicate(una, max, 65535), Advice::Continue);
-        assert_eq!(c.duplicate(una, max, 65535), Advice::Continue);
-        assert_eq!(c.duplicate(una, max, 65535), Advice::Resend);
-        assert_eq!((c.ssthresh(), c.cwnd()), (5000, 8000));
-        c.duplicate(una, max, 65535);
-        assert_eq!(c.cwnd(), 9000);
+        assert_eq!(c.duplicate(una, max, 65535, false), Advice::Continue);
+        assert_eq!(c.duplicate(una, max, 65535, false), Advice::Continue);
+        assert_eq!(c.duplicate(una, max, 65535, false), Advice::Resend);
+        assert_eq!((c.ssthresh, c.cwnd), (5000, 8000));
+        c.duplicate(una, max, 65535, false);
+        assert_eq!(c.cwnd, 9000);
         c.new_ack(Seq(2001), 2000, 8000);
-        assert_eq!((c.cwnd(), c.recovering()), (5000, false), "Reno leaves with the first");
+        assert_eq!((c.cwnd, c.recovering()), (5000, false), "Reno leaves with the first");
     }
 
     #[test]
     fn newreno_stays_until_all_is_acknowledged() {
         let mut c = congestion(&newreno());
         c.cwnd = 10_000;
-        (0..3).for_each(|_| _ = c.duplicate(Seq(1), Seq(10_001), 65535));
+        (0..3).for_each(|_| _ = c.duplicate(Seq(1), Seq(10_001), 65535, false));
         assert_eq!(c.new_ack(Seq(2001), 2000, 8000), Advice::Resend);
-        assert_eq!(c.cwnd(), 7000);
+        assert_eq!(c.cwnd, 7000);
         assert_eq!(c.new_ack(Seq(4001), 2000, 6000), Advice::ResendOnly);
         assert_eq!(c.new_ack(Seq(10_001), 6000, 1000), Advice::Continue);
-        assert_eq!((c.cwnd(), c.recovering()), (2000, false));
-        (0..5).for_each(|_| assert_eq!(c.duplicate(Seq(10_001), Seq(11_001), 65535), Advice::Continue));
+        assert_eq!((c.cwnd, c.recovering()), (2000, false));
+        (0..5)
+            .for_each(|_| assert_eq!(c.duplicate(Seq(10_001), Seq(11_001), 65535, false), Advice::Continue));
     }
 
     /// The peer keeps 30 kB beyond gaps; ten are what the network held when the first was found.
@@ -218,10 +296,10 @@ mod tests {
     fn a_timeout_in_a_long_recovery_does_not_raise_the_threshold() {
         let mut c = congestion(&newreno());
         c.cwnd = 10_000;
-        (0..33).for_each(|_| _ = c.duplicate(Seq(1), Seq(10_001), 65535));
-        assert_eq!((c.ssthresh(), c.cwnd()), (5000, 38_000));
+        (0..33).for_each(|_| _ = c.duplicate(Seq(1), Seq(10_001), 65535, false));
+        assert_eq!((c.ssthresh, c.cwnd), (5000, 38_000));
         c.timeout(Seq(1), Seq(40_001), 65535, true);
-        assert_eq!((c.ssthresh(), c.cwnd()), (5000, 1000));
+        assert_eq!((c.ssthresh, c.cwnd), (5000, 1000));
     }
 
     #[test]
@@ -230,9 +308,54 @@ mod tests {
             let mut c = congestion(&Profile { ssthresh_each_rto: each_rto, ..newreno() });
             c.cwnd = 10_000;
             c.timeout(Seq(1), Seq(10_001), 65535, true);
-            assert_eq!((c.cwnd(), c.ssthresh()), (1000, 5000));
+            assert_eq!((c.cwnd, c.ssthresh), (1000, 5000));
             c.timeout(Seq(1), Seq(10_001), 65535, false);
-            assert_eq!(c.ssthresh(), expected);
+            assert_eq!(c.ssthresh, expected);
         }
+    }
+
+    fn with(recovery: Recovery) -> Congestion {
+        let mut c = congestion(&Profile { recovery, limited_transmit: true, ..Profile::rfc6298_reno() });
+        c.cwnd = 10_000;
+        c
+    }
+
+    #[test]
+    fn tahoe_begins_anew_and_not_twice_for_one_loss() {
+        let mut c = with(Recovery::Tahoe);
+        let advice = [(); 3].map(|()| c.duplicate(Seq(1), Seq(10_001), 65535, false));
+        assert_eq!(advice, [Advice::Continue, Advice::Continue, Advice::GoBack]);
+        assert_eq!((c.ssthresh, c.cwnd, c.recovering()), (5000, 1000, false));
+        (0..9).for_each(|_| assert_eq!(c.duplicate(Seq(5001), Seq(10_001), 65535, false), Advice::Continue));
+    }
+
+    /// RFC 6675, section 5: steps 1 and 2, and no inflation; section 5.1: after a time-out, not before all is acknowledged.
+    #[test]
+    fn by_selective_acknowledgments() {
+        let mut c = with(Recovery::Sack);
+        assert_eq!(c.duplicate(Seq(1), Seq(10_001), 65535, true), Advice::Resend);
+        assert_eq!((c.ssthresh, c.cwnd, c.recovering()), (5000, 5000, true));
+        c.duplicate(Seq(1), Seq(10_001), 65535, true);
+        assert_eq!(
+            (c.new_ack(Seq(2001), 2000, 8000), c.cwnd, c.recovering()),
+            (Advice::Continue, 5000, true)
+        );
+        c.timeout(Seq(2001), Seq(10_001), 65535, true);
+        assert_eq!(c.duplicate(Seq(2001), Seq(10_001), 65535, true), Advice::Continue);
+        assert_eq!(c.duplicate(Seq(10_001), Seq(12_001), 65535, true), Advice::Resend);
+        let none = Congestion::new(&Profile::linux(), 1000, Seq(0), false);
+        assert_eq!(none.method, Recovery::NewReno, "the peer does not speak of it");
+    }
+
+    /// RFC 3042: two segments, which the halving does not count.
+    #[test]
+    fn limited_transmit_lets_two_out() {
+        let mut c = with(Recovery::NewReno);
+        let seen = [(); 3].map(|()| (c.allowance(), c.duplicate(Seq(1), Seq(10_001), 65535, false)).0);
+        assert_eq!((seen, c.allowance()), ([0, 1000, 2000], 0));
+        let mut c = with(Recovery::NewReno);
+        c.cwnd = 8000;
+        (0..3).for_each(|_| _ = c.duplicate(Seq(1), Seq(10_001), 65535, false));
+        assert_eq!(c.ssthresh, 4000);
     }
 }

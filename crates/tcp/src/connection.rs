@@ -1,13 +1,17 @@
 //! A connection: what the user calls, what comes from the wire, what leaves (RFC 9293, section 3.10).
 
+use crate::acknowledge::Ack;
 use crate::challenge::Challenge;
+use crate::options::{self, Blocks};
 use crate::receive::Receiver;
-use crate::send::{Fin, Sender, Timer};
-use crate::{Ended, Flags, Info, Profile, Segment, Seq, State};
+use crate::send::{Fin, Sender};
+use crate::timers::Timer;
+use crate::timestamps::Clocks;
+use crate::{Ended, Flags, Info, Options, Profile, Segment, Seq, State};
 use wire::{Instant, SocketAddrV4};
 
 /// One end of a connection. See the crate for how to drive it.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Connection {
     pub(crate) profile: Profile,
     pub(crate) local: SocketAddrV4,
@@ -17,11 +21,15 @@ pub struct Connection {
     pub(crate) receive: Receiver,
     /// The number of the peer's SYN.
     pub(crate) irs: Seq,
+    /// Both clocks, if both ends stamp their segments.
+    pub(crate) clocks: Option<Clocks>,
+    /// Both ends speak of selective acknowledgments.
+    pub(crate) sack: bool,
     pub(crate) syn_due: bool,
     pub(crate) reset: Option<Segment>,
-    challenge: Challenge,
-    time_wait: Option<Instant>,
-    ended: Option<Ended>,
+    pub(crate) challenge: Challenge,
+    pub(crate) time_wait: Option<Instant>,
+    pub(crate) ended: Option<Ended>,
 }
 
 impl Connection {
@@ -34,6 +42,8 @@ impl Connection {
             send: Sender::new(profile, iss),
             receive: Receiver::new(profile, Seq(0), 0),
             irs: Seq(0),
+            clocks: None,
+            sack: false,
             syn_due: false,
             reset: None,
             challenge: Challenge::default(),
@@ -88,8 +98,8 @@ impl Connection {
     /// Gives up at once; the peer is told by a reset (RFC 9293, section 3.10.5).
     pub fn abort(&mut self) {
         if self.state == State::SynReceived || (self.state.synchronized() && self.state != State::TimeWait) {
-            let reset = self.segment(self.send.bare(), Flags::RST, Vec::new());
-            self.reset = Some(reset);
+            self.receive.acknowledged();
+            self.reset = Some(self.plain(self.send.bare(), Flags::RST, Vec::new()));
         }
         if self.state != State::Closed {
             self.end(Ended::Aborted);
@@ -148,17 +158,20 @@ impl Connection {
     /// A look inside.
     pub fn info(&self) -> Info {
         Info {
-            cwnd: self.send.congestion.cwnd(),
-            ssthresh: self.send.congestion.ssthresh(),
+            state: self.state,
+            cwnd: self.send.congestion.cwnd,
+            ssthresh: self.send.congestion.ssthresh,
             recovering: self.send.congestion.recovering(),
             rto: self.send.rto.current(),
-            srtt: self.send.rto.srtt(),
+            srtt: self.send.rto.smoothed().map(|(srtt, _)| srtt),
+            rttvar: self.send.rto.smoothed().map(|(_, rttvar)| rttvar),
             flight: self.send.flight(),
             window: self.send.window,
             mss: self.send.mss,
             retransmissions: self.send.retransmissions,
             timeouts: self.send.timeouts,
             fast_retransmits: self.send.fast_retransmits,
+            probes: self.send.probes_sent,
         }
     }
 
@@ -205,18 +218,19 @@ impl Connection {
         }
         if self.receive.duplicates > 0 {
             self.receive.duplicates -= 1;
-            return Some(self.bare());
+            return Some(self.bare(now));
         }
-        if let Some(chunk) = self.send.next(now) {
+        let blocks = Blocks::wire_len(self.blocks().as_slice().len()) as u32;
+        if let Some(chunk) = self.send.next(now, blocks) {
             if chunk.fin {
                 self.fin_sent();
             }
             let push = if chunk.last && !chunk.bytes.is_empty() { Flags::PSH } else { Flags::default() };
             let fin = if chunk.fin { Flags::FIN } else { Flags::default() };
-            return Some(self.segment(chunk.seq, push.with(fin), chunk.bytes));
+            return Some(self.segment(now, chunk.seq, push.with(fin), chunk.bytes));
         }
         if self.receive.due {
-            return Some(self.bare());
+            return Some(self.bare(now));
         }
         self.send.watch_window(now);
         None
@@ -230,13 +244,22 @@ impl Connection {
         }
     }
 
-    fn bare(&mut self) -> Segment {
-        self.segment(self.send.bare(), Flags::default(), Vec::new())
+    fn bare(&mut self, now: Instant) -> Segment {
+        self.segment(now, self.send.bare(), Flags::default(), Vec::new())
     }
 
-    /// A segment after the handshake: all of them acknowledge and announce the window.
-    pub(crate) fn segment(&mut self, seq: Seq, flags: Flags, payload: Vec<u8>) -> Segment {
+    /// A segment after the handshake: all of them acknowledge and announce the window, and have the options that were
+    /// agreed on.
+    pub(crate) fn segment(&mut self, now: Instant, seq: Seq, flags: Flags, payload: Vec<u8>) -> Segment {
         self.receive.acknowledged();
+        let sack = self.blocks();
+        let ack = self.receive.next;
+        let timestamps = self.clocks.as_mut().map(|clocks| clocks.stamp(now, ack));
+        let options = Options { timestamps, sack, ..Options::default() };
+        Segment { options, ..self.plain(seq, flags, payload) }
+    }
+
+    pub(crate) fn plain(&mut self, seq: Seq, flags: Flags, payload: Vec<u8>) -> Segment {
         Segment {
             src_port: self.local.port(),
             dst_port: self.remote.port(),
@@ -247,6 +270,21 @@ impl Connection {
             payload,
             ..Segment::default()
         }
+    }
+
+    /// What is to be said of data beyond a gap: as many blocks as have room beside timestamps, and beside a byte of payload
+    /// (RFC 2018, section 3).
+    fn blocks(&self) -> Blocks {
+        if !self.sack || self.receive.beyond.is_empty() {
+            return Blocks::default();
+        }
+        let mut blocks = self.receive.beyond.blocks();
+        let room =
+            options::MOST.min(self.send.agreed_mss as usize - 1).saturating_sub(self.send.overhead as usize);
+        while Blocks::wire_len(blocks.as_slice().len()) > room {
+            blocks.keep(blocks.as_slice().len() - 1);
+        }
+        blocks
     }
 
     // --- segments that come ----------------------------------------------------------------------------------------
@@ -265,6 +303,9 @@ impl Connection {
         if self.state == State::SynReceived && self.repeated_syn(now, segment) {
             return;
         }
+        if self.clocks.is_some() && !self.is_fresh(now, segment) {
+            return;
+        }
         // A closed window takes no data, but what else is said counts.
         let closed = self.receive.window() == 0 && segment.seq == self.receive.next;
         if !closed && !self.receive.acceptable(segment.seq, segment.len()) {
@@ -274,6 +315,9 @@ impl Connection {
         if segment.has(Flags::RST) {
             self.reset_came(now, segment);
             return;
+        }
+        if let (Some(clocks), Some(theirs)) = (&mut self.clocks, segment.options.timestamps) {
+            clocks.note(now, segment, theirs); // R2 and R3
         }
         if segment.has(Flags::SYN) {
             self.dispute(now); // RFC 5961, section 4
@@ -285,13 +329,27 @@ impl Connection {
         self.data(now, segment, closed);
     }
 
+    /// RFC 7323, section 3.2: without a timestamp it is not the peer's; section 5.3, R1: or it is an old one. Resets are
+    /// neither (section 5.2).
+    fn is_fresh(&mut self, now: Instant, segment: &Segment) -> bool {
+        if segment.has(Flags::RST) {
+            return true;
+        }
+        let Some(theirs) = segment.options.timestamps else { return false };
+        let old = self.clocks.as_ref().is_some_and(|clocks| clocks.is_old(now, theirs));
+        if old {
+            self.unacceptable(now, segment);
+        }
+        !old
+    }
+
     /// It has no part in the window. TIME-WAIT starts anew with a FIN: our last acknowledgment was lost.
     fn unacceptable(&mut self, now: Instant, segment: &Segment) {
         if segment.has(Flags::RST) {
             return;
         }
         if self.time_wait.is_some() && segment.has(Flags::FIN) {
-            self.time_wait = Some(now + self.profile.time_wait);
+            self.time_wait = Some(self.quiet_after(now));
         }
         if segment.is_empty() {
             self.dispute(now);
@@ -334,8 +392,15 @@ impl Connection {
         if segment.ack.before(una) {
             return true;
         }
-        let window = u32::from(segment.window) << self.send.scale;
-        self.send.acknowledge(now, segment.seq, segment.ack, window, segment.is_empty());
+        let ack = Ack {
+            seq: segment.seq,
+            below: segment.ack,
+            window: u32::from(segment.window) << self.send.scale,
+            pure: segment.is_empty(),
+            blocks: segment.options.sack.as_slice(),
+            echoed: self.echoed(now, segment),
+        };
+        self.send.acknowledge(now, ack);
         if self.send.fin == Fin::Acknowledged {
             match self.state {
                 State::FinWait1 => self.state = State::FinWait2,
@@ -345,6 +410,11 @@ impl Connection {
             }
         }
         true
+    }
+
+    /// When our segment left that the peer's timestamp answers.
+    pub(crate) fn echoed(&self, now: Instant, segment: &Segment) -> Option<Instant> {
+        self.clocks.as_ref()?.left(now, segment.options.timestamps?)
     }
 
     /// RFC 9293, section 3.10.7.4, seventh and eighth.
@@ -372,7 +442,12 @@ impl Connection {
     fn wait(&mut self, now: Instant) {
         self.state = State::TimeWait;
         self.send.timer = Timer::Off;
-        self.time_wait = Some(now + self.profile.time_wait);
+        self.time_wait = Some(self.quiet_after(now));
+    }
+
+    fn quiet_after(&self, now: Instant) -> Instant {
+        let span = self.profile.time_wait;
+        self.profile.ticks.map_or(now + span, |ticks| ticks.slow_after(now, span))
     }
 
     pub(crate) fn end(&mut self, why: Ended) {

@@ -1,14 +1,16 @@
 //! Moving a connection to another host: all that the peer could notice, and nothing else.
 
+use crate::options;
 use crate::receive::Receiver;
 use crate::send::Fin;
+use crate::timestamps::Clocks;
 use crate::{Connection, Profile, State, TcpState};
 use wire::Instant;
 
 impl Connection {
-    /// The state of a connection in ESTABLISHED; `None` in any other. This one must not be polled afterwards, or two
-    /// hosts would speak for one.
-    pub fn export(&self) -> Option<TcpState> {
+    /// What peers could notice of a connection in ESTABLISHED, as every stack can say it; `None` in any other state. This one
+    /// must not be polled afterwards, or two hosts would speak for one. All that there is, in any state: [`Self::record`].
+    pub fn export(&self, now: Instant) -> Option<TcpState> {
         (self.state == State::Established).then(|| TcpState {
             local: self.local,
             remote: self.remote,
@@ -26,8 +28,8 @@ impl Connection {
             unacknowledged: self.send.buffer.iter().copied().collect(),
             unread: self.receive.unread.iter().copied().collect(),
             finishing: self.send.fin == Fin::Queued,
-            timestamp: None,
-            sack_permitted: false,
+            timestamp: self.clocks.map(|clocks| clocks.value(now)),
+            sack_permitted: self.sack,
         })
     }
 
@@ -36,9 +38,10 @@ impl Connection {
     pub fn import(state: TcpState, now: Instant, profile: &Profile) -> Self {
         let mut connection = Self::new(state.local, state.remote, state.send_una.minus(1), profile);
         let send = &mut connection.send;
-        send.mss = state.mss.clamp(1, u32::from(profile.mss).max(1));
-        send.agreed_mss = send.mss;
-        send.opened(now, profile);
+        // What was agreed holds, whatever this host would have offered.
+        let overhead = if state.timestamp.is_some() { options::TIMESTAMPS } else { 0 };
+        send.agree(state.mss.clamp(1, u32::from(profile.mss).max(1)), overhead);
+        send.opened(now, profile, state.sack_permitted, None);
         // No more was sent than there is; what came over a network may claim it.
         let sent = state.send_next.since(state.send_una).min(state.unacknowledged.len() as u32);
         send.max = send.una.plus(sent);
@@ -53,6 +56,9 @@ impl Connection {
         connection.receive.edge = state.receive_next.plus(state.receive_window.min(1 << 30));
         connection.receive.unread = state.unread.into();
         connection.receive.due = true;
+        let clocks = |value| Clocks::moved(now, profile, value, state.receive_next);
+        connection.clocks = state.timestamp.map(clocks);
+        connection.sack = state.sack_permitted;
         connection.state = State::Established;
         connection
     }

@@ -1,7 +1,9 @@
 //! How a connection begins (RFC 9293, sections 3.5 and 3.10.7.2 to 3.10.7.4).
 
+use crate::options;
 use crate::receive::Receiver;
-use crate::{Connection, Ended, Flags, Options, Profile, Segment, Seq, State};
+use crate::timestamps::Clocks;
+use crate::{Connection, Ended, Flags, Options, Profile, Segment, Seq, State, Timestamps};
 use wire::{Instant, SocketAddrV4};
 
 /// What a peer takes that does not say (RFC 9293, section 3.7.1).
@@ -20,9 +22,10 @@ impl Connection {
         connection
     }
 
-    /// Opens passively, for a SYN that came to a listener; `None` if `syn` is none. What else is to be answered to it:
+    /// Opens passively, for a SYN that came to a listener now; `None` if `syn` is none. What else is to be answered to it:
     /// [`Segment::refusal`].
     pub fn accept(
+        now: Instant,
         local: SocketAddrV4,
         remote: SocketAddrV4,
         syn: &Segment,
@@ -33,18 +36,23 @@ impl Connection {
             return None;
         }
         let mut connection = Self::new(local, remote, iss, profile);
-        connection.peer_syn(syn);
+        connection.peer_syn(now, syn);
         connection.state = State::SynReceived;
         connection.syn_due = true;
         Some(connection)
     }
 
     /// The peer's number and options.
-    fn peer_syn(&mut self, syn: &Segment) {
+    fn peer_syn(&mut self, now: Instant, syn: &Segment) {
         self.irs = syn.seq;
         let most = syn.options.mss.unwrap_or(DEFAULT_MSS).max(LEAST_MSS);
-        self.send.mss = u32::from(self.profile.mss.min(most)).max(1);
-        self.send.agreed_mss = self.send.mss;
+        // As with windows: both or none (RFC 7323, section 3.2; RFC 2018, section 2).
+        let stamps = syn.options.timestamps.filter(|_| self.profile.timestamps);
+        let ours = Clocks::new(&self.profile, self.send.una);
+        self.clocks = stamps.map(|theirs| ours.met(now, theirs.value, syn.seq.plus(1)));
+        self.sack = syn.options.sack_permitted && self.profile.sack;
+        let overhead = if self.clocks.is_some() { options::TIMESTAMPS } else { 0 };
+        self.send.agree(u32::from(self.profile.mss.min(most)).max(1), overhead);
         // Both or none scale (RFC 7323, section 2.2).
         let ours = match syn.options.window_scale.filter(|_| self.profile.window_scale) {
             Some(theirs) => {
@@ -61,18 +69,31 @@ impl Connection {
         let answer = self.state == State::SynReceived;
         let seq = self.send.una;
         self.send.syn_sent(now);
-        let offered = self.profile.window_scale && (!answer || self.receive.scale > 0 || self.send.scale > 0);
+        self.receive.acknowledged();
+        let scales = self.profile.window_scale && (!answer || self.receive.scale > 0 || self.send.scale > 0);
         let options = Options {
             mss: Some(self.profile.mss),
-            window_scale: offered.then(|| scale(&self.profile)),
-            sack_permitted: self.profile.sack_permitted,
+            window_scale: scales.then(|| scale(&self.profile)),
+            sack_permitted: self.profile.sack && (!answer || self.sack),
+            timestamps: self.syn_stamps(now, answer),
+            ..Options::default()
         };
         let window = self.profile.receive_buffer.min(u32::from(u16::MAX)) as u16;
-        let plain = self.segment(seq, Flags::SYN, Vec::new());
+        let plain = self.plain(seq, Flags::SYN, Vec::new());
         if answer {
             return Segment { window, options, ..plain };
         }
         Segment { window, options, flags: Flags::SYN, ack: Seq(0), ..plain }
+    }
+
+    /// An answer echoes if the peer stamped its SYN; else there is nothing to echo yet (RFC 7323, section 3.2).
+    fn syn_stamps(&mut self, now: Instant, answer: bool) -> Option<Timestamps> {
+        if answer {
+            let next = self.receive.next;
+            return self.clocks.as_mut().map(|clocks| clocks.stamp(now, next));
+        }
+        let ours = Clocks::new(&self.profile, self.send.una);
+        self.profile.timestamps.then(|| Timestamps { value: ours.value(now), echo: 0 })
     }
 
     /// RFC 9293, section 3.10.7.3: a segment in SYN-SENT.
@@ -92,7 +113,7 @@ impl Connection {
         if !segment.has(Flags::SYN) {
             return;
         }
-        self.peer_syn(segment);
+        self.peer_syn(now, segment);
         if acknowledges {
             self.established(now, segment, 0);
             self.receive.due = true;
@@ -129,7 +150,8 @@ impl Connection {
     fn established(&mut self, now: Instant, segment: &Segment, shift: u8) {
         self.state = State::Established;
         self.syn_due = false;
-        self.send.opened(now, &self.profile);
+        let echoed = self.echoed(now, segment);
+        self.send.opened(now, &self.profile, self.sack, echoed);
         self.send.window = u32::from(segment.window) << shift;
         self.send.largest_window = self.send.window;
         (self.send.wl1, self.send.wl2) = (segment.seq, segment.ack);

@@ -8,22 +8,53 @@
 //! ```
 //!
 //! The caller drives it: after each `receive`, `timeout`, `write`, `read` or `finish` it calls `poll` until `None`, and
-//! then waits for `deadline`. Congestion control is RFC 5681 (Reno) or RFC 6582 (`NewReno`), retransmission RFC 6298.
+//! then waits for `deadline`.
+//!
+//! | what | by | where |
+//! |---|---|---|
+//! | states, FIN, RST, both at once, persistence | RFC 9293, RFC 5961 | `connection.rs handshake.rs timers.rs challenge.rs` |
+//! | slow start, congestion avoidance, Tahoe, Reno, `NewReno` | RFC 5681, 6582, 3042 | `congestion.rs acknowledge.rs` |
+//! | selective acknowledgments | RFC 2018, 6675 | `scoreboard.rs mend.rs reassembly.rs` |
+//! | the time-out: the RFC's, 4.4BSD's, Linux's | RFC 6298; Jacobson, 1988 | `estimator/ ticks.rs` |
+//! | timestamps, PAWS, window scaling | RFC 7323 | `timestamps.rs options.rs` |
+//! | Nagle, silly windows, delayed acknowledgments | RFC 9293, 5681 | `send.rs receive.rs` |
+//! | what goes on inside, as events | | `watch.rs state.rs` |
+//! | going on at another host | | `export.rs record.rs` |
 
+mod acknowledge;
 mod challenge;
 mod congestion;
 mod connection;
+mod estimator;
 mod export;
 mod handshake;
+mod mend;
+mod options;
 mod profile;
+mod reassembly;
 mod receive;
+mod record;
+mod scoreboard;
 mod segment;
 mod send;
 mod state;
+mod ticks;
+mod timers;
+mod timestamps;
+mod watch;
 
-pub use congestion::Congestion;
+pub use challenge::Challenge;
+pub use congestion::{Phase, Recovery};
 pub use connection::Connection;
-pub use profile::Profile;
-pub use segment::{Flags, HEADER, Options, PROTOCOL, Segment};
+pub use estimator::{Estimator, RoundTrip};
+pub use options::{Blocks, Options, Timestamps};
+pub use profile::{Profile, TooBig};
+pub use record::{Receiving, Record, Sending};
+pub use segment::{Flags, HEADER, PROTOCOL, Segment};
+pub use send::{Errand, Fin};
 pub use state::{Ended, Info, State};
-pub use wire::{Rto, Seq, TcpState};
+pub use ticks::Ticks;
+pub use timers::Timer;
+pub use timestamps::Clocks;
+pub use watch::{Change, Watch};
+pub use wire::{Seq, TcpState};

@@ -1,5 +1,6 @@
 //! The knobs: whatever shapes a measurement and differs between stacks.
 
+use crate::{Estimator, Recovery, Ticks};
 use wire::{Duration, RtoBounds};
 
 /// How a TCP behaves. Every field is public, because results of papers hang on them; the constructors are starting
@@ -7,86 +8,126 @@ use wire::{Duration, RtoBounds};
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a knob of its own")]
 pub struct Profile {
-    /// Largest payload, in bytes: announced, and the most that is sent (RFC 9293, section 3.7.1).
+    /// Largest payload, in bytes: announced, and the most that is sent (RFC 9293, section 3.7.1). Options that each
+    /// segment carries are taken off (RFC 6691).
     pub mss: u16,
     /// Initial congestion window, in segments (RFC 5681, section 3.1; RFC 6928).
     pub initial_window: u32,
+    /// What is done about a loss that duplicates tell of.
+    pub recovery: Recovery,
+    /// Duplicates that mean a loss, in segments (RFC 5681, section 3.2, and `DupThresh` of RFC 6675: 3).
+    pub duplicates: u32,
+    /// Whether the duplicates before that let a new segment out each (RFC 3042).
+    pub limited_transmit: bool,
+    /// How round-trip times become a time-out.
+    pub estimator: Estimator,
     /// Retransmission time-out before there is a sample (RFC 6298, 2.1).
     pub rto_initial: Duration,
-    /// Smallest retransmission time-out (RFC 6298, 2.4).
+    /// Smallest retransmission time-out (RFC 6298, 2.4). With [`Estimator::Linux`]: the least that the variance adds.
     pub rto_min: Duration,
     /// Largest retransmission time-out, backed off or not (RFC 6298, 2.5).
     pub rto_max: Duration,
+    /// K: how often [`Estimator::Rfc6298`] adds the variance to the round trip (RFC 6298, 2.2: 4).
+    pub rto_variances: u32,
     /// Clock granularity G: the least that the variance adds to the time-out (RFC 6298, 2.3).
     pub granularity: Duration,
-    /// How long an acknowledgment may wait for a second segment; `None` acknowledges each (RFC 5681, section 4.2).
+    /// Timers go off at the ticks of a host's clock, as in 4.4BSD; `None`: when they are due.
+    pub ticks: Option<Ticks>,
+    /// How long an acknowledgment may wait for another segment; `None` acknowledges each (RFC 5681, section 4.2: at most
+    /// 500 ms).
     pub delayed_ack: Option<Duration>,
+    /// The number of segments of which the last is acknowledged at once in spite of `delayed_ack` (RFC 5681,
+    /// section 4.2: 2).
+    pub ack_every: u32,
     /// The number of segments with data, from the begin, that are acknowledged at once in spite of `delayed_ack`
     /// (Linux's "quick ACK").
     pub quick_acks: u32,
-    /// Partial acknowledgments keep fast recovery going (RFC 6582); else the first new one ends it (RFC 5681).
-    pub newreno: bool,
     /// Bytes that may wait to be acknowledged by the peer, or to be sent.
     pub send_buffer: u32,
     /// Bytes that may wait to be read: the largest window announced. Without `window_scale`, 65535 of it are used.
     pub receive_buffer: u32,
     /// Whether window scaling is offered, and accepted (RFC 7323, section 2).
     pub window_scale: bool,
-    /// Whether a SYN says that selective acknowledgments are understood (RFC 2018). None are sent or used so far.
-    pub sack_permitted: bool,
+    /// Whether timestamps are offered, and accepted: for round-trip times, also of what was sent twice, and against
+    /// segments of a former turn of the sequence space (RFC 7323, sections 3 to 5).
+    pub timestamps: bool,
+    /// The tick of the timestamp clock (RFC 7323, section 5.4: 1 ms to 1 s).
+    pub timestamp_tick: Duration,
+    /// Whether selective acknowledgments are offered, and sent if the peer does too (RFC 2018). They are used by
+    /// [`Recovery::Sack`] alone.
+    pub sack: bool,
     /// Whether small segments wait while data is unacknowledged (Nagle; RFC 9293, section 3.7.4).
     pub nagle: bool,
     /// Whether idling longer than a time-out puts the congestion window back to the initial (RFC 5681, section 4.1).
     pub idle_restart: bool,
+    /// What is done when a router says that a segment was too big for the path.
+    pub too_big: TooBig,
     /// Time-outs in a row without an answer that are survived; the next ends the connection (RFC 9293, section 3.8.3).
     pub max_retransmissions: u32,
     /// Whether each time-out lowers the slow start threshold, as in 4.4BSD; else the first of a segment's only
     /// (RFC 5681, section 3.1).
     pub ssthresh_each_rto: bool,
+    /// The least time before a closed window is probed; probes back off as retransmissions do (RFC 9293, section 3.8.6.1).
+    pub persist_min: Duration,
+    /// The largest time between such probes.
+    pub persist_max: Duration,
     /// How long TIME-WAIT lasts: twice the maximum segment lifetime (RFC 9293, section 3.6.1).
     pub time_wait: Duration,
+    /// Whether a host's stack writes down how the congestion window, the threshold, the round trip, the time-out and the
+    /// state change, for graphs. It changes nothing else.
+    pub traced: bool,
+}
+
+/// What a sender does when a router reports "fragmentation needed" (RFC 1191, section 6.4 and 6.5).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum TooBig {
+    /// It sends again at once what is unacknowledged, in segments that fit; nothing was congested, so the window stays.
+    ResendAtOnce,
+    /// Segments fit from now on; those that did not are left to the retransmission timer, as in stacks before path MTU
+    /// discovery.
+    AwaitTimeout,
 }
 
 impl Profile {
-    /// What the time-out stays within.
-    pub(crate) const fn rto_bounds(&self) -> RtoBounds {
-        RtoBounds {
-            initial: self.rto_initial,
-            min: self.rto_min,
-            max: self.rto_max,
-            variances: 4,
-            granularity: self.granularity,
-            least_variance: Duration::ZERO,
-        }
-    }
-
     /// What the RFCs say: RFC 5681 with Reno, RFC 6298 with a least time-out of 1 s.
     pub const fn rfc6298_reno() -> Self {
         Self {
             mss: 1460,
             initial_window: 3, // RFC 5681, section 3.1: for segments of 1096 to 2190 bytes
+            recovery: Recovery::Reno,
+            duplicates: 3,
+            limited_transmit: false,
+            estimator: Estimator::Rfc6298,
             rto_initial: Duration::from_secs(1),
             rto_min: Duration::from_secs(1),
             rto_max: Duration::from_mins(1),
+            rto_variances: 4,
             granularity: Duration::from_millis(1),
+            ticks: None,
             delayed_ack: Some(Duration::from_millis(200)),
+            ack_every: 2,
             quick_acks: 0,
-            newreno: false,
             send_buffer: 44 * 1460,
             receive_buffer: 44 * 1460,
             window_scale: false,
-            sack_permitted: false,
+            timestamps: false,
+            timestamp_tick: Duration::from_millis(1),
+            sack: false,
             nagle: true,
             idle_restart: true,
+            too_big: TooBig::ResendAtOnce,
             max_retransmissions: 15,
             ssthresh_each_rto: false,
+            persist_min: Duration::ZERO,
+            persist_max: Duration::from_mins(1),
             time_wait: Duration::from_mins(4),
+            traced: false,
         }
     }
 
     /// The constants of Linux with its Reno congestion control (`include/net/tcp.h`: `TCP_RTO_MIN`, `TCP_DELACK_MIN`,
-    /// `TCP_INIT_CWND`, `TCP_TIMEWAIT_LEN`, `TCP_MAX_QUICKACKS`). What it has and this crate does not is missing here too:
-    /// SACK, timestamps, RACK, tail loss probes.
+    /// `TCP_INIT_CWND`, `TCP_TIMEWAIT_LEN`, `TCP_MAX_QUICKACKS`), without selective acknowledgments and timestamps, and
+    /// with the estimator of RFC 6298: what figures of this house were measured with. [`Self::linux`] has them.
     pub const fn linux_like() -> Self {
         Self {
             initial_window: 10,
@@ -94,12 +135,60 @@ impl Profile {
             rto_max: Duration::from_mins(2),
             delayed_ack: Some(Duration::from_millis(40)),
             quick_acks: 16,
-            newreno: true,
+            recovery: Recovery::NewReno,
             send_buffer: 1024 * 1024,
             receive_buffer: 1024 * 1024,
             window_scale: true,
+            persist_max: Duration::from_mins(2),
             time_wait: Duration::from_mins(1),
             ..Self::rfc6298_reno()
+        }
+    }
+
+    /// Linux as it speaks by default but for the congestion control, which is Reno's: selective acknowledgments, timestamps,
+    /// its own estimator (`tcp_rtt_estimator`). What it has and this crate does not: RACK, tail loss probes, proportional
+    /// rate reduction, undoing of what was spurious, a delay of acknowledgments that learns.
+    pub const fn linux() -> Self {
+        Self {
+            recovery: Recovery::Sack,
+            limited_transmit: true,
+            estimator: Estimator::Linux,
+            timestamps: true,
+            sack: true,
+            ..Self::linux_like()
+        }
+    }
+
+    /// 4.4BSD-Lite (Wright and Stevens, TCP/IP Illustrated, volume 2; `tcp_timer.h`): two clocks of 500 ms and 200 ms, Reno,
+    /// one segment to begin with, the threshold lowered by each time-out, time-outs from 1 s to 64 s, 6 s before the first
+    /// sample, probes from 5 s to 60 s, a segment's life of 30 s. Its extensions of RFC 1323 are the knobs `window_scale` and
+    /// `timestamps`, and off; windows are those of [`Self::rfc6298_reno`].
+    pub const fn bsd44() -> Self {
+        Self {
+            initial_window: 1,
+            estimator: Estimator::Bsd,
+            rto_initial: Duration::from_secs(6),
+            rto_min: Duration::from_secs(1),
+            rto_max: Duration::from_secs(64),
+            ticks: Some(Ticks::BSD),
+            max_retransmissions: 12,
+            ssthresh_each_rto: true,
+            persist_min: Duration::from_secs(5),
+            persist_max: Duration::from_mins(1),
+            time_wait: Duration::from_mins(1),
+            ..Self::rfc6298_reno()
+        }
+    }
+
+    /// What the time-out stays within.
+    pub(crate) const fn rto_bounds(&self) -> RtoBounds {
+        RtoBounds {
+            initial: self.rto_initial,
+            min: self.rto_min,
+            max: self.rto_max,
+            variances: self.rto_variances,
+            granularity: self.granularity,
+            least_variance: Duration::ZERO,
         }
     }
 }

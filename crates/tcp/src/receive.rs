@@ -1,28 +1,13 @@
 //! The receiving half: reassembly, the window that is announced, when to acknowledge (RFC 9293, section 3.8.6.2;
 //! RFC 5681, section 4.2).
 
-use crate::{Profile, Seq};
+use crate::reassembly::Reassembly;
+use crate::{Profile, Seq, Ticks};
 use std::collections::VecDeque;
 use wire::{Duration, Instant};
 
-/// Pieces beyond a gap that are kept; a peer that sends single bytes cannot make us hold more.
-const PIECES: usize = 1024;
-
-/// Data beyond a gap. Pieces are in order and do not overlap.
-#[derive(Clone, Debug)]
-struct Piece {
-    from: Seq,
-    bytes: Vec<u8>,
-}
-
-impl Piece {
-    const fn end(&self) -> Seq {
-        self.from.plus(self.bytes.len() as u32)
-    }
-}
-
 /// What has been received and not read, and what is owed to the peer.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Receiver {
     /// The next number expected.
     pub(crate) next: Seq,
@@ -32,14 +17,17 @@ pub(crate) struct Receiver {
     pub(crate) scale: u8,
     /// The peer's FIN has been reached.
     pub(crate) finished: bool,
-    pieces: Vec<Piece>,
-    fin: Option<Seq>,
-    capacity: u32,
+    pub(crate) beyond: Reassembly,
+    /// Where the peer's stream ends, if that is known.
+    pub(crate) fin: Option<Seq>,
+    pub(crate) capacity: u32,
     mss: u32,
     delay: Option<Duration>,
-    quick: u32,
+    every: u32,
+    ticks: Option<Ticks>,
+    pub(crate) quick: u32,
     /// Segments with data that have not been acknowledged.
-    waiting: u32,
+    pub(crate) waiting: u32,
     /// An acknowledgment is due, alone or with data.
     pub(crate) due: bool,
     /// Acknowledgments that must go alone, one each: the peer counts them (RFC 5681, section 2, duplicate).
@@ -57,11 +45,13 @@ impl Receiver {
             unread: VecDeque::new(),
             scale,
             finished: false,
-            pieces: Vec::new(),
+            beyond: Reassembly::default(),
             fin: None,
             capacity,
             mss: u32::from(profile.mss),
             delay: profile.delayed_ack,
+            every: profile.ack_every,
+            ticks: profile.ticks,
             quick: profile.quick_acks,
             waiting: 0,
             due: false,
@@ -116,20 +106,20 @@ impl Receiver {
         if fin && self.fin.is_none() && !end.before(self.next) && !end.after(self.edge) {
             self.fin = Some(end);
         }
-        let gap_before = !self.pieces.is_empty();
+        let gap_before = !self.beyond.is_empty();
         let (from, fresh) = self.inside(seq, bytes);
         let in_order = from == self.next && !fresh.is_empty();
         if in_order {
             self.append(fresh);
         } else {
-            self.keep(from, fresh);
+            self.beyond.keep(from, fresh);
         }
         let reached = self.fin.is_some_and(|fin| !self.next.before(fin));
         if reached {
             self.next = self.next.plus(1);
             self.edge = self.edge.latest(self.next);
             self.finished = true;
-            self.pieces.clear();
+            self.beyond.clear();
             self.due = true;
         } else if in_order && !gap_before {
             self.owe(now);
@@ -152,54 +142,19 @@ impl Receiver {
 
     fn append(&mut self, bytes: &[u8]) {
         self.unread.extend(bytes);
-        self.next = self.next.plus(bytes.len() as u32);
-        let mut joined = 0;
-        for piece in &self.pieces {
-            if piece.from.after(self.next) {
-                break;
-            }
-            joined += 1;
-            let known = self.next.since(piece.from) as usize;
-            if let Some(fresh) = piece.bytes.get(known..) {
-                self.unread.extend(fresh);
-                self.next = self.next.plus(fresh.len() as u32);
-            }
-        }
-        self.pieces.drain(..joined);
+        let unread = &mut self.unread;
+        self.next = self.beyond.join(self.next.plus(bytes.len() as u32), |fresh| unread.extend(fresh));
     }
 
-    /// Keeps data beyond a gap: only what no piece has yet.
-    fn keep(&mut self, mut from: Seq, mut rest: &[u8]) {
-        let mut at = 0;
-        while let Some(piece) = self.pieces.get(at).filter(|_| !rest.is_empty()) {
-            let (begin, end) = (piece.from, piece.end());
-            if from.before(begin) && self.pieces.len() < PIECES {
-                let (fresh, others) = rest.split_at(rest.len().min(begin.since(from) as usize));
-                self.pieces.insert(at, Piece { from, bytes: fresh.to_vec() });
-                from = from.plus(fresh.len() as u32);
-                rest = others;
-                at += 1;
-            }
-            if from.before(end) {
-                let known = rest.len().min(end.since(from) as usize);
-                rest = rest.split_at(known).1;
-                from = from.plus(known as u32);
-            }
-            at += 1;
-        }
-        if !rest.is_empty() && self.pieces.len() < PIECES {
-            self.pieces.push(Piece { from, bytes: rest.to_vec() });
-        }
-    }
-
-    /// Data came in order: acknowledge at least every second segment (RFC 5681, section 4.2).
+    /// Data came in order: acknowledge at least every second segment, or as the profile has it (RFC 5681, section 4.2).
     fn owe(&mut self, now: Instant) {
         self.waiting += 1;
         let quick = self.quick > 0;
         self.quick = self.quick.saturating_sub(1);
         match self.delay {
-            Some(delay) if self.waiting < 2 && !quick => {
-                self.delayed.get_or_insert(now + delay);
+            Some(delay) if self.waiting < self.every && !quick => {
+                let at = self.ticks.map_or(now + delay, |ticks| ticks.fast_after(now));
+                self.delayed.get_or_insert(at);
             }
             _ => self.due = true,
         }
@@ -237,6 +192,7 @@ const fn within(at: Seq, from: Seq, len: u32) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::reassembly::PIECES;
     use proptest::prelude::*;
 
     fn receiver(next: u32) -> Receiver {
@@ -257,7 +213,7 @@ mod tests {
     fn pieces_are_bounded_and_the_window_does_not_move_back() {
         let mut r = Receiver::new(&Profile::rfc6298_reno(), Seq(0), 0);
         (0..3000).for_each(|i| _ = r.take(Instant::ZERO, Seq(2 * i + 1), &[7], false));
-        assert_eq!(r.pieces.len(), PIECES);
+        assert_eq!(r.beyond.len(), PIECES);
         let edge = r.edge;
         r.take(Instant::ZERO, Seq(0), &[1], false);
         assert_eq!((r.next, r.unread.len()), (Seq(2), 2));
@@ -293,7 +249,7 @@ mod tests {
                 r.take(Instant::ZERO, Seq(start).plus(at as u32), &stream[at..end], false);
             }
             prop_assert_eq!(r.read(100), stream);
-            prop_assert!(r.pieces.is_empty());
+            prop_assert!(r.beyond.is_empty());
         }
     }
 }

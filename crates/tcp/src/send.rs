@@ -1,27 +1,17 @@
-//! The sending half: what may be sent, and again (RFC 9293, section 3.8).
+//! The sending half: what may be sent, and again (RFC 9293, section 3.8). What acknowledgments do to it is in
+//! `acknowledge.rs`, what time does in `timers.rs`, what selective acknowledgments do in `mend.rs`.
 
-use crate::congestion::Advice;
-use crate::{Congestion, Profile, Rto, Seq};
+use crate::congestion::Congestion;
+use crate::estimator::Clockwork;
+use crate::scoreboard::Scoreboard;
+use crate::timers::Timer;
+use crate::{Profile, Seq, Ticks, TooBig};
 use std::collections::VecDeque;
 use wire::{Duration, Instant};
 
-/// RFC 6298, 5.7: the time-out after a handshake whose SYN was lost.
-const AFTER_LOST_SYN: Duration = Duration::from_secs(3);
-
-/// The one timer of the sending half: both are never wanted at once.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Timer {
-    /// Nothing is waited for.
-    Off,
-    /// For an acknowledgment (RFC 6298, section 5).
-    Retransmit(Instant),
-    /// For the window to open (RFC 9293, section 3.8.6.1).
-    Persist(Instant),
-}
-
 /// Our FIN.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Fin {
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Fin {
     /// More may be written.
     No,
     /// It stands after the last byte.
@@ -31,8 +21,10 @@ pub(crate) enum Fin {
 }
 
 /// One segment that goes before all others.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Errand {
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum Errand {
+    /// There is none.
+    #[default]
     None,
     /// The oldest, again.
     Resend,
@@ -51,7 +43,7 @@ pub(crate) struct Chunk {
 }
 
 /// Data that is not acknowledged, and the clockwork that gets it to the peer.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Sender {
     /// The oldest number that is not acknowledged.
     pub(crate) una: Seq,
@@ -67,27 +59,37 @@ pub(crate) struct Sender {
     pub(crate) wl1: Seq,
     pub(crate) wl2: Seq,
     pub(crate) scale: u8,
+    /// The largest payload now.
     pub(crate) mss: u32,
     /// What the peer and we agreed on; the path may carry less.
     pub(crate) agreed_mss: u32,
+    /// Bytes of options that each segment carries; the payload is smaller by them (RFC 6691).
+    pub(crate) overhead: u32,
     /// Our SYN is acknowledged.
     pub(crate) open: bool,
     pub(crate) timer: Timer,
-    pub(crate) rto: Rto,
+    pub(crate) rto: Clockwork,
     pub(crate) congestion: Congestion,
+    pub(crate) scoreboard: Scoreboard,
     pub(crate) retransmissions: u64,
     pub(crate) timeouts: u64,
     pub(crate) fast_retransmits: u64,
+    pub(crate) probes_sent: u64,
+    /// When something new left, and the number that acknowledges it. Never of what was sent twice (Karn).
+    pub(crate) timed: Option<(Instant, Seq)>,
+    pub(crate) errand: Errand,
+    /// Probes of a closed window in a row.
+    pub(crate) probes: u32,
+    /// Time-outs and probes without any answer.
+    pub(crate) unanswered: u32,
+    pub(crate) last_sent: Instant,
+    pub(crate) ticks: Option<Ticks>,
+    pub(crate) persist: (Duration, Duration),
+    pub(crate) most: u32,
     pub(crate) capacity: usize,
     pub(crate) nagle: bool,
     idle_restart: bool,
-    most: u32,
-    /// When something new left, and the number that acknowledges it. Never of what was sent twice (Karn).
-    timed: Option<(Instant, Seq)>,
-    errand: Errand,
-    probes: u32,
-    unanswered: u32,
-    last_sent: Instant,
+    too_big: TooBig,
 }
 
 impl Sender {
@@ -106,35 +108,56 @@ impl Sender {
             scale: 0,
             mss,
             agreed_mss: mss,
+            overhead: 0,
             open: false,
             timer: Timer::Off,
-            rto: Rto::new(profile.rto_bounds()),
-            congestion: Congestion::new(profile, mss, iss),
+            rto: Clockwork::new(profile),
+            congestion: Congestion::new(profile, mss, iss, false),
+            scoreboard: Scoreboard::default(),
             retransmissions: 0,
             timeouts: 0,
             fast_retransmits: 0,
-            capacity: profile.send_buffer as usize,
-            nagle: profile.nagle,
-            idle_restart: profile.idle_restart,
-            most: profile.max_retransmissions,
+            probes_sent: 0,
             timed: None,
             errand: Errand::None,
             probes: 0,
             unanswered: 0,
             last_sent: Instant::ZERO,
+            ticks: profile.ticks,
+            persist: (profile.persist_min, profile.persist_max.max(profile.persist_min)),
+            most: profile.max_retransmissions,
+            capacity: profile.send_buffer as usize,
+            nagle: profile.nagle,
+            idle_restart: profile.idle_restart,
+            too_big: profile.too_big,
         }
+    }
+
+    /// What the handshake agreed on: the largest payload, and the options that each segment carries.
+    pub(crate) fn agree(&mut self, mss: u32, overhead: u32) {
+        (self.agreed_mss, self.overhead) = (mss, overhead);
+        self.mss = mss.saturating_sub(overhead).max(1);
+        self.congestion.resize(self.mss);
     }
 
     /// Sets the largest payload, as the path has it.
     pub(crate) fn path_mss(&mut self, mss: u32) {
-        let mss = mss.min(self.agreed_mss).max(1);
+        let mss = mss.min(self.agreed_mss).saturating_sub(self.overhead).max(1);
         let lower = mss < std::mem::replace(&mut self.mss, mss);
         self.congestion.resize(mss);
-        if lower && self.open && self.flight() > 0 {
-            self.next = self.una;
-            self.timed = None;
-            self.timer = Timer::Off; // sending starts it anew
+        if lower && self.open && self.flight() > 0 && self.too_big == TooBig::ResendAtOnce {
+            self.go_back();
+            if self.congestion.by_sack() {
+                self.congestion.sent_again(self.max);
+            }
         }
+    }
+
+    /// All is sent again, as the window permits; sending starts the timer anew.
+    pub(crate) const fn go_back(&mut self) {
+        self.next = self.una;
+        self.timed = None;
+        self.timer = Timer::Off;
     }
 
     /// Bytes that `write` would take.
@@ -162,169 +185,98 @@ impl Sender {
         self.timed = if again { None } else { Some((now, self.max)) };
         self.retransmissions += u64::from(again);
         self.last_sent = now;
-        self.timer = Timer::Retransmit(now + self.rto.current());
+        self.timer = self.retransmit_after(now);
     }
 
     /// The SYN is acknowledged. It does not open the congestion window (RFC 5681, section 3.1).
-    pub(crate) fn opened(&mut self, now: Instant, profile: &Profile) {
+    pub(crate) fn opened(&mut self, now: Instant, profile: &Profile, sack: bool, echoed: Option<Instant>) {
         self.open = true;
-        self.congestion = Congestion::new(profile, self.mss, self.una);
+        self.congestion = Congestion::new(profile, self.mss, self.una, sack);
         self.una = self.una.plus(1);
         self.next = self.una;
         self.max = self.una;
         self.timer = Timer::Off;
         if self.unanswered > 0 {
-            self.rto.at_least(AFTER_LOST_SYN);
+            self.rto.lost_syn();
             self.congestion.lost_syn();
         }
         self.unanswered = 0;
-        self.measure(now);
-    }
-
-    fn measure(&mut self, now: Instant) {
-        if let Some((sent, _)) = self.timed.take_if(|(_, end)| !end.after(self.una)) {
-            self.rto.sample(now.since(sent));
-        }
-    }
-
-    // --- acknowledgments -------------------------------------------------------------------------------------------
-
-    /// The peer acknowledges all below `ack`, which lies in `una..=max`, and has room for `window` bytes. `pure` says
-    /// that the segment carried nothing.
-    pub(crate) fn acknowledge(&mut self, now: Instant, seq: Seq, ack: Seq, window: u32, pure: bool) {
-        self.unanswered = 0;
-        let same_window = window == self.window;
-        // RFC 9293, section 3.10.7.4: not from a segment older than the one before.
-        if self.wl1.before(seq) || (self.wl1 == seq && !ack.before(self.wl2)) {
-            (self.window, self.wl1, self.wl2) = (window, seq, ack);
-            self.largest_window = self.largest_window.max(window);
-        }
-        if ack.after(self.una) {
-            self.advance(now, ack);
-        } else if pure && same_window && self.flight() > 0 && !matches!(self.timer, Timer::Persist(_)) {
-            // RFC 5681, section 2: the five conditions of a duplicate. An answer to a probe looks the same.
-            let advice = self.congestion.duplicate(self.una, self.max, self.window);
-            self.fast_retransmits += u64::from(advice == Advice::Resend);
-            self.follow(advice);
-        }
-    }
-
-    fn advance(&mut self, now: Instant, ack: Seq) {
-        let acked = ack.since(self.una);
-        let data = self.buffer.len().min(acked as usize);
-        self.buffer.drain(..data);
-        if acked as usize > data && self.fin == Fin::Queued {
-            self.fin = Fin::Acknowledged;
-        }
-        self.una = ack;
-        self.next = self.next.latest(ack);
-        self.probes = 0;
-        self.measure(now);
-        let advice = self.congestion.new_ack(ack, acked, self.flight());
-        // RFC 6298, 5.2 and 5.3.
-        if self.flight() == 0 {
-            self.timer = Timer::Off;
-        } else if advice != Advice::ResendOnly {
-            self.timer = Timer::Retransmit(now + self.rto.current());
-        }
-        self.follow(advice);
-    }
-
-    fn follow(&mut self, advice: Advice) {
-        match advice {
-            Advice::Continue => {}
-            Advice::Resend => {
-                self.errand = Errand::Resend;
-                self.timer = Timer::Off; // sending starts it anew
-            }
-            Advice::ResendOnly => self.errand = Errand::Resend,
-        }
-    }
-
-    // --- timers ----------------------------------------------------------------------------------------------------
-
-    /// The timer went off, if it was due. Says whether the peer has been silent for too long.
-    pub(crate) fn timeout(&mut self, now: Instant) -> bool {
-        match self.timer {
-            Timer::Retransmit(at) if at <= now => {
-                let first = self.unanswered == 0;
-                if self.open {
-                    self.congestion.timeout(self.una, self.max, self.window, first);
-                    self.next = self.una; // all again, as slow start permits
-                }
-                self.rto.back_off();
-                self.timeouts += 1;
-                self.timed = None;
-                self.errand = Errand::None;
-            }
-            Timer::Persist(at) if at <= now => {
-                self.errand = Errand::Probe;
-                self.probes += 1;
-            }
-            _ => return false,
-        }
-        self.timer = Timer::Off;
-        self.unanswered += 1;
-        self.unanswered > self.most
-    }
-
-    /// After all that could be sent was sent: if data waits for the window alone, probe it some day.
-    pub(crate) fn watch_window(&mut self, now: Instant) {
-        if self.open && self.timer == Timer::Off && self.next == self.una && self.total() > 0 {
-            self.timer = Timer::Persist(now + self.persist());
-        }
-    }
-
-    /// Each probe waits twice as long as the one before (RFC 9293, section 3.8.6.1).
-    fn persist(&self) -> Duration {
-        self.rto.after(self.probes)
+        self.measure(now, echoed);
     }
 
     // --- sending ---------------------------------------------------------------------------------------------------
 
     /// Numbers from `una` to the end of what was written, the FIN included.
-    fn total(&self) -> usize {
+    pub(crate) fn total(&self) -> usize {
         self.buffer.len() + usize::from(self.fin == Fin::Queued)
     }
 
-    /// What to send next; `None` when there is nothing, or it may not be sent.
-    pub(crate) fn next(&mut self, now: Instant) -> Option<Chunk> {
+    /// What to send next, beside `options` bytes that not every segment carries; `None` when there is nothing, or it may not
+    /// be sent.
+    pub(crate) fn next(&mut self, now: Instant, options: u32) -> Option<Chunk> {
         if !self.open || self.total() == 0 {
             return None;
         }
-        match std::mem::replace(&mut self.errand, Errand::None) {
-            Errand::Resend if self.flight() > 0 => {
-                let sent = self.flight().min(self.mss);
-                return Some(self.cut(now, self.una, sent as usize));
-            }
+        let limit = self.mss.saturating_sub(options).max(1);
+        match std::mem::take(&mut self.errand) {
+            Errand::Resend if self.flight() > 0 => return Some(self.resend(now, self.una, self.max, limit)),
             Errand::Probe if self.next == self.una => return Some(self.probe(now)),
             _ => {}
+        }
+        if self.congestion.by_sack() && self.congestion.recovering() {
+            return self.mend(now, limit);
         }
         let idle = self.flight() == 0 && now.since(self.last_sent) > self.rto.current();
         if self.idle_restart && idle {
             self.congestion.idle();
         }
-        let len = self.sendable()?;
+        self.next = self.scoreboard.skip(self.next);
+        let len = self.sendable(limit, self.allowed())?;
         Some(self.cut(now, self.next, len))
     }
 
-    /// How many bytes may go from `next` on; a FIN alone is `Some(0)`. Sender SWS avoidance and Nagle: RFC 9293,
-    /// sections 3.8.6.2.1 and 3.7.4.
-    fn sendable(&self) -> Option<usize> {
-        let sent = self.next.since(self.una);
-        let room = self.congestion.cwnd().min(self.window).saturating_sub(sent) as usize;
-        let left = self.buffer.len().saturating_sub(sent as usize);
-        let len = left.min(room).min(self.mss as usize);
-        let fin = self.fin == Fin::Queued && sent as usize + len == self.buffer.len() && room > len;
+    /// How much the congestion window has room for.
+    fn allowed(&self) -> u32 {
         let again = self.next.before(self.max);
+        let extra = if again || self.congestion.by_sack() { 0 } else { self.congestion.allowance() };
+        // What the peer has beyond a gap does not count when the gaps are filled (RFC 6675, section 5.1); before a loss is
+        // certain it does, or limited transmit would be no knob.
+        let there =
+            if again || self.congestion.allowance() > 0 { self.scoreboard.below(self.next) } else { 0 };
+        let out = self.next.since(self.una) - there;
+        self.congestion.cwnd.saturating_add(extra).saturating_sub(out)
+    }
+
+    /// How many bytes may go from `next` on, where the congestion window has room for `allowed`; a FIN alone is `Some(0)`.
+    /// Sender SWS avoidance and Nagle: RFC 9293, sections 3.8.6.2.1 and 3.7.4. Where that waits with nothing on its way, the
+    /// persist timer overrides it.
+    pub(crate) fn sendable(&self, limit: u32, allowed: u32) -> Option<usize> {
+        let sent = self.next.since(self.una);
+        let room = allowed.min(self.window.saturating_sub(sent)) as usize;
+        let left = self.buffer.len().saturating_sub(sent as usize);
+        let again = self.next.before(self.max);
+        let gap = self.scoreboard.gap(self.next, self.una.plus(self.total() as u32)) as usize;
+        let len = left.min(room).min(limit as usize).min(gap);
+        let fin = self.fin == Fin::Queued && sent as usize + len == self.buffer.len() && room > len;
         let quiet = self.next == self.una || again || !self.nagle || self.fin == Fin::Queued;
-        let full = len == self.mss as usize;
-        let worth = full || (len == left && quiet) || len >= (self.largest_window / 2).max(1) as usize;
+        let whole = len == left || (again && len == gap);
+        let full = len == limit as usize;
+        let worth = full || (whole && quiet) || len >= (self.largest_window / 2).max(1) as usize;
         (fin || (len > 0 && worth)).then_some(len)
     }
 
+    /// Up to `limit` numbers from `seq` on once more, none that the peer has and none from `end` on.
+    pub(crate) fn resend(&mut self, now: Instant, seq: Seq, end: Seq, limit: u32) -> Chunk {
+        let len = self.scoreboard.gap(seq, end).min(limit);
+        let chunk = self.cut(now, seq, len as usize);
+        if self.congestion.by_sack() {
+            self.scoreboard.resent = Some(seq.plus(len));
+        }
+        chunk
+    }
+
     /// The segment from `seq` on, with the FIN if it ends there.
-    fn cut(&mut self, now: Instant, seq: Seq, len: usize) -> Chunk {
+    pub(crate) fn cut(&mut self, now: Instant, seq: Seq, len: usize) -> Chunk {
         let from = seq.since(self.una) as usize;
         let to = self.buffer.len().min(from + len);
         let bytes = copied(&self.buffer, from, to);
@@ -341,7 +293,7 @@ impl Sender {
         self.last_sent = now;
         self.probes = 0;
         if !matches!(self.timer, Timer::Retransmit(_)) {
-            self.timer = Timer::Retransmit(now + self.rto.current());
+            self.timer = self.retransmit_after(now);
         }
         Chunk { seq, bytes, fin, last: end.since(self.una) as usize == self.total() }
     }
@@ -354,7 +306,8 @@ impl Sender {
         // The peer may take it, and acknowledge it; until then it counts as not sent.
         self.max = self.max.latest(self.una.plus(bytes.len() as u32 + u32::from(fin)));
         self.timed = None;
-        self.timer = Timer::Persist(now + self.persist());
+        self.probes_sent += 1;
+        self.timer = self.persist_after(now);
         Chunk { seq: self.una, bytes, fin, last: true }
     }
 

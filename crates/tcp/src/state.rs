@@ -28,6 +28,22 @@ pub enum State {
 }
 
 impl State {
+    /// Its name in the RFC.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Closed => "CLOSED",
+            Self::SynSent => "SYN-SENT",
+            Self::SynReceived => "SYN-RECEIVED",
+            Self::Established => "ESTABLISHED",
+            Self::FinWait1 => "FIN-WAIT-1",
+            Self::FinWait2 => "FIN-WAIT-2",
+            Self::CloseWait => "CLOSE-WAIT",
+            Self::Closing => "CLOSING",
+            Self::LastAck => "LAST-ACK",
+            Self::TimeWait => "TIME-WAIT",
+        }
+    }
+
     /// Whether both sides know each other's numbers.
     pub const fn synchronized(self) -> bool {
         !matches!(self, Self::Closed | Self::SynSent | Self::SynReceived)
@@ -52,6 +68,8 @@ pub enum Ended {
 /// A look inside, for graphs and reports.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Info {
+    /// Where the connection stands.
+    pub state: State,
     /// The congestion window, in bytes.
     pub cwnd: u32,
     /// The slow start threshold, in bytes.
@@ -62,6 +80,8 @@ pub struct Info {
     pub rto: Duration,
     /// The smoothed round-trip time; `None` before the first sample.
     pub srtt: Option<Duration>,
+    /// Its mean deviation, or what its estimator has for that.
+    pub rttvar: Option<Duration>,
     /// Sequence numbers sent and not acknowledged.
     pub flight: u32,
     /// The peer's window, in bytes.
@@ -74,4 +94,6 @@ pub struct Info {
     pub timeouts: u64,
     /// Fast retransmits, without those of partial acknowledgments.
     pub fast_retransmits: u64,
+    /// Probes of a closed window.
+    pub probes: u64,
 }

@@ -2,7 +2,7 @@
 
 #![cfg(test)]
 
-use tcp::{Connection, Ended, Flags, Options, Profile, Segment, Seq, State};
+use tcp::{Connection, Ended, Flags, Options, Profile, Recovery, Segment, Seq, State};
 use wire::{Duration, Instant, Ipv4Addr, SocketAddrV4};
 
 const US: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(10, 2, 0, 1), 4000);
@@ -122,12 +122,12 @@ fn passive_opening_and_what_is_agreed() {
         seq: IRS,
         flags: Flags::SYN,
         window: 500,
-        options: Options { mss: Some(400), window_scale, sack_permitted: false },
+        options: Options { mss: Some(400), window_scale, ..Options::default() },
         ..Segment::default()
     };
     for (theirs, shift) in [(Some(3), 3), (None, 0)] {
         let profile = Profile::linux_like();
-        let mut tcp = Connection::accept(US, PEER, &syn(theirs), ISS, &profile).unwrap();
+        let mut tcp = Connection::accept(at(0), US, PEER, &syn(theirs), ISS, &profile).unwrap();
         let answer = tcp.poll(at(0)).unwrap();
         assert_eq!((answer.flags, answer.seq, answer.ack), (Flags(0x12), ISS, IRS.plus(1)));
         assert_eq!(answer.options.window_scale.is_some(), theirs.is_some());
@@ -138,7 +138,8 @@ fn passive_opening_and_what_is_agreed() {
     }
     let profile = Profile::rfc6298_reno();
     assert!(
-        Connection::accept(US, PEER, &Segment { flags: Flags::ACK, ..syn(None) }, ISS, &profile).is_none()
+        Connection::accept(at(0), US, PEER, &Segment { flags: Flags::ACK, ..syn(None) }, ISS, &profile)
+            .is_none()
     );
 }
 
@@ -267,15 +268,15 @@ fn the_third_duplicate_sends_again_at_once() {
 /// RFC 6582, section 3.2: two of six are lost; Reno would wait for its timer.
 #[test]
 fn a_partial_acknowledgment_sends_the_next_hole() {
-    for (newreno, answer) in [(true, &["3001 ack 1 +1000"][..]), (false, &[])] {
-        let mut script = Script::established(&Profile { initial_window: 6, newreno, ..thousand() });
+    for (recovery, answer) in [(Recovery::NewReno, &["3001 ack 1 +1000"][..]), (Recovery::Reno, &[])] {
+        let mut script = Script::established(&Profile { initial_window: 6, recovery, ..thousand() });
         let all = [1, 1001, 2001, 3001, 4001, 5001].map(|seq| format!("{seq} ack 1 +1000"));
         script.writes(6000, &all.each_ref().map(String::as_str));
         script.hears("A", 1, 1, 0, &[]);
         script.hears("A", 1, 1, 0, &[]);
         script.hears("A", 1, 1, 0, &["1 ack 1 +1000"]);
         script.hears("A", 1, 3001, 0, answer);
-        assert_eq!(script.tcp.info().recovering, newreno);
+        assert_eq!(script.tcp.info().recovering, recovery == Recovery::NewReno);
     }
 }
 

@@ -6,7 +6,7 @@ mod harness;
 
 use harness::{End, Link, World, noise};
 use proptest::prelude::*;
-use tcp::{Connection, Ended, Flags, Options, Profile, Segment, Seq, State};
+use tcp::{Connection, Ended, Flags, Options, Profile, Record, Recovery, Segment, Seq, State, Timestamps};
 use wire::{Duration, Instant, Seed};
 
 fn bad(seed: u64, loss: u64) -> Link {
@@ -26,18 +26,46 @@ fn transfer(profile: &Profile, seed: u64, loss: u64) -> World {
 
 #[test]
 fn every_byte_arrives_both_ways_over_bad_links() {
-    let patient = |profile: Profile| Profile { max_retransmissions: 40, ..profile };
-    for profile in [patient(Profile::rfc6298_reno()), patient(Profile::linux_like())] {
-        for seed in 0..25 {
+    for (name, profile) in profiles() {
+        let seeds = if ["rfc6298", "linux_like"].contains(&name) { 25 } else { 8 };
+        for seed in 0..seeds {
             for loss in [0, 1, 5, 10, 20] {
                 let world = transfer(&profile, seed, loss);
                 let [a, b] = &world.ends;
-                assert!(a.got == b.data, "seed {seed} loss {loss}: {} of {}", a.got.len(), b.data.len());
-                assert!(b.got == a.data, "seed {seed} loss {loss}: {} of {}", b.got.len(), a.data.len());
-                assert_eq!(world.states(), [Some(State::Closed); 2], "seed {seed} loss {loss}");
+                let case = format!("{name}, seed {seed}, loss {loss}");
+                assert!(a.got == b.data, "{case}: {} of {}", a.got.len(), b.data.len());
+                assert!(b.got == a.data, "{case}: {} of {}", b.got.len(), a.data.len());
+                assert_eq!(world.states(), [Some(State::Closed); 2], "{case}");
+                let most = if loss < 20 { 3600 } else { 40_000 };
+                assert!(
+                    world.now < Instant::from_millis(most * 1000),
+                    "{case}: bounded time, not {}",
+                    world.now
+                );
             }
         }
     }
+}
+
+/// A knob each, and what stacks are made of.
+fn profiles() -> Vec<(&'static str, Profile)> {
+    let base = Profile::rfc6298_reno;
+    let all = vec![
+        ("rfc6298", base()),
+        ("linux_like", Profile::linux_like()),
+        ("linux", Profile::linux()),
+        ("bsd44", Profile::bsd44()),
+        ("tahoe", Profile { recovery: Recovery::Tahoe, ..base() }),
+        ("newreno", Profile { recovery: Recovery::NewReno, limited_transmit: true, ..base() }),
+        ("sack", Profile { recovery: Recovery::Sack, sack: true, ..base() }),
+        (
+            "sack and limited",
+            Profile { recovery: Recovery::Sack, sack: true, limited_transmit: true, ..base() },
+        ),
+        ("timestamps", Profile { timestamps: true, delayed_ack: None, ..base() }),
+        ("sack, timestamps, small", Profile { mss: 100, receive_buffer: 4000, ..Profile::linux() }),
+    ];
+    all.into_iter().map(|(name, profile)| (name, Profile { max_retransmissions: 40, ..profile })).collect()
 }
 
 #[test]
@@ -56,9 +84,16 @@ fn a_slow_reader_gets_everything() {
 /// The figure that ns-3 and smoltcp give for the same links: 94.9 to 96.6 % of 2 Mb/s; headers alone cost 2.7 %.
 #[test]
 fn bulk_goodput_is_that_of_other_implementations() {
-    let newreno = Profile { newreno: true, initial_window: 2, ..Profile::rfc6298_reno() };
+    let with = |recovery| Profile { recovery, initial_window: 2, sack: true, ..Profile::rfc6298_reno() };
     let linux = Profile { receive_buffer: 64_240, send_buffer: 64_240, ..Profile::linux_like() };
-    for (profile, name) in [(Profile::rfc6298_reno(), "reno"), (newreno, "newreno"), (linux, "linux")] {
+    for (profile, name) in [
+        (Profile::rfc6298_reno(), "reno"),
+        (with(Recovery::NewReno), "newreno"),
+        (linux, "linux"),
+        (with(Recovery::Sack), "sack"),
+        (with(Recovery::Tahoe), "tahoe"),
+        (Profile::bsd44(), "bsd"),
+    ] {
         let link = Link { rate: 2_000_000, queue: 20, ..Link::perfect(20) };
         let bytes = 16 << 20;
         let ends = [End::new(&profile, 1, vec![7; bytes]), End::new(&profile, 2, Vec::new())];
@@ -66,14 +101,17 @@ fn bulk_goodput_is_that_of_other_implementations() {
         world.run(|world| world.ends[1].got.len() == bytes);
         let percent = bytes as f64 * 8.0 / world.now.as_secs_f64() / 2e4;
         println!("{name}: {:.2} s, {percent:.2} %, {:?}", world.now.as_secs_f64(), world.tcp(0).info());
-        assert!((93.0..97.5).contains(&percent), "{name}: {percent:.2} %");
+        // Tahoe empties the path at each loss.
+        let least = if name == "tahoe" { 90.0 } else { 93.0 };
+        assert!((least..97.5).contains(&percent), "{name}: {percent:.2} %");
     }
 }
 
 #[test]
 fn a_connection_that_moves_keeps_its_streams() {
     for seed in 0..20 {
-        let profile = Profile { max_retransmissions: 40, ..Profile::linux_like() };
+        let base = if seed % 2 == 0 { Profile::linux_like() } else { Profile::linux() };
+        let profile = Profile { max_retransmissions: 40, ..base };
         let ends =
             [End::new(&profile, 5, noise(seed, 300_000)), End::new(&profile, 6, noise(!seed, 200_000))];
         let mut world = World::new(ends, [bad(seed, 2), bad(seed + 1, 2)]);
@@ -81,9 +119,10 @@ fn a_connection_that_moves_keeps_its_streams() {
         for bytes in (0..180_000).step_by(6_000) {
             world.run(|world| world.ends[0].got.len() > bytes);
             for who in 0..2 {
-                if let Some(state) = world.tcp(who).export() {
+                let now = world.now;
+                if let Some(state) = world.tcp(who).export(now) {
                     let moved = Connection::import(state.clone(), world.now, &profile);
-                    assert_eq!(moved.export(), Some(state), "nothing is lost in the form");
+                    assert_eq!(moved.export(world.now), Some(state), "nothing is lost in the form");
                     *world.tcp(who) = moved;
                     moves += 1;
                 }
@@ -96,6 +135,70 @@ fn a_connection_that_moves_keeps_its_streams() {
     }
 }
 
+/// At every step of a transfer, handshake and half-closed ends included: what is recorded and resumed is the connection to
+/// the last bit, and so says from then on what it would have said. And such transfers send what others send.
+#[test]
+fn what_is_recorded_is_all_there_is() {
+    for (name, profile) in profiles() {
+        let play = |moves: bool| {
+            let ends = [
+                End::new(&profile, u32::MAX - 20_000, noise(1, 60_000)),
+                End::new(&profile, 6, noise(2, 30_000)),
+            ];
+            let mut world = World::new(ends, [bad(3, 4), bad(4, 4)]);
+            world.ends[1].appetite = 2000;
+            world.run(|_| true);
+            let mut seen = std::collections::BTreeSet::new();
+            while world.step() {
+                for who in 0..2 {
+                    let Some(tcp) = &mut world.ends[who].tcp else { continue };
+                    // What users set goes with it.
+                    if who == 1 {
+                        tcp.set_nagle(false);
+                        tcp.set_send_buffer(50_000);
+                        tcp.set_receive_buffer(3500);
+                    }
+                    if !moves {
+                        continue;
+                    }
+                    seen.insert(tcp.state());
+                    let resumed = Connection::resume(tcp.record(), &profile);
+                    assert_eq!(resumed.as_ref(), Some(&*tcp), "{name}, at {}", world.now);
+                    *tcp = resumed.unwrap();
+                }
+            }
+            assert!(!moves || seen.len() >= 7, "{name}: {seen:?}");
+            assert!(world.ends[0].got == world.ends[1].data && world.ends[1].got == world.ends[0].data);
+            world.number
+        };
+        assert_eq!(play(true), play(false), "{name}");
+    }
+}
+
+/// What came over a network may say anything: it is refused, or does no harm.
+#[test]
+fn a_record_that_contradicts_itself_is_refused() {
+    let profile = Profile::linux();
+    let ends = [End::new(&profile, 1, noise(1, 60_000)), End::new(&profile, 6, noise(2, 30_000))];
+    let mut world = World::new(ends, [bad(3, 4), bad(4, 4)]);
+    world.run(|world| world.ends[1].got.len() > 30_000);
+    let good = world.tcp(0).record();
+    assert!(Connection::resume(good.clone(), &profile).is_some());
+    let changes: [fn(&mut Record); 6] = [
+        |record| record.send.next = record.send.max.plus(1),
+        |record| record.send.max = record.send.una.plus(1 << 20),
+        |record| record.send.mss = 0,
+        |record| record.send.scale = 15,
+        |record| record.receive.edge = record.receive.next.minus(1),
+        |record| record.receive.beyond.push((record.receive.edge, vec![1])),
+    ];
+    for (number, change) in changes.into_iter().enumerate() {
+        let mut record = good.clone();
+        change(&mut record);
+        assert!(Connection::resume(record, &profile).is_none(), "change {number}");
+    }
+}
+
 #[test]
 fn a_peer_that_vanishes_is_given_up() {
     let profile = Profile { max_retransmissions: 3, ..Profile::rfc6298_reno() };
@@ -105,6 +208,51 @@ fn a_peer_that_vanishes_is_given_up() {
     world.links[0].loss = 100;
     world.run(|world| world.ends[0].tcp.as_ref().is_some_and(|tcp| tcp.state() == State::Closed));
     assert_eq!(world.tcp(0).ended(), Some(Ended::TimedOut));
+}
+
+/// Whatever two ends keep is bounded by their buffers, and by the ranges that are remembered.
+fn is_bounded(tcp: &Connection, profile: &Profile) -> bool {
+    let record = tcp.record();
+    let (send, receive) = (&record.send, &record.receive);
+    let beyond: usize = receive.beyond.iter().map(|(_, bytes)| bytes.len()).sum();
+    receive.unread.len() + beyond <= profile.receive_buffer as usize
+        && receive.beyond.len() <= 1024
+        && receive.recent.len() <= 8
+        && send.bytes.len() <= profile.send_buffer as usize
+        && send.received.len() <= 1024
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+    /// A wire that loses, doubles, reorders, delays and corrupts: each byte arrives once and in order, the end is reached in
+    /// bounded time, and what is kept is bounded all the while.
+    #[test]
+    fn a_bad_wire_only_delays(
+        which in 0usize..10,
+        (loss, double, reorder, corrupt) in (0u64..12, 0u64..10, 0u64..30, 0u64..6),
+        delay in 0u64..400,
+        (up, down) in (0usize..60_000, 0usize..60_000),
+        (iss, seed) in any::<(u32, u64)>(),
+        appetite in 100usize..20_000,
+    ) {
+        let profile = &profiles()[which].1;
+        let link = |seed| Link { loss, double, reorder, corrupt, seed: Seed::new(seed), ..Link::perfect(delay) };
+        let ends = [End::new(profile, iss, noise(seed, up)), End::new(profile, !iss, noise(!seed, down))];
+        let mut world = World::new(ends, [link(seed), link(!seed)]);
+        world.ends[1].appetite = appetite;
+        world.run(|_| true);
+        let mut steps = 0;
+        while world.step() {
+            steps += 1;
+            if steps % 64 == 0 {
+                let bounded = |end: &End| end.tcp.as_ref().is_none_or(|tcp| is_bounded(tcp, profile));
+                prop_assert!(world.ends.iter().all(bounded));
+            }
+            prop_assert!(world.now < Instant::from_millis(20_000_000) && steps < 1_000_000, "{}", world.now);
+        }
+        prop_assert!(world.ends[0].got == world.ends[1].data && world.ends[1].got == world.ends[0].data);
+        prop_assert_eq!(world.states(), [Some(State::Closed); 2]);
+    }
 }
 
 fn hostile() -> impl Strategy<Value = (usize, u8, i64, i64, u16, usize, bool)> {
@@ -120,8 +268,10 @@ proptest! {
         injected in proptest::collection::vec(hostile(), 1..80),
         seed in any::<u32>(),
         windows in any::<bool>(),
+        which in 0usize..10,
     ) {
-        let profile = Profile { window_scale: windows, max_retransmissions: 5, ..Profile::rfc6298_reno() };
+        let profile = profiles()[which].1.clone();
+        let profile = Profile { window_scale: windows, max_retransmissions: 5, ..profile };
         let ends = [End::new(&profile, seed, noise(1, 50_000)), End::new(&profile, !seed, noise(2, 20_000))];
         let mut world = World::new(ends, [bad(1, 2), bad(2, 2)]);
         let mut steps = 0;
@@ -133,11 +283,15 @@ proptest! {
             let now = world.now;
             let Some(tcp) = world.ends[who].tcp.as_mut() else { continue };
             // Near what the end expects: it says so in all it sends.
-            let (base_seq, base_ack) = tcp.export().map_or((seed, seed), |s| (s.receive_next.0, s.send_una.0));
+            let (base_seq, base_ack) = tcp.export(now).map_or((seed, seed), |s| (s.receive_next.0, s.send_una.0));
             let options = Options {
                 mss: options.then_some(window),
                 window_scale: options.then_some(flags),
                 sack_permitted: options,
+                timestamps: options.then_some(Timestamps { value: seq as u32, echo: ack as u32 }),
+                sack: [(Seq(base_ack.wrapping_add(ack as u32)), Seq(base_ack.wrapping_add(seq as u32)))]
+                    .into_iter()
+                    .collect(),
             };
             let segment = Segment {
                 seq: Seq(base_seq.wrapping_add(seq as u32)),
@@ -151,7 +305,7 @@ proptest! {
             tcp.receive(now, &segment);
             let answers = (0..5000).take_while(|_| tcp.poll(now).is_some()).count();
             prop_assert!(answers < 5000);
-            prop_assert!(tcp.readable() <= 65_535);
+            prop_assert!(tcp.readable() <= profile.receive_buffer as usize);
         }
         prop_assert!(world.now < Instant::ZERO + Duration::from_secs(100_000) && steps < 1_000_000);
     }

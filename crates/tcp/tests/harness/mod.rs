@@ -19,6 +19,7 @@ pub(crate) struct Link {
     pub(crate) loss: u64,
     pub(crate) reorder: u64,
     pub(crate) double: u64,
+    pub(crate) corrupt: u64,
     pub(crate) seed: Seed,
     pub(crate) leaving: Vec<Instant>,
 }
@@ -34,6 +35,7 @@ impl Link {
             loss: 0,
             reorder: 0,
             double: 0,
+            corrupt: 0,
             seed: Seed::new(1),
             leaving,
         }
@@ -41,6 +43,14 @@ impl Link {
 
     fn chance(&mut self, percent: u64) -> bool {
         self.seed.draw() % 100 < percent
+    }
+
+    /// Bits flip, now and then.
+    fn spoil(&mut self, bytes: &mut [u8]) {
+        if self.corrupt > 0 && self.chance(self.corrupt) {
+            let at = self.seed.draw() as usize % bytes.len();
+            bytes[at] ^= 1 << (self.seed.draw() % 8);
+        }
     }
 
     /// When copies of a packet of `bytes` arrive.
@@ -132,18 +142,20 @@ impl World {
             }
             for at in self.links[who].carry(self.now, bytes.len() + 20) {
                 self.sent += 1;
-                self.wire.insert((at, self.sent), (1 - who, bytes.clone()));
+                let mut bytes = bytes.clone();
+                self.links[who].spoil(&mut bytes);
+                self.wire.insert((at, self.sent), (1 - who, bytes));
             }
         }
     }
 
     fn arrive(&mut self, who: usize, bytes: &[u8]) {
         let (src, dst) = if who == 0 { (B, A) } else { (A, B) };
-        let segment = Segment::parse(bytes, *src.ip(), *dst.ip()).unwrap();
+        let Ok(segment) = Segment::parse(bytes, *src.ip(), *dst.ip()) else { return };
         let end = &mut self.ends[who];
         match &mut end.tcp {
             Some(tcp) => tcp.receive(self.now, &segment),
-            None => end.tcp = Connection::accept(dst, src, &segment, end.iss, &end.profile),
+            None => end.tcp = Connection::accept(self.now, dst, src, &segment, end.iss, &end.profile),
         }
         self.flush(who);
     }

@@ -1,0 +1,28 @@
+//! What goes on inside a connection, as marks: for graphs of the window over time. Nobody is told of them.
+
+use node::{Mark, Tuple};
+use tcp::{Change, Connection, Watch};
+
+/// Who says so, in marks.
+const ROLE: &str = "tcp";
+
+/// Compares a connection with how it was before, and marks what has changed.
+pub(crate) fn changes(watch: &mut Watch, tcp: &Connection) -> Vec<Mark> {
+    let tuple = Tuple { local: tcp.local(), remote: tcp.remote() };
+    watch.changes(tcp.info()).map(|change| mark(&tuple, change)).collect()
+}
+
+/// Which connection it is, and the new value: bytes, nanoseconds, a count, or a state by its name in RFC 9293.
+fn mark(tuple: &Tuple, change: Change) -> Mark {
+    let mark = Mark::new(ROLE, change.name());
+    let mark = mark.with("local", tuple.local.to_string()).with("peer", tuple.remote.to_string());
+    match change {
+        Change::State(state) => mark.with("is", state.name()),
+        Change::Cwnd(bytes) | Change::Ssthresh(bytes) => mark.with("bytes", bytes),
+        Change::Recovering(is) => mark.with("is", u32::from(is)),
+        Change::Srtt(span) | Change::Rto(span) => {
+            mark.with("ns", u64::try_from(span.as_nanos()).unwrap_or(u64::MAX))
+        }
+        Change::Retransmissions(count) => mark.with("count", count),
+    }
+}

@@ -1,0 +1,101 @@
+//! What an acknowledgment does to the sending half (RFC 9293, section 3.10.7.4; RFC 5681; RFC 6298, section 5).
+
+use crate::Seq;
+use crate::congestion::Advice;
+use crate::estimator::Sample;
+use crate::send::{Errand, Fin, Sender};
+use crate::timers::Timer;
+use wire::Instant;
+
+/// What a segment says to the sending half.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ack<'a> {
+    /// The segment's own number.
+    pub(crate) seq: Seq,
+    /// The peer has all below; it lies in `una..=max`.
+    pub(crate) below: Seq,
+    /// The room that it has, in bytes.
+    pub(crate) window: u32,
+    /// The segment carried nothing.
+    pub(crate) pure: bool,
+    /// What the peer has beyond gaps.
+    pub(crate) blocks: &'a [(Seq, Seq)],
+    /// When our segment left that the peer's timestamp answers.
+    pub(crate) echoed: Option<Instant>,
+}
+
+impl Sender {
+    pub(crate) fn acknowledge(&mut self, now: Instant, ack: Ack<'_>) {
+        self.unanswered = 0;
+        let same_window = ack.window == self.window;
+        // RFC 9293, section 3.10.7.4: not from a segment older than the one before.
+        if self.wl1.before(ack.seq) || (self.wl1 == ack.seq && !ack.below.before(self.wl2)) {
+            (self.window, self.wl1, self.wl2) = (ack.window, ack.seq, ack.below);
+            self.largest_window = self.largest_window.max(ack.window);
+        }
+        let by_sack = self.congestion.by_sack();
+        // RFC 6675, section 2: whatever else it says, it is a duplicate if it names what was not known.
+        let news = by_sack && self.scoreboard.learn(ack.below, self.max, ack.blocks);
+        let further = ack.below.after(self.una);
+        if further {
+            self.advance(now, ack.below, ack.echoed);
+        }
+        // RFC 5681, section 2: the five conditions of a duplicate. An answer to a probe looks the same.
+        let again = !further && ack.pure && same_window;
+        let waits = self.flight() > 0 && !matches!(self.timer, Timer::Persist(_));
+        if waits && if by_sack { news } else { again } {
+            self.duplicate();
+        }
+    }
+
+    fn duplicate(&mut self) {
+        let lost = self.lost_below().is_some_and(|lost| self.una.before(lost));
+        let advice = self.congestion.duplicate(self.una, self.max, self.window, lost);
+        self.fast_retransmits += u64::from(matches!(advice, Advice::Resend | Advice::GoBack));
+        self.follow(advice);
+    }
+
+    fn advance(&mut self, now: Instant, ack: Seq, echoed: Option<Instant>) {
+        let acked = ack.since(self.una);
+        let data = self.buffer.len().min(acked as usize);
+        self.buffer.drain(..data);
+        if acked as usize > data && self.fin == Fin::Queued {
+            self.fin = Fin::Acknowledged;
+        }
+        self.una = ack;
+        self.next = self.next.latest(ack);
+        self.probes = 0;
+        self.measure(now, echoed);
+        let advice = self.congestion.new_ack(ack, acked, self.flight());
+        // RFC 6298, 5.2 and 5.3.
+        if self.flight() == 0 {
+            self.timer = Timer::Off;
+        } else if advice != Advice::ResendOnly {
+            self.timer = self.retransmit_after(now);
+        }
+        self.follow(advice);
+    }
+
+    /// Takes a round-trip time: of what was sent once, to the nanosecond; else from the timestamps, which know which of two
+    /// was answered (RFC 7323, section 4).
+    pub(crate) fn measure(&mut self, now: Instant, echoed: Option<Instant>) {
+        let timed = self.timed.take_if(|(_, end)| !end.after(self.una)).map(|(sent, _)| sent);
+        let Some(sent) = timed.or(echoed) else { return };
+        // RFC 7323, appendix G: with timestamps every second segment gives a sample.
+        let samples = if echoed.is_some() { self.flight().div_ceil(2 * self.mss).max(1) } else { 1 };
+        self.rto.sample(Sample { sent, now, samples, una: self.una, max: self.max });
+    }
+
+    fn follow(&mut self, advice: Advice) {
+        match advice {
+            Advice::Continue => {}
+            Advice::Resend => {
+                self.errand = Errand::Resend;
+                self.timer = Timer::Off; // sending starts it anew
+                self.begin_to_mend();
+            }
+            Advice::ResendOnly => self.errand = Errand::Resend,
+            Advice::GoBack => self.go_back(),
+        }
+    }
+}

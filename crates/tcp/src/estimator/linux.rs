@@ -1,0 +1,162 @@
+//! Linux's estimator (`net/ipv4/tcp_input.c`, `tcp_rtt_estimator` and `tcp_set_rto`): microseconds, a deviation that falls
+//! slowly, and a variance that is its largest in a window of data, at least `TCP_RTO_MIN`.
+
+use super::{RoundTrip, Sample};
+use crate::{Profile, Seq};
+use wire::Duration;
+
+const MAX_SHIFT: u32 = 16;
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Linux {
+    /// The round trip, and the variance that is added to it.
+    pub(super) smoothed: Option<(Duration, Duration)>,
+    /// Without a sample.
+    base: Duration,
+    pub(super) doublings: u32,
+    deviation: Duration,
+    /// The largest deviation since `window_end` was set.
+    largest: Duration,
+    window_end: Seq,
+    min: Duration,
+    max: Duration,
+}
+
+impl Linux {
+    pub(super) fn new(profile: &Profile) -> Self {
+        let max = profile.rto_max.max(profile.rto_min);
+        Self {
+            smoothed: None,
+            base: profile.rto_initial.min(max),
+            doublings: 0,
+            deviation: Duration::ZERO,
+            largest: Duration::ZERO,
+            window_end: Seq(0),
+            min: profile.rto_min,
+            max,
+        }
+    }
+
+    /// The kernel keeps eighths of the round trip and quarters of the deviation; here spans are divided, to the nanosecond.
+    pub(super) fn sample(&mut self, sample: &Sample) {
+        let rtt = sample.now.since(sample.sent);
+        match self.smoothed {
+            None => {
+                self.deviation = rtt * 2; // four deviations of half a round trip
+                self.largest = self.deviation.max(self.min);
+                self.smoothed = Some((rtt, self.largest));
+                self.window_end = sample.max;
+            }
+            Some((srtt, variance)) => self.further(sample, rtt, srtt, variance),
+        }
+        self.doublings = 0;
+    }
+
+    fn further(&mut self, sample: &Sample, rtt: Duration, srtt: Duration, mut variance: Duration) {
+        let (off, quarter) = (rtt.abs_diff(srtt), self.deviation / 4);
+        let faster = rtt < srtt;
+        let smoothed = (srtt * 7 + rtt) / 8;
+        self.deviation = match off.checked_sub(quarter) {
+            // A path that became faster must not look unsteady for it.
+            Some(more) if faster => self.deviation + more / 8,
+            Some(more) => self.deviation + more,
+            None => (self.deviation + off).saturating_sub(quarter),
+        };
+        if self.deviation > self.largest {
+            self.largest = self.deviation;
+            variance = variance.max(self.largest);
+        }
+        if sample.una.after(self.window_end) {
+            variance = variance.saturating_sub(variance.saturating_sub(self.largest) / 4);
+            self.window_end = sample.max;
+            self.largest = self.min;
+        }
+        self.smoothed = Some((smoothed, variance));
+    }
+
+    pub(super) fn back_off(&mut self) {
+        self.doublings = (self.doublings + 1).min(MAX_SHIFT);
+    }
+
+    pub(super) fn lost_syn(&mut self, base: Duration) {
+        self.base = self.base.max(base).min(self.max);
+        self.doublings = 0;
+    }
+
+    pub(super) fn after(&self, doublings: u32) -> Duration {
+        let base = self.smoothed.map_or(self.base, |(srtt, variance)| srtt.saturating_add(variance));
+        base.saturating_mul(1 << doublings.min(MAX_SHIFT)).min(self.max)
+    }
+
+    pub(super) const fn export(&self) -> RoundTrip {
+        RoundTrip {
+            smoothed: self.smoothed,
+            base: self.base,
+            doublings: self.doublings,
+            window: Some((self.deviation, self.largest, self.window_end)),
+        }
+    }
+
+    pub(super) fn restore(&mut self, from: RoundTrip) {
+        self.smoothed = from.smoothed.map(|(srtt, variance)| (srtt, variance.max(self.min)));
+        self.base = from.base.min(self.max);
+        self.doublings = from.doublings.min(MAX_SHIFT);
+        if let Some((deviation, largest, end)) = from.window {
+            (self.deviation, self.largest, self.window_end) = (deviation, largest, end);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wire::Instant;
+
+    fn sample(linux: &mut Linux, ms: u64, una: u32) {
+        let (sent, now) = (Instant::ZERO, Instant::from_millis(ms));
+        linux.sample(&Sample { sent, now, samples: 1, una: Seq(una), max: Seq(una + 100) });
+    }
+
+    fn rto(linux: &Linux) -> u128 {
+        linux.after(linux.doublings).as_millis()
+    }
+
+    /// What `ss -i` shows on a path of 50 ms: a round trip and 200 ms, not 200 ms.
+    #[test]
+    fn the_least_is_a_round_trip_and_200_ms() {
+        let mut linux = Linux::new(&Profile::linux());
+        assert_eq!(rto(&linux), 1000);
+        for una in 1..50 {
+            sample(&mut linux, 50, una * 200);
+        }
+        assert_eq!(
+            (rto(&linux), linux.smoothed),
+            (250, Some((Duration::from_millis(50), Duration::from_millis(200))))
+        );
+        linux.back_off();
+        linux.back_off();
+        assert_eq!(rto(&linux), 1000);
+    }
+
+    #[test]
+    fn the_variance_rises_at_once_and_falls_by_a_quarter_a_window() {
+        let mut linux = Linux::new(&Profile::linux());
+        sample(&mut linux, 400, 1); // deviation 800
+        assert_eq!(rto(&linux), 1200);
+        sample(&mut linux, 400, 50); // within the window: 800 - 200 = 600, but 800 was the largest
+        assert_eq!((rto(&linux), linux.deviation), (1200, Duration::from_millis(600)));
+        sample(&mut linux, 400, 500); // a window later, and its largest was 800
+        assert_eq!(rto(&linux), 1200);
+        sample(&mut linux, 400, 700); // 800 - (800 - 337.5) / 4 = 684
+        assert_eq!(rto(&linux), 1084);
+    }
+
+    #[test]
+    fn becoming_faster_is_not_unsteadiness() {
+        let mut linux = Linux::new(&Profile::linux());
+        (1..40).for_each(|una| sample(&mut linux, 400, una * 200));
+        let before = linux.deviation;
+        sample(&mut linux, 40, 9000); // 360 ms less: an eighth of it counts
+        assert!(linux.deviation <= before + Duration::from_millis(45), "{:?}", linux.deviation);
+    }
+}

@@ -1,0 +1,146 @@
+//! How round-trip times become the retransmission time-out: by the RFC, by 4.4BSD, by Linux.
+
+mod bsd;
+mod linux;
+
+use crate::{Profile, Seq};
+use bsd::Bsd;
+use linux::Linux;
+use wire::{Duration, Instant, Rto};
+
+/// RFC 6298, 5.7: the time-out after a handshake whose SYN was lost.
+const AFTER_LOST_SYN: Duration = Duration::from_secs(3);
+
+/// Whose arithmetic makes a time-out of round-trip times.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Estimator {
+    /// RFC 6298, section 2, in nanoseconds.
+    Rfc6298,
+    /// 4.4BSD's in whole ticks of its slow clock (`tcp_xmit_timer`; Jacobson, 1988, appendix A).
+    Bsd,
+    /// Linux's in microseconds (`tcp_rtt_estimator`): the variance falls slowly, and at most once in a window of data, and
+    /// adds `rto_min` at least. So the least time-out is a round trip and 200 ms.
+    Linux,
+}
+
+/// A measured round trip.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sample {
+    /// When the segment left that was answered.
+    pub(crate) sent: Instant,
+    /// When the answer came.
+    pub(crate) now: Instant,
+    /// How many of these a round trip gives (RFC 7323, appendix G).
+    pub(crate) samples: u32,
+    /// What is acknowledged now, and the end of what was sent.
+    pub(crate) una: Seq,
+    pub(crate) max: Seq,
+}
+
+/// The time-out of a connection.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Clockwork {
+    Rfc6298(Rto),
+    Bsd(Bsd),
+    Linux(Linux),
+}
+
+/// What is known of the round trip, in whatever units its estimator keeps it: plain data, to go on with elsewhere.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct RoundTrip {
+    /// The smoothed round trip and its variance; `None` before the first sample.
+    pub smoothed: Option<(Duration, Duration)>,
+    /// The time-out without doublings.
+    pub base: Duration,
+    /// Doublings so far.
+    pub doublings: u32,
+    /// [`Estimator::Linux`]: the deviation, its largest in this window, and where the window ends.
+    pub window: Option<(Duration, Duration, Seq)>,
+}
+
+impl Clockwork {
+    pub(crate) fn new(profile: &Profile) -> Self {
+        match profile.estimator {
+            Estimator::Rfc6298 => Self::Rfc6298(Rto::new(profile.rto_bounds())),
+            Estimator::Bsd => Self::Bsd(Bsd::new(profile)),
+            Estimator::Linux => Self::Linux(Linux::new(profile)),
+        }
+    }
+
+    /// Takes a round trip; it ends the backing off (Karn).
+    pub(crate) fn sample(&mut self, sample: Sample) {
+        match self {
+            Self::Rfc6298(rto) => rto.sample_of(sample.now.since(sample.sent), sample.samples),
+            Self::Bsd(bsd) => bsd.sample(sample.sent, sample.now),
+            Self::Linux(linux) => linux.sample(&sample),
+        }
+    }
+
+    /// The timer went off.
+    pub(crate) fn back_off(&mut self) {
+        match self {
+            Self::Rfc6298(rto) => rto.back_off(),
+            Self::Bsd(bsd) => bsd.back_off(),
+            Self::Linux(linux) => linux.back_off(),
+        }
+    }
+
+    /// The handshake lost a SYN, and so has no sample (RFC 6298, 5.7). 4.4BSD goes on as it stands.
+    pub(crate) fn lost_syn(&mut self) {
+        match self {
+            Self::Rfc6298(rto) => rto.at_least(AFTER_LOST_SYN),
+            Self::Bsd(_) => {}
+            Self::Linux(linux) => linux.lost_syn(AFTER_LOST_SYN),
+        }
+    }
+
+    /// The time-out now, backed off.
+    pub(crate) fn current(&self) -> Duration {
+        match self {
+            Self::Rfc6298(rto) => rto.current(),
+            Self::Bsd(bsd) => bsd.current(),
+            Self::Linux(linux) => linux.after(linux.doublings),
+        }
+    }
+
+    /// The time-out after `doublings` of what there would be without any.
+    pub(crate) fn after(&self, doublings: u32) -> Duration {
+        match self {
+            Self::Rfc6298(rto) => rto.after(doublings),
+            Self::Bsd(bsd) => bsd.after(doublings),
+            Self::Linux(linux) => linux.after(doublings),
+        }
+    }
+
+    /// The smoothed round trip and its variance.
+    pub(crate) fn smoothed(&self) -> Option<(Duration, Duration)> {
+        match self {
+            Self::Rfc6298(rto) => rto.srtt().zip(rto.rttvar()),
+            Self::Bsd(bsd) => bsd.smoothed(),
+            Self::Linux(linux) => linux.smoothed,
+        }
+    }
+
+    /// All that is known, as plain data.
+    pub(crate) fn export(&self) -> RoundTrip {
+        match self {
+            Self::Rfc6298(rto) => {
+                let (base, doublings) = rto.backing();
+                RoundTrip { smoothed: self.smoothed(), base, doublings, window: None }
+            }
+            Self::Bsd(bsd) => bsd.export(),
+            Self::Linux(linux) => linux.export(),
+        }
+    }
+
+    /// Goes on with what another host found out, whichever way.
+    pub(crate) fn import(profile: &Profile, from: RoundTrip) -> Self {
+        let mut clockwork = Self::new(profile);
+        match &mut clockwork {
+            Self::Rfc6298(rto) => rto.restore(from.smoothed, from.base, from.doublings),
+            Self::Bsd(bsd) => bsd.restore(from),
+            Self::Linux(linux) => linux.restore(from),
+        }
+        clockwork
+    }
+}

@@ -1,0 +1,182 @@
+//! Data beyond a gap, until the gap is filled; and what selective acknowledgments say of it (RFC 2018, section 4).
+
+use crate::{Blocks, Seq};
+
+/// Pieces beyond a gap that are kept; a peer that sends single bytes cannot make us hold more.
+pub(crate) const PIECES: usize = 1024;
+/// Places where data came last, the most recent first: as many blocks as an option has, and some that grew together.
+const RECENT: usize = 8;
+
+/// Data beyond a gap. Pieces are in order and do not overlap.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Piece {
+    from: Seq,
+    bytes: Vec<u8>,
+}
+
+impl Piece {
+    const fn end(&self) -> Seq {
+        self.from.plus(self.bytes.len() as u32)
+    }
+}
+
+/// What came beyond gaps.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Reassembly {
+    pieces: Vec<Piece>,
+    recent: Vec<Seq>,
+}
+
+impl Reassembly {
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.pieces.is_empty()
+    }
+
+    #[cfg(test)]
+    pub(crate) const fn len(&self) -> usize {
+        self.pieces.len()
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.pieces.clear();
+        self.recent.clear();
+    }
+
+    /// The pieces that follow `next` without a gap, handed over in order; says where they end.
+    pub(crate) fn join(&mut self, mut next: Seq, mut each: impl FnMut(&[u8])) -> Seq {
+        let mut joined = 0;
+        for piece in &self.pieces {
+            if piece.from.after(next) {
+                break;
+            }
+            joined += 1;
+            let known = next.since(piece.from) as usize;
+            if let Some(fresh) = piece.bytes.get(known..) {
+                each(fresh);
+                next = next.plus(fresh.len() as u32);
+            }
+        }
+        self.pieces.drain(..joined);
+        self.recent.retain(|place| !place.before(next));
+        next
+    }
+
+    /// Keeps data beyond a gap: only what no piece has yet.
+    pub(crate) fn keep(&mut self, mut from: Seq, mut rest: &[u8]) {
+        if !rest.is_empty() {
+            self.recent.retain(|place| *place != from);
+            self.recent.insert(0, from);
+            self.recent.truncate(RECENT);
+        }
+        let mut at = 0;
+        while let Some(piece) = self.pieces.get(at).filter(|_| !rest.is_empty()) {
+            let (begin, end) = (piece.from, piece.end());
+            if from.before(begin) && self.pieces.len() < PIECES {
+                let (fresh, others) = rest.split_at(rest.len().min(begin.since(from) as usize));
+                self.pieces.insert(at, Piece { from, bytes: fresh.to_vec() });
+                from = from.plus(fresh.len() as u32);
+                rest = others;
+                at += 1;
+            }
+            if from.before(end) {
+                let known = rest.len().min(end.since(from) as usize);
+                rest = rest.split_at(known).1;
+                from = from.plus(known as u32);
+            }
+            at += 1;
+        }
+        if !rest.is_empty() && self.pieces.len() < PIECES {
+            self.pieces.push(Piece { from, bytes: rest.to_vec() });
+        }
+    }
+
+    /// The runs of data, the one that grew last first, then those before it (RFC 2018, section 4).
+    pub(crate) fn blocks(&self) -> Blocks {
+        let mut blocks = Blocks::default();
+        for place in &self.recent {
+            let Some((from, end)) = self.run(*place) else { continue };
+            if !blocks.as_slice().contains(&(from, end)) && !blocks.push(from, end) {
+                break;
+            }
+        }
+        blocks
+    }
+
+    /// The run of pieces without a gap in which a number lies.
+    fn run(&self, place: Seq) -> Option<(Seq, Seq)> {
+        let behind = self.pieces.partition_point(|piece| !piece.from.after(place));
+        let mut first = behind.checked_sub(1)?;
+        let piece = self.pieces.get(first).filter(|piece| piece.end().after(place))?;
+        let (mut from, mut end) = (piece.from, piece.end());
+        while let Some(before) = first.checked_sub(1).and_then(|at| self.pieces.get(at)) {
+            if before.end() != from {
+                break;
+            }
+            from = before.from;
+            first -= 1;
+        }
+        for next in self.pieces.iter().skip(behind) {
+            if next.from != end {
+                break;
+            }
+            end = next.end();
+        }
+        Some((from, end))
+    }
+
+    /// All of it, as plain data: the pieces, and the places where data came last.
+    pub(crate) fn export(&self) -> (Vec<(Seq, Vec<u8>)>, Vec<Seq>) {
+        let pieces = self.pieces.iter().map(|piece| (piece.from, piece.bytes.clone()));
+        (pieces.collect(), self.recent.clone())
+    }
+
+    /// Goes on with what [`Self::export`] gave.
+    pub(crate) fn restore(&mut self, pieces: &[(Seq, Vec<u8>)], recent: &[Seq]) {
+        for (from, bytes) in pieces {
+            self.keep(*from, bytes);
+        }
+        self.recent = recent.iter().take(RECENT).copied().collect();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn blocks(held: &Reassembly) -> Vec<(u32, u32)> {
+        held.blocks().as_slice().iter().map(|(from, end)| (from.0, end.0)).collect()
+    }
+
+    /// RFC 2018, section 4: the first block has the segment that caused the acknowledgment, the others come in the order of
+    /// their last growth. And section 7's example: every second of eight is lost.
+    #[test]
+    fn the_most_recent_block_comes_first() {
+        let mut held = Reassembly::default();
+        held.keep(Seq(5500), &[0; 500]);
+        assert_eq!(blocks(&held), [(5500, 6000)]);
+        held.keep(Seq(6500), &[0; 500]);
+        assert_eq!(blocks(&held), [(6500, 7000), (5500, 6000)]);
+        held.keep(Seq(7500), &[0; 500]);
+        held.keep(Seq(8500), &[0; 500]);
+        assert_eq!(blocks(&held), [(8500, 9000), (7500, 8000), (6500, 7000), (5500, 6000)]);
+        held.keep(Seq(6000), &[0; 500]);
+        assert_eq!(blocks(&held), [(5500, 7000), (8500, 9000), (7500, 8000)]);
+        assert_eq!(held.join(Seq(5500), |_| ()), Seq(7000));
+        assert_eq!(blocks(&held), [(8500, 9000), (7500, 8000)]);
+    }
+
+    #[test]
+    fn a_fifth_block_waits_and_nothing_is_said_of_what_was_dropped() {
+        let mut held = Reassembly::default();
+        for i in 0..40 {
+            held.keep(Seq(10 * i + 1), &[0; 2]);
+        }
+        assert_eq!(blocks(&held), [(391, 393), (381, 383), (371, 373), (361, 363)]);
+        assert_eq!(held.recent.len(), RECENT);
+        for i in 0..PIECES as u32 {
+            held.keep(Seq(10 * i + 1), &[0; 2]);
+        }
+        held.keep(Seq(100_000), &[0; 2]);
+        assert!(!blocks(&held).contains(&(100_000, 100_002)), "it was not kept");
+    }
+}

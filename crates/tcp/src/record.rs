@@ -1,0 +1,297 @@
+//! All that a connection is, as plain data, in any state: to go on with exactly where it stood.
+
+use crate::congestion::Congestion;
+use crate::estimator::Clockwork;
+use crate::options;
+use crate::receive::Receiver;
+use crate::send::Sender;
+use crate::{
+    Challenge, Clocks, Connection, Ended, Errand, Fin, Phase, Profile, RoundTrip, Segment, Seq, State, Timer,
+};
+use wire::{Instant, SocketAddrV4};
+
+/// A connection. Instants are those of the run, which all its hosts share. Of knobs those are in it that its user can set; all
+/// others are in a [`Profile`], which who goes on brings, and with the same one goes on in the same way to the last bit.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Record {
+    /// Our end.
+    pub local: SocketAddrV4,
+    /// The peer's.
+    pub remote: SocketAddrV4,
+    /// Where it stands.
+    pub state: State,
+    /// Why it is closed, if it is.
+    pub ended: Option<Ended>,
+    /// The number of the peer's SYN.
+    pub irs: Seq,
+    /// Both ends speak of selective acknowledgments.
+    pub sack: bool,
+    /// Both clocks, if both ends stamp their segments.
+    pub clocks: Option<Clocks>,
+    /// When TIME-WAIT is over.
+    pub time_wait: Option<Instant>,
+    /// A SYN is to be sent.
+    pub syn_due: bool,
+    /// A reset is to be sent.
+    pub reset: Option<Segment>,
+    /// Answers to segments that are wrong.
+    pub challenge: Challenge,
+    /// The sending half.
+    pub send: Sending,
+    /// The receiving half.
+    pub receive: Receiving,
+}
+
+/// The sending half of a connection; names are those of RFC 9293, section 3.3.1, RFC 5681 and RFC 6675.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Sending {
+    /// Our SYN is acknowledged.
+    pub open: bool,
+    /// `SND.UNA`; `bytes` begin with it once the SYN is acknowledged.
+    pub una: Seq,
+    /// `SND.NXT`, which a time-out moves back.
+    pub next: Seq,
+    /// The end of all that was ever sent (`HighData`).
+    pub max: Seq,
+    /// Bytes that were written and are not acknowledged: sent first, then those that were not.
+    pub bytes: Vec<u8>,
+    /// How many of these there may be.
+    pub capacity: u64,
+    /// Whether small segments wait while data is unacknowledged.
+    pub nagle: bool,
+    /// Our FIN.
+    pub fin: Fin,
+    /// `SND.WND`, in bytes.
+    pub window: u32,
+    /// The largest that it ever was, in bytes.
+    pub largest_window: u32,
+    /// `SND.WL1`.
+    pub window_seq: Seq,
+    /// `SND.WL2`.
+    pub window_ack: Seq,
+    /// The shift of the peer's windows.
+    pub scale: u8,
+    /// Largest payload that was agreed on, with the options that each segment carries.
+    pub agreed_mss: u32,
+    /// Largest payload now, without them: the path may carry less.
+    pub mss: u32,
+    /// What is waited for.
+    pub timer: Timer,
+    /// What is known of the round trip.
+    pub round_trip: RoundTrip,
+    /// The segment that is timed: when it left, and the number that acknowledges it.
+    pub timed: Option<(Instant, Seq)>,
+    /// The congestion window, in bytes.
+    pub cwnd: u32,
+    /// What it is after idling, in bytes.
+    pub initial_window: u32,
+    /// The slow start threshold, in bytes.
+    pub ssthresh: u32,
+    /// Duplicates in a row.
+    pub duplicates: u32,
+    /// Where fast recovery stands.
+    pub phase: Phase,
+    /// `RecoveryPoint`.
+    pub recover: Seq,
+    /// What the peer has beyond gaps: the scoreboard.
+    pub received: Vec<(Seq, Seq)>,
+    /// `HighRxt`.
+    pub resent: Option<Seq>,
+    /// `RescueRxt`.
+    pub rescued: Option<Seq>,
+    /// What goes before all else.
+    pub errand: Errand,
+    /// Probes of a closed window in a row.
+    pub probes: u32,
+    /// Time-outs and probes without any answer.
+    pub unanswered: u32,
+    /// When something was last sent.
+    pub last_sent: Instant,
+    /// Segments sent again, time-outs, fast retransmits and probes so far.
+    pub counts: [u64; 4],
+}
+
+/// The receiving half of a connection.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Receiving {
+    /// `RCV.NXT`.
+    pub next: Seq,
+    /// The end of the window that was announced: `RCV.NXT` + `RCV.WND`.
+    pub edge: Seq,
+    /// The shift of our windows.
+    pub scale: u8,
+    /// Bytes that were acknowledged and not read.
+    pub unread: Vec<u8>,
+    /// How many of these there may be.
+    pub capacity: u32,
+    /// The peer's FIN has been reached.
+    pub finished: bool,
+    /// Where the peer's stream ends, if that is known.
+    pub fin: Option<Seq>,
+    /// Data beyond gaps.
+    pub beyond: Vec<(Seq, Vec<u8>)>,
+    /// Where such data came last, the most recent first.
+    pub recent: Vec<Seq>,
+    /// Segments with data that have not been acknowledged.
+    pub waiting: u32,
+    /// Segments that are still to be acknowledged at once, at the begin of a connection.
+    pub quick: u32,
+    /// An acknowledgment is due.
+    pub due: bool,
+    /// Acknowledgments that must go alone.
+    pub duplicates: u32,
+    /// When a delayed acknowledgment goes.
+    pub delayed: Option<Instant>,
+}
+
+impl Connection {
+    /// All of it. This one must not be polled afterwards, or two hosts would speak for one.
+    pub fn record(&self) -> Record {
+        Record {
+            local: self.local,
+            remote: self.remote,
+            state: self.state,
+            ended: self.ended,
+            irs: self.irs,
+            sack: self.sack,
+            clocks: self.clocks,
+            time_wait: self.time_wait,
+            syn_due: self.syn_due,
+            reset: self.reset.clone(),
+            challenge: self.challenge,
+            send: self.send.record(),
+            receive: self.receive.record(),
+        }
+    }
+
+    /// Goes on with a connection as if nothing had happened; `None` if the record contradicts itself, as one may that came
+    /// over a network.
+    pub fn resume(record: Record, profile: &Profile) -> Option<Self> {
+        if !record.is_consistent() {
+            return None;
+        }
+        let mut connection = Self::new(record.local, record.remote, record.send.una, profile);
+        connection.state = record.state;
+        connection.ended = record.ended;
+        connection.irs = record.irs;
+        connection.sack = record.sack;
+        connection.clocks = record.clocks;
+        connection.time_wait = record.time_wait;
+        connection.syn_due = record.syn_due;
+        connection.reset = record.reset;
+        connection.challenge = record.challenge;
+        connection.receive = Receiver::resume(record.receive, profile);
+        let overhead = if record.clocks.is_some() { options::TIMESTAMPS } else { 0 };
+        connection.send.resume(record.send, profile, record.sack, overhead);
+        Some(connection)
+    }
+}
+
+impl Record {
+    /// Whether numbers are in order, and as far apart as what lies between them.
+    fn is_consistent(&self) -> bool {
+        let Sending { una, next, max, bytes, scale, agreed_mss, mss, .. } = &self.send;
+        let extra = 1; // a SYN or a FIN
+        let sent = next.since(*una) <= max.since(*una) && max.since(*una) as usize <= bytes.len() + extra;
+        let receive = &self.receive;
+        let window = receive.edge.since(receive.next) <= 1 << 30;
+        let inside = |(from, bytes): &(Seq, Vec<u8>)| {
+            from.after(receive.next) && bytes.len() <= receive.edge.since(*from) as usize
+        };
+        let scales = *scale <= 14 && receive.scale <= 14;
+        sent && window && scales && *agreed_mss > 0 && *mss > 0 && receive.beyond.iter().all(inside)
+    }
+}
+
+impl Sender {
+    fn record(&self) -> Sending {
+        Sending {
+            open: self.open,
+            una: self.una,
+            next: self.next,
+            max: self.max,
+            bytes: self.buffer.iter().copied().collect(),
+            capacity: self.capacity as u64,
+            nagle: self.nagle,
+            fin: self.fin,
+            window: self.window,
+            largest_window: self.largest_window,
+            window_seq: self.wl1,
+            window_ack: self.wl2,
+            scale: self.scale,
+            agreed_mss: self.agreed_mss,
+            mss: self.mss,
+            timer: self.timer,
+            round_trip: self.rto.export(),
+            timed: self.timed,
+            cwnd: self.congestion.cwnd,
+            initial_window: self.congestion.initial,
+            ssthresh: self.congestion.ssthresh,
+            duplicates: self.congestion.duplicates,
+            phase: self.congestion.phase,
+            recover: self.congestion.recover,
+            received: self.scoreboard.ranges().to_vec(),
+            resent: self.scoreboard.resent,
+            rescued: self.scoreboard.rescued,
+            errand: self.errand,
+            probes: self.probes,
+            unanswered: self.unanswered,
+            last_sent: self.last_sent,
+            counts: [self.retransmissions, self.timeouts, self.fast_retransmits, self.probes_sent],
+        }
+    }
+
+    fn resume(&mut self, from: Sending, profile: &Profile, sack: bool, overhead: u32) {
+        self.open = from.open;
+        self.agree(from.agreed_mss, overhead);
+        self.mss = from.mss;
+        self.congestion = Congestion::new(profile, from.mss, from.recover, sack && from.open);
+        let congestion = &mut self.congestion;
+        congestion.restore(from.cwnd, from.initial_window, from.ssthresh, from.duplicates, from.phase);
+        (self.una, self.next, self.max) = (from.una, from.next, from.max);
+        self.scoreboard.restore(from.una, from.max, &from.received);
+        (self.scoreboard.resent, self.scoreboard.rescued) = (from.resent, from.rescued);
+        (self.buffer, self.fin) = (from.bytes.into(), from.fin);
+        self.capacity = usize::try_from(from.capacity).unwrap_or(usize::MAX);
+        self.nagle = from.nagle;
+        (self.window, self.largest_window) = (from.window, from.largest_window.max(from.window));
+        (self.wl1, self.wl2, self.scale) = (from.window_seq, from.window_ack, from.scale);
+        self.rto = Clockwork::import(profile, from.round_trip);
+        (self.timer, self.timed, self.last_sent) = (from.timer, from.timed, from.last_sent);
+        (self.errand, self.probes, self.unanswered) = (from.errand, from.probes, from.unanswered);
+        [self.retransmissions, self.timeouts, self.fast_retransmits, self.probes_sent] = from.counts;
+    }
+}
+
+impl Receiver {
+    fn record(&self) -> Receiving {
+        let (beyond, recent) = self.beyond.export();
+        Receiving {
+            next: self.next,
+            edge: self.edge,
+            scale: self.scale,
+            unread: self.unread.iter().copied().collect(),
+            capacity: self.capacity,
+            finished: self.finished,
+            fin: self.fin,
+            beyond,
+            recent,
+            waiting: self.waiting,
+            quick: self.quick,
+            due: self.due,
+            duplicates: self.duplicates,
+            delayed: self.delayed,
+        }
+    }
+
+    fn resume(from: Receiving, profile: &Profile) -> Self {
+        let mut receiver = Self::new(profile, from.next, from.scale);
+        (receiver.edge, receiver.unread) = (from.edge, from.unread.into());
+        receiver.set_capacity(from.capacity);
+        (receiver.finished, receiver.fin) = (from.finished, from.fin);
+        receiver.beyond.restore(&from.beyond, &from.recent);
+        (receiver.waiting, receiver.quick) = (from.waiting, from.quick);
+        (receiver.due, receiver.duplicates, receiver.delayed) = (from.due, from.duplicates, from.delayed);
+        receiver
+    }
+}

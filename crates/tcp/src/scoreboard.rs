@@ -1,0 +1,251 @@
+//! What the peer says it has received beyond a gap, and what follows from it (RFC 6675, sections 3 and 4).
+
+use crate::Seq;
+
+/// Ranges that are remembered; a peer that acknowledges single bytes cannot make us hold more. What is forgotten counts as
+/// not received, and is sent again.
+const MOST: usize = 1024;
+
+/// The scoreboard of a sender. Ranges are in order, apart from each other, and above the cumulative acknowledgment.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Scoreboard {
+    received: Vec<(Seq, Seq)>,
+    /// `HighRxt`: the end of what was sent again in this recovery.
+    pub(crate) resent: Option<Seq>,
+    /// `RescueRxt`: where the rescue of this recovery was sent, of which there is one (RFC 6675, section 4, rule 4).
+    pub(crate) rescued: Option<Seq>,
+}
+
+impl Scoreboard {
+    /// `Update()`: takes what an acknowledgment of all below `una` says; nothing above `max` was ever sent. Says whether
+    /// something is news.
+    pub(crate) fn learn(&mut self, una: Seq, max: Seq, blocks: &[(Seq, Seq)]) -> bool {
+        self.forget_below(una);
+        let mut news = false;
+        for (from, end) in blocks {
+            // Of what is acknowledged anyway, a duplicate (RFC 2883) or a lie, there is nothing to remember.
+            let plausible = from.before(*end) && !from.before(una) && !end.after(max);
+            news |= plausible && self.add(*from, *end);
+        }
+        news
+    }
+
+    fn forget_below(&mut self, una: Seq) {
+        self.received.retain(|(_, end)| end.after(una));
+        if let Some((from, _)) = self.received.first_mut() {
+            *from = from.latest(una);
+        }
+    }
+
+    fn add(&mut self, from: Seq, end: Seq) -> bool {
+        let first = self.received.partition_point(|(_, known)| known.before(from));
+        let behind = self.received.partition_point(|(known, _)| !known.after(end));
+        let touched = self.received.get(first..behind).unwrap_or_default();
+        let (Some((begin, _)), Some((_, last))) = (touched.first(), touched.last()) else {
+            let room = self.received.len() < MOST;
+            if room {
+                self.received.insert(first, (from, end));
+            }
+            return room;
+        };
+        if touched.len() == 1 && !from.before(*begin) && !end.after(*last) {
+            return false;
+        }
+        let whole = (if from.before(*begin) { from } else { *begin }, end.latest(*last));
+        self.received.splice(first..behind, [whole]);
+        true
+    }
+
+    /// The receiver may take back what it said, and a time-out is when that shows (RFC 2018, section 8).
+    pub(crate) fn clear(&mut self) {
+        self.received.clear();
+        (self.resent, self.rescued) = (None, None);
+    }
+
+    /// A recovery begins.
+    pub(crate) const fn begin(&mut self) {
+        (self.resent, self.rescued) = (None, None);
+    }
+
+    pub(crate) fn ranges(&self) -> &[(Seq, Seq)] {
+        &self.received
+    }
+
+    /// Takes over what another host's scoreboard had.
+    pub(crate) fn restore(&mut self, una: Seq, max: Seq, ranges: &[(Seq, Seq)]) {
+        self.learn(una, max, ranges);
+    }
+
+    /// How many numbers below `end` were received.
+    pub(crate) fn below(&self, end: Seq) -> u32 {
+        let below = self.received.iter().take_while(|(from, _)| from.before(end));
+        below.map(|(from, to)| if to.after(end) { end.since(*from) } else { to.since(*from) }).sum()
+    }
+
+    /// The first number from `seq` on that was not received.
+    pub(crate) fn skip(&self, seq: Seq) -> Seq {
+        let within = self.received.iter().find(|(from, end)| !from.after(seq) && end.after(seq));
+        within.map_or(seq, |(_, end)| *end)
+    }
+
+    /// How far the gap reaches in which `seq` lies, at most to `end`.
+    pub(crate) fn gap(&self, seq: Seq, end: Seq) -> u32 {
+        let next = self.received.iter().map(|(from, _)| *from).find(|from| from.after(seq));
+        next.filter(|next| next.before(end)).unwrap_or(end).since(seq)
+    }
+
+    /// `IsLost()` holds for what was not received below this: `threshold` ranges above it were, or more than
+    /// (`threshold` - 1) segments' bytes.
+    pub(crate) fn lost_below(&self, threshold: u32, mss: u32) -> Option<Seq> {
+        let most = u64::from(threshold.saturating_sub(1)) * u64::from(mss);
+        let (mut ranges, mut bytes) = (0, 0);
+        for (from, end) in self.received.iter().rev() {
+            ranges += 1;
+            bytes += u64::from(end.since(*from));
+            if ranges >= threshold || bytes > most {
+                return Some(*from);
+            }
+        }
+        None
+    }
+
+    /// `SetPipe()`: how much is believed to be on its way.
+    pub(crate) fn pipe(&self, una: Seq, max: Seq, lost_below: Option<Seq>) -> u32 {
+        let not_lost = lost_below.filter(|lost| lost.after(una)).unwrap_or(una);
+        let open = |from: Seq, end: Seq| end.since(from) - (self.below(end) - self.below(from));
+        let again = self.resent.map_or(0, |resent| open(una, resent.latest(una)));
+        open(not_lost, max.latest(not_lost)) + again
+    }
+
+    /// `NextSeg()`, rules 1 and 3: where the next gap begins that was not sent again, below what was received; with
+    /// `lost_below`, if it is lost.
+    pub(crate) fn next_gap(&self, una: Seq, lost_below: Option<Seq>) -> Option<Seq> {
+        let (_, highest) = self.received.last()?;
+        let from = self.skip(self.resent.map_or(una, |resent| resent.latest(una)));
+        let lost = lost_below.is_none_or(|lost| from.before(lost));
+        (from.before(*highest) && lost).then_some(from)
+    }
+
+    /// The highest numbers that were sent and not received: from where to where (rule 4).
+    pub(crate) fn last_gap(&self, una: Seq, max: Seq) -> Option<(Seq, Seq)> {
+        let mut ends = self.received.iter().rev();
+        let (from, end) = match ends.next() {
+            None => (una, max),
+            Some((_, end)) if end.before(max) => (*end, max),
+            Some((from, _)) => (ends.next().map_or(una, |(_, end)| *end), *from),
+        };
+        from.before(end).then_some((from, end))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const fn block(from: u32, end: u32) -> (Seq, Seq) {
+        (Seq(from), Seq(end))
+    }
+
+    fn board(blocks: &[(Seq, Seq)]) -> Scoreboard {
+        let mut board = Scoreboard::default();
+        board.learn(Seq(0), Seq(20_000), blocks);
+        board
+    }
+
+    #[test]
+    fn ranges_grow_together_and_news_is_news() {
+        let mut board = board(&[block(3000, 4000)]);
+        assert!(!board.learn(Seq(0), Seq(20_000), &[block(3000, 4000), block(3200, 3300)]));
+        assert!(board.learn(Seq(0), Seq(20_000), &[block(5000, 6000)]));
+        assert!(board.learn(Seq(0), Seq(20_000), &[block(4000, 5000)]));
+        assert_eq!(board.ranges(), [block(3000, 6000)]);
+        assert!(!board.learn(Seq(5000), Seq(20_000), &[block(1000, 2000)]), "a duplicate below: RFC 2883");
+        assert!(!board.learn(Seq(5000), Seq(20_000), &[block(19_000, 20_001)]), "what was never sent");
+        assert!(!board.learn(Seq(5000), Seq(20_000), &[block(8000, 8000), block(9000, 8000)]));
+        assert_eq!(board.ranges(), [block(5000, 6000)]);
+    }
+
+    /// RFC 6675, section 4, `IsLost()`: three ranges above, or more than two segments.
+    #[test]
+    fn lost_by_ranges_or_by_bytes() {
+        let single = board(&[block(1000, 1100), block(2000, 2100), block(3000, 3100)]);
+        assert_eq!(single.lost_below(3, 1000), Some(Seq(1000)));
+        assert_eq!(board(&[block(2000, 4000)]).lost_below(3, 1000), None);
+        assert_eq!(board(&[block(2000, 4001)]).lost_below(3, 1000), Some(Seq(2000)));
+    }
+
+    /// RFC 6675, section 4, `SetPipe()`: what is lost is not on its way, unless it was sent again.
+    #[test]
+    fn the_pipe_by_hand() {
+        let mut board = board(&[block(1000, 2000), block(3000, 6000)]);
+        let lost = board.lost_below(3, 1000);
+        assert_eq!(lost, Some(Seq(3000)));
+        // 0..1000 and 2000..3000 are lost; 6000..10000 is on its way.
+        assert_eq!(board.pipe(Seq(0), Seq(10_000), lost), 4000);
+        board.resent = Some(Seq(1000));
+        assert_eq!(board.pipe(Seq(0), Seq(10_000), lost), 5000);
+        assert_eq!(board.next_gap(Seq(0), lost), Some(Seq(2000)));
+        board.resent = Some(Seq(3000));
+        assert_eq!((board.pipe(Seq(0), Seq(10_000), lost), board.next_gap(Seq(0), lost)), (6000, None));
+        assert_eq!(board.last_gap(Seq(0), Seq(10_000)), Some((Seq(6000), Seq(10_000))));
+        assert_eq!(board.last_gap(Seq(0), Seq(6000)), Some((Seq(2000), Seq(3000))));
+        assert_eq!(
+            board.pipe(Seq(0), Seq(10_000), None),
+            8000,
+            "rule 3 counts twice what may be there twice"
+        );
+    }
+
+    #[test]
+    fn it_is_bounded_and_gaps_are_found() {
+        let mut many = Scoreboard::default();
+        for i in 0..3000 {
+            many.learn(Seq(0), Seq(1 << 20), &[block(10 * i + 5, 10 * i + 6)]);
+        }
+        assert_eq!(many.ranges().len(), MOST);
+        let board = board(&[block(1000, 2000)]);
+        assert_eq!(
+            (board.skip(Seq(1500)), board.skip(Seq(2000)), board.skip(Seq(0))),
+            (Seq(2000), Seq(2000), Seq(0))
+        );
+        assert_eq!(
+            (board.gap(Seq(0), Seq(500)), board.gap(Seq(0), Seq(9000)), board.gap(Seq(2000), Seq(9000))),
+            (500, 1000, 7000)
+        );
+    }
+
+    proptest! {
+        /// Against a bit for each number, across the end of the sequence space.
+        #[test]
+        fn it_is_a_set(
+            blocks in proptest::collection::vec((0u32..300, 1u32..40), 1..40),
+            acked in 0u32..150,
+            resent in proptest::option::of(0u32..300),
+        ) {
+            let start = Seq(u32::MAX - 100);
+            let (una, max) = (start.plus(acked), start.plus(340));
+            let mut board = Scoreboard::default();
+            let mut bits = vec![false; 340];
+            for (at, len) in blocks {
+                board.learn(start, max, &[(start.plus(at), start.plus(at + len))]);
+                bits[at as usize..(at + len) as usize].fill(true);
+            }
+            board.learn(una, max, &[]);
+            bits[..acked as usize].fill(false);
+            for pair in board.ranges().windows(2) {
+                prop_assert!(pair[0].1.before(pair[1].0));
+            }
+            prop_assert_eq!(board.below(max) as usize, bits.iter().filter(|bit| **bit).count());
+            board.resent = resent.map(|at| start.plus(at));
+            let lost = board.lost_below(3, 20);
+            // RFC 6675, section 4, number by number.
+            let is_lost = |at: usize| lost.is_some_and(|lost| start.plus(at as u32).before(lost));
+            let again = |at: usize| resent.is_some_and(|resent| (at as u32) < resent);
+            let count = |at: usize| usize::from(!is_lost(at)) + usize::from(again(at));
+            let open = |at: &usize| !bits[*at];
+            let pipe: usize = (acked as usize..340).filter(open).map(count).sum();
+            prop_assert_eq!(board.pipe(una, max, lost) as usize, pipe);
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! When timers go off: when they are due, or at the ticks of a host's clock.
+
+use wire::{Duration, Instant};
+
+/// The clocks of a host whose timers count ticks (4.4BSD: `tcp_slowtimo`, `tcp_fasttimo`). A span of *n* ticks ends with the
+/// *n*-th tick from now, and so lasts between *n* - 1 and *n* of them.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Ticks {
+    /// Between the ticks of retransmission, probes and TIME-WAIT; also the unit in which [`Estimator::Bsd`] measures.
+    ///
+    /// [`Estimator::Bsd`]: crate::Estimator::Bsd
+    pub slow: Duration,
+    /// Between the ticks at which acknowledgments are sent that were delayed, however short.
+    pub fast: Duration,
+    /// How long after the begin of the run the first ticks come. `None`: a host's stack draws it; here it is zero. Ticks of
+    /// all hosts at once, or in step with periodic moves, make an artefact.
+    pub phase: Option<Duration>,
+}
+
+impl Ticks {
+    /// 4.4BSD: 500 ms and 200 ms (`PR_SLOWHZ`, `PR_FASTHZ`).
+    pub const BSD: Self =
+        Self { slow: Duration::from_millis(500), fast: Duration::from_millis(200), phase: None };
+
+    /// The number of slow ticks until `at`.
+    pub(crate) fn count(&self, at: Instant) -> u64 {
+        self.shifted(at, self.slow) / nanos(self.slow)
+    }
+
+    /// When a span of slow ticks that begins `now` is over.
+    pub(crate) fn slow_after(&self, now: Instant, span: Duration) -> Instant {
+        let ticks = (nanos_of(span) / nanos(self.slow)).max(1);
+        self.tick(self.count(now).saturating_add(ticks), self.slow)
+    }
+
+    /// The next fast tick.
+    pub(crate) fn fast_after(&self, now: Instant) -> Instant {
+        self.tick(self.shifted(now, self.fast) / nanos(self.fast) + 1, self.fast)
+    }
+
+    /// Counted from the last tick before the run, so that the first of the run has a number.
+    fn shifted(&self, at: Instant, tick: Duration) -> u64 {
+        at.0.saturating_add(nanos(tick) - self.offset(tick))
+    }
+
+    fn tick(&self, number: u64, tick: Duration) -> Instant {
+        let shifted = number.checked_mul(nanos(tick));
+        shifted
+            .map_or(Instant::NEVER, |shifted| Instant(shifted - shifted.min(nanos(tick) - self.offset(tick))))
+    }
+
+    fn offset(&self, tick: Duration) -> u64 {
+        nanos_of(self.phase.unwrap_or_default()) % nanos(tick)
+    }
+}
+
+/// A clock that stands still would tick for ever.
+fn nanos(tick: Duration) -> u64 {
+    nanos_of(tick).max(1)
+}
+
+fn nanos_of(span: Duration) -> u64 {
+    u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn ms(ms: u64) -> Duration {
+        Duration::from_millis(ms)
+    }
+
+    #[test]
+    fn spans_end_with_a_tick() {
+        let ticks = Ticks::BSD;
+        let after = |at, span| ticks.slow_after(Instant::from_millis(at), ms(span)).0 / 1_000_000;
+        assert_eq!(
+            [after(0, 1000), after(1, 1000), after(499, 1000), after(500, 1000)],
+            [1000, 1000, 1000, 1500]
+        );
+        assert_eq!(
+            [after(0, 1), after(0, 1499)],
+            [500, 1000],
+            "a span is a whole number of ticks, one at least"
+        );
+        let fast = |at| ticks.fast_after(Instant::from_millis(at)).0 / 1_000_000;
+        assert_eq!([fast(0), fast(199), fast(200)], [200, 200, 400]);
+    }
+
+    #[test]
+    fn each_host_has_its_phase() {
+        let ticks = Ticks { phase: Some(ms(130)), ..Ticks::BSD };
+        let after = |at, span| ticks.slow_after(Instant::from_millis(at), ms(span)).0 / 1_000_000;
+        assert_eq!(
+            [after(0, 500), after(129, 500), after(130, 500), after(700, 1000)],
+            [130, 130, 630, 1630]
+        );
+        assert_eq!(ticks.fast_after(Instant::from_millis(131)), Instant::from_millis(330));
+        let between =
+            |from, to| ticks.count(Instant::from_millis(to)) - ticks.count(Instant::from_millis(from));
+        assert_eq!([between(131, 629), between(129, 131), between(0, 2000)], [0, 1, 4]);
+    }
+
+    #[test]
+    fn nothing_overflows() {
+        let ticks = Ticks { slow: Duration::ZERO, fast: Duration::MAX, phase: Some(Duration::MAX) };
+        assert!(
+            ticks.slow_after(Instant::NEVER, Duration::MAX)
+                >= ticks.slow_after(Instant::ZERO, Duration::ZERO)
+        );
+        assert_eq!(ticks.fast_after(Instant::NEVER), Instant::NEVER);
+    }
+}

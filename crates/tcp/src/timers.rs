@@ -1,0 +1,65 @@
+//! The timers of the sending half: retransmission (RFC 6298, section 5) and persistence (RFC 9293, section 3.8.6.1).
+
+use crate::send::{Errand, Sender};
+use wire::{Duration, Instant};
+
+/// The one timer of the sending half: both are never wanted at once.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Timer {
+    /// Nothing is waited for.
+    Off,
+    /// For an acknowledgment (RFC 6298, section 5).
+    Retransmit(Instant),
+    /// For the window to open (RFC 9293, section 3.8.6.1).
+    Persist(Instant),
+}
+
+impl Sender {
+    /// The timer went off, if it was due. Says whether the peer has been silent for too long.
+    pub(crate) fn timeout(&mut self, now: Instant) -> bool {
+        match self.timer {
+            Timer::Retransmit(at) if at <= now => {
+                let first = self.unanswered == 0;
+                if self.open {
+                    self.congestion.timeout(self.una, self.max, self.window, first);
+                    self.scoreboard.clear();
+                    self.next = self.una; // all again, as slow start permits
+                }
+                self.rto.back_off();
+                self.timeouts += 1;
+                self.timed = None;
+                self.errand = Errand::None;
+            }
+            Timer::Persist(at) if at <= now => {
+                self.errand = Errand::Probe;
+                self.probes += 1;
+            }
+            _ => return false,
+        }
+        self.timer = Timer::Off;
+        self.unanswered += 1;
+        self.unanswered > self.most
+    }
+
+    /// After all that could be sent was sent: if data waits for the window alone, probe it some day.
+    pub(crate) fn watch_window(&mut self, now: Instant) {
+        if self.open && self.timer == Timer::Off && self.next == self.una && self.total() > 0 {
+            self.timer = self.persist_after(now);
+        }
+    }
+
+    /// The retransmission timer, started now.
+    pub(crate) fn retransmit_after(&self, now: Instant) -> Timer {
+        Timer::Retransmit(self.after(now, self.rto.current()))
+    }
+
+    /// The persist timer, started now: each probe waits twice as long as the one before (RFC 9293, section 3.8.6.1).
+    pub(crate) fn persist_after(&self, now: Instant) -> Timer {
+        let (least, most) = self.persist;
+        Timer::Persist(self.after(now, self.rto.after(self.probes).clamp(least, most)))
+    }
+
+    fn after(&self, now: Instant, span: Duration) -> Instant {
+        self.ticks.map_or(now + span, |ticks| ticks.slow_after(now, span))
+    }
+}

@@ -1,0 +1,139 @@
+//! Timestamps of a connection whose ends agreed on them: our clock, what the peer's said last, and what is older than that
+//! (RFC 7323, sections 3 to 5).
+
+use crate::{Profile, Segment, Seq, Timestamps};
+use wire::{Duration, Instant};
+
+/// After so long without a segment the peer's clock may have gone round half, and what it said says nothing (RFC 7323,
+/// section 5.5).
+const OUTDATED: Duration = Duration::from_hours(24 * 24);
+
+/// What a connection knows about both clocks: plain data, to go on with elsewhere.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Clocks {
+    /// What our clock said when the run began.
+    pub offset: u32,
+    /// `TS.Recent`: what is echoed.
+    pub recent: u32,
+    /// When it came; `None`: it was never told, and says nothing.
+    pub recent_at: Option<Instant>,
+    /// `Last.ACK.sent`: the acknowledgment in the last segment that was sent.
+    pub last_ack: Seq,
+    /// The tick of ours.
+    pub tick: Duration,
+}
+
+impl Clocks {
+    /// Ours alone, before the peer has said anything. It begins anywhere, as `iss` does (RFC 7323, section 7.1).
+    pub(crate) const fn new(profile: &Profile, iss: Seq) -> Self {
+        Self { offset: iss.0, recent: 0, recent_at: None, last_ack: Seq(0), tick: profile.timestamp_tick }
+    }
+
+    /// Ours, so that it says `value` now, and a peer that is expected to send `next`.
+    pub(crate) fn moved(now: Instant, profile: &Profile, value: u32, next: Seq) -> Self {
+        let mut clocks = Self { last_ack: next, ..Self::new(profile, Seq(0)) };
+        clocks.offset = value.wrapping_sub(clocks.value(now));
+        clocks
+    }
+
+    /// The peer's SYN said `value`; its next number is `next`.
+    pub(crate) const fn met(self, now: Instant, value: u32, next: Seq) -> Self {
+        Self { recent: value, recent_at: Some(now), last_ack: next, ..self }
+    }
+
+    /// Whether what the peer's clock said last still counts.
+    fn is_valid(&self, now: Instant) -> bool {
+        self.recent_at.is_some_and(|at| now.since(at) < OUTDATED)
+    }
+
+    /// What our clock says.
+    pub fn value(&self, now: Instant) -> u32 {
+        self.offset.wrapping_add((now.0 / self.nanos()) as u32)
+    }
+
+    /// A clock that stands still tells no time.
+    fn nanos(&self) -> u64 {
+        u64::try_from(self.tick.as_nanos()).unwrap_or(u64::MAX).max(1)
+    }
+
+    /// The option of a segment that acknowledges `ack` and is sent now.
+    pub(crate) fn stamp(&mut self, now: Instant, ack: Seq) -> Timestamps {
+        self.last_ack = ack;
+        Timestamps { value: self.value(now), echo: self.recent }
+    }
+
+    /// PAWS (RFC 7323, section 5.3, R1): whether a segment is older than what has been seen.
+    pub(crate) fn is_old(&self, now: Instant, theirs: Timestamps) -> bool {
+        self.is_valid(now) && Seq(theirs.value).before(Seq(self.recent))
+    }
+
+    /// Which timestamp to echo (RFC 7323, section 4.3): that of the first segment that was not acknowledged yet, not of what
+    /// lies beyond a gap. `segment` is acceptable.
+    pub(crate) fn note(&mut self, now: Instant, segment: &Segment, theirs: Timestamps) {
+        if !self.is_old(now, theirs) && !segment.seq.after(self.last_ack) {
+            (self.recent, self.recent_at) = (theirs.value, Some(now));
+        }
+    }
+
+    /// When our segment left whose timestamp comes back; `None` for one that we never sent, or zero, which says that the peer
+    /// knew none. No finer than the clock ticks.
+    pub(crate) fn left(&self, now: Instant, theirs: Timestamps) -> Option<Instant> {
+        let age = self.value(now).wrapping_sub(theirs.echo);
+        let nanos = u64::from(age).saturating_mul(self.nanos());
+        (age.cast_signed() >= 0 && theirs.echo != 0).then(|| now.0.checked_sub(nanos)).flatten().map(Instant)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn clocks() -> Clocks {
+        Clocks::new(&Profile::linux(), Seq(u32::MAX - 5)).met(Instant::ZERO, 1000, Seq(50))
+    }
+
+    const fn stamps(value: u32, echo: u32) -> Timestamps {
+        Timestamps { value, echo }
+    }
+
+    #[test]
+    fn our_clock_ticks_across_its_end_and_tells_when_what_left() {
+        let clocks = clocks();
+        let now = Instant::from_millis(10);
+        assert_eq!((clocks.value(now), clocks.value(Instant(999_999))), (4, u32::MAX - 5));
+        assert_eq!(clocks.left(now, stamps(0, u32::MAX)), Some(Instant::from_millis(5)));
+        assert_eq!((clocks.left(now, stamps(0, 5)), clocks.left(now, stamps(0, 1 << 30))), (None, None));
+    }
+
+    /// RFC 7323, section 5.3 and 5.5.
+    #[test]
+    fn what_is_old_is_old_for_24_days() {
+        let clocks = clocks();
+        let later = Instant::ZERO + OUTDATED;
+        assert!(clocks.is_old(Instant::ZERO, stamps(999, 0)) && !clocks.is_old(later, stamps(999, 0)));
+        assert!(
+            !clocks.is_old(Instant::ZERO, stamps(1000, 0)) && !clocks.is_old(Instant::ZERO, stamps(1001, 0))
+        );
+    }
+
+    /// RFC 7323, section 4.3: a filled hole is echoed, what lies beyond it is not.
+    #[test]
+    fn which_is_echoed() {
+        let mut clocks = clocks();
+        let segment = |seq| Segment { seq: Seq(seq), ..Segment::default() };
+        clocks.note(Instant::ZERO, &segment(60), stamps(1001, 0));
+        assert_eq!(clocks.recent, 1000);
+        clocks.note(Instant::ZERO, &segment(50), stamps(1002, 0));
+        assert_eq!(clocks.stamp(Instant::ZERO, Seq(60)).echo, 1002);
+        clocks.note(Instant::ZERO, &segment(60), stamps(900, 0));
+        assert_eq!((clocks.recent, clocks.last_ack), (1002, Seq(60)));
+    }
+
+    #[test]
+    fn a_clock_that_goes_on_elsewhere() {
+        let now = Instant::from_millis(777);
+        let moved = Clocks::moved(now, &Profile::linux(), 5, Seq(2));
+        assert_eq!((moved.value(now), moved.value(Instant::from_millis(780))), (5, 8));
+        assert!(!moved.is_old(now, stamps(0, 0)), "nothing is known of the peer's");
+    }
+}
