@@ -42,8 +42,8 @@ FUZZ_SECONDS ?= 40
 fuzz:
 	fuzz/run.sh $(FUZZ_SECONDS)
 
-# Whose order by outage is the same in both worlds. Indirect TCP's is not yet: on Linux a moved connection sends again only
-# after the second that a kernel's new socket waits. `wayfare compare --on both` prints it as not holding.
+# Whose order by outage is the same in both worlds. With Indirect TCP it was too, in a comparison that the machine disturbed:
+# it comes in with one that holds (`wayfare compare --quick --on both`).
 CONTENDERS = plain-ip mobile-ip sigma cellular-ip
 
 # Every experiment that has landed, in both worlds, in its short form; then what must break it.
