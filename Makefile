@@ -42,8 +42,8 @@ FUZZ_SECONDS ?= 40
 fuzz:
 	fuzz/run.sh $(FUZZ_SECONDS)
 
-# Whose order by outage is the same in both worlds. With Indirect TCP it was too, in a comparison that the machine disturbed:
-# it comes in with one that holds (`wayfare compare --quick --on both`).
+# Indirect TCP takes part in `wayfare compare --on both` and keeps its place there; not yet in every build, for on Linux its
+# questions take more than a second after a move, and that is to be mended first.
 CONTENDERS = plain-ip mobile-ip sigma cellular-ip
 
 # Every experiment that has landed, in both worlds, in its short form; then what must break it.

@@ -69,13 +69,13 @@ impl<'a> Story<'a> {
     }
 
     /// From when on anything may reach the host again: a radio on its way hears nothing, and what a kernel hands over
-    /// meanwhile it had before. `until`, if it never comes up; the cut, of one who can be reached both ways.
+    /// meanwhile it had before. The cut, of one who can be reached both ways, and where nobody saw it come up.
     fn back(&self, record: &Record, mark: &Mark, cut: Instant, until: Instant) -> Instant {
         if mark.span == Some(Span::Begins(Stage::PathSwitch)) {
             return cut;
         }
         let up = |r: &Record| r.host == record.host && matches!(r.what, What::Up(_, Some(_)));
-        self.first(cut, until, up).map_or(until, |up| up.at)
+        self.first(cut, until, up).map_or(cut, |up| up.at)
     }
 
     /// When the route-update left that the crossover took, when it took it, and the downlink time of the new leg.
