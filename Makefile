@@ -42,8 +42,8 @@ FUZZ_SECONDS ?= 40
 fuzz:
 	fuzz/run.sh $(FUZZ_SECONDS)
 
-# Indirect TCP takes part in `wayfare compare --on both` and keeps its place there; not yet in every build, for on Linux its
-# questions take more than a second after a move, and that is to be mended first.
+# Of `wayfare compare`, what is gone over in every build. Indirect TCP keeps its place in both worlds as well; its legs on
+# Linux would be two minutes more.
 CONTENDERS = plain-ip mobile-ip sigma cellular-ip
 
 # Every experiment that has landed, in both worlds, in its short form; then what must break it.
