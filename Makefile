@@ -42,10 +42,6 @@ FUZZ_SECONDS ?= 40
 fuzz:
 	fuzz/run.sh $(FUZZ_SECONDS)
 
-# Of `wayfare compare`, what is gone over in every build. Indirect TCP keeps its place in both worlds as well; its legs on
-# Linux would be two minutes more.
-CONTENDERS = plain-ip mobile-ip sigma cellular-ip
-
 # Every experiment that has landed, in both worlds, in its short form; then what must break it.
 reproduce: build
 	tools/measured.sh $(WAYFARE) reproduce --quick --on both
