@@ -3,8 +3,8 @@
 //! ```text
 //!   0 version u8 · 1 side u8 · 2 family u8 · 3 TCP state u8 · 4 flags u16 · 6 our window's scale u8 · 7 the peer's u8
 //!   8 local port u16 · 10 remote port u16 · 12 MSS u32 · 16 local address (16) · 32 remote address (16)
-//!  48 first number to send u32 · 52 bytes to send u32 · 56 of them unsent u32
-//!  60 first number received u32 · 64 bytes received u32 · 68 timestamp u32
+//!  48 first number to send u32 · 52 bytes to send u32 · 56 of them unsent u32 (our FIN is not counted in these)
+//!  60 first number received u32 (one more after the peer's FIN) · 64 bytes received u32 · 68 timestamp u32
 //!  72 window's number u32 · 76 the peer's window u32 · 80 its largest u32 · 84 our window u32 · 88 where we said so u32
 //!  92 hints, zero here: round-trip times, congestion window, buffers, options (36) · 128 congestion control's name (16)
 //! 144 bytes received · bytes to send
