@@ -16,6 +16,7 @@ mod node;
 mod output;
 mod reproduce;
 mod run;
+mod sweep;
 
 /// Keeps IP sessions alive while hosts move, and shows exactly what each move cost.
 #[derive(Parser)]

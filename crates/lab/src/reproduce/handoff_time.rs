@@ -166,11 +166,12 @@ fn timeline(case: Case, moves: &[Duration]) -> Vec<scenario::Setting> {
     let kind = |kind: &str| ("kind", Value::from(kind));
     let (server, client, end) = if case.buffer == 0 {
         // One question, when all moves are over: that the connection still is one.
-        let asks = last + DWELL - START;
+        let asks = (last + DWELL).saturating_sub(START);
         let client = vec![kind("apps/request-client"), ("every", span(asks))];
         (vec![kind("apps/request-server")], client, last + 2 * DWELL)
     } else {
-        let server = vec![kind("apps/bulk-server"), ("bytes", Value::from(bytes as i64))];
+        let server =
+            vec![kind("apps/bulk-server"), ("bytes", Value::from(i64::try_from(bytes).unwrap_or(i64::MAX)))];
         let takes = Duration::from_millis(bytes * 1000 / LEAST);
         (server, vec![kind("apps/bulk-client")], START + takes + case.away * moves.len() as u32 + DWELL)
     };

@@ -17,6 +17,7 @@ use crate::Plan;
 use crate::program::Program;
 use error::Source;
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use std::collections::BTreeMap;
 use toml::{Spanned, Table};
 use wire::{Duration, Ipv4Addr, Prefix};
@@ -43,6 +44,9 @@ pub struct Scenario {
     pub(crate) mobile_ip: Option<protocol::MobileIp>,
     pub(crate) sigma: Option<protocol::Sigma>,
     pub(crate) host: toml::map::Map<String, toml::Value>,
+    /// What is varied over many runs; a single one knows nothing of it. See [`crate::sweep`].
+    #[serde(default, rename = "sweep")]
+    _sweep: Option<IgnoredAny>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -221,6 +225,20 @@ impl Scenario {
         }
         plan.document = effective;
         Ok(plan)
+    }
+
+    /// The table `[sweep]` of a scenario, with what the settings say of it.
+    pub(crate) fn sweep(
+        file: &str,
+        text: &str,
+        settings: &[Setting],
+    ) -> Result<Option<toml::Value>, ScenarioError> {
+        let source = Source { file, text };
+        let mut document: Table = toml::from_str(text).map_err(|error| source.toml(&error))?;
+        for setting in settings.iter().filter(|setting| setting.is_below("sweep")) {
+            setting.apply(&mut document).map_err(|problem| source.whole(problem))?;
+        }
+        Ok(document.remove("sweep"))
     }
 
     /// What a scenario is about, for `list`.

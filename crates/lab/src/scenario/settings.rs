@@ -46,6 +46,26 @@ impl Setting {
         Self { path: path.split('.').map(str::to_owned).collect(), value: value.into() }
     }
 
+    /// Its path and its value, as they are written.
+    pub fn parts(&self) -> (String, String) {
+        let value = self.value.as_str().map_or_else(|| self.value.to_string(), str::to_owned);
+        (self.path.join("."), value)
+    }
+
+    /// Whether it is about a value below this key of the file.
+    pub(crate) fn is_below(&self, key: &str) -> bool {
+        self.path.first().is_some_and(|first| first == key)
+    }
+
+    /// The settings that `KEY=A|B|C` stands for, each of one value; itself, if it has but one.
+    pub fn alternatives(&self) -> Vec<Self> {
+        let text =
+            self.value.as_str().filter(|text| text.contains('|') && !text.contains(char::is_whitespace));
+        let Some(text) = text else { return vec![self.clone()] };
+        let path = self.path.join(".");
+        text.split('|').filter_map(|value| format!("{path}={value}").parse().ok()).collect()
+    }
+
     pub(crate) fn apply(&self, document: &mut Table) -> Result<(), String> {
         let (first, rest) = self.path.split_first().ok_or("an empty setting")?;
         let mut roles = 0;

@@ -272,8 +272,6 @@ fn changes(wire: Wire) {
     }
     assert!(driver.read < bytes, "it moved while data flowed");
     driver.hears(&Event::Closed(Ended::Finished));
-        driver.has(&Event::Closed(Ended::Finished))
-    });
     assert_eq!(driver.read, bytes);
     match wire {
         // What was still on its way there was answered by an ABORT, for us from an address of nobody.
