@@ -94,7 +94,7 @@ fn plan(trigger: bool, seed: u64) -> Plan {
     }
     let wire = |ends: [u32; 2], delay| {
         let delay = [Duration::from_millis(delay); 2];
-        let faults = Faults { loss: 0.0, duplicate: 0.0 };
+        let faults = Faults::default();
         (ends.map(PortId), WireSpec { rate: 100_000_000, delay, queue: 100, mtu: 1500, faults })
     };
     let cell = |number| CellSpec {
@@ -104,7 +104,7 @@ fn plan(trigger: bool, seed: u64) -> Plan {
         delay: Duration::ZERO,
         queue: 100,
         mtu: 1500,
-        faults: Faults { loss: 0.0, duplicate: 0.0 },
+        faults: Faults::default(),
     };
     Plan {
         name: "mobile-ip".to_owned(),

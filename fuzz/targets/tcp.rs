@@ -125,7 +125,8 @@ impl Wire {
             13 => self.resumes(who),
             14 if code & 32 != 0 => self.told(who, Connection::abort),
             14 => {
-                let mss = r.u16()?;
+                // A stack does not believe in narrower paths; segments of single bytes would be more than one counts here.
+                let mss = r.u16()?.max(48);
                 self.told(who, |tcp| tcp.path_mss(mss));
             }
             _ => {

@@ -54,6 +54,39 @@ pub struct TcpConfig {
     /// as marks when they change.
     #[serde(default)]
     pub traced: bool,
+    /// Simulator: K, how often the estimator of RFC 6298 adds the variance.
+    pub rto_variances: Option<u32>,
+    /// Simulator: the least that the variance adds (RFC 6298, G).
+    #[serde(default, deserialize_with = "some_span")]
+    pub granularity: Option<Duration>,
+    /// Simulator: with `tick`, between the ticks at which delayed acknowledgments go.
+    #[serde(default, deserialize_with = "some_span")]
+    pub fast_tick: Option<Duration>,
+    /// Simulator: with `tick`, when the first tick comes; each host draws its own if none is given.
+    #[serde(default, deserialize_with = "some_span")]
+    pub tick_phase: Option<Duration>,
+    /// Simulator: least time before a closed window is probed.
+    #[serde(default, deserialize_with = "some_span")]
+    pub persist_min: Option<Duration>,
+    /// Simulator: largest time between such probes.
+    #[serde(default, deserialize_with = "some_span")]
+    pub persist_max: Option<Duration>,
+    /// Simulator: how long TIME-WAIT lasts.
+    #[serde(default, deserialize_with = "some_span")]
+    pub time_wait: Option<Duration>,
+    /// Simulator: time-outs in a row that are survived.
+    pub max_retransmissions: Option<u32>,
+    /// Simulator: largest payload, in bytes.
+    pub mss: Option<u16>,
+    /// Simulator: duplicates that mean a loss, in segments.
+    pub duplicates: Option<u32>,
+    /// Simulator: of how many segments the last is acknowledged at once.
+    pub ack_every: Option<u32>,
+    /// Simulator: how many segments are acknowledged at once, at the begin of a connection.
+    pub quick_acks: Option<u32>,
+    /// Simulator: the tick of the timestamp clock.
+    #[serde(default, deserialize_with = "some_span")]
+    pub timestamp_tick: Option<Duration>,
     /// Simulator: how long an acknowledgment may wait for a second segment; zero is not at all.
     #[serde(default, deserialize_with = "some_span")]
     pub delayed_ack: Option<Duration>,
@@ -128,7 +161,11 @@ impl TcpConfig {
         };
         let by_sack = self.recovery == Some(RecoveryName::Sack);
         Profile {
+            mss: self.mss.unwrap_or(base.mss),
             initial_window: self.initial_window.unwrap_or(base.initial_window),
+            duplicates: self.duplicates.unwrap_or(base.duplicates),
+            ack_every: self.ack_every.unwrap_or(base.ack_every),
+            quick_acks: self.quick_acks.unwrap_or(base.quick_acks),
             recovery: self.recovery().unwrap_or(base.recovery),
             limited_transmit: self.limited_transmit.unwrap_or(base.limited_transmit),
             delayed_ack: match self.delayed_ack {
@@ -177,13 +214,26 @@ impl TcpConfig {
             rto_initial: self.rto_initial.unwrap_or(base.rto_initial),
             rto_min: self.rto_min.unwrap_or(base.rto_min),
             rto_max: self.rto_max.unwrap_or(base.rto_max),
-            ticks: match self.tick {
-                Some(Duration::ZERO) => None,
-                Some(slow) => Some(Ticks { slow, ..base.ticks.unwrap_or(Ticks::BSD) }),
-                None => base.ticks,
-            },
+            rto_variances: self.rto_variances.unwrap_or(base.rto_variances),
+            granularity: self.granularity.unwrap_or(base.granularity),
+            ticks: self.ticks(base.ticks),
+            timestamp_tick: self.timestamp_tick.unwrap_or(base.timestamp_tick),
+            persist_min: self.persist_min.unwrap_or(base.persist_min),
+            persist_max: self.persist_max.unwrap_or(base.persist_max),
+            time_wait: self.time_wait.unwrap_or(base.time_wait),
+            max_retransmissions: self.max_retransmissions.unwrap_or(base.max_retransmissions),
             ..base.clone()
         }
+    }
+
+    fn ticks(&self, base: Option<Ticks>) -> Option<Ticks> {
+        let ticks = match self.tick {
+            Some(Duration::ZERO) => None,
+            Some(slow) => Some(Ticks { slow, ..base.unwrap_or(Ticks::BSD) }),
+            None => base,
+        }?;
+        let (fast, phase) = (self.fast_tick.unwrap_or(ticks.fast), self.tick_phase.or(ticks.phase));
+        Some(Ticks { fast, phase, ..ticks })
     }
 }
 
@@ -213,5 +263,11 @@ mod tests {
             profile("profile = 'bsd44'\nnewreno = true\nestimator = 'rfc6298'\ntick = '0ms'\ntraced = true");
         assert_eq!((old.recovery, old.estimator, old.ticks), (Recovery::NewReno, Estimator::Rfc6298, None));
         assert!(old.traced && !sack.traced);
+        let ticks = profile("profile = 'bsd44'\nfast_tick = '100ms'\ntick_phase = '30ms'").ticks.unwrap();
+        assert_eq!((ticks.slow, ticks.fast), (Ticks::BSD.slow, Duration::from_millis(100)));
+        assert_eq!(ticks.phase, Some(Duration::from_millis(30)));
+        let rest = profile("mss = 512\nduplicates = 2\nack_every = 1\nrto_variances = 2\ntime_wait = '2s'");
+        assert_eq!((rest.mss, rest.duplicates, rest.ack_every, rest.rto_variances), (512, 2, 1, 2));
+        assert_eq!(rest.time_wait, Duration::from_secs(2));
     }
 }

@@ -9,7 +9,7 @@ use node::{Guard, StreamId, StreamOp, Transport, Tuple};
 use proptest::prelude::*;
 use sha2::{Digest, Sha256};
 use stack::Output;
-use tcp::Profile;
+use tcp::{Profile, TooBig};
 use wire::{Instant, PacketId};
 
 const CLIENT: StreamId = StreamId(1);
@@ -57,11 +57,13 @@ proptest! {
         reorder in 0u64..30,
         double in 0u64..10,
         appetite in prop_oneof![Just(1000usize), Just(100_000)],
-        which in 0usize..4,
+        which in 0usize..5,
         narrow in any::<bool>(),
         up in 0usize..60_000,
     ) {
-        let profiles = [Profile::linux_like(), Profile::rfc6298_reno(), Profile::linux(), Profile::bsd44()];
+        let waits = Profile { too_big: TooBig::AwaitTimeout, ..Profile::rfc6298_reno() };
+        let profiles =
+            [Profile::linux_like(), Profile::rfc6298_reno(), Profile::linux(), Profile::bsd44(), waits];
         let mut net = conversation(&profiles[which], up, 150_000, appetite);
         (net.loss, net.reorder, net.double) = (loss, reorder, double);
         net.mtu = if narrow { 600 } else { 1500 };
@@ -250,4 +252,27 @@ fn an_idle_stack_is_small_and_a_stray_segment_makes_it_no_larger() {
     assert!(net.hosts[0].stack.deadline().is_some());
     assert!(net.hosts[0].stack.info(CLIENT).is_some_and(|info| info.mss == 1460));
     assert_eq!(net.now, Instant::ZERO);
+}
+
+/// Marks change nothing that is sent, and nobody asked for them who did not say so.
+#[test]
+fn what_goes_on_inside_is_marked_where_it_is_asked_for() {
+    let play = |traced| {
+        let mut net = conversation(&Profile { traced, ..Profile::linux() }, 20_000, 300_000, 10_000);
+        net.loss = 3;
+        net.run(4000);
+        assert_done(&net);
+        net
+    };
+    let (traced, silent) = (play(true), play(false));
+    assert_eq!((traced.log == silent.log, silent.hosts[1].marks.len()), (true, 0));
+    let server = &traced.hosts[1].marks;
+    let text = |mark: &node::Mark| format!("{} {} {:?}", mark.role, mark.name, mark.fields);
+    let named = |name: &str| server.iter().filter(|mark| mark.name == name).map(text).collect::<Vec<_>>();
+    let states = named("state");
+    let seen = |state: &str| states.iter().any(|line| line.contains(state) && line.contains("10.0.0.1:80"));
+    assert!(seen("SYN-RECEIVED") && seen("ESTABLISHED") && seen("CLOSED"), "{states:?}");
+    for name in ["cwnd", "ssthresh", "srtt", "rto", "recovering", "retransmissions"] {
+        assert!(named(name).len() > 2, "{name}: {:?}", named(name));
+    }
 }

@@ -56,7 +56,8 @@ pub(crate) struct Congestion {
     pub(crate) recover: Seq,
     method: Recovery,
     mss: u32,
-    initial: u32,
+    /// The window to begin with, in bytes.
+    pub(crate) initial: u32,
     threshold: u32,
     limits: bool,
     each_rto: bool,
@@ -86,8 +87,8 @@ impl Congestion {
     }
 
     /// Goes on with what another host had found out.
-    pub(crate) fn restore(&mut self, cwnd: u32, ssthresh: u32, duplicates: u32, phase: Phase) {
-        (self.cwnd, self.ssthresh) = (cwnd.min(MOST), ssthresh.min(MOST));
+    pub(crate) fn restore(&mut self, cwnd: u32, initial: u32, ssthresh: u32, duplicates: u32, phase: Phase) {
+        (self.cwnd, self.initial, self.ssthresh) = (cwnd.min(MOST), initial.min(MOST), ssthresh.min(MOST));
         (self.duplicates, self.phase) = (duplicates, phase);
     }
 

@@ -20,7 +20,7 @@ pub(crate) struct Receiver {
     pub(crate) beyond: Reassembly,
     /// Where the peer's stream ends, if that is known.
     pub(crate) fin: Option<Seq>,
-    capacity: u32,
+    pub(crate) capacity: u32,
     mss: u32,
     delay: Option<Duration>,
     every: u32,

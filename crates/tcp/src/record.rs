@@ -10,8 +10,8 @@ use crate::{
 };
 use wire::{Instant, SocketAddrV4};
 
-/// A connection. Instants are those of the run, which all its hosts share. Knobs are not in it: who goes on brings a
-/// [`Profile`], and with the same one goes on in the same way to the last bit.
+/// A connection. Instants are those of the run, which all its hosts share. Of knobs those are in it that its user can set; all
+/// others are in a [`Profile`], which who goes on brings, and with the same one goes on in the same way to the last bit.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Record {
     /// Our end.
@@ -55,11 +55,15 @@ pub struct Sending {
     pub max: Seq,
     /// Bytes that were written and are not acknowledged: sent first, then those that were not.
     pub bytes: Vec<u8>,
+    /// How many of these there may be.
+    pub capacity: u64,
+    /// Whether small segments wait while data is unacknowledged.
+    pub nagle: bool,
     /// Our FIN.
     pub fin: Fin,
-    /// `SND.WND`, and the largest that it ever was; in bytes.
+    /// `SND.WND`, in bytes.
     pub window: u32,
-    /// The largest that it ever was.
+    /// The largest that it ever was, in bytes.
     pub largest_window: u32,
     /// `SND.WL1`.
     pub window_seq: Seq,
@@ -79,6 +83,8 @@ pub struct Sending {
     pub timed: Option<(Instant, Seq)>,
     /// The congestion window, in bytes.
     pub cwnd: u32,
+    /// What it is after idling, in bytes.
+    pub initial_window: u32,
     /// The slow start threshold, in bytes.
     pub ssthresh: u32,
     /// Duplicates in a row.
@@ -116,6 +122,8 @@ pub struct Receiving {
     pub scale: u8,
     /// Bytes that were acknowledged and not read.
     pub unread: Vec<u8>,
+    /// How many of these there may be.
+    pub capacity: u32,
     /// The peer's FIN has been reached.
     pub finished: bool,
     /// Where the peer's stream ends, if that is known.
@@ -203,6 +211,8 @@ impl Sender {
             next: self.next,
             max: self.max,
             bytes: self.buffer.iter().copied().collect(),
+            capacity: self.capacity as u64,
+            nagle: self.nagle,
             fin: self.fin,
             window: self.window,
             largest_window: self.largest_window,
@@ -215,6 +225,7 @@ impl Sender {
             round_trip: self.rto.export(),
             timed: self.timed,
             cwnd: self.congestion.cwnd,
+            initial_window: self.congestion.initial,
             ssthresh: self.congestion.ssthresh,
             duplicates: self.congestion.duplicates,
             phase: self.congestion.phase,
@@ -233,17 +244,16 @@ impl Sender {
     fn resume(&mut self, from: Sending, profile: &Profile, sack: bool, overhead: u32) {
         self.open = from.open;
         self.agree(from.agreed_mss, overhead);
-        if from.open {
-            self.congestion = Congestion::new(profile, self.mss, from.recover, sack);
-            self.congestion.resize(from.mss);
-        }
         self.mss = from.mss;
-        self.congestion.recover = from.recover;
-        self.congestion.restore(from.cwnd, from.ssthresh, from.duplicates, from.phase);
+        self.congestion = Congestion::new(profile, from.mss, from.recover, sack && from.open);
+        let congestion = &mut self.congestion;
+        congestion.restore(from.cwnd, from.initial_window, from.ssthresh, from.duplicates, from.phase);
         (self.una, self.next, self.max) = (from.una, from.next, from.max);
         self.scoreboard.restore(from.una, from.max, &from.received);
         (self.scoreboard.resent, self.scoreboard.rescued) = (from.resent, from.rescued);
         (self.buffer, self.fin) = (from.bytes.into(), from.fin);
+        self.capacity = usize::try_from(from.capacity).unwrap_or(usize::MAX);
+        self.nagle = from.nagle;
         (self.window, self.largest_window) = (from.window, from.largest_window.max(from.window));
         (self.wl1, self.wl2, self.scale) = (from.window_seq, from.window_ack, from.scale);
         self.rto = Clockwork::import(profile, from.round_trip);
@@ -261,6 +271,7 @@ impl Receiver {
             edge: self.edge,
             scale: self.scale,
             unread: self.unread.iter().copied().collect(),
+            capacity: self.capacity,
             finished: self.finished,
             fin: self.fin,
             beyond,
@@ -276,6 +287,7 @@ impl Receiver {
     fn resume(from: Receiving, profile: &Profile) -> Self {
         let mut receiver = Self::new(profile, from.next, from.scale);
         (receiver.edge, receiver.unread) = (from.edge, from.unread.into());
+        receiver.set_capacity(from.capacity);
         (receiver.finished, receiver.fin) = (from.finished, from.fin);
         receiver.beyond.restore(&from.beyond, &from.recent);
         (receiver.waiting, receiver.quick) = (from.waiting, from.quick);

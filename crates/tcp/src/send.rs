@@ -137,6 +137,7 @@ impl Sender {
     pub(crate) fn agree(&mut self, mss: u32, overhead: u32) {
         (self.agreed_mss, self.overhead) = (mss, overhead);
         self.mss = mss.saturating_sub(overhead).max(1);
+        self.congestion.resize(self.mss);
     }
 
     /// Sets the largest payload, as the path has it.

@@ -151,7 +151,16 @@ fn what_is_recorded_is_all_there_is() {
             let mut seen = std::collections::BTreeSet::new();
             while world.step() {
                 for who in 0..2 {
-                    let Some(tcp) = world.ends[who].tcp.as_mut().filter(|_| moves) else { continue };
+                    let Some(tcp) = &mut world.ends[who].tcp else { continue };
+                    // What users set goes with it.
+                    if who == 1 {
+                        tcp.set_nagle(false);
+                        tcp.set_send_buffer(50_000);
+                        tcp.set_receive_buffer(3500);
+                    }
+                    if !moves {
+                        continue;
+                    }
                     seen.insert(tcp.state());
                     let resumed = Connection::resume(tcp.record(), &profile);
                     assert_eq!(resumed.as_ref(), Some(&*tcp), "{name}, at {}", world.now);

@@ -18,6 +18,11 @@ fn they_do_the_same_when_an_association_changes_its_address() {
     agree("sigma/handoff", &[], 1);
 }
 
+#[test]
+fn they_do_the_same_when_a_connection_moves_from_router_to_router() {
+    agree("indirect-tcp/handoff-time", &[], 1);
+}
+
 /// A disk, or a machine that stands still for a moment, makes one message late: that shows once. What differs in order or
 /// in words shows at once, and what is late each time is the code's.
 const RUNS_OF_A_SEED: u32 = 3;

@@ -14,6 +14,7 @@ mod conformance;
 mod drops;
 mod exec;
 mod faults;
+mod indirect_tcp;
 mod lacks;
 mod location_manager;
 mod mobile_ip;

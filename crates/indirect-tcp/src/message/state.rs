@@ -76,9 +76,10 @@ impl SocketState {
             return Err(Malformed("itcp_state_flags"));
         }
         let (send_scale, receive_scale) = (r.u8()?, r.u8()?);
+        // The flag says that there is a scale: one way of writing each state, and a scale of 14 at most (RFC 7323, 2.3).
         let scaled = flags & flag::SCALE != 0;
-        if send_scale > 14 || receive_scale > 14 || (!scaled && (send_scale, receive_scale) != (0, 0)) {
-            return Err(Malformed("itcp_state_scale")); // RFC 7323, section 2.3
+        if send_scale > 14 || receive_scale > 14 || scaled != ((send_scale, receive_scale) != (0, 0)) {
+            return Err(Malformed("itcp_state_scale"));
         }
         let tcp = Self::numbers(r, flags, send_scale, receive_scale)?;
         Ok(Self { side, tcp })

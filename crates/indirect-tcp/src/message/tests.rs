@@ -214,6 +214,13 @@ fn every_refusal_of_a_frame_has_its_reason() {
     assert_eq!(state(4, 1), "itcp_state_flags");
     assert_eq!(state(5, 0), "itcp_state_flags");
     assert_eq!(state(6, 15), "itcp_state_scale");
+    let unscaled = SocketState::new(Side::Near, TcpState { send_scale: 0, receive_scale: 0, ..tcp() });
+    let flags = Frame { handoff: 6, body: Body::State(Box::new(unscaled.clone())) }.emit()[25];
+    assert_eq!(
+        refusal(Body::State(Box::new(unscaled)), 25, flags | 32),
+        "itcp_state_scale",
+        "a scale of none"
+    );
     assert_eq!(state(13, 1), "itcp_state_range");
     assert_eq!(state(52, 1), "itcp_state_length");
     assert_eq!(state(59, 9), "itcp_state_length");

@@ -260,10 +260,12 @@ impl SupportRouter {
     }
 
     /// The new router cannot be reached. Of what was shipped nobody knows whose it is, so it ends here without a word: if it
-    /// was taken, it goes on there. All else is reset.
-    pub(super) fn give_up(&mut self, address: Ipv4Addr, out: &mut Outbox) {
+    /// was taken, it goes on there. Unless its host is here again: then nobody else will ever serve it, and both ends are
+    /// told. All else is reset.
+    pub(super) fn give_up(&mut self, now: Instant, address: Ipv4Addr, out: &mut Outbox) {
         let Some(host) = self.hosts.get_mut(&address) else { return };
         host.departure = None;
+        let is_here = host.way.is_some();
         let committed =
             |here: &Connection| matches!(&here.stage, Stage::Leaving(leaving) if leaving.committed);
         let all: Vec<(u32, bool)> =
@@ -271,6 +273,8 @@ impl SupportRouter {
         for (number, unsure) in all {
             if !unsure {
                 self.reset(address, number, "router unreachable", out);
+            } else if is_here {
+                self.lose(now, address, &[number], "unknown whose", out);
             } else if let Some(connection) = self.forget(address, number) {
                 for id in [connection.near, connection.far].into_iter().flatten() {
                     out.stream(id, StreamOp::Forget);

@@ -247,7 +247,7 @@ impl SupportRouter {
         let bound: Vec<(Ipv4Addr, bool)> = bound.collect();
         for (address, too_long) in bound {
             if too_long {
-                self.give_up(address, out);
+                self.give_up(now, address, out);
             } else {
                 self.depart(now, address, out);
             }

@@ -31,7 +31,7 @@ use node::{
 };
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use wire::ipv4::Header;
-use wire::{Iface, Instant, Ipv4Addr, Mac, Packet, Reason, udp};
+use wire::{Duration, Iface, Instant, Ipv4Addr, Mac, Packet, Reason, udp};
 
 /// Why a router drops a message; malformed ones are dropped with the reasons of [`crate::message`].
 pub mod refusal {
@@ -76,6 +76,8 @@ enum Due {
     Relink(Ipv4Addr),
     /// A guard has stood long enough.
     Silence(Tuple),
+    /// The last segments of what has ended have come, if they ever will.
+    Ended(Tuple),
 }
 
 /// A support router.
@@ -91,12 +93,19 @@ pub struct SupportRouter {
     due: Expiry<Due>,
     /// What was lost is reset for a while, wherever it comes by.
     resets: BTreeSet<Tuple>,
+    /// What has ended here in order: its last segments are still taken in.
+    ended: BTreeSet<Tuple>,
     next_stream: u32,
     chance: Seed,
     refused: BTreeMap<Reason, u64>,
 }
 
 const LISTENER: StreamId = StreamId(0);
+/// So long a connection's last segments are taken in: a few times what a FIN that was lost waits for. Not the two minutes of
+/// TIME-WAIT, for its host may use the port again, at another router.
+const LAST_SEGMENTS: Duration = Duration::from_secs(10);
+/// Connections that have ended, kept in mind at a time.
+const ENDED: usize = 1024;
 
 impl SupportRouter {
     /// A router with this configuration.
@@ -112,6 +121,7 @@ impl SupportRouter {
             links: BTreeMap::new(),
             due: Expiry::default(),
             resets: BTreeSet::new(),
+            ended: BTreeSet::new(),
             next_stream: 0,
             chance,
             refused: BTreeMap::new(),
@@ -205,7 +215,7 @@ impl SupportRouter {
             Stage::Connecting => self.connecting(now, host, number, side, event, out),
             Stage::Serving => {
                 if connection.near.is_none() && connection.far.is_none() {
-                    self.forget(host, number);
+                    self.ended(now, host, number);
                 }
             }
             Stage::Leaving(_) => self.leaving(now, host, number, side, event, out),
@@ -228,11 +238,25 @@ impl SupportRouter {
         Some(connection)
     }
 
+    /// Both halves have ended. What their peers say last is for this host's stack: the mobile host, to which it is addressed,
+    /// would answer by a reset.
+    fn ended(&mut self, now: Instant, host: Ipv4Addr, number: u32) {
+        let Some(Connection { entry, .. }) = self.forget(host, number) else { return };
+        if self.ended.len() < ENDED {
+            for tuple in [entry.near(), entry.far()] {
+                self.ended.insert(tuple);
+                self.due.set(Due::Ended(tuple), now + LAST_SEGMENTS);
+            }
+            self.listen();
+        }
+    }
+
     /// What it intercepts: both halves of what is here or expected, by their ends alone. What is about to leave takes its
     /// routed way.
     fn listen(&mut self) {
         self.listens.truncate(1);
-        self.listens.extend(self.resets.iter().copied().map(Listen::Connection));
+        let over = self.ended.iter().filter(|tuple| *tuple.local.ip() != self.config.address);
+        self.listens.extend(self.resets.iter().chain(over).copied().map(Listen::Connection));
         for connection in self.hosts.values().flat_map(|host| host.connections.values()) {
             if matches!(connection.stage, Stage::Leaving(_)) {
                 continue;
@@ -278,6 +302,7 @@ impl SupportRouter {
         for tuple in [connection.near(), connection.far()] {
             self.due.stop(Due::Silence(tuple));
             self.resets.remove(&tuple);
+            self.ended.remove(&tuple);
             Self::guard(tuple, Guard::Hold(self.config.held), out);
         }
     }
@@ -327,6 +352,11 @@ impl SupportRouter {
                 Due::Silence(tuple) => {
                     Self::guard(tuple, None, out);
                     if self.resets.remove(&tuple) {
+                        self.listen();
+                    }
+                }
+                Due::Ended(tuple) => {
+                    if self.ended.remove(&tuple) {
                         self.listen();
                     }
                 }

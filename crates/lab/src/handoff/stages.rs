@@ -31,6 +31,7 @@ impl<'a> Story<'a> {
         };
         let cut = self.cut(record, mark, until)?;
         let begun = record.at.min(cut);
+        let back = self.back(record, mark, cut, until);
         let within = |at: Instant| at >= begun && at < until;
         let lost = self.traffic.lost(host, within);
         let times = self.times(host, cut, until);
@@ -43,8 +44,8 @@ impl<'a> Story<'a> {
             cut,
             lost,
             duplicates: self.traffic.doubles(host, within),
-            outage: self.outage(host, cut, until, lost),
-            endless: self.endless(host, cut, until),
+            outage: self.outage(host, [cut, back], until, lost),
+            endless: self.endless(host, [cut, back], until),
             latency: times.map(|(_, mapped, down)| mapped.since(cut) + down),
             round_trip: times.map(|(sent, mapped, down)| mapped.since(sent) + down),
         })
@@ -65,6 +66,16 @@ impl<'a> Story<'a> {
         });
         let tuned = || self.first(record.at, until, |r| here(&r) && matches!(r.what, What::Tuned(..)));
         lost.or_else(|| Some(tuned()?.at))
+    }
+
+    /// From when on anything may reach the host again: a radio on its way hears nothing, and what a kernel hands over
+    /// meanwhile it had before. The cut, of one who can be reached both ways, and where nobody saw it come up.
+    fn back(&self, record: &Record, mark: &Mark, cut: Instant, until: Instant) -> Instant {
+        if mark.span == Some(Span::Begins(Stage::PathSwitch)) {
+            return cut;
+        }
+        let up = |r: &Record| r.host == record.host && matches!(r.what, What::Up(_, Some(_)));
+        self.first(cut, until, up).map_or(cut, |up| up.at)
     }
 
     /// When the route-update left that the crossover took, when it took it, and the downlink time of the new leg.
@@ -91,9 +102,9 @@ impl<'a> Story<'a> {
         })
     }
 
-    fn outage(&self, host: HostId, cut: Instant, until: Instant, lost: u64) -> Option<Outage> {
+    fn outage(&self, host: HostId, [cut, back]: [Instant; 2], until: Instant, lost: u64) -> Option<Outage> {
         let all = self.traffic.arrivals(host);
-        let index = self.next(host, cut, until)?;
+        let index = self.next(host, back, until)?;
         let (next, before) = (all.get(index)?, all.get(index.checked_sub(1)?)?.at);
         let spacing = self.traffic.spacing(host);
         // Two spacings exactly are no gap, and on a real clock they are never exactly two.
@@ -105,19 +116,20 @@ impl<'a> Story<'a> {
         Some(outage)
     }
 
-    /// The first that the application was handed of what reached the host after the cut. What its stack had before, and
-    /// the application only then, came by the old path.
-    fn next(&self, host: HostId, cut: Instant, until: Instant) -> Option<usize> {
+    /// The first that the application was handed of what reached the host since it is back. What its stack had before,
+    /// and the application only then, came by the old path.
+    fn next(&self, host: HostId, back: Instant, until: Instant) -> Option<usize> {
         let came = |arrival: &Arrival| {
-            self.traffic.reached(arrival.packet, host, cut).is_some_and(|at| at <= arrival.at)
+            self.traffic.reached(arrival.packet, host, back).is_some_and(|at| at <= arrival.at)
         };
-        let after = |arrival: &Arrival| arrival.at > cut && arrival.at < until && came(arrival);
+        let after = |arrival: &Arrival| arrival.at > back && arrival.at < until && came(arrival);
         self.traffic.arrivals(host).iter().position(after)
     }
 
-    fn endless(&self, host: HostId, cut: Instant, until: Instant) -> bool {
+    fn endless(&self, host: HostId, [cut, back]: [Instant; 2], until: Instant) -> bool {
         let had = self.traffic.arrivals(host).iter().any(|arrival| arrival.at <= cut);
-        had && self.next(host, cut, until).is_none() && self.traffic.stuck(host, |at| at >= cut && at < until)
+        had && self.next(host, back, until).is_none()
+            && self.traffic.stuck(host, |at| at >= cut && at < until)
     }
 
     /// The stages of one handoff, each from its own two events, in their order.

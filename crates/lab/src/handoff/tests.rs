@@ -49,3 +49,28 @@ fn what_the_stack_had_before_the_cut_ends_no_outage() {
     records.insert(index, Record { at, host: before.host, what: What::AppRead(1000) });
     assert_eq!(handoffs(&run.plan, &records), run.handoffs);
 }
+
+/// A kernel may have a frame that came before the radio left, and look at it only then.
+#[test]
+fn what_is_handed_over_while_the_radio_is_away_ends_no_outage() {
+    let (file, text) = Scenario::find("compare/mobile-ip/gap/bulk").unwrap();
+    let plan = Scenario::plan(&file, &text, &[], 1).unwrap();
+    let run = simulate(plan).unwrap();
+    let [before] = run.handoffs.as_slice() else { panic!("{:?}", run.handoffs) };
+    let mut records = run.records.clone();
+    let of_tcp = |record: &Record| {
+        record.host == before.host
+            && record.at < before.cut
+            && matches!(&record.what, What::Sent(wire::Iface::HOST, packet) if crate::segment::carries_data(packet))
+    };
+    let handed = records.iter().rposition(of_tcp).unwrap();
+    let read = |record: &Record| record.host == before.host && matches!(record.what, What::AppRead(_));
+    let read = handed + records[handed..].iter().position(read).unwrap();
+    for (place, micros) in [(read, 200), (handed, 100)] {
+        let at = before.cut + Duration::from_micros(micros);
+        let late = Record { at, ..records.remove(place) };
+        let index = records.partition_point(|record| record.at <= at);
+        records.insert(index, late);
+    }
+    assert_eq!(handoffs(&run.plan, &records), run.handoffs);
+}

@@ -86,7 +86,8 @@ pub(crate) mod file {
 pub struct Programs {
     /// `wayfare` itself: it is pid 1 (`lab-world`) and every daemon (`node`).
     pub wayfare: PathBuf,
-    /// What is started in the place of one host's daemon: for tests of what the lab makes of it.
+    /// What is started in the place of one host's daemon: for tests of what the lab makes of it. `{config}` in its words is
+    /// the daemon's configuration file.
     pub instead: Option<(String, Vec<String>)>,
 }
 

@@ -3,10 +3,11 @@
 use super::ProgramReport;
 use crate::run::Outcome;
 use crate::segment;
+use node::guard::GUARD_RESET;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use trace::What;
-use wire::Iface;
+use wire::{Iface, PacketId};
 
 /// What is known of a world when it has ended.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
@@ -165,13 +166,7 @@ impl WorldReport {
                     "the application received",
                     count(|what| matches!(what, What::AppReceived(_))),
                 ),
-                (
-                    "Tcp.InSegs",
-                    "the node gave it",
-                    count(
-                        |what| matches!(what, What::Sent(Iface::HOST, packet) if segment::is_segment(packet)),
-                    ),
-                ),
+                ("Tcp.InSegs", "the node gave it", segments_given(outcome, index)),
             ];
             // A program's own traffic is the kernel's alone to count.
             let more_is_fine = self.programs.iter().any(|program| program.host == host.name);
@@ -186,11 +181,33 @@ impl WorldReport {
             let came = count(
                 |what| matches!(what, What::Received(Iface::HOST, packet) if segment::is_segment(packet)),
             );
-            let sent = kernel("Tcp.OutSegs") + kernel("Tcp.RetransSegs");
+            let at_the_door =
+                count(|what| matches!(what, What::Lost(Iface::HOST, _, reason) if *reason == GUARD_RESET.0));
+            let sent = kernel("Tcp.OutSegs") + kernel("Tcp.RetransSegs") + at_the_door;
             if came > sent {
                 doubts.push(format!("{}: {came} segments came from a kernel that sent {sent}", host.name));
             }
         }
         doubts
     }
+}
+
+/// Segments that a host's kernel was given: not those that ended at its door, or are held there.
+fn segments_given(outcome: &Outcome, host: usize) -> u64 {
+    let here = outcome.records.iter().filter(|record| usize::from(record.host.0) == host);
+    let mut given: BTreeMap<PacketId, u64> = BTreeMap::new();
+    for record in here {
+        match &record.what {
+            What::Sent(Iface::HOST, packet) if segment::is_segment(packet) => {
+                *given.entry(packet.id).or_default() += 1;
+            }
+            What::Lost(Iface::HOST, id, _) | What::Held(Some(Iface::HOST), id) => {
+                if let Some(count) = given.get_mut(id) {
+                    *count = count.saturating_sub(1);
+                }
+            }
+            _ => {}
+        }
+    }
+    given.values().sum()
 }

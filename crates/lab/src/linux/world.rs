@@ -176,7 +176,8 @@ fn start(plan: &Plan, order: &Order, dir: &Path, namespaces: &[NetNs]) -> Result
         let mut command = match &order.instead {
             Some((host, words)) if host == name => {
                 let mut command = Command::new(words.first().map_or("false", String::as_str));
-                command.args(words.iter().skip(1));
+                let config = config.to_string_lossy();
+                command.args(words.iter().skip(1).map(|word| word.replace("{config}", &config)));
                 command
             }
             _ => {

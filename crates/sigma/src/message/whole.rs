@@ -165,7 +165,9 @@ impl Received {
         let header = Header::peek(bytes)?;
         let mut r = Reader::new(bytes.get(4..).unwrap_or_default(), SHORT);
         let counts = [r.u16()?, r.u16()?, r.u16()?, r.u16()?].map(usize::from);
-        if counts.iter().sum::<usize>() > RECORDS {
+        // A signature comes on top: whatever can be said can be signed.
+        let count = counts.iter().sum::<usize>();
+        if count > RECORDS + 1 {
             return Err(Malformed("dns_too_many_records"));
         }
         let [questions, answers, authority, additional] = counts;
@@ -190,6 +192,9 @@ impl Received {
         }
         if cursor.at != bytes.len() {
             return Err(Malformed("dns_trailing_bytes"));
+        }
+        if count - usize::from(signature.is_some()) > RECORDS {
+            return Err(Malformed("dns_too_many_records"));
         }
         let message = Message { header, questions, answers, authority, additional: extra };
         let signed = signature.map(|(from, tsig)| Signed::new(bytes, from, additional as u16 - 1, tsig));
@@ -276,6 +281,16 @@ mod tests {
         let mut many = ANSWER.to_vec();
         many[10] = 1;
         assert_eq!(refused(&many), "dns_too_many_records");
+        let full = |records: usize| {
+            let record = Record::address(name("mn.example"), 5, Ipv4Addr::new(10, 1, 6, 100));
+            Message { answers: vec![record; records], ..Message::default() }.emit()
+        };
+        assert_eq!(refused(&full(RECORDS + 1)), "dns_too_many_records");
+        let key = super::super::TsigKey { name: name("mn.example"), secret: auth::Key::new([7; 32]) };
+        assert!(
+            Received::parse(&key.sign(&full(RECORDS), None, 0).0).unwrap().signed.is_some(),
+            "and signed"
+        );
         let header = b"\0\0\0\0\0\0\0\0\0\0\0\x02";
         let tsig = b"\0\0\xfa\0\xff\0\0\0\0\0\x11\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0";
         let options = b"\0\0\x29\x04\0\0\0\0\0\0\0";

@@ -1,7 +1,7 @@
 //! Stacks, the wire between them, and users that say all they have and read all they get.
 
 use node::stream::Told;
-use node::{StreamId, StreamOp};
+use node::{Mark, StreamId, StreamOp};
 use stack::{Output, Stack};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -45,6 +45,7 @@ pub(crate) struct Host {
     pub(crate) exported: Option<Box<wire::TcpState>>,
     pub(crate) parted: Option<[Vec<u8>; 2]>,
     pub(crate) lost: Vec<(PacketId, wire::Reason)>,
+    pub(crate) marks: Vec<Mark>,
 }
 
 pub(crate) struct Net {
@@ -81,6 +82,7 @@ impl Net {
             exported: None,
             parted: None,
             lost: Vec::new(),
+            marks: Vec::new(),
         };
         Self {
             now: Instant::ZERO,
@@ -116,6 +118,7 @@ impl Net {
             self.send(host, bytes);
         }
         self.hosts[host].lost.append(&mut out.lost);
+        self.hosts[host].marks.append(&mut out.marks);
         for told in out.told {
             self.note(host, &told);
             self.hear(host, told);

@@ -6,7 +6,7 @@
 //! of it than was sent again acknowledges what this kernel does not know to be out, and the kernel discards that, each
 //! time. Such an acknowledgment is seen at the door, and the socket begins again where the peer stands.
 
-use super::options::{SIOCOUTQ, SIOCOUTQNSD, SO_BUF_LOCK, TCP_INFO, TcpInfo, get, queued, set};
+use super::options::{SIOCOUTQ, SIOCOUTQNSD, SO_BUF_LOCK, TCP_INFO, TcpInfo, deafen, get, queued, set};
 use super::repair;
 use super::socket::Socket;
 use super::tcp::Tcp;
@@ -23,6 +23,8 @@ const NEAR: u32 = 1 << 24;
 /// The kernel works on what it was given at once, unless it is very busy: it is waited for so often, for so long.
 const LOOKS: u32 = 10;
 const LOOK_AGAIN: Duration = Duration::from_micros(100);
+/// A peer that is ahead says so again and again: so often it is not answered while the kernel is busy.
+const PASSED_OVER: u32 = 3;
 
 pub(super) struct Former {
     /// The first number that this kernel was given to send.
@@ -33,6 +35,8 @@ pub(super) struct Former {
     expected: Seq,
     /// Segments that went to this kernel's socket.
     given: u32,
+    /// How often the peer was ahead and the kernel busy.
+    passed_over: u32,
 }
 
 /// Where the kernel's socket stands.
@@ -50,7 +54,8 @@ impl Former {
         // No more was sent than there is; what came over a network may claim it.
         let sent = state.send_next.since(state.send_una).min(state.unacknowledged.len() as u32);
         let (begin, sent) = (state.send_una, state.send_una.plus(sent));
-        (begin != sent).then_some(Self { begin, sent, expected: state.receive_next, given: 0 })
+        let expected = state.receive_next;
+        (begin != sent).then_some(Self { begin, sent, expected, given: 0, passed_over: 0 })
     }
 
     /// The end of what was sent by either host, where this one has sent so far.
@@ -65,6 +70,18 @@ impl Former {
         let out = queued(fd, SIOCOUTQ)?.saturating_sub(queued(fd, SIOCOUTQNSD)?);
         let expected = self.expected.plus(info.bytes_received() as u32);
         Ok(Place { una, next: una.plus(out as u32), expected })
+    }
+
+    /// Whether the kernel has looked at all that it was given: what it has not would find no socket, or a dump half done.
+    fn is_settled(&self, fd: &impl AsFd) -> io::Result<bool> {
+        for _ in 0..LOOKS {
+            let info: TcpInfo = get(fd, libc::IPPROTO_TCP, TCP_INFO)?;
+            if info.segs_in() >= self.given {
+                return Ok(true);
+            }
+            crate::pause(LOOK_AGAIN);
+        }
+        Ok(false)
     }
 
     /// Whether a segment acknowledges what only the former host has sent.
@@ -141,14 +158,11 @@ impl Socket {
     /// A new socket in the place of this one, from the first byte on that the peer has not got.
     fn begin_again(&mut self, from: Seq) -> io::Result<()> {
         let Some(former) = &mut self.former else { return Ok(()) };
-        // A segment that the kernel has not looked at yet would find no socket.
-        for _ in 0..LOOKS {
-            let info: TcpInfo = get(&self.fd, libc::IPPROTO_TCP, TCP_INFO)?;
-            if info.segs_in() >= former.given {
-                break;
-            }
-            crate::pause(LOOK_AGAIN);
+        if !former.is_settled(&self.fd)? && former.passed_over < PASSED_OVER {
+            former.passed_over += 1;
+            return Ok(());
         }
+        deafen(&self.fd)?;
         repair::enter(&self.fd)?;
         let state = repair::export(&self.fd, self.tuple.local, self.tuple.remote)?;
         let mut state = state.ok_or(Errno::NOTCONN)?;
@@ -162,7 +176,7 @@ impl Socket {
         repair::fill_in(&self.fd, &state)?;
         settings.give(&self.fd)?;
         repair::leave(&self.fd)?;
-        (former.begin, former.expected, former.given) = (from, state.receive_next, 0);
+        *former = Former { begin: from, expected: state.receive_next, given: 0, passed_over: 0, ..*former };
         (self.pending, self.shut) = (state.unacknowledged.into(), false);
         Ok(self.flush()?)
     }

@@ -184,10 +184,9 @@ fn settle_room(fd: &OwnedFd) -> io::Result<()> {
 fn set_options(fd: &OwnedFd, state: &TcpState) -> io::Result<()> {
     let option = |code, value| set(fd, TCP, TCP_REPAIR_OPTIONS, [RepairOption { code, value }]);
     option(OPTION_MSS, state.mss)?;
-    if state.send_scale > 0 || state.receive_scale > 0 {
-        let shifts = u32::from(state.send_scale.min(14)) | u32::from(state.receive_scale.min(14)) << 16;
-        option(OPTION_WINDOW_SCALE, shifts)?;
-    }
+    // Also of zero: this kernel has a scale of its own in mind, and would announce a 128th of its window to who knows of none.
+    let shifts = u32::from(state.send_scale.min(14)) | u32::from(state.receive_scale.min(14)) << 16;
+    option(OPTION_WINDOW_SCALE, shifts)?;
     if state.sack_permitted {
         option(OPTION_SACK_PERMITTED, 0)?;
     }

@@ -1,0 +1,161 @@
+//! Indirect TCP on a real kernel: connections that go on while their host goes from router to router, and routers that die.
+
+use crate::common::*;
+use lab::linux::Programs;
+use lab::run::Outcome;
+use lab::{Plan, Scenario};
+use node::{Mark, Value};
+use rustix::process::Signal;
+use std::fmt::Write as _;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use trace::What;
+
+const SCENARIO: &str = "indirect-tcp/handoff-time";
+
+/// Ten are much the same as a hundred, and a minute less.
+#[test]
+fn ten_handoffs_under_load() {
+    handoffs(10);
+}
+
+#[test]
+#[ignore = "two and a half minutes: `make handoffs`"]
+fn a_hundred_handoffs_under_load() {
+    handoffs(100);
+}
+
+/// So many moves there and back, under a download of more bytes than come meanwhile.
+fn handoffs(number: usize) {
+    const FIRST_MS: usize = 1500;
+    const EACH_MS: usize = 800;
+    /// What a cell carries in a millisecond.
+    const MOST_IN_A_MS: usize = 240;
+    let _turn = alone();
+    let out = tempfile::tempdir().unwrap();
+    let mut moves = String::from("roam.moves=[");
+    for number in 0..number {
+        let to = if number % 2 == 0 { "right" } else { "left" };
+        let _ = write!(moves, "{{ at = \"{}ms\", to = \"{to}\" }},", FIRST_MS + number * EACH_MS);
+    }
+    moves.push(']');
+    // A third of it comes meanwhile, at the least.
+    let moving = FIRST_MS + number * EACH_MS;
+    let duration = format!("duration={}ms", moving * 17 / 10 + 5000);
+    let bytes = format!("bulk-server.bytes={}", moving * MOST_IN_A_MS);
+    let carry_out = |dir: &str| {
+        let words = ["run", SCENARIO, "--on", "linux", "--out", dir, "--set", &moves, "--set", &duration];
+        (run(&[&words[..], &["--set", &bytes]].concat(), out.path()), out.path().join(dir))
+    };
+    let (mut output, mut dir) = carry_out("run");
+    // A machine that stands still makes more go wrong than the timing: such a run says nothing of the code.
+    if text(&output.stderr).contains("timing:") && !only_the_timing_was_wrong(&output) {
+        eprintln!("once more, for the machine stood still: {}", text(&output.stderr));
+        (output, dir) = carry_out("again");
+    }
+    assert_held(&output, "on linux");
+    println!("{}", text(&output.stdout));
+    let run: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(dir.join("run.json")).unwrap()).unwrap();
+    assert_eq!(run["summary"]["handoffs"].as_array().unwrap().len(), number);
+    let hosts = run["linux"]["hosts"].as_array().unwrap();
+    let status = |name: &str| &hosts.iter().find(|host| host["name"] == name).unwrap()["status"];
+    let client = &status("mobile")["bulk-client"];
+    let got = format!("bulk-server.bytes={}", client["bytes"]);
+    assert_eq!((got, &client["state"]), (bytes, &serde_json::json!("done")), "{client}");
+    assert!(client["wrong_at"].is_null() && client["failed"].is_null(), "every byte is right: {client}");
+    assert_eq!(status("fixed")["bulk-server"]["served"], 1, "{}", status("fixed"));
+    assert_eq!(moved(&dir), number, "each handoff took the connection along");
+    let [syn, rst] = [" SYN", " RST"].map(|flag| at_fixed(&dir, flag));
+    assert_eq!((syn, rst), (2, 0), "a SYN and its answer are all that the fixed host saw of it");
+}
+
+/// Connections that a router took from another.
+fn moved(dir: &Path) -> usize {
+    let events = std::fs::read_to_string(dir.join("events.jsonl")).unwrap();
+    events.lines().filter(|line| line.contains("\"support_router\"") && line.contains("\"taken\"")).count()
+}
+
+/// Segments with this flag that went to the fixed host's stack, or came from it.
+fn at_fixed(dir: &Path, flag: &str) -> usize {
+    let packets = std::fs::read_to_string(dir.join("packets.csv")).unwrap();
+    packets.lines().filter(|line| line.contains(",fixed,host,") && line.contains(flag)).count()
+}
+
+/// The old router dies when the new one has been promised a connection, and waits for it. With it goes what it had
+/// acknowledged: both ends hear of an error, and neither of an end.
+#[test]
+fn a_router_that_is_killed_in_mid_handoff_is_an_error_at_both_ends() {
+    let _turn = alone();
+    let (file, text) = Scenario::find(SCENARIO).unwrap();
+    // On a slow wire a handoff has a middle that is long enough to be seen.
+    let settings = [
+        "wire.right.rate=1Mb/s",
+        "support-router.patience=4s",
+        "roam.moves=[{ at = \"1500ms\", to = \"right\" }, { at = \"6s\", to = \"left\" }]",
+        "duration=22s",
+    ];
+    let settings = settings.map(|text| text.parse().unwrap());
+    let plan = Scenario::plan(&file, &text, &settings, 1).unwrap();
+    // The lab ends a run whose daemon dies. Here its parent stays, so that the others show what they make of it.
+    let script = format!("'{}' node \"$0\"; sleep 20", wayfare().display());
+    let words = ["sh", "-c", &script, "{config}"].map(str::to_owned).to_vec();
+    let programs = Programs { wayfare: wayfare().to_owned(), instead: Some(("right".to_owned(), words)) };
+    let outcome = std::thread::scope(|scope| {
+        let killer = scope.spawn(|| kill_when("right", "left", &["expected", "arriving"]));
+        let outcome = lab::linux::run(plan, &programs, &false.into()).unwrap();
+        killer.join().unwrap();
+        outcome
+    });
+    let named = outcome.doubts.iter().any(|doubt| doubt.contains("right: the daemon did not sum up"));
+    assert!(named, "it was not killed: {:?}", outcome.doubts);
+    let lost = mark(&outcome, "left", "connection_lost").expect("the new router waits for ever");
+    assert_eq!(field(lost, "why"), Some(&Value::from("never came")));
+    for (host, name) in [("mobile", "failed"), ("fixed", "client_lost")] {
+        let told = mark(&outcome, host, name).unwrap_or_else(|| panic!("{host} heard of nothing"));
+        assert_eq!(field(told, "why"), Some(&Value::from("connection reset by the peer")), "{host}");
+    }
+    for (host, name) in [("mobile", "done"), ("fixed", "served")] {
+        assert_eq!(mark(&outcome, host, name), None, "an end in good order after lost bytes");
+    }
+    assert!(field(mark(&outcome, "mobile", "failed").unwrap(), "wrong_at").is_none());
+}
+
+/// Kills a host's daemon as soon as another router has a connection at one of these stages.
+fn kill_when(victim: &str, router: &str, stages: &[&str]) {
+    let file = |name: &str| format!("/{name}.toml");
+    let daemon = |name: &str| {
+        descendants(std::process::id()).into_iter().find_map(|pid| {
+            let words = command_line(pid);
+            let is_it = words.get(1).is_some_and(|verb| verb == "node")
+                && words.get(2).is_some_and(|config| config.ends_with(&file(name)));
+            is_it.then(|| (pid, words[2].clone()))
+        })
+    };
+    let (_, config) = wait_for("the router's daemon", || daemon(router));
+    let control = Path::new(&config).with_extension("sock");
+    let mut stream = wait_for("its control socket", || UnixStream::connect(&control).ok());
+    let mut answers = BufReader::new(stream.try_clone().unwrap());
+    wait_for("the middle of a handoff", || {
+        writeln!(stream, r#"{{"do":{{"verb":"status"}}}}"#).unwrap();
+        let mut answer = String::new();
+        answers.read_line(&mut answer).unwrap();
+        stages.iter().any(|stage| answer.contains(stage)).then_some(())
+    });
+    let (pid, _) = daemon(victim).unwrap();
+    signal(pid, Signal::KILL);
+}
+
+fn mark<'a>(outcome: &'a Outcome, host: &str, name: &str) -> Option<&'a Mark> {
+    let plan: &Plan = &outcome.plan;
+    let host = plan.hosts.iter().position(|there| there.config.name == host).unwrap();
+    outcome.records.iter().find_map(|record| match &record.what {
+        What::Marked(mark) if usize::from(record.host.0) == host && mark.name == name => Some(mark),
+        _ => None,
+    })
+}
+
+fn field<'a>(mark: &'a Mark, name: &str) -> Option<&'a Value> {
+    mark.fields.iter().find(|(field, _)| *field == name).map(|(_, value)| value)
+}
