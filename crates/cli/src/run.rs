@@ -31,6 +31,9 @@ pub(crate) struct Args {
     /// scenario says].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     runs: Option<u64>,
+    /// Run it as it stands in its file, whatever its `[sweep]` varies.
+    #[arg(long)]
+    once: bool,
     /// How many runs at a time [default: one per processor in the simulator, one on Linux].
     #[arg(long, value_name = "N")]
     jobs: Option<usize>,
@@ -94,7 +97,10 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         let folder = args.out.clone().unwrap_or_else(|| {
             PathBuf::from("runs").join(format!("{}-{}-sweep", sweep.name, world(args.on).name()))
         });
-        let carry_out = |job: &Job| carry_out(args, &job.plan, &stop);
+        let carry_out = |job: &Job| {
+            let plan = sweep.plan(job).map_err(|error| Failure::Usage(error.to_string()))?;
+            carry_out(args, &plan, &stop)
+        };
         return crate::sweep::sweep(&sweep, &all, jobs, &folder, args.format, &stop, carry_out);
     }
     let mut progress = Progress::new(plans.len());
@@ -120,6 +126,12 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
 fn sweep_of(args: &Args) -> Result<Option<(Sweep, Vec<Job>)>, Failure> {
     let usage = |error: ScenarioError| Failure::Usage(error.to_string());
     let (file, text) = Scenario::find(&args.scenario).map_err(usage)?;
+    if args.once {
+        let varied = args.set.iter().find(|setting| setting.alternatives().len() > 1);
+        return varied.map_or(Ok(None), |setting| {
+            Err(Failure::Usage(format!("--once takes one value of each setting, not {setting}")))
+        });
+    }
     let runs = args.runs.and_then(|runs| usize::try_from(runs).ok());
     Sweep::of(&file, &text, &args.set, runs, args.seed, world(args.on)).map_err(usage)
 }

@@ -5,6 +5,7 @@ use crate::output::{Format, Progress, print};
 use lab::batch;
 use lab::run::Outcome;
 use lab::sweep::{self, Done, Job, Journal, Sweep};
+use std::fmt::Write;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -30,21 +31,35 @@ pub(crate) fn sweep(
         if stop.load(Ordering::Relaxed) {
             return Err(Failure::Interrupted);
         }
-        let done = done(*number, job, &carry_out(job)?);
-        journal
-            .note(&done)
-            .map_err(|error| Failure::Machine(format!("cannot write {}: {error}", folder.display())))?;
+        // What is wrong with one run is wrong with more: no further one is begun.
+        let outcome = carry_out(job).inspect_err(|_| stop.store(true, Ordering::Relaxed))?;
+        let done = done(*number, job, &outcome);
+        journal.note(&done).map_err(|error| {
+            stop.store(true, Ordering::Relaxed);
+            Failure::Machine(format!("cannot write {}: {error}", folder.display()))
+        })?;
         Ok(done)
     };
     let results = batch::each(&open, side_by_side, run, |_| progress.step());
     drop(progress);
     let fresh = results.into_iter().collect::<Result<Vec<Done>, Failure>>()?;
     let all = journal.all(fresh);
-    for (metric, csv) in sweep::csv(sweep, &all) {
-        std::fs::write(folder.join(format!("{metric}.csv")), csv).map_err(unwritten)?;
+    for (name, csv) in sweep::csv(sweep, &all) {
+        std::fs::write(folder.join(format!("{name}.csv")), csv).map_err(unwritten)?;
+    }
+    let figures = sweep::figures(sweep, &all);
+    for (name, figure) in &figures {
+        std::fs::write(folder.join(format!("{name}.svg")), figure.svg()).map_err(unwritten)?;
     }
     match format {
-        Format::Text => print(&format!("{}\nkept in {}\n", sweep::text(sweep, &all), folder.display())),
+        Format::Text => {
+            let mut text = format!("{}\nkept in {}", sweep::text(sweep, &all), folder.display());
+            if let Some((name, _)) = figures.first() {
+                let _ =
+                    write!(text, "; the first figure is\n{}", folder.join(format!("{name}.svg")).display());
+            }
+            print(&format!("{text}\n"));
+        }
         Format::Json => print(&format!("{:#}\n", sweep::json(sweep, &all))),
     }
     let doubts: Vec<String> =
@@ -56,7 +71,7 @@ fn done(number: usize, job: &Job, outcome: &Outcome) -> Done {
     Done {
         job: number,
         point: job.point,
-        seed: job.plan.seed,
+        seed: job.seed,
         fingerprint: outcome.fingerprint.map(|number| format!("{number:016x}")),
         doubts: outcome.doubts.clone(),
         values: sweep::measure(outcome),

@@ -66,35 +66,41 @@ impl Setting {
         text.split('|').filter_map(|value| format!("{path}={value}").parse().ok()).collect()
     }
 
-    pub(crate) fn apply(&self, document: &mut Table) -> Result<(), String> {
+    /// The paths of the values that it changed.
+    pub(crate) fn apply(&self, document: &mut Table) -> Result<Vec<String>, String> {
         let (first, rest) = self.path.split_first().ok_or("an empty setting")?;
-        let mut roles = 0;
-        for role in roles_of(document) {
+        let mut changed = Vec::new();
+        for (path, role) in roles_at(document) {
             if role.get("kind").and_then(Value::as_str).is_some_and(|kind| answers_to(kind, first)) {
-                roles += usize::from(self.set_in(role, rest));
+                changed.extend(self.set_in(role, rest).into_iter().map(|key| format!("{path}.{key}")));
             }
         }
-        if roles > 0 {
-            return Ok(());
+        if changed.is_empty() {
+            self.apply_to_path(document).map(|()| vec![self.path.join(".")])
+        } else {
+            Ok(changed)
         }
-        self.apply_to_path(document)
     }
 
-    /// Sets `key` of a role, or `list.key`: that key of every table in the list.
-    fn set_in(&self, role: &mut Table, path: &[String]) -> bool {
+    /// Sets `key` of a role, or `list.key`: that key of every table in the list. The keys that were set.
+    fn set_in(&self, role: &mut Table, path: &[String]) -> Vec<String> {
         match path {
             [key] => {
                 role.insert(key.clone(), self.value.clone());
-                true
+                vec![key.clone()]
             }
             [list, key] => {
-                let Some(entries) = role.get_mut(list).and_then(Value::as_array_mut) else { return false };
-                for entry in entries.iter_mut().filter_map(Value::as_table_mut) {
-                    entry.insert(key.clone(), self.value.clone());
-                }
-                true
+                let entries = role.get_mut(list).and_then(Value::as_array_mut);
+                let tables = entries.into_iter().flatten().enumerate();
+                let tables = tables.filter_map(|(index, entry)| Some((index, entry.as_table_mut()?)));
+                tables
+                    .map(|(index, entry)| {
+                        entry.insert(key.clone(), self.value.clone());
+                        format!("{list}[{index}].{key}")
+                    })
+                    .collect()
             }
-            _ => false,
+            _ => Vec::new(),
         }
     }
 
@@ -106,7 +112,7 @@ impl Setting {
         for step in parents {
             table = match table.get_mut(step) {
                 Some(Value::Table(table)) => table,
-                _ => return Err(format!("--set {name}: no role and no table `{step}`; there are: {known}")),
+                _ => return Err(format!("`{name}`: no role and no table `{step}`; there are: {known}")),
             };
         }
         table.insert(last.clone(), self.value.clone());
@@ -116,14 +122,19 @@ impl Setting {
 
 /// All roles of all hosts.
 pub(crate) fn roles_of(document: &mut Table) -> impl Iterator<Item = &mut Table> {
-    let hosts = document
-        .get_mut("host")
-        .and_then(Value::as_table_mut)
-        .into_iter()
-        .flat_map(Table::iter_mut)
-        .map(|(_, host)| host);
-    let lists = hosts.filter_map(|host| host.get_mut("role").and_then(Value::as_array_mut));
-    lists.flatten().filter_map(Value::as_table_mut)
+    roles_at(document).map(|(_, role)| role)
+}
+
+/// The same, with the path of each.
+fn roles_at(document: &mut Table) -> impl Iterator<Item = (String, &mut Table)> {
+    let hosts = document.get_mut("host").and_then(Value::as_table_mut).into_iter().flatten();
+    let lists = hosts.filter_map(|(name, host)| Some((name, host.get_mut("role")?.as_array_mut()?)));
+    lists.flat_map(|(name, roles)| {
+        let roles = roles.iter_mut().enumerate();
+        roles.filter_map(move |(index, role)| {
+            Some((format!("host.{name}.role[{index}]"), role.as_table_mut()?))
+        })
+    })
 }
 
 fn names_of(document: &mut Table) -> String {

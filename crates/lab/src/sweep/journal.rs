@@ -3,8 +3,8 @@
 use super::{Sweep, Values};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use trace::Fingerprint;
@@ -42,22 +42,25 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// Opens the journal of a sweep, in this folder, and reads what is done. One of another sweep is an error that says so.
+    /// Opens the journal of a sweep, in this folder, and reads what is done. One of another sweep is an error that says so,
+    /// as is one that somebody else is writing. What was not to be trusted is not done.
     pub fn open(folder: &Path, sweep: &Sweep) -> io::Result<Self> {
         fs::create_dir_all(folder)?;
         let path = folder.join("runs.jsonl");
         let digest = format!("{:016x}", sweep.digest);
-        let text = match fs::read_to_string(&path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
-            other => other?,
+        let bad = |problem: String| {
+            io::Error::new(io::ErrorKind::InvalidData, format!("{}: {problem}", path.display()))
         };
+        let mut file = OpenOptions::new().create(true).truncate(false).read(true).write(true).open(&path)?;
+        if matches!(file.try_lock(), Err(TryLockError::WouldBlock)) {
+            return Err(bad("another sweep is writing it".to_owned()));
+        }
+        let mut text = String::new();
+        file.read_to_string(&mut text)?;
         // What was being written when the sweep was interrupted has no end of line, and is not there.
         let whole = text.rfind('\n').map_or(0, |end| end + 1);
         let mut lines = text.get(..whole).unwrap_or_default().lines();
         let mut done = BTreeMap::new();
-        let bad = |problem: String| {
-            io::Error::new(io::ErrorKind::InvalidData, format!("{}: {problem}", path.display()))
-        };
         if let Some(head) = lines.next() {
             let head: Head = serde_json::from_str(head).map_err(|error| bad(error.to_string()))?;
             if head.digest != digest {
@@ -65,12 +68,13 @@ impl Journal {
             }
             for line in lines {
                 let run: Done = serde_json::from_str(line).map_err(|error| bad(error.to_string()))?;
-                done.insert(run.job, run);
+                if run.doubts.is_empty() {
+                    done.insert(run.job, run);
+                }
             }
         }
-        let mut file = OpenOptions::new().create(true).truncate(false).write(true).open(&path)?;
         file.set_len(whole as u64)?;
-        io::Seek::seek(&mut file, io::SeekFrom::End(0))?;
+        file.seek(SeekFrom::End(0))?;
         if whole == 0 {
             write_line(&mut file, &Head { sweep: sweep.name.clone(), digest })?;
         }

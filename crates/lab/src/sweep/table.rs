@@ -1,41 +1,45 @@
 //! A sweep's results: a CSV for each metric, and one table for people.
 
 use super::journal::fingerprint;
-use super::{Done, METRICS, Sweep};
+use super::{Done, METRICS, Sweep, metric};
 use crate::Median;
-use draw::Table;
+use draw::{Csv, Table};
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
-/// All values of a metric at a point, of runs that are to be trusted.
-fn values(runs: &[Done], point: usize, metric: &str) -> Vec<f64> {
+/// What the runs of a point that are to be trusted gave: each its median.
+pub(super) fn values(runs: &[Done], point: usize, name: &str) -> Vec<f64> {
     let here = runs.iter().filter(|run| run.point == point && run.doubts.is_empty());
-    here.filter_map(|run| run.values.get(metric)).flatten().copied().collect()
+    here.filter_map(|run| Some(Median::of(run.values.get(name)?)?.value)).collect()
 }
 
-/// The CSV of each metric that has any value: its name, and a row for each point.
-pub fn csv(sweep: &Sweep, runs: &[Done]) -> Vec<(&'static str, String)> {
-    METRICS.iter().filter_map(|(metric, _)| Some((*metric, of_metric(sweep, runs, metric)?))).collect()
+/// The names of what was measured: in the order of the metrics, and of the kinds of handoffs.
+pub(super) fn names(runs: &[Done]) -> Vec<&str> {
+    let all: BTreeSet<&str> = runs.iter().flat_map(|run| run.values.keys()).map(String::as_str).collect();
+    METRICS.iter().flat_map(|(of, _)| all.iter().copied().filter(move |name| metric(name) == *of)).collect()
 }
 
-fn of_metric(sweep: &Sweep, runs: &[Done], metric: &str) -> Option<String> {
-    let mut keys: Vec<&str> = sweep.axes.iter().map(|axis| axis.key.as_str()).collect();
-    keys.extend(["n", "median", "lo", "hi"]);
-    let mut out = row(keys.iter().map(|key| (*key).to_owned()));
-    let mut any = false;
+/// The CSV of each thing that was measured: its name, and a row for each point.
+pub fn csv(sweep: &Sweep, runs: &[Done]) -> Vec<(String, String)> {
+    names(runs).into_iter().map(|name| (name.to_owned(), of_metric(sweep, runs, name))).collect()
+}
+
+fn of_metric(sweep: &Sweep, runs: &[Done], name: &str) -> String {
+    let mut csv = Csv::default();
+    let keys = sweep.axes.iter().map(|axis| axis.key.as_str());
+    csv.row(keys.chain(["n", "median", "lo", "hi"]));
     for point in 0..sweep.len() {
-        let values = values(runs, point, metric);
+        let values = values(runs, point, name);
         let median = Median::of(&values);
-        any |= median.is_some();
-        let number = |value: Option<f64>| value.map_or(String::new(), |value| value.to_string());
         let interval = median.and_then(|median| median.interval);
-        let mut fields = sweep.values(point).to_vec();
-        fields.push(values.len().to_string());
         let ends =
             [median.map(|median| median.value), interval.map(|(lo, _)| lo), interval.map(|(_, hi)| hi)];
-        fields.extend(ends.map(number));
-        out.push_str(&row(fields));
+        let numbers = ends.map(|value| value.map_or(String::new(), |value| value.to_string()));
+        let n = values.len().to_string();
+        let fields = sweep.values(point).iter().chain([&n]).chain(&numbers);
+        csv.row(fields.map(String::as_str));
     }
-    any.then_some(out)
+    csv.finish()
 }
 
 /// For programs: axes, and every run. An infinite value is null.
@@ -51,34 +55,21 @@ pub fn json(sweep: &Sweep, runs: &[Done]) -> serde_json::Value {
     })
 }
 
-/// Fields with commas or quotes are quoted (RFC 4180).
-fn row(fields: impl IntoIterator<Item = String>) -> String {
-    let quoted = |field: String| {
-        if field.contains([',', '"', '\n']) { format!("\"{}\"", field.replace('"', "\"\"")) } else { field }
-    };
-    let mut line = fields.into_iter().map(quoted).collect::<Vec<_>>().join(",");
-    line.push('\n');
-    line
-}
-
 /// Medians, with the interval that encloses each with 95 %.
 pub fn text(sweep: &Sweep, runs: &[Done]) -> String {
     let mut out = format!("{}: {} points, {} runs of each\n", sweep.name, sweep.len(), sweep.repetitions);
     out.push_str("medians, and in brackets what encloses the median with 95 %\n\n");
-    let shown: Vec<_> = METRICS
-        .iter()
-        .filter(|(metric, _)| (0..sweep.len()).any(|point| !values(runs, point, metric).is_empty()))
-        .collect();
-    let keys = sweep.axes.iter().map(|axis| axis.key.clone());
-    let mut table = Table::new(keys.chain(shown.iter().map(|(metric, _)| (*metric).to_owned())));
+    let names = names(runs);
+    let keys = sweep.axes.iter().map(|axis| axis.key.as_str());
+    let mut table = Table::new(keys.chain(names.iter().copied()));
     for point in 0..sweep.len() {
-        let cells = shown.iter().map(|(metric, _)| cell(&values(runs, point, metric)));
+        let cells = names.iter().map(|name| cell(&values(runs, point, name)));
         table.push(sweep.values(point).iter().cloned().chain(cells));
     }
     out.push_str(&table.render());
     out.push('\n');
-    for (metric, about) in &shown {
-        let _ = writeln!(out, "{metric:20}{about}");
+    for (of, about) in METRICS.iter().filter(|(of, _)| names.iter().any(|name| metric(name) == *of)) {
+        let _ = writeln!(out, "{of:20}{about}");
     }
     for run in runs.iter().filter(|run| !run.doubts.is_empty()) {
         let at = sweep.values(run.point).join(", ");
