@@ -16,6 +16,7 @@ mod node;
 mod output;
 mod reproduce;
 mod run;
+mod sweep;
 
 /// Keeps IP sessions alive while hosts move, and shows exactly what each move cost.
 #[derive(Parser)]
@@ -37,6 +38,8 @@ enum Verb {
     Compare(compare::Args),
     /// Where an outage went; what became of a packet.
     Explain(explain::Args),
+    /// The JSON Schema of scenario files, for editors.
+    Schema,
     /// First divergence of two runs, also simulator against Linux.
     Diff(diff::Args),
     /// Run the roles of a host, for real, in this network namespace.
@@ -74,6 +77,10 @@ fn main() -> ExitCode {
         Verb::Reproduce(args) => reproduce::reproduce(&args),
         Verb::Compare(args) => compare::compare(&args),
         Verb::Explain(args) => explain::explain(&args),
+        Verb::Schema => {
+            output::print(&format!("{:#}\n", lab::scenario::schema()));
+            Ok(())
+        }
         Verb::Diff(args) => diff::diff(&args),
         Verb::Node(args) => node::node(&args),
         Verb::Exec(args) => exec::exec(&args),
