@@ -40,7 +40,7 @@ fn field<'a>(mark: &'a Mark, name: &str) -> Option<&'a Value> {
 fn segments_to_fixed(outcome: &Outcome, flag: u8) -> usize {
     let fixed = outcome.plan.hosts.iter().position(|host| host.config.name == "fixed").unwrap();
     let is = |record: &&Record| match &record.what {
-        What::Sent(Iface::HOST, packet) if usize::from(record.host.0) == fixed => {
+        What::Sent(Iface::HOST, packet) if record.host.index() == fixed => {
             let Ok((ip, payload)) = Header::parse(&packet.bytes) else { return false };
             ip.protocol == 6 && payload[13] & flag != 0
         }

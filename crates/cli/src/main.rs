@@ -4,6 +4,7 @@ use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
 mod compare;
+mod count;
 mod diff;
 mod doctor;
 mod exec;
@@ -16,6 +17,7 @@ mod node;
 mod output;
 mod reproduce;
 mod run;
+mod scale;
 
 /// Keeps IP sessions alive while hosts move, and shows exactly what each move cost.
 #[derive(Parser)]
@@ -35,6 +37,8 @@ enum Verb {
     Reproduce(reproduce::Args),
     /// The table by which one chooses: every protocol over one course, outage by owner, loss, goodput, signalling.
     Compare(compare::Args),
+    /// How the simulator's speed and memory go with the number of hosts.
+    Scale(scale::Args),
     /// Where an outage went; what became of a packet.
     Explain(explain::Args),
     /// First divergence of two runs, also simulator against Linux.
@@ -73,6 +77,7 @@ fn main() -> ExitCode {
         Verb::Run(args) => run::run(&args),
         Verb::Reproduce(args) => reproduce::reproduce(&args),
         Verb::Compare(args) => compare::compare(&args),
+        Verb::Scale(args) => scale::scale(&args),
         Verb::Explain(args) => explain::explain(&args),
         Verb::Diff(args) => diff::diff(&args),
         Verb::Node(args) => node::node(&args),

@@ -24,6 +24,7 @@ pub mod run;
 pub mod rundir;
 pub mod scenario;
 mod segment;
+pub mod tree;
 
 pub use plan::Plan;
 pub use scenario::{Scenario, ScenarioError};

@@ -7,7 +7,7 @@ mod networks;
 mod path;
 mod protocol;
 mod settings;
-mod units;
+pub(crate) mod units;
 
 pub use error::ScenarioError;
 pub use settings::Setting;
@@ -15,6 +15,7 @@ pub(crate) use settings::roles_of;
 
 use crate::Plan;
 use crate::program::Program;
+use crate::tree::TreeTable;
 use error::Source;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -42,7 +43,10 @@ pub struct Scenario {
     #[serde(rename = "mobile-ip")]
     pub(crate) mobile_ip: Option<protocol::MobileIp>,
     pub(crate) sigma: Option<protocol::Sigma>,
+    #[serde(default)]
     pub(crate) host: toml::map::Map<String, toml::Value>,
+    /// Hosts by the thousand, in the place of all that has names: see [`crate::tree`].
+    pub(crate) tree: Option<TreeTable>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -177,6 +181,8 @@ pub const BUILT_IN: &[(&str, &str)] = &[
     ("sigma/handoff", include_str!("../../../../scenarios/sigma/handoff.toml")),
     ("sigma/mobile-ip", include_str!("../../../../scenarios/sigma/mobile-ip.toml")),
     ("cellular-ip/udp-loss", include_str!("../../../../scenarios/cellular-ip/udp-loss.toml")),
+    ("scale/tree", include_str!("../../../../scenarios/scale/tree.toml")),
+    ("scale/transfer", include_str!("../../../../scenarios/scale/transfer.toml")),
 ];
 
 impl Scenario {

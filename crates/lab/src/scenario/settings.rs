@@ -96,12 +96,10 @@ impl Setting {
 
 /// All roles of all hosts.
 pub(crate) fn roles_of(document: &mut Table) -> impl Iterator<Item = &mut Table> {
-    let hosts = document
-        .get_mut("host")
-        .and_then(Value::as_table_mut)
-        .into_iter()
-        .flat_map(Table::iter_mut)
-        .map(|(_, host)| host);
+    // Of a tree the root and the host; its other keys are no tables, and have no roles.
+    let tables = document.iter_mut().filter(|(name, _)| ["host", "tree"].contains(&name.as_str()));
+    let hosts =
+        tables.filter_map(|(_, table)| table.as_table_mut()).flat_map(Table::iter_mut).map(|(_, host)| host);
     let lists = hosts.filter_map(|host| host.get_mut("role").and_then(Value::as_array_mut));
     lists.flatten().filter_map(Value::as_table_mut)
 }
