@@ -2,15 +2,17 @@
 
 use node::config::{ConfigError, span, text};
 use node::{Addr, Input, Outbox, Role, StreamEvent, StreamId, StreamOp, Transport, Value};
+use schemars::JsonSchema;
 use serde::Deserialize;
 use wire::{Duration, Instant};
 
 /// A sender at a constant rate.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ConstantRateConfig {
     /// To whom.
     #[serde(deserialize_with = "text")]
+    #[schemars(schema_with = "node::config::schema::text")]
     pub to: Addr,
     /// Datagrams a second.
     pub rate: u32,
@@ -18,9 +20,11 @@ pub struct ConstantRateConfig {
     pub size: usize,
     /// When the first goes out.
     #[serde(deserialize_with = "span")]
+    #[schemars(schema_with = "node::config::schema::span")]
     pub start: Duration,
     /// After this, none goes out.
     #[serde(deserialize_with = "span")]
+    #[schemars(schema_with = "node::config::schema::span")]
     pub stop: Duration,
 }
 

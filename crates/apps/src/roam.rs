@@ -6,12 +6,13 @@
 
 use node::config::{ConfigError, Interfaces, span};
 use node::{Command, CommandId, Input, Link, Mark, Outbox, Role, Value};
+use schemars::JsonSchema;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use wire::{Cell, Duration, Iface, Instant};
 
 /// Who goes where, and when.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RoamConfig {
     /// The radio's interface.
@@ -27,7 +28,7 @@ pub struct RoamConfig {
 }
 
 /// A place, and the cell that covers it.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Place {
     /// Its name.
@@ -37,11 +38,12 @@ pub struct Place {
 }
 
 /// A line of the timetable.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Move {
     /// When, counted from the start.
     #[serde(deserialize_with = "span")]
+    #[schemars(schema_with = "node::config::schema::span")]
     pub at: Duration,
     /// To which place.
     pub to: String,

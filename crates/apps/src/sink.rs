@@ -2,15 +2,17 @@
 
 use node::config::text;
 use node::{Addr, Input, Outbox, Role, StreamEvent, StreamId, StreamOp, Transport, Value};
+use schemars::JsonSchema;
 use serde::Deserialize;
 use wire::Instant;
 
 /// A receiver of datagrams.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SinkConfig {
     /// Where it waits.
     #[serde(deserialize_with = "text")]
+    #[schemars(schema_with = "node::config::schema::text")]
     pub at: Addr,
 }
 

@@ -2,11 +2,12 @@
 
 use auth::Key;
 use node::config::{ConfigError, span, spans, text};
+use schemars::JsonSchema;
 use serde::Deserialize;
 use wire::{Duration, Ipv4Addr, Mac};
 
 /// A base station, or a gateway: a gateway is a node whose uplink is the Internet's router.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StationConfig {
     /// Its id, as mobile hosts name it in their route-updates.
@@ -22,12 +23,14 @@ pub struct StationConfig {
     pub radio: Option<String>,
     /// The network's key, which no mobile host is ever given.
     #[serde(deserialize_with = "text")]
+    #[schemars(schema_with = "node::config::schema::key")]
     pub network_key: Key,
     /// Which generation of the network's key that is.
     #[serde(default = "first_generation")]
     pub key_generation: u8,
     /// How long a mapping lives without a packet from its host: 9 s (draft).
     #[serde(default = "route_timeout", deserialize_with = "span")]
+    #[schemars(schema_with = "node::config::schema::span")]
     pub route_timeout: Duration,
     /// Whether S is understood: without it, a semisoft route-update moves the host at once.
     #[serde(default = "yes")]
@@ -40,12 +43,14 @@ pub struct StationConfig {
     pub delay_pool: usize,
     /// How long a packet waits in the delay device at most: 500 ms (ours).
     #[serde(default = "delay_hold", deserialize_with = "span")]
+    #[schemars(schema_with = "node::config::schema::span")]
     pub delay_hold: Duration,
     /// Codepoints that overtake the delay device: EF and VOICE-ADMIT (ours).
     #[serde(default = "delay_exempt")]
     pub delay_exempt: Vec<u8>,
     /// How far a mobile host's clock may be off: 5 s (ours).
     #[serde(default = "replay_window", deserialize_with = "span")]
+    #[schemars(schema_with = "node::config::schema::span")]
     pub replay_window: Duration,
     /// Hosts that the cache takes; a new one beyond it is refused, none is pushed out (ours).
     #[serde(default = "cache_capacity")]
@@ -56,18 +61,19 @@ pub struct StationConfig {
 }
 
 /// A neighbor by interface and link address.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Neighbor {
     /// The interface it is reached by.
     pub interface: String,
     /// Its link address.
     #[serde(deserialize_with = "text")]
+    #[schemars(schema_with = "node::config::schema::mac")]
     pub mac: Mac,
 }
 
 /// A mobile host.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MobileConfig {
     /// Its home address, by which the network knows it.
@@ -80,22 +86,27 @@ pub struct MobileConfig {
     pub stations: Vec<Station>,
     /// The key that registration gave it.
     #[serde(deserialize_with = "text")]
+    #[schemars(schema_with = "node::config::schema::key")]
     pub session_key: Key,
     /// Which generation of the network's key that comes from.
     #[serde(default = "first_generation")]
     pub key_generation: u8,
     /// The random value of its registration, eight bytes in hexadecimal.
     #[serde(deserialize_with = "hex_u64")]
+    #[schemars(schema_with = "node::config::schema::text")]
     pub r_mh: u64,
     /// A route-update at the latest so long after the last packet sent: 3 s (draft).
     #[serde(default = "route_update_time", deserialize_with = "span")]
+    #[schemars(schema_with = "node::config::schema::span")]
     pub route_update_time: Duration,
     /// From the semisoft packet to the retuning: 100 ms (ours; the paper: in proportion to the round trip).
     #[serde(default = "semisoft_delay", deserialize_with = "span")]
+    #[schemars(schema_with = "node::config::schema::span")]
     pub semisoft_delay: Duration,
     /// When the route-update of a handoff is sent again, counted from the first (ours): one lost route-update would
     /// otherwise leave the host cut off for as long as its own data keep the timer from running out.
     #[serde(default = "update_repeats", deserialize_with = "spans")]
+    #[schemars(schema_with = "node::config::schema::spans")]
     pub update_repeats: Vec<Duration>,
     /// Packets of its own that it keeps while it retunes (ours).
     #[serde(default = "tuning_queue")]
@@ -106,7 +117,7 @@ pub struct MobileConfig {
 }
 
 /// A base station, as a mobile host knows it.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Station {
     /// What the operator calls it.
@@ -117,15 +128,17 @@ pub struct Station {
     pub cell: u16,
     /// Its link address on the air.
     #[serde(deserialize_with = "text")]
+    #[schemars(schema_with = "node::config::schema::mac")]
     pub mac: Mac,
 }
 
 /// A handoff by timer.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Move {
     /// When.
     #[serde(deserialize_with = "span")]
+    #[schemars(schema_with = "node::config::schema::span")]
     pub at: Duration,
     /// To which base station.
     pub to: String,
@@ -134,7 +147,7 @@ pub struct Move {
 }
 
 /// The two ways to hand off.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
     /// Retune, then route-update.

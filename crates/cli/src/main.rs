@@ -18,6 +18,7 @@ mod output;
 mod reproduce;
 mod run;
 mod scale;
+mod sweep;
 
 /// Keeps IP sessions alive while hosts move, and shows exactly what each move cost.
 #[derive(Parser)]
@@ -41,6 +42,8 @@ enum Verb {
     Scale(scale::Args),
     /// Where an outage went; what became of a packet.
     Explain(explain::Args),
+    /// The JSON Schema of scenario files, for editors.
+    Schema,
     /// First divergence of two runs, also simulator against Linux.
     Diff(diff::Args),
     /// Run the roles of a host, for real, in this network namespace.
@@ -79,6 +82,10 @@ fn main() -> ExitCode {
         Verb::Compare(args) => compare::compare(&args),
         Verb::Scale(args) => scale::scale(&args),
         Verb::Explain(args) => explain::explain(&args),
+        Verb::Schema => {
+            output::print(&format!("{:#}\n", lab::scenario::schema()));
+            Ok(())
+        }
         Verb::Diff(args) => diff::diff(&args),
         Verb::Node(args) => node::node(&args),
         Verb::Exec(args) => exec::exec(&args),

@@ -7,7 +7,8 @@ use lab::batch::{self, Cost};
 use lab::run::{OnWorld, Outcome};
 use lab::rundir::{self, Options, RunFile};
 use lab::scenario::{Setting, stem};
-use lab::{Plan, Scenario, report};
+use lab::sweep::{Job, Sweep};
+use lab::{Plan, Scenario, ScenarioError, report};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -20,15 +21,19 @@ pub(crate) struct Args {
     /// Who carries the packets.
     #[arg(long, value_enum, default_value_t = On::Sim)]
     on: On,
-    /// Change a value: ROLE.KEY=VALUE, or the path of a value in the file.
+    /// Change a value: ROLE.KEY=VALUE, or the path of a value in the file. KEY=A|B|C: a grid of runs, with each.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     set: Vec<Setting>,
     /// The seed of all chance; of the first run, if there are several.
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// How many runs, each with the next seed.
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
-    runs: u64,
+    /// How many runs, each with the next seed; of a grid, of each of its points [default: one; of a grid ten, or what the
+    /// scenario says].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    runs: Option<u64>,
+    /// Run it as it stands in its file, whatever its `[sweep]` varies.
+    #[arg(long)]
+    once: bool,
     /// How many runs at a time [default: one per processor in the simulator, one on Linux].
     #[arg(long, value_name = "N")]
     jobs: Option<usize>,
@@ -48,6 +53,12 @@ pub(crate) struct Args {
     /// For people, or for programs: then `run.json`, and nothing else, on standard output.
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
+}
+
+impl Args {
+    fn runs(&self) -> u64 {
+        self.runs.unwrap_or(1)
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -83,7 +94,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         let seeds = (args.seed..).take(usize::try_from(args.runs).unwrap_or(usize::MAX));
         return count::count(&args.scenario, &args.set, seeds, args.format);
     }
-    let plans = plans(args)?;
+    let sweep = sweep_of(args)?;
+    let plans = if sweep.is_some() { Vec::new() } else { plans(args)? };
     let jobs = args.jobs.unwrap_or_else(|| match args.on {
         On::Sim => std::thread::available_parallelism().map_or(1, usize::from),
         On::Linux => 1, // runs beside each other would disturb each other's timing
@@ -92,6 +104,16 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         On::Sim => Arc::default(), // Ctrl-C just ends it: there is nothing to clean up
         On::Linux => interrupt::flag()?,
     };
+    if let Some((sweep, all)) = sweep {
+        let folder = args.out.clone().unwrap_or_else(|| {
+            PathBuf::from("runs").join(format!("{}-{}-sweep", sweep.name, world(args.on).name()))
+        });
+        let carry_out = |job: &Job| {
+            let plan = sweep.plan(job).map_err(|error| Failure::Usage(error.to_string()))?;
+            carry_out(args, &plan, &stop)
+        };
+        return crate::sweep::sweep(&sweep, &all, jobs, &folder, args.format, &stop, carry_out);
+    }
     let mut progress = Progress::new(plans.len());
     let results = batch::each(&plans, jobs, |(plan, dir)| one(args, plan, dir, &stop), |_| progress.step());
     drop(progress);
@@ -111,18 +133,32 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     if doubts.is_empty() { Ok(()) } else { Err(Failure::Untrusted(doubts)) }
 }
 
+/// The grid, if the scenario or the settings ask for one. Whatever is wrong shows before anything is started.
+fn sweep_of(args: &Args) -> Result<Option<(Sweep, Vec<Job>)>, Failure> {
+    let usage = |error: ScenarioError| Failure::Usage(error.to_string());
+    let (file, text) = Scenario::find(&args.scenario).map_err(usage)?;
+    if args.once {
+        let varied = args.set.iter().find(|setting| setting.alternatives().len() > 1);
+        return varied.map_or(Ok(None), |setting| {
+            Err(Failure::Usage(format!("--once takes one value of each setting, not {setting}")))
+        });
+    }
+    let runs = args.runs.and_then(|runs| usize::try_from(runs).ok());
+    Sweep::of(&file, &text, &args.set, runs, args.seed, world(args.on)).map_err(usage)
+}
+
 /// The plans and where each run is kept. Whatever is wrong shows before anything is started.
 fn plans(args: &Args) -> Result<Vec<(Plan, PathBuf)>, Failure> {
     let usage = |error: &dyn std::fmt::Display| Failure::Usage(error.to_string());
     let (file, text) = Scenario::find(&args.scenario).map_err(|error| usage(&error))?;
     let world = world(args.on);
     let mut plans = Vec::new();
-    for seed in (args.seed..).take(usize::try_from(args.runs).unwrap_or(usize::MAX)) {
+    for seed in (args.seed..).take(usize::try_from(args.runs()).unwrap_or(usize::MAX)) {
         let plan = Scenario::plan(&file, &text, &args.set, seed).map_err(|error| usage(&error))?;
         let usual = rundir::default_dir(&stem(&file), world, seed);
         let dir = match &args.out {
             None => usual,
-            Some(out) if args.runs == 1 => out.clone(),
+            Some(out) if args.runs() == 1 => out.clone(),
             Some(out) => out.join(usual.file_name().unwrap_or_default()),
         };
         rundir::check(&dir).map_err(|error| usage(&error))?;
@@ -138,21 +174,25 @@ const fn world(on: On) -> OnWorld {
     }
 }
 
-fn one(args: &Args, plan: &Plan, dir: &Path, stop: &AtomicBool) -> Result<Done, Failure> {
-    let outcome = match args.on {
-        On::Sim => lab::run::simulate(plan.clone()).map_err(|error| Failure::Usage(error.to_string()))?,
+fn carry_out(args: &Args, plan: &Plan, stop: &AtomicBool) -> Result<Outcome, Failure> {
+    match args.on {
+        On::Sim => lab::run::simulate(plan.clone()).map_err(|error| Failure::Usage(error.to_string())),
         On::Linux => {
             let wayfare = std::env::current_exe().map_err(|error| Failure::Machine(error.to_string()))?;
             let programs = lab::linux::Programs { wayfare, instead: None };
             let told = |why: &str| eprintln!("repeated, for the machine disturbed it: {why}");
             lab::linux::run_undisturbed(plan, &programs, stop, args.repeats, &told)
-                .map_err(|error| linux_failure(&error))?
+                .map_err(|error| linux_failure(&error))
         }
-    };
+    }
+}
+
+fn one(args: &Args, plan: &Plan, dir: &Path, stop: &AtomicBool) -> Result<Done, Failure> {
+    let outcome = carry_out(args, plan, stop)?;
     let options = Options { snap: args.snap, ..Options::default() };
     let unwritten = |error| Failure::Machine(format!("cannot write {}: {error}", dir.display()));
     let file = rundir::write(&outcome, dir, &options).map_err(unwritten)?;
-    let text = if args.runs == 1 { text(&outcome, dir) } else { String::new() };
+    let text = if args.runs() == 1 { text(&outcome, dir) } else { String::new() };
     Ok(Done { seed: plan.seed, dir: dir.to_owned(), file, costs: batch::costs(&outcome), text })
 }
 

@@ -184,3 +184,77 @@ fn a_run_with_doubts_says_so_again_when_it_is_explained() {
     assert_eq!(String::from_utf8_lossy(&output.stderr), "not to be trusted: a daemon died\n");
     assert!(!output.stdout.is_empty());
 }
+
+/// A small grid: two points, six runs of each.
+const GRID: [&str; 6] = ["run", "cellular-ip/retune", "--set", "radio.retune=5ms|50ms", "--runs", "6"];
+
+#[test]
+fn a_sweep_gives_the_same_however_many_run_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let with = |jobs: &str| {
+        let text = prints(folder.path(), &[&GRID[..], &["--jobs", jobs, "--out", jobs]].concat(), 0);
+        text.lines()
+            .filter(|line| !line.contains("kept in") && !line.contains("outage_ms.svg"))
+            .collect::<Vec<_>>()
+            .join("\n")
+    };
+    let (one, four) = (with("1"), with("4"));
+    assert_eq!(one, four);
+    assert!(one.starts_with("cellular-ip-retune: 4 points, 6 runs of each\n"), "{one}");
+    assert!(one.lines().any(|line| line.starts_with("fingerprint ")), "{one}");
+    for file in ["outage_ms.csv", "lost_packets.csv", "goodput_kbps.csv", "outage_ms.svg"] {
+        let [a, b] = ["1", "4"].map(|jobs| std::fs::read(folder.path().join(jobs).join(file)).unwrap());
+        assert_eq!(a, b, "{file}");
+    }
+    let csv = std::fs::read_to_string(folder.path().join("1/outage_ms.csv")).unwrap();
+    assert_eq!(csv.lines().next(), Some("mobile.moves.kind,radio.retune,n,median,lo,hi"));
+    assert_eq!(csv.lines().count(), 5, "{csv}");
+}
+
+#[test]
+fn a_sweep_that_was_killed_goes_on_where_it_stopped() {
+    let folder = tempfile::tempdir().unwrap();
+    let with = |out: &'static str| [&GRID[..], &["--jobs", "1", "--format", "json", "--out", out]].concat();
+    let whole = prints(folder.path(), &with("whole"), 0);
+    let mut killed = Command::new(env!("CARGO_BIN_EXE_wayfare"))
+        .current_dir(folder.path())
+        .args(with("killed"))
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let journal = folder.path().join("killed/runs.jsonl");
+    while std::fs::read_to_string(&journal).map_or(0, |text| text.lines().count()) < 4 {
+        std::thread::yield_now();
+    }
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+    let before = std::fs::read_to_string(&journal).unwrap().matches('\n').count() - 1;
+    assert!((3..24).contains(&before), "{before} runs: it was to be stopped in the middle");
+    let output = wayfare(folder.path(), &with("killed"));
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(told, format!("{before} of 24 runs were done before\n"));
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), whole);
+    let others = [&GRID[..5], &["7", "--out", "killed"]].concat();
+    let refusal = refused(folder.path(), &others, 2);
+    assert!(refusal.contains("killed/runs.jsonl: holds another sweep"), "{refusal}");
+}
+
+#[test]
+fn a_scenario_with_a_sweep_runs_once_if_that_is_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = prints(folder.path(), &["run", "cellular-ip/retune", "--once"], 0);
+    assert_eq!(text.lines().last(), Some("runs/cellular-ip-retune-sim-1/figures/handoffs.svg"));
+    let refusal = refused(folder.path(), &["run", "first", "--once", "--set", "radio.retune=1ms|2ms"], 2);
+    assert!(refusal.contains("--once takes one value of each setting"), "{refusal}");
+    let refusal = refused(folder.path(), &["run", "first", "--set", "radio.retune=1ms|2"], 2);
+    assert!(refusal.contains("with radio.retune=2: `radio.retune`: invalid type"), "{refusal}");
+    assert!(!folder.path().join("runs/first-sim-sweep").exists(), "nothing is begun");
+}
+
+#[test]
+fn the_schema_is_json_and_names_its_draft() {
+    let folder = tempfile::tempdir().unwrap();
+    let schema: serde_json::Value = serde_json::from_str(&prints(folder.path(), &["schema"], 0)).unwrap();
+    assert_eq!(schema["$schema"], "https://json-schema.org/draft/2020-12/schema");
+    assert_eq!(schema["properties"]["duration"]["description"], "How long it runs.");
+}

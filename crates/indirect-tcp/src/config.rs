@@ -2,6 +2,7 @@
 
 use auth::Key;
 use node::config::{ConfigError, span, text};
+use schemars::JsonSchema;
 use serde::Deserialize;
 use std::collections::BTreeSet;
 use wire::{Duration, Ipv4Addr};
@@ -13,7 +14,7 @@ const SHORTEST_KEY: usize = 16;
 const SMALLEST_BUFFER: u32 = 2048;
 
 /// A support router.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SupportRouterConfig {
     /// Its address, by which mobile hosts and other routers know it.
@@ -25,12 +26,14 @@ pub struct SupportRouterConfig {
     pub routers: Vec<Peer>,
     /// How long it keeps what comes for connections that do not: 10 s.
     #[serde(default = "patience", deserialize_with = "span")]
+    #[schemars(schema_with = "node::config::schema::span")]
     pub patience: Duration,
     /// Packets of one half of a connection that it keeps meanwhile: 64.
     #[serde(default = "held")]
     pub held: usize,
     /// How long it stays silent on what it has handed over, or resets what was lost: 2 min.
     #[serde(default = "silence", deserialize_with = "span")]
+    #[schemars(schema_with = "node::config::schema::span")]
     pub silence: Duration,
     /// Bytes that each half of a connection may keep to be sent, all of which move with it; if none are given, as many as the
     /// host's connections do.
@@ -40,24 +43,26 @@ pub struct SupportRouterConfig {
 }
 
 /// The side of a mobile host.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MobileHostConfig {
     /// Its home address.
     pub address: Ipv4Addr,
     /// What it shares with all support routers.
     #[serde(deserialize_with = "text")]
+    #[schemars(schema_with = "node::config::schema::key")]
     pub key: Key,
 }
 
 /// Somebody who is known by an address and a key.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Peer {
     /// Who.
     pub address: Ipv4Addr,
     /// What is shared with it.
     #[serde(deserialize_with = "text")]
+    #[schemars(schema_with = "node::config::schema::key")]
     pub key: Key,
 }
 

@@ -16,6 +16,7 @@ pub mod handoff;
 pub mod journey;
 pub mod ledger;
 pub mod linux;
+mod median;
 pub mod plan;
 pub mod program;
 pub mod report;
@@ -24,7 +25,9 @@ pub mod run;
 pub mod rundir;
 pub mod scenario;
 mod segment;
+pub mod sweep;
 pub mod tree;
 
+pub use median::Median;
 pub use plan::Plan;
 pub use scenario::{Scenario, ScenarioError};

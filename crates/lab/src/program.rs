@@ -3,20 +3,23 @@
 //! It runs in the network namespace of its host, so its sockets are those of the host's own stack, and everything that it
 //! sends and receives passes the host's node. In the simulator there is nothing that it could run on.
 
+use schemars::JsonSchema;
 use serde::Deserialize;
 use wire::Duration;
 
 /// A program of a host.
-#[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Program {
     /// What a shell is told to do.
     pub command: String,
     /// When it is started, from the begin of the run: at once.
     #[serde(default, deserialize_with = "node::config::span")]
+    #[schemars(schema_with = "node::config::schema::span")]
     pub start: Duration,
     /// When it is asked to end (SIGTERM). At the end of the run it is killed, if it is still there.
     #[serde(default, deserialize_with = "node::config::some_span")]
+    #[schemars(schema_with = "node::config::schema::span")]
     pub stop: Option<Duration>,
 }
 

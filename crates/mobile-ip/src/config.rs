@@ -3,6 +3,7 @@
 use crate::message::{Algorithm, Association};
 use auth::Key;
 use node::config::{ConfigError, span, spans, text};
+use schemars::JsonSchema;
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use wire::{Duration, InterfaceAddress, Ipv4Addr};
@@ -13,11 +14,12 @@ const SHORTEST_KEY: usize = 16;
 const RESERVED_SPIS: u32 = 255;
 
 /// A home agent.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HomeAgentConfig {
     /// Its address, and how long the prefix of the home network is.
     #[serde(deserialize_with = "text")]
+    #[schemars(schema_with = "node::config::schema::interface_address")]
     pub address: InterfaceAddress,
     /// The interface to the home network.
     pub interface: String,
@@ -28,15 +30,18 @@ pub struct HomeAgentConfig {
     pub foreign_agents: Vec<Peer>,
     /// The longest registration: 1 h (ours).
     #[serde(default = "registration_lifetime", deserialize_with = "span")]
+    #[schemars(schema_with = "node::config::schema::span")]
     pub registration_lifetime: Duration,
     /// How far a mobile node's clock may be off: 7 s (RFC 5944, section 5.7).
     #[serde(default = "replay_window", deserialize_with = "span")]
+    #[schemars(schema_with = "node::config::schema::span")]
     pub replay_window: Duration,
     /// The largest datagram that fits a tunnel, in bytes: an Ethernet's less the outer header.
     #[serde(default = "tunnel_mtu")]
     pub tunnel_mtu: u16,
     /// When a new place is announced on the home network, counted from the change: 0, 1 and 3 s (ours).
     #[serde(default = "announcements", deserialize_with = "spans")]
+    #[schemars(schema_with = "node::config::schema::spans")]
     pub announcements: Vec<Duration>,
     /// How it is heard.
     #[serde(default)]
@@ -44,11 +49,12 @@ pub struct HomeAgentConfig {
 }
 
 /// A foreign agent.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ForeignAgentConfig {
     /// Its care-of address, and how long the prefix of the visited network is.
     #[serde(deserialize_with = "text")]
+    #[schemars(schema_with = "node::config::schema::interface_address")]
     pub address: InterfaceAddress,
     /// The interface to the visited network.
     pub interface: String,
@@ -60,6 +66,7 @@ pub struct ForeignAgentConfig {
     pub home_agents: Vec<Peer>,
     /// The longest registration: 1 h (ours).
     #[serde(default = "registration_lifetime", deserialize_with = "span")]
+    #[schemars(schema_with = "node::config::schema::span")]
     pub registration_lifetime: Duration,
     /// Mobile nodes that it serves at a time; beyond that it says that it is busy (ours).
     #[serde(default = "visitors")]
@@ -70,6 +77,7 @@ pub struct ForeignAgentConfig {
     pub pending: usize,
     /// How long a registration waits for the home agent: 7 s (RFC 5944, section 3.7.2.2).
     #[serde(default = "pending_timeout", deserialize_with = "span")]
+    #[schemars(schema_with = "node::config::schema::span")]
     pub pending_timeout: Duration,
     /// How it is heard.
     #[serde(default)]
@@ -77,17 +85,20 @@ pub struct ForeignAgentConfig {
 }
 
 /// How an agent is heard.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Advertise {
     /// From one advertisement to the next: 1 s (RFC 2002's recommendation, and what the experiments use).
     #[serde(deserialize_with = "span")]
+    #[schemars(schema_with = "node::config::schema::span")]
     pub interval: Duration,
     /// How much sooner it may come, by chance, so that agents do not fall into step: 50 ms (ours).
     #[serde(deserialize_with = "span")]
+    #[schemars(schema_with = "node::config::schema::span")]
     pub jitter: Duration,
     /// How long it is believed, in whole seconds: 3 s, three intervals (RFC 5944, section 2.3).
     #[serde(deserialize_with = "span")]
+    #[schemars(schema_with = "node::config::schema::span")]
     pub lifetime: Duration,
     /// Solicitations answered in a second; the rest are dropped (ours).
     pub answers: u16,
@@ -105,11 +116,12 @@ impl Default for Advertise {
 }
 
 /// A mobile node.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MobileNodeConfig {
     /// Its home address, and how long the prefix of the home network is.
     #[serde(deserialize_with = "text")]
+    #[schemars(schema_with = "node::config::schema::interface_address")]
     pub address: InterfaceAddress,
     /// The interface that it moves with.
     pub interface: String,
@@ -129,14 +141,16 @@ pub struct MobileNodeConfig {
     pub link_trigger: bool,
     /// For how long it registers, unless an agent offers less: 5 min (ours).
     #[serde(default = "lifetime", deserialize_with = "span")]
+    #[schemars(schema_with = "node::config::schema::span")]
     pub lifetime: Duration,
     /// When its return is announced on the home network, counted from the return: 0, 1 and 3 s (ours).
     #[serde(default = "announcements", deserialize_with = "spans")]
+    #[schemars(schema_with = "node::config::schema::spans")]
     pub announcements: Vec<Duration>,
 }
 
 /// How a mobile node decides that it has moved.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Movement {
     /// Eager cell switching: it registers with every agent that it has not heard before. RFC 5944, section 2.4.2.3,
@@ -146,7 +160,7 @@ pub enum Movement {
 }
 
 /// Somebody with whom there is a mobility security association.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Peer {
     /// Who; a mobile node by its home address.
@@ -158,6 +172,7 @@ pub struct Peer {
     pub algorithm: Algorithm,
     /// The secret.
     #[serde(deserialize_with = "text")]
+    #[schemars(schema_with = "node::config::schema::key")]
     pub key: Key,
 }
 

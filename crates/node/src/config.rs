@@ -1,5 +1,7 @@
 //! How configuration is written, once for all roles: addresses and keys as text, spans of time with a unit.
 
+pub mod schema;
+
 use serde::{Deserialize, Deserializer, de::Error};
 use std::fmt::Display;
 use std::str::FromStr;

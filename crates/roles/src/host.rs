@@ -2,13 +2,14 @@
 
 use node::config::{ConfigError, Interfaces, some_text, text};
 use node::{Action, Hop, Key, Life, NextHop, Node, Role, Route, Seed};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::str::FromStr;
 use wire::{Iface, Instant, InterfaceAddress, Ipv4Addr, Mac, Prefix};
 
 /// One host: its interfaces, addresses, static routes and roles.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HostConfig {
     /// Its name.
@@ -36,7 +37,7 @@ pub struct HostConfig {
 }
 
 /// How a host runs as a daemon.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DaemonConfig {
     /// The UNIX socket where it takes commands.
@@ -58,7 +59,7 @@ pub struct DaemonConfig {
 }
 
 /// One interface of a host.
-#[derive(Clone, Debug, Deserialize, Serialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct InterfaceConfig {
     /// Its name; on Linux the device's.
@@ -81,16 +82,18 @@ const fn ethernet_mtu() -> u16 {
 }
 
 /// A static route.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RouteConfig {
     /// To where.
     #[serde(deserialize_with = "text")]
+    #[schemars(schema_with = "node::config::schema::prefix")]
     pub to: Prefix,
     /// Out by which interface.
     pub interface: String,
     /// To which neighbor; without one, each destination is itself a neighbor.
     #[serde(default, deserialize_with = "some_text")]
+    #[schemars(schema_with = "node::config::schema::text")]
     pub via: Option<Via>,
 }
 

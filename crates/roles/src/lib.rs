@@ -4,6 +4,7 @@
 //! worlds build the same node from the same words.
 
 mod host;
+mod schema;
 mod tcp;
 
 pub use host::{DaemonConfig, HostConfig, InterfaceConfig, NodeError, ParseViaError, RoleConfig};

@@ -1,12 +1,13 @@
 //! How a host's TCP behaves, as configurations write it.
 
 use node::config::some_span;
+use schemars::JsonSchema;
 use serde::Deserialize;
 use tcp::{Estimator, Profile, Recovery, Ticks, TooBig};
 use wire::Duration;
 
 /// A host's TCP. What is not given is the profile's.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TcpConfig {
     /// The simulator's TCP begins with the constants of this one.
@@ -27,16 +28,20 @@ pub struct TcpConfig {
     pub initial_window: Option<u32>,
     /// Simulator: smallest retransmission time-out.
     #[serde(default, deserialize_with = "some_span")]
+    #[schemars(schema_with = "node::config::schema::span")]
     pub rto_min: Option<Duration>,
     /// Simulator: retransmission time-out before there is a sample.
     #[serde(default, deserialize_with = "some_span")]
+    #[schemars(schema_with = "node::config::schema::span")]
     pub rto_initial: Option<Duration>,
     /// Simulator: largest retransmission time-out.
     #[serde(default, deserialize_with = "some_span")]
+    #[schemars(schema_with = "node::config::schema::span")]
     pub rto_max: Option<Duration>,
     /// Simulator: timers go off at the ticks of a clock, this far apart, whose phase is the host's own; zero is when they
     /// are due.
     #[serde(default, deserialize_with = "some_span")]
+    #[schemars(schema_with = "node::config::schema::span")]
     pub tick: Option<Duration>,
     /// Simulator: whether selective acknowledgments are offered and sent (RFC 2018).
     pub sack: Option<bool>,
@@ -58,21 +63,27 @@ pub struct TcpConfig {
     pub rto_variances: Option<u32>,
     /// Simulator: the least that the variance adds (RFC 6298, G).
     #[serde(default, deserialize_with = "some_span")]
+    #[schemars(schema_with = "node::config::schema::span")]
     pub granularity: Option<Duration>,
     /// Simulator: with `tick`, between the ticks at which delayed acknowledgments go.
     #[serde(default, deserialize_with = "some_span")]
+    #[schemars(schema_with = "node::config::schema::span")]
     pub fast_tick: Option<Duration>,
     /// Simulator: with `tick`, when the first tick comes; each host draws its own if none is given.
     #[serde(default, deserialize_with = "some_span")]
+    #[schemars(schema_with = "node::config::schema::span")]
     pub tick_phase: Option<Duration>,
     /// Simulator: least time before a closed window is probed.
     #[serde(default, deserialize_with = "some_span")]
+    #[schemars(schema_with = "node::config::schema::span")]
     pub persist_min: Option<Duration>,
     /// Simulator: largest time between such probes.
     #[serde(default, deserialize_with = "some_span")]
+    #[schemars(schema_with = "node::config::schema::span")]
     pub persist_max: Option<Duration>,
     /// Simulator: how long TIME-WAIT lasts.
     #[serde(default, deserialize_with = "some_span")]
+    #[schemars(schema_with = "node::config::schema::span")]
     pub time_wait: Option<Duration>,
     /// Simulator: time-outs in a row that are survived.
     pub max_retransmissions: Option<u32>,
@@ -86,9 +97,11 @@ pub struct TcpConfig {
     pub quick_acks: Option<u32>,
     /// Simulator: the tick of the timestamp clock.
     #[serde(default, deserialize_with = "some_span")]
+    #[schemars(schema_with = "node::config::schema::span")]
     pub timestamp_tick: Option<Duration>,
     /// Simulator: how long an acknowledgment may wait for a second segment; zero is not at all.
     #[serde(default, deserialize_with = "some_span")]
+    #[schemars(schema_with = "node::config::schema::span")]
     pub delayed_ack: Option<Duration>,
     /// Simulator: whether small segments wait while data is unacknowledged (Nagle).
     pub nagle: Option<bool>,
@@ -100,53 +113,53 @@ pub struct TcpConfig {
 }
 
 /// Where a profile begins.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ProfileName {
-    /// See [`Profile::linux_like`].
+    /// The constants of Linux with its Reno, without selective acknowledgments and timestamps.
     #[default]
     LinuxLike,
-    /// See [`Profile::rfc6298_reno`].
+    /// What the RFCs say: RFC 5681 with Reno, RFC 6298.
     Rfc6298Reno,
-    /// See [`Profile::linux`].
+    /// Linux as it speaks by default, but for the congestion control, which is Reno's.
     Linux,
-    /// See [`Profile::bsd44`].
+    /// 4.4BSD-Lite: clocks of 500 ms and 200 ms, one segment to begin with.
     Bsd44,
 }
 
-/// See [`Recovery`].
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
+/// What a sender does about a loss that duplicates tell of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum RecoveryName {
-    /// See [`Recovery::Tahoe`].
+    /// Fast retransmit and slow start.
     Tahoe,
-    /// See [`Recovery::Reno`].
+    /// Fast retransmit and fast recovery (RFC 5681).
     Reno,
-    /// See [`Recovery::NewReno`].
+    /// Partial acknowledgments keep fast recovery going (RFC 6582).
     NewReno,
-    /// See [`Recovery::Sack`].
+    /// Selective acknowledgments say what is missing (RFC 6675).
     Sack,
 }
 
-/// See [`Estimator`].
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
+/// How round-trip times become a time-out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum EstimatorName {
-    /// See [`Estimator::Rfc6298`].
+    /// RFC 6298, section 2.
     Rfc6298,
-    /// See [`Estimator::Bsd`].
+    /// That of 4.4BSD, in whole ticks of its slow clock.
     Bsd,
-    /// See [`Estimator::Linux`].
+    /// That of Linux: the least time-out is a round trip and 200 ms.
     Linux,
 }
 
-/// See [`TooBig`].
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
+/// What a sender does when a segment was too big for the path.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum TooBigName {
-    /// See [`TooBig::ResendAtOnce`].
+    /// What is unacknowledged is sent again at once, in segments that fit.
     ResendAtOnce,
-    /// See [`TooBig::AwaitTimeout`].
+    /// It is left to the retransmission timer, as before path MTU discovery.
     AwaitTimeout,
 }
 

@@ -4,6 +4,7 @@ use crate::message::{Name, PORT, TsigKey};
 use auth::Key;
 use node::Addr;
 use node::config::{ConfigError, span, text};
+use schemars::JsonSchema;
 use serde::Deserialize;
 use std::collections::BTreeSet;
 use wire::{Duration, InterfaceAddress, Ipv4Addr};
@@ -12,21 +13,24 @@ use wire::{Duration, InterfaceAddress, Ipv4Addr};
 const SHORTEST_KEY: usize = 16;
 
 /// A location manager.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LocationManagerConfig {
     /// Its address. It answers at port 53.
     pub address: Ipv4Addr,
     /// The zone that it is responsible for.
     #[serde(deserialize_with = "text")]
+    #[schemars(schema_with = "node::config::schema::text")]
     pub zone: Name,
     /// The mobile nodes that may tell it where they are.
     pub mobile_nodes: Vec<Identity>,
     /// For how long an answer may be kept, in whole seconds: 5 s (ours; the shorter, the sooner a move is known).
     #[serde(default = "ttl", deserialize_with = "span")]
+    #[schemars(schema_with = "node::config::schema::span")]
     pub ttl: Duration,
     /// For how long a mobile node is believed that says nothing more: 1 h (ours).
     #[serde(default = "lifetime", deserialize_with = "span")]
+    #[schemars(schema_with = "node::config::schema::span")]
     pub lifetime: Duration,
     /// Updates of one mobile node taken in a second; more are refused (ours).
     #[serde(default = "updates")]
@@ -37,40 +41,46 @@ pub struct LocationManagerConfig {
 }
 
 /// A mobile node, as its location manager knows it.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Identity {
     /// Its name in the zone, which is its key's name too. One that is known by its home address has that before `home`,
     /// as `10.1.8.5.home.sigma.example`.
     #[serde(deserialize_with = "text")]
+    #[schemars(schema_with = "node::config::schema::text")]
     pub name: Name,
     /// The secret.
     #[serde(deserialize_with = "text")]
+    #[schemars(schema_with = "node::config::schema::key")]
     pub key: Key,
 }
 
 /// What a mobile node has to know of its location manager.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RegistrarConfig {
     /// The location manager's address.
     pub address: Ipv4Addr,
     /// Its zone.
     #[serde(deserialize_with = "text")]
+    #[schemars(schema_with = "node::config::schema::text")]
     pub zone: Name,
     /// Our name in it, which is our key's name too.
     #[serde(deserialize_with = "text")]
+    #[schemars(schema_with = "node::config::schema::text")]
     pub name: Name,
     /// The secret.
     #[serde(deserialize_with = "text")]
+    #[schemars(schema_with = "node::config::schema::key")]
     pub key: Key,
     /// How often we say where we are, if nothing changes: every 20 min (ours).
     #[serde(default = "refresh", deserialize_with = "span")]
+    #[schemars(schema_with = "node::config::schema::span")]
     pub refresh: Duration,
 }
 
 /// A correspondent: a host whose peers may move.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CorrespondentConfig {
     /// Its address.
@@ -81,7 +91,7 @@ pub struct CorrespondentConfig {
 }
 
 /// A mobile node.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MobileNodeConfig {
     /// Its radios, by their interfaces: with two, it is in two networks at once.
@@ -91,12 +101,14 @@ pub struct MobileNodeConfig {
     /// How long it takes to get an address, once the link is up: nothing, as an address is configured here. DHCP and
     /// SLAAC take their time.
     #[serde(default, deserialize_with = "span")]
+    #[schemars(schema_with = "node::config::schema::span")]
     pub address_delay: Duration,
     /// When it prepares and when it moves.
     #[serde(default)]
     pub signal: SignalConfig,
     /// For how long an address is kept in an association at most, after another was made primary: 60 s (ours).
     #[serde(default = "park", deserialize_with = "span")]
+    #[schemars(schema_with = "node::config::schema::span")]
     pub park: Duration,
     /// Whom it tells where it is, if anybody.
     pub location_manager: Option<RegistrarConfig>,
@@ -106,7 +118,7 @@ pub struct MobileNodeConfig {
 }
 
 /// A network that a mobile node may be in.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Network {
     /// Its name, for people.
@@ -115,13 +127,14 @@ pub struct Network {
     pub cell: u16,
     /// Our address in it, and the length of its prefix.
     #[serde(deserialize_with = "text")]
+    #[schemars(schema_with = "node::config::schema::interface_address")]
     pub address: InterfaceAddress,
     /// Its access router.
     pub router: Ipv4Addr,
 }
 
 /// The thresholds of a mobile node, in dBm (all ours; the report gives none).
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct SignalConfig {
     /// A cell that is at least so strong is prepared: -80.
@@ -132,11 +145,13 @@ pub struct SignalConfig {
     pub hysteresis: i16,
     /// For so long: 300 ms.
     #[serde(deserialize_with = "span")]
+    #[schemars(schema_with = "node::config::schema::span")]
     pub hold: Duration,
     /// A cell that is weaker than this is as good as lost: -88.
     pub lost: i16,
     /// From one move to the next, unless the link is lost: 1 s, and twice as long for each move within 10 s.
     #[serde(deserialize_with = "span")]
+    #[schemars(schema_with = "node::config::schema::span")]
     pub dwell: Duration,
 }
 
@@ -154,17 +169,20 @@ impl Default for SignalConfig {
 }
 
 /// A host's SCTP. The defaults are those of RFC 9260, section 16.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct SctpConfig {
     /// RTO.Min: 1 s. For handoffs 100 to 200 ms are usual.
     #[serde(deserialize_with = "some_span")]
+    #[schemars(schema_with = "node::config::schema::span")]
     pub rto_min: Option<Duration>,
     /// HB.interval: 30 s.
     #[serde(deserialize_with = "some_span")]
+    #[schemars(schema_with = "node::config::schema::span")]
     pub heartbeat_interval: Option<Duration>,
     /// How long an acknowledgment may wait for a second packet: 200 ms.
     #[serde(deserialize_with = "some_span")]
+    #[schemars(schema_with = "node::config::schema::span")]
     pub sack_delay: Option<Duration>,
     /// Bytes that may wait to be read, or to be acknowledged: 128 KiB.
     pub buffer: Option<u32>,
@@ -174,13 +192,14 @@ pub struct SctpConfig {
 }
 
 /// An endpoint-pair key.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PairKey {
     /// Its number, which is not 0.
     pub id: u16,
     /// The secret.
     #[serde(deserialize_with = "text")]
+    #[schemars(schema_with = "node::config::schema::key")]
     pub key: Key,
 }
 

@@ -3,24 +3,28 @@
 use super::{Carrier, intact};
 use node::config::{span, text};
 use node::{Addr, Input, Mark, Outbox, Role, StreamEvent, StreamId, StreamOp, Value};
+use schemars::JsonSchema;
 use serde::Deserialize;
 use wire::{Duration, Instant};
 
 /// A client.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BulkClientConfig {
     /// The server.
     #[serde(deserialize_with = "text")]
+    #[schemars(schema_with = "node::config::schema::text")]
     pub to: Addr,
     /// What carries the bytes.
     #[serde(default)]
     pub transport: Carrier,
     /// When it connects.
     #[serde(default, deserialize_with = "span")]
+    #[schemars(schema_with = "node::config::schema::span")]
     pub start: Duration,
     /// How often it marks how far it is; zero is never.
     #[serde(default, deserialize_with = "span")]
+    #[schemars(schema_with = "node::config::schema::span")]
     pub progress: Duration,
 }
 

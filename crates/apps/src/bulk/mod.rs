@@ -4,13 +4,14 @@ mod client;
 mod server;
 
 use node::Transport;
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 pub use client::{BulkClient, BulkClientConfig};
 pub use server::{BulkServer, BulkServerConfig};
 
 /// What carries a stream of bytes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Carrier {
     /// The host's own stack.

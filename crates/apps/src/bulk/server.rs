@@ -3,16 +3,18 @@
 use super::{Carrier, fill};
 use node::config::{ConfigError, some_span, text};
 use node::{Addr, Input, Mark, Outbox, Role, StreamEvent, StreamId, StreamOp, Value};
+use schemars::JsonSchema;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use wire::{Duration, Instant};
 
 /// A server: how much it sends is a number of bytes or a span of time.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BulkServerConfig {
     /// Where it waits.
     #[serde(deserialize_with = "text")]
+    #[schemars(schema_with = "node::config::schema::text")]
     pub at: Addr,
     /// What carries the bytes.
     #[serde(default)]
@@ -21,6 +23,7 @@ pub struct BulkServerConfig {
     pub bytes: Option<u64>,
     /// So long to each client, from when it connects.
     #[serde(default, deserialize_with = "some_span")]
+    #[schemars(schema_with = "node::config::schema::span")]
     pub duration: Option<Duration>,
 }
 

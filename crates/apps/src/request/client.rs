@@ -4,21 +4,24 @@ use super::{HEAD, Head, LONGEST};
 use crate::bulk::Carrier;
 use node::config::{ConfigError, span, text};
 use node::{Addr, Input, Mark, Outbox, Role, StreamEvent, StreamId, StreamOp, Value};
+use schemars::JsonSchema;
 use serde::Deserialize;
 use wire::{Duration, Instant};
 
 /// A client.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RequestClientConfig {
     /// The server.
     #[serde(deserialize_with = "text")]
+    #[schemars(schema_with = "node::config::schema::text")]
     pub to: Addr,
     /// What carries the bytes.
     #[serde(default)]
     pub transport: Carrier,
     /// When it connects.
     #[serde(default, deserialize_with = "span")]
+    #[schemars(schema_with = "node::config::schema::span")]
     pub start: Duration,
     /// Bytes of a question: 100.
     #[serde(default = "question")]
@@ -28,6 +31,7 @@ pub struct RequestClientConfig {
     pub answer: u32,
     /// From beat to beat, counted from `start`: 50 ms. A question waits for a beat, and for the answer to the last one.
     #[serde(default = "every", deserialize_with = "span")]
+    #[schemars(schema_with = "node::config::schema::span")]
     pub every: Duration,
     /// After so many answers it finishes; never, if none is given.
     pub exchanges: Option<u64>,

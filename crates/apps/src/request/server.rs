@@ -4,16 +4,18 @@ use super::{HEAD, Head};
 use crate::bulk::Carrier;
 use node::config::text;
 use node::{Addr, Input, Mark, Outbox, Role, StreamEvent, StreamId, StreamOp, Value};
+use schemars::JsonSchema;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use wire::Instant;
 
 /// A server.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RequestServerConfig {
     /// Where it waits.
     #[serde(deserialize_with = "text")]
+    #[schemars(schema_with = "node::config::schema::text")]
     pub at: Addr,
     /// What carries the bytes.
     #[serde(default)]

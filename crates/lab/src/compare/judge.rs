@@ -3,7 +3,8 @@
 use super::carry_out::{Comparison, points, repetitions};
 use super::course::{Contender, Course, Leg};
 use super::measure::OUTAGE;
-use super::rows::{Median, runs, values};
+use super::rows::{runs, values};
+use crate::Median;
 use crate::reproduce::{self, Check, How, NotRun, Results, Scale};
 use crate::run::OnWorld;
 use crate::scenario::Setting;

@@ -1,34 +1,47 @@
-//! What is wrong with a scenario, and where: file, line, key, what is allowed.
+//! What is wrong with a scenario, and where: file, line, column, key, what is allowed.
 
 use std::fmt;
+use std::ops::Range;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
 
 /// A scenario that cannot be run. Nothing has been started.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ScenarioError {
     file: String,
-    /// The line from 1, and its text.
-    line: Option<(usize, String)>,
+    place: Option<Place>,
     problem: String,
+}
+
+/// Where in a file.
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Place {
+    /// Line and column from 1, how many characters are meant, and the line's text.
+    Line { line: usize, column: usize, length: usize, text: String },
+    /// Not in the file: a setting has changed what stands there.
+    Setting(String),
 }
 
 impl ScenarioError {
     pub(crate) fn new(file: &str, problem: impl Into<String>) -> Self {
-        Self { file: file.to_owned(), line: None, problem: problem.into() }
+        Self { file: file.to_owned(), place: None, problem: problem.into() }
     }
 }
 
 impl fmt::Display for ScenarioError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.line {
-            Some((number, text)) => {
-                let margin = number.to_string().len();
-                write!(
-                    f,
-                    "{}, line {number}: {}\n {number} | {text}\n {:margin$} |",
-                    self.file, self.problem, ""
-                )
+        let Self { file, place, problem } = self;
+        match place {
+            Some(Place::Line { line, column, length, text }) => {
+                let margin = line.to_string().len();
+                // Tabs stay tabs, so that the mark stands below what is meant.
+                let before: String =
+                    text.chars().take(column - 1).map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
+                write!(f, "{file}, line {line}, column {column}: {problem}\n {line} | {text}\n")?;
+                write!(f, " {:margin$} | {before}{}", "", "^".repeat(*length))
             }
-            None => write!(f, "{}: {}", self.file, self.problem),
+            Some(Place::Setting(setting)) => write!(f, "{file}, with {setting}: {problem}"),
+            None => write!(f, "{file}: {problem}"),
         }
     }
 }
@@ -37,11 +50,30 @@ impl std::error::Error for ScenarioError {}
 
 /// The file that is being read.
 pub(crate) struct Source<'a> {
-    pub(crate) file: &'a str,
-    pub(crate) text: &'a str,
+    file: &'a str,
+    text: &'a str,
+    /// The paths of values that were changed from outside, and what changed each.
+    changed: Vec<(String, String)>,
 }
 
-impl Source<'_> {
+impl<'a> Source<'a> {
+    pub(crate) const fn new(file: &'a str, text: &'a str) -> Self {
+        Self { file, text, changed: Vec::new() }
+    }
+
+    pub(crate) const fn file(&self) -> &'a str {
+        self.file
+    }
+
+    pub(crate) const fn text(&self) -> &'a str {
+        self.text
+    }
+
+    /// Notes that the value at this path is not the file's.
+    pub(crate) fn changed(&mut self, path: String, setting: String) {
+        self.changed.push((path, setting));
+    }
+
     /// An error that belongs to no line.
     pub(crate) fn whole(&self, problem: impl Into<String>) -> ScenarioError {
         ScenarioError::new(self.file, problem)
@@ -49,9 +81,7 @@ impl Source<'_> {
 
     /// Not TOML at all.
     pub(crate) fn toml(&self, error: &toml::de::Error) -> ScenarioError {
-        let at = error.span().map_or(0, |span| span.start);
-        let number = self.text.get(..at).unwrap_or_default().matches('\n').count() + 1;
-        self.on_line(number, error.message().to_owned())
+        self.at(&error.span().unwrap_or_default(), error.message().to_owned())
     }
 
     /// A value at a path such as `host.b1.role[0].delay_device` is wrong.
@@ -64,71 +94,135 @@ impl Source<'_> {
             _ => path.to_owned(),
         };
         let problem = format!("`{full}`: {}", problem.replace(", expected one of ", "; allowed: "));
+        // The last of several that change the same value counts.
+        let within = |inner: &str, outer: &str| {
+            inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+        };
+        let mut changed = self.changed.iter().rev();
+        if let Some((_, setting)) = changed.clone().find(|(path, _)| within(&full, path)) {
+            let place = Some(Place::Setting(setting.clone()));
+            return ScenarioError { file: self.file.to_owned(), place, problem };
+        }
+        let problem = match changed.find(|(path, _)| within(path, &full)) {
+            Some((_, setting)) => format!("{problem} (with {setting})"),
+            None => problem,
+        };
         match locate(self.text, &full) {
-            Some(number) => self.on_line(number, problem),
+            Some(span) => self.at(&span, problem),
             None => self.whole(problem),
         }
     }
 
-    fn on_line(&self, number: usize, problem: String) -> ScenarioError {
-        let line = self.text.lines().nth(number - 1).unwrap_or_default().trim_end().to_owned();
-        ScenarioError { file: self.file.to_owned(), line: Some((number, line)), problem }
+    /// At these bytes; of more than a line the first is meant.
+    fn at(&self, span: &Range<usize>, problem: String) -> ScenarioError {
+        let before = self.text.get(..span.start).unwrap_or(self.text);
+        let begin = before.rfind('\n').map_or(0, |at| at + 1);
+        let column = before.get(begin..).unwrap_or_default().chars().count() + 1;
+        let text = self
+            .text
+            .get(begin..)
+            .unwrap_or_default()
+            .lines()
+            .next()
+            .unwrap_or_default()
+            .trim_end()
+            .to_owned();
+        let meant = self.text.get(span.clone()).unwrap_or_default();
+        let meant = meant.lines().next().unwrap_or_default().trim_end().chars().count();
+        let length = meant.min((text.chars().count() + 1).saturating_sub(column)).max(1);
+        let line = before.matches('\n').count() + 1;
+        let place = Some(Place::Line { line, column, length, text });
+        ScenarioError { file: self.file.to_owned(), place, problem }
     }
 }
 
-/// The line, from 1, where the last key of a path stands: looked for below the line of the key before it, so that the
-/// same key in another table is not mistaken for it.
-fn locate(text: &str, path: &str) -> Option<usize> {
-    let steps: Vec<(String, Option<usize>)> =
-        path.split('.').filter(|step| !step.is_empty()).map(step).collect();
-    let lines: Vec<&str> = text.lines().collect();
-    let mut at = 0;
+/// The bytes of what a path leads to, or of what is nearest to it: of a table its key, of all else the value.
+fn locate(text: &str, path: &str) -> Option<Range<usize>> {
+    let document = DeTable::parse(text).ok()?;
+    let steps: Vec<&str> = path.split(['.', '[']).map(|step| step.trim_end_matches(']')).collect();
+    let mut steps = steps.as_slice();
+    let mut table = Some(document.get_ref());
+    let mut list: Option<&[Spanned<DeValue<'_>>]> = None;
     let mut found = None;
-    let mut depth = 0;
-    while depth < steps.len() {
-        // A header such as [host.b1] stands for several steps at once; take the longest that fits.
-        let header = (depth + 1..=steps.len()).rev().find_map(|end| {
-            let name =
-                steps.get(depth..end)?.iter().map(|(key, _)| key.as_str()).collect::<Vec<_>>().join(".");
-            let line = find_from(&lines, at, |line| {
-                depth == 0 && (line == format!("[{name}]") || line == format!("[[{name}]]"))
-            })?;
-            Some((line, end))
-        });
-        let (key, index) = steps.get(depth)?;
-        let (line, next) = match header {
-            Some(header) => header,
-            None => (find_key(&lines, at, key, *index)?, depth + 1),
+    while !steps.is_empty() {
+        let (key, value, taken) = if let Some(table) = table {
+            let Some((key, value, taken)) = entry(table, steps) else { break };
+            (Some(key), value, taken)
+        } else {
+            let item = steps.first().and_then(|step| step.parse::<usize>().ok());
+            let Some(value) = item.and_then(|item| list?.get(item)) else { break };
+            (None, value, 1)
         };
-        (at, found, depth) = (line, Some(line + 1), next);
+        table = value.get_ref().as_table();
+        list = value.get_ref().as_array().map(|items| &**items);
+        found = Some(key.filter(|_| table.is_some()).unwrap_or_else(|| value.span()));
+        steps = steps.get(taken..).unwrap_or_default();
     }
     found
 }
 
-/// `role[2]` is the third of `role`.
-fn step(text: &str) -> (String, Option<usize>) {
-    let (key, index) = text.split_once('[').unwrap_or((text, ""));
-    (key.to_owned(), index.trim_end_matches(']').parse().ok())
+/// The entry that the next steps lead to, the bytes of its key, and how many steps it takes: a key may have dots in it.
+fn entry<'t, 'i>(
+    table: &'t DeTable<'i>,
+    steps: &[&str],
+) -> Option<(Range<usize>, &'t Spanned<DeValue<'i>>, usize)> {
+    (1..=steps.len()).find_map(|taken| {
+        let name = steps.get(..taken)?.join(".");
+        let (key, value) = table.iter().find(|(key, _)| key.get_ref().as_ref() == name)?;
+        Some((key.span(), value, taken))
+    })
 }
 
-fn find_from(lines: &[&str], from: usize, wanted: impl Fn(&str) -> bool) -> Option<usize> {
-    (from..lines.len()).find(|index| lines.get(*index).is_some_and(|line| wanted(line.trim())))
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// A line that sets `key`, at its begin or within braces; of a list of tables, the line of the `index`-th one.
-fn find_key(lines: &[&str], from: usize, key: &str, index: Option<usize>) -> Option<usize> {
-    let sets = |line: &str| {
-        line.match_indices(key).any(|(at, _)| {
-            let before = line.get(..at).unwrap_or_default().trim_end();
-            let after = line.get(at + key.len()..).unwrap_or_default().trim_start();
-            (before.is_empty() || before.ends_with(['{', ',', '[', '.'])) && after.starts_with(['=', '.'])
-        })
-    };
-    let first = find_from(lines, from, sets)?;
-    let Some(index) = index else { return Some(first) };
-    if index == 0 && lines.get(first).is_some_and(|line| line.contains('{')) {
-        return Some(first);
+    const TEXT: &str = "[wire.a]\nrate = \"1Mb/s\"\nends = [\"x\",\n  \"y\"]\n\n[host.x]\nrole = [\n    { kind = \"a\" },\n    \
+                        { kind = \"b\", rate = 5 },\n]\n\n[[host.y.role]]\nkind = \"c\"\n[sweep.set]\n\"radio.retune\" = 3\n";
+
+    fn found(path: &str) -> &str {
+        locate(TEXT, path).map_or("", |span| &TEXT[span])
     }
-    let opens = |at: &usize| lines.get(*at).is_some_and(|line| line.trim().starts_with('{'));
-    Some((first..lines.len()).filter(opens).nth(index).unwrap_or(first))
+
+    #[test]
+    fn a_path_leads_to_its_bytes() {
+        for (path, bytes) in [
+            ("wire.a.rate", "\"1Mb/s\""),
+            ("wire.a.ends[1]", "\"y\""),
+            ("wire.a.delay", "a"),
+            ("host.x.role[1].rate", "5"),
+            ("host.x.role[1].speed", "{ kind = \"b\", rate = 5 }"),
+            ("host.y.role[0].kind", "\"c\""),
+            ("sweep.set.radio.retune", "3"),
+            ("nothing", ""),
+        ] {
+            assert_eq!(found(path), bytes, "{path}");
+        }
+    }
+
+    #[test]
+    fn the_mark_stands_below_what_is_meant() {
+        let error = Source::new("f.toml", TEXT).at_path("host.x.role[1].rate", "too much").to_string();
+        let lines: Vec<&str> = error.lines().collect();
+        assert_eq!(lines[0], "f.toml, line 9, column 26: `host.x.role[1].rate`: too much");
+        assert_eq!(lines[1].find("5 }"), lines[2].find('^'), "{error}");
+        let list = Source::new("f.toml", TEXT).at_path("wire.a.ends", "two").to_string();
+        assert!(
+            list.contains("line 3, column 8") && list.ends_with("       ^^^^^"),
+            "of a list its first line: {list}"
+        );
+    }
+
+    #[test]
+    fn what_was_changed_from_outside_is_not_blamed_on_the_file() {
+        let mut source = Source::new("f.toml", TEXT);
+        source.changed("wire.a.rate".to_owned(), "wire.a.rate=0".to_owned());
+        let error = source.at_path("wire.a.rate", "must be more").to_string();
+        assert_eq!(error, "f.toml, with wire.a.rate=0: `wire.a.rate`: must be more");
+        let around = source.at_path("wire.a", "does not fit").to_string();
+        assert!(
+            around.starts_with("f.toml, line 1, column 7: `wire.a`: does not fit (with wire.a.rate=0)\n")
+        );
+        assert!(source.at_path("wire.a.ratio", "?").to_string().starts_with("f.toml, line 1"));
+    }
 }

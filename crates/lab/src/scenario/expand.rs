@@ -3,7 +3,7 @@
 use super::error::{ScenarioError, Source};
 use super::networks::{AIR, Networks};
 use super::protocol::{self, Around};
-use super::{Host, Scenario, course};
+use super::{Host, Scenario, check, course};
 use crate::plan::{HostPlan, Plan, PortPlan};
 use crate::tree::Tree;
 use link::{Burst, CellSpec, Faults, PortId, RadioSpec, WireSpec};
@@ -59,8 +59,7 @@ impl Layout {
         }
         for (name, cell) in &scenario.cell {
             let path = format!("cell.{name}");
-            let number =
-                name.parse().map_err(|_| source.at_path(&path, "a cell's name is its number, 0 to 65535"))?;
+            let Ok(number) = name.parse() else { continue };
             layout
                 .known(&cell.station)
                 .map_err(|problem| source.at_path(&format!("{path}.station"), &problem))?;
@@ -83,7 +82,22 @@ impl Layout {
         Ok(layout)
     }
 
-    fn known(&self, host: &str) -> Result<(), String> {
+    /// All hosts, in the order of the file.
+    pub(crate) fn hosts(&self) -> impl Iterator<Item = (&str, &Host)> {
+        self.hosts.iter().map(|(name, host)| (name.as_str(), host))
+    }
+
+    /// The addresses that a host has by the networks of its links.
+    pub(crate) fn link_addresses(&self, host: &str) -> impl Iterator<Item = Ipv4Addr> {
+        self.networks.of(host).iter().map(|attached| attached.address)
+    }
+
+    /// Whether it is the first or last address of a network, which no host has.
+    pub(crate) fn is_end_of_net(&self, address: Ipv4Addr) -> bool {
+        self.networks.has_end(address)
+    }
+
+    pub(crate) fn known(&self, host: &str) -> Result<(), String> {
         if self.hosts.iter().any(|(name, _)| name == host) {
             return Ok(());
         }
@@ -172,11 +186,13 @@ pub(crate) fn radio_name(number: usize) -> String {
 pub(crate) fn plan(source: &Source<'_>, scenario: &Scenario, seed: u64) -> Result<Plan, ScenarioError> {
     protocol::check(scenario).map_err(|(key, problem)| source.at_path(&key, &problem))?;
     let tree = tree(source, scenario)?;
+    check::check(source, scenario)?;
     let layout = Layout::new(source, scenario)?;
+    check::check_hosts(source, scenario, &layout)?;
     let mut plan = Plan {
-        name: super::stem(source.file),
+        name: super::stem(source.file()),
         about: scenario.about.clone(),
-        text: source.text.to_owned(),
+        text: source.text().to_owned(),
         settings: Vec::new(),
         document: String::new(),
         duration: scenario.duration,
@@ -392,18 +408,22 @@ fn parse_host(
             source.at_path(&format!("host.{name}.role[{index}].{}", error.path), &error.problem)
         })?;
     }
+    let tcp: Result<roles::TcpConfig, _> = serde_path_to_error::deserialize(Value::Table(host.tcp.clone()));
+    tcp.map_err(|error| {
+        source.at_path(&format!("host.{name}.tcp.{}", error.path()), error.inner().message())
+    })?;
     let config = HostConfig::deserialize(Value::Table(config))
         .map_err(|error| source.at_path(&format!("host.{name}"), error.message()))?;
     let chance = wire::Seed::new(0);
     config.node(&chance).map_err(|error| {
-        let (index, key) = match &error {
+        let (index, error) = match &error {
             roles::NodeError::Role { kind, error } => {
                 let of_kind = |role: &Table| role.get("kind").and_then(Value::as_str) == Some(kind);
-                (host.role.iter().position(of_kind).unwrap_or(0), error.key)
+                (host.role.iter().position(of_kind).unwrap_or(0), error)
             }
-            roles::NodeError::Host(error) => (0, error.key),
+            roles::NodeError::Host(error) => (0, error),
         };
-        source.at_path(&format!("host.{name}.role[{index}].{key}"), &error.to_string())
+        source.at_path(&format!("host.{name}.role[{index}].{}", error.key), &error.problem)
     })?;
     Ok(config)
 }

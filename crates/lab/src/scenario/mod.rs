@@ -1,128 +1,189 @@
 //! Scenario files: what a user writes.
 
+mod check;
 mod course;
 mod error;
 mod expand;
 mod networks;
 mod path;
 mod protocol;
+mod schema;
 mod settings;
 pub(crate) mod units;
 
 pub use error::ScenarioError;
+pub(crate) use protocol::schema as roles_schema;
+pub use schema::schema;
 pub use settings::Setting;
 pub(crate) use settings::roles_of;
+pub(crate) use units::parse_rate;
 
 use crate::Plan;
 use crate::program::Program;
 use crate::tree::TreeTable;
 use error::Source;
+use schemars::JsonSchema;
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use std::collections::BTreeMap;
 use toml::{Spanned, Table};
 use wire::{Duration, Ipv4Addr, Prefix};
 
 /// A scenario as it stands in its file, with names where a plan has numbers.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(description = "A scenario of Wayfare: hosts, what connects them, and who moves when.")]
 pub struct Scenario {
     /// What it is about, in a line.
     pub about: String,
+    /// How long it runs.
     #[serde(deserialize_with = "node::config::span")]
+    #[schemars(schema_with = "node::config::schema::span")]
     pub(crate) duration: Duration,
+    /// Wires, by names that are free.
     #[serde(default)]
     pub(crate) wire: BTreeMap<String, Wire>,
+    /// Radio cells, by their numbers.
     #[serde(default)]
+    #[schemars(extend("propertyNames" = { "pattern": "^[0-9]{1,5}$" }))]
     pub(crate) cell: BTreeMap<String, Cell>,
+    /// Radios of mobile hosts, and how signals weaken.
     #[serde(default)]
     pub(crate) radio: Radio,
+    /// What all hosts of a Cellular IP network share.
     #[serde(rename = "cellular-ip")]
     pub(crate) cellular_ip: Option<protocol::CellularIp>,
+    /// What support routers and mobile hosts of Indirect TCP share.
     #[serde(rename = "indirect-tcp")]
     pub(crate) indirect_tcp: Option<protocol::IndirectTcp>,
+    /// What mobile nodes and their home agents share.
     #[serde(rename = "mobile-ip")]
     pub(crate) mobile_ip: Option<protocol::MobileIp>,
+    /// What mobile nodes of SIGMA and their location manager share.
     pub(crate) sigma: Option<protocol::Sigma>,
+    /// Hosts, by their names.
     #[serde(default)]
+    #[schemars(with = "BTreeMap<String, Host>")]
     pub(crate) host: toml::map::Map<String, toml::Value>,
-    /// Hosts by the thousand, in the place of all that has names: see [`crate::tree`].
+    /// Hosts by the thousand, in the place of all that has names.
     pub(crate) tree: Option<TreeTable>,
+    /// What is varied over many runs; a single one knows nothing of it.
+    #[serde(default, rename = "sweep")]
+    #[schemars(with = "crate::sweep::Table")]
+    _sweep: Option<IgnoredAny>,
 }
 
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Wire {
+    /// The hosts at its ends.
     pub(crate) ends: [String; 2],
+    /// Bits a second each way, as `2Mb/s`.
     #[serde(deserialize_with = "units::rate")]
+    #[schemars(schema_with = "units::schema_rate")]
     pub(crate) rate: u64,
     /// One for both ways, or one for each: from the first end to the second, and back.
     #[serde(deserialize_with = "units::delay")]
+    #[schemars(schema_with = "units::schema_delay")]
     pub(crate) delay: [Duration; 2],
+    /// Frames that may wait at each end: 128.
     #[serde(default = "units::wire_queue")]
     pub(crate) queue: usize,
+    /// The largest datagram, in bytes: 1500.
     #[serde(default = "units::ethernet_mtu")]
+    #[schemars(range(min = 68))]
     pub(crate) mtu: u16,
+    /// The chance that a frame is lost.
     #[serde(default)]
+    #[schemars(range(min = 0, max = 1))]
     pub(crate) loss: f64,
+    /// The chance that a frame arrives twice.
     #[serde(default)]
+    #[schemars(range(min = 0, max = 1))]
     pub(crate) duplicate: f64,
+    /// Losses that come together.
     #[serde(default)]
     pub(crate) burst: Option<Burst>,
-    /// Its IP network, as `10.1.0.0/24`; see [`networks`].
+    /// Its IP network, as `10.1.0.0/24`, from which interfaces have their addresses.
     #[serde(default, deserialize_with = "node::config::some_text")]
+    #[schemars(schema_with = "node::config::schema::prefix")]
     pub(crate) net: Option<Prefix>,
 }
 
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Cell {
+    /// The host that is its base station.
     pub(crate) station: String,
+    /// Bits a second that all its radios share, as `2Mb/s`.
     #[serde(deserialize_with = "units::rate")]
+    #[schemars(schema_with = "units::schema_rate")]
     pub(crate) rate: u64,
+    /// Propagation.
     #[serde(default, deserialize_with = "node::config::span")]
+    #[schemars(schema_with = "node::config::schema::span")]
     pub(crate) delay: Duration,
+    /// What each frame costs beyond its bits: preamble, acknowledgement.
     #[serde(default, deserialize_with = "node::config::span")]
+    #[schemars(schema_with = "node::config::schema::span")]
     pub(crate) per_frame: Duration,
+    /// Frames that may wait at each radio: 64.
     #[serde(default = "units::radio_queue")]
     pub(crate) queue: usize,
+    /// The largest datagram, in bytes: 1500.
     #[serde(default = "units::ethernet_mtu")]
+    #[schemars(range(min = 68))]
     pub(crate) mtu: u16,
+    /// The chance that a frame is lost.
     #[serde(default)]
+    #[schemars(range(min = 0, max = 1))]
     pub(crate) loss: f64,
+    /// The chance that a frame arrives twice.
     #[serde(default)]
+    #[schemars(range(min = 0, max = 1))]
     pub(crate) duplicate: f64,
+    /// Losses that come together.
     #[serde(default)]
     pub(crate) burst: Option<Burst>,
     /// Where its base station stands, in metres.
     pub(crate) position: Option<path::Place>,
-    /// Its IP network, as `10.1.0.0/24`; see [`networks`].
+    /// Its IP network, as `10.1.0.0/24`, from which interfaces have their addresses.
     #[serde(default, deserialize_with = "node::config::some_text")]
+    #[schemars(schema_with = "node::config::schema::prefix")]
     pub(crate) net: Option<Prefix>,
 }
 
-/// Losses that come together; see [`link::Burst`].
-#[derive(Clone, Copy, Debug, Deserialize)]
+/// Losses that come together: a channel of two states, good and bad, that may change before each frame (Gilbert, Elliott).
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Burst {
     /// The chance to turn bad before a frame.
+    #[schemars(range(min = 0, max = 1))]
     pub(crate) enter: f64,
     /// The chance to turn good again.
+    #[schemars(range(min = 0, max = 1))]
     pub(crate) leave: f64,
     /// The chance that a frame is lost while it is bad.
     #[serde(default = "units::surely")]
+    #[schemars(range(min = 0, max = 1))]
     pub(crate) loss: f64,
 }
 
 /// Radios of mobile hosts, and how signals weaken.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Radio {
+    /// How long a radio hears nothing when it changes cells.
     #[serde(default, deserialize_with = "node::config::span")]
+    #[schemars(schema_with = "node::config::schema::span")]
     pub(crate) retune: Duration,
     /// How long until a radio hears anything when the run begins; as long as a change of cells, if none is given.
     #[serde(default, deserialize_with = "node::config::some_span")]
+    #[schemars(schema_with = "node::config::schema::span")]
     pub(crate) attach: Option<Duration>,
+    /// How long a radio is away when it visits another cell for one packet.
     #[serde(default, deserialize_with = "node::config::span")]
+    #[schemars(schema_with = "node::config::schema::span")]
     pub(crate) excursion: Duration,
     /// What is heard of a base station at one metre, in dBm: 15 dBm sent, as by a card of 802.11b, less 40 dB.
     #[serde(default = "units::at_1m")]
@@ -140,24 +201,29 @@ impl Default for Radio {
 }
 
 /// A host, before its roles are expanded.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Host {
+    /// Its own address, whatever interface it is reached by.
     pub(crate) address: Option<Ipv4Addr>,
     /// How many radios it has, if it is mobile: one. They are `air`, `air2` and so on.
     #[serde(default = "units::one")]
+    #[schemars(range(min = 1, max = 64))]
     pub(crate) radios: usize,
     /// How strongly its radios hear each cell, by the cell's name: points in time, with dBm.
     #[serde(default)]
     pub(crate) course: BTreeMap<String, Vec<Point>>,
-    /// Where it goes, from which follows what its radios hear; see [`path`].
+    /// Where it goes, from which follows what its radios hear.
     pub(crate) path: Option<path::Way>,
     /// The neighbor that takes what no other route takes.
     pub(crate) default_route: Option<String>,
     /// How its TCP behaves: as in the host's configuration.
     #[serde(default)]
+    #[schemars(with = "roles::TcpConfig")]
     pub(crate) tcp: Table,
+    /// Its roles, in the order in which they are offered packets.
     #[serde(default)]
+    #[schemars(schema_with = "protocol::schema")]
     pub(crate) role: Vec<Table>,
     /// What runs on it beside its roles, on Linux.
     #[serde(default)]
@@ -165,9 +231,11 @@ pub(crate) struct Host {
 }
 
 /// A point of a course: a time, and dBm.
-#[derive(Clone, Copy, Debug, Deserialize)]
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 pub(crate) struct Point(
-    #[serde(deserialize_with = "node::config::span")] pub(crate) Duration,
+    #[schemars(schema_with = "node::config::schema::span")]
+    #[serde(deserialize_with = "node::config::span")]
+    pub(crate) Duration,
     pub(crate) i16,
 );
 
@@ -180,9 +248,13 @@ pub const BUILT_IN: &[(&str, &str)] = &[
     ("indirect-tcp/handoff-time", include_str!("../../../../scenarios/indirect-tcp/handoff-time.toml")),
     ("sigma/handoff", include_str!("../../../../scenarios/sigma/handoff.toml")),
     ("sigma/mobile-ip", include_str!("../../../../scenarios/sigma/mobile-ip.toml")),
+    ("cellular-ip/retune", include_str!("../../../../scenarios/cellular-ip/retune.toml")),
     ("cellular-ip/udp-loss", include_str!("../../../../scenarios/cellular-ip/udp-loss.toml")),
     ("scale/tree", include_str!("../../../../scenarios/scale/tree.toml")),
     ("scale/transfer", include_str!("../../../../scenarios/scale/transfer.toml")),
+    ("evidence/bulk", include_str!("../../../../scenarios/evidence/bulk.toml")),
+    ("evidence/kernel", include_str!("../../../../scenarios/evidence/kernel.toml")),
+    ("evidence/outage", include_str!("../../../../scenarios/evidence/outage.toml")),
 ];
 
 impl Scenario {
@@ -209,11 +281,7 @@ impl Scenario {
 
     /// Reads a scenario and makes the plan of it. `file` is how errors name it.
     pub fn plan(file: &str, text: &str, settings: &[Setting], seed: u64) -> Result<Plan, ScenarioError> {
-        let source = Source { file, text };
-        let mut document: Table = toml::from_str(text).map_err(|error| source.toml(&error))?;
-        for setting in settings {
-            setting.apply(&mut document).map_err(|problem| source.whole(problem))?;
-        }
+        let (source, mut document) = read(file, text, settings.iter())?;
         let folder = std::path::Path::new(file).parent().unwrap_or(std::path::Path::new(""));
         let inlined = path::inline(&mut document, folder).map_err(|(key, why)| source.at_path(&key, &why))?;
         let effective = toml::to_string(&document).map_err(|error| source.whole(error.to_string()))?;
@@ -234,6 +302,23 @@ impl Scenario {
         let document: BTreeMap<String, Spanned<toml::Value>> = toml::from_str(text).ok()?;
         document.get("about")?.get_ref().as_str().map(str::to_owned)
     }
+}
+
+/// The document of a scenario, with what settings change in it.
+pub(crate) fn read<'a, 's>(
+    file: &'a str,
+    text: &'a str,
+    settings: impl Iterator<Item = &'s Setting>,
+) -> Result<(Source<'a>, Table), ScenarioError> {
+    let mut source = Source::new(file, text);
+    let mut document: Table = toml::from_str(text).map_err(|error| source.toml(&error))?;
+    for setting in settings {
+        let changed = setting.apply(&mut document).map_err(|problem| source.whole(problem))?;
+        for path in changed {
+            source.changed(path, setting.to_string());
+        }
+    }
+    Ok((source, document))
 }
 
 /// The name that a run of this file has.

@@ -79,6 +79,17 @@ impl Networks {
         Some(attached.net)
     }
 
+    /// Whether an address is the first or the last of a network.
+    pub(crate) fn has_end(&self, address: Ipv4Addr) -> bool {
+        let nets = self.hosts.values().flatten().map(|attached| attached.net);
+        let ends = |net: Prefix| {
+            let first = net.address().to_bits();
+            let last = u64::from(first) + (1u64 << (32 - net.len())) - 1;
+            [u64::from(first), last].contains(&u64::from(address.to_bits()))
+        };
+        nets.filter(|net| net.len() < 31).any(ends)
+    }
+
     /// Every network that is not the host's own, and the neighbor on the shortest way there.
     pub(crate) fn routes(&self, host: &str) -> Vec<Table> {
         let mut seen: Vec<Prefix> = self.of(host).iter().map(|attached| attached.net).collect();

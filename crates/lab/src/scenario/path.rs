@@ -7,6 +7,7 @@
 //! a machine rounds.
 
 use super::Point;
+use schemars::{JsonSchema, Schema, json_schema};
 use serde::Deserialize;
 use std::path::Path as File;
 use toml::{Table, Value};
@@ -19,27 +20,44 @@ const STEP: Duration = link::SAMPLING;
 pub(crate) type Place = [f64; 2];
 
 /// How a host goes; one of these.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(transform = as_written)]
 pub(crate) struct Way {
     /// Where it is when: before the first and after the last it stays.
     pub(crate) points: Option<Vec<Stop>>,
+    /// Random waypoints.
     pub(crate) random: Option<Random>,
-    /// A file; what is in it takes its place before the scenario is kept ([`inline`]).
+    /// A file beside the scenario: a movement trace of ns-2, or a CSV with the columns time, x, y in seconds and metres. What
+    /// is in it takes its place before the scenario is kept.
     pub(crate) file: Option<String>,
 }
 
+/// What a file may say beside the keys that are left when it is read: exactly one of the ways, and the node of a trace.
+fn as_written(schema: &mut Schema) {
+    let node = json_schema!({
+        "description": "The node of an ns-2 trace: 0.", "type": "integer", "minimum": 0, "maximum": u32::MAX,
+    });
+    if let Some(keys) = schema.pointer_mut("/properties").and_then(|keys| keys.as_object_mut()) {
+        keys.insert("node".to_owned(), node.into());
+    }
+    let one = ["points", "random", "file"].map(|key| serde_json::json!({ "required": [key] }));
+    schema.insert("oneOf".to_owned(), one.to_vec().into());
+}
+
 /// A time, and a place in metres.
-#[derive(Clone, Copy, Debug, Deserialize)]
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 pub(crate) struct Stop(
-    #[serde(deserialize_with = "node::config::span")] pub(crate) Duration,
+    #[schemars(schema_with = "node::config::schema::span")]
+    #[serde(deserialize_with = "node::config::span")]
+    pub(crate) Duration,
     pub(crate) f64,
     pub(crate) f64,
 );
 
 /// Random waypoints (Johnson and Maltz, "Dynamic source routing in ad hoc wireless networks", 1996): a place anywhere in
 /// the area, the way there at an even speed, a pause, and so on.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Random {
     /// Width and height, in metres, from [0, 0] on.
@@ -47,7 +65,9 @@ pub(crate) struct Random {
     /// Slowest and fastest, in metres a second. The slowest is above zero: otherwise hosts come to a standstill on average
     /// (Yoon, Liu and Noble, "Random waypoint considered harmful", 2003).
     pub(crate) speed: [f64; 2],
+    /// How long it stays at each place.
     #[serde(default, deserialize_with = "node::config::span")]
+    #[schemars(schema_with = "node::config::schema::span")]
     pub(crate) pause: Duration,
 }
 

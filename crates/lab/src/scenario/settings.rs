@@ -46,35 +46,61 @@ impl Setting {
         Self { path: path.split('.').map(str::to_owned).collect(), value: value.into() }
     }
 
-    pub(crate) fn apply(&self, document: &mut Table) -> Result<(), String> {
-        let (first, rest) = self.path.split_first().ok_or("an empty setting")?;
-        let mut roles = 0;
-        for role in roles_of(document) {
-            if role.get("kind").and_then(Value::as_str).is_some_and(|kind| answers_to(kind, first)) {
-                roles += usize::from(self.set_in(role, rest));
-            }
-        }
-        if roles > 0 {
-            return Ok(());
-        }
-        self.apply_to_path(document)
+    /// Its path and its value, as they are written.
+    pub fn parts(&self) -> (String, String) {
+        let value = self.value.as_str().map_or_else(|| self.value.to_string(), str::to_owned);
+        (self.path.join("."), value)
     }
 
-    /// Sets `key` of a role, or `list.key`: that key of every table in the list.
-    fn set_in(&self, role: &mut Table, path: &[String]) -> bool {
+    /// Whether it is about a value below this key of the file.
+    pub(crate) fn is_below(&self, key: &str) -> bool {
+        self.path.first().is_some_and(|first| first == key)
+    }
+
+    /// The settings that `KEY=A|B|C` stands for, each of one value; itself, if it has but one.
+    pub fn alternatives(&self) -> Vec<Self> {
+        let text =
+            self.value.as_str().filter(|text| text.contains('|') && !text.contains(char::is_whitespace));
+        let Some(text) = text else { return vec![self.clone()] };
+        let path = self.path.join(".");
+        text.split('|').filter_map(|value| format!("{path}={value}").parse().ok()).collect()
+    }
+
+    /// The paths of the values that it changed.
+    pub(crate) fn apply(&self, document: &mut Table) -> Result<Vec<String>, String> {
+        let (first, rest) = self.path.split_first().ok_or("an empty setting")?;
+        let mut changed = Vec::new();
+        for (path, role) in roles_at(document) {
+            if role.get("kind").and_then(Value::as_str).is_some_and(|kind| answers_to(kind, first)) {
+                changed.extend(self.set_in(role, rest).into_iter().map(|key| format!("{path}.{key}")));
+            }
+        }
+        if changed.is_empty() {
+            self.apply_to_path(document).map(|()| vec![self.path.join(".")])
+        } else {
+            Ok(changed)
+        }
+    }
+
+    /// Sets `key` of a role, or `list.key`: that key of every table in the list. The keys that were set.
+    fn set_in(&self, role: &mut Table, path: &[String]) -> Vec<String> {
         match path {
             [key] => {
                 role.insert(key.clone(), self.value.clone());
-                true
+                vec![key.clone()]
             }
             [list, key] => {
-                let Some(entries) = role.get_mut(list).and_then(Value::as_array_mut) else { return false };
-                for entry in entries.iter_mut().filter_map(Value::as_table_mut) {
-                    entry.insert(key.clone(), self.value.clone());
-                }
-                true
+                let entries = role.get_mut(list).and_then(Value::as_array_mut);
+                let tables = entries.into_iter().flatten().enumerate();
+                let tables = tables.filter_map(|(index, entry)| Some((index, entry.as_table_mut()?)));
+                tables
+                    .map(|(index, entry)| {
+                        entry.insert(key.clone(), self.value.clone());
+                        format!("{list}[{index}].{key}")
+                    })
+                    .collect()
             }
-            _ => false,
+            _ => Vec::new(),
         }
     }
 
@@ -86,7 +112,7 @@ impl Setting {
         for step in parents {
             table = match table.get_mut(step) {
                 Some(Value::Table(table)) => table,
-                _ => return Err(format!("--set {name}: no role and no table `{step}`; there are: {known}")),
+                _ => return Err(format!("`{name}`: no role and no table `{step}`; there are: {known}")),
             };
         }
         table.insert(last.clone(), self.value.clone());
@@ -96,12 +122,22 @@ impl Setting {
 
 /// All roles of all hosts.
 pub(crate) fn roles_of(document: &mut Table) -> impl Iterator<Item = &mut Table> {
+    roles_at(document).map(|(_, role)| role)
+}
+
+/// The same, with the path of each.
+fn roles_at(document: &mut Table) -> impl Iterator<Item = (String, &mut Table)> {
     // Of a tree the root and the host; its other keys are no tables, and have no roles.
-    let tables = document.iter_mut().filter(|(name, _)| ["host", "tree"].contains(&name.as_str()));
-    let hosts =
-        tables.filter_map(|(_, table)| table.as_table_mut()).flat_map(Table::iter_mut).map(|(_, host)| host);
-    let lists = hosts.filter_map(|host| host.get_mut("role").and_then(Value::as_array_mut));
-    lists.flatten().filter_map(Value::as_table_mut)
+    let tables = document.iter_mut().filter(|(table, _)| ["host", "tree"].contains(&table.as_str()));
+    let hosts = tables.flat_map(|(table, hosts)| {
+        let hosts = hosts.as_table_mut().into_iter().flatten();
+        hosts.map(move |(name, host)| (format!("{table}.{name}"), host))
+    });
+    let lists = hosts.filter_map(|(name, host)| Some((name, host.get_mut("role")?.as_array_mut()?)));
+    lists.flat_map(|(name, roles)| {
+        let roles = roles.iter_mut().enumerate();
+        roles.filter_map(move |(index, role)| Some((format!("{name}.role[{index}]"), role.as_table_mut()?)))
+    })
 }
 
 fn names_of(document: &mut Table) -> String {

@@ -1,6 +1,7 @@
 //! Rates and delays as they are written, and what is assumed where nothing is.
 
 use node::config::parse_span;
+use schemars::{Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, de::Error};
 use wire::Duration;
 
@@ -9,12 +10,12 @@ pub(crate) fn rate<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D:
     let text = String::deserialize(deserializer)?;
     parse_rate(&text).ok_or_else(|| {
         D::Error::custom(format!(
-            "`{text}` is not a rate; write a whole number and b/s, kb/s, Mb/s or Gb/s, as 2Mb/s"
+            "`{text}` is not a rate; write a whole number above 0 and b/s, kb/s, Mb/s or Gb/s, as 2Mb/s"
         ))
     })
 }
 
-fn parse_rate(text: &str) -> Option<u64> {
+pub(crate) fn parse_rate(text: &str) -> Option<u64> {
     let (number, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit())?);
     let unit: u64 = match unit {
         "b/s" => 1,
@@ -41,6 +42,19 @@ pub(crate) fn delay<'de, D: Deserializer<'de>>(deserializer: D) -> Result<[Durat
         OneOrTwo::One(both) => Ok([span(&both)?; 2]),
         OneOrTwo::Two([there, back]) => Ok([span(&there)?, span(&back)?]),
     }
+}
+
+pub(crate) fn schema_rate(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "string",
+        "pattern": "^[0-9]*[1-9][0-9]*(b|kb|Mb|Gb)/s$",
+        "examples": ["2Mb/s", "64kb/s"],
+    })
+}
+
+pub(crate) fn schema_delay(generator: &mut SchemaGenerator) -> Schema {
+    let span = node::config::schema::span(generator);
+    json_schema!({ "anyOf": [span, { "type": "array", "items": span, "minItems": 2, "maxItems": 2 }] })
 }
 
 pub(crate) const fn one() -> usize {

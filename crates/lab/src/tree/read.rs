@@ -5,51 +5,72 @@ use super::{Shape, Tree};
 use crate::scenario::units;
 use link::{Faults, WireSpec};
 use roles::RoleConfig;
+use schemars::JsonSchema;
 use serde::Deserialize;
 use toml::{Table, Value};
 use trace::HostId;
 use wire::{Duration, Prefix};
 
 /// A tree of routers, and hosts below it.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TreeTable {
     /// Children of the root, of each of these, and so on.
     fan_out: Vec<u32>,
     /// Mobile hosts, spread evenly below the lowest routers.
     hosts: u32,
-    /// Of every wire.
+    /// Bits a second of every wire, each way, as `2Mb/s`.
     #[serde(deserialize_with = "units::rate")]
+    #[schemars(schema_with = "units::schema_rate")]
     rate: u64,
+    /// Of every wire: one for both ways, or one down and one up.
     #[serde(deserialize_with = "units::delay")]
+    #[schemars(schema_with = "units::schema_delay")]
     delay: [Duration; 2],
+    /// Frames that may wait at each end: 128.
     #[serde(default = "units::wire_queue")]
     queue: usize,
+    /// The largest datagram, in bytes: 1500.
     #[serde(default = "units::ethernet_mtu")]
+    #[schemars(range(min = 68))]
     mtu: u16,
-    /// All addresses.
+    /// The network of all addresses, as `10.0.0.0/8`.
     #[serde(deserialize_with = "node::config::text")]
+    #[schemars(schema_with = "node::config::schema::prefix")]
     net: Prefix,
     /// Hosts begin spread over this: those below one router together, those of the next one a little later.
     #[serde(default, deserialize_with = "node::config::span")]
+    #[schemars(schema_with = "node::config::schema::span")]
     spread: Duration,
+    /// The root.
     #[serde(default)]
+    #[schemars(with = "OneOfThem")]
     root: OneOfThem,
+    /// Every mobile host.
     #[serde(default)]
+    #[schemars(with = "OneOfThem")]
     host: OneOfThem,
 }
 
 /// What runs on the root, or on every host.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct OneOfThem {
+    /// Its roles, in the order in which they are offered packets.
     #[serde(default)]
+    #[schemars(schema_with = "crate::scenario::roles_schema")]
     role: Vec<Table>,
 }
 
 impl TreeTable {
     /// The tree; or the path of a key within the table, and what is wrong there.
     pub(crate) fn tree(&self) -> Result<Tree, (String, String)> {
+        if self.mtu < 68 {
+            return Err((
+                "mtu".to_owned(),
+                "a link takes at least 68 bytes (RFC 791, section 3.2)".to_owned(),
+            ));
+        }
         let shape =
             Shape::new(&self.fan_out, self.hosts).map_err(|problem| ("fan_out".to_owned(), problem))?;
         let addresses = Addresses::new(self.net, &shape).map_err(|problem| ("net".to_owned(), problem))?;

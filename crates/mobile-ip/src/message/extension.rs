@@ -1,6 +1,7 @@
 //! What follows the fixed part of a registration message: extensions, and who has authenticated what.
 
 use auth::{Key, equal, hmac_md5, hmac_sha256};
+use schemars::JsonSchema;
 use serde::Deserialize;
 use wire::{Malformed, Reader};
 
@@ -46,7 +47,7 @@ pub enum Extension {
 }
 
 /// How an authenticator is made.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Algorithm {
     /// 32 bytes, not cut.

@@ -1,9 +1,17 @@
 //! Workloads, and whoever carries a host from cell to cell.
 
-use super::{Around, begin_with, default, timetable};
+use super::{Around, Written, begin_with, default, timetable};
 use crate::scenario::expand::Layout;
 use crate::scenario::networks::AIR;
 use toml::{Table, Value};
+
+/// A timetable.
+pub(super) const MOVES: Written =
+    ("moves", TIMETABLE, |generator, list| super::timetable_schema(generator, list, &[]));
+
+/// What is said of one.
+pub(super) const TIMETABLE: &str = "When it goes where: a list of moves, or their rule: `between` places in turn, one move \
+                                    `every` so often, from `start` (after `every`, if not given) to `stop`.";
 
 /// Whom it speaks to.
 #[expect(clippy::unnecessary_wraps, reason = "a row of the table of kinds")]

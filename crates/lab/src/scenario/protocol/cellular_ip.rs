@@ -1,21 +1,42 @@
 //! Cellular IP.
 
-use super::{Around, begin_with, default, hosts_of, timetable};
+use super::{Around, Written, begin_with, default, hosts_of, timetable};
 use crate::scenario::Scenario;
 use crate::scenario::expand::Layout;
 use crate::scenario::networks::AIR;
 use auth::Key;
+use schemars::{JsonSchema, json_schema};
 use serde::Deserialize;
 use toml::{Table, Value};
 use trace::hex;
 use wire::Ipv4Addr;
 
+/// What a gateway or base station need not be told.
+pub(super) const STATION_FILLS: &[&str] =
+    &["downlinks", "radio", "id", "gateway", "network_key", "key_generation"];
+
+/// What it is told by names.
+pub(super) const STATION_WRITES: &[Written] = &[(
+    "uplink",
+    "The next host towards the gateway; for the gateway, the router of the Internet.",
+    |_, _| json_schema!({ "type": "string" }),
+)];
+
+/// A timetable.
+pub(super) const MOVES: Written = ("moves", super::apps::TIMETABLE, |generator, list| {
+    let kind = generator.subschema_for::<::cellular_ip::config::Kind>();
+    super::timetable_schema(generator, list, &[("kind", kind)])
+});
+
 /// What all hosts of a Cellular IP network share.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct CellularIp {
+    /// The network's key, which no mobile host is ever given: 16 bytes or more, in hexadecimal.
     #[serde(deserialize_with = "node::config::text")]
+    #[schemars(schema_with = "node::config::schema::key")]
     pub(crate) network_key: Key,
+    /// Which generation of that key it is.
     #[serde(default = "first_generation")]
     pub(crate) key_generation: u8,
 }

@@ -5,15 +5,18 @@ use super::{Around, default, hosts_of};
 use crate::scenario::Scenario;
 use crate::scenario::expand::Layout;
 use auth::Key;
+use schemars::JsonSchema;
 use serde::Deserialize;
 use toml::{Table, Value};
 use trace::hex;
 
 /// What all keys are made of: the routers' with each other, and each mobile host's, which all routers know.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct IndirectTcp {
+    /// The key that all others are made of: 16 bytes or more, in hexadecimal.
     #[serde(deserialize_with = "node::config::text")]
+    #[schemars(schema_with = "node::config::schema::key")]
     pub(crate) key: Key,
 }
 

@@ -5,18 +5,22 @@ use crate::scenario::Scenario;
 use crate::scenario::expand::Layout;
 use crate::scenario::networks::AIR;
 use auth::Key;
+use schemars::JsonSchema;
 use serde::Deserialize;
 use toml::{Table, Value};
 use trace::hex;
 
 /// The mobility security association of every mobile node of the scenario with its home agent.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct MobileIp {
-    /// 0 to 255 are reserved.
+    /// The security parameter index: 256. Those from 0 to 255 are reserved.
     #[serde(default = "first_spi")]
+    #[schemars(range(min = 256))]
     pub(crate) spi: u32,
+    /// The key: 16 bytes or more, in hexadecimal.
     #[serde(deserialize_with = "node::config::text")]
+    #[schemars(schema_with = "node::config::schema::key")]
     pub(crate) key: Key,
 }
 

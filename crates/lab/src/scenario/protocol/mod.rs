@@ -16,6 +16,7 @@ pub(crate) use mobile_ip::MobileIp;
 pub(crate) use sigma::Sigma;
 
 use super::{Scenario, expand::Layout};
+use schemars::{Schema, SchemaGenerator, json_schema};
 use toml::{Table, Value};
 use wire::Duration;
 
@@ -29,41 +30,131 @@ struct Kind {
     roams: bool,
     /// The role finds the host's routers by itself, so the host gets none of the shortest ways of [`super::networks`].
     finds_routers: bool,
+    /// Keys that a user may leave out because `complete` fills them in; the rest of what the role needs is written.
+    fills: &'static [&'static str],
+    /// Keys that are written otherwise than the role reads them.
+    writes: &'static [Written],
 }
+
+/// A key as a user writes it: its name, its description, and its schema, made from that of the role's own key if it has one.
+type Written = (&'static str, &'static str, fn(&mut SchemaGenerator, Option<Schema>) -> Schema);
+
+type Complete = fn(&Around<'_>, &mut Table) -> Result<(), String>;
 
 impl Kind {
     /// A kind of a host that stays where it is.
-    const fn fixed(name: &'static str, complete: fn(&Around<'_>, &mut Table) -> Result<(), String>) -> Self {
-        Self { name, complete, roams: false, finds_routers: false }
+    const fn fixed(name: &'static str, complete: Complete, fills: &'static [&'static str]) -> Self {
+        Self { name, complete, roams: false, finds_routers: false, fills, writes: &[] }
     }
 
     /// A kind of a host that moves.
-    const fn mobile(name: &'static str, complete: fn(&Around<'_>, &mut Table) -> Result<(), String>) -> Self {
-        Self { roams: true, ..Self::fixed(name, complete) }
+    const fn mobile(name: &'static str, complete: Complete, fills: &'static [&'static str]) -> Self {
+        Self { roams: true, ..Self::fixed(name, complete, fills) }
+    }
+
+    const fn writes(self, writes: &'static [Written]) -> Self {
+        Self { writes, ..self }
+    }
+
+    const fn finds_routers(self) -> Self {
+        Self { finds_routers: true, ..self }
     }
 }
 
 /// All kinds: a protocol's rows, in the order of `roles::RoleConfig::KINDS`.
 const KINDS: &[Kind] = &[
-    Kind::fixed("cellular-ip/gateway", cellular_ip::station),
-    Kind::fixed("cellular-ip/station", cellular_ip::station),
-    Kind::mobile("cellular-ip/mobile", cellular_ip::mobile),
-    Kind::fixed("mobile-ip/home-agent", mobile_ip::home_agent),
-    Kind::fixed("mobile-ip/foreign-agent", mobile_ip::agent),
-    Kind { finds_routers: true, ..Kind::mobile("mobile-ip/mobile-node", mobile_ip::mobile_node) },
-    Kind::fixed("indirect-tcp/support-router", indirect_tcp::support_router),
-    Kind::mobile("indirect-tcp/mobile-host", indirect_tcp::mobile_host),
-    Kind { finds_routers: true, ..Kind::mobile("sigma/mobile-node", sigma::mobile_node) },
-    Kind::fixed("sigma/correspondent", sigma::correspondent),
-    Kind::fixed("sigma/location-manager", sigma::location_manager),
-    Kind::fixed("apps/constant-rate", apps::to),
-    Kind::fixed("apps/sink", apps::at),
-    Kind::fixed("apps/bulk-server", apps::at),
-    Kind::fixed("apps/bulk-client", apps::to),
-    Kind::fixed("apps/request-server", apps::at),
-    Kind::fixed("apps/request-client", apps::to),
-    Kind::mobile("apps/roam", apps::roam),
+    Kind::fixed("cellular-ip/gateway", cellular_ip::station, cellular_ip::STATION_FILLS)
+        .writes(cellular_ip::STATION_WRITES),
+    Kind::fixed("cellular-ip/station", cellular_ip::station, cellular_ip::STATION_FILLS)
+        .writes(cellular_ip::STATION_WRITES),
+    Kind::mobile(
+        "cellular-ip/mobile",
+        cellular_ip::mobile,
+        &["address", "gateway", "interface", "stations", "session_key", "key_generation", "r_mh"],
+    )
+    .writes(&[START, cellular_ip::MOVES]),
+    Kind::fixed("mobile-ip/home-agent", mobile_ip::home_agent, &["address", "interface", "mobile_nodes"]),
+    Kind::fixed("mobile-ip/foreign-agent", mobile_ip::agent, &["address", "interface"]),
+    Kind::mobile("mobile-ip/mobile-node", mobile_ip::mobile_node, &["address", "interface", "home_agent"])
+        .finds_routers(),
+    Kind::fixed(
+        "indirect-tcp/support-router",
+        indirect_tcp::support_router,
+        &["address", "hosts", "routers"],
+    ),
+    Kind::mobile("indirect-tcp/mobile-host", indirect_tcp::mobile_host, &["address", "key"]),
+    Kind::mobile("sigma/mobile-node", sigma::mobile_node, &["networks", "radios", "location_manager"])
+        .finds_routers()
+        .writes(sigma::WRITES),
+    Kind::fixed("sigma/correspondent", sigma::correspondent, &["address"]),
+    Kind::fixed("sigma/location-manager", sigma::location_manager, &["address", "zone", "mobile_nodes"]),
+    Kind::fixed("apps/constant-rate", apps::to, &[]),
+    Kind::fixed("apps/sink", apps::at, &[]),
+    Kind::fixed("apps/bulk-server", apps::at, &[]),
+    Kind::fixed("apps/bulk-client", apps::to, &[]),
+    Kind::fixed("apps/request-server", apps::at, &[]),
+    Kind::fixed("apps/request-client", apps::to, &[]),
+    Kind::mobile("apps/roam", apps::roam, &["interface", "places"]).writes(&[START, apps::MOVES]),
 ];
+
+const START: Written = (
+    "start",
+    "The base station in whose cell it begins; the first, if none is named.",
+    |_, _| json_schema!({ "type": "string" }),
+);
+
+/// The schema of a list of roles, as a scenario has it.
+pub(crate) fn schema(generator: &mut SchemaGenerator) -> Schema {
+    let kinds: Vec<Schema> = KINDS.iter().filter_map(|kind| kind.schema(generator)).collect();
+    json_schema!({ "type": "array", "items": { "oneOf": kinds } })
+}
+
+impl Kind {
+    fn schema(&self, generator: &mut SchemaGenerator) -> Option<Schema> {
+        let mut schema = roles::RoleConfig::schema(self.name, generator)?;
+        if let Some(required) = schema.get_mut("required").and_then(|keys| keys.as_array_mut()) {
+            required.retain(|key| !key.as_str().is_some_and(|key| self.fills.contains(&key)));
+        }
+        let keys = schema.get_mut("properties")?.as_object_mut()?;
+        for (key, about, of) in self.writes {
+            let mut written = of(generator, keys.get(*key).and_then(|own| own.clone().try_into().ok()));
+            written.insert("description".to_owned(), (*about).into());
+            keys.insert((*key).to_owned(), written.into());
+        }
+        Some(schema)
+    }
+}
+
+/// A timetable: the list that the role reads, or its rule. `more` is what else stands in every move.
+fn timetable_schema(
+    generator: &mut SchemaGenerator,
+    list: Option<Schema>,
+    more: &[(&str, Schema)],
+) -> Schema {
+    let span = node::config::schema::span(generator);
+    let mut rule = json_schema!({
+        "type": "object",
+        "additionalProperties": false,
+        "properties": {
+            "between": { "type": "array", "items": { "type": "string" }, "minItems": 1 },
+            "every": span,
+            "start": span,
+            "stop": span,
+        },
+        "required": ["between", "every"],
+    });
+    for (key, schema) in more {
+        if let Some(keys) = rule.get_mut("properties").and_then(|keys| keys.as_object_mut()) {
+            keys.insert((*key).to_owned(), schema.clone().into());
+        }
+        if let Some(required) = rule.get_mut("required").and_then(|keys| keys.as_array_mut()) {
+            required.push((*key).into());
+        }
+    }
+    let mut list = list.unwrap_or_default();
+    list.remove("default");
+    json_schema!({ "anyOf": [list, rule] })
+}
 
 /// Where a role stands: the scenario, its places by name, and the role's host.
 pub(crate) struct Around<'a> {

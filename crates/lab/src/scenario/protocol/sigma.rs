@@ -1,21 +1,30 @@
 //! SIGMA.
 
-use super::{Around, default, hosts_of};
+use super::{Around, Written, default, hosts_of};
 use crate::scenario::networks::AIR;
 use crate::scenario::{Scenario, expand::Layout};
 use auth::Key;
+use schemars::JsonSchema;
 use serde::Deserialize;
 use toml::{Table, Value};
 use trace::hex;
 use wire::Ipv4Addr;
 
+/// What a mobile node is told in short.
+pub(super) const WRITES: &[Written] =
+    &[("addresses", "Its addresses, one in the network of each cell that it may be in.", |generator, _| {
+        generator.subschema_for::<Vec<Ipv4Addr>>()
+    })];
+
 /// What mobile nodes and their location manager share.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Sigma {
     /// The zone in which each mobile node has its host's name.
     pub(crate) zone: String,
+    /// The key of every mobile node: 16 bytes or more, in hexadecimal.
     #[serde(deserialize_with = "node::config::text")]
+    #[schemars(schema_with = "node::config::schema::key")]
     pub(crate) key: Key,
 }
 

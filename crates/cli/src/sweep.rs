@@ -1,0 +1,79 @@
+//! `wayfare run` of a grid: `[sweep]` in the scenario, or alternatives in `--set`.
+
+use crate::Failure;
+use crate::output::{Format, Progress, print};
+use lab::batch;
+use lab::run::Outcome;
+use lab::sweep::{self, Done, Job, Journal, Sweep};
+use std::fmt::Write;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Carries a sweep out, or what is left of it, so many runs at a time.
+pub(crate) fn sweep(
+    sweep: &Sweep,
+    jobs: &[Job],
+    side_by_side: usize,
+    folder: &Path,
+    format: Format,
+    stop: &AtomicBool,
+    carry_out: impl Fn(&Job) -> Result<Outcome, Failure> + Sync,
+) -> Result<(), Failure> {
+    let unwritten = |error: std::io::Error| Failure::Usage(format!("--out: {error}"));
+    let journal = Journal::open(folder, sweep).map_err(unwritten)?;
+    if !journal.is_empty() {
+        eprintln!("{} of {} runs were done before", journal.len(), jobs.len());
+    }
+    let open: Vec<(usize, &Job)> =
+        jobs.iter().enumerate().filter(|(number, _)| !journal.has(*number)).collect();
+    let mut progress = Progress::new(open.len());
+    let run = |(number, job): &(usize, &Job)| {
+        if stop.load(Ordering::Relaxed) {
+            return Err(Failure::Interrupted);
+        }
+        // What is wrong with one run is wrong with more: no further one is begun.
+        let outcome = carry_out(job).inspect_err(|_| stop.store(true, Ordering::Relaxed))?;
+        let done = done(*number, job, &outcome);
+        journal.note(&done).map_err(|error| {
+            stop.store(true, Ordering::Relaxed);
+            Failure::Machine(format!("cannot write {}: {error}", folder.display()))
+        })?;
+        Ok(done)
+    };
+    let results = batch::each(&open, side_by_side, run, |_| progress.step());
+    drop(progress);
+    let fresh = results.into_iter().collect::<Result<Vec<Done>, Failure>>()?;
+    let all = journal.all(fresh);
+    for (name, csv) in sweep::csv(sweep, &all) {
+        std::fs::write(folder.join(format!("{name}.csv")), csv).map_err(unwritten)?;
+    }
+    let figures = sweep::figures(sweep, &all);
+    for (name, figure) in &figures {
+        std::fs::write(folder.join(format!("{name}.svg")), figure.svg()).map_err(unwritten)?;
+    }
+    match format {
+        Format::Text => {
+            let mut text = format!("{}\nkept in {}", sweep::text(sweep, &all), folder.display());
+            if let Some((name, _)) = figures.first() {
+                let _ =
+                    write!(text, "; the first figure is\n{}", folder.join(format!("{name}.svg")).display());
+            }
+            print(&format!("{text}\n"));
+        }
+        Format::Json => print(&format!("{:#}\n", sweep::json(sweep, &all))),
+    }
+    let doubts: Vec<String> =
+        all.iter().flat_map(|run| run.doubts.iter().map(|why| format!("run {}: {why}", run.job))).collect();
+    if doubts.is_empty() { Ok(()) } else { Err(Failure::Untrusted(doubts)) }
+}
+
+fn done(number: usize, job: &Job, outcome: &Outcome) -> Done {
+    Done {
+        job: number,
+        point: job.point,
+        seed: job.seed,
+        fingerprint: outcome.fingerprint.map(|number| format!("{number:016x}")),
+        doubts: outcome.doubts.clone(),
+        values: sweep::measure(outcome),
+    }
+}

@@ -1,0 +1,256 @@
+//! What cannot run, found before anything is: names that lead nowhere or to two things, links that carry nothing, addresses
+//! of two hosts.
+//!
+//! What one role refuses about itself it says when it is made; here stands what only the whole scenario shows.
+
+use super::error::{ScenarioError, Source};
+use super::expand::Layout;
+use super::networks::AIR;
+use super::{Host, Scenario, protocol};
+use std::collections::{BTreeMap, BTreeSet};
+use wire::{Duration, Ipv4Addr, Prefix};
+
+/// Every IPv4 link takes at least so many bytes (RFC 791, section 3.2).
+const LEAST_MTU: u16 = 68;
+/// Interfaces have the names of whom they lead to, and Linux takes no longer ones (`IFNAMSIZ`).
+const LONGEST_NAME: usize = 15;
+const MOST_RADIOS: usize = 64;
+
+/// A key's path, and the problem.
+type Wrong = (String, String);
+
+/// Refuses what no run could be made of.
+pub(crate) fn check(source: &Source<'_>, scenario: &Scenario) -> Result<(), ScenarioError> {
+    let checks = [time, names, links, nets];
+    checks
+        .iter()
+        .try_for_each(|check| check(scenario))
+        .map_err(|(path, problem)| source.at_path(&path, &problem))
+}
+
+/// The same of hosts, once it is known who stands where.
+pub(crate) fn check_hosts(
+    source: &Source<'_>,
+    scenario: &Scenario,
+    layout: &Layout,
+) -> Result<(), ScenarioError> {
+    hosts(scenario, layout)
+        .and_then(|()| addresses(layout))
+        .and_then(|()| peers(scenario, layout))
+        .map_err(|(path, problem)| source.at_path(&path, &problem))
+}
+
+fn time(scenario: &Scenario) -> Result<(), Wrong> {
+    if scenario.duration == Duration::ZERO {
+        return Err(("duration".to_owned(), "a run lasts longer than nothing, as 10s".to_owned()));
+    }
+    Ok(())
+}
+
+fn names(scenario: &Scenario) -> Result<(), Wrong> {
+    for name in scenario.host.keys() {
+        let wrong = |problem: &str| Err((format!("host.{name}"), problem.to_owned()));
+        let letters = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+        if name.is_empty() || name.len() > LONGEST_NAME || !name.chars().all(letters) {
+            return wrong(
+                "a host's name is 1 to 15 letters, digits, - and _: interfaces are named for hosts",
+            );
+        }
+        let radio = name.strip_prefix(AIR);
+        if ["lo", "wf-host", "wf-node"].contains(&name.as_str())
+            || radio.is_some_and(|rest| rest.chars().all(|c| c.is_ascii_digit()))
+        {
+            return wrong("it is the name of an interface that a host has anyhow; choose another");
+        }
+    }
+    Ok(())
+}
+
+fn links(scenario: &Scenario) -> Result<(), Wrong> {
+    let mut joined: BTreeMap<[&str; 2], &str> = BTreeMap::new();
+    for (name, wire) in &scenario.wire {
+        let [a, b] = &wire.ends;
+        let ends = if a < b { [a.as_str(), b] } else { [b.as_str(), a] };
+        if a == b {
+            return Err((format!("wire.{name}.ends"), format!("both ends are `{a}`")));
+        }
+        if let Some(other) = joined.insert(ends, name) {
+            let problem =
+                format!("`{a}` and `{b}` are joined by `wire.{other}`; between two hosts there is one wire");
+            return Err((format!("wire.{name}.ends"), problem));
+        }
+        mtu(&format!("wire.{name}"), wire.mtu)?;
+    }
+    let mut served: BTreeMap<&str, &str> = BTreeMap::new();
+    for (name, cell) in &scenario.cell {
+        if !name.parse::<u16>().is_ok_and(|number| number.to_string() == *name) {
+            return Err((format!("cell.{name}"), "a cell's name is its number, 0 to 65535".to_owned()));
+        }
+        if let Some(other) = served.insert(&cell.station, name) {
+            let problem = format!("`{}` serves cell {other}; a base station has one cell", cell.station);
+            return Err((format!("cell.{name}.station"), problem));
+        }
+        mtu(&format!("cell.{name}"), cell.mtu)?;
+    }
+    Ok(())
+}
+
+fn mtu(path: &str, mtu: u16) -> Result<(), Wrong> {
+    if mtu >= LEAST_MTU {
+        return Ok(());
+    }
+    Err((format!("{path}.mtu"), format!("a link takes at least {LEAST_MTU} bytes (RFC 791, section 3.2)")))
+}
+
+/// Networks do not overlap: a host would not know by which link an address is reached.
+fn nets(scenario: &Scenario) -> Result<(), Wrong> {
+    let wires = scenario.wire.iter().filter_map(|(name, wire)| Some((format!("wire.{name}"), wire.net?)));
+    let cells = scenario.cell.iter().filter_map(|(name, cell)| Some((format!("cell.{name}"), cell.net?)));
+    let mut before: Vec<(String, Prefix)> = Vec::new();
+    for (path, net) in wires.chain(cells) {
+        let overlaps = |other: Prefix| net.contains(other.address()) || other.contains(net.address());
+        if let Some((other, theirs)) = before.iter().find(|(_, other)| overlaps(*other)) {
+            return Err((format!("{path}.net"), format!("{net} overlaps {theirs} of `{other}`")));
+        }
+        before.push((path, net));
+    }
+    Ok(())
+}
+
+fn hosts(scenario: &Scenario, layout: &Layout) -> Result<(), Wrong> {
+    for (name, host) in layout.hosts() {
+        let wrong = |key: &str, problem: String| Err((format!("host.{name}{key}"), problem));
+        let roams = protocol::roams(&host.role);
+        if !(1..=MOST_RADIOS).contains(&host.radios) {
+            return wrong(".radios", format!("a host that moves has 1 to {MOST_RADIOS} radios"));
+        }
+        if roams && scenario.cell.is_empty() {
+            return wrong("", "a host that moves needs a cell, as [cell.1]".to_owned());
+        }
+        if let Some(cell) = layout.cell_of(name).filter(|_| roams) {
+            return wrong("", format!("it is the base station of cell {cell}, and cannot move"));
+        }
+        let stays =
+            [("radios", host.radios > 1), ("course", !host.course.is_empty()), ("path", host.path.is_some())];
+        if let Some((key, _)) = stays.into_iter().find(|(_, given)| *given && !roams) {
+            return wrong(
+                &format!(".{key}"),
+                "no role of this host moves it, as `apps/roam` would".to_owned(),
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Each address is one host's, and can be a host's at all.
+fn addresses(layout: &Layout) -> Result<(), Wrong> {
+    let mut owners: BTreeMap<Ipv4Addr, &str> = BTreeMap::new();
+    let taken = |path: String, address: Ipv4Addr, owner: &str| {
+        Err((path, format!("{address} is an address of `{owner}`")))
+    };
+    for (name, _) in layout.hosts() {
+        for address in layout.link_addresses(name) {
+            if let Some(owner) = owners.insert(address, name).filter(|owner| *owner != name) {
+                return taken(format!("host.{name}.address"), address, owner);
+            }
+        }
+    }
+    for (name, host) in layout.hosts() {
+        let Some(address) = host.address else { continue };
+        let path = format!("host.{name}.address");
+        let nowhere = address.octets()[0] == 0 || address.is_loopback();
+        if nowhere || address.is_multicast() || address.is_broadcast() || layout.is_end_of_net(address) {
+            return Err((path, format!("{address} is no host's address")));
+        }
+        if let Some(owner) = owners.insert(address, name).filter(|owner| *owner != name) {
+            return taken(path, address, owner);
+        }
+    }
+    Ok(())
+}
+
+/// Whom workloads speak to can be reached: there is a host of that name, it has an address, and links lead there.
+fn peers(scenario: &Scenario, layout: &Layout) -> Result<(), Wrong> {
+    for (name, host) in layout.hosts() {
+        for (path, key, text) in ends_of(name, host) {
+            let wrong = |problem: String| Err((path.clone(), problem));
+            let (peer, port) = text.rsplit_once(':').unwrap_or((text, ""));
+            if !port.parse::<u16>().is_ok_and(|port| port > 0) {
+                return wrong(format!("write a host and a port, as {peer}:9000"));
+            }
+            if peer.parse::<Ipv4Addr>().is_ok() {
+                continue;
+            }
+            layout.known(peer).map_err(|problem| (path.clone(), problem))?;
+            if key == "at" && peer != name {
+                return wrong(format!("`{peer}` is another host; write `{name}`, or an address of it"));
+            }
+            if layout.address(peer).is_none() && !has_addresses(layout, peer) {
+                return wrong(format!("`{peer}` has no address; give it one, or a `net` to its link"));
+            }
+            if !reachable(scenario, layout, name).contains(peer) {
+                return wrong(format!("no links lead from `{name}` to `{peer}`"));
+            }
+            if peer != name && has_no_way(layout, name, host) {
+                return wrong(format!(
+                    "`{name}` has no way to `{peer}`: give it a `default_route`, or the links in between a `net`"
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whom its workloads speak to, and where they wait: the path, its last key, and what is written there.
+fn ends_of<'a>(name: &'a str, host: &'a Host) -> impl Iterator<Item = (String, &'static str, &'a str)> {
+    let of_role = move |(index, role): (usize, &'a toml::Table)| {
+        let keys = ["to", "at"].into_iter();
+        keys.filter_map(move |key| {
+            Some((format!("host.{name}.role[{index}].{key}"), key, role.get(key)?.as_str()?))
+        })
+    };
+    host.role.iter().enumerate().flat_map(of_role)
+}
+
+/// A host may have addresses by its roles alone.
+fn has_addresses(layout: &Layout, name: &str) -> bool {
+    layout
+        .hosts()
+        .any(|(other, host)| other == name && host.role.iter().any(|role| role.contains_key("addresses")))
+}
+
+/// Hosts that links lead to: whoever moves may come to any cell.
+fn reachable<'a>(scenario: &'a Scenario, layout: &'a Layout, from: &'a str) -> BTreeSet<&'a str> {
+    let (mut seen, mut open) = (BTreeSet::from([from]), vec![from]);
+    let roams = |name: &str| layout.hosts().any(|(other, host)| other == name && protocol::roams(&host.role));
+    while let Some(here) = open.pop() {
+        let wires = scenario.wire.values().filter_map(|wire| match &wire.ends {
+            [a, b] if a == here => Some(b.as_str()),
+            [a, b] if b == here => Some(a.as_str()),
+            _ => None,
+        });
+        let (moves, serves) = (roams(here), layout.cell_of(here).is_some());
+        let stations = scenario.cell.values().map(|cell| cell.station.as_str()).filter(|_| moves);
+        let mobiles = layout.hosts().map(|(name, _)| name).filter(|name| serves && roams(name));
+        let next: Vec<&str> =
+            wires.chain(stations).chain(mobiles).filter(|name| !seen.contains(name)).collect();
+        seen.extend(&next);
+        open.extend(next);
+    }
+    seen
+}
+
+/// A host that has nothing but workloads, and no routes at all.
+fn has_no_way(layout: &Layout, name: &str, host: &Host) -> bool {
+    let works = |role: &toml::Table| {
+        let kind = role.get("kind").and_then(toml::Value::as_str).unwrap_or_default();
+        kind.starts_with("apps/") && kind != "apps/roam"
+    };
+    host.default_route.is_none()
+        && host.role.iter().all(works)
+        && layout.link_addresses(name).next().is_none()
+}
+
+#[cfg(test)]
+#[path = "check_tests.rs"]
+mod tests;

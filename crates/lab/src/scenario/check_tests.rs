@@ -1,0 +1,239 @@
+//! Scenarios that cannot run: what is written, and what is said of it.
+
+use crate::Scenario;
+
+/// Two fixed hosts, a router, two cells, a host that moves; everything has an address.
+const WHOLE: &str = r#"about = "all that can be wrong"
+duration = "5s"
+[wire.in]
+ends = ["server", "router"]
+rate = "10Mb/s"
+delay = "1ms"
+net = "10.0.0.0/24"
+[wire.out]
+ends = ["router", "west"]
+rate = "10Mb/s"
+delay = "1ms"
+net = "10.0.1.0/24"
+[cell.1]
+station = "west"
+rate = "2Mb/s"
+net = "10.1.0.0/24"
+[host.server]
+role = [{ kind = "apps/bulk-server", at = "server:9000", bytes = 1000 }]
+[host.router]
+[host.west]
+[host.mobile]
+address = "10.1.0.7"
+role = [
+    { kind = "apps/roam", moves = [{ at = "1s", to = "west" }] },
+    { kind = "apps/bulk-client", to = "server:9000" },
+]
+"#;
+
+fn refusal(from: &str, to: &str) -> String {
+    assert!(WHOLE.contains(from), "{from}");
+    match Scenario::plan("bad.toml", &WHOLE.replacen(from, to, 1), &[], 1) {
+        Ok(_) => format!("`{to}` makes a plan"),
+        Err(error) => error.to_string(),
+    }
+}
+
+#[test]
+fn the_scenario_that_is_spoiled_below_is_whole() {
+    assert!(Scenario::plan("good.toml", WHOLE, &[], 1).is_ok_and(|plan| plan.world().is_ok()));
+}
+
+/// What is replaced, by what, and the begin of the refusal.
+const CASES: &[(&str, &str, &str)] = &[
+    // Links.
+    ("[\"server\", \"router\"]", "[\"server\"]", "line 4, column 8: `wire.in.ends`: "),
+    (
+        "[\"server\", \"router\"]",
+        "[\"server\", \"server\"]",
+        "line 4, column 8: `wire.in.ends`: both ends are `server`",
+    ),
+    (
+        "[\"server\", \"router\"]",
+        "[\"server\", \"nobody\"]",
+        "line 4, column 8: `wire.in.ends`: no host `nobody`; there are: server, router, west, mobile",
+    ),
+    (
+        "[\"router\", \"west\"]",
+        "[\"router\", \"server\"]",
+        "line 9, column 8: `wire.out.ends`: `router` and `server` are joined by `wire.in`; between two hosts there is one wire",
+    ),
+    (
+        "\"10Mb/s\"",
+        "\"0Mb/s\"",
+        "line 5, column 8: `wire.in.rate`: `0Mb/s` is not a rate; write a whole number above 0",
+    ),
+    ("\"1ms\"", "\"-1ms\"", "line 6, column 9: `wire.in.delay`: write one span of time"),
+    ("delay = \"1ms\"\n", "", "line 3, column 7: `wire.in`: missing field `delay`"),
+    (
+        "\"1ms\"",
+        "\"1ms\"\nmtu = 67",
+        "line 7, column 7: `wire.in.mtu`: a link takes at least 68 bytes (RFC 791, section 3.2)",
+    ),
+    ("\"1ms\"", "\"1ms\"\nmtu = 70000", "line 7, column 7: `wire.in.mtu`: "),
+    ("\"1ms\"", "\"1ms\"\nqueue = -1", "line 7, column 9: `wire.in.queue`: "),
+    ("\"1ms\"", "\"1ms\"\nloss = nan", "line 7, column 8: `wire.in.loss`: a chance is a number from 0 to 1"),
+    ("\"1ms\"", "\"1ms\"\nduplicate = 2", "line 7, column 13: `wire.in.duplicate`: "),
+    ("[wire.out]", "[wire.in]", "line 8, column 7: duplicate key"),
+    // Cells.
+    ("station = \"west\"\n", "", "line 13, column 7: `cell.1`: missing field `station`"),
+    (
+        "station = \"west\"",
+        "station = \"east\"",
+        "line 14, column 11: `cell.1.station`: no host `east`; there are: ",
+    ),
+    ("[cell.1]", "[cell.70000]", "line 13, column 7: `cell.70000`: a cell's name is its number, 0 to 65535"),
+    ("[cell.1]", "[cell.01]", "line 13, column 7: `cell.01`: a cell's name is its number, 0 to 65535"),
+    (
+        "[cell.1]",
+        "[cell.2]\nstation = \"west\"\nrate = \"2Mb/s\"\n[cell.1]",
+        "line 14, column 11: `cell.2.station`: `west` serves cell 1; a base station has one cell",
+    ),
+    ("\"2Mb/s\"", "\"2Mb/s\"\nmtu = 10", "line 16, column 7: `cell.1.mtu`: a link takes at least 68 bytes"),
+    // Networks and addresses.
+    (
+        "10.0.1.0/24",
+        "10.0.0.0/24",
+        "line 12, column 7: `wire.out.net`: 10.0.0.0/24 overlaps 10.0.0.0/24 of `wire.in`",
+    ),
+    (
+        "10.0.1.0/24",
+        "10.0.0.128/25",
+        "line 12, column 7: `wire.out.net`: 10.0.0.128/25 overlaps 10.0.0.0/24 of `wire.in`",
+    ),
+    (
+        "10.1.0.0/24",
+        "10.0.0.0/16",
+        "line 16, column 7: `cell.1.net`: 10.0.0.0/16 overlaps 10.0.0.0/24 of `wire.in`",
+    ),
+    ("10.0.1.0/24", "10.0.1.1/24", "line 12, column 7: `wire.out.net`: `10.0.1.1/24`: "),
+    (
+        "[host.router]",
+        "[host.router]\naddress = \"10.1.0.7\"",
+        "line 20, column 11: `host.router.address`: 10.1.0.7 is an address of `mobile`",
+    ),
+    ("10.1.0.7", "10.1.0.1", "line 22, column 11: `host.mobile.address`: 10.1.0.1 is an address of `west`"),
+    ("10.1.0.7", "10.1.0.255", "line 22, column 11: `host.mobile.address`: 10.1.0.255 is no host's address"),
+    ("10.1.0.7", "10.1.0.0", "line 22, column 11: `host.mobile.address`: 10.1.0.0 is no host's address"),
+    ("10.1.0.7", "224.0.0.1", "line 22, column 11: `host.mobile.address`: 224.0.0.1 is no host's address"),
+    ("10.1.0.7", "127.0.0.1", "line 22, column 11: `host.mobile.address`: 127.0.0.1 is no host's address"),
+    ("10.1.0.7", "10.1.0.300", "line 22, column 11: `host.mobile.address`: invalid IPv4 address"),
+    // Hosts.
+    ("[host.router]", "[host.server]", "line 19, column 7: duplicate key"),
+    (
+        "[host.router]",
+        "[host.\"the router\"]",
+        "line 19, column 7: `host.the router`: a host's name is 1 to 15 letters",
+    ),
+    ("[host.router]", "[host.air2]", "line 19, column 7: `host.air2`: it is the name of an interface"),
+    (
+        "[host.router]",
+        "[host.router]\ndefault_route = \"mobile\"",
+        "line 20, column 17: `host.router.default_route`: no wire between `router` and `mobile`",
+    ),
+    (
+        "[host.router]",
+        "[host.router]\npath.points = [[\"0s\", 0.0, 0.0]]",
+        "line 20, column 1: `host.router.path`: no role of this host moves it",
+    ),
+    (
+        "[host.router]",
+        "[host.router]\nradios = 2",
+        "line 20, column 10: `host.router.radios`: no role of this host moves it",
+    ),
+    (
+        "[host.mobile]",
+        "[host.mobile]\nradios = 0",
+        "line 22, column 10: `host.mobile.radios`: a host that moves has 1 to 64 radios",
+    ),
+    (
+        "[host.west]",
+        "[host.west]\nrole = [{ kind = \"apps/roam\" }]",
+        "line 20, column 7: `host.west`: it is the base station of cell 1, and cannot move",
+    ),
+    (
+        "[host.router]",
+        "[host.router]\ntcp = { rto_mim = \"1s\" }",
+        "line 20, column 19: `host.router.tcp.rto_mim`: unknown field `rto_mim`",
+    ),
+    // Roles.
+    (
+        "at = \"server:9000\"",
+        "at = \"mobile:9000\"",
+        "line 18, column 43: `host.server.role[0].at`: `mobile` is another host; write `server`, or an address of it",
+    ),
+    (
+        "apps/bulk-server",
+        "apps/bulk-sever",
+        "line 18, column 18: `host.server.role[0].kind`: there is no `apps/bulk-sever`; allowed: ",
+    ),
+    (
+        "\"server:9000\" },\n]",
+        "\"sever:9000\" },\n]",
+        "line 25, column 39: `host.mobile.role[1].to`: no host `sever`; there are: server",
+    ),
+    (
+        "\"server:9000\" },\n]",
+        "\"server\" },\n]",
+        "line 25, column 39: `host.mobile.role[1].to`: write a host and a port, as server:9000",
+    ),
+    (
+        "\"server:9000\" },\n]",
+        "\"server:90000\" },\n]",
+        "line 25, column 39: `host.mobile.role[1].to`: write a host and a port, as server:9000",
+    ),
+    ("to = \"west\"", "to = \"east\"", "line 24, column 35: `host.mobile.role[0].moves`: no place `east`"),
+    (
+        "at = \"1s\"",
+        "at = \"-1s\"",
+        "line 24, column 43: `host.mobile.role[0].moves[0].at`: `-1s` is not a span of time",
+    ),
+    ("\"5s\"", "\"0s\"", "line 2, column 12: `duration`: a run lasts longer than nothing"),
+    ("\"5s\"", "5", "line 2, column 12: `duration`: invalid type: integer `5`"),
+    ("\"5s\"", "\"5s", "line 2, column 15: "),
+];
+
+#[test]
+fn what_cannot_run_is_refused_with_its_place() {
+    let mut wrong = Vec::new();
+    for (from, to, expected) in CASES {
+        let refusal = refusal(from, to);
+        if !refusal.starts_with(&format!("bad.toml, {expected}")) {
+            wrong.push(format!("{to}\n  wanted {expected}\n  in     {refusal}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), CASES.len(), wrong.join("\n"));
+}
+
+#[test]
+fn whom_no_links_lead_to_cannot_be_reached() {
+    let cut = WHOLE
+        .replace("[wire.out]\nends = [\"router\", \"west\"]", "[wire.out]\nends = [\"router\", \"far\"]");
+    let cut = cut.replace("[host.west]", "[host.far]\n[host.west]");
+    let refusal = Scenario::plan("bad.toml", &cut, &[], 1).unwrap_err().to_string();
+    let expected =
+        "bad.toml, line 26, column 39: `host.mobile.role[1].to`: no links lead from `mobile` to `server`";
+    assert!(refusal.starts_with(expected), "{refusal}");
+
+    let alone = include_str!("../../../../scenarios/bulk.toml").replace("default_route = \"server\"\n", "");
+    let refusal = Scenario::plan("bad.toml", &alone, &[], 1).unwrap_err().to_string();
+    assert!(refusal.contains("`client` has no way to `server`: give it a `default_route`"), "{refusal}");
+
+    let nameless = include_str!("../../../../scenarios/bulk.toml").replace("address = \"10.2.0.2\"\n", "");
+    let refusal = Scenario::plan("bad.toml", &nameless, &[], 1).unwrap_err().to_string();
+    assert!(refusal.contains("`server` has no address"), "{refusal}");
+}
+
+#[test]
+fn a_host_that_moves_needs_a_cell() {
+    let (begin, rest) = WHOLE.split_once("[cell.1]").unwrap();
+    let (_, end) = rest.split_once("[host.server]").unwrap();
+    let refusal =
+        Scenario::plan("bad.toml", &format!("{begin}[host.server]{end}"), &[], 1).unwrap_err().to_string();
+    assert!(refusal.contains("`host.mobile`: a host that moves needs a cell"), "{refusal}");
+}

@@ -1,0 +1,139 @@
+//! What of a sweep is done: a line for each run, written when it ends.
+
+use super::{Sweep, Values};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+use trace::Fingerprint;
+
+/// A run that has ended.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Done {
+    /// Its place among the sweep's jobs.
+    pub job: usize,
+    /// Its point.
+    pub point: usize,
+    /// Its seed.
+    pub seed: u64,
+    /// The simulator's number for it, in hexadecimal.
+    pub fingerprint: Option<String>,
+    /// Why it is not to be trusted.
+    pub doubts: Vec<String>,
+    /// What it gave; an infinite value is null.
+    #[serde(serialize_with = "finite", deserialize_with = "endless")]
+    pub values: Values,
+}
+
+/// The first line: of which sweep.
+#[derive(Serialize, Deserialize)]
+struct Head {
+    sweep: String,
+    digest: String,
+}
+
+/// A sweep's runs, on disk.
+#[derive(Debug)]
+pub struct Journal {
+    file: Mutex<File>,
+    done: BTreeMap<usize, Done>,
+}
+
+impl Journal {
+    /// Opens the journal of a sweep, in this folder, and reads what is done. One of another sweep is an error that says so,
+    /// as is one that somebody else is writing. What was not to be trusted is not done.
+    pub fn open(folder: &Path, sweep: &Sweep) -> io::Result<Self> {
+        fs::create_dir_all(folder)?;
+        let path = folder.join("runs.jsonl");
+        let digest = format!("{:016x}", sweep.digest);
+        let bad = |problem: String| {
+            io::Error::new(io::ErrorKind::InvalidData, format!("{}: {problem}", path.display()))
+        };
+        let mut file = OpenOptions::new().create(true).truncate(false).read(true).write(true).open(&path)?;
+        if matches!(file.try_lock(), Err(TryLockError::WouldBlock)) {
+            return Err(bad("another sweep is writing it".to_owned()));
+        }
+        let mut text = String::new();
+        file.read_to_string(&mut text)?;
+        // What was being written when the sweep was interrupted has no end of line, and is not there.
+        let whole = text.rfind('\n').map_or(0, |end| end + 1);
+        let mut lines = text.get(..whole).unwrap_or_default().lines();
+        let mut done = BTreeMap::new();
+        if let Some(head) = lines.next() {
+            let head: Head = serde_json::from_str(head).map_err(|error| bad(error.to_string()))?;
+            if head.digest != digest {
+                return Err(bad("holds another sweep; choose another --out, or remove it".to_owned()));
+            }
+            for line in lines {
+                let run: Done = serde_json::from_str(line).map_err(|error| bad(error.to_string()))?;
+                if run.doubts.is_empty() {
+                    done.insert(run.job, run);
+                }
+            }
+        }
+        file.set_len(whole as u64)?;
+        file.seek(SeekFrom::End(0))?;
+        if whole == 0 {
+            write_line(&mut file, &Head { sweep: sweep.name.clone(), digest })?;
+        }
+        Ok(Self { file: Mutex::new(file), done })
+    }
+
+    /// Whether a job is done.
+    pub fn has(&self, job: usize) -> bool {
+        self.done.contains_key(&job)
+    }
+
+    /// How many were done when it was opened.
+    pub fn len(&self) -> usize {
+        self.done.len()
+    }
+
+    /// Whether none was.
+    pub fn is_empty(&self) -> bool {
+        self.done.is_empty()
+    }
+
+    /// Writes down that a run has ended.
+    pub fn note(&self, run: &Done) -> io::Result<()> {
+        write_line(&mut self.file.lock().unwrap_or_else(PoisonError::into_inner), run)
+    }
+
+    /// All runs in the order of their jobs: those that were done, and these.
+    pub fn all(self, more: impl IntoIterator<Item = Done>) -> Vec<Done> {
+        let mut done = self.done;
+        done.extend(more.into_iter().map(|run| (run.job, run)));
+        done.into_values().collect()
+    }
+}
+
+/// One number for a whole sweep in the simulator.
+pub(super) fn fingerprint(runs: &[Done]) -> u64 {
+    let mut fold = Fingerprint::default();
+    for run in runs {
+        fold.add(&(run.job, &run.fingerprint));
+    }
+    fold.value()
+}
+
+fn write_line(file: &mut File, what: &impl Serialize) -> io::Result<()> {
+    let mut line = serde_json::to_string(what)?;
+    line.push('\n');
+    file.write_all(line.as_bytes())
+}
+
+fn finite<S: serde::Serializer>(values: &Values, serializer: S) -> Result<S::Ok, S::Error> {
+    let some = |values: &Vec<f64>| {
+        values.iter().map(|value| value.is_finite().then_some(*value)).collect::<Vec<_>>()
+    };
+    serializer.collect_map(values.iter().map(|(name, values)| (name, some(values))))
+}
+
+fn endless<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Values, D::Error> {
+    let values = BTreeMap::<String, Vec<Option<f64>>>::deserialize(deserializer)?;
+    let all =
+        |values: Vec<Option<f64>>| values.into_iter().map(|value| value.unwrap_or(f64::INFINITY)).collect();
+    Ok(values.into_iter().map(|(name, values)| (name, all(values))).collect())
+}

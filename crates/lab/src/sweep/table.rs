@@ -1,0 +1,95 @@
+//! A sweep's results: a CSV for each metric, and one table for people.
+
+use super::journal::fingerprint;
+use super::{Done, METRICS, Sweep, metric};
+use crate::Median;
+use draw::{Csv, Table};
+use std::collections::BTreeSet;
+use std::fmt::Write;
+
+/// What the runs of a point that are to be trusted gave: each its median.
+pub(super) fn values(runs: &[Done], point: usize, name: &str) -> Vec<f64> {
+    let here = runs.iter().filter(|run| run.point == point && run.doubts.is_empty());
+    here.filter_map(|run| Some(Median::of(run.values.get(name)?)?.value)).collect()
+}
+
+/// The names of what was measured: in the order of the metrics, and of the kinds of handoffs.
+pub(super) fn names(runs: &[Done]) -> Vec<&str> {
+    let all: BTreeSet<&str> = runs.iter().flat_map(|run| run.values.keys()).map(String::as_str).collect();
+    METRICS.iter().flat_map(|(of, _)| all.iter().copied().filter(move |name| metric(name) == *of)).collect()
+}
+
+/// The CSV of each thing that was measured: its name, and a row for each point.
+pub fn csv(sweep: &Sweep, runs: &[Done]) -> Vec<(String, String)> {
+    names(runs).into_iter().map(|name| (name.to_owned(), of_metric(sweep, runs, name))).collect()
+}
+
+fn of_metric(sweep: &Sweep, runs: &[Done], name: &str) -> String {
+    let mut csv = Csv::default();
+    let keys = sweep.axes.iter().map(|axis| axis.key.as_str());
+    csv.row(keys.chain(["n", "median", "lo", "hi"]));
+    for point in 0..sweep.len() {
+        let values = values(runs, point, name);
+        let median = Median::of(&values);
+        let interval = median.and_then(|median| median.interval);
+        let ends =
+            [median.map(|median| median.value), interval.map(|(lo, _)| lo), interval.map(|(_, hi)| hi)];
+        let numbers = ends.map(|value| value.map_or(String::new(), |value| value.to_string()));
+        let n = values.len().to_string();
+        let fields = sweep.values(point).iter().chain([&n]).chain(&numbers);
+        csv.row(fields.map(String::as_str));
+    }
+    csv.finish()
+}
+
+/// For programs: axes, and every run. An infinite value is null.
+pub fn json(sweep: &Sweep, runs: &[Done]) -> serde_json::Value {
+    let fingerprint = format!("{:016x}", fingerprint(runs));
+    serde_json::json!({
+        "sweep": sweep.name,
+        "axes": sweep.axes,
+        "repetitions": sweep.repetitions,
+        "fingerprint": runs.iter().all(|run| run.fingerprint.is_some()).then_some(fingerprint),
+        "points": (0..sweep.len()).map(|point| sweep.values(point)).collect::<Vec<_>>(),
+        "runs": runs,
+    })
+}
+
+/// Medians, with the interval that encloses each with 95 %.
+pub fn text(sweep: &Sweep, runs: &[Done]) -> String {
+    let mut out = format!("{}: {} points, {} runs of each\n", sweep.name, sweep.len(), sweep.repetitions);
+    out.push_str("medians, and in brackets what encloses the median with 95 %\n\n");
+    let names = names(runs);
+    let keys = sweep.axes.iter().map(|axis| axis.key.as_str());
+    let mut table = Table::new(keys.chain(names.iter().copied()));
+    for point in 0..sweep.len() {
+        let cells = names.iter().map(|name| cell(&values(runs, point, name)));
+        table.push(sweep.values(point).iter().cloned().chain(cells));
+    }
+    out.push_str(&table.render());
+    out.push('\n');
+    for (of, about) in METRICS.iter().filter(|(of, _)| names.iter().any(|name| metric(name) == *of)) {
+        let _ = writeln!(out, "{of:20}{about}");
+    }
+    for run in runs.iter().filter(|run| !run.doubts.is_empty()) {
+        let at = sweep.values(run.point).join(", ");
+        let _ = writeln!(out, "not counted: seed {} at {at}: {}", run.seed, run.doubts.join("; "));
+    }
+    if runs.iter().all(|run| run.fingerprint.is_some()) {
+        let _ = writeln!(out, "fingerprint {:016x}", fingerprint(runs));
+    }
+    out
+}
+
+fn cell(values: &[f64]) -> String {
+    let Some(Median { value, interval }) = Median::of(values) else { return "-".to_owned() };
+    let short = |value: f64| match value {
+        value if value.is_infinite() => "never".to_owned(),
+        value if value >= 100.0 => format!("{value:.0}"),
+        value => format!("{value:.1}"),
+    };
+    match interval {
+        Some((lo, hi)) => format!("{} [{}, {}]", short(value), short(lo), short(hi)),
+        None => short(value),
+    }
+}

@@ -1,0 +1,188 @@
+//! Grids, repetitions, and going on where a sweep stopped.
+
+use super::*;
+use crate::run::simulate;
+use std::fs;
+
+const FIRST: &str = include_str!("../../../../scenarios/first.toml");
+const TABLE: &str = "\n[sweep]\nrepetitions = 3\nset.\"radio.retune\" = [\"5ms\", \"9ms\"]\n";
+
+fn sweep(text: &str, settings: &[&str]) -> Result<Option<(Sweep, Vec<Job>)>, ScenarioError> {
+    let settings: Vec<Setting> = settings.iter().map(|text| text.parse().unwrap()).collect();
+    Sweep::of("first.toml", text, &settings, None, 1, OnWorld::Sim)
+}
+
+fn with_table() -> (Sweep, Vec<Job>) {
+    sweep(&format!("{FIRST}{TABLE}"), &["station.delay_device=0|2"]).unwrap().unwrap()
+}
+
+fn document(sweep: &Sweep, job: &Job) -> String {
+    sweep.plan(job).unwrap().document
+}
+
+fn done(sweep: &Sweep, number: usize, job: &Job) -> Done {
+    let outcome = simulate(sweep.plan(job).unwrap()).unwrap();
+    Done {
+        job: number,
+        point: job.point,
+        seed: job.seed,
+        fingerprint: outcome.fingerprint.map(|number| format!("{number:016x}")),
+        doubts: outcome.doubts.clone(),
+        values: measure(&outcome),
+    }
+}
+
+#[test]
+fn a_grid_has_every_combination_and_the_last_axis_changes_first() {
+    let (sweep, jobs) = with_table();
+    let keys: Vec<&str> = sweep.axes.iter().map(|axis| axis.key.as_str()).collect();
+    assert_eq!(keys, ["radio.retune", "station.delay_device"]);
+    let points: Vec<_> = (0..sweep.len()).map(|point| sweep.values(point).join(" ")).collect();
+    assert_eq!(points, ["5ms 0", "5ms 2", "9ms 0", "9ms 2"]);
+    assert_eq!(jobs.len(), 12);
+    let seeds: Vec<u64> = jobs.iter().take(4).map(|job| job.seed).collect();
+    assert_eq!(seeds, [1, 2, 3, 1], "every point has the same seeds");
+    let fourth = document(&sweep, &jobs[3]);
+    assert!(fourth.contains("delay_device = 2") && fourth.contains("5ms"), "{fourth}");
+}
+
+#[test]
+fn what_asks_for_nothing_is_no_sweep() {
+    assert!(sweep(FIRST, &["radio.retune=5ms"]).unwrap().is_none());
+    let (alone, jobs) = sweep(FIRST, &["radio.retune=5ms|7ms"]).unwrap().unwrap();
+    assert_eq!((alone.len(), alone.repetitions, jobs.len()), (2, 10, 20));
+}
+
+#[test]
+fn what_is_set_from_outside_is_not_varied_or_by_its_own_values() {
+    let text = format!("{FIRST}{TABLE}");
+    let (pinned, jobs) = sweep(&text, &["radio.retune=7ms"]).unwrap().unwrap();
+    assert_eq!((pinned.axes.len(), jobs.len()), (0, 3));
+    assert!(document(&pinned, &jobs[0]).contains("retune = \"7ms\""));
+    let (others, _) = sweep(&text, &["radio.retune=7ms|8ms|11ms"]).unwrap().unwrap();
+    assert_eq!((others.axes.len(), others.len()), (1, 3));
+    let twice = sweep(&text, &["radio.retune=7ms|8ms", "radio.retune=1ms|2ms"]).unwrap_err().to_string();
+    assert!(twice.contains("`radio.retune` is varied twice"), "{twice}");
+}
+
+#[test]
+fn a_run_that_is_not_to_be_trusted_is_made_again() {
+    let (sweep, jobs) = with_table();
+    let folder = tempfile::tempdir().unwrap();
+    let late = Done { doubts: vec!["late".to_owned()], ..done(&sweep, 0, &jobs[0]) };
+    Journal::open(folder.path(), &sweep).unwrap().note(&late).unwrap();
+    assert!(Journal::open(folder.path(), &sweep).unwrap().is_empty());
+}
+
+#[test]
+fn two_do_not_write_one_journal() {
+    let (sweep, _) = with_table();
+    let folder = tempfile::tempdir().unwrap();
+    let _first = Journal::open(folder.path(), &sweep).unwrap();
+    let refusal = Journal::open(folder.path(), &sweep).unwrap_err().to_string();
+    assert!(refusal.contains("another sweep is writing it"), "{refusal}");
+}
+
+#[test]
+fn phases_are_spread_evenly_and_are_the_same_at_every_point() {
+    let phase = "phase = { of = \"correspondent.start\", from = \"1s\", over = \"30ms\" }\n";
+    let text = FIRST.to_owned() + TABLE + &phase.replace("correspondent.start", "constant-rate.start");
+    let (sweep, jobs) = sweep(&text, &[]).unwrap().unwrap();
+    let start = |job: &Job| {
+        document(&sweep, job).lines().find(|line| line.contains("start = \"10")).unwrap().to_owned()
+    };
+    let starts: Vec<String> = jobs.iter().map(start).collect();
+    assert_eq!(starts[..3], starts[3..]);
+    assert!(starts[0] != starts[1] && starts[1] != starts[2]);
+}
+
+#[test]
+fn mistakes_are_named() {
+    for (table, expected) in [
+        ("[sweep]\nset.\"radio.retune\" = \"5ms\"", "`sweep.set.radio.retune`: a list of values"),
+        ("[sweep]\nset.\"radio.retune\" = []", "a list of values"),
+        ("[sweep]\nrepetitions = 0", "from 1 to 1000000"),
+        ("[sweep]\nrepetitions = 2000000", "2000000 runs; from 1 to 1000000"),
+        ("[sweep]\nrepeat = 3", "unknown field `repeat`"),
+        ("[sweep]\nset.\"radio.speed\" = [1]", "with radio.speed=1: `radio.speed`: unknown field `speed`"),
+        (
+            "[sweep]\nphase = { of = \"b1.at\", from = \"1\", over = \"1s\" }",
+            "column 32: `sweep.phase.from`: `1` is not",
+        ),
+    ] {
+        let refusal = sweep(&format!("{FIRST}\n{table}\n"), &[]).unwrap_err().to_string();
+        assert!(refusal.starts_with("first.toml, ") && refusal.contains(expected), "{table}: {refusal}");
+    }
+}
+
+#[test]
+fn an_interrupted_sweep_goes_on_where_it_stopped_and_gives_the_same() {
+    let (sweep, jobs) = with_table();
+    let all: Vec<Done> = jobs.iter().enumerate().map(|(number, job)| done(&sweep, number, job)).collect();
+    let folder = tempfile::tempdir().unwrap();
+    let journal = Journal::open(folder.path(), &sweep).unwrap();
+    // In the order in which they happened to end; and the last line was being written.
+    for number in [5, 0, 7] {
+        journal.note(&all[number]).unwrap();
+    }
+    drop(journal);
+    let file = folder.path().join("runs.jsonl");
+    let torn = fs::read_to_string(&file).unwrap() + "{\"job\":3,\"poi";
+    fs::write(&file, torn).unwrap();
+
+    let journal = Journal::open(folder.path(), &sweep).unwrap();
+    assert_eq!(journal.len(), 3);
+    let rest: Vec<Done> = all.iter().filter(|run| !journal.has(run.job)).cloned().collect();
+    assert_eq!(rest.len(), 9);
+    for run in &rest {
+        journal.note(run).unwrap();
+    }
+    let again = journal.all(rest);
+    assert_eq!(again, all);
+    assert_eq!((text(&sweep, &again), csv(&sweep, &again)), (text(&sweep, &all), csv(&sweep, &all)));
+    let lines = fs::read_to_string(&file).unwrap();
+    assert_eq!(lines.lines().count(), 13, "nothing torn stays");
+}
+
+#[test]
+fn the_journal_of_another_sweep_is_not_touched() {
+    let (sweep, _) = with_table();
+    let folder = tempfile::tempdir().unwrap();
+    drop(Journal::open(folder.path(), &sweep).unwrap());
+    let before = fs::read(folder.path().join("runs.jsonl")).unwrap();
+    let other = super::tests::sweep(FIRST, &["radio.retune=5ms|7ms"]).unwrap().unwrap().0;
+    let refusal = Journal::open(folder.path(), &other).unwrap_err().to_string();
+    assert!(refusal.contains("holds another sweep"), "{refusal}");
+    assert_eq!(fs::read(folder.path().join("runs.jsonl")).unwrap(), before);
+}
+
+#[test]
+fn a_csv_has_a_row_for_each_point_and_a_doubtful_run_does_not_count() {
+    let (sweep, jobs) = with_table();
+    let mut all: Vec<Done> = jobs.iter().enumerate().map(|(number, job)| done(&sweep, number, job)).collect();
+    let n = |all: &[Done]| {
+        let csv = csv(&sweep, all);
+        let (_, outages) = csv.iter().find(|(name, _)| name == "outage_ms.hard").unwrap().clone();
+        let rows: Vec<Vec<String>> =
+            outages.lines().map(|line| line.split(',').map(str::to_owned).collect()).collect();
+        assert_eq!(
+            (rows.len(), rows[0].join(",").as_str()),
+            (5, "radio.retune,station.delay_device,n,median,lo,hi")
+        );
+        rows[1][2].parse::<usize>().unwrap()
+    };
+    let before = n(&all);
+    all[0].doubts.push("late".to_owned());
+    assert_eq!((before, n(&all)), (3, 2), "each run counts once, however many handoffs it has");
+    assert!(text(&sweep, &all).contains("not counted: seed 1 at 5ms, 0: late"));
+}
+
+#[test]
+fn an_outage_without_end_survives_the_journal() {
+    let (sweep, jobs) = with_table();
+    let mut run = done(&sweep, 0, &jobs[0]);
+    run.values.insert("outage_ms".to_owned(), vec![f64::INFINITY, 1.5]);
+    let folder = tempfile::tempdir().unwrap();
+    Journal::open(folder.path(), &sweep).unwrap().note(&run).unwrap();
+    assert_eq!(Journal::open(folder.path(), &sweep).unwrap().all([]), [run]);
+}

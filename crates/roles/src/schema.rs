@@ -1,0 +1,83 @@
+//! What may be written of each kind of role, for editors: JSON Schemas, from the same types as are read.
+
+use crate::RoleConfig;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use std::borrow::Cow;
+
+impl RoleConfig {
+    /// The schema of a role of this kind, its `kind` included; `None` if there is no such kind.
+    pub fn schema(kind: &str, generator: &mut SchemaGenerator) -> Option<Schema> {
+        let mut schema = match kind {
+            "cellular-ip/gateway" | "cellular-ip/station" => {
+                of::<cellular_ip::config::StationConfig>(generator)
+            }
+            "cellular-ip/mobile" => of::<cellular_ip::config::MobileConfig>(generator),
+            "mobile-ip/home-agent" => of::<mobile_ip::config::HomeAgentConfig>(generator),
+            "mobile-ip/foreign-agent" => of::<mobile_ip::config::ForeignAgentConfig>(generator),
+            "mobile-ip/mobile-node" => of::<mobile_ip::config::MobileNodeConfig>(generator),
+            "indirect-tcp/support-router" => of::<indirect_tcp::config::SupportRouterConfig>(generator),
+            "indirect-tcp/mobile-host" => of::<indirect_tcp::config::MobileHostConfig>(generator),
+            "sigma/mobile-node" => of::<sigma::config::MobileNodeConfig>(generator),
+            "sigma/correspondent" => of::<sigma::config::CorrespondentConfig>(generator),
+            "sigma/location-manager" => of::<sigma::config::LocationManagerConfig>(generator),
+            "apps/constant-rate" => of::<apps::ConstantRateConfig>(generator),
+            "apps/sink" => of::<apps::SinkConfig>(generator),
+            "apps/bulk-server" => of::<apps::BulkServerConfig>(generator),
+            "apps/bulk-client" => of::<apps::BulkClientConfig>(generator),
+            "apps/request-server" => of::<apps::RequestServerConfig>(generator),
+            "apps/request-client" => of::<apps::RequestClientConfig>(generator),
+            "apps/roam" => of::<apps::RoamConfig>(generator),
+            _ => return None,
+        };
+        let object = schema.ensure_object();
+        object.insert("title".to_owned(), kind.into());
+        let keys = object.entry("properties").or_insert_with(|| serde_json::json!({}));
+        if let Some(keys) = keys.as_object_mut() {
+            keys.insert("kind".to_owned(), serde_json::json!({ "const": kind }));
+        }
+        let required = object.entry("required").or_insert_with(|| serde_json::json!([]));
+        if let Some(required) = required.as_array_mut() {
+            required.insert(0, "kind".into());
+        }
+        Some(schema)
+    }
+}
+
+impl JsonSchema for RoleConfig {
+    fn schema_name() -> Cow<'static, str> {
+        "Role".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let kinds: Vec<Schema> =
+            Self::KINDS.iter().filter_map(|kind| Self::schema(kind, generator)).collect();
+        json_schema!({ "oneOf": kinds })
+    }
+}
+
+/// Not by reference: the keys of a role stand beside its kind.
+fn of<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
+    T::json_schema(generator)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_has_a_schema_that_names_it_and_takes_nothing_unknown() {
+        let mut generator = SchemaGenerator::default();
+        for kind in RoleConfig::KINDS {
+            let schema = RoleConfig::schema(kind, &mut generator).unwrap_or_else(|| panic!("{kind}"));
+            assert_eq!(schema.pointer("/properties/kind/const").and_then(|name| name.as_str()), Some(kind));
+            assert_eq!(schema.get("additionalProperties"), Some(&false.into()), "{kind}");
+            assert!(
+                schema
+                    .pointer("/properties")
+                    .and_then(|keys| keys.as_object())
+                    .is_some_and(|keys| keys.len() > 1)
+            );
+        }
+        assert_eq!(RoleConfig::schema("apps/drain", &mut generator), None);
+    }
+}
