@@ -1,4 +1,4 @@
-//! Three budgets, as tests: bytes for an idle host, lines of glue, time for a packet.
+//! Budgets, as tests: bytes for a host, lines of glue, time for a packet, and a decision without an allocation.
 //!
 //! `cargo test -p house-tests --test budgets -- --nocapture` prints what is spent.
 
@@ -13,10 +13,18 @@ use std::sync::Mutex;
 
 use auth::Key;
 use cellular_ip::message::{Authentication, RouteUpdate, Skipped, session_key};
-use node::{Act, Boot, Input, Link, Node, Outbox, Seed};
+use lab::Scenario;
+use lab::ledger::Running;
+use lab::scenario::Setting;
+use node::{
+    Act, Action, Boot, Class, Gate, Hop, Input, Life, Link, Node, Outbox, Port, RoleId, Route, Ruleset, Seed,
+};
 use roles::HostConfig;
-use wire::{Cell, EtherType, Frame, Iface, Instant, Ipv4Addr, Mac, Packet, PacketId, SocketAddrV4, WallTime};
-use wire::{checksum, udp};
+use table::{Datagram, Go, Verdict, decide};
+use wire::{
+    Cell, Duration, EtherType, Frame, Iface, Instant, Ipv4Addr, Mac, Packet, PacketId, SocketAddrV4,
+    WallTime, udp,
+};
 
 // --- memory ------------------------------------------------------------------------------------------------------------
 
@@ -25,6 +33,8 @@ struct Counting;
 
 thread_local! {
     static LIVE: cell::Cell<usize> = const { cell::Cell::new(0) };
+    /// How often it has asked.
+    static ASKED: cell::Cell<usize> = const { cell::Cell::new(0) };
 }
 
 fn live() -> usize {
@@ -43,6 +53,7 @@ static ALLOCATOR: Counting = Counting;
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(|live| live.wrapping_add(layout.size()));
+        let _ = ASKED.try_with(|asked| asked.set(asked.get() + 1));
         // SAFETY: the caller's promise about `layout` is passed on.
         unsafe { System.alloc(layout) }
     }
@@ -118,6 +129,92 @@ fn an_idle_host_fits_into_a_kibibyte() {
     );
     assert!(each >= size_of::<Node>() + 200, "{each} bytes: the allocator does not count");
     assert!(each <= BYTES_PER_IDLE_HOST, "{each} bytes for an idle host, {BYTES_PER_IDLE_HOST} are allowed");
+}
+
+/// A world of `scale/tree` with so many hosts, and the bytes that it takes.
+fn world_of(hosts: u32) -> usize {
+    let (file, text) = Scenario::find("scale/tree").unwrap();
+    let settings =
+        [Setting::new("tree.hosts", i64::from(hosts)), Setting::new("tree.fan_out", vec![2i64, 2, 2])];
+    let plan = Scenario::plan(&file, &text, &settings, 1).unwrap();
+    let before = live();
+    let world = plan.watched(Running::new(&plan)).unwrap();
+    let bytes = live() - before;
+    drop(black_box(world));
+    bytes
+}
+
+/// All of it: node, workload, stack, interface, wire, books, and what the router above it keeps of it.
+#[test]
+fn a_host_in_a_world_fits_into_a_kibibyte() {
+    let _alone = ALONE.lock();
+    let each = (world_of(3 * HOSTS as u32) - world_of(HOSTS as u32)) / (2 * HOSTS);
+    println!("{each} bytes for each host of a tree, with its wire, and its route at the router above");
+    assert!(each >= size_of::<Node>() + 200, "{each} bytes: the allocator does not count");
+    assert!(each <= BYTES_PER_IDLE_HOST, "{each} bytes for a host, {BYTES_PER_IDLE_HOST} are allowed");
+}
+
+// --- decisions ---------------------------------------------------------------------------------------------------------
+
+/// A router with so many hosts below it: a route each, set to be refreshed by what they send, and a gate that checks it.
+fn router(hosts: u32) -> Ruleset {
+    let mut rules = Ruleset::default();
+    let gate = Gate { class: Class::WIRE, check: Some(Class(2)), ttl: true, icmp: false, punts: 1 };
+    rules.set_gate(RoleId(0), Port { iface: Iface(1), from: None }, Some(gate));
+    for host in 0..hosts {
+        let action = Action::Forward(Hop::mac(Iface(1), Mac([2; 6])));
+        let route = Route { action, life: Life::Refreshed(Duration::from_secs(5)) };
+        rules.set_route(Instant::ZERO, RoleId(0), table::Key::to(Class(2), address(host)), Some(route));
+        let up = Route { action, life: Life::Watched(Duration::from_secs(5)) };
+        rules.set_route(Instant::ZERO, RoleId(0), table::Key::to(Class::WIRE, address(host)), Some(up));
+    }
+    rules
+}
+
+fn address(host: u32) -> Ipv4Addr {
+    Ipv4Addr::from_bits(0x0a00_0000 + host)
+}
+
+/// What becomes of a packet between two hosts below a router: the check of its source, then the route to its destination.
+fn decided(rules: &Ruleset, hosts: u32, number: u32) -> Verdict {
+    let at = |number: u32| address(number.wrapping_mul(2_654_435_761) % hosts);
+    let packet = Datagram {
+        src: at(number),
+        dst: at(number + 1),
+        protocol: 17,
+        ttl: 64,
+        dont_fragment: true,
+        len: 92,
+    };
+    let port = Port { iface: Iface(1), from: Some(Mac([2; 6])) };
+    decide(rules, Instant::from_millis(1), port, &packet)
+}
+
+const DECISIONS: u32 = 200_000;
+
+/// Prints nanoseconds as well; they are for the machine that it is run on, and judged by nobody here.
+#[test]
+fn deciding_allocates_nothing_however_many_entries_there_are() {
+    let _alone = ALONE.lock();
+    let mut line = Vec::new();
+    for hosts in [1, 1_000, 1_000_000] {
+        let rules = router(hosts);
+        let (before, mut forwarded) = (ASKED.get(), 0);
+        let nanos = nanos_of(|| {
+            for number in 0..DECISIONS {
+                let verdict = black_box(decided(&rules, hosts, number));
+                forwarded +=
+                    u32::from(matches!(verdict.go, Go::Out(_)) && verdict.used.iter().all(Option::is_some));
+            }
+        });
+        assert_eq!(ASKED.get() - before, 0, "a decision asked for memory, with {hosts} entries");
+        assert_eq!(forwarded, DECISIONS, "each is checked and forwarded, with {hosts} entries");
+        line.push(format!("\"{hosts}\":{:.1}", nanos / f64::from(DECISIONS)));
+    }
+    println!("{{\"decide_ns\":{{{}}},\"allocations\":0}}", line.join(","));
+    let before = ASKED.get();
+    drop(black_box(Box::new(1)));
+    assert_eq!(ASKED.get() - before, 1, "the allocator counts");
 }
 
 // --- glue --------------------------------------------------------------------------------------------------------------
@@ -239,6 +336,19 @@ fn forward(node: &mut Node, fresh: &Packet, out: &mut Outbox) {
     }
 }
 
+/// The unit: a checksum, four bytes after four. The house's own is faster, and may become faster still; the unit may not.
+fn reference(bytes: &[u8]) -> u16 {
+    let (words, _) = bytes.as_chunks::<4>();
+    let mut sum = 0;
+    for word in words {
+        sum += u64::from(u32::from_be_bytes(*word));
+    }
+    while sum >> 16 != 0 {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    !(sum as u16)
+}
+
 #[test]
 fn a_forwarded_packet_costs_a_few_checksums() {
     let _alone = ALONE.lock();
@@ -253,7 +363,7 @@ fn a_forwarded_packet_costs_a_few_checksums() {
         packets = packets.min(nanos_of(|| forward(&mut node, &fresh, &mut out)) / f64::from(PACKETS));
         let sum = || {
             for _ in 0..PACKETS {
-                black_box(checksum(black_box(&buffer)));
+                black_box(reference(black_box(&buffer)));
             }
         };
         sums = sums.min(nanos_of(sum) / f64::from(PACKETS));

@@ -105,7 +105,7 @@ fn host(number: u8, packet: Option<Packet>) -> HostSpec {
         name,
         node: Node::new(vec![Box::new(Shout { packet })], vec![address]),
         addresses: vec![address],
-        interfaces: vec![InterfaceSpec { name: "eth".to_owned(), mac, mtu: 1500, port, tunes: false }],
+        interfaces: vec![InterfaceSpec { name: "eth".into(), mac, mtu: 1500, port, tunes: false }],
         wall: WallTime::default(),
         tcp: tcp::Profile::linux_like().into(),
         chance: Seed::new(1),
@@ -148,7 +148,7 @@ fn commanded(verbs: [&str; 2]) -> u64 {
     let mut world = plan.world().unwrap();
     for verb in verbs {
         let command = Command { verb: verb.to_owned(), args: Value::None };
-        world.command(Instant(5_111_111_111), HostId(mobile as u16), command);
+        world.command(Instant(5_111_111_111), HostId(mobile as u32), command);
     }
     world.run(plan.end()).fingerprint
 }

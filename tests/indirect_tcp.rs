@@ -44,7 +44,7 @@ fn has_flag(packet: &Packet, flag: u8) -> bool {
 /// What happened at the fixed host.
 fn at_fixed(outcome: &Outcome) -> impl Iterator<Item = &Record> {
     let fixed = outcome.plan.hosts.iter().position(|host| host.config.name == "fixed").unwrap();
-    outcome.records.iter().filter(move |record| usize::from(record.host.0) == fixed)
+    outcome.records.iter().filter(move |record| record.host.index() == fixed)
 }
 
 /// Segments with this flag that reached the fixed host's stack.

@@ -4,7 +4,7 @@
 #![cfg(test)]
 
 use lab::handoff::{Handoff, Outage};
-use lab::ledger::{self, Ledger, Vanished};
+use lab::ledger::{self, Ledger, Running, Vanished};
 use lab::run::{OnWorld, Outcome};
 use lab::scenario::Setting;
 use lab::{Plan, Scenario, handoff};
@@ -40,6 +40,54 @@ fn trusted(outcome: &Outcome) {
     assert_eq!(outcome.doubts, [""; 0]);
     assert_eq!(sums(&outcome.ledger).0, sums(&outcome.ledger).1);
     assert!(outcome.ledger.balances());
+}
+
+// --- without records ---------------------------------------------------------------------------------------------------
+
+/// A run that keeps nothing is the same run, and its books say the same, but for the list of losses.
+#[track_caller]
+fn counts_the_same(plan: &Plan) {
+    let outcome = lab::run::simulate(plan.clone()).unwrap();
+    let counted = lab::run::count(plan.watched(Running::new(plan)).unwrap(), plan);
+    assert_eq!(Some(counted.fingerprint), outcome.fingerprint, "{}", plan.name);
+    assert_eq!(counted.ledger, Ledger { losses: Vec::new(), ..outcome.ledger }, "{}", plan.name);
+    assert_eq!(counted.doubts.is_empty(), counted.ledger.balances());
+    let links = |record: &&Record| matches!(record.what, What::Sent(iface, _) if iface != Iface::HOST);
+    assert_eq!(counted.hops, outcome.records.iter().filter(links).count() as u64);
+    assert!(counted.most_open < 1000, "{} packets under way: their books are not closed", counted.most_open);
+}
+
+#[test]
+fn books_that_are_closed_while_a_run_goes_on_are_those_of_its_records() {
+    for name in
+        ["first", "mobile-ip/download", "cellular-ip/udp-loss", "sigma/handoff", "indirect-tcp/handoff-time"]
+    {
+        let (file, text) = Scenario::find(name).unwrap();
+        counts_the_same(&Scenario::plan(&file, &text, &[], 3).unwrap());
+    }
+}
+
+#[test]
+fn so_they_are_under_every_fault() {
+    counts_the_same(&plan(&["wire.left.queue=1", "wire.left.rate=64kb/s", "constant-rate.rate=1000"]));
+    counts_the_same(&plan(&["wire.left.duplicate=0.3", "cell.2.loss=0.2", "cell.3.duplicate=0.2"]));
+    counts_the_same(&plan(&["radio.excursion=20ms"]));
+}
+
+#[test]
+fn a_tree_delivers_everything_and_counts_the_same() {
+    let (file, text) = Scenario::find("scale/tree").unwrap();
+    let settings = ["tree.hosts=300", "tree.fan_out=[4, 5, 6]", "duration=3500ms"];
+    let settings: Vec<Setting> = settings.iter().map(|setting| setting.parse().unwrap()).collect();
+    let plan = Scenario::plan(&file, &text, &settings, 1).unwrap();
+    counts_the_same(&plan);
+    let counted = lab::run::count(plan.watched(Running::new(&plan)).unwrap(), &plan);
+    let ledger = counted.ledger;
+    // Each of 300 hosts sends in three seconds, and those below the first 61 of 120 stations once more: 3 below each of the
+    // first 60, 2 below the last, whose datagrams are still on their first wire.
+    assert_eq!((ledger.sent, ledger.delivered, ledger.held), (900 + 60 * 3 + 2, 900 + 60 * 3, 2));
+    assert_eq!((ledger.dropped_total(), ledger.copied), (0, 0));
+    assert_eq!(counted.hops, ledger.delivered * 4 + 2, "four wires each");
 }
 
 // --- faults of a link --------------------------------------------------------------------------------------------------
@@ -177,10 +225,10 @@ fn is_copy_within_a_node(records: &[Record], record: &Record) -> bool {
 /// The two places between which a packet is missing without this record.
 fn places(plan: &Plan, records: &[Record], record: &Record) -> (String, String) {
     let names = plan.host_names();
-    let name = &names[usize::from(record.host.0)];
+    let name = &names[record.host.index()];
     let node = format!("{name}'s node");
     let application = format!("{name}'s application");
-    let ports = &plan.hosts[usize::from(record.host.0)].ports;
+    let ports = &plan.hosts[record.host.index()].ports;
     let far = |iface: Iface| match ports[usize::from(iface.0) - 1].name.as_str() {
         "air" => None,
         other => Some((format!("{name}:{other}"), format!("{other}:{name}"))),
@@ -213,7 +261,7 @@ fn addressee(plan: &Plan, records: &[Record], host: HostId, id: PacketId) -> Str
 fn sent_by(plan: &Plan, record: &Record) -> Option<(String, String)> {
     let What::Sent(_, packet) = &record.what else { return None };
     let sender = of_mac(plan, packet.link.src);
-    Some((format!("{}'s node", plan.host_names()[usize::from(record.host.0)]), sender))
+    Some((format!("{}'s node", plan.host_names()[record.host.index()]), sender))
 }
 
 fn of_mac(plan: &Plan, mac: wire::Mac) -> String {
@@ -275,7 +323,7 @@ fn edges(outcome: &Outcome, place: usize) -> Vec<usize> {
         What::Up(_, Some(_)) => record.host == handoff.host,
         What::Marked(Mark { span: Some(span), .. }) => {
             // The crossover's answer ends registration; the new station's is on the way there.
-            let crossover = outcome.plan.host_names()[usize::from(record.host.0)] == "b1";
+            let crossover = outcome.plan.host_names()[record.host.index()] == "b1";
             let repeat = record.at > outage.from + FIRST_UPDATE;
             (matches!(span, Span::Begins(Stage::Registration)) && !repeat) || crossover
         }

@@ -31,7 +31,7 @@ pub(crate) fn judge(plan: &Plan, records: &[Record], last_at: &str) -> Verdict {
     assert_eq!(count(records, Flags::RST), 0, "segments that reset");
     assert_eq!(count(records, Flags::SYN), 2, "one handshake and no other");
     let names = plan.host_names();
-    let id = |name: &str| HostId(names.iter().position(|other| other == name).unwrap() as u16);
+    let id = |name: &str| HostId(names.iter().position(|other| other == name).unwrap() as u32);
     let closed = |host| {
         let marks: Vec<&Mark> =
             marks(records, "closed").filter(|(_, at, _)| *at == host).map(|m| m.2).collect();

@@ -23,7 +23,7 @@ impl Script<'_> {
         let host = self.names.iter().position(|name| name == step.host).unwrap();
         let to = step.to.map_or(Value::None, |to| Value::map([("to", Value::from(to))]));
         let command = Command { verb: step.verb.to_owned(), args: to };
-        self.world.command(self.at, HostId(host as u16), command);
+        self.world.command(self.at, HostId(host as u32), command);
         self.commands += 1;
         // What comes while nobody reads has to be there when it is exported.
         self.at += if step.verb == "rest" { 10 * STEP } else { STEP };

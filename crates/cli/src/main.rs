@@ -4,6 +4,7 @@ use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
 mod compare;
+mod count;
 mod diff;
 mod doctor;
 mod exec;
@@ -16,6 +17,7 @@ mod node;
 mod output;
 mod reproduce;
 mod run;
+mod scale;
 mod sweep;
 
 /// Keeps IP sessions alive while hosts move, and shows exactly what each move cost.
@@ -36,6 +38,8 @@ enum Verb {
     Reproduce(reproduce::Args),
     /// The table by which one chooses: every protocol over one course, outage by owner, loss, goodput, signalling.
     Compare(compare::Args),
+    /// How the simulator's speed and memory go with the number of hosts.
+    Scale(scale::Args),
     /// Where an outage went; what became of a packet.
     Explain(explain::Args),
     /// The JSON Schema of scenario files, for editors.
@@ -76,6 +80,7 @@ fn main() -> ExitCode {
         Verb::Run(args) => run::run(&args),
         Verb::Reproduce(args) => reproduce::reproduce(&args),
         Verb::Compare(args) => compare::compare(&args),
+        Verb::Scale(args) => scale::scale(&args),
         Verb::Explain(args) => explain::explain(&args),
         Verb::Schema => {
             output::print(&format!("{:#}\n", lab::scenario::schema()));

@@ -1,7 +1,7 @@
 //! `wayfare run SCENARIO`
 
 use crate::output::{Format, Progress, print};
-use crate::{Failure, interrupt, linux_failure};
+use crate::{Failure, count, interrupt, linux_failure};
 use draw::Snap;
 use lab::batch::{self, Cost};
 use lab::run::{OnWorld, Outcome};
@@ -46,6 +46,10 @@ pub(crate) struct Args {
     /// How much of each packet the capture keeps: `full`, or a number of bytes.
     #[arg(long, value_name = "BYTES", default_value = "128", value_parser = snap)]
     snap: Snap,
+    /// Judge what happens as it happens, and keep nothing: for speed, and for more hosts than records have room. Simulator
+    /// only; no run directory is written, and handoffs are not told of.
+    #[arg(long, conflicts_with_all = ["out", "jobs", "snap"])]
+    no_records: bool,
     /// For people, or for programs: then `run.json`, and nothing else, on standard output.
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
@@ -83,6 +87,13 @@ struct Done {
 }
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    if args.no_records {
+        if args.on == On::Linux {
+            return Err(Failure::Usage("--no-records is for the simulator".to_owned()));
+        }
+        let seeds = (args.seed..).take(usize::try_from(args.runs.unwrap_or(1)).unwrap_or(usize::MAX));
+        return count::count(&args.scenario, &args.set, seeds, args.format);
+    }
     let sweep = sweep_of(args)?;
     let plans = if sweep.is_some() { Vec::new() } else { plans(args)? };
     let jobs = args.jobs.unwrap_or_else(|| match args.on {

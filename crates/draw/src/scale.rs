@@ -57,12 +57,19 @@ impl Range {
 pub(crate) struct Ticks {
     pub(crate) values: Vec<f64>,
     decimals: usize,
+    /// Values are exponents: 3 stands for a thousand.
+    decades: bool,
 }
 
 impl Ticks {
     /// About `target` ticks within `range`.
     pub(crate) fn new(range: Range, target: u32) -> Self {
         Self::every(range, Step::for_span(range.hi - range.lo, target))
+    }
+
+    /// One for each power of ten, on an axis of exponents.
+    pub(crate) fn decades(range: Range) -> Self {
+        Self { decades: true, ..Self::every(range, Step { mantissa: 1.0, exponent: 0 }) }
     }
 
     /// The same for things that are counted: no tick between whole numbers.
@@ -79,11 +86,14 @@ impl Ticks {
             .map(|index| (first + f64::from(index)) * size)
             .take_while(|value| *value <= range.hi + slack)
             .collect();
-        Self { values, decimals: usize::try_from(-step.exponent).unwrap_or(0) }
+        Self { values, decimals: usize::try_from(-step.exponent).unwrap_or(0), decades: false }
     }
 
     /// A tick as its label, all with equally many decimals.
     pub(crate) fn label(&self, value: f64) -> String {
+        if self.decades {
+            return decade(value.round() as i32);
+        }
         if value != 0.0 && (value.abs() >= 1e12 || self.decimals > 7) {
             return format!("{value:.3e}");
         }
@@ -132,6 +142,17 @@ impl Step {
     }
 }
 
+/// A power of ten: `0.01`, `1`, `100 000`.
+fn decade(exponent: i32) -> String {
+    if exponent < 0 {
+        return format!("{:.*}", exponent.unsigned_abs() as usize, power_of_ten(exponent));
+    }
+    let digits = format!("1{}", "0".repeat(exponent.unsigned_abs() as usize));
+    let groups: Vec<&str> =
+        digits.as_bytes().rchunks(3).rev().filter_map(|group| std::str::from_utf8(group).ok()).collect();
+    groups.join("\u{202f}")
+}
+
 fn power_of_ten(exponent: i32) -> f64 {
     let power = (0..exponent.unsigned_abs()).fold(1.0, |power, _| power * 10.0);
     if exponent < 0 { 1.0 / power } else { power }
@@ -159,6 +180,15 @@ mod tests {
     fn a_tick_at_the_very_end_is_kept() {
         assert_eq!(labels(0.1, 0.3, 2), ["0.1", "0.2", "0.3"]);
         assert_eq!(labels(-0.3, 0.0, 3), ["−0.3", "−0.2", "−0.1", "0.0"]);
+    }
+
+    #[test]
+    fn decades_are_written_out() {
+        let ticks = Ticks::decades(Range { lo: -2.1, hi: 6.2 });
+        let labels: Vec<String> = ticks.values.iter().map(|value| ticks.label(*value)).collect();
+        let thin = |text: &str| text.replace(' ', "\u{202f}");
+        assert_eq!(labels[..3], ["0.01", "0.1", "1"]);
+        assert_eq!(labels[5..], ["1 000", "10 000", "100 000", "1 000 000"].map(thin));
     }
 
     #[test]

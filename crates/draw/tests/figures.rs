@@ -163,3 +163,27 @@ fn a_long_run_is_a_small_drawing() {
     assert!(figure.svg().len() < 200_000);
     assert_eq!(figure.csv().lines().count(), 200_001);
 }
+
+#[test]
+fn on_an_axis_of_decades_each_power_of_ten_has_the_same_room() {
+    let points =
+        [(100.0, 0.5), (1_000.0, 50.0), (10_000.0, 5_000.0)].map(|(x, y)| Point { x, y, error: None });
+    let series = vec![Series { name: "speed".into(), style: Style::Simulator, points: points.to_vec() }];
+    let axis = |label: &str| Axis::new(label, "").in_decades();
+    let figure = PointFigure { x: axis("hosts"), y: axis("speed"), series, ..empty_points() };
+    let svg = figure.svg();
+    assert_sound(&svg);
+    let circles = svg.lines().filter(|line| line.contains("<circle") && line.contains("r=\"4\""));
+    let at = |line: &str, key: &str| -> f64 {
+        line.split(&format!("{key}=\"")).nth(1).unwrap().split('"').next().unwrap().parse().unwrap()
+    };
+    // The first is the legend's.
+    let places: Vec<[f64; 2]> = circles.map(|line| ["cx", "cy"].map(|key| at(line, key))).skip(1).collect();
+    assert_eq!(places.len(), 3, "{svg}");
+    for axis in 0..2 {
+        let gaps = [places[1][axis] - places[0][axis], places[2][axis] - places[1][axis]];
+        assert!(gaps[0].abs() > 50.0 && (gaps[0] - gaps[1]).abs() < 0.5, "{places:?}");
+    }
+    assert!(svg.contains(">1\u{202f}000<"), "{svg}");
+    assert!(figure.csv().contains("speed,simulator,10000,5000,,"), "the numbers stay what they are");
+}

@@ -6,6 +6,7 @@
 use crate::Plan;
 use crate::ledger::{Places, Way};
 use crate::segment;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use trace::{HostId, Record, What};
 use wire::{Iface, Instant, Mac, Packet, PacketId};
@@ -144,7 +145,7 @@ impl<'a> Journeys<'a> {
     }
 
     /// A host's name.
-    pub fn host(&self, host: HostId) -> &str {
+    pub fn host(&self, host: HostId) -> Cow<'_, str> {
         self.places.host(host)
     }
 
@@ -197,7 +198,7 @@ impl<'a> Journeys<'a> {
 
     fn note(&mut self, index: usize, record: &Record) {
         let host = record.host;
-        let name = || self.places.host(host).to_owned();
+        let name = || self.places.host(host).into_owned();
         let fate = match &record.what {
             What::Received(iface, packet) => {
                 let from = (*iface != Iface::HOST).then(|| self.sender(host, *iface, packet)).flatten();

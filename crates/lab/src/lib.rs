@@ -26,6 +26,7 @@ pub mod rundir;
 pub mod scenario;
 mod segment;
 pub mod sweep;
+pub mod tree;
 
 pub use median::Median;
 pub use plan::Plan;

@@ -2,15 +2,17 @@
 
 use crate::program::Program;
 use crate::scenario::Setting;
+use crate::tree::Tree;
 use link::{CellSpec, Course, Fabric, PortId, RadioSpec, WireSpec};
 use node::Node;
 use node::config::ConfigError;
 use roles::HostConfig;
 use sim::{HostSpec, InterfaceSpec, World};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use trace::HostId;
-use wire::{Duration, Instant, Ipv4Addr, Mac, Seed, WallTime};
+use trace::{HostId, Witness};
+use wire::{Duration, Iface, Instant, Ipv4Addr, Mac, Seed, WallTime};
 
 /// What a run is made of.
 #[derive(Clone, Debug)]
@@ -35,6 +37,8 @@ pub struct Plan {
     pub wires: Vec<([PortId; 2], WireSpec)>,
     /// Its cells.
     pub cells: Vec<CellSpec>,
+    /// All hosts and wires, if it is a tree: then there are none above.
+    pub tree: Option<Arc<Tree>>,
 }
 
 /// One host of a plan.
@@ -76,6 +80,9 @@ impl Plan {
         for (ends, spec) in &self.wires {
             fabric.add_wire(*ends, spec, &chance);
         }
+        if let Some(tree) = &self.tree {
+            tree.lay(&mut fabric, &chance);
+        }
         for cell in &self.cells {
             fabric.add_cell(cell, &chance);
         }
@@ -92,13 +99,27 @@ impl Plan {
 
     /// The world in which nothing has happened yet. Refused if a host has programs: they need a kernel.
     pub fn world(&self) -> Result<World, roles::NodeError> {
+        self.watched(Vec::new())
+    }
+
+    /// The same, of which a witness is told.
+    pub fn watched<W: Witness>(&self, witness: W) -> Result<World<W>, roles::NodeError> {
         if let Some(host) = self.hosts.iter().find(|host| !host.programs.is_empty()) {
             let name = &host.config.name;
             let problem = format!("`{name}` runs programs, and those need a kernel: use --on linux");
             return Err(ConfigError::new("program", problem).into());
         }
-        let node = |host: &HostPlan| host.config.node(&self.chance().fork(&host.config.name));
-        self.world_of(self.hosts.iter().map(node).collect::<Result<Vec<_>, _>>()?)
+        let chance = self.chance();
+        let named = |host: &HostPlan| {
+            let node = host.config.node(&chance.fork(&host.config.name))?;
+            self.host(host, node)
+        };
+        let tree = self.tree.iter().flat_map(|tree| tree.hosts(&chance));
+        let mut refused = None;
+        let hosts = self.hosts.iter().map(named).chain(tree);
+        let hosts = hosts.map_while(|host| host.map_err(|error| refused = Some(error)).ok());
+        let world = World::watched(self.fabric(), hosts, witness);
+        refused.map_or(Ok(world), Err)
     }
 
     /// The same with these nodes, one for each host: for roles that no scenario can name.
@@ -116,12 +137,48 @@ impl Plan {
     pub fn owners(&self) -> BTreeMap<Ipv4Addr, HostId> {
         let hosts = (0..).map(HostId).zip(&self.hosts);
         let own = hosts.map(|(id, host)| (id, host.config.all_addresses()));
-        own.flat_map(|(id, own)| own.into_iter().map(move |address| (address, id))).collect()
+        let tree = self
+            .tree
+            .iter()
+            .flat_map(|tree| (0..tree.shape.len()).map(HostId).map(|id| (tree.address(id), id)));
+        own.flat_map(|(id, own)| own.into_iter().map(move |address| (address, id))).chain(tree).collect()
+    }
+
+    /// How many hosts it has.
+    pub fn len(&self) -> usize {
+        self.hosts.len() + self.tree.as_ref().map_or(0, |tree| tree.shape.len() as usize)
+    }
+
+    /// Whether it has no host.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// A host's name; a question mark for one that there is not.
+    pub fn host_name(&self, host: HostId) -> Cow<'_, str> {
+        match &self.tree {
+            Some(tree) => tree.shape.name(host).into(),
+            None => self.hosts.get(host.index()).map_or("?", |host| host.config.name.as_str()).into(),
+        }
+    }
+
+    /// The names of a host's interfaces, in the order of their numbers from 1.
+    pub fn interface_names(&self, host: HostId) -> Vec<String> {
+        match &self.tree {
+            Some(tree) => {
+                let ifaces = (1..=tree.shape.interfaces(host)).map(Iface);
+                ifaces.map(|iface| tree.shape.interface_name(host, iface)).collect()
+            }
+            None => {
+                let ports = self.hosts.get(host.index()).into_iter().flat_map(|host| &host.ports);
+                ports.map(|port| port.name.clone()).collect()
+            }
+        }
     }
 
     /// The names of its hosts, in their order.
     pub fn host_names(&self) -> Vec<String> {
-        self.hosts.iter().map(|host| host.config.name.clone()).collect()
+        (0..self.len() as u32).map(|host| self.host_name(HostId(host)).into_owned()).collect()
     }
 
     fn chance(&self) -> Seed {
@@ -131,7 +188,7 @@ impl Plan {
     fn host(&self, plan: &HostPlan, node: Node) -> Result<HostSpec, roles::NodeError> {
         let config = &plan.config;
         let interfaces = plan.ports.iter().zip(&config.interfaces).map(|(port, interface)| InterfaceSpec {
-            name: port.name.clone(),
+            name: port.name.as_str().into(),
             mac: port.mac,
             mtu: interface.mtu,
             port: port.port,

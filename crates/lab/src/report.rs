@@ -1,6 +1,7 @@
 //! A run as text, for people.
 
 use crate::handoff::Handoff;
+use crate::ledger::Ledger;
 use crate::run::Outcome;
 use draw::Table;
 use std::fmt::Write;
@@ -20,7 +21,7 @@ pub fn text(outcome: &Outcome) -> String {
         }
     }
     out.push('\n');
-    out.push_str(&ledger(outcome));
+    out.push_str(&books(&outcome.ledger));
     if let Some(fingerprint) = outcome.fingerprint {
         let _ = writeln!(out, "fingerprint {fingerprint:016x}");
     }
@@ -66,8 +67,8 @@ pub fn outage(number: usize, handoff: &Handoff) -> Option<String> {
     Some(out)
 }
 
-fn ledger(outcome: &Outcome) -> String {
-    let ledger = &outcome.ledger;
+/// The closed books.
+pub fn books(ledger: &Ledger) -> String {
     let mut out = format!(
         "ledger: {} sent + {} copied = {} delivered + {} dropped + {} held\n",
         ledger.sent,

@@ -1,9 +1,10 @@
 //! All wires and cells of a scenario.
 
-use crate::medium::{CellSpec, Medium, Queue, WireSpec};
-use crate::radio::{Heard, Radio, RadioSpec, Tuning};
+use crate::medium::{CellSpec, Character, Medium, Queue, WireSpec};
+use crate::radio::{Heard, Radio, RadioSpec, Radios, Tuning};
 use crate::{Course, PortId, reason};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use wire::Seed;
 use wire::{Cell, Instant, Mac, Reason, ethernet};
 
@@ -27,6 +28,16 @@ enum Way {
     Air(Cell),
     /// In a cell that the sender only visits.
     Visit(Cell),
+}
+
+impl Flight {
+    /// Where a flight through a wire ends, in any case: nothing happens to a frame any more that is in a wire.
+    pub const fn far_end(&self) -> Option<PortId> {
+        match self.way {
+            Way::Wire(to) => Some(to),
+            Way::Air(_) | Way::Visit(_) => None,
+        }
+    }
 }
 
 /// Who hears a frame.
@@ -68,31 +79,66 @@ pub struct Sample {
 }
 
 /// All wires and cells of a scenario.
+///
+/// Ports are numbered from near zero on, without large gaps: what is known of a port stands at its number.
 #[derive(Clone, Debug, Default)]
 pub struct Fabric {
-    wires: BTreeMap<PortId, (PortId, Medium)>,
+    wires: Vec<Option<WireEnd>>,
     cells: BTreeMap<Cell, Medium>,
-    radios: BTreeMap<PortId, Radio>,
+    radios: Radios,
     courses: BTreeMap<PortId, Course>,
-    queues: BTreeMap<PortId, Queue>,
+    /// What wires of a kind share; a million hosts hang on wires of one kind.
+    kinds: Vec<(WireSpec, [Arc<Character>; 2])>,
 }
+
+/// One end of a wire, and the direction that leads away from it.
+#[derive(Clone, Debug)]
+struct WireEnd {
+    to: PortId,
+    medium: Medium,
+    queue: Queue,
+}
+
+/// Kinds of wires that are remembered; a wire of a kind beyond that is one of its own.
+const KINDS: usize = 64;
 
 impl Fabric {
     /// Lays a wire between two ports.
     pub fn add_wire(&mut self, ends: [PortId; 2], spec: &WireSpec, chance: &Seed) {
         let [a, b] = ends;
-        self.wires.insert(a, (b, Medium::wire(spec, 0, chance.fork(&format!("wire {}", a.0)))));
-        self.wires.insert(b, (a, Medium::wire(spec, 1, chance.fork(&format!("wire {}", b.0)))));
+        let [there, back] = self.characters(spec);
+        for (from, to, character) in [(a, b, there), (b, a, back)] {
+            let medium = Medium::new(character, chance.fork(&format!("wire {}", from.0)));
+            let index = from.0 as usize;
+            if index >= self.wires.len() {
+                self.wires.resize_with(index + 1, || None);
+            }
+            if let Some(place) = self.wires.get_mut(index) {
+                *place = Some(WireEnd { to, medium, queue: Queue::default() });
+            }
+        }
+    }
+
+    fn characters(&mut self, spec: &WireSpec) -> [Arc<Character>; 2] {
+        if let Some((_, known)) = self.kinds.iter().find(|(kind, _)| kind == spec) {
+            return known.clone();
+        }
+        let fresh = [0, 1].map(|direction| Arc::new(Character::wire(spec, direction)));
+        if self.kinds.len() < KINDS {
+            self.kinds.push((spec.clone(), fresh.clone()));
+        }
+        fresh
     }
 
     /// Opens a cell.
     pub fn add_cell(&mut self, spec: &CellSpec, chance: &Seed) {
-        self.cells.insert(spec.cell, Medium::air(spec, chance.fork(&format!("cell {}", spec.cell.0))));
+        let chance = chance.fork(&format!("cell {}", spec.cell.0));
+        self.cells.insert(spec.cell, Medium::new(Arc::new(Character::air(spec)), chance));
     }
 
     /// Adds a radio.
     pub fn add_radio(&mut self, port: PortId, spec: RadioSpec) {
-        self.radios.insert(port, Radio::new(spec));
+        self.radios.add(port, spec);
     }
 
     /// Sends the host of a radio on its way. A radio without a course hears every cell.
@@ -108,41 +154,41 @@ impl Fabric {
     /// What a radio hears now. One that no longer hears its cell carries nothing until it is tuned again.
     pub fn sample(&mut self, now: Instant, port: PortId) -> Sample {
         let heard = self.courses.get(&port).map(|course| course.heard(now)).unwrap_or_default();
-        let Some(radio) = self.radios.get_mut(&port) else { return Sample { heard, is_lost: false } };
-        let is_lost = radio.cell().is_some_and(|own| !heard.iter().any(|(cell, _)| *cell == own));
+        let own = self.radios.get(port).and_then(Radio::cell);
+        let is_lost = own.is_some_and(|own| !heard.iter().any(|(cell, _)| *cell == own));
         if is_lost {
-            radio.lose();
+            self.radios.lose(port);
         }
         Sample { heard, is_lost }
     }
 
     /// Offers a datagram of `bytes` to the link at `port`.
     pub fn offer(&mut self, now: Instant, port: PortId, bytes: usize) -> Result<Flight, Reason> {
-        let (way, medium) = if let Some((to, medium)) = self.wires.get_mut(&port) {
-            (Way::Wire(*to), medium)
+        let wire = self.wires.get_mut(port.0 as usize).and_then(Option::as_mut);
+        let (way, medium, queue) = if let Some(WireEnd { to, medium, queue }) = wire {
+            (Way::Wire(*to), medium, queue)
         } else {
-            let radio = self.radios.get(&port).ok_or(reason::NO_CARRIER)?;
+            let radio = self.radios.get_mut(port).ok_or(reason::NO_CARRIER)?;
             let nowhere = if radio.is_deaf() { reason::OUT_OF_RANGE } else { reason::RETUNING };
             let cell = radio.cell().ok_or(nowhere)?;
-            (Way::Air(cell), self.cells.get_mut(&cell).ok_or(reason::NO_CARRIER)?)
+            (Way::Air(cell), self.cells.get_mut(&cell).ok_or(reason::NO_CARRIER)?, &mut radio.queue)
         };
-        let queue = self.queues.entry(port).or_default();
-        if bytes > usize::from(medium.mtu) {
+        if bytes > usize::from(medium.character.mtu) {
             return Err(reason::MTU);
         }
         // One frame is on the medium, the others wait.
-        if queue.waiting(now) > medium.queue {
+        if queue.waiting(now) > medium.character.queue {
             return Err(reason::QUEUE_FULL);
         }
         let (start, out) = medium.occupy(now, bytes + ethernet::HEADER);
-        queue.push(out);
+        queue.push(now, out);
         let copies = medium.luck()?;
-        Ok(Flight { from: port, start, lands: out + medium.delay, copies, way })
+        Ok(Flight { from: port, start, lands: out + medium.character.delay, copies, way })
     }
 
     /// Sends one datagram in another cell, and comes back.
     pub fn visit(&mut self, now: Instant, port: PortId, cell: Cell, bytes: usize) -> Result<Visit, Reason> {
-        let radio = self.radios.get_mut(&port).ok_or(reason::NO_CARRIER)?;
+        let radio = self.radios.get_mut(port).ok_or(reason::NO_CARRIER)?;
         let medium = self.cells.get_mut(&cell).ok_or(reason::NO_CARRIER)?;
         let excursion = radio.spec.excursion;
         let (start, out) = medium.occupy(now + excursion / 2, bytes + ethernet::HEADER);
@@ -151,7 +197,8 @@ impl Fabric {
             radio.be_away(now, back);
         }
         let copies = medium.luck()?;
-        let flight = Flight { from: port, start, lands: out + medium.delay, copies, way: Way::Visit(cell) };
+        let lands = out + medium.character.delay;
+        let flight = Flight { from: port, start, lands, copies, way: Way::Visit(cell) };
         Ok(Visit { flight, back })
     }
 
@@ -164,48 +211,47 @@ impl Fabric {
         };
         let out = self.end_of_air(flight, cell);
         let stayed = |radio: &Radio| matches!(radio.heard(cell, flight.start, out), Heard::Yes | Heard::Away);
-        if !visiting && !self.radios.get(&flight.from).is_some_and(stayed) {
+        if !visiting && !self.radios.get(flight.from).is_some_and(stayed) {
             return Landing::Lost(reason::SENDER_LEFT);
         }
         let mut lost = reason::RECEIVER_LEFT;
         let mut at = Vec::new();
-        for (port, radio) in &self.radios {
-            if *port == flight.from || (!dst.is_group() && dst != radio.spec.mac) {
-                continue;
+        self.radios.each_in_reach(cell, dst, |port, radio| {
+            if port == flight.from {
+                return;
             }
             match radio.heard(cell, flight.start, flight.lands) {
-                Heard::Yes => at.push(*port),
+                Heard::Yes => at.push(port),
                 Heard::Away => lost = reason::RECEIVER_AWAY,
                 Heard::Elsewhere => {}
             }
-        }
+        });
         if at.is_empty() { Landing::Lost(lost) } else { Landing::At(at) }
     }
 
     /// Points a radio at a cell; `None` when that port has no radio or there is no such cell.
     pub fn tune(&mut self, now: Instant, port: PortId, cell: Cell) -> Option<Tuning> {
         self.cells.get(&cell)?;
-        Some(self.radios.get_mut(&port)?.leave(now, port, cell))
+        self.radios.leave(now, port, cell)
     }
 
     /// Completes a tuning.
     pub fn arrive(&mut self, tuning: &Tuning) -> Arrived {
         let course = self.courses.get(&tuning.port);
         let in_range = course.is_none_or(|course| course.strength(tuning.cell, tuning.ready).is_some());
-        let Some(radio) = self.radios.get_mut(&tuning.port) else { return Arrived::Elsewhere };
-        if !radio.arrive(tuning) {
+        if !self.radios.arrive(tuning) {
             return Arrived::Elsewhere;
         }
         if in_range {
             return Arrived::Here;
         }
-        radio.lose();
+        self.radios.lose(tuning.port);
         Arrived::OutOfRange
     }
 
     /// When the last bit leaves the sender's antenna.
     fn end_of_air(&self, flight: &Flight, cell: Cell) -> Instant {
-        let delay = self.cells.get(&cell).map(|medium| medium.delay).unwrap_or_default();
+        let delay = self.cells.get(&cell).map(|medium| medium.character.delay).unwrap_or_default();
         Instant(flight.lands.0.saturating_sub(delay.as_nanos() as u64))
     }
 }

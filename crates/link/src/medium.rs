@@ -2,11 +2,12 @@
 
 use crate::reason;
 use std::collections::VecDeque;
+use std::sync::Arc;
 use wire::Seed;
 use wire::{Cell, Duration, Instant, Reason};
 
 /// A full-duplex wire between two ports.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct WireSpec {
     /// Bits a second, each way.
     pub rate: u64,
@@ -72,15 +73,34 @@ impl Faults {
     }
 }
 
-/// One direction of a wire, or the air of a cell.
+/// What a medium is like, and stays like.
 #[derive(Clone, Debug)]
-pub(crate) struct Medium {
-    pub(crate) rate: u64,
-    pub(crate) per_frame: Duration,
+pub(crate) struct Character {
+    rate: u64,
+    per_frame: Duration,
     pub(crate) delay: Duration,
     pub(crate) queue: usize,
     pub(crate) mtu: u16,
-    pub(crate) faults: Faults,
+    faults: Faults,
+}
+
+impl Character {
+    pub(crate) fn wire(spec: &WireSpec, direction: usize) -> Self {
+        let WireSpec { rate, queue, mtu, faults, .. } = *spec;
+        let delay = spec.delay.get(direction).copied().unwrap_or_default();
+        Self { rate, per_frame: Duration::ZERO, delay, queue, mtu, faults }
+    }
+
+    pub(crate) const fn air(spec: &CellSpec) -> Self {
+        let CellSpec { rate, per_frame, delay, queue, mtu, faults, .. } = *spec;
+        Self { rate, per_frame, delay, queue, mtu, faults }
+    }
+}
+
+/// One direction of a wire, or the air of a cell.
+#[derive(Clone, Debug)]
+pub(crate) struct Medium {
+    pub(crate) character: Arc<Character>,
     /// Free again from here on.
     busy_until: Instant,
     /// In the bad state of [`Burst`].
@@ -89,42 +109,21 @@ pub(crate) struct Medium {
 }
 
 impl Medium {
-    pub(crate) fn wire(spec: &WireSpec, direction: usize, chance: Seed) -> Self {
-        let delay = spec.delay.get(direction).copied().unwrap_or_default();
-        Self {
-            rate: spec.rate,
-            per_frame: Duration::ZERO,
-            delay,
-            queue: spec.queue,
-            mtu: spec.mtu,
-            faults: spec.faults,
-            busy_until: Instant::ZERO,
-            is_bad: false,
-            chance,
-        }
-    }
-
-    pub(crate) const fn air(spec: &CellSpec, chance: Seed) -> Self {
-        Self {
-            rate: spec.rate,
-            per_frame: spec.per_frame,
-            delay: spec.delay,
-            queue: spec.queue,
-            mtu: spec.mtu,
-            faults: spec.faults,
-            busy_until: Instant::ZERO,
-            is_bad: false,
-            chance,
-        }
+    pub(crate) const fn new(character: Arc<Character>, chance: Seed) -> Self {
+        Self { character, busy_until: Instant::ZERO, is_bad: false, chance }
     }
 
     /// Takes the medium for a frame of `bytes`: when its first bit goes out and when its last has.
     pub(crate) fn occupy(&mut self, now: Instant, bytes: usize) -> (Instant, Instant) {
         let start = now.max(self.busy_until);
         let bits = bytes as u64 * 8;
-        let airtime =
-            Duration::from_nanos((u128::from(bits) * 1_000_000_000 / u128::from(self.rate.max(1))) as u64);
-        self.busy_until = start + airtime + self.per_frame;
+        let rate = self.character.rate.max(1);
+        // A frame of any length fits 64 bits so, up to 2 GB of it; a division of 128 bits takes ten times as long.
+        let airtime = match bits.checked_mul(1_000_000_000) {
+            Some(scaled) => scaled / rate,
+            None => (u128::from(bits) * 1_000_000_000 / u128::from(rate)) as u64,
+        };
+        self.busy_until = start + Duration::from_nanos(airtime) + self.character.per_frame;
         (start, self.busy_until)
     }
 
@@ -134,15 +133,17 @@ impl Medium {
         if loss > 0.0 && self.toss() < loss {
             return Err(reason::LINK_ERROR);
         }
-        Ok(1 + u8::from(self.faults.duplicate > 0.0 && self.toss() < self.faults.duplicate))
+        let duplicate = self.character.faults.duplicate;
+        Ok(1 + u8::from(duplicate > 0.0 && self.toss() < duplicate))
     }
 
     /// The chance that this frame is lost.
     fn loss(&mut self) -> f64 {
-        let Some(Burst { enter, leave, loss }) = self.faults.burst else { return self.faults.loss };
+        let Faults { loss: scattered, burst, .. } = self.character.faults;
+        let Some(Burst { enter, leave, loss }) = burst else { return scattered };
         let turns = self.toss() < if self.is_bad { leave } else { enter };
         self.is_bad ^= turns;
-        if self.is_bad { loss } else { self.faults.loss }
+        if self.is_bad { loss } else { scattered }
     }
 
     fn toss(&mut self) -> f64 {
@@ -151,21 +152,37 @@ impl Medium {
     }
 }
 
-/// When the frames that wait at a port will be out.
+/// When the frames that wait at a port will be out. One has a place of its own: a host that sends now and then never needs
+/// more.
 #[derive(Clone, Default, Debug)]
-pub(crate) struct Queue(VecDeque<Instant>);
+pub(crate) struct Queue {
+    /// The first; long past, if there is none.
+    first: Instant,
+    #[expect(
+        clippy::box_collection,
+        reason = "eight bytes at each of two million ports that never need more"
+    )]
+    rest: Option<Box<VecDeque<Instant>>>,
+}
 
 impl Queue {
     /// Frames that still wait, or are going out, at `now`.
     pub(crate) fn waiting(&mut self, now: Instant) -> usize {
-        while self.0.front().is_some_and(|out| *out <= now) {
-            self.0.pop_front();
+        let Some(rest) = &mut self.rest else { return usize::from(self.first > now) };
+        while self.first <= now {
+            let Some(next) = rest.pop_front() else { return 0 };
+            self.first = next;
         }
-        self.0.len()
+        1 + rest.len()
     }
 
-    pub(crate) fn push(&mut self, out: Instant) {
-        self.0.push_back(out);
+    /// One more, behind the others; [`Queue::waiting`] has just been asked.
+    pub(crate) fn push(&mut self, now: Instant, out: Instant) {
+        if self.first <= now {
+            self.first = out;
+        } else {
+            self.rest.get_or_insert_default().push_back(out);
+        }
     }
 }
 
@@ -176,7 +193,8 @@ mod tests {
     /// How many of so many frames were lost, and in how many runs of losses.
     fn lost(faults: Faults, frames: usize) -> (f64, f64) {
         let spec = WireSpec { rate: 1, delay: [Duration::ZERO; 2], queue: 1, mtu: 1500, faults };
-        let mut medium = Medium::wire(&spec, 0, Seed::new(7).fork("burst"));
+        let character = Arc::new(Character::wire(&spec, 0));
+        let mut medium = Medium::new(character, Seed::new(7).fork("burst"));
         let fates: Vec<bool> = (0..frames).map(|_| medium.luck().is_err()).collect();
         let begins = fates.windows(2).filter(|pair| !pair[0] && pair[1]).count();
         let all = fates.iter().filter(|lost| **lost).count();

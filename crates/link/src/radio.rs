@@ -1,6 +1,8 @@
 //! Where a radio is, and since when.
 
 use crate::PortId;
+use crate::medium::Queue;
+use std::collections::{BTreeMap, BTreeSet};
 use wire::{Cell, Duration, Instant, Mac};
 
 /// A radio.
@@ -40,6 +42,72 @@ pub(crate) struct Radio {
     /// The last time it was away on a visit.
     away: Option<(Instant, Instant)>,
     turn: u32,
+    pub(crate) queue: Queue,
+}
+
+/// All radios; found by port, by link address, and by the cell that they are in.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct Radios {
+    by_port: BTreeMap<PortId, Radio>,
+    by_mac: BTreeSet<(Mac, PortId)>,
+    /// Who is in which cell: who is on the way to one is in none.
+    present: BTreeSet<(Cell, PortId)>,
+}
+
+impl Radios {
+    pub(crate) fn add(&mut self, port: PortId, spec: RadioSpec) {
+        self.by_mac.insert((spec.mac, port));
+        self.present.extend(spec.cell.map(|cell| (cell, port)));
+        self.by_port.insert(port, Radio::new(spec));
+    }
+
+    pub(crate) fn get(&self, port: PortId) -> Option<&Radio> {
+        self.by_port.get(&port)
+    }
+
+    /// For all but what changes its cell.
+    pub(crate) fn get_mut(&mut self, port: PortId) -> Option<&mut Radio> {
+        self.by_port.get_mut(&port)
+    }
+
+    /// The radios in a cell that a frame to `dst` is for, in the order of their ports.
+    pub(crate) fn each_in_reach(&self, cell: Cell, dst: Mac, mut each: impl FnMut(PortId, &Radio)) {
+        let mut tell = |port: PortId| {
+            if let Some(radio) = self.by_port.get(&port) {
+                each(port, radio);
+            }
+        };
+        let (first, last) = (PortId(0), PortId(u32::MAX));
+        if dst.is_group() {
+            self.present.range((cell, first)..=(cell, last)).for_each(|(_, port)| tell(*port));
+        } else {
+            self.by_mac.range((dst, first)..=(dst, last)).for_each(|(_, port)| tell(*port));
+        }
+    }
+
+    pub(crate) fn leave(&mut self, now: Instant, port: PortId, cell: Cell) -> Option<Tuning> {
+        self.change(port, |radio| radio.leave(now, port, cell))
+    }
+
+    /// It hears its cell no longer, and carries nothing until it is tuned again.
+    pub(crate) fn lose(&mut self, port: PortId) {
+        self.change(port, Radio::lose);
+    }
+
+    /// Arrives, unless it has been told otherwise meanwhile.
+    pub(crate) fn arrive(&mut self, tuning: &Tuning) -> bool {
+        self.change(tuning.port, |radio| radio.arrive(tuning)).unwrap_or(false)
+    }
+
+    fn change<T>(&mut self, port: PortId, change: impl FnOnce(&mut Radio) -> T) -> Option<T> {
+        let radio = self.by_port.get_mut(&port)?;
+        if let Some(cell) = radio.cell() {
+            self.present.remove(&(cell, port));
+        }
+        let done = change(radio);
+        self.present.extend(radio.cell().map(|cell| (cell, port)));
+        Some(done)
+    }
 }
 
 /// Whether a radio heard a frame.
@@ -50,24 +118,23 @@ pub(crate) enum Heard {
 }
 
 impl Radio {
-    pub(crate) fn new(spec: RadioSpec) -> Self {
+    fn new(spec: RadioSpec) -> Self {
         let at = spec.cell.map(|cell| (cell, Instant::ZERO));
-        Self { spec, at, deaf: false, away: None, turn: 0 }
+        Self { spec, at, deaf: false, away: None, turn: 0, queue: Queue::default() }
     }
 
     pub(crate) fn cell(&self) -> Option<Cell> {
         self.at.map(|(cell, _)| cell)
     }
 
-    pub(crate) fn leave(&mut self, now: Instant, port: PortId, cell: Cell) -> Tuning {
+    fn leave(&mut self, now: Instant, port: PortId, cell: Cell) -> Tuning {
         let deaf = if self.turn == 0 && self.at.is_none() { self.spec.attach } else { self.spec.retune };
         (self.at, self.deaf) = (None, false);
         self.turn += 1;
         Tuning { port, cell, ready: now + deaf, turn: self.turn }
     }
 
-    /// It hears its cell no longer, and carries nothing until it is tuned again.
-    pub(crate) fn lose(&mut self) {
+    fn lose(&mut self) {
         (self.at, self.deaf) = (None, true);
         self.turn += 1;
     }
@@ -76,8 +143,7 @@ impl Radio {
         self.deaf
     }
 
-    /// Arrives, unless it has been told otherwise meanwhile.
-    pub(crate) fn arrive(&mut self, tuning: &Tuning) -> bool {
+    fn arrive(&mut self, tuning: &Tuning) -> bool {
         let current = tuning.turn == self.turn && self.at.is_none();
         if current {
             self.at = Some((tuning.cell, tuning.ready));

@@ -44,7 +44,7 @@ impl Rules for View<'_> {
         self.addresses.contains(&address)
     }
     fn mtu(&self, iface: Iface) -> u16 {
-        self.ifaces.iter().find(|own| own.iface == iface).map_or(u16::MAX, |own| own.mtu)
+        Interface::find(self.ifaces, iface).map_or(u16::MAX, |own| own.mtu)
     }
 }
 
@@ -209,7 +209,7 @@ impl Node {
 
     /// Hands a packet to the driver, with our own link address on it.
     pub(crate) fn transmit(&self, iface: Iface, mut packet: Packet, out: &mut Outbox) {
-        if let Some(own) = self.ifaces.iter().find(|own| own.iface == iface) {
+        if let Some(own) = Interface::find(&self.ifaces, iface) {
             packet.link.src = own.mac;
         }
         out.act(RoleId::NODE, Act::Transmit(iface, packet));

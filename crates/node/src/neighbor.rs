@@ -18,6 +18,26 @@ pub(crate) struct Interface {
     pub(crate) mtu: u16,
 }
 
+impl Interface {
+    /// Of interfaces in the order of their numbers. A router may have thousands; they mostly stand where their number says.
+    pub(crate) fn find(all: &[Self], iface: Iface) -> Option<&Self> {
+        let expected = all.get(usize::from(iface.0).wrapping_sub(1)).filter(|own| own.iface == iface);
+        expected.or_else(|| all.get(all.binary_search_by_key(&iface, |own| own.iface).ok()?))
+    }
+
+    /// Adds an interface, or changes it.
+    pub(crate) fn set(all: &mut Vec<Self>, own: Self) {
+        match all.binary_search_by_key(&own.iface, |other| other.iface) {
+            Ok(place) => {
+                if let Some(there) = all.get_mut(place) {
+                    *there = own;
+                }
+            }
+            Err(place) => all.insert(place, own),
+        }
+    }
+}
+
 /// What only some nodes have: interfaces' addresses, neighbors, records under way, and how many errors were sent lately.
 #[derive(Debug, Default)]
 pub(crate) struct Net {
@@ -114,7 +134,7 @@ impl Node {
     /// On whose behalf a neighbor is asked for: our address on its link, unless that one is mute.
     fn asker(&self, iface: Iface, neighbor: Ipv4Addr) -> Option<(Mac, Ipv4Addr)> {
         let net = self.net.as_ref()?;
-        let mac = self.ifaces.iter().find(|own| own.iface == iface)?.mac;
+        let mac = Interface::find(&self.ifaces, iface)?.mac;
         let may_ask = |own: &InterfaceAddress| !net.arp.is_mute(iface, own.address);
         let on_its_link = self.link_addresses(iface).find(|own| may_ask(own) && own.link.contains(neighbor));
         let own = on_its_link.or_else(|| self.link_addresses(iface).find(may_ask))?;
@@ -134,7 +154,7 @@ impl Node {
             Err(malformed) => return drop(out, iface, packet, malformed.into()),
         };
         let own: Vec<InterfaceAddress> = self.link_addresses(iface).collect();
-        let mac = self.ifaces.iter().find(|own| own.iface == iface).map_or(Mac::ZERO, |own| own.mac);
+        let mac = Interface::find(&self.ifaces, iface).map_or(Mac::ZERO, |own| own.mac);
         let is_own = |address| own.iter().any(|own| own.address == address);
         let on_link = |address| own.iter().any(|own| own.link.contains(address));
         let ear = Ear { iface, mac, is_own: &is_own, on_link: &on_link };

@@ -83,7 +83,7 @@ pub struct Node {
     pub(crate) roles: Vec<Box<dyn Role>>,
     pub(crate) rules: Ruleset,
     pub(crate) addresses: Vec<Ipv4Addr>,
-    /// The interfaces that came up.
+    /// The interfaces that came up, in the order of their numbers.
     pub(crate) ifaces: Vec<Interface>,
     /// What only a node needs whose interfaces have addresses, or that sends errors: a million idle hosts do neither.
     pub(crate) net: Option<Box<Net>>,
@@ -217,7 +217,7 @@ impl Node {
     }
 
     fn is_for_us(&self, iface: Iface, dst: Mac) -> bool {
-        dst.is_group() || self.ifaces.iter().any(|own| own.iface == iface && own.mac == dst)
+        dst.is_group() || Interface::find(&self.ifaces, iface).is_some_and(|own| own.mac == dst)
     }
 
     /// The first role from `from` on that wants such a packet.
@@ -276,9 +276,8 @@ impl Node {
 
     fn link(&mut self, now: Instant, iface: Iface, link: Link<'_>, out: &mut Outbox) {
         if let Link::Up { mac, mtu, .. } = link {
-            self.ifaces.retain(|other| other.iface != iface);
             self.ifaces.reserve_exact(usize::from(self.ifaces.is_empty()));
-            self.ifaces.push(Interface { iface, mac, mtu });
+            Interface::set(&mut self.ifaces, Interface { iface, mac, mtu });
         }
         self.tell_all(now, &Input::Link(iface, link), out);
     }

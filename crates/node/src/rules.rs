@@ -248,7 +248,11 @@ impl Hasher for KeyHasher {
     }
 
     fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
+        let (words, tail) = bytes.as_chunks::<4>(); // an address is one
+        for word in words {
+            self.write_u32(u32::from_ne_bytes(*word));
+        }
+        for byte in tail {
             self.write_u64(u64::from(*byte));
         }
     }

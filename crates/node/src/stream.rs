@@ -308,9 +308,13 @@ impl Told {
 /// Datagrams on their way to a reader: they wait for a `Read`, or a `Read` waits for them.
 #[derive(Clone, Debug, Default)]
 pub struct Inbox {
-    wanted: usize,
-    queue: VecDeque<(PacketId, Vec<u8>)>,
+    wanted: u32,
+    /// A reader who asks in time needs none.
+    queue: Option<Box<Waiting>>,
 }
+
+/// Datagrams that nobody has asked for yet.
+type Waiting = VecDeque<(PacketId, Vec<u8>)>;
 
 impl Inbox {
     /// Datagrams kept for a reader who has not asked yet; beyond that they are dropped, as a kernel does.
@@ -318,8 +322,8 @@ impl Inbox {
 
     /// A reader asks for one more.
     pub fn read(&mut self, stream: StreamId) -> Option<Told> {
-        let Some((packet, bytes)) = self.queue.pop_front() else {
-            self.wanted += 1;
+        let Some((packet, bytes)) = self.queue.as_mut().and_then(|queue| queue.pop_front()) else {
+            self.wanted = self.wanted.saturating_add(1);
             return None;
         };
         Some(Told::Data(stream, packet, bytes))
@@ -336,16 +340,17 @@ impl Inbox {
             self.wanted -= 1;
             return Ok(Some(Told::Data(stream, packet, bytes)));
         }
-        if self.queue.len() >= Self::CAPACITY {
+        let queue = self.queue.get_or_insert_default();
+        if queue.len() >= Self::CAPACITY {
             return Err(SOCKET_FULL);
         }
-        self.queue.push_back((packet, bytes));
+        queue.push_back((packet, bytes));
         Ok(None)
     }
 
     /// Names the packets that wait.
     pub fn holds(&self, each: &mut dyn FnMut(PacketId)) {
-        self.queue.iter().for_each(|(id, _)| each(*id));
+        self.queue.iter().flat_map(|queue| queue.iter()).for_each(|(id, _)| each(*id));
     }
 }
 

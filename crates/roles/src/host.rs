@@ -48,7 +48,7 @@ pub struct DaemonConfig {
     pub radio: Option<PathBuf>,
     /// Our number at that radio process.
     #[serde(default)]
-    pub number: u16,
+    pub number: u32,
     /// The file that takes its records when it ends.
     pub records: Option<PathBuf>,
     /// The file that keeps what its roles store, from one run to the next.

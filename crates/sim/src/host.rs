@@ -28,8 +28,8 @@ pub struct HostSpec {
 /// An interface of a host.
 #[derive(Clone, Debug)]
 pub struct InterfaceSpec {
-    /// Its name.
-    pub name: String,
+    /// Its name. Many hosts have interfaces of one name, and share it.
+    pub name: Arc<str>,
     /// Its link address.
     pub mac: Mac,
     /// The largest datagram it takes.
@@ -44,18 +44,19 @@ pub struct InterfaceSpec {
 #[derive(Debug)]
 pub(crate) struct Host {
     pub(crate) node: Node,
-    pub(crate) interfaces: Vec<InterfaceSpec>,
+    pub(crate) interfaces: Box<[InterfaceSpec]>,
     pub(crate) stack: Stack,
     pub(crate) wall: WallTime,
-    /// The instant for which the next time-out is scheduled.
-    pub(crate) due: Option<Instant>,
+    /// The instant for which the next time-out is scheduled; [`Instant::NEVER`] if none is.
+    pub(crate) due: Instant,
 }
 
 impl Host {
     pub(crate) fn new(spec: HostSpec) -> Self {
         let mtu = spec.interfaces.iter().map(|interface| interface.mtu).min().unwrap_or(u16::MAX);
         let stack = Stack::new(spec.addresses.first().copied(), mtu, spec.tcp, spec.chance);
-        Self { node: spec.node, interfaces: spec.interfaces, stack, wall: spec.wall, due: None }
+        let interfaces = spec.interfaces.into_boxed_slice();
+        Self { node: spec.node, interfaces, stack, wall: spec.wall, due: Instant::NEVER }
     }
 
     pub(crate) fn interface(&self, iface: Iface) -> Option<&InterfaceSpec> {

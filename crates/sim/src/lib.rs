@@ -7,6 +7,7 @@
 //! carried by [`link::Fabric`], the same model that the radio process on Linux uses.
 
 mod host;
+mod queue;
 mod store;
 mod world;
 

@@ -1,32 +1,22 @@
 //! The world: hosts, links, and the one queue of what happens next.
 
 use crate::host::{Host, HostSpec};
+use crate::queue::{Event, Queue};
 use crate::store::{StoreFault, Stores};
 use link::{Arrived, Fabric, Flight, Landing, PortId, SAMPLING, Tuning};
 use node::stream::{Told, refusal};
 use node::{Act, Boot, Command, CommandId, Input, Link, Outbox, StreamOp};
 use stack::{Output, Stack};
-use std::collections::{BTreeMap, VecDeque};
-use trace::{Fingerprint, HostId, Record, What};
+use std::collections::VecDeque;
+use trace::{Fingerprint, HostId, Record, What, Witness};
 use wire::ipv4::{self, Header};
 use wire::{Cell, Duration, Iface, Instant, Mac, Packet, PacketId, Reason};
 
-/// What is to happen. Simultaneous events happen in the order in which they were scheduled.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-enum Event {
-    Due(HostId),
-    Land(Flight, Packet),
-    Tuned(Tuning),
-    Command(HostId, Command),
-    Synced(HostId),
-    Sample(PortId),
-}
-
 /// A finished run.
 #[derive(Debug)]
-pub struct Run {
-    /// All that was written down, in order.
-    pub records: Vec<Record>,
+pub struct Run<W = Vec<Record>> {
+    /// All that was written down, in order; or the witness who was told of it instead.
+    pub records: W,
     /// The run in one number.
     pub fingerprint: u64,
     /// Events that happened.
@@ -37,16 +27,18 @@ pub struct Run {
 
 /// Hosts and links in virtual time.
 #[derive(Debug)]
-pub struct World {
+pub struct World<W = Vec<Record>> {
     now: Instant,
-    queue: BTreeMap<(Instant, u64), Event>,
-    scheduled: u64,
+    queue: Queue,
     hosts: Vec<Host>,
-    ports: BTreeMap<PortId, (HostId, Iface)>,
+    /// Whose each port is, by its number.
+    ports: Vec<Option<(HostId, Iface)>>,
     fabric: Fabric,
-    records: Vec<Record>,
+    witness: W,
     fingerprint: Fingerprint,
     out: Outbox,
+    /// What a stack did, while it is carried out; kept for its room.
+    output: Output,
     /// What hosts are to be told of their streams, in order.
     told: VecDeque<(HostId, Told)>,
     stores: Stores,
@@ -56,30 +48,55 @@ pub struct World {
 }
 
 impl World {
-    /// A world in which nothing has happened yet.
-    pub fn new(fabric: Fabric, hosts: Vec<HostSpec>) -> Self {
-        let mut ports = BTreeMap::new();
-        for (host, spec) in (0..).zip(&hosts) {
-            for (iface, interface) in (1..).zip(&spec.interfaces) {
-                ports.insert(interface.port, (HostId(host), Iface(iface)));
-            }
-        }
-        Self {
+    /// A world in which nothing has happened yet, and everything will be written down.
+    pub fn new(fabric: Fabric, hosts: impl IntoIterator<Item = HostSpec>) -> Self {
+        Self::watched(fabric, hosts, Vec::new())
+    }
+}
+
+impl<W: Witness> World<W> {
+    /// The same, of which a witness is told. Hosts are taken one by one, so that no two forms of a million are there at
+    /// once.
+    pub fn watched(fabric: Fabric, hosts: impl IntoIterator<Item = HostSpec>, witness: W) -> Self {
+        let mut world = Self {
             now: Instant::ZERO,
-            queue: BTreeMap::new(),
-            scheduled: 0,
-            hosts: hosts.into_iter().map(Host::new).collect(),
-            ports,
+            queue: Queue::default(),
+            hosts: Vec::new(),
+            ports: Vec::new(),
             fabric,
-            records: Vec::new(),
+            witness,
             fingerprint: Fingerprint::default(),
             out: Outbox::default(),
+            output: Output::default(),
             told: VecDeque::new(),
             stores: Stores::default(),
             last_packet: 0,
             last_command: 0,
             events: 0,
+        };
+        let hosts = hosts.into_iter();
+        world.hosts.reserve_exact(hosts.size_hint().0);
+        for (id, spec) in (0..).map(HostId).zip(hosts) {
+            for (iface, interface) in (1..).map(Iface).zip(&spec.interfaces) {
+                world.plug(interface.port, id, iface);
+            }
+            world.hosts.push(Host::new(spec));
         }
+        world
+    }
+
+    fn plug(&mut self, port: PortId, host: HostId, iface: Iface) {
+        let index = port.0 as usize;
+        if index >= self.ports.len() {
+            self.ports.resize(index + 1, None);
+        }
+        if let Some(place) = self.ports.get_mut(index) {
+            *place = Some((host, iface));
+        }
+    }
+
+    fn owner(&self, port: PortId) -> Option<(HostId, Iface)> {
+        self.ports.get(port.0 as usize).copied().flatten()
     }
 
     /// Has an operator give a host this command at `at`.
@@ -98,24 +115,21 @@ impl World {
     }
 
     /// Runs until `end`, and asks every queue what it still holds.
-    pub fn run(mut self, end: Instant) -> Run {
+    pub fn run(mut self, end: Instant) -> Run<W> {
         self.start();
-        while let Some(entry) = self.queue.first_entry() {
-            let (at, _) = *entry.key();
-            if at > end {
-                break;
-            }
-            let event = entry.remove();
+        self.witness.settled();
+        while let Some((at, event)) = self.queue.next(end) {
             assert!(at >= self.now, "time does not run backwards");
             self.now = at;
             self.events += 1;
             self.fingerprint.add(&(at, &event));
             self.happen(event);
+            self.witness.settled();
         }
         self.now = end;
         self.take_stock();
         Run {
-            records: self.records,
+            records: self.witness,
             fingerprint: self.fingerprint.value(),
             events: self.events,
             largest_outbox: self.out.peak(),
@@ -124,14 +138,15 @@ impl World {
 
     /// Every node starts, then every interface that needs no tuning comes up.
     fn start(&mut self) {
-        let hosts = (0..self.hosts.len() as u16).map(HostId);
+        let hosts = (0..self.hosts.len() as u32).map(HostId);
         for id in hosts.clone() {
             let boot = Boot::new(self.host(id).wall);
             self.give(id, Input::Start(&boot));
         }
         for id in hosts {
-            for (iface, interface) in (1..).map(Iface).zip(self.host(id).interfaces.clone()) {
-                let (mac, mtu, name) = (interface.mac, interface.mtu, interface.name.as_str());
+            for iface in (1..=self.host(id).interfaces.len() as u16).map(Iface) {
+                let Some(interface) = self.host(id).interface(iface).cloned() else { continue };
+                let (mac, mtu, name) = (interface.mac, interface.mtu, interface.name.as_ref());
                 if !interface.tunes {
                     self.up(id, iface, Link::Up { cell: None, mac, mtu, name });
                 }
@@ -146,7 +161,7 @@ impl World {
     fn happen(&mut self, event: Event) {
         match event {
             Event::Due(host) => self.due(host),
-            Event::Land(flight, packet) => self.land(&flight, &packet),
+            Event::Land(flight, packet) => self.land(&flight, packet),
             Event::Tuned(tuning) => self.tuned(&tuning),
             Event::Command(host, command) => {
                 self.last_command += 1;
@@ -163,10 +178,10 @@ impl World {
 
     /// An alarm that an earlier one replaced is stale: obeyed, it would set another, and so on without end.
     fn due(&mut self, host: HostId) {
-        if self.host(host).due != Some(self.now) {
+        if self.host(host).due != self.now {
             return;
         }
-        self.host_mut(host).due = None;
+        self.host_mut(host).due = Instant::NEVER;
         self.give(host, Input::Timeout);
         if self.host(host).stack.deadline().is_some_and(|due| due <= self.now) {
             let mut out = std::mem::take(&mut self.out);
@@ -175,36 +190,52 @@ impl World {
         }
     }
 
-    fn land(&mut self, flight: &Flight, packet: &Packet) {
+    fn land(&mut self, flight: &Flight, packet: Packet) {
+        if let Some(port) = flight.far_end() {
+            return self.arrive(port, flight.copies, packet);
+        }
         match self.fabric.land(flight, packet.link.dst) {
             Landing::Lost(reason) => self.lost(flight.from, packet.id, reason),
-            Landing::At(ports) => {
+            Landing::At(mut ports) => {
+                let last = ports.pop();
                 for port in ports {
-                    let Some((host, iface)) = self.ports.get(&port).copied() else { continue };
-                    for _ in 0..flight.copies {
-                        self.record(host, What::Received(iface, packet.clone()));
-                        self.step(host, |host, now, out| host.node.receive(now, iface, packet.clone(), out));
-                    }
+                    self.arrive(port, flight.copies, packet.clone());
+                }
+                if let Some(last) = last {
+                    self.arrive(last, flight.copies, packet);
                 }
             }
         }
     }
 
+    fn arrive(&mut self, port: PortId, copies: u8, packet: Packet) {
+        let Some((host, iface)) = self.owner(port) else { return };
+        for _ in 1..copies {
+            self.receive(host, iface, packet.clone());
+        }
+        self.receive(host, iface, packet);
+    }
+
+    fn receive(&mut self, host: HostId, iface: Iface, packet: Packet) {
+        self.witness.received(self.now, host, iface, &packet);
+        self.step(host, |host, now, out| host.node.receive(now, iface, packet, out));
+    }
+
     fn tuned(&mut self, tuning: &Tuning) {
-        let Some((host, iface)) = self.ports.get(&tuning.port).copied() else { return };
+        let Some((host, iface)) = self.owner(tuning.port) else { return };
         match self.fabric.arrive(tuning) {
             Arrived::Here => {}
             Arrived::Elsewhere => return,
             Arrived::OutOfRange => return self.down(host, iface, Link::OUT_OF_RANGE),
         }
         let Some(interface) = self.host(host).interface(iface).cloned() else { return };
-        let (mac, mtu, name) = (interface.mac, interface.mtu, interface.name.as_str());
+        let (mac, mtu, name) = (interface.mac, interface.mtu, interface.name.as_ref());
         self.up(host, iface, Link::Up { cell: Some(tuning.cell), mac, mtu, name });
     }
 
     /// Tells a host what one of its radios hears, and when it hears its own cell no more.
     fn sample(&mut self, port: PortId) {
-        let Some((host, iface)) = self.ports.get(&port).copied() else { return };
+        let Some((host, iface)) = self.owner(port) else { return };
         let sample = self.fabric.sample(self.now, port);
         for (cell, strength) in sample.heard {
             self.give(host, Input::Link(iface, Link::Heard(cell, strength)));
@@ -313,18 +344,19 @@ impl World {
         out: &mut Outbox,
         work: impl FnOnce(&mut Stack, Instant, &mut Output),
     ) {
-        let (now, mut output) = (self.now, Output::default());
+        let (now, mut output) = (self.now, std::mem::take(&mut self.output));
         work(&mut self.host_mut(host).stack, now, &mut output);
-        self.told.extend(output.told.into_iter().map(|told| (host, told)));
-        for (packet, reason) in output.lost {
+        self.told.extend(output.told.drain(..).map(|told| (host, told)));
+        for (packet, reason) in output.lost.drain(..) {
             self.record(host, What::Lost(Iface::HOST, packet, reason.0.into()));
         }
-        for mark in output.marks {
+        for mark in output.marks.drain(..) {
             self.record(host, What::Marked(mark));
         }
-        for bytes in output.packets {
+        for bytes in output.packets.drain(..) {
             self.originate(host, bytes, out);
         }
+        self.output = output;
     }
 
     /// A sync is over: what waited for its records goes on, or is taken back.
@@ -347,14 +379,14 @@ impl World {
         if Header::parse(&packet.bytes).is_ok_and(|(header, _)| header.protocol == ipv4::UDP) {
             self.record(host, What::AppSent(packet.id));
         }
-        self.record(host, What::Received(Iface::HOST, packet.clone()));
+        self.witness.received(self.now, host, Iface::HOST, &packet);
         let now = self.now;
         self.host_mut(host).node.receive(now, Iface::HOST, packet, out);
     }
 
     fn transmit(&mut self, host: HostId, iface: Iface, mut packet: Packet, out: &mut Outbox) {
         self.identify(&mut packet);
-        self.record(host, What::Sent(iface, packet.clone()));
+        self.witness.sent(self.now, host, iface, &packet);
         if iface == Iface::HOST {
             return self.with_stack(host, out, |stack, now, output| {
                 stack.receive(now, packet.id, &packet.bytes, output);
@@ -394,7 +426,7 @@ impl World {
         let Some(interface) = self.host(host).interface(iface).cloned() else { return };
         packet.link.src = interface.mac;
         self.record(host, What::Visited(iface, cell));
-        self.record(host, What::Sent(iface, packet.clone()));
+        self.witness.sent(self.now, host, iface, &packet);
         match self.fabric.visit(self.now, interface.port, cell, packet.bytes.len()) {
             Ok(visit) => self.schedule(visit.flight.lands, Event::Land(visit.flight, packet)),
             Err(reason) => self.lost(interface.port, packet.id, reason),
@@ -402,7 +434,7 @@ impl World {
     }
 
     fn lost(&mut self, port: PortId, packet: PacketId, reason: Reason) {
-        if let Some((host, iface)) = self.ports.get(&port).copied() {
+        if let Some((host, iface)) = self.owner(port) {
             self.record(host, What::Lost(iface, packet, reason.0.into()));
         }
     }
@@ -420,9 +452,9 @@ impl World {
             host.node.holds(&mut |packet| held.push((id, None, packet)));
             host.stack.holds(&mut |packet| held.push((id, Some(Iface::HOST), packet)));
         }
-        for event in self.queue.values() {
+        for event in self.queue.waiting() {
             if let Event::Land(flight, packet) = event
-                && let Some((host, iface)) = self.ports.get(&flight.from).copied()
+                && let Some((host, iface)) = self.owner(flight.from)
             {
                 held.extend((0..flight.copies).map(|_| (host, Some(iface), packet.id)));
             }
@@ -437,26 +469,25 @@ impl World {
         let host = self.host_mut(id);
         let Some(deadline) = host.deadline().map(|deadline| deadline.max(now)) else { return };
         // An alarm that comes too early finds nothing to do; one that comes too late would be a lie.
-        if host.due.is_none_or(|due| deadline < due) {
-            host.due = Some(deadline);
+        if deadline < host.due {
+            host.due = deadline;
             self.schedule(deadline, Event::Due(id));
         }
     }
 
     fn schedule(&mut self, at: Instant, event: Event) {
-        self.scheduled += 1;
-        self.queue.insert((at, self.scheduled), event);
+        self.queue.schedule(at, event);
     }
 
     fn record(&mut self, host: HostId, what: What) {
-        self.records.push(Record { at: self.now, host, what });
+        self.witness.happened(self.now, host, what);
     }
 
     fn host(&self, id: HostId) -> &Host {
-        &self.hosts[usize::from(id.0)]
+        &self.hosts[id.index()]
     }
 
     fn host_mut(&mut self, id: HostId) -> &mut Host {
-        &mut self.hosts[usize::from(id.0)]
+        &mut self.hosts[id.index()]
     }
 }

@@ -86,7 +86,7 @@ fn host(number: u8, role: Box<dyn Role>) -> HostSpec {
         name: format!("h{number}"),
         node,
         addresses: vec![address],
-        interfaces: vec![InterfaceSpec { name: "eth".to_owned(), mac, mtu: 1500, port, tunes: false }],
+        interfaces: vec![InterfaceSpec { name: "eth".into(), mac, mtu: 1500, port, tunes: false }],
         wall: WallTime::default(),
         tcp: tcp::Profile::linux_like().into(),
         chance: Seed::new(u64::from(number)),
@@ -152,7 +152,7 @@ fn radios_on_their_way_hear_samples_and_lose_their_cells() {
             };
             fabric.add_radio(port, radio);
             fabric.add_course(port, course.clone());
-            InterfaceSpec { name: format!("air{number}"), mac, mtu: 1500, port, tunes: true }
+            InterfaceSpec { name: format!("air{number}").into(), mac, mtu: 1500, port, tunes: true }
         })
         .collect();
     let run = World::new(fabric, vec![host]).run(at(350));

@@ -3,43 +3,56 @@
 use crate::{Output, reason};
 use node::stream::{Inbox, Told, UDP_ROOM, refusal};
 use node::{Addr, StreamId, StreamOp};
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 use wire::ipv4::Header;
 use wire::udp::{self, Datagram};
 use wire::{PacketId, Reason, SocketAddrV4};
 
+/// Sockets in the order of their streams. Most hosts have one, and a server one for each of its peers: the few are looked
+/// through, the many have an index.
 #[derive(Debug, Default)]
 pub(crate) struct Udp {
-    by_stream: BTreeMap<StreamId, Socket>,
+    sockets: Vec<(StreamId, Socket)>,
+    index: Option<Box<Index>>,
+}
+
+/// Sockets by their ends. Nothing goes through it in its order.
+type Index = HashMap<Ends, StreamId>;
+
+/// Sockets that are looked through one by one.
+const FEW: usize = 8;
+
+/// The ends of a socket; a listener has no peer.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+struct Ends {
+    local: Addr,
+    peer: Option<Addr>,
 }
 
 #[derive(Debug)]
 struct Socket {
-    local: Addr,
-    /// `None` for a listener.
-    peer: Option<Addr>,
+    ends: Ends,
     inbox: Inbox,
 }
 
 impl Udp {
     pub(crate) fn has(&self, id: StreamId) -> bool {
-        self.by_stream.contains_key(&id)
+        self.place(id).is_ok()
     }
 
     pub(crate) fn operate(&mut self, id: StreamId, op: StreamOp, out: &mut Output) {
         match op {
             StreamOp::Listen { local, .. } => self.bind(id, local, None, out),
             StreamOp::Read(_) => {
-                let socket = self.by_stream.get_mut(&id);
-                out.told.extend(socket.and_then(|socket| socket.inbox.read(id)));
+                out.told.extend(self.get_mut(id).and_then(|socket| socket.inbox.read(id)));
             }
             StreamOp::Write(bytes) => {
-                let Some(socket) = self.by_stream.get(&id) else { return };
+                let Some(Ends { local, peer }) = self.get_mut(id).map(|socket| socket.ends) else { return };
                 out.told.push(Told::Room(id, UDP_ROOM));
-                out.packets.extend(socket.peer.map(|peer| udp::packet(socket.local, peer, &bytes)));
+                out.packets.extend(peer.map(|peer| udp::packet(local, peer, &bytes)));
             }
             StreamOp::Finish | StreamOp::Abort | StreamOp::Forget => {
-                if self.by_stream.remove(&id).is_some() {
+                if self.remove(id) {
                     out.told.push(Told::Closed(id, None));
                 }
             }
@@ -59,10 +72,10 @@ impl Udp {
     }
 
     pub(crate) fn bind(&mut self, id: StreamId, local: Addr, peer: Option<Addr>, out: &mut Output) {
-        if self.by_stream.values().any(|socket| socket.local == local && socket.peer == peer) {
+        if self.find(Ends { local, peer }).is_some() {
             return out.told.push(Told::Closed(id, Some(refusal::IN_USE.to_owned())));
         }
-        self.by_stream.insert(id, Socket { local, peer, inbox: Inbox::default() });
+        self.insert(id, Ends { local, peer });
         out.told.push(Told::Opened(id, local));
         if peer.is_some() {
             out.told.push(Told::Room(id, UDP_ROOM));
@@ -80,32 +93,118 @@ impl Udp {
         let datagram = Datagram::parse(payload, header.src, header.dst)?;
         let local = SocketAddrV4::new(header.dst, datagram.dst_port);
         let peer = SocketAddrV4::new(header.src, datagram.src_port);
-        let found = self.find(local, peer).or_else(|| self.accept(local, peer, accepted, out));
-        let stream = found.ok_or(reason::NO_SOCKET)?;
-        let socket = self.by_stream.get_mut(&stream).ok_or(reason::NO_SOCKET)?;
+        let found = self.find(Ends { local, peer: Some(peer) });
+        let stream = found.or_else(|| self.accept(local, peer, accepted, out)).ok_or(reason::NO_SOCKET)?;
+        let socket = self.get_mut(stream).ok_or(reason::NO_SOCKET)?;
         out.told.extend(socket.inbox.push(stream, id, datagram.payload.to_vec())?);
         Ok(())
     }
 
     /// Names the packets that wait for a reader.
     pub(crate) fn holds(&self, each: &mut dyn FnMut(PacketId)) {
-        for socket in self.by_stream.values() {
+        for (_, socket) in &self.sockets {
             socket.inbox.holds(each);
         }
     }
 
-    fn find(&self, local: Addr, peer: Addr) -> Option<StreamId> {
-        let matches = |socket: &Socket| socket.local == local && socket.peer == Some(peer);
-        self.by_stream.iter().find(|(_, socket)| matches(socket)).map(|(id, _)| *id)
-    }
-
     fn accept(&mut self, local: Addr, peer: Addr, accepted: &mut u32, out: &mut Output) -> Option<StreamId> {
-        let waits = |socket: &Socket| socket.local == local && socket.peer.is_none();
-        let (listener, _) = self.by_stream.iter().find(|(_, socket)| waits(socket))?;
-        let (listener, new) = (*listener, StreamId::of_driver(accepted));
-        self.by_stream.insert(new, Socket { local, peer: Some(peer), inbox: Inbox::default() });
+        let listener = self.find(Ends { local, peer: None })?;
+        let new = StreamId::of_driver(accepted);
+        self.insert(new, Ends { local, peer: Some(peer) });
         out.told.push(Told::Accepted { listener, new, local, peer });
         out.told.push(Told::Room(new, UDP_ROOM));
         Some(new)
+    }
+
+    // --- where sockets are -----------------------------------------------------------------------------------------
+
+    fn find(&self, ends: Ends) -> Option<StreamId> {
+        match &self.index {
+            Some(index) => index.get(&ends).copied(),
+            None => self.sockets.iter().find(|(_, socket)| socket.ends == ends).map(|(id, _)| *id),
+        }
+    }
+
+    /// Where a stream's socket is, or where it would be.
+    fn place(&self, id: StreamId) -> Result<usize, usize> {
+        self.sockets.binary_search_by_key(&id, |(id, _)| *id)
+    }
+
+    fn get_mut(&mut self, id: StreamId) -> Option<&mut Socket> {
+        let place = self.place(id).ok()?;
+        self.sockets.get_mut(place).map(|(_, socket)| socket)
+    }
+
+    /// Streams of peers have ascending numbers, so that theirs are added at the end.
+    fn insert(&mut self, id: StreamId, ends: Ends) {
+        let socket = (id, Socket { ends, inbox: Inbox::default() });
+        self.sockets.reserve_exact(usize::from(self.sockets.is_empty()));
+        match self.place(id) {
+            Ok(place) => {
+                let Some(there) = self.sockets.get_mut(place) else { return };
+                let before = std::mem::replace(there, socket).1.ends;
+                if let Some(index) = &mut self.index {
+                    index.remove(&before);
+                }
+            }
+            Err(place) => self.sockets.insert(place, socket),
+        }
+        match &mut self.index {
+            Some(index) => drop(index.insert(ends, id)),
+            None if self.sockets.len() > FEW => {
+                self.index =
+                    Some(Box::new(self.sockets.iter().map(|(id, socket)| (socket.ends, *id)).collect()));
+            }
+            None => {}
+        }
+    }
+
+    fn remove(&mut self, id: StreamId) -> bool {
+        let Ok(place) = self.place(id) else { return false };
+        let (_, socket) = self.sockets.remove(place);
+        if let Some(index) = &mut self.index {
+            index.remove(&socket.ends);
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wire::Ipv4Addr;
+
+    const AT: Addr = Addr::new(Ipv4Addr::new(10, 0, 0, 1), 9000);
+
+    fn peer(number: u16) -> Addr {
+        Addr::new(Ipv4Addr::new(10, 0, 1, 1), number)
+    }
+
+    /// Datagrams of so many peers, then of all of them again: who was accepted, and who was told of how many.
+    fn served(peers: u16) -> (Udp, usize, usize) {
+        let (mut udp, mut accepted, mut out) = (Udp::default(), 0, Output::default());
+        udp.bind(StreamId(0), AT, None, &mut out);
+        for number in (0..peers).chain(0..peers) {
+            let bytes = udp::packet(peer(number), AT, b"12345678");
+            let (header, payload) = Header::parse(&bytes).unwrap();
+            udp.receive(PacketId(1), &header, payload, &mut accepted, &mut out).unwrap();
+        }
+        let told = |wanted: fn(&Told) -> bool| out.told.iter().filter(|told| wanted(told)).count();
+        (udp, told(|told| matches!(told, Told::Accepted { .. })), told(|told| matches!(told, Told::Room(..))))
+    }
+
+    #[test]
+    fn few_and_many_peers_are_found_alike() {
+        for peers in [1, FEW as u16, 1000] {
+            let (mut udp, accepted, rooms) = served(peers);
+            assert_eq!((accepted, rooms), (usize::from(peers), usize::from(peers)), "each is accepted once");
+            assert_eq!(udp.index.is_some(), usize::from(peers) >= FEW);
+            let last = udp.find(Ends { local: AT, peer: Some(peer(peers - 1)) }).unwrap();
+            let mut out = Output::default();
+            udp.operate(last, StreamOp::Finish, &mut out);
+            assert!(!udp.has(last) && udp.find(Ends { local: AT, peer: Some(peer(peers - 1)) }).is_none());
+            udp.bind(StreamId(1), AT, None, &mut out);
+            assert_eq!(out.told.last(), Some(&Told::Closed(StreamId(1), Some(refusal::IN_USE.to_owned()))));
+        }
     }
 }

@@ -169,7 +169,9 @@ impl Receiver {
 
     /// The oldest `most` bytes that were not read.
     pub(crate) fn read(&mut self, most: usize) -> Vec<u8> {
-        let bytes: Vec<u8> = self.unread.drain(..most.min(self.unread.len())).collect();
+        let most = most.min(self.unread.len());
+        let bytes = crate::send::copied(&self.unread, 0, most);
+        drop(self.unread.drain(..most));
         // Two segments of new room are worth a segment of their own; after a closed window, one is.
         let more = self.wanted_edge().since(self.edge);
         let step = if self.window() < self.mss { self.mss } else { 2 * self.mss };

@@ -318,7 +318,7 @@ impl Sender {
     }
 }
 
-fn copied(buffer: &VecDeque<u8>, from: usize, to: usize) -> Vec<u8> {
+pub(crate) fn copied(buffer: &VecDeque<u8>, from: usize, to: usize) -> Vec<u8> {
     let (head, tail) = buffer.as_slices();
     let mut bytes = Vec::with_capacity(to.saturating_sub(from));
     bytes.extend_from_slice(head.get(from..to.min(head.len())).unwrap_or_default());

@@ -4,7 +4,9 @@
 mod fingerprint;
 mod record;
 mod text;
+mod witness;
 
 pub use fingerprint::Fingerprint;
 pub use record::{HostId, Record, Trail, What};
 pub use text::{hex, json_of, unhex, value_of};
+pub use witness::Witness;

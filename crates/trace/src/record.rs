@@ -9,7 +9,14 @@ use wire::{Cell, EtherType, Frame, Iface, Instant, Mac, Packet, PacketId};
 
 /// A host of a scenario, by its place in it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
-pub struct HostId(pub u16);
+pub struct HostId(pub u32);
+
+impl HostId {
+    /// Its place in a list of all hosts.
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
 
 /// What happened where, and when.
 #[derive(Clone, PartialEq, Debug)]

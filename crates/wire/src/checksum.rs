@@ -14,27 +14,38 @@ impl Checksum {
     #[must_use]
     #[expect(clippy::should_implement_trait, reason = "adding a block is not `+`")]
     pub fn add(self, bytes: &[u8]) -> Self {
-        let mut sum = self.0;
-        // Eight bytes at a time would overflow; four give the same sum modulo 2^16 - 1 (RFC 1071, section 2, B).
-        let (words, tail) = bytes.as_chunks::<4>();
-        for word in words {
-            sum += u64::from(u32::from_be_bytes(*word));
+        // The sum is the same in either byte order, but for its own (RFC 1071, section 2, B): so words are added as they lie
+        // in memory, in lanes that a machine can add at once, and the sum is turned.
+        let mut lanes = [0u64; 8];
+        let (blocks, rest) = bytes.as_chunks::<32>();
+        for block in blocks {
+            let (words, _) = block.as_chunks::<4>();
+            for (lane, word) in lanes.iter_mut().zip(words) {
+                *lane += u64::from(u32::from_ne_bytes(*word));
+            }
         }
+        let (words, tail) = rest.as_chunks::<4>();
         let mut last = [0; 4];
         for (to, from) in last.iter_mut().zip(tail) {
             *to = *from;
         }
-        Self(sum + u64::from(u32::from_be_bytes(last)))
+        let rest = words.iter().chain([&last]).map(|word| u64::from(u32::from_ne_bytes(*word)));
+        let sum = fold(lanes.iter().sum::<u64>() + rest.sum::<u64>());
+        Self(self.0 + u64::from(u16::from_be_bytes(sum.to_ne_bytes())))
     }
 
     /// The checksum as it stands in a header.
     pub const fn finish(self) -> u16 {
-        let mut sum = self.0;
-        while sum >> 16 != 0 {
-            sum = (sum & 0xffff) + (sum >> 16);
-        }
-        !(sum as u16)
+        !fold(self.0)
     }
+}
+
+/// The one's complement sum of the 16-bit words of a sum.
+const fn fold(mut sum: u64) -> u16 {
+    while sum >> 16 != 0 {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    sum as u16
 }
 
 #[cfg(test)]
@@ -45,6 +56,25 @@ mod tests {
     #[test]
     fn the_rfc_example() {
         assert_eq!(checksum(&[0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7]), !0xddf2);
+    }
+
+    /// Word by word, as the RFC has it.
+    fn plainly(bytes: &[u8]) -> u16 {
+        let word = |pair: &[u8]| u32::from(pair[0]) << 8 | u32::from(pair.get(1).copied().unwrap_or(0));
+        let mut sum: u32 = bytes.chunks(2).map(word).sum();
+        while sum > 0xffff {
+            sum = (sum & 0xffff) + (sum >> 16);
+        }
+        !(sum as u16)
+    }
+
+    #[test]
+    fn lanes_add_up_to_the_same() {
+        let bytes: [u8; 257] = core::array::from_fn(|i| (i * i * 31 + 7) as u8);
+        for end in 0..bytes.len() {
+            assert_eq!(checksum(&bytes[..end]), plainly(&bytes[..end]), "{end} bytes");
+        }
+        assert_eq!(checksum(&[0xff; 96]), plainly(&[0xff; 96]));
     }
 
     #[test]

@@ -36,23 +36,50 @@ impl From<Carrier> for Transport {
 /// Fills `bytes` with the pattern from `offset` on: every place of the stream has its own eight bytes, so that what is
 /// lost, doubled or moved shows at once.
 pub(crate) fn fill(offset: u64, bytes: &mut [u8]) {
-    let mut word = offset / 8;
-    let mut rest = bytes;
-    let mut skip = (offset % 8) as usize;
-    while !rest.is_empty() {
-        let pattern = scatter(word).to_be_bytes();
-        let fresh = pattern.get(skip..).unwrap_or_default();
-        let (head, tail) = rest.split_at_mut(fresh.len().min(rest.len()));
-        head.copy_from_slice(fresh.get(..head.len()).unwrap_or_default());
-        (rest, skip, word) = (tail, 0, word + 1);
+    let (head, rest) = bytes.split_at_mut(partial(offset).min(bytes.len()));
+    let skip = (offset % 8) as usize;
+    for (byte, pattern) in head.iter_mut().zip(word(offset / 8).iter().skip(skip)) {
+        *byte = *pattern;
+    }
+    let (words, tail) = rest.as_chunks_mut::<8>();
+    let mut number = offset.div_ceil(8);
+    for place in words {
+        *place = word(number);
+        number += 1;
+    }
+    for (byte, pattern) in tail.iter_mut().zip(word(number)) {
+        *byte = pattern;
     }
 }
 
 /// How many of `bytes` are the pattern's from `offset` on, before the first that is not.
 pub(crate) fn intact(offset: u64, bytes: &[u8]) -> usize {
-    let mut expected = vec![0; bytes.len()];
-    fill(offset, &mut expected);
-    bytes.iter().zip(&expected).take_while(|(byte, expected)| byte == expected).count()
+    let (head, rest) = bytes.split_at(partial(offset).min(bytes.len()));
+    let same = |bytes: &[u8], pattern: &[u8]| bytes.iter().zip(pattern).take_while(|(a, b)| a == b).count();
+    let pattern = word(offset / 8);
+    let mut good = same(head, pattern.get((offset % 8) as usize..).unwrap_or_default());
+    if good < head.len() {
+        return good;
+    }
+    let (words, tail) = rest.as_chunks::<8>();
+    let mut number = offset.div_ceil(8);
+    for place in words {
+        let pattern = word(number);
+        if *place != pattern {
+            return good + same(place, &pattern);
+        }
+        (good, number) = (good + 8, number + 1);
+    }
+    good + same(tail, &word(number))
+}
+
+/// Bytes from `offset` to the next word.
+const fn partial(offset: u64) -> usize {
+    (offset.wrapping_neg() % 8) as usize
+}
+
+const fn word(number: u64) -> [u8; 8] {
+    scatter(number).to_be_bytes()
 }
 
 /// A bijection of 64 bits that leaves no visible order (the finalizer of `SplitMix64`).

@@ -77,7 +77,7 @@ fn again(outcome: &Outcome) -> Vec<Duration> {
     for record in &outcome.records {
         let What::Received(Iface::HOST, packet) = &record.what else { continue };
         let Ok((header, payload)) = Header::parse(&packet.bytes) else { continue };
-        if record.host != HostId(client as u16) || header.protocol != PROTOCOL {
+        if record.host != HostId(client as u32) || header.protocol != PROTOCOL {
             continue;
         }
         let segment = Segment::parse(payload, header.src, header.dst).unwrap();

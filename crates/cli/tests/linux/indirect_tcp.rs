@@ -151,7 +151,7 @@ fn mark<'a>(outcome: &'a Outcome, host: &str, name: &str) -> Option<&'a Mark> {
     let plan: &Plan = &outcome.plan;
     let host = plan.hosts.iter().position(|there| there.config.name == host).unwrap();
     outcome.records.iter().find_map(|record| match &record.what {
-        What::Marked(mark) if usize::from(record.host.0) == host && mark.name == name => Some(mark),
+        What::Marked(mark) if record.host.index() == host && mark.name == name => Some(mark),
         _ => None,
     })
 }

@@ -67,6 +67,12 @@ impl Point {
         let (lo, hi) = self.error.unwrap_or((0.0, 0.0));
         [self.x, self.y, lo, hi].into_iter().all(|value| value.abs() <= FAR)
     }
+
+    /// Where it stands on these axes.
+    fn placed(self, x: &Axis, y: &Axis) -> Self {
+        let error = self.error.map(|(lo, hi)| (y.place(lo), y.place(hi)));
+        Self { x: x.place(self.x), y: y.place(self.y), error }
+    }
 }
 
 /// Points that belong together. Series of one name share a colour, whatever their style.
@@ -87,12 +93,29 @@ pub struct Axis {
     pub label: String,
     /// Its unit; empty when it is a plain number.
     pub unit: String,
+    /// Whether each power of ten has the same room. Nothing has a place on it that is not above zero.
+    pub decades: bool,
 }
 
 impl Axis {
     /// `label` in `unit`.
     pub fn new(label: impl Into<String>, unit: impl Into<String>) -> Self {
-        Self { label: label.into(), unit: unit.into() }
+        Self { label: label.into(), unit: unit.into(), decades: false }
+    }
+
+    /// The same, with the same room for each power of ten.
+    #[must_use]
+    pub fn in_decades(self) -> Self {
+        Self { decades: true, ..self }
+    }
+
+    /// Where a value stands: at itself, or at its exponent.
+    fn place(&self, value: f64) -> f64 {
+        if self.decades { value.log10() } else { value }
+    }
+
+    fn ticks(&self, range: Range, target: u32) -> Ticks {
+        if self.decades { Ticks::decades(range) } else { Ticks::new(range, target) }
     }
 
     fn text(&self) -> String {
@@ -135,9 +158,21 @@ impl PointFigure {
     /// The drawing.
     #[must_use]
     pub fn svg(&self) -> String {
+        if self.x.decades || self.y.decades {
+            let mut placed = self.clone();
+            for point in placed.series.iter_mut().flat_map(|series| &mut series.points) {
+                *point = point.placed(&self.x, &self.y);
+            }
+            return placed.draw_all();
+        }
+        self.draw_all()
+    }
+
+    /// The drawing of points that stand where they stand.
+    fn draw_all(&self) -> String {
         let mut svg = Svg::new(WIDTH);
         let (x, y) = self.ranges();
-        let (x_ticks, y_ticks) = (Ticks::new(x, 8), Ticks::new(y, 6));
+        let (x_ticks, y_ticks) = (self.x.ticks(x, 8), self.y.ticks(y, 6));
         let left = 32.0 + tick_room(&y_ticks);
         let width = WIDTH - 24.0 - left;
 
@@ -205,7 +240,7 @@ impl PointFigure {
         });
         let tight = Range::of(amounts);
         let mut y = tight.padded(0.06);
-        if tight.lo >= 0.0 && tight.lo < tight.hi * 0.6 {
+        if !self.y.decades && tight.lo >= 0.0 && tight.lo < tight.hi * 0.6 {
             // Values of zero are not to lie upon the frame.
             y.lo = if tight.lo > 0.0 { 0.0 } else { tight.hi * -0.03 };
         }

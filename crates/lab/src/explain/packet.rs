@@ -91,8 +91,8 @@ impl Life<'_> {
             rows.push((hop.record, seen.at, place, event(&seen).to_owned(), copies.join(" ")));
         }
         for (copy, end) in (1..).zip(&self.ends) {
-            let host = outcome.records.get(end.record).map_or("", |record| outcome.host(record.host));
-            rows.push((end.record, end.at, host.to_owned(), end.fate.to_string(), i32::to_string(&copy)));
+            let host = outcome.records.get(end.record).map_or("".into(), |record| outcome.host(record.host));
+            rows.push((end.record, end.at, host.into_owned(), end.fate.to_string(), i32::to_string(&copy)));
         }
         rows.sort_by_key(|row| row.0);
         let begin =

@@ -36,7 +36,7 @@ pub fn timeline(outcome: &Outcome, number: usize) -> Result<String, String> {
         table.push([
             record.at.to_string(),
             format!("{since:+.6}"),
-            outcome.host(record.host).to_owned(),
+            outcome.host(record.host).into_owned(),
             event,
         ]);
     }

@@ -155,7 +155,7 @@ impl WorldReport {
         let mut doubts = Vec::new();
         for (index, host) in self.hosts.iter().enumerate().filter(|(_, host)| host.trouble.is_empty()) {
             let count = |wanted: fn(&What) -> bool| {
-                let here = |r: &&trace::Record| usize::from(r.host.0) == index && wanted(&r.what);
+                let here = |r: &&trace::Record| r.host.index() == index && wanted(&r.what);
                 outcome.records.iter().filter(here).count() as u64
             };
             let kernel = |name: &str| host.counters.get(name).copied().unwrap_or_default();
@@ -194,7 +194,7 @@ impl WorldReport {
 
 /// Segments that a host's kernel was given: not those that ended at its door, or are held there.
 fn segments_given(outcome: &Outcome, host: usize) -> u64 {
-    let here = outcome.records.iter().filter(|record| usize::from(record.host.0) == host);
+    let here = outcome.records.iter().filter(|record| record.host.index() == host);
     let mut given: BTreeMap<PacketId, u64> = BTreeMap::new();
     for record in here {
         match &record.what {

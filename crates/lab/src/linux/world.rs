@@ -114,6 +114,11 @@ fn work(dir: &Path) -> Result<(), LinuxError> {
 /// Whether this kernel has what the plan needs beyond links and namespaces: found out before anything starts, as a run that
 /// fails in the middle would look like a protocol that does.
 fn needs(plan: &Plan) -> Result<(), LinuxError> {
+    if plan.tree.is_some() {
+        return Err(LinuxError::World(
+            "a [tree] has more hosts than one kernel, and is for the simulator alone".to_owned(),
+        ));
+    }
     let lacks = |what: &str, why: &linux::Error| LinuxError::Lacks(format!("{what}: {why}"));
     PacketSocket::allowed().map_err(|why| lacks("raw sockets, which carry the frames", &why))?;
     let hands_over = |host: &&HostPlan| {
@@ -153,9 +158,9 @@ pub fn lay_out(plan: &Plan, ports: &[Port]) -> Result<Vec<NetNs>, LinuxError> {
         namespaces.push(namespace);
     }
     for port in ports {
-        let host = plan.hosts.get(usize::from(port.host.0));
+        let host = plan.hosts.get(port.host.index());
         let spec = host.and_then(|host| host.ports.get(usize::from(port.iface.0) - 1));
-        let (Some(spec), Some(namespace)) = (spec, namespaces.get(usize::from(port.host.0))) else {
+        let (Some(spec), Some(namespace)) = (spec, namespaces.get(port.host.index())) else {
             continue;
         };
         let [.., high, low] = port.port.0.to_be_bytes();
@@ -199,7 +204,7 @@ fn start(plan: &Plan, order: &Order, dir: &Path, namespaces: &[NetNs]) -> Result
 }
 
 /// The host's configuration, and what a daemon in a lab needs beside it.
-fn daemon_text(plan: &Plan, number: u16, host: &str, dir: &Path, name: &str) -> String {
+fn daemon_text(plan: &Plan, number: u32, host: &str, dir: &Path, name: &str) -> String {
     let path = |name: &str| toml::Value::from(dir.join(name).to_string_lossy().into_owned());
     let mut text = format!("seed = {}\n{host}\n[daemon]\n", plan.seed);
     let _ = writeln!(text, "control = {}", path(&file::control(name)));

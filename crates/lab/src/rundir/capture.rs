@@ -4,22 +4,23 @@ use crate::journey::Journeys;
 use crate::run::Outcome;
 use draw::{Capture, Direction, Interface, Seen, Snap};
 use std::io;
+use trace::HostId;
 use wire::ethernet;
 
 pub(super) fn capture(outcome: &Outcome, journeys: &Journeys<'_>, snap: Snap) -> io::Result<Vec<u8>> {
     // The host's own stack first, as interface number 0 is; then the others in their order.
     let mut interfaces = Vec::new();
     let mut first = Vec::new();
-    for host in &outcome.plan.hosts {
+    for host in (0..outcome.plan.len() as u32).map(HostId) {
         first.push(interfaces.len());
-        let names = std::iter::once("host").chain(host.ports.iter().map(|port| port.name.as_str()));
-        let name = |name: &str| Interface { host: host.config.name.clone(), name: name.to_owned() };
+        let names = std::iter::once("host".to_owned()).chain(outcome.plan.interface_names(host));
+        let name = |name| Interface { host: outcome.host(host).into_owned(), name };
         interfaces.extend(names.map(name));
     }
     let mut capture = Capture::new(&interfaces, outcome.epoch(), snap);
     for (index, hop) in journeys.hops().iter().enumerate() {
         let Some(seen) = journeys.seen(hop) else { continue };
-        let Some(base) = first.get(usize::from(seen.host.0)) else { continue };
+        let Some(base) = first.get(seen.host.index()) else { continue };
         let frame = ethernet::emit(&seen.packet.link, &seen.packet.bytes);
         let direction = if seen.sent { Direction::Outbound } else { Direction::Inbound };
         let comment = journeys.fate(index);

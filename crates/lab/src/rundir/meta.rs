@@ -240,7 +240,7 @@ fn handoff(outcome: &Outcome, number: usize, handoff: &Handoff) -> HandoffSummar
     let owners = handoff.outage.iter().flat_map(|outage| &outage.owners);
     HandoffSummary {
         number,
-        host: outcome.host(handoff.host).to_owned(),
+        host: outcome.host(handoff.host).into_owned(),
         kind: handoff.kind.clone(),
         from: handoff.from.clone(),
         to: handoff.to.clone(),

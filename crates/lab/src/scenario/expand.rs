@@ -5,10 +5,12 @@ use super::networks::{AIR, Networks};
 use super::protocol::{self, Around};
 use super::{Host, Scenario, check, course};
 use crate::plan::{HostPlan, Plan, PortPlan};
+use crate::tree::Tree;
 use link::{Burst, CellSpec, Faults, PortId, RadioSpec, WireSpec};
 use roles::HostConfig;
 use serde::Deserialize;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use toml::{Table, Value};
 use wire::{Cell, Duration, Ipv4Addr, Mac};
 
@@ -183,6 +185,7 @@ pub(crate) fn radio_name(number: usize) -> String {
 
 pub(crate) fn plan(source: &Source<'_>, scenario: &Scenario, seed: u64) -> Result<Plan, ScenarioError> {
     protocol::check(scenario).map_err(|(key, problem)| source.at_path(&key, &problem))?;
+    let tree = tree(source, scenario)?;
     check::check(source, scenario)?;
     let layout = Layout::new(source, scenario)?;
     check::check_hosts(source, scenario, &layout)?;
@@ -197,6 +200,7 @@ pub(crate) fn plan(source: &Source<'_>, scenario: &Scenario, seed: u64) -> Resul
         hosts: Vec::new(),
         wires: Vec::new(),
         cells: cells(scenario),
+        tree,
     };
     let mut wires: BTreeMap<String, [Option<PortId>; 2]> = BTreeMap::new();
     let mut next_port = 0;
@@ -230,6 +234,21 @@ pub(crate) fn plan(source: &Source<'_>, scenario: &Scenario, seed: u64) -> Resul
     }
     check_faults(source, scenario)?;
     Ok(plan)
+}
+
+/// A tree is a scenario by itself.
+fn tree(source: &Source<'_>, scenario: &Scenario) -> Result<Option<Arc<Tree>>, ScenarioError> {
+    let Some(table) = &scenario.tree else {
+        if scenario.host.is_empty() {
+            return Err(source.whole("a scenario has hosts, as [host.NAME], or a [tree] of them"));
+        }
+        return Ok(None);
+    };
+    if !(scenario.host.is_empty() && scenario.wire.is_empty() && scenario.cell.is_empty()) {
+        return Err(source.at_path("tree", "is all that there is: no host, wire or cell beside it"));
+    }
+    let tree = table.tree().map_err(|(key, problem)| source.at_path(&format!("tree.{key}"), &problem))?;
+    Ok(Some(Arc::new(tree)))
 }
 
 fn check_faults(source: &Source<'_>, scenario: &Scenario) -> Result<(), ScenarioError> {

@@ -9,9 +9,10 @@ mod path;
 mod protocol;
 mod schema;
 mod settings;
-mod units;
+pub(crate) mod units;
 
 pub use error::ScenarioError;
+pub(crate) use protocol::schema as roles_schema;
 pub use schema::schema;
 pub use settings::Setting;
 pub(crate) use settings::roles_of;
@@ -19,6 +20,7 @@ pub(crate) use units::parse_rate;
 
 use crate::Plan;
 use crate::program::Program;
+use crate::tree::TreeTable;
 use error::Source;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -60,8 +62,11 @@ pub struct Scenario {
     /// What mobile nodes of SIGMA and their location manager share.
     pub(crate) sigma: Option<protocol::Sigma>,
     /// Hosts, by their names.
+    #[serde(default)]
     #[schemars(with = "BTreeMap<String, Host>")]
     pub(crate) host: toml::map::Map<String, toml::Value>,
+    /// Hosts by the thousand, in the place of all that has names.
+    pub(crate) tree: Option<TreeTable>,
     /// What is varied over many runs; a single one knows nothing of it.
     #[serde(default, rename = "sweep")]
     #[schemars(with = "crate::sweep::Table")]
@@ -245,6 +250,8 @@ pub const BUILT_IN: &[(&str, &str)] = &[
     ("sigma/mobile-ip", include_str!("../../../../scenarios/sigma/mobile-ip.toml")),
     ("cellular-ip/retune", include_str!("../../../../scenarios/cellular-ip/retune.toml")),
     ("cellular-ip/udp-loss", include_str!("../../../../scenarios/cellular-ip/udp-loss.toml")),
+    ("scale/tree", include_str!("../../../../scenarios/scale/tree.toml")),
+    ("scale/transfer", include_str!("../../../../scenarios/scale/transfer.toml")),
     ("evidence/bulk", include_str!("../../../../scenarios/evidence/bulk.toml")),
     ("evidence/kernel", include_str!("../../../../scenarios/evidence/kernel.toml")),
     ("evidence/outage", include_str!("../../../../scenarios/evidence/outage.toml")),

@@ -127,13 +127,16 @@ pub(crate) fn roles_of(document: &mut Table) -> impl Iterator<Item = &mut Table>
 
 /// The same, with the path of each.
 fn roles_at(document: &mut Table) -> impl Iterator<Item = (String, &mut Table)> {
-    let hosts = document.get_mut("host").and_then(Value::as_table_mut).into_iter().flatten();
+    // Of a tree the root and the host; its other keys are no tables, and have no roles.
+    let tables = document.iter_mut().filter(|(table, _)| ["host", "tree"].contains(&table.as_str()));
+    let hosts = tables.flat_map(|(table, hosts)| {
+        let hosts = hosts.as_table_mut().into_iter().flatten();
+        hosts.map(move |(name, host)| (format!("{table}.{name}"), host))
+    });
     let lists = hosts.filter_map(|(name, host)| Some((name, host.get_mut("role")?.as_array_mut()?)));
     lists.flat_map(|(name, roles)| {
         let roles = roles.iter_mut().enumerate();
-        roles.filter_map(move |(index, role)| {
-            Some((format!("host.{name}.role[{index}]"), role.as_table_mut()?))
-        })
+        roles.filter_map(move |(index, role)| Some((format!("{name}.role[{index}]"), role.as_table_mut()?)))
     })
 }
 

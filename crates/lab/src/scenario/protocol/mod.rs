@@ -104,7 +104,7 @@ const START: Written = (
 );
 
 /// The schema of a list of roles, as a scenario has it.
-pub(super) fn schema(generator: &mut SchemaGenerator) -> Schema {
+pub(crate) fn schema(generator: &mut SchemaGenerator) -> Schema {
     let kinds: Vec<Schema> = KINDS.iter().filter_map(|kind| kind.schema(generator)).collect();
     json_schema!({ "type": "array", "items": { "oneOf": kinds } })
 }

@@ -1,0 +1,99 @@
+//! `wayfare run SCENARIO --no-records`: how fast a run is, and how much room it takes.
+
+use crate::Failure;
+use crate::output::{Format, print};
+use lab::ledger::Running;
+use lab::run::{Counted, count as count_run};
+use lab::scenario::Setting;
+use lab::{Plan, Scenario};
+use linux::Clock;
+use serde_json::json;
+use std::fmt::Write;
+
+/// One run after the other, so that none disturbs another's time.
+pub(crate) fn count(
+    scenario: &str,
+    settings: &[Setting],
+    seeds: impl Iterator<Item = u64>,
+    format: Format,
+) -> Result<(), Failure> {
+    let usage = |error: &dyn std::fmt::Display| Failure::Usage(error.to_string());
+    let (file, text) = Scenario::find(scenario).map_err(|error| usage(&error))?;
+    let mut doubts = Vec::new();
+    for seed in seeds {
+        let clock = Clock::start();
+        let plan = Scenario::plan(&file, &text, settings, seed).map_err(|error| usage(&error))?;
+        let world = plan.watched(Running::new(&plan)).map_err(|error| usage(&error))?;
+        let setup = clock.now().as_secs_f64();
+        let run = count_run(world, &plan);
+        let cost = Cost { setup, wall: clock.now().as_secs_f64() - setup, peak: peak_bytes() };
+        match format {
+            Format::Json => print(&format!("{}\n", line(&plan, &run, &cost))),
+            Format::Text => print(&page(&plan, &run, &cost)),
+        }
+        doubts.extend(run.doubts);
+    }
+    if doubts.is_empty() { Ok(()) } else { Err(Failure::Untrusted(doubts)) }
+}
+
+/// What a run cost: seconds, and bytes where the system says so.
+struct Cost {
+    setup: f64,
+    wall: f64,
+    peak: Option<u64>,
+}
+
+/// The largest resident set of this process so far (proc(5), `VmHWM`).
+fn peak_bytes() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    Some(line.trim().strip_suffix(" kB")?.parse::<u64>().ok()? * 1024)
+}
+
+fn line(plan: &Plan, run: &Counted, cost: &Cost) -> serde_json::Value {
+    let ledger = &run.ledger;
+    json!({
+        "scenario": plan.name,
+        "seed": plan.seed,
+        "hosts": plan.len(),
+        "simulated_s": plan.duration.as_secs_f64(),
+        "setup_s": cost.setup,
+        "wall_s": cost.wall,
+        "events": run.events,
+        "packets": ledger.sent,
+        "hops": run.hops,
+        "peak_bytes": cost.peak,
+        "fingerprint": format!("{:016x}", run.fingerprint),
+        "ledger": {
+            "sent": ledger.sent,
+            "copied": ledger.copied,
+            "delivered": ledger.delivered,
+            "dropped": ledger.dropped_total(),
+            "held": ledger.held,
+            "vanished": ledger.vanished.len(),
+        },
+        "doubts": run.doubts,
+    })
+}
+
+fn page(plan: &Plan, run: &Counted, cost: &Cost) -> String {
+    let (simulated, ledger) = (plan.duration.as_secs_f64(), &run.ledger);
+    let mut out = format!(
+        "{} on sim, {simulated} s, seed {}: {} hosts, no records kept\n\n",
+        plan.name,
+        plan.seed,
+        plan.len()
+    );
+    let _ = writeln!(out, "{:>12.3} s to make the world", cost.setup);
+    let _ = writeln!(out, "{:>12.3} s for the run: {:.1} times real time", cost.wall, simulated / cost.wall);
+    let _ = writeln!(out, "{:>12} events, {:.0} in a second", run.events, run.events as f64 / cost.wall);
+    let _ = writeln!(out, "{:>12} frames on links; at most {} packets under way", run.hops, run.most_open);
+    if let Some(peak) = cost.peak {
+        let each = peak / plan.len().max(1) as u64;
+        let _ = writeln!(out, "{:>12.1} MiB at most, {each} bytes a host", peak as f64 / 1_048_576.0);
+    }
+    out.push('\n');
+    out.push_str(&lab::report::books(ledger));
+    let _ = writeln!(out, "fingerprint {:016x}", run.fingerprint);
+    out
+}

@@ -1,0 +1,152 @@
+//! `wayfare scale`: how speed and memory go with the number of hosts.
+
+use crate::Failure;
+use crate::measuring::keep;
+use crate::output::{Format, print};
+use draw::{Axis, Csv, Point, PointFigure, Series, Style, Table};
+use std::path::PathBuf;
+use std::process::Command;
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Numbers of mobile hosts.
+    #[arg(long, value_name = "N,...", value_delimiter = ',', default_values_t = [100, 1_000, 10_000, 100_000, 1_000_000])]
+    hosts: Vec<u32>,
+    /// Change a value of `scale/tree`, as `duration=20s`.
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// How many runs of each; the fastest counts, as whatever else the machine does only slows one down.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
+    runs: u16,
+    /// Where `scale.svg` and `scale.csv` go.
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// For people, or for programs: then a line of JSON for each run.
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    format: Format,
+}
+
+/// What is said of one run: the line of JSON that `run --no-records` prints, and what of it is shown.
+struct Measured {
+    line: String,
+    mobiles: u32,
+    hosts: f64,
+    simulated: f64,
+    setup: f64,
+    wall: f64,
+    events: f64,
+    peak: f64,
+}
+
+pub(crate) fn scale(args: &Args) -> Result<(), Failure> {
+    let mut all = Vec::new();
+    for mobiles in &args.hosts {
+        let mut best: Option<Measured> = None;
+        for _ in 0..args.runs {
+            let measured = measure(*mobiles, &args.set)?;
+            if args.format == Format::Json {
+                print(&measured.line);
+            }
+            if best.as_ref().is_none_or(|best| measured.wall < best.wall) {
+                best = Some(measured);
+            }
+        }
+        all.extend(best);
+    }
+    if args.format == Format::Text {
+        print(&table(&all));
+    }
+    let Some(folder) = &args.out else { return Ok(()) };
+    keep(&folder.join("scale.svg"), &figure(&all).svg())?;
+    keep(&folder.join("scale.csv"), &csv(&all))
+}
+
+/// In a process of its own, as it is a process of which the system says how much memory it took.
+fn measure(mobiles: u32, settings: &[String]) -> Result<Measured, Failure> {
+    let machine = |error: std::io::Error| Failure::Machine(error.to_string());
+    let mut command = Command::new(std::env::current_exe().map_err(machine)?);
+    command.args(["run", "scale/tree", "--no-records", "--format", "json"]);
+    command.args(["--set", &format!("tree.hosts={mobiles}")]);
+    for setting in settings {
+        command.args(["--set", setting]);
+    }
+    let output = command.output().map_err(machine)?;
+    let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    match output.status.code() {
+        Some(0) => {}
+        Some(2) => return Err(Failure::Usage(said.trim_start_matches("error: ").to_owned())),
+        _ => return Err(Failure::Untrusted(vec![format!("{mobiles} hosts: {}: {said}", output.status)])),
+    }
+    let line = String::from_utf8_lossy(&output.stdout).into_owned();
+    read(mobiles, line).ok_or_else(|| Failure::Untrusted(vec![format!("{mobiles} hosts: no line of JSON")]))
+}
+
+fn read(mobiles: u32, line: String) -> Option<Measured> {
+    let json: serde_json::Value = serde_json::from_str(&line).ok()?;
+    let number = |key: &str| json.get(key)?.as_f64();
+    Some(Measured {
+        mobiles,
+        hosts: number("hosts")?,
+        simulated: number("simulated_s")?,
+        setup: number("setup_s")?,
+        wall: number("wall_s")?,
+        events: number("events")?,
+        peak: number("peak_bytes")?,
+        line,
+    })
+}
+
+impl Measured {
+    fn speed(&self) -> f64 {
+        self.simulated / self.wall
+    }
+
+    fn row(&self) -> [String; 7] {
+        [
+            self.mobiles.to_string(),
+            self.hosts.to_string(),
+            self.events.to_string(),
+            format!("{:.3}", self.setup),
+            format!("{:.4}", self.wall),
+            format!("{:.2}", self.speed()),
+            format!("{:.1}", self.peak / 1_048_576.0),
+        ]
+    }
+}
+
+const HEADERS: [&str; 7] =
+    ["mobile hosts", "all hosts", "events", "setup s", "wall s", "simulated s in a second", "peak MiB"];
+
+fn table(all: &[Measured]) -> String {
+    let mut table = Table::new(HEADERS);
+    for measured in all {
+        table.push(measured.row());
+    }
+    table.render()
+}
+
+fn csv(all: &[Measured]) -> String {
+    let mut csv = Csv::default();
+    csv.row(HEADERS);
+    for measured in all {
+        csv.row(measured.row());
+    }
+    csv.finish()
+}
+
+fn figure(all: &[Measured]) -> PointFigure {
+    let point =
+        |measured: &Measured| Point { x: f64::from(measured.mobiles), y: measured.speed(), error: None };
+    PointFigure {
+        title: "Speed against scale: a datagram a second from each host, up four hops".to_owned(),
+        x: Axis::new("mobile hosts", "").in_decades(),
+        y: Axis::new("simulated seconds in a second", "").in_decades(),
+        series: vec![Series {
+            name: "scale/tree".to_owned(),
+            style: Style::Simulator,
+            points: all.iter().map(point).collect(),
+        }],
+        caption: "Roles, real packet bytes, and a ledger that closes; no records kept. One thread."
+            .to_owned(),
+    }
+}

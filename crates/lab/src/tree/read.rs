@@ -1,0 +1,112 @@
+//! `[tree]`, as a scenario has it.
+
+use super::addresses::Addresses;
+use super::{Shape, Tree};
+use crate::scenario::units;
+use link::{Faults, WireSpec};
+use roles::RoleConfig;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use toml::{Table, Value};
+use trace::HostId;
+use wire::{Duration, Prefix};
+
+/// A tree of routers, and hosts below it.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct TreeTable {
+    /// Children of the root, of each of these, and so on.
+    fan_out: Vec<u32>,
+    /// Mobile hosts, spread evenly below the lowest routers.
+    hosts: u32,
+    /// Bits a second of every wire, each way, as `2Mb/s`.
+    #[serde(deserialize_with = "units::rate")]
+    #[schemars(schema_with = "units::schema_rate")]
+    rate: u64,
+    /// Of every wire: one for both ways, or one down and one up.
+    #[serde(deserialize_with = "units::delay")]
+    #[schemars(schema_with = "units::schema_delay")]
+    delay: [Duration; 2],
+    /// Frames that may wait at each end: 128.
+    #[serde(default = "units::wire_queue")]
+    queue: usize,
+    /// The largest datagram, in bytes: 1500.
+    #[serde(default = "units::ethernet_mtu")]
+    #[schemars(range(min = 68))]
+    mtu: u16,
+    /// The network of all addresses, as `10.0.0.0/8`.
+    #[serde(deserialize_with = "node::config::text")]
+    #[schemars(schema_with = "node::config::schema::prefix")]
+    net: Prefix,
+    /// Hosts begin spread over this: those below one router together, those of the next one a little later.
+    #[serde(default, deserialize_with = "node::config::span")]
+    #[schemars(schema_with = "node::config::schema::span")]
+    spread: Duration,
+    /// The root.
+    #[serde(default)]
+    #[schemars(with = "OneOfThem")]
+    root: OneOfThem,
+    /// Every mobile host.
+    #[serde(default)]
+    #[schemars(with = "OneOfThem")]
+    host: OneOfThem,
+}
+
+/// What runs on the root, or on every host.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct OneOfThem {
+    /// Its roles, in the order in which they are offered packets.
+    #[serde(default)]
+    #[schemars(schema_with = "crate::scenario::roles_schema")]
+    role: Vec<Table>,
+}
+
+impl TreeTable {
+    /// The tree; or the path of a key within the table, and what is wrong there.
+    pub(crate) fn tree(&self) -> Result<Tree, (String, String)> {
+        if self.mtu < 68 {
+            return Err((
+                "mtu".to_owned(),
+                "a link takes at least 68 bytes (RFC 791, section 3.2)".to_owned(),
+            ));
+        }
+        let shape =
+            Shape::new(&self.fan_out, self.hosts).map_err(|problem| ("fan_out".to_owned(), problem))?;
+        let addresses = Addresses::new(self.net, &shape).map_err(|problem| ("net".to_owned(), problem))?;
+        let Self { rate, delay, queue, mtu, .. } = *self;
+        let wire = WireSpec { rate, delay, queue, mtu, faults: Faults::default() };
+        let mut tree =
+            Tree { shape, addresses, wire, root: Vec::new(), host: Vec::new(), spread: self.spread };
+        tree.root = roles(&tree, "root", &self.root.role)?;
+        tree.host = roles(&tree, "host", &self.host.role)?;
+        Ok(tree)
+    }
+}
+
+/// Reads roles, and makes each once, so that what is wrong shows before anything starts.
+fn roles(tree: &Tree, whose: &str, tables: &[Table]) -> Result<Vec<RoleConfig>, (String, String)> {
+    let mut roles = Vec::new();
+    for (index, table) in tables.iter().enumerate() {
+        let path = format!("{whose}.role[{index}]");
+        let mut table = table.clone();
+        for key in ["to", "at"] {
+            name_root(tree, &mut table, key);
+        }
+        let role = RoleConfig::read(table)
+            .map_err(|error| (format!("{path}.{}", error.path), error.problem.clone()))?;
+        let up = ["up".to_owned()];
+        role.build(node::config::Interfaces(&up), &wire::Seed::new(0))
+            .map_err(|error| (path, error.to_string()))?;
+        roles.push(role);
+    }
+    Ok(roles)
+}
+
+/// `root:9000` becomes the root's address and that port.
+fn name_root(tree: &Tree, role: &mut Table, key: &str) {
+    let port = role.get(key).and_then(Value::as_str).and_then(|text| text.strip_prefix("root:"));
+    if let Some(port) = port.map(str::to_owned) {
+        role.insert(key.to_owned(), format!("{}:{port}", tree.address(HostId(0))).into());
+    }
+}

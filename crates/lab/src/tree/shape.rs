@@ -1,0 +1,281 @@
+//! Numbers of a tree's hosts, links and names: all follow from how many children each level has, so that a million hosts
+//! need no list of them.
+
+use link::PortId;
+use trace::HostId;
+use wire::{Iface, Mac};
+
+/// Who is above whom. Host 0 is the root; then come the routers of each level, from left to right, and the mobile hosts
+/// last. Mobile host `h`, from 0, is below the lowest router number `h` modulo how many there are.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Shape {
+    fan_out: Vec<u32>,
+    /// The first host of each level; behind them, how many hosts there are.
+    starts: Vec<u32>,
+}
+
+/// What a link address of a tree begins with: locally administered, and no scenario's own.
+const MAC: [u8; 2] = [0x06, 0x57];
+/// Interfaces of one router: its number has 16 bits.
+const MOST_CHILDREN: u32 = 60_000;
+/// Hosts of a tree: a link has two ports, whose number has 32 bits.
+const MOST_HOSTS: u64 = 1 << 30;
+
+impl Shape {
+    /// A tree with so many children of the root, of each of these, and so on, and `hosts` below the lowest. What is wrong,
+    /// if it cannot be.
+    pub fn new(fan_out: &[u32], hosts: u32) -> Result<Self, String> {
+        if fan_out.is_empty() || fan_out.contains(&0) {
+            return Err("at least one level, and a child each".to_owned());
+        }
+        let (mut starts, mut level, mut total) = (vec![0], 1u64, 1u64);
+        for children in fan_out {
+            starts.push(total as u32);
+            level = level.saturating_mul(u64::from(*children));
+            total = total.saturating_add(level);
+            if total > MOST_HOSTS {
+                return Err(format!("more than {MOST_HOSTS} routers"));
+            }
+        }
+        starts.push(total as u32);
+        total += u64::from(hosts);
+        starts.push(total.min(MOST_HOSTS) as u32);
+        let most = fan_out.iter().copied().chain([hosts.div_ceil(level as u32)]).max().unwrap_or_default();
+        if most > MOST_CHILDREN || total > MOST_HOSTS {
+            return Err(format!("at most {MOST_CHILDREN} children of one router, and {MOST_HOSTS} hosts"));
+        }
+        Ok(Self { fan_out: fan_out.to_vec(), starts })
+    }
+
+    /// All hosts, routers among them.
+    pub fn len(&self) -> u32 {
+        self.starts.last().copied().unwrap_or_default()
+    }
+
+    /// Whether there are none: never, as there is a root.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// How many levels of routers there are below the root.
+    pub fn depth(&self) -> usize {
+        self.fan_out.len()
+    }
+
+    /// 0 for the root, [`Shape::depth`] for the lowest routers, one more for mobile hosts.
+    pub fn level(&self, host: HostId) -> usize {
+        self.starts.partition_point(|start| *start <= host.0).saturating_sub(1)
+    }
+
+    /// How many routers there are on the lowest level.
+    pub fn stations(&self) -> u32 {
+        let depth = self.depth();
+        self.start(depth + 1) - self.start(depth)
+    }
+
+    /// The place of a host within its level, from 0.
+    pub fn place(&self, host: HostId) -> u32 {
+        host.0 - self.start(self.level(host))
+    }
+
+    /// The router above, and which child of it this is, from 0. The root has none.
+    pub fn parent(&self, host: HostId) -> Option<(HostId, u32)> {
+        let level = self.level(host);
+        let above = level.checked_sub(1)?;
+        let place = self.place(host);
+        let (parent, child) = match self.fan_out.get(above) {
+            Some(children) => (place / children, place % children),
+            None => (place % self.stations(), place / self.stations()),
+        };
+        Some((HostId(self.start(above) + parent), child))
+    }
+
+    /// How many are directly below.
+    pub fn children(&self, host: HostId) -> u32 {
+        let (level, depth) = (self.level(host), self.depth());
+        if level > depth {
+            return 0;
+        }
+        self.fan_out.get(level).copied().unwrap_or_else(|| {
+            let mobiles = self.len() - self.start(depth + 1);
+            mobiles / self.stations() + u32::from(self.place(host) < mobiles % self.stations())
+        })
+    }
+
+    /// The child of that number, from 0.
+    pub fn child(&self, host: HostId, number: u32) -> HostId {
+        let level = self.level(host);
+        let first = self.start(level + 1);
+        HostId(match self.fan_out.get(level) {
+            Some(children) => first + self.place(host) * children + number,
+            None => first + number * self.stations() + self.place(host),
+        })
+    }
+
+    /// `root`; `r3.1` for the second child of the root's fourth; `h7` for mobile host 7.
+    pub fn name(&self, host: HostId) -> String {
+        match self.level(host) {
+            0 => "root".to_owned(),
+            level if level > self.depth() => format!("h{}", self.place(host)),
+            _ => {
+                let digits: Vec<String> = self.path(host).iter().map(ToString::to_string).collect();
+                format!("r{}", digits.join("."))
+            }
+        }
+    }
+
+    /// Which child to take at each level, from the root on.
+    pub fn path(&self, host: HostId) -> Vec<u32> {
+        let (mut at, mut path) = (host, Vec::new());
+        while let Some((above, child)) = self.parent(at) {
+            path.push(child);
+            at = above;
+        }
+        path.reverse();
+        path
+    }
+
+    // --- links -----------------------------------------------------------------------------------------------------
+
+    /// How many interfaces a host has: the first leads up, but for the root, the others down.
+    pub fn interfaces(&self, host: HostId) -> u16 {
+        (self.children(host) + u32::from(host.0 > 0)) as u16
+    }
+
+    /// `up`, or `down3` towards the fourth child.
+    pub fn interface_name(&self, host: HostId, iface: Iface) -> String {
+        let number = u32::from(iface.0).saturating_sub(1);
+        match number.checked_sub(u32::from(host.0 > 0)) {
+            None => "up".to_owned(),
+            Some(child) => format!("down{child}"),
+        }
+    }
+
+    /// The port of an interface: the wire above host `n` has port `2(n-1)` below and the next one above.
+    pub fn port(&self, host: HostId, iface: Iface) -> Option<PortId> {
+        let number = u32::from(iface.0).checked_sub(1).filter(|_| host.0 < self.len())?;
+        match number.checked_sub(u32::from(host.0 > 0)) {
+            None => Some(PortId(2 * (host.0 - 1))),
+            Some(child) if child < self.children(host) => {
+                Some(PortId(2 * (self.child(host, child).0 - 1) + 1))
+            }
+            Some(_) => None,
+        }
+    }
+
+    /// The interface at a port.
+    pub fn end(&self, port: PortId) -> Option<(HostId, Iface)> {
+        let below = HostId(port.0 / 2 + 1);
+        if below.0 >= self.len() {
+            return None;
+        }
+        if port.0.is_multiple_of(2) {
+            return Some((below, Iface(1)));
+        }
+        let (above, child) = self.parent(below)?;
+        Some((above, Iface((child + 1 + u32::from(above.0 > 0)) as u16)))
+    }
+
+    /// The interface at the other end of a wire.
+    pub fn far_end(&self, host: HostId, iface: Iface) -> Option<(HostId, Iface)> {
+        let number = u32::from(iface.0).checked_sub(1).filter(|_| host.0 < self.len())?;
+        match number.checked_sub(u32::from(host.0 > 0)) {
+            None => {
+                let (above, child) = self.parent(host)?;
+                Some((above, Iface((child + 1 + u32::from(above.0 > 0)) as u16)))
+            }
+            Some(child) => (child < self.children(host)).then(|| (self.child(host, child), Iface(1))),
+        }
+    }
+
+    /// The other end of a wire.
+    pub const fn peer(port: PortId) -> PortId {
+        PortId(port.0 ^ 1)
+    }
+
+    /// The link address of a port.
+    pub const fn mac(port: PortId) -> Mac {
+        let ([a, b], [c, d, e, f]) = (MAC, port.0.to_be_bytes());
+        Mac([a, b, c, d, e, f])
+    }
+
+    /// The port that has a link address.
+    pub fn port_of_mac(&self, mac: Mac) -> Option<PortId> {
+        let [a, b, c, d, e, f] = mac.0;
+        let port = PortId(u32::from_be_bytes([c, d, e, f]));
+        ([a, b] == MAC && self.end(port).is_some()).then_some(port)
+    }
+
+    pub(super) fn start(&self, level: usize) -> u32 {
+        self.starts.get(level).copied().unwrap_or_else(|| self.len())
+    }
+
+    pub(super) fn fan_out(&self) -> &[u32] {
+        &self.fan_out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shape() -> Shape {
+        Shape::new(&[2, 3], 14).unwrap()
+    }
+
+    #[test]
+    fn everybody_is_a_child_of_its_parent() {
+        let shape = shape();
+        assert_eq!((shape.len(), shape.stations()), (1 + 2 + 6 + 14, 6));
+        let mut children = 0;
+        for host in (0..shape.len()).map(HostId) {
+            children += shape.children(host);
+            for number in 0..shape.children(host) {
+                assert_eq!(shape.parent(shape.child(host, number)), Some((host, number)));
+            }
+        }
+        assert_eq!(children, shape.len() - 1, "all but the root");
+        assert_eq!(shape.parent(HostId(9 + 13)), Some((HostId(3 + 1), 2)), "host 13 below station 13 mod 6");
+    }
+
+    #[test]
+    fn each_port_has_one_end_and_one_address() {
+        let shape = shape();
+        let mut ports = std::collections::BTreeSet::new();
+        for host in (0..shape.len()).map(HostId) {
+            for iface in (1..=shape.interfaces(host)).map(Iface) {
+                let port = shape.port(host, iface).unwrap();
+                assert_eq!(shape.end(port), Some((host, iface)));
+                assert_eq!(shape.port_of_mac(Shape::mac(port)), Some(port));
+                let (there, its) = shape.end(Shape::peer(port)).unwrap();
+                assert_eq!(shape.far_end(host, iface), Some((there, its)));
+                let above = |host, other| shape.parent(host).is_some_and(|(parent, _)| parent == other);
+                assert!(above(host, there) || above(there, host));
+                ports.insert(port);
+            }
+            let none = Iface(shape.interfaces(host) + 1);
+            assert_eq!((shape.port(host, none), shape.far_end(host, none)), (None, None));
+        }
+        assert_eq!(ports.len() as u32, 2 * (shape.len() - 1), "two for each wire");
+        assert_eq!(shape.end(PortId(2 * shape.len())), None);
+    }
+
+    #[test]
+    fn names_say_the_way_from_the_root() {
+        let shape = shape();
+        let names: Vec<String> = (0..shape.len()).map(|host| shape.name(HostId(host))).collect();
+        assert_eq!(names[..5], ["root", "r0", "r1", "r0.0", "r0.1"]);
+        assert_eq!((names[8].as_str(), names[9].as_str(), names[22].as_str()), ("r1.2", "h0", "h13"));
+        assert_eq!(shape.interface_name(HostId(0), Iface(1)), "down0");
+        assert_eq!(shape.interface_name(HostId(1), Iface(1)), "up");
+        assert_eq!(shape.interface_name(HostId(1), Iface(4)), "down2");
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused() {
+        assert!(Shape::new(&[], 1).is_err() && Shape::new(&[3, 0], 1).is_err());
+        assert!(Shape::new(&[1], 60_001).is_err(), "too many below one");
+        assert!(Shape::new(&[60_001], 1).is_err() && Shape::new(&[60_000, 60_000], 1).is_err());
+        assert!(Shape::new(&[10, 10, 10], 1_000_000).is_ok());
+    }
+}

@@ -1,0 +1,118 @@
+//! What is to happen, in order.
+
+use link::{Flight, Tuning};
+use node::Command;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use trace::HostId;
+use wire::{Instant, Packet};
+
+/// What is to happen. Simultaneous events happen in the order in which they were scheduled.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Event {
+    Due(HostId),
+    Land(Flight, Packet),
+    Tuned(Tuning),
+    Command(HostId, Command),
+    Synced(HostId),
+    Sample(link::PortId),
+}
+
+/// Events by their time, and by when they were scheduled.
+///
+/// A million hosts that wait have an alarm each, so an alarm is in the heap itself: 24 bytes. All other events are few at
+/// any time and large, and stand beside it.
+#[derive(Debug, Default)]
+pub(crate) struct Queue {
+    heap: BinaryHeap<Reverse<(Instant, u64, Ticket)>>,
+    beside: Vec<Option<Event>>,
+    free: Vec<u32>,
+    scheduled: u64,
+}
+
+/// Where an event is. Two tickets are never compared: no two have the same number before them.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Ticket {
+    Due(HostId),
+    Beside(u32),
+}
+
+impl Queue {
+    pub(crate) fn schedule(&mut self, at: Instant, event: Event) {
+        self.scheduled += 1;
+        let ticket = match event {
+            Event::Due(host) => Ticket::Due(host),
+            event => Ticket::Beside(self.put(event)),
+        };
+        self.heap.push(Reverse((at, self.scheduled, ticket)));
+    }
+
+    /// Takes the next event, unless it lies behind `end`.
+    pub(crate) fn next(&mut self, end: Instant) -> Option<(Instant, Event)> {
+        let Reverse((at, _, _)) = self.heap.peek()?;
+        if *at > end {
+            return None;
+        }
+        let Reverse((at, _, ticket)) = self.heap.pop()?;
+        let event = match ticket {
+            Ticket::Due(host) => Event::Due(host),
+            Ticket::Beside(slot) => {
+                self.free.push(slot);
+                self.beside.get_mut(slot as usize)?.take()?
+            }
+        };
+        Some((at, event))
+    }
+
+    /// The events that still wait, in order, without alarms.
+    pub(crate) fn waiting(&self) -> impl Iterator<Item = &Event> {
+        let slot = |Reverse((at, number, ticket)): &Reverse<(Instant, u64, Ticket)>| match ticket {
+            Ticket::Due(_) => None,
+            Ticket::Beside(slot) => Some((*at, *number, *slot)),
+        };
+        let mut slots: Vec<(Instant, u64, u32)> = self.heap.iter().filter_map(slot).collect();
+        slots.sort_unstable();
+        slots.into_iter().filter_map(|(_, _, slot)| self.beside.get(slot as usize)?.as_ref())
+    }
+
+    fn put(&mut self, event: Event) -> u32 {
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.beside.push(None);
+            self.beside.len() as u32 - 1
+        });
+        if let Some(place) = self.beside.get_mut(slot as usize) {
+            *place = Some(event);
+        }
+        slot
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn synced(host: u32) -> Event {
+        Event::Synced(HostId(host))
+    }
+
+    #[test]
+    fn the_earliest_comes_first_then_the_first_scheduled() {
+        let mut queue = Queue::default();
+        for (at, host) in [(5, 1), (3, 2), (5, 3), (3, 4)] {
+            queue.schedule(Instant(at), synced(host));
+        }
+        queue.schedule(Instant(3), Event::Due(HostId(5)));
+        queue.schedule(Instant(9), synced(6));
+        let taken: Vec<_> = std::iter::from_fn(|| queue.next(Instant(5))).map(|(_, event)| event).collect();
+        assert_eq!(taken, [synced(2), synced(4), Event::Due(HostId(5)), synced(1), synced(3)]);
+        assert_eq!(queue.waiting().collect::<Vec<_>>(), [&synced(6)], "behind the end");
+        assert_eq!(queue.beside.len(), 5, "and room was made for five");
+        queue.schedule(Instant(4), synced(7));
+        assert_eq!((queue.waiting().next(), queue.beside.len()), (Some(&synced(7)), 5), "room is used again");
+    }
+
+    #[test]
+    fn an_alarm_takes_24_bytes() {
+        assert_eq!(size_of::<Reverse<(Instant, u64, Ticket)>>(), 24);
+    }
+}

@@ -1,0 +1,35 @@
+//! Who is told what happens in a run, while it happens.
+
+use crate::{HostId, Record, What};
+use wire::{Iface, Instant, Packet};
+
+/// One who is told, in order, of all that happens. Packets are lent: who wants to keep one makes a copy of it, and who
+/// only counts pays for none.
+pub trait Witness {
+    /// The node took a packet from an interface: [`What::Received`].
+    fn received(&mut self, at: Instant, host: HostId, iface: Iface, packet: &Packet);
+
+    /// The node put a packet on the link: [`What::Sent`].
+    fn sent(&mut self, at: Instant, host: HostId, iface: Iface, packet: &Packet);
+
+    /// All else.
+    fn happened(&mut self, at: Instant, host: HostId, what: What);
+
+    /// An event has happened, with all that followed from it at once: every copy of a packet that it made has been told of.
+    fn settled(&mut self) {}
+}
+
+/// Keeps everything.
+impl Witness for Vec<Record> {
+    fn received(&mut self, at: Instant, host: HostId, iface: Iface, packet: &Packet) {
+        self.push(Record { at, host, what: What::Received(iface, packet.clone()) });
+    }
+
+    fn sent(&mut self, at: Instant, host: HostId, iface: Iface, packet: &Packet) {
+        self.push(Record { at, host, what: What::Sent(iface, packet.clone()) });
+    }
+
+    fn happened(&mut self, at: Instant, host: HostId, what: What) {
+        self.push(Record { at, host, what });
+    }
+}
