@@ -5,7 +5,7 @@ CARGO ?= cargo
 WAYFARE = target/release/wayfare
 
 .PHONY: run test check lint fuzz reproduce build setup clean conformance reproduce-default reproduce-full \
-	load moves moves-linux handoffs drops sctp-rate evidence
+	load moves moves-linux handoffs drops sctp-rate evidence bench
 
 # Two scenarios in virtual time and then with real daemons and real packets: a handoff under UDP, a download under TCP.
 # Then the table by which one chooses.
@@ -75,6 +75,10 @@ evidence: setup
 	$(CARGO) test --locked -p tcp --test cross_check -- --nocapture
 	$(CARGO) test --locked -p house-tests --test evidence -- --nocapture --test-threads=1
 	$(CARGO) test --locked -p cli --test linux -- --include-ignored --nocapture --test-threads=1 evidence
+
+# How fast the simulator is, beside ns-3: nine runs of each in turn. It fails where a ratio is below what is claimed.
+bench: build
+	tools/bench.py
 
 # About three minutes, more where the machine disturbs runs.
 reproduce-default: build

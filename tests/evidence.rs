@@ -94,7 +94,7 @@ fn sixteen_mebibytes_take_as_long_as_in_ns3() {
         let off = ours / theirs - 1.0;
         let percent = off * 100.0;
         println!("16 MiB: ours {ours:.3} s, ns-3 with {what} {theirs:.3} s: {percent:+.2} %");
-        println!("  packets: {packets} and {}", told["packets"]);
+        println!("  packets: {packets} and {}", told["hops"]);
         assert!(off.abs() < 0.01, "{what}: {percent:+.2} %");
     }
 }

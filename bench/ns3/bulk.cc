@@ -163,7 +163,7 @@ int main(int argc, char** argv)
     const auto before = std::chrono::steady_clock::now();
     Simulator::Run();
     const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - before;
-    std::printf("{\"simulated_s\":%.6f,\"wall_s\":%.6f,\"bytes\":%lu,\"packets\":%lu,\"events\":%lu}\n",
+    std::printf("{\"simulated_s\":%.6f,\"wall_s\":%.6f,\"bytes\":%lu,\"hops\":%lu,\"events\":%lu}\n",
                 done,
                 wall.count(),
                 static_cast<unsigned long>(arrived),

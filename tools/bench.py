@@ -1,0 +1,150 @@
+#!/usr/bin/env python3
+"""`make bench`: how fast the simulator is, beside others' on the same machine.
+
+Each pair is one scenario, said to `wayfare` and to a peer. They run in turn, nine times each; the figures are medians, and
+the spread is that of the ratio from round to round. What a run is told, and by which version, is printed. The exit status is
+1 where a ratio is below what is claimed; docs/bench.md says what the numbers mean.
+"""
+
+import argparse
+import json
+import os
+import platform
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+WAYFARE = os.path.join(ROOT, "target", "release", "wayfare")
+BUILT = os.path.join(ROOT, "target", "bench")
+NS3_LIBRARIES = ["core", "network", "internet", "point-to-point", "applications", "traffic-control"]
+
+
+def wayfare(scenario, *settings):
+    words = [WAYFARE, "run", scenario, "--no-records", "--format", "json"]
+    return words + [word for setting in settings for word in ("--set", setting)]
+
+
+def ns3(program, *options):
+    return [os.path.join(BUILT, program), *options]
+
+
+# What is compared: name, ours, theirs, and the least ratio of wall times for a second of virtual time. Of the transfer both
+# have some 70 s to simulate: ns-3's frames are shorter by 12 bytes, and at this rate take as long as ours. Ours is ended soon
+# after it is done, for seconds in which nothing happens cost nothing and would count.
+PAIRS = [
+    (
+        "TCP, 16 MiB over 2 Mb/s",
+        wayfare("scale/transfer", "duration=71s"),
+        ns3("bulk", "--window=1", "--rate=1984148"),
+        15.0,
+    ),
+    (
+        "tree of 1000 hosts, four links from the root",
+        wayfare("scale/tree", "tree.hosts=1000", "duration=10s"),
+        ns3("tree", "--hosts=1000", "--seconds=10"),
+        15.0,
+    ),
+]
+
+
+def output(*words):
+    return subprocess.run(words, check=True, capture_output=True, text=True).stdout.strip()
+
+
+def build():
+    """Builds the peers; make has built what is ours, and tools/setup.sh has installed the library."""
+    os.makedirs(BUILT, exist_ok=True)
+    compiler = ["g++", "-std=c++17", "-O2", "-DNDEBUG"]
+    for program in ("bulk", "tree"):
+        source = os.path.join("bench", "ns3", program + ".cc")
+        binary = os.path.join("target", "bench", program)
+        words = [*compiler, "-o", binary, source, *(f"-lns3-{library}" for library in NS3_LIBRARIES)]
+        print("built:", " ".join(words))
+        subprocess.run(words, check=True, cwd=ROOT)
+
+
+def versions():
+    cpu = "unknown"
+    with open("/proc/cpuinfo", encoding="utf-8") as file:
+        cpu = next((line.split(":")[1].strip() for line in file if line.startswith("model name")), cpu)
+    print(f"machine: {cpu}, {os.cpu_count()} processors, Linux {platform.release()}, load {os.getloadavg()[0]:.2f}")
+    print("wayfare:", output(WAYFARE, "--version"), "by", output("rustc", "--version"))
+    package = output("dpkg-query", "-W", "-f", "${Package} ${Version}", "libns3-dev") if shutil.which("dpkg-query") else "?"
+    print("ns-3:", package, "by", output("g++", "--version").splitlines()[0])
+    print("      Debian builds it with logging compiled in, which costs it a factor of about 1.4.")
+
+
+def once(words):
+    """One run: wall seconds for a second of virtual time, and all that was printed."""
+    result = subprocess.run(words, capture_output=True, text=True, cwd=ROOT)
+    if result.returncode != 0:
+        sys.exit(f"{' '.join(words)}: exit {result.returncode}\n{result.stdout}{result.stderr}")
+    told = json.loads(result.stdout.strip().splitlines()[-1])
+    return told["wall_s"] / told["simulated_s"], told
+
+
+def memory(told):
+    """Of a program that has many nodes: the largest resident set, and what of it is a node's."""
+    if told.get("hosts", 0) < 100:
+        return ""
+    peak, nodes = told["peak_bytes"], told["hosts"]
+    return f", {peak / 1e6:.0f} MB, {peak / nodes / 1e3:.1f} kB for each of {nodes} nodes"
+
+
+def compare(name, ours, theirs, least, rounds):
+    """Prints a pair's figures; whether the ratio is what is claimed."""
+    print(f"\n{name}")
+    print("  ours:  ", " ".join(ours).replace(ROOT + "/", ""))
+    print("  theirs:", " ".join(theirs).replace(ROOT + "/", ""))
+    once(ours), once(theirs)  # what is read from disk is in memory from here on
+    pairs = [(once(ours), once(theirs)) for _ in range(rounds)]
+    ours_told, theirs_told = pairs[-1][0][1], pairs[-1][1][1]
+    if ours_told["hops"] < 0.98 * theirs_told["hops"]:
+        sys.exit(f"not the same work: {ours_told['hops']} frames on links, and theirs {theirs_told['hops']}")
+    own, other = ([pair[side][0] for pair in pairs] for side in (0, 1))
+    ratios = [b / a for a, b in zip(own, other)]
+    ratio = statistics.median(other) / statistics.median(own)
+    for title, times, told in (("ours", own, ours_told), ("theirs", other, theirs_told)):
+        median = statistics.median(times)
+        print(
+            f"  {title + ':':8}{median * 1e3:9.4f} ms for a second ({min(times) * 1e3:.4f} to {max(times) * 1e3:.4f}), "
+            f"{told['events'] / told['wall_s'] / 1e6:.2f} M events/s, {told['hops']} frames on links{memory(told)}"
+        )
+    holds = ratio >= least
+    verdict = "holds" if holds else "DOES NOT HOLD"
+    print(f"  ratio: {ratio:.1f} ({min(ratios):.1f} to {max(ratios):.1f}); at least {least:.0f}: {verdict}")
+    return holds
+
+
+def decide():
+    """What a forwarding decision takes, by the test that measures it (docs/bench.md)."""
+    words = ["cargo", "test", "--release", "--locked", "-p", "house-tests", "--test", "budgets"]
+    words += ["--", "--nocapture", "deciding"]
+    print("\ndecide(): " + " ".join(words))
+    result = subprocess.run(words, capture_output=True, text=True, cwd=ROOT)
+    told = re.search(r'\{"decide_ns".*?\}.*?\}', result.stdout)
+    if result.returncode != 0 or told is None:
+        sys.exit(f"exit {result.returncode}\n{result.stdout}{result.stderr}")
+    told = json.loads(told[0])
+    for hosts, ns in told["decide_ns"].items():
+        print(f"  at {hosts} hosts: {ns} ns")
+    print(f"  allocations: {told['allocations']}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=9, help="runs of each; 9")
+    rounds = parser.parse_args().rounds
+    build()
+    versions()
+    print(f"medians of {rounds} runs each, in turn; in brackets the least and the most")
+    held = [compare(*pair, rounds) for pair in PAIRS]
+    decide()
+    return 0 if all(held) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
