@@ -83,11 +83,11 @@ fn a_tree_delivers_everything_and_counts_the_same() {
     counts_the_same(&plan);
     let counted = lab::run::count(plan.watched(Running::new(&plan)).unwrap(), &plan);
     let ledger = counted.ledger;
-    // Each of 300 hosts sends in three seconds, and those below the first 61 of 120 stations once more: 3 below each of the
-    // first 60, 2 below the last, whose datagrams are still on their first wire.
-    assert_eq!((ledger.sent, ledger.delivered, ledger.held), (900 + 60 * 3 + 2, 900 + 60 * 3, 2));
+    // Each of 300 hosts sends in three seconds (360 would have room), and the first 181 once more: the last of these at the
+    // very end, so that its datagram is on its first wire, and the one before it 2.8 ms ago: on its third.
+    assert_eq!((ledger.sent, ledger.delivered, ledger.held), (900 + 181, 900 + 179, 2));
     assert_eq!((ledger.dropped_total(), ledger.copied), (0, 0));
-    assert_eq!(counted.hops, ledger.delivered * 4 + 2, "four wires each");
+    assert_eq!(counted.hops, ledger.delivered * 4 + 1 + 3, "four wires each, but for these two");
 }
 
 // --- faults of a link --------------------------------------------------------------------------------------------------

@@ -24,9 +24,11 @@ pub(crate) fn count(
         let clock = Clock::start();
         let plan = Scenario::plan(&file, &text, settings, seed).map_err(|error| usage(&error))?;
         let world = plan.watched(Running::new(&plan)).map_err(|error| usage(&error))?;
-        let setup = clock.now().as_secs_f64();
+        let (setup, before) = (clock.now().as_secs_f64(), processor_seconds());
         let run = count_run(world, &plan);
-        let cost = Cost { setup, wall: clock.now().as_secs_f64() - setup, peak: peak_bytes() };
+        let wall = clock.now().as_secs_f64() - setup;
+        let processor = processor_seconds().zip(before).map(|(after, before)| after - before);
+        let cost = Cost { setup, wall, processor, peak: peak_bytes() };
         match format {
             Format::Json => print(&format!("{}\n", line(&plan, &run, &cost))),
             Format::Text => print(&page(&plan, &run, &cost)),
@@ -40,7 +42,14 @@ pub(crate) fn count(
 struct Cost {
     setup: f64,
     wall: f64,
+    processor: Option<f64>,
     peak: Option<u64>,
+}
+
+/// Processor time of this thread so far, in seconds (the kernel's Documentation/scheduler/sched-stats.rst).
+fn processor_seconds() -> Option<f64> {
+    let stat = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+    Some(stat.split_whitespace().next()?.parse::<u64>().ok()? as f64 / 1e9)
 }
 
 /// The largest resident set of this process so far (proc(5), `VmHWM`).
@@ -59,6 +68,7 @@ fn line(plan: &Plan, run: &Counted, cost: &Cost) -> serde_json::Value {
         "simulated_s": plan.duration.as_secs_f64(),
         "setup_s": cost.setup,
         "wall_s": cost.wall,
+        "processor_s": cost.processor,
         "events": run.events,
         "packets": ledger.sent,
         "hops": run.hops,
@@ -86,6 +96,9 @@ fn page(plan: &Plan, run: &Counted, cost: &Cost) -> String {
     );
     let _ = writeln!(out, "{:>12.3} s to make the world", cost.setup);
     let _ = writeln!(out, "{:>12.3} s for the run: {:.1} times real time", cost.wall, simulated / cost.wall);
+    if let Some(processor) = cost.processor {
+        let _ = writeln!(out, "{processor:>12.3} s of them on a processor; the rest was others' use of it");
+    }
     let _ = writeln!(out, "{:>12} events, {:.0} in a second", run.events, run.events as f64 / cost.wall);
     let _ = writeln!(out, "{:>12} frames on links; at most {} packets under way", run.hops, run.most_open);
     if let Some(peak) = cost.peak {

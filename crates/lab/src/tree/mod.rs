@@ -127,8 +127,9 @@ impl Tree {
     fn shifted(&self, host: HostId, role: &RoleConfig) -> RoleConfig {
         let mut role = role.clone();
         if let RoleConfig::ConstantRate(config) = &mut role {
-            let stations = self.shape.stations();
-            config.start += self.spread / stations * (self.shape.place(host) % stations);
+            let places = self.shape.mobiles().next_multiple_of(self.shape.stations());
+            let part = u128::from(self.shape.place(host)) * self.spread.as_nanos() / u128::from(places);
+            config.start += Duration::from_nanos(part as u64);
         }
         role
     }

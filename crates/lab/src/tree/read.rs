@@ -38,7 +38,7 @@ pub(crate) struct TreeTable {
     #[serde(deserialize_with = "node::config::text")]
     #[schemars(schema_with = "node::config::schema::prefix")]
     net: Prefix,
-    /// Hosts begin spread over this: those below one router together, those of the next one a little later.
+    /// Hosts begin evenly spread over this, in the order of their numbers, so that those below one router never begin together.
     #[serde(default, deserialize_with = "node::config::span")]
     #[schemars(schema_with = "node::config::schema::span")]
     spread: Duration,

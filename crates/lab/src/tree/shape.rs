@@ -73,6 +73,11 @@ impl Shape {
         self.start(depth + 1) - self.start(depth)
     }
 
+    /// How many mobile hosts there are.
+    pub fn mobiles(&self) -> u32 {
+        self.len() - self.start(self.depth() + 1)
+    }
+
     /// The place of a host within its level, from 0.
     pub fn place(&self, host: HostId) -> u32 {
         host.0 - self.start(self.level(host))
@@ -97,7 +102,7 @@ impl Shape {
             return 0;
         }
         self.fan_out.get(level).copied().unwrap_or_else(|| {
-            let mobiles = self.len() - self.start(depth + 1);
+            let mobiles = self.mobiles();
             mobiles / self.stations() + u32::from(self.place(host) < mobiles % self.stations())
         })
     }
