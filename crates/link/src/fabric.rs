@@ -5,7 +5,7 @@ use crate::radio::{Heard, Radio, RadioSpec, Tuning};
 use crate::{Course, PortId, reason};
 use std::collections::BTreeMap;
 use wire::Seed;
-use wire::{Cell, Instant, Mac, Reason, ethernet};
+use wire::{Cell, Duration, Instant, Mac, Reason, ethernet};
 
 /// A frame on its way: plain data, kept by the caller together with the frame.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -107,52 +107,133 @@ impl Fabric {
 
     /// What a radio hears now. One that no longer hears its cell carries nothing until it is tuned again.
     pub fn sample(&mut self, now: Instant, port: PortId) -> Sample {
-        let heard = self.courses.get(&port).map(|course| course.heard(now)).unwrap_or_default();
+        let mut heard = self.courses.get(&port).map(|course| course.heard(now)).unwrap_or_default();
         let Some(radio) = self.radios.get_mut(&port) else { return Sample { heard, is_lost: false } };
-        let is_lost = radio.cell().is_some_and(|own| !heard.iter().any(|(cell, _)| *cell == own));
+        let own = radio.cell();
+        let is_lost = own.is_some_and(|own| !heard.iter().any(|(cell, _)| *cell == own));
         if is_lost {
             radio.lose();
+        }
+        if !radio.scans(now) {
+            heard.retain(|(cell, _)| Some(*cell) == own);
         }
         Sample { heard, is_lost }
     }
 
     /// Offers a datagram of `bytes` to the link at `port`.
     pub fn offer(&mut self, now: Instant, port: PortId, bytes: usize) -> Result<Flight, Reason> {
-        let (way, medium) = if let Some((to, medium)) = self.wires.get_mut(&port) {
-            (Way::Wire(*to), medium)
+        let (way, from) = if let Some((to, _)) = self.wires.get(&port) {
+            (Way::Wire(*to), now)
         } else {
             let radio = self.radios.get(&port).ok_or(reason::NO_CARRIER)?;
             let nowhere = if radio.is_deaf() { reason::OUT_OF_RANGE } else { reason::RETUNING };
-            let cell = radio.cell().ok_or(nowhere)?;
-            (Way::Air(cell), self.cells.get_mut(&cell).ok_or(reason::NO_CARRIER)?)
+            (Way::Air(radio.cell().ok_or(nowhere)?), radio.back(now))
         };
-        let queue = self.queues.entry(port).or_default();
+        let medium = match way {
+            Way::Wire(_) => self.wires.get_mut(&port).map(|(_, medium)| medium),
+            Way::Air(cell) | Way::Visit(cell) => self.cells.get_mut(&cell),
+        };
+        let medium = medium.ok_or(reason::NO_CARRIER)?;
         if bytes > usize::from(medium.mtu) {
             return Err(reason::MTU);
         }
         // One frame is on the medium, the others wait.
-        if queue.waiting(now) > medium.queue {
+        if self.queues.entry(port).or_default().waiting(now) > medium.queue {
             return Err(reason::QUEUE_FULL);
         }
-        let (start, out) = medium.occupy(now, bytes + ethernet::HEADER);
-        queue.push(out);
-        let copies = medium.luck()?;
-        Ok(Flight { from: port, start, lands: out + medium.delay, copies, way })
+        let (start, out) = match way {
+            Way::Wire(_) => medium.occupy(from, bytes + ethernet::HEADER),
+            Way::Air(cell) | Way::Visit(cell) => self.take_air(from, cell, port, bytes + ethernet::HEADER)?,
+        };
+        self.queues.entry(port).or_default().push(out);
+        self.fly(port, way, start, out)
     }
 
     /// Sends one datagram in another cell, and comes back.
     pub fn visit(&mut self, now: Instant, port: PortId, cell: Cell, bytes: usize) -> Result<Visit, Reason> {
-        let radio = self.radios.get_mut(&port).ok_or(reason::NO_CARRIER)?;
-        let medium = self.cells.get_mut(&cell).ok_or(reason::NO_CARRIER)?;
-        let excursion = radio.spec.excursion;
-        let (start, out) = medium.occupy(now + excursion / 2, bytes + ethernet::HEADER);
+        let radio = self.radios.get(&port).ok_or(reason::NO_CARRIER)?;
+        if !self.cells.contains_key(&cell) {
+            return Err(reason::NO_CARRIER);
+        }
+        let stays = radio.cell().is_some_and(|own| self.share_air(own, cell));
+        let excursion = if stays { Duration::ZERO } else { radio.spec.excursion };
+        let taken = self.take_air(now + excursion / 2, cell, port, bytes + ethernet::HEADER);
+        let out = taken.map_or(now, |(_, out)| out);
         let back = if excursion.is_zero() { now } else { out.max(now + excursion) };
-        if !excursion.is_zero() {
+        if let Some(radio) = self.radios.get_mut(&port).filter(|_| !excursion.is_zero()) {
             radio.be_away(now, back);
         }
-        let copies = medium.luck()?;
-        let flight = Flight { from: port, start, lands: out + medium.delay, copies, way: Way::Visit(cell) };
+        let (start, out) = taken?;
+        let flight = self.fly(port, Way::Visit(cell), start, out)?;
         Ok(Visit { flight, back })
+    }
+
+    /// A frame that goes out: whether it arrives, and how often.
+    fn fly(&mut self, from: PortId, way: Way, start: Instant, out: Instant) -> Result<Flight, Reason> {
+        let medium = match way {
+            Way::Wire(_) => self.wires.get_mut(&from).map(|(_, medium)| medium),
+            Way::Air(cell) | Way::Visit(cell) => self.cells.get_mut(&cell),
+        };
+        let medium = medium.ok_or(reason::NO_CARRIER)?;
+        let copies = medium.luck()?;
+        Ok(Flight { from, start, lands: out + medium.delay, copies, way })
+    }
+
+    /// Takes the air of a cell for a frame: behind what was offered before, behind beacons, and against who else wants it.
+    fn take_air(
+        &mut self,
+        now: Instant,
+        cell: Cell,
+        port: PortId,
+        bytes: usize,
+    ) -> Result<(Instant, Instant), Reason> {
+        let rivals = self.rivals(now, cell, port);
+        let channel = self.cells.get(&cell).and_then(|medium| medium.air.channel);
+        let shared = |other: Cell, medium: &Medium| {
+            other == cell || channel.is_some() && medium.air.channel == channel
+        };
+        let mut busy = Instant::ZERO;
+        if channel.is_some() {
+            for (_, medium) in self.cells.iter_mut().filter(|(other, medium)| shared(**other, medium)) {
+                medium.busy_until = medium.busy_until.max(busy);
+                medium.send_beacons(now);
+                busy = medium.busy_until;
+            }
+        }
+        let own = self.cells.get_mut(&cell).ok_or(reason::NO_CARRIER)?;
+        own.busy_until = own.busy_until.max(busy);
+        own.send_beacons(now);
+        let contended = own.contend(now, bytes, port, &rivals);
+        let taken = contended.map(|()| own.occupy(now, bytes));
+        let busy = own.busy_until;
+        if channel.is_some() {
+            for (_, medium) in self.cells.iter_mut().filter(|(other, medium)| shared(**other, medium)) {
+                medium.busy_until = busy;
+            }
+        }
+        taken
+    }
+
+    /// Who else has frames to send on the air of this cell, if it matters.
+    fn rivals(&mut self, now: Instant, cell: Cell, port: PortId) -> Vec<PortId> {
+        if self.cells.get(&cell).is_none_or(|medium| medium.air.contention.is_none()) {
+            return Vec::new();
+        }
+        let near = |radio: &Radio| radio.cell().is_some_and(|own| own == cell || self.share_air(own, cell));
+        let others: Vec<PortId> = self
+            .radios
+            .iter()
+            .filter(|(other, radio)| **other != port && near(radio))
+            .map(|(other, _)| *other)
+            .collect();
+        let waits = |other: &PortId| self.queues.get_mut(other).is_some_and(|queue| queue.waiting(now) > 0);
+        others.into_iter().filter(waits).collect()
+    }
+
+    /// Whether two cells are on one channel, by what is said of them.
+    fn share_air(&self, a: Cell, b: Cell) -> bool {
+        let channel = |cell: Cell| self.cells.get(&cell).and_then(|medium| medium.air.channel);
+        channel(a).is_some() && channel(a) == channel(b)
     }
 
     /// Whose ears a flight reaches, now that it lands.
@@ -182,10 +263,14 @@ impl Fabric {
         if at.is_empty() { Landing::Lost(lost) } else { Landing::At(at) }
     }
 
-    /// Points a radio at a cell; `None` when that port has no radio or there is no such cell.
+    /// Points a radio at a cell; `None` when that port has no radio or there is no such cell. It is there when it has heard a
+    /// beacon, if there are any, and has associated.
     pub fn tune(&mut self, now: Instant, port: PortId, cell: Cell) -> Option<Tuning> {
-        self.cells.get(&cell)?;
-        Some(self.radios.get_mut(&port)?.leave(now, port, cell))
+        let radio = self.radios.get(&port)?;
+        let same_channel = radio.cell().is_some_and(|own| self.share_air(own, cell));
+        let listens = now + radio.retuning(same_channel);
+        let ready = self.cells.get(&cell)?.beacon_after(listens) + radio.spec.listening.association;
+        Some(self.radios.get_mut(&port)?.leave(ready, port, cell))
     }
 
     /// Completes a tuning.

@@ -1,6 +1,7 @@
 //! What a frame has to wait for: the medium, and the queue in front of it.
 
-use crate::reason;
+use crate::air::{Access, Air, Counters};
+use crate::{PortId, reason};
 use std::collections::VecDeque;
 use wire::Seed;
 use wire::{Cell, Duration, Instant, Reason};
@@ -27,7 +28,7 @@ pub struct CellSpec {
     pub cell: Cell,
     /// Bits a second, shared by all its radios.
     pub rate: u64,
-    /// What each frame costs beyond its bits: preamble, contention, acknowledgement.
+    /// What each frame costs beyond its bits: preamble, acknowledgement.
     pub per_frame: Duration,
     /// Propagation.
     pub delay: Duration,
@@ -37,6 +38,8 @@ pub struct CellSpec {
     pub mtu: u16,
     /// What goes wrong in it.
     pub faults: Faults,
+    /// How it uses its frequency.
+    pub air: Air,
 }
 
 /// Errors of a medium, each an independent chance for each frame.
@@ -81,8 +84,11 @@ pub(crate) struct Medium {
     pub(crate) queue: usize,
     pub(crate) mtu: u16,
     pub(crate) faults: Faults,
+    pub(crate) air: Air,
     /// Free again from here on.
-    busy_until: Instant,
+    pub(crate) busy_until: Instant,
+    next_beacon: Instant,
+    counters: Counters,
     /// In the bad state of [`Burst`].
     is_bad: bool,
     chance: Seed,
@@ -90,21 +96,25 @@ pub(crate) struct Medium {
 
 impl Medium {
     pub(crate) fn wire(spec: &WireSpec, direction: usize, chance: Seed) -> Self {
-        let delay = spec.delay.get(direction).copied().unwrap_or_default();
         Self {
             rate: spec.rate,
             per_frame: Duration::ZERO,
-            delay,
+            delay: spec.delay.get(direction).copied().unwrap_or_default(),
             queue: spec.queue,
             mtu: spec.mtu,
             faults: spec.faults,
+            air: Air::default(),
             busy_until: Instant::ZERO,
+            next_beacon: Instant::NEVER,
+            counters: Counters::default(),
             is_bad: false,
             chance,
         }
     }
 
-    pub(crate) const fn air(spec: &CellSpec, chance: Seed) -> Self {
+    pub(crate) fn air(spec: &CellSpec, chance: Seed) -> Self {
+        // Base stations are not in step.
+        let phase = |every: Duration| chance.fork("beacon").draw() % (every.as_nanos() as u64).max(1);
         Self {
             rate: spec.rate,
             per_frame: spec.per_frame,
@@ -112,7 +122,10 @@ impl Medium {
             queue: spec.queue,
             mtu: spec.mtu,
             faults: spec.faults,
+            air: spec.air,
             busy_until: Instant::ZERO,
+            next_beacon: spec.air.beacon.map_or(Instant::NEVER, |beacon| Instant(phase(beacon.every))),
+            counters: Counters::default(),
             is_bad: false,
             chance,
         }
@@ -121,11 +134,55 @@ impl Medium {
     /// Takes the medium for a frame of `bytes`: when its first bit goes out and when its last has.
     pub(crate) fn occupy(&mut self, now: Instant, bytes: usize) -> (Instant, Instant) {
         let start = now.max(self.busy_until);
-        let bits = bytes as u64 * 8;
-        let airtime =
-            Duration::from_nanos((u128::from(bits) * 1_000_000_000 / u128::from(self.rate.max(1))) as u64);
-        self.busy_until = start + airtime + self.per_frame;
+        self.busy_until = start + self.airtime(bytes);
         (start, self.busy_until)
+    }
+
+    fn airtime(&self, bytes: usize) -> Duration {
+        let bits = bytes as u64 * 8;
+        let nanos = u128::from(bits) * 1_000_000_000 / u128::from(self.rate.max(1));
+        Duration::from_nanos(nanos as u64) + self.per_frame
+    }
+
+    /// Beacons that are due before a frame which is offered now can begin. One that the air is not free for waits until it is.
+    pub(crate) fn send_beacons(&mut self, now: Instant) {
+        let Some(beacon) = self.air.beacon.filter(|beacon| !beacon.every.is_zero()) else { return };
+        let (every, airtime) = (beacon.every.as_nanos() as u64, self.airtime(beacon.bytes));
+        // Those of times when nobody sent are of no account.
+        let missed = now.0.saturating_sub(self.next_beacon.0) / every;
+        self.next_beacon.0 += missed.saturating_sub(1) * every;
+        while self.next_beacon <= now.max(self.busy_until) {
+            self.busy_until = self.next_beacon.max(self.busy_until) + airtime;
+            self.next_beacon.0 += every;
+        }
+    }
+
+    /// When a radio that listens from `from` on has heard a beacon; at once where there are none.
+    pub(crate) fn beacon_after(&self, from: Instant) -> Instant {
+        let Some(beacon) = self.air.beacon.filter(|beacon| !beacon.every.is_zero()) else { return from };
+        let every = beacon.every.as_nanos() as u64;
+        let phase = self.next_beacon.0 % every;
+        let next = from.0.saturating_sub(phase).div_ceil(every) * every + phase;
+        Instant(next) + self.airtime(beacon.bytes)
+    }
+
+    /// Contends for the air, if there is somebody or something to contend with. An error when the frame is lost by it.
+    pub(crate) fn contend(
+        &mut self,
+        now: Instant,
+        bytes: usize,
+        own: PortId,
+        rivals: &[PortId],
+    ) -> Result<(), Reason> {
+        let Some(contention) = self.air.contention else { return Ok(()) };
+        if self.busy_until <= now && rivals.is_empty() {
+            return Ok(());
+        }
+        let Access { idle, collisions, lost } =
+            contention.access(own, rivals, &mut self.counters, &mut self.chance);
+        let spent = contention.slot * idle + self.airtime(bytes) * collisions;
+        self.busy_until = self.busy_until.max(now) + spent;
+        if lost { Err(reason::COLLISIONS) } else { Ok(()) }
     }
 
     /// How many copies of a frame arrive; an error when none does.

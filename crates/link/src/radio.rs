@@ -16,6 +16,26 @@ pub struct RadioSpec {
     pub attach: Duration,
     /// How long it hears nothing when it visits another cell for one packet.
     pub excursion: Duration,
+    /// How it comes into a cell, and how it learns of others.
+    pub listening: Listening,
+}
+
+/// How a radio comes into a cell, and how it learns of others. By default at once, and all the time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Listening {
+    /// How long it takes to associate, once the cell is heard.
+    pub association: Duration,
+    /// It hears of other cells when it goes there to listen.
+    pub scan: Option<Scan>,
+}
+
+/// Excursions to listen elsewhere: the radio leaves its channel and comes back.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Scan {
+    /// From one to the next.
+    pub every: Duration,
+    /// How long it is away.
+    pub away: Duration,
 }
 
 /// A change of cells under way. The caller hands it back when it is `ready`.
@@ -39,6 +59,8 @@ pub(crate) struct Radio {
     deaf: bool,
     /// The last time it was away on a visit.
     away: Option<(Instant, Instant)>,
+    /// When it goes to listen elsewhere next.
+    next_scan: Instant,
     turn: u32,
 }
 
@@ -52,18 +74,27 @@ pub(crate) enum Heard {
 impl Radio {
     pub(crate) fn new(spec: RadioSpec) -> Self {
         let at = spec.cell.map(|cell| (cell, Instant::ZERO));
-        Self { spec, at, deaf: false, away: None, turn: 0 }
+        Self { spec, at, deaf: false, away: None, next_scan: Instant::ZERO, turn: 0 }
     }
 
     pub(crate) fn cell(&self) -> Option<Cell> {
         self.at.map(|(cell, _)| cell)
     }
 
-    pub(crate) fn leave(&mut self, now: Instant, port: PortId, cell: Cell) -> Tuning {
-        let deaf = if self.turn == 0 && self.at.is_none() { self.spec.attach } else { self.spec.retune };
+    /// How long it hears nothing when it goes to a cell; on the channel that it is on nothing has to be tuned.
+    pub(crate) fn retuning(&self, same_channel: bool) -> Duration {
+        match self.at {
+            None if self.turn == 0 => self.spec.attach,
+            Some(_) if same_channel => Duration::ZERO,
+            _ => self.spec.retune,
+        }
+    }
+
+    /// Leaves for a cell, to be there when it is `ready`.
+    pub(crate) fn leave(&mut self, ready: Instant, port: PortId, cell: Cell) -> Tuning {
         (self.at, self.deaf) = (None, false);
         self.turn += 1;
-        Tuning { port, cell, ready: now + deaf, turn: self.turn }
+        Tuning { port, cell, ready, turn: self.turn }
     }
 
     /// It hears its cell no longer, and carries nothing until it is tuned again.
@@ -83,6 +114,25 @@ impl Radio {
             self.at = Some((tuning.cell, tuning.ready));
         }
         current
+    }
+
+    /// Goes to listen elsewhere, if it is time: whether it hears of other cells now. Who is in no cell has nothing to leave.
+    pub(crate) fn scans(&mut self, now: Instant) -> bool {
+        let Some(Scan { every, away }) = self.spec.listening.scan else { return true };
+        if self.at.is_none() {
+            return true;
+        }
+        let due = self.next_scan <= now;
+        if due {
+            self.next_scan = now + every;
+            self.be_away(now, now + away);
+        }
+        due
+    }
+
+    /// When it can send: it may be away.
+    pub(crate) fn back(&self, now: Instant) -> Instant {
+        self.away.filter(|(from, to)| *from <= now && now < *to).map_or(now, |(_, to)| to)
     }
 
     pub(crate) fn be_away(&mut self, from: Instant, to: Instant) {
