@@ -5,7 +5,7 @@ CARGO ?= cargo
 WAYFARE = target/release/wayfare
 
 .PHONY: run test check lint fuzz reproduce build setup clean conformance reproduce-default reproduce-full \
-	load moves moves-linux handoffs drops sctp-rate
+	load moves moves-linux handoffs drops sctp-rate evidence
 
 # Two scenarios in virtual time and then with real daemons and real packets: a handoff under UDP, a download under TCP.
 # Then the table by which one chooses.
@@ -42,15 +42,11 @@ FUZZ_SECONDS ?= 40
 fuzz:
 	fuzz/run.sh $(FUZZ_SECONDS)
 
-# Of `wayfare compare`, what is gone over in every build. Indirect TCP keeps its place in both worlds as well; its legs on
-# Linux would be two minutes more.
-CONTENDERS = plain-ip mobile-ip sigma cellular-ip
-
 # Every experiment that has landed, in both worlds, in its short form; then what must break it.
 reproduce: build
 	tools/measured.sh $(WAYFARE) reproduce --quick --on both
 	$(WAYFARE) reproduce --quick --self-test
-	tools/measured.sh $(WAYFARE) compare --quick --on both $(CONTENDERS)
+	tools/measured.sh $(WAYFARE) compare --quick --on both
 	$(WAYFARE) compare --self-test
 
 # --- longer ones -------------------------------------------------------------------------------------------------------
@@ -73,6 +69,12 @@ drops: setup
 # Our SCTP to usrsctp beside usrsctp to itself, over a bare veth and over 2 Mb/s: a minute and a half.
 sctp-rate: setup
 	$(CARGO) test --release --locked -p cli --test linux -- --ignored --nocapture half_of_the_rate_of_usrsctp
+
+# The simulator's TCP beside smoltcp's, ns-3's and the kernel's, with what each comparison came to: four minutes.
+evidence: setup
+	$(CARGO) test --locked -p tcp --test cross_check -- --nocapture
+	$(CARGO) test --locked -p house-tests --test evidence -- --nocapture --test-threads=1
+	$(CARGO) test --locked -p cli --test linux -- --include-ignored --nocapture --test-threads=1 evidence
 
 # About three minutes, more where the machine disturbs runs.
 reproduce-default: build

@@ -8,7 +8,7 @@ use lab::{Plan, Scenario};
 use node::{Mark, Stage, Value};
 use trace::{Record, What};
 use wire::ipv4::Header;
-use wire::{Duration, Iface};
+use wire::{Duration, Iface, Instant, Packet};
 
 /// The scenario that comes with the program, with these changes to its text.
 fn plan(changes: &[(&str, &str)], settings: &[&str], seed: u64) -> Plan {
@@ -36,17 +36,29 @@ fn field<'a>(mark: &'a Mark, name: &str) -> Option<&'a Value> {
     mark.fields.iter().find(|(field, _)| *field == name).map(|(_, value)| value)
 }
 
-/// Segments that reached the fixed host's stack, by their flags: SYN is 2, RST is 4.
-fn segments_to_fixed(outcome: &Outcome, flag: u8) -> usize {
+/// Whether this is a segment with this flag: FIN is 1, SYN 2, RST 4.
+fn has_flag(packet: &Packet, flag: u8) -> bool {
+    Header::parse(&packet.bytes).is_ok_and(|(ip, payload)| ip.protocol == 6 && payload[13] & flag != 0)
+}
+
+/// What happened at the fixed host.
+fn at_fixed(outcome: &Outcome) -> impl Iterator<Item = &Record> {
     let fixed = outcome.plan.hosts.iter().position(|host| host.config.name == "fixed").unwrap();
-    let is = |record: &&Record| match &record.what {
-        What::Sent(Iface::HOST, packet) if usize::from(record.host.0) == fixed => {
-            let Ok((ip, payload)) = Header::parse(&packet.bytes) else { return false };
-            ip.protocol == 6 && payload[13] & flag != 0
-        }
-        _ => false,
-    };
-    outcome.records.iter().filter(is).count()
+    outcome.records.iter().filter(move |record| usize::from(record.host.0) == fixed)
+}
+
+/// Segments with this flag that reached the fixed host's stack.
+fn segments_to_fixed(outcome: &Outcome, flag: u8) -> usize {
+    let is =
+        |record: &&Record| matches!(&record.what, What::Sent(Iface::HOST, packet) if has_flag(packet, flag));
+    at_fixed(outcome).filter(is).count()
+}
+
+/// When the fixed host's stack first sent a FIN.
+fn fixed_finished(outcome: &Outcome) -> Option<Instant> {
+    let is =
+        |record: &&Record| matches!(&record.what, What::Received(Iface::HOST, packet) if has_flag(packet, 1));
+    at_fixed(outcome).find(is).map(|record| record.at)
 }
 
 #[test]
@@ -87,6 +99,27 @@ fn what_was_taken_was_frozen_and_shipped_before_and_is_forgotten_after() {
         assert!(at.is_sorted(), "{at:?}");
     }
     assert_eq!(marks(&outcome.records, "connection_lost").count(), 0);
+}
+
+/// The fixed host finishes about when the mobile host moves: what the routers still have for it, and that it is all, comes
+/// by the new one, or takes its routed way if nothing else is left.
+#[test]
+fn a_download_whose_end_meets_a_handoff_ends_in_order() {
+    let moves = "roam.moves=[{ at = \"2300ms\", to = \"right\" }]";
+    let mut moved_after_its_end = 0;
+    for bytes in (300_000..460_000).step_by(4_000) {
+        let outcome = run(&[], &[moves, &format!("bulk-server.bytes={bytes}")], 1);
+        assert_eq!(outcome.doubts, [""; 0], "{bytes}");
+        let done: Vec<_> = marks(&outcome.records, "done").collect();
+        let [(done, mark)] = done[..] else { panic!("{bytes}: {} times done", done.len()) };
+        assert_eq!((field(mark, "bytes"), field(mark, "wrong_at")), (Some(&Value::Int(bytes)), None));
+        assert_eq!(marks(&outcome.records, "connection_lost").count(), 0, "{bytes}");
+        assert_eq!(segments_to_fixed(&outcome, 4), 0, "{bytes}: a reset");
+        let at = |name| marks(&outcome.records, name).next().map(|(record, _)| record.at);
+        let after = |taken| fixed_finished(&outcome).is_some_and(|end| end < taken) && taken < done.at;
+        moved_after_its_end += usize::from(at("taken").is_some_and(after));
+    }
+    assert!(moved_after_its_end > 0);
 }
 
 /// An earlier router that does not believe the new one says nothing. Then both ends hear of an error: no silence, and no

@@ -15,6 +15,7 @@ need strace strace   # tests make calls of the system fail, or take their time
 need dig bind9-dnsutils # a test asks and updates our location manager with dig and nsupdate
 need python3 python3 # a test runs a program of somebody else's
 [ -e /usr/include/usrsctp.h ] || missing="$missing libusrsctp-dev" # tests speak SCTP with it
+[ -e /usr/include/ns3/core-module.h ] || missing="$missing libns3-dev" # tests and `make bench` compare with ns-3
 
 [ -z "$missing" ] && exit 0
 if ! command -v apt-get >/dev/null 2>&1 || [ "$(id -u)" != 0 ]; then

@@ -1,14 +1,29 @@
-//! Transcripts as files, held against what is told now. Included by every test that has a folder of them.
+//! Transcripts as files, held against what is told now. Included, with its macro, by every test that has a folder of them.
 //!
 //! With `WAYFARE_BLESS=1` in the environment they are written down anew. Commit them only if you can explain every line
 //! that changed.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-/// The folder of a crate's transcripts: what its manifest's folder is, and the way from there.
-pub(crate) fn folder(manifest: &str, way: &[&str]) -> PathBuf {
-    [manifest].iter().chain(way).collect()
+/// The transcripts of a crate's `tests/` folder: a test for each, by a function that tells a script (`of` something, where
+/// they are told of different things), and one that no file there has no test. It leaves behind `folder()`.
+macro_rules! transcripts {
+    (in $folder:literal, told by $tell:path; $($test:ident: $file:literal $(of $what:expr)?;)*) => {
+        fn folder() -> std::path::PathBuf {
+            [env!("CARGO_MANIFEST_DIR"), "tests", $folder].iter().collect()
+        }
+
+        $(#[test]
+        fn $test() {
+            told::check(&folder(), $file, |script| $tell(script $(, &$what)?));
+        })*
+
+        #[test]
+        fn every_transcript_is_checked() {
+            told::all_checked(&folder(), &[$($file),*]);
+        }
+    };
 }
 
 /// Tells a transcript again, by the script that it contains, and holds the two against each other.

@@ -15,25 +15,15 @@
 
 mod common;
 mod teller;
+#[macro_use]
 #[path = "../../../tests/support/told.rs"]
 mod told;
 
 use std::fs;
-use std::path::PathBuf;
 use teller::Teller;
 
-fn folder() -> PathBuf {
-    told::folder(env!("CARGO_MANIFEST_DIR"), &["tests", "transcripts"])
-}
-
-macro_rules! transcripts {
-    ($($test:ident: $file:literal;)*) => {
-        $(#[test] fn $test() { told::check(&folder(), $file, Teller::tell); })*
-        const FILES: &[&str] = &[$($file),*];
-    };
-}
-
 transcripts! {
+    in "transcripts", told by Teller::tell;
     a_hard_handoff_announces_first_and_sends_what_waited_second: "mobile-hard";
     a_semisoft_handoff_visits_first_and_stays_silent_until_it_moves: "mobile-semisoft";
     a_handoff_that_cannot_be_is_refused_or_undone: "mobile-refused";
@@ -49,11 +39,6 @@ transcripts! {
     the_old_leg_may_expire_first: "crossover-primary-expires";
     the_new_leg_may_expire_first: "crossover-secondary-expires";
     control_packets_end_at_the_gateway: "gateway";
-}
-
-#[test]
-fn every_transcript_is_checked() {
-    told::all_checked(&folder(), FILES);
 }
 
 /// The comparison itself: an answer that was removed, changed or added shows.

@@ -17,36 +17,21 @@
 #![cfg(test)]
 
 mod cast;
+#[macro_use]
 #[path = "../../../tests/support/told.rs"]
 mod told;
 #[path = "../../../tests/support/transcript.rs"]
 mod transcript;
 
 use cast::IndirectTcp;
-use std::path::PathBuf;
 use transcript::Teller;
 
-fn folder() -> PathBuf {
-    told::folder(env!("CARGO_MANIFEST_DIR"), &["tests", "transcripts"])
-}
-
-macro_rules! transcripts {
-    ($($test:ident: $file:literal;)*) => {
-        $(#[test] fn $test() { told::check(&folder(), $file, Teller::<IndirectTcp>::tell); })*
-        const FILES: &[&str] = &[$($file),*];
-    };
-}
-
 transcripts! {
+    in "transcripts", told by Teller::<IndirectTcp>::tell;
     a_router_connects_for_its_host: "router-call";
     an_old_router_owns_a_connection_until_it_was_taken: "router-leaving";
     a_new_router_says_nothing_before_all_of_it_is_there: "router-arriving";
     what_cannot_be_moved_is_told_to_both_ends: "router-failures";
     a_host_greets_calls_and_moves: "mobile-host";
     a_host_whose_router_is_silent_or_late: "mobile-host-failures";
-}
-
-#[test]
-fn every_transcript_is_checked() {
-    told::all_checked(&folder(), FILES);
 }

@@ -15,27 +15,17 @@
 #![cfg(test)]
 
 mod cast;
+#[macro_use]
 #[path = "../../../tests/support/told.rs"]
 mod told;
 #[path = "../../../tests/support/transcript.rs"]
 mod transcript;
 
 use cast::MobileIp;
-use std::path::PathBuf;
 use transcript::Teller;
 
-fn folder() -> PathBuf {
-    told::folder(env!("CARGO_MANIFEST_DIR"), &["tests", "transcripts"])
-}
-
-macro_rules! transcripts {
-    ($($test:ident: $file:literal;)*) => {
-        $(#[test] fn $test() { told::check(&folder(), $file, Teller::<MobileIp>::tell); })*
-        const FILES: &[&str] = &[$($file),*];
-    };
-}
-
 transcripts! {
+    in "transcripts", told by Teller::<MobileIp>::tell;
     a_home_agent_stores_switches_tells_and_answers_in_this_order: "home-agent-registration";
     a_home_agent_denies_with_a_reason_or_not_at_all: "home-agent-denials";
     bindings_survive_a_restart: "home-agent-restart";
@@ -46,9 +36,4 @@ transcripts! {
     a_mobile_node_goes_away_and_comes_home: "mobile-node-moves";
     a_mobile_node_repeats_renews_and_follows_corrections: "mobile-node-registration";
     without_a_hint_the_silence_of_an_agent_has_to_tell: "mobile-node-without-trigger";
-}
-
-#[test]
-fn every_transcript_is_checked() {
-    told::all_checked(&folder(), FILES);
 }

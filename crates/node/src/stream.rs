@@ -237,7 +237,7 @@ pub mod refusal {
     pub const BEYOND_CREDIT: &str = "wrote beyond its credit";
     /// Only what is frozen can be exported.
     pub const NOT_FROZEN: &str = "not frozen";
-    /// Only a connection in ESTABLISHED can be exported.
+    /// Only a connection that was established, and of which something is to come or to be acknowledged, can be exported.
     pub const NOT_ESTABLISHED: &str = "not established";
     /// Only two open TCP connections of one provider can be joined, each with one other.
     pub const NOT_JOINABLE: &str = "not joinable";

@@ -19,27 +19,17 @@
 #![cfg(test)]
 
 mod cast;
+#[macro_use]
 #[path = "../../../tests/support/told.rs"]
 mod told;
 #[path = "../../../tests/support/transcript.rs"]
 mod transcript;
 
 use cast::Sigma;
-use std::path::PathBuf;
 use transcript::Teller;
 
-fn folder() -> PathBuf {
-    told::folder(env!("CARGO_MANIFEST_DIR"), &["tests", "transcripts"])
-}
-
-macro_rules! transcripts {
-    ($($test:ident: $file:literal;)*) => {
-        $(#[test] fn $test() { told::check(&folder(), $file, Teller::<Sigma>::tell); })*
-        const FILES: &[&str] = &[$($file),*];
-    };
-}
-
 transcripts! {
+    in "transcripts", told by Teller::<Sigma>::tell;
     a_mobile_node_prepares_switches_tells_and_lets_go: "mobile-node-overlap";
     a_mobile_node_whose_link_broke_says_everything_at_once: "mobile-node-break";
     a_mobile_node_goes_back_before_it_has_let_go: "mobile-node-ping-pong";
@@ -48,9 +38,4 @@ transcripts! {
     a_correspondent_believes_only_the_peer: "correspondent-refusals";
     a_location_manager_stores_before_it_answers: "location-manager-updates";
     a_location_manager_refuses_with_a_reason: "location-manager-refusals";
-}
-
-#[test]
-fn every_transcript_is_checked() {
-    told::all_checked(&folder(), FILES);
 }

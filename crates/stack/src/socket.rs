@@ -184,7 +184,7 @@ impl Socket {
         if room > 0 && other.tcp.readable() > 0 {
             self.tcp.write(&other.tcp.read(room));
         }
-        if other.tcp.at_end() && !self.finishing {
+        if other.tcp.at_end() {
             other.knows_end = true;
             self.finishing = true;
             self.tcp.finish();

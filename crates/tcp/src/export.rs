@@ -8,13 +8,16 @@ use crate::{Connection, Profile, State, TcpState};
 use wire::Instant;
 
 impl Connection {
-    /// What peers could notice of a connection in ESTABLISHED, as every stack can say it; `None` in any other state. This one
-    /// must not be polled afterwards, or two hosts would speak for one. All that there is, in any state: [`Self::record`].
+    /// What peers could notice of a connection, as every stack can say it; `None` before it is established, and when all of
+    /// both ways is acknowledged. This one must not be polled afterwards, or two hosts would speak for one. All that there
+    /// is, in any state: [`Self::record`].
     pub fn export(&self, now: Instant) -> Option<TcpState> {
-        (self.state == State::Established).then(|| TcpState {
+        // A FIN that was acknowledged is the last that was sent: with it the other host can show where it stands.
+        let fin = u32::from(self.send.fin == Fin::Acknowledged);
+        is_movable(self.state).then(|| TcpState {
             local: self.local,
             remote: self.remote,
-            send_una: self.send.una,
+            send_una: self.send.una.minus(fin),
             send_next: self.send.max,
             send_window: self.send.window,
             largest_window: self.send.largest_window,
@@ -27,7 +30,8 @@ impl Connection {
             mss: self.send.agreed_mss,
             unacknowledged: self.send.buffer.iter().copied().collect(),
             unread: self.receive.unread.iter().copied().collect(),
-            finishing: self.send.fin == Fin::Queued,
+            finishing: self.send.fin != Fin::No,
+            finished: self.receive.finished,
             timestamp: self.clocks.map(|clocks| clocks.value(now)),
             sack_permitted: self.sack,
         })
@@ -43,7 +47,9 @@ impl Connection {
         send.agree(state.mss.clamp(1, u32::from(profile.mss).max(1)), overhead);
         send.opened(now, profile, state.sack_permitted, None);
         // No more was sent than there is; what came over a network may claim it.
-        let sent = state.send_next.since(state.send_una).min(state.unacknowledged.len() as u32);
+        let fin_sent = state.fin_sent();
+        let all = state.unacknowledged.len() as u32 + u32::from(fin_sent);
+        let sent = state.send_next.since(state.send_una).min(all);
         send.max = send.una.plus(sent);
         send.window = state.send_window;
         send.largest_window = state.largest_window.max(state.send_window);
@@ -55,11 +61,22 @@ impl Connection {
         connection.receive = Receiver::new(profile, state.receive_next, scale);
         connection.receive.edge = state.receive_next.plus(state.receive_window.min(1 << 30));
         connection.receive.unread = state.unread.into();
+        connection.receive.finished = state.finished;
         connection.receive.due = true;
         let clocks = |value| Clocks::moved(now, profile, value, state.receive_next);
         connection.clocks = state.timestamp.map(clocks);
         connection.sack = state.sack_permitted;
-        connection.state = State::Established;
+        connection.state = match (fin_sent, state.finished) {
+            (false, false) => State::Established,
+            (true, false) => State::FinWait1,
+            (false, true) => State::CloseWait,
+            (true, true) => State::LastAck,
+        };
         connection
     }
+}
+
+/// Whether both ends know each other's numbers, and something is still to come or to be acknowledged.
+const fn is_movable(state: State) -> bool {
+    state.synchronized() && !matches!(state, State::TimeWait)
 }

@@ -2,20 +2,17 @@
 
 use node::Value;
 
-/// Bytes as lower-case hexadecimal.
+/// Bytes as lower-case hexadecimal. A run's records are made of it: no formatter is asked for a byte.
 pub fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write;
-    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}"); // a String takes everything
-        text
-    })
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let digit = |nibble: u8| char::from(DIGITS[usize::from(nibble & 15)]);
+    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(*byte)]).collect()
 }
 
 /// The bytes that a hexadecimal text says; `None` when it is none.
 pub fn unhex(text: &str) -> Option<Vec<u8>> {
-    let digits = text.as_bytes();
-    let (pairs, []) = digits.as_chunks::<2>() else { return None };
-    let digit = |c: u8| (c as char).to_digit(16).map(|d| d as u8);
+    let (pairs, []) = text.as_bytes().as_chunks::<2>() else { return None };
+    let digit = |c: u8| char::from(c).to_digit(16).map(|d| d as u8);
     pairs.iter().map(|[high, low]| Some(digit(*high)? << 4 | digit(*low)?)).collect()
 }
 

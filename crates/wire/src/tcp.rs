@@ -43,17 +43,18 @@ impl Seq {
     }
 }
 
-/// A connection in ESTABLISHED, as plain data. What is not in it begins anew at the other host: round-trip times, the
-/// congestion window, and data that came beyond a gap, which the peer sends again.
+/// A connection both of whose ends may have finished, but not so that all of it is acknowledged, as plain data. What is not in
+/// it begins anew at the other host: round-trip times, the congestion window, and data that came beyond a gap, which the
+/// peer sends again.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct TcpState {
     /// Our end.
     pub local: SocketAddrV4,
     /// The peer's.
     pub remote: SocketAddrV4,
-    /// The oldest number that the peer has not acknowledged; `unacknowledged` begins with it.
+    /// The oldest number that the peer has not acknowledged, or that of a FIN alone; `unacknowledged` begins with it.
     pub send_una: Seq,
-    /// The end of what was sent (Linux: the sequence of `TCP_SEND_QUEUE`).
+    /// The end of what was sent, the FIN included.
     pub send_next: Seq,
     /// The peer's window, in bytes.
     pub send_window: u32,
@@ -65,7 +66,7 @@ pub struct TcpState {
     pub window_ack: Seq,
     /// The shift of the peer's windows.
     pub send_scale: u8,
-    /// The next number expected from the peer.
+    /// The next number expected from the peer: after its FIN, if that has come.
     pub receive_next: Seq,
     /// The window that the peer was told of and has not used, in bytes.
     pub receive_window: u32,
@@ -77,13 +78,22 @@ pub struct TcpState {
     pub unacknowledged: Vec<u8>,
     /// Bytes that were acknowledged and not read.
     pub unread: Vec<u8>,
-    /// The user finished, but the FIN was not sent.
+    /// The user finished: a FIN stands after the last byte. It is sent again, even if it was acknowledged.
     pub finishing: bool,
+    /// The peer finished: nothing comes after what is unread.
+    pub finished: bool,
     /// Where timestamps were agreed: the value that ours would have now (RFC 7323, section 3). A peer drops what seems
     /// older than what it has seen.
     pub timestamp: Option<u32>,
     /// Whether selective acknowledgments were agreed (RFC 2018).
     pub sack_permitted: bool,
+}
+
+impl TcpState {
+    /// Whether our FIN was sent.
+    pub fn fin_sent(&self) -> bool {
+        self.finishing && self.send_next.since(self.send_una) as usize > self.unacknowledged.len()
+    }
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ mod common;
 mod compare;
 mod conformance;
 mod drops;
+mod evidence;
 mod exec;
 mod faults;
 mod indirect_tcp;

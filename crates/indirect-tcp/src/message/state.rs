@@ -3,8 +3,8 @@
 //! ```text
 //!   0 version u8 · 1 side u8 · 2 family u8 · 3 TCP state u8 · 4 flags u16 · 6 our window's scale u8 · 7 the peer's u8
 //!   8 local port u16 · 10 remote port u16 · 12 MSS u32 · 16 local address (16) · 32 remote address (16)
-//!  48 first number to send u32 · 52 bytes to send u32 · 56 of them unsent u32
-//!  60 first number received u32 · 64 bytes received u32 · 68 timestamp u32
+//!  48 first number to send u32 · 52 bytes to send u32 · 56 of them unsent u32 (our FIN is not counted in these)
+//!  60 first number received u32 (one more after the peer's FIN) · 64 bytes received u32 · 68 timestamp u32
 //!  72 window's number u32 · 76 the peer's window u32 · 80 its largest u32 · 84 our window u32 · 88 where we said so u32
 //!  92 hints, zero here: round-trip times, congestion window, buffers, options (36) · 128 congestion control's name (16)
 //! 144 bytes received · bytes to send
@@ -15,19 +15,31 @@ use super::{mapped, put_mapped, zeros};
 use wire::{Malformed, Reader, Seq, SocketAddrV4, TcpState};
 
 const VERSION: u8 = 1;
-/// Linux' number of ESTABLISHED: the only state that is carried.
-const ESTABLISHED: u8 = 1;
+/// Linux' numbers of the states that are carried: by whether our FIN was sent, and whether the peer's has come.
+const STATES: [[u8; 2]; 2] = [[1, 8], [4, 9]];
 /// Bytes of one queue (ours; a router's buffers are far smaller).
 pub(super) const QUEUE: u32 = 2 << 20;
 
 mod flag {
+    /// The peer finished.
+    pub(super) const FINISHED: u16 = 1;
+    /// Our FIN was sent.
+    pub(super) const FIN_SENT: u16 = 2;
     /// The windows are valid: always, here.
     pub(super) const WINDOW: u16 = 8;
     pub(super) const TIMESTAMP: u16 = 16;
     pub(super) const SCALE: u16 = 32;
     pub(super) const SACK: u16 = 64;
-    /// The user finished, and the FIN was not sent (ours).
+    /// The user finished, whether the FIN was sent or not (ours).
     pub(super) const FINISHING: u16 = 512;
+    /// There are no others.
+    pub(super) const KNOWN: u16 = FINISHED | FIN_SENT | WINDOW | TIMESTAMP | SCALE | SACK | FINISHING;
+}
+
+fn number(fin_sent: bool, finished: bool) -> u8 {
+    let [open, sent] = STATES;
+    let [going_on, ended] = if fin_sent { sent } else { open };
+    if finished { ended } else { going_on }
 }
 
 /// Which half of a connection.
@@ -67,13 +79,13 @@ impl SocketState {
         if r.u8()? != FAMILY {
             return Err(Malformed("itcp_family"));
         }
-        if r.u8()? != ESTABLISHED {
-            return Err(Malformed("itcp_state_not_established"));
-        }
-        let flags = r.u16()?;
-        let known = flag::WINDOW | flag::TIMESTAMP | flag::SCALE | flag::SACK | flag::FINISHING;
-        if flags & !known != 0 || flags & flag::WINDOW == 0 {
+        let (state, flags) = (r.u8()?, r.u16()?);
+        let has = |flag| flags & flag != 0;
+        if flags & !flag::KNOWN != 0 || !has(flag::WINDOW) || (has(flag::FIN_SENT) && !has(flag::FINISHING)) {
             return Err(Malformed("itcp_state_flags"));
+        }
+        if state != number(has(flag::FIN_SENT), has(flag::FINISHED)) {
+            return Err(Malformed("itcp_state_of_connection"));
         }
         let (send_scale, receive_scale) = (r.u8()?, r.u8()?);
         // The flag says that there is a scale: one way of writing each state, and a scale of 14 at most (RFC 7323, 2.3).
@@ -98,6 +110,10 @@ impl SocketState {
         if to_send > QUEUE || received > QUEUE || unsent > to_send {
             return Err(Malformed("itcp_state_length"));
         }
+        let fin_sent = flags & flag::FIN_SENT != 0;
+        if fin_sent && unsent > 0 {
+            return Err(Malformed("itcp_state_flags")); // what stands before the FIN goes before it
+        }
         if mss == 0 || mss > u32::from(u16::MAX) || local_port == 0 || remote_port == 0 {
             return Err(Malformed("itcp_state_range"));
         }
@@ -118,7 +134,7 @@ impl SocketState {
             local: SocketAddrV4::new(local, local_port),
             remote: SocketAddrV4::new(remote, remote_port),
             send_una,
-            send_next: send_una.plus(to_send - unsent),
+            send_next: send_una.plus(to_send - unsent + u32::from(fin_sent)),
             send_window,
             largest_window,
             window_seq,
@@ -131,6 +147,7 @@ impl SocketState {
             unread: r.take(received as usize)?.to_vec(),
             unacknowledged: r.take(to_send as usize)?.to_vec(),
             finishing: flags & flag::FINISHING != 0,
+            finished: flags & flag::FINISHED != 0,
             timestamp,
             sack_permitted: flags & flag::SACK != 0,
         })
@@ -142,13 +159,15 @@ impl SocketState {
             Side::Near => 1,
             Side::Far => 2,
         };
-        out.extend([VERSION, side, FAMILY, ESTABLISHED]);
+        out.extend([VERSION, side, FAMILY, number(tcp.fin_sent(), tcp.finished)]);
         let mut flags = flag::WINDOW;
         for (is, flag) in [
             (tcp.timestamp.is_some(), flag::TIMESTAMP),
             ((tcp.send_scale, tcp.receive_scale) != (0, 0), flag::SCALE),
             (tcp.sack_permitted, flag::SACK),
             (tcp.finishing, flag::FINISHING),
+            (tcp.finished, flag::FINISHED),
+            (tcp.fin_sent(), flag::FIN_SENT),
         ] {
             flags |= if is { flag } else { 0 };
         }

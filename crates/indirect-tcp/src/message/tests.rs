@@ -46,6 +46,7 @@ fn tcp() -> TcpState {
         unacknowledged: b"sent+not".to_vec(),
         unread: b"read me".to_vec(),
         finishing: false,
+        finished: false,
         timestamp: Some(0xaabb),
         sack_permitted: true,
     }
@@ -210,8 +211,10 @@ fn every_refusal_of_a_frame_has_its_reason() {
     assert_eq!(state(0, 2), "itcp_state_version");
     assert_eq!(state(1, 3), "itcp_state_side");
     assert_eq!(state(2, 10), "itcp_family");
-    assert_eq!(state(3, 8), "itcp_state_not_established");
+    assert_eq!(state(3, 8), "itcp_state_of_connection", "as if the peer had finished");
+    assert_eq!(state(3, 6), "itcp_state_of_connection", "TIME-WAIT");
     assert_eq!(state(4, 1), "itcp_state_flags");
+    assert_eq!(state(4, 4), "itcp_state_flags");
     assert_eq!(state(5, 0), "itcp_state_flags");
     assert_eq!(state(6, 15), "itcp_state_scale");
     let unscaled = SocketState::new(Side::Near, TcpState { send_scale: 0, receive_scale: 0, ..tcp() });
@@ -221,6 +224,15 @@ fn every_refusal_of_a_frame_has_its_reason() {
         "itcp_state_scale",
         "a scale of none"
     );
+    // All is sent and our FIN too, after what is unsent.
+    let sent =
+        TcpState { unacknowledged: vec![1, 2], send_next: tcp().send_una.plus(3), finishing: true, ..tcp() };
+    let sent = Body::State(Box::new(SocketState::new(Side::Far, sent)));
+    let bytes = Frame { handoff: 6, body: sent.clone() }.emit();
+    assert_eq!((bytes[23], bytes[25] & 3, bytes[20 + 59]), (4, 2, 0));
+    assert_eq!(refusal(sent.clone(), 20 + 59, 1), "itcp_state_flags");
+    assert_eq!(refusal(sent.clone(), 25, bytes[25] | 1), "itcp_state_of_connection");
+    assert_eq!(refusal(sent, 24, 0), "itcp_state_flags", "sent, and not finishing");
     assert_eq!(state(13, 1), "itcp_state_range");
     assert_eq!(state(52, 1), "itcp_state_length");
     assert_eq!(state(59, 9), "itcp_state_length");
@@ -297,9 +309,9 @@ proptest! {
         unacknowledged in proptest::collection::vec(any::<u8>(), 0..50),
         una in any::<u32>(), next in any::<u32>(), sent in 0u32..50, window in any::<u16>(),
         scales in (0u8..15, 0u8..15), timestamp in proptest::option::of(any::<u32>()),
-        finishing in any::<bool>(), sack in any::<bool>(),
+        finishing in any::<bool>(), finished in any::<bool>(), sack in any::<bool>(),
     ) {
-        let sent = sent.min(unacknowledged.len() as u32);
+        let sent = sent.min(unacknowledged.len() as u32 + u32::from(finishing));
         let state = SocketState::new(Side::Near, TcpState {
             send_una: Seq(una),
             send_next: Seq(una).plus(sent),
@@ -307,7 +319,7 @@ proptest! {
             receive_window: window.into(),
             send_scale: scales.0,
             receive_scale: scales.1,
-            unread, unacknowledged, timestamp, finishing,
+            unread, unacknowledged, timestamp, finishing, finished,
             sack_permitted: sack,
             ..tcp()
         });

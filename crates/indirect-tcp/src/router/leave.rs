@@ -44,7 +44,7 @@ impl SupportRouter {
             return Ok(());
         };
         match frame.body {
-            Body::OfferAnswer(Verdict::Taken) => self.next_to_leave(address, out),
+            Body::OfferAnswer(Verdict::Taken) => self.next_to_leave(now, address, out),
             Body::OfferAnswer(_) => self.not_wanted(address, out),
             Body::CommitAnswer { connection, verdict } => {
                 self.commit_answered(now, address, connection, verdict, out);
@@ -60,7 +60,7 @@ impl SupportRouter {
     }
 
     /// One connection after the other: first those of which nobody here knows whose they are.
-    fn next_to_leave(&mut self, address: Ipv4Addr, out: &mut Outbox) {
+    fn next_to_leave(&mut self, now: Instant, address: Ipv4Addr, out: &mut Outbox) {
         let Some(host) = self.hosts.get_mut(&address) else { return };
         let Some(departure) = &host.departure else { return };
         let (to, Some(handoff)) = (departure.to, departure.handoff) else { return };
@@ -84,7 +84,7 @@ impl SupportRouter {
         }
         let serving = |here: &Connection| matches!(here.stage, Stage::Serving);
         match host.connections.iter().find(|(_, here)| serving(here)).map(|(number, _)| *number) {
-            Some(number) => self.freeze(address, number, out),
+            Some(number) => self.freeze(now, address, number, out),
             None => {
                 out.mark(Event::HandedOver { host: address }.into());
                 self.send_to(to, handoff, Body::Done, out);
@@ -92,12 +92,16 @@ impl SupportRouter {
         }
     }
 
-    fn freeze(&mut self, address: Ipv4Addr, number: u32, out: &mut Outbox) {
+    fn freeze(&mut self, now: Instant, address: Ipv4Addr, number: u32, out: &mut Outbox) {
         let Some(connection) = self.connection(address, number) else { return };
         connection.stage = Stage::Leaving(Leaving::default());
         let halves = (connection.near, connection.far);
         self.listen();
-        let (Some(near), Some(far)) = halves else { return self.cannot_leave(address, number, out) };
+        let (Some(near), Some(far)) = halves else {
+            // One half has ended in order, so both ways have: what the other still has to say takes its routed way.
+            self.ended(now, address, number);
+            return self.next_to_leave(now, address, out);
+        };
         out.mark(Event::Frozen { host: address, connection: number }.into());
         out.stream(near, StreamOp::Freeze);
         out.stream(far, StreamOp::Freeze);
@@ -107,7 +111,7 @@ impl SupportRouter {
     /// Something happened to a half that stands still: what was asked for, step by step.
     pub(super) fn leaving(
         &mut self,
-        _now: Instant,
+        now: Instant,
         address: Ipv4Addr,
         number: u32,
         side: Side,
@@ -131,7 +135,7 @@ impl SupportRouter {
                     _ => self.ship(address, number, out),
                 }
             }
-            StreamEvent::Refused(_) | StreamEvent::Closed(_) => self.cannot_leave(address, number, out),
+            StreamEvent::Refused(_) | StreamEvent::Closed(_) => self.cannot_leave(now, address, number, out),
             _ => {}
         }
     }
@@ -177,9 +181,9 @@ impl SupportRouter {
             // It never came: once more, in the same words.
             Verdict::Unknown => return self.ship(address, number, out),
             Verdict::Moved => return self.not_wanted(address, out),
-            Verdict::Failed => return self.cannot_leave(address, number, out),
+            Verdict::Failed => return self.cannot_leave(now, address, number, out),
         }
-        self.next_to_leave(address, out);
+        self.next_to_leave(now, address, out);
     }
 
     /// The new router owns it: here it ends without a word, and stays silent.
@@ -238,7 +242,7 @@ impl SupportRouter {
     }
 
     /// It cannot be moved: both its ends hear of that, and the new router.
-    fn cannot_leave(&mut self, address: Ipv4Addr, number: u32, out: &mut Outbox) {
+    fn cannot_leave(&mut self, now: Instant, address: Ipv4Addr, number: u32, out: &mut Outbox) {
         self.reset(address, number, "cannot be moved", out);
         if let Some(departure) = self.departure(address)
             && let Some(handoff) = departure.handoff
@@ -246,7 +250,7 @@ impl SupportRouter {
             let to = departure.to;
             self.send_to(to, handoff, Body::Abort { connection: number }, out);
         }
-        self.next_to_leave(address, out);
+        self.next_to_leave(now, address, out);
     }
 
     fn reset(&mut self, address: Ipv4Addr, number: u32, why: &'static str, out: &mut Outbox) {

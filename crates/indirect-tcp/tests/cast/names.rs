@@ -50,6 +50,7 @@ pub(super) fn established(local: Addr, remote: Addr) -> TcpState {
         unacknowledged: vec![7; 100],
         unread: vec![7; 10],
         finishing: false,
+        finished: false,
         timestamp: None,
         sack_permitted: false,
     }

@@ -13,6 +13,7 @@ type Event = (Instant, HostId, String);
 
 /// The records of a run, sorted for looking things up.
 pub(super) struct Story<'a> {
+    /// In the order of time.
     records: &'a [Record],
     traffic: Traffic,
     owners: BTreeMap<Ipv4Addr, HostId>,
@@ -58,12 +59,9 @@ impl<'a> Story<'a> {
         if mark.span == Some(Span::Begins(Stage::PathSwitch)) {
             return Some(record.at);
         }
-        let links = self.records.iter().take_while(|r| r.at <= record.at).filter(here);
-        let lost = links.fold(None, |lost, r| match r.what {
-            What::Up(_, Some(_)) => None,
-            _ if is_lost(r) => lost.or(Some(r.at)),
-            _ => lost,
-        });
+        let before = self.between(Instant::ZERO, record.at).iter().rev().filter(here);
+        let since_up = before.take_while(|r| !matches!(r.what, What::Up(_, Some(_))));
+        let lost = since_up.filter(|r| is_lost(r)).last().map(|r| r.at);
         let tuned = || self.first(record.at, until, |r| here(&r) && matches!(r.what, What::Tuned(..)));
         lost.or_else(|| Some(tuned()?.at))
     }
@@ -83,7 +81,8 @@ impl<'a> Story<'a> {
         let first = self.edge(host, cut, until, Span::Begins(Stage::Registration), false)?.at;
         let mapped = self.edge(host, cut, until, Span::Ends(Stage::Registration), true)?;
         let sent = self.sent_up(host, cut, mapped).unwrap_or(first);
-        let out = self.records.iter().filter(|r| r.host == mapped.host && r.at > mapped.at && r.at < until);
+        let out = self.between(mapped.at, until).iter();
+        let out = out.filter(|r| r.host == mapped.host && r.at > mapped.at && r.at < until);
         let down = out.filter_map(|r| match &r.what {
             What::Sent(_, packet) => Some(self.traffic.reached(packet.id, host, r.at)?.since(r.at)),
             _ => None,
@@ -93,12 +92,11 @@ impl<'a> Story<'a> {
 
     /// When the host sent what the crossover acted upon: of a route-update's repetitions, the one that came there.
     fn sent_up(&self, host: HostId, cut: Instant, mapped: &Record) -> Option<Instant> {
-        let within = |r: &&Record| r.at >= cut && r.at <= mapped.at;
-        let arrived = self.records.iter().rev().filter(within).filter(|r| r.host == mapped.host);
-        arrived.into_iter().find_map(|r| {
+        let within = self.between(cut, mapped.at);
+        within.iter().rev().filter(|r| r.host == mapped.host).find_map(|r| {
             let What::Received(_, taken) = &r.what else { return None };
             let sends = |r: &&Record| matches!(&r.what, What::Sent(_, sent) if sent.id == taken.id);
-            Some(self.records.iter().filter(within).find(|r| r.host == host && sends(r))?.at)
+            Some(within.iter().find(|r| r.host == host && sends(r))?.at)
         })
     }
 
@@ -175,7 +173,8 @@ impl<'a> Story<'a> {
     ) {
         let sent = |switch: &Record| {
             let sends = |r: &Record| matches!(&r.what, What::Sent(_, sent) if sent.id == next.packet);
-            let out = self.records.iter().rfind(|r| r.at <= next.at && r.host == switch.host && sends(r))?;
+            let before = self.between(Instant::ZERO, next.at);
+            let out = before.iter().rfind(|r| r.host == switch.host && sends(r))?;
             Some((out.at, out.host, "sent".to_owned()))
         };
         let out: Option<Event> = switch.and_then(sent);
@@ -210,8 +209,15 @@ impl<'a> Story<'a> {
         add(stages, Stage::FirstByte, [Some(sent), Some((next.at, host, "app_read".to_owned()))]);
     }
 
+    /// The records of this time, both ends included.
+    fn between(&self, from: Instant, to: Instant) -> &'a [Record] {
+        let begin = self.records.partition_point(|r| r.at < from);
+        let end = self.records.partition_point(|r| r.at <= to);
+        self.records.get(begin..end).unwrap_or_default()
+    }
+
     fn first(&self, from: Instant, to: Instant, wanted: impl Fn(&Record) -> bool) -> Option<&'a Record> {
-        self.records.iter().find(|r| r.at >= from && r.at <= to && wanted(r))
+        self.between(from, to).iter().find(|r| wanted(r))
     }
 
     /// The first or the last mark of this edge that is about this host.
@@ -222,8 +228,8 @@ impl<'a> Story<'a> {
             let named: Option<Ipv4Addr> = named.and_then(|named| named.parse().ok());
             r.host == host || named.is_some_and(|named| self.owners.get(&named) == Some(&host))
         };
-        let mut matching = self.records.iter().filter(|r| match &r.what {
-            What::Marked(mark) => r.at >= from && r.at <= to && mark.span == Some(span) && about(r, mark),
+        let mut matching = self.between(from, to).iter().filter(|r| match &r.what {
+            What::Marked(mark) => mark.span == Some(span) && about(r, mark),
             _ => false,
         });
         if last { matching.next_back() } else { matching.next() }

@@ -59,8 +59,9 @@ struct Daemon {
 const READY: Duration = Duration::from_secs(10);
 /// The zero of the clock lies so far ahead when the daemons are told.
 const LEAD: Duration = Duration::from_millis(50);
-/// A daemon that was told to end has so long to write its records.
-const GOODBYE: Duration = Duration::from_secs(10);
+/// A daemon that was told to end has so long to write its records: of a long run there are some hundred megabytes, and a
+/// busy machine may take its time. One that dies meanwhile is heard of at once.
+const GOODBYE: Duration = Duration::from_mins(1);
 
 /// Carries out the order in `dir`. What goes wrong is left there for who gave it.
 pub fn carry_out(dir: &Path) -> Result<(), LinuxError> {

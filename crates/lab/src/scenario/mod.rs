@@ -307,6 +307,9 @@ pub const BUILT_IN: &[(&str, &str)] = &[
     ("sigma/mobile-ip", include_str!("../../../../scenarios/sigma/mobile-ip.toml")),
     ("cellular-ip/retune", include_str!("../../../../scenarios/cellular-ip/retune.toml")),
     ("cellular-ip/udp-loss", include_str!("../../../../scenarios/cellular-ip/udp-loss.toml")),
+    ("evidence/bulk", include_str!("../../../../scenarios/evidence/bulk.toml")),
+    ("evidence/kernel", include_str!("../../../../scenarios/evidence/kernel.toml")),
+    ("evidence/outage", include_str!("../../../../scenarios/evidence/outage.toml")),
 ];
 
 impl Scenario {

@@ -13,39 +13,24 @@ mod pending;
 mod reverse;
 mod sctp;
 mod teller;
+#[macro_use]
 #[path = "../../../../tests/support/told.rs"]
 mod told;
 
 use std::fs;
-use std::path::PathBuf;
 use teller::tell;
 
-fn folder() -> PathBuf {
-    told::folder(env!("CARGO_MANIFEST_DIR"), &["tests", "hard_moments", "transcripts"])
-}
-
-macro_rules! transcripts {
-    ($($test:ident: $file:literal, $moment:expr;)*) => {
-        $(#[test] fn $test() { told::check(&folder(), $file, |script| tell(script, &$moment)); })*
-        const FILES: &[&str] = &[$($file),*];
-    };
-}
-
 transcripts! {
-    a_page_goes_where_the_host_was_last_heard: "page-with-a-cache", page::station(true);
-    a_page_without_a_cache_goes_everywhere: "page-without-a-cache", page::station(false);
-    a_paged_host_announces_itself_first: "page-at-the-host", page::mobile();
-    an_association_moves_while_data_are_lost: "sctp-address-change", sctp::moment();
-    a_pending_visitor_is_brought_what_his_last_agent_kept: "pending-visitor", pending::new_agent();
-    the_last_agent_sends_what_it_kept_first: "pending-last-agent", pending::last_agent();
-    two_agents_share_a_port: "agents-on-one-port", agents::moment();
-    a_reverse_tunnel_is_checked_by_a_role: "reverse-by-role", reverse::by_role();
-    a_reverse_tunnel_is_checked_by_the_table: "reverse-by-table", reverse::by_table();
-}
-
-#[test]
-fn every_transcript_is_checked() {
-    told::all_checked(&folder(), FILES);
+    in "hard_moments/transcripts", told by tell;
+    a_page_goes_where_the_host_was_last_heard: "page-with-a-cache" of page::station(true);
+    a_page_without_a_cache_goes_everywhere: "page-without-a-cache" of page::station(false);
+    a_paged_host_announces_itself_first: "page-at-the-host" of page::mobile();
+    an_association_moves_while_data_are_lost: "sctp-address-change" of sctp::moment();
+    a_pending_visitor_is_brought_what_his_last_agent_kept: "pending-visitor" of pending::new_agent();
+    the_last_agent_sends_what_it_kept_first: "pending-last-agent" of pending::last_agent();
+    two_agents_share_a_port: "agents-on-one-port" of agents::moment();
+    a_reverse_tunnel_is_checked_by_a_role: "reverse-by-role" of reverse::by_role();
+    a_reverse_tunnel_is_checked_by_the_table: "reverse-by-table" of reverse::by_table();
 }
 
 /// The comparison itself: what is missing from a transcript is told again.

@@ -57,10 +57,18 @@ impl Driver {
         self.endpoint.listen(port, addresses);
     }
 
-    /// Opens an association over which so many bytes are sent.
+    /// Opens an association over which so many bytes are sent, or as many as go until [`Driver::finish`].
     pub(crate) fn open(&mut self, open: &Open, bytes: u64) {
         self.to_write = bytes;
         self.id = Some(self.endpoint.open(self.clock.now(), open).unwrap());
+    }
+
+    /// Nothing more is written: how much it was.
+    pub(crate) fn finish(&mut self) -> u64 {
+        self.to_write = self.written;
+        let now = self.clock.now();
+        self.association().finish(now);
+        self.written
     }
 
     pub(crate) fn association(&mut self) -> &mut Association {

@@ -2,15 +2,18 @@
  * The other end of the tests in mod.rs: usrsctp on its raw sockets, with what it is told of addresses printed.
  *
  *   peer receive LOCAL PORT FILE            accepts one association; what arrives is written to FILE
- *   peer send LOCAL PORT REMOTE PORT BYTES  opens one, and sends bytes of which number i is (31 * i + i / 251) % 256
+ *   peer send LOCAL PORT REMOTE PORT BYTES  opens one, and sends at most so many, of which number i is (31 * i + i / 251) % 256
  *
  * Standard output, a line each: "ready", "up", "added ADDRESS", "confirmed ADDRESS", "primary ADDRESS",
- * "removed ADDRESS", "lost", "restarted", and in the end "done BYTES MICROSECONDS", from the first to the last byte.
- * Standard input, a line each: "add ADDRESS", "primary ADDRESS" and "delete ADDRESS" change its own addresses.
+ * "removed ADDRESS", "lost", "restarted", "sent BYTES" when that is all, and in the end "done BYTES MICROSECONDS", what
+ * was received, from the first to the last byte.
+ * Standard input, a line each: "add ADDRESS", "primary ADDRESS" and "delete ADDRESS" change its own addresses; at
+ * "finish" it has sent enough.
  */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -91,9 +94,10 @@ static struct socket *open_socket(const char *local, const char *port) {
     return sock;
 }
 
-/* --- its own addresses ------------------------------------------------------------------------------------------- */
+/* --- what it is told --------------------------------------------------------------------------------------------- */
 
 static const char *own_port;
+static atomic_bool enough;
 
 static void change(struct socket *sock, const char *verb, const char *text) {
     struct sockaddr_in own = address(text, own_port);
@@ -112,6 +116,7 @@ static void change(struct socket *sock, const char *verb, const char *text) {
 static void *obey(void *sock) {
     char line[128], verb[32], text[64];
     while (fgets(line, sizeof line, stdin) != NULL) {
+        if (strcmp(line, "finish\n") == 0) atomic_store(&enough, 1);
         if (sscanf(line, "%31s %63s", verb, text) == 2) change(sock, verb, text);
     }
     return NULL;
@@ -160,7 +165,8 @@ static void *send_all(void *argument) {
     const struct job *job = argument;
     static unsigned char buffer[MESSAGE];
     struct sctp_sndinfo info = {.snd_sid = 0};
-    for (uint64_t done = 0; done < job->bytes;) {
+    uint64_t done = 0;
+    while (done < job->bytes && !atomic_load(&enough)) {
         uint64_t length = job->bytes - done < MESSAGE ? job->bytes - done : MESSAGE;
         for (uint64_t i = 0; i < length; i++) {
             buffer[i] = (unsigned char)(31 * (done + i) + (done + i) / 251);
@@ -170,6 +176,7 @@ static void *send_all(void *argument) {
         }
         done += length;
     }
+    printf("sent %llu\n", (unsigned long long)done);
     if (usrsctp_shutdown(job->sock, SHUT_WR) != 0) fail("shutdown");
     return NULL;
 }
@@ -181,6 +188,7 @@ int main(int argc, char **argv) {
     setvbuf(stdout, NULL, _IOLBF, 0);
     usrsctp_init(0, NULL, NULL);
     usrsctp_sysctl_set_sctp_auto_asconf(0); /* addresses change when the test says so */
+    usrsctp_sysctl_set_sctp_heartbeat_interval_default(1000); /* ms: a new address whose heartbeat was lost */
     own_port = argv[3];
     struct socket *sock = open_socket(argv[2], argv[3]);
     if (receives) {

@@ -41,7 +41,7 @@ impl Peer {
         Self { child, orders, lines, said: Vec::new() }
     }
 
-    /// A change of its own addresses.
+    /// A change of its own addresses, or that it has sent enough.
     pub(crate) fn order(&mut self, line: &str) {
         writeln!(self.orders, "{line}").unwrap();
     }
@@ -50,6 +50,12 @@ impl Peer {
     pub(crate) fn has_said(&mut self, line: &str) -> bool {
         self.said.extend(self.lines.try_iter());
         self.said.iter().any(|said| said == line)
+    }
+
+    /// How many bytes it sent, when that is all.
+    pub(crate) fn sent(&mut self) -> Option<u64> {
+        self.said.extend(self.lines.try_iter());
+        self.said.iter().find_map(|line| line.strip_prefix("sent ")?.parse().ok())
     }
 
     /// How many bytes it received and in how many microseconds, when it has ended.

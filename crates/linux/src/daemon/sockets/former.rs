@@ -52,7 +52,8 @@ impl Former {
     /// `None` if the former host had nothing under way.
     pub(super) fn of(state: &TcpState) -> Option<Self> {
         // No more was sent than there is; what came over a network may claim it.
-        let sent = state.send_next.since(state.send_una).min(state.unacknowledged.len() as u32);
+        let all = state.unacknowledged.len() as u32 + u32::from(state.fin_sent());
+        let sent = state.send_next.since(state.send_una).min(all);
         let (begin, sent) = (state.send_una, state.send_una.plus(sent));
         let expected = state.receive_next;
         (begin != sent).then_some(Self { begin, sent, expected, given: 0, passed_over: 0 })
@@ -168,7 +169,10 @@ impl Socket {
         let mut state = state.ok_or(Errno::NOTCONN)?;
         state.unacknowledged.extend(self.pending.drain(..));
         let got = from.since(state.send_una) as usize;
-        state.unacknowledged = state.unacknowledged.get(got..).ok_or(Errno::IO)?.to_vec();
+        // Of a FIN that was acknowledged only the number is left: it is sent once more.
+        let fin = usize::from(self.finishing && got == state.unacknowledged.len() + 1);
+        let from = from.minus(fin as u32);
+        state.unacknowledged = state.unacknowledged.get(got - fin..).ok_or(Errno::IO)?.to_vec();
         (state.send_una, state.send_next) = (from, from);
         let (fd, settings) = (repair::prepare(&state)?, Settings::of(&self.fd)?);
         // In repair mode it ends without a word, and its ends are free.
@@ -178,6 +182,7 @@ impl Socket {
         repair::leave(&self.fd)?;
         *former = Former { begin: from, expected: state.receive_next, given: 0, passed_over: 0, ..*former };
         (self.pending, self.shut) = (state.unacknowledged.into(), false);
+        self.peer_finished |= state.finished;
         Ok(self.flush()?)
     }
 }

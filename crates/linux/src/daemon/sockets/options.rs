@@ -78,10 +78,15 @@ pub(in crate::daemon) struct TcpInfo {
 }
 
 impl TcpInfo {
-    /// `TCP_ESTABLISHED`.
+    /// `TCP_ESTABLISHED`, and the states of those that finish (`net/tcp_states.h`).
     pub(in crate::daemon) const ESTABLISHED: u8 = 1;
+    pub(in crate::daemon) const FIN_WAIT1: u8 = 4;
+    pub(in crate::daemon) const FIN_WAIT2: u8 = 5;
     /// `TCP_CLOSE`: neither connected nor about to be.
     pub(in crate::daemon) const CLOSE: u8 = 7;
+    pub(in crate::daemon) const CLOSE_WAIT: u8 = 8;
+    pub(in crate::daemon) const LAST_ACK: u8 = 9;
+    pub(in crate::daemon) const CLOSING: u8 = 11;
     /// In `options`: timestamps were agreed.
     pub(in crate::daemon) const TIMESTAMPS: u8 = 1;
     /// In `options`: selective acknowledgments were agreed.

@@ -144,17 +144,17 @@ impl Way {
             return Ok(0);
         }
         match splice(&from.fd, None, &self.into, None, self.most - self.piped, SpliceFlags::NONBLOCK) {
-            Ok(0) => {
+            Err(Errno::AGAIN) if !from.is_at_end() => {
+                self.full = self.piped > 0;
+                Ok(0)
+            }
+            Ok(0) | Err(Errno::AGAIN) => {
                 (self.ended, from.knows_end) = (true, true);
                 Ok(1)
             }
             Ok(taken) => {
                 self.piped += taken;
                 Ok(taken)
-            }
-            Err(Errno::AGAIN) => {
-                self.full = self.piped > 0;
-                Ok(0)
             }
             Err(Errno::INTR) => Ok(1),
             Err(error) => Err(error),

@@ -1,5 +1,5 @@
 //! A relay of two live connections moves between the kernels of two routers, under load both ways, with what was on its way
-//! between its ends.
+//! between its ends; and when one end has finished, and both.
 
 use super::door_tests::Door;
 use super::tcp::Tcp;
@@ -111,9 +111,7 @@ impl Stage {
 
     fn until(&mut self, what: &str, mut done: impl FnMut(&[Told]) -> bool) {
         for _ in 0..20_000 {
-            let (tcp, door) = (&mut self.tcp, &self.doors[self.at]);
-            self.routers[self.at].run(|| door.listen(tcp)).unwrap();
-            self.tcp.receive(&mut 0, &mut self.told);
+            self.look();
             if done(&self.told) {
                 return;
             }
@@ -122,22 +120,31 @@ impl Stage {
         panic!("{what} never came; {:?}", self.told);
     }
 
+    fn look(&mut self) {
+        let (tcp, door) = (&mut self.tcp, &self.doors[self.at]);
+        self.routers[self.at].run(|| door.listen(tcp)).unwrap();
+        self.tcp.receive(&mut 0, &mut self.told);
+    }
+
     fn route(&mut self) {
         for address in [MOBILE, ANCHOR] {
             self.net.set_route(Prefix::host(address), self.devices[self.at], None).unwrap();
         }
     }
 
-    /// From one router to the other; how many bytes were between the ends.
-    fn relocate(&mut self) -> usize {
-        let old = &self.routers[self.at];
-        old.run(|| self.doors[self.at].shut()).unwrap();
+    /// From one router to the other; how many bytes were between the ends. None if there is nothing to be moved any more.
+    fn relocate(&mut self) -> Option<usize> {
+        self.routers[self.at].run(|| self.doors[self.at].shut()).unwrap();
         for op in [StreamOp::Freeze, StreamOp::Export, StreamOp::Forget] {
             if op == StreamOp::Export {
                 self.op(WIRED, StreamOp::Part);
             }
             self.op(WIRED, op.clone());
             self.op(RADIO, op);
+        }
+        if is_over(&self.told) {
+            self.routers[self.at].run(Door::open).unwrap();
+            return None;
         }
         let told = std::mem::take(&mut self.told);
         let [
@@ -162,13 +169,25 @@ impl Stage {
         for id in [WIRED, RADIO] {
             self.op(id, StreamOp::Thaw);
         }
-        staged.iter().map(Vec::len).sum()
+        Some(staged.iter().map(Vec::len).sum())
     }
 }
 
-#[test]
-fn a_relay_moves_between_routers_fifty_times_under_load() {
-    in_world_of_root_and_of_nobody(|| {
+/// Whether both connections have ended in order.
+fn is_over(told: &[Told]) -> bool {
+    let [.., Told::Closed(one, None), Told::Closed(other, None)] = told else { return false };
+    one != other && !told.iter().any(|told| matches!(told, Told::Exported(..)))
+}
+
+/// Two who talk over a relay, to the first and to the second of its ends.
+struct Talk {
+    stage: Stage,
+    talkers: [Talker; 2],
+    stop: [Arc<AtomicBool>; 2],
+}
+
+impl Talk {
+    fn begin() -> Self {
         let mut net = Netlink::open().unwrap();
         net.loopback_up().unwrap();
         net.add_address("lo", PEER, 32).unwrap();
@@ -178,38 +197,80 @@ fn a_relay_moves_between_routers_fifty_times_under_load() {
         let tcp = Tcp::new(Some(PEER));
         let mut stage = Stage { routers, doors, devices: ["p0", "p1"], net, tcp, told: Vec::new(), at: 0 };
         stage.route();
-        let stop = Arc::new(AtomicBool::new(false));
-        let talkers =
-            [(WIRED, MOBILE, 80, 1, 2), (RADIO, ANCHOR, 81, 2, 1)].map(|(id, local, port, says, hears)| {
-                let listener = TcpListener::bind((PEER, port)).unwrap();
-                let (local, peer) = (Some(Addr::new(local, 4000 + port)), Addr::new(PEER, port));
-                stage.op(id, StreamOp::Open { by: Transport::Tcp, local, peer, foreign: true });
-                Talker::new(listener.accept().unwrap().0, says, hears, &stop)
-            });
+        let stop = [(); 2].map(|()| Arc::new(AtomicBool::new(false)));
+        let ends = [(WIRED, MOBILE, 80, 1, 2, &stop[0]), (RADIO, ANCHOR, 81, 2, 1, &stop[1])];
+        let talkers = ends.map(|(id, local, port, says, hears, stop)| {
+            let listener = TcpListener::bind((PEER, port)).unwrap();
+            let (local, peer) = (Some(Addr::new(local, 4000 + port)), Addr::new(PEER, port));
+            stage.op(id, StreamOp::Open { by: Transport::Tcp, local, peer, foreign: true });
+            Talker::new(listener.accept().unwrap().0, says, hears, stop)
+        });
         stage.until("both", |told| told.iter().filter(|told| matches!(told, Told::Opened(..))).count() == 2);
         stage.told.clear();
         stage.op(WIRED, StreamOp::Join(RADIO, [Vec::new(), Vec::new()]));
-        let heard = || talkers.each_ref().map(|talker| talker.heard.load(Ordering::Relaxed));
-        let mut between = 0;
-        for _ in 0..MOVES {
-            let before = heard();
-            stage.until("the load", |_| heard().iter().zip(before).all(|(now, then)| *now > then + LOAD));
-            between += usize::from(stage.relocate() > 0);
-        }
-        stop.store(true, Ordering::Relaxed);
-        let over =
-            |told: &[Told]| told.iter().filter(|told| matches!(told, Told::Closed(_, None))).count() == 2;
-        stage.until("the end", over);
+        Self { stage, talkers, stop }
+    }
+
+    /// Moves when these have heard so much more; how many bytes were between the ends.
+    fn relocate_under_load(&mut self, talkers: &[usize]) -> usize {
+        let heard = |at: &usize| self.talkers[*at].heard.load(Ordering::Relaxed);
+        let before: Vec<u64> = talkers.iter().map(heard).collect();
+        let more = |_: &[Told]| talkers.iter().zip(&before).all(|(at, then)| heard(at) > then + LOAD);
+        self.stage.until("the load", more);
+        self.stage.relocate().expect("both are there")
+    }
+
+    fn stops(&self, talker: usize) {
+        self.stop[talker].store(true, Ordering::Relaxed);
+    }
+
+    /// Every byte has come, by one handshake each and without a reset.
+    fn end(mut self) {
+        self.stage.until("the end", is_over);
         let [wired, radio] =
-            talkers.map(|talker| (talker.says.join().unwrap(), talker.hears.join().unwrap()));
+            self.talkers.map(|talker| (talker.says.join().unwrap(), talker.hears.join().unwrap()));
         assert_eq!((wired.1, radio.1), ((radio.0, true), (wired.0, true)), "every byte, once, in order");
-        assert!(between > 0, "no move had bytes between the ends");
-        let mut all: Vec<_> = stage.routers.iter().map(|router| router.run(counters::here)).collect();
+        let mut all: Vec<_> = self.stage.routers.iter().map(|router| router.run(counters::here)).collect();
         all.push(Ok(counters::here()));
         for counted in all {
             let counted = counted.unwrap().unwrap();
             assert_eq!(counted["Tcp.OutRsts"], 0, "{counted:?}");
         }
         assert_eq!(counters::here().unwrap()["Tcp.PassiveOpens"], 2, "one handshake each");
+    }
+}
+
+#[test]
+fn a_relay_moves_between_routers_fifty_times_under_load() {
+    in_world_of_root_and_of_nobody(|| {
+        let mut talk = Talk::begin();
+        let between = (0..MOVES).filter(|_| talk.relocate_under_load(&[0, 1]) > 0).count();
+        assert!(between > 0, "no move had bytes between the ends");
+        talk.stops(0);
+        talk.stops(1);
+        talk.end();
+    });
+}
+
+/// One end has said all that it had to say: in the middle of what is on its way, moved again and again with the other's
+/// words; then the other too.
+#[test]
+fn a_relay_moves_while_its_ends_finish() {
+    in_world_of_root_and_of_nobody(|| {
+        let mut talk = Talk::begin();
+        talk.relocate_under_load(&[0, 1]);
+        talk.stops(1);
+        for _ in 0..10 {
+            talk.relocate_under_load(&[1]);
+        }
+        talk.stops(0);
+        // As long as there is something to be moved.
+        for _ in 0..10 {
+            talk.stage.look();
+            if is_over(&talk.stage.told) || talk.stage.relocate().is_none() {
+                break;
+            }
+        }
+        talk.end();
     });
 }

@@ -54,23 +54,22 @@ pub(super) fn leave(fd: &impl AsFd) -> io::Result<()> {
     set(fd, TCP, TCP_REPAIR, 0)
 }
 
-/// The state of a connection in repair mode; `None` if it is not in ESTABLISHED. Whatever comes meanwhile must not
-/// reach the kernel, which would go on acknowledging it.
+/// The state of a connection in repair mode; `None` if nothing of it is to come or to be acknowledged. Whatever comes
+/// meanwhile must not reach the kernel, which would go on acknowledging it.
 pub(super) fn export(
     fd: &impl AsFd,
     local: SocketAddrV4,
     remote: SocketAddrV4,
 ) -> io::Result<Option<TcpState>> {
     let info: TcpInfo = get(fd, TCP, TCP_INFO)?;
-    if info.state != TcpInfo::ESTABLISHED {
-        return Ok(None);
-    }
+    let Some(fins) = Fins::of(info.state) else { return Ok(None) };
     let window: RepairWindow = get(fd, TCP, TCP_REPAIR_WINDOW)?;
     let (received, receive_next) = queue(fd, RECV_QUEUE, queued(fd, SIOCINQ)?)?;
     let (unsent, out) = (queued(fd, SIOCOUTQNSD)?, queued(fd, SIOCOUTQ)?);
+    let out = out.saturating_sub(usize::from(fins.ours == Fin::Out)); // which counts as a byte
     let (sent, written) = queue(fd, SEND_QUEUE, out)?;
     let (send_scale, receive_scale) = info.scales();
-    let send_una = written.minus(out as u32);
+    let send_una = written.minus(out as u32 + u32::from(fins.ours != Fin::No));
     let timestamps = info.options & TcpInfo::TIMESTAMPS != 0;
     Ok(Some(TcpState {
         local,
@@ -88,10 +87,41 @@ pub(super) fn export(
         mss: get(fd, TCP, TCP_MAXSEG)?,
         unacknowledged: sent,
         unread: received,
-        finishing: false,
+        finishing: fins.ours != Fin::No,
+        finished: fins.theirs,
         timestamp: if timestamps { Some(get(fd, TCP, TCP_TIMESTAMP)?) } else { None },
         sack_permitted: info.options & TcpInfo::SACK != 0,
     }))
+}
+
+/// Our FIN, as far as the kernel has it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Fin {
+    No,
+    /// Written, and not acknowledged.
+    Out,
+    Acknowledged,
+}
+
+/// Which ends have finished.
+struct Fins {
+    ours: Fin,
+    theirs: bool,
+}
+
+impl Fins {
+    /// By the state of the kernel's socket (`net/tcp_states.h`).
+    fn of(state: u8) -> Option<Self> {
+        let (ours, theirs) = match state {
+            TcpInfo::ESTABLISHED => (Fin::No, false),
+            TcpInfo::FIN_WAIT1 => (Fin::Out, false),
+            TcpInfo::FIN_WAIT2 => (Fin::Acknowledged, false),
+            TcpInfo::CLOSE_WAIT => (Fin::No, true),
+            TcpInfo::LAST_ACK | TcpInfo::CLOSING => (Fin::Out, true),
+            _ => return None,
+        };
+        Some(Self { ours, theirs })
+    }
 }
 
 /// What a queue holds, and the number at its end. What comes in between shows, and the dump is no good. Only the send queue
@@ -116,7 +146,8 @@ fn queue(fd: &impl AsFd, which: i32, len: usize) -> io::Result<(Vec<u8>, Seq)> {
 }
 
 /// A new socket in repair mode with all of that state but what is not acknowledged, which is for the caller to write after
-/// [`leave`].
+/// [`leave`], and our FIN after it. The kernel takes it for ESTABLISHED: that the peer has finished is for the caller to
+/// remember.
 pub(super) fn import(state: &TcpState) -> io::Result<OwnedFd> {
     let fd = prepare(state)?;
     fill_in(&fd, state)?;

@@ -2,7 +2,7 @@
 
 use super::former::Former;
 use super::knob::Knobs;
-use super::options::{self, TCP_INFO, TcpInfo, get};
+use super::options::{self, SIOCINQ, TCP_INFO, TcpInfo, get};
 use super::repair;
 use super::tcp::words;
 use node::stream::{Told, refusal};
@@ -33,6 +33,8 @@ pub(super) struct Socket {
     pub(super) finishing: bool,
     /// The kernel knows that we finish.
     pub(super) shut: bool,
+    /// The peer finished towards another host, or another socket: after what is to be read this kernel waits in vain.
+    pub(super) peer_finished: bool,
     /// The user knows that the peer has finished.
     pub(super) knows_end: bool,
     pub(super) frozen: bool,
@@ -68,6 +70,7 @@ impl Socket {
             credit: 0,
             finishing: false,
             shut: false,
+            peer_finished: false,
             knows_end: false,
             frozen: false,
             guarded: false,
@@ -158,6 +161,7 @@ impl Socket {
                     state.send_next = former.sent(state.send_next);
                 }
                 state.finishing = self.finishing;
+                state.finished |= self.peer_finished;
                 Told::Exported(id, Box::new(state))
             }
             Ok(None) => refused(refusal::NOT_ESTABLISHED.to_owned()),
@@ -248,7 +252,8 @@ impl Socket {
         }
         let mut bytes = vec![0; self.wanted.min(CHUNK)];
         match recv(&self.fd, &mut bytes[..], RecvFlags::DONTWAIT) {
-            Ok((0, _)) => {
+            Err(Errno::AGAIN | Errno::INTR) if !self.is_at_end() => return Ok(()),
+            Ok((0, _)) | Err(Errno::AGAIN | Errno::INTR) => {
                 self.knows_end = true;
                 told.push(Told::Finished(id));
             }
@@ -256,11 +261,15 @@ impl Socket {
                 bytes.truncate(got);
                 told.push(Told::Data(id, PacketId::NEW, bytes));
             }
-            Err(Errno::AGAIN | Errno::INTR) => return Ok(()),
             Err(error) => return Err(error),
         }
         self.wanted = 0;
         Ok(())
+    }
+
+    /// Whether the peer finished before this socket was, and all that there was has been read.
+    pub(super) fn is_at_end(&self) -> bool {
+        self.peer_finished && options::queued(&self.fd, SIOCINQ).is_ok_and(|unread| unread == 0)
     }
 
     /// Grants what there is new room for: not byte by byte, but never nothing to a user who has nothing.

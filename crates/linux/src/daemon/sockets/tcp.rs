@@ -246,7 +246,8 @@ impl Tcp {
         }
         let fd = repair::import(state).map_err(|error| errno(&error))?;
         let mut socket = Socket::new(fd, Tuple { local: state.local, remote: state.remote }, false);
-        (socket.frozen, socket.repaired, socket.finishing) = (true, true, state.finishing);
+        (socket.frozen, socket.repaired) = (true, true);
+        (socket.finishing, socket.peer_finished) = (state.finishing, state.finished);
         socket.pending.extend(&state.unacknowledged);
         socket.former = Former::of(state);
         Ok(socket)
