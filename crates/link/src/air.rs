@@ -104,7 +104,8 @@ impl Contention {
     fn draw(&self, collided: u8, chance: &mut Seed) -> u32 {
         let doubled = self.window.max(1).checked_shl(u32::from(collided)).unwrap_or(u32::MAX);
         // The high half of a product is even enough: windows are small against 2^32.
-        ((chance.draw() >> 32) * u64::from(doubled.min(self.most.max(1))) >> 32) as u32
+        let window = u64::from(doubled.min(self.most.max(1)));
+        (((chance.draw() >> 32) * window) >> 32) as u32
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::{Arrived, CellSpec, Course, Fabric, Faults, Flight, Landing, Listening, RadioSpec, Scan, reason};
+use std::collections::BTreeSet;
 use wire::{Cell, Instant, Mac};
 
 const MS: Duration = Duration::from_millis(1);
@@ -52,12 +53,9 @@ const DCF: Contention = Contention { slot: Duration::from_micros(20), window: 32
 fn saturated(contention: Option<Contention>, senders: u32) -> Vec<u32> {
     let mut fabric = fabric([Air { contention, ..Air::default() }; 2], senders, Listening::default());
     let mut arrived = vec![0; senders as usize];
-    let seconds = 60;
-    let mut next: BTreeMap<(Instant, u32), ()> =
-        (1..=senders).map(|port| ((Instant::ZERO, port), ())).collect();
-    while let Some(((at, port), ())) =
-        next.pop_first().filter(|((at, _), ())| *at < Instant::from_millis(seconds * 1000))
-    {
+    let mut next: BTreeSet<(Instant, u32)> = (1..=senders).map(|port| (Instant::ZERO, port)).collect();
+    let end = Instant::from_millis(60_000);
+    while let Some((at, port)) = next.pop_first().filter(|(at, _)| *at < end) {
         // Who has sent, or lost, a frame has the next one at once; one on the medium, one behind it.
         let lands = match fabric.offer(at, PortId(port), BYTES) {
             Ok(Flight { lands, .. }) => {
@@ -67,7 +65,7 @@ fn saturated(contention: Option<Contention>, senders: u32) -> Vec<u32> {
             Err(reason::COLLISIONS) => at + Duration::from_nanos(1),
             Err(other) => panic!("{other:?}"),
         };
-        next.insert((lands, port), ());
+        next.insert((lands, port));
     }
     arrived
 }
