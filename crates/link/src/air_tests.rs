@@ -208,12 +208,17 @@ fn on_one_channel_nothing_has_to_be_tuned() {
 
 #[test]
 fn who_is_away_keeps_its_own_frames_until_it_is_back() {
-    let mut fabric = alone(1);
+    let mut fabric = alone(2);
     let visit = fabric.visit(Instant::ZERO, PortId(1), Cell(2), 10).unwrap();
     assert_eq!(visit.back, Instant::from_millis(4));
     let kept = fabric.offer(Instant::from_millis(1), PortId(1), BYTES).unwrap();
     assert_eq!(kept.start, visit.back);
     assert_eq!(fabric.land(&kept, mac(STATION)), Landing::At(vec![STATION]));
+    // Others wait for the air, which it has taken from 1 ms to 7 ms, and not for who is away.
+    let other = fabric.offer(Instant::from_millis(2), STATION, BYTES).unwrap();
+    assert_eq!((other.start, kept.lands), (Instant::from_millis(7), Instant::from_millis(10)));
+    let second = fabric.offer(Instant::from_millis(5), PortId(1), BYTES).unwrap();
+    assert!(second.start >= kept.lands, "one radio sends one frame at a time");
 }
 
 #[test]

@@ -122,7 +122,7 @@ impl Fabric {
 
     /// Offers a datagram of `bytes` to the link at `port`.
     pub fn offer(&mut self, now: Instant, port: PortId, bytes: usize) -> Result<Flight, Reason> {
-        let (way, from) = if let Some((to, _)) = self.wires.get(&port) {
+        let (way, back) = if let Some((to, _)) = self.wires.get(&port) {
             (Way::Wire(*to), now)
         } else {
             let radio = self.radios.get(&port).ok_or(reason::NO_CARRIER)?;
@@ -142,11 +142,24 @@ impl Fabric {
             return Err(reason::QUEUE_FULL);
         }
         let (start, out) = match way {
-            Way::Wire(_) => medium.occupy(from, bytes + ethernet::HEADER),
-            Way::Air(cell) | Way::Visit(cell) => self.take_air(from, cell, port, bytes + ethernet::HEADER)?,
+            Way::Wire(_) => medium.occupy(now, bytes + ethernet::HEADER),
+            Way::Air(cell) | Way::Visit(cell) => {
+                let taken = self.take_air(now, cell, port, bytes + ethernet::HEADER)?;
+                self.keep(port, back, taken)
+            }
         };
         self.queues.entry(port).or_default().push(out);
         self.fly(port, way, start, out)
+    }
+
+    /// When a frame goes out whose radio is `back` only then. Others do not wait for it: the air that it takes is counted when
+    /// its turn comes, as if it were sent at once.
+    fn keep(&mut self, port: PortId, back: Instant, (start, out): (Instant, Instant)) -> (Instant, Instant) {
+        let later = back.since(start);
+        if let Some(radio) = self.radios.get_mut(&port).filter(|_| !later.is_zero()) {
+            radio.sends_kept(out + later);
+        }
+        (start + later, out + later)
     }
 
     /// Sends one datagram in another cell, and comes back.

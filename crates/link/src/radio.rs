@@ -59,6 +59,8 @@ pub(crate) struct Radio {
     deaf: bool,
     /// The last time it was away on a visit.
     away: Option<(Instant, Instant)>,
+    /// When the frames are out that it kept while it was away.
+    kept: Instant,
     /// When it goes to listen elsewhere next.
     next_scan: Instant,
     turn: u32,
@@ -74,7 +76,7 @@ pub(crate) enum Heard {
 impl Radio {
     pub(crate) fn new(spec: RadioSpec) -> Self {
         let at = spec.cell.map(|cell| (cell, Instant::ZERO));
-        Self { spec, at, deaf: false, away: None, next_scan: Instant::ZERO, turn: 0 }
+        Self { spec, at, deaf: false, away: None, kept: Instant::ZERO, next_scan: Instant::ZERO, turn: 0 }
     }
 
     pub(crate) fn cell(&self) -> Option<Cell> {
@@ -92,14 +94,14 @@ impl Radio {
 
     /// Leaves for a cell, to be there when it is `ready`.
     pub(crate) fn leave(&mut self, ready: Instant, port: PortId, cell: Cell) -> Tuning {
-        (self.at, self.deaf) = (None, false);
+        (self.at, self.deaf, self.kept) = (None, false, Instant::ZERO);
         self.turn += 1;
         Tuning { port, cell, ready, turn: self.turn }
     }
 
     /// It hears its cell no longer, and carries nothing until it is tuned again.
     pub(crate) fn lose(&mut self) {
-        (self.at, self.deaf) = (None, true);
+        (self.at, self.deaf, self.kept) = (None, true, Instant::ZERO);
         self.turn += 1;
     }
 
@@ -130,9 +132,14 @@ impl Radio {
         due
     }
 
-    /// When it can send: it may be away.
+    /// When it can send: it may be away, or have frames to send that it kept meanwhile.
     pub(crate) fn back(&self, now: Instant) -> Instant {
-        self.away.filter(|(from, to)| *from <= now && now < *to).map_or(now, |(_, to)| to)
+        self.away.filter(|(from, to)| *from <= now && now < *to).map_or(now, |(_, to)| to).max(self.kept)
+    }
+
+    /// It sends what it kept until then.
+    pub(crate) fn sends_kept(&mut self, until: Instant) {
+        self.kept = until;
     }
 
     pub(crate) fn be_away(&mut self, from: Instant, to: Instant) {
