@@ -86,6 +86,7 @@ fn plan(trigger: bool, seed: u64) -> Plan {
                 retune: Duration::from_millis(if cell > 0 { 0 } else { 5 }),
                 attach: Duration::from_millis(5),
                 excursion: Duration::ZERO,
+                listening: link::Listening::default(),
             });
             PortPlan { port: PortId(next), name: interface.name.clone(), mac, radio, course: None }
         });
@@ -105,6 +106,7 @@ fn plan(trigger: bool, seed: u64) -> Plan {
         queue: 100,
         mtu: 1500,
         faults: Faults::default(),
+        air: link::Air::default(),
     };
     Plan {
         name: "mobile-ip".to_owned(),

@@ -88,7 +88,7 @@ impl Plan {
         }
         for port in self.hosts.iter().flat_map(|host| &host.ports) {
             if let Some(radio) = &port.radio {
-                fabric.add_radio(port.port, radio.clone());
+                fabric.add_radio(port.port, *radio);
             }
             if let Some(course) = &port.course {
                 fabric.add_course(port.port, course.clone());

@@ -1,12 +1,13 @@
 //! All wires and cells of a scenario.
 
+use crate::cell::Airspace;
 use crate::medium::{CellSpec, Character, Medium, Queue, WireSpec};
 use crate::radio::{Heard, Radio, RadioSpec, Radios, Tuning};
 use crate::{Course, PortId, reason};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use wire::Seed;
-use wire::{Cell, Instant, Mac, Reason, ethernet};
+use wire::{Cell, Duration, Instant, Mac, Reason, ethernet};
 
 /// A frame on its way: plain data, kept by the caller together with the frame.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -84,7 +85,7 @@ pub struct Sample {
 #[derive(Clone, Debug, Default)]
 pub struct Fabric {
     wires: Vec<Option<WireEnd>>,
-    cells: BTreeMap<Cell, Medium>,
+    cells: BTreeMap<Cell, Airspace>,
     radios: Radios,
     courses: BTreeMap<PortId, Course>,
     /// What wires of a kind share; a million hosts hang on wires of one kind.
@@ -133,7 +134,7 @@ impl Fabric {
     /// Opens a cell.
     pub fn add_cell(&mut self, spec: &CellSpec, chance: &Seed) {
         let chance = chance.fork(&format!("cell {}", spec.cell.0));
-        self.cells.insert(spec.cell, Medium::new(Arc::new(Character::air(spec)), chance));
+        self.cells.insert(spec.cell, Airspace::new(spec, chance));
     }
 
     /// Adds a radio.
@@ -153,11 +154,14 @@ impl Fabric {
 
     /// What a radio hears now. One that no longer hears its cell carries nothing until it is tuned again.
     pub fn sample(&mut self, now: Instant, port: PortId) -> Sample {
-        let heard = self.courses.get(&port).map(|course| course.heard(now)).unwrap_or_default();
+        let mut heard = self.courses.get(&port).map(|course| course.heard(now)).unwrap_or_default();
         let own = self.radios.get(port).and_then(Radio::cell);
         let is_lost = own.is_some_and(|own| !heard.iter().any(|(cell, _)| *cell == own));
         if is_lost {
             self.radios.lose(port);
+        }
+        if self.radios.get_mut(port).is_some_and(|radio| !radio.scans(now)) {
+            heard.retain(|(cell, _)| Some(*cell) == own);
         }
         Sample { heard, is_lost }
     }
@@ -165,41 +169,93 @@ impl Fabric {
     /// Offers a datagram of `bytes` to the link at `port`.
     pub fn offer(&mut self, now: Instant, port: PortId, bytes: usize) -> Result<Flight, Reason> {
         let wire = self.wires.get_mut(port.0 as usize).and_then(Option::as_mut);
-        let (way, medium, queue) = if let Some(WireEnd { to, medium, queue }) = wire {
-            (Way::Wire(*to), medium, queue)
-        } else {
-            let radio = self.radios.get_mut(port).ok_or(reason::NO_CARRIER)?;
-            let nowhere = if radio.is_deaf() { reason::OUT_OF_RANGE } else { reason::RETUNING };
-            let cell = radio.cell().ok_or(nowhere)?;
-            (Way::Air(cell), self.cells.get_mut(&cell).ok_or(reason::NO_CARRIER)?, &mut radio.queue)
-        };
-        if bytes > usize::from(medium.character.mtu) {
-            return Err(reason::MTU);
-        }
-        // One frame is on the medium, the others wait.
-        if queue.waiting(now) > medium.character.queue {
-            return Err(reason::QUEUE_FULL);
-        }
-        let (start, out) = medium.occupy(now, bytes + ethernet::HEADER);
-        queue.push(now, out);
-        let copies = medium.luck()?;
-        Ok(Flight { from: port, start, lands: out + medium.character.delay, copies, way })
+        let Some(WireEnd { to, medium, queue }) = wire else { return self.offer_to_air(now, port, bytes) };
+        medium.character.admits(now, queue, bytes)?;
+        let taken = medium.occupy(now, bytes + ethernet::HEADER);
+        queue.push(now, taken.1);
+        fly(medium, port, Way::Wire(*to), taken)
+    }
+
+    fn offer_to_air(&mut self, now: Instant, port: PortId, bytes: usize) -> Result<Flight, Reason> {
+        let radio = self.radios.get_mut(port).ok_or(reason::NO_CARRIER)?;
+        let nowhere = if radio.is_deaf() { reason::OUT_OF_RANGE } else { reason::RETUNING };
+        let (cell, back) = (radio.cell().ok_or(nowhere)?, radio.back(now));
+        let own = self.cells.get(&cell).ok_or(reason::NO_CARRIER)?;
+        own.medium.character.admits(now, &mut radio.queue, bytes)?;
+        let taken = self.take_air(now, cell, port, bytes + ethernet::HEADER)?;
+        let radio = self.radios.get_mut(port).ok_or(reason::NO_CARRIER)?;
+        let taken = radio.keep(back, taken);
+        radio.queue.push(now, taken.1);
+        let own = self.cells.get_mut(&cell).ok_or(reason::NO_CARRIER)?;
+        fly(&mut own.medium, port, Way::Air(cell), taken)
     }
 
     /// Sends one datagram in another cell, and comes back.
     pub fn visit(&mut self, now: Instant, port: PortId, cell: Cell, bytes: usize) -> Result<Visit, Reason> {
-        let radio = self.radios.get_mut(port).ok_or(reason::NO_CARRIER)?;
-        let medium = self.cells.get_mut(&cell).ok_or(reason::NO_CARRIER)?;
-        let excursion = radio.spec.excursion;
-        let (start, out) = medium.occupy(now + excursion / 2, bytes + ethernet::HEADER);
+        let radio = self.radios.get(port).ok_or(reason::NO_CARRIER)?;
+        if !self.cells.contains_key(&cell) {
+            return Err(reason::NO_CARRIER);
+        }
+        let stays = radio.cell().is_some_and(|own| self.share_air(own, cell));
+        let excursion = if stays { Duration::ZERO } else { radio.excursion };
+        let taken = self.take_air(now + excursion / 2, cell, port, bytes + ethernet::HEADER);
+        let out = taken.map_or(now, |(_, out)| out);
         let back = if excursion.is_zero() { now } else { out.max(now + excursion) };
-        if !excursion.is_zero() {
+        if let Some(radio) = self.radios.get_mut(port).filter(|_| !excursion.is_zero()) {
             radio.be_away(now, back);
         }
-        let copies = medium.luck()?;
-        let lands = out + medium.character.delay;
-        let flight = Flight { from: port, start, lands, copies, way: Way::Visit(cell) };
+        let visited = self.cells.get_mut(&cell).ok_or(reason::NO_CARRIER)?;
+        let flight = fly(&mut visited.medium, port, Way::Visit(cell), taken?)?;
         Ok(Visit { flight, back })
+    }
+
+    /// Takes the air of a cell for a frame: behind what was offered before, behind beacons, and against who else wants it.
+    fn take_air(
+        &mut self,
+        now: Instant,
+        cell: Cell,
+        port: PortId,
+        bytes: usize,
+    ) -> Result<(Instant, Instant), Reason> {
+        let rivals = self.rivals(now, cell, port);
+        let channel = self.cells.get(&cell).and_then(|own| own.air.channel);
+        let mut busy = Instant::ZERO;
+        for other in on_channel(&mut self.cells, channel) {
+            other.medium.busy_until = other.medium.busy_until.max(busy);
+            other.send_beacons(now);
+            busy = other.medium.busy_until;
+        }
+        let own = self.cells.get_mut(&cell).ok_or(reason::NO_CARRIER)?;
+        own.medium.busy_until = own.medium.busy_until.max(busy);
+        own.send_beacons(now);
+        let contended = own.contend(now, bytes, port, &rivals);
+        let taken = contended.map(|()| own.medium.occupy(now, bytes));
+        let busy = own.medium.busy_until;
+        for other in on_channel(&mut self.cells, channel) {
+            other.medium.busy_until = busy;
+        }
+        taken
+    }
+
+    /// Who else has frames to send on the air of this cell, if it matters; in the order of their ports, in which they draw.
+    fn rivals(&self, now: Instant, cell: Cell, port: PortId) -> Vec<PortId> {
+        if self.cells.get(&cell).is_none_or(|own| own.air.contention.is_none()) {
+            return Vec::new();
+        }
+        let waits = |other: &PortId| {
+            *other != port && self.radios.get(*other).is_some_and(|radio| radio.queue.is_busy(now))
+        };
+        let near = self.cells.keys().filter(|other| **other == cell || self.share_air(**other, cell));
+        let mut rivals: Vec<PortId> =
+            near.flat_map(|near| self.radios.in_cell(*near)).filter(waits).collect();
+        rivals.sort_unstable();
+        rivals
+    }
+
+    /// Whether two cells are on one channel, by what is said of them.
+    fn share_air(&self, a: Cell, b: Cell) -> bool {
+        let channel = |cell: Cell| self.cells.get(&cell).and_then(|of| of.air.channel);
+        channel(a).is_some() && channel(a) == channel(b)
     }
 
     /// Whose ears a flight reaches, now that it lands.
@@ -229,10 +285,14 @@ impl Fabric {
         if at.is_empty() { Landing::Lost(lost) } else { Landing::At(at) }
     }
 
-    /// Points a radio at a cell; `None` when that port has no radio or there is no such cell.
+    /// Points a radio at a cell; `None` when that port has no radio or there is no such cell. It is there when it has heard a
+    /// beacon, if there are any, and has associated.
     pub fn tune(&mut self, now: Instant, port: PortId, cell: Cell) -> Option<Tuning> {
-        self.cells.get(&cell)?;
-        self.radios.leave(now, port, cell)
+        let radio = self.radios.get(port)?;
+        let same_channel = radio.cell().is_some_and(|own| self.share_air(own, cell));
+        let listens = now + radio.retuning(same_channel);
+        let ready = self.cells.get(&cell)?.beacon_after(listens) + radio.association();
+        self.radios.leave(ready, port, cell)
     }
 
     /// Completes a tuning.
@@ -251,9 +311,28 @@ impl Fabric {
 
     /// When the last bit leaves the sender's antenna.
     fn end_of_air(&self, flight: &Flight, cell: Cell) -> Instant {
-        let delay = self.cells.get(&cell).map(|medium| medium.character.delay).unwrap_or_default();
+        let delay = self.cells.get(&cell).map(|own| own.medium.character.delay).unwrap_or_default();
         Instant(flight.lands.0.saturating_sub(delay.as_nanos() as u64))
     }
+}
+
+/// The cells of a channel; none, if there is no channel that they could share.
+fn on_channel(
+    cells: &mut BTreeMap<Cell, Airspace>,
+    channel: Option<u16>,
+) -> impl Iterator<Item = &mut Airspace> {
+    cells.values_mut().filter(move |cell| channel.is_some() && cell.air.channel == channel)
+}
+
+/// A frame that goes out: whether it arrives, and how often.
+fn fly(
+    medium: &mut Medium,
+    from: PortId,
+    way: Way,
+    (start, out): (Instant, Instant),
+) -> Result<Flight, Reason> {
+    let copies = medium.luck()?;
+    Ok(Flight { from, start, lands: out + medium.character.delay, copies, way })
 }
 
 #[cfg(test)]

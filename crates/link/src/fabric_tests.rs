@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::medium::Faults;
+use crate::{Air, Listening};
 use wire::Duration;
 
 const MS: Duration = Duration::from_millis(1);
@@ -33,10 +34,18 @@ fn air(excursion: Duration) -> Fabric {
             queue: 8,
             mtu: 1500,
             faults: Faults::default(),
+            air: Air::default(),
         };
         fabric.add_cell(&spec, &Seed::new(1));
     }
-    let radio = |mac, cell| RadioSpec { mac, cell: Some(Cell(cell)), retune: MS * 5, attach: MS, excursion };
+    let radio = |mac, cell| RadioSpec {
+        mac,
+        cell: Some(Cell(cell)),
+        retune: MS * 5,
+        attach: MS,
+        excursion,
+        listening: Listening::default(),
+    };
     fabric.add_radio(S, radio(STATION, 1));
     fabric.add_radio(O, radio(OTHER, 2));
     fabric.add_radio(M, radio(MOBILE, 1));
@@ -135,8 +144,14 @@ fn a_visit_that_takes_time_is_deaf_meanwhile() {
 fn a_radio_that_is_switched_on_hears_sooner_than_one_that_changes_cells() {
     let mut fabric = air(Duration::ZERO);
     let new = PortId(99);
-    let spec =
-        RadioSpec { mac: MOBILE, cell: None, retune: MS * 50, attach: MS * 2, excursion: Duration::ZERO };
+    let spec = RadioSpec {
+        mac: MOBILE,
+        cell: None,
+        retune: MS * 50,
+        attach: MS * 2,
+        excursion: Duration::ZERO,
+        listening: Listening::default(),
+    };
     fabric.add_radio(new, spec);
     let first = fabric.tune(Instant::ZERO, new, Cell(1)).unwrap();
     assert_eq!(first.ready, Instant::from_millis(2));

@@ -6,17 +6,21 @@
 //!
 //! A wire is full duplex. A cell is one half-duplex medium that its radios share, first come first served; each radio
 //! has a bounded queue of its own. A frame is heard by a radio that was on the cell's frequency from its first bit to
-//! its last. Where a radio has a [`Course`], it hears cells as strongly as that says, and loses its own where that ends.
+//! its last; a radio that is away, to listen or to send elsewhere, keeps its own frames until it is back. Where a radio has
+//! a [`Course`], it hears cells as strongly as that says, and loses its own where that ends.
 
+mod air;
+mod cell;
 mod course;
 mod fabric;
 mod medium;
 mod radio;
 
+pub use air::{Air, Beacon, Contention};
 pub use course::{Course, SAMPLING};
 pub use fabric::{Arrived, Fabric, Flight, Landing, Sample, Visit};
 pub use medium::{Burst, CellSpec, Faults, WireSpec};
-pub use radio::{RadioSpec, Tuning};
+pub use radio::{Listening, RadioSpec, Scan, Tuning};
 
 /// One end of a wire, or a radio: an interface of a host, numbered by whoever lays the fabric out.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -42,6 +46,8 @@ pub mod reason {
     pub const RECEIVER_LEFT: Reason = Reason("receiver_left_cell");
     /// Its addressee was away, sending a packet in another cell.
     pub const RECEIVER_AWAY: Reason = Reason("receiver_away");
+    /// It collided with others' frames too often.
+    pub const COLLISIONS: Reason = Reason("collisions");
     /// The port leads nowhere.
     pub const NO_CARRIER: Reason = Reason("no_carrier");
 }

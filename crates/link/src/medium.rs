@@ -1,5 +1,6 @@
 //! What a frame has to wait for: the medium, and the queue in front of it.
 
+use crate::air::Air;
 use crate::reason;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -28,7 +29,7 @@ pub struct CellSpec {
     pub cell: Cell,
     /// Bits a second, shared by all its radios.
     pub rate: u64,
-    /// What each frame costs beyond its bits: preamble, contention, acknowledgement.
+    /// What each frame costs beyond its bits: preamble, acknowledgement.
     pub per_frame: Duration,
     /// Propagation.
     pub delay: Duration,
@@ -38,6 +39,8 @@ pub struct CellSpec {
     pub mtu: u16,
     /// What goes wrong in it.
     pub faults: Faults,
+    /// How it uses its frequency.
+    pub air: Air,
 }
 
 /// Errors of a medium, each an independent chance for each frame.
@@ -79,8 +82,8 @@ pub(crate) struct Character {
     rate: u64,
     per_frame: Duration,
     pub(crate) delay: Duration,
-    pub(crate) queue: usize,
-    pub(crate) mtu: u16,
+    queue: usize,
+    mtu: u16,
     faults: Faults,
 }
 
@@ -95,6 +98,15 @@ impl Character {
         let CellSpec { rate, per_frame, delay, queue, mtu, faults, .. } = *spec;
         Self { rate, per_frame, delay, queue, mtu, faults }
     }
+
+    /// Whether a frame with a datagram of `bytes` may go into the queue of who sends it.
+    pub(crate) fn admits(&self, now: Instant, queue: &mut Queue, bytes: usize) -> Result<(), Reason> {
+        if bytes > usize::from(self.mtu) {
+            return Err(reason::MTU);
+        }
+        // One frame is on the medium, the others wait.
+        if queue.waiting(now) > self.queue { Err(reason::QUEUE_FULL) } else { Ok(()) }
+    }
 }
 
 /// One direction of a wire, or the air of a cell.
@@ -102,10 +114,10 @@ impl Character {
 pub(crate) struct Medium {
     pub(crate) character: Arc<Character>,
     /// Free again from here on.
-    busy_until: Instant,
+    pub(crate) busy_until: Instant,
     /// In the bad state of [`Burst`].
     is_bad: bool,
-    chance: Seed,
+    pub(crate) chance: Seed,
 }
 
 impl Medium {
@@ -116,15 +128,19 @@ impl Medium {
     /// Takes the medium for a frame of `bytes`: when its first bit goes out and when its last has.
     pub(crate) fn occupy(&mut self, now: Instant, bytes: usize) -> (Instant, Instant) {
         let start = now.max(self.busy_until);
+        self.busy_until = start + self.airtime(bytes);
+        (start, self.busy_until)
+    }
+
+    pub(crate) fn airtime(&self, bytes: usize) -> Duration {
         let bits = bytes as u64 * 8;
         let rate = self.character.rate.max(1);
         // A frame of any length fits 64 bits so, up to 2 GB of it; a division of 128 bits takes ten times as long.
-        let airtime = match bits.checked_mul(1_000_000_000) {
+        let nanos = match bits.checked_mul(1_000_000_000) {
             Some(scaled) => scaled / rate,
             None => (u128::from(bits) * 1_000_000_000 / u128::from(rate)) as u64,
         };
-        self.busy_until = start + Duration::from_nanos(airtime) + self.character.per_frame;
-        (start, self.busy_until)
+        Duration::from_nanos(nanos) + self.character.per_frame
     }
 
     /// How many copies of a frame arrive; an error when none does.
@@ -174,6 +190,11 @@ impl Queue {
             self.first = next;
         }
         1 + rest.len()
+    }
+
+    /// Whether any wait, or are going out, at `now`.
+    pub(crate) fn is_busy(&self, now: Instant) -> bool {
+        self.first > now || self.rest.as_ref().is_some_and(|rest| rest.iter().any(|out| *out > now))
     }
 
     /// One more, behind the others; [`Queue::waiting`] has just been asked.

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use wire::{Cell, Duration, Instant, Mac};
 
 /// A radio.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct RadioSpec {
     /// Its link address.
     pub mac: Mac,
@@ -18,6 +18,26 @@ pub struct RadioSpec {
     pub attach: Duration,
     /// How long it hears nothing when it visits another cell for one packet.
     pub excursion: Duration,
+    /// How it comes into a cell, and how it learns of others.
+    pub listening: Listening,
+}
+
+/// How a radio comes into a cell, and how it learns of others. By default at once, and all the time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Listening {
+    /// How long it takes to associate, once the cell is heard.
+    pub association: Duration,
+    /// It hears of other cells when it goes there to listen.
+    pub scan: Option<Scan>,
+}
+
+/// Excursions to listen elsewhere: the radio leaves its channel and comes back.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Scan {
+    /// From one to the next.
+    pub every: Duration,
+    /// How long it is away.
+    pub away: Duration,
 }
 
 /// A change of cells under way. The caller hands it back when it is `ready`.
@@ -34,15 +54,29 @@ pub struct Tuning {
 
 #[derive(Clone, Debug)]
 pub(crate) struct Radio {
-    pub(crate) spec: RadioSpec,
+    retune: Duration,
+    attach: Duration,
+    pub(crate) excursion: Duration,
     /// Where it is, and since when; `None` on its way, or out of range.
     at: Option<(Cell, Instant)>,
     /// It has lost its cell, and was not tuned since.
     deaf: bool,
-    /// The last time it was away on a visit.
-    away: Option<(Instant, Instant)>,
     turn: u32,
     pub(crate) queue: Queue,
+    /// Most radios never are elsewhere, and associate at once.
+    elsewhere: Option<Box<Elsewhere>>,
+}
+
+/// What is known of a radio that goes away and comes back, or has to associate.
+#[derive(Clone, Default, Debug)]
+struct Elsewhere {
+    listening: Listening,
+    /// The last time it was away, to send or to listen.
+    away: Option<(Instant, Instant)>,
+    /// When the frames are out that it kept while it was away.
+    kept: Instant,
+    /// When it goes to listen elsewhere next.
+    next_scan: Instant,
 }
 
 /// All radios; found by port, by link address, and by the cell that they are in.
@@ -77,16 +111,22 @@ impl Radios {
                 each(port, radio);
             }
         };
-        let (first, last) = (PortId(0), PortId(u32::MAX));
         if dst.is_group() {
-            self.present.range((cell, first)..=(cell, last)).for_each(|(_, port)| tell(*port));
+            self.in_cell(cell).for_each(tell);
         } else {
+            let (first, last) = (PortId(0), PortId(u32::MAX));
             self.by_mac.range((dst, first)..=(dst, last)).for_each(|(_, port)| tell(*port));
         }
     }
 
-    pub(crate) fn leave(&mut self, now: Instant, port: PortId, cell: Cell) -> Option<Tuning> {
-        self.change(port, |radio| radio.leave(now, port, cell))
+    /// The radios in a cell, in the order of their ports.
+    pub(crate) fn in_cell(&self, cell: Cell) -> impl Iterator<Item = PortId> {
+        self.present.range((cell, PortId(0))..=(cell, PortId(u32::MAX))).map(|(_, port)| *port)
+    }
+
+    /// Leaves for a cell, to be there when it is `ready`.
+    pub(crate) fn leave(&mut self, ready: Instant, port: PortId, cell: Cell) -> Option<Tuning> {
+        self.change(port, |radio| radio.leave(ready, port, cell))
     }
 
     /// It hears its cell no longer, and carries nothing until it is tuned again.
@@ -119,24 +159,47 @@ pub(crate) enum Heard {
 
 impl Radio {
     fn new(spec: RadioSpec) -> Self {
-        let at = spec.cell.map(|cell| (cell, Instant::ZERO));
-        Self { spec, at, deaf: false, away: None, turn: 0, queue: Queue::default() }
+        let RadioSpec { mac: _, cell, retune, attach, excursion, listening } = spec;
+        let at = cell.map(|cell| (cell, Instant::ZERO));
+        let elsewhere = (listening != Listening::default())
+            .then(|| Box::new(Elsewhere { listening, ..Elsewhere::default() }));
+        Self { retune, attach, excursion, at, deaf: false, turn: 0, queue: Queue::default(), elsewhere }
     }
 
     pub(crate) fn cell(&self) -> Option<Cell> {
         self.at.map(|(cell, _)| cell)
     }
 
-    fn leave(&mut self, now: Instant, port: PortId, cell: Cell) -> Tuning {
-        let deaf = if self.turn == 0 && self.at.is_none() { self.spec.attach } else { self.spec.retune };
-        (self.at, self.deaf) = (None, false);
-        self.turn += 1;
-        Tuning { port, cell, ready: now + deaf, turn: self.turn }
+    /// How long it hears nothing when it goes to a cell; on the channel that it is on nothing has to be tuned.
+    pub(crate) fn retuning(&self, same_channel: bool) -> Duration {
+        match self.at {
+            None if self.turn == 0 => self.attach,
+            Some(_) if same_channel => Duration::ZERO,
+            _ => self.retune,
+        }
+    }
+
+    /// How long it takes to associate, once it hears a cell.
+    pub(crate) fn association(&self) -> Duration {
+        self.elsewhere.as_ref().map(|elsewhere| elsewhere.listening.association).unwrap_or_default()
+    }
+
+    fn leave(&mut self, ready: Instant, port: PortId, cell: Cell) -> Tuning {
+        self.go(false);
+        Tuning { port, cell, ready, turn: self.turn }
     }
 
     fn lose(&mut self) {
-        (self.at, self.deaf) = (None, true);
+        self.go(true);
+    }
+
+    /// Is in no cell any more.
+    fn go(&mut self, deaf: bool) {
+        (self.at, self.deaf) = (None, deaf);
         self.turn += 1;
+        if let Some(elsewhere) = &mut self.elsewhere {
+            elsewhere.kept = Instant::ZERO;
+        }
     }
 
     pub(crate) const fn is_deaf(&self) -> bool {
@@ -151,15 +214,44 @@ impl Radio {
         current
     }
 
+    /// Goes to listen elsewhere, if it is time: whether it hears of other cells now. Who is in no cell has nothing to leave.
+    pub(crate) fn scans(&mut self, now: Instant) -> bool {
+        let Some(elsewhere) = self.elsewhere.as_mut().filter(|_| self.at.is_some()) else { return true };
+        let Some(Scan { every, away }) = elsewhere.listening.scan else { return true };
+        let due = elsewhere.next_scan <= now;
+        if due {
+            elsewhere.next_scan = now + every;
+            elsewhere.away = Some((now, now + away));
+        }
+        due
+    }
+
+    /// When it can send: it may be away, or have frames to send that it kept meanwhile.
+    pub(crate) fn back(&self, now: Instant) -> Instant {
+        let Some(Elsewhere { away, kept, .. }) = self.elsewhere.as_deref() else { return now };
+        away.filter(|(from, to)| *from <= now && now < *to).map_or(now, |(_, to)| to).max(*kept)
+    }
+
+    /// When a frame goes out if it is `back` only then. Others do not wait for it: the air that it takes is counted when its
+    /// turn comes, as if it were sent at once.
+    pub(crate) fn keep(&mut self, back: Instant, (start, out): (Instant, Instant)) -> (Instant, Instant) {
+        let later = back.since(start);
+        if !later.is_zero() {
+            self.elsewhere.get_or_insert_default().kept = out + later;
+        }
+        (start + later, out + later)
+    }
+
     pub(crate) fn be_away(&mut self, from: Instant, to: Instant) {
-        self.away = Some((from, to));
+        self.elsewhere.get_or_insert_default().away = Some((from, to));
     }
 
     /// Whether it was in `cell`, undisturbed, from `start` to `end`.
     pub(crate) fn heard(&self, cell: Cell, start: Instant, end: Instant) -> Heard {
         match self.at {
             Some((here, since)) if here == cell && since <= start => {
-                let away = self.away.is_some_and(|(from, to)| from < end && to > start);
+                let away = self.elsewhere.as_ref().and_then(|elsewhere| elsewhere.away);
+                let away = away.is_some_and(|(from, to)| from < end && to > start);
                 if away { Heard::Away } else { Heard::Yes }
             }
             _ => Heard::Elsewhere,

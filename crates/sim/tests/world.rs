@@ -1,6 +1,6 @@
 //! What the world does with addresses of interfaces and with records that cannot be stored.
 
-use link::{CellSpec, Course, Fabric, Faults, PortId, RadioSpec, WireSpec};
+use link::{Air, CellSpec, Course, Fabric, Faults, Listening, PortId, RadioSpec, WireSpec};
 use node::{
     Fault, Input, Link, Node, Outbox, Role, StreamEvent, StreamId, StreamOp, Transport, Undone, Value,
 };
@@ -135,7 +135,7 @@ fn radios_on_their_way_hear_samples_and_lose_their_cells() {
     let (rate, delay, queue) = (1_000_000, Duration::ZERO, 10);
     let (per_frame, faults) = (Duration::ZERO, Faults::default());
     fabric.add_cell(
-        &CellSpec { cell: Cell(1), rate, per_frame, delay, queue, mtu: 1500, faults },
+        &CellSpec { cell: Cell(1), rate, per_frame, delay, queue, mtu: 1500, faults, air: Air::default() },
         &Seed::new(1),
     );
     let course = Course::default().with(Cell(1), vec![(at(0), -60), (at(200), -60), (at(200), -120)]);
@@ -149,6 +149,7 @@ fn radios_on_their_way_hear_samples_and_lose_their_cells() {
                 retune: Duration::ZERO,
                 attach: Duration::ZERO,
                 excursion: Duration::ZERO,
+                listening: Listening::default(),
             };
             fabric.add_radio(port, radio);
             fabric.add_course(port, course.clone());

@@ -21,7 +21,7 @@ type Wrong = (String, String);
 
 /// Refuses what no run could be made of.
 pub(crate) fn check(source: &Source<'_>, scenario: &Scenario) -> Result<(), ScenarioError> {
-    let checks = [time, names, links, nets];
+    let checks = [time, names, links, air, nets];
     checks
         .iter()
         .try_for_each(|check| check(scenario))
@@ -93,6 +93,38 @@ fn links(scenario: &Scenario) -> Result<(), Wrong> {
         mtu(&format!("cell.{name}"), cell.mtu)?;
     }
     Ok(())
+}
+
+/// What a cell's air costs leaves some of it to send in.
+fn air(scenario: &Scenario) -> Result<(), Wrong> {
+    for (name, cell) in &scenario.cell {
+        let wrong = |key: &str, problem: String| Err((format!("cell.{name}.{key}"), problem));
+        if let Some(beacon) = &cell.beacon {
+            let bits = beacon.bytes as u64 * 8;
+            let airtime = cell.per_frame + Duration::from_secs_f64(bits as f64 / cell.rate as f64);
+            if !(1..=2346).contains(&beacon.bytes) {
+                return wrong("beacon.bytes", "a frame of 802.11 has 1 to 2346 bytes".to_owned());
+            }
+            if beacon.every <= airtime {
+                return wrong("beacon.every", format!("a beacon takes {airtime:?}; leave time between them"));
+            }
+        }
+        if let Some(contention) = &cell.contention {
+            let windows = 1..=32_768;
+            if !windows.contains(&contention.window) || !windows.contains(&contention.most) {
+                return wrong("contention", "`window` and `most` are 1 to 32768 slots".to_owned());
+            }
+            if contention.most < contention.window {
+                return wrong("contention.most", "must not be less than `window`".to_owned());
+            }
+        }
+    }
+    match &scenario.radio.scan {
+        Some(scan) if scan.away >= scan.every => {
+            Err(("radio.scan.away".to_owned(), "a radio comes back: must be shorter than `every`".to_owned()))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn mtu(path: &str, mtu: u16) -> Result<(), Wrong> {

@@ -95,6 +95,31 @@ const CASES: &[(&str, &str, &str)] = &[
         "line 14, column 11: `cell.2.station`: `west` serves cell 1; a base station has one cell",
     ),
     ("\"2Mb/s\"", "\"2Mb/s\"\nmtu = 10", "line 16, column 7: `cell.1.mtu`: a link takes at least 68 bytes"),
+    (
+        "\"2Mb/s\"",
+        "\"2Mb/s\"\nbeacon = { every = \"0s\" }",
+        "line 16, column 20: `cell.1.beacon.every`: a beacon takes 400µs",
+    ),
+    (
+        "\"2Mb/s\"",
+        "\"2Mb/s\"\nbeacon = { bytes = 0 }",
+        "line 16, column 20: `cell.1.beacon.bytes`: a frame of 802.11 has",
+    ),
+    (
+        "\"2Mb/s\"",
+        "\"2Mb/s\"\ncontention = { window = 0 }",
+        "line 16, column 1: `cell.1.contention`: `window` and `most`",
+    ),
+    (
+        "\"2Mb/s\"",
+        "\"2Mb/s\"\ncontention = { most = 16 }",
+        "line 16, column 23: `cell.1.contention.most`: must not be less",
+    ),
+    (
+        "[cell.1]",
+        "[radio]\nscan = { every = \"1s\", away = \"1s\" }\n[cell.1]",
+        "line 14, column 31: `radio.scan.away`: a radio comes back: must be shorter than `every`",
+    ),
     // Networks and addresses.
     (
         "10.0.1.0/24",

@@ -6,7 +6,7 @@ use super::protocol::{self, Around};
 use super::{Host, Scenario, check, course};
 use crate::plan::{HostPlan, Plan, PortPlan};
 use crate::tree::Tree;
-use link::{Burst, CellSpec, Faults, PortId, RadioSpec, WireSpec};
+use link::{Air, Beacon, Burst, CellSpec, Contention, Faults, Listening, PortId, RadioSpec, Scan, WireSpec};
 use roles::HostConfig;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -276,6 +276,14 @@ fn cell_faults(cell: &super::Cell) -> Faults {
     Faults { loss: cell.loss, duplicate: cell.duplicate, burst: cell.burst.map(burst) }
 }
 
+fn cell_air(cell: &super::Cell) -> Air {
+    Air {
+        channel: cell.channel,
+        beacon: cell.beacon.map(|beacon| Beacon { every: beacon.every, bytes: beacon.bytes }),
+        contention: cell.contention.map(|of| Contention { slot: of.slot, window: of.window, most: of.most }),
+    }
+}
+
 const fn burst(super::Burst { enter, leave, loss }: super::Burst) -> Burst {
     Burst { enter, leave, loss }
 }
@@ -295,6 +303,7 @@ fn cells(scenario: &Scenario) -> Vec<CellSpec> {
             queue: cell.queue,
             mtu: cell.mtu,
             faults: cell_faults(cell),
+            air: cell_air(cell),
         })
     };
     scenario.cell.iter().filter_map(spec).collect()
@@ -307,7 +316,14 @@ fn radio(scenario: &Scenario, layout: &Layout, host: &str, index: usize) -> Radi
         None => (scenario.radio.retune, scenario.radio.excursion),
     };
     let attach = scenario.radio.attach.unwrap_or(retune);
-    RadioSpec { mac: layout.mac(host, index), cell: fixed.map(Cell), retune, attach, excursion }
+    let listening = match fixed {
+        Some(_) => Listening::default(),
+        None => Listening {
+            association: scenario.radio.association,
+            scan: scenario.radio.scan.map(|scan| Scan { every: scan.every, away: scan.away }),
+        },
+    };
+    RadioSpec { mac: layout.mac(host, index), cell: fixed.map(Cell), retune, attach, excursion, listening }
 }
 
 fn check_programs(

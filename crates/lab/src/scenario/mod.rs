@@ -145,6 +145,13 @@ pub(crate) struct Cell {
     /// Losses that come together.
     #[serde(default)]
     pub(crate) burst: Option<Burst>,
+    /// Its channel: cells of one channel share the air, and a radio that stays on it has nothing to tune. Its own, if none is
+    /// given.
+    pub(crate) channel: Option<u16>,
+    /// Its base station's beacons: they take air, and a radio that comes waits for one.
+    pub(crate) beacon: Option<Beacon>,
+    /// What it costs that several radios want to send; nothing, if it is not given.
+    pub(crate) contention: Option<Contention>,
     /// Where its base station stands, in metres.
     pub(crate) position: Option<path::Place>,
     /// Its IP network, as `10.1.0.0/24`, from which interfaces have their addresses.
@@ -169,6 +176,53 @@ pub(crate) struct Burst {
     pub(crate) loss: f64,
 }
 
+/// A base station's beacons.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Beacon {
+    /// From one to the next: 102.4 ms.
+    #[serde(default = "units::beacon_interval", deserialize_with = "node::config::span")]
+    #[schemars(schema_with = "node::config::schema::span")]
+    pub(crate) every: Duration,
+    /// The frame's length, in bytes: 100.
+    #[serde(default = "units::beacon_bytes")]
+    #[schemars(range(min = 1, max = 2346))]
+    pub(crate) bytes: usize,
+}
+
+/// Contention as in IEEE 802.11: who finds the air busy waits for a random number of slots, and who draws the same number as
+/// another collides.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Contention {
+    /// A slot's length: 20 us.
+    #[serde(default = "units::slot", deserialize_with = "node::config::span")]
+    #[schemars(schema_with = "node::config::schema::span")]
+    pub(crate) slot: Duration,
+    /// Slots that a first draw is from: 32.
+    #[serde(default = "units::window")]
+    #[schemars(range(min = 1, max = 32768))]
+    pub(crate) window: u32,
+    /// Slots that a draw is from at most, after collisions: 1024.
+    #[serde(default = "units::most")]
+    #[schemars(range(min = 1, max = 32768))]
+    pub(crate) most: u32,
+}
+
+/// Excursions of a radio to listen elsewhere: it leaves its channel and comes back.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Scan {
+    /// From one to the next.
+    #[serde(deserialize_with = "node::config::span")]
+    #[schemars(schema_with = "node::config::schema::span")]
+    pub(crate) every: Duration,
+    /// How long it is away.
+    #[serde(deserialize_with = "node::config::span")]
+    #[schemars(schema_with = "node::config::schema::span")]
+    pub(crate) away: Duration,
+}
+
 /// Radios of mobile hosts, and how signals weaken.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -185,6 +239,13 @@ pub(crate) struct Radio {
     #[serde(default, deserialize_with = "node::config::span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub(crate) excursion: Duration,
+    /// How long it takes to associate, once a cell is heard.
+    #[serde(default, deserialize_with = "node::config::span")]
+    #[schemars(schema_with = "node::config::schema::span")]
+    pub(crate) association: Duration,
+    /// How a radio on a course or path learns of other cells: it goes there to listen. All the time and at no cost, if it is not
+    /// given.
+    pub(crate) scan: Option<Scan>,
     /// What is heard of a base station at one metre, in dBm: 15 dBm sent, as by a card of 802.11b, less 40 dB.
     #[serde(default = "units::at_1m")]
     pub(crate) at_1m: f64,
@@ -196,7 +257,8 @@ pub(crate) struct Radio {
 impl Default for Radio {
     fn default() -> Self {
         let (at_1m, exponent) = (units::at_1m(), units::exponent());
-        Self { retune: Duration::ZERO, attach: None, excursion: Duration::ZERO, at_1m, exponent }
+        let (retune, attach, excursion) = (Duration::ZERO, None, Duration::ZERO);
+        Self { retune, attach, excursion, association: Duration::ZERO, scan: None, at_1m, exponent }
     }
 }
 

@@ -61,6 +61,26 @@ pub(crate) const fn one() -> usize {
     1
 }
 
+pub(crate) const fn beacon_interval() -> Duration {
+    Duration::from_micros(102_400)
+}
+
+pub(crate) const fn beacon_bytes() -> usize {
+    100
+}
+
+pub(crate) const fn slot() -> Duration {
+    Duration::from_micros(20)
+}
+
+pub(crate) const fn window() -> u32 {
+    32
+}
+
+pub(crate) const fn most() -> u32 {
+    1024
+}
+
 pub(crate) const fn surely() -> f64 {
     1.0
 }

@@ -34,7 +34,7 @@ fn of_metric(sweep: &Sweep, runs: &[Done], name: &str) -> String {
         let interval = median.and_then(|median| median.interval);
         let ends =
             [median.map(|median| median.value), interval.map(|(lo, _)| lo), interval.map(|(_, hi)| hi)];
-        let numbers = ends.map(|value| value.map_or(String::new(), |value| value.to_string()));
+        let numbers = ends.map(|value| value.map_or(String::new(), |value| super::short(value).to_string()));
         let n = values.len().to_string();
         let fields = sweep.values(point).iter().chain([&n]).chain(&numbers);
         csv.row(fields.map(String::as_str));

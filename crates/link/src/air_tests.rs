@@ -1,0 +1,255 @@
+//! What beacons and contention cost, and what a radio that listens elsewhere misses.
+
+use super::*;
+use crate::{Arrived, CellSpec, Course, Fabric, Faults, Flight, Landing, Listening, RadioSpec, Scan, reason};
+use std::collections::BTreeSet;
+use wire::{Cell, Instant, Mac};
+
+const MS: Duration = Duration::from_millis(1);
+const STATION: PortId = PortId(0);
+/// With the Ethernet header 1500 bytes: 6 ms at 2 Mb/s.
+const BYTES: usize = 1486;
+
+fn cell(number: u16, air: Air) -> CellSpec {
+    CellSpec {
+        cell: Cell(number),
+        rate: 2_000_000,
+        per_frame: Duration::ZERO,
+        delay: Duration::ZERO,
+        queue: 8,
+        mtu: 1500,
+        faults: Faults::default(),
+        air,
+    }
+}
+
+fn mac(port: PortId) -> Mac {
+    Mac([2, 0, 0, 0, 0, port.0 as u8])
+}
+
+/// Cells 1 and 2 as given, and radios in them: the first in cell 1, then as many as wanted, which are in cell 1 too.
+fn fabric(airs: [Air; 2], radios: u32, listening: Listening) -> Fabric {
+    let mut fabric = Fabric::default();
+    for (number, air) in (1..).zip(airs) {
+        fabric.add_cell(&cell(number, air), &Seed::new(1));
+    }
+    for port in (0..=radios).map(PortId) {
+        let cell = Some(Cell(1));
+        let (retune, attach, excursion) = (MS * 5, MS, MS * 4);
+        fabric.add_radio(port, RadioSpec { mac: mac(port), cell, retune, attach, excursion, listening });
+    }
+    fabric
+}
+
+fn alone(radios: u32) -> Fabric {
+    fabric([Air::default(); 2], radios, Listening::default())
+}
+
+// --- contention ----------------------------------------------------------------------------------------------------------
+
+const DCF: Contention = Contention { slot: Duration::from_micros(20), window: 32, most: 1024 };
+
+/// Frames that arrive in a minute where `senders` always have one to send; of each sender.
+fn saturated(contention: Option<Contention>, senders: u32) -> Vec<u32> {
+    let mut fabric = fabric([Air { contention, ..Air::default() }; 2], senders, Listening::default());
+    let mut arrived = vec![0; senders as usize];
+    let mut next: BTreeSet<(Instant, u32)> = (1..=senders).map(|port| (Instant::ZERO, port)).collect();
+    let end = Instant::from_millis(60_000);
+    while let Some((at, port)) = next.pop_first().filter(|(at, _)| *at < end) {
+        // Who has sent, or lost, a frame has the next one at once; one on the medium, one behind it.
+        let lands = match fabric.offer(at, PortId(port), BYTES) {
+            Ok(Flight { lands, .. }) => {
+                arrived[port as usize - 1] += 1;
+                lands
+            }
+            Err(reason::COLLISIONS) => at + Duration::from_nanos(1),
+            Err(other) => panic!("{other:?}"),
+        };
+        next.insert((lands, port));
+    }
+    arrived
+}
+
+/// The same by Bianchi, "Performance analysis of the IEEE 802.11 distributed coordination function" (2000), equations 7, 9
+/// and 13: the share of slots in which a radio sends follows from the share of its frames that collide, and the other way
+/// round. Here a collision takes as long as a frame.
+fn bianchi(senders: u32) -> f64 {
+    let (window, doublings) = (f64::from(DCF.window), 5);
+    let others = f64::from(senders - 1);
+    let sends = |collides: f64| {
+        let doubled = 2.0 * collides;
+        let below = (1.0 - doubled) * (window + 1.0) + collides * window * (1.0 - doubled.powi(doublings));
+        2.0 * (1.0 - doubled) / below
+    };
+    let (mut low, mut high) = (0.0, 0.499_999);
+    for _ in 0..60 {
+        let middle = f64::midpoint(low, high);
+        if 1.0 - (1.0 - sends(middle)).powf(others) > middle { low = middle } else { high = middle }
+    }
+    let tau = sends(low);
+    let busy = 1.0 - (1.0 - tau).powf(f64::from(senders));
+    let success = f64::from(senders) * tau * (1.0 - tau).powf(others);
+    let frame = 6.0e-3;
+    success / ((1.0 - busy) * DCF.slot.as_secs_f64() + busy * frame)
+}
+
+#[test]
+fn contention_costs_what_bianchis_model_says() {
+    for senders in [2, 5, 10, 20] {
+        let (ours, model) =
+            (f64::from(saturated(Some(DCF), senders).iter().sum::<u32>()) / 60.0, bianchi(senders));
+        assert!(
+            (ours / model - 1.0).abs() < 0.05,
+            "{senders} senders: {ours:.1} frames a second, not {model:.1}"
+        );
+    }
+    let (few, many) = (bianchi(2), bianchi(20));
+    assert!(many < 0.85 * few, "the model has something to say: {few:.1}, {many:.1}");
+}
+
+#[test]
+fn who_always_sends_has_the_same_share_as_any_other() {
+    for contention in [None, Some(DCF)] {
+        let shares = saturated(contention, 8);
+        let (least, most) = (shares.iter().min().unwrap(), shares.iter().max().unwrap());
+        assert!(*least > 600 && most - least <= most / 50, "{shares:?}");
+    }
+    let frames: u32 = saturated(None, 8).iter().sum();
+    assert!((9990..=10_010).contains(&frames), "without contention the air is full: {frames} of 10000");
+}
+
+#[test]
+fn who_finds_the_air_free_does_not_wait() {
+    let mut fabric = fabric([Air { contention: Some(DCF), ..Air::default() }; 2], 1, Listening::default());
+    assert_eq!(fabric.offer(Instant::ZERO, STATION, BYTES).unwrap().start, Instant::ZERO);
+    let second = fabric.offer(Instant::ZERO, PortId(1), BYTES).unwrap();
+    assert!(second.start >= Instant::from_millis(6));
+}
+
+// --- beacons -------------------------------------------------------------------------------------------------------------
+
+/// 250 bytes: 1 ms of every 10.
+const BEACON: Beacon = Beacon { every: Duration::from_millis(10), bytes: 250 };
+
+fn with_beacons(listening: Listening) -> Fabric {
+    fabric([Air::default(), Air { beacon: Some(BEACON), ..Air::default() }], 2, listening)
+}
+
+#[test]
+fn beacons_take_their_share_of_the_air() {
+    let beacons = Air { beacon: Some(BEACON), ..Air::default() };
+    let mut fabric = fabric([beacons; 2], 1, Listening::default());
+    let (mut now, mut frames) = (Instant::ZERO, 0);
+    while now < Instant::from_millis(60_000) {
+        now = fabric.offer(now, STATION, BYTES).unwrap().lands;
+        frames += 1;
+    }
+    // 54 of 60 seconds, 6 ms each.
+    assert!((8995..=9005).contains(&frames), "{frames}");
+    let idle = fabric.offer(Instant::from_millis(10_000_000), STATION, BYTES).unwrap();
+    assert!(idle.start < Instant::from_millis(10_000_001), "those of idle times are over: {:?}", idle.start);
+}
+
+#[test]
+fn who_comes_to_a_cell_waits_for_its_beacon_and_associates() {
+    let listening = Listening { association: MS * 3, scan: None };
+    let mut fabric = with_beacons(listening);
+    let first = fabric.tune(Instant::from_millis(100), PortId(1), Cell(2)).unwrap().ready;
+    // 5 ms to retune, up to 10 ms until the beacon, 1 ms of it, 3 ms to associate.
+    let waited = first.since(Instant::from_millis(100));
+    assert!((MS * 9..=MS * 19).contains(&waited), "{waited:?}");
+    let later = fabric.tune(Instant::from_millis(1104), PortId(2), Cell(2)).unwrap().ready;
+    let apart = later.since(first).as_nanos() % BEACON.every.as_nanos();
+    assert_eq!(apart, 0, "both have heard a beacon, which come every 10 ms");
+    let back = fabric.tune(Instant::from_millis(2000), PortId(1), Cell(1)).unwrap();
+    assert_eq!(back.ready, Instant::from_millis(2008), "where there are none nobody waits for any");
+}
+
+// --- channels ------------------------------------------------------------------------------------------------------------
+
+fn on_channels(channels: [u16; 2]) -> Fabric {
+    let airs = channels.map(|channel| Air { channel: Some(channel), ..Air::default() });
+    let mut fabric = fabric(airs, 1, Listening::default());
+    let radio = RadioSpec {
+        mac: mac(PortId(9)),
+        cell: Some(Cell(2)),
+        retune: MS * 5,
+        attach: MS,
+        excursion: MS * 4,
+        listening: Listening::default(),
+    };
+    fabric.add_radio(PortId(9), radio);
+    fabric
+}
+
+#[test]
+fn cells_of_one_channel_share_the_air() {
+    for (channels, second) in [([6, 6], 6), ([1, 6], 0)] {
+        let mut fabric = on_channels(channels);
+        fabric.offer(Instant::ZERO, STATION, BYTES).unwrap();
+        let other = fabric.offer(Instant::ZERO, PortId(9), BYTES).unwrap();
+        assert_eq!(other.start, Instant::from_millis(second), "{channels:?}");
+    }
+}
+
+#[test]
+fn on_one_channel_nothing_has_to_be_tuned() {
+    for (channels, tuned, away) in [([6, 6], 0, 0), ([1, 6], 5, 4)] {
+        let mut fabric = on_channels(channels);
+        let visit = fabric.visit(Instant::ZERO, PortId(1), Cell(2), 10).unwrap();
+        assert_eq!(visit.back, Instant::from_millis(away), "{channels:?}");
+        let tuning = fabric.tune(Instant::from_millis(10), PortId(1), Cell(2)).unwrap();
+        assert_eq!(tuning.ready, Instant::from_millis(10 + tuned), "{channels:?}");
+        assert_eq!(fabric.arrive(&tuning), Arrived::Here);
+    }
+}
+
+// --- excursions ----------------------------------------------------------------------------------------------------------
+
+#[test]
+fn who_is_away_keeps_its_own_frames_until_it_is_back() {
+    let mut fabric = alone(2);
+    let visit = fabric.visit(Instant::ZERO, PortId(1), Cell(2), 10).unwrap();
+    assert_eq!(visit.back, Instant::from_millis(4));
+    let kept = fabric.offer(Instant::from_millis(1), PortId(1), BYTES).unwrap();
+    assert_eq!(kept.start, visit.back);
+    assert_eq!(fabric.land(&kept, mac(STATION)), Landing::At(vec![STATION]));
+    // Others wait for the air, which it has taken from 1 ms to 7 ms, and not for who is away.
+    let other = fabric.offer(Instant::from_millis(2), STATION, BYTES).unwrap();
+    assert_eq!((other.start, kept.lands), (Instant::from_millis(7), Instant::from_millis(10)));
+    let second = fabric.offer(Instant::from_millis(5), PortId(1), BYTES).unwrap();
+    assert!(second.start >= kept.lands, "one radio sends one frame at a time");
+}
+
+#[test]
+fn a_radio_that_listens_elsewhere_hears_of_others_and_misses_what_is_for_it() {
+    let scan = Scan { every: MS * 1000, away: MS * 30 };
+    let mut fabric =
+        fabric([Air::default(); 2], 1, Listening { association: Duration::ZERO, scan: Some(scan) });
+    let both = |course: Course, cell| course.with(Cell(cell), vec![(Instant::ZERO, -60)]);
+    fabric.add_course(PortId(1), [1, 2].into_iter().fold(Course::default(), both));
+    let mut heard = |ms: u64| {
+        let sample = fabric.sample(Instant::from_millis(ms), PortId(1));
+        (sample.heard.len(), sample.is_lost)
+    };
+    assert_eq!([heard(0), heard(100), heard(900)], [(2, false), (1, false), (1, false)]);
+    assert_eq!(heard(1000), (2, false), "once a second");
+    let missed = fabric.offer(Instant::from_millis(1010), STATION, BYTES).unwrap();
+    assert_eq!(fabric.land(&missed, mac(PortId(1))), Landing::Lost(reason::RECEIVER_AWAY));
+    let after = fabric.offer(Instant::from_millis(1030), STATION, BYTES).unwrap();
+    assert_eq!(fabric.land(&after, mac(PortId(1))), Landing::At(vec![PortId(1)]));
+}
+
+#[test]
+fn who_has_lost_its_cell_hears_all_there_is() {
+    let scan = Scan { every: MS * 60_000, away: MS * 30 };
+    let mut fabric =
+        fabric([Air::default(); 2], 1, Listening { association: Duration::ZERO, scan: Some(scan) });
+    let gone =
+        vec![(Instant::ZERO, -60), (Instant::from_millis(100), -60), (Instant::from_millis(100), -120)];
+    let course = Course::default().with(Cell(1), gone).with(Cell(2), vec![(Instant::ZERO, -70)]);
+    fabric.add_course(PortId(1), course);
+    assert_eq!(fabric.sample(Instant::ZERO, PortId(1)).heard.len(), 2, "the first scan");
+    let lost = fabric.sample(Instant::from_millis(200), PortId(1));
+    assert!(lost.is_lost && lost.heard == [(Cell(2), -70)], "{lost:?}");
+}
