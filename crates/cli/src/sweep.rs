@@ -33,7 +33,7 @@ pub(crate) fn sweep(
         }
         // What is wrong with one run is wrong with more: no further one is begun.
         let outcome = carry_out(job).inspect_err(|_| stop.store(true, Ordering::Relaxed))?;
-        let done = done(*number, job, &outcome);
+        let done = Done::of(*number, job, &outcome);
         journal.note(&done).map_err(|error| {
             stop.store(true, Ordering::Relaxed);
             Failure::Machine(format!("cannot write {}: {error}", folder.display()))
@@ -65,15 +65,4 @@ pub(crate) fn sweep(
     let doubts: Vec<String> =
         all.iter().flat_map(|run| run.doubts.iter().map(|why| format!("run {}: {why}", run.job))).collect();
     if doubts.is_empty() { Ok(()) } else { Err(Failure::Untrusted(doubts)) }
-}
-
-fn done(number: usize, job: &Job, outcome: &Outcome) -> Done {
-    Done {
-        job: number,
-        point: job.point,
-        seed: job.seed,
-        fingerprint: outcome.fingerprint.map(|number| format!("{number:016x}")),
-        doubts: outcome.doubts.clone(),
-        values: sweep::measure(outcome),
-    }
 }

@@ -27,6 +27,20 @@ impl Median {
             outermost(values.len()).and_then(|rank| Some((at(rank)?, at(values.len() - 1 - rank)?)));
         Some(Self { value, interval })
     }
+
+    /// For people: the median, and its interval where it has any width.
+    pub(crate) fn text(&self, digits: usize) -> String {
+        let text = |value: f64| match value {
+            value if value.is_infinite() => "never".to_owned(),
+            // Four digits are enough of anything.
+            value if value >= 100.0 => format!("{value:.0}"),
+            value => format!("{value:.digits$}"),
+        };
+        match self.interval.map(|(lo, hi)| (text(lo), text(hi))) {
+            Some((lo, hi)) if lo != hi => format!("{} ({lo}..{hi})", text(self.value)),
+            _ => text(self.value),
+        }
+    }
 }
 
 /// How many values may be left out at either end so that the rest still encloses the median with 95 %: each value lies
@@ -64,6 +78,13 @@ mod tests {
         for (n, rank) in known {
             assert_eq!(outermost(n), rank, "{n}");
         }
+    }
+
+    #[test]
+    fn an_interval_without_width_is_not_written() {
+        let text = |values: &[f64]| Median::of(values).unwrap().text(1);
+        assert_eq!(text(&[1.0, 2.0, 3.0, 4.0, 5.0, 200.4]), "3.5 (1.0..200)");
+        assert_eq!([text(&[2.0; 6]), text(&[f64::INFINITY; 3])], ["2.0", "never"]);
     }
 
     #[test]

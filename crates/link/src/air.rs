@@ -111,4 +111,4 @@ impl Contention {
 
 #[cfg(test)]
 #[path = "air_tests.rs"]
-mod tests;
+pub(crate) mod tests;

@@ -10,7 +10,8 @@ const STATION: PortId = PortId(0);
 /// With the Ethernet header 1500 bytes: 6 ms at 2 Mb/s.
 const BYTES: usize = 1486;
 
-fn cell(number: u16, air: Air) -> CellSpec {
+/// A cell of 2 Mb/s in which nothing else costs anything.
+pub(crate) fn cell(number: u16, air: Air) -> CellSpec {
     CellSpec {
         cell: Cell(number),
         rate: 2_000_000,

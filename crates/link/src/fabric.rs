@@ -321,7 +321,8 @@ fn on_channel(
     cells: &mut BTreeMap<Cell, Airspace>,
     channel: Option<u16>,
 ) -> impl Iterator<Item = &mut Airspace> {
-    cells.values_mut().filter(move |cell| channel.is_some() && cell.air.channel == channel)
+    let cells = channel.is_some().then(|| cells.values_mut());
+    cells.into_iter().flatten().filter(move |cell| cell.air.channel == channel)
 }
 
 /// A frame that goes out: whether it arrives, and how often.

@@ -1,6 +1,7 @@
 //! When frames arrive, at whom, and why not.
 
 use super::*;
+use crate::air::tests::cell;
 use crate::medium::Faults;
 use crate::{Air, Listening};
 use wire::Duration;
@@ -25,18 +26,8 @@ fn wire(faults: Faults) -> Fabric {
 /// Two cells with a station each, and a mobile in the first.
 fn air(excursion: Duration) -> Fabric {
     let mut fabric = Fabric::default();
-    for cell in [Cell(1), Cell(2)] {
-        let spec = CellSpec {
-            cell,
-            rate: 2_000_000,
-            per_frame: Duration::ZERO,
-            delay: Duration::ZERO,
-            queue: 8,
-            mtu: 1500,
-            faults: Faults::default(),
-            air: Air::default(),
-        };
-        fabric.add_cell(&spec, &Seed::new(1));
+    for number in [1, 2] {
+        fabric.add_cell(&cell(number, Air::default()), &Seed::new(1));
     }
     let radio = |mac, cell| RadioSpec {
         mac,

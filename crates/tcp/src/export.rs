@@ -14,7 +14,8 @@ impl Connection {
     pub fn export(&self, now: Instant) -> Option<TcpState> {
         // A FIN that was acknowledged is the last that was sent: with it the other host can show where it stands.
         let fin = u32::from(self.send.fin == Fin::Acknowledged);
-        is_movable(self.state).then(|| TcpState {
+        let is_movable = self.state.synchronized() && self.state != State::TimeWait;
+        is_movable.then(|| TcpState {
             local: self.local,
             remote: self.remote,
             send_una: self.send.una.minus(fin),
@@ -46,11 +47,8 @@ impl Connection {
         let overhead = if state.timestamp.is_some() { options::TIMESTAMPS } else { 0 };
         send.agree(state.mss.clamp(1, u32::from(profile.mss).max(1)), overhead);
         send.opened(now, profile, state.sack_permitted, None);
-        // No more was sent than there is; what came over a network may claim it.
         let fin_sent = state.fin_sent();
-        let all = state.unacknowledged.len() as u32 + u32::from(fin_sent);
-        let sent = state.send_next.since(state.send_una).min(all);
-        send.max = send.una.plus(sent);
+        send.max = send.una.plus(state.under_way());
         send.window = state.send_window;
         send.largest_window = state.largest_window.max(state.send_window);
         (send.wl1, send.wl2) = (state.window_seq, state.window_ack);
@@ -74,9 +72,4 @@ impl Connection {
         };
         connection
     }
-}
-
-/// Whether both ends know each other's numbers, and something is still to come or to be acknowledged.
-const fn is_movable(state: State) -> bool {
-    state.synchronized() && !matches!(state, State::TimeWait)
 }

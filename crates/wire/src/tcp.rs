@@ -94,6 +94,13 @@ impl TcpState {
     pub fn fin_sent(&self) -> bool {
         self.finishing && self.send_next.since(self.send_una) as usize > self.unacknowledged.len()
     }
+
+    /// How many numbers were sent and are not acknowledged: no more than there are, whatever a state that came over a network
+    /// may claim.
+    pub fn under_way(&self) -> u32 {
+        let all = self.unacknowledged.len() as u32 + u32::from(self.finishing);
+        self.send_next.since(self.send_una).min(all)
+    }
 }
 
 #[cfg(test)]

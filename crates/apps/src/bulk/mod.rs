@@ -54,23 +54,17 @@ pub(crate) fn fill(offset: u64, bytes: &mut [u8]) {
 
 /// How many of `bytes` are the pattern's from `offset` on, before the first that is not.
 pub(crate) fn intact(offset: u64, bytes: &[u8]) -> usize {
-    let (head, rest) = bytes.split_at(partial(offset).min(bytes.len()));
-    let same = |bytes: &[u8], pattern: &[u8]| bytes.iter().zip(pattern).take_while(|(a, b)| a == b).count();
-    let pattern = word(offset / 8);
-    let mut good = same(head, pattern.get((offset % 8) as usize..).unwrap_or_default());
-    if good < head.len() {
-        return good;
-    }
-    let (words, tail) = rest.as_chunks::<8>();
-    let mut number = offset.div_ceil(8);
-    for place in words {
-        let pattern = word(number);
-        if *place != pattern {
-            return good + same(place, &pattern);
+    let mut expected = [0; 1024];
+    let mut good = 0;
+    for piece in bytes.chunks(expected.len()) {
+        let expected = expected.get_mut(..piece.len()).unwrap_or_default();
+        fill(offset + good as u64, expected);
+        if piece != expected {
+            return good + piece.iter().zip(expected).take_while(|(byte, expected)| byte == expected).count();
         }
-        (good, number) = (good + 8, number + 1);
+        good += piece.len();
     }
-    good + same(tail, &word(number))
+    good
 }
 
 /// Bytes from `offset` to the next word.

@@ -15,8 +15,6 @@ use super::{mapped, put_mapped, zeros};
 use wire::{Malformed, Reader, Seq, SocketAddrV4, TcpState};
 
 const VERSION: u8 = 1;
-/// Linux' numbers of the states that are carried: by whether our FIN was sent, and whether the peer's has come.
-const STATES: [[u8; 2]; 2] = [[1, 8], [4, 9]];
 /// Bytes of one queue (ours; a router's buffers are far smaller).
 pub(super) const QUEUE: u32 = 2 << 20;
 
@@ -36,10 +34,14 @@ mod flag {
     pub(super) const KNOWN: u16 = FINISHED | FIN_SENT | WINDOW | TIMESTAMP | SCALE | SACK | FINISHING;
 }
 
-fn number(fin_sent: bool, finished: bool) -> u8 {
-    let [open, sent] = STATES;
-    let [going_on, ended] = if fin_sent { sent } else { open };
-    if finished { ended } else { going_on }
+/// Linux' number of a state, by whether our FIN was sent and whether the peer's has come.
+const fn number(fin_sent: bool, finished: bool) -> u8 {
+    match (fin_sent, finished) {
+        (false, false) => 1, // ESTABLISHED
+        (true, false) => 4,  // FIN-WAIT-1
+        (false, true) => 8,  // CLOSE-WAIT
+        (true, true) => 9,   // LAST-ACK
+    }
 }
 
 /// Which half of a connection.

@@ -126,7 +126,7 @@ pub(super) fn measure(outcome: &Outcome) -> Result<Samples, String> {
             samples.insert(metric, vec![value]);
         }
     };
-    add(OUTAGE.name, Some(run.outage()));
+    add(OUTAGE.name, Some(handoff.outage_ms()));
     add(STALL.name, Some(run.longest_stall()));
     add(LOST.name, Some(handoff.lost as f64));
     add(GOODPUT.name, Some(run.goodput()));
@@ -159,13 +159,6 @@ impl Run<'_> {
             What::AppRead(bytes) => Some((record.at, bytes)),
             _ => None,
         })
-    }
-
-    fn outage(&self) -> f64 {
-        if self.handoff.endless {
-            return f64::INFINITY;
-        }
-        self.handoff.outage.as_ref().map_or(0.0, |outage| millis(outage.span()))
     }
 
     fn owned(&self, metric: &str) -> f64 {

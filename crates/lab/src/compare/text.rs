@@ -5,7 +5,6 @@ use super::course::{Move, Workload};
 use super::judge::{Broken, verdicts};
 use super::measure::{HANDOFF, METRICS, Metric, OUTAGE, OWNERS, STALL};
 use super::rows::{Row, rows};
-use crate::Median;
 use crate::reproduce::invalid;
 use draw::Table;
 use std::fmt::Write;
@@ -111,27 +110,11 @@ fn table(
     table.render()
 }
 
-/// The median, and its interval where it has any width.
 fn cell(of: &dyn Fn(&Metric) -> Option<Row>, metric: &Metric) -> String {
-    let Some(Median { value, interval }) = of(metric).and_then(|row| row.median) else {
-        return "-".to_owned();
-    };
+    let Some(median) = of(metric).and_then(|row| row.median) else { return "-".to_owned() };
     let never = of(&OUTAGE).and_then(|row| row.median).is_some_and(|median| median.value.is_infinite());
     let more = if never && metric.name == STALL.name { ">" } else { "" };
-    let text = |value: f64| number(value, metric);
-    match interval.map(|(lo, hi)| (text(lo), text(hi))) {
-        Some((lo, hi)) if lo != hi => format!("{more}{} ({lo}..{hi})", text(value)),
-        _ => format!("{more}{}", text(value)),
-    }
-}
-
-fn number(value: f64, metric: &Metric) -> String {
-    match value {
-        value if value.is_infinite() => "never".to_owned(),
-        // Four digits are enough of anything.
-        value if value >= 100.0 => format!("{value:.0}"),
-        value => format!("{value:.*}", metric.digits),
-    }
+    format!("{more}{}", median.text(metric.digits))
 }
 
 /// Why a contender cannot, or never recovers.

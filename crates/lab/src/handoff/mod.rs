@@ -41,6 +41,17 @@ pub struct Handoff {
     pub round_trip: Option<Duration>,
 }
 
+impl Handoff {
+    /// How long the application noticed, in milliseconds: nothing, or for ever.
+    pub(crate) fn outage_ms(&self) -> f64 {
+        match &self.outage {
+            _ if self.endless => f64::INFINITY,
+            Some(outage) => outage.span().as_secs_f64() * 1e3,
+            None => 0.0,
+        }
+    }
+}
+
 /// A time without packets.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Outage {

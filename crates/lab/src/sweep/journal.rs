@@ -1,6 +1,7 @@
 //! What of a sweep is done: a line for each run, written when it ends.
 
-use super::{Sweep, Values};
+use super::{Job, Sweep, Values, measure};
+use crate::run::Outcome;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -25,6 +26,20 @@ pub struct Done {
     /// What it gave; an infinite value is null.
     #[serde(serialize_with = "finite", deserialize_with = "endless")]
     pub values: Values,
+}
+
+impl Done {
+    /// What became of a job, the one of this number.
+    pub fn of(number: usize, job: &Job, outcome: &Outcome) -> Self {
+        Self {
+            job: number,
+            point: job.point,
+            seed: job.seed,
+            fingerprint: outcome.fingerprint.map(|number| format!("{number:016x}")),
+            doubts: outcome.doubts.clone(),
+            values: measure(outcome),
+        }
+    }
 }
 
 /// The first line: of which sweep.

@@ -292,7 +292,7 @@ fn grid(constant: &[Setting], choices: &[Vec<Setting>]) -> Vec<Point> {
 }
 
 /// What a run gave.
-pub fn measure(outcome: &Outcome) -> Values {
+fn measure(outcome: &Outcome) -> Values {
     let kinds: BTreeSet<&str> = outcome.handoffs.iter().map(|handoff| handoff.kind.as_str()).collect();
     let mut values = Values::new();
     for handoff in &outcome.handoffs {
@@ -313,17 +313,11 @@ fn short(value: f64) -> f64 {
 }
 
 fn of_handoff(handoff: &Handoff) -> impl Iterator<Item = (&'static str, f64)> {
-    let ms = |span: Duration| span.as_secs_f64() * 1e3;
-    let outage = match &handoff.outage {
-        _ if handoff.endless => f64::INFINITY,
-        Some(outage) => ms(outage.span()),
-        None => 0.0,
-    };
     let all = [
-        ("outage_ms", Some(outage)),
+        ("outage_ms", Some(handoff.outage_ms())),
         ("lost_packets", Some(handoff.lost as f64)),
         ("duplicate_packets", Some(handoff.duplicates as f64)),
-        ("handoff_latency_ms", handoff.latency.map(ms)),
+        ("handoff_latency_ms", handoff.latency.map(|latency| latency.as_secs_f64() * 1e3)),
     ];
     all.into_iter().filter_map(|(metric, value)| Some((metric, value?)))
 }

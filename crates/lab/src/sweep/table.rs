@@ -82,14 +82,5 @@ pub fn text(sweep: &Sweep, runs: &[Done]) -> String {
 }
 
 fn cell(values: &[f64]) -> String {
-    let Some(Median { value, interval }) = Median::of(values) else { return "-".to_owned() };
-    let short = |value: f64| match value {
-        value if value.is_infinite() => "never".to_owned(),
-        value if value >= 100.0 => format!("{value:.0}"),
-        value => format!("{value:.1}"),
-    };
-    match interval {
-        Some((lo, hi)) => format!("{} [{}, {}]", short(value), short(lo), short(hi)),
-        None => short(value),
-    }
+    Median::of(values).map_or_else(|| "-".to_owned(), |median| median.text(1))
 }

@@ -21,15 +21,7 @@ fn document(sweep: &Sweep, job: &Job) -> String {
 }
 
 fn done(sweep: &Sweep, number: usize, job: &Job) -> Done {
-    let outcome = simulate(sweep.plan(job).unwrap()).unwrap();
-    Done {
-        job: number,
-        point: job.point,
-        seed: job.seed,
-        fingerprint: outcome.fingerprint.map(|number| format!("{number:016x}")),
-        doubts: outcome.doubts.clone(),
-        values: measure(&outcome),
-    }
+    Done::of(number, job, &simulate(sweep.plan(job).unwrap()).unwrap())
 }
 
 #[test]

@@ -51,10 +51,7 @@ struct Place {
 impl Former {
     /// `None` if the former host had nothing under way.
     pub(super) fn of(state: &TcpState) -> Option<Self> {
-        // No more was sent than there is; what came over a network may claim it.
-        let all = state.unacknowledged.len() as u32 + u32::from(state.fin_sent());
-        let sent = state.send_next.since(state.send_una).min(all);
-        let (begin, sent) = (state.send_una, state.send_una.plus(sent));
+        let (begin, sent) = (state.send_una, state.send_una.plus(state.under_way()));
         let expected = state.receive_next;
         (begin != sent).then_some(Self { begin, sent, expected, given: 0, passed_over: 0 })
     }
