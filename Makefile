@@ -53,7 +53,7 @@ lane-that-computes:
 	$(SAY) fuzz
 	$(CALM) fuzz/run.sh $(FUZZ_SECONDS)
 	$(SAY) all tests but those of runs on Linux
-	$(CALM) $(CARGO) test --workspace --locked --no-fail-fast --lib --bins `tools/tests_besides.py linux`
+	others=`tools/tests_besides.py linux` && $(CALM) $(CARGO) test --workspace --locked --no-fail-fast --lib --bins $$others
 	$(CALM) $(CARGO) test --workspace --locked --no-fail-fast --doc
 
 lint:
