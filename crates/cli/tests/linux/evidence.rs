@@ -73,6 +73,8 @@ fn the_kernels_reno_is_as_fast_over_sixteen_mebibytes() {
 
 /// The bound, beside a tick.
 const TOLERANCE: Duration = Duration::from_millis(20);
+/// Outages that may be tried.
+const TRIES: i32 = 3;
 /// A host that does not probe the tail of what it sent (RFC 8985, section 7), as the RFCs before had it.
 const WITHOUT_PROBES: &str =
     "host.client.program=[{ command = 'echo 0 > /proc/sys/net/ipv4/tcp_early_retrans' }]";
@@ -126,8 +128,8 @@ fn slot(ahead: Duration, tick: Duration) -> Duration {
 /// How the wheel of this kernel's timers stands at the begin of a run: its phase there, as the simulator has it. `None`
 /// where the kernel does not say how many ticks it has counted.
 fn phase(outcome: &Outcome, wheel: Wheel) -> Option<Duration> {
-    let turn = wheel.turn().as_nanos() as i128;
-    let tick = wheel.tick.as_nanos() as i128;
+    let turn = wheel.turn().as_nanos().cast_signed();
+    let tick = wheel.tick.as_nanos().cast_signed();
     // A tick may come between the two lines; then the count is one too many.
     let since_boot = (0..5).filter_map(|_| ticks_at_boot(tick)).min()?;
     let boot = i128::from(linux::Clock::wall().0) - monotonic();
@@ -178,25 +180,31 @@ fn outages(outage: &str, duration: &str, wheel: Wheel, out: &Path) -> [Outcome; 
     [one("evidence/outage", "sim", &settings, out), kernel]
 }
 
-/// The words: the same instants within 20 ms and a tick, for every attempt of the outage.
+/// The words: the same instants within 20 ms and a tick, for every attempt of the outage. A busy machine may notice a
+/// timer late, and its lateness is no part of any model; then the outage is tried again, with another phase of the wheel. What
+/// the model has wrong, it has wrong each time.
 fn agrees_in_retransmissions(outage: &str, duration: &str) {
-    let out = tempfile::tempdir().unwrap();
     let wheel = Wheel { tick: tick(), phase: None };
-    let [ours, kernel] = outages(outage, duration, wheel, out.path()).each_ref().map(again);
-    assert!(ours.len() >= 3 && ours.len() == kernel.len(), "{ours:?} and {kernel:?}");
     let bound = TOLERANCE + wheel.tick;
     println!(
         "an outage of {outage}: the same segment again, ms after it was sent; a tick is {:?}",
         wheel.tick
     );
-    println!("{:>10} {:>10} {:>10}   within 20 ms and a tick", "simulator", "kernel", "apart");
-    let apart: Vec<Duration> =
-        ours.iter().zip(&kernel).map(|(ours, kernel)| ours.abs_diff(*kernel)).collect();
-    for ((ours, kernel), apart) in ours.iter().zip(&kernel).zip(&apart) {
-        let verdict = if *apart <= bound { "holds" } else { "does not hold" };
-        println!("{:>10.1} {:>10.1} {:>10.1}   {verdict}", ms(*ours), ms(*kernel), ms(*apart));
-    }
-    assert!(apart.iter().all(|apart| *apart <= bound), "{ours:?} and {kernel:?}");
+    let agrees = || {
+        let out = tempfile::tempdir().unwrap();
+        let [ours, kernel] = outages(outage, duration, wheel, out.path()).each_ref().map(again);
+        assert!(ours.len() >= 3 && ours.len() == kernel.len(), "{ours:?} and {kernel:?}");
+        println!("{:>10} {:>10} {:>10}   within 20 ms and a tick", "simulator", "kernel", "apart");
+        let off = ours.iter().zip(&kernel).filter(|(ours, kernel)| {
+            let apart = ours.abs_diff(**kernel);
+            let verdict = if apart <= bound { "holds" } else { "does not hold" };
+            println!("{:>10.1} {:>10.1} {:>10.1}   {verdict}", ms(**ours), ms(**kernel), ms(apart));
+            assert!(apart <= bound || kernel > ours, "a kernel is never early: {ours:?} and {kernel:?}");
+            apart > bound
+        });
+        off.count() == 0
+    };
+    assert!((0..TRIES).any(|_| agrees()), "not in one of {TRIES} outages");
 }
 
 fn can_see_ticks() -> bool {
