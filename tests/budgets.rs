@@ -131,9 +131,9 @@ fn an_idle_host_fits_into_a_kibibyte() {
     assert!(each <= BYTES_PER_IDLE_HOST, "{each} bytes for an idle host, {BYTES_PER_IDLE_HOST} are allowed");
 }
 
-/// A world of `scale/tree` with so many hosts, and the bytes that it takes.
-fn world_of(hosts: u32) -> usize {
-    let (file, text) = Scenario::find("scale/tree").unwrap();
+/// A world of a tree with so many hosts, and the bytes that it takes.
+fn world_of(scenario: &str, hosts: u32) -> usize {
+    let (file, text) = Scenario::find(scenario).unwrap();
     let settings =
         [Setting::new("tree.hosts", i64::from(hosts)), Setting::new("tree.fan_out", vec![2i64, 2, 2])];
     let plan = Scenario::plan(&file, &text, &settings, 1).unwrap();
@@ -148,10 +148,28 @@ fn world_of(hosts: u32) -> usize {
 #[test]
 fn a_host_in_a_world_fits_into_a_kibibyte() {
     let _alone = ALONE.lock();
-    let each = (world_of(3 * HOSTS as u32) - world_of(HOSTS as u32)) / (2 * HOSTS);
+    let each = bytes_each("scale/tree");
     println!("{each} bytes for each host of a tree, with its wire, and its route at the router above");
     assert!(each >= size_of::<Node>() + 200, "{each} bytes: the allocator does not count");
     assert!(each <= BYTES_PER_IDLE_HOST, "{each} bytes for a host, {BYTES_PER_IDLE_HOST} are allowed");
+}
+
+fn bytes_each(scenario: &str) -> usize {
+    (world_of(scenario, 3 * HOSTS as u32) - world_of(scenario, HOSTS as u32)) / (2 * HOSTS)
+}
+
+/// What a mobile host of Cellular IP takes in a world: more than an idle host of the claim, which has neither key nor radio.
+const BYTES_PER_MOBILE_HOST: usize = 2048;
+
+#[test]
+fn a_mobile_host_in_a_world_stays_small() {
+    let _alone = ALONE.lock();
+    let each = bytes_each("scale/cellular-ip");
+    println!(
+        "{each} bytes for each mobile host of Cellular IP in a tree, with its radio, before it has announced itself"
+    );
+    assert!(each > bytes_each("scale/tree"), "{each} bytes: it has a role more, and a radio");
+    assert!(each <= BYTES_PER_MOBILE_HOST, "{each} bytes, {BYTES_PER_MOBILE_HOST} are allowed");
 }
 
 // --- decisions ---------------------------------------------------------------------------------------------------------

@@ -90,6 +90,33 @@ fn a_tree_delivers_everything_and_counts_the_same() {
     assert_eq!(counted.hops, ledger.delivered * 4 + 1 + 3, "four wires each, but for these two");
 }
 
+/// Ten access networks of Cellular IP in small: the books are the same, and route-updates find their gateways.
+#[test]
+fn a_tree_of_cellular_ip_delivers_everything_and_counts_the_same() {
+    let (file, text) = Scenario::find("scale/cellular-ip").unwrap();
+    let settings = ["tree.hosts=300", "tree.fan_out=[4, 5, 6]", "duration=3500ms"];
+    let settings: Vec<Setting> = settings.iter().map(|setting| setting.parse().unwrap()).collect();
+    let plan = Scenario::plan(&file, &text, &settings, 1).unwrap();
+    counts_the_same(&plan);
+    let ledger = lab::run::count(plan.watched(Running::new(&plan)).unwrap(), &plan).ledger;
+    // The datagrams of `scale/tree`, and three route-updates of each host.
+    assert_eq!((ledger.sent, ledger.dropped_total(), ledger.copied), (900 + 181 + 3 * 300, 0, 0));
+    assert_eq!(ledger.delivered + ledger.held, ledger.sent);
+    assert!(ledger.held <= 3, "{} under way at the end", ledger.held);
+}
+
+/// With nothing of its own to send a host keeps its mappings by route-updates, one each three seconds.
+#[test]
+fn an_idle_host_of_a_tree_announces_itself() {
+    let (file, text) = Scenario::find("scale/cellular-ip").unwrap();
+    let settings = ["tree.hosts=10", "tree.fan_out=[2, 2]", "duration=10s", "tree.host.role=[]"];
+    let settings: Vec<Setting> = settings.iter().map(|setting| setting.parse().unwrap()).collect();
+    let outcome = lab::run::simulate(Scenario::plan(&file, &text, &settings, 1).unwrap()).unwrap();
+    trusted(&outcome);
+    // Three at the begin, and at 3, 6 and 9 s after the last of these; nobody's begin is as late as 900 ms.
+    assert_eq!((outcome.ledger.sent, outcome.ledger.delivered), (10 * 6, 10 * 6));
+}
+
 // --- faults of a link --------------------------------------------------------------------------------------------------
 
 #[test]

@@ -52,15 +52,20 @@ const DCF: Contention = Contention { slot: Duration::from_micros(20), window: 32
 
 /// Frames that arrive in a minute where `senders` always have one to send; of each sender.
 fn saturated(contention: Option<Contention>, senders: u32) -> Vec<u32> {
-    let mut fabric = fabric([Air { contention, ..Air::default() }; 2], senders, Listening::default());
-    let mut arrived = vec![0; senders as usize];
-    let mut next: BTreeSet<(Instant, u32)> = (1..=senders).map(|port| (Instant::ZERO, port)).collect();
+    let fabric = fabric([Air { contention, ..Air::default() }; 2], senders, Listening::default());
+    sent_by(fabric, &(1..=senders).collect::<Vec<_>>())
+}
+
+/// The same where these ports are those of the senders.
+fn sent_by(mut fabric: Fabric, ports: &[u32]) -> Vec<u32> {
+    let mut arrived = vec![0; ports.len()];
+    let mut next: BTreeSet<(Instant, u32)> = ports.iter().map(|port| (Instant::ZERO, *port)).collect();
     let end = Instant::from_millis(60_000);
     while let Some((at, port)) = next.pop_first().filter(|(at, _)| *at < end) {
         // Who has sent, or lost, a frame has the next one at once; one on the medium, one behind it.
         let lands = match fabric.offer(at, PortId(port), BYTES) {
             Ok(Flight { lands, .. }) => {
-                arrived[port as usize - 1] += 1;
+                arrived[ports.iter().position(|own| *own == port).unwrap()] += 1;
                 lands
             }
             Err(reason::COLLISIONS) => at + Duration::from_nanos(1),
@@ -168,8 +173,8 @@ fn who_comes_to_a_cell_waits_for_its_beacon_and_associates() {
 
 // --- channels ------------------------------------------------------------------------------------------------------------
 
-fn on_channels(channels: [u16; 2]) -> Fabric {
-    let airs = channels.map(|channel| Air { channel: Some(channel), ..Air::default() });
+fn on_channels(channels: [u16; 2], contention: Option<Contention>) -> Fabric {
+    let airs = channels.map(|channel| Air { channel: Some(channel), contention, ..Air::default() });
     let mut fabric = fabric(airs, 1, Listening::default());
     let radio = RadioSpec {
         mac: mac(PortId(9)),
@@ -186,17 +191,29 @@ fn on_channels(channels: [u16; 2]) -> Fabric {
 #[test]
 fn cells_of_one_channel_share_the_air() {
     for (channels, second) in [([6, 6], 6), ([1, 6], 0)] {
-        let mut fabric = on_channels(channels);
+        let mut fabric = on_channels(channels, None);
         fabric.offer(Instant::ZERO, STATION, BYTES).unwrap();
         let other = fabric.offer(Instant::ZERO, PortId(9), BYTES).unwrap();
         assert_eq!(other.start, Instant::from_millis(second), "{channels:?}");
     }
 }
 
+/// Bianchi's model has no cells: who hears whom is a rival, whatever base station it speaks to.
+#[test]
+fn a_radio_in_another_cell_on_the_same_channel_is_a_rival() {
+    let frames = |channels| sent_by(on_channels(channels, Some(DCF)), &[1, 9]);
+    let together = f64::from(frames([6, 6]).iter().sum::<u32>()) / 60.0;
+    let model = bianchi(2);
+    assert!((together / model - 1.0).abs() < 0.05, "{together:.1} frames a second, not {model:.1}");
+    for alone in frames([1, 6]) {
+        assert!((9990..=10_010).contains(&alone), "who has a channel of its own finds the air free: {alone}");
+    }
+}
+
 #[test]
 fn on_one_channel_nothing_has_to_be_tuned() {
     for (channels, tuned, away) in [([6, 6], 0, 0), ([1, 6], 5, 4)] {
-        let mut fabric = on_channels(channels);
+        let mut fabric = on_channels(channels, None);
         let visit = fabric.visit(Instant::ZERO, PortId(1), Cell(2), 10).unwrap();
         assert_eq!(visit.back, Instant::from_millis(away), "{channels:?}");
         let tuning = fabric.tune(Instant::from_millis(10), PortId(1), Cell(2)).unwrap();

@@ -258,3 +258,22 @@ impl Radio {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A million hosts have a radio each; what few of them need is behind a pointer.
+    const MOST: usize = 112;
+
+    #[test]
+    fn a_radio_stays_small() {
+        println!(
+            "{} bytes for a radio, {} more for one that scans",
+            size_of::<Radio>(),
+            size_of::<Elsewhere>()
+        );
+        assert!(size_of::<Radio>() <= MOST, "{} bytes, {MOST} are its budget", size_of::<Radio>());
+        assert!(size_of::<Radio>() > size_of::<Queue>(), "it has a queue of its own");
+    }
+}

@@ -3,7 +3,7 @@
 use node::config::some_span;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use tcp::{Estimator, Profile, Recovery, Ticks, TooBig};
+use tcp::{Estimator, Profile, Recovery, Ticks, Timing, TooBig, Wheel};
 use wire::Duration;
 
 /// A host's TCP. What is not given is the profile's.
@@ -39,7 +39,7 @@ pub struct TcpConfig {
     #[schemars(schema_with = "node::config::schema::span")]
     pub rto_max: Option<Duration>,
     /// Simulator: timers go off at the ticks of a clock, this far apart, whose phase is the host's own; zero is when they
-    /// are due.
+    /// are due. With `profile = "linux"`: at the slots of a wheel with such ticks.
     #[serde(default, deserialize_with = "some_span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub tick: Option<Duration>,
@@ -65,11 +65,12 @@ pub struct TcpConfig {
     #[serde(default, deserialize_with = "some_span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub granularity: Option<Duration>,
-    /// Simulator: with `tick`, between the ticks at which delayed acknowledgments go.
+    /// Simulator: with `tick`, between the ticks at which delayed acknowledgments go; a wheel has none of these.
     #[serde(default, deserialize_with = "some_span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub fast_tick: Option<Duration>,
-    /// Simulator: with `tick`, when the first tick comes; each host draws its own if none is given.
+    /// Simulator: with `tick`, when the first tick comes, or when the slots of a wheel begin together; each host draws its
+    /// own if none is given.
     #[serde(default, deserialize_with = "some_span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub tick_phase: Option<Duration>,
@@ -229,7 +230,7 @@ impl TcpConfig {
             rto_max: self.rto_max.unwrap_or(base.rto_max),
             rto_variances: self.rto_variances.unwrap_or(base.rto_variances),
             granularity: self.granularity.unwrap_or(base.granularity),
-            ticks: self.ticks(base.ticks),
+            timing: self.timing(base.timing),
             timestamp_tick: self.timestamp_tick.unwrap_or(base.timestamp_tick),
             persist_min: self.persist_min.unwrap_or(base.persist_min),
             persist_max: self.persist_max.unwrap_or(base.persist_max),
@@ -239,14 +240,22 @@ impl TcpConfig {
         }
     }
 
-    fn ticks(&self, base: Option<Ticks>) -> Option<Ticks> {
-        let ticks = match self.tick {
-            Some(Duration::ZERO) => None,
-            Some(slow) => Some(Ticks { slow, ..base.unwrap_or(Ticks::BSD) }),
-            None => base,
-        }?;
-        let (fast, phase) = (self.fast_tick.unwrap_or(ticks.fast), self.tick_phase.or(ticks.phase));
-        Some(Ticks { fast, phase, ..ticks })
+    fn timing(&self, base: Timing) -> Timing {
+        match (self.tick, base) {
+            (Some(Duration::ZERO), _) | (None, Timing::Exact) => Timing::Exact,
+            (tick, Timing::Wheel(wheel)) => Timing::Wheel(Wheel {
+                tick: tick.unwrap_or(wheel.tick),
+                phase: self.tick_phase.or(wheel.phase),
+            }),
+            (tick, base) => {
+                let base = if let Timing::Ticks(ticks) = base { ticks } else { Ticks::BSD };
+                Timing::Ticks(Ticks {
+                    slow: tick.unwrap_or(base.slow),
+                    fast: self.fast_tick.unwrap_or(base.fast),
+                    phase: self.tick_phase.or(base.phase),
+                })
+            }
+        }
     }
 }
 
@@ -271,14 +280,19 @@ mod tests {
         let sack =
             profile("profile = 'rfc6298-reno'\nrecovery = 'sack'\ntick = '100ms'\ntoo_big = 'await-timeout'");
         assert_eq!((sack.recovery, sack.sack, sack.too_big), (Recovery::Sack, true, TooBig::AwaitTimeout));
-        assert_eq!(sack.ticks.map(|ticks| ticks.slow), Some(Duration::from_millis(100)));
+        assert_eq!(sack.timing, Timing::Ticks(Ticks { slow: Duration::from_millis(100), ..Ticks::BSD }));
         let old =
             profile("profile = 'bsd44'\nnewreno = true\nestimator = 'rfc6298'\ntick = '0ms'\ntraced = true");
-        assert_eq!((old.recovery, old.estimator, old.ticks), (Recovery::NewReno, Estimator::Rfc6298, None));
+        assert_eq!(
+            (old.recovery, old.estimator, old.timing),
+            (Recovery::NewReno, Estimator::Rfc6298, Timing::Exact)
+        );
         assert!(old.traced && !sack.traced);
-        let ticks = profile("profile = 'bsd44'\nfast_tick = '100ms'\ntick_phase = '30ms'").ticks.unwrap();
-        assert_eq!((ticks.slow, ticks.fast), (Ticks::BSD.slow, Duration::from_millis(100)));
-        assert_eq!(ticks.phase, Some(Duration::from_millis(30)));
+        let (fast, phase) = (Duration::from_millis(100), Some(Duration::from_millis(30)));
+        let ticks = profile("profile = 'bsd44'\nfast_tick = '100ms'\ntick_phase = '30ms'").timing;
+        assert_eq!(ticks, Timing::Ticks(Ticks { fast, phase, ..Ticks::BSD }));
+        let wheel = profile("profile = 'linux'\ntick = '1ms'\ntick_phase = '30ms'").timing;
+        assert_eq!(wheel, Timing::Wheel(Wheel { tick: Duration::from_millis(1), phase }));
         let rest = profile("mss = 512\nduplicates = 2\nack_every = 1\nrto_variances = 2\ntime_wait = '2s'");
         assert_eq!((rest.mss, rest.duplicates, rest.ack_every, rest.rto_variances), (512, 2, 1, 2));
         assert_eq!(rest.time_wait, Duration::from_secs(2));

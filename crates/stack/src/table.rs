@@ -9,7 +9,7 @@ use node::stream::{Told, refusal};
 use node::{Addr, Expiry, Guard, Knob, StreamId, StreamOp, Tuple};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use tcp::{Connection, Ended, Profile, Segment, State, Ticks};
+use tcp::{Connection, Ended, Profile, Segment, State};
 use wire::ipv4::Header;
 use wire::{Duration, Instant, Ipv4Addr, PacketId, Reason, Seed, Seq, SocketAddrV4, TcpState};
 
@@ -486,15 +486,11 @@ impl Table {
 /// The profile as this host has it: segments fit its link, and its clock ticks when it ticks.
 fn fitted(profile: &Arc<Profile>, mtu: u16, chance: &Seed) -> Arc<Profile> {
     let mss = profile.mss.min(mtu.saturating_sub(HEADERS).max(1));
-    let drawn = |ticks: Ticks| {
-        let phase = ticks.phase.unwrap_or_else(|| Duration::from_nanos(chance.fork("ticks").draw()));
-        Ticks { phase: Some(phase), ..ticks }
-    };
-    let ticks = profile.ticks.map(drawn);
-    if mss == profile.mss && ticks == profile.ticks {
+    let timing = profile.timing.with_phase(|| Duration::from_nanos(chance.fork("ticks").draw()));
+    if mss == profile.mss && timing == profile.timing {
         return Arc::clone(profile);
     }
-    Arc::new(Profile { mss, ticks, ..(**profile).clone() })
+    Arc::new(Profile { mss, timing, ..(**profile).clone() })
 }
 
 /// Answers a segment that belongs to nothing here.
@@ -507,18 +503,25 @@ pub(crate) fn refuse(header: &Header, segment: &Segment, out: &mut Output) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tcp::{Ticks, Timing};
 
     /// Hosts whose clocks tick together would meet every move of a period at the same place.
     #[test]
     fn each_host_draws_when_its_clock_ticks() {
         let phase = |profile: Profile, seed| {
             let fitted = fitted(&Arc::new(profile), 1500, &Seed::new(seed));
-            fitted.ticks.and_then(|ticks| ticks.phase)
+            match fitted.timing {
+                Timing::Exact => None,
+                Timing::Ticks(ticks) => ticks.phase,
+                Timing::Wheel(wheel) => wheel.phase,
+            }
         };
-        let drawn = |seed| phase(Profile::bsd44(), seed);
-        assert!(drawn(1).is_some() && drawn(1) == drawn(1) && drawn(1) != drawn(2));
-        let told = Some(Ticks { phase: Some(Duration::from_millis(7)), ..Ticks::BSD });
-        assert_eq!(phase(Profile { ticks: told, ..Profile::bsd44() }, 1), Some(Duration::from_millis(7)));
+        for profile in [Profile::bsd44(), Profile::linux()] {
+            let drawn = |seed| phase(profile.clone(), seed);
+            assert!(drawn(1).is_some() && drawn(1) == drawn(1) && drawn(1) != drawn(2));
+        }
+        let told = Timing::Ticks(Ticks { phase: Some(Duration::from_millis(7)), ..Ticks::BSD });
+        assert_eq!(phase(Profile { timing: told, ..Profile::bsd44() }, 1), Some(Duration::from_millis(7)));
         assert_eq!(phase(Profile::rfc6298_reno(), 1), None);
     }
 }

@@ -451,8 +451,7 @@ impl Connection {
     }
 
     fn quiet_after(&self, now: Instant) -> Instant {
-        let span = self.profile.time_wait;
-        self.profile.ticks.map_or(now + span, |ticks| ticks.slow_after(now, span))
+        self.profile.timing.after(now, self.profile.time_wait)
     }
 
     pub(crate) fn end(&mut self, why: Ended) {

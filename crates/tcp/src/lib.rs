@@ -15,7 +15,7 @@
 //! | states, FIN, RST, both at once, persistence | RFC 9293, RFC 5961 | `connection.rs handshake.rs timers.rs challenge.rs` |
 //! | slow start, congestion avoidance, Tahoe, Reno, `NewReno` | RFC 5681, 6582, 3042 | `congestion.rs acknowledge.rs` |
 //! | selective acknowledgments | RFC 2018, 6675 | `scoreboard.rs mend.rs reassembly.rs` |
-//! | the time-out: the RFC's, 4.4BSD's, Linux's | RFC 6298; Jacobson, 1988 | `estimator/ ticks.rs` |
+//! | the time-out: the RFC's, 4.4BSD's, Linux's | RFC 6298; Jacobson, 1988 | `estimator/ timing.rs ticks.rs wheel.rs` |
 //! | timestamps, PAWS, window scaling | RFC 7323 | `timestamps.rs options.rs` |
 //! | Nagle, silly windows, delayed acknowledgments | RFC 9293, 5681 | `send.rs receive.rs` |
 //! | what goes on inside, as events | | `watch.rs state.rs` |
@@ -41,7 +41,9 @@ mod state;
 mod ticks;
 mod timers;
 mod timestamps;
+mod timing;
 mod watch;
+mod wheel;
 
 pub use challenge::Challenge;
 pub use congestion::{Phase, Recovery};
@@ -56,5 +58,7 @@ pub use state::{Ended, Info, State};
 pub use ticks::Ticks;
 pub use timers::Timer;
 pub use timestamps::Clocks;
+pub use timing::Timing;
 pub use watch::{Change, Watch};
+pub use wheel::Wheel;
 pub use wire::{Seq, TcpState};

@@ -1,6 +1,6 @@
 //! The knobs: whatever shapes a measurement and differs between stacks.
 
-use crate::{Estimator, Recovery, Ticks};
+use crate::{Estimator, Recovery, Ticks, Timing, Wheel};
 use wire::{Duration, RtoBounds};
 
 /// How a TCP behaves. Every field is public, because results of papers hang on them; the constructors are starting
@@ -31,8 +31,8 @@ pub struct Profile {
     pub rto_variances: u32,
     /// Clock granularity G: the least that the variance adds to the time-out (RFC 6298, 2.3).
     pub granularity: Duration,
-    /// Timers go off at the ticks of a host's clock, as in 4.4BSD; `None`: when they are due.
-    pub ticks: Option<Ticks>,
+    /// When timers go off: when they are due, or when the host's clock lets them.
+    pub timing: Timing,
     /// How long an acknowledgment may wait for another segment; `None` acknowledges each (RFC 5681, section 4.2: at most
     /// 500 ms).
     pub delayed_ack: Option<Duration>,
@@ -103,7 +103,7 @@ impl Profile {
             rto_max: Duration::from_mins(1),
             rto_variances: 4,
             granularity: Duration::from_millis(1),
-            ticks: None,
+            timing: Timing::Exact,
             delayed_ack: Some(Duration::from_millis(200)),
             ack_every: 2,
             quick_acks: 0,
@@ -146,13 +146,14 @@ impl Profile {
     }
 
     /// Linux as it speaks by default but for the congestion control, which is Reno's: selective acknowledgments, timestamps,
-    /// its own estimator (`tcp_rtt_estimator`). What it has and this crate does not: RACK, tail loss probes, proportional
+    /// its own estimator (`tcp_rtt_estimator`), and timers on its wheel, 250 ticks a second. What it has and this crate does not: RACK, tail loss probes, proportional
     /// rate reduction, undoing of what was spurious, a delay of acknowledgments that learns.
     pub const fn linux() -> Self {
         Self {
             recovery: Recovery::Sack,
             limited_transmit: true,
             estimator: Estimator::Linux,
+            timing: Timing::Wheel(Wheel::LINUX),
             timestamps: true,
             sack: true,
             ..Self::linux_like()
@@ -170,7 +171,7 @@ impl Profile {
             rto_initial: Duration::from_secs(6),
             rto_min: Duration::from_secs(1),
             rto_max: Duration::from_secs(64),
-            ticks: Some(Ticks::BSD),
+            timing: Timing::Ticks(Ticks::BSD),
             max_retransmissions: 12,
             ssthresh_each_rto: true,
             persist_min: Duration::from_secs(5),

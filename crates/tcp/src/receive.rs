@@ -2,7 +2,7 @@
 //! RFC 5681, section 4.2).
 
 use crate::reassembly::Reassembly;
-use crate::{Profile, Seq, Ticks};
+use crate::{Profile, Seq, Timing};
 use std::collections::VecDeque;
 use wire::{Duration, Instant};
 
@@ -24,7 +24,7 @@ pub(crate) struct Receiver {
     mss: u32,
     delay: Option<Duration>,
     every: u32,
-    ticks: Option<Ticks>,
+    timing: Timing,
     pub(crate) quick: u32,
     /// Segments with data that have not been acknowledged.
     pub(crate) waiting: u32,
@@ -51,7 +51,7 @@ impl Receiver {
             mss: u32::from(profile.mss),
             delay: profile.delayed_ack,
             every: profile.ack_every,
-            ticks: profile.ticks,
+            timing: profile.timing,
             quick: profile.quick_acks,
             waiting: 0,
             due: false,
@@ -153,7 +153,7 @@ impl Receiver {
         self.quick = self.quick.saturating_sub(1);
         match self.delay {
             Some(delay) if self.waiting < self.every && !quick => {
-                let at = self.ticks.map_or(now + delay, |ticks| ticks.fast_after(now));
+                let at = self.timing.soon_after(now, delay);
                 self.delayed.get_or_insert(at);
             }
             _ => self.due = true,

@@ -5,7 +5,7 @@ use crate::congestion::Congestion;
 use crate::estimator::Clockwork;
 use crate::scoreboard::Scoreboard;
 use crate::timers::Timer;
-use crate::{Profile, Seq, Ticks, TooBig};
+use crate::{Profile, Seq, Timing, TooBig};
 use std::collections::VecDeque;
 use wire::{Duration, Instant};
 
@@ -83,7 +83,7 @@ pub(crate) struct Sender {
     /// Time-outs and probes without any answer.
     pub(crate) unanswered: u32,
     pub(crate) last_sent: Instant,
-    pub(crate) ticks: Option<Ticks>,
+    pub(crate) timing: Timing,
     pub(crate) persist: (Duration, Duration),
     pub(crate) most: u32,
     pub(crate) capacity: usize,
@@ -123,7 +123,7 @@ impl Sender {
             probes: 0,
             unanswered: 0,
             last_sent: Instant::ZERO,
-            ticks: profile.ticks,
+            timing: profile.timing,
             persist: (profile.persist_min, profile.persist_max.max(profile.persist_min)),
             most: profile.max_retransmissions,
             capacity: profile.send_buffer as usize,

@@ -1,4 +1,4 @@
-//! When timers go off: when they are due, or at the ticks of a host's clock.
+//! 4.4BSD's two clocks.
 
 use wire::{Duration, Instant};
 

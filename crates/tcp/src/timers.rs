@@ -60,6 +60,6 @@ impl Sender {
     }
 
     fn after(&self, now: Instant, span: Duration) -> Instant {
-        self.ticks.map_or(now + span, |ticks| ticks.slow_after(now, span))
+        self.timing.after(now, span)
     }
 }

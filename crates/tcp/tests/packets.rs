@@ -16,7 +16,10 @@
 use std::fmt::Write as _;
 use std::fs;
 use std::path::PathBuf;
-use tcp::{Blocks, Connection, Flags, Options, Profile, Recovery, Segment, Seq, Ticks, Timestamps, TooBig};
+use tcp::{
+    Blocks, Connection, Flags, Options, Profile, Recovery, Segment, Seq, Ticks, Timestamps, Timing, TooBig,
+    Wheel,
+};
 use wire::{Duration, Instant, Ipv4Addr, SocketAddrV4};
 
 const US: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(10, 2, 0, 1), 4000);
@@ -69,7 +72,10 @@ fn profile(text: &str) -> Profile {
             "buffer" => profile.receive_buffer = number(&mut words),
             "phase" => {
                 let phase = Some(Duration::from_millis(number(&mut words)));
-                profile.ticks = Some(Ticks { phase, ..Ticks::BSD });
+                profile.timing = match profile.timing {
+                    Timing::Wheel(wheel) => Timing::Wheel(Wheel { phase, ..wheel }),
+                    _ => Timing::Ticks(Ticks { phase, ..Ticks::BSD }),
+                };
             }
             "timestamps" => profile.timestamps = true,
             "sack" => profile.sack = true,

@@ -4,19 +4,27 @@
 use crate::common::*;
 use lab::run::Outcome;
 use std::path::Path;
-use tcp::{PROTOCOL, Segment};
+use tcp::{PROTOCOL, Segment, Wheel};
 use trace::{HostId, What};
 use wire::ipv4::Header;
 use wire::{Duration, Iface, Instant};
 
+/// A scenario in a world, with these settings.
+fn one(scenario: &str, world: &str, settings: &[&str], out: &Path) -> Outcome {
+    let mut words = vec!["run", scenario, "--on", world, "--out", world];
+    words.extend(settings.iter().flat_map(|setting| ["--set", setting]));
+    let dir = out.join(world);
+    if dir.exists() {
+        std::fs::remove_dir_all(&dir).unwrap();
+    }
+    assert_held(&run(&words, out), &format!(" on {world}, "));
+    lab::rundir::read(&dir).unwrap()
+}
+
 /// A scenario in both worlds, with these settings and those that only a kernel understands.
 fn both(scenario: &str, settings: &[&str], on_linux: &[&str], out: &Path) -> [Outcome; 2] {
-    [("sim", &[][..]), ("linux", on_linux)].map(|(world, more)| {
-        let mut words = vec!["run", scenario, "--on", world, "--out", world];
-        words.extend(settings.iter().chain(more).flat_map(|setting| ["--set", setting]));
-        assert_held(&run(&words, out), &format!(" on {world}, "));
-        lab::rundir::read(&out.join(world)).unwrap()
-    })
+    let for_linux: Vec<&str> = settings.iter().chain(on_linux).copied().collect();
+    [one(scenario, "sim", settings, out), one(scenario, "linux", &for_linux, out)]
 }
 
 // --- how fast ----------------------------------------------------------------------------------------------------------
@@ -65,15 +73,16 @@ fn the_kernels_reno_is_as_fast_over_sixteen_mebibytes() {
 
 /// The bound, beside a tick.
 const TOLERANCE: Duration = Duration::from_millis(20);
+/// Outages that may be tried.
+const TRIES: i32 = 3;
 /// A host that does not probe the tail of what it sent (RFC 8985, section 7), as the RFCs before had it.
 const WITHOUT_PROBES: &str =
     "host.client.program=[{ command = 'echo 0 > /proc/sys/net/ipv4/tcp_early_retrans' }]";
 
-/// After what spans the client's TCP sent the question again that the outage swallowed.
-fn again(outcome: &Outcome) -> Vec<Duration> {
+/// When the client's TCP sent the question that the outage swallowed, and when it sent it again.
+fn attempts(outcome: &Outcome) -> Vec<Instant> {
     let client = outcome.plan.hosts.iter().position(|host| host.config.name == "client").unwrap();
-    let mut said: Vec<(u32, Instant)> = Vec::new();
-    let mut spans = Vec::new();
+    let mut said: Vec<(u32, Vec<Instant>)> = Vec::new();
     for record in &outcome.records {
         let What::Received(Iface::HOST, packet) = &record.what else { continue };
         let Ok((header, payload)) = Header::parse(&packet.bytes) else { continue };
@@ -84,12 +93,20 @@ fn again(outcome: &Outcome) -> Vec<Duration> {
         if segment.payload.is_empty() {
             continue;
         }
-        match said.iter().find(|(seq, _)| *seq == segment.seq.0) {
-            Some((_, first)) => spans.push(record.at.since(*first)),
-            None => said.push((segment.seq.0, record.at)),
+        match said.iter_mut().find(|(seq, _)| *seq == segment.seq.0) {
+            Some((_, times)) => times.push(record.at),
+            None => said.push((segment.seq.0, vec![record.at])),
         }
     }
-    spans
+    said.retain(|(_, times)| times.len() > 1);
+    assert_eq!(said.len(), 1, "one question is sent again: {said:?}");
+    said.remove(0).1
+}
+
+/// After what spans it was sent again.
+fn again(outcome: &Outcome) -> Vec<Duration> {
+    let attempts = attempts(outcome);
+    attempts[1..].iter().map(|at| at.since(attempts[0])).collect()
 }
 
 /// How long a tick of the kernel is.
@@ -108,9 +125,33 @@ fn slot(ahead: Duration, tick: Duration) -> Duration {
     slot
 }
 
-/// What the kernel makes of a time-out: ticks, rounded up (`usecs_to_jiffies`).
-fn in_ticks(span: Duration, tick: Duration) -> Duration {
-    tick * u32::try_from(span.as_nanos().div_ceil(tick.as_nanos())).unwrap()
+/// How the wheel of this kernel's timers stands at the begin of a run: its phase there, as the simulator has it. `None`
+/// where the kernel does not say how many ticks it has counted.
+fn phase(outcome: &Outcome, wheel: Wheel) -> Option<Duration> {
+    let turn = wheel.turn().as_nanos().cast_signed();
+    let tick = wheel.tick.as_nanos().cast_signed();
+    // A tick may come between the two lines; then the count is one too many.
+    let since_boot = (0..5).filter_map(|_| ticks_at_boot(tick)).min()?;
+    let boot = i128::from(linux::Clock::wall().0) - monotonic();
+    let begun = i128::from(outcome.epoch().0) - boot;
+    let turned = (begun + since_boot * tick).rem_euclid(turn);
+    Some(Duration::from_nanos((turn - turned) as u64))
+}
+
+/// What the count of ticks (`jiffies`) would have been when `CLOCK_MONOTONIC` was zero: ticks come at multiples of their
+/// length on it.
+fn ticks_at_boot(tick: i128) -> Option<i128> {
+    let text = std::fs::read_to_string("/proc/timer_list").ok()?;
+    let number = |before: &str| {
+        let rest = text.lines().find_map(|line| line.strip_prefix(before))?;
+        rest.split_whitespace().next()?.parse::<i128>().ok()
+    };
+    Some(number("jiffies: ")? - number("now at ")? / tick)
+}
+
+fn monotonic() -> i128 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    i128::from(now.tv_sec) * 1_000_000_000 + i128::from(now.tv_nsec)
 }
 
 fn ms(span: Duration) -> f64 {
@@ -123,43 +164,69 @@ fn steps(spans: &[Duration]) -> Vec<Duration> {
     spans.iter().zip(before).map(|(span, before)| span.saturating_sub(before)).collect()
 }
 
-/// The kernel doubles a time-out that it has rounded up to ticks, and its timers are late by a slot of its wheel. Beside
-/// these, the steps agree within 20 ms and a tick; where the instants themselves do, is printed.
+/// Both worlds with this outage, in which the simulator's wheel stands, when the question leaves, as the kernel's stands when
+/// its question leaves.
+fn outages(outage: &str, duration: &str, wheel: Wheel, out: &Path) -> [Outcome; 2] {
+    let settings = [format!("radio.retune={outage}"), format!("duration={duration}")];
+    let mut settings: Vec<&str> = settings.iter().map(String::as_str).collect();
+    let [pilot, kernel] = both("evidence/outage", &settings, &[WITHOUT_PROBES], out);
+    let phase = phase(&kernel, wheel).expect("a kernel that says how many ticks it counted");
+    let [ours, theirs] = [&pilot, &kernel].map(|world| attempts(world)[0].0);
+    let turn = wheel.turn().as_nanos() as u64;
+    let phase = (phase.as_nanos() as u64 + turn + ours % turn - theirs % turn) % turn;
+    let (tick, phase) = (wheel.tick.as_nanos(), format!("host.client.tcp.tick_phase={phase}ns"));
+    let tick = format!("host.client.tcp.tick={tick}ns");
+    settings.extend([tick.as_str(), phase.as_str()]);
+    [one("evidence/outage", "sim", &settings, out), kernel]
+}
+
+/// The words: the same instants within 20 ms and a tick, for every attempt of the outage. A busy machine may notice a
+/// timer late, and its lateness is no part of any model; then the outage is tried again, with another phase of the wheel. What
+/// the model has wrong, it has wrong each time.
 fn agrees_in_retransmissions(outage: &str, duration: &str) {
-    let out = tempfile::tempdir().unwrap();
-    let (retune, duration) = (format!("radio.retune={outage}"), format!("duration={duration}"));
-    let worlds = both("evidence/outage", &[&retune, &duration], &[WITHOUT_PROBES], out.path());
-    let [ours, kernel] = worlds.each_ref().map(again);
-    assert!(ours.len() >= 3 && ours.len() == kernel.len(), "{ours:?} and {kernel:?}");
-    let tick = tick();
-    let (first, bound) = (in_ticks(ours[0], tick), TOLERANCE + tick);
-    println!("an outage of {outage}: the same segment again, ms after it was sent; a tick is {tick:?}");
-    println!("{:>10} {:>10} {:>10}   within 20 ms and a tick", "simulator", "kernel", "slot");
-    let all = ours.iter().zip(&kernel).zip(steps(&kernel)).enumerate();
-    for (number, ((ours, kernel), step)) in all {
-        let told = first * (1 << number);
-        let slot = slot(told, tick);
-        let holds = ours.abs_diff(*kernel) <= bound;
-        let verdict = if holds { "holds" } else { "does not hold" };
-        println!("{:>10.1} {:>10.1} {:>10.1}   {verdict}", ms(*ours), ms(*kernel), ms(slot));
-        let (least, most) = (told.saturating_sub(bound), told + slot + bound);
-        assert!((least..=most).contains(&step), "step {number}: {step:?}, and not {least:?} to {most:?}");
-    }
-    assert!(ours[0].abs_diff(kernel[0]) <= bound, "{ours:?} and {kernel:?}");
+    let wheel = Wheel { tick: tick(), phase: None };
+    let bound = TOLERANCE + wheel.tick;
+    println!(
+        "an outage of {outage}: the same segment again, ms after it was sent; a tick is {:?}",
+        wheel.tick
+    );
+    let agrees = || {
+        let out = tempfile::tempdir().unwrap();
+        let [ours, kernel] = outages(outage, duration, wheel, out.path()).each_ref().map(again);
+        assert!(ours.len() >= 3 && ours.len() == kernel.len(), "{ours:?} and {kernel:?}");
+        println!("{:>10} {:>10} {:>10}   within 20 ms and a tick", "simulator", "kernel", "apart");
+        let off = ours.iter().zip(&kernel).filter(|(ours, kernel)| {
+            let apart = ours.abs_diff(**kernel);
+            let verdict = if apart <= bound { "holds" } else { "does not hold" };
+            println!("{:>10.1} {:>10.1} {:>10.1}   {verdict}", ms(**ours), ms(**kernel), ms(apart));
+            assert!(apart <= bound || kernel > ours, "a kernel is never early: {ours:?} and {kernel:?}");
+            apart > bound
+        });
+        off.count() == 0
+    };
+    assert!((0..TRIES).any(|_| agrees()), "not in one of {TRIES} outages");
+}
+
+fn can_see_ticks() -> bool {
+    need("root, to read how many ticks the kernel has counted", ticks_at_boot(1).is_some())
 }
 
 #[test]
 fn the_kernel_tries_again_at_the_same_instants() {
     let _turn = alone();
-    agrees_in_retransmissions("2s", "7.5s");
+    if can_see_ticks() {
+        agrees_in_retransmissions("2s", "7.5s");
+    }
 }
 
 #[test]
 #[ignore = "half a minute of real time: `make evidence`"]
 fn the_kernel_tries_again_at_the_same_instants_after_other_outages() {
     let _turn = alone();
-    agrees_in_retransmissions("1s", "6s");
-    agrees_in_retransmissions("4s", "12s");
+    if can_see_ticks() {
+        agrees_in_retransmissions("1s", "6s");
+        agrees_in_retransmissions("4s", "12s");
+    }
 }
 
 /// As Linux is by itself: the first attempt is a probe of the tail (RFC 8985, section 7.2) and does not back off, so that the

@@ -121,7 +121,7 @@ impl Places {
 
     fn peer(&self, port: PortId) -> Option<PortId> {
         match &self.tree {
-            Some(_) => Some(Shape::peer(port)),
+            Some(tree) => tree.wired_peer(port),
             None => self.peers.get(&port).copied(),
         }
     }

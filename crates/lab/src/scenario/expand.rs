@@ -247,7 +247,9 @@ fn tree(source: &Source<'_>, scenario: &Scenario) -> Result<Option<Arc<Tree>>, S
     if !(scenario.host.is_empty() && scenario.wire.is_empty() && scenario.cell.is_empty()) {
         return Err(source.at_path("tree", "is all that there is: no host, wire or cell beside it"));
     }
-    let tree = table.tree().map_err(|(key, problem)| source.at_path(&format!("tree.{key}"), &problem))?;
+    let tree = table
+        .tree(&scenario.radio, scenario.cellular_ip.as_ref())
+        .map_err(|(key, problem)| source.at_path(&format!("tree.{key}"), &problem))?;
     Ok(Some(Arc::new(tree)))
 }
 

@@ -12,6 +12,7 @@ mod settings;
 pub(crate) mod units;
 
 pub use error::ScenarioError;
+pub(crate) use protocol::CellularIp as CellularIpTable;
 pub(crate) use protocol::schema as roles_schema;
 pub use schema::schema;
 pub use settings::Setting;
@@ -312,7 +313,9 @@ pub const BUILT_IN: &[(&str, &str)] = &[
     ("sigma/mobile-ip", include_str!("../../../../scenarios/sigma/mobile-ip.toml")),
     ("cellular-ip/retune", include_str!("../../../../scenarios/cellular-ip/retune.toml")),
     ("cellular-ip/udp-loss", include_str!("../../../../scenarios/cellular-ip/udp-loss.toml")),
+    ("air/walk", include_str!("../../../../scenarios/air/walk.toml")),
     ("scale/tree", include_str!("../../../../scenarios/scale/tree.toml")),
+    ("scale/cellular-ip", include_str!("../../../../scenarios/scale/cellular-ip.toml")),
     ("scale/transfer", include_str!("../../../../scenarios/scale/transfer.toml")),
     ("evidence/bulk", include_str!("../../../../scenarios/evidence/bulk.toml")),
     ("evidence/kernel", include_str!("../../../../scenarios/evidence/kernel.toml")),

@@ -12,9 +12,11 @@
 //!   ├── h0     ├── h1000  ...                  hosts
 //! ```
 //!
-//! Each has IP forwarding alone: a default route up, one route down for each child.
+//! Each has IP forwarding alone: a default route up, one route down for each child. With Cellular IP they are base stations,
+//! and hosts are mobile hosts in cells (`cellular_ip.rs`).
 
 mod addresses;
+mod cellular_ip;
 mod read;
 mod shape;
 
@@ -23,6 +25,7 @@ pub use shape::Shape;
 
 use crate::plan::EPOCH;
 use addresses::Addresses;
+use cellular_ip::CellularIp;
 use link::{Fabric, PortId, WireSpec};
 use node::config::Interfaces;
 use node::{Action, Hop, Key, Life, Node, Route};
@@ -44,6 +47,8 @@ pub struct Tree {
     host: Vec<RoleConfig>,
     /// Mobile hosts begin spread over this.
     spread: Duration,
+    /// In the place of IP forwarding.
+    cellular_ip: Option<CellularIp>,
 }
 
 impl Tree {
@@ -52,11 +57,14 @@ impl Tree {
         self.addresses.of(&self.shape, host)
     }
 
-    /// All wires.
+    /// All wires, and cells with their radios.
     pub(crate) fn lay(&self, fabric: &mut Fabric, chance: &Seed) {
-        for below in 1..self.shape.len() {
+        for below in 1..self.shape.wired() {
             let port = PortId(2 * (below - 1));
             fabric.add_wire([port, Shape::peer(port)], &self.wire, chance);
+        }
+        if let Some(access) = &self.cellular_ip {
+            access.lay(self, fabric, chance);
         }
     }
 
@@ -84,36 +92,48 @@ impl Tree {
         })
     }
 
-    fn interfaces(&self, host: HostId, names: &Names) -> Vec<InterfaceSpec> {
+    fn interfaces(&self, host: HostId, names: &Names<'_>) -> Vec<InterfaceSpec> {
         let ifaces = (1..=self.shape.interfaces(host)).map(Iface);
         let spec = |iface| {
             let port = self.shape.port(host, iface)?;
             let name = names.of(host, iface);
-            Some(InterfaceSpec { name, mac: Shape::mac(port), mtu: self.wire.mtu, port, tunes: false })
+            let tunes = self.shape.is_air(host, iface) && self.shape.children(host) == 0;
+            Some(InterfaceSpec { name, mac: Shape::mac(port), mtu: self.wire.mtu, port, tunes })
         };
         ifaces.filter_map(spec).collect()
     }
 
     fn node(&self, host: HostId, address: Ipv4Addr, chance: &Seed) -> Result<Node, NodeError> {
-        let interfaces = [self.shape.interface_name(host, Iface(1))];
-        let build = |role: &RoleConfig| role.build(Interfaces(&interfaces), chance);
-        let roles = match self.shape.level(host) {
-            0 => self.root.iter().map(build).collect::<Result<Vec<_>, _>>()?,
+        let access = self.cellular_ip.as_ref().and_then(|access| access.role(self, host));
+        // A router that forwards by IP has no role to name interfaces to.
+        let named = if access.is_some() { self.shape.interfaces(host) } else { 1 };
+        let interfaces: Vec<String> =
+            (1..=named).map(|iface| self.shape.interface_name(host, Iface(iface))).collect();
+        let own = match self.shape.level(host) {
+            0 => self.root.clone(),
             level if level > self.shape.depth() => {
-                let shifted = self.host.iter().map(|role| self.shifted(host, role));
-                shifted.map(|role| build(&role)).collect::<Result<Vec<_>, _>>()?
+                self.host.iter().map(|role| self.shifted(host, role)).collect()
             }
             _ => Vec::new(),
         };
-        let mut node = Node::new(roles, vec![address]);
-        for child in 0..self.shape.children(host) {
-            let to = self.addresses.below(&self.shape, self.shape.child(host, child));
-            set_route(&mut node, to, self.hop(host, child + u32::from(host.0 > 0)));
-        }
-        if host.0 > 0 {
-            set_route(&mut node, Prefix::ANY, self.hop(host, 0));
+        let forwards = access.is_none();
+        let roles = access.iter().chain(&own).map(|role| role.build(Interfaces(&interfaces), chance));
+        let mut node = Node::new(roles.collect::<Result<Vec<_>, _>>()?, vec![address]);
+        if forwards {
+            self.set_routes(&mut node, host);
         }
         Ok(node)
+    }
+
+    /// IP forwarding: a route down for each child, and one up.
+    fn set_routes(&self, node: &mut Node, host: HostId) {
+        for child in 0..self.shape.children(host) {
+            let to = self.addresses.below(&self.shape, self.shape.child(host, child));
+            set_route(node, to, self.hop(host, child + u32::from(host.0 > 0)));
+        }
+        if host.0 > 0 {
+            set_route(node, Prefix::ANY, self.hop(host, 0));
+        }
     }
 
     /// The next hop out by the interface of this number, from 0.
@@ -127,11 +147,19 @@ impl Tree {
     fn shifted(&self, host: HostId, role: &RoleConfig) -> RoleConfig {
         let mut role = role.clone();
         if let RoleConfig::ConstantRate(config) = &mut role {
-            let places = self.shape.mobiles().next_multiple_of(self.shape.stations());
-            let part = u128::from(self.shape.place(host)) * self.spread.as_nanos() / u128::from(places);
-            config.start += Duration::from_nanos(part as u64);
+            config.start += self.lateness(host);
         }
         role
+    }
+
+    /// How much later than the first a mobile host begins; nothing for routers.
+    fn lateness(&self, host: HostId) -> Duration {
+        if self.shape.level(host) <= self.shape.depth() {
+            return Duration::ZERO;
+        }
+        let places = self.shape.mobiles().next_multiple_of(self.shape.stations());
+        let part = u128::from(self.shape.place(host)) * self.spread.as_nanos() / u128::from(places);
+        Duration::from_nanos(part as u64)
     }
 }
 
@@ -142,20 +170,26 @@ fn set_route(node: &mut Node, dst: Prefix, hop: Option<Hop>) {
 }
 
 /// The names of interfaces, each once for all hosts that have one of that name.
-struct Names {
+struct Names<'a> {
+    shape: &'a Shape,
     up: Arc<str>,
+    air: Arc<str>,
     down: Vec<Arc<str>>,
 }
 
-impl Names {
-    fn new(shape: &Shape) -> Self {
+impl<'a> Names<'a> {
+    fn new(shape: &'a Shape) -> Self {
         // The first station has as many hosts as any.
         let widest = shape.fan_out().iter().copied().max().unwrap_or_default();
         let most = widest.max(shape.children(HostId(shape.start(shape.depth()))));
-        Self { up: "up".into(), down: (0..most).map(|child| format!("down{child}").into()).collect() }
+        let down = (0..most).map(|child| format!("down{child}").into()).collect();
+        Self { shape, up: "up".into(), air: Shape::AIR.into(), down }
     }
 
     fn of(&self, host: HostId, iface: Iface) -> Arc<str> {
+        if self.shape.is_air(host, iface) {
+            return Arc::clone(&self.air);
+        }
         let down = usize::from(iface.0).checked_sub(1 + usize::from(host.0 > 0));
         Arc::clone(down.and_then(|child| self.down.get(child)).unwrap_or(&self.up))
     }

@@ -1,8 +1,9 @@
 //! `[tree]`, as a scenario has it.
 
 use super::addresses::Addresses;
+use super::cellular_ip::{AirTable, CellularIp};
 use super::{Shape, Tree};
-use crate::scenario::units;
+use crate::scenario::{CellularIpTable, Radio, units};
 use link::{Faults, WireSpec};
 use roles::RoleConfig;
 use schemars::JsonSchema;
@@ -42,6 +43,10 @@ pub(crate) struct TreeTable {
     #[serde(default, deserialize_with = "node::config::span")]
     #[schemars(schema_with = "node::config::schema::span")]
     spread: Duration,
+    /// What routers and hosts speak, if not IP alone. Then the root is the Internet's, and routers below it are gateways.
+    with: Option<With>,
+    /// With Cellular IP: the cells of the lowest routers, by whose air hosts are reached.
+    air: Option<AirTable>,
     /// The root.
     #[serde(default)]
     #[schemars(with = "OneOfThem")]
@@ -50,6 +55,14 @@ pub(crate) struct TreeTable {
     #[serde(default)]
     #[schemars(with = "OneOfThem")]
     host: OneOfThem,
+}
+
+/// Protocols that a tree knows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+enum With {
+    /// Gateways, base stations and mobile hosts of Cellular IP; `[cellular-ip]` has their key, and `[radio]` how hosts tune.
+    CellularIp,
 }
 
 /// What runs on the root, or on every host.
@@ -64,23 +77,48 @@ struct OneOfThem {
 
 impl TreeTable {
     /// The tree; or the path of a key within the table, and what is wrong there.
-    pub(crate) fn tree(&self) -> Result<Tree, (String, String)> {
+    pub(crate) fn tree(
+        &self,
+        radio: &Radio,
+        network: Option<&CellularIpTable>,
+    ) -> Result<Tree, (String, String)> {
         if self.mtu < 68 {
             return Err((
                 "mtu".to_owned(),
                 "a link takes at least 68 bytes (RFC 791, section 3.2)".to_owned(),
             ));
         }
-        let shape =
-            Shape::new(&self.fan_out, self.hosts).map_err(|problem| ("fan_out".to_owned(), problem))?;
+        let cellular_ip = self.cellular_ip(radio, network)?;
+        let shape = Shape::new(&self.fan_out, self.hosts)
+            .and_then(|shape| if cellular_ip.is_some() { shape.with_cells() } else { Ok(shape) })
+            .map_err(|problem| ("fan_out".to_owned(), problem))?;
         let addresses = Addresses::new(self.net, &shape).map_err(|problem| ("net".to_owned(), problem))?;
         let Self { rate, delay, queue, mtu, .. } = *self;
         let wire = WireSpec { rate, delay, queue, mtu, faults: Faults::default() };
-        let mut tree =
-            Tree { shape, addresses, wire, root: Vec::new(), host: Vec::new(), spread: self.spread };
+        let (root, host, spread) = (Vec::new(), Vec::new(), self.spread);
+        let mut tree = Tree { shape, addresses, wire, root, host, spread, cellular_ip };
         tree.root = roles(&tree, "root", &self.root.role)?;
         tree.host = roles(&tree, "host", &self.host.role)?;
         Ok(tree)
+    }
+
+    fn cellular_ip(
+        &self,
+        radio: &Radio,
+        network: Option<&CellularIpTable>,
+    ) -> Result<Option<CellularIp>, (String, String)> {
+        let at = |key: &str, problem: &str| (key.to_owned(), problem.to_owned());
+        match (self.with, &self.air) {
+            (None, None) => Ok(None),
+            (None, Some(_)) => {
+                Err(at("air", "hosts are in cells `with` Cellular IP; else they are on wires"))
+            }
+            (Some(With::CellularIp), None) => Err(at("with", "say what the cells are like: `air`")),
+            (Some(With::CellularIp), Some(air)) => {
+                let network = network.ok_or_else(|| at("with", "needs the table [cellular-ip]"))?;
+                CellularIp::new(air, radio, network).map(Some).map_err(|problem| at("with", &problem))
+            }
+        }
     }
 }
 

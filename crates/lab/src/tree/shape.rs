@@ -12,6 +12,8 @@ pub struct Shape {
     fan_out: Vec<u32>,
     /// The first host of each level; behind them, how many hosts there are.
     starts: Vec<u32>,
+    /// The lowest routers have a cell each, in the place of wires to their hosts.
+    cells: bool,
 }
 
 /// What a link address of a tree begins with: locally administered, and no scenario's own.
@@ -44,7 +46,15 @@ impl Shape {
         if most > MOST_CHILDREN || total > MOST_HOSTS {
             return Err(format!("at most {MOST_CHILDREN} children of one router, and {MOST_HOSTS} hosts"));
         }
-        Ok(Self { fan_out: fan_out.to_vec(), starts })
+        Ok(Self { fan_out: fan_out.to_vec(), starts, cells: false })
+    }
+
+    /// The same, with a cell below each of the lowest routers. What is wrong, if there are more than cells have numbers.
+    pub fn with_cells(self) -> Result<Self, String> {
+        if self.stations() > u32::from(u16::MAX) {
+            return Err(format!("at most {} base stations: cells have numbers of 16 bits", u16::MAX));
+        }
+        Ok(Self { cells: true, ..self })
     }
 
     /// All hosts, routers among them.
@@ -76,6 +86,11 @@ impl Shape {
     /// How many mobile hosts there are.
     pub fn mobiles(&self) -> u32 {
         self.len() - self.start(self.depth() + 1)
+    }
+
+    /// How many hosts there are at either end of a wire: all, or all but those in cells.
+    pub fn wired(&self) -> u32 {
+        if self.cells { self.start(self.depth() + 1) } else { self.len() }
     }
 
     /// The place of a host within its level, from 0.
@@ -142,13 +157,30 @@ impl Shape {
 
     // --- links -----------------------------------------------------------------------------------------------------
 
-    /// How many interfaces a host has: the first leads up, but for the root, the others down.
+    /// The name of a radio.
+    pub const AIR: &'static str = "air";
+
+    /// How many interfaces a host has: the first leads up, but for the root, the others down. A cell is one interface.
     pub fn interfaces(&self, host: HostId) -> u16 {
-        (self.children(host) + u32::from(host.0 > 0)) as u16
+        let down = if self.has_cell(host) { 1 } else { self.children(host) };
+        (down + u32::from(host.0 > 0)) as u16
     }
 
-    /// `up`, or `down3` towards the fourth child.
+    fn has_cell(&self, host: HostId) -> bool {
+        self.cells && self.level(host) == self.depth()
+    }
+
+    /// Whether an interface is a radio: a base station's towards its cell, or a mobile host's only one.
+    pub fn is_air(&self, host: HostId, iface: Iface) -> bool {
+        let station = self.has_cell(host) && iface == Iface(2);
+        station || self.cells && self.level(host) > self.depth() && iface == Iface(1)
+    }
+
+    /// `up`, or `down3` towards the fourth child; `air` of a radio.
     pub fn interface_name(&self, host: HostId, iface: Iface) -> String {
+        if self.is_air(host, iface) {
+            return Self::AIR.to_owned();
+        }
         let number = u32::from(iface.0).saturating_sub(1);
         match number.checked_sub(u32::from(host.0 > 0)) {
             None => "up".to_owned(),
@@ -156,9 +188,13 @@ impl Shape {
         }
     }
 
-    /// The port of an interface: the wire above host `n` has port `2(n-1)` below and the next one above.
+    /// The port of an interface: the wire above host `n` has port `2(n-1)` below and the next one above. A mobile host's radio has
+    /// the port that its wire would have; those of cells come last.
     pub fn port(&self, host: HostId, iface: Iface) -> Option<PortId> {
         let number = u32::from(iface.0).checked_sub(1).filter(|_| host.0 < self.len())?;
+        if self.has_cell(host) && number > 0 {
+            return (number == 1).then(|| PortId(self.first_cell() + self.place(host)));
+        }
         match number.checked_sub(u32::from(host.0 > 0)) {
             None => Some(PortId(2 * (host.0 - 1))),
             Some(child) if child < self.children(host) => {
@@ -168,8 +204,16 @@ impl Shape {
         }
     }
 
+    /// The port of the first base station's radio.
+    fn first_cell(&self) -> u32 {
+        2 * (self.len() - 1)
+    }
+
     /// The interface at a port.
     pub fn end(&self, port: PortId) -> Option<(HostId, Iface)> {
+        if let Some(place) = port.0.checked_sub(self.first_cell()).filter(|_| self.cells) {
+            return (place < self.stations()).then(|| (HostId(self.start(self.depth()) + place), Iface(2)));
+        }
         let below = HostId(port.0 / 2 + 1);
         if below.0 >= self.len() {
             return None;
@@ -177,12 +221,18 @@ impl Shape {
         if port.0.is_multiple_of(2) {
             return Some((below, Iface(1)));
         }
+        if below.0 >= self.wired() {
+            return None;
+        }
         let (above, child) = self.parent(below)?;
         Some((above, Iface((child + 1 + u32::from(above.0 > 0)) as u16)))
     }
 
-    /// The interface at the other end of a wire.
+    /// The interface at the other end of a wire; `None` in the air.
     pub fn far_end(&self, host: HostId, iface: Iface) -> Option<(HostId, Iface)> {
+        if self.is_air(host, iface) {
+            return None;
+        }
         let number = u32::from(iface.0).checked_sub(1).filter(|_| host.0 < self.len())?;
         match number.checked_sub(u32::from(host.0 > 0)) {
             None => {
@@ -191,6 +241,11 @@ impl Shape {
             }
             Some(child) => (child < self.children(host)).then(|| (self.child(host, child), Iface(1))),
         }
+    }
+
+    /// The port at the other end of the wire at this one; `None` in the air.
+    pub fn wired_peer(&self, port: PortId) -> Option<PortId> {
+        (port.0 / 2 + 1 < self.wired()).then(|| Self::peer(port))
     }
 
     /// The other end of a wire.
@@ -263,6 +318,38 @@ mod tests {
         }
         assert_eq!(ports.len() as u32, 2 * (shape.len() - 1), "two for each wire");
         assert_eq!(shape.end(PortId(2 * shape.len())), None);
+    }
+
+    #[test]
+    fn a_cell_takes_the_place_of_wires() {
+        let shape = shape().with_cells().unwrap();
+        assert_eq!(shape.wired(), 1 + 2 + 6);
+        let (station, mobile) = (HostId(3 + 1), HostId(9 + 13));
+        assert_eq!((shape.interfaces(station), shape.interfaces(mobile)), (2, 1));
+        assert_eq!((shape.children(station), shape.parent(mobile)), (3, Some((station, 2))));
+        assert_eq!(shape.interface_name(station, Iface(1)), "up");
+        let mut ports = std::collections::BTreeSet::new();
+        for (host, iface) in [(station, Iface(2)), (mobile, Iface(1))] {
+            assert!(shape.is_air(host, iface) && !shape.is_air(HostId(1), iface));
+            assert_eq!(
+                (shape.interface_name(host, iface), shape.far_end(host, iface)),
+                ("air".to_owned(), None)
+            );
+            assert_eq!(shape.port(host, Iface(iface.0 + 1)), None);
+        }
+        for host in (0..shape.len()).map(HostId) {
+            for iface in (1..=shape.interfaces(host)).map(Iface) {
+                let port = shape.port(host, iface).unwrap();
+                assert_eq!(shape.end(port), Some((host, iface)));
+                assert_eq!(shape.port_of_mac(Shape::mac(port)), Some(port));
+                let peer = shape.wired_peer(port).and_then(|peer| shape.end(peer));
+                assert_eq!(peer, shape.far_end(host, iface), "{}", shape.name(host));
+                assert!(ports.insert(port));
+            }
+        }
+        assert_eq!(ports.len(), 2 * 8 + 6 + 14, "two for each wire, one for each radio");
+        let many = Shape::new(&[60_000, 2], 1).unwrap();
+        assert!(many.with_cells().is_err(), "more than there are numbers of cells");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! Control", 1988, appendix A): whole ticks, and integers scaled so that nothing is divided.
 
 use super::RoundTrip;
-use crate::{Profile, Ticks};
+use crate::{Profile, Ticks, Timing};
 use wire::{Duration, Instant};
 
 /// `TCP_RTT_SHIFT`: the smoothed round trip is kept in eighths of a tick.
@@ -30,7 +30,7 @@ pub(crate) struct Bsd {
 
 impl Bsd {
     pub(super) fn new(profile: &Profile) -> Self {
-        let ticks = profile.ticks.unwrap_or(Ticks::BSD);
+        let ticks = if let Timing::Ticks(ticks) = profile.timing { ticks } else { Ticks::BSD };
         let (min, max) = (whole(profile.rto_min, ticks), whole(profile.rto_max, ticks));
         let base = whole(profile.rto_initial, ticks);
         // `TCPTV_SRTTDFLT`: as if there were a variance that makes twice the first time-out, once that has passed.

@@ -2,7 +2,7 @@
 //! slowly, and a variance that is its largest in a window of data, at least `TCP_RTO_MIN`.
 
 use super::{RoundTrip, Sample};
-use crate::{Profile, Seq};
+use crate::{Profile, Seq, Timing};
 use wire::Duration;
 
 const MAX_SHIFT: u32 = 16;
@@ -20,6 +20,7 @@ pub(crate) struct Linux {
     window_end: Seq,
     min: Duration,
     max: Duration,
+    timing: Timing,
 }
 
 impl Linux {
@@ -34,6 +35,7 @@ impl Linux {
             window_end: Seq(0),
             min: profile.rto_min,
             max,
+            timing: profile.timing,
         }
     }
 
@@ -83,9 +85,10 @@ impl Linux {
         self.doublings = 0;
     }
 
+    /// `__tcp_set_rto` counts in whole ticks, and what is doubled is these.
     pub(super) fn after(&self, doublings: u32) -> Duration {
         let base = self.smoothed.map_or(self.base, |(srtt, variance)| srtt.saturating_add(variance));
-        base.saturating_mul(1 << doublings.min(MAX_SHIFT)).min(self.max)
+        self.timing.counted(base).saturating_mul(1 << doublings.min(MAX_SHIFT)).min(self.max)
     }
 
     pub(super) const fn export(&self) -> RoundTrip {
@@ -121,7 +124,7 @@ mod tests {
         linux.after(linux.doublings).as_millis()
     }
 
-    /// What `ss -i` shows on a path of 50 ms: a round trip and 200 ms, not 200 ms.
+    /// What `ss -i` shows on a path of 50 ms: a round trip and 200 ms, not 200 ms; in ticks of 4 ms, rounded up.
     #[test]
     fn the_least_is_a_round_trip_and_200_ms() {
         let mut linux = Linux::new(&Profile::linux());
@@ -131,11 +134,11 @@ mod tests {
         }
         assert_eq!(
             (rto(&linux), linux.smoothed),
-            (250, Some((Duration::from_millis(50), Duration::from_millis(200))))
+            (252, Some((Duration::from_millis(50), Duration::from_millis(200))))
         );
         linux.back_off();
         linux.back_off();
-        assert_eq!(rto(&linux), 1000);
+        assert_eq!(rto(&linux), 1008);
     }
 
     #[test]
@@ -148,7 +151,7 @@ mod tests {
         sample(&mut linux, 400, 500); // a window later, and its largest was 800
         assert_eq!(rto(&linux), 1200);
         sample(&mut linux, 400, 700); // 800 - (800 - 337.5) / 4 = 684
-        assert_eq!(rto(&linux), 1084);
+        assert_eq!(rto(&linux), 1088); // whole ticks
     }
 
     #[test]

@@ -1,0 +1,124 @@
+//! Linux's timer wheel (`kernel/time/timer.c`): spans are counted in ticks, and the farther ahead a timer is set, the coarser
+//! is the slot that it waits for.
+
+use wire::{Duration, Instant};
+
+/// `LVL_CLK_SHIFT`: a slot is eight slots of the level below.
+const LEVEL_SHIFT: u32 = 3;
+/// `LVL_START(1)`: timers that are due in so many ticks, or later, go to the second level; eight times as many, the third.
+const FIRST_LEVEL: u64 = 63;
+/// Slots of this level are two minutes long where a tick is 4 ms; nothing that is timed here is farther ahead.
+const LAST_LEVEL: u32 = 5;
+/// After so many ticks all levels stand as they stood.
+const TURN: u64 = 1 << (LAST_LEVEL * LEVEL_SHIFT);
+
+/// The clock of a host whose timers wait for slots of a wheel. A timer never goes off early, and by up to a slot late: by a
+/// tick, if it is due in less than 63 ticks, by eight where that is less than 504, and so on. A slot begins where the
+/// host's count of ticks since its boot is a multiple of the slot's length, so that it is the host's alone.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Wheel {
+    /// Between two ticks: the unit of all spans (`jiffies`).
+    pub tick: Duration,
+    /// When in the run the slots of all levels begin together. `None`: a host's stack draws it; here it is zero.
+    pub phase: Option<Duration>,
+}
+
+impl Wheel {
+    /// Linux with 250 ticks a second (`CONFIG_HZ`), as distributions have it.
+    pub const LINUX: Self = Self { tick: Duration::from_millis(4), phase: None };
+
+    /// How long until all levels stand as they stood: a phase counts modulo this.
+    pub fn turn(&self) -> Duration {
+        Duration::from_nanos(self.nanos().saturating_mul(TURN))
+    }
+
+    /// Whole ticks, rounded up (`usecs_to_jiffies`).
+    pub(crate) fn counted(&self, span: Duration) -> Duration {
+        Duration::from_nanos(self.ticks(span).saturating_mul(self.nanos()))
+    }
+
+    /// `calc_wheel_index`: the begin of the slot after the one in which a span is over that begins `now`.
+    pub(crate) fn after(&self, now: Instant, span: Duration) -> Instant {
+        let ahead = self.ticks(span);
+        let level = (0..LAST_LEVEL).find(|level| ahead < FIRST_LEVEL << (level * LEVEL_SHIFT));
+        let shift = level.unwrap_or(LAST_LEVEL) * LEVEL_SHIFT;
+        let early = self.early();
+        let due = (now.0.saturating_add(early) / self.nanos()).saturating_add(ahead);
+        let slot =
+            ((due >> shift) + 1).checked_mul(1 << shift).and_then(|tick| tick.checked_mul(self.nanos()));
+        slot.map_or(Instant::NEVER, |at| Instant(at.saturating_sub(early)))
+    }
+
+    fn ticks(&self, span: Duration) -> u64 {
+        nanos(span).div_ceil(self.nanos())
+    }
+
+    /// How long before the run the last turn began.
+    fn early(&self) -> u64 {
+        let turn = nanos(self.turn());
+        turn - nanos(self.phase.unwrap_or_default()) % turn
+    }
+
+    /// A clock that stands still would tick for ever.
+    fn nanos(&self) -> u64 {
+        nanos(self.tick).max(1)
+    }
+}
+
+fn nanos(span: Duration) -> u64 {
+    u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn ms(ms: u64) -> Duration {
+        Duration::from_millis(ms)
+    }
+
+    /// In milliseconds, on a wheel whose slots begin together at `phase`.
+    fn after(phase: u64, at: u64, span: u64) -> u64 {
+        let wheel = Wheel { phase: Some(ms(phase)), ..Wheel::LINUX };
+        wheel.after(Instant::from_millis(at), ms(span)).0 / 1_000_000
+    }
+
+    /// `kernel/time/timer.c`, the table for HZ 250: slots of 4 ms up to 252 ms ahead, 32 ms up to 2 s, 256 ms up to 16 s,
+    /// 2048 ms up to 129 s.
+    #[test]
+    fn the_farther_ahead_the_coarser() {
+        assert_eq!([after(0, 0, 40), after(0, 3, 40), after(0, 4, 40), after(0, 0, 248)], [44, 44, 48, 252]);
+        assert_eq!([after(0, 0, 252), after(0, 0, 256), after(0, 0, 2012)], [256, 288, 2016]);
+        assert_eq!([after(0, 0, 2016), after(0, 0, 4000), after(0, 300, 4000)], [2048, 4096, 4352]);
+        assert_eq!([after(0, 0, 60_000), after(0, 0, 120_000)], [61_440, 120_832]);
+    }
+
+    #[test]
+    fn each_host_has_its_phase() {
+        assert_eq!([after(5, 0, 252), after(5, 0, 256), after(5, 28, 256)], [261, 261, 293]);
+        let turn = Wheel::LINUX.turn().as_millis() as u64;
+        assert_eq!(turn, 131_072);
+        for at in [0, 7, 1001, 99_999] {
+            assert_eq!(after(5, at, 700), after(5 + turn, at, 700));
+            assert!(after(5, at, 700) > at + 700 - 4, "never early, but for the tick under way");
+        }
+    }
+
+    #[test]
+    fn spans_are_rounded_up() {
+        let counted = |us| Wheel::LINUX.counted(Duration::from_micros(us)).as_millis();
+        assert_eq!(
+            [counted(0), counted(1), counted(240_600), counted(244_000), counted(244_001)],
+            [0, 4, 244, 244, 248]
+        );
+    }
+
+    #[test]
+    fn nothing_overflows() {
+        for tick in [Duration::ZERO, ms(4), Duration::MAX] {
+            let wheel = Wheel { tick, phase: Some(Duration::MAX) };
+            assert!(wheel.after(Instant::NEVER, Duration::MAX) >= wheel.after(Instant::ZERO, Duration::ZERO));
+            assert!(wheel.turn() > Duration::ZERO);
+        }
+    }
+}

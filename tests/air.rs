@@ -1,0 +1,136 @@
+//! What the air of a scenario costs is what theory says: `air/walk`, two access points and a neighbour who always sends.
+
+#![cfg(test)]
+
+use lab::Scenario;
+use lab::run::Outcome;
+use lab::scenario::Setting;
+use trace::{HostId, What};
+use wire::ipv4::Header;
+use wire::{Duration, Iface, Instant};
+
+fn run(settings: &[&str]) -> Outcome {
+    let (file, text) = Scenario::find("air/walk").unwrap();
+    let settings: Vec<Setting> = settings.iter().map(|setting| setting.parse().unwrap()).collect();
+    let plan = Scenario::plan(&file, &text, &settings, 1).unwrap();
+    let outcome = lab::run::simulate(plan).unwrap();
+    assert!(outcome.doubts.is_empty(), "{:?}", outcome.doubts);
+    outcome
+}
+
+fn host(outcome: &Outcome, name: &str) -> HostId {
+    HostId(outcome.plan.hosts.iter().position(|host| host.config.name == name).unwrap() as u32)
+}
+
+/// Bytes of a frame: UDP, IP and Ethernet headers come on top of the payload.
+const PAYLOAD: usize = 1400;
+const FRAME: f64 = (PAYLOAD + 8 + 20 + 14) as f64 * 8.0 / 2e6;
+/// 802.11b's, which are the defaults: slots of 20 us, 32 of them at first, doubled five times.
+const SLOT: f64 = 20e-6;
+/// 100 bytes every 102.4 ms.
+const BEACON: f64 = 100.0 * 8.0 / 2e6 / 0.1024;
+
+/// Frames a second of `senders` that always have one (Bianchi, "Performance analysis of the IEEE 802.11 distributed coordination
+/// function", 2000, equations 7, 9 and 13), where `beacons` base stations on the channel take their share.
+fn bianchi(senders: i32, beacons: f64) -> f64 {
+    let sends = |collides: f64| {
+        let doubled = 2.0 * collides;
+        2.0 * (1.0 - doubled) / ((1.0 - doubled) * 33.0 + collides * 32.0 * (1.0 - doubled.powi(5)))
+    };
+    let (mut low, mut high) = (0.0, 0.499_999);
+    for _ in 0..60 {
+        let middle = f64::midpoint(low, high);
+        if 1.0 - (1.0 - sends(middle)).powi(senders - 1) > middle { low = middle } else { high = middle }
+    }
+    let tau = sends(low);
+    let busy = 1.0 - (1.0 - tau).powi(senders);
+    let success = f64::from(senders) * tau * (1.0 - tau).powi(senders - 1);
+    (1.0 - beacons * BEACON) * success / ((1.0 - busy) * SLOT + busy * FRAME)
+}
+
+/// Data frames that arrived at `name` by its radio between two instants in seconds, each second.
+fn arrived(outcome: &Outcome, name: &str, from: u64, to: u64) -> f64 {
+    let (host, span) =
+        (host(outcome, name), Instant::from_millis(from * 1000)..Instant::from_millis(to * 1000));
+    // Of a host its only interface, of a router the one behind its wire.
+    let air = Iface(if name == "caller" { 1 } else { 2 });
+    let data = outcome.records.iter().filter(|record| match &record.what {
+        What::Received(iface, packet) => {
+            let large = Header::parse(&packet.bytes).is_ok_and(|(_, payload)| payload.len() >= PAYLOAD);
+            record.host == host && *iface == air && large && span.contains(&record.at)
+        }
+        _ => false,
+    });
+    data.count() as f64 / (to - from) as f64
+}
+
+/// Everybody has more to send than the air takes; nobody listens elsewhere, nor moves, but the caller begins in its cell.
+fn saturated(caller: &str, channel: u16) -> [f64; 2] {
+    let moves = format!(
+        "host.caller.role=[{{ kind = 'mobile-ip/mobile-node' }}, {{ kind = 'apps/roam', start = '{caller}' }}]"
+    );
+    let channel = format!("cell.2.channel={channel}");
+    let rates =
+        ["constant-rate.rate=400", "constant-rate.size=1400", "radio.scan.every=60min", "duration=10s"];
+    let settings: Vec<&str> = rates.into_iter().chain([moves.as_str(), channel.as_str()]).collect();
+    let outcome = run(&settings);
+    [arrived(&outcome, "home", 2, 9), arrived(&outcome, "caller", 2, 9)]
+}
+
+fn near(seen: f64, model: f64) -> bool {
+    (seen / model - 1.0).abs() < 0.05
+}
+
+/// The access point and the neighbour in one cell; then the caller in the other cell, on the same channel and on another.
+#[test]
+fn who_contends_gets_what_bianchis_model_says_in_one_cell_or_two() {
+    let model = bianchi(2, 2.0);
+    for caller in ["home", "foreign"] {
+        let [up, down] = saturated(caller, 6);
+        assert!(
+            near(up + down, model),
+            "caller at {caller}: {up:.1} and {down:.1} a second, together not {model:.1}"
+        );
+        assert!(near(up, down), "who always sends has the same share: {up:.1} and {down:.1}");
+    }
+    let alone = bianchi(1, 1.0);
+    for seen in saturated("foreign", 11) {
+        assert!(near(seen, alone), "{seen:.1} frames a second, and not {alone:.1}");
+    }
+    assert!(alone > 1.7 * model / 2.0, "the model has something to say: {alone:.1}, {model:.1}");
+}
+
+#[test]
+fn an_excursion_to_listen_costs_a_datagram_or_two() {
+    let away = |settings: &[&str]| {
+        let outcome = run(settings);
+        assert_eq!(outcome.handoffs.len(), 1, "the caller moves once, to the stronger cell");
+        outcome.ledger.dropped.get("receiver_away").copied().unwrap_or(0)
+    };
+    // Nineteen seconds of a datagram every 20 ms, and an excursion of 30 ms in each second.
+    let lost = away(&[]);
+    assert!((19..=38).contains(&lost), "{lost}");
+    let twice = away(&["radio.scan.away=60ms"]);
+    assert!((38..=76).contains(&twice), "60 ms are three or four: {twice}");
+    assert!(twice > lost, "{lost}, {twice}");
+}
+
+/// The caller waits for a beacon and associates; on a new channel it tunes before that.
+#[test]
+fn who_arrives_waits_for_a_beacon_and_associates() {
+    let waited = |settings: &[&str]| {
+        let outcome = run(settings);
+        let handoff = &outcome.handoffs[0];
+        let parts = &handoff.outage.as_ref().unwrap().owners;
+        let link = parts.iter().find(|part| part.stage == Some(node::Stage::Link)).unwrap();
+        link.to.since(link.from)
+    };
+    let (association, beacon) = (Duration::from_millis(20), Duration::from_micros(102_400 + 400));
+    let seen = waited(&[]);
+    assert!((association..=association + beacon).contains(&seen), "{seen:?}");
+    let (longer, association) = (waited(&["radio.association=200ms"]), Duration::from_millis(200));
+    assert!((association..=association + beacon).contains(&longer), "{longer:?}");
+    let tuned = waited(&["cell.2.channel=11", "radio.retune=110ms"]);
+    assert!(tuned >= Duration::from_millis(130), "a new channel is tuned to: {tuned:?}");
+    assert!(seen < Duration::from_millis(130), "the same one is not: {seen:?}");
+}
