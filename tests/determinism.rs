@@ -53,7 +53,7 @@ fn the_run_is_the_one_that_was_written_down() {
     assert_eq!(number, expected(), "debug assertions: {}", cfg!(debug_assertions));
 }
 
-/// The command as users have it, built in release. `make check` builds it and sets `CI`; elsewhere it may be older than
+/// The command as users have it, built in release. `make test` builds it, and CI sets `CI`; elsewhere it may be older than
 /// the sources, and is left alone.
 #[test]
 fn the_released_command_does_the_same_run() {

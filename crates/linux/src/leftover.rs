@@ -107,10 +107,16 @@ impl LabDir {
     }
 
     /// Notes a child of the lab. Those of a [`crate::World`] need not be noted one by one: its keeper and its pid 1 are
-    /// enough, for the rest dies with them.
+    /// enough, for the rest dies with them. One that has ended already leaves nothing to clean up: a world that finds at
+    /// once that it cannot be says why, and that must not be hidden.
     pub fn note_child(&mut self, pid: u32) -> Result<()> {
-        self.record.children.push(Process::of(pid)?);
-        write(&self.path, &self.record)
+        match Process::of(pid) {
+            Err(gone) if matches!(gone.errno(), Some(libc::ENOENT | libc::ESRCH)) => Ok(()),
+            child => {
+                self.record.children.push(child?);
+                write(&self.path, &self.record)
+            }
+        }
     }
 
     /// Removes the directory, and says if that fails.
@@ -274,6 +280,18 @@ mod tests {
         assert!(lab.path().join(RECORD).exists() && child.lives());
         lab.remove().unwrap();
         assert_eq!(fs::read_dir(parent.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_child_that_has_ended_already_need_not_be_noted() {
+        let parent = tempfile::tempdir().unwrap();
+        let mut child = Sleeper::start();
+        let pid = child.0.id();
+        child.0.kill().unwrap();
+        child.0.wait().unwrap();
+        let mut lab = LabDir::create_in(parent.path()).unwrap();
+        lab.note_child(pid).unwrap();
+        assert_eq!(lab.record.children, []);
     }
 
     #[test]

@@ -1,7 +1,9 @@
 //! What the tests of runs on Linux share: the command, its lab's processes, and honesty about what was not tested.
 
 use std::fs::Permissions;
+use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -135,17 +137,28 @@ impl Running {
         Path::new(&words[2]).parent().unwrap().to_owned()
     }
 
-    /// Waits until the radio carries frames and the application has been at work for a while.
+    /// Waits until the application has been at work for a while.
     pub(crate) fn under_way(&self) {
-        for host in ["correspondent", "b1", "b2", "b3", "mobile"] {
-            self.daemon(host);
-        }
-        pause(900);
+        let correspondent = self.dir().join("correspondent.sock");
+        let sent = || {
+            let answer = ask(&correspondent, r#"{"do":{"verb":"status"}}"#)?;
+            serde_json::from_str::<serde_json::Value>(&answer).ok()?["ok"]["constant-rate"]["sent"].as_u64()
+        };
+        wait_for("packets of the correspondent", || sent().filter(|sent| *sent >= 10));
     }
 
     pub(crate) fn end(self) -> Output {
         self.0.wait_with_output().unwrap()
     }
+}
+
+/// What a daemon answers at its control socket, if it is there already.
+pub(crate) fn ask(control: &Path, line: &str) -> Option<String> {
+    let mut stream = UnixStream::connect(control).ok()?;
+    writeln!(stream, "{line}").ok()?;
+    let mut answer = String::new();
+    BufReader::new(stream).read_line(&mut answer).ok()?;
+    Some(answer)
 }
 
 /// Every process below this one.

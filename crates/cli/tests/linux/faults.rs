@@ -141,7 +141,7 @@ fn hand_off_by_command(words: &[&str], out: &std::path::Path) -> std::process::O
     let running = Running::start(words, out);
     running.under_way();
     let control = running.dir().join("mobile.sock");
-    let ask = |line: &str| ask(&control, line);
+    let ask = |line: &str| ask(&control, line).unwrap();
     assert!(
         ask(r#"{"do":{"verb":"handoff","args":{"to":"b9"}}}"#).contains("no station `b9`; known: b2, b3")
     );
@@ -153,15 +153,6 @@ fn hand_off_by_command(words: &[&str], out: &std::path::Path) -> std::process::O
     assert!(ask(r#"{"do":{"verb":"handoff","args":{"to":"b3","kind":"semisoft"}}}"#).contains("\"ok\""));
     assert!(ask(r#"{"do":{"verb":"status"}}"#).contains("\"state\""));
     running.end()
-}
-
-fn ask(control: &std::path::Path, line: &str) -> String {
-    use std::io::{BufRead, BufReader, Write};
-    let mut stream = std::os::unix::net::UnixStream::connect(control).unwrap();
-    writeln!(stream, "{line}").unwrap();
-    let mut answer = String::new();
-    BufReader::new(stream).read_line(&mut answer).unwrap();
-    answer
 }
 
 #[test]

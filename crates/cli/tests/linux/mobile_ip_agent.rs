@@ -165,11 +165,7 @@ struct Agent {
 
 impl Agent {
     fn try_ask(&self, line: &str) -> Option<serde_json::Value> {
-        use std::io::{BufRead, BufReader, Write};
-        let mut stream = std::os::unix::net::UnixStream::connect(&self.control).ok()?;
-        writeln!(stream, "{line}").ok()?;
-        let mut answer = String::new();
-        BufReader::new(stream).read_line(&mut answer).ok()?;
+        let answer = ask(&self.control, line)?;
         serde_json::from_str::<serde_json::Value>(&answer).ok()?.get("ok").cloned()
     }
 
