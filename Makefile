@@ -4,8 +4,8 @@
 CARGO ?= cargo
 WAYFARE = target/release/wayfare
 
-.PHONY: run test check lint fuzz reproduce build setup clean conformance reproduce-default reproduce-full \
-	load moves moves-linux handoffs drops sctp-rate evidence bench
+.PHONY: run test check lint fuzz reproduce build setup clean lane-that-waits lane-that-computes conformance \
+	reproduce-default reproduce-full load moves moves-linux handoffs drops sctp-rate evidence bench
 
 # Two scenarios in virtual time and then with real daemons and real packets: a handoff under UDP, a download under TCP.
 # Then the table by which one chooses.
@@ -27,8 +27,34 @@ build: setup
 setup:
 	@tools/setup.sh
 
-# Everything that CI runs.
-test: setup lint build check fuzz reproduce
+# Everything that CI runs: lint, build, check, fuzz and reproduce. Half of that computes, and half of it mostly waits for
+# packets, so they go side by side. What a step prints appears when it ends, and is whole. Where one fails, make names it
+# and its lane ends; the other goes on.
+test: setup lint
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync=line --keep-going lane-that-waits lane-that-computes
+
+# Whatever is in no hurry: a lab's daemons are run before everything else that wants a processor.
+CALM = nice -n 19
+# What is about to happen, as it prints nothing until it has.
+SAY = @echo "`date +%T` $@:"
+
+lane-that-waits:
+	$(SAY) release build
+	$(CARGO) build --release --locked -p cli
+	$(SAY) reproduce and compare
+	$(REPRODUCE)
+	$(SAY) the tests of runs on Linux
+	$(CARGO) test --workspace --locked --test linux
+
+# It builds what that lane tests in the end: cargo waits for itself.
+lane-that-computes:
+	$(SAY) build of the tests
+	$(CALM) $(CARGO) test --workspace --locked --no-run
+	$(SAY) fuzz
+	$(CALM) fuzz/run.sh $(FUZZ_SECONDS)
+	$(SAY) all tests but those of runs on Linux
+	others=`tools/tests_besides.py linux` && $(CALM) $(CARGO) test --workspace --locked --no-fail-fast --lib --bins $$others
+	$(CALM) $(CARGO) test --workspace --locked --no-fail-fast --doc
 
 lint:
 	$(CARGO) fmt --all --check
@@ -43,11 +69,15 @@ fuzz:
 	fuzz/run.sh $(FUZZ_SECONDS)
 
 # Every experiment that has landed, in both worlds, in its short form; then what must break it.
+define REPRODUCE
+tools/measured.sh $(WAYFARE) reproduce --quick --on both
+$(WAYFARE) reproduce --quick --self-test
+tools/measured.sh $(WAYFARE) compare --quick --on both
+$(WAYFARE) compare --self-test
+endef
+
 reproduce: build
-	tools/measured.sh $(WAYFARE) reproduce --quick --on both
-	$(WAYFARE) reproduce --quick --self-test
-	tools/measured.sh $(WAYFARE) compare --quick --on both
-	$(WAYFARE) compare --self-test
+	$(REPRODUCE)
 
 # --- longer ones -------------------------------------------------------------------------------------------------------
 

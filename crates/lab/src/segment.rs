@@ -2,8 +2,8 @@
 
 use sctp::message::Chunk;
 use tcp::{Flags, PROTOCOL, Segment};
-use wire::ipv4::Header;
-use wire::{Packet, SocketAddrV4};
+use wire::ipv4::{self, Header};
+use wire::{EtherType, Packet, SocketAddrV4};
 
 /// A segment and its ends.
 #[derive(Clone, Debug)]
@@ -42,12 +42,16 @@ pub(crate) fn of(packet: &Packet) -> Option<Seen> {
 
 /// Whether an application is told of this very packet: of TCP it sees bytes, and nothing of ICMP.
 pub(crate) fn is_datagram(packet: &Packet) -> bool {
-    Header::parse(&packet.bytes).is_ok_and(|(header, _)| header.protocol == wire::ipv4::UDP)
+    protocol(packet) == Some(ipv4::UDP)
 }
 
 /// Whether it is a segment of TCP.
 pub(crate) fn is_segment(packet: &Packet) -> bool {
-    Header::parse(&packet.bytes).is_ok_and(|(header, _)| header.protocol == PROTOCOL)
+    protocol(packet) == Some(PROTOCOL)
+}
+
+fn protocol(packet: &Packet) -> Option<u8> {
+    ipv4::protocol(&packet.bytes).filter(|_| packet.link.kind == EtherType::IPV4)
 }
 
 /// Whether it is a segment with bytes of an application.

@@ -74,9 +74,20 @@ impl<K> Default for Expiry<K> {
 impl<K: Ord + Copy> Expiry<K> {
     /// Sets a key's deadline, or moves it.
     pub fn set(&mut self, key: K, at: Instant) {
-        self.stop(key);
+        match self.at.insert(key, at) {
+            Some(before) if before == at => return,
+            Some(before) => _ = self.due.remove(&(before, key)),
+            None => {}
+        }
         self.due.insert((at, key));
-        self.at.insert(key, at);
+    }
+
+    /// Sets a key's deadline, unless it has an earlier one: for who sees at that one that there is more time, and does not
+    /// move it back at each step.
+    pub fn set_by(&mut self, key: K, at: Instant) {
+        if self.at.get(&key).is_none_or(|before| at < *before) {
+            self.set(key, at);
+        }
     }
 
     /// Forgets a key's deadline; nothing happens if it has none.

@@ -5,11 +5,11 @@ use crate::queue::{Event, Queue};
 use crate::store::{StoreFault, Stores};
 use link::{Arrived, Fabric, Flight, Landing, PortId, SAMPLING, Tuning};
 use node::stream::{Told, refusal};
-use node::{Act, Boot, Command, CommandId, Input, Link, Outbox, StreamOp};
+use node::{Act, Boot, Command, CommandId, Input, Link, Outbox, RoleId, StreamOp};
 use stack::{Output, Stack};
 use std::collections::VecDeque;
 use trace::{Fingerprint, HostId, Record, What, Witness};
-use wire::ipv4::{self, Header};
+use wire::ipv4;
 use wire::{Cell, Duration, Iface, Instant, Mac, Packet, PacketId, Reason};
 
 /// A finished run.
@@ -302,7 +302,7 @@ impl<W: Witness> World<W> {
 
     fn carry_out_acts(&mut self, host: HostId, out: &mut Outbox) {
         while let Some((role, act)) = out.next_act() {
-            self.fingerprint.add(&(host, role, &act));
+            self.fold(host, role, &act);
             match act {
                 Act::Transmit(iface, packet) => self.transmit(host, iface, packet, out),
                 Act::Drop(iface, packet, reason) => {
@@ -324,6 +324,18 @@ impl<W: Witness> World<W> {
                 // And there are no programs outside, that could ask for streams.
                 Act::Route(..) | Act::Gate(..) | Act::Neighbor(..) | Act::Address(..) | Act::Served(_) => {}
             }
+        }
+    }
+
+    /// Adds an act to the run's number. Bytes count where they go out by a link, and where an application is handed them;
+    /// on their way through a host their packet's name and their length are enough.
+    fn fold(&mut self, host: HostId, role: RoleId, act: &Act) {
+        match act {
+            Act::Transmit(Iface::HOST, packet) => {
+                self.fingerprint.add(&(host, role, packet.id, packet.bytes.len()));
+            }
+            Act::Stream(id, StreamOp::Write(bytes)) => self.fingerprint.add(&(host, role, id, bytes.len())),
+            _ => self.fingerprint.add(&(host, role, act)),
         }
     }
 
@@ -376,7 +388,7 @@ impl<W: Witness> World<W> {
         let mut packet = Packet::new(Mac::ZERO, bytes);
         self.identify(&mut packet);
         // A segment is TCP's own affair; an application writes bytes.
-        if Header::parse(&packet.bytes).is_ok_and(|(header, _)| header.protocol == ipv4::UDP) {
+        if ipv4::protocol(&packet.bytes) == Some(ipv4::UDP) {
             self.record(host, What::AppSent(packet.id));
         }
         self.witness.received(self.now, host, Iface::HOST, &packet);

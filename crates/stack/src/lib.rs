@@ -24,7 +24,7 @@ use table::Table;
 use tcp::{Profile, Segment};
 use udp::Udp;
 use wire::ipv4::{self, Header};
-use wire::{Instant, Ipv4Addr, PacketId, Reason, Seed};
+use wire::{Instant, Ipv4Addr, Malformed, PacketId, Reason, Seed};
 
 /// Why a stack ends a packet's journey; what is malformed is refused with the reasons of
 /// `wire` and `tcp`, what is on its way to another host with those of [`node::guard`].
@@ -146,11 +146,12 @@ impl Stack {
     }
 
     fn take(&mut self, now: Instant, id: PacketId, bytes: &[u8], out: &mut Output) -> Result<(), Reason> {
-        let (header, payload) = Header::parse(bytes)?;
+        let datagram = Datagram::parse(id, bytes)?;
+        let Datagram { header, payload, .. } = datagram;
         match header.protocol {
             ipv4::UDP => self.udp.receive(id, &header, payload, &mut self.accepted, out),
             tcp::PROTOCOL => match &mut self.tcp {
-                Some(tcp) => tcp.receive(now, id, bytes, &mut self.accepted, out),
+                Some(tcp) => tcp.receive(now, datagram, &mut self.accepted, out),
                 None => {
                     table::refuse(&header, &Segment::parse(payload, header.src, header.dst)?, out);
                     Err(reason::NO_SOCKET)
@@ -187,6 +188,22 @@ impl Stack {
             local = self.ephemeral().filter(|next| *next != last)?;
         }
         Some(local)
+    }
+}
+
+/// What came for this host, and what its header says.
+#[derive(Clone, Copy)]
+struct Datagram<'a> {
+    id: PacketId,
+    bytes: &'a [u8],
+    header: Header,
+    payload: &'a [u8],
+}
+
+impl<'a> Datagram<'a> {
+    fn parse(id: PacketId, bytes: &'a [u8]) -> Result<Self, Malformed> {
+        let (header, payload) = Header::parse(bytes)?;
+        Ok(Self { id, bytes, header, payload })
     }
 }
 

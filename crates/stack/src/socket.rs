@@ -4,8 +4,7 @@ use crate::{Output, traced};
 use node::stream::{Told, refusal};
 use node::{Knob, StreamId, StreamOp};
 use std::collections::VecDeque;
-use tcp::{Connection, Ended, PROTOCOL, State, Watch};
-use wire::ipv4::Header;
+use tcp::{Connection, Ended, State, Watch};
 use wire::{Instant, PacketId};
 
 #[derive(Debug)]
@@ -67,7 +66,7 @@ impl Socket {
     /// What the user asks for. Says whether the socket is to be forgotten.
     pub(crate) fn operate(&mut self, now: Instant, id: StreamId, op: StreamOp, out: &mut Output) -> bool {
         match op {
-            StreamOp::Read(most) => self.wanted = if self.relayed { 0 } else { most },
+            StreamOp::Read(most) => _ = self.ask(most),
             StreamOp::Write(bytes) => return self.write(&bytes, out),
             StreamOp::Finish => {
                 self.finishing = true;
@@ -96,6 +95,12 @@ impl Socket {
             | StreamOp::Part => {}
         }
         false
+    }
+
+    /// The user wants to read. Says whether there is anything.
+    pub(crate) fn ask(&mut self, most: usize) -> bool {
+        self.wanted = if self.relayed { 0 } else { most };
+        self.wanted > 0 && (self.tcp.readable() > 0 || self.tcp.at_end())
     }
 
     /// The buffer is as large as was asked for, and what was granted has its place in it.
@@ -143,7 +148,7 @@ impl Socket {
         self.grant(out);
         let (src, dst) = (*self.tcp.local().ip(), *self.tcp.remote().ip());
         while let Some(segment) = self.tcp.poll(now) {
-            out.packets.push(Header::new(PROTOCOL, src, dst).emit(&segment.emit(src, dst)));
+            out.packets.push(segment.datagram(src, dst));
         }
         if let Some(watch) = &mut self.watch {
             out.marks.extend(traced::changes(watch, &self.tcp));
@@ -210,7 +215,7 @@ impl Socket {
         };
         self.fit_buffer();
         let more = self.tcp.room().saturating_sub(self.credit);
-        if more >= 2 * self.tcp.info().mss as usize || (more > 0 && self.credit == 0) {
+        if more >= 2 * self.tcp.mss() as usize || (more > 0 && self.credit == 0) {
             self.credit += more;
             out.told.push(Told::Room(id, more));
         }

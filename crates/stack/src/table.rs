@@ -3,13 +3,13 @@
 use crate::icmp::Unreachable;
 use crate::path::Paths;
 use crate::socket::Socket;
-use crate::{Output, reason};
+use crate::{Datagram, Output, reason};
 use node::guard::{self, Check, Guards};
 use node::stream::{Told, refusal};
 use node::{Addr, Expiry, Guard, Knob, StreamId, StreamOp, Tuple};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use tcp::{Connection, Ended, PROTOCOL, Profile, Segment, State};
+use tcp::{Connection, Ended, Profile, Segment, State};
 use wire::ipv4::Header;
 use wire::{Duration, Instant, Ipv4Addr, PacketId, Reason, Seed, Seq, SocketAddrV4, TcpState};
 
@@ -118,6 +118,11 @@ impl Table {
             (StreamOp::Set(knob), None | Some(Place::Listens(_))) => self.set(id, knob),
             (op, Some(Place::Connected(tuple))) => {
                 let Some(socket) = self.sockets.get_mut(&tuple) else { return };
+                if let StreamOp::Read(most) = op
+                    && !socket.ask(most)
+                {
+                    return; // there is nothing to be read yet
+                }
                 let forget = socket.operate(now, id, op, out);
                 if socket.stream.is_none() {
                     self.streams.remove(&id);
@@ -232,7 +237,9 @@ impl Table {
             return out.told.push(Told::Refused(id, refusal::FULL.to_owned()));
         };
         for (packet, bytes) in released {
-            if let Err(reason) = self.receive(now, packet, &bytes, accepted, out) {
+            let datagram = Datagram::parse(packet, &bytes).map_err(Reason::from);
+            let taken = datagram.and_then(|datagram| self.receive(now, datagram, accepted, out));
+            if let Err(reason) = taken {
                 out.lost.push((packet, reason));
             }
         }
@@ -279,12 +286,11 @@ impl Table {
     pub(crate) fn receive(
         &mut self,
         now: Instant,
-        id: PacketId,
-        bytes: &[u8],
+        datagram: Datagram<'_>,
         accepted: &mut u32,
         out: &mut Output,
     ) -> Result<(), Reason> {
-        let (header, payload) = Header::parse(bytes)?;
+        let Datagram { id, bytes, header, payload } = datagram;
         let segment = Segment::parse(payload, header.src, header.dst)?;
         let tuple = Tuple {
             local: SocketAddrV4::new(header.dst, segment.dst_port),
@@ -384,10 +390,14 @@ impl Table {
 
     pub(crate) fn timeout(&mut self, now: Instant, accepted: &mut u32, out: &mut Output) {
         while let Some(tuple) = self.due.pop(now) {
-            if let Some(socket) = self.sockets.get_mut(&tuple) {
-                socket.tcp.timeout(now);
+            let Some(socket) = self.sockets.get_mut(&tuple) else { continue };
+            match socket.tcp.deadline() {
+                Some(later) if later > now => self.due.set(tuple, later),
+                _ => {
+                    socket.tcp.timeout(now);
+                    self.serve(now, tuple, accepted, out);
+                }
             }
-            self.serve(now, tuple, accepted, out);
         }
         while let Some(to) = self.paths.expired(now) {
             self.path_changed(now, to, accepted, out);
@@ -435,9 +445,9 @@ impl Table {
     /// After anything has happened to a connection. What is frozen or guarded says nothing, and its timers rest. Says whether
     /// it broke: ended otherwise than by both sides having finished.
     fn serve_one(&mut self, now: Instant, tuple: Tuple, accepted: &mut u32, out: &mut Output) -> bool {
-        self.due.stop(tuple);
         let guarded = self.guards.has(&tuple);
         let Some(socket) = self.sockets.get_mut(&tuple).filter(|socket| !socket.frozen && !guarded) else {
+            self.due.stop(tuple);
             return false;
         };
         let user = socket.stream;
@@ -454,8 +464,8 @@ impl Table {
         }
         match socket.tcp.deadline() {
             _ if done => self.remove(&tuple),
-            Some(at) => self.due.set(tuple, at),
-            None => {}
+            Some(at) => self.due.set_by(tuple, at),
+            None => self.due.stop(tuple),
         }
         broken
     }
@@ -486,8 +496,7 @@ fn fitted(profile: &Arc<Profile>, mtu: u16, chance: &Seed) -> Arc<Profile> {
 /// Answers a segment that belongs to nothing here.
 pub(crate) fn refuse(header: &Header, segment: &Segment, out: &mut Output) {
     if let Some(reset) = segment.refusal() {
-        let bytes = reset.emit(header.dst, header.src);
-        out.packets.push(Header::new(PROTOCOL, header.dst, header.src).emit(&bytes));
+        out.packets.push(reset.datagram(header.dst, header.src));
     }
 }
 

@@ -155,6 +155,11 @@ impl Connection {
         self.remote
     }
 
+    /// The largest payload now, in bytes.
+    pub const fn mss(&self) -> u32 {
+        self.send.mss
+    }
+
     /// A look inside.
     pub fn info(&self) -> Info {
         Info {

@@ -128,13 +128,13 @@ impl Options {
         if let Some(Timestamps { value, echo }) = self.timestamps {
             pad(out, 2);
             out.extend_from_slice(&[8, 10]);
-            out.extend([value.to_be_bytes(), echo.to_be_bytes()].concat());
+            out.extend_from_slice([value.to_be_bytes(), echo.to_be_bytes()].as_flattened());
         }
         if self.sack.len > 0 {
             pad(out, 2);
             out.extend_from_slice(&[5, 2 + 8 * self.sack.len]);
             for (from, end) in self.sack.as_slice() {
-                out.extend([from.0.to_be_bytes(), end.0.to_be_bytes()].concat());
+                out.extend_from_slice([from.0.to_be_bytes(), end.0.to_be_bytes()].as_flattened());
             }
         }
         out.resize(begin + self.len(), 0);

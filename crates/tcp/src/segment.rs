@@ -1,6 +1,7 @@
 //! The TCP header (RFC 9293, section 3.1).
 
 use crate::{Options, Seq};
+use wire::ipv4::Header;
 use wire::{Checksum, Ipv4Addr, Malformed, Reader};
 
 /// The protocol number in an IPv4 header.
@@ -82,22 +83,34 @@ impl Segment {
 
     /// The IP payload that carries this from `src` to `dst`. Header and payload must fit an IPv4 packet.
     pub fn emit(&self, src: Ipv4Addr, dst: Ipv4Addr) -> Vec<u8> {
-        let mut out = Vec::with_capacity(HEADER + 12 + self.payload.len());
-        out.extend_from_slice(&self.src_port.to_be_bytes());
-        out.extend_from_slice(&self.dst_port.to_be_bytes());
-        out.extend_from_slice(&self.seq.0.to_be_bytes());
-        out.extend_from_slice(&self.ack.0.to_be_bytes());
-        out.push(((self.options.len() + HEADER) as u8 / 4) << 4);
-        out.push(self.flags.0);
-        out.extend_from_slice(&self.window.to_be_bytes());
-        out.extend_from_slice(&[0; 4]);
-        self.options.emit(&mut out);
+        let mut out = Vec::with_capacity(self.wire_len());
+        self.emit_behind(&mut out, src, dst);
+        out
+    }
+
+    /// The IP datagram that carries this from `src` to `dst`.
+    pub fn datagram(&self, src: Ipv4Addr, dst: Ipv4Addr) -> Vec<u8> {
+        let mut out = Header::new(PROTOCOL, src, dst).begin(self.wire_len());
+        self.emit_behind(&mut out, src, dst);
+        out
+    }
+
+    fn emit_behind(&self, out: &mut Vec<u8>, src: Ipv4Addr, dst: Ipv4Addr) {
+        let start = out.len();
+        let ([s0, s1], [d0, d1]) = (self.src_port.to_be_bytes(), self.dst_port.to_be_bytes());
+        let ([q0, q1, q2, q3], [a0, a1, a2, a3]) = (self.seq.0.to_be_bytes(), self.ack.0.to_be_bytes());
+        let offset = ((self.options.len() + HEADER) as u8 / 4) << 4;
+        let ([w0, w1], flags) = (self.window.to_be_bytes(), self.flags.0);
+        out.extend_from_slice(&[
+            s0, s1, d0, d1, q0, q1, q2, q3, a0, a1, a2, a3, offset, flags, w0, w1, 0, 0, 0, 0,
+        ]);
+        self.options.emit(out);
         out.extend_from_slice(&self.payload);
-        let sum = pseudo_header(src, dst, out.len() as u16).add(&out).finish();
-        if let Some(field) = out.get_mut(CHECKSUM..CHECKSUM + 2) {
+        let Some(segment) = out.get_mut(start..) else { return };
+        let sum = pseudo_header(src, dst, segment.len() as u16).add(segment).finish();
+        if let Some(field) = segment.get_mut(CHECKSUM..CHECKSUM + 2) {
             field.copy_from_slice(&sum.to_be_bytes());
         }
-        out
     }
 
     /// Bytes of header and payload on the wire.
@@ -135,8 +148,9 @@ impl Segment {
 }
 
 fn pseudo_header(src: Ipv4Addr, dst: Ipv4Addr, len: u16) -> Checksum {
+    let ([s0, s1, s2, s3], [d0, d1, d2, d3]) = (src.octets(), dst.octets());
     let [high, low] = len.to_be_bytes();
-    Checksum::default().add(&src.octets()).add(&dst.octets()).add(&[0, PROTOCOL, high, low])
+    Checksum::default().add(&[s0, s1, s2, s3, d0, d1, d2, d3, 0, PROTOCOL, high, low])
 }
 
 #[cfg(test)]

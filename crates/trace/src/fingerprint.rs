@@ -71,11 +71,8 @@ impl Hasher for Fingerprint {
         for word in words {
             self.write_u64(u64::from_le_bytes(*word));
         }
-        let mut last = [0; 8];
-        for (to, from) in last.iter_mut().zip(tail) {
-            *to = *from;
-        }
-        self.write_u64(u64::from_le_bytes(last) ^ (tail.len() as u64) << 56);
+        let last = tail.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte));
+        self.write_u64(last ^ (tail.len() as u64) << 56);
     }
 
     fn write_u64(&mut self, word: u64) {

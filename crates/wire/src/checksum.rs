@@ -14,24 +14,16 @@ impl Checksum {
     #[must_use]
     #[expect(clippy::should_implement_trait, reason = "adding a block is not `+`")]
     pub fn add(self, bytes: &[u8]) -> Self {
-        // The sum is the same in either byte order, but for its own (RFC 1071, section 2, B): so words are added as they lie
-        // in memory, in lanes that a machine can add at once, and the sum is turned.
-        let mut lanes = [0u64; 8];
-        let (blocks, rest) = bytes.as_chunks::<32>();
-        for block in blocks {
-            let (words, _) = block.as_chunks::<4>();
-            for (lane, word) in lanes.iter_mut().zip(words) {
-                *lane += u64::from(u32::from_ne_bytes(*word));
-            }
+        // The sum is the same in either byte order, but for its own (RFC 1071, section 2, B): so words are added in that of
+        // most machines, as wide as they have them (section 2, C), and the sum is turned.
+        let (words, tail) = bytes.as_chunks::<8>();
+        let last = tail.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte));
+        let mut sum = u128::from(last);
+        for word in words {
+            sum += u128::from(u64::from_le_bytes(*word));
         }
-        let (words, tail) = rest.as_chunks::<4>();
-        let mut last = [0; 4];
-        for (to, from) in last.iter_mut().zip(tail) {
-            *to = *from;
-        }
-        let rest = words.iter().chain([&last]).map(|word| u64::from(u32::from_ne_bytes(*word)));
-        let sum = fold(lanes.iter().sum::<u64>() + rest.sum::<u64>());
-        Self(self.0 + u64::from(u16::from_be_bytes(sum.to_ne_bytes())))
+        let sum = (sum as u64 >> 32) + (sum as u64 & 0xffff_ffff) + (sum >> 64) as u64;
+        Self(self.0 + u64::from(fold(sum).swap_bytes()))
     }
 
     /// The checksum as it stands in a header.

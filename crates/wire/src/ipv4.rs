@@ -4,6 +4,8 @@ use crate::{Malformed, Reader, checksum};
 use alloc::vec::Vec;
 use core::net::Ipv4Addr;
 
+const TRUNCATED: Malformed = Malformed("ip_truncated");
+
 /// Bytes of a header without options.
 pub const HEADER: usize = 20;
 /// The protocol number of ICMP.
@@ -61,8 +63,8 @@ impl Header {
 
     /// The header of `bytes` and the payload behind it; padding behind the datagram is left out.
     pub fn parse(bytes: &[u8]) -> Result<(Self, &[u8]), Malformed> {
-        let mut r = Reader::new(bytes, Malformed("ip_truncated"));
-        let version_length = r.u8()?;
+        // A first byte alone says whether it is IPv4 at all.
+        let version_length = *bytes.first().ok_or(TRUNCATED)?;
         if version_length >> 4 != 4 {
             return Err(Malformed("ip_version"));
         }
@@ -70,34 +72,30 @@ impl Header {
         if header_len < HEADER {
             return Err(Malformed("ip_header_length"));
         }
-        let tos = r.u8()?;
-        let total = usize::from(r.u16()?);
-        let id = r.u16()?;
-        let flags = r.u16()?;
-        let (ttl, protocol) = (r.u8()?, r.u8()?);
-        let _checksum = r.u16()?;
-        let (src, dst) = (Ipv4Addr::from(r.array::<4>()?), Ipv4Addr::from(r.array::<4>()?));
+        let fixed = bytes.first_chunk::<HEADER>().ok_or(TRUNCATED)?;
+        let [_, tos, l0, l1, i0, i1, f0, f1, ttl, protocol, _, _, s0, s1, s2, s3, d0, d1, d2, d3] = *fixed;
+        let total = usize::from(u16::from_be_bytes([l0, l1]));
         if total < header_len {
             return Err(Malformed("ip_total_length"));
         }
-        let mut whole = Reader::new(bytes, Malformed("ip_truncated"));
-        let (header, payload) = (whole.take(header_len)?, whole.take(total - header_len)?);
+        let (header, payload) = bytes.get(..total).ok_or(TRUNCATED)?.split_at(header_len);
         if checksum(header) != 0 {
             return Err(Malformed("ip_checksum"));
         }
+        let flags = u16::from_be_bytes([f0, f1]);
         if flags & 0x8000 != 0 {
             return Err(Malformed("ip_reserved_flag"));
         }
         let parsed = Self {
             tos,
-            id,
+            id: u16::from_be_bytes([i0, i1]),
             dont_fragment: flags & 0x4000 != 0,
             more_fragments: flags & 0x2000 != 0,
             offset: flags & 0x1fff,
             ttl,
             protocol,
-            src,
-            dst,
+            src: Ipv4Addr::new(s0, s1, s2, s3),
+            dst: Ipv4Addr::new(d0, d1, d2, d3),
         };
         Ok((parsed, payload))
     }
@@ -106,21 +104,24 @@ impl Header {
     ///
     /// A payload beyond 65,515 bytes does not fit an IPv4 datagram; callers bound theirs well below.
     pub fn emit(&self, payload: &[u8]) -> Vec<u8> {
-        let total = (HEADER + payload.len()) as u16;
-        let flags = u16::from(self.dont_fragment) << 14 | u16::from(self.more_fragments) << 13 | self.offset;
-        let mut out = Vec::with_capacity(HEADER + payload.len());
-        out.extend_from_slice(&[0x45, self.tos]);
-        out.extend_from_slice(&total.to_be_bytes());
-        out.extend_from_slice(&self.id.to_be_bytes());
-        out.extend_from_slice(&flags.to_be_bytes());
-        out.extend_from_slice(&[self.ttl, self.protocol, 0, 0]);
-        out.extend_from_slice(&self.src.octets());
-        out.extend_from_slice(&self.dst.octets());
-        let sum = checksum(&out).to_be_bytes();
-        if let Some(field) = out.get_mut(10..12) {
-            field.copy_from_slice(&sum);
-        }
+        let mut out = self.begin(payload.len());
         out.extend_from_slice(payload);
+        out
+    }
+
+    /// The header of a datagram whose payload, of so many bytes, the caller puts behind it.
+    pub fn begin(&self, payload: usize) -> Vec<u8> {
+        let total = (HEADER + payload) as u16;
+        let flags = u16::from(self.dont_fragment) << 14 | u16::from(self.more_fragments) << 13 | self.offset;
+        let ([l0, l1], [i0, i1], [f0, f1]) =
+            (total.to_be_bytes(), self.id.to_be_bytes(), flags.to_be_bytes());
+        let ([s0, s1, s2, s3], [d0, d1, d2, d3]) = (self.src.octets(), self.dst.octets());
+        let (tos, ttl, protocol) = (self.tos, self.ttl, self.protocol);
+        let fixed = |[c0, c1]: [u8; 2]| {
+            [0x45, tos, l0, l1, i0, i1, f0, f1, ttl, protocol, c0, c1, s0, s1, s2, s3, d0, d1, d2, d3]
+        };
+        let mut out = Vec::with_capacity(HEADER + payload);
+        out.extend_from_slice(&fixed(checksum(&fixed([0, 0])).to_be_bytes()));
         out
     }
 }
@@ -129,6 +130,11 @@ impl Header {
 pub fn addresses(bytes: &[u8]) -> Option<(Ipv4Addr, Ipv4Addr)> {
     let mut r = Reader::new(bytes.get(12..20)?, Malformed("ip_truncated"));
     Some((Ipv4Addr::from(r.array::<4>().ok()?), Ipv4Addr::from(r.array::<4>().ok()?)))
+}
+
+/// What a datagram carries, read straight from a header that is known to be whole.
+pub fn protocol(bytes: &[u8]) -> Option<u8> {
+    bytes.get(9).copied()
 }
 
 /// The length that a header gives its datagram, in bytes; the padding of a short frame is not counted. Zero when

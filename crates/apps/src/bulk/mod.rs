@@ -38,16 +38,16 @@ impl From<Carrier> for Transport {
 pub(crate) fn fill(offset: u64, bytes: &mut [u8]) {
     let (head, rest) = bytes.split_at_mut(partial(offset).min(bytes.len()));
     let skip = (offset % 8) as usize;
-    for (byte, pattern) in head.iter_mut().zip(word(offset / 8).iter().skip(skip)) {
+    for (byte, pattern) in head.iter_mut().zip(word(offset / 8).to_le_bytes().iter().skip(skip)) {
         *byte = *pattern;
     }
     let (words, tail) = rest.as_chunks_mut::<8>();
-    let mut number = offset.div_ceil(8);
+    let mut next = word(offset.div_ceil(8));
     for place in words {
-        *place = word(number);
-        number += 1;
+        *place = next.to_le_bytes();
+        next = next.wrapping_add(STEP);
     }
-    for (byte, pattern) in tail.iter_mut().zip(word(number)) {
+    for (byte, pattern) in tail.iter_mut().zip(next.to_le_bytes()) {
         *byte = pattern;
     }
 }
@@ -72,17 +72,13 @@ const fn partial(offset: u64) -> usize {
     (offset.wrapping_neg() % 8) as usize
 }
 
-const fn word(number: u64) -> [u8; 8] {
-    scatter(number).to_be_bytes()
+/// The word of this number. They go around all 64-bit numbers in steps of an odd one, so that no two are the same, and by
+/// the golden section, so that neighbors have little in common.
+const fn word(number: u64) -> u64 {
+    number.wrapping_mul(STEP)
 }
 
-/// A bijection of 64 bits that leaves no visible order (the finalizer of `SplitMix64`).
-const fn scatter(word: u64) -> u64 {
-    let x = word.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    x ^ (x >> 31)
-}
+const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
 #[cfg(test)]
 mod tests {

@@ -4,7 +4,7 @@ use crate::common::*;
 
 #[test]
 fn a_download_by_the_kernels_tcp_is_whole_and_used_what_was_asked_for() {
-    let _turn = alone();
+    let _turn = beside_another();
     for congestion in ["reno", "cubic"] {
         let out = tempfile::tempdir().unwrap();
         let setting = format!("host.server.tcp.congestion={congestion}");

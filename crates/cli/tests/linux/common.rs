@@ -5,13 +5,41 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-/// One run at a time: two cores are few, and a run says what its timing was.
-pub(crate) fn alone() -> MutexGuard<'static, ()> {
-    static TURN: Mutex<()> = Mutex::new(());
-    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+/// So many runs go at a time: two cores are few, a run says what its timing was, and all of them mostly wait.
+const PLACES: u8 = 2;
+
+static FREE: Mutex<u8> = Mutex::new(PLACES);
+static FREED: Condvar = Condvar::new();
+
+/// A test's turn, until it is dropped.
+pub(crate) struct Turn(u8);
+
+impl Turn {
+    fn take(places: u8) -> Self {
+        let free = FREE.lock().unwrap_or_else(PoisonError::into_inner);
+        *FREED.wait_while(free, |free| *free < places).unwrap_or_else(PoisonError::into_inner) -= places;
+        Self(places)
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        *FREE.lock().unwrap_or_else(PoisonError::into_inner) += self.0;
+        FREED.notify_all();
+    }
+}
+
+/// No other run meanwhile: what is judged here is time, or how much was done in it.
+pub(crate) fn alone() -> Turn {
+    Turn::take(PLACES)
+}
+
+/// Another run may go meanwhile: what is judged here is what happened, whenever it did.
+pub(crate) fn beside_another() -> Turn {
+    Turn::take(1)
 }
 
 pub(crate) fn wayfare() -> &'static Path {

@@ -70,7 +70,7 @@ fn questions_are_answered_as_fast_after_their_connection_has_moved() {
 
 /// How many questions were answered on Linux, all of them rightly; and what the run said.
 fn answered(leg: &str) -> (u64, String) {
-    let _turn = alone();
+    let _turn = beside_another();
     let out = tempfile::tempdir().unwrap();
     let output = run(&["run", leg, "--on", "linux", "--out", "leg"], out.path());
     let name = leg.replace('/', "-");

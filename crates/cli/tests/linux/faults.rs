@@ -5,7 +5,7 @@ use rustix::process::Signal;
 
 #[test]
 fn a_run_holds_and_leaves_nothing_behind() {
-    let _turn = alone();
+    let _turn = beside_another();
     let out = tempfile::tempdir().unwrap();
     let output = run(&SHORT, out.path());
     assert_held(&output, "first on linux");
@@ -16,7 +16,7 @@ fn a_user_without_rights_gets_the_same() {
     if !need("root, to become somebody else", is_root()) {
         return;
     }
-    let _turn = alone();
+    let _turn = beside_another();
     let out = tempfile::tempdir().unwrap();
     assert_held(&run_as_nobody(&SHORT, out.path()), "first on linux");
 }
@@ -26,7 +26,7 @@ fn a_silent_drop_is_lost_between_two_places_without_a_reporter() {
     if !need("root and nft", is_root()) {
         return;
     }
-    let _turn = alone();
+    let _turn = beside_another();
     let out = tempfile::tempdir().unwrap();
     let running = Running::start(&SHORT, out.path());
     let mobile = running.daemon("mobile");
@@ -39,7 +39,7 @@ fn a_silent_drop_is_lost_between_two_places_without_a_reporter() {
 
 #[test]
 fn what_is_sent_after_the_end_is_held_and_not_lost() {
-    let _turn = alone();
+    let _turn = beside_another();
     let out = tempfile::tempdir().unwrap();
     // The applications go on until they are told to stop, a moment after the links were.
     let words =
@@ -50,7 +50,7 @@ fn what_is_sent_after_the_end_is_held_and_not_lost() {
 
 #[test]
 fn a_daemon_that_is_stopped_spoils_the_run_even_if_it_is_continued() {
-    let _turn = alone();
+    let _turn = beside_another();
     for (host, continued) in [("b1", false), ("b3", true), ("b2", true)] {
         let out = tempfile::tempdir().unwrap();
         let running = Running::start(&SHORT, out.path());
@@ -68,7 +68,7 @@ fn a_daemon_that_is_stopped_spoils_the_run_even_if_it_is_continued() {
 
 #[test]
 fn a_daemon_that_is_killed_ends_the_run_and_is_named() {
-    let _turn = alone();
+    let _turn = beside_another();
     let out = tempfile::tempdir().unwrap();
     let running = Running::start(&SHORT, out.path());
     running.under_way();
@@ -79,7 +79,7 @@ fn a_daemon_that_is_killed_ends_the_run_and_is_named() {
 
 #[test]
 fn a_program_that_is_no_daemon_is_named() {
-    let _turn = alone();
+    let _turn = beside_another();
     let (file, text) = lab::Scenario::find("first").unwrap();
     let plan = lab::Scenario::plan(&file, &text, &[], 1).unwrap();
     let instead = Some(("b2".to_owned(), vec!["sleep".to_owned(), "60".to_owned()]));
@@ -93,7 +93,7 @@ fn without_the_ingress_hook_the_kernel_acts_beside_the_node_and_the_run_says_so(
     if !need("root and nft", is_root()) {
         return;
     }
-    let _turn = alone();
+    let _turn = beside_another();
     let out = tempfile::tempdir().unwrap();
     let running = Running::start(&SHORT, out.path());
     let mobile = running.daemon("mobile");
@@ -106,7 +106,7 @@ fn without_the_ingress_hook_the_kernel_acts_beside_the_node_and_the_run_says_so(
 
 #[test]
 fn a_full_queue_is_named_with_its_interface() {
-    let _turn = alone();
+    let _turn = beside_another();
     let out = tempfile::tempdir().unwrap();
     let mut words = SHORT.to_vec();
     // 128 bytes take 16 ms at 64 kb/s, and fifty a second come: a queue of one is full again and again.
@@ -119,7 +119,7 @@ fn a_full_queue_is_named_with_its_interface() {
 
 #[test]
 fn a_link_that_doubles_packets_is_named_and_the_ledger_balances() {
-    let _turn = alone();
+    let _turn = beside_another();
     let out = tempfile::tempdir().unwrap();
     let mut words = SHORT.to_vec();
     words.extend(["--set", "wire.left.duplicate=0.2"]);
@@ -129,7 +129,7 @@ fn a_link_that_doubles_packets_is_named_and_the_ledger_balances() {
 
 #[test]
 fn a_handoff_by_command_over_the_control_socket() {
-    let _turn = alone();
+    let _turn = beside_another();
     let out = tempfile::tempdir().unwrap();
     let mut words = SHORT.to_vec();
     // A run that was repeated would be one that nobody gave the command to.
@@ -166,7 +166,7 @@ fn ask(control: &std::path::Path, line: &str) -> String {
 
 #[test]
 fn a_kernel_that_lacks_something_is_exit_3_and_its_name() {
-    let _turn = alone();
+    let _turn = beside_another();
     let out = tempfile::tempdir().unwrap();
     // In a user namespace of its own, a user may forbid network namespaces to everybody in it.
     let script = format!(
@@ -181,7 +181,7 @@ fn a_kernel_that_lacks_something_is_exit_3_and_its_name() {
 
 #[test]
 fn ctrl_c_leaves_nothing() {
-    let _turn = alone();
+    let _turn = beside_another();
     let out = tempfile::tempdir().unwrap();
     let running = Running::start(&SHORT, out.path());
     running.under_way();
@@ -196,6 +196,7 @@ fn ctrl_c_leaves_nothing() {
 
 #[test]
 fn after_kill_9_of_a_lab_nothing_is_left_and_another_lab_is_not_touched() {
+    // Two labs are its own, and it cleans up after all that ever ran.
     let _turn = alone();
     let out = tempfile::tempdir().unwrap();
     let killed = Running::start(&SHORT, out.path());

@@ -32,7 +32,7 @@ fn handoffs(number: usize) {
     const EACH_MS: usize = 800;
     /// What a cell carries in a millisecond.
     const MOST_IN_A_MS: usize = 240;
-    let _turn = alone();
+    let _turn = beside_another();
     let out = tempfile::tempdir().unwrap();
     let mut moves = String::from("roam.moves=[");
     for number in 0..number {
@@ -87,6 +87,7 @@ fn at_fixed(dir: &Path, flag: &str) -> usize {
 /// acknowledged: both ends hear of an error, and neither of an end.
 #[test]
 fn a_router_that_is_killed_in_mid_handoff_is_an_error_at_both_ends() {
+    // It looks for daemons by their names among all that this process began.
     let _turn = alone();
     let (file, text) = Scenario::find(SCENARIO).unwrap();
     // On a slow wire a handoff has a middle that is long enough to be seen.

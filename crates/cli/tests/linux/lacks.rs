@@ -39,7 +39,7 @@ fn assert_lacks(output: &Output, says: &[&str], out: &Path) {
 
 #[test]
 fn without_tcp_repair_no_connection_is_handed_over_and_all_else_runs() {
-    let _turn = alone();
+    let _turn = beside_another();
     let out = tempfile::tempdir().unwrap();
     let Some(library) = library(out.path()) else { return };
     let output = run_without("TCP_REPAIR", &CONNECTIONS_MOVE, &library, out.path());
@@ -54,7 +54,7 @@ fn without_tcp_repair_no_connection_is_handed_over_and_all_else_runs() {
 
 #[test]
 fn without_raw_sockets_there_is_no_run() {
-    let _turn = alone();
+    let _turn = beside_another();
     let out = tempfile::tempdir().unwrap();
     let Some(library) = library(out.path()) else { return };
     let output = run_without("AF_PACKET", &SHORT, &library, out.path());
@@ -69,7 +69,7 @@ fn without_the_capability_for_raw_sockets_there_is_no_run() {
     if !need("root, to lose a capability", is_root()) {
         return;
     }
-    let _turn = alone();
+    let _turn = beside_another();
     let out = tempfile::tempdir().unwrap();
     let mut command = Command::new("setpriv");
     command.args(["--bounding-set", "-net_raw", "--inh-caps", "-net_raw", "--"]).arg(wayfare()).args(SHORT);

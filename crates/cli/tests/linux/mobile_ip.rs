@@ -37,7 +37,7 @@ fn assert_downloaded(output: &std::process::Output, out: &Path) {
 
 #[test]
 fn a_download_goes_on_while_its_host_moves() {
-    let _turn = alone();
+    let _turn = beside_another();
     let out = tempfile::tempdir().unwrap();
     assert_downloaded(&run(&SHORT, out.path()), out.path());
 }
@@ -47,7 +47,7 @@ fn a_user_without_rights_gets_the_same() {
     if !need("root, to become somebody else", is_root()) {
         return;
     }
-    let _turn = alone();
+    let _turn = beside_another();
     let out = tempfile::tempdir().unwrap();
     assert_downloaded(&run_as_nobody(&SHORT, out.path()), out.path());
 }
@@ -104,7 +104,7 @@ fn any_program_is_a_workload_and_outlives_the_move() {
     if !need("python3", std::process::Command::new("python3").arg("-V").output().is_ok()) {
         return;
     }
-    let _turn = alone();
+    let _turn = beside_another();
     let out = tempfile::tempdir().unwrap();
     let output = run_programs("python3 server.py", "python3 client.py", out.path());
     assert_held(&output, "programs on linux");
@@ -118,7 +118,7 @@ fn any_program_is_a_workload_and_outlives_the_move() {
 
 #[test]
 fn a_program_that_fails_spoils_the_run_and_is_named_with_its_last_words() {
-    let _turn = alone();
+    let _turn = beside_another();
     let out = tempfile::tempdir().unwrap();
     let output = run_programs("sleep 100 & sleep 101", "echo nobody there; exit 7", out.path());
     assert_exit(&output, 4, "mobile: program 1 (`echo nobody there; exit 7`) ended by itself");

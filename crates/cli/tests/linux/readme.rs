@@ -72,6 +72,10 @@ fn run(block: &Block, place: &Path) {
     let target = place.join("target");
     let mut command = Command::new("sh");
     command.args(["-eu", "-c", &block.shell]).current_dir(place).env("CARGO_TARGET_DIR", &target);
+    // As who reads it would: not below the `make` that may have started this test.
+    for variable in ["MAKEFLAGS", "MFLAGS", "MAKELEVEL"] {
+        command.env_remove(variable);
+    }
     let output = command.output().unwrap();
     let (said, complained) = (text(&output.stdout), text(&output.stderr));
     let shell = &block.shell;

@@ -23,6 +23,8 @@ pub(crate) struct Places {
     interfaces: Vec<Vec<(PortId, String)>>,
     peers: BTreeMap<PortId, PortId>,
     ends: BTreeMap<PortId, End>,
+    /// Of each host, what each interface is wired to: asked for at every step of every packet.
+    far_ends: Vec<Vec<Option<End>>>,
     by_mac: BTreeMap<Mac, PortId>,
     /// Hosts with programs, which tell nobody of the datagrams that they take.
     silent: BTreeSet<HostId>,
@@ -37,6 +39,7 @@ impl Places {
             interfaces: Vec::new(),
             peers: BTreeMap::new(),
             ends: BTreeMap::new(),
+            far_ends: Vec::new(),
             by_mac: BTreeMap::new(),
             silent: BTreeSet::new(),
             tree: plan.tree.as_ref().map(|tree| tree.shape.clone()),
@@ -56,6 +59,9 @@ impl Places {
             places.peers.insert(*a, *b);
             places.peers.insert(*b, *a);
         }
+        let far_end = |(port, _): &(PortId, String)| places.ends.get(places.peers.get(port)?).copied();
+        let far_ends = places.interfaces.iter().map(|ports| ports.iter().map(far_end).collect()).collect();
+        places.far_ends = far_ends;
         places
     }
 
@@ -105,7 +111,7 @@ impl Places {
     pub(super) fn far_end(&self, (host, iface): End) -> Option<End> {
         match &self.tree {
             Some(tree) => tree.far_end(host, iface),
-            None => self.ends.get(self.peers.get(&self.port(host, iface)?)?).copied(),
+            None => *self.far_ends.get(host.index())?.get(index(iface)?)?,
         }
     }
 

@@ -98,12 +98,15 @@ pub(super) type End = (HostId, Iface);
 pub(super) struct Seen {
     pub(super) hosts: Vec<(HostId, AtHost)>,
     pub(super) ports: Vec<(End, AtPort)>,
+    /// Copies that were put on links, less those that came out of one, were lost on one or are held by one.
+    under_way: i32,
 }
 
 impl Seen {
     pub(super) fn clear(&mut self) {
         self.hosts.clear();
         self.ports.clear();
+        self.under_way = 0;
     }
 
     pub(super) fn received(&mut self, at: Instant, host: HostId, iface: Iface, packet: &Packet) {
@@ -113,6 +116,7 @@ impl Seen {
             return;
         }
         here.from_wire += 1;
+        self.under_way -= 1;
         let port = self.port(at, (host, iface));
         port.received += 1;
         port.from = packet.link.src;
@@ -126,6 +130,7 @@ impl Seen {
             return;
         }
         here.sent += 1;
+        self.under_way += 1;
         let port = self.port(at, (host, iface));
         port.sent += 1;
         port.to = packet.link.dst;
@@ -138,9 +143,15 @@ impl Seen {
             What::Dropped(_, _, reason) if *reason == node::reason::CONSUMED.0 => here.consumed += 1,
             What::Dropped(..) => here.dropped += 1,
             What::Lost(Iface::HOST, ..) => here.stack_lost += 1,
-            What::Lost(iface, ..) => self.port(at, (host, *iface)).lost += 1,
+            What::Lost(iface, ..) => {
+                self.port(at, (host, *iface)).lost += 1;
+                self.under_way -= 1;
+            }
             What::Held(Some(Iface::HOST), _) => here.stack_held += 1,
-            What::Held(Some(iface), _) => self.port(at, (host, *iface)).held += 1,
+            What::Held(Some(iface), _) => {
+                self.port(at, (host, *iface)).held += 1;
+                self.under_way -= 1;
+            }
             What::Held(None, _) => here.held += 1,
             What::AppSent(_) => here.app_sent += 1,
             What::AppReceived(_) => here.app_received += 1,
@@ -150,6 +161,10 @@ impl Seen {
 
     /// What the links have done with it. What is under way is most often on the link that it took last.
     pub(super) fn links(&self, places: &Places) -> Links {
+        // More went in than ever came out: by which link needs no look.
+        if self.under_way > 0 {
+            return Links::Open;
+        }
         let (mut matched, mut even, mut by_air) = (0, true, false);
         for (end, port) in self.ports.iter().rev().filter(|(_, port)| port.sent > 0) {
             let Some(far) = places.far_end(*end) else {

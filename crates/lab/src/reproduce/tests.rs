@@ -120,6 +120,20 @@ fn a_run_that_is_not_to_be_believed_is_invalid_and_does_not_hold() {
 }
 
 #[test]
+fn a_run_is_repeated_where_another_may_do_better() {
+    let [late, short] = ["timing: late", "frames: 2 of 4 repetitions"].map(str::to_owned);
+    let repeats = |doubts: &[&String], world, broken| {
+        let validity = Validity::Invalid(doubts.iter().map(|doubt| (*doubt).clone()).collect());
+        carry_out::worth_repeating(&validity, world, broken).is_some()
+    };
+    assert!(repeats(&[&late], OnWorld::Linux, false) && repeats(&[&short], OnWorld::Linux, false));
+    assert!(repeats(&[&late], OnWorld::Linux, true) && repeats(&[&short, &late], OnWorld::Linux, true));
+    assert!(!repeats(&[&short], OnWorld::Linux, true), "as it was meant to be");
+    assert!(!repeats(&[&late], OnWorld::Sim, false));
+    assert!(carry_out::worth_repeating(&Validity::Valid, OnWorld::Linux, false).is_none());
+}
+
+#[test]
 fn a_world_that_is_not_to_be_had_is_absent_and_says_why() {
     let report = reproduce(&EXPERIMENTS[0], Scale::Quick, &[OnWorld::Linux], &HOW).unwrap();
     assert!(report.worlds.is_empty() && report.verdicts().is_empty());

@@ -203,34 +203,33 @@ fn receives(wire: Wire) {
 
 #[test]
 fn usrsctp_receives_while_our_address_changes() {
-    let _turn = alone();
+    let _turn = beside_another();
     in_world(Duration::from_mins(2), || receives(Wire::Good));
 }
 
 #[test]
 fn usrsctp_receives_while_our_address_changes_and_packets_are_lost() {
-    let _turn = alone();
+    let _turn = beside_another();
     in_world(Duration::from_mins(2), || receives(Wire::Lossy));
 }
 
-/// usrsctp that sends to us, until it is told that it is enough.
-fn sender(stage: &Stage, driver: &mut Driver) -> Peer {
-    driver.listen(4000, &OURS[..1]);
+/// usrsctp that sends to us, until it is told that it is enough. These are our addresses at first.
+fn sender(stage: &Stage, driver: &mut Driver, ours: &[Ipv4Addr]) -> Peer {
+    driver.listen(4000, ours);
     stage.peer(&["send", "10.0.0.1", "5001", "10.0.0.7", "4000", &u64::MAX.to_string()])
 }
 
 /// Enough: the association ends, and all that was sent has come.
 fn end(driver: &mut Driver, peer: &mut Peer) {
     peer.order("finish");
-    driver.hears(&Event::Closed(Ended::Finished));
-    driver.until("usrsctp's count", |_| peer.sent().is_some());
+    driver.until("the end", |driver| peer.sent().is_some() && driver.has(&Event::Closed(Ended::Finished)));
     assert_eq!(Some(driver.read), peer.sent());
 }
 
 fn sends(wire: Wire) {
     let Some(stage) = wire.stage() else { return };
     let mut driver = Driver::new(&stage.ours, &OURS, Config::default(), 2);
-    let mut peer = sender(&stage, &mut driver);
+    let mut peer = sender(&stage, &mut driver, &OURS[..1]);
     we_move(wire, &mut driver, &mut peer);
     assert_eq!(driver.arriving, Some(OURS[1]), "data come to the new address");
     end(&mut driver, &mut peer);
@@ -240,22 +239,30 @@ fn sends(wire: Wire) {
 
 #[test]
 fn usrsctp_sends_while_our_address_changes() {
-    let _turn = alone();
+    let _turn = beside_another();
     in_world(Duration::from_mins(2), || sends(Wire::Good));
 }
 
 #[test]
 fn usrsctp_sends_while_our_address_changes_and_packets_are_lost() {
-    let _turn = alone();
+    let _turn = beside_another();
     in_world(Duration::from_mins(2), || sends(Wire::Lossy));
 }
 
 fn changes(wire: Wire) {
     let Some(stage) = wire.stage() else { return };
     let mut driver = Driver::new(&stage.ours, &OURS, Config::default(), 3);
-    let mut peer = sender(&stage, &mut driver);
+    // usrsctp 0.9.5.0, and what followed until 2025, ends by a segmentation fault if it had to repeat an ASCONF to a peer of
+    // one address: `sctp_asconf_timer` gives up its hold of the address where the ASCONF went, also where it goes there again.
+    // With the last timer that is stopped, when the association ends, an address is freed that is still in use. So where
+    // packets are lost it knows two of ours, and repeats to the other one.
+    let ours = if wire == Wire::Lossy { &OURS[..] } else { &OURS[..1] };
+    let mut peer = sender(&stage, &mut driver, ours);
     let [old, new] = THEIRS;
     driver.hears(&Event::Opened);
+    if wire == Wire::Lossy {
+        driver.until("usrsctp's word that it can go there", |_| peer.has_said("confirmed 10.0.0.8"));
+    }
     progress(wire, &mut driver);
     peer.order("add 10.0.0.2");
     driver.hears(&Event::PeerAdded(new));
@@ -286,13 +293,13 @@ fn changes(wire: Wire) {
 
 #[test]
 fn usrsctp_changes_its_address_while_it_sends() {
-    let _turn = alone();
+    let _turn = beside_another();
     in_world(Duration::from_mins(2), || changes(Wire::Good));
 }
 
 #[test]
 fn usrsctp_changes_its_address_while_it_sends_and_packets_are_lost() {
-    let _turn = alone();
+    let _turn = beside_another();
     in_world(Duration::from_mins(2), || changes(Wire::Lossy));
 }
 

@@ -8,7 +8,7 @@
  * "removed ADDRESS", "lost", "restarted", "sent BYTES" when that is all, and in the end "done BYTES MICROSECONDS", what
  * was received, from the first to the last byte.
  * Standard input, a line each: "add ADDRESS", "primary ADDRESS" and "delete ADDRESS" change its own addresses; at
- * "finish" it has sent enough.
+ * "finish" it has sent enough. It stays until standard input ends: who has lost its SHUTDOWN COMPLETE asks once more.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -122,9 +122,10 @@ static void *obey(void *sock) {
     return NULL;
 }
 
-static void obey_from_now_on(struct socket *sock) {
+static pthread_t obey_from_now_on(struct socket *sock) {
     pthread_t thread;
     if (pthread_create(&thread, NULL, obey, sock) != 0) fail("thread");
+    return thread;
 }
 
 /* --- bytes ------------------------------------------------------------------------------------------------------- */
@@ -191,24 +192,26 @@ int main(int argc, char **argv) {
     usrsctp_sysctl_set_sctp_heartbeat_interval_default(1000); /* ms: a new address whose heartbeat was lost */
     own_port = argv[3];
     struct socket *sock = open_socket(argv[2], argv[3]);
+    pthread_t obeys;
     if (receives) {
         if (usrsctp_listen(sock, 1) != 0) fail("listen");
         printf("ready\n");
         FILE *file = strcmp(argv[4], "-") == 0 ? NULL : fopen(argv[4], "wb");
         struct socket *one = usrsctp_accept(sock, NULL, NULL);
         if (one == NULL) fail("accept");
-        obey_from_now_on(one);
+        obeys = obey_from_now_on(one);
         receive(one, file);
     } else {
         struct sockaddr_in to = address(argv[4], argv[5]);
         if (usrsctp_connect(sock, (struct sockaddr *)&to, sizeof to) != 0) fail("connect");
-        obey_from_now_on(sock);
+        obeys = obey_from_now_on(sock);
         struct job job = {sock, strtoull(argv[6], NULL, 10)};
         pthread_t thread;
         if (pthread_create(&thread, NULL, send_all, &job) != 0) fail("thread");
         receive(sock, NULL);
     }
-    /* Not tidied up: its threads and sockets end with it. */
     fflush(stdout);
+    pthread_join(obeys, NULL);
+    /* Not tidied up: its threads and sockets end with it. */
     _exit(0);
 }

@@ -46,21 +46,28 @@ impl Peer {
         writeln!(self.orders, "{line}").unwrap();
     }
 
+    /// What it has said by now. It is still there: it only ends when it is dropped, or by a fault of its own.
+    fn listen(&mut self) {
+        self.said.extend(self.lines.try_iter());
+        let ended = self.child.try_wait().unwrap();
+        assert!(ended.is_none(), "usrsctp ended, {ended:?}; it said {:?}", self.said);
+    }
+
     /// Whether it has said this so far.
     pub(crate) fn has_said(&mut self, line: &str) -> bool {
-        self.said.extend(self.lines.try_iter());
+        self.listen();
         self.said.iter().any(|said| said == line)
     }
 
     /// How many bytes it sent, when that is all.
     pub(crate) fn sent(&mut self) -> Option<u64> {
-        self.said.extend(self.lines.try_iter());
+        self.listen();
         self.said.iter().find_map(|line| line.strip_prefix("sent ")?.parse().ok())
     }
 
     /// How many bytes it received and in how many microseconds, when it has ended.
     pub(crate) fn done(&mut self) -> Option<(u64, u64)> {
-        self.said.extend(self.lines.try_iter());
+        self.listen();
         let mut words = self.said.last()?.strip_prefix("done ")?.split(' ').map(|word| word.parse().unwrap());
         words.next().zip(words.next())
     }
