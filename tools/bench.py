@@ -119,6 +119,25 @@ def compare(name, ours, theirs, least, rounds):
     return holds
 
 
+def bare_tcp(rounds):
+    """What two ends of our TCP carry with no network between, by the test that measures it (docs/bench.md)."""
+    words = ["cargo", "test", "--release", "--locked", "-p", "tcp", "--test", "throughput", "--", "--nocapture"]
+    print("\ntcp, two ends with no network between: " + " ".join(words))
+    seen = []
+    for _ in range(rounds):
+        result = subprocess.run(words, capture_output=True, text=True, cwd=ROOT)
+        told = re.search(r'\{"tcp_mb_s".*?\}', result.stdout)
+        if result.returncode != 0 or told is None:
+            sys.exit(f"exit {result.returncode}\n{result.stdout}{result.stderr}")
+        told = json.loads(told[0])
+        seen.append(told["tcp_mb_s"])
+    median = statistics.median(seen)
+    print(
+        f"  {median:.0f} MB/s ({min(seen)} to {max(seen)}): {told['bytes'] / 2**20:.0f} MiB in {told['segments']} segments, "
+        f"{told['bytes'] / told['segments'] / median * 1e3:.0f} ns each, written, emitted, parsed and read"
+    )
+
+
 def decide():
     """What a forwarding decision takes, by the test that measures it (docs/bench.md)."""
     words = ["cargo", "test", "--release", "--locked", "-p", "house-tests", "--test", "budgets"]
@@ -142,6 +161,7 @@ def main():
     versions()
     print(f"medians of {rounds} runs each, in turn; in brackets the least and the most")
     held = [compare(*pair, rounds) for pair in PAIRS]
+    bare_tcp(rounds)
     decide()
     return 0 if all(held) else 1
 

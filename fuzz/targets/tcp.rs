@@ -6,7 +6,7 @@ use libfuzzer_sys::fuzz_target;
 use std::collections::VecDeque;
 use tcp::{
     Connection, Estimator, Flags, Options, PROTOCOL, Profile, Recovery, Segment, Seq, Ticks, Timestamps,
-    TooBig,
+    Timing, TooBig, Wheel,
 };
 use wire::{Checksum, Duration, Instant, Ipv4Addr, Malformed, Reader, SocketAddrV4};
 
@@ -71,7 +71,11 @@ impl Wire {
                 1 => Estimator::Linux,
                 _ => Estimator::Rfc6298,
             },
-            ticks: on(14).then_some(Ticks::BSD),
+            timing: match (on(14), knobs >> 12 & 3) {
+                (false, _) => Timing::Exact,
+                (true, 1) => Timing::Wheel(Wheel::LINUX),
+                (true, _) => Timing::Ticks(Ticks::BSD),
+            },
             too_big: if on(15) { TooBig::AwaitTimeout } else { TooBig::ResendAtOnce },
             nagle: on(2),
             window_scale: on(3),

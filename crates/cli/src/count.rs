@@ -10,17 +10,19 @@ use linux::Clock;
 use serde_json::json;
 use std::fmt::Write;
 
-/// One run after the other, so that none disturbs another's time.
+/// One run after the other, so that none disturbs another's time: all seeds of the first point, if settings have several values,
+/// then all of the next.
 pub(crate) fn count(
     scenario: &str,
     settings: &[Setting],
-    seeds: impl Iterator<Item = u64>,
+    seeds: &(impl Iterator<Item = u64> + Clone),
     format: Format,
 ) -> Result<(), Failure> {
     let usage = |error: &dyn std::fmt::Display| Failure::Usage(error.to_string());
     let (file, text) = Scenario::find(scenario).map_err(|error| usage(&error))?;
     let mut doubts = Vec::new();
-    for seed in seeds {
+    let points = points(settings);
+    for (settings, seed) in points.iter().flat_map(|point| seeds.clone().map(move |seed| (point, seed))) {
         let clock = Clock::start();
         let plan = Scenario::plan(&file, &text, settings, seed).map_err(|error| usage(&error))?;
         let world = plan.watched(Running::new(&plan)).map_err(|error| usage(&error))?;
@@ -36,6 +38,17 @@ pub(crate) fn count(
         doubts.extend(run.doubts);
     }
     if doubts.is_empty() { Ok(()) } else { Err(Failure::Untrusted(doubts)) }
+}
+
+/// Each setting with one of its values; the last changes fastest.
+fn points(settings: &[Setting]) -> Vec<Vec<Setting>> {
+    settings.iter().fold(vec![Vec::new()], |points, setting| {
+        let all = setting.alternatives();
+        let each = |point: Vec<Setting>| {
+            all.iter().map(move |one| point.iter().chain([one]).cloned().collect()).collect::<Vec<_>>()
+        };
+        points.into_iter().flat_map(each).collect()
+    })
 }
 
 /// What a run cost: seconds, and bytes where the system says so.
@@ -64,6 +77,7 @@ fn line(plan: &Plan, run: &Counted, cost: &Cost) -> serde_json::Value {
     json!({
         "scenario": plan.name,
         "seed": plan.seed,
+        "settings": plan.settings.iter().map(ToString::to_string).collect::<Vec<_>>(),
         "hosts": plan.len(),
         "simulated_s": plan.duration.as_secs_f64(),
         "setup_s": cost.setup,
@@ -89,11 +103,15 @@ fn line(plan: &Plan, run: &Counted, cost: &Cost) -> serde_json::Value {
 fn page(plan: &Plan, run: &Counted, cost: &Cost) -> String {
     let (simulated, ledger) = (plan.duration.as_secs_f64(), &run.ledger);
     let mut out = format!(
-        "{} on sim, {simulated} s, seed {}: {} hosts, no records kept\n\n",
+        "{} on sim, {simulated} s, seed {}: {} hosts, no records kept\n",
         plan.name,
         plan.seed,
         plan.len()
     );
+    for setting in &plan.settings {
+        let _ = writeln!(out, "  {setting}");
+    }
+    out.push('\n');
     let _ = writeln!(out, "{:>12.3} s to make the world", cost.setup);
     let _ = writeln!(out, "{:>12.3} s for the run: {:.1} times real time", cost.wall, simulated / cost.wall);
     if let Some(processor) = cost.processor {

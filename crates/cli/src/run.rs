@@ -92,7 +92,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
             return Err(Failure::Usage("--no-records is for the simulator".to_owned()));
         }
         let seeds = (args.seed..).take(usize::try_from(args.runs.unwrap_or(1)).unwrap_or(usize::MAX));
-        return count::count(&args.scenario, &args.set, seeds, args.format);
+        return count::count(&args.scenario, &args.set, &seeds, args.format);
     }
     let sweep = sweep_of(args)?;
     let plans = if sweep.is_some() { Vec::new() } else { plans(args)? };

@@ -258,3 +258,17 @@ fn the_schema_is_json_and_names_its_draft() {
     assert_eq!(schema["$schema"], "https://json-schema.org/draft/2020-12/schema");
     assert_eq!(schema["properties"]["duration"]["description"], "How long it runs.");
 }
+
+#[test]
+fn without_records_each_value_of_a_setting_is_a_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let words =
+        ["run", "first", "--no-records", "--format", "json", "--set", "radio.retune=5ms|50ms", "--runs", "2"];
+    let text = prints(folder.path(), &words, 0);
+    let lines: Vec<serde_json::Value> =
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let told =
+        lines.iter().map(|line| (line["settings"][0].as_str().unwrap(), line["seed"].as_u64().unwrap()));
+    let (short, long) = ("radio.retune=\"5ms\"", "radio.retune=\"50ms\"");
+    assert_eq!(told.collect::<Vec<_>>(), [(short, 1), (short, 2), (long, 1), (long, 2)]);
+}

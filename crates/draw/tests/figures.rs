@@ -94,6 +94,28 @@ hard,linux,3,0.1,0.05,0.2
     assert_sound(&figure.svg());
 }
 
+/// What a sweep over two values gives where only one of them matters: one series would hide the other.
+#[test]
+fn series_that_coincide_stand_side_by_side() {
+    let figure = |second: f64| {
+        let one = |name: &str, y: f64| Series {
+            name: name.into(),
+            style: Style::Simulator,
+            points: [0.0, 50.0].map(|x| Point { x, y: y + x, error: None }).to_vec(),
+        };
+        PointFigure { series: vec![one("20ms", 10.0), one("100ms", second)], ..empty_points() }.svg()
+    };
+    let side_by_side = |svg: &str| svg.contains("side by side");
+    let columns = |svg: &str| {
+        let places = svg.split("cx=\"").skip(1).filter_map(|rest| rest.split('"').next());
+        places.collect::<std::collections::BTreeSet<_>>().len()
+    };
+    let (same, apart) = (figure(10.0), figure(90.0));
+    assert!(side_by_side(&same) && !side_by_side(&apart));
+    assert_eq!(columns(&same), columns(&apart) + 2, "two values of x, and two series at each");
+    assert_sound(&same);
+}
+
 #[test]
 fn drawings_are_sound_and_stable() {
     for figure in [samples::small_sequence(), samples::one_handoff(), samples::many_handoffs()] {

@@ -11,6 +11,8 @@ const PLOT_HEIGHT: f64 = 360.0;
 const COLOURS: [&str; 6] = ["#0072b2", "#d55e00", "#009e73", "#aa4499", "#b38600", "#333333"];
 /// How far simulator and Linux stand from their x at most, in pixels: clear of the published marker and each other.
 const ASIDE: f64 = 9.0;
+/// Points that are nearer to each other than this hide each other, in pixels.
+const HIDES: f64 = 6.0;
 
 /// Where numbers come from.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -200,7 +202,7 @@ impl PointFigure {
         for series in self.series.iter().filter(published) {
             self.draw(&mut svg, &frame, series);
         }
-        let bottom = caption(&mut svg, &self.notes(), [left, width], frame.bottom() + 38.0);
+        let bottom = caption(&mut svg, &self.notes(&frame), [left, width], frame.bottom() + 38.0);
         svg.finish(bottom + 14.0, &self.title)
     }
 
@@ -220,6 +222,8 @@ impl PointFigure {
         let aside = match series.style {
             Style::Simulator if self.stands_aside() => -self.aside(frame),
             Style::Linux if self.stands_aside() => self.aside(frame),
+            Style::Published => 0.0,
+            _ if self.coincides(frame) => self.aside(frame) * self.side(&series.name),
             _ => 0.0,
         };
         let mut points: Vec<&Point> = series.points.iter().filter(|point| point.is_drawable()).collect();
@@ -261,21 +265,47 @@ impl PointFigure {
         self.series.iter().map(entry).collect()
     }
 
-    /// Colours go to names in the order of their first series.
+    /// Colours go to names in their order.
     fn colour(&self, name: &str) -> &'static str {
+        let index = self.names().iter().position(|known| *known == name).unwrap_or(0);
+        COLOURS[index % COLOURS.len()]
+    }
+
+    /// In the order of their first series.
+    fn names(&self) -> Vec<&str> {
         let mut names: Vec<&str> = Vec::new();
         for series in &self.series {
             if !names.contains(&series.name.as_str()) {
                 names.push(&series.name);
             }
         }
-        let index = names.iter().position(|known| *known == name).unwrap_or(0);
-        COLOURS[index % COLOURS.len()]
+        names
     }
 
     fn stands_aside(&self) -> bool {
         let has = |style| self.series.iter().any(|series| series.style == style);
         has(Style::Simulator) && has(Style::Linux)
+    }
+
+    /// Whether points of two series hide each other, where all are of one kind.
+    fn coincides(&self, frame: &Frame) -> bool {
+        let measured = self.series.iter().filter(|series| series.style != Style::Published);
+        let places: Vec<(&str, [f64; 2])> = measured
+            .flat_map(|series| series.points.iter().map(|point| (series.name.as_str(), point)))
+            .filter(|(_, point)| point.is_drawable())
+            .map(|(name, point)| (name, [frame.px(point.x), frame.py(point.y)]))
+            .collect();
+        let near = |a: [f64; 2], b: [f64; 2]| (0..2).all(|axis| (a[axis] - b[axis]).abs() < HIDES);
+        places.iter().enumerate().any(|(number, (name, place))| {
+            places.iter().take(number).any(|(other, there)| name != other && near(*place, *there))
+        })
+    }
+
+    /// Where a series stands beside the others: from -1 on the left to 1 on the right.
+    fn side(&self, name: &str) -> f64 {
+        let names = self.names();
+        let place = names.iter().position(|known| *known == name).unwrap_or(0);
+        if names.len() < 2 { 0.0 } else { place as f64 / (names.len() - 1) as f64 * 2.0 - 1.0 }
     }
 
     /// Less than [`ASIDE`] where x values are so dense that a point would come near a neighbor's.
@@ -286,9 +316,15 @@ impl PointFigure {
         gaps.fold(ASIDE * 4.0, f64::min) / 4.0
     }
 
-    fn notes(&self) -> String {
-        let aside = "Simulator and Linux stand a little left and right of their x, to be told apart.";
-        if self.stands_aside() { format!("{}\n{aside}", self.caption) } else { self.caption.clone() }
+    fn notes(&self, frame: &Frame) -> String {
+        let aside = match (self.stands_aside(), self.coincides(frame)) {
+            (true, _) => "Simulator and Linux stand a little left and right of their x, to be told apart.",
+            (false, true) => {
+                "Where series coincide they stand side by side around their x, to be told apart."
+            }
+            (false, false) => return self.caption.clone(),
+        };
+        format!("{}\n{aside}", self.caption)
     }
 }
 

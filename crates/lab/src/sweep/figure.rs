@@ -42,13 +42,23 @@ fn figure(sweep: &Sweep, runs: &[Done], x: usize, name: &str) -> PointFigure {
     PointFigure {
         title: format!("{}: {name}", sweep.name),
         x: Axis::new(axis.map_or("", |axis| &axis.key), unit),
-        y: Axis::new(name, ""),
+        y: amount(name),
         series,
         caption: format!(
             "{about}; medians of {} runs, and what encloses them with 95 %. What never ended is not drawn.",
             sweep.repetitions
         ),
     }
+}
+
+/// The axis of a metric: `outage_ms.hard` is an outage, hard, in milliseconds.
+fn amount(name: &str) -> Axis {
+    let (of, kind) = name.split_once('.').unwrap_or((name, ""));
+    let units = [("_ms", "ms"), ("_kbps", "kb/s")];
+    let unit = units.into_iter().find_map(|(end, unit)| Some((of.strip_suffix(end)?, unit)));
+    let (of, unit) = unit.unwrap_or((of, ""));
+    let label = of.replace('_', " ");
+    Axis::new(if kind.is_empty() { label } else { format!("{label}, {kind}") }, unit)
 }
 
 /// A number as it is, a span of time in milliseconds, a rate in kb/s; and the unit.

@@ -68,6 +68,9 @@ pub fn text(sweep: &Sweep, runs: &[Done]) -> String {
     }
     out.push_str(&table.render());
     out.push('\n');
+    if names.is_empty() {
+        out.push_str("nothing was measured: what a sweep compares is of handoffs, and no host of this scenario moves\n");
+    }
     for (of, about) in METRICS.iter().filter(|(of, _)| names.iter().any(|name| metric(name) == *of)) {
         let _ = writeln!(out, "{of:20}{about}");
     }
