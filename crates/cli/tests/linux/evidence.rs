@@ -180,31 +180,38 @@ fn outages(outage: &str, duration: &str, wheel: Wheel, out: &Path) -> [Outcome; 
     [one("evidence/outage", "sim", &settings, out), kernel]
 }
 
-/// The words: the same instants within 20 ms and a tick, for every attempt of the outage. A busy machine may notice a
-/// timer late, and its lateness is no part of any model; then the outage is tried again, with another phase of the wheel. What
-/// the model has wrong, it has wrong each time.
+/// The same instants within 20 ms and a tick, for every attempt of the outage. A busy machine may notice a timer late, and its
+/// lateness is no part of any model; then the outage is tried again, with another phase of the wheel. What the model has
+/// wrong, it has wrong each time. A run that says of itself that the machine disturbed it judges nothing.
 fn agrees_in_retransmissions(outage: &str, duration: &str) {
     let wheel = Wheel { tick: tick(), phase: None };
-    let bound = TOLERANCE + wheel.tick;
-    println!(
-        "an outage of {outage}: the same segment again, ms after it was sent; a tick is {:?}",
-        wheel.tick
-    );
-    let agrees = || {
+    let tick = wheel.tick;
+    println!("an outage of {outage}: the same segment again, ms after it was sent; a tick is {tick:?}");
+    let mut measured = false;
+    for _ in 0..TRIES {
         let out = tempfile::tempdir().unwrap();
-        let [ours, kernel] = outages(outage, duration, wheel, out.path()).each_ref().map(again);
-        assert!(ours.len() >= 3 && ours.len() == kernel.len(), "{ours:?} and {kernel:?}");
-        println!("{:>10} {:>10} {:>10}   within 20 ms and a tick", "simulator", "kernel", "apart");
-        let off = ours.iter().zip(&kernel).filter(|(ours, kernel)| {
-            let apart = ours.abs_diff(**kernel);
-            let verdict = if apart <= bound { "holds" } else { "does not hold" };
-            println!("{:>10.1} {:>10.1} {:>10.1}   {verdict}", ms(**ours), ms(**kernel), ms(apart));
-            assert!(apart <= bound || kernel > ours, "a kernel is never early: {ours:?} and {kernel:?}");
-            apart > bound
-        });
-        off.count() == 0
-    };
-    assert!((0..TRIES).any(|_| agrees()), "not in one of {TRIES} outages");
+        let [ours, kernel] = outages(outage, duration, wheel, out.path());
+        if instants_agree(&again(&ours), &again(&kernel), TOLERANCE + tick) {
+            return;
+        }
+        measured |= kernel.doubts.is_empty();
+    }
+    assert!(!measured, "not in one of {TRIES} outages");
+    println!("NOT MEASURED HERE: the machine disturbed all of {TRIES} outages");
+}
+
+fn instants_agree(ours: &[Duration], kernel: &[Duration], bound: Duration) -> bool {
+    println!("{:>10} {:>10} {:>10}   within 20 ms and a tick", "simulator", "kernel", "apart");
+    let mut all = ours.len() >= 3 && ours.len() == kernel.len();
+    for (ours, kernel) in ours.iter().zip(kernel) {
+        let apart = ours.abs_diff(*kernel);
+        let holds = apart <= bound;
+        let verdict = if holds { "holds" } else { "does not hold" };
+        println!("{:>10.1} {:>10.1} {:>10.1}   {verdict}", ms(*ours), ms(*kernel), ms(apart));
+        assert!(holds || kernel > ours, "a kernel is never early: {ours:?} and {kernel:?}");
+        all &= holds;
+    }
+    all
 }
 
 fn can_see_ticks() -> bool {
