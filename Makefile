@@ -27,35 +27,31 @@ build: setup
 setup:
 	@tools/setup.sh
 
-# Everything that CI runs: lint, build, check, fuzz and reproduce. Half of that computes, and half of it mostly waits for
-# packets, so they go side by side. What a step prints appears when it ends, and is whole. Where one fails, make names it
-# and its lane ends; the other goes on.
-test: setup lint
+# Everything that CI runs: lint, build, check, fuzz and reproduce. What is left when all is built mostly waits for packets, or
+# computes; these two go side by side, those runs first that a busy machine disturbs least. What a step prints appears when it
+# ends, and is whole. Where one fails, make names it and its lane ends; the other goes on.
+test: setup lint build
+	$(CARGO) test --workspace --locked --no-run
+	fuzz/run.sh build
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync=line --keep-going lane-that-waits lane-that-computes
 
 # Whatever is in no hurry: a lab's daemons are run before everything else that wants a processor.
-CALM = nice -n 10
+CALM = nice -n 19
 # What is about to happen, as it prints nothing until it has.
 SAY = @echo "`date +%T` $@:"
 
 lane-that-waits:
-	$(SAY) release build
-	$(CARGO) build --release --locked -p cli
-	$(SAY) reproduce and compare
-	$(REPRODUCE)
 	$(SAY) the tests of runs on Linux
 	$(CARGO) test --workspace --locked --test linux
+	$(SAY) reproduce and compare
+	$(REPRODUCE)
 
-# It builds what that lane tests in the end: cargo waits for itself.
 lane-that-computes:
-	$(SAY) build of the tests
-	$(CALM) $(CARGO) test --workspace --locked --no-run
-	$(SAY) fuzz
-	$(CALM) fuzz/run.sh $(FUZZ_SECONDS)
 	$(SAY) all tests but those of runs on Linux
-	$(CALM) $(CARGO) build --release --locked -p cli # there by now; a test looks at what it does
 	others=`tools/tests_besides.py linux` && $(CALM) $(CARGO) test --workspace --locked --no-fail-fast --lib --bins $$others
 	$(CALM) $(CARGO) test --workspace --locked --no-fail-fast --doc
+	$(SAY) fuzz
+	$(CALM) fuzz/run.sh $(FUZZ_SECONDS)
 
 lint:
 	$(CARGO) fmt --all --check
