@@ -208,7 +208,6 @@ fn instants_agree(ours: &[Duration], kernel: &[Duration], bound: Duration) -> bo
         let holds = apart <= bound;
         let verdict = if holds { "holds" } else { "does not hold" };
         println!("{:>10.1} {:>10.1} {:>10.1}   {verdict}", ms(*ours), ms(*kernel), ms(apart));
-        assert!(holds || kernel > ours, "a kernel is never early: {ours:?} and {kernel:?}");
         all &= holds;
     }
     all
