@@ -79,8 +79,9 @@ const TRIES: i32 = 3;
 const WITHOUT_PROBES: &str =
     "host.client.program=[{ command = 'echo 0 > /proc/sys/net/ipv4/tcp_early_retrans' }]";
 
-/// When the client's TCP sent the question that the outage swallowed, and when it sent it again.
-fn attempts(outcome: &Outcome) -> Vec<Instant> {
+/// When the client's TCP sent the question that the outage swallowed, and when it sent it again; `None` where that befell
+/// another question too, as on a machine that stands still.
+fn attempts(outcome: &Outcome) -> Option<Vec<Instant>> {
     let client = outcome.plan.hosts.iter().position(|host| host.config.name == "client").unwrap();
     let mut said: Vec<(u32, Vec<Instant>)> = Vec::new();
     for record in &outcome.records {
@@ -99,14 +100,13 @@ fn attempts(outcome: &Outcome) -> Vec<Instant> {
         }
     }
     said.retain(|(_, times)| times.len() > 1);
-    assert_eq!(said.len(), 1, "one question is sent again: {said:?}");
-    said.remove(0).1
+    (said.len() == 1).then(|| said.remove(0).1)
 }
 
 /// After what spans it was sent again.
-fn again(outcome: &Outcome) -> Vec<Duration> {
-    let attempts = attempts(outcome);
-    attempts[1..].iter().map(|at| at.since(attempts[0])).collect()
+fn again(outcome: &Outcome) -> Option<Vec<Duration>> {
+    let attempts = attempts(outcome)?;
+    Some(attempts[1..].iter().map(|at| at.since(attempts[0])).collect())
 }
 
 /// How long a tick of the kernel is.
@@ -166,18 +166,20 @@ fn steps(spans: &[Duration]) -> Vec<Duration> {
 
 /// Both worlds with this outage, in which the simulator's wheel stands, when the question leaves, as the kernel's stands when
 /// its question leaves.
-fn outages(outage: &str, duration: &str, wheel: Wheel, out: &Path) -> [Outcome; 2] {
+fn outages(outage: &str, duration: &str, wheel: Wheel, out: &Path) -> (Option<Outcome>, Outcome) {
     let settings = [format!("radio.retune={outage}"), format!("duration={duration}")];
     let mut settings: Vec<&str> = settings.iter().map(String::as_str).collect();
     let [pilot, kernel] = both("evidence/outage", &settings, &[WITHOUT_PROBES], out);
     let phase = phase(&kernel, wheel).expect("a kernel that says how many ticks it counted");
-    let [ours, theirs] = [&pilot, &kernel].map(|world| attempts(world)[0].0);
+    let [Some(ours), Some(theirs)] = [&pilot, &kernel].map(|world| Some(attempts(world)?[0].0)) else {
+        return (None, kernel);
+    };
     let turn = wheel.turn().as_nanos() as u64;
     let phase = (phase.as_nanos() as u64 + turn + ours % turn - theirs % turn) % turn;
     let (tick, phase) = (wheel.tick.as_nanos(), format!("host.client.tcp.tick_phase={phase}ns"));
     let tick = format!("host.client.tcp.tick={tick}ns");
     settings.extend([tick.as_str(), phase.as_str()]);
-    [one("evidence/outage", "sim", &settings, out), kernel]
+    (Some(one("evidence/outage", "sim", &settings, out)), kernel)
 }
 
 /// The same instants within 20 ms and a tick, for every attempt of the outage. A busy machine may notice a timer late, and its
@@ -190,8 +192,9 @@ fn agrees_in_retransmissions(outage: &str, duration: &str) {
     let mut measured = false;
     for _ in 0..TRIES {
         let out = tempfile::tempdir().unwrap();
-        let [ours, kernel] = outages(outage, duration, wheel, out.path());
-        if instants_agree(&again(&ours), &again(&kernel), TOLERANCE + tick) {
+        let (ours, kernel) = outages(outage, duration, wheel, out.path());
+        let spans = ours.as_ref().and_then(|ours| Some([again(ours)?, again(&kernel)?]));
+        if spans.is_some_and(|[ours, kernel]| instants_agree(&ours, &kernel, TOLERANCE + tick)) {
             return;
         }
         measured |= kernel.doubts.is_empty();
@@ -245,6 +248,10 @@ fn a_kernel_that_probes_is_one_attempt_ahead() {
     let worlds = both("evidence/outage", &settings, &[], out.path());
     let [ours, kernel] = worlds.each_ref().map(again);
     println!("with probes of the tail: {kernel:?}, and the simulator {ours:?}");
+    if !worlds[1].doubts.is_empty() {
+        return println!("NOT MEASURED HERE: the machine disturbed the run");
+    }
+    let kernel = kernel.unwrap();
     let [probe, first, second] = steps(&kernel)[..3] else { panic!("{kernel:?}") };
     let bound = |span| slot(span, tick()) + TOLERANCE + tick() * 3;
     assert!(first.abs_diff(probe) <= bound(probe), "{kernel:?}");
