@@ -9,6 +9,9 @@ use trace::{HostId, What};
 use wire::ipv4::Header;
 use wire::{Duration, Iface, Instant};
 
+#[path = "support/bianchi.rs"]
+mod bianchi;
+
 fn run(settings: &[&str]) -> Outcome {
     let (file, text) = Scenario::find("air/walk").unwrap();
     let settings: Vec<Setting> = settings.iter().map(|setting| setting.parse().unwrap()).collect();
@@ -30,22 +33,9 @@ const SLOT: f64 = 20e-6;
 /// 100 bytes every 102.4 ms.
 const BEACON: f64 = 100.0 * 8.0 / 2e6 / 0.1024;
 
-/// Frames a second of `senders` that always have one (Bianchi, "Performance analysis of the IEEE 802.11 distributed coordination
-/// function", 2000, equations 7, 9 and 13), where `beacons` base stations on the channel take their share.
+/// Frames a second of `senders` that always have one, where `beacons` base stations on the channel take their share.
 fn bianchi(senders: i32, beacons: f64) -> f64 {
-    let sends = |collides: f64| {
-        let doubled = 2.0 * collides;
-        2.0 * (1.0 - doubled) / ((1.0 - doubled) * 33.0 + collides * 32.0 * (1.0 - doubled.powi(5)))
-    };
-    let (mut low, mut high) = (0.0, 0.499_999);
-    for _ in 0..60 {
-        let middle = f64::midpoint(low, high);
-        if 1.0 - (1.0 - sends(middle)).powi(senders - 1) > middle { low = middle } else { high = middle }
-    }
-    let tau = sends(low);
-    let busy = 1.0 - (1.0 - tau).powi(senders);
-    let success = f64::from(senders) * tau * (1.0 - tau).powi(senders - 1);
-    (1.0 - beacons * BEACON) * success / ((1.0 - busy) * SLOT + busy * FRAME)
+    (1.0 - beacons * BEACON) * bianchi::frames_a_second(senders, 32.0, SLOT, FRAME)
 }
 
 /// Data frames that arrived at `name` by its radio between two instants in seconds, each second.

@@ -13,10 +13,14 @@ use std::collections::BTreeMap;
 use trace::{HostId, Record, What};
 use wire::{Duration, Iface, PacketId};
 
-fn plan(settings: &[&str]) -> Plan {
-    let (file, text) = Scenario::find("first").unwrap();
+fn plan_of(name: &str, settings: &[&str]) -> Plan {
+    let (file, text) = Scenario::find(name).unwrap();
     let settings: Vec<Setting> = settings.iter().map(|setting| setting.parse().unwrap()).collect();
     Scenario::plan(&file, &text, &settings, 7).unwrap()
+}
+
+fn plan(settings: &[&str]) -> Plan {
+    plan_of("first", settings)
 }
 
 fn run(settings: &[&str]) -> Outcome {
@@ -62,8 +66,7 @@ fn books_that_are_closed_while_a_run_goes_on_are_those_of_its_records() {
     for name in
         ["first", "mobile-ip/download", "cellular-ip/udp-loss", "sigma/handoff", "indirect-tcp/handoff-time"]
     {
-        let (file, text) = Scenario::find(name).unwrap();
-        counts_the_same(&Scenario::plan(&file, &text, &[], 3).unwrap());
+        counts_the_same(&plan_of(name, &[]));
     }
 }
 
@@ -76,10 +79,7 @@ fn so_they_are_under_every_fault() {
 
 #[test]
 fn a_tree_delivers_everything_and_counts_the_same() {
-    let (file, text) = Scenario::find("scale/tree").unwrap();
-    let settings = ["tree.hosts=300", "tree.fan_out=[4, 5, 6]", "duration=3500ms"];
-    let settings: Vec<Setting> = settings.iter().map(|setting| setting.parse().unwrap()).collect();
-    let plan = Scenario::plan(&file, &text, &settings, 1).unwrap();
+    let plan = plan_of("scale/tree", &["tree.hosts=300", "tree.fan_out=[4, 5, 6]", "duration=3500ms"]);
     counts_the_same(&plan);
     let counted = lab::run::count(plan.watched(Running::new(&plan)).unwrap(), &plan);
     let ledger = counted.ledger;
@@ -93,10 +93,7 @@ fn a_tree_delivers_everything_and_counts_the_same() {
 /// Ten access networks of Cellular IP in small: the books are the same, and route-updates find their gateways.
 #[test]
 fn a_tree_of_cellular_ip_delivers_everything_and_counts_the_same() {
-    let (file, text) = Scenario::find("scale/cellular-ip").unwrap();
-    let settings = ["tree.hosts=300", "tree.fan_out=[4, 5, 6]", "duration=3500ms"];
-    let settings: Vec<Setting> = settings.iter().map(|setting| setting.parse().unwrap()).collect();
-    let plan = Scenario::plan(&file, &text, &settings, 1).unwrap();
+    let plan = plan_of("scale/cellular-ip", &["tree.hosts=300", "tree.fan_out=[4, 5, 6]", "duration=3500ms"]);
     counts_the_same(&plan);
     let ledger = lab::run::count(plan.watched(Running::new(&plan)).unwrap(), &plan).ledger;
     // The datagrams of `scale/tree`, and three route-updates of each host.
@@ -108,10 +105,8 @@ fn a_tree_of_cellular_ip_delivers_everything_and_counts_the_same() {
 /// With nothing of its own to send a host keeps its mappings by route-updates, one each three seconds.
 #[test]
 fn an_idle_host_of_a_tree_announces_itself() {
-    let (file, text) = Scenario::find("scale/cellular-ip").unwrap();
     let settings = ["tree.hosts=10", "tree.fan_out=[2, 2]", "duration=10s", "tree.host.role=[]"];
-    let settings: Vec<Setting> = settings.iter().map(|setting| setting.parse().unwrap()).collect();
-    let outcome = lab::run::simulate(Scenario::plan(&file, &text, &settings, 1).unwrap()).unwrap();
+    let outcome = lab::run::simulate(plan_of("scale/cellular-ip", &settings)).unwrap();
     trusted(&outcome);
     // Three at the begin, and at 3, 6 and 9 s after the last of these; nobody's begin is as late as 900 ms.
     assert_eq!((outcome.ledger.sent, outcome.ledger.delivered), (10 * 6, 10 * 6));

@@ -5,6 +5,7 @@ use crate::output::{Format, print};
 use lab::ledger::Running;
 use lab::run::{Counted, count as count_run};
 use lab::scenario::Setting;
+use lab::sweep::grid;
 use lab::{Plan, Scenario};
 use linux::Clock;
 use serde_json::json;
@@ -21,7 +22,8 @@ pub(crate) fn count(
     let usage = |error: &dyn std::fmt::Display| Failure::Usage(error.to_string());
     let (file, text) = Scenario::find(scenario).map_err(|error| usage(&error))?;
     let mut doubts = Vec::new();
-    let points = points(settings);
+    let axes: Vec<Vec<Setting>> = settings.iter().map(Setting::alternatives).collect();
+    let points = grid(&axes);
     for (settings, seed) in points.iter().flat_map(|point| seeds.clone().map(move |seed| (point, seed))) {
         let clock = Clock::start();
         let plan = Scenario::plan(&file, &text, settings, seed).map_err(|error| usage(&error))?;
@@ -38,17 +40,6 @@ pub(crate) fn count(
         doubts.extend(run.doubts);
     }
     if doubts.is_empty() { Ok(()) } else { Err(Failure::Untrusted(doubts)) }
-}
-
-/// Each setting with one of its values; the last changes fastest.
-fn points(settings: &[Setting]) -> Vec<Vec<Setting>> {
-    settings.iter().fold(vec![Vec::new()], |points, setting| {
-        let all = setting.alternatives();
-        let each = |point: Vec<Setting>| {
-            all.iter().map(move |one| point.iter().chain([one]).cloned().collect()).collect::<Vec<_>>()
-        };
-        points.into_iter().flat_map(each).collect()
-    })
 }
 
 /// What a run cost: seconds, and bytes where the system says so.

@@ -5,6 +5,9 @@ use crate::{Arrived, CellSpec, Course, Fabric, Faults, Flight, Landing, Listenin
 use std::collections::BTreeSet;
 use wire::{Cell, Instant, Mac};
 
+#[path = "../../../tests/support/bianchi.rs"]
+mod bianchi;
+
 const MS: Duration = Duration::from_millis(1);
 const STATION: PortId = PortId(0);
 /// With the Ethernet header 1500 bytes: 6 ms at 2 Mb/s.
@@ -76,34 +79,16 @@ fn sent_by(mut fabric: Fabric, ports: &[u32]) -> Vec<u32> {
     arrived
 }
 
-/// The same by Bianchi, "Performance analysis of the IEEE 802.11 distributed coordination function" (2000), equations 7, 9
-/// and 13: the share of slots in which a radio sends follows from the share of its frames that collide, and the other way
-/// round. Here a collision takes as long as a frame.
-fn bianchi(senders: u32) -> f64 {
-    let (window, doublings) = (f64::from(DCF.window), 5);
-    let others = f64::from(senders - 1);
-    let sends = |collides: f64| {
-        let doubled = 2.0 * collides;
-        let below = (1.0 - doubled) * (window + 1.0) + collides * window * (1.0 - doubled.powi(doublings));
-        2.0 * (1.0 - doubled) / below
-    };
-    let (mut low, mut high) = (0.0, 0.499_999);
-    for _ in 0..60 {
-        let middle = f64::midpoint(low, high);
-        if 1.0 - (1.0 - sends(middle)).powf(others) > middle { low = middle } else { high = middle }
-    }
-    let tau = sends(low);
-    let busy = 1.0 - (1.0 - tau).powf(f64::from(senders));
-    let success = f64::from(senders) * tau * (1.0 - tau).powf(others);
-    let frame = 6.0e-3;
-    success / ((1.0 - busy) * DCF.slot.as_secs_f64() + busy * frame)
+/// The same by theory.
+fn bianchi(senders: i32) -> f64 {
+    bianchi::frames_a_second(senders, f64::from(DCF.window), DCF.slot.as_secs_f64(), 6.0e-3)
 }
 
 #[test]
 fn contention_costs_what_bianchis_model_says() {
     for senders in [2, 5, 10, 20] {
-        let (ours, model) =
-            (f64::from(saturated(Some(DCF), senders).iter().sum::<u32>()) / 60.0, bianchi(senders));
+        let ours = f64::from(saturated(Some(DCF), senders).iter().sum::<u32>()) / 60.0;
+        let model = bianchi(senders);
         assert!(
             (ours / model - 1.0).abs() < 0.05,
             "{senders} senders: {ours:.1} frames a second, not {model:.1}"

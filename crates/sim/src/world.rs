@@ -8,6 +8,7 @@ use node::stream::{Told, refusal};
 use node::{Act, Boot, Command, CommandId, Input, Link, Outbox, RoleId, StreamOp};
 use stack::{Output, Stack};
 use std::collections::VecDeque;
+use std::mem::discriminant;
 use trace::{Fingerprint, HostId, Record, What, Witness};
 use wire::ipv4;
 use wire::{Cell, Duration, Iface, Instant, Mac, Packet, PacketId, Reason};
@@ -330,11 +331,14 @@ impl<W: Witness> World<W> {
     /// Adds an act to the run's number. Bytes count where they go out by a link, and where an application is handed them;
     /// on their way through a host their packet's name and their length are enough.
     fn fold(&mut self, host: HostId, role: RoleId, act: &Act) {
+        let kind = discriminant(act);
         match act {
             Act::Transmit(Iface::HOST, packet) => {
-                self.fingerprint.add(&(host, role, packet.id, packet.bytes.len()));
+                self.fingerprint.add(&(host, role, kind, packet.id, packet.bytes.len()));
             }
-            Act::Stream(id, StreamOp::Write(bytes)) => self.fingerprint.add(&(host, role, id, bytes.len())),
+            Act::Stream(id, StreamOp::Write(bytes)) => {
+                self.fingerprint.add(&(host, role, kind, id, bytes.len()));
+            }
             _ => self.fingerprint.add(&(host, role, act)),
         }
     }

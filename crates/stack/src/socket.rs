@@ -7,6 +7,23 @@ use std::collections::VecDeque;
 use tcp::{Connection, Ended, State, Watch};
 use wire::{Instant, PacketId};
 
+/// What is left to do after a user's wish.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Next {
+    /// Nothing: nothing has changed that the user or the peer could notice.
+    Rest,
+    /// The socket is to be served.
+    Serve,
+    /// The socket is to be forgotten.
+    Forget,
+}
+
+impl Next {
+    const fn of(forgets: bool) -> Self {
+        if forgets { Self::Forget } else { Self::Serve }
+    }
+}
+
 #[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(crate) struct Socket {
@@ -63,16 +80,16 @@ impl Socket {
         socket
     }
 
-    /// What the user asks for. Says whether the socket is to be forgotten.
-    pub(crate) fn operate(&mut self, now: Instant, id: StreamId, op: StreamOp, out: &mut Output) -> bool {
+    /// What the user asks for.
+    pub(crate) fn operate(&mut self, now: Instant, id: StreamId, op: StreamOp, out: &mut Output) -> Next {
         match op {
-            StreamOp::Read(most) => _ = self.ask(most),
-            StreamOp::Write(bytes) => return self.write(&bytes, out),
+            StreamOp::Read(most) => return self.ask(most),
+            StreamOp::Write(bytes) => return Next::of(self.write(&bytes, out)),
             StreamOp::Finish => {
                 self.finishing = true;
                 self.tcp.finish();
             }
-            StreamOp::Abort => return self.abort(None, out),
+            StreamOp::Abort => return Next::of(self.abort(None, out)),
             StreamOp::Freeze => self.frozen = true,
             StreamOp::Thaw => self.frozen = false,
             StreamOp::Export => out.told.push(self.export(now, id)),
@@ -84,7 +101,7 @@ impl Socket {
             }
             StreamOp::Forget => {
                 self.close(None, out);
-                return true;
+                return Next::Forget;
             }
             // These make sockets, take two of them, or are none's business.
             StreamOp::Open { .. }
@@ -94,13 +111,14 @@ impl Socket {
             | StreamOp::Join(..)
             | StreamOp::Part => {}
         }
-        false
+        Next::Serve
     }
 
-    /// The user wants to read. Says whether there is anything.
-    pub(crate) fn ask(&mut self, most: usize) -> bool {
+    /// The user wants to read. If there is nothing yet, it is told when there is.
+    fn ask(&mut self, most: usize) -> Next {
         self.wanted = if self.relayed { 0 } else { most };
-        self.wanted > 0 && (self.tcp.readable() > 0 || self.tcp.at_end())
+        let now = self.wanted > 0 && (self.tcp.readable() > 0 || self.tcp.at_end());
+        if now { Next::Serve } else { Next::Rest }
     }
 
     /// The buffer is as large as was asked for, and what was granted has its place in it.
@@ -110,6 +128,7 @@ impl Socket {
         self.tcp.set_send_buffer(bytes.max(u32::try_from(promised).unwrap_or(u32::MAX)));
     }
 
+    /// Says whether the socket is to be forgotten.
     fn write(&mut self, bytes: &[u8], out: &mut Output) -> bool {
         match self.credit.checked_sub(bytes.len()).filter(|_| !self.finishing) {
             Some(rest) => {
@@ -122,7 +141,7 @@ impl Socket {
         }
     }
 
-    /// What is frozen has not even a reset to say.
+    /// What is frozen has not even a reset to say, and is to be forgotten.
     pub(crate) fn abort(&mut self, why: Option<&str>, out: &mut Output) -> bool {
         self.tcp.abort();
         self.close(why, out);

@@ -2,7 +2,7 @@
 
 use crate::icmp::Unreachable;
 use crate::path::Paths;
-use crate::socket::Socket;
+use crate::socket::{Next, Socket};
 use crate::{Datagram, Output, reason};
 use node::guard::{self, Check, Guards};
 use node::stream::{Told, refusal};
@@ -118,16 +118,14 @@ impl Table {
             (StreamOp::Set(knob), None | Some(Place::Listens(_))) => self.set(id, knob),
             (op, Some(Place::Connected(tuple))) => {
                 let Some(socket) = self.sockets.get_mut(&tuple) else { return };
-                if let StreamOp::Read(most) = op
-                    && !socket.ask(most)
-                {
-                    return; // there is nothing to be read yet
+                let next = socket.operate(now, id, op, out);
+                if next == Next::Rest {
+                    return;
                 }
-                let forget = socket.operate(now, id, op, out);
                 if socket.stream.is_none() {
                     self.streams.remove(&id);
                 }
-                if forget {
+                if next == Next::Forget {
                     self.remove(&tuple);
                 }
                 self.serve(now, tuple, accepted, out);

@@ -146,8 +146,9 @@ impl Profile {
     }
 
     /// Linux as it speaks by default but for the congestion control, which is Reno's: selective acknowledgments, timestamps,
-    /// its own estimator (`tcp_rtt_estimator`), and timers on its wheel, 250 ticks a second. What it has and this crate does not: RACK, tail loss probes, proportional
-    /// rate reduction, undoing of what was spurious, a delay of acknowledgments that learns.
+    /// its own estimator (`tcp_rtt_estimator`), and timers on its wheel, 250 ticks a second. What it has and this crate does
+    /// not: RACK, tail loss probes, proportional rate reduction, undoing of what was spurious, a delay of acknowledgments that
+    /// learns.
     pub const fn linux() -> Self {
         Self {
             recovery: Recovery::Sack,

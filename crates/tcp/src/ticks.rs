@@ -59,7 +59,8 @@ fn nanos(tick: Duration) -> u64 {
     nanos_of(tick).max(1)
 }
 
-fn nanos_of(span: Duration) -> u64 {
+/// No span here is longer than centuries; one that is counts as those.
+pub(crate) fn nanos_of(span: Duration) -> u64 {
     u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
 }
 

@@ -1,6 +1,7 @@
 //! Timestamps of a connection whose ends agreed on them: our clock, what the peer's said last, and what is older than that
 //! (RFC 7323, sections 3 to 5).
 
+use crate::ticks::nanos_of;
 use crate::{Profile, Segment, Seq, Timestamps};
 use wire::{Duration, Instant};
 
@@ -53,7 +54,7 @@ impl Clocks {
 
     /// A clock that stands still tells no time.
     fn nanos(&self) -> u64 {
-        u64::try_from(self.tick.as_nanos()).unwrap_or(u64::MAX).max(1)
+        nanos_of(self.tick).max(1)
     }
 
     /// The option of a segment that acknowledges `ack` and is sent now.

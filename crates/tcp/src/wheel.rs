@@ -1,6 +1,7 @@
 //! Linux's timer wheel (`kernel/time/timer.c`): spans are counted in ticks, and the farther ahead a timer is set, the coarser
 //! is the slot that it waits for.
 
+use crate::ticks::nanos_of;
 use wire::{Duration, Instant};
 
 /// `LVL_CLK_SHIFT`: a slot is eight slots of the level below.
@@ -50,23 +51,19 @@ impl Wheel {
     }
 
     fn ticks(&self, span: Duration) -> u64 {
-        nanos(span).div_ceil(self.nanos())
+        nanos_of(span).div_ceil(self.nanos())
     }
 
     /// How long before the run the last turn began.
     fn early(&self) -> u64 {
-        let turn = nanos(self.turn());
-        turn - nanos(self.phase.unwrap_or_default()) % turn
+        let turn = nanos_of(self.turn());
+        turn - nanos_of(self.phase.unwrap_or_default()) % turn
     }
 
     /// A clock that stands still would tick for ever.
     fn nanos(&self) -> u64 {
-        nanos(self.tick).max(1)
+        nanos_of(self.tick).max(1)
     }
-}
-
-fn nanos(span: Duration) -> u64 {
-    u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

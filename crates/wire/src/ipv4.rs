@@ -128,7 +128,7 @@ impl Header {
 
 /// Source and destination, read straight from a header that is known to be whole.
 pub fn addresses(bytes: &[u8]) -> Option<(Ipv4Addr, Ipv4Addr)> {
-    let mut r = Reader::new(bytes.get(12..20)?, Malformed("ip_truncated"));
+    let mut r = Reader::new(bytes.get(12..20)?, TRUNCATED);
     Some((Ipv4Addr::from(r.array::<4>().ok()?), Ipv4Addr::from(r.array::<4>().ok()?)))
 }
 

@@ -125,6 +125,16 @@ impl Axis {
     }
 }
 
+/// Who stands a little beside its x, so that no marker hides another.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Apart {
+    Nobody,
+    /// The simulator on one side and Linux on the other.
+    Worlds,
+    /// Each series, in the order of their names.
+    Series,
+}
+
 /// Several series over one x axis.
 #[derive(Clone, PartialEq, Debug)]
 pub struct PointFigure {
@@ -188,28 +198,29 @@ impl PointFigure {
         }
         // Lines below markers, and the hollow markers above the filled ones that they may coincide with.
         let published = |series: &&Series| series.style == Style::Published;
+        let apart = self.apart(&frame);
         for series in self.series.iter().filter(published) {
             let places: Vec<[f64; 2]> =
-                self.places(&frame, series).into_iter().map(|(place, _)| place).collect();
+                self.places(&frame, apart, series).into_iter().map(|(place, _)| place).collect();
             svg.path(&places, false, &dashed(self.colour(&series.name)));
             for place in places {
                 svg.circle(place, series.style.marker().1, r##"fill="#ffffff""##); // no dash within the hollow
             }
         }
         for series in self.series.iter().filter(|series| !published(series)) {
-            self.draw(&mut svg, &frame, series);
+            self.draw(&mut svg, &frame, apart, series);
         }
         for series in self.series.iter().filter(published) {
-            self.draw(&mut svg, &frame, series);
+            self.draw(&mut svg, &frame, apart, series);
         }
-        let bottom = caption(&mut svg, &self.notes(&frame), [left, width], frame.bottom() + 38.0);
+        let bottom = caption(&mut svg, &self.notes(apart), [left, width], frame.bottom() + 38.0);
         svg.finish(bottom + 14.0, &self.title)
     }
 
-    fn draw(&self, svg: &mut Svg, frame: &Frame, series: &Series) {
+    fn draw(&self, svg: &mut Svg, frame: &Frame, apart: Apart, series: &Series) {
         let colour = self.colour(&series.name);
         let (marker, radius) = series.style.marker();
-        for (place, point) in self.places(frame, series) {
+        for (place, point) in self.places(frame, apart, series) {
             if let Some((lo, hi)) = point.error {
                 error_bar(svg, place[0], [frame.py(lo), frame.py(hi)], colour);
             }
@@ -218,13 +229,12 @@ impl PointFigure {
     }
 
     /// The points of a series from left to right, and where they stand.
-    fn places<'a>(&self, frame: &Frame, series: &'a Series) -> Vec<([f64; 2], &'a Point)> {
-        let aside = match series.style {
-            Style::Simulator if self.stands_aside() => -self.aside(frame),
-            Style::Linux if self.stands_aside() => self.aside(frame),
-            Style::Published => 0.0,
-            _ if self.coincides(frame) => self.aside(frame) * self.side(&series.name),
-            _ => 0.0,
+    fn places<'a>(&self, frame: &Frame, apart: Apart, series: &'a Series) -> Vec<([f64; 2], &'a Point)> {
+        let aside = match (apart, series.style) {
+            (Apart::Nobody, _) | (_, Style::Published) => 0.0,
+            (Apart::Worlds, Style::Simulator) => -self.aside(frame),
+            (Apart::Worlds, Style::Linux) => self.aside(frame),
+            (Apart::Series, _) => self.aside(frame) * self.side(&series.name),
         };
         let mut points: Vec<&Point> = series.points.iter().filter(|point| point.is_drawable()).collect();
         points.sort_by(|a, b| a.x.total_cmp(&b.x));
@@ -282,22 +292,27 @@ impl PointFigure {
         names
     }
 
-    fn stands_aside(&self) -> bool {
+    fn apart(&self, frame: &Frame) -> Apart {
         let has = |style| self.series.iter().any(|series| series.style == style);
-        has(Style::Simulator) && has(Style::Linux)
+        match () {
+            () if has(Style::Simulator) && has(Style::Linux) => Apart::Worlds,
+            () if self.coincides(frame) => Apart::Series,
+            () => Apart::Nobody,
+        }
     }
 
     /// Whether points of two series hide each other, where all are of one kind.
     fn coincides(&self, frame: &Frame) -> bool {
         let measured = self.series.iter().filter(|series| series.style != Style::Published);
-        let places: Vec<(&str, [f64; 2])> = measured
+        let mut places: Vec<(&str, [f64; 2])> = measured
             .flat_map(|series| series.points.iter().map(|point| (series.name.as_str(), point)))
             .filter(|(_, point)| point.is_drawable())
             .map(|(name, point)| (name, [frame.px(point.x), frame.py(point.y)]))
             .collect();
-        let near = |a: [f64; 2], b: [f64; 2]| (0..2).all(|axis| (a[axis] - b[axis]).abs() < HIDES);
-        places.iter().enumerate().any(|(number, (name, place))| {
-            places.iter().take(number).any(|(other, there)| name != other && near(*place, *there))
+        places.sort_by(|(_, a), (_, b)| a[0].total_cmp(&b[0]));
+        places.iter().enumerate().any(|(number, (name, [x, y]))| {
+            let mut beside = places.iter().skip(number + 1).take_while(|(_, [other, _])| other - x < HIDES);
+            beside.any(|(other, [_, there])| name != other && (y - there).abs() < HIDES)
         })
     }
 
@@ -316,13 +331,15 @@ impl PointFigure {
         gaps.fold(ASIDE * 4.0, f64::min) / 4.0
     }
 
-    fn notes(&self, frame: &Frame) -> String {
-        let aside = match (self.stands_aside(), self.coincides(frame)) {
-            (true, _) => "Simulator and Linux stand a little left and right of their x, to be told apart.",
-            (false, true) => {
+    fn notes(&self, apart: Apart) -> String {
+        let aside = match apart {
+            Apart::Worlds => {
+                "Simulator and Linux stand a little left and right of their x, to be told apart."
+            }
+            Apart::Series => {
                 "Where series coincide they stand side by side around their x, to be told apart."
             }
-            (false, false) => return self.caption.clone(),
+            Apart::Nobody => return self.caption.clone(),
         };
         format!("{}\n{aside}", self.caption)
     }

@@ -111,6 +111,13 @@ struct Point {
     settings: Vec<Setting>,
 }
 
+impl Point {
+    fn new(constant: &[Setting], varied: Vec<Setting>) -> Self {
+        let values = varied.iter().map(|setting| setting.parts().1).collect();
+        Self { values, settings: [constant.to_vec(), varied].concat() }
+    }
+}
+
 /// A run of a sweep.
 #[derive(Clone, Copy, Debug)]
 pub struct Job {
@@ -186,7 +193,7 @@ impl Sweep {
             file: file.to_owned(),
             text: text.to_owned(),
             phase: table.phase.as_ref().map(|phase| phase.of.clone()),
-            points: grid(&constant, &choices),
+            points: grid(&choices).into_iter().map(|point| Point::new(&constant, point)).collect(),
             digest: 0,
         };
         let jobs = sweep.jobs(table.phase.as_ref(), seed);
@@ -273,22 +280,14 @@ fn axis(values: &[Setting]) -> Axis {
     Axis { key, values: parts.into_iter().map(|(_, value)| value).collect() }
 }
 
-/// All combinations: the last axis changes first.
-fn grid(constant: &[Setting], choices: &[Vec<Setting>]) -> Vec<Point> {
-    let mut points = vec![Point { values: Vec::new(), settings: constant.to_vec() }];
-    for axis in choices {
-        let with = |point: &Point, setting: &Setting| {
-            let mut point = point.clone();
-            point.values.push(setting.parts().1);
-            point.settings.push(setting.clone());
-            point
+/// One of each axis' settings, in all combinations: the last axis changes first.
+pub fn grid(axes: &[Vec<Setting>]) -> Vec<Vec<Setting>> {
+    axes.iter().fold(vec![Vec::new()], |points, axis| {
+        let with_each = |point: &Vec<Setting>| {
+            axis.iter().map(|setting| point.iter().chain([setting]).cloned().collect()).collect::<Vec<_>>()
         };
-        points = points
-            .iter()
-            .flat_map(|point| axis.iter().map(|value| with(point, value)).collect::<Vec<_>>())
-            .collect();
-    }
-    points
+        points.iter().flat_map(with_each).collect()
+    })
 }
 
 /// What a run gave.
