@@ -319,7 +319,7 @@ impl Table {
         now: Instant,
         tuple: Tuple,
         header: &Header,
-        segment: &Segment,
+        segment: &Segment<'_>,
         out: &mut Output,
     ) -> Result<(), Reason> {
         let any = SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, tuple.local.port());
@@ -492,7 +492,7 @@ fn fitted(profile: &Arc<Profile>, mtu: u16, chance: &Seed) -> Arc<Profile> {
 }
 
 /// Answers a segment that belongs to nothing here.
-pub(crate) fn refuse(header: &Header, segment: &Segment, out: &mut Output) {
+pub(crate) fn refuse(header: &Header, segment: &Segment<'_>, out: &mut Output) {
     if let Some(reset) = segment.refusal() {
         out.packets.push(reset.datagram(header.dst, header.src));
     }

@@ -2,6 +2,7 @@
 //! RFC 5681, section 4.2).
 
 use crate::reassembly::Reassembly;
+use crate::send::copied;
 use crate::{Profile, Seq, Timing};
 use std::collections::VecDeque;
 use wire::{Duration, Instant};
@@ -169,9 +170,13 @@ impl Receiver {
 
     /// The oldest `most` bytes that were not read.
     pub(crate) fn read(&mut self, most: usize) -> Vec<u8> {
-        let most = most.min(self.unread.len());
-        let bytes = crate::send::copied(&self.unread, 0, most);
-        drop(self.unread.drain(..most));
+        let bytes = if most >= self.unread.len() {
+            std::mem::take(&mut self.unread).into()
+        } else {
+            let bytes = copied(&self.unread, 0, most);
+            drop(self.unread.drain(..most));
+            bytes
+        };
         // Two segments of new room are worth a segment of their own; after a closed window, one is.
         let more = self.wanted_edge().since(self.edge);
         let step = if self.window() < self.mss { self.mss } else { 2 * self.mss };
