@@ -138,7 +138,7 @@ impl Node {
         now: Instant,
         user: RoleId,
         id: StreamId,
-        op: StreamOp,
+        mut op: StreamOp,
         out: &mut Outbox,
     ) {
         let global = Streams::of_user(user, id);
@@ -161,17 +161,13 @@ impl Node {
             };
             self.streams.by_id.insert(global, Ends { user, provider: Some(provider) });
         }
-        let op = match op {
-            StreamOp::Join(other, staged) => {
-                let other = Streams::of_user(user, other);
-                if !self.joinable(user, global, other) {
-                    let refused = StreamEvent::Refused(refusal::NOT_JOINABLE);
-                    return self.give(now, user, Input::Stream(id, refused), out);
-                }
-                StreamOp::Join(other, staged)
+        if let StreamOp::Join(other, _) = &mut op {
+            *other = Streams::of_user(user, *other);
+            if !self.joinable(user, global, *other) {
+                let refused = StreamEvent::Refused(refusal::NOT_JOINABLE);
+                return self.give(now, user, Input::Stream(id, refused), out);
             }
-            op => op,
-        };
+        }
         match self.streams.by_id.get(&global) {
             Some(ends) if ends.user != user => {} // another's
             Some(Ends { provider: Some(provider), .. }) => {

@@ -96,14 +96,13 @@ impl Queue {
             return None;
         }
         let Entry { at, ticket, .. } = self.heap.pop()?;
-        let event = match ticket {
-            Ticket::Due(host) => Event::Due(host),
+        match ticket {
+            Ticket::Due(host) => Some((at, Event::Due(host))),
             Ticket::Beside(slot) => {
                 self.free.push(slot);
-                self.beside.get_mut(slot as usize)?.take()?
+                Some((at, self.beside.get_mut(slot as usize)?.take()?))
             }
-        };
-        Some((at, event))
+        }
     }
 
     /// The events that still wait, in order, without alarms.
