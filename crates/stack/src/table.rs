@@ -391,10 +391,11 @@ impl Table {
             let Some(socket) = self.sockets.get_mut(&tuple) else { continue };
             match socket.tcp.deadline() {
                 Some(later) if later > now => self.due.set(tuple, later),
-                _ => {
+                Some(_) => {
                     socket.tcp.timeout(now);
                     self.serve(now, tuple, accepted, out);
                 }
+                None => {}
             }
         }
         while let Some(to) = self.paths.expired(now) {
@@ -460,10 +461,11 @@ impl Table {
         if let (Some(user), None) = (user, socket.stream) {
             self.streams.remove(&user);
         }
+        // A deadline that is no more is noticed when it comes: most are set again before that.
         match socket.tcp.deadline() {
             _ if done => self.remove(&tuple),
             Some(at) => self.due.set_by(tuple, at),
-            None => self.due.stop(tuple),
+            None => {}
         }
         broken
     }
