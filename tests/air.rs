@@ -34,7 +34,7 @@ const SLOT: f64 = 20e-6;
 const BEACON: f64 = 100.0 * 8.0 / 2e6 / 0.1024;
 
 /// Frames a second of `senders` that always have one, where `beacons` base stations on the channel take their share.
-fn bianchi(senders: i32, beacons: f64) -> f64 {
+fn bianchi(senders: u32, beacons: f64) -> f64 {
     (1.0 - beacons * BEACON) * bianchi::frames_a_second(senders, 32.0, SLOT, FRAME)
 }
 

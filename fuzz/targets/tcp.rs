@@ -44,7 +44,7 @@ struct Wire {
     profile: Profile,
     ends: [Option<Connection>; 2],
     /// Towards each end.
-    queues: [VecDeque<Segment>; 2],
+    queues: [VecDeque<Segment<'static>>; 2],
     /// Written by each end, and read by the other.
     written: [usize; 2],
     read: [usize; 2],
@@ -143,7 +143,7 @@ impl Wire {
     }
 
     /// Near what the end expects, or a stranger would never get in.
-    fn forged(&self, who: usize, r: &mut Reader<'_>) -> Result<Segment, Malformed> {
+    fn forged(&self, who: usize, r: &mut Reader<'_>) -> Result<Segment<'static>, Malformed> {
         let state = self.ends[who].as_ref().and_then(|tcp| tcp.export(self.now));
         let (seq, ack) = state.map_or((0, 0), |state| (state.receive_next.0, state.send_una.0));
         let (flags, size) = (r.u8()?, r.u8()?);
@@ -166,12 +166,12 @@ impl Wire {
             timestamps,
             sack: sack.into_iter().collect(),
         };
-        let payload = vec![0; usize::from(size & 63) * 8];
+        let payload = vec![0; usize::from(size & 63) * 8].into();
         let (seq, ack, flags) = (Seq(seq), Seq(ack), Flags(flags & 31));
         Ok(Segment { seq, ack, flags, window, options, payload, ..Segment::default() })
     }
 
-    fn arrives(&mut self, who: usize, segment: &Segment) {
+    fn arrives(&mut self, who: usize, segment: &Segment<'_>) {
         match &mut self.ends[who] {
             Some(tcp) => tcp.receive(self.now, segment),
             none => {
@@ -242,7 +242,7 @@ impl Wire {
         let Some(tcp) = &mut self.ends[who] else { return };
         let mut sent = 0;
         while let Some(segment) = tcp.poll(self.now) {
-            self.queues[1 - who].push_back(segment);
+            self.queues[1 - who].push_back(segment.into_owned());
             sent += 1;
             assert!(sent < MOST, "it never falls silent");
         }

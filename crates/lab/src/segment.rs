@@ -7,13 +7,13 @@ use wire::{EtherType, Packet, SocketAddrV4};
 
 /// A segment and its ends.
 #[derive(Clone, Debug)]
-pub(crate) struct Seen {
+pub(crate) struct Seen<'a> {
     pub(crate) from: SocketAddrV4,
     pub(crate) to: SocketAddrV4,
-    pub(crate) segment: Segment,
+    pub(crate) segment: Segment<'a>,
 }
 
-impl Seen {
+impl Seen<'_> {
     /// In a few words.
     pub(crate) fn text(&self) -> String {
         let Self { from, to, segment } = self;
@@ -30,7 +30,7 @@ impl Seen {
 }
 
 /// The segment that a packet is, if it is one.
-pub(crate) fn of(packet: &Packet) -> Option<Seen> {
+pub(crate) fn of(packet: &Packet) -> Option<Seen<'_>> {
     let (header, payload) = Header::parse(&packet.bytes).ok()?;
     if header.protocol != PROTOCOL {
         return None;

@@ -80,7 +80,7 @@ fn sent_by(mut fabric: Fabric, ports: &[u32]) -> Vec<u32> {
 }
 
 /// The same by theory.
-fn bianchi(senders: i32) -> f64 {
+fn bianchi(senders: u32) -> f64 {
     bianchi::frames_a_second(senders, f64::from(DCF.window), DCF.slot.as_secs_f64(), 6.0e-3)
 }
 

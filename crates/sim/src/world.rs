@@ -7,7 +7,6 @@ use link::{Arrived, Fabric, Flight, Landing, PortId, SAMPLING, Tuning};
 use node::stream::{Told, refusal};
 use node::{Act, Boot, Command, CommandId, Input, Link, Outbox, RoleId, StreamOp};
 use stack::{Output, Stack};
-use std::collections::VecDeque;
 use std::mem::discriminant;
 use trace::{Fingerprint, HostId, Record, What, Witness};
 use wire::ipv4;
@@ -37,11 +36,12 @@ pub struct World<W = Vec<Record>> {
     fabric: Fabric,
     witness: W,
     fingerprint: Fingerprint,
+    /// What the node of the step asked for, and is not carried out yet.
     out: Outbox,
-    /// What a stack did, while it is carried out; kept for its room.
+    /// What the stack of its host did; what users are to be told stays here until the acts before it are carried out.
     output: Output,
-    /// What hosts are to be told of their streams, in order.
-    told: VecDeque<(HostId, Told)>,
+    /// Room for what is told at one time.
+    told: Vec<Told>,
     stores: Stores,
     last_packet: u64,
     last_command: u32,
@@ -69,7 +69,7 @@ impl<W: Witness> World<W> {
             fingerprint: Fingerprint::default(),
             out: Outbox::default(),
             output: Output::default(),
-            told: VecDeque::new(),
+            told: Vec::new(),
             stores: Stores::default(),
             last_packet: 0,
             last_command: 0,
@@ -169,9 +169,8 @@ impl<W: Witness> World<W> {
                 self.give(host, Input::Command(CommandId(self.last_command), &command));
             }
             Event::Synced(host) => {
-                let mut out = std::mem::take(&mut self.out);
-                self.synced(host, &mut out);
-                self.settle(host, out);
+                self.synced(host);
+                self.settle(host);
             }
             Event::Sample(port) => self.sample(port),
         }
@@ -185,9 +184,8 @@ impl<W: Witness> World<W> {
         self.host_mut(host).due = Instant::NEVER;
         self.give(host, Input::Timeout);
         if self.host(host).stack.deadline().is_some_and(|due| due <= self.now) {
-            let mut out = std::mem::take(&mut self.out);
-            self.with_stack(host, &mut out, Stack::timeout);
-            self.settle(host, out);
+            self.with_stack(host, Stack::timeout);
+            self.settle(host);
         }
     }
 
@@ -266,56 +264,62 @@ impl<W: Witness> World<W> {
 
     /// One step of one node, and all that follows from it at once.
     fn step(&mut self, host: HostId, input: impl FnOnce(&mut Host, Instant, &mut Outbox)) {
-        let now = self.now;
-        let mut out = std::mem::take(&mut self.out);
-        input(self.host_mut(host), now, &mut out);
-        self.settle(host, out);
+        input(&mut self.hosts[host.index()], self.now, &mut self.out);
+        self.settle(host);
     }
 
     /// Carries out all that follows, until all is quiet.
-    fn settle(&mut self, host: HostId, mut out: Outbox) {
-        let now = self.now;
-        self.carry_out(host, &mut out);
-        while let Some((host, told)) = self.told.pop_front() {
-            if let Some(handed) = What::handed(&told, &self.host(host).node) {
-                self.record(host, handed);
+    fn settle(&mut self, host: HostId) {
+        self.carry_out(host);
+        while !self.output.told.is_empty() {
+            let mut all = std::mem::replace(&mut self.output.told, std::mem::take(&mut self.told));
+            for told in &all {
+                self.tell(host, told);
             }
-            self.fingerprint.add(&told);
-            let (id, event) = told.event();
-            self.host_mut(host).node.handle(now, Input::Stream(id, event), &mut out);
-            self.carry_out(host, &mut out);
+            all.clear();
+            self.told = all;
         }
-        self.out = out;
         self.set_alarm(host);
     }
 
+    /// Tells a user what became of its stream.
+    fn tell(&mut self, host: HostId, told: &Told) {
+        if let Some(handed) = What::handed(told, &self.host(host).node) {
+            self.record(host, handed);
+        }
+        self.fingerprint.add(told);
+        let (id, event) = told.event();
+        self.hosts[host.index()].node.handle(self.now, Input::Stream(id, event), &mut self.out);
+        self.carry_out(host);
+    }
+
     /// Carries out all acts, and makes records durable: at once, or when the disk has had its time.
-    fn carry_out(&mut self, host: HostId, out: &mut Outbox) {
-        self.carry_out_acts(host, out);
+    fn carry_out(&mut self, host: HostId) {
+        self.carry_out_acts(host);
         while let Some(latency) = self.stores.begin(host) {
             if latency > Duration::ZERO {
                 return self.schedule(self.now + latency, Event::Synced(host));
             }
-            self.synced(host, out);
-            self.carry_out_acts(host, out);
+            self.synced(host);
+            self.carry_out_acts(host);
         }
     }
 
-    fn carry_out_acts(&mut self, host: HostId, out: &mut Outbox) {
-        while let Some((role, act)) = out.next_act() {
+    fn carry_out_acts(&mut self, host: HostId) {
+        while let Some((role, act)) = self.out.next_act() {
             self.fold(host, role, &act);
             match act {
-                Act::Transmit(iface, packet) => self.transmit(host, iface, packet, out),
+                Act::Transmit(iface, packet) => self.transmit(host, iface, packet),
                 Act::Drop(iface, packet, reason) => {
                     self.record(host, What::Dropped(iface, packet.id, reason.0.into()));
                 }
                 Act::Tune(iface, cell) => self.tune(host, iface, cell),
                 Act::Visit(iface, cell, packet) => self.visit(host, iface, cell, packet),
                 Act::Stream(id, op) if !self.may_bind(host, &op) => {
-                    self.told.push_back((host, Told::Closed(id, Some(refusal::NOT_OURS.to_owned()))));
+                    self.output.told.push(Told::Closed(id, Some(refusal::NOT_OURS.to_owned())));
                 }
                 Act::Stream(id, op) => {
-                    self.with_stack(host, out, |stack, now, output| stack.operate(now, id, op, output));
+                    self.with_stack(host, |stack, now, output| stack.operate(now, id, op, output));
                 }
                 Act::Mark(mark) => self.record(host, What::Marked(mark)),
                 Act::Answer(_, answer) => self.record(host, What::Answered(answer)),
@@ -353,42 +357,37 @@ impl<W: Witness> World<W> {
         local.ip().is_unspecified() || self.host(host).node.has_address(*local.ip())
     }
 
-    /// Something for the host's own stack, and all that it does about it.
-    fn with_stack(
-        &mut self,
-        host: HostId,
-        out: &mut Outbox,
-        work: impl FnOnce(&mut Stack, Instant, &mut Output),
-    ) {
-        let (now, mut output) = (self.now, std::mem::take(&mut self.output));
-        work(&mut self.host_mut(host).stack, now, &mut output);
-        self.told.extend(output.told.drain(..).map(|told| (host, told)));
-        for (packet, reason) in output.lost.drain(..) {
-            self.record(host, What::Lost(Iface::HOST, packet, reason.0.into()));
+    /// Something for the host's own stack, and all that it does about it; but what users are to be told waits.
+    fn with_stack(&mut self, host: HostId, work: impl FnOnce(&mut Stack, Instant, &mut Output)) {
+        work(&mut self.hosts[host.index()].stack, self.now, &mut self.output);
+        for (packet, reason) in self.output.lost.drain(..) {
+            self.witness.happened(self.now, host, What::Lost(Iface::HOST, packet, reason.0.into()));
         }
-        for mark in output.marks.drain(..) {
-            self.record(host, What::Marked(mark));
+        for mark in self.output.marks.drain(..) {
+            self.witness.happened(self.now, host, What::Marked(mark));
         }
-        for bytes in output.packets.drain(..) {
-            self.originate(host, bytes, out);
+        if !self.output.packets.is_empty() {
+            let mut packets = std::mem::take(&mut self.output.packets);
+            for bytes in packets.drain(..) {
+                self.originate(host, bytes);
+            }
+            self.output.packets = packets; // for its room
         }
-        self.output = output;
     }
 
     /// A sync is over: what waited for its records goes on, or is taken back.
-    fn synced(&mut self, host: HostId, out: &mut Outbox) {
-        let now = self.now;
+    fn synced(&mut self, host: HostId) {
         let (durable, failed) = self.stores.end(host);
-        self.host_mut(host).node.resume(now, durable, out);
+        self.hosts[host.index()].node.resume(self.now, durable, &mut self.out);
         if let Some(why) = failed {
-            self.carry_out_acts(host, out);
+            self.carry_out_acts(host);
             self.stores.give_up(host);
-            self.host_mut(host).node.withdraw(now, why, out);
+            self.hosts[host.index()].node.withdraw(self.now, why, &mut self.out);
         }
     }
 
     /// A datagram of the host's own stack enters its node.
-    fn originate(&mut self, host: HostId, bytes: Vec<u8>, out: &mut Outbox) {
+    fn originate(&mut self, host: HostId, bytes: Vec<u8>) {
         let mut packet = Packet::new(Mac::ZERO, bytes);
         self.identify(&mut packet);
         // A segment is TCP's own affair; an application writes bytes.
@@ -396,15 +395,14 @@ impl<W: Witness> World<W> {
             self.record(host, What::AppSent(packet.id));
         }
         self.witness.received(self.now, host, Iface::HOST, &packet);
-        let now = self.now;
-        self.host_mut(host).node.receive(now, Iface::HOST, packet, out);
+        self.hosts[host.index()].node.receive(self.now, Iface::HOST, packet, &mut self.out);
     }
 
-    fn transmit(&mut self, host: HostId, iface: Iface, mut packet: Packet, out: &mut Outbox) {
+    fn transmit(&mut self, host: HostId, iface: Iface, mut packet: Packet) {
         self.identify(&mut packet);
         self.witness.sent(self.now, host, iface, &packet);
         if iface == Iface::HOST {
-            return self.with_stack(host, out, |stack, now, output| {
+            return self.with_stack(host, |stack, now, output| {
                 stack.receive(now, packet.id, &packet.bytes, output);
             });
         }
@@ -431,10 +429,11 @@ impl<W: Witness> World<W> {
 
     /// A refused wish is answered after the step that made it, as a daemon's driver would.
     fn give_later(&mut self, host: HostId, iface: Iface) {
-        let now = self.now;
-        let mut out = Outbox::default();
-        self.host_mut(host).node.handle(now, Input::Link(iface, Link::Down(Link::UNSUPPORTED)), &mut out);
-        self.carry_out_acts(host, &mut out);
+        let others = std::mem::take(&mut self.out); // what the step asked for behind the wish comes behind the answer
+        let refused = Input::Link(iface, Link::Down(Link::UNSUPPORTED));
+        self.hosts[host.index()].node.handle(self.now, refused, &mut self.out);
+        self.carry_out_acts(host);
+        self.out = others;
     }
 
     fn visit(&mut self, host: HostId, iface: Iface, cell: Cell, mut packet: Packet) {

@@ -319,7 +319,7 @@ impl Table {
         now: Instant,
         tuple: Tuple,
         header: &Header,
-        segment: &Segment,
+        segment: &Segment<'_>,
         out: &mut Output,
     ) -> Result<(), Reason> {
         let any = SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, tuple.local.port());
@@ -391,10 +391,11 @@ impl Table {
             let Some(socket) = self.sockets.get_mut(&tuple) else { continue };
             match socket.tcp.deadline() {
                 Some(later) if later > now => self.due.set(tuple, later),
-                _ => {
+                Some(_) => {
                     socket.tcp.timeout(now);
                     self.serve(now, tuple, accepted, out);
                 }
+                None => {}
             }
         }
         while let Some(to) = self.paths.expired(now) {
@@ -460,10 +461,11 @@ impl Table {
         if let (Some(user), None) = (user, socket.stream) {
             self.streams.remove(&user);
         }
+        // A deadline that is no more is noticed when it comes: most are set again before that.
         match socket.tcp.deadline() {
             _ if done => self.remove(&tuple),
             Some(at) => self.due.set_by(tuple, at),
-            None => self.due.stop(tuple),
+            None => {}
         }
         broken
     }
@@ -492,7 +494,7 @@ fn fitted(profile: &Arc<Profile>, mtu: u16, chance: &Seed) -> Arc<Profile> {
 }
 
 /// Answers a segment that belongs to nothing here.
-pub(crate) fn refuse(header: &Header, segment: &Segment, out: &mut Output) {
+pub(crate) fn refuse(header: &Header, segment: &Segment<'_>, out: &mut Output) {
     if let Some(reset) = segment.refusal() {
         out.packets.push(reset.datagram(header.dst, header.src));
     }

@@ -26,7 +26,7 @@ pub struct Connection {
     /// Both ends speak of selective acknowledgments.
     pub(crate) sack: bool,
     pub(crate) syn_due: bool,
-    pub(crate) reset: Option<Segment>,
+    pub(crate) reset: Option<Segment<'static>>,
     pub(crate) challenge: Challenge,
     pub(crate) time_wait: Option<Instant>,
     pub(crate) ended: Option<Ended>,
@@ -99,7 +99,7 @@ impl Connection {
     pub fn abort(&mut self) {
         if self.state == State::SynReceived || (self.state.synchronized() && self.state != State::TimeWait) {
             self.receive.acknowledged();
-            self.reset = Some(self.plain(self.send.bare(), Flags::RST, Vec::new()));
+            self.reset = Some(self.plain(self.send.bare(), Flags::RST));
         }
         if self.state != State::Closed {
             self.end(Ended::Aborted);
@@ -211,9 +211,9 @@ impl Connection {
     // --- segments that leave ---------------------------------------------------------------------------------------
 
     /// The next segment to be sent; call until `None`.
-    pub fn poll(&mut self, now: Instant) -> Option<Segment> {
-        if let Some(reset) = self.reset.take() {
-            return Some(reset);
+    pub fn poll(&mut self, now: Instant) -> Option<Segment<'_>> {
+        if self.reset.is_some() {
+            return self.reset.take();
         }
         if std::mem::take(&mut self.syn_due) {
             return Some(self.syn(now));
@@ -232,7 +232,8 @@ impl Connection {
             }
             let push = if chunk.last && !chunk.bytes.is_empty() { Flags::PSH } else { Flags::default() };
             let fin = if chunk.fin { Flags::FIN } else { Flags::default() };
-            return Some(self.segment(now, chunk.seq, push.with(fin), chunk.bytes));
+            let header = self.segment(now, chunk.seq, push.with(fin));
+            return Some(Segment { payload: self.send.bytes(chunk.bytes), ..header });
         }
         if self.receive.due {
             return Some(self.bare(now));
@@ -249,22 +250,22 @@ impl Connection {
         }
     }
 
-    fn bare(&mut self, now: Instant) -> Segment {
-        self.segment(now, self.send.bare(), Flags::default(), Vec::new())
+    fn bare(&mut self, now: Instant) -> Segment<'static> {
+        self.segment(now, self.send.bare(), Flags::default())
     }
 
-    /// A segment after the handshake: all of them acknowledge and announce the window, and have the options that were
-    /// agreed on.
-    pub(crate) fn segment(&mut self, now: Instant, seq: Seq, flags: Flags, payload: Vec<u8>) -> Segment {
+    /// A segment after the handshake, without its payload: all of them acknowledge and announce the window, and have the
+    /// options that were agreed on.
+    pub(crate) fn segment(&mut self, now: Instant, seq: Seq, flags: Flags) -> Segment<'static> {
         self.receive.acknowledged();
         let sack = self.blocks();
         let ack = self.receive.next;
         let timestamps = self.clocks.as_mut().map(|clocks| clocks.stamp(now, ack));
         let options = Options { timestamps, sack, ..Options::default() };
-        Segment { options, ..self.plain(seq, flags, payload) }
+        Segment { options, ..self.plain(seq, flags) }
     }
 
-    pub(crate) fn plain(&mut self, seq: Seq, flags: Flags, payload: Vec<u8>) -> Segment {
+    pub(crate) fn plain(&mut self, seq: Seq, flags: Flags) -> Segment<'static> {
         Segment {
             src_port: self.local.port(),
             dst_port: self.remote.port(),
@@ -272,7 +273,6 @@ impl Connection {
             ack: self.receive.next,
             flags: flags.with(Flags::ACK),
             window: self.receive.announce(),
-            payload,
             ..Segment::default()
         }
     }
@@ -295,7 +295,7 @@ impl Connection {
     // --- segments that come ----------------------------------------------------------------------------------------
 
     /// Takes a segment from the peer. Its addresses and ports must be those of this connection.
-    pub fn receive(&mut self, now: Instant, segment: &Segment) {
+    pub fn receive(&mut self, now: Instant, segment: &Segment<'_>) {
         match self.state {
             State::Closed => {}
             State::SynSent => self.answered(now, segment),
@@ -304,7 +304,7 @@ impl Connection {
     }
 
     /// RFC 9293, section 3.10.7.4, in its order.
-    fn arrived(&mut self, now: Instant, segment: &Segment) {
+    fn arrived(&mut self, now: Instant, segment: &Segment<'_>) {
         if self.state == State::SynReceived && self.repeated_syn(now, segment) {
             return;
         }
@@ -336,7 +336,7 @@ impl Connection {
 
     /// RFC 7323, section 3.2: without a timestamp it is not the peer's; section 5.3, R1: or it is an old one. Resets are
     /// neither (section 5.2).
-    fn is_fresh(&mut self, now: Instant, segment: &Segment) -> bool {
+    fn is_fresh(&mut self, now: Instant, segment: &Segment<'_>) -> bool {
         if segment.has(Flags::RST) {
             return true;
         }
@@ -349,7 +349,7 @@ impl Connection {
     }
 
     /// It has no part in the window. TIME-WAIT starts anew with a FIN: our last acknowledgment was lost.
-    fn unacceptable(&mut self, now: Instant, segment: &Segment) {
+    fn unacceptable(&mut self, now: Instant, segment: &Segment<'_>) {
         if segment.has(Flags::RST) {
             return;
         }
@@ -375,7 +375,7 @@ impl Connection {
     }
 
     /// RFC 9293, section 3.10.7.4, second (RFC 5961, section 3): exactly at the edge, or it must be confirmed.
-    fn reset_came(&mut self, now: Instant, segment: &Segment) {
+    fn reset_came(&mut self, now: Instant, segment: &Segment<'_>) {
         if segment.seq == self.receive.next {
             self.end(if self.state == State::TimeWait { Ended::Finished } else { Ended::Reset });
         } else {
@@ -384,7 +384,7 @@ impl Connection {
     }
 
     /// RFC 9293, section 3.10.7.4, fifth. Says whether the segment is worth reading on.
-    fn acknowledged(&mut self, now: Instant, segment: &Segment) -> bool {
+    fn acknowledged(&mut self, now: Instant, segment: &Segment<'_>) -> bool {
         if self.state == State::SynReceived && !self.completed(now, segment) {
             return false;
         }
@@ -418,12 +418,12 @@ impl Connection {
     }
 
     /// When our segment left that the peer's timestamp answers.
-    pub(crate) fn echoed(&self, now: Instant, segment: &Segment) -> Option<Instant> {
+    pub(crate) fn echoed(&self, now: Instant, segment: &Segment<'_>) -> Option<Instant> {
         self.clocks.as_ref()?.left(now, segment.options.timestamps?)
     }
 
     /// RFC 9293, section 3.10.7.4, seventh and eighth.
-    fn data(&mut self, now: Instant, segment: &Segment, closed: bool) {
+    fn data(&mut self, now: Instant, segment: &Segment<'_>, closed: bool) {
         if !matches!(self.state, State::Established | State::FinWait1 | State::FinWait2) || segment.is_empty()
         {
             return;

@@ -28,7 +28,7 @@ impl Connection {
         now: Instant,
         local: SocketAddrV4,
         remote: SocketAddrV4,
-        syn: &Segment,
+        syn: &Segment<'_>,
         iss: Seq,
         profile: &Profile,
     ) -> Option<Self> {
@@ -43,7 +43,7 @@ impl Connection {
     }
 
     /// The peer's number and options.
-    fn peer_syn(&mut self, now: Instant, syn: &Segment) {
+    fn peer_syn(&mut self, now: Instant, syn: &Segment<'_>) {
         self.irs = syn.seq;
         let most = syn.options.mss.unwrap_or(DEFAULT_MSS).max(LEAST_MSS);
         // As with windows: both or none (RFC 7323, section 3.2; RFC 2018, section 2).
@@ -65,7 +65,7 @@ impl Connection {
     }
 
     /// Our SYN, in SYN-RECEIVED with an acknowledgment. Its window is not scaled (RFC 7323, section 2.2).
-    pub(crate) fn syn(&mut self, now: Instant) -> Segment {
+    pub(crate) fn syn(&mut self, now: Instant) -> Segment<'static> {
         let answer = self.state == State::SynReceived;
         let seq = self.send.una;
         self.send.syn_sent(now);
@@ -79,7 +79,7 @@ impl Connection {
             ..Options::default()
         };
         let window = self.profile.receive_buffer.min(u32::from(u16::MAX)) as u16;
-        let plain = self.plain(seq, Flags::SYN, Vec::new());
+        let plain = self.plain(seq, Flags::SYN);
         if answer {
             return Segment { window, options, ..plain };
         }
@@ -97,7 +97,7 @@ impl Connection {
     }
 
     /// RFC 9293, section 3.10.7.3: a segment in SYN-SENT.
-    pub(crate) fn answered(&mut self, now: Instant, segment: &Segment) {
+    pub(crate) fn answered(&mut self, now: Instant, segment: &Segment<'_>) {
         let acknowledges = segment.has(Flags::ACK);
         let ours = segment.ack.after(self.send.una) && !segment.ack.after(self.send.max);
         if acknowledges && !ours {
@@ -124,7 +124,7 @@ impl Connection {
     }
 
     /// SYN-RECEIVED: the peer's SYN comes again. Says whether the segment was that.
-    pub(crate) fn repeated_syn(&mut self, now: Instant, segment: &Segment) -> bool {
+    pub(crate) fn repeated_syn(&mut self, now: Instant, segment: &Segment<'_>) -> bool {
         if !segment.has(Flags::SYN) || segment.has(Flags::RST) || segment.seq != self.irs {
             return false;
         }
@@ -137,7 +137,7 @@ impl Connection {
     }
 
     /// SYN-RECEIVED: an acknowledgment. Says whether it is that of our SYN; else it is refused.
-    pub(crate) fn completed(&mut self, now: Instant, segment: &Segment) -> bool {
+    pub(crate) fn completed(&mut self, now: Instant, segment: &Segment<'_>) -> bool {
         if segment.ack != self.send.max || self.send.flight() == 0 {
             self.reset = segment.refusal();
             return false;
@@ -147,7 +147,7 @@ impl Connection {
         true
     }
 
-    fn established(&mut self, now: Instant, segment: &Segment, shift: u8) {
+    fn established(&mut self, now: Instant, segment: &Segment<'_>, shift: u8) {
         self.state = State::Established;
         self.syn_due = false;
         let echoed = self.echoed(now, segment);

@@ -2,6 +2,7 @@
 //! RFC 5681, section 4.2).
 
 use crate::reassembly::Reassembly;
+use crate::send::copied;
 use crate::{Profile, Seq, Timing};
 use std::collections::VecDeque;
 use wire::{Duration, Instant};
@@ -141,7 +142,11 @@ impl Receiver {
     }
 
     fn append(&mut self, bytes: &[u8]) {
-        self.unread.extend(bytes);
+        if self.unread.is_empty() {
+            self.unread = bytes.to_vec().into(); // as it lies, for who reads all of it
+        } else {
+            self.unread.extend(bytes);
+        }
         let unread = &mut self.unread;
         self.next = self.beyond.join(self.next.plus(bytes.len() as u32), |fresh| unread.extend(fresh));
     }
@@ -169,9 +174,13 @@ impl Receiver {
 
     /// The oldest `most` bytes that were not read.
     pub(crate) fn read(&mut self, most: usize) -> Vec<u8> {
-        let most = most.min(self.unread.len());
-        let bytes = crate::send::copied(&self.unread, 0, most);
-        drop(self.unread.drain(..most));
+        let bytes = if most >= self.unread.len() {
+            std::mem::take(&mut self.unread).into()
+        } else {
+            let bytes = copied(&self.unread, 0, most);
+            drop(self.unread.drain(..most));
+            bytes
+        };
         // Two segments of new room are worth a segment of their own; after a closed window, one is.
         let more = self.wanted_edge().since(self.edge);
         let step = if self.window() < self.mss { self.mss } else { 2 * self.mss };

@@ -33,7 +33,7 @@ pub struct Record {
     /// A SYN is to be sent.
     pub syn_due: bool,
     /// A reset is to be sent.
-    pub reset: Option<Segment>,
+    pub reset: Option<Segment<'static>>,
     /// Answers to segments that are wrong.
     pub challenge: Challenge,
     /// The sending half.

@@ -1,14 +1,17 @@
 //! The TCP header (RFC 9293, section 3.1).
 
 use crate::{Options, Seq};
+use std::borrow::Cow;
 use wire::ipv4::Header;
-use wire::{Checksum, Ipv4Addr, Malformed, Reader};
+use wire::{Checksum, Ipv4Addr, Malformed};
 
 /// The protocol number in an IPv4 header.
 pub const PROTOCOL: u8 = 6;
 
 /// Bytes of the header without options.
 pub const HEADER: usize = 20;
+
+const TRUNCATED: Malformed = Malformed("tcp_truncated");
 
 /// Where the checksum stands.
 const CHECKSUM: usize = 16;
@@ -41,9 +44,10 @@ impl Flags {
     }
 }
 
-/// A segment: header and payload, without the addresses, which are the IP header's.
+/// A segment: header and payload, without the addresses, which are the IP header's. The payload stays where it is: in the
+/// packet that came, or in the buffer of what is to be sent.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
-pub struct Segment {
+pub struct Segment<'a> {
     /// The sender's port.
     pub src_port: u16,
     /// The receiver's port.
@@ -59,26 +63,33 @@ pub struct Segment {
     /// The options.
     pub options: Options,
     /// The data.
-    pub payload: Vec<u8>,
+    pub payload: Cow<'a, [u8]>,
 }
 
-impl Segment {
+impl<'a> Segment<'a> {
     /// The segment in `bytes`, an IP payload from `src` to `dst`. The urgent pointer is not kept.
-    pub fn parse(bytes: &[u8], src: Ipv4Addr, dst: Ipv4Addr) -> Result<Self, Malformed> {
-        let mut r = Reader::new(bytes, Malformed("tcp_truncated"));
-        let (src_port, dst_port) = (r.u16()?, r.u16()?);
-        let (seq, ack) = (Seq(r.u32()?), Seq(r.u32()?));
-        let header_len = usize::from(r.u8()? >> 4) * 4;
-        let flags = Flags(r.u8()?);
-        let window = r.u16()?;
-        let (_checksum, _urgent) = (r.u16()?, r.u16()?);
-        let options = r.take(header_len.checked_sub(HEADER).ok_or(Malformed("tcp_offset"))?)?;
+    pub fn parse(bytes: &'a [u8], src: Ipv4Addr, dst: Ipv4Addr) -> Result<Self, Malformed> {
+        let fixed = bytes.first_chunk::<HEADER>().ok_or(TRUNCATED)?;
+        let [s0, s1, d0, d1, q0, q1, q2, q3, a0, a1, a2, a3, offset, flags, w0, w1, ..] = *fixed;
+        let header_len = usize::from(offset >> 4) * 4;
+        if header_len < HEADER {
+            return Err(Malformed("tcp_offset"));
+        }
+        let (header, payload) = bytes.split_at_checked(header_len).ok_or(TRUNCATED)?;
         let len = u16::try_from(bytes.len()).map_err(|_| Malformed("tcp_length"))?;
         if pseudo_header(src, dst, len).add(bytes).finish() != 0 {
             return Err(Malformed("tcp_checksum"));
         }
-        let options = Options::parse(options)?;
-        Ok(Self { src_port, dst_port, seq, ack, flags, window, options, payload: r.rest().to_vec() })
+        Ok(Self {
+            src_port: u16::from_be_bytes([s0, s1]),
+            dst_port: u16::from_be_bytes([d0, d1]),
+            seq: Seq(u32::from_be_bytes([q0, q1, q2, q3])),
+            ack: Seq(u32::from_be_bytes([a0, a1, a2, a3])),
+            flags: Flags(flags),
+            window: u16::from_be_bytes([w0, w1]),
+            options: Options::parse(header.get(HEADER..).unwrap_or_default())?,
+            payload: Cow::Borrowed(payload),
+        })
     }
 
     /// The IP payload that carries this from `src` to `dst`. Header and payload must fit an IPv4 packet.
@@ -113,6 +124,11 @@ impl Segment {
         }
     }
 
+    /// The same, with a payload of its own.
+    pub fn into_owned(self) -> Segment<'static> {
+        Segment { payload: Cow::Owned(self.payload.into_owned()), ..self }
+    }
+
     /// Bytes of header and payload on the wire.
     pub fn wire_len(&self) -> usize {
         HEADER + self.options.len() + self.payload.len()
@@ -134,16 +150,16 @@ impl Segment {
     }
 
     /// The answer of a host that knows no such connection (RFC 9293, section 3.10.7.1). A reset has none.
-    pub fn refusal(&self) -> Option<Self> {
+    pub fn refusal(&self) -> Option<Segment<'static>> {
         if self.has(Flags::RST) {
             return None;
         }
         let (src_port, dst_port) = (self.dst_port, self.src_port);
-        let reset = Self { src_port, dst_port, flags: Flags::RST, ..Self::default() };
+        let reset = Segment { src_port, dst_port, flags: Flags::RST, ..Segment::default() };
         if self.has(Flags::ACK) {
-            return Some(Self { seq: self.ack, ..reset });
+            return Some(Segment { seq: self.ack, ..reset });
         }
-        Some(Self { ack: self.seq.plus(self.len()), flags: Flags::RST.with(Flags::ACK), ..reset })
+        Some(Segment { ack: self.seq.plus(self.len()), flags: Flags::RST.with(Flags::ACK), ..reset })
     }
 }
 
@@ -161,7 +177,7 @@ mod tests {
     const A: Ipv4Addr = Ipv4Addr::new(10, 2, 0, 1);
     const B: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 7);
 
-    fn syn() -> Segment {
+    fn syn() -> Segment<'static> {
         Segment {
             src_port: 4000,
             dst_port: 80,
@@ -175,7 +191,7 @@ mod tests {
                 sack_permitted: true,
                 ..Options::default()
             },
-            payload: b"odd".to_vec(),
+            payload: b"odd".into(),
         }
     }
 
@@ -195,7 +211,7 @@ mod tests {
     fn what_is_emitted_is_read_back() {
         assert_eq!(Segment::parse(&syn().emit(A, B), A, B), Ok(syn()));
         assert_eq!(syn().emit(A, B).len(), syn().wire_len());
-        let plain = Segment { options: Options::default(), payload: Vec::new(), ..syn() };
+        let plain = Segment { options: Options::default(), payload: Cow::default(), ..syn() };
         assert_eq!(Segment::parse(&plain.emit(A, B), A, B), Ok(plain));
     }
 
@@ -239,7 +255,8 @@ mod tests {
                 bytes[CHECKSUM..CHECKSUM + 2].copy_from_slice(&sum.to_be_bytes());
             }
             if let Ok(segment) = Segment::parse(&bytes, A, B) {
-                prop_assert_eq!(Segment::parse(&segment.emit(A, B), A, B), Ok(segment));
+                let emitted = segment.emit(A, B);
+                prop_assert_eq!(Segment::parse(&emitted, A, B), Ok(segment));
             }
         }
     }

@@ -6,7 +6,9 @@ use crate::estimator::Clockwork;
 use crate::scoreboard::Scoreboard;
 use crate::timers::Timer;
 use crate::{Profile, Seq, Timing, TooBig};
+use std::borrow::Cow;
 use std::collections::VecDeque;
+use std::ops::Range;
 use wire::{Duration, Instant};
 
 /// Our FIN.
@@ -36,7 +38,8 @@ pub enum Errand {
 #[derive(Debug)]
 pub(crate) struct Chunk {
     pub(crate) seq: Seq,
-    pub(crate) bytes: Vec<u8>,
+    /// Which bytes of the buffer.
+    pub(crate) bytes: Range<usize>,
     pub(crate) fin: bool,
     /// Nothing is left to be sent behind it.
     pub(crate) last: bool,
@@ -171,6 +174,17 @@ impl Sender {
         taken.len()
     }
 
+    /// What is to be sent of the buffer: copied only where its two ends meet.
+    pub(crate) fn bytes(&self, Range { start, end }: Range<usize>) -> Cow<'_, [u8]> {
+        let (head, tail) = self.buffer.as_slices();
+        let behind = |at: usize| at.checked_sub(head.len());
+        let within = match (behind(start), behind(end)) {
+            (Some(start), Some(end)) => tail.get(start..end),
+            _ => head.get(start..end),
+        };
+        within.map_or_else(|| copied(&self.buffer, start, end).into(), Cow::Borrowed)
+    }
+
     pub(crate) const fn flight(&self) -> u32 {
         self.max.since(self.una)
     }
@@ -279,7 +293,7 @@ impl Sender {
     pub(crate) fn cut(&mut self, now: Instant, seq: Seq, len: usize) -> Chunk {
         let from = seq.since(self.una) as usize;
         let to = self.buffer.len().min(from + len);
-        let bytes = copied(&self.buffer, from, to);
+        let bytes = from.min(to)..to;
         let fin = self.fin == Fin::Queued && to == self.buffer.len() && bytes.len() <= len;
         let end = seq.plus(bytes.len() as u32 + u32::from(fin));
         if seq.before(self.max) {
@@ -301,7 +315,7 @@ impl Sender {
     /// One byte into a closed window, or what a small one takes (RFC 9293, section 3.8.6.1).
     fn probe(&mut self, now: Instant) -> Chunk {
         let len = (self.window.max(1) as usize).min(self.mss as usize).min(self.buffer.len());
-        let bytes = copied(&self.buffer, 0, len);
+        let bytes = 0..len;
         let fin = bytes.is_empty();
         // The peer may take it, and acknowledge it; until then it counts as not sent.
         self.max = self.max.latest(self.una.plus(bytes.len() as u32 + u32::from(fin)));

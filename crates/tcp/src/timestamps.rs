@@ -70,7 +70,7 @@ impl Clocks {
 
     /// Which timestamp to echo (RFC 7323, section 4.3): that of the first segment that was not acknowledged yet, not of what
     /// lies beyond a gap. `segment` is acceptable.
-    pub(crate) fn note(&mut self, now: Instant, segment: &Segment, theirs: Timestamps) {
+    pub(crate) fn note(&mut self, now: Instant, segment: &Segment<'_>, theirs: Timestamps) {
         if !self.is_old(now, theirs) && !segment.seq.after(self.last_ack) {
             (self.recent, self.recent_at) = (theirs.value, Some(now));
         }

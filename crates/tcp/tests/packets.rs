@@ -187,7 +187,7 @@ impl Script {
 }
 
 /// A segment of the peer's.
-fn heard(mut words: Words<'_>) -> Segment {
+fn heard(mut words: Words<'_>) -> Segment<'static> {
     let bit = |flag| match flag {
         'S' => Flags::SYN,
         'F' => Flags::FIN,
@@ -220,7 +220,7 @@ fn heard(mut words: Words<'_>) -> Segment {
     }
     options.sack = blocks;
     let controls = u32::from(flags.has(Flags::SYN)) + u32::from(flags.has(Flags::FIN));
-    let payload = vec![b'x'; (end - from - controls) as usize];
+    let payload = vec![b'x'; (end - from - controls) as usize].into();
     Segment {
         src_port: PEER.port(),
         dst_port: US.port(),
@@ -234,7 +234,7 @@ fn heard(mut words: Words<'_>) -> Segment {
 }
 
 /// A segment of ours.
-fn said(segment: &Segment) -> String {
+fn said(segment: &Segment<'_>) -> String {
     let flag = |bit, name| if segment.has(bit) { name } else { "" };
     let flags = [
         flag(Flags::SYN, "S"),

@@ -41,7 +41,7 @@ impl Script {
         Self { tcp: Connection::connect(US, PEER, ISS, profile), now: 0 }
     }
 
-    fn segment(&self, flags: &str, seq: u32, ack: u32, window: u16, len: usize) -> Segment {
+    fn segment(&self, flags: &str, seq: u32, ack: u32, window: u16, len: usize) -> Segment<'static> {
         let bit = |flag| match flag {
             'S' => Flags::SYN,
             'A' => Flags::ACK,
@@ -52,7 +52,7 @@ impl Script {
         let flags = flags.chars().map(bit).fold(Flags::default(), Flags::with);
         let (seq, ack) = (IRS.plus(seq), ISS.plus(ack));
         let (src_port, dst_port) = (self.tcp.remote().port(), self.tcp.local().port());
-        let payload = vec![b'x'; len];
+        let payload = vec![b'x'; len].into();
         Segment { src_port, dst_port, seq, ack, flags, window, payload, ..Segment::default() }
     }
 

@@ -299,7 +299,7 @@ proptest! {
                 flags: Flags(flags),
                 window,
                 options,
-                payload: vec![9; len * 50],
+                payload: vec![9; len * 50].into(),
                 ..Segment::default()
             };
             tcp.receive(now, &segment);

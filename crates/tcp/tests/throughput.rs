@@ -23,8 +23,8 @@ fn pattern() -> Vec<u8> {
 /// Everything that `from` has to say, as bytes; whether there was anything.
 fn hand_over(now: Instant, from: &mut Connection, to: &mut Connection) -> u64 {
     let mut segments = 0;
+    let (src, dst) = (*from.local().ip(), *from.remote().ip());
     while let Some(segment) = from.poll(now) {
-        let (src, dst) = (*from.local().ip(), *from.remote().ip());
         let bytes = segment.emit(src, dst);
         to.receive(now, &Segment::parse(&bytes, src, dst).unwrap());
         segments += 1;

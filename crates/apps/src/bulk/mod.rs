@@ -54,17 +54,25 @@ pub(crate) fn fill(offset: u64, bytes: &mut [u8]) {
 
 /// How many of `bytes` are the pattern's from `offset` on, before the first that is not.
 pub(crate) fn intact(offset: u64, bytes: &[u8]) -> usize {
-    let mut expected = [0; 1024];
-    let mut good = 0;
-    for piece in bytes.chunks(expected.len()) {
-        let expected = expected.get_mut(..piece.len()).unwrap_or_default();
-        fill(offset + good as u64, expected);
-        if piece != expected {
-            return good + piece.iter().zip(expected).take_while(|(byte, expected)| byte == expected).count();
-        }
-        good += piece.len();
+    let (head, rest) = bytes.split_at(partial(offset).min(bytes.len()));
+    let (words, tail) = rest.as_chunks::<8>();
+    let mut next = word(offset.div_ceil(8));
+    let mut differ = 0;
+    for place in words {
+        differ |= u64::from_le_bytes(*place) ^ next;
+        next = next.wrapping_add(STEP);
     }
-    good
+    let good = |at: u64, bytes: &[u8]| {
+        bytes.iter().zip(at..).take_while(|(byte, at)| **byte == byte_at(*at)).count()
+    };
+    let tail_at = offset + (bytes.len() - tail.len()) as u64;
+    let all = differ == 0 && good(offset, head) == head.len() && good(tail_at, tail) == tail.len();
+    if all { bytes.len() } else { good(offset, bytes) }
+}
+
+/// The byte at this place of the stream.
+fn byte_at(offset: u64) -> u8 {
+    (word(offset / 8) >> (offset % 8 * 8)) as u8
 }
 
 /// Bytes from `offset` to the next word.

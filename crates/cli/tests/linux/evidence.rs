@@ -46,6 +46,9 @@ fn agrees_in_goodput(settings: &[&str]) {
     let worlds = both("evidence/kernel", settings, &[], out.path());
     let report = std::fs::read_to_string(out.path().join("linux/run.json")).unwrap();
     assert!(report.contains("\"congestion\": \"reno\""), "{report}");
+    if !worlds[1].doubts.is_empty() {
+        return println!("NOT MEASURED HERE: the machine disturbed the run");
+    }
     // The queue must have overflowed, or all stacks are alike.
     let dropped = worlds.each_ref().map(|world| world.ledger.dropped.get("queue_full").copied().unwrap_or(0));
     assert!(dropped.iter().all(|dropped| *dropped > 5), "{dropped:?}");

@@ -163,7 +163,7 @@ impl Reader {
         self.about.as_ref().is_none_or(|about| about.contains(&address))
     }
 
-    fn segment(&mut self, packet: PacketId, seen: &Seen) {
+    fn segment(&mut self, packet: PacketId, seen: &Seen<'_>) {
         let next = self.names.len();
         let names = &mut self.names;
         // The first segment with data is the stream's begin: the connection was made within the run.

@@ -33,9 +33,9 @@ pub(crate) fn profile() -> Profile {
 /// One end: the first connects and writes, the second listens and reads.
 pub(crate) trait End {
     /// A segment comes.
-    fn hear(&mut self, now: Instant, segment: &Segment);
+    fn hear(&mut self, now: Instant, segment: &Segment<'_>);
     /// The application works, timers go off; what leaves.
-    fn work(&mut self, now: Instant) -> Vec<Segment>;
+    fn work(&mut self, now: Instant) -> Vec<Segment<'static>>;
     /// When it wants to work next.
     fn deadline(&mut self, now: Instant) -> Option<Instant>;
     /// What the application has read.
@@ -91,7 +91,7 @@ impl Ours {
 }
 
 impl End for Ours {
-    fn hear(&mut self, now: Instant, segment: &Segment) {
+    fn hear(&mut self, now: Instant, segment: &Segment<'_>) {
         let (local, remote) = (ADDRESSES[self.who], ADDRESSES[1 - self.who]);
         if self.tcp.is_none() {
             self.tcp = Connection::accept(now, local, remote, segment, Seq(5), &profile());
@@ -100,14 +100,14 @@ impl End for Ours {
         }
     }
 
-    fn work(&mut self, now: Instant) -> Vec<Segment> {
+    fn work(&mut self, now: Instant) -> Vec<Segment<'static>> {
         if self.deadline(now).is_some_and(|at| at <= now) {
             self.watched(|tcp| tcp.timeout(now));
         }
         let Some(tcp) = &mut self.tcp else { return Vec::new() };
         self.got.extend(tcp.read(usize::MAX));
         self.written += tcp.write(&self.data[self.written..]);
-        std::iter::from_fn(|| tcp.poll(now)).collect()
+        std::iter::from_fn(|| tcp.poll(now).map(Segment::into_owned)).collect()
     }
 
     fn deadline(&mut self, _: Instant) -> Option<Instant> {
@@ -170,13 +170,13 @@ impl Smoltcp {
 }
 
 impl End for Smoltcp {
-    fn hear(&mut self, now: Instant, segment: &Segment) {
+    fn hear(&mut self, now: Instant, segment: &Segment<'_>) {
         let [src, dst] = [1 - self.who, self.who].map(|end| *ADDRESSES[end].ip());
         self.device.rx.push_back(Header::new(PROTOCOL, src, dst).emit(&segment.emit(src, dst)));
         self.interface.poll_ingress_single(in_micros(now), &mut self.device, &mut self.sockets);
     }
 
-    fn work(&mut self, now: Instant) -> Vec<Segment> {
+    fn work(&mut self, now: Instant) -> Vec<Segment<'static>> {
         self.apply();
         loop {
             let said = self.device.tx.len();
@@ -186,7 +186,7 @@ impl End for Smoltcp {
                 break;
             }
         }
-        std::mem::take(&mut self.device.tx).iter().map(|datagram| segment(datagram)).collect()
+        std::mem::take(&mut self.device.tx).iter().map(|datagram| segment(datagram).into_owned()).collect()
     }
 
     fn deadline(&mut self, now: Instant) -> Option<Instant> {
@@ -199,7 +199,7 @@ impl End for Smoltcp {
     }
 }
 
-fn segment(datagram: &[u8]) -> Segment {
+fn segment(datagram: &[u8]) -> Segment<'_> {
     let (header, payload) = Header::parse(datagram).unwrap();
     assert_eq!(header.protocol, PROTOCOL);
     assert_eq!(datagram.len(), ipv4::total_len(datagram));

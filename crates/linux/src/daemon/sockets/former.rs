@@ -83,7 +83,7 @@ impl Former {
     }
 
     /// Whether a segment acknowledges what only the former host has sent.
-    fn is_beyond(&self, place: &Place, segment: &Segment) -> bool {
+    fn is_beyond(&self, place: &Place, segment: &Segment<'_>) -> bool {
         segment.has(Flags::ACK)
             && !segment.has(Flags::SYN)
             && !segment.has(Flags::RST)
@@ -111,7 +111,7 @@ impl Tcp {
     }
 
     /// A segment is about to reach the kernel.
-    pub(super) fn hears(&mut self, tuple: &Tuple, segment: &Segment) {
+    pub(super) fn hears(&mut self, tuple: &Tuple, segment: &Segment<'_>) {
         if !self.former.contains(tuple) {
             return;
         }
@@ -124,7 +124,7 @@ impl Tcp {
 
 impl Socket {
     /// Says whether the former host's part is over, or the connection.
-    fn hears(&mut self, segment: &Segment) -> bool {
+    fn hears(&mut self, segment: &Segment<'_>) -> bool {
         match self.tells(segment) {
             Tells::Over => {
                 self.former = None;
@@ -144,7 +144,7 @@ impl Socket {
         false
     }
 
-    pub(super) fn tells(&self, segment: &Segment) -> Tells {
+    pub(super) fn tells(&self, segment: &Segment<'_>) -> Tells {
         let Some(former) = &self.former else { return Tells::Over };
         match former.place(&self.fd) {
             Ok(place) if !place.una.before(former.sent) => Tells::Over,
