@@ -79,7 +79,7 @@ impl Node {
     /// Hands a packet to this host's own stack, if it is for it.
     pub(crate) fn to_host(&self, iface: Iface, header: &Header, packet: Packet, out: &mut Outbox) {
         if self.addresses.contains(&header.dst) {
-            self.transmit(Iface::HOST, packet, out);
+            out.act(RoleId::NODE, Act::Transmit(Iface::HOST, packet));
         } else {
             drop(out, iface, packet, reason::NO_ROUTE);
         }

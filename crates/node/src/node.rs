@@ -122,9 +122,9 @@ impl Node {
 
     /// When [`Input::Timeout`] is due. Earlier than needed at times, never later.
     pub fn deadline(&self) -> Option<Instant> {
-        let roles = self.roles.iter().filter_map(|role| role.deadline()).min();
+        let roles = self.roles.iter().filter_map(|role| role.deadline());
         let net = self.net.as_ref().and_then(|net| net.arp.deadline());
-        [roles, self.rules.next_deadline(), net].into_iter().flatten().min()
+        roles.chain(self.rules.next_deadline()).chain(net).min()
     }
 
     /// Names the packets that roles keep, and those that wait for a neighbor or for a record.
@@ -177,14 +177,14 @@ impl Node {
         if iface != Iface::HOST && !self.is_for_us(iface, packet.link.dst) {
             return drop(out, iface, packet, reason::OTHER_STATION);
         }
-        let (header, traffic) = match Header::parse(&packet.bytes) {
-            Ok((header, payload)) => (header, Traffic::of(&header, payload)),
+        let (header, payload) = match Header::parse(&packet.bytes) {
+            Ok(parsed) => parsed,
             Err(malformed) => return drop(out, iface, packet, malformed.into()),
         };
         if iface == Iface::HOST {
             return self.forward(now, Port { iface, from: None }, &header, packet, out);
         }
-        match self.listener(iface, &header, traffic, 0) {
+        match self.listener(iface, &header, payload, 0) {
             Some(role) => self.give(now, role, Input::Packet(Rx::new(iface, Why::Listen), packet), out),
             None => self.unheard(now, iface, &header, packet, out),
         }
@@ -203,14 +203,14 @@ impl Node {
 
     /// A role does not want what it was handed.
     fn pass(&mut self, now: Instant, role: RoleId, rx: Rx, packet: Packet, out: &mut Outbox) {
-        let (header, traffic) = match Header::parse(&packet.bytes) {
-            Ok((header, payload)) => (header, Traffic::of(&header, payload)),
+        let (header, payload) = match Header::parse(&packet.bytes) {
+            Ok(parsed) => parsed,
             Err(malformed) => return drop(out, rx.iface, packet, malformed.into()),
         };
         if rx.why != Why::Listen || rx.tunnel.is_some() {
             return self.to_host(rx.iface, &header, packet, out);
         }
-        match self.listener(rx.iface, &header, traffic, usize::from(role.0) + 1) {
+        match self.listener(rx.iface, &header, payload, usize::from(role.0) + 1) {
             Some(next) => self.give(now, next, Input::Packet(rx, packet), out),
             None => self.unheard(now, rx.iface, &header, packet, out),
         }
@@ -220,12 +220,17 @@ impl Node {
         dst.is_group() || Interface::find(&self.ifaces, iface).is_some_and(|own| own.mac == dst)
     }
 
-    /// The first role from `from` on that wants such a packet.
-    fn listener(&self, iface: Iface, header: &Header, traffic: Traffic, from: usize) -> Option<RoleId> {
-        let local = self.addresses.contains(&header.dst);
-        let wants = |listen: &Listen| traffic.is_wanted(listen, iface, header, local);
+    /// The first role from `from` on that wants such a packet. Most hosts' roles listen for nothing: what a packet is to
+    /// who listens is found out for the first who does.
+    fn listener(&self, iface: Iface, header: &Header, payload: &[u8], from: usize) -> Option<RoleId> {
+        let mut known = None;
+        let mut wants = |listen: &Listen| {
+            let found = || (Traffic::of(header, payload), self.addresses.contains(&header.dst));
+            let (traffic, local) = known.get_or_insert_with(found);
+            traffic.is_wanted(listen, iface, header, *local)
+        };
         let mut roles = self.roles.iter().enumerate().skip(from);
-        let (index, _) = roles.find(|(_, role)| role.listens().iter().any(wants))?;
+        let (index, _) = roles.find(|(_, role)| role.listens().iter().any(&mut wants))?;
         Some(RoleId(index as u8))
     }
 

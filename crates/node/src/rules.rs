@@ -207,12 +207,15 @@ impl Ruleset {
         is_own: bool,
     ) -> Option<Found> {
         let counts = |dst_len: u8, named: bool| (!is_own || dst_len == 32) && (named || !class.is_closed());
-        self.shapes.iter().find_map(|((src_len, dst_len, named), _)| {
-            let key_class = named.then_some(class);
-            let key =
-                Key { class: key_class, src: Prefix::new(src, *src_len), dst: Prefix::new(dst, *dst_len) };
-            counts(*dst_len, *named).then(|| self.find(now, key)).flatten()
-        })
+        self.shapes.iter().filter(|((_, dst_len, named), _)| counts(*dst_len, *named)).find_map(
+            |((src_len, dst_len, named), _)| {
+                let class = named.then_some(class);
+                self.find(
+                    now,
+                    Key { class, src: Prefix::new(src, *src_len), dst: Prefix::new(dst, *dst_len) },
+                )
+            },
+        )
     }
 }
 

@@ -2,7 +2,7 @@
 
 use link::{Flight, Tuning};
 use node::Command;
-use std::cmp::Reverse;
+use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 use std::hash::{Hash, Hasher};
 use trace::HostId;
@@ -39,14 +39,42 @@ impl Hash for Event {
 /// any time and large, and stand beside it.
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
-    heap: BinaryHeap<Reverse<(Instant, u64, Ticket)>>,
+    heap: BinaryHeap<Entry>,
     beside: Vec<Option<Event>>,
     free: Vec<u32>,
     scheduled: u64,
 }
 
-/// Where an event is. Two tickets are never compared: no two have the same number before them.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+/// One that waits: when it happens, the how many-th it was to be scheduled, and where it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Entry {
+    at: Instant,
+    number: u64,
+    ticket: Ticket,
+}
+
+impl Entry {
+    /// Its place in the order, as one number: no two have the same.
+    const fn place(&self) -> u128 {
+        (self.at.0 as u128) << 64 | self.number as u128
+    }
+}
+
+impl Ord for Entry {
+    /// The earliest is the greatest, as a heap gives that first.
+    fn cmp(&self, other: &Self) -> Ordering {
+        other.place().cmp(&self.place())
+    }
+}
+
+impl PartialOrd for Entry {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// Where an event is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Ticket {
     Due(HostId),
     Beside(u32),
@@ -59,16 +87,15 @@ impl Queue {
             Event::Due(host) => Ticket::Due(host),
             event => Ticket::Beside(self.put(event)),
         };
-        self.heap.push(Reverse((at, self.scheduled, ticket)));
+        self.heap.push(Entry { at, number: self.scheduled, ticket });
     }
 
     /// Takes the next event, unless it lies behind `end`.
     pub(crate) fn next(&mut self, end: Instant) -> Option<(Instant, Event)> {
-        let Reverse((at, _, _)) = self.heap.peek()?;
-        if *at > end {
+        if self.heap.peek()?.at > end {
             return None;
         }
-        let Reverse((at, _, ticket)) = self.heap.pop()?;
+        let Entry { at, ticket, .. } = self.heap.pop()?;
         let event = match ticket {
             Ticket::Due(host) => Event::Due(host),
             Ticket::Beside(slot) => {
@@ -81,9 +108,9 @@ impl Queue {
 
     /// The events that still wait, in order, without alarms.
     pub(crate) fn waiting(&self) -> impl Iterator<Item = &Event> {
-        let slot = |Reverse((at, number, ticket)): &Reverse<(Instant, u64, Ticket)>| match ticket {
+        let slot = |entry: &Entry| match entry.ticket {
             Ticket::Due(_) => None,
-            Ticket::Beside(slot) => Some((*at, *number, *slot)),
+            Ticket::Beside(slot) => Some((entry.at, entry.number, slot)),
         };
         let mut slots: Vec<(Instant, u64, u32)> = self.heap.iter().filter_map(slot).collect();
         slots.sort_unstable();
@@ -128,6 +155,6 @@ mod tests {
 
     #[test]
     fn an_alarm_takes_24_bytes() {
-        assert_eq!(size_of::<Reverse<(Instant, u64, Ticket)>>(), 24);
+        assert_eq!(size_of::<Entry>(), 24);
     }
 }

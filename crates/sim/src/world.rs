@@ -360,11 +360,8 @@ impl<W: Witness> World<W> {
     /// Something for the host's own stack, and all that it does about it; but what users are to be told waits.
     fn with_stack(&mut self, host: HostId, work: impl FnOnce(&mut Stack, Instant, &mut Output)) {
         work(&mut self.hosts[host.index()].stack, self.now, &mut self.output);
-        for (packet, reason) in self.output.lost.drain(..) {
-            self.witness.happened(self.now, host, What::Lost(Iface::HOST, packet, reason.0.into()));
-        }
-        for mark in self.output.marks.drain(..) {
-            self.witness.happened(self.now, host, What::Marked(mark));
+        if !self.output.lost.is_empty() || !self.output.marks.is_empty() {
+            self.note_down(host);
         }
         if !self.output.packets.is_empty() {
             let mut packets = std::mem::take(&mut self.output.packets);
@@ -372,6 +369,16 @@ impl<W: Witness> World<W> {
                 self.originate(host, bytes);
             }
             self.output.packets = packets; // for its room
+        }
+    }
+
+    /// What ended in a stack, and what it has marked.
+    fn note_down(&mut self, host: HostId) {
+        for (packet, reason) in self.output.lost.drain(..) {
+            self.witness.happened(self.now, host, What::Lost(Iface::HOST, packet, reason.0.into()));
+        }
+        for mark in self.output.marks.drain(..) {
+            self.witness.happened(self.now, host, What::Marked(mark));
         }
     }
 
