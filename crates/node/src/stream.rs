@@ -1,6 +1,7 @@
 //! The one vocabulary of applications and transports. Nothing is read unless asked for, and a write needs credit: that
 //! is all the back-pressure there is.
 
+use std::cmp::Ordering;
 use std::collections::VecDeque;
 use std::hash::{Hash, Hasher};
 pub use std::net::SocketAddrV4 as Addr;
@@ -55,12 +56,32 @@ impl Hash for Transport {
 }
 
 /// Both ends of a connection, as the host that it belongs to sees them.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Tuple {
     /// This host's end.
     pub local: Addr,
     /// The peer's.
     pub remote: Addr,
+}
+
+impl Tuple {
+    /// As a number whose order is that of the fields: a stack looks several times for each segment.
+    fn number(&self) -> u128 {
+        let end = |addr: Addr| u64::from(addr.ip().to_bits()) << 16 | u64::from(addr.port());
+        u128::from(end(self.local)) << 64 | u128::from(end(self.remote))
+    }
+}
+
+impl Ord for Tuple {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.number().cmp(&other.number())
+    }
+}
+
+impl PartialOrd for Tuple {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
 }
 
 /// What becomes of segments of a tuple that is on its way to another host, or from one. While it is guarded this host
