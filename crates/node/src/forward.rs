@@ -112,8 +112,8 @@ impl Node {
         mut packet: Packet,
         out: &mut Outbox,
     ) {
-        for entry in verdict.used.into_iter().flatten() {
-            self.rules.used(entry, now);
+        for entry in verdict.used.iter().flatten() {
+            self.rules.used(*entry, now);
         }
         let iface = way.port.iface;
         if let Some(error) = verdict.icmp {

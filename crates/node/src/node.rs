@@ -220,17 +220,18 @@ impl Node {
         dst.is_group() || Interface::find(&self.ifaces, iface).is_some_and(|own| own.mac == dst)
     }
 
-    /// The first role from `from` on that wants such a packet. Most hosts' roles listen for nothing: what a packet is to
-    /// who listens is found out for the first who does.
+    /// The first role from `from` on that wants such a packet. On most hosts no role listens for anything, and nobody has to
+    /// know what kind of packet it is.
     fn listener(&self, iface: Iface, header: &Header, payload: &[u8], from: usize) -> Option<RoleId> {
-        let mut known = None;
-        let mut wants = |listen: &Listen| {
-            let found = || (Traffic::of(header, payload), self.addresses.contains(&header.dst));
-            let (traffic, local) = known.get_or_insert_with(found);
-            traffic.is_wanted(listen, iface, header, *local)
-        };
+        let first = self.roles.iter().skip(from).position(|role| !role.listens().is_empty())?;
+        self.listener_of(iface, header, Traffic::of(header, payload), from + first)
+    }
+
+    fn listener_of(&self, iface: Iface, header: &Header, traffic: Traffic, from: usize) -> Option<RoleId> {
+        let local = self.addresses.contains(&header.dst);
+        let wants = |listen: &Listen| traffic.is_wanted(listen, iface, header, local);
         let mut roles = self.roles.iter().enumerate().skip(from);
-        let (index, _) = roles.find(|(_, role)| role.listens().iter().any(&mut wants))?;
+        let (index, _) = roles.find(|(_, role)| role.listens().iter().any(wants))?;
         Some(RoleId(index as u8))
     }
 
@@ -324,6 +325,14 @@ impl Node {
 
     /// Resolves what roles asked for, until all is quiet but what waits for a record.
     pub(crate) fn settle(&mut self, now: Instant, out: &mut Outbox) {
+        if out.has_effects() {
+            self.resolve_all(now, out);
+        }
+    }
+
+    /// Apart from who asks whether there is anything to do: a packet that the table sends on has no effects.
+    #[inline(never)]
+    fn resolve_all(&mut self, now: Instant, out: &mut Outbox) {
         for _ in 0..EFFECTS_PER_STEP {
             let Some((role, step, effect)) = out.next_effect() else { return self.end_step() };
             if let Effect::Do(Act::Store(key, value)) = effect {
@@ -332,7 +341,7 @@ impl Node {
                 self.resolve(now, role, effect, out);
             }
         }
-        debug_assert!(out.next_effect().is_none(), "roles do not come to rest");
+        debug_assert!(!out.has_effects(), "roles do not come to rest");
     }
 
     pub(crate) fn resolve(&mut self, now: Instant, role: RoleId, effect: Effect, out: &mut Outbox) {

@@ -150,6 +150,11 @@ impl Outbox {
         self.measure();
     }
 
+    /// Whether anything is left to be resolved.
+    pub(crate) fn has_effects(&self) -> bool {
+        !self.asks.is_empty()
+    }
+
     /// The next effect to resolve.
     pub(crate) fn next_effect(&mut self) -> Option<(RoleId, u32, Effect)> {
         self.asks.pop_front()

@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
-use std::hash::{BuildHasherDefault, Hasher};
+use std::hash::{BuildHasherDefault, Hash, Hasher};
 use table::{Class, EntryId, Found, Gate, Key, Life, Port, RoleId, Route, Rules};
 use wire::{Instant, Ipv4Addr, Prefix};
 
@@ -12,7 +12,7 @@ use wire::{Instant, Ipv4Addr, Prefix};
 pub struct Ruleset {
     entries: Vec<Option<Entry>>,
     free: Vec<EntryId>,
-    by_key: HashMap<Key, EntryId, BuildHasherDefault<KeyHasher>>,
+    by_key: HashMap<Place, EntryId, BuildHasherDefault<PlaceHasher>>,
     /// Shapes in use, most specific first, and how many keys have each.
     shapes: Vec<(Shape, u32)>,
     gates: Vec<GateEntry>,
@@ -67,7 +67,7 @@ impl Ruleset {
     /// Sets or removes a route. A new route counts as just used.
     pub fn set_route(&mut self, now: Instant, owner: RoleId, key: Key, route: Option<Route>) {
         let Some(route) = route else { return self.remove(key) };
-        let id = self.by_key.get(&key).copied().unwrap_or_else(|| self.insert(key));
+        let id = self.by_key.get(&Place::of(key)).copied().unwrap_or_else(|| self.insert(key));
         let queued = self.entry(id).map_or(Instant::NEVER, |old| old.queued);
         let mut entry = Entry { key, route, owner, used: now, queued, told: false };
         Self::queue(&mut self.due, &mut entry);
@@ -116,7 +116,7 @@ impl Ruleset {
     pub fn pop_idle(&mut self, now: Instant) -> Option<(RoleId, Key, Instant)> {
         while let Some(Reverse((at, key))) = self.due.peek().copied().filter(|Reverse((at, _))| *at <= now) {
             self.due.pop();
-            let Some(id) = self.by_key.get(&key).copied() else { continue };
+            let Some(id) = self.by_key.get(&Place::of(key)).copied() else { continue };
             let Some(Some(entry)) = self.entries.get_mut(id.0 as usize) else { continue };
             if entry.queued != at {
                 continue; // a route set anew since then
@@ -154,7 +154,7 @@ impl Ruleset {
             self.entries.push(None);
             EntryId(self.entries.len() as u32 - 1)
         });
-        self.by_key.insert(key, id);
+        self.by_key.insert(Place::of(key), id);
         let shape = shape(key);
         match self.shapes.binary_search_by(|(other, _)| shape.cmp(other)) {
             Ok(at) => {
@@ -171,7 +171,7 @@ impl Ruleset {
     }
 
     fn remove(&mut self, key: Key) {
-        let Some(id) = self.by_key.remove(&key) else { return };
+        let Some(id) = self.by_key.remove(&Place::of(key)) else { return };
         if let Some(slot) = self.entries.get_mut(id.0 as usize) {
             *slot = None;
         }
@@ -189,7 +189,7 @@ impl Ruleset {
     }
 
     fn find(&self, now: Instant, key: Key) -> Option<Found> {
-        let entry_id = *self.by_key.get(&key)?;
+        let entry_id = *self.by_key.get(&Place::of(key))?;
         let entry = self.entry(entry_id).filter(|entry| !entry.is_dead(now))?;
         Some(Found { entry: entry_id, owner: entry.owner, route: entry.route })
     }
@@ -240,36 +240,40 @@ const fn shape(key: Key) -> Shape {
     (key.src.len(), key.dst.len(), key.class.is_some())
 }
 
+/// A key in three words: its source, its destination, and its class with both lengths.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Place([u32; 3]);
+
+impl Place {
+    fn of(key: Key) -> Self {
+        let class = key.class.map_or(0, |class| u32::from(class.0) + 1);
+        let shape = class << 16 | u32::from(key.src.len()) << 8 | u32::from(key.dst.len());
+        Self([key.src.address().to_bits(), key.dst.address().to_bits(), shape])
+    }
+}
+
+impl Hash for Place {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let [src, dst, shape] = self.0;
+        state.write_u64(u64::from(src) << 32 | u64::from(dst));
+        state.write_u64(u64::from(shape));
+    }
+}
+
 /// A multiplicative hash over a key's few words. Keys are set by authenticated control packets, not by data, and the
 /// map is never iterated, so neither flooding nor order is at stake.
 #[derive(Default)]
-pub(crate) struct KeyHasher(u64);
+struct PlaceHasher(u64);
 
-impl Hasher for KeyHasher {
+impl Hasher for PlaceHasher {
     fn finish(&self) -> u64 {
         self.0 ^ (self.0 >> 29)
     }
 
     fn write(&mut self, bytes: &[u8]) {
-        let (words, tail) = bytes.as_chunks::<4>(); // an address is one
-        for word in words {
-            self.write_u32(u32::from_ne_bytes(*word));
-        }
-        for byte in tail {
+        for byte in bytes {
             self.write_u64(u64::from(*byte));
         }
-    }
-
-    fn write_u8(&mut self, word: u8) {
-        self.write_u64(u64::from(word));
-    }
-
-    fn write_u32(&mut self, word: u32) {
-        self.write_u64(u64::from(word));
-    }
-
-    fn write_isize(&mut self, word: isize) {
-        self.write_u64(word.cast_unsigned() as u64);
     }
 
     fn write_u64(&mut self, word: u64) {

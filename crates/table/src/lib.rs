@@ -353,14 +353,16 @@ pub fn decide(rules: &impl Rules, now: Instant, port: Port, packet: &Datagram) -
             _ => return Verdict { go: Go::Punt(owner, Why::Check), ..verdict },
         }
     }
-    follow(rules, now, gate.class, gate.icmp, packet, verdict)
+    follow(rules, now, gate.class, gate.icmp, packet, &mut verdict);
+    verdict
 }
 
 /// Decides about a packet that was taken out of a tunnel. It has no port and so no gate: forwarding it costs a hop, and
 /// its sender is told of errors; but nobody is told that a closed class has no route (RFC 5944, section 3.7).
 pub fn decide_opened(rules: &impl Rules, now: Instant, class: Class, packet: &Datagram) -> Verdict {
-    let verdict = Verdict { go: Go::Host, ttl: true, icmp: None, used: [None; 2] };
-    follow(rules, now, class, true, packet, verdict)
+    let mut verdict = Verdict { go: Go::Host, ttl: true, icmp: None, used: [None; 2] };
+    follow(rules, now, class, true, packet, &mut verdict);
+    verdict
 }
 
 /// The route of a class, and what stands against it.
@@ -370,12 +372,12 @@ fn follow(
     class: Class,
     icmp: bool,
     packet: &Datagram,
-    mut verdict: Verdict,
-) -> Verdict {
+    verdict: &mut Verdict,
+) {
     let Some(Found { entry, owner, route }) = rules.route(now, class, packet.src, packet.dst) else {
         let lost = icmp && !class.is_closed() && !rules.is_own(packet.dst);
         verdict.icmp = lost.then_some(IcmpError::NetUnreachable);
-        return verdict;
+        return;
     };
     if matches!(route.life, Life::Watched(_)) {
         verdict.used[1] = Some(entry);
@@ -391,7 +393,7 @@ fn follow(
     if let Some((reason, error)) = refusal {
         verdict.icmp = error.filter(|_| icmp);
         verdict.go = Go::Drop(reason);
-        return verdict;
+        return;
     }
     verdict.go = match route.action {
         Action::Forward(hop) => Go::Out(hop),
@@ -401,7 +403,6 @@ fn follow(
         Action::Open(class) if packet.protocol == ipv4::IPIP && rules.is_own(packet.dst) => Go::Open(class),
         Action::Host | Action::Open(_) => Go::Host,
     };
-    verdict
 }
 
 /// Why a packet cannot take a way of this width, and what its sender is told.
