@@ -4,6 +4,9 @@
 //! The books are kept place by place (each node, each host's stack, each link), from what went in and what came out.
 //! Where less came out than went in and nobody reported why, the packet was *lost without a reporter*: the run is not
 //! to be trusted, and the ledger says between which two places it was lost.
+//!
+//! What is told of a packet is kept as steps. Nearly always they are one unbroken chain, of which the books are known without
+//! being opened (`chain`); else they are (`books`).
 
 mod books;
 mod chain;

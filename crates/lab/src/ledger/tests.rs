@@ -292,7 +292,9 @@ proptest! {
     ) {
         let world = &WORLDS[world.index(WORLDS.len())];
         let mut steps = steps(&journey.records(world, 1, false));
-        faults.iter().for_each(|fault| fault.befall(world, &mut steps));
+        for fault in &faults {
+            fault.befall(world, &mut steps);
+        }
         agree(&world.places, &steps);
     }
 
