@@ -27,10 +27,11 @@ build: setup
 setup:
 	@tools/setup.sh
 
-# Everything that CI runs: lint, build, check, fuzz and reproduce. What is left when all is built mostly waits for packets, or
-# computes; these two go side by side, those runs first that a busy machine disturbs least. What a step prints appears when it
-# ends, and is whole. Where one fails, make names it and its lane ends; the other goes on.
-test: setup lint build
+# Everything that CI runs: lint, build, check, fuzz and reproduce. What is left when the tests are built mostly waits for
+# packets, or computes; these two go side by side, those runs first that a busy machine disturbs least, and what they do not need
+# is built on one processor meanwhile. What a step prints appears when it ends, and is whole. Where one fails, make names it and
+# its lane ends; the other goes on.
+test: setup lint
 	$(CARGO) test --workspace --locked --no-run
 	fuzz/run.sh build
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync=line --keep-going lane-that-waits lane-that-computes
@@ -43,10 +44,13 @@ SAY = @echo "`date +%T` $@:"
 lane-that-waits:
 	$(SAY) the tests of runs on Linux
 	$(CARGO) test --workspace --locked --test linux
-	$(SAY) reproduce and compare
+	$(SAY) reproduce and compare, as soon as they are built
+	$(CARGO) build --release --locked -p cli
 	$(REPRODUCE)
 
 lane-that-computes:
+	$(SAY) the command as users have it
+	$(CALM) $(CARGO) build --release --locked -p cli --jobs 1
 	$(SAY) all tests but those of runs on Linux
 	others=`tools/tests_besides.py linux` && $(CALM) $(CARGO) test --workspace --locked --no-fail-fast --lib --bins $$others
 	$(CALM) $(CARGO) test --workspace --locked --no-fail-fast --doc
@@ -103,8 +107,10 @@ evidence: setup
 	$(CARGO) test --locked -p house-tests --test evidence -- --nocapture --test-threads=1
 	$(CARGO) test --locked -p cli --test linux -- --include-ignored --nocapture --test-threads=1 evidence
 
-# How fast the simulator is, beside ns-3: nine runs of each in turn. It fails where a ratio is below what is claimed.
-bench: build
+# How fast the simulator is, beside ns-3: nine runs of each in turn. It fails where a ratio is below what is claimed. The build
+# that is measured optimizes across crates, and takes some ten minutes.
+bench: setup
+	$(CARGO) build --profile dist --locked -p cli
 	tools/bench.py
 
 # About three minutes, more where the machine disturbs runs.

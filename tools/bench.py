@@ -17,7 +17,7 @@ import subprocess
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-WAYFARE = os.path.join(ROOT, "target", "release", "wayfare")
+WAYFARE = os.path.join(ROOT, "target", "dist", "wayfare")
 BUILT = os.path.join(ROOT, "target", "bench")
 NS3_LIBRARIES = ["core", "network", "internet", "point-to-point", "applications", "traffic-control"]
 

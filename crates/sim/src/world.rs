@@ -332,8 +332,8 @@ impl<W: Witness> World<W> {
         }
     }
 
-    /// Adds an act to the run's number. Bytes count where they go out by a link, and where an application is handed them;
-    /// on their way through a host their packet's name and their length are enough.
+    /// Adds an act to the run's number. Bytes count where they go out by a link; on their way through a host their packet's
+    /// name and their length are enough.
     fn fold(&mut self, host: HostId, role: RoleId, act: &Act) {
         let kind = discriminant(act);
         match act {

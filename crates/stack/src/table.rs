@@ -391,10 +391,11 @@ impl Table {
             let Some(socket) = self.sockets.get_mut(&tuple) else { continue };
             match socket.tcp.deadline() {
                 Some(later) if later > now => self.due.set(tuple, later),
-                _ => {
+                Some(_) => {
                     socket.tcp.timeout(now);
                     self.serve(now, tuple, accepted, out);
                 }
+                None => {}
             }
         }
         while let Some(to) = self.paths.expired(now) {
@@ -444,7 +445,8 @@ impl Table {
     /// it broke: ended otherwise than by both sides having finished.
     fn serve_one(&mut self, now: Instant, tuple: Tuple, accepted: &mut u32, out: &mut Output) -> bool {
         let guarded = self.guards.has(&tuple);
-        let Some(socket) = self.sockets.get_mut(&tuple).filter(|socket| !socket.frozen && !guarded) else {
+        let serving = self.sockets.get_mut(&tuple).filter(|socket| !socket.frozen && !guarded);
+        let Some(mut socket) = serving else {
             self.due.stop(tuple);
             return false;
         };
@@ -453,17 +455,19 @@ impl Table {
             let listener = socket.listener.take();
             self.fit(tuple);
             listener.inspect(|listener| self.accept(*listener, tuple, accepted, out));
+            let Some(accepted) = self.sockets.get_mut(&tuple) else { return false };
+            socket = accepted;
         }
-        let Some(socket) = self.sockets.get_mut(&tuple) else { return false };
         let done = socket.serve(now, out);
         let broken = socket.tcp.ended().is_some_and(|why| why != Ended::Finished);
         if let (Some(user), None) = (user, socket.stream) {
             self.streams.remove(&user);
         }
+        // A deadline that is no more is noticed when it comes: most are set again before that.
         match socket.tcp.deadline() {
             _ if done => self.remove(&tuple),
             Some(at) => self.due.set_by(tuple, at),
-            None => self.due.stop(tuple),
+            None => {}
         }
         broken
     }

@@ -142,7 +142,11 @@ impl Receiver {
     }
 
     fn append(&mut self, bytes: &[u8]) {
-        self.unread.extend(bytes);
+        if self.unread.is_empty() {
+            self.unread = bytes.to_vec().into(); // as it lies, for who reads all of it
+        } else {
+            self.unread.extend(bytes);
+        }
         let unread = &mut self.unread;
         self.next = self.beyond.join(self.next.plus(bytes.len() as u32), |fresh| unread.extend(fresh));
     }

@@ -3,13 +3,15 @@
 use crate::{Options, Seq};
 use std::borrow::Cow;
 use wire::ipv4::Header;
-use wire::{Checksum, Ipv4Addr, Malformed, Reader};
+use wire::{Checksum, Ipv4Addr, Malformed};
 
 /// The protocol number in an IPv4 header.
 pub const PROTOCOL: u8 = 6;
 
 /// Bytes of the header without options.
 pub const HEADER: usize = 20;
+
+const TRUNCATED: Malformed = Malformed("tcp_truncated");
 
 /// Where the checksum stands.
 const CHECKSUM: usize = 16;
@@ -67,21 +69,27 @@ pub struct Segment<'a> {
 impl<'a> Segment<'a> {
     /// The segment in `bytes`, an IP payload from `src` to `dst`. The urgent pointer is not kept.
     pub fn parse(bytes: &'a [u8], src: Ipv4Addr, dst: Ipv4Addr) -> Result<Self, Malformed> {
-        let mut r = Reader::new(bytes, Malformed("tcp_truncated"));
-        let (src_port, dst_port) = (r.u16()?, r.u16()?);
-        let (seq, ack) = (Seq(r.u32()?), Seq(r.u32()?));
-        let header_len = usize::from(r.u8()? >> 4) * 4;
-        let flags = Flags(r.u8()?);
-        let window = r.u16()?;
-        let (_checksum, _urgent) = (r.u16()?, r.u16()?);
-        let options = r.take(header_len.checked_sub(HEADER).ok_or(Malformed("tcp_offset"))?)?;
+        let fixed = bytes.first_chunk::<HEADER>().ok_or(TRUNCATED)?;
+        let [s0, s1, d0, d1, q0, q1, q2, q3, a0, a1, a2, a3, offset, flags, w0, w1, ..] = *fixed;
+        let header_len = usize::from(offset >> 4) * 4;
+        if header_len < HEADER {
+            return Err(Malformed("tcp_offset"));
+        }
+        let (header, payload) = bytes.split_at_checked(header_len).ok_or(TRUNCATED)?;
         let len = u16::try_from(bytes.len()).map_err(|_| Malformed("tcp_length"))?;
         if pseudo_header(src, dst, len).add(bytes).finish() != 0 {
             return Err(Malformed("tcp_checksum"));
         }
-        let options = Options::parse(options)?;
-        let payload = Cow::Borrowed(r.rest());
-        Ok(Self { src_port, dst_port, seq, ack, flags, window, options, payload })
+        Ok(Self {
+            src_port: u16::from_be_bytes([s0, s1]),
+            dst_port: u16::from_be_bytes([d0, d1]),
+            seq: Seq(u32::from_be_bytes([q0, q1, q2, q3])),
+            ack: Seq(u32::from_be_bytes([a0, a1, a2, a3])),
+            flags: Flags(flags),
+            window: u16::from_be_bytes([w0, w1]),
+            options: Options::parse(header.get(HEADER..).unwrap_or_default())?,
+            payload: Cow::Borrowed(payload),
+        })
     }
 
     /// The IP payload that carries this from `src` to `dst`. Header and payload must fit an IPv4 packet.

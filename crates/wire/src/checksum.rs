@@ -12,21 +12,21 @@ pub struct Checksum(u64);
 impl Checksum {
     /// Adds a block.
     #[must_use]
+    #[inline]
     #[expect(clippy::should_implement_trait, reason = "adding a block is not `+`")]
     pub fn add(self, bytes: &[u8]) -> Self {
         // The sum is the same in either byte order, but for its own (RFC 1071, section 2, B): so words are added in that of
-        // most machines, as wide as they have them (section 2, C), and the sum is turned. A carry goes into the next word;
-        // eight in a row need not look at it in between.
+        // most machines, as wide as they have them (section 2, C), and the sum is turned.
         let (blocks, rest) = bytes.as_chunks::<64>();
-        let (words, tail) = rest.as_chunks::<8>();
-        let mut sum = (0, false);
-        for block in blocks {
-            sum = block.as_chunks::<8>().0.iter().copied().fold(sum, with_carry);
-        }
-        sum = words.iter().copied().fold(sum, with_carry);
-        let last = tail.iter().rev().fold(0u64, |word, byte| word << 8 | u64::from(*byte));
-        let (sum, carry) = with_carry(sum, last.to_le_bytes());
-        let sum = (sum >> 32) + (sum & 0xffff_ffff) + u64::from(carry);
+        let (words, rest) = rest.as_chunks::<8>();
+        let (half, tail) = rest.as_chunks::<4>();
+        let last = tail.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte));
+        let last = half.first().map_or(last, |half| u64::from(u32::from_le_bytes(*half)) | last << 32);
+        let sum = if blocks.is_empty() { 0 } else { sum_of(blocks) };
+        let sum = words
+            .iter()
+            .fold(sum + u128::from(last), |sum, word| sum + u128::from(u64::from_le_bytes(*word)));
+        let sum = (sum as u64 >> 32) + (sum as u64 & 0xffff_ffff) + (sum >> 64) as u64;
         Self(self.0 + u64::from(fold(sum).swap_bytes()))
     }
 
@@ -36,8 +36,22 @@ impl Checksum {
     }
 }
 
-fn with_carry((sum, carry): (u64, bool), word: [u8; 8]) -> (u64, bool) {
-    sum.carrying_add(u64::from_le_bytes(word), carry)
+/// Two sums that do not wait for each other take the time of one.
+fn sum_of(blocks: &[[u8; 64]]) -> u128 {
+    let (pairs, last) = blocks.as_chunks::<2>();
+    let (mut one, mut other) = ((0, false), (0, false));
+    for [a, b] in pairs {
+        (one, other) = (plus(one, a), plus(other, b));
+    }
+    let one = last.iter().fold(one, plus);
+    [one, other].iter().map(|(sum, carry)| u128::from(*sum) + u128::from(*carry)).sum()
+}
+
+/// A carry goes into the next word; eight in a row need not look at it in between.
+#[inline]
+fn plus(sum: (u64, bool), block: &[u8; 64]) -> (u64, bool) {
+    let words = block.as_chunks::<8>().0.iter();
+    words.fold(sum, |(sum, carry), word| sum.carrying_add(u64::from_le_bytes(*word), carry))
 }
 
 /// The one's complement sum of the 16-bit words of a sum.

@@ -56,11 +56,11 @@ pub(crate) fn fill(offset: u64, bytes: &mut [u8]) {
 pub(crate) fn intact(offset: u64, bytes: &[u8]) -> usize {
     let (head, rest) = bytes.split_at(partial(offset).min(bytes.len()));
     let (words, tail) = rest.as_chunks::<8>();
-    let mut next = word(offset.div_ceil(8));
+    let mut expected = word(offset.div_ceil(8));
     let mut differ = 0;
     for place in words {
-        differ |= u64::from_le_bytes(*place) ^ next;
-        next = next.wrapping_add(STEP);
+        differ |= u64::from_le_bytes(*place) ^ expected;
+        expected = expected.wrapping_add(STEP);
     }
     let good = |at: u64, bytes: &[u8]| {
         bytes.iter().zip(at..).take_while(|(byte, at)| **byte == byte_at(*at)).count()
@@ -111,5 +111,17 @@ mod tests {
         assert!(intact(1008, &bytes) < 8, "shifted by a word");
         bytes[37] ^= 1;
         assert_eq!(intact(1000, &bytes), 37);
+    }
+
+    #[test]
+    fn no_place_is_left_unchecked() {
+        let mut bytes = [0; 75];
+        fill(1003, &mut bytes);
+        assert_eq!(intact(1003, &bytes), 75);
+        for wrong in 0..bytes.len() {
+            bytes[wrong] ^= 0x80;
+            assert_eq!(intact(1003, &bytes), wrong);
+            bytes[wrong] ^= 0x80;
+        }
     }
 }

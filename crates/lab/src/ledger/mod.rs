@@ -4,7 +4,13 @@
 //! The books are kept place by place (each node, each host's stack, each link), from what went in and what came out.
 //! Where less came out than went in and nobody reported why, the packet was *lost without a reporter*: the run is not
 //! to be trusted, and the ledger says between which two places it was lost.
+//!
+//! What is told of a packet is kept as steps. Nearly always they are one unbroken chain, of which the books are known without
+//! being opened (`chain`); else they are (`books`).
 
+mod books;
+mod chain;
+mod open;
 mod places;
 mod running;
 mod seen;
@@ -13,10 +19,11 @@ pub(crate) use places::{Places, Way};
 pub use running::Running;
 
 use crate::Plan;
-use seen::{AtHost, AtPort, End, Links, Seen, packet_of};
+use books::{AtHost, AtPort, Books, Links};
+use seen::{End, Step};
 use std::collections::{BTreeMap, BTreeSet};
 use trace::{HostId, Record, What};
-use wire::{Iface, Instant, PacketId};
+use wire::{Instant, PacketId};
 
 /// The closed books of a run.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -99,63 +106,73 @@ impl Ledger {
 
 /// Closes the books.
 pub fn close(plan: &Plan, records: &[Record]) -> Ledger {
-    let places = Places::new(plan);
-    let mut ledger = Ledger::default();
-    let mut packets: BTreeMap<PacketId, Seen> = BTreeMap::new();
+    let mut books = Running::new(plan);
+    let mut losses = Vec::new();
     for Record { at, host, what } in records {
-        let Some(id) = packet_of(what) else { continue };
-        let seen = packets.entry(id).or_default();
-        match what {
-            What::Received(iface, packet) => seen.received(*at, *host, *iface, packet),
-            What::Sent(iface, packet) => seen.sent(*at, *host, *iface, packet),
-            what => seen.happened(*at, *host, what),
-        }
-        if let Some((iface, packet, reason)) = ledger.count_loss(what) {
-            let place = places.interface(*host, iface);
-            ledger.losses.push(Loss { at: *at, packet, place, reason: reason.to_owned() });
+        if let Some((iface, packet, reason)) = books.told(*at, *host, what) {
+            let place = books.places.interface(*host, iface);
+            losses.push(Loss { at: *at, packet, place, reason: reason.to_owned() });
         }
     }
-    for (packet, mut seen) in packets {
-        let links = seen.links(&places);
-        ledger.close_packet(&places, packet, &mut seen, links);
-    }
-    ledger
+    Ledger { losses, ..books.close() }
 }
 
 impl Ledger {
-    /// Counts a loss, if it is one: where, what, why.
-    fn count_loss<'a>(&mut self, what: &'a What) -> Option<(Iface, PacketId, &'a str)> {
-        let (iface, packet, reason) = match what {
-            What::Dropped(_, _, reason) if *reason == node::reason::CONSUMED.0 => return None,
-            What::Dropped(iface, packet, reason) | What::Lost(iface, packet, reason) => {
-                (*iface, *packet, reason.as_ref())
-            }
-            _ => return None,
-        };
+    fn count_drop(&mut self, reason: &str) {
         match self.dropped.get_mut(reason) {
             Some(count) => *count += 1,
             None => drop(self.dropped.insert(reason.to_owned(), 1)),
         }
-        Some((iface, packet, reason))
     }
 
-    /// The books of one packet, wherever it was.
-    fn close_packet(&mut self, places: &Places, packet: PacketId, seen: &mut Seen, links: Links) {
+    /// Closes the books of a packet, unless a copy of it has not come to its end: then it says `false`.
+    fn close_ended(&mut self, places: &Places, packet: PacketId, steps: &[Step], books: &mut Books) -> bool {
+        if self.close_chain(places, steps) {
+            return true;
+        }
+        books.open(steps);
+        let links = books.links(places);
+        if links == Links::Open || !books.hosts_are_at_rest(places) {
+            return false;
+        }
+        self.close_books(places, packet, links, books);
+        true
+    }
+
+    /// Closes the books of a packet, wherever it was when the run ended.
+    fn close_packet(&mut self, places: &Places, packet: PacketId, steps: &[Step], books: &mut Books) {
+        if !self.close_chain(places, steps) {
+            books.open(steps);
+            let links = books.links(places);
+            self.close_books(places, packet, links, books);
+        }
+    }
+
+    /// The short way, which nearly every packet goes.
+    fn close_chain(&mut self, places: &Places, steps: &[Step]) -> bool {
+        let Some(delivered) = chain::delivered(steps, places) else { return false };
+        self.sent += 1;
+        self.delivered += delivered;
+        true
+    }
+
+    /// The long way, which all can go.
+    fn close_books(&mut self, places: &Places, packet: PacketId, links: Links, books: &mut Books) {
         if links != Links::Even {
-            seen.ports.sort_unstable_by_key(|(end, _)| *end); // of several senders, the same one is always named
+            books.ports.sort_unstable_by_key(|(end, _)| *end); // of several senders, the same one is always named
         }
         self.sent += 1;
         let (copied_before, mut origins) = (self.copied, 0);
-        for (host, at) in &seen.hosts {
+        for (host, at) in &books.hosts {
             origins += self.close_node(places, packet, *host, at);
         }
         // Where each host that made it also received one, they all count as copies: the first is none.
         let made = self.copied - copied_before + u64::from(origins);
         self.copied = copied_before + made.saturating_sub(1);
         if links == Links::Even {
-            self.held += seen.ports.iter().map(|(_, port)| u64::from(port.held)).sum::<u64>();
+            self.held += books.ports.iter().map(|(_, port)| u64::from(port.held)).sum::<u64>();
         } else {
-            self.close_links(places, packet, &seen.ports);
+            self.close_links(places, packet, &books.ports);
         }
     }
 
@@ -251,3 +268,6 @@ pub fn delivered(records: &[Record]) -> BTreeSet<PacketId> {
     let handed = |record: &Record| if let What::AppReceived(id) = record.what { Some(id) } else { None };
     records.iter().filter_map(handed).collect()
 }
+
+#[cfg(test)]
+mod tests;

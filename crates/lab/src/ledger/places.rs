@@ -1,6 +1,7 @@
 //! Names and neighbors.
 
-use super::seen::{AtPort, End};
+use super::books::AtPort;
+use super::seen::End;
 use crate::Plan;
 use crate::tree::Shape;
 use link::PortId;
@@ -113,6 +114,15 @@ impl Places {
             Some(tree) => tree.far_end(host, iface),
             None => *self.far_ends.get(host.index())?.get(index(iface)?)?,
         }
+    }
+
+    /// Whether a link brings here what leaves there: they are the ends of a wire, or both in the air.
+    pub(super) fn are_joined(&self, from: End, to: End) -> bool {
+        self.far_end(from).map_or_else(|| self.is_air(from) && self.is_air(to), |far| far == to)
+    }
+
+    fn is_air(&self, (host, iface): End) -> bool {
+        self.port(host, iface).is_some_and(|port| self.peer(port).is_none())
     }
 
     pub(super) fn is_silent(&self, host: HostId) -> bool {

@@ -1,0 +1,200 @@
+//! The books of one packet, place by place: for whatever is not one unbroken chain (`chain.rs`).
+
+use super::Places;
+use super::seen::{End, Kind, Step};
+use trace::HostId;
+use wire::{Instant, Mac};
+
+/// What was seen of one packet at one host.
+#[derive(Clone, Default)]
+pub(super) struct AtHost {
+    pub(super) from_wire: u32,
+    pub(super) from_host: u32,
+    pub(super) to_host: u32,
+    pub(super) sent: u32,
+    pub(super) dropped: u32,
+    pub(super) consumed: u32,
+    pub(super) held: u32,
+    pub(super) app_sent: u32,
+    pub(super) app_received: u32,
+    /// Given to the host's stack, whose own it is: applications see bytes of TCP, and nothing of ICMP.
+    pub(super) to_stack: u32,
+    pub(super) stack_lost: u32,
+    pub(super) stack_held: u32,
+    pub(super) last_seen: Instant,
+}
+
+/// The books of one packet at one host: what came to an end there, and what went in and never came out.
+pub(super) struct AtRest {
+    pub(super) delivered: u32,
+    pub(super) held: u32,
+    /// Between application and node.
+    pub(super) lost_above: u32,
+    /// Within the node.
+    pub(super) lost_within: u32,
+    /// Between node and application.
+    pub(super) lost_below: u32,
+    /// What the node gave beyond what it took.
+    pub(super) copied: u32,
+    /// What the stack ended and was never given.
+    pub(super) surplus: u32,
+    /// How often the packet began its journey here.
+    pub(super) origins: u32,
+}
+
+impl AtHost {
+    /// `silent`: programs of this host tell nobody what they take.
+    pub(super) fn at_rest(&self, silent: bool) -> AtRest {
+        // Datagrams to a program end, as bytes of TCP do, where the host's stack has them.
+        let to_stack =
+            if silent { self.to_host - self.app_received.min(self.to_host) } else { self.to_stack };
+        let taken_by_stack = to_stack.saturating_sub(self.stack_lost + self.stack_held);
+        let refused = if self.app_sent > 0 { self.stack_lost } else { 0 };
+        let taken = self.from_wire + self.from_host;
+        let given = self.sent + self.to_host + self.dropped + self.consumed + self.held;
+        let own = u32::from(taken == 0 && given > 0);
+        let ended = self.app_received + taken_by_stack + self.stack_lost - refused + self.stack_held;
+        AtRest {
+            delivered: self.app_received + self.consumed + taken_by_stack,
+            held: self.held + self.stack_held,
+            lost_above: self.app_sent.saturating_sub(self.from_host + refused),
+            lost_within: taken.saturating_sub(given),
+            lost_below: self.to_host.saturating_sub(ended),
+            copied: given.saturating_sub(taken + own),
+            surplus: ended.saturating_sub(self.to_host),
+            origins: own + self.app_sent.max(self.from_host),
+        }
+    }
+}
+
+/// What was seen of one packet at one end of a link.
+#[derive(Clone, Default)]
+pub(super) struct AtPort {
+    pub(super) sent: u32,
+    pub(super) received: u32,
+    pub(super) lost: u32,
+    pub(super) held: u32,
+    pub(super) to: Mac,
+    pub(super) from: Mac,
+    pub(super) last_seen: Instant,
+}
+
+/// What the links have done with a packet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Links {
+    /// A copy is under way.
+    Open,
+    /// Wires alone, and each brought to an end exactly what went in: as nearly always.
+    Even,
+    /// Anything else; it is looked at link by link.
+    Uneven,
+}
+
+/// The books of one packet. Places are few, and stand in the order in which it came to them.
+#[derive(Default)]
+pub(super) struct Books {
+    pub(super) hosts: Vec<(HostId, AtHost)>,
+    pub(super) ports: Vec<(End, AtPort)>,
+}
+
+impl Books {
+    /// Opens the books of another packet, in the room of those of the last one.
+    pub(super) fn open(&mut self, steps: &[Step]) {
+        self.hosts.clear();
+        self.ports.clear();
+        for step in steps {
+            self.enter(step);
+        }
+    }
+
+    fn enter(&mut self, step: &Step) {
+        let here = entry(&mut self.hosts, step.host);
+        here.last_seen = step.at;
+        match step.kind {
+            Kind::FromHost => here.from_host += 1,
+            Kind::ToHost => here.to_host += 1,
+            Kind::ToStack => {
+                here.to_host += 1;
+                here.to_stack += 1;
+            }
+            Kind::Dropped => here.dropped += 1,
+            Kind::Consumed => here.consumed += 1,
+            Kind::LostByStack => here.stack_lost += 1,
+            Kind::HeldByStack => here.stack_held += 1,
+            Kind::HeldByRole => here.held += 1,
+            Kind::AppSent => here.app_sent += 1,
+            Kind::AppReceived => here.app_received += 1,
+            Kind::FromLink => {
+                here.from_wire += 1;
+                let port = self.port(step);
+                port.received += 1;
+                port.from = step.mac;
+            }
+            Kind::ToLink => {
+                here.sent += 1;
+                let port = self.port(step);
+                port.sent += 1;
+                port.to = step.mac;
+            }
+            Kind::LostByLink => self.port(step).lost += 1,
+            Kind::HeldByLink => self.port(step).held += 1,
+        }
+    }
+
+    fn port(&mut self, step: &Step) -> &mut AtPort {
+        let port = entry(&mut self.ports, step.end());
+        port.last_seen = step.at;
+        port
+    }
+
+    /// What the links have done with it.
+    pub(super) fn links(&self, places: &Places) -> Links {
+        let (mut matched, mut even, mut by_air) = (0, true, false);
+        for (end, port) in self.ports.iter().rev().filter(|(_, port)| port.sent > 0) {
+            let Some(far) = places.far_end(*end) else {
+                by_air = true;
+                continue;
+            };
+            let there = self.ports.iter().rev().find(|(end, _)| *end == far);
+            let came = there.map_or(0, |(_, there)| there.received);
+            matched += came;
+            let ended = port.lost + port.held + came;
+            if port.sent > ended {
+                return Links::Open;
+            }
+            even &= port.sent == ended;
+        }
+        if by_air {
+            return self.links_by_air(places);
+        }
+        let received: u32 = self.ports.iter().map(|(_, port)| port.received).sum();
+        // What was lost where nothing was sent is a sender who kept no record.
+        even &= self.ports.iter().all(|(_, port)| port.sent > 0 || port.lost + port.held == 0);
+        if even && received == matched { Links::Even } else { Links::Uneven }
+    }
+
+    fn links_by_air(&self, places: &Places) -> Links {
+        let by_air = self.ports.iter().filter(|(end, _)| places.far_end(*end).is_none());
+        let (sent, ended) = by_air.fold((0, 0), |(sent, ended), (_, port)| {
+            (sent + port.sent, ended + port.received + port.lost + port.held)
+        });
+        if sent > ended { Links::Open } else { Links::Uneven }
+    }
+
+    /// Whether nothing is under way within a host.
+    pub(super) fn hosts_are_at_rest(&self, places: &Places) -> bool {
+        self.hosts.iter().rev().all(|(host, here)| {
+            let books = here.at_rest(places.is_silent(*host));
+            books.lost_above + books.lost_within + books.lost_below == 0
+        })
+    }
+}
+
+fn entry<K: PartialEq + Copy, V: Default>(entries: &mut Vec<(K, V)>, key: K) -> &mut V {
+    let place = entries.iter().rposition(|(other, _)| *other == key).unwrap_or_else(|| {
+        entries.push((key, V::default()));
+        entries.len() - 1
+    });
+    #[expect(clippy::indexing_slicing, reason = "found, or just put there")]
+    &mut entries[place].1
+}
