@@ -5,9 +5,13 @@ use super::Places;
 use super::seen::{End, Kind, Step};
 use trace::HostId;
 
-/// Where the only copy of a packet is.
-#[derive(Clone, Copy)]
-enum Place {
+/// Where the only copy of a packet is, while there was never more than one, and nothing is missing.
+///
+/// A packet that ends as such has even books (`books.rs`): it came to each node as often as it left it or ended there, began
+/// at one, and each link brought it out as often as it went in.
+#[derive(Clone, Copy, Default)]
+pub(super) enum Chain {
+    #[default]
     Nowhere,
     /// An application has given it to the host's stack.
     Above(HostId),
@@ -19,51 +23,45 @@ enum Place {
     Ended {
         delivered: bool,
     },
+    /// It is none: the books have to say.
+    Broken,
 }
 
-/// How often a packet was delivered that was such a chain. `None` if it was none, or has not ended: then the books say.
-///
-/// What this accepts has even books (`books.rs`): it came to each node as often as it left it or ended there, began at one, and
-/// each link brought it out as often as it went in.
-pub(super) fn delivered(steps: &[Step], places: &Places) -> Option<u64> {
-    let mut place = Place::Nowhere;
-    for step in steps {
-        place = place.after(step, places)?;
-    }
-    match place {
-        Place::Ended { delivered } => Some(u64::from(delivered)),
-        _ => None,
-    }
-}
-
-impl Place {
-    fn after(self, step: &Step, places: &Places) -> Option<Self> {
-        let host = step.host;
-        match (self, step.kind) {
-            (Self::Nowhere, Kind::AppSent) => Some(Self::Above(host)),
-            (Self::Nowhere, Kind::FromHost) => Some(Self::Node(host)),
-            (Self::Above(from), Kind::FromHost) if from == host => Some(Self::Node(host)),
-            (Self::Link(from), Kind::FromLink) if places.are_joined(from, step.end()) => {
-                Some(Self::Node(host))
-            }
-            (Self::Link(from), Kind::LostByLink) if from == step.end() => {
-                Some(Self::Ended { delivered: false })
-            }
-            (Self::Below(at), Kind::AppReceived) if at == host => Some(Self::Ended { delivered: true }),
-            // A packet that a role has made is first seen where it leaves the node, or ends there.
-            (Self::Nowhere, _) => Self::out_of_node(step),
-            (Self::Node(at), _) if at == host => Self::out_of_node(step),
+impl Chain {
+    /// How often the packet was delivered, if it has come to its end.
+    pub(super) fn delivered(self) -> Option<u64> {
+        match self {
+            Self::Ended { delivered } => Some(u64::from(delivered)),
             _ => None,
         }
     }
 
-    const fn out_of_node(step: &Step) -> Option<Self> {
+    /// With one step more.
+    #[expect(clippy::inline_always, reason = "as that which adds the step")]
+    #[inline(always)]
+    pub(super) fn after(self, step: &Step, places: &Places) -> Self {
+        let host = step.host;
+        match (step.kind, self) {
+            (Kind::FromLink, Self::Link(from)) if places.are_joined(from, step.end()) => Self::Node(host),
+            (Kind::FromHost, Self::Nowhere) => Self::Node(host),
+            (Kind::FromHost, Self::Above(from)) if from == host => Self::Node(host),
+            (Kind::AppSent, Self::Nowhere) => Self::Above(host),
+            (Kind::AppReceived, Self::Below(at)) if at == host => Self::Ended { delivered: true },
+            (Kind::LostByLink, Self::Link(from)) if from == step.end() => Self::Ended { delivered: false },
+            // What a role has made is first seen where it leaves the node, or ends there.
+            (_, Self::Nowhere) => Self::out_of_node(step),
+            (_, Self::Node(at)) if at == host => Self::out_of_node(step),
+            _ => Self::Broken,
+        }
+    }
+
+    const fn out_of_node(step: &Step) -> Self {
         match step.kind {
-            Kind::ToLink => Some(Self::Link(step.end())),
-            Kind::ToHost => Some(Self::Below(step.host)),
-            Kind::ToStack | Kind::Consumed => Some(Self::Ended { delivered: true }),
-            Kind::Dropped => Some(Self::Ended { delivered: false }),
-            _ => None,
+            Kind::ToLink => Self::Link(step.end()),
+            Kind::ToHost => Self::Below(step.host),
+            Kind::ToStack | Kind::Consumed => Self::Ended { delivered: true },
+            Kind::Dropped => Self::Ended { delivered: false },
+            _ => Self::Broken,
         }
     }
 }

@@ -20,7 +20,7 @@ pub use running::Running;
 
 use crate::Plan;
 use books::{AtHost, AtPort, Books, Links};
-use seen::{End, Step};
+use seen::{End, Seen};
 use std::collections::{BTreeMap, BTreeSet};
 use trace::{HostId, Record, What};
 use wire::{Instant, PacketId};
@@ -126,11 +126,11 @@ impl Ledger {
     }
 
     /// Closes the books of a packet, unless a copy of it has not come to its end: then it says `false`.
-    fn close_ended(&mut self, places: &Places, packet: PacketId, steps: &[Step], books: &mut Books) -> bool {
-        if self.close_chain(places, steps) {
+    fn close_ended(&mut self, places: &Places, packet: PacketId, seen: &Seen, books: &mut Books) -> bool {
+        if self.close_chain(seen) {
             return true;
         }
-        books.open(steps);
+        books.open(seen.steps());
         let links = books.links(places);
         if links == Links::Open || !books.hosts_are_at_rest(places) {
             return false;
@@ -140,17 +140,17 @@ impl Ledger {
     }
 
     /// Closes the books of a packet, wherever it was when the run ended.
-    fn close_packet(&mut self, places: &Places, packet: PacketId, steps: &[Step], books: &mut Books) {
-        if !self.close_chain(places, steps) {
-            books.open(steps);
+    fn close_packet(&mut self, places: &Places, packet: PacketId, seen: &Seen, books: &mut Books) {
+        if !self.close_chain(seen) {
+            books.open(seen.steps());
             let links = books.links(places);
             self.close_books(places, packet, links, books);
         }
     }
 
     /// The short way, which nearly every packet goes.
-    fn close_chain(&mut self, places: &Places, steps: &[Step]) -> bool {
-        let Some(delivered) = chain::delivered(steps, places) else { return false };
+    fn close_chain(&mut self, seen: &Seen) -> bool {
+        let Some(delivered) = seen.chain().delivered() else { return false };
         self.sent += 1;
         self.delivered += delivered;
         true

@@ -38,6 +38,7 @@ impl Open {
     }
 
     /// What was seen of a packet, which is to be looked at again.
+    #[inline]
     pub(super) fn touch(&mut self, packet: PacketId) -> &mut Seen {
         let place = match self.last {
             Some((last, place)) if last == packet => place,
@@ -46,6 +47,7 @@ impl Open {
         &mut self.slot(place).seen
     }
 
+    #[inline(never)] // so that those who need not search pay for nothing of it
     fn find(&mut self, packet: PacketId) -> u32 {
         let place = match self.places.entry(packet) {
             Entry::Occupied(entry) => *entry.get(),

@@ -37,7 +37,7 @@ impl Running {
     /// Closes what is still open, now that the run has ended.
     pub fn close(mut self) -> Ledger {
         for (packet, seen) in self.open.all() {
-            self.ledger.close_packet(&self.places, packet, seen.steps(), &mut self.books);
+            self.ledger.close_packet(&self.places, packet, seen, &mut self.books);
         }
         self.ledger
     }
@@ -71,7 +71,7 @@ impl Running {
         what: &'a What,
     ) -> Option<(Iface, PacketId, &'a str)> {
         let (packet, step) = Step::of(at, host, what)?;
-        self.open.touch(packet).add(step);
+        self.open.touch(packet).add(step, &self.places);
         let loss = loss(what)?;
         self.ledger.count_drop(loss.2);
         Some(loss)
@@ -80,12 +80,12 @@ impl Running {
 
 impl Witness for Running {
     fn received(&mut self, at: Instant, host: HostId, iface: Iface, packet: &Packet) {
-        self.open.touch(packet.id).add(Step::received(at, host, iface, packet));
+        self.open.touch(packet.id).add(Step::received(at, host, iface, packet), &self.places);
     }
 
     fn sent(&mut self, at: Instant, host: HostId, iface: Iface, packet: &Packet) {
         self.hops += u64::from(iface != Iface::HOST);
-        self.open.touch(packet.id).add(Step::sent(at, host, iface, packet));
+        self.open.touch(packet.id).add(Step::sent(at, host, iface, packet), &self.places);
     }
 
     fn happened(&mut self, at: Instant, host: HostId, what: What) {
@@ -95,9 +95,7 @@ impl Witness for Running {
     fn settled(&mut self) {
         while let Some((place, packet, seen)) = self.open.next_touched() {
             // While a copy is on a link there is nothing to close.
-            if !seen.is_under_way()
-                && self.ledger.close_ended(&self.places, packet, seen.steps(), &mut self.books)
-            {
+            if !seen.is_under_way() && self.ledger.close_ended(&self.places, packet, seen, &mut self.books) {
                 self.open.forget(place);
             }
         }

@@ -1,5 +1,7 @@
 //! What was told of one packet, in order.
 
+use super::Places;
+use super::chain::Chain;
 use crate::segment;
 use trace::{HostId, What};
 use wire::{Iface, Instant, Mac, Packet, PacketId};
@@ -101,23 +103,35 @@ pub(super) fn loss(what: &What) -> Option<(Iface, PacketId, &str)> {
 #[derive(Default)]
 pub(super) struct Seen {
     steps: Vec<Step>,
+    chain: Chain,
     /// Copies that were put on links, less those that came out of one, were lost on one or are held by one.
     under_way: i32,
 }
 
 impl Seen {
-    pub(super) fn add(&mut self, step: Step) {
+    #[expect(
+        clippy::inline_always,
+        reason = "who tells of a step knows its kind, and most of this falls away"
+    )]
+    #[inline(always)]
+    pub(super) fn add(&mut self, step: Step, places: &Places) {
         self.under_way += match step.kind {
             Kind::ToLink => 1,
             Kind::FromLink | Kind::LostByLink | Kind::HeldByLink => -1,
             _ => 0,
         };
+        self.chain = self.chain.after(&step, places);
         self.steps.push(step);
     }
 
     /// Whether more went in than ever came out of links: by which one needs no look.
     pub(super) const fn is_under_way(&self) -> bool {
         self.under_way > 0
+    }
+
+    /// Where it is, if it is a chain.
+    pub(super) const fn chain(&self) -> Chain {
+        self.chain
     }
 
     pub(super) fn steps(&self) -> &[Step] {
@@ -127,6 +141,7 @@ impl Seen {
     /// Forgets everything, and keeps its room.
     pub(super) fn clear(&mut self) {
         self.steps.clear();
+        self.chain = Chain::Nowhere;
         self.under_way = 0;
     }
 }
