@@ -22,10 +22,10 @@ impl Checksum {
         let (half, tail) = rest.as_chunks::<4>();
         let last = tail.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte));
         let last = half.first().map_or(last, |half| u64::from(u32::from_le_bytes(*half)) | last << 32);
-        let sum = if blocks.is_empty() { 0 } else { sum_of(blocks) };
-        let sum = words
-            .iter()
-            .fold(sum + u128::from(last), |sum, word| sum + u128::from(u64::from_le_bytes(*word)));
+        let mut sum = if blocks.is_empty() { 0 } else { sum_of(blocks) } + u128::from(last);
+        for word in words {
+            sum += u128::from(u64::from_le_bytes(*word));
+        }
         let sum = (sum as u64 >> 32) + (sum as u64 & 0xffff_ffff) + (sum >> 64) as u64;
         Self(self.0 + u64::from(fold(sum).swap_bytes()))
     }
@@ -41,17 +41,22 @@ fn sum_of(blocks: &[[u8; 64]]) -> u128 {
     let (pairs, last) = blocks.as_chunks::<2>();
     let (mut one, mut other) = ((0, false), (0, false));
     for [a, b] in pairs {
-        (one, other) = (plus(one, a), plus(other, b));
+        one = plus(one, a);
+        other = plus(other, b);
     }
-    let one = last.iter().fold(one, plus);
-    [one, other].iter().map(|(sum, carry)| u128::from(*sum) + u128::from(*carry)).sum()
+    for block in last {
+        one = plus(one, block);
+    }
+    u128::from(one.0) + u128::from(one.1) + u128::from(other.0) + u128::from(other.1)
 }
 
 /// A carry goes into the next word; eight in a row need not look at it in between.
 #[inline]
-fn plus(sum: (u64, bool), block: &[u8; 64]) -> (u64, bool) {
-    let words = block.as_chunks::<8>().0.iter();
-    words.fold(sum, |(sum, carry), word| sum.carrying_add(u64::from_le_bytes(*word), carry))
+fn plus((mut sum, mut carry): (u64, bool), block: &[u8; 64]) -> (u64, bool) {
+    for word in block.as_chunks::<8>().0 {
+        (sum, carry) = sum.carrying_add(u64::from_le_bytes(*word), carry);
+    }
+    (sum, carry)
 }
 
 /// The one's complement sum of the 16-bit words of a sum.
