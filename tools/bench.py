@@ -31,7 +31,8 @@ def ns3(program, *options):
     return [os.path.join(BUILT, program), *options]
 
 
-# What is compared: name, ours, theirs, and the least ratio of wall times for a second of virtual time. Of the transfer both
+# What is compared: name, ours, theirs, and the least ratio of wall times for a second of virtual time, if one is claimed. As it
+# comes ns-3 has neither checksums nor the bytes of a payload; with checksums it does what ours does. Of the transfer both
 # have some 70 s to simulate: ns-3's frames are shorter by 12 bytes, and at this rate take as long as ours. Ours is ended soon
 # after it is done, for seconds in which nothing happens cost nothing and would count.
 PAIRS = [
@@ -40,6 +41,12 @@ PAIRS = [
         wayfare("scale/transfer", "duration=71s"),
         ns3("bulk", "--window=1", "--rate=1984148"),
         15.0,
+    ),
+    (
+        "the same, where ns-3 makes and checks checksums as ours does",
+        wayfare("scale/transfer", "duration=71s"),
+        ns3("bulk", "--window=1", "--rate=1984148", "--checksums"),
+        None,
     ),
     (
         "tree of 1000 hosts, four links from the root",
@@ -113,9 +120,9 @@ def compare(name, ours, theirs, least, rounds):
             f"  {title + ':':8}{median * 1e3:9.4f} ms for a second ({min(times) * 1e3:.4f} to {max(times) * 1e3:.4f}), "
             f"{told['events'] / told['wall_s'] / 1e6:.2f} M events/s, {told['hops']} frames on links{memory(told)}"
         )
-    holds = ratio >= least
-    verdict = "holds" if holds else "DOES NOT HOLD"
-    print(f"  ratio: {ratio:.1f} ({min(ratios):.1f} to {max(ratios):.1f}); at least {least:.0f}: {verdict}")
+    holds = least is None or ratio >= least
+    verdict = "nothing is claimed" if least is None else f"at least {least:.0f}: {'holds' if holds else 'DOES NOT HOLD'}"
+    print(f"  ratio: {ratio:.1f} ({min(ratios):.1f} to {max(ratios):.1f}); {verdict}")
     return holds
 
 

@@ -292,7 +292,8 @@ while True:
         break
     heard += part
 writer.join()
-print("echo", heard == said)
+first = next((at for at, pair in enumerate(zip(heard, said)) if pair[0] != pair[1]), None)
+print("echo", heard == said or (len(heard), len(said), first))
 "#;
 
 #[test]

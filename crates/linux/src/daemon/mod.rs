@@ -18,12 +18,14 @@ use clients::{Clients, Wishes};
 use control::{Control, Request};
 use host::{HostLink, KERNEL_SIDE};
 use node::stream::Told;
-use node::{Act, Boot, Command, CommandId, Fault, Input, Link, Node, Outbox, Undone, Value};
+use node::{
+    Act, Boot, Command, CommandId, Fault, Input, Link, Node, Outbox, StreamId, StreamOp, Undone, Value,
+};
 use radio::Radio;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::time::Timespec;
 use sockets::{Done, Screened, Sockets};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::io::Write;
 use std::os::fd::AsFd;
 use std::path::PathBuf;
@@ -94,6 +96,7 @@ const BATCH: usize = 32;
 /// How often the wall clock is looked at.
 const WALL_WATCH: Duration = Duration::from_secs(1);
 
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 struct Daemon {
     node: Node,
     out: Outbox,
@@ -103,6 +106,9 @@ struct Daemon {
     host: HostLink,
     sockets: Sockets,
     clients: Clients,
+    /// What clients wish of roles, in order, and whether somebody is at it.
+    wished: VecDeque<(StreamId, StreamOp)>,
+    fulfils: bool,
     control: Control,
     radio: Option<Radio>,
     timer: Timer,
@@ -192,6 +198,8 @@ impl Daemon {
             host,
             sockets: Sockets::new(spec.addresses.first().copied()).offering(spec.tcp.window),
             clients: Clients::open(spec.clients.as_deref(), spec.addresses.first().copied())?,
+            wished: VecDeque::new(),
+            fulfils: false,
             control: Control::open(spec.control.as_deref())?,
             radio,
             timer: Timer::new()?,
@@ -377,14 +385,29 @@ impl Daemon {
     }
 
     fn fulfil(&mut self, wishes: Wishes) {
+        self.note(wishes);
+        self.fulfil_all();
+    }
+
+    fn note(&mut self, wishes: Wishes) {
         for bytes in wishes.datagrams {
             let _ = self.host.send(&bytes); // as on any way, what is lost is sent again
         }
-        for (id, op) in wishes.ops {
+        self.wished.extend(wishes.ops);
+    }
+
+    /// In the order in which they were wished: what follows from one may be the wish to write more on the stream of the next,
+    /// and that comes behind it.
+    fn fulfil_all(&mut self) {
+        if std::mem::replace(&mut self.fulfils, true) {
+            return;
+        }
+        while let Some((id, op)) = self.wished.pop_front() {
             let now = self.clock.now();
             self.give(now, Input::Serve(id, op));
             self.clients.asked(id);
         }
+        self.fulfils = false;
     }
 
     fn give(&mut self, now: Instant, input: Input<'_>) {
@@ -480,10 +503,11 @@ impl Daemon {
                 Act::Route(..) | Act::Gate(..) | Act::Neighbor(..) => {}
             }
         }
+        self.note(wishes);
         if !told.is_empty() {
             self.tell(told);
         }
-        self.fulfil(wishes);
+        self.fulfil_all();
     }
 
     fn operated(&mut self, now: Instant, done: Done) {
