@@ -108,7 +108,7 @@ evidence: setup
 	$(CARGO) test --locked -p cli --test linux -- --include-ignored --nocapture --test-threads=1 evidence
 
 # How fast the simulator is, beside ns-3: nine runs of each in turn. It fails where a ratio is below what is claimed. The build
-# that is measured optimizes across crates, and takes some ten minutes.
+# that is measured optimizes across crates, and takes some minutes.
 bench: setup
 	$(CARGO) build --profile dist --locked -p cli
 	tools/bench.py

@@ -335,13 +335,9 @@ impl<W: Witness> World<W> {
     /// Adds an act to the run's number. Bytes count where they go out by a link; on their way through a host their packet's
     /// name and their length are enough.
     fn fold(&mut self, host: HostId, role: RoleId, act: &Act) {
-        let kind = discriminant(act);
         match act {
             Act::Transmit(Iface::HOST, packet) => {
-                self.fingerprint.add(&(host, role, kind, packet.id, packet.bytes.len()));
-            }
-            Act::Stream(id, StreamOp::Write(bytes)) => {
-                self.fingerprint.add(&(host, role, kind, id, bytes.len()));
+                self.fingerprint.add(&(host, role, discriminant(act), packet.id, packet.bytes.len()));
             }
             _ => self.fingerprint.add(&(host, role, act)),
         }

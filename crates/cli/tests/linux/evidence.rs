@@ -30,15 +30,15 @@ fn both(scenario: &str, settings: &[&str], on_linux: &[&str], out: &Path) -> [Ou
 // --- how fast ----------------------------------------------------------------------------------------------------------
 
 /// When the client was connected, and when it had all.
-fn transfer(outcome: &Outcome) -> Duration {
+fn transfer(outcome: &Outcome) -> Option<Duration> {
     let at = |name: &str| {
         let mut marks = outcome.records.iter().rev().filter_map(|record| match &record.what {
             What::Marked(mark) if mark.role == "bulk-client" && mark.name == name => Some(record.at),
             _ => None,
         });
-        marks.next().unwrap_or_else(|| panic!("the client never was {name}"))
+        marks.next()
     };
-    at("done").since(at("opened"))
+    Some(at("done")?.since(at("opened")?))
 }
 
 fn agrees_in_goodput(settings: &[&str]) {
@@ -46,17 +46,18 @@ fn agrees_in_goodput(settings: &[&str]) {
     let worlds = both("evidence/kernel", settings, &[], out.path());
     let report = std::fs::read_to_string(out.path().join("linux/run.json")).unwrap();
     assert!(report.contains("\"congestion\": \"reno\""), "{report}");
-    if !worlds[1].doubts.is_empty() {
-        return println!("NOT MEASURED HERE: the machine disturbed the run");
-    }
     // The queue must have overflowed, or all stacks are alike.
     let dropped = worlds.each_ref().map(|world| world.ledger.dropped.get("queue_full").copied().unwrap_or(0));
-    assert!(dropped.iter().all(|dropped| *dropped > 5), "{dropped:?}");
-    let [ours, kernel] = worlds.each_ref().map(|world| transfer(world).as_secs_f64());
-    let off = kernel / ours - 1.0;
-    println!("goodput: {ours:.3} s in the simulator, {kernel:.3} s on the kernel: {:+.2} %", off * 100.0);
+    let overflowed = dropped.iter().all(|dropped| *dropped > 5);
+    let [ours, kernel] = worlds.each_ref().map(|world| transfer(world).map(|span| span.as_secs_f64()));
+    let off = kernel.zip(ours).map(|(kernel, ours)| kernel / ours - 1.0);
+    println!("goodput: {ours:.3?} s in the simulator, {kernel:.3?} s on the kernel, apart by {off:+.4?}");
     println!("  lost to the queue: {dropped:?}");
-    assert!(off.abs() < 0.03, "{ours} s and {kernel} s");
+    let agrees = overflowed && off.is_some_and(|off| off.abs() < 0.03);
+    if !agrees && !worlds[1].doubts.is_empty() {
+        return println!("NOT MEASURED HERE: the machine disturbed the run");
+    }
+    assert!(agrees, "{ours:?} s and {kernel:?} s; lost to the queue: {dropped:?}");
 }
 
 #[test]
