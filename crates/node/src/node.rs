@@ -122,9 +122,9 @@ impl Node {
 
     /// When [`Input::Timeout`] is due. Earlier than needed at times, never later.
     pub fn deadline(&self) -> Option<Instant> {
-        let roles = self.roles.iter().filter_map(|role| role.deadline());
         let net = self.net.as_ref().and_then(|net| net.arp.deadline());
-        roles.chain(self.rules.next_deadline()).chain(net).min()
+        let own = Instant::sooner(self.rules.next_deadline(), net);
+        self.roles.iter().fold(own, |first, role| Instant::sooner(first, role.deadline()))
     }
 
     /// Names the packets that roles keep, and those that wait for a neighbor or for a record.

@@ -30,6 +30,11 @@ impl Default for Outbox {
 }
 
 impl Outbox {
+    /// The next act, and who asked for it: for who wants to look before it is taken.
+    pub fn first_act(&self) -> Option<(RoleId, &Act)> {
+        self.acts.front().map(|(role, act)| (*role, act))
+    }
+
     /// Takes the next act that a driver is to carry out, and who asked for it.
     pub fn next_act(&mut self) -> Option<(RoleId, Act)> {
         self.acts.pop_front()

@@ -188,10 +188,9 @@ impl Ruleset {
         exact.or_else(|| self.gates.iter().position(|e| e.port.iface == port.iface && e.port.from.is_none()))
     }
 
-    fn find(&self, now: Instant, key: Key) -> Option<Found> {
-        let entry_id = *self.by_key.get(&Place::of(key))?;
-        let entry = self.entry(entry_id).filter(|entry| !entry.is_dead(now))?;
-        Some(Found { entry: entry_id, owner: entry.owner, route: entry.route })
+    fn find(&self, now: Instant, key: Key) -> Option<(EntryId, &Entry)> {
+        let id = *self.by_key.get(&Place::of(key))?;
+        Some((id, self.entry(id).filter(|entry| !entry.is_dead(now))?))
     }
 }
 
@@ -207,15 +206,13 @@ impl Ruleset {
         is_own: bool,
     ) -> Option<Found> {
         let counts = |dst_len: u8, named: bool| (!is_own || dst_len == 32) && (named || !class.is_closed());
-        self.shapes.iter().filter(|((_, dst_len, named), _)| counts(*dst_len, *named)).find_map(
-            |((src_len, dst_len, named), _)| {
-                let class = named.then_some(class);
-                self.find(
-                    now,
-                    Key { class, src: Prefix::new(src, *src_len), dst: Prefix::new(dst, *dst_len) },
-                )
-            },
-        )
+        let mut shapes = self.shapes.iter().filter(|((_, dst_len, named), _)| counts(*dst_len, *named));
+        let live = shapes.find_map(|((src_len, dst_len, named), _)| {
+            let class = named.then_some(class);
+            let (src, dst) = (Prefix::new(src, *src_len), Prefix::new(dst, *dst_len));
+            self.find(now, Key { class, src, dst })
+        });
+        live.map(found)
     }
 }
 
@@ -232,8 +229,12 @@ impl Rules for Ruleset {
     }
 
     fn way_back(&self, now: Instant, class: Class, host: Ipv4Addr) -> Option<Found> {
-        self.find(now, Key::to(class, host))
+        self.find(now, Key::to(class, host)).map(found)
     }
+}
+
+const fn found((id, entry): (EntryId, &Entry)) -> Found {
+    Found { entry: id, owner: entry.owner, route: entry.route }
 }
 
 const fn shape(key: Key) -> Shape {

@@ -65,6 +65,6 @@ impl Host {
 
     /// When the node or the stack wants to be called next.
     pub(crate) fn deadline(&self) -> Option<Instant> {
-        self.node.deadline().into_iter().chain(self.stack.deadline()).min()
+        Instant::sooner(self.node.deadline(), self.stack.deadline())
     }
 }

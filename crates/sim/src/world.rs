@@ -273,10 +273,12 @@ impl<W: Witness> World<W> {
         self.carry_out(host);
         while !self.output.told.is_empty() {
             let mut all = std::mem::replace(&mut self.output.told, std::mem::take(&mut self.told));
-            for told in &all {
-                self.tell(host, told);
+            for told in all.drain(..) {
+                self.tell(host, &told);
+                if let Told::Data(_, _, bytes) = told {
+                    self.output.spare.give(bytes);
+                }
             }
-            all.clear();
             self.told = all;
         }
         self.set_alarm(host);
@@ -306,40 +308,36 @@ impl<W: Witness> World<W> {
     }
 
     fn carry_out_acts(&mut self, host: HostId) {
-        while let Some((role, act)) = self.out.next_act() {
-            self.fold(host, role, &act);
-            match act {
-                Act::Transmit(iface, packet) => self.transmit(host, iface, packet),
-                Act::Drop(iface, packet, reason) => {
-                    self.record(host, What::Dropped(iface, packet.id, reason.0.into()));
-                }
-                Act::Tune(iface, cell) => self.tune(host, iface, cell),
-                Act::Visit(iface, cell, packet) => self.visit(host, iface, cell, packet),
-                Act::Stream(id, op) if !self.may_bind(host, &op) => {
-                    self.output.told.push(Told::Closed(id, Some(refusal::NOT_OURS.to_owned())));
-                }
-                Act::Stream(id, op) => {
-                    self.with_stack(host, |stack, now, output| stack.operate(now, id, op, output));
-                }
-                Act::Mark(mark) => self.record(host, What::Marked(mark)),
-                Act::Answer(_, answer) => self.record(host, What::Answered(answer)),
-                Act::Store(..) => self.stores.ask(host),
-                Act::Handed(bytes) => self.record(host, What::AppRead(bytes)),
-                // The node itself is the only one here who has a table, answers ARP and has addresses.
-                // And there are no programs outside, that could ask for streams.
-                Act::Route(..) | Act::Gate(..) | Act::Neighbor(..) | Act::Address(..) | Act::Served(_) => {}
+        while let Some((role, act)) = self.out.first_act() {
+            fold(&mut self.fingerprint, host, role, act);
+            if let Some((_, act)) = self.out.next_act() {
+                self.perform(host, act);
             }
         }
     }
 
-    /// Adds an act to the run's number. Bytes count where they go out by a link; on their way through a host their packet's
-    /// name and their length are enough.
-    fn fold(&mut self, host: HostId, role: RoleId, act: &Act) {
+    #[inline(never)] // an act is large, and handed over where it lies
+    fn perform(&mut self, host: HostId, act: Act) {
         match act {
-            Act::Transmit(Iface::HOST, packet) => {
-                self.fingerprint.add(&(host, role, discriminant(act), packet.id, packet.bytes.len()));
+            Act::Transmit(iface, packet) => self.transmit(host, iface, packet),
+            Act::Drop(iface, packet, reason) => {
+                self.record(host, What::Dropped(iface, packet.id, reason.0.into()));
             }
-            _ => self.fingerprint.add(&(host, role, act)),
+            Act::Tune(iface, cell) => self.tune(host, iface, cell),
+            Act::Visit(iface, cell, packet) => self.visit(host, iface, cell, packet),
+            Act::Stream(id, op) if !self.may_bind(host, &op) => {
+                self.output.told.push(Told::Closed(id, Some(refusal::NOT_OURS.to_owned())));
+            }
+            Act::Stream(id, op) => {
+                self.with_stack(host, |stack, now, output| stack.operate(now, id, op, output));
+            }
+            Act::Mark(mark) => self.record(host, What::Marked(mark)),
+            Act::Answer(_, answer) => self.record(host, What::Answered(answer)),
+            Act::Store(..) => self.stores.ask(host),
+            Act::Handed(bytes) => self.record(host, What::AppRead(bytes)),
+            // The node itself is the only one here who has a table, answers ARP and has addresses.
+            // And there are no programs outside, that could ask for streams.
+            Act::Route(..) | Act::Gate(..) | Act::Neighbor(..) | Act::Address(..) | Act::Served(_) => {}
         }
     }
 
@@ -407,6 +405,7 @@ impl<W: Witness> World<W> {
         if iface == Iface::HOST {
             return self.with_stack(host, |stack, now, output| {
                 stack.receive(now, packet.id, &packet.bytes, output);
+                output.spare.give(packet.bytes);
             });
         }
         let Some(port) = self.host(host).interface(iface).map(|interface| interface.port) else {
@@ -507,5 +506,16 @@ impl<W: Witness> World<W> {
 
     fn host_mut(&mut self, id: HostId) -> &mut Host {
         &mut self.hosts[id.index()]
+    }
+}
+
+/// Adds an act to the run's number. Bytes count where they go out by a link; on their way through a host their packet's name and
+/// their length are enough.
+fn fold(fingerprint: &mut Fingerprint, host: HostId, role: RoleId, act: &Act) {
+    match act {
+        Act::Transmit(Iface::HOST, packet) => {
+            fingerprint.add(&(host, role, discriminant(act), packet.id, packet.bytes.len()));
+        }
+        _ => fingerprint.add(&(host, role, act)),
     }
 }

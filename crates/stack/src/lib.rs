@@ -13,12 +13,14 @@
 mod icmp;
 mod path;
 mod socket;
+mod spare;
 mod table;
 mod traced;
 mod udp;
 
 use node::stream::{Told, refusal};
 use node::{Addr, Mark, StreamId, StreamOp, Transport, Tuple};
+pub use spare::Spare;
 use std::sync::Arc;
 use table::Table;
 use tcp::{Profile, Segment};
@@ -52,6 +54,8 @@ pub struct Output {
     pub lost: Vec<(PacketId, Reason)>,
     /// What changed inside connections, where the profile has them traced.
     pub marks: Vec<Mark>,
+    /// Buffers to be used again: whoever is done with a packet or with what was read may give its bytes back.
+    pub spare: Spare,
 }
 
 /// The sockets of one host. A host that has opened none costs the size of this and nothing more.

@@ -84,7 +84,11 @@ impl Socket {
     pub(crate) fn operate(&mut self, now: Instant, id: StreamId, op: StreamOp, out: &mut Output) -> Next {
         match op {
             StreamOp::Read(most) => return self.ask(most),
-            StreamOp::Write(bytes) => return Next::of(self.write(&bytes, out)),
+            StreamOp::Write(bytes) => {
+                let forgets = self.write(&bytes, out);
+                out.spare.give(bytes);
+                return Next::of(forgets);
+            }
             StreamOp::Finish => {
                 self.finishing = true;
                 self.tcp.finish();
@@ -167,7 +171,7 @@ impl Socket {
         self.grant(out);
         let (src, dst) = (*self.tcp.local().ip(), *self.tcp.remote().ip());
         while let Some(segment) = self.tcp.poll(now) {
-            out.packets.push(segment.datagram(src, dst));
+            out.packets.push(segment.datagram_in(out.spare.take(), src, dst));
         }
         if let Some(watch) = &mut self.watch {
             out.marks.extend(traced::changes(watch, &self.tcp));
@@ -218,7 +222,8 @@ impl Socket {
     fn read(&mut self, out: &mut Output) {
         let Some(id) = self.stream.filter(|_| self.wanted > 0) else { return };
         if self.tcp.readable() > 0 {
-            out.told.push(Told::Data(id, PacketId::NEW, self.tcp.read(self.wanted)));
+            let bytes = self.tcp.read_for(self.wanted, out.spare.take());
+            out.told.push(Told::Data(id, PacketId::NEW, bytes));
             self.wanted = 0;
         } else if self.tcp.at_end() {
             self.knows_end = true;

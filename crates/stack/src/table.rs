@@ -76,7 +76,7 @@ impl Table {
     }
 
     pub(crate) fn deadline(&self) -> Option<Instant> {
-        [self.due.next(), self.paths.deadline()].into_iter().flatten().min()
+        Instant::sooner(self.due.next(), self.paths.deadline())
     }
 
     pub(crate) fn holds(&self, each: &mut dyn FnMut(PacketId)) {
@@ -85,6 +85,7 @@ impl Table {
 
     // --- users -----------------------------------------------------------------------------------------------------
 
+    #[inline(never)] // a connection is large, and seldom made
     pub(crate) fn connect(&mut self, now: Instant, id: StreamId, tuple: Tuple, out: &mut Output) {
         let Some(why) = self.full(&tuple) else {
             let profile = self.profile_of(id);
@@ -167,6 +168,7 @@ impl Table {
         out.told.push(Told::Opened(id, local));
     }
 
+    #[inline(never)] // as `connect`
     fn import(&mut self, now: Instant, id: StreamId, state: TcpState, out: &mut Output) {
         let tuple = Tuple { local: state.local, remote: state.remote };
         if let Some(why) = self.full(&tuple) {
@@ -289,7 +291,8 @@ impl Table {
         out: &mut Output,
     ) -> Result<(), Reason> {
         let Datagram { id, bytes, header, payload } = datagram;
-        let segment = Segment::parse(payload, header.src, header.dst)?;
+        let parsed = Segment::parse(payload, header.src, header.dst);
+        let segment = parsed.as_ref().map_err(|malformed| Reason::from(*malformed))?; // where it is: it is large
         let tuple = Tuple {
             local: SocketAddrV4::new(header.dst, segment.dst_port),
             remote: SocketAddrV4::new(header.src, segment.src_port),
@@ -299,15 +302,15 @@ impl Table {
             Check::Held => return Ok(()),
             Check::Ends(reason) => {
                 if reason == guard::GUARD_RESET {
-                    refuse(&header, &segment, out);
+                    refuse(&header, segment, out);
                 }
                 return Err(reason);
             }
         }
         match self.sockets.get_mut(&tuple) {
             Some(socket) if socket.frozen => return Err(guard::FROZEN),
-            Some(socket) => socket.tcp.receive(now, &segment),
-            None => self.open(now, tuple, &header, &segment, out)?,
+            Some(socket) => socket.tcp.receive(now, segment),
+            None => self.open(now, tuple, &header, segment, out)?,
         }
         self.serve(now, tuple, accepted, out);
         Ok(())

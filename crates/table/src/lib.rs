@@ -348,9 +348,13 @@ pub fn decide(rules: &impl Rules, now: Instant, port: Port, packet: &Datagram) -
                 verdict.used[0] = Some(entry);
             }
             Some(Found { owner, route: Route { action: Action::Punt, .. }, .. }) => {
-                return Verdict { go: Go::Punt(owner, Why::Back), ..verdict };
+                verdict.go = Go::Punt(owner, Why::Back);
+                return verdict;
             }
-            _ => return Verdict { go: Go::Punt(owner, Why::Check), ..verdict },
+            _ => {
+                verdict.go = Go::Punt(owner, Why::Check);
+                return verdict;
+            }
         }
     }
     follow(rules, now, gate.class, gate.icmp, packet, &mut verdict);

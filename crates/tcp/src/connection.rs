@@ -71,7 +71,12 @@ impl Connection {
 
     /// The next bytes of the peer's stream, at most `most`. Reading opens the window.
     pub fn read(&mut self, most: usize) -> Vec<u8> {
-        self.receive.read(most)
+        self.read_for(most, Vec::new())
+    }
+
+    /// The same, for an empty buffer in which what comes next is kept.
+    pub fn read_for(&mut self, most: usize, buffer: Vec<u8>) -> Vec<u8> {
+        self.receive.read(most, buffer)
     }
 
     /// How many bytes can be read now.
@@ -188,7 +193,7 @@ impl Connection {
             Timer::Off => None,
             Timer::Retransmit(at) | Timer::Persist(at) => Some(at),
         };
-        [timer, self.receive.delayed, self.time_wait].into_iter().flatten().min()
+        Instant::sooner(Instant::sooner(timer, self.receive.delayed), self.time_wait)
     }
 
     /// Time has come to `now`. Too early does no harm.
@@ -279,10 +284,13 @@ impl Connection {
 
     /// What is to be said of data beyond a gap: as many blocks as have room beside timestamps, and beside a byte of payload
     /// (RFC 2018, section 3).
+    #[inline]
     fn blocks(&self) -> Blocks {
-        if !self.sack || self.receive.beyond.is_empty() {
-            return Blocks::default();
-        }
+        if self.sack && !self.receive.beyond.is_empty() { self.blocks_beyond() } else { Blocks::default() }
+    }
+
+    #[inline(never)] // so that nothing of it is in the way of a segment that follows the one before
+    fn blocks_beyond(&self) -> Blocks {
         let mut blocks = self.receive.beyond.blocks();
         let room =
             options::MOST.min(self.send.agreed_mss as usize - 1).saturating_sub(self.send.overhead as usize);

@@ -143,10 +143,9 @@ impl Receiver {
 
     fn append(&mut self, bytes: &[u8]) {
         if self.unread.is_empty() {
-            self.unread = bytes.to_vec().into(); // as it lies, for who reads all of it
-        } else {
-            self.unread.extend(bytes);
+            self.unread.clear(); // so that it lies in one piece, for who reads all of it
         }
+        self.unread.extend(bytes);
         let unread = &mut self.unread;
         self.next = self.beyond.join(self.next.plus(bytes.len() as u32), |fresh| unread.extend(fresh));
     }
@@ -173,9 +172,9 @@ impl Receiver {
     }
 
     /// The oldest `most` bytes that were not read.
-    pub(crate) fn read(&mut self, most: usize) -> Vec<u8> {
+    pub(crate) fn read(&mut self, most: usize, buffer: Vec<u8>) -> Vec<u8> {
         let bytes = if most >= self.unread.len() {
-            std::mem::take(&mut self.unread).into()
+            std::mem::replace(&mut self.unread, buffer.into()).into()
         } else {
             let bytes = copied(&self.unread, 0, most);
             drop(self.unread.drain(..most));
@@ -237,7 +236,7 @@ mod tests {
         let mut r = receiver(0);
         assert!(!r.take(Instant::ZERO, Seq(2), b"", true));
         assert!(r.take(Instant::ZERO, Seq(0), b"abcd", false));
-        assert_eq!((r.read(9), r.next), (b"ab".to_vec(), Seq(3)));
+        assert_eq!((r.read(9, Vec::new()), r.next), (b"ab".to_vec(), Seq(3)));
     }
 
     #[test]
@@ -259,7 +258,7 @@ mod tests {
                 let end = stream.len().min(at + len);
                 r.take(Instant::ZERO, Seq(start).plus(at as u32), &stream[at..end], false);
             }
-            prop_assert_eq!(r.read(100), stream);
+            prop_assert_eq!(r.read(100, Vec::new()), stream);
             prop_assert!(r.beyond.is_empty());
         }
     }

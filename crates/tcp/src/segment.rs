@@ -101,7 +101,12 @@ impl<'a> Segment<'a> {
 
     /// The IP datagram that carries this from `src` to `dst`.
     pub fn datagram(&self, src: Ipv4Addr, dst: Ipv4Addr) -> Vec<u8> {
-        let mut out = Header::new(PROTOCOL, src, dst).begin(self.wire_len());
+        self.datagram_in(Vec::new(), src, dst)
+    }
+
+    /// The same in a buffer that was used before.
+    pub fn datagram_in(&self, buffer: Vec<u8>, src: Ipv4Addr, dst: Ipv4Addr) -> Vec<u8> {
+        let mut out = Header::new(PROTOCOL, src, dst).begin_in(buffer, self.wire_len());
         self.emit_behind(&mut out, src, dst);
         out
     }
@@ -163,10 +168,8 @@ impl<'a> Segment<'a> {
     }
 }
 
-fn pseudo_header(src: Ipv4Addr, dst: Ipv4Addr, len: u16) -> Checksum {
-    let ([s0, s1, s2, s3], [d0, d1, d2, d3]) = (src.octets(), dst.octets());
-    let [high, low] = len.to_be_bytes();
-    Checksum::default().add(&[s0, s1, s2, s3, d0, d1, d2, d3, 0, PROTOCOL, high, low])
+const fn pseudo_header(src: Ipv4Addr, dst: Ipv4Addr, len: u16) -> Checksum {
+    Checksum::of_pseudo_header(src, dst, PROTOCOL, len)
 }
 
 #[cfg(test)]

@@ -1,8 +1,17 @@
 //! The Internet checksum (RFC 1071).
 
+use core::net::Ipv4Addr;
+
 /// The one's complement of the one's complement sum of `bytes`. Zero over a block that carries its own checksum.
 pub fn checksum(bytes: &[u8]) -> u16 {
     Checksum::default().add(bytes).finish()
+}
+
+/// The same of an IPv4 header: few words, all of four bytes.
+pub(crate) fn of_header(header: &[u8]) -> u16 {
+    let words = header.as_chunks::<4>().0.iter();
+    let sum: u64 = words.map(|word| u64::from(u32::from_le_bytes(*word))).sum();
+    !fold(sum).swap_bytes()
 }
 
 /// A checksum over several blocks; all but the last must have an even length.
@@ -10,6 +19,13 @@ pub fn checksum(bytes: &[u8]) -> u16 {
 pub struct Checksum(u64);
 
 impl Checksum {
+    /// Over the pseudo header that TCP, UDP and others count before what they send (RFC 9293, section 3.1): it carries so many
+    /// bytes of this protocol.
+    pub const fn of_pseudo_header(src: Ipv4Addr, dst: Ipv4Addr, protocol: u8, len: u16) -> Self {
+        let (src, dst) = (src.to_bits() as u64, dst.to_bits() as u64);
+        Self((src >> 16) + (src & 0xffff) + (dst >> 16) + (dst & 0xffff) + protocol as u64 + len as u64)
+    }
+
     /// Adds a block.
     #[must_use]
     #[inline]
@@ -94,6 +110,22 @@ mod tests {
             assert_eq!(checksum(&bytes[..end]), plainly(&bytes[..end]), "{end} bytes");
         }
         assert_eq!(checksum(&[0xff; 96]), plainly(&[0xff; 96]));
+    }
+
+    #[test]
+    fn a_header_is_summed_as_anything_else() {
+        let bytes: [u8; 60] = core::array::from_fn(|i| (i * i * 29 + 0xf3) as u8);
+        for len in (20..=60).step_by(4) {
+            assert_eq!(of_header(&bytes[..len]), plainly(&bytes[..len]), "{len} bytes");
+        }
+        assert_eq!(of_header(&[0xff; 20]), plainly(&[0xff; 20]));
+    }
+
+    #[test]
+    fn a_pseudo_header_counts_as_its_bytes_do() {
+        let (src, dst) = (Ipv4Addr::new(255, 254, 253, 252), Ipv4Addr::new(10, 1, 200, 7));
+        let bytes = [255, 254, 253, 252, 10, 1, 200, 7, 0, 17, 0xfe, 0xdc];
+        assert_eq!(Checksum::of_pseudo_header(src, dst, 17, 0xfedc).finish(), plainly(&bytes));
     }
 
     #[test]

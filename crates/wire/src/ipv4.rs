@@ -1,6 +1,7 @@
 //! The IPv4 header (RFC 791). Options are carried along and not looked into.
 
-use crate::{Malformed, Reader, checksum};
+use crate::checksum::of_header;
+use crate::{Malformed, Reader};
 use alloc::vec::Vec;
 use core::net::Ipv4Addr;
 
@@ -79,7 +80,7 @@ impl Header {
             return Err(Malformed("ip_total_length"));
         }
         let (header, payload) = bytes.get(..total).ok_or(TRUNCATED)?.split_at(header_len);
-        if checksum(header) != 0 {
+        if of_header(header) != 0 {
             return Err(Malformed("ip_checksum"));
         }
         let flags = u16::from_be_bytes([f0, f1]);
@@ -111,6 +112,11 @@ impl Header {
 
     /// The header of a datagram whose payload, of so many bytes, the caller puts behind it.
     pub fn begin(&self, payload: usize) -> Vec<u8> {
+        self.begin_in(Vec::new(), payload)
+    }
+
+    /// The same in a buffer that was used before.
+    pub fn begin_in(&self, mut out: Vec<u8>, payload: usize) -> Vec<u8> {
         let total = (HEADER + payload) as u16;
         let flags = u16::from(self.dont_fragment) << 14 | u16::from(self.more_fragments) << 13 | self.offset;
         let ([l0, l1], [i0, i1], [f0, f1]) =
@@ -120,8 +126,9 @@ impl Header {
         let fixed = |[c0, c1]: [u8; 2]| {
             [0x45, tos, l0, l1, i0, i1, f0, f1, ttl, protocol, c0, c1, s0, s1, s2, s3, d0, d1, d2, d3]
         };
-        let mut out = Vec::with_capacity(HEADER + payload);
-        out.extend_from_slice(&fixed(checksum(&fixed([0, 0])).to_be_bytes()));
+        out.clear();
+        out.reserve_exact(HEADER + payload);
+        out.extend_from_slice(&fixed(of_header(&fixed([0, 0])).to_be_bytes()));
         out
     }
 }

@@ -25,6 +25,14 @@ impl Instant {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }
 
+    /// The first of two, where each may never be.
+    pub const fn sooner(one: Option<Self>, other: Option<Self>) -> Option<Self> {
+        match (one, other) {
+            (Some(a), Some(b)) => Some(if a.0 <= b.0 { a } else { b }),
+            (first, None) | (None, first) => first,
+        }
+    }
+
     /// Seconds into the run, for reports.
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / 1e9

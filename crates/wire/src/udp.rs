@@ -30,7 +30,8 @@ impl<'a> Datagram<'a> {
         let payload = r.take(payload_len)?;
         let covered = bytes.get(..len).unwrap_or_default();
         // Zero says that the sender made no checksum.
-        if sum != 0 && pseudo_header(src, dst, len as u16).add(covered).finish() != 0 {
+        if sum != 0 && Checksum::of_pseudo_header(src, dst, ipv4::UDP, len as u16).add(covered).finish() != 0
+        {
             return Err(Malformed("udp_checksum"));
         }
         Ok(Self { src_port, dst_port, payload })
@@ -46,7 +47,7 @@ pub fn packet(src: SocketAddrV4, dst: SocketAddrV4, payload: &[u8]) -> Vec<u8> {
     out.extend_from_slice(&len.to_be_bytes());
     out.extend_from_slice(&[0, 0]);
     out.extend_from_slice(payload);
-    let sum = match pseudo_header(*src.ip(), *dst.ip(), len).add(&out).finish() {
+    let sum = match Checksum::of_pseudo_header(*src.ip(), *dst.ip(), ipv4::UDP, len).add(&out).finish() {
         0 => 0xffff, // zero on the wire would mean "none"
         sum => sum,
     };
@@ -54,11 +55,6 @@ pub fn packet(src: SocketAddrV4, dst: SocketAddrV4, payload: &[u8]) -> Vec<u8> {
         field.copy_from_slice(&sum.to_be_bytes());
     }
     Header::new(ipv4::UDP, *src.ip(), *dst.ip()).emit(&out)
-}
-
-fn pseudo_header(src: Ipv4Addr, dst: Ipv4Addr, len: u16) -> Checksum {
-    let [high, low] = len.to_be_bytes();
-    Checksum::default().add(&src.octets()).add(&dst.octets()).add(&[0, ipv4::UDP, high, low])
 }
 
 #[cfg(test)]

@@ -160,7 +160,7 @@ impl Role for BulkClient {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fill;
+    use super::super::pattern;
     use super::*;
     use node::{Act, Effect, Transport};
 
@@ -197,8 +197,7 @@ mod tests {
     #[test]
     fn it_reads_to_the_end_and_says_what_it_read() {
         let mut client = reading();
-        let mut pattern = vec![0; 50];
-        fill(0, &mut pattern);
+        let pattern = pattern(0, 50);
         let (ops, marks) = told(&mut client, StreamEvent::Data(&pattern[..20]));
         assert_eq!((ops, marks[0].name), (vec![StreamOp::Read(CHUNK)], "first_byte"));
         assert_eq!(told(&mut client, StreamEvent::Data(&pattern[20..])).1, []);
@@ -213,8 +212,7 @@ mod tests {
     #[test]
     fn a_wrong_byte_is_told_with_its_place() {
         let mut client = reading();
-        let mut pattern = vec![0; 50];
-        fill(0, &mut pattern);
+        let mut pattern = pattern(0, 50);
         pattern[33] ^= 4;
         told(&mut client, StreamEvent::Data(&pattern));
         let (_, marks) = told(&mut client, StreamEvent::Closed(Some("connection reset by the peer")));

@@ -33,23 +33,20 @@ impl From<Carrier> for Transport {
     }
 }
 
-/// Fills `bytes` with the pattern from `offset` on: every place of the stream has its own eight bytes, so that what is
-/// lost, doubled or moved shows at once.
-pub(crate) fn fill(offset: u64, bytes: &mut [u8]) {
-    let (head, rest) = bytes.split_at_mut(partial(offset).min(bytes.len()));
+/// The pattern from `offset` on: every place of the stream has its own eight bytes, so that what is lost, doubled or moved shows
+/// at once.
+pub(crate) fn pattern(offset: u64, len: usize) -> Vec<u8> {
     let skip = (offset % 8) as usize;
-    for (byte, pattern) in head.iter_mut().zip(word(offset / 8).to_le_bytes().iter().skip(skip)) {
-        *byte = *pattern;
-    }
-    let (words, tail) = rest.as_chunks_mut::<8>();
-    let mut next = word(offset.div_ceil(8));
-    for place in words {
-        *place = next.to_le_bytes();
+    let mut next = word(offset / 8);
+    let words = (0..(skip + len).div_ceil(8)).map(|_| {
+        let word = next;
         next = next.wrapping_add(STEP);
-    }
-    for (byte, pattern) in tail.iter_mut().zip(next.to_le_bytes()) {
-        *byte = pattern;
-    }
+        word.to_le_bytes()
+    });
+    let mut bytes = words.collect::<Vec<_>>().into_flattened();
+    bytes.truncate(skip + len);
+    bytes.drain(..skip);
+    bytes
 }
 
 /// How many of `bytes` are the pattern's from `offset` on, before the first that is not.
@@ -94,19 +91,15 @@ mod tests {
 
     #[test]
     fn the_pattern_is_the_same_however_it_is_cut() {
-        let mut whole = [0; 100];
-        fill(0, &mut whole);
+        let whole = pattern(0, 100);
         for (from, to) in [(0, 100), (3, 5), (7, 9), (8, 16), (99, 100), (13, 77)] {
-            let mut part = vec![0; to - from];
-            fill(from as u64, &mut part);
-            assert_eq!(part, whole[from..to], "{from}..{to}");
+            assert_eq!(pattern(from as u64, to - from), whole[from..to], "{from}..{to}");
         }
     }
 
     #[test]
     fn one_wrong_byte_is_found_where_it_is() {
-        let mut bytes = [0; 64];
-        fill(1000, &mut bytes);
+        let mut bytes = pattern(1000, 64);
         assert_eq!(intact(1000, &bytes), 64);
         assert!(intact(1008, &bytes) < 8, "shifted by a word");
         bytes[37] ^= 1;
@@ -115,8 +108,7 @@ mod tests {
 
     #[test]
     fn no_place_is_left_unchecked() {
-        let mut bytes = [0; 75];
-        fill(1003, &mut bytes);
+        let mut bytes = pattern(1003, 75);
         assert_eq!(intact(1003, &bytes), 75);
         for wrong in 0..bytes.len() {
             bytes[wrong] ^= 0x80;

@@ -1,6 +1,6 @@
 //! Sends to everybody who connects.
 
-use super::{Carrier, fill};
+use super::{Carrier, pattern};
 use node::config::{ConfigError, some_span, text};
 use node::{Addr, Input, Mark, Outbox, Role, StreamEvent, StreamId, StreamOp, Value};
 use schemars::JsonSchema;
@@ -75,8 +75,7 @@ impl BulkServer {
         let left = self.config.bytes.map_or(u64::MAX, |bytes| bytes - client.sent);
         let mut now = left.min(credit as u64);
         while now > 0 {
-            let mut bytes = vec![0; now.min(CHUNK as u64) as usize];
-            fill(client.sent, &mut bytes);
+            let bytes = pattern(client.sent, now.min(CHUNK as u64) as usize);
             now -= bytes.len() as u64;
             client.sent += bytes.len() as u64;
             self.sent += bytes.len() as u64;
@@ -181,8 +180,7 @@ mod tests {
         let at = "10.1.0.7:80".parse().unwrap();
         let read = told(&mut server, 0, LISTENER, StreamEvent::Accepted(CLIENT, at, at));
         assert_eq!(read, [StreamOp::Read(1)]);
-        let mut pattern = vec![0; 100];
-        fill(0, &mut pattern);
+        let pattern = pattern(0, 100);
         let first = told(&mut server, 1, CLIENT, StreamEvent::Room(60));
         assert_eq!(first, [StreamOp::Write(pattern[..60].to_vec())]);
         let rest = told(&mut server, 2, CLIENT, StreamEvent::Room(60));

@@ -301,9 +301,7 @@ mod tests {
     }
 
     fn answer_to(number: u64) -> Vec<u8> {
-        let mut bytes = vec![0; 50];
-        head(number).answer(0, &mut bytes);
-        bytes
+        head(number).answer(0, 50)
     }
 
     #[test]

@@ -14,7 +14,7 @@ mod server;
 pub use client::{RequestClient, RequestClientConfig};
 pub use server::{RequestServer, RequestServerConfig};
 
-use crate::bulk::{fill, intact};
+use crate::bulk::{intact, pattern};
 
 /// The longest question, and the longest answer, in bytes.
 pub const LONGEST: u32 = 1 << 20;
@@ -56,9 +56,9 @@ impl Head {
         self.number.wrapping_mul(LONGEST as u64)
     }
 
-    /// The bytes of the answer from `offset` on.
-    fn answer(&self, offset: u32, bytes: &mut [u8]) {
-        fill(self.place().wrapping_add(u64::from(offset)), bytes);
+    /// So many bytes of the answer, from `offset` on.
+    fn answer(&self, offset: u32, len: usize) -> Vec<u8> {
+        pattern(self.place().wrapping_add(u64::from(offset)), len)
     }
 
     /// Whether these are the bytes of the answer from `offset` on.
@@ -91,8 +91,7 @@ mod tests {
     #[test]
     fn another_questions_answer_is_not_this_ones() {
         let head = |number| Head { number, question: 16, answer: 100 };
-        let mut bytes = [0; 50];
-        head(7).answer(10, &mut bytes);
+        let bytes = head(7).answer(10, 50);
         assert!(head(7).is_answer(10, &bytes));
         assert!(!head(7).is_answer(11, &bytes) && !head(8).is_answer(10, &bytes));
     }

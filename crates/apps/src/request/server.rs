@@ -98,8 +98,7 @@ impl RequestServer {
         let State::Answers(head, written) = &mut client.state else { return };
         let now = client.credit.min((head.answer - *written) as usize);
         if now > 0 {
-            let mut bytes = vec![0; now];
-            head.answer(*written, &mut bytes);
+            let bytes = head.answer(*written, now);
             client.credit -= now;
             *written += now as u32; // at most the answer
             out.stream(id, StreamOp::Write(bytes));
@@ -189,8 +188,7 @@ mod tests {
         assert_eq!(told(&mut server, StreamEvent::Data(&question[5..16])), [StreamOp::Read(14)]);
         assert_eq!(told(&mut server, StreamEvent::Data(&question[16..20])), [StreamOp::Read(10)]);
         assert_eq!(told(&mut server, StreamEvent::Data(&question[20..])), [], "no credit yet");
-        let mut answer = vec![0; 40];
-        head.answer(0, &mut answer);
+        let answer = head.answer(0, 40);
         assert_eq!(told(&mut server, StreamEvent::Room(15)), [StreamOp::Write(answer[..15].to_vec())]);
         let rest = StreamOp::Write(answer[15..].to_vec());
         assert_eq!(told(&mut server, StreamEvent::Room(25)), [rest, StreamOp::Read(16)]);

@@ -1,0 +1,50 @@
+//! Buffers that are used again. A segment needs one, what is read of it another, and each is free soon after; asking for them
+//! costs as much as what else a stack does about a segment.
+
+/// As many as are kept, and as large: what would be more was needed once.
+const MOST: usize = 64;
+const LARGEST: usize = 4096;
+
+/// Buffers that nobody needs now, without content.
+#[derive(Debug, Default)]
+pub struct Spare(Vec<Vec<u8>>);
+
+impl Spare {
+    /// An empty buffer, with the room that it had.
+    pub fn take(&mut self) -> Vec<u8> {
+        self.0.pop().unwrap_or_default()
+    }
+
+    /// Keeps a buffer for who needs one.
+    pub fn give(&mut self, mut buffer: Vec<u8>) {
+        if self.0.len() < MOST && buffer.capacity() <= LARGEST {
+            buffer.clear();
+            self.0.push(buffer);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_given_comes_back_without_content() {
+        let mut spare = Spare::default();
+        let buffer = b"said".to_vec();
+        let place = buffer.as_ptr();
+        spare.give(buffer);
+        let again = spare.take();
+        assert_eq!((again.as_ptr(), again.len()), (place, 0));
+        assert_eq!(spare.take().capacity(), 0, "there was one");
+    }
+
+    #[test]
+    fn no_more_is_kept_than_is_of_use() {
+        let mut spare = Spare::default();
+        spare.give(Vec::with_capacity(LARGEST + 1));
+        assert_eq!(spare.0.len(), 0);
+        (0..=MOST).for_each(|_| spare.give(Vec::with_capacity(LARGEST)));
+        assert_eq!(spare.0.len(), MOST);
+    }
+}
