@@ -335,13 +335,22 @@ impl Node {
     fn resolve_all(&mut self, now: Instant, out: &mut Outbox) {
         for _ in 0..EFFECTS_PER_STEP {
             let Some((role, step, effect)) = out.next_effect() else { return self.end_step() };
-            if let Effect::Do(Act::Store(key, value)) = effect {
-                self.store(role, step, key, value, out);
-            } else if let Some(effect) = self.hold(role, step, effect) {
+            if self.concerns_records(&effect) {
+                self.resolve_or_hold(now, role, step, effect, out);
+            } else {
                 self.resolve(now, role, effect, out);
             }
         }
         debug_assert!(!out.has_effects(), "roles do not come to rest");
+    }
+
+    /// Keeps a record, or what has to wait for one.
+    fn resolve_or_hold(&mut self, now: Instant, role: RoleId, step: u32, effect: Effect, out: &mut Outbox) {
+        if let Effect::Do(Act::Store(key, value)) = effect {
+            self.store(role, step, key, value, out);
+        } else if let Some(effect) = self.hold(role, step, effect) {
+            self.resolve(now, role, effect, out);
+        }
     }
 
     pub(crate) fn resolve(&mut self, now: Instant, role: RoleId, effect: Effect, out: &mut Outbox) {

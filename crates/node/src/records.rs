@@ -132,6 +132,12 @@ impl Node {
         out.act(role, Act::Store(scoped, value));
     }
 
+    /// Whether an effect is to keep a record, or may have to wait for one: few nodes have any.
+    pub(crate) fn concerns_records(&self, effect: &Effect) -> bool {
+        let some = self.net.as_ref().is_some_and(|net| !net.records.under_way.is_empty());
+        some || matches!(effect, Effect::Do(Act::Store(..)))
+    }
+
     /// Gives an effect back that waits for no record.
     pub(crate) fn hold(&mut self, role: RoleId, step: u32, effect: Effect) -> Option<Effect> {
         match &mut self.net {
