@@ -4,6 +4,7 @@ use auth::Key;
 use node::config::{ConfigError, span, spans, text};
 use schemars::JsonSchema;
 use serde::Deserialize;
+use std::sync::Arc;
 use wire::{Duration, Ipv4Addr, Mac};
 
 /// A base station, or a gateway: a gateway is a node whose uplink is the Internet's router.
@@ -82,8 +83,10 @@ pub struct MobileConfig {
     pub gateway: Ipv4Addr,
     /// Its radio.
     pub interface: String,
-    /// The base stations it may use. The first is where it begins.
-    pub stations: Vec<Station>,
+    /// The base stations it may use. The first is where it begins. Hosts that may use the same share one list.
+    #[serde(deserialize_with = "shared")]
+    #[schemars(with = "Vec<Station>")]
+    pub stations: Arc<[Station]>,
     /// The key that registration gave it.
     #[serde(deserialize_with = "text")]
     #[schemars(schema_with = "node::config::schema::key")]
@@ -105,9 +108,9 @@ pub struct MobileConfig {
     pub semisoft_delay: Duration,
     /// When the route-update of a handoff is sent again, counted from the first (ours): one lost route-update would
     /// otherwise leave the host cut off for as long as its own data keep the timer from running out.
-    #[serde(default = "update_repeats", deserialize_with = "spans")]
+    #[serde(default = "update_repeats", deserialize_with = "shared_spans")]
     #[schemars(schema_with = "node::config::schema::spans")]
-    pub update_repeats: Vec<Duration>,
+    pub update_repeats: Arc<[Duration]>,
     /// Packets of its own that it keeps while it retunes (ours).
     #[serde(default = "tuning_queue")]
     pub tuning_queue: usize,
@@ -212,6 +215,16 @@ impl MobileConfig {
     }
 }
 
+fn shared<'de, D: serde::Deserializer<'de>, T: Deserialize<'de>>(
+    deserializer: D,
+) -> Result<Arc<[T]>, D::Error> {
+    Vec::deserialize(deserializer).map(Arc::from)
+}
+
+fn shared_spans<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Arc<[Duration]>, D::Error> {
+    spans(deserializer).map(Arc::from)
+}
+
 fn hex_u64<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
     let digits = String::deserialize(deserializer)?;
     let number = (digits.len() == 16).then(|| u64::from_str_radix(&digits, 16).ok()).flatten();
@@ -233,8 +246,8 @@ const fn route_update_time() -> Duration {
 const fn semisoft_delay() -> Duration {
     Duration::from_millis(100)
 }
-fn update_repeats() -> Vec<Duration> {
-    vec![Duration::from_millis(30), Duration::from_millis(90)]
+fn update_repeats() -> Arc<[Duration]> {
+    Arc::new([Duration::from_millis(30), Duration::from_millis(90)])
 }
 const fn tuning_queue() -> usize {
     64

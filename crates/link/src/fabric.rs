@@ -131,6 +131,12 @@ impl Fabric {
         fresh
     }
 
+    /// Gives back the room that was made for more wires and radios.
+    pub fn shrink_to_fit(&mut self) {
+        self.wires.shrink_to_fit();
+        self.radios.shrink_to_fit();
+    }
+
     /// Opens a cell.
     pub fn add_cell(&mut self, spec: &CellSpec, chance: &Seed) {
         let chance = chance.fork(&format!("cell {}", spec.cell.0));
@@ -197,7 +203,7 @@ impl Fabric {
             return Err(reason::NO_CARRIER);
         }
         let stays = radio.cell().is_some_and(|own| self.share_air(own, cell));
-        let excursion = if stays { Duration::ZERO } else { radio.excursion };
+        let excursion = if stays { Duration::ZERO } else { radio.excursion() };
         let taken = self.take_air(now + excursion / 2, cell, port, bytes + ethernet::HEADER);
         let out = taken.map_or(now, |(_, out)| out);
         let back = if excursion.is_zero() { now } else { out.max(now + excursion) };

@@ -344,15 +344,6 @@ impl Node {
         debug_assert!(!out.has_effects(), "roles do not come to rest");
     }
 
-    /// Keeps a record, or what has to wait for one.
-    fn resolve_or_hold(&mut self, now: Instant, role: RoleId, step: u32, effect: Effect, out: &mut Outbox) {
-        if let Effect::Do(Act::Store(key, value)) = effect {
-            self.store(role, step, key, value, out);
-        } else if let Some(effect) = self.hold(role, step, effect) {
-            self.resolve(now, role, effect, out);
-        }
-    }
-
     pub(crate) fn resolve(&mut self, now: Instant, role: RoleId, effect: Effect, out: &mut Outbox) {
         match effect {
             Effect::Send(Some(iface), packet) => self.send_by(now, iface, packet, out),

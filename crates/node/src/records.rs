@@ -118,14 +118,7 @@ impl Node {
     }
 
     /// Hands a record to the driver. Its key begins with the role's name there, so that roles cannot meet.
-    pub(crate) fn store(
-        &mut self,
-        role: RoleId,
-        step: u32,
-        key: Vec<u8>,
-        value: Option<Vec<u8>>,
-        out: &mut Outbox,
-    ) {
+    fn store(&mut self, role: RoleId, step: u32, key: Vec<u8>, value: Option<Vec<u8>>, out: &mut Outbox) {
         let mut scoped = self.scope(role);
         scoped.extend_from_slice(&key);
         self.net().records.ask(role, step, key);
@@ -138,8 +131,24 @@ impl Node {
         some || matches!(effect, Effect::Do(Act::Store(..)))
     }
 
+    /// Keeps a record, or what has to wait for one.
+    pub(crate) fn resolve_or_hold(
+        &mut self,
+        now: Instant,
+        role: RoleId,
+        step: u32,
+        effect: Effect,
+        out: &mut Outbox,
+    ) {
+        if let Effect::Do(Act::Store(key, value)) = effect {
+            self.store(role, step, key, value, out);
+        } else if let Some(effect) = self.hold(role, step, effect) {
+            self.resolve(now, role, effect, out);
+        }
+    }
+
     /// Gives an effect back that waits for no record.
-    pub(crate) fn hold(&mut self, role: RoleId, step: u32, effect: Effect) -> Option<Effect> {
+    fn hold(&mut self, role: RoleId, step: u32, effect: Effect) -> Option<Effect> {
         match &mut self.net {
             Some(net) if !net.records.under_way.is_empty() => net.records.hold(role, step, effect),
             _ => Some(effect),

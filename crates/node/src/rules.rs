@@ -12,7 +12,8 @@ use wire::{Instant, Ipv4Addr, Prefix};
 pub struct Ruleset {
     entries: Vec<Option<Entry>>,
     free: Vec<EntryId>,
-    by_key: HashMap<Place, EntryId, BuildHasherDefault<PlaceHasher>>,
+    /// Where more than a few are. A host has one or two, and its look-ups go through those.
+    index: Option<Box<Index>>,
     /// Shapes in use, most specific first, and how many keys have each.
     shapes: Vec<(Shape, u32)>,
     gates: Vec<GateEntry>,
@@ -20,6 +21,12 @@ pub struct Ruleset {
     /// instant that `queued` names.
     due: BinaryHeap<Reverse<(Instant, Key)>>,
 }
+
+/// Entries by their keys. Nothing goes through it in its order.
+type Index = HashMap<Place, EntryId, BuildHasherDefault<PlaceHasher>>;
+
+/// Entries that are looked through one by one.
+const FEW: usize = 4;
 
 #[derive(Debug)]
 struct Entry {
@@ -67,7 +74,7 @@ impl Ruleset {
     /// Sets or removes a route. A new route counts as just used.
     pub fn set_route(&mut self, now: Instant, owner: RoleId, key: Key, route: Option<Route>) {
         let Some(route) = route else { return self.remove(key) };
-        let id = self.by_key.get(&Place::of(key)).copied().unwrap_or_else(|| self.insert(key));
+        let id = self.id_of(key).unwrap_or_else(|| self.insert(key));
         let queued = self.entry(id).map_or(Instant::NEVER, |old| old.queued);
         let mut entry = Entry { key, route, owner, used: now, queued, told: false };
         Self::queue(&mut self.due, &mut entry);
@@ -116,7 +123,7 @@ impl Ruleset {
     pub fn pop_idle(&mut self, now: Instant) -> Option<(RoleId, Key, Instant)> {
         while let Some(Reverse((at, key))) = self.due.peek().copied().filter(|Reverse((at, _))| *at <= now) {
             self.due.pop();
-            let Some(id) = self.by_key.get(&Place::of(key)).copied() else { continue };
+            let Some(id) = self.id_of(key) else { continue };
             let Some(Some(entry)) = self.entries.get_mut(id.0 as usize) else { continue };
             if entry.queued != at {
                 continue; // a route set anew since then
@@ -147,14 +154,27 @@ impl Ruleset {
         self.entries.get(id.0 as usize)?.as_ref()
     }
 
+    fn id_of(&self, key: Key) -> Option<EntryId> {
+        if let Some(index) = &self.index {
+            return index.get(&Place::of(key)).copied();
+        }
+        let is_meant = |entry: &Option<Entry>| entry.as_ref().is_some_and(|entry| entry.key == key);
+        Some(EntryId(self.entries.iter().position(is_meant)? as u32))
+    }
+
     fn insert(&mut self, key: Key) -> EntryId {
         let id = self.free.pop().unwrap_or_else(|| {
-            // A million idle hosts have one route each; a vector that grows by itself begins with room for four.
-            self.entries.reserve_exact(usize::from(self.entries.is_empty()));
+            // A million idle hosts have one route each, and routers above them a million: a vector that grows by itself
+            // begins with room for four, and then doubles it.
+            if self.entries.len() == self.entries.capacity() {
+                self.entries.reserve_exact(1 + self.entries.len() / 4);
+            }
             self.entries.push(None);
             EntryId(self.entries.len() as u32 - 1)
         });
-        self.by_key.insert(Place::of(key), id);
+        if self.entries.len() > FEW {
+            self.index().insert(Place::of(key), id);
+        }
         let shape = shape(key);
         match self.shapes.binary_search_by(|(other, _)| shape.cmp(other)) {
             Ok(at) => {
@@ -170,8 +190,18 @@ impl Ruleset {
         id
     }
 
+    /// Made when it is first needed, of what is there by then.
+    fn index(&mut self) -> &mut Index {
+        let known = self.entries.iter().zip(0..);
+        let known = known.filter_map(|(entry, id)| Some((Place::of(entry.as_ref()?.key), EntryId(id))));
+        self.index.get_or_insert_with(|| Box::new(known.collect()))
+    }
+
     fn remove(&mut self, key: Key) {
-        let Some(id) = self.by_key.remove(&Place::of(key)) else { return };
+        let Some(id) = self.id_of(key) else { return };
+        if let Some(index) = &mut self.index {
+            index.remove(&Place::of(key));
+        }
         if let Some(slot) = self.entries.get_mut(id.0 as usize) {
             *slot = None;
         }
@@ -189,7 +219,7 @@ impl Ruleset {
     }
 
     fn find(&self, now: Instant, key: Key) -> Option<(EntryId, &Entry)> {
-        let id = *self.by_key.get(&Place::of(key))?;
+        let id = self.id_of(key)?;
         Some((id, self.entry(id).filter(|entry| !entry.is_dead(now))?))
     }
 }

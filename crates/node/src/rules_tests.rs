@@ -82,7 +82,34 @@ fn a_route_set_anew_lives_from_then_on_and_leaves_no_old_end_behind() {
     }
     assert_eq!(reports, 1);
     rules.set_route(Instant::ZERO, OWNER, key, None);
-    assert!(rules.shapes.is_empty() && rules.by_key.is_empty());
+    assert!(rules.shapes.is_empty() && rules.entries.iter().all(Option::is_none));
+}
+
+#[test]
+fn many_routes_are_found_as_a_few_are() {
+    for count in [FEW, FEW + 1, 3 * FEW] {
+        let key = |host: usize| Key::to(CLASS, Ipv4Addr::from_bits(host as u32));
+        let mut rules = Ruleset::default();
+        let set = |rules: &mut Ruleset, host: usize| {
+            rules.set_route(Instant::ZERO, OWNER, key(host), Some(to(host as u8, Life::Forever)));
+        };
+        let found = |rules: &Ruleset| -> Vec<Option<Action>> {
+            let way = |host| rules.way_back(Instant::ZERO, CLASS, Ipv4Addr::from_bits(host as u32));
+            (0..count).map(|host| way(host).map(|found| found.route.action)).collect()
+        };
+        let all: Vec<_> = (0..count).map(|host| Some(to(host as u8, Life::Forever).action)).collect();
+        (0..count).for_each(|host| set(&mut rules, host));
+        assert_eq!(found(&rules), all, "{count}");
+        (0..count).step_by(2).for_each(|host| rules.set_route(Instant::ZERO, OWNER, key(host), None));
+        let odd = |(host, action): (usize, &Option<Action>)| action.filter(|_| host % 2 == 1);
+        assert_eq!(
+            found(&rules),
+            all.iter().enumerate().map(odd).collect::<Vec<_>>(),
+            "{count} without the even"
+        );
+        (0..count).step_by(2).for_each(|host| set(&mut rules, host));
+        assert_eq!((found(&rules), rules.entries.len()), (all, count), "and no more room is taken");
+    }
 }
 
 #[test]

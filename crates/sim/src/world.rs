@@ -83,6 +83,9 @@ impl<W: Witness> World<W> {
             }
             world.hosts.push(Host::new(spec));
         }
+        world.hosts.shrink_to_fit();
+        world.ports.shrink_to_fit();
+        world.fabric.shrink_to_fit();
         world
     }
 
@@ -307,6 +310,7 @@ impl<W: Witness> World<W> {
         }
     }
 
+    /// Each is looked at where it lies, and then handed over once: it is large, and what was just written is slow to copy.
     fn carry_out_acts(&mut self, host: HostId) {
         while let Some((role, act)) = self.out.first_act() {
             fold(&mut self.fingerprint, host, role, act);

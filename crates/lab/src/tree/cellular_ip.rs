@@ -15,6 +15,7 @@ use link::{Air, CellSpec, Fabric, Faults, Listening, PortId, RadioSpec};
 use roles::RoleConfig;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use std::sync::{Arc, OnceLock};
 use toml::Table;
 use trace::HostId;
 use wire::{Cell, Duration, Iface, Mac, Seed};
@@ -45,6 +46,8 @@ pub(super) struct CellularIp {
     /// What every base station, and every mobile host, has in common with the others.
     station: StationConfig,
     mobile: MobileConfig,
+    /// What the hosts of each cell have in common: the only base station that they may use.
+    stations: OnceLock<Vec<Arc<[Station]>>>,
 }
 
 impl CellularIp {
@@ -65,7 +68,8 @@ impl CellularIp {
         match (read(&station)?, read(&mobile)?) {
             (RoleConfig::CellularIpStation(station), RoleConfig::CellularIpMobile(mobile)) => {
                 let key = network.network_key.clone();
-                Ok(Self { air: air.clone(), radio: radio.clone(), key, station, mobile })
+                let (air, radio, stations) = (air.clone(), radio.clone(), OnceLock::new());
+                Ok(Self { air, radio, key, station, mobile, stations })
             }
             _ => Err("a station is no station".to_owned()),
         }
@@ -75,7 +79,7 @@ impl CellularIp {
     pub(super) fn lay(&self, tree: &Tree, fabric: &mut Fabric, chance: &Seed) {
         let shape = &tree.shape;
         let AirTable { rate, per_frame, queue, .. } = self.air;
-        for station in (0..shape.stations()).map(|place| HostId(shape.start(shape.depth()) + place)) {
+        for station in base_stations(shape) {
             let (delay, mtu, faults, air) =
                 (Duration::ZERO, tree.wire.mtu, Faults::default(), Air::default());
             let cell = cell_of(shape, station);
@@ -129,15 +133,13 @@ impl CellularIp {
     fn mobile(&self, tree: &Tree, host: HostId) -> Option<MobileConfig> {
         let shape = &tree.shape;
         let (station, _) = shape.parent(host)?;
-        let mac: Mac = Shape::mac(station_air(shape, station)?);
         let (address, r_mh) = (tree.address(host), u64::from(host.0));
-        let stations =
-            vec![Station { name: shape.name(station), id: station.0, cell: cell_of(shape, station).0, mac }];
+        let stations = self.stations.get_or_init(|| stations(shape)).get(shape.place(station) as usize)?;
         let generation = self.mobile.key_generation;
         Some(MobileConfig {
             address,
             gateway: tree.address(gateway(shape, host)?),
-            stations,
+            stations: Arc::clone(stations),
             session_key: session_key(&self.key, generation, address, r_mh.to_be_bytes()),
             r_mh,
             ..self.mobile.clone()
@@ -148,6 +150,21 @@ impl CellularIp {
 /// The gateway of the access network that a host is in.
 fn gateway(shape: &Shape, host: HostId) -> Option<HostId> {
     std::iter::successors(Some(host), |at| Some(shape.parent(*at)?.0)).find(|at| shape.level(*at) == 1)
+}
+
+/// The base stations that have cells, by their places.
+fn base_stations(shape: &Shape) -> impl Iterator<Item = HostId> {
+    (0..shape.stations()).map(|place| HostId(shape.start(shape.depth()) + place))
+}
+
+/// What a host in the cell of each has to know.
+fn stations(shape: &Shape) -> Vec<Arc<[Station]>> {
+    let known = |station| {
+        let mac: Option<Mac> = station_air(shape, station).map(Shape::mac);
+        let cell = cell_of(shape, station).0;
+        mac.map(|mac| Station { name: shape.name(station), id: station.0, cell, mac })
+    };
+    base_stations(shape).map(|station| known(station).into_iter().collect()).collect()
 }
 
 /// The cell of a base station.
