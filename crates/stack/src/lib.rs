@@ -84,12 +84,6 @@ impl Stack {
 
     /// Carries out what the user of a stream asks for.
     pub fn operate(&mut self, now: Instant, id: StreamId, op: StreamOp, out: &mut Output) {
-        // What is asked for most: whoever has read reads on.
-        if let (StreamOp::Read(most), Some(tcp)) = (&op, &mut self.tcp)
-            && tcp.has_nothing_for(id, *most)
-        {
-            return;
-        }
         let by = match &op {
             StreamOp::Open { by, .. } | StreamOp::Listen { by, .. } => *by,
             StreamOp::Import(_) | StreamOp::Guard(..) => Transport::Tcp,

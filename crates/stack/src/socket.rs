@@ -119,7 +119,7 @@ impl Socket {
     }
 
     /// The user wants to read. If there is nothing yet, it is told when there is.
-    pub(crate) fn ask(&mut self, most: usize) -> Next {
+    fn ask(&mut self, most: usize) -> Next {
         self.wanted = if self.relayed { 0 } else { most };
         let now = self.wanted > 0 && (self.tcp.readable() > 0 || self.tcp.at_end());
         if now { Next::Serve } else { Next::Rest }

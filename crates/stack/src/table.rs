@@ -96,12 +96,6 @@ impl Table {
         out.told.push(Told::Closed(id, Some(why.to_owned())));
     }
 
-    /// A user wants to read. Says whether that is all: there is nothing to be read yet.
-    pub(crate) fn has_nothing_for(&mut self, id: StreamId, most: usize) -> bool {
-        let Some(Place::Connected(tuple)) = self.streams.get(&id) else { return false };
-        self.sockets.get_mut(tuple).is_some_and(|socket| socket.ask(most) == Next::Rest)
-    }
-
     pub(crate) fn operate(
         &mut self,
         now: Instant,

@@ -348,13 +348,9 @@ pub fn decide(rules: &impl Rules, now: Instant, port: Port, packet: &Datagram) -
                 verdict.used[0] = Some(entry);
             }
             Some(Found { owner, route: Route { action: Action::Punt, .. }, .. }) => {
-                verdict.go = Go::Punt(owner, Why::Back);
-                return verdict;
+                return Verdict { go: Go::Punt(owner, Why::Back), ..verdict };
             }
-            _ => {
-                verdict.go = Go::Punt(owner, Why::Check);
-                return verdict;
-            }
+            _ => return Verdict { go: Go::Punt(owner, Why::Check), ..verdict },
         }
     }
     follow(rules, now, gate.class, gate.icmp, packet, &mut verdict);
