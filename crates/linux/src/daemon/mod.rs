@@ -10,6 +10,7 @@ mod host;
 mod radio;
 mod sockets;
 mod storage;
+mod wished;
 
 use crate::error::{Attempt, Result};
 use crate::packet::{Options, PacketSocket};
@@ -25,13 +26,14 @@ use radio::Radio;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::time::Timespec;
 use sockets::{Done, Screened, Sockets};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::os::fd::AsFd;
 use std::path::PathBuf;
 use storage::Storage;
 use trace::{HostId, Record, What};
 use wire::{Cell, Duration, Iface, Instant, Ipv4Addr, Mac, Packet, PacketId, Reason, ethernet, identity};
+use wished::Wished;
 
 pub use clients::is_open_to_programs;
 pub use control::{Answer, Ask};
@@ -96,7 +98,6 @@ const BATCH: usize = 32;
 /// How often the wall clock is looked at.
 const WALL_WATCH: Duration = Duration::from_secs(1);
 
-#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 struct Daemon {
     node: Node,
     out: Outbox,
@@ -106,9 +107,8 @@ struct Daemon {
     host: HostLink,
     sockets: Sockets,
     clients: Clients,
-    /// What clients wish of roles, in order, and whether somebody is at it.
-    wished: VecDeque<(StreamId, StreamOp)>,
-    fulfils: bool,
+    /// What clients wish of roles.
+    wished: Wished<(StreamId, StreamOp)>,
     control: Control,
     radio: Option<Radio>,
     timer: Timer,
@@ -198,8 +198,7 @@ impl Daemon {
             host,
             sockets: Sockets::new(spec.addresses.first().copied()).offering(spec.tcp.window),
             clients: Clients::open(spec.clients.as_deref(), spec.addresses.first().copied())?,
-            wished: VecDeque::new(),
-            fulfils: false,
+            wished: Wished::new(),
             control: Control::open(spec.control.as_deref())?,
             radio,
             timer: Timer::new()?,
@@ -396,18 +395,13 @@ impl Daemon {
         self.wished.extend(wishes.ops);
     }
 
-    /// In the order in which they were wished: what follows from one may be the wish to write more on the stream of the next,
-    /// and that comes behind it.
     fn fulfil_all(&mut self) {
-        if std::mem::replace(&mut self.fulfils, true) {
-            return;
-        }
-        while let Some((id, op)) = self.wished.pop_front() {
+        while let Some((id, op)) = self.wished.next() {
             let now = self.clock.now();
             self.give(now, Input::Serve(id, op));
             self.clients.asked(id);
+            self.wished.done();
         }
-        self.fulfils = false;
     }
 
     fn give(&mut self, now: Instant, input: Input<'_>) {
