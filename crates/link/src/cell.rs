@@ -5,7 +5,7 @@ use crate::medium::{CellSpec, Character, Medium};
 use crate::{PortId, reason};
 use std::sync::Arc;
 use wire::Seed;
-use wire::{Duration, Instant, Reason};
+use wire::{Duration, Instant, Reason, nanos_of};
 
 /// Apart from [`Medium`], because there are few cells, and two media for every wire.
 #[derive(Clone, Debug)]
@@ -19,7 +19,7 @@ pub(crate) struct Airspace {
 impl Airspace {
     pub(crate) fn new(spec: &CellSpec, chance: Seed) -> Self {
         // Base stations are not in step.
-        let phase = |every: Duration| chance.fork("beacon").draw() % (every.as_nanos() as u64).max(1);
+        let phase = |every: Duration| chance.fork("beacon").draw() % nanos_of(every).max(1);
         let next_beacon = spec.air.beacon.map_or(Instant::NEVER, |beacon| Instant(phase(beacon.every)));
         let medium = Medium::new(Arc::new(Character::air(spec)), chance);
         Self { medium, air: spec.air, next_beacon, counters: Counters::default() }
@@ -28,7 +28,7 @@ impl Airspace {
     /// Beacons that are due before a frame which is offered now can begin. One that the air is not free for waits until it is.
     pub(crate) fn send_beacons(&mut self, now: Instant) {
         let Some(beacon) = self.air.beacon.filter(|beacon| !beacon.every.is_zero()) else { return };
-        let (every, airtime) = (beacon.every.as_nanos() as u64, self.medium.airtime(beacon.bytes));
+        let (every, airtime) = (nanos_of(beacon.every), self.medium.airtime(beacon.bytes));
         // Those of times when nobody sent are of no account.
         let missed = now.0.saturating_sub(self.next_beacon.0) / every;
         self.next_beacon.0 += missed.saturating_sub(1) * every;
@@ -41,7 +41,7 @@ impl Airspace {
     /// When a radio that listens from `from` on has heard a beacon; at once where there are none.
     pub(crate) fn beacon_after(&self, from: Instant) -> Instant {
         let Some(beacon) = self.air.beacon.filter(|beacon| !beacon.every.is_zero()) else { return from };
-        let every = beacon.every.as_nanos() as u64;
+        let every = nanos_of(beacon.every);
         let phase = self.next_beacon.0 % every;
         let next = from.0.saturating_sub(phase).div_ceil(every) * every + phase;
         Instant(next) + self.medium.airtime(beacon.bytes)

@@ -1,7 +1,7 @@
 //! How strongly a radio hears each cell while its host goes its way.
 
 use std::collections::BTreeMap;
-use wire::{Cell, Duration, Instant};
+use wire::{Cell, Duration, Instant, nanos_of};
 
 /// From one sample of what a radio hears to the next (nl80211's drivers report as often).
 pub const SAMPLING: Duration = Duration::from_millis(100);
@@ -30,7 +30,7 @@ impl Course {
     /// later is met by them at the same places of the way.
     pub(crate) fn first_sample(&self) -> Instant {
         let first = self.cells.values().filter_map(|points| points.first()).map(|(at, _)| at.0).min();
-        Instant(first.unwrap_or_default() % SAMPLING.as_nanos() as u64)
+        Instant(first.unwrap_or_default() % nanos_of(SAMPLING))
     }
 
     /// How strongly a cell is heard at `now`, in dBm; `None` if nothing can be made of it.

@@ -318,7 +318,7 @@ impl Fabric {
     /// When the last bit leaves the sender's antenna.
     fn end_of_air(&self, flight: &Flight, cell: Cell) -> Instant {
         let delay = self.cells.get(&cell).map(|own| own.medium.character.delay).unwrap_or_default();
-        Instant(flight.lands.0.saturating_sub(delay.as_nanos() as u64))
+        flight.lands - delay
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::PortId;
 use crate::medium::Queue;
 use std::collections::BTreeSet;
-use wire::{Cell, Duration, Instant, Mac};
+use wire::{Cell, Duration, Instant, Mac, nanos_of};
 
 /// A radio.
 #[derive(Clone, Copy, Debug)]
@@ -73,7 +73,7 @@ struct Span(u64);
 
 impl From<Duration> for Span {
     fn from(span: Duration) -> Self {
-        Self(u64::try_from(span.as_nanos()).unwrap_or(u64::MAX))
+        Self(nanos_of(span))
     }
 }
 

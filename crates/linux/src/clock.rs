@@ -41,7 +41,7 @@ impl Clock {
 
     /// The same clock, with its zero so far ahead of now.
     pub fn ahead(by: wire::Duration) -> Self {
-        Self { t0: boottime().saturating_add(by.as_nanos() as u64) }
+        Self { t0: boottime().saturating_add(wire::nanos_of(by)) }
     }
 
     /// What the wall clock says at the run's begin.

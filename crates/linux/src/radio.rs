@@ -143,7 +143,7 @@ impl Radio {
 
     fn wait(&self, end: Instant) -> Result<()> {
         let next = self.due.peek().map_or(end, |Reverse((at, _))| (*at).min(end));
-        let early = Instant(next.0.saturating_sub(SPIN.as_nanos() as u64));
+        let early = next - SPIN;
         if early <= self.clock.now() && self.clock.has_begun() {
             return Ok(());
         }

@@ -7,7 +7,7 @@ use rustix::time::{
 };
 use std::num::NonZeroU64;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
-use wire::{Duration, Instant};
+use wire::{Duration, Instant, nanos_of};
 
 /// A timer on `CLOCK_BOOTTIME`; its descriptor is readable from the armed instant on.
 #[derive(Debug)]
@@ -65,7 +65,7 @@ impl AsRawFd for Timer {
 /// How late the kernel may wake the calling thread from a wait with a time-out (50 us when nobody asks). [`Timer`] has
 /// no such slack; `poll`, `epoll_wait` and sleeps have. Threads and processes begun later inherit it.
 pub fn set_timer_slack(slack: Duration) -> Result<()> {
-    let nanos = NonZeroU64::new(u64::try_from(slack.as_nanos()).unwrap_or(u64::MAX).max(1));
+    let nanos = NonZeroU64::new(nanos_of(slack).max(1));
     rustix::thread::set_current_timer_slack(nanos).attempt("set", "the timer slack of this thread")
 }
 

@@ -6,7 +6,7 @@ use crate::message::{
 };
 use node::{Listen, Outbox, Proto, Seed};
 use wire::ipv4::Header;
-use wire::{Duration, Iface, Instant, InterfaceAddress, Ipv4Addr, Mac, Packet, Reason};
+use wire::{Duration, Iface, Instant, InterfaceAddress, Ipv4Addr, Mac, Packet, Reason, nanos_of};
 
 /// More solicitations in a second than this agent answers.
 pub(crate) const TOO_MANY_SOLICITATIONS: Reason = Reason("too_many_solicitations");
@@ -129,7 +129,6 @@ impl Advertiser {
     }
 
     fn chance_below(&mut self, span: Duration) -> Duration {
-        let nanos = u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
-        Duration::from_nanos(self.chance.draw() % nanos.max(1))
+        Duration::from_nanos(self.chance.draw() % nanos_of(span).max(1))
     }
 }

@@ -4,7 +4,7 @@ use crate::association::Association;
 use crate::event::{Ended, State};
 use crate::message::{Cause, Code};
 use crate::path::{Path, PathState, Probe};
-use wire::{Duration, Instant, Ipv4Addr};
+use wire::{Duration, Instant, Ipv4Addr, nanos_of};
 
 impl Association {
     /// When `on_timeout` wants to be called next.
@@ -105,7 +105,7 @@ impl Association {
     /// When an idle path is probed next: HB.interval and a time-out, more or less half of it.
     pub(crate) fn next_heartbeat(&mut self, now: Instant, address: Ipv4Addr) -> Instant {
         let rto = self.paths.get(address).map_or(self.config.rto_initial, |path| path.rto.current());
-        let nanos = u64::try_from(rto.as_nanos()).unwrap_or(u64::MAX).max(1);
+        let nanos = nanos_of(rto).max(1);
         let jitter = Duration::from_nanos(nanos / 2 + self.chance.u64() % nanos);
         now + self.config.heartbeat_interval + jitter
     }

@@ -20,9 +20,7 @@ fn mark(tuple: &Tuple, change: Change) -> Mark {
         Change::State(state) => mark.with("is", state.name()),
         Change::Cwnd(bytes) | Change::Ssthresh(bytes) => mark.with("bytes", bytes),
         Change::Recovering(is) => mark.with("is", u32::from(is)),
-        Change::Srtt(span) | Change::Rto(span) => {
-            mark.with("ns", u64::try_from(span.as_nanos()).unwrap_or(u64::MAX))
-        }
+        Change::Srtt(span) | Change::Rto(span) => mark.with("ns", wire::nanos_of(span)),
         Change::Retransmissions(count) => mark.with("count", count),
     }
 }

@@ -1,6 +1,6 @@
 //! 4.4BSD's two clocks.
 
-use wire::{Duration, Instant};
+use wire::{Duration, Instant, nanos_of};
 
 /// The clocks of a host whose timers count ticks (4.4BSD: `tcp_slowtimo`, `tcp_fasttimo`). A span of *n* ticks ends with the
 /// *n*-th tick from now, and so lasts between *n* - 1 and *n* of them.
@@ -57,11 +57,6 @@ impl Ticks {
 /// A clock that stands still would tick for ever.
 fn nanos(tick: Duration) -> u64 {
     nanos_of(tick).max(1)
-}
-
-/// No span here is longer than centuries; one that is counts as those.
-pub(crate) fn nanos_of(span: Duration) -> u64 {
-    u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

@@ -1,9 +1,8 @@
 //! Timestamps of a connection whose ends agreed on them: our clock, what the peer's said last, and what is older than that
 //! (RFC 7323, sections 3 to 5).
 
-use crate::ticks::nanos_of;
 use crate::{Profile, Segment, Seq, Timestamps};
-use wire::{Duration, Instant};
+use wire::{Duration, Instant, nanos_of};
 
 /// After so long without a segment the peer's clock may have gone round half, and what it said says nothing (RFC 7323,
 /// section 5.5).

@@ -1,8 +1,7 @@
 //! Linux's timer wheel (`kernel/time/timer.c`): spans are counted in ticks, and the farther ahead a timer is set, the coarser
 //! is the slot that it waits for.
 
-use crate::ticks::nanos_of;
-use wire::{Duration, Instant};
+use wire::{Duration, Instant, nanos_of};
 
 /// `LVL_CLK_SHIFT`: a slot is eight slots of the level below.
 const LEVEL_SHIFT: u32 = 3;

@@ -34,4 +34,4 @@ pub use packet::{EtherType, Frame, Packet, PacketId, Reason};
 pub use rto::{Rto, RtoBounds};
 pub use seed::Seed;
 pub use tcp::{Seq, TcpState};
-pub use time::{Instant, WallTime, ntp_distance, ntp_span};
+pub use time::{Instant, WallTime, nanos_of, ntp_distance, ntp_span};

@@ -42,7 +42,7 @@ impl Instant {
 impl Add<Duration> for Instant {
     type Output = Self;
     fn add(self, span: Duration) -> Self {
-        Self(self.0.saturating_add(u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)))
+        Self(self.0.saturating_add(nanos_of(span)))
     }
 }
 
@@ -59,6 +59,14 @@ impl Sub for Instant {
     }
 }
 
+/// Not before the run.
+impl Sub<Duration> for Instant {
+    type Output = Self;
+    fn sub(self, span: Duration) -> Self {
+        Self(self.0.saturating_sub(nanos_of(span)))
+    }
+}
+
 impl fmt::Display for Instant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.{:09}", self.0 / 1_000_000_000, self.0 % 1_000_000_000)
@@ -69,6 +77,11 @@ impl fmt::Debug for Instant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if *self == Self::NEVER { f.write_str("never") } else { write!(f, "{self}") }
     }
+}
+
+/// A span in nanoseconds. None here is longer than centuries; one that is counts as those that 64 bits can say.
+pub fn nanos_of(span: Duration) -> u64 {
+    u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// Nanoseconds since 1970-01-01 UTC, as the host believes.
@@ -124,6 +137,8 @@ mod tests {
     #[test]
     fn an_instant_far_ahead_does_not_wrap() {
         assert_eq!(Instant::NEVER + Duration::from_secs(1), Instant::NEVER);
+        assert_eq!(Instant::NEVER - Duration::MAX, Instant::ZERO);
+        assert_eq!(Instant::from_millis(5) - Duration::from_millis(2), Instant::from_millis(3));
         assert_eq!(Instant::ZERO.since(Instant::from_millis(1)), Duration::ZERO);
     }
 }

@@ -53,8 +53,7 @@ struct Zoom<'a> {
 impl<'a> Zoom<'a> {
     fn new(figure: &'a SequenceFigure, index: usize) -> Self {
         let (begin, end) = figure.handoffs[index].span();
-        let margin = u64::try_from(figure.margin.as_nanos()).unwrap_or(u64::MAX);
-        let (from, to) = (Instant(begin.0.saturating_sub(margin)), end + figure.margin);
+        let (from, to) = (begin - figure.margin, end + figure.margin);
         let marks = figure.marks.iter().filter(|mark| (from..=to).contains(&mark.at)).copied().collect();
         Self { figure, index, from, to, marks }
     }

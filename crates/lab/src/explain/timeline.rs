@@ -8,7 +8,7 @@ use draw::Table;
 use node::{Mark, Value};
 use std::fmt::Write;
 use trace::{Record, What};
-use wire::{Duration, Instant};
+use wire::Duration;
 
 /// How far a timeline reaches beyond its handoff.
 const MARGIN: Duration = Duration::from_millis(50);
@@ -28,7 +28,7 @@ pub fn timeline(outcome: &Outcome, number: usize) -> Result<String, String> {
     let mut end = one.outage.as_ref().map_or(one.cut, |outage| outage.to);
     end = end.max(one.cut + one.latency.unwrap_or_default());
     let end = (end + MARGIN).min(until);
-    let from = Instant(one.begun.0.saturating_sub(MARGIN.as_nanos() as u64));
+    let from = one.begun - MARGIN;
     let mut table = Table::new(["s", "ms since begin", "host", "event"]);
     for record in outcome.records.iter().filter(|record| record.at >= from && record.at <= end) {
         let Some(event) = event(outcome, &journeys, record) else { continue };

@@ -177,7 +177,7 @@ fn samples(outcome: &Outcome, old: Option<Instant>, new: Option<Instant>) -> Res
     samples.insert(AMISS, vec![amiss(outcome)]);
     if let (Some(old), Some(new)) = (old, new) {
         samples.insert(GAP, vec![new.since(old).as_secs_f64() * 1e3]);
-        samples.insert(BEFORE, vec![goodput(Instant(old.0.saturating_sub(WINDOW.as_nanos() as u64)))]);
+        samples.insert(BEFORE, vec![goodput(old - WINDOW)]);
         samples.insert(AFTER, vec![goodput(new)]);
     }
     Ok(samples)
