@@ -1,10 +1,11 @@
 // A transfer over TCP NewReno between two ns-3 hosts on one wire: what the house compares its own with.
 //
 //   bulk [--bytes=N] [--rate=BITS] [--delay=MS] [--queue=PACKETS] [--recovery=NAME] [--down=S --up=S] [--lost-syn] [--trace]
-//        [--checksums]
+//        [--checksums] [--payload]
 //
 // As it comes ns-3 neither makes nor checks a checksum, and the bytes of a payload are nowhere: a packet says only how many
-// they are. With --checksums each is made and checked, over a payload of zeros.
+// they are. With --checksums each is made and checked; with --payload the bytes are there: those that the house's own server
+// sends, and each is compared on arrival.
 //
 // It prints one line of JSON; with --trace, before that, a line for each change of the congestion window, of the threshold
 // and of the time-out, and for each segment with data that leaves: seconds, what, value.
@@ -15,8 +16,11 @@
 #include "ns3/point-to-point-module.h"
 #include "ns3/traffic-control-module.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <cstring>
+#include <vector>
 
 using namespace ns3;
 
@@ -25,16 +29,71 @@ namespace
 // What follows is shared by callbacks, which ns-3 wants as plain functions here.
 uint64_t wanted = 16 << 20;
 uint64_t arrived = 0;
+uint64_t written = 0;
 uint64_t frames = 0;
 double done = 0;
+bool payload = false;
+bool wrong = false;
 
 double Seconds_()
 {
     return Simulator::Now().GetSeconds();
 }
 
+// The stream's bytes from this place on: a number for each eight, as apps::bulk has them.
+const std::vector<uint8_t>& Pattern(uint64_t from, uint32_t size)
+{
+    static std::vector<uint8_t> bytes;
+    const uint64_t skip = from % 8;
+    bytes.resize((skip + size + 7) / 8 * 8);
+    for (uint64_t at = 0; at < bytes.size(); at += 8)
+    {
+        const uint64_t word = (from / 8 + at / 8) * 0x9e3779b97f4a7c15;
+        std::memcpy(&bytes[at], &word, 8);
+    }
+    bytes.erase(bytes.begin(), bytes.begin() + skip);
+    bytes.resize(size);
+    return bytes;
+}
+
+// Writes as much as there is room for.
+void Write(Ptr<Socket> socket, uint32_t room)
+{
+    while (written < wanted && room > 0)
+    {
+        const uint32_t size = std::min<uint64_t>({1460, room, wanted - written});
+        const int taken = socket->Send(Pattern(written, size).data(), size, 0);
+        if (taken <= 0)
+        {
+            return;
+        }
+        written += taken;
+        room = socket->GetTxAvailable();
+    }
+}
+
+void Connected(Ptr<Socket> socket)
+{
+    Write(socket, socket->GetTxAvailable());
+}
+
+void Serve(Ptr<Node> node, Address to)
+{
+    auto socket = Socket::CreateSocket(node, TcpSocketFactory::GetTypeId());
+    socket->SetConnectCallback(MakeCallback(&Connected), MakeNullCallback<void, Ptr<Socket>>());
+    socket->SetSendCallback(MakeCallback(&Write));
+    socket->Connect(to);
+}
+
 void Arrived(Ptr<const Packet> packet, const Address&)
 {
+    if (payload)
+    {
+        static std::vector<uint8_t> bytes;
+        bytes.resize(packet->GetSize());
+        packet->CopyData(bytes.data(), bytes.size());
+        wrong |= bytes != Pattern(arrived, bytes.size());
+    }
     arrived += packet->GetSize();
     if (arrived >= wanted && done == 0)
     {
@@ -133,6 +192,7 @@ int main(int argc, char** argv)
     line.AddValue("lost-syn", "the first SYN is lost", lostSyn);
     line.AddValue("trace", "print what happens inside", trace);
     line.AddValue("checksums", "of headers and payloads, made and checked", checksums);
+    line.AddValue("payload", "has bytes, which are compared on arrival", payload);
     line.Parse(argc, argv);
     GlobalValue::Bind("ChecksumEnabled", BooleanValue(checksums));
     SetTcp(recovery, 1460, 64240, window, 0.2);
@@ -149,10 +209,18 @@ int main(int argc, char** argv)
 
     PacketSinkHelper sink("ns3::TcpSocketFactory", InetSocketAddress(Ipv4Address::GetAny(), 5001));
     sink.Install(hosts.Get(1)).Get(0)->TraceConnectWithoutContext("Rx", MakeCallback(&Arrived));
-    BulkSendHelper bulk("ns3::TcpSocketFactory", InetSocketAddress(addresses.GetAddress(1), 5001));
-    bulk.SetAttribute("MaxBytes", UintegerValue(wanted));
-    bulk.SetAttribute("SendSize", UintegerValue(1460));
-    bulk.Install(hosts.Get(0));
+    const InetSocketAddress to(addresses.GetAddress(1), 5001);
+    if (payload)
+    {
+        Simulator::ScheduleNow(&Serve, hosts.Get(0), to);
+    }
+    else
+    {
+        BulkSendHelper bulk("ns3::TcpSocketFactory", to);
+        bulk.SetAttribute("MaxBytes", UintegerValue(wanted));
+        bulk.SetAttribute("SendSize", UintegerValue(1460));
+        bulk.Install(hosts.Get(0));
+    }
 
     for (uint32_t end = 0; end < 2; ++end)
     {
@@ -177,5 +245,5 @@ int main(int argc, char** argv)
                 static_cast<unsigned long>(frames),
                 static_cast<unsigned long>(Simulator::GetEventCount()));
     Simulator::Destroy();
-    return done > 0 ? 0 : 1;
+    return done > 0 && !wrong ? 0 : 1;
 }
