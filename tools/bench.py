@@ -73,14 +73,21 @@ def build():
         subprocess.run(words, check=True, cwd=ROOT)
 
 
+def how_built():
+    """What tools/dist.sh says of the command, if it was the last to build it."""
+    note = WAYFARE + ".built"
+    if not os.path.exists(note) or os.path.getmtime(note) < os.path.getmtime(WAYFARE):
+        return "built by hand"
+    with open(note, encoding="utf-8") as file:
+        return file.read().strip()
+
+
 def versions():
     cpu = "unknown"
     with open("/proc/cpuinfo", encoding="utf-8") as file:
         cpu = next((line.split(":")[1].strip() for line in file if line.startswith("model name")), cpu)
     print(f"machine: {cpu}, {os.cpu_count()} processors, Linux {platform.release()}, load {os.getloadavg()[0]:.2f}")
-    with open(WAYFARE + ".built", encoding="utf-8") as file:
-        built = file.read().strip()
-    print("wayfare:", output(WAYFARE, "--version"), "by", output("rustc", "--version") + ",", built)
+    print("wayfare:", output(WAYFARE, "--version"), "by", output("rustc", "--version") + ",", how_built())
     package = output("dpkg-query", "-W", "-f", "${Package} ${Version}", "libns3-dev") if shutil.which("dpkg-query") else "?"
     print("ns-3:", package, "by", output("g++", "--version").splitlines()[0])
     print("      Debian builds it with logging compiled in, which costs it a factor of about 1.4.")

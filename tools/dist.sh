@@ -41,13 +41,13 @@ train() {
 
 if ! profdata >/dev/null && command -v apt-get >/dev/null && [ "$(id -u)" = 0 ]; then
     echo "installing: llvm-$llvm"
-    apt-get install -y -qq --no-install-recommends "llvm-$llvm" >/dev/null 2>&1 || true
+    { apt-get update -qq && apt-get install -y -qq --no-install-recommends "llvm-$llvm"; } >/dev/null 2>&1 || true
 fi
 if ! profdata=$(profdata); then
     echo "without a profile, and so slower by a seventh: there is no llvm-profdata of LLVM $llvm here." >&2
     echo "rustup component add llvm-tools brings one, or Debian's package llvm-$llvm." >&2
     build ""
-    echo "without a profile" >target/dist/wayfare.built
+    echo "built without a profile" >target/dist/wayfare.built
     exit 0
 fi
 
@@ -63,4 +63,4 @@ if [ ! -e "$trained/profile" ] || [ "$wayfare" -nt "$trained/profile" ]; then
     echo "$sum" >"$trained/profile"
 fi
 build "-Cprofile-use=$PWD/$trained/$(cat "$trained/profile").profdata"
-echo "by a profile (tools/dist.sh)" >target/dist/wayfare.built
+echo "built by a profile" >target/dist/wayfare.built
