@@ -181,9 +181,11 @@ impl Socket {
 
     // --- relays ----------------------------------------------------------------------------------------------------
 
-    /// Whether it can be one side of a relay.
+    /// Whether it can be one side of a relay. What has finished may have something left for the other side, were it only its
+    /// end.
     pub(crate) const fn is_joinable(&self) -> bool {
-        self.opened && self.stream.is_some() && self.tcp.state().synchronized()
+        let finished = matches!(self.tcp.ended(), Some(Ended::Finished));
+        self.opened && self.stream.is_some() && (self.tcp.state().synchronized() || finished)
     }
 
     /// From now on a relay writes, first these bytes, and reads. Credit is void.
