@@ -36,8 +36,12 @@ impl Served {
         let (id, event) = told.event();
         let Some(wanted) = self.open.get_mut(&id) else { return Err(format!("{told:?}: not open")) };
         match event {
-            StreamEvent::Data(bytes) if wanted.take().is_none_or(|count| bytes.len() > count) => {
-                return Err(format!("{told:?}: not asked for"));
+            StreamEvent::Data(bytes) => {
+                let most = wanted.unwrap_or_default();
+                if bytes.len() > most || most == 0 {
+                    return Err(format!("{told:?}: not asked for"));
+                }
+                *wanted = Some(StreamOp::left_to_read(most));
             }
             StreamEvent::Accepted(new, ..) => {
                 self.open.insert(new, None);

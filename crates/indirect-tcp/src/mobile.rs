@@ -383,7 +383,7 @@ impl MobileHost {
                     self.end(program, Some(refused::RESET), out);
                 }
                 State::Open(_) => {
-                    connection.wanted = 0;
+                    connection.wanted = StreamOp::left_to_read(connection.wanted);
                     out.served(Told::Data(program, PacketId::NEW, bytes.to_vec()));
                 }
                 State::Calling { heard, .. } => {

@@ -138,7 +138,8 @@ pub enum StreamOp {
         foreign: bool,
     },
     /// Take up to so many bytes (one datagram) when there are any; answered by `Data` or `Finished`. Of a stream of
-    /// bytes one read is open at a time, the last that was asked for.
+    /// bytes one read is open at a time, the last that was asked for. [`StreamOp::ALL`] bytes stay asked for, as they come,
+    /// piece by piece: for who never has too much.
     Read(usize),
     /// Send these bytes: at most as many as there is credit for. Who writes more has its connection aborted.
     Write(Vec<u8>),
@@ -171,6 +172,16 @@ pub enum StreamOp {
     /// Sets a knob of a TCP connection, from now on; it does not move with the connection. Before `Open` or `Import` it holds
     /// from the first segment on, before `Listen` for what is accepted. Other transports have none.
     Set(Knob),
+}
+
+impl StreamOp {
+    /// All bytes of a stream, for [`StreamOp::Read`].
+    pub const ALL: usize = usize::MAX;
+
+    /// What a read of so many bytes asks for still, when a piece has answered it.
+    pub const fn left_to_read(most: usize) -> usize {
+        if most == Self::ALL { most } else { 0 }
+    }
 }
 
 /// A run that opens nothing foreign has its old number. Of bytes that are written their length is enough, as of [`Told`].

@@ -338,9 +338,11 @@ impl Transport {
                 bytes.extend(piece.data);
             }
             if !bytes.is_empty() {
-                user.wanted = None;
+                user.wanted = Some(StreamOp::left_to_read(most));
                 out.served(Told::Data(id, PacketId::NEW, bytes));
-            } else if user.peer_finished && !user.end_is_told {
+            }
+            let still = user.wanted.is_some_and(|most| most > 0);
+            if still && user.peer_finished && !user.end_is_told {
                 (user.wanted, user.end_is_told) = (None, true);
                 out.served(Told::Finished(id));
             }

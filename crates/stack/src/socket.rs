@@ -226,8 +226,9 @@ impl Socket {
         if self.tcp.readable() > 0 {
             let bytes = self.tcp.read_for(self.wanted, out.spare.take());
             out.told.push(Told::Data(id, PacketId::NEW, bytes));
-            self.wanted = 0;
-        } else if self.tcp.at_end() {
+            self.wanted = StreamOp::left_to_read(self.wanted);
+        }
+        if self.wanted > 0 && self.tcp.at_end() {
             self.knows_end = true;
             self.wanted = 0;
             out.told.push(Told::Finished(id));

@@ -56,7 +56,7 @@ proptest! {
         loss in 0u64..8,
         reorder in 0u64..30,
         double in 0u64..10,
-        appetite in prop_oneof![Just(1000usize), Just(100_000)],
+        appetite in prop_oneof![Just(1000usize), Just(100_000), Just(StreamOp::ALL)],
         which in 0usize..5,
         narrow in any::<bool>(),
         up in 0usize..60_000,

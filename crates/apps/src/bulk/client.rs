@@ -51,8 +51,6 @@ enum State {
 
 const NAME: &str = "bulk-client";
 const STREAM: StreamId = StreamId(0);
-/// Bytes asked for at once.
-const CHUNK: usize = 64 * 1024;
 
 impl BulkClient {
     /// A client with this configuration.
@@ -78,7 +76,7 @@ impl BulkClient {
             self.state = State::Reading;
             self.next_mark = (!self.config.progress.is_zero()).then(|| now + self.config.progress);
             out.mark(Mark::new(NAME, "opened"));
-            out.stream(STREAM, StreamOp::Read(CHUNK));
+            out.stream(STREAM, StreamOp::Read(StreamOp::ALL));
         }
     }
 
@@ -94,7 +92,6 @@ impl BulkClient {
             out.mark(Mark::new(NAME, "first_byte"));
         }
         self.bytes += bytes.len() as u64;
-        out.stream(STREAM, StreamOp::Read(CHUNK));
     }
 
     fn closed(&mut self, why: Option<&str>, out: &mut Outbox) {
@@ -172,7 +169,7 @@ mod tests {
         assert_eq!(client.deadline(), Some(Instant::from_millis(1000)));
         let open = StreamOp::Open { by: Transport::Tcp, local: None, peer: to, foreign: false };
         assert_eq!(said(&mut client, 1000, Input::Timeout).0, [open]);
-        told(&mut client, StreamEvent::Opened(to));
+        assert_eq!(told(&mut client, StreamEvent::Opened(to)).0, [StreamOp::Read(StreamOp::ALL)]);
         client
     }
 
@@ -199,7 +196,7 @@ mod tests {
         let mut client = reading();
         let pattern = pattern(0, 50);
         let (ops, marks) = told(&mut client, StreamEvent::Data(&pattern[..20]));
-        assert_eq!((ops, marks[0].name), (vec![StreamOp::Read(CHUNK)], "first_byte"));
+        assert_eq!((ops, marks[0].name), (vec![], "first_byte"), "all was asked for");
         assert_eq!(told(&mut client, StreamEvent::Data(&pattern[20..])).1, []);
         let progress = Mark::new(NAME, "progress").with("bytes", 50u64);
         assert_eq!(said(&mut client, 2100, Input::Timeout).1, [progress]);

@@ -138,7 +138,9 @@ impl Net {
                 let user = this.users.get_mut(&id).unwrap();
                 assert!(bytes.len() <= user.appetite && !bytes.is_empty(), "not what was asked for");
                 user.heard.extend(bytes);
-                self.read(host, id);
+                if user.appetite != StreamOp::ALL {
+                    self.read(host, id);
+                }
             }
             Told::Room(id, more) => {
                 this.users.get_mut(&id).unwrap().credit += more;

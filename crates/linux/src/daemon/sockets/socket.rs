@@ -255,15 +255,16 @@ impl Socket {
             Err(Errno::AGAIN | Errno::INTR) if !self.is_at_end() => return Ok(()),
             Ok((0, _)) | Err(Errno::AGAIN | Errno::INTR) => {
                 self.knows_end = true;
+                self.wanted = 0;
                 told.push(Told::Finished(id));
             }
             Ok((got, _)) => {
                 bytes.truncate(got);
+                self.wanted = StreamOp::left_to_read(self.wanted);
                 told.push(Told::Data(id, PacketId::NEW, bytes));
             }
             Err(error) => return Err(error),
         }
-        self.wanted = 0;
         Ok(())
     }
 
