@@ -30,9 +30,9 @@ build() { # how: what the compiler is to do besides, and more words for cargo
 train() {
     for scenario in "evidence/bulk" "scale/tree --set tree.hosts=1000" "scale/cellular-ip --set tree.hosts=1000"; do
         # shellcheck disable=SC2086 # a name and its settings
-        "$wayfare" run $scenario --set duration=10s --no-records
+        "$wayfare" run $scenario --set duration=10s --no-records || return 1
     done
-    "$wayfare" compare --quick
+    "$wayfare" compare --quick || return 1
     for scenario in first mobile-ip/download sigma/handoff indirect-tcp/handoff-time; do
         "$wayfare" run "$scenario" --on linux --out "$trained/runs/$scenario" ||
             echo "not counted: $scenario with daemons, which did not run as it should" >&2
@@ -44,7 +44,7 @@ if ! profdata >/dev/null && command -v apt-get >/dev/null && [ "$(id -u)" = 0 ];
     { apt-get update -qq && apt-get install -y -qq --no-install-recommends "llvm-$llvm"; } >/dev/null 2>&1 || true
 fi
 if ! profdata=$(profdata); then
-    echo "without a profile, and so slower by a seventh: there is no llvm-profdata of LLVM $llvm here." >&2
+    echo "without a profile, and so slower: there is no llvm-profdata of LLVM $llvm here." >&2
     echo "rustup component add llvm-tools brings one, or Debian's package llvm-$llvm." >&2
     build ""
     echo "built without a profile" >target/dist/wayfare.built

@@ -298,7 +298,8 @@ impl<'a> Script<'a> {
             0 => StreamOp::Open { by, local: None, peer: here, foreign: false },
             1 => StreamOp::Listen { by, local: here, foreign: false },
             2 | 3 => StreamOp::Write(vec![7; self.below(100) as usize]),
-            4 | 5 => StreamOp::Read(self.below(100) as usize),
+            4 => StreamOp::Read(self.below(100) as usize),
+            5 => StreamOp::Read(StreamOp::ALL),
             6 => StreamOp::Finish,
             _ => StreamOp::Abort,
         };

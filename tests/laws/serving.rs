@@ -6,10 +6,10 @@ use node::{Effect, Input, Outbox, Role, StreamEvent, StreamId, StreamOp, Transpo
 use std::collections::BTreeMap;
 use wire::{Instant, Mac, PacketId};
 
-/// Streams that a role was asked for, each with what its last `Read` asked for.
+/// Streams that a role was asked for, each with what its last `Read` asks for still; zero is nothing.
 #[derive(Debug, Default)]
 pub(crate) struct Served {
-    open: BTreeMap<StreamId, Option<usize>>,
+    open: BTreeMap<StreamId, usize>,
 }
 
 impl Served {
@@ -17,10 +17,10 @@ impl Served {
     pub(crate) fn judge(&mut self, step: &Step, effects: &[Effect]) -> Result<(), String> {
         match step {
             Step::Serve(id, StreamOp::Open { .. } | StreamOp::Listen { .. }) => {
-                self.open.insert(*id, None);
+                self.open.insert(*id, 0);
             }
             Step::Serve(id, StreamOp::Read(count)) => {
-                self.open.entry(*id).and_modify(|wanted| *wanted = Some(*count));
+                self.open.entry(*id).and_modify(|wanted| *wanted = *count);
             }
             _ => {}
         }
@@ -36,15 +36,12 @@ impl Served {
         let (id, event) = told.event();
         let Some(wanted) = self.open.get_mut(&id) else { return Err(format!("{told:?}: not open")) };
         match event {
-            StreamEvent::Data(bytes) => {
-                let most = wanted.unwrap_or_default();
-                if bytes.len() > most || most == 0 {
-                    return Err(format!("{told:?}: not asked for"));
-                }
-                *wanted = Some(StreamOp::left_to_read(most));
+            StreamEvent::Data(bytes) if *wanted == 0 || bytes.len() > *wanted => {
+                return Err(format!("{told:?}: not asked for"));
             }
+            StreamEvent::Data(_) => *wanted = StreamOp::left_to_read(*wanted),
             StreamEvent::Accepted(new, ..) => {
-                self.open.insert(new, None);
+                self.open.insert(new, 0);
             }
             StreamEvent::Closed(_) => {
                 self.open.remove(&id);
@@ -134,7 +131,7 @@ impl Server {
         }
         let count = match self.manner {
             Manner::Unasked => Some(usize::MAX),
-            Manner::TooMuch => wanted.map(|count| count + 1),
+            Manner::TooMuch => wanted.map(|count| count.saturating_add(1)),
             _ => *wanted,
         };
         if let Some(count) = count.filter(|_| !kept.is_empty()) {

@@ -29,8 +29,8 @@ pub(crate) const COMPLAINT_IGNORED: Reason = Reason("icmp_ignored");
 #[expect(clippy::struct_excessive_bools, reason = "each end of a stream finishes by itself")]
 struct User {
     stream: StreamId,
-    /// What its last `Read` asked for.
-    wanted: Option<usize>,
+    /// What its last `Read` asks for still; zero is nothing.
+    wanted: usize,
     opened: bool,
     finished: bool,
     peer_finished: bool,
@@ -120,7 +120,7 @@ impl Transport {
             StreamOp::Listen { local, .. } => self.listen(id, local, out),
             StreamOp::Read(most) => {
                 if let Some(user) = self.user_of(id) {
-                    user.wanted = Some(most);
+                    user.wanted = most;
                 }
                 self.deliver(id, out);
             }
@@ -332,20 +332,17 @@ impl Transport {
         else {
             return;
         };
-        if let Some(most) = user.wanted.filter(|most| *most > 0) {
-            let mut bytes = Vec::new();
-            while let Some(piece) = (bytes.len() < most).then(|| held.read(most - bytes.len())).flatten() {
-                bytes.extend(piece.data);
-            }
-            if !bytes.is_empty() {
-                user.wanted = Some(StreamOp::left_to_read(most));
-                out.served(Told::Data(id, PacketId::NEW, bytes));
-            }
-            let still = user.wanted.is_some_and(|most| most > 0);
-            if still && user.peer_finished && !user.end_is_told {
-                (user.wanted, user.end_is_told) = (None, true);
-                out.served(Told::Finished(id));
-            }
+        let (most, mut bytes) = (user.wanted, Vec::new());
+        while let Some(piece) = (bytes.len() < most).then(|| held.read(most - bytes.len())).flatten() {
+            bytes.extend(piece.data);
+        }
+        if !bytes.is_empty() {
+            user.wanted = StreamOp::left_to_read(most);
+            out.served(Told::Data(id, PacketId::NEW, bytes));
+        }
+        if user.wanted > 0 && user.peer_finished && !user.end_is_told {
+            (user.wanted, user.end_is_told) = (0, true);
+            out.served(Told::Finished(id));
         }
         self.conclude(id, out);
     }
@@ -375,7 +372,7 @@ impl User {
     const fn new(stream: StreamId) -> Self {
         Self {
             stream,
-            wanted: None,
+            wanted: 0,
             opened: false,
             finished: false,
             peer_finished: false,
