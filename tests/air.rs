@@ -115,7 +115,7 @@ fn who_arrives_waits_for_a_beacon_and_associates() {
     let waited = |settings: &[&str]| {
         let outcome = run(settings);
         let handoff = &outcome.handoffs[0];
-        let parts = &handoff.outage.as_ref().unwrap().owners;
+        let parts = &handoff.outage().unwrap().owners;
         let link = parts.iter().find(|part| part.stage == Some(node::Stage::Link)).unwrap();
         link.to.since(link.from)
     };

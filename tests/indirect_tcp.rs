@@ -73,7 +73,7 @@ fn a_download_moves_with_its_host_and_every_byte_is_right() {
         assert_eq!((segments_to_fixed(&outcome, 2), segments_to_fixed(&outcome, 4)), (1, 0));
         assert_eq!(outcome.handoffs.len(), 3);
         for handoff in &outcome.handoffs {
-            let outage = handoff.outage.as_ref().unwrap();
+            let outage = handoff.outage().unwrap();
             assert_eq!(outage.unexplained(), Duration::ZERO, "{outage:?}");
             let owners: Vec<_> = outage.owners.iter().filter_map(|owner| owner.stage).collect();
             let stages =

@@ -330,7 +330,7 @@ fn a_datagram_that_only_its_application_does_not_know_of_is_no_complaint() {
 // --- one event of an outage missing ------------------------------------------------------------------------------------
 
 fn unexplained(handoffs: &[Handoff], place: usize) -> Option<&Outage> {
-    handoffs.get(place)?.outage.as_ref()
+    handoffs.get(place)?.outage()
 }
 
 /// Retuning takes 5 ms; the route-updates after the first are repetitions.
@@ -339,7 +339,7 @@ const FIRST_UPDATE: Duration = Duration::from_millis(10);
 /// The records at the edges of the stages of one outage.
 fn edges(outcome: &Outcome, place: usize) -> Vec<usize> {
     let handoff = &outcome.handoffs[place];
-    let outage = handoff.outage.as_ref().unwrap();
+    let outage = handoff.outage().unwrap();
     let within = |record: &Record| record.at >= outage.from && record.at <= outage.to;
     let is_edge = |record: &Record| match &record.what {
         What::Up(_, Some(_)) => record.host == handoff.host,

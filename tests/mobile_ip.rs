@@ -141,8 +141,8 @@ fn a_session_outlives_two_moves_and_every_loss_has_a_reason() {
     assert!(outcome.ledger.balances());
     let [away, home] = &outcome.handoffs[..] else { panic!("{:?}", outcome.handoffs) };
     for handoff in [away, home] {
-        assert!((1..10).contains(&handoff.lost) && handoff.duplicates == 0, "{handoff:?}");
-        let outage = handoff.outage.as_ref().unwrap();
+        assert!((1..10).contains(&handoff.lost()) && handoff.duplicates() == 0, "{handoff:?}");
+        let outage = handoff.outage().unwrap();
         assert!(outage.is_explained(), "{outage:?}");
         let owners: Vec<_> = outage.owners.iter().filter_map(|owner| owner.stage).collect();
         for stage in [Stage::Link, Stage::Detection, Stage::Registration, Stage::PathSwitch, Stage::FirstByte]
@@ -163,7 +163,7 @@ fn without_hints_of_the_link_an_advertisement_has_to_come() {
         let outcome = run(false, seed);
         assert_eq!(outcome.doubts, [""; 0], "seed {seed}");
         let away = &outcome.handoffs[0];
-        let outage = away.outage.as_ref().unwrap();
+        let outage = away.outage().unwrap();
         let detection = outage.owners.iter().find(|owner| owner.stage == Some(Stage::Detection)).unwrap();
         // Eager cell switching: uniform within an advertisement's interval (1 s).
         assert!(detection.span() <= Duration::from_millis(1001), "seed {seed}: {detection:?}");

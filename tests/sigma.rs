@@ -89,7 +89,7 @@ fn no_byte_is_lost_and_no_tenth_of_a_second_is_without_any() {
     }
     assert!(bins.iter().all(|bytes| *bytes > 0), "{bins:?}");
     assert_eq!(run.handoffs.len(), 1);
-    assert_eq!((run.handoffs[0].kind.as_str(), run.handoffs[0].lost), ("overlap", 0));
+    assert_eq!((run.handoffs[0].kind.as_str(), run.handoffs[0].lost()), ("overlap", 0));
 }
 
 #[test]
@@ -99,6 +99,6 @@ fn without_overlap_the_connection_survives_and_every_part_of_the_outage_has_an_o
     assert_eq!(done.fields, [("bytes", Value::Int(2_200_000))]);
     assert_eq!(run.handoffs.len(), 1);
     assert_eq!(run.handoffs[0].kind, "break");
-    let outage = run.handoffs[0].outage.as_ref().unwrap();
+    let outage = run.handoffs[0].outage().unwrap();
     assert!(outage.is_explained(), "{:?} of {:?}", outage.unexplained(), outage.span());
 }

@@ -52,8 +52,8 @@ pub struct KindSummary {
     pub lost: Spread,
     /// Copies too many in one.
     pub duplicates: Spread,
-    /// Its outage; none counts as zero.
-    pub outage_ms: Spread,
+    /// Its outage; none counts as zero, never as infinite. What was not measured does not count.
+    pub outage_ms: Option<Spread>,
     /// Its latency, where there was one.
     pub latency_ms: Option<Spread>,
 }
@@ -95,7 +95,7 @@ pub struct Cost {
     kind: String,
     lost: u64,
     duplicates: u64,
-    outage_ms: f64,
+    outage_ms: Option<f64>,
     latency_ms: Option<f64>,
 }
 
@@ -104,9 +104,9 @@ pub fn costs(outcome: &Outcome) -> Vec<Cost> {
     let ms = |span: wire::Duration| span.as_secs_f64() * 1e3;
     let cost = |handoff: &crate::handoff::Handoff| Cost {
         kind: handoff.kind.clone(),
-        lost: handoff.lost,
-        duplicates: handoff.duplicates,
-        outage_ms: handoff.outage.as_ref().map_or(0.0, |outage| ms(outage.span())),
+        lost: handoff.lost(),
+        duplicates: handoff.duplicates(),
+        outage_ms: handoff.outage_ms(),
         latency_ms: handoff.latency.map(ms),
     };
     outcome.handoffs.iter().map(cost).collect()
@@ -125,7 +125,7 @@ pub fn summary(costs: &[Cost]) -> Vec<KindSummary> {
             n: costs.len(),
             lost: spread(|cost| cost.lost as f64)?,
             duplicates: spread(|cost| cost.duplicates as f64)?,
-            outage_ms: spread(|cost| cost.outage_ms)?,
+            outage_ms: Spread::of(costs.iter().filter_map(|cost| cost.outage_ms)),
             latency_ms: Spread::of(costs.iter().filter_map(|cost| cost.latency_ms)),
         })
     };
@@ -150,7 +150,7 @@ pub fn table(kinds: &[KindSummary]) -> String {
         let mut row = vec![kind.kind.clone(), kind.n.to_string()];
         row.extend(kind.lost.text(0));
         row.extend(kind.duplicates.text(0));
-        row.extend(kind.outage_ms.text(3));
+        row.extend(kind.outage_ms.map_or_else(Default::default, |spread| spread.text(3)));
         row.extend(kind.latency_ms.map_or_else(Default::default, |spread| spread.text(3)));
         table.push(row);
     }

@@ -12,6 +12,7 @@ pub mod compare_worlds;
 pub mod control;
 pub mod diff;
 pub mod explain;
+pub mod flow;
 pub mod handoff;
 pub mod journey;
 pub mod ledger;

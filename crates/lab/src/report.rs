@@ -1,6 +1,6 @@
 //! A run as text, for people.
 
-use crate::handoff::Handoff;
+use crate::handoff::{Experience, Handoff};
 use crate::ledger::Ledger;
 use crate::run::Outcome;
 use draw::Table;
@@ -32,16 +32,15 @@ fn handoff_table(handoffs: &[Handoff]) -> String {
     let headers = ["handoff", "at s", "kind", "from", "to", "lost", "duplicates", "outage ms", "latency ms"];
     let mut table = Table::new(headers);
     for (number, handoff) in (1..).zip(handoffs) {
-        let none = if handoff.endless { "no end" } else { "none" };
-        let outage = handoff.outage.as_ref().map_or(none.to_owned(), |outage| millis(outage.span()));
+        let outage = handoff.worst().map_or("not measured".to_owned(), |cost| experience(&cost.experience));
         table.push([
             number.to_string(),
             format!("{:.3}", handoff.begun.as_secs_f64()),
             handoff.kind.clone(),
             handoff.from.clone(),
             handoff.to.clone(),
-            handoff.lost.to_string(),
-            handoff.duplicates.to_string(),
+            handoff.lost().to_string(),
+            handoff.duplicates().to_string(),
             outage,
             handoff.latency.map_or_else(String::new, millis),
         ]);
@@ -49,9 +48,19 @@ fn handoff_table(handoffs: &[Handoff]) -> String {
     table.render()
 }
 
+/// As it is printed: `none`, milliseconds, `never` or `not measured`.
+pub fn experience(experience: &Experience) -> String {
+    match experience {
+        Experience::None => "none".to_owned(),
+        Experience::Outage(outage) => millis(outage.span()),
+        Experience::Never { .. } => "never".to_owned(),
+        Experience::NotMeasured => "not measured".to_owned(),
+    }
+}
+
 /// One line for each owner of an outage; they sum to it.
 pub fn outage(number: usize, handoff: &Handoff) -> Option<String> {
-    let outage = handoff.outage.as_ref()?;
+    let outage = handoff.outage()?;
     let mut out = format!(
         "handoff {number}: no packet for {} ms from {:.6} s\n",
         millis(outage.span()),

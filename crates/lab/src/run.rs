@@ -1,6 +1,7 @@
 //! One run: a plan carried out in a world, and what is known of it afterwards.
 
 use crate::Plan;
+use crate::flow::Flow;
 use crate::handoff::{self, Handoff};
 use crate::ledger::{self, Ledger, Running};
 use crate::linux::WorldReport;
@@ -43,8 +44,13 @@ pub struct Outcome {
     pub fingerprint: Option<u64>,
     /// The books.
     pub ledger: Ledger,
+    /// The flows, in the order in which they began.
+    pub flows: Vec<Flow>,
     /// The handoffs.
     pub handoffs: Vec<Handoff>,
+    /// What did not hold, each by name: a transfer that did not end, a reset, a program that failed. The run is to be
+    /// trusted, and its exit code is 1.
+    pub failures: Vec<String>,
     /// Why the run is not to be trusted.
     pub doubts: Vec<String>,
     /// What only a world on Linux knows.
@@ -58,7 +64,7 @@ impl Outcome {
         let handoffs = handoff::handoffs(&plan, &records);
         let mut doubts = doubts(&ledger);
         for (number, handoff) in (1..).zip(&handoffs) {
-            if let Some(outage) = handoff.outage.as_ref().filter(|outage| !outage.is_explained()) {
+            if let Some(outage) = handoff.outage().filter(|outage| !outage.is_explained()) {
                 let (part, whole) = (outage.unexplained(), outage.span());
                 doubts.push(format!("handoff {number}: {part:?} of {whole:?} unexplained"));
             }
@@ -66,7 +72,8 @@ impl Outcome {
         doubts.extend(handoff::uncut(&records).into_iter().map(|begun| {
             format!("the handoff begun at {begun} s never cut the path, and yet the radio moved")
         }));
-        Self { plan, world, records, fingerprint, ledger, handoffs, doubts, linux: None }
+        let (flows, failures) = (Vec::new(), Vec::new());
+        Self { plan, world, records, fingerprint, ledger, flows, handoffs, failures, doubts, linux: None }
     }
 
     /// What the clock on the wall said when the run began.

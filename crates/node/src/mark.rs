@@ -67,8 +67,10 @@ pub enum Stage {
     PathSwitch,
     /// That packet travels.
     FirstByte,
-    /// The transport waits to send again.
+    /// The sender's transport waits to send again, or resends what the receiver holds.
     Recovery,
+    /// The path is there; the source has not sent anything yet.
+    Traffic,
 }
 
 impl Stage {
@@ -82,6 +84,7 @@ impl Stage {
             Self::PathSwitch => "path switch",
             Self::FirstByte => "first byte",
             Self::Recovery => "recovery",
+            Self::Traffic => "traffic",
         }
     }
 }

@@ -241,7 +241,7 @@ fn mark(line: &Line) -> Option<Mark> {
     Some(Mark { role, name, span, packet: line.packet.map(PacketId), fields })
 }
 
-const STAGES: [Stage; 7] = [
+const STAGES: [Stage; 8] = [
     Stage::Link,
     Stage::Detection,
     Stage::Address,
@@ -249,6 +249,7 @@ const STAGES: [Stage; 7] = [
     Stage::PathSwitch,
     Stage::FirstByte,
     Stage::Recovery,
+    Stage::Traffic,
 ];
 
 /// A name read back as the constant that it was. Names are few and come from our own daemons; each is kept once for

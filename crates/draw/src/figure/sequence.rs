@@ -30,13 +30,15 @@ pub enum Owner {
     FirstByte,
     /// The transport had not recovered yet.
     Recovery,
+    /// The source had sent nothing yet.
+    Traffic,
     /// No event accounts for it.
     Unexplained,
 }
 
 impl Owner {
     /// All, in the order in which they follow each other in an outage.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Link,
         Self::Detection,
         Self::Address,
@@ -44,6 +46,7 @@ impl Owner {
         Self::PathSwitch,
         Self::FirstByte,
         Self::Recovery,
+        Self::Traffic,
         Self::Unexplained,
     ];
 
@@ -57,6 +60,7 @@ impl Owner {
             Self::PathSwitch => "path switch",
             Self::FirstByte => "first byte",
             Self::Recovery => "recovery",
+            Self::Traffic => "traffic",
             Self::Unexplained => "unexplained",
         }
     }
@@ -70,6 +74,7 @@ impl Owner {
             Self::PathSwitch => "#0072b2",
             Self::FirstByte => "#d55e00",
             Self::Recovery => "#cc79a7",
+            Self::Traffic => "#bbbbbb",
             Self::Unexplained => "#999999",
         }
     }

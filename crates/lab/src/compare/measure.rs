@@ -84,7 +84,7 @@ pub(super) const SIGNALLING: Metric = metric(
 pub const METRICS: [Metric; 7] = [OUTAGE, STALL, LOST, GOODPUT, EXCHANGE, HANDOFF, SIGNALLING];
 
 /// Who owns the outage.
-pub const OWNERS: [Metric; 8] = [
+pub const OWNERS: [Metric; 9] = [
     owner("link_ms", "link"),
     owner("detection_ms", "detection"),
     owner("address_ms", "address"),
@@ -92,6 +92,7 @@ pub const OWNERS: [Metric; 8] = [
     owner("path_switch_ms", "path switch"),
     owner("first_byte_ms", "first byte"),
     owner("recovery_ms", "recovery"),
+    owner("traffic_ms", "traffic"),
     owner("unexplained_ms", "unexplained"),
 ];
 
@@ -102,7 +103,7 @@ const fn owner(name: &'static str, title: &'static str) -> Metric {
 /// The metric of a part of an outage that this stage owns, or nobody.
 fn owned_by(stage: Option<Stage>) -> &'static str {
     let name = stage.map_or("unexplained", Stage::name);
-    OWNERS.iter().find(|owner| owner.title == name).map_or(OWNERS[7].name, |owner| owner.name)
+    OWNERS.iter().find(|owner| owner.title == name).map_or(OWNERS[8].name, |owner| owner.name)
 }
 
 /// The host that moves.
@@ -126,14 +127,14 @@ pub(super) fn measure(outcome: &Outcome) -> Result<Samples, String> {
             samples.insert(metric, vec![value]);
         }
     };
-    add(OUTAGE.name, Some(handoff.outage_ms()));
+    add(OUTAGE.name, handoff.outage_ms());
     add(STALL.name, Some(run.longest_stall()));
-    add(LOST.name, Some(handoff.lost as f64));
+    add(LOST.name, Some(handoff.lost() as f64));
     add(GOODPUT.name, Some(run.goodput()));
     add(EXCHANGE.name, run.exchange());
     add(HANDOFF.name, handoff.latency.map(millis));
     add(SIGNALLING.name, Some(run.signalling() as f64));
-    if !handoff.endless {
+    if !handoff.is_never() {
         for owner in &OWNERS {
             add(owner.name, Some(run.owned(owner.name)));
         }
@@ -162,7 +163,7 @@ impl Run<'_> {
     }
 
     fn owned(&self, metric: &str) -> f64 {
-        let owners = self.handoff.outage.iter().flat_map(|outage| &outage.owners);
+        let owners = self.handoff.outage().into_iter().flat_map(|outage| &outage.owners);
         millis(owners.filter(|owner| owned_by(owner.stage) == metric).map(crate::handoff::Owner::span).sum())
     }
 
@@ -187,7 +188,7 @@ impl Run<'_> {
     }
 
     fn exchange(&self) -> Option<f64> {
-        let back = self.handoff.outage.as_ref().map_or(self.handoff.cut, |outage| outage.to);
+        let back = self.handoff.outage().map_or(self.handoff.cut, |outage| outage.to);
         let mut took: Vec<f64> = self
             .records(self.handoff.host)
             .filter_map(|record| {

@@ -91,7 +91,7 @@ fn who_has_a_course_leaves_at_the_same_instants_as_who_has_a_timetable() {
         let begun = |point: &Point| {
             let outcome = simulate(point.plans(&[]).unwrap().remove(0)).unwrap();
             let [handoff] = outcome.handoffs.as_slice() else { panic!("{:?}", outcome.handoffs) };
-            (handoff.begun, handoff.outage.as_ref().map(|outage| outage.to.since(handoff.begun)))
+            (handoff.begun, handoff.outage().map(|outage| outage.to.since(handoff.begun)))
         };
         points(course, 3, |leg| leg.name == name).iter().map(begun).collect::<Vec<_>>()
     };

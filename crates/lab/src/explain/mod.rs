@@ -46,9 +46,9 @@ fn heading(outcome: &Outcome, number: usize, handoff: &Handoff) -> String {
 fn handoff(outcome: &Outcome, all_lost: &[Lost], index: usize, handoff: &Handoff) -> String {
     let until = next_begun(outcome, index);
     let mut out = String::new();
-    match &handoff.outage {
+    match handoff.outage() {
         Some(outage) => out.push_str(&parts(outcome, outage)),
-        None if handoff.endless => {
+        None if handoff.is_never() => {
             out.push_str("  no end: packets were lost, and the application was handed nothing any more\n");
         }
         None if !arrives(outcome, handoff, until) => {
@@ -56,7 +56,7 @@ fn handoff(outcome: &Outcome, all_lost: &[Lost], index: usize, handoff: &Handoff
                 "  nothing to measure by: no packet reached an application before the next handoff\n",
             );
         }
-        None if handoff.lost == 0 => out.push_str("  lost nothing and made no gap\n"),
+        None if handoff.lost() == 0 => out.push_str("  lost nothing and made no gap\n"),
         None => {}
     }
     let within = |at: Instant| at >= handoff.begun && at < until;
@@ -64,14 +64,14 @@ fn handoff(outcome: &Outcome, all_lost: &[Lost], index: usize, handoff: &Handoff
     for lost in all_lost.iter().filter(|lost| lost.to == Some(handoff.host) && within(lost.at)) {
         by_fate.entry(&lost.fate).or_default().push(lost.number.to_string());
     }
-    if handoff.lost > 0 {
-        let _ = writeln!(out, "  lost {}:", count(handoff.lost as usize, "packet"));
+    if handoff.lost() > 0 {
+        let _ = writeln!(out, "  lost {}:", count(handoff.lost() as usize, "packet"));
     }
     for (fate, numbers) in by_fate {
         let _ = writeln!(out, "    {} {fate}", numbers.join(", "));
     }
-    if handoff.duplicates > 0 {
-        let _ = writeln!(out, "  {} arrived twice", count(handoff.duplicates as usize, "packet"));
+    if handoff.duplicates() > 0 {
+        let _ = writeln!(out, "  {} arrived twice", count(handoff.duplicates() as usize, "packet"));
     }
     out
 }

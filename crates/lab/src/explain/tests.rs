@@ -22,8 +22,7 @@ fn printed(text: &str) -> Vec<f64> {
 fn the_lines_of_an_outage_sum_to_it() {
     let outcome = first();
     let text = handoffs(&outcome);
-    let outages: Vec<&Outage> =
-        outcome.handoffs.iter().filter_map(|handoff| handoff.outage.as_ref()).collect();
+    let outages: Vec<&Outage> = outcome.handoffs.iter().filter_map(|handoff| handoff.outage()).collect();
     assert_eq!(outages.len(), 2);
     assert_eq!(text.matches("= the whole outage").count(), 2);
     assert!(!text.contains("unexplained") && !text.contains("NOT"));
@@ -45,7 +44,7 @@ fn a_semisoft_handoff_lost_nothing_and_made_no_gap() {
 fn what_was_lost_is_named_packet_by_packet() {
     let outcome = first();
     let text = handoffs(&outcome);
-    assert_eq!(outcome.handoffs[0].lost, 3);
+    assert_eq!(outcome.handoffs[0].lost(), 3);
     assert!(text.contains("lost 3 packets:\n    27, 28, 29 lost at b2:air: receiver_left_cell\n"), "{text}");
 }
 
@@ -70,7 +69,7 @@ fn an_event_that_is_missing_leaves_a_part_unexplained() {
         let text = handoffs(&outcome);
         assert!(text.contains("unexplained"), "without {name}:\n{text}");
         assert_eq!(text.matches("= the whole outage").count(), 2, "without {name}:\n{text}");
-        let outage = outcome.handoffs[2].outage.as_ref().unwrap();
+        let outage = outcome.handoffs[2].outage().unwrap();
         assert!(!outage.unexplained().is_zero(), "without {name}");
         assert_eq!(outcome.doubts.is_empty(), outage.is_explained(), "without {name}: {:?}", outcome.doubts);
     }

@@ -25,7 +25,7 @@ pub fn timeline(outcome: &Outcome, number: usize) -> Result<String, String> {
     };
     let journeys = Journeys::new(&outcome.plan, &outcome.records);
     let until = next_begun(outcome, index);
-    let mut end = one.outage.as_ref().map_or(one.cut, |outage| outage.to);
+    let mut end = one.outage().map_or(one.cut, |outage| outage.to);
     end = end.max(one.cut + one.latency.unwrap_or_default());
     let end = (end + MARGIN).min(until);
     let from = one.begun - MARGIN;

@@ -27,28 +27,97 @@ pub struct Handoff {
     pub begun: Instant,
     /// When the radio was pointed at the new cell: the path is cut.
     pub cut: Instant,
-    /// Datagrams of which no copy reached the application, and segments of TCP of which none reached the host's stack.
-    pub lost: u64,
-    /// Copies that an application was handed beyond the first.
-    pub duplicates: u64,
-    /// What the application noticed.
-    pub outage: Option<Outage>,
-    /// The application was handed nothing any more, though packets to or from the host were lost.
-    pub endless: bool,
+    /// What it cost each flow from or to the host; empty if no flow was there to be cut.
+    pub flows: Vec<FlowCost>,
     /// From the cut to the crossover's new mapping, and one downlink time of the new leg.
     pub latency: Option<Duration>,
     /// Route-update up, data packet down: the round trip between host and crossover, as this handoff met it.
     pub round_trip: Option<Duration>,
 }
 
-impl Handoff {
-    /// How long the application noticed, in milliseconds: nothing, or for ever.
-    pub(crate) fn outage_ms(&self) -> f64 {
-        match &self.outage {
-            _ if self.endless => f64::INFINITY,
-            Some(outage) => outage.span().as_secs_f64() * 1e3,
-            None => 0.0,
+/// What a handoff cost one flow.
+#[derive(Clone, PartialEq, Debug)]
+pub struct FlowCost {
+    /// The flow's place in [`crate::run::Outcome::flows`].
+    pub flow: usize,
+    /// What its receiving application noticed.
+    pub experience: Experience,
+    /// When the flow had again half of the goodput of the second before the cut.
+    pub recovered: Option<Instant>,
+    /// Packets with data of which no copy arrived: datagrams at the application, segments at the host's stack.
+    pub lost: u64,
+    /// Copies that arrived beyond the first.
+    pub duplicates: u64,
+}
+
+/// What a receiving application noticed of a handoff.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Experience {
+    /// It lost nothing and saw no gap.
+    None,
+    /// It was given nothing new for this time.
+    Outage(Outage),
+    /// It was given nothing new until the end of the run, although the flow had not completed.
+    Never {
+        /// The cut.
+        from: Instant,
+    },
+    /// The flow was not there, or idle, when the path was cut.
+    NotMeasured,
+}
+
+impl Experience {
+    /// The outage, if it was one that ended.
+    pub const fn outage(&self) -> Option<&Outage> {
+        match self {
+            Self::Outage(outage) => Some(outage),
+            _ => None,
         }
+    }
+
+    /// Milliseconds without new data: 0 for none, infinite for never; `None` if not measured.
+    pub fn millis(&self) -> Option<f64> {
+        match self {
+            Self::None => Some(0.0),
+            Self::Outage(outage) => Some(outage.span().as_secs_f64() * 1e3),
+            Self::Never { .. } => Some(f64::INFINITY),
+            Self::NotMeasured => None,
+        }
+    }
+}
+
+impl Handoff {
+    /// The flow that noticed the most; the first of equals. `None` if nothing was measured.
+    pub fn worst(&self) -> Option<&FlowCost> {
+        let measured = self.flows.iter().filter_map(|cost| Some((cost, cost.experience.millis()?)));
+        let worse = |one: (&'_ FlowCost, f64), other: (&'_ FlowCost, f64)| other.1 > one.1;
+        let worst = measured.reduce(|one, other| if worse(one, other) { other } else { one });
+        worst.map(|(cost, _)| cost)
+    }
+
+    /// The outage of the worst flow, if it is one that ended.
+    pub fn outage(&self) -> Option<&Outage> {
+        self.worst()?.experience.outage()
+    }
+
+    /// Whether a flow was given nothing new any more.
+    pub fn is_never(&self) -> bool {
+        self.flows.iter().any(|cost| matches!(cost.experience, Experience::Never { .. }))
+    }
+
+    /// How long the worst flow was given nothing new, in milliseconds; infinite for never. `None` if not measured.
+    pub fn outage_ms(&self) -> Option<f64> {
+        self.worst()?.experience.millis()
+    }
+
+    /// Packets with data that were lost, of all flows.
+    pub fn lost(&self) -> u64 {
+        self.flows.iter().map(|cost| cost.lost).sum()
+    }
+
+    /// Copies that arrived beyond the first, of all flows.
+    pub fn duplicates(&self) -> u64 {
+        self.flows.iter().map(|cost| cost.duplicates).sum()
     }
 }
 

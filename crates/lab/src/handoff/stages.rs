@@ -1,7 +1,7 @@
 //! The story of one handoff: its stages, each from its own two events, shared out over the outage.
 
 use super::traffic::{Arrival, Traffic};
-use super::{Handoff, Outage, Owner};
+use super::{Experience, FlowCost, Handoff, Outage, Owner};
 use crate::Plan;
 use node::{Mark, Span, Stage, Value};
 use std::collections::BTreeMap;
@@ -43,10 +43,18 @@ impl<'a> Story<'a> {
             to: field("to"),
             begun,
             cut,
-            lost,
-            duplicates: self.traffic.doubles(host, within),
-            outage: self.outage(host, [cut, back], until, lost),
-            endless: self.endless(host, [cut, back], until),
+            flows: vec![FlowCost {
+                flow: 0,
+                experience: match self.outage(host, [cut, back], until, lost) {
+                    Some(outage) => Experience::Outage(outage),
+                    None if self.endless(host, [cut, back], until) => Experience::Never { from: cut },
+                    None if self.next(host, back, until).is_none() => Experience::NotMeasured,
+                    None => Experience::None,
+                },
+                recovered: None,
+                lost,
+                duplicates: self.traffic.doubles(host, within),
+            }],
             latency: times.map(|(_, mapped, down)| mapped.since(cut) + down),
             round_trip: times.map(|(sent, mapped, down)| mapped.since(sent) + down),
         })

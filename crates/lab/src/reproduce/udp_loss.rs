@@ -248,8 +248,8 @@ fn measure(outcome: &Outcome, counts: fn(&str) -> bool) -> Result<Samples, Strin
     let millis = |span: Duration| span.as_secs_f64() * 1e3;
     for handoff in outcome.handoffs.iter().filter(|handoff| counts(&handoff.to)) {
         let mut add = |metric, value: Option<f64>| samples.entry(metric).or_default().extend(value);
-        add(LOST, Some(handoff.lost as f64));
-        add(DUPLICATES, Some(handoff.duplicates as f64));
+        add(LOST, Some(handoff.lost() as f64));
+        add(DUPLICATES, Some(handoff.duplicates() as f64));
         add(LATENCY, handoff.latency.map(millis));
         add(ROUND_TRIP, handoff.round_trip.map(millis));
     }

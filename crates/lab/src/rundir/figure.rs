@@ -53,7 +53,7 @@ pub(super) const fn is_loss(end: &End) -> bool {
 }
 
 fn handoff(handoff: &Handoff) -> draw::Handoff {
-    let parts = handoff.outage.iter().flat_map(|outage| &outage.owners);
+    let parts = handoff.outage().into_iter().flat_map(|outage| &outage.owners);
     let band = |part: &crate::handoff::Owner| Band { owner: owner(part.stage), from: part.from, to: part.to };
     draw::Handoff {
         at: handoff.begun,
@@ -71,6 +71,7 @@ const fn owner(stage: Option<Stage>) -> Owner {
         Some(Stage::PathSwitch) => Owner::PathSwitch,
         Some(Stage::FirstByte) => Owner::FirstByte,
         Some(Stage::Recovery) => Owner::Recovery,
+        Some(Stage::Traffic) => Owner::Traffic,
         None => Owner::Unexplained,
     }
 }

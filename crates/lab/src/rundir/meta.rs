@@ -237,7 +237,7 @@ fn ledger(outcome: &Outcome) -> LedgerSummary {
 
 fn handoff(outcome: &Outcome, number: usize, handoff: &Handoff) -> HandoffSummary {
     let ms = |span: Duration| span.as_nanos() as f64 / 1e6;
-    let owners = handoff.outage.iter().flat_map(|outage| &outage.owners);
+    let owners = handoff.outage().into_iter().flat_map(|outage| &outage.owners);
     HandoffSummary {
         number,
         host: outcome.host(handoff.host).into_owned(),
@@ -246,10 +246,10 @@ fn handoff(outcome: &Outcome, number: usize, handoff: &Handoff) -> HandoffSummar
         to: handoff.to.clone(),
         begun_s: handoff.begun.as_secs_f64(),
         cut_s: handoff.cut.as_secs_f64(),
-        lost: handoff.lost,
-        duplicates: handoff.duplicates,
-        outage_ms: handoff.outage.as_ref().map(|outage| ms(outage.span())),
-        endless: handoff.endless,
+        lost: handoff.lost(),
+        duplicates: handoff.duplicates(),
+        outage_ms: handoff.outage().map(|outage| ms(outage.span())),
+        endless: handoff.is_never(),
         owners: owners
             .map(|owner| OwnerSummary {
                 owner: owner.name().to_owned(),

@@ -313,9 +313,9 @@ fn short(value: f64) -> f64 {
 
 fn of_handoff(handoff: &Handoff) -> impl Iterator<Item = (&'static str, f64)> {
     let all = [
-        ("outage_ms", Some(handoff.outage_ms())),
-        ("lost_packets", Some(handoff.lost as f64)),
-        ("duplicate_packets", Some(handoff.duplicates as f64)),
+        ("outage_ms", handoff.outage_ms()),
+        ("lost_packets", Some(handoff.lost() as f64)),
+        ("duplicate_packets", Some(handoff.duplicates() as f64)),
         ("handoff_latency_ms", handoff.latency.map(|latency| latency.as_secs_f64() * 1e3)),
     ];
     all.into_iter().filter_map(|(metric, value)| Some((metric, value?)))
