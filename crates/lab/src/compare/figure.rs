@@ -36,11 +36,11 @@ fn bar(comparison: &Comparison, whole: &Row, here: &[&Row]) -> Bar {
     let same = |row: &&&Row| row.protocol == whole.protocol && row.world == whole.world;
     let part = |metric: &Metric| {
         let row = here.iter().filter(same).find(|row| row.metric == *metric)?;
-        Some(row.median?.value)
+        Some(row.median?.median)
     };
     // Both lists name the owners in the order of a handoff.
     let parts = OWNERS.iter().zip(Owner::ALL).filter_map(|(metric, owner)| Some((owner, part(metric)?)));
-    let note = match whole.median.map(|median| median.value) {
+    let note = match whole.median.map(|median| median.median) {
         Some(value) if value.is_infinite() => "never".to_owned(),
         Some(value) => format!("{value:.1} ms"),
         None => whole.why_not.as_ref().map_or(String::new(), |_| "cannot".to_owned()),

@@ -4,10 +4,11 @@ use super::carry_out::{Comparison, points, repetitions};
 use super::course::{Contender, Course, Leg};
 use super::measure::OUTAGE;
 use super::rows::{runs, values};
-use crate::Median;
 use crate::reproduce::{self, Check, How, NotRun, Results, Scale};
 use crate::run::OnWorld;
 use crate::scenario::Setting;
+use crate::stats::{median, median_difference};
+use std::cmp::Ordering;
 
 /// What must hold.
 #[derive(Debug)]
@@ -58,7 +59,7 @@ const MUST_HOLD: &[MustHold] = &[
         breaker: Breaker { who: None, set: &["cell.2.loss=1.0"] },
     },
     MustHold {
-        text: "protocols have one order by outage in both worlds, unless two differ by less than 30 ms or 15 %, or overlap",
+        text: "protocols have one order by outage in both worlds, where they differ significantly and by more than 30 ms and 15 %",
         value: "pairs in another order",
         of: |_| true,
         check: Asks::Both(order),
@@ -146,30 +147,32 @@ fn none(value: Option<f64>) -> Check {
     Check::within(value, 0.0..=0.0)
 }
 
-/// Pairs of contenders on the same move and workload that stand the other way round in the other world. Of two whose
-/// intervals overlap there is no order yet: more repetitions would show one.
+/// Pairs of protocols on the same move and workload that have opposite orders on the two backends. A pair has an order on a
+/// backend only if its outages differ significantly there, and by more than what counts as near.
 fn order(legs: &[&Leg], worlds: [&Results; 2]) -> Check {
-    let median = |leg: &Leg, world: &Results| Median::of(&values(world, leg, OUTAGE.name));
     let mut pairs = 0;
     let mut swapped = 0;
     for (place, a) in legs.iter().enumerate() {
         let beside = |b: &&&Leg| b.r#move == a.r#move && b.workload == a.workload;
         for b in legs.iter().skip(place + 1).filter(beside) {
-            let outages = worlds.map(|world| median(a, world).zip(median(b, world)));
-            let [Some(first), Some(second)] = outages else { continue };
+            let [first, second] = worlds.map(|results| [a, b].map(|leg| values(results, leg, OUTAGE.name)));
+            if first.iter().chain(&second).any(Vec::is_empty) {
+                continue;
+            }
             pairs += 1;
-            let is_less = |(a, b): (Median, Median)| a.value < b.value;
-            swapped += usize::from(apart(first) && apart(second) && is_less(first) != is_less(second));
+            let orders = [first, second].map(|[a, b]| order_of(&a, &b));
+            swapped += usize::from(matches!(orders, [Some(first), Some(second)] if first != second));
         }
     }
     none((pairs > 0).then_some(swapped as f64))
 }
 
-/// Whether two outages stand in an order.
-fn apart((a, b): (Median, Median)) -> bool {
-    let [first, second] = [a, b].map(|median| median.interval.unwrap_or((median.value, median.value)));
-    let overlap = first.0 <= second.1 && second.0 <= first.1;
-    !overlap && !near((a.value, b.value))
+/// The order of two protocols by their outages on one backend; `None` if the difference of their medians is not significant,
+/// or they are near.
+fn order_of(a: &[f64], b: &[f64]) -> Option<Ordering> {
+    let medians = (median(a)?, median(b)?);
+    let is_significant = median_difference(a, b)?.is_significant();
+    (is_significant && !near(medians)).then(|| medians.0.total_cmp(&medians.1))
 }
 
 fn near((a, b): (f64, f64)) -> bool {
@@ -247,11 +250,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn intervals_that_overlap_are_in_no_order() {
-        let of = |value, lo, hi| Median { value, interval: Some((lo, hi)) };
-        assert!(apart((of(100.0, 90.0, 110.0), of(200.0, 111.0, 250.0))));
-        assert!(!apart((of(100.0, 90.0, 120.0), of(200.0, 111.0, 250.0))));
-        assert!(!apart((of(200.0, 111.0, 250.0), of(100.0, 90.0, 120.0))));
+    fn two_have_an_order_only_where_they_differ_significantly() {
+        let around = |middle: f64| (0..12).map(|i| middle + 10.0 * f64::from(i - 6)).collect::<Vec<_>>();
+        let (less, more) = (around(100.0), around(300.0));
+        assert_eq!(order_of(&less, &more), Some(Ordering::Less));
+        assert_eq!(order_of(&more, &less), Some(Ordering::Greater));
+        // Medians of 115 and 150, and both from 90 to 330: no order.
+        let wide = |middle: f64| {
+            [90.0, 95.0, 100.0, 105.0, 110.0, middle, middle, 290.0, 300.0, 310.0, 320.0, 330.0]
+        };
+        assert_eq!(order_of(&wide(115.0), &wide(150.0)), None);
+        assert_eq!(order_of(&around(100.0), &around(120.0)), None, "20 ms are near");
+        assert_eq!(order_of(&[1.0; 3], &[900.0; 3]), None, "three runs have no order");
     }
 
     #[test]

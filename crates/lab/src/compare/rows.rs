@@ -3,7 +3,7 @@
 use super::carry_out::Comparison;
 use super::course::Leg;
 use super::measure::{METRICS, Metric, OUTAGE, OWNERS};
-use crate::Median;
+use crate::Summary;
 use crate::reproduce::{Measured, Results};
 use crate::run::OnWorld;
 use draw::Csv;
@@ -23,7 +23,7 @@ pub struct Row {
     /// What.
     pub metric: Metric,
     /// What came out; `None` if there is nothing to say, and then `why_not` may say why.
-    pub median: Option<Median>,
+    pub median: Option<Summary>,
     /// How many repetitions it is made of.
     pub n: usize,
     /// Repetitions that are not to be believed; they are not among the `n`.
@@ -79,10 +79,10 @@ pub fn rows(comparison: &Comparison) -> Vec<Row> {
 
 fn filled(mut row: Row, results: &Results, leg: &Leg, never: Option<&str>) -> Row {
     let values = values(results, leg, row.metric.name);
-    row.median = Median::of(&values);
+    row.median = Summary::of(&values);
     row.n = values.len();
     row.invalid = runs(results, leg).filter(|measured| !measured.is_valid()).count();
-    let lost = row.metric == OUTAGE && row.median.is_some_and(|median| median.value.is_infinite());
+    let lost = row.metric == OUTAGE && row.median.is_some_and(|median| median.median.is_infinite());
     if lost {
         row.why_not = Some(never.unwrap_or("it did not recover while one watched").to_owned());
     } else if row.median.is_none() && row.invalid > 0 {
@@ -103,9 +103,9 @@ pub fn json(comparison: &Comparison) -> Value {
             "world": row.world.name(),
             "metric": row.metric.name,
             "unit": row.metric.unit,
-            "median": finite(row.median.map(|median| median.value)),
-            "lo": finite(interval.map(|(lo, _)| lo)),
-            "hi": finite(interval.map(|(_, hi)| hi)),
+            "median": finite(row.median.map(|median| median.median)),
+            "lo": finite(interval.map(|interval| interval.lo)),
+            "hi": finite(interval.map(|interval| interval.hi)),
             "n": row.n,
             "invalid": row.invalid,
             "why_not": row.why_not,
@@ -147,9 +147,9 @@ pub fn csv(comparison: &Comparison) -> String {
             row.world.name().to_owned(),
             row.metric.name.to_owned(),
             row.metric.unit.to_owned(),
-            number(row.median.map(|median| median.value)),
-            number(interval.map(|(lo, _)| lo)),
-            number(interval.map(|(_, hi)| hi)),
+            number(row.median.map(|median| median.median)),
+            number(interval.map(|interval| interval.lo)),
+            number(interval.map(|interval| interval.hi)),
             row.n.to_string(),
             row.invalid.to_string(),
             row.why_not.clone().unwrap_or_default(),

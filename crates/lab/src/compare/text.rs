@@ -66,7 +66,7 @@ fn leg(comparison: &Comparison, each: &Move, workload: &Workload, here: &[&Row])
     out.push_str(&reasons(comparison, here));
     let has = |owner: &&Metric| {
         let mut rows = here.iter().filter(|row| row.metric == **owner);
-        rows.any(|row| row.median.is_some_and(|median| median.value > 0.0))
+        rows.any(|row| row.median.is_some_and(|median| median.median > 0.0))
     };
     let owners: Vec<&Metric> = OWNERS.iter().filter(has).collect();
     if !owners.is_empty() {
@@ -74,7 +74,7 @@ fn leg(comparison: &Comparison, each: &Move, workload: &Workload, here: &[&Row])
         let heads = owners.iter().map(|owner| owner.title.to_owned());
         let only = |of: &dyn Fn(&Metric) -> Option<Row>, owner: &Metric| {
             let median = of(owner).and_then(|row| row.median);
-            median.map_or("-".to_owned(), |median| format!("{:.1}", median.value))
+            median.map_or("-".to_owned(), |median| format!("{:.1}", median.median))
         };
         out.push_str(&table(comparison, here, heads, |of| {
             owners.iter().map(|owner| only(of, owner)).collect()
@@ -112,7 +112,7 @@ fn table(
 
 fn cell(of: &dyn Fn(&Metric) -> Option<Row>, metric: &Metric) -> String {
     let Some(median) = of(metric).and_then(|row| row.median) else { return "-".to_owned() };
-    let never = of(&OUTAGE).and_then(|row| row.median).is_some_and(|median| median.value.is_infinite());
+    let never = of(&OUTAGE).and_then(|row| row.median).is_some_and(|median| median.median.is_infinite());
     let more = if never && metric.name == STALL.name { ">" } else { "" };
     format!("{more}{}", median.text(metric.digits))
 }

@@ -1,6 +1,6 @@
 //! Carrying the points of an experiment out, in one world or both.
 
-use super::{Check, Experiment, MustHold, Point, Samples, Scale, stats};
+use super::{Check, Experiment, MustHold, Point, Samples, Scale};
 use crate::linux::{self, LinuxError, Programs};
 use crate::run::{self, OnWorld, Outcome};
 use crate::{Plan, scenario};
@@ -86,7 +86,7 @@ pub struct Measured {
 impl Measured {
     /// The mean of a metric over the repetitions.
     pub fn mean(&self, metric: &str) -> Option<f64> {
-        stats::mean(self.samples.get(metric)?)
+        crate::stats::mean(self.samples.get(metric)?)
     }
 
     /// Whether to believe it.

@@ -4,12 +4,12 @@
 //! pointer, the offer, and the state, which is what the buffers of both sockets hold, over a link of 10 Mb/s.
 
 use super::phases::stratified;
-use super::stats::{median, r_squared, slope};
 use super::{
     Check, Experiment, Kind, Measured, Metric, MustHold, Point, Report, Results, Samples, Scale, Setting,
 };
 use crate::run::{OnWorld, Outcome};
 use crate::scenario;
+use crate::stats::{median, r_squared, slope};
 use draw::{Axis, PointFigure, Series, Style};
 use node::{Mark, Value as Field};
 use toml::{Table, Value};

@@ -17,7 +17,6 @@ mod phases;
 mod point;
 mod self_test;
 mod sigma_handoff;
-mod stats;
 mod text;
 mod udp_loss;
 

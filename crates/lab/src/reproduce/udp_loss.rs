@@ -4,10 +4,10 @@
 //! before the route-update from its new cell has come there: a window of one round trip and the time to retune.
 
 use super::phases::stratified;
-use super::stats::{mean, slope};
 use super::{Check, Experiment, Kind, Measured, Metric, MustHold, Point, Report, Results, Samples, Scale};
 use crate::run::{OnWorld, Outcome};
 use crate::scenario;
+use crate::stats::{mean, slope};
 use draw::{Axis, PointFigure, Series, Style};
 use toml::{Table, Value};
 use wire::Duration;

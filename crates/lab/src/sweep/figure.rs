@@ -2,7 +2,7 @@
 
 use super::table::{names, values};
 use super::{Done, METRICS, Sweep, metric};
-use crate::Median;
+use crate::Summary;
 use crate::run::OnWorld;
 use draw::{Axis, Point, PointFigure, Series, Style};
 
@@ -23,14 +23,18 @@ fn figure(sweep: &Sweep, runs: &[Done], x: usize, name: &str) -> PointFigure {
     for point in 0..sweep.len() {
         let set = sweep.values(point);
         let (Some((at, _)), Some(median)) =
-            (set.get(x).and_then(|value| number(value)), Median::of(&values(runs, point, name)))
+            (set.get(x).and_then(|value| number(value)), Summary::of(&values(runs, point, name)))
         else {
             continue;
         };
         let others = sweep.axes.iter().zip(set).enumerate().filter(|(axis, _)| *axis != x);
         let others: Vec<String> = others.map(|(_, (axis, value))| format!("{} {value}", axis.key)).collect();
         let label = if others.is_empty() { sweep.name.clone() } else { others.join(", ") };
-        let point = Point { x: at, y: median.value, error: median.interval };
+        let point = Point {
+            x: at,
+            y: median.median,
+            error: median.interval.map(|interval| (interval.lo, interval.hi)),
+        };
         match series.iter_mut().find(|series| series.name == label) {
             Some(series) => series.points.push(point),
             None => series.push(Series { name: label, style, points: vec![point] }),

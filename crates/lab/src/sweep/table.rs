@@ -2,7 +2,7 @@
 
 use super::journal::fingerprint;
 use super::{Done, METRICS, Sweep, metric};
-use crate::Median;
+use crate::Summary;
 use draw::{Csv, Table};
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -10,7 +10,7 @@ use std::fmt::Write;
 /// What the runs of a point that are to be trusted gave: each its median.
 pub(super) fn values(runs: &[Done], point: usize, name: &str) -> Vec<f64> {
     let here = runs.iter().filter(|run| run.point == point && run.doubts.is_empty());
-    here.filter_map(|run| Some(Median::of(run.values.get(name)?)?.value)).collect()
+    here.filter_map(|run| Some(Summary::of(run.values.get(name)?)?.median)).collect()
 }
 
 /// The names of what was measured: in the order of the metrics, and of the kinds of handoffs.
@@ -30,10 +30,13 @@ fn of_metric(sweep: &Sweep, runs: &[Done], name: &str) -> String {
     csv.row(keys.chain(["n", "median", "lo", "hi"]));
     for point in 0..sweep.len() {
         let values = values(runs, point, name);
-        let median = Median::of(&values);
+        let median = Summary::of(&values);
         let interval = median.and_then(|median| median.interval);
-        let ends =
-            [median.map(|median| median.value), interval.map(|(lo, _)| lo), interval.map(|(_, hi)| hi)];
+        let ends = [
+            median.map(|median| median.median),
+            interval.map(|interval| interval.lo),
+            interval.map(|interval| interval.hi),
+        ];
         let numbers = ends.map(|value| value.map_or(String::new(), |value| super::short(value).to_string()));
         let n = values.len().to_string();
         let fields = sweep.values(point).iter().chain([&n]).chain(&numbers);
@@ -85,5 +88,5 @@ pub fn text(sweep: &Sweep, runs: &[Done]) -> String {
 }
 
 fn cell(values: &[f64]) -> String {
-    Median::of(values).map_or_else(|| "-".to_owned(), |median| median.text(1))
+    Summary::of(values).map_or_else(|| "-".to_owned(), |median| median.text(1))
 }

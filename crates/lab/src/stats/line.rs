@@ -1,12 +1,9 @@
-//! The little statistics that must-holds need.
+//! A straight line through points.
 
-/// The mean; `None` of nothing.
-pub(crate) fn mean(values: &[f64]) -> Option<f64> {
-    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
-}
+use super::mean;
 
 /// The slope of the straight line with the least squares of vertical distances; `None` unless two x differ.
-pub(crate) fn slope(points: &[(f64, f64)]) -> Option<f64> {
+pub fn slope(points: &[(f64, f64)]) -> Option<f64> {
     let x = mean(&points.iter().map(|point| point.0).collect::<Vec<_>>())?;
     let y = mean(&points.iter().map(|point| point.1).collect::<Vec<_>>())?;
     let across: f64 = points.iter().map(|point| (point.0 - x).powi(2)).sum();
@@ -15,18 +12,9 @@ pub(crate) fn slope(points: &[(f64, f64)]) -> Option<f64> {
 }
 
 /// How much of the variance the straight line of [`slope`] explains, 0 to 1; `None` unless two x and two y differ.
-pub(crate) fn r_squared(points: &[(f64, f64)]) -> Option<f64> {
+pub fn r_squared(points: &[(f64, f64)]) -> Option<f64> {
     let back: Vec<(f64, f64)> = points.iter().map(|(x, y)| (*y, *x)).collect();
     Some(slope(points)? * slope(&back)?)
-}
-
-/// The value in the middle, or half-way between the two; `None` of nothing.
-pub(crate) fn median(values: &[f64]) -> Option<f64> {
-    let mut sorted = values.to_vec();
-    sorted.sort_unstable_by(f64::total_cmp);
-    let upper = *sorted.get(sorted.len() / 2)?;
-    let lower = *sorted.get((sorted.len() - 1) / 2)?;
-    Some(f64::midpoint(lower, upper))
 }
 
 #[cfg(test)]
@@ -50,17 +38,9 @@ mod tests {
     }
 
     #[test]
-    fn the_middle_is_no_outlier() {
-        assert_eq!(median(&[9.0, 1.0, 2.0]), Some(2.0));
-        assert_eq!(median(&[9.0, 1.0, 2.0, 4.0]), Some(3.0));
-        assert_eq!(median(&[]), None);
-    }
-
-    #[test]
-    fn what_is_no_line_has_no_slope() {
+    fn points_without_a_line_have_no_slope() {
         assert_eq!(slope(&[]), None);
         assert_eq!(slope(&[(1.0, 2.0)]), None);
         assert_eq!(slope(&[(1.0, 2.0), (1.0, 9.0)]), None);
-        assert_eq!(mean(&[]), None);
     }
 }

@@ -1,0 +1,199 @@
+//! One sample: where its middle is, how wide it is, and how sure one can be of the middle.
+
+use serde::Serialize;
+
+/// A sample of repeated runs in numbers.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+pub struct Summary {
+    /// How many values.
+    pub n: usize,
+    /// The value in the middle, or half-way between the two in the middle.
+    pub median: f64,
+    /// The 95 % confidence interval of the median, from order statistics; `None` of fewer than six values.
+    pub interval: Option<Interval>,
+    /// The 5th percentile: the smallest value with at least 5 % of all values at or below it.
+    pub p5: f64,
+    /// The 95th percentile, by the same rule.
+    pub p95: f64,
+    /// The mean; infinite if any value is.
+    pub mean: f64,
+}
+
+/// An interval between two values of the sample.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+pub struct Interval {
+    /// Its lower end.
+    pub lo: f64,
+    /// Its upper end.
+    pub hi: f64,
+    /// Whether it is the smallest and the largest value: with six to eight values, no narrower interval has 95 %.
+    pub is_range: bool,
+}
+
+impl Summary {
+    /// Summarises these values; `None` if there are none. Infinite values are larger than all others.
+    ///
+    /// The interval is that of the sign test: each value is below the median with probability 1/2, so the number of
+    /// values below it is binomial, whatever the distribution. The percentiles are values of the sample (nearest rank).
+    pub fn of(values: &[f64]) -> Option<Self> {
+        let mut sorted = values.to_vec();
+        sorted.sort_unstable_by(f64::total_cmp);
+        let n = sorted.len();
+        let at = |index: usize| sorted.get(index).copied();
+        let interval = left_out(n)
+            .and_then(|rank| Some(Interval { lo: at(rank)?, hi: at(n - 1 - rank)?, is_range: rank == 0 }));
+        Some(Self {
+            n,
+            median: middle(&sorted)?,
+            interval,
+            p5: nearest_rank(&sorted, 5)?,
+            p95: nearest_rank(&sorted, 95)?,
+            mean: mean(&sorted)?,
+        })
+    }
+
+    /// The median, and its interval if that has any width: `3.5 (1.0..9.0)`. An interval that is only the smallest and
+    /// the largest value says so: `3.5 (range 1.0..9.0)`.
+    pub fn text(&self, digits: usize) -> String {
+        let median = number(self.median, digits);
+        match self.interval_text(digits) {
+            Some(interval) => format!("{median} ({interval})"),
+            None => median,
+        }
+    }
+
+    /// The interval alone, if it has any width.
+    pub fn interval_text(&self, digits: usize) -> Option<String> {
+        let interval = self.interval?;
+        let [lo, hi] = [interval.lo, interval.hi].map(|value| number(value, digits));
+        let word = if interval.is_range { "range " } else { "" };
+        (lo != hi).then(|| format!("{word}{lo}..{hi}"))
+    }
+}
+
+/// A value for people: at most so many digits behind the point, none from 100 on; an infinite one is `never`.
+pub(crate) fn number(value: f64, digits: usize) -> String {
+    match value {
+        value if value.is_infinite() => "never".to_owned(),
+        value if value.abs() >= 100.0 => format!("{value:.0}"),
+        value => format!("{value:.digits$}"),
+    }
+}
+
+/// The mean; `None` of nothing.
+pub fn mean(values: &[f64]) -> Option<f64> {
+    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+}
+
+/// The value in the middle, or half-way between the two in the middle; `None` of nothing.
+pub fn median(values: &[f64]) -> Option<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_unstable_by(f64::total_cmp);
+    middle(&sorted)
+}
+
+/// The median of sorted values.
+pub(super) fn middle(sorted: &[f64]) -> Option<f64> {
+    let upper = *sorted.get(sorted.len() / 2)?;
+    let lower = *sorted.get((sorted.len() - 1) / 2)?;
+    // Of two infinite values, half-way is not a number.
+    Some(if lower.total_cmp(&upper).is_eq() { lower } else { f64::midpoint(lower, upper) })
+}
+
+/// The smallest of the sorted values with at least `percent` of all at or below it.
+fn nearest_rank(sorted: &[f64], percent: usize) -> Option<f64> {
+    let rank = (sorted.len() * percent).div_ceil(100).max(1);
+    sorted.get(rank - 1).copied()
+}
+
+/// How many values may be left out at either end so that the rest encloses the median with 95 % confidence.
+fn left_out(n: usize) -> Option<usize> {
+    // The binomial distribution in logarithms: 0.5^n is zero for more than a thousand values.
+    let half = n as f64 * 0.5f64.ln();
+    let (mut choose, mut below, mut rank) = (0.0f64, 0.0f64, None);
+    for left_out in 0..n / 2 {
+        below += (choose + half).exp();
+        if below > 0.025 {
+            break;
+        }
+        rank = Some(left_out);
+        choose += ((n - left_out) as f64 / (left_out + 1) as f64).ln();
+    }
+    rank
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_interval_leaves_out_what_the_sign_test_allows() {
+        // Tables of the sign test at 5 %, two-sided: with n values the interval begins at the (r + 1)th smallest.
+        let known = [
+            (0, None),
+            (5, None),
+            (6, Some(0)),
+            (8, Some(0)),
+            (9, Some(1)),
+            (10, Some(1)),
+            (12, Some(2)),
+            (20, Some(5)),
+            (40, Some(13)),
+            (50, Some(17)),
+            (100, Some(39)),
+        ];
+        for (n, rank) in known {
+            assert_eq!(left_out(n), rank, "{n}");
+        }
+        // The normal approximation: n/2 - 1.96 sqrt(n)/2.
+        let rank = left_out(100_000).unwrap();
+        assert!(rank.abs_diff(50_000 - 310) <= 2, "{rank}");
+    }
+
+    #[test]
+    fn a_sample_has_its_median_interval_percentiles_and_mean() {
+        let values: Vec<f64> = (1..=20).rev().map(f64::from).collect();
+        let summary = Summary::of(&values).unwrap();
+        let interval = Some(Interval { lo: 6.0, hi: 15.0, is_range: false });
+        let expected = Summary { n: 20, median: 10.5, interval, p5: 1.0, p95: 19.0, mean: 10.5 };
+        assert_eq!(summary, expected);
+        let forty: Vec<f64> = (1..=40).map(f64::from).collect();
+        let forty = Summary::of(&forty).unwrap();
+        assert_eq!((forty.p5, forty.p95), (2.0, 38.0));
+        assert_eq!(Summary::of(&[]), None);
+        assert_eq!(
+            Summary::of(&[7.0]).map(|one| (one.median, one.interval, one.p5, one.p95)),
+            Some((7.0, None, 7.0, 7.0))
+        );
+    }
+
+    #[test]
+    fn values_without_end_are_the_largest() {
+        let never = Summary::of(&[f64::INFINITY; 6]).unwrap();
+        assert!(never.median.is_infinite() && never.mean.is_infinite());
+        let half = Summary::of(&[1.0, f64::INFINITY]).unwrap();
+        assert!(half.median.is_infinite(), "half-way to an outage without end has no end");
+        let mut some = vec![1.0; 19];
+        some.push(f64::INFINITY);
+        let some = Summary::of(&some).unwrap();
+        assert_eq!((some.median, some.p95), (1.0, 1.0));
+        assert!(some.mean.is_infinite());
+    }
+
+    #[test]
+    fn an_interval_that_is_only_the_range_says_so() {
+        let text = |values: &[f64]| Summary::of(values).unwrap().text(1);
+        assert_eq!(text(&[1.0, 2.0, 3.0, 4.0, 5.0, 200.4]), "3.5 (range 1.0..200)");
+        let nine: Vec<f64> = (1..=9).map(f64::from).collect();
+        assert_eq!(text(&nine), "5.0 (2.0..8.0)");
+        assert_eq!(text(&[1.0, 2.0]), "1.5");
+        assert_eq!([text(&[2.0; 6]), text(&[f64::INFINITY; 3])], ["2.0", "never"]);
+    }
+
+    #[test]
+    fn the_middle_is_no_outlier() {
+        assert_eq!(median(&[9.0, 1.0, 2.0]), Some(2.0));
+        assert_eq!(median(&[9.0, 1.0, 2.0, 4.0]), Some(3.0));
+        assert_eq!((median(&[]), mean(&[])), (None, None));
+    }
+}
