@@ -237,10 +237,20 @@ fn deciding_allocates_nothing_however_many_entries_there_are() {
 
 // --- glue --------------------------------------------------------------------------------------------------------------
 
-const LINES_OF_GLUE: usize = 800;
+const LINES_OF_GLUE: usize = 520;
 /// What is a thing of its own within the node, and how long it may be: so that the node does not grow into a kernel.
-const APART: [&str; 7] =
-    ["arp.rs", "forward.rs", "guard.rs", "neighbor.rs", "records.rs", "stream.rs", "streams.rs"];
+/// `rules.rs` is the routing table's implementation, and `timer.rs` a utility.
+const APART: [&str; 9] = [
+    "arp.rs",
+    "forward.rs",
+    "guard.rs",
+    "neighbor.rs",
+    "records.rs",
+    "rules.rs",
+    "stream.rs",
+    "streams.rs",
+    "timer.rs",
+];
 const LINES_APART: usize = 300;
 /// Vocabulary, not glue: types that roles and drivers are written in, and how configuration is read.
 const VOCABULARY: [&str; 7] = ["act.rs", "config", "config.rs", "input.rs", "lib.rs", "mark.rs", "value.rs"];

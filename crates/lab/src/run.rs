@@ -98,7 +98,16 @@ impl Outcome {
 /// Runs a plan in the simulator.
 pub fn simulate(plan: Plan) -> Result<Outcome, roles::NodeError> {
     let run = plan.world()?.run(plan.end());
-    Ok(Outcome::new(plan, OnWorld::Sim, run.records, Some(run.fingerprint)))
+    let stopped = run.stopped.map(|stopped| restless(&plan, &stopped));
+    let mut outcome = Outcome::new(plan, OnWorld::Sim, run.records, Some(run.fingerprint));
+    outcome.doubts.splice(0..0, stopped);
+    Ok(outcome)
+}
+
+/// Why a simulated run ended before its time.
+fn restless(plan: &Plan, stopped: &sim::Stopped) -> String {
+    let (host, role) = (plan.host_name(stopped.host), stopped.role);
+    format!("{host}: role `{role}` did not come to rest at {} s; the run ended there", stopped.at)
 }
 
 /// A simulated run of which no records were kept.
@@ -124,7 +133,8 @@ pub fn count(world: sim::World<Running>, plan: &Plan) -> Counted {
     let run = world.run(plan.end());
     let (hops, most_open) = (run.records.hops(), run.records.most_open());
     let ledger = run.records.close();
-    let doubts = doubts(&ledger);
+    let mut doubts = doubts(&ledger);
+    doubts.splice(0..0, run.stopped.map(|stopped| restless(plan, &stopped)));
     Counted { fingerprint: run.fingerprint, events: run.events, hops, most_open, ledger, doubts }
 }
 

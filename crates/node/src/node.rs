@@ -127,6 +127,13 @@ impl Node {
         self.roles.iter().fold(own, |first, role| Instant::sooner(first, role.deadline()))
     }
 
+    /// The first role whose time-out is due, for a driver that must name one which does not come to rest.
+    pub fn overdue(&self, now: Instant) -> Option<RoleId> {
+        let mut deadlines = self.roles.iter().map(|role| role.deadline());
+        let index = deadlines.position(|deadline| deadline.is_some_and(|due| due <= now))?;
+        Some(RoleId(index as u8))
+    }
+
     /// Names the packets that roles keep, and those that wait for a neighbor or for a record.
     pub fn holds(&self, each: &mut dyn FnMut(PacketId)) {
         if let Some(net) = &self.net {
@@ -141,6 +148,11 @@ impl Node {
     /// What each role shows of itself, by name.
     pub fn status(&self) -> Value {
         Value::Map(self.roles.iter().map(|role| (role.name().to_owned(), role.status())).collect())
+    }
+
+    /// The name of a role of this node, for errors; `node` for the node itself.
+    pub fn role_name(&self, role: RoleId) -> &'static str {
+        self.roles.get(usize::from(role.0)).map_or("node", |role| role.name())
     }
 
     /// A packet came in; from [`Iface::HOST`] it is this host's own.
@@ -341,7 +353,7 @@ impl Node {
                 self.resolve(now, role, effect, out);
             }
         }
-        debug_assert!(!out.has_effects(), "roles do not come to rest");
+        out.stop_runaway();
     }
 
     pub(crate) fn resolve(&mut self, now: Instant, role: RoleId, effect: Effect, out: &mut Outbox) {

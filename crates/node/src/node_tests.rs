@@ -202,3 +202,39 @@ fn news_is_for_the_other_roles_of_the_node() {
     assert_eq!(heard(Input::Start(&Boot::default())), [0, 2]);
     assert_eq!(heard(Input::News(&News::Gateway(FAR))), [0u8; 0]);
 }
+
+/// Answers each piece of news with another.
+#[derive(Debug)]
+struct Echo;
+
+impl Role for Echo {
+    fn name(&self) -> &'static str {
+        "echo"
+    }
+    fn handle(&mut self, _now: Instant, _input: Input<'_>, out: &mut Outbox) {
+        out.tell(News::Gateway(FAR));
+    }
+    fn deadline(&self) -> Option<Instant> {
+        None
+    }
+    fn status(&self) -> Value {
+        Value::None
+    }
+}
+
+/// Two roles that answer each other without end are stopped and named, and the next node that uses the outbox hears
+/// nothing of it.
+#[test]
+fn effects_without_end_stop_and_reach_no_other_node() {
+    let mut node = Node::new(vec![Box::new(Echo), Box::new(Echo)], vec![OWN]);
+    let mut out = Outbox::default();
+    node.handle(Instant::ZERO, Input::Start(&Boot::default()), &mut out);
+    let role = out.take_runaway().expect("the step did not end by itself");
+    assert_eq!(node.role_name(role), "echo");
+
+    let mut other = Node::new(vec![Box::new(Teller), Box::new(Keeper::default())], vec![FAR]);
+    other.handle(Instant::ZERO, Input::Link(Iface(1), Link::Down("")), &mut out);
+    assert_eq!(out.take_runaway(), None);
+    let marks = std::iter::from_fn(|| out.next_act()).filter(|(_, act)| matches!(act, Act::Mark(_))).count();
+    assert_eq!(marks, 2, "each role heard its own input, and nothing of the first node");
+}

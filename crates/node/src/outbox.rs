@@ -21,11 +21,20 @@ pub struct Outbox {
     step: u32,
     /// The most that was in here at one time.
     peak: usize,
+    /// The role whose effects did not end within one step.
+    runaway: Option<RoleId>,
 }
 
 impl Default for Outbox {
     fn default() -> Self {
-        Self { acts: VecDeque::new(), asks: VecDeque::new(), role: RoleId::NODE, step: 0, peak: 0 }
+        Self {
+            acts: VecDeque::new(),
+            asks: VecDeque::new(),
+            role: RoleId::NODE,
+            step: 0,
+            peak: 0,
+            runaway: None,
+        }
     }
 }
 
@@ -134,6 +143,19 @@ impl Outbox {
     /// The most effects and acts that were in here at one time: how far roles ran ahead of who carries out.
     pub const fn peak(&self) -> usize {
         self.peak
+    }
+
+    /// Takes the role whose effects caused further effects without end, if one did in the last step. What it had asked
+    /// for is gone; a driver must not run this node any further.
+    pub const fn take_runaway(&mut self) -> Option<RoleId> {
+        self.runaway.take()
+    }
+
+    /// Ends a step that does not end by itself. Effects that are left would otherwise be resolved by the next node that
+    /// uses this outbox, as if its own roles had asked for them.
+    pub(crate) fn stop_runaway(&mut self) {
+        self.runaway = self.asks.front().map(|(role, ..)| *role);
+        self.asks.clear();
     }
 
     fn measure(&mut self) {

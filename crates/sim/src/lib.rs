@@ -13,4 +13,4 @@ mod world;
 
 pub use host::{HostSpec, InterfaceSpec};
 pub use store::StoreFault;
-pub use world::{Run, World};
+pub use world::{Run, Stopped, World};

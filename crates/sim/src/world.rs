@@ -23,7 +23,23 @@ pub struct Run<W = Vec<Record>> {
     pub events: u64,
     /// The most effects and acts that waited to be carried out at one time.
     pub largest_outbox: usize,
+    /// Why the run ended before its time, if it did.
+    pub stopped: Option<Stopped>,
 }
+
+/// A host that did not come to rest: it kept causing work for itself at one instant of virtual time. The run ends there.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Stopped {
+    /// When.
+    pub at: Instant,
+    /// The host.
+    pub host: HostId,
+    /// The role that asked last; `node` if it was the node itself.
+    pub role: &'static str,
+}
+
+/// Time-outs of one host at one instant, and events for its roles in one step, before it is held to be running in circles.
+const STEPS_AT_ONCE: u32 = 100_000;
 
 /// Hosts and links in virtual time.
 #[derive(Debug)]
@@ -46,6 +62,9 @@ pub struct World<W = Vec<Record>> {
     last_packet: u64,
     last_command: u32,
     events: u64,
+    /// The time-outs that followed each other at one instant on one host.
+    timeouts: (HostId, Instant, u32),
+    stopped: Option<Stopped>,
 }
 
 impl World {
@@ -74,6 +93,8 @@ impl<W: Witness> World<W> {
             last_packet: 0,
             last_command: 0,
             events: 0,
+            timeouts: (HostId(0), Instant::ZERO, 0),
+            stopped: None,
         };
         let hosts = hosts.into_iter();
         world.hosts.reserve_exact(hosts.size_hint().0);
@@ -122,7 +143,9 @@ impl<W: Witness> World<W> {
     pub fn run(mut self, end: Instant) -> Run<W> {
         self.start();
         self.witness.settled();
-        while let Some((at, event)) = self.queue.next(end) {
+        while self.stopped.is_none()
+            && let Some((at, event)) = self.queue.next(end)
+        {
             assert!(at >= self.now, "time does not run backwards");
             self.now = at;
             self.events += 1;
@@ -130,13 +153,14 @@ impl<W: Witness> World<W> {
             self.happen(event);
             self.witness.settled();
         }
-        self.now = end;
+        self.now = self.stopped.map_or(end, |stopped| stopped.at);
         self.take_stock();
         Run {
             records: self.witness,
             fingerprint: self.fingerprint.value(),
             events: self.events,
             largest_outbox: self.out.peak(),
+            stopped: self.stopped,
         }
     }
 
@@ -185,6 +209,13 @@ impl<W: Witness> World<W> {
             return;
         }
         self.host_mut(host).due = Instant::NEVER;
+        let (last, at, count) = self.timeouts;
+        let again = if (last, at) == (host, self.now) { count + 1 } else { 0 };
+        self.timeouts = (host, self.now, again);
+        if again > STEPS_AT_ONCE {
+            let role = self.host(host).node.overdue(self.now);
+            return self.stop(host, role);
+        }
         self.give(host, Input::Timeout);
         if self.host(host).stack.deadline().is_some_and(|due| due <= self.now) {
             self.with_stack(host, Stack::timeout);
@@ -274,7 +305,16 @@ impl<W: Witness> World<W> {
     /// Carries out all that follows, until all is quiet.
     fn settle(&mut self, host: HostId) {
         self.carry_out(host);
+        let mut rounds = 0;
         while !self.output.told.is_empty() {
+            rounds += 1;
+            if rounds > STEPS_AT_ONCE {
+                self.stop(host, None);
+            }
+            self.stop_runaway(host);
+            if self.stopped.is_some() {
+                return self.output.told.clear();
+            }
             let mut all = std::mem::replace(&mut self.output.told, std::mem::take(&mut self.told));
             for told in all.drain(..) {
                 self.tell(host, &told);
@@ -284,7 +324,21 @@ impl<W: Witness> World<W> {
             }
             self.told = all;
         }
+        self.stop_runaway(host);
         self.set_alarm(host);
+    }
+
+    /// Ends the run if a role of this host did not come to rest.
+    fn stop_runaway(&mut self, host: HostId) {
+        if let Some(role) = self.out.take_runaway() {
+            self.stop(host, Some(role));
+        }
+    }
+
+    #[cold]
+    fn stop(&mut self, host: HostId, role: Option<RoleId>) {
+        let role = self.host(host).node.role_name(role.unwrap_or(RoleId::NODE));
+        self.stopped.get_or_insert(Stopped { at: self.now, host, role });
     }
 
     /// Tells a user what became of its stream.
@@ -439,6 +493,7 @@ impl<W: Witness> World<W> {
         let refused = Input::Link(iface, Link::Down(Link::UNSUPPORTED));
         self.hosts[host.index()].node.handle(self.now, refused, &mut self.out);
         self.carry_out_acts(host);
+        self.stop_runaway(host);
         self.out = others;
     }
 

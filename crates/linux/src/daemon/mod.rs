@@ -150,6 +150,7 @@ pub fn run(spec: Spec) -> Result<()> {
     while !daemon.ends {
         let ready = daemon.wait()?;
         daemon.serve(ready)?;
+        daemon.check_rest(&name)?;
     }
     daemon.finish(&name, &before, offset)?;
     if let (Some(path), Some(records)) = (records_at, &daemon.records) {
@@ -426,6 +427,14 @@ impl Daemon {
             self.refuse_records(now, "this daemon has no store; give it one with daemon.store");
             self.carry_out_acts(now);
         }
+    }
+
+    /// An error if a role of this host did not come to rest: what it does from then on is not its protocol.
+    fn check_rest(&mut self, host: &str) -> Result<()> {
+        let Some(role) = self.out.take_runaway() else { return Ok(()) };
+        let role = self.node.role_name(role);
+        let why = format!("its role `{role}` did not come to rest within one step");
+        Err(std::io::Error::other(why)).attempt("continue", format_args!("host {host}"))
     }
 
     /// What waited for records goes on, or is taken back: up to [`BATCH`] records, or until a time-out is due.
