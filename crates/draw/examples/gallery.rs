@@ -1,6 +1,6 @@
 //! Writes sample figures into the folder given, to be looked at: `cargo run -p draw --example gallery -- FOLDER`.
 
-#[path = "../tests/samples/mod.rs"]
+#[path = "../tests/figures/samples.rs"]
 #[expect(dead_code, clippy::unwrap_used, reason = "the samples are shared with the tests")]
 mod samples;
 
@@ -12,6 +12,7 @@ fn main() -> std::io::Result<()> {
         ("one-handoff.svg", samples::one_handoff().svg()),
         ("many-handoffs.svg", samples::many_handoffs().svg()),
         ("losses.svg", samples::losses().svg()),
+        ("distribution.svg", samples::outages().svg()),
     ];
     for (name, svg) in figures {
         std::fs::write(folder.join(name), svg)?;

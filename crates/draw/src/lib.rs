@@ -18,7 +18,7 @@ mod text;
 pub use capture::{Capture, CaptureError, Direction, Interface, Seen, Snap};
 pub use csv::Csv;
 pub use figure::{
-    Axis, Band, Bar, BarFigure, BarGroup, Handoff, Mark, MarkKind, Owner, Point, PointFigure, SequenceFigure,
-    Series, Style,
+    Axis, Band, Bar, BarFigure, BarGroup, DistributionFigure, DistributionPanel, Handoff, Mark, MarkKind,
+    Owner, Point, PointFigure, Sample, SequenceFigure, Series, Style,
 };
 pub use text::Table;

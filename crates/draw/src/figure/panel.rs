@@ -37,6 +37,13 @@ impl Frame {
 
     /// Grid, border and tick labels.
     pub(super) fn axes(&self, svg: &mut Svg, x: &Ticks, y: &Ticks) {
+        self.grid(svg, x, y);
+        self.x_ticks(svg, x);
+        self.y_ticks(svg, y);
+    }
+
+    /// Grid and border.
+    pub(super) fn grid(&self, svg: &mut Svg, x: &Ticks, y: &Ticks) {
         svg.group(r##"stroke="#dddddd" stroke-width="0.8""##, |svg| {
             for value in &x.values {
                 svg.line([self.px(*value), self.top], [self.px(*value), self.bottom()], "");
@@ -47,10 +54,18 @@ impl Frame {
         });
         let border = r##"fill="none" stroke="#444444" stroke-width="1""##;
         svg.rect([self.left, self.top, self.width, self.height], border);
+    }
+
+    /// The numbers below the frame.
+    pub(super) fn x_ticks(&self, svg: &mut Svg, x: &Ticks) {
         for value in &x.values {
             let place = [self.px(*value), self.bottom() + 15.0];
             svg.text(place, Text::new(SMALL, Anchor::Middle), &x.label(*value));
         }
+    }
+
+    /// The numbers left of the frame.
+    pub(super) fn y_ticks(&self, svg: &mut Svg, y: &Ticks) {
         for value in &y.values {
             svg.text(
                 [self.left - 6.0, self.py(*value) + 4.0],
@@ -121,6 +136,8 @@ pub(super) enum Key {
     Marker(Marker, f64, &'static str),
     /// A marker on a dashed line.
     Dashed(Marker, f64, &'static str),
+    /// A curve in this colour with these dashes, as SVG spells them; empty is solid.
+    Line(&'static str, &'static str),
     /// A shaded band.
     Band(&'static str),
     /// A vertical line.
@@ -156,6 +173,11 @@ impl Key {
                 svg.line([x, y], [x + 20.0, y], &dashed(colour));
                 svg.circle(middle, radius, r##"fill="#ffffff""##);
                 marker.draw(svg, middle, radius, colour);
+            }
+            Self::Line(colour, dashes) => {
+                let style = format!(r#"stroke="{colour}" stroke-width="2" stroke-dasharray="{dashes}""#);
+                let solid = format!(r#"stroke="{colour}" stroke-width="2""#);
+                svg.line([x - 3.0, y], [x + 21.0, y], if dashes.is_empty() { &solid } else { &style });
             }
             Self::Band(colour) => svg.rect([x, y - 6.0, 20.0, 12.0], &format!(r#"fill="{colour}""#)),
             Self::Heading => {}

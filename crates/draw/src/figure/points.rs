@@ -8,7 +8,7 @@ use crate::svg::Svg;
 const WIDTH: f64 = 800.0;
 const PLOT_HEIGHT: f64 = 360.0;
 /// Okabe and Ito's colours that are dark enough for a thin line on white.
-const COLOURS: [&str; 6] = ["#0072b2", "#d55e00", "#009e73", "#aa4499", "#b38600", "#333333"];
+pub(super) const COLOURS: [&str; 6] = ["#0072b2", "#d55e00", "#009e73", "#aa4499", "#b38600", "#333333"];
 /// How far simulator and Linux stand from their x at most, in pixels: clear of the published marker and each other.
 const ASIDE: f64 = 9.0;
 /// Points that are nearer to each other than this hide each other, in pixels.
@@ -36,10 +36,19 @@ impl Style {
     }
 
     /// As legends have it.
-    const fn title(self) -> &'static str {
+    pub(super) const fn title(self) -> &'static str {
         match self {
             Self::Linux => "Linux",
             _ => self.name(),
+        }
+    }
+
+    /// The pattern of a curve, as SVG spells dashes; empty is solid.
+    pub(super) const fn dashes(self) -> &'static str {
+        match self {
+            Self::Published => "2 3",
+            Self::Simulator => "",
+            Self::Linux => "7 4",
         }
     }
 
@@ -112,15 +121,15 @@ impl Axis {
     }
 
     /// Where a value stands: at itself, or at its exponent.
-    fn place(&self, value: f64) -> f64 {
+    pub(super) fn place(&self, value: f64) -> f64 {
         if self.decades { value.log10() } else { value }
     }
 
-    fn ticks(&self, range: Range, target: u32) -> Ticks {
+    pub(super) fn ticks(&self, range: Range, target: u32) -> Ticks {
         if self.decades { Ticks::decades(range) } else { Ticks::new(range, target) }
     }
 
-    fn text(&self) -> String {
+    pub(super) fn text(&self) -> String {
         if self.unit.is_empty() { self.label.clone() } else { format!("{} ({})", self.label, self.unit) }
     }
 }

@@ -1,6 +1,9 @@
 //! Figures to look at and to test, made of invented numbers.
 
-use draw::{Axis, Band, Handoff, Mark, MarkKind, Owner, Point, PointFigure, SequenceFigure, Series, Style};
+use draw::{
+    Axis, Band, DistributionFigure, DistributionPanel, Handoff, Mark, MarkKind, Owner, Point, PointFigure,
+    Sample, SequenceFigure, Series, Style,
+};
 use wire::{Duration, Instant};
 
 fn ms(ms: u64) -> Instant {
@@ -112,5 +115,32 @@ pub(crate) fn losses() -> PointFigure {
         caption: "published: invented for this sample, figure 0; measured: medians with 95 % intervals, n = 30 runs of 20 \
                   handoffs each."
             .to_owned(),
+    }
+}
+
+/// Outages with two modes on both backends, one that coincides with another, and values that never ended.
+pub(crate) fn outages() -> DistributionFigure {
+    let spread = |n: u32, lo: f64, hi: f64| (0..n).map(move |i| lo + (hi - lo) * f64::from(i) / f64::from(n));
+    let download = |low: f64| spread(20, low, 92.0).chain(spread(20, 344.0, 1437.0)).collect::<Vec<f64>>();
+    let hard: Vec<f64> = spread(40, 20.0, 60.0).collect();
+    let mut lost: Vec<f64> = spread(10, 100.0, 900.0).collect();
+    lost.extend([f64::INFINITY, f64::INFINITY, f64::NAN]);
+    let samples = vec![
+        Sample::new("Mobile IP", Style::Simulator, download(41.0)),
+        Sample::new("Mobile IP", Style::Linux, download(46.0)),
+        Sample::new("Cellular IP hard", Style::Simulator, hard.clone()),
+        Sample::new("Cellular IP semisoft", Style::Simulator, hard),
+        Sample::new("plain IP", Style::Simulator, lost),
+        Sample::new("Mobile IP", Style::Published, vec![700.0]),
+    ];
+    let panel = DistributionPanel {
+        title: "outage after one move".to_owned(),
+        axis: Axis::new("outage", "ms"),
+        samples,
+    };
+    DistributionFigure {
+        title: "Outage of a download on both backends".to_owned(),
+        panels: vec![panel],
+        caption: "Invented for this sample.".to_owned(),
     }
 }
