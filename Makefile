@@ -1,14 +1,20 @@
-# Two commands on a fresh Debian machine with the Rust toolchain: `make run` and `make test`.
-# They install what they need through tools/setup.sh, and say so.
+# Two commands on a fresh Debian machine with Rust: `make run` needs a C compiler and nothing else, `make test` more. What is
+# missing is named, and installed if root asks (tools/setup.sh).
 
 CARGO ?= cargo
 WAYFARE = target/release/wayfare
+# cargo starts its own jobs: it must not look for the job server of a `make --jobs` that did not hand it over.
+FREE = env -u MAKEFLAGS -u MFLAGS
+# A phase with an estimate for two cores, in seconds, and its progress.
+PHASE = @tools/phase.sh
+# The tests that a busy host made inconclusive: a line for each (tools/measured.sh).
+export WAYFARE_INCONCLUSIVE ?= $(CURDIR)/target/inconclusive
 
-.PHONY: run test check lint fuzz reproduce build setup clean lane-that-waits lane-that-computes conformance \
+.PHONY: run test check lint fuzz reproduce build setup setup-test clean lane-that-waits lane-that-computes conformance \
 	reproduce-default reproduce-full load moves moves-linux handoffs drops sctp-rate evidence dist bench
 
 # Two scenarios in virtual time and then with real daemons and real packets: a handoff under UDP, a download under TCP.
-# Then the table by which one chooses.
+# Then the comparison of all protocols.
 run: build
 	$(WAYFARE) run first
 	@echo
@@ -22,40 +28,40 @@ run: build
 
 # The library that `wayfare exec` preloads is built with it, into target/release/deps.
 build: setup
-	$(CARGO) build --release --locked -p cli
+	$(PHASE) "release build (only what changed)" 200 $(CARGO) build --release --locked -p cli
 
 setup:
-	@tools/setup.sh
+	@tools/setup.sh run
 
-# Everything that CI runs: lint, build, check, fuzz and reproduce. What is left when the tests are built mostly waits for
-# packets, or computes; these two go side by side, those runs first that a busy machine disturbs least, and what they do not need
-# is built on one processor meanwhile. What a step prints appears when it ends, and is whole. Where one fails, make names it and
-# its lane ends; the other goes on.
-test: setup lint
-	$(CARGO) test --workspace --locked --no-run
-	fuzz/run.sh build
-	@$(MAKE) --no-print-directory --jobs=2 --output-sync=line --keep-going lane-that-waits lane-that-computes
+setup-test:
+	@tools/setup.sh test
 
-# Whatever is in no hurry: a lab's daemons are run before everything else that wants a processor.
-CALM = nice -n 19
-# What is about to happen, as it prints nothing until it has.
-SAY = @echo "`date +%T` $@:"
+# Everything that CI runs. The tests of runs on Linux mostly wait for packets, so they are built first. Then two lanes go side by
+# side: that one, and all that computes. A lane's output appears step by step as each step ends; its progress appears at once.
+# Where one step fails, make names it and its lane ends; the other lane continues.
+test: setup-test
+	@mkdir -p target && rm -f target/inconclusive
+	$(PHASE) "build of the tests of runs on Linux" 240 tools/run_test.sh build linux
+	@exec 9>&2; $(MAKE) --no-print-directory --jobs=2 --output-sync=line --keep-going lane-that-waits lane-that-computes
+	@if [ -s target/inconclusive ]; then echo "inconclusive, for this host was too busy:"; cat target/inconclusive; fi
+
+# What is in no hurry: a lab's daemons run before everything else that wants a processor.
+CALM = $(FREE) nice -n 19
 
 lane-that-waits:
-	$(SAY) the tests of runs on Linux
-	$(CARGO) test --workspace --locked --test linux
-	$(SAY) reproduce and compare, as soon as they are built
-	$(CARGO) build --release --locked -p cli
-	$(REPRODUCE)
+	$(PHASE) "tests of runs on Linux" 450 $(FREE) tools/run_test.sh run linux
+	$(PHASE) "release build" 240 $(FREE) $(CARGO) build --release --locked -p cli
+	$(EXPERIMENTS)
 
 lane-that-computes:
-	$(SAY) the command as users have it
-	$(CALM) $(CARGO) build --release --locked -p cli --jobs 1
-	$(SAY) all tests but those of runs on Linux
-	others=`tools/tests_besides.py linux` && $(CALM) $(CARGO) test --workspace --locked --no-fail-fast --lib --bins $$others
-	$(CALM) $(CARGO) test --workspace --locked --no-fail-fast --doc
-	$(SAY) fuzz
-	$(CALM) fuzz/run.sh $(FUZZ_SECONDS)
+	$(PHASE) "format" 10 $(CALM) $(CARGO) fmt --all --check
+	$(PHASE) "lints" 180 $(CALM) $(CARGO) clippy --workspace --all-targets --locked --jobs 1 -- -D warnings
+	$(PHASE) "release build, in the background" 360 $(CALM) $(CARGO) build --release --locked -p cli --jobs 1
+	$(PHASE) "build of all other tests" 400 $(CALM) $(CARGO) test --workspace --locked --no-run --jobs 1
+	$(PHASE) "all other tests" 200 $(CALM) sh -c '$(CARGO) test --workspace --locked --no-fail-fast --lib --bins `tools/tests_besides.py linux`'
+	$(PHASE) "documentation tests" 60 $(CALM) $(CARGO) test --workspace --locked --no-fail-fast --doc
+	$(PHASE) "fuzz build" 90 $(CALM) fuzz/run.sh build
+	$(PHASE) "fuzz" 60 $(CALM) fuzz/run.sh $(FUZZ_SECONDS)
 
 lint:
 	$(CARGO) fmt --all --check
@@ -69,16 +75,16 @@ FUZZ_SECONDS ?= 40
 fuzz:
 	fuzz/run.sh $(FUZZ_SECONDS)
 
-# Every experiment that has landed, in both worlds, in its short form; then what must break it.
-define REPRODUCE
-tools/measured.sh $(WAYFARE) reproduce --quick --on both
-$(WAYFARE) reproduce --quick --self-test
-tools/measured.sh $(WAYFARE) compare --quick --on both
-$(WAYFARE) compare --self-test
+# Every experiment on both backends, in its short form; then what must break it.
+define EXPERIMENTS
+$(PHASE) "experiments" 240 tools/measured.sh $(WAYFARE) reproduce --quick --on both
+$(PHASE) "the experiments' self-tests" 30 $(WAYFARE) reproduce --quick --self-test
+$(PHASE) "comparison" 180 tools/measured.sh $(WAYFARE) compare --quick --on both
+$(PHASE) "the comparison's self-test" 30 $(WAYFARE) compare --self-test
 endef
 
 reproduce: build
-	$(REPRODUCE)
+	$(EXPERIMENTS)
 
 # --- longer ones -------------------------------------------------------------------------------------------------------
 
@@ -90,19 +96,19 @@ conformance: build
 	tools/conformance.sh 10 indirect-tcp/handoff-time
 
 # A home agent with ten thousand registrations a second beside beacons, killed in the middle of it; as root.
-load: setup
+load: setup-test
 	$(CARGO) test --release --locked -p cli --test linux -- --ignored --nocapture ten_thousand_registrations
 
 # A hundred thousand packets dropped at known places on Linux, and each found where it was dropped: two minutes; as root.
-drops: setup
+drops: setup-test
 	$(CARGO) test --release --locked -p cli --test linux -- --ignored --nocapture a_hundred_thousand_drops
 
 # Our SCTP to usrsctp beside usrsctp to itself, over a bare veth and over 2 Mb/s: a minute and a half.
-sctp-rate: setup
+sctp-rate: setup-test
 	$(CARGO) test --release --locked -p cli --test linux -- --ignored --nocapture half_of_the_rate_of_usrsctp
 
 # The simulator's TCP beside smoltcp's, ns-3's and the kernel's, with what each comparison came to: four minutes.
-evidence: setup
+evidence: setup-test
 	$(CARGO) test --locked -p tcp --test cross_check -- --nocapture
 	$(CARGO) test --locked -p house-tests --test evidence -- --nocapture --test-threads=1
 	$(CARGO) test --locked -p cli --test linux -- --include-ignored --nocapture --test-threads=1 evidence
@@ -113,7 +119,7 @@ dist: setup
 	tools/dist.sh
 
 # How fast that is, beside ns-3: nine runs of each in turn. It fails where a ratio is below what is claimed.
-bench: dist
+bench: setup-test dist
 	tools/bench.py
 
 # About three minutes, more where the machine disturbs runs.
@@ -132,7 +138,7 @@ moves-linux:
 	$(CARGO) test --locked -p house-tests --test moves -- --ignored --nocapture a_thousand_times_between_kernels
 
 # A host that downloads through Indirect TCP's routers goes from router to router a hundred times: two and a half minutes.
-handoffs: setup
+handoffs: setup-test
 	$(CARGO) test --release --locked -p cli --test linux -- --ignored --nocapture a_hundred_handoffs
 
 clean:

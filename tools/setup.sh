@@ -1,25 +1,45 @@
 #!/bin/sh
-# Installs what building and testing need and the machine lacks. Debian and its derivatives; elsewhere it names what is
-# missing.
+# Installs what building (`run`) or testing (`test`) needs and the machine lacks. Debian and its derivatives, as root;
+# elsewhere it names what is missing and ends with 1.
+#
+# usage: setup.sh run|test
 set -eu
+case ${1:-} in run | test) ;; *) echo "usage: $0 run|test" >&2; exit 2 ;; esac
+cd "$(dirname "$0")/.."
+
+wanted=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
+if ! version=$("${CARGO:-cargo}" --version 2>&1); then
+    echo "Wayfare needs Rust $wanted or newer; https://rustup.rs installs it. cargo answers: $version" >&2
+    exit 1
+fi
+version=$(echo "$version" | cut -d' ' -f2)
+oldest=$(printf '%s\n%s\n' "$wanted" "$version" | sort -V | head -n 1)
+if [ "$oldest" != "$wanted" ]; then
+    echo "Wayfare needs Rust $wanted or newer, and this is cargo $version; https://rustup.rs installs a newer one" >&2
+    exit 1
+fi
 
 missing=""
 need() { # program package
     command -v "$1" >/dev/null 2>&1 || missing="$missing $2"
 }
-need cc gcc
-need g++ g++         # libFuzzer
-need nft nftables    # tests plant faults with it
-need tshark tshark   # tests read captures with it
-need strace strace   # tests make calls of the system fail, or take their time
-need dig bind9-dnsutils # a test asks and updates our location manager with dig and nsupdate
-need python3 python3 # a test runs a program of somebody else's
-[ -e /usr/include/usrsctp.h ] || missing="$missing libusrsctp-dev" # tests speak SCTP with it
-[ -e /usr/include/ns3/core-module.h ] || missing="$missing libns3-dev" # tests and `make bench` compare with ns-3
+# A compiler without the C library's start files cannot link.
+echo 'int main(void) { return 0; }' | cc -x c - -o /dev/null 2>/dev/null || missing="$missing gcc libc6-dev"
+if [ "$1" = test ]; then
+    need g++ g++         # libFuzzer, and programs that use ns-3
+    need nft nftables    # tests plant faults with it
+    need tc iproute2     # `make sctp-rate` limits the rate of a link with it
+    need tshark tshark   # tests read captures with it
+    need strace strace   # tests make system calls fail or block
+    need dig bind9-dnsutils # a test queries and updates our location manager with dig and nsupdate
+    need python3 python3 # a test runs a third-party program
+    [ -e /usr/include/usrsctp.h ] || missing="$missing libusrsctp-dev" # tests speak SCTP with it
+    [ -e /usr/include/ns3/core-module.h ] || missing="$missing libns3-dev" # tests and `make bench` compare with ns-3
+fi
 
 [ -z "$missing" ] && exit 0
 if ! command -v apt-get >/dev/null 2>&1 || [ "$(id -u)" != 0 ]; then
-    echo "missing:$missing; install them, as root: apt-get install$missing" >&2
+    echo "missing:$missing; install them as root: apt-get install$missing" >&2
     exit 1
 fi
 echo "installing:$missing"

@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# Evaluates the tests of a run that were inconclusive: a busy host made their timing worthless, so they decided nothing.
+# Each is run again, once. It fails if one is inconclusive twice in a row, if one fails in its second run, or if more than
+# 10 % of the tests of runs on Linux were inconclusive. The last line is the count.
+#
+# usage: inconclusive.sh FILE TESTS   FILE has a line `name<TAB>reason` for each; TESTS is the number of tests of runs on Linux
+set -uo pipefail
+file=${1:?usage: $0 FILE TESTS}
+tests=${2:?usage: $0 FILE TESTS}
+cd "$(dirname "$0")/.."
+cargo=${CARGO:-cargo}
+
+names=()
+while IFS= read -r name; do names+=("$name"); done < <(cut -f 1 "$file" 2>/dev/null | sort -u | sed '/^$/d')
+again=$(mktemp)
+trap 'rm -f "$again"' EXIT
+
+# A command of tools/measured.sh begins with the program, a test is a path of modules.
+rerun() { # name
+    : >"$again"
+    case $1 in
+        */wayfare\ *)
+            # shellcheck disable=SC2086 # a command and its words
+            WAYFARE_INCONCLUSIVE=$again tools/measured.sh $1
+            ;;
+        *)
+            WAYFARE_INCONCLUSIVE=$again "$cargo" test --quiet --workspace --locked --tests -- --exact "$1" 2>&1 |
+                tee /dev/stderr | awk '/^test result: .* [1-9][0-9]* passed/ { ran = 1 } END { exit !ran }'
+            ;;
+    esac
+}
+
+status=0
+for name in ${names[@]+"${names[@]}"}; do
+    reason=$(awk -F '\t' -v name="$name" '$1 == name { print $2; exit }' "$file")
+    echo "inconclusive: $name: $reason; running it again"
+    if ! rerun "$name"; then
+        echo "FAILED in its second run: $name"
+        status=1
+    elif [ -s "$again" ]; then
+        echo "FAILED: inconclusive twice in a row: $name"
+        status=1
+    fi
+done >&2
+if [ $((${#names[@]} * 10)) -gt "$tests" ]; then
+    echo "FAILED: more than 10 % of the tests of runs on Linux were inconclusive" >&2
+    status=1
+fi
+echo "${#names[@]} inconclusive of $tests tests of runs on Linux"
+exit "$status"
