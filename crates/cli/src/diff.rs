@@ -18,5 +18,14 @@ pub(crate) fn diff(args: &Args) -> Result<(), Failure> {
     let runs = [read(&args.first)?, read(&args.second)?];
     let difference = lab::diff::diff([&runs[0], &runs[1]]).map_err(Failure::Usage)?;
     print(&difference.text);
-    if difference.equal { Ok(()) } else { Err(Failure::DidNotHold) }
+    let doubts: Vec<String> = [&args.first, &args.second]
+        .iter()
+        .zip(&runs)
+        .flat_map(|(dir, run)| run.doubts.iter().map(move |doubt| format!("{}: {doubt}", dir.display())))
+        .collect();
+    match difference.equal {
+        _ if !doubts.is_empty() => Err(Failure::Untrusted(doubts)),
+        true => Ok(()),
+        false => Err(Failure::DidNotHold),
+    }
 }

@@ -30,18 +30,22 @@ const RUNS_OF_A_SEED: u32 = 3;
 fn agree(scenario: &str, settings: &[&str], runs: u32) {
     let _turn = alone();
     let out = tempfile::tempdir().unwrap();
+    let mut compared = 0;
     for seed in 1..=runs {
         let sim = format!("sim-{seed}");
         let words = ["run", scenario, "--seed", &seed.to_string(), "--out", &sim];
         assert_exit(&run(&[&words, settings].concat(), out.path()), 0, "fingerprint");
-        let mut left = RUNS_OF_A_SEED;
-        while !agrees(scenario, settings, seed, left, out.path()) {
-            left -= 1;
-        }
+        let verdicts =
+            (1..=RUNS_OF_A_SEED).rev().map(|left| agrees(scenario, settings, seed, left, out.path()));
+        compared += u32::from(verdicts.into_iter().any(|agrees| agrees));
     }
+    assert!(
+        compared >= (runs * 4).div_ceil(5),
+        "only {compared} of {runs} seeds could be compared: this machine kept the links waiting in all others"
+    );
 }
 
-/// Runs it on Linux. Whether that need not be repeated: it agrees, or cannot be compared.
+/// Runs it on Linux. Whether it agrees; false if the run must be repeated, because a message was late or the whole run was.
 fn agrees(scenario: &str, settings: &[&str], seed: u32, left: u32, out: &std::path::Path) -> bool {
     let (sim, linux) = (format!("sim-{seed}"), format!("linux-{seed}-{left}"));
     let words = ["run", scenario, "--seed", &seed.to_string(), "--on", "linux", "--out", &linux];
@@ -50,12 +54,10 @@ fn agrees(scenario: &str, settings: &[&str], seed: u32, left: u32, out: &std::pa
     let diff = run(&["diff", &sim, &linux], out);
     let said = text(&diff.stdout);
     // A machine that stands still for longer than the tolerance makes a run that shows nothing, and says so.
-    if only_the_timing_was_wrong(&on_linux)
-        && on_linux.status.code() == Some(4)
-        && diff.status.code() == Some(1)
-    {
-        eprintln!("seed {seed} is not compared, for this machine kept the links waiting: {said}");
-        return true;
+    if only_the_timing_was_wrong(&on_linux) && on_linux.status.code() == Some(4) {
+        assert_exit(&diff, 4, "to be trusted");
+        eprintln!("seed {seed} is not compared, because this machine kept the links waiting: {said}");
+        return false;
     }
     if left > 1 && diff.status.code() == Some(1) && said.contains("ms apart") {
         eprintln!("seed {seed} once more, for one message was late: {said}");

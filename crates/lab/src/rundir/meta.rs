@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use wire::Duration;
 
 /// The form of run directories that this program writes. A change that an older reader would misread raises it.
-pub(super) const FORMAT: u32 = 1;
+pub(super) const FORMAT: u32 = 2;
 
 /// A run in a page.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]

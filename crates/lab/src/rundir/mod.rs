@@ -8,12 +8,14 @@
 //! | `capture.pcapng` | all nodes merged, an interface block for each node's interface, fates as packet comments |
 //! | `figures/handoffs.svg`, `.csv` | the time-sequence, and the numbers behind it |
 //! | `programs/HOST-N.log` | what the `N`th program of a host wrote, on both of its outputs |
+//! | `SHA256SUMS` | a digest of each file, for `sha256sum --check`; [`read`] refuses a directory in which a file was changed |
 //! | `records.jsonl` | for [`read`]: every record whole, with the bytes of its packet; `host` is the host's place in the scenario, from 0, and the rest of the line is [`trace::Record::to_line`] |
 //!
 //! It appears as a whole or not at all: it is written beside its place and then renamed. `explain` and `diff` draw up
 //! the accounts again from `run.json` (the plan) and `records.jsonl`; the other files are never read back.
 
 mod capture;
+mod digests;
 mod events;
 mod figure;
 mod flows;
@@ -70,6 +72,11 @@ pub enum ReadError {
     /// A record is wrong.
     #[error("{0}, line {1}: {2}")]
     Record(PathBuf, usize, String),
+    /// A file is not what was written.
+    #[error(
+        "{0}: changed since the run was written (its digest in SHA256SUMS differs); run the scenario again"
+    )]
+    Changed(PathBuf),
     /// Records are missing.
     #[error("{0}: {1} records, and run.json counts {2}")]
     Truncated(PathBuf, usize, usize),
@@ -136,6 +143,7 @@ fn fill(outcome: &Outcome, dir: &Path, options: &Options) -> io::Result<RunFile>
         fs::create_dir_all(&folder)?;
         fs::write(folder.join(program.log()), &program.output)?;
     }
+    digests::write(dir)?;
     Ok(run_file)
 }
 
@@ -157,6 +165,7 @@ pub fn read(dir: &Path) -> Result<Outcome, ReadError> {
     if file.format != meta::FORMAT {
         return Err(ReadError::Format(path, file.format));
     }
+    digests::check(dir)?;
     let settings: Result<Vec<scenario::Setting>, String> =
         file.settings.iter().map(|text| text.parse()).collect();
     let settings = settings.map_err(|problem| ReadError::Setting(path.clone(), problem))?;

@@ -30,7 +30,15 @@ fn what_is_written_is_read_back() {
     let file = write(&outcome, &dir, &Options::default()).unwrap();
     assert_eq!(
         names(&dir),
-        ["capture.pcapng", "events.jsonl", "figures", "packets.csv", "records.jsonl", "run.json"]
+        [
+            "SHA256SUMS",
+            "capture.pcapng",
+            "events.jsonl",
+            "figures",
+            "packets.csv",
+            "records.jsonl",
+            "run.json"
+        ]
     );
     assert_eq!(names(dir.parent().unwrap()), ["run"], "nothing half-written stays");
 
@@ -94,13 +102,49 @@ fn a_damaged_directory_is_refused_with_the_place() {
 
     let (_, cut) = records.split_once('\n').unwrap();
     fs::write(dir.join("records.jsonl"), cut).unwrap();
+    assert!(refusal().contains("records.jsonl: changed since"), "{}", refusal());
+    digests::write(&dir).unwrap();
     assert!(refusal().contains("and run.json counts"), "{}", refusal());
     fs::write(dir.join("records.jsonl"), records.replacen("\"t\":", "\"tt\":", 1)).unwrap();
+    digests::write(&dir).unwrap();
     assert!(refusal().contains("records.jsonl, line 1: "), "{}", refusal());
     let json = fs::read_to_string(dir.join("run.json")).unwrap();
-    fs::write(dir.join("run.json"), json.replace("\"format\": 1", "\"format\": 99")).unwrap();
-    assert!(refusal().contains("form 99 of a run directory, and this program reads form 1"), "{}", refusal());
+    fs::write(dir.join("run.json"), json.replace("\"format\": 2", "\"format\": 99")).unwrap();
+    assert!(refusal().contains("form 99 of a run directory, and this program reads form 2"), "{}", refusal());
     assert!(read(folder.path()).unwrap_err().to_string().contains("is it a run directory?"));
+}
+
+/// Each file of a run, changed in one byte at its middle, is refused by name; one that nobody reads back may be missing.
+#[test]
+fn a_file_that_was_changed_is_refused_by_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path().join("run");
+    write(&first(), &dir, &Options::default()).unwrap();
+    for name in
+        ["run.json", "records.jsonl", "events.jsonl", "packets.csv", "capture.pcapng", "figures/handoffs.svg"]
+    {
+        let path = dir.join(name);
+        let bytes = fs::read(&path).unwrap();
+        let mut changed = bytes.clone();
+        let middle = changed.len() / 2;
+        changed[middle] = if changed[middle] == b'1' { b'2' } else { b'1' };
+        fs::write(&path, changed).unwrap();
+        let refused = read(&dir).unwrap_err().to_string();
+        assert!(refused.contains(name), "{name}: {refused}");
+        fs::write(&path, bytes).unwrap();
+        read(&dir).unwrap();
+    }
+    fs::remove_file(dir.join("packets.csv")).unwrap();
+    read(&dir).unwrap();
+    let sums = fs::read_to_string(dir.join("SHA256SUMS")).unwrap();
+    for wrong in
+        [sums.replace("  run.json", "  ../run.json"), sums.replace("  run.json", "  other"), String::new()]
+    {
+        fs::write(dir.join("SHA256SUMS"), wrong).unwrap();
+        assert!(matches!(read(&dir), Err(ReadError::Changed(_))));
+    }
+    fs::remove_file(dir.join("SHA256SUMS")).unwrap();
+    assert!(read(&dir).unwrap_err().to_string().contains("SHA256SUMS"));
 }
 
 #[test]

@@ -1,0 +1,85 @@
+//! `SHA256SUMS`: a digest of every file of a run directory, in the form that `sha256sum --check` reads.
+//!
+//! It detects files that were edited, damaged or taken from another run. It is no signature: a program that rewrites the
+//! digests too is not detected.
+
+use super::ReadError;
+use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+/// The file with the digests.
+pub(super) const NAME: &str = "SHA256SUMS";
+
+/// Files that [`super::read`] needs. The others may be removed, for example to save space.
+const NEEDED: [&str; 2] = ["run.json", "records.jsonl"];
+
+/// Bytes that are hashed at a time.
+const CHUNK: usize = 1 << 16;
+
+/// Writes the digests of all files below `dir`, in the order of their names.
+pub(super) fn write(dir: &Path) -> io::Result<()> {
+    let mut text = String::new();
+    for file in files(dir, Path::new(""))?.iter().filter(|file| *file != Path::new(NAME)) {
+        let _ = writeln!(text, "{}  {}", digest(&dir.join(file))?, file.display());
+    }
+    fs::write(dir.join(NAME), text)
+}
+
+/// Compares every file with its digest. The error names the first file that was changed.
+pub(super) fn check(dir: &Path) -> Result<(), ReadError> {
+    let sums = dir.join(NAME);
+    let text = fs::read_to_string(&sums).map_err(|error| ReadError::File(sums.clone(), error))?;
+    let listed = |line| parse(line).ok_or_else(|| ReadError::Changed(sums.clone()));
+    let listed: BTreeMap<&str, &str> = text.lines().map(listed).collect::<Result<_, _>>()?;
+    if let Some(unlisted) = NEEDED.iter().find(|name| !listed.contains_key(*name)) {
+        return Err(ReadError::Changed(dir.join(unlisted)));
+    }
+    for (name, expected) in listed {
+        let path = dir.join(name);
+        match digest(&path) {
+            Ok(found) if found == expected => {}
+            Ok(_) => return Err(ReadError::Changed(path)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound && !NEEDED.contains(&name) => {}
+            Err(error) => return Err(ReadError::File(path, error)),
+        }
+    }
+    Ok(())
+}
+
+/// A line's file, which must lie in the directory, and its digest.
+fn parse(line: &str) -> Option<(&str, &str)> {
+    let (digest, name) = line.split_once("  ")?;
+    let inside = Path::new(name).components().all(|part| matches!(part, std::path::Component::Normal(_)));
+    (digest.len() == 64 && inside).then_some((name, digest))
+}
+
+fn digest(path: &Path) -> io::Result<String> {
+    let (mut file, mut hash, mut chunk) = (File::open(path)?, Sha256::new(), vec![0; CHUNK]);
+    loop {
+        let read = file.read(&mut chunk)?;
+        if read == 0 {
+            break;
+        }
+        hash.update(chunk.get(..read).unwrap_or_default());
+    }
+    Ok(hash.finalize().iter().fold(String::new(), |mut hex, byte| {
+        let _ = write!(hex, "{byte:02x}");
+        hex
+    }))
+}
+
+/// All files below `dir`/`folder`, relative to `dir`, in the order of their names.
+fn files(dir: &Path, folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(dir.join(folder))? {
+        let entry = entry?;
+        let path = folder.join(entry.file_name());
+        if entry.file_type()?.is_dir() { found.extend(files(dir, &path)?) } else { found.push(path) }
+    }
+    found.sort();
+    Ok(found)
+}
