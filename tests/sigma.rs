@@ -78,12 +78,12 @@ fn no_byte_is_lost_and_no_tenth_of_a_second_is_without_any() {
     assert_eq!(done.fields, [("bytes", Value::Int(2_000_000))], "all of them, and all right");
     // The association's own end, behind the last byte, takes an acknowledgment's time.
     let begun = at(&run, "mobile", "first_byte");
-    let read = |record: &&Record| matches!(record.what, What::AppRead(_));
+    let read = |record: &&Record| record.what.read().is_some();
     let ended = run.records.iter().rfind(read).unwrap().at.0 / 1_000_000;
     let mut bins = vec![0; ((ended - begun) / 100) as usize];
     for record in &run.records {
         let bin = (record.at.0 / 1_000_000).saturating_sub(begun) / 100;
-        if let (What::AppRead(bytes), Some(bin)) = (&record.what, bins.get_mut(bin as usize)) {
+        if let (Some(bytes), Some(bin)) = (record.what.read(), bins.get_mut(bin as usize)) {
             *bin += bytes;
         }
     }

@@ -248,6 +248,10 @@ impl<C: Cast> Teller<C> {
 
     fn write_down(&mut self) {
         while let Some((_, act)) = self.out.next_act() {
+            // For the records of a run alone; what a program is given is told.
+            if matches!(&act, Act::Handed(event) if !matches!(event.change, node::AppChange::Read(_))) {
+                continue;
+            }
             let line = self.act(&act);
             self.line(&line);
             match act {
@@ -304,7 +308,10 @@ impl<C: Cast> Teller<C> {
             Act::Answer(_, Err(why)) => format!("refuse: {why}"),
             Act::Served(told) => self.cast.served(told),
             Act::Stream(id, op) => self.cast.stream(*id, op),
-            Act::Handed(bytes) => format!("{bytes} bytes are handed to a program"),
+            Act::Handed(event) => match event.change {
+                node::AppChange::Read(bytes) => format!("{bytes} bytes are handed to a program"),
+                _ => String::new(),
+            },
         }
     }
 

@@ -130,7 +130,14 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         .flat_map(|done| done.file.doubts.iter().map(|doubt| (done.seed, doubt)))
         .map(|(seed, doubt)| if several { format!("seed {seed}: {doubt}") } else { doubt.clone() })
         .collect();
-    if doubts.is_empty() { Ok(()) } else { Err(Failure::Untrusted(doubts)) }
+    if !doubts.is_empty() {
+        return Err(Failure::Untrusted(doubts));
+    }
+    let failed = done.iter().filter(|done| !done.file.failures.is_empty());
+    for done in failed.clone().filter(|_| several) {
+        done.file.failures.iter().for_each(|what| eprintln!("does not hold: seed {}: {what}", done.seed));
+    }
+    if failed.count() > 0 { Err(Failure::DidNotHold) } else { Ok(()) }
 }
 
 /// The grid, if the scenario or the settings ask for one. Whatever is wrong shows before anything is started.

@@ -285,3 +285,66 @@ fn without_records_each_value_of_a_setting_is_a_run() {
     let (short, long) = ("radio.retune=\"5ms\"", "radio.retune=\"50ms\"");
     assert_eq!(told.collect::<Vec<_>>(), [(short, 1), (short, 2), (long, 1), (long, 2)]);
 }
+
+/// The scenario `first` with these changes, in a file of its own; each must change something.
+fn changed_first(folder: &Path, changes: &[(&str, &str)]) -> String {
+    let first = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/first.toml");
+    let mut text = std::fs::read_to_string(first).unwrap();
+    for (from, to) in changes {
+        assert!(text.contains(from), "{from}");
+        text = text.replacen(from, to, 1);
+    }
+    let file = folder.join("changed.toml");
+    std::fs::write(&file, text).unwrap();
+    file.to_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_flow_of_which_nothing_arrives_never_recovers_and_fails_the_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let station = |uplink| format!("{{ kind = \"cellular-ip/station\", uplink = \"{uplink}\"");
+    let [right, wrong_2, wrong_3] = ["b1", "b3", "b2"].map(station);
+    // Each station's uplink is the other: nothing reaches the gateway.
+    let file = changed_first(
+        folder.path(),
+        &[(&right, &wrong_2), (&right, &wrong_3), ("[\"b1\", \"b3\"]", "[\"b2\", \"b3\"]")],
+    );
+    let output = wayfare(folder.path(), &["run", &file, "--out", "run"]);
+    let (text, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert_eq!(output.status.code(), Some(1), "{text}{errors}");
+    assert_eq!(text.lines().filter(|line| line.ends_with(" never")).count(), 4, "{text}");
+    assert!(!text.contains("none"), "{text}");
+    let said = format!("{text}{errors}");
+    assert!(
+        said.contains("flow 1 (correspondent:49152 > mobile:9000, UDP): none of 251 datagrams arrived"),
+        "{said}"
+    );
+}
+
+#[test]
+fn two_mobile_hosts_with_two_flows_are_told_apart() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = "{ kind = \"apps/constant-rate\", to = \"mobile:9000\", rate = 50, size = 100, start = \"0.5s\", stop = \"5.5s\" },";
+    let second = source.replace("mobile:9000", "other:9001").replace("rate = 50", "rate = 20");
+    let file = changed_first(folder.path(), &[(source, &format!("{source}\n{second}"))]);
+    let mut text = std::fs::read_to_string(&file).unwrap();
+    text.push_str(
+        r#"
+[host.other]
+address = "10.1.0.8"
+role = [
+    { kind = "cellular-ip/mobile", start = "b2", moves = [{ at = "2.5s", to = "b3", kind = "hard" }] },
+    { kind = "apps/sink", at = "other:9001" },
+]
+"#,
+    );
+    std::fs::write(&file, text).unwrap();
+    let text = prints(folder.path(), &["run", &file, "--out", "run"], 0);
+    let rows = |host: &str| text.lines().filter(|line| line.split_whitespace().nth(2) == Some(host)).count();
+    assert_eq!((rows("mobile"), rows("other")), (4, 1), "{text}");
+    for flow in ["correspondent:49152  mobile:9000", "correspondent:49153  other:9001"] {
+        assert_eq!(text.lines().filter(|line| line.contains(flow)).count(), 1, "{flow}: {text}");
+    }
+    let flows = std::fs::read_to_string(folder.path().join("run/flows.csv")).unwrap();
+    assert_eq!(flows.lines().count(), 3, "{flows}");
+}

@@ -1,11 +1,12 @@
 //! A run as text, for people.
 
-use crate::handoff::{Experience, Handoff};
+use crate::flow::{Delay, End};
+use crate::handoff::{Experience, FlowCost, Handoff};
 use crate::ledger::Ledger;
 use crate::run::Outcome;
 use draw::Table;
 use std::fmt::Write;
-use wire::Duration;
+use wire::{Duration, Instant};
 
 /// What a run cost: the handoffs, each outage by owner, and the ledger.
 pub fn text(outcome: &Outcome) -> String {
@@ -13,39 +14,164 @@ pub fn text(outcome: &Outcome) -> String {
     let (plan, world) = (&outcome.plan, outcome.world.name());
     let _ = writeln!(out, "{} on {world}, {} s, seed {}", plan.name, plan.duration.as_secs_f64(), plan.seed);
     out.push('\n');
-    out.push_str(&handoff_table(&outcome.handoffs));
+    out.push_str(&handoff_table(outcome));
     for (number, handoff) in (1..).zip(&outcome.handoffs) {
-        if let Some(lines) = outage(number, handoff) {
-            out.push('\n');
-            out.push_str(&lines);
+        for cost in &handoff.flows {
+            if let Some(lines) = outage(&title(outcome, number, cost.flow), &cost.experience) {
+                out.push('\n');
+                out.push_str(&lines);
+            }
         }
+    }
+    for hole in &outcome.holes {
+        let title = format!("hole at {}, flow {}", outcome.host(hole.host), hole.flow + 1);
+        out.push('\n');
+        out.push_str(&outage(&title, &hole.experience).unwrap_or_default());
     }
     out.push('\n');
     out.push_str(&books(&outcome.ledger));
     if let Some(fingerprint) = outcome.fingerprint {
         let _ = writeln!(out, "fingerprint {fingerprint:016x}");
     }
+    out.push('\n');
+    out.push_str(&flow_table(outcome));
+    for failure in &outcome.failures {
+        let _ = writeln!(out, "does not hold: {failure}");
+    }
     out
 }
 
-fn handoff_table(handoffs: &[Handoff]) -> String {
-    let headers = ["handoff", "at s", "kind", "from", "to", "lost", "duplicates", "outage ms", "latency ms"];
+/// A handoff by its number; with its flow, if there are several.
+pub(crate) fn title(outcome: &Outcome, number: usize, flow: usize) -> String {
+    match outcome.flows.len() {
+        0 | 1 => format!("handoff {number}"),
+        _ => format!("handoff {number}, flow {}", flow + 1),
+    }
+}
+
+/// One row for each handoff and flow that it cut, and one for each hole. Hosts and flows are named where there are
+/// several.
+fn handoff_table(outcome: &Outcome) -> String {
+    let mut rows: Vec<(Instant, Vec<String>)> = Vec::new();
+    for (number, handoff) in (1..).zip(&outcome.handoffs) {
+        let costs: Vec<Option<&FlowCost>> = match handoff.flows.len() {
+            0 => vec![None],
+            _ => handoff.flows.iter().map(Some).collect(),
+        };
+        for cost in costs {
+            rows.push((handoff.begun, handoff_row(outcome, number, handoff, cost)));
+        }
+    }
+    for hole in &outcome.holes {
+        let at = format!("{:.3}", hole.from.as_secs_f64());
+        let [host, flow] = [outcome.host(hole.host).into_owned(), (hole.flow + 1).to_string()];
+        let text = |text: &str| text.to_owned();
+        rows.push((
+            hole.from,
+            vec![
+                text("-"),
+                at,
+                host,
+                flow,
+                text("hole"),
+                String::new(),
+                String::new(),
+                hole.lost.to_string(),
+                String::new(),
+                experience(&hole.experience),
+                String::new(),
+                String::new(),
+            ],
+        ));
+    }
+    rows.sort_by_key(|(at, _)| *at);
+    let headers = [
+        "handoff",
+        "at s",
+        "host",
+        "flow",
+        "kind",
+        "from",
+        "to",
+        "lost",
+        "duplicates",
+        "outage ms",
+        "recovered ms",
+        "latency ms",
+    ];
+    let is_shown = |column: usize| outcome.flows.len() > 1 || !(column == 2 || column == 3);
+    let shown = |(column, _): &(usize, &str)| is_shown(*column);
+    let mut table =
+        Table::new(headers.into_iter().enumerate().filter(|one| shown(one)).map(|(_, head)| head));
+    for (_, row) in rows {
+        table.push(row.into_iter().enumerate().filter(|(column, _)| is_shown(*column)).map(|(_, text)| text));
+    }
+    table.render()
+}
+
+fn handoff_row(outcome: &Outcome, number: usize, handoff: &Handoff, cost: Option<&FlowCost>) -> Vec<String> {
+    let count = |count: Option<u64>| count.map_or_else(String::new, |count| count.to_string());
+    vec![
+        number.to_string(),
+        format!("{:.3}", handoff.begun.as_secs_f64()),
+        outcome.host(handoff.host).into_owned(),
+        cost.map_or_else(String::new, |cost| (cost.flow + 1).to_string()),
+        handoff.kind.clone(),
+        handoff.from.clone(),
+        handoff.to.clone(),
+        count(cost.map(|cost| cost.lost)),
+        count(cost.map(|cost| cost.duplicates)),
+        cost.map_or_else(|| "not measured".to_owned(), |cost| experience(&cost.experience)),
+        cost.and_then(|cost| cost.recovered)
+            .map_or_else(String::new, |at| millis(at.since(handoff.cut.min(at)))),
+        handoff.latency.map_or_else(String::new, millis),
+    ]
+}
+
+/// One row for each flow.
+pub fn flow_table(outcome: &Outcome) -> String {
+    let headers = [
+        "flow",
+        "from",
+        "to",
+        "transport",
+        "bytes",
+        "kb/s",
+        "end",
+        "delay ms",
+        "p99 ms",
+        "stall ms",
+        "resent",
+    ];
     let mut table = Table::new(headers);
-    for (number, handoff) in (1..).zip(handoffs) {
-        let outage = handoff.worst().map_or("not measured".to_owned(), |cost| experience(&cost.experience));
+    for (number, flow) in (1..).zip(&outcome.flows) {
+        let number: usize = number;
+        let delay = |of: fn(&Delay) -> Duration| {
+            flow.delay.as_ref().map_or_else(String::new, |delay| millis(of(delay)))
+        };
         table.push([
             number.to_string(),
-            format!("{:.3}", handoff.begun.as_secs_f64()),
-            handoff.kind.clone(),
-            handoff.from.clone(),
-            handoff.to.clone(),
-            handoff.lost().to_string(),
-            handoff.duplicates().to_string(),
-            outage,
-            handoff.latency.map_or_else(String::new, millis),
+            end(outcome, &flow.from),
+            end(outcome, &flow.to),
+            flow.transport.name().to_owned(),
+            flow.bytes.to_string(),
+            format!("{:.1}", flow.goodput() / 1e3),
+            flow.end.name().to_owned(),
+            delay(|delay| delay.p50),
+            delay(|delay| delay.p99),
+            millis(flow.longest_stall),
+            flow.retransmissions.to_string(),
         ]);
     }
     table.render()
+}
+
+/// A host's name and a port; an address and a port where no host has it.
+pub(crate) fn end(outcome: &Outcome, end: &End) -> String {
+    match outcome.host(end.host) {
+        name if name == "?" => end.at.to_string(),
+        name => format!("{name}:{}", end.at.port()),
+    }
 }
 
 /// As it is printed: `none`, milliseconds, `never` or `not measured`.
@@ -59,10 +185,10 @@ pub fn experience(experience: &Experience) -> String {
 }
 
 /// One line for each owner of an outage; they sum to it.
-pub fn outage(number: usize, handoff: &Handoff) -> Option<String> {
-    let outage = handoff.outage()?;
+pub fn outage(title: &str, experience: &Experience) -> Option<String> {
+    let outage = experience.outage()?;
     let mut out = format!(
-        "handoff {number}: no packet for {} ms from {:.6} s\n",
+        "{title}: no new data for {} ms from {:.6} s\n",
         millis(outage.span()),
         outage.from.as_secs_f64()
     );

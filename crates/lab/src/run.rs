@@ -1,8 +1,8 @@
 //! One run: a plan carried out in a world, and what is known of it afterwards.
 
 use crate::Plan;
-use crate::flow::Flow;
-use crate::handoff::{self, Handoff};
+use crate::flow::{self, Flow, Traffic};
+use crate::handoff::{self, Handoff, Hole};
 use crate::ledger::{self, Ledger, Running};
 use crate::linux::WorldReport;
 use crate::plan::EPOCH;
@@ -48,6 +48,8 @@ pub struct Outcome {
     pub flows: Vec<Flow>,
     /// The handoffs.
     pub handoffs: Vec<Handoff>,
+    /// Outages of flows that no handoff made.
+    pub holes: Vec<Hole>,
     /// What did not hold, each by name: a transfer that did not end, a reset, a program that failed. The run is to be
     /// trusted, and its exit code is 1.
     pub failures: Vec<String>,
@@ -61,10 +63,12 @@ impl Outcome {
     /// Draws up the accounts of a run.
     pub fn new(plan: Plan, world: OnWorld, records: Vec<Record>, fingerprint: Option<u64>) -> Self {
         let ledger = ledger::close(&plan, &records);
-        let handoffs = handoff::handoffs(&plan, &records);
+        let traffic = Traffic::new(&plan, &records);
+        let handoffs = handoff::handoffs(&plan, &records, &traffic);
         let mut doubts = doubts(&ledger);
         for (number, handoff) in (1..).zip(&handoffs) {
-            if let Some(outage) = handoff.outage().filter(|outage| !outage.is_explained()) {
+            let outages = handoff.flows.iter().filter_map(|cost| cost.experience.outage());
+            for outage in outages.filter(|outage| !outage.is_explained()) {
                 let (part, whole) = (outage.unexplained(), outage.span());
                 doubts.push(format!("handoff {number}: {part:?} of {whole:?} unexplained"));
             }
@@ -72,8 +76,22 @@ impl Outcome {
         doubts.extend(handoff::uncut(&records).into_iter().map(|begun| {
             format!("the handoff begun at {begun} s never cut the path, and yet the radio moved")
         }));
-        let (flows, failures) = (Vec::new(), Vec::new());
-        Self { plan, world, records, fingerprint, ledger, flows, handoffs, failures, doubts, linux: None }
+        let holes = handoff::holes(&plan, &records, &traffic, &handoffs);
+        let failures = flow::failures(&plan, &traffic, &handoffs, &holes);
+        let flows = traffic.flows;
+        Self {
+            plan,
+            world,
+            records,
+            fingerprint,
+            ledger,
+            flows,
+            handoffs,
+            holes,
+            failures,
+            doubts,
+            linux: None,
+        }
     }
 
     /// What the clock on the wall said when the run began.

@@ -1,7 +1,7 @@
 //! What goes out: [`Effect`]s from a role to its node, [`Act`]s from the node to whoever drives it.
 
 use crate::stream::Told;
-use crate::{CommandId, Gate, Key, Mark, News, Port, Route, Rx, StreamId, StreamOp, Value};
+use crate::{AppEvent, CommandId, Gate, Key, Mark, News, Port, Route, Rx, StreamId, StreamOp, Value};
 use wire::{Cell, Iface, InterfaceAddress, Ipv4Addr, Mac, Packet, Reason};
 
 /// What a role asks for. The node resolves all but [`Effect::Do`].
@@ -61,9 +61,9 @@ pub enum Act {
     /// What became of a stream that the driver itself asked a role for, on behalf of a program outside
     /// ([`crate::Input::Serve`]). The number is one from [`StreamId::OUTSIDE`] on, or one that the role's was given.
     Served(Told),
-    /// A role has handed its user so many bytes of a stream that it serves. Observed only, as of streams that the driver
-    /// provides it sees by itself.
-    Handed(u64),
+    /// What happened to a stream that a role serves, for the records. Observed only, as of streams that the driver provides
+    /// it sees by itself.
+    Handed(AppEvent),
 }
 
 /// How a node behaves towards ARP about an address.

@@ -15,6 +15,7 @@
 //!    asked for.
 
 mod act;
+mod app_event;
 mod arp;
 pub mod config;
 mod forward;
@@ -34,6 +35,7 @@ mod timer;
 mod value;
 
 pub use act::{Act, Effect, Neighbor};
+pub use app_event::{AppChange, AppEvent};
 pub use input::{Boot, Command, CommandId, Fault, Input, Link, Listen, News, Proto, Rx, Undone};
 pub use mark::{HANDOFF, Mark, Span, Stage};
 pub use node::{Node, Role, reason};

@@ -9,6 +9,7 @@
 //! | the driver, what it accepts | | from [`StreamId::DRIVER`] on |
 //! | the driver, what it asks roles for | | from [`StreamId::OUTSIDE`] on: above all roles' own |
 
+use crate::app_event::{AppChange, AppEvent};
 use crate::node::Node;
 use crate::stream::{Told, refusal};
 use crate::{Act, Input, Outbox, StreamEvent, StreamId, StreamOp, Transport};
@@ -72,6 +73,19 @@ impl Streams {
     }
 }
 
+/// Keeps an event of a stream that a role serves, for the records.
+fn observe(provider: RoleId, stream: StreamId, event: StreamEvent<'_>, out: &mut Outbox) {
+    let change = match event {
+        StreamEvent::Opened(local) => AppChange::Opened(local),
+        StreamEvent::Accepted(new, local, peer) => AppChange::Accepted { new, local, peer },
+        StreamEvent::Data(bytes) => AppChange::Read(bytes.len() as u64),
+        StreamEvent::Finished => AppChange::Finished,
+        StreamEvent::Closed(why) => AppChange::Closed(why.map(str::to_owned)),
+        _ => return,
+    };
+    out.act(provider, Act::Handed(AppEvent { stream, change }));
+}
+
 impl Node {
     /// A driver says what became of a stream.
     pub(crate) fn stream(&mut self, now: Instant, id: StreamId, event: StreamEvent<'_>, out: &mut Outbox) {
@@ -98,9 +112,7 @@ impl Node {
             debug_assert!(new.0 >= StreamId::SERVED, "the number of an accepted stream is its user's");
             self.streams.by_id.insert(*new, Ends { user, provider: Some(provider) });
         }
-        if let StreamEvent::Data(bytes) = event {
-            out.act(provider, Act::Handed(bytes.len() as u64));
-        }
+        observe(provider, id, event, out);
         self.tell_user(now, user, id, event, out);
     }
 
@@ -112,9 +124,9 @@ impl Node {
                 self.streams.by_id.insert(*new, Ends { user: RoleId::NODE, provider: Some(provider) });
             }
             Told::Closed(..) => drop(self.streams.by_id.remove(&id)),
-            Told::Data(_, _, bytes) => out.act(provider, Act::Handed(bytes.len() as u64)),
             _ => {}
         }
+        observe(provider, id, told.event().1, out);
         out.act(RoleId::NODE, Act::Served(told));
     }
 
@@ -160,6 +172,10 @@ impl Node {
                 );
             };
             self.streams.by_id.insert(global, Ends { user, provider: Some(provider) });
+            let role = self.roles.get(usize::from(user.0)).map_or("", |role| role.name());
+            if let Some(event) = AppEvent::of_op(role, global, &op) {
+                out.act(provider, Act::Handed(event));
+            }
         }
         if let StreamOp::Join(other, _) = &mut op {
             *other = Streams::of_user(user, *other);
@@ -184,6 +200,12 @@ impl Node {
             Some(ends) => ends.user == user && ends.provider.is_none(),
             None => id.0 < StreamId::SERVED, // opened at the driver; its number names the user
         })
+    }
+
+    /// The name of the role that uses this stream of a driver's; `None` if no role does.
+    pub fn user_of(&self, id: StreamId) -> Option<&'static str> {
+        let user = self.streams.at_driver(id)?;
+        Some(self.roles.get(usize::from(user.0))?.name())
     }
 
     /// Whether what comes by this stream of a driver's is for a role that serves others: it tells by [`Act::Handed`] what

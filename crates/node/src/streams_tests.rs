@@ -99,7 +99,7 @@ impl Stage {
     /// What the driver has to carry out; that bytes were handed over it only writes down.
     fn acts(&mut self) -> usize {
         let acts = std::iter::from_fn(|| self.out.next_act());
-        acts.filter(|(_, act)| !matches!(act, Act::Handed(1))).count()
+        acts.filter(|(_, act)| !matches!(act, Act::Handed(_))).count()
     }
 }
 
@@ -246,6 +246,7 @@ fn what_waits_for_a_record_does_not_pass_by_another_role() {
     for fails in [false, true] {
         let mut stage = Stage::new();
         stage.ask(ALICE, StreamId(3), open(PIPE));
+        assert_eq!(stage.acts(), 0);
         let now = Instant::from_millis(1);
         stage.node.handle(now, Input::Timeout, &mut stage.out);
         let Some((ALICE, Act::Store(..))) = stage.out.next_act() else { panic!() };
@@ -272,6 +273,7 @@ fn a_driver_asks_for_streams_of_its_own_only() {
     };
     // What is a role's, or nobody's.
     stage.ask(ALICE, StreamId(3), open(PIPE));
+    assert_eq!(stage.acts(), 0);
     for id in [SERVED, StreamId(1 << 16 | 3), StreamId(StreamId::DRIVER), OUTSIDE] {
         assert_eq!(serve(&mut stage, id, StreamOp::Read(1)), (vec![], None));
     }
@@ -282,15 +284,23 @@ fn a_driver_asks_for_streams_of_its_own_only() {
     assert_eq!((stage.node.transport("pipe"), stage.node.transport("none")), (Some(PIPE), None));
     // As any user's.
     let asked = format!("serve 1000003 {:?}", open(PIPE));
-    assert_eq!(serve(&mut stage, OUTSIDE, open(PIPE)), (said("piper", &asked), None));
+    let peer = match open(PIPE) {
+        StreamOp::Open { peer, .. } => Some(peer),
+        other => panic!("{other:?}"),
+    };
+    let observed = |change| Some(Act::Handed(AppEvent { stream: OUTSIDE, change }));
+    let change = AppChange::Asked { role: "", by: PIPE, local: None, peer };
+    assert_eq!(serve(&mut stage, OUTSIDE, open(PIPE)), (said("piper", &asked), observed(change)));
     assert_eq!(serve(&mut stage, OUTSIDE, StreamOp::Read(1)), (said("piper", "serve 1000003 Read(1)"), None));
     assert_eq!(stage.tell(OTHER, &data(OUTSIDE)), []);
     assert_eq!(stage.acts(), 0, "another serves it");
     for told in [data(OUTSIDE), Told::Closed(OUTSIDE, None)] {
         assert_eq!(stage.tell(PIPER, &told), []);
-        if let Told::Data(..) = told {
-            assert_eq!(stage.out.next_act().map(|(_, act)| act), Some(Act::Handed(1)), "as with any user");
-        }
+        let change = match told {
+            Told::Data(..) => AppChange::Read(1),
+            _ => AppChange::Closed(None),
+        };
+        assert_eq!(stage.out.next_act().map(|(_, act)| act), observed(change), "as with any user");
         assert_eq!(stage.out.next_act().map(|(_, act)| act), Some(Act::Served(told)));
     }
     assert_eq!(serve(&mut stage, OUTSIDE, StreamOp::Read(1)), (vec![], None));

@@ -5,7 +5,7 @@ use crate::queue::{Event, Queue};
 use crate::store::{StoreFault, Stores};
 use link::{Arrived, Fabric, Flight, Landing, PortId, SAMPLING, Tuning};
 use node::stream::{Told, refusal};
-use node::{Act, Boot, Command, CommandId, Input, Link, Outbox, RoleId, StreamOp};
+use node::{Act, AppChange, Boot, Command, CommandId, Input, Link, Outbox, RoleId, StreamOp};
 use stack::{Output, Stack};
 use std::mem::discriminant;
 use trace::{Fingerprint, HostId, Record, What, Witness};
@@ -387,12 +387,15 @@ impl<W: Witness> World<W> {
                 self.output.told.push(Told::Closed(id, Some(refusal::NOT_OURS.to_owned())));
             }
             Act::Stream(id, op) => {
+                if let Some(asked) = What::asked(id, &op, &self.host(host).node) {
+                    self.record(host, asked);
+                }
                 self.with_stack(host, |stack, now, output| stack.operate(now, id, op, output));
             }
             Act::Mark(mark) => self.record(host, What::Marked(mark)),
             Act::Answer(_, answer) => self.record(host, What::Answered(answer)),
             Act::Store(..) => self.stores.ask(host),
-            Act::Handed(bytes) => self.record(host, What::AppRead(bytes)),
+            Act::Handed(event) => self.record(host, What::App(event)),
             // The node itself is the only one here who has a table, answers ARP and has addresses.
             // And there are no programs outside, that could ask for streams.
             Act::Route(..) | Act::Gate(..) | Act::Neighbor(..) | Act::Address(..) | Act::Served(_) => {}
@@ -575,6 +578,8 @@ fn fold(fingerprint: &mut Fingerprint, host: HostId, role: RoleId, act: &Act) {
         Act::Transmit(Iface::HOST, packet) => {
             fingerprint.add(&(host, role, discriminant(act), packet.id, packet.bytes.len()));
         }
+        // For the records alone.
+        Act::Handed(event) if !matches!(event.change, AppChange::Read(_)) => {}
         _ => fingerprint.add(&(host, role, act)),
     }
 }

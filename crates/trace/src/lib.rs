@@ -1,6 +1,7 @@
 //! What both worlds write down while they run: one [`Record`] vocabulary, so that the ledger, the captures and the
 //! comparison of worlds read the simulator and Linux alike, and the [`Fingerprint`] of a simulated run.
 
+mod app;
 mod fingerprint;
 mod record;
 mod text;

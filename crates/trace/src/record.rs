@@ -1,8 +1,9 @@
 //! One thing that happened at one host, or on the link at one of its interfaces.
 
+use crate::app::{self, AppLine};
 use crate::text::{hex, json_of, unhex, value_of};
 use node::stream::Told;
-use node::{Mark, Node, Span, Stage, Value};
+use node::{AppChange, AppEvent, Mark, Node, Span, Stage, StreamId, StreamOp, Value};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use wire::{Cell, EtherType, Frame, Iface, Instant, Mac, Packet, PacketId};
@@ -47,8 +48,8 @@ pub enum What {
     AppSent(PacketId),
     /// An application was handed a datagram.
     AppReceived(PacketId),
-    /// An application was handed so many bytes of a stream.
-    AppRead(u64),
+    /// Something happened to a stream of an application.
+    App(AppEvent),
     /// A radio was pointed at a cell.
     Tuned(Iface, Cell),
     /// A radio went to another cell with one packet.
@@ -64,13 +65,26 @@ pub enum What {
 }
 
 impl What {
-    /// That an application at this node is handed something, if it is. What a role reads that serves others is on its way
-    /// to one still.
+    /// The record of what a user of this node's streams is notified of, if there is one. The streams of a role that
+    /// serves others are not an application's.
     pub fn handed(told: &Told, node: &Node) -> Option<Self> {
         match told {
-            Told::Data(id, PacketId::NEW, _) if node.relays(*id) => None,
-            Told::Data(_, PacketId::NEW, bytes) => Some(Self::AppRead(bytes.len() as u64)),
-            Told::Data(_, packet, _) => Some(Self::AppReceived(*packet)),
+            Told::Data(_, packet, _) if *packet != PacketId::NEW => Some(Self::AppReceived(*packet)),
+            _ if node.relays(told.event().0) => None,
+            _ => AppEvent::of_told(told).map(Self::App),
+        }
+    }
+
+    /// The record of what a role asks its driver for, if there is one.
+    pub fn asked(id: StreamId, op: &StreamOp, node: &Node) -> Option<Self> {
+        let role = node.user_of(id).filter(|_| !node.relays(id))?;
+        AppEvent::of_op(role, id, op).map(Self::App)
+    }
+
+    /// The bytes that an application was given of a stream, if that is what happened.
+    pub const fn read(&self) -> Option<u64> {
+        match self {
+            Self::App(AppEvent { change: AppChange::Read(bytes), .. }) => Some(*bytes),
             _ => None,
         }
     }
@@ -90,7 +104,7 @@ struct Line {
     #[serde(skip_serializing_if = "Option::is_none", default)]
     packet: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    count: Option<u64>,
+    app: Option<AppLine>,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     kind: Option<u16>,
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -150,7 +164,7 @@ fn line(at: Instant, what: &What) -> Line {
         }
         What::AppSent(id) => Line { packet: Some(id.0), ..base("app_sent") },
         What::AppReceived(id) => Line { packet: Some(id.0), ..base("app_received") },
-        What::AppRead(count) => Line { count: Some(*count), ..base("app_read") },
+        What::App(event) => Line { app: Some(app::line(event)), ..base("app") },
         What::Tuned(iface, cell) => Line { cell: Some(cell.0), ..on("tune", *iface) },
         What::Visited(iface, cell) => Line { cell: Some(cell.0), ..on("visit", *iface) },
         What::Up(iface, cell) => Line { cell: cell.map(|cell| cell.0), ..on("up", *iface) },
@@ -204,7 +218,7 @@ fn what(line: &Line) -> Option<What> {
         "held" => What::Held(iface(), id()?),
         "app_sent" => What::AppSent(id()?),
         "app_received" => What::AppReceived(id()?),
-        "app_read" => What::AppRead(line.count?),
+        "app" => What::App(app::event(line.app.as_ref()?)?),
         "tune" => What::Tuned(iface()?, cell()?),
         "visit" => What::Visited(iface()?, cell()?),
         "up" => What::Up(iface()?, cell()),
@@ -254,7 +268,7 @@ const STAGES: [Stage; 8] = [
 
 /// A name read back as the constant that it was. Names are few and come from our own daemons; each is kept once for
 /// the life of the program.
-fn intern(name: &str) -> &'static str {
+pub(crate) fn intern(name: &str) -> &'static str {
     use std::collections::BTreeSet;
     use std::sync::{Mutex, PoisonError};
     static NAMES: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
@@ -270,8 +284,14 @@ fn intern(name: &str) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use node::Transport;
+
+    fn app_event(change: AppChange) -> What {
+        What::App(AppEvent { stream: StreamId(7), change })
+    }
 
     fn records() -> Vec<What> {
+        let peer = "10.0.0.1:80".parse().unwrap();
         let link = Frame { kind: EtherType::IPV4, src: Mac([2; 6]), dst: Mac([4; 6]) };
         let packet = Packet { link, id: PacketId(u64::MAX), bytes: vec![0x45, 0, 255] };
         let mark = Mark::new("mobile", "route_update_sent").at(Span::Begins(Stage::Registration));
@@ -284,7 +304,24 @@ mod tests {
             What::Held(Some(Iface(1)), PacketId(4)),
             What::AppSent(PacketId(5)),
             What::AppReceived(PacketId(5)),
-            What::AppRead(1460),
+            app_event(AppChange::Read(1460)),
+            app_event(AppChange::Asked {
+                role: "bulk-client",
+                by: Transport::Role("sctp"),
+                local: None,
+                peer: Some(peer),
+            }),
+            app_event(AppChange::Asked {
+                role: "bulk-server",
+                by: Transport::Tcp,
+                local: Some(peer),
+                peer: None,
+            }),
+            app_event(AppChange::Opened(peer)),
+            app_event(AppChange::Accepted { new: StreamId(StreamId::DRIVER), local: peer, peer }),
+            app_event(AppChange::Finished),
+            app_event(AppChange::Closed(None)),
+            app_event(AppChange::Closed(Some("timed out".to_owned()))),
             What::Tuned(Iface(1), Cell(3)),
             What::Visited(Iface(1), Cell(3)),
             What::Up(Iface(1), None),

@@ -156,10 +156,7 @@ impl Run<'_> {
 
     /// When the application at the host was given how many bytes.
     fn reads(&self) -> impl Iterator<Item = (Instant, u64)> {
-        self.records(self.handoff.host).filter_map(|record| match record.what {
-            What::AppRead(bytes) => Some((record.at, bytes)),
-            _ => None,
-        })
+        self.records(self.handoff.host).filter_map(|record| Some((record.at, record.what.read()?)))
     }
 
     fn owned(&self, metric: &str) -> f64 {

@@ -6,14 +6,13 @@ mod timeline;
 pub use packet::packet;
 pub use timeline::timeline;
 
-use crate::handoff::{Handoff, Outage};
+use crate::flow::Traffic;
+use crate::handoff::{Experience, FlowCost, Handoff, Outage};
 use crate::journey::{Fate, Journeys};
 use crate::run::Outcome;
-use crate::segment;
 use draw::Table;
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use trace::{HostId, What};
 use wire::{Duration, Instant};
 
 /// Every handoff, with its outage by owner.
@@ -31,6 +30,15 @@ pub fn handoffs(outcome: &Outcome) -> String {
         out.push_str(&heading(outcome, index + 1, one));
         out.push_str(&handoff(outcome, &lost, index, one));
     }
+    for hole in &outcome.holes {
+        let _ = writeln!(out, "\nhole at {}, from {} s, no handoff", outcome.host(hole.host), hole.from);
+        let _ = writeln!(out, "  {}", flow_title(outcome, hole.flow));
+        match &hole.experience {
+            Experience::Outage(outage) => out.push_str(&parts(outcome, outage)),
+            _ => out.push_str("  never: nothing new until the run ended\n"),
+        }
+        let _ = writeln!(out, "  lost {}", count(hole.lost as usize, "packet"));
+    }
     out
 }
 
@@ -46,32 +54,68 @@ fn heading(outcome: &Outcome, number: usize, handoff: &Handoff) -> String {
 fn handoff(outcome: &Outcome, all_lost: &[Lost], index: usize, handoff: &Handoff) -> String {
     let until = next_begun(outcome, index);
     let mut out = String::new();
-    match handoff.outage() {
-        Some(outage) => out.push_str(&parts(outcome, outage)),
-        None if handoff.is_never() => {
-            out.push_str("  no end: packets were lost, and the application was handed nothing any more\n");
-        }
-        None if !arrives(outcome, handoff, until) => {
-            out.push_str(
-                "  nothing to measure by: no packet reached an application before the next handoff\n",
-            );
-        }
-        None if handoff.lost() == 0 => out.push_str("  lost nothing and made no gap\n"),
-        None => {}
+    if handoff.flows.is_empty() {
+        out.push_str("  not measured: no flow of the host was there to be cut\n");
     }
-    let within = |at: Instant| at >= handoff.begun && at < until;
+    for cost in &handoff.flows {
+        let indent = if outcome.flows.len() > 1 {
+            let _ = writeln!(out, "  {}", flow_title(outcome, cost.flow));
+            "  "
+        } else {
+            ""
+        };
+        let until = cost.recovered.map_or(until, |recovered| until.min(recovered + Duration::from_nanos(1)));
+        let lost = all_lost
+            .iter()
+            .filter(|lost| lost.flow == Some(cost.flow) && lost.at >= handoff.begun && lost.at < until);
+        for line in of_flow(outcome, handoff, cost, lost).lines() {
+            let _ = writeln!(out, "{indent}{line}");
+        }
+    }
+    out
+}
+
+fn flow_title(outcome: &Outcome, index: usize) -> String {
+    let Some(flow) = outcome.flows.get(index) else { return String::new() };
+    let [from, to] = [&flow.from, &flow.to].map(|end| crate::report::end(outcome, end));
+    format!("flow {}, {from} > {to}, {}:", index + 1, flow.transport.name())
+}
+
+/// What one flow noticed.
+fn of_flow<'a>(
+    outcome: &Outcome,
+    handoff: &Handoff,
+    cost: &FlowCost,
+    all_lost: impl Iterator<Item = &'a Lost>,
+) -> String {
+    let mut out = String::new();
+    match &cost.experience {
+        Experience::Outage(outage) => out.push_str(&parts(outcome, outage)),
+        Experience::Never { from } => {
+            let _ = writeln!(out, "  never: nothing new from {from} s until the run ended");
+        }
+        Experience::NotMeasured => {
+            out.push_str("  not measured: the flow was idle when the path was cut\n");
+        }
+        Experience::None if cost.lost == 0 => out.push_str("  lost nothing and made no gap\n"),
+        Experience::None => {}
+    }
+    if let (Experience::Outage(_), Some(recovered)) = (&cost.experience, cost.recovered) {
+        let since = exact_ms(recovered.since(handoff.cut.min(recovered)));
+        let _ = writeln!(out, "  recovered after {since} ms, at {recovered} s");
+    }
     let mut by_fate: BTreeMap<&Fate, Vec<String>> = BTreeMap::new();
-    for lost in all_lost.iter().filter(|lost| lost.to == Some(handoff.host) && within(lost.at)) {
+    for lost in all_lost {
         by_fate.entry(&lost.fate).or_default().push(lost.number.to_string());
     }
-    if handoff.lost() > 0 {
-        let _ = writeln!(out, "  lost {}:", count(handoff.lost() as usize, "packet"));
+    if cost.lost > 0 {
+        let _ = writeln!(out, "  lost {}:", count(cost.lost as usize, "packet"));
     }
     for (fate, numbers) in by_fate {
         let _ = writeln!(out, "    {} {fate}", numbers.join(", "));
     }
-    if handoff.duplicates() > 0 {
-        let _ = writeln!(out, "  {} arrived twice", count(handoff.duplicates() as usize, "packet"));
+    if cost.duplicates > 0 {
+        let _ = writeln!(out, "  {} arrived twice", count(cost.duplicates as usize, "packet"));
     }
     out
 }
@@ -97,7 +141,7 @@ fn parts(outcome: &Outcome, outage: &Outage) -> String {
     }
     let sum: Duration = outage.owners.iter().map(crate::handoff::Owner::span).sum();
     let mut out = format!(
-        "  no packet for {} ms, from {} s to {} s\n",
+        "  no new data for {} ms, from {} s to {} s\n",
         exact_ms(outage.span()),
         outage.from,
         outage.to
@@ -121,41 +165,31 @@ fn next_begun(outcome: &Outcome, index: usize) -> Instant {
     later.next().map_or(Instant::NEVER, |next| next.begun)
 }
 
-fn arrives(outcome: &Outcome, handoff: &Handoff, until: Instant) -> bool {
-    let within = |at: Instant| at > handoff.cut && at < until;
-    let mut records = outcome.records.iter();
-    records.any(|r| {
-        r.host == handoff.host && within(r.at) && matches!(r.what, What::AppReceived(_) | What::AppRead(_))
-    })
-}
-
-/// A packet of an application of which no copy arrived, or a segment that was dropped.
+/// A packet with data that was lost, as the ledger of its flow has it.
 struct Lost {
     number: u64,
     at: Instant,
-    /// The host that it was for.
-    to: Option<HostId>,
+    /// The flow that it was of.
+    flow: Option<usize>,
     fate: Fate,
 }
 
 fn lost(outcome: &Outcome, journeys: &Journeys<'_>) -> Vec<Lost> {
-    let owners = outcome.plan.owners();
+    let traffic = Traffic::new(&outcome.plan, &outcome.records);
     let mut lost = Vec::new();
-    for (number, journey) in journeys.packets() {
-        let first = journey.hops.first().and_then(|hop| journeys.seen(journeys.hops().get(*hop)?));
-        let dst = first.and_then(|seen| wire::ipv4::addresses(&seen.packet.bytes)).map(|(_, dst)| dst);
-        let to = dst.and_then(|dst| owners.get(&dst).copied());
-        let ends = journeys.all_ends(journey);
-        if journey.sent.is_some() {
-            let saved = ends.iter().any(|end| matches!(end.fate, Fate::Delivered(_) | Fate::Held(_)));
-            let last = ends.last().filter(|_| !saved);
-            lost.extend(last.map(|last| Lost { number, at: last.at, to, fate: last.fate.clone() }));
-        } else if first.is_some_and(|seen| segment::carries_data(seen.packet)) {
-            // A copy that was sent again does not make up for the one that was dropped: it came later.
-            let dropped = ends.iter().filter(|end| matches!(end.fate, Fate::Dropped(..) | Fate::Lost(..)));
-            lost.extend(dropped.map(|end| Lost { number, at: end.at, to, fate: end.fate.clone() }));
+    for (flow, packets) in traffic.packets.iter().enumerate() {
+        for (at, id) in &packets.lost {
+            let number = journeys.number(*id);
+            let journey = number.and_then(|number| Some((number, journeys.packet(number)?)));
+            let Some((number, journey)) = journey else { continue };
+            let ends = journeys.all_ends(journey);
+            let here = |end: &&crate::journey::End| end.at == *at;
+            if let Some(end) = ends.iter().find(here).or(ends.last()) {
+                lost.push(Lost { number, at: *at, flow: Some(flow), fate: end.fate.clone() });
+            }
         }
     }
+    lost.sort_by_key(|lost| (lost.at, lost.number));
     lost
 }
 

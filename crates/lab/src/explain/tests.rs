@@ -3,7 +3,7 @@
 use super::*;
 use crate::run::OnWorld;
 use crate::{Plan, Scenario, run};
-use trace::Record;
+use trace::{HostId, Record, What};
 
 const FIRST: &str = include_str!("../../../../scenarios/first.toml");
 
@@ -26,7 +26,7 @@ fn the_lines_of_an_outage_sum_to_it() {
     assert_eq!(outages.len(), 2);
     assert_eq!(text.matches("= the whole outage").count(), 2);
     assert!(!text.contains("unexplained") && !text.contains("NOT"));
-    for (outage, section) in outages.iter().zip(text.split("no packet for ").skip(1)) {
+    for (outage, section) in outages.iter().zip(text.split("no new data for ").skip(1)) {
         let sum: f64 = printed(section).iter().map(|ms| (ms * 1e6).round()).sum();
         assert_eq!(Duration::from_nanos(sum as u64), outage.span());
         assert!(section.starts_with(&exact_ms(outage.span())));
@@ -84,7 +84,7 @@ fn a_handoff_without_traffic_is_not_praised() {
     let setting = "constant-rate.stop=1.5s".parse().unwrap();
     let plan = Scenario::plan("first.toml", FIRST, &[setting], 1).unwrap();
     let text = handoffs(&run::simulate(plan).unwrap());
-    assert_eq!(text.matches("nothing to measure by").count(), 3, "{text}");
+    assert_eq!(text.matches("not measured").count(), 3, "{text}");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use crate::control::Control;
 use crate::journey::Journeys;
 use crate::run::Outcome;
 use draw::Table;
-use node::{Mark, Value};
+use node::{AppChange, AppEvent, Mark, Value};
 use std::fmt::Write;
 use trace::{Record, What};
 use wire::Duration;
@@ -80,8 +80,20 @@ fn event(outcome: &Outcome, journeys: &Journeys<'_>, record: &Record) -> Option<
         What::Answered(answer) => {
             format!("answers a command: {}", if answer.is_ok() { "done" } else { "refused" })
         }
-        What::AppRead(count) => format!("application reads {count} bytes"),
+        What::App(event) => app_text(event)?,
         What::AppSent(_) | What::Held(..) => return None,
+    })
+}
+
+fn app_text(event: &AppEvent) -> Option<String> {
+    Some(match &event.change {
+        AppChange::Read(count) => format!("application reads {count} bytes"),
+        AppChange::Opened(local) => format!("application's connection opens at {local}"),
+        AppChange::Accepted { peer, .. } => format!("application accepts {peer}"),
+        AppChange::Finished => "application has read to the end".to_owned(),
+        AppChange::Closed(None) => "application's stream is closed".to_owned(),
+        AppChange::Closed(Some(why)) => format!("application's stream is closed: {why}"),
+        AppChange::Asked { .. } => return None,
     })
 }
 

@@ -4,6 +4,15 @@
 //! Indirect TCP splits is one flow from application to application, though two connections carry it. An association of
 //! SCTP makes one flow for each direction, whichever addresses it uses.
 
+mod failure;
+mod seen;
+mod stream;
+mod traffic;
+
+pub(crate) use failure::failures;
+pub(crate) use seen::Sending;
+pub(crate) use traffic::{Packets, Traffic};
+
 use trace::HostId;
 use wire::{Duration, Instant, PacketId, SocketAddrV4};
 

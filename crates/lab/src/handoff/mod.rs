@@ -3,10 +3,13 @@
 //! An outage begins at the event that cut the path and ends when the next packet is handed to the application. Each
 //! stage of a handoff begins and ends at an event of its own; what lies in no stage is *unexplained*.
 
+mod cost;
+mod hole;
 mod stages;
-mod traffic;
 
 use crate::Plan;
+use crate::flow::Traffic;
+pub use hole::Hole;
 use node::{Mark, Span, Stage};
 use stages::Story;
 use trace::{HostId, Record, What};
@@ -178,15 +181,25 @@ impl Outage {
     }
 }
 
-/// All handoffs of a run, in the order of time.
-pub fn handoffs(plan: &Plan, records: &[Record]) -> Vec<Handoff> {
-    let story = Story::new(plan, records);
-    let begins: Vec<(&Record, &Mark)> = records.iter().filter_map(|r| Some((r, begin(r)?))).collect();
-    let handoff = |(place, (record, mark)): (usize, &(&Record, &Mark))| {
-        let next = begins.iter().skip(place + 1).find(|(other, _)| other.host == record.host);
-        story.handoff(record, mark, next.map_or(Instant::NEVER, |(other, _)| other.at))
-    };
-    begins.iter().enumerate().filter_map(handoff).collect()
+/// All handoffs of a run, in the order of time, with what each cost the flows of `traffic`.
+pub(crate) fn handoffs(plan: &Plan, records: &[Record], traffic: &Traffic) -> Vec<Handoff> {
+    let story = Story::new(plan, records, traffic);
+    let mut handoffs: Vec<Handoff> = Vec::new();
+    // From the last to the first: an outage may outlast the next handoff of its host.
+    for record in records.iter().rev() {
+        if let Some(mark) = begin(record) {
+            let next = handoffs.iter().rev().find(|other| other.host == record.host);
+            let handoff = story.handoff(record, mark, next);
+            handoffs.extend(handoff);
+        }
+    }
+    handoffs.reverse();
+    handoffs
+}
+
+/// All outages of a run that no handoff made, in the order of time.
+pub(crate) fn holes(plan: &Plan, records: &[Record], traffic: &Traffic, handoffs: &[Handoff]) -> Vec<Hole> {
+    Story::new(plan, records, traffic).holes(handoffs)
 }
 
 /// When handoffs began of which nobody saw what cut the path, though the radio came up in another cell.

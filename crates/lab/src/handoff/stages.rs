@@ -1,8 +1,9 @@
 //! The story of one handoff: its stages, each from its own two events, shared out over the outage.
 
-use super::traffic::{Arrival, Traffic};
-use super::{Experience, FlowCost, Handoff, Outage, Owner};
+use super::cost::Cut;
+use super::{FlowCost, Handoff, Owner};
 use crate::Plan;
+use crate::flow::{Arrival, Flow, Packets, Traffic};
 use node::{Mark, Span, Stage, Value};
 use std::collections::BTreeMap;
 use trace::{HostId, Record, What};
@@ -15,27 +16,31 @@ type Event = (Instant, HostId, String);
 pub(super) struct Story<'a> {
     /// In the order of time.
     records: &'a [Record],
-    traffic: Traffic,
+    pub(super) traffic: &'a Traffic,
     owners: BTreeMap<Ipv4Addr, HostId>,
+    /// When the run ended.
+    pub(super) end: Instant,
 }
 
 impl<'a> Story<'a> {
-    pub(super) fn new(plan: &Plan, records: &'a [Record]) -> Self {
-        Self { records, traffic: Traffic::new(plan, records), owners: plan.owners() }
+    pub(super) fn new(plan: &Plan, records: &'a [Record], traffic: &'a Traffic) -> Self {
+        Self { records, traffic, owners: plan.owners(), end: plan.end() }
     }
 
-    pub(super) fn handoff(&self, record: &Record, mark: &Mark, until: Instant) -> Option<Handoff> {
+    /// The handoff that this mark begins; `next` is the host's next one, which is known already.
+    pub(super) fn handoff(&self, record: &Record, mark: &Mark, next: Option<&Handoff>) -> Option<Handoff> {
         let host = record.host;
         let field = |name: &str| {
             let value = mark.fields.iter().find(|(key, _)| *key == name).map(|(_, value)| value);
             value.and_then(Value::as_text).unwrap_or_default().to_owned()
         };
+        let until = next.map_or(Instant::NEVER, |next| next.begun);
         let cut = self.cut(record, mark, until)?;
         let begun = record.at.min(cut);
         let back = self.back(record, mark, cut, until);
-        let within = |at: Instant| at >= begun && at < until;
-        let lost = self.traffic.lost(host, within);
         let times = self.times(host, cut, until);
+        let place = Cut { host, begun, at: cut, back, next };
+        let flows = (0..).zip(&self.traffic.flows).filter_map(|(index, _)| self.cost(&place, index));
         Some(Handoff {
             host,
             kind: field("kind"),
@@ -43,18 +48,7 @@ impl<'a> Story<'a> {
             to: field("to"),
             begun,
             cut,
-            flows: vec![FlowCost {
-                flow: 0,
-                experience: match self.outage(host, [cut, back], until, lost) {
-                    Some(outage) => Experience::Outage(outage),
-                    None if self.endless(host, [cut, back], until) => Experience::Never { from: cut },
-                    None if self.next(host, back, until).is_none() => Experience::NotMeasured,
-                    None => Experience::None,
-                },
-                recovered: None,
-                lost,
-                duplicates: self.traffic.doubles(host, within),
-            }],
+            flows: flows.collect::<Vec<FlowCost>>(),
             latency: times.map(|(_, mapped, down)| mapped.since(cut) + down),
             round_trip: times.map(|(sent, mapped, down)| mapped.since(sent) + down),
         })
@@ -108,50 +102,46 @@ impl<'a> Story<'a> {
         })
     }
 
-    fn outage(&self, host: HostId, [cut, back]: [Instant; 2], until: Instant, lost: u64) -> Option<Outage> {
-        let all = self.traffic.arrivals(host);
-        let index = self.next(host, back, until)?;
-        let (next, before) = (all.get(index)?, all.get(index.checked_sub(1)?)?.at);
-        let spacing = self.traffic.spacing(host);
-        // Two spacings exactly are no gap, and on a real clock they are never exactly two.
-        if lost == 0 && next.at.since(before) <= spacing * 2 + spacing / 8 {
-            return None;
-        }
-        let mut outage = Outage { from: cut, to: next.at, owners: Vec::new() };
-        outage.owners = share_out(cut, next.at, self.stages(host, cut, next));
-        Some(outage)
-    }
-
-    /// The first that the application was handed of what reached the host since it is back. What its stack had before,
-    /// and the application only then, came by the old path.
-    fn next(&self, host: HostId, back: Instant, until: Instant) -> Option<usize> {
-        let came = |arrival: &Arrival| {
-            self.traffic.reached(arrival.packet, host, back).is_some_and(|at| at <= arrival.at)
+    /// The causes of an outage from `cut` to `to`, which the next arrival ends; without one it is the next handoff that ends
+    /// this part of it.
+    pub(super) fn causes(
+        &self,
+        host: HostId,
+        cut: Instant,
+        to: Instant,
+        next: Option<&Next<'_>>,
+    ) -> Vec<Owner> {
+        let (stages, switch, crossed) = self.stages(host, cut, to, next.is_none());
+        let stages = match next {
+            Some(next) if next.is_up => self.uplink(stages, next),
+            Some(next) if next.packets.is_stream => self.recovery(host, switch, next, stages),
+            Some(next) => self.next_datagram(crossed, switch, next, stages),
+            None => stages,
         };
-        let after = |arrival: &Arrival| arrival.at > back && arrival.at < until && came(arrival);
-        self.traffic.arrivals(host).iter().position(after)
+        share_out(cut, to, stages)
     }
 
-    fn endless(&self, host: HostId, [cut, back]: [Instant; 2], until: Instant) -> bool {
-        let had = self.traffic.arrivals(host).iter().any(|arrival| arrival.at <= cut);
-        had && self.next(host, back, until).is_none()
-            && self.traffic.stuck(host, |at| at >= cut && at < until)
-    }
-
-    /// The stages of one handoff, each from its own two events, in their order.
-    fn stages(&self, host: HostId, cut: Instant, next: &Arrival) -> Vec<Owner> {
-        let to = next.at;
+    /// The stages of one handoff, each from its own two events, in their order; what switched the path; and whether there
+    /// is a crossover at all. `open`: a stage that has begun may last to the end.
+    fn stages(
+        &self,
+        host: HostId,
+        cut: Instant,
+        to: Instant,
+        open: bool,
+    ) -> (Vec<Owner>, Option<&'a Record>, bool) {
         let mut stages = Vec::new();
         let here = |r: &Record| r.host == host;
         let gone = self.first(cut, to, |r| here(r) && (is_lost(r) || matches!(r.what, What::Tuned(..))));
         let up = self.first(cut, to, |r| here(r) && matches!(r.what, What::Up(_, Some(_))));
         let why = |r: &Record| if is_lost(r) { "down" } else { "tune" };
-        let edges = [gone.map(|r| (r.at, r.host, why(r).into())), up.map(|r| (r.at, r.host, "up".into()))];
-        add(&mut stages, Stage::Link, edges);
+        let last = || open.then(|| (to, host, "next_handoff".to_owned()));
+        let up = up.map(|r| (r.at, r.host, "up".into()));
+        add(&mut stages, Stage::Link, [gone.map(|r| (r.at, r.host, why(r).into())), up.or_else(last)]);
         for stage in [Stage::Detection, Stage::Address] {
             let begin = self.edge(host, cut, to, Span::Begins(stage), false);
             let end = self.edge(host, cut, to, Span::Ends(stage), true);
-            add(&mut stages, stage, [named(begin), named(end)]);
+            add(&mut stages, stage, [named(begin), named(end).or_else(last)]);
         }
         let announced = self.edge(host, cut, to, Span::Begins(Stage::Registration), false);
         let mapped = self.edge(host, cut, to, Span::Ends(Stage::Registration), true);
@@ -160,28 +150,37 @@ impl<'a> Story<'a> {
         // take its place, and nothing would show.
         let crossover = mapped.into_iter().chain(switch).max_by_key(|record| record.at).map(|r| r.host);
         let at_crossover = |record: &&Record| Some(record.host) == crossover;
-        add(&mut stages, Stage::Registration, [named(announced), named(mapped.filter(at_crossover))]);
-        let switch = switch.filter(at_crossover);
-        if next.stream {
-            self.recovery(host, switch, next, &mut stages);
-        } else {
-            self.next_datagram(host, crossover.is_some(), switch, next, &mut stages);
+        let mapped = named(mapped.filter(at_crossover));
+        add(&mut stages, Stage::Registration, [named(announced), mapped.or_else(last)]);
+        (stages, switch.filter(at_crossover), crossover.is_some())
+    }
+
+    /// What the host itself sent ends the outage: nothing waits for the network's new path but that packet.
+    fn uplink(&self, stages: Vec<Owner>, next: &Next<'_>) -> Vec<Owner> {
+        let Some(sent) = self.sent(next) else { return stages };
+        let begun = |owner: &Owner| owner.from < sent.0;
+        let mut stages: Vec<Owner> = stages.into_iter().filter(begun).collect();
+        for owner in &mut stages {
+            owner.to = owner.to.min(sent.0);
         }
+        let back = latest(&stages);
+        self.wait(back, &sent, next, &mut stages);
+        first_byte(sent, next, &mut stages);
         stages
     }
 
     /// A datagram ends the outage: the crossover sends it by the new path, and it travels.
     fn next_datagram(
         &self,
-        host: HostId,
         crossed: bool,
         switch: Option<&Record>,
-        next: &Arrival,
-        stages: &mut Vec<Owner>,
-    ) {
+        next: &Next<'_>,
+        mut stages: Vec<Owner>,
+    ) -> Vec<Owner> {
+        let id = next.arrival.packet;
         let sent = |switch: &Record| {
-            let sends = |r: &Record| matches!(&r.what, What::Sent(_, sent) if sent.id == next.packet);
-            let before = self.between(Instant::ZERO, next.at);
+            let sends = |r: &Record| matches!(&r.what, What::Sent(_, sent) if sent.id == id);
+            let before = self.between(Instant::ZERO, next.arrival.at);
             let out = before.iter().rfind(|r| r.host == switch.host && sends(r))?;
             Some((out.at, out.host, "sent".to_owned()))
         };
@@ -189,32 +188,99 @@ impl<'a> Story<'a> {
         if let (Some(switch), Some(out)) = (switch, &out)
             && out.0 >= switch.at
         {
-            add(stages, Stage::PathSwitch, [named(Some(switch)), Some(out.clone())]);
+            // Until the source's datagram came to the crossover there was nothing to send.
+            let came = self.between(switch.at, out.0).iter().find(|r| {
+                r.host == switch.host && matches!(&r.what, What::Received(_, packet) if packet.id == id)
+            });
+            let came = came.map(|r| (r.at, r.host, "next_datagram".to_owned()));
+            if came.is_some() {
+                add(&mut stages, Stage::Traffic, [named(Some(switch)), came.clone()]);
+            }
+            let begin = came.or_else(|| named(Some(switch)));
+            let is_instant = begin.as_ref().is_some_and(|begin| begin.0 == out.0);
+            add(&mut stages, Stage::PathSwitch, [begin.filter(|_| !is_instant), Some(out.clone())]);
         }
-        // Without a switch the packet came by a way that was there before the cut.
-        let origin =
-            || self.traffic.origin(next.packet, next.at).map(|(at, on)| (at, on, "app_sent".to_owned()));
-        let left = if crossed { out } else { origin() };
-        add(stages, Stage::FirstByte, [left, Some((next.at, host, "app_received".to_owned()))]);
+        // Without a switch the packet came by a path that was there before the cut.
+        let left = if crossed { out } else { self.sent(next) };
+        if let Some(left) = left.as_ref().filter(|_| !crossed) {
+            self.wait(latest(&stages), left, next, &mut stages);
+        }
+        if let Some(left) = left {
+            first_byte(left, next, &mut stages);
+        }
+        stages
     }
 
     /// A segment ends the outage: the path is there, the transport waits until it sends again, and that travels.
-    fn recovery(&self, host: HostId, switch: Option<&Record>, next: &Arrival, stages: &mut Vec<Owner>) {
-        let origin = self.traffic.origin(next.packet, next.at);
-        let sent: Option<Event> = origin.map(|(at, on)| (at, on, "segment_sent".to_owned()));
+    fn recovery(
+        &self,
+        host: HostId,
+        switch: Option<&Record>,
+        next: &Next<'_>,
+        mut stages: Vec<Owner>,
+    ) -> Vec<Owner> {
+        let sent = self.sent(next);
         if let Some(begin) = switch {
-            let end = self.edge(host, begin.at, next.at, Span::Ends(Stage::PathSwitch), true);
+            let end = self.edge(host, begin.at, next.arrival.at, Span::Ends(Stage::PathSwitch), true);
             // Who can be reached both ways may be sent something by the old one while the switch is under way.
             let end = named(end).or_else(|| sent.clone().filter(|_| super::begin(begin).is_some()));
-            add(stages, Stage::PathSwitch, [named(Some(begin)), end.filter(|end| end.0 >= begin.at)]);
+            add(&mut stages, Stage::PathSwitch, [named(Some(begin)), end.filter(|end| end.0 >= begin.at)]);
         }
-        let Some(sent) = sent else { return };
-        let back = stages.iter().max_by_key(|owner| owner.to);
-        let back = back.and_then(|owner| Some((owner.to, owner.hosts?.1, owner.ends.clone())));
-        if let Some(back) = back.filter(|back| back.0 < sent.0) {
-            add(stages, Stage::Recovery, [Some(back), Some(sent.clone())]);
+        let Some(sent) = sent else { return stages };
+        self.wait(latest(&stages), &sent, next, &mut stages);
+        first_byte(sent, next, &mut stages);
+        stages
+    }
+
+    /// The same without a handoff: what is left after the link is the sender's affair.
+    pub(super) fn resumed(&self, next: &Next<'_>, mut stages: Vec<Owner>) -> Vec<Owner> {
+        let Some(sent) = self.sent(next) else { return stages };
+        self.wait(latest(&stages), &sent, next, &mut stages);
+        first_byte(sent, next, &mut stages);
+        stages.retain(|owner| owner.to > owner.from);
+        stages
+    }
+
+    /// From the end of the last stage until the sender sends what ends the outage: the transport's recovery, or the
+    /// source that had nothing to send.
+    fn wait(&self, back: Option<Event>, sent: &Event, next: &Next<'_>, stages: &mut Vec<Owner>) {
+        let Some(mut back) = back.filter(|back| back.0 < sent.0) else { return };
+        if let Some(asked) = self.asked_again(next, back.0, sent.0) {
+            add(stages, Stage::Recovery, [Some(back), Some(asked.clone())]);
+            back = asked;
         }
-        add(stages, Stage::FirstByte, [Some(sent), Some((next.at, host, "app_read".to_owned()))]);
+        let stage = if next.waits_for_source(back.0, sent.0) { Stage::Traffic } else { Stage::Recovery };
+        add(stages, stage, [Some(back), Some(sent.clone())]);
+    }
+
+    /// When the sender of the next data was given data of the reverse direction for which it had waited, and which had to
+    /// be sent again: an answer waits for its question.
+    fn asked_again(&self, next: &Next<'_>, back: Instant, sent: Instant) -> Option<Event> {
+        if !next.waits_for_source(back, sent) {
+            return None;
+        }
+        let (ours, flows) = (next.flow, self.traffic.flows.iter().zip(&self.traffic.packets));
+        let is_reverse = |flow: &Flow| {
+            let ports = |end: crate::flow::End| (end.host, end.at.port());
+            flow.transport == ours.transport
+                && ports(flow.from) == ports(ours.to)
+                && ports(flow.to) == ports(ours.from)
+        };
+        let (reverse, packets) =
+            flows.into_iter().find(|(flow, packets)| packets.is_stream && is_reverse(flow))?;
+        let arrival = reverse.arrivals.iter().rfind(|arrival| arrival.at > back && arrival.at <= sent)?;
+        let (left, _) = self.traffic.origin(arrival.packet, arrival.at)?;
+        let repeats =
+            |sending: &crate::flow::Sending| !sending.is_new && sending.at <= left && sending.at >= back;
+        let is_again = packets.sendings.iter().any(repeats);
+        is_again.then(|| (arrival.at, reverse.to.host, "question_arrived".to_owned()))
+    }
+
+    /// When and where the packet left its origin that ends an outage.
+    fn sent(&self, next: &Next<'_>) -> Option<Event> {
+        let (at, on) = self.traffic.origin(next.arrival.packet, next.arrival.at)?;
+        let name = if next.packets.is_stream { "segment_sent" } else { "app_sent" };
+        Some((at, on, name.to_owned()))
     }
 
     /// The records of this time, both ends included.
@@ -224,7 +290,12 @@ impl<'a> Story<'a> {
         self.records.get(begin..end).unwrap_or_default()
     }
 
-    fn first(&self, from: Instant, to: Instant, wanted: impl Fn(&Record) -> bool) -> Option<&'a Record> {
+    pub(super) fn first(
+        &self,
+        from: Instant,
+        to: Instant,
+        wanted: impl Fn(&Record) -> bool,
+    ) -> Option<&'a Record> {
         self.between(from, to).iter().find(|r| wanted(r))
     }
 
@@ -244,13 +315,44 @@ impl<'a> Story<'a> {
     }
 }
 
+/// The arrival that ends an outage.
+pub(super) struct Next<'a> {
+    pub(super) flow: &'a Flow,
+    pub(super) packets: &'a Packets,
+    pub(super) arrival: Arrival,
+    /// Its place in the flow, in bytes.
+    pub(super) place: u64,
+    /// The flow comes from the host that moved.
+    pub(super) is_up: bool,
+}
+
+impl Next<'_> {
+    /// Whether the source had nothing to send from `back` on until it sent this: it was never sent before, and what had
+    /// been sent was not repeated meanwhile.
+    fn waits_for_source(&self, back: Instant, sent: Instant) -> bool {
+        if !self.packets.is_stream {
+            return true;
+        }
+        let is_first = self.packets.first_sent(self.place).is_some_and(|first| first >= back);
+        let repeats =
+            |sending: &&crate::flow::Sending| !sending.is_new && sending.at >= back && sending.at <= sent;
+        is_first && !self.packets.sendings.iter().any(|sending| repeats(&sending))
+    }
+}
+
+/// The end of the stage that ends last.
+fn latest(stages: &[Owner]) -> Option<Event> {
+    let owner = stages.iter().max_by_key(|owner| owner.to)?;
+    Some((owner.to, owner.hosts?.1, owner.ends.clone()))
+}
+
 /// Whether a radio lost its cell here.
-fn is_lost(record: &Record) -> bool {
+pub(super) fn is_lost(record: &Record) -> bool {
     matches!(&record.what, What::Down(_, why) if **why == *node::Link::OUT_OF_RANGE)
 }
 
 /// A stage needs both of its events.
-fn add(stages: &mut Vec<Owner>, stage: Stage, edges: [Option<Event>; 2]) {
+pub(super) fn add(stages: &mut Vec<Owner>, stage: Stage, edges: [Option<Event>; 2]) {
     if let [Some((from, here, begins)), Some((to, there, ends))] = edges {
         stages.push(Owner { stage: Some(stage), from, to, begins, ends, hosts: Some((here, there)) });
     }
@@ -264,11 +366,14 @@ fn named(record: Option<&Record>) -> Option<Event> {
 }
 
 /// Gives every moment to one stage at most, and what is left to nobody.
-fn share_out(from: Instant, to: Instant, stages: Vec<Owner>) -> Vec<Owner> {
+pub(super) fn share_out(from: Instant, to: Instant, stages: Vec<Owner>) -> Vec<Owner> {
     let nobody =
         |from, to| Owner { stage: None, from, to, begins: String::new(), ends: String::new(), hosts: None };
     let mut owners = Vec::new();
     let mut at = from;
+    // Stages are looked up one by one; of two that overlap, the one that began first has the time that they share.
+    let mut stages = stages;
+    stages.sort_by_key(|owner| owner.from);
     for mut owner in stages {
         owner.from = owner.from.max(at);
         owner.to = owner.to.min(to);
@@ -285,4 +390,19 @@ fn share_out(from: Instant, to: Instant, stages: Vec<Owner>) -> Vec<Owner> {
         owners.push(nobody(at, to));
     }
     owners
+}
+
+/// The packet travels. While what the receiver holds already is still delivered before it, the transport recovers.
+fn first_byte(sent: Event, next: &Next<'_>, stages: &mut Vec<Owner>) {
+    let held = next.packets.deliveries.iter().rfind(|delivery| {
+        delivery.is_held && delivery.at > sent.0 && delivery.at < next.arrival.at && next.packets.is_stream
+    });
+    let mut begin = sent;
+    if let Some(held) = held {
+        let resent = (held.at, held.host, "held_data_resent".to_owned());
+        add(stages, Stage::Recovery, [Some(begin), Some(resent.clone())]);
+        begin = resent;
+    }
+    let name = if next.packets.is_stream { "app_read" } else { "app_received" };
+    add(stages, Stage::FirstByte, [Some(begin), Some((next.arrival.at, next.flow.to.host, name.to_owned()))]);
 }

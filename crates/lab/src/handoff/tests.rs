@@ -1,6 +1,7 @@
 //! Handoffs that went wrong in one point each, as the simulator tells them.
 
 use super::handoffs;
+use crate::flow::Traffic;
 use crate::run::{Outcome, simulate};
 use crate::scenario::{Scenario, Setting};
 use trace::{Record, What};
@@ -46,8 +47,10 @@ fn what_the_stack_had_before_the_cut_ends_no_outage() {
     let mut records = run.records.clone();
     let at = before.cut + Duration::from_micros(1);
     let index = records.partition_point(|record| record.at <= at);
-    records.insert(index, Record { at, host: before.host, what: What::AppRead(1000) });
-    assert_eq!(handoffs(&run.plan, &records), run.handoffs);
+    let first = records.iter().find(|record| record.host == before.host && record.what.read().is_some());
+    let read = first.unwrap().what.clone();
+    records.insert(index, Record { at, host: before.host, what: read });
+    assert_eq!(handoffs(&run.plan, &records, &Traffic::new(&run.plan, &records)), run.handoffs);
 }
 
 /// A kernel may have a frame that came before the radio left, and look at it only then.
@@ -64,7 +67,7 @@ fn what_is_handed_over_while_the_radio_is_away_ends_no_outage() {
             && matches!(&record.what, What::Sent(wire::Iface::HOST, packet) if crate::segment::carries_data(packet))
     };
     let handed = records.iter().rposition(of_tcp).unwrap();
-    let read = |record: &Record| record.host == before.host && matches!(record.what, What::AppRead(_));
+    let read = |record: &Record| record.host == before.host && record.what.read().is_some();
     let read = handed + records[handed..].iter().position(read).unwrap();
     for (place, micros) in [(read, 200), (handed, 100)] {
         let at = before.cut + Duration::from_micros(micros);
@@ -72,5 +75,5 @@ fn what_is_handed_over_while_the_radio_is_away_ends_no_outage() {
         let index = records.partition_point(|record| record.at <= at);
         records.insert(index, late);
     }
-    assert_eq!(handoffs(&run.plan, &records), run.handoffs);
+    assert_eq!(handoffs(&run.plan, &records, &Traffic::new(&run.plan, &records)), run.handoffs);
 }

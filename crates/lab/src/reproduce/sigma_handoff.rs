@@ -152,12 +152,8 @@ fn here(outcome: &Outcome) -> impl Iterator<Item = &Record> {
 
 /// `old` is when the last packet came by the old way, `new` when the first came by the new one.
 fn samples(outcome: &Outcome, old: Option<Instant>, new: Option<Instant>) -> Result<Samples, String> {
-    let reads: Vec<(Instant, u64)> = here(outcome)
-        .filter_map(|record| match record.what {
-            What::AppRead(bytes) => Some((record.at, bytes)),
-            _ => None,
-        })
-        .collect();
+    let reads: Vec<(Instant, u64)> =
+        here(outcome).filter_map(|record| Some((record.at, record.what.read()?))).collect();
     let (Some((first, _)), Some((last, _))) = (reads.first(), reads.last()) else {
         return Err("the application had nothing at all".to_owned());
     };

@@ -1,11 +1,13 @@
 //! `run.json`
 
-use crate::handoff::Handoff;
+use crate::flow::Flow;
+use crate::handoff::{Experience, FlowCost, Handoff, Hole};
 use crate::linux::WorldReport;
+use crate::report;
 use crate::run::{OnWorld, Outcome};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use wire::Duration;
+use wire::{Duration, Instant};
 
 /// The form of run directories that this program writes. A change that an older reader would misread raises it.
 pub(super) const FORMAT: u32 = 2;
@@ -37,6 +39,8 @@ pub struct RunFile {
     pub hosts: Vec<String>,
     /// Why the run is not to be trusted; nothing, if it is.
     pub doubts: Vec<String>,
+    /// What did not hold: a transfer that did not end, a reset, a program that failed. `run` exits with 1.
+    pub failures: Vec<String>,
     /// What it cost.
     pub summary: Summary,
     /// How many lines `records.jsonl` has.
@@ -94,6 +98,10 @@ pub struct Summary {
     pub ledger: LedgerSummary,
     /// The handoffs in the order of time.
     pub handoffs: Vec<HandoffSummary>,
+    /// Outages that no handoff made.
+    pub holes: Vec<HoleSummary>,
+    /// The flows, in the order in which they began.
+    pub flows: Vec<FlowSummary>,
 }
 
 /// The ledger's totals: `sent + copied = delivered + dropped + held`.
@@ -132,21 +140,77 @@ pub struct HandoffSummary {
     pub begun_s: f64,
     /// When the path was cut.
     pub cut_s: f64,
-    /// Datagrams of which no copy arrived.
-    pub lost: u64,
-    /// Copies beyond the first that arrived.
-    pub duplicates: u64,
-    /// How long no packet came; null if it lost nothing and made no gap, or has no end.
-    pub outage_ms: Option<f64>,
-    /// No packet came any more.
-    #[serde(default)]
-    pub endless: bool,
-    /// Who owns the outage, part by part.
-    pub owners: Vec<OwnerSummary>,
+    /// What it cost each flow of the host that was there when the path was cut; empty if none was.
+    pub flows: Vec<FlowCostSummary>,
     /// From the cut to the new mapping, and one downlink time.
     pub latency_ms: Option<f64>,
     /// Between host and crossover, as this handoff met it.
     pub round_trip_ms: Option<f64>,
+}
+
+/// What a handoff or a hole cost one flow.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct FlowCostSummary {
+    /// The flow, from 1: its place in `summary.flows`.
+    pub flow: usize,
+    /// `none`, `outage`, `never` (nothing new until the end of the run) or `not measured`.
+    pub experience: String,
+    /// From the cut to the first new data for the receiving application; null unless `experience` is `outage`.
+    pub outage_ms: Option<f64>,
+    /// From the cut until the flow had again half of the goodput of the second before; null if it never had, or for a hole.
+    pub recovered_ms: Option<f64>,
+    /// Packets with data of which no copy arrived, up to the recovery.
+    pub lost: u64,
+    /// Copies beyond the first that arrived, up to the recovery.
+    pub duplicates: u64,
+    /// The causes of the outage, in the order of time; they sum to it.
+    pub owners: Vec<OwnerSummary>,
+}
+
+/// An outage that no handoff made.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct HoleSummary {
+    /// The host whose link was down; else the receiver.
+    pub host: String,
+    /// When it began.
+    pub from_s: f64,
+    /// What it cost the flow.
+    pub cost: FlowCostSummary,
+}
+
+/// A flow: one direction of data between two applications.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct FlowSummary {
+    /// From 1.
+    pub number: usize,
+    /// The sender: host and port.
+    pub from: String,
+    /// The sender's address and port.
+    pub from_address: String,
+    /// The receiver: host and port.
+    pub to: String,
+    /// The receiver's address and port.
+    pub to_address: String,
+    /// `UDP`, `TCP` or `SCTP`.
+    pub transport: String,
+    /// When it began.
+    pub begun_s: f64,
+    /// When it ended; null if it is unfinished.
+    pub ended_s: Option<f64>,
+    /// `completed`, `reset`, `refused` or `unfinished`.
+    pub end: String,
+    /// New bytes that the receiving application was given.
+    pub bytes: u64,
+    /// The same in thousands of bits per second of the flow's own life.
+    pub goodput_kbps: f64,
+    /// One-way delay, median; null if nothing arrived.
+    pub delay_p50_ms: Option<f64>,
+    /// One-way delay, 99th percentile.
+    pub delay_p99_ms: Option<f64>,
+    /// The longest time without new data of which some had been sent.
+    pub longest_stall_ms: f64,
+    /// Packets in which data was sent again.
+    pub retransmissions: u64,
 }
 
 /// A part of an outage.
@@ -191,9 +255,12 @@ impl RunFile {
             linux: outcome.linux.clone(),
             hosts: plan.host_names(),
             doubts: outcome.doubts.clone(),
+            failures: outcome.failures.clone(),
             summary: Summary {
                 ledger: ledger(outcome),
                 handoffs: handoffs.map(|(number, one)| handoff(outcome, number, one)).collect(),
+                holes: outcome.holes.iter().map(|one| hole(outcome, one)).collect(),
+                flows: (1..).zip(&outcome.flows).map(|(number, one)| flow(outcome, number, one)).collect(),
             },
             records: outcome.records.len(),
             packets_complete,
@@ -235,9 +302,16 @@ fn ledger(outcome: &Outcome) -> LedgerSummary {
     }
 }
 
+fn ms(span: Duration) -> f64 {
+    span.as_nanos() as f64 / 1e6
+}
+
 fn handoff(outcome: &Outcome, number: usize, handoff: &Handoff) -> HandoffSummary {
-    let ms = |span: Duration| span.as_nanos() as f64 / 1e6;
-    let owners = handoff.outage().into_iter().flat_map(|outage| &outage.owners);
+    let since = |at: Instant| ms(at.since(handoff.cut.min(at)));
+    let of = |one: &FlowCost| {
+        let cost = cost(one.flow, &one.experience, one.lost);
+        FlowCostSummary { recovered_ms: one.recovered.map(since), duplicates: one.duplicates, ..cost }
+    };
     HandoffSummary {
         number,
         host: outcome.host(handoff.host).into_owned(),
@@ -246,10 +320,35 @@ fn handoff(outcome: &Outcome, number: usize, handoff: &Handoff) -> HandoffSummar
         to: handoff.to.clone(),
         begun_s: handoff.begun.as_secs_f64(),
         cut_s: handoff.cut.as_secs_f64(),
-        lost: handoff.lost(),
-        duplicates: handoff.duplicates(),
-        outage_ms: handoff.outage().map(|outage| ms(outage.span())),
-        endless: handoff.is_never(),
+        flows: handoff.flows.iter().map(of).collect(),
+        latency_ms: handoff.latency.map(ms),
+        round_trip_ms: handoff.round_trip.map(ms),
+    }
+}
+
+fn hole(outcome: &Outcome, hole: &Hole) -> HoleSummary {
+    HoleSummary {
+        host: outcome.host(hole.host).into_owned(),
+        from_s: hole.from.as_secs_f64(),
+        cost: cost(hole.flow, &hole.experience, hole.lost),
+    }
+}
+
+fn cost(flow: usize, experience: &Experience, lost: u64) -> FlowCostSummary {
+    let name = match experience {
+        Experience::None => "none",
+        Experience::Outage(_) => "outage",
+        Experience::Never { .. } => "never",
+        Experience::NotMeasured => "not measured",
+    };
+    let owners = experience.outage().into_iter().flat_map(|outage| &outage.owners);
+    FlowCostSummary {
+        flow: flow + 1,
+        experience: name.to_owned(),
+        outage_ms: experience.outage().map(|outage| ms(outage.span())),
+        recovered_ms: None,
+        lost,
+        duplicates: 0,
         owners: owners
             .map(|owner| OwnerSummary {
                 owner: owner.name().to_owned(),
@@ -258,7 +357,25 @@ fn handoff(outcome: &Outcome, number: usize, handoff: &Handoff) -> HandoffSummar
                 ends: owner.ends.clone(),
             })
             .collect(),
-        latency_ms: handoff.latency.map(ms),
-        round_trip_ms: handoff.round_trip.map(ms),
+    }
+}
+
+pub(super) fn flow(outcome: &Outcome, number: usize, flow: &Flow) -> FlowSummary {
+    FlowSummary {
+        number,
+        from: report::end(outcome, &flow.from),
+        from_address: flow.from.at.to_string(),
+        to: report::end(outcome, &flow.to),
+        to_address: flow.to.at.to_string(),
+        transport: flow.transport.name().to_owned(),
+        begun_s: flow.begun.as_secs_f64(),
+        ended_s: flow.ended.map(wire::Instant::as_secs_f64),
+        end: flow.end.name().to_owned(),
+        bytes: flow.bytes,
+        goodput_kbps: flow.goodput() / 1e3,
+        delay_p50_ms: flow.delay.map(|delay| ms(delay.p50)),
+        delay_p99_ms: flow.delay.map(|delay| ms(delay.p99)),
+        longest_stall_ms: ms(flow.longest_stall),
+        retransmissions: flow.retransmissions,
     }
 }

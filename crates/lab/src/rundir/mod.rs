@@ -23,7 +23,8 @@ mod meta;
 mod table;
 
 pub use meta::{
-    Daemon, HandoffSummary, LedgerSummary, Machine, OwnerSummary, RunFile, ScenarioPart, Summary, Versions,
+    Daemon, FlowSummary, HandoffSummary, LedgerSummary, Machine, OwnerSummary, RunFile, ScenarioPart,
+    Summary, Versions,
 };
 
 use crate::journey::Journeys;
@@ -134,6 +135,7 @@ fn fill(outcome: &Outcome, dir: &Path, options: &Options) -> io::Result<RunFile>
     records(outcome, file("records.jsonl")?)?;
     events::write(outcome, &journeys, file("events.jsonl")?)?;
     table::write(outcome, &journeys, options, file("packets.csv")?)?;
+    fs::write(dir.join("flows.csv"), flows_csv(&run_file.summary.flows))?;
     fs::write(dir.join("capture.pcapng"), capture::capture(outcome, &journeys, options.snap)?)?;
     let figure = figure::handoffs(outcome, &journeys);
     fs::write(dir.join("figures/handoffs.svg"), figure.svg())?;
@@ -154,6 +156,49 @@ fn records(outcome: &Outcome, mut to: impl Write) -> io::Result<()> {
         writeln!(to, "{{\"host\":{},{fields}", record.host.0)?;
     }
     to.flush()
+}
+
+/// `flows.csv`: a row for each flow, with the fields of `summary.flows` in `run.json`.
+fn flows_csv(flows: &[FlowSummary]) -> String {
+    let mut csv = draw::Csv::default();
+    csv.row([
+        "flow",
+        "from",
+        "from_address",
+        "to",
+        "to_address",
+        "transport",
+        "begun_s",
+        "ended_s",
+        "end",
+        "bytes",
+        "goodput_kbps",
+        "delay_p50_ms",
+        "delay_p99_ms",
+        "longest_stall_ms",
+        "retransmissions",
+    ]);
+    let or_empty = |value: Option<f64>| value.map_or_else(String::new, |value| value.to_string());
+    for flow in flows {
+        csv.row([
+            flow.number.to_string(),
+            flow.from.clone(),
+            flow.from_address.clone(),
+            flow.to.clone(),
+            flow.to_address.clone(),
+            flow.transport.clone(),
+            flow.begun_s.to_string(),
+            or_empty(flow.ended_s),
+            flow.end.clone(),
+            flow.bytes.to_string(),
+            format!("{:.3}", flow.goodput_kbps),
+            or_empty(flow.delay_p50_ms),
+            or_empty(flow.delay_p99_ms),
+            flow.longest_stall_ms.to_string(),
+            flow.retransmissions.to_string(),
+        ]);
+    }
+    csv.finish()
 }
 
 /// Reads a run directory back, with its accounts drawn up anew.

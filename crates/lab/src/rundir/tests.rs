@@ -35,6 +35,7 @@ fn what_is_written_is_read_back() {
             "capture.pcapng",
             "events.jsonl",
             "figures",
+            "flows.csv",
             "packets.csv",
             "records.jsonl",
             "run.json"

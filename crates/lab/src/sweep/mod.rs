@@ -328,7 +328,7 @@ fn goodput(outcome: &Outcome) -> Option<f64> {
     let mut bytes = 0;
     for record in outcome.records.iter().filter(|record| moved.contains(&record.host)) {
         match &record.what {
-            What::AppRead(read) => bytes += read,
+            What::App(_) => bytes += record.what.read().unwrap_or_default(),
             What::Sent(Iface::HOST, packet) => {
                 let payload = packet.bytes.len().saturating_sub(ipv4::HEADER + udp::HEADER);
                 datagrams.insert((record.host, packet.id), payload as u64);

@@ -479,6 +479,9 @@ impl Daemon {
                 }
                 Act::Visit(iface, cell, packet) => self.visit(now, iface, cell, packet),
                 Act::Stream(id, op) => {
+                    if let Some(asked) = What::asked(id, &op, &self.node) {
+                        self.record(now, asked);
+                    }
                     let done = self.sockets.operate(id, op, &mut told);
                     self.operated(now, done);
                 }
@@ -501,7 +504,7 @@ impl Daemon {
                     Some(storage) => storage.ask(key, value),
                     None => self.unstorable += 1,
                 },
-                Act::Handed(bytes) => self.record(now, What::AppRead(bytes)),
+                Act::Handed(event) => self.record(now, What::App(event)),
                 // No data path but the node's own table yet, and it answers ARP itself.
                 Act::Route(..) | Act::Gate(..) | Act::Neighbor(..) => {}
             }

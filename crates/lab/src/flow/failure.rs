@@ -1,0 +1,84 @@
+//! What should have ended and did not, and what never came.
+
+use super::{Flow, FlowEnd, Packets, Traffic, Transport};
+use crate::Plan;
+use crate::handoff::{Experience, Handoff, Hole};
+use roles::RoleConfig;
+use trace::HostId;
+
+/// What did not hold in a run, each by name.
+pub(crate) fn failures(plan: &Plan, traffic: &Traffic, handoffs: &[Handoff], holes: &[Hole]) -> Vec<String> {
+    let mut failures = Vec::new();
+    for (index, (flow, packets)) in traffic.flows.iter().zip(&traffic.packets).enumerate() {
+        let name = || format!("flow {} ({})", index + 1, name(plan, flow));
+        failures.extend(failure(plan, flow, packets).map(|what| format!("{}: {what}", name())));
+    }
+    for (number, handoff) in (1..).zip(handoffs) {
+        for cost in &handoff.flows {
+            if let (Experience::Never { from }, Some(flow)) = (&cost.experience, traffic.flows.get(cost.flow))
+            {
+                let name = name(plan, flow);
+                failures.push(format!(
+                    "handoff {number}, flow {} ({name}): never again new data after the cut at {from} s",
+                    cost.flow + 1
+                ));
+            }
+        }
+    }
+    for hole in holes {
+        if let (Experience::Never { from }, Some(flow)) = (&hole.experience, traffic.flows.get(hole.flow)) {
+            let name = name(plan, flow);
+            failures
+                .push(format!("hole, flow {} ({name}): never again new data after {from} s", hole.flow + 1));
+        }
+    }
+    failures
+}
+
+/// A flow's end points and transport in words.
+fn name(plan: &Plan, flow: &Flow) -> String {
+    let end = |end: &super::End| match plan.host_name(end.host) {
+        name if name == "?" => end.at.to_string(),
+        name => format!("{name}:{}", end.at.port()),
+    };
+    format!("{} > {}, {}", end(&flow.from), end(&flow.to), flow.transport.name())
+}
+
+fn failure(plan: &Plan, flow: &Flow, packets: &Packets) -> Option<String> {
+    let why = packets.why.as_ref().map_or(String::new(), |why| format!(": {why}"));
+    let sent = packets.sendings.len();
+    match flow.end {
+        // A program may well end its connection by a reset when it has what it wanted; its exit says whether it failed.
+        FlowEnd::Reset | FlowEnd::Refused if packets.is_programs => None,
+        FlowEnd::Reset => Some(format!("reset after {} bytes{why}", flow.bytes)),
+        FlowEnd::Refused => Some(format!("refused{why}")),
+        FlowEnd::Unfinished if is_bounded(plan, flow) => {
+            Some(format!("unfinished: {} bytes when the run ended", flow.bytes))
+        }
+        _ if flow.transport == Transport::Udp && flow.arrivals.is_empty() && !packets.lost.is_empty() => {
+            Some(format!("none of {sent} datagrams arrived"))
+        }
+        _ => None,
+    }
+}
+
+/// Whether the application that sends, or asks, has an end of its own before the run's.
+fn is_bounded(plan: &Plan, flow: &Flow) -> bool {
+    let roles = |host: HostId| plan.hosts.get(host.index()).into_iter().flat_map(|host| &host.config.roles);
+    let ends = |span: wire::Duration| flow.begun + span < plan.end();
+    let sends = roles(flow.from.host).any(|role| match role {
+        RoleConfig::BulkServer(config) if config.at.port() == flow.from.at.port() => {
+            config.bytes.is_some() || config.duration.is_some_and(ends)
+        }
+        _ => false,
+    });
+    let asks = [(flow.from, flow.to), (flow.to, flow.from)].into_iter().any(|(here, there)| {
+        roles(here.host).any(|role| match role {
+            RoleConfig::RequestClient(config) => {
+                config.to.port() == there.at.port() && config.exchanges.is_some()
+            }
+            _ => false,
+        })
+    });
+    sends || asks
+}

@@ -1,0 +1,88 @@
+//! What a run's records keep of the streams of applications, whoever provides the transport.
+
+use crate::stream::{Addr, StreamId, StreamOp, Told, Transport};
+use std::hash::{Hash, Hasher};
+use wire::PacketId;
+
+/// One event of one stream, as the role that uses it sees it. Observed only: no role is notified of it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct AppEvent {
+    /// The stream, by its number outside its role. A number may be used again after [`AppChange::Closed`].
+    pub stream: StreamId,
+    /// What happened.
+    pub change: AppChange,
+}
+
+/// What happened to a stream of an application.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum AppChange {
+    /// The application asks for a connection, or listens.
+    Asked {
+        /// The role that uses the stream; empty for a program outside the daemon.
+        role: &'static str,
+        /// The transport.
+        by: Transport,
+        /// The local address, if it was asked for.
+        local: Option<Addr>,
+        /// The peer; `None` for a listener.
+        peer: Option<Addr>,
+    },
+    /// It is open at this local address.
+    Opened(Addr),
+    /// This listener accepted a stream.
+    Accepted {
+        /// The new stream.
+        new: StreamId,
+        /// Its local address.
+        local: Addr,
+        /// Its peer.
+        peer: Addr,
+    },
+    /// The application was given so many bytes.
+    Read(u64),
+    /// The peer has finished, and the application was given everything.
+    Finished,
+    /// The stream is gone: why, unless the application asked for it.
+    Closed(Option<String>),
+}
+
+/// A run's number does not depend on which stream was read, nor on what is kept for the records alone.
+impl Hash for AppEvent {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        if let AppChange::Read(bytes) = self.change {
+            bytes.hash(state);
+        }
+    }
+}
+
+impl AppEvent {
+    /// The event that a request of an application is, if it is one.
+    pub const fn of_op(role: &'static str, stream: StreamId, op: &StreamOp) -> Option<Self> {
+        let change = match op {
+            StreamOp::Open { by, local, peer, .. } => {
+                AppChange::Asked { role, by: *by, local: *local, peer: Some(*peer) }
+            }
+            StreamOp::Listen { by, local, .. } => {
+                AppChange::Asked { role, by: *by, local: Some(*local), peer: None }
+            }
+            _ => return None,
+        };
+        Some(Self { stream, change })
+    }
+
+    /// The event that an application is notified of, if it is one that the records keep; not a datagram, which is
+    /// recorded as a packet.
+    pub fn of_told(told: &Told) -> Option<Self> {
+        let (stream, change) = match told {
+            Told::Opened(id, local) => (*id, AppChange::Opened(*local)),
+            Told::Accepted { listener, new, local, peer } => {
+                (*listener, AppChange::Accepted { new: *new, local: *local, peer: *peer })
+            }
+            Told::Data(id, PacketId::NEW, bytes) => (*id, AppChange::Read(bytes.len() as u64)),
+            Told::Finished(id) => (*id, AppChange::Finished),
+            Told::Closed(id, why) => (*id, AppChange::Closed(why.clone())),
+            _ => return None,
+        };
+        Some(Self { stream, change })
+    }
+}
