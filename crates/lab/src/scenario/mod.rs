@@ -6,12 +6,14 @@ mod error;
 mod expand;
 mod networks;
 mod path;
+mod phase;
 mod protocol;
 mod schema;
 mod settings;
 pub(crate) mod units;
 
 pub use error::ScenarioError;
+pub use phase::Repetition;
 pub(crate) use protocol::CellularIp as CellularIpTable;
 pub(crate) use protocol::schema as roles_schema;
 pub use schema::schema;
@@ -41,6 +43,11 @@ pub struct Scenario {
     #[serde(deserialize_with = "node::config::span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub(crate) duration: Duration,
+    /// How far several runs shift each instant at most: 1 s. A move, the start of a flow or program, a host's whole course: each
+    /// by a part of its own, the same on both backends, and by less than half the time to the next. One run shifts nothing.
+    #[serde(default, rename = "phase", deserialize_with = "node::config::some_span")]
+    #[schemars(schema_with = "node::config::schema::span")]
+    _phase: Option<Duration>,
     /// Wires, by names that are free.
     #[serde(default)]
     pub(crate) wire: BTreeMap<String, Wire>,
@@ -346,15 +353,27 @@ impl Scenario {
 
     /// Reads a scenario and makes the plan of it. `file` is how errors name it.
     pub fn plan(file: &str, text: &str, settings: &[Setting], seed: u64) -> Result<Plan, ScenarioError> {
+        Self::repetition(file, text, settings, seed, Repetition { number: 0, of: 1, seed })
+    }
+
+    /// The same for one of several runs: its instants are shifted, and stand so in its text.
+    pub fn repetition(
+        file: &str,
+        text: &str,
+        settings: &[Setting],
+        seed: u64,
+        repetition: Repetition,
+    ) -> Result<Plan, ScenarioError> {
         let (source, mut document) = read(file, text, settings.iter())?;
         let folder = std::path::Path::new(file).parent().unwrap_or(std::path::Path::new(""));
         let inlined = path::inline(&mut document, folder).map_err(|(key, why)| source.at_path(&key, &why))?;
+        phase::shift(&mut document, repetition);
         let effective = toml::to_string(&document).map_err(|error| source.whole(error.to_string()))?;
         let scenario: Self = serde_path_to_error::deserialize(toml::Value::Table(document))
             .map_err(|error| source.at_path(&error.path().to_string(), error.inner().message()))?;
         let mut plan = expand::plan(&source, &scenario, seed)?;
         plan.settings = settings.to_vec();
-        if inlined {
+        if inlined || repetition.of > 1 {
             // What is kept of a run has to suffice to repeat it, wherever the files have gone.
             plan.text.clone_from(&effective);
         }

@@ -204,6 +204,11 @@ fn hosts_of<'a>(scenario: &'a Scenario, kind: &'a str) -> impl Iterator<Item = &
 /// Writes a timetable out that was given by its rule: `moves = { between = ["b2", "b3"], every = "2s", start = "1s", stop =
 /// "20s" }`. What else stands there stands in every move.
 fn timetable(around: &Around<'_>, role: &mut Table) -> Result<(), String> {
+    write_out(around.scenario.duration, role)
+}
+
+/// The same, in a run of this length.
+pub(crate) fn write_out(duration: Duration, role: &mut Table) -> Result<(), String> {
     let Some(rule) = role.get("moves").and_then(Value::as_table) else { return Ok(()) };
     let span = |key: &str| -> Result<Option<Duration>, String> {
         let Some(value) = rule.get(key) else { return Ok(None) };
@@ -216,7 +221,7 @@ fn timetable(around: &Around<'_>, role: &mut Table) -> Result<(), String> {
     }
     let every =
         span("every")?.filter(|every| !every.is_zero()).ok_or("`moves.every`: from one move to the next")?;
-    let stop = span("stop")?.unwrap_or(around.scenario.duration).min(around.scenario.duration);
+    let stop = span("stop")?.unwrap_or(duration).min(duration);
     let (mut at, mut moves) = (span("start")?.unwrap_or(every), Vec::new());
     for to in places.into_iter().cycle() {
         if at >= stop {

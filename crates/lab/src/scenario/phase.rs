@@ -1,0 +1,284 @@
+//! Phases: what differs from one repetition of a scenario to the next.
+//!
+//! A scenario writes its instants down: a move at 4.3 s, a download from 0.5 s on. A repetition on other days would meet
+//! packets, beacons, advertisements and time-outs at other places of their periods. So each of several runs shifts each
+//! instant, by a time of its own below the scenario's `phase`: 1 s if it gives none, which is the period of agents'
+//! advertisements and above the time-outs of TCP; `phase = "0s"` switches it off.
+//!
+//! Repetition `i` of `n` shifts by `(p(i) + u) / n` of the span, where `p` is a permutation and `u` a fraction, both drawn
+//! for each instant from the first seed and the instant's name: a Latin hypercube (McKay, Beckman and Conover 1979). Every
+//! part of every period is met equally often, and no two instants are locked to each other. Both backends get the same.
+//!
+//! An instant stays in its order and in the run: it moves by less than half the time to the next later one, which is
+//! another move or start, the end of a flow, or the end of the run. The points of a host's `course` or `path` move
+//! together. An instant that a scenario leaves out is not shifted, nor what it draws at random from its seed.
+
+use super::protocol;
+use toml::{Table, Value};
+use wire::{Duration, Seed};
+
+/// How far an instant is shifted at most, if the scenario does not say.
+const SPAN: Duration = Duration::from_secs(1);
+
+/// One of several runs of a scenario.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Repetition {
+    /// Which, from 0.
+    pub number: u64,
+    /// Of how many. One alone is not shifted.
+    pub of: u64,
+    /// The seed of the phases: the same for all of them.
+    pub seed: u64,
+}
+
+impl Repetition {
+    /// How far into a period the instant of this name falls: a fraction below one.
+    fn fraction(self, name: &str) -> f64 {
+        let mut random = Seed::new(self.seed).fork("phase").fork(name);
+        let u = (random.draw() >> 11) as f64 / (1u64 << 53) as f64;
+        (permuted(self.number, self.of, &random) as f64 + u) / self.of as f64
+    }
+}
+
+/// The place of `number` in a random permutation of `0..of`. A Feistel network of four rounds, walked until it is within
+/// (Black and Rogaway 2002): no list of all is needed.
+fn permuted(number: u64, of: u64, random: &Seed) -> u64 {
+    let half = (64 - of.saturating_sub(1).leading_zeros()).div_ceil(2).max(1);
+    let mask = (1u64 << half) - 1;
+    let mut random = random.clone();
+    let keys: [u64; 4] = std::array::from_fn(|_| random.draw());
+    let mut at = number;
+    loop {
+        let (mut left, mut right) = (at >> half, at & mask);
+        for key in keys {
+            (left, right) = (right, (left ^ Seed::new(right ^ key).draw()) & mask);
+        }
+        at = (left << half) | right;
+        if at < of {
+            return at;
+        }
+    }
+}
+
+/// Shifts the instants of a document. Values that are no spans of time are left to the scenario's reader, which refuses them.
+pub(super) fn shift(document: &mut Table, repetition: Repetition) {
+    let span = |document: &Table, key: &str| document.get(key).and_then(parse);
+    let (Some(duration), most) = (span(document, "duration"), span(document, "phase").unwrap_or(SPAN)) else {
+        return;
+    };
+    if repetition.of < 2 {
+        return;
+    }
+    let mut fences = vec![duration];
+    let mut groups = Vec::new();
+    for (table, hosts) in document.iter_mut().filter(|(table, _)| ["host", "tree"].contains(&table.as_str()))
+    {
+        for (host, keys) in hosts.as_table_mut().into_iter().flatten() {
+            let Some(keys) = keys.as_table_mut() else { continue };
+            collect(&format!("{table}.{host}"), keys, duration, &mut groups, &mut fences);
+        }
+    }
+    let times: Vec<Vec<Duration>> =
+        groups.iter().map(|(_, values)| values.iter().filter_map(|value| parse(value)).collect()).collect();
+    for (index, (name, values)) in groups.into_iter().enumerate() {
+        let own = times.get(index).map_or(&[][..], Vec::as_slice);
+        let others =
+            times.iter().enumerate().filter(|(other, _)| *other != index).flat_map(|(_, times)| times);
+        let room = room(own, others.chain(&fences).copied()).min(most);
+        let by = room.mul_f64(repetition.fraction(&name));
+        for value in values {
+            if let Some(at) = parse(value) {
+                *value = format!("{}ns", (at + by).as_nanos()).into();
+            }
+        }
+    }
+}
+
+/// How far instants may go together so that they stay before half of the way to any later one.
+fn room(own: &[Duration], others: impl Iterator<Item = Duration> + Clone) -> Duration {
+    // A course's points at the very begin are where it starts, and no events.
+    let events = own.iter().filter(|at| own.len() == 1 || !at.is_zero());
+    let half = |at: &Duration| {
+        let next = others.clone().filter(|other| other > at).min();
+        next.map_or(Duration::ZERO, |next| next.saturating_sub(*at) / 2)
+    };
+    events.map(half).min().unwrap_or_default()
+}
+
+type Group<'a> = (String, Vec<&'a mut Value>);
+
+/// The instants of a host: those that are shifted, and those that only bound them.
+fn collect<'a>(
+    name: &str,
+    host: &'a mut Table,
+    duration: Duration,
+    groups: &mut Vec<Group<'a>>,
+    fences: &mut Vec<Duration>,
+) {
+    let mut way = Vec::new();
+    for (key, value) in host.iter_mut() {
+        match (key.as_str(), value) {
+            ("role", Value::Array(roles)) => {
+                for (index, role) in roles.iter_mut().enumerate() {
+                    let Some(role) = role.as_table_mut() else { continue };
+                    of_role(&format!("{name}.role[{index}]"), role, duration, groups, fences);
+                }
+            }
+            ("program", Value::Array(programs)) => {
+                for (index, program) in programs.iter_mut().enumerate() {
+                    let Some(program) = program.as_table_mut() else { continue };
+                    fences.extend(program.get("stop").and_then(parse));
+                    let start = program.get_mut("start").map(|start| vec![start]);
+                    groups.extend(start.map(|start| (format!("{name}.program[{index}]"), start)));
+                }
+            }
+            ("course", Value::Table(cells)) => {
+                way.extend(cells.iter_mut().flat_map(|(_, points)| first_of_each(points)));
+            }
+            ("path", Value::Table(keys)) => {
+                way.extend(keys.get_mut("points").into_iter().flat_map(first_of_each));
+            }
+            _ => {}
+        }
+    }
+    if !way.is_empty() {
+        groups.push((format!("{name}.way"), way));
+    }
+}
+
+/// The instant that each point begins with.
+fn first_of_each(points: &mut Value) -> impl Iterator<Item = &mut Value> {
+    points.as_array_mut().into_iter().flatten().filter_map(|point| point.as_array_mut()?.first_mut())
+}
+
+fn of_role<'a>(
+    name: &str,
+    role: &'a mut Table,
+    duration: Duration,
+    groups: &mut Vec<Group<'a>>,
+    fences: &mut Vec<Duration>,
+) {
+    // A rule that is wrong stays a rule, and the scenario's reader says what is wrong with it.
+    let _ = protocol::write_out(duration, role);
+    fences.extend(role.get("stop").and_then(parse));
+    let is_app = role.get("kind").and_then(Value::as_str).is_some_and(|kind| kind.starts_with("apps/"));
+    for (key, value) in role.iter_mut() {
+        match (key.as_str(), value) {
+            ("start", value) if is_app && parse(value).is_some() => {
+                groups.push((format!("{name}.start"), vec![value]));
+            }
+            ("moves", Value::Array(moves)) => {
+                let at = moves.iter_mut().filter_map(|step| step.as_table_mut()?.get_mut("at"));
+                groups.extend(
+                    (0..).zip(at).map(|(number, at): (u32, _)| (format!("{name}.moves[{number}]"), vec![at])),
+                );
+            }
+            _ => {}
+        }
+    }
+}
+
+fn parse(value: &Value) -> Option<Duration> {
+    value.as_str().and_then(node::config::parse_span)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Scenario;
+    use std::collections::BTreeSet;
+
+    fn shifted(text: &str, number: u64, of: u64) -> Table {
+        let mut document: Table = toml::from_str(text).unwrap();
+        shift(&mut document, Repetition { number, of, seed: 1 });
+        document
+    }
+
+    fn moves(document: &Table) -> Vec<Duration> {
+        let role = &document["host"]["mobile"]["role"];
+        let role = role.as_array().unwrap().iter().find(|role| role.get("moves").is_some()).unwrap();
+        role["moves"].as_array().unwrap().iter().map(|step| parse(&step["at"]).unwrap()).collect()
+    }
+
+    const FIRST: &str = include_str!("../../../../scenarios/first.toml");
+    const DOWNLOAD: &str = include_str!("../../../../scenarios/mobile-ip/download.toml");
+    const SIGMA: &str = include_str!("../../../../scenarios/sigma/handoff.toml");
+
+    #[test]
+    fn a_permutation_meets_each_place_once() {
+        for of in [1, 2, 3, 7, 40, 64, 1000] {
+            let all: BTreeSet<u64> = (0..of).map(|i| permuted(i, of, &Seed::new(3))).collect();
+            assert_eq!((all.len() as u64, all.last().copied()), (of, Some(of - 1)), "{of}");
+        }
+        assert!((0..40).any(|i| permuted(i, 40, &Seed::new(3)) != permuted(i, 40, &Seed::new(4))));
+        assert!(permuted(99_999_999, 100_000_000, &Seed::new(3)) < 100_000_000);
+    }
+
+    #[test]
+    fn every_part_of_the_span_is_met_once_and_instants_are_not_locked() {
+        let of = 40;
+        let places = |index: usize| {
+            let from = moves(&toml::from_str(FIRST).unwrap())[index];
+            let place = |number| {
+                let late = moves(&shifted(FIRST, number, of))[index].saturating_sub(from);
+                (late.as_secs_f64() / 0.5 * of as f64) as u64
+            };
+            (0..of).map(place).collect::<Vec<_>>()
+        };
+        // Moves of `first` are 1 s apart: each has half of that.
+        let [first, second] = [places(0), places(1)];
+        for places in [&first, &second] {
+            assert_eq!(places.iter().copied().collect::<BTreeSet<_>>(), (0..of).collect());
+        }
+        assert_ne!(first, second);
+    }
+
+    #[test]
+    fn instants_stay_in_their_order_and_in_the_run() {
+        for number in 0..40 {
+            let document = shifted(FIRST, number, 40);
+            let moves = moves(&document);
+            assert!(moves.is_sorted() && *moves.last().unwrap() < Duration::from_millis(5500), "{moves:?}");
+            let start = &document["host"]["correspondent"]["role"][0]["start"];
+            assert!(parse(start).unwrap() < moves[0]);
+        }
+    }
+
+    #[test]
+    fn one_run_alone_stays_as_it_is_written_and_so_does_phase_0() {
+        let same = |text: &str, of| shifted(text, 0, of) == toml::from_str::<Table>(text).unwrap();
+        assert!(same(FIRST, 1) && !same(FIRST, 2));
+        assert_eq!(
+            moves(&shifted(&format!("phase = \"0s\"\n{FIRST}"), 1, 2)),
+            moves(&toml::from_str(FIRST).unwrap())
+        );
+        let little = moves(&shifted(&format!("phase = \"1ms\"\n{FIRST}"), 1, 2));
+        assert!(little[0] > Duration::from_secs(1) && little[0] < Duration::from_millis(1001), "{little:?}");
+    }
+
+    #[test]
+    fn a_course_moves_as_a_whole_and_a_rule_is_written_out() {
+        let course = |document: &Table| {
+            let points = |cell: &str| document["host"]["mobile"]["course"][cell].as_array().unwrap().clone();
+            ["1", "2"].map(points).concat().iter().map(|point| parse(&point[0]).unwrap()).collect::<Vec<_>>()
+        };
+        let before = course(&toml::from_str(SIGMA).unwrap());
+        let after = course(&shifted(SIGMA, 1, 3));
+        let by: BTreeSet<Duration> =
+            after.iter().zip(&before).map(|(after, before)| *after - *before).collect();
+        assert!(by.len() == 1 && by.first().is_some_and(|by| !by.is_zero()), "{by:?}");
+        let rule = "moves = { between = [\"foreign\", \"home\"], every = \"2s\" }";
+        let text = DOWNLOAD.replace("moves = [{ at = \"4.3s\", to = \"foreign\" }]", rule);
+        assert_eq!(moves(&shifted(&text, 1, 2)).len(), 4);
+    }
+
+    #[test]
+    fn a_repetition_makes_the_same_plan_whoever_asks() {
+        let plan = |number, of, seed| {
+            let repetition = Repetition { number, of, seed: 1 };
+            Scenario::repetition("first.toml", FIRST, &[], seed, repetition).unwrap().document
+        };
+        assert_eq!(plan(3, 9, 1), plan(3, 9, 7));
+        assert_ne!(plan(3, 9, 1), plan(4, 9, 1));
+    }
+}
