@@ -3,13 +3,14 @@
 use crate::output::{Format, Progress, print};
 use crate::{Failure, count, interrupt, linux_failure};
 use draw::Snap;
-use lab::batch::{self, Cost};
+use lab::batch::{self, Collected};
 use lab::run::{OnWorld, Outcome};
 use lab::rundir::{self, Options, RunFile};
-use lab::scenario::{Setting, stem};
+use lab::scenario::{Repetition, Setting, stem};
 use lab::sweep::{Job, Sweep};
 use lab::{Plan, Scenario, ScenarioError, report};
 use std::fmt::Write;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -27,7 +28,8 @@ pub(crate) struct Args {
     /// The seed of all chance; of the first run, if there are several.
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// How many runs, each with the next seed; of a grid, of each of its points [default: one; of a grid ten, or what the
+    /// How many runs, each with the next seed and at other phases: the instants of the scenario are shifted, each by a part of its
+    /// own of up to 1 s (the scenario's `phase`); of a grid, of each of its points [default: one; of a grid ten, or what the
     /// scenario says].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     runs: Option<u64>,
@@ -76,16 +78,6 @@ fn snap(text: &str) -> Result<Snap, String> {
     }
 }
 
-/// A run that has been written down.
-struct Done {
-    seed: u64,
-    dir: PathBuf,
-    file: RunFile,
-    costs: Vec<Cost>,
-    /// Only for a single run.
-    text: String,
-}
-
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     if args.no_records {
         if args.on == On::Linux {
@@ -95,7 +87,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         return count::count(&args.scenario, &args.set, &seeds, args.format);
     }
     let sweep = sweep_of(args)?;
-    let plans = if sweep.is_some() { Vec::new() } else { plans(args)? };
+    if sweep.is_none() {
+        plan(args, 0)?;
+    }
     let jobs = args.jobs.unwrap_or_else(|| match args.on {
         On::Sim => std::thread::available_parallelism().map_or(1, usize::from),
         On::Linux => 1, // runs beside each other would disturb each other's timing
@@ -114,30 +108,111 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         };
         return crate::sweep::sweep(&sweep, &all, jobs, &folder, args.format, &stop, carry_out);
     }
-    let mut progress = Progress::new(plans.len());
-    let results = batch::each(&plans, jobs, |(plan, dir)| one(args, plan, dir, &stop), |_| progress.step());
+    if args.runs() > 1 { many(args, jobs, &stop) } else { single(args, &stop) }
+}
+
+fn single(args: &Args, stop: &AtomicBool) -> Result<(), Failure> {
+    let (plan, dir) = plan(args, 0)?;
+    let (outcome, file) = one(args, &plan, &dir, stop)?;
+    match args.format {
+        Format::Json => print(&file.to_json()),
+        Format::Text => print(&text(&outcome, &dir)),
+    }
+    // The text of a single run names its failures.
+    judged(file.doubts, usize::from(!file.failures.is_empty()))
+}
+
+/// How the command ends: a run with doubts has shown nothing, not even that something failed.
+fn judged(doubts: Vec<String>, failures: usize) -> Result<(), Failure> {
+    match failures {
+        _ if !doubts.is_empty() => Err(Failure::Untrusted(doubts)),
+        0 => Ok(()),
+        _ => Err(Failure::DidNotHold),
+    }
+}
+
+/// Doubts that are listed at most: of a million runs, the first few say what is wrong.
+const DOUBTS: usize = 100;
+
+/// Runs them one after the other, or `jobs` at a time, and keeps of each but its values: memory does not grow with their number.
+fn many(args: &Args, jobs: usize, stop: &AtomicBool) -> Result<(), Failure> {
+    let runs = args.runs();
+    let mut progress = Progress::new(usize::try_from(runs).unwrap_or(usize::MAX));
+    let (mut all, mut doubts, mut failed) = (Collected::default(), Vec::new(), None);
+    let (mut untrusted, mut failures) = (0, 0);
+    let json = args.format == Format::Json;
+    if json {
+        print("{\n\"runs\": [\n");
+    }
+    let run = |number: u64| {
+        let (plan, dir) = plan(args, number)?;
+        let (outcome, file) = one(args, &plan, &dir, stop)?;
+        Ok((file, batch::of_run(&batch::measure(&outcome))))
+    };
+    batch::each(runs, jobs, run, |number, done: Result<_, Failure>| {
+        progress.step();
+        let (file, values) = match done {
+            Ok(done) => done,
+            Err(failure) => {
+                failed = Some(failure);
+                return ControlFlow::Break(());
+            }
+        };
+        if file.doubts.is_empty() {
+            all.add(&values);
+        } else {
+            untrusted += 1;
+        }
+        let room = DOUBTS.saturating_sub(doubts.len());
+        let seed = args.seed.wrapping_add(number);
+        for what in &file.failures {
+            if failures < DOUBTS {
+                eprintln!("does not hold: seed {seed}: {what}");
+            }
+            failures += 1;
+        }
+        doubts.extend(file.doubts.iter().take(room).map(|doubt| format!("seed {seed}: {doubt}")));
+        if json {
+            let comma = if number + 1 < runs { ",\n" } else { "" };
+            print(&format!("{}{comma}", file.to_json().trim_end()));
+        }
+        ControlFlow::Continue(())
+    });
     drop(progress);
-    let done = results.into_iter().collect::<Result<Vec<Done>, Failure>>()?;
-    match (args.format, done.as_slice()) {
-        (Format::Json, [only]) => print(&only.file.to_json()),
-        (Format::Json, all) => print(&batch_json(all)),
-        (Format::Text, [only]) => print(&only.text),
-        (Format::Text, all) => print(&batch_text(args, all)),
+    if let Some(failure) = failed {
+        return Err(failure);
     }
-    let several = done.len() > 1;
-    let doubts: Vec<String> = done
-        .iter()
-        .flat_map(|done| done.file.doubts.iter().map(|doubt| (done.seed, doubt)))
-        .map(|(seed, doubt)| if several { format!("seed {seed}: {doubt}") } else { doubt.clone() })
-        .collect();
-    if !doubts.is_empty() {
-        return Err(Failure::Untrusted(doubts));
+    let summary = all.summary();
+    if json {
+        let summary = serde_json::to_string_pretty(&summary).unwrap_or_default();
+        print(&format!("\n],\n\"summary\": {summary}\n}}\n"));
+    } else {
+        let figure = distribution(args, &all)?;
+        print(&batch_text(args, &all, untrusted, figure.as_deref())?);
     }
-    let failed = done.iter().filter(|done| !done.file.failures.is_empty());
-    for done in failed.clone().filter(|_| several) {
-        done.file.failures.iter().for_each(|what| eprintln!("does not hold: seed {}: {what}", done.seed));
-    }
-    if failed.count() > 0 { Err(Failure::DidNotHold) } else { Ok(()) }
+    judged(doubts, failures)
+}
+
+/// Draws the distribution of several runs into the folder that holds them.
+fn distribution(args: &Args, all: &Collected) -> Result<Option<PathBuf>, Failure> {
+    let (name, folder) = (name(args)?, folder(args)?);
+    let Some(figure) = all.figure(&name, world(args.on)) else { return Ok(None) };
+    let path = folder.join(format!("{name}-{}-distribution.svg", world(args.on).name()));
+    let unwritten = |error| Failure::Machine(format!("cannot write {}: {error}", path.display()));
+    std::fs::write(&path, figure.svg()).map_err(unwritten)?;
+    std::fs::write(path.with_extension("csv"), figure.csv()).map_err(unwritten)?;
+    Ok(Some(path))
+}
+
+fn name(args: &Args) -> Result<String, Failure> {
+    let (file, _) = Scenario::find(&args.scenario).map_err(|error| Failure::Usage(error.to_string()))?;
+    Ok(stem(&file))
+}
+
+/// The folder that holds several runs.
+fn folder(args: &Args) -> Result<PathBuf, Failure> {
+    let usual = rundir::default_dir(&name(args)?, world(args.on), args.seed);
+    Ok(args.out.clone().unwrap_or_else(|| usual.parent().unwrap_or(Path::new("")).to_owned()))
 }
 
 /// The grid, if the scenario or the settings ask for one. Whatever is wrong shows before anything is started.
@@ -154,24 +229,22 @@ fn sweep_of(args: &Args) -> Result<Option<(Sweep, Vec<Job>)>, Failure> {
     Sweep::of(&file, &text, &args.set, runs, args.seed, world(args.on)).map_err(usage)
 }
 
-/// The plans and where each run is kept. Whatever is wrong shows before anything is started.
-fn plans(args: &Args) -> Result<Vec<(Plan, PathBuf)>, Failure> {
+/// The plan of a run, one of several or the only one, and where it is kept. Whatever is wrong shows before anything is started.
+fn plan(args: &Args, number: u64) -> Result<(Plan, PathBuf), Failure> {
     let usage = |error: &dyn std::fmt::Display| Failure::Usage(error.to_string());
     let (file, text) = Scenario::find(&args.scenario).map_err(|error| usage(&error))?;
-    let world = world(args.on);
-    let mut plans = Vec::new();
-    for seed in (args.seed..).take(usize::try_from(args.runs()).unwrap_or(usize::MAX)) {
-        let plan = Scenario::plan(&file, &text, &args.set, seed).map_err(|error| usage(&error))?;
-        let usual = rundir::default_dir(&stem(&file), world, seed);
-        let dir = match &args.out {
-            None => usual,
-            Some(out) if args.runs() == 1 => out.clone(),
-            Some(out) => out.join(usual.file_name().unwrap_or_default()),
-        };
-        rundir::check(&dir).map_err(|error| usage(&error))?;
-        plans.push((plan, dir));
-    }
-    Ok(plans)
+    let seed = args.seed.wrapping_add(number);
+    let repetition = Repetition { number, of: args.runs(), seed: args.seed };
+    let plan =
+        Scenario::repetition(&file, &text, &args.set, seed, repetition).map_err(|error| usage(&error))?;
+    let usual = rundir::default_dir(&stem(&file), world(args.on), seed);
+    let dir = match &args.out {
+        None => usual,
+        Some(out) if args.runs() == 1 => out.clone(),
+        Some(out) => out.join(usual.file_name().unwrap_or_default()),
+    };
+    rundir::check(&dir).map_err(|error| usage(&error))?;
+    Ok((plan, dir))
 }
 
 const fn world(on: On) -> OnWorld {
@@ -194,13 +267,12 @@ fn carry_out(args: &Args, plan: &Plan, stop: &AtomicBool) -> Result<Outcome, Fai
     }
 }
 
-fn one(args: &Args, plan: &Plan, dir: &Path, stop: &AtomicBool) -> Result<Done, Failure> {
+fn one(args: &Args, plan: &Plan, dir: &Path, stop: &AtomicBool) -> Result<(Outcome, RunFile), Failure> {
     let outcome = carry_out(args, plan, stop)?;
     let options = Options { snap: args.snap, ..Options::default() };
     let unwritten = |error| Failure::Machine(format!("cannot write {}: {error}", dir.display()));
     let file = rundir::write(&outcome, dir, &options).map_err(unwritten)?;
-    let text = if args.runs() == 1 { text(&outcome, dir) } else { String::new() };
-    Ok(Done { seed: plan.seed, dir: dir.to_owned(), file, costs: batch::costs(&outcome), text })
+    Ok((outcome, file))
 }
 
 fn text(outcome: &Outcome, dir: &Path) -> String {
@@ -213,29 +285,30 @@ fn text(outcome: &Outcome, dir: &Path) -> String {
             linux.frames
         );
     }
+    if !outcome.handoffs.is_empty() {
+        out.push_str("one run; not a distribution: `--runs 40` shows what other phases give\n");
+    }
     let figure = dir.join("figures").join("handoffs.svg");
     let _ = writeln!(out, "\nkept in {}; the figure is\n{}", dir.display(), figure.display());
     out
 }
 
-fn batch_text(args: &Args, all: &[Done]) -> String {
-    let world = world(args.on).name();
-    let name = all.first().map_or("", |done| done.file.scenario.name.as_str());
-    let (first, last) = (args.seed, all.last().map_or(0, |done| done.seed));
-    let mut out = format!("{name} on {world}, {} runs, seeds {first} to {last}; per handoff:\n\n", all.len());
-    let costs: Vec<Cost> = all.iter().flat_map(|done| done.costs.clone()).collect();
-    out.push_str(&batch::table(&batch::summary(&costs)));
-    if let Some(Done { dir, .. }) = all.first() {
-        let folder = dir.parent().unwrap_or(dir);
-        let _ = writeln!(out, "\nkept in {}; the figure of the first is", folder.display());
-        let _ = writeln!(out, "{}", dir.join("figures").join("handoffs.svg").display());
+fn batch_text(
+    args: &Args,
+    all: &Collected,
+    untrusted: u64,
+    figure: Option<&Path>,
+) -> Result<String, Failure> {
+    let (name, world, runs) = (name(args)?, world(args.on).name(), args.runs());
+    let (first, last) = (args.seed, args.seed.wrapping_add(runs - 1));
+    let mut out = format!("{name} on {world}, {runs} runs at other phases, seeds {first} to {last}\n\n");
+    if untrusted > 0 {
+        let _ = writeln!(out, "{untrusted} runs are not to be trusted, and are not counted\n");
     }
-    out
-}
-
-fn batch_json(all: &[Done]) -> String {
-    let costs: Vec<Cost> = all.iter().flat_map(|done| done.costs.clone()).collect();
-    let runs: Vec<&RunFile> = all.iter().map(|done| &done.file).collect();
-    let json = serde_json::json!({ "summary": batch::summary(&costs), "runs": runs });
-    format!("{json:#}\n")
+    out.push_str(&batch::table(&all.summary()));
+    let _ = writeln!(out, "\nkept in {}", folder(args)?.display());
+    if let Some(path) = figure {
+        let _ = writeln!(out, "the figure of the distribution is\n{}", path.display());
+    }
+    Ok(out)
 }

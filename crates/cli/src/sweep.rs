@@ -6,6 +6,7 @@ use lab::batch;
 use lab::run::Outcome;
 use lab::sweep::{self, Done, Job, Journal, Sweep};
 use std::fmt::Write;
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -27,7 +28,9 @@ pub(crate) fn sweep(
     let open: Vec<(usize, &Job)> =
         jobs.iter().enumerate().filter(|(number, _)| !journal.has(*number)).collect();
     let mut progress = Progress::new(open.len());
-    let run = |(number, job): &(usize, &Job)| {
+    let run = |place: u64| {
+        let open = usize::try_from(place).ok().and_then(|place| open.get(place));
+        let (number, job) = open.ok_or(Failure::Interrupted)?;
         if stop.load(Ordering::Relaxed) {
             return Err(Failure::Interrupted);
         }
@@ -40,9 +43,21 @@ pub(crate) fn sweep(
         })?;
         Ok(done)
     };
-    let results = batch::each(&open, side_by_side, run, |_| progress.step());
+    let mut fresh = Ok(Vec::new());
+    batch::each(open.len() as u64, side_by_side, run, |_, done| {
+        progress.step();
+        match (&mut fresh, done) {
+            (Ok(all), Ok(done)) => all.push(done),
+            (_, Err(failure)) => {
+                fresh = Err(failure);
+                return ControlFlow::Break(());
+            }
+            (Err(_), _) => {}
+        }
+        ControlFlow::Continue(())
+    });
     drop(progress);
-    let fresh = results.into_iter().collect::<Result<Vec<Done>, Failure>>()?;
+    let fresh: Vec<Done> = fresh?;
     let all = journal.all(fresh);
     for (name, csv) in sweep::csv(sweep, &all) {
         std::fs::write(folder.join(format!("{name}.csv")), csv).map_err(unwritten)?;

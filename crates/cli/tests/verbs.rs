@@ -63,9 +63,11 @@ fn many_runs_are_summed_up_however_many_go_at_once() {
     };
     let text = with("3");
     assert_eq!(text, with("1"));
-    assert!(text.starts_with("first on sim, 4 runs, seeds 5 to 8; per handoff:"), "{text}");
-    let hard = text.lines().find(|line| line.starts_with("hard")).unwrap();
-    assert_eq!(hard.split_whitespace().nth(1), Some("8"), "{hard}");
+    assert!(text.starts_with("first on sim, 4 runs at other phases, seeds 5 to 8\n"), "{text}");
+    let hard: Vec<&str> =
+        text.lines().find(|line| line.starts_with("outage_ms  ")).unwrap().split_whitespace().collect();
+    assert_eq!(hard[..3], ["outage_ms", "hard", "4"], "n counts runs: {text}");
+    assert!(folder.path().join("many/first-sim-distribution.svg").is_file());
     for seed in 5..9 {
         assert!(folder.path().join(format!("many/first-sim-{seed}/run.json")).is_file());
     }
@@ -220,7 +222,7 @@ fn a_sweep_gives_the_same_however_many_run_at_once() {
         assert_eq!(a, b, "{file}");
     }
     let csv = std::fs::read_to_string(folder.path().join("1/outage_ms.csv")).unwrap();
-    assert_eq!(csv.lines().next(), Some("mobile.moves.kind,radio.retune,n,median,lo,hi"));
+    assert_eq!(csv.lines().next(), Some("mobile.moves.kind,radio.retune,n,median,lo,hi,p5,p95,mean"));
     assert_eq!(csv.lines().count(), 5, "{csv}");
 }
 

@@ -1,160 +1,285 @@
-//! Many runs of one scenario, told apart by their seeds, and what they have in common.
+//! Many runs of one scenario: what is measured of each, and the distribution over all.
+//!
+//! The value of a run is the median of its handoffs of one kind: handoffs of one run share its seed and its connections, and
+//! are no repetitions. So `n` counts runs.
 
-use crate::run::Outcome;
-use draw::Table;
+use crate::handoff::Handoff;
+use crate::run::{OnWorld, Outcome};
+use crate::stats::{self, Summary};
+use draw::{Axis, DistributionFigure, DistributionPanel, Sample, Style, Table};
 use serde::Serialize;
-use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc;
+use trace::{HostId, What};
+use wire::{Iface, Seed, ipv4, udp};
 
-/// Does `work` for each of `items`, so many at a time, and hands each result over as soon as it is there, from this
-/// thread. Results come back in the order of the items.
-pub fn each<I: Sync, T: Send>(
-    items: &[I],
+/// Does `work` for the numbers below `count`, `jobs` at a time, and hands each result to `done`, from this thread and in the
+/// order of the numbers. If `done` breaks, no further work is begun. Memory is for the results that wait for an earlier one.
+pub fn each<T: Send>(
+    count: u64,
     jobs: usize,
-    work: impl Fn(&I) -> T + Sync,
-    mut done: impl FnMut(&T),
-) -> Vec<T> {
-    let next = AtomicUsize::new(0);
-    let (send, receive) = mpsc::channel();
-    let mut results: BTreeMap<usize, T> = BTreeMap::new();
+    work: impl Fn(u64) -> T + Sync,
+    mut done: impl FnMut(u64, T) -> ControlFlow<()>,
+) {
+    let (next, stop) = (AtomicU64::new(0), AtomicBool::new(false));
+    // A worker waits if nothing takes its results.
+    let (send, receive) = mpsc::sync_channel(jobs.max(1));
+    let jobs = usize::try_from(count).map_or(jobs, |count| jobs.min(count)).max(1);
     std::thread::scope(|scope| {
-        for _ in 0..jobs.clamp(1, items.len().max(1)) {
-            let (send, next, work) = (send.clone(), &next, &work);
+        for _ in 0..jobs {
+            let (send, next, stop, work) = (send.clone(), &next, &stop, &work);
             scope.spawn(move || {
-                while let Some((index, item)) = {
-                    let index = next.fetch_add(1, Ordering::Relaxed);
-                    items.get(index).map(|item| (index, item))
-                } {
-                    if send.send((index, work(item))).is_err() {
+                while !stop.load(Ordering::Relaxed) {
+                    let number = next.fetch_add(1, Ordering::Relaxed);
+                    if number >= count || send.send((number, work(number))).is_err() {
                         return;
                     }
                 }
             });
         }
         drop(send);
-        for (index, result) in receive {
-            done(&result);
-            results.insert(index, result);
+        let (mut waiting, mut due) = (BTreeMap::new(), 0);
+        for (number, result) in receive {
+            waiting.insert(number, result);
+            while let Some(result) = waiting.remove(&due) {
+                if done(due, result).is_break() {
+                    stop.store(true, Ordering::Relaxed);
+                    waiting.clear();
+                    due = count;
+                    break;
+                }
+                due += 1;
+            }
+            if stop.load(Ordering::Relaxed) {
+                waiting.clear();
+            }
         }
     });
-    results.into_values().collect()
 }
 
-/// What the handoffs of one kind cost, over many runs.
-#[derive(Clone, PartialEq, Debug, Serialize)]
-pub struct KindSummary {
-    /// As the protocol calls it.
-    pub kind: String,
-    /// How many handoffs.
-    pub n: usize,
-    /// Datagrams lost in one.
-    pub lost: Spread,
-    /// Copies too many in one.
-    pub duplicates: Spread,
-    /// Its outage; none counts as zero, never as infinite. What was not measured does not count.
-    pub outage_ms: Option<Spread>,
-    /// Its latency, where there was one.
-    pub latency_ms: Option<Spread>,
+/// What is measured of each handoff, and of each run, with a line about it. Where a run has handoffs of several kinds, each
+/// has a metric of its own, as `outage_ms.hard`.
+pub const METRICS: [(&str, &str); 6] = [
+    ("outage_ms", "no new data for the application, per handoff; 0 if there was no gap"),
+    ("lost_packets", "packets for the host that were lost, per handoff"),
+    ("duplicate_packets", "copies beyond the first, per handoff"),
+    ("handoff_latency_ms", "from the cut to the network's new path, and once down it, per handoff"),
+    ("longest_stall_ms", "the longest time without new data, of all flows of a run"),
+    ("goodput_kbps", "new data for the application over the life of the run's largest flow"),
+];
+
+/// The metric of a value's name, whatever kind of handoff it is about.
+pub(crate) fn metric(name: &str) -> &str {
+    name.split('.').next().unwrap_or(name)
 }
 
-/// Median and range.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
-pub struct Spread {
-    /// The middle one, or the mean of the two in the middle.
-    pub median: f64,
-    /// The smallest.
-    pub lo: f64,
-    /// The largest.
-    pub hi: f64,
+/// Values by metric, one for each handoff, or one for the run. An outage that never ends is infinite.
+pub type Values = BTreeMap<String, Vec<f64>>;
+
+/// Measures a run.
+pub fn measure(outcome: &Outcome) -> Values {
+    let kinds: BTreeSet<&str> = outcome.handoffs.iter().map(|handoff| handoff.kind.as_str()).collect();
+    let mut values = Values::new();
+    for handoff in &outcome.handoffs {
+        for (metric, value) in of_handoff(handoff) {
+            let name = if kinds.len() > 1 { format!("{metric}.{}", handoff.kind) } else { metric.to_owned() };
+            values.entry(name).or_default().push(short(value));
+        }
+    }
+    let stall = outcome.flows.iter().map(|flow| flow.longest_stall).max();
+    let per_run = [
+        ("longest_stall_ms", stall.map(|stall| stall.as_secs_f64() * 1e3)),
+        ("goodput_kbps", goodput(outcome)),
+    ];
+    for (metric, value) in per_run {
+        values.extend(value.map(|value| (metric.to_owned(), vec![short(value)])));
+    }
+    values
 }
 
-impl Spread {
-    /// Of these values, if there are any.
-    pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
-        let mut values: Vec<f64> = values.into_iter().collect();
-        values.sort_by(f64::total_cmp);
-        let middle = |index: usize| values.get(index).copied();
-        let half = values.len() / 2;
-        let median = match values.len() % 2 {
-            0 => f64::midpoint(middle(half.checked_sub(1)?)?, middle(half)?),
-            _ => middle(half)?,
-        };
-        Some(Self { median, lo: *values.first()?, hi: *values.last()? })
+/// The value of a run for each metric: the median of its handoffs.
+pub fn of_run(values: &Values) -> BTreeMap<String, f64> {
+    values.iter().filter_map(|(name, values)| Some((name.clone(), stats::median(values)?))).collect()
+}
+
+/// Nanoseconds are enough of anything; and what has no more digits is read back from a file as it was.
+pub(crate) fn short(value: f64) -> f64 {
+    (value * 1e6).round() / 1e6
+}
+
+fn of_handoff(handoff: &Handoff) -> impl Iterator<Item = (&'static str, f64)> {
+    let all = [
+        ("outage_ms", handoff.outage_ms()),
+        ("lost_packets", Some(handoff.lost() as f64)),
+        ("duplicate_packets", Some(handoff.duplicates() as f64)),
+        ("handoff_latency_ms", handoff.latency.map(|latency| latency.as_secs_f64() * 1e3)),
+    ];
+    all.into_iter().filter_map(|(metric, value)| Some((metric, value?)))
+}
+
+/// In thousands of bits a second: of the flow with the most bytes. Without flows, of all that hosts that moved were given,
+/// over the whole run; `None` if nothing moved.
+fn goodput(outcome: &Outcome) -> Option<f64> {
+    if let Some(flow) = outcome.flows.iter().max_by_key(|flow| flow.bytes) {
+        return Some(flow.goodput() / 1e3);
+    }
+    let moved: BTreeSet<HostId> = outcome.handoffs.iter().map(|handoff| handoff.host).collect();
+    let mut datagrams = BTreeMap::new();
+    let mut bytes = 0;
+    for record in outcome.records.iter().filter(|record| moved.contains(&record.host)) {
+        match &record.what {
+            What::App(_) => bytes += record.what.read().unwrap_or_default(),
+            What::Sent(Iface::HOST, packet) => {
+                let payload = packet.bytes.len().saturating_sub(ipv4::HEADER + udp::HEADER);
+                datagrams.insert((record.host, packet.id), payload as u64);
+            }
+            What::AppReceived(packet) => bytes += datagrams.get(&(record.host, *packet)).unwrap_or(&0),
+            _ => {}
+        }
+    }
+    (!moved.is_empty()).then(|| bytes as f64 * 8.0 / outcome.plan.end().as_secs_f64() / 1e3)
+}
+
+/// Values that are kept of a metric at most. Of more runs, a uniform sample of this size (Vitter's algorithm R).
+pub const KEPT: usize = 100_000;
+
+/// The values of runs, in bounded memory.
+#[derive(Clone, Debug, Default)]
+pub struct Collected {
+    metrics: BTreeMap<String, (u64, Vec<f64>)>,
+}
+
+impl Collected {
+    /// Takes a run's values.
+    pub fn add(&mut self, run: &BTreeMap<String, f64>) {
+        for (name, value) in run {
+            let (seen, kept) = self.metrics.entry(name.clone()).or_default();
+            if kept.len() < KEPT {
+                kept.push(*value);
+            } else {
+                let place = Seed::new(*seen).fork(name).draw() % (*seen + 1);
+                if let Some(kept) = usize::try_from(place).ok().and_then(|place| kept.get_mut(place)) {
+                    *kept = *value;
+                }
+            }
+            *seen += 1;
+        }
     }
 
-    fn text(&self, digits: usize) -> [String; 2] {
-        let Self { median, lo, hi } = self;
-        [format!("{median:.digits$}"), format!("{lo:.digits$}..{hi:.digits$}")]
-    }
-}
-
-/// What a batch needs to know of a run, so that its records need not be kept.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Cost {
-    kind: String,
-    lost: u64,
-    duplicates: u64,
-    outage_ms: Option<f64>,
-    latency_ms: Option<f64>,
-}
-
-/// What each handoff of a run cost.
-pub fn costs(outcome: &Outcome) -> Vec<Cost> {
-    let ms = |span: wire::Duration| span.as_secs_f64() * 1e3;
-    let cost = |handoff: &crate::handoff::Handoff| Cost {
-        kind: handoff.kind.clone(),
-        lost: handoff.lost(),
-        duplicates: handoff.duplicates(),
-        outage_ms: handoff.outage_ms(),
-        latency_ms: handoff.latency.map(ms),
-    };
-    outcome.handoffs.iter().map(cost).collect()
-}
-
-/// Sums up by kind of handoff.
-pub fn summary(costs: &[Cost]) -> Vec<KindSummary> {
-    let mut kinds: BTreeMap<&str, Vec<&Cost>> = BTreeMap::new();
-    for cost in costs {
-        kinds.entry(&cost.kind).or_default().push(cost);
-    }
-    let sum_up = |(kind, costs): (&str, Vec<&Cost>)| {
-        let spread = |value: fn(&Cost) -> f64| Spread::of(costs.iter().map(|cost| value(cost)));
-        Some(KindSummary {
-            kind: kind.to_owned(),
-            n: costs.len(),
-            lost: spread(|cost| cost.lost as f64)?,
-            duplicates: spread(|cost| cost.duplicates as f64)?,
-            outage_ms: Spread::of(costs.iter().filter_map(|cost| cost.outage_ms)),
-            latency_ms: Spread::of(costs.iter().filter_map(|cost| cost.latency_ms)),
+    /// The names of what was measured: in the order of the metrics, and of the kinds of handoffs.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        METRICS.iter().flat_map(|(of, _)| {
+            self.metrics.keys().map(String::as_str).filter(move |name| metric(name) == *of)
         })
-    };
-    kinds.into_iter().filter_map(sum_up).collect()
+    }
+
+    /// The values of a metric.
+    pub fn values(&self, name: &str) -> &[f64] {
+        self.metrics.get(name).map_or(&[], |(_, kept)| kept)
+    }
+
+    /// Every metric in numbers.
+    pub fn summary(&self) -> Vec<MetricSummary> {
+        let row = |name: &str| {
+            let (of, kind) = name.split_once('.').unwrap_or((name, ""));
+            let runs = self.metrics.get(name).map_or(0, |(seen, _)| *seen);
+            let summary = Summary::of(self.values(name))?;
+            Some(MetricSummary { metric: of.to_owned(), kind: kind.to_owned(), runs, summary })
+        };
+        self.names().filter_map(row).collect()
+    }
+
+    /// The distribution of every metric that differs between runs.
+    pub fn figure(&self, name: &str, world: OnWorld) -> Option<DistributionFigure> {
+        let style = if world == OnWorld::Sim { Style::Simulator } else { Style::Linux };
+        let mut panels: Vec<DistributionPanel> = Vec::new();
+        for of in self.names() {
+            let (title, kind) = of.split_once('.').unwrap_or((of, ""));
+            let values = self.values(of);
+            if values.iter().all(|value| values.first() == Some(value)) {
+                continue;
+            }
+            let label = if kind.is_empty() { name } else { kind };
+            let sample = Sample::new(label, style, values.to_vec());
+            match panels.iter_mut().find(|panel| panel.title == title) {
+                Some(panel) => panel.samples.push(sample),
+                None => panels.push(DistributionPanel {
+                    title: title.to_owned(),
+                    axis: axis(title),
+                    samples: vec![sample],
+                }),
+            }
+        }
+        let runs = self.metrics.values().map(|(seen, _)| *seen).max()?;
+        let about = METRICS.iter().filter(|(of, _)| panels.iter().any(|panel| panel.title == *of));
+        let about: Vec<String> = about.map(|(of, about)| format!("{of}: {about}")).collect();
+        (!panels.is_empty()).then(|| DistributionFigure {
+            title: format!("{name}: {runs} runs, each at other phases"),
+            panels,
+            caption: format!("{}. One value a run: the median of its handoffs.", about.join("; ")),
+        })
+    }
 }
 
-/// The summary as a table.
-pub fn table(kinds: &[KindSummary]) -> String {
-    let mut table = Table::new([
-        "kind",
-        "n",
-        "lost",
-        "min..max",
-        "duplicates",
-        "min..max",
-        "outage ms",
-        "min..max",
-        "latency ms",
-        "min..max",
-    ]);
-    for kind in kinds {
-        let mut row = vec![kind.kind.clone(), kind.n.to_string()];
-        row.extend(kind.lost.text(0));
-        row.extend(kind.duplicates.text(0));
-        row.extend(kind.outage_ms.map_or_else(Default::default, |spread| spread.text(3)));
-        row.extend(kind.latency_ms.map_or_else(Default::default, |spread| spread.text(3)));
-        table.push(row);
+/// The axis of a metric: `outage_ms` is an outage in milliseconds.
+pub(crate) fn axis(metric: &str) -> Axis {
+    let units = [("_ms", "ms"), ("_kbps", "kb/s")];
+    let unit = units.into_iter().find_map(|(end, unit)| Some((metric.strip_suffix(end)?, unit)));
+    let (of, unit) = unit.unwrap_or((metric, ""));
+    Axis::new(of.replace('_', " "), unit)
+}
+
+/// A metric over many runs.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct MetricSummary {
+    /// As in [`METRICS`].
+    pub metric: String,
+    /// The kind of handoff, as the protocol calls it; empty if there is but one kind, or the metric is of runs.
+    pub kind: String,
+    /// How many runs measured it. Above [`KEPT`], `n` of the summary is less.
+    pub runs: u64,
+    /// The numbers.
+    #[serde(flatten)]
+    pub summary: Summary,
+}
+
+/// The summary as a table, with a line about each metric.
+pub fn table(metrics: &[MetricSummary]) -> String {
+    let mut table = Table::new(["metric", "kind", "n", "median", "95 % interval", "5 %", "95 %", "mean"]);
+    for row in metrics {
+        let summary = &row.summary;
+        let number = |value| stats::number(value, 3);
+        let interval = match (summary.interval, summary.interval_text(3)) {
+            (None, _) => "-".to_owned(),
+            (Some(_), None) => "no width".to_owned(),
+            (Some(_), Some(text)) => text,
+        };
+        let [median, p5, p95, mean] = [summary.median, summary.p5, summary.p95, summary.mean].map(number);
+        table.push([
+            row.metric.clone(),
+            row.kind.clone(),
+            summary.n.to_string(),
+            median,
+            interval,
+            p5,
+            p95,
+            mean,
+        ]);
     }
-    table.render()
+    let mut out = table.render();
+    out.push_str(
+        "\n95 % interval: of the median, from order statistics; \"range\": only smallest and largest; \"-\": fewer than 6 runs\n",
+    );
+    if metrics.iter().any(|row| row.runs > KEPT as u64) {
+        let _ = writeln!(out, "of more than {KEPT} runs, a uniform sample of that size is kept");
+    }
+    for (of, about) in METRICS.iter().filter(|(of, _)| metrics.iter().any(|row| row.metric == *of)) {
+        let _ = writeln!(out, "{of:20}{about}");
+    }
+    out
 }
 
 #[cfg(test)]
@@ -162,21 +287,67 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_median_lies_in_the_middle() {
-        assert_eq!(Spread::of([3.0, 1.0, 2.0]), Some(Spread { median: 2.0, lo: 1.0, hi: 3.0 }));
-        assert_eq!(Spread::of([4.0, 1.0]), Some(Spread { median: 2.5, lo: 1.0, hi: 4.0 }));
-        assert_eq!(Spread::of([]), None);
+    fn all_is_done_once_and_comes_back_in_order() {
+        for jobs in [0, 1, 3, 99] {
+            let mut seen = Vec::new();
+            each(
+                10,
+                jobs,
+                |number| number * number,
+                |number, square| {
+                    seen.push((number, square));
+                    ControlFlow::Continue(())
+                },
+            );
+            assert_eq!(seen, (0..10).map(|number| (number, number * number)).collect::<Vec<_>>());
+        }
+        each(0, 4, |_| 1, |_, _| panic!("nothing was asked for"));
     }
 
     #[test]
-    fn all_is_done_once_and_comes_back_in_order() {
-        for jobs in [0, 1, 3, 99] {
-            let mut seen = 0;
-            let items: Vec<u64> = (0..10).collect();
-            let squares = each(&items, jobs, |item| item * item, |_| seen += 1);
-            assert_eq!(squares, items.iter().map(|item| item * item).collect::<Vec<_>>());
-            assert_eq!(seen, 10);
+    fn a_hundred_million_runs_are_not_begun_when_the_first_fails() {
+        let begun = AtomicU64::new(0);
+        let mut results = 0;
+        each(
+            100_000_000,
+            2,
+            |_| begun.fetch_add(1, Ordering::Relaxed),
+            |_, _| {
+                results += 1;
+                ControlFlow::Break(())
+            },
+        );
+        assert_eq!(results, 1);
+        assert!(begun.load(Ordering::Relaxed) < 100, "{begun:?}");
+    }
+
+    #[test]
+    fn the_values_of_many_runs_take_bounded_room_and_stay_a_fair_sample() {
+        let mut all = Collected::default();
+        for run in 0..(3 * KEPT as u64) {
+            all.add(&BTreeMap::from([("outage_ms".to_owned(), run as f64)]));
         }
-        assert!(each(&[(); 0], 4, |()| 1, |_| ()).is_empty());
+        let [row] = all.summary().try_into().unwrap();
+        assert_eq!((row.runs, row.summary.n), (3 * KEPT as u64, KEPT));
+        let middle = 1.5 * KEPT as f64;
+        assert!((row.summary.median - middle).abs() < 0.02 * middle, "{row:?}");
+    }
+
+    #[test]
+    fn a_table_has_a_row_for_each_metric_and_kind_and_says_what_an_interval_is() {
+        let mut all = Collected::default();
+        for run in 0..6 {
+            let value = f64::from(run);
+            all.add(&BTreeMap::from([
+                ("outage_ms.hard".to_owned(), value),
+                ("lost_packets".to_owned(), 0.0),
+            ]));
+        }
+        let text = table(&all.summary());
+        let row = |name: &str| text.lines().find(|line| line.starts_with(name)).unwrap();
+        assert!(row("outage_ms").contains("range 0.000..5.000"), "{text}");
+        assert!(row("lost_packets").contains("no width"), "{text}");
+        let figure = all.figure("x", OnWorld::Sim).unwrap();
+        assert_eq!(figure.panels.len(), 1, "what does not vary is not drawn");
     }
 }

@@ -6,7 +6,7 @@
 //! advertisements and above the time-outs of TCP; `phase = "0s"` switches it off.
 //!
 //! Repetition `i` of `n` shifts by `(p(i) + u) / n` of the span, where `p` is a permutation and `u` a fraction, both drawn
-//! for each instant from the first seed and the instant's name: a Latin hypercube (McKay, Beckman and Conover 1979). Every
+//! for each instant from the first seed and the instant's name: a Latin hypercube (`McKay`, Beckman and Conover 1979). Every
 //! part of every period is met equally often, and no two instants are locked to each other. Both backends get the same.
 //!
 //! An instant stays in its order and in the run: it moves by less than half the time to the next later one, which is
@@ -84,7 +84,7 @@ pub(super) fn shift(document: &mut Table, repetition: Repetition) {
         let own = times.get(index).map_or(&[][..], Vec::as_slice);
         let others =
             times.iter().enumerate().filter(|(other, _)| *other != index).flat_map(|(_, times)| times);
-        let room = room(own, others.chain(&fences).copied()).min(most);
+        let room = room(own, &others.chain(&fences).copied()).min(most);
         let by = room.mul_f64(repetition.fraction(&name));
         for value in values {
             if let Some(at) = parse(value) {
@@ -95,7 +95,7 @@ pub(super) fn shift(document: &mut Table, repetition: Repetition) {
 }
 
 /// How far instants may go together so that they stay before half of the way to any later one.
-fn room(own: &[Duration], others: impl Iterator<Item = Duration> + Clone) -> Duration {
+fn room(own: &[Duration], others: &(impl Iterator<Item = Duration> + Clone)) -> Duration {
     // A course's points at the very begin are where it starts, and no events.
     let events = own.iter().filter(|at| own.len() == 1 || !at.is_zero());
     let half = |at: &Duration| {
@@ -265,7 +265,7 @@ mod tests {
         let before = course(&toml::from_str(SIGMA).unwrap());
         let after = course(&shifted(SIGMA, 1, 3));
         let by: BTreeSet<Duration> =
-            after.iter().zip(&before).map(|(after, before)| *after - *before).collect();
+            after.iter().zip(&before).map(|(after, before)| after.saturating_sub(*before)).collect();
         assert!(by.len() == 1 && by.first().is_some_and(|by| !by.is_zero()), "{by:?}");
         let rule = "moves = { between = [\"foreign\", \"home\"], every = \"2s\" }";
         let text = DOWNLOAD.replace("moves = [{ at = \"4.3s\", to = \"foreign\" }]", rule);

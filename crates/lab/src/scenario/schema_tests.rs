@@ -93,7 +93,7 @@ fn without_path(text: &str) -> String {
 #[test]
 fn what_stands_only_in_files_is_valid_too() {
     let validator = validator();
-    let sweep = "[sweep]\nrepetitions = 3\nphase = { of = \"mobile.at\", from = \"1s\", over = \"2ms\" }\nset.\"radio.retune\" = [1, \"2ms\"]\n";
+    let sweep = "[sweep]\nrepetitions = 3\nset.\"radio.retune\" = [1, \"2ms\"]\n";
     let rule = "moves = { between = [\"b3\", \"b2\"], every = \"1s\", kind = \"hard\" } },";
     let (begin, rest) = FIRST.split_once("moves = [").unwrap();
     let (_, end) = rest.split_once("    ] },").unwrap();

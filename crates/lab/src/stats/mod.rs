@@ -12,5 +12,6 @@ mod summary;
 mod two_samples;
 
 pub use line::{r_squared, slope};
+pub(crate) use summary::number;
 pub use summary::{Interval, Summary, mean, median};
 pub use two_samples::{Difference, ks_critical, ks_distance, ks_p_value, mean_difference, median_difference};

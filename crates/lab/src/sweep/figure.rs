@@ -49,7 +49,7 @@ fn figure(sweep: &Sweep, runs: &[Done], x: usize, name: &str) -> PointFigure {
         y: amount(name),
         series,
         caption: format!(
-            "{about}; medians of {} runs, and what encloses them with 95 %. What never ended is not drawn.",
+            "{about}; medians of {} runs with their 95 % intervals. What never ended is not drawn.",
             sweep.repetitions
         ),
     }
@@ -58,11 +58,8 @@ fn figure(sweep: &Sweep, runs: &[Done], x: usize, name: &str) -> PointFigure {
 /// The axis of a metric: `outage_ms.hard` is an outage, hard, in milliseconds.
 fn amount(name: &str) -> Axis {
     let (of, kind) = name.split_once('.').unwrap_or((name, ""));
-    let units = [("_ms", "ms"), ("_kbps", "kb/s")];
-    let unit = units.into_iter().find_map(|(end, unit)| Some((of.strip_suffix(end)?, unit)));
-    let (of, unit) = unit.unwrap_or((of, ""));
-    let label = of.replace('_', " ");
-    Axis::new(if kind.is_empty() { label } else { format!("{label}, {kind}") }, unit)
+    let axis = crate::batch::axis(of);
+    if kind.is_empty() { axis } else { Axis { label: format!("{}, {kind}", axis.label), ..axis } }
 }
 
 /// A number as it is, a span of time in milliseconds, a rate in kb/s; and the unit.

@@ -3,16 +3,12 @@
 //! ```toml
 //! [sweep]
 //! repetitions = 20
-//! phase = { of = "mobile.moves.at", from = "4s", over = "950ms" }
 //! set."radio.retune" = ["5ms", "50ms", "500ms"]
 //! ```
 //!
-//! The same from a command line: `--set 'radio.retune=5ms|50ms|500ms' --runs 20`. A repetition is a seed. Where a result
-//! depends on when within a period something happens, `phase` spreads the repetitions evenly over that period: left to
-//! chance, some of its parts would be met twice and others never.
-//!
-//! The value of a run is the median of its handoffs: handoffs of one run share their chance, and are no repetitions. The
-//! interval around the median of the runs is the sign test's, and needs six.
+//! The same from a command line: `--set 'radio.retune=5ms|50ms|500ms' --runs 20`. A repetition is a seed, and
+//! phases of its own ([`crate::scenario::Repetition`]), the same at every point. What is measured of a run, and its value:
+//! [`crate::batch`].
 //!
 //! Runs go side by side, and each is written down when it ends ([`journal`]): a sweep that was interrupted goes on where it
 //! stopped. What is measured does not depend on how many run at a time.
@@ -25,17 +21,17 @@ pub use figure::figures;
 pub use journal::{Done, Journal};
 pub use table::{csv, json, text};
 
-use crate::handoff::Handoff;
-use crate::reproduce::stratified;
-use crate::run::{OnWorld, Outcome};
-use crate::scenario::{self, Setting};
+pub use crate::batch::METRICS;
+
+use crate::batch::{Values, measure, metric, short};
+use crate::run::OnWorld;
+use crate::scenario::{self, Repetition, Setting};
 use crate::{Plan, Scenario, ScenarioError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::Hasher;
-use trace::{Fingerprint, HostId, What};
-use wire::{Duration, Iface, ipv4, udp};
+use trace::Fingerprint;
 
 /// More runs than this are a mistake.
 const MOST: usize = 1_000_000;
@@ -48,28 +44,10 @@ pub(crate) struct Table {
     #[serde(default = "ten")]
     #[schemars(range(min = 1, max = 1_000_000))]
     repetitions: usize,
-    /// What the repetitions spread evenly over a period, where the result depends on when within it something happens.
-    phase: Option<Phase>,
     /// What is varied: settings as in `--set`, quoted if they have dots, and for each a list of its values.
     #[serde(default)]
     #[schemars(with = "BTreeMap<String, Vec<serde_json::Value>>")]
     set: toml::map::Map<String, toml::Value>,
-}
-
-/// What is spread over a period: repetitions set `of` to `from`, and up to `over` later.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct Phase {
-    /// A setting, as in `--set`, whose value is a span of time.
-    of: String,
-    /// The earliest.
-    #[serde(deserialize_with = "node::config::span")]
-    #[schemars(schema_with = "node::config::schema::span")]
-    from: Duration,
-    /// The period.
-    #[serde(deserialize_with = "node::config::span")]
-    #[schemars(schema_with = "node::config::schema::span")]
-    over: Duration,
 }
 
 const fn ten() -> usize {
@@ -98,7 +76,6 @@ pub struct Sweep {
     pub world: OnWorld,
     file: String,
     text: String,
-    phase: Option<String>,
     points: Vec<Point>,
     /// All that the results depend on.
     digest: u64,
@@ -125,27 +102,8 @@ pub struct Job {
     pub point: usize,
     /// Its seed.
     pub seed: u64,
-    /// What the sweep's phase is set to.
-    at: Duration,
+    repetition: Repetition,
 }
-
-/// What was measured of each handoff, and of each run. Where a run has handoffs of several kinds, each has a metric of its own,
-/// as `outage_ms.hard`.
-pub const METRICS: [(&str, &str); 5] = [
-    ("outage_ms", "no bytes for the application, per handoff; 0 if there was no gap"),
-    ("lost_packets", "packets for the host that were dropped, per handoff"),
-    ("duplicate_packets", "copies beyond the first, per handoff"),
-    ("handoff_latency_ms", "from the cut to the network's new path, and once down it, per handoff"),
-    ("goodput_kbps", "what applications of hosts that moved were given, per run"),
-];
-
-/// The metric of a value's name, whatever kind of handoff it is about.
-fn metric(name: &str) -> &str {
-    name.split('.').next().unwrap_or(name)
-}
-
-/// Values by metric. An outage that never ends is infinite, and as such the largest.
-pub type Values = BTreeMap<String, Vec<f64>>;
 
 impl Sweep {
     /// The sweep that a scenario and these settings ask for, if they do. `runs` and `seed` are the command line's.
@@ -192,11 +150,10 @@ impl Sweep {
             world,
             file: file.to_owned(),
             text: text.to_owned(),
-            phase: table.phase.as_ref().map(|phase| phase.of.clone()),
             points: grid(&choices).into_iter().map(|point| Point::new(&constant, point)).collect(),
             digest: 0,
         };
-        let jobs = sweep.jobs(table.phase.as_ref(), seed);
+        let jobs = sweep.jobs(seed);
         sweep.digest = sweep.check(&jobs)?;
         Ok(Some((sweep, jobs)))
     }
@@ -218,19 +175,19 @@ impl Sweep {
 
     /// The plan of a run.
     pub fn plan(&self, job: &Job) -> Result<Plan, ScenarioError> {
-        let mut settings = self.points.get(job.point).map_or(Vec::new(), |point| point.settings.clone());
-        if let Some(phase) = &self.phase {
-            settings.push(Setting::new(phase, format!("{}ns", job.at.as_nanos())));
-        }
-        Scenario::plan(&self.file, &self.text, &settings, job.seed)
+        let settings = self.points.get(job.point).map_or(&[][..], |point| &point.settings);
+        Scenario::repetition(&self.file, &self.text, settings, job.seed, job.repetition)
     }
 
-    fn jobs(&self, phase: Option<&Phase>, seed: u64) -> Vec<Job> {
-        let (from, over) = phase.map_or_else(Default::default, |phase| (phase.from, phase.over));
-        // The same phases at every point: what differs between points is then the settings alone.
-        let phases = stratified(&self.name, self.repetitions, over);
-        let all = (0..self.points.len()).flat_map(|point| (seed..).zip(&phases).map(move |run| (point, run)));
-        all.map(|(point, (seed, offset))| Job { point, seed, at: from + *offset }).collect()
+    /// The same phases at every point: what differs between points is then the settings alone.
+    fn jobs(&self, seed: u64) -> Vec<Job> {
+        let of = self.repetitions as u64;
+        let run = move |point, number| Job {
+            point,
+            seed: seed.wrapping_add(number),
+            repetition: Repetition { number, of, seed },
+        };
+        (0..self.points.len()).flat_map(|point| (0..of).map(move |number| run(point, number))).collect()
     }
 
     /// Refuses what cannot run at any of the points, before anything is started. What is left of it all in a number.
@@ -288,56 +245,6 @@ pub fn grid(axes: &[Vec<Setting>]) -> Vec<Vec<Setting>> {
         };
         points.iter().flat_map(with_each).collect()
     })
-}
-
-/// What a run gave.
-fn measure(outcome: &Outcome) -> Values {
-    let kinds: BTreeSet<&str> = outcome.handoffs.iter().map(|handoff| handoff.kind.as_str()).collect();
-    let mut values = Values::new();
-    for handoff in &outcome.handoffs {
-        for (metric, value) in of_handoff(handoff) {
-            let name = if kinds.len() > 1 { format!("{metric}.{}", handoff.kind) } else { metric.to_owned() };
-            values.entry(name).or_default().push(short(value));
-        }
-    }
-    if let Some(goodput) = goodput(outcome) {
-        values.insert("goodput_kbps".to_owned(), vec![short(goodput)]);
-    }
-    values
-}
-
-/// Nanoseconds are enough of anything; and what has no more digits is read back from a file as it was.
-fn short(value: f64) -> f64 {
-    (value * 1e6).round() / 1e6
-}
-
-fn of_handoff(handoff: &Handoff) -> impl Iterator<Item = (&'static str, f64)> {
-    let all = [
-        ("outage_ms", handoff.outage_ms()),
-        ("lost_packets", Some(handoff.lost() as f64)),
-        ("duplicate_packets", Some(handoff.duplicates() as f64)),
-        ("handoff_latency_ms", handoff.latency.map(|latency| latency.as_secs_f64() * 1e3)),
-    ];
-    all.into_iter().filter_map(|(metric, value)| Some((metric, value?)))
-}
-
-/// In thousands of bits a second, over the whole run; `None` if nothing moved.
-fn goodput(outcome: &Outcome) -> Option<f64> {
-    let moved: BTreeSet<HostId> = outcome.handoffs.iter().map(|handoff| handoff.host).collect();
-    let mut datagrams = BTreeMap::new();
-    let mut bytes = 0;
-    for record in outcome.records.iter().filter(|record| moved.contains(&record.host)) {
-        match &record.what {
-            What::App(_) => bytes += record.what.read().unwrap_or_default(),
-            What::Sent(Iface::HOST, packet) => {
-                let payload = packet.bytes.len().saturating_sub(ipv4::HEADER + udp::HEADER);
-                datagrams.insert((record.host, packet.id), payload as u64);
-            }
-            What::AppReceived(packet) => bytes += datagrams.get(&(record.host, *packet)).unwrap_or(&0),
-            _ => {}
-        }
-    }
-    (!moved.is_empty()).then(|| bytes as f64 * 8.0 / outcome.plan.end().as_secs_f64() / 1e3)
 }
 
 #[cfg(test)]

@@ -27,7 +27,7 @@ pub fn csv(sweep: &Sweep, runs: &[Done]) -> Vec<(String, String)> {
 fn of_metric(sweep: &Sweep, runs: &[Done], name: &str) -> String {
     let mut csv = Csv::default();
     let keys = sweep.axes.iter().map(|axis| axis.key.as_str());
-    csv.row(keys.chain(["n", "median", "lo", "hi"]));
+    csv.row(keys.chain(["n", "median", "lo", "hi", "p5", "p95", "mean"]));
     for point in 0..sweep.len() {
         let values = values(runs, point, name);
         let median = Summary::of(&values);
@@ -36,6 +36,9 @@ fn of_metric(sweep: &Sweep, runs: &[Done], name: &str) -> String {
             median.map(|median| median.median),
             interval.map(|interval| interval.lo),
             interval.map(|interval| interval.hi),
+            median.map(|median| median.p5),
+            median.map(|median| median.p95),
+            median.map(|median| median.mean),
         ];
         let numbers = ends.map(|value| value.map_or(String::new(), |value| super::short(value).to_string()));
         let n = values.len().to_string();
@@ -61,7 +64,7 @@ pub fn json(sweep: &Sweep, runs: &[Done]) -> serde_json::Value {
 /// Medians, with the interval that encloses each with 95 %.
 pub fn text(sweep: &Sweep, runs: &[Done]) -> String {
     let mut out = format!("{}: {} points, {} runs of each\n", sweep.name, sweep.len(), sweep.repetitions);
-    out.push_str("medians, and in brackets what encloses the median with 95 %\n\n");
+    out.push_str("medians, and in brackets their 95 % intervals (\"range\": only smallest and largest)\n\n");
     let names = names(runs);
     let keys = sweep.axes.iter().map(|axis| axis.key.as_str());
     let mut table = Table::new(keys.chain(names.iter().copied()));
