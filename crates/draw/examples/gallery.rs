@@ -11,6 +11,7 @@ fn main() -> std::io::Result<()> {
     let figures = [
         ("one-handoff.svg", samples::one_handoff().svg()),
         ("many-handoffs.svg", samples::many_handoffs().svg()),
+        ("two-hosts.svg", samples::two_hosts().svg()),
         ("losses.svg", samples::losses().svg()),
         ("distribution.svg", samples::outages().svg()),
     ];

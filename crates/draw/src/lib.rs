@@ -18,7 +18,8 @@ mod text;
 pub use capture::{Capture, CaptureError, Direction, Interface, Seen, Snap};
 pub use csv::Csv;
 pub use figure::{
-    Axis, Band, Bar, BarFigure, BarGroup, DistributionFigure, DistributionPanel, Handoff, Mark, MarkKind,
-    Owner, Point, PointFigure, Sample, SequenceFigure, Series, Style,
+    Axis, Band, Bar, BarFigure, BarGroup, BesideFigure, Cost, Counts, DistributionFigure, DistributionPanel,
+    FlowTrace, Handoff, Joined, Mark, MarkKind, Noticed, Owner, Point, PointFigure, Sample, SequenceFigure,
+    Series, Style, TimeFigure, TimeLine, TimePanel,
 };
 pub use text::Table;

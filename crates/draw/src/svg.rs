@@ -80,6 +80,21 @@ impl Svg {
         self.put(format_args!(r#"<circle cx="{x}" cy="{y}" r="{radius}" {style}/>"#));
     }
 
+    /// A dot of this diameter at each place, as one element: smaller than a circle each.
+    pub(crate) fn dots(&mut self, places: &[[f64; 2]], diameter: f64, colour: &str) {
+        if places.is_empty() {
+            return;
+        }
+        let mut path = String::new();
+        for [x, y] in places {
+            // Writing to a `String` cannot fail.
+            let _ = write!(path, "M{:.1} {:.1}h0", tame(*x), tame(*y));
+        }
+        let style =
+            format!(r#"fill="none" stroke="{colour}" stroke-width="{diameter}" stroke-linecap="round""#);
+        self.put(format_args!(r#"<path d="{path}" {style}/>"#));
+    }
+
     /// Straight lines through `points`; `closed` joins the last to the first.
     pub(crate) fn path(&mut self, points: &[[f64; 2]], closed: bool, style: &str) {
         if points.is_empty() {
@@ -151,6 +166,11 @@ pub(crate) fn num(value: f64) -> String {
     let text = format!("{value:.2}");
     let text = text.trim_end_matches('0').trim_end_matches('.');
     if text == "-0" { "0".to_owned() } else { text.to_owned() }
+}
+
+/// A finite number that is not `-0`.
+fn tame(value: f64) -> f64 {
+    if value.is_finite() { value + 0.0 } else { 0.0 }
 }
 
 /// The text as XML content or attribute value; characters that XML 1.0 cannot hold become U+FFFD.

@@ -102,6 +102,14 @@ impl Plan {
         self.watched(Vec::new())
     }
 
+    /// The same, in which hosts mark what changes inside their TCP connections, for graphs over time. Marks are given to
+    /// no role and are not part of the fingerprint: the run is the same.
+    pub fn recorded(&self) -> Result<World, roles::NodeError> {
+        let mut plan = self.clone();
+        plan.hosts.iter_mut().for_each(|host| host.config.tcp.traced = true);
+        plan.world()
+    }
+
     /// The same, of which a witness is told.
     pub fn watched<W: Witness>(&self, witness: W) -> Result<World<W>, roles::NodeError> {
         if let Some(host) = self.hosts.iter().find(|host| !host.programs.is_empty()) {

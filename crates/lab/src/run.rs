@@ -115,7 +115,7 @@ impl Outcome {
 
 /// Runs a plan in the simulator.
 pub fn simulate(plan: Plan) -> Result<Outcome, roles::NodeError> {
-    let run = plan.world()?.run(plan.end());
+    let run = plan.recorded()?.run(plan.end());
     let stopped = run.stopped.map(|stopped| restless(&plan, &stopped));
     let mut outcome = Outcome::new(plan, OnWorld::Sim, run.records, Some(run.fingerprint));
     outcome.doubts.splice(0..0, stopped);

@@ -22,7 +22,7 @@ mod forward;
 pub mod guard;
 mod input;
 mod listen;
-mod mark;
+pub mod mark;
 mod neighbor;
 mod node;
 mod outbox;

@@ -43,6 +43,10 @@ impl Mark {
 /// The mark with which a handoff begins, whoever decides it; fields `kind`, `from`, `to`.
 pub const HANDOFF: &str = "handoff";
 
+/// The role of marks about the state of a TCP connection, by either backend: `cwnd` in `bytes`, `srtt` in `ns` and others,
+/// each with the ends of the connection in `local` and `peer`.
+pub const TCP: &str = "tcp";
+
 /// An edge of a stage. Each stage begins and ends at an event of its own, so that a missing one shows.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Span {

@@ -3,9 +3,6 @@
 use node::{Mark, Tuple};
 use tcp::{Change, Connection, Watch};
 
-/// Who says so, in marks.
-const ROLE: &str = "tcp";
-
 /// Compares a connection with how it was before, and marks what has changed.
 pub(crate) fn changes(watch: &mut Watch, tcp: &Connection) -> Vec<Mark> {
     let tuple = Tuple { local: tcp.local(), remote: tcp.remote() };
@@ -14,7 +11,7 @@ pub(crate) fn changes(watch: &mut Watch, tcp: &Connection) -> Vec<Mark> {
 
 /// Which connection it is, and the new value: bytes, nanoseconds, a count, or a state by its name in RFC 9293.
 fn mark(tuple: &Tuple, change: Change) -> Mark {
-    let mark = Mark::new(ROLE, change.name());
+    let mark = Mark::new(node::mark::TCP, change.name());
     let mark = mark.with("local", tuple.local.to_string()).with("peer", tuple.remote.to_string());
     match change {
         Change::State(state) => mark.with("is", state.name()),

@@ -1,69 +1,137 @@
-//! The whole run in one panel, with every handoff named.
+//! The whole run: one panel for each flow, with every handoff that concerns it named.
 
-use super::panel::{Frame, SMALL, upright};
-use super::sequence::{HANDOFF, Mark, MarkKind, RIGHT, SequenceFigure};
+use super::panel::{Frame, LABEL, SMALL, upright};
+use super::sequence::{FlowTrace, HANDOFF, Handoff, Mark, MarkKind, NEVER, Noticed, RIGHT, SequenceFigure};
 use crate::scale::{Range, Ticks};
 use crate::svg::{Anchor, Svg, Text, fit, text_width};
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use wire::Instant;
 
-const HEIGHT: f64 = 250.0;
+/// At most so many flows have a panel.
+const PANELS: usize = 6;
 /// Handoff labels stand in at most so many rows.
 const ROWS: usize = 5;
 const ROW_HEIGHT: f64 = 15.0;
 /// No label is wider, so no late handoff needs more room beyond the frame.
 const LABEL_MAX: f64 = 170.0;
 
-/// The panel.
-pub(super) struct Overview<'a> {
-    figure: &'a SequenceFigure,
+/// Draws the panels from `top` down; returns where they end and how many flows have none.
+pub(super) fn draw_all(svg: &mut Svg, figure: &SequenceFigure, top: f64) -> (f64, usize) {
+    let chosen = choose(figure);
+    let height = match chosen.len() {
+        0 | 1 => 230.0,
+        2 => 160.0,
+        _ => 120.0,
+    };
+    if chosen.is_empty() {
+        return (Overview::new(figure, None, height).draw(svg, top), 0);
+    }
+    let mut y = top;
+    for flow in &chosen {
+        y = Overview::new(figure, Some(*flow), height).draw(svg, y);
+    }
+    (y, figure.flows.len() - chosen.len())
+}
+
+/// The flows that handoffs concern first, then those with most packets; in the order of the figure.
+fn choose(figure: &SequenceFigure) -> Vec<usize> {
+    let mut chosen: Vec<usize> = (0..figure.flows.len()).collect();
+    let concerned = |flow: usize| figure.handoffs.iter().any(|handoff| handoff.cost(flow).is_some());
+    chosen.sort_by_key(|flow| {
+        (Reverse(concerned(*flow)), Reverse(figure.flows.get(*flow).map_or(0, |flow| flow.marks.len())))
+    });
+    chosen.truncate(PANELS);
+    chosen.sort_unstable();
+    chosen
+}
+
+/// One panel.
+struct Overview<'a> {
+    flow: Option<&'a FlowTrace>,
     frame: Frame,
-    /// For each handoff in the order of time: its row, counted from the frame, and what is written there.
+    /// The handoffs that concern the flow, and those that concern none, in the order of time; what they cost it.
+    handoffs: Vec<(&'a Handoff, usize)>,
+    names_hosts: bool,
+    room: f64,
+    /// For each handoff: its row, counted from the frame, and what is written there.
     labels: Vec<Option<(usize, String)>>,
 }
 
 impl<'a> Overview<'a> {
-    pub(super) fn new(figure: &'a SequenceFigure) -> Self {
-        let spans = figure.handoffs.iter().flat_map(|handoff| <[_; 2]>::from(handoff.span()));
-        let times = figure.marks.iter().map(|mark| mark.at).chain(spans).map(Instant::as_secs_f64);
-        let x = Range::of(times).padded(0.01);
-        let y = Range::of(figure.marks.iter().map(|mark| mark.packet as f64)).padded(0.04);
+    fn new(figure: &'a SequenceFigure, index: Option<usize>, height: f64) -> Self {
+        let flow = index.and_then(|index| figure.flows.get(index));
+        let index = index.unwrap_or(usize::MAX);
+        let concerns = |handoff: &&Handoff| handoff.cost(index).is_some() || handoff.costs.is_empty();
+        let handoffs: Vec<(&Handoff, usize)> =
+            figure.handoffs.iter().filter(concerns).map(|handoff| (handoff, index)).collect();
+        // All panels have the same time axis.
+        let marks = figure.flows.iter().flat_map(|flow| &flow.marks).map(|mark| mark.at);
+        let costs = |handoff: &'a Handoff| handoff.costs.iter().map(|cost| handoff.span(cost));
+        let spans = figure.handoffs.iter().flat_map(costs).flat_map(<[Instant; 2]>::from);
+        let begun = figure.handoffs.iter().map(|handoff| handoff.at);
+        let x = Range::of(marks.chain(spans).chain(begun).map(Instant::as_secs_f64)).padded(0.01);
+        let scale = flow.map_or(1.0, FlowTrace::scale);
+        let places = flow.into_iter().flat_map(|flow| &flow.marks).map(|mark| mark.place as f64 / scale);
+        let y = Range::of(places).padded(0.04);
         let left = figure.left();
-        let mut frame = Frame { left, top: 0.0, width: RIGHT - left, height: HEIGHT, x, y };
-        frame.width -= overhang(figure, &frame);
-        let labels = place_labels(figure, &frame);
-        Self { figure, frame, labels }
+        let frame = Frame { left, top: 0.0, width: RIGHT - left, height, x, y };
+        let room = flow.map_or(42.0, FlowTrace::label_room);
+        let mut all =
+            Self { flow, frame, handoffs, names_hosts: figure.many_hosts(), room, labels: Vec::new() };
+        // The same width for all panels: late labels of any flow count.
+        let reach = figure.handoffs.iter().map(|handoff| all.reach(handoff)).fold(0.0, f64::max);
+        all.frame.width -= reach;
+        all.labels = all.place_labels();
+        all
     }
 
     /// Draws the panel from `top` down and returns where it ends.
-    pub(super) fn draw(mut self, svg: &mut Svg, top: f64) -> f64 {
+    fn draw(mut self, svg: &mut Svg, top: f64) -> f64 {
         let rows = self.labels.iter().flatten().map(|(row, _)| row + 1).max().unwrap_or(0);
         self.frame.top = top + rows as f64 * ROW_HEIGHT + 4.0;
+        if let Some(flow) = self.flow {
+            self.frame.top += LABEL + 4.0;
+            let name = fit(&flow.name, LABEL, self.frame.width);
+            svg.text([self.frame.left, top + LABEL + 1.0], Text::new(LABEL, Anchor::Start).bold(), &name);
+        }
         self.shade(svg);
         let y_ticks = Ticks::whole(self.frame.y, 5);
         self.frame.axes(svg, &Ticks::new(self.frame.x, 10), &y_ticks);
-        self.frame.labels(svg, "time (s)", &self.figure.axis, self.figure.label_room());
-        self.handoffs(svg);
-        if self.figure.marks.is_empty() {
-            self.frame.remark(svg, "no packets");
+        let axis = self.flow.map_or("", FlowTrace::axis);
+        self.frame.labels(svg, "time (s)", axis, self.room);
+        self.lines(svg);
+        match self.flow {
+            Some(flow) if !flow.marks.is_empty() => {
+                for kind in MarkKind::ALL {
+                    let marks = flow.marks.iter().filter(|mark| mark.kind == kind);
+                    draw_marks(svg, flow, &self.frame, marks.map(|mark| (mark.at.as_secs_f64(), mark)), 0.62);
+                }
+            }
+            _ => self.frame.remark(svg, "no flow with data"),
         }
-        for kind in MarkKind::ALL {
-            let marks = self.figure.marks.iter().filter(|mark| mark.kind == kind);
-            draw_marks(svg, self.figure, &self.frame, marks.map(|mark| (mark.at.as_secs_f64(), mark)), 0.62);
-        }
-        self.frame.bottom() + 46.0
+        self.frame.bottom() + 40.0
     }
 
     fn shade(&self, svg: &mut Svg) {
-        for band in self.figure.handoffs.iter().flat_map(|handoff| &handoff.outage) {
-            let (from, to) = (self.frame.px(band.from.as_secs_f64()), self.frame.px(band.to.as_secs_f64()));
-            let style = format!(r#"fill="{}" fill-opacity="0.5""#, band.owner.colour());
-            svg.rect([from, self.frame.top, (to - from).max(0.0), HEIGHT], &style);
+        let px = |at: Instant| self.frame.px(at.as_secs_f64());
+        let mut shade = |from: f64, to: f64, colour: &str| {
+            let style = format!(r#"fill="{colour}" fill-opacity="0.5""#);
+            svg.rect([from, self.frame.top, (to - from).max(0.0), self.frame.height], &style);
+        };
+        for (handoff, flow) in &self.handoffs {
+            let Some(cost) = handoff.cost(*flow) else { continue };
+            for band in &cost.outage {
+                shade(px(band.from), px(band.to), band.owner.colour());
+            }
+            if cost.noticed == Noticed::Never {
+                shade(px(handoff.cut), self.frame.right(), NEVER);
+            }
         }
     }
 
-    fn handoffs(&self, svg: &mut Svg) {
-        for (handoff, label) in self.figure.handoffs.iter().zip(&self.labels) {
+    fn lines(&self, svg: &mut Svg) {
+        for ((handoff, _), label) in self.handoffs.iter().zip(&self.labels) {
             let x = self.frame.px(handoff.at.as_secs_f64());
             let mut top = self.frame.top;
             if let Some((row, text)) = label {
@@ -74,60 +142,58 @@ impl<'a> Overview<'a> {
             svg.line([x, top], [x, self.frame.bottom()], &upright(HANDOFF));
         }
     }
-}
 
-/// A handoff's number and label, as the overview has it.
-fn full_label(number: usize, label: &str) -> String {
-    fit(&format!("{number} {label}"), SMALL, LABEL_MAX)
-}
-
-/// How far the labels of late handoffs reach beyond the frame.
-fn overhang(figure: &SequenceFigure, frame: &Frame) -> f64 {
-    let reach = (1..).zip(&figure.handoffs).map(|(number, handoff)| {
-        let end =
-            frame.px(handoff.at.as_secs_f64()) + 3.0 + text_width(&full_label(number, &handoff.label), SMALL);
-        end - frame.right()
-    });
-    reach.fold(0.0, f64::max)
-}
-
-/// Rows for the labels, such that no label covers another nor the line that leads to another. Where the full label
-/// finds no row its number must do, and where that finds none, the zoom panels must.
-///
-/// From right to left: a line up to row r bars the rows 0 to r for every label further left.
-fn place_labels(figure: &SequenceFigure, frame: &Frame) -> Vec<Option<(usize, String)>> {
-    let mut free_until = [f64::INFINITY; ROWS];
-    let mut labels = Vec::with_capacity(figure.handoffs.len());
-    for (number, handoff) in (1..).zip(&figure.handoffs).collect::<Vec<_>>().into_iter().rev() {
-        let x = frame.px(handoff.at.as_secs_f64());
-        let texts = [full_label(number, &handoff.label), number.to_string()];
-        let placed = texts.into_iter().find_map(|text| {
-            let end = x + 3.0 + text_width(&text, SMALL);
-            free_until.iter().position(|limit| end + 4.0 <= *limit).map(|row| (row, text))
-        });
-        if let Some((row, _)) = &placed {
-            free_until[..=*row].fill(x);
-        }
-        labels.push(placed);
+    /// A handoff's number and label; its host too if several moved.
+    fn label(&self, handoff: &Handoff) -> String {
+        let host = if self.names_hosts { format!("{} ", handoff.host) } else { String::new() };
+        fit(&format!("{} {host}{}", handoff.number, handoff.label), SMALL, LABEL_MAX)
     }
-    labels.reverse();
-    labels
+
+    /// How far the label of a handoff reaches beyond the frame.
+    fn reach(&self, handoff: &Handoff) -> f64 {
+        let x = self.frame.px(handoff.at.as_secs_f64());
+        x + 3.0 + text_width(&self.label(handoff), SMALL) - self.frame.right()
+    }
+
+    /// Rows for the labels, such that no label covers another nor the line that leads to another. Where the full label
+    /// finds no row its number must do, and where that finds none, the zoom panels must.
+    ///
+    /// From right to left: a line up to row r bars the rows 0 to r for every label further left.
+    fn place_labels(&self) -> Vec<Option<(usize, String)>> {
+        let mut free_until = [f64::INFINITY; ROWS];
+        let mut labels = Vec::with_capacity(self.handoffs.len());
+        for (handoff, _) in self.handoffs.iter().rev() {
+            let x = self.frame.px(handoff.at.as_secs_f64());
+            let texts = [self.label(handoff), handoff.number.to_string()];
+            let placed = texts.into_iter().find_map(|text| {
+                let end = x + 3.0 + text_width(&text, SMALL);
+                free_until.iter().position(|limit| end + 4.0 <= *limit).map(|row| (row, text))
+            });
+            if let Some((row, _)) = &placed {
+                free_until[..=*row].fill(x);
+            }
+            labels.push(placed);
+        }
+        labels.reverse();
+        labels
+    }
 }
 
 /// Draws marks of one kind, each with its place on the x axis, leaving out those that would cover one already drawn: a long
 /// run has far more marks than the panel has pixels.
 pub(super) fn draw_marks<'a>(
     svg: &mut Svg,
-    figure: &SequenceFigure,
+    flow: &FlowTrace,
     frame: &Frame,
     marks: impl Iterator<Item = (f64, &'a Mark)>,
     scale: f64,
 ) {
     let mut drawn = BTreeSet::new();
+    let per = flow.scale();
     svg.group("", |svg| {
         for (x, mark) in marks {
-            let (marker, radius, colour) = figure.style(mark);
-            let place = [frame.px(x), frame.py(mark.packet as f64)];
+            let (marker, radius, colour) = flow.style(mark);
+            let place = [frame.px(x), frame.py(mark.place as f64 / per)];
             // Casting saturates, so any place is a cell.
             if drawn.insert(place.map(|coordinate| (coordinate * 1.5).round() as i64)) {
                 marker.draw(svg, place, radius * scale, colour);
@@ -139,13 +205,19 @@ pub(super) fn draw_marks<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::figure::Handoff;
 
     fn labels(times: impl IntoIterator<Item = u64>, label: &str) -> (Vec<f64>, Vec<Option<(usize, String)>>) {
         let mut figure = SequenceFigure::new("");
-        let handoff = |ms| Handoff { at: Instant::from_millis(ms), label: label.into(), outage: Vec::new() };
-        figure.handoffs = times.into_iter().map(handoff).collect();
-        let overview = Overview::new(&figure);
+        let handoff = |(number, ms)| Handoff {
+            number,
+            host: "mobile".into(),
+            at: Instant::from_millis(ms),
+            cut: Instant::from_millis(ms),
+            label: label.into(),
+            costs: Vec::new(),
+        };
+        figure.handoffs = (1..).zip(times).map(handoff).collect();
+        let overview = Overview::new(&figure, None, 200.0);
         let xs = figure.handoffs.iter().map(|handoff| overview.frame.px(handoff.at.as_secs_f64())).collect();
         (xs, overview.labels)
     }

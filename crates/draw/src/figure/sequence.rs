@@ -1,6 +1,6 @@
-//! The time-sequence of a flow: what was sent, what arrived, and who owns each outage between.
+//! The time-sequence of flows: what was sent, what arrived, and what each part of an outage is due to.
 
-use super::overview::Overview;
+use super::overview;
 use super::panel::{Key, Marker, caption, legend, tick_room, title};
 use super::zoom;
 use crate::csv::Csv;
@@ -12,6 +12,12 @@ pub(super) const WIDTH: f64 = 1000.0;
 pub(super) const RIGHT: f64 = WIDTH - 20.0;
 /// The vertical line of a handoff.
 pub(super) const HANDOFF: &str = "#222222";
+/// The vertical line of a cut that comes after the decision.
+pub(super) const CUT: &str = "#c0392b";
+/// The vertical line where a flow has half of its goodput again.
+pub(super) const RECOVERED: &str = "#2e8b57";
+/// The band of an outage that never ended.
+pub(super) const NEVER: &str = "#d98880";
 
 /// Who owns a part of an outage. The colours are Okabe and Ito's: they differ for every kind of colour vision.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -96,30 +102,79 @@ pub struct Band {
     pub to: Instant,
 }
 
-/// A handoff and the outage that it made.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Handoff {
-    /// When it was made.
-    pub at: Instant,
-    /// Its kind and its ends, such as "hard b2->b3".
-    pub label: String,
-    /// The outage in parts; empty when there was none.
-    pub outage: Vec<Band>,
+/// What the receiving application of a flow noticed of a handoff.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Noticed {
+    /// Nothing: no data was missing and there was no gap.
+    Nothing,
+    /// A time without new data, which the bands divide.
+    Outage,
+    /// No new data until the run ended.
+    Never,
+    /// The flow was not there, or was idle.
+    NotMeasured,
 }
 
-impl Handoff {
-    /// From the handoff, or the first band if that is earlier, to the end of the last band.
-    pub(super) fn span(&self) -> (Instant, Instant) {
-        let from = self.outage.iter().map(|band| band.from).fold(self.at, Instant::min);
-        let to = self.outage.iter().map(|band| band.to).fold(self.at, Instant::max);
-        (from, to)
-    }
+/// What a handoff cost one flow.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Cost {
+    /// The flow, by its place in [`SequenceFigure::flows`].
+    pub flow: usize,
+    /// What its receiving application noticed.
+    pub noticed: Noticed,
+    /// The outage in parts; empty unless there was one that ended.
+    pub outage: Vec<Band>,
+    /// When the flow had half of its earlier goodput again; `None` if it had not, or if that was not measured.
+    pub recovered: Option<Instant>,
+}
 
+impl Cost {
     /// How long the outage was, from its first band to its last.
     pub fn outage(&self) -> Duration {
         let from = self.outage.iter().map(|band| band.from).min();
         let to = self.outage.iter().map(|band| band.to).max();
         to.unwrap_or(Instant::ZERO).since(from.unwrap_or(Instant::ZERO))
+    }
+
+    /// What a heading says of it.
+    pub(super) fn text(&self) -> String {
+        match self.noticed {
+            Noticed::Nothing => "outage none".to_owned(),
+            Noticed::Outage => format!("outage {}", milliseconds(self.outage())),
+            Noticed::Never => "outage never ends".to_owned(),
+            Noticed::NotMeasured => "outage not measured".to_owned(),
+        }
+    }
+}
+
+/// A handoff of one host, and what it cost each flow of that host.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Handoff {
+    /// Its number in the tables of the run.
+    pub number: usize,
+    /// The host that moved.
+    pub host: String,
+    /// When it was decided.
+    pub at: Instant,
+    /// When the old path was cut: after [`Self::at`] in a semisoft handoff.
+    pub cut: Instant,
+    /// Its kind and its ends, such as "hard b2->b3".
+    pub label: String,
+    /// The flows concerned; empty if the host had none.
+    pub costs: Vec<Cost>,
+}
+
+impl Handoff {
+    /// From the decision, or the first band if that is earlier, to the cut or the end of the last band.
+    pub(super) fn span(&self, cost: &Cost) -> (Instant, Instant) {
+        let from = cost.outage.iter().map(|band| band.from).fold(self.at, Instant::min);
+        let to = cost.outage.iter().map(|band| band.to).fold(self.at.max(self.cut), Instant::max);
+        (from, to)
+    }
+
+    /// The costs for a flow.
+    pub(super) fn cost(&self, flow: usize) -> Option<&Cost> {
+        self.costs.iter().find(|cost| cost.flow == flow)
     }
 }
 
@@ -149,7 +204,7 @@ impl MarkKind {
         }
     }
 
-    /// Shape, radius in a zoom panel, colour in a figure of one flow.
+    /// Shape, radius in a zoom panel, colour where a flow has one path.
     pub(super) const fn style(self) -> (Marker, f64, &'static str) {
         match self {
             Self::Sent => (Marker::Ring, 3.6, "#666666"),
@@ -160,33 +215,96 @@ impl MarkKind {
     }
 }
 
-/// The colours of flows that share a figure: none that an owner or a loss has.
-const FLOWS: [&str; 4] = ["#111111", "#7a4fd0", "#0b7a75", "#8a4b08"];
+/// The colours of paths that share a flow: none that an owner or a loss has.
+const PATHS: [&str; 4] = ["#111111", "#7a4fd0", "#0b7a75", "#8a4b08"];
 
-/// Something that happened to a packet of the flow.
+/// Something that happened to a packet of a flow.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Mark {
     /// When.
     pub at: Instant,
     /// What.
     pub kind: MarkKind,
-    /// The packet's place in its flow, as the figure's axis counts it.
-    pub packet: u64,
-    /// Its flow, by place in [`SequenceFigure::flows`].
-    pub flow: usize,
+    /// The packet's place in its flow, exact, in what [`FlowTrace::counts`] counts.
+    pub place: u64,
+    /// The packet's path, by its place in [`FlowTrace::paths`].
+    pub path: usize,
 }
 
-/// A flow over time: an overview, and a zoom panel for each handoff.
+/// What the places of a flow count.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Counts {
+    /// Datagrams, in the order in which they were sent.
+    Datagrams,
+    /// Bytes from the begin of a stream.
+    Bytes,
+    /// Chunks of an association.
+    Chunks,
+}
+
+impl Counts {
+    /// As CSV files have it.
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Datagrams => "datagram",
+            Self::Bytes => "byte",
+            Self::Chunks => "chunk",
+        }
+    }
+}
+
+/// One flow: its packets over time.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct FlowTrace {
+    /// Its ends, such as "server:80 > mobile:49152, TCP".
+    pub name: String,
+    /// What the places of its packets count.
+    pub counts: Counts,
+    /// Names of the paths by which its packets go, if there are several: addresses of a multihomed host, or the two
+    /// connections of a split one. Empty if there is one.
+    pub paths: Vec<String>,
+    /// What happened, in any order.
+    pub marks: Vec<Mark>,
+}
+
+impl FlowTrace {
+    /// Units of [`Self::counts`] in one unit of the axis: bytes are shown in kB from 100 kB on. Nothing is rounded.
+    pub(super) fn scale(&self) -> f64 {
+        let longest = self.marks.iter().map(|mark| mark.place).max().unwrap_or(0);
+        if self.counts == Counts::Bytes && longest >= 100_000 { 1e3 } else { 1.0 }
+    }
+
+    /// What the y axis measures.
+    pub(super) fn axis(&self) -> &'static str {
+        match self.counts {
+            Counts::Datagrams => "datagram number",
+            Counts::Chunks => "chunk number",
+            Counts::Bytes if self.scale() > 1.0 => "place in stream (kB)",
+            Counts::Bytes => "place in stream (bytes)",
+        }
+    }
+
+    /// How a mark looks: where a flow has several paths, all marks have the colour of theirs.
+    pub(super) fn style(&self, mark: &Mark) -> (Marker, f64, &'static str) {
+        let (marker, radius, colour) = mark.kind.style();
+        (marker, radius, if self.paths.len() > 1 { PATHS[mark.path % PATHS.len()] } else { colour })
+    }
+
+    /// How far left of a panel the label of its y axis is: clear of the longest place.
+    pub(super) fn label_room(&self) -> f64 {
+        let longest = self.marks.iter().map(|mark| mark.place).max().unwrap_or(0);
+        let range = Range::of([0.0, longest as f64 / self.scale()]).padded(0.1);
+        tick_room(&Ticks::whole(range, 5)).max(34.0) + 8.0
+    }
+}
+
+/// Flows over time: an overview of each, and a zoom panel for each handoff and flow concerned.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SequenceFigure {
     /// Above the figure.
     pub title: String,
-    /// What the packets' places are: "packet number".
-    pub axis: String,
-    /// The names of the flows that share the figure; none if there is but one.
-    pub flows: Vec<String>,
-    /// What happened, in any order.
-    pub marks: Vec<Mark>,
+    /// The flows.
+    pub flows: Vec<FlowTrace>,
     /// The handoffs, in any order.
     pub handoffs: Vec<Handoff>,
     /// How far a zoom panel reaches beyond its handoff and outage.
@@ -200,38 +318,56 @@ impl SequenceFigure {
     pub fn new(title: impl Into<String>) -> Self {
         Self {
             title: title.into(),
-            axis: "packet number".to_owned(),
             flows: Vec::new(),
-            marks: Vec::new(),
             handoffs: Vec::new(),
             margin: Duration::from_millis(150),
             caption: String::new(),
         }
     }
 
-    /// The numbers: handoffs and their outages first, then every mark in the order of time.
+    /// The numbers: handoffs and their outages first, then every mark, flow by flow, in the order of time.
     #[must_use]
     pub fn csv(&self) -> String {
         let figure = self.sorted();
         let mut csv = Csv::default();
-        csv.row(["what", "handoff", "packet", "from_s", "to_s", "label"]);
-        for (number, handoff) in (1..).zip(&figure.handoffs) {
-            let number: String = i32::to_string(&number);
-            csv.row(["handoff", &number, "", &handoff.at.to_string(), "", &handoff.label]);
-            for band in &handoff.outage {
-                csv.row([
-                    "outage",
-                    &number,
-                    "",
-                    &band.from.to_string(),
-                    &band.to.to_string(),
-                    band.owner.name(),
-                ]);
+        csv.row(["what", "handoff", "host", "flow", "path", "counts", "place", "from_s", "to_s", "label"]);
+        for handoff in &figure.handoffs {
+            let number = handoff.number.to_string();
+            let start = ["handoff", &number, &handoff.host, "", "", "", ""];
+            csv.row(start.into_iter().chain([
+                handoff.at.to_string().as_str(),
+                handoff.cut.to_string().as_str(),
+                &handoff.label,
+            ]));
+            for cost in &handoff.costs {
+                let flow = self.flows.get(cost.flow).map_or("", |flow| flow.name.as_str());
+                let row = |what: &str, from: &str, to: &str, label: &str| {
+                    [what, number.as_str(), handoff.host.as_str(), flow, "", "", "", from, to, label]
+                        .map(str::to_owned)
+                };
+                csv.row(row("noticed", "", "", &cost.text()));
+                for band in &cost.outage {
+                    csv.row(row("outage", &band.from.to_string(), &band.to.to_string(), band.owner.name()));
+                }
             }
         }
-        for mark in &figure.marks {
-            let flow = self.flows.get(mark.flow).map_or("", String::as_str);
-            csv.row([mark.kind.name(), "", &mark.packet.to_string(), &mark.at.to_string(), "", flow]);
+        for flow in &figure.flows {
+            for mark in &flow.marks {
+                let path = flow.paths.get(mark.path).map_or("", String::as_str);
+                let (place, at) = (mark.place.to_string(), mark.at.to_string());
+                csv.row([
+                    mark.kind.name(),
+                    "",
+                    "",
+                    &flow.name,
+                    path,
+                    flow.counts.name(),
+                    &place,
+                    &at,
+                    "",
+                    "",
+                ]);
+            }
         }
         csv.finish()
     }
@@ -240,73 +376,106 @@ impl SequenceFigure {
     #[must_use]
     pub fn svg(&self) -> String {
         let figure = self.sorted();
-        let (mut svg, left) = (Svg::new(WIDTH), figure.left());
-        let top = title(&mut svg, &figure.title, left, RIGHT - left);
-        let top = legend(&mut svg, &figure.legend(), [left, RIGHT], top) + 6.0;
-        let below_overview = Overview::new(&figure).draw(&mut svg, top);
+        let mut svg = Svg::new(WIDTH);
+        let top = title(&mut svg, &figure.title, 20.0, RIGHT - 20.0);
+        let top = legend(&mut svg, &figure.legend(), [20.0, RIGHT], top) + 6.0;
+        let (below_overview, hidden) = overview::draw_all(&mut svg, &figure, top);
         let (below_zooms, left_out) = zoom::draw_all(&mut svg, &figure, below_overview);
-        let mut notes = figure.caption.clone();
-        if left_out > 0 {
-            let line = format!(
-                "Not enlarged: {left_out} more handoffs, none with a longer outage than those shown."
-            );
-            notes = if notes.is_empty() { line } else { format!("{notes}\n{line}") };
-        }
-        let bottom = caption(&mut svg, &notes, [left, RIGHT - left], below_zooms);
+        let notes = figure.notes(hidden, left_out);
+        let bottom = caption(&mut svg, &notes, [20.0, RIGHT - 20.0], below_zooms);
         svg.finish(bottom + 14.0, &figure.title)
     }
 
-    /// How a mark looks: where several flows are, what was sent and what arrived have the colour of their flow.
-    pub(super) fn style(&self, mark: &Mark) -> (Marker, f64, &'static str) {
-        let (marker, radius, colour) = mark.kind.style();
-        let of_a_flow = !self.flows.is_empty() && matches!(mark.kind, MarkKind::Sent | MarkKind::Received);
-        (marker, radius, if of_a_flow { FLOWS[mark.flow % FLOWS.len()] } else { colour })
-    }
-
-    /// How far left of a panel the label of its y axis stands: clear of the longest packet number.
-    pub(super) fn label_room(&self) -> f64 {
-        let longest = self.marks.iter().map(|mark| mark.packet).max().unwrap_or(0);
-        let range = Range::of([0.0, longest as f64]).padded(0.1);
-        tick_room(&Ticks::whole(range, 5)).max(34.0) + 8.0
+    fn notes(&self, hidden: usize, left_out: usize) -> String {
+        let mut notes = vec![self.caption.clone()];
+        for handoff in self.handoffs.iter().filter(|handoff| handoff.costs.is_empty()).take(8) {
+            notes.push(format!(
+                "Handoff {} ({}): not measured, no flow of {}.",
+                handoff.number, handoff.label, handoff.host
+            ));
+        }
+        if hidden > 0 {
+            notes.push(format!("Not drawn: {hidden} more flows; the CSV file has them."));
+        }
+        if left_out > 0 {
+            notes.push(format!(
+                "Not enlarged: {left_out} more pairs of handoff and flow, none with a longer outage than those shown."
+            ));
+        }
+        notes.retain(|note| !note.is_empty());
+        notes.join("\n")
     }
 
     /// Where the panels begin.
     pub(super) fn left(&self) -> f64 {
-        self.label_room() + 20.0
+        self.flows.iter().map(FlowTrace::label_room).fold(42.0, f64::max) + 20.0
+    }
+
+    /// Whether more than one host moved: labels name the host then.
+    pub(super) fn many_hosts(&self) -> bool {
+        self.handoffs.windows(2).any(|pair| matches!(pair, [a, b] if a.host != b.host))
     }
 
     /// The same figure in the order of time, so that the order of its making does not show.
-    fn sorted(&self) -> Self {
+    pub(super) fn sorted(&self) -> Self {
         let mut figure = self.clone();
-        figure.marks.sort_unstable();
-        figure.handoffs.sort_by(|a, b| (a.at, &a.label).cmp(&(b.at, &b.label)));
-        for handoff in &mut figure.handoffs {
-            handoff.outage.sort_by_key(|band| (band.from, band.to, band.owner));
+        figure.flows.iter_mut().for_each(|flow| flow.marks.sort_unstable());
+        figure.handoffs.sort_by(|a, b| (a.at, a.number, &a.label).cmp(&(b.at, b.number, &b.label)));
+        for cost in figure.handoffs.iter_mut().flat_map(|handoff| &mut handoff.costs) {
+            cost.outage.sort_by_key(|band| (band.from, band.to, band.owner));
         }
         figure
     }
 
     /// What occurs in the figure, and only that.
-    fn legend(&self) -> Vec<(Key, String)> {
+    pub(super) fn legend(&self) -> Vec<(Key, String)> {
         let mut entries = Vec::new();
-        for kind in MarkKind::ALL.into_iter().filter(|kind| self.marks.iter().any(|mark| mark.kind == *kind))
-        {
+        let marks = || self.flows.iter().flat_map(|flow| &flow.marks);
+        for kind in MarkKind::ALL.into_iter().filter(|kind| marks().any(|mark| mark.kind == *kind)) {
             let (marker, radius, colour) = kind.style();
             entries.push((Key::Marker(marker, radius, colour), kind.name().to_owned()));
-        }
-        for (name, colour) in self.flows.iter().zip(FLOWS.iter().cycle()) {
-            entries.push((Key::Band(colour), name.clone()));
         }
         if !self.handoffs.is_empty() {
             entries.push((Key::Upright(HANDOFF), "handoff".to_owned()));
         }
-        let owns =
-            |owner| self.handoffs.iter().flat_map(|handoff| &handoff.outage).any(|band| band.owner == owner);
+        if self.handoffs.iter().any(|handoff| handoff.cut > handoff.at) {
+            entries.push((Key::Upright(CUT), "old path cut".to_owned()));
+        }
+        let costs = || self.handoffs.iter().flat_map(|handoff| &handoff.costs);
+        if costs().any(|cost| cost.recovered.is_some()) {
+            entries.push((Key::Upright(RECOVERED), "half of the goodput again".to_owned()));
+        }
+        let owns = |owner| costs().flat_map(|cost| &cost.outage).any(|band| band.owner == owner);
         let owners: Vec<Owner> = Owner::ALL.into_iter().filter(|owner| owns(*owner)).collect();
         if !owners.is_empty() {
             entries.push((Key::Heading, "outage:".to_owned()));
         }
         entries.extend(owners.into_iter().map(|owner| (Key::Band(owner.colour()), owner.name().to_owned())));
+        if costs().any(|cost| cost.noticed == Noticed::Never) {
+            entries.push((Key::Band(NEVER), "no new data until the run ended".to_owned()));
+        }
+        for flow in self.flows.iter().filter(|flow| flow.paths.len() > 1) {
+            entries.push((Key::Heading, format!("{}:", flow.name)));
+            entries
+                .extend(flow.paths.iter().zip(PATHS).map(|(name, colour)| (Key::Band(colour), name.clone())));
+        }
         entries
+    }
+}
+
+/// A span for a narrow place: whole milliseconds, or a decimal where that matters.
+pub(super) fn milliseconds(span: Duration) -> String {
+    let ms = span.as_secs_f64() * 1e3;
+    if ms < 9.95 { format!("{ms:.1} ms") } else { format!("{ms:.0} ms") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_are_short() {
+        assert_eq!(milliseconds(Duration::from_micros(4_250)), "4.2 ms");
+        assert_eq!(milliseconds(Duration::from_micros(9_960)), "10 ms");
     }
 }

@@ -1,189 +1,316 @@
-//! The surroundings of a handoff, large enough to see single packets.
+//! The surroundings of a handoff, large enough to see single packets: one panel for each flow that it concerns.
 
 use super::overview::draw_marks;
 use super::panel::{Frame, LABEL, SMALL, upright};
-use super::sequence::{Band, HANDOFF, Handoff, Mark, MarkKind, RIGHT, SequenceFigure};
+use super::sequence::{
+    Band, CUT, Cost, FlowTrace, HANDOFF, Handoff, Mark, MarkKind, NEVER, Noticed, RECOVERED, RIGHT,
+    SequenceFigure, milliseconds,
+};
 use crate::scale::{Range, Ticks};
 use crate::svg::{Anchor, Svg, Text, fit, text_width};
 use std::cmp::Reverse;
 use wire::{Duration, Instant};
 
-/// More panels than this nobody looks at.
-const PANELS: usize = 8;
+/// At most so many panels.
+const PANELS: usize = 12;
 const HEIGHT: f64 = 190.0;
 /// Between two panels side by side, tick labels not counted.
 const GUTTER: f64 = 24.0;
 /// The strip above the frame that names the owners.
 const RIBBON: f64 = 16.0;
+/// Two lines of text above the ribbon.
+pub(super) const HEADLINE: f64 = 38.0;
+/// A panel reaches no further beyond the end of its outage, wherever the flow has its goodput again.
+const FURTHER: Duration = Duration::from_secs(3);
 
-/// Draws the panels from `top` down; returns where they end and how many handoffs have none.
+/// Draws the panels from `top` down; returns where they end and how many pairs of handoff and flow have none.
 pub(super) fn draw_all(svg: &mut Svg, figure: &SequenceFigure, top: f64) -> (f64, usize) {
-    let chosen = choose(&figure.handoffs);
+    let all: Vec<Zoom<'_>> = zooms(figure).collect();
+    let count = all.len();
+    let chosen = choose(all);
+    let left_out = count - chosen.len();
     let left = figure.left();
     let columns = if chosen.len() > 1 { 2 } else { 1 };
     let mut y = top;
     for row in chosen.chunks(columns) {
-        for (column, index) in row.iter().enumerate() {
+        for (column, zoom) in row.iter().enumerate() {
             let width = if columns == 1 { RIGHT - left } else { (RIGHT - left - GUTTER - left) / 2.0 };
             let place = left + column as f64 * (width + GUTTER + left);
-            Zoom::new(figure, *index).draw(svg, [place, width], y);
+            zoom.draw(svg, [place, width], y);
         }
-        y += 22.0 + RIBBON + HEIGHT + 54.0;
+        y += HEADLINE + RIBBON + HEIGHT + 54.0;
     }
-    (y - 8.0, figure.handoffs.len() - chosen.len())
+    (y - 8.0, left_out)
 }
 
-/// The handoffs with the longest outages, in the order of time.
-fn choose(handoffs: &[Handoff]) -> Vec<usize> {
-    let mut chosen: Vec<usize> = (0..handoffs.len()).collect();
-    chosen.sort_by_key(|index| Reverse(handoffs[*index].outage())); // stable: of equal outages, the earlier
+/// Every handoff with every flow that it concerns, in the order of time.
+pub(super) fn zooms(figure: &SequenceFigure) -> impl Iterator<Item = Zoom<'_>> {
+    // A flow that was idle is only worth a panel if no other flow shows the handoff.
+    let shown = |handoff: &Handoff, cost: &Cost| {
+        let is_idle = |cost: &Cost| cost.noticed == Noticed::NotMeasured;
+        !is_idle(cost) || handoff.costs.iter().all(is_idle)
+    };
+    let pairs =
+        figure.handoffs.iter().flat_map(|handoff| handoff.costs.iter().map(move |cost| (handoff, cost)));
+    let pairs = pairs.filter(move |(handoff, cost)| shown(handoff, cost));
+    pairs.filter_map(move |(handoff, cost)| Zoom::new(figure, handoff, cost))
+}
+
+/// The panel of the flow that noticed most of the handoff with this number.
+pub(super) fn worst<'a>(zooms: impl Iterator<Item = Zoom<'a>>, number: usize) -> Option<Zoom<'a>> {
+    let of = zooms.filter(|zoom| zoom.handoff.number == number);
+    of.reduce(|one, other| if rank(other.cost) > rank(one.cost) { other } else { one })
+}
+
+/// Those with the longest outages, in the order of time; one without end is the longest.
+fn choose(all: Vec<Zoom<'_>>) -> Vec<Zoom<'_>> {
+    let mut chosen: Vec<(usize, Zoom<'_>)> = all.into_iter().enumerate().collect();
+    // Stable: of equal outages, the earlier.
+    chosen.sort_by_key(|(_, zoom)| Reverse(rank(zoom.cost)));
     chosen.truncate(PANELS);
-    chosen.sort_unstable();
-    chosen
+    chosen.sort_by_key(|(place, _)| *place);
+    chosen.into_iter().map(|(_, zoom)| zoom).collect()
 }
 
-struct Zoom<'a> {
+fn rank(cost: &Cost) -> (u8, Duration) {
+    match cost.noticed {
+        Noticed::Never => (3, Duration::ZERO),
+        Noticed::Outage => (2, cost.outage()),
+        Noticed::Nothing => (1, Duration::ZERO),
+        Noticed::NotMeasured => (0, Duration::ZERO),
+    }
+}
+
+/// One panel.
+#[derive(Clone)]
+pub(super) struct Zoom<'a> {
     figure: &'a SequenceFigure,
-    index: usize,
+    flow: &'a FlowTrace,
+    handoff: &'a Handoff,
+    cost: &'a Cost,
     from: Instant,
     to: Instant,
-    marks: Vec<Mark>,
+    /// The height of the y axis, in what the flow's places count; at least what the marks need.
+    height: f64,
 }
 
 impl<'a> Zoom<'a> {
-    fn new(figure: &'a SequenceFigure, index: usize) -> Self {
-        let (begin, end) = figure.handoffs[index].span();
-        let (from, to) = (begin - figure.margin, end + figure.margin);
-        let marks = figure.marks.iter().filter(|mark| (from..=to).contains(&mark.at)).copied().collect();
-        Self { figure, index, from, to, marks }
+    fn new(figure: &'a SequenceFigure, handoff: &'a Handoff, cost: &'a Cost) -> Option<Self> {
+        let flow = figure.flows.get(cost.flow)?;
+        let (begin, mut end) = handoff.span(cost);
+        let limit = end + FURTHER;
+        if cost.noticed == Noticed::Never {
+            // What is still sent, for a while.
+            let last = flow.marks.last().map_or(end, |mark| mark.at);
+            end = end.max(last).min(limit);
+        }
+        end = end.max(cost.recovered.unwrap_or(end).min(limit));
+        Some(Self {
+            figure,
+            flow,
+            handoff,
+            cost,
+            from: begin - figure.margin,
+            to: end + figure.margin,
+            height: 0.0,
+        })
     }
 
-    fn handoff(&self) -> &'a Handoff {
-        &self.figure.handoffs[self.index]
+    /// How far the panel reaches before and after the handoff.
+    pub(super) fn reach(&self) -> (Duration, Duration) {
+        (self.handoff.at.since(self.from), self.to.since(self.handoff.at))
+    }
+
+    /// The same panel with at least this reach.
+    pub(super) fn reaching(mut self, (before, after): (Duration, Duration)) -> Self {
+        (self.from, self.to) = (self.handoff.at - before, self.handoff.at + after);
+        self
+    }
+
+    /// The same panel with at least this height of its y axis, from [`Self::tallness`].
+    pub(super) const fn tall(mut self, height: f64) -> Self {
+        self.height = height;
+        self
+    }
+
+    /// How many of what the flow counts pass within the panel.
+    pub(super) fn tallness(&self) -> f64 {
+        let places = || self.marks().map(|mark| mark.place);
+        places().max().unwrap_or(0).abs_diff(places().min().unwrap_or(0)) as f64
+    }
+
+    fn marks(&self) -> impl Iterator<Item = &'a Mark> {
+        self.flow.marks.iter().filter(|mark| (self.from..=self.to).contains(&mark.at))
     }
 
     /// Milliseconds after the handoff.
     fn ms(&self, at: Instant) -> f64 {
-        let zero = self.handoff().at;
+        let zero = self.handoff.at;
         at.since(zero).as_secs_f64() * 1e3 - zero.since(at).as_secs_f64() * 1e3
     }
 
-    fn draw(&self, svg: &mut Svg, [left, width]: [f64; 2], top: f64) {
+    pub(super) fn draw(&self, svg: &mut Svg, [left, width]: [f64; 2], top: f64) -> f64 {
         let x = Range::of([self.ms(self.from), self.ms(self.to)]);
-        let packets = Range::of(self.marks.iter().map(|mark| mark.packet as f64));
-        let y = if self.marks.is_empty() { packets } else { packets.padded(0.06) };
-        let frame = Frame { left, top: top + 22.0 + RIBBON, width, height: HEIGHT, x, y };
+        let scale = self.flow.scale();
+        let places = self.marks().map(|mark| mark.place as f64 / scale);
+        let tight = Range::of(places);
+        let short = (self.height / scale - (tight.hi - tight.lo)).max(0.0);
+        let y = if self.marks().next().is_none() {
+            tight
+        } else {
+            Range { hi: tight.hi + short, ..tight }.padded(0.06)
+        };
+        let frame = Frame { left, top: top + HEADLINE + RIBBON, width, height: HEIGHT, x, y };
         self.headline(svg, &frame, top);
-        for band in self.figure.handoffs.iter().flat_map(|handoff| &handoff.outage) {
-            self.band(svg, &frame, *band);
+        for band in &self.cost.outage {
+            let (name, span) = (band.owner.name(), milliseconds(band.to.since(band.from)));
+            self.band(
+                svg,
+                &frame,
+                *band,
+                [band.owner.colour(), band.owner.ink()],
+                &[format!("{name} {span}"), span.replace(" ms", "")],
+            );
         }
-        let y_ticks = Ticks::whole(y, 5);
-        frame.axes(svg, &Ticks::new(x, if width > 600.0 { 12 } else { 7 }), &y_ticks);
-        frame.labels(svg, "time after the handoff (ms)", &self.figure.axis, self.figure.label_room());
+        if self.cost.noticed == Noticed::Never {
+            let whole = Band { owner: super::Owner::Unexplained, from: self.handoff.cut, to: self.to };
+            let texts = ["no new data until the run ended".to_owned(), "never".to_owned()];
+            self.band(svg, &frame, whole, [NEVER, "#111111"], &texts);
+        }
+        frame.axes(svg, &Ticks::new(x, if width > 600.0 { 12 } else { 7 }), &Ticks::whole(y, 5));
+        frame.labels(svg, "time after the handoff (ms)", self.flow.axis(), self.flow.label_room());
         self.lines(svg, &frame);
-        if self.marks.is_empty() {
-            frame.remark(svg, "no packets");
+        if self.marks().next().is_none() {
+            frame.remark(svg, "no packets of this flow");
         }
         for kind in MarkKind::ALL {
-            let marks = self.marks.iter().filter(|mark| mark.kind == kind);
-            draw_marks(svg, self.figure, &frame, marks.map(|mark| (self.ms(mark.at), mark)), 1.0);
+            let marks = self.marks().filter(|mark| mark.kind == kind);
+            draw_marks(svg, self.flow, &frame, marks.map(|mark| (self.ms(mark.at), mark)), 1.0);
         }
+        frame.bottom() + 46.0
     }
 
-    /// Which handoff, when, and for how long nothing came; shortened by its own label when the panel is too narrow.
+    /// Which handoff of which host, when, and what the flow noticed; below it the flow and the parts of the outage.
     fn headline(&self, svg: &mut Svg, frame: &Frame, top: f64) {
-        let handoff = self.handoff();
-        let outage = match handoff.outage() {
-            Duration::ZERO => "no outage".to_owned(),
-            span => format!("outage {}", milliseconds(span)),
-        };
-        let rest = format!(" at {:.3} s: {outage}", handoff.at.as_secs_f64());
-        let head = format!("{} {}", self.index + 1, handoff.label);
+        let handoff = self.handoff;
+        let rest = format!(" at {:.3} s: {}", handoff.at.as_secs_f64(), self.cost.text());
+        let head = format!("{} {} {}", handoff.number, handoff.host, handoff.label);
         // Bold runs wider than the estimate's regular.
         let head = fit(&head, LABEL * 1.08, frame.width - text_width(&rest, LABEL * 1.08));
         let place = [frame.left, top + 14.0];
         svg.text(place, Text::new(LABEL, Anchor::Start).bold(), &format!("{head}{rest}"));
+        let parts: Vec<String> = self
+            .cost
+            .outage
+            .iter()
+            .map(|band| format!("{} {}", band.owner.name(), milliseconds(band.to.since(band.from))))
+            .collect();
+        let flow = if self.figure.flows.len() > 1 { self.flow.name.as_str() } else { "" };
+        let second = [flow.to_owned(), parts.join(" + ")];
+        let second: Vec<&str> = second.iter().map(String::as_str).filter(|text| !text.is_empty()).collect();
+        let second = fit(&second.join(": "), SMALL, frame.width);
+        svg.text([frame.left, top + 30.0], Text::new(SMALL, Anchor::Start).colour("#555555"), &second);
     }
 
-    /// A band's strip above the frame with its owner's name, and its light shade within.
-    fn band(&self, svg: &mut Svg, frame: &Frame, band: Band) {
+    /// A band's strip above the frame with the first of `texts` that it has room for, and its light shade within.
+    fn band(
+        &self,
+        svg: &mut Svg,
+        frame: &Frame,
+        band: Band,
+        [colour, ink]: [&'static str; 2],
+        texts: &[String],
+    ) {
         let (from, to) = (band.from.max(self.from), band.to.min(self.to));
         if from >= to {
             return;
         }
         let (left, right) = (frame.px(self.ms(from)), frame.px(self.ms(to)));
-        let (colour, width, ribbon) = (band.owner.colour(), right - left, frame.top - RIBBON);
+        let (width, ribbon) = (right - left, frame.top - RIBBON);
         svg.rect([left, frame.top, width, HEIGHT], &format!(r#"fill="{colour}" fill-opacity="0.22""#));
         let rim = r##"stroke="#ffffff" stroke-width="0.8""##;
         svg.rect([left, ribbon, width, RIBBON], &format!(r#"fill="{colour}" {rim}"#));
-        let (name, span) = (band.owner.name(), milliseconds(band.to.since(band.from)));
-        let texts = [format!("{name} {span}"), span.replace(" ms", ""), String::new()];
-        let text = texts.iter().find(|text| text_width(text, SMALL) + 4.0 <= width);
-        if let Some(text) = text.filter(|text| !text.is_empty()) {
+        if let Some(text) = texts.iter().find(|text| text_width(text, SMALL) + 4.0 <= width) {
             let place = [left + width / 2.0, ribbon + 12.0];
-            svg.text(place, Text::new(SMALL, Anchor::Middle).colour(band.owner.ink()), text);
+            svg.text(place, Text::new(SMALL, Anchor::Middle).colour(ink), text);
         }
     }
 
-    /// This handoff's line, and those of others that fall within the panel, each with its number.
+    /// This handoff's line, its cut and recovery, and other handoffs of the same host within the panel by number.
     fn lines(&self, svg: &mut Svg, frame: &Frame) {
-        for (number, handoff) in (1..).zip(&self.figure.handoffs) {
-            let x = self.ms(handoff.at);
+        let mut line = |at: Instant, colour: &'static str, text: &str| {
+            let x = self.ms(at);
             if frame.x.contains(x) {
                 let x = frame.px(x);
-                svg.line([x, frame.top - RIBBON], [x, frame.bottom()], &upright(HANDOFF));
-                let number: String = usize::to_string(&number);
-                svg.text([x - 3.0, frame.top + 12.0], Text::new(SMALL, Anchor::End).bold().halo(), &number);
+                svg.line([x, frame.top - RIBBON], [x, frame.bottom()], &upright(colour));
+                let style = Text::new(SMALL, Anchor::End).bold().halo().colour(colour);
+                svg.text([x - 3.0, frame.top + 12.0], style, text);
+            }
+        };
+        let same_host = |other: &&Handoff| other.host == self.handoff.host;
+        for other in self.figure.handoffs.iter().filter(same_host) {
+            line(other.at, HANDOFF, &other.number.to_string());
+            if other.cut > other.at {
+                line(other.cut, CUT, "cut");
             }
         }
+        if let Some(at) = self.cost.recovered {
+            line(at, RECOVERED, "");
+        }
     }
-}
-
-/// A span for a narrow place: whole milliseconds, or a decimal where that matters.
-fn milliseconds(span: Duration) -> String {
-    let ms = span.as_secs_f64() * 1e3;
-    if ms < 9.95 { format!("{ms:.1} ms") } else { format!("{ms:.0} ms") }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::figure::Owner;
+    use crate::figure::{Counts, Owner};
 
-    fn handoff(at: u64, outage: u64) -> Handoff {
+    fn handoff(number: usize, at: u64, outage: u64) -> Handoff {
         let (from, to) = (Instant::from_millis(at), Instant::from_millis(at + outage));
-        Handoff { at: from, label: "hard".into(), outage: vec![Band { owner: Owner::Link, from, to }] }
+        let outage = vec![Band { owner: Owner::Link, from, to }];
+        let cost = Cost { flow: 0, noticed: Noticed::Outage, outage, recovered: None };
+        Handoff { number, host: "m".into(), at: from, cut: from, label: "hard".into(), costs: vec![cost] }
+    }
+
+    fn figure(handoffs: Vec<Handoff>, marks: Vec<Mark>) -> SequenceFigure {
+        let flow = FlowTrace { name: String::new(), counts: Counts::Datagrams, paths: Vec::new(), marks };
+        SequenceFigure { handoffs, flows: vec![flow], ..SequenceFigure::new("") }
     }
 
     #[test]
     fn the_longest_outages_are_enlarged_in_the_order_of_time() {
-        let handoffs: Vec<Handoff> = (0..12).map(|index| handoff(index * 1000, index % 4)).collect();
-        assert_eq!(choose(&handoffs), [1, 2, 3, 5, 6, 7, 10, 11]);
-        assert!(choose(&[]).is_empty());
+        let handoffs = (0..18u8).map(|i| handoff(i.into(), u64::from(i) * 1000, u64::from(i % 4))).collect();
+        let figure = figure(handoffs, Vec::new());
+        let numbers = |zooms: Vec<Zoom<'_>>| zooms.iter().map(|zoom| zoom.handoff.number).collect::<Vec<_>>();
+        assert_eq!(numbers(choose(zooms(&figure).collect())), [1, 2, 3, 5, 6, 7, 9, 10, 11, 13, 14, 15]);
+        assert!(choose(Vec::new()).is_empty());
     }
 
     #[test]
     fn times_count_from_the_handoff_in_both_directions() {
-        let mut figure = SequenceFigure::new("");
-        figure.handoffs = vec![handoff(100, 50)];
-        let zoom = Zoom::new(&figure, 0);
+        let figure = figure(vec![handoff(1, 100, 50)], Vec::new());
+        let zoom = zooms(&figure).next().unwrap();
         assert_eq!((zoom.ms(zoom.from), zoom.ms(zoom.to)), (-100.0, 200.0)); // no time before the run
     }
 
     #[test]
-    fn a_mark_stands_at_its_time() {
-        let mut figure = SequenceFigure::new("");
-        figure.handoffs = vec![handoff(200, 100)];
-        figure.marks =
-            vec![Mark { at: Instant::from_millis(250), kind: MarkKind::Received, packet: 1, flow: 0 }];
+    fn a_mark_is_at_its_time() {
+        let mark = Mark { at: Instant::from_millis(250), kind: MarkKind::Received, place: 1, path: 0 };
+        let figure = figure(vec![handoff(1, 200, 100)], vec![mark]);
         let mut svg = Svg::new(500.0);
-        Zoom::new(&figure, 0).draw(&mut svg, [50.0, 400.0], 0.0); // from 50 ms to 450 ms: a pixel each
+        zooms(&figure).next().unwrap().draw(&mut svg, [50.0, 400.0], 0.0); // from 50 ms to 450 ms: a pixel each
         assert!(svg.finish(300.0, "").contains(r#"<circle cx="250""#));
     }
 
     #[test]
-    fn spans_are_short() {
-        assert_eq!(milliseconds(Duration::from_micros(4_250)), "4.2 ms");
-        assert_eq!(milliseconds(Duration::from_micros(9_960)), "10 ms");
+    fn a_panel_reaches_to_the_recovery_but_not_for_ever() {
+        let end = |recovered: u64| {
+            let mut handoff = handoff(1, 1000, 100);
+            handoff.costs[0].recovered = Some(Instant::from_millis(recovered));
+            let figure = figure(vec![handoff], Vec::new());
+            zooms(&figure).next().map(|zoom| zoom.to).unwrap()
+        };
+        assert_eq!(end(1500), Instant::from_millis(1650));
+        assert_eq!(end(60_000), Instant::from_millis(4250));
     }
 }

@@ -4,34 +4,16 @@
 
 mod distribution;
 mod samples;
+mod sequence;
 mod svg;
+mod time;
 
-use draw::{Axis, Handoff, Mark, MarkKind, Point, PointFigure, SequenceFigure, Series, Style};
+use draw::{Axis, Point, PointFigure, Series, Style};
 use svg::assert_sound;
-use wire::{Duration, Instant};
 
 fn empty_points() -> PointFigure {
     let axis = || Axis::new("", "");
     PointFigure { title: String::new(), x: axis(), y: axis(), series: Vec::new(), caption: String::new() }
-}
-
-#[test]
-fn the_numbers_of_a_sequence() {
-    let expected = "\
-what,handoff,packet,from_s,to_s,label
-handoff,1,,0.015000000,,hard b2->b3
-outage,1,,0.015000000,0.020000000,link
-outage,1,,0.020000000,0.030000000,path switch
-sent,,1,0.000000000,,
-received,,1,0.007000000,,
-sent,,2,0.010000000,,
-lost,,2,0.017000000,,
-sent,,3,0.020000000,,
-lost,,3,0.027000000,,
-sent,,4,0.030000000,,
-received,,4,0.037000000,,
-";
-    assert_eq!(samples::small_sequence().csv(), expected);
 }
 
 #[test]
@@ -88,34 +70,14 @@ fn series_that_coincide_stand_side_by_side() {
 }
 
 #[test]
-fn drawings_are_sound_and_stable() {
-    for figure in [samples::small_sequence(), samples::one_handoff(), samples::many_handoffs()] {
-        let svg = figure.svg();
-        assert_sound(&svg);
-        let mut shuffled = figure.clone();
-        shuffled.marks.reverse();
-        shuffled.handoffs.reverse();
-        assert_eq!((shuffled.svg(), shuffled.csv()), (svg, figure.csv()));
-    }
+fn drawings_are_stable() {
     let losses = samples::losses();
     assert_sound(&losses.svg());
     assert_eq!(losses.svg(), losses.svg());
 }
 
 #[test]
-fn foreign_text_is_escaped() {
-    let svg = samples::small_sequence().svg();
-    assert!(svg.contains("A small &lt;flow&gt; &amp; a handoff"));
-    assert!(svg.contains("hard b2-&gt;b3"));
-}
-
-#[test]
 fn nothing_to_draw_is_drawn_as_such() {
-    let svg = SequenceFigure::new("").svg();
-    assert_sound(&svg);
-    assert!(svg.contains("no packets"));
-    assert_eq!(SequenceFigure::new("").csv(), "what,handoff,packet,from_s,to_s,label\n");
-
     let svg = empty_points().svg();
     assert_sound(&svg);
     assert!(svg.contains("no data"));
@@ -132,29 +94,6 @@ fn odd_numbers_do_no_harm() {
             assert_sound(&PointFigure { series: series.to_vec(), ..empty_points() }.svg());
         }
     }
-    let mut figure = SequenceFigure::new("odd");
-    figure.margin = Duration::MAX;
-    figure.handoffs = vec![Handoff { at: Instant::NEVER, label: String::new(), outage: Vec::new() }; 30];
-    for kind in [MarkKind::Sent, MarkKind::Lost] {
-        figure.marks.push(Mark { at: Instant::NEVER, kind, packet: u64::MAX, flow: usize::MAX });
-        figure.marks.push(Mark { at: Instant::ZERO, kind, packet: 0, flow: 0 });
-    }
-    assert_sound(&figure.svg());
-}
-
-#[test]
-fn a_long_run_is_a_small_drawing() {
-    let mut figure = SequenceFigure::new("long");
-    for packet in 0..200_000 {
-        figure.marks.push(Mark {
-            at: Instant::from_millis(packet * 10),
-            kind: MarkKind::Sent,
-            packet,
-            flow: 0,
-        });
-    }
-    assert!(figure.svg().len() < 200_000);
-    assert_eq!(figure.csv().lines().count(), 200_001);
 }
 
 #[test]

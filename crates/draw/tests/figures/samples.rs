@@ -1,16 +1,17 @@
 //! Figures to look at and to test, made of invented numbers.
 
 use draw::{
-    Axis, Band, DistributionFigure, DistributionPanel, Handoff, Mark, MarkKind, Owner, Point, PointFigure,
-    Sample, SequenceFigure, Series, Style,
+    Axis, Band, Cost, Counts, DistributionFigure, DistributionPanel, FlowTrace, Handoff, Mark, MarkKind,
+    Noticed, Owner, Point, PointFigure, Sample, SequenceFigure, Series, Style,
 };
 use wire::{Duration, Instant};
 
-fn ms(ms: u64) -> Instant {
+pub(crate) fn ms(ms: u64) -> Instant {
     Instant::from_millis(ms)
 }
 
-fn handoff(at: u64, label: &str, outage: &[(Owner, u64)]) -> Handoff {
+/// A handoff of `mobile` that cost flow 0 this outage, or none.
+pub(crate) fn handoff(number: usize, at: u64, label: &str, outage: &[(Owner, u64)]) -> Handoff {
     let mut from = ms(at);
     let mut bands = Vec::new();
     for (owner, length) in outage {
@@ -18,36 +19,44 @@ fn handoff(at: u64, label: &str, outage: &[(Owner, u64)]) -> Handoff {
         bands.push(Band { owner: *owner, from, to });
         from = to;
     }
-    Handoff { at: ms(at), label: label.to_owned(), outage: bands }
+    let noticed = if bands.is_empty() { Noticed::Nothing } else { Noticed::Outage };
+    let cut = if label.starts_with("semisoft") { ms(at + 100) } else { ms(at) };
+    let costs = vec![Cost { flow: 0, noticed, outage: bands, recovered: None }];
+    Handoff { number, host: "mobile".to_owned(), at: ms(at), cut, label: label.to_owned(), costs }
+}
+
+pub(crate) fn trace(name: &str, counts: Counts) -> FlowTrace {
+    FlowTrace { name: name.to_owned(), counts, paths: Vec::new(), marks: Vec::new() }
 }
 
 /// A packet every `every` milliseconds until `end`: lost within an outage, twice just after a semisoft handoff.
 fn flow(figure: &mut SequenceFigure, every: u64, end: u64) {
-    let mut push = |at, kind, packet| figure.marks.push(Mark { at, kind, packet, flow: 0 });
-    for (packet, sent) in (1..).zip((0..end).step_by(usize::try_from(every).unwrap())) {
-        push(ms(sent), MarkKind::Sent, packet);
+    let mut trace = trace("server:4000 > mobile:5000, UDP", Counts::Datagrams);
+    let mut push = |at, kind, place| trace.marks.push(Mark { at, kind, place, path: 0 });
+    for (place, sent) in (1..).zip((0..end).step_by(usize::try_from(every).unwrap())) {
+        push(ms(sent), MarkKind::Sent, place);
         let arrival = ms(sent + 7);
-        let within =
-            |handoff: &Handoff| handoff.outage.iter().any(|band| (band.from..band.to).contains(&arrival));
-        if figure.handoffs.iter().any(within) {
-            push(arrival, MarkKind::Lost, packet);
+        let costs = || figure.handoffs.iter().flat_map(|handoff| &handoff.costs);
+        if costs().any(|cost| cost.outage.iter().any(|band| (band.from..band.to).contains(&arrival))) {
+            push(arrival, MarkKind::Lost, place);
             continue;
         }
-        push(arrival, MarkKind::Received, packet);
+        push(arrival, MarkKind::Received, place);
         let doubled = |handoff: &Handoff| {
             handoff.label.starts_with("semisoft")
                 && (ms(0)..ms(60)).contains(&Instant(arrival.0.wrapping_sub(handoff.at.0)))
         };
         if figure.handoffs.iter().any(doubled) {
-            push(arrival + Duration::from_millis(9), MarkKind::Duplicate, packet);
+            push(arrival + Duration::from_millis(9), MarkKind::Duplicate, place);
         }
     }
+    figure.flows.push(trace);
 }
 
 /// Three packets and one handoff: small enough to read its CSV.
 pub(crate) fn small_sequence() -> SequenceFigure {
     let mut figure = SequenceFigure::new("A small <flow> & a handoff");
-    figure.handoffs = vec![handoff(15, "hard b2->b3", &[(Owner::Link, 5), (Owner::PathSwitch, 10)])];
+    figure.handoffs = vec![handoff(1, 15, "hard b2->b3", &[(Owner::Link, 5), (Owner::PathSwitch, 10)])];
     flow(&mut figure, 10, 40);
     figure
 }
@@ -57,8 +66,9 @@ pub(crate) fn one_handoff() -> SequenceFigure {
     let mut figure = SequenceFigure::new("Mobile IP, one hard handoff: UDP, 100 packets/s");
     let lengths = [50, 120, 30, 86, 40, 8, 300, 20];
     let outage: Vec<_> = Owner::ALL.into_iter().zip(lengths).collect();
-    figure.handoffs = vec![handoff(4000, "hard b2->b3", &outage)];
-    "Simulator, seed 1. Bands show who owns each part of the outage.".clone_into(&mut figure.caption);
+    figure.handoffs = vec![handoff(1, 4000, "hard b2->b3", &outage)];
+    figure.handoffs[0].costs[0].recovered = Some(ms(4950));
+    "Simulator, seed 1. Bands show what each part of the outage is due to.".clone_into(&mut figure.caption);
     flow(&mut figure, 10, 9000);
     figure
 }
@@ -70,19 +80,46 @@ pub(crate) fn many_handoffs() -> SequenceFigure {
     );
     let hard = [(Owner::Link, 4), (Owner::Registration, 3), (Owner::PathSwitch, 46), (Owner::FirstByte, 20)];
     figure.handoffs = vec![
-        handoff(5000, "hard b1->b2", &hard),
-        handoff(5900, "hard b2->b3", &hard),
-        handoff(6400, "semisoft b3->b2", &[]),
-        handoff(20000, "semisoft b2->b1", &[]),
-        handoff(30000, "hard b1->b2", &hard),
-        handoff(30120, "hard b2->b1", &[(Owner::Link, 4), (Owner::Detection, 90), (Owner::Unexplained, 12)]),
-        handoff(41000, "hard b1->b2", &hard),
-        handoff(42000, "hard b2->b3", &[(Owner::Link, 4), (Owner::Address, 60), (Owner::Recovery, 900)]),
-        handoff(58500, "semisoft b3->b2", &[]),
-        handoff(59400, "hard b2->b1", &hard),
+        handoff(1, 5000, "hard b1->b2", &hard),
+        handoff(2, 5900, "hard b2->b3", &hard),
+        handoff(3, 6400, "semisoft b3->b2", &[]),
+        handoff(4, 20000, "semisoft b2->b1", &[]),
+        handoff(5, 30000, "hard b1->b2", &hard),
+        handoff(
+            6,
+            30120,
+            "hard b2->b1",
+            &[(Owner::Link, 4), (Owner::Detection, 90), (Owner::Unexplained, 12)],
+        ),
+        handoff(7, 41000, "hard b1->b2", &hard),
+        handoff(8, 42000, "hard b2->b3", &[(Owner::Link, 4), (Owner::Address, 60), (Owner::Recovery, 900)]),
+        handoff(9, 58500, "semisoft b3->b2", &[]),
+        handoff(10, 59400, "hard b2->b1", &hard),
     ];
-    "Linux, 1 of 20 runs. Bands show who owns each part of the outage.".clone_into(&mut figure.caption);
+    "Linux, 1 of 20 runs. Bands show what each part of the outage is due to.".clone_into(&mut figure.caption);
     flow(&mut figure, 20, 60000);
+    figure
+}
+
+/// Two mobile hosts with a flow each: datagrams to the first, a stream to the second that never comes back.
+pub(crate) fn two_hosts() -> SequenceFigure {
+    let mut figure = SequenceFigure::new("Two hosts, two flows");
+    let mut second = handoff(2, 2100, "hard b2->b1", &[]);
+    "other".clone_into(&mut second.host);
+    second.costs[0].flow = 1;
+    second.costs[0].noticed = Noticed::Never;
+    let mut last = handoff(3, 3000, "hard b2->b1", &[]);
+    last.costs[0].noticed = Noticed::NotMeasured;
+    let first = handoff(1, 2000, "hard b1->b2", &[(Owner::Link, 20), (Owner::PathSwitch, 60)]);
+    figure.handoffs = vec![first, second, last];
+    flow(&mut figure, 10, 2500);
+    let mut stream = trace("server:80 > other:49152, TCP", Counts::Bytes);
+    for (segment, at) in (0..).zip((0..4000).step_by(10)) {
+        stream.marks.push(Mark { at: ms(at), kind: MarkKind::Sent, place: segment * 1460, path: 0 });
+        let kind = if at < 2100 { MarkKind::Received } else { MarkKind::Lost };
+        stream.marks.push(Mark { at: ms(at + 5), kind, place: segment * 1460, path: 0 });
+    }
+    figure.flows.push(stream);
     figure
 }
 

@@ -76,6 +76,8 @@ fn event(outcome: &Outcome, journeys: &Journeys<'_>, record: &Record) -> Option<
         What::Up(on, Some(cell)) => format!("{} is up in cell {}", iface(*on), cell.0),
         What::Up(on, None) => format!("{} is up", iface(*on)),
         What::Down(on, why) => format!("{} is down: {why}", iface(*on)),
+        // Recorded in every run for its figures; in words only where the scenario asks for it.
+        What::Marked(mark) if mark.role == node::mark::TCP && !is_traced(outcome, record) => return None,
         What::Marked(mark) => mark_text(journeys, mark),
         What::Answered(answer) => {
             format!("answers a command: {}", if answer.is_ok() { "done" } else { "refused" })
@@ -95,6 +97,10 @@ fn app_text(event: &AppEvent) -> Option<String> {
         AppChange::Closed(Some(why)) => format!("application's stream is closed: {why}"),
         AppChange::Asked { .. } => return None,
     })
+}
+
+fn is_traced(outcome: &Outcome, record: &Record) -> bool {
+    outcome.plan.hosts.get(record.host.index()).is_some_and(|host| host.config.tcp.traced)
 }
 
 fn mark_text(journeys: &Journeys<'_>, mark: &Mark) -> String {

@@ -1,64 +1,87 @@
-//! `figures/handoffs`: what was sent, what arrived, and who owns each outage.
-//!
-//! Datagrams stand at their numbers. Where a run has streams, their segments stand at their place in the stream.
+//! `figures/handoffs`: what was sent, what arrived, and what each outage is due to, flow by flow.
 
-use super::flows::Flows;
-use crate::handoff::Handoff;
-use crate::journey::{End, Fate, Journeys};
-use crate::run::Outcome;
-use draw::{Band, Mark, MarkKind, Owner, SequenceFigure};
+use super::flows::Places;
+use crate::handoff::{Experience, Handoff};
+use crate::journey::Journeys;
+use crate::run::{OnWorld, Outcome};
+use draw::{Band, Cost, FlowTrace, Noticed, Owner, SequenceFigure};
 use node::Stage;
 
-/// The figure of a run's handoffs. Packets have the numbers that `packets.csv` and `explain --packet` know them by.
-pub(super) fn handoffs(outcome: &Outcome, journeys: &Journeys<'_>) -> SequenceFigure {
-    let (plan, world) = (&outcome.plan, outcome.world.name());
-    let mut figure = SequenceFigure::new(format!("{} on {world}, seed {}", plan.name, plan.seed));
-    let flows = Flows::new(outcome);
-    let note = if flows.is_empty() {
-        figure.marks = datagrams(journeys);
-        "Packets are numbered as in packets.csv and for `explain --packet`; control messages have numbers too."
-    } else {
-        flows.axis().clone_into(&mut figure.axis);
-        figure.marks = flows.marks(outcome, journeys);
-        figure.flows = flows.names();
-        flows.note()
-    };
-    figure.caption = format!("{}\n{note}", plan.about);
-    figure.handoffs = outcome.handoffs.iter().map(handoff).collect();
+/// The figure of a run's handoffs.
+pub(super) fn handoffs(outcome: &Outcome, journeys: &Journeys<'_>, places: &Places) -> SequenceFigure {
+    let mut figure = SequenceFigure::new(title(outcome));
+    figure.caption = format!("{}\n{}", outcome.plan.about, note(outcome));
+    let traces = places.traces(outcome, journeys);
+    figure.handoffs =
+        (1..).zip(&outcome.handoffs).map(|(number, one)| handoff(outcome, number, one)).collect();
+    figure.flows = keep_concerned(traces, &mut figure.handoffs);
     figure
 }
 
-fn datagrams(journeys: &Journeys<'_>) -> Vec<Mark> {
-    let mut marks = Vec::new();
-    for (packet, journey) in journeys.packets() {
-        let Some((sent, _)) = journey.sent else { continue };
-        let ends = journeys.all_ends(journey);
-        let mark = |at, kind| Mark { at, kind, packet, flow: 0 };
-        marks.push(mark(sent, MarkKind::Sent));
-        let arrivals = ends.iter().filter(|end| matches!(end.fate, Fate::Delivered(_)));
-        let kinds = std::iter::once(MarkKind::Received).chain(std::iter::repeat(MarkKind::Duplicate));
-        let before = marks.len();
-        marks.extend(arrivals.zip(kinds).map(|(end, kind)| mark(end.at, kind)));
-        let held = ends.iter().any(|end| matches!(end.fate, Fate::Held(_)));
-        let last = ends.iter().rfind(|end| is_loss(end));
-        if let Some(end) = last.filter(|_| marks.len() == before && !held) {
-            marks.push(mark(end.at, MarkKind::Lost));
-        }
+/// The scenario, where it ran, and its seed.
+pub(super) fn title(outcome: &Outcome) -> String {
+    format!("{}, {}, seed {}", outcome.plan.name, backend(outcome.world), outcome.plan.seed)
+}
+
+pub(super) const fn backend(world: OnWorld) -> &'static str {
+    match world {
+        OnWorld::Sim => "simulator",
+        OnWorld::Linux => "Linux",
     }
-    marks
 }
 
-pub(super) const fn is_loss(end: &End) -> bool {
-    matches!(end.fate, Fate::Lost(..) | Fate::Dropped(..) | Fate::Unseen(_))
+/// Only the flows that a handoff concerns, or all if none does: the others say nothing of handoffs.
+fn keep_concerned(traces: Vec<FlowTrace>, handoffs: &mut [draw::Handoff]) -> Vec<FlowTrace> {
+    let mut concerned: Vec<usize> =
+        handoffs.iter().flat_map(|one| &one.costs).map(|cost| cost.flow).collect();
+    concerned.sort_unstable();
+    concerned.dedup();
+    if concerned.is_empty() {
+        return traces;
+    }
+    for cost in handoffs.iter_mut().flat_map(|one| &mut one.costs) {
+        cost.flow = concerned.binary_search(&cost.flow).unwrap_or(usize::MAX);
+    }
+    let kept = traces.into_iter().enumerate().filter(|(index, _)| concerned.binary_search(index).is_ok());
+    kept.map(|(_, trace)| trace).collect()
 }
 
-fn handoff(handoff: &Handoff) -> draw::Handoff {
-    let parts = handoff.outage().into_iter().flat_map(|outage| &outage.owners);
-    let band = |part: &crate::handoff::Owner| Band { owner: owner(part.stage), from: part.from, to: part.to };
+fn note(outcome: &Outcome) -> &'static str {
+    use crate::flow::Transport::{Sctp, Tcp};
+    if outcome.flows.iter().any(|flow| flow.transport == Tcp) {
+        "Segments of TCP with data, at the place of their first byte in the stream. `Received` is the receiver's stack. A \
+         retransmission is beside its original."
+    } else if outcome.flows.iter().any(|flow| flow.transport == Sctp) {
+        "Packets of SCTP with data, at the number of their first chunk. A retransmission is beside its original."
+    } else {
+        "Datagrams in the order in which their source sent them. Control messages are not drawn."
+    }
+}
+
+fn handoff(outcome: &Outcome, number: usize, handoff: &Handoff) -> draw::Handoff {
+    let cost = |cost: &crate::handoff::FlowCost| {
+        let parts = cost.experience.outage().into_iter().flat_map(|outage| &outage.owners);
+        let band =
+            |part: &crate::handoff::Owner| Band { owner: owner(part.stage), from: part.from, to: part.to };
+        Cost {
+            flow: cost.flow,
+            noticed: match cost.experience {
+                Experience::None => Noticed::Nothing,
+                Experience::Outage(_) => Noticed::Outage,
+                Experience::Never { .. } => Noticed::Never,
+                Experience::NotMeasured => Noticed::NotMeasured,
+            },
+            outage: parts.map(band).collect(),
+            recovered: cost.recovered.filter(|_| cost.experience.outage().is_some()),
+        }
+    };
     draw::Handoff {
+        number,
+        host: outcome.plan.host_name(handoff.host).to_string(),
         at: handoff.begun,
+        cut: handoff.cut,
         label: format!("{} {}->{}", handoff.kind, handoff.from, handoff.to),
-        outage: parts.map(band).collect(),
+        costs: handoff.flows.iter().map(cost).collect(),
     }
 }
 

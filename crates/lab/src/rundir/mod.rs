@@ -6,7 +6,8 @@
 //! | `events.jsonl` | for people and scripts: a record in a line, with names for hosts and interfaces, and packets by number |
 //! | `packets.csv` | a row for each packet and hop, with what became of it |
 //! | `capture.pcapng` | all nodes merged, an interface block for each node's interface, fates as packet comments |
-//! | `figures/handoffs.svg`, `.csv` | the time-sequence, and the numbers behind it |
+//! | `figures/handoffs.svg`, `.csv` | the time-sequence of each flow around each handoff, and the numbers behind it |
+//! | `figures/flows.svg`, `.csv` | goodput, one-way delay, congestion window and round-trip time of each flow over time |
 //! | `programs/HOST-N.log` | what the `N`th program of a host wrote, on both of its outputs |
 //! | `SHA256SUMS` | a digest of each file, for `sha256sum --check`; [`read`] refuses a directory in which a file was changed |
 //! | `records.jsonl` | for [`read`]: every record whole, with the bytes of its packet; `host` is the host's place in the scenario, from 0, and the rest of the line is [`trace::Record::to_line`] |
@@ -21,6 +22,7 @@ mod figure;
 mod flows;
 mod meta;
 mod table;
+mod time;
 
 pub use meta::{
     Daemon, FlowSummary, HandoffSummary, LedgerSummary, Machine, OwnerSummary, RunFile, ScenarioPart,
@@ -137,9 +139,7 @@ fn fill(outcome: &Outcome, dir: &Path, options: &Options) -> io::Result<RunFile>
     table::write(outcome, &journeys, options, file("packets.csv")?)?;
     fs::write(dir.join("flows.csv"), flows_csv(&run_file.summary.flows))?;
     fs::write(dir.join("capture.pcapng"), capture::capture(outcome, &journeys, options.snap)?)?;
-    let figure = figure::handoffs(outcome, &journeys);
-    fs::write(dir.join("figures/handoffs.svg"), figure.svg())?;
-    fs::write(dir.join("figures/handoffs.csv"), figure.csv())?;
+    figures(outcome, &journeys, dir)?;
     for program in outcome.linux.iter().flat_map(|linux| &linux.programs) {
         let folder = dir.join("programs");
         fs::create_dir_all(&folder)?;
@@ -147,6 +147,24 @@ fn fill(outcome: &Outcome, dir: &Path, options: &Options) -> io::Result<RunFile>
     }
     digests::write(dir)?;
     Ok(run_file)
+}
+
+fn figures(outcome: &Outcome, journeys: &Journeys<'_>, dir: &Path) -> io::Result<()> {
+    let places = flows::Places::new(outcome);
+    let handoffs = figure::handoffs(outcome, journeys, &places);
+    let over_time = time::flows(outcome, journeys, &places);
+    let files = [("handoffs", handoffs.svg(), handoffs.csv()), ("flows", over_time.svg(), over_time.csv())];
+    for (name, svg, csv) in files {
+        fs::write(dir.join("figures").join(format!("{name}.svg")), svg)?;
+        fs::write(dir.join("figures").join(format!("{name}.csv")), csv)?;
+    }
+    Ok(())
+}
+
+/// The time-sequence of a run, as `figures/handoffs.svg` has it.
+pub fn sequence(outcome: &Outcome) -> draw::SequenceFigure {
+    let journeys = Journeys::new(&outcome.plan, &outcome.records);
+    figure::handoffs(outcome, &journeys, &flows::Places::new(outcome))
 }
 
 fn records(outcome: &Outcome, mut to: impl Write) -> io::Result<()> {

@@ -294,6 +294,7 @@ impl Daemon {
         self.hear_storage();
         self.receive_datagrams();
         self.serve_clients();
+        self.look_at_sockets();
         while let Some(told) = self.radio.as_mut().filter(|_| ready.radio).and_then(Radio::hear) {
             match told {
                 radio::Told::Up { iface, cell } => self.link_up(Iface(iface), Some(Cell(cell))),
@@ -367,6 +368,15 @@ impl Daemon {
         let now = self.clock.now();
         for (packet, reason) in lost {
             self.record(now, What::Lost(Iface::HOST, packet, reason.0.into()));
+        }
+    }
+
+    fn look_at_sockets(&mut self) {
+        if self.records.is_some() {
+            let now = self.clock.now();
+            for mark in self.sockets.look(now) {
+                self.record(now, What::Marked(mark));
+            }
         }
     }
 

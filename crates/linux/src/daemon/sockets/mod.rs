@@ -18,16 +18,18 @@ mod tcp;
 #[cfg(test)]
 mod tests;
 mod udp;
+mod watch;
 
 use node::guard::{self, Check, Guards};
 use node::stream::{Told, refusal};
-use node::{Guard, StreamId, StreamOp, Transport, Tuple, Value};
+use node::{Guard, Mark, StreamId, StreamOp, Transport, Tuple, Value};
 use rustix::event::PollFlags;
 use std::os::fd::BorrowedFd;
 use tcp::Tcp;
 use udp::{Sent, Udp};
+use watch::Watch;
 use wire::ipv4::Header;
-use wire::{Ipv4Addr, PacketId, Reason, SocketAddrV4};
+use wire::{Instant, Ipv4Addr, PacketId, Reason, SocketAddrV4};
 
 pub(crate) struct Sockets {
     udp: Udp,
@@ -36,6 +38,7 @@ pub(crate) struct Sockets {
     guards: Guards,
     /// Streams given by us so far.
     accepted: u32,
+    watch: Watch,
 }
 
 /// What became of a segment at the kernel's door.
@@ -62,7 +65,7 @@ pub(crate) struct Done {
 impl Sockets {
     pub(crate) fn new(address: Option<Ipv4Addr>) -> Self {
         let (udp, tcp) = (Udp::new(address), Tcp::new(address));
-        Self { udp, tcp, guards: Guards::default(), accepted: 0 }
+        Self { udp, tcp, guards: Guards::default(), accepted: 0, watch: Watch::default() }
     }
 
     /// The same, offering no larger window than this to a TCP peer.
@@ -171,6 +174,11 @@ impl Sockets {
     pub(crate) fn holds(&self, each: &mut dyn FnMut(PacketId)) {
         self.udp.holds(each);
         self.guards.holds(each);
+    }
+
+    /// What has changed inside TCP sockets, if the last look is long enough ago.
+    pub(crate) fn look(&mut self, now: Instant) -> Vec<Mark> {
+        self.watch.look(now, &self.tcp.sockets)
     }
 
     /// What each TCP socket really was, in the kernel's own words.

@@ -398,3 +398,26 @@ fn a_peer_that_has_more_than_was_sent_again_is_caught_up_with() {
         assert_eq!([resets(&old), resets(&new)], [0, 0]);
     });
 }
+
+/// For figures over time: what the kernel says of a socket, at most every 20 ms, and only what changed.
+#[test]
+fn a_socket_is_looked_at_now_and_then() {
+    in_world(|| {
+        let _net = at_loopback(&[PEER, MOVES]);
+        let listener = TcpListener::bind((PEER, 80)).unwrap();
+        let mut sockets = Sockets::new(Some(MOVES));
+        sockets.operate(STREAM, open(80), &mut Vec::new());
+        let (peer, _) = listener.accept().unwrap();
+        assert!(matches!(sockets.receive().0[..], [Told::Opened(..), ..]), "it is open, and may write");
+        let ms = wire::Instant::from_millis;
+        let names = |marks: Vec<node::Mark>| marks.iter().map(|mark| mark.name).collect::<Vec<_>>();
+        let first = sockets.look(ms(100));
+        assert!(first.iter().all(|mark| mark.role == node::mark::TCP && mark.fields.len() == 3));
+        assert_eq!(names(first), ["cwnd", "srtt"]);
+        assert!(sockets.look(ms(119)).is_empty(), "too soon");
+        assert!(sockets.look(ms(120)).is_empty(), "nothing has changed");
+        sockets.operate(STREAM, StreamOp::Write(vec![7; 20_000]), &mut Vec::new());
+        (&peer).read_exact(&mut vec![0; 20_000]).unwrap();
+        assert!(!sockets.look(ms(160)).is_empty(), "the round trip was measured again");
+    });
+}

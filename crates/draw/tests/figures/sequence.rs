@@ -1,0 +1,209 @@
+//! The time-sequence from outside: which flow is drawn in which panel, and what its headings say.
+
+use crate::samples::{self, handoff, ms, trace};
+use crate::svg::{assert_sound, save};
+use draw::{BesideFigure, Counts, Handoff, Mark, MarkKind, Noticed, Owner, SequenceFigure};
+use wire::{Duration, Instant};
+
+/// The panels below the overviews: what is drawn after each heading that begins with a handoff's number.
+fn panels(svg: &str) -> Vec<&str> {
+    let bold = |line: &str| line.contains("font-weight=\"bold\"") && line.contains(" s: ");
+    let starts: Vec<usize> = svg.lines().enumerate().filter(|(_, line)| bold(line)).map(|(i, _)| i).collect();
+    let lines: Vec<usize> = std::iter::once(0).chain(svg.match_indices('\n').map(|(at, _)| at + 1)).collect();
+    let ends = starts.iter().skip(1).map(|start| lines[*start]).chain([svg.len()]);
+    starts.iter().zip(ends).map(|(start, end)| &svg[lines[*start]..end]).collect()
+}
+
+#[test]
+fn the_numbers_of_a_sequence() {
+    let expected = "\
+what,handoff,host,flow,path,counts,place,from_s,to_s,label
+handoff,1,mobile,,,,,0.015000000,0.015000000,hard b2->b3
+noticed,1,mobile,\"server:4000 > mobile:5000, UDP\",,,,,,outage 15 ms
+outage,1,mobile,\"server:4000 > mobile:5000, UDP\",,,,0.015000000,0.020000000,link
+outage,1,mobile,\"server:4000 > mobile:5000, UDP\",,,,0.020000000,0.030000000,path switch
+sent,,,\"server:4000 > mobile:5000, UDP\",,datagram,1,0.000000000,,
+received,,,\"server:4000 > mobile:5000, UDP\",,datagram,1,0.007000000,,
+sent,,,\"server:4000 > mobile:5000, UDP\",,datagram,2,0.010000000,,
+lost,,,\"server:4000 > mobile:5000, UDP\",,datagram,2,0.017000000,,
+sent,,,\"server:4000 > mobile:5000, UDP\",,datagram,3,0.020000000,,
+lost,,,\"server:4000 > mobile:5000, UDP\",,datagram,3,0.027000000,,
+sent,,,\"server:4000 > mobile:5000, UDP\",,datagram,4,0.030000000,,
+received,,,\"server:4000 > mobile:5000, UDP\",,datagram,4,0.037000000,,
+";
+    assert_eq!(samples::small_sequence().csv(), expected);
+}
+
+#[test]
+fn each_handoff_has_a_panel_for_its_host_with_its_flow_alone() {
+    let svg = samples::two_hosts().svg();
+    save("two-hosts", &svg);
+    assert_sound(&svg);
+    let panels = panels(&svg);
+    assert_eq!(panels.len(), 3);
+    let heads = [
+        ">1 mobile hard b1-&gt;b2 at 2.000 s: outage 80 ms<",
+        ">2 other hard b2-&gt;b1 at 2.100 s: outage never ends<",
+        ">3 mobile hard b2-&gt;b1 at 3.000 s: outage not measured<",
+    ];
+    for (panel, head) in panels.iter().zip(heads) {
+        assert!(panel.contains(head), "{head} in {panel}");
+    }
+    let flows = [
+        ">server:4000 &gt; mobile:5000, UDP: link 20 ms + path switch 60 ms<",
+        ">server:80 &gt; other:49152, TCP<",
+    ];
+    assert!(panels[0].contains(flows[0]) && panels[1].contains(flows[1]));
+    let axes = [">datagram number<", ">place in stream (kB)<"];
+    assert!(panels[0].contains(axes[0]) && !panels[0].contains(axes[1]));
+    assert!(panels[1].contains(axes[1]) && !panels[1].contains(axes[0]));
+    assert!(panels[2].contains(">no packets of this flow<"), "the first flow stopped before: {}", panels[2]);
+    // The bands of the one host's handoff are not in the panel of the other, and neither is its line.
+    assert!(panels[0].contains("fill=\"#0072b2\"") && !panels[1].contains("fill=\"#0072b2\""));
+    assert!(panels[1].contains("fill=\"#d98880\"") && !panels[0].contains("fill=\"#d98880\""));
+    assert!(panels[0].contains(">1</text>") && !panels[0].contains(">2</text>"));
+}
+
+#[test]
+fn a_handoff_without_a_flow_is_not_measured() {
+    let mut figure = samples::small_sequence();
+    figure.handoffs[0].costs.clear();
+    assert!(figure.svg().contains(">Handoff 1 (hard b2-&gt;b3): not measured, no flow of mobile.<"));
+}
+
+#[test]
+fn places_are_exact_in_small_requests_and_in_long_streams() {
+    let cy = |places: [u64; 3]| {
+        let mut figure = SequenceFigure::new("");
+        let mut flow = trace("", Counts::Bytes);
+        flow.marks = places
+            .map(|place| Mark { at: ms(place % 1000), kind: MarkKind::Received, place, path: 0 })
+            .to_vec();
+        figure.flows.push(flow);
+        let svg = figure.svg();
+        let places = svg.lines().filter(|line| line.starts_with("<circle") && line.contains("r=\"1.36\""));
+        let cy = |line: &str| line.split("cy=\"").nth(1).unwrap().split('"').next().unwrap().to_owned();
+        (places.map(cy).collect::<std::collections::BTreeSet<_>>().len(), svg)
+    };
+    let (small, svg) = cy([0, 100, 200]);
+    assert!(small == 3 && svg.contains(">place in stream (bytes)<"));
+    let (large, svg) = cy([100_000, 100_400, 100_900]);
+    assert!(large == 3 && svg.contains(">place in stream (kB)<"));
+}
+
+#[test]
+fn all_marks_of_a_path_have_its_colour_losses_too() {
+    let mut figure = SequenceFigure::new("");
+    let mut flow = trace("assoc", Counts::Chunks);
+    flow.paths = vec!["to 10.0.0.1".to_owned(), "to 10.0.0.2".to_owned()];
+    flow.marks =
+        [MarkKind::Sent, MarkKind::Lost].map(|kind| Mark { at: ms(1), kind, place: 1, path: 1 }).to_vec();
+    figure.flows.push(flow);
+    let svg = figure.svg();
+    assert!(svg.contains(">to 10.0.0.2<"));
+    // A ring, the two strokes of a cross, and the legend's band.
+    assert_eq!(svg.matches("stroke=\"#7a4fd0\"").count(), 3, "{svg}");
+    figure.flows[0].paths.clear();
+    assert!(figure.svg().matches("stroke=\"#cc0000\"").count() > 2);
+}
+
+#[test]
+fn the_cut_of_a_semisoft_handoff_is_marked() {
+    let svg = |label| {
+        let mut figure = SequenceFigure::new("");
+        figure.handoffs = vec![handoff(1, 500, label, &[])];
+        figure.flows.push(trace("", Counts::Datagrams));
+        figure.svg()
+    };
+    assert!(svg("semisoft b1->b2").contains(">cut</text>") && !svg("hard b1->b2").contains(">cut</text>"));
+}
+
+#[test]
+fn drawings_are_sound_and_stable() {
+    let all =
+        [samples::small_sequence(), samples::one_handoff(), samples::many_handoffs(), samples::two_hosts()];
+    for figure in all {
+        let svg = figure.svg();
+        assert_sound(&svg);
+        let mut shuffled = figure.clone();
+        shuffled.flows.iter_mut().for_each(|flow| flow.marks.reverse());
+        shuffled.handoffs.reverse();
+        assert_eq!((shuffled.svg(), shuffled.csv()), (svg, figure.csv()));
+    }
+}
+
+#[test]
+fn foreign_text_is_escaped() {
+    let svg = samples::small_sequence().svg();
+    assert!(svg.contains("A small &lt;flow&gt; &amp; a handoff"));
+    assert!(svg.contains("hard b2-&gt;b3"));
+}
+
+#[test]
+fn nothing_to_draw_is_drawn_as_such() {
+    let svg = SequenceFigure::new("").svg();
+    assert_sound(&svg);
+    assert!(svg.contains("no flow with data"));
+    assert_eq!(SequenceFigure::new("").csv().lines().count(), 1);
+}
+
+#[test]
+fn odd_numbers_do_no_harm() {
+    let mut figure = SequenceFigure::new("odd");
+    figure.margin = Duration::MAX;
+    let odd = Handoff {
+        at: Instant::NEVER,
+        cut: Instant::NEVER,
+        ..handoff(usize::MAX, 0, "", &[(Owner::Link, 0)])
+    };
+    figure.handoffs = vec![odd; 30];
+    figure.handoffs[0].costs[0].flow = usize::MAX;
+    figure.handoffs[1].costs[0].noticed = Noticed::Never;
+    let mut flow = trace("", Counts::Bytes);
+    for kind in [MarkKind::Sent, MarkKind::Lost] {
+        flow.marks.push(Mark { at: Instant::NEVER, kind, place: u64::MAX, path: usize::MAX });
+        flow.marks.push(Mark { at: Instant::ZERO, kind, place: 0, path: 0 });
+    }
+    figure.flows.push(flow);
+    assert_sound(&figure.svg());
+}
+
+#[test]
+fn a_long_run_with_many_flows_is_a_small_drawing() {
+    let mut figure = SequenceFigure::new("long");
+    let mut flow = trace("long", Counts::Datagrams);
+    for place in 0..200_000 {
+        flow.marks.push(Mark { at: ms(place * 10), kind: MarkKind::Sent, place, path: 0 });
+    }
+    figure.flows = vec![flow; 8];
+    let svg = figure.svg();
+    assert!(svg.len() < 1_200_000, "{}", svg.len());
+    assert!(svg.contains("Not drawn: 2 more flows"));
+    assert_eq!(figure.csv().lines().count(), 1_600_001);
+}
+
+#[test]
+fn two_runs_are_beside_each_other_with_the_same_scales() {
+    let run = |length: u64| {
+        let mut figure = samples::one_handoff();
+        figure.handoffs = vec![handoff(1, 4000, "hard b2->b3", &[(Owner::Link, length)])];
+        figure
+    };
+    let runs = vec![("simulator".to_owned(), run(100)), ("Linux".to_owned(), run(700))];
+    let figure = BesideFigure { title: "one move".into(), runs, handoff: 1, caption: String::new() };
+    let svg = figure.svg();
+    save("beside", &svg);
+    assert_sound(&svg);
+    let panels = panels(&svg);
+    assert!(panels[0].contains("outage 100 ms") && panels[1].contains("outage 700 ms"));
+    for panel in panels {
+        assert!(panel.contains(">800</text>"), "both reach to the end of the longer: {panel}");
+    }
+    let csv = figure.csv();
+    assert!(
+        csv.starts_with("run,what,handoff,")
+            && csv.lines().skip(1).any(|line| line.starts_with("Linux,handoff,1,"))
+    );
+    let none = BesideFigure { handoff: 9, ..figure };
+    assert!(none.svg().contains("handoff 9 concerns no flow of this run"));
+}
