@@ -87,6 +87,7 @@ fn plan(trigger: bool, seed: u64) -> Plan {
                 attach: Duration::from_millis(5),
                 excursion: Duration::ZERO,
                 listening: link::Listening::default(),
+                queue: None,
             });
             PortPlan { port: PortId(next), name: interface.name.clone(), mac, radio, course: None }
         });

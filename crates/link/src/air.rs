@@ -1,6 +1,6 @@
 //! What the air of a cell costs beside the bits of its frames: beacons, and the contention of those who want to send.
 
-use crate::PortId;
+use crate::channel::Sender;
 use std::collections::BTreeMap;
 use wire::{Duration, Seed};
 
@@ -13,6 +13,20 @@ pub struct Air {
     pub beacon: Option<Beacon>,
     /// What it costs that several radios want to send.
     pub contention: Option<Contention>,
+    /// Which frame the channel is granted to next.
+    pub access: Access,
+}
+
+/// Which of the frames that wait for a channel goes out next. Cells of one channel have that of the first of them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Access {
+    /// Each radio has a queue of its own, and the channel is granted for one frame: by the counters of [`Contention`] where
+    /// there is contention, otherwise in turn, the radio first whose last frame is longest ago. Every radio that always has
+    /// a frame sends equally many, as with the distributed coordination function of 802.11.
+    #[default]
+    Fair,
+    /// One queue for all: first come, first served. A radio with more frames waiting has a larger share.
+    Fifo,
 }
 
 /// A base station's beacons. They take air from everybody, and a radio that comes waits for one.
@@ -28,8 +42,8 @@ pub struct Beacon {
 /// a random number of slots; who draws the same number as another collides, and draws from twice as many next.
 ///
 /// A radio that was interrupted counts on from where it was, and every other's frame counts as a slot (Bianchi, "Performance
-/// analysis of the IEEE 802.11 distributed coordination function", 2000; `air_tests.rs` holds it against his model). Frames go
-/// first come, first served all the same: a radio with a longer queue has a larger share.
+/// analysis of the IEEE 802.11 distributed coordination function", 2000; `air_tests.rs` holds it against his model). The
+/// countdown to a frame belongs to the frame: a radio that has its first frame meanwhile waits until after it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Contention {
     /// A slot's length: 20 us for 802.11b.
@@ -43,20 +57,20 @@ pub struct Contention {
 /// After so many collisions a frame is lost (802.11's short retry limit).
 const ATTEMPTS: u8 = 7;
 
-/// What a frame had to wait for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Access {
-    /// Slots in which nobody sent.
+/// One countdown: which radios sent at its end.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Round {
+    /// Slots in which no radio sent.
     pub(crate) idle: u32,
-    /// Times that two sent at once.
-    pub(crate) collisions: u32,
-    /// It collided too often.
-    pub(crate) lost: bool,
+    /// Who sent then: one, or those that collided.
+    pub(crate) first: Vec<Sender>,
+    /// Those that have collided too often with this frame.
+    pub(crate) lost: Vec<Sender>,
 }
 
 /// Where each radio that contends has counted down to, and how often it has collided in a row.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Counters(BTreeMap<PortId, Counter>);
+pub(crate) struct Counters(BTreeMap<Sender, Counter>);
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Counter {
@@ -65,40 +79,36 @@ struct Counter {
     collided: u8,
 }
 
+impl Counters {
+    /// Its frames are gone.
+    pub(crate) fn forget(&mut self, sender: Sender) {
+        self.0.remove(&sender);
+    }
+}
+
 impl Contention {
-    /// Until one radio has the air for itself; `own` is whose frame it is.
-    pub(crate) fn access(
-        &self,
-        own: PortId,
-        rivals: &[PortId],
-        counters: &mut Counters,
-        chance: &mut Seed,
-    ) -> Access {
-        let mut access = Access::default();
-        let all = || [own].into_iter().chain(rivals.iter().copied());
-        while !access.lost {
-            let mut wait = |port: PortId| {
-                let counter = counters.0.entry(port).or_default();
-                *counter.slots.get_or_insert_with(|| self.draw(counter.collided, chance))
-            };
-            let waits: Vec<(PortId, u32)> = all().map(|port| (port, wait(port))).collect();
-            let least = waits.iter().map(|(_, slots)| *slots).min().unwrap_or(0);
-            access.idle += least;
-            let collide = waits.iter().filter(|(_, slots)| *slots == least).count() > 1;
-            for (port, slots) in waits {
-                let Some(counter) = counters.0.get_mut(&port) else { continue };
-                counter.slots = slots.checked_sub(least + 1);
-                if slots == least {
-                    counter.collided = if collide { (counter.collided + 1) % ATTEMPTS } else { 0 };
-                    access.lost |= collide && counter.collided == 0 && port == own;
+    /// Counts down until at least one of `senders` sends. In this order they draw.
+    pub(crate) fn round(&self, senders: &[Sender], counters: &mut Counters, chance: &mut Seed) -> Round {
+        let mut wait = |sender: &Sender| {
+            let counter = counters.0.entry(*sender).or_default();
+            *counter.slots.get_or_insert_with(|| self.draw(counter.collided, chance))
+        };
+        let waits: Vec<(Sender, u32)> = senders.iter().map(|sender| (*sender, wait(sender))).collect();
+        let idle = waits.iter().map(|(_, slots)| *slots).min().unwrap_or(0);
+        let first: Vec<Sender> =
+            waits.iter().filter(|(_, slots)| *slots == idle).map(|(sender, _)| *sender).collect();
+        let mut lost = Vec::new();
+        for (sender, slots) in waits {
+            let Some(counter) = counters.0.get_mut(&sender) else { continue };
+            counter.slots = slots.checked_sub(idle + 1);
+            if slots == idle {
+                counter.collided = if first.len() > 1 { (counter.collided + 1) % ATTEMPTS } else { 0 };
+                if first.len() > 1 && counter.collided == 0 {
+                    lost.push(sender);
                 }
             }
-            if !collide {
-                return access;
-            }
-            access.collisions += 1;
         }
-        access
+        Round { idle, first, lost }
     }
 
     fn draw(&self, collided: u8, chance: &mut Seed) -> u32 {

@@ -1,10 +1,12 @@
 //! All wires and cells of a scenario.
 
 use crate::cell::Airspace;
+use crate::channel::{Channel, Sender, Waiting};
+use crate::grant::Decision;
 use crate::medium::{CellSpec, Character, Medium, Queue, WireSpec};
 use crate::radio::{Heard, Radio, RadioSpec, Radios, Tuning};
 use crate::{Course, PortId, reason};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use wire::Seed;
 use wire::{Cell, Duration, Instant, Mac, Reason, ethernet};
@@ -20,11 +22,11 @@ pub struct Flight {
     pub lands: Instant,
     /// How often it arrives.
     pub copies: u8,
-    way: Way,
+    pub(crate) way: Way,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-enum Way {
+pub(crate) enum Way {
     Wire(PortId),
     Air(Cell),
     /// In a cell that the sender only visits.
@@ -50,13 +52,17 @@ pub enum Landing {
     Lost(Reason),
 }
 
-/// A visit to another cell: the flight of its one packet, and when the radio is back.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Visit {
-    /// The packet's flight.
-    pub flight: Flight,
-    /// When the radio hears its own cell again.
-    pub back: Instant,
+/// The name of a frame that waits for its channel. Tickets are numbered in the order of the offers.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Ticket(pub u64);
+
+/// What becomes of a frame that a link has taken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Offer {
+    /// It is on its way.
+    Flies(Flight),
+    /// It waits in its radio's queue: [`Fabric::decide`] will say what becomes of it.
+    Waits(Ticket),
 }
 
 /// Where a change of cells led.
@@ -85,8 +91,16 @@ pub struct Sample {
 #[derive(Clone, Debug, Default)]
 pub struct Fabric {
     wires: Vec<Option<WireEnd>>,
-    cells: BTreeMap<Cell, Airspace>,
-    radios: Radios,
+    pub(crate) cells: BTreeMap<Cell, Airspace>,
+    pub(crate) channels: Vec<Channel>,
+    /// Channels that will be granted, by the time of that.
+    pub(crate) due: BTreeSet<(Instant, usize)>,
+    /// Decided already, and not told yet.
+    pub(crate) decided: Vec<Decision>,
+    pub(crate) last_ticket: u64,
+    /// Grants so far: the order in which radios were served.
+    pub(crate) grants: u64,
+    pub(crate) radios: Radios,
     courses: BTreeMap<PortId, Course>,
     /// What wires of a kind share; a million hosts hang on wires of one kind.
     kinds: Vec<(WireSpec, [Arc<Character>; 2])>,
@@ -140,7 +154,8 @@ impl Fabric {
     /// Opens a cell.
     pub fn add_cell(&mut self, spec: &CellSpec, chance: &Seed) {
         let chance = chance.fork(&format!("cell {}", spec.cell.0));
-        self.cells.insert(spec.cell, Airspace::new(spec, chance));
+        let channel = self.channel_of(spec, &chance);
+        self.cells.insert(spec.cell, Airspace::new(spec, channel, chance));
     }
 
     /// Adds a radio.
@@ -164,6 +179,7 @@ impl Fabric {
         let own = self.radios.get(port).and_then(Radio::cell);
         let is_lost = own.is_some_and(|own| !heard.iter().any(|(cell, _)| *cell == own));
         if is_lost {
+            self.drop_waiting(now, port);
             self.radios.lose(port);
         }
         if self.radios.get_mut(port).is_some_and(|radio| !radio.scans(now)) {
@@ -172,94 +188,89 @@ impl Fabric {
         Sample { heard, is_lost }
     }
 
-    /// Offers a datagram of `bytes` to the link at `port`.
-    pub fn offer(&mut self, now: Instant, port: PortId, bytes: usize) -> Result<Flight, Reason> {
+    /// Offers a datagram of `bytes` to the link at `port`. An error says why the link does not take it.
+    pub fn offer(&mut self, now: Instant, port: PortId, bytes: usize) -> Result<Offer, Reason> {
         let wire = self.wires.get_mut(port.0 as usize).and_then(Option::as_mut);
         let Some(WireEnd { to, medium, queue }) = wire else { return self.offer_to_air(now, port, bytes) };
         medium.character.admits(now, queue, bytes)?;
         let taken = medium.occupy(now, bytes + ethernet::HEADER);
         queue.push(now, taken.1);
-        fly(medium, port, Way::Wire(*to), taken)
+        fly(medium, port, Way::Wire(*to), taken).map(Offer::Flies)
     }
 
-    fn offer_to_air(&mut self, now: Instant, port: PortId, bytes: usize) -> Result<Flight, Reason> {
-        let radio = self.radios.get_mut(port).ok_or(reason::NO_CARRIER)?;
+    fn offer_to_air(&mut self, now: Instant, port: PortId, bytes: usize) -> Result<Offer, Reason> {
+        let radio = self.radios.get(port).ok_or(reason::NO_CARRIER)?;
         let nowhere = if radio.is_deaf() { reason::OUT_OF_RANGE } else { reason::RETUNING };
-        let (cell, back) = (radio.cell().ok_or(nowhere)?, radio.back(now));
-        let own = self.cells.get(&cell).ok_or(reason::NO_CARRIER)?;
-        own.medium.character.admits(now, &mut radio.queue, bytes)?;
-        let taken = self.take_air(now, cell, port, bytes + ethernet::HEADER)?;
-        let radio = self.radios.get_mut(port).ok_or(reason::NO_CARRIER)?;
-        let taken = radio.keep(back, taken);
-        radio.queue.push(now, taken.1);
-        let own = self.cells.get_mut(&cell).ok_or(reason::NO_CARRIER)?;
-        fly(&mut own.medium, port, Way::Air(cell), taken)
+        let (cell, ready) = (radio.cell().ok_or(nowhere)?, radio.back(now));
+        self.want(now, Sender { port, visits: false }, cell, bytes, ready)
     }
 
-    /// Sends one datagram in another cell, and comes back.
-    pub fn visit(&mut self, now: Instant, port: PortId, cell: Cell, bytes: usize) -> Result<Visit, Reason> {
+    /// Sends one datagram in another cell. A radio for which that is an excursion is away until the frame is out, and at
+    /// least for the time of the excursion; half of that is the way there.
+    pub fn visit(&mut self, now: Instant, port: PortId, cell: Cell, bytes: usize) -> Result<Offer, Reason> {
         let radio = self.radios.get(port).ok_or(reason::NO_CARRIER)?;
         if !self.cells.contains_key(&cell) {
             return Err(reason::NO_CARRIER);
         }
-        let stays = radio.cell().is_some_and(|own| self.share_air(own, cell));
-        let excursion = if stays { Duration::ZERO } else { radio.excursion() };
-        let taken = self.take_air(now + excursion / 2, cell, port, bytes + ethernet::HEADER);
-        let out = taken.map_or(now, |(_, out)| out);
-        let back = if excursion.is_zero() { now } else { out.max(now + excursion) };
+        let excursion = self.excursion(radio, cell);
+        let offer = self.want(
+            now,
+            Sender { port, visits: true },
+            cell,
+            bytes,
+            now + excursion.saturating_sub(excursion / 2),
+        );
         if let Some(radio) = self.radios.get_mut(port).filter(|_| !excursion.is_zero()) {
+            // How long the frame waits is not known yet.
+            let back = if offer.is_ok() { Instant::NEVER } else { now + excursion };
             radio.be_away(now, back);
         }
-        let visited = self.cells.get_mut(&cell).ok_or(reason::NO_CARRIER)?;
-        let flight = fly(&mut visited.medium, port, Way::Visit(cell), taken?)?;
-        Ok(Visit { flight, back })
+        offer
     }
 
-    /// Takes the air of a cell for a frame: behind what was offered before, behind beacons, and against who else wants it.
-    fn take_air(
+    /// How long a radio is away that sends a packet in a cell; not at all where nothing has to be tuned.
+    pub(crate) fn excursion(&self, radio: &Radio, cell: Cell) -> Duration {
+        let stays = radio.cell().is_some_and(|own| self.share_air(own, cell));
+        if stays { Duration::ZERO } else { radio.excursion() }
+    }
+
+    /// A frame that wants the channel of a cell from `ready` on: it goes out, or waits behind others of its sender.
+    fn want(
         &mut self,
         now: Instant,
+        sender: Sender,
         cell: Cell,
-        port: PortId,
         bytes: usize,
-    ) -> Result<(Instant, Instant), Reason> {
-        let rivals = self.rivals(now, cell, port);
-        let channel = self.cells.get(&cell).and_then(|own| own.air.channel);
-        let mut busy = Instant::ZERO;
-        for other in on_channel(&mut self.cells, channel) {
-            other.medium.busy_until = other.medium.busy_until.max(busy);
-            other.send_beacons(now);
-            busy = other.medium.busy_until;
+        ready: Instant,
+    ) -> Result<Offer, Reason> {
+        let own = self.cells.get(&cell).ok_or(reason::NO_CARRIER)?;
+        let (place, character) = (own.channel, own.medium.character.clone());
+        if bytes > usize::from(character.mtu) {
+            return Err(reason::MTU);
         }
-        let own = self.cells.get_mut(&cell).ok_or(reason::NO_CARRIER)?;
-        own.medium.busy_until = own.medium.busy_until.max(busy);
-        own.send_beacons(now);
-        let contended = own.contend(now, bytes, port, &rivals);
-        let taken = contended.map(|()| own.medium.occupy(now, bytes));
-        let busy = own.medium.busy_until;
-        for other in on_channel(&mut self.cells, channel) {
-            other.medium.busy_until = busy;
-        }
-        taken
-    }
-
-    /// Who else has frames to send on the air of this cell, if it matters; in the order of their ports, in which they draw.
-    fn rivals(&self, now: Instant, cell: Cell, port: PortId) -> Vec<PortId> {
-        if self.cells.get(&cell).is_none_or(|own| own.air.contention.is_none()) {
-            return Vec::new();
-        }
-        let waits = |other: &PortId| {
-            *other != port && self.radios.get(*other).is_some_and(|radio| radio.queue.is_busy(now))
+        let frame = Waiting {
+            ticket: Ticket(self.last_ticket + 1),
+            cell,
+            bytes: bytes + ethernet::HEADER,
+            since: now,
+            ready,
         };
-        let near = self.cells.keys().filter(|other| **other == cell || self.share_air(**other, cell));
-        let mut rivals: Vec<PortId> =
-            near.flat_map(|near| self.radios.in_cell(*near)).filter(waits).collect();
-        rivals.sort_unstable();
-        rivals
+        let is_idle = self.channels.get(place).is_some_and(|channel| channel.is_idle(now));
+        if is_idle && ready <= now && self.send_beacons(now, place) <= now {
+            return self.send(now, sender, &frame).map(Offer::Flies);
+        }
+        let limit = self.radios.get(sender.port).and_then(|radio| radio.queue);
+        let most = limit.map_or(character.queue, |limit| limit as usize);
+        let channel = self.channels.get_mut(place).ok_or(reason::NO_CARRIER)?;
+        channel.push(sender, frame, most)?;
+        let at = ready.max(channel.busy_until);
+        self.last_ticket += 1;
+        self.arm(place, at);
+        Ok(Offer::Waits(frame.ticket))
     }
 
     /// Whether two cells are on one channel, by what is said of them.
-    fn share_air(&self, a: Cell, b: Cell) -> bool {
+    pub(crate) fn share_air(&self, a: Cell, b: Cell) -> bool {
         let channel = |cell: Cell| self.cells.get(&cell).and_then(|of| of.air.channel);
         channel(a).is_some() && channel(a) == channel(b)
     }
@@ -292,12 +303,13 @@ impl Fabric {
     }
 
     /// Points a radio at a cell; `None` when that port has no radio or there is no such cell. It is there when it has heard a
-    /// beacon, if there are any, and has associated.
+    /// beacon, if there are any, and has associated. Frames that wait at it are lost.
     pub fn tune(&mut self, now: Instant, port: PortId, cell: Cell) -> Option<Tuning> {
         let radio = self.radios.get(port)?;
         let same_channel = radio.cell().is_some_and(|own| self.share_air(own, cell));
         let listens = now + radio.retuning(same_channel);
         let ready = self.cells.get(&cell)?.beacon_after(listens) + radio.association();
+        self.drop_waiting(now, port);
         self.radios.leave(ready, port, cell)
     }
 
@@ -322,17 +334,8 @@ impl Fabric {
     }
 }
 
-/// The cells of a channel; none, if there is no channel that they could share.
-fn on_channel(
-    cells: &mut BTreeMap<Cell, Airspace>,
-    channel: Option<u16>,
-) -> impl Iterator<Item = &mut Airspace> {
-    let cells = channel.is_some().then(|| cells.values_mut());
-    cells.into_iter().flatten().filter(move |cell| cell.air.channel == channel)
-}
-
 /// A frame that goes out: whether it arrives, and how often.
-fn fly(
+pub(crate) fn fly(
     medium: &mut Medium,
     from: PortId,
     way: Way,
@@ -344,4 +347,4 @@ fn fly(
 
 #[cfg(test)]
 #[path = "fabric_tests.rs"]
-mod tests;
+pub(crate) mod tests;

@@ -36,6 +36,7 @@ fn air(excursion: Duration) -> Fabric {
         attach: MS,
         excursion,
         listening: Listening::default(),
+        queue: None,
     };
     fabric.add_radio(S, radio(STATION, 1));
     fabric.add_radio(O, radio(OTHER, 2));
@@ -43,12 +44,32 @@ fn air(excursion: Duration) -> Fabric {
     fabric
 }
 
+/// Offers a frame and grants channels until it flies.
+pub(crate) fn fly(fabric: &mut Fabric, now: Instant, port: PortId, bytes: usize) -> Flight {
+    let offer = fabric.offer(now, port, bytes).unwrap();
+    flight(fabric, offer).unwrap()
+}
+
+/// Grants channels until it is decided what becomes of a frame.
+pub(crate) fn flight(fabric: &mut Fabric, offer: Offer) -> Result<Flight, Reason> {
+    let ticket = match offer {
+        Offer::Flies(flight) => return Ok(flight),
+        Offer::Waits(ticket) => ticket,
+    };
+    loop {
+        let at = fabric.next_decision().expect("a frame that waits is decided on");
+        if let Some(own) = fabric.decide(at).iter().find(|decision| decision.ticket == ticket) {
+            return own.fate;
+        }
+    }
+}
+
 #[test]
 fn a_wire_delays_each_way_by_its_own_and_frames_queue() {
     let mut fabric = wire(Faults::default());
-    let first = fabric.offer(Instant::ZERO, S, BYTES).unwrap();
-    let second = fabric.offer(Instant::ZERO, S, BYTES).unwrap();
-    let back = fabric.offer(Instant::ZERO, O, BYTES).unwrap();
+    let first = fly(&mut fabric, Instant::ZERO, S, BYTES);
+    let second = fly(&mut fabric, Instant::ZERO, S, BYTES);
+    let back = fly(&mut fabric, Instant::ZERO, O, BYTES);
     assert_eq!(first.lands, Instant::from_millis(4));
     assert_eq!(second.lands, Instant::from_millis(5));
     assert_eq!(back.lands, Instant::from_millis(6), "full duplex: the other way is free");
@@ -59,7 +80,7 @@ fn a_wire_delays_each_way_by_its_own_and_frames_queue() {
 fn a_full_queue_refuses_and_drains_with_time() {
     let mut fabric = wire(Faults::default());
     for _ in 0..3 {
-        fabric.offer(Instant::ZERO, S, BYTES).unwrap();
+        fly(&mut fabric, Instant::ZERO, S, BYTES);
     }
     assert_eq!(fabric.offer(Instant::ZERO, S, BYTES), Err(reason::QUEUE_FULL));
     assert!(fabric.offer(Instant::from_millis(1), S, BYTES).is_ok());
@@ -71,14 +92,14 @@ fn chance_loses_and_doubles() {
     let mut lossy = wire(Faults { loss: 1.0, ..Faults::default() });
     assert_eq!(lossy.offer(Instant::ZERO, S, BYTES), Err(reason::LINK_ERROR));
     let mut doubling = wire(Faults { duplicate: 1.0, ..Faults::default() });
-    assert_eq!(doubling.offer(Instant::ZERO, S, BYTES).unwrap().copies, 2);
+    assert_eq!(fly(&mut doubling, Instant::ZERO, S, BYTES).copies, 2);
 }
 
 #[test]
 fn a_cell_is_half_duplex() {
     let mut fabric = air(Duration::ZERO);
-    let down = fabric.offer(Instant::ZERO, S, BYTES).unwrap();
-    let up = fabric.offer(Instant::ZERO, M, BYTES).unwrap();
+    let down = fly(&mut fabric, Instant::ZERO, S, BYTES);
+    let up = fly(&mut fabric, Instant::ZERO, M, BYTES);
     assert_eq!((down.lands, up.lands), (Instant::from_millis(1), Instant::from_millis(2)));
     assert_eq!(fabric.land(&down, MOBILE), Landing::At(vec![M]));
     assert_eq!(fabric.land(&up, Mac::BROADCAST), Landing::At(vec![S]), "not beyond the cell");
@@ -87,18 +108,34 @@ fn a_cell_is_half_duplex() {
 #[test]
 fn who_leaves_during_a_frame_has_not_heard_it() {
     let mut fabric = air(Duration::ZERO);
-    let down = fabric.offer(Instant::ZERO, S, BYTES).unwrap();
-    let up = fabric.offer(Instant::ZERO, M, BYTES).unwrap();
+    let down = fly(&mut fabric, Instant::ZERO, S, BYTES);
     let tuning = fabric.tune(Instant(500_000), M, Cell(2)).unwrap();
     assert_eq!(tuning.ready, Instant(5_500_000));
     assert_eq!(fabric.land(&down, MOBILE), Landing::Lost(reason::RECEIVER_LEFT));
-    assert_eq!(fabric.land(&up, STATION), Landing::Lost(reason::SENDER_LEFT));
     assert_eq!(fabric.offer(Instant(600_000), M, BYTES), Err(reason::RETUNING));
-    let early = fabric.offer(Instant::from_millis(5), O, BYTES).unwrap();
+    let early = fly(&mut fabric, Instant::from_millis(5), O, BYTES);
     assert_eq!(fabric.arrive(&tuning), Arrived::Here);
     assert_eq!(fabric.land(&early, MOBILE), Landing::Lost(reason::RECEIVER_LEFT), "came in the middle of it");
-    let next = fabric.offer(Instant::from_millis(6), O, BYTES).unwrap();
+    let next = fly(&mut fabric, Instant::from_millis(6), O, BYTES);
     assert_eq!(fabric.land(&next, MOBILE), Landing::At(vec![M]));
+}
+
+/// What is on the air goes on and is not heard as whole; what waits is lost at once, and takes no air.
+#[test]
+fn who_leaves_loses_what_it_sends_and_what_waits_at_it() {
+    let mut fabric = air(Duration::ZERO);
+    let up = fly(&mut fabric, Instant::ZERO, M, BYTES);
+    let Offer::Waits(ticket) = fabric.offer(Instant::ZERO, M, BYTES).unwrap() else {
+        panic!("the air is busy")
+    };
+    let left = Instant(500_000);
+    fabric.tune(left, M, Cell(2)).unwrap();
+    assert_eq!(fabric.next_decision(), Some(left));
+    let lost = Decision { ticket, from: M, at: left, fate: Err(reason::SENDER_LEFT) };
+    assert_eq!(fabric.decide(left), [lost]);
+    assert_eq!(fabric.land(&up, STATION), Landing::Lost(reason::SENDER_LEFT));
+    let down = fly(&mut fabric, left, S, BYTES);
+    assert_eq!(down.start, Instant::from_millis(1), "only what was on the air has to be waited for");
 }
 
 #[test]
@@ -114,21 +151,42 @@ fn the_last_tune_counts() {
 #[test]
 fn a_visit_of_no_time_disturbs_nothing() {
     let mut fabric = air(Duration::ZERO);
-    let down = fabric.offer(Instant::ZERO, S, BYTES).unwrap();
+    let down = fly(&mut fabric, Instant::ZERO, S, BYTES);
     let visit = fabric.visit(Instant::ZERO, M, Cell(2), BYTES).unwrap();
-    assert_eq!(fabric.land(&visit.flight, OTHER), Landing::At(vec![O]));
+    let visit = flight(&mut fabric, visit).unwrap();
+    assert_eq!(fabric.land(&visit, OTHER), Landing::At(vec![O]));
     assert_eq!(fabric.land(&down, MOBILE), Landing::At(vec![M]));
 }
 
 #[test]
 fn a_visit_that_takes_time_is_deaf_meanwhile() {
     let mut fabric = air(MS * 4);
-    let down = fabric.offer(Instant::ZERO, S, BYTES).unwrap();
+    let down = fly(&mut fabric, Instant::ZERO, S, BYTES);
     let visit = fabric.visit(Instant::ZERO, M, Cell(2), BYTES).unwrap();
-    assert_eq!((visit.flight.start, visit.back), (Instant::from_millis(2), Instant::from_millis(4)));
+    assert_eq!(flight(&mut fabric, visit).unwrap().start, Instant::from_millis(2));
+    let own = fly(&mut fabric, Instant::from_millis(3), M, BYTES);
+    assert_eq!(own.start, Instant::from_millis(4), "it is back then");
     assert_eq!(fabric.land(&down, MOBILE), Landing::Lost(reason::RECEIVER_AWAY));
-    let after = fabric.offer(Instant::from_millis(4), S, BYTES).unwrap();
+    let after = fly(&mut fabric, Instant::from_millis(5), S, BYTES);
     assert_eq!(fabric.land(&after, MOBILE), Landing::At(vec![M]));
+}
+
+/// The visited cell's air is busy until 6 ms: so long the radio stays, and what it has to send at home waits for it.
+#[test]
+fn a_visit_waits_for_the_air_that_it_visits() {
+    let mut fabric = air(MS * 4);
+    for _ in 0..6 {
+        fly(&mut fabric, Instant::ZERO, O, BYTES);
+    }
+    let visit = fabric.visit(Instant::ZERO, M, Cell(2), BYTES).unwrap();
+    let own = fabric.offer(Instant::from_millis(1), M, BYTES).unwrap();
+    assert!(matches!((visit, own), (Offer::Waits(_), Offer::Waits(_))));
+    let decided = [6, 7].map(|at| {
+        assert_eq!(fabric.next_decision(), Some(Instant::from_millis(at)));
+        fabric.decide(Instant::from_millis(at)).first().unwrap().fate.unwrap()
+    });
+    assert_eq!(decided.map(|flight| flight.start), [6, 7].map(Instant::from_millis));
+    assert_eq!(fabric.land(&decided[0], OTHER), Landing::At(vec![O]));
 }
 
 #[test]
@@ -142,6 +200,7 @@ fn a_radio_that_is_switched_on_hears_sooner_than_one_that_changes_cells() {
         attach: MS * 2,
         excursion: Duration::ZERO,
         listening: Listening::default(),
+        queue: None,
     };
     fabric.add_radio(new, spec);
     let first = fabric.tune(Instant::ZERO, new, Cell(1)).unwrap();
@@ -163,7 +222,7 @@ fn a_radio_that_goes_out_of_range_loses_its_cell_and_cannot_come_back() {
     assert_eq!(fabric.sampled().collect::<Vec<_>>(), [(M, Instant::ZERO)], "stations stay where they are");
     let near = fabric.sample(Instant::from_millis(200), M);
     assert_eq!(near, Sample { heard: vec![(Cell(1), -60), (Cell(2), -70)], is_lost: false });
-    let down = fabric.offer(Instant::from_millis(299), S, BYTES).unwrap();
+    let down = fly(&mut fabric, Instant::from_millis(299), S, BYTES);
     let far = fabric.sample(Instant::from_millis(300), M);
     assert_eq!(far, Sample { heard: vec![(Cell(2), -70)], is_lost: true });
     assert_eq!(fabric.land(&down, MOBILE), Landing::Lost(reason::RECEIVER_LEFT));

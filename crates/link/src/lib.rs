@@ -1,24 +1,30 @@
 //! Wires and radio cells without I/O: when a frame that is offered now arrives, at whom, or why never.
 //!
-//! Both worlds carry frames by this one model: the simulator in virtual time, the lab's radio process on Linux in real
+//! Both backends carry frames by this one model: the simulator in virtual time, the lab's radio process on Linux in real
 //! time. The model keeps no frames. [`Fabric::offer`] answers with a [`Flight`], plain data that the caller keeps with
-//! the frame until the flight lands; [`Fabric::land`] then says who hears it.
+//! the frame until the flight lands; [`Fabric::land`] then says who hears it. Where the channel is not free the answer is a
+//! [`Ticket`] instead: the caller keeps the frame under it, and calls [`Fabric::decide`] when [`Fabric::next_decision`] is
+//! due, which says of tickets that they fly, or why not.
 //!
-//! A wire is full duplex. A cell is one half-duplex medium that its radios share, first come first served; each radio
-//! has a bounded queue of its own. A frame is heard by a radio that was on the cell's frequency from its first bit to
-//! its last; a radio that is away, to listen or to send elsewhere, keeps its own frames until it is back. Where a radio has
-//! a [`Course`], it hears cells as strongly as that says, and loses its own where that ends.
+//! A wire is full duplex. A cell is one half-duplex medium that its radios share; each radio, the base station's too, has a
+//! bounded queue of its own, and the channel is granted for one frame at a time ([`Access`]). A frame is heard by a radio
+//! that was on the cell's frequency from its first bit to its last; a radio that is away, to listen or to send elsewhere,
+//! keeps its own frames until it is back; one that leaves its cell drops the frames that wait at it. Where a radio has a
+//! [`Course`], it hears cells as strongly as that says, and loses its own where that ends.
 
 mod air;
 mod cell;
+mod channel;
 mod course;
 mod fabric;
+mod grant;
 mod medium;
 mod radio;
 
-pub use air::{Air, Beacon, Contention};
+pub use air::{Access, Air, Beacon, Contention};
 pub use course::{Course, SAMPLING};
-pub use fabric::{Arrived, Fabric, Flight, Landing, Sample, Visit};
+pub use fabric::{Arrived, Fabric, Flight, Landing, Offer, Sample, Ticket};
+pub use grant::Decision;
 pub use medium::{Burst, CellSpec, Faults, WireSpec};
 pub use radio::{Listening, RadioSpec, Scan, Tuning};
 

@@ -33,7 +33,7 @@ pub struct CellSpec {
     pub per_frame: Duration,
     /// Propagation.
     pub delay: Duration,
-    /// Frames that may wait at each radio.
+    /// Frames that may wait at each radio, besides the one that is on the air, unless its [`crate::RadioSpec`] says otherwise.
     pub queue: usize,
     /// The largest datagram, in bytes.
     pub mtu: u16,
@@ -82,8 +82,8 @@ pub(crate) struct Character {
     rate: u64,
     per_frame: Duration,
     pub(crate) delay: Duration,
-    queue: usize,
-    mtu: u16,
+    pub(crate) queue: usize,
+    pub(crate) mtu: u16,
     faults: Faults,
 }
 
@@ -190,11 +190,6 @@ impl Queue {
             self.first = next;
         }
         1 + rest.len()
-    }
-
-    /// Whether any wait, or are going out, at `now`.
-    pub(crate) fn is_busy(&self, now: Instant) -> bool {
-        self.first > now || self.rest.as_ref().is_some_and(|rest| rest.iter().any(|out| *out > now))
     }
 
     /// One more, behind the others; [`Queue::waiting`] has just been asked.

@@ -1,7 +1,6 @@
 //! Where a radio is, and since when.
 
 use crate::PortId;
-use crate::medium::Queue;
 use std::collections::BTreeSet;
 use wire::{Cell, Duration, Instant, Mac, nanos_of};
 
@@ -20,6 +19,8 @@ pub struct RadioSpec {
     pub excursion: Duration,
     /// How it comes into a cell, and how it learns of others.
     pub listening: Listening,
+    /// Frames that may wait at it; `None` for as many as its cell says.
+    pub queue: Option<u32>,
 }
 
 /// How a radio comes into a cell, and how it learns of others. By default at once, and all the time.
@@ -62,7 +63,10 @@ pub(crate) struct Radio {
     /// It has lost its cell, and was not tuned since.
     deaf: bool,
     turn: u32,
-    pub(crate) queue: Queue,
+    /// Frames that may wait at it.
+    pub(crate) queue: Option<u32>,
+    /// The number of the last grant that it had.
+    pub(crate) served: u64,
     /// Most radios never are elsewhere, and associate at once.
     elsewhere: Option<Box<Elsewhere>>,
 }
@@ -89,8 +93,6 @@ struct Elsewhere {
     listening: Listening,
     /// The last time it was away, to send or to listen.
     away: Option<(Instant, Instant)>,
-    /// When the frames are out that it kept while it was away.
-    kept: Instant,
     /// When it goes to listen elsewhere next.
     next_scan: Instant,
 }
@@ -190,12 +192,12 @@ pub(crate) enum Heard {
 
 impl Radio {
     fn new(spec: RadioSpec) -> Self {
-        let RadioSpec { mac: _, cell, retune, attach, excursion, listening } = spec;
+        let RadioSpec { mac: _, cell, retune, attach, excursion, listening, queue } = spec;
         let at = cell.map(|cell| (cell, Instant::ZERO));
         let elsewhere = (listening != Listening::default())
             .then(|| Box::new(Elsewhere { listening, ..Elsewhere::default() }));
         let [retune, attach, excursion] = [retune, attach, excursion].map(Span::from);
-        Self { retune, attach, excursion, at, deaf: false, turn: 0, queue: Queue::default(), elsewhere }
+        Self { retune, attach, excursion, at, deaf: false, turn: 0, queue, served: 0, elsewhere }
     }
 
     pub(crate) fn cell(&self) -> Option<Cell> {
@@ -234,9 +236,6 @@ impl Radio {
     fn go(&mut self, deaf: bool) {
         (self.at, self.deaf) = (None, deaf);
         self.turn += 1;
-        if let Some(elsewhere) = &mut self.elsewhere {
-            elsewhere.kept = Instant::ZERO;
-        }
     }
 
     pub(crate) const fn is_deaf(&self) -> bool {
@@ -263,20 +262,10 @@ impl Radio {
         due
     }
 
-    /// When it can send: it may be away, or have frames to send that it kept meanwhile.
+    /// When it can send in its own cell: it may be away.
     pub(crate) fn back(&self, now: Instant) -> Instant {
-        let Some(Elsewhere { away, kept, .. }) = self.elsewhere.as_deref() else { return now };
-        away.filter(|(from, to)| *from <= now && now < *to).map_or(now, |(_, to)| to).max(*kept)
-    }
-
-    /// When a frame goes out if it is `back` only then. Others do not wait for it: the air that it takes is counted when its
-    /// turn comes, as if it were sent at once.
-    pub(crate) fn keep(&mut self, back: Instant, (start, out): (Instant, Instant)) -> (Instant, Instant) {
-        let later = back.since(start);
-        if !later.is_zero() {
-            self.elsewhere.get_or_insert_default().kept = out + later;
-        }
-        (start + later, out + later)
+        let away = self.elsewhere.as_ref().and_then(|elsewhere| elsewhere.away);
+        away.filter(|(from, to)| *from <= now && now < *to).map_or(now, |(_, to)| to)
     }
 
     pub(crate) fn be_away(&mut self, from: Instant, to: Instant) {
@@ -311,6 +300,5 @@ mod tests {
             size_of::<Elsewhere>()
         );
         assert!(size_of::<Radio>() <= MOST, "{} bytes, {MOST} are its budget", size_of::<Radio>());
-        assert!(size_of::<Radio>() > size_of::<Queue>(), "it has a queue of its own");
     }
 }

@@ -9,7 +9,7 @@ use crate::error::{Attempt, Result};
 use crate::lines::{Heard, Lines};
 use crate::packet::{Options, PacketSocket};
 use crate::{Clock, Netlink, Offset, Timer, ethtool, namespace, nft, set_timer_slack};
-use link::{Arrived, Fabric, Flight, Landing, PortId, SAMPLING, Tuning};
+use link::{Arrived, Fabric, Flight, Landing, Offer, PortId, SAMPLING, Ticket, Tuning};
 use rustix::event::{PollFd, PollFlags, poll};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -61,8 +61,17 @@ impl Report {
 /// Spun away before a frame is due: a timer alone is some 50 us late.
 const SPIN: Duration = Duration::from_micros(80);
 
+/// A frame on a link, or in front of one.
+struct Carried {
+    packet: PacketId,
+    dst: Mac,
+    frame: Vec<u8>,
+}
+
 enum Item {
-    Land { flight: Flight, packet: PacketId, dst: Mac, frame: Vec<u8> },
+    Land(Flight, Carried),
+    /// A channel of the air is to be granted.
+    Grant,
     Tuned(Tuning),
     Sample(PortId),
 }
@@ -85,6 +94,10 @@ pub struct Radio {
     due: BinaryHeap<Reverse<(Instant, u64)>>,
     items: BTreeMap<u64, Item>,
     next_item: u64,
+    /// Frames that wait for the air, each at its radio.
+    waiting: BTreeMap<Ticket, (PortId, Carried)>,
+    /// When the air is granted next, as far as an item says so.
+    grant_due: Instant,
     report: Report,
 }
 
@@ -117,6 +130,8 @@ impl Radio {
             due: BinaryHeap::new(),
             items: BTreeMap::new(),
             next_item: 0,
+            waiting: BTreeMap::new(),
+            grant_due: Instant::NEVER,
             report: Report::default(),
         })
     }
@@ -190,12 +205,52 @@ impl Radio {
         }
         arrivals.sort_by_key(|(at, _)| *at);
         for (at, arrival) in arrivals {
+            // The air that became free before this is not for what comes now.
+            self.grant(at);
             match arrival {
                 Arrival::Frame { index, frame } => self.offer(at, index, frame),
                 Arrival::Wish { host, wish } => self.wish(at, host, &wish)?,
             }
         }
+        self.set_grant();
         Ok(())
+    }
+
+    /// Grants the channels that are free at `at`, and before.
+    fn grant(&mut self, at: Instant) {
+        for decision in self.fabric.decide(at) {
+            let Some((port, carried)) = self.waiting.remove(&decision.ticket) else { continue };
+            match decision.fate {
+                Ok(flight) => self.schedule(flight.lands, Item::Land(flight, carried)),
+                Err(reason) => self.lost(decision.at, port, carried.packet, reason),
+            }
+        }
+    }
+
+    fn set_grant(&mut self) {
+        if let Some(at) = self.fabric.next_decision()
+            && at < self.grant_due
+        {
+            self.grant_due = at;
+            self.schedule(at, Item::Grant);
+        }
+    }
+
+    /// What the link says of a frame that it was offered at `at`.
+    fn offered(
+        &mut self,
+        at: Instant,
+        port: PortId,
+        offer: std::result::Result<Offer, Reason>,
+        carried: Carried,
+    ) {
+        match offer {
+            Ok(Offer::Flies(flight)) => self.schedule(flight.lands, Item::Land(flight, carried)),
+            Ok(Offer::Waits(ticket)) => {
+                self.waiting.insert(ticket, (port, carried));
+            }
+            Err(reason) => self.lost(at, port, carried.packet, reason),
+        }
     }
 
     fn offer(&mut self, at: Instant, index: usize, frame: Vec<u8>) {
@@ -203,11 +258,9 @@ impl Radio {
         let port = port.clone();
         *self.report.taken.entry((port.host, port.iface)).or_default() += 1;
         let Ok((link, bytes)) = ethernet::parse(&frame) else { return };
-        let packet = identity(bytes);
-        match self.fabric.offer(at, port.port, bytes.len()) {
-            Ok(flight) => self.schedule(flight.lands, Item::Land { flight, packet, dst: link.dst, frame }),
-            Err(reason) => self.lost(at, port.port, packet, reason),
-        }
+        let (packet, dst) = (identity(bytes), link.dst);
+        let offer = self.fabric.offer(at, port.port, bytes.len());
+        self.offered(at, port.port, offer, Carried { packet, dst, frame });
     }
 
     fn wish(&mut self, at: Instant, host: HostId, wish: &Wish) -> Result<()> {
@@ -227,14 +280,9 @@ impl Radio {
                 let Some(port) = port(*iface) else { return Ok(()) };
                 let frame = trace::unhex(frame).unwrap_or_default();
                 let Ok((link, bytes)) = ethernet::parse(&frame) else { return Ok(()) };
-                let packet = identity(bytes);
-                match self.fabric.visit(at, port, Cell(*cell), bytes.len()) {
-                    Ok(visit) => {
-                        let (flight, dst) = (visit.flight, link.dst);
-                        self.schedule(flight.lands, Item::Land { flight, packet, dst, frame });
-                    }
-                    Err(reason) => self.lost(at, port, packet, reason),
-                }
+                let (packet, dst) = (identity(bytes), link.dst);
+                let offer = self.fabric.visit(at, port, Cell(*cell), bytes.len());
+                self.offered(at, port, offer, Carried { packet, dst, frame });
             }
             Wish::Hello { .. } => {}
         }
@@ -252,7 +300,14 @@ impl Radio {
                 std::hint::spin_loop();
             }
             match self.items.remove(&number) {
-                Some(Item::Land { flight, packet, dst, frame }) => self.land(&flight, packet, dst, &frame)?,
+                Some(Item::Land(flight, carried)) => self.land(&flight, &carried)?,
+                Some(Item::Grant) => {
+                    if self.grant_due == at {
+                        self.grant_due = Instant::NEVER;
+                    }
+                    self.grant(at);
+                    self.set_grant();
+                }
                 Some(Item::Tuned(tuning)) => self.tuned(&tuning)?,
                 Some(Item::Sample(port)) => self.sample(at, port)?,
                 None => {}
@@ -274,6 +329,7 @@ impl Radio {
     fn sample(&mut self, at: Instant, port: PortId) -> Result<()> {
         let Some((host, iface)) = self.owner(port) else { return Ok(()) };
         let sample = self.fabric.sample(at, port);
+        self.set_grant();
         for (cell, dbm) in sample.heard {
             self.tell(host, &Told::Heard { iface: iface.0, cell: cell.0, dbm })?;
         }
@@ -289,18 +345,18 @@ impl Radio {
         Some((port.host, port.iface))
     }
 
-    fn land(&mut self, flight: &Flight, packet: PacketId, dst: Mac, frame: &[u8]) -> Result<()> {
-        let ports = match self.fabric.land(flight, dst) {
+    fn land(&mut self, flight: &Flight, carried: &Carried) -> Result<()> {
+        let ports = match self.fabric.land(flight, carried.dst) {
             Landing::At(ports) => ports,
             Landing::Lost(reason) => {
-                self.lost(flight.lands, flight.from, packet, reason);
+                self.lost(flight.lands, flight.from, carried.packet, reason);
                 return Ok(());
             }
         };
         for to in ports {
             if let Some((_, socket)) = self.ports.iter().find(|(port, _)| port.port == to) {
                 for _ in 0..flight.copies {
-                    socket.send(frame)?;
+                    socket.send(&carried.frame)?;
                 }
             }
         }
@@ -323,12 +379,16 @@ impl Radio {
     pub fn take_stock(mut self) -> Result<Report> {
         self.take_in()?;
         let end = self.clock.now();
-        for item in self.items.values() {
-            let Item::Land { flight, packet, .. } = item else { continue };
-            let port = self.ports.iter().find(|(port, _)| port.port == flight.from);
-            if let Some((Port { host, iface, .. }, _)) = port {
-                let held = Record { at: end, host: *host, what: What::Held(Some(*iface), *packet) };
-                self.report.records.extend(std::iter::repeat_n(held, usize::from(flight.copies)));
+        let on_links = self.items.values().filter_map(|item| match item {
+            Item::Land(flight, carried) => Some((flight.from, flight.copies, carried.packet)),
+            _ => None,
+        });
+        let in_queues = self.waiting.values().map(|(port, carried)| (*port, 1, carried.packet));
+        for (from, copies, packet) in on_links.chain(in_queues) {
+            if let Some((Port { host, iface, .. }, _)) = self.ports.iter().find(|(port, _)| port.port == from)
+            {
+                let held = Record { at: end, host: *host, what: What::Held(Some(*iface), packet) };
+                self.report.records.extend(std::iter::repeat_n(held, usize::from(copies)));
             }
         }
         for (_, socket) in &self.ports {

@@ -17,6 +17,8 @@ pub(crate) enum Event {
     Command(HostId, Command),
     Synced(HostId),
     Sample(link::PortId),
+    /// A channel of the air is to be granted.
+    Grant,
 }
 
 /// A link changes nothing in a packet: its bytes are in a run's number since it was sent, and its name is enough.
@@ -29,6 +31,7 @@ impl Hash for Event {
             Self::Tuned(tuning) => tuning.hash(state),
             Self::Command(host, command) => (host, command).hash(state),
             Self::Sample(port) => port.hash(state),
+            Self::Grant => {}
         }
     }
 }

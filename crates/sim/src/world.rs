@@ -3,10 +3,11 @@
 use crate::host::{Host, HostSpec};
 use crate::queue::{Event, Queue};
 use crate::store::{StoreFault, Stores};
-use link::{Arrived, Fabric, Flight, Landing, PortId, SAMPLING, Tuning};
+use link::{Arrived, Fabric, Flight, Landing, Offer, PortId, SAMPLING, Ticket, Tuning};
 use node::stream::{Told, refusal};
 use node::{Act, AppChange, Boot, Command, CommandId, Input, Link, Outbox, RoleId, StreamOp};
 use stack::{Output, Stack};
+use std::collections::BTreeMap;
 use std::mem::discriminant;
 use trace::{Fingerprint, HostId, Record, What, Witness};
 use wire::ipv4;
@@ -50,6 +51,10 @@ pub struct World<W = Vec<Record>> {
     /// Whose each port is, by its number.
     ports: Vec<Option<(HostId, Iface)>>,
     fabric: Fabric,
+    /// Frames that wait for the air, each at its radio.
+    waiting: BTreeMap<Ticket, (PortId, Packet)>,
+    /// When the air is granted next, as far as an event says so.
+    grant_due: Instant,
     witness: W,
     fingerprint: Fingerprint,
     /// What the node of the step asked for, and is not carried out yet.
@@ -84,6 +89,8 @@ impl<W: Witness> World<W> {
             hosts: Vec::new(),
             ports: Vec::new(),
             fabric,
+            waiting: BTreeMap::new(),
+            grant_due: Instant::NEVER,
             witness,
             fingerprint: Fingerprint::default(),
             out: Outbox::default(),
@@ -200,6 +207,7 @@ impl<W: Witness> World<W> {
                 self.settle(host);
             }
             Event::Sample(port) => self.sample(port),
+            Event::Grant => self.grant(),
         }
     }
 
@@ -270,6 +278,7 @@ impl<W: Witness> World<W> {
     fn sample(&mut self, port: PortId) {
         let Some((host, iface)) = self.owner(port) else { return };
         let sample = self.fabric.sample(self.now, port);
+        self.set_grant();
         for (cell, strength) in sample.heard {
             self.give(host, Input::Link(iface, Link::Heard(cell, strength)));
         }
@@ -473,15 +482,48 @@ impl<W: Witness> World<W> {
             return self.record(host, What::Lost(iface, packet.id, link::reason::NO_CARRIER.0.into()));
         };
         match self.fabric.offer(self.now, port, packet.bytes.len()) {
-            Ok(flight) => self.schedule(flight.lands, Event::Land(flight, packet)),
+            Ok(Offer::Flies(flight)) => self.schedule(flight.lands, Event::Land(flight, packet)),
+            Ok(Offer::Waits(ticket)) => self.wait(ticket, port, packet),
             Err(reason) => self.lost(port, packet.id, reason),
+        }
+    }
+
+    fn wait(&mut self, ticket: Ticket, port: PortId, packet: Packet) {
+        self.waiting.insert(ticket, (port, packet));
+        self.set_grant();
+    }
+
+    /// Channels that are free now are granted.
+    fn grant(&mut self) {
+        if self.grant_due != self.now {
+            return; // an earlier one has replaced it
+        }
+        self.grant_due = Instant::NEVER;
+        for decision in self.fabric.decide(self.now) {
+            let Some((port, packet)) = self.waiting.remove(&decision.ticket) else { continue };
+            match decision.fate {
+                Ok(flight) => self.schedule(flight.lands, Event::Land(flight, packet)),
+                Err(reason) => self.lost(port, packet.id, reason),
+            }
+        }
+        self.set_grant();
+    }
+
+    fn set_grant(&mut self) {
+        if let Some(at) = self.fabric.next_decision().map(|at| at.max(self.now))
+            && at < self.grant_due
+        {
+            self.grant_due = at;
+            self.schedule(at, Event::Grant);
         }
     }
 
     fn tune(&mut self, host: HostId, iface: Iface, cell: Cell) {
         self.record(host, What::Tuned(iface, cell));
         let port = self.host(host).interface(iface).map(|interface| interface.port);
-        match port.and_then(|port| self.fabric.tune(self.now, port, cell)) {
+        let tuning = port.and_then(|port| self.fabric.tune(self.now, port, cell));
+        self.set_grant(); // frames that waited at the radio are lost
+        match tuning {
             Some(tuning) => self.schedule(tuning.ready, Event::Tuned(tuning)),
             None => {
                 self.record(host, What::Down(iface, Link::UNSUPPORTED.into()));
@@ -507,7 +549,8 @@ impl<W: Witness> World<W> {
         self.record(host, What::Visited(iface, cell));
         self.witness.sent(self.now, host, iface, &packet);
         match self.fabric.visit(self.now, interface.port, cell, packet.bytes.len()) {
-            Ok(visit) => self.schedule(visit.flight.lands, Event::Land(visit.flight, packet)),
+            Ok(Offer::Flies(flight)) => self.schedule(flight.lands, Event::Land(flight, packet)),
+            Ok(Offer::Waits(ticket)) => self.wait(ticket, interface.port, packet),
             Err(reason) => self.lost(interface.port, packet.id, reason),
         }
     }
@@ -537,6 +580,9 @@ impl<W: Witness> World<W> {
             {
                 held.extend((0..flight.copies).map(|_| (host, Some(iface), packet.id)));
             }
+        }
+        for (port, packet) in self.waiting.values() {
+            held.extend(self.owner(*port).map(|(host, iface)| (host, Some(iface), packet.id)));
         }
         for (host, iface, packet) in held {
             self.record(host, What::Held(iface, packet));

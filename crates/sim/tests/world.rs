@@ -150,6 +150,7 @@ fn radios_on_their_way_hear_samples_and_lose_their_cells() {
                 attach: Duration::ZERO,
                 excursion: Duration::ZERO,
                 listening: Listening::default(),
+                queue: None,
             };
             fabric.add_radio(port, radio);
             fabric.add_course(port, course.clone());

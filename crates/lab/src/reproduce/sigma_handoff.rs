@@ -200,8 +200,11 @@ const DOWNLOAD: &str = "bulk-server.bytes=2200000";
 const ONE_RADIO: &[&str] = &["host.mobile.radios=1", DOWNLOAD];
 /// The same, and for so long that a whole bin falls into it.
 const ONE_SLOW_RADIO: &[&str] = &["host.mobile.radios=1", "radio.retune=300ms", DOWNLOAD];
-/// It never has an address in the second network.
-const ONE_ADDRESS: &[&str] = &["mobile-node.addresses=[\"10.1.8.100\"]"];
+/// It never has an address in the second network, and the first cell is out of range before the download ends.
+const ONE_ADDRESS: &[&str] = &[
+    "mobile-node.addresses=[\"10.1.8.100\"]",
+    "host.mobile.course.1=[[\"0s\", -50], [\"3s\", -50], [\"7s\", -96]]",
+];
 
 const MUST_HOLD: &[MustHold] = &[
     MustHold {

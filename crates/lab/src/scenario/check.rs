@@ -97,8 +97,15 @@ fn links(scenario: &Scenario) -> Result<(), Wrong> {
 
 /// What a cell's air costs leaves some of it to send in.
 fn air(scenario: &Scenario) -> Result<(), Wrong> {
+    let mut granted = BTreeMap::new();
     for (name, cell) in &scenario.cell {
         let wrong = |key: &str, problem: String| Err((format!("cell.{name}.{key}"), problem));
+        if let Some(channel) = cell.channel
+            && *granted.entry(channel).or_insert(cell.access) != cell.access
+        {
+            let problem = format!("cells that share channel {channel} have one `access`: `fair` or `fifo`");
+            return wrong("access", problem);
+        }
         if let Some(beacon) = &cell.beacon {
             let bits = beacon.bytes as u64 * 8;
             let airtime = cell.per_frame + Duration::from_secs_f64(bits as f64 / cell.rate as f64);

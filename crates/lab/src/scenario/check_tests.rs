@@ -116,6 +116,16 @@ const CASES: &[(&str, &str, &str)] = &[
         "line 16, column 23: `cell.1.contention.most`: must not be less",
     ),
     (
+        "\"2Mb/s\"",
+        "\"2Mb/s\"\naccess = \"none\"",
+        "line 16, column 10: `cell.1.access`: unknown variant `none`",
+    ),
+    (
+        "[cell.1]",
+        "[cell.2]\nstation = \"router\"\nrate = \"2Mb/s\"\nchannel = 6\naccess = \"fifo\"\n[cell.1]\nchannel = 6",
+        "line 17, column 10: `cell.2.access`: cells that share channel 6 have one `access`",
+    ),
+    (
         "[cell.1]",
         "[radio]\nscan = { every = \"1s\", away = \"1s\" }\n[cell.1]",
         "line 14, column 31: `radio.scan.away`: a radio comes back: must be shorter than `every`",

@@ -6,7 +6,9 @@ use super::protocol::{self, Around};
 use super::{Host, Scenario, check, course};
 use crate::plan::{HostPlan, Plan, PortPlan};
 use crate::tree::Tree;
-use link::{Air, Beacon, Burst, CellSpec, Contention, Faults, Listening, PortId, RadioSpec, Scan, WireSpec};
+use link::{
+    Access, Air, Beacon, Burst, CellSpec, Contention, Faults, Listening, PortId, RadioSpec, Scan, WireSpec,
+};
 use roles::HostConfig;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -283,6 +285,10 @@ fn cell_air(cell: &super::Cell) -> Air {
         channel: cell.channel,
         beacon: cell.beacon.map(|beacon| Beacon { every: beacon.every, bytes: beacon.bytes }),
         contention: cell.contention.map(|of| Contention { slot: of.slot, window: of.window, most: of.most }),
+        access: match cell.access {
+            super::Access::Fair => Access::Fair,
+            super::Access::Fifo => Access::Fifo,
+        },
     }
 }
 
@@ -325,7 +331,10 @@ fn radio(scenario: &Scenario, layout: &Layout, host: &str, index: usize) -> Radi
             scan: scenario.radio.scan.map(|scan| Scan { every: scan.every, away: scan.away }),
         },
     };
-    RadioSpec { mac: layout.mac(host, index), cell: fixed.map(Cell), retune, attach, excursion, listening }
+    let own = fixed.and_then(|cell| scenario.cell.get(&cell.to_string()));
+    let queue = own.map_or(scenario.radio.queue, |cell| cell.station_queue);
+    let mac = layout.mac(host, index);
+    RadioSpec { mac, cell: fixed.map(Cell), retune, attach, excursion, listening, queue }
 }
 
 fn check_programs(

@@ -135,9 +135,14 @@ pub(crate) struct Cell {
     #[serde(default, deserialize_with = "node::config::span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub(crate) per_frame: Duration,
-    /// Frames that may wait at each radio: 64.
+    /// Frames that may wait at each radio, besides the one on the air: 64.
     #[serde(default = "units::radio_queue")]
     pub(crate) queue: usize,
+    /// Frames that may wait at its base station; as many as at each radio, if it is not given.
+    pub(crate) station_queue: Option<u32>,
+    /// Which waiting frame has the channel next: `fair`, by frame, from a queue of each radio; `fifo`, from one queue for all.
+    #[serde(default)]
+    pub(crate) access: Access,
     /// The largest datagram, in bytes: 1500.
     #[serde(default = "units::ethernet_mtu")]
     #[schemars(range(min = 68))]
@@ -166,6 +171,17 @@ pub(crate) struct Cell {
     #[serde(default, deserialize_with = "node::config::some_text")]
     #[schemars(schema_with = "node::config::schema::prefix")]
     pub(crate) net: Option<Prefix>,
+}
+
+/// Which waiting frame has a channel next.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Access {
+    /// Each radio has a queue of its own, and the channel is granted for one frame, as 802.11 does.
+    #[default]
+    Fair,
+    /// First come, first served: one queue for all radios of a channel.
+    Fifo,
 }
 
 /// Losses that come together: a channel of two states, good and bad, that may change before each frame (Gilbert, Elliott).
@@ -247,6 +263,8 @@ pub(crate) struct Radio {
     #[serde(default, deserialize_with = "node::config::span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub(crate) excursion: Duration,
+    /// Frames that may wait at a mobile host's radio; as many as the cell says that it is in, if it is not given.
+    pub(crate) queue: Option<u32>,
     /// How long it takes to associate, once a cell is heard.
     #[serde(default, deserialize_with = "node::config::span")]
     #[schemars(schema_with = "node::config::schema::span")]
@@ -266,7 +284,8 @@ impl Default for Radio {
     fn default() -> Self {
         let (at_1m, exponent) = (units::at_1m(), units::exponent());
         let (retune, attach, excursion) = (Duration::ZERO, None, Duration::ZERO);
-        Self { retune, attach, excursion, association: Duration::ZERO, scan: None, at_1m, exponent }
+        let (association, scan, queue) = (Duration::ZERO, None, None);
+        Self { retune, attach, excursion, queue, association, scan, at_1m, exponent }
     }
 }
 

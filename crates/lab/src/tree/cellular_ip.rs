@@ -98,8 +98,9 @@ impl CellularIp {
         let attach = self.radio.attach.unwrap_or(retune) + tree.lateness(host);
         let listening = Listening { association: self.radio.association, scan: None };
         let listening = if cell.is_none() { listening } else { Listening::default() };
-        fabric
-            .add_radio(port, RadioSpec { mac: Shape::mac(port), cell, retune, attach, excursion, listening });
+        let queue = if cell.is_none() { self.radio.queue } else { None };
+        let mac = Shape::mac(port);
+        fabric.add_radio(port, RadioSpec { mac, cell, retune, attach, excursion, listening, queue });
     }
 
     /// What a host of the tree is in its access network; the root is in none.

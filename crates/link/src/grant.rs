@@ -1,0 +1,213 @@
+//! Who has a channel next: decided when it is free, for one frame.
+
+use crate::air::Access;
+use crate::channel::{Channel, Grant, Sender, Waiting};
+use crate::fabric::{Way, fly};
+use crate::medium::CellSpec;
+use crate::{Fabric, Flight, PortId, Ticket, reason};
+use wire::{Duration, Instant, Reason, Seed};
+
+/// What became of a frame that waited.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Decision {
+    /// The frame.
+    pub ticket: Ticket,
+    /// The radio at which it waited.
+    pub from: PortId,
+    /// When that was decided.
+    pub at: Instant,
+    /// Its flight, or why it is lost.
+    pub fate: Result<Flight, Reason>,
+}
+
+impl Fabric {
+    /// When [`Fabric::decide`] is to be called next. It changes with every offer, visit, tuning, sample and decision.
+    pub fn next_decision(&self) -> Option<Instant> {
+        let told = self.decided.first().map(|decision| decision.at);
+        told.into_iter().chain(self.due.first().map(|(at, _)| *at)).min()
+    }
+
+    /// Grants every channel that is free by `now` and wanted, in the order of time; says what became of which frames.
+    pub fn decide(&mut self, now: Instant) -> Vec<Decision> {
+        while let Some((at, place)) = self.due.first().copied().filter(|(at, _)| *at <= now) {
+            self.due.remove(&(at, place));
+            if let Some(channel) = self.channels.get_mut(place) {
+                channel.due = None;
+            }
+            if let Some(next) = self.grant(at, place) {
+                self.arm(place, next);
+            }
+        }
+        std::mem::take(&mut self.decided)
+    }
+
+    /// Grants a channel for a frame; when it is to be granted again, if frames wait for it then.
+    fn grant(&mut self, at: Instant, place: usize) -> Option<Instant> {
+        let busy = self.send_beacons(at, place);
+        if busy > at {
+            return Some(busy);
+        }
+        let (heads, later) = self.heads(at, place);
+        let channel = self.channels.get_mut(place)?;
+        let Some(grant) = channel.grant(at, &heads) else { return later };
+        let slot = channel.contention.map(|contention| contention.slot).unwrap_or_default();
+        match grant {
+            Grant::To(sender, idle) => {
+                let frame = channel.pop(sender)?;
+                let fate = self.send(at + slot * idle, sender, &frame);
+                self.decided.push(Decision { ticket: frame.ticket, from: sender.port, at, fate });
+            }
+            Grant::Collision(senders, idle, lost) => {
+                let longest = senders.iter().map(|sender| self.airtime(place, *sender)).max();
+                let channel = self.channels.get_mut(place)?;
+                channel.busy_until = at + slot * idle + longest.unwrap_or_default();
+                let out = channel.busy_until;
+                for sender in lost {
+                    self.give_up(at, place, sender, out);
+                }
+            }
+        }
+        let channel = self.channels.get(place)?;
+        channel.has_waiting().then_some(channel.busy_until)
+    }
+
+    /// The first frame of a queue has collided too often; its last attempt was `out` then.
+    fn give_up(&mut self, at: Instant, place: usize, sender: Sender, out: Instant) {
+        let Some(frame) = self.channels.get_mut(place).and_then(|channel| channel.pop(sender)) else {
+            return;
+        };
+        let fate = Err(reason::COLLISIONS);
+        self.decided.push(Decision { ticket: frame.ticket, from: sender.port, at, fate });
+        if sender.visits {
+            self.come_back(sender, &frame, out);
+        }
+    }
+
+    /// The queues whose first frame can be sent at `at`, with their ranks; and when the next of the others can be.
+    fn heads(&self, at: Instant, place: usize) -> (Vec<(u64, Sender)>, Option<Instant>) {
+        let (mut heads, mut later) = (Vec::new(), None);
+        let Some(channel) = self.channels.get(place) else { return (heads, later) };
+        for (sender, frame) in channel.heads() {
+            let Some(radio) = self.radios.get(sender.port) else { continue };
+            let ready = if sender.visits { frame.ready } else { radio.back(at) };
+            let rank = match channel.access {
+                Access::Fair => radio.served,
+                Access::Fifo => frame.ticket.0,
+            };
+            if ready <= at {
+                heads.push((rank, sender));
+            } else if ready != Instant::NEVER {
+                later = Some(later.map_or(ready, |sooner: Instant| sooner.min(ready)));
+            }
+        }
+        (heads, later)
+    }
+
+    /// Sends a frame, now that its sender has the channel.
+    pub(crate) fn send(&mut self, start: Instant, sender: Sender, frame: &Waiting) -> Result<Flight, Reason> {
+        let own = self.cells.get_mut(&frame.cell).ok_or(reason::NO_CARRIER)?;
+        let out = start + own.medium.airtime(frame.bytes);
+        let way = if sender.visits { Way::Visit(frame.cell) } else { Way::Air(frame.cell) };
+        let flight = fly(&mut own.medium, sender.port, way, (start, out));
+        let channel = self.channels.get_mut(own.channel).ok_or(reason::NO_CARRIER)?;
+        channel.busy_until = out;
+        self.grants += 1;
+        if let Some(radio) = self.radios.get_mut(sender.port) {
+            radio.served = self.grants;
+        }
+        if sender.visits {
+            self.come_back(sender, frame, out);
+        }
+        flight
+    }
+
+    /// The radio of a visit is back in its own cell when the frame is out, or later if the way takes longer.
+    fn come_back(&mut self, sender: Sender, frame: &Waiting, out: Instant) {
+        let Some(radio) = self.radios.get(sender.port) else { return };
+        // The way there was half of it; none where nothing had to be tuned.
+        let way = frame.ready.since(frame.since);
+        if way.is_zero() {
+            return;
+        }
+        let (back, own) = (out.max(frame.since + way * 2), radio.cell());
+        if let Some(radio) = self.radios.get_mut(sender.port) {
+            radio.be_away(frame.since, back);
+        }
+        // What it kept meanwhile has to wait no longer than that.
+        let place = own.and_then(|own| self.cells.get(&own)).map(|own| own.channel);
+        let kept = Sender { port: sender.port, visits: false };
+        if let Some(place) = place.filter(|place| self.head(*place, kept).is_some()) {
+            let free = self.channels.get(place).map_or(back, |channel| channel.busy_until);
+            self.arm(place, back.max(free));
+        }
+    }
+
+    fn head(&self, place: usize, sender: Sender) -> Option<&Waiting> {
+        self.channels.get(place)?.head(sender)
+    }
+
+    fn airtime(&self, place: usize, sender: Sender) -> Duration {
+        let airtime = |frame: &Waiting| Some(self.cells.get(&frame.cell)?.medium.airtime(frame.bytes));
+        self.head(place, sender).and_then(airtime).unwrap_or_default()
+    }
+
+    /// Has a channel granted at `at`, or sooner if it is to be already.
+    pub(crate) fn arm(&mut self, place: usize, at: Instant) {
+        let Some(channel) = self.channels.get_mut(place) else { return };
+        if at == Instant::NEVER || channel.due.is_some_and(|due| due <= at) {
+            return;
+        }
+        if let Some(later) = channel.due.replace(at) {
+            self.due.remove(&(later, place));
+        }
+        self.due.insert((at, place));
+    }
+
+    /// Sends the beacons that come before a frame which could begin now; when the channel is free after them.
+    pub(crate) fn send_beacons(&mut self, now: Instant, place: usize) -> Instant {
+        let Some(channel) = self.channels.get_mut(place) else { return now };
+        for cell in &channel.cells {
+            if let Some(own) = self.cells.get_mut(cell) {
+                channel.busy_until = own.send_beacons(now, channel.busy_until);
+            }
+        }
+        channel.busy_until
+    }
+
+    /// A radio leaves its cell: what waits at it is lost. A packet that it sends in another cell is not.
+    pub(crate) fn drop_waiting(&mut self, now: Instant, port: PortId) {
+        let own = self.radios.get(port).and_then(|radio| self.cells.get(&radio.cell()?));
+        let Some(channel) = own.and_then(|own| self.channels.get_mut(own.channel)) else { return };
+        let lost = channel.clear(Sender { port, visits: false });
+        let fate = Err(reason::SENDER_LEFT);
+        self.decided.extend(lost.into_iter().map(|frame| Decision {
+            ticket: frame.ticket,
+            from: port,
+            at: now,
+            fate,
+        }));
+    }
+
+    /// The place of a cell's channel, which is made if there is none yet.
+    pub(crate) fn channel_of(&mut self, spec: &CellSpec, chance: &Seed) -> usize {
+        let number = spec.air.channel;
+        let same = |cell: &&crate::cell::Airspace| number.is_some() && cell.air.channel == number;
+        let found =
+            self.cells.get(&spec.cell).or_else(|| self.cells.values().find(same)).map(|cell| cell.channel);
+        let place = found.unwrap_or_else(|| {
+            self.channels.push(Channel::new(spec.air.access, chance.fork("contention")));
+            self.channels.len() - 1
+        });
+        if let Some(channel) = self.channels.get_mut(place) {
+            channel.contention = channel.contention.or(spec.air.contention);
+            if !channel.cells.contains(&spec.cell) {
+                channel.cells.push(spec.cell);
+            }
+        }
+        place
+    }
+}
+
+#[cfg(test)]
+#[path = "grant_tests.rs"]
+mod tests;
