@@ -19,6 +19,7 @@ mod process;
 pub mod radio;
 mod stolen;
 mod store;
+mod tcp_losses;
 #[cfg(test)]
 mod testing;
 mod timer;
@@ -33,5 +34,6 @@ pub(crate) use process::hasten_thread;
 pub use process::{Ending, Trouble, entropy, hasten, pause, signal_group, state_change};
 pub use stolen::stolen;
 pub use store::Store;
+pub use tcp_losses::TcpLosses;
 pub use timer::{Timer, set_timer_slack};
 pub use world::World;
