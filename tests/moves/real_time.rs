@@ -36,7 +36,7 @@ pub(crate) fn moves(number: usize) -> Verdict {
     let namespaces: Vec<Arc<NetNs>> = namespaces.into_iter().map(Arc::new).collect();
     let mut hosts = Hosts::start(&plan, &namespaces, dir.path());
     let clock = Clock::ahead(Duration::from_millis(100));
-    hosts.each(&Ask::Begin { t0: clock.t0 });
+    hosts.each(&Ask::Begin { t0: clock.t0, end: None });
     let over = Arc::new(AtomicBool::new(false));
     let carrier: JoinHandle<Report> = {
         let over = Arc::clone(&over);

@@ -284,6 +284,7 @@ fn text(outcome: &Outcome, dir: &Path) -> String {
             "radio: {} frames, late by {median:.0} us (median), {most:.0} us (99 %), {worst:.0} us",
             linux.frames
         );
+        out.push_str(&lab::linux::timing(linux));
     }
     if !outcome.handoffs.is_empty() {
         out.push_str("one run; not a distribution: `--runs 40` shows what other phases give\n");

@@ -237,6 +237,7 @@ pub fn read(dir: &Path) -> Result<Outcome, ReadError> {
     let records = read_records(&dir.join("records.jsonl"), file.records)?;
     let mut outcome = Outcome::new(plan, file.world, records, file.fingerprint());
     outcome.linux = file.linux;
+    outcome.judge_without_missing_records();
     // The world may have had doubts that the records do not show.
     let more: Vec<String> = file.doubts.into_iter().filter(|doubt| !outcome.doubts.contains(doubt)).collect();
     outcome.doubts.extend(more);
