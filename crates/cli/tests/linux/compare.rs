@@ -91,7 +91,7 @@ fn answered(leg: &str, least: u64) -> Option<String> {
     let run: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
     let hosts = run["linux"]["hosts"].as_array().unwrap();
     let mobile = hosts.iter().find(|host| host["name"] == "mobile").unwrap();
-    let client = &mobile["status"]["request-client"];
+    let client = &mobile["summary"]["status"]["request-client"];
     assert!(client["wrong_at"].is_null() && client["failed"].is_null(), "{client}");
     assert!(client["state"] == "asks" || client["state"] == "rests", "{client}");
     let answered = client["answered"].as_u64().unwrap();

@@ -60,7 +60,7 @@ fn handoffs(number: usize) {
         serde_json::from_str(&std::fs::read_to_string(dir.join("run.json")).unwrap()).unwrap();
     assert_eq!(run["summary"]["handoffs"].as_array().unwrap().len(), number);
     let hosts = run["linux"]["hosts"].as_array().unwrap();
-    let status = |name: &str| &hosts.iter().find(|host| host["name"] == name).unwrap()["status"];
+    let status = |name: &str| &hosts.iter().find(|host| host["name"] == name).unwrap()["summary"]["status"];
     let client = &status("mobile")["bulk-client"];
     let got = format!("bulk-server.bytes={}", client["bytes"]);
     assert!(client["wrong_at"].is_null() && client["failed"].is_null(), "every byte is right: {client}");

@@ -21,7 +21,7 @@ fn assert_downloaded(output: &std::process::Output, out: &Path) {
     let file = std::fs::read_to_string(out.join("runs/mobile-ip-download-linux-1/run.json")).unwrap();
     let run: serde_json::Value = serde_json::from_str(&file).unwrap();
     let hosts = run["linux"]["hosts"].as_array().unwrap();
-    let status = |name: &str| &hosts.iter().find(|host| host["name"] == name).unwrap()["status"];
+    let status = |name: &str| &hosts.iter().find(|host| host["name"] == name).unwrap()["summary"]["status"];
     let client = &status("mobile")["bulk-client"];
     assert!(client["wrong_at"].is_null(), "{client}");
     if !did_in_time(output, client["state"] == "done") {
