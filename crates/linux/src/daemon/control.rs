@@ -20,9 +20,6 @@ pub enum Ask {
     Begin {
         /// The zero.
         t0: u64,
-        /// When the run ends, in nanoseconds after the zero: how late the daemon is from then on matters to nothing.
-        #[serde(default)]
-        end: Option<u64>,
     },
     /// End, and sum up.
     Stop,
@@ -60,20 +57,13 @@ pub(crate) struct Control {
     next: u64,
     /// Who asked us to stop.
     stops: Vec<u64>,
-    /// What they are answered.
-    pub(crate) summary: serde_json::Value,
+    pub(crate) summary: Value,
 }
 
 impl Control {
     pub(crate) fn open(path: Option<&Path>) -> Result<Self> {
         let listener = path.map(listen).transpose()?;
-        Ok(Self {
-            listener,
-            connections: BTreeMap::new(),
-            next: 0,
-            stops: Vec::new(),
-            summary: serde_json::Value::Null,
-        })
+        Ok(Self { listener, connections: BTreeMap::new(), next: 0, stops: Vec::new(), summary: Value::None })
     }
 
     /// What to wait on, and for what.
@@ -123,11 +113,7 @@ impl Control {
             Ok(value) => Answer::Ok(trace::json_of(&value)),
             Err(problem) => Answer::Error(problem),
         };
-        self.reply(asker, &answer);
-    }
-
-    fn reply(&mut self, asker: u64, answer: &Answer) {
-        if self.connections.get_mut(&asker).is_some_and(|lines| lines.queue(answer).is_err()) {
+        if self.connections.get_mut(&asker).is_some_and(|lines| lines.queue(&answer).is_err()) {
             self.connections.remove(&asker);
         }
     }
@@ -139,8 +125,7 @@ impl Control {
     /// Answers who asked us to stop: everything has been written.
     pub(crate) fn say_goodbye(&mut self) {
         for asker in std::mem::take(&mut self.stops) {
-            let summary = self.summary.clone();
-            self.reply(asker, &Answer::Ok(summary));
+            self.answer(asker, Ok(self.summary.clone()));
         }
         for lines in self.connections.values_mut() {
             let _ = lines.finish(); // who does not read is not waited for
