@@ -84,8 +84,13 @@ impl Fabric {
     }
 
     /// The queues whose first frame can be sent at `at`, with their ranks; and when the next of the others can be.
+    ///
+    /// A frame that is offered at the very instant of a grant takes part in the next one, if others have waited. Otherwise the
+    /// answer to a frame, which the simulator sends at the instant at which that frame lands, would be granted the channel
+    /// there, and would be too late on Linux, where a host needs some 100 us for it. Nor could a radio of 802.11 send then:
+    /// it senses the channel first.
     fn heads(&self, at: Instant, place: usize) -> (Vec<(u64, Sender)>, Option<Instant>) {
-        let (mut heads, mut later) = (Vec::new(), None);
+        let (mut heads, mut fresh, mut later) = (Vec::new(), Vec::new(), None);
         let Some(channel) = self.channels.get(place) else { return (heads, later) };
         for (sender, frame) in channel.heads() {
             let Some(radio) = self.radios.get(sender.port) else { continue };
@@ -95,12 +100,13 @@ impl Fabric {
                 Access::Fifo => frame.ticket.0,
             };
             if ready <= at {
+                let heads = if frame.since < at { &mut heads } else { &mut fresh };
                 heads.push((rank, sender));
             } else if ready != Instant::NEVER {
                 later = Some(later.map_or(ready, |sooner: Instant| sooner.min(ready)));
             }
         }
-        (heads, later)
+        (if heads.is_empty() { fresh } else { heads }, later)
     }
 
     /// Sends a frame, now that its sender has the channel.

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::air::tests::{BYTES, DCF, STATION, cell, fabric, mac};
-use crate::fabric::tests::fly;
+use crate::fabric::tests::{flight, fly};
 use crate::{Access, Air, Beacon, Contention, Landing, Listening, Offer};
 use std::collections::{BTreeMap, BTreeSet};
 use wire::{Cell, Mac};
@@ -164,18 +164,8 @@ fn shares(access: Access, contention: Option<Contention>) -> f64 {
     fabric.add_cell(&cell(1, air(access, contention)), &Seed::new(1));
     let ports: Vec<PortId> = (0..8).map(PortId).collect();
     for port in &ports {
-        let queue = Some(if *port == STATION { 64 } else { 1 });
-        let none = Duration::ZERO;
-        let spec = crate::RadioSpec {
-            mac: mac(*port),
-            cell: Some(Cell(1)),
-            retune: none,
-            attach: none,
-            excursion: none,
-            listening: Listening::default(),
-            queue,
-        };
-        fabric.add_radio(*port, spec);
+        let queue = if *port == STATION { 64 } else { 1 };
+        fabric.add_radio(*port, radio(*port, Cell(1), queue));
     }
     let mut sent = [0.0; 8];
     let mut now = Instant::ZERO;
@@ -188,8 +178,13 @@ fn shares(access: Access, contention: Option<Contention>) -> f64 {
             sent[decision.from.0 as usize] += f64::from(u8::from(decision.fate.is_ok()));
         }
     }
-    let sum: f64 = sent.iter().sum();
-    sum * sum / (8.0 * sent.iter().map(|share| share * share).sum::<f64>())
+    jain(&sent)
+}
+
+/// Jain's index of fairness: 1 for equal shares, 1 / n where only one of n has any.
+fn jain(shares: &[f64; 8]) -> f64 {
+    let sum: f64 = shares.iter().sum();
+    sum * sum / (8.0 * shares.iter().map(|share| share * share).sum::<f64>())
 }
 
 #[test]
@@ -235,6 +230,27 @@ fn an_acknowledgment_waits_for_one_frame_and_not_for_the_stations_queue() {
     assert!(fifo >= FRAME * 8, "in one queue for all it waits behind all of it: {fifo:?}");
 }
 
+/// The simulator hands a frame over at the instant at which it lands and the channel is granted anew, and the answer comes at
+/// that instant too. A host on Linux takes longer. Both have to wait for the same frame.
+#[test]
+fn an_answer_at_the_instant_of_a_grant_waits_as_long_as_one_shortly_after_it() {
+    let waits = |contention, late: u64| {
+        let mut fabric = fabric([air(Access::Fair, contention); 2], 1, Listening::default());
+        let first = fly(&mut fabric, Instant::ZERO, STATION, BYTES);
+        let second = fabric.offer(Instant::ZERO, STATION, BYTES).unwrap();
+        let at = first.lands + Duration::from_nanos(late);
+        let mut answer = (late == 0).then(|| fabric.offer(at, PortId(1), 40).unwrap());
+        let second = flight(&mut fabric, second).unwrap();
+        let answer = *answer.get_or_insert_with(|| fabric.offer(at, PortId(1), 40).unwrap());
+        let answer = flight(&mut fabric, answer).unwrap();
+        assert!(second.start >= first.lands && answer.start >= second.lands);
+        (second.start, answer.start)
+    };
+    for contention in [None, Some(DCF)] {
+        assert_eq!(waits(contention, 0), waits(contention, 1));
+    }
+}
+
 #[test]
 fn a_full_queue_refuses_the_newest_and_names_it_and_others_have_room() {
     let mut fabric = fabric([air(Access::Fair, None); 2], 1, Listening::default());
@@ -258,4 +274,114 @@ fn what_a_grant_says_lands_as_any_other_frame() {
     fly(&mut fabric, Instant::ZERO, STATION, BYTES);
     let up = fly(&mut fabric, Instant::ZERO, PortId(1), BYTES);
     assert_eq!(fabric.land(&up, Mac::BROADCAST), Landing::At(vec![STATION]));
+}
+
+/// Frames that each of eight radios sends in a minute, every other one in cell 1 and in cell 2, which have these channels.
+fn sent_in_two_cells(channels: [u16; 2], contention: Option<Contention>) -> [u64; 8] {
+    let mut fabric = Fabric::default();
+    for (number, channel) in (1..).zip(channels) {
+        let air = Air { channel: Some(channel), ..air(Access::Fair, contention) };
+        fabric.add_cell(&cell(number, air), &Seed::new(1));
+    }
+    for port in (0..8).map(PortId) {
+        fabric.add_radio(port, radio(port, Cell(1 + (port.0 % 2) as u16), 2));
+    }
+    let (mut sent, mut now) = ([0; 8], Instant::ZERO);
+    while now < Instant::from_millis(60_000) {
+        for port in (0..8).map(PortId) {
+            while fabric.offer(now, port, BYTES).is_ok() {}
+        }
+        now = fabric.next_decision().unwrap();
+        for decision in fabric.decide(now) {
+            sent[decision.from.0 as usize] += u64::from(decision.fate.is_ok());
+        }
+    }
+    sent
+}
+
+#[test]
+fn radios_of_several_cells_share_their_channel_equally() {
+    for contention in [None, Some(DCF)] {
+        let [shared, apart] = [[6, 6], [1, 11]].map(|channels| sent_in_two_cells(channels, contention));
+        let index = jain(&shared.map(|frames| frames as f64));
+        assert!(index > 0.99, "{contention:?}: {index} {shared:?}");
+        let total = |sent: [u64; 8]| sent.iter().sum::<u64>();
+        let gain = total(apart) as f64 / total(shared) as f64;
+        assert!(gain > 1.9, "{contention:?}: two channels carry {gain} times as much");
+    }
+}
+
+fn radio(port: PortId, cell: Cell, queue: u32) -> crate::RadioSpec {
+    let none = Duration::ZERO;
+    crate::RadioSpec {
+        mac: mac(port),
+        cell: Some(cell),
+        retune: Duration::from_millis(5),
+        attach: none,
+        excursion: none,
+        listening: Listening::default(),
+        queue: Some(queue),
+    }
+}
+
+/// 30 radios change cells every 100 ms, each at its own time, and offer a frame every 20 ms: more than the two channels
+/// carry. One frame in ten is lost on the air.
+fn ping_pong(access: Access, contention: Option<Contention>) -> (Seen, BTreeMap<PortId, u32>) {
+    let mut fabric = Fabric::default();
+    for number in [1, 2] {
+        let mut spec = cell(number, Air { channel: Some(number), ..air(access, contention) });
+        spec.faults.loss = 0.1;
+        fabric.add_cell(&spec, &Seed::new(7));
+    }
+    let ports: Vec<PortId> = (0..30).map(PortId).collect();
+    for port in &ports {
+        fabric.add_radio(*port, radio(*port, Cell(1), 8));
+    }
+    let (mut seen, mut taken) = (Seen::default(), BTreeMap::new());
+    let mut tunings: Vec<crate::Tuning> = Vec::new();
+    for milli in 0..20_000 {
+        let now = Instant::from_millis(milli);
+        while let Some(at) = fabric.next_decision().filter(|at| *at <= now) {
+            seen.take(&mut fabric, at);
+        }
+        tunings.retain(|tuning| tuning.ready > now || !matches!(fabric.arrive(tuning), crate::Arrived::Here));
+        for port in &ports {
+            let own = milli + u64::from(port.0) * 3;
+            if own % 100 == 0 {
+                let to = Cell(1 + (own / 100 % 2) as u16);
+                tunings.push(fabric.tune(now, *port, to).unwrap());
+            }
+            if own % 20 == 10 {
+                let offer = fabric.offer(now, *port, BYTES);
+                *taken.entry(*port).or_default() += u32::from(offer.is_ok());
+                seen.offer(now, offer, BYTES);
+            }
+        }
+    }
+    while let Some(at) = fabric.next_decision() {
+        seen.take(&mut fabric, at);
+    }
+    (seen, taken)
+}
+
+#[test]
+fn thirty_radios_that_change_cells_all_the_time_lose_no_frame_without_a_cause() {
+    for access in [Access::Fair, Access::Fifo] {
+        for contention in [None, Some(DCF)] {
+            let (seen, taken) = ping_pong(access, contention);
+            assert!(
+                seen.waiting.is_empty(),
+                "{access:?} {contention:?}: {} wait for ever",
+                seen.waiting.len()
+            );
+            let ended: u64 = seen.ended.values().sum();
+            assert_eq!(seen.flights.len() as u64 + ended, seen.offered);
+            let named = ["sender_left_cell", "link_error"];
+            assert!(named.iter().all(|cause| seen.ended.contains_key(cause)), "{:?}", seen.ended);
+            let radios: BTreeSet<PortId> = seen.flights.iter().map(|(_, flight, _)| flight.from).collect();
+            assert_eq!((radios.len(), taken.len()), (30, 30), "each comes back and sends");
+            let last = seen.flights.iter().map(|(_, flight, _)| flight.start).max().unwrap();
+            assert!(last > Instant::from_millis(19_800), "both channels work to the end: {last:?}");
+        }
+    }
 }
