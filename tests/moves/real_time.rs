@@ -36,7 +36,7 @@ pub(crate) fn moves(number: usize) -> Verdict {
     let namespaces: Vec<Arc<NetNs>> = namespaces.into_iter().map(Arc::new).collect();
     let mut hosts = Hosts::start(&plan, &namespaces, dir.path());
     let clock = Clock::ahead(Duration::from_millis(100));
-    hosts.each(&Ask::Begin { t0: clock.t0 });
+    hosts.each(&Ask::Begin { t0: clock.t0, end: None });
     let over = Arc::new(AtomicBool::new(false));
     let carrier: JoinHandle<Report> = {
         let over = Arc::clone(&over);
@@ -192,7 +192,7 @@ fn spec(host: &lab::plan::HostPlan, node: Node, dir: &Path) -> Spec {
                 tunes: false,
             })
             .collect(),
-        tcp: linux::TcpMetrics { congestion: Some("reno".to_owned()), window: None },
+        tcp: linux::TcpMetrics { congestion: Some("reno".to_owned()), window: None, losses: None },
         clients: None,
         control: Some(dir.join(format!("{}.sock", config.name))),
         radio: None,

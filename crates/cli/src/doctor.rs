@@ -1,8 +1,6 @@
 //! `wayfare doctor`
 
 use crate::Failure;
-use crate::output::print;
-use draw::Table;
 use linux::doctor::{missing_for_lab, probe};
 use linux::leftover::{Leftover, clean};
 
@@ -19,15 +17,13 @@ pub(crate) fn doctor(args: &Args) -> Result<(), Failure> {
 
 fn examine() -> Result<(), Failure> {
     let probes = probe();
-    let mut table = Table::new(["", "feature", "needed for", "detail"]);
     for probe in &probes {
         let verdict = if probe.ok { "ok" } else { "missing" };
-        table.push([verdict, probe.name, probe.needed_for, &probe.detail].map(str::to_owned));
+        println!("{verdict:8} {:34} {:28} {}", probe.name, probe.needed_for, probe.detail);
     }
-    print(&table.render());
     match missing_for_lab(&probes) {
         None => {
-            print("\nruns on Linux: yes\n");
+            println!("\nruns on Linux: yes");
             Ok(())
         }
         Some(missing) => Err(Failure::Machine(format!("runs on Linux need: {missing}"))),
@@ -39,16 +35,16 @@ fn clean_up() -> Result<(), Failure> {
     let mut failed = Vec::new();
     for leftover in &found {
         match leftover {
-            Leftover::Alive(path) => print(&format!("{}: its lab runs; not touched\n", path.display())),
-            Leftover::NotOurs(path) => print(&format!("{}: not ours; not touched\n", path.display())),
+            Leftover::Alive(path) => println!("{}: its lab runs; not touched", path.display()),
+            Leftover::NotOurs(path) => println!("{}: not ours; not touched", path.display()),
             Leftover::Cleaned(path, killed) => {
-                print(&format!("{}: removed, {} processes ended\n", path.display(), killed.len()));
+                println!("{}: removed, {} processes ended", path.display(), killed.len());
             }
             Leftover::Failed(path, error) => failed.push(format!("{}: {error}", path.display())),
         }
     }
     if found.is_empty() {
-        print("nothing was left behind\n");
+        println!("nothing was left behind");
     }
     if failed.is_empty() { Ok(()) } else { Err(Failure::Untrusted(failed)) }
 }

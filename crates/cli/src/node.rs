@@ -41,6 +41,11 @@ fn spec(config: &HostConfig) -> Result<Spec, roles::NodeError> {
         tcp: TcpMetrics {
             congestion: Some(config.tcp.congestion.clone().unwrap_or_else(|| "reno".to_owned())),
             window: config.tcp.receive_buffer,
+            losses: config.tcp.mechanisms().map(|given| linux::TcpLosses {
+                rack: given.rack,
+                probes: given.tlp,
+                forward: given.frto,
+            }),
         },
         control: daemon.control,
         clients: daemon.clients,

@@ -1,9 +1,7 @@
 //! `wayfare run` of a grid: `[sweep]` in the scenario, or alternatives in `--set`.
 
 use crate::Failure;
-use crate::measuring::keep;
 use crate::output::{Format, Progress, print};
-use crate::run::unusable;
 use lab::batch;
 use lab::run::Outcome;
 use lab::sweep::{self, Done, Job, Journal, Sweep};
@@ -22,7 +20,8 @@ pub(crate) fn sweep(
     stop: &AtomicBool,
     carry_out: impl Fn(&Job) -> Result<Outcome, Failure> + Sync,
 ) -> Result<(), Failure> {
-    let journal = Journal::open(folder, sweep).map_err(|error| unusable(&error))?;
+    let unwritten = |error: std::io::Error| Failure::Usage(format!("--out: {error}"));
+    let journal = Journal::open(folder, sweep).map_err(unwritten)?;
     if !journal.is_empty() {
         eprintln!("{} of {} runs were done before", journal.len(), jobs.len());
     }
@@ -61,11 +60,11 @@ pub(crate) fn sweep(
     let fresh: Vec<Done> = fresh?;
     let all = journal.all(fresh);
     for (name, csv) in sweep::csv(sweep, &all) {
-        keep(&folder.join(format!("{name}.csv")), &csv)?;
+        std::fs::write(folder.join(format!("{name}.csv")), csv).map_err(unwritten)?;
     }
     let figures = sweep::figures(sweep, &all);
     for (name, figure) in &figures {
-        keep(&folder.join(format!("{name}.svg")), &figure.svg())?;
+        std::fs::write(folder.join(format!("{name}.svg")), figure.svg()).map_err(unwritten)?;
     }
     match format {
         Format::Text => {

@@ -14,6 +14,10 @@ pub fn text(outcome: &Outcome) -> String {
     let (plan, world) = (&outcome.plan, outcome.world.name());
     let _ = writeln!(out, "{} on {world}, {} s, seed {}", plan.name, plan.duration.as_secs_f64(), plan.seed);
     out.push('\n');
+    if outcome.lacks_records() {
+        out.push_str("no tables: the records of a host are missing\n");
+        return out;
+    }
     out.push_str(&handoff_table(outcome));
     for (number, handoff) in (1..).zip(&outcome.handoffs) {
         for cost in &handoff.flows {

@@ -94,6 +94,25 @@ impl Outcome {
         }
     }
 
+    /// Withdraws what was found about packets, if the records of a host are missing: no packet could be followed there, and
+    /// what the other hosts recorded would accuse the wrong one.
+    pub(crate) fn judge_without_missing_records(&mut self) {
+        if !self.lacks_records() {
+            return;
+        }
+        self.ledger = Ledger::default();
+        self.flows.clear();
+        self.handoffs.clear();
+        self.holes.clear();
+        self.failures.clear();
+        self.doubts.clear();
+    }
+
+    /// Whether the records of a host are missing, so that there are no tables.
+    pub fn lacks_records(&self) -> bool {
+        self.linux.as_ref().is_some_and(|linux| linux.hosts_without_records().next().is_some())
+    }
+
     /// What the clock on the wall said when the run began.
     pub fn epoch(&self) -> WallTime {
         self.linux.as_ref().map_or(EPOCH, |linux| WallTime(linux.began_ns))

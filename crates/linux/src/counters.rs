@@ -39,6 +39,22 @@ pub fn since(earlier: &Counters, later: &Counters) -> Counters {
     later.iter().map(grown).collect()
 }
 
+/// Packets that a namespace's own stack has put on the link to its node, by what it counted: all that it sent, in the
+/// pieces in which it sent them, but not what it sent to itself.
+pub fn sent_to_node(counted: &Counters) -> u64 {
+    let [sent, forwarded, cut, pieces, own] =
+        ["Ip.OutRequests", "Ip.ForwDatagrams", "Ip.FragOKs", "Ip.FragCreates", "link.lo.tx_packets"]
+            .map(|name| counted.get(name).copied().unwrap_or_default());
+    (sent + forwarded + pieces).saturating_sub(cut + own)
+}
+
+/// Packets that the stack has taken from its node: all that came, but not what came from itself.
+pub fn taken_from_node(counted: &Counters) -> u64 {
+    let [came, own] =
+        ["Ip.InReceives", "link.lo.rx_packets"].map(|name| counted.get(name).copied().unwrap_or_default());
+    came.saturating_sub(own)
+}
+
 fn read(folder: &str) -> Result<Counters> {
     let text = |file: &str| {
         let path = format!("{folder}/{file}");

@@ -1,5 +1,6 @@
 //! Links, addresses and routes, by rtnetlink, without waiting on anything but the kernel's own answer.
 
+use crate::TcpLosses;
 use crate::error::{Attempt, Error, Result};
 use netlink_packet_core::{
     NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_EXCL, NLM_F_REPLACE, NLM_F_REQUEST, NetlinkHeader,
@@ -76,6 +77,8 @@ pub struct TcpMetrics {
     pub congestion: Option<String>,
     /// `window`: the largest that is offered to a peer, in bytes.
     pub window: Option<u32>,
+    /// What may be done about losses, by all connections of the namespace: no route says it.
+    pub losses: Option<TcpLosses>,
 }
 
 impl Netlink {

@@ -29,6 +29,13 @@ pub fn state_change(child: u32) -> Option<Trouble> {
     }
 }
 
+/// Continues a child that was stopped (SIGCONT). Nothing happens if it runs, or if there is none.
+pub fn resume(child: u32) {
+    if let Some(pid) = Pid::from_raw(child.cast_signed()) {
+        let _ = rustix::process::kill_process(pid, Signal::CONT);
+    }
+}
+
 /// How a child and what it started are to end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Ending {

@@ -4,7 +4,7 @@
 //! receive stamp, not the moment at which this process got around to it; the timer is armed early and the rest is spun
 //! away. How far the sending was off the model's time is reported with the run.
 
-use crate::daemon::{RadioTold as Told, Wish};
+use crate::daemon::{Ages, BEAT, Heartbeat, RadioTold as Told, Stall, Waits, Wish, refusal};
 use crate::error::{Attempt, Result};
 use crate::lines::{Heard, Lines};
 use crate::packet::{Options, PacketSocket};
@@ -12,7 +12,7 @@ use crate::{Clock, Netlink, Offset, Timer, ethtool, namespace, nft, set_timer_sl
 use link::{Arrived, Fabric, Flight, Landing, Offer, PortId, SAMPLING, Ticket, Tuning};
 use rustix::event::{PollFd, PollFlags, poll};
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
@@ -42,6 +42,16 @@ pub struct Report {
     pub taken: BTreeMap<(HostId, Iface), u64>,
     /// How far each frame was sent behind its time.
     pub lateness: Vec<Duration>,
+    /// Frames that this process put on each interface of a host.
+    pub delivered: BTreeMap<(HostId, Iface), u64>,
+    /// Frames that an interface of a host did not take, by what the kernel said.
+    pub refused: BTreeMap<(HostId, Iface, &'static str), u64>,
+    /// Interfaces of hosts that went down or were removed.
+    pub lost_interfaces: BTreeSet<(HostId, Iface)>,
+    /// How long frames waited before this process read them.
+    pub read: Ages,
+    /// The longest that this process did not run.
+    pub stall: Stall,
     /// Frames that the kernel dropped before this process read them.
     pub capture_drops: u64,
     /// Whether the wall clock, and with it the receive stamps, was set during the run.
@@ -67,6 +77,9 @@ struct Carried {
     dst: Mac,
     frame: Vec<u8>,
 }
+
+/// The receiver's interface did not take the frame: this machine lost it, not the link.
+const RECEIVER_REFUSED: Reason = Reason("receiver_interface_refused");
 
 enum Item {
     Land(Flight, Carried),
@@ -99,6 +112,9 @@ pub struct Radio {
     /// When the air is granted next, as far as an item says so.
     grant_due: Instant,
     report: Report,
+    read: Waits,
+    end: Instant,
+    heartbeat: Option<Heartbeat>,
 }
 
 impl Radio {
@@ -133,6 +149,9 @@ impl Radio {
             waiting: BTreeMap::new(),
             grant_due: Instant::NEVER,
             report: Report::default(),
+            read: Waits::new(),
+            end: Instant::NEVER,
+            heartbeat: None,
         })
     }
 
@@ -140,20 +159,32 @@ impl Radio {
     pub fn run(&mut self, clock: Clock, end: Instant, stop: &AtomicBool) -> Result<()> {
         self.clock = clock;
         self.offset = Offset::sample();
+        self.end = end;
         let sampled: Vec<(PortId, Instant)> = self.fabric.sampled().collect();
         for (port, first) in sampled {
             self.schedule(first, Item::Sample(port));
         }
         while !stop.load(Ordering::Relaxed) {
+            self.beat(end);
             self.take_in()?;
             let now = self.clock.now();
             if now >= end {
                 break;
             }
-            self.fire(now)?;
+            self.fire(now);
             self.wait(end)?;
         }
+        self.beat(end);
+        self.report.stall = self.heartbeat.map(|heartbeat| heartbeat.worst()).unwrap_or_default();
         Ok(())
+    }
+
+    /// From the clock's zero on, this process has to run again every few milliseconds.
+    fn beat(&mut self, end: Instant) {
+        if self.clock.has_begun() {
+            let now = self.clock.now();
+            self.heartbeat.get_or_insert_with(|| Heartbeat::new(now, end)).beat(now);
+        }
     }
 
     fn wait(&self, end: Instant) -> Result<()> {
@@ -162,15 +193,16 @@ impl Radio {
         if early <= self.clock.now() && self.clock.has_begun() {
             return Ok(());
         }
-        self.timer.arm(self.clock, early)?;
+        let beat = self.heartbeat.map_or(Instant::NEVER, |heartbeat| heartbeat.due());
+        self.timer.arm(self.clock, early.min(beat))?;
         let mut fds =
             vec![PollFd::new(&self.timer, PollFlags::IN), PollFd::new(&self.listener, PollFlags::IN)];
         fds.extend(self.ports.iter().map(|(_, socket)| PollFd::new(socket, PollFlags::IN)));
         fds.extend(
             self.daemons.iter().map(|(_, lines)| PollFd::from_borrowed_fd(lines.as_fd(), PollFlags::IN)),
         );
-        // Bounded, so that `stop` is seen.
-        let limit = rustix::time::Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+        // Bounded, so that `stop` is seen, and a stall.
+        let limit = rustix::time::Timespec { tv_sec: 0, tv_nsec: i64::from(BEAT.subsec_nanos()) };
         match poll(&mut fds, Some(&limit)) {
             Ok(_) | Err(rustix::io::Errno::INTR) => self.timer.fired().map(|_| ()),
             Err(error) => Err(error).attempt("wait on", "the radio's sockets"),
@@ -181,9 +213,21 @@ impl Radio {
     fn take_in(&mut self) -> Result<()> {
         let mut arrivals: Vec<(Instant, Arrival)> = Vec::new();
         let mut frame = [0; 2048];
-        for (index, (_, socket)) in self.ports.iter().enumerate() {
-            while let Some(received) = socket.receive(&mut frame)? {
+        for (index, (port, socket)) in self.ports.iter().enumerate() {
+            loop {
+                let received = match socket.receive(&mut frame) {
+                    Ok(Some(received)) => received,
+                    Ok(None) => break,
+                    Err(error) if error.errno() == Some(libc::ENETDOWN) => {
+                        self.report.lost_interfaces.insert((port.host, port.iface));
+                        break;
+                    }
+                    Err(error) => return Err(error),
+                };
                 let at = self.clock.instant(received.at, self.offset);
+                if at > Instant::ZERO && at < self.end {
+                    self.read.add(self.clock.now().since(at));
+                }
                 let frame = frame.get(..received.len).unwrap_or_default().to_vec();
                 arrivals.push((at, Arrival::Frame { index, frame }));
             }
@@ -209,7 +253,7 @@ impl Radio {
             self.grant(at);
             match arrival {
                 Arrival::Frame { index, frame } => self.offer(at, index, frame),
-                Arrival::Wish { host, wish } => self.wish(at, host, &wish)?,
+                Arrival::Wish { host, wish } => self.wish(at, host, &wish),
             }
         }
         self.set_grant();
@@ -263,7 +307,7 @@ impl Radio {
         self.offered(at, port.port, offer, Carried { packet, dst, frame });
     }
 
-    fn wish(&mut self, at: Instant, host: HostId, wish: &Wish) -> Result<()> {
+    fn wish(&mut self, at: Instant, host: HostId, wish: &Wish) {
         let port = |iface: u16| {
             let mut ports = self.ports.iter().map(|(port, _)| port);
             Some(ports.find(|port| port.host == host && port.iface == Iface(iface))?.port)
@@ -273,24 +317,23 @@ impl Radio {
                 let tuning = port(*iface).and_then(|port| self.fabric.tune(at, port, Cell(*cell)));
                 match tuning {
                     Some(tuning) => self.schedule(tuning.ready, Item::Tuned(tuning)),
-                    None => self.tell_down(host, Iface(*iface), node::Link::UNSUPPORTED)?,
+                    None => self.tell_down(host, Iface(*iface), node::Link::UNSUPPORTED),
                 }
             }
             Wish::Visit { iface, cell, frame, .. } => {
-                let Some(port) = port(*iface) else { return Ok(()) };
+                let Some(port) = port(*iface) else { return };
                 let frame = trace::unhex(frame).unwrap_or_default();
-                let Ok((link, bytes)) = ethernet::parse(&frame) else { return Ok(()) };
+                let Ok((link, bytes)) = ethernet::parse(&frame) else { return };
                 let (packet, dst) = (identity(bytes), link.dst);
                 let offer = self.fabric.visit(at, port, Cell(*cell), bytes.len());
                 self.offered(at, port, offer, Carried { packet, dst, frame });
             }
             Wish::Hello { .. } => {}
         }
-        Ok(())
     }
 
     /// Does what is due, spinning the last moments away.
-    fn fire(&mut self, now: Instant) -> Result<()> {
+    fn fire(&mut self, now: Instant) {
         while let Some(Reverse((at, number))) = self.due.peek().copied() {
             if at > now + SPIN {
                 break;
@@ -300,7 +343,7 @@ impl Radio {
                 std::hint::spin_loop();
             }
             match self.items.remove(&number) {
-                Some(Item::Land(flight, carried)) => self.land(&flight, &carried)?,
+                Some(Item::Land(flight, carried)) => self.land(&flight, &carried),
                 Some(Item::Grant) => {
                     if self.grant_due == at {
                         self.grant_due = Instant::NEVER;
@@ -308,36 +351,34 @@ impl Radio {
                     self.grant(at);
                     self.set_grant();
                 }
-                Some(Item::Tuned(tuning)) => self.tuned(&tuning)?,
-                Some(Item::Sample(port)) => self.sample(at, port)?,
+                Some(Item::Tuned(tuning)) => self.tuned(&tuning),
+                Some(Item::Sample(port)) => self.sample(at, port),
                 None => {}
             }
         }
-        Ok(())
     }
 
-    fn tuned(&mut self, tuning: &Tuning) -> Result<()> {
-        let Some((host, iface)) = self.owner(tuning.port) else { return Ok(()) };
+    fn tuned(&mut self, tuning: &Tuning) {
+        let Some((host, iface)) = self.owner(tuning.port) else { return };
         match self.fabric.arrive(tuning) {
             Arrived::Here => self.tell(host, &Told::Up { iface: iface.0, cell: tuning.cell.0 }),
-            Arrived::Elsewhere => Ok(()),
+            Arrived::Elsewhere => {}
             Arrived::OutOfRange => self.tell_down(host, iface, node::Link::OUT_OF_RANGE),
         }
     }
 
     /// Tells a host what one of its radios hears, and when it hears its own cell no more.
-    fn sample(&mut self, at: Instant, port: PortId) -> Result<()> {
-        let Some((host, iface)) = self.owner(port) else { return Ok(()) };
+    fn sample(&mut self, at: Instant, port: PortId) {
+        let Some((host, iface)) = self.owner(port) else { return };
         let sample = self.fabric.sample(at, port);
         self.set_grant();
         for (cell, dbm) in sample.heard {
-            self.tell(host, &Told::Heard { iface: iface.0, cell: cell.0, dbm })?;
+            self.tell(host, &Told::Heard { iface: iface.0, cell: cell.0, dbm });
         }
         if sample.is_lost {
-            self.tell_down(host, iface, node::Link::OUT_OF_RANGE)?;
+            self.tell_down(host, iface, node::Link::OUT_OF_RANGE);
         }
         self.schedule(at + SAMPLING, Item::Sample(port));
-        Ok(())
     }
 
     fn owner(&self, port: PortId) -> Option<(HostId, Iface)> {
@@ -345,34 +386,43 @@ impl Radio {
         Some((port.host, port.iface))
     }
 
-    fn land(&mut self, flight: &Flight, carried: &Carried) -> Result<()> {
+    fn land(&mut self, flight: &Flight, carried: &Carried) {
         let ports = match self.fabric.land(flight, carried.dst) {
             Landing::At(ports) => ports,
             Landing::Lost(reason) => {
                 self.lost(flight.lands, flight.from, carried.packet, reason);
-                return Ok(());
+                return;
             }
         };
+        let mut lost = Vec::new();
         for to in ports {
-            if let Some((_, socket)) = self.ports.iter().find(|(port, _)| port.port == to) {
-                for _ in 0..flight.copies {
-                    socket.send(&carried.frame)?;
+            let Some((port, socket)) = self.ports.iter().find(|(port, _)| port.port == to) else { continue };
+            let at = (port.host, port.iface);
+            for _ in 0..flight.copies {
+                match socket.send(&carried.frame) {
+                    Ok(()) => *self.report.delivered.entry(at).or_default() += 1,
+                    Err(error) => {
+                        *self.report.refused.entry((at.0, at.1, refusal(&error))).or_default() += 1;
+                        lost.push(carried.packet);
+                    }
                 }
             }
         }
+        for packet in lost {
+            self.lost(flight.lands, flight.from, packet, RECEIVER_REFUSED);
+        }
         self.report.lateness.push(self.clock.now().since(flight.lands));
-        Ok(())
     }
 
-    fn tell(&mut self, host: HostId, told: &Told) -> Result<()> {
-        match self.daemons.iter_mut().find(|(daemon, _)| *daemon == Some(host)) {
-            Some((_, lines)) => lines.send(told),
-            None => Ok(()),
+    fn tell(&mut self, host: HostId, told: &Told) {
+        if let Some((_, lines)) = self.daemons.iter_mut().find(|(daemon, _)| *daemon == Some(host)) {
+            // A daemon that has died, or does not run, is named by those who watch it; the others go on.
+            let _ = lines.send(told);
         }
     }
 
-    fn tell_down(&mut self, host: HostId, iface: Iface, why: &str) -> Result<()> {
-        self.tell(host, &Told::Down { iface: iface.0, why: why.to_owned() })
+    fn tell_down(&mut self, host: HostId, iface: Iface, why: &str) {
+        self.tell(host, &Told::Down { iface: iface.0, why: why.to_owned() });
     }
 
     /// What is still on its way when nobody sends any more: what the links carry, and what came after the end.
@@ -392,8 +442,9 @@ impl Radio {
             }
         }
         for (_, socket) in &self.ports {
-            self.report.capture_drops += u64::from(socket.statistics()?.drops);
+            self.report.capture_drops += socket.statistics().map_or(0, |counts| u64::from(counts.drops));
         }
+        self.report.read = self.read.summary();
         self.report.wall_clock_stepped = Offset::sample().stepped_since(self.offset);
         Ok(self.report)
     }

@@ -3,7 +3,7 @@
 use node::config::some_span;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use tcp::{Estimator, Profile, Recovery, Ticks, Timing, TooBig, Wheel};
+use tcp::{Avoidance, Estimator, Mechanisms, Profile, Recovery, Ticks, Timing, TooBig, Wheel};
 use wire::Duration;
 
 /// A host's TCP. What is not given is the profile's.
@@ -13,13 +13,15 @@ pub struct TcpConfig {
     /// The simulator's TCP begins with the constants of this one.
     #[serde(default)]
     pub profile: ProfileName,
-    /// Linux: the kernel's congestion control for connections of this host, by its name there; `reno` if none is given.
+    /// Congestion control of connections of this host: `reno`, which it is if none is given, or `cubic` (RFC 9438). Linux: any
+    /// that the kernel has, by its name there.
     pub congestion: Option<String>,
     /// Simulator: partial acknowledgments keep fast recovery going (RFC 6582). `recovery` says more.
     pub newreno: Option<bool>,
-    /// Simulator: what is done about a loss that duplicates tell of: `tahoe`, `reno`, `newreno`, or `sack`, which also has
-    /// selective acknowledgments offered.
-    pub recovery: Option<RecoveryName>,
+    /// What is done about a loss. Simulator: `tahoe`, `reno`, `newreno`, or `sack`, which also has selective acknowledgments
+    /// offered. Simulator and Linux: a list of those of the kernel's mechanisms that may be used, of `rack` and `tlp`
+    /// (RFC 8985), `prr` (RFC 6937) and `frto` (RFC 5682); the profile `linux` has all. The kernel cannot do without `prr`.
+    pub recovery: Option<RecoveryGiven>,
     /// Simulator: whether the first two duplicates let a new segment out each (RFC 3042).
     pub limited_transmit: Option<bool>,
     /// Simulator: how round-trip times become a time-out: `rfc6298`, `bsd`, or `linux`.
@@ -142,6 +144,33 @@ pub enum RecoveryName {
     Sack,
 }
 
+/// What is done about a loss, as configurations write it.
+#[derive(Clone, PartialEq, Eq, Debug, Deserialize, JsonSchema)]
+#[serde(
+    untagged,
+    expecting = "`tahoe`, `reno`, `newreno` or `sack`, or a list of any of `rack`, `tlp`, `prr` and `frto`, is allowed"
+)]
+pub enum RecoveryGiven {
+    /// One of the RFCs.
+    Name(RecoveryName),
+    /// That of Linux, with these mechanisms alone.
+    Mechanisms(Vec<MechanismName>),
+}
+
+/// A mechanism of Linux's recovery.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum MechanismName {
+    /// Losses by time (RFC 8985). Linux: `tcp_recovery`.
+    Rack,
+    /// Probes of the tail (RFC 8985). Linux: `tcp_early_retrans`.
+    Tlp,
+    /// Proportional rate reduction (RFC 6937). Linux always has it.
+    Prr,
+    /// Spurious time-outs are found out (RFC 5682). Linux: `tcp_frto`.
+    Frto,
+}
+
 /// How round-trip times become a time-out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -173,7 +202,8 @@ impl TcpConfig {
             ProfileName::Linux => Profile::linux(),
             ProfileName::Bsd44 => Profile::bsd44(),
         };
-        let by_sack = self.recovery == Some(RecoveryName::Sack);
+        let by_sack =
+            self.mechanisms().is_some() || self.recovery == Some(RecoveryGiven::Name(RecoveryName::Sack));
         Profile {
             mss: self.mss.unwrap_or(base.mss),
             initial_window: self.initial_window.unwrap_or(base.initial_window),
@@ -181,6 +211,11 @@ impl TcpConfig {
             ack_every: self.ack_every.unwrap_or(base.ack_every),
             quick_acks: self.quick_acks.unwrap_or(base.quick_acks),
             recovery: self.recovery().unwrap_or(base.recovery),
+            avoidance: match self.congestion.as_deref() {
+                None => base.avoidance,
+                Some("cubic") => Avoidance::Cubic,
+                Some(_) => Avoidance::Reno,
+            },
             limited_transmit: self.limited_transmit.unwrap_or(base.limited_transmit),
             delayed_ack: match self.delayed_ack {
                 Some(Duration::ZERO) => None,
@@ -207,13 +242,26 @@ impl TcpConfig {
 
     fn recovery(&self) -> Option<Recovery> {
         let newreno = self.newreno.map(|newreno| if newreno { Recovery::NewReno } else { Recovery::Reno });
-        let named = self.recovery.map(|name| match name {
-            RecoveryName::Tahoe => Recovery::Tahoe,
-            RecoveryName::Reno => Recovery::Reno,
-            RecoveryName::NewReno => Recovery::NewReno,
-            RecoveryName::Sack => Recovery::Sack,
-        });
+        let named = match &self.recovery {
+            Some(RecoveryGiven::Name(RecoveryName::Tahoe)) => Some(Recovery::Tahoe),
+            Some(RecoveryGiven::Name(RecoveryName::Reno)) => Some(Recovery::Reno),
+            Some(RecoveryGiven::Name(RecoveryName::NewReno)) => Some(Recovery::NewReno),
+            Some(RecoveryGiven::Name(RecoveryName::Sack)) => Some(Recovery::Sack),
+            Some(RecoveryGiven::Mechanisms(_)) | None => self.mechanisms().map(Recovery::Segments),
+        };
         named.or(newreno)
+    }
+
+    /// The mechanisms of Linux's recovery that may be used; `None` where the configuration does not list them.
+    pub fn mechanisms(&self) -> Option<Mechanisms> {
+        let Some(RecoveryGiven::Mechanisms(given)) = &self.recovery else { return None };
+        let has = |name| given.contains(&name);
+        Some(Mechanisms {
+            rack: has(MechanismName::Rack),
+            tlp: has(MechanismName::Tlp),
+            prr: has(MechanismName::Prr),
+            frto: has(MechanismName::Frto),
+        })
     }
 
     /// What has to do with time-outs.
@@ -281,6 +329,14 @@ mod tests {
             profile("profile = 'rfc6298-reno'\nrecovery = 'sack'\ntick = '100ms'\ntoo_big = 'await-timeout'");
         assert_eq!((sack.recovery, sack.sack, sack.too_big), (Recovery::Sack, true, TooBig::AwaitTimeout));
         assert_eq!(sack.timing, Timing::Ticks(Ticks { slow: Duration::from_millis(100), ..Ticks::BSD }));
+        let given = profile("profile = 'linux'\nrecovery = ['rack', 'prr']\ncongestion = 'cubic'");
+        let some = Mechanisms { rack: true, prr: true, ..Mechanisms::NONE };
+        assert_eq!(
+            (given.recovery, given.avoidance, given.sack),
+            (Recovery::Segments(some), Avoidance::Cubic, true)
+        );
+        let wrong = toml::from_str::<TcpConfig>("recovery = ['rock']").unwrap_err().to_string();
+        assert!(wrong.contains("`rack`, `tlp`, `prr` and `frto`"), "{wrong}");
         let old =
             profile("profile = 'bsd44'\nnewreno = true\nestimator = 'rfc6298'\ntick = '0ms'\ntraced = true");
         assert_eq!(

@@ -5,7 +5,7 @@ use crate::congestion::Advice;
 use crate::estimator::Sample;
 use crate::send::{Errand, Fin, Sender};
 use crate::timers::Timer;
-use wire::Instant;
+use wire::{Duration, Instant};
 
 /// What a segment says to the sending half.
 #[derive(Clone, Copy, Debug)]
@@ -26,12 +26,18 @@ pub(crate) struct Ack<'a> {
 
 impl Sender {
     pub(crate) fn acknowledge(&mut self, now: Instant, ack: Ack<'_>) {
-        self.unanswered = 0;
+        if !self.tracked || ack.below.after(self.una) || matches!(self.timer, Timer::Persist(_)) {
+            self.unanswered = 0;
+        }
         let same_window = ack.window == self.window;
         // RFC 9293, section 3.10.7.4: not from a segment older than the one before.
         if self.wl1.before(ack.seq) || (self.wl1 == ack.seq && !ack.below.before(self.wl2)) {
             (self.window, self.wl1, self.wl2) = (ack.window, ack.seq, ack.below);
             self.largest_window = self.largest_window.max(ack.window);
+        }
+        if self.tracked {
+            self.answer(now, &ack, same_window);
+            return;
         }
         let by_sack = self.congestion.by_sack();
         // RFC 6675, section 2: whatever else it says, it is a duplicate if it names what was not known.
@@ -57,6 +63,22 @@ impl Sender {
 
     fn advance(&mut self, now: Instant, ack: Seq, echoed: Option<Instant>) {
         let acked = ack.since(self.una);
+        self.forget(ack);
+        self.measure(now, echoed);
+        let srtt = self.rto.smoothed().map_or(Duration::ZERO, |(srtt, _)| srtt);
+        let advice = self.congestion.new_ack(ack, acked, self.flight(), (now, srtt));
+        // RFC 6298, 5.2 and 5.3.
+        if self.flight() == 0 {
+            self.timer = Timer::Off;
+        } else if advice != Advice::ResendOnly {
+            self.timer = self.retransmit_after(now);
+        }
+        self.follow(advice);
+    }
+
+    /// The peer has all below `ack`.
+    pub(crate) fn forget(&mut self, ack: Seq) {
+        let acked = ack.since(self.una);
         let data = self.buffer.len().min(acked as usize);
         self.buffer.drain(..data);
         if acked as usize > data && self.fin == Fin::Queued {
@@ -65,15 +87,6 @@ impl Sender {
         self.una = ack;
         self.next = self.next.latest(ack);
         self.probes = 0;
-        self.measure(now, echoed);
-        let advice = self.congestion.new_ack(ack, acked, self.flight());
-        // RFC 6298, 5.2 and 5.3.
-        if self.flight() == 0 {
-            self.timer = Timer::Off;
-        } else if advice != Advice::ResendOnly {
-            self.timer = self.retransmit_after(now);
-        }
-        self.follow(advice);
     }
 
     /// Takes a round-trip time: of what was sent once, to the nanosecond; else from the timestamps, which know which of two

@@ -1,7 +1,8 @@
 //! Slow start, congestion avoidance, fast retransmit and what follows it: Tahoe, Reno (RFC 5681), `NewReno` (RFC 6582), and
 //! the window of a recovery by selective acknowledgments (RFC 6675).
 
-use crate::{Profile, Seq};
+use crate::{Cubic, Mechanisms, Profile, Seq};
+use wire::{Duration, Instant};
 
 /// The largest window that scaling can say (RFC 7323, section 2.2); more would be no use.
 const MOST: u32 = 65_535 << 14;
@@ -18,6 +19,19 @@ pub enum Recovery {
     NewReno,
     /// Selective acknowledgments say what is missing (RFC 6675). With a peer that sends none: [`Self::NewReno`].
     Sack,
+    /// Each segment is kept track of, as Linux does, with these mechanisms. With a peer that sends no selective
+    /// acknowledgments: [`Self::NewReno`].
+    Segments(Mechanisms),
+}
+
+/// How the window grows where it is not slow start, and by how much a loss makes it smaller.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum Avoidance {
+    /// A segment for each round trip, and half (RFC 5681).
+    #[default]
+    Reno,
+    /// By a cubic function of the time since the last loss, and 0.7 (RFC 9438).
+    Cubic,
 }
 
 /// What a sender is to do after an acknowledgment.
@@ -61,6 +75,10 @@ pub(crate) struct Congestion {
     threshold: u32,
     limits: bool,
     each_rto: bool,
+    avoidance: Avoidance,
+    pub(crate) cubic: Cubic,
+    /// Segments acknowledged that have not made the window larger yet; only where each is kept track of.
+    pub(crate) counted: u32,
 }
 
 impl Congestion {
@@ -68,7 +86,7 @@ impl Congestion {
     pub(crate) fn new(profile: &Profile, mss: u32, iss: Seq, sack: bool) -> Self {
         let initial = mss.saturating_mul(profile.initial_window.max(1)).min(MOST);
         let method = match profile.recovery {
-            Recovery::Sack if !sack => Recovery::NewReno,
+            Recovery::Sack | Recovery::Segments(_) if !sack => Recovery::NewReno,
             method => method,
         };
         Self {
@@ -83,6 +101,9 @@ impl Congestion {
             threshold: profile.duplicates.max(1),
             limits: profile.limited_transmit,
             each_rto: profile.ssthresh_each_rto,
+            avoidance: profile.avoidance,
+            cubic: Cubic::default(),
+            counted: 0,
         }
     }
 
@@ -121,6 +142,7 @@ impl Congestion {
     /// Nothing was sent for longer than a time-out (RFC 5681, section 4.1).
     pub(crate) fn idle(&mut self) {
         self.cwnd = self.cwnd.min(self.initial);
+        self.cubic.idle();
     }
 
     /// What may be sent beyond the window while duplicates are counted (RFC 3042, section 2).
@@ -129,11 +151,17 @@ impl Congestion {
         if counts { self.duplicates.saturating_mul(self.mss) } else { 0 }
     }
 
-    /// `ack` acknowledged `acked` new bytes; `flight` are still on their way.
-    pub(crate) fn new_ack(&mut self, ack: Seq, acked: u32, flight: u32) -> Advice {
+    /// `ack` acknowledged `acked` new bytes; `flight` are still on their way. `clock` is now, and the smoothed round trip.
+    pub(crate) fn new_ack(
+        &mut self,
+        ack: Seq,
+        acked: u32,
+        flight: u32,
+        clock: (Instant, Duration),
+    ) -> Advice {
         self.duplicates = 0;
         if !self.recovering() {
-            self.grow(acked);
+            self.grow(acked, clock);
             return Advice::Continue;
         }
         match self.method {
@@ -157,9 +185,11 @@ impl Congestion {
         if before == Phase::Begun { Advice::Resend } else { Advice::ResendOnly }
     }
 
-    fn grow(&mut self, acked: u32) {
+    fn grow(&mut self, acked: u32, (now, srtt): (Instant, Duration)) {
         let more = if self.cwnd < self.ssthresh {
             acked.min(self.mss) // RFC 5681, equation 2
+        } else if self.avoidance == Avoidance::Cubic {
+            self.cubic.grow(now, srtt, self.cwnd, acked, self.mss).saturating_sub(self.cwnd)
         } else {
             let square = u64::from(self.mss) * u64::from(self.mss);
             ((square / u64::from(self.cwnd.max(1))) as u32).max(1) // equation 3
@@ -205,7 +235,7 @@ impl Congestion {
         match self.method {
             Recovery::Reno => true,
             Recovery::Tahoe | Recovery::NewReno => una.after(self.recover),
-            Recovery::Sack => !una.before(self.recover),
+            Recovery::Sack | Recovery::Segments(_) => !una.before(self.recover),
         }
     }
 
@@ -233,13 +263,77 @@ impl Congestion {
         // transmit let out, which does not count (RFC 3042, section 2).
         let network = if self.recovering() { self.ssthresh.saturating_mul(2) } else { self.cwnd };
         let load = if self.each_rto { self.cwnd.min(window) } else { flight.min(network) };
-        self.ssthresh = (load / 2).max(2 * self.mss);
+        self.ssthresh = match self.avoidance {
+            Avoidance::Reno => (load / 2).max(2 * self.mss),
+            Avoidance::Cubic => self.cubic.reduce(load, self.mss),
+        };
+    }
+
+    // --- where each segment is kept track of: whole segments, and what Linux makes of the window -------------------------
+
+    /// A loss: the threshold comes of the window (Linux: `tcp_reno_ssthresh`, `cubictcp_recalc_ssthresh`).
+    pub(crate) fn lower(&mut self) {
+        let mss = self.mss.max(1);
+        let threshold = match self.avoidance {
+            Avoidance::Reno => self.cwnd / mss / 2,
+            Avoidance::Cubic => self.cubic.reduce(self.cwnd, mss) / mss,
+        };
+        self.ssthresh = threshold.max(2) * mss;
+        self.counted = 0;
+    }
+
+    /// The threshold that a reduction is measured by (Linux: `tcp_current_ssthresh`).
+    pub(crate) fn current_threshold(&self) -> u32 {
+        if self.recovering() { self.ssthresh } else { self.ssthresh.max(self.cwnd / 4 * 3) }
+    }
+
+    /// A reduction is taken back.
+    pub(crate) fn restore_window(&mut self, cwnd: u32, ssthresh: u32) {
+        (self.cwnd, self.ssthresh) = (self.cwnd.max(cwnd), self.ssthresh.max(ssthresh));
+    }
+
+    /// `delivered` segments arrived, and the window was used up.
+    pub(crate) fn raise(&mut self, now: Instant, smoothed: Option<(Duration, Duration)>, delivered: u32) {
+        let (mss, mut rest) = (self.mss.max(1), delivered);
+        if self.cwnd < self.ssthresh {
+            let room = (self.ssthresh - self.cwnd).div_ceil(mss).min(rest);
+            self.cwnd = self.cwnd.saturating_add(room * mss).min(self.ssthresh);
+            rest -= room;
+        }
+        if rest > 0 && self.avoidance == Avoidance::Cubic {
+            let srtt = smoothed.map_or(Duration::ZERO, |(srtt, _)| srtt);
+            self.cwnd = self.cubic.grow(now, srtt, self.cwnd, rest * mss, mss);
+        } else if rest > 0 {
+            let window = (self.cwnd / mss).max(1);
+            self.counted += rest;
+            self.cwnd = self.cwnd.saturating_add(self.counted / window * mss);
+            self.counted %= window;
+        }
+        self.cwnd = self.cwnd.min(MOST);
+    }
+
+    /// Nothing was sent for `idle`: half for each time-out of it (Linux: `tcp_cwnd_restart`).
+    pub(crate) fn restart(&mut self, idle: Duration, rto: Duration) {
+        self.ssthresh = self.current_threshold();
+        let least = self.cwnd.min(self.initial);
+        let mut left = idle;
+        while let Some(rest) = left.checked_sub(rto).filter(|rest| !rest.is_zero() && !rto.is_zero()) {
+            if self.cwnd <= least {
+                break;
+            }
+            (left, self.cwnd) = (rest, self.cwnd / 2);
+        }
+        self.cwnd = self.cwnd.max(least);
+        self.counted = 0;
+        self.cubic.idle();
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const CLOCK: (Instant, Duration) = (Instant::ZERO, Duration::ZERO);
 
     fn congestion(profile: &Profile) -> Congestion {
         Congestion::new(profile, 1000, Seq(0), true)
@@ -253,12 +347,12 @@ mod tests {
     fn slow_start_doubles_and_avoidance_adds_one_segment_a_round() {
         let mut c = congestion(&newreno());
         assert_eq!(c.cwnd, 3000);
-        (0..3).for_each(|_| _ = c.new_ack(Seq(1), 1000, 0));
+        (0..3).for_each(|_| _ = c.new_ack(Seq(1), 1000, 0, CLOCK));
         assert_eq!(c.cwnd, 6000);
-        c.new_ack(Seq(1), 4000, 0);
+        c.new_ack(Seq(1), 4000, 0, CLOCK);
         assert_eq!(c.cwnd, 7000, "at most one segment an acknowledgment");
         c.ssthresh = 7000;
-        (0..7).for_each(|_| _ = c.new_ack(Seq(1), 1000, 0));
+        (0..7).for_each(|_| _ = c.new_ack(Seq(1), 1000, 0, CLOCK));
         assert!((7900..=8000).contains(&c.cwnd), "{}", c.cwnd);
     }
 
@@ -273,7 +367,7 @@ mod tests {
         assert_eq!((c.ssthresh, c.cwnd), (5000, 8000));
         c.duplicate(una, max, 65535, false);
         assert_eq!(c.cwnd, 9000);
-        c.new_ack(Seq(2001), 2000, 8000);
+        c.new_ack(Seq(2001), 2000, 8000, CLOCK);
         assert_eq!((c.cwnd, c.recovering()), (5000, false), "Reno leaves with the first");
     }
 
@@ -282,10 +376,10 @@ mod tests {
         let mut c = congestion(&newreno());
         c.cwnd = 10_000;
         (0..3).for_each(|_| _ = c.duplicate(Seq(1), Seq(10_001), 65535, false));
-        assert_eq!(c.new_ack(Seq(2001), 2000, 8000), Advice::Resend);
+        assert_eq!(c.new_ack(Seq(2001), 2000, 8000, CLOCK), Advice::Resend);
         assert_eq!(c.cwnd, 7000);
-        assert_eq!(c.new_ack(Seq(4001), 2000, 6000), Advice::ResendOnly);
-        assert_eq!(c.new_ack(Seq(10_001), 6000, 1000), Advice::Continue);
+        assert_eq!(c.new_ack(Seq(4001), 2000, 6000, CLOCK), Advice::ResendOnly);
+        assert_eq!(c.new_ack(Seq(10_001), 6000, 1000, CLOCK), Advice::Continue);
         assert_eq!((c.cwnd, c.recovering()), (2000, false));
         (0..5)
             .for_each(|_| assert_eq!(c.duplicate(Seq(10_001), Seq(11_001), 65535, false), Advice::Continue));
@@ -337,7 +431,7 @@ mod tests {
         assert_eq!((c.ssthresh, c.cwnd, c.recovering()), (5000, 5000, true));
         c.duplicate(Seq(1), Seq(10_001), 65535, true);
         assert_eq!(
-            (c.new_ack(Seq(2001), 2000, 8000), c.cwnd, c.recovering()),
+            (c.new_ack(Seq(2001), 2000, 8000, CLOCK), c.cwnd, c.recovering()),
             (Advice::Continue, 5000, true)
         );
         c.timeout(Seq(2001), Seq(10_001), 65535, true);
@@ -345,6 +439,25 @@ mod tests {
         assert_eq!(c.duplicate(Seq(10_001), Seq(12_001), 65535, true), Advice::Resend);
         let none = Congestion::new(&Profile::linux(), 1000, Seq(0), false);
         assert_eq!(none.method, Recovery::NewReno, "the peer does not speak of it");
+    }
+
+    /// RFC 9438, section 4.6: a loss leaves seven tenths; then the window grows with time, not with acknowledgments alone.
+    #[test]
+    fn cubic_beside_reno() {
+        let after = |avoidance| {
+            let mut c = congestion(&Profile { avoidance, ..newreno() });
+            c.cwnd = 100_000;
+            c.timeout(Seq(1), Seq(100_001), 200_000, true);
+            let threshold = c.ssthresh;
+            c.cwnd = threshold;
+            for round in 0..40 {
+                let clock = (Instant::from_millis(100 * round), Duration::from_millis(100));
+                (0..c.cwnd / 1000).for_each(|_| _ = c.new_ack(Seq(1), 1000, 0, clock));
+            }
+            (threshold, c.cwnd / 10_000)
+        };
+        assert_eq!(after(Avoidance::Reno), (50_000, 8), "40 segments in 40 round trips");
+        assert_eq!(after(Avoidance::Cubic), (70_000, 9), "K is 4.2 s");
     }
 
     /// RFC 3042: two segments, which the halving does not count.

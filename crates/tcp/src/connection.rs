@@ -189,11 +189,7 @@ impl Connection {
 
     /// When `timeout` wants to be called next.
     pub fn deadline(&self) -> Option<Instant> {
-        let timer = match self.send.timer {
-            Timer::Off => None,
-            Timer::Retransmit(at) | Timer::Persist(at) => Some(at),
-        };
-        Instant::sooner(Instant::sooner(timer, self.receive.delayed), self.time_wait)
+        Instant::sooner(Instant::sooner(self.send.timer.at(), self.receive.delayed), self.time_wait)
     }
 
     /// Time has come to `now`. Too early does no harm.

@@ -55,6 +55,7 @@ impl Connection {
         send.scale = state.send_scale.min(14);
         send.buffer = state.unacknowledged.into();
         send.fin = if state.finishing { Fin::Queued } else { Fin::No };
+        send.lose_longer(0);
         let scale = state.receive_scale.min(14);
         connection.receive = Receiver::new(profile, state.receive_next, scale);
         connection.receive.edge = state.receive_next.plus(state.receive_window.min(1 << 30));

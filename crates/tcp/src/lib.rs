@@ -15,6 +15,8 @@
 //! | states, FIN, RST, both at once, persistence | RFC 9293, RFC 5961 | `connection.rs handshake.rs timers.rs challenge.rs` |
 //! | slow start, congestion avoidance, Tahoe, Reno, `NewReno` | RFC 5681, 6582, 3042 | `congestion.rs acknowledge.rs` |
 //! | selective acknowledgments | RFC 2018, 6675 | `scoreboard.rs mend.rs reassembly.rs` |
+//! | each segment kept track of, as Linux does: losses by time, probes of the tail, rate reduction, spurious time-outs | RFC 8985, 6937, 5682 | `repair/` |
+//! | CUBIC | RFC 9438 | `cubic.rs` |
 //! | the time-out: the RFC's, 4.4BSD's, Linux's | RFC 6298; Jacobson, 1988 | `estimator/ timing.rs ticks.rs wheel.rs` |
 //! | timestamps, PAWS, window scaling | RFC 7323 | `timestamps.rs options.rs` |
 //! | Nagle, silly windows, delayed acknowledgments | RFC 9293, 5681 | `send.rs receive.rs` |
@@ -25,6 +27,7 @@ mod acknowledge;
 mod challenge;
 mod congestion;
 mod connection;
+mod cubic;
 mod estimator;
 mod export;
 mod handshake;
@@ -34,6 +37,7 @@ mod profile;
 mod reassembly;
 mod receive;
 mod record;
+mod repair;
 mod scoreboard;
 mod segment;
 mod send;
@@ -46,12 +50,14 @@ mod watch;
 mod wheel;
 
 pub use challenge::Challenge;
-pub use congestion::{Phase, Recovery};
+pub use congestion::{Avoidance, Phase, Recovery};
 pub use connection::Connection;
+pub use cubic::Cubic;
 pub use estimator::{Estimator, RoundTrip};
 pub use options::{Blocks, Options, Timestamps};
 pub use profile::{Profile, TooBig};
 pub use record::{Receiving, Record, Sending};
+pub use repair::{Forward, Mechanisms, Prr, Rack, Repair, Segments, Sent, Standing, Tail, Undo};
 pub use segment::{Flags, HEADER, PROTOCOL, Segment};
 pub use send::{Errand, Fin};
 pub use state::{Ended, Info, State};

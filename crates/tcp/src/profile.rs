@@ -1,6 +1,6 @@
 //! The knobs: whatever shapes a measurement and differs between stacks.
 
-use crate::{Estimator, Recovery, Ticks, Timing, Wheel};
+use crate::{Avoidance, Estimator, Mechanisms, Recovery, Ticks, Timing, Wheel};
 use wire::{Duration, RtoBounds};
 
 /// How a TCP behaves. Every field is public, because results of papers hang on them; the constructors are starting
@@ -15,6 +15,8 @@ pub struct Profile {
     pub initial_window: u32,
     /// What is done about a loss that duplicates tell of.
     pub recovery: Recovery,
+    /// How the window grows where it is not slow start.
+    pub avoidance: Avoidance,
     /// Duplicates that mean a loss, in segments (RFC 5681, section 3.2, and `DupThresh` of RFC 6675: 3).
     pub duplicates: u32,
     /// Whether the duplicates before that let a new segment out each (RFC 3042).
@@ -54,7 +56,7 @@ pub struct Profile {
     /// The tick of the timestamp clock (RFC 7323, section 5.4: 1 ms to 1 s).
     pub timestamp_tick: Duration,
     /// Whether selective acknowledgments are offered, and sent if the peer does too (RFC 2018). They are used by
-    /// [`Recovery::Sack`] alone.
+    /// [`Recovery::Sack`] and [`Recovery::Segments`].
     pub sack: bool,
     /// Whether small segments wait while data is unacknowledged (Nagle; RFC 9293, section 3.7.4).
     pub nagle: bool,
@@ -95,6 +97,7 @@ impl Profile {
             mss: 1460,
             initial_window: 3, // RFC 5681, section 3.1: for segments of 1096 to 2190 bytes
             recovery: Recovery::Reno,
+            avoidance: Avoidance::Reno,
             duplicates: 3,
             limited_transmit: false,
             estimator: Estimator::Rfc6298,
@@ -146,12 +149,12 @@ impl Profile {
     }
 
     /// Linux as it speaks by default but for the congestion control, which is Reno's: selective acknowledgments, timestamps,
-    /// its own estimator (`tcp_rtt_estimator`), and timers on its wheel, 250 ticks a second. What it has and this crate does
-    /// not: RACK, tail loss probes, proportional rate reduction, undoing of what was spurious, a delay of acknowledgments that
-    /// learns.
+    /// its own estimator (`tcp_rtt_estimator`), timers on its wheel, 250 ticks a second, and what it does about losses:
+    /// RACK-TLP, proportional rate reduction, F-RTO, undoing of what was spurious. What it has and this crate does not:
+    /// pacing, auto-tuned buffers, `HyStart` of its CUBIC, the compression of selective acknowledgments.
     pub const fn linux() -> Self {
         Self {
-            recovery: Recovery::Sack,
+            recovery: Recovery::Segments(Mechanisms::ALL),
             limited_transmit: true,
             estimator: Estimator::Linux,
             timing: Timing::Wheel(Wheel::LINUX),

@@ -6,7 +6,8 @@ use crate::options;
 use crate::receive::Receiver;
 use crate::send::Sender;
 use crate::{
-    Challenge, Clocks, Connection, Ended, Errand, Fin, Phase, Profile, RoundTrip, Segment, Seq, State, Timer,
+    Challenge, Clocks, Connection, Cubic, Ended, Errand, Fin, Phase, Profile, Repair, RoundTrip, Segment,
+    Seq, State, Timer,
 };
 use wire::{Instant, SocketAddrV4};
 
@@ -99,6 +100,12 @@ pub struct Sending {
     pub resent: Option<Seq>,
     /// `RescueRxt`.
     pub rescued: Option<Seq>,
+    /// Each segment, where they are kept track of.
+    pub repair: Option<Box<Repair>>,
+    /// CUBIC's window.
+    pub cubic: Cubic,
+    /// Segments acknowledged that have not made the window larger yet.
+    pub counted: u32,
     /// What goes before all else.
     pub errand: Errand,
     /// Probes of a closed window in a row.
@@ -233,6 +240,9 @@ impl Sender {
             received: self.scoreboard.ranges().to_vec(),
             resent: self.scoreboard.resent,
             rescued: self.scoreboard.rescued,
+            repair: self.repair.clone(),
+            cubic: self.congestion.cubic,
+            counted: self.congestion.counted,
             errand: self.errand,
             probes: self.probes,
             unanswered: self.unanswered,
@@ -248,6 +258,7 @@ impl Sender {
         self.congestion = Congestion::new(profile, from.mss, from.recover, sack && from.open);
         let congestion = &mut self.congestion;
         congestion.restore(from.cwnd, from.initial_window, from.ssthresh, from.duplicates, from.phase);
+        (congestion.cubic, congestion.counted) = (from.cubic, from.counted);
         (self.una, self.next, self.max) = (from.una, from.next, from.max);
         self.scoreboard.restore(from.una, from.max, &from.received);
         (self.scoreboard.resent, self.scoreboard.rescued) = (from.resent, from.rescued);
@@ -260,6 +271,12 @@ impl Sender {
         (self.timer, self.timed, self.last_sent) = (from.timer, from.timed, from.last_sent);
         (self.errand, self.probes, self.unanswered) = (from.errand, from.probes, from.unanswered);
         [self.retransmissions, self.timeouts, self.fast_retransmits, self.probes_sent] = from.counts;
+        self.repair = from.repair;
+        if self.repair.is_none() && self.open && sack {
+            self.repair = Repair::new(profile, self.una);
+            self.lose_longer(0); // another way was gone until now
+        }
+        self.tracked = self.repair.is_some();
     }
 }
 

@@ -5,7 +5,7 @@ use crate::congestion::Congestion;
 use crate::estimator::Clockwork;
 use crate::scoreboard::Scoreboard;
 use crate::timers::Timer;
-use crate::{Profile, Seq, Timing, TooBig};
+use crate::{Profile, Repair, Seq, Timing, TooBig};
 use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -32,6 +32,8 @@ pub enum Errand {
     Resend,
     /// A byte beyond the window.
     Probe,
+    /// A probe of the tail (RFC 8985, section 7.3).
+    Tail,
 }
 
 /// What a segment is to carry.
@@ -47,6 +49,7 @@ pub(crate) struct Chunk {
 
 /// Data that is not acknowledged, and the clockwork that gets it to the peer.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each says something of its own")]
 pub(crate) struct Sender {
     /// The oldest number that is not acknowledged.
     pub(crate) una: Seq,
@@ -74,6 +77,9 @@ pub(crate) struct Sender {
     pub(crate) rto: Clockwork,
     pub(crate) congestion: Congestion,
     pub(crate) scoreboard: Scoreboard,
+    /// Each segment is kept track of: then `repair` is there, and neither the scoreboard nor `timed` is used.
+    pub(crate) tracked: bool,
+    pub(crate) repair: Option<Box<Repair>>,
     pub(crate) retransmissions: u64,
     pub(crate) timeouts: u64,
     pub(crate) fast_retransmits: u64,
@@ -91,7 +97,7 @@ pub(crate) struct Sender {
     pub(crate) most: u32,
     pub(crate) capacity: usize,
     pub(crate) nagle: bool,
-    idle_restart: bool,
+    pub(crate) idle_restart: bool,
     too_big: TooBig,
 }
 
@@ -117,6 +123,8 @@ impl Sender {
             rto: Clockwork::new(profile),
             congestion: Congestion::new(profile, mss, iss, false),
             scoreboard: Scoreboard::default(),
+            tracked: false,
+            repair: None,
             retransmissions: 0,
             timeouts: 0,
             fast_retransmits: 0,
@@ -146,9 +154,17 @@ impl Sender {
     /// Sets the largest payload, as the path has it.
     pub(crate) fn path_mss(&mut self, mss: u32) {
         let mss = mss.min(self.agreed_mss).saturating_sub(self.overhead).max(1);
-        let lower = mss < std::mem::replace(&mut self.mss, mss);
+        let before = std::mem::replace(&mut self.mss, mss);
+        let lower = mss < before;
+        if self.tracked {
+            self.congestion.cwnd = self.congestion.cwnd / before.max(1) * mss; // it counts segments
+        }
         self.congestion.resize(mss);
         if lower && self.open && self.flight() > 0 && self.too_big == TooBig::ResendAtOnce {
+            if self.tracked {
+                self.lose_longer(mss);
+                return;
+            }
             self.go_back();
             if self.congestion.by_sack() {
                 self.congestion.sent_again(self.max);
@@ -207,6 +223,8 @@ impl Sender {
         self.open = true;
         self.congestion = Congestion::new(profile, self.mss, self.una, sack);
         self.una = self.una.plus(1);
+        self.repair = Repair::new(profile, self.una).filter(|_| sack);
+        self.tracked = self.repair.is_some();
         self.next = self.una;
         self.max = self.una;
         self.timer = Timer::Off;
@@ -235,6 +253,7 @@ impl Sender {
         match std::mem::take(&mut self.errand) {
             Errand::Resend if self.flight() > 0 => return Some(self.resend(now, self.una, self.max, limit)),
             Errand::Probe if self.next == self.una => return Some(self.probe(now)),
+            errand if self.tracked => return self.transmit(now, limit, errand),
             _ => {}
         }
         if self.congestion.by_sack() && self.congestion.recovering() {
@@ -299,14 +318,14 @@ impl Sender {
         if seq.before(self.max) {
             self.retransmissions += 1;
             self.timed = None;
-        } else {
+        } else if !self.tracked {
             self.timed.get_or_insert((now, end));
         }
         self.next = self.next.latest(end);
         self.max = self.max.latest(end);
         self.last_sent = now;
         self.probes = 0;
-        if !matches!(self.timer, Timer::Retransmit(_)) {
+        if !self.tracked && !matches!(self.timer, Timer::Retransmit(_)) {
             self.timer = self.retransmit_after(now);
         }
         Chunk { seq, bytes, fin, last: end.since(self.una) as usize == self.total() }

@@ -3,7 +3,7 @@
 use crate::send::{Errand, Sender};
 use wire::{Duration, Instant};
 
-/// The one timer of the sending half: both are never wanted at once.
+/// The one timer of the sending half: two are never wanted at once.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Timer {
     /// Nothing is waited for.
@@ -12,6 +12,20 @@ pub enum Timer {
     Retransmit(Instant),
     /// For the window to open (RFC 9293, section 3.8.6.1).
     Persist(Instant),
+    /// For an acknowledgment, before the tail is probed (RFC 8985, section 7.2).
+    Tail(Instant),
+    /// For what may only be late (RFC 8985, section 6.2, step 5).
+    Reorder(Instant),
+}
+
+impl Timer {
+    /// When it goes off.
+    pub(crate) const fn at(self) -> Option<Instant> {
+        match self {
+            Self::Off => None,
+            Self::Retransmit(at) | Self::Persist(at) | Self::Tail(at) | Self::Reorder(at) => Some(at),
+        }
+    }
 }
 
 impl Sender {
@@ -20,7 +34,9 @@ impl Sender {
         match self.timer {
             Timer::Retransmit(at) if at <= now => {
                 let first = self.unanswered == 0;
-                if self.open {
+                if self.open && self.tracked {
+                    self.expire(now);
+                } else if self.open {
                     self.congestion.timeout(self.una, self.max, self.window, first);
                     self.scoreboard.clear();
                     self.next = self.una; // all again, as slow start permits
@@ -33,6 +49,14 @@ impl Sender {
             Timer::Persist(at) if at <= now => {
                 self.errand = Errand::Probe;
                 self.probes += 1;
+            }
+            Timer::Tail(at) if at <= now => {
+                self.probe_tail();
+                return false;
+            }
+            Timer::Reorder(at) if at <= now => {
+                self.reorder_over(now);
+                return false;
             }
             _ => return false,
         }

@@ -17,8 +17,8 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::PathBuf;
 use tcp::{
-    Blocks, Connection, Flags, Options, Profile, Recovery, Segment, Seq, Ticks, Timestamps, Timing, TooBig,
-    Wheel,
+    Blocks, Connection, Flags, Mechanisms, Options, Profile, Recovery, Segment, Seq, Ticks, Timestamps,
+    Timing, TooBig, Wheel,
 };
 use wire::{Duration, Instant, Ipv4Addr, SocketAddrV4};
 
@@ -64,9 +64,10 @@ fn profile(text: &str) -> Profile {
                     Some("reno") => Recovery::Reno,
                     Some("newreno") => Recovery::NewReno,
                     Some("sack") => Recovery::Sack,
+                    Some("no-probe") => Recovery::Segments(Mechanisms { tlp: false, ..Mechanisms::ALL }),
                     other => panic!("no such recovery: {other:?}"),
                 };
-                profile.sack = profile.recovery == Recovery::Sack;
+                profile.sack = matches!(profile.recovery, Recovery::Sack | Recovery::Segments(_));
             }
             "window" => profile.initial_window = number(&mut words),
             "buffer" => profile.receive_buffer = number(&mut words),

@@ -21,6 +21,7 @@ mod location_manager;
 mod mobile_ip;
 mod mobile_ip_agent;
 mod readme;
+mod truth;
 mod usrsctp;
 #[path = "../../../../tests/moves/world.rs"]
 #[expect(dead_code, reason = "nobody may not be allowed to walk to the command")]

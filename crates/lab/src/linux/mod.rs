@@ -14,11 +14,12 @@ mod report;
 mod world;
 
 pub use programs::ProgramReport;
-pub use report::{HostReport, WorldReport};
+pub use report::{HostReport, InterfaceReport, Repeat, WorldReport, timing};
 pub use world::{carry_out, lay_out, ports};
 
 use crate::Plan;
 use crate::run::{OnWorld, Outcome};
+use linux::doubt::Doubt;
 use linux::leftover::LabDir;
 use linux::{Error, World};
 use std::io;
@@ -131,7 +132,8 @@ pub fn run(plan: Plan, programs: &Programs, stop: &AtomicBool) -> Result<Outcome
     Ok(outcome)
 }
 
-/// Runs a plan, and again when the machine was too busy for it: at most so often, and the last one counts.
+/// Runs a plan, and again when this host was too busy for it: at most `repeats` times more. The last run counts, with the
+/// reasons of those before it; if its timing was wrong too, a control run tells what this host does by itself.
 pub fn run_undisturbed(
     plan: &Plan,
     programs: &Programs,
@@ -139,21 +141,19 @@ pub fn run_undisturbed(
     repeats: usize,
     told: &dyn Fn(&str),
 ) -> Result<Outcome, LinuxError> {
-    for _ in 0..repeats {
-        let outcome = run(plan.clone(), programs, stop)?;
-        let (untimely, other): (Vec<_>, Vec<_>) =
-            outcome.doubts.iter().partition(|doubt| doubt.starts_with(report::TIMING));
-        if !other.is_empty() {
-            return Ok(outcome); // somebody did something to it; that does not get better by repeating
+    let mut before: Vec<Repeat> = Vec::new();
+    loop {
+        let mut outcome = run(plan.clone(), programs, stop)?;
+        let Some(report) = &mut outcome.linux else { return Ok(outcome) };
+        let only_timing = !report.doubts.is_empty() && report.doubts.iter().all(Doubt::is_timing);
+        if only_timing && before.len() < repeats {
+            told(&report.doubts.first().map(ToString::to_string).unwrap_or_default());
+            before.push(Repeat { attempt: before.len() + 1, reasons: std::mem::take(&mut report.doubts) });
+            continue; // any other doubt stays a doubt, however often the run is repeated
         }
-        let untimely = untimely.first().map(ToString::to_string);
-        let disturbance = outcome.linux.as_ref().and_then(WorldReport::disturbance);
-        match untimely.or(disturbance) {
-            Some(why) => told(&why),
-            None => return Ok(outcome),
-        }
+        report.repeats = before;
+        return Ok(outcome);
     }
-    run(plan.clone(), programs, stop)
 }
 
 fn wait(
@@ -191,9 +191,12 @@ fn collect(plan: Plan, dir: &Path) -> Result<Outcome, LinuxError> {
     // Each file is in the order of time; a stable sort keeps what one host did in its own order.
     records.sort_by_key(|record| record.at);
     let mut outcome = Outcome::new(plan, OnWorld::Linux, records, None);
-    let doubts = report.doubts(&outcome);
-    outcome.doubts.splice(0..0, doubts);
+    report.doubts = report.find_doubts(&outcome);
     outcome.linux = Some(report);
+    outcome.judge_without_missing_records();
+    let doubts: Vec<String> =
+        outcome.linux.iter().flat_map(|report| &report.doubts).map(ToString::to_string).collect();
+    outcome.doubts.splice(0..0, doubts);
     Ok(outcome)
 }
 

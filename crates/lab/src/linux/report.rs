@@ -1,44 +1,82 @@
-//! What pid 1 of a lab's world sums up, and which doubts it casts on the run.
+//! What pid 1 of a lab reports, and the reasons for which the run is not to be trusted.
 
 use super::ProgramReport;
 use crate::run::Outcome;
 use crate::segment;
-use node::guard::GUARD_RESET;
+use linux::counters::{sent_to_node, taken_from_node};
+use linux::daemon::{Ages, DaemonSummary, Stall};
+use linux::doubt::{Control, Doubt, LATENESS_BOUND, STALL_BOUND};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use trace::What;
 use wire::{Iface, PacketId};
 
-/// What is known of a world when it has ended.
+/// What is known of a run on Linux when it has ended. Pid 1 writes it and its parent reads it: a missing field is an error.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct WorldReport {
     /// The kernel.
     pub kernel: String,
-    /// The user who ran it, and the uid map of the world: `0 UID 1` without root.
+    /// The user who ran it.
     pub uid: u32,
-    /// The lines of `/proc/self/uid_map`.
+    /// The lines of `/proc/self/uid_map`: `0 UID 1` without root.
     pub uid_map: String,
     /// How late the radio process sent frames, in microseconds: median, 99 %, worst.
     pub lateness_us: [f64; 3],
     /// Frames that it sent.
     pub frames: u64,
+    /// How long frames waited before the radio process read them.
+    pub read: Ages,
+    /// The longest that the radio process did not run.
+    pub stall: Stall,
     /// What the wall clock said when the run began, in nanoseconds since 1970.
-    #[serde(default)]
     pub began_ns: i64,
-    /// Processor time that a hypervisor kept from this machine during the run, in milliseconds.
-    #[serde(default)]
+    /// CPU time that a hypervisor kept from this machine during the run, in milliseconds.
     pub stolen_ms: u64,
-    /// Frames that the kernel dropped before the radio process or a daemon read them.
+    /// Frames that the kernel dropped before the radio process read them.
     pub capture_drops: u64,
     /// Whether the wall clock was set during the run.
     pub wall_clock_stepped: bool,
-    /// Frames that the radio process took from each host's interface, by `host:number`.
-    pub taken: BTreeMap<String, u64>,
+    /// What the radio process counted at each interface of a host.
+    pub interfaces: Vec<InterfaceReport>,
     /// The daemons.
     pub hosts: Vec<HostReport>,
-    /// What ran beside them.
-    #[serde(default)]
+    /// The programs of the scenario.
     pub programs: Vec<ProgramReport>,
+    /// Runs of the same before this one, that were not kept because of their timing.
+    pub repeats: Vec<Repeat>,
+    /// Frames through the link emulator alone, after a run whose timing was wrong to the last.
+    pub control: Option<Control>,
+    /// Why the run is not to be trusted, as far as this machine is the cause.
+    pub doubts: Vec<Doubt>,
+}
+
+/// A run that was repeated.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Repeat {
+    /// From 1.
+    pub attempt: usize,
+    /// Why.
+    pub reasons: Vec<Doubt>,
+}
+
+/// What the radio process counted at an interface of a host.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct InterfaceReport {
+    /// The host, by its place in the scenario.
+    pub host: usize,
+    /// The interface's number, from 1.
+    pub number: u16,
+    /// Its name.
+    pub name: String,
+    /// Frames that came out of it.
+    pub taken: u64,
+    /// Frames that were put in.
+    pub delivered: u64,
+    /// Frames that it did not take, by what the kernel said.
+    pub refused: BTreeMap<String, u64>,
+    /// Whether it went down or was removed.
+    pub is_lost: bool,
 }
 
 /// What is known of one daemon.
@@ -46,150 +84,223 @@ pub struct WorldReport {
 pub struct HostReport {
     /// Its host.
     pub name: String,
-    /// Its process, by its number inside the world.
+    /// Its process, by its number inside the lab's PID namespace.
     pub pid: u32,
     /// How it ended.
     pub exit: String,
-    /// The latest that it handed a time-out on, in microseconds.
-    #[serde(default)]
-    pub worst_late_us: u64,
-    /// What went wrong with it, if anything did.
-    pub trouble: Vec<String>,
-    /// What its namespace's kernel counted during the run.
-    pub counters: BTreeMap<String, u64>,
-    /// What its roles showed at the end.
-    pub status: serde_json::Value,
-    /// What its kernel said of each TCP socket: congestion control, retransmits, times, sizes.
-    #[serde(default)]
-    pub tcp: serde_json::Value,
+    /// Changes of its state during the run.
+    pub changes: Vec<String>,
+    /// What it reported, if it did.
+    pub summary: Option<DaemonSummary>,
+    /// Why there is no report.
+    pub why_no_summary: Option<String>,
 }
 
-/// How a doubt about the time of links begins.
-pub(crate) const TIMING: &str = "timing:";
-
-/// Later than this at 99 %, the links were not what the scenario says.
-const LATENESS_BOUND_US: f64 = 2000.0;
-
-/// A lab that stood still for so long may have moved an event past the tolerance of a comparison.
-const STOOD_STILL_US: f64 = 10_000.0;
+/// The name of the process that emulates the links.
+const RADIO: &str = "the radio process";
 
 impl WorldReport {
-    /// Whether the machine had the lab stand still, and for how long. The run may be valid all the same.
-    pub fn disturbance(&self) -> Option<String> {
-        let daemons = self.hosts.iter().map(|host| (host.worst_late_us as f64, host.name.as_str()));
-        let [.., radio] = self.lateness_us;
-        let (worst, who) = daemons.fold((radio, "the radio process"), |a, b| if b.0 > a.0 { b } else { a });
-        (worst > STOOD_STILL_US)
-            .then(|| format!("{who} stood still for {:.1} ms{}", worst / 1e3, self.theft()))
+    /// Hosts of which no records are known: their packets cannot be followed.
+    pub fn hosts_without_records(&self) -> impl Iterator<Item = &str> {
+        self.hosts.iter().filter(|host| host.summary.is_none()).map(|host| host.name.as_str())
     }
 
-    /// Whose fault it may be that the lab stood still.
-    fn theft(&self) -> String {
-        match self.stolen_ms {
-            0 => String::new(),
-            stolen => format!("; the hypervisor kept {stolen} ms of processor time for others"),
-        }
-    }
-
-    /// Why the run is not to be trusted, as far as the world knows.
-    pub fn doubts(&self, outcome: &Outcome) -> Vec<String> {
+    /// Why the run is not to be trusted, as far as this machine is the cause.
+    pub fn find_doubts(&self, outcome: &Outcome) -> Vec<Doubt> {
         let mut doubts = Vec::new();
         for host in &self.hosts {
-            doubts.extend(host.trouble.iter().map(|trouble| format!("{}: {trouble}", host.name)));
+            host_doubts(host, &mut doubts);
         }
         for ProgramReport { host, number, command, trouble, .. } in &self.programs {
-            let named = |trouble| format!("{host}: program {number} (`{command}`) {trouble}");
-            doubts.extend(trouble.as_ref().map(named));
+            let (host, number, command) = (host.clone(), *number, command.clone());
+            doubts.extend(trouble.clone().map(|what| Doubt::Program { host, number, command, what }));
         }
-        let [_, p99, _] = self.lateness_us;
-        if p99 > LATENESS_BOUND_US {
-            doubts.push(format!(
-                "{TIMING} 1 % of frames were sent more than {p99:.0} us late (allowed: {LATENESS_BOUND_US}){}",
-                self.theft()
-            ));
+        self.radio_doubts(&mut doubts);
+        for (index, host) in self.hosts.iter().enumerate() {
+            if let Some(summary) = &host.summary {
+                self.kernel_doubts(outcome, index, summary, &mut doubts);
+                refusals(outcome, index, summary, &mut doubts);
+            }
+        }
+        self.interface_doubts(outcome, &mut doubts);
+        doubts
+    }
+
+    fn radio_doubts(&self, doubts: &mut Vec<Doubt>) {
+        let process = || RADIO.to_owned();
+        doubts.extend(stalled(RADIO, self.stall));
+        let [_, p99_us, _] = self.lateness_us;
+        if p99_us > LATENESS_BOUND.as_micros() as f64 {
+            doubts.push(Doubt::Late { process: process(), p99_us });
         }
         if self.capture_drops > 0 {
-            doubts.push(format!("the kernel dropped {} frames before they were read", self.capture_drops));
+            doubts.push(Doubt::CaptureDrops { process: process(), frames: self.capture_drops });
         }
         if self.wall_clock_stepped {
-            doubts.push("the wall clock was set during the run".to_owned());
+            doubts.push(Doubt::WallClockSet { process: process() });
         }
-        doubts.extend(self.kernel_doubts(outcome));
-        doubts.extend(self.frame_doubts(outcome));
-        doubts
     }
 
-    /// No frame leaves that the node did not send: the kernel is not beside it on the wire.
-    fn frame_doubts(&self, outcome: &Outcome) -> Vec<String> {
-        let mut sent: BTreeMap<String, i64> = BTreeMap::new();
-        for record in &outcome.records {
-            let (iface, change) = match &record.what {
-                What::Sent(iface, _) => (iface, 1),
-                // What the kernel refused, or what went by the radio's own door, is on no interface.
-                What::Lost(iface, _, reason) if reason.starts_with("send_") => (iface, -1),
-                What::Visited(iface, _) => (iface, -1),
-                _ => continue,
-            };
-            if *iface != Iface::HOST {
-                *sent.entry(format!("{}:{}", record.host.0, iface.0)).or_default() += change;
+    /// Each kernel's counts are those of its applications and of its node.
+    fn kernel_doubts(
+        &self,
+        outcome: &Outcome,
+        index: usize,
+        summary: &DaemonSummary,
+        doubts: &mut Vec<Doubt>,
+    ) {
+        let host = &summary.name;
+        let count = |wanted: fn(&What) -> bool| {
+            let here = |r: &&trace::Record| r.host.index() == index && wanted(&r.what);
+            outcome.records.iter().filter(here).count() as u64
+        };
+        let pairs = [
+            ("Udp.OutDatagrams", "the application sent", count(|what| matches!(what, What::AppSent(_)))),
+            (
+                "Udp.InDatagrams",
+                "the application received",
+                count(|what| matches!(what, What::AppReceived(_))),
+            ),
+            ("Tcp.InSegs", "the node gave it", segments_given(outcome, index)),
+        ];
+        // What a program does in this namespace, the kernel alone counts.
+        let has_programs = self.programs.iter().any(|program| program.host == *host);
+        for (counter, whose, other) in pairs {
+            let kernel = summary.counters.get(counter).copied().unwrap_or_default();
+            if kernel < other || (kernel > other && !has_programs) {
+                let (host, counter, whose) = (host.clone(), counter.to_owned(), whose.to_owned());
+                doubts.push(Doubt::Counts { host, counter, kernel, whose, other });
             }
         }
-        let mut doubts = Vec::new();
-        for (interface, taken) in &self.taken {
-            let (host, iface) = interface.split_once(':').unwrap_or_default();
-            let ours = sent.get(interface).copied().unwrap_or_default();
-            let host = host.parse().ok().and_then(|index: usize| self.hosts.get(index));
-            if let Some(host) = host.filter(|host| host.trouble.is_empty())
-                && i64::try_from(*taken) != Ok(ours)
-            {
-                let name = &host.name;
-                doubts
-                    .push(format!("{name}: {taken} frames left its interface {iface}, its node sent {ours}"));
+        let to_node =
+            (sent_to_node(&summary.counters), summary.received.get("host").copied().unwrap_or_default());
+        let to_kernel = (summary.given_to_kernel, taken_from_node(&summary.counters));
+        for (is_to_kernel, (sent, came)) in [(false, to_node), (true, to_kernel)] {
+            if came < sent || (came > sent && !has_programs) {
+                doubts.push(Doubt::Stack { host: host.clone(), to_kernel: is_to_kernel, sent, came });
             }
         }
-        doubts
     }
 
-    /// Linux is Linux: what each kernel counted is what its applications did, and what its node gave to it.
-    fn kernel_doubts(&self, outcome: &Outcome) -> Vec<String> {
-        let mut doubts = Vec::new();
-        for (index, host) in self.hosts.iter().enumerate().filter(|(_, host)| host.trouble.is_empty()) {
-            let count = |wanted: fn(&What) -> bool| {
-                let here = |r: &&trace::Record| r.host.index() == index && wanted(&r.what);
-                outcome.records.iter().filter(here).count() as u64
-            };
-            let kernel = |name: &str| host.counters.get(name).copied().unwrap_or_default();
-            let pairs = [
-                ("Udp.OutDatagrams", "the application sent", count(|what| matches!(what, What::AppSent(_)))),
-                (
-                    "Udp.InDatagrams",
-                    "the application received",
-                    count(|what| matches!(what, What::AppReceived(_))),
-                ),
-                ("Tcp.InSegs", "the node gave it", segments_given(outcome, index)),
-            ];
-            // A program's own traffic is the kernel's alone to count.
-            let more_is_fine = self.programs.iter().any(|program| program.host == host.name);
-            for (name, who, ours) in pairs {
-                let theirs = kernel(name);
-                if theirs == ours || (theirs > ours && more_is_fine) {
-                    continue;
-                }
-                doubts.push(format!("{}: {name} is {theirs} in the kernel, {who} {ours}", host.name));
+    /// No frame leaves or comes in that the node and the links do not know of.
+    fn interface_doubts(&self, outcome: &Outcome, doubts: &mut Vec<Doubt>) {
+        let sent = frames_sent(outcome);
+        for interface in &self.interfaces {
+            let Some(host) = self.hosts.get(interface.host) else { continue };
+            let (name, host_name) = (interface.name.clone(), host.name.clone());
+            for (reason, packets) in &interface.refused {
+                doubts.push(Doubt::Refused {
+                    host: host_name.clone(),
+                    interface: name.clone(),
+                    reason: format!("arriving, {reason}"),
+                    packets: *packets,
+                });
             }
-            // A kernel may send a last segment when nobody listens any more; but none comes that it did not send.
-            let came = count(
-                |what| matches!(what, What::Received(Iface::HOST, packet) if segment::is_segment(packet)),
-            );
-            let at_the_door =
-                count(|what| matches!(what, What::Lost(Iface::HOST, _, reason) if *reason == GUARD_RESET.0));
-            let sent = kernel("Tcp.OutSegs") + kernel("Tcp.RetransSegs") + at_the_door;
-            if came > sent {
-                doubts.push(format!("{}: {came} segments came from a kernel that sent {sent}", host.name));
+            let Some(summary) = &host.summary else { continue };
+            if interface.is_lost || summary.lost_interfaces.contains(&name) {
+                doubts.push(Doubt::InterfaceLost { host: host_name.clone(), interface: name.clone() });
+            }
+            let sent = sent.get(&(interface.host, interface.number)).copied().unwrap_or_default();
+            if i64::try_from(interface.taken) != Ok(sent) {
+                let (host, interface, left) = (host_name.clone(), name.clone(), interface.taken);
+                doubts.push(Doubt::FramesOut { host, interface, left, sent: sent.max(0) as u64 });
+            }
+            let came = summary.received.get(&name).copied().unwrap_or_default();
+            if came != interface.delivered {
+                let delivered = interface.delivered;
+                doubts.push(Doubt::FramesIn { host: host_name, interface: name, came, delivered });
             }
         }
-        doubts
     }
+}
+
+fn stalled(process: &str, stall: Stall) -> Option<Doubt> {
+    (u128::from(stall.us) > STALL_BOUND.as_micros()).then(|| Doubt::Stalled {
+        process: process.to_owned(),
+        until_s: stall.until_us as f64 / 1e6,
+        stall_ms: stall.us as f64 / 1e3,
+    })
+}
+
+/// What a daemon reported of itself, or why it did not.
+fn host_doubts(host: &HostReport, doubts: &mut Vec<Doubt>) {
+    let name = &host.name;
+    doubts.extend(host.changes.iter().map(|what| Doubt::Changed { host: name.clone(), what: what.clone() }));
+    let Some(summary) = &host.summary else {
+        let why = host.why_no_summary.clone();
+        doubts.extend(why.map(|why| Doubt::NoSummary { host: name.clone(), why }));
+        doubts.push(Doubt::NoRecords { host: name.clone() });
+        return;
+    };
+    doubts.extend(stalled(name, summary.stall));
+    if summary.handled.are_late() {
+        doubts.push(Doubt::Late { process: name.clone(), p99_us: summary.handled.p99_us });
+    }
+    if summary.capture_drops > 0 {
+        doubts.push(Doubt::CaptureDrops { process: name.clone(), frames: summary.capture_drops });
+    }
+    if summary.wall_clock_stepped {
+        doubts.push(Doubt::WallClockSet { process: name.clone() });
+    }
+}
+
+/// Packets that an interface or a socket refused: no scenario asks for that, so this machine lost them.
+fn refusals(outcome: &Outcome, index: usize, summary: &DaemonSummary, doubts: &mut Vec<Doubt>) {
+    let mut refused: BTreeMap<(Iface, &str), u64> = BTreeMap::new();
+    for record in outcome.records.iter().filter(|record| record.host.index() == index) {
+        if let What::Lost(iface, _, reason) = &record.what
+            && (reason.starts_with("send_") || reason.starts_with("socket_send_"))
+        {
+            *refused.entry((*iface, reason)).or_default() += 1;
+        }
+    }
+    for ((iface, reason), packets) in refused {
+        let ports = outcome.plan.hosts.get(index).map(|host| host.ports.as_slice()).unwrap_or_default();
+        let port = usize::from(iface.0).checked_sub(1).and_then(|index| ports.get(index));
+        let interface = port.map_or("host".to_owned(), |port| port.name.clone());
+        doubts.push(Doubt::Refused {
+            host: summary.name.clone(),
+            interface,
+            reason: reason.to_owned(),
+            packets,
+        });
+    }
+}
+
+/// Frames that the nodes put on their interfaces.
+fn frames_sent(outcome: &Outcome) -> BTreeMap<(usize, u16), i64> {
+    let mut sent: BTreeMap<(usize, u16), i64> = BTreeMap::new();
+    for record in &outcome.records {
+        let (iface, change) = match &record.what {
+            What::Sent(iface, _) => (iface, 1),
+            // What the kernel refused, or what went to the radio process directly, is on no interface.
+            What::Lost(iface, _, reason) if reason.starts_with("send_") => (iface, -1),
+            What::Visited(iface, _) => (iface, -1),
+            _ => continue,
+        };
+        if *iface != Iface::HOST {
+            *sent.entry((record.host.index(), iface.0)).or_default() += change;
+        }
+    }
+    sent
+}
+
+/// How promptly the daemons worked, one line for each, and why the run was repeated.
+pub fn timing(report: &WorldReport) -> String {
+    let mut out = String::new();
+    for summary in report.hosts.iter().filter_map(|host| host.summary.as_ref()) {
+        let DaemonSummary { name, read, stall, .. } = summary;
+        let _ = writeln!(
+            out,
+            "{name}: {} frames, read after {:.0} us (99 %), {:.0} us (worst); longest stall {} us",
+            read.count, read.p99_us, read.worst_us, stall.us
+        );
+    }
+    for Repeat { attempt, reasons } in &report.repeats {
+        let reasons: Vec<String> = reasons.iter().map(ToString::to_string).collect();
+        let _ = writeln!(out, "attempt {attempt} was not kept: {}", reasons.join("; "));
+    }
+    out
 }
 
 /// Segments that a host's kernel was given: not those that ended at its door, or are held there.

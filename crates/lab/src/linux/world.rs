@@ -1,7 +1,7 @@
 //! Pid 1 of a lab's world: sets up the namespaces, starts the daemons, carries frames, and watches that nobody stops.
 
 use super::programs::Programs as Workloads;
-use super::report::{HostReport, WorldReport};
+use super::report::{HostReport, InterfaceReport, WorldReport};
 use super::{LACKS, LinuxError, Programs, file, write};
 use crate::plan::HostPlan;
 use crate::{Plan, Scenario};
@@ -52,6 +52,7 @@ struct Daemon {
     child: Child,
     control: PathBuf,
     lines: Option<Lines>,
+    has_ended: bool,
     report: HostReport,
 }
 
@@ -90,7 +91,7 @@ fn work(dir: &Path) -> Result<(), LinuxError> {
     wait_until_ready(&mut daemons)?;
     let clock = Clock::ahead(LEAD);
     for daemon in &mut daemons {
-        daemon.ask(&Ask::Begin { t0: clock.t0 }, READY);
+        daemon.ask(&Ask::Begin { t0: clock.t0, end: Some(plan.end().0) }, READY);
     }
     let stolen_before = linux::stolen();
     let mut workloads = Workloads::new(&plan, &namespaces, dir);
@@ -105,7 +106,7 @@ fn work(dir: &Path) -> Result<(), LinuxError> {
         stolen_ms: stolen.as_millis() as u64,
         programs,
         began_ns: clock.wall_at_zero(Offset::sample()).0,
-        ..sum_up(&carried, daemons)
+        ..sum_up(&plan, &carried, daemons)
     };
     let json = serde_json::to_string_pretty(&report).unwrap_or_default();
     write(&dir.join(file::REPORT), &json)
@@ -198,7 +199,7 @@ fn start(plan: &Plan, order: &Order, dir: &Path, namespaces: &[NetNs]) -> Result
         let child = child.map_err(|error| LinuxError::File(order.wayfare.clone(), error))?;
         let report = HostReport { name: name.clone(), pid: child.id(), ..HostReport::default() };
         let control = dir.join(file::control(name));
-        daemons.push(Daemon { name: name.clone(), child, control, lines: None, report });
+        daemons.push(Daemon { name: name.clone(), child, control, lines: None, has_ended: false, report });
     }
     Ok(daemons)
 }
@@ -276,8 +277,9 @@ fn watch(
                 if trouble.ended {
                     stop.store(true, Ordering::Relaxed);
                 }
-                daemon.report.trouble.push(format!("the daemon {} during the run", trouble.what));
                 daemon.report.exit.clone_from(&trouble.what);
+                daemon.has_ended |= trouble.ended;
+                daemon.report.changes.push(trouble.what);
             }
         }
         linux::pause(Duration::from_millis(10));
@@ -285,20 +287,23 @@ fn watch(
     Ok(())
 }
 
-/// Tells every daemon to end, and hears what it has to say.
+/// Tells every daemon to end, and hears what it has to say. One that was stopped has its records all the same, and is
+/// continued so that it can write them.
 fn stop(daemons: &mut [Daemon]) {
-    for daemon in daemons.iter_mut() {
-        if daemon.report.trouble.is_empty()
-            && let Some(lines) = &mut daemon.lines
-        {
+    for daemon in daemons.iter_mut().filter(|daemon| !daemon.has_ended) {
+        if !daemon.report.changes.is_empty() {
+            linux::resume(daemon.child.id());
+        }
+        if let Some(lines) = &mut daemon.lines {
             let _ = lines.send(&Ask::Stop);
         }
     }
-    for daemon in daemons.iter_mut().filter(|daemon| daemon.report.trouble.is_empty()) {
-        match daemon.hear(GOODBYE) {
-            Some(Answer::Ok(summary)) => daemon.take_summary(&summary),
-            _ => daemon.report.trouble.push("the daemon did not sum up at the end".to_owned()),
+    for daemon in daemons.iter_mut() {
+        if daemon.has_ended {
+            continue; // how it ended is known
         }
+        let said = daemon.hear(GOODBYE);
+        daemon.take_summary(said);
         match daemon.child.wait() {
             Ok(status) => daemon.report.exit = status.to_string(),
             Err(error) => daemon.report.exit = error.to_string(),
@@ -339,23 +344,20 @@ impl Daemon {
         None
     }
 
-    fn take_summary(&mut self, summary: &serde_json::Value) {
-        let number = |name: &str| summary.get(name).and_then(serde_json::Value::as_u64).unwrap_or_default();
-        self.report.status = summary.get("status").cloned().unwrap_or_default();
-        self.report.tcp = summary.get("tcp").cloned().unwrap_or_default();
-        let counters = summary.get("counters").cloned().unwrap_or_default();
-        self.report.counters = serde_json::from_value(counters).unwrap_or_default();
-        self.report.worst_late_us = number("worst_late_us");
-        if number("capture_drops") > 0 {
-            self.report.trouble.push(format!("the kernel dropped {} frames of its", number("capture_drops")));
-        }
-        if number("wall_clock_stepped") > 0 {
-            self.report.trouble.push("the wall clock was set during the run".to_owned());
+    fn take_summary(&mut self, said: Option<Answer>) {
+        let summary = match said {
+            Some(Answer::Ok(summary)) => serde_json::from_value(summary).map_err(|error| error.to_string()),
+            Some(Answer::Error(problem)) => Err(problem),
+            None => Err("no answer".to_owned()),
+        };
+        match summary {
+            Ok(summary) => self.report.summary = Some(summary),
+            Err(why) => self.report.why_no_summary = Some(why),
         }
     }
 }
 
-fn sum_up(carried: &Report, daemons: Vec<Daemon>) -> WorldReport {
+fn sum_up(plan: &Plan, carried: &Report, daemons: Vec<Daemon>) -> WorldReport {
     let micros = |thousandths| carried.lateness_at(thousandths).as_secs_f64() * 1e6;
     let line = |path: &str| std::fs::read_to_string(path).unwrap_or_default().trim().to_owned();
     WorldReport {
@@ -364,16 +366,35 @@ fn sum_up(carried: &Report, daemons: Vec<Daemon>) -> WorldReport {
         uid_map: line("/proc/self/uid_map"),
         lateness_us: [micros(500), micros(990), micros(1000)],
         frames: carried.lateness.len() as u64,
+        read: carried.read,
+        stall: carried.stall,
         capture_drops: carried.capture_drops,
         wall_clock_stepped: carried.wall_clock_stepped,
-        taken: carried
-            .taken
-            .iter()
-            .map(|((host, iface), count)| (format!("{}:{}", host.0, iface.0), *count))
-            .collect(),
+        interfaces: interfaces(plan, carried),
         hosts: daemons.into_iter().map(|daemon| daemon.report).collect(),
         ..WorldReport::default()
     }
+}
+
+/// What the radio process counted at every interface of the plan.
+fn interfaces(plan: &Plan, carried: &Report) -> Vec<InterfaceReport> {
+    let mut all = Vec::new();
+    for (host, spec) in (0..).map(HostId).zip(&plan.hosts) {
+        for (iface, port) in (1..).map(Iface).zip(&spec.ports) {
+            let at = (host, iface);
+            let refused = carried.refused.iter().filter(|((to, on, _), _)| (*to, *on) == at);
+            all.push(InterfaceReport {
+                host: host.index(),
+                number: iface.0,
+                name: port.name.clone(),
+                taken: carried.taken.get(&at).copied().unwrap_or_default(),
+                delivered: carried.delivered.get(&at).copied().unwrap_or_default(),
+                refused: refused.map(|((.., reason), count)| ((*reason).to_owned(), *count)).collect(),
+                is_lost: carried.lost_interfaces.contains(&at),
+            });
+        }
+    }
+    all
 }
 
 fn write_radio(path: &Path, carried: &Report) -> Result<(), LinuxError> {

@@ -20,6 +20,9 @@ pub enum Ask {
     Begin {
         /// The zero.
         t0: u64,
+        /// When the run ends, in nanoseconds after the zero: how late the daemon is from then on matters to nothing.
+        #[serde(default)]
+        end: Option<u64>,
     },
     /// End, and sum up.
     Stop,
@@ -57,13 +60,20 @@ pub(crate) struct Control {
     next: u64,
     /// Who asked us to stop.
     stops: Vec<u64>,
-    pub(crate) summary: Value,
+    /// What they are answered.
+    pub(crate) summary: serde_json::Value,
 }
 
 impl Control {
     pub(crate) fn open(path: Option<&Path>) -> Result<Self> {
         let listener = path.map(listen).transpose()?;
-        Ok(Self { listener, connections: BTreeMap::new(), next: 0, stops: Vec::new(), summary: Value::None })
+        Ok(Self {
+            listener,
+            connections: BTreeMap::new(),
+            next: 0,
+            stops: Vec::new(),
+            summary: serde_json::Value::Null,
+        })
     }
 
     /// What to wait on, and for what.
@@ -113,7 +123,11 @@ impl Control {
             Ok(value) => Answer::Ok(trace::json_of(&value)),
             Err(problem) => Answer::Error(problem),
         };
-        if self.connections.get_mut(&asker).is_some_and(|lines| lines.queue(&answer).is_err()) {
+        self.reply(asker, &answer);
+    }
+
+    fn reply(&mut self, asker: u64, answer: &Answer) {
+        if self.connections.get_mut(&asker).is_some_and(|lines| lines.queue(answer).is_err()) {
             self.connections.remove(&asker);
         }
     }
@@ -125,7 +139,8 @@ impl Control {
     /// Answers who asked us to stop: everything has been written.
     pub(crate) fn say_goodbye(&mut self) {
         for asker in std::mem::take(&mut self.stops) {
-            self.answer(asker, Ok(self.summary.clone()));
+            let summary = self.summary.clone();
+            self.reply(asker, &Answer::Ok(summary));
         }
         for lines in self.connections.values_mut() {
             let _ = lines.finish(); // who does not read is not waited for

@@ -10,6 +10,7 @@ mod host;
 mod radio;
 mod sockets;
 mod storage;
+mod vitals;
 mod wished;
 
 use crate::error::{Attempt, Result};
@@ -32,12 +33,15 @@ use std::os::fd::AsFd;
 use std::path::PathBuf;
 use storage::Storage;
 use trace::{HostId, Record, What};
+use vitals::Vitals;
 use wire::{Cell, Duration, Iface, Instant, Ipv4Addr, Mac, Packet, PacketId, Reason, ethernet, identity};
 use wished::Wished;
 
 pub use clients::is_open_to_programs;
 pub use control::{Answer, Ask};
 pub(crate) use radio::{Told as RadioTold, Wish};
+pub use vitals::{Ages, DaemonSummary, Stall};
+pub(crate) use vitals::{BEAT, Heartbeat, Waits};
 
 /// What a daemon is made of.
 #[derive(Debug)]
@@ -95,6 +99,8 @@ struct Ready {
 
 /// Frames taken from one interface before the others have their turn.
 const BATCH: usize = 32;
+/// So many milliseconds the kernel's last packets have to reach the node when the run has ended.
+const SETTLING: usize = 100;
 /// How often the wall clock is looked at.
 const WALL_WATCH: Duration = Duration::from_secs(1);
 
@@ -130,6 +136,8 @@ struct Daemon {
     last_command: u32,
     /// The latest that a time-out was handed on.
     worst_late: Duration,
+    /// What it finds out about itself.
+    vitals: Vitals,
     told_to_begin: bool,
     began: bool,
     ends: bool,
@@ -190,6 +198,7 @@ impl Daemon {
             (boot.stored, boot.clean) = (store.records(), store.was_clean());
         }
         let radio = spec.radio.map(|(path, host)| Radio::connect(&path, host)).transpose()?;
+        let vitals = Vitals::new(ports.len() + 1);
         Ok(Self {
             node: spec.node,
             out: Outbox::default(),
@@ -213,6 +222,7 @@ impl Daemon {
             asked: BTreeMap::new(),
             last_command: 0,
             worst_late: Duration::ZERO,
+            vitals,
             told_to_begin: false,
             began: false,
             ends: false,
@@ -223,6 +233,7 @@ impl Daemon {
         self.began = true;
         let now = self.clock.now();
         self.wall = (Offset::sample(), now);
+        self.vitals.begin(now);
         let boot = Boot { wall: self.clock.wall_at_zero(self.wall.0), ..std::mem::take(&mut self.boot) };
         self.give(now, Input::Start(&boot));
         for index in 0..self.ports.len() {
@@ -236,7 +247,8 @@ impl Daemon {
     /// Waits until there is something for us, and says where: what is quiet is not asked, for each question is a call of
     /// the system.
     fn wait(&mut self) -> Result<Ready> {
-        let due = [self.node.deadline(), self.clients.deadline()].into_iter().flatten().min();
+        let beat = self.vitals.heartbeat.map(|heartbeat| heartbeat.due());
+        let due = [self.node.deadline(), self.clients.deadline(), beat].into_iter().flatten().min();
         let due = if self.began { due.unwrap_or(Instant::NEVER) } else { Instant::ZERO };
         if (self.began || self.told_to_begin) && self.armed != Some(due) {
             self.timer.arm(self.clock, due)?;
@@ -288,6 +300,7 @@ impl Daemon {
             }
             return Ok(());
         }
+        self.vitals.beat(self.clock.now());
         for iface in ready.interfaces {
             self.receive(iface)?;
         }
@@ -337,29 +350,49 @@ impl Daemon {
                 Some(port) => &port.socket,
                 None => &self.host.socket,
             };
-            let Some(received) = socket.receive(&mut frame)? else { return Ok(false) };
-            let Ok((link, bytes)) = ethernet::parse(frame.get(..received.len).unwrap_or_default()) else {
-                continue;
+            let received = match socket.receive(&mut frame) {
+                Ok(Some(received)) => received,
+                Ok(None) => return Ok(false),
+                Err(error) if error.errno() == Some(libc::ENETDOWN) && iface != Iface::HOST => {
+                    self.lose_interface(iface);
+                    return Ok(false);
+                }
+                Err(error) => return Err(error),
             };
-            let packet = Packet { link, id: identity(bytes), bytes: bytes.to_vec() };
-            let now = self.clock.now();
-            if iface == Iface::HOST && self.is_a_clients(&packet) {
-                continue;
-            }
-            self.record(now, What::Received(iface, packet.clone()));
-            if iface == Iface::HOST
-                && let Some(reason) = self.sockets.screen_out(&packet.bytes)
-            {
-                self.record(now, What::Dropped(iface, packet.id, reason.0.into()));
-                continue;
-            }
-            self.node.receive(now, iface, packet, &mut self.out);
-            self.carry_out(now);
+            let stamp = self.clock.instant(received.at, self.wall.0);
+            self.vitals.took(self.clock, usize::from(iface.0), stamp);
+            self.take_frame(iface, frame.get(..received.len).unwrap_or_default());
+            self.vitals.finished(self.clock, stamp);
             if self.node.deadline().is_some_and(|due| due <= self.clock.now()) {
                 break;
             }
         }
         Ok(true)
+    }
+
+    fn take_frame(&mut self, iface: Iface, frame: &[u8]) {
+        let Ok((link, bytes)) = ethernet::parse(frame) else { return };
+        let packet = Packet { link, id: identity(bytes), bytes: bytes.to_vec() };
+        let now = self.clock.now();
+        if iface == Iface::HOST && self.is_a_clients(&packet) {
+            return;
+        }
+        self.record(now, What::Received(iface, packet.clone()));
+        if iface == Iface::HOST
+            && let Some(reason) = self.sockets.screen_out(&packet.bytes)
+        {
+            self.record(now, What::Dropped(iface, packet.id, reason.0.into()));
+            return;
+        }
+        self.node.receive(now, iface, packet, &mut self.out);
+        self.carry_out(now);
+    }
+
+    /// The kernel reports once that an interface went down: its driver did that, or an operator.
+    fn lose_interface(&mut self, iface: Iface) {
+        let Some(name) = self.port(iface).map(|port| port.spec.name.clone()) else { return };
+        self.vitals.lost_interfaces.push(name);
+        self.link_down(iface, "interface_down");
     }
 
     fn receive_datagrams(&mut self) {
@@ -401,9 +434,16 @@ impl Daemon {
 
     fn note(&mut self, wishes: Wishes) {
         for bytes in wishes.datagrams {
-            let _ = self.host.send(&bytes); // as on any way, what is lost is sent again
+            let _ = self.give_to_kernel(&bytes); // as on any way, what is lost is sent again
         }
         self.wished.extend(wishes.ops);
+    }
+
+    /// A datagram for the host's own stack.
+    fn give_to_kernel(&mut self, bytes: &[u8]) -> Result<()> {
+        self.host.send(bytes)?;
+        self.vitals.given_to_kernel += 1;
+        Ok(())
     }
 
     fn fulfil_all(&mut self) {
@@ -534,7 +574,7 @@ impl Daemon {
             }
         }
         for (packet, bytes) in done.released {
-            if let Err(error) = self.host.send(&bytes) {
+            if let Err(error) = self.give_to_kernel(&bytes) {
                 self.record(now, What::Lost(Iface::HOST, packet, refusal(&error).into()));
             }
         }
@@ -587,7 +627,7 @@ impl Daemon {
         }
         let sent = match self.port(iface) {
             Some(port) => port.socket.send(&ethernet::emit(&packet.link, &packet.bytes)),
-            None => self.host.send(&packet.bytes),
+            None => self.give_to_kernel(&packet.bytes),
         };
         let id = packet.id;
         self.record(now, What::Sent(iface, packet));
@@ -627,7 +667,8 @@ impl Daemon {
     fn obey(&mut self, request: Request) {
         match request.ask {
             Ask::Ready => self.control.answer(request.asker, Ok(Value::None)),
-            Ask::Begin { t0 } => {
+            Ask::Begin { t0, end } => {
+                self.vitals.end = end.map_or(Instant::NEVER, Instant);
                 self.control.answer(request.asker, Ok(Value::None));
                 self.clock = Clock { t0 };
                 self.armed = None;
@@ -667,22 +708,56 @@ impl Daemon {
         for (iface, packet) in held {
             self.record(now, What::Held(iface, packet));
         }
-        let mut drops = self.host.socket.statistics()?.drops;
+        let mut drops = u64::from(self.host.socket.statistics()?.drops);
         for port in &self.ports {
-            drops += port.socket.statistics()?.drops;
+            drops += u64::from(port.socket.statistics().map_or(0, |statistics| statistics.drops));
         }
-        let counted = counters::since(before, &counters::here()?);
-        let counters = counted.into_iter().map(|(name, count)| (name, Value::from(count)));
-        self.control.summary = Value::map([
-            ("name", Value::from(name)),
-            ("status", self.node.status()),
-            ("counters", Value::Map(counters.collect())),
-            ("tcp", self.sockets.accounts()),
-            ("worst_late_us", Value::from(self.worst_late.as_micros() as u64)),
-            ("capture_drops", Value::from(drops)),
-            ("wall_clock_stepped", Value::from(u32::from(Offset::sample().stepped_since(offset)))),
-        ]);
+        let counters = self.settled_counters(before)?;
+        self.control.summary = serde_json::to_value(self.summary(name, counters, drops, offset))
+            .map_err(std::io::Error::from)
+            .attempt("write", "the summary")?;
         Ok(())
+    }
+
+    /// What the kernel counted, when all that it sent has come here: what it sent last may be on its way.
+    fn settled_counters(&mut self, before: &counters::Counters) -> Result<counters::Counters> {
+        for _ in 0..SETTLING {
+            let counted = counters::since(before, &counters::here()?);
+            let taken = self.vitals.received.first().copied().unwrap_or_default();
+            if counters::sent_to_node(&counted) <= taken {
+                return Ok(counted);
+            }
+            crate::pause(Duration::from_millis(1));
+            while self.receive(Iface::HOST)? {}
+        }
+        Ok(counters::since(before, &counters::here()?))
+    }
+
+    fn summary(
+        &self,
+        name: &str,
+        counters: counters::Counters,
+        capture_drops: u64,
+        offset: Offset,
+    ) -> DaemonSummary {
+        let names = std::iter::once("host").chain(self.ports.iter().map(|port| port.spec.name.as_str()));
+        let received = names.map(str::to_owned).zip(self.vitals.received.iter().copied());
+        DaemonSummary {
+            name: name.to_owned(),
+            status: trace::json_of(&self.node.status()),
+            tcp: trace::json_of(&self.sockets.accounts()),
+            counters,
+            read: self.vitals.read.summary(),
+            handled: self.vitals.handled.summary(),
+            stall: self.vitals.heartbeat.map(|heartbeat| heartbeat.worst()).unwrap_or_default(),
+            worst_late_us: self.worst_late.as_micros() as u64,
+            received: received.collect(),
+            given_to_kernel: self.vitals.given_to_kernel,
+            lost_interfaces: self.vitals.lost_interfaces.clone(),
+            capture_drops,
+            wall_clock_stepped: Offset::sample().stepped_since(offset),
+            records: self.records.as_ref().map_or(0, |records| records.len() as u64),
+        }
     }
 
     fn record(&mut self, at: Instant, what: What) {
@@ -702,7 +777,7 @@ fn named(packet: &Packet) -> PacketId {
 }
 
 /// What the kernel said, as a reason.
-fn refusal(error: &crate::Error) -> &'static str {
+pub(crate) fn refusal(error: &crate::Error) -> &'static str {
     match error.errno() {
         Some(libc::ENOBUFS) => "send_no_buffers",
         Some(libc::EAGAIN) => "send_queue_full",

@@ -1,0 +1,273 @@
+//! What spoils a run beside its protocols: stalls, drops and duplicates that no link made, lost interfaces. Each is found,
+//! and the host where it was is named.
+
+use crate::common::*;
+use rustix::process::Signal;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// A run of `first` that is not repeated: what is done to it is done once.
+fn once() -> Vec<&'static str> {
+    let mut words = SHORT.to_vec();
+    words.extend(["--repeats", "0"]);
+    words
+}
+
+/// A short download over Mobile IP, not repeated.
+const DOWNLOAD: [&str; 8] =
+    ["run", "mobile-ip/download", "--on", "linux", "--set", "duration=3s", "--repeats", "0"];
+
+/// `tamper.c`, compiled. `None` if this machine cannot.
+fn tamper(dir: &Path) -> Option<PathBuf> {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/linux/tamper.c");
+    let program = dir.join("tamper");
+    let mut cc = Command::new("cc");
+    cc.args(["-O2", "-Wall", "-Wextra", "-Werror", "-o"]).arg(&program).arg(source);
+    let output = cc.output();
+    if !need("cc", output.is_ok()) {
+        return None;
+    }
+    let output = output.unwrap();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    Some(program)
+}
+
+/// The doubts that a run printed.
+fn doubts(output: &Output) -> Vec<String> {
+    let said = text(&output.stderr);
+    said.lines().filter_map(|line| line.strip_prefix("not to be trusted: ")).map(str::to_owned).collect()
+}
+
+/// That a run is not to be trusted, and that this one doubt says so.
+fn assert_doubted(output: &Output, words: &[&str]) {
+    let doubts = doubts(output);
+    assert_eq!(output.status.code(), Some(4), "{doubts:?}\n{}", text(&output.stdout));
+    let named = doubts.iter().any(|doubt| words.iter().all(|word| doubt.contains(word)));
+    assert!(named, "wanted {words:?} in {doubts:#?}");
+}
+
+// --- stalls --------------------------------------------------------------------------------------------------------------
+
+/// A group of processes that the kernel's freezer stops, without a signal (cgroups(7)).
+struct Freezer(PathBuf);
+
+impl Freezer {
+    fn new() -> Option<Self> {
+        let folder = Path::new("/sys/fs/cgroup/freezer").join(format!("wayfare-test-{}", std::process::id()));
+        let made = std::fs::create_dir(&folder).is_ok();
+        made.then_some(Self(folder))
+    }
+
+    fn freeze(&self, pid: u32, millis: u64) {
+        std::fs::write(self.0.join("cgroup.procs"), pid.to_string()).unwrap();
+        self.set("FROZEN");
+        pause(millis);
+        self.set("THAWED");
+    }
+
+    fn set(&self, state: &str) {
+        std::fs::write(self.0.join("freezer.state"), state).unwrap();
+    }
+}
+
+impl Drop for Freezer {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir(&self.0);
+    }
+}
+
+#[test]
+fn a_frozen_daemon_is_named() {
+    if !need("root, to freeze a process", is_root()) {
+        return;
+    }
+    let _turn = alone();
+    let Some(freezer) = Freezer::new() else {
+        need("a freezer of control groups", false);
+        return;
+    };
+    // One that has no packet to carry meanwhile, too.
+    for host in ["b3", "correspondent"] {
+        let out = tempfile::tempdir().unwrap();
+        let running = Running::start(&once(), out.path());
+        running.under_way();
+        freezer.freeze(running.daemon(host), 100);
+        assert_doubted(&running.end(), &[&format!("timing: {host} was stalled for ")]);
+    }
+}
+
+#[test]
+fn a_traced_daemon_is_named() {
+    if !need("root, to trace a process", is_root()) {
+        return;
+    }
+    let _turn = alone();
+    let out = tempfile::tempdir().unwrap();
+    let Some(tamper) = tamper(out.path()) else { return };
+    let running = Running::start(&once(), out.path());
+    running.under_way();
+    let pid = running.daemon("b2").to_string();
+    assert!(Command::new(tamper).args(["trace", &pid, "50"]).status().unwrap().success());
+    assert_doubted(&running.end(), &["timing: b2 was stalled for "]);
+}
+
+/// The radio process of a run that is under way.
+fn radio(of: &Running) -> Option<u32> {
+    let words = |pid: &u32| command_line(*pid).get(1).is_some_and(|verb| verb == "lab-world");
+    // The keeper's command line is the same; the radio process is its child.
+    descendants(of.0.id()).into_iter().rfind(words)
+}
+
+#[test]
+fn a_radio_process_that_is_stopped_in_every_attempt_is_named() {
+    let _turn = alone();
+    let out = tempfile::tempdir().unwrap();
+    let mut words = SHORT.to_vec();
+    words.extend(["--repeats", "1"]);
+    let running = Running::start(&words, out.path());
+    let mut last = None;
+    for _ in 0..2 {
+        running.under_way();
+        let pid = wait_for("another radio process", || radio(&running).filter(|pid| Some(*pid) != last));
+        running.under_way();
+        signal(pid, Signal::STOP);
+        pause(100);
+        signal(pid, Signal::CONT);
+        last = Some(pid);
+        let gone = || !Path::new(&format!("/proc/{pid}")).exists();
+        wait_for("the end of the attempt", || gone().then_some(()));
+    }
+    let output = running.end();
+    assert_doubted(&output, &["timing: the radio process was stalled for "]);
+    let run = std::fs::read_to_string(out.path().join("runs/first-linux-1/run.json")).unwrap();
+    let run: serde_json::Value = serde_json::from_str(&run).unwrap();
+    let repeats = run["linux"]["repeats"].as_array().unwrap();
+    assert_eq!(repeats.len(), 1, "{repeats:?}");
+    assert_eq!(repeats[0]["attempt"], 1);
+    let radio = |reason: &serde_json::Value| reason["process"] == "the radio process";
+    assert!(repeats[0]["reasons"].as_array().unwrap().iter().any(radio), "{repeats:?}");
+}
+
+#[test]
+fn a_daemon_that_was_stopped_still_gives_its_records() {
+    let _turn = alone();
+    let out = tempfile::tempdir().unwrap();
+    let running = Running::start(&once(), out.path());
+    running.under_way();
+    let pid = running.daemon("correspondent");
+    signal(pid, Signal::STOP);
+    pause(200);
+    signal(pid, Signal::CONT);
+    let output = running.end();
+    assert_doubted(&output, &["correspondent: the daemon was "]);
+    assert!(!doubts(&output).iter().any(|doubt| doubt.contains("no reporter")), "{:?}", doubts(&output));
+}
+
+#[test]
+fn without_the_records_of_a_host_there_are_no_tables() {
+    let _turn = beside_another();
+    let out = tempfile::tempdir().unwrap();
+    let running = Running::start(&once(), out.path());
+    running.under_way();
+    signal(running.daemon("correspondent"), Signal::KILL);
+    let output = running.end();
+    assert_doubted(&output, &["correspondent: its records are missing"]);
+    let (said, doubts) = (text(&output.stdout), doubts(&output));
+    assert!(said.contains("no tables") && !said.contains("ledger"), "{said}");
+    assert!(!doubts.iter().any(|doubt| doubt.contains("no reporter")), "{doubts:?}");
+}
+
+// --- drops and duplicates between a kernel and its node ------------------------------------------------------------------
+
+/// A run in which netfilter drops packets at this host.
+fn with_filter(words: &[&str], host: &str, chain: &str, rule: &str) -> Output {
+    let out = tempfile::tempdir().unwrap();
+    let running = Running::start(words, out.path());
+    let daemon = running.daemon(host);
+    let family = if chain.contains("device") { "netdev" } else { "inet" };
+    wait_for("the host's interfaces", || inside(daemon, &["ip", "link"]).contains("wf-host").then_some(()));
+    inside(daemon, &["nft", &format!("add table {family} plant")]);
+    inside(daemon, &["nft", &format!("add chain {family} plant c {{ {chain} }}")]);
+    inside(daemon, &["nft", &format!("add rule {family} plant c {rule}")]);
+    running.end()
+}
+
+#[test]
+fn segments_lost_between_a_kernel_and_its_node_are_found_in_both_directions() {
+    if !need("root and nft", is_root()) {
+        return;
+    }
+    let _turn = beside_another();
+    let one_of_ten = "ip protocol tcp numgen inc mod 10 0 drop";
+    let out = "type filter hook postrouting priority 0;";
+    let output = with_filter(&DOWNLOAD, "correspondent", out, one_of_ten);
+    assert_doubted(&output, &["correspondent: ", "packets were lost between its kernel, which sent"]);
+    let output = with_filter(&DOWNLOAD, "mobile", out, one_of_ten);
+    assert_doubted(&output, &["mobile: ", "packets were lost between its kernel, which sent"]);
+    let output = with_filter(&DOWNLOAD, "mobile", "type filter hook input priority 0;", one_of_ten);
+    assert_doubted(&output, &["mobile: Tcp.InSegs is"]);
+    let at_the_device = "type filter hook ingress device wf-host priority 0;";
+    let output = with_filter(&DOWNLOAD, "mobile", at_the_device, one_of_ten);
+    assert_doubted(&output, &["mobile: ", "packets were lost between its node, which sent"]);
+}
+
+#[test]
+fn frames_that_an_interface_refuses_are_no_loss_of_the_protocol() {
+    if !need("root and nft", is_root()) {
+        return;
+    }
+    let _turn = beside_another();
+    let chain = "type filter hook egress device \"b2\" priority 0;";
+    let output = with_filter(&once(), "b1", chain, "ether type ip numgen inc mod 10 0 drop");
+    assert_doubted(&output, &["b1: ", "packets were refused at b1:b2: send_no_buffers"]);
+}
+
+#[test]
+fn duplicates_that_no_link_made_are_named() {
+    if !need("root, to send frames", is_root()) {
+        return;
+    }
+    let _turn = beside_another();
+    let out = tempfile::tempdir().unwrap();
+    let Some(tamper) = tamper(out.path()) else { return };
+    let tamper = tamper.to_string_lossy().into_owned();
+
+    let running = Running::start(&once(), out.path());
+    running.under_way();
+    inside(running.daemon("correspondent"), &[&tamper, "double", "wf-host", "3"]);
+    let said = "correspondent: 3 packets were added between its kernel, which sent";
+    assert_doubted(&running.end(), &[said]);
+
+    let running = Running::start(&once(), out.path());
+    running.under_way();
+    let device = far_end(&running, "mobile", "air");
+    let radio = radio(&running).unwrap().to_string();
+    inside(running.daemon("mobile"), &[&tamper, "copy", "air", "3", &radio, &device]);
+    assert_doubted(&running.end(), &["mobile: 3 frames were added at its interface air"]);
+}
+
+/// The radio process's end of a host's interface.
+fn far_end(running: &Running, host: &str, interface: &str) -> String {
+    let link = inside(running.daemon(host), &["ip", "-o", "link", "show", interface]);
+    let index = link.split(['@', ':']).find_map(|word| word.strip_prefix("if")).unwrap().to_owned();
+    let all = inside(radio(running).unwrap(), &["ip", "-o", "link"]);
+    let line = all.lines().find(|line| line.starts_with(&format!("{index}:"))).unwrap().to_owned();
+    line.split([' ', '@']).nth(1).unwrap().trim_end_matches(':').to_owned()
+}
+
+// --- lost interfaces -----------------------------------------------------------------------------------------------------
+
+#[test]
+fn an_interface_that_goes_down_or_is_removed_is_named() {
+    if !need("root, to change interfaces", is_root()) {
+        return;
+    }
+    let _turn = beside_another();
+    for words in [["ip", "link", "set", "air", "down"].as_slice(), &["ip", "link", "delete", "air"]] {
+        let out = tempfile::tempdir().unwrap();
+        let running = Running::start(&once(), out.path());
+        running.under_way();
+        inside(running.daemon("mobile"), words);
+        assert_doubted(&running.end(), &["mobile: its interface air went down or was removed"]);
+    }
+}

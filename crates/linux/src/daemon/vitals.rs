@@ -1,0 +1,299 @@
+//! What a daemon, or the radio process, finds out about itself: how long frames waited for it, how long it did not run, and
+//! how many frames it took and gave.
+
+use crate::Clock;
+use crate::counters::Counters;
+use crate::doubt::LATENESS_BOUND;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use wire::{Duration, Instant};
+
+/// What a daemon reports when it has ended. The daemon writes it and the lab reads it: every field is required.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DaemonSummary {
+    /// Its host.
+    pub name: String,
+    /// What its roles showed at the end.
+    pub status: serde_json::Value,
+    /// What its kernel said of each TCP socket: congestion control, retransmits, times, sizes.
+    pub tcp: serde_json::Value,
+    /// What its namespace's kernel counted during the run.
+    pub counters: Counters,
+    /// How long frames waited before the daemon read them: from the kernel's receive stamp.
+    pub read: Ages,
+    /// How long frames waited until the daemon had handled them: from the same stamp.
+    pub handled: Ages,
+    /// The longest that the daemon did not run.
+    pub stall: Stall,
+    /// The latest that it handed a time-out on, in microseconds.
+    pub worst_late_us: u64,
+    /// Frames that it received at each of its interfaces, by the interface's name; `host` is its own stack.
+    pub received: BTreeMap<String, u64>,
+    /// Datagrams that its own stack took.
+    pub given_to_kernel: u64,
+    /// Interfaces that went down or were removed.
+    pub lost_interfaces: Vec<String>,
+    /// Frames that the kernel dropped before they were read.
+    pub capture_drops: u64,
+    /// Whether the wall clock was set.
+    pub wall_clock_stepped: bool,
+    /// Lines of its file of records.
+    pub records: u64,
+}
+
+/// A stall: the time for which a process did not run though its timer had fired.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Stall {
+    /// How long, in microseconds.
+    pub us: u64,
+    /// When it ended, in microseconds of the run.
+    pub until_us: u64,
+}
+
+/// A summary of waiting times.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Ages {
+    /// How many.
+    pub count: u64,
+    /// 99 % of them are at most this long, in microseconds; at most 1/16 more than the true value.
+    pub p99_us: f64,
+    /// The longest, in microseconds.
+    pub worst_us: f64,
+}
+
+impl Ages {
+    /// Whether more than 1 % are above [`LATENESS_BOUND`].
+    pub fn are_late(&self) -> bool {
+        self.p99_us > LATENESS_BOUND.as_micros() as f64
+    }
+}
+
+/// Waiting times, counted in classes whose width is 1/16 of their value: any number of them takes the same memory.
+#[derive(Clone, Debug)]
+pub(crate) struct Waits {
+    classes: Vec<u64>,
+    count: u64,
+    worst: u64,
+}
+
+/// Classes in an octave.
+const PER_OCTAVE: u64 = 16;
+
+impl Waits {
+    pub(crate) fn new() -> Self {
+        Self { classes: vec![0; 64 * PER_OCTAVE as usize], count: 0, worst: 0 }
+    }
+
+    pub(crate) fn add(&mut self, wait: Duration) {
+        let nanos = wire::nanos_of(wait);
+        if let Some(class) = self.classes.get_mut(class_of(nanos)) {
+            *class += 1;
+        }
+        self.count += 1;
+        self.worst = self.worst.max(nanos);
+    }
+
+    pub(crate) fn summary(&self) -> Ages {
+        let wanted = self.count - self.count / 100;
+        let mut below = 0;
+        let class = self.classes.iter().position(|count| {
+            below += count;
+            below >= wanted
+        });
+        let p99 = class.map_or(0, upper_of).min(self.worst);
+        let micros = |nanos: u64| nanos as f64 / 1e3;
+        Ages { count: self.count, p99_us: micros(p99), worst_us: micros(self.worst) }
+    }
+}
+
+/// Below 16 each value is a class; above, the four bits after the leading one tell the class in its octave.
+fn class_of(nanos: u64) -> usize {
+    if nanos < PER_OCTAVE {
+        return nanos as usize;
+    }
+    let shift = u64::from(nanos.ilog2()) - 4;
+    (shift * PER_OCTAVE + (nanos >> shift)) as usize
+}
+
+/// The largest value of a class.
+const fn upper_of(class: usize) -> u64 {
+    let class = class as u64;
+    if class < 2 * PER_OCTAVE {
+        return class;
+    }
+    let shift = class / PER_OCTAVE - 1;
+    let low = (class % PER_OCTAVE + PER_OCTAVE) << shift;
+    low + ((1 << shift) - 1)
+}
+
+/// A timer that fires again and again: a process that notices it late did not run, whatever the cause.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Heartbeat {
+    next: Instant,
+    end: Instant,
+    worst: Stall,
+}
+
+/// A stall that begins right after a beat is seen shorter by as much.
+pub(crate) const BEAT: Duration = Duration::from_millis(5);
+
+impl Heartbeat {
+    /// Beats from now on. What happens after `end` is not the run's.
+    pub(crate) fn new(now: Instant, end: Instant) -> Self {
+        Self { next: now + BEAT, end, worst: Stall::default() }
+    }
+
+    /// When the process has to run again.
+    pub(crate) const fn due(&self) -> Instant {
+        self.next
+    }
+
+    /// Takes note that the process runs.
+    pub(crate) fn beat(&mut self, now: Instant) {
+        if now < self.next {
+            return;
+        }
+        let us = now.min(self.end).since(self.next).as_micros() as u64;
+        if us > self.worst.us {
+            self.worst = Stall { us, until_us: now.since(Instant::ZERO).as_micros() as u64 };
+        }
+        self.next = now + BEAT;
+    }
+
+    pub(crate) const fn worst(&self) -> Stall {
+        self.worst
+    }
+}
+
+/// What a daemon keeps of itself while it runs.
+#[derive(Debug)]
+pub(crate) struct Vitals {
+    pub(crate) read: Waits,
+    pub(crate) handled: Waits,
+    /// Only a lab's daemon beats, which knows when its run ends: elsewhere a wake-up every 5 ms would be for nothing.
+    pub(crate) heartbeat: Option<Heartbeat>,
+    pub(crate) received: Vec<u64>,
+    pub(crate) given_to_kernel: u64,
+    pub(crate) lost_interfaces: Vec<String>,
+    /// When the run ends.
+    pub(crate) end: Instant,
+}
+
+impl Vitals {
+    /// For so many interfaces, the host's own stack included.
+    pub(crate) fn new(interfaces: usize) -> Self {
+        Self {
+            read: Waits::new(),
+            handled: Waits::new(),
+            heartbeat: None,
+            received: vec![0; interfaces],
+            given_to_kernel: 0,
+            lost_interfaces: Vec::new(),
+            end: Instant::NEVER,
+        }
+    }
+
+    /// The run begins.
+    pub(crate) fn begin(&mut self, now: Instant) {
+        self.heartbeat = (self.end != Instant::NEVER).then(|| Heartbeat::new(now, self.end));
+    }
+
+    /// A frame was read: how long it had waited. What came before the run began waited for nothing.
+    pub(crate) fn took(&mut self, clock: Clock, interface: usize, stamp: Instant) {
+        if let Some(count) = self.received.get_mut(interface) {
+            *count += 1;
+        }
+        if let Some(wait) = self.since(clock, stamp) {
+            self.read.add(wait);
+        }
+    }
+
+    /// A frame was handled: how long that took since it came.
+    pub(crate) fn finished(&mut self, clock: Clock, stamp: Instant) {
+        if let Some(wait) = self.since(clock, stamp) {
+            self.handled.add(wait);
+        }
+    }
+
+    /// The time since then, if that is a time of the run, as far as it is.
+    fn since(&self, clock: Clock, stamp: Instant) -> Option<Duration> {
+        let is_of_run = stamp > Instant::ZERO && stamp < self.end;
+        is_of_run.then(|| clock.now().min(self.end).since(stamp))
+    }
+
+    pub(crate) fn beat(&mut self, now: Instant) {
+        if let Some(heartbeat) = &mut self.heartbeat {
+            heartbeat.beat(now);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_value_is_in_a_class_that_is_at_most_a_sixteenth_wide() {
+        let mut last = 0;
+        for nanos in (0..5000).chain((12..63).flat_map(|bit| [(1 << bit) - 1, 1 << bit, (1 << bit) + 7])) {
+            let class = class_of(nanos);
+            assert!(class >= last || nanos < 5000, "{nanos}");
+            last = class;
+            let upper = upper_of(class);
+            assert!(upper >= nanos && upper - nanos <= nanos / 16, "{nanos}: {upper}");
+        }
+    }
+
+    #[test]
+    fn the_99th_percentile_is_that_of_99_in_100() {
+        let mut waits = Waits::new();
+        for _ in 0..990 {
+            waits.add(Duration::from_micros(50));
+        }
+        for _ in 0..10 {
+            waits.add(Duration::from_millis(300));
+        }
+        let ages = waits.summary();
+        assert!((50.0..54.0).contains(&ages.p99_us) && !ages.are_late(), "{ages:?}");
+        assert_eq!((ages.count, ages.worst_us), (1000, 300_000.0));
+        waits.add(Duration::from_millis(3));
+        let ages = waits.summary();
+        assert!((3000.0..3200.0).contains(&ages.p99_us) && ages.are_late(), "{ages:?}");
+        assert_eq!(Waits::new().summary(), Ages::default());
+    }
+
+    #[test]
+    fn a_beat_that_comes_late_is_a_stall() {
+        let mut heart = Heartbeat::new(Instant::ZERO, Instant::from_millis(500));
+        heart.beat(Instant::from_millis(3));
+        heart.beat(Instant::from_millis(5));
+        assert_eq!(heart.worst(), Stall::default());
+        heart.beat(Instant::from_millis(310));
+        heart.beat(Instant::from_millis(340));
+        assert_eq!(heart.worst(), Stall { us: 300_000, until_us: 310_000 });
+        heart.beat(Instant::from_millis(345));
+        heart.beat(Instant::from_millis(900));
+        assert_eq!(
+            heart.worst(),
+            Stall { us: 300_000, until_us: 310_000 },
+            "150 ms until the end of the run"
+        );
+    }
+
+    #[test]
+    fn a_summary_without_one_of_its_fields_is_none() {
+        let whole = serde_json::to_value(DaemonSummary::default()).unwrap();
+        assert!(serde_json::from_value::<DaemonSummary>(whole.clone()).is_ok());
+        let names: Vec<String> = whole.as_object().unwrap().keys().cloned().collect();
+        for name in names {
+            let mut less = whole.clone();
+            less.as_object_mut().unwrap().remove(&name);
+            let why = serde_json::from_value::<DaemonSummary>(less);
+            // A `serde_json::Value` that is absent reads as null only if it may be; that must not be.
+            assert!(why.is_err(), "{name} may be missing");
+        }
+    }
+}

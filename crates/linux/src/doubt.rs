@@ -1,0 +1,231 @@
+//! Why a run on Linux is not to be trusted: one list of causes, for the processes that find them and for what reports them.
+
+use serde::{Deserialize, Serialize};
+use std::fmt::{self, Display, Formatter};
+use wire::Duration;
+
+/// A process of a lab that does not run for longer than this may move an event past the tolerance of a comparison.
+pub const STALL_BOUND: Duration = Duration::from_millis(10);
+/// A frame in a hundred may be handled later than this, and no more.
+pub const LATENESS_BOUND: Duration = Duration::from_millis(2);
+
+/// Frames through the link emulator alone, right after a run whose timing was wrong: what this host does by itself.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Control {
+    /// Frames that the link emulator sent.
+    pub frames: u64,
+    /// How late 99 % of them were sent at most, in microseconds.
+    pub p99_us: f64,
+    /// How late the latest was sent, in microseconds.
+    pub worst_us: f64,
+    /// The longest time for which the link emulator did not run, in microseconds.
+    pub stall_us: f64,
+}
+
+/// One reason why a run is not to be trusted. Every kind names the host, or the process, that it was found at.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(tag = "doubt", rename_all = "kebab-case")]
+pub enum Doubt {
+    /// A process did not run for longer than [`STALL_BOUND`]: it was frozen or traced, or other processes had the CPU.
+    Stalled {
+        /// The host of the daemon, or the radio process.
+        process: String,
+        /// When it ran again, in seconds of the run.
+        until_s: f64,
+        /// For how long it did not run, in milliseconds.
+        stall_ms: f64,
+    },
+    /// More than 1 % of the frames were handled later than [`LATENESS_BOUND`].
+    Late {
+        /// The host of the daemon, or the radio process.
+        process: String,
+        /// How late 99 % of the frames were handled at most, in microseconds.
+        p99_us: f64,
+    },
+    /// A daemon was stopped, continued or killed, or it ended.
+    Changed {
+        /// Its host.
+        host: String,
+        /// What happened: `was stopped`, `was killed by signal 9`.
+        what: String,
+    },
+    /// A daemon did not report at the end, or its report lacks something.
+    NoSummary {
+        /// Its host.
+        host: String,
+        /// What is wrong with the report.
+        why: String,
+    },
+    /// What a daemon did with packets is not known.
+    NoRecords {
+        /// Its host.
+        host: String,
+    },
+    /// The wall clock was set, and with it the kernel's stamps of frames.
+    WallClockSet {
+        /// The host of the daemon, or the radio process.
+        process: String,
+    },
+    /// The kernel dropped frames that the process was to read.
+    CaptureDrops {
+        /// The host of the daemon, or the radio process.
+        process: String,
+        /// How many.
+        frames: u64,
+    },
+    /// An interface or a socket of a host did not take packets that were sent on it.
+    Refused {
+        /// The host.
+        host: String,
+        /// The interface, or `host` for the host's own stack.
+        interface: String,
+        /// Which direction, and what the kernel said.
+        reason: String,
+        /// How many.
+        packets: u64,
+    },
+    /// An interface of a host went down, or was removed.
+    InterfaceLost {
+        /// The host.
+        host: String,
+        /// The interface.
+        interface: String,
+    },
+    /// The kernel of a host counted another number than the node or its applications.
+    Counts {
+        /// The host.
+        host: String,
+        /// The kernel's counter.
+        counter: String,
+        /// What the kernel counted.
+        kernel: u64,
+        /// Who counted the other number, and what: `the application sent`.
+        whose: String,
+        /// The other number.
+        other: u64,
+    },
+    /// Between the kernel of a host and its node, packets were lost or added.
+    Stack {
+        /// The host.
+        host: String,
+        /// From the node to the kernel; else from the kernel to the node.
+        to_kernel: bool,
+        /// Packets that were sent.
+        sent: u64,
+        /// Packets that came.
+        came: u64,
+    },
+    /// Frames left an interface of a host that its node did not send, or did not leave it.
+    FramesOut {
+        /// The host.
+        host: String,
+        /// The interface.
+        interface: String,
+        /// Frames that left it.
+        left: u64,
+        /// Frames that the node sent.
+        sent: u64,
+    },
+    /// Frames came in at an interface of a host that no link brought, or did not come in.
+    FramesIn {
+        /// The host.
+        host: String,
+        /// The interface.
+        interface: String,
+        /// Frames that the node received.
+        came: u64,
+        /// Frames that the links delivered, copies included.
+        delivered: u64,
+    },
+    /// A program of the scenario failed.
+    Program {
+        /// Its host.
+        host: String,
+        /// Which of the host's programs, from 1.
+        number: usize,
+        /// The command.
+        command: String,
+        /// What happened.
+        what: String,
+    },
+}
+
+impl Doubt {
+    /// Whether a busy host alone may be the cause, so that the run may hold when it is repeated.
+    pub const fn is_timing(&self) -> bool {
+        matches!(self, Self::Stalled { .. } | Self::Late { .. })
+    }
+}
+
+impl Display for Doubt {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Stalled { process, until_s, stall_ms } => write!(
+                f,
+                "timing: {process} was stalled for {stall_ms:.1} ms, until {until_s:.3} s (allowed: {} ms)",
+                STALL_BOUND.as_millis()
+            ),
+            Self::Late { process, p99_us } => write!(
+                f,
+                "timing: 1 % of frames were handled more than {p99_us:.0} us late by {process} (allowed: {})",
+                LATENESS_BOUND.as_micros()
+            ),
+            Self::Changed { host, what } => write!(f, "{host}: the daemon {what} during the run"),
+            Self::NoSummary { host, why } => write!(f, "{host}: the daemon did not sum up at the end: {why}"),
+            Self::NoRecords { host } => {
+                write!(
+                    f,
+                    "{host}: its records are missing, so no packet can be followed; there are no tables"
+                )
+            }
+            Self::WallClockSet { process } => write!(f, "{process}: the wall clock was set during the run"),
+            Self::CaptureDrops { process, frames } => {
+                write!(f, "{process}: the kernel dropped {frames} frames before they were read")
+            }
+            Self::Refused { host, interface, reason, packets } => {
+                write!(f, "{host}: {packets} packets were refused at {host}:{interface}: {reason}")
+            }
+            Self::InterfaceLost { host, interface } => {
+                write!(f, "{host}: its interface {interface} went down or was removed during the run")
+            }
+            Self::Program { host, number, command, what } => {
+                write!(f, "{host}: program {number} (`{command}`) {what}")
+            }
+            _ => self.fmt_counts(f),
+        }
+    }
+}
+
+impl Doubt {
+    /// The kinds that hold one number against another.
+    fn fmt_counts(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Counts { host, counter, kernel, whose, other } => {
+                write!(f, "{host}: {counter} is {kernel} in the kernel, {whose} {other}")
+            }
+            Self::Stack { host, to_kernel, sent, came } => {
+                let (from, to) = if *to_kernel { ("node", "kernel") } else { ("kernel", "node") };
+                let (how, many) = apart(*sent, *came);
+                write!(
+                    f,
+                    "{host}: {many} packets were {how} between its {from}, which sent {sent}, and its {to}, which received {came}"
+                )
+            }
+            Self::FramesOut { host, interface, left, sent } => {
+                write!(f, "{host}: {left} frames left its interface {interface}, its node sent {sent}")
+            }
+            Self::FramesIn { host, interface, came, delivered } => {
+                let (how, many) = apart(*delivered, *came);
+                write!(
+                    f,
+                    "{host}: {many} frames were {how} at its interface {interface}: the links delivered {delivered}, its node received {came}"
+                )
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn apart(sent: u64, came: u64) -> (&'static str, u64) {
+    (if came < sent { "lost" } else { "added" }, sent.abs_diff(came))
+}

@@ -1,0 +1,144 @@
+//! What an acknowledgment does to a sender that keeps track of each segment (Linux: `tcp_ack`).
+
+use super::segments::News;
+use super::states::Seen;
+use super::tail::Verdict;
+use super::{Repair, Standing};
+use crate::acknowledge::Ack;
+use crate::estimator::Sample;
+use crate::send::Sender;
+use crate::{Seq, Timer};
+use wire::Instant;
+
+impl Sender {
+    /// The window that it says has been taken in already.
+    pub(crate) fn answer(&mut self, now: Instant, ack: &Ack<'_>, same_window: bool) {
+        let Some(mut repair) = self.repair.take() else { return };
+        self.answered(now, ack, same_window, &mut repair);
+        self.repair = Some(repair);
+    }
+
+    fn answered(&mut self, now: Instant, ack: &Ack<'_>, same_window: bool, repair: &mut Repair) {
+        let before = self.una;
+        let advanced = ack.below.after(before);
+        let dsack = duplicate_told(ack.below, ack.blocks);
+        let head = repair.segments.first().map(|sent| sent.at);
+        let news = self.learn(now, ack, repair);
+        let backwards = self.measured(now, &news, ack, repair, head);
+        if dsack {
+            repair.undo.duplicate();
+        }
+        repair.rack.adapt(dsack, self.una, self.max);
+        let pure = !advanced && ack.pure && same_window && !news.sacked;
+        self.judge_probe(repair, ack.below, dsack, pure && !dsack);
+        let lost = repair.segments.lost();
+        let seen = Seen {
+            now,
+            advanced,
+            sacked: news.sacked,
+            original: news.original,
+            duplicate: pure && self.flight() > 0,
+            dsack,
+            older: repair.undo.is_older(ack.echoed, repair.tick),
+        };
+        let mut waits = false;
+        if news.sacked || dsack || seen.duplicate || repair.standing != Standing::Open {
+            waits = self.alert(&seen, repair);
+        }
+        if repair.segments.len() == 0 {
+            if advanced {
+                self.timer = Timer::Off;
+            }
+        } else if (news.acked || backwards) && !waits {
+            self.watch_tail(now, repair, true);
+        }
+        self.steer(now, repair, &news, advanced, repair.segments.lost() > lost);
+    }
+
+    /// Takes in what has arrived.
+    fn learn(&mut self, now: Instant, ack: &Ack<'_>, repair: &mut Repair) -> News {
+        let mut news = News::default();
+        let (segments, rack) = (&mut repair.segments, &mut repair.rack);
+        for (from, end) in ack.blocks {
+            // A duplicate (RFC 2883) or a lie tells of nothing that has arrived.
+            if from.before(*end) && !from.before(ack.below) && !end.after(self.max) {
+                segments.sack(*from, *end, repair.high, &mut news, |sent| rack.arrived(now, sent));
+            }
+        }
+        if ack.below.after(self.una) {
+            self.forget(ack.below);
+            segments.acked(ack.below, repair.high, &mut news, |sent| rack.arrived(now, sent));
+        }
+        rack.reordered |= news.reordered;
+        news
+    }
+
+    /// Takes a round-trip time: of what was sent once; else from the timestamps (RFC 7323, section 4). Says whether what
+    /// was acknowledged selectively left before the first segment did, the last time: only then it puts the time-out off.
+    fn measured(
+        &mut self,
+        now: Instant,
+        news: &News,
+        ack: &Ack<'_>,
+        repair: &mut Repair,
+        head: Option<Instant>,
+    ) -> bool {
+        let oldest = news.oldest.filter(|_| !news.again);
+        let newest = news.sacked_newest.or(news.newest.filter(|_| !news.again));
+        let sent = oldest.or(news.sacked_oldest).or(ack.echoed.filter(|_| news.acked));
+        if let Some(newest) = newest {
+            repair.rack.measured(now.since(newest));
+        }
+        if let Some(sent) = sent {
+            self.rto.sample(Sample { sent, now, samples: 1, una: self.una, max: self.max });
+        }
+        news.sacked_oldest.zip(head).is_some_and(|(sacked, head)| !news.acked && sacked < head)
+    }
+
+    fn judge_probe(&mut self, repair: &mut Repair, ack: Seq, dsack: bool, pure: bool) {
+        if repair.tail.judge(ack, dsack, pure) == Verdict::Repaired {
+            self.reduce(repair);
+            self.congestion.cwnd = self.congestion.ssthresh;
+            repair.undo.marker = None;
+            self.keep_open(repair);
+        }
+    }
+
+    /// The window after an acknowledgment (Linux: `tcp_cong_control`).
+    fn steer(&mut self, now: Instant, repair: &mut Repair, news: &News, advanced: bool, more_lost: bool) {
+        if repair.standing == Standing::Recovery {
+            self.slow_down(repair, news.delivered, advanced && !more_lost);
+        } else if news.acked && self.is_limited(repair) {
+            self.congestion.raise(now, self.rto.smoothed(), news.delivered);
+        }
+    }
+
+    /// Proportional rate reduction, for what was `delivered`.
+    pub(super) fn slow_down(&mut self, repair: &mut Repair, delivered: u32, safe: bool) {
+        let mss = self.mss.max(1);
+        if !repair.does.prr {
+            // The first goes at once, whatever is on its way (RFC 6675, section 5, step 4.3).
+            let first = if repair.prr.out == 0 { (repair.segments.flying() + 1) * mss } else { 0 };
+            self.congestion.cwnd = self.congestion.ssthresh.max(first);
+        } else if delivered > 0 {
+            let flying = repair.segments.flying();
+            let count = repair.prr.count(self.congestion.ssthresh / mss, flying, delivered, safe);
+            self.congestion.cwnd = (flying + count).max(1) * mss;
+        }
+    }
+
+    /// Whether more window would have been used (Linux: `tcp_is_cwnd_limited`).
+    fn is_limited(&self, repair: &Repair) -> bool {
+        let cwnd = self.congestion.cwnd / self.mss.max(1);
+        let slow_start = self.congestion.cwnd < self.congestion.ssthresh;
+        repair.limited || (slow_start && cwnd < 2 * repair.most_out)
+    }
+}
+
+/// Whether the first block tells of data that came twice (RFC 2883, section 4): it lies below the acknowledgment, or within
+/// the second block.
+fn duplicate_told(ack: Seq, blocks: &[(Seq, Seq)]) -> bool {
+    let Some((from, end)) = blocks.first() else { return false };
+    let within = |(first, last): &(Seq, Seq)| !from.before(*first) && !end.after(*last);
+    from.before(ack) || blocks.get(1).is_some_and(within)
+}

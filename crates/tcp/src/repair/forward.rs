@@ -1,0 +1,115 @@
+//! Whether a time-out was for nothing (RFC 5682, section 3.1, F-RTO with selective acknowledgments): new data is sent instead
+//! of what seems lost, and what is answered tells.
+
+/// Where the question stands.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum Forward {
+    /// It is not asked.
+    #[default]
+    Off,
+    /// Step 1: the first segment was sent again.
+    Asked,
+    /// Step 2b: only new data may go, until the next acknowledgment.
+    NewData,
+}
+
+/// What an acknowledgment after a time-out shows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a condition of the RFC's steps of its own")]
+pub(crate) struct Seen {
+    /// It acknowledges, in either way, data that was sent once and before the time-out.
+    pub(crate) original: bool,
+    /// The cumulative acknowledgment advanced.
+    pub(crate) advanced: bool,
+    /// It covers all that was sent before the time-out.
+    pub(crate) recovered: bool,
+    /// New data was sent since.
+    pub(crate) new_sent: bool,
+    /// It is a duplicate, or acknowledges something selectively.
+    pub(crate) duplicate: bool,
+    /// There is new data, and the peer has a window for it.
+    pub(crate) can_send: bool,
+}
+
+/// What follows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Step {
+    /// The time-out was spurious: nothing is lost.
+    Spurious,
+    /// New data is to be sent.
+    SendNew,
+    /// What was lost is sent again.
+    Mend,
+}
+
+impl Forward {
+    /// Steps 2 and 3.
+    pub(crate) fn judge(&mut self, seen: Seen) -> Step {
+        let before = std::mem::take(self);
+        if before == Self::Off {
+            return Step::Mend;
+        }
+        if seen.original {
+            return Step::Spurious; // step 3b
+        }
+        if seen.new_sent {
+            // Step 3a: a duplicate says that the loss was real.
+            *self = if seen.duplicate { Self::Off } else { Self::Asked };
+        } else if seen.advanced && !seen.recovered {
+            if seen.can_send {
+                *self = Self::NewData;
+                return Step::SendNew;
+            }
+        } else if !seen.advanced {
+            *self = Self::Asked;
+        }
+        Step::Mend
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ADVANCED: Seen = Seen {
+        original: false,
+        advanced: true,
+        recovered: false,
+        new_sent: false,
+        duplicate: false,
+        can_send: true,
+    };
+
+    /// RFC 5682, section 3.1: steps 1, 2b, 3b.
+    #[test]
+    fn what_was_only_late_is_found_out() {
+        let mut forward = Forward::Asked;
+        assert_eq!((forward.judge(ADVANCED), forward), (Step::SendNew, Forward::NewData));
+        let late = Seen { original: true, new_sent: true, ..ADVANCED };
+        assert_eq!((forward.judge(late), forward), (Step::Spurious, Forward::Off));
+    }
+
+    /// Steps 2a and 3a.
+    #[test]
+    fn what_was_lost_is_lost() {
+        let mut forward = Forward::Asked;
+        assert_eq!(
+            (forward.judge(Seen { recovered: true, ..ADVANCED }), forward),
+            (Step::Mend, Forward::Off)
+        );
+        let mut forward = Forward::NewData;
+        let duplicate = Seen { advanced: false, duplicate: true, new_sent: true, ..ADVANCED };
+        assert_eq!((forward.judge(duplicate), forward), (Step::Mend, Forward::Off));
+        let mut forward = Forward::Asked;
+        assert_eq!(
+            (forward.judge(Seen { can_send: false, ..ADVANCED }), forward),
+            (Step::Mend, Forward::Off)
+        );
+    }
+
+    #[test]
+    fn who_does_not_ask_learns_nothing() {
+        let mut forward = Forward::Off;
+        assert_eq!((forward.judge(Seen { original: true, ..ADVANCED }), forward), (Step::Mend, Forward::Off));
+    }
+}

@@ -1,0 +1,254 @@
+//! Losses by time (RFC 8985, sections 5 and 6: RACK): a segment is lost when one that was sent later has arrived, and a
+//! reordering window has passed.
+
+use super::segments::{Segments, Sent};
+use crate::Seq;
+use wire::{Duration, Instant};
+
+/// Recoveries for which a window that duplicates made wider stays so (RFC 8985, section 6.2, step 4: 16).
+const PERSIST: u32 = 16;
+/// The widest window, in quarters of the least round trip, before the smoothed round trip bounds it.
+const MOST_STEPS: u32 = 255;
+
+/// What RACK knows of a connection; names are those of RFC 8985, section 5.2.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Rack {
+    /// `RACK.xmit_ts`: when the segment left that was sent last of those that arrived; `None` before one has.
+    pub sent: Option<Instant>,
+    /// `RACK.end_seq`: its end.
+    pub end: Seq,
+    /// `RACK.rtt`: its round trip.
+    pub rtt: Duration,
+    /// `RACK.min_RTT`, of the whole connection.
+    pub min_rtt: Option<Duration>,
+    /// `RACK.reordering_seen`.
+    pub reordered: bool,
+    /// `RACK.reo_wnd_mult`.
+    pub steps: u32,
+    /// `RACK.reo_wnd_persist`: recoveries until the window is narrow again.
+    pub persist: u32,
+    /// `RACK.dsack_round`: until this is acknowledged, duplicates widen the window no further.
+    pub round: Option<Seq>,
+    /// Something arrived since losses were last looked for.
+    pub advanced: bool,
+}
+
+impl Default for Rack {
+    fn default() -> Self {
+        Self {
+            sent: None,
+            end: Seq(0),
+            rtt: Duration::ZERO,
+            min_rtt: None,
+            reordered: false,
+            steps: 1,
+            persist: 0,
+            round: None,
+            advanced: false,
+        }
+    }
+}
+
+/// Whether a segment was sent after another; of two that left at once, the one with the higher numbers (RFC 8985,
+/// section 6.1).
+fn sent_after(one: (Instant, Seq), other: (Instant, Seq)) -> bool {
+    one.0 > other.0 || (one.0 == other.0 && one.1.after(other.1))
+}
+
+impl Rack {
+    /// A round trip was measured.
+    pub(crate) fn measured(&mut self, rtt: Duration) {
+        self.min_rtt = Some(self.min_rtt.map_or(rtt, |least| least.min(rtt)));
+    }
+
+    /// Steps 1 to 2: a segment has arrived.
+    pub(crate) fn arrived(&mut self, now: Instant, segment: &Sent) {
+        let rtt = now.since(segment.at);
+        // What seems to be an answer to the second copy within less than any round trip answers the first.
+        if segment.ever_resent && self.min_rtt.is_some_and(|least| rtt < least) {
+            return;
+        }
+        self.advanced = true;
+        self.rtt = rtt;
+        if self.sent.is_none_or(|sent| sent_after((segment.at, segment.end), (sent, self.end))) {
+            (self.sent, self.end) = (Some(segment.at), segment.end);
+        }
+    }
+
+    /// Step 4: the peer told of a duplicate (`dsack`), below `una`; all below `next` was sent.
+    pub(crate) fn adapt(&mut self, dsack: bool, una: Seq, next: Seq) {
+        self.round = self.round.filter(|round| una.before(*round));
+        if dsack && self.round.is_none() {
+            self.round = Some(next);
+            self.steps = (self.steps + 1).min(MOST_STEPS);
+            self.persist = PERSIST;
+        } else if self.persist == 0 {
+            self.steps = 1;
+        }
+    }
+
+    /// A recovery is over.
+    pub(crate) const fn recovered(&mut self) {
+        self.persist = self.persist.saturating_sub(1);
+    }
+
+    /// `RACK_update_reo_wnd()`: how long a segment may be late. Without any sign of reordering not at all, once a recovery
+    /// is under way (`mending`) or `sacked` segments reach the threshold of duplicates.
+    pub(crate) fn window(
+        &self,
+        srtt: Option<Duration>,
+        mending: bool,
+        sacked: u32,
+        threshold: u32,
+    ) -> Duration {
+        if !self.reordered && (mending || sacked >= threshold) {
+            return Duration::ZERO;
+        }
+        let window = self.min_rtt.unwrap_or_default() / 4 * self.steps;
+        srtt.map_or(window, |srtt| window.min(srtt))
+    }
+
+    /// `RACK_detect_loss()`: marks what is lost, and says for how long to wait until more may be.
+    pub(crate) fn detect(
+        &mut self,
+        now: Instant,
+        window: Duration,
+        segments: &mut Segments,
+    ) -> Option<Duration> {
+        self.advanced = false;
+        let latest = (self.sent?, self.end);
+        let in_order = segments.resent() == 0;
+        let mut wait: Option<Duration> = None;
+        for at in 0..segments.len() as usize {
+            let Some(sent) = segments.get(at).copied() else { break };
+            if sent.sacked || (sent.lost && !sent.resent) {
+                continue;
+            }
+            if !sent_after(latest, (sent.at, sent.end)) {
+                if in_order && !sent.ever_resent {
+                    break; // what follows was sent later still
+                }
+                continue;
+            }
+            let late = self.remaining(now, &sent, window);
+            match late {
+                None => segments.lose(at),
+                Some(late) => wait = wait.max(Some(late)),
+            }
+        }
+        wait
+    }
+
+    /// How long until a segment counts as lost; `None` if it does.
+    pub(crate) fn remaining(&self, now: Instant, sent: &Sent, window: Duration) -> Option<Duration> {
+        (self.rtt + window).checked_sub(now.since(sent.at)).filter(|left| !left.is_zero())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::repair::segments::News;
+
+    const fn ms(ms: u64) -> Duration {
+        Duration::from_millis(ms)
+    }
+
+    /// Segments of 1000 that left at these instants, with a least round trip of 40 ms.
+    fn flight(at: &[u64]) -> (Rack, Segments) {
+        let (mut rack, mut segments) = (Rack::default(), Segments::default());
+        for (i, at) in (0..).zip(at) {
+            segments.push(Seq(1000 * i), Seq(1000 * (i + 1)), Instant::from_millis(*at));
+        }
+        rack.measured(ms(60));
+        rack.measured(ms(40));
+        rack.measured(ms(50));
+        (rack, segments)
+    }
+
+    fn arrives(rack: &mut Rack, segments: &mut Segments, now: u64, index: u32) {
+        let mut news = News::default();
+        let now = Instant::from_millis(now);
+        segments.sack(Seq(1000 * index), Seq(1000 * (index + 1)), Seq(9000), &mut news, |sent| {
+            rack.arrived(now, sent);
+        });
+        rack.reordered |= news.reordered;
+    }
+
+    fn lost(segments: &Segments) -> Vec<u32> {
+        segments.iter().filter(|sent| sent.lost).map(|sent| sent.from.0 / 1000).collect()
+    }
+
+    /// RFC 8985, section 3.2: the third of three arrives; the first two wait a quarter of the least round trip.
+    #[test]
+    fn lost_after_the_reordering_window() {
+        let (mut rack, mut segments) = flight(&[0, 1, 2]);
+        arrives(&mut rack, &mut segments, 42, 2);
+        let window = rack.window(Some(ms(50)), false, 1, 3);
+        assert_eq!(window, ms(10));
+        let at = |ms| Instant::from_millis(ms);
+        assert_eq!(rack.detect(at(42), window, &mut segments), Some(ms(9)));
+        assert_eq!(lost(&segments), []);
+        assert_eq!(
+            rack.detect(at(50), window, &mut segments),
+            Some(ms(1)),
+            "the first was due at 0 + 40 + 10"
+        );
+        assert_eq!(lost(&segments), [0]);
+        assert_eq!(rack.detect(at(51), window, &mut segments), None);
+        assert_eq!(lost(&segments), [0, 1]);
+    }
+
+    /// RFC 8985, section 6.2, step 4.
+    #[test]
+    fn the_window_by_its_rules() {
+        let mut rack = flight(&[]).0;
+        assert_eq!(rack.window(Some(ms(50)), false, 2, 3), ms(10));
+        assert_eq!(rack.window(Some(ms(50)), false, 3, 3), ms(0), "as many as were duplicates of old");
+        assert_eq!(rack.window(Some(ms(50)), true, 0, 3), ms(0));
+        rack.reordered = true;
+        assert_eq!(rack.window(Some(ms(50)), true, 7, 3), ms(10));
+        rack.adapt(true, Seq(0), Seq(5000));
+        rack.adapt(true, Seq(4000), Seq(6000));
+        assert_eq!(rack.window(Some(ms(50)), true, 7, 3), ms(20), "once in a round trip");
+        rack.adapt(true, Seq(5000), Seq(8000));
+        assert_eq!(rack.window(Some(ms(25)), true, 7, 3), ms(25), "a round trip at most");
+        (0..PERSIST).for_each(|_| {
+            rack.adapt(false, Seq(9000), Seq(9000));
+            assert_eq!(rack.steps, 3);
+            rack.recovered();
+        });
+        rack.adapt(false, Seq(9000), Seq(9000));
+        assert_eq!(rack.steps, 1);
+    }
+
+    /// What was sent again is lost again only if something sent later than that has arrived.
+    #[test]
+    fn a_lost_retransmission_is_found() {
+        let (mut rack, mut segments) = flight(&[0, 1, 2, 60]);
+        arrives(&mut rack, &mut segments, 42, 2);
+        let at = |ms| Instant::from_millis(ms);
+        rack.detect(at(60), ms(0), &mut segments);
+        assert_eq!(lost(&segments), [0, 1]);
+        segments.edit(0, |sent| (sent.at, sent.resent, sent.ever_resent) = (at(59), true, true));
+        segments.edit(1, |sent| (sent.at, sent.resent, sent.ever_resent) = (at(61), true, true));
+        arrives(&mut rack, &mut segments, 101, 3);
+        rack.detect(at(101), ms(0), &mut segments);
+        assert_eq!(
+            (segments.resent(), segments.flying()),
+            (1, 1),
+            "the copy of 0 is lost, that of 1 was sent later"
+        );
+    }
+
+    /// RFC 8985, section 6.2, step 2: an answer too soon for the second copy says nothing.
+    #[test]
+    fn an_answer_to_the_first_copy_is_not_one_to_the_second() {
+        let (mut rack, mut segments) = flight(&[0, 1]);
+        segments.edit(0, |sent| (sent.at, sent.ever_resent) = (Instant::from_millis(50), true));
+        arrives(&mut rack, &mut segments, 80, 0);
+        assert_eq!((rack.sent, rack.advanced), (None, false));
+        arrives(&mut rack, &mut segments, 81, 1);
+        assert!(rack.advanced);
+    }
+}

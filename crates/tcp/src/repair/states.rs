@@ -1,0 +1,178 @@
+//! Where a sender stands, and what brings it elsewhere (Linux: `tcp_fastretrans_alert`, `tcp_enter_loss`).
+
+use super::forward::{self, Forward, Step};
+use super::prr::Prr;
+use super::{Repair, Standing};
+use crate::Phase;
+use crate::send::Sender;
+use crate::timers::Timer;
+use wire::Instant;
+
+/// What an acknowledgment shows of losses.
+#[derive(Clone, Copy, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a condition of its own")]
+pub(super) struct Seen {
+    pub(super) now: Instant,
+    /// The cumulative acknowledgment advanced.
+    pub(super) advanced: bool,
+    /// It acknowledges selectively what it did not before.
+    pub(super) sacked: bool,
+    /// Something arrived that was sent once, and before the recovery began.
+    pub(super) original: bool,
+    /// It says nothing but what the one before said.
+    pub(super) duplicate: bool,
+    /// It tells of data that came twice.
+    pub(super) dsack: bool,
+    /// It answers something that left before the first segment that was sent again.
+    pub(super) older: bool,
+}
+
+impl Sender {
+    /// Something may be wrong. Says whether the timer waits for reordering.
+    pub(super) fn alert(&mut self, seen: &Seen, repair: &mut Repair) -> bool {
+        if matches!(repair.standing, Standing::Open) {
+            repair.undo.first = None;
+        } else if repair.standing == Standing::Recovery && !self.una.before(repair.high) {
+            self.recovered(seen, repair);
+        }
+        if repair.standing == Standing::Recovery && seen.advanced && seen.older {
+            self.take_back(repair, true);
+            self.keep_open(repair);
+        }
+        if repair.standing == Standing::Loss {
+            self.after_timeout(seen, repair);
+        } else if seen.dsack && repair.undo.all_were_duplicates() {
+            self.take_back(repair, false);
+            self.keep_open(repair);
+        }
+        let copies = repair.segments.resent();
+        let wait = repair.look(seen.now, self.rto.smoothed().map(|(srtt, _)| srtt));
+        if let Some(wait) = wait {
+            self.wait_for_order(seen.now, wait);
+        }
+        let copy_lost = repair.segments.resent() < copies;
+        let stays = match repair.standing {
+            Standing::Recovery => true,
+            Standing::Loss => !copy_lost,
+            Standing::Open | Standing::Disorder => false,
+        };
+        if !stays && repair.segments.lost() > 0 {
+            self.begin_recovery(repair);
+        } else if !stays {
+            self.keep_open(repair);
+        }
+        wait.is_some()
+    }
+
+    /// All that was out when the recovery began is acknowledged.
+    fn recovered(&mut self, seen: &Seen, repair: &mut Repair) {
+        if seen.older || repair.undo.all_were_duplicates() {
+            self.take_back(repair, false);
+        } else if repair.undo.marker.is_some() {
+            self.congestion.cwnd = self.congestion.ssthresh;
+        }
+        repair.rack.recovered();
+        self.keep_open(repair);
+    }
+
+    /// Linux: `tcp_process_loss`.
+    fn after_timeout(&mut self, seen: &Seen, repair: &mut Repair) {
+        let recovered = !self.una.before(repair.high);
+        let for_nothing = seen.older || repair.undo.all_were_duplicates();
+        if seen.advanced && for_nothing {
+            self.take_back(repair, true);
+            self.keep_open(repair);
+            return;
+        }
+        let step = repair.forward.judge(forward::Seen {
+            original: seen.original,
+            advanced: seen.advanced,
+            recovered,
+            new_sent: self.max.after(repair.high),
+            duplicate: seen.sacked || seen.duplicate,
+            can_send: self.total() as u32 > self.flight() && self.window > self.flight(),
+        });
+        match step {
+            Step::Spurious => {
+                self.take_back(repair, true);
+                self.keep_open(repair);
+            }
+            Step::SendNew => repair.high = self.max,
+            Step::Mend if recovered => {
+                repair.rack.recovered();
+                self.keep_open(repair);
+            }
+            Step::Mend => {}
+        }
+    }
+
+    /// Linux: `tcp_try_keep_open`.
+    pub(super) fn keep_open(&mut self, repair: &mut Repair) {
+        let left = repair.segments.lost() + repair.segments.sacked() + repair.segments.resent();
+        let standing = if left == 0 { Standing::Open } else { Standing::Disorder };
+        if std::mem::replace(&mut repair.standing, standing) != standing {
+            repair.high = self.max;
+        }
+        self.congestion.phase = Phase::No;
+    }
+
+    /// The window is to be reduced: to the threshold, at once or as segments arrive.
+    pub(super) fn reduce(&mut self, repair: &mut Repair) {
+        repair.undo.begin(self.una, self.congestion.cwnd, self.congestion.current_threshold());
+        repair.high = self.max;
+        repair.tail.end = None;
+        repair.prr = Prr::new(self.congestion.cwnd / self.mss.max(1));
+        self.congestion.lower();
+    }
+
+    pub(super) fn begin_recovery(&mut self, repair: &mut Repair) {
+        self.reduce(repair);
+        repair.standing = Standing::Recovery;
+        self.congestion.phase = Phase::Begun;
+        self.fast_retransmits += 1;
+    }
+
+    /// A reduction was for nothing; with `find`, nothing is lost either.
+    fn take_back(&mut self, repair: &mut Repair, find: bool) {
+        if find {
+            repair.segments.find_again();
+        }
+        self.congestion.restore_window(repair.undo.cwnd, repair.undo.ssthresh);
+        repair.undo.marker = None;
+        repair.rack.advanced = true; // losses are looked for anew
+        self.unanswered = 0;
+    }
+
+    /// The retransmission timer went off (Linux: `tcp_enter_loss`).
+    pub(super) fn enter_loss(&mut self, now: Instant, repair: &mut Repair) {
+        let fresh = !matches!(repair.standing, Standing::Recovery | Standing::Loss);
+        Self::mark_after_timeout(now, repair);
+        let again = repair.standing == Standing::Loss && self.unanswered == 0;
+        if fresh || !repair.high.after(self.una) || again {
+            repair.undo.begin(self.una, self.congestion.cwnd, self.congestion.current_threshold());
+            self.congestion.lower();
+        }
+        self.congestion.phase = Phase::No;
+        self.congestion.cwnd = (repair.segments.flying() + 1) * self.mss.max(1);
+        repair.standing = Standing::Loss;
+        repair.high = self.max;
+        repair.tail.end = None;
+        let asks = repair.does.frto && (fresh || self.unanswered > 0);
+        repair.forward = if asks { Forward::Asked } else { Forward::Off };
+        self.timer = Timer::Off;
+    }
+
+    /// RFC 8985, section 6.3: what was sent too recently to be lost is not lost yet.
+    fn mark_after_timeout(now: Instant, repair: &mut Repair) {
+        if repair.segments.first().is_some_and(|sent| sent.sacked) {
+            repair.segments.renege(); // the peer took back what it had
+        }
+        for at in 0..repair.segments.len() as usize {
+            let Some(sent) = repair.segments.get(at).copied() else { break };
+            let recent = at > 0 && repair.does.rack;
+            if !recent || repair.rack.remaining(now, &sent, wire::Duration::ZERO).is_none() {
+                repair.segments.lose(at);
+            }
+        }
+    }
+}

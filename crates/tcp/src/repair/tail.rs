@@ -1,0 +1,85 @@
+//! Probes of the tail (RFC 8985, section 7: TLP): when nothing answers for two round trips, the last segment is sent again, or
+//! a new one, so that its answer tells what is missing.
+
+use crate::Seq;
+use wire::Duration;
+
+/// The kernel's least distance of a time-out (`TCP_TIMEOUT_MIN`): two ticks of a thousand a second.
+const LEAST: Duration = Duration::from_millis(2);
+
+/// The probe of a connection, of which one at most is out.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Tail {
+    /// `TLP.end_seq`: all below was sent when the probe left; `None`: none is out.
+    pub end: Option<Seq>,
+    /// `TLP.is_retrans`: it repeated a segment.
+    pub again: bool,
+}
+
+/// What an acknowledgment says of a probe.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Verdict {
+    /// Nothing.
+    Open,
+    /// Nothing was lost.
+    Clean,
+    /// The probe made good a loss that nothing else told of: the window is to be reduced.
+    Repaired,
+}
+
+/// `TLP_calc_PTO()`: how long to wait before a probe. With one segment out its acknowledgment may be delayed, by `delay`.
+pub(crate) fn timeout(srtt: Option<Duration>, segments: u32, delay: Duration, initial: Duration) -> Duration {
+    let Some(srtt) = srtt else { return initial };
+    srtt * 2 + if segments == 1 { delay } else { LEAST }
+}
+
+impl Tail {
+    /// `TLP_process_ack()`: all below `ack` is acknowledged. `dsack` says that the peer had the probe's data twice, `pure`
+    /// that it says nothing else.
+    pub(crate) fn judge(&mut self, ack: Seq, dsack: bool, pure: bool) -> Verdict {
+        let Some(end) = self.end.filter(|end| !ack.before(*end)) else { return Verdict::Open };
+        let verdict = if !self.again || dsack {
+            Verdict::Clean
+        } else if ack.after(end) {
+            Verdict::Repaired
+        } else if pure {
+            Verdict::Clean // the probe was a duplicate: the original had arrived
+        } else {
+            return Verdict::Open;
+        };
+        self.end = None;
+        verdict
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn ms(ms: u64) -> Duration {
+        Duration::from_millis(ms)
+    }
+
+    /// RFC 8985, section 7.2.
+    #[test]
+    fn the_time_before_a_probe() {
+        let after = |srtt, segments| timeout(srtt, segments, ms(200), ms(1000));
+        assert_eq!(after(Some(ms(30)), 1), ms(260), "2 SRTT and the worst delayed acknowledgment");
+        assert_eq!(after(Some(ms(30)), 2), ms(62));
+        assert_eq!(after(None, 2), ms(1000));
+    }
+
+    /// RFC 8985, section 7.4.2.
+    #[test]
+    fn what_its_answer_says() {
+        let out = |again| Tail { end: Some(Seq(5000)), again };
+        assert_eq!(out(true).judge(Seq(4000), false, true), Verdict::Open);
+        assert_eq!(out(false).judge(Seq(5000), false, false), Verdict::Clean, "new data was no repetition");
+        assert_eq!(out(true).judge(Seq(5000), true, false), Verdict::Clean, "both arrived");
+        assert_eq!(out(true).judge(Seq(5000), false, false), Verdict::Open, "either may have");
+        assert_eq!(out(true).judge(Seq(5000), false, true), Verdict::Clean, "a pure duplicate");
+        let mut tail = out(true);
+        assert_eq!((tail.judge(Seq(5001), false, false), tail.end), (Verdict::Repaired, None));
+        assert_eq!(tail.judge(Seq(6000), false, false), Verdict::Open, "one verdict");
+    }
+}

@@ -1,0 +1,223 @@
+//! A sender and a peer's acknowledgments, by hand. Segments have 1000 bytes, times are in milliseconds.
+
+use super::{Mechanisms, Standing};
+use crate::acknowledge::Ack;
+use crate::send::Sender;
+use crate::{Profile, Recovery, Seq, Timer};
+use wire::{Duration, Instant};
+
+const fn at(ms: u64) -> Instant {
+    Instant::from_millis(ms)
+}
+
+fn with(does: Mechanisms) -> Profile {
+    Profile {
+        mss: 1000,
+        timing: crate::Timing::Exact,
+        recovery: Recovery::Segments(does),
+        timestamps: false,
+        ..Profile::linux()
+    }
+}
+
+/// A sender with ten segments out since 100 ms, which knows of a round trip of 50 ms.
+struct Talk(Sender);
+
+impl Talk {
+    fn ten(does: Mechanisms, written: usize) -> Self {
+        let profile = with(does);
+        let mut send = Sender::new(&profile, Seq(u32::MAX)); // the first byte is number 0
+        send.syn_sent(at(0));
+        send.opened(at(50), &profile, true, None);
+        (send.window, send.largest_window) = (1 << 20, 1 << 20);
+        send.write(&vec![7; written]);
+        let mut talk = Self(send);
+        assert_eq!(talk.sends(100).len(), 10);
+        talk
+    }
+
+    /// The numbers, in thousands, of what leaves now.
+    fn sends(&mut self, now: u64) -> Vec<u32> {
+        std::iter::from_fn(|| self.0.next(at(now), 0)).map(|chunk| chunk.seq.0 / 1000).collect()
+    }
+
+    /// An acknowledgment in thousands, and what leaves then.
+    fn hears(&mut self, now: u64, below: u32, blocks: &[(u32, u32)]) -> Vec<u32> {
+        let blocks: Vec<_> = blocks.iter().map(|(from, end)| (Seq(1000 * from), Seq(1000 * end))).collect();
+        let (seq, below, window) = (Seq(1), Seq(1000 * below), self.0.window);
+        let ack = Ack { seq, below, window, pure: true, blocks: &blocks, echoed: None };
+        self.0.acknowledge(at(now), ack);
+        self.sends(now)
+    }
+
+    /// The timer goes off, which must be this one.
+    fn waits(&mut self, timer: Timer) -> Vec<u32> {
+        assert_eq!(self.0.timer, timer);
+        let when = timer.at().unwrap();
+        assert!(!self.0.timeout(when));
+        self.sends(when.0 / 1_000_000)
+    }
+
+    fn standing(&self) -> Standing {
+        self.0.repair.as_ref().unwrap().standing
+    }
+
+    fn cwnd(&self) -> u32 {
+        self.0.congestion.cwnd / 1000
+    }
+}
+
+/// RFC 8985, section 3.3: the last of ten are lost; a probe after two round trips and 2 ms tells, long before the time-out.
+#[test]
+fn a_lost_tail_is_mended_without_a_time_out() {
+    let mut talk = Talk::ten(Mechanisms::ALL, 10_000);
+    assert_eq!(talk.hears(150, 8, &[]), [] as [u32; 0]);
+    assert_eq!(talk.waits(Timer::Tail(at(252))), [9], "the last again");
+    assert_eq!(talk.hears(302, 8, &[(9, 10)]), [8], "what lies before it is lost");
+    assert_eq!((talk.standing(), talk.0.timeouts), (Standing::Recovery, 0));
+    assert_eq!(talk.hears(352, 10, &[]), [] as [u32; 0]);
+    assert_eq!((talk.standing(), talk.0.timer), (Standing::Open, Timer::Off));
+    // The breaker: without probes it is the time-out.
+    let mut talk = Talk::ten(Mechanisms { tlp: false, ..Mechanisms::ALL }, 10_000);
+    talk.hears(150, 8, &[]);
+    assert_eq!(talk.waits(Timer::Retransmit(at(400))), [8]);
+    assert_eq!(talk.0.timeouts, 1);
+}
+
+/// RFC 8985, section 7.3: new data is the probe where there is some; 7.4: that its answer comes says nothing of a loss.
+#[test]
+fn a_probe_is_new_data_if_there_is_any() {
+    let mut talk = Talk::ten(Mechanisms::ALL, 11_000);
+    assert_eq!(talk.waits(Timer::Tail(at(202))), [10], "although the window is used up");
+    assert_eq!(talk.0.timer, Timer::Retransmit(at(452)));
+    assert_eq!(talk.hears(252, 11, &[]), [] as [u32; 0]);
+    assert_eq!((talk.standing(), talk.cwnd() >= 10), (Standing::Open, true));
+}
+
+/// RFC 8985, section 7.4.2: the probe repaired the loss of the last segment, so the window is reduced.
+#[test]
+fn a_loss_that_the_probe_repaired_reduces_the_window() {
+    let mut talk = Talk::ten(Mechanisms::ALL, 10_000);
+    talk.hears(150, 9, &[]);
+    let window = talk.cwnd();
+    // One is out: the answer may be delayed by 200 ms, and the time-out is earlier.
+    assert_eq!(talk.waits(Timer::Tail(at(400))), [9]);
+    talk.0.write(&[7; 2000]);
+    assert_eq!(talk.sends(401), [10, 11]);
+    talk.hears(451, 12, &[]);
+    assert_eq!(talk.cwnd(), window / 2);
+}
+
+/// RFC 8985, section 6.2, step 5: one that was overtaken has a quarter of a round trip to come.
+#[test]
+fn what_is_late_is_waited_for() {
+    let mut talk = Talk::ten(Mechanisms::ALL, 40_000);
+    assert_eq!(talk.hears(150, 0, &[(1, 2)]), [10]);
+    assert_eq!(talk.standing(), Standing::Disorder);
+    // 50 ms of round trip and 12.5 ms of window after it left, and 2 ms: 164.5 ms.
+    let Timer::Reorder(when) = talk.0.timer else { panic!("{:?}", talk.0.timer) };
+    assert_eq!(when.0, 164_500_000);
+    let mut lost = Talk(talk.0.clone());
+    assert_eq!(talk.hears(160, 2, &[])[0], 11, "it came");
+    assert_eq!((talk.standing(), talk.0.retransmissions), (Standing::Open, 0));
+    lost.0.timeout(when);
+    assert_eq!(lost.sends(165)[0], 0, "it did not");
+    assert_eq!(lost.standing(), Standing::Recovery);
+}
+
+/// RFC 6675's three duplicates, where losses are not told by time.
+#[test]
+fn without_rack_three_segments_above_mean_a_loss() {
+    let mut talk = Talk::ten(Mechanisms { rack: false, ..Mechanisms::ALL }, 40_000);
+    talk.hears(150, 0, &[(1, 3)]);
+    assert_eq!((talk.standing(), talk.0.retransmissions), (Standing::Disorder, 0));
+    assert_eq!(talk.hears(151, 0, &[(1, 4)])[0], 0);
+    assert_eq!(talk.standing(), Standing::Recovery);
+}
+
+/// RFC 6937: the window goes down with what arrives, and is the threshold's in the end. Without it nothing leaves until half
+/// has arrived.
+#[test]
+fn the_rate_is_reduced_in_proportion() {
+    let sent = |does| {
+        let mut talk = Talk::ten(does, 90_000);
+        let mut sent: Vec<usize> = vec![talk.hears(150, 0, &[(1, 4)]).len()];
+        sent.extend((5..=10).map(|end| talk.hears(151, 0, &[(1, end)]).len()));
+        (sent, talk.cwnd())
+    };
+    let (proportional, window) = sent(Mechanisms::ALL);
+    assert_eq!((proportional, window), (vec![2, 0, 1, 0, 0, 1, 1], 5));
+    let (at_once, window) = sent(Mechanisms { prr: false, ..Mechanisms::ALL });
+    assert_eq!((at_once, window), (vec![1, 0, 0, 1, 1, 1, 1], 5));
+}
+
+/// RFC 5682, section 3.1, with selective acknowledgments: nothing was lost but time.
+#[test]
+fn a_spurious_time_out_is_taken_back() {
+    let mut talk = Talk::ten(Mechanisms { tlp: false, ..Mechanisms::ALL }, 40_000);
+    assert_eq!(talk.waits(Timer::Retransmit(at(350))), [0], "step 1");
+    assert_eq!((talk.standing(), talk.cwnd()), (Standing::Loss, 1));
+    assert_eq!(talk.hears(360, 1, &[]), [10, 11], "step 2b: new data, not what seems lost");
+    talk.hears(361, 2, &[]);
+    assert_eq!((talk.standing(), talk.cwnd() >= 10), (Standing::Open, true), "step 3b");
+    assert_eq!(talk.0.retransmissions, 1);
+    // The breaker: the second is sent again for nothing.
+    let mut talk = Talk::ten(Mechanisms { tlp: false, frto: false, ..Mechanisms::ALL }, 40_000);
+    talk.waits(Timer::Retransmit(at(350)));
+    assert_eq!(talk.hears(360, 1, &[]), [1, 2]);
+}
+
+/// RFC 5682, step 3a: after a real one what is lost is sent again.
+#[test]
+fn a_real_time_out_is_mended() {
+    let mut talk = Talk::ten(Mechanisms { tlp: false, ..Mechanisms::ALL }, 40_000);
+    talk.waits(Timer::Retransmit(at(350)));
+    assert_eq!(talk.hears(400, 1, &[]), [10, 11]);
+    assert_eq!(talk.hears(450, 1, &[(10, 11)])[..1], [1]);
+    assert_eq!(talk.standing(), Standing::Loss);
+}
+
+/// RFC 8985, section 6.3: a time-out of the first does not mean that what left a moment ago is lost.
+#[test]
+fn what_left_a_moment_ago_is_not_lost_with_the_first() {
+    let mut talk = Talk::ten(Mechanisms { tlp: false, frto: false, ..Mechanisms::ALL }, 10_000);
+    talk.0.write(&[7; 1000]);
+    talk.hears(150, 1, &[]); // lets the eleventh out
+    talk.0.timer = Timer::Retransmit(at(180));
+    talk.0.timeout(at(180));
+    let lost: Vec<_> = talk.0.repair.as_ref().unwrap().segments.iter().map(|sent| sent.lost).collect();
+    assert_eq!(lost.iter().filter(|lost| **lost).count(), 9);
+    assert_eq!(lost.last(), Some(&false));
+}
+
+/// RFC 2883, RFC 3708: the peer had all that was sent again.
+#[test]
+fn duplicates_take_a_recovery_back() {
+    let mut talk = Talk::ten(Mechanisms::ALL, 10_000);
+    assert_eq!(talk.hears(150, 0, &[(1, 5)]), [0]);
+    assert_eq!(talk.standing(), Standing::Recovery);
+    talk.hears(152, 5, &[]); // it was only late
+    talk.hears(200, 5, &[(0, 1)]);
+    assert_eq!((talk.standing(), talk.cwnd()), (Standing::Open, 10));
+}
+
+/// A path that carries less: what is too long is sent again in pieces, and the window counts segments.
+#[test]
+fn what_is_too_long_for_the_path_is_cut() {
+    let mut talk = Talk::ten(Mechanisms::ALL, 10_000);
+    talk.0.path_mss(500);
+    assert_eq!(talk.sends(120), [0, 0, 1, 1, 2, 2, 3, 3, 4, 4]);
+    assert_eq!(talk.0.congestion.cwnd, 5000);
+}
+
+#[test]
+fn idling_lowers_the_window_by_half_for_each_time_out() {
+    let mut talk = Talk::ten(Mechanisms::ALL, 10_000);
+    talk.hears(150, 10, &[]);
+    talk.0.congestion.cwnd = 64_000;
+    let rto = talk.0.rto.current();
+    talk.0.congestion.restart(rto * 2 + Duration::from_millis(1), rto);
+    assert_eq!(talk.cwnd(), 16);
+    talk.0.congestion.restart(rto * 9, rto);
+    assert_eq!(talk.cwnd(), 10, "no less than a connection begins with");
+}

@@ -1,0 +1,162 @@
+//! What a sender that keeps track of each segment sends next (Linux: `tcp_xmit_retransmit_queue`, `tcp_write_xmit`,
+//! `tcp_send_loss_probe`).
+
+use super::forward::Forward;
+use super::{Repair, Standing};
+use crate::Seq;
+use crate::send::{Chunk, Errand, Sender};
+use crate::timers::Timer;
+use wire::Instant;
+
+impl Sender {
+    /// The next segment: what is lost, or new data, as long as the window has room for a whole one.
+    pub(crate) fn transmit(&mut self, now: Instant, limit: u32, errand: Errand) -> Option<Chunk> {
+        let mut repair = self.repair.take()?;
+        let chunk = match errand {
+            Errand::Tail => self.send_probe(now, limit, &mut repair),
+            _ => self.transmitted(now, limit, &mut repair),
+        };
+        self.repair = Some(repair);
+        chunk
+    }
+
+    fn transmitted(&mut self, now: Instant, limit: u32, repair: &mut Repair) -> Option<Chunk> {
+        let (cwnd, flying) = (self.congestion.cwnd / self.mss.max(1), repair.segments.flying());
+        let mends = repair.forward != Forward::NewData && flying < cwnd;
+        if let Some(at) = mends.then(|| first_lost(repair)).flatten() {
+            return Some(self.send_again(now, at, limit, repair));
+        }
+        if flying == 0 && repair.segments.len() == 0 && now.since(self.last_sent) > self.rto.current() {
+            self.restart(now);
+        }
+        let room = cwnd.saturating_sub(flying) * self.mss;
+        if let Some(len) = self.sendable(limit, room) {
+            return Some(self.send_new(now, len, repair));
+        }
+        self.use_of_window(repair, flying >= cwnd);
+        if repair.forward == Forward::NewData && !self.max.after(repair.high) {
+            repair.forward = Forward::Off; // nothing new could be sent
+            return self.transmitted(now, limit, repair);
+        }
+        None
+    }
+
+    fn restart(&mut self, now: Instant) {
+        if self.idle_restart {
+            self.congestion.restart(now.since(self.last_sent), self.rto.current());
+        }
+    }
+
+    fn send_new(&mut self, now: Instant, len: usize, repair: &mut Repair) -> Chunk {
+        let chunk = self.cut(now, self.next, len);
+        let end = ending(&chunk);
+        let first = repair.segments.len() == 0;
+        repair.segments.push(chunk.seq, end, now);
+        repair.prr.out += 1;
+        if first || matches!(self.timer, Timer::Tail(_)) {
+            self.rearm(now, repair);
+        }
+        self.watch_tail(now, repair, false);
+        let flying = repair.segments.flying();
+        self.use_of_window(repair, flying >= self.congestion.cwnd / self.mss.max(1));
+        chunk
+    }
+
+    fn send_again(&mut self, now: Instant, at: usize, limit: u32, repair: &mut Repair) -> Chunk {
+        let chunk = self.again(now, at, limit, repair);
+        repair.segments.edit(at, |sent| sent.resent = true);
+        repair.undo.resent(now);
+        repair.prr.out += 1;
+        let waits = matches!(self.timer, Timer::Reorder(_));
+        if (at == 0 && !waits) || self.timer == Timer::Off {
+            self.timer = self.retransmit_after(now);
+        }
+        chunk
+    }
+
+    /// Cuts a segment out of those that were sent, to be sent again.
+    fn again(&mut self, now: Instant, at: usize, limit: u32, repair: &mut Repair) -> Chunk {
+        let (from, end) = repair.segments.get(at).map_or((self.una, self.una), |sent| (sent.from, sent.end));
+        let len = end.since(from).min(limit);
+        repair.segments.split(at, from.plus(len));
+        let chunk = self.cut(now, from, len as usize);
+        let end = ending(&chunk);
+        let last = at + 1 == repair.segments.len() as usize;
+        repair.segments.edit(at, |sent| {
+            (sent.at, sent.ever_resent) = (now, true);
+            if last {
+                sent.end = sent.end.latest(end); // a FIN that was not there before
+            }
+        });
+        chunk
+    }
+
+    /// New data, whatever the congestion window; else the last segment again (RFC 8985, section 7.3). One at a time is out.
+    fn send_probe(&mut self, now: Instant, limit: u32, repair: &mut Repair) -> Option<Chunk> {
+        if repair.tail.end.is_some() || repair.segments.len() == 0 {
+            self.rearm(now, repair);
+            return None;
+        }
+        let chunk = if let Some(len) = self.sendable(limit, limit) {
+            repair.tail.again = false;
+            let chunk = self.cut(now, self.next, len);
+            repair.segments.push(chunk.seq, ending(&chunk), now);
+            chunk
+        } else {
+            let mut last = repair.segments.len() as usize - 1;
+            let (from, end) =
+                repair.segments.get(last).map_or((self.una, self.una), |sent| (sent.from, sent.end));
+            if end.since(from) > limit {
+                repair.segments.split(last, end.minus(limit));
+                last += 1;
+            }
+            repair.tail.again = true;
+            self.again(now, last, limit, repair)
+        };
+        repair.tail.end = Some(self.max);
+        self.timer = self.retransmit_after(now);
+        Some(chunk)
+    }
+
+    /// Linux: `tcp_cwnd_validate`.
+    fn use_of_window(&self, repair: &mut Repair, full: bool) {
+        let out = repair.segments.len();
+        if !self.una.before(repair.usage) || full || (!repair.limited && out > repair.most_out) {
+            (repair.limited, repair.most_out, repair.usage) = (full, out, self.max);
+        }
+    }
+
+    /// Segments that left before this sender kept track of them, or are too long for the path now, are lost.
+    pub(crate) fn lose_longer(&mut self, than: u32) {
+        let Some(mut repair) = self.repair.take() else { return };
+        let known = repair.segments.last().map_or(self.una, |sent| sent.end);
+        if known.before(self.max) {
+            repair.segments.push(known, self.max, self.last_sent);
+        }
+        for at in 0..repair.segments.len() as usize {
+            if repair.segments.get(at).is_some_and(|sent| sent.end.since(sent.from) > than) {
+                repair.segments.lose(at);
+            }
+        }
+        if repair.segments.lost() > 0 && repair.standing != Standing::Loss {
+            repair.standing = Standing::Loss;
+            repair.high = self.max;
+            repair.undo.marker = None;
+            self.congestion.ssthresh = self.congestion.current_threshold();
+        }
+        self.next = self.next.latest(self.max);
+        self.repair = Some(repair);
+    }
+}
+
+/// The first that is lost and was not sent again since.
+fn first_lost(repair: &Repair) -> Option<usize> {
+    if repair.segments.lost() == repair.segments.resent() {
+        return None;
+    }
+    repair.segments.iter().position(|sent| sent.lost && !sent.resent)
+}
+
+const fn ending(chunk: &Chunk) -> Seq {
+    chunk.seq.plus(chunk.bytes.end as u32 - chunk.bytes.start as u32 + chunk.fin as u32)
+}

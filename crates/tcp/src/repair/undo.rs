@@ -1,0 +1,83 @@
+//! Taking back a reduction of the window that was for nothing: all that was sent again is told of as a duplicate (RFC 2883,
+//! RFC 3708), or answers are older than the first segment that was sent again (Eifel, RFC 3522).
+
+use crate::Seq;
+use wire::{Duration, Instant};
+
+/// What is kept to take a reduction back.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Undo {
+    /// Where the recovery began; `None`: there is nothing to take back.
+    pub marker: Option<Seq>,
+    /// Segments sent again since then that the peer has not told of as duplicates.
+    pub resent: u32,
+    /// Whether any was.
+    pub any: bool,
+    /// When the first was.
+    pub first: Option<Instant>,
+    /// The window before, in bytes.
+    pub cwnd: u32,
+    /// The threshold before, in bytes.
+    pub ssthresh: u32,
+}
+
+impl Undo {
+    /// A reduction is about to be made at `una`.
+    pub(crate) const fn begin(&mut self, una: Seq, cwnd: u32, ssthresh: u32) {
+        (self.marker, self.resent, self.any) = (Some(una), 0, false);
+        (self.cwnd, self.ssthresh) = (cwnd, ssthresh);
+    }
+
+    /// A segment was sent again.
+    pub(crate) fn resent(&mut self, now: Instant) {
+        self.first.get_or_insert(now);
+        (self.resent, self.any) = (self.resent + 1, true);
+    }
+
+    /// The peer told of a duplicate.
+    pub(crate) const fn duplicate(&mut self) {
+        self.resent = self.resent.saturating_sub(1);
+    }
+
+    /// Whether an acknowledgment answers a segment that left before the first that was sent again. Both are known in ticks
+    /// of the timestamp clock.
+    pub(crate) fn is_older(&self, echoed: Option<Instant>, tick: Duration) -> bool {
+        let ticks = |at: Instant| u128::from(at.0) / tick.as_nanos().max(1);
+        self.marker.is_some()
+            && echoed.zip(self.first).is_some_and(|(echoed, first)| ticks(echoed) < ticks(first))
+    }
+
+    /// Whether all that was sent again was for nothing.
+    pub(crate) const fn all_were_duplicates(&self) -> bool {
+        self.marker.is_some() && self.any && self.resent == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn by_duplicates() {
+        let mut undo = Undo::default();
+        undo.begin(Seq(7), 10_000, 20_000);
+        assert!(!undo.all_were_duplicates(), "nothing was sent again");
+        undo.resent(Instant::ZERO);
+        undo.resent(Instant::ZERO);
+        undo.duplicate();
+        assert!(!undo.all_were_duplicates());
+        undo.duplicate();
+        assert!(undo.all_were_duplicates());
+    }
+
+    #[test]
+    fn by_the_age_of_the_answer() {
+        let (mut undo, tick) = (Undo::default(), Duration::from_millis(1));
+        let at = |us: u64| Some(Instant(us * 1000));
+        undo.begin(Seq(7), 10_000, 20_000);
+        assert!(!undo.is_older(at(1), tick), "nothing was sent again");
+        undo.resent(Instant(5_300_000));
+        assert!(undo.is_older(at(4999), tick));
+        assert!(!undo.is_older(at(5100), tick) && !undo.is_older(None, tick), "the same tick tells nothing");
+    }
+}
