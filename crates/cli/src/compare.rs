@@ -5,7 +5,9 @@ use crate::measuring::{self, Means, On};
 use crate::output::{Format, print};
 use lab::compare::{self, Comparison, Course};
 use lab::reproduce::{NotRun, Scale};
+use lab::run::OnWorld;
 use std::path::PathBuf;
+use wire::Duration;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -44,8 +46,12 @@ pub(crate) fn compare(args: &Args) -> Result<(), Failure> {
     let wanted = compare::select(course, &args.who).map_err(Failure::Usage)?;
     let usual = compare::repetitions(if args.quick { Scale::Quick } else { Scale::Default });
     let runs = args.runs.map_or(usual, usize::from);
+    measuring::check_out(&args.out)?;
+    let on_linux = args.on.worlds().contains(&OnWorld::Linux);
+    let estimate =
+        if on_linux { compare::span(course, &wanted, runs, args.jobs.into()) } else { Duration::ZERO };
     let comparison = means
-        .carry_out("compare", |how| compare::compare(course, &wanted, runs, args.on.worlds(), how))
+        .carry_out("compare", estimate, |how| compare::compare(course, &wanted, runs, args.on.worlds(), how))
         .map_err(|problem| means.failure(problem))?;
     for (world, why) in &comparison.absent {
         args.on.without(format!("{}: {why}", world.name()))?;
@@ -74,11 +80,12 @@ fn verdict(comparison: &Comparison) -> Result<(), Failure> {
 }
 
 fn self_test(course: &'static Course, means: &Means) -> Result<(), Failure> {
-    let tests =
-        means.carry_out("compare", |how| compare::self_test(course, how)).map_err(|error| match error {
+    let tests = means.carry_out("compare", Duration::ZERO, |how| compare::self_test(course, how)).map_err(
+        |error| match error {
             NotRun::Cannot(why) => Failure::Machine(why),
             NotRun::Broken(why) => means.failure(why),
-        })?;
+        },
+    )?;
     print(&compare::self_test_text(&tests));
     if tests.iter().all(compare::Broken::broke) { Ok(()) } else { Err(Failure::DidNotHold) }
 }

@@ -1,6 +1,8 @@
 //! `wayfare doctor`
 
 use crate::Failure;
+use crate::output::print;
+use draw::Table;
 use linux::doctor::{missing_for_lab, probe};
 use linux::leftover::{Leftover, clean};
 
@@ -17,13 +19,15 @@ pub(crate) fn doctor(args: &Args) -> Result<(), Failure> {
 
 fn examine() -> Result<(), Failure> {
     let probes = probe();
+    let mut table = Table::new(["", "feature", "needed for", "detail"]);
     for probe in &probes {
         let verdict = if probe.ok { "ok" } else { "missing" };
-        println!("{verdict:8} {:34} {:28} {}", probe.name, probe.needed_for, probe.detail);
+        table.push([verdict, probe.name, probe.needed_for, &probe.detail].map(str::to_owned));
     }
+    print(&table.render());
     match missing_for_lab(&probes) {
         None => {
-            println!("\nruns on Linux: yes");
+            print("\nruns on Linux: yes\n");
             Ok(())
         }
         Some(missing) => Err(Failure::Machine(format!("runs on Linux need: {missing}"))),
@@ -35,16 +39,16 @@ fn clean_up() -> Result<(), Failure> {
     let mut failed = Vec::new();
     for leftover in &found {
         match leftover {
-            Leftover::Alive(path) => println!("{}: its lab runs; not touched", path.display()),
-            Leftover::NotOurs(path) => println!("{}: not ours; not touched", path.display()),
+            Leftover::Alive(path) => print(&format!("{}: its lab runs; not touched\n", path.display())),
+            Leftover::NotOurs(path) => print(&format!("{}: not ours; not touched\n", path.display())),
             Leftover::Cleaned(path, killed) => {
-                println!("{}: removed, {} processes ended", path.display(), killed.len());
+                print(&format!("{}: removed, {} processes ended\n", path.display(), killed.len()));
             }
             Leftover::Failed(path, error) => failed.push(format!("{}: {error}", path.display())),
         }
     }
     if found.is_empty() {
-        println!("nothing was left behind");
+        print("nothing was left behind\n");
     }
     if failed.is_empty() { Ok(()) } else { Err(Failure::Untrusted(failed)) }
 }

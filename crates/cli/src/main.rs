@@ -1,5 +1,7 @@
 //! `wayfare`: one file per verb.
 
+#![deny(clippy::print_stdout)] // `output::print` notices what could not be written
+
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
@@ -61,18 +63,34 @@ enum Verb {
 pub(crate) enum Failure {
     /// 1: something did not hold; the output has said what.
     DidNotHold,
-    /// 2: what was asked for makes no sense; nothing was started.
+    /// 2: an error of usage or of the scenario; nothing was started.
     Usage(String),
     /// 3: this machine cannot do it; what is missing.
     Machine(String),
-    /// 130: somebody pressed Ctrl-C; everything has been cleaned up.
+    /// 130 after Ctrl-C, 143 after SIGTERM: 128 and the signal. Everything has been cleaned up.
     Interrupted,
     /// 4: it ran, but is not to be trusted.
     Untrusted(Vec<String>),
 }
 
 fn main() -> ExitCode {
-    let result = match Cli::parse().verb {
+    let result = match Cli::try_parse() {
+        Ok(cli) => dispatch(cli.verb),
+        Err(refusal) if refusal.use_stderr() => refusal.exit(),
+        Err(help) => {
+            output::print(&help.render().to_string());
+            Ok(())
+        }
+    };
+    let result = match output::unwritten() {
+        Some(error) => Err(Failure::Machine(format!("cannot write standard output: {error}"))),
+        None => result,
+    };
+    end(result)
+}
+
+fn dispatch(verb: Verb) -> Result<(), Failure> {
+    match verb {
         Verb::List => {
             list::list();
             Ok(())
@@ -91,7 +109,11 @@ fn main() -> ExitCode {
         Verb::Exec(args) => exec::exec(&args),
         Verb::Doctor(args) => doctor::doctor(&args),
         Verb::LabWorld(args) => lab_world::lab_world(&args),
-    };
+    }
+}
+
+/// Says why the command failed, and ends with the number of that.
+fn end(result: Result<(), Failure>) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(Failure::DidNotHold) => ExitCode::from(1),
@@ -105,7 +127,7 @@ fn main() -> ExitCode {
         }
         Err(Failure::Interrupted) => {
             eprintln!("interrupted; everything has been cleaned up");
-            ExitCode::from(130)
+            ExitCode::from(interrupt::exit_code())
         }
         Err(Failure::Untrusted(doubts)) => {
             for doubt in doubts {

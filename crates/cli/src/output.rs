@@ -1,7 +1,8 @@
 //! What goes to the terminal, and what does not.
 
 use linux::Clock;
-use std::io::{IsTerminal, Write};
+use std::io::{self, IsTerminal, Write};
+use std::sync::{Mutex, PoisonError, mpsc};
 use wire::Duration;
 
 /// For people, or for programs.
@@ -11,46 +12,134 @@ pub(crate) enum Format {
     Json,
 }
 
-/// Prints a result. A reader that has gone away, as `head` does, is no error.
+/// The first error of writing to standard output; `main` ends with it.
+static UNWRITTEN: Mutex<Option<io::Error>> = Mutex::new(None);
+
+/// Prints a result. An error is kept for [`unwritten`], except that of a reader that has gone away, as `head` does: what the
+/// verb does beside printing is done all the same.
 pub(crate) fn print(text: &str) {
-    let mut to = std::io::stdout().lock();
-    let _ = to.write_all(text.as_bytes()).and_then(|()| to.flush());
+    let mut to = io::stdout().lock();
+    let Err(error) = to.write_all(text.as_bytes()).and_then(|()| to.flush()) else { return };
+    if error.kind() != io::ErrorKind::BrokenPipe {
+        UNWRITTEN.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+    }
 }
 
-/// How far long work has come and how long it still takes: one line on a terminal, nothing in a pipe.
+/// Why something printed did not reach standard output, if so.
+pub(crate) fn unwritten() -> Option<io::Error> {
+    UNWRITTEN.lock().unwrap_or_else(PoisonError::into_inner).take()
+}
+
+/// Without a terminal, progress is a line now and then: the first after this span, the next after as long again.
+const QUIET: Duration = Duration::from_secs(10);
+
+/// How far a long job is and how long it still takes, on standard error: one line that changes on a terminal, else a line
+/// every ten seconds.
 pub(crate) struct Progress {
     done: usize,
     of: usize,
-    shown: bool,
+    terminal: bool,
+    said: wire::Instant,
     clock: Clock,
 }
 
 impl Progress {
+    /// Of `of` runs. One run alone has no progress.
     pub(crate) fn new(of: usize) -> Self {
-        let shown = of > 1 && std::io::stderr().is_terminal();
-        let progress = Self { done: 0, of, shown, clock: Clock::start() };
+        let clock = Clock::start();
+        let mut progress =
+            Self { done: 0, of, terminal: io::stderr().is_terminal(), said: clock.now(), clock };
         progress.show();
         progress
     }
 
+    /// One more run is done.
     pub(crate) fn step(&mut self) {
         self.done += 1;
         self.show();
     }
 
-    fn show(&self) {
-        if self.shown {
-            let left = left(self.done, self.of, self.clock.now().since(wire::Instant::ZERO));
-            eprint!("\r\x1b[K{} {} of {} runs{left}", bar(self.done, self.of), self.done, self.of);
-            let _ = std::io::stderr().flush();
+    fn show(&mut self) {
+        if self.of <= 1 {
+            return;
+        }
+        let now = self.clock.now();
+        let text = format!(
+            "{} of {} runs{}",
+            self.done,
+            self.of,
+            left(self.done, self.of, now.since(wire::Instant::ZERO))
+        );
+        if self.terminal {
+            eprint!("\r\x1b[K{} {text}", bar(self.done, self.of));
+            let _ = io::stderr().flush();
+        } else if now.since(self.said) >= QUIET {
+            self.said = now;
+            eprintln!("{text}");
         }
     }
 }
 
 impl Drop for Progress {
     fn drop(&mut self) {
-        if self.shown {
+        if self.terminal && self.of > 1 {
             eprint!("\r\x1b[K");
+        }
+    }
+}
+
+/// How far a job is of which only the length is known: on a terminal a line that counts down, else one line at the start.
+pub(crate) struct Countdown {
+    end: Option<mpsc::Sender<()>>,
+    counter: Option<std::thread::JoinHandle<()>>,
+    terminal: bool,
+}
+
+impl Countdown {
+    /// Of shorter jobs nothing is shown.
+    const SHORTEST: Duration = Duration::from_secs(3);
+
+    pub(crate) fn new(what: &str, estimate: Duration) -> Self {
+        let terminal = io::stderr().is_terminal();
+        let mut countdown = Self { end: None, counter: None, terminal };
+        if estimate < Self::SHORTEST {
+            return countdown;
+        }
+        if !terminal {
+            eprintln!("{what}: about {}", span(estimate.as_secs()));
+            return countdown;
+        }
+        let (send, receive) = mpsc::channel::<()>();
+        let (what, clock) = (what.to_owned(), Clock::start());
+        let count = move || {
+            let second = std::time::Duration::from_secs(1);
+            loop {
+                let passed = clock.now().since(wire::Instant::ZERO);
+                let left = estimate.saturating_sub(passed).as_secs();
+                match left {
+                    0 => eprint!("\r\x1b[K{what}: {}, longer than estimated", span(passed.as_secs())),
+                    left => eprint!("\r\x1b[K{what}: about {} left", span(left)),
+                }
+                let _ = io::stderr().flush();
+                if receive.recv_timeout(second) != Err(mpsc::RecvTimeoutError::Timeout) {
+                    return;
+                }
+            }
+        };
+        countdown.end = Some(send);
+        countdown.counter = Some(std::thread::spawn(count));
+        countdown
+    }
+}
+
+impl Drop for Countdown {
+    fn drop(&mut self) {
+        self.end = None;
+        if let Some(counter) = self.counter.take() {
+            let _ = counter.join();
+            if self.terminal {
+                eprint!("\r\x1b[K");
+            }
         }
     }
 }
@@ -67,10 +156,15 @@ fn left(done: usize, of: usize, took: Duration) -> String {
         return String::new();
     }
     let seconds = (took.as_secs_f64() / done as f64 * (of - done) as f64).ceil() as u64;
+    format!(", {} left", span(seconds))
+}
+
+/// Seconds, in words.
+pub(crate) fn span(seconds: u64) -> String {
     match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
-        (0, 0, seconds) => format!(", {seconds} s left"),
-        (0, minutes, seconds) => format!(", {minutes} min {seconds:02} s left"),
-        (hours, minutes, _) => format!(", {hours} h {minutes:02} min left"),
+        (0, 0, seconds) => format!("{seconds} s"),
+        (0, minutes, seconds) => format!("{minutes} min {seconds:02} s"),
+        (hours, minutes, _) => format!("{hours} h {minutes:02} min"),
     }
 }
 

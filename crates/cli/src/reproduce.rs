@@ -2,10 +2,11 @@
 
 use crate::Failure;
 use crate::measuring::{self, Means, On};
-use crate::output::Format;
+use crate::output::{Format, print};
 use lab::reproduce::{self, Experiment, NotRun, Report, Scale};
 use lab::run::OnWorld;
 use std::path::PathBuf;
+use wire::Duration;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -53,17 +54,18 @@ pub(crate) fn reproduce(args: &Args) -> Result<(), Failure> {
     if args.full {
         estimate(args, &experiments);
     }
+    measuring::check_out(&args.out)?;
     let mut reports = Vec::new();
     for experiment in experiments {
         let report = carry_out(args, experiment)?;
         if args.format == Format::Text {
-            println!("{}", reproduce::text(&report));
+            print(&format!("{}\n", reproduce::text(&report)));
         }
         write_figures(args, &report)?;
         reports.push(report);
     }
     if args.format == Format::Json {
-        println!("{}", reproduce::json(&reports));
+        print(&format!("{}\n", reproduce::json(&reports)));
     }
     let untrusted: Vec<String> = reports.iter().flat_map(Report::untrusted).collect();
     if !untrusted.is_empty() {
@@ -91,8 +93,16 @@ pub(crate) fn reproduce(args: &Args) -> Result<(), Failure> {
 
 fn carry_out(args: &Args, experiment: &'static Experiment) -> Result<Report, Failure> {
     let means = Means::new(args.jobs)?;
+    let on_linux = args.on.worlds().contains(&OnWorld::Linux);
+    let estimate = if on_linux && experiment.worlds.contains(&OnWorld::Linux) {
+        reproduce::span(experiment, args.scale(), OnWorld::Linux, args.jobs.into())
+    } else {
+        Duration::ZERO
+    };
     let report = means
-        .carry_out(experiment.id, |how| reproduce::reproduce(experiment, args.scale(), args.on.worlds(), how))
+        .carry_out(experiment.id, estimate, |how| {
+            reproduce::reproduce(experiment, args.scale(), args.on.worlds(), how)
+        })
         .map_err(|problem| means.failure(problem))?;
     for (world, why) in &report.absent {
         cannot(args, experiment, *world, why)?;
@@ -106,7 +116,9 @@ fn self_test(args: &Args, experiments: &[&'static Experiment]) -> Result<(), Fai
     for experiment in experiments {
         let mut broken = Vec::new();
         for world in args.on.worlds().iter().filter(|world| experiment.worlds.contains(world)) {
-            match means.carry_out(experiment.id, |how| reproduce::self_test(experiment, *world, how)) {
+            match means
+                .carry_out(experiment.id, Duration::ZERO, |how| reproduce::self_test(experiment, *world, how))
+            {
                 Ok(more) => broken.extend(more),
                 Err(NotRun::Cannot(why)) => cannot(args, experiment, *world, &why)?,
                 Err(NotRun::Broken(why)) => {
@@ -115,12 +127,12 @@ fn self_test(args: &Args, experiments: &[&'static Experiment]) -> Result<(), Fai
             }
         }
         if args.format == Format::Text {
-            println!("{}", reproduce::self_test_text(experiment, &broken));
+            print(&format!("{}\n", reproduce::self_test_text(experiment, &broken)));
         }
         tests.push((*experiment, broken));
     }
     if args.format == Format::Json {
-        println!("{}", reproduce::self_test_json(&tests));
+        print(&format!("{}\n", reproduce::self_test_json(&tests)));
     }
     let whole = tests.iter().flat_map(|(_, broken)| broken).filter(|broken| !broken.broke()).count();
     if whole == 0 {
@@ -141,7 +153,7 @@ fn write_figures(args: &Args, report: &Report) -> Result<(), Failure> {
             let path = out.join(format!("{}.{end}", figure.name));
             measuring::keep(&path, text)?;
             if args.format == Format::Text {
-                println!("{end}: {}", path.display());
+                print(&format!("{end}: {}\n", path.display()));
             }
         }
     }

@@ -1,15 +1,16 @@
 //! `wayfare run SCENARIO`
 
-use crate::output::{Format, Progress, print};
-use crate::{Failure, count, interrupt, linux_failure};
+use crate::output::{Countdown, Format, Progress, print};
+use crate::{Failure, count, interrupt, linux_failure, measuring};
 use draw::Snap;
 use lab::batch::{self, Collected};
 use lab::run::{OnWorld, Outcome};
-use lab::rundir::{self, Options, RunFile};
+use lab::rundir::{self, Claim, Options, RunFile};
 use lab::scenario::{Repetition, Setting, stem};
 use lab::sweep::{Job, Sweep};
 use lab::{Plan, Scenario, ScenarioError, report};
 use std::fmt::Write;
+use std::io;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -37,14 +38,18 @@ pub(crate) struct Args {
     #[arg(long)]
     once: bool,
     /// How many runs at a time [default: one per processor in the simulator, one on Linux].
-    #[arg(long, value_name = "N")]
-    jobs: Option<usize>,
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    jobs: Option<u16>,
     /// How often a run on Linux is repeated when the machine stood still during it.
     #[arg(long, value_name = "N", default_value_t = 2)]
     repeats: usize,
-    /// The run directory [default: runs/NAME-WORLD-SEED]; with several runs, the folder that holds them.
+    /// The run directory [default: runs/NAME-BACKEND-SEED, with a digest of the settings]; with several runs, the folder that
+    /// holds them.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+    /// Replace another run in the run directory. Only a run's own files are ever replaced.
+    #[arg(long)]
+    force: bool,
     /// How much of each packet the capture keeps: `full`, or a number of bytes.
     #[arg(long, value_name = "BYTES", default_value = "128", value_parser = snap)]
     snap: Snap,
@@ -71,10 +76,18 @@ enum On {
     Linux,
 }
 
+/// A capture without the whole IPv4 header (RFC 791, section 3.1) is of no packet that could be recognized.
+const LEAST_SNAP: u32 = 20;
+
 fn snap(text: &str) -> Result<Snap, String> {
     match text {
         "full" => Ok(Snap::Full),
-        _ => text.parse().map(Snap::First).map_err(|_| "`full`, or a number of bytes".to_owned()),
+        _ => match text.parse() {
+            Ok(bytes) if bytes >= LEAST_SNAP => Ok(Snap::First(bytes)),
+            _ => {
+                Err(format!("write `full`, or a number of bytes from {LEAST_SNAP}, an IPv4 header's length"))
+            }
+        },
     }
 }
 
@@ -87,27 +100,24 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         return count::count(&args.scenario, &args.set, &seeds, args.format);
     }
     let sweep = sweep_of(args)?;
-    if sweep.is_none() {
-        plan(args, 0)?;
-    }
-    let jobs = args.jobs.unwrap_or_else(|| match args.on {
-        On::Sim => std::thread::available_parallelism().map_or(1, usize::from),
-        On::Linux => 1, // runs beside each other would disturb each other's timing
-    });
+    let jobs = match (args.jobs, args.on) {
+        (Some(jobs), _) => jobs.into(),
+        (None, On::Sim) => std::thread::available_parallelism().map_or(1, usize::from),
+        (None, On::Linux) => 1, // runs beside each other would disturb each other's timing
+    };
     let stop = match args.on {
         On::Sim => Arc::default(), // Ctrl-C just ends it: there is nothing to clean up
         On::Linux => interrupt::flag()?,
     };
     if let Some((sweep, all)) = sweep {
-        let folder = args.out.clone().unwrap_or_else(|| {
-            PathBuf::from("runs").join(format!("{}-{}-sweep", sweep.name, world(args.on).name()))
-        });
+        let folder = args.out.clone().unwrap_or_else(|| sweep.default_folder(world(args.on)));
         let carry_out = |job: &Job| {
             let plan = sweep.plan(job).map_err(|error| Failure::Usage(error.to_string()))?;
             carry_out(args, &plan, &stop)
         };
         return crate::sweep::sweep(&sweep, &all, jobs, &folder, args.format, &stop, carry_out);
     }
+    let _claim = check(args)?;
     if args.runs() > 1 { many(args, jobs, &stop) } else { single(args, &stop) }
 }
 
@@ -195,7 +205,7 @@ fn many(args: &Args, jobs: usize, stop: &AtomicBool) -> Result<(), Failure> {
 
 /// Draws the distribution of several runs into the folder that holds them.
 fn distribution(args: &Args, all: &Collected) -> Result<Option<PathBuf>, Failure> {
-    let (name, folder) = (name(args)?, folder(args)?);
+    let (name, folder) = (name(args)?, folder(args));
     let Some(figure) = all.figure(&name, world(args.on)) else { return Ok(None) };
     let path = folder.join(format!("{name}-{}-distribution.svg", world(args.on).name()));
     let unwritten = |error| Failure::Machine(format!("cannot write {}: {error}", path.display()));
@@ -210,9 +220,8 @@ fn name(args: &Args) -> Result<String, Failure> {
 }
 
 /// The folder that holds several runs.
-fn folder(args: &Args) -> Result<PathBuf, Failure> {
-    let usual = rundir::default_dir(&name(args)?, world(args.on), args.seed);
-    Ok(args.out.clone().unwrap_or_else(|| usual.parent().unwrap_or(Path::new("")).to_owned()))
+fn folder(args: &Args) -> PathBuf {
+    args.out.clone().unwrap_or_else(|| PathBuf::from("runs"))
 }
 
 /// The grid, if the scenario or the settings ask for one. Whatever is wrong shows before anything is started.
@@ -229,21 +238,47 @@ fn sweep_of(args: &Args) -> Result<Option<(Sweep, Vec<Job>)>, Failure> {
     Sweep::of(&file, &text, &args.set, runs, args.seed, world(args.on)).map_err(usage)
 }
 
-/// The plan of a run, one of several or the only one, and where it is kept. Whatever is wrong shows before anything is started.
+/// Finds what is wrong before anything is started, and claims what `--out` names.
+fn check(args: &Args) -> Result<Option<Claim>, Failure> {
+    let usage = |error: ScenarioError| Failure::Usage(error.to_string());
+    if args.seed.checked_add(args.runs() - 1).is_none() {
+        return Err(Failure::Usage(format!("--seed: the seed of the last run would exceed {}", u64::MAX)));
+    }
+    let (file, text) = Scenario::find(&args.scenario).map_err(usage)?;
+    for warning in lab::scenario::warnings(&file, &text, &args.set).map_err(usage)? {
+        eprintln!("warning: {warning}");
+    }
+    plan(args, 0)?;
+    let Some(out) = &args.out else { return Ok(None) };
+    // A folder that is not there yet holds nothing that could be in the way.
+    for number in (1..args.runs()).take_while(|_| out.exists()) {
+        plan(args, number)?;
+    }
+    rundir::claim(out).map(Some).map_err(|error| unusable(&error))
+}
+
+/// Nothing has been started: what is in the way there is an error of usage, and that this machine lets nothing be written
+/// there is one of the machine.
+pub(crate) fn unusable(error: &io::Error) -> Failure {
+    match error.kind() {
+        io::ErrorKind::AlreadyExists | io::ErrorKind::WouldBlock => Failure::Usage(error.to_string()),
+        _ => Failure::Machine(format!("cannot write {error}")),
+    }
+}
+
+/// The plan of a run, one of several or the only one, and where it is kept.
 fn plan(args: &Args, number: u64) -> Result<(Plan, PathBuf), Failure> {
-    let usage = |error: &dyn std::fmt::Display| Failure::Usage(error.to_string());
-    let (file, text) = Scenario::find(&args.scenario).map_err(|error| usage(&error))?;
+    let usage = |error: ScenarioError| Failure::Usage(error.to_string());
+    let (file, text) = Scenario::find(&args.scenario).map_err(usage)?;
     let seed = args.seed.wrapping_add(number);
     let repetition = Repetition { number, of: args.runs(), seed: args.seed };
-    let plan =
-        Scenario::repetition(&file, &text, &args.set, seed, repetition).map_err(|error| usage(&error))?;
-    let usual = rundir::default_dir(&stem(&file), world(args.on), seed);
+    let plan = Scenario::repetition(&file, &text, &args.set, seed, repetition).map_err(usage)?;
     let dir = match &args.out {
-        None => usual,
+        None => rundir::default_dir(&stem(&file), &plan, world(args.on)),
         Some(out) if args.runs() == 1 => out.clone(),
-        Some(out) => out.join(usual.file_name().unwrap_or_default()),
+        Some(out) => out.join(format!("{}-{}-{seed}", stem(&file), world(args.on).name())),
     };
-    rundir::check(&dir).map_err(|error| usage(&error))?;
+    rundir::check(&dir, &plan, world(args.on), args.force).map_err(|error| unusable(&error))?;
     Ok((plan, dir))
 }
 
@@ -268,7 +303,17 @@ fn carry_out(args: &Args, plan: &Plan, stop: &AtomicBool) -> Result<Outcome, Fai
 }
 
 fn one(args: &Args, plan: &Plan, dir: &Path, stop: &AtomicBool) -> Result<(Outcome, RunFile), Failure> {
-    let outcome = carry_out(args, plan, stop)?;
+    // A directory below `--out` is claimed with it.
+    let _claim = match args.out {
+        None => Some(rundir::claim(dir).map_err(|error| unusable(&error))?),
+        Some(_) => None,
+    };
+    let outcome = {
+        let name = format!("{} on {}", plan.name, world(args.on).name());
+        let _countdown = (args.on == On::Linux && args.runs() == 1)
+            .then(|| Countdown::new(&name, plan.duration + measuring::SETUP));
+        carry_out(args, plan, stop)?
+    };
     let options = Options { snap: args.snap, ..Options::default() };
     let unwritten = |error| Failure::Machine(format!("cannot write {}: {error}", dir.display()));
     let file = rundir::write(&outcome, dir, &options).map_err(unwritten)?;
@@ -307,7 +352,7 @@ fn batch_text(
         let _ = writeln!(out, "{untrusted} runs are not to be trusted, and are not counted\n");
     }
     out.push_str(&batch::table(&all.summary()));
-    let _ = writeln!(out, "\nkept in {}", folder(args)?.display());
+    let _ = writeln!(out, "\nkept in {}", folder(args).display());
     if let Some(path) = figure {
         let _ = writeln!(out, "the figure of the distribution is\n{}", path.display());
     }

@@ -10,7 +10,8 @@ use std::process::Command;
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Numbers of mobile hosts.
-    #[arg(long, value_name = "N,...", value_delimiter = ',', default_values_t = [100, 1_000, 10_000, 100_000, 1_000_000])]
+    #[arg(long, value_name = "N,...", value_delimiter = ',', default_value = "100,1000,10000,100000,1000000",
+        value_parser = clap::value_parser!(u32).range(1..))]
     hosts: Vec<u32>,
     /// Change a value of `scale/tree`, as `duration=20s`.
     #[arg(long = "set", value_name = "KEY=VALUE")]

@@ -1,7 +1,9 @@
 //! `wayfare run` of a grid: `[sweep]` in the scenario, or alternatives in `--set`.
 
 use crate::Failure;
+use crate::measuring::keep;
 use crate::output::{Format, Progress, print};
+use crate::run::unusable;
 use lab::batch;
 use lab::run::Outcome;
 use lab::sweep::{self, Done, Job, Journal, Sweep};
@@ -20,8 +22,7 @@ pub(crate) fn sweep(
     stop: &AtomicBool,
     carry_out: impl Fn(&Job) -> Result<Outcome, Failure> + Sync,
 ) -> Result<(), Failure> {
-    let unwritten = |error: std::io::Error| Failure::Usage(format!("--out: {error}"));
-    let journal = Journal::open(folder, sweep).map_err(unwritten)?;
+    let journal = Journal::open(folder, sweep).map_err(|error| unusable(&error))?;
     if !journal.is_empty() {
         eprintln!("{} of {} runs were done before", journal.len(), jobs.len());
     }
@@ -60,11 +61,11 @@ pub(crate) fn sweep(
     let fresh: Vec<Done> = fresh?;
     let all = journal.all(fresh);
     for (name, csv) in sweep::csv(sweep, &all) {
-        std::fs::write(folder.join(format!("{name}.csv")), csv).map_err(unwritten)?;
+        keep(&folder.join(format!("{name}.csv")), &csv)?;
     }
     let figures = sweep::figures(sweep, &all);
     for (name, figure) in &figures {
-        std::fs::write(folder.join(format!("{name}.svg")), figure.svg()).map_err(unwritten)?;
+        keep(&folder.join(format!("{name}.svg")), &figure.svg())?;
     }
     match format {
         Format::Text => {

@@ -157,13 +157,18 @@ fn what_must_hold_of_a_comparison_can_be_broken() {
 fn every_failure_has_its_number() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::create_dir(folder.path().join("mine")).unwrap();
+    std::fs::write(folder.path().join("mine/notes.txt"), "of the user").unwrap();
     for (arguments, status, says) in [
-        (&["run", "nonsense"][..], 2, "neither built in"),
+        (
+            &["run", "nonsense"][..],
+            2,
+            "nonsense: unknown scenario; give the path of a file, or one that is built in: first,",
+        ),
         (&["run", "first", "--set", "station.nonsense=1"], 2, "unknown field"),
         (&["run", "first", "--runs", "0"], 2, "0 is not in 1.."),
         (&["run", "compare/plain-ip/jump/bulk"], 2, "compare/CONTENDER/MOVE/WORKLOAD"),
-        (&["compare", "nobody"], 2, "nobody called `nobody` takes part; there are: plain-ip, mobile-ip"),
-        (&["run", "first", "--out", "mine"], 2, "is no run directory"),
+        (&["compare", "nobody"], 2, "unknown protocol `nobody`; there are: plain-ip, mobile-ip"),
+        (&["run", "first", "--out", "mine"], 2, "exists and is not a run directory; not overwritten"),
         (&["explain", "mine"], 2, "is it a run directory?"),
         (&["diff", "mine", "mine"], 2, "is it a run directory?"),
     ] {
@@ -262,7 +267,7 @@ fn a_scenario_with_a_sweep_runs_once_if_that_is_asked_for() {
     let refusal = refused(folder.path(), &["run", "first", "--once", "--set", "radio.retune=1ms|2ms"], 2);
     assert!(refusal.contains("--once takes one value of each setting"), "{refusal}");
     let refusal = refused(folder.path(), &["run", "first", "--set", "radio.retune=1ms|2"], 2);
-    assert!(refusal.contains("with radio.retune=2: `radio.retune`: invalid type"), "{refusal}");
+    assert!(refusal.contains("with radio.retune=2: `radio.retune`: 2 has no unit"), "{refusal}");
     assert!(!folder.path().join("runs/first-sim-sweep").exists(), "nothing is begun");
 }
 

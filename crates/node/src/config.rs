@@ -22,8 +22,37 @@ pub fn some_text<'de, D: Deserializer<'de>, T: FromStr<Err: Display>>(
 
 /// For `#[serde(deserialize_with)]`: a span of time such as `250us`, `5ms`, `1.5s` or `3min`.
 pub fn span<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
-    let text = String::deserialize(deserializer)?;
-    parse_span(&text).ok_or_else(|| D::Error::custom(bad_span(&text)))
+    deserializer.deserialize_any(SpanText)
+}
+
+/// Reads the text of a span, and says of a number what it lacks.
+struct SpanText;
+
+impl serde::de::Visitor<'_> for SpanText {
+    type Value = Duration;
+
+    fn expecting(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        to.write_str("a span of time as text, for example \"5ms\"")
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Duration, E> {
+        parse_span(text).ok_or_else(|| E::custom(bad_span(text)))
+    }
+
+    fn visit_i64<E: Error>(self, number: i64) -> Result<Duration, E> {
+        self.visit_f64(number as f64)
+    }
+
+    fn visit_u64<E: Error>(self, number: u64) -> Result<Duration, E> {
+        self.visit_f64(number as f64)
+    }
+
+    fn visit_f64<E: Error>(self, number: f64) -> Result<Duration, E> {
+        let example = number.abs();
+        Err(E::custom(format!(
+            "{number} has no unit; write \"{example}ms\", or another span of time as text"
+        )))
+    }
 }
 
 /// The same, for a key that may be absent; it has `#[serde(default)]` beside it.
@@ -33,11 +62,15 @@ pub fn some_span<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Du
 
 /// The same, for a list.
 pub fn spans<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Duration>, D::Error> {
-    let texts = Vec::<String>::deserialize(deserializer)?;
-    texts.iter().map(|text| parse_span(text).ok_or_else(|| D::Error::custom(bad_span(text)))).collect()
+    #[derive(Deserialize)]
+    struct Span(#[serde(deserialize_with = "span")] Duration);
+    Ok(Vec::<Span>::deserialize(deserializer)?.into_iter().map(|Span(span)| span).collect())
 }
 
 fn bad_span(text: &str) -> String {
+    if let Some(rest) = text.strip_prefix('-').filter(|rest| parse_span(rest).is_some()) {
+        return format!("`{text}` is negative; a span of time is zero or greater, for example {rest}");
+    }
     format!("`{text}` is not a span of time; write a number and ns, us, ms, s or min, as 5ms or 1.5s")
 }
 

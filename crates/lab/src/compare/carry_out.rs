@@ -52,7 +52,8 @@ pub fn select(course: &Course, words: &[String]) -> Result<Vec<Rival>, String> {
     let names: Vec<&str> = course.contenders.iter().map(|contender| contender.name.as_str()).collect();
     for word in words {
         if !names.iter().any(|name| named(name, word)) {
-            return Err(format!("nobody called `{word}` takes part; there are: {}", names.join(", ")));
+            let meant = crate::scenario::did_you_mean(word, names.iter().copied());
+            return Err(format!("unknown protocol `{word}`{meant}; there are: {}", names.join(", ")));
         }
     }
     let wanted = |name: &&str| words.is_empty() || words.iter().any(|word| named(name, word));
@@ -65,6 +66,13 @@ pub const fn repetitions(scale: Scale) -> usize {
         Scale::Quick => 6,
         Scale::Default | Scale::Full => 20,
     }
+}
+
+/// How long a comparison takes on Linux, without what is repeated, with `jobs` runs side by side.
+pub fn span(course: &'static Course, wanted: &[Rival], repetitions: usize, jobs: usize) -> Duration {
+    let points = points(course, repetitions, |leg| wanted.contains(&leg.contender));
+    let plans = points.iter().filter_map(|point| point.plans(&[]).ok()).flatten();
+    plans.map(|plan| plan.duration).sum::<Duration>() / jobs.max(1) as u32
 }
 
 /// Carries the course out in these worlds.

@@ -17,7 +17,7 @@ mod measure;
 mod rows;
 mod text;
 
-pub use carry_out::{Comparison, Rival, compare, repetitions, select};
+pub use carry_out::{Comparison, Rival, compare, repetitions, select, span};
 pub use course::{Contender, Course, Leg, Move, Mover, PATTERN, Workload, course};
 pub use figure::svg;
 pub use judge::{Broken, MustHold, Verdict, self_test, verdicts};

@@ -135,7 +135,8 @@ pub fn select(words: &[String]) -> Result<Vec<&'static Experiment>, String> {
     for word in words {
         if !EXPERIMENTS.iter().any(|experiment| named(experiment, word)) {
             let ids: Vec<&str> = EXPERIMENTS.iter().map(|experiment| experiment.id).collect();
-            return Err(format!("no paper and no experiment `{word}`; there are: {}", ids.join(", ")));
+            let meant = crate::scenario::did_you_mean(word, ids.iter().copied());
+            return Err(format!("no paper and no experiment `{word}`{meant}; there are: {}", ids.join(", ")));
         }
     }
     let wanted = |experiment: &&Experiment| words.is_empty() || words.iter().any(|w| named(experiment, w));

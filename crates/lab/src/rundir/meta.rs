@@ -47,6 +47,9 @@ pub struct RunFile {
     pub records: usize,
     /// Whether `packets.csv` has every hop, or only what was lost, duplicated, or close to a handoff.
     pub packets_complete: bool,
+    /// The files of the run, relative to its directory: what a later run there may replace. Empty in older directories.
+    #[serde(default)]
+    pub files: Vec<String>,
 }
 
 /// The scenario of a run.
@@ -264,6 +267,7 @@ impl RunFile {
             },
             records: outcome.records.len(),
             packets_complete,
+            files: Vec::new(),
         }
     }
 

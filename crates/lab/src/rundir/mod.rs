@@ -12,7 +12,8 @@
 //! | `SHA256SUMS` | a digest of each file, for `sha256sum --check`; [`read`] refuses a directory in which a file was changed |
 //! | `records.jsonl` | for [`read`]: every record whole, with the bytes of its packet; `host` is the host's place in the scenario, from 0, and the rest of the line is [`trace::Record::to_line`] |
 //!
-//! It appears as a whole or not at all: it is written beside its place and then renamed. `explain` and `diff` draw up
+//! It appears as a whole or not at all ([`place`]): without `run.json`, which is written last, it is no run directory.
+//! Files that are not of a run stay where they are. docs/files.md describes every field. `explain` and `diff` draw up
 //! the accounts again from `run.json` (the plan) and `records.jsonl`; the other files are never read back.
 
 mod capture;
@@ -21,6 +22,7 @@ mod events;
 mod figure;
 mod flows;
 mod meta;
+mod place;
 mod table;
 mod time;
 
@@ -29,8 +31,10 @@ pub use meta::{
     Summary, Versions,
 };
 
+pub use place::{Claim, check, claim, default_dir};
+
 use crate::journey::Journeys;
-use crate::run::{OnWorld, Outcome};
+use crate::run::Outcome;
 use crate::{Scenario, scenario};
 use draw::Snap;
 use std::fs::{self, File};
@@ -85,54 +89,20 @@ pub enum ReadError {
     Truncated(PathBuf, usize, usize),
 }
 
-/// The directory in which a run is kept unless somebody says otherwise.
-pub fn default_dir(name: &str, world: OnWorld, seed: u64) -> PathBuf {
-    Path::new("runs").join(format!("{name}-{}-{seed}", world.name()))
-}
-
-/// Whether a run may be written there: nothing is there, or an older run, which would be replaced.
-pub fn check(dir: &Path) -> io::Result<()> {
-    if !dir.exists() && !dir.is_symlink() {
-        return Ok(());
-    }
-    let is_run = fs::read(dir.join("run.json")).is_ok_and(|bytes| meta::is_run_file(&bytes));
-    if is_run && !dir.is_symlink() {
-        return Ok(());
-    }
-    let problem = format!("{} is there and is no run directory; it stays as it is", dir.display());
-    Err(io::Error::new(io::ErrorKind::AlreadyExists, problem))
-}
-
-/// Writes a run directory, in the place of an older one if need be. Returns what `run.json` says.
+/// Writes a run directory, in the place of an older run if need be ([`check`] says whether it may be). Returns what
+/// `run.json` says.
 pub fn write(outcome: &Outcome, dir: &Path, options: &Options) -> io::Result<RunFile> {
-    check(dir)?;
-    let parent = dir.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let name = dir.file_name().ok_or_else(|| io::Error::other("a run directory needs a name"))?;
-    let beside =
-        |what: &str| parent.join(format!(".{}.{what}-{}", name.to_string_lossy(), std::process::id()));
-    let (part, old) = (beside("part"), beside("old"));
-    fs::create_dir_all(parent)?;
-    let result = fill(outcome, &part, options).and_then(|file| {
-        if dir.exists() {
-            fs::rename(dir, &old)?;
-        }
-        fs::rename(&part, dir)?;
-        Ok(file)
-    });
-    // Whatever went wrong, nothing half-written stays.
-    for leftover in [&part, &old] {
-        if leftover.exists() {
-            fs::remove_dir_all(leftover)?;
-        }
-    }
-    result
+    let page = |file: &mut RunFile, files| {
+        file.files = files;
+        file.to_json()
+    };
+    place::put(dir, |part| fill(outcome, part, options), page)
 }
 
 fn fill(outcome: &Outcome, dir: &Path, options: &Options) -> io::Result<RunFile> {
     fs::create_dir_all(dir.join("figures"))?;
     let journeys = Journeys::new(&outcome.plan, &outcome.records);
     let run_file = RunFile::new(outcome, journeys.hops().len() <= options.hops);
-    fs::write(dir.join("run.json"), run_file.to_json())?;
     let file = |name: &str| File::create(dir.join(name)).map(BufWriter::new);
     records(outcome, file("records.jsonl")?)?;
     events::write(outcome, &journeys, file("events.jsonl")?)?;
@@ -145,7 +115,6 @@ fn fill(outcome: &Outcome, dir: &Path, options: &Options) -> io::Result<RunFile>
         fs::create_dir_all(&folder)?;
         fs::write(folder.join(program.log()), &program.output)?;
     }
-    digests::write(dir)?;
     Ok(run_file)
 }
 

@@ -1,8 +1,9 @@
 //! A run directory holds all that is known of a run, and is there as a whole or not at all.
 
 use super::*;
+use crate::Plan;
 use crate::linux::{HostReport, WorldReport};
-use crate::run::simulate;
+use crate::run::{OnWorld, simulate};
 use tshark::tshark;
 
 #[path = "../../../../tests/support/tshark.rs"]
@@ -47,7 +48,8 @@ fn what_is_written_is_read_back() {
     assert_eq!(back.records, outcome.records);
     assert_eq!((&back.ledger, &back.handoffs), (&outcome.ledger, &outcome.handoffs));
     assert_eq!((back.fingerprint, back.world, back.plan.seed), (outcome.fingerprint, OnWorld::Sim, 7));
-    assert_eq!(RunFile::new(&back, true), file);
+    assert!(file.files.contains(&"records.jsonl".to_owned()) && file.files.contains(&"run.json".to_owned()));
+    assert_eq!(RunFile { files: file.files.clone(), ..RunFile::new(&back, true) }, file);
     let again = simulate(back.plan).unwrap();
     assert_eq!(again.fingerprint, outcome.fingerprint, "the directory suffices to repeat the run");
 }
@@ -72,25 +74,48 @@ fn facts_and_doubts_of_a_linux_run_survive() {
 }
 
 #[test]
-fn a_run_is_replaced_and_anything_else_is_left_alone() {
+fn this_very_run_is_replaced_and_anything_else_is_left_alone() {
     let folder = tempfile::tempdir().unwrap();
     let dir = folder.path().join("run");
     let outcome = first();
     write(&outcome, &dir, &Options::default()).unwrap();
-    fs::write(dir.join("stray"), "from the older run").unwrap();
+    fs::write(dir.join("mynotes.txt"), "mine").unwrap();
     write(&outcome, &dir, &Options::default()).unwrap();
-    assert!(!dir.join("stray").exists());
+    assert!(dir.join("mynotes.txt").exists());
+    let (plan, sim) = (&outcome.plan, OnWorld::Sim);
+    check(&dir, plan, sim, false).unwrap();
 
+    let refusal = |dir: &Path, plan: &Plan, world, force| {
+        let refused = check(dir, plan, world, force).unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::AlreadyExists);
+        refused.to_string()
+    };
+    let mut others = vec![(plan.clone(), OnWorld::Linux)];
+    let settings = ["station.delay_device=3", "radio.retune=7ms"].map(|text| text.parse().unwrap());
+    others.push((Scenario::plan("first (built in)", FIRST, &settings, 7).unwrap(), sim));
+    others.push((Plan { seed: 8, ..plan.clone() }, sim));
+    others.push((Plan { text: format!("{FIRST}\n"), ..plan.clone() }, sim));
+    for (plan, world) in &others {
+        let problem = refusal(&dir, plan, *world, false);
+        assert!(problem.contains("holds another run") && problem.contains("--force"), "{problem}");
+        check(&dir, plan, *world, true).unwrap();
+    }
+
+    let empty = folder.path().join("empty");
+    fs::create_dir(&empty).unwrap();
+    check(&empty, plan, sim, false).unwrap();
     let precious = folder.path().join("precious");
     fs::create_dir(&precious).unwrap();
     fs::write(precious.join("run.json"), "{\"name\": \"something else\"}").unwrap();
     let refused = write(&outcome, &precious, &Options::default()).unwrap_err();
     assert_eq!(refused.kind(), io::ErrorKind::AlreadyExists);
-    assert!(refused.to_string().contains("is no run directory"), "{refused}");
     fs::write(folder.path().join("file"), "").unwrap();
-    assert!(check(&folder.path().join("file")).is_err());
+    for taken in [&precious, &folder.path().join("file")] {
+        let problem = refusal(taken, plan, sim, true);
+        assert!(problem.contains("is not a run directory; not overwritten"), "{problem}");
+    }
     assert_eq!(names(&precious), ["run.json"]);
-    assert_eq!(names(folder.path()), ["file", "precious", "run"]);
+    assert_eq!(names(folder.path()), ["empty", "file", "precious", "run"]);
 }
 
 #[test]

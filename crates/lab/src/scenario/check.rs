@@ -5,8 +5,9 @@
 
 use super::error::{ScenarioError, Source};
 use super::expand::Layout;
+use super::nearest::did_you_mean;
 use super::networks::AIR;
-use super::{Host, Scenario, protocol};
+use super::{Host, Scenario, moves, protocol};
 use std::collections::{BTreeMap, BTreeSet};
 use wire::{Duration, Ipv4Addr, Prefix};
 
@@ -17,7 +18,7 @@ const LONGEST_NAME: usize = 15;
 const MOST_RADIOS: usize = 64;
 
 /// A key's path, and the problem.
-type Wrong = (String, String);
+pub(super) type Wrong = (String, String);
 
 /// Refuses what no run could be made of.
 pub(crate) fn check(source: &Source<'_>, scenario: &Scenario) -> Result<(), ScenarioError> {
@@ -34,9 +35,15 @@ pub(crate) fn check_hosts(
     scenario: &Scenario,
     layout: &Layout,
 ) -> Result<(), ScenarioError> {
-    hosts(scenario, layout)
+    kinds(layout)
+        .and_then(|()| hosts(scenario, layout))
         .and_then(|()| addresses(layout))
         .and_then(|()| peers(scenario, layout))
+        .and_then(|()| {
+            layout.hosts().try_for_each(|(name, host)| {
+                moves::check(layout, name, host).and_then(|()| moves::ports(name, host))
+            })
+        })
         .map_err(|(path, problem)| source.at_path(&path, &problem))
 }
 
@@ -152,6 +159,22 @@ fn nets(scenario: &Scenario) -> Result<(), Wrong> {
             return Err((format!("{path}.net"), format!("{net} overlaps {theirs} of `{other}`")));
         }
         before.push((path, net));
+    }
+    Ok(())
+}
+
+/// A role of an unknown kind does nothing, and what is missing then would be blamed on something else.
+fn kinds(layout: &Layout) -> Result<(), Wrong> {
+    let known = roles::RoleConfig::KINDS;
+    for (name, host) in layout.hosts() {
+        for (index, role) in host.role.iter().enumerate() {
+            let Some(kind) = role.get("kind").and_then(toml::Value::as_str) else { continue };
+            if !known.contains(&kind) {
+                let meant = did_you_mean(kind, known);
+                let problem = format!("there is no kind `{kind}`{meant}; allowed: {}", known.join(", "));
+                return Err((format!("host.{name}.role[{index}].kind"), problem));
+            }
+        }
     }
     Ok(())
 }

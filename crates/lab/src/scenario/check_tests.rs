@@ -68,8 +68,8 @@ const CASES: &[(&str, &str, &str)] = &[
         "\"0Mb/s\"",
         "line 5, column 8: `wire.in.rate`: `0Mb/s` is not a rate; write a whole number above 0",
     ),
-    ("\"1ms\"", "\"-1ms\"", "line 6, column 9: `wire.in.delay`: write one span of time"),
-    ("delay = \"1ms\"\n", "", "line 3, column 7: `wire.in`: missing field `delay`"),
+    ("\"1ms\"", "\"-1ms\"", "line 6, column 9: `wire.in.delay`: `-1ms` is negative"),
+    ("delay = \"1ms\"\n", "", "line 3, column 7: `wire.in.delay`: is missing"),
     (
         "\"1ms\"",
         "\"1ms\"\nmtu = 67",
@@ -81,11 +81,11 @@ const CASES: &[(&str, &str, &str)] = &[
     ("\"1ms\"", "\"1ms\"\nduplicate = 2", "line 7, column 13: `wire.in.duplicate`: "),
     ("[wire.out]", "[wire.in]", "line 8, column 7: duplicate key"),
     // Cells.
-    ("station = \"west\"\n", "", "line 13, column 7: `cell.1`: missing field `station`"),
+    ("station = \"west\"\n", "", "line 13, column 7: `cell.1.station`: is missing"),
     (
         "station = \"west\"",
         "station = \"east\"",
-        "line 14, column 11: `cell.1.station`: no host `east`; there are: ",
+        "line 14, column 11: `cell.1.station`: no host `east`, did you mean `west`?; there are: ",
     ),
     ("[cell.1]", "[cell.70000]", "line 13, column 7: `cell.70000`: a cell's name is its number, 0 to 65535"),
     ("[cell.1]", "[cell.01]", "line 13, column 7: `cell.01`: a cell's name is its number, 0 to 65535"),
@@ -205,12 +205,12 @@ const CASES: &[(&str, &str, &str)] = &[
     (
         "apps/bulk-server",
         "apps/bulk-sever",
-        "line 18, column 18: `host.server.role[0].kind`: there is no `apps/bulk-sever`; allowed: ",
+        "line 18, column 18: `host.server.role[0].kind`: there is no kind `apps/bulk-sever`, did you mean `apps/bulk-server`?; allowed: ",
     ),
     (
         "\"server:9000\" },\n]",
         "\"sever:9000\" },\n]",
-        "line 25, column 39: `host.mobile.role[1].to`: no host `sever`; there are: server",
+        "line 25, column 39: `host.mobile.role[1].to`: no host `sever`, did you mean `server`?; there are: server",
     ),
     (
         "\"server:9000\" },\n]",
@@ -222,14 +222,18 @@ const CASES: &[(&str, &str, &str)] = &[
         "\"server:90000\" },\n]",
         "line 25, column 39: `host.mobile.role[1].to`: write a host and a port, as server:9000",
     ),
-    ("to = \"west\"", "to = \"east\"", "line 24, column 35: `host.mobile.role[0].moves`: no place `east`"),
+    (
+        "to = \"west\"",
+        "to = \"east\"",
+        "line 24, column 54: `host.mobile.role[0].moves[0].to`: no base station `east`, did you mean `west`?",
+    ),
     (
         "at = \"1s\"",
         "at = \"-1s\"",
-        "line 24, column 43: `host.mobile.role[0].moves[0].at`: `-1s` is not a span of time",
+        "line 24, column 43: `host.mobile.role[0].moves[0].at`: `-1s` is negative",
     ),
     ("\"5s\"", "\"0s\"", "line 2, column 12: `duration`: a run lasts longer than nothing"),
-    ("\"5s\"", "5", "line 2, column 12: `duration`: invalid type: integer `5`"),
+    ("\"5s\"", "5", "line 2, column 12: `duration`: 5 has no unit"),
     ("\"5s\"", "\"5s", "line 2, column 15: "),
 ];
 

@@ -1,5 +1,6 @@
 //! What is wrong with a scenario, and where: file, line, column, key, what is allowed.
 
+use super::nearest::did_you_mean;
 use std::fmt;
 use std::ops::Range;
 use toml::Spanned;
@@ -93,7 +94,14 @@ impl<'a> Source<'a> {
             Some(key) if !path.ends_with(key) => format!("{path}.{key}"),
             _ => path.to_owned(),
         };
-        let problem = format!("`{full}`: {}", problem.replace(", expected one of ", "; allowed: "));
+        let missing = problem.strip_prefix("missing field `").and_then(|rest| rest.strip_suffix('`'));
+        let full = match missing {
+            Some(key) if path == "." => key.to_owned(),
+            Some(key) => format!("{}.{key}", path.trim_end_matches('.')),
+            None => full,
+        };
+        let problem = if missing.is_some() { "is missing".to_owned() } else { plain(problem) };
+        let problem = format!("`{full}`: {problem}");
         // The last of several that change the same value counts.
         let within = |inner: &str, outer: &str| {
             inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
@@ -134,6 +142,37 @@ impl<'a> Source<'a> {
         let place = Some(Place::Line { line, column, length, text });
         ScenarioError { file: self.file.to_owned(), place, problem }
     }
+}
+
+/// What a reader of TOML says, for a reader who knows no Rust; and what was probably meant.
+fn plain(problem: &str) -> String {
+    const WHOLE: [&str; 10] = ["u8", "u16", "u32", "u64", "usize", "i8", "i16", "i32", "i64", "isize"];
+    let mut text = problem.replace("floating point `", "number `");
+    if let Some((before, wanted)) = text.rsplit_once("expected ") {
+        let words = match wanted {
+            "f32" | "f64" => Some("a number".to_owned()),
+            unsigned @ ("u8" | "u16" | "u32") => {
+                let bits = unsigned.trim_start_matches('u').parse().unwrap_or(32_u32);
+                Some(format!("a whole number from 0 to {}", (1_u64 << bits) - 1))
+            }
+            "u64" | "usize" => Some("a whole number, 0 or greater".to_owned()),
+            whole if WHOLE.contains(&whole) => Some("a whole number".to_owned()),
+            _ => None,
+        };
+        if let Some(words) = words {
+            text = format!("{before}expected {words}");
+        }
+    }
+    for kind in ["field", "variant"] {
+        let unknown = text.strip_prefix(&format!("unknown {kind} `")).and_then(|rest| rest.split_once('`'));
+        if let Some((word, rest)) = unknown {
+            let known = rest.split('`').skip(1).step_by(2);
+            let meant = did_you_mean(word, known);
+            text = format!("unknown {kind} `{word}`{meant}{rest}");
+            break;
+        }
+    }
+    text.replace(", expected one of ", "; allowed: ")
 }
 
 /// The bytes of what a path leads to, or of what is nearest to it: of a table its key, of all else the value.

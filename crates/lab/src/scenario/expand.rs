@@ -1,9 +1,10 @@
 //! From names to numbers: interfaces, link addresses, cells, and the complete configuration of each host.
 
 use super::error::{ScenarioError, Source};
+use super::nearest::did_you_mean;
 use super::networks::{AIR, Networks};
 use super::protocol::{self, Around};
-use super::{Host, Scenario, check, course};
+use super::{Host, Scenario, check, course, moves};
 use crate::plan::{HostPlan, Plan, PortPlan};
 use crate::tree::Tree;
 use link::{
@@ -104,7 +105,8 @@ impl Layout {
             return Ok(());
         }
         let names: Vec<&str> = self.hosts.iter().map(|(name, _)| name.as_str()).collect();
-        Err(format!("no host `{host}`; there are: {}", names.join(", ")))
+        let meant = did_you_mean(host, names.iter().copied());
+        Err(format!("no host `{host}`{meant}; there are: {}", names.join(", ")))
     }
 
     /// The number of a host: its place in the file, from 1.
@@ -236,6 +238,16 @@ pub(crate) fn plan(source: &Source<'_>, scenario: &Scenario, seed: u64) -> Resul
     }
     check_faults(source, scenario)?;
     Ok(plan)
+}
+
+/// What can be run and is probably a mistake: of a scenario that makes a plan.
+pub(crate) fn warnings(
+    source: &Source<'_>,
+    scenario: &Scenario,
+) -> Result<Vec<ScenarioError>, ScenarioError> {
+    let layout = Layout::new(source, scenario)?;
+    let found = moves::warnings(scenario, &layout);
+    Ok(found.iter().map(|(path, problem)| source.at_path(path, problem)).collect())
 }
 
 /// A tree is a scenario by itself.

@@ -4,6 +4,8 @@ mod check;
 mod course;
 mod error;
 mod expand;
+mod moves;
+mod nearest;
 mod networks;
 mod path;
 mod phase;
@@ -13,6 +15,7 @@ mod settings;
 pub(crate) mod units;
 
 pub use error::ScenarioError;
+pub(crate) use nearest::did_you_mean;
 pub use phase::Repetition;
 pub(crate) use protocol::CellularIp as CellularIpTable;
 pub(crate) use protocol::schema as roles_schema;
@@ -357,22 +360,30 @@ impl Scenario {
         if let Some(text) = crate::compare::scenario(name) {
             return Ok((format!("{name} (built in)"), text.to_owned()));
         }
-        match std::fs::read_to_string(name) {
-            Ok(text) => Ok((name.to_owned(), text)),
-            Err(error) => {
+        match std::fs::read(name) {
+            Ok(bytes) => match String::from_utf8(bytes) {
+                Ok(text) if text.trim().is_empty() => Err(ScenarioError::new(name, "the file is empty")),
+                Ok(text) => Ok((name.to_owned(), text)),
+                Err(_) => Err(ScenarioError::new(name, "is not a scenario: the file is not UTF-8 text")),
+            },
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 let names: Vec<&str> = BUILT_IN.iter().map(|(name, _)| *name).collect();
+                let meant = nearest::did_you_mean(name, names.iter().copied());
                 let known = format!("{}, {}", names.join(", "), crate::compare::PATTERN);
                 Err(ScenarioError::new(
                     name,
-                    format!("neither built in ({known}) nor a file that can be read: {error}"),
+                    format!(
+                        "unknown scenario{meant}; give the path of a file, or one that is built in: {known}"
+                    ),
                 ))
             }
+            Err(error) => Err(ScenarioError::new(name, format!("cannot be read: {error}"))),
         }
     }
 
     /// Reads a scenario and makes the plan of it. `file` is how errors name it.
     pub fn plan(file: &str, text: &str, settings: &[Setting], seed: u64) -> Result<Plan, ScenarioError> {
-        Self::repetition(file, text, settings, seed, Repetition { number: 0, of: 1, seed })
+        Self::repetition(file, text, settings, seed, Repetition::only(seed))
     }
 
     /// The same for one of several runs: its instants are shifted, and stand so in its text.
@@ -383,13 +394,9 @@ impl Scenario {
         seed: u64,
         repetition: Repetition,
     ) -> Result<Plan, ScenarioError> {
-        let (source, mut document) = read(file, text, settings.iter())?;
-        let folder = std::path::Path::new(file).parent().unwrap_or(std::path::Path::new(""));
-        let inlined = path::inline(&mut document, folder).map_err(|(key, why)| source.at_path(&key, &why))?;
-        phase::shift(&mut document, repetition);
-        let effective = toml::to_string(&document).map_err(|error| source.whole(error.to_string()))?;
-        let scenario: Self = serde_path_to_error::deserialize(toml::Value::Table(document))
-            .map_err(|error| source.at_path(&error.path().to_string(), error.inner().message()))?;
+        let (source, scenario, effective) = understand(file, text, settings, repetition)?;
+        let inlined = effective.is_inlined;
+        let effective = effective.text;
         let mut plan = expand::plan(&source, &scenario, seed)?;
         plan.settings = settings.to_vec();
         if inlined || repetition.of > 1 {
@@ -405,6 +412,37 @@ impl Scenario {
         let document: BTreeMap<String, Spanned<toml::Value>> = toml::from_str(text).ok()?;
         document.get("about")?.get_ref().as_str().map(str::to_owned)
     }
+}
+
+/// What a scenario that is read whole is written as.
+struct Effective {
+    text: String,
+    /// Whether it has more than its file: what the file names, and what settings change.
+    is_inlined: bool,
+}
+
+/// Reads a whole scenario.
+fn understand<'a>(
+    file: &'a str,
+    text: &'a str,
+    settings: &[Setting],
+    repetition: Repetition,
+) -> Result<(Source<'a>, Scenario, Effective), ScenarioError> {
+    let (source, mut document) = read(file, text, settings.iter())?;
+    let folder = std::path::Path::new(file).parent().unwrap_or(std::path::Path::new(""));
+    let is_inlined = path::inline(&mut document, folder).map_err(|(key, why)| source.at_path(&key, &why))?;
+    phase::shift(&mut document, repetition);
+    let text = toml::to_string(&document).map_err(|error| source.whole(error.to_string()))?;
+    let scenario = serde_path_to_error::deserialize(toml::Value::Table(document))
+        .map_err(|error| source.at_path(&error.path().to_string(), error.inner().message()))?;
+    Ok((source, scenario, Effective { text, is_inlined }))
+}
+
+/// What of a scenario can be run and is probably a mistake: a move that never happens or leads nowhere, a workload that
+/// never runs, uplinks in a cycle. An error is that of [`Scenario::plan`].
+pub fn warnings(file: &str, text: &str, settings: &[Setting]) -> Result<Vec<ScenarioError>, ScenarioError> {
+    let (source, scenario, _) = understand(file, text, settings, Repetition::only(0))?;
+    expand::warnings(&source, &scenario)
 }
 
 /// The document of a scenario, with what settings change in it.

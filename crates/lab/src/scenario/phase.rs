@@ -32,6 +32,11 @@ pub struct Repetition {
 }
 
 impl Repetition {
+    /// A run that is the only one.
+    pub(super) const fn only(seed: u64) -> Self {
+        Self { number: 0, of: 1, seed }
+    }
+
     /// How far into a period the instant of this name falls: a fraction below one.
     fn fraction(self, name: &str) -> f64 {
         let mut random = Seed::new(self.seed).fork("phase").fork(name);

@@ -52,9 +52,13 @@ fn a_mistake_is_named_with_file_line_key_and_what_is_allowed() {
         (
             "kind = \"apps/sink\"",
             "kind = \"apps/drain\"",
-            "there is no `apps/drain`; allowed: cellular-ip/gateway",
+            "there is no kind `apps/drain`, did you mean `apps/roam`?; allowed: cellular-ip/gateway",
         ),
-        ("to = \"b3\", kind = \"hard\"", "to = \"b7\", kind = \"hard\"", "no station `b7`; known: b2, b3"),
+        (
+            "to = \"b3\", kind = \"hard\"",
+            "to = \"b7\", kind = \"hard\"",
+            "no base station `b7`; there are: b2, b3",
+        ),
         ("[radio]", "[radar]", "unknown field `radar`"),
         ("[cell.2]", "[cell.two]", "a cell's name is its number"),
         ("about =", "about ==", "line 5"),
@@ -232,7 +236,7 @@ fn losses_may_come_in_bursts() {
     assert!(cells.iter().any(|cell| (cell.faults.mean_loss() - 0.01 / 0.26).abs() < 1e-9));
     for (burst, expected) in [
         ("burst = { enter = 1.5, leave = 0.25 }", "`cell.2.burst.enter`: a chance is a number from 0 to 1"),
-        ("burst = { enter = 0.5 }", "missing field `leave`"),
+        ("burst = { enter = 0.5 }", "`cell.2.burst.leave`: is missing"),
         ("rate = \"0kb/s\"", "duplicate key"),
     ] {
         let refusal = plan(burst).unwrap_err().to_string();
@@ -255,7 +259,7 @@ fn a_mistake_about_a_program_is_named_and_one_that_is_right_is_planned() {
         ("command = \"true\"\nstart = \"2s\"\nstop = \"2s\"", "program[0].stop`: must be later than `start`"),
         ("command = \"true\"\nstop = \"2\"", "`host.mobile.program[0].stop`: `2` is not a span of time"),
         ("comand = \"true\"", "unknown field `comand`"),
-        ("start = \"1s\"", "missing field `command`"),
+        ("start = \"1s\"", "program[0].command`: is missing"),
     ];
     for (program, expected) in cases {
         let refusal = plan("mobile", program).unwrap_err().to_string();

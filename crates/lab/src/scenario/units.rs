@@ -7,10 +7,11 @@ use wire::Duration;
 
 /// Bits a second, as `2Mb/s`, `64kb/s` or `1Gb/s`.
 pub(crate) fn rate<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
-    let text = String::deserialize(deserializer)?;
-    parse_rate(&text).ok_or_else(|| {
+    let value = toml::Value::deserialize(deserializer)?;
+    let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    value.as_str().and_then(parse_rate).ok_or_else(|| {
         D::Error::custom(format!(
-            "`{text}` is not a rate; write a whole number above 0 and b/s, kb/s, Mb/s or Gb/s, as 2Mb/s"
+            "`{text}` is not a rate; write a whole number above 0 and b/s, kb/s, Mb/s or Gb/s, as \"2Mb/s\""
         ))
     })
 }
@@ -37,7 +38,10 @@ pub(crate) fn delay<'de, D: Deserializer<'de>>(deserializer: D) -> Result<[Durat
     }
     let bad = || D::Error::custom("write one span of time, as `1ms`, or two, as `[\"21ms\", \"1ms\"]`");
     let texts = OneOrTwo::deserialize(deserializer).map_err(|_| bad())?;
-    let span = |text: &str| parse_span(text).ok_or_else(bad);
+    let span = |text: &str| match text.strip_prefix('-') {
+        Some(_) => Err(D::Error::custom(format!("`{text}` is negative; a span of time is zero or greater"))),
+        None => parse_span(text).ok_or_else(bad),
+    };
     match texts {
         OneOrTwo::One(both) => Ok([span(&both)?; 2]),
         OneOrTwo::Two([there, back]) => Ok([span(&there)?, span(&back)?]),

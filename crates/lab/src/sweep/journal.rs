@@ -1,12 +1,12 @@
 //! What of a sweep is done: a line for each run, written when it ends.
 
 use super::{Job, Sweep, Values, measure};
-use crate::run::Outcome;
+use crate::run::{OnWorld, Outcome};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use trace::Fingerprint;
 
@@ -56,19 +56,59 @@ pub struct Journal {
     done: BTreeMap<usize, Done>,
 }
 
+impl Sweep {
+    /// Its digest, as its journal begins with it.
+    fn digest(&self) -> String {
+        format!("{:016x}", self.digest)
+    }
+
+    /// The folder in which a sweep is kept if none is named: `runs/NAME-BACKEND-sweep`, or with `.2`, `.3` and so on behind it
+    /// where that is not of this sweep.
+    pub fn default_folder(&self, world: OnWorld) -> PathBuf {
+        let base = format!("{}-{}-sweep", self.name, world.name());
+        let mut folder = Path::new("runs").join(&base);
+        let mut number = 2_u64;
+        while is_taken(&folder, self).is_some() {
+            folder = Path::new("runs").join(format!("{base}.{number}"));
+            number += 1;
+        }
+        folder
+    }
+}
+
+/// Why a folder is not for this sweep, if so: there is something in it, and no journal, or another sweep's.
+fn is_taken(folder: &Path, sweep: &Sweep) -> Option<&'static str> {
+    let Ok(mut entries) = fs::read_dir(folder) else {
+        return fs::symlink_metadata(folder).is_ok().then_some("is not a folder");
+    };
+    match fs::read_to_string(folder.join("runs.jsonl")) {
+        Ok(text) => {
+            let head: Option<Head> = text.lines().next().and_then(|line| serde_json::from_str(line).ok());
+            let other = head.is_some_and(|head| head.digest != sweep.digest());
+            other.then_some("holds another sweep; choose another --out, or remove it")
+        }
+        Err(_) => entries.next().map(|_| "exists and holds no sweep; not overwritten"),
+    }
+}
+
 impl Journal {
     /// Opens the journal of a sweep, in this folder, and reads what is done. One of another sweep is an error that says so,
     /// as is one that somebody else is writing. What was not to be trusted is not done.
     pub fn open(folder: &Path, sweep: &Sweep) -> io::Result<Self> {
-        fs::create_dir_all(folder)?;
         let path = folder.join("runs.jsonl");
-        let digest = format!("{:016x}", sweep.digest);
+        if let Some(problem) = is_taken(folder, sweep) {
+            let problem = format!("{}: {problem}", path.display());
+            return Err(io::Error::new(io::ErrorKind::AlreadyExists, problem));
+        }
+        fs::create_dir_all(folder)?;
+        let digest = sweep.digest();
         let bad = |problem: String| {
             io::Error::new(io::ErrorKind::InvalidData, format!("{}: {problem}", path.display()))
         };
         let mut file = OpenOptions::new().create(true).truncate(false).read(true).write(true).open(&path)?;
         if matches!(file.try_lock(), Err(TryLockError::WouldBlock)) {
-            return Err(bad("another sweep is writing it".to_owned()));
+            let problem = format!("{}: another sweep is writing it", path.display());
+            return Err(io::Error::new(io::ErrorKind::WouldBlock, problem));
         }
         let mut text = String::new();
         file.read_to_string(&mut text)?;
@@ -78,9 +118,7 @@ impl Journal {
         let mut done = BTreeMap::new();
         if let Some(head) = lines.next() {
             let head: Head = serde_json::from_str(head).map_err(|error| bad(error.to_string()))?;
-            if head.digest != digest {
-                return Err(bad("holds another sweep; choose another --out, or remove it".to_owned()));
-            }
+            debug_assert_eq!(head.digest, digest);
             for line in lines {
                 let run: Done = serde_json::from_str(line).map_err(|error| bad(error.to_string()))?;
                 if run.doubts.is_empty() {
