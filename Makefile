@@ -11,7 +11,8 @@ PHASE = @tools/phase.sh
 export WAYFARE_INCONCLUSIVE ?= $(CURDIR)/target/inconclusive
 
 .PHONY: run test check lint fuzz reproduce build setup setup-test clean lane-that-waits lane-that-computes conformance \
-	reproduce-default reproduce-full load moves moves-linux handoffs drops sctp-rate evidence dist bench
+	reproduce-default reproduce-full load moves moves-linux handoffs drops sctp-rate evidence dist bench \
+	agree
 
 # Two scenarios in virtual time and then with real daemons and real packets: a handoff under UDP, a download under TCP.
 # Then the comparison of all protocols.
@@ -88,7 +89,11 @@ reproduce: build
 
 # --- longer ones -------------------------------------------------------------------------------------------------------
 
-# Fifty runs in both worlds agree, and ten each of the download, of SIGMA and of Indirect TCP: about seventeen minutes.
+# Both backends' distributions: five scenarios and every leg of compare, about an hour. WHAT names others.
+agree: build
+	$(WAYFARE) agree $(WHAT)
+
+# Fifty runs on both backends agree, and ten each of the download, of SIGMA and of Indirect TCP: about seventeen minutes.
 conformance: build
 	tools/conformance.sh 50
 	tools/conformance.sh 10 mobile-ip/download

@@ -5,6 +5,7 @@
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
+mod agree;
 mod compare;
 mod count;
 mod diff;
@@ -40,6 +41,8 @@ enum Verb {
     Reproduce(reproduce::Args),
     /// The table by which one chooses: every protocol over one course, outage by owner, loss, goodput, signalling.
     Compare(compare::Args),
+    /// Whether both backends give the same distributions of outage, stall, goodput and loss.
+    Agree(agree::Args),
     /// How the simulator's speed and memory go with the number of hosts.
     Scale(scale::Args),
     /// Where an outage went; what became of a packet.
@@ -98,6 +101,7 @@ fn dispatch(verb: Verb) -> Result<(), Failure> {
         Verb::Run(args) => run::run(&args),
         Verb::Reproduce(args) => reproduce::reproduce(&args),
         Verb::Compare(args) => compare::compare(&args),
+        Verb::Agree(args) => agree::agree(&args),
         Verb::Scale(args) => scale::scale(&args),
         Verb::Explain(args) => explain::explain(&args),
         Verb::Schema => {

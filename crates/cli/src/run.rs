@@ -292,14 +292,16 @@ const fn world(on: On) -> OnWorld {
 fn carry_out(args: &Args, plan: &Plan, stop: &AtomicBool) -> Result<Outcome, Failure> {
     match args.on {
         On::Sim => lab::run::simulate(plan.clone()).map_err(|error| Failure::Usage(error.to_string())),
-        On::Linux => {
-            let wayfare = std::env::current_exe().map_err(|error| Failure::Machine(error.to_string()))?;
-            let programs = lab::linux::Programs { wayfare, instead: None };
-            let told = |why: &str| eprintln!("repeated, for the machine disturbed it: {why}");
-            lab::linux::run_undisturbed(plan, &programs, stop, args.repeats, &told)
-                .map_err(|error| linux_failure(&error))
-        }
+        On::Linux => on_linux(plan, args.repeats, stop),
     }
+}
+
+/// Runs it on this kernel, and again, up to `repeats` times, where the machine disturbed it.
+pub(crate) fn on_linux(plan: &Plan, repeats: usize, stop: &AtomicBool) -> Result<Outcome, Failure> {
+    let wayfare = std::env::current_exe().map_err(|error| Failure::Machine(error.to_string()))?;
+    let programs = lab::linux::Programs { wayfare, instead: None };
+    let told = |why: &str| eprintln!("repeated, for the machine disturbed it: {why}");
+    lab::linux::run_undisturbed(plan, &programs, stop, repeats, &told).map_err(|error| linux_failure(&error))
 }
 
 fn one(args: &Args, plan: &Plan, dir: &Path, stop: &AtomicBool) -> Result<(Outcome, RunFile), Failure> {

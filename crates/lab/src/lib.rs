@@ -6,6 +6,7 @@
 //!                                             figures, capture, reports, comparison, reproduction
 //! ```
 
+pub mod agree;
 pub mod batch;
 pub mod compare;
 pub mod compare_worlds;

@@ -10,6 +10,12 @@ const RESAMPLES: usize = 2000;
 /// The distance of Kolmogorov and Smirnov: the largest vertical distance between the two empirical distribution
 /// functions, 0 to 1; `None` if either sample is empty.
 pub fn ks_distance(a: &[f64], b: &[f64]) -> Option<f64> {
+    ks_distance_within(a, b, 0.0)
+}
+
+/// The same for values that are known with a `resolution`: the largest share of one sample at or below a value that the
+/// other sample has not reached one resolution above it (the distance of Lévy, with a fixed width).
+pub fn ks_distance_within(a: &[f64], b: &[f64], resolution: f64) -> Option<f64> {
     if a.is_empty() || b.is_empty() {
         return None;
     }
@@ -22,7 +28,10 @@ pub fn ks_distance(a: &[f64], b: &[f64]) -> Option<f64> {
     let share = |values: &[f64], x: f64| {
         values.partition_point(|value| value.total_cmp(&x).is_le()) as f64 / values.len() as f64
     };
-    a.iter().chain(&b).map(|x| (share(&a, *x) - share(&b, *x)).abs()).reduce(f64::max)
+    let ahead = |of: &[f64], other: &[f64]| {
+        of.iter().map(|x| share(of, *x) - share(other, *x + resolution)).fold(0.0, f64::max)
+    };
+    Some(ahead(&a, &b).max(ahead(&b, &a)))
 }
 
 /// The probability of a distance of at least `distance` if both samples, of `n` and `m` values, come from one continuous

@@ -1,0 +1,150 @@
+//! `wayfare agree [SCENARIO...]`
+
+use crate::measuring::{check_out, keep};
+use crate::output::{Format, Progress, print};
+use crate::run::on_linux;
+use crate::{Failure, interrupt};
+use lab::agree::{self, Agreement, Report};
+use lab::batch::{self, Collected};
+use lab::run::OnWorld;
+use lab::scenario::{Repetition, Setting, stem};
+use lab::{Scenario, ScenarioError};
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Names as `list` prints them, or paths of files [default: the five scenarios that have to agree, and every leg of
+    /// `compare`].
+    #[arg(value_name = "SCENARIO")]
+    scenarios: Vec<String>,
+    /// Change a value on both backends: ROLE.KEY=VALUE, or the path of a value in the file.
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    set: Vec<Setting>,
+    /// How many runs in the simulator, each with the next seed and at other phases.
+    #[arg(long, value_name = "N", default_value_t = 40, value_parser = clap::value_parser!(u64).range(1..))]
+    runs: u64,
+    /// How many runs on Linux, at phases that are stratified in the same way.
+    #[arg(long, value_name = "N", default_value_t = 12, value_parser = clap::value_parser!(u64).range(1..))]
+    linux_runs: u64,
+    /// The first run's seed.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// How many runs on Linux at a time. Runs beside each other disturb each other's timing.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
+    jobs: u16,
+    /// How often a run on Linux is repeated when the machine stood still during it.
+    #[arg(long, value_name = "N", default_value_t = 4)]
+    repeats: usize,
+    /// The folder for `agree.csv`, and a figure of each scenario.
+    #[arg(long, value_name = "DIR", default_value = "runs/agree")]
+    out: PathBuf,
+    /// For people, or for programs.
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    format: Format,
+}
+
+pub(crate) fn agree(args: &Args) -> Result<(), Failure> {
+    let scenarios = scenarios(args).map_err(|error| Failure::Usage(error.to_string()))?;
+    check_out(&args.out)?;
+    let stop = interrupt::flag()?;
+    let mut reports = Vec::new();
+    for (index, scenario) in scenarios.iter().enumerate() {
+        eprintln!("{} of {}: {scenario}", index + 1, scenarios.len());
+        let (report, results) = one(args, scenario, &stop)?;
+        let figure = agree::figure(scenario, [&results[0], &results[1]]);
+        let name = stem(scenario).replace('/', "-");
+        keep(&args.out.join(format!("{name}.svg")), &figure.svg())?;
+        reports.push(report);
+        // What is measured stays, even if a later scenario is interrupted.
+        keep(&args.out.join("agree.csv"), &agree::csv(&reports))?;
+    }
+    match args.format {
+        Format::Text => print(&agree::text(&reports)),
+        Format::Json => {
+            let json = serde_json::to_string_pretty(&reports)
+                .map_err(|error| Failure::Machine(error.to_string()))?;
+            print(&format!("{json}\n"));
+        }
+    }
+    judged(&reports)
+}
+
+/// What to run; every one is read before any is started.
+fn scenarios(args: &Args) -> Result<Vec<String>, ScenarioError> {
+    let scenarios = if args.scenarios.is_empty() {
+        let legs = agree::legs()?;
+        agree::SCENARIOS.iter().map(|name| (*name).to_owned()).chain(legs).collect()
+    } else {
+        args.scenarios.clone()
+    };
+    for scenario in &scenarios {
+        let (file, text) = Scenario::find(scenario)?;
+        Scenario::plan(&file, &text, &args.set, args.seed)?;
+    }
+    Ok(scenarios)
+}
+
+fn one(args: &Args, scenario: &str, stop: &AtomicBool) -> Result<(Report, [Collected; 2]), Failure> {
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    let sim = collect(args, scenario, (OnWorld::Sim, args.runs, processors), stop)?;
+    let linux = collect(args, scenario, (OnWorld::Linux, args.linux_runs, args.jobs.into()), stop)?;
+    let runs = [args.runs, args.linux_runs];
+    let report = agree::report(scenario, runs, [sim.1, linux.1], [&sim.0, &linux.0]);
+    Ok((report, [sim.0, linux.0]))
+}
+
+/// Runs a scenario on a backend: what was measured, and how many runs do not count.
+fn collect(
+    args: &Args,
+    scenario: &str,
+    (on, runs, jobs): (OnWorld, u64, usize),
+    stop: &AtomicBool,
+) -> Result<(Collected, u64), Failure> {
+    let usage = |error: ScenarioError| Failure::Usage(error.to_string());
+    let (file, text) = Scenario::find(scenario).map_err(usage)?;
+    let run = |number: u64| {
+        let repetition = Repetition { number, of: runs, seed: args.seed };
+        let seed = args.seed.wrapping_add(number);
+        let plan = Scenario::repetition(&file, &text, &args.set, seed, repetition).map_err(usage)?;
+        let outcome = match on {
+            OnWorld::Sim => lab::run::simulate(plan).map_err(|error| Failure::Usage(error.to_string()))?,
+            OnWorld::Linux => on_linux(&plan, args.repeats, stop)?,
+        };
+        Ok((outcome.doubts.clone(), batch::of_run(&batch::measure(&outcome))))
+    };
+    let mut progress = Progress::new(usize::try_from(runs).unwrap_or(usize::MAX));
+    let (mut all, mut untrusted, mut failed) = (Collected::default(), 0, None);
+    batch::each(runs, jobs, run, |number, done: Result<_, Failure>| {
+        progress.step();
+        match done {
+            Ok((doubts, values)) if doubts.is_empty() => all.add(&values),
+            Ok((doubts, _)) => {
+                untrusted += 1;
+                let seed = args.seed.wrapping_add(number);
+                eprintln!("not counted: {} seed {seed}: {}", on.name(), doubts.join("; "));
+            }
+            Err(failure) => {
+                failed = Some(failure);
+                return ControlFlow::Break(());
+            }
+        }
+        ControlFlow::Continue(())
+    });
+    failed.map_or(Ok((all, untrusted)), Err)
+}
+
+/// A difference is a failure; that too few runs could be trusted is a doubt.
+fn judged(reports: &[Report]) -> Result<(), Failure> {
+    let is = |agreement| move |report: &&Report| report.agreement == agreement;
+    if reports.iter().any(|report| report.agreement == Agreement::Differs) {
+        return Err(Failure::DidNotHold);
+    }
+    let open: Vec<String> = reports
+        .iter()
+        .filter(is(Agreement::Inconclusive))
+        .map(|report| format!("{}: too few runs that count", report.scenario))
+        .collect();
+    if open.is_empty() { Ok(()) } else { Err(Failure::Untrusted(open)) }
+}
