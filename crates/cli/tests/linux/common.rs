@@ -256,3 +256,15 @@ pub(crate) fn assert_exit(output: &Output, code: i32, says: &str) {
     assert_eq!(output.status.code(), Some(code), "{all}");
     assert!(all.contains(says), "wanted `{says}` in\n{all}");
 }
+
+/// Where the only run below this folder is kept. With settings, the name of its directory ends with their digest.
+pub(crate) fn kept(out: &Path) -> PathBuf {
+    let runs: Vec<_> = std::fs::read_dir(out.join("runs")).unwrap().map(|run| run.unwrap().path()).collect();
+    let [run] = &runs[..] else { panic!("not one run: {runs:?}") };
+    run.clone()
+}
+
+/// `run.json` of that run.
+pub(crate) fn kept_run(out: &Path) -> serde_json::Value {
+    serde_json::from_slice(&std::fs::read(kept(out).join("run.json")).unwrap()).unwrap()
+}

@@ -60,7 +60,7 @@ fn a_hundred_thousand_drops_are_found_where_they_were_planted() {
         format!("{} lost between mobile's node and mobile's application, no reporter", taken + nobody_there);
     assert_exit(&output, 4, &inside);
 
-    let csv = std::fs::read_to_string(out.path().join("runs/drops-linux-1/packets.csv")).unwrap();
+    let csv = std::fs::read_to_string(kept(out.path()).join("packets.csv")).unwrap();
     let found = fates(&csv);
     eprintln!("netfilter took {taken}, for {nobody_there} nobody was there; found: {found:#?}");
     let sent = 275_000.0;

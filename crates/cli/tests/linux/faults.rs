@@ -115,7 +115,7 @@ fn a_full_queue_is_named_with_its_interface() {
     words.extend(["--set", "wire.left.rate=40kb/s", "--set", "wire.left.queue=1", "--format", "json"]);
     let output = run(&words, out.path());
     assert_held(&output, "queue_full");
-    let csv = std::fs::read_to_string(out.path().join("runs/first-linux-1/packets.csv")).unwrap();
+    let csv = std::fs::read_to_string(kept(out.path()).join("packets.csv")).unwrap();
     assert!(csv.contains("lost at b1:b2: queue_full"), "{csv}");
 }
 

@@ -18,8 +18,7 @@ const SHORT: [&str; 8] = [
 /// That the run held, its one outage is explained by its owners, and every byte came, in order and right.
 fn assert_downloaded(output: &std::process::Output, out: &Path) {
     assert_held(output, "mobile-ip-download on linux");
-    let file = std::fs::read_to_string(out.join("runs/mobile-ip-download-linux-1/run.json")).unwrap();
-    let run: serde_json::Value = serde_json::from_str(&file).unwrap();
+    let run = kept_run(out);
     let hosts = run["linux"]["hosts"].as_array().unwrap();
     let status = |name: &str| &hosts.iter().find(|host| host["name"] == name).unwrap()["summary"]["status"];
     let client = &status("mobile")["bulk-client"];
@@ -111,7 +110,7 @@ fn any_program_is_a_workload_and_outlives_the_move() {
     let out = tempfile::tempdir().unwrap();
     let output = run_programs("python3 server.py", "python3 client.py", out.path());
     assert_held(&output, "programs on linux");
-    let dir = out.path().join("runs/programs-linux-1");
+    let dir = kept(out.path());
     let said = |name: &str| std::fs::read_to_string(dir.join("programs").join(name)).unwrap();
     let done = said("correspondent-2.log");
     if !did_in_time(&output, done == "done\n") {

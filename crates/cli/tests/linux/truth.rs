@@ -139,8 +139,7 @@ fn a_radio_process_that_is_stopped_in_every_attempt_is_named() {
     }
     let output = running.end();
     assert_doubted(&output, &["timing: the radio process was stalled for "]);
-    let run = std::fs::read_to_string(out.path().join("runs/first-linux-1/run.json")).unwrap();
-    let run: serde_json::Value = serde_json::from_str(&run).unwrap();
+    let run = kept_run(out.path());
     let repeats = run["linux"]["repeats"].as_array().unwrap();
     assert_eq!(repeats.len(), 1, "{repeats:?}");
     assert_eq!(repeats[0]["attempt"], 1);

@@ -81,20 +81,28 @@ fn is_run_of(page: &[u8], plan: &Plan, world: OnWorld) -> bool {
 #[derive(Debug)]
 pub struct Claim {
     lock: PathBuf,
+    /// The folders that were made for the lock, the innermost first.
+    made: Vec<PathBuf>,
     _file: File,
 }
 
 /// Claims a run directory, which shows too whether it can be written. Of the kind `WouldBlock` if another process has it.
 pub fn claim(dir: &Path) -> io::Result<Claim> {
     let within = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", dir.display()));
-    let lock = if dir.is_dir() {
-        dir.join(".wayfare-lock")
-    } else {
-        fs::create_dir_all(parent(dir)).map_err(within)?;
-        beside(dir, "wayfare-lock")?
-    };
+    let lock = if dir.is_dir() { dir.join(".wayfare-lock") } else { beside(dir, "wayfare-lock")? };
+    let made: Vec<PathBuf> = parent(dir)
+        .ancestors()
+        .take_while(|folder| !folder.as_os_str().is_empty() && !folder.exists())
+        .map(Path::to_path_buf)
+        .collect();
     loop {
-        let file = OpenOptions::new().create(true).truncate(false).write(true).open(&lock).map_err(within)?;
+        fs::create_dir_all(parent(dir)).map_err(within)?;
+        let opened = OpenOptions::new().create(true).truncate(false).write(true).open(&lock);
+        let file = match opened {
+            // Another process made the folder, did not use it, and has just removed it.
+            Err(error) if error.kind() == io::ErrorKind::NotFound && !parent(dir).exists() => continue,
+            opened => opened.map_err(within)?,
+        };
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
@@ -106,7 +114,7 @@ pub fn claim(dir: &Path) -> io::Result<Claim> {
         // Its last holder may have removed the file between our opening and locking it.
         let ours = file.metadata().map_err(within)?;
         if fs::metadata(&lock).is_ok_and(|there| (there.dev(), there.ino()) == (ours.dev(), ours.ino())) {
-            return Ok(Claim { lock, _file: file });
+            return Ok(Claim { lock, made, _file: file });
         }
     }
 }
@@ -115,6 +123,10 @@ impl Drop for Claim {
     fn drop(&mut self) {
         // When the run has been renamed into its place, the lock beside it is still where it was.
         let _ = fs::remove_file(&self.lock);
+        // A run that could not be kept, or not be started, leaves nothing. A folder with something in it is not removed.
+        for folder in &self.made {
+            let _ = fs::remove_dir(folder);
+        }
     }
 }
 
@@ -296,5 +308,16 @@ mod tests {
             drop(claim(dir).unwrap());
         }
         assert!(names(folder.path()).is_empty(), "no lock stays");
+    }
+    #[test]
+    fn a_claim_that_is_not_used_leaves_no_folder_and_removes_none_in_which_something_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let dir = folder.path().join("runs/deep/new");
+        drop(claim(&dir).unwrap());
+        assert!(names(folder.path()).is_empty());
+        let claimed = claim(&dir).unwrap();
+        fs::write(folder.path().join("runs/other"), "a user's").unwrap();
+        drop(claimed);
+        assert_eq!(names(&folder.path().join("runs")), ["other"]);
     }
 }
