@@ -13,9 +13,10 @@
 
 use node::config::parse_span;
 use node::{
-    Act, Action, Boot, Class, Command, CommandId, Hop, Input, Key, Life, Link, NextHop, Node, Outbox,
+    Act, Action, AppChange, Boot, Class, Command, CommandId, Hop, Input, Key, Life, Link, NextHop, Node,
+    Outbox,
 };
-use node::{Route, Value};
+use node::{Route, Transport, Value};
 use std::fmt::Write;
 use wire::ipv4::{self, Header};
 use wire::udp::{self, Datagram};
@@ -218,6 +219,17 @@ impl Teller {
                 let change = if *is_added { "add" } else { "remove" };
                 format!("{change} address {} on {}", self.name(address.address), self.interface(*iface))
             }
+            Act::Handed(event) => format!("record {}", self.of_application(&event.change)),
+            other => panic!("no words for {other:?}"),
+        }
+    }
+
+    fn of_application(&self, change: &AppChange) -> String {
+        match change {
+            AppChange::Asked { role, by: Transport::Role(transport), peer: Some(peer), .. } => {
+                format!("that `{role}` asks {transport} for {}", self.name(*peer.ip()))
+            }
+            AppChange::Opened(local) => format!("that it is open at {}", self.name(*local.ip())),
             other => panic!("no words for {other:?}"),
         }
     }
