@@ -34,7 +34,9 @@ fn assert_lacks(output: &Output, says: &[&str], out: &Path) {
     }
     assert!(!out.join("runs").exists(), "no silent fall-back to the simulator");
     let said = text(&output.stderr);
-    assert!(!said.contains("repeated") && said.lines().count() == 1, "{said}");
+    let errors = said.lines().filter(|line| line.starts_with("error: ")).count();
+    let last = said.lines().last().is_some_and(|line| line.starts_with("error: "));
+    assert!(!said.contains("repeated") && errors == 1 && last, "{said}");
 }
 
 #[test]
