@@ -209,7 +209,7 @@ impl Plan {
             addresses: config.own_addresses()?,
             interfaces: interfaces.collect(),
             wall: EPOCH,
-            tcp: Arc::new(config.tcp.profile()),
+            tcp: Arc::new(config.tcp.profile()?),
             chance: chance.fork("stack"),
         })
     }

@@ -1,6 +1,6 @@
 //! How a host's TCP behaves, as configurations write it.
 
-use node::config::some_span;
+use node::config::{ConfigError, some_span};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tcp::{Avoidance, Estimator, Mechanisms, Profile, Recovery, Ticks, Timing, TooBig, Wheel};
@@ -119,13 +119,13 @@ pub struct TcpConfig {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ProfileName {
-    /// The constants of Linux with its Reno, without selective acknowledgments and timestamps.
+    /// Linux as it speaks by default, but for the congestion control, which is Reno's.
     #[default]
+    Linux,
+    /// The constants of Linux with RFC 6582 (`NewReno`), without selective acknowledgments and timestamps.
     LinuxLike,
     /// What the RFCs say: RFC 5681 with Reno, RFC 6298.
     Rfc6298Reno,
-    /// Linux as it speaks by default, but for the congestion control, which is Reno's.
-    Linux,
     /// 4.4BSD-Lite: clocks of 500 ms and 200 ms, one segment to begin with.
     Bsd44,
 }
@@ -194,8 +194,8 @@ pub enum TooBigName {
 }
 
 impl TcpConfig {
-    /// The profile of the simulator's TCP.
-    pub fn profile(&self) -> Profile {
+    /// The profile of the simulator's TCP. An error where it has not what the kernel may have.
+    pub fn profile(&self) -> Result<Profile, ConfigError> {
         let base = match self.profile {
             ProfileName::LinuxLike => Profile::linux_like(),
             ProfileName::Rfc6298Reno => Profile::rfc6298_reno(),
@@ -204,18 +204,23 @@ impl TcpConfig {
         };
         let by_sack =
             self.mechanisms().is_some() || self.recovery == Some(RecoveryGiven::Name(RecoveryName::Sack));
-        Profile {
+        let avoidance = match self.congestion.as_deref() {
+            None => base.avoidance,
+            Some("reno") => Avoidance::Reno,
+            Some("cubic") => Avoidance::Cubic,
+            Some(other) => {
+                let problem = format!("the simulator's TCP has no `{other}`; allowed: `reno` and `cubic`");
+                return Err(ConfigError::new("tcp.congestion", problem));
+            }
+        };
+        Ok(Profile {
             mss: self.mss.unwrap_or(base.mss),
             initial_window: self.initial_window.unwrap_or(base.initial_window),
             duplicates: self.duplicates.unwrap_or(base.duplicates),
             ack_every: self.ack_every.unwrap_or(base.ack_every),
             quick_acks: self.quick_acks.unwrap_or(base.quick_acks),
             recovery: self.recovery().unwrap_or(base.recovery),
-            avoidance: match self.congestion.as_deref() {
-                None => base.avoidance,
-                Some("cubic") => Avoidance::Cubic,
-                Some(_) => Avoidance::Reno,
-            },
+            avoidance,
             limited_transmit: self.limited_transmit.unwrap_or(base.limited_transmit),
             delayed_ack: match self.delayed_ack {
                 Some(Duration::ZERO) => None,
@@ -237,7 +242,7 @@ impl TcpConfig {
             ssthresh_each_rto: self.ssthresh_each_rto.unwrap_or(base.ssthresh_each_rto),
             traced: self.traced,
             ..self.timed(&base)
-        }
+        })
     }
 
     fn recovery(&self) -> Option<Recovery> {
@@ -312,12 +317,13 @@ mod tests {
     use super::*;
 
     fn profile(text: &str) -> Profile {
-        toml::from_str::<TcpConfig>(text).unwrap().profile()
+        toml::from_str::<TcpConfig>(text).unwrap().profile().unwrap()
     }
 
     #[test]
     fn what_is_not_given_is_the_profiles() {
-        assert_eq!(profile(""), Profile::linux_like());
+        assert_eq!(profile(""), Profile::linux());
+        assert_eq!(profile("profile = 'linux-like'"), Profile::linux_like());
         assert_eq!(profile("profile = 'rfc6298-reno'"), Profile::rfc6298_reno());
         assert_eq!(profile("profile = 'linux'"), Profile::linux());
         assert_eq!(profile("profile = 'bsd44'"), Profile::bsd44());
@@ -337,6 +343,8 @@ mod tests {
         );
         let wrong = toml::from_str::<TcpConfig>("recovery = ['rock']").unwrap_err().to_string();
         assert!(wrong.contains("`rack`, `tlp`, `prr` and `frto`"), "{wrong}");
+        let bbr = toml::from_str::<TcpConfig>("congestion = 'bbr'").unwrap().profile().unwrap_err();
+        assert!(bbr.problem.contains("`reno` and `cubic`"), "{bbr}");
         let old =
             profile("profile = 'bsd44'\nnewreno = true\nestimator = 'rfc6298'\ntick = '0ms'\ntraced = true");
         assert_eq!(

@@ -283,10 +283,9 @@ fn number(mark: &Mark, name: &str) -> Option<i64> {
 
 // --- what must hold ------------------------------------------------------------------------------------------------
 
-/// What moves is no longer what the time depends on: one frame in twenty between the routers is lost.
-const LOSSY_LINK: &[&str] = &["wire.right.loss=0.05"];
-/// Rounds of slow start between the routers take the time, not the bytes.
-const LONG_LINK: &[&str] = &["wire.right.delay=50ms"];
+/// What moves is no longer what the time depends on: one frame in ten between the routers is lost. With one in twenty, and
+/// with a link of 50 ms, the median is still linear: Linux's recovery needs little more than a round trip.
+const LOSSY_LINK: &[&str] = &["wire.right.loss=0.1"];
 /// A tenth of the rate between the routers.
 const SLOW_LINK: &[&str] = &["wire.right.rate=1Mb/s"];
 /// A question in each millisecond, with a long answer: there is no idle connection.
@@ -303,7 +302,7 @@ const MUST_HOLD: &[MustHold] = &[
         worlds: WORLDS,
         needs: is_adjacent,
         check: |results| Check::within(r_squared(&by_bytes(results)), 0.95..),
-        breakers: &[LOSSY_LINK, LONG_LINK],
+        breakers: &[LOSSY_LINK],
     },
     MustHold {
         text: "its slope is 8 bits / rate within 20 %",

@@ -32,6 +32,7 @@ use node::{Action, Hop, Key, Life, Node, Route};
 use roles::{NodeError, RoleConfig};
 use sim::{HostSpec, InterfaceSpec};
 use std::sync::Arc;
+use tcp::Profile;
 use trace::HostId;
 use wire::{Duration, Iface, Instant, Ipv4Addr, Prefix, Seed};
 
@@ -74,7 +75,7 @@ impl Tree {
         chance: &'a Seed,
     ) -> impl Iterator<Item = Result<HostSpec, NodeError>> + 'a {
         let names = Names::new(&self.shape);
-        let tcp = Arc::new(roles::TcpConfig::default().profile());
+        let tcp = Arc::new(Profile::linux());
         (0..self.shape.len()).map(move |host| {
             let host = HostId(host);
             let name = self.shape.name(host);
