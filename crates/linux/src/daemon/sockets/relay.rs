@@ -4,7 +4,7 @@
 //! No `sockmap`: it has no back-pressure, and what is in it cannot be given back. Here nothing is taken from a socket for
 //! which the pipe has no room, and what is in the pipe is read out when the relay ends.
 
-use super::socket::Socket;
+use super::socket::{Socket, is_writable};
 use node::StreamId;
 use rustix::event::PollFlags;
 use rustix::io::Errno;
@@ -165,7 +165,8 @@ impl Way {
     fn drain(&mut self, to: Option<&mut Socket>) -> Result<usize, Errno> {
         let Some(to) = to.filter(|to| !to.rests()) else { return Ok(0) };
         to.flush()?;
-        if !to.pending.is_empty() {
+        let has_some = self.piped > 0 || !self.staged.is_empty();
+        if !to.pending.is_empty() || (has_some && !is_writable(&to.fd)?) {
             return Ok(0);
         }
         let mut moved = self.send_staged(to)?;
