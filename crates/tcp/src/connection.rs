@@ -437,6 +437,10 @@ impl Connection {
             self.owe_duplicate();
             return;
         }
+        if let (Some(left), Some(growth)) = (self.echoed(now, segment), &mut self.receive.growth) {
+            let echo = segment.options.timestamps.map_or(0, |stamps| stamps.echo);
+            growth.echoed(now, segment.payload.len(), echo, left);
+        }
         if !self.receive.take(now, segment.seq, &segment.payload, fin) {
             return;
         }

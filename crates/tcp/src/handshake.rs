@@ -78,7 +78,7 @@ impl Connection {
             timestamps: self.syn_stamps(now, answer),
             ..Options::default()
         };
-        let window = self.profile.receive_buffer.min(u32::from(u16::MAX)) as u16;
+        let window = self.receive.window().min(u32::from(u16::MAX)) as u16;
         let plain = self.plain(seq, Flags::SYN);
         if answer {
             return Segment { window, options, ..plain };

@@ -58,6 +58,9 @@ pub struct Profile {
     /// Whether selective acknowledgments are offered, and sent if the peer does too (RFC 2018). They are used by
     /// [`Recovery::Sack`] and [`Recovery::Segments`].
     pub sack: bool,
+    /// Whether the receive window tunes itself, as in Linux: it begins with 64 KiB, and grows to the receive buffer with
+    /// what comes and what is read in a round trip. Else it has the buffer's size from the begin.
+    pub window_growth: bool,
     /// Whether small segments wait while data is unacknowledged (Nagle; RFC 9293, section 3.7.4).
     pub nagle: bool,
     /// Whether idling longer than a time-out puts the congestion window back to the initial (RFC 5681, section 4.1).
@@ -116,6 +119,7 @@ impl Profile {
             timestamps: false,
             timestamp_tick: Duration::from_millis(1),
             sack: false,
+            window_growth: false,
             nagle: true,
             idle_restart: true,
             too_big: TooBig::ResendAtOnce,
@@ -151,7 +155,7 @@ impl Profile {
     /// Linux as it speaks by default but for the congestion control, which is Reno's: selective acknowledgments, timestamps,
     /// its own estimator (`tcp_rtt_estimator`), timers on its wheel, 250 ticks a second, and what it does about losses:
     /// RACK-TLP, proportional rate reduction, F-RTO, undoing of what was spurious. What it has and this crate does not:
-    /// pacing, auto-tuned buffers, `HyStart` of its CUBIC, the compression of selective acknowledgments.
+    /// pacing, an auto-tuned send buffer, `HyStart` of its CUBIC, the compression of selective acknowledgments.
     pub const fn linux() -> Self {
         Self {
             recovery: Recovery::Segments(Mechanisms::ALL),
@@ -160,6 +164,8 @@ impl Profile {
             timing: Timing::Wheel(Wheel::LINUX),
             timestamps: true,
             sack: true,
+            window_growth: true,
+            receive_buffer: 3 * 1024 * 1024, // half of the largest `tcp_rmem`: the other half is overhead
             ..Self::linux_like()
         }
     }

@@ -37,6 +37,11 @@ impl Reassembly {
         self.pieces.len()
     }
 
+    /// Where the last of it ends.
+    pub(crate) fn end(&self) -> Option<Seq> {
+        self.pieces.last().map(Piece::end)
+    }
+
     pub(crate) fn clear(&mut self) {
         self.pieces.clear();
         self.recent.clear();

@@ -1,6 +1,7 @@
 //! The receiving half: reassembly, the window that is announced, when to acknowledge (RFC 9293, section 3.8.6.2;
 //! RFC 5681, section 4.2).
 
+use crate::growth::Growth;
 use crate::reassembly::Reassembly;
 use crate::send::copied;
 use crate::{Profile, Seq, Timing};
@@ -22,6 +23,8 @@ pub(crate) struct Receiver {
     /// Where the peer's stream ends, if that is known.
     pub(crate) fin: Option<Seq>,
     pub(crate) capacity: u32,
+    /// How the window grows to that, as in Linux; `None`: it has that size from the begin.
+    pub(crate) growth: Option<Growth>,
     mss: u32,
     delay: Option<Duration>,
     every: u32,
@@ -40,16 +43,20 @@ impl Receiver {
     /// `next` is the number after the peer's SYN; it means nothing before that has come.
     pub(crate) fn new(profile: &Profile, next: Seq, scale: u8) -> Self {
         let capacity = sayable(profile.receive_buffer, scale);
+        let mss = u32::from(profile.mss);
+        let growth = profile.window_growth.then(|| Growth::new(capacity, mss, next));
+        let first = growth.as_ref().map_or(capacity, |growth| growth.window);
         Self {
             next,
-            edge: next.plus(capacity.min(u32::from(u16::MAX))), // what a SYN can say
+            edge: next.plus(first.min(u32::from(u16::MAX))), // what a SYN can say
             unread: VecDeque::new(),
             scale,
             finished: false,
             beyond: Reassembly::default(),
             fin: None,
             capacity,
-            mss: u32::from(profile.mss),
+            growth,
+            mss,
             delay: profile.delayed_ack,
             every: profile.ack_every,
             timing: profile.timing,
@@ -64,6 +71,9 @@ impl Receiver {
     /// Bytes that may wait to be read from now on.
     pub(crate) fn set_capacity(&mut self, bytes: u32) {
         self.capacity = sayable(bytes, self.scale);
+        if let Some(growth) = &mut self.growth {
+            growth.set_room(self.capacity);
+        }
     }
 
     /// The room in the window as announced.
@@ -74,7 +84,10 @@ impl Receiver {
     /// Where the window's end would be if it were announced now: moved by a worthwhile step or not at all
     /// (RFC 9293, section 3.8.6.2.2).
     fn wanted_edge(&self) -> Seq {
-        let room = self.capacity.saturating_sub(self.unread.len() as u32);
+        let room = match &self.growth {
+            Some(growth) => growth.room().saturating_sub(self.unread.len() as u32).min(growth.window),
+            None => self.capacity.saturating_sub(self.unread.len() as u32),
+        };
         let more = room.saturating_sub(self.window());
         if more > 0 && more >= self.mss.min(self.capacity / 2) { self.next.plus(room) } else { self.edge }
     }
@@ -110,6 +123,11 @@ impl Receiver {
         let gap_before = !self.beyond.is_empty();
         let (from, fresh) = self.inside(seq, bytes);
         let in_order = from == self.next && !fresh.is_empty();
+        if !fresh.is_empty()
+            && self.growth.as_mut().is_some_and(|growth| growth.came(now, bytes.len(), self.unread.len()))
+        {
+            self.quick |= 1;
+        }
         if in_order {
             self.append(fresh);
         } else {
@@ -180,6 +198,11 @@ impl Receiver {
             drop(self.unread.drain(..most));
             bytes
         };
+        if let Some(growth) = &mut self.growth {
+            let unread = self.unread.len() as u32;
+            let beyond = self.beyond.end().map_or(0, |end| end.since(self.next));
+            growth.was_read(Seq(self.next.0.wrapping_sub(unread)), beyond, self.capacity);
+        }
         // Two segments of new room are worth a segment of their own; after a closed window, one is.
         let more = self.wanted_edge().since(self.edge);
         let step = if self.window() < self.mss { self.mss } else { 2 * self.mss };

@@ -2,6 +2,7 @@
 
 use crate::congestion::Congestion;
 use crate::estimator::Clockwork;
+use crate::growth::Growth;
 use crate::options;
 use crate::receive::Receiver;
 use crate::send::Sender;
@@ -131,6 +132,8 @@ pub struct Receiving {
     pub unread: Vec<u8>,
     /// How many of these there may be.
     pub capacity: u32,
+    /// How the window grows to that; `None`: it has that size from the begin.
+    pub growth: Option<Growth>,
     /// The peer's FIN has been reached.
     pub finished: bool,
     /// Where the peer's stream ends, if that is known.
@@ -289,6 +292,7 @@ impl Receiver {
             scale: self.scale,
             unread: self.unread.iter().copied().collect(),
             capacity: self.capacity,
+            growth: self.growth.clone(),
             finished: self.finished,
             fin: self.fin,
             beyond,
@@ -304,7 +308,7 @@ impl Receiver {
     fn resume(from: Receiving, profile: &Profile) -> Self {
         let mut receiver = Self::new(profile, from.next, from.scale);
         (receiver.edge, receiver.unread) = (from.edge, from.unread.into());
-        receiver.set_capacity(from.capacity);
+        (receiver.capacity, receiver.growth) = (from.capacity, from.growth);
         (receiver.finished, receiver.fin) = (from.finished, from.fin);
         receiver.beyond.restore(&from.beyond, &from.recent);
         (receiver.waiting, receiver.quick) = (from.waiting, from.quick);
