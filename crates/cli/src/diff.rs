@@ -1,6 +1,7 @@
 //! `wayfare diff RUN RUN`
 
 use crate::Failure;
+use crate::measuring::keep;
 use crate::output::print;
 use lab::rundir;
 use std::path::PathBuf;
@@ -11,12 +12,23 @@ pub(crate) struct Args {
     first: PathBuf,
     /// Another run of the same scenario, in the same world or in the other.
     second: PathBuf,
+    /// Draw a handoff as both runs had it, into this SVG file.
+    #[arg(long, value_name = "FILE")]
+    figure: Option<PathBuf>,
+    /// Which handoff is drawn.
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "figure")]
+    handoff: usize,
 }
 
 pub(crate) fn diff(args: &Args) -> Result<(), Failure> {
     let read = |dir: &PathBuf| rundir::read(dir).map_err(|error| Failure::Usage(error.to_string()));
     let runs = [read(&args.first)?, read(&args.second)?];
     let difference = lab::diff::diff([&runs[0], &runs[1]]).map_err(Failure::Usage)?;
+    if let Some(file) = &args.figure {
+        let missing = || Failure::Usage(format!("--handoff {}: not in both runs", args.handoff));
+        let figure = lab::diff::figure([&runs[0], &runs[1]], args.handoff).ok_or_else(missing)?;
+        keep(file, &figure.svg())?;
+    }
     print(&difference.text);
     let doubts: Vec<String> = [&args.first, &args.second]
         .iter()

@@ -93,6 +93,23 @@ fn diff_tells_whether_two_runs_part() {
         text.contains("no divergence: 68 messages at 4 nodes compared, 0 refreshes excluded\n"),
         "{text}"
     );
+    prints(
+        folder.path(),
+        &["diff", "runs/first-sim-1", "same", "--figure", "new/both.svg", "--handoff", "3"],
+        0,
+    );
+    let svg = std::fs::read_to_string(folder.path().join("new/both.svg")).unwrap();
+    assert_eq!(
+        svg.matches("simulator, seed 1: correspondent").count(),
+        4,
+        "an overview and a panel for each run"
+    );
+    let text = prints(
+        folder.path(),
+        &["diff", "runs/first-sim-1", "same", "--figure", "x.svg", "--handoff", "9"],
+        2,
+    );
+    assert!(text.is_empty() && !folder.path().join("x.svg").exists(), "{text}");
     let text = prints(folder.path(), &["diff", "runs/first-sim-1", "runs/first-sim-2"], 1);
     assert!(text.contains("no divergence") && text.contains("first differing record"), "{text}");
     let text = prints(folder.path(), &["diff", "runs/first-sim-1", "slow"], 1);

@@ -29,6 +29,14 @@ impl OnWorld {
             Self::Linux => "linux",
         }
     }
+
+    /// Its name in figures.
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::Sim => "simulator",
+            Self::Linux => "Linux",
+        }
+    }
 }
 
 /// A run that has ended.

@@ -99,7 +99,8 @@ impl Growth {
         if self.now.since(self.since) < round_trip {
             return;
         }
-        let bytes = read.since(self.read);
+        // What another host had received may be read after this one began to count.
+        let bytes = if read.after(self.read) { read.since(self.read) } else { 0 };
         (self.since, self.read) = (self.now, read);
         if bytes <= self.in_round_trip {
             return;
@@ -107,8 +108,10 @@ impl Growth {
         let before = u64::from(std::mem::replace(&mut self.in_round_trip, bytes));
         let twice = 2 * u64::from(bytes);
         // In slow start the sender doubles its rate meanwhile.
-        let ahead = 2 * (twice * (u64::from(bytes) - before) / before.max(1));
-        let room = u32::try_from(twice + ahead + u64::from(beyond)).unwrap_or(u32::MAX).min(most);
+        let ahead = twice.saturating_mul(2 * (u64::from(bytes) - before)) / before.max(1);
+        let room = u32::try_from(twice.saturating_add(ahead).saturating_add(beyond.into()))
+            .unwrap_or(u32::MAX)
+            .min(most);
         self.room = self.room.max(room);
     }
 }
@@ -164,6 +167,15 @@ mod tests {
         growth.now = Instant::from_millis(1500);
         growth.was_read(Seq(10_000_100), 0, MOST);
         assert_eq!(growth.room(), MOST, "it does not shrink");
+    }
+
+    #[test]
+    fn what_was_received_elsewhere_is_no_growth() {
+        let mut growth = Growth::new(MOST, 1460, Seq(50_000));
+        growth.echoed(Instant::from_millis(600), 1448, 7, Instant::from_millis(500));
+        growth.now = Instant::from_millis(700);
+        growth.was_read(Seq(40_000), 0, MOST);
+        assert_eq!(growth.room(), ROOM);
     }
 
     #[test]
