@@ -9,19 +9,6 @@ pub const STALL_BOUND: Duration = Duration::from_millis(10);
 /// A frame in a hundred may be handled later than this, and no more.
 pub const LATENESS_BOUND: Duration = Duration::from_millis(2);
 
-/// Frames through the link emulator alone, right after a run whose timing was wrong: what this host does by itself.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Control {
-    /// Frames that the link emulator sent.
-    pub frames: u64,
-    /// How late 99 % of them were sent at most, in microseconds.
-    pub p99_us: f64,
-    /// How late the latest was sent, in microseconds.
-    pub worst_us: f64,
-    /// The longest time for which the link emulator did not run, in microseconds.
-    pub stall_us: f64,
-}
-
 /// One reason why a run is not to be trusted. Every kind names the host, or the process, that it was found at.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(tag = "doubt", rename_all = "kebab-case")]
@@ -34,6 +21,8 @@ pub enum Doubt {
         until_s: f64,
         /// For how long it did not run, in milliseconds.
         stall_ms: f64,
+        /// The longest that this machine was late in the control run, without any daemon, in microseconds.
+        alone_us: Option<f64>,
     },
     /// More than 1 % of the frames were handled later than [`LATENESS_BOUND`].
     Late {
@@ -41,6 +30,8 @@ pub enum Doubt {
         process: String,
         /// How late 99 % of the frames were handled at most, in microseconds.
         p99_us: f64,
+        /// The same of the control run, without any daemon.
+        alone_us: Option<f64>,
     },
     /// A daemon was stopped, continued or killed, or it ended.
     Changed {
@@ -160,15 +151,17 @@ impl Doubt {
 impl Display for Doubt {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Stalled { process, until_s, stall_ms } => write!(
+            Self::Stalled { process, until_s, stall_ms, alone_us } => write!(
                 f,
-                "timing: {process} was stalled for {stall_ms:.1} ms, until {until_s:.3} s (allowed: {} ms)",
-                STALL_BOUND.as_millis()
+                "timing: {process} was stalled for {stall_ms:.1} ms, until {until_s:.3} s (allowed: {} ms){}",
+                STALL_BOUND.as_millis(),
+                alone(*alone_us, "at most")
             ),
-            Self::Late { process, p99_us } => write!(
+            Self::Late { process, p99_us, alone_us } => write!(
                 f,
-                "timing: 1 % of frames were handled more than {p99_us:.0} us late by {process} (allowed: {})",
-                LATENESS_BOUND.as_micros()
+                "timing: 1 % of frames were handled more than {p99_us:.0} us late by {process} (allowed: {}){}",
+                LATENESS_BOUND.as_micros(),
+                alone(*alone_us, "(99 %)")
             ),
             Self::Changed { host, what } => write!(f, "{host}: the daemon {what} during the run"),
             Self::NoSummary { host, why } => write!(f, "{host}: the daemon did not sum up at the end: {why}"),
@@ -226,6 +219,37 @@ impl Doubt {
     }
 }
 
+/// What the control run says of the machine.
+fn alone(late_us: Option<f64>, which: &str) -> String {
+    late_us.map_or_else(String::new, |late_us| {
+        format!(
+            "; this machine was late by {:.1} ms {which} without any daemon, in the 0.2 s after the run",
+            late_us / 1e3
+        )
+    })
+}
+
 fn apart(sent: u64, came: u64) -> (&'static str, u64) {
     (if came < sent { "lost" } else { "added" }, sent.abs_diff(came))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_doubt_about_time_tells_the_lateness_of_the_machine_from_that_of_a_process() {
+        let late = |alone_us| Doubt::Late { process: "b1".to_owned(), p99_us: 3100.0, alone_us }.to_string();
+        let bare = "timing: 1 % of frames were handled more than 3100 us late by b1 (allowed: 2000)";
+        assert_eq!(late(None), bare);
+        let machine =
+            "; this machine was late by 0.2 ms (99 %) without any daemon, in the 0.2 s after the run";
+        assert_eq!(late(Some(160.0)), format!("{bare}{machine}"));
+        let (process, until_s, stall_ms) = ("b1".to_owned(), 1.5, 12.0);
+        let stalled = Doubt::Stalled { process, until_s, stall_ms, alone_us: Some(40_000.0) };
+        assert_eq!(
+            stalled.to_string(),
+            "timing: b1 was stalled for 12.0 ms, until 1.500 s (allowed: 10 ms); this machine was late by 40.0 ms at most without any daemon, in the 0.2 s after the run"
+        );
+    }
 }

@@ -4,6 +4,7 @@
 //! opened in one namespace ([`NetNs::run`]) and used from another. Every error says what was attempted on what.
 
 mod clock;
+pub mod control;
 pub mod counters;
 pub mod daemon;
 pub mod doctor;

@@ -17,6 +17,7 @@ mod exec;
 mod faults;
 mod indirect_tcp;
 mod lacks;
+mod lateness;
 mod location_manager;
 mod mobile_ip;
 mod mobile_ip_agent;

@@ -19,6 +19,7 @@ pub use world::{carry_out, lay_out, ports};
 
 use crate::Plan;
 use crate::run::{OnWorld, Outcome};
+use linux::control::Control;
 use linux::doubt::Doubt;
 use linux::leftover::LabDir;
 use linux::{Error, World};
@@ -26,6 +27,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 use trace::{HostId, Record};
 use wire::Duration;
 
@@ -56,6 +58,7 @@ pub(crate) mod file {
     pub(crate) const RADIO: &str = "radio.jsonl";
     pub(crate) const ERROR: &str = "error.txt";
     pub(crate) const RADIO_SOCKET: &str = "radio.sock";
+    pub(crate) const CONTROL_SOCKET: &str = "control-run.sock";
 
     pub(crate) fn config(host: &str) -> String {
         format!("{host}.toml")
@@ -98,11 +101,27 @@ pub(crate) const LACKS: &str = "lacks: ";
 /// Sooner or later every run ends: so long after its own time.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// The last control run of this process: a batch of runs measures once, and again when timing is wrong.
+static LAST_CONTROL: Mutex<Option<Control>> = Mutex::new(None);
+
+fn last_control() -> Option<Control> {
+    *LAST_CONTROL.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Remembers a run's own control run, or gives it the last one.
+fn fill_control(report: &mut WorldReport) {
+    let mut last = LAST_CONTROL.lock().unwrap_or_else(PoisonError::into_inner);
+    match report.control {
+        Some(control) => *last = Some(Control { follows_this_run: false, ..control }),
+        None => report.control = *last,
+    }
+}
+
 /// Runs a plan on Linux. `stop` ends it early, as Ctrl-C does.
 pub fn run(plan: Plan, programs: &Programs, stop: &AtomicBool) -> Result<Outcome, LinuxError> {
     let mut dir = LabDir::create()?;
     let at = |name: &str| dir.path().join(name);
-    write(&at(file::PLAN), &world::Order::new(&plan, programs).to_text())?;
+    write(&at(file::PLAN), &world::Order::new(&plan, programs, last_control().is_none()).to_text())?;
     let mut command = Command::new(&programs.wayfare);
     command.arg("lab-world").arg(dir.path());
     command.stdin(std::process::Stdio::null()).stdout(std::process::Stdio::null());
@@ -133,7 +152,7 @@ pub fn run(plan: Plan, programs: &Programs, stop: &AtomicBool) -> Result<Outcome
 }
 
 /// Runs a plan, and again when this host was too busy for it: at most `repeats` times more. The last run counts, with the
-/// reasons of those before it; if its timing was wrong too, a control run tells what this host does by itself.
+/// reasons of those before it.
 pub fn run_undisturbed(
     plan: &Plan,
     programs: &Programs,
@@ -178,6 +197,7 @@ fn collect(plan: Plan, dir: &Path) -> Result<Outcome, LinuxError> {
     let text = read(&dir.join(file::REPORT))?;
     let mut report: WorldReport = serde_json::from_str(&text)
         .map_err(|error| LinuxError::File(dir.join(file::REPORT), error.into()))?;
+    fill_control(&mut report);
     for program in &mut report.programs {
         // One that was never started has left none.
         program.output =

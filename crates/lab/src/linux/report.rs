@@ -3,9 +3,10 @@
 use super::ProgramReport;
 use crate::run::Outcome;
 use crate::segment;
+use linux::control::Control;
 use linux::counters::{sent_to_node, taken_from_node};
 use linux::daemon::{Ages, DaemonSummary, Stall};
-use linux::doubt::{Control, Doubt, LATENESS_BOUND, STALL_BOUND};
+use linux::doubt::{Doubt, LATENESS_BOUND, STALL_BOUND};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -45,7 +46,8 @@ pub struct WorldReport {
     pub programs: Vec<ProgramReport>,
     /// Runs of the same before this one, that were not kept because of their timing.
     pub repeats: Vec<Repeat>,
-    /// Frames through the link emulator alone, after a run whose timing was wrong to the last.
+    /// How late this machine is without any daemon: measured once in a process, and again after a run whose timing was wrong.
+    /// Nothing if it could not be measured.
     pub control: Option<Control>,
     /// Why the run is not to be trusted, as far as this machine is the cause.
     pub doubts: Vec<Doubt>,
@@ -111,6 +113,7 @@ impl WorldReport {
         for host in &self.hosts {
             host_doubts(host, &mut doubts);
         }
+        doubts.extend(self.timing_doubts());
         for ProgramReport { host, number, command, trouble, .. } in &self.programs {
             let (host, number, command) = (host.clone(), *number, command.clone());
             doubts.extend(trouble.clone().map(|what| Doubt::Program { host, number, command, what }));
@@ -126,13 +129,33 @@ impl WorldReport {
         doubts
     }
 
+    /// Processes that did not run for too long, or handled frames too late.
+    pub(super) fn timing_doubts(&self) -> Vec<Doubt> {
+        let control = self.control.as_ref().filter(|control| control.follows_this_run);
+        let alone_us = |of: fn(&Control) -> f64| control.map(of);
+        let [_, p99_us, _] = self.lateness_us;
+        let summaries = self.hosts.iter().filter_map(|host| host.summary.as_ref());
+        let daemons = summaries.map(|daemon| (daemon.name.as_str(), daemon.stall, daemon.handled.p99_us));
+        let mut doubts = Vec::new();
+        for (process, stall, p99_us) in daemons.chain([(RADIO, self.stall, p99_us)]) {
+            let process = process.to_owned();
+            if u128::from(stall.us) > STALL_BOUND.as_micros() {
+                doubts.push(Doubt::Stalled {
+                    process: process.clone(),
+                    until_s: stall.until_us as f64 / 1e6,
+                    stall_ms: stall.us as f64 / 1e3,
+                    alone_us: alone_us(Control::worst_us),
+                });
+            }
+            if p99_us > LATENESS_BOUND.as_micros() as f64 {
+                doubts.push(Doubt::Late { process, p99_us, alone_us: alone_us(Control::p99_us) });
+            }
+        }
+        doubts
+    }
+
     fn radio_doubts(&self, doubts: &mut Vec<Doubt>) {
         let process = || RADIO.to_owned();
-        doubts.extend(stalled(RADIO, self.stall));
-        let [_, p99_us, _] = self.lateness_us;
-        if p99_us > LATENESS_BOUND.as_micros() as f64 {
-            doubts.push(Doubt::Late { process: process(), p99_us });
-        }
         if self.capture_drops > 0 {
             doubts.push(Doubt::CaptureDrops { process: process(), frames: self.capture_drops });
         }
@@ -214,14 +237,6 @@ impl WorldReport {
     }
 }
 
-fn stalled(process: &str, stall: Stall) -> Option<Doubt> {
-    (u128::from(stall.us) > STALL_BOUND.as_micros()).then(|| Doubt::Stalled {
-        process: process.to_owned(),
-        until_s: stall.until_us as f64 / 1e6,
-        stall_ms: stall.us as f64 / 1e3,
-    })
-}
-
 /// What a daemon reported of itself, or why it did not.
 fn host_doubts(host: &HostReport, doubts: &mut Vec<Doubt>) {
     let name = &host.name;
@@ -232,10 +247,6 @@ fn host_doubts(host: &HostReport, doubts: &mut Vec<Doubt>) {
         doubts.push(Doubt::NoRecords { host: name.clone() });
         return;
     };
-    doubts.extend(stalled(name, summary.stall));
-    if summary.handled.are_late() {
-        doubts.push(Doubt::Late { process: name.clone(), p99_us: summary.handled.p99_us });
-    }
     if summary.capture_drops > 0 {
         doubts.push(Doubt::CaptureDrops { process: name.clone(), frames: summary.capture_drops });
     }
@@ -285,7 +296,7 @@ fn frames_sent(outcome: &Outcome) -> BTreeMap<(usize, u16), i64> {
     sent
 }
 
-/// How promptly the daemons worked, one line for each, and why the run was repeated.
+/// How promptly the daemons worked, one line for each, how late this machine is without them, and why the run was repeated.
 pub fn timing(report: &WorldReport) -> String {
     let mut out = String::new();
     for summary in report.hosts.iter().filter_map(|host| host.summary.as_ref()) {
@@ -294,6 +305,19 @@ pub fn timing(report: &WorldReport) -> String {
             out,
             "{name}: {} frames, read after {:.0} us (99 %), {:.0} us (worst); longest stall {} us",
             read.count, read.p99_us, read.worst_us, stall.us
+        );
+    }
+    if let Some(Control { frames, sleeper, follows_this_run }) = &report.control {
+        let _ = writeln!(
+            out,
+            "this machine, without any daemon: frames late by {:.0} us (median), {:.0} us (99 %), {:.0} us (worst); a sleeping thread by {:.0}, {:.0}, {:.0} us{}",
+            frames.median_us,
+            frames.p99_us,
+            frames.worst_us,
+            sleeper.median_us,
+            sleeper.p99_us,
+            sleeper.worst_us,
+            if *follows_this_run { "" } else { "; measured after an earlier run" }
         );
     }
     for Repeat { attempt, reasons } in &report.repeats {

@@ -5,6 +5,7 @@ use super::report::{HostReport, InterfaceReport, WorldReport};
 use super::{LACKS, LinuxError, Programs, file, write};
 use crate::plan::HostPlan;
 use crate::{Plan, Scenario};
+use linux::control::Control;
 use linux::daemon::{Answer, Ask};
 use linux::lines::{Heard, Lines};
 use linux::radio::{Port, Radio, Report};
@@ -27,16 +28,19 @@ pub(crate) struct Order {
     document: String,
     seed: u64,
     wayfare: PathBuf,
+    /// Measure how late this machine is without daemons, whatever the run's timing was.
+    control: bool,
     instead: Option<(String, Vec<String>)>,
 }
 
 impl Order {
-    pub(crate) fn new(plan: &Plan, programs: &Programs) -> Self {
+    pub(crate) fn new(plan: &Plan, programs: &Programs, control: bool) -> Self {
         Self {
             name: plan.name.clone(),
             document: plan.document.clone(),
             seed: plan.seed,
             wayfare: programs.wayfare.clone(),
+            control,
             instead: programs.instead.clone(),
         }
     }
@@ -102,12 +106,17 @@ fn work(dir: &Path) -> Result<(), LinuxError> {
     stop(&mut daemons);
     let carried = radio.take_stock()?;
     write_radio(&dir.join(file::RADIO), &carried)?;
-    let report = WorldReport {
+    let mut report = WorldReport {
         stolen_ms: stolen.as_millis() as u64,
         programs,
         began_ns: clock.wall_at_zero(Offset::sample()).0,
         ..sum_up(&plan, &carried, daemons)
     };
+    if order.control || !report.timing_doubts().is_empty() {
+        // No daemon runs any more. Where it cannot be measured, the run counts all the same.
+        let control = linux::control::measure(&dir.join(file::CONTROL_SOCKET)).ok();
+        report.control = control.map(|control| Control { follows_this_run: true, ..control });
+    }
     let json = serde_json::to_string_pretty(&report).unwrap_or_default();
     write(&dir.join(file::REPORT), &json)
 }

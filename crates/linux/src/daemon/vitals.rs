@@ -3,7 +3,6 @@
 
 use crate::Clock;
 use crate::counters::Counters;
-use crate::doubt::LATENESS_BOUND;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use wire::{Duration, Instant};
@@ -58,17 +57,12 @@ pub struct Stall {
 pub struct Ages {
     /// How many.
     pub count: u64,
+    /// Half of them are at most this long, in microseconds; at most 1/16 more than the true value.
+    pub median_us: f64,
     /// 99 % of them are at most this long, in microseconds; at most 1/16 more than the true value.
     pub p99_us: f64,
     /// The longest, in microseconds.
     pub worst_us: f64,
-}
-
-impl Ages {
-    /// Whether more than 1 % are above [`LATENESS_BOUND`].
-    pub fn are_late(&self) -> bool {
-        self.p99_us > LATENESS_BOUND.as_micros() as f64
-    }
 }
 
 /// Waiting times, counted in classes whose width is 1/16 of their value: any number of them takes the same memory.
@@ -97,15 +91,23 @@ impl Waits {
     }
 
     pub(crate) fn summary(&self) -> Ages {
-        let wanted = self.count - self.count / 100;
+        let micros = |nanos: u64| nanos as f64 / 1e3;
+        Ages {
+            count: self.count,
+            median_us: micros(self.at_rank(self.count.div_ceil(2))),
+            p99_us: micros(self.at_rank(self.count - self.count / 100)),
+            worst_us: micros(self.worst),
+        }
+    }
+
+    /// The upper bound of the class of the value of this rank, from 1.
+    fn at_rank(&self, rank: u64) -> u64 {
         let mut below = 0;
         let class = self.classes.iter().position(|count| {
             below += count;
-            below >= wanted
+            below >= rank
         });
-        let p99 = class.map_or(0, upper_of).min(self.worst);
-        let micros = |nanos: u64| nanos as f64 / 1e3;
-        Ages { count: self.count, p99_us: micros(p99), worst_us: micros(self.worst) }
+        class.map_or(0, upper_of).min(self.worst)
     }
 }
 
@@ -257,11 +259,12 @@ mod tests {
             waits.add(Duration::from_millis(300));
         }
         let ages = waits.summary();
-        assert!((50.0..54.0).contains(&ages.p99_us) && !ages.are_late(), "{ages:?}");
+        assert!((50.0..54.0).contains(&ages.p99_us), "{ages:?}");
         assert_eq!((ages.count, ages.worst_us), (1000, 300_000.0));
+        assert!((50.0..54.0).contains(&ages.median_us), "{ages:?}");
         waits.add(Duration::from_millis(3));
         let ages = waits.summary();
-        assert!((3000.0..3200.0).contains(&ages.p99_us) && ages.are_late(), "{ages:?}");
+        assert!((3000.0..3200.0).contains(&ages.p99_us), "{ages:?}");
         assert_eq!(Waits::new().summary(), Ages::default());
     }
 

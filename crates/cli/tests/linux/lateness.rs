@@ -1,0 +1,135 @@
+//! How late frames are, and whether the machine or Wayfare is the cause: 3 ms more per frame is found, in the link emulator and
+//! in the daemon's loop.
+
+use crate::common::*;
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// What a measurement says of Wayfare.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Verdict {
+    Holds,
+    Fails,
+    /// The machine was late by itself.
+    Inconclusive,
+}
+
+/// Half of the planted delay: what a median may be above that of the control without any doubt about its cause.
+const ALLOWED_US: f64 = 1500.0;
+
+/// A median is judged by the median of the control: a busy machine delays both.
+fn judge(median_us: f64, control_us: f64) -> Verdict {
+    if median_us - control_us < ALLOWED_US {
+        Verdict::Holds
+    } else if control_us < ALLOWED_US {
+        Verdict::Fails
+    } else {
+        Verdict::Inconclusive
+    }
+}
+
+/// The link emulator alone, in the control run: its frames against a thread that only sleeps.
+fn emulator(linux: &Value) -> Verdict {
+    judge(median(&linux["control"]["frames"]), median(&linux["control"]["sleeper"]))
+}
+
+/// The daemons of the run: the slowest of them against frames without any daemon.
+fn daemons(linux: &Value) -> Verdict {
+    let hosts = linux["hosts"].as_array().unwrap();
+    let medians = hosts.iter().map(|host| median(&host["summary"]["handled"]));
+    judge(medians.fold(0.0, f64::max), median(&linux["control"]["frames"]))
+}
+
+fn median(ages: &Value) -> f64 {
+    ages["median_us"].as_f64().unwrap()
+}
+
+/// `late.c`, compiled. `None` if this machine cannot.
+fn library(dir: &Path) -> Option<PathBuf> {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/linux/late.c");
+    let library = dir.join("late.so");
+    let mut cc = Command::new("cc");
+    let compiled = cc.args(["-shared", "-fPIC", "-O2", "-Wall", "-Wextra", "-Werror", "-o"]);
+    let output = compiled.arg(&library).arg(source).output();
+    if !need("cc", output.is_ok()) {
+        return None;
+    }
+    let output = output.unwrap();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    Some(library)
+}
+
+/// What a run of `first` reports of Linux, with the delay planted in the processes of this verb, and what it printed.
+fn measured(planted: Option<(&Path, &str)>, out: &Path) -> (Value, String) {
+    let mut words = SHORT.to_vec();
+    words.extend(["--repeats", "0", "--force"]);
+    let mut command = command(&words, out);
+    if let Some((library, verb)) = planted {
+        command.env("LD_PRELOAD", library).env("LATE", verb);
+    }
+    let output = command.output().unwrap();
+    let said = format!("{}{}", text(&output.stdout), text(&output.stderr));
+    (kept_run(out)["linux"].clone(), said)
+}
+
+/// A measurement holds as it is, and fails with the planted delay; or the machine is too busy for either.
+fn assert_finds(verb: &str, verdict: fn(&Value) -> Verdict) {
+    let _turn = alone();
+    let out = tempfile::tempdir().unwrap();
+    let Some(library) = library(out.path()) else { return };
+    for (planted, wanted) in [(None, Verdict::Holds), (Some((library.as_path(), verb)), Verdict::Fails)] {
+        let (linux, said) = measured(planted, out.path());
+        match verdict(&linux) {
+            Verdict::Inconclusive => return inconclusive(&this_test(), &said),
+            found => assert_eq!(found, wanted, "{said}\n{}", linux["control"]),
+        }
+    }
+}
+
+#[test]
+fn three_milliseconds_more_per_frame_in_the_link_emulator_are_found() {
+    assert_finds("lab-world", emulator);
+}
+
+#[test]
+fn three_milliseconds_more_per_frame_in_the_daemons_loop_are_found() {
+    assert_finds("node", daemons);
+}
+
+#[test]
+fn a_machine_that_is_late_by_itself_decides_nothing() {
+    assert_eq!(judge(3100.0, 90.0), Verdict::Fails);
+    assert_eq!(judge(200.0, 90.0), Verdict::Holds);
+    assert_eq!(judge(2900.0, 2000.0), Verdict::Holds, "as late as the machine");
+    assert_eq!(judge(9000.0, 2000.0), Verdict::Inconclusive);
+}
+
+#[test]
+fn a_run_says_how_late_this_machine_is_without_any_daemon() {
+    let _turn = beside_another();
+    let out = tempfile::tempdir().unwrap();
+    let (linux, said) = measured(None, out.path());
+    let control = &linux["control"];
+    assert_eq!((&control["frames"]["count"], &control["sleeper"]["count"]), (&160.into(), &160.into()));
+    assert_eq!(control["follows_this_run"], true);
+    assert!(said.contains("this machine, without any daemon: frames late by "), "{said}");
+    let doubts = said.lines().filter(|line| line.starts_with("not to be trusted: timing: "));
+    for doubt in doubts {
+        assert!(doubt.contains("; this machine was late by "), "{doubt}");
+    }
+}
+
+#[test]
+fn a_batch_measures_the_machine_once_and_again_after_a_run_that_was_late() {
+    let _turn = beside_another();
+    let (file, text) = lab::Scenario::find("first").unwrap();
+    let settings = ["duration=600ms", "constant-rate.stop=500ms"].map(|text| text.parse().unwrap());
+    let plan = lab::Scenario::plan(&file, &text, &settings, 1).unwrap();
+    let programs = lab::linux::Programs { wayfare: wayfare().to_owned(), instead: None };
+    let run = || lab::linux::run(plan.clone(), &programs, &false.into()).unwrap().linux.unwrap();
+    assert!(run().control.is_some());
+    let second = run();
+    let is_late = second.doubts.iter().any(linux::doubt::Doubt::is_timing);
+    assert_eq!(second.control.unwrap().follows_this_run, is_late);
+}

@@ -1,0 +1,170 @@
+//! The control run: frames through the link emulator when no daemon runs, and a thread that only sleeps. How late both are is
+//! this machine's own lateness; what a run has beyond it is caused by the daemons.
+
+use crate::daemon::{Ages, Waits};
+use crate::error::{Attempt, Result};
+use crate::packet::{Options, PacketSocket};
+use crate::radio::{Port, Radio};
+use crate::{Clock, End, NetNs, Netlink, Offset, Place, hasten_thread, namespace, set_timer_slack};
+use link::{Fabric, Faults, PortId, WireSpec};
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use trace::HostId;
+use wire::{Duration, EtherType, Frame, Iface, Instant, Mac, Seed, ethernet};
+
+/// What the control run measured.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Control {
+    /// How late frames came out of the link emulator: sending them and receiving them takes no daemon.
+    pub frames: Ages,
+    /// How late a thread woke that slept until the next frame was due.
+    pub sleeper: Ages,
+    /// Whether it was measured right after this run; else after an earlier run of the same process.
+    pub follows_this_run: bool,
+}
+
+impl Control {
+    /// The longest that a frame or the sleeping thread was late, in microseconds.
+    pub const fn worst_us(&self) -> f64 {
+        self.frames.worst_us.max(self.sleeper.worst_us)
+    }
+
+    /// How late 99 % of the frames and of the sleeps were at most, in microseconds.
+    pub const fn p99_us(&self) -> f64 {
+        self.frames.p99_us.max(self.sleeper.p99_us)
+    }
+}
+
+/// Frames that are sent.
+const FRAMES: u32 = 160;
+/// The time from one frame to the next.
+const SPACING: Duration = Duration::from_millis(1);
+/// The time before the first frame, and the time that the last frame has to arrive.
+const MARGIN: Duration = Duration::from_millis(15);
+/// The propagation delay of the emulated wire.
+const DELAY: Duration = Duration::from_millis(2);
+/// The two ends of the wire: at the link emulator, and where a host would be.
+const DEVICES: [[&str; 2]; 2] = [["c0", "c0-far"], ["c1", "c1-far"]];
+/// Local experimental Ethertype (IEEE 802).
+const KIND: EtherType = EtherType(0x88b5);
+/// The payload: a frame's number, and what makes up the shortest Ethernet frame.
+const PAYLOAD: usize = 46;
+
+/// Measures for some 0.2 s, in a new network namespace. The link emulator listens at `socket`, a path that does not exist.
+///
+/// # Errors
+/// If the kernel refuses the namespace, the veth pairs or the packet sockets.
+pub fn measure(socket: &Path) -> Result<Control> {
+    NetNs::create()?.run(|| here(socket))?
+}
+
+/// In the namespace of the calling thread, which is left to this.
+fn here(socket: &Path) -> Result<Control> {
+    hasten_thread();
+    set_timer_slack(Duration::from_micros(1))?;
+    let mut net = Netlink::open()?;
+    let _ = namespace::sysctl("net/ipv6/conf/default/disable_ipv6", "1");
+    for (pair, [near, far]) in (0..).zip(DEVICES) {
+        let end = |name, last| End { name, mac: Mac([2, 0x57, 0x46, 0xfc, pair, last]), place: Place::Here };
+        net.add_veth(&end(near, 0), &end(far, 1))?;
+        net.set_up(far, true)?;
+    }
+    let ends = [PortId(0), PortId(1)];
+    let mut fabric = Fabric::default();
+    let (rate, faults) = (1_000_000_000, Faults::default());
+    let spec = WireSpec { rate, delay: [DELAY; 2], queue: FRAMES as usize, mtu: 1500, faults };
+    fabric.add_wire(ends, &spec, &Seed::new(0));
+    let ports = (0..).map(HostId).zip(ends).zip(DEVICES).map(|((host, port), [near, _])| Port {
+        port,
+        host,
+        iface: Iface(1),
+        device: near.to_owned(),
+    });
+    let mut radio = Radio::new(fabric, ports.collect(), socket)?;
+    let options = Options { bypass_qdisc: true, ..Options::default() };
+    let [[_, from], [_, to]] = DEVICES;
+    let (from, to) = (PacketSocket::open(from, &options)?, PacketSocket::open(to, &options)?);
+
+    let clock = Clock::start();
+    let offset = Offset::sample();
+    let end = Instant::ZERO + MARGIN + SPACING * FRAMES + DELAY + MARGIN;
+    let stop = AtomicBool::new(false);
+    let (ran, sent) = std::thread::scope(|scope| {
+        let sender = scope.spawn(|| send_all(&from, clock));
+        let ran = radio.run(clock, end, &stop);
+        let ended = |_| std::io::Error::other("its thread ended");
+        (ran, sender.join().map_err(ended).attempt("send the frames of", "the control run"))
+    });
+    ran?;
+    let (sent, sleeper) = sent??;
+    let frames = lateness(&to, clock, offset, &sent, end)?;
+    Ok(Control { frames, sleeper: sleeper.summary(), follows_this_run: false })
+}
+
+/// Sleeps until each frame is due and sends it: when each was sent, and how late the thread woke.
+fn send_all(from: &PacketSocket, clock: Clock) -> Result<(Vec<Instant>, Waits)> {
+    hasten_thread();
+    set_timer_slack(Duration::from_micros(1))?;
+    let (mut sent, mut sleeper) = (Vec::new(), Waits::new());
+    for number in 0..FRAMES {
+        let due = Instant::ZERO + MARGIN + SPACING * number;
+        let left = due.since(clock.now());
+        if !left.is_zero() {
+            crate::pause(left);
+        }
+        sleeper.add(clock.now().since(due));
+        let mut payload = [0; PAYLOAD];
+        for (to, byte) in payload.iter_mut().zip(number.to_be_bytes()) {
+            *to = byte;
+        }
+        let link = Frame { dst: Mac::BROADCAST, src: Mac([2, 0x57, 0x46, 0xfc, 0, 1]), kind: KIND };
+        sent.push(clock.now());
+        from.send(&ethernet::emit(&link, &payload))?;
+    }
+    Ok((sent, sleeper))
+}
+
+/// How late each frame arrived, by the kernel's receive stamp. One that did not arrive is as late as the run is long.
+fn lateness(to: &PacketSocket, clock: Clock, offset: Offset, sent: &[Instant], end: Instant) -> Result<Ages> {
+    let mut arrived: Vec<Option<Instant>> = vec![None; sent.len()];
+    let mut frame = [0; 2048];
+    while let Some(received) = to.receive(&mut frame)? {
+        let Ok((link, bytes)) = ethernet::parse(frame.get(..received.len).unwrap_or_default()) else {
+            continue;
+        };
+        let Some(number) = bytes.first_chunk().filter(|_| link.kind == KIND) else { continue };
+        if let Some(at) = arrived.get_mut(u32::from_be_bytes(*number) as usize) {
+            *at = Some(clock.instant(received.at, offset));
+        }
+    }
+    let mut waits = Waits::new();
+    for (sent, arrived) in sent.iter().zip(arrived) {
+        waits.add(arrived.unwrap_or(end).since(*sent + DELAY));
+    }
+    Ok(waits.summary())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::in_world;
+
+    #[test]
+    fn every_frame_and_every_sleep_is_counted_in_at_most_three_tenths_of_a_second() {
+        in_world(|| {
+            let dir = tempfile::tempdir().unwrap();
+            let began = Clock::start();
+            let control = measure(&dir.path().join("control.sock")).unwrap();
+            let took = began.now().since(Instant::ZERO);
+            let Control { frames, sleeper, .. } = control;
+            assert_eq!((frames.count, sleeper.count), (u64::from(FRAMES), u64::from(FRAMES)));
+            // An emulated wire is not early, and a frame takes some microseconds.
+            assert!(frames.median_us > 1.0 && sleeper.median_us > 0.0, "{control:?}");
+            assert!(frames.median_us <= frames.p99_us && frames.p99_us <= frames.worst_us, "{control:?}");
+            let allowed = Duration::from_millis(300) + Duration::from_secs_f64(control.worst_us() / 1e6);
+            assert!(took < allowed, "{took:?}, {control:?}");
+        });
+    }
+}
