@@ -53,6 +53,7 @@ lane-that-waits:
 	$(PHASE) "tests of runs on Linux" 450 $(FREE) tools/run_test.sh run linux
 	$(PHASE) "release build" 240 $(FREE) $(CARGO) build --release --locked -p cli
 	$(EXPERIMENTS)
+	$(AGREEMENT)
 
 lane-that-computes:
 	$(PHASE) "format" 10 $(CALM) $(CARGO) fmt --all --check
@@ -83,6 +84,9 @@ $(PHASE) "the experiments' self-tests" 30 $(WAYFARE) reproduce --quick --self-te
 $(PHASE) "comparison" 180 tools/measured.sh $(WAYFARE) compare --quick --on both
 $(PHASE) "the comparison's self-test" 30 $(WAYFARE) compare --self-test
 endef
+
+# Both backends at the same eight phases. `make agree` is the whole of it.
+AGREEMENT = $(PHASE) "agreement of both backends" 75 tools/measured.sh $(WAYFARE) agree first --runs 8 --linux-runs 8
 
 reproduce: build
 	$(EXPERIMENTS)

@@ -101,7 +101,7 @@ fn collect(
     scenario: &str,
     (on, runs, jobs): (OnWorld, u64, usize),
     stop: &AtomicBool,
-) -> Result<(Collected, u64), Failure> {
+) -> Result<(Collected, Vec<String>), Failure> {
     let usage = |error: ScenarioError| Failure::Usage(error.to_string());
     let (file, text) = Scenario::find(scenario).map_err(usage)?;
     let run = |number: u64| {
@@ -115,15 +115,16 @@ fn collect(
         Ok((outcome.doubts.clone(), batch::of_run(&batch::measure(&outcome))))
     };
     let mut progress = Progress::new(usize::try_from(runs).unwrap_or(usize::MAX));
-    let (mut all, mut untrusted, mut failed) = (Collected::default(), 0, None);
+    let (mut all, mut untrusted, mut failed) = (Collected::default(), Vec::new(), None);
     batch::each(runs, jobs, run, |number, done: Result<_, Failure>| {
         progress.step();
         match done {
             Ok((doubts, values)) if doubts.is_empty() => all.add(&values),
             Ok((doubts, _)) => {
-                untrusted += 1;
                 let seed = args.seed.wrapping_add(number);
-                eprintln!("not counted: {} seed {seed}: {}", on.name(), doubts.join("; "));
+                let why = format!("{} seed {seed}: {}", on.name(), doubts.join("; "));
+                eprintln!("not counted: {why}");
+                untrusted.push(why);
             }
             Err(failure) => {
                 failed = Some(failure);
@@ -141,10 +142,16 @@ fn judged(reports: &[Report]) -> Result<(), Failure> {
     if reports.iter().any(|report| report.agreement == Agreement::Differs) {
         return Err(Failure::DidNotHold);
     }
-    let open: Vec<String> = reports
-        .iter()
-        .filter(is(Agreement::Inconclusive))
-        .map(|report| format!("{}: too few runs that count", report.scenario))
-        .collect();
+    let open = reports.iter().filter(is(Agreement::Inconclusive));
+    let open: Vec<String> = open.flat_map(too_few).collect();
     if open.is_empty() { Ok(()) } else { Err(Failure::Untrusted(open)) }
+}
+
+/// Why nothing can be said of a scenario: a line for each run that does not count.
+fn too_few(report: &Report) -> Vec<String> {
+    let name = &report.scenario;
+    if report.untrusted.iter().all(Vec::is_empty) {
+        return vec![format!("{name}: fewer than {} runs were asked for", agree::LEAST)];
+    }
+    report.untrusted.iter().flatten().map(|why| format!("{name}: too few runs that count: {why}")).collect()
 }

@@ -85,7 +85,7 @@ fn line(report: &Report) -> String {
         let _ = write!(line, ", {} at distance {:.2}; {cause}", row.metric, row.judged_distance);
     }
     let _ = write!(line, " ({runs_sim} runs in the simulator, {runs_linux} on Linux");
-    let untrusted: u64 = report.untrusted.iter().sum();
+    let untrusted: usize = report.untrusted.iter().map(Vec::len).sum();
     if untrusted > 0 {
         let _ = write!(line, ", {untrusted} of them not to be trusted and not counted");
     }

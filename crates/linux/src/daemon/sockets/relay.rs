@@ -4,7 +4,8 @@
 //! No `sockmap`: it has no back-pressure, and what is in it cannot be given back. Here nothing is taken from a socket for
 //! which the pipe has no room, and what is in the pipe is read out when the relay ends.
 
-use super::socket::{Socket, is_writable};
+use super::options::{self, SIOCINQ};
+use super::socket::Socket;
 use node::StreamId;
 use rustix::event::PollFlags;
 use rustix::io::Errno;
@@ -88,7 +89,8 @@ impl Relay {
                     Ok(bytes) => moved += bytes,
                     Err(error) => return Pumped::Broken(from, error),
                 }
-                match way.drain(sockets.get_mut(&to)) {
+                let more = sockets.get(&from).is_some_and(has_more);
+                match way.drain(sockets.get_mut(&to), more) {
                     Ok(bytes) => moved += bytes,
                     Err(error) => return Pumped::Broken(to, error),
                 }
@@ -161,17 +163,19 @@ impl Way {
         }
     }
 
-    /// Out of the pipe, into a socket: what waited there, what was staged, what came, and the end, in this order.
-    fn drain(&mut self, to: Option<&mut Socket>) -> Result<usize, Errno> {
+    /// Out of the pipe, into a socket: what waited there, what was staged, what came, and the end, in this order. With
+    /// `more` to come at once the kernel waits for a full segment: the pipe may hold less than that, or no multiple of it.
+    fn drain(&mut self, to: Option<&mut Socket>, more: bool) -> Result<usize, Errno> {
         let Some(to) = to.filter(|to| !to.rests()) else { return Ok(0) };
         to.flush()?;
-        let has_some = self.piped > 0 || !self.staged.is_empty();
-        if !to.pending.is_empty() || (has_some && !is_writable(&to.fd)?) {
+        if !to.pending.is_empty() {
             return Ok(0);
         }
         let mut moved = self.send_staged(to)?;
+        let mut flags = SpliceFlags::NONBLOCK;
+        flags.set(SpliceFlags::MORE, more);
         while self.staged.is_empty() && self.piped > 0 {
-            match splice(&self.out, None, &to.fd, None, self.piped, SpliceFlags::NONBLOCK) {
+            match splice(&self.out, None, &to.fd, None, self.piped, flags) {
                 Ok(taken) => {
                     (self.piped, self.full) = (self.piped.saturating_sub(taken.max(1)), false);
                     moved += taken;
@@ -228,4 +232,9 @@ impl Way {
 
 fn flat<A, B, C>((a, (b, c)): (A, (B, C))) -> (A, B, C) {
     (a, b, c)
+}
+
+/// Whether there is something to be read right now.
+fn has_more(socket: &Socket) -> bool {
+    !socket.rests() && options::queued(&socket.fd, SIOCINQ).is_ok_and(|unread| unread > 0)
 }

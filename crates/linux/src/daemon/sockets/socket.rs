@@ -313,6 +313,6 @@ impl Socket {
 
 /// Whether the kernel calls the socket writable, as programs ask it: a third of its send buffer is free. Without asking, a
 /// segment would be written for each one acknowledged, each with PSH, and Linux acknowledges such segments one by one.
-pub(super) fn is_writable(fd: &OwnedFd) -> Result<bool, Errno> {
+fn is_writable(fd: &OwnedFd) -> Result<bool, Errno> {
     Ok(poll(&mut [PollFd::new(fd, PollFlags::OUT)], Some(&Timespec::default()))? > 0)
 }
