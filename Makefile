@@ -100,7 +100,8 @@ agree: build
 # Fifty runs on both backends agree, and ten each of the download, of SIGMA and of Indirect TCP: about seventeen minutes.
 conformance: build
 	tools/conformance.sh 50
-	tools/conformance.sh 10 mobile-ip/download
+	tools/conformance.sh 10 mobile-ip/download --set cell.1.station_queue=200 --set cell.2.station_queue=200 \
+		--set bulk-client.start=3.9s --set bulk-server.bytes=400000
 	tools/conformance.sh 10 sigma/handoff
 	tools/conformance.sh 10 indirect-tcp/handoff-time
 
