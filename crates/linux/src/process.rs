@@ -36,6 +36,14 @@ pub fn resume(child: u32) {
     }
 }
 
+/// Whether a process is stopped by a signal or by a tracer, by its state in `/proc/PID/stat` (proc(5)).
+pub fn is_stopped(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    // The command's name, in parentheses, may have any character in it.
+    let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
+    matches!(state, Some('T' | 't'))
+}
+
 /// How a child and what it started are to end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Ending {

@@ -1,0 +1,215 @@
+//! What the node asks for: sending packets, operating streams, tuning radios, storing records.
+
+use super::clients::Wishes;
+use super::sockets::{Done, Screened};
+use super::{BATCH, Daemon};
+use crate::error::{Attempt, Result};
+use node::{Act, Fault, Input, Link, Undone};
+use std::io::Write;
+use trace::What;
+use wire::{Cell, Iface, Instant, Mac, Packet, PacketId, Reason, ethernet, identity};
+
+impl Daemon {
+    pub(super) fn carry_out(&mut self, now: Instant) {
+        self.carry_out_acts(now);
+        while std::mem::take(&mut self.unstorable) > 0 {
+            self.refuse_records(now, "this daemon has no store; give it one with daemon.store");
+            self.carry_out_acts(now);
+        }
+    }
+
+    /// An error if a role of this host did not come to rest: what it does from then on is not its protocol.
+    pub(super) fn check_rest(&mut self, host: &str) -> Result<()> {
+        let Some(role) = self.out.take_runaway() else { return Ok(()) };
+        let role = self.node.role_name(role);
+        let why = format!("its role `{role}` did not come to rest within one step");
+        Err(std::io::Error::other(why)).attempt("continue", format_args!("host {host}"))
+    }
+
+    /// What waited for records goes on, or is taken back: up to [`BATCH`] records, or until a time-out is due.
+    pub(super) fn hear_storage(&mut self) {
+        for _ in 0..BATCH {
+            let Some(storage) = &mut self.storage else { return };
+            let now = self.clock.now();
+            if storage.durable(1) > 0 {
+                self.complain(None);
+                self.node.resume(now, 1, &mut self.out);
+            } else if let Some(why) = storage.failure() {
+                self.refuse_records(now, &why);
+            } else {
+                return;
+            }
+            self.carry_out(now);
+            if self.node.deadline().is_some_and(|due| due <= self.clock.now()) {
+                return;
+            }
+        }
+    }
+
+    pub(super) fn refuse_records(&mut self, now: Instant, why: &str) {
+        self.complain(Some(why));
+        self.node.withdraw(now, why, &mut self.out);
+    }
+
+    pub(super) fn carry_out_acts(&mut self, now: Instant) {
+        let (mut told, mut wishes) = (Vec::new(), Wishes::default());
+        while let Some((role, act)) = self.out.next_act() {
+            match act {
+                Act::Transmit(iface, packet) => self.transmit(now, iface, packet),
+                Act::Drop(iface, packet, reason) => {
+                    let id = named(&packet);
+                    self.record(now, What::Dropped(iface, id, reason.0.into()));
+                }
+                Act::Tune(iface, cell) => {
+                    self.record(now, What::Tuned(iface, cell));
+                    if !self.radio.as_mut().is_some_and(|radio| radio.tune(now, iface, cell)) {
+                        self.link_down(iface, Link::UNSUPPORTED);
+                    }
+                }
+                Act::Visit(iface, cell, packet) => self.visit(now, iface, cell, packet),
+                Act::Stream(id, op) => {
+                    if let Some(asked) = What::asked(id, &op, &self.node) {
+                        self.record(now, asked);
+                    }
+                    let done = self.sockets.operate(id, op, &mut told);
+                    self.operated(now, done);
+                }
+                Act::Served(told) => self.clients.told(now, told, &mut wishes),
+                Act::Mark(mark) => self.record(now, What::Marked(mark)),
+                Act::Answer(id, answer) => {
+                    self.record(now, What::Answered(answer.clone()));
+                    if let Some(asker) = self.asked.remove(&id) {
+                        self.control.answer(asker, answer);
+                    }
+                }
+                Act::Address(iface, address, is_added) => {
+                    let changed = self.host.change_address(&mut self.net, address.address, is_added);
+                    if let Err(error) = changed {
+                        let (undone, why) = (Undone::Address(iface, address), error.to_string());
+                        self.give(now, Input::Failed(&Fault { role, undone, why }));
+                    }
+                }
+                Act::Store(key, value) => match &mut self.storage {
+                    Some(storage) => storage.ask(key, value),
+                    None => self.unstorable += 1,
+                },
+                Act::Handed(event) => self.record(now, What::App(event)),
+                // No data path but the node's own table yet, and it answers ARP itself.
+                Act::Route(..) | Act::Gate(..) | Act::Neighbor(..) => {}
+            }
+        }
+        self.note(wishes);
+        if !told.is_empty() {
+            self.tell(told);
+        }
+        self.fulfil_all();
+    }
+
+    pub(super) fn operated(&mut self, now: Instant, done: Done) {
+        if let Some((packet, refused)) = done.sent {
+            self.record(now, What::AppSent(packet));
+            if let Some(reason) = refused {
+                self.record(now, What::Lost(Iface::HOST, packet, reason.into()));
+            }
+        }
+        for (packet, bytes) in done.released {
+            if let Err(error) = self.give_to_kernel(&bytes) {
+                self.record(now, What::Lost(Iface::HOST, packet, refusal(&error).into()));
+            }
+        }
+        for (packet, reason, answer) in done.ended {
+            self.end_at_the_door(now, packet, reason, answer);
+        }
+    }
+
+    /// A segment that the kernel is not to see, and what answers it.
+    pub(super) fn end_at_the_door(
+        &mut self,
+        now: Instant,
+        packet: PacketId,
+        reason: Reason,
+        answer: Option<Vec<u8>>,
+    ) {
+        self.record(now, What::Lost(Iface::HOST, packet, reason.0.into()));
+        if let Some(bytes) = answer {
+            let answer = Packet { id: identity(&bytes), ..Packet::new(Mac::ZERO, bytes) };
+            self.record(now, What::Received(Iface::HOST, answer.clone()));
+            self.node.receive(now, Iface::HOST, answer, &mut self.out);
+        }
+    }
+
+    /// Segments of a connection that is on its way to another host, or from one, do not reach the kernel. Says whether
+    /// this is one.
+    pub(super) fn screened(&mut self, now: Instant, packet: &Packet) -> bool {
+        match self.sockets.screen_in(packet.id, &packet.bytes) {
+            Screened::Passes => return false,
+            Screened::Held => self.record(now, What::Sent(Iface::HOST, packet.clone())),
+            Screened::Ends(reason, answer) => {
+                self.record(now, What::Sent(Iface::HOST, packet.clone()));
+                self.end_at_the_door(now, packet.id, reason, answer);
+            }
+        }
+        true
+    }
+
+    /// Tells an operator that nothing can be stored, and when it can again: once, however often that is tried.
+    pub(super) fn complain(&mut self, why: Option<&str>) {
+        if why.is_some() == self.complaint.is_some() {
+            return;
+        }
+        self.complaint = why.map(str::to_owned);
+        // Nobody may be listening; that is no reason to end.
+        let _ = match why {
+            Some(why) => writeln!(std::io::stderr(), "cannot store, so what needs it is refused: {why}"),
+            None => writeln!(std::io::stderr(), "can store again"),
+        };
+    }
+
+    pub(super) fn transmit(&mut self, now: Instant, iface: Iface, mut packet: Packet) {
+        packet.id = named(&packet);
+        if iface == Iface::HOST && self.screened(now, &packet) {
+            return;
+        }
+        let sent = match self.port(iface) {
+            Some(port) => port.socket.send(&ethernet::emit(&packet.link, &packet.bytes)),
+            None => self.give_to_kernel(&packet.bytes),
+        };
+        let id = packet.id;
+        self.record(now, What::Sent(iface, packet));
+        if let Err(error) = sent {
+            self.record(now, What::Lost(iface, id, refusal(&error).into()));
+        }
+    }
+
+    pub(super) fn visit(&mut self, now: Instant, iface: Iface, cell: Cell, mut packet: Packet) {
+        packet.id = named(&packet);
+        if let Some(port) = self.port(iface) {
+            packet.link.src = port.spec.mac;
+        }
+        let frame = ethernet::emit(&packet.link, &packet.bytes);
+        let id = packet.id;
+        self.record(now, What::Visited(iface, cell));
+        self.record(now, What::Sent(iface, packet));
+        if !self.radio.as_mut().is_some_and(|radio| radio.visit(now, iface, cell, &frame)) {
+            self.record(now, What::Lost(iface, id, "radio_unsupported".into()));
+        }
+    }
+}
+
+/// A packet that a role has made gets its name when it leaves.
+fn named(packet: &Packet) -> PacketId {
+    if packet.id == PacketId::NEW { identity(&packet.bytes) } else { packet.id }
+}
+
+/// What the kernel said, as a reason.
+pub(crate) fn refusal(error: &crate::Error) -> &'static str {
+    match error.errno() {
+        Some(libc::ENOBUFS) => "send_no_buffers",
+        Some(libc::EAGAIN) => "send_queue_full",
+        Some(libc::ENETDOWN) => "send_link_down",
+        Some(libc::EMSGSIZE) => "send_too_long",
+        Some(libc::EPERM) => "send_refused_by_filter",
+        Some(libc::ENETUNREACH | libc::EHOSTUNREACH) => "send_unreachable",
+        _ => "send_failed",
+    }
+}

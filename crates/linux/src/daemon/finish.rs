@@ -1,0 +1,90 @@
+//! The end of a run: what every queue still holds, the kernel's counts, the summary, the records.
+
+use super::{Daemon, DaemonSummary, SETTLING};
+use crate::error::{Attempt, Result};
+use crate::{Offset, counters};
+use rustix::event::{PollFd, PollFlags, poll};
+use std::io::Write;
+use trace::{Record, What};
+use wire::{Duration, Iface, PacketId};
+
+impl Daemon {
+    /// Takes what the kernel still has for us, asks every queue what it holds, and sums up for who asked us to stop.
+    pub(super) fn finish(&mut self, name: &str, before: &counters::Counters, offset: Offset) -> Result<()> {
+        for iface in 0..=self.ports.len() {
+            while self.receive(Iface(iface as u16))? {}
+        }
+        self.receive_datagrams();
+        while let Some(storage) = self.storage.as_ref().filter(|storage| storage.is_busy()) {
+            if !storage.has_more() {
+                poll(&mut [PollFd::new(storage, PollFlags::IN)], None).attempt("wait on", "the store")?;
+            }
+            self.hear_storage();
+        }
+        let now = self.clock.now();
+        let mut held: Vec<(Option<Iface>, PacketId)> = Vec::new();
+        self.node.holds(&mut |packet| held.push((None, packet)));
+        self.sockets.holds(&mut |packet| held.push((Some(Iface::HOST), packet)));
+        for (iface, packet) in held {
+            self.record(now, What::Held(iface, packet));
+        }
+        let mut drops = u64::from(self.host.socket.statistics()?.drops);
+        for port in &self.ports {
+            drops += u64::from(port.socket.statistics().map_or(0, |statistics| statistics.drops));
+        }
+        let counters = self.settled_counters(before)?;
+        self.control.summary = serde_json::to_value(self.summary(name, counters, drops, offset))
+            .map_err(std::io::Error::from)
+            .attempt("write", "the summary")?;
+        Ok(())
+    }
+
+    /// What the kernel counted, when all that it sent has come here: what it sent last may be on its way.
+    pub(super) fn settled_counters(&mut self, before: &counters::Counters) -> Result<counters::Counters> {
+        for _ in 0..SETTLING {
+            let counted = counters::since(before, &counters::here()?);
+            let taken = self.vitals.received.first().copied().unwrap_or_default();
+            if counters::sent_to_node(&counted) <= taken {
+                return Ok(counted);
+            }
+            crate::pause(Duration::from_millis(1));
+            while self.receive(Iface::HOST)? {}
+        }
+        Ok(counters::since(before, &counters::here()?))
+    }
+
+    pub(super) fn summary(
+        &self,
+        name: &str,
+        counters: counters::Counters,
+        capture_drops: u64,
+        offset: Offset,
+    ) -> DaemonSummary {
+        let names = std::iter::once("host").chain(self.ports.iter().map(|port| port.spec.name.as_str()));
+        let received = names.map(str::to_owned).zip(self.vitals.received.iter().copied());
+        DaemonSummary {
+            name: name.to_owned(),
+            status: trace::json_of(&self.node.status()),
+            tcp: trace::json_of(&self.sockets.accounts()),
+            counters,
+            read: self.vitals.read.summary(),
+            handled: self.vitals.handled.summary(),
+            stall: self.vitals.heartbeat.map(|heartbeat| heartbeat.worst()).unwrap_or_default(),
+            worst_late_us: self.worst_late.as_micros() as u64,
+            received: received.collect(),
+            given_to_kernel: self.vitals.given_to_kernel,
+            lost_interfaces: self.vitals.lost_interfaces.clone(),
+            capture_drops,
+            wall_clock_stepped: Offset::sample().stepped_since(offset),
+            records: self.records.as_ref().map_or(0, |records| records.len() as u64),
+        }
+    }
+}
+
+pub(super) fn write_records(path: &std::path::Path, records: &[Record]) -> std::io::Result<()> {
+    let mut file = std::io::BufWriter::new(std::fs::File::create(path)?);
+    for record in records {
+        writeln!(file, "{}", record.to_line())?;
+    }
+    file.flush()
+}
