@@ -34,7 +34,13 @@ static int trace(pid_t pid, long ms) {
         perror("ptrace");
         return 1;
     }
-    pause_ms(ms);
+    for (; ms > 0; ms -= 10) {
+        pause_ms(ms < 10 ? ms : 10);
+        /* The parent hears of a death only when the tracer has. */
+        if (waitpid(pid, &status, WNOHANG | __WALL) == pid && (WIFEXITED(status) || WIFSIGNALED(status))) {
+            return 0;
+        }
+    }
     return ptrace(PTRACE_DETACH, pid, NULL, NULL) != 0;
 }
 

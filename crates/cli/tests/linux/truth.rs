@@ -111,6 +111,51 @@ fn a_traced_daemon_is_named() {
     assert_doubted(&running.end(), &["timing: b2 was stalled for ", "; this machine was late by "]);
 }
 
+/// That a run ended soon after its own time, and that neither its daemon nor its lab's directory is left.
+fn assert_over(began: std::time::Instant, daemon: u32, dir: &Path) {
+    // 2.9 s of the run; set-up, the control run and the records; 2 s that a daemon may stay stopped.
+    let took = began.elapsed();
+    assert!(took < std::time::Duration::from_secs(20), "{took:?}");
+    assert!(!Path::new(&format!("/proc/{daemon}")).exists(), "the daemon is left");
+    assert!(!dir.exists(), "{} is left", dir.display());
+}
+
+#[test]
+fn a_daemon_that_is_stopped_for_ever_is_named_and_nothing_is_left() {
+    let _turn = alone();
+    let out = tempfile::tempdir().unwrap();
+    let began = std::time::Instant::now();
+    let running = Running::start(&once(), out.path());
+    running.under_way();
+    let (daemon, dir) = (running.daemon("b1"), running.dir());
+    signal(daemon, Signal::STOP);
+    assert_doubted(&running.end(), &["b1: the daemon was stopped during the run"]);
+    assert_over(began, daemon, &dir);
+}
+
+#[test]
+fn a_daemon_that_cannot_be_continued_is_named_and_nothing_is_left() {
+    if !need("root, to trace a process", is_root()) {
+        return;
+    }
+    let _turn = alone();
+    let out = tempfile::tempdir().unwrap();
+    let Some(tamper) = tamper(out.path()) else { return };
+    let began = std::time::Instant::now();
+    let running = Running::start(&once(), out.path());
+    running.under_way();
+    let (daemon, dir) = (running.daemon("b2"), running.dir());
+    let mut tracer = Command::new(tamper).args(["trace", &daemon.to_string(), "60000"]).spawn().unwrap();
+    let output = running.end();
+    tracer.kill().unwrap();
+    tracer.wait().unwrap();
+    assert_doubted(
+        &output,
+        &["b2: the daemon did not sum up at the end: it is stopped and could not be continued"],
+    );
+    assert_over(began, daemon, &dir);
+}
+
 /// The radio process of a run that is under way.
 fn radio(of: &Running) -> Option<u32> {
     let words = |pid: &u32| command_line(*pid).get(1).is_some_and(|verb| verb == "lab-world");

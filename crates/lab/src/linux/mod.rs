@@ -98,8 +98,8 @@ pub struct Programs {
 /// How pid 1 begins its last words when the machine lacks something.
 pub(crate) const LACKS: &str = "lacks: ";
 
-/// Sooner or later every run ends: so long after its own time.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// A run that has not ended this long after its own time is ended: longer than pid 1 waits for the records of daemons.
+const PATIENCE: Duration = Duration::from_secs(90);
 
 /// The last control run of this process: a batch of runs measures once, and again when timing is wrong.
 static LAST_CONTROL: Mutex<Option<Control>> = Mutex::new(None);

@@ -67,6 +67,8 @@ const LEAD: Duration = Duration::from_millis(50);
 /// A daemon that was told to end has so long to write its records: of a long run there are some hundred megabytes, and a
 /// busy machine may take its time. One that dies meanwhile is heard of at once.
 const GOODBYE: Duration = Duration::from_mins(1);
+/// One that is stopped all this time, though it was continued once, is held by another process, and is killed.
+const HELD: Duration = Duration::from_secs(2);
 
 /// Carries out the order in `dir`. What goes wrong is left there for who gave it.
 pub fn carry_out(dir: &Path) -> Result<(), LinuxError> {
@@ -297,7 +299,7 @@ fn watch(
 }
 
 /// Tells every daemon to end, and hears what it has to say. One that was stopped has its records all the same, and is
-/// continued so that it can write them.
+/// continued so that it can write them. No daemon is left, and the time for all of them is bounded.
 fn stop(daemons: &mut [Daemon]) {
     for daemon in daemons.iter_mut().filter(|daemon| !daemon.has_ended) {
         if !daemon.report.changes.is_empty() {
@@ -307,17 +309,22 @@ fn stop(daemons: &mut [Daemon]) {
             let _ = lines.send(&Ask::Stop);
         }
     }
+    let began = Clock::start();
     for daemon in daemons.iter_mut() {
         if daemon.has_ended {
             continue; // how it ended is known
         }
-        let said = daemon.hear(GOODBYE);
-        daemon.take_summary(said);
-        match daemon.child.wait() {
-            Ok(status) => daemon.report.exit = status.to_string(),
-            Err(error) => daemon.report.exit = error.to_string(),
+        match daemon.hear_the_end(began) {
+            Ok(said) => daemon.take_summary(said),
+            Err(why) => daemon.report.why_no_summary = Some(why),
         }
+        let status = daemon.ended(began);
+        daemon.report.exit = status.map_or_else(|error| error.to_string(), |status| status.to_string());
     }
+}
+
+fn elapsed(since: Clock) -> Duration {
+    since.now().since(wire::Instant::ZERO)
 }
 
 /// A daemon's exit code when its machine cannot do what it needs.
@@ -351,6 +358,44 @@ impl Daemon {
             }
         }
         None
+    }
+
+    /// The answer to [`Ask::Stop`], at most [`GOODBYE`] after `began`; an error if the daemon stays stopped.
+    fn hear_the_end(&mut self, began: Clock) -> Result<Option<Answer>, String> {
+        let pid = self.child.id();
+        let Some(lines) = self.lines.as_mut() else { return Ok(None) };
+        let mut held: Option<Clock> = None;
+        while elapsed(began) < GOODBYE {
+            match lines.hear() {
+                Heard::Message(answer) => return Ok(Some(answer)),
+                Heard::Nothing => linux::pause(Duration::from_millis(1)),
+                Heard::Nonsense(_) | Heard::Gone => return Ok(None),
+            }
+            match held {
+                _ if !linux::is_stopped(pid) => held = None,
+                None => {
+                    linux::resume(pid); // it may have been stopped when the run was over already
+                    held = Some(Clock::start());
+                }
+                Some(since) if elapsed(since) >= HELD => {
+                    return Err("it is stopped and could not be continued, so it was killed".to_owned());
+                }
+                Some(_) => {}
+            }
+        }
+        Ok(None)
+    }
+
+    /// Waits until it has ended, at most [`GOODBYE`] after `began` if it gave its summary; else it is killed at once.
+    fn ended(&mut self, began: Clock) -> std::io::Result<std::process::ExitStatus> {
+        while self.report.summary.is_some() && elapsed(began) < GOODBYE {
+            if let Some(status) = self.child.try_wait()? {
+                return Ok(status);
+            }
+            linux::pause(Duration::from_millis(1));
+        }
+        let _ = self.child.kill();
+        self.child.wait()
     }
 
     fn take_summary(&mut self, said: Option<Answer>) {
