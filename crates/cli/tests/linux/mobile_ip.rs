@@ -136,3 +136,74 @@ fn a_program_that_fails_spoils_the_run_and_is_named_with_its_last_words() {
     let in_the_simulator = run(&["run", "programs.toml"], out.path());
     assert_exit(&in_the_simulator, 2, "runs programs, and those need a kernel: use --on linux");
 }
+
+/// What `server.py` and `client.py` of a run over Mobile IP experienced: the run's summary, and all that it printed.
+fn programs_flow(settings: &[&str], out: &Path) -> (std::process::Output, serde_json::Value) {
+    for (name, text) in [("server.py", SERVER), ("client.py", CLIENT), ("listener.py", LISTENER)] {
+        std::fs::write(out.join(name), text).unwrap();
+    }
+    std::fs::write(out.join("programs.toml"), programs("python3 server.py", "python3 client.py")).unwrap();
+    let mut words = vec!["run", "programs.toml", "--on", "linux"];
+    words.extend(settings);
+    let output = run(&words, out);
+    let summary = kept_run(out)["summary"].clone();
+    (output, summary)
+}
+
+/// What the handoff cost the programs' connection.
+fn cost_of_the_connection(summary: &serde_json::Value) -> &serde_json::Value {
+    let flows = summary["flows"].as_array().unwrap();
+    let is_download = |flow: &&serde_json::Value| {
+        flow["transport"] == "TCP" && flow["from_address"].as_str().unwrap().ends_with(":9000")
+    };
+    let flow = flows.iter().find(is_download).unwrap_or_else(|| panic!("no download in {flows:#?}"));
+    assert!(flow["bytes"].as_u64().unwrap() > 0, "{flow:#?}");
+    let handoffs = summary["handoffs"].as_array().unwrap();
+    let [handoff] = &handoffs[..] else { panic!("not one handoff: {handoffs:#?}") };
+    let costs = handoff["flows"].as_array().unwrap();
+    costs.iter().find(|cost| cost["flow"] == flow["number"]).unwrap_or_else(|| panic!("{handoff:#?}"))
+}
+
+#[test]
+fn the_connection_of_a_program_has_its_row_its_outage_and_a_figure() {
+    if !need("python3", std::process::Command::new("python3").arg("-V").output().is_ok()) {
+        return;
+    }
+    let _turn = beside_another();
+    let out = tempfile::tempdir().unwrap();
+    let (output, summary) = programs_flow(&[], out.path());
+    assert_held(&output, "programs on linux");
+    let cost = cost_of_the_connection(&summary);
+    // Retuning alone takes 5 ms, and a registration a round trip of 2 ms on the wire.
+    let outage_ms = cost["outage_ms"].as_f64().unwrap_or_else(|| panic!("{cost:#?}"));
+    assert!((7.0..5000.0).contains(&outage_ms), "{outage_ms}");
+    let shown = format!("{outage_ms:.3}");
+    assert_eq!(cost["experience"], "outage", "{cost:#?}");
+    let said = text(&output.stdout);
+    let row = said.lines().find(|line| line.contains("correspondent:9000") && line.contains("TCP"));
+    let row = row.unwrap_or_else(|| panic!("no row of the connection in\n{said}"));
+    if did_in_time(&output, row.contains("completed")) {
+        assert!(row.contains("completed") && row.contains("800000"), "{row}");
+    }
+    assert!(said.contains(&shown), "no {shown} in\n{said}");
+    let figure = std::fs::read_to_string(kept(out.path()).join("figures/handoffs.svg")).unwrap();
+    let is_number = |text: &str| text.starts_with(|first: char| first.is_ascii_digit());
+    assert!(figure.split("outage ").skip(1).any(is_number), "no outage in the figure");
+}
+
+#[test]
+fn the_connection_of_a_program_that_never_comes_back_is_said_never() {
+    if !need("python3", std::process::Command::new("python3").arg("-V").output().is_ok()) {
+        return;
+    }
+    let _turn = beside_another();
+    let out = tempfile::tempdir().unwrap();
+    // The foreign agent does not reach the rest of the network: no registration, no data.
+    let (output, summary) = programs_flow(&["--set", "wire.right.loss=1"], out.path());
+    let cost = cost_of_the_connection(&summary);
+    assert_eq!(cost["experience"], "never", "{cost:#?}");
+    assert!(cost["outage_ms"].is_null(), "{cost:#?}");
+    let said = text(&output.stdout);
+    assert!(said.contains("never"), "{said}");
+    assert_ne!(output.status.code(), Some(0), "{said}");
+}
