@@ -112,10 +112,10 @@ fn a_traced_daemon_is_named() {
 }
 
 /// That a run ended soon after its own time, and that neither its daemon nor its lab's directory is left.
-fn assert_over(began: std::time::Instant, daemon: u32, dir: &Path) {
+fn assert_over(began: linux::Clock, daemon: u32, dir: &Path) {
     // 2.9 s of the run; set-up, the control run and the records; 2 s that a daemon may stay stopped.
-    let took = began.elapsed();
-    assert!(took < std::time::Duration::from_secs(20), "{took:?}");
+    let took = began.now();
+    assert!(took < wire::Instant::from_millis(20_000), "{took}");
     assert!(!Path::new(&format!("/proc/{daemon}")).exists(), "the daemon is left");
     assert!(!dir.exists(), "{} is left", dir.display());
 }
@@ -124,7 +124,7 @@ fn assert_over(began: std::time::Instant, daemon: u32, dir: &Path) {
 fn a_daemon_that_is_stopped_for_ever_is_named_and_nothing_is_left() {
     let _turn = alone();
     let out = tempfile::tempdir().unwrap();
-    let began = std::time::Instant::now();
+    let began = linux::Clock::start();
     let running = Running::start(&once(), out.path());
     running.under_way();
     let (daemon, dir) = (running.daemon("b1"), running.dir());
@@ -141,7 +141,7 @@ fn a_daemon_that_cannot_be_continued_is_named_and_nothing_is_left() {
     let _turn = alone();
     let out = tempfile::tempdir().unwrap();
     let Some(tamper) = tamper(out.path()) else { return };
-    let began = std::time::Instant::now();
+    let began = linux::Clock::start();
     let running = Running::start(&once(), out.path());
     running.under_way();
     let (daemon, dir) = (running.daemon("b2"), running.dir());
