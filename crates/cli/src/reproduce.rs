@@ -3,9 +3,9 @@
 use crate::Failure;
 use crate::measuring::{self, Means, On};
 use crate::output::{Format, print};
-use lab::reproduce::{self, Experiment, NotRun, Report, Scale};
+use lab::reproduce::{self, Experiment, NotRun, Recorded, Report, Scale};
 use lab::run::OnWorld;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use wire::Duration;
 
 #[derive(clap::Args)]
@@ -31,6 +31,10 @@ pub(crate) struct Args {
     /// Where the figures go.
     #[arg(long, default_value = "runs/reproduce")]
     out: PathBuf,
+    /// Write the table of all published numbers and their verdicts to this file, as Markdown. What is measured on Linux is
+    /// recorded beside it (`.linux.json` in the place of `.md`), and read from there if Linux is not measured.
+    #[arg(long, value_name = "FILE", conflicts_with = "self_test")]
+    write_table: Option<PathBuf>,
     /// What is printed.
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
@@ -64,9 +68,42 @@ pub(crate) fn reproduce(args: &Args) -> Result<(), Failure> {
         write_figures(args, &report)?;
         reports.push(report);
     }
-    if args.format == Format::Json {
-        print(&format!("{}\n", reproduce::json(&reports)));
+    match args.format {
+        Format::Text => print(&reproduce::summary(&reports)),
+        Format::Json => print(&format!("{}\n", reproduce::json(&reports))),
     }
+    if let Some(path) = &args.write_table {
+        write_table(args, path, &reports)?;
+    }
+    verdict(&reports)
+}
+
+/// Records what was measured on Linux, and writes the table with what is recorded.
+fn write_table(args: &Args, path: &Path, reports: &[Report]) -> Result<(), Failure> {
+    let beside = path.with_extension("linux.json");
+    let problem = |error: String| Failure::Machine(format!("cannot read {}: {error}", beside.display()));
+    let old = match std::fs::read_to_string(&beside) {
+        Ok(text) => Some(Recorded::read(&text).map_err(problem)?),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
+        Err(error) => return Err(problem(error.to_string())),
+    };
+    let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let recorded = match Recorded::of(reports, &kernel, args.scale()) {
+        Some(new) => {
+            // Numbers of experiments that were not asked for stay, if they are of the same kernel and scale.
+            let new = match old.filter(|old| (&old.kernel, &old.scale) == (&new.kernel, &new.scale)) {
+                Some(old) => new.with_the_rest_of(old),
+                None => new,
+            };
+            measuring::keep(&beside, &new.json())?;
+            Some(new)
+        }
+        None => old,
+    };
+    measuring::keep(path, &reproduce::table(reports, recorded.as_ref()))
+}
+
+fn verdict(reports: &[Report]) -> Result<(), Failure> {
     let untrusted: Vec<String> = reports.iter().flat_map(Report::untrusted).collect();
     if !untrusted.is_empty() {
         return Err(Failure::Untrusted(untrusted));

@@ -1,12 +1,51 @@
 //! What `reproduce --format json` prints.
 
-use super::{Broken, Experiment, Measured, Point, Report, Setting};
+use super::published::{Judged, counts, judged};
+use super::{Broken, Experiment, Measured, Metric, Point, Report, Setting};
 use crate::run::OnWorld;
 use serde_json::{Map, Value, json as object};
 
 /// All reports as one object. A world without a value is null; a run that is not to be believed is `"invalid"`.
 pub fn json(reports: &[Report]) -> Value {
-    object!({ "experiments": reports.iter().map(experiment).collect::<Vec<_>>() })
+    let all: Vec<_> = reports.iter().flat_map(judged).collect();
+    object!({ "experiments": reports.iter().map(experiment).collect::<Vec<_>>(), "verdicts": words(&all) })
+}
+
+/// How often each word is there.
+fn words(all: &[Judged<'_>]) -> Value {
+    counts(all)
+        .into_iter()
+        .map(|(word, count)| (word.name().to_owned(), object!(count)))
+        .collect::<Map<_, _>>()
+        .into()
+}
+
+/// A published number and its verdict.
+fn number(judged: &Judged<'_>) -> Value {
+    let on = judged.on.iter().map(|on| {
+        let value = on.estimate.map(|estimate| {
+            object!({
+                "value": estimate.value,
+                "lo": estimate.interval.map(|interval| interval.lo),
+                "hi": estimate.interval.map(|interval| interval.hi),
+                "is_range": estimate.interval.is_some_and(|interval| interval.is_range),
+                "n": estimate.n,
+            })
+        });
+        (on.world.name().to_owned(), object!(value))
+    });
+    object!({
+        "point": judged.point.label,
+        "metric": judged.metric.name,
+        "statistic": judged.metric.statistic.name(),
+        "figure": judged.published.figure,
+        "published": judged.published.value,
+        "tolerance": judged.published.tolerance,
+        "tolerance_from": judged.published.tolerance_from,
+        "on": on.collect::<Map<_, _>>(),
+        "verdict": judged.word().name(),
+        "why": judged.why(),
+    })
 }
 
 /// All breakers as one object.
@@ -30,7 +69,7 @@ pub fn self_test_json(tests: &[(&'static Experiment, Vec<Broken>)]) -> Value {
 fn experiment(report: &Report) -> Value {
     let official = report.experiment.metrics.iter().filter(|metric| metric.official);
     let points =
-        report.points.iter().flat_map(|each| official.clone().map(|metric| point(report, each, metric.name)));
+        report.points.iter().flat_map(|each| official.clone().map(|metric| point(report, each, metric)));
     let must_hold = report.verdicts().into_iter().map(|verdict| {
         object!({
             "text": verdict.must_hold.text,
@@ -44,24 +83,30 @@ fn experiment(report: &Report) -> Value {
         "scale": report.scale.name(),
         "points": points.collect::<Vec<_>>(),
         "must_hold": must_hold.collect::<Vec<_>>(),
+        "numbers": judged(report).iter().map(number).collect::<Vec<_>>(),
+        "verdicts": words(&judged(report)),
     })
 }
 
-fn point(report: &Report, point: &Point, metric: &str) -> Value {
+fn point(report: &Report, point: &Point, metric: &Metric) -> Value {
     let measured = |world| report.results(world).and_then(|results| results.named(&point.label));
     object!({
         "setting": point.setting.iter().map(setting).collect::<Map<_, _>>(),
         "kind": point.kind.name(),
-        "metric": metric,
-        "published": point.published(metric),
+        "metric": metric.name,
+        "published": point.published(metric.name).map(|published| published.value),
         "sim": measured(OnWorld::Sim).map(|measured| value(measured, metric)),
         "linux": measured(OnWorld::Linux).map(|measured| value(measured, metric)),
         "n": point.n,
     })
 }
 
-fn value(measured: &Measured, metric: &str) -> Value {
-    if measured.is_valid() { object!(measured.mean(metric)) } else { object!("invalid") }
+fn value(measured: &Measured, metric: &Metric) -> Value {
+    if measured.is_valid() {
+        object!(measured.estimate(metric).map(|estimate| estimate.value))
+    } else {
+        object!("invalid")
+    }
 }
 
 fn setting((name, value): &(&'static str, Setting)) -> (String, Value) {

@@ -15,8 +15,11 @@ mod handoff_time;
 mod json;
 mod phases;
 mod point;
+mod published;
+mod recorded;
 mod self_test;
 mod sigma_handoff;
+mod table;
 mod text;
 mod udp_loss;
 
@@ -26,9 +29,12 @@ pub use figure::{Figure, figures};
 pub use json::{json, self_test_json};
 pub(crate) use phases::stratified;
 pub use point::{Kind, Measure, Point, Samples, Setting};
+pub use published::{Estimate, Judged, OnBackend, Published, Statistic, Word, counts, counts_text, judged};
+pub use recorded::Recorded;
 pub use self_test::{Broken, self_test};
+pub use table::table;
 pub(crate) use text::invalid;
-pub use text::{self_test_text, text};
+pub use text::{self_test_text, summary, text};
 
 use crate::run::OnWorld;
 use wire::Duration;
@@ -63,6 +69,8 @@ pub struct Metric {
     pub name: &'static str,
     /// Digits after the point in reports.
     pub digits: usize,
+    /// How its repetitions become one value.
+    pub statistic: Statistic,
     /// Whether it belongs to the published experiment; what does not helps to understand it, and stays out of the JSON.
     pub official: bool,
 }
@@ -74,7 +82,9 @@ pub struct Experiment {
     pub id: &'static str,
     /// What it shows, in a line.
     pub about: &'static str,
-    /// Where the published numbers stand.
+    /// The paper, in short: authors and year.
+    pub paper: &'static str,
+    /// Where the published numbers are printed.
     pub source: &'static str,
     /// What a reader must know to read the table: what was left open and how it was fixed, what the columns mean.
     pub notes: &'static [&'static str],
@@ -99,6 +109,8 @@ pub struct MustHold {
     pub value: &'static str,
     /// The worlds in which it is asked for.
     pub worlds: &'static [OnWorld],
+    /// The metrics whose published numbers have their shape by it.
+    pub metrics: &'static [&'static str],
     /// The points that it looks at. One that is invalid makes it fail.
     pub needs: fn(&Point) -> bool,
     /// Whether it holds in one world.

@@ -1,5 +1,6 @@
 //! One point: a scenario with overrides, what the paper says of it, and how to read a run of it.
 
+use super::Published;
 use crate::run::{OnWorld, Outcome};
 use crate::{Plan, Scenario, ScenarioError, scenario};
 use std::collections::BTreeMap;
@@ -74,8 +75,8 @@ pub struct Point {
     pub n: usize,
     /// Bits a second that it offers: on Linux, points run side by side only below a sum.
     pub load: u64,
-    /// Published values, by metric.
-    pub published: Vec<(&'static str, f64)>,
+    /// What is published, at most one number for a metric.
+    pub published: Vec<Published>,
     /// What a formula says, by metric.
     pub formula: Vec<(&'static str, f64)>,
     /// The point, by label, that this one's shape is a fraction of.
@@ -98,9 +99,9 @@ impl Point {
         }
     }
 
-    /// The published value of a metric.
-    pub fn published(&self, metric: &str) -> Option<f64> {
-        self.published.iter().find(|(name, _)| *name == metric).map(|(_, value)| *value)
+    /// What is published of a metric.
+    pub fn published(&self, metric: &str) -> Option<&Published> {
+        self.published.iter().find(|published| published.metric == metric)
     }
 
     /// The plans of its runs, with `more` overrides on top of their own. Their name is the experiment's scenario.

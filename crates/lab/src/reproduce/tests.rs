@@ -68,6 +68,49 @@ fn all_holds_in_the_simulator() {
     }
 }
 
+/// `WAYFARE_BLESS=1` writes it anew; so does `wayfare reproduce --quick --on sim --write-table docs/reproduced.md`.
+#[test]
+fn the_table_of_published_numbers_is_what_the_simulator_gives() {
+    let docs = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+    let recorded = std::fs::read_to_string(docs.join("reproduced.linux.json")).unwrap();
+    let recorded = Recorded::read(&recorded).unwrap();
+    let reports: Vec<Report> = EXPERIMENTS.iter().map(|experiment| quick(experiment.id)).collect();
+    let now = table(&reports, Some(&recorded));
+    let path = docs.join("reproduced.md");
+    #[expect(clippy::disallowed_methods, reason = "a switch for maintainers of the table")]
+    if std::env::var("WAYFARE_BLESS").is_ok() {
+        std::fs::write(&path, &now).unwrap();
+    }
+    let then = std::fs::read_to_string(&path).unwrap();
+    let differs = then.lines().zip(now.lines()).find(|(then, now)| then != now);
+    assert!(then == now, "docs/reproduced.md: {differs:?}\nwrite it anew with WAYFARE_BLESS=1");
+}
+
+#[test]
+fn a_verdict_needs_the_value_and_what_must_hold() {
+    let mut report = quick("cellular-ip/udp-loss");
+    let word = |report: &Report, label: &str| {
+        judged(report).iter().find(|judged| judged.point.label == label).unwrap().word()
+    };
+    assert_eq!(word(&report, "semisoft 50/s RTT 43"), Word::Reproduced);
+    // One lost packet more in each handoff: the number differs, and what must hold no longer does.
+    let lose_more = |report: &mut Report, label: &str| {
+        let row = report.worlds[0].rows.iter_mut().find(|(point, _)| point.label == label).unwrap();
+        let lost = row.1.as_mut().unwrap().samples.get_mut("lost_per_handoff").unwrap();
+        for lost in lost {
+            *lost += 1.0;
+        }
+    };
+    lose_more(&mut report, "semisoft 50/s RTT 43");
+    assert_eq!(word(&report, "semisoft 50/s RTT 43"), Word::NotReproduced);
+    // All three points of a line: its slope is as it was, and at RTT 3 no ratio must hold.
+    for round_trip in [3, 43, 83] {
+        lose_more(&mut report, &format!("hard 25/s RTT {round_trip}"));
+    }
+    assert_eq!(word(&report, "hard 25/s RTT 3"), Word::Shape);
+    assert_eq!(word(&report, "hard 25/s RTT 43"), Word::NotReproduced, "the ratio of 50/s to 25/s is lost");
+}
+
 #[test]
 fn every_breaker_breaks() {
     for experiment in EXPERIMENTS {
@@ -83,8 +126,16 @@ fn the_json_has_the_promised_shape() {
     let json = json(std::slice::from_ref(&report));
     let experiment = &json["experiments"][0];
     let keys = |value: &serde_json::Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
-    assert_eq!(keys(&json), ["experiments"]);
-    assert_eq!(keys(experiment), ["id", "scale", "points", "must_hold"]);
+    assert_eq!(keys(&json), ["experiments", "verdicts"]);
+    assert_eq!(keys(experiment), ["id", "scale", "points", "must_hold", "numbers", "verdicts"]);
+    assert_eq!(keys(&json["verdicts"]), ["reproduced", "shape", "not reproduced"]);
+    let counted: u64 =
+        json["verdicts"].as_object().unwrap().values().map(|count| count.as_u64().unwrap()).sum();
+    assert_eq!(counted, 12, "each published number has one verdict");
+    for number in experiment["numbers"].as_array().unwrap() {
+        assert!(Word::ALL.iter().any(|word| number["verdict"] == word.name()), "{number}");
+        assert_eq!(number["why"].is_null(), number["verdict"] == "reproduced", "{number}");
+    }
     let point = experiment["points"].as_array().unwrap().iter().find(|point| {
         let hard = serde_json::json!({"handoff": "hard", "rate_pps": 25, "rtt_ms": 43});
         point["setting"] == hard && point["kind"] == "main" && point["metric"] == "lost_per_handoff"

@@ -1,6 +1,8 @@
 //! A report for people.
 
 use super::carry_out::{Validity, Verdict};
+use super::published::{Judged, counts, counts_text, judged};
+use super::table::{tolerance, value};
 use super::{Broken, Experiment, Measured, Metric, Point, Report, Results};
 use crate::run::OnWorld;
 use draw::Table;
@@ -17,7 +19,13 @@ pub fn text(report: &Report) -> String {
     let worlds: Vec<OnWorld> = report.worlds.iter().map(|results| results.world).collect();
     let is_published = |metric: &&Metric| report.points.iter().any(|p| p.published(metric.name).is_some());
     for metric in experiment.metrics.iter().filter(is_published) {
-        let _ = write!(out, "\n{}\n{}", metric.name, published(report, metric, &worlds));
+        let _ = write!(
+            out,
+            "\n{} ({})\n{}",
+            metric.name,
+            metric.statistic.name(),
+            published(report, metric, &worlds)
+        );
     }
     let others: Vec<&Metric> = experiment.metrics.iter().filter(|metric| !is_published(metric)).collect();
     if !others.is_empty() {
@@ -28,7 +36,42 @@ pub fn text(report: &Report) -> String {
         let _ = writeln!(out, "\nnot on {}: {why}", world.name());
     }
     let _ = write!(out, "\nmust hold\n{}", must_hold(&report.verdicts()));
+    let judged = judged(report);
+    if !judged.is_empty() {
+        let _ = write!(out, "\npublished numbers\n{}", numbers(&judged, &worlds));
+        let _ = writeln!(out, "\n{}: {}", experiment.id, counts_text(counts(&judged)));
+    }
     out
+}
+
+/// The three words and how often each was said of these reports' published numbers.
+pub fn summary(reports: &[Report]) -> String {
+    let all: Vec<Judged<'_>> = reports.iter().flat_map(judged).collect();
+    format!("published numbers: {}\n", counts_text(counts(&all)))
+}
+
+fn numbers(judged: &[Judged<'_>], worlds: &[OnWorld]) -> String {
+    let mut headers = vec!["verdict".to_owned(), "point".to_owned(), "metric".to_owned()];
+    headers.extend(["published", "tolerance"].map(str::to_owned));
+    headers.extend(worlds.iter().map(|world| world.name().to_owned()));
+    headers.push("why".to_owned());
+    let mut table = Table::new(headers);
+    for judged in judged {
+        let (metric, published) = (judged.metric, judged.published);
+        let name = format!("{} ({})", metric.name, metric.statistic.name());
+        let mut row = vec![judged.word().name().to_owned(), judged.point.label.clone(), name];
+        row.push(format!("{:.*}", metric.digits, published.value));
+        row.push(tolerance(published.tolerance));
+        row.extend(worlds.iter().map(|world| {
+            let estimate = judged.on.iter().find(|on| on.world == *world).and_then(|on| on.estimate);
+            estimate.map_or("-".to_owned(), |estimate| value(estimate, metric))
+        }));
+        row.push(judged.why().unwrap_or_default());
+        table.push(row);
+    }
+    let mut from: Vec<&str> = judged.iter().map(|judged| judged.published.tolerance_from).collect();
+    from.dedup();
+    format!("{}tolerances: {}\n", table.render(), from.join("; "))
 }
 
 fn published(report: &Report, metric: &Metric, worlds: &[OnWorld]) -> String {
@@ -45,7 +88,7 @@ fn published(report: &Report, metric: &Metric, worlds: &[OnWorld]) -> String {
     for point in &report.points {
         let number = |value: Option<f64>| value.map_or("-".to_owned(), |v| format!("{v:.*}", metric.digits));
         let mut row = vec![point.kind.name().to_owned(), point.label.clone(), point.n.to_string()];
-        row.push(number(point.published(metric.name)));
+        row.push(number(point.published(metric.name).map(|published| published.value)));
         row.extend(worlds.iter().map(|world| cell(measured(report, point, *world), metric)));
         if has_formula {
             row.push(number(formula(point, metric)));
@@ -56,8 +99,10 @@ fn published(report: &Report, metric: &Metric, worlds: &[OnWorld]) -> String {
                 let fraction = value(point).zip(base.and_then(value)).filter(|(_, base)| *base != 0.0);
                 fraction.map_or("-".to_owned(), |(value, base)| format!("{:.2}", value / base))
             };
-            row.push(of(&|point| point.published(metric.name)));
-            row.extend(worlds.iter().map(|world| of(&|point| mean(measured(report, point, *world), metric))));
+            row.push(of(&|point| point.published(metric.name).map(|published| published.value)));
+            row.extend(
+                worlds.iter().map(|world| of(&|point| middle(measured(report, point, *world), metric))),
+            );
         }
         table.push(row);
     }
@@ -137,14 +182,14 @@ fn measured<'a>(report: &'a Report, point: &Point, world: OnWorld) -> Option<&'a
     report.results(world)?.named(&point.label)
 }
 
-fn mean(measured: Option<&Measured>, metric: &Metric) -> Option<f64> {
-    measured.filter(|measured| measured.is_valid())?.mean(metric.name)
+fn middle(measured: Option<&Measured>, metric: &Metric) -> Option<f64> {
+    Some(measured.filter(|measured| measured.is_valid())?.estimate(metric)?.value)
 }
 
 fn cell(measured: Option<&Measured>, metric: &Metric) -> String {
     match measured {
         Some(measured) if !measured.is_valid() => "invalid".to_owned(),
-        _ => mean(measured, metric).map_or("-".to_owned(), |mean| format!("{mean:.*}", metric.digits)),
+        _ => middle(measured, metric).map_or("-".to_owned(), |value| format!("{value:.*}", metric.digits)),
     }
 }
 

@@ -15,5 +15,6 @@ pub use line::{r_squared, slope};
 pub(crate) use summary::number;
 pub use summary::{Interval, Summary, mean, median};
 pub use two_samples::{
-    Difference, ks_critical, ks_distance, ks_distance_within, ks_p_value, mean_difference, median_difference,
+    Difference, ks_critical, ks_distance, ks_distance_within, ks_p_value, mean_difference, mean_interval,
+    median_difference,
 };

@@ -1,6 +1,6 @@
 //! Two samples: how far their distributions are apart.
 
-use super::summary::{mean, middle};
+use super::summary::{Interval, mean, middle};
 use serde::Serialize;
 use wire::Seed;
 
@@ -119,6 +119,20 @@ fn difference(a: &[f64], b: &[f64], of: fn(&[f64]) -> Option<f64>) -> Option<Dif
     all.sort_unstable_by(f64::total_cmp);
     let at = |index: usize| all.get(index).copied();
     Some(Difference { value, lo: at(RESAMPLES / 40 - 1)?, hi: at(RESAMPLES - RESAMPLES / 40)? })
+}
+
+/// The 95 % percentile bootstrap interval of the mean: 2000 resamples with a fixed seed. `None` of fewer than six values, and
+/// where a value is infinite.
+pub fn mean_interval(values: &[f64]) -> Option<Interval> {
+    if values.len() < 6 || values.iter().any(|value| !value.is_finite()) {
+        return None;
+    }
+    let mut random = Seed::new(1).fork("bootstrap");
+    let means = (0..RESAMPLES).filter_map(|_| mean(&resample(values, &mut random)));
+    let mut means: Vec<f64> = means.collect();
+    means.sort_unstable_by(f64::total_cmp);
+    let at = |index: usize| means.get(index).copied();
+    Some(Interval { lo: at(RESAMPLES / 40 - 1)?, hi: at(RESAMPLES - RESAMPLES / 40)?, is_range: false })
 }
 
 /// Two values without end do not differ.

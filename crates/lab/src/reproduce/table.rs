@@ -1,0 +1,111 @@
+//! The one table of all published numbers, as Markdown.
+
+use super::published::{Estimate, Judged, counts, counts_text, judged};
+use super::{Metric, Recorded, Report, Word};
+use crate::run::OnWorld;
+use std::fmt::Write;
+
+/// All published numbers of these reports with their verdicts. Where a report has nothing of Linux, its column is what was
+/// recorded.
+pub fn table(reports: &[Report], recorded: Option<&Recorded>) -> String {
+    let mut all: Vec<(&Report, Judged<'_>)> = Vec::new();
+    for report in reports {
+        for mut judged in judged(report) {
+            if report.results(OnWorld::Linux).is_none() {
+                judged.on.extend(recorded.and_then(|recorded| recorded.find(report.experiment.id, &judged)));
+            }
+            all.push((report, judged));
+        }
+    }
+    let scale = reports.first().map_or("", |report| report.scale.name());
+    let mut out = head(scale, recorded);
+    let _ = writeln!(out, "**{}.**\n", counts_text(counts(all.iter().map(|(_, judged)| judged))));
+    out.push_str("| paper | figure | what | published | tolerance | simulator | Linux | verdict |\n|---|---|---|---|---|---|---|---|\n");
+    for (report, judged) in &all {
+        let _ = writeln!(out, "{}", row(report, judged));
+    }
+    out.push_str("\nWhy a number is not reproduced:\n\n");
+    for (why, numbers) in reasons(&all) {
+        let _ = writeln!(out, "- {}: {why}.", numbers.join("; "));
+    }
+    out.push_str("\nWhere the tolerances come from:\n\n");
+    for (from, numbers) in grouped(&all, |judged| Some(judged.published.tolerance_from.to_owned())) {
+        let _ = writeln!(out, "- {from}: {}.", numbers.join("; "));
+    }
+    out
+}
+
+fn head(scale: &str, recorded: Option<&Recorded>) -> String {
+    let linux = recorded.map_or("nothing is recorded of Linux".to_owned(), |recorded| {
+        format!("that of Linux was recorded with kernel {}, scale {}", recorded.kernel, recorded.scale)
+    });
+    format!(
+        "# What is reproduced\n\n\
+         Generated: `wayfare reproduce --quick --on sim --write-table docs/reproduced.md`; with `--on both`, Linux is measured\n\
+         again and recorded in `docs/reproduced.linux.json`. A test compares this page with the simulator.\n\n\
+         *Reproduced*: the value is within the tolerance. *Shape*: it is not, and all that must hold of the metric holds. *Not\n\
+         reproduced*: neither. The verdict is the worse of the two backends. Values are means (Indirect TCP's times: medians)\n\
+         with 95 % intervals; `range` is the smallest and the largest value. The simulator's column is of scale {scale};\n\
+         {linux}.\n\n"
+    )
+}
+
+fn row(report: &Report, judged: &Judged<'_>) -> String {
+    let on = |world| {
+        let on = judged.on.iter().find(|on| on.world == world);
+        on.map_or("-".to_owned(), |on| {
+            on.estimate.map_or("invalid".to_owned(), |each| value(each, judged.metric))
+        })
+    };
+    let published = judged.published;
+    format!(
+        "| {} | {} | {}, {} | {:.*} | {} | {} | {} | {} |",
+        report.experiment.paper,
+        published.figure,
+        judged.point.label,
+        judged.metric.name,
+        judged.metric.digits,
+        published.value,
+        tolerance(published.tolerance),
+        on(OnWorld::Sim),
+        on(OnWorld::Linux),
+        judged.word().name(),
+    )
+}
+
+/// With as many digits as it has: at most four.
+pub(super) fn tolerance(tolerance: f64) -> String {
+    let text = format!("{tolerance:.4}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+/// A value with its interval and n.
+pub(super) fn value(estimate: Estimate, metric: &Metric) -> String {
+    let digits = metric.digits;
+    let interval = estimate.interval.map_or(String::new(), |interval| {
+        let word = if interval.is_range { "range " } else { "" };
+        format!("{word}{:.digits$}..{:.digits$}, ", interval.lo, interval.hi)
+    });
+    format!("{:.digits$} ({interval}n = {})", estimate.value, estimate.n)
+}
+
+fn reasons(all: &[(&Report, Judged<'_>)]) -> Vec<(String, Vec<String>)> {
+    grouped(all, |judged| judged.why().filter(|_| judged.word() != Word::Reproduced))
+}
+
+/// Numbers that share a text, in the order of their first.
+fn grouped(
+    all: &[(&Report, Judged<'_>)],
+    of: impl Fn(&Judged<'_>) -> Option<String>,
+) -> Vec<(String, Vec<String>)> {
+    let mut groups: Vec<(String, Vec<String>)> = Vec::new();
+    for (_, judged) in all {
+        let Some(text) = of(judged) else { continue };
+        let name = format!("{}, {}", judged.point.label, judged.metric.name);
+        match groups.iter_mut().find(|(known, _)| *known == text) {
+            Some((_, names)) => names.push(name),
+            None => groups.push((text, vec![name])),
+        }
+    }
+    groups
+}
