@@ -1,7 +1,9 @@
 //! Carrying the course out: every leg of every contender, at every phase.
 
 use super::course::{Course, Leg, nanos};
-use super::measure;
+use super::measure::{self, OUTAGE};
+use super::rows::values;
+use crate::Summary;
 use crate::reproduce::{self, How, Kind, NotRun, Point, Results, Scale, Validity, doubts};
 use crate::run::OnWorld;
 use crate::scenario::Setting;
@@ -16,6 +18,37 @@ pub(super) const PERIOD: Duration = Duration::from_millis(950);
 const LOAD: u64 = 2_000_000;
 const BOTH: &[OnWorld] = &[OnWorld::Sim, OnWorld::Linux];
 
+/// How often a leg is run in the simulator until its interval is narrow: each number is a set of phases of its own.
+const STEPS: [usize; 3] = [10, 20, 40];
+/// An interval is narrow if it is not wider than this share of the median.
+pub(super) const NARROW: f64 = 0.15;
+
+/// How often each leg is run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Repeat {
+    /// So often on every backend.
+    Fixed(usize),
+    /// So often on Linux. In the simulator 10, 20 or 40 times: until the 95 % interval of the median outage is below 15 % of it
+    /// for every leg of a move and workload.
+    UntilNarrow(usize),
+}
+
+impl Repeat {
+    /// How often on Linux.
+    pub const fn on_linux(self) -> usize {
+        let (Self::Fixed(runs) | Self::UntilNarrow(runs)) = self;
+        runs
+    }
+}
+
+/// Whether the 95 % interval of the median is at most 15 % of it wide.
+pub(super) fn is_narrow(values: &[f64]) -> bool {
+    let Some(summary) = Summary::of(values) else { return false };
+    let Some(interval) = summary.interval else { return false };
+    let same = interval.lo.total_cmp(&interval.hi).is_eq();
+    same || interval.hi - interval.lo <= NARROW * summary.median.abs()
+}
+
 /// What was measured.
 #[derive(Clone, Debug)]
 pub struct Comparison {
@@ -23,8 +56,8 @@ pub struct Comparison {
     pub course: &'static Course,
     /// Who was asked for, by place among the contenders.
     pub wanted: Vec<usize>,
-    /// How often each leg was gone over.
-    pub repetitions: usize,
+    /// How often each leg was run.
+    pub repeat: Repeat,
     /// What was measured, by world; the points are the legs, each so many times.
     pub worlds: Vec<Results>,
     /// Worlds that were asked for and are not to be had here.
@@ -79,21 +112,51 @@ pub fn span(course: &'static Course, wanted: &[Rival], repetitions: usize, jobs:
 pub fn compare(
     course: &'static Course,
     wanted: &[Rival],
-    repetitions: usize,
+    repeat: Repeat,
     worlds: &[OnWorld],
     how: &How<'_>,
 ) -> Result<Comparison, String> {
-    let points = points(course, repetitions, |leg| wanted.contains(&leg.contender));
     let mut comparison =
-        Comparison { course, wanted: wanted.to_vec(), repetitions, worlds: Vec::new(), absent: Vec::new() };
+        Comparison { course, wanted: wanted.to_vec(), repeat, worlds: Vec::new(), absent: Vec::new() };
     for world in worlds {
-        match reproduce::measure_all(&points, *world, &[], how) {
+        let results = match (world, repeat) {
+            (OnWorld::Sim, Repeat::UntilNarrow(_)) => until_narrow(course, wanted, how),
+            _ => {
+                let points = points(course, repeat.on_linux(), |leg| wanted.contains(&leg.contender));
+                reproduce::measure_all(&points, *world, &[], how)
+            }
+        };
+        match results {
             Ok(results) => comparison.worlds.push(results),
             Err(NotRun::Cannot(why)) => comparison.absent.push((*world, why)),
             Err(NotRun::Broken(why)) => return Err(why),
         }
     }
     Ok(comparison)
+}
+
+/// In the simulator. All legs of a move and workload are run equally often, at the same phases: they are compared in pairs.
+fn until_narrow(course: &'static Course, wanted: &[Rival], how: &How<'_>) -> Result<Results, NotRun> {
+    let mut all = Results { world: OnWorld::Sim, rows: Vec::new() };
+    for r#move in 0..course.moves.len() {
+        for workload in 0..course.workloads.len() {
+            let here = |leg: &Leg| {
+                wanted.contains(&leg.contender) && leg.r#move == r#move && leg.workload == workload
+            };
+            let mut last = Vec::new();
+            for n in STEPS {
+                let results = reproduce::measure_all(&points(course, n, here), OnWorld::Sim, &[], how)?;
+                let mut legs = course.legs.iter().filter(|leg| here(leg));
+                let done = legs.all(|leg| is_narrow(&values(&results, leg, OUTAGE.name)));
+                last = results.rows;
+                if done {
+                    break;
+                }
+            }
+            all.rows.extend(last);
+        }
+    }
+    Ok(all)
 }
 
 /// A point for each repetition of the legs that are wanted.

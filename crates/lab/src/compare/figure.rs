@@ -24,7 +24,7 @@ pub fn svg(comparison: &Comparison) -> String {
     let figure = BarFigure {
         title: "No bytes for the application after one move".to_owned(),
         groups,
-        caption: "Medians of each part by itself; behind each bar the median of the whole. Every group has a scale of its own."
+        caption: "Medians of each part by itself, which need not sum; behind each bar the median of the whole, its 95 % interval, and n runs. Every group has a scale of its own."
             .to_owned(),
     };
     figure.svg()
@@ -42,7 +42,10 @@ fn bar(comparison: &Comparison, whole: &Row, here: &[&Row]) -> Bar {
     let parts = OWNERS.iter().zip(Owner::ALL).filter_map(|(metric, owner)| Some((owner, part(metric)?)));
     let note = match whole.median.map(|median| median.median) {
         Some(value) if value.is_infinite() => "never".to_owned(),
-        Some(value) => format!("{value:.1} ms"),
+        Some(_) => whole.median.map_or(String::new(), |median| {
+            let interval = median.interval_text(1).map_or(String::new(), |interval| format!(" ({interval})"));
+            format!("{:.1} ms{interval}, n {}", median.median, median.n)
+        }),
         None => whole.why_not.as_ref().map_or(String::new(), |_| "cannot".to_owned()),
     };
     Bar { label: format!("{title} ({})", whole.world.name()), parts: parts.collect(), note }

@@ -14,10 +14,11 @@ mod course;
 mod figure;
 mod judge;
 mod measure;
+mod pairs;
 mod rows;
 mod text;
 
-pub use carry_out::{Comparison, Rival, compare, repetitions, select, span};
+pub use carry_out::{Comparison, Repeat, Rival, compare, repetitions, select, span};
 pub use course::{Contender, Course, Leg, Move, Mover, PATTERN, Workload, course};
 pub use figure::svg;
 pub use judge::{Broken, MustHold, Verdict, self_test, verdicts};

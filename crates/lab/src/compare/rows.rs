@@ -120,8 +120,9 @@ pub fn json(comparison: &Comparison) -> Value {
         })
     });
     object!({
-        "repetitions": comparison.repetitions,
+        "repetitions": comparison.repeat.on_linux(),
         "rows": rows(comparison).into_iter().map(row).collect::<Vec<_>>(),
+        "pairs": super::pairs::json(comparison),
         "must_hold": must_hold.collect::<Vec<_>>(),
     })
 }

@@ -153,7 +153,7 @@ fn made_up(outages: [(f64, f64); 2], validity: &Validity) -> Comparison {
         Results { world, rows: points.into_iter().map(row).collect() }
     };
     let worlds = [OnWorld::Sim, OnWorld::Linux].into_iter().zip(outages).map(results).collect();
-    Comparison { course, wanted: wanted.clone(), repetitions: 6, worlds, absent: Vec::new() }
+    Comparison { course, wanted: wanted.clone(), repeat: Repeat::Fixed(6), worlds, absent: Vec::new() }
 }
 
 #[test]
@@ -168,6 +168,42 @@ fn an_order_must_be_the_same_in_both_worlds_unless_two_are_near() {
     assert_eq!(order([(200.0, 100.0), (100.0, 120.0)]), (true, Some(0.0)), "20 ms are near");
     assert_eq!(order([(2000.0, 1000.0), (1500.0, 1600.0)]), (true, Some(0.0)), "7 % are near");
     assert_eq!(order([(200.0, f64::INFINITY), (f64::INFINITY, 200.0)]), (false, Some(4.0)));
+}
+
+#[test]
+fn two_are_told_apart_by_runs_at_the_same_phase() {
+    // Outages of 100 to 700 ms by phase, and 40 ms more at every phase: medians of wide samples, and a sure difference.
+    let mut comparison = made_up([(0.0, 0.0), (0.0, 0.0)], &Validity::Valid);
+    let mut by_phase = |ours: fn(f64) -> f64, theirs: fn(f64) -> f64| {
+        for (point, measured) in comparison.worlds.iter_mut().flat_map(|results| &mut results.rows) {
+            let number: f64 = point.label.rsplit([' ', '/']).nth(1).unwrap().parse().unwrap();
+            let outage = if point.label.contains("mobile-ip") { ours(number) } else { theirs(number) };
+            measured.as_mut().unwrap().samples = Samples::from([(OUTAGE.name, vec![outage])]);
+        }
+        let told = super::pairs::pairs(&comparison).iter().filter(|pair| pair.order().is_some()).count();
+        (told, text(&comparison).contains("sim, not told apart: Mobile IP and Cellular IP hard"))
+    };
+    assert_eq!(by_phase(|phase| phase * 100.0 + 40.0, |phase| phase * 100.0), (8, false));
+    // The same values, at other phases: no difference that is sure.
+    assert_eq!(by_phase(|phase| phase * 100.0 + 40.0, |phase| 700.0 - phase * 100.0), (0, true));
+}
+
+#[test]
+fn a_leg_is_repeated_until_its_interval_is_narrow() {
+    let how =
+        How { jobs: 2, linux: None, stop: &AtomicBool::new(false), progress: &|_| (), repeated: &|_, _| () };
+    let course = course().unwrap();
+    let wanted = select(course, &["mobile-ip".to_owned()]).unwrap();
+    let comparison = compare(course, &wanted, Repeat::UntilNarrow(6), &[OnWorld::Sim], &how).unwrap();
+    let rows = rows(&comparison);
+    for row in rows.iter().filter(|row| row.metric == OUTAGE) {
+        let summary = row.median.unwrap();
+        let interval = summary.interval.unwrap();
+        let narrow = interval.hi - interval.lo <= 0.15 * summary.median;
+        assert!([10, 20, 40].contains(&row.n) && (narrow || row.n == 40), "{row:?}");
+    }
+    let said = text(&comparison);
+    assert!(said.contains("up to 40") && !said.contains("linux:"), "{said}");
 }
 
 #[test]

@@ -1,11 +1,14 @@
 //! The table for people.
 
-use super::carry_out::Comparison;
-use super::course::{Move, Workload};
+use super::carry_out::{Comparison, Repeat, is_narrow};
+use super::course::{Leg, Move, Workload};
 use super::judge::{Broken, verdicts};
 use super::measure::{HANDOFF, METRICS, Metric, OUTAGE, OWNERS, STALL};
-use super::rows::{Row, rows};
+use super::pairs::pairs;
+use super::rows::{Row, rows, values};
 use crate::reproduce::invalid;
+use crate::run::OnWorld;
+use crate::stats::median;
 use draw::Table;
 use std::fmt::Write;
 
@@ -13,26 +16,24 @@ use std::fmt::Write;
 pub fn text(comparison: &Comparison) -> String {
     let course = comparison.course;
     let mut out = format!("{}\n", course.about);
-    let _ = writeln!(
-        out,
-        "medians of {}, each with another phase, and in brackets what encloses the median with 95 %",
-        match comparison.repetitions {
-            1 => "one run".to_owned(),
-            n => format!("{n} runs"),
-        }
-    );
+    out.push_str(&repetitions(comparison));
     let all = rows(comparison);
-    for each in &course.moves {
-        for workload in &course.workloads {
+    for (how, each) in course.moves.iter().enumerate() {
+        for (load, workload) in course.workloads.iter().enumerate() {
             let here = |row: &&Row| row.r#move == each.name && row.workload == workload.name;
             let here: Vec<&Row> = all.iter().filter(here).collect();
             out.push_str(&leg(comparison, each, workload, &here));
+            out.push_str(&order(comparison, how, load));
         }
     }
     out.push('\n');
     for metric in METRICS.iter().filter(|metric| metric.name != HANDOFF.name) {
         let _ = writeln!(out, "{:14}  {}", metric.title, metric.about);
     }
+    let _ = writeln!(
+        out,
+        "not told apart  the 95 % interval of the median difference of runs at the same phase contains 0, or n < 6"
+    );
     out.push_str(&invalid(&comparison.worlds));
     for (world, why) in &comparison.absent {
         let _ = writeln!(out, "\nnot on {}: {why}", world.name());
@@ -52,6 +53,69 @@ pub fn text(comparison: &Comparison) -> String {
     out
 }
 
+/// How often, and what the brackets are.
+fn repetitions(comparison: &Comparison) -> String {
+    let fixed = |runs: usize| if runs == 1 { "one run".to_owned() } else { format!("{runs} runs") };
+    let mut out =
+        "medians of n runs, each at another phase, with the 95 % confidence interval of the median in brackets\n".to_owned();
+    for results in &comparison.worlds {
+        let _ = match (comparison.repeat, results.world) {
+            (Repeat::UntilNarrow(_), OnWorld::Sim) => writeln!(
+                out,
+                "sim: runs are added until the interval of every outage is below 15 % of it, up to 40"
+            ),
+            (Repeat::UntilNarrow(runs), OnWorld::Linux) => writeln!(
+                out,
+                "linux: {} of each leg, however wide the interval is; more with --runs",
+                fixed(runs)
+            ),
+            (Repeat::Fixed(runs), world) => {
+                writeln!(out, "{}: {} of each leg, however wide the interval is", world.name(), fixed(runs))
+            }
+        };
+    }
+    out
+}
+
+/// The protocols by outage, and which of them are not told apart.
+fn order(comparison: &Comparison, each: usize, workload: usize) -> String {
+    let course = comparison.course;
+    let title =
+        |leg: &Leg| course.contenders.get(leg.contender).map_or("", |contender| contender.title.as_str());
+    let all = pairs(comparison);
+    let mut out = String::new();
+    for results in &comparison.worlds {
+        let here = |leg: &&Leg| {
+            leg.r#move == each && leg.workload == workload && comparison.wanted.contains(&leg.contender)
+        };
+        let outages = course.legs.iter().filter(here).map(|leg| (leg, values(results, leg, OUTAGE.name)));
+        let outages: Vec<(&Leg, Vec<f64>)> = outages.filter(|(_, values)| !values.is_empty()).collect();
+        let mut sorted: Vec<(f64, &str)> =
+            outages.iter().filter_map(|(leg, values)| Some((median(values)?, title(leg)))).collect();
+        if sorted.len() < 2 {
+            continue;
+        }
+        sorted.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let names: Vec<&str> = sorted.iter().map(|(_, name)| *name).collect();
+        let mine = all.iter().filter(|pair| pair.world == results.world && pair.legs.iter().all(here));
+        let blurred: Vec<String> = mine
+            .filter(|pair| pair.order().is_none())
+            .map(|pair| pair.legs.map(title).join(" and "))
+            .collect();
+        let world = results.world.name();
+        let _ = writeln!(out, "  {world}, by median outage: {}", names.join(", "));
+        if !blurred.is_empty() {
+            let _ = writeln!(out, "  {world}, not told apart: {}", blurred.join("; "));
+        }
+        let wide: Vec<&str> =
+            outages.iter().filter(|(_, values)| !is_narrow(values)).map(|(leg, _)| title(leg)).collect();
+        if !wide.is_empty() {
+            let _ = writeln!(out, "  {world}, interval wider than 15 % of the median: {}", wide.join(", "));
+        }
+    }
+    out
+}
+
 fn leg(comparison: &Comparison, each: &Move, workload: &Workload, here: &[&Row]) -> String {
     let mut out = format!("\n{}, {}: {}; {}\n\n", each.name, workload.name, each.about, workload.about);
     let measured = |metric: &&Metric| {
@@ -60,8 +124,9 @@ fn leg(comparison: &Comparison, each: &Move, workload: &Workload, here: &[&Row])
     };
     let metrics: Vec<&Metric> = METRICS.iter().filter(measured).collect();
     let heads = metrics.iter().map(|metric| format!("{} {}", metric.title, metric.unit));
-    out.push_str(&table(comparison, here, heads, |of| {
-        metrics.iter().map(|metric| cell(of, metric)).collect()
+    out.push_str(&table(comparison, here, ["n".to_owned()].into_iter().chain(heads), |of| {
+        let n = of(&OUTAGE).map_or(0, |row| row.n).to_string();
+        [n].into_iter().chain(metrics.iter().map(|metric| cell(of, metric))).collect()
     }));
     out.push_str(&reasons(comparison, here));
     let has = |owner: &&Metric| {

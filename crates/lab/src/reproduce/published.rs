@@ -98,21 +98,20 @@ pub struct OnBackend {
     pub world: OnWorld,
     /// The value; `None` if no valid run gave one.
     pub estimate: Option<Estimate>,
-    /// Whether there is something that must hold of it there, and all of it holds.
-    pub has_shape: bool,
+    /// Whether there is something that must hold of it there, and all of it holds; `None` if a run that this needs is invalid.
+    pub has_shape: Option<bool>,
 }
 
 impl OnBackend {
-    /// The verdict on one backend.
-    pub fn word(&self, published: &Published) -> Word {
+    /// The verdict on one backend; `None` if invalid runs leave it open.
+    pub fn word(&self, published: &Published) -> Option<Word> {
         // What binary fractions lose is no difference: 2.64 - 2.40 is not above 0.24.
         let slack = published.tolerance.abs().mul_add(1e-9, 1e-9);
-        let off = self.estimate.map(|estimate| (estimate.value - published.value).abs());
-        match off {
-            Some(off) if off <= published.tolerance + slack => Word::Reproduced,
-            Some(_) if self.has_shape => Word::Shape,
-            _ => Word::NotReproduced,
+        let off = (self.estimate?.value - published.value).abs();
+        if off <= published.tolerance + slack {
+            return Some(Word::Reproduced);
         }
+        self.has_shape.map(|has_shape| if has_shape { Word::Shape } else { Word::NotReproduced })
     }
 }
 
@@ -130,32 +129,30 @@ pub struct Judged<'a> {
 }
 
 impl Judged<'_> {
-    /// The one verdict: the worst of all backends. What was measured on none is not reproduced.
+    /// The one verdict: the worst of all backends on which there is one. Without any it is not reproduced.
     pub fn word(&self) -> Word {
-        self.on.iter().map(|on| on.word(&self.published)).max().unwrap_or(Word::NotReproduced)
+        let words = self.on.iter().filter_map(|on| on.word(&self.published));
+        words.max().unwrap_or(Word::NotReproduced)
     }
 
-    /// Why it is not `reproduced`: backends whose own verdict is better are named.
+    /// Why it is not `reproduced`, and on which backends it is open or better; `None` if there is nothing to say.
     pub fn why(&self) -> Option<String> {
         let word = self.word();
-        if word == Word::Reproduced {
-            return None;
+        let mut parts = Vec::new();
+        if self.on.is_empty() {
+            parts.push("not measured".to_owned());
         }
-        let better: Vec<String> = self
-            .on
-            .iter()
-            .filter(|on| on.word(&self.published) != word)
-            .map(|on| format!("{}: {}", on.world.name(), on.word(&self.published).name()))
-            .collect();
-        let empty: Vec<String> = self
-            .on
-            .iter()
-            .filter(|on| on.estimate.is_none())
-            .map(|on| format!("{}: no valid run", on.world.name()))
-            .collect();
-        let none = self.on.is_empty().then(|| "not measured".to_owned());
-        let parts = none.into_iter().chain(empty).chain(better);
-        Some(parts.chain([self.published.why.to_owned()]).collect::<Vec<_>>().join("; "))
+        for on in &self.on {
+            match on.word(&self.published) {
+                None => parts.push(format!("{}: not judged, a run was invalid", on.world.name())),
+                Some(other) if other != word => parts.push(format!("{}: {}", on.world.name(), other.name())),
+                Some(_) => {}
+            }
+        }
+        if word != Word::Reproduced {
+            parts.push(self.published.why.to_owned());
+        }
+        (!parts.is_empty()).then(|| parts.join("; "))
     }
 }
 
@@ -169,7 +166,7 @@ pub fn judged(report: &Report) -> Vec<Judged<'_>> {
             let on = report.worlds.iter().filter(|results| point.worlds.contains(&results.world));
             let on = on.map(|results| {
                 let measured = results.named(&point.label).filter(|measured| measured.is_valid());
-                let mut shape = verdicts
+                let shape: Vec<_> = verdicts
                     .iter()
                     .filter(|verdict| {
                         let must_hold = verdict.must_hold;
@@ -177,11 +174,13 @@ pub fn judged(report: &Report) -> Vec<Judged<'_>> {
                             && (must_hold.needs)(point)
                             && must_hold.metrics.contains(&metric.name)
                     })
-                    .peekable();
+                    .collect();
+                let is_open = shape.iter().any(|verdict| verdict.invalid);
+                let has_shape = !shape.is_empty() && shape.iter().all(|verdict| verdict.holds());
                 OnBackend {
                     world: results.world,
                     estimate: measured.and_then(|measured| measured.estimate(metric)),
-                    has_shape: shape.peek().is_some() && shape.all(super::Verdict::holds),
+                    has_shape: (!is_open).then_some(has_shape),
                 }
             });
             all.push(Judged { point, metric, published: *published, on: on.collect() });
@@ -212,7 +211,7 @@ impl Measured {
 mod tests {
     use super::*;
 
-    fn on(value: f64, has_shape: bool) -> OnBackend {
+    fn on(value: f64, has_shape: Option<bool>) -> OnBackend {
         let estimate = Some(Estimate { value, interval: None, n: 1 });
         OnBackend { world: OnWorld::Sim, estimate, has_shape }
     }
@@ -222,13 +221,14 @@ mod tests {
 
     #[test]
     fn a_number_has_one_of_three_words() {
-        assert_eq!(on(2.40, false).word(&PUBLISHED), Word::Reproduced, "the tolerance itself is within");
-        assert_eq!(on(2.88, false).word(&PUBLISHED), Word::Reproduced);
-        assert_eq!(on(2.39, true).word(&PUBLISHED), Word::Shape);
-        assert_eq!(on(2.39, false).word(&PUBLISHED), Word::NotReproduced);
-        assert_eq!(on(f64::INFINITY, false).word(&PUBLISHED), Word::NotReproduced);
-        let nothing = OnBackend { estimate: None, ..on(0.0, true) };
-        assert_eq!(nothing.word(&PUBLISHED), Word::NotReproduced, "what was not measured has no shape");
+        let word = |on: OnBackend| on.word(&PUBLISHED);
+        assert_eq!(word(on(2.40, Some(false))), Some(Word::Reproduced), "the tolerance itself is within");
+        assert_eq!(word(on(2.88, Some(false))), Some(Word::Reproduced));
+        assert_eq!(word(on(2.39, Some(true))), Some(Word::Shape));
+        assert_eq!(word(on(2.39, Some(false))), Some(Word::NotReproduced));
+        assert_eq!(word(on(f64::INFINITY, Some(false))), Some(Word::NotReproduced));
+        assert_eq!(word(on(2.39, None)), None, "invalid runs leave the shape open");
+        assert_eq!(word(OnBackend { estimate: None, ..on(0.0, Some(true)) }), None);
     }
 
     #[test]

@@ -37,7 +37,10 @@ impl Recorded {
         for report in reports {
             for judged in judged(report) {
                 let linux = judged.on.iter().find(|on| on.world == OnWorld::Linux);
-                let Some((estimate, on)) = linux.and_then(|on| Some((on.estimate?, on))) else { continue };
+                // What invalid runs leave open is not recorded.
+                let Some((estimate, has_shape)) = linux.and_then(|on| on.estimate.zip(on.has_shape)) else {
+                    continue;
+                };
                 numbers.push(Number {
                     id: report.experiment.id.to_owned(),
                     point: judged.point.label.clone(),
@@ -46,7 +49,7 @@ impl Recorded {
                     interval: estimate.interval.map(|interval| [interval.lo, interval.hi]),
                     is_range: estimate.interval.is_some_and(|interval| interval.is_range),
                     n: estimate.n,
-                    has_shape: on.has_shape,
+                    has_shape,
                 });
             }
         }
@@ -84,6 +87,6 @@ impl Recorded {
         let number = self.numbers.iter().find(same)?;
         let interval = number.interval.map(|[lo, hi]| Interval { lo, hi, is_range: number.is_range });
         let estimate = Some(Estimate { value: number.value, interval, n: number.n });
-        Some(OnBackend { world: OnWorld::Linux, estimate, has_shape: number.has_shape })
+        Some(OnBackend { world: OnWorld::Linux, estimate, has_shape: Some(number.has_shape) })
     }
 }

@@ -123,7 +123,7 @@ const MOBILE_IP_PUBLISHED: [Published; 3] = [
 
 fn points(scale: Scale) -> Vec<Point> {
     let n = match scale {
-        Scale::Quick => 6,
+        Scale::Quick => 5,
         Scale::Default => 10,
         Scale::Full => 20,
     };

@@ -44,7 +44,7 @@ fn head(scale: &str, recorded: Option<&Recorded>) -> String {
          Generated: `wayfare reproduce --quick --on sim --write-table docs/reproduced.md`; with `--on both`, Linux is measured\n\
          again and recorded in `docs/reproduced.linux.json`. A test compares this page with the simulator.\n\n\
          *Reproduced*: the value is within the tolerance. *Shape*: it is not, and all that must hold of the metric holds. *Not\n\
-         reproduced*: neither. The verdict is the worse of the two backends. Values are means (Indirect TCP's times: medians)\n\
+         reproduced*: neither. The verdict is the worse of the two backends; `-` is no valid run. Values are means (Indirect TCP's times: medians)\n\
          with 95 % intervals; `range` is the smallest and the largest value. The simulator's column is of scale {scale};\n\
          {linux}.\n\n"
     )
@@ -53,9 +53,7 @@ fn head(scale: &str, recorded: Option<&Recorded>) -> String {
 fn row(report: &Report, judged: &Judged<'_>) -> String {
     let on = |world| {
         let on = judged.on.iter().find(|on| on.world == world);
-        on.map_or("-".to_owned(), |on| {
-            on.estimate.map_or("invalid".to_owned(), |each| value(each, judged.metric))
-        })
+        on.and_then(|on| on.estimate).map_or("-".to_owned(), |each| value(each, judged.metric))
     };
     let published = judged.published;
     format!(
