@@ -64,7 +64,7 @@ const MUST_HOLD: &[MustHold] = &[
         value: "pairs in another order",
         of: |_| true,
         check: Asks::Both(order),
-        breaker: Breaker { who: Some("sigma"), set: &["cell.2.loss=1.0"] },
+        breaker: Breaker { who: Some("sigma"), set: &["host.mobile.radios=1", "radio.retune=5s"] },
     },
 ];
 
