@@ -345,11 +345,11 @@ fn figures(report: &Report) -> Vec<PointFigure> {
     }
     vec![PointFigure {
         title: "SIGMA and Mobile IP: time without data in a move (figures 5 and 7)".to_owned(),
-        x: Axis::new("run (0: the mean of all, with its 95 % interval)", ""),
+        x: Axis::new("run (0: mean of all, with its interval)", ""),
         y: Axis::new("gap", "ms").in_decades(),
         series,
         caption: format!(
-            "Published: SIGMA 6 ms, Mobile IP 8 s, one run each: {}. Measured: each run at a phase of its own, scale {}.",
+            "Published: SIGMA 6 ms, Mobile IP 8 s, one run each: {}. Measured: each run at a separate phase, scale {}; the interval is that of 95 %, below six runs the range.",
             report.experiment.source,
             report.scale.name()
         ),
