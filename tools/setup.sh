@@ -32,7 +32,8 @@ if [ "$1" = test ]; then
     need tshark tshark   # tests read captures with it
     need strace strace   # tests make system calls fail or block
     need dig bind9-dnsutils # a test queries and updates our location manager with dig and nsupdate
-    need python3 python3 # a test runs a third-party program
+    need python3 python3 # tests run programs written in it
+    need iperf3 iperf3   # a test has it download while its host moves
     [ -e /usr/include/usrsctp.h ] || missing="$missing libusrsctp-dev" # tests speak SCTP with it
     [ -e /usr/include/ns3/core-module.h ] || missing="$missing libns3-dev" # tests and `make bench` compare with ns-3
 fi

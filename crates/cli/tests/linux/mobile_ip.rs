@@ -191,6 +191,34 @@ fn the_connection_of_a_program_has_its_row_its_outage_and_a_figure() {
     assert!(figure.split("outage ").skip(1).any(is_number), "no outage in the figure");
 }
 
+/// iperf3 has a connection for what its ends tell each other, which is silent during the move, and one for the data.
+#[test]
+fn a_download_by_iperf3_has_its_outage() {
+    if !need("iperf3", std::process::Command::new("iperf3").arg("--version").output().is_ok()) {
+        return;
+    }
+    let _turn = beside_another();
+    let out = tempfile::tempdir().unwrap();
+    let output = run_programs("iperf3 -s -1", "iperf3 -c 10.0.0.1 -R -n 1M", out.path());
+    assert_held(&output, "programs on linux");
+    let run = kept_run(out.path());
+    let flows = run["summary"]["flows"].as_array().unwrap();
+    let data = flows.iter().find(|flow| flow["bytes"] == 1 << 20).unwrap_or_else(|| panic!("{flows:#?}"));
+    if !did_in_time(&output, data["end"] == "completed") {
+        return;
+    }
+    let costs = run["summary"]["handoffs"][0]["flows"].as_array().unwrap();
+    let experience = |flow: &serde_json::Value| {
+        costs.iter().find(|cost| cost["flow"] == flow["number"]).map(|cost| &cost["experience"])
+    };
+    assert_eq!(experience(data), Some(&"outage".into()), "{costs:#?}");
+    let told: Vec<_> = flows.iter().filter(|flow| flow["bytes"].as_u64() < Some(1000)).collect();
+    assert!(
+        told.len() >= 2 && told.iter().all(|flow| experience(flow) == Some(&"not measured".into())),
+        "{costs:#?}"
+    );
+}
+
 #[test]
 fn the_connection_of_a_program_that_never_comes_back_is_said_never() {
     if !need("python3", std::process::Command::new("python3").arg("-V").output().is_ok()) {
