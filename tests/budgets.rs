@@ -172,6 +172,38 @@ fn a_mobile_host_in_a_world_stays_small() {
     assert!(each <= BYTES_PER_IDLE_HOST, "{each} bytes, {BYTES_PER_IDLE_HOST} are allowed");
 }
 
+// --- events ------------------------------------------------------------------------------------------------------------
+
+/// Events of 5 s with so many hosts.
+fn events_of(scenario: &str, hosts: i64) -> u64 {
+    let (file, text) = Scenario::find(scenario).unwrap();
+    let settings = [
+        Setting::new("tree.hosts", hosts),
+        Setting::new("tree.fan_out", vec![2i64, 2, 2]),
+        Setting::new("duration", "5s"),
+    ];
+    let plan = Scenario::plan(&file, &text, &settings, 1).unwrap();
+    lab::run::count(plan.watched(Running::new(&plan)).unwrap(), &plan).events
+}
+
+/// What a second doubling adds, for each host that the first one added: 2 if events grow with hosts, 4 if with their square.
+fn growth(events: [u64; 3]) -> f64 {
+    let [one, two, four] = events;
+    (four - two) as f64 / (two - one) as f64
+}
+
+#[test]
+fn events_grow_no_faster_than_hosts() {
+    for scenario in ["scale/tree", "scale/cellular-ip"] {
+        let events = [400, 800, 1600].map(|hosts| events_of(scenario, hosts));
+        println!("{scenario}: {events:?} events in 5 s with 400, 800 and 1600 hosts");
+        assert!(events[0] > 400 * 5 * 4, "four hops of a datagram a second, by each host: {events:?}");
+        assert!(growth(events) <= 2.02, "{scenario}: {events:?}");
+    }
+    // A cell that woke every host at each frame.
+    assert!(growth([400, 800, 1600].map(|hosts| hosts * 40 + hosts * hosts / 100)) > 2.02);
+}
+
 // --- decisions ---------------------------------------------------------------------------------------------------------
 
 /// A router with so many hosts below it: a route each, set to be refreshed by what they send, and a gate that checks it.

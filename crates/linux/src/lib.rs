@@ -33,7 +33,9 @@ pub use namespace::NetNs;
 pub use netlink::{End, Link, Netlink, Place, TcpMetrics};
 pub use packet::{Buffer, Kind, Options, PacketSocket, Received, Statistics};
 pub(crate) use process::hasten_thread;
-pub use process::{Ending, Trouble, entropy, hasten, is_stopped, pause, resume, signal_group, state_change};
+pub use process::{
+    Ending, Trouble, entropy, hasten, is_frozen, is_stopped, pause, resume, signal_group, state_change,
+};
 pub use stolen::stolen;
 pub use store::Store;
 pub use tcp_losses::TcpLosses;

@@ -44,6 +44,25 @@ pub fn is_stopped(pid: u32) -> bool {
     matches!(state, Some('T' | 't'))
 }
 
+/// Whether a control group holds a process frozen (cgroups(7)): by `freezer.state` in the first version of control groups,
+/// by `cgroup.events` in the second. It cannot be continued from outside of the group, and in the first version it does not
+/// even end when it is killed.
+pub fn is_frozen(pid: u32) -> bool {
+    let read = |path: String| std::fs::read_to_string(path).unwrap_or_default();
+    read(format!("/proc/{pid}/cgroup")).lines().any(|line| {
+        let mut parts = line.splitn(3, ':').skip(1);
+        let (Some(controllers), Some(group)) = (parts.next(), parts.next()) else { return false };
+        if controllers.is_empty() {
+            ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"].iter().any(|root| {
+                read(format!("{root}{group}/cgroup.events")).lines().any(|line| line == "frozen 1")
+            })
+        } else {
+            controllers.split(',').any(|name| name == "freezer")
+                && read(format!("/sys/fs/cgroup/freezer{group}/freezer.state")).trim() == "FROZEN"
+        }
+    })
+}
+
 /// How a child and what it started are to end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Ending {

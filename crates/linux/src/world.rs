@@ -19,6 +19,9 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus};
 use wire::Duration;
 
+/// The processes of a world are killed when it ends, and gone within this time unless something holds them.
+const LAST: Duration = Duration::from_secs(5);
+
 /// A running world. Dropping it ends it.
 ///
 /// Between the caller and pid 1 stands a keeper, a process that does nothing but wait: it ends the world when the caller
@@ -94,16 +97,26 @@ impl World {
         }
     }
 
-    /// Ends it and everything in it, and waits until that is done.
+    /// Ends it and everything in it, and waits until that is done, at most for [`LAST`].
     pub fn end(&mut self) -> Result<ExitStatus> {
         self.lifeline = None;
-        self.keeper.wait().attempt("wait for", "the world's end")
+        self.wait(Some(LAST))?.ok_or_else(|| Error {
+            attempt: "end",
+            subject: format!("process {} and all in its PID namespace", self.init),
+            cause: io::Error::new(
+                io::ErrorKind::TimedOut,
+                "one was killed and does not end; a freezer of control groups may hold it",
+            ),
+        })
     }
 }
 
 impl Drop for World {
     fn drop(&mut self) {
-        let _ = self.end();
+        // Once is enough: what did not end then is held by something else.
+        if self.lifeline.is_some() {
+            let _ = self.end();
+        }
     }
 }
 

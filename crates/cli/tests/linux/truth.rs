@@ -59,10 +59,14 @@ impl Freezer {
     }
 
     fn freeze(&self, pid: u32, millis: u64) {
-        std::fs::write(self.0.join("cgroup.procs"), pid.to_string()).unwrap();
-        self.set("FROZEN");
+        self.hold(pid);
         pause(millis);
         self.set("THAWED");
+    }
+
+    fn hold(&self, pid: u32) {
+        std::fs::write(self.0.join("cgroup.procs"), pid.to_string()).unwrap();
+        self.set("FROZEN");
     }
 
     fn set(&self, state: &str) {
@@ -153,6 +157,34 @@ fn a_daemon_that_cannot_be_continued_is_named_and_nothing_is_left() {
         &output,
         &["b2: the daemon did not sum up at the end: it is stopped and could not be continued"],
     );
+    assert_over(began, daemon, &dir);
+}
+
+/// The kernel does not end it even when it is killed, nor the lab's PID namespace: both go with the freezer.
+#[test]
+fn a_daemon_that_is_frozen_for_ever_is_named_and_the_run_ends() {
+    if !need("root, to freeze a process", is_root()) {
+        return;
+    }
+    let _turn = alone();
+    let Some(freezer) = Freezer::new() else {
+        need("a freezer of control groups", false);
+        return;
+    };
+    let out = tempfile::tempdir().unwrap();
+    let began = linux::Clock::start();
+    let running = Running::start(&once(), out.path());
+    running.under_way();
+    let (daemon, dir) = (running.daemon("b2"), running.dir());
+    freezer.hold(daemon);
+    let output = running.end();
+    let held = linux::is_frozen(daemon);
+    freezer.set("THAWED");
+    assert!(held, "the daemon was frozen all the while");
+    let why = "b2: the daemon did not sum up at the end: it is frozen by a control group and could not be continued";
+    assert_doubted(&output, &[why]);
+    let gone = || !Path::new(&format!("/proc/{daemon}")).exists();
+    wait_for("the end of the daemon", || gone().then_some(()));
     assert_over(began, daemon, &dir);
 }
 

@@ -101,6 +101,9 @@ pub(crate) const LACKS: &str = "lacks: ";
 /// A run that has not ended this long after its own time is ended: longer than pid 1 waits for the records of daemons.
 const PATIENCE: Duration = Duration::from_secs(90);
 
+/// Pid 1 that has written its report ends within this time, unless the kernel waits for a process that cannot be killed.
+const LINGER: Duration = Duration::from_secs(2);
+
 /// The last control run of this process: a batch of runs measures once, and again when timing is wrong.
 static LAST_CONTROL: Mutex<Option<Control>> = Mutex::new(None);
 
@@ -129,9 +132,15 @@ pub fn run(plan: Plan, programs: &Programs, stop: &AtomicBool) -> Result<Outcome
     dir.note_child(world.init())?;
     let keeper = world.keeper().id();
     dir.note_child(keeper)?;
-    let status = wait(&mut world, plan.duration + PATIENCE, stop)?;
     let at = |name: &str| dir.path().join(name);
+    let status = wait(&mut world, plan.duration + PATIENCE, &at(file::REPORT), stop)?;
     let Some(status) = status else {
+        // Pid 1 has reported and cannot end, as the kernel waits for a process that something holds: the report names it.
+        if at(file::REPORT).exists() && !stop.load(Ordering::Relaxed) {
+            let outcome = collect(plan, dir.path())?;
+            dir.remove()?;
+            return Ok(outcome);
+        }
         return Err(if stop.load(Ordering::Relaxed) {
             LinuxError::Interrupted
         } else {
@@ -175,9 +184,11 @@ pub fn run_undisturbed(
     }
 }
 
+/// Waits until pid 1 has ended, at most for `limit`, and for [`LINGER`] after it has written its report.
 fn wait(
     world: &mut World,
     limit: Duration,
+    report: &Path,
     stop: &AtomicBool,
 ) -> Result<Option<std::process::ExitStatus>, LinuxError> {
     const STEP: Duration = Duration::from_millis(100);
@@ -186,10 +197,15 @@ fn wait(
         if let Some(status) = world.wait(Some(STEP))? {
             return Ok(Some(status));
         }
+        if report.exists() {
+            left = left.min(LINGER);
+        }
         left = left.saturating_sub(STEP);
     }
-    world.end()?;
-    Ok(None)
+    match world.end() {
+        Err(error) if !report.exists() => Err(error.into()),
+        _ => Ok(None),
+    }
 }
 
 /// Reads what the world has left, and draws up the accounts.

@@ -372,13 +372,14 @@ impl Daemon {
                 Heard::Nonsense(_) | Heard::Gone => return Ok(None),
             }
             match held {
-                _ if !linux::is_stopped(pid) => held = None,
+                _ if !linux::is_stopped(pid) && !linux::is_frozen(pid) => held = None,
                 None => {
                     linux::resume(pid); // it may have been stopped when the run was over already
                     held = Some(Clock::start());
                 }
                 Some(since) if elapsed(since) >= HELD => {
-                    return Err("it is stopped and could not be continued, so it was killed".to_owned());
+                    let what = if linux::is_frozen(pid) { "frozen by a control group" } else { "stopped" };
+                    return Err(format!("it is {what} and could not be continued, so it was killed"));
                 }
                 Some(_) => {}
             }
@@ -388,14 +389,25 @@ impl Daemon {
 
     /// Waits until it has ended, at most [`GOODBYE`] after `began` if it gave its summary; else it is killed at once.
     fn ended(&mut self, began: Clock) -> std::io::Result<std::process::ExitStatus> {
-        while self.report.summary.is_some() && elapsed(began) < GOODBYE {
-            if let Some(status) = self.child.try_wait()? {
-                return Ok(status);
-            }
-            linux::pause(Duration::from_millis(1));
+        if self.report.summary.is_some()
+            && let Some(status) = self.wait(|| elapsed(began) < GOODBYE)?
+        {
+            return Ok(status);
         }
         let _ = self.child.kill();
-        self.child.wait()
+        let killed = Clock::start();
+        let still = || std::io::Error::new(std::io::ErrorKind::TimedOut, "it was killed and did not end");
+        self.wait(|| elapsed(killed) < HELD)?.ok_or_else(still)
+    }
+
+    fn wait(&mut self, longer: impl Fn() -> bool) -> std::io::Result<Option<std::process::ExitStatus>> {
+        loop {
+            match self.child.try_wait()? {
+                Some(status) => return Ok(Some(status)),
+                None if !longer() => return Ok(None),
+                None => linux::pause(Duration::from_millis(1)),
+            }
+        }
     }
 
     fn take_summary(&mut self, said: Option<Answer>) {

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use wire::{Duration, Instant};
 
 /// The form of run directories that this program writes. A change that an older reader would misread raises it.
-pub(super) const FORMAT: u32 = 2;
+pub(super) const FORMAT: u32 = 3;
 
 /// A run in a page.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]

@@ -236,3 +236,6 @@ fn record(line: &str) -> Result<Record, String> {
 
 #[cfg(test)]
 mod tests;
+
+#[cfg(test)]
+mod documented_tests;

@@ -135,8 +135,8 @@ fn a_damaged_directory_is_refused_with_the_place() {
     digests::write(&dir).unwrap();
     assert!(refusal().contains("records.jsonl, line 1: "), "{}", refusal());
     let json = fs::read_to_string(dir.join("run.json")).unwrap();
-    fs::write(dir.join("run.json"), json.replace("\"format\": 2", "\"format\": 99")).unwrap();
-    assert!(refusal().contains("form 99 of a run directory, and this program reads form 2"), "{}", refusal());
+    fs::write(dir.join("run.json"), json.replace("\"format\": 3", "\"format\": 99")).unwrap();
+    assert!(refusal().contains("form 99 of a run directory, and this program reads form 3"), "{}", refusal());
     assert!(read(folder.path()).unwrap_err().to_string().contains("is it a run directory?"));
 }
 
