@@ -25,7 +25,7 @@ rerun() { # name
             ;;
         *)
             WAYFARE_INCONCLUSIVE=$again "$cargo" test --quiet --workspace --locked --tests -- --exact "$1" 2>&1 |
-                tee /dev/stderr | awk '/^test result: .* [1-9][0-9]* passed/ { ran = 1 } END { exit !ran }'
+                tee -a /dev/stderr | awk '/^test result: .* [1-9][0-9]* passed/ { ran = 1 } END { exit !ran }'
             ;;
     esac
 }
