@@ -25,7 +25,7 @@ impl Tcp {
                 (socket.joined, socket.wanted, socket.credit) = (Some(id), 0, 0);
                 socket.knobs.cap(&socket.fd);
                 if socket.knobs.send_buffer.is_some() {
-                    relay.keep_nothing(end);
+                    relay.keep_little(end);
                 }
             }
         }

@@ -16,8 +16,8 @@ use std::os::fd::OwnedFd;
 
 /// Bytes that one way keeps between its sockets. More would only be moved at a handoff.
 const CAP: usize = 64 * 1024;
-/// Bytes taken at a time where the user bounds what may wait to be sent: what a writable socket has room for.
-const AT_ONCE: usize = 4096;
+/// The same where the user bounds what may wait to be sent: a page.
+const LITTLE: usize = 4096;
 /// Times that a relay is gone round at once: others have their turn too.
 const ROUNDS: usize = 8;
 
@@ -44,24 +44,14 @@ struct Way {
     out: OwnedFd,
     into: OwnedFd,
     piped: usize,
-    takes: Takes,
+    /// What it may hold.
+    most: usize,
     /// A pipe counts buffers, not bytes: many small segments fill it too.
     full: bool,
     /// Nothing more will come.
     ended: bool,
     /// The peer at its end has been told so.
     told: bool,
-}
-
-/// What a way takes out of a socket.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Takes {
-    /// As much as it may keep.
-    MostItKeeps,
-    /// What the other socket has room for, so that nothing waits in between.
-    WhatCanBeSent,
-    /// The same, and there is no room now.
-    Nothing,
 }
 
 impl Relay {
@@ -71,11 +61,11 @@ impl Relay {
         Ok(Self { ends, ways: [Way::new(there)?, Way::new(back)?] })
     }
 
-    /// Keeps between the sockets, on the way to this end, no more than the rest of what the kernel took in part.
-    pub(super) fn keep_nothing(&mut self, to: StreamId) {
+    /// Keeps less between the sockets on the way to this end.
+    pub(super) fn keep_little(&mut self, to: StreamId) {
         let [there, back] = &mut self.ways;
         let way = if self.ends.first() == Some(&to) { back } else { there };
-        way.takes = Takes::WhatCanBeSent;
+        way.most = LITTLE;
     }
 
     /// The end that is not this one.
@@ -95,7 +85,6 @@ impl Relay {
         for _ in 0..ROUNDS {
             let mut moved = 0;
             for (way, from, to) in self.ways.iter_mut().zip([(first, second), (second, first)]).map(flat) {
-                way.look_for_room(sockets.get(&to));
                 match way.fill(sockets.get_mut(&from)) {
                     Ok(bytes) => moved += bytes,
                     Err(error) => return Pumped::Broken(from, error),
@@ -119,7 +108,7 @@ impl Relay {
         let (from, to) = if self.ends.first() == Some(&id) { (there, back) } else { (back, there) };
         let mut flags = PollFlags::empty();
         flags.set(PollFlags::IN, from.has_room());
-        flags.set(PollFlags::OUT, to.takes == Takes::Nothing || to.piped > 0 || !to.staged.is_empty());
+        flags.set(PollFlags::OUT, to.piped > 0 || !to.staged.is_empty());
         flags
     }
 
@@ -143,36 +132,11 @@ impl Way {
         // Where a user's pipes are many already, a new one is smaller: less is kept, and nothing else changes.
         let _ = fcntl_setpipe_size(&into, CAP);
         let staged = staged.into();
-        Ok(Self {
-            staged,
-            out,
-            into,
-            piped: 0,
-            takes: Takes::MostItKeeps,
-            full: false,
-            ended: false,
-            told: false,
-        })
+        Ok(Self { staged, out, into, piped: 0, most: CAP, full: false, ended: false, told: false })
     }
 
     const fn has_room(&self) -> bool {
-        self.piped < self.most() && !self.full && !self.ended
-    }
-
-    /// Bytes that it may hold.
-    const fn most(&self) -> usize {
-        match self.takes {
-            Takes::MostItKeeps => CAP,
-            Takes::WhatCanBeSent => AT_ONCE,
-            Takes::Nothing => 0,
-        }
-    }
-
-    fn look_for_room(&mut self, to: Option<&Socket>) {
-        if self.takes != Takes::MostItKeeps {
-            let is_full = to.is_some_and(|to| to.rests() || !to.is_writable().unwrap_or(true));
-            self.takes = if is_full { Takes::Nothing } else { Takes::WhatCanBeSent };
-        }
+        self.piped < self.most && !self.full && !self.ended
     }
 
     /// Out of a socket, into the pipe: so many bytes. The peer's end counts as one, for something has happened.
@@ -181,14 +145,7 @@ impl Way {
         if !self.has_room() {
             return Ok(0);
         }
-        match splice(
-            &from.fd,
-            None,
-            &self.into,
-            None,
-            self.most().saturating_sub(self.piped),
-            SpliceFlags::NONBLOCK,
-        ) {
+        match splice(&from.fd, None, &self.into, None, self.most - self.piped, SpliceFlags::NONBLOCK) {
             Err(Errno::AGAIN) if !from.is_at_end() => {
                 self.full = self.piped > 0;
                 Ok(0)

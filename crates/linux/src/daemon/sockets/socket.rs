@@ -229,14 +229,8 @@ impl Socket {
         }
     }
 
-    /// Whether the kernel calls the socket writable, as programs ask it: a third of its send buffer is free. Without asking,
-    /// a segment would be written for each one acknowledged, each with PSH, and Linux acknowledges such segments one by one.
-    pub(super) fn is_writable(&self) -> Result<bool, Errno> {
-        Ok(poll(&mut [PollFd::new(&self.fd, PollFlags::OUT)], Some(&Timespec::default()))? > 0)
-    }
-
     pub(super) fn flush(&mut self) -> Result<(), Errno> {
-        if !self.pending.is_empty() && !self.is_writable()? {
+        if !self.pending.is_empty() && !is_writable(&self.fd)? {
             return Ok(());
         }
         while !self.pending.is_empty() {
@@ -315,4 +309,10 @@ impl Socket {
         let info = info.into_iter().flatten().map(|(name, value)| (name, Value::from(value)));
         Value::Map(ends.into_iter().chain(info).map(|(name, value)| (name.to_owned(), value)).collect())
     }
+}
+
+/// Whether the kernel calls the socket writable, as programs ask it: a third of its send buffer is free. Without asking, a
+/// segment would be written for each one acknowledged, each with PSH, and Linux acknowledges such segments one by one.
+fn is_writable(fd: &OwnedFd) -> Result<bool, Errno> {
+    Ok(poll(&mut [PollFd::new(fd, PollFlags::OUT)], Some(&Timespec::default()))? > 0)
 }
