@@ -9,7 +9,9 @@ use wire::{Duration, Instant};
 const FIRST: u32 = 65_535;
 /// The room of a socket with the default buffer (`tcp_rmem`, 131072 bytes), when each segment has an Ethernet frame's buffer
 /// of its own: of 2304 bytes 1448 are data, and Linux counts in parts of 256.
-const ROOM: u32 = 80_896;
+const ROOM: u32 = 81_920;
+/// Before a segment has come Linux takes half of a buffer for data (`TCP_DEFAULT_SCALING_RATIO`), and five eighths after.
+const FIRST_SHARE: (u32, u32) = (4, 5);
 /// Shorter segments do not open the window (`tcp_event_data_recv`).
 const LEAST: usize = 128;
 /// The segments of an initial window; so many bytes count as read in the round trip before the first.
@@ -39,10 +41,13 @@ pub struct Growth {
 }
 
 impl Growth {
-    /// At the begin of a connection, or of one that goes on elsewhere. `next` is the first number to be read.
-    pub(crate) const fn new(capacity: u32, mss: u32, next: Seq) -> Self {
-        let first = FIRST - FIRST % mss;
-        let window = if first < capacity { first } else { capacity };
+    /// At the begin of a connection, or of one that goes on elsewhere. Of a buffer for so many bytes the window field can
+    /// announce `capacity`. `next` is the first number to be read.
+    pub(crate) const fn new(buffer: u32, capacity: u32, mss: u32, next: Seq) -> Self {
+        let (data, of) = FIRST_SHARE;
+        let half = buffer / of * data;
+        let most = if FIRST < half { FIRST } else { half };
+        let window = if most > mss { most - most % mss } else { most };
         let room = if ROOM < capacity { ROOM } else { capacity };
         let in_round_trip = INITIAL * mss;
         Self {
@@ -69,11 +74,24 @@ impl Growth {
         self.room
     }
 
-    /// A segment with so many bytes came; so many are not read yet. Says whether the window grew.
+    /// What is announced of so much free room where the window field is not scaled: whole segments, of the size that comes
+    /// (`__tcp_select_window`).
+    pub(crate) fn whole_segments(&self, free: u32, mss: u32) -> u32 {
+        let segment = if self.largest == 0 { mss } else { self.largest as u32 };
+        free - free % segment.min(self.room).max(1)
+    }
+
+    /// Whether reading is worth a segment that says so: the window at least doubles, and was half of the room at most
+    /// (`tcp_cleanup_rbuf`).
+    pub(crate) const fn is_worth_telling(&self, now: u32, wanted: u32) -> bool {
+        wanted > 0 && 2 * now as u64 <= self.room as u64 && wanted as u64 >= 2 * now as u64
+    }
+
+    /// A segment with so many bytes came; so many are not read yet, without its own. Says whether the window grew.
     pub(crate) fn came(&mut self, now: Instant, bytes: usize, unread: usize) -> bool {
         self.now = now;
         self.largest = self.largest.max(bytes);
-        let free = self.room.saturating_sub(unread as u32);
+        let free = self.room.saturating_sub((unread + bytes) as u32);
         let more = free.saturating_sub(self.window).min(2 * bytes as u32);
         if bytes < LEAST || more == 0 {
             return false;
@@ -124,26 +142,45 @@ mod tests {
     const NOW: Instant = Instant::from_millis(1);
 
     fn growth() -> Growth {
-        Growth::new(MOST, 1460, Seq(0))
+        Growth::new(MOST, MOST, 1460, Seq(0))
     }
 
     #[test]
     fn a_window_begins_and_grows_as_the_kernels() {
-        // Seen on Linux 6.18, a download with segments of 1448 bytes: 64240, two segments more with each, then 80896.
+        // Seen on Linux 6.18, a download with segments of 1448 bytes: 64240, two segments more with each, then 80896, which
+        // is 80480 in the units of its scaled window field.
         let mut growth = growth();
         assert_eq!(growth.window, 64_240);
         assert!(growth.came(NOW, 1448, 0));
         assert_eq!(growth.window, 64_240 + 2 * 1448);
         let steps = (0..20).filter(|_| growth.came(NOW, 1448, 0)).count();
-        assert_eq!((growth.window, steps), (ROOM, 5));
+        assert_eq!((growth.window, steps), (ROOM - 1448, 5));
         assert!(!growth.came(NOW, 100, 0) && !growth.came(NOW, 1448, 0));
     }
 
     #[test]
-    fn a_small_buffer_is_a_fixed_window() {
-        let mut growth = Growth::new(16_384, 1448, Seq(0));
-        assert!(!growth.came(NOW, 1448, 0));
-        assert_eq!((growth.window, growth.room()), (16_384, 16_384));
+    fn a_small_buffer_begins_with_half_and_has_room_for_a_segment_less() {
+        // Seen on Linux 6.18 with a buffer for 16384 bytes: a SYN says 11680, every acknowledgment from the first on 14480.
+        let mut growth = Growth::new(16_384, 16_384, 1460, Seq(0));
+        assert_eq!((growth.window, growth.room()), (11_680, 16_384));
+        assert!(growth.came(NOW, 1448, 0) && growth.came(NOW, 1448, 0) && !growth.came(NOW, 1448, 0));
+        assert_eq!(growth.window, 16_384 - 1448);
+        assert_eq!(growth.whole_segments(growth.window, 1460), 14_480);
+        assert_eq!(growth.whole_segments(1000, 1460), 0, "less than a segment");
+        assert_eq!(
+            Growth::new(1000, 1000, 1460, Seq(0)).whole_segments(1000, 1460),
+            1000,
+            "no segment has room"
+        );
+    }
+
+    #[test]
+    fn a_window_is_told_of_when_it_doubles() {
+        let growth = Growth::new(16_384, 16_384, 1460, Seq(0));
+        assert!(growth.is_worth_telling(0, 1448) && growth.is_worth_telling(7240, 14_480));
+        assert!(!growth.is_worth_telling(0, 0), "nothing to tell");
+        assert!(!growth.is_worth_telling(7240, 13_032), "not twice");
+        assert!(!growth.is_worth_telling(8688, 17_376), "more than half of the room");
     }
 
     #[test]
@@ -171,7 +208,7 @@ mod tests {
 
     #[test]
     fn what_was_received_elsewhere_is_no_growth() {
-        let mut growth = Growth::new(MOST, 1460, Seq(50_000));
+        let mut growth = Growth::new(MOST, MOST, 1460, Seq(50_000));
         growth.echoed(Instant::from_millis(600), 1448, 7, Instant::from_millis(500));
         growth.now = Instant::from_millis(700);
         growth.was_read(Seq(40_000), 0, MOST);

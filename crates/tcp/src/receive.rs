@@ -44,7 +44,7 @@ impl Receiver {
     pub(crate) fn new(profile: &Profile, next: Seq, scale: u8) -> Self {
         let capacity = sayable(profile.receive_buffer, scale);
         let mss = u32::from(profile.mss);
-        let growth = profile.window_growth.then(|| Growth::new(capacity, mss, next));
+        let growth = profile.window_growth.then(|| Growth::new(profile.receive_buffer, capacity, mss, next));
         let first = growth.as_ref().map_or(capacity, |growth| growth.window);
         Self {
             next,
@@ -84,9 +84,16 @@ impl Receiver {
     /// Where the window's end would be if it were announced now: moved by a worthwhile step or not at all
     /// (RFC 9293, section 3.8.6.2.2).
     fn wanted_edge(&self) -> Seq {
+        let unread = self.unread.len() as u32;
         let room = match &self.growth {
-            Some(growth) => growth.room().saturating_sub(self.unread.len() as u32).min(growth.window),
-            None => self.capacity.saturating_sub(self.unread.len() as u32),
+            Some(growth) => {
+                let free = growth.room().saturating_sub(unread).min(growth.window);
+                if self.scale == 0 {
+                    return self.edge.latest(self.next.plus(growth.whole_segments(free, self.mss)));
+                }
+                free
+            }
+            None => self.capacity.saturating_sub(unread),
         };
         let more = room.saturating_sub(self.window());
         if more > 0 && more >= self.mss.min(self.capacity / 2) { self.next.plus(room) } else { self.edge }
@@ -203,13 +210,22 @@ impl Receiver {
             let beyond = self.beyond.end().map_or(0, |end| end.since(self.next));
             growth.was_read(Seq(self.next.0.wrapping_sub(unread)), beyond, self.capacity);
         }
-        // Two segments of new room are worth a segment of their own; after a closed window, one is.
-        let more = self.wanted_edge().since(self.edge);
-        let step = if self.window() < self.mss { self.mss } else { 2 * self.mss };
-        if more > 0 && more >= step.min(self.capacity / 2) && !self.finished {
+        if !self.finished && self.is_worth_telling() {
             self.due = true;
         }
         bytes
+    }
+
+    /// Whether the room that was read free is worth a segment of its own.
+    fn is_worth_telling(&self) -> bool {
+        let wanted = self.wanted_edge();
+        if let Some(growth) = &self.growth {
+            return growth.is_worth_telling(self.window(), wanted.since(self.next));
+        }
+        // Two segments of new room are; after a closed window, one is.
+        let more = wanted.since(self.edge);
+        let step = if self.window() < self.mss { self.mss } else { 2 * self.mss };
+        more > 0 && more >= step.min(self.capacity / 2)
     }
 }
 

@@ -34,7 +34,8 @@ pub fn default_dir(name: &str, plan: &Plan, world: OnWorld) -> PathBuf {
     }
     let mut dir = Path::new("runs").join(&base);
     let mut number = 2_u64;
-    while check(&dir, plan, world, false).is_err() {
+    // Any other error is the same for every name, and is told when the run is written.
+    while check(&dir, plan, world, false).is_err_and(|error| error.kind() == io::ErrorKind::AlreadyExists) {
         dir = Path::new("runs").join(format!("{base}.{number}"));
         number += 1;
     }
