@@ -88,24 +88,41 @@ fn scenarios(args: &Args) -> Result<Vec<String>, ScenarioError> {
 
 fn one(args: &Args, scenario: &str, stop: &AtomicBool) -> Result<(Report, [Collected; 2]), Failure> {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
-    let sim = collect(args, scenario, (OnWorld::Sim, args.runs, processors), stop)?;
-    let linux = collect(args, scenario, (OnWorld::Linux, args.linux_runs, args.jobs.into()), stop)?;
+    let all = |of: u64| (0..of).collect::<Vec<_>>();
+    let sim = collect(args, scenario, (OnWorld::Sim, processors), (args.runs, &all(args.runs)), stop)?;
+    let on_linux = (args.linux_runs, all(args.linux_runs));
+    let linux = collect(args, scenario, (OnWorld::Linux, args.jobs.into()), (on_linux.0, &on_linux.1), stop)?;
+    let same = collect(args, scenario, (OnWorld::Sim, processors), (on_linux.0, &linux.counted), stop)?;
     let runs = [args.runs, args.linux_runs];
-    let report = agree::report(scenario, runs, [sim.1, linux.1], [&sim.0, &linux.0]);
-    Ok((report, [sim.0, linux.0]))
+    let untrusted = [sim.untrusted, linux.untrusted];
+    let report = agree::report(scenario, runs, untrusted, [&sim.values, &linux.values], &same.values);
+    Ok((report, [sim.values, linux.values]))
 }
 
-/// Runs a scenario on a backend: what was measured, and how many runs do not count.
+/// What runs of a scenario on a backend gave.
+#[derive(Default)]
+struct Done {
+    values: Collected,
+    /// The numbers of the runs that count.
+    counted: Vec<u64>,
+    /// The others: which, and why.
+    untrusted: Vec<String>,
+}
+
+/// Runs a scenario on a backend, so many runs side by side: those of these numbers, of so many at other phases.
 fn collect(
     args: &Args,
     scenario: &str,
-    (on, runs, jobs): (OnWorld, u64, usize),
+    (on, jobs): (OnWorld, usize),
+    (of, numbers): (u64, &[u64]),
     stop: &AtomicBool,
-) -> Result<(Collected, Vec<String>), Failure> {
+) -> Result<Done, Failure> {
     let usage = |error: ScenarioError| Failure::Usage(error.to_string());
     let (file, text) = Scenario::find(scenario).map_err(usage)?;
-    let run = |number: u64| {
-        let repetition = Repetition { number, of: runs, seed: args.seed };
+    let numbered = |place: u64| usize::try_from(place).ok().and_then(|place| numbers.get(place)).copied();
+    let run = |place: u64| {
+        let number = numbered(place).unwrap_or(place);
+        let repetition = Repetition { number, of, seed: args.seed };
         let seed = args.seed.wrapping_add(number);
         let plan = Scenario::repetition(&file, &text, &args.set, seed, repetition).map_err(usage)?;
         let outcome = match on {
@@ -114,17 +131,21 @@ fn collect(
         };
         Ok((outcome.doubts.clone(), batch::of_run(&batch::measure(&outcome))))
     };
-    let mut progress = Progress::new(usize::try_from(runs).unwrap_or(usize::MAX));
-    let (mut all, mut untrusted, mut failed) = (Collected::default(), Vec::new(), None);
-    batch::each(runs, jobs, run, |number, done: Result<_, Failure>| {
+    let mut progress = Progress::new(numbers.len());
+    let (mut all, mut failed) = (Done::default(), None);
+    batch::each(numbers.len() as u64, jobs, run, |place, done: Result<_, Failure>| {
         progress.step();
         match done {
-            Ok((doubts, values)) if doubts.is_empty() => all.add(&values),
+            Ok((doubts, values)) if doubts.is_empty() => {
+                all.values.add(&values);
+                all.counted.extend(numbered(place));
+            }
             Ok((doubts, _)) => {
+                let number = numbered(place).unwrap_or(place);
                 let seed = args.seed.wrapping_add(number);
                 let why = format!("{} seed {seed}: {}", on.name(), doubts.join("; "));
                 eprintln!("not counted: {why}");
-                untrusted.push(why);
+                all.untrusted.push(why);
             }
             Err(failure) => {
                 failed = Some(failure);
@@ -133,7 +154,7 @@ fn collect(
         }
         ControlFlow::Continue(())
     });
-    failed.map_or(Ok((all, untrusted)), Err)
+    failed.map_or(Ok(all), Err)
 }
 
 /// A difference is a failure; that too few runs could be trusted is a doubt.

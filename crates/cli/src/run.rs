@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-#[derive(clap::Args)]
+#[derive(Clone, clap::Args)]
 pub(crate) struct Args {
     /// A name as `list` prints it, or the path of a file.
     scenario: String,
@@ -117,8 +117,14 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         };
         return crate::sweep::sweep(&sweep, &all, jobs, &folder, args.format, &stop, carry_out);
     }
+    if args.runs() == 1 {
+        let _claim = check(args)?;
+        return single(args, &stop);
+    }
+    let args = &Args { out: Some(folder(args)?), ..args.clone() };
     let _claim = check(args)?;
-    if args.runs() > 1 { many(args, jobs, &stop) } else { single(args, &stop) }
+    check_distribution(args)?;
+    many(args, jobs, &stop)
 }
 
 fn single(args: &Args, stop: &AtomicBool) -> Result<(), Failure> {
@@ -205,13 +211,29 @@ fn many(args: &Args, jobs: usize, stop: &AtomicBool) -> Result<(), Failure> {
 
 /// Draws the distribution of several runs into the folder that holds them.
 fn distribution(args: &Args, all: &Collected) -> Result<Option<PathBuf>, Failure> {
-    let (name, folder) = (name(args)?, folder(args));
-    let Some(figure) = all.figure(&name, world(args.on)) else { return Ok(None) };
-    let path = folder.join(format!("{name}-{}-distribution.svg", world(args.on).name()));
-    let unwritten = |error| Failure::Machine(format!("cannot write {}: {error}", path.display()));
-    std::fs::write(&path, figure.svg()).map_err(unwritten)?;
-    std::fs::write(path.with_extension("csv"), figure.csv()).map_err(unwritten)?;
+    let Some(figure) = all.figure(&name(args)?, world(args.on)) else { return Ok(None) };
+    let path = distribution_path(args)?;
+    measuring::keep(&path, &figure.svg())?;
+    measuring::keep(&path.with_extension("csv"), &figure.csv())?;
     Ok(Some(path))
+}
+
+fn distribution_path(args: &Args) -> Result<PathBuf, Failure> {
+    Ok(folder(args)?.join(format!("{}-{}-distribution.svg", name(args)?, world(args.on).name())))
+}
+
+/// A figure without the runs that it would be of is not ours to replace.
+fn check_distribution(args: &Args) -> Result<(), Failure> {
+    if rundir::member(&folder(args)?, &name(args)?, world(args.on), args.seed).exists() {
+        return Ok(());
+    }
+    let path = distribution_path(args)?;
+    match [path.with_extension("csv"), path].into_iter().find(|path| path.symlink_metadata().is_ok()) {
+        Some(path) => {
+            Err(Failure::Usage(format!("{} is there, without its runs; not overwritten", path.display())))
+        }
+        None => Ok(()),
+    }
 }
 
 fn name(args: &Args) -> Result<String, Failure> {
@@ -220,8 +242,12 @@ fn name(args: &Args) -> Result<String, Failure> {
 }
 
 /// The folder that holds several runs.
-fn folder(args: &Args) -> PathBuf {
-    args.out.clone().unwrap_or_else(|| PathBuf::from("runs"))
+fn folder(args: &Args) -> Result<PathBuf, Failure> {
+    if let Some(out) = &args.out {
+        return Ok(out.clone());
+    }
+    let (name, first) = (name(args)?, repetition(args, 0)?);
+    Ok(rundir::default_folder(&name, &first, world(args.on), args.runs()))
 }
 
 /// The grid, if the scenario or the settings ask for one. Whatever is wrong shows before anything is started.
@@ -266,17 +292,21 @@ pub(crate) fn unusable(error: &io::Error) -> Failure {
     }
 }
 
-/// The plan of a run, one of several or the only one, and where it is kept.
-fn plan(args: &Args, number: u64) -> Result<(Plan, PathBuf), Failure> {
+fn repetition(args: &Args, number: u64) -> Result<Plan, Failure> {
     let usage = |error: ScenarioError| Failure::Usage(error.to_string());
     let (file, text) = Scenario::find(&args.scenario).map_err(usage)?;
     let seed = args.seed.wrapping_add(number);
     let repetition = Repetition { number, of: args.runs(), seed: args.seed };
-    let plan = Scenario::repetition(&file, &text, &args.set, seed, repetition).map_err(usage)?;
+    Scenario::repetition(&file, &text, &args.set, seed, repetition).map_err(usage)
+}
+
+/// The plan of a run, one of several or the only one, and where it is kept.
+fn plan(args: &Args, number: u64) -> Result<(Plan, PathBuf), Failure> {
+    let plan = repetition(args, number)?;
     let dir = match &args.out {
-        None => rundir::default_dir(&stem(&file), &plan, world(args.on)),
+        None => rundir::default_dir(&name(args)?, &plan, world(args.on)),
         Some(out) if args.runs() == 1 => out.clone(),
-        Some(out) => out.join(format!("{}-{}-{seed}", stem(&file), world(args.on).name())),
+        Some(out) => rundir::member(out, &name(args)?, world(args.on), plan.seed),
     };
     rundir::check(&dir, &plan, world(args.on), args.force).map_err(|error| unusable(&error))?;
     Ok((plan, dir))
@@ -354,7 +384,7 @@ fn batch_text(
         let _ = writeln!(out, "{untrusted} runs are not to be trusted, and are not counted\n");
     }
     out.push_str(&batch::table(&all.summary()));
-    let _ = writeln!(out, "\nkept in {}", folder(args).display());
+    let _ = writeln!(out, "\nkept in {}", folder(args)?.display());
     if let Some(path) = figure {
         let _ = writeln!(out, "the figure of the distribution is\n{}", path.display());
     }

@@ -12,6 +12,9 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+/// Failures that are named at most.
+const NAMED: usize = 100;
+
 /// Carries a sweep out, or what is left of it, so many runs at a time.
 pub(crate) fn sweep(
     sweep: &Sweep,
@@ -80,5 +83,15 @@ pub(crate) fn sweep(
     }
     let doubts: Vec<String> =
         all.iter().flat_map(|run| run.doubts.iter().map(|why| format!("run {}: {why}", run.job))).collect();
-    if doubts.is_empty() { Ok(()) } else { Err(Failure::Untrusted(doubts)) }
+    let failures = all.iter().flat_map(|run| run.failures.iter().map(move |what| (run.job, what)));
+    let mut held = true;
+    for (job, what) in failures.take(NAMED) {
+        held = false;
+        eprintln!("does not hold: run {job}: {what}");
+    }
+    match (doubts.is_empty(), held) {
+        (false, _) => Err(Failure::Untrusted(doubts)),
+        (true, false) => Err(Failure::DidNotHold),
+        (true, true) => Ok(()),
+    }
 }

@@ -78,6 +78,41 @@ fn many_runs_are_summed_up_however_many_go_at_once() {
 }
 
 #[test]
+fn several_runs_do_not_lie_among_single_ones_and_replace_nothing_of_a_user() {
+    let folder = tempfile::tempdir().unwrap();
+    let is_there = |path: &str| folder.path().join(path).exists();
+    let several = ["run", "first", "--runs", "2"];
+    for _ in 0..2 {
+        assert!(prints(folder.path(), &several, 0).contains("kept in runs/first-sim-of-2\n"));
+    }
+    assert!(is_there("runs/first-sim-of-2/first-sim-2/run.json") && !is_there("runs/first-sim-of-2.2"));
+    assert!(!is_there("runs/first-sim-1"), "that is the name of a single run, at the phases of the file");
+
+    std::fs::create_dir(folder.path().join("mine")).unwrap();
+    let mine = folder.path().join("mine/first-sim-distribution.csv");
+    std::fs::write(&mine, "mine").unwrap();
+    prints(folder.path(), &["run", "first", "--runs", "2", "--out", "mine"], 2);
+    assert_eq!(std::fs::read_to_string(&mine).unwrap(), "mine");
+    assert!(!is_there("mine/first-sim-1"), "it is said before anything is run");
+}
+
+#[test]
+fn a_file_in_the_place_of_the_folder_of_runs_is_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("runs"), "mine").unwrap();
+    prints(folder.path(), &["run", "first"], 3);
+    prints(folder.path(), &["run", "first", "--runs", "2"], 3);
+    assert_eq!(std::fs::read_to_string(folder.path().join("runs")).unwrap(), "mine");
+}
+
+#[test]
+fn a_sweep_in_which_a_flow_never_comes_back_does_not_hold() {
+    let folder = tempfile::tempdir().unwrap();
+    let words = ["run", "compare/plain-ip/gap/bulk", "--set", "radio.retune=5ms|10ms", "--runs", "1"];
+    assert!(prints(folder.path(), &words, 1).contains("never"));
+}
+
+#[test]
 fn diff_tells_whether_two_runs_part() {
     let folder = tempfile::tempdir().unwrap();
     for arguments in [

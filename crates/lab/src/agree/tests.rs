@@ -11,7 +11,7 @@ fn collected(metric: &str, values: impl IntoIterator<Item = f64>) -> Collected {
 
 fn judge(metric: &str, sim: &[f64], linux: &[f64]) -> Agreement {
     let [sim, linux] = [sim, linux].map(|values| collected(metric, values.iter().copied()));
-    report("s", [40, 12], [Vec::new(), Vec::new()], [&sim, &linux]).agreement
+    report("s", [40, 12], [Vec::new(), Vec::new()], [&sim, &linux], &sim).agreement
 }
 
 #[test]
@@ -65,4 +65,19 @@ fn every_named_scenario_and_leg_is_there() {
     for name in SCENARIOS.iter().map(|name| (*name).to_owned()).chain(legs().unwrap()) {
         assert!(crate::Scenario::find(&name).is_ok(), "{name}");
     }
+}
+
+#[test]
+fn what_the_simulator_gives_at_the_same_phases_is_judged() {
+    // Two modes: of 40 runs in the simulator 20 are slow, of 12 on Linux 10, and of the same 12 in the simulator 10 or 2.
+    let modes = |slow: usize, of: usize| (0..of).map(move |n| if n < slow { 500.0 } else { 50.0 });
+    let [sim, linux] = [(20, 40), (10, 12)].map(|(slow, of)| collected("outage_ms", modes(slow, of)));
+    let agreement = |same: &Collected| {
+        let report = report("s", [40, 12], [Vec::new(), Vec::new()], [&sim, &linux], same);
+        assert!(report.rows[0].distance > DISTANCE);
+        report.agreement
+    };
+    assert_eq!(agreement(&collected("outage_ms", modes(10, 12))), Agreement::Agrees);
+    assert_eq!(agreement(&collected("outage_ms", modes(2, 12))), Agreement::Differs);
+    assert_eq!(agreement(&collected("outage_ms", modes(2, 3))), Agreement::Inconclusive);
 }

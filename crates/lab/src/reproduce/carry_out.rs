@@ -27,7 +27,7 @@ pub struct How<'a> {
     pub jobs: usize,
     /// The programs of a run on Linux; without them there is none.
     pub linux: Option<&'a Programs>,
-    /// Set, it ends what runs on Linux.
+    /// Set, it ends what runs on Linux, and no further run begins.
     pub stop: &'a AtomicBool,
     /// Is told of every point that is done.
     pub progress: &'a (dyn Fn(&str) + Sync),
@@ -37,6 +37,9 @@ pub struct How<'a> {
 
 /// Carries out a plan. The only place that knows which world is which.
 pub fn run_point(plan: Plan, world: OnWorld, how: &How<'_>) -> Result<Outcome, NotRun> {
+    if how.stop.load(Ordering::Relaxed) {
+        return Err(NotRun::Broken("interrupted".to_owned()));
+    }
     match world {
         OnWorld::Sim => run::simulate(plan).map_err(|error| NotRun::Broken(error.to_string())),
         OnWorld::Linux => {

@@ -31,7 +31,7 @@ pub use meta::{
     Summary, Versions,
 };
 
-pub use place::{Claim, check, claim, default_dir};
+pub use place::{Claim, check, claim, default_dir, default_folder, member};
 
 use crate::journey::Journeys;
 use crate::run::Outcome;

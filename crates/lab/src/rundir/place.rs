@@ -24,18 +24,51 @@ const FORMERLY: [&str; 7] = [
 /// The directory in which a run is kept if none is named: `runs/NAME-BACKEND-SEED`, with a digest of the settings if there
 /// are any. Where that holds a run of another text of the scenario, `.2`, `.3` and so on follow.
 pub fn default_dir(name: &str, plan: &Plan, world: OnWorld) -> PathBuf {
-    let mut base = format!("{name}-{}-{}", world.name(), plan.seed);
-    if !plan.settings.is_empty() {
-        let mut digest = Fingerprint::default();
-        for setting in &plan.settings {
-            digest.add(&setting.to_string());
+    let base = format!("{name}-{}-{}{}", world.name(), plan.seed, digest_of_settings(plan));
+    unused(&base, |dir| check(dir, plan, world, false))
+}
+
+/// The folder of `of` runs at other phases if none is named: `runs/NAME-BACKEND-of-N`, and so on as [`default_dir`]. `first`
+/// is the plan of the first of them. They do not lie among single runs, whose phases are those of the file.
+pub fn default_folder(name: &str, first: &Plan, world: OnWorld, of: u64) -> PathBuf {
+    let base = format!("{name}-{}-of-{of}{}", world.name(), digest_of_settings(first));
+    unused(&base, |folder| {
+        let is_empty = match fs::read_dir(folder) {
+            Ok(mut entries) => entries.next().is_none(),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => true,
+            Err(error) => return Err(error),
+        };
+        let member = member(folder, name, world, first.seed);
+        match (is_empty, member.exists()) {
+            (true, _) => Ok(()),
+            (false, true) => check(&member, first, world, false),
+            (false, false) => Err(io::ErrorKind::AlreadyExists.into()),
         }
-        base = format!("{base}-{:08x}", digest.value() as u32);
+    })
+}
+
+/// The directory of one of several runs.
+pub fn member(folder: &Path, name: &str, world: OnWorld, seed: u64) -> PathBuf {
+    folder.join(format!("{name}-{}-{seed}", world.name()))
+}
+
+fn digest_of_settings(plan: &Plan) -> String {
+    if plan.settings.is_empty() {
+        return String::new();
     }
-    let mut dir = Path::new("runs").join(&base);
+    let mut digest = Fingerprint::default();
+    for setting in &plan.settings {
+        digest.add(&setting.to_string());
+    }
+    format!("-{:08x}", digest.value() as u32)
+}
+
+/// The first of `runs/BASE`, `runs/BASE.2`, `runs/BASE.3` that holds nothing else.
+fn unused(base: &str, check: impl Fn(&Path) -> io::Result<()>) -> PathBuf {
+    let mut dir = Path::new("runs").join(base);
     let mut number = 2_u64;
     // Any other error is the same for every name, and is told when the run is written.
-    while check(&dir, plan, world, false).is_err_and(|error| error.kind() == io::ErrorKind::AlreadyExists) {
+    while check(&dir).is_err_and(|error| error.kind() == io::ErrorKind::AlreadyExists) {
         dir = Path::new("runs").join(format!("{base}.{number}"));
         number += 1;
     }

@@ -23,6 +23,9 @@ pub struct Done {
     pub fingerprint: Option<String>,
     /// Why it is not to be trusted.
     pub doubts: Vec<String>,
+    /// What did not hold: a flow that never came back, a program that failed.
+    #[serde(default)]
+    pub failures: Vec<String>,
     /// What it gave; an infinite value is null.
     #[serde(serialize_with = "finite", deserialize_with = "endless")]
     pub values: Values,
@@ -37,6 +40,7 @@ impl Done {
             seed: job.seed,
             fingerprint: outcome.fingerprint.map(|number| format!("{number:016x}")),
             doubts: outcome.doubts.clone(),
+            failures: outcome.failures.clone(),
             values: measure(outcome),
         }
     }
