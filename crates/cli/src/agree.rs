@@ -4,7 +4,7 @@ use crate::measuring::{check_out, keep};
 use crate::output::{Format, Progress, print};
 use crate::run::on_linux;
 use crate::{Failure, interrupt};
-use lab::agree::{self, Agreement, Report};
+use lab::agree::{self, Agreement, NotCounted, Report};
 use lab::batch::{self, Collected};
 use lab::run::OnWorld;
 use lab::scenario::{Repetition, Setting, stem};
@@ -106,7 +106,7 @@ struct Done {
     /// The numbers of the runs that count.
     counted: Vec<u64>,
     /// The others: which, and why.
-    untrusted: Vec<String>,
+    untrusted: Vec<NotCounted>,
 }
 
 /// Runs a scenario on a backend, so many runs side by side: those of these numbers, of so many at other phases.
@@ -143,9 +143,9 @@ fn collect(
             Ok((doubts, _)) => {
                 let number = numbered(place).unwrap_or(place);
                 let seed = args.seed.wrapping_add(number);
-                let why = format!("{} seed {seed}: {}", on.name(), doubts.join("; "));
-                eprintln!("not counted: {why}");
-                all.untrusted.push(why);
+                let run = format!("{} seed {seed}", on.name());
+                eprintln!("not counted: {run}: {}", doubts.join("; "));
+                all.untrusted.push(NotCounted { run, doubts });
             }
             Err(failure) => {
                 failed = Some(failure);
@@ -168,11 +168,30 @@ fn judged(reports: &[Report]) -> Result<(), Failure> {
     if open.is_empty() { Ok(()) } else { Err(Failure::Untrusted(open)) }
 }
 
-/// Why nothing can be said of a scenario: a line for each run that does not count.
+/// Why nothing can be said of a scenario: a line for each doubt of each run that does not count.
 fn too_few(report: &Report) -> Vec<String> {
     let name = &report.scenario;
     if report.untrusted.iter().all(Vec::is_empty) {
         return vec![format!("{name}: fewer than {} runs were asked for", agree::LEAST)];
     }
-    report.untrusted.iter().flatten().map(|why| format!("{name}: too few runs that count: {why}")).collect()
+    let of = |NotCounted { run, doubts }: &NotCounted| {
+        doubts.iter().map(|why| format!("{name}: too few runs that count: {run}: {why}")).collect::<Vec<_>>()
+    };
+    report.untrusted.iter().flatten().flat_map(of).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_doubt_has_a_line() {
+        let doubts = vec!["timing: late".to_owned(), "1 packet lost".to_owned()];
+        let untrusted = [Vec::new(), vec![NotCounted { run: "linux seed 3".to_owned(), doubts }]];
+        let none = Collected::default();
+        let report = agree::report("first", [1, 1], untrusted, [&none, &none], &none);
+        let lines = too_few(&report);
+        assert_eq!(lines.len(), 2, "what reads them asks of each whether it is about timing: {lines:?}");
+        assert!(lines[1].ends_with("linux seed 3: 1 packet lost"), "{lines:?}");
+    }
 }

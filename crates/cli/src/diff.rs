@@ -10,7 +10,7 @@ use std::path::PathBuf;
 pub(crate) struct Args {
     /// A run directory.
     first: PathBuf,
-    /// Another run of the same scenario, in the same world or in the other.
+    /// Another run of the same scenario, on the same backend or on the other.
     second: PathBuf,
     /// Draw a handoff as both runs had it, into this SVG file.
     #[arg(long, value_name = "FILE")]

@@ -104,6 +104,15 @@ pub struct Row {
     pub agreement: Agreement,
 }
 
+/// A run that is not to be trusted.
+#[derive(Clone, Debug, Serialize)]
+pub struct NotCounted {
+    /// Its backend and seed.
+    pub run: String,
+    /// Why, one by one: what is told of each decides what a reader makes of it.
+    pub doubts: Vec<String>,
+}
+
 /// Both backends' results of a scenario.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
@@ -112,7 +121,7 @@ pub struct Report {
     /// Runs that were asked for: simulator, Linux.
     pub runs: [u64; 2],
     /// The runs of each that are not to be trusted and do not count: which, and why.
-    pub untrusted: [Vec<String>; 2],
+    pub untrusted: [Vec<NotCounted>; 2],
     /// A row for each metric.
     pub rows: Vec<Row>,
     /// The worst of the rows.
@@ -125,7 +134,7 @@ pub struct Report {
 pub fn report(
     scenario: &str,
     runs: [u64; 2],
-    untrusted: [Vec<String>; 2],
+    untrusted: [Vec<NotCounted>; 2],
     results: [&Collected; 2],
     same: &Collected,
 ) -> Report {
