@@ -19,13 +19,13 @@ trap 'rm -rf "$out"' EXIT
 agrees() {
     for pause in 0 5 20; do
         sleep "$pause"
-        "$wayfare" run "$scenario" $words --on linux --seed "$1" --out "$out/linux" >/dev/null
+        "$wayfare" run "$scenario" $words --on linux --seed "$1" --out "$out/linux-$1" >/dev/null
         status=$?
         [ "$status" -eq 4 ] || break
     done
     verdict="not compared: run ended with $status"
     [ "$status" -eq 0 ] || return 1
-    verdict=$("$wayfare" diff "$out/sim" "$out/linux") || return 1
+    verdict=$("$wayfare" diff "$out/sim-$1" "$out/linux-$1") || return 1
     verdict=$(echo "$verdict" | grep '^no divergence')
 }
 
@@ -36,7 +36,7 @@ is_late() {
 agreed=0
 seed=1
 while [ "$seed" -le "$runs" ]; do
-    "$wayfare" run "$scenario" $words --seed "$seed" --out "$out/sim" >/dev/null || exit 1
+    "$wayfare" run "$scenario" $words --seed "$seed" --out "$out/sim-$seed" >/dev/null || exit 1
     for more in 2 1 0; do
         agrees "$seed" && agreed=$((agreed + 1)) && break
         is_late && [ "$more" -gt 0 ] || break

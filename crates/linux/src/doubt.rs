@@ -128,17 +128,6 @@ pub enum Doubt {
         /// Frames that the links delivered, copies included.
         delivered: u64,
     },
-    /// A program of the scenario failed.
-    Program {
-        /// Its host.
-        host: String,
-        /// Which of the host's programs, from 1.
-        number: usize,
-        /// The command.
-        command: String,
-        /// What happened.
-        what: String,
-    },
 }
 
 impl Doubt {
@@ -180,9 +169,6 @@ impl Display for Doubt {
             }
             Self::InterfaceLost { host, interface } => {
                 write!(f, "{host}: its interface {interface} went down or was removed during the run")
-            }
-            Self::Program { host, number, command, what } => {
-                write!(f, "{host}: program {number} (`{command}`) {what}")
             }
             _ => self.fmt_counts(f),
         }

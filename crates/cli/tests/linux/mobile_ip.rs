@@ -123,16 +123,15 @@ fn any_program_is_a_workload_and_outlives_the_move() {
 }
 
 #[test]
-fn a_program_that_fails_spoils_the_run_and_is_named_with_its_last_words() {
+fn a_program_that_fails_fails_the_run_and_is_named_with_its_last_words() {
     let _turn = beside_another();
     let out = tempfile::tempdir().unwrap();
     let output = run_programs("sleep 100 & sleep 101", "echo nobody there; exit 7", out.path());
-    assert_exit(&output, 4, "mobile: program 1 (`echo nobody there; exit 7`) ended by itself");
-    assert!(
-        text(&output.stderr).contains("exit status: 7; it said: nobody there"),
-        "{}",
-        text(&output.stderr)
-    );
+    if only_the_timing_was_wrong(&output) {
+        return inconclusive(&this_test(), &text(&output.stderr));
+    }
+    assert_exit(&output, 1, "mobile: program 1 (`echo nobody there; exit 7`) ended by itself");
+    assert_exit(&output, 1, "exit status: 7; it said: nobody there");
     let in_the_simulator = run(&["run", "programs.toml"], out.path());
     assert_exit(&in_the_simulator, 2, "runs programs, and those need a kernel: use --on linux");
 }

@@ -235,8 +235,10 @@ fn collect(plan: Plan, dir: &Path) -> Result<Outcome, LinuxError> {
     records.sort_by_key(|record| record.at);
     let mut outcome = Outcome::new(plan, OnWorld::Linux, records, None);
     report.doubts = report.find_doubts(&outcome);
+    let failed: Vec<String> = report.failed_programs().collect();
     outcome.linux = Some(report);
     outcome.judge_without_missing_records();
+    outcome.failures.extend(failed);
     let doubts: Vec<String> =
         outcome.linux.iter().flat_map(|report| &report.doubts).map(ToString::to_string).collect();
     outcome.doubts.splice(0..0, doubts);

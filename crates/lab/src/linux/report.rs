@@ -107,6 +107,15 @@ impl WorldReport {
         self.hosts.iter().filter(|host| host.summary.is_none()).map(|host| host.name.as_str())
     }
 
+    /// The programs of the scenario that failed, each by name: results that can be trusted, and do not hold.
+    pub(super) fn failed_programs(&self) -> impl Iterator<Item = String> {
+        self.programs.iter().filter_map(|program| {
+            let ProgramReport { host, number, command, trouble, .. } = program;
+            let what = trouble.as_ref()?;
+            Some(format!("{host}: program {number} (`{command}`) {what}"))
+        })
+    }
+
     /// Why the run is not to be trusted, as far as this machine is the cause.
     pub fn find_doubts(&self, outcome: &Outcome) -> Vec<Doubt> {
         let mut doubts = Vec::new();
@@ -114,10 +123,6 @@ impl WorldReport {
             host_doubts(host, &mut doubts);
         }
         doubts.extend(self.timing_doubts());
-        for ProgramReport { host, number, command, trouble, .. } in &self.programs {
-            let (host, number, command) = (host.clone(), *number, command.clone());
-            doubts.extend(trouble.clone().map(|what| Doubt::Program { host, number, command, what }));
-        }
         self.radio_doubts(&mut doubts);
         for (index, host) in self.hosts.iter().enumerate() {
             if let Some(summary) = &host.summary {
