@@ -22,7 +22,7 @@ fn download(settings: &[&str]) -> (Marks, BTreeMap<String, u64>) {
     let plan = plan(settings);
     let run = plan.world().unwrap().run(plan.end());
     let ledger = ledger::close(&plan, &run.records);
-    assert!(ledger.balances(), "{:?}", ledger.complaints());
+    assert!(ledger.balances(), "{:?}", ledger.doubts());
     assert!(ledger.delivered > 0);
     let marks = run.records.into_iter().filter_map(|record| match record.what {
         What::Marked(mark) if mark.role == "bulk-client" => Some((mark.name, (record.at, mark))),

@@ -72,7 +72,7 @@ fn ours() -> (f64, u64) {
     let plan = Scenario::plan(&file, &text, &[], 1).unwrap();
     let run = plan.world().unwrap().run(plan.end());
     let ledger = ledger::close(&plan, &run.records);
-    assert!(ledger.balances(), "{:?}", ledger.complaints());
+    assert!(ledger.balances(), "{:?}", ledger.doubts());
     let done = run.records.iter().find_map(|record| match &record.what {
         What::Marked(mark) if mark.role == "bulk-client" && mark.name == "done" => Some(record.at),
         _ => None,

@@ -138,7 +138,7 @@ fn run(trigger: bool, seed: u64) -> Outcome {
 #[test]
 fn a_session_outlives_two_moves_and_every_loss_has_a_reason() {
     let outcome = run(true, 7);
-    assert_eq!(outcome.doubts, [""; 0]);
+    assert_eq!(outcome.doubts, []);
     assert!(outcome.ledger.balances());
     let [away, home] = &outcome.handoffs[..] else { panic!("{:?}", outcome.handoffs) };
     for handoff in [away, home] {
@@ -161,7 +161,7 @@ fn a_session_outlives_two_moves_and_every_loss_has_a_reason() {
 fn without_hints_of_the_link_an_advertisement_has_to_come() {
     for seed in 0..8 {
         let outcome = run(false, seed);
-        assert_eq!(outcome.doubts, [""; 0], "seed {seed}");
+        assert_eq!(outcome.doubts, [], "seed {seed}");
         let away = &outcome.handoffs[0];
         let outage = away.outage().unwrap();
         let detection = outage.owners.iter().find(|owner| owner.stage == Some(Stage::Detection)).unwrap();
@@ -181,7 +181,7 @@ fn run_with(fault: StoreFault) -> Outcome {
     world.fail_stores(AT_HOME_AGENT, fault);
     let run = world.run(plan.end());
     let outcome = Outcome::new(plan, lab::run::OnWorld::Sim, run.records, Some(run.fingerprint));
-    assert!(outcome.ledger.balances(), "{:?}", outcome.ledger.complaints());
+    assert!(outcome.ledger.balances(), "{:?}", outcome.ledger.doubts());
     outcome
 }
 

@@ -11,7 +11,7 @@ fn run(settings: &[&str]) -> Outcome {
     let (file, text) = Scenario::find("sigma/handoff").unwrap();
     let settings: Vec<_> = settings.iter().map(|setting| setting.parse().unwrap()).collect();
     let outcome = lab::run::simulate(Scenario::plan(&file, &text, &settings, 1).unwrap()).unwrap();
-    assert_eq!(outcome.doubts, Vec::<String>::new(), "{:#?}", outcome.handoffs);
+    assert_eq!(outcome.doubts, [], "{:#?}", outcome.handoffs);
     outcome
 }
 

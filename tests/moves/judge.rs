@@ -27,7 +27,7 @@ pub(crate) struct Verdict {
 #[track_caller]
 pub(crate) fn judge(plan: &Plan, records: &[Record], last_at: &str) -> Verdict {
     let ledger = ledger::close(plan, records);
-    assert!(ledger.balances(), "{:?}", ledger.complaints());
+    assert!(ledger.balances(), "{:?}", ledger.doubts());
     assert_eq!(count(records, Flags::RST), 0, "segments that reset");
     assert_eq!(count(records, Flags::SYN), 2, "one handshake and no other");
     let names = plan.host_names();

@@ -12,6 +12,8 @@ use lab::{Scenario, ScenarioError};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
+use trace::doubt::joined;
+use trace::{Doubt, NamedDoubt};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -144,7 +146,7 @@ fn collect(
                 let number = numbered(place).unwrap_or(place);
                 let seed = args.seed.wrapping_add(number);
                 let run = format!("{} seed {seed}", on.name());
-                eprintln!("not counted: {run}: {}", doubts.join("; "));
+                eprintln!("not counted: {run}: {}", joined(&doubts));
                 all.untrusted.push(NotCounted { run, doubts });
             }
             Err(failure) => {
@@ -164,18 +166,19 @@ fn judged(reports: &[Report]) -> Result<(), Failure> {
         return Err(Failure::DidNotHold);
     }
     let open = reports.iter().filter(is(Agreement::Inconclusive));
-    let open: Vec<String> = open.flat_map(too_few).collect();
+    let open: Vec<NamedDoubt> = open.flat_map(too_few).collect();
     if open.is_empty() { Ok(()) } else { Err(Failure::Untrusted(open)) }
 }
 
 /// Why nothing can be said of a scenario: a line for each doubt of each run that does not count.
-fn too_few(report: &Report) -> Vec<String> {
+fn too_few(report: &Report) -> Vec<NamedDoubt> {
     let name = &report.scenario;
     if report.untrusted.iter().all(Vec::is_empty) {
-        return vec![format!("{name}: fewer than {} runs were asked for", agree::LEAST)];
+        let why = format!("{name}: fewer than {} runs were asked for", agree::LEAST);
+        return vec![Doubt::NoResult { why }.into()];
     }
     let of = |NotCounted { run, doubts }: &NotCounted| {
-        doubts.iter().map(|why| format!("{name}: too few runs that count: {run}: {why}")).collect::<Vec<_>>()
+        NamedDoubt::all(&format!("{name}: too few runs that count: {run}"), doubts)
     };
     report.untrusted.iter().flatten().flat_map(of).collect()
 }
@@ -186,12 +189,14 @@ mod tests {
 
     #[test]
     fn each_doubt_has_a_line() {
-        let doubts = vec!["timing: late".to_owned(), "1 packet lost".to_owned()];
+        let late = Doubt::Late { process: "b1".to_owned(), p99_us: 3000.0, alone_us: None };
+        let doubts = vec![late, Doubt::Unbalanced];
         let untrusted = [Vec::new(), vec![NotCounted { run: "linux seed 3".to_owned(), doubts }]];
         let none = Collected::default();
         let report = agree::report("first", [1, 1], untrusted, [&none, &none], &none);
         let lines = too_few(&report);
         assert_eq!(lines.len(), 2, "what reads them asks of each whether it is about timing: {lines:?}");
-        assert!(lines[1].ends_with("linux seed 3: 1 packet lost"), "{lines:?}");
+        let last = lines[1].to_string();
+        assert!(last.ends_with("linux seed 3: the ledger does not balance"), "{last}");
     }
 }

@@ -10,6 +10,7 @@ use lab::{Plan, Scenario};
 use linux::Clock;
 use serde_json::json;
 use std::fmt::Write;
+use trace::NamedDoubt;
 
 /// One run after the other, so that none disturbs another's time: all seeds of the first point, if settings have several values,
 /// then all of the next.
@@ -37,7 +38,7 @@ pub(crate) fn count(
             Format::Json => print(&format!("{}\n", line(&plan, &run, &cost))),
             Format::Text => print(&page(&plan, &run, &cost)),
         }
-        doubts.extend(run.doubts);
+        doubts.extend(NamedDoubt::all("", &run.doubts));
     }
     if doubts.is_empty() { Ok(()) } else { Err(Failure::Untrusted(doubts)) }
 }

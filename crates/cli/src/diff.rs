@@ -3,8 +3,10 @@
 use crate::Failure;
 use crate::measuring::keep;
 use crate::output::print;
+use lab::run::Outcome;
 use lab::rundir;
 use std::path::PathBuf;
+use trace::NamedDoubt;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -30,11 +32,9 @@ pub(crate) fn diff(args: &Args) -> Result<(), Failure> {
         keep(file, &figure.svg())?;
     }
     print(&difference.text);
-    let doubts: Vec<String> = [&args.first, &args.second]
-        .iter()
-        .zip(&runs)
-        .flat_map(|(dir, run)| run.doubts.iter().map(move |doubt| format!("{}: {doubt}", dir.display())))
-        .collect();
+    let of_run = |(dir, run): (&PathBuf, &Outcome)| NamedDoubt::all(&dir.display().to_string(), &run.doubts);
+    let doubts: Vec<NamedDoubt> =
+        [&args.first, &args.second].into_iter().zip(&runs).flat_map(of_run).collect();
     match difference.equal {
         _ if !doubts.is_empty() => Err(Failure::Untrusted(doubts)),
         true => Ok(()),

@@ -5,6 +5,7 @@ use crate::output::print;
 use draw::Table;
 use linux::doctor::{missing_for_lab, probe};
 use linux::leftover::{Leftover, clean};
+use trace::Doubt;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -44,7 +45,9 @@ fn clean_up() -> Result<(), Failure> {
             Leftover::Cleaned(path, killed) => {
                 print(&format!("{}: removed, {} processes ended\n", path.display(), killed.len()));
             }
-            Leftover::Failed(path, error) => failed.push(format!("{}: {error}", path.display())),
+            Leftover::Failed(path, error) => {
+                failed.push(Doubt::NoResult { why: format!("{}: {error}", path.display()) }.into());
+            }
         }
     }
     if found.is_empty() {

@@ -4,6 +4,7 @@ use crate::Failure;
 use crate::output::print;
 use lab::{explain, rundir};
 use std::path::PathBuf;
+use trace::NamedDoubt;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -25,5 +26,6 @@ pub(crate) fn explain(args: &Args) -> Result<(), Failure> {
         (None, None) => explain::handoffs(&outcome),
     };
     print(&text);
-    if outcome.doubts.is_empty() { Ok(()) } else { Err(Failure::Untrusted(outcome.doubts)) }
+    let doubts = NamedDoubt::all("", &outcome.doubts);
+    if doubts.is_empty() { Ok(()) } else { Err(Failure::Untrusted(doubts)) }
 }

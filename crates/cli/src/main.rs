@@ -4,6 +4,7 @@
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
+use trace::{Doubt, NamedDoubt};
 
 mod agree;
 mod compare;
@@ -73,7 +74,14 @@ pub(crate) enum Failure {
     /// 130 after Ctrl-C, 143 after SIGTERM: 128 and the signal. Everything has been cleaned up.
     Interrupted,
     /// 4: it ran, but is not to be trusted.
-    Untrusted(Vec<String>),
+    Untrusted(Vec<NamedDoubt>),
+}
+
+impl Failure {
+    /// It ran, and gave no result that could be judged.
+    pub(crate) fn no_result(why: String) -> Self {
+        Self::Untrusted(vec![Doubt::NoResult { why }.into()])
+    }
 }
 
 fn main() -> ExitCode {
@@ -134,9 +142,10 @@ fn end(result: Result<(), Failure>) -> ExitCode {
             ExitCode::from(interrupt::exit_code())
         }
         Err(Failure::Untrusted(doubts)) => {
-            for doubt in doubts {
+            for doubt in &doubts {
                 eprintln!("not to be trusted: {doubt}");
             }
+            output::keep_doubts(&doubts);
             ExitCode::from(4)
         }
     }
@@ -148,6 +157,6 @@ pub(crate) fn linux_failure(error: &lab::linux::LinuxError) -> Failure {
     match error {
         LinuxError::Interrupted => Failure::Interrupted,
         LinuxError::Machine(_) | LinuxError::Lacks(_) => Failure::Machine(error.to_string()),
-        LinuxError::World(_) | LinuxError::File(..) => Failure::Untrusted(vec![error.to_string()]),
+        LinuxError::World(_) | LinuxError::File(..) => Failure::no_result(error.to_string()),
     }
 }

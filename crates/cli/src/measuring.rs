@@ -77,11 +77,7 @@ impl Means {
 
     /// What went wrong, unless somebody wanted it to end.
     pub(crate) fn failure(&self, problem: String) -> Failure {
-        if self.stop.load(Ordering::Relaxed) {
-            Failure::Interrupted
-        } else {
-            Failure::Untrusted(vec![problem])
-        }
+        if self.stop.load(Ordering::Relaxed) { Failure::Interrupted } else { Failure::no_result(problem) }
     }
 }
 
@@ -158,7 +154,7 @@ fn show(line: &str) {
 }
 
 /// Why a point takes longer.
-fn repeated(point: &str, why: &[String]) {
+fn repeated(point: &str, why: &[trace::Doubt]) {
     show("");
     for why in why {
         eprintln!("repeated: {point}: {why}");

@@ -1,8 +1,10 @@
 //! What goes to the terminal, and what does not.
 
 use linux::Clock;
+use std::fs::File;
 use std::io::{self, IsTerminal, Write};
 use std::sync::{Mutex, PoisonError, mpsc};
+use trace::NamedDoubt;
 use wire::Duration;
 
 /// For people, or for programs.
@@ -28,6 +30,19 @@ pub(crate) fn print(text: &str) {
 /// Why something printed did not reach standard output, if so.
 pub(crate) fn unwritten() -> Option<io::Error> {
     UNWRITTEN.lock().unwrap_or_else(PoisonError::into_inner).take()
+}
+
+/// The file to which each doubt is appended as a line of JSON: what scripts and tests read, instead of the words.
+const DOUBTS: &str = "WAYFARE_DOUBTS";
+
+/// Appends doubts to the file that the environment names, if it names one.
+pub(crate) fn keep_doubts(doubts: &[NamedDoubt]) {
+    let Some(path) = std::env::var_os(DOUBTS).filter(|path| !path.is_empty()) else { return };
+    let lines: String = doubts.iter().map(|doubt| doubt.to_line() + "\n").collect();
+    let file = File::options().append(true).create(true).open(&path);
+    if let Err(error) = file.and_then(|mut file| file.write_all(lines.as_bytes())) {
+        eprintln!("error: {DOUBTS}: cannot write {}: {error}", path.display());
+    }
 }
 
 /// Without a terminal, progress is a line now and then: the first after this span, the next after as long again.

@@ -104,7 +104,7 @@ fn write_table(args: &Args, path: &Path, reports: &[Report]) -> Result<(), Failu
 }
 
 fn verdict(reports: &[Report]) -> Result<(), Failure> {
-    let untrusted: Vec<String> = reports.iter().flat_map(Report::untrusted).collect();
+    let untrusted: Vec<trace::NamedDoubt> = reports.iter().flat_map(Report::untrusted).collect();
     if !untrusted.is_empty() {
         return Err(Failure::Untrusted(untrusted));
     }

@@ -15,6 +15,7 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use trace::NamedDoubt;
 
 #[derive(Clone, clap::Args)]
 pub(crate) struct Args {
@@ -135,11 +136,11 @@ fn single(args: &Args, stop: &AtomicBool) -> Result<(), Failure> {
         Format::Text => print(&text(&outcome, &dir)),
     }
     // The text of a single run names its failures.
-    judged(file.doubts, usize::from(!file.failures.is_empty()))
+    judged(NamedDoubt::all("", &file.doubts), usize::from(!file.failures.is_empty()))
 }
 
 /// How the command ends: a run with doubts has shown nothing, not even that something failed.
-fn judged(doubts: Vec<String>, failures: usize) -> Result<(), Failure> {
+fn judged(doubts: Vec<NamedDoubt>, failures: usize) -> Result<(), Failure> {
     match failures {
         _ if !doubts.is_empty() => Err(Failure::Untrusted(doubts)),
         0 => Ok(()),
@@ -187,7 +188,7 @@ fn many(args: &Args, jobs: usize, stop: &AtomicBool) -> Result<(), Failure> {
             }
             failures += 1;
         }
-        doubts.extend(file.doubts.iter().take(room).map(|doubt| format!("seed {seed}: {doubt}")));
+        doubts.extend(NamedDoubt::all(&format!("seed {seed}"), &file.doubts).into_iter().take(room));
         if json {
             let comma = if number + 1 < runs { ",\n" } else { "" };
             print(&format!("{}{comma}", file.to_json().trim_end()));

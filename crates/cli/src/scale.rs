@@ -76,10 +76,10 @@ fn measure(mobiles: u32, settings: &[String]) -> Result<Measured, Failure> {
     match output.status.code() {
         Some(0) => {}
         Some(2) => return Err(Failure::Usage(said.trim_start_matches("error: ").to_owned())),
-        _ => return Err(Failure::Untrusted(vec![format!("{mobiles} hosts: {}: {said}", output.status)])),
+        _ => return Err(Failure::no_result(format!("{mobiles} hosts: {}: {said}", output.status))),
     }
     let line = String::from_utf8_lossy(&output.stdout).into_owned();
-    read(mobiles, line).ok_or_else(|| Failure::Untrusted(vec![format!("{mobiles} hosts: no line of JSON")]))
+    read(mobiles, line).ok_or_else(|| Failure::no_result(format!("{mobiles} hosts: no line of JSON")))
 }
 
 fn read(mobiles: u32, line: String) -> Option<Measured> {

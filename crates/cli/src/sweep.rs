@@ -11,6 +11,7 @@ use std::fmt::Write;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
+use trace::NamedDoubt;
 
 /// Failures that are named at most.
 const NAMED: usize = 100;
@@ -81,8 +82,8 @@ pub(crate) fn sweep(
         }
         Format::Json => print(&format!("{:#}\n", sweep::json(sweep, &all))),
     }
-    let doubts: Vec<String> =
-        all.iter().flat_map(|run| run.doubts.iter().map(|why| format!("run {}: {why}", run.job))).collect();
+    let of_run = |run: &Done| NamedDoubt::all(&format!("run {}", run.job), &run.doubts);
+    let doubts: Vec<NamedDoubt> = all.iter().flat_map(of_run).collect();
     let failures = all.iter().flat_map(|run| run.failures.iter().map(move |what| (run.job, what)));
     let mut held = true;
     for (job, what) in failures.take(NAMED) {

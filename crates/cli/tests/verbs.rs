@@ -245,15 +245,19 @@ fn a_run_with_doubts_says_so_again_when_it_is_explained() {
     let folder = tempfile::tempdir().unwrap();
     prints(folder.path(), &["run", "first", "--out", "run"], 0);
     let file = folder.path().join("run/run.json");
-    let doubtful =
-        std::fs::read_to_string(&file).unwrap().replace("\"doubts\": []", "\"doubts\": [\"a daemon died\"]");
+    let doubtful = std::fs::read_to_string(&file)
+        .unwrap()
+        .replace("\"doubts\": []", "\"doubts\": [{\"doubt\": \"no-records\", \"host\": \"b1\"}]");
     std::fs::write(&file, doubtful).unwrap();
     let output = wayfare(folder.path(), &["explain", "run"]);
     assert_eq!(output.status.code(), Some(2), "a file that was edited is refused");
     digest_again(&folder.path().join("run"));
     let output = wayfare(folder.path(), &["explain", "run"]);
     assert_eq!(output.status.code(), Some(4));
-    assert_eq!(String::from_utf8_lossy(&output.stderr), "not to be trusted: a daemon died\n");
+    assert_eq!(
+        String::from_utf8_lossy(&output.stderr),
+        "not to be trusted: b1: its records are missing, so no packet can be followed; there are no tables\n"
+    );
     assert!(!output.stdout.is_empty());
 }
 

@@ -8,7 +8,7 @@ use crate::linux::WorldReport;
 use crate::plan::EPOCH;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
-use trace::{HostId, Record};
+use trace::{Doubt, HostId, Record};
 use wire::WallTime;
 
 /// Who carries the packets.
@@ -62,7 +62,7 @@ pub struct Outcome {
     /// trusted, and its exit code is 1.
     pub failures: Vec<String>,
     /// Why the run is not to be trusted.
-    pub doubts: Vec<String>,
+    pub doubts: Vec<Doubt>,
     /// What only a world on Linux knows.
     pub linux: Option<WorldReport>,
 }
@@ -77,13 +77,13 @@ impl Outcome {
         for (number, handoff) in (1..).zip(&handoffs) {
             let outages = handoff.flows.iter().filter_map(|cost| cost.experience.outage());
             for outage in outages.filter(|outage| !outage.is_explained()) {
-                let (part, whole) = (outage.unexplained(), outage.span());
-                doubts.push(format!("handoff {number}: {part:?} of {whole:?} unexplained"));
+                let ms = |span: wire::Duration| span.as_secs_f64() * 1e3;
+                let (part_ms, outage_ms) = (ms(outage.unexplained()), ms(outage.span()));
+                doubts.push(Doubt::Unexplained { handoff: number, part_ms, outage_ms });
             }
         }
-        doubts.extend(handoff::uncut(&records).into_iter().map(|begun| {
-            format!("the handoff begun at {begun} s never cut the path, and yet the radio moved")
-        }));
+        let uncut = handoff::uncut(&records).into_iter();
+        doubts.extend(uncut.map(|begun| Doubt::Uncut { begun_s: begun.as_secs_f64() }));
         let holes = handoff::holes(&plan, &records, &traffic, &handoffs);
         let failures = flow::failures(&plan, &traffic, &handoffs, &holes);
         let flows = traffic.flows;
@@ -102,9 +102,17 @@ impl Outcome {
         }
     }
 
+    /// Adds what only a world on Linux knows, and the doubts that follow from it.
+    pub(crate) fn set_linux(&mut self, report: Option<WorldReport>) {
+        let found = report.as_ref().map(|report| report.find_doubts(self)).unwrap_or_default();
+        self.linux = report;
+        self.judge_without_missing_records();
+        self.doubts.splice(0..0, found);
+    }
+
     /// Withdraws what was found about packets, if the records of a host are missing: no packet could be followed there, and
     /// what the other hosts recorded would accuse the wrong one.
-    pub(crate) fn judge_without_missing_records(&mut self) {
+    fn judge_without_missing_records(&mut self) {
         if !self.lacks_records() {
             return;
         }
@@ -150,9 +158,9 @@ pub fn simulate(plan: Plan) -> Result<Outcome, roles::NodeError> {
 }
 
 /// Why a simulated run ended before its time.
-fn restless(plan: &Plan, stopped: &sim::Stopped) -> String {
-    let (host, role) = (plan.host_name(stopped.host), stopped.role);
-    format!("{host}: role `{role}` did not come to rest at {} s; the run ended there", stopped.at)
+fn restless(plan: &Plan, stopped: &sim::Stopped) -> Doubt {
+    let host = plan.host_name(stopped.host).into_owned();
+    Doubt::Restless { host, role: stopped.role.to_owned(), at_s: stopped.at.as_secs_f64() }
 }
 
 /// A simulated run of which no records were kept.
@@ -169,7 +177,7 @@ pub struct Counted {
     /// The books. Drops are counted, and not listed.
     pub ledger: Ledger,
     /// Why the run is not to be trusted.
-    pub doubts: Vec<String>,
+    pub doubts: Vec<Doubt>,
 }
 
 /// Runs a world that was made with [`Running`] books, and forgets each packet when its books are closed: memory is for
@@ -183,10 +191,10 @@ pub fn count(world: sim::World<Running>, plan: &Plan) -> Counted {
     Counted { fingerprint: run.fingerprint, events: run.events, hops, most_open, ledger, doubts }
 }
 
-fn doubts(ledger: &Ledger) -> Vec<String> {
-    let mut doubts = ledger.complaints();
+fn doubts(ledger: &Ledger) -> Vec<Doubt> {
+    let mut doubts = ledger.doubts();
     if doubts.is_empty() && !ledger.balances() {
-        doubts.push("the ledger does not balance".to_owned());
+        doubts.push(Doubt::Unbalanced);
     }
     doubts
 }

@@ -40,8 +40,10 @@ pub struct Report {
     pub records: Vec<Record>,
     /// Frames that each interface of a host put on its link.
     pub taken: BTreeMap<(HostId, Iface), u64>,
-    /// How far each frame was sent behind its time.
+    /// How far each frame was sent behind its time, but for those that were due during a stall that is a doubt of its own.
     pub lateness: Vec<Duration>,
+    /// How far those were.
+    pub stalled: Vec<Duration>,
     /// Frames that this process put on each interface of a host.
     pub delivered: BTreeMap<(HostId, Iface), u64>,
     /// Frames that an interface of a host did not take, by what the kernel said.
@@ -52,6 +54,8 @@ pub struct Report {
     pub read: Ages,
     /// The longest that this process did not run.
     pub stall: Stall,
+    /// Its first 1000 stalls of more than 5 ms.
+    pub stalls: Vec<Stall>,
     /// Frames that the kernel dropped before this process read them.
     pub capture_drops: u64,
     /// Whether the wall clock, and with it the receive stamps, was set during the run.
@@ -175,7 +179,10 @@ impl Radio {
             self.wait(end)?;
         }
         self.beat(end);
-        self.report.stall = self.heartbeat.map(|heartbeat| heartbeat.worst()).unwrap_or_default();
+        if let Some(heartbeat) = self.heartbeat.take() {
+            self.report.stall = heartbeat.worst();
+            self.report.stalls = heartbeat.into_stalls();
+        }
         Ok(())
     }
 
@@ -193,7 +200,7 @@ impl Radio {
         if early <= self.clock.now() && self.clock.has_begun() {
             return Ok(());
         }
-        let beat = self.heartbeat.map_or(Instant::NEVER, |heartbeat| heartbeat.due());
+        let beat = self.heartbeat.as_ref().map_or(Instant::NEVER, Heartbeat::due);
         self.timer.arm(self.clock, early.min(beat))?;
         let mut fds =
             vec![PollFd::new(&self.timer, PollFlags::IN), PollFd::new(&self.listener, PollFlags::IN)];
@@ -411,7 +418,11 @@ impl Radio {
         for packet in lost {
             self.lost(flight.lands, flight.from, packet, RECEIVER_REFUSED);
         }
-        self.report.lateness.push(self.clock.now().since(flight.lands));
+        self.beat(self.end);
+        let late = self.clock.now().since(flight.lands);
+        let is_explained = self.heartbeat.as_ref().is_some_and(|heart| heart.explains(flight.lands));
+        let of = if is_explained { &mut self.report.stalled } else { &mut self.report.lateness };
+        of.push(late);
     }
 
     fn tell(&mut self, host: HostId, told: &Told) {

@@ -6,9 +6,11 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
+use tempfile::NamedTempFile;
+use trace::{Doubt, NamedDoubt};
 
 /// So many runs go at a time: two cores are few, a run says what its timing was, and all of them mostly wait.
 const PLACES: u8 = 2;
@@ -75,7 +77,44 @@ pub(crate) fn command(words: &[&str], out: &Path) -> Command {
 }
 
 pub(crate) fn run(words: &[&str], out: &Path) -> Output {
-    command(words, out).output().unwrap()
+    ended(&mut command(words, out))
+}
+
+/// How a command ended, what it printed, and its doubts as it found them.
+#[derive(Debug)]
+pub(crate) struct Output {
+    pub(crate) status: ExitStatus,
+    pub(crate) stdout: Vec<u8>,
+    pub(crate) stderr: Vec<u8>,
+    pub(crate) doubts: Vec<Doubt>,
+}
+
+impl Output {
+    fn new(output: std::process::Output, doubts: &NamedTempFile) -> Self {
+        let std::process::Output { status, stdout, stderr } = output;
+        let lines = std::fs::read_to_string(doubts.path()).unwrap();
+        let parse = |line: &str| serde_json::from_str::<NamedDoubt>(line).unwrap().doubt;
+        Self { status, stdout, stderr, doubts: lines.lines().map(parse).collect() }
+    }
+
+    /// Whether the only thing against it is that a busy host delayed it.
+    pub(crate) fn was_only_late(&self) -> bool {
+        self.status.code() == Some(4) && !self.doubts.is_empty() && self.doubts.iter().all(Doubt::is_timing)
+    }
+}
+
+/// A file for the doubts of a command, whoever it runs as.
+fn doubts_of(command: &mut Command) -> NamedTempFile {
+    let file = NamedTempFile::new().unwrap();
+    std::fs::set_permissions(file.path(), Permissions::from_mode(0o666)).unwrap();
+    command.env("WAYFARE_DOUBTS", file.path());
+    file
+}
+
+/// Runs a command to its end.
+pub(crate) fn ended(command: &mut Command) -> Output {
+    let doubts = doubts_of(command);
+    Output::new(command.output().unwrap(), &doubts)
 }
 
 /// The same as a user without any rights; only root can become one.
@@ -86,29 +125,34 @@ pub(crate) fn run_as_nobody(words: &[&str], out: &Path) -> Output {
     let copy = out.join("wayfare");
     std::fs::copy(wayfare(), &copy).unwrap();
     mode(&copy, 0o755);
-    Command::new(&copy).args(words).current_dir(out).uid(65534).gid(65534).output().unwrap()
+    ended(Command::new(&copy).args(words).current_dir(out).uid(65534).gid(65534))
 }
 
 /// That a run held; or that all there is against it is this machine, which kept the links waiting. What the run did to
 /// packets and sockets can be looked at all the same, and its ledger balances.
 pub(crate) fn assert_held(output: &Output, says: &str) {
     if !held_or_late(output, says) {
-        inconclusive(&this_test(), &text(&output.stderr));
+        late(output);
     }
 }
 
 /// The same for a test that goes on to other runs if this one was late; whether it held.
 pub(crate) fn held_or_late(output: &Output, says: &str) -> bool {
-    let only_late = output.status.code() == Some(4) && only_the_timing_was_wrong(output);
+    let only_late = output.was_only_late();
     assert_exit(output, if only_late { 4 } else { 0 }, says);
     !only_late
 }
 
-/// Counts a test that decided nothing, because this machine delayed what it was to measure: a line `name<TAB>reason` of the
-/// file that CI names, where it is run again.
-pub(crate) fn inconclusive(test: &str, why: &str) {
-    let why = why.lines().find(|line| line.contains("timing: ")).or_else(|| why.lines().next());
-    let why = why.unwrap_or("no reason was given");
+/// Counts this test as one that decided nothing, because of what a command found of its timing.
+pub(crate) fn late(output: &Output) {
+    inconclusive(&trace::doubt::joined(&output.doubts));
+}
+
+/// Counts this test as one that decided nothing, because this machine delayed what it was to measure: a line `name<TAB>reason`
+/// of the file that CI names, where it is run again.
+pub(crate) fn inconclusive(why: &str) {
+    let test = this_test();
+    let why = why.lines().next().unwrap_or("no reason was given");
     eprintln!("INCONCLUSIVE: {test}: {why}");
     #[expect(clippy::disallowed_methods, reason = "CI names the file by a variable")]
     let Ok(path) = std::env::var("WAYFARE_INCONCLUSIVE") else { return };
@@ -118,31 +162,22 @@ pub(crate) fn inconclusive(test: &str, why: &str) {
 }
 
 /// The path of the test that runs here, by which it can be run again: each has a thread of this name.
-pub(crate) fn this_test() -> String {
+fn this_test() -> String {
     std::thread::current().name().unwrap_or("unknown").to_owned()
-}
-
-pub(crate) fn only_the_timing_was_wrong(output: &Output) -> bool {
-    let complaints = text(&output.stderr);
-    let mut doubts =
-        complaints.lines().filter_map(|line| line.strip_prefix("not to be trusted: ")).peekable();
-    doubts.peek().is_some() && doubts.all(|doubt| doubt.contains("timing: "))
 }
 
 /// Whether a run did in its time what it was to do. One that the machine held up for ten times as long as it may says nothing of
 /// the code if it did not, and this says so.
 pub(crate) fn did_in_time(output: &Output, did: bool) -> bool {
     const FAR_TOO_LATE_MS: f64 = 20.0;
-    let complaints = text(&output.stderr);
-    let doubts = complaints.lines().filter_map(|line| line.strip_prefix("not to be trusted: timing: "));
-    let number = |words: &str| words.split(' ').next()?.parse::<f64>().ok();
-    let late = doubts.filter_map(|doubt| match doubt.split_once(" was stalled for ") {
-        Some((_, stall)) => number(stall),
-        None => Some(number(doubt.split_once("more than ")?.1)? / 1e3),
+    let late_ms = output.doubts.iter().map(|doubt| match doubt {
+        Doubt::Stalled { stall_ms, .. } | Doubt::MachineStalled { stall_ms, .. } => *stall_ms,
+        Doubt::Late { p99_us, .. } => p99_us / 1e3,
+        _ => 0.0,
     });
-    let held_up = late.fold(0.0, f64::max) >= FAR_TOO_LATE_MS && only_the_timing_was_wrong(output);
+    let held_up = output.was_only_late() && late_ms.fold(0.0, f64::max) >= FAR_TOO_LATE_MS;
     if held_up && !did {
-        inconclusive(&this_test(), &complaints);
+        late(output);
     }
     did || !held_up
 }
@@ -152,12 +187,13 @@ pub(crate) fn text(bytes: &[u8]) -> String {
 }
 
 /// A run under way.
-pub(crate) struct Running(pub(crate) Child);
+pub(crate) struct Running(pub(crate) Child, NamedTempFile);
 
 impl Running {
     pub(crate) fn start(words: &[&str], out: &Path) -> Self {
         let mut command = command(words, out);
-        Self(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap())
+        let doubts = doubts_of(&mut command);
+        Self(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap(), doubts)
     }
 
     /// The daemon of a host, as soon as it is there.
@@ -189,7 +225,8 @@ impl Running {
     }
 
     pub(crate) fn end(self) -> Output {
-        self.0.wait_with_output().unwrap()
+        let Self(child, doubts) = self;
+        Output::new(child.wait_with_output().unwrap(), &doubts)
     }
 }
 

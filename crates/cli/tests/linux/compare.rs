@@ -38,8 +38,8 @@ fn compared() -> Option<serde_json::Value> {
     let out = tempfile::tempdir().unwrap();
     let words = ["compare", "plain-ip", "cellular-ip", "--on", "both", "--runs", "1", "--format", "json"];
     let output = run(&words, out.path());
-    if only_the_timing_was_wrong(&output) {
-        eprintln!("this machine kept the links waiting: {}", text(&output.stderr));
+    if output.was_only_late() {
+        late(&output);
         return None;
     }
     assert_exit(&output, 0, "");

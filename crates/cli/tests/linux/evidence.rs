@@ -56,7 +56,7 @@ fn agrees_in_goodput(settings: &[&str]) {
     println!("  lost to the queue: {dropped:?}");
     let agrees = overflowed && off.abs() < 0.03;
     if !agrees && !worlds[1].doubts.is_empty() {
-        return inconclusive(&this_test(), &worlds[1].doubts.join("\n"));
+        return inconclusive(&trace::doubt::joined(&worlds[1].doubts));
     }
     assert!(agrees, "{ours} s and {kernel} s; lost to the queue: {dropped:?}");
 }
@@ -214,7 +214,7 @@ fn agrees_in_retransmissions(outage: &str, duration: &str, recovery: &str) {
         measured |= kernel.doubts.is_empty();
     }
     assert!(!measured, "not in one of {TRIES} outages");
-    inconclusive(&this_test(), "timing: the machine disturbed every outage");
+    inconclusive("the machine disturbed every outage");
 }
 
 fn instants_agree(ours: &[Duration], kernel: &[Duration], bound: Duration) -> bool {
@@ -265,7 +265,7 @@ fn a_kernel_that_probes_is_one_attempt_ahead() {
     let [ours, kernel] = worlds.each_ref().map(again);
     println!("with probes of the tail: {kernel:?}, and the simulator {ours:?}");
     if !worlds[1].doubts.is_empty() {
-        return inconclusive(&this_test(), &worlds[1].doubts.join("\n"));
+        return inconclusive(&trace::doubt::joined(&worlds[1].doubts));
     }
     for spans in [ours.unwrap(), kernel.unwrap()] {
         let [probe, first, second] = steps(&spans)[..3] else { panic!("{spans:?}") };

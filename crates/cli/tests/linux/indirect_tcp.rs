@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use trace::What;
+use trace::{Doubt, What};
 
 const SCENARIO: &str = "indirect-tcp/handoff-time";
 
@@ -50,7 +50,7 @@ fn handoffs(number: usize) {
     };
     let (mut output, mut dir) = carry_out("run");
     // A machine that stands still makes more go wrong than the timing: such a run says nothing of the code.
-    if text(&output.stderr).contains("timing:") && !only_the_timing_was_wrong(&output) {
+    if output.doubts.iter().any(Doubt::is_timing) && !output.was_only_late() {
         eprintln!("once more, for the machine stood still: {}", text(&output.stderr));
         (output, dir) = carry_out("again");
     }
@@ -112,7 +112,8 @@ fn a_router_that_is_killed_in_mid_handoff_is_an_error_at_both_ends() {
         killer.join().unwrap();
         outcome
     });
-    let named = outcome.doubts.iter().any(|doubt| doubt.contains("right: the daemon did not sum up"));
+    let is_of_right = |doubt: &Doubt| matches!(doubt, Doubt::NoSummary { host, .. } if host == "right");
+    let named = outcome.doubts.iter().any(is_of_right);
     assert!(named, "it was not killed: {:?}", outcome.doubts);
     let lost = mark(&outcome, "left", "connection_lost").expect("the new router waits for ever");
     assert_eq!(field(lost, "why"), Some(&Value::from("never came")));

@@ -3,7 +3,7 @@
 
 use crate::common::*;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Command;
 
 const CONNECTIONS_MOVE: [&str; 4] = ["run", "indirect-tcp/handoff-time", "--on", "linux"];
 
@@ -24,7 +24,7 @@ fn library(dir: &Path) -> Option<PathBuf> {
 
 /// The command, and all that it starts, on a kernel that lacks this.
 fn run_without(what: &str, words: &[&str], library: &Path, out: &Path) -> Output {
-    command(words, out).env("LD_PRELOAD", library).env("LACKS", what).output().unwrap()
+    ended(command(words, out).env("LD_PRELOAD", library).env("LACKS", what))
 }
 
 /// It ends with 3 and says what is missing; and nothing was started.
@@ -75,6 +75,6 @@ fn without_the_capability_for_raw_sockets_there_is_no_run() {
     let out = tempfile::tempdir().unwrap();
     let mut command = Command::new("setpriv");
     command.args(["--bounding-set", "-net_raw", "--inh-caps", "-net_raw", "--"]).arg(wayfare()).args(SHORT);
-    let output = command.current_dir(out.path()).output().unwrap();
+    let output = ended(command.current_dir(out.path()));
     assert_lacks(&output, &["raw sockets, which carry the frames", "Operation not permitted"], out.path());
 }

@@ -68,7 +68,7 @@ fn measured(planted: Option<(&Path, &str)>, out: &Path) -> (Value, String) {
     if let Some((library, verb)) = planted {
         command.env("LD_PRELOAD", library).env("LATE", verb);
     }
-    let output = command.output().unwrap();
+    let output = ended(&mut command);
     let said = format!("{}{}", text(&output.stdout), text(&output.stderr));
     (kept_run(out)["linux"].clone(), said)
 }
@@ -81,7 +81,7 @@ fn assert_finds(verb: &str, verdict: fn(&Value) -> Verdict) {
     for (planted, wanted) in [(None, Verdict::Holds), (Some((library.as_path(), verb)), Verdict::Fails)] {
         let (linux, said) = measured(planted, out.path());
         match verdict(&linux) {
-            Verdict::Inconclusive => return inconclusive(&this_test(), &said),
+            Verdict::Inconclusive => return inconclusive(&said),
             found => assert_eq!(found, wanted, "{said}\n{}", linux["control"]),
         }
     }
@@ -114,10 +114,6 @@ fn a_run_says_how_late_this_machine_is_without_any_daemon() {
     assert_eq!((&control["frames"]["count"], &control["sleeper"]["count"]), (&160.into(), &160.into()));
     assert_eq!(control["follows_this_run"], true);
     assert!(said.contains("this machine, without any daemon: frames late by "), "{said}");
-    let doubts = said.lines().filter(|line| line.starts_with("not to be trusted: timing: "));
-    for doubt in doubts {
-        assert!(doubt.contains("; this machine was late by "), "{doubt}");
-    }
 }
 
 #[test]
@@ -127,9 +123,9 @@ fn a_batch_measures_the_machine_once_and_again_after_a_run_that_was_late() {
     let settings = ["duration=600ms", "constant-rate.stop=500ms"].map(|text| text.parse().unwrap());
     let plan = lab::Scenario::plan(&file, &text, &settings, 1).unwrap();
     let programs = lab::linux::Programs { wayfare: wayfare().to_owned(), instead: None };
-    let run = || lab::linux::run(plan.clone(), &programs, &false.into()).unwrap().linux.unwrap();
-    assert!(run().control.is_some());
+    let run = || lab::linux::run(plan.clone(), &programs, &false.into()).unwrap();
+    assert!(run().linux.unwrap().control.is_some());
     let second = run();
-    let is_late = second.doubts.iter().any(linux::doubt::Doubt::is_timing);
-    assert_eq!(second.control.unwrap().follows_this_run, is_late);
+    let is_late = second.doubts.iter().any(trace::Doubt::is_timing);
+    assert_eq!(second.linux.unwrap().control.unwrap().follows_this_run, is_late);
 }

@@ -16,7 +16,7 @@ const SHORT: [&str; 8] = [
 ];
 
 /// That the run held, its one outage is explained by its owners, and every byte came, in order and right.
-fn assert_downloaded(output: &std::process::Output, out: &Path) {
+fn assert_downloaded(output: &Output, out: &Path) {
     assert_held(output, "mobile-ip-download on linux");
     let run = kept_run(out);
     let hosts = run["linux"]["hosts"].as_array().unwrap();
@@ -93,7 +93,7 @@ fn programs(server: &str, client: &str) -> String {
     )
 }
 
-fn run_programs(server: &str, client: &str, out: &Path) -> std::process::Output {
+fn run_programs(server: &str, client: &str, out: &Path) -> Output {
     for (name, text) in [("server.py", SERVER), ("client.py", CLIENT), ("listener.py", LISTENER)] {
         std::fs::write(out.join(name), text).unwrap();
     }
@@ -127,8 +127,8 @@ fn a_program_that_fails_fails_the_run_and_is_named_with_its_last_words() {
     let _turn = beside_another();
     let out = tempfile::tempdir().unwrap();
     let output = run_programs("sleep 100 & sleep 101", "echo nobody there; exit 7", out.path());
-    if only_the_timing_was_wrong(&output) {
-        return inconclusive(&this_test(), &text(&output.stderr));
+    if output.was_only_late() {
+        return late(&output);
     }
     assert_exit(&output, 1, "mobile: program 1 (`echo nobody there; exit 7`) ended by itself");
     assert_exit(&output, 1, "exit status: 7; it said: nobody there");
@@ -137,7 +137,7 @@ fn a_program_that_fails_fails_the_run_and_is_named_with_its_last_words() {
 }
 
 /// What `server.py` and `client.py` of a run over Mobile IP experienced: the run's summary, and all that it printed.
-fn programs_flow(settings: &[&str], out: &Path) -> (std::process::Output, serde_json::Value) {
+fn programs_flow(settings: &[&str], out: &Path) -> (Output, serde_json::Value) {
     for (name, text) in [("server.py", SERVER), ("client.py", CLIENT), ("listener.py", LISTENER)] {
         std::fs::write(out.join(name), text).unwrap();
     }

@@ -1,6 +1,6 @@
 //! The README tells the truth: every shell block is run in a clone, and what it prints is what stands below it.
 
-use crate::common::{alone, inconclusive, only_the_timing_was_wrong, text, this_test};
+use crate::common::{alone, ended, late, text};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -76,12 +76,11 @@ fn run(block: &Block, place: &Path) {
     for variable in ["MAKEFLAGS", "MFLAGS", "MAKELEVEL"] {
         command.env_remove(variable);
     }
-    let output = command.output().unwrap();
+    let output = ended(&mut command);
     let (said, complained) = (text(&output.stdout), text(&output.stderr));
     let shell = &block.shell;
-    if !output.status.success() && only_the_timing_was_wrong(&output) {
-        inconclusive(&this_test(), &complained);
-        return;
+    if output.was_only_late() {
+        return late(&output);
     }
     assert!(output.status.success(), "README line {}: {shell}\n{said}\n{complained}", block.line);
     if let Some(wanted) = &block.output {

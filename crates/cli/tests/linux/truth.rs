@@ -4,7 +4,8 @@
 use crate::common::*;
 use rustix::process::Signal;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Command;
+use trace::Doubt;
 
 /// A run of `first` that is not repeated: what is done to it is done once.
 fn once() -> Vec<&'static str> {
@@ -32,18 +33,30 @@ fn tamper(dir: &Path) -> Option<PathBuf> {
     Some(program)
 }
 
-/// The doubts that a run printed.
-fn doubts(output: &Output) -> Vec<String> {
-    let said = text(&output.stderr);
-    said.lines().filter_map(|line| line.strip_prefix("not to be trusted: ")).map(str::to_owned).collect()
+/// That a run is not to be trusted, and that one doubt is this.
+fn assert_doubted(output: &Output, is_it: impl Fn(&Doubt) -> bool) {
+    let Output { doubts, stdout, stderr, .. } = output;
+    assert_eq!(output.status.code(), Some(4), "{doubts:?}\n{}", text(stdout));
+    assert!(doubts.iter().any(is_it), "{doubts:#?}");
+    // What was found is what a reader is told.
+    let said = text(stderr);
+    for doubt in doubts {
+        assert!(said.contains(&format!("not to be trusted: {doubt}\n")), "{doubt}\n{said}");
+    }
 }
 
-/// That a run is not to be trusted, and that this one doubt says so.
-fn assert_doubted(output: &Output, words: &[&str]) {
-    let doubts = doubts(output);
-    assert_eq!(output.status.code(), Some(4), "{doubts:?}\n{}", text(&output.stdout));
-    let named = doubts.iter().any(|doubt| words.iter().all(|word| doubt.contains(word)));
-    assert!(named, "wanted {words:?} in {doubts:#?}");
+/// Packets that nothing accounts for: none of these is the cause where a process is.
+fn assert_accuses_nothing_else(output: &Output) {
+    let accuses = |doubt: &Doubt| matches!(doubt, Doubt::Unaccounted { .. } | Doubt::Appeared { .. });
+    assert!(!output.doubts.iter().any(accuses), "{:#?}", output.doubts);
+}
+
+fn is_stalled(doubt: &Doubt, wanted: &str) -> bool {
+    matches!(doubt, Doubt::Stalled { process, .. } if process == wanted)
+}
+
+fn has_changed(doubt: &Doubt, wanted: &str) -> bool {
+    matches!(doubt, Doubt::Changed { host, .. } if host == wanted)
 }
 
 // --- stalls --------------------------------------------------------------------------------------------------------------
@@ -65,8 +78,12 @@ impl Freezer {
     }
 
     fn hold(&self, pid: u32) {
-        std::fs::write(self.0.join("cgroup.procs"), pid.to_string()).unwrap();
+        self.add(pid);
         self.set("FROZEN");
+    }
+
+    fn add(&self, pid: u32) {
+        std::fs::write(self.0.join("cgroup.procs"), pid.to_string()).unwrap();
     }
 
     fn set(&self, state: &str) {
@@ -96,8 +113,36 @@ fn a_frozen_daemon_is_named() {
         let running = Running::start(&once(), out.path());
         running.under_way();
         freezer.freeze(running.daemon(host), 100);
-        assert_doubted(&running.end(), &[&format!("timing: {host} was stalled for ")]);
+        let output = running.end();
+        assert_doubted(&output, |doubt| is_stalled(doubt, host));
+        let machine = |doubt: &Doubt| matches!(doubt, Doubt::MachineStalled { .. });
+        assert!(!output.doubts.iter().any(machine), "{:#?}", output.doubts);
     }
+}
+
+/// What stalls all processes at one instant is no fault of any of them.
+#[test]
+fn a_stall_of_all_processes_is_one_doubt_and_the_machines() {
+    if !need("root, to freeze processes", is_root()) {
+        return;
+    }
+    let _turn = alone();
+    let Some(freezer) = Freezer::new() else {
+        need("a freezer of control groups", false);
+        return;
+    };
+    let out = tempfile::tempdir().unwrap();
+    let running = Running::start(&once(), out.path());
+    running.under_way();
+    for pid in ["correspondent", "b1", "b2", "b3", "mobile"].map(|host| running.daemon(host)) {
+        freezer.add(pid);
+    }
+    freezer.freeze(radio(&running).unwrap(), 60);
+    let output = running.end();
+    let machine = |doubt: &Doubt| matches!(doubt, Doubt::MachineStalled { stalled: 6, processes: 6, stall_ms, .. } if *stall_ms > 50.0);
+    assert_doubted(&output, machine);
+    let of_time = output.doubts.iter().filter(|doubt| doubt.is_timing());
+    assert_eq!(of_time.count(), 1, "{:#?}", output.doubts);
 }
 
 #[test]
@@ -112,7 +157,9 @@ fn a_traced_daemon_is_named() {
     running.under_way();
     let pid = running.daemon("b2").to_string();
     assert!(Command::new(tamper).args(["trace", &pid, "50"]).status().unwrap().success());
-    assert_doubted(&running.end(), &["timing: b2 was stalled for ", "; this machine was late by "]);
+    let is_it =
+        |doubt: &Doubt| matches!(doubt, Doubt::Stalled { process, alone_us: Some(_), .. } if process == "b2");
+    assert_doubted(&running.end(), is_it);
 }
 
 /// That a run ended soon after its own time, and that neither its daemon nor its lab's directory is left.
@@ -133,7 +180,7 @@ fn a_daemon_that_is_stopped_for_ever_is_named_and_nothing_is_left() {
     running.under_way();
     let (daemon, dir) = (running.daemon("b1"), running.dir());
     signal(daemon, Signal::STOP);
-    assert_doubted(&running.end(), &["b1: the daemon was stopped during the run"]);
+    assert_doubted(&running.end(), |doubt| has_changed(doubt, "b1"));
     assert_over(began, daemon, &dir);
 }
 
@@ -153,10 +200,7 @@ fn a_daemon_that_cannot_be_continued_is_named_and_nothing_is_left() {
     let output = running.end();
     tracer.kill().unwrap();
     tracer.wait().unwrap();
-    assert_doubted(
-        &output,
-        &["b2: the daemon did not sum up at the end: it is stopped and could not be continued"],
-    );
+    assert_doubted(&output, |doubt| gave_no_summary(doubt, "it is stopped and could not be continued"));
     assert_over(began, daemon, &dir);
 }
 
@@ -181,11 +225,16 @@ fn a_daemon_that_is_frozen_for_ever_is_named_and_the_run_ends() {
     let held = linux::is_frozen(daemon);
     freezer.set("THAWED");
     assert!(held, "the daemon was frozen all the while");
-    let why = "b2: the daemon did not sum up at the end: it is frozen by a control group and could not be continued";
-    assert_doubted(&output, &[why]);
+    let why = "it is frozen by a control group and could not be continued";
+    assert_doubted(&output, |doubt| gave_no_summary(doubt, why));
     let gone = || !Path::new(&format!("/proc/{daemon}")).exists();
     wait_for("the end of the daemon", || gone().then_some(()));
     assert_over(began, daemon, &dir);
+}
+
+/// That b2 said nothing at the end, and why.
+fn gave_no_summary(doubt: &Doubt, wanted: &str) -> bool {
+    matches!(doubt, Doubt::NoSummary { host, why } if host == "b2" && why.starts_with(wanted))
 }
 
 /// The radio process of a run that is under way.
@@ -215,7 +264,7 @@ fn a_radio_process_that_is_stopped_in_every_attempt_is_named() {
         wait_for("the end of the attempt", || gone().then_some(()));
     }
     let output = running.end();
-    assert_doubted(&output, &["timing: the radio process was stalled for "]);
+    assert_doubted(&output, |doubt| is_stalled(doubt, "the radio process"));
     let run = kept_run(out.path());
     let repeats = run["linux"]["repeats"].as_array().unwrap();
     assert_eq!(repeats.len(), 1, "{repeats:?}");
@@ -235,8 +284,8 @@ fn a_daemon_that_was_stopped_still_gives_its_records() {
     pause(200);
     signal(pid, Signal::CONT);
     let output = running.end();
-    assert_doubted(&output, &["correspondent: the daemon was "]);
-    assert!(!doubts(&output).iter().any(|doubt| doubt.contains("no reporter")), "{:?}", doubts(&output));
+    assert_doubted(&output, |doubt| has_changed(doubt, "correspondent"));
+    assert_accuses_nothing_else(&output);
 }
 
 #[test]
@@ -247,10 +296,11 @@ fn without_the_records_of_a_host_there_are_no_tables() {
     running.under_way();
     signal(running.daemon("correspondent"), Signal::KILL);
     let output = running.end();
-    assert_doubted(&output, &["correspondent: its records are missing"]);
-    let (said, doubts) = (text(&output.stdout), doubts(&output));
+    let is_it = |doubt: &Doubt| matches!(doubt, Doubt::NoRecords { host } if host == "correspondent");
+    assert_doubted(&output, is_it);
+    let said = text(&output.stdout);
     assert!(said.contains("no tables") && !said.contains("ledger"), "{said}");
-    assert!(!doubts.iter().any(|doubt| doubt.contains("no reporter")), "{doubts:?}");
+    assert_accuses_nothing_else(&output);
 }
 
 // --- drops and duplicates between a kernel and its node ------------------------------------------------------------------
@@ -268,6 +318,11 @@ fn with_filter(words: &[&str], host: &str, chain: &str, rule: &str) -> Output {
     running.end()
 }
 
+/// Packets were lost between this host's kernel and its node.
+fn lost_at_the_stack(doubt: &Doubt, wanted: &str, is_to_kernel: bool) -> bool {
+    matches!(doubt, Doubt::Stack { host, to_kernel, sent, came } if host == wanted && *to_kernel == is_to_kernel && came < sent)
+}
+
 #[test]
 fn segments_lost_between_a_kernel_and_its_node_are_found_in_both_directions() {
     if !need("root and nft", is_root()) {
@@ -277,14 +332,15 @@ fn segments_lost_between_a_kernel_and_its_node_are_found_in_both_directions() {
     let one_of_ten = "ip protocol tcp numgen inc mod 10 0 drop";
     let out = "type filter hook postrouting priority 0;";
     let output = with_filter(&DOWNLOAD, "correspondent", out, one_of_ten);
-    assert_doubted(&output, &["correspondent: ", "packets were lost between its kernel, which sent"]);
+    assert_doubted(&output, |doubt| lost_at_the_stack(doubt, "correspondent", false));
     let output = with_filter(&DOWNLOAD, "mobile", out, one_of_ten);
-    assert_doubted(&output, &["mobile: ", "packets were lost between its kernel, which sent"]);
+    assert_doubted(&output, |doubt| lost_at_the_stack(doubt, "mobile", false));
     let output = with_filter(&DOWNLOAD, "mobile", "type filter hook input priority 0;", one_of_ten);
-    assert_doubted(&output, &["mobile: Tcp.InSegs is"]);
+    let is_it = |doubt: &Doubt| matches!(doubt, Doubt::Counts { host, counter, .. } if host == "mobile" && counter == "Tcp.InSegs");
+    assert_doubted(&output, is_it);
     let at_the_device = "type filter hook ingress device wf-host priority 0;";
     let output = with_filter(&DOWNLOAD, "mobile", at_the_device, one_of_ten);
-    assert_doubted(&output, &["mobile: ", "packets were lost between its node, which sent"]);
+    assert_doubted(&output, |doubt| lost_at_the_stack(doubt, "mobile", true));
 }
 
 #[test]
@@ -295,7 +351,8 @@ fn frames_that_an_interface_refuses_are_no_loss_of_the_protocol() {
     let _turn = beside_another();
     let chain = "type filter hook egress device \"b2\" priority 0;";
     let output = with_filter(&once(), "b1", chain, "ether type ip numgen inc mod 10 0 drop");
-    assert_doubted(&output, &["b1: ", "packets were refused at b1:b2: send_no_buffers"]);
+    let is_it = |doubt: &Doubt| matches!(doubt, Doubt::Refused { host, interface, reason, .. } if host == "b1" && interface == "b2" && reason == "send_no_buffers");
+    assert_doubted(&output, is_it);
 }
 
 #[test]
@@ -311,15 +368,16 @@ fn duplicates_that_no_link_made_are_named() {
     let running = Running::start(&once(), out.path());
     running.under_way();
     inside(running.daemon("correspondent"), &[&tamper, "double", "wf-host", "3"]);
-    let said = "correspondent: 3 packets were added between its kernel, which sent";
-    assert_doubted(&running.end(), &[said]);
+    let is_it = |doubt: &Doubt| matches!(doubt, Doubt::Stack { host, to_kernel: false, sent, came } if host == "correspondent" && *came == sent + 3);
+    assert_doubted(&running.end(), is_it);
 
     let running = Running::start(&once(), out.path());
     running.under_way();
     let device = far_end(&running, "mobile", "air");
     let radio = radio(&running).unwrap().to_string();
     inside(running.daemon("mobile"), &[&tamper, "copy", "air", "3", &radio, &device]);
-    assert_doubted(&running.end(), &["mobile: 3 frames were added at its interface air"]);
+    let is_it = |doubt: &Doubt| matches!(doubt, Doubt::FramesIn { host, interface, came, delivered } if host == "mobile" && interface == "air" && *came == delivered + 3);
+    assert_doubted(&running.end(), is_it);
 }
 
 /// The radio process's end of a host's interface.
@@ -344,6 +402,7 @@ fn an_interface_that_goes_down_or_is_removed_is_named() {
         let running = Running::start(&once(), out.path());
         running.under_way();
         inside(running.daemon("mobile"), words);
-        assert_doubted(&running.end(), &["mobile: its interface air went down or was removed"]);
+        let is_it = |doubt: &Doubt| matches!(doubt, Doubt::InterfaceLost { host, interface } if host == "mobile" && interface == "air");
+        assert_doubted(&running.end(), is_it);
     }
 }

@@ -109,8 +109,8 @@ pub struct Row {
 pub struct NotCounted {
     /// Its backend and seed.
     pub run: String,
-    /// Why, one by one: what is told of each decides what a reader makes of it.
-    pub doubts: Vec<String>,
+    /// Why, one by one.
+    pub doubts: Vec<trace::Doubt>,
 }
 
 /// Both backends' results of a scenario.

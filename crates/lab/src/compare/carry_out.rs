@@ -7,6 +7,7 @@ use crate::Summary;
 use crate::reproduce::{self, How, Kind, NotRun, Point, Results, Scale, Validity, doubts};
 use crate::run::OnWorld;
 use crate::scenario::Setting;
+use trace::NamedDoubt;
 use wire::Duration;
 
 /// When the host moves at the earliest: the download has filled its window by then.
@@ -66,12 +67,12 @@ pub struct Comparison {
 
 impl Comparison {
     /// Why nothing of it is to be trusted, by run.
-    pub fn untrusted(&self) -> Vec<String> {
+    pub fn untrusted(&self) -> Vec<NamedDoubt> {
         doubts(&self.worlds, Validity::untrusted)
     }
 
     /// Why a run says nothing, by run.
-    pub fn invalid(&self) -> Vec<String> {
+    pub fn invalid(&self) -> Vec<NamedDoubt> {
         doubts(&self.worlds, Validity::invalid)
     }
 }

@@ -208,14 +208,16 @@ fn a_leg_is_repeated_until_its_interval_is_narrow() {
 
 #[test]
 fn what_is_not_to_be_believed_holds_nothing_and_is_no_row() {
-    let invalid = Validity::Invalid(vec!["timing: late".to_owned()]);
+    let clock = trace::Doubt::WallClockSet { process: "b1".to_owned() };
+    let invalid = Validity::Invalid(vec![clock]);
     let comparison = made_up([(200.0, 100.0); 2], &invalid);
     assert!(verdicts(&comparison).iter().all(|verdict| verdict.invalid && !verdict.holds()));
     let outages: Vec<Row> = rows(&comparison).into_iter().filter(|row| row.metric == OUTAGE).collect();
     assert_eq!(outages.len(), 16, "two contenders, two moves, two workloads, two worlds");
     assert!(outages.iter().all(|row| row.median.is_none() && row.invalid == 6 && row.why_not.is_some()));
     assert_eq!(comparison.invalid().len(), 16 * 6);
-    assert!(text(&comparison).contains("invalid on linux: compare/mobile-ip/overlap/bulk 1/6: timing: late"));
+    let said = "invalid on linux: compare/mobile-ip/overlap/bulk 1/6: b1: the wall clock was set";
+    assert!(text(&comparison).contains(said));
 }
 
 #[test]

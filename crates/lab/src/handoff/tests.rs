@@ -20,7 +20,7 @@ fn an_outage_that_a_copy_ends_is_explained() {
     let moves = |at: &str| format!(r#"{{ at = "{at}", to = "b3", kind = "semisoft" }}"#);
     let moves = format!("mobile.moves=[{}]", moves("1.503s"));
     let outcome = run(&[&moves, "station.delay_device=0", r#"wire.left.delay=["61ms", "1ms"]"#]);
-    assert_eq!(outcome.doubts, Vec::<String>::new());
+    assert_eq!(outcome.doubts, []);
     let outage = outcome.handoffs[0].outage().unwrap();
     assert!(outcome.handoffs[0].lost() > 0 && outage.unexplained().is_zero());
     assert_eq!(outage.owners.last().unwrap().name(), "first byte");

@@ -22,7 +22,7 @@ use crate::Plan;
 use books::{AtHost, AtPort, Books, Links};
 use seen::{End, Seen};
 use std::collections::{BTreeMap, BTreeSet};
-use trace::{HostId, Record, What};
+use trace::{Doubt, HostId, Record, What};
 use wire::{Instant, PacketId};
 
 /// The closed books of a run.
@@ -84,22 +84,22 @@ impl Ledger {
         whole && self.vanished.is_empty() && self.appeared.is_empty()
     }
 
-    /// What is wrong, one line for each pair of places.
-    pub fn complaints(&self) -> Vec<String> {
+    /// What is wrong, one doubt for each pair of places.
+    pub fn doubts(&self) -> Vec<Doubt> {
         let mut by_place: BTreeMap<&(String, String), (u64, Instant)> = BTreeMap::new();
         for vanished in &self.vanished {
             let (count, first) = by_place.entry(&vanished.between).or_insert((0, vanished.last_seen));
             *count += 1;
             *first = (*first).min(vanished.last_seen);
         }
-        let lost = by_place.into_iter().map(|((a, b), (count, first))| {
-            let at = first.as_secs_f64();
-            format!("{count} lost between {a} and {b}, no reporter (the first was seen last at {at:.6} s)")
+        let lost = by_place.into_iter().map(|((a, b), (packets, first))| Doubt::Unaccounted {
+            between: [a.clone(), b.clone()],
+            packets,
+            first_s: first.as_secs_f64(),
         });
-        let appeared = self
-            .appeared
-            .iter()
-            .map(|(place, count)| format!("{count} came out of {place} that nobody put in"));
+        let appeared = self.appeared.iter();
+        let appeared =
+            appeared.map(|(place, count)| Doubt::Appeared { place: place.clone(), packets: *count });
         lost.chain(appeared).collect()
     }
 }

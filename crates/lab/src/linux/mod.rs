@@ -11,6 +11,7 @@
 
 mod programs;
 mod report;
+mod stalls;
 mod world;
 
 pub use programs::ProgramReport;
@@ -20,7 +21,6 @@ pub use world::{carry_out, lay_out, ports};
 use crate::Plan;
 use crate::run::{OnWorld, Outcome};
 use linux::control::Control;
-use linux::doubt::Doubt;
 use linux::leftover::LabDir;
 use linux::{Error, World};
 use std::io;
@@ -28,7 +28,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
-use trace::{HostId, Record};
+use trace::{Doubt, HostId, Record};
 use wire::Duration;
 
 /// Why there is no run on Linux.
@@ -173,9 +173,9 @@ pub fn run_undisturbed(
     loop {
         let mut outcome = run(plan.clone(), programs, stop)?;
         let Some(report) = &mut outcome.linux else { return Ok(outcome) };
-        if is_only_timing(&report.doubts, &outcome.doubts) && before.len() < repeats {
-            told(&report.doubts.first().map(ToString::to_string).unwrap_or_default());
-            before.push(Repeat { attempt: before.len() + 1, reasons: std::mem::take(&mut report.doubts) });
+        if is_only_timing(&outcome.doubts) && before.len() < repeats {
+            told(&outcome.doubts.first().map(ToString::to_string).unwrap_or_default());
+            before.push(Repeat { attempt: before.len() + 1, reasons: outcome.doubts });
             continue;
         }
         report.repeats = before;
@@ -183,12 +183,10 @@ pub fn run_undisturbed(
     }
 }
 
-/// Whether a busy host alone may be the cause of all doubts: those that the host's own measurements give, and those of the
-/// accounts beside them. A packet that nothing accounts for stays a doubt, whatever the host did meanwhile.
-fn is_only_timing(measured: &[Doubt], all: &[String]) -> bool {
-    let timing: Vec<String> =
-        measured.iter().filter(|doubt| doubt.is_timing()).map(ToString::to_string).collect();
-    !timing.is_empty() && all.iter().all(|doubt| timing.contains(doubt))
+/// Whether a busy host alone may be the cause of all doubts. A packet that nothing accounts for stays a doubt, whatever the
+/// host did meanwhile.
+fn is_only_timing(doubts: &[Doubt]) -> bool {
+    !doubts.is_empty() && doubts.iter().all(Doubt::is_timing)
 }
 
 /// Waits until pid 1 has ended, at most for `limit`, and for [`LINGER`] after it has written its report.
@@ -234,14 +232,9 @@ fn collect(plan: Plan, dir: &Path) -> Result<Outcome, LinuxError> {
     // Each file is in the order of time; a stable sort keeps what one host did in its own order.
     records.sort_by_key(|record| record.at);
     let mut outcome = Outcome::new(plan, OnWorld::Linux, records, None);
-    report.doubts = report.find_doubts(&outcome);
     let failed: Vec<String> = report.failed_programs().collect();
-    outcome.linux = Some(report);
-    outcome.judge_without_missing_records();
+    outcome.set_linux(Some(report));
     outcome.failures.extend(failed);
-    let doubts: Vec<String> =
-        outcome.linux.iter().flat_map(|report| &report.doubts).map(ToString::to_string).collect();
-    outcome.doubts.splice(0..0, doubts);
     Ok(outcome)
 }
 
@@ -286,13 +279,11 @@ mod tests {
     fn a_run_is_repeated_for_timing_alone() {
         let late = Doubt::Late { process: "west".to_owned(), p99_us: 3000.0, alone_us: None };
         let changed = Doubt::Changed { host: "west".to_owned(), what: "was killed".to_owned() };
-        let words = |doubts: &[&Doubt]| doubts.iter().map(ToString::to_string).collect::<Vec<_>>();
-        assert!(is_only_timing(std::slice::from_ref(&late), &words(&[&late])));
-        assert!(!is_only_timing(&[], &[]));
-        assert!(!is_only_timing(&[late.clone(), changed.clone()], &words(&[&late, &changed])));
-        let mut with_a_loss = words(&[&late]);
-        with_a_loss
-            .push("1 packet lost between mobile's node and mobile's application, no reporter".to_owned());
-        assert!(!is_only_timing(std::slice::from_ref(&late), &with_a_loss), "a stall excuses no lost packet");
+        let between = ["mobile's node", "mobile's application"].map(str::to_owned);
+        let lost = Doubt::Unaccounted { between, packets: 1, first_s: 1.5 };
+        assert!(is_only_timing(std::slice::from_ref(&late)));
+        assert!(!is_only_timing(&[]));
+        assert!(!is_only_timing(&[late.clone(), changed]));
+        assert!(!is_only_timing(&[late, lost]), "a stall excuses no lost packet");
     }
 }

@@ -1,16 +1,17 @@
 //! What pid 1 of a lab reports, and the reasons for which the run is not to be trusted.
 
-use super::ProgramReport;
+use super::{ProgramReport, stalls};
 use crate::run::Outcome;
 use crate::segment;
 use linux::control::Control;
 use linux::counters::{sent_to_node, taken_from_node};
 use linux::daemon::{Ages, DaemonSummary, Stall};
-use linux::doubt::{Doubt, LATENESS_BOUND, STALL_BOUND};
+use linux::idle::Idle;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use trace::What;
+use trace::doubt::{Doubt, LATENESS_BOUND, STALL_BOUND};
 use wire::{Iface, PacketId};
 
 /// What is known of a run on Linux when it has ended. Pid 1 writes it and its parent reads it: a missing field is an error.
@@ -30,6 +31,10 @@ pub struct WorldReport {
     pub read: Ages,
     /// The longest that the radio process did not run.
     pub stall: Stall,
+    /// Its first 1000 stalls of more than 5 ms.
+    pub stalls: Vec<Stall>,
+    /// What a thread that only slept beside the daemons found.
+    pub idle: Idle,
     /// What the wall clock said when the run began, in nanoseconds since 1970.
     pub began_ns: i64,
     /// CPU time that a hypervisor kept from this machine during the run, in milliseconds.
@@ -49,8 +54,6 @@ pub struct WorldReport {
     /// How late this machine is without any daemon: measured once in a process, and again after a run whose timing was wrong.
     /// Nothing if it could not be measured.
     pub control: Option<Control>,
-    /// Why the run is not to be trusted, as far as this machine is the cause.
-    pub doubts: Vec<Doubt>,
 }
 
 /// A run that was repeated.
@@ -98,6 +101,13 @@ pub struct HostReport {
     pub why_no_summary: Option<String>,
 }
 
+/// A process of the lab, and what it found about its timing.
+struct Process<'a> {
+    name: &'a str,
+    stalls: &'a [Stall],
+    p99_us: f64,
+}
+
 /// The name of the process that emulates the links.
 const RADIO: &str = "the radio process";
 
@@ -134,29 +144,64 @@ impl WorldReport {
         doubts
     }
 
-    /// Processes that did not run for too long, or handled frames too late.
+    /// Processes that did not run for too long, or handled frames too late. Stalls that the machine is the cause of are one doubt.
     pub(super) fn timing_doubts(&self) -> Vec<Doubt> {
         let control = self.control.as_ref().filter(|control| control.follows_this_run);
         let alone_us = |of: fn(&Control) -> f64| control.map(of);
-        let [_, p99_us, _] = self.lateness_us;
-        let summaries = self.hosts.iter().filter_map(|host| host.summary.as_ref());
-        let daemons = summaries.map(|daemon| (daemon.name.as_str(), daemon.stall, daemon.handled.p99_us));
-        let mut doubts = Vec::new();
-        for (process, stall, p99_us) in daemons.chain([(RADIO, self.stall, p99_us)]) {
-            let process = process.to_owned();
-            if u128::from(stall.us) > STALL_BOUND.as_micros() {
-                doubts.push(Doubt::Stalled {
-                    process: process.clone(),
+        let processes = self.processes();
+        let mut of_machine: Vec<Stall> = Vec::new();
+        let mut own = Vec::new();
+        for process in &processes {
+            let is_long = |stall: &&Stall| u128::from(stall.us) > STALL_BOUND.as_micros();
+            let long = process.stalls.iter().copied().filter(|stall| is_long(&stall));
+            let (shared, alone): (Vec<Stall>, Vec<Stall>) =
+                long.partition(|stall| self.is_of_machine(process, *stall));
+            of_machine.extend(shared);
+            let name = || process.name.to_owned();
+            if let Some(stall) = alone.iter().max_by_key(|stall| stall.us) {
+                own.push(Doubt::Stalled {
+                    process: name(),
                     until_s: stall.until_us as f64 / 1e6,
                     stall_ms: stall.us as f64 / 1e3,
+                    idle_ms: stalls::meanwhile(*stall, &self.idle.stalls) as f64 / 1e3,
                     alone_us: alone_us(Control::worst_us),
                 });
             }
-            if p99_us > LATENESS_BOUND.as_micros() as f64 {
-                doubts.push(Doubt::Late { process, p99_us, alone_us: alone_us(Control::p99_us) });
+            if process.p99_us > LATENESS_BOUND.as_micros() as f64 {
+                let p99_us = process.p99_us;
+                own.push(Doubt::Late { process: name(), p99_us, alone_us: alone_us(Control::p99_us) });
             }
         }
-        doubts
+        let longest = of_machine.iter().max_by_key(|stall| stall.us);
+        let machine = longest.map(|stall| Doubt::MachineStalled {
+            until_s: stall.until_us as f64 / 1e6,
+            stall_ms: stall.us as f64 / 1e3,
+            stalled: processes.iter().filter(|one| stalls::meanwhile(*stall, one.stalls) > 0).count(),
+            processes: processes.len(),
+        });
+        machine.into_iter().chain(own).collect()
+    }
+
+    /// A daemon shares such a stall with the idle thread. The radio process has that thread itself, so it needs a daemon as witness.
+    fn is_of_machine(&self, process: &Process<'_>, stall: Stall) -> bool {
+        if process.name != RADIO {
+            return stalls::is_shared(stall, &self.idle.stalls);
+        }
+        let mut summaries = self.hosts.iter().filter_map(|host| host.summary.as_ref());
+        summaries.any(|summary| stalls::is_shared(stall, &summary.stalls))
+    }
+
+    /// Every process that told how it ran: the daemons, and the radio process.
+    fn processes(&self) -> Vec<Process<'_>> {
+        let summaries = self.hosts.iter().filter_map(|host| host.summary.as_ref());
+        let [_, p99_us, _] = self.lateness_us;
+        let radio = Process { name: RADIO, stalls: &self.stalls, p99_us };
+        let daemons = summaries.map(|summary| Process {
+            name: &summary.name,
+            stalls: &summary.stalls,
+            p99_us: summary.handled.p99_us,
+        });
+        daemons.chain([radio]).collect()
     }
 
     fn radio_doubts(&self, doubts: &mut Vec<Doubt>) {

@@ -7,6 +7,7 @@ use crate::plan::HostPlan;
 use crate::{Plan, Scenario};
 use linux::control::Control;
 use linux::daemon::{Answer, Ask};
+use linux::idle::{self, Idle};
 use linux::lines::{Heard, Lines};
 use linux::radio::{Port, Radio, Report};
 use linux::{Clock, End, NetNs, Netlink, Offset, PacketSocket, Place};
@@ -101,7 +102,7 @@ fn work(dir: &Path) -> Result<(), LinuxError> {
     }
     let stolen_before = linux::stolen();
     let mut workloads = Workloads::new(&plan, &namespaces, dir);
-    carry(&plan, clock, &mut radio, &mut daemons, &mut workloads)?;
+    let idle = carry(&plan, clock, &mut radio, &mut daemons, &mut workloads)?;
     let programs = workloads.end(clock.now())?;
     let stolen = linux::stolen().saturating_sub(stolen_before);
     // First nobody sends any more; then what was sent after the end is in the radio's hands, and not lost.
@@ -111,6 +112,7 @@ fn work(dir: &Path) -> Result<(), LinuxError> {
     let mut report = WorldReport {
         stolen_ms: stolen.as_millis() as u64,
         programs,
+        idle,
         began_ns: clock.wall_at_zero(Offset::sample()).0,
         ..sum_up(&plan, &carried, daemons)
     };
@@ -250,23 +252,25 @@ fn wait_until_ready(daemons: &mut [Daemon]) -> Result<(), LinuxError> {
     Ok(())
 }
 
-/// Carries frames until the plan ends, while a second thread watches the daemons and tends the programs.
+/// Carries frames until the plan ends, while a second thread watches the daemons and tends the programs, and a third one sleeps.
 fn carry(
     plan: &Plan,
     clock: Clock,
     radio: &mut Radio,
     daemons: &mut [Daemon],
     workloads: &mut Workloads<'_>,
-) -> Result<(), LinuxError> {
+) -> Result<Idle, LinuxError> {
     let (stop, over) = (AtomicBool::new(false), AtomicBool::new(false));
     let end = plan.end();
     std::thread::scope(|scope| {
         let watch = scope.spawn(|| watch(clock, daemons, workloads, &stop, &over));
+        let idle = scope.spawn(|| idle::sleep(clock, end, &over));
         let ran = radio.run(clock, end, &stop);
         over.store(true, Ordering::Relaxed);
         let watched = watch.join().unwrap_or(Ok(()));
         ran?;
-        watched
+        watched?;
+        idle.join().map_err(|_| LinuxError::World("the idle thread ended early".to_owned()))
     })
 }
 
@@ -424,16 +428,18 @@ impl Daemon {
 }
 
 fn sum_up(plan: &Plan, carried: &Report, daemons: Vec<Daemon>) -> WorldReport {
+    let worst = carried.lateness.iter().chain(&carried.stalled).max().copied().unwrap_or_default();
     let micros = |thousandths| carried.lateness_at(thousandths).as_secs_f64() * 1e6;
     let line = |path: &str| std::fs::read_to_string(path).unwrap_or_default().trim().to_owned();
     WorldReport {
         kernel: line("/proc/sys/kernel/osrelease"),
         uid: linux::namespace::outer_uid(),
         uid_map: line("/proc/self/uid_map"),
-        lateness_us: [micros(500), micros(990), micros(1000)],
-        frames: carried.lateness.len() as u64,
+        lateness_us: [micros(500), micros(990), worst.as_secs_f64() * 1e6],
+        frames: (carried.lateness.len() + carried.stalled.len()) as u64,
         read: carried.read,
         stall: carried.stall,
+        stalls: carried.stalls.clone(),
         capture_drops: carried.capture_drops,
         wall_clock_stepped: carried.wall_clock_stepped,
         interfaces: interfaces(plan, carried),

@@ -5,6 +5,7 @@ use crate::linux::{self, LinuxError, Programs};
 use crate::run::{self, OnWorld, Outcome};
 use crate::{Plan, scenario};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use trace::{Doubt, NamedDoubt};
 
 /// Bits a second that points which run side by side on Linux may offer together.
 const SIDE_BY_SIDE: u64 = 50_000_000;
@@ -32,7 +33,7 @@ pub struct How<'a> {
     /// Is told of every point that is done.
     pub progress: &'a (dyn Fn(&str) + Sync),
     /// Is told of every point that is carried out again, and why.
-    pub repeated: &'a (dyn Fn(&str, &[String]) + Sync),
+    pub repeated: &'a (dyn Fn(&str, &[Doubt]) + Sync),
 }
 
 /// Carries out a plan. The only place that knows which world is which.
@@ -55,24 +56,24 @@ pub fn run_point(plan: Plan, world: OnWorld, how: &How<'_>) -> Result<Outcome, N
 }
 
 /// Whether to believe a run.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub enum Validity {
     /// Yes.
     Valid,
     /// Not this one, and its repetitions were no better: it counts as not holding.
-    Invalid(Vec<String>),
+    Invalid(Vec<Doubt>),
     /// The ledger does not balance: nothing that was measured counts.
-    Untrusted(Vec<String>),
+    Untrusted(Vec<Doubt>),
 }
 
 impl Validity {
     /// Why it counts as not holding.
-    pub(crate) fn invalid(&self) -> &[String] {
+    pub(crate) fn invalid(&self) -> &[Doubt] {
         if let Self::Invalid(why) = self { why } else { &[] }
     }
 
     /// Why nothing of it counts.
-    pub(crate) fn untrusted(&self) -> &[String] {
+    pub(crate) fn untrusted(&self) -> &[Doubt] {
         if let Self::Untrusted(why) = self { why } else { &[] }
     }
 }
@@ -167,22 +168,22 @@ impl Report {
     }
 
     /// Why nothing of it is to be trusted, by point.
-    pub fn untrusted(&self) -> Vec<String> {
+    pub fn untrusted(&self) -> Vec<NamedDoubt> {
         doubts(&self.worlds, Validity::untrusted)
     }
 
     /// Why a point says nothing, by point.
-    pub fn invalid(&self) -> Vec<String> {
+    pub fn invalid(&self) -> Vec<NamedDoubt> {
         doubts(&self.worlds, Validity::invalid)
     }
 }
 
 /// What there is of this doubt, by point and world.
-pub(crate) fn doubts(worlds: &[Results], of: fn(&Validity) -> &[String]) -> Vec<String> {
+pub(crate) fn doubts(worlds: &[Results], of: fn(&Validity) -> &[Doubt]) -> Vec<NamedDoubt> {
     let all = worlds.iter().flat_map(|results| results.rows(|_| true).map(move |row| (results, row)));
     all.flat_map(|(results, (point, measured))| {
-        let of = of(&measured.validity).iter();
-        of.map(|why| format!("{} on {}: {why}", point.label, results.world.name()))
+        let name = format!("{} on {}", point.label, results.world.name());
+        NamedDoubt::all(&name, of(&measured.validity))
     })
     .collect()
 }
@@ -292,9 +293,9 @@ fn repeated(
 
 /// What is wrong with a run, if another may do better. The simulator would only say the same again; so would a run whose
 /// mechanism is `broken` on purpose, if all that is wrong is that less happened in it than was to be measured.
-pub(crate) fn worth_repeating(validity: &Validity, world: OnWorld, broken: bool) -> Option<&[String]> {
+pub(crate) fn worth_repeating(validity: &Validity, world: OnWorld, broken: bool) -> Option<&[Doubt]> {
     let Validity::Invalid(doubts) = validity else { return None };
-    let expected = broken && doubts.iter().all(|doubt| doubt.ends_with(SHORT));
+    let expected = broken && doubts.iter().all(|doubt| matches!(doubt, Doubt::Short { .. }));
     (world == OnWorld::Linux && !expected).then_some(doubts)
 }
 
@@ -313,14 +314,11 @@ fn measure(
     Ok(all.judge(point))
 }
 
-/// How a doubt ends that says only that a run gave fewer values than it was to.
-const SHORT: &str = " repetitions";
-
 /// What the runs of a point gave, as far as they were read.
 #[derive(Default)]
 struct Reading {
     samples: Samples,
-    doubts: Vec<String>,
+    doubts: Vec<Doubt>,
     is_open: bool,
 }
 
@@ -334,13 +332,14 @@ impl Reading {
                     self.samples.entry(metric).or_default().extend(values);
                 }
             }
-            Err(why) => self.doubts.push(why),
+            Err(why) => self.doubts.push(Doubt::NotMeasured { why }),
         }
     }
 
     fn judge(mut self, point: &Point) -> Measured {
         for (metric, values) in self.samples.iter().filter(|(_, values)| values.len() != point.n) {
-            self.doubts.push(format!("{metric}: {} of {}{SHORT}", values.len(), point.n));
+            let (metric, values) = ((*metric).to_owned(), values.len());
+            self.doubts.push(Doubt::Short { metric, values, repetitions: point.n });
         }
         let validity = match (self.is_open, self.doubts.is_empty()) {
             (true, _) => Validity::Untrusted(self.doubts),

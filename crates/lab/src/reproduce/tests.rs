@@ -1,6 +1,7 @@
 //! The framework, tried on the experiments that there are; all in the simulator.
 
 use super::*;
+use trace::Doubt;
 
 static NEVER: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
 const HOW: How<'_> = How { jobs: 2, linux: None, stop: &NEVER, progress: &|_| {}, repeated: &|_, _| {} };
@@ -61,7 +62,7 @@ fn no_scale_takes_longer_than_promised() {
 fn all_holds_in_the_simulator() {
     for experiment in EXPERIMENTS {
         let report = quick(experiment.id);
-        assert_eq!(report.untrusted(), Vec::<String>::new());
+        assert_eq!(report.untrusted(), []);
         for verdict in report.verdicts() {
             assert!(verdict.holds(), "{}: {:?}", verdict.must_hold.text, verdict.check);
         }
@@ -161,10 +162,11 @@ fn a_run_that_is_not_to_be_believed_is_invalid_and_does_not_hold() {
     let point = &(EXPERIMENTS[0].points)(Scale::Quick)[0];
     let mut outcome = run_point(point.plans(&[]).unwrap().remove(0), OnWorld::Sim, &HOW).unwrap();
     assert!(carry_out::judge(point, &outcome).is_valid());
-    outcome.doubts.push("late".to_owned());
-    assert_eq!(carry_out::judge(point, &outcome).validity, Validity::Invalid(vec!["late".to_owned()]));
+    let late = || vec![Doubt::WallClockSet { process: "b1".to_owned() }];
+    outcome.doubts = late();
+    assert_eq!(carry_out::judge(point, &outcome).validity, Validity::Invalid(late()));
     outcome.ledger.sent += 1;
-    assert_eq!(carry_out::judge(point, &outcome).validity, Validity::Untrusted(vec!["late".to_owned()]));
+    assert_eq!(carry_out::judge(point, &outcome).validity, Validity::Untrusted(late()));
     outcome = run_point(point.plans(&[]).unwrap().remove(0), OnWorld::Sim, &HOW).unwrap();
     outcome.handoffs.pop();
     assert!(!carry_out::judge(point, &outcome).is_valid(), "a repetition is missing");
@@ -172,8 +174,9 @@ fn a_run_that_is_not_to_be_believed_is_invalid_and_does_not_hold() {
 
 #[test]
 fn a_run_is_repeated_where_another_may_do_better() {
-    let [late, short] = ["timing: late", "frames: 2 of 4 repetitions"].map(str::to_owned);
-    let repeats = |doubts: &[&String], world, broken| {
+    let late = Doubt::Late { process: "b1".to_owned(), p99_us: 3000.0, alone_us: None };
+    let short = Doubt::Short { metric: "frames".to_owned(), values: 2, repetitions: 4 };
+    let repeats = |doubts: &[&Doubt], world, broken| {
         let validity = Validity::Invalid(doubts.iter().map(|doubt| (*doubt).clone()).collect());
         carry_out::worth_repeating(&validity, world, broken).is_some()
     };

@@ -149,8 +149,13 @@ pub(crate) fn invalid(worlds: &[Results]) -> String {
                 Validity::Invalid(why) => ("invalid", why),
                 Validity::Untrusted(why) => ("not to be trusted", why),
             };
-            let _ =
-                writeln!(out, "\n{word} on {}: {}: {}", results.world.name(), point.label, why.join("; "));
+            let _ = writeln!(
+                out,
+                "\n{word} on {}: {}: {}",
+                results.world.name(),
+                point.label,
+                trace::doubt::joined(why)
+            );
         }
     }
     out

@@ -7,10 +7,11 @@ use crate::report;
 use crate::run::{OnWorld, Outcome};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use trace::Doubt;
 use wire::{Duration, Instant};
 
 /// The form of run directories that this program writes. A change that an older reader would misread raises it.
-pub(super) const FORMAT: u32 = 3;
+pub(super) const FORMAT: u32 = 4;
 
 /// A run in a page.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -38,7 +39,7 @@ pub struct RunFile {
     /// The hosts, in the order in which `records.jsonl` numbers them.
     pub hosts: Vec<String>,
     /// Why the run is not to be trusted; nothing, if it is.
-    pub doubts: Vec<String>,
+    pub doubts: Vec<Doubt>,
     /// What did not hold: a transfer that did not end, a reset, a program that failed. `run` exits with 1.
     pub failures: Vec<String>,
     /// What it cost.

@@ -64,12 +64,13 @@ fn facts_and_doubts_of_a_linux_run_survive() {
         WorldReport { kernel: "6.18".to_owned(), began_ns: 7, hosts: vec![dead], ..WorldReport::default() };
     let mut outcome = Outcome::new(first().plan, OnWorld::Linux, first().records, None);
     outcome.linux = Some(report.clone());
-    outcome.doubts.push("a daemon died".to_owned());
+    let doubt = trace::Doubt::NoRecords { host: "b1".to_owned() };
+    outcome.doubts.push(doubt.clone());
     let file = write(&outcome, &dir, &Options::default()).unwrap();
     assert_eq!(file.daemons, [Daemon { host: "b1".to_owned(), pid: 42, exit: "signal 9".to_owned() }]);
     let back = read(&dir).unwrap();
     assert_eq!((back.world, back.fingerprint, &back.linux), (OnWorld::Linux, None, &Some(report)));
-    assert_eq!(back.doubts, ["a daemon died"]);
+    assert_eq!(back.doubts, [doubt]);
     assert_eq!(back.epoch().0, 7, "when it began");
 }
 
@@ -135,8 +136,8 @@ fn a_damaged_directory_is_refused_with_the_place() {
     digests::write(&dir).unwrap();
     assert!(refusal().contains("records.jsonl, line 1: "), "{}", refusal());
     let json = fs::read_to_string(dir.join("run.json")).unwrap();
-    fs::write(dir.join("run.json"), json.replace("\"format\": 3", "\"format\": 99")).unwrap();
-    assert!(refusal().contains("form 99 of a run directory, and this program reads form 3"), "{}", refusal());
+    fs::write(dir.join("run.json"), json.replace("\"format\": 4", "\"format\": 99")).unwrap();
+    assert!(refusal().contains("form 99 of a run directory, and this program reads form 4"), "{}", refusal());
     assert!(read(folder.path()).unwrap_err().to_string().contains("is it a run directory?"));
 }
 

@@ -8,7 +8,7 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
-use trace::Fingerprint;
+use trace::{Doubt, Fingerprint};
 
 /// A run that has ended.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -22,7 +22,7 @@ pub struct Done {
     /// The simulator's number for it, in hexadecimal.
     pub fingerprint: Option<String>,
     /// Why it is not to be trusted.
-    pub doubts: Vec<String>,
+    pub doubts: Vec<Doubt>,
     /// What did not hold: a flow that never came back, a program that failed.
     #[serde(default)]
     pub failures: Vec<String>,

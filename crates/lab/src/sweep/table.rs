@@ -82,7 +82,8 @@ pub fn text(sweep: &Sweep, runs: &[Done]) -> String {
     }
     for run in runs.iter().filter(|run| !run.doubts.is_empty()) {
         let at = sweep.values(run.point).join(", ");
-        let _ = writeln!(out, "not counted: seed {} at {at}: {}", run.seed, run.doubts.join("; "));
+        let _ =
+            writeln!(out, "not counted: seed {} at {at}: {}", run.seed, trace::doubt::joined(&run.doubts));
     }
     if runs.iter().all(|run| run.fingerprint.is_some()) {
         let _ = writeln!(out, "fingerprint {:016x}", fingerprint(runs));

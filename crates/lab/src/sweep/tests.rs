@@ -3,6 +3,7 @@
 use super::*;
 use crate::run::simulate;
 use std::fs;
+use trace::Doubt;
 
 const FIRST: &str = include_str!("../../../../scenarios/first.toml");
 const TABLE: &str = "\n[sweep]\nrepetitions = 3\nset.\"radio.retune\" = [\"5ms\", \"9ms\"]\n";
@@ -61,7 +62,7 @@ fn what_is_set_from_outside_is_not_varied_or_by_its_own_values() {
 fn a_run_that_is_not_to_be_trusted_is_made_again() {
     let (sweep, jobs) = with_table();
     let folder = tempfile::tempdir().unwrap();
-    let late = Done { doubts: vec!["late".to_owned()], ..done(&sweep, 0, &jobs[0]) };
+    let late = Done { doubts: vec![Doubt::Unbalanced], ..done(&sweep, 0, &jobs[0]) };
     Journal::open(folder.path(), &sweep).unwrap().note(&late).unwrap();
     assert!(Journal::open(folder.path(), &sweep).unwrap().is_empty());
 }
@@ -162,9 +163,9 @@ fn a_csv_has_a_row_for_each_point_and_a_doubtful_run_does_not_count() {
         rows[1][2].parse::<usize>().unwrap()
     };
     let before = n(&all);
-    all[0].doubts.push("late".to_owned());
+    all[0].doubts.push(Doubt::Unbalanced);
     assert_eq!((before, n(&all)), (3, 2), "each run counts once, however many handoffs it has");
-    assert!(text(&sweep, &all).contains("not counted: seed 1 at 5ms, 0: late"));
+    assert!(text(&sweep, &all).contains("not counted: seed 1 at 5ms, 0: the ledger does not balance"));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The end of a run: what every queue still holds, the kernel's counts, the summary, the records.
 
-use super::{Daemon, DaemonSummary, SETTLING};
+use super::{Daemon, DaemonSummary, Heartbeat, SETTLING};
 use crate::error::{Attempt, Result};
 use crate::{Offset, counters};
 use rustix::event::{PollFd, PollFlags, poll};
@@ -61,6 +61,7 @@ impl Daemon {
         offset: Offset,
     ) -> DaemonSummary {
         let names = std::iter::once("host").chain(self.ports.iter().map(|port| port.spec.name.as_str()));
+        let heartbeat = self.vitals.heartbeat.as_ref();
         let received = names.map(str::to_owned).zip(self.vitals.received.iter().copied());
         DaemonSummary {
             name: name.to_owned(),
@@ -69,7 +70,8 @@ impl Daemon {
             counters,
             read: self.vitals.read.summary(),
             handled: self.vitals.handled.summary(),
-            stall: self.vitals.heartbeat.map(|heartbeat| heartbeat.worst()).unwrap_or_default(),
+            stall: heartbeat.map(Heartbeat::worst).unwrap_or_default(),
+            stalls: heartbeat.map(|heartbeat| heartbeat.stalls().to_vec()).unwrap_or_default(),
             worst_late_us: self.worst_late.as_micros() as u64,
             received: received.collect(),
             given_to_kernel: self.vitals.given_to_kernel,

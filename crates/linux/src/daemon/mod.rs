@@ -247,7 +247,7 @@ impl Daemon {
     /// Waits until there is something for us, and says where: what is quiet is not asked, for each question is a call of
     /// the system.
     fn wait(&mut self) -> Result<Ready> {
-        let beat = self.vitals.heartbeat.map(|heartbeat| heartbeat.due());
+        let beat = self.vitals.heartbeat.as_ref().map(Heartbeat::due);
         let due = [self.node.deadline(), self.clients.deadline(), beat].into_iter().flatten().min();
         let due = if self.began { due.unwrap_or(Instant::NEVER) } else { Instant::ZERO };
         if (self.began || self.told_to_begin) && self.armed != Some(due) {

@@ -5,6 +5,7 @@ use crate::Clock;
 use crate::counters::Counters;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use trace::doubt::STALL_BOUND;
 use wire::{Duration, Instant};
 
 /// What a daemon reports when it has ended. The daemon writes it and the lab reads it: every field is required.
@@ -21,10 +22,13 @@ pub struct DaemonSummary {
     pub counters: Counters,
     /// How long frames waited before the daemon read them: from the kernel's receive stamp.
     pub read: Ages,
-    /// How long frames waited until the daemon had handled them: from the same stamp.
+    /// How long frames waited until the daemon had handled them: from the same stamp. Frames that came during a stall of more
+    /// than [`STALL_BOUND`] are not counted, since it is a doubt already.
     pub handled: Ages,
     /// The longest that the daemon did not run.
     pub stall: Stall,
+    /// Its first 1000 stalls of more than 5 ms: what all processes have in common is the machine's.
+    pub stalls: Vec<Stall>,
     /// The latest that it handed a time-out on, in microseconds.
     pub worst_late_us: u64,
     /// Frames that it received at each of its interfaces, by the interface's name; `host` is its own stack.
@@ -132,20 +136,30 @@ const fn upper_of(class: usize) -> u64 {
 }
 
 /// A timer that fires again and again: a process that notices it late did not run, whatever the cause.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Heartbeat {
     next: Instant,
     end: Instant,
     worst: Stall,
+    stalls: Vec<Stall>,
+    /// When the last stall of more than [`STALL_BOUND`] ended.
+    last_long: Option<Instant>,
 }
 
 /// A stall that begins right after a beat is seen shorter by as much.
 pub(crate) const BEAT: Duration = Duration::from_millis(5);
 
+/// Where one process sees a stall of the machine of more than [`STALL_BOUND`], each other sees it longer than this.
+const NOTED: Duration = Duration::from_millis(5);
+const _: () = assert!(NOTED.as_millis() + BEAT.as_millis() <= STALL_BOUND.as_millis());
+
+/// Stalls that are kept.
+const KEPT: usize = 1000;
+
 impl Heartbeat {
     /// Beats from now on. What happens after `end` is not the run's.
     pub(crate) fn new(now: Instant, end: Instant) -> Self {
-        Self { next: now + BEAT, end, worst: Stall::default() }
+        Self { next: now + BEAT, end, worst: Stall::default(), stalls: Vec::new(), last_long: None }
     }
 
     /// When the process has to run again.
@@ -158,15 +172,37 @@ impl Heartbeat {
         if now < self.next {
             return;
         }
-        let us = now.min(self.end).since(self.next).as_micros() as u64;
-        if us > self.worst.us {
-            self.worst = Stall { us, until_us: now.since(Instant::ZERO).as_micros() as u64 };
+        let until = now.min(self.end);
+        let late = until.since(self.next);
+        let stall =
+            Stall { us: late.as_micros() as u64, until_us: until.since(Instant::ZERO).as_micros() as u64 };
+        if stall.us > self.worst.us {
+            self.worst = stall;
+        }
+        if late > NOTED && self.stalls.len() < KEPT {
+            self.stalls.push(stall);
+        }
+        if late > STALL_BOUND {
+            self.last_long = Some(until);
         }
         self.next = now + BEAT;
     }
 
     pub(crate) const fn worst(&self) -> Stall {
         self.worst
+    }
+
+    pub(crate) fn stalls(&self) -> &[Stall] {
+        &self.stalls
+    }
+
+    pub(crate) fn into_stalls(self) -> Vec<Stall> {
+        self.stalls
+    }
+
+    /// Whether what was due then had to wait for the end of a stall that is a doubt of its own.
+    pub(crate) fn explains(&self, due: Instant) -> bool {
+        self.last_long.is_some_and(|until| due <= until)
     }
 }
 
@@ -215,7 +251,9 @@ impl Vitals {
 
     /// A frame was handled: how long that took since it came.
     pub(crate) fn finished(&mut self, clock: Clock, stamp: Instant) {
-        if let Some(wait) = self.since(clock, stamp) {
+        self.beat(clock.now());
+        let is_explained = self.heartbeat.as_ref().is_some_and(|heartbeat| heartbeat.explains(stamp));
+        if let Some(wait) = self.since(clock, stamp).filter(|_| !is_explained) {
             self.handled.add(wait);
         }
     }
@@ -274,9 +312,13 @@ mod tests {
         heart.beat(Instant::from_millis(3));
         heart.beat(Instant::from_millis(5));
         assert_eq!(heart.worst(), Stall::default());
+        assert!(!heart.explains(Instant::from_millis(5)));
         heart.beat(Instant::from_millis(310));
+        assert!(heart.explains(Instant::from_millis(5)) && !heart.explains(Instant::from_millis(311)));
         heart.beat(Instant::from_millis(340));
-        assert_eq!(heart.worst(), Stall { us: 300_000, until_us: 310_000 });
+        let long = Stall { us: 300_000, until_us: 310_000 };
+        assert_eq!(heart.worst(), long);
+        assert_eq!(heart.stalls(), [long, Stall { us: 25_000, until_us: 340_000 }]);
         heart.beat(Instant::from_millis(345));
         heart.beat(Instant::from_millis(900));
         assert_eq!(

@@ -1,4 +1,4 @@
-//! Why a run on Linux is not to be trusted: one list of causes, for the processes that find them and for what reports them.
+//! Why a run is not to be trusted: one list of causes, for the processes that find them and for what reports them.
 
 use serde::{Deserialize, Serialize};
 use std::fmt::{self, Display, Formatter};
@@ -9,7 +9,7 @@ pub const STALL_BOUND: Duration = Duration::from_millis(10);
 /// A frame in a hundred may be handled later than this, and no more.
 pub const LATENESS_BOUND: Duration = Duration::from_millis(2);
 
-/// One reason why a run is not to be trusted. Every kind names the host, or the process, that it was found at.
+/// One reason why a run is not to be trusted. What a run on Linux finds of itself names the host, or the process.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(tag = "doubt", rename_all = "kebab-case")]
 pub enum Doubt {
@@ -21,10 +21,24 @@ pub enum Doubt {
         until_s: f64,
         /// For how long it did not run, in milliseconds.
         stall_ms: f64,
+        /// For how long an idle thread of the lab was stalled meanwhile, in milliseconds: zero if it ran.
+        idle_ms: f64,
         /// The longest that this machine was late in the control run, without any daemon, in microseconds.
         alone_us: Option<f64>,
     },
-    /// More than 1 % of the frames were handled later than [`LATENESS_BOUND`].
+    /// Processes did not run for longer than [`STALL_BOUND`], and an idle thread did not run in the same instant either: the machine
+    /// stalled, and none of them by itself.
+    MachineStalled {
+        /// When the longest such stall ended, in seconds of the run.
+        until_s: f64,
+        /// How long that was, in milliseconds.
+        stall_ms: f64,
+        /// How many processes were stalled in that instant.
+        stalled: usize,
+        /// How many there are.
+        processes: usize,
+    },
+    /// More than 1 % of the frames were handled later than [`LATENESS_BOUND`], though the process was not stalled meanwhile.
     Late {
         /// The host of the daemon, or the radio process.
         process: String,
@@ -128,24 +142,96 @@ pub enum Doubt {
         /// Frames that the links delivered, copies included.
         delivered: u64,
     },
+    /// Copies of packets were lost between two places, and nothing reported it.
+    Unaccounted {
+        /// The two places.
+        between: [String; 2],
+        /// How many.
+        packets: u64,
+        /// When the first of them was seen last, in seconds of the run.
+        first_s: f64,
+    },
+    /// Packets came out of a place into which nothing put them.
+    Appeared {
+        /// The place.
+        place: String,
+        /// How many.
+        packets: u64,
+    },
+    /// Sent and copied packets are not as many as delivered, dropped and held ones.
+    Unbalanced,
+    /// A part of an outage has no cause.
+    Unexplained {
+        /// The handoff, from 1.
+        handoff: usize,
+        /// That part, in milliseconds.
+        part_ms: f64,
+        /// The outage, in milliseconds.
+        outage_ms: f64,
+    },
+    /// A handoff began, and the radio moved without cutting the path.
+    Uncut {
+        /// When it began, in seconds of the run.
+        begun_s: f64,
+    },
+    /// A role of a simulated host gave itself work without end.
+    Restless {
+        /// The host.
+        host: String,
+        /// The role.
+        role: String,
+        /// When the run ended because of that, in seconds of the run.
+        at_s: f64,
+    },
+    /// The runs of a point gave another number of values than they were to.
+    Short {
+        /// The metric.
+        metric: String,
+        /// The values that there are.
+        values: usize,
+        /// The repetitions, each of which gives one.
+        repetitions: usize,
+    },
+    /// What a run was to measure is not in it.
+    NotMeasured {
+        /// Why.
+        why: String,
+    },
+    /// There is no result at all.
+    NoResult {
+        /// Why.
+        why: String,
+    },
 }
 
 impl Doubt {
     /// Whether a busy host alone may be the cause, so that the run may hold when it is repeated.
     pub const fn is_timing(&self) -> bool {
-        matches!(self, Self::Stalled { .. } | Self::Late { .. })
+        matches!(self, Self::Stalled { .. } | Self::MachineStalled { .. } | Self::Late { .. })
     }
 }
 
 impl Display for Doubt {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Stalled { process, until_s, stall_ms, alone_us } => write!(
+            Self::Stalled { process, until_s, stall_ms, idle_ms, alone_us } => write!(
                 f,
-                "timing: {process} was stalled for {stall_ms:.1} ms, until {until_s:.3} s (allowed: {} ms){}",
+                "timing: {process} was stalled for {stall_ms:.1} ms, until {until_s:.3} s (allowed: {} ms); an idle thread {}{}",
                 STALL_BOUND.as_millis(),
+                if *idle_ms > 0.0 {
+                    format!("was stalled for {idle_ms:.1} ms of them")
+                } else {
+                    "ran meanwhile".to_owned()
+                },
                 alone(*alone_us, "at most")
             ),
+            Self::MachineStalled { until_s, stall_ms, stalled, processes } => {
+                write!(
+                    f,
+                    "timing: the machine was stalled for {stall_ms:.1} ms, until {until_s:.3} s, with {stalled} of {processes} processes and an idle thread (allowed: {} ms)",
+                    STALL_BOUND.as_millis()
+                )
+            }
             Self::Late { process, p99_us, alone_us } => write!(
                 f,
                 "timing: 1 % of frames were handled more than {p99_us:.0} us late by {process} (allowed: {}){}",
@@ -200,9 +286,86 @@ impl Doubt {
                     "{host}: {many} frames were {how} at its interface {interface}: the links delivered {delivered}, its node received {came}"
                 )
             }
+            _ => self.fmt_accounts(f),
+        }
+    }
+
+    /// The kinds that the records give, in the simulator too, and those of several runs.
+    fn fmt_accounts(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unaccounted { between: [a, b], packets, first_s } => write!(
+                f,
+                "{packets} lost between {a} and {b}, no reporter (the first was seen last at {first_s:.6} s)"
+            ),
+            Self::Appeared { place, packets } => {
+                write!(f, "{packets} came out of {place} that nobody put in")
+            }
+            Self::Unbalanced => write!(f, "the ledger does not balance"),
+            Self::Unexplained { handoff, part_ms, outage_ms } => {
+                write!(f, "handoff {handoff}: {part_ms:.3} ms of {outage_ms:.3} ms unexplained")
+            }
+            Self::Uncut { begun_s } => {
+                write!(f, "the handoff begun at {begun_s:.6} s never cut the path, and yet the radio moved")
+            }
+            Self::Restless { host, role, at_s } => {
+                write!(f, "{host}: role `{role}` did not come to rest at {at_s} s; the run ended there")
+            }
+            Self::Short { metric, values, repetitions } => {
+                write!(f, "{metric}: {values} of {repetitions} repetitions")
+            }
+            Self::NotMeasured { why } | Self::NoResult { why } => write!(f, "{why}"),
             _ => Ok(()),
         }
     }
+}
+
+/// A doubt of one of several runs.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct NamedDoubt {
+    /// Which run; empty if there is one only.
+    pub of: String,
+    /// Why it is not to be trusted.
+    #[serde(flatten)]
+    pub doubt: Doubt,
+}
+
+impl NamedDoubt {
+    /// All doubts of this run.
+    pub fn all(of: &str, doubts: &[Doubt]) -> Vec<Self> {
+        doubts.iter().map(|doubt| Self { of: of.to_owned(), doubt: doubt.clone() }).collect()
+    }
+
+    /// For programs: one line of JSON. `timing` says whether a busy host alone may be the cause.
+    pub fn to_line(&self) -> String {
+        #[derive(Serialize)]
+        struct Line<'a> {
+            timing: bool,
+            #[serde(flatten)]
+            named: &'a NamedDoubt,
+        }
+        serde_json::to_string(&Line { timing: self.doubt.is_timing(), named: self }).unwrap_or_default()
+    }
+}
+
+/// Of the only run.
+impl From<Doubt> for NamedDoubt {
+    fn from(doubt: Doubt) -> Self {
+        Self { of: String::new(), doubt }
+    }
+}
+
+impl Display for NamedDoubt {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self.of.as_str() {
+            "" => write!(f, "{}", self.doubt),
+            of => write!(f, "{of}: {}", self.doubt),
+        }
+    }
+}
+
+/// Several doubts in one line.
+pub fn joined(doubts: &[Doubt]) -> String {
+    doubts.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
 /// What the control run says of the machine.
@@ -231,11 +394,11 @@ mod tests {
         let machine =
             "; this machine was late by 0.2 ms (99 %) without any daemon, in the 0.2 s after the run";
         assert_eq!(late(Some(160.0)), format!("{bare}{machine}"));
-        let (process, until_s, stall_ms) = ("b1".to_owned(), 1.5, 12.0);
-        let stalled = Doubt::Stalled { process, until_s, stall_ms, alone_us: Some(40_000.0) };
+        let (process, until_s, stall_ms, idle_ms) = ("b1".to_owned(), 1.5, 12.0, 0.0);
+        let stalled = Doubt::Stalled { process, until_s, stall_ms, idle_ms, alone_us: Some(40_000.0) };
         assert_eq!(
             stalled.to_string(),
-            "timing: b1 was stalled for 12.0 ms, until 1.500 s (allowed: 10 ms); this machine was late by 40.0 ms at most without any daemon, in the 0.2 s after the run"
+            "timing: b1 was stalled for 12.0 ms, until 1.500 s (allowed: 10 ms); an idle thread ran meanwhile; this machine was late by 40.0 ms at most without any daemon, in the 0.2 s after the run"
         );
     }
 }

@@ -1,0 +1,37 @@
+//! An idle thread: it sleeps beside the daemons of a run and does nothing else. How late it wakes is the machine's own lateness
+//! during that run.
+
+use crate::daemon::{Ages, Heartbeat, Stall, Waits};
+use crate::{Clock, hasten_thread, set_timer_slack};
+use serde::{Deserialize, Serialize};
+use std::sync::atomic::{AtomicBool, Ordering};
+use wire::{Duration, Instant};
+
+/// What the idle thread of a run found.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Idle {
+    /// How late it woke.
+    pub late: Ages,
+    /// Its stalls.
+    pub stalls: Vec<Stall>,
+}
+
+/// Sleeps for one beat after the other, from the clock's zero to `end`, or until the run is `over`.
+pub fn sleep(clock: Clock, end: Instant, over: &AtomicBool) -> Idle {
+    hasten_thread();
+    let _ = set_timer_slack(Duration::from_micros(1));
+    let mut late = Waits::new();
+    while !clock.has_begun() {
+        crate::pause(Duration::from_millis(1));
+    }
+    let mut heart = Heartbeat::new(clock.now(), end);
+    while !over.load(Ordering::Relaxed) && clock.now() < end {
+        let due = heart.due();
+        crate::pause(due.since(clock.now()));
+        let now = clock.now();
+        late.add(now.min(end).since(due.min(end)));
+        heart.beat(now);
+    }
+    Idle { late: late.summary(), stalls: heart.into_stalls() }
+}
