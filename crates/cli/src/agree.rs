@@ -4,13 +4,12 @@ use crate::measuring::{check_out, keep};
 use crate::output::{Format, Progress, print};
 use crate::run::on_linux;
 use crate::{Failure, interrupt};
-use lab::agree::{self, Agreement, NotCounted, Report};
-use lab::batch::{self, Collected};
+use lab::agree::{self, Agreement, Measured, NotCounted, Recorded, Repeated, Report, Run};
+use lab::batch;
 use lab::run::OnWorld;
-use lab::scenario::{Repetition, Setting, stem};
-use lab::{Scenario, ScenarioError};
+use lab::scenario::{Setting, stem};
 use std::ops::ControlFlow;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use trace::doubt::joined;
 use trace::{Doubt, NamedDoubt};
@@ -18,13 +17,13 @@ use trace::{Doubt, NamedDoubt};
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Names as `list` prints them, or paths of files [default: the five scenarios that have to agree, and every leg of
-    /// `compare`].
+    /// `compare`; with --from, all that is recorded].
     #[arg(value_name = "SCENARIO")]
     scenarios: Vec<String>,
     /// Change a value on both backends: ROLE.KEY=VALUE, or the path of a value in the file.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     set: Vec<Setting>,
-    /// How many runs in the simulator, each with the next seed and at other phases.
+    /// How many runs in the simulator, each at other phases.
     #[arg(long, value_name = "N", default_value_t = 40, value_parser = clap::value_parser!(u64).range(1..))]
     runs: u64,
     /// How many runs on Linux, at phases that are stratified in the same way.
@@ -39,124 +38,203 @@ pub(crate) struct Args {
     /// How often a run on Linux is repeated when the machine stood still during it.
     #[arg(long, value_name = "N", default_value_t = 4)]
     repeats: usize,
-    /// The folder for `agree.csv`, and a figure of each scenario.
+    /// The folder for `agree.json` (every run's values), `agree.csv`, and a figure of each scenario. What `agree.json` has of the
+    /// same scenario, settings, seed, kernel and number of runs is not run again; a run that the machine disturbed is.
     #[arg(long, value_name = "DIR", default_value = "runs/agree")]
     out: PathBuf,
+    /// Run nothing: judge what is recorded in this folder's `agree.json`, or in this file.
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["set", "runs", "linux_runs", "seed", "jobs", "repeats", "out"])]
+    from: Option<PathBuf>,
+    /// With --from: the simulator runs again what is recorded of it, and the runs on Linux stay.
+    #[arg(long, requires = "from")]
+    simulate_again: bool,
+    /// Write a page about everything that is recorded to this file, as Markdown, and the record beside it (`.linux.json` in the
+    /// place of `.md`).
+    #[arg(long, value_name = "FILE")]
+    write_table: Option<PathBuf>,
     /// For people, or for programs.
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
 }
 
 pub(crate) fn agree(args: &Args) -> Result<(), Failure> {
-    let scenarios = scenarios(args).map_err(|error| Failure::Usage(error.to_string()))?;
-    check_out(&args.out)?;
-    let stop = interrupt::flag()?;
-    let mut reports = Vec::new();
-    for (index, scenario) in scenarios.iter().enumerate() {
-        eprintln!("{} of {}: {scenario}", index + 1, scenarios.len());
-        let (report, results) = one(args, scenario, &stop)?;
-        let figure = agree::figure(scenario, [&results[0], &results[1]]);
-        let name = stem(scenario).replace('/', "-");
-        keep(&args.out.join(format!("{name}.svg")), &figure.svg())?;
-        reports.push(report);
-        // What is measured stays, even if a later scenario is interrupted.
-        keep(&args.out.join("agree.csv"), &agree::csv(&reports))?;
-    }
+    let (recorded, reports) = match &args.from {
+        Some(from) => recorded(args, from)?,
+        None => measured(args)?,
+    };
     match args.format {
         Format::Text => print(&agree::text(&reports)),
-        Format::Json => {
-            let json = serde_json::to_string_pretty(&reports)
-                .map_err(|error| Failure::Machine(error.to_string()))?;
-            print(&format!("{json}\n"));
-        }
+        Format::Json => print(&format!("{:#}\n", agree::json(&reports))),
+    }
+    if let Some(path) = &args.write_table {
+        keep(&path.with_extension("linux.json"), &recorded.json())?;
+        keep(path, &agree::page(&recorded))?;
     }
     judged(&reports)
 }
 
+/// What was measured before.
+fn recorded(args: &Args, from: &Path) -> Result<(Recorded, Vec<Report>), Failure> {
+    let path = if from.is_dir() { from.join(RECORD) } else { from.to_owned() };
+    let recorded =
+        read(&path)?.ok_or_else(|| Failure::Usage(format!("--from: there is no {}", path.display())))?;
+    let recorded = if args.simulate_again { simulated_again(&recorded)? } else { recorded };
+    let reports = if args.scenarios.is_empty() {
+        recorded.all().iter().map(agree::report).collect()
+    } else {
+        let find = |scenario: &String| {
+            let found = recorded.find(scenario).map(agree::report);
+            found.ok_or_else(|| Failure::Usage(format!("{} has nothing of {scenario}", path.display())))
+        };
+        args.scenarios.iter().map(find).collect::<Result<_, _>>()?
+    };
+    Ok((recorded, reports))
+}
+
+/// The same runs on Linux, beside what the simulator gives now.
+fn simulated_again(recorded: &Recorded) -> Result<Recorded, Failure> {
+    let mut again = Recorded::default();
+    for measured in recorded.all() {
+        let scenario = measured.repeated().map_err(Failure::Usage)?;
+        let mut now = measured.without_simulator(fingerprint(&scenario, measured.sim.of)?);
+        simulate_missing(&scenario, &mut now)?;
+        again.keep(now);
+    }
+    Ok(again)
+}
+
+/// The name of the record in a folder.
+const RECORD: &str = "agree.json";
+
+fn read(path: &Path) -> Result<Option<Recorded>, Failure> {
+    match std::fs::read_to_string(path) {
+        Ok(text) => Recorded::read(&text)
+            .map(Some)
+            .map_err(|error| Failure::Usage(format!("{} is no record of agree: {error}", path.display()))),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(Failure::Machine(format!("cannot read {}: {error}", path.display()))),
+    }
+}
+
+/// Measures what is not recorded yet.
+fn measured(args: &Args) -> Result<(Recorded, Vec<Report>), Failure> {
+    let scenarios = scenarios(args)?;
+    check_out(&args.out)?;
+    let mut recorded = read(&args.out.join(RECORD))?.unwrap_or_default();
+    let stop = interrupt::flag()?;
+    let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let mut reports = Vec::new();
+    for (index, scenario) in scenarios.iter().enumerate() {
+        eprintln!("{} of {}: {}", index + 1, scenarios.len(), scenario.name);
+        let runs = [args.runs, args.linux_runs];
+        let now = Measured::new(scenario, runs, &kernel);
+        let now = now.with_runs_of(recorded.find(&scenario.name), fingerprint(scenario, args.runs)?);
+        let now = complete(args, scenario, now, &stop, &mut |measured| {
+            recorded.keep(measured.clone());
+            keep(&args.out.join(RECORD), &recorded.json())
+        })?;
+        let figure = agree::figure(&scenario.name, [&now.sim, &now.linux]);
+        let name = stem(&scenario.name).replace('/', "-");
+        keep(&args.out.join(format!("{name}.svg")), &figure.svg())?;
+        reports.push(agree::report(&now));
+        keep(&args.out.join("agree.csv"), &agree::csv(&reports))?;
+    }
+    Ok((recorded, reports))
+}
+
 /// What to run; every one is read before any is started.
-fn scenarios(args: &Args) -> Result<Vec<String>, ScenarioError> {
-    let scenarios = if args.scenarios.is_empty() {
-        let legs = agree::legs()?;
+fn scenarios(args: &Args) -> Result<Vec<Repeated>, Failure> {
+    let usage = |error: lab::ScenarioError| Failure::Usage(error.to_string());
+    let names = if args.scenarios.is_empty() {
+        let legs = agree::legs().map_err(usage)?;
         agree::SCENARIOS.iter().map(|name| (*name).to_owned()).chain(legs).collect()
     } else {
         args.scenarios.clone()
     };
-    for scenario in &scenarios {
-        let (file, text) = Scenario::find(scenario)?;
-        Scenario::plan(&file, &text, &args.set, args.seed)?;
-    }
-    Ok(scenarios)
+    names.iter().map(|name| Repeated::of(name, &args.set, args.seed).map_err(usage)).collect()
 }
 
-fn one(args: &Args, scenario: &str, stop: &AtomicBool) -> Result<(Report, [Collected; 2]), Failure> {
-    let processors = std::thread::available_parallelism().map_or(1, usize::from);
-    let all = |of: u64| (0..of).collect::<Vec<_>>();
-    let sim = collect(args, scenario, (OnWorld::Sim, processors), (args.runs, &all(args.runs)), stop)?;
-    let on_linux = (args.linux_runs, all(args.linux_runs));
-    let linux = collect(args, scenario, (OnWorld::Linux, args.jobs.into()), (on_linux.0, &on_linux.1), stop)?;
-    let same = collect(args, scenario, (OnWorld::Sim, processors), (on_linux.0, &linux.counted), stop)?;
-    let runs = [args.runs, args.linux_runs];
-    let untrusted = [sim.untrusted, linux.untrusted];
-    let report = agree::report(scenario, runs, untrusted, [&sim.values, &linux.values], &same.values);
-    Ok((report, [sim.values, linux.values]))
+/// Of the simulator's first run.
+fn fingerprint(scenario: &Repeated, of: u64) -> Result<u64, Failure> {
+    let outcome = simulate(scenario, 0, of)?;
+    Ok(outcome.fingerprint.unwrap_or_default())
 }
 
-/// What runs of a scenario on a backend gave.
-#[derive(Default)]
-struct Done {
-    values: Collected,
-    /// The numbers of the runs that count.
-    counted: Vec<u64>,
-    /// The others: which, and why.
-    untrusted: Vec<NotCounted>,
+fn simulate(scenario: &Repeated, number: u64, of: u64) -> Result<lab::run::Outcome, Failure> {
+    let plan = scenario.plan(number, of).map_err(|error| Failure::Usage(error.to_string()))?;
+    lab::run::simulate(plan).map_err(|error| Failure::Usage(error.to_string()))
 }
 
-/// Runs a scenario on a backend, so many runs side by side: those of these numbers, of so many at other phases.
-fn collect(
+/// Runs what is missing, and has it kept after each run on Linux.
+fn complete(
     args: &Args,
-    scenario: &str,
-    (on, jobs): (OnWorld, usize),
-    (of, numbers): (u64, &[u64]),
+    scenario: &Repeated,
+    mut now: Measured,
     stop: &AtomicBool,
-) -> Result<Done, Failure> {
-    let usage = |error: ScenarioError| Failure::Usage(error.to_string());
-    let (file, text) = Scenario::find(scenario).map_err(usage)?;
-    let numbered = |place: u64| usize::try_from(place).ok().and_then(|place| numbers.get(place)).copied();
-    let run = |place: u64| {
-        let number = numbered(place).unwrap_or(place);
-        let repetition = Repetition { number, of, seed: args.seed };
-        let seed = args.seed.wrapping_add(number);
-        let plan = Scenario::repetition(&file, &text, &args.set, seed, repetition).map_err(usage)?;
-        let outcome = match on {
-            OnWorld::Sim => lab::run::simulate(plan).map_err(|error| Failure::Usage(error.to_string()))?,
-            OnWorld::Linux => on_linux(&plan, args.repeats, stop)?,
-        };
-        Ok((outcome.doubts.clone(), batch::of_run(&batch::measure(&outcome))))
+    kept: &mut dyn FnMut(&Measured) -> Result<(), Failure>,
+) -> Result<Measured, Failure> {
+    simulate_missing(scenario, &mut now)?;
+    kept(&now)?;
+    let (missing, all) = (now.linux.missing(), now.linux.of);
+    let run = |number| {
+        let plan = scenario.plan(number, all).map_err(|error| Failure::Usage(error.to_string()))?;
+        Ok(scenario.read(&on_linux(&plan, args.repeats, stop)?))
     };
-    let mut progress = Progress::new(numbers.len());
-    let (mut all, mut failed) = (Done::default(), None);
-    batch::each(numbers.len() as u64, jobs, run, |place, done: Result<_, Failure>| {
-        progress.step();
-        match done {
-            Ok((doubts, values)) if doubts.is_empty() => {
-                all.values.add(&values);
-                all.counted.extend(numbered(place));
-            }
-            Ok((doubts, _)) => {
-                let number = numbered(place).unwrap_or(place);
-                let seed = args.seed.wrapping_add(number);
-                let run = format!("{} seed {seed}", on.name());
-                eprintln!("not counted: {run}: {}", joined(&doubts));
-                all.untrusted.push(NotCounted { run, doubts });
-            }
-            Err(failure) => {
-                failed = Some(failure);
-                return ControlFlow::Break(());
-            }
+    each(&missing, args.jobs.into(), run, |number, run| {
+        told(OnWorld::Linux, number, &run);
+        now.linux.add(number, run);
+        kept(&now)
+    })?;
+    Ok(now)
+}
+
+/// Runs in the simulator what is missing.
+fn simulate_missing(scenario: &Repeated, now: &mut Measured) -> Result<(), Failure> {
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    for is_same in [false, true] {
+        if is_same && now.same.of == now.sim.of {
+            now.same = now.sim.clone();
         }
-        ControlFlow::Continue(())
-    });
-    failed.map_or(Ok(all), Err)
+        let sample = if is_same { &mut now.same } else { &mut now.sim };
+        let (missing, all) = (sample.missing(), sample.of);
+        let run = |number| Ok(scenario.read(&simulate(scenario, number, all)?));
+        each(&missing, processors, run, |number, run| {
+            told(OnWorld::Sim, number, &run);
+            sample.add(number, run);
+            Ok(())
+        })?;
+    }
+    Ok(())
+}
+
+/// Does `run` for these numbers, so many side by side, and hands over what came out in their order.
+fn each(
+    numbers: &[u64],
+    jobs: usize,
+    run: impl Fn(u64) -> Result<Run, Failure> + Sync,
+    mut done: impl FnMut(u64, Run) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let numbered = |place: u64| usize::try_from(place).ok().and_then(|place| numbers.get(place)).copied();
+    let mut progress = Progress::new(numbers.len());
+    let mut failed = Ok(());
+    batch::each(
+        numbers.len() as u64,
+        jobs,
+        |place| run(numbered(place).unwrap_or(place)),
+        |place, result: Result<Run, Failure>| {
+            progress.step();
+            failed = result.and_then(|run| done(numbered(place).unwrap_or(place), run));
+            if failed.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        },
+    );
+    failed
+}
+
+/// Says at once that a run does not count.
+fn told(on: OnWorld, number: u64, run: &Run) {
+    if !run.doubts.is_empty() {
+        eprintln!("not counted: {} run {number}: {}", on.name(), joined(&run.doubts));
+    }
 }
 
 /// A difference is a failure; that too few runs could be trusted is a doubt.
@@ -177,10 +255,11 @@ fn too_few(report: &Report) -> Vec<NamedDoubt> {
         let why = format!("{name}: fewer than {} runs were asked for", agree::LEAST);
         return vec![Doubt::NoResult { why }.into()];
     }
-    let of = |NotCounted { run, doubts }: &NotCounted| {
-        NamedDoubt::all(&format!("{name}: too few runs that count: {run}"), doubts)
+    let of = |on: OnWorld, NotCounted { number, doubts }: &NotCounted| {
+        NamedDoubt::all(&format!("{name}: too few runs that count: {} run {number}", on.name()), doubts)
     };
-    report.untrusted.iter().flatten().flat_map(of).collect()
+    let both = [OnWorld::Sim, OnWorld::Linux].into_iter().zip(&report.untrusted);
+    both.flat_map(|(on, untrusted)| untrusted.iter().flat_map(move |run| of(on, run))).collect()
 }
 
 #[cfg(test)]
@@ -191,12 +270,12 @@ mod tests {
     fn each_doubt_has_a_line() {
         let late = Doubt::Late { process: "b1".to_owned(), p99_us: 3000.0, alone_us: None };
         let doubts = vec![late, Doubt::Unbalanced];
-        let untrusted = [Vec::new(), vec![NotCounted { run: "linux seed 3".to_owned(), doubts }]];
-        let none = Collected::default();
-        let report = agree::report("first", [1, 1], untrusted, [&none, &none], &none);
-        let lines = too_few(&report);
+        let scenario = Repeated::of("first", &[], 1).unwrap();
+        let mut measured = Measured::new(&scenario, [1, 1], "");
+        measured.linux.add(3, Run { doubts, ..Run::default() });
+        let lines = too_few(&agree::report(&measured));
         assert_eq!(lines.len(), 2, "what reads them asks of each whether it is about timing: {lines:?}");
         let last = lines[1].to_string();
-        assert!(last.ends_with("linux seed 3: the ledger does not balance"), "{last}");
+        assert!(last.ends_with("linux run 3: the ledger does not balance"), "{last}");
     }
 }

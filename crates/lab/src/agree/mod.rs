@@ -5,15 +5,21 @@
 //! chance alone. So the simulator also runs at the very phases of the runs on Linux that count
 //! ([`crate::scenario::Repetition`]), and those are judged: what is left is the backends' difference.
 
+mod chance;
+mod page;
+mod recorded;
+mod sample;
 mod text;
 
-pub use text::{csv, figure, text};
+pub use page::page;
+pub use recorded::{Measured, Recorded};
+pub use sample::{NotCounted, Repeated, Run, Sample};
+pub use text::{csv, figure, json, text};
 
-use crate::batch::{Collected, metric};
+use crate::batch::metric;
 use crate::compare::course;
 use crate::scenario::ScenarioError;
 use crate::stats::{self, Difference};
-use serde::Serialize;
 
 /// The largest distance of Kolmogorov and Smirnov of two distributions that agree.
 pub const DISTANCE: f64 = 0.3;
@@ -61,14 +67,13 @@ pub fn legs() -> Result<Vec<String>, ScenarioError> {
 }
 
 /// What was found of a metric, or of a scenario.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Agreement {
     /// Distance and means are within the limits.
     Agrees,
     /// Too few runs of one backend can be trusted.
     Inconclusive,
-    /// Distance or means are not.
+    /// Distance or means are not, or one backend alone has values.
     Differs,
 }
 
@@ -84,42 +89,37 @@ impl Agreement {
 }
 
 /// One metric of one scenario on both backends; pairs are the simulator's and Linux's.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
 pub struct Row {
     /// As in [`crate::batch::METRICS`], with the kind of handoff behind a dot if there are several.
     pub metric: String,
-    /// Runs that count.
+    /// Runs that count and have it.
     pub n: [usize; 2],
-    /// Medians.
-    pub medians: [f64; 2],
+    /// Medians; `None` where it was not measured.
+    pub medians: [Option<f64>; 2],
     /// Means at the same phases: these are judged.
-    pub means: [f64; 2],
+    pub means: [Option<f64>; 2],
     /// Linux's median less the simulator's, with its 95 % interval.
     pub difference: Option<Difference>,
     /// Kolmogorov-Smirnov distance of all values as they are, 0 to 1.
-    pub distance: f64,
+    pub distance: Option<f64>,
     /// That at the same phases, where values within the resolution are equal: this is judged.
-    pub judged_distance: f64,
+    pub judged_distance: Option<f64>,
     /// What it amounts to.
     pub agreement: Agreement,
-}
-
-/// A run that is not to be trusted.
-#[derive(Clone, Debug, Serialize)]
-pub struct NotCounted {
-    /// Its backend and seed.
-    pub run: String,
-    /// Why, one by one.
-    pub doubts: Vec<trace::Doubt>,
+    /// What one backend alone has, if so.
+    pub note: Option<String>,
 }
 
 /// Both backends' results of a scenario.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
 pub struct Report {
     /// The scenario.
     pub scenario: String,
     /// Runs that were asked for: simulator, Linux.
     pub runs: [u64; 2],
+    /// Runs of each that count.
+    pub counted: [usize; 2],
     /// The runs of each that are not to be trusted and do not count: which, and why.
     pub untrusted: [Vec<NotCounted>; 2],
     /// A row for each metric.
@@ -130,59 +130,113 @@ pub struct Report {
     pub cause: Option<&'static str>,
 }
 
-/// Compares what runs on both backends gave. `same` is what the simulator gave at the phases of the runs on Linux.
-pub fn report(
-    scenario: &str,
-    runs: [u64; 2],
-    untrusted: [Vec<NotCounted>; 2],
-    results: [&Collected; 2],
-    same: &Collected,
-) -> Report {
-    let mut names: Vec<String> = Vec::new();
-    for name in results.iter().flat_map(|results| results.names()) {
-        if !names.iter().any(|known| known == name) {
-            names.push(name.to_owned());
-        }
-    }
-    let compared = |name: &String| COMPARED.iter().find(|compared| compared.metric == metric(name));
-    let rows: Vec<Row> = names
-        .iter()
-        .filter_map(|name| {
-            let values = results.map(|results| results.values(name));
-            Some(row(compared(name)?, name, values, same.values(name)))
-        })
-        .collect();
+/// Judges what runs on both backends gave.
+pub fn report(measured: &Measured) -> Report {
+    let (sim, linux) = (&measured.sim, &measured.linux);
+    let samples = Samples { sim, linux, same: &measured.same.at_the_runs_of(linux) };
+    let mut names = sim.names();
+    names.extend(linux.names().into_iter().filter(|name| !sim.names().contains(name)));
+    let compared = |name: &str| COMPARED.iter().find(|compared| compared.metric == metric(name));
+    let rows: Vec<Row> =
+        names.into_iter().filter_map(|name| Some(row(compared(name)?, name, &samples))).collect();
     let agreement = rows.iter().map(|row| row.agreement).max().unwrap_or(Agreement::Inconclusive);
-    let cause = (agreement == Agreement::Differs).then(|| cause(scenario)).flatten();
-    Report { scenario: scenario.to_owned(), runs, untrusted, rows, agreement, cause }
+    let scenario = measured.scenario();
+    Report {
+        scenario: scenario.to_owned(),
+        runs: [sim.of, linux.of],
+        counted: [sim.counted(), linux.counted()],
+        untrusted: [sim.untrusted(), linux.untrusted()],
+        rows,
+        agreement,
+        cause: (agreement == Agreement::Differs).then(|| cause(scenario)).flatten(),
+    }
 }
 
-fn row(compared: &Compared, name: &str, values: [&[f64]; 2], same: &[f64]) -> Row {
-    let [sim, linux] = values;
-    let medians = values.map(|values| stats::median(values).unwrap_or(f64::NAN));
-    let means = [same, linux].map(|values| stats::mean(values).unwrap_or(f64::NAN));
-    let resolution = match compared.resolution {
-        Resolution::Absolute(resolution) => resolution,
-        Resolution::Relative(share) => share * medians.into_iter().fold(0.0, f64::max),
+/// What is judged: `same` is what the simulator gave at the phases of the runs on Linux that count.
+struct Samples<'a> {
+    sim: &'a Sample,
+    linux: &'a Sample,
+    same: &'a Sample,
+}
+
+fn row(compared: &Compared, name: &str, samples: &Samples<'_>) -> Row {
+    let [sim, linux, same] = [samples.sim, samples.linux, samples.same].map(|sample| sample.values(name));
+    let all = [&sim, &linux];
+    let medians = all.map(|values| stats::median(values));
+    let means = [&same, &linux].map(|values| stats::mean(values));
+    let judged_distance = compared.distance(&same, &linux);
+    let few = [samples.sim, samples.linux, samples.same].iter().any(|sample| sample.counted() < LEAST);
+    let alone = (!few).then(|| only_one_has(samples, [&same, &linux])).flatten();
+    let agreement = match (few, &alone) {
+        (true, _) => Agreement::Inconclusive,
+        (false, Some(_)) => Agreement::Differs,
+        (false, None) => compared.judge(&same, &linux),
     };
-    let distance = |sim, resolution| stats::ks_distance_within(sim, linux, resolution).unwrap_or(1.0);
-    let judged_distance = distance(same, resolution);
-    let agreement = if [sim, linux, same].iter().any(|values| values.len() < LEAST) {
-        Agreement::Inconclusive
-    } else if judged_distance <= DISTANCE && are_near(means, compared.allowance) {
-        Agreement::Agrees
-    } else {
-        Agreement::Differs
-    };
+    let never = never(&same, &linux).filter(|_| agreement == Agreement::Differs);
     Row {
         metric: name.to_owned(),
-        n: values.map(<[f64]>::len),
+        n: all.map(Vec::len),
         medians,
         means,
-        difference: stats::median_difference(linux, sim),
-        distance: distance(sim, 0.0),
+        difference: stats::median_difference(&linux, &sim),
+        distance: stats::ks_distance(&sim, &linux),
         judged_distance,
         agreement,
+        note: alone.or(never),
+    }
+}
+
+/// That the parts of the runs that have a metric differ by more than a distance may be, in words.
+fn only_one_has(samples: &Samples<'_>, values: [&Vec<f64>; 2]) -> Option<String> {
+    let of = [samples.same, samples.linux].map(Sample::counted);
+    let [same, linux] = values.map(Vec::len);
+    let shares = [same as f64 / of[0] as f64, linux as f64 / of[1] as f64];
+    match (same, linux) {
+        _ if (shares[0] - shares[1]).abs() <= DISTANCE => None,
+        (0, _) => Some("not measured in the simulator".to_owned()),
+        (_, 0) => Some("not measured on Linux".to_owned()),
+        _ => Some(format!(
+            "measured in {same} of {} runs in the simulator, in {linux} of {} on Linux",
+            of[0], of[1]
+        )),
+    }
+}
+
+/// That outages end on one backend and not on the other, in words.
+fn never(same: &[f64], linux: &[f64]) -> Option<String> {
+    let without_end = |values: &[f64]| values.iter().filter(|value| value.is_infinite()).count();
+    match (without_end(same), without_end(linux)) {
+        (a, b) if a == b => None,
+        (0, all) if all == linux.len() => Some("never on Linux".to_owned()),
+        (all, 0) if all == same.len() => Some("never in the simulator".to_owned()),
+        (a, b) => Some(format!(
+            "never in {a} of {} runs in the simulator, in {b} of {} on Linux",
+            same.len(),
+            linux.len()
+        )),
+    }
+}
+
+impl Compared {
+    /// The Kolmogorov-Smirnov distance where values within the resolution are equal; `None` without values.
+    fn distance(&self, a: &[f64], b: &[f64]) -> Option<f64> {
+        let resolution = match self.resolution {
+            Resolution::Absolute(resolution) => resolution,
+            Resolution::Relative(share) => {
+                share * [a, b].into_iter().filter_map(stats::median).fold(0.0, f64::max)
+            }
+        };
+        stats::ks_distance_within(a, b, resolution)
+    }
+
+    /// Whether two samples agree.
+    fn judge(&self, a: &[f64], b: &[f64]) -> Agreement {
+        if a.len().min(b.len()) < LEAST {
+            return Agreement::Inconclusive;
+        }
+        let near = stats::mean(a).zip(stats::mean(b)).is_some_and(|(a, b)| are_near([a, b], self.allowance));
+        let distance = self.distance(a, b).unwrap_or(1.0);
+        if distance <= DISTANCE + 1e-9 && near { Agreement::Agrees } else { Agreement::Differs }
     }
 }
 

@@ -1,9 +1,11 @@
 //! Agreement as a table, as a figure, and for programs.
 
-use super::{Agreement, COMPARED, DISTANCE, LEAST, Report, Resolution, SHARE};
-use crate::batch::{Collected, axis, metric};
-use crate::stats;
-use draw::{Csv, DistributionFigure, DistributionPanel, Sample, Style, Table};
+use super::sample::Cell;
+use super::{Agreement, COMPARED, DISTANCE, LEAST, Report, Resolution, Row, SHARE, Sample};
+use crate::batch::{axis, metric};
+use crate::stats::{self, Difference};
+use draw::{Csv, DistributionFigure, DistributionPanel, Style, Table};
+use serde_json::{Value, json as object};
 use std::fmt::Write;
 
 /// One table for all scenarios, and what its columns mean.
@@ -25,13 +27,8 @@ pub fn text(reports: &[Report]) -> String {
     for report in reports {
         for row in &report.rows {
             let [sim, linux] = row.n.map(|n| n.to_string());
-            let number = |value: f64| stats::number(value, 1);
             let [median_sim, median_linux] = row.medians.map(number);
             let [mean_sim, mean_linux] = row.means.map(number);
-            let difference = row.difference.as_ref().map_or_else(
-                || "-".to_owned(),
-                |all| format!("{} ({}..{})", number(all.value), number(all.lo), number(all.hi)),
-            );
             table.push([
                 report.scenario.clone(),
                 row.metric.clone(),
@@ -39,12 +36,12 @@ pub fn text(reports: &[Report]) -> String {
                 linux,
                 median_sim,
                 median_linux,
-                difference,
-                format!("{:.2}", row.distance),
+                row.difference.as_ref().map_or_else(|| "-".to_owned(), difference),
+                distance(row.distance),
                 mean_sim,
                 mean_linux,
-                format!("{:.2}", row.judged_distance),
-                row.agreement.name().to_owned(),
+                distance(row.judged_distance),
+                result(row),
             ]);
         }
     }
@@ -53,10 +50,26 @@ pub fn text(reports: &[Report]) -> String {
     for report in reports {
         let _ = writeln!(out, "{}", line(report));
     }
-    let _ = writeln!(
-        out,
-        "\nmean, judged KS: the simulator at the same phases as the runs on Linux that count; the rest: all runs\n\
-         agrees: judged Kolmogorov-Smirnov distance at most {DISTANCE}, and means within {:.0} % or the metric's allowance",
+    let _ = writeln!(out, "{}", counts(reports));
+    out + "\n" + &rules()
+}
+
+/// How often each word is there.
+pub(super) fn counts(reports: &[Report]) -> String {
+    let count = |agreement| reports.iter().filter(|report: &&Report| report.agreement == agreement).count();
+    format!(
+        "scenarios: {} agree, {} differ, {} inconclusive",
+        count(Agreement::Agrees),
+        count(Agreement::Differs),
+        count(Agreement::Inconclusive)
+    )
+}
+
+/// What is judged, and by which limits.
+fn rules() -> String {
+    let mut out = format!(
+        "mean, judged KS: the simulator at the same phases as the runs on Linux that count; the rest: all runs\n\
+         agrees: judged Kolmogorov-Smirnov distance at most {DISTANCE}, and means within {:.0} % or the metric's allowance\n",
         SHARE * 100.0
     );
     for compared in COMPARED {
@@ -75,15 +88,37 @@ pub fn text(reports: &[Report]) -> String {
     out
 }
 
+pub(super) fn number(value: Option<f64>) -> String {
+    value.map_or_else(|| "-".to_owned(), |value| stats::number(value, 1))
+}
+
+pub(super) fn distance(distance: Option<f64>) -> String {
+    distance.map_or_else(|| "-".to_owned(), |distance| format!("{distance:.2}"))
+}
+
+/// A difference of medians of which one is infinite is no number.
+fn difference(all: &Difference) -> String {
+    let end = |value: f64| match value {
+        f64::INFINITY => "never on Linux".to_owned(),
+        f64::NEG_INFINITY => "never in sim".to_owned(),
+        value => stats::number(value, 1),
+    };
+    let [value, lo, hi] = [all.value, all.lo, all.hi].map(end);
+    if lo == hi { value } else { format!("{value} ({lo}..{hi})") }
+}
+
+/// The word, and what one backend alone has.
+fn result(row: &Row) -> String {
+    let note = row.note.as_ref().map_or_else(String::new, |note| format!(": {note}"));
+    format!("{}{note}", row.agreement.name())
+}
+
 /// What became of a scenario, in one line.
 fn line(report: &Report) -> String {
-    let worst = report.rows.iter().filter(|row| row.agreement == Agreement::Differs);
-    let worst = worst.max_by(|a, b| a.judged_distance.total_cmp(&b.judged_distance));
     let [runs_sim, runs_linux] = report.runs;
     let mut line = format!("{}: {}", report.scenario, report.agreement.name());
-    if let Some(row) = worst {
-        let cause = report.cause.unwrap_or("cause not known");
-        let _ = write!(line, ", {} at distance {:.2}; {cause}", row.metric, row.judged_distance);
+    if report.agreement == Agreement::Differs {
+        let _ = write!(line, ", {}; {}", worst(report), report.cause.unwrap_or("cause not known"));
     }
     let _ = write!(line, " ({runs_sim} runs in the simulator, {runs_linux} on Linux");
     let untrusted: usize = report.untrusted.iter().map(Vec::len).sum();
@@ -93,7 +128,24 @@ fn line(report: &Report) -> String {
     line + ")"
 }
 
-/// A row for each metric of each scenario.
+/// Each metric that differs: what of it.
+pub(super) fn worst(report: &Report) -> String {
+    let differs = report.rows.iter().filter(|row| row.agreement == Agreement::Differs);
+    let of = |row: &Row| match &row.note {
+        Some(note) => format!("{} {note}", row.metric),
+        None => {
+            let [sim, linux] = row.means.map(number);
+            format!(
+                "{} at distance {}, means {sim} in the simulator and {linux} on Linux",
+                row.metric,
+                distance(row.judged_distance)
+            )
+        }
+    };
+    differs.map(of).collect::<Vec<_>>().join("; ")
+}
+
+/// A row for each metric of each scenario. An outage that never ends is `inf`.
 pub fn csv(reports: &[Report]) -> String {
     let mut csv = Csv::default();
     csv.row([
@@ -108,12 +160,14 @@ pub fn csv(reports: &[Report]) -> String {
         "ks",
         "judged_ks",
         "result",
+        "note",
     ]);
     for report in reports {
         for row in &report.rows {
             let [n_sim, n_linux] = row.n.map(|n| n.to_string());
-            let [median_sim, median_linux] = row.medians.map(|value| value.to_string());
-            let [mean_sim, mean_linux] = row.means.map(|value| value.to_string());
+            let number = |value: Option<f64>| value.map_or_else(String::new, |value| value.to_string());
+            let [median_sim, median_linux] = row.medians.map(number);
+            let [mean_sim, mean_linux] = row.means.map(number);
             csv.row([
                 report.scenario.as_str(),
                 &row.metric,
@@ -123,26 +177,56 @@ pub fn csv(reports: &[Report]) -> String {
                 &median_linux,
                 &mean_sim,
                 &mean_linux,
-                &row.distance.to_string(),
-                &row.judged_distance.to_string(),
+                &number(row.distance),
+                &number(row.judged_distance),
                 row.agreement.name(),
+                row.note.as_deref().unwrap_or_default(),
             ]);
         }
     }
     csv.finish()
 }
 
+/// All reports for programs. An outage that never ends is `"never"`; what was not measured is null.
+pub fn json(reports: &[Report]) -> Value {
+    let value = |value: Option<f64>| object!(Cell::from(value));
+    let row = |row: &Row| {
+        object!({
+            "metric": row.metric,
+            "n": row.n,
+            "medians": row.medians.map(value),
+            "means": row.means.map(value),
+            "difference": row.difference,
+            "distance": row.distance,
+            "judged_distance": row.judged_distance,
+            "agreement": row.agreement.name(),
+            "note": row.note,
+        })
+    };
+    let report = |report: &Report| {
+        object!({
+            "scenario": report.scenario,
+            "runs": report.runs,
+            "counted": report.counted,
+            "untrusted": report.untrusted,
+            "rows": report.rows.iter().map(row).collect::<Vec<_>>(),
+            "agreement": report.agreement.name(),
+            "cause": report.cause,
+        })
+    };
+    reports.iter().map(report).collect()
+}
+
 /// The distributions of both backends, a panel for each metric.
-pub fn figure(scenario: &str, results: [&Collected; 2]) -> DistributionFigure {
+pub fn figure(scenario: &str, samples: [&Sample; 2]) -> DistributionFigure {
     let mut panels: Vec<DistributionPanel> = Vec::new();
-    for (style, results) in [Style::Simulator, Style::Linux].into_iter().zip(results) {
-        for name in results.names().filter(|name| COMPARED.iter().any(|of| of.metric == metric(name))) {
+    for (style, sample) in [Style::Simulator, Style::Linux].into_iter().zip(samples) {
+        for name in
+            sample.names().into_iter().filter(|name| COMPARED.iter().any(|of| of.metric == metric(name)))
+        {
             let (of, kind) = name.split_once('.').unwrap_or((name, ""));
-            let sample = Sample::new(
-                if kind.is_empty() { scenario } else { kind },
-                style,
-                results.values(name).to_vec(),
-            );
+            let label = if kind.is_empty() { scenario } else { kind };
+            let sample = draw::Sample::new(label, style, sample.values(name));
             match panels.iter_mut().find(|panel| panel.title == of) {
                 Some(panel) => panel.samples.push(sample),
                 None => panels.push(DistributionPanel {

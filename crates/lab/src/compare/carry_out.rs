@@ -1,12 +1,13 @@
 //! Carrying the course out: every leg of every contender, at every phase.
 
-use super::course::{Course, Leg, nanos};
+use super::course::{Course, Leg, course, nanos};
 use super::measure::{self, OUTAGE};
 use super::rows::values;
-use crate::Summary;
 use crate::reproduce::{self, How, Kind, NotRun, Point, Results, Scale, Validity, doubts};
-use crate::run::OnWorld;
+use crate::run::{OnWorld, Outcome};
 use crate::scenario::Setting;
+use crate::{Plan, Scenario, ScenarioError, Summary};
+use std::collections::BTreeMap;
 use trace::NamedDoubt;
 use wire::Duration;
 
@@ -161,22 +162,44 @@ fn until_narrow(course: &'static Course, wanted: &[Rival], how: &How<'_>) -> Res
 }
 
 /// A point for each repetition of the legs that are wanted.
-pub(super) fn points(course: &'static Course, n: usize, wanted: impl Fn(&Leg) -> bool) -> Vec<Point> {
-    // The same instants for all: a name of the phases that no leg has for itself.
-    let phases = reproduce::stratified("compare", n, PERIOD);
+pub(crate) fn points(course: &'static Course, n: usize, wanted: impl Fn(&Leg) -> bool) -> Vec<Point> {
     let legs = course.legs.iter().filter(|leg| wanted(leg));
-    legs.flat_map(|leg| {
-        (1..).zip(&phases).map(|(number, phase)| point(course, leg, number, n, DEPARTURE + *phase))
-    })
-    .collect()
+    legs.flat_map(|leg| (0..n).map(move |number| point(course, leg, (number, n), FIRST_SEED))).collect()
 }
 
-fn point(course: &'static Course, leg: &'static Leg, number: usize, n: usize, departure: Duration) -> Point {
+/// The seed of the phases, if none is asked for.
+const FIRST_SEED: u64 = 1;
+
+/// The plan of one of several repetitions of a leg, with `more` settings on top of the course's. Another seed is other phases.
+pub fn plan(
+    leg: &'static Leg,
+    (number, of): (u64, u64),
+    seed: u64,
+    more: &[Setting],
+) -> Result<Plan, ScenarioError> {
+    let place = |number| usize::try_from(number).unwrap_or(usize::MAX);
+    let point = point(course()?, leg, (place(number), place(of)), seed);
+    let (file, text) = Scenario::find(point.scenario)?;
+    let settings: Vec<Setting> = point.overrides.iter().chain(more).cloned().collect();
+    Scenario::plan(&file, &text, &settings, seed)
+}
+
+/// What a run of a leg gave, by metric.
+pub fn values_of_run(outcome: &Outcome) -> Result<BTreeMap<String, f64>, String> {
+    let first = |(name, values): (&str, Vec<f64>)| Some((name.to_owned(), *values.first()?));
+    Ok(measure::measure(outcome)?.into_iter().filter_map(first).collect())
+}
+
+/// One of `n` repetitions, from 0. The same instants for all legs: the phases have a name that no leg has for itself.
+fn point(course: &'static Course, leg: &'static Leg, (number, n): (usize, usize), seed: u64) -> Point {
+    let name = if seed == FIRST_SEED { "compare".to_owned() } else { format!("compare {seed}") };
+    let phase = reproduce::stratified(&name, n, PERIOD).get(number).copied().unwrap_or_default();
+    let departure = DEPARTURE + phase;
     let window = course.moves.get(leg.r#move).map(|each| each.window).unwrap_or_default();
     let mut overrides = leg.mover.departing(departure);
     overrides.push(Setting::new("duration", nanos(departure + window)));
     Point {
-        label: format!("{} {number}/{n}", leg.name),
+        label: format!("{} {}/{n}", leg.name, number + 1),
         setting: vec![("leg", leg.name.as_str().into())],
         kind: Kind::Main,
         worlds: BOTH,

@@ -18,7 +18,7 @@ mod pairs;
 mod rows;
 mod text;
 
-pub use carry_out::{Comparison, Repeat, Rival, compare, repetitions, select, span};
+pub use carry_out::{Comparison, Repeat, Rival, compare, plan, repetitions, select, span, values_of_run};
 pub use course::{Contender, Course, Leg, Move, Mover, PATTERN, Workload, course};
 pub use figure::svg;
 pub use judge::{Broken, MustHold, Verdict, self_test, verdicts};
@@ -26,6 +26,8 @@ pub use measure::{METRICS, Metric, OWNERS};
 pub use rows::{Row, csv, json, rows};
 pub use text::{self_test_text, text};
 
+#[cfg(test)]
+pub(crate) use carry_out::points;
 pub(crate) use course::scenario;
 
 #[cfg(test)]

@@ -185,7 +185,7 @@ pub fn run_undisturbed(
 
 /// Whether a busy host alone may be the cause of all doubts. A packet that nothing accounts for stays a doubt, whatever the
 /// host did meanwhile.
-fn is_only_timing(doubts: &[Doubt]) -> bool {
+pub(crate) fn is_only_timing(doubts: &[Doubt]) -> bool {
     !doubts.is_empty() && doubts.iter().all(Doubt::is_timing)
 }
 

@@ -58,9 +58,14 @@ fn parse(line: &str) -> Option<(&str, &str)> {
 }
 
 fn digest(path: &Path) -> io::Result<String> {
-    let (mut file, mut hash, mut chunk) = (File::open(path)?, Sha256::new(), vec![0; CHUNK]);
+    digest_of(&mut File::open(path)?)
+}
+
+/// The SHA-256 of what a source gives, in hexadecimal digits.
+pub(crate) fn digest_of(source: &mut impl Read) -> io::Result<String> {
+    let (mut hash, mut chunk) = (Sha256::new(), vec![0; CHUNK]);
     loop {
-        let read = file.read(&mut chunk)?;
+        let read = source.read(&mut chunk)?;
         if read == 0 {
             break;
         }

@@ -17,7 +17,7 @@
 //! the accounts again from `run.json` (the plan) and `records.jsonl`; the other files are never read back.
 
 mod capture;
-mod digests;
+pub(crate) mod digests;
 mod events;
 mod figure;
 mod flows;

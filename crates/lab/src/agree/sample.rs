@@ -1,0 +1,259 @@
+//! What many runs of a scenario gave on one backend, in memory and in a file.
+
+use super::COMPARED;
+use crate::batch::{METRICS, metric};
+use crate::compare::{self, Leg, course};
+use crate::linux::is_only_timing;
+use crate::run::Outcome;
+use crate::rundir::digests::digest_of;
+use crate::scenario::{Repetition, Setting};
+use crate::{Plan, Scenario, ScenarioError, batch};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+use trace::Doubt;
+
+/// A scenario as `agree` repeats it. A leg of `compare` has the phases of `compare`, and is read as `compare` reads it; any other
+/// scenario has those of `run --runs`.
+#[derive(Clone, Debug)]
+pub struct Repeated {
+    /// Its name, as it was asked for.
+    pub name: String,
+    file: String,
+    text: String,
+    set: Vec<Setting>,
+    seed: u64,
+    leg: Option<&'static Leg>,
+}
+
+impl Repeated {
+    /// Finds a scenario. An error says what is wrong with it.
+    pub fn of(name: &str, set: &[Setting], seed: u64) -> Result<Self, ScenarioError> {
+        let (file, text) = Scenario::find(name)?;
+        let leg = course()?.legs.iter().find(|leg| leg.name == name);
+        let all = Self { name: name.to_owned(), file, text, set: set.to_vec(), seed, leg };
+        all.plan(0, 1)?;
+        Ok(all)
+    }
+
+    /// The plan of one of `of` runs.
+    pub fn plan(&self, number: u64, of: u64) -> Result<Plan, ScenarioError> {
+        if let Some(leg) = self.leg {
+            return compare::plan(leg, (number, of), self.seed, &self.set);
+        }
+        let repetition = Repetition { number, of, seed: self.seed };
+        Scenario::repetition(&self.file, &self.text, &self.set, self.seed.wrapping_add(number), repetition)
+    }
+
+    /// Reads a run.
+    pub fn read(&self, outcome: &Outcome) -> Run {
+        let values = match self.leg {
+            Some(_) => compare::values_of_run(outcome),
+            None => Ok(batch::of_run(&batch::measure(outcome))),
+        };
+        let mut doubts = outcome.doubts.clone();
+        let values = values.unwrap_or_else(|why| {
+            doubts.push(Doubt::NotMeasured { why });
+            BTreeMap::new()
+        });
+        Run { values, doubts }.rounded()
+    }
+
+    /// What must be equal for a recorded run to be one of these.
+    pub(super) fn key(&self) -> Key {
+        let set = self.set.iter().map(ToString::to_string).collect();
+        let digest = digest_of(&mut self.text.as_bytes()).unwrap_or_default();
+        Key { scenario: self.name.clone(), digest, set, seed: self.seed }
+    }
+}
+
+/// Which scenario was run.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(super) struct Key {
+    pub(super) scenario: String,
+    /// SHA-256 of the scenario's text.
+    pub(super) digest: String,
+    pub(super) set: Vec<String>,
+    pub(super) seed: u64,
+}
+
+/// What one run gave.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Run {
+    /// Its values, by metric; an outage that never ends is infinite.
+    pub values: BTreeMap<String, f64>,
+    /// Why it does not count.
+    pub doubts: Vec<Doubt>,
+}
+
+impl Run {
+    /// What is compared, with as many digits as a file keeps.
+    fn rounded(mut self) -> Self {
+        self.values.retain(|name, _| COMPARED.iter().any(|compared| compared.metric == metric(name)));
+        self.values.values_mut().for_each(|value| *value = batch::short(*value));
+        self
+    }
+}
+
+/// A run that is not to be trusted.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NotCounted {
+    /// Its number, from 0.
+    pub number: u64,
+    /// Why, one by one.
+    pub doubts: Vec<Doubt>,
+}
+
+/// What runs gave, by their numbers.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(try_from = "Stored", into = "Stored")]
+pub struct Sample {
+    /// Of how many runs: their phases depend on it.
+    pub of: u64,
+    runs: BTreeMap<u64, Run>,
+}
+
+impl Sample {
+    /// Without a run yet.
+    pub fn new(of: u64) -> Self {
+        Self { of, runs: BTreeMap::new() }
+    }
+
+    /// Takes a run, in the place of an earlier one of this number.
+    pub fn add(&mut self, number: u64, run: Run) {
+        self.runs.insert(number, run);
+    }
+
+    /// The numbers of the runs that are still to be done: none was begun, or the machine disturbed it.
+    pub fn missing(&self) -> Vec<u64> {
+        (0..self.of)
+            .filter(|number| self.runs.get(number).is_none_or(|run| is_only_timing(&run.doubts)))
+            .collect()
+    }
+
+    /// How many runs count.
+    pub fn counted(&self) -> usize {
+        self.trusted().count()
+    }
+
+    /// The runs that do not count.
+    pub fn untrusted(&self) -> Vec<NotCounted> {
+        let doubtful = self.runs.iter().filter(|(_, run)| !run.doubts.is_empty());
+        let not_counted =
+            |(number, run): (&u64, &Run)| NotCounted { number: *number, doubts: run.doubts.clone() };
+        doubtful.map(not_counted).collect()
+    }
+
+    /// The values of a metric, of the runs that count and have it.
+    pub fn values(&self, name: &str) -> Vec<f64> {
+        self.trusted().filter_map(|(_, run)| run.values.get(name)).copied().collect()
+    }
+
+    /// The names of what was measured: in the order of the metrics, and of the kinds of handoffs.
+    pub fn names(&self) -> Vec<&str> {
+        let all: BTreeSet<&str> =
+            self.trusted().flat_map(|(_, run)| run.values.keys().map(String::as_str)).collect();
+        let of = |(of, _): &(&str, &str)| {
+            let of = (*of).to_owned();
+            all.iter().copied().filter(move |name| metric(name) == of)
+        };
+        METRICS.iter().flat_map(of).collect()
+    }
+
+    /// The runs with the numbers of those that count in `other`.
+    pub(super) fn at_the_runs_of(&self, other: &Self) -> Self {
+        let runs = other.trusted().filter_map(|(number, _)| Some((*number, self.runs.get(number)?.clone())));
+        Self { of: self.of, runs: runs.collect() }
+    }
+
+    fn trusted(&self) -> impl Iterator<Item = (&u64, &Run)> {
+        self.runs.iter().filter(|(_, run)| run.doubts.is_empty())
+    }
+}
+
+/// The file's form: a column for each metric.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Stored {
+    of: u64,
+    /// The numbers of the runs that count.
+    counted: Vec<u64>,
+    /// For each of them a value.
+    values: BTreeMap<String, Vec<Cell>>,
+    untrusted: Vec<NotCounted>,
+}
+
+/// A value in a file: JSON has no infinite numbers.
+#[derive(Clone, Copy, Serialize, Deserialize)]
+#[serde(untagged)]
+pub(super) enum Cell {
+    Value(f64),
+    Word(Never),
+    NotMeasured(()),
+}
+
+#[derive(Clone, Copy, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Never {
+    Never,
+}
+
+impl From<Option<f64>> for Cell {
+    fn from(value: Option<f64>) -> Self {
+        match value {
+            Some(value) if value.is_finite() => Self::Value(value),
+            Some(_) => Self::Word(Never::Never),
+            None => Self::NotMeasured(()),
+        }
+    }
+}
+
+impl From<Cell> for Option<f64> {
+    fn from(cell: Cell) -> Self {
+        match cell {
+            Cell::Value(value) => Some(value),
+            Cell::Word(Never::Never) => Some(f64::INFINITY),
+            Cell::NotMeasured(()) => None,
+        }
+    }
+}
+
+impl From<Sample> for Stored {
+    fn from(sample: Sample) -> Self {
+        let column = |name: &&str| {
+            let cells = sample.trusted().map(|(_, run)| run.values.get(*name).copied().into());
+            ((*name).to_owned(), cells.collect())
+        };
+        Self {
+            of: sample.of,
+            counted: sample.trusted().map(|(number, _)| *number).collect(),
+            values: sample.names().iter().map(column).collect(),
+            untrusted: sample.untrusted(),
+        }
+    }
+}
+
+impl TryFrom<Stored> for Sample {
+    type Error = String;
+
+    fn try_from(stored: Stored) -> Result<Self, String> {
+        let mut sample = Self::new(stored.of);
+        for number in &stored.counted {
+            sample.add(*number, Run::default());
+        }
+        for (name, column) in stored.values {
+            if column.len() != stored.counted.len() {
+                let (have, want) = (column.len(), stored.counted.len());
+                return Err(format!("{name}: {have} values of {want} runs"));
+            }
+            for (number, cell) in stored.counted.iter().zip(column) {
+                let run = sample.runs.entry(*number).or_default();
+                run.values.extend(Option::from(cell).map(|value| (name.clone(), value)));
+            }
+        }
+        for NotCounted { number, doubts } in stored.untrusted {
+            sample.add(number, Run { doubts, ..Run::default() });
+        }
+        Ok(sample)
+    }
+}

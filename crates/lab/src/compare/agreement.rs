@@ -1,0 +1,84 @@
+//! Whether the two backends agree about a leg, as `wayfare agree` judges it, and which order of the protocols follows.
+
+use super::carry_out::Comparison;
+use super::course::Leg;
+use super::judge::{order_of, paired};
+use super::measure::OUTAGE;
+use super::pairs::number;
+use crate::agree::{self, Agreement, Report, Run, Sample};
+use crate::reproduce::{Results, Validity};
+use std::cmp::Ordering;
+
+/// What both backends gave. `same` is the simulator at the phases of the runs on Linux.
+#[derive(Clone, Copy)]
+pub(super) struct Both<'a> {
+    pub(super) sim: &'a Results,
+    pub(super) same: &'a Results,
+    pub(super) linux: &'a Results,
+}
+
+impl<'a> Both<'a> {
+    /// If both were measured.
+    pub(super) fn of(comparison: &'a Comparison) -> Option<Self> {
+        let [sim, linux] = comparison.worlds.as_slice() else { return None };
+        Some(Self { sim, same: comparison.same.as_ref().unwrap_or(sim), linux })
+    }
+
+    /// Everything that is compared about a leg.
+    pub(super) fn report(&self, leg: &Leg) -> Report {
+        let [sim, same, linux] = [self.sim, self.same, self.linux].map(|results| sample(results, leg));
+        agree::report_of(&leg.name, [&sim, &same, &linux])
+    }
+
+    /// Whether they agree about its outage.
+    fn agrees(&self, leg: &Leg) -> bool {
+        outage(&self.report(leg)) == Agreement::Agrees
+    }
+
+    /// What becomes of the order of two legs.
+    pub(super) fn claim(&self, a: &Leg, b: &Leg) -> Claim {
+        let orders = [self.sim, self.linux].map(|results| order_of(results, a, b));
+        let Some(told) = orders.into_iter().flatten().next() else { return Claim::NotToldApart };
+        if !(self.agrees(a) && self.agrees(b)) {
+            return Claim::NotClaimed;
+        }
+        // A backend that does not tell them apart for sure has an order all the same: nothing excuses another one.
+        let all_same = [self.sim, self.linux].map(|results| paired(results, a, b) == Some(told));
+        if all_same == [true, true] { Claim::Same(told) } else { Claim::Other }
+    }
+}
+
+/// The order of two legs by outage on both backends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Claim {
+    /// No backend tells them apart.
+    NotToldApart,
+    /// A backend does, but the backends do not agree about both legs.
+    NotClaimed,
+    /// This one, on both.
+    Same(Ordering),
+    /// Another one on each.
+    Other,
+}
+
+/// What a report says about the outage.
+pub(super) fn outage(report: &Report) -> Agreement {
+    let row = report.rows.iter().find(|row| row.metric == OUTAGE.name);
+    row.map_or(Agreement::Inconclusive, |row| row.agreement)
+}
+
+/// The runs of a leg.
+fn sample(results: &Results, leg: &Leg) -> Sample {
+    let rows: Vec<_> = results.rows(|point| point.scenario == leg.name).collect();
+    let mut sample = Sample::new(rows.len() as u64);
+    for (point, measured) in rows {
+        let first = |(metric, values): (&&str, &Vec<f64>)| Some(((*metric).to_owned(), *values.first()?));
+        let doubts = match &measured.validity {
+            Validity::Valid => Vec::new(),
+            Validity::Invalid(why) | Validity::Untrusted(why) => why.clone(),
+        };
+        let values = measured.samples.iter().filter_map(first).collect();
+        sample.add(number(point), Run { values, doubts, is_timing: false });
+    }
+    sample
+}
