@@ -76,7 +76,8 @@ pub(crate) fn metric(name: &str) -> &str {
     name.split('.').next().unwrap_or(name)
 }
 
-/// Values by metric, one for each handoff, or one for the run. An outage that never ends is infinite.
+/// Values by metric, one for each handoff, or one for the run; none where it applies and was not measured. An outage that
+/// never ends is infinite.
 pub type Values = BTreeMap<String, Vec<f64>>;
 
 /// Measures a run.
@@ -86,7 +87,7 @@ pub fn measure(outcome: &Outcome) -> Values {
     for handoff in &outcome.handoffs {
         for (metric, value) in of_handoff(handoff) {
             let name = if kinds.len() > 1 { format!("{metric}.{}", handoff.kind) } else { metric.to_owned() };
-            values.entry(name).or_default().push(short(value));
+            values.entry(name).or_default().extend(value.map(short));
         }
     }
     let stall = outcome.flows.iter().map(|flow| flow.longest_stall).max();
@@ -100,9 +101,17 @@ pub fn measure(outcome: &Outcome) -> Values {
     values
 }
 
+/// The value of a run for each metric; `None` where it was not measured.
+pub type RunValues = BTreeMap<String, Option<f64>>;
+
 /// The value of a run for each metric: the median of its handoffs.
-pub fn of_run(values: &Values) -> BTreeMap<String, f64> {
-    values.iter().filter_map(|(name, values)| Some((name.clone(), stats::median(values)?))).collect()
+pub fn of_run(values: &Values) -> RunValues {
+    values.iter().map(|(name, values)| (name.clone(), stats::median(values))).collect()
+}
+
+/// The values that were measured.
+pub(crate) fn measured(values: &RunValues) -> BTreeMap<String, f64> {
+    values.iter().filter_map(|(name, value)| Some((name.clone(), (*value)?))).collect()
 }
 
 /// Nanoseconds are enough of anything; and what has no more digits is read back from a file as it was.
@@ -110,14 +119,14 @@ pub(crate) fn short(value: f64) -> f64 {
     (value * 1e6).round() / 1e6
 }
 
-fn of_handoff(handoff: &Handoff) -> impl Iterator<Item = (&'static str, f64)> {
-    let all = [
+fn of_handoff(handoff: &Handoff) -> [(&'static str, Option<f64>); 4] {
+    let measured = |count: u64| handoff.is_measured().then_some(count as f64);
+    [
         ("outage_ms", handoff.outage_ms()),
-        ("lost_packets", Some(handoff.lost() as f64)),
-        ("duplicate_packets", Some(handoff.duplicates() as f64)),
+        ("lost_packets", measured(handoff.lost())),
+        ("duplicate_packets", measured(handoff.duplicates())),
         ("handoff_latency_ms", handoff.latency.map(|latency| latency.as_secs_f64() * 1e3)),
-    ];
-    all.into_iter().filter_map(|(metric, value)| Some((metric, value?)))
+    ]
 }
 
 /// In thousands of bits a second: of the flow with the most bytes. Without flows, of all that hosts that moved were given,
@@ -149,28 +158,37 @@ pub const KEPT: usize = 100_000;
 /// The values of runs, in bounded memory.
 #[derive(Clone, Debug, Default)]
 pub struct Collected {
-    metrics: BTreeMap<String, (u64, Vec<f64>)>,
+    metrics: BTreeMap<String, Metric>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Metric {
+    /// Runs in which it was measured, and in which it was not.
+    measured: u64,
+    not_measured: u64,
+    /// Its values.
+    kept: Vec<f64>,
 }
 
 impl Collected {
     /// Takes a run's values.
-    pub fn add(&mut self, run: &BTreeMap<String, f64>) {
+    pub fn add(&mut self, run: &RunValues) {
         for (name, value) in run {
-            let (seen, kept) = self.metrics.entry(name.clone()).or_default();
-            if kept.len() < KEPT {
-                kept.push(*value);
-            } else {
-                let place = Seed::new(*seen).fork(name).draw() % (*seen + 1);
-                if let Some(kept) = usize::try_from(place).ok().and_then(|place| kept.get_mut(place)) {
-                    *kept = *value;
-                }
+            let metric = self.metrics.entry(name.clone()).or_default();
+            match value {
+                Some(value) => metric.add(name, *value),
+                None => metric.not_measured += 1,
             }
-            *seen += 1;
         }
     }
 
     /// The names of what was measured: in the order of the metrics, and of the kinds of handoffs.
     pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.all_names().filter(|name| !self.values(name).is_empty())
+    }
+
+    /// The same with what no run measured.
+    fn all_names(&self) -> impl Iterator<Item = &str> {
         METRICS.iter().flat_map(|(of, _)| {
             self.metrics.keys().map(String::as_str).filter(move |name| metric(name) == *of)
         })
@@ -178,18 +196,25 @@ impl Collected {
 
     /// The values of a metric.
     pub fn values(&self, name: &str) -> &[f64] {
-        self.metrics.get(name).map_or(&[], |(_, kept)| kept)
+        self.metrics.get(name).map_or(&[], |metric| &metric.kept)
     }
 
     /// Every metric in numbers.
     pub fn summary(&self) -> Vec<MetricSummary> {
         let row = |name: &str| {
             let (of, kind) = name.split_once('.').unwrap_or((name, ""));
-            let runs = self.metrics.get(name).map_or(0, |(seen, _)| *seen);
-            let summary = Summary::of(self.values(name))?;
-            Some(MetricSummary { metric: of.to_owned(), kind: kind.to_owned(), runs, summary })
+            let of = of.to_owned();
+            let Metric { measured, not_measured, kept } = self.metrics.get(name)?;
+            let (runs, not_measured) = (*measured, *not_measured);
+            Some(MetricSummary {
+                metric: of,
+                kind: kind.to_owned(),
+                runs,
+                not_measured,
+                summary: Summary::of(kept),
+            })
         };
-        self.names().filter_map(row).collect()
+        self.all_names().filter_map(row).collect()
     }
 
     /// The distribution of every metric that differs between runs.
@@ -213,7 +238,7 @@ impl Collected {
                 }),
             }
         }
-        let runs = self.metrics.values().map(|(seen, _)| *seen).max()?;
+        let runs = self.metrics.values().map(|metric| metric.measured).max()?;
         let about = METRICS.iter().filter(|(of, _)| panels.iter().any(|panel| panel.title == *of));
         let about: Vec<String> = about.map(|(of, about)| format!("{of}: {about}")).collect();
         (!panels.is_empty()).then(|| DistributionFigure {
@@ -221,6 +246,20 @@ impl Collected {
             panels,
             caption: format!("{}. One value a run: the median of its handoffs.", about.join("; ")),
         })
+    }
+}
+
+impl Metric {
+    fn add(&mut self, name: &str, value: f64) {
+        if self.kept.len() < KEPT {
+            self.kept.push(value);
+        } else {
+            let place = Seed::new(self.measured).fork(name).draw() % (self.measured + 1);
+            if let Some(kept) = usize::try_from(place).ok().and_then(|place| self.kept.get_mut(place)) {
+                *kept = value;
+            }
+        }
+        self.measured += 1;
     }
 }
 
@@ -241,17 +280,23 @@ pub struct MetricSummary {
     pub kind: String,
     /// How many runs measured it. Above [`KEPT`], `n` of the summary is less.
     pub runs: u64,
-    /// The numbers.
+    /// How many runs did not, though they had handoffs of this kind: no flow was there to be cut, or it was idle.
+    pub not_measured: u64,
+    /// The numbers; `None` if no run measured it.
     #[serde(flatten)]
-    pub summary: Summary,
+    pub summary: Option<Summary>,
 }
 
 /// The summary as a table, with a line about each metric.
 pub fn table(metrics: &[MetricSummary]) -> String {
     let mut table = Table::new(["metric", "kind", "n", "median", "95 % interval", "5 %", "95 %", "mean"]);
     for row in metrics {
-        let summary = &row.summary;
         let number = |value| stats::number(value, 3);
+        let Some(summary) = &row.summary else {
+            let [metric, kind] = [row.metric.as_str(), row.kind.as_str()];
+            table.push([metric, kind, "0", "not measured", "-", "-", "-", "-"]);
+            continue;
+        };
         let interval = match (summary.interval, summary.interval_text(3)) {
             (None, _) => "-".to_owned(),
             (Some(_), None) => "no width".to_owned(),
@@ -273,6 +318,11 @@ pub fn table(metrics: &[MetricSummary]) -> String {
     out.push_str(
         "\n95 % interval: of the median, from order statistics; \"range\": only smallest and largest; \"-\": fewer than 6 runs\n",
     );
+    for row in metrics.iter().filter(|row| row.not_measured > 0) {
+        let (name, runs) = (&row.metric, row.runs + row.not_measured);
+        let kind = if row.kind.is_empty() { String::new() } else { format!(" ({})", row.kind) };
+        let _ = writeln!(out, "{name}{kind}: not measured in {} of {runs} runs", row.not_measured);
+    }
     if metrics.iter().any(|row| row.runs > KEPT as u64) {
         let _ = writeln!(out, "of more than {KEPT} runs, a uniform sample of that size is kept");
     }
@@ -325,12 +375,13 @@ mod tests {
     fn the_values_of_many_runs_take_bounded_room_and_stay_a_fair_sample() {
         let mut all = Collected::default();
         for run in 0..(3 * KEPT as u64) {
-            all.add(&BTreeMap::from([("outage_ms".to_owned(), run as f64)]));
+            all.add(&BTreeMap::from([("outage_ms".to_owned(), Some(run as f64))]));
         }
         let [row] = all.summary().try_into().unwrap();
-        assert_eq!((row.runs, row.summary.n), (3 * KEPT as u64, KEPT));
+        let summary = row.summary.unwrap();
+        assert_eq!((row.runs, summary.n), (3 * KEPT as u64, KEPT));
         let middle = 1.5 * KEPT as f64;
-        assert!((row.summary.median - middle).abs() < 0.02 * middle, "{row:?}");
+        assert!((summary.median - middle).abs() < 0.02 * middle, "{row:?}");
     }
 
     #[test]
@@ -339,8 +390,8 @@ mod tests {
         for run in 0..6 {
             let value = f64::from(run);
             all.add(&BTreeMap::from([
-                ("outage_ms.hard".to_owned(), value),
-                ("lost_packets".to_owned(), 0.0),
+                ("outage_ms.hard".to_owned(), Some(value)),
+                ("lost_packets".to_owned(), Some(0.0)),
             ]));
         }
         let text = table(&all.summary());
@@ -349,5 +400,31 @@ mod tests {
         assert!(row("lost_packets").contains("no width"), "{text}");
         let figure = all.figure("x", OnWorld::Sim).unwrap();
         assert_eq!(figure.panels.len(), 1, "what does not vary is not drawn");
+    }
+
+    /// A flow that ends before the moves leaves nothing to measure: that is no loss of 0 packets.
+    #[test]
+    fn what_no_run_measured_is_said_to_be_so() {
+        let (file, text) = crate::Scenario::find("first").unwrap();
+        let mut all = Collected::default();
+        for stop in ["0.9s", "0.8s", "1.5s"] {
+            let settings = [format!("constant-rate.stop={stop}").parse().unwrap()];
+            let plan = crate::Scenario::plan(&file, &text, &settings, 1).unwrap();
+            all.add(&of_run(&measure(&crate::run::simulate(plan).unwrap())));
+        }
+        let text = table(&all.summary());
+        let row = |name: &str, kind: &str| {
+            let cells = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+            text.lines()
+                .map(cells)
+                .find(|cells| cells.len() > 3 && cells[0] == name && cells[1] == kind)
+                .unwrap()
+        };
+        for metric in ["outage_ms", "lost_packets", "duplicate_packets", "handoff_latency_ms"] {
+            assert_eq!(row(metric, "semisoft")[2..5], ["0", "not", "measured"], "{text}");
+            assert_eq!(row(metric, "hard")[2], "1", "{text}");
+        }
+        assert!(text.contains("lost_packets (semisoft): not measured in 3 of 3 runs"), "{text}");
+        assert!(text.contains("lost_packets (hard): not measured in 2 of 3 runs"), "{text}");
     }
 }

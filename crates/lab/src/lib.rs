@@ -13,6 +13,7 @@ pub mod compare_worlds;
 pub mod control;
 pub mod diff;
 pub mod explain;
+mod failure;
 pub mod flow;
 pub mod handoff;
 pub mod journey;

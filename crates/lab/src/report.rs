@@ -1,7 +1,7 @@
 //! A run as text, for people.
 
 use crate::flow::{Delay, End};
-use crate::handoff::{Experience, FlowCost, Handoff};
+use crate::handoff::{Experience, FlowCost, Handoff, Recovery};
 use crate::ledger::Ledger;
 use crate::run::Outcome;
 use draw::Table;
@@ -73,18 +73,18 @@ fn handoff_table(outcome: &Outcome) -> String {
         rows.push((
             hole.from,
             vec![
-                text("-"),
+                text(NOTHING),
                 at,
                 host,
                 flow,
                 text("hole"),
-                String::new(),
-                String::new(),
+                text(NOTHING),
+                text(NOTHING),
                 hole.lost.to_string(),
-                String::new(),
+                text(NOTHING),
                 experience(&hole.experience),
-                String::new(),
-                String::new(),
+                text(NOTHING),
+                text(NOTHING),
             ],
         ));
     }
@@ -114,7 +114,7 @@ fn handoff_table(outcome: &Outcome) -> String {
 }
 
 fn handoff_row(outcome: &Outcome, number: usize, handoff: &Handoff, cost: Option<&FlowCost>) -> Vec<String> {
-    let count = |count: Option<u64>| count.map_or_else(String::new, |count| count.to_string());
+    let count = |count: Option<u64>| count.map_or_else(|| NOTHING.to_owned(), |count| count.to_string());
     vec![
         number.to_string(),
         format!("{:.3}", handoff.begun.as_secs_f64()),
@@ -123,17 +123,31 @@ fn handoff_row(outcome: &Outcome, number: usize, handoff: &Handoff, cost: Option
         handoff.kind.clone(),
         handoff.from.clone(),
         handoff.to.clone(),
-        count(cost.map(|cost| cost.lost)),
+        count(cost.map(FlowCost::lost)),
         count(cost.map(|cost| cost.duplicates)),
         cost.map_or_else(|| "not measured".to_owned(), |cost| experience(&cost.experience)),
-        cost.and_then(|cost| cost.recovered)
-            .map_or_else(String::new, |at| millis(at.since(handoff.cut.min(at)))),
-        handoff.latency.map_or_else(String::new, millis),
+        cost.map_or_else(|| NOTHING.to_owned(), |cost| recovered(handoff, cost.recovery)),
+        handoff.latency.map_or_else(|| NOTHING.to_owned(), millis),
     ]
 }
 
-/// One row for each flow.
+/// What stands where the glossary defines no value.
+const NOTHING: &str = "-";
+
+fn recovered(handoff: &Handoff, recovery: Recovery) -> String {
+    match recovery {
+        Recovery::Unneeded => "none".to_owned(),
+        Recovery::At(at) => millis(at.since(handoff.cut.min(at))),
+        Recovery::Never => "never".to_owned(),
+        Recovery::NotMeasured => NOTHING.to_owned(),
+    }
+}
+
+/// One row for each flow; without any, a line that says so.
 pub fn flow_table(outcome: &Outcome) -> String {
+    if outcome.flows.is_empty() {
+        return "no flow: no application was given or sent data\n".to_owned();
+    }
     let headers = [
         "flow",
         "from",
@@ -145,13 +159,14 @@ pub fn flow_table(outcome: &Outcome) -> String {
         "delay ms",
         "p99 ms",
         "stall ms",
+        "lost",
         "resent",
     ];
     let mut table = Table::new(headers);
     for (number, flow) in (1..).zip(&outcome.flows) {
         let number: usize = number;
         let delay = |of: fn(&Delay) -> Duration| {
-            flow.delay.as_ref().map_or_else(String::new, |delay| millis(of(delay)))
+            flow.delay.as_ref().map_or_else(|| NOTHING.to_owned(), |delay| millis(of(delay)))
         };
         table.push([
             number.to_string(),
@@ -164,6 +179,7 @@ pub fn flow_table(outcome: &Outcome) -> String {
             delay(|delay| delay.p50),
             delay(|delay| delay.p99),
             millis(flow.longest_stall),
+            flow.lost.to_string(),
             flow.retransmissions.to_string(),
         ]);
     }

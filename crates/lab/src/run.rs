@@ -1,7 +1,8 @@
 //! One run: a plan carried out in a world, and what is known of it afterwards.
 
 use crate::Plan;
-use crate::flow::{self, Flow, Traffic};
+use crate::failure::failures;
+use crate::flow::{Flow, Packets, Traffic};
 use crate::handoff::{self, Handoff, Hole};
 use crate::ledger::{self, Ledger, Running};
 use crate::linux::WorldReport;
@@ -54,6 +55,8 @@ pub struct Outcome {
     pub ledger: Ledger,
     /// The flows, in the order in which they began.
     pub flows: Vec<Flow>,
+    /// What is known of the packets of each flow.
+    pub(crate) packets: Vec<Packets>,
     /// The handoffs.
     pub handoffs: Vec<Handoff>,
     /// Outages of flows that no handoff made.
@@ -85,8 +88,8 @@ impl Outcome {
         let uncut = handoff::uncut(&records).into_iter();
         doubts.extend(uncut.map(|begun| Doubt::Uncut { begun_s: begun.as_secs_f64() }));
         let holes = handoff::holes(&plan, &records, &traffic, &handoffs);
-        let failures = flow::failures(&plan, &traffic, &handoffs, &holes);
-        let flows = traffic.flows;
+        let failures = failures(&plan, &traffic, &handoffs, &holes);
+        let Traffic { flows, packets, .. } = traffic;
         Self {
             plan,
             world,
@@ -94,6 +97,7 @@ impl Outcome {
             fingerprint,
             ledger,
             flows,
+            packets,
             handoffs,
             holes,
             failures,
@@ -118,6 +122,7 @@ impl Outcome {
         }
         self.ledger = Ledger::default();
         self.flows.clear();
+        self.packets.clear();
         self.handoffs.clear();
         self.holes.clear();
         self.failures.clear();

@@ -48,7 +48,7 @@ impl Repeated {
     pub fn read(&self, outcome: &Outcome) -> Run {
         let values = match self.leg {
             Some(_) => compare::values_of_run(outcome),
-            None => Ok(batch::of_run(&batch::measure(outcome))),
+            None => Ok(batch::measured(&batch::of_run(&batch::measure(outcome)))),
         };
         let mut doubts = outcome.doubts.clone();
         let values = values.unwrap_or_else(|why| {

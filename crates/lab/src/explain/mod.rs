@@ -6,14 +6,14 @@ mod timeline;
 pub use packet::packet;
 pub use timeline::timeline;
 
-use crate::flow::Traffic;
-use crate::handoff::{Experience, FlowCost, Handoff, Outage};
+use crate::flow::PacketEvent;
+use crate::handoff::{Experience, FlowCost, Handoff, Outage, Recovery};
 use crate::journey::{Fate, Journeys};
 use crate::run::Outcome;
 use draw::Table;
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use wire::{Duration, Instant};
+use wire::{Duration, Instant, PacketId};
 
 /// Every handoff, with its outage by owner.
 pub fn handoffs(outcome: &Outcome) -> String {
@@ -28,7 +28,7 @@ pub fn handoffs(outcome: &Outcome) -> String {
     for (index, one) in outcome.handoffs.iter().enumerate() {
         out.push('\n');
         out.push_str(&heading(outcome, index + 1, one));
-        out.push_str(&handoff(outcome, &lost, index, one));
+        out.push_str(&handoff(outcome, &lost, one));
     }
     for hole in &outcome.holes {
         let _ = writeln!(out, "\nhole at {}, from {} s, no handoff", outcome.host(hole.host), hole.from);
@@ -51,8 +51,7 @@ fn heading(outcome: &Outcome, number: usize, handoff: &Handoff) -> String {
     )
 }
 
-fn handoff(outcome: &Outcome, all_lost: &[Lost], index: usize, handoff: &Handoff) -> String {
-    let until = next_begun(outcome, index);
+fn handoff(outcome: &Outcome, all_lost: &[Lost], handoff: &Handoff) -> String {
     let mut out = String::new();
     if handoff.flows.is_empty() {
         out.push_str("  not measured: no flow of the host was there to be cut\n");
@@ -64,10 +63,11 @@ fn handoff(outcome: &Outcome, all_lost: &[Lost], index: usize, handoff: &Handoff
         } else {
             ""
         };
-        let until = cost.recovered.map_or(until, |recovered| until.min(recovered + Duration::from_nanos(1)));
-        let lost = all_lost
-            .iter()
-            .filter(|lost| lost.flow == Some(cost.flow) && lost.at >= handoff.begun && lost.at < until);
+        let is_charged = |lost: &&Lost| {
+            let of_flow = lost.flow == cost.flow;
+            of_flow && cost.losses.iter().any(|loss| (loss.at, loss.packet) == (lost.at, lost.packet))
+        };
+        let lost = all_lost.iter().filter(is_charged);
         for line in of_flow(outcome, handoff, cost, lost).lines() {
             let _ = writeln!(out, "{indent}{line}");
         }
@@ -97,19 +97,27 @@ fn of_flow<'a>(
         Experience::NotMeasured => {
             out.push_str("  not measured: the flow was idle when the path was cut\n");
         }
-        Experience::None if cost.lost == 0 => out.push_str("  lost nothing and made no gap\n"),
+        Experience::None if cost.lost() == 0 => out.push_str("  lost nothing and made no gap\n"),
         Experience::None => {}
     }
-    if let (Experience::Outage(_), Some(recovered)) = (&cost.experience, cost.recovered) {
-        let since = exact_ms(recovered.since(handoff.cut.min(recovered)));
-        let _ = writeln!(out, "  recovered after {since} ms, at {recovered} s");
+    match cost.recovery {
+        Recovery::At(recovered) => {
+            let since = exact_ms(recovered.since(handoff.cut.min(recovered)));
+            let _ = writeln!(out, "  recovered after {since} ms, at {recovered} s");
+        }
+        Recovery::Never if !matches!(cost.experience, Experience::Never { .. }) => {
+            out.push_str(
+                "  never recovered: less than half of the goodput before, until the flow or the run ended\n",
+            );
+        }
+        Recovery::Never | Recovery::Unneeded | Recovery::NotMeasured => {}
     }
     let mut by_fate: BTreeMap<&Fate, Vec<String>> = BTreeMap::new();
     for lost in all_lost {
         by_fate.entry(&lost.fate).or_default().push(lost.number.to_string());
     }
-    if cost.lost > 0 {
-        let _ = writeln!(out, "  lost {}:", count(cost.lost as usize, "packet"));
+    if cost.lost() > 0 {
+        let _ = writeln!(out, "  lost {}:", count(cost.lost() as usize, "packet"));
     }
     for (fate, numbers) in by_fate {
         let _ = writeln!(out, "    {} {fate}", numbers.join(", "));
@@ -169,23 +177,23 @@ fn next_begun(outcome: &Outcome, index: usize) -> Instant {
 struct Lost {
     number: u64,
     at: Instant,
+    packet: PacketId,
     /// The flow that it was of.
-    flow: Option<usize>,
+    flow: usize,
     fate: Fate,
 }
 
 fn lost(outcome: &Outcome, journeys: &Journeys<'_>) -> Vec<Lost> {
-    let traffic = Traffic::new(&outcome.plan, &outcome.records);
     let mut lost = Vec::new();
-    for (flow, packets) in traffic.packets.iter().enumerate() {
-        for (at, id) in &packets.lost {
-            let number = journeys.number(*id);
+    for (flow, packets) in outcome.packets.iter().enumerate() {
+        for PacketEvent { at, packet, .. } in &packets.lost {
+            let number = journeys.number(*packet);
             let journey = number.and_then(|number| Some((number, journeys.packet(number)?)));
             let Some((number, journey)) = journey else { continue };
             let ends = journeys.all_ends(journey);
             let here = |end: &&crate::journey::End| end.at == *at;
             if let Some(end) = ends.iter().find(here).or(ends.last()) {
-                lost.push(Lost { number, at: *at, flow: Some(flow), fate: end.fate.clone() });
+                lost.push(Lost { number, at: *at, packet: *packet, flow, fate: end.fate.clone() });
             }
         }
     }

@@ -41,7 +41,7 @@ pub fn timeline(outcome: &Outcome, number: usize) -> Result<String, String> {
         ]);
     }
     let mut out = heading(outcome, number, one);
-    out.push_str(&handoff(outcome, &lost(outcome, &journeys), index, one));
+    out.push_str(&handoff(outcome, &lost(outcome, &journeys), one));
     out.push('\n');
     out.push_str(&table.render());
     Ok(out)

@@ -4,14 +4,18 @@
 //! Indirect TCP splits is one flow from application to application, though two connections carry it. An association of
 //! SCTP makes one flow for each direction, whichever addresses it uses.
 
-mod failure;
+mod build;
+mod measure;
+mod packets;
+mod path;
 mod seen;
 mod stream;
 mod traffic;
 
-pub(crate) use failure::failures;
-pub(crate) use seen::Sending;
-pub(crate) use traffic::{Packets, Traffic};
+pub use packets::PacketEvent;
+pub(crate) use packets::Packets;
+pub(crate) use path::Sending;
+pub(crate) use traffic::Traffic;
 
 use trace::HostId;
 use wire::{Duration, Instant, PacketId, SocketAddrV4};
@@ -50,13 +54,13 @@ impl Transport {
 /// How a flow ended.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum FlowEnd {
-    /// The receiver was given all. Of datagrams: the source stopped before the run ended.
+    /// The receiver was given all. Of datagrams: the source stopped before the run ended, and its last one arrived.
     Completed,
     /// The connection was reset, or given up.
     Reset,
     /// The connection never opened.
     Refused,
-    /// The run ended first.
+    /// The run ended first. Of datagrams also: the source stopped, and its last one never arrived.
     Unfinished,
 }
 
@@ -103,7 +107,8 @@ pub struct Flow {
     pub transport: Transport,
     /// When it began: the first packet left the sender, or the connection was asked for.
     pub begun: Instant,
-    /// When it ended; `None` if it is unfinished.
+    /// When it ended; `None` if it was under way when the run ended. Of datagrams: when the last of them was sent, or its
+    /// fate was known.
     pub ended: Option<Instant>,
     /// The end of its life in this run: `ended`, or the end of the run.
     pub until: Instant,
@@ -113,8 +118,10 @@ pub struct Flow {
     pub end: FlowEnd,
     /// One-way delay; `None` if nothing arrived.
     pub delay: Option<Delay>,
-    /// The longest time without new data while the flow lasted and something was to be sent.
+    /// The longest time without new data although some was sent, or asked for; also one that the end of the flow ended.
     pub longest_stall: Duration,
+    /// Packets with data of which no copy arrived, from the first to the last.
+    pub lost: u64,
     /// Packets in which the sender repeated data.
     pub retransmissions: u64,
     /// What the receiving application was given, in the order of time.
@@ -134,3 +141,6 @@ impl Flow {
         if life > 0.0 { self.bytes as f64 * 8.0 / life } else { 0.0 }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,71 +1,18 @@
 //! Transports as seen where each host's stack meets its node: what was sent, sent again, delivered and lost.
-//!
-//! A [`Path`] is one direction between two ports of two hosts. Of a stream of bytes it knows the place of each piece in
-//! the stream, so that what is new at the receiver can be told from what it already holds.
 
 use super::Transport;
+use super::packets::PacketEvent;
+use super::path::{Delivery, Path, Port};
 use crate::Plan;
 use crate::control::Control;
 use crate::segment;
+use node::{Mark, Value};
 use sctp::message::Chunk;
 use std::collections::{BTreeMap, BTreeSet};
 use tcp::Flags;
 use trace::{HostId, Record, What};
 use wire::ipv4::Header;
-use wire::{Iface, Instant, Ipv4Addr, Packet, PacketId, SocketAddrV4, ipv4, udp};
-
-/// One end of a path: a host and a port, whichever address it uses.
-pub(super) type Port = (HostId, u16);
-
-/// One transmission of a packet with data.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Sending {
-    pub(crate) at: Instant,
-    pub(crate) packet: PacketId,
-    /// Nothing in it was ever sent before.
-    pub(crate) is_new: bool,
-}
-
-/// One packet with data in the hands of the receiver's stack.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Delivery {
-    pub(crate) at: Instant,
-    pub(crate) host: HostId,
-    pub(crate) packet: PacketId,
-    /// Bytes that the receiver may now read; 0 for what fills no gap at the front.
-    pub(crate) advance: u64,
-    /// The receiver held all of it already.
-    pub(crate) is_held: bool,
-}
-
-/// One direction between two ports.
-#[derive(Clone, Debug)]
-pub(super) struct Path {
-    pub(super) transport: Transport,
-    pub(super) from: Port,
-    pub(super) to: Port,
-    pub(super) from_at: SocketAddrV4,
-    pub(super) to_at: SocketAddrV4,
-    pub(super) begun: Instant,
-    /// The stream's first number.
-    base: u32,
-    /// Where the stream ends, as far as it was ever sent.
-    pub(super) high: u64,
-    /// Where each piece ends, and when it was first sent: in the order of the stream.
-    pub(super) pieces: Vec<(u64, Instant)>,
-    pub(super) sendings: Vec<Sending>,
-    pub(super) retransmissions: u64,
-    pub(super) deliveries: Vec<Delivery>,
-    /// All before this place was delivered.
-    pub(super) next: u64,
-    beyond: BTreeMap<u64, u64>,
-    fin: Option<u64>,
-    pub(super) finished: Option<Instant>,
-    pub(super) reset: Option<Instant>,
-    /// A connection that was asked for and refused.
-    pub(super) refused: bool,
-    answered: bool,
-}
+use wire::{Duration, Iface, Instant, Ipv4Addr, Packet, PacketId, SocketAddrV4, ipv4, udp};
 
 /// All paths of a run, and what became of each packet.
 pub(super) struct Seen {
@@ -109,41 +56,48 @@ impl Seen {
         seen
     }
 
-    /// Packets of this path that were lost, and when: more copies left than ever arrived.
-    pub(super) fn lost(&self, path: usize) -> Vec<(Instant, PacketId)> {
+    /// Packets of this path that were lost: more copies left than ever arrived.
+    pub(super) fn lost(&self, path: usize) -> Vec<PacketEvent> {
         let mut lost = Vec::new();
-        let mine = self.packets.iter().filter(|(_, (of, ..))| *of == path);
-        for (id, _) in mine {
-            let sent = self.sent.get(id).map_or(0, Vec::len);
-            let arrived = self.delivered.get(id).map_or(0, Vec::len);
-            let missing = sent.saturating_sub(arrived);
-            let drops = self.dropped.get(id).map_or(&[][..], Vec::as_slice);
-            let is_datagram = self.paths.get(path).is_some_and(|path| path.transport == Transport::Udp);
+        let is_datagram = self.paths.get(path).is_some_and(|path| path.transport == Transport::Udp);
+        for packet in self.packets.iter().filter(|(_, (of, ..))| *of == path).map(|(id, _)| *id) {
+            let sent = self.sent.get(&packet).map_or(&[][..], Vec::as_slice);
+            let arrived = self.delivered.get(&packet).map_or(0, Vec::len);
+            let drops = self.dropped.get(&packet).map_or(&[][..], Vec::as_slice);
+            let of = |at: Instant| self.event(packet, at);
             if is_datagram {
                 // A datagram is given up when the last of its copies was last heard of.
-                if arrived == 0 && !self.held.contains(id) {
-                    let sent = self.sent.get(id).and_then(|all| all.first()).map(|(at, _)| *at);
-                    lost.extend(drops.last().copied().or(sent).map(|at| (at, *id)));
+                if arrived == 0 && !self.held.contains(&packet) {
+                    let last = drops.last().copied().or(sent.first().map(|(at, _)| *at));
+                    lost.extend(last.map(of));
                 }
             } else {
-                lost.extend(drops.iter().take(missing).map(|at| (*at, *id)));
+                lost.extend(drops.iter().take(sent.len().saturating_sub(arrived)).copied().map(of));
             }
         }
         lost.sort_unstable();
         lost
     }
 
-    /// When copies of packets of this path arrived that were not needed: more than were sent.
-    pub(super) fn doubles(&self, path: usize) -> Vec<Instant> {
-        let mine = self.packets.iter().filter(|(_, (of, ..))| *of == path).map(|(id, _)| id);
-        let mut doubles: Vec<Instant> = mine
-            .flat_map(|id| {
-                let sent = self.sent.get(id).map_or(1, Vec::len).max(1);
-                self.delivered.get(id).into_iter().flatten().skip(sent).map(|(at, _)| *at)
+    /// Copies of packets of this path that arrived and were not needed: more than were sent.
+    pub(super) fn doubles(&self, path: usize) -> Vec<PacketEvent> {
+        let mine = self.packets.iter().filter(|(_, (of, ..))| *of == path).map(|(id, _)| *id);
+        let mut doubles: Vec<PacketEvent> = mine
+            .flat_map(|packet| {
+                let copies = self.sent.get(&packet).map_or(1, Vec::len).max(1);
+                let more = self.delivered.get(&packet).into_iter().flatten().skip(copies);
+                more.map(move |(at, _)| self.event(packet, *at))
             })
             .collect();
         doubles.sort_unstable();
         doubles
+    }
+
+    /// What became of a packet at this instant.
+    fn event(&self, packet: PacketId, at: Instant) -> PacketEvent {
+        let sent = self.sent.get(&packet).map_or(&[][..], Vec::as_slice);
+        let before = sent.iter().rev().find(|(sent, _)| *sent <= at).or(sent.first());
+        PacketEvent { at, packet, sent: before.map_or(at, |(sent, _)| *sent) }
     }
 
     fn note(&mut self, record: &Record) {
@@ -166,6 +120,9 @@ impl Seen {
             }
             What::Held(_, id) => {
                 self.held.insert(*id);
+            }
+            What::Marked(mark) if mark.role == node::mark::TCP && mark.name == "srtt" => {
+                self.round_trip(at, host, mark);
             }
             _ => {}
         }
@@ -192,10 +149,8 @@ impl Seen {
         let Some(index) = self.path(at, Transport::Udp, from, to) else { return };
         let Some(path) = self.paths.get_mut(index) else { return };
         let start = path.high;
-        path.high += datagram.payload.len() as u64;
-        path.pieces.push((path.high, at));
+        path.transmit_datagram(at, packet.id, ip.dst, datagram.payload.len() as u64);
         let end = path.high;
-        path.sendings.push(Sending { at, packet: packet.id, is_new: true });
         self.packets.insert(packet.id, (index, start, end));
         self.sent.entry(packet.id).or_default().push((at, host));
     }
@@ -228,11 +183,24 @@ impl Seen {
             path.fin = Some(end);
         }
         if end > start {
-            path.transmit(at, packet.id, start, end);
+            path.transmit(at, packet.id, *to.ip(), start, end);
         }
         if end > start || segment.has(Flags::FIN) {
             self.packets.insert(packet.id, (index, start, end));
             self.sent.entry(packet.id).or_default().push((at, host));
+        }
+    }
+
+    /// The sender's transport has another estimate of its round trip.
+    fn round_trip(&mut self, at: Instant, host: HostId, mark: &Mark) {
+        let field = |name: &str| mark.fields.iter().find(|(key, _)| *key == name).map(|(_, value)| value);
+        let socket = |name: &str| field(name)?.as_text()?.parse::<SocketAddrV4>().ok();
+        let nanos = field("ns").and_then(Value::as_int).and_then(|nanos| u64::try_from(nanos).ok());
+        let (Some(local), Some(peer), Some(nanos)) = (socket("local"), socket("peer"), nanos) else { return };
+        let Some(far) = self.owners.get(peer.ip()) else { return };
+        let ports = (Transport::Tcp, (host, local.port()), (*far, peer.port()));
+        if let Some(path) = self.by_ports.get(&ports).and_then(|index| self.paths.get_mut(*index)) {
+            path.round_trips.push((at, Duration::from_nanos(nanos)));
         }
     }
 
@@ -259,26 +227,15 @@ impl Seen {
                 _ => None,
             })
             .collect();
-        let Some((first, _)) = data.first() else { return };
+        if data.is_empty() {
+            return;
+        }
         let (from, to) = (SocketAddrV4::new(src, sctp.src_port), SocketAddrV4::new(dst, sctp.dst_port));
         let Some(index) = self.path(at, Transport::Sctp, from, to) else { return };
         let Some(path) = self.paths.get_mut(index) else { return };
-        if path.sendings.is_empty() {
-            path.base = *first;
-        }
-        // The place of a chunk is its number: the bytes before it are summed up when all are known.
-        let start = path.place(*first);
+        path.transmit_chunks(at, packet.id, dst, &data);
+        let start = path.sendings.last().map_or(0, |sending| sending.place);
         let end = start + data.len() as u64;
-        for (tsn, bytes) in &data {
-            let place = path.place(*tsn);
-            if place >= path.pieces.len() as u64 {
-                path.pieces.push((*bytes, at));
-            }
-        }
-        let is_new = start >= path.high;
-        path.retransmissions += u64::from(!is_new);
-        path.high = path.high.max(end);
-        path.sendings.push(Sending { at, packet: packet.id, is_new });
         self.packets.insert(packet.id, (index, start, end));
         self.sent.entry(packet.id).or_default().push((at, host));
     }
@@ -351,93 +308,5 @@ impl Seen {
             path.base = first;
         }
         Some(index)
-    }
-}
-
-impl Path {
-    fn new(transport: Transport, ports: (Port, Port), at: [SocketAddrV4; 2], begun: Instant) -> Self {
-        Self {
-            transport,
-            from: ports.0,
-            to: ports.1,
-            from_at: at[0],
-            to_at: at[1],
-            begun,
-            base: 0,
-            high: 0,
-            pieces: Vec::new(),
-            sendings: Vec::new(),
-            retransmissions: 0,
-            deliveries: Vec::new(),
-            next: 0,
-            beyond: BTreeMap::new(),
-            fin: None,
-            finished: None,
-            reset: None,
-            refused: false,
-            answered: false,
-        }
-    }
-
-    /// The place of a number in the stream, which may be longer than the numbers are many.
-    fn place(&self, number: u32) -> u64 {
-        let from_base = number.wrapping_sub(self.base);
-        let ahead = from_base.wrapping_sub(self.high as u32).cast_signed();
-        self.high.saturating_add_signed(i64::from(ahead))
-    }
-
-    fn transmit(&mut self, at: Instant, packet: PacketId, start: u64, end: u64) {
-        let is_new = start >= self.high;
-        self.retransmissions += u64::from(!is_new);
-        if end > self.high {
-            self.high = end;
-            self.pieces.push((end, at));
-        }
-        self.sendings.push(Sending { at, packet, is_new });
-    }
-
-    fn receive(&mut self, at: Instant, host: HostId, packet: PacketId, start: u64, end: u64) {
-        let before = self.next;
-        let is_held = end > start && (end <= self.next || self.holds(start, end));
-        let held = self.beyond.entry(start).or_default();
-        *held = (*held).max(end);
-        while let Some((from, to)) = self.beyond.first_key_value().map(|(from, to)| (*from, *to)) {
-            if from > self.next {
-                break;
-            }
-            self.next = self.next.max(to);
-            self.beyond.pop_first();
-        }
-        if end > start {
-            let advance = self.next - before;
-            self.deliveries.push(Delivery { at, host, packet, advance, is_held });
-        }
-        if self.fin == Some(self.next) {
-            self.finished = self.finished.or(Some(at));
-        }
-    }
-
-    /// Whether the receiver has this part beyond a gap.
-    fn holds(&self, start: u64, end: u64) -> bool {
-        let mut place = start.max(self.next);
-        for (from, to) in &self.beyond {
-            if *from <= place {
-                place = place.max(*to);
-            }
-        }
-        place >= end
-    }
-
-    /// Where each piece ends in bytes, and when it was first sent. Of SCTP the places are numbers of chunks.
-    pub(super) fn offered(&self) -> Vec<(u64, Instant)> {
-        if self.transport != Transport::Sctp {
-            return self.pieces.clone();
-        }
-        let mut end = 0;
-        let piece = |(bytes, at): &(u64, Instant)| {
-            end += bytes;
-            (end, *at)
-        };
-        self.pieces.iter().map(piece).collect()
     }
 }

@@ -1,15 +1,12 @@
 //! What a cut cost one flow.
 
-use super::stages::{Next, Story, share_out};
-use super::{Experience, FlowCost, Handoff, Outage, Owner};
-use crate::flow::{Arrival, Flow, Packets};
+use super::experience::{Experience, FlowCost, Handoff, Outage, Owner, Recovery};
+use super::recovery::{BEFORE, Goodput, window};
+use super::stages::{Next, share_out};
+use super::story::Story;
+use crate::flow::{Arrival, Flow, PacketEvent, Packets};
 use trace::HostId;
-use wire::{Duration, Instant};
-
-/// The goodput that a flow must reach again is taken over this time before the cut.
-const BEFORE: Duration = Duration::from_secs(1);
-/// The least time over which a flow must have half of it again.
-const SUSTAINED: Duration = Duration::from_millis(100);
+use wire::Instant;
 
 /// Where a host's path was cut.
 pub(super) struct Cut<'a> {
@@ -34,20 +31,22 @@ impl Story<'_> {
         }
         let next = self.next(cut, flow, packets);
         let resumed = next.and_then(|next| flow.arrivals.get(next)).map(|arrival| arrival.at);
-        let recovered = resumed.and_then(|resumed| self.recovered(cut.at, resumed, flow, packets));
+        let goodput = Goodput::new(flow, packets, cut.at);
+        let recovery = resumed.map_or(Recovery::Never, |resumed| goodput.recovery(resumed));
         let until = cut.next.map_or(Instant::NEVER, |next| next.begun);
-        let charged = |at: &&Instant| {
-            **at >= cut.begun && **at < until && recovered.is_none_or(|recovered| **at <= recovered)
+        let charged = |event: &&PacketEvent| {
+            let is_before = recovery.at().is_none_or(|recovered| event.sent <= recovered);
+            event.at >= cut.begun && event.at < until && is_before
         };
-        let lost = packets.lost.iter().map(|(at, _)| at).filter(charged).count() as u64;
-        let experience = self.experience(cut, index, (flow, packets), next, lost);
-        Some(FlowCost {
-            flow: index,
-            recovered: recovered.filter(|_| !matches!(experience, Experience::NotMeasured)),
-            lost,
-            duplicates: packets.doubles.iter().filter(charged).count() as u64,
-            experience,
-        })
+        let losses: Vec<PacketEvent> = packets.lost.iter().filter(charged).copied().collect();
+        let experience = self.experience(cut, index, (flow, packets), next, losses.len() as u64);
+        let recovery = match (&experience, resumed) {
+            (Experience::NotMeasured, _) => Recovery::NotMeasured,
+            (Experience::None, Some(resumed)) if !goodput.fell(resumed) => Recovery::Unneeded,
+            _ => recovery,
+        };
+        let duplicates = packets.doubles.iter().filter(charged).count() as u64;
+        Some(FlowCost { flow: index, experience, recovery, losses, duplicates })
     }
 
     fn experience(
@@ -60,7 +59,7 @@ impl Story<'_> {
     ) -> Experience {
         let limit = packets.spacing * 2 + packets.spacing / 8;
         let Some(next) = next else {
-            let tried = lost > 0 || self.end.since(cut.at) > limit.max(sustained(flow, packets));
+            let tried = lost > 0 || self.end.since(cut.at) > limit.max(window(packets, cut.at));
             let pending = if packets.is_stream {
                 packets.first_sent(flow.bytes).is_some()
             } else {
@@ -87,7 +86,7 @@ impl Story<'_> {
         if is_lossless && arrival.at.since(before) <= limit {
             return Experience::None;
         }
-        let ending = Next { flow, packets, arrival, place, is_up: flow.from.host == cut.host };
+        let ending = Next { flow, packets, arrival, place };
         Experience::Outage(Outage { from: cut.at, to: arrival.at, owners: self.owners(cut, index, &ending) })
     }
 
@@ -119,38 +118,4 @@ impl Story<'_> {
         let after = flow.arrivals.partition_point(|arrival| arrival.at <= cut.back);
         Some(after + flow.arrivals.get(after..)?.iter().position(came)?)
     }
-
-    /// The first instant from `resumed` on by which the flow had half of the goodput before the cut, over that time.
-    fn recovered(&self, cut: Instant, resumed: Instant, flow: &Flow, packets: &Packets) -> Option<Instant> {
-        let begin = Instant(cut.0.saturating_sub(BEFORE.as_nanos() as u64)).max(flow.begun);
-        let index = |at: Instant| flow.arrivals.partition_point(|arrival| arrival.at <= at);
-        let bytes = |from: Instant, to: Instant| -> u64 {
-            let range = index(from)..index(to).max(index(from));
-            flow.arrivals.get(range).unwrap_or_default().iter().map(|arrival| arrival.bytes).sum()
-        };
-        let before = cut.since(begin).as_secs_f64();
-        let window = sustained(flow, packets);
-        let rate = if before > 0.0 { bytes(begin, cut) as f64 / before } else { 0.0 };
-        let wanted = rate * window.as_secs_f64() / 2.0;
-        let later = flow.arrivals.iter().skip(flow.arrivals.partition_point(|arrival| arrival.at < resumed));
-        for arrival in later {
-            let end = arrival.at + window;
-            if flow.ended.is_some_and(|ended| ended <= end) {
-                return flow.ended; // all that there was to be given was given
-            }
-            if end > self.end {
-                return None;
-            }
-            if bytes(arrival.at, end) as f64 >= wanted {
-                return Some(end);
-            }
-        }
-        None
-    }
-}
-
-/// Over which time a flow must have half of its goodput again: a round trip, 100 ms, or two of its own intervals.
-pub(super) fn sustained(flow: &Flow, packets: &Packets) -> Duration {
-    let round_trip = flow.delay.map_or(Duration::ZERO, |delay| delay.p50 * 2);
-    SUSTAINED.max(round_trip).max(packets.spacing * 2)
 }

@@ -1,9 +1,10 @@
 //! Outages without a handoff: a link that goes and comes back in the same cell, or loses packets in a row.
 
-use super::cost::sustained;
-use super::stages::{Next, Story, add, share_out};
-use super::{Experience, Handoff, Outage};
-use crate::flow::{Flow, Packets};
+use super::experience::{Experience, Handoff, Outage, Recovery};
+use super::recovery::window;
+use super::stages::{Next, add, share_out};
+use super::story::Story;
+use crate::flow::{Flow, FlowEnd, PacketEvent, Packets};
 use node::Stage;
 use trace::{HostId, What};
 use wire::Instant;
@@ -11,7 +12,7 @@ use wire::Instant;
 /// A time in which a flow was given nothing new because packets were lost, and no handoff was the reason.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Hole {
-    /// The host whose link was down; else the receiver.
+    /// The end of the flow whose link was down, or whose own link lost what it sent; else the receiver.
     pub host: HostId,
     /// The flow's place in [`crate::run::Outcome::flows`].
     pub flow: usize,
@@ -35,9 +36,6 @@ impl Story<'_> {
     }
 
     fn holes_of(&self, handoffs: &[Handoff], index: usize, flow: &Flow, packets: &Packets) -> Vec<Hole> {
-        // A transport that repeats at once what was lost needs a round trip for it: that alone is no hole.
-        let sustained = sustained(flow, packets);
-        let limit = if packets.is_stream { sustained * 2 } else { sustained };
         let mut holes = Vec::new();
         let mut place = 0;
         let arrivals = flow.arrivals.iter().copied().map(Some).chain([None]);
@@ -45,13 +43,12 @@ impl Story<'_> {
         for arrival in arrivals {
             let last = before.unwrap_or(flow.begun);
             let end = arrival.map_or(flow.until, |arrival| arrival.at);
-            let is_over = arrival.is_none() && (flow.ended.is_some() || !is_pending(flow, packets, last));
-            let margin = Instant(last.0.saturating_sub(sustained.as_nanos() as u64));
-            let lost = packets.lost.iter().filter(|(at, _)| *at >= margin && *at <= end).count() as u64;
-            let ours = !handoffs.iter().any(|handoff| is_of(handoff, index, flow, last, end));
-            if end.since(last.min(end)) > limit && lost > 0 && ours && !is_over {
-                let next = arrival.map(|arrival| Next { flow, packets, arrival, place, is_up: false });
-                holes.push(self.hole(index, flow, packets, [last, end], lost, next.as_ref()));
+            let is_due = arrival.is_some() || is_pending(flow, packets, last);
+            if is_due && let Some(lost) = lost_in(packets, last, end) {
+                let ours = !handoffs.iter().any(|handoff| is_of(handoff, index, flow, last, end));
+                let next = arrival.map(|arrival| Next { flow, packets, arrival, place });
+                holes
+                    .extend(ours.then(|| self.hole(index, flow, packets, [last, end], &lost, next.as_ref())));
             }
             place += arrival.map_or(0, |arrival| arrival.bytes);
             before = Some(end);
@@ -65,15 +62,22 @@ impl Story<'_> {
         flow: &Flow,
         packets: &Packets,
         [last, end]: [Instant; 2],
-        lost: u64,
+        lost: &[PacketEvent],
         next: Option<&Next<'_>>,
     ) -> Hole {
         let is_end = |host: HostId| host == flow.from.host || host == flow.to.host;
         let down = self.first(last, end, |r| is_end(r.host) && matches!(r.what, What::Down(..)));
         let from = down.map_or(last, |down| down.at);
-        let host = down.map_or(flow.to.host, |down| down.host);
+        let host = down.map_or_else(|| self.loser(flow, lost), |down| down.host);
+        let lost_packets = lost.len() as u64;
         let Some(next) = next else {
-            return Hole { host, flow: index, from, experience: Experience::Never { from }, lost };
+            return Hole {
+                host,
+                flow: index,
+                from,
+                experience: Experience::Never { from },
+                lost: lost_packets,
+            };
         };
         let mut stages = Vec::new();
         let up = down.and_then(|down| {
@@ -84,8 +88,7 @@ impl Story<'_> {
             add(&mut stages, Stage::Link, edges.map(Some));
         } else if !packets.is_stream {
             // The link was there, and lost one after the other.
-            let last_lost =
-                packets.lost.iter().rfind(|(at, _)| *at <= end).map_or(from, |(at, _)| *at).max(from);
+            let last_lost = lost.last().map_or(from, |lost| lost.at).max(from);
             let edges = [(from, host, "last_arrival".to_owned()), (last_lost, host, "last_loss".to_owned())];
             add(&mut stages, Stage::Link, edges.map(Some));
         } else {
@@ -94,26 +97,51 @@ impl Story<'_> {
         }
         let owners = share_out(from, end, self.resumed(next, stages));
         let experience = Experience::Outage(Outage { from, to: end, owners });
-        Hole { host, flow: index, from, experience, lost }
+        Hole { host, flow: index, from, experience, lost: lost_packets }
     }
+
+    /// The end of a flow that missed packets: the sender, if its own link or its own node lost the last of them.
+    fn loser(&self, flow: &Flow, lost: &[PacketEvent]) -> HostId {
+        let at_sender = |lost: &PacketEvent| {
+            let lost_there = |what: &What| match what {
+                What::Lost(_, id, _) | What::Dropped(_, id, _) => *id == lost.packet,
+                _ => false,
+            };
+            self.first(lost.at, lost.at, |r| r.host == flow.from.host && lost_there(&r.what)).is_some()
+        };
+        if lost.last().is_some_and(at_sender) { flow.from.host } else { flow.to.host }
+    }
+}
+
+/// What was lost in a gap between two arrivals; `None` if the gap is no longer than the flow needs without a hole, or if
+/// nothing was lost. A transport that repeats at once what was lost needs a round trip for it: that alone is no hole.
+fn lost_in(packets: &Packets, last: Instant, end: Instant) -> Option<Vec<PacketEvent>> {
+    let gap = end.since(last.min(end));
+    let window = window(packets, last);
+    let limit = if packets.is_stream { window * 2 } else { window };
+    let since = Instant(last.0.saturating_sub(window.as_nanos() as u64));
+    let lost = || packets.lost.iter().filter(|lost| lost.at >= since && lost.at <= end).copied().collect();
+    Some(if gap > limit { lost() } else { Vec::new() }).filter(|lost| !lost.is_empty())
 }
 
 /// Whether a handoff is the reason for what a flow missed in this time.
 fn is_of(handoff: &Handoff, index: usize, flow: &Flow, from: Instant, to: Instant) -> bool {
     let is_his = flow.from.host == handoff.host || flow.to.host == handoff.host;
     let cost = handoff.flows.iter().find(|cost| cost.flow == index);
-    let until = match cost.map(|cost| (&cost.experience, cost.recovered)) {
-        Some((Experience::NotMeasured, _)) | None => handoff.cut,
-        Some((_, Some(recovered))) => recovered,
-        Some((_, None)) => Instant::NEVER,
+    let until = match cost.map(|cost| (&cost.experience, cost.recovery)) {
+        Some((Experience::NotMeasured, _) | (_, Recovery::Unneeded)) | None => handoff.cut,
+        Some((_, Recovery::At(recovered))) => recovered,
+        Some((_, Recovery::Never | Recovery::NotMeasured)) => Instant::NEVER,
     };
     is_his && from <= until && to >= handoff.begun
 }
 
-/// Whether something that was sent has not arrived at the end.
+/// Whether something that was sent never arrived, though the flow did not end by it.
 fn is_pending(flow: &Flow, packets: &Packets, last: Instant) -> bool {
-    if packets.is_stream {
-        return packets.first_sent(flow.bytes).is_some();
-    }
-    packets.lost.iter().any(|(at, _)| *at > last)
+    let is_missing = if packets.is_stream {
+        packets.first_sent(flow.bytes).is_some()
+    } else {
+        packets.lost.iter().any(|lost| lost.at > last)
+    };
+    flow.end == FlowEnd::Unfinished && is_missing
 }

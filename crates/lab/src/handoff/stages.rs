@@ -1,107 +1,13 @@
-//! The story of one handoff: its stages, each from its own two events, shared out over the outage.
+//! The causes of an outage: stages, each from its own two events, shared out over it.
 
-use super::cost::Cut;
-use super::{FlowCost, Handoff, Owner};
-use crate::Plan;
-use crate::flow::{Arrival, Flow, Packets, Traffic};
-use node::{Mark, Span, Stage, Value};
-use std::collections::BTreeMap;
+use super::experience::Owner;
+use super::story::{Event, Story, begin, is_lost, named};
+use crate::flow::{Arrival, Flow, Packets};
+use node::{Span, Stage};
 use trace::{HostId, Record, What};
-use wire::{Duration, Instant, Ipv4Addr};
-
-/// An event that a stage begins or ends with.
-type Event = (Instant, HostId, String);
-
-/// The records of a run, sorted for looking things up.
-pub(super) struct Story<'a> {
-    /// In the order of time.
-    records: &'a [Record],
-    pub(super) traffic: &'a Traffic,
-    owners: BTreeMap<Ipv4Addr, HostId>,
-    /// When the run ended.
-    pub(super) end: Instant,
-}
+use wire::Instant;
 
 impl<'a> Story<'a> {
-    pub(super) fn new(plan: &Plan, records: &'a [Record], traffic: &'a Traffic) -> Self {
-        Self { records, traffic, owners: plan.owners(), end: plan.end() }
-    }
-
-    /// The handoff that this mark begins; `next` is the host's next one, which is known already.
-    pub(super) fn handoff(&self, record: &Record, mark: &Mark, next: Option<&Handoff>) -> Option<Handoff> {
-        let host = record.host;
-        let field = |name: &str| {
-            let value = mark.fields.iter().find(|(key, _)| *key == name).map(|(_, value)| value);
-            value.and_then(Value::as_text).unwrap_or_default().to_owned()
-        };
-        let until = next.map_or(Instant::NEVER, |next| next.begun);
-        let cut = self.cut(record, mark, until)?;
-        let begun = record.at.min(cut);
-        let back = self.back(record, mark, cut, until);
-        let times = self.times(host, cut, until);
-        let place = Cut { host, begun, at: cut, back, next };
-        let flows = (0..).zip(&self.traffic.flows).filter_map(|(index, _)| self.cost(&place, index));
-        Some(Handoff {
-            host,
-            kind: field("kind"),
-            from: field("from"),
-            to: field("to"),
-            begun,
-            cut,
-            flows: flows.collect::<Vec<FlowCost>>(),
-            latency: times.map(|(_, mapped, down)| mapped.since(cut) + down),
-            round_trip: times.map(|(sent, mapped, down)| mapped.since(sent) + down),
-        })
-    }
-
-    /// What cut the path: that the link was lost, if it was before anything was decided; the radio that was pointed elsewhere;
-    /// or his own decision, of one who can be reached both ways: the radio has nothing to do with that.
-    fn cut(&self, record: &Record, mark: &Mark, until: Instant) -> Option<Instant> {
-        let here = |r: &&Record| r.host == record.host;
-        if mark.span == Some(Span::Begins(Stage::PathSwitch)) {
-            return Some(record.at);
-        }
-        let before = self.between(Instant::ZERO, record.at).iter().rev().filter(here);
-        let since_up = before.take_while(|r| !matches!(r.what, What::Up(_, Some(_))));
-        let lost = since_up.filter(|r| is_lost(r)).last().map(|r| r.at);
-        let tuned = || self.first(record.at, until, |r| here(&r) && matches!(r.what, What::Tuned(..)));
-        lost.or_else(|| Some(tuned()?.at))
-    }
-
-    /// From when on anything may reach the host again: a radio on its way hears nothing, and what a kernel hands over
-    /// meanwhile it had before. The cut, of one who can be reached both ways, and where nobody saw it come up.
-    fn back(&self, record: &Record, mark: &Mark, cut: Instant, until: Instant) -> Instant {
-        if mark.span == Some(Span::Begins(Stage::PathSwitch)) {
-            return cut;
-        }
-        let up = |r: &Record| r.host == record.host && matches!(r.what, What::Up(_, Some(_)));
-        self.first(cut, until, up).map_or(cut, |up| up.at)
-    }
-
-    /// When the route-update left that the crossover took, when it took it, and the downlink time of the new leg.
-    fn times(&self, host: HostId, cut: Instant, until: Instant) -> Option<(Instant, Instant, Duration)> {
-        let first = self.edge(host, cut, until, Span::Begins(Stage::Registration), false)?.at;
-        let mapped = self.edge(host, cut, until, Span::Ends(Stage::Registration), true)?;
-        let sent = self.sent_up(host, cut, mapped).unwrap_or(first);
-        let out = self.between(mapped.at, until).iter();
-        let out = out.filter(|r| r.host == mapped.host && r.at > mapped.at && r.at < until);
-        let down = out.filter_map(|r| match &r.what {
-            What::Sent(_, packet) => Some(self.traffic.reached(packet.id, host, r.at)?.since(r.at)),
-            _ => None,
-        });
-        Some((sent, mapped.at, down.into_iter().next()?))
-    }
-
-    /// When the host sent what the crossover acted upon: of a route-update's repetitions, the one that came there.
-    fn sent_up(&self, host: HostId, cut: Instant, mapped: &Record) -> Option<Instant> {
-        let within = self.between(cut, mapped.at);
-        within.iter().rev().filter(|r| r.host == mapped.host).find_map(|r| {
-            let What::Received(_, taken) = &r.what else { return None };
-            let sends = |r: &&Record| matches!(&r.what, What::Sent(_, sent) if sent.id == taken.id);
-            Some(within.iter().find(|r| r.host == host && sends(r))?.at)
-        })
-    }
-
     /// The causes of an outage from `cut` to `to`, which the next arrival ends; without one it is the next handoff that ends
     /// this part of it.
     pub(super) fn causes(
@@ -113,7 +19,7 @@ impl<'a> Story<'a> {
     ) -> Vec<Owner> {
         let (stages, switch, crossed) = self.stages(host, cut, to, next.is_none());
         let stages = match next {
-            Some(next) if next.is_up => self.uplink(stages, next),
+            Some(next) if next.flow.from.host == host => self.uplink(stages, next),
             Some(next) if next.packets.is_stream => self.recovery(host, switch, next, stages),
             Some(next) => self.next_datagram(crossed, switch, next, stages),
             None => stages,
@@ -220,11 +126,12 @@ impl<'a> Story<'a> {
         mut stages: Vec<Owner>,
     ) -> Vec<Owner> {
         let sent = self.sent(next);
-        if let Some(begin) = switch {
-            let end = self.edge(host, begin.at, next.arrival.at, Span::Ends(Stage::PathSwitch), true);
+        if let Some(switch) = switch {
+            let begins = begin(switch);
+            let end = self.edge(host, switch.at, next.arrival.at, Span::Ends(Stage::PathSwitch), true);
             // Who can be reached both ways may be sent something by the old one while the switch is under way.
-            let end = named(end).or_else(|| sent.clone().filter(|_| super::begin(begin).is_some()));
-            add(&mut stages, Stage::PathSwitch, [named(Some(begin)), end.filter(|end| end.0 >= begin.at)]);
+            let end = named(end).or_else(|| sent.clone().filter(|_| begins.is_some()));
+            add(&mut stages, Stage::PathSwitch, [named(Some(switch)), end.filter(|end| end.0 >= switch.at)]);
         }
         let Some(sent) = sent else { return stages };
         self.wait(latest(&stages), &sent, next, &mut stages);
@@ -282,37 +189,6 @@ impl<'a> Story<'a> {
         let name = if next.packets.is_stream { "segment_sent" } else { "app_sent" };
         Some((at, on, name.to_owned()))
     }
-
-    /// The records of this time, both ends included.
-    fn between(&self, from: Instant, to: Instant) -> &'a [Record] {
-        let begin = self.records.partition_point(|r| r.at < from);
-        let end = self.records.partition_point(|r| r.at <= to);
-        self.records.get(begin..end).unwrap_or_default()
-    }
-
-    pub(super) fn first(
-        &self,
-        from: Instant,
-        to: Instant,
-        wanted: impl Fn(&Record) -> bool,
-    ) -> Option<&'a Record> {
-        self.between(from, to).iter().find(|r| wanted(r))
-    }
-
-    /// The first or the last mark of this edge that is about this host.
-    fn edge(&self, host: HostId, from: Instant, to: Instant, span: Span, last: bool) -> Option<&'a Record> {
-        let about = |r: &Record, mark: &Mark| {
-            let named =
-                mark.fields.iter().find(|(key, _)| *key == "host").and_then(|(_, value)| value.as_text());
-            let named: Option<Ipv4Addr> = named.and_then(|named| named.parse().ok());
-            r.host == host || named.is_some_and(|named| self.owners.get(&named) == Some(&host))
-        };
-        let mut matching = self.between(from, to).iter().filter(|r| match &r.what {
-            What::Marked(mark) => mark.span == Some(span) && about(r, mark),
-            _ => false,
-        });
-        if last { matching.next_back() } else { matching.next() }
-    }
 }
 
 /// The arrival that ends an outage.
@@ -322,8 +198,6 @@ pub(super) struct Next<'a> {
     pub(super) arrival: Arrival,
     /// Its place in the flow, in bytes.
     pub(super) place: u64,
-    /// The flow comes from the host that moved.
-    pub(super) is_up: bool,
 }
 
 impl Next<'_> {
@@ -346,23 +220,11 @@ fn latest(stages: &[Owner]) -> Option<Event> {
     Some((owner.to, owner.hosts?.1, owner.ends.clone()))
 }
 
-/// Whether a radio lost its cell here.
-pub(super) fn is_lost(record: &Record) -> bool {
-    matches!(&record.what, What::Down(_, why) if **why == *node::Link::OUT_OF_RANGE)
-}
-
 /// A stage needs both of its events.
 pub(super) fn add(stages: &mut Vec<Owner>, stage: Stage, edges: [Option<Event>; 2]) {
     if let [Some((from, here, begins)), Some((to, there, ends))] = edges {
         stages.push(Owner { stage: Some(stage), from, to, begins, ends, hosts: Some((here, there)) });
     }
-}
-
-/// The event that a mark is.
-fn named(record: Option<&Record>) -> Option<Event> {
-    let record = record?;
-    let name = if let What::Marked(mark) = &record.what { mark.name } else { "" };
-    Some((record.at, record.host, name.to_owned()))
 }
 
 /// Gives every moment to one stage at most, and what is left to nobody.

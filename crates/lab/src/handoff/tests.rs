@@ -1,11 +1,12 @@
 //! Handoffs that went wrong in one point each, as the simulator tells them.
 
-use super::{FlowCost, Handoff, handoffs};
-use crate::flow::Traffic;
+use super::{Experience, FlowCost, Handoff, Hole, Recovery, handoffs, holes};
+use crate::failure::failures;
+use crate::flow::{FlowEnd, Traffic};
 use crate::run::{Outcome, simulate};
 use crate::scenario::{Scenario, Setting};
-use trace::{Record, What};
-use wire::Duration;
+use trace::{HostId, Record, What};
+use wire::{Duration, Iface, Instant, PacketId};
 
 fn run(settings: &[&str]) -> Outcome {
     let (file, text) = Scenario::find("cellular-ip/udp-loss").unwrap();
@@ -51,13 +52,13 @@ fn what_the_stack_had_before_the_cut_ends_no_outage() {
     let read = first.unwrap().what.clone();
     records.insert(index, Record { at, host: before.host, what: read });
     let after = handoffs(&run.plan, &records, &Traffic::new(&run.plan, &records));
-    // `recovered` is left out: the additional read adds to the goodput before the handoff, which it is compared with.
+    // The recovery is left out: the additional read adds to the goodput before the handoff, which it is compared with.
     let costs = |all: &[Handoff]| {
-        let without = |cost: &FlowCost| FlowCost { recovered: None, ..cost.clone() };
+        let without = |cost: &FlowCost| FlowCost { recovery: Recovery::Never, ..cost.clone() };
         all.iter().flat_map(|handoff| handoff.flows.iter().map(without)).collect::<Vec<_>>()
     };
     assert_eq!(costs(&after), costs(&run.handoffs));
-    assert!(after[0].flows[0].recovered.is_some());
+    assert!(after[0].flows[0].recovery.at().is_some());
 }
 
 /// A kernel may have a frame that came before the radio left, and look at it only then.
@@ -83,4 +84,200 @@ fn what_is_handed_over_while_the_radio_is_away_ends_no_outage() {
         records.insert(index, late);
     }
     assert_eq!(handoffs(&run.plan, &records, &Traffic::new(&run.plan, &records)), run.handoffs);
+}
+
+const FIRST: &str = include_str!("../../../../scenarios/first.toml");
+
+fn first(settings: &[&str]) -> Outcome {
+    run_text(FIRST, settings)
+}
+
+fn run_text(text: &str, settings: &[&str]) -> Outcome {
+    let settings: Vec<Setting> = settings.iter().map(|text| text.parse().unwrap()).collect();
+    simulate(Scenario::plan("first.toml", text, &settings, 1).unwrap()).unwrap()
+}
+
+/// The same records with what `change` makes of the arrival of each datagram that was sent in these milliseconds.
+fn changed(
+    outcome: &Outcome,
+    sent: std::ops::Range<u64>,
+    change: impl Fn(&Record, PacketId) -> Vec<Record>,
+) -> Vec<Record> {
+    let sendings = outcome.packets[0].sendings.iter();
+    let within = sendings.filter(|one| sent.contains(&(one.at.0 / 1_000_000))).map(|one| one.packet);
+    let ids: Vec<PacketId> = within.collect();
+    assert!(!ids.is_empty());
+    let mut records: Vec<Record> = Vec::new();
+    for record in &outcome.records {
+        match record.what {
+            What::AppReceived(id) if ids.contains(&id) => records.extend(change(record, id)),
+            _ => records.push(record.clone()),
+        }
+    }
+    records.sort_by_key(|record| record.at);
+    records
+}
+
+/// Datagrams that were lost instead of arriving, at the sender of the flow or at its receiver.
+fn lost_at(host: HostId) -> impl Fn(&Record, PacketId) -> Vec<Record> {
+    move |record, id| {
+        vec![Record { host, what: What::Lost(Iface(1), id, "link_error".into()), ..record.clone() }]
+    }
+}
+
+fn read(outcome: &Outcome, records: &[Record]) -> (Vec<Handoff>, Vec<Hole>, Vec<String>, Traffic) {
+    let traffic = Traffic::new(&outcome.plan, records);
+    let handoffs = handoffs(&outcome.plan, records, &traffic);
+    let holes = holes(&outcome.plan, records, &traffic, &handoffs);
+    let failures = failures(&outcome.plan, &traffic, &handoffs, &holes);
+    (handoffs, holes, failures, traffic)
+}
+
+/// The flow has all of its goodput from the first datagram on. What is sent until then and lost, or doubled, belongs to the
+/// handoff at 1 s, and what is sent later does not.
+#[test]
+fn losses_and_duplicates_belong_to_a_handoff_up_to_the_recovery() {
+    let outcome = first(&[]);
+    let cost = &outcome.handoffs[0].flows[0];
+    assert_eq!(cost.recovery, Recovery::At(cost.experience.outage().unwrap().to));
+    assert_eq!((cost.lost(), cost.duplicates, outcome.flows[0].lost), (3, 0, 6));
+    let mobile = outcome.flows[0].to.host;
+    let twice = |record: &Record, id| {
+        let again = Record { at: record.at + Duration::from_millis(1), ..record.clone() };
+        assert_eq!(again.what, What::AppReceived(id));
+        vec![record.clone(), again]
+    };
+    // Sent at 1.06 s, two milliseconds before the recovery, and at 1.3 s.
+    for (sent, charged) in [(1055..1065, 1), (1295..1305, 0)] {
+        let (all, _, _, traffic) = read(&outcome, &changed(&outcome, sent.clone(), lost_at(mobile)));
+        assert_eq!((all[0].lost(), traffic.flows[0].lost), (3 + charged, 7), "{sent:?}");
+        let (all, ..) = read(&outcome, &changed(&outcome, sent.clone(), twice));
+        assert_eq!(all[0].duplicates(), charged, "{sent:?}");
+    }
+}
+
+/// Gaps of a flow with a datagram each 20 ms: 100 ms are none, for 100 ms are the window, and 120 ms are one.
+#[test]
+fn a_hole_is_longer_than_the_window() {
+    let outcome = first(&[]);
+    let mobile = outcome.flows[0].to.host;
+    for (sent, wanted) in [(1495..1575, 0), (1495..1595, 1)] {
+        let (_, holes, failures, _) = read(&outcome, &changed(&outcome, sent, lost_at(mobile)));
+        assert_eq!(holes.len(), wanted, "{holes:?}");
+        for hole in &holes {
+            assert_eq!((hole.host, hole.lost), (mobile, 5));
+            assert_eq!(hole.experience.millis().map(f64::round), Some(120.0));
+            assert_eq!(hole.experience.outage().unwrap().unexplained(), Duration::ZERO);
+        }
+        assert_eq!(failures, Vec::<String>::new());
+    }
+}
+
+/// The same datagrams, sent by the mobile host and lost by its own link.
+#[test]
+fn a_hole_of_the_uplink_is_the_senders() {
+    let sink = r#"{ kind = "apps/sink", at = "mobile:9000" },"#;
+    let source = r#"{ kind = "apps/constant-rate", to = "mobile:9000", rate = 50, size = 100, start = "0.5s", stop = "5.5s" },"#;
+    let text =
+        FIRST.replace(sink, "UP").replace(source, r#"{ kind = "apps/sink", at = "correspondent:9000" },"#);
+    let text = text.replace("UP", &source.replace("mobile:9000", "correspondent:9000"));
+    let outcome = run_text(&text, &[]);
+    assert_eq!((outcome.flows.len(), outcome.flows[0].end), (1, FlowEnd::Completed));
+    let [from, to] = [outcome.flows[0].from.host, outcome.flows[0].to.host];
+    for place in [from, to] {
+        let (_, holes, ..) = read(&outcome, &changed(&outcome, 1495..1595, lost_at(place)));
+        let [hole] = holes.as_slice() else { panic!("{holes:?}") };
+        assert_eq!(hole.host, place);
+        let owners = &hole.experience.outage().unwrap().owners;
+        assert_eq!(owners[0].hosts, Some((place, place)), "{owners:?}");
+    }
+}
+
+/// The last datagrams of a flow are lost: by a cut, or by a link.
+#[test]
+fn nothing_new_until_the_flow_ended_is_never() {
+    let outcome = first(&["constant-rate.stop=1.01s"]);
+    let flow = &outcome.flows[0];
+    assert_eq!((flow.end, flow.lost), (FlowEnd::Unfinished, 3));
+    assert!(flow.ended.is_some_and(|ended| ended < Instant::from_millis(1_100)), "{:?}", flow.ended);
+    let cost = &outcome.handoffs[0].flows[0];
+    assert!(matches!(cost.experience, Experience::Never { .. }), "{cost:?}");
+    assert_eq!((cost.lost(), cost.recovery), (3, Recovery::Never));
+    assert!(outcome.handoffs[1..].iter().all(|later| later.flows.is_empty()));
+    let [failure] = outcome.failures.as_slice() else { panic!("{:?}", outcome.failures) };
+    assert!(
+        failure.starts_with("handoff 1, flow 1 (correspondent:49152 > mobile:9000, UDP): never"),
+        "{failure}"
+    );
+
+    let outcome = first(&[]);
+    let mobile = outcome.flows[0].to.host;
+    let (all, holes, failures, traffic) = read(&outcome, &changed(&outcome, 5_000..9_000, lost_at(mobile)));
+    assert_eq!((all[3].lost(), traffic.flows[0].end, traffic.flows[0].lost), (0, FlowEnd::Unfinished, 32));
+    let [hole] = holes.as_slice() else { panic!("{holes:?}") };
+    assert!(matches!(hole.experience, Experience::Never { .. }) && hole.lost == 26, "{hole:?}");
+    assert!(failures.len() == 1 && failures[0].starts_with("hole, flow 1"), "{failures:?}");
+    // The stall lasts from the last arrival to the end of the flow.
+    let stall = traffic.flows[0].longest_stall;
+    assert_eq!(stall, traffic.flows[0].until.since(traffic.flows[0].arrivals.last().unwrap().at));
+}
+
+/// No packet leaves uplinks in a cycle: the gateway never hears of the host.
+#[test]
+fn uplinks_in_a_cycle_never_deliver() {
+    let cross = "[wire.cross]\nends = [\"b2\", \"b3\"]\nrate = \"100Mb/s\"\ndelay = \"1ms\"\n\n[cell.2]";
+    let uplink = |station: &str, to: &str, text: &str| {
+        let host = text.find(&format!("[host.{station}]")).unwrap();
+        let (before, after) = text.split_at(host);
+        format!("{before}{}", after.replacen("uplink = \"b1\"", &format!("uplink = \"{to}\""), 1))
+    };
+    let text = uplink("b3", "b2", &uplink("b2", "b3", &FIRST.replacen("[cell.2]", cross, 1)));
+    let outcome = run_text(&text, &[]);
+    let flow = &outcome.flows[0];
+    assert_eq!((flow.end, flow.bytes, flow.lost), (FlowEnd::Unfinished, 0, 251));
+    assert_eq!(outcome.handoffs.len(), 4);
+    for handoff in &outcome.handoffs {
+        let [cost] = handoff.flows.as_slice() else { panic!("{handoff:?}") };
+        assert!(matches!(cost.experience, Experience::Never { .. }) && cost.lost() > 0, "{cost:?}");
+        assert_eq!(handoff.latency, None);
+    }
+    let none = |what: &&String| what.ends_with("none of 251 datagrams arrived");
+    assert_eq!(outcome.failures.iter().filter(none).count(), 1, "{:?}", outcome.failures);
+    assert_eq!(outcome.failures.len(), 5);
+}
+
+/// From the cut to the node that switches the path, and once down from there, by protocol.
+#[test]
+fn every_protocol_has_a_latency() {
+    let latency = |name: &str| -> Vec<Option<f64>> {
+        let (file, text) = Scenario::find(name).unwrap();
+        let outcome = simulate(Scenario::plan(&file, &text, &[], 1).unwrap()).unwrap();
+        let millis = |span: Duration| span.as_secs_f64() * 1e3;
+        outcome.handoffs.iter().map(|handoff| handoff.latency.map(millis)).collect()
+    };
+    // 5 ms tuning, 1.343 ms up, 41.579 ms down.
+    assert!(latency("first").iter().all(|ms| (ms.unwrap() - 47.922).abs() < 0.001));
+    // The outage ends with the first segment that the new router sends: it sends at once what it holds.
+    for (name, most) in
+        [("indirect-tcp/handoff-time", 120.0), ("sigma/handoff", 60.0), ("mobile-ip/download", 60.0)]
+    {
+        let all = latency(name);
+        assert!(
+            !all.is_empty() && all.iter().all(|ms| ms.is_some_and(|ms| ms > 1.0 && ms < most)),
+            "{name}: {all:?}"
+        );
+    }
+}
+
+/// Answers wait for their questions: the host that asks is not given anything for as long as its question does not arrive.
+#[test]
+fn a_stall_lasts_as_long_as_the_application_waits() {
+    let (file, text) = Scenario::find("evidence/outage").unwrap();
+    let outcome = simulate(Scenario::plan(&file, &text, &[], 1).unwrap()).unwrap();
+    for cost in &outcome.handoffs[0].flows {
+        let outage = cost.experience.outage().unwrap().span();
+        let stall = outcome.flows[cost.flow].longest_stall;
+        assert!(outage > Duration::from_secs(7), "{outage:?}");
+        assert!(stall <= outage && stall + Duration::from_millis(50) > outage, "{stall:?} and {outage:?}");
+    }
 }

@@ -72,7 +72,7 @@ fn handoff(outcome: &Outcome, number: usize, handoff: &Handoff) -> draw::Handoff
                 Experience::NotMeasured => Noticed::NotMeasured,
             },
             outage: parts.map(band).collect(),
-            recovered: cost.recovered.filter(|_| cost.experience.outage().is_some()),
+            recovered: cost.recovery.at(),
         }
     };
     draw::Handoff {

@@ -1,7 +1,7 @@
 //! `run.json`
 
 use crate::flow::Flow;
-use crate::handoff::{Experience, FlowCost, Handoff, Hole};
+use crate::handoff::{Experience, FlowCost, Handoff, Hole, Recovery};
 use crate::linux::WorldReport;
 use crate::report;
 use crate::run::{OnWorld, Outcome};
@@ -146,7 +146,7 @@ pub struct HandoffSummary {
     pub cut_s: f64,
     /// What it cost each flow of the host that was there when the path was cut; empty if none was.
     pub flows: Vec<FlowCostSummary>,
-    /// From the cut to the new mapping, and one downlink time.
+    /// From the cut until the switching node has the new path, and one time down that path; null if nothing went down.
     pub latency_ms: Option<f64>,
     /// Between host and crossover, as this handoff met it.
     pub round_trip_ms: Option<f64>,
@@ -161,7 +161,10 @@ pub struct FlowCostSummary {
     pub experience: String,
     /// From the cut to the first new data for the receiving application; null unless `experience` is `outage`.
     pub outage_ms: Option<f64>,
-    /// From the cut until the flow had again half of the goodput of the second before; null if it never had, or for a hole.
+    /// `unneeded` (the flow never had less than half of the goodput before), `recovered`, `never` (not until the flow or the
+    /// run ended), or `not measured`; of a hole always that.
+    pub recovery: String,
+    /// From the cut until the flow had again half of the goodput of the second before; null unless `recovery` is `recovered`.
     pub recovered_ms: Option<f64>,
     /// Packets with data of which no copy arrived, up to the recovery.
     pub lost: u64,
@@ -199,7 +202,7 @@ pub struct FlowSummary {
     pub transport: String,
     /// When it began.
     pub begun_s: f64,
-    /// When it ended; null if it is unfinished.
+    /// When it ended; null if it was under way when the run ended.
     pub ended_s: Option<f64>,
     /// `completed`, `reset`, `refused` or `unfinished`.
     pub end: String,
@@ -211,8 +214,10 @@ pub struct FlowSummary {
     pub delay_p50_ms: Option<f64>,
     /// One-way delay, 99th percentile.
     pub delay_p99_ms: Option<f64>,
-    /// The longest time without new data of which some had been sent.
+    /// The longest time without new data although some was sent, or asked for.
     pub longest_stall_ms: f64,
+    /// Packets with data of which no copy arrived.
+    pub lost: u64,
     /// Packets in which data was sent again.
     pub retransmissions: u64,
 }
@@ -313,9 +318,11 @@ fn ms(span: Duration) -> f64 {
 
 fn handoff(outcome: &Outcome, number: usize, handoff: &Handoff) -> HandoffSummary {
     let since = |at: Instant| ms(at.since(handoff.cut.min(at)));
-    let of = |one: &FlowCost| {
-        let cost = cost(one.flow, &one.experience, one.lost);
-        FlowCostSummary { recovered_ms: one.recovered.map(since), duplicates: one.duplicates, ..cost }
+    let of = |one: &FlowCost| FlowCostSummary {
+        recovery: recovery(one.recovery).to_owned(),
+        recovered_ms: one.recovery.at().map(since),
+        duplicates: one.duplicates,
+        ..cost(one.flow, &one.experience, one.lost())
     };
     HandoffSummary {
         number,
@@ -351,6 +358,7 @@ fn cost(flow: usize, experience: &Experience, lost: u64) -> FlowCostSummary {
         flow: flow + 1,
         experience: name.to_owned(),
         outage_ms: experience.outage().map(|outage| ms(outage.span())),
+        recovery: recovery(Recovery::NotMeasured).to_owned(),
         recovered_ms: None,
         lost,
         duplicates: 0,
@@ -362,6 +370,15 @@ fn cost(flow: usize, experience: &Experience, lost: u64) -> FlowCostSummary {
                 ends: owner.ends.clone(),
             })
             .collect(),
+    }
+}
+
+const fn recovery(recovery: Recovery) -> &'static str {
+    match recovery {
+        Recovery::Unneeded => "unneeded",
+        Recovery::At(_) => "recovered",
+        Recovery::Never => "never",
+        Recovery::NotMeasured => "not measured",
     }
 }
 
@@ -381,6 +398,7 @@ pub(super) fn flow(outcome: &Outcome, number: usize, flow: &Flow) -> FlowSummary
         delay_p50_ms: flow.delay.map(|delay| ms(delay.p50)),
         delay_p99_ms: flow.delay.map(|delay| ms(delay.p99)),
         longest_stall_ms: ms(flow.longest_stall),
+        lost: flow.lost,
         retransmissions: flow.retransmissions,
     }
 }

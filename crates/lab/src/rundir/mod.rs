@@ -164,6 +164,7 @@ fn flows_csv(flows: &[FlowSummary]) -> String {
         "delay_p50_ms",
         "delay_p99_ms",
         "longest_stall_ms",
+        "lost",
         "retransmissions",
     ]);
     let or_empty = |value: Option<f64>| value.map_or_else(String::new, |value| value.to_string());
@@ -183,6 +184,7 @@ fn flows_csv(flows: &[FlowSummary]) -> String {
             or_empty(flow.delay_p50_ms),
             or_empty(flow.delay_p99_ms),
             flow.longest_stall_ms.to_string(),
+            flow.lost.to_string(),
             flow.retransmissions.to_string(),
         ]);
     }

@@ -1,10 +1,13 @@
 //! What should have ended and did not, and what never came.
 
-use super::{Flow, FlowEnd, Packets, Traffic, Transport};
 use crate::Plan;
+use crate::flow::{End, Flow, FlowEnd, Packets, Traffic, Transport};
 use crate::handoff::{Experience, Handoff, Hole};
 use roles::RoleConfig;
 use trace::HostId;
+
+/// A flow may be without a byte for this time: the second in which a lost request for a connection is repeated (RFC 6298).
+const SETUP: wire::Duration = wire::Duration::from_secs(1);
 
 /// What did not hold in a run, each by name.
 pub(crate) fn failures(plan: &Plan, traffic: &Traffic, handoffs: &[Handoff], holes: &[Hole]) -> Vec<String> {
@@ -13,6 +16,7 @@ pub(crate) fn failures(plan: &Plan, traffic: &Traffic, handoffs: &[Handoff], hol
         let name = || format!("flow {} ({})", index + 1, name(plan, flow));
         failures.extend(failure(plan, flow, packets).map(|what| format!("{}: {what}", name())));
     }
+    failures.extend(silent(plan, &traffic.flows));
     for (number, handoff) in (1..).zip(handoffs) {
         for cost in &handoff.flows {
             if let (Experience::Never { from }, Some(flow)) = (&cost.experience, traffic.flows.get(cost.flow))
@@ -37,7 +41,7 @@ pub(crate) fn failures(plan: &Plan, traffic: &Traffic, handoffs: &[Handoff], hol
 
 /// A flow's end points and transport in words.
 fn name(plan: &Plan, flow: &Flow) -> String {
-    let end = |end: &super::End| match plan.host_name(end.host) {
+    let end = |end: &End| match plan.host_name(end.host) {
         name if name == "?" => end.at.to_string(),
         name => format!("{name}:{}", end.at.port()),
     };
@@ -58,8 +62,35 @@ fn failure(plan: &Plan, flow: &Flow, packets: &Packets) -> Option<String> {
         _ if flow.transport == Transport::Udp && flow.arrivals.is_empty() && !packets.lost.is_empty() => {
             Some(format!("none of {sent} datagrams arrived"))
         }
+        FlowEnd::Unfinished if flow.bytes == 0 && (flow.life() > SETUP || !packets.lost.is_empty()) => {
+            Some(format!("no byte arrived in {} s", flow.life().as_secs_f64()))
+        }
         _ => None,
     }
+}
+
+/// Applications that should have begun a flow and did not: what they sent never left their host.
+fn silent(plan: &Plan, flows: &[Flow]) -> Vec<String> {
+    let mut silent = Vec::new();
+    for (id, host) in (0..).map(HostId).zip(&plan.hosts) {
+        for role in &host.config.roles {
+            let (name, to, start) = match role {
+                RoleConfig::ConstantRate(config) => ("constant-rate", config.to, config.start),
+                RoleConfig::BulkClient(config) => ("bulk-client", config.to, config.start),
+                RoleConfig::RequestClient(config) => ("request-client", config.to, config.start),
+                _ => continue,
+            };
+            let is_there = flows.iter().any(|flow| {
+                [(flow.from, flow.to), (flow.to, flow.from)]
+                    .iter()
+                    .any(|(here, there)| here.host == id && there.at.port() == to.port())
+            });
+            if !is_there && start + SETUP < plan.duration {
+                silent.push(format!("{name} of {} to {to}: no data ever left the host", host.config.name));
+            }
+        }
+    }
+    silent
 }
 
 /// Whether the application that sends, or asks, has an end of its own before the run's.

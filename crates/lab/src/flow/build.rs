@@ -1,0 +1,341 @@
+//! From what stacks saw and what applications were given to flows.
+
+use super::measure::{
+    Question, datagram_delays, datagram_stall, delay, median_gap, smoothed, stream_delays, stream_stall,
+};
+use super::packets::Packets;
+use super::path::{Delivery, Path, Sending};
+use super::seen::Seen;
+use super::stream::{AppStream, AppStreams};
+use super::{Arrival, End, Flow, FlowEnd, Transport};
+use crate::Plan;
+use node::stream::refusal;
+use std::collections::BTreeSet;
+use trace::HostId;
+use wire::{Duration, Instant, PacketId, SocketAddrV4};
+
+/// What a run's records tell of its flows.
+pub(super) struct Builder<'a> {
+    pub(super) plan: &'a Plan,
+    pub(super) seen: &'a Seen,
+    pub(super) streams: &'a AppStreams,
+}
+
+impl<'a> Builder<'a> {
+    /// All flows, in the order in which they began.
+    pub(super) fn flows(&self) -> Vec<(Flow, Packets)> {
+        let mut flows = self.datagrams();
+        flows.extend(self.applications());
+        flows.extend(self.programs());
+        flows.sort_by_key(|(flow, _)| (flow.begun, flow.from, flow.to));
+        flows
+    }
+
+    /// Datagrams between two ports; of a host's own applications, or of programs.
+    fn datagrams(&self) -> Vec<(Flow, Packets)> {
+        let mut flows = Vec::new();
+        let end = self.plan.end();
+        for (index, path) in self.of(Transport::Udp) {
+            if self.is_protocols(path.from) || self.is_protocols(path.to) {
+                continue;
+            }
+            let mut packets = self.packets(&[(index, path)]);
+            packets.spacing = median_gap(path.sendings.iter().map(|sending| sending.at).collect());
+            packets.is_programs =
+                !self.streams.ports.contains_key(&path.from) && !self.streams.ports.contains_key(&path.to);
+            let new = path.deliveries.iter().filter(|delivery| !delivery.is_held);
+            let arrivals: Vec<Arrival> =
+                new.map(|one| Arrival { at: one.at, bytes: one.advance, packet: one.packet }).collect();
+            let last = path.sendings.last().map_or(path.begun, |sending| sending.at);
+            // A source that was silent for more than two of its own intervals has stopped.
+            let stopped = end.since(last) > packets.spacing * 2 + packets.spacing / 2;
+            let ends = arrivals.last().map(|arrival| arrival.at).into_iter();
+            let ends = ends.chain(packets.lost.iter().map(|lost| lost.at)).chain([last]);
+            let ended = ends.max().filter(|_| stopped);
+            // Whether there was more to come, a receiver of datagrams learns from the last one alone.
+            let is_last = |one: &Arrival| path.sendings.last().is_some_and(|last| last.packet == one.packet);
+            let is_complete = stopped && arrivals.iter().any(is_last);
+            let until = ended.unwrap_or(end);
+            let flow = Flow {
+                from: End { host: path.from.0, at: path.from_at },
+                to: End { host: path.to.0, at: path.to_at },
+                transport: Transport::Udp,
+                begun: path.begun,
+                ended,
+                until,
+                bytes: arrivals.iter().map(|arrival| arrival.bytes).sum(),
+                end: if is_complete { FlowEnd::Completed } else { FlowEnd::Unfinished },
+                delay: delay(datagram_delays(&path.sendings, &arrivals)),
+                longest_stall: datagram_stall(&path.sendings, &arrivals, until),
+                lost: packets.lost.len() as u64,
+                retransmissions: 0,
+                arrivals,
+            };
+            flows.push((flow, packets));
+        }
+        flows
+    }
+
+    /// Streams of bytes that an application reads.
+    fn applications(&self) -> Vec<(Flow, Packets)> {
+        let mut flows = Vec::new();
+        for (index, stream) in self.streams.all.iter().enumerate() {
+            if stream.by == node::Transport::Udp || !stream.is_application() {
+                continue;
+            }
+            let other = self.counterpart(index);
+            let offers = self.feeding(stream).iter().any(|(_, path)| path.high > 0);
+            if offers || !stream.reads.is_empty() {
+                flows.push(self.reading(stream, other));
+            } else if stream.asked && !other.is_some_and(|other| self.has_data(other)) {
+                flows.push(self.silent(stream, other));
+            }
+        }
+        flows
+    }
+
+    fn has_data(&self, stream: &AppStream) -> bool {
+        !stream.reads.is_empty() || self.feeding(stream).iter().any(|(_, path)| path.high > 0)
+    }
+
+    /// The flow into one end of a connection.
+    fn reading(&self, stream: &AppStream, other: Option<&AppStream>) -> (Flow, Packets) {
+        let feeding = self.feeding(stream);
+        let mut packets = self.packets(&feeding);
+        packets.is_stream = true;
+        let owner = self.plan.owners().get(stream.peer.ip()).copied();
+        packets.offered = self.offered(stream, &feeding);
+        let front: Vec<&Delivery> =
+            packets.deliveries.iter().filter(|delivery| delivery.advance > 0).collect();
+        let packet_at = |at: Instant| {
+            let index = front.partition_point(|delivery| delivery.at <= at);
+            index.checked_sub(1).and_then(|index| front.get(index)).map_or(PacketId::NEW, |one| one.packet)
+        };
+        let arrivals: Vec<Arrival> = stream
+            .reads
+            .iter()
+            .map(|(at, bytes)| Arrival { at: *at, bytes: *bytes, packet: packet_at(*at) })
+            .collect();
+        packets.spacing = median_gap(arrivals.iter().map(|arrival| arrival.at).collect());
+        let (end, ended, why) = fate(stream, other);
+        packets.why = why;
+        // What the other end is asked by the end that asked for the connection is due an answer.
+        let question = other.filter(|_| stream.asked).map(|other| Question {
+            offered: self.offered(other, &self.feeding(other)),
+            reads: &other.reads,
+        });
+        let begun = stream.begun;
+        let local = stream.local.unwrap_or_else(|| self.own(stream.host, 0));
+        let until = ended.unwrap_or_else(|| self.plan.end());
+        let flow = Flow {
+            from: End { host: owner.unwrap_or(HostId(u32::MAX)), at: stream.peer },
+            to: End { host: stream.host, at: local },
+            transport: transport(stream.by),
+            begun,
+            ended,
+            until,
+            bytes: arrivals.iter().map(|arrival| arrival.bytes).sum(),
+            end,
+            delay: delay(stream_delays(&packets, &arrivals)),
+            longest_stall: stream_stall(&packets, &arrivals, [begun, until], question.as_ref()),
+            lost: packets.lost.len() as u64,
+            retransmissions: feeding.iter().map(|(_, path)| path.retransmissions).sum(),
+            arrivals,
+        };
+        (flow, packets)
+    }
+
+    /// What the far end of a stream offered it, and when.
+    fn offered(&self, stream: &AppStream, feeding: &[(usize, &Path)]) -> Vec<(u64, Instant)> {
+        let owner = self.plan.owners().get(stream.peer.ip()).copied();
+        let source = owner.and_then(|owner| {
+            feeding.iter().find(|(_, path)| path.from == (owner, stream.peer.port())).map(|(_, path)| *path)
+        });
+        source.map(Path::offered).unwrap_or_default()
+    }
+
+    /// A connection on which nothing was ever said, or that never opened.
+    fn silent(&self, stream: &AppStream, other: Option<&AppStream>) -> (Flow, Packets) {
+        let (end, ended, why) = fate(stream, other);
+        let packets = Packets { is_stream: true, why, ..Packets::default() };
+        let local = stream.local.unwrap_or_else(|| self.own(stream.host, 0));
+        let owner = self.plan.owners().get(stream.peer.ip()).copied();
+        let flow = Flow {
+            from: End { host: stream.host, at: local },
+            to: End { host: owner.unwrap_or(HostId(u32::MAX)), at: stream.peer },
+            transport: transport(stream.by),
+            begun: stream.begun,
+            ended,
+            until: ended.unwrap_or_else(|| self.plan.end()),
+            bytes: 0,
+            end,
+            delay: None,
+            longest_stall: Duration::ZERO,
+            lost: packets.lost.len() as u64,
+            retransmissions: 0,
+            arrivals: Vec::new(),
+        };
+        (flow, packets)
+    }
+
+    /// Connections of programs, which no daemon speaks for: observed where the kernel's stack meets the node. New data is
+    /// what the receiver's stack has without a gap.
+    fn programs(&self) -> Vec<(Flow, Packets)> {
+        let mut flows = Vec::new();
+        let known: BTreeSet<(HostId, u16)> = self.streams.ports.keys().copied().collect();
+        let hosts: Vec<bool> = self.plan.hosts.iter().map(|host| !host.programs.is_empty()).collect();
+        let has_programs = |host: HostId| hosts.get(host.index()).copied().unwrap_or_default();
+        for (index, path) in self.of(Transport::Tcp) {
+            let ours = known.contains(&path.to) || known.contains(&path.from);
+            let says = path.high > 0 || (path.refused && path.begun < path.reset.unwrap_or(Instant::ZERO));
+            if ours || !has_programs(path.to.0) || !has_programs(path.from.0) || !says {
+                continue;
+            }
+            let mut packets = self.packets(&[(index, path)]);
+            (packets.is_stream, packets.is_programs) = (true, true);
+            packets.offered = path.offered();
+            let front = path.deliveries.iter().filter(|delivery| delivery.advance > 0);
+            let arrivals: Vec<Arrival> =
+                front.map(|one| Arrival { at: one.at, bytes: one.advance, packet: one.packet }).collect();
+            packets.spacing = median_gap(arrivals.iter().map(|arrival| arrival.at).collect());
+            let (end, ended) = match (path.finished, path.reset) {
+                (Some(at), _) => (FlowEnd::Completed, Some(at)),
+                (None, Some(at)) if path.refused => (FlowEnd::Refused, Some(at)),
+                (None, Some(at)) => (FlowEnd::Reset, Some(at)),
+                (None, None) => (FlowEnd::Unfinished, None),
+            };
+            let until = ended.unwrap_or_else(|| self.plan.end());
+            let flow = Flow {
+                from: End { host: path.from.0, at: path.from_at },
+                to: End { host: path.to.0, at: path.to_at },
+                transport: Transport::Tcp,
+                begun: path.begun,
+                ended,
+                until,
+                bytes: arrivals.iter().map(|arrival| arrival.bytes).sum(),
+                end,
+                delay: delay(stream_delays(&packets, &arrivals)),
+                longest_stall: stream_stall(&packets, &arrivals, [path.begun, until], None),
+                lost: packets.lost.len() as u64,
+                retransmissions: path.retransmissions,
+                arrivals,
+            };
+            flows.push((flow, packets));
+        }
+        flows
+    }
+
+    fn of(&self, transport: Transport) -> impl Iterator<Item = (usize, &'a Path)> {
+        self.seen.paths.iter().enumerate().filter(move |(_, path)| path.transport == transport)
+    }
+
+    /// Whether a role has this port that is no application.
+    fn is_protocols(&self, port: (HostId, u16)) -> bool {
+        self.streams.ports.get(&port).is_some_and(|role| !super::stream::is_application(role))
+    }
+
+    /// The paths by which bytes come to an application: two, if a support router relays.
+    fn feeding(&self, stream: &AppStream) -> Vec<(usize, &'a Path)> {
+        let Some(local) = stream.local else { return Vec::new() };
+        let transport = transport(stream.by);
+        let until = stream.closed.as_ref().map_or(Instant::NEVER, |(at, _)| *at);
+        let to = (stream.host, local.port());
+        let mut feeding: Vec<(usize, &Path)> =
+            self.of(transport).filter(|(_, path)| path.to == to && path.begun <= until).collect();
+        // Of connections between the same ports, one after the other, the last that began before the stream's end.
+        let mut ports = BTreeSet::new();
+        feeding.reverse();
+        feeding.retain(|(_, path)| ports.insert(path.from));
+        let owner = self.plan.owners().get(stream.peer.ip()).copied();
+        if stream.by != node::Transport::Role("indirect") {
+            feeding.retain(|(_, path)| Some(path.from.0) == owner && path.from.1 == stream.peer.port());
+        }
+        feeding
+    }
+
+    fn counterpart(&self, index: usize) -> Option<&'a AppStream> {
+        let one = self.streams.all.get(index)?;
+        let owners = self.plan.owners();
+        let (local, host) = (one.local?, owners.get(one.peer.ip()).copied());
+        let is_other = |other: &&AppStream| {
+            other.asked != one.asked
+                && Some(other.host) == host
+                && other.local.is_some_and(|at| at.port() == one.peer.port())
+                && other.peer.port() == local.port()
+                && owners.get(other.peer.ip()) == Some(&one.host)
+        };
+        let others = self.streams.all.iter().filter(is_other);
+        others.min_by_key(|other| other.begun.since(one.begun).max(one.begun.since(other.begun)))
+    }
+
+    fn packets(&self, paths: &[(usize, &Path)]) -> Packets {
+        let mut packets = Packets::default();
+        for (index, path) in paths {
+            let first_leg = packets.legs.len();
+            packets.legs.extend(self.legs(path));
+            let of_flow = |one: &Sending| Sending { leg: first_leg + one.leg, ..*one };
+            packets.sendings.extend(path.sendings.iter().map(of_flow));
+            packets.deliveries.extend(&path.deliveries);
+            packets.lost.extend(self.seen.lost(*index));
+            packets.doubles.extend(self.seen.doubles(*index));
+            packets.round_trips.extend(round_trips(path));
+        }
+        packets.sendings.sort_by_key(|sending| sending.at);
+        packets.deliveries.sort_by_key(|delivery| delivery.at);
+        packets.lost.sort_unstable();
+        packets.doubles.sort_unstable();
+        packets
+    }
+
+    /// The names of a path's legs: of an association the addresses, else the hosts.
+    fn legs(&self, path: &Path) -> Vec<String> {
+        let [from, to] = [path.from.0, path.to.0].map(|host| self.plan.host_name(host));
+        let name = |leg: &wire::Ipv4Addr| match path.transport {
+            Transport::Sctp => format!("to {leg}"),
+            Transport::Udp | Transport::Tcp => format!("{from} > {to}"),
+        };
+        path.legs.iter().map(name).collect()
+    }
+
+    fn own(&self, host: HostId, port: u16) -> SocketAddrV4 {
+        let address =
+            self.plan.hosts.get(host.index()).and_then(|host| host.config.all_addresses().into_iter().next());
+        SocketAddrV4::new(address.unwrap_or(wire::Ipv4Addr::UNSPECIFIED), port)
+    }
+}
+
+/// The smoothed round-trip time of a path: as its sender's transport had it, or, where that reports none, from the delays.
+/// Datagrams have none.
+fn round_trips(path: &Path) -> Option<Vec<(Instant, Duration)>> {
+    match path.transport {
+        Transport::Udp => None,
+        _ if path.round_trips.is_empty() => Some(smoothed(&path.sendings, &path.deliveries)),
+        _ => Some(path.round_trips.clone()),
+    }
+}
+
+/// How the flow into a stream ended, when, and why.
+fn fate(stream: &AppStream, other: Option<&AppStream>) -> (FlowEnd, Option<Instant>, Option<String>) {
+    let closed = |stream: &AppStream| stream.closed.clone();
+    if let Some(at) = stream.finished {
+        return (FlowEnd::Completed, Some(at), None);
+    }
+    match closed(stream) {
+        Some((at, why)) if !stream.opened => return (FlowEnd::Refused, Some(at), why),
+        Some((at, Some(why))) => return (FlowEnd::Reset, Some(at), Some(why)),
+        Some((at, None)) => return (FlowEnd::Completed, Some(at), None),
+        None => {}
+    }
+    match other.and_then(closed) {
+        Some((at, Some(why))) if why != refusal::NOT_OURS => (FlowEnd::Reset, Some(at), Some(why)),
+        _ => (FlowEnd::Unfinished, None, None),
+    }
+}
+
+fn transport(by: node::Transport) -> Transport {
+    match by {
+        node::Transport::Udp => Transport::Udp,
+        node::Transport::Role("sctp") => Transport::Sctp,
+        node::Transport::Tcp | node::Transport::Role(_) => Transport::Tcp,
+    }
+}

@@ -1,0 +1,241 @@
+//! Delay, stall and spacing of a flow, from what was sent and what arrived.
+
+use super::packets::Packets;
+use super::path::{Delivery, Sending};
+use super::{Arrival, Delay};
+use std::collections::BTreeMap;
+use wire::{Duration, Instant, PacketId};
+
+pub(super) fn delay(mut all: Vec<Duration>) -> Option<Delay> {
+    all.sort_unstable();
+    let rank = |percent: usize| all.get((all.len() * percent).div_ceil(100).checked_sub(1)?).copied();
+    Some(Delay { p50: rank(50)?, p99: rank(99)? })
+}
+
+/// Of each piece, from its first transmission to the read that has its last byte.
+pub(super) fn stream_delays(packets: &Packets, arrivals: &[Arrival]) -> Vec<Duration> {
+    let mut delays = Vec::new();
+    let mut pieces = packets.offered.iter().peekable();
+    let mut read = 0;
+    for arrival in arrivals {
+        read += arrival.bytes;
+        while let Some((_, sent)) = pieces.next_if(|(end, _)| *end <= read) {
+            delays.push(arrival.at.since(*sent));
+        }
+    }
+    delays
+}
+
+/// What the receiver of a stream asked in the other direction of its connection.
+pub(super) struct Question<'a> {
+    /// Where each piece of it ends, and when it was first sent.
+    pub(super) offered: Vec<(u64, Instant)>,
+    /// When the far end was given how many bytes.
+    pub(super) reads: &'a [(Instant, u64)],
+}
+
+impl Question<'_> {
+    /// When the question was first sent that the far end was given last, between these two instants.
+    fn asked(&self, from: Instant, to: Instant) -> Option<Instant> {
+        let index = self.reads.partition_point(|(at, _)| *at <= to).checked_sub(1)?;
+        self.reads.get(index).filter(|(at, _)| *at > from)?;
+        self.first_sent(self.reads.iter().take(index).map(|(_, bytes)| bytes).sum())
+    }
+
+    /// When the first question was sent that the far end was never given.
+    fn unheard(&self) -> Option<Instant> {
+        self.first_sent(self.reads.iter().map(|(_, bytes)| bytes).sum())
+    }
+
+    fn first_sent(&self, place: u64) -> Option<Instant> {
+        self.offered.get(self.offered.partition_point(|(end, _)| *end <= place)).map(|(_, at)| *at)
+    }
+}
+
+/// The longest time without new data although some had been sent, or asked for. The last such time may end with the flow.
+pub(super) fn stream_stall(
+    packets: &Packets,
+    arrivals: &[Arrival],
+    [begun, until]: [Instant; 2],
+    question: Option<&Question<'_>>,
+) -> Duration {
+    let (mut read, mut last, mut longest) = (0, begun, Duration::ZERO);
+    for arrival in arrivals {
+        let sent = packets.first_sent(read).unwrap_or(last);
+        let asked = question.and_then(|question| question.asked(last, sent));
+        let due = asked.unwrap_or(sent).min(sent).max(last).min(arrival.at);
+        longest = longest.max(arrival.at.since(due));
+        (read, last) = (read + arrival.bytes, arrival.at);
+    }
+    let sent = packets.first_sent(read).filter(|_| read < packets.offered_bytes());
+    let asked = question.and_then(|question| question.unheard().or_else(|| question.asked(last, until)));
+    match sent.into_iter().chain(asked).min() {
+        Some(due) => longest.max(until.since(due.max(last).min(until))),
+        None => longest,
+    }
+}
+
+/// From each datagram's transmission to its arrival.
+pub(super) fn datagram_delays(sendings: &[Sending], arrivals: &[Arrival]) -> Vec<Duration> {
+    let times = sent_at(sendings);
+    arrivals.iter().filter_map(|one| Some(one.at.since(*times.get(&one.packet)?))).collect()
+}
+
+/// The same of datagrams: due are those that were sent after the newest that arrived.
+pub(super) fn datagram_stall(sendings: &[Sending], arrivals: &[Arrival], until: Instant) -> Duration {
+    let places: BTreeMap<PacketId, usize> =
+        sendings.iter().enumerate().map(|(place, sending)| (sending.packet, place)).collect();
+    let (mut newest, mut last, mut longest) = (0, Instant::ZERO, Duration::ZERO);
+    let ends = arrivals.iter().map(|arrival| (arrival.at, places.get(&arrival.packet)));
+    for (end, place) in ends.chain([(until, None)]) {
+        if let Some(sent) = sendings.get(newest) {
+            longest = longest.max(end.since(sent.at.max(last).min(end)));
+        }
+        newest = newest.max(place.map_or(0, |place| place + 1));
+        last = end;
+    }
+    longest
+}
+
+/// When each packet was first sent.
+fn sent_at(sendings: &[Sending]) -> BTreeMap<PacketId, Instant> {
+    sendings.iter().rev().map(|sending| (sending.packet, sending.at)).collect()
+}
+
+/// Twice the one-way delays of packets, smoothed as TCP smooths its samples (RFC 6298, section 2).
+pub(super) fn smoothed(sendings: &[Sending], deliveries: &[Delivery]) -> Vec<(Instant, Duration)> {
+    let times = sent_at(sendings);
+    let mut estimate: Option<Duration> = None;
+    let sample = |delivery: &Delivery| {
+        let sample = delivery.at.since(*times.get(&delivery.packet)?) * 2;
+        let next = estimate.map_or(sample, |estimate| (estimate * 7 + sample) / 8);
+        estimate = Some(next);
+        Some((delivery.at, next))
+    };
+    deliveries.iter().filter_map(sample).collect()
+}
+
+/// The usual time from one to the next. What comes within a millisecond is one: an application may read a message in
+/// parts.
+pub(super) fn median_gap(mut times: Vec<Instant>) -> Duration {
+    times.sort_unstable();
+    let mut last: Option<Instant> = None;
+    times.retain(|at| {
+        let is_new = last.is_none_or(|last| at.since(last) >= Duration::from_millis(1));
+        if is_new {
+            last = Some(*at);
+        }
+        is_new
+    });
+    let mut gaps: Vec<Duration> = times.windows(2).map(|pair| pair[1].since(pair[0])).collect();
+    gaps.sort_unstable();
+    gaps.get(gaps.len() / 2).copied().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use trace::HostId;
+
+    fn ms(ms: u64) -> Instant {
+        Instant::from_millis(ms)
+    }
+
+    fn millis(ms: u64) -> Duration {
+        Duration::from_millis(ms)
+    }
+
+    fn sending(packet: u64, at: u64) -> Sending {
+        Sending { at: ms(at), packet: PacketId(packet), is_new: true, place: packet, leg: 0 }
+    }
+
+    fn arrival(packet: u64, at: u64) -> Arrival {
+        Arrival { at: ms(at), bytes: 100, packet: PacketId(packet) }
+    }
+
+    #[test]
+    fn percentiles_are_nearest_ranks() {
+        let all = |count: u64| delay((1..=count).rev().map(millis).collect());
+        assert_eq!(all(100), Some(Delay { p50: millis(50), p99: millis(99) }));
+        assert_eq!(all(4), Some(Delay { p50: millis(2), p99: millis(4) }));
+        assert_eq!(all(1), Some(Delay { p50: millis(1), p99: millis(1) }));
+        assert_eq!(all(0), None);
+    }
+
+    #[test]
+    fn a_datagrams_delay_is_from_its_first_transmission() {
+        let sent = [sending(1, 0), sending(2, 20), sending(2, 30)];
+        assert_eq!(datagram_delays(&sent, &[arrival(2, 45), arrival(1, 50)]), [millis(25), millis(50)]);
+    }
+
+    /// Sent each 20 ms, 40 ms on the way; those of 60 and 80 ms are lost: from the arrival at 80 to that at 140.
+    #[test]
+    fn a_stall_of_datagrams_is_a_hole_in_what_the_application_is_given() {
+        let sent: Vec<Sending> = (1..=6).map(|packet| sending(packet, packet * 20)).collect();
+        let arrived = |packets: &[u64]| -> Vec<Arrival> {
+            packets.iter().map(|packet| arrival(*packet, packet * 20 + 40)).collect()
+        };
+        assert_eq!(datagram_stall(&sent, &arrived(&[1, 2, 3, 4, 5, 6]), ms(160)), millis(40));
+        assert_eq!(datagram_stall(&sent, &arrived(&[1, 2, 5, 6]), ms(160)), millis(60));
+        // The last two are lost: until the flow ended.
+        assert_eq!(datagram_stall(&sent, &arrived(&[1, 2, 3, 4]), ms(300)), millis(180));
+        // Of none that arrived: from the first on.
+        assert_eq!(datagram_stall(&sent, &[], ms(300)), millis(280));
+        // A source that pauses stalls nothing.
+        let pause = [sending(1, 0), sending(2, 5_000)];
+        assert_eq!(datagram_stall(&pause, &[arrival(1, 40), arrival(2, 5_040)], ms(6_000)), millis(40));
+    }
+
+    /// 100 bytes at 0 ms, 100 at 1 s.
+    fn offered() -> Packets {
+        Packets { is_stream: true, offered: vec![(100, ms(0)), (200, ms(1_000))], ..Packets::default() }
+    }
+
+    #[test]
+    fn a_stall_of_a_stream_begins_when_something_was_sent_and_may_end_with_the_flow() {
+        let life = [ms(0), ms(5_000)];
+        let stall = |arrivals: &[Arrival]| stream_stall(&offered(), arrivals, life, None);
+        assert_eq!(stall(&[arrival(1, 40), arrival(2, 1_300)]), millis(300));
+        assert_eq!(stall(&[arrival(1, 40)]), millis(4_000));
+        assert_eq!(stall(&[]), millis(5_000));
+    }
+
+    /// The second answer waits for its question, which was first sent at 200 ms and arrived at 990.
+    #[test]
+    fn an_answer_is_due_since_its_question_was_sent() {
+        let reads = [(ms(0), 10), (ms(990), 10)];
+        let question = Question { offered: vec![(10, ms(0)), (20, ms(200))], reads: &reads };
+        let arrivals = [arrival(1, 40), arrival(2, 1_300)];
+        let stall = |reads: &[Arrival], question: &Question<'_>| {
+            stream_stall(&offered(), reads, [ms(0), ms(5_000)], Some(question))
+        };
+        assert_eq!(stall(&arrivals, &question), millis(1_100));
+        // It never arrived, and so the answer was never sent.
+        let unheard = Question { reads: &reads[..1], ..question };
+        let first = Packets { offered: offered().offered[..1].to_vec(), ..offered() };
+        let stall = stream_stall(&first, &arrivals[..1], [ms(0), ms(5_000)], Some(&unheard));
+        assert_eq!(stall, millis(4_800));
+    }
+
+    #[test]
+    fn the_spacing_is_a_median_and_parts_of_a_message_are_one() {
+        let at = |millis: &[u64]| millis.iter().map(|at| ms(*at)).collect::<Vec<_>>();
+        assert_eq!(median_gap(at(&[0, 20, 40, 500])), millis(20));
+        let parts = [at(&[0, 20, 40]), vec![Instant(20_300_000), Instant(40_900_000)]].concat();
+        assert_eq!(median_gap(parts), millis(20));
+    }
+
+    #[test]
+    fn a_round_trip_is_twice_the_delay_smoothed() {
+        let sent = [sending(1, 0), sending(2, 100)];
+        let delivery = |packet: u64, at: u64| super::super::path::Delivery {
+            at: ms(at),
+            host: HostId(0),
+            packet: PacketId(packet),
+            advance: 1,
+            is_held: false,
+        };
+        let all = smoothed(&sent, &[delivery(1, 40), delivery(2, 180)]);
+        assert_eq!(all, [(ms(40), millis(80)), (ms(180), millis(90))]);
+    }
+}

@@ -1,0 +1,244 @@
+//! One direction between two ports of two hosts. Of a stream of bytes a [`Path`] knows the place of each piece in the
+//! stream, so that what is new at the receiver can be told from what it already holds.
+
+use super::Transport;
+use std::collections::BTreeMap;
+use trace::HostId;
+use wire::{Duration, Instant, Ipv4Addr, PacketId, SocketAddrV4};
+
+/// One end of a path: a host and a port, whichever address it uses.
+pub(super) type Port = (HostId, u16);
+
+/// One transmission of a packet with data.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sending {
+    pub(crate) at: Instant,
+    pub(crate) packet: PacketId,
+    /// Nothing in it was ever sent before.
+    pub(crate) is_new: bool,
+    /// Its place in the flow: the first byte, the first chunk, or the number of the datagram from 1.
+    pub(crate) place: u64,
+    /// The leg by which it goes, by its place in [`Path::legs`].
+    pub(crate) leg: usize,
+}
+
+/// One packet with data in the hands of the receiver's stack.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Delivery {
+    pub(crate) at: Instant,
+    pub(crate) host: HostId,
+    pub(crate) packet: PacketId,
+    /// Bytes that the receiver may now read; 0 for what fills no gap at the front.
+    pub(crate) advance: u64,
+    /// The receiver held all of it already.
+    pub(crate) is_held: bool,
+}
+
+/// One direction between two ports.
+#[derive(Clone, Debug)]
+pub(super) struct Path {
+    pub(super) transport: Transport,
+    pub(super) from: Port,
+    pub(super) to: Port,
+    pub(super) from_at: SocketAddrV4,
+    pub(super) to_at: SocketAddrV4,
+    pub(super) begun: Instant,
+    /// The stream's first number.
+    pub(super) base: u32,
+    /// Where the stream ends, as far as it was ever sent.
+    pub(super) high: u64,
+    /// Where each piece ends, and when it was first sent: in the order of the stream.
+    pub(super) pieces: Vec<(u64, Instant)>,
+    pub(super) sendings: Vec<Sending>,
+    /// The addresses to which it was sent, in the order in which they were used.
+    pub(super) legs: Vec<Ipv4Addr>,
+    /// The sender's smoothed round-trip time, as its transport reported it.
+    pub(super) round_trips: Vec<(Instant, Duration)>,
+    pub(super) retransmissions: u64,
+    pub(super) deliveries: Vec<Delivery>,
+    /// All before this place was delivered.
+    pub(super) next: u64,
+    beyond: BTreeMap<u64, u64>,
+    pub(super) fin: Option<u64>,
+    pub(super) finished: Option<Instant>,
+    pub(super) reset: Option<Instant>,
+    /// A connection that was asked for and refused.
+    pub(super) refused: bool,
+    pub(super) answered: bool,
+}
+
+impl Path {
+    pub(super) fn new(
+        transport: Transport,
+        ports: (Port, Port),
+        at: [SocketAddrV4; 2],
+        begun: Instant,
+    ) -> Self {
+        Self {
+            transport,
+            from: ports.0,
+            to: ports.1,
+            from_at: at[0],
+            to_at: at[1],
+            begun,
+            base: 0,
+            high: 0,
+            pieces: Vec::new(),
+            sendings: Vec::new(),
+            legs: Vec::new(),
+            round_trips: Vec::new(),
+            retransmissions: 0,
+            deliveries: Vec::new(),
+            next: 0,
+            beyond: BTreeMap::new(),
+            fin: None,
+            finished: None,
+            reset: None,
+            refused: false,
+            answered: false,
+        }
+    }
+
+    /// The place of a number in the stream, which may be longer than the numbers are many.
+    pub(super) fn place(&self, number: u32) -> u64 {
+        let from_base = number.wrapping_sub(self.base);
+        let ahead = from_base.wrapping_sub(self.high as u32).cast_signed();
+        self.high.saturating_add_signed(i64::from(ahead))
+    }
+
+    /// A segment leaves its sender.
+    pub(super) fn transmit(&mut self, at: Instant, packet: PacketId, to: Ipv4Addr, start: u64, end: u64) {
+        if end > self.high {
+            self.pieces.push((end, at));
+        }
+        self.sent(at, packet, to, start, end);
+    }
+
+    /// Packets of SCTP: the place of a chunk is its number; the bytes before it are summed up when all are known.
+    pub(super) fn transmit_chunks(
+        &mut self,
+        at: Instant,
+        packet: PacketId,
+        to: Ipv4Addr,
+        data: &[(u32, u64)],
+    ) {
+        let Some((first, _)) = data.first() else { return };
+        if self.sendings.is_empty() {
+            self.base = *first;
+        }
+        for (tsn, bytes) in data {
+            if self.place(*tsn) >= self.pieces.len() as u64 {
+                self.pieces.push((*bytes, at));
+            }
+        }
+        let start = self.place(*first);
+        self.sent(at, packet, to, start, start + data.len() as u64);
+    }
+
+    /// A datagram leaves its sender.
+    pub(super) fn transmit_datagram(&mut self, at: Instant, packet: PacketId, to: Ipv4Addr, bytes: u64) {
+        let (number, end) = (self.sendings.len() as u64 + 1, self.high + bytes);
+        self.pieces.push((end, at));
+        let leg = self.leg(to);
+        self.sendings.push(Sending { at, packet, is_new: true, place: number, leg });
+        self.high = end;
+    }
+
+    fn sent(&mut self, at: Instant, packet: PacketId, to: Ipv4Addr, start: u64, end: u64) {
+        let is_new = start >= self.high;
+        self.retransmissions += u64::from(!is_new);
+        self.high = self.high.max(end);
+        let leg = self.leg(to);
+        self.sendings.push(Sending { at, packet, is_new, place: start, leg });
+    }
+
+    fn leg(&mut self, to: Ipv4Addr) -> usize {
+        self.legs.iter().position(|leg| *leg == to).unwrap_or_else(|| {
+            self.legs.push(to);
+            self.legs.len() - 1
+        })
+    }
+
+    pub(super) fn receive(&mut self, at: Instant, host: HostId, packet: PacketId, start: u64, end: u64) {
+        let before = self.next;
+        let is_held = end > start && (end <= self.next || self.holds(start, end));
+        let held = self.beyond.entry(start).or_default();
+        *held = (*held).max(end);
+        while let Some((from, to)) = self.beyond.first_key_value().map(|(from, to)| (*from, *to)) {
+            if from > self.next {
+                break;
+            }
+            self.next = self.next.max(to);
+            self.beyond.pop_first();
+        }
+        if end > start {
+            let advance = self.next - before;
+            self.deliveries.push(Delivery { at, host, packet, advance, is_held });
+        }
+        if self.fin == Some(self.next) {
+            self.finished = self.finished.or(Some(at));
+        }
+    }
+
+    /// Whether the receiver has this part beyond a gap.
+    fn holds(&self, start: u64, end: u64) -> bool {
+        let mut place = start.max(self.next);
+        for (from, to) in &self.beyond {
+            if *from <= place {
+                place = place.max(*to);
+            }
+        }
+        place >= end
+    }
+
+    /// Where each piece ends in bytes, and when it was first sent. Of SCTP the places are numbers of chunks.
+    pub(super) fn offered(&self) -> Vec<(u64, Instant)> {
+        if self.transport != Transport::Sctp {
+            return self.pieces.clone();
+        }
+        let mut end = 0;
+        let piece = |(bytes, at): &(u64, Instant)| {
+            end += bytes;
+            (end, *at)
+        };
+        self.pieces.iter().map(piece).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_outlives_the_wrap_of_its_number() {
+        let at = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 1);
+        let ends = ((HostId(0), 1), (HostId(1), 1));
+        let mut path = Path::new(Transport::Tcp, ends, [at, at], Instant::ZERO);
+        path.base = u32::MAX - 99;
+        let places = [u32::MAX - 99, 0, 900, 400, u32::MAX].map(|number| {
+            let place = path.place(number);
+            path.transmit(Instant::ZERO, PacketId::NEW, *at.ip(), place, place + 10);
+            place
+        });
+        assert_eq!(places, [0, 100, 1000, 500, 99]);
+    }
+
+    #[test]
+    fn what_was_sent_before_is_sent_again() {
+        let at = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 1);
+        let ends = ((HostId(0), 1), (HostId(1), 1));
+        let mut path = Path::new(Transport::Tcp, ends, [at, at], Instant::ZERO);
+        for (packet, start, end) in [(1, 0, 10), (2, 10, 20), (3, 0, 10), (4, 15, 25), (5, 25, 30)] {
+            path.transmit(Instant(packet), PacketId(packet), *at.ip(), start, end);
+        }
+        assert_eq!((path.retransmissions, path.high), (2, 30));
+        let new: Vec<bool> = path.sendings.iter().map(|sending| sending.is_new).collect();
+        assert_eq!(new, [true, true, false, false, true]);
+        // 10 to 20 is kept beyond the gap, and given with what fills it; then it is held.
+        for (packet, start, end) in [(2, 10, 20), (3, 0, 10), (2, 10, 20)] {
+            path.receive(Instant(packet), HostId(1), PacketId(packet), start, end);
+        }
+        let given: Vec<(u64, bool)> = path.deliveries.iter().map(|one| (one.advance, one.is_held)).collect();
+        assert_eq!(given, [(0, false), (20, false), (0, true)]);
+    }
+}

@@ -1,0 +1,115 @@
+//! How flows end, and what is measured of them.
+
+use super::*;
+use crate::run::{Outcome, simulate};
+use crate::scenario::{Scenario, Setting};
+use node::{AppChange, AppEvent};
+use trace::{Record, What};
+
+fn run(name: &str, settings: &[&str]) -> Outcome {
+    let (file, text) = Scenario::find(name).unwrap();
+    run_text(&file, &text, settings)
+}
+
+fn run_text(file: &str, text: &str, settings: &[&str]) -> Outcome {
+    let settings: Vec<Setting> = settings.iter().map(|text| text.parse().unwrap()).collect();
+    simulate(Scenario::plan(file, text, &settings, 1).unwrap()).unwrap()
+}
+
+fn only(outcome: &Outcome) -> &Flow {
+    let [flow] = outcome.flows.as_slice() else { panic!("{:?}", outcome.flows) };
+    flow
+}
+
+/// What the application was given, from its own records.
+fn read(outcome: &Outcome, flow: &Flow) -> u64 {
+    let there = outcome.records.iter().filter(|record| record.host == flow.to.host);
+    there.filter_map(|record| record.what.read()).sum()
+}
+
+#[test]
+fn datagrams_are_complete_if_the_last_one_arrived() {
+    let complete = run("first", &[]);
+    let flow = only(&complete);
+    assert_eq!((flow.end, flow.lost, flow.bytes), (FlowEnd::Completed, 6, 245 * 100));
+    assert!(flow.ended.is_some_and(|ended| ended == flow.arrivals.last().unwrap().at));
+    // The source goes on when the run ends.
+    let endless = run("first", &["duration=5s"]);
+    assert_eq!((only(&endless).end, only(&endless).ended), (FlowEnd::Unfinished, None));
+    assert_eq!(endless.failures, Vec::<String>::new());
+    let cut_off = run("first", &["constant-rate.stop=1.01s"]);
+    assert_eq!((only(&cut_off).end, only(&cut_off).lost), (FlowEnd::Unfinished, 3));
+}
+
+#[test]
+fn a_transfer_completes_or_is_unfinished() {
+    let complete = run("mobile-ip/download", &[]);
+    let flow = only(&complete);
+    assert_eq!((flow.end, flow.bytes, read(&complete, flow)), (FlowEnd::Completed, 1_500_000, 1_500_000));
+    assert!(flow.retransmissions > 0 && flow.lost > 0);
+    let unfinished = run("mobile-ip/download", &["duration=3s"]);
+    let flow = only(&unfinished);
+    assert_eq!((flow.end, flow.ended, flow.bytes), (FlowEnd::Unfinished, None, read(&unfinished, flow)));
+    let failure =
+        format!("flow 1 (correspondent:9000 > mobile:49152, TCP): unfinished: {} bytes", flow.bytes);
+    assert!(unfinished.failures[0].starts_with(&failure), "{:?}", unfinished.failures);
+}
+
+#[test]
+fn a_connection_is_refused_where_nothing_listens() {
+    let (file, text) = Scenario::find("mobile-ip/download").unwrap();
+    let text = text.replace(r#"to = "correspondent:9000""#, r#"to = "correspondent:9001""#);
+    let refused = run_text(&file, &text, &[]);
+    assert_eq!((only(&refused).end, only(&refused).bytes), (FlowEnd::Refused, 0));
+    assert!(refused.failures[0].contains(": refused"), "{:?}", refused.failures);
+}
+
+#[test]
+fn a_connection_that_an_end_gives_up_is_reset() {
+    let run = run("mobile-ip/download", &[]);
+    let mobile = only(&run).to.host;
+    let at = Instant::from_millis(3_000);
+    let stream = run.records.iter().find_map(|record| match &record.what {
+        What::App(event) if record.host == mobile && matches!(event.change, AppChange::Read(_)) => {
+            Some(event.stream)
+        }
+        _ => None,
+    });
+    let closed =
+        AppEvent { stream: stream.unwrap(), change: AppChange::Closed(Some("timed out".to_owned())) };
+    let is_later = |record: &Record| record.at > at && matches!(record.what, What::App(_));
+    let mut records: Vec<Record> = run.records.iter().filter(|record| !is_later(record)).cloned().collect();
+    let place = records.partition_point(|record| record.at <= at);
+    records.insert(place, Record { at, host: mobile, what: What::App(closed) });
+    let after = Outcome::new(run.plan.clone(), run.world, records, None);
+    assert_eq!((only(&after).end, only(&after).ended), (FlowEnd::Reset, Some(at)));
+    let failure = after.failures.iter().find(|failure| failure.contains("reset after"));
+    assert!(failure.is_some_and(|failure| failure.ends_with("timed out")), "{:?}", after.failures);
+}
+
+/// Every frame of the radio is lost.
+#[test]
+fn a_flow_without_a_byte_does_not_hold() {
+    let (file, text) = Scenario::find("mobile-ip/download").unwrap();
+    let silent = run_text(&file, &text, &["cell.1.loss=1.0", "cell.2.loss=1.0"]);
+    assert!(silent.flows.iter().all(|flow| flow.bytes == 0 && flow.end != FlowEnd::Completed));
+    assert_eq!(silent.failures.len(), 1, "{:?}", silent.failures);
+}
+
+#[test]
+fn a_scenario_without_a_flow_says_so() {
+    let text = include_str!("../../../../scenarios/first.toml");
+    let source = text.lines().find(|line| line.contains("apps/constant-rate")).unwrap();
+    let without = run_text("first.toml", &text.replace(source, ""), &[]);
+    assert!(without.flows.is_empty() && without.failures.is_empty(), "{:?}", without.failures);
+    assert!(crate::report::text(&without).contains("\nno flow: "));
+    // Nothing of what it should send is in the records.
+    let stuck = run_text("first.toml", text, &[]);
+    let stuck = Outcome::new(stuck.plan.clone(), stuck.world, Vec::new(), None);
+    assert_eq!(
+        stuck.failures,
+        ["constant-rate of correspondent to 10.1.0.7:9000: no data ever left the host"],
+        "{:?}",
+        stuck.failures
+    );
+}

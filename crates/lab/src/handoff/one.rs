@@ -1,0 +1,57 @@
+//! One handoff: what cut the path, from when on the host is back, and what it cost each flow.
+
+use super::cost::Cut;
+use super::experience::{FlowCost, Handoff};
+use super::story::{Story, is_lost, is_switch, text};
+use node::Mark;
+use trace::{Record, What};
+use wire::Instant;
+
+impl Story<'_> {
+    /// The handoff that this mark begins; `next` is the host's next one, which is known already.
+    pub(super) fn handoff(&self, record: &Record, mark: &Mark, next: Option<&Handoff>) -> Option<Handoff> {
+        let host = record.host;
+        let field = |name: &str| text(mark, name).unwrap_or_default().to_owned();
+        let until = next.map_or(Instant::NEVER, |next| next.begun);
+        let cut = self.cut(record, mark, until)?;
+        let begun = record.at.min(cut);
+        let back = self.back(record, mark, cut, until);
+        let place = Cut { host, begun, at: cut, back, next };
+        let flows = (0..).zip(&self.traffic.flows).filter_map(|(index, _)| self.cost(&place, index));
+        Some(Handoff {
+            host,
+            kind: field("kind"),
+            from: field("from"),
+            to: field("to"),
+            begun,
+            cut,
+            flows: flows.collect::<Vec<FlowCost>>(),
+            latency: self.latency(host, cut, until),
+            round_trip: self.round_trip(host, cut, until),
+        })
+    }
+
+    /// What cut the path: that the link was lost, if it was before anything was decided; the radio that was pointed elsewhere;
+    /// or the decision, if the host can be reached both ways: the radio has nothing to do with that.
+    fn cut(&self, record: &Record, mark: &Mark, until: Instant) -> Option<Instant> {
+        let here = |r: &&Record| r.host == record.host;
+        if is_switch(mark) {
+            return Some(record.at);
+        }
+        let before = self.between(Instant::ZERO, record.at).iter().rev().filter(here);
+        let since_up = before.take_while(|r| !matches!(r.what, What::Up(_, Some(_))));
+        let lost = since_up.filter(|r| is_lost(r)).last().map(|r| r.at);
+        let tuned = || self.first(record.at, until, |r| here(&r) && matches!(r.what, What::Tuned(..)));
+        lost.or_else(|| Some(tuned()?.at))
+    }
+
+    /// From when on anything may reach the host again: a radio on its way hears nothing, and what a kernel hands over
+    /// meanwhile it had before. The cut, if the host can be reached both ways, or if no record says that the radio came up.
+    fn back(&self, record: &Record, mark: &Mark, cut: Instant, until: Instant) -> Instant {
+        if is_switch(mark) {
+            return cut;
+        }
+        let up = |r: &Record| r.host == record.host && matches!(r.what, What::Up(_, Some(_)));
+        self.first(cut, until, up).map_or(cut, |up| up.at)
+    }
+}

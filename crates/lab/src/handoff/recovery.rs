@@ -1,0 +1,201 @@
+//! When a flow has its goodput again.
+
+use super::experience::Recovery;
+use crate::flow::{Flow, Packets};
+use wire::{Duration, Instant};
+
+/// The goodput that a flow must reach again is taken over this time before the cut.
+pub(super) const BEFORE: Duration = Duration::from_secs(1);
+/// The least time over which it must have half of it again.
+const LEAST: Duration = Duration::from_millis(100);
+
+/// Over which time a flow must have half of its goodput: one round trip, as it was measured before this instant, but at
+/// least 100 ms, and at least two of its own intervals: in less, a flow without loss may be given nothing.
+pub(super) fn window(packets: &Packets, before: Instant) -> Duration {
+    LEAST.max(packets.round_trip(before).unwrap_or_default()).max(packets.spacing * 2)
+}
+
+/// What a flow is given, against what it was given before a cut.
+pub(super) struct Goodput<'a> {
+    flow: &'a Flow,
+    cut: Instant,
+    window: Duration,
+    /// Bytes in the time before the cut, and that time: a second, or less of a flow that is younger.
+    bytes_before: u64,
+    before: Duration,
+}
+
+impl<'a> Goodput<'a> {
+    pub(super) fn new(flow: &'a Flow, packets: &Packets, cut: Instant) -> Self {
+        let begin = Instant(cut.0.saturating_sub(BEFORE.as_nanos() as u64)).max(flow.begun);
+        let window = window(packets, cut);
+        let bytes_before = bytes(flow, begin, cut);
+        Self { flow, cut, window, bytes_before, before: cut.since(begin.min(cut)) }
+    }
+
+    /// The first arrival from `resumed` on after which the flow has half of its goodput over the window. What ended the
+    /// outage is not counted: it may be much that the receiver held already, and says nothing of what follows.
+    pub(super) fn recovery(&self, resumed: Instant) -> Recovery {
+        let first = self.flow.arrivals.partition_point(|arrival| arrival.at < resumed);
+        let later = self.flow.arrivals.iter().skip(first).map(|arrival| arrival.at);
+        if let Some(at) = later.filter(|at| self.fits(*at)).find(|at| self.is_half(*at)) {
+            return Recovery::At(at);
+        }
+        if self.fits(resumed) { Recovery::Never } else { Recovery::NotMeasured }
+    }
+
+    /// Whether the flow had less than half of its goodput after the cut, or after an arrival from then to `resumed`.
+    pub(super) fn fell(&self, resumed: Instant) -> bool {
+        let times = self.flow.arrivals.iter().map(|arrival| arrival.at);
+        let within = times.filter(|at| *at > self.cut && *at <= resumed);
+        [self.cut].into_iter().chain(within).filter(|at| self.fits(*at)).any(|at| !self.is_half(at))
+    }
+
+    /// Whether the window that begins here ends before the run does. A flow that ends itself cuts its last windows short.
+    fn fits(&self, from: Instant) -> bool {
+        self.flow.ended.is_some() || from + self.window <= self.flow.until
+    }
+
+    /// Bytes in the window, divided by its length, against half of the bytes before, divided by that length.
+    fn is_half(&self, from: Instant) -> bool {
+        let until = (from + self.window).min(self.flow.until);
+        let length = until.since(from.min(until));
+        let now = u128::from(bytes(self.flow, from, until)) * self.before.as_nanos();
+        now * 2 >= u128::from(self.bytes_before) * length.as_nanos()
+    }
+}
+
+/// What the application was given after `from`, up to `to`.
+fn bytes(flow: &Flow, from: Instant, to: Instant) -> u64 {
+    let index = |at: Instant| flow.arrivals.partition_point(|arrival| arrival.at <= at);
+    let range = index(from)..index(to).max(index(from));
+    flow.arrivals.get(range).unwrap_or_default().iter().map(|arrival| arrival.bytes).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::flow::{Arrival, End, FlowEnd, Transport};
+    use trace::HostId;
+    use wire::{Ipv4Addr, PacketId, SocketAddrV4};
+
+    const CUT: Instant = Instant::from_millis(1_000);
+
+    fn ms(ms: u64) -> Instant {
+        Instant::from_millis(ms)
+    }
+
+    /// A flow from the begin of the run on, by its arrivals: instants in milliseconds, and bytes.
+    fn flow(arrivals: &[(u64, u64)], ended: Option<u64>, until: u64) -> Flow {
+        let end = End { host: HostId(0), at: SocketAddrV4::new(Ipv4Addr::LOCALHOST, 1) };
+        let arrival =
+            |(at, bytes): &(u64, u64)| Arrival { at: ms(*at), bytes: *bytes, packet: PacketId::NEW };
+        Flow {
+            from: end,
+            to: end,
+            transport: Transport::Udp,
+            begun: Instant::ZERO,
+            ended: ended.map(ms),
+            until: ms(until),
+            bytes: 0,
+            end: FlowEnd::Completed,
+            delay: None,
+            longest_stall: Duration::ZERO,
+            lost: 0,
+            retransmissions: 0,
+            arrivals: arrivals.iter().map(arrival).collect(),
+        }
+    }
+
+    fn every(step: usize, from: u64, to: u64, bytes: u64) -> Vec<(u64, u64)> {
+        (from..=to).step_by(step).map(|at| (at, bytes)).collect()
+    }
+
+    fn packets(spacing: u64, round_trip: Option<u64>) -> Packets {
+        let round_trips = round_trip.map(|span| vec![(ms(990), Duration::from_millis(span))]);
+        Packets {
+            spacing: Duration::from_millis(spacing),
+            round_trips: round_trips.into_iter().collect(),
+            ..Packets::default()
+        }
+    }
+
+    #[test]
+    fn the_window_is_a_round_trip_from_before_the_cut() {
+        let window = |packets: &Packets| window(packets, CUT).as_millis();
+        assert_eq!(window(&packets(20, None)), 100);
+        assert_eq!(window(&packets(20, Some(40))), 100);
+        assert_eq!(window(&packets(20, Some(250))), 250);
+        assert_eq!(window(&packets(80, None)), 160);
+        let sample = |at: u64, span: u64| (ms(at), Duration::from_millis(span));
+        let of = |round_trips: Vec<Vec<(Instant, Duration)>>| Packets { round_trips, ..packets(20, None) };
+        assert_eq!(window(&of(vec![vec![sample(500, 300), sample(999, 200), sample(1_001, 900)]])), 200);
+        assert_eq!(
+            window(&of(vec![vec![sample(900, 150)], vec![sample(950, 60)]])),
+            210,
+            "one behind the other"
+        );
+        let late = window_at(&of(vec![vec![sample(900, 150)]]), 2_000);
+        assert_eq!(late, 100, "what was measured more than a second before says nothing");
+    }
+
+    fn window_at(packets: &Packets, at: u64) -> u64 {
+        window(packets, ms(at)).as_millis() as u64
+    }
+
+    /// 100 bytes each 20 ms: 4 900 in the second before, so 245 in 100 ms are half. The five that follow the first are 500.
+    #[test]
+    fn a_constant_rate_recovers_where_its_outage_ends() {
+        let arrivals = [every(20, 20, 980, 100), every(20, 1_062, 3_000, 100)].concat();
+        let (flow, packets) = (flow(&arrivals, None, 3_000), packets(20, None));
+        assert_eq!(Goodput::new(&flow, &packets, CUT).recovery(ms(1_062)), Recovery::At(ms(1_062)));
+    }
+
+    /// 10 kB each 10 ms and 200 ms of round trip: 100 kB in 200 ms are half. 150 kB that the receiver held end the outage; then
+    /// a window comes each 200 ms, of 10, 20, 40, 80, 160 kB. The one after 2 300 ms is the first with more than 100 kB.
+    #[test]
+    fn a_slow_restart_recovers_when_its_window_is_large_enough() {
+        let slow =
+            [(1_500, 150), (1_700, 10), (1_900, 20), (2_100, 40), (2_300, 80), (2_500, 160), (2_700, 200)];
+        let slow = slow.map(|(at, kilobytes)| (at, kilobytes * 1_000));
+        let arrivals = [every(10, 10, 1_000, 10_000), slow.to_vec()].concat();
+        let (flow, packets) = (flow(&arrivals, None, 4_000), packets(10, Some(200)));
+        assert_eq!(Goodput::new(&flow, &packets, CUT).recovery(ms(1_500)), Recovery::At(ms(2_300)));
+    }
+
+    /// 100 bytes each 10 ms, from the cut on each 22 ms, from 1 406 ms on each 10 ms again. 500 bytes in 100 ms are half: four
+    /// of 22 ms are too few. After 1 308 ms come 1 330, 1 352, 1 374, 1 396 and 1 406.
+    #[test]
+    fn a_dip_without_an_outage_recovers_too() {
+        let arrivals =
+            [every(10, 10, 1_000, 100), every(22, 1_022, 1_396, 100), every(10, 1_406, 3_000, 100)].concat();
+        let (flow, packets) = (flow(&arrivals, None, 3_000), packets(10, None));
+        let goodput = Goodput::new(&flow, &packets, CUT);
+        assert!(goodput.fell(ms(1_022)));
+        assert_eq!(goodput.recovery(ms(1_022)), Recovery::At(ms(1_308)));
+    }
+
+    #[test]
+    fn a_flow_that_continues_needs_no_recovery() {
+        let (flow, packets) = (flow(&every(10, 10, 3_000, 100), None, 3_000), packets(10, None));
+        assert!(!Goodput::new(&flow, &packets, CUT).fell(ms(1_040)));
+    }
+
+    /// A tenth of the goodput, until the run ends: not recovered. If it ends within the window, it is not known.
+    #[test]
+    fn what_stays_slow_never_recovers() {
+        let arrivals = [every(10, 10, 1_000, 100), every(100, 1_500, 5_000, 100)].concat();
+        let slow = flow(&arrivals, None, 5_000);
+        assert_eq!(Goodput::new(&slow, &packets(10, None), CUT).recovery(ms(1_500)), Recovery::Never);
+        let short = flow(&arrivals[..101], None, 1_590);
+        assert_eq!(Goodput::new(&short, &packets(10, None), CUT).recovery(ms(1_500)), Recovery::NotMeasured);
+    }
+
+    /// All that was left to give was given: the flow ends with its last bytes.
+    #[test]
+    fn a_flow_that_completes_has_recovered() {
+        let arrivals = [every(10, 10, 1_000, 100), vec![(1_500, 100)]].concat();
+        let flow = flow(&arrivals, Some(1_500), 1_500);
+        assert_eq!(Goodput::new(&flow, &packets(10, None), CUT).recovery(ms(1_500)), Recovery::At(ms(1_500)));
+    }
+}
