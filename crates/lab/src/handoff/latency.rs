@@ -57,10 +57,9 @@ impl Story<'_> {
         let after = self.between(switched.at, until).iter().skip_while(|r| !std::ptr::eq(*r, switched));
         for record in after {
             match &record.what {
-                What::Sent(iface, packet) if record.host == switched.host && *iface != Iface::HOST => {
-                    if record.at < until && is_of_transport(packet) {
-                        under_way.insert((packet.id, record.at));
-                    }
+                What::Sent(iface, packet) if *iface != Iface::HOST => {
+                    let is_down = record.host == switched.host && record.at < until;
+                    under_way.extend((is_down && is_of_transport(packet)).then_some((packet.id, record.at)));
                 }
                 What::Received(iface, packet) if record.host == host && *iface != Iface::HOST => {
                     let sent = under_way.range((packet.id, Instant::ZERO)..=(packet.id, record.at)).next();
