@@ -84,29 +84,29 @@ impl<'a> Builder<'a> {
                 continue;
             }
             let other = self.counterpart(index);
-            let offers = self.feeding(stream).iter().any(|(_, path)| path.high > 0);
+            let offers = self.feeding(stream, other).iter().any(|(_, path)| path.high > 0);
             if offers || !stream.reads.is_empty() {
                 flows.push(self.reading(stream, other));
-            } else if stream.asked && !other.is_some_and(|other| self.has_data(other)) {
+            } else if stream.asked && !other.is_some_and(|other| self.has_data(other, stream)) {
                 flows.push(self.silent(stream, other));
             }
         }
         flows
     }
 
-    fn has_data(&self, stream: &AppStream) -> bool {
-        !stream.reads.is_empty() || self.feeding(stream).iter().any(|(_, path)| path.high > 0)
+    fn has_data(&self, stream: &AppStream, other: &AppStream) -> bool {
+        !stream.reads.is_empty() || self.feeding(stream, Some(other)).iter().any(|(_, path)| path.high > 0)
     }
 
     /// The flow into one end of a connection.
     fn reading(&self, stream: &AppStream, other: Option<&AppStream>) -> (Flow, Packets) {
-        let feeding = self.feeding(stream);
+        let feeding = self.feeding(stream, other);
         let mut packets = self.packets(&feeding);
         packets.is_stream = true;
         let owner = self.plan.owners().get(stream.peer.ip()).copied();
-        packets.offered = self.offered(stream, &feeding);
-        let front: Vec<&Delivery> =
-            packets.deliveries.iter().filter(|delivery| delivery.advance > 0).collect();
+        packets.offered = self.offered(stream, other, &feeding);
+        let is_front = |delivery: &&Delivery| delivery.advance > 0 && delivery.host == stream.host;
+        let front: Vec<&Delivery> = packets.deliveries.iter().filter(is_front).collect();
         let packet_at = |at: Instant| {
             let index = front.partition_point(|delivery| delivery.at <= at);
             index.checked_sub(1).and_then(|index| front.get(index)).map_or(PacketId::NEW, |one| one.packet)
@@ -121,7 +121,7 @@ impl<'a> Builder<'a> {
         packets.why = why;
         // What the other end is asked by the end that asked for the connection is due an answer.
         let question = other.filter(|_| stream.asked).map(|other| Question {
-            offered: self.offered(other, &self.feeding(other)),
+            offered: self.offered(other, Some(stream), &self.feeding(other, Some(stream))),
             reads: &other.reads,
         });
         let begun = stream.begun;
@@ -146,12 +146,24 @@ impl<'a> Builder<'a> {
     }
 
     /// What the far end of a stream offered it, and when.
-    fn offered(&self, stream: &AppStream, feeding: &[(usize, &Path)]) -> Vec<(u64, Instant)> {
+    fn offered(
+        &self,
+        stream: &AppStream,
+        other: Option<&AppStream>,
+        feeding: &[(usize, &Path)],
+    ) -> Vec<(u64, Instant)> {
         let owner = self.plan.owners().get(stream.peer.ip()).copied();
-        let source = owner.and_then(|owner| {
-            feeding.iter().find(|(_, path)| path.from == (owner, stream.peer.port())).map(|(_, path)| *path)
-        });
-        source.map(Path::offered).unwrap_or_default()
+        let from = owner.map(|owner| (owner, stream.peer.port()));
+        let mut sources = feeding.iter().map(|(_, path)| *path).filter(|path| Some(path.from) == from);
+        let Some(relayed) = other.filter(|other| other.is_relayed()) else {
+            return sources.next().map(Path::offered).unwrap_or_default();
+        };
+        // What the host first said to its router is no data: until that was answered, the application could send nothing.
+        let opened = relayed.opened.unwrap_or(Instant::NEVER);
+        let pieces = sources.find(|path| path.to.0 != stream.host).map(Path::offered).unwrap_or_default();
+        let data = pieces.partition_point(|(_, at)| *at < opened);
+        let header = data.checked_sub(1).and_then(|last| pieces.get(last)).map_or(0, |(end, _)| *end);
+        pieces.iter().skip(data).map(|(end, at)| (end - header, *at)).collect()
     }
 
     /// A connection on which nothing was ever said, or that never opened.
@@ -234,8 +246,8 @@ impl<'a> Builder<'a> {
         self.streams.ports.get(&port).is_some_and(|role| !super::stream::is_application(role))
     }
 
-    /// The paths by which bytes come to an application: two, if a support router relays.
-    fn feeding(&self, stream: &AppStream) -> Vec<(usize, &'a Path)> {
+    /// The paths by which bytes come to an application: two, if a support router relays for it, or for the far end.
+    fn feeding(&self, stream: &AppStream, other: Option<&AppStream>) -> Vec<(usize, &'a Path)> {
         let Some(local) = stream.local else { return Vec::new() };
         let transport = transport(stream.by);
         let until = stream.closed.as_ref().map_or(Instant::NEVER, |(at, _)| *at);
@@ -247,8 +259,15 @@ impl<'a> Builder<'a> {
         feeding.reverse();
         feeding.retain(|(_, path)| ports.insert(path.from));
         let owner = self.plan.owners().get(stream.peer.ip()).copied();
-        if stream.by != node::Transport::Role("indirect") {
-            feeding.retain(|(_, path)| Some(path.from.0) == owner && path.from.1 == stream.peer.port());
+        if stream.is_relayed() {
+            return feeding;
+        }
+        let is_source = |path: &Path| Some(path.from.0) == owner && path.from.1 == stream.peer.port();
+        feeding.retain(|(_, path)| is_source(path));
+        if other.is_some_and(AppStream::is_relayed) {
+            let to_router =
+                |(_, path): &(usize, &Path)| is_source(path) && path.to != to && path.begun <= until;
+            feeding.extend(self.of(transport).filter(to_router));
         }
         feeding
     }
@@ -321,7 +340,7 @@ fn fate(stream: &AppStream, other: Option<&AppStream>) -> (FlowEnd, Option<Insta
         return (FlowEnd::Completed, Some(at), None);
     }
     match closed(stream) {
-        Some((at, why)) if !stream.opened => return (FlowEnd::Refused, Some(at), why),
+        Some((at, why)) if stream.opened.is_none() => return (FlowEnd::Refused, Some(at), why),
         Some((at, Some(why))) => return (FlowEnd::Reset, Some(at), Some(why)),
         Some((at, None)) => return (FlowEnd::Completed, Some(at), None),
         None => {}

@@ -122,7 +122,7 @@ impl Seen {
                 self.held.insert(*id);
             }
             What::Marked(mark) if mark.role == node::mark::TCP && mark.name == "srtt" => {
-                self.round_trip(at, host, mark);
+                self.round_trip(at, mark);
             }
             _ => {}
         }
@@ -192,14 +192,14 @@ impl Seen {
     }
 
     /// The sender's transport has another estimate of its round trip.
-    fn round_trip(&mut self, at: Instant, host: HostId, mark: &Mark) {
+    fn round_trip(&mut self, at: Instant, mark: &Mark) {
         let field = |name: &str| mark.fields.iter().find(|(key, _)| *key == name).map(|(_, value)| value);
         let socket = |name: &str| field(name)?.as_text()?.parse::<SocketAddrV4>().ok();
         let nanos = field("ns").and_then(Value::as_int).and_then(|nanos| u64::try_from(nanos).ok());
         let (Some(local), Some(peer), Some(nanos)) = (socket("local"), socket("peer"), nanos) else { return };
-        let Some(far) = self.owners.get(peer.ip()) else { return };
-        let ports = (Transport::Tcp, (host, local.port()), (*far, peer.port()));
-        if let Some(path) = self.by_ports.get(&ports).and_then(|index| self.paths.get_mut(*index)) {
+        // By addresses, as the paths: a support router has connections of other hosts.
+        let index = self.find(Transport::Tcp, local, peer);
+        if let Some(path) = index.and_then(|index| self.paths.get_mut(index)) {
             path.round_trips.push((at, Duration::from_nanos(nanos)));
         }
     }

@@ -20,7 +20,8 @@ pub(super) struct AppStream {
     /// It asked for the connection; the other end accepted.
     pub(super) asked: bool,
     pub(super) begun: Instant,
-    pub(super) opened: bool,
+    /// When it was ready to carry data; at once, if it was accepted.
+    pub(super) opened: Option<Instant>,
     /// What the application was given, and when.
     pub(super) reads: Vec<(Instant, u64)>,
     pub(super) finished: Option<Instant>,
@@ -28,6 +29,11 @@ pub(super) struct AppStream {
 }
 
 impl AppStream {
+    /// Whether a support router of Indirect TCP relays what it sends and reads.
+    pub(super) fn is_relayed(&self) -> bool {
+        self.by == Transport::Role("indirect")
+    }
+
     pub(super) fn is_application(&self) -> bool {
         is_application(self.role)
     }
@@ -70,7 +76,7 @@ impl AppStreams {
             peer,
             asked,
             begun: at,
-            opened: !asked,
+            opened: (!asked).then_some(at),
             reads: Vec::new(),
             finished: None,
             closed: None,
@@ -96,7 +102,7 @@ impl AppStreams {
                 };
                 match change {
                     AppChange::Opened(local) => {
-                        (stream.local, stream.opened) = (Some(*local), true);
+                        (stream.local, stream.opened) = (Some(*local), Some(at));
                         self.ports.insert((host, local.port()), stream.role);
                     }
                     AppChange::Read(bytes) => stream.reads.push((at, *bytes)),

@@ -257,7 +257,9 @@ pub(super) fn share_out(from: Instant, to: Instant, stages: Vec<Owner>) -> Vec<O
 /// The packet travels. While what the receiver holds already is still delivered before it, the transport recovers.
 fn first_byte(sent: Event, next: &Next<'_>, stages: &mut Vec<Owner>) {
     let held = next.packets.deliveries.iter().rfind(|delivery| {
-        delivery.is_held && delivery.at > sent.0 && delivery.at < next.arrival.at && next.packets.is_stream
+        let within = delivery.at > sent.0 && delivery.at < next.arrival.at;
+        let by_receiver = delivery.is_held && delivery.host == next.flow.to.host;
+        next.packets.is_stream && by_receiver && within
     });
     let mut begin = sent;
     if let Some(held) = held {

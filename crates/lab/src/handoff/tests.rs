@@ -281,3 +281,20 @@ fn a_stall_lasts_as_long_as_the_application_waits() {
         assert!(stall <= outage && stall + Duration::from_millis(50) > outage, "{stall:?} and {outage:?}");
     }
 }
+
+/// A support router relays the question of a host that moved: the outage is the host's own recovery, for the question was sent
+/// when the path was cut, and again until the router had it. Nothing waited for the source.
+#[test]
+fn a_relayed_question_is_followed_from_its_host() {
+    let (file, text) = Scenario::find("compare/indirect-tcp/gap/requests").unwrap();
+    let outcome = simulate(Scenario::plan(&file, &text, &[], 1).unwrap()).unwrap();
+    assert_eq!(outcome.flows.len(), 2);
+    for cost in &outcome.handoffs[0].flows {
+        let flow = &outcome.flows[cost.flow];
+        let outage = cost.experience.outage().unwrap();
+        assert!(flow.longest_stall > Duration::from_millis(1_800), "{:?}", flow.longest_stall);
+        assert!(flow.longest_stall <= outage.span(), "{:?}", outage.span());
+        assert!(outage.owners.iter().all(|owner| owner.name() != "traffic"), "{:?}", outage.owners);
+        assert!(cost.lost() > 0 && flow.retransmissions > 0, "{cost:?}");
+    }
+}
