@@ -25,7 +25,7 @@ pub(crate) struct Args {
     /// Break each mechanism, and see that what must hold no longer does.
     #[arg(long)]
     self_test: bool,
-    /// Points that run side by side.
+    /// Runs side by side.
     #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..))]
     jobs: u16,
     /// Where the figures go.

@@ -40,6 +40,10 @@ pub struct SupportRouterConfig {
     pub send_buffer: Option<u32>,
     /// The same of bytes that wait to be relayed: the largest window that either end is offered.
     pub receive_buffer: Option<u32>,
+    /// Whether bytes that wait to be relayed move with a connection: yes. Without it they are lost, and neither end notices: it is
+    /// for experiments that show what the move of these bytes is for.
+    #[serde(default = "moves_unread")]
+    pub moves_unread: bool,
 }
 
 /// The side of a mobile host.
@@ -124,6 +128,9 @@ pub(crate) const fn is_host(address: Ipv4Addr) -> bool {
 
 const fn patience() -> Duration {
     Duration::from_secs(10)
+}
+const fn moves_unread() -> bool {
+    true
 }
 const fn held() -> usize {
     64

@@ -84,6 +84,7 @@ fn router() -> Stage<SupportRouter> {
         silence: Duration::from_mins(2),
         send_buffer: None,
         receive_buffer: None,
+        moves_unread: true,
     };
     let mut stage = Stage { role: SupportRouter::new(config, Seed::new(1)).unwrap(), now: Instant::ZERO };
     stage.give(Input::Start(&Boot::default()));

@@ -18,6 +18,36 @@ fn a_download_by_the_kernels_tcp_is_whole_and_used_what_was_asked_for() {
     }
 }
 
+/// Datagrams of 1514 bytes with their headers, a fifth more than the wire can carry: what arrives is its rate, within 3 %.
+#[test]
+fn a_wire_carries_the_rate_that_is_claimed() {
+    let _turn = beside_another();
+    let out = tempfile::tempdir().unwrap();
+    let source = "host.server.role=[{ kind = 'apps/constant-rate', to = 'client:9000', rate = 1000, size = 1472, \
+                  start = '0.2s', stop = '1.7s' }]";
+    let sink = "host.client.role=[{ kind = 'apps/sink', at = 'client:9000' }]";
+    let run_in = ["run", "bulk", "--on", "linux", "--out", "run", "--set", "duration=2s"];
+    let output = run(&[&run_in[..], &["--set", source, "--set", sink]].concat(), out.path());
+    if !held_or_late(&output, "bulk on linux") {
+        return inconclusive(&this_test(), &text(&output.stderr));
+    }
+    let packets = std::fs::read_to_string(out.path().join("run/packets.csv")).unwrap();
+    let columns = |line: &str| line.split(',').map(str::to_owned).collect::<Vec<_>>();
+    let head = columns(packets.lines().next().unwrap());
+    let place = |name: &str| head.iter().position(|column| column == name).unwrap();
+    let arrived: Vec<f64> = packets
+        .lines()
+        .map(columns)
+        .filter(|row| row[place("host")] == "client" && row[place("direction")] == "in")
+        .filter(|row| row[place("protocol")] == "UDP")
+        .map(|row| row[place("time_s")].parse().unwrap())
+        .collect();
+    let span = arrived[arrived.len() - 1] - arrived[0];
+    let seen = (arrived.len() - 1) as f64 * 1514.0 * 8.0 / span;
+    assert!((seen / 1e7 - 1.0).abs() < 0.03, "{seen:.0} b/s in {span:.3} s");
+    assert!(span > 1.45, "the wire was not full: {span:.3} s");
+}
+
 /// The world's report, wherever in the run directory it lies.
 fn everything_in(dir: &std::path::Path) -> String {
     let mut text = String::new();

@@ -118,18 +118,24 @@ impl SupportRouter {
         event: StreamEvent<'_>,
         out: &mut Outbox,
     ) {
+        let moves_unread = self.config.moves_unread;
         let Some(connection) = self.connection(address, number) else { return };
         let (near, far) = (connection.near, connection.far);
         let Stage::Leaving(leaving) = &mut connection.stage else { return };
         match event {
-            StreamEvent::Parted([up, down]) => {
-                leaving.staged = Some([up.to_vec(), down.to_vec()]);
+            StreamEvent::Parted(staged) => {
+                leaving.staged =
+                    Some(if moves_unread { staged.map(<[u8]>::to_vec) } else { Default::default() });
                 if let Some(near) = near {
                     out.stream(near, StreamOp::Export);
                 }
             }
             StreamEvent::Exported(state) => {
-                leaving.states.push(SocketState::new(side, state.clone()));
+                let mut state = state.clone();
+                if !moves_unread {
+                    state.unread.clear();
+                }
+                leaving.states.push(SocketState::new(side, state));
                 match (side, far) {
                     (Side::Near, Some(far)) => out.stream(far, StreamOp::Export),
                     _ => self.ship(address, number, out),

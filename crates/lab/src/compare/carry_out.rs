@@ -206,6 +206,7 @@ fn point(course: &'static Course, leg: &'static Leg, (number, n): (usize, usize)
         scenario: &leg.name,
         overrides,
         runs: Vec::new(),
+        phases: false,
         n: 1,
         load: LOAD,
         published: Vec::new(),

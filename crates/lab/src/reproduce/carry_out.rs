@@ -4,10 +4,12 @@ use super::{Check, Experiment, MustHold, Point, Samples, Scale};
 use crate::linux::{self, LinuxError, Programs};
 use crate::run::{self, OnWorld, Outcome};
 use crate::{Plan, scenario};
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use trace::{Doubt, NamedDoubt};
+use wire::Duration;
 
-/// Bits a second that points which run side by side on Linux may offer together.
+/// Bits a second that runs side by side on Linux may offer together.
 const SIDE_BY_SIDE: u64 = 50_000_000;
 /// How often an invalid run on Linux is repeated, alone.
 const REPEATS: usize = 2;
@@ -24,15 +26,15 @@ pub enum NotRun {
 /// How to carry points out.
 #[derive(Clone, Copy)]
 pub struct How<'a> {
-    /// Points side by side.
+    /// Runs side by side.
     pub jobs: usize,
     /// The programs of a run on Linux; without them there is none.
     pub linux: Option<&'a Programs>,
     /// Set, it ends what runs on Linux, and no further run begins.
     pub stop: &'a AtomicBool,
-    /// Is told of every point that is done.
+    /// Is called with the name of a point after each of its runs.
     pub progress: &'a (dyn Fn(&str) + Sync),
-    /// Is told of every point that is carried out again, and why.
+    /// Is called with the name of a point of which runs are repeated, and why.
     pub repeated: &'a (dyn Fn(&str, &[Doubt]) + Sync),
 }
 
@@ -164,7 +166,12 @@ impl Report {
 
     /// Every must-hold in every world that it was carried out in.
     pub fn verdicts(&self) -> Vec<Verdict> {
-        self.worlds.iter().flat_map(|results| verdicts(self.experiment, results)).collect()
+        self.worlds.iter().flat_map(|results| verdicts(self.experiment.must_hold, results)).collect()
+    }
+
+    /// What else was checked, and decides nothing.
+    pub fn observed(&self) -> Vec<Verdict> {
+        self.worlds.iter().flat_map(|results| verdicts(self.experiment.observed, results)).collect()
     }
 
     /// Why nothing of it is to be trusted, by point.
@@ -188,9 +195,9 @@ pub(crate) fn doubts(worlds: &[Results], of: fn(&Validity) -> &[Doubt]) -> Vec<N
     .collect()
 }
 
-/// Every must-hold of an experiment in one world.
-fn verdicts(experiment: &'static Experiment, results: &Results) -> Vec<Verdict> {
-    let here = experiment.must_hold.iter().filter(|must_hold| must_hold.worlds.contains(&results.world));
+/// Each of these in one world.
+fn verdicts(all: &'static [MustHold], results: &Results) -> Vec<Verdict> {
+    let here = all.iter().filter(|must_hold| must_hold.worlds.contains(&results.world));
     here.map(|must_hold| {
         let invalid = results.rows(must_hold.needs).any(|(_, measured)| !measured.is_valid());
         Verdict { must_hold, world: results.world, check: (must_hold.check)(results), invalid }
@@ -217,6 +224,42 @@ pub fn reproduce(
     Ok(report)
 }
 
+/// One run of one point, by their places.
+#[derive(Clone, Copy)]
+struct Unit {
+    point: usize,
+    run: usize,
+    duration: Duration,
+}
+
+/// All runs of these points, the longest first: the last worker then ends soon after the others.
+fn units(points: &[Point], world: OnWorld, more: &[scenario::Setting]) -> Result<Vec<Unit>, NotRun> {
+    let mut units = Vec::new();
+    for (place, point) in points.iter().enumerate().filter(|(_, point)| point.worlds.contains(&world)) {
+        for run in 0..point.count() {
+            let duration = point.plan(run, more).map_err(broken)?.duration;
+            units.push(Unit { point: place, run, duration });
+        }
+    }
+    units.sort_by_key(|unit| std::cmp::Reverse(unit.duration));
+    Ok(units)
+}
+
+fn broken(error: impl std::fmt::Display) -> NotRun {
+    NotRun::Broken(error.to_string())
+}
+
+/// How long these points take on Linux with so many runs side by side, or in virtual time with one.
+pub(super) fn span(points: &[Point], world: OnWorld, jobs: usize) -> Duration {
+    let mut busy = vec![Duration::ZERO; workers(points, world, jobs)];
+    for unit in units(points, world, &[]).into_iter().flatten() {
+        if let Some(worker) = busy.iter_mut().min() {
+            *worker += unit.duration;
+        }
+    }
+    busy.into_iter().max().unwrap_or_default()
+}
+
 /// Carries points out in one world, with `more` overrides on top of their own.
 pub(crate) fn measure_all(
     points: &[Point],
@@ -224,14 +267,15 @@ pub(crate) fn measure_all(
     more: &[scenario::Setting],
     how: &How<'_>,
 ) -> Result<Results, NotRun> {
+    let units = units(points, world, more)?;
     let next = AtomicUsize::new(0);
     let work = || {
         let mut done = Vec::new();
-        while let Some(point) = points.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let here = point.worlds.contains(&world);
-            let measured = here.then(|| measure(point, world, more, how)).transpose();
-            let ended = measured.is_err();
-            done.push((point.label.clone(), measured));
+        while let Some(unit) = units.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let Some(point) = points.get(unit.point) else { break };
+            let reading = Reading::of(point, unit.run, world, more, how);
+            let ended = reading.is_err();
+            done.push((*unit, reading));
             (how.progress)(&point.label);
             if ended {
                 break;
@@ -246,23 +290,26 @@ pub(crate) fn measure_all(
             done.extend(worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
         }
     });
-    let mut rows = Vec::new();
-    for point in points {
-        let place = done.iter().position(|(label, _)| *label == point.label);
-        let Some((_, measured)) = place.map(|place| done.swap_remove(place)) else { continue };
-        rows.push((point.clone(), measured));
-    }
     // One that failed may have kept others from being begun: its reason is all there is to say.
-    let is_there = rows.iter().any(|(_, measured)| matches!(measured, Ok(Some(_))));
-    let mut results = Results { world, rows: Vec::new() };
-    for (point, measured) in rows {
-        let measured = measured.map_err(|error| match error {
-            // A world that carried one point out is there: what it cannot do now is a failure, not an absence.
-            NotRun::Cannot(why) if is_there => NotRun::Broken(format!("{}: {why}", point.label)),
+    let is_there = done.iter().any(|(_, reading)| reading.is_ok());
+    done.sort_by_key(|(unit, _)| (unit.point, unit.run));
+    let mut readings: Vec<Vec<Reading>> = points.iter().map(|_| Vec::new()).collect();
+    for (unit, reading) in done {
+        let label = points.get(unit.point).map(|point| point.label.as_str()).unwrap_or_default();
+        let reading = reading.map_err(|error| match error {
+            // A world that carried one run out is there: what it cannot do now is a failure, not an absence.
+            NotRun::Cannot(why) if is_there => NotRun::Broken(format!("{label}: {why}")),
             error => error,
         })?;
-        let believed = measured.map(|first| repeated(&point, world, more, how, first)).transpose()?;
-        results.rows.push((point, believed));
+        if let Some(all) = readings.get_mut(unit.point) {
+            all.push(reading);
+        }
+    }
+    let mut results = Results { world, rows: Vec::new() };
+    for (point, readings) in points.iter().zip(readings) {
+        let here = point.worlds.contains(&world);
+        let believed = here.then(|| believed(point, world, more, how, readings)).transpose()?;
+        results.rows.push((point.clone(), believed));
     }
     Ok(results)
 }
@@ -271,22 +318,29 @@ pub(crate) fn measure_all(
 fn workers(points: &[Point], world: OnWorld, jobs: usize) -> usize {
     let heaviest = points.iter().map(|point| point.load).max().unwrap_or(0).max(1);
     let room = if world == OnWorld::Linux { (SIDE_BY_SIDE / heaviest) as usize } else { usize::MAX };
-    jobs.min(room).min(points.len()).max(1)
+    let runs = points.iter().filter(|point| point.worlds.contains(&world)).map(Point::count).sum();
+    jobs.min(room).min(runs).max(1)
 }
 
-/// An invalid run on Linux is repeated alone.
-fn repeated(
+/// What a point gave. Its invalid runs on Linux are repeated, alone.
+fn believed(
     point: &Point,
     world: OnWorld,
     more: &[scenario::Setting],
     how: &How<'_>,
-    first: Measured,
+    mut readings: Vec<Reading>,
 ) -> Result<Measured, NotRun> {
-    let mut measured = first;
+    let mut measured = judge(point, &readings);
     for _ in 0..REPEATS {
         let Some(doubts) = worth_repeating(&measured.validity, world, !more.is_empty()) else { break };
         (how.repeated)(&point.label, doubts);
-        measured = measure(point, world, more, how)?;
+        let all = metrics(&readings);
+        for (run, reading) in readings.iter_mut().enumerate() {
+            if !reading.doubts.is_empty() || reading.is_short(point, &all) {
+                *reading = Reading::of(point, run, world, more, how)?;
+            }
+        }
+        measured = judge(point, &readings);
     }
     Ok(measured)
 }
@@ -299,23 +353,8 @@ pub(crate) fn worth_repeating(validity: &Validity, world: OnWorld, broken: bool)
     (world == OnWorld::Linux && !expected).then_some(doubts)
 }
 
-fn measure(
-    point: &Point,
-    world: OnWorld,
-    more: &[scenario::Setting],
-    how: &How<'_>,
-) -> Result<Measured, NotRun> {
-    let plans = point.plans(more).map_err(|error| NotRun::Broken(error.to_string()))?;
-    let outcomes = plans.into_iter().map(|plan| run_point(plan, world, how));
-    let mut all = Reading::default();
-    for outcome in outcomes {
-        all.add(point, &outcome?);
-    }
-    Ok(all.judge(point))
-}
-
-/// What the runs of a point gave, as far as they were read.
-#[derive(Default)]
+/// What one run of a point gave.
+#[derive(Clone, Default)]
 struct Reading {
     samples: Samples,
     doubts: Vec<Doubt>,
@@ -323,37 +362,93 @@ struct Reading {
 }
 
 impl Reading {
-    fn add(&mut self, point: &Point, outcome: &Outcome) {
-        self.doubts.extend_from_slice(&outcome.doubts);
-        self.is_open |= !outcome.ledger.balances();
-        match (point.measure)(outcome) {
-            Ok(samples) => {
-                for (metric, values) in samples {
-                    self.samples.entry(metric).or_default().extend(values);
-                }
-            }
-            Err(why) => self.doubts.push(Doubt::NotMeasured { why }),
-        }
+    /// Carries the run out and reads it.
+    fn of(
+        point: &Point,
+        run: usize,
+        world: OnWorld,
+        more: &[scenario::Setting],
+        how: &How<'_>,
+    ) -> Result<Self, NotRun> {
+        let plan = point.plan(run, more).map_err(broken)?;
+        Ok(Self::from(point, &run_point(plan, world, how)?))
     }
 
-    fn judge(mut self, point: &Point) -> Measured {
-        for (metric, values) in self.samples.iter().filter(|(_, values)| values.len() != point.n) {
-            let (metric, values) = ((*metric).to_owned(), values.len());
-            self.doubts.push(Doubt::Short { metric, values, repetitions: point.n });
-        }
-        let validity = match (self.is_open, self.doubts.is_empty()) {
-            (true, _) => Validity::Untrusted(self.doubts),
-            (false, false) => Validity::Invalid(self.doubts),
-            (false, true) => Validity::Valid,
-        };
-        Measured { samples: self.samples, validity }
+    fn from(point: &Point, outcome: &Outcome) -> Self {
+        let mut doubts = outcome.doubts.clone();
+        let samples = (point.measure)(outcome).unwrap_or_else(|why| {
+            doubts.push(Doubt::NotMeasured { why });
+            Samples::new()
+        });
+        Self { samples, doubts, is_open: !outcome.ledger.balances() }
     }
+
+    /// Whether it gave fewer values of one of these metrics than its share of the point's repetitions.
+    fn is_short(&self, point: &Point, metrics: &BTreeSet<&'static str>) -> bool {
+        let share = point.n / point.count();
+        metrics.iter().any(|metric| self.samples.get(metric).map_or(0, Vec::len) != share)
+    }
+}
+
+/// All metrics of which any of these runs gave a value.
+fn metrics(readings: &[Reading]) -> BTreeSet<&'static str> {
+    readings.iter().flat_map(|reading| reading.samples.keys().copied()).collect()
+}
+
+/// Puts the runs of a point together, and says whether to believe them.
+fn judge(point: &Point, readings: &[Reading]) -> Measured {
+    let mut samples = Samples::new();
+    for (metric, values) in readings.iter().flat_map(|reading| &reading.samples) {
+        samples.entry(metric).or_default().extend(values);
+    }
+    let mut doubts: Vec<Doubt> = readings.iter().flat_map(|reading| reading.doubts.clone()).collect();
+    for (metric, values) in samples.iter().filter(|(_, values)| values.len() != point.n) {
+        let (metric, values) = ((*metric).to_owned(), values.len());
+        doubts.push(Doubt::Short { metric, values, repetitions: point.n });
+    }
+    let is_open = readings.iter().any(|reading| reading.is_open);
+    let validity = match (is_open, doubts.is_empty()) {
+        (true, _) => Validity::Untrusted(doubts),
+        (false, false) => Validity::Invalid(doubts),
+        (false, true) => Validity::Valid,
+    };
+    Measured { samples, validity }
 }
 
 /// Reads the one run of a point, and says whether to believe it.
 #[cfg(test)]
-pub(crate) fn judge(point: &Point, outcome: &Outcome) -> Measured {
-    let mut reading = Reading::default();
-    reading.add(point, outcome);
-    reading.judge(point)
+pub(crate) fn judge_one(point: &Point, outcome: &Outcome) -> Measured {
+    judge(point, &[Reading::from(point, outcome)])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_runs_that_are_invalid_are_repeated() {
+        let mut point = (crate::reproduce::EXPERIMENTS[1].points)(Scale::Quick).remove(0);
+        point.runs.truncate(3);
+        point.n = 3;
+        let gap = Reading { samples: Samples::from([("gap_ms", vec![1.0])]), ..Reading::default() };
+        let set = || Doubt::WallClockSet { process: "mobile".to_owned() };
+        let late = Reading { doubts: vec![set()], ..gap.clone() };
+        let readings = [gap, Reading::default(), late];
+        let all = metrics(&readings);
+        let again = readings.each_ref().map(|one| !one.doubts.is_empty() || one.is_short(&point, &all));
+        assert_eq!(again, [false, true, true]);
+        let short = Doubt::Short { metric: "gap_ms".to_owned(), values: 2, repetitions: 3 };
+        let why = vec![set(), short];
+        assert_eq!(judge(&point, &readings).validity, Validity::Invalid(why));
+    }
+
+    #[test]
+    fn runs_of_one_point_go_side_by_side_the_longest_first() {
+        let points = (crate::reproduce::EXPERIMENTS[1].points)(Scale::Quick);
+        let main: Vec<Point> = points.into_iter().take(2).collect();
+        let [one, four] = [1, 4].map(|jobs| span(&main, OnWorld::Linux, jobs));
+        assert_eq!(four * 4, one, "all of these last as long, and there are four for each of four workers");
+        let units = units(&main, OnWorld::Linux, &[]).unwrap_or_default();
+        assert!(units.len() == 16 && units.is_sorted_by(|one, next| one.duration >= next.duration));
+    }
 }

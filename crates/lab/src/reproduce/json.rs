@@ -1,5 +1,6 @@
 //! What `reproduce --format json` prints.
 
+use super::carry_out::Verdict;
 use super::published::{Judged, counts, judged};
 use super::{Broken, Experiment, Measured, Metric, Point, Report, Setting};
 use crate::run::OnWorld;
@@ -70,19 +71,23 @@ fn experiment(report: &Report) -> Value {
     let official = report.experiment.metrics.iter().filter(|metric| metric.official);
     let points =
         report.points.iter().flat_map(|each| official.clone().map(|metric| point(report, each, metric)));
-    let must_hold = report.verdicts().into_iter().map(|verdict| {
-        object!({
-            "text": verdict.must_hold.text,
-            "world": verdict.world.name(),
-            "holds": verdict.holds(),
-            "value": verdict.check.value,
-        })
-    });
+    let checked = |verdicts: Vec<Verdict>| {
+        let all = verdicts.into_iter().map(|verdict| {
+            object!({
+                "text": verdict.must_hold.text,
+                "world": verdict.world.name(),
+                "holds": verdict.holds(),
+                "value": verdict.check.value,
+            })
+        });
+        all.collect::<Vec<_>>()
+    };
     object!({
         "id": report.experiment.id,
         "scale": report.scale.name(),
         "points": points.collect::<Vec<_>>(),
-        "must_hold": must_hold.collect::<Vec<_>>(),
+        "must_hold": checked(report.verdicts()),
+        "observed": checked(report.observed()),
         "numbers": judged(report).iter().map(number).collect::<Vec<_>>(),
         "verdicts": words(&judged(report)),
     })

@@ -96,6 +96,8 @@ pub struct Experiment {
     pub points: fn(Scale) -> Vec<Point>,
     /// What the measurement is checked against.
     pub must_hold: &'static [MustHold],
+    /// What is checked in the same way and printed, and decides nothing: no verdict, no exit status. It needs no breakers.
+    pub observed: &'static [MustHold],
     /// The figures: title, axes and series, from what was measured.
     pub figures: fn(&Report) -> Vec<draw::PointFigure>,
 }
@@ -155,17 +157,9 @@ pub fn select(words: &[String]) -> Result<Vec<&'static Experiment>, String> {
     Ok(EXPERIMENTS.iter().filter(wanted).collect())
 }
 
-/// How long an experiment takes on Linux with so many points side by side, or in virtual time with one.
+/// How long an experiment takes on Linux with so many runs side by side, or in virtual time with one.
 pub fn span(experiment: &Experiment, scale: Scale, world: OnWorld, jobs: usize) -> Duration {
-    let points = (experiment.points)(scale);
-    let mut busy = vec![Duration::ZERO; jobs.max(1)];
-    let plans = points.iter().filter(|point| point.worlds.contains(&world)).map(|point| point.plans(&[]));
-    for plans in plans.flatten() {
-        if let Some(worker) = busy.iter_mut().min() {
-            *worker += plans.iter().map(|plan| plan.duration).sum();
-        }
-    }
-    busy.into_iter().max().unwrap_or_default()
+    carry_out::span(&(experiment.points)(scale), world, jobs)
 }
 
 #[cfg(test)]

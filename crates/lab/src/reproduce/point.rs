@@ -2,6 +2,7 @@
 
 use super::Published;
 use crate::run::{OnWorld, Outcome};
+use crate::scenario::Repetition;
 use crate::{Plan, Scenario, ScenarioError, scenario};
 use std::collections::BTreeMap;
 
@@ -71,6 +72,8 @@ pub struct Point {
     pub overrides: Vec<scenario::Setting>,
     /// Runs that make up its repetitions, each by what differs from that again; none: one run holds them all.
     pub runs: Vec<Vec<scenario::Setting>>,
+    /// Whether its runs are repetitions at the scenario's own phases, each with a seed of its own (`lab::scenario::Repetition`).
+    pub phases: bool,
     /// Repetitions.
     pub n: usize,
     /// Bits a second that it offers: on Linux, points run side by side only below a sum.
@@ -104,16 +107,26 @@ impl Point {
         self.published.iter().find(|published| published.metric == metric)
     }
 
-    /// The plans of its runs, with `more` overrides on top of their own. Their name is the experiment's scenario.
-    pub fn plans(&self, more: &[scenario::Setting]) -> Result<Vec<Plan>, ScenarioError> {
+    /// How many runs it has.
+    pub fn count(&self) -> usize {
+        self.runs.len().max(1)
+    }
+
+    /// The plan of a run, with `more` overrides on top of its own. Its name is the experiment's scenario.
+    pub fn plan(&self, run: usize, more: &[scenario::Setting]) -> Result<Plan, ScenarioError> {
         let (file, text) = Scenario::find(self.scenario)?;
-        let one = [Vec::new()];
-        let runs = if self.runs.is_empty() { &one } else { self.runs.as_slice() };
-        let plan = |run: &Vec<scenario::Setting>| {
-            let overrides: Vec<_> = self.overrides.iter().chain(run).chain(more).cloned().collect();
-            Scenario::plan(&file, &text, &overrides, 1)
-        };
-        runs.iter().map(plan).collect()
+        let own = self.runs.get(run).into_iter().flatten();
+        let overrides: Vec<_> = self.overrides.iter().chain(own).chain(more).cloned().collect();
+        if !self.phases {
+            return Scenario::plan(&file, &text, &overrides, 1);
+        }
+        let (number, of) = (run as u64, self.count() as u64);
+        Scenario::repetition(&file, &text, &overrides, 1 + number, Repetition { number, of, seed: 1 })
+    }
+
+    /// The plans of all its runs.
+    pub fn plans(&self, more: &[scenario::Setting]) -> Result<Vec<Plan>, ScenarioError> {
+        (0..self.count()).map(|run| self.plan(run, more)).collect()
     }
 
     fn number_or_text(&self, name: &str) -> Option<Setting> {

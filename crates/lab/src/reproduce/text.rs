@@ -36,6 +36,10 @@ pub fn text(report: &Report) -> String {
         let _ = writeln!(out, "\nnot on {}: {why}", world.name());
     }
     let _ = write!(out, "\nmust hold\n{}", must_hold(&report.verdicts()));
+    let observed = report.observed();
+    if !observed.is_empty() {
+        let _ = write!(out, "\nchecked too, and decides nothing\n{}", must_hold(&observed));
+    }
     let judged = judged(report);
     if !judged.is_empty() {
         let _ = write!(out, "\npublished numbers\n{}", numbers(&judged, &worlds));
@@ -126,7 +130,7 @@ fn also(report: &Report, metrics: &[&Metric], worlds: &[OnWorld]) -> String {
 }
 
 fn must_hold(verdicts: &[Verdict]) -> String {
-    let mut table = Table::new(["verdict", "world", "value", "what must hold", "what the value is"]);
+    let mut table = Table::new(["verdict", "world", "value", "what is claimed", "what the value is"]);
     for verdict in verdicts {
         let word = match (verdict.invalid, verdict.check.holds) {
             (true, _) => "INVALID",
