@@ -1,7 +1,7 @@
 //! When a flow has its goodput again.
 
 use super::experience::Recovery;
-use crate::flow::{Flow, Packets};
+use crate::flow::{Flow, FlowEnd, Packets};
 use wire::{Duration, Instant};
 
 /// The goodput that a flow must reach again is taken over this time before the cut.
@@ -41,7 +41,12 @@ impl<'a> Goodput<'a> {
         if let Some(at) = later.filter(|at| self.fits(*at)).find(|at| self.is_half(*at)) {
             return Recovery::At(at);
         }
-        if self.fits(resumed) { Recovery::Never } else { Recovery::NotMeasured }
+        match (self.fits(resumed), self.flow.ended, self.flow.end) {
+            // All that was left to give was given within one window.
+            (false, Some(ended), FlowEnd::Completed) => Recovery::At(ended.max(resumed)),
+            (false, None, _) => Recovery::NotMeasured,
+            _ => Recovery::Never,
+        }
     }
 
     /// Whether the flow had less than half of its goodput after the cut, or after an arrival from then to `resumed`.
@@ -51,17 +56,15 @@ impl<'a> Goodput<'a> {
         [self.cut].into_iter().chain(within).filter(|at| self.fits(*at)).any(|at| !self.is_half(at))
     }
 
-    /// Whether the window that begins here ends before the run does. A flow that ends itself cuts its last windows short.
+    /// Whether the window that begins here ends before the flow and the run do.
     fn fits(&self, from: Instant) -> bool {
-        self.flow.ended.is_some() || from + self.window <= self.flow.until
+        from + self.window <= self.flow.until
     }
 
     /// Bytes in the window, divided by its length, against half of the bytes before, divided by that length.
     fn is_half(&self, from: Instant) -> bool {
-        let until = (from + self.window).min(self.flow.until);
-        let length = until.since(from.min(until));
-        let now = u128::from(bytes(self.flow, from, until)) * self.before.as_nanos();
-        now * 2 >= u128::from(self.bytes_before) * length.as_nanos()
+        let now = u128::from(bytes(self.flow, from, from + self.window)) * self.before.as_nanos();
+        now * 2 >= u128::from(self.bytes_before) * self.window.as_nanos()
     }
 }
 
@@ -75,7 +78,7 @@ fn bytes(flow: &Flow, from: Instant, to: Instant) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::flow::{Arrival, End, FlowEnd, Transport};
+    use crate::flow::{Arrival, End, Transport};
     use trace::HostId;
     use wire::{Ipv4Addr, PacketId, SocketAddrV4};
 
@@ -191,11 +194,19 @@ mod tests {
         assert_eq!(Goodput::new(&short, &packets(10, None), CUT).recovery(ms(1_500)), Recovery::NotMeasured);
     }
 
-    /// All that was left to give was given: the flow ends with its last bytes.
+    /// All that was left to give is given within one window: the flow has recovered with its end. At a tenth of the goodput it
+    /// has not, though its last bytes come close together.
     #[test]
-    fn a_flow_that_completes_has_recovered() {
-        let arrivals = [every(10, 10, 1_000, 100), vec![(1_500, 100)]].concat();
-        let flow = flow(&arrivals, Some(1_500), 1_500);
-        assert_eq!(Goodput::new(&flow, &packets(10, None), CUT).recovery(ms(1_500)), Recovery::At(ms(1_500)));
+    fn a_flow_that_completes_at_once_has_recovered() {
+        let arrivals = [every(10, 10, 1_000, 100), vec![(1_500, 100), (1_540, 100)]].concat();
+        let at_once = flow(&arrivals, Some(1_540), 1_540);
+        assert_eq!(
+            Goodput::new(&at_once, &packets(10, None), CUT).recovery(ms(1_500)),
+            Recovery::At(ms(1_540))
+        );
+        let arrivals =
+            [every(10, 10, 1_000, 100), every(100, 1_500, 5_000, 100), vec![(5_001, 100)]].concat();
+        let slow = flow(&arrivals, Some(5_001), 5_001);
+        assert_eq!(Goodput::new(&slow, &packets(10, None), CUT).recovery(ms(1_500)), Recovery::Never);
     }
 }
