@@ -84,18 +84,18 @@ impl<'a> Builder<'a> {
                 continue;
             }
             let other = self.counterpart(index);
-            let offers = self.feeding(stream, other).iter().any(|(_, path)| path.high > 0);
-            if offers || !stream.reads.is_empty() {
+            if self.has_data(stream, other) {
                 flows.push(self.reading(stream, other));
-            } else if stream.asked && !other.is_some_and(|other| self.has_data(other, stream)) {
+            } else if stream.asked && !other.is_some_and(|other| self.has_data(other, Some(stream))) {
                 flows.push(self.silent(stream, other));
             }
         }
         flows
     }
 
-    fn has_data(&self, stream: &AppStream, other: &AppStream) -> bool {
-        !stream.reads.is_empty() || self.feeding(stream, Some(other)).iter().any(|(_, path)| path.high > 0)
+    /// Whether an application was given or offered data by its stream: what a host says to its support router is none.
+    fn has_data(&self, stream: &AppStream, other: Option<&AppStream>) -> bool {
+        !stream.reads.is_empty() || !self.offered(stream, other, &self.feeding(stream, other)).is_empty()
     }
 
     /// The flow into one end of a connection.
