@@ -10,7 +10,7 @@ PHASE = @tools/phase.sh
 # The tests that a busy host made inconclusive: a line for each (tools/measured.sh).
 export WAYFARE_INCONCLUSIVE ?= $(CURDIR)/target/inconclusive
 
-.PHONY: run test check lint fuzz reproduce build setup setup-test clean lane-that-waits lane-that-computes conformance \
+.PHONY: run test check lint fuzz reproduce build setup setup-test clean lane-that-waits lane-that-computes lane-that-fuzzes conformance \
 	reproduce-default reproduce-full load moves moves-linux handoffs drops sctp-rate evidence dist bench \
 	agree
 
@@ -37,13 +37,14 @@ setup:
 setup-test:
 	@tools/setup.sh test
 
-# Everything that CI runs. The tests of runs on Linux mostly wait for packets, so they are built first. Then two lanes go side by
-# side: that one, and all that computes. A lane's output appears step by step as each step ends; its progress appears at once.
-# Where one step fails, make names it and its lane ends; the other lane continues.
+# Everything that CI runs. The tests of runs on Linux mostly wait for packets, so they are built first. Then three lanes go side
+# by side: that one, all that computes, and the fuzzing. The release build comes first in the second one: the README's test and the
+# experiments of the first one need it. A lane's output appears step by step as each step ends; its progress appears at once.
+# Where one step fails, make names it and its lane ends; the others continue.
 test: setup-test
 	@mkdir -p target && rm -f target/inconclusive
 	$(PHASE) "build of the tests of runs on Linux" 240 tools/run_test.sh build linux
-	@exec 9>&2; $(MAKE) --no-print-directory --jobs=2 --output-sync=line --keep-going lane-that-waits lane-that-computes
+	@exec 9>&2; $(MAKE) --no-print-directory --jobs=3 --output-sync=line --keep-going lane-that-waits lane-that-computes lane-that-fuzzes
 	@if [ -s target/inconclusive ]; then echo "inconclusive, for this host was too busy:"; cat target/inconclusive; fi
 
 # What is in no hurry: a lab's daemons run before everything else that wants a processor.
@@ -57,13 +58,17 @@ lane-that-waits:
 
 lane-that-computes:
 	$(PHASE) "format" 10 $(CALM) $(CARGO) fmt --all --check
-	$(PHASE) "lints" 180 $(CALM) $(CARGO) clippy --workspace --all-targets --locked --jobs 1 -- -D warnings
 	$(PHASE) "release build, in the background" 360 $(CALM) $(CARGO) build --release --locked -p cli --jobs 1
+	$(PHASE) "lints" 180 $(CALM) $(CARGO) clippy --workspace --all-targets --locked --jobs 1 -- -D warnings
 	$(PHASE) "build of all other tests" 400 $(CALM) $(CARGO) test --workspace --locked --no-run --jobs 1
 	$(PHASE) "all other tests" 200 $(CALM) sh -c 'RUST_TEST_THREADS=1 $(CARGO) test --workspace --locked --no-fail-fast --lib --bins `tools/tests_besides.py linux`'
-	$(PHASE) "documentation tests" 60 $(CALM) $(CARGO) test --workspace --locked --no-fail-fast --doc
-	$(PHASE) "fuzz build" 90 $(CALM) fuzz/run.sh build
+
+# Fuzz targets are built in a folder of their own, so that they wait for no lock of the others; the examples in the documentation need
+# little of it.
+lane-that-fuzzes:
+	$(PHASE) "fuzz build" 180 $(CALM) fuzz/run.sh build
 	$(PHASE) "fuzz" 60 $(CALM) fuzz/run.sh $(FUZZ_SECONDS)
+	$(PHASE) "documentation tests" 120 $(CALM) $(CARGO) test --workspace --locked --no-fail-fast --doc --jobs 1
 
 lint:
 	$(CARGO) fmt --all --check

@@ -2,6 +2,9 @@
 
 #![cfg(test)]
 
+#[path = "tools.rs"]
+mod tools;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -42,6 +42,10 @@ for name in ${names[@]+"${names[@]}"}; do
         status=1
     fi
 done >&2
+if [ "$tests" -le 0 ]; then
+    echo "FAILED: no test of runs on Linux was found" >&2
+    status=1
+fi
 if [ $((${#names[@]} * 10)) -gt "$tests" ]; then
     echo "FAILED: more than 10 % of the tests of runs on Linux were inconclusive" >&2
     status=1

@@ -253,6 +253,7 @@ fn a_run_with_doubts_says_so_again_when_it_is_explained() {
     assert_eq!(output.status.code(), Some(2), "a file that was edited is refused");
     digest_again(&folder.path().join("run"));
     let output = wayfare(folder.path(), &["explain", "run"]);
+    assert_eq!(wayfare(folder.path(), &["diff", "run", "run"]).status.code(), Some(4));
     assert_eq!(output.status.code(), Some(4));
     assert_eq!(
         String::from_utf8_lossy(&output.stderr),

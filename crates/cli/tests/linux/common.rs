@@ -65,6 +65,10 @@ pub(crate) fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
+pub(crate) fn has_nft() -> bool {
+    Command::new("nft").arg("--version").output().is_ok()
+}
+
 /// A short run of `first` with one handoff of each kind.
 pub(crate) const SHORT: [&str; 8] =
     ["run", "first", "--on", "linux", "--set", "duration=2.9s", "--set", "constant-rate.stop=2.6s"];

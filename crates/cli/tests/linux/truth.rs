@@ -5,6 +5,7 @@ use crate::common::*;
 use rustix::process::Signal;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
 use trace::Doubt;
 
 /// A run of `first` that is not repeated: what is done to it is done once.
@@ -66,7 +67,9 @@ struct Freezer(PathBuf);
 
 impl Freezer {
     fn new() -> Option<Self> {
-        let folder = Path::new("/sys/fs/cgroup/freezer").join(format!("wayfare-test-{}", std::process::id()));
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let name = format!("wayfare-test-{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
+        let folder = Path::new("/sys/fs/cgroup/freezer").join(name);
         let made = std::fs::create_dir(&folder).is_ok();
         made.then_some(Self(folder))
     }
@@ -112,9 +115,11 @@ fn a_frozen_daemon_is_named() {
         let out = tempfile::tempdir().unwrap();
         let running = Running::start(&once(), out.path());
         running.under_way();
-        freezer.freeze(running.daemon(host), 100);
+        // Over the handoff at 1 s: its time would be taken for the protocol's.
+        freezer.freeze(running.daemon(host), 1000);
         let output = running.end();
         assert_doubted(&output, |doubt| is_stalled(doubt, host));
+        assert_accuses_nothing_else(&output);
         let machine = |doubt: &Doubt| matches!(doubt, Doubt::MachineStalled { .. });
         assert!(!output.doubts.iter().any(machine), "{:#?}", output.doubts);
     }
@@ -150,7 +155,7 @@ fn a_traced_daemon_is_named() {
     if !need("root, to trace a process", is_root()) {
         return;
     }
-    let _turn = alone();
+    let _turn = beside_another();
     let out = tempfile::tempdir().unwrap();
     let Some(tamper) = tamper(out.path()) else { return };
     let running = Running::start(&once(), out.path());
@@ -173,7 +178,7 @@ fn assert_over(began: linux::Clock, daemon: u32, dir: &Path) {
 
 #[test]
 fn a_daemon_that_is_stopped_for_ever_is_named_and_nothing_is_left() {
-    let _turn = alone();
+    let _turn = beside_another();
     let out = tempfile::tempdir().unwrap();
     let began = linux::Clock::start();
     let running = Running::start(&once(), out.path());
@@ -189,7 +194,7 @@ fn a_daemon_that_cannot_be_continued_is_named_and_nothing_is_left() {
     if !need("root, to trace a process", is_root()) {
         return;
     }
-    let _turn = alone();
+    let _turn = beside_another();
     let out = tempfile::tempdir().unwrap();
     let Some(tamper) = tamper(out.path()) else { return };
     let began = linux::Clock::start();
@@ -210,7 +215,7 @@ fn a_daemon_that_is_frozen_for_ever_is_named_and_the_run_ends() {
     if !need("root, to freeze a process", is_root()) {
         return;
     }
-    let _turn = alone();
+    let _turn = beside_another();
     let Some(freezer) = Freezer::new() else {
         need("a freezer of control groups", false);
         return;
@@ -246,7 +251,7 @@ fn radio(of: &Running) -> Option<u32> {
 
 #[test]
 fn a_radio_process_that_is_stopped_in_every_attempt_is_named() {
-    let _turn = alone();
+    let _turn = beside_another();
     let out = tempfile::tempdir().unwrap();
     let mut words = SHORT.to_vec();
     words.extend(["--repeats", "1"]);
@@ -275,7 +280,7 @@ fn a_radio_process_that_is_stopped_in_every_attempt_is_named() {
 
 #[test]
 fn a_daemon_that_was_stopped_still_gives_its_records() {
-    let _turn = alone();
+    let _turn = beside_another();
     let out = tempfile::tempdir().unwrap();
     let running = Running::start(&once(), out.path());
     running.under_way();
@@ -325,7 +330,7 @@ fn lost_at_the_stack(doubt: &Doubt, wanted: &str, is_to_kernel: bool) -> bool {
 
 #[test]
 fn segments_lost_between_a_kernel_and_its_node_are_found_in_both_directions() {
-    if !need("root and nft", is_root()) {
+    if !need("root and nft", is_root() && has_nft()) {
         return;
     }
     let _turn = beside_another();
@@ -345,7 +350,7 @@ fn segments_lost_between_a_kernel_and_its_node_are_found_in_both_directions() {
 
 #[test]
 fn frames_that_an_interface_refuses_are_no_loss_of_the_protocol() {
-    if !need("root and nft", is_root()) {
+    if !need("root and nft", is_root() && has_nft()) {
         return;
     }
     let _turn = beside_another();

@@ -396,3 +396,7 @@ fn segments_given(outcome: &Outcome, host: usize) -> u64 {
     }
     given.values().sum()
 }
+
+#[cfg(test)]
+#[path = "report_tests.rs"]
+mod tests;

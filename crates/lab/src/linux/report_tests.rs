@@ -1,0 +1,197 @@
+//! The limits of what a run on Linux checks of itself: each number is right up to its limit, and a doubt beyond it.
+
+use super::*;
+use crate::Scenario;
+use crate::run::OnWorld;
+
+/// Nothing happened in it.
+fn outcome() -> Outcome {
+    let (name, text) = Scenario::find("first").unwrap();
+    Outcome::new(Scenario::plan(&name, &text, &[], 1).unwrap(), OnWorld::Linux, Vec::new(), None)
+}
+
+fn daemon(name: &str) -> HostReport {
+    let counters = [("Ip.OutRequests", 100), ("Ip.InReceives", 80)];
+    let received = [("host", 100), ("wire", 50)];
+    let summary = DaemonSummary {
+        name: name.to_owned(),
+        counters: counters.map(|(name, count)| (name.to_owned(), count)).into(),
+        received: received.map(|(name, count)| (name.to_owned(), count)).into(),
+        given_to_kernel: 80,
+        ..DaemonSummary::default()
+    };
+    HostReport { name: name.to_owned(), summary: Some(summary), ..HostReport::default() }
+}
+
+/// A run of two daemons in which every count agrees.
+fn report() -> WorldReport {
+    let interface =
+        InterfaceReport { number: 1, name: "wire".to_owned(), delivered: 50, ..Default::default() };
+    WorldReport {
+        hosts: vec![daemon("east"), daemon("west")],
+        interfaces: vec![interface],
+        ..WorldReport::default()
+    }
+}
+
+/// The doubts of that run when something is changed in it.
+fn doubts(change: impl FnOnce(&mut WorldReport)) -> Vec<Doubt> {
+    let mut report = report();
+    change(&mut report);
+    report.find_doubts(&outcome())
+}
+
+/// The same of a change of what the daemon of `east` reports.
+fn of_east(change: impl FnOnce(&mut DaemonSummary)) -> Vec<Doubt> {
+    doubts(|report| change(report.hosts[0].summary.as_mut().unwrap()))
+}
+
+fn east() -> String {
+    "east".to_owned()
+}
+
+const fn stall(us: u64) -> Stall {
+    Stall { us, until_us: 1_500_000 }
+}
+
+#[test]
+fn a_run_in_which_every_count_agrees_has_no_doubt() {
+    assert_eq!(doubts(|_| ()), []);
+}
+
+#[test]
+fn one_frame_in_a_hundred_may_be_two_milliseconds_late() {
+    assert_eq!(of_east(|daemon| daemon.handled.p99_us = 2000.0), []);
+    let late = |process: &str| Doubt::Late { process: process.to_owned(), p99_us: 2001.0, alone_us: None };
+    assert_eq!(of_east(|daemon| daemon.handled.p99_us = 2001.0), [late("east")]);
+    assert_eq!(doubts(|report| report.lateness_us = [5.0, 2000.0, 9000.0]), []);
+    assert_eq!(doubts(|report| report.lateness_us = [5.0, 2001.0, 9000.0]), [late(RADIO)]);
+}
+
+#[test]
+fn a_process_may_be_stalled_for_ten_milliseconds() {
+    assert_eq!(of_east(|daemon| daemon.stalls = vec![stall(10_000)]), []);
+    let (until_s, stall_ms, idle_ms, alone_us) = (1.5, 10.001, 0.0, None);
+    let stalled =
+        |process: &str| Doubt::Stalled { process: process.to_owned(), until_s, stall_ms, idle_ms, alone_us };
+    assert_eq!(of_east(|daemon| daemon.stalls = vec![stall(10_001)]), [stalled("east")]);
+    assert_eq!(doubts(|report| report.stalls = vec![stall(10_001)]), [stalled(RADIO)]);
+}
+
+#[test]
+fn a_stall_of_the_machine_is_one_doubt_and_no_process_is_accused() {
+    let all = |report: &mut WorldReport| {
+        for host in &mut report.hosts {
+            host.summary.as_mut().unwrap().stalls = vec![stall(40_000)];
+        }
+        report.stalls = vec![stall(40_000)];
+        report.idle.stalls = vec![stall(38_000)];
+    };
+    let machine = |stalled| Doubt::MachineStalled { until_s: 1.5, stall_ms: 40.0, stalled, processes: 3 };
+    assert_eq!(doubts(all), [machine(3)]);
+    // One that ran meanwhile, on another processor, takes nothing from that.
+    let but_east = |report: &mut WorldReport| {
+        all(report);
+        report.hosts[0].summary.as_mut().unwrap().stalls.clear();
+    };
+    assert_eq!(doubts(but_east), [machine(2)]);
+    // Nor does it hide what one of them does by itself.
+    let frozen = |report: &mut WorldReport| {
+        all(report);
+        report.hosts[0].summary.as_mut().unwrap().stalls = vec![stall(300_000)];
+    };
+    let (process, until_s, stall_ms, idle_ms) = (east(), 1.5, 300.0, 38.0);
+    let own = Doubt::Stalled { process, until_s, stall_ms, idle_ms, alone_us: None };
+    assert_eq!(doubts(frozen), [machine(3), own]);
+}
+
+#[test]
+fn the_idle_thread_is_no_witness_of_its_own_process() {
+    let radio = |report: &mut WorldReport| {
+        report.stalls = vec![stall(40_000)];
+        report.idle.stalls = vec![stall(40_000)];
+    };
+    let found = doubts(radio);
+    assert!(matches!(&found[..], [Doubt::Stalled { process, .. }] if process == RADIO), "{found:?}");
+}
+
+#[test]
+fn packets_lost_or_added_between_a_kernel_and_its_node_are_a_doubt() {
+    let stack = |to_kernel, sent, came| [Doubt::Stack { host: east(), to_kernel, sent, came }];
+    let from_kernel = |came| {
+        of_east(|daemon| {
+            daemon.received.insert("host".to_owned(), came);
+        })
+    };
+    assert_eq!(from_kernel(99), stack(false, 100, 99));
+    assert_eq!(from_kernel(101), stack(false, 100, 101));
+    assert_eq!(of_east(|daemon| daemon.given_to_kernel = 81), stack(true, 81, 80));
+    assert_eq!(of_east(|daemon| daemon.given_to_kernel = 79), stack(true, 79, 80));
+    // What a program does, its kernel alone counts: more is right, less is not.
+    let with_program = |came| {
+        doubts(|report| {
+            report.programs = vec![ProgramReport { host: east(), ..ProgramReport::default() }];
+            report.hosts[0].summary.as_mut().unwrap().received.insert("host".to_owned(), came);
+        })
+    };
+    assert_eq!(with_program(101), []);
+    assert_eq!(with_program(99), stack(false, 100, 99));
+    assert!(
+        !of_east(|daemon| daemon.counters.clear()).is_empty(),
+        "a count that is missing is none that agrees"
+    );
+}
+
+#[test]
+fn a_kernel_that_counts_another_number_than_the_applications_is_a_doubt() {
+    for counter in ["Udp.OutDatagrams", "Udp.InDatagrams", "Tcp.InSegs"] {
+        let found = of_east(|daemon| {
+            daemon.counters.insert(counter.to_owned(), 1);
+        });
+        let is_it = |doubt: &Doubt| matches!(doubt, Doubt::Counts { counter: found, kernel: 1, other: 0, .. } if found == counter);
+        assert!(matches!(&found[..], [doubt] if is_it(doubt)), "{found:?}");
+    }
+}
+
+#[test]
+fn frames_lost_or_added_at_an_interface_are_a_doubt() {
+    let frames_in = |came| {
+        of_east(|daemon| {
+            daemon.received.insert("wire".to_owned(), came);
+        })
+    };
+    let wanted = |came| [Doubt::FramesIn { host: east(), interface: "wire".to_owned(), came, delivered: 50 }];
+    assert_eq!(frames_in(49), wanted(49));
+    assert_eq!(frames_in(51), wanted(51));
+    let (host, interface) = (east(), "wire".to_owned());
+    let left = Doubt::FramesOut { host, interface, left: 1, sent: 0 };
+    assert_eq!(doubts(|report| report.interfaces[0].taken = 1), [left]);
+}
+
+#[test]
+fn what_a_process_says_against_itself_is_a_doubt() {
+    let interface = || "wire".to_owned();
+    assert_eq!(
+        of_east(|daemon| daemon.capture_drops = 1),
+        [Doubt::CaptureDrops { process: east(), frames: 1 }]
+    );
+    assert_eq!(of_east(|daemon| daemon.wall_clock_stepped = true), [Doubt::WallClockSet { process: east() }]);
+    let lost = [Doubt::InterfaceLost { host: east(), interface: interface() }];
+    assert_eq!(of_east(|daemon| daemon.lost_interfaces.push(interface())), lost);
+    assert_eq!(doubts(|report| report.interfaces[0].is_lost = true), lost);
+    let refused = |report: &mut WorldReport| {
+        report.interfaces[0].refused.insert("no buffers".to_owned(), 2);
+    };
+    let reason = "arriving, no buffers".to_owned();
+    assert_eq!(
+        doubts(refused),
+        [Doubt::Refused { host: east(), interface: interface(), reason, packets: 2 }]
+    );
+    let silent = |report: &mut WorldReport| {
+        report.hosts[0].summary = None;
+        report.hosts[0].why_no_summary = Some("missing field `records`".to_owned());
+    };
+    let why = "missing field `records`".to_owned();
+    let wanted = [Doubt::NoSummary { host: east(), why }, Doubt::NoRecords { host: east() }];
+    assert_eq!(doubts(silent), wanted);
+}

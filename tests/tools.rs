@@ -1,0 +1,105 @@
+//! The scripts that decide what CI counts: what is inconclusive, what is a failure, and when too much is inconclusive.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+fn tool(name: &str) -> PathBuf {
+    super::root().join("tools").join(name)
+}
+
+/// A program that is this shell script.
+fn program(dir: &Path, name: &str, script: &str) -> PathBuf {
+    let path = dir.join(name);
+    fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
+    fs::set_permissions(&path, Permissions::from_mode(0o755)).unwrap();
+    path
+}
+
+/// How `inconclusive.sh` judges these tests of 80, if the second run of each does what the script says.
+fn judged(names: &[&str], second_run: &str) -> Output {
+    judged_of(80, names, second_run)
+}
+
+fn judged_of(tests: u32, names: &[&str], second_run: &str) -> Output {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("inconclusive");
+    let lines: String = names.iter().map(|name| format!("{name}\tthe machine was late\n")).collect();
+    fs::write(&file, lines).unwrap();
+    let cargo = program(dir.path(), "cargo", second_run);
+    Command::new(tool("inconclusive.sh"))
+        .arg(&file)
+        .arg(tests.to_string())
+        .env("CARGO", cargo)
+        .output()
+        .unwrap()
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&[&output.stdout[..], &output.stderr].concat()).into_owned()
+}
+
+const PASSES: &str = "echo 'test result: ok. 1 passed; 0 failed; 0 ignored'";
+
+#[test]
+fn an_inconclusive_test_runs_again_and_is_counted() {
+    let none = judged(&[], "exit 1");
+    assert!(none.status.success() && said(&none).contains("0 inconclusive of 80"), "{}", said(&none));
+    let once = judged(&["bulk::a_transfer", "bulk::a_transfer"], PASSES);
+    assert!(once.status.success() && said(&once).contains("1 inconclusive of 80"), "{}", said(&once));
+    let fails = judged(&["bulk::a_transfer"], "echo 'test result: FAILED. 0 passed; 1 failed'; exit 1");
+    assert!(!fails.status.success() && said(&fails).contains("FAILED in its second run: bulk::a_transfer"));
+    let gone = judged(&["bulk::a_transfer"], "echo 'test result: ok. 0 passed; 0 failed'");
+    assert!(!gone.status.success(), "a test that is not there has not run: {}", said(&gone));
+}
+
+#[test]
+fn what_is_inconclusive_twice_in_a_row_fails() {
+    let again = format!("printf 'bulk::a_transfer\\tlate\\n' >>\"$WAYFARE_INCONCLUSIVE\"; {PASSES}");
+    let twice = judged(&["bulk::a_transfer"], &again);
+    assert!(!twice.status.success(), "{}", said(&twice));
+    assert!(said(&twice).contains("inconclusive twice in a row: bulk::a_transfer"), "{}", said(&twice));
+}
+
+#[test]
+fn more_than_a_tenth_inconclusive_fails() {
+    let names: Vec<String> = (0..9).map(|number| format!("some::test_{number}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let (tenth, more) = (judged(&names[..8], PASSES), judged(&names, PASSES));
+    assert!(tenth.status.success(), "{}", said(&tenth));
+    assert!(!judged_of(0, &[], PASSES).status.success(), "no test at all shows nothing");
+    assert!(!more.status.success() && said(&more).contains("more than 10 %"), "{}", said(&more));
+}
+
+/// How `measured.sh` ends with a command that leaves these doubts, and what it counts as inconclusive.
+fn measured(doubts: &str, code: i32) -> (Option<i32>, String) {
+    let dir = tempfile::tempdir().unwrap();
+    let counted = dir.path().join("inconclusive");
+    fs::write(&counted, "").unwrap();
+    let script = format!("printf '%s' '{doubts}' >>\"$WAYFARE_DOUBTS\"; exit {code}");
+    let command = program(dir.path(), "wayfare", &script);
+    let output = Command::new(tool("measured.sh"))
+        .arg(command)
+        .arg("run")
+        .env("WAYFARE_INCONCLUSIVE", &counted)
+        .output();
+    (output.unwrap().status.code(), fs::read_to_string(counted).unwrap())
+}
+
+#[test]
+fn a_command_is_inconclusive_only_if_each_of_its_doubts_is_about_timing() {
+    let late = trace::Doubt::Late { process: "b1".to_owned(), p99_us: 3000.0, alone_us: None };
+    let clock = trace::Doubt::WallClockSet { process: "timing: b1".to_owned() };
+    let lines = |doubts: &[&trace::Doubt]| {
+        let line = |doubt: &&trace::Doubt| trace::NamedDoubt::from((*doubt).clone()).to_line() + "\n";
+        doubts.iter().map(line).collect::<String>()
+    };
+    let (code, counted) = measured(&lines(&[&late, &late]), 4);
+    assert!(code == Some(0) && counted.contains("/wayfare run\t"), "{code:?} {counted}");
+    for (doubts, code) in
+        [(lines(&[&late, &clock]), 4), (lines(&[&clock]), 4), (String::new(), 4), (lines(&[&late]), 1)]
+    {
+        assert_eq!(measured(&doubts, code), (Some(code), String::new()), "{doubts}");
+    }
+}
