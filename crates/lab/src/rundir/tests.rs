@@ -70,7 +70,7 @@ fn facts_and_doubts_of_a_linux_run_survive() {
     assert_eq!(file.daemons, [Daemon { host: "b1".to_owned(), pid: 42, exit: "signal 9".to_owned() }]);
     let back = read(&dir).unwrap();
     assert_eq!((back.world, back.fingerprint, &back.linux), (OnWorld::Linux, None, &Some(report)));
-    assert_eq!(back.doubts, [doubt.clone()]);
+    assert_eq!(back.doubts, std::slice::from_ref(&doubt));
     assert_eq!(back.epoch().0, 7, "when it began");
     // Doubts that follow from what was counted are found again, whatever the file says.
     outcome.doubts.clear();
