@@ -9,8 +9,10 @@ FREE = env -u MAKEFLAGS -u MFLAGS
 PHASE = @tools/phase.sh
 # The tests that a busy host made inconclusive: a line for each (tools/measured.sh).
 export WAYFARE_INCONCLUSIVE ?= $(CURDIR)/target/inconclusive
+# The phases that failed: a line for each (tools/phase.sh).
+export WAYFARE_FAILED ?= $(CURDIR)/target/failed
 
-.PHONY: run test check lint fuzz reproduce build setup setup-test clean lane-that-waits lane-that-computes lane-that-fuzzes conformance \
+.PHONY: run test check lint fuzz reproduce build setup setup-test clean all-lanes lane-that-waits lane-that-computes lane-that-fuzzes conformance \
 	reproduce-default reproduce-full load moves moves-linux handoffs drops sctp-rate evidence dist bench \
 	agree
 
@@ -40,12 +42,14 @@ setup-test:
 # Everything that CI runs. The tests of runs on Linux mostly wait for packets, so they are built first. Then three lanes go side
 # by side: that one, all that computes, and the fuzzing. The release build comes first in the second one: the README's test and the
 # experiments of the first one need it. A lane's output appears step by step as each step ends; its progress appears at once.
-# Where one step fails, make names it and its lane ends; the others continue.
+# Where one step fails, make names it and its lane ends; the others continue. The last
+# lines are the steps that failed, and the tests that were inconclusive.
 test: setup-test
-	@mkdir -p target && rm -f target/inconclusive
+	@tools/summary.sh $(MAKE) --no-print-directory all-lanes
+
+all-lanes:
 	$(PHASE) "build of the tests of runs on Linux" 240 tools/run_test.sh build linux
 	@exec 9>&2; $(MAKE) --no-print-directory --jobs=3 --output-sync=line --keep-going lane-that-waits lane-that-computes lane-that-fuzzes
-	@if [ -s target/inconclusive ]; then echo "inconclusive, for this host was too busy:"; cat target/inconclusive; fi
 
 # What is in no hurry: a lab's daemons run before everything else that wants a processor.
 CALM = $(FREE) nice -n 19
@@ -87,9 +91,9 @@ fuzz:
 BREAK_ON = both
 lane-that-waits: BREAK_ON = sim
 define EXPERIMENTS
-$(PHASE) "experiments" 240 tools/measured.sh $(WAYFARE) reproduce --quick --on both
-$(PHASE) "the experiments' self-tests" 30 $(WAYFARE) reproduce --quick --self-test --on $(BREAK_ON)
-$(PHASE) "comparison" 180 tools/measured.sh $(WAYFARE) compare --quick --on both
+$(PHASE) "experiments" 550 tools/measured.sh $(WAYFARE) reproduce --quick --on both
+$(PHASE) "the experiments' self-tests" 60 $(WAYFARE) reproduce --quick --self-test --on $(BREAK_ON)
+$(PHASE) "comparison" 470 tools/measured.sh $(WAYFARE) compare --quick --on both
 $(PHASE) "the comparison's self-test" 30 $(WAYFARE) compare --self-test
 endef
 

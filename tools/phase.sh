@@ -5,7 +5,8 @@
 # usage: phase.sh NAME SECONDS COMMAND...   SECONDS is the estimate for two cores.
 #
 # The lines go to file descriptor 9 if it is open, else to standard error: below a `make --output-sync`, which holds back
-# what a command prints until it ends, 9 is the terminal.
+# what a command prints until it ends, 9 is the terminal. A phase that fails is a line of the file that WAYFARE_FAILED names
+# (tools/summary.sh).
 set -u
 name=${1:?usage: $0 NAME SECONDS COMMAND...}
 estimate=${2:?}
@@ -46,5 +47,9 @@ trap 'exit 143' TERM
 status=$?
 kill "$reports" 2>/dev/null
 if [ "$status" -eq 0 ]; then verdict="done"; else verdict="FAILED ($status)"; fi
-report "$verdict after $(span $(($(date +%s) - began)))"
+verdict="$verdict after $(span $(($(date +%s) - began)))"
+report "$verdict"
+if [ "$status" -ne 0 ] && [ -n "${WAYFARE_FAILED:-}" ]; then
+    echo "$name: $verdict" >>"$WAYFARE_FAILED"
+fi
 exit "$status"

@@ -34,6 +34,7 @@ if [ "$1" = test ]; then
     need dig bind9-dnsutils # a test queries and updates our location manager with dig and nsupdate
     need python3 python3 # tests run programs written in it
     need iperf3 iperf3   # a test has it download while its host moves
+    need curl curl       # a test has it download through a role of a daemon
     [ -e /usr/include/usrsctp.h ] || missing="$missing libusrsctp-dev" # tests speak SCTP with it
     [ -e /usr/include/ns3/core-module.h ] || missing="$missing libns3-dev" # tests and `make bench` compare with ns-3
 fi
