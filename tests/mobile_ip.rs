@@ -114,6 +114,7 @@ fn plan(trigger: bool, seed: u64) -> Plan {
         about: String::new(),
         text: String::new(),
         settings: Vec::new(),
+        repetition: lab::scenario::Repetition::only(seed),
         document: String::new(),
         duration: Duration::from_secs(10),
         seed,

@@ -1,11 +1,12 @@
 //! `wayfare agree [SCENARIO...]`
 
-use crate::measuring::{check_out, keep};
-use crate::output::{Format, Progress, print};
+use crate::measuring::{count, folder, keep, unusable, unwritten};
+use crate::output::{Format, Progress, print, tell};
 use crate::run::on_linux;
 use crate::{Failure, interrupt};
 use lab::agree::{self, Agreement, Measured, NotCounted, Recorded, Repeated, Report, Run};
 use lab::batch;
+use lab::kept::SingleFile;
 use lab::run::OnWorld;
 use lab::scenario::{Setting, stem};
 use std::ops::ControlFlow;
@@ -24,13 +25,13 @@ pub(crate) struct Args {
     #[arg(long = "set", value_name = "KEY=VALUE")]
     set: Vec<Setting>,
     /// How many runs in the simulator, each at other phases.
-    #[arg(long, value_name = "N", default_value_t = 40, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 40, value_parser = count, allow_negative_numbers = true)]
     runs: u64,
     /// How many runs on Linux, at phases that are stratified in the same way.
-    #[arg(long, value_name = "N", default_value_t = 12, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 12, value_parser = count, allow_negative_numbers = true)]
     linux_runs: u64,
     /// The first run's seed.
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true)]
     seed: u64,
     /// How many runs on Linux at a time. Runs beside each other disturb each other's timing.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
@@ -39,9 +40,13 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = 4)]
     repeats: usize,
     /// The folder for `agree.json` (every run's values), `agree.csv`, and a figure of each scenario. What `agree.json` has of the
-    /// same scenario, settings, seed, kernel and number of runs is not run again; a run that the machine disturbed is.
-    #[arg(long, value_name = "DIR", default_value = "runs/agree")]
-    out: PathBuf,
+    /// same scenario, settings, seed, kernel and number of runs is not run again; a run that the machine disturbed is [default:
+    /// runs/agree].
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Replace files of these names that Wayfare did not write, or that were changed since.
+    #[arg(long)]
+    force: bool,
     /// Run nothing: judge what is recorded in this folder's `agree.json`, or in this file.
     #[arg(long, value_name = "PATH", conflicts_with_all = ["set", "runs", "linux_runs", "seed", "jobs", "repeats", "out"])]
     from: Option<PathBuf>,
@@ -58,6 +63,12 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn agree(args: &Args) -> Result<(), Failure> {
+    let page = args.write_table.as_deref().map(|path| {
+        let beside = path.with_extension("linux.json");
+        let page = SingleFile::new(path, agree::is_page, args.force)?;
+        Ok((page, SingleFile::new(&beside, |text| Recorded::read(text).is_ok(), args.force)?))
+    });
+    let page = page.transpose().map_err(|error: std::io::Error| unusable(&error))?;
     let (recorded, reports) = match &args.from {
         Some(from) => recorded(args, from)?,
         None => measured(args)?,
@@ -66,9 +77,10 @@ pub(crate) fn agree(args: &Args) -> Result<(), Failure> {
         Format::Text => print(&agree::text(&reports)),
         Format::Json => print(&format!("{:#}\n", agree::json(&reports))),
     }
-    if let Some(path) = &args.write_table {
-        keep(&path.with_extension("linux.json"), &recorded.json())?;
-        keep(path, &agree::page(&recorded))?;
+    if let Some((page, beside)) = page {
+        for (file, text) in [(beside, recorded.json()), (page, agree::page(&recorded))] {
+            file.put(&text).map_err(|error| unwritten(file.path(), &error))?;
+        }
     }
     judged(&reports)
 }
@@ -106,6 +118,13 @@ fn simulated_again(recorded: &Recorded) -> Result<Recorded, Failure> {
 /// The name of the record in a folder.
 const RECORD: &str = "agree.json";
 
+/// The name of the table there.
+const TABLE: &str = "agree.csv";
+
+fn figure_name(scenario: &str) -> String {
+    format!("{}.svg", stem(scenario).replace('/', "-"))
+}
+
 fn read(path: &Path) -> Result<Option<Recorded>, Failure> {
     match std::fs::read_to_string(path) {
         Ok(text) => Recorded::read(&text)
@@ -118,26 +137,34 @@ fn read(path: &Path) -> Result<Option<Recorded>, Failure> {
 
 /// Measures what is not recorded yet.
 fn measured(args: &Args) -> Result<(Recorded, Vec<Report>), Failure> {
+    if let Some(varied) = args.set.iter().find(|setting| setting.alternatives().len() > 1) {
+        return Err(Failure::Usage(format!("agree takes one value of each setting, not {varied}")));
+    }
+    if args.seed.checked_add(args.runs.max(args.linux_runs) - 1).is_none() {
+        return Err(Failure::Usage(format!("--seed: the seed of the last run would exceed {}", u64::MAX)));
+    }
     let scenarios = scenarios(args)?;
-    check_out(&args.out)?;
-    let mut recorded = read(&args.out.join(RECORD))?.unwrap_or_default();
+    let figures: Vec<String> = scenarios.iter().map(|scenario| figure_name(&scenario.name)).collect();
+    let names: Vec<&str> = figures.iter().map(String::as_str).chain([TABLE]).collect();
+    let mut folder = folder(args.out.as_deref(), "agree", &names, args.force)?;
+    folder.accept(RECORD, |text| Recorded::read(text).is_ok()).map_err(|error| unusable(&error))?;
+    let mut recorded = read(&folder.path().join(RECORD))?.unwrap_or_default();
     let stop = interrupt::flag()?;
     let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let mut reports = Vec::new();
     for (index, scenario) in scenarios.iter().enumerate() {
-        eprintln!("{} of {}: {}", index + 1, scenarios.len(), scenario.name);
+        tell!("{} of {}: {}", index + 1, scenarios.len(), scenario.name);
         let runs = [args.runs, args.linux_runs];
         let now = Measured::new(scenario, runs, &kernel);
         let now = now.with_runs_of(recorded.find(&scenario.name), fingerprint(scenario, args.runs)?);
         let now = complete(args, scenario, now, &stop, &mut |measured| {
             recorded.keep(measured.clone());
-            keep(&args.out.join(RECORD), &recorded.json())
+            keep(&mut folder, RECORD, &recorded.json()).map(|_| ())
         })?;
         let figure = agree::figure(&scenario.name, [&now.sim, &now.linux]);
-        let name = stem(&scenario.name).replace('/', "-");
-        keep(&args.out.join(format!("{name}.svg")), &figure.svg())?;
+        keep(&mut folder, &figure_name(&scenario.name), &figure.svg())?;
         reports.push(agree::report(&now));
-        keep(&args.out.join("agree.csv"), &agree::csv(&reports))?;
+        keep(&mut folder, TABLE, &agree::csv(&reports))?;
     }
     Ok((recorded, reports))
 }
@@ -233,7 +260,7 @@ fn each(
 /// Says at once that a run does not count.
 fn told(on: OnWorld, number: u64, run: &Run) {
     if !run.doubts.is_empty() {
-        eprintln!("not counted: {} run {number}: {}", on.name(), joined(&run.doubts));
+        tell!("not counted: {} run {number}: {}", on.name(), joined(&run.doubts));
     }
 }
 

@@ -4,6 +4,7 @@ use crate::Failure;
 use crate::measuring::{self, Means, On};
 use crate::output::{Format, print};
 use lab::compare::{self, Comparison, Course, Repeat};
+use lab::kept::Folder;
 use lab::reproduce::{NotRun, Scale};
 use lab::run::OnWorld;
 use std::path::PathBuf;
@@ -30,9 +31,12 @@ pub(crate) struct Args {
     /// Runs side by side.
     #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..))]
     jobs: u16,
-    /// Where `compare.csv`, `compare.json` and `compare.svg` go.
-    #[arg(long, default_value = "runs/compare")]
-    out: PathBuf,
+    /// Where `compare.csv`, `compare.json` and `compare.svg` go [default: runs/compare].
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Replace files of these names that Wayfare did not write, or that were changed since.
+    #[arg(long)]
+    force: bool,
     /// What is printed.
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
@@ -47,7 +51,9 @@ pub(crate) fn compare(args: &Args) -> Result<(), Failure> {
     let wanted = compare::select(course, &args.who).map_err(Failure::Usage)?;
     let usual = compare::repetitions(if args.quick { Scale::Quick } else { Scale::Default });
     let repeat = args.runs.map_or(Repeat::UntilNarrow(usual), |runs| Repeat::Fixed(runs.into()));
-    measuring::check_out(&args.out)?;
+    let names = FILES.map(|end| format!("compare.{end}"));
+    let names = names.each_ref().map(String::as_str);
+    let mut folder = measuring::folder(args.out.as_deref(), "compare", &names, args.force)?;
     let on_linux = args.on.worlds().contains(&OnWorld::Linux);
     let estimate = if on_linux {
         compare::span(course, &wanted, repeat.on_linux(), args.jobs.into())
@@ -67,7 +73,7 @@ pub(crate) fn compare(args: &Args) -> Result<(), Failure> {
         Format::Text => print(&compare::text(&comparison)),
         Format::Json => print(&json),
     }
-    keep(args, &comparison, &json)?;
+    keep(args, &mut folder, &comparison, &json)?;
     verdict(&comparison)
 }
 
@@ -96,12 +102,13 @@ fn self_test(course: &'static Course, means: &Means) -> Result<(), Failure> {
     if tests.iter().all(compare::Broken::broke) { Ok(()) } else { Err(Failure::DidNotHold) }
 }
 
-fn keep(args: &Args, comparison: &Comparison, json: &str) -> Result<(), Failure> {
-    for (end, text) in
-        [("csv", &compare::csv(comparison)), ("json", &json.to_owned()), ("svg", &compare::svg(comparison))]
-    {
-        let path = args.out.join(format!("compare.{end}"));
-        measuring::keep(&path, text)?;
+/// The ends of its files' names.
+const FILES: [&str; 3] = ["csv", "json", "svg"];
+
+fn keep(args: &Args, folder: &mut Folder, comparison: &Comparison, json: &str) -> Result<(), Failure> {
+    let texts = [&compare::csv(comparison), json, &compare::svg(comparison)];
+    for (end, text) in FILES.into_iter().zip(texts) {
+        let path = measuring::keep(folder, &format!("compare.{end}"), text)?;
         if args.format == Format::Text {
             print(&format!("{end}: {}\n", path.display()));
         }

@@ -1,8 +1,9 @@
 //! `wayfare diff RUN RUN`
 
 use crate::Failure;
-use crate::measuring::keep;
+use crate::measuring::{unusable, unwritten};
 use crate::output::print;
+use lab::kept::SingleFile;
 use lab::run::Outcome;
 use lab::rundir;
 use std::path::PathBuf;
@@ -17,19 +18,24 @@ pub(crate) struct Args {
     /// Draw a handoff as both runs had it, into this SVG file.
     #[arg(long, value_name = "FILE")]
     figure: Option<PathBuf>,
+    /// Replace the file of `--figure` if there is one.
+    #[arg(long, requires = "figure")]
+    force: bool,
     /// Which handoff is drawn.
     #[arg(long, value_name = "N", default_value_t = 1, requires = "figure")]
     handoff: usize,
 }
 
 pub(crate) fn diff(args: &Args) -> Result<(), Failure> {
+    let figure = args.figure.as_deref().map(|file| SingleFile::new(file, |_| false, args.force)).transpose();
+    let figure = figure.map_err(|error| unusable(&error))?;
     let read = |dir: &PathBuf| rundir::read(dir).map_err(|error| Failure::Usage(error.to_string()));
     let runs = [read(&args.first)?, read(&args.second)?];
     let difference = lab::diff::diff([&runs[0], &runs[1]]).map_err(Failure::Usage)?;
-    if let Some(file) = &args.figure {
-        let missing = || Failure::Usage(format!("--handoff {}: not in both runs", args.handoff));
-        let figure = lab::diff::figure([&runs[0], &runs[1]], args.handoff).ok_or_else(missing)?;
-        keep(file, &figure.svg())?;
+    if let Some(file) = figure {
+        let drawn =
+            lab::diff::figure([&runs[0], &runs[1]], args.handoff).ok_or_else(|| missing(args, &runs))?;
+        file.put(&drawn.svg()).map_err(|error| unwritten(file.path(), &error))?;
     }
     print(&difference.text);
     let of_run = |(dir, run): (&PathBuf, &Outcome)| NamedDoubt::all(&dir.display().to_string(), &run.doubts);
@@ -40,4 +46,12 @@ pub(crate) fn diff(args: &Args) -> Result<(), Failure> {
         true => Ok(()),
         false => Err(Failure::DidNotHold),
     }
+}
+
+fn missing(args: &Args, runs: &[Outcome; 2]) -> Failure {
+    let number = args.handoff;
+    Failure::Usage(match runs.iter().map(|run| run.handoffs.len()).min() {
+        None | Some(0) => format!("--handoff {number}: the runs have no handoff in common"),
+        Some(most) => format!("--handoff {number}: both runs have handoffs 1 to {most}"),
+    })
 }

@@ -1,27 +1,78 @@
-//! Ctrl-C, and being told to end: a flag that a run looks at, so that it can clean up.
+//! SIGINT, SIGTERM and SIGHUP: they end a verb within a second, and nothing that is incomplete stays behind.
 
 use crate::Failure;
+use crate::output::tell;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
+use signal_hook::iterator::Signals;
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, mpsc};
+use std::time::Duration;
 
-/// The signal that set the flag, or 0.
-static SIGNAL: OnceLock<Arc<AtomicUsize>> = OnceLock::new();
+/// The signal that came last, or 0.
+static SIGNAL: AtomicI32 = AtomicI32::new(0);
 
-/// The exit code of a command that a signal ended (POSIX sh, section 2.8.2, and every shell): 128 and its number.
-pub(crate) fn exit_code() -> u8 {
-    let signal = SIGNAL.get().map_or(0, |signal| signal.load(Ordering::Relaxed));
-    128 + u8::try_from(signal).ok().filter(|signal| (1..128).contains(signal)).unwrap_or(SIGINT as u8)
+static FLAG: OnceLock<Arc<AtomicBool>> = OnceLock::new();
+
+/// The process that does the verb's work, if it is another one: it ends with the verb.
+static WORKER: Mutex<Option<u32>> = Mutex::new(None);
+
+/// Whether a signal has come that ends the verb.
+pub(crate) fn came() -> bool {
+    SIGNAL.load(Ordering::Relaxed) != 0
 }
 
-/// A flag that SIGINT, SIGTERM and SIGHUP set.
+/// The exit code of a command that a signal ended (POSIX sh, section 2.8.2, and every shell): 128 and its number.
+fn exit_code() -> u8 {
+    let signal = u8::try_from(SIGNAL.load(Ordering::Relaxed)).ok().filter(|signal| (1..128).contains(signal));
+    128 + signal.unwrap_or(SIGINT as u8)
+}
+
+/// Says that a signal ended the verb, and with which code. Only one thread gets an answer.
+pub(crate) fn end() -> u8 {
+    static END: Mutex<()> = Mutex::new(());
+    std::mem::forget(END.lock());
+    tell!("interrupted; everything has been cleaned up");
+    exit_code()
+}
+
+/// Watches for the signals. The flag that is returned ends runs on Linux, which clean up after themselves. Where there is none,
+/// the process ends at once.
 pub(crate) fn flag() -> Result<Arc<AtomicBool>, Failure> {
-    let flag = Arc::new(AtomicBool::new(false));
-    let last = SIGNAL.get_or_init(Arc::default);
-    for signal in [SIGINT, SIGTERM, SIGHUP] {
-        signal_hook::flag::register(signal, Arc::clone(&flag))
-            .and_then(|_| signal_hook::flag::register_usize(signal, Arc::clone(last), signal as usize))
-            .map_err(|error| Failure::Machine(format!("cannot watch for signals: {error}")))?;
+    if let Some(flag) = FLAG.get() {
+        return Ok(Arc::clone(flag));
     }
+    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])
+        .map_err(|error| Failure::Machine(format!("cannot watch for signals: {error}")))?;
+    let flag = Arc::clone(FLAG.get_or_init(Arc::default));
+    let watched = Arc::clone(&flag);
+    std::thread::spawn(move || {
+        if let Some(signal) = signals.forever().next() {
+            SIGNAL.store(signal, Ordering::Relaxed);
+            watched.store(true, Ordering::Relaxed);
+            if let Some(worker) = *WORKER.lock().unwrap_or_else(PoisonError::into_inner) {
+                linux::signal_group(worker, linux::Ending::Forced);
+            }
+            wait_for_labs();
+            lab::remove_unfinished();
+            std::process::exit(end().into());
+        }
+    });
     Ok(flag)
+}
+
+fn wait_for_labs() {
+    // The sender stays, so each wait takes its time.
+    let (_stays, never) = mpsc::channel::<()>();
+    while lab::linux::is_running() {
+        let _ = never.recv_timeout(Duration::from_millis(10));
+    }
+}
+
+/// Has `wait` wait for a process, which leads a process group of its own, and ends it with the verb.
+pub(crate) fn with_worker<T>(process: u32, wait: impl FnOnce() -> T) -> T {
+    let set = |worker| *WORKER.lock().unwrap_or_else(PoisonError::into_inner) = worker;
+    set(Some(process));
+    let done = wait();
+    set(None);
+    done
 }

@@ -1,8 +1,10 @@
 //! `wayfare`: one file per verb.
 
 #![deny(clippy::print_stdout)] // `output::print` notices what could not be written
+#![deny(clippy::print_stderr)] // `output::tell` does not panic where nothing can be written
 
 use clap::{Parser, Subcommand};
+use output::tell;
 use std::process::ExitCode;
 use trace::{Doubt, NamedDoubt};
 
@@ -94,6 +96,8 @@ fn main() -> ExitCode {
         }
     };
     let result = match output::unwritten() {
+        // What could not be written, as it was being removed already, is not the reason.
+        _ if result.is_err() && interrupt::came() => Err(Failure::Interrupted),
         Some(error) => Err(Failure::Machine(format!("cannot write standard output: {error}"))),
         None => result,
     };
@@ -130,20 +134,17 @@ fn end(result: Result<(), Failure>) -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(Failure::DidNotHold) => ExitCode::from(1),
         Err(Failure::Usage(problem)) => {
-            eprintln!("error: {problem}");
+            tell!("error: {problem}");
             ExitCode::from(2)
         }
         Err(Failure::Machine(missing)) => {
-            eprintln!("error: {missing}");
+            tell!("error: {missing}");
             ExitCode::from(3)
         }
-        Err(Failure::Interrupted) => {
-            eprintln!("interrupted; everything has been cleaned up");
-            ExitCode::from(interrupt::exit_code())
-        }
+        Err(Failure::Interrupted) => ExitCode::from(interrupt::end()),
         Err(Failure::Untrusted(doubts)) => {
             for doubt in &doubts {
-                eprintln!("not to be trusted: {doubt}");
+                tell!("not to be trusted: {doubt}");
             }
             output::keep_doubts(&doubts);
             ExitCode::from(4)

@@ -1,14 +1,16 @@
 //! What the verbs that measure have in common: which worlds, with what means, and how far they have come.
 
-use crate::output::span;
+use crate::output::{show, span, tell};
 use crate::{Failure, interrupt};
 use clap::ValueEnum;
+use lab::kept::Folder;
 use lab::linux::Programs;
 use lab::reproduce::How;
 use lab::run::OnWorld;
 use linux::Clock;
+use std::io;
 use std::io::IsTerminal;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use wire::{Duration, Instant};
@@ -35,7 +37,7 @@ impl On {
         if self == Self::Linux {
             return Err(Failure::Machine(problem));
         }
-        eprintln!("note: {problem}");
+        tell!("note: {problem}");
         Ok(())
     }
 }
@@ -71,7 +73,7 @@ impl Means {
             progress: &|point| pace.point(point),
             repeated: &repeated,
         });
-        show("");
+        clear();
         done
     }
 
@@ -81,30 +83,44 @@ impl Means {
     }
 }
 
+/// The number of something of which there is at least one.
+pub(crate) fn count(text: &str) -> Result<u64, String> {
+    match text.parse() {
+        Ok(0) | Err(_) => Err(format!("allowed: a whole number from 1 to {}", u64::MAX)),
+        Ok(number) => Ok(number),
+    }
+}
+
 /// What it takes on Linux to make the namespaces, start the daemons, and collect what they recorded.
 pub(crate) const SETUP: Duration = Duration::from_secs(2);
 
-/// Keeps a result below the folder of `--out`: it is there as a whole or not at all.
-pub(crate) fn keep(path: &Path, text: &str) -> Result<(), Failure> {
-    let folder = path.parent().unwrap_or(path);
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let part = path.with_file_name(format!(".{name}.part-{}", std::process::id()));
-    let written = std::fs::create_dir_all(folder)
-        .and_then(|()| std::fs::write(&part, text))
-        .and_then(|()| std::fs::rename(&part, path));
-    written.map_err(|error| {
-        let _ = std::fs::remove_file(&part);
-        Failure::Machine(format!("cannot write {}: {error}", path.display()))
-    })
+/// Claims the folder for a verb's files, before anything is measured that would then be lost: that of `--out`, or the first of
+/// `runs/BASE`, `runs/BASE.2` and so on in which these files may be written.
+pub(crate) fn folder(out: Option<&Path>, base: &str, names: &[&str], force: bool) -> Result<Folder, Failure> {
+    let folder = out.map_or_else(|| Folder::default(base, names), Path::to_path_buf);
+    Folder::open(&folder, names.iter().copied(), force).map_err(|error| unusable(&error))
 }
 
-/// Finds out whether results can be kept in this folder, before anything is measured that would then be lost.
-pub(crate) fn check_out(folder: &Path) -> Result<(), Failure> {
-    let probe = folder.join(format!(".wayfare-{}", std::process::id()));
-    std::fs::create_dir_all(folder)
-        .and_then(|()| std::fs::write(&probe, ""))
-        .and_then(|()| std::fs::remove_file(&probe))
-        .map_err(|error| Failure::Machine(format!("--out: cannot write {}: {error}", folder.display())))
+/// Keeps a result there.
+pub(crate) fn keep(folder: &mut Folder, name: &str, text: &str) -> Result<PathBuf, Failure> {
+    folder.keep(name, text).map_err(|error| unwritten(&folder.path().join(name), &error))
+}
+
+/// A result could not be kept.
+pub(crate) fn unwritten(path: &Path, error: &io::Error) -> Failure {
+    match error.kind() {
+        io::ErrorKind::AlreadyExists => Failure::Usage(error.to_string()),
+        _ => Failure::Machine(format!("cannot write {}: {error}", path.display())),
+    }
+}
+
+/// Nothing has been started: what is in the way there is an error of usage, and that this machine lets nothing be written
+/// there is one of the machine.
+pub(crate) fn unusable(error: &io::Error) -> Failure {
+    match error.kind() {
+        io::ErrorKind::AlreadyExists | io::ErrorKind::WouldBlock => Failure::Usage(error.to_string()),
+        _ => Failure::Machine(format!("cannot write {error}")),
+    }
 }
 
 /// How far a measurement is: on a terminal the last point, in the place of the one before; else a line now and then.
@@ -124,7 +140,7 @@ impl<'a> Pace<'a> {
         let (clock, terminal) = (Clock::start(), std::io::stderr().is_terminal());
         if !estimate.is_zero() {
             let line = format!("{what}: about {}", span(estimate.as_secs().max(1)));
-            if terminal { show(&line) } else { eprintln!("{line}") }
+            if terminal { show(format_args!("{line}")) } else { tell!("{line}") }
         }
         Self { what, estimate, said: Mutex::new(clock.now()), clock, terminal }
     }
@@ -135,28 +151,28 @@ impl<'a> Pace<'a> {
         let left = if left > 0 { format!(", about {} left", span(left)) } else { String::new() };
         let line = format!("{}: {point}{left}", self.what);
         if self.terminal {
-            show(&line);
+            show(format_args!("{line}"));
             return;
         }
         let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
         if now.since(*said) >= Self::QUIET {
             *said = now;
-            eprintln!("{line}");
+            tell!("{line}");
         }
     }
 }
 
-/// On a terminal, one line in the place of the last one.
-fn show(line: &str) {
+/// Removes the line of the last point, if there is a terminal that has one.
+fn clear() {
     if std::io::stderr().is_terminal() {
-        eprint!("\r\x1b[K{line}");
+        show(format_args!(""));
     }
 }
 
 /// Why a point takes longer.
 fn repeated(point: &str, why: &[trace::Doubt]) {
-    show("");
+    clear();
     for why in why {
-        eprintln!("repeated: {point}: {why}");
+        tell!("repeated: {point}: {why}");
     }
 }

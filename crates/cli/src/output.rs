@@ -21,7 +21,12 @@ static UNWRITTEN: Mutex<Option<io::Error>> = Mutex::new(None);
 /// verb does beside printing is done all the same.
 pub(crate) fn print(text: &str) {
     let mut to = io::stdout().lock();
-    let Err(error) = to.write_all(text.as_bytes()).and_then(|()| to.flush()) else { return };
+    let written = if linux::stdout_was_closed() {
+        Err(io::Error::other("it is closed"))
+    } else {
+        to.write_all(text.as_bytes()).and_then(|()| to.flush())
+    };
+    let Err(error) = written else { return };
     if error.kind() != io::ErrorKind::BrokenPipe {
         UNWRITTEN.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
     }
@@ -41,8 +46,27 @@ pub(crate) fn keep_doubts(doubts: &[NamedDoubt]) {
     let lines: String = doubts.iter().map(|doubt| doubt.to_line() + "\n").collect();
     let file = File::options().append(true).create(true).open(&path);
     if let Err(error) = file.and_then(|mut file| file.write_all(lines.as_bytes())) {
-        eprintln!("error: {DOUBTS}: cannot write {}: {error}", path.display());
+        tell!("error: {DOUBTS}: cannot write {}: {error}", path.display());
     }
+}
+
+/// Writes to standard error, for [`tell`]. What cannot be written there is lost: it is about the results and none itself.
+pub(crate) fn write_error(text: std::fmt::Arguments<'_>) {
+    let mut to = io::stderr().lock();
+    let _ = to.write_fmt(text).and_then(|()| to.flush());
+}
+
+/// A line on standard error; `eprintln!` would panic where it cannot be written.
+macro_rules! tell {
+    ($($what:tt)*) => {
+        $crate::output::write_error(format_args!("{}\n", format_args!($($what)*)))
+    };
+}
+pub(crate) use tell;
+
+/// On a terminal: a line in the place of the last one.
+pub(crate) fn show(line: std::fmt::Arguments<'_>) {
+    write_error(format_args!("\r\x1b[K{line}"));
 }
 
 /// Without a terminal, progress is a line now and then: the first after this span, the next after as long again.
@@ -86,11 +110,10 @@ impl Progress {
             left(self.done, self.of, now.since(wire::Instant::ZERO))
         );
         if self.terminal {
-            eprint!("\r\x1b[K{} {text}", bar(self.done, self.of));
-            let _ = io::stderr().flush();
+            show(format_args!("{} {text}", bar(self.done, self.of)));
         } else if now.since(self.said) >= QUIET {
             self.said = now;
-            eprintln!("{text}");
+            tell!("{text}");
         }
     }
 }
@@ -98,7 +121,7 @@ impl Progress {
 impl Drop for Progress {
     fn drop(&mut self) {
         if self.terminal && self.of > 1 {
-            eprint!("\r\x1b[K");
+            show(format_args!(""));
         }
     }
 }
@@ -121,7 +144,7 @@ impl Countdown {
             return countdown;
         }
         if !terminal {
-            eprintln!("{what}: about {}", span(estimate.as_secs()));
+            tell!("{what}: about {}", span(estimate.as_secs()));
             return countdown;
         }
         let (send, receive) = mpsc::channel::<()>();
@@ -132,10 +155,9 @@ impl Countdown {
                 let passed = clock.now().since(wire::Instant::ZERO);
                 let left = estimate.saturating_sub(passed).as_secs();
                 match left {
-                    0 => eprint!("\r\x1b[K{what}: {}, longer than estimated", span(passed.as_secs())),
-                    left => eprint!("\r\x1b[K{what}: about {} left", span(left)),
+                    0 => show(format_args!("{what}: {}, longer than estimated", span(passed.as_secs()))),
+                    left => show(format_args!("{what}: about {} left", span(left))),
                 }
-                let _ = io::stderr().flush();
                 if receive.recv_timeout(second) != Err(mpsc::RecvTimeoutError::Timeout) {
                     return;
                 }
@@ -153,7 +175,7 @@ impl Drop for Countdown {
         if let Some(counter) = self.counter.take() {
             let _ = counter.join();
             if self.terminal {
-                eprint!("\r\x1b[K");
+                show(format_args!(""));
             }
         }
     }

@@ -2,13 +2,15 @@
 
 use crate::Failure;
 use crate::measuring::{self, Means, On};
-use crate::output::{Format, print};
+use crate::output::{Format, print, tell};
+use lab::kept::{Folder, SingleFile};
 use lab::reproduce::{self, Experiment, NotRun, Recorded, Report, Scale};
 use lab::run::OnWorld;
 use std::path::{Path, PathBuf};
 use wire::Duration;
 
 #[derive(clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 pub(crate) struct Args {
     /// Papers or experiments, as `list` prints them; none: all.
     #[arg(value_name = "PAPER|ID")]
@@ -28,9 +30,12 @@ pub(crate) struct Args {
     /// Runs side by side.
     #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..))]
     jobs: u16,
-    /// Where the figures go.
-    #[arg(long, default_value = "runs/reproduce")]
-    out: PathBuf,
+    /// Where the figures go [default: runs/reproduce].
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Replace files of these names that Wayfare did not write, or that were changed since.
+    #[arg(long, conflicts_with = "self_test")]
+    force: bool,
     /// Write the table of all published numbers and their verdicts to this file, as Markdown. What is measured on Linux is
     /// recorded beside it (`.linux.json` in the place of `.md`), and read from there if Linux is not measured.
     #[arg(long, value_name = "FILE", conflicts_with = "self_test")]
@@ -58,49 +63,70 @@ pub(crate) fn reproduce(args: &Args) -> Result<(), Failure> {
     if args.full {
         estimate(args, &experiments);
     }
-    measuring::check_out(&args.out)?;
+    let names = experiments.iter().flat_map(|experiment| reproduce::figure_names(experiment));
+    let names: Vec<String> = names.flat_map(|name| [format!("{name}.svg"), format!("{name}.csv")]).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let table = args.write_table.as_deref().map(|path| TableFiles::new(path, args.force)).transpose()?;
+    let mut folder = measuring::folder(args.out.as_deref(), "reproduce", &names, args.force)?;
     let mut reports = Vec::new();
     for experiment in experiments {
         let report = carry_out(args, experiment)?;
         if args.format == Format::Text {
             print(&format!("{}\n", reproduce::text(&report)));
         }
-        write_figures(args, &report)?;
+        write_figures(args, &mut folder, &report)?;
         reports.push(report);
     }
     match args.format {
         Format::Text => print(&reproduce::summary(&reports)),
         Format::Json => print(&format!("{}\n", reproduce::json(&reports))),
     }
-    if let Some(path) = &args.write_table {
-        write_table(args, path, &reports)?;
+    if let Some(table) = table {
+        table.write(args, &reports)?;
     }
     verdict(&reports)
 }
 
-/// Records what was measured on Linux, and writes the table with what is recorded.
-fn write_table(args: &Args, path: &Path, reports: &[Report]) -> Result<(), Failure> {
-    let beside = path.with_extension("linux.json");
-    let problem = |error: String| Failure::Machine(format!("cannot read {}: {error}", beside.display()));
-    let old = match std::fs::read_to_string(&beside) {
-        Ok(text) => Some(Recorded::read(&text).map_err(problem)?),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
-        Err(error) => return Err(problem(error.to_string())),
-    };
-    let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-    let recorded = match Recorded::of(reports, &kernel, args.scale()) {
-        Some(new) => {
-            // Numbers of experiments that were not asked for stay, if they are of the same kernel and scale.
-            let new = match old.filter(|old| (&old.kernel, &old.scale) == (&new.kernel, &new.scale)) {
-                Some(old) => new.with_the_rest_of(old),
-                None => new,
-            };
-            measuring::keep(&beside, &new.json())?;
-            Some(new)
-        }
-        None => old,
-    };
-    measuring::keep(path, &reproduce::table(reports, recorded.as_ref()))
+/// The table of `--write-table`, and beside it what was measured on Linux.
+struct TableFiles {
+    table: SingleFile,
+    beside: SingleFile,
+    old: Option<Recorded>,
+}
+
+impl TableFiles {
+    /// Only an older table, and an older record, are replaced.
+    fn new(path: &Path, force: bool) -> Result<Self, Failure> {
+        let beside = path.with_extension("linux.json");
+        let old = std::fs::read_to_string(&beside).ok().and_then(|text| Recorded::read(&text).ok());
+        let is_record = |text: &str| Recorded::read(text).is_ok();
+        let file = |path: &Path, is_ours: fn(&str) -> bool| {
+            SingleFile::new(path, is_ours, force).map_err(|error| measuring::unusable(&error))
+        };
+        Ok(Self { table: file(path, reproduce::is_table)?, beside: file(&beside, is_record)?, old })
+    }
+
+    /// Records what was measured on Linux, and writes the table with what is recorded.
+    fn write(self, args: &Args, reports: &[Report]) -> Result<(), Failure> {
+        let Self { table, beside, old } = self;
+        let put = |file: &SingleFile, text: &str| {
+            file.put(text).map_err(|error| measuring::unwritten(file.path(), &error))
+        };
+        let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+        let recorded = match Recorded::of(reports, &kernel, args.scale()) {
+            Some(new) => {
+                // Numbers of experiments that were not asked for stay, if they are of the same kernel and scale.
+                let new = match old.filter(|old| (&old.kernel, &old.scale) == (&new.kernel, &new.scale)) {
+                    Some(old) => new.with_the_rest_of(old),
+                    None => new,
+                };
+                put(&beside, &new.json())?;
+                Some(new)
+            }
+            None => old,
+        };
+        put(&table, &reproduce::table(reports, recorded.as_ref()))
+    }
 }
 
 fn verdict(reports: &[Report]) -> Result<(), Failure> {
@@ -117,7 +143,7 @@ fn verdict(reports: &[Report]) -> Result<(), Failure> {
         [(failed.len(), "does not"), (invalid.len(), "counts as not holding: a run was invalid")]
     {
         if count > 0 {
-            eprintln!("{count} of what must hold {what}");
+            tell!("{count} of what must hold {what}");
         }
     }
     match (failed.is_empty(), invalid.is_empty()) {
@@ -175,7 +201,7 @@ fn self_test(args: &Args, experiments: &[&'static Experiment]) -> Result<(), Fai
     if whole == 0 {
         return Ok(());
     }
-    eprintln!("{whole} breakers broke nothing");
+    tell!("{whole} breakers broke nothing");
     Err(Failure::DidNotHold)
 }
 
@@ -183,12 +209,10 @@ fn cannot(args: &Args, experiment: &Experiment, world: OnWorld, why: &str) -> Re
     args.on.without(format!("{} on {}: {why}", experiment.id, world.name()))
 }
 
-fn write_figures(args: &Args, report: &Report) -> Result<(), Failure> {
-    let out = &args.out;
+fn write_figures(args: &Args, folder: &mut Folder, report: &Report) -> Result<(), Failure> {
     for figure in reproduce::figures(report) {
         for (end, text) in [("svg", &figure.svg), ("csv", &figure.csv)] {
-            let path = out.join(format!("{}.{end}", figure.name));
-            measuring::keep(&path, text)?;
+            let path = measuring::keep(folder, &format!("{}.{end}", figure.name), text)?;
             if args.format == Format::Text {
                 print(&format!("{end}: {}\n", path.display()));
             }
@@ -210,7 +234,7 @@ fn estimate(args: &Args, experiments: &[&'static Experiment]) {
                 ),
             };
             let minutes = span.as_secs_f64() / 60.0;
-            eprintln!("estimate: {} on {}: {minutes:.0} min {how}", experiment.id, world.name());
+            tell!("estimate: {} on {}: {minutes:.0} min {how}", experiment.id, world.name());
         }
     }
 }

@@ -1,19 +1,19 @@
 //! `wayfare run SCENARIO`
 
-use crate::output::{Countdown, Format, Progress, print};
-use crate::{Failure, count, interrupt, linux_failure, measuring};
+use crate::measuring::{count, unusable};
+use crate::output::{Countdown, Format, Progress, print, tell};
+use crate::{Failure, interrupt, linux_failure, measuring};
 use draw::Snap;
 use lab::batch::{self, Collected};
+use lab::kept::Folder;
 use lab::run::{OnWorld, Outcome};
-use lab::rundir::{self, Claim, Options, RunFile};
-use lab::scenario::{Repetition, Setting, stem};
+use lab::rundir::{self, Options, RunFile};
+use lab::scenario::{Repetition, Setting, is_shifted, stem};
 use lab::sweep::{Job, Sweep};
 use lab::{Plan, Scenario, ScenarioError, report};
 use std::fmt::Write;
-use std::io;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use trace::NamedDoubt;
 
@@ -28,13 +28,20 @@ pub(crate) struct Args {
     #[arg(long = "set", value_name = "KEY=VALUE")]
     set: Vec<Setting>,
     /// The seed of all chance; of the first run, if there are several.
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true)]
     seed: u64,
     /// How many runs, each with the next seed and at other phases: the instants of the scenario are shifted, each by a part of its
     /// own of up to 1 s (the scenario's `phase`); of a grid, of each of its points [default: one; of a grid ten, or what the
     /// scenario says].
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", value_parser = count, allow_negative_numbers = true)]
     runs: Option<u64>,
+    /// One of several runs alone, by its number from 1: `--seed S --repetition I --of N` is the same run as number I of
+    /// `--seed S --runs N`.
+    #[arg(long, value_name = "I", requires = "of", conflicts_with = "runs", value_parser = count, allow_negative_numbers = true)]
+    repetition: Option<u64>,
+    /// How many runs there are of which `--repetition` is one.
+    #[arg(long, value_name = "N", requires = "repetition", value_parser = count, allow_negative_numbers = true)]
+    of: Option<u64>,
     /// Run it as it stands in its file, whatever its `[sweep]` varies.
     #[arg(long)]
     once: bool,
@@ -55,8 +62,9 @@ pub(crate) struct Args {
     #[arg(long, value_name = "BYTES", default_value = "128", value_parser = snap)]
     snap: Snap,
     /// Judge what happens as it happens, and keep nothing: for speed, and for more hosts than records have room. Simulator
-    /// only; no run directory is written, and handoffs are not told of.
-    #[arg(long, conflicts_with_all = ["out", "jobs", "snap"])]
+    /// only. No run directory is written. The ledger is judged, and whether connections and datagrams came to their end; handoffs
+    /// are not.
+    #[arg(long, conflicts_with_all = ["out", "jobs", "snap", "force"])]
     no_records: bool,
     /// For people, or for programs: then `run.json`, and nothing else, on standard output.
     #[arg(long, value_enum, default_value_t = Format::Text)]
@@ -66,6 +74,21 @@ pub(crate) struct Args {
 impl Args {
     fn runs(&self) -> u64 {
         self.runs.unwrap_or(1)
+    }
+
+    /// The first of the runs that are asked for is this one, from 0, of so many.
+    fn repetitions(&self) -> (u64, u64) {
+        match (self.repetition, self.of) {
+            (Some(number), Some(of)) => (number - 1, of),
+            _ => (0, self.runs()),
+        }
+    }
+
+    /// The seed and the phases of one of the runs that are asked for, from 0.
+    fn repetition(&self, number: u64) -> (u64, Repetition) {
+        let (first, of) = self.repetitions();
+        let number = first + number;
+        (self.seed.wrapping_add(number), Repetition { number, of, seed: self.seed })
     }
 }
 
@@ -97,8 +120,10 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         if args.on == On::Linux {
             return Err(Failure::Usage("--no-records is for the simulator".to_owned()));
         }
-        let seeds = (args.seed..).take(usize::try_from(args.runs.unwrap_or(1)).unwrap_or(usize::MAX));
-        return count::count(&args.scenario, &args.set, &seeds, args.format);
+        check_seeds(args)?;
+        interrupt::flag()?;
+        let repetitions = (0..args.runs()).map(|number| args.repetition(number));
+        return crate::count::count(&args.scenario, &args.set, &repetitions, args.format);
     }
     let sweep = sweep_of(args)?;
     let jobs = match (args.jobs, args.on) {
@@ -106,26 +131,27 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         (None, On::Sim) => std::thread::available_parallelism().map_or(1, usize::from),
         (None, On::Linux) => 1, // runs beside each other would disturb each other's timing
     };
-    let stop = match args.on {
-        On::Sim => Arc::default(), // Ctrl-C just ends it: there is nothing to clean up
-        On::Linux => interrupt::flag()?,
-    };
+    let stop = interrupt::flag()?;
     if let Some((sweep, all)) = sweep {
         let folder = args.out.clone().unwrap_or_else(|| sweep.default_folder(world(args.on)));
         let carry_out = |job: &Job| {
             let plan = sweep.plan(job).map_err(|error| Failure::Usage(error.to_string()))?;
             carry_out(args, &plan, &stop)
         };
-        return crate::sweep::sweep(&sweep, &all, jobs, &folder, args.format, &stop, carry_out);
+        return crate::sweep::sweep(&sweep, &all, jobs, &folder, (args.format, args.force), &stop, carry_out);
     }
     if args.runs() == 1 {
-        let _claim = check(args)?;
+        check(args)?;
+        let _claim = args.out.as_deref().map(rundir::claim).transpose().map_err(|error| unusable(&error))?;
         return single(args, &stop);
     }
-    let args = &Args { out: Some(folder(args)?), ..args.clone() };
-    let _claim = check(args)?;
-    check_distribution(args)?;
-    many(args, jobs, &stop)
+    let folder = folder(args)?;
+    let args = &Args { out: Some(folder.clone()), ..args.clone() };
+    check(args)?;
+    let names = distribution_names(args)?;
+    let names = names.each_ref().map(String::as_str);
+    let kept = Folder::open(&folder, names, args.force).map_err(|error| unusable(&error))?;
+    many(args, jobs, kept, &stop)
 }
 
 fn single(args: &Args, stop: &AtomicBool) -> Result<(), Failure> {
@@ -140,7 +166,7 @@ fn single(args: &Args, stop: &AtomicBool) -> Result<(), Failure> {
 }
 
 /// How the command ends: a run with doubts has shown nothing, not even that something failed.
-fn judged(doubts: Vec<NamedDoubt>, failures: usize) -> Result<(), Failure> {
+pub(crate) fn judged(doubts: Vec<NamedDoubt>, failures: usize) -> Result<(), Failure> {
     match failures {
         _ if !doubts.is_empty() => Err(Failure::Untrusted(doubts)),
         0 => Ok(()),
@@ -152,7 +178,7 @@ fn judged(doubts: Vec<NamedDoubt>, failures: usize) -> Result<(), Failure> {
 const DOUBTS: usize = 100;
 
 /// Runs them one after the other, or `jobs` at a time, and keeps of each but its values: memory does not grow with their number.
-fn many(args: &Args, jobs: usize, stop: &AtomicBool) -> Result<(), Failure> {
+fn many(args: &Args, jobs: usize, mut kept: Folder, stop: &AtomicBool) -> Result<(), Failure> {
     let runs = args.runs();
     let mut progress = Progress::new(usize::try_from(runs).unwrap_or(usize::MAX));
     let (mut all, mut doubts, mut failed) = (Collected::default(), Vec::new(), None);
@@ -184,7 +210,7 @@ fn many(args: &Args, jobs: usize, stop: &AtomicBool) -> Result<(), Failure> {
         let seed = args.seed.wrapping_add(number);
         for what in &file.failures {
             if failures < DOUBTS {
-                eprintln!("does not hold: seed {seed}: {what}");
+                tell!("does not hold: seed {seed}: {what}");
             }
             failures += 1;
         }
@@ -204,37 +230,29 @@ fn many(args: &Args, jobs: usize, stop: &AtomicBool) -> Result<(), Failure> {
         let summary = serde_json::to_string_pretty(&summary).unwrap_or_default();
         print(&format!("\n],\n\"summary\": {summary}\n}}\n"));
     } else {
-        let figure = distribution(args, &all)?;
+        let figure = distribution(args, &mut kept, &all)?;
         print(&batch_text(args, &all, untrusted, figure.as_deref())?);
     }
     judged(doubts, failures)
 }
 
 /// Draws the distribution of several runs into the folder that holds them.
-fn distribution(args: &Args, all: &Collected) -> Result<Option<PathBuf>, Failure> {
-    let Some(figure) = all.figure(&name(args)?, world(args.on)) else { return Ok(None) };
-    let path = distribution_path(args)?;
-    measuring::keep(&path, &figure.svg())?;
-    measuring::keep(&path.with_extension("csv"), &figure.csv())?;
-    Ok(Some(path))
+fn distribution(args: &Args, kept: &mut Folder, all: &Collected) -> Result<Option<PathBuf>, Failure> {
+    let Some(mut figure) = all.figure(&name(args)?, world(args.on)) else { return Ok(None) };
+    figure.title = figure.title.replace("each at other phases", phases(args)?);
+    let [svg, csv] = distribution_names(args)?;
+    measuring::keep(kept, &csv, &figure.csv())?;
+    measuring::keep(kept, &svg, &figure.svg()).map(Some)
 }
 
-fn distribution_path(args: &Args) -> Result<PathBuf, Failure> {
-    Ok(folder(args)?.join(format!("{}-{}-distribution.svg", name(args)?, world(args.on).name())))
+/// What differs between several runs, in words.
+fn phases(args: &Args) -> Result<&'static str, Failure> {
+    Ok(if is_shifted(&repetition(args, 0)?) { "at other phases" } else { "at the same phases (phase = 0s)" })
 }
 
-/// A figure without the runs that it would be of is not ours to replace.
-fn check_distribution(args: &Args) -> Result<(), Failure> {
-    if rundir::member(&folder(args)?, &name(args)?, world(args.on), args.seed).exists() {
-        return Ok(());
-    }
-    let path = distribution_path(args)?;
-    match [path.with_extension("csv"), path].into_iter().find(|path| path.symlink_metadata().is_ok()) {
-        Some(path) => {
-            Err(Failure::Usage(format!("{} is there, without its runs; not overwritten", path.display())))
-        }
-        None => Ok(()),
-    }
+fn distribution_names(args: &Args) -> Result<[String; 2], Failure> {
+    let name = format!("{}-{}-distribution", name(args)?, world(args.on).name());
+    Ok(["svg", "csv"].map(|end| format!("{name}.{end}")))
 }
 
 fn name(args: &Args) -> Result<String, Failure> {
@@ -265,39 +283,38 @@ fn sweep_of(args: &Args) -> Result<Option<(Sweep, Vec<Job>)>, Failure> {
     Sweep::of(&file, &text, &args.set, runs, args.seed, world(args.on)).map_err(usage)
 }
 
-/// Finds what is wrong before anything is started, and claims what `--out` names.
-fn check(args: &Args) -> Result<Option<Claim>, Failure> {
-    let usage = |error: ScenarioError| Failure::Usage(error.to_string());
-    if args.seed.checked_add(args.runs() - 1).is_none() {
-        return Err(Failure::Usage(format!("--seed: the seed of the last run would exceed {}", u64::MAX)));
+/// No seed of a run is beyond the largest.
+fn check_seeds(args: &Args) -> Result<(), Failure> {
+    let (first, of) = args.repetitions();
+    if first >= of {
+        return Err(Failure::Usage(format!("--repetition {}: allowed: 1 to {of}, as --of says", first + 1)));
     }
+    let last = args.seed.checked_add(of - 1);
+    let problem = || Failure::Usage(format!("--seed: the seed of the last run would exceed {}", u64::MAX));
+    last.map(|_| ()).ok_or_else(problem)
+}
+
+/// Finds what is wrong before anything is started.
+fn check(args: &Args) -> Result<(), Failure> {
+    let usage = |error: ScenarioError| Failure::Usage(error.to_string());
+    check_seeds(args)?;
     let (file, text) = Scenario::find(&args.scenario).map_err(usage)?;
     for warning in lab::scenario::warnings(&file, &text, &args.set).map_err(usage)? {
-        eprintln!("warning: {warning}");
+        tell!("warning: {warning}");
     }
     plan(args, 0)?;
-    let Some(out) = &args.out else { return Ok(None) };
+    let Some(out) = &args.out else { return Ok(()) };
     // A folder that is not there yet holds nothing that could be in the way.
     for number in (1..args.runs()).take_while(|_| out.exists()) {
         plan(args, number)?;
     }
-    rundir::claim(out).map(Some).map_err(|error| unusable(&error))
-}
-
-/// Nothing has been started: what is in the way there is an error of usage, and that this machine lets nothing be written
-/// there is one of the machine.
-pub(crate) fn unusable(error: &io::Error) -> Failure {
-    match error.kind() {
-        io::ErrorKind::AlreadyExists | io::ErrorKind::WouldBlock => Failure::Usage(error.to_string()),
-        _ => Failure::Machine(format!("cannot write {error}")),
-    }
+    Ok(())
 }
 
 fn repetition(args: &Args, number: u64) -> Result<Plan, Failure> {
     let usage = |error: ScenarioError| Failure::Usage(error.to_string());
     let (file, text) = Scenario::find(&args.scenario).map_err(usage)?;
-    let seed = args.seed.wrapping_add(number);
-    let repetition = Repetition { number, of: args.runs(), seed: args.seed };
+    let (seed, repetition) = args.repetition(number);
     Scenario::repetition(&file, &text, &args.set, seed, repetition).map_err(usage)
 }
 
@@ -331,7 +348,7 @@ fn carry_out(args: &Args, plan: &Plan, stop: &AtomicBool) -> Result<Outcome, Fai
 pub(crate) fn on_linux(plan: &Plan, repeats: usize, stop: &AtomicBool) -> Result<Outcome, Failure> {
     let wayfare = std::env::current_exe().map_err(|error| Failure::Machine(error.to_string()))?;
     let programs = lab::linux::Programs { wayfare, instead: None };
-    let told = |why: &str| eprintln!("repeated, for the machine disturbed it: {why}");
+    let told = |why: &str| tell!("repeated, for the machine disturbed it: {why}");
     lab::linux::run_undisturbed(plan, &programs, stop, repeats, &told).map_err(|error| linux_failure(&error))
 }
 
@@ -380,7 +397,9 @@ fn batch_text(
 ) -> Result<String, Failure> {
     let (name, world, runs) = (name(args)?, world(args.on).name(), args.runs());
     let (first, last) = (args.seed, args.seed.wrapping_add(runs - 1));
-    let mut out = format!("{name} on {world}, {runs} runs at other phases, seeds {first} to {last}\n\n");
+    let phases =
+        if is_shifted(&repetition(args, 0)?) { "at other phases" } else { "at the same phases (phase = 0s)" };
+    let mut out = format!("{name} on {world}, {runs} runs {phases}, seeds {first} to {last}\n\n");
     if untrusted > 0 {
         let _ = writeln!(out, "{untrusted} runs are not to be trusted, and are not counted\n");
     }

@@ -1,11 +1,12 @@
 //! `wayfare scale`: how speed and memory go with the number of hosts.
 
-use crate::Failure;
-use crate::measuring::keep;
+use crate::measuring::{folder, keep};
 use crate::output::{Format, print};
+use crate::{Failure, interrupt};
 use draw::{Axis, Csv, Point, PointFigure, Series, Style, Table};
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -22,6 +23,9 @@ pub(crate) struct Args {
     /// Where `scale.svg` and `scale.csv` go.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+    /// Replace files of these names that Wayfare did not write, or that were changed since.
+    #[arg(long, requires = "out")]
+    force: bool,
     /// For people, or for programs: then a line of JSON for each run.
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
@@ -40,6 +44,10 @@ struct Measured {
 }
 
 pub(crate) fn scale(args: &Args) -> Result<(), Failure> {
+    interrupt::flag()?;
+    let folder =
+        args.out.as_deref().map(|out| folder(Some(out), "scale", &["scale.svg", "scale.csv"], args.force));
+    let folder = folder.transpose()?;
     let mut all = Vec::new();
     for mobiles in &args.hosts {
         let mut best: Option<Measured> = None;
@@ -57,9 +65,10 @@ pub(crate) fn scale(args: &Args) -> Result<(), Failure> {
     if args.format == Format::Text {
         print(&table(&all));
     }
-    let Some(folder) = &args.out else { return Ok(()) };
-    keep(&folder.join("scale.svg"), &figure(&all).svg())?;
-    keep(&folder.join("scale.csv"), &csv(&all))
+    let Some(mut folder) = folder else { return Ok(()) };
+    keep(&mut folder, "scale.svg", &figure(&all).svg())?;
+    keep(&mut folder, "scale.csv", &csv(&all))?;
+    Ok(())
 }
 
 /// In a process of its own, as it is a process of which the system says how much memory it took.
@@ -71,7 +80,9 @@ fn measure(mobiles: u32, settings: &[String]) -> Result<Measured, Failure> {
     for setting in settings {
         command.args(["--set", setting]);
     }
-    let output = command.output().map_err(machine)?;
+    let worker = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+    let worker = worker.spawn().map_err(machine)?;
+    let output = interrupt::with_worker(worker.id(), || worker.wait_with_output()).map_err(machine)?;
     let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
     match output.status.code() {
         Some(0) => {}

@@ -1,10 +1,10 @@
 //! `wayfare run` of a grid: `[sweep]` in the scenario, or alternatives in `--set`.
 
 use crate::Failure;
-use crate::measuring::keep;
-use crate::output::{Format, Progress, print};
-use crate::run::unusable;
+use crate::measuring::{keep, unusable};
+use crate::output::{Format, Progress, print, tell};
 use lab::batch;
+use lab::kept::Folder;
 use lab::run::Outcome;
 use lab::sweep::{self, Done, Job, Journal, Sweep};
 use std::fmt::Write;
@@ -16,19 +16,29 @@ use trace::NamedDoubt;
 /// Failures that are named at most.
 const NAMED: usize = 100;
 
+/// Opens what a sweep keeps: what is done of it, and the folder of its tables and figures.
+fn open(sweep: &Sweep, folder: &Path, force: bool) -> Result<(Journal, Folder), Failure> {
+    let journal = Journal::open(folder, sweep).map_err(|error| unusable(&error))?;
+    let kept = Folder::open(folder, [], force).map_err(|error| unusable(&error))?;
+    for name in sweep::files_in(folder) {
+        kept.check(&name).map_err(|error| unusable(&error))?;
+    }
+    Ok((journal, kept))
+}
+
 /// Carries a sweep out, or what is left of it, so many runs at a time.
 pub(crate) fn sweep(
     sweep: &Sweep,
     jobs: &[Job],
     side_by_side: usize,
     folder: &Path,
-    format: Format,
+    (format, force): (Format, bool),
     stop: &AtomicBool,
     carry_out: impl Fn(&Job) -> Result<Outcome, Failure> + Sync,
 ) -> Result<(), Failure> {
-    let journal = Journal::open(folder, sweep).map_err(|error| unusable(&error))?;
+    let (journal, mut kept) = open(sweep, folder, force)?;
     if !journal.is_empty() {
-        eprintln!("{} of {} runs were done before", journal.len(), jobs.len());
+        tell!("{} of {} runs were done before", journal.len(), jobs.len());
     }
     let open: Vec<(usize, &Job)> =
         jobs.iter().enumerate().filter(|(number, _)| !journal.has(*number)).collect();
@@ -65,11 +75,11 @@ pub(crate) fn sweep(
     let fresh: Vec<Done> = fresh?;
     let all = journal.all(fresh);
     for (name, csv) in sweep::csv(sweep, &all) {
-        keep(&folder.join(format!("{name}.csv")), &csv)?;
+        keep(&mut kept, &format!("{name}.csv"), &csv)?;
     }
     let figures = sweep::figures(sweep, &all);
     for (name, figure) in &figures {
-        keep(&folder.join(format!("{name}.svg")), &figure.svg())?;
+        keep(&mut kept, &format!("{name}.svg"), &figure.svg())?;
     }
     match format {
         Format::Text => {
@@ -88,7 +98,7 @@ pub(crate) fn sweep(
     let mut held = true;
     for (job, what) in failures.take(NAMED) {
         held = false;
-        eprintln!("does not hold: run {job}: {what}");
+        tell!("does not hold: run {job}: {what}");
     }
     match (doubts.is_empty(), held) {
         (false, _) => Err(Failure::Untrusted(doubts)),

@@ -217,8 +217,20 @@ fn every_failure_has_its_number() {
             "nonsense: unknown scenario; give the path of a file, or one that is built in: first,",
         ),
         (&["run", "first", "--set", "station.nonsense=1"], 2, "unknown field"),
-        (&["run", "first", "--runs", "0"], 2, "0 is not in 1.."),
+        (&["run", "first", "--runs", "0"], 2, "allowed: a whole number from 1 to"),
         (&["run", "compare/plain-ip/jump/bulk"], 2, "compare/CONTENDER/MOVE/WORKLOAD"),
+        (&["run", "first", "--runs", "-1"], 2, "allowed: a whole number from 1 to"),
+        (
+            &["run", "first", "--seed", "18446744073709551615", "--runs", "2"],
+            2,
+            "--seed: the seed of the last run",
+        ),
+        (&["run", "first", "--set", "phase=7s", "--runs", "2"], 2, "`phase`: allowed: 0s (no shift) to 6s"),
+        (&["run", "first", "--no-records", "--force"], 2, "cannot be used with"),
+        (&["agree", "first", "--linux-runs", "1.5"], 2, "allowed: a whole number from 1 to"),
+        (&["agree", "first", "--set", "radio.retune=1ms|2ms"], 2, "agree takes one value of each setting"),
+        (&["agree", "first", "--seed", "18446744073709551615"], 2, "--seed: the seed of the last run"),
+        (&["agree", "nonsense"], 2, "nonsense: unknown scenario"),
         (&["compare", "nobody"], 2, "unknown protocol `nobody`; there are: plain-ip, mobile-ip"),
         (&["run", "first", "--out", "mine"], 2, "exists and is not a run directory; not overwritten"),
         (&["explain", "mine"], 2, "is it a run directory?"),
@@ -348,6 +360,17 @@ fn without_records_each_value_of_a_setting_is_a_run() {
         lines.iter().map(|line| (line["settings"][0].as_str().unwrap(), line["seed"].as_u64().unwrap()));
     let (short, long) = ("radio.retune=\"5ms\"", "radio.retune=\"50ms\"");
     assert_eq!(told.collect::<Vec<_>>(), [(short, 1), (short, 2), (long, 1), (long, 2)]);
+    let refused = ["run", "mobile-ip/download", "--set", "bulk-server.at=correspondent:81"];
+    for (words, status) in [
+        (&["run", "sigma/handoff"][..], 0),
+        (&["run", "indirect-tcp/handoff-time"], 0),
+        (&["run", "mobile-ip/download"], 0),
+        (&refused, 1),
+    ] {
+        for more in [&[][..], &["--no-records"]] {
+            prints(folder.path(), &[words, more].concat(), status);
+        }
+    }
 }
 
 /// The scenario `first` with these changes, in a file of its own; each must change something.
@@ -383,6 +406,10 @@ fn a_flow_of_which_nothing_arrives_never_recovers_and_fails_the_run() {
             .any(|line| line.split_whitespace().any(|word| word == "none") && !line.contains("none of")),
         "{text}"
     );
+    let counted = wayfare(folder.path(), &["run", &file, "--no-records"]);
+    assert_eq!(counted.status.code(), Some(1));
+    let counted = String::from_utf8_lossy(&counted.stderr).into_owned();
+    assert!(counted.contains("seed 1: correspondent > mobile:9000, UDP: no datagram arrived"), "{counted}");
     let said = format!("{text}{errors}");
     assert!(
         said.contains("flow 1 (correspondent:49152 > mobile:9000, UDP): none of 251 datagrams arrived"),

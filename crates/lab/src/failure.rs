@@ -5,6 +5,7 @@ use crate::flow::{End, Flow, FlowEnd, Packets, Traffic, Transport};
 use crate::handoff::{Experience, Handoff, Hole};
 use roles::RoleConfig;
 use trace::HostId;
+use wire::Instant;
 
 /// A flow may be without a byte for this time: the second in which a lost request for a connection is repeated (RFC 6298).
 const SETUP: wire::Duration = wire::Duration::from_secs(1);
@@ -95,21 +96,30 @@ fn silent(plan: &Plan, flows: &[Flow]) -> Vec<String> {
 
 /// Whether the application that sends, or asks, has an end of its own before the run's.
 fn is_bounded(plan: &Plan, flow: &Flow) -> bool {
-    let roles = |host: HostId| plan.hosts.get(host.index()).into_iter().flat_map(|host| &host.config.roles);
-    let ends = |span: wire::Duration| flow.begun + span < plan.end();
-    let sends = roles(flow.from.host).any(|role| match role {
-        RoleConfig::BulkServer(config) if config.at.port() == flow.from.at.port() => {
+    let asks = [(flow.from, flow.to), (flow.to, flow.from)];
+    sends_from(plan, flow.from.host, flow.from.at.port(), flow.begun)
+        || asks.into_iter().any(|(here, there)| asks_for(plan, here.host, there.at.port()))
+}
+
+fn roles(plan: &Plan, host: HostId) -> impl Iterator<Item = &RoleConfig> {
+    plan.hosts.get(host.index()).into_iter().flat_map(|host| &host.config.roles)
+}
+
+/// Whether a host sends so much from this port, over a connection that began then, that it ends before the run.
+pub(crate) fn sends_from(plan: &Plan, host: HostId, port: u16, begun: Instant) -> bool {
+    let ends = |span: wire::Duration| begun + span < plan.end();
+    roles(plan, host).any(|role| match role {
+        RoleConfig::BulkServer(config) if config.at.port() == port => {
             config.bytes.is_some() || config.duration.is_some_and(ends)
         }
         _ => false,
-    });
-    let asks = [(flow.from, flow.to), (flow.to, flow.from)].into_iter().any(|(here, there)| {
-        roles(here.host).any(|role| match role {
-            RoleConfig::RequestClient(config) => {
-                config.to.port() == there.at.port() && config.exchanges.is_some()
-            }
-            _ => false,
-        })
-    });
-    sends || asks
+    })
+}
+
+/// Whether a host asks so many questions at this port of another.
+pub(crate) fn asks_for(plan: &Plan, host: HostId, port: u16) -> bool {
+    roles(plan, host).any(|role| match role {
+        RoleConfig::RequestClient(config) => config.to.port() == port && config.exchanges.is_some(),
+        _ => false,
+    })
 }

@@ -17,6 +17,7 @@ mod failure;
 pub mod flow;
 pub mod handoff;
 pub mod journey;
+pub mod kept;
 pub mod ledger;
 pub mod linux;
 pub mod plan;
@@ -30,7 +31,9 @@ mod segment;
 pub mod stats;
 pub mod sweep;
 pub mod tree;
+mod unfinished;
 
 pub use plan::Plan;
 pub use scenario::{Scenario, ScenarioError};
 pub use stats::Summary;
+pub use unfinished::remove_all as remove_unfinished;

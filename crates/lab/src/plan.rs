@@ -1,7 +1,7 @@
 //! A plan: a scenario with every name resolved, ready for either world.
 
 use crate::program::Program;
-use crate::scenario::Setting;
+use crate::scenario::{Repetition, Setting};
 use crate::tree::Tree;
 use link::{CellSpec, Course, Fabric, PortId, RadioSpec, WireSpec};
 use node::Node;
@@ -21,8 +21,10 @@ pub struct Plan {
     pub name: String,
     /// What it is about.
     pub about: String,
-    /// The scenario file, as it was read.
+    /// The scenario file as it was read, or the scenario with the contents of the files that it names.
     pub text: String,
+    /// Which of several runs it is.
+    pub repetition: Repetition,
     /// What was changed in it from outside.
     pub settings: Vec<Setting>,
     /// The scenario with its settings applied: it makes this same plan again.

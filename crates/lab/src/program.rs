@@ -11,7 +11,8 @@ use wire::Duration;
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Program {
-    /// What a shell is told to do.
+    /// A line for `sh -c`. Only the shell knows what it needs, so it is not looked for before the run: a program that is not found
+    /// fails when it is started (status 127), as does any other that fails, and the run ends with 1 and names it.
     pub command: String,
     /// When it is started, from the begin of the run: at once.
     #[serde(default, deserialize_with = "node::config::span")]

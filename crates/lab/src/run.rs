@@ -181,6 +181,8 @@ pub struct Counted {
     pub most_open: usize,
     /// The books. Drops are counted, and not listed.
     pub ledger: Ledger,
+    /// What did not hold, as far as it is known without records: connections that failed, sources of which nothing arrived.
+    pub failures: Vec<String>,
     /// Why the run is not to be trusted.
     pub doubts: Vec<Doubt>,
 }
@@ -188,12 +190,13 @@ pub struct Counted {
 /// Runs a world that was made with [`Running`] books, and forgets each packet when its books are closed: memory is for
 /// what is under way, however long the run is. What needs records, as handoffs do, is not told.
 pub fn count(world: sim::World<Running>, plan: &Plan) -> Counted {
-    let run = world.run(plan.end());
+    let mut run = world.run(plan.end());
     let (hops, most_open) = (run.records.hops(), run.records.most_open());
+    let failures = run.records.failures(plan);
     let ledger = run.records.close();
     let mut doubts = doubts(&ledger);
     doubts.splice(0..0, run.stopped.map(|stopped| restless(plan, &stopped)));
-    Counted { fingerprint: run.fingerprint, events: run.events, hops, most_open, ledger, doubts }
+    Counted { fingerprint: run.fingerprint, events: run.events, hops, most_open, ledger, failures, doubts }
 }
 
 fn doubts(ledger: &Ledger) -> Vec<Doubt> {

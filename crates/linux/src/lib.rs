@@ -19,6 +19,7 @@ pub mod nft;
 mod packet;
 mod process;
 pub mod radio;
+mod stdio;
 mod stolen;
 mod store;
 mod tcp_losses;
@@ -36,6 +37,7 @@ pub(crate) use process::hasten_thread;
 pub use process::{
     Ending, Trouble, entropy, hasten, is_frozen, is_stopped, pause, resume, signal_group, state_change,
 };
+pub use stdio::stdout_was_closed;
 pub use stolen::stolen;
 pub use store::Store;
 pub use tcp_losses::TcpLosses;

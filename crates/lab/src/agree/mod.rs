@@ -11,7 +11,7 @@ mod recorded;
 mod sample;
 mod text;
 
-pub use page::page;
+pub use page::{is_page, page};
 pub use recorded::{Measured, Recorded};
 pub use sample::{NotCounted, Repeated, Run, Sample};
 pub use text::{csv, figure, json, text};

@@ -47,6 +47,13 @@ pub fn page(recorded: &Recorded) -> String {
     out + &chances()
 }
 
+const TITLE: &str = "# Agreement of the two backends";
+
+/// Whether a text is such a page: then a new one may replace it.
+pub fn is_page(text: &str) -> bool {
+    text.strip_prefix(TITLE).is_some_and(|rest| rest.trim_start().starts_with("Generated from"))
+}
+
 fn head(recorded: &Recorded) -> String {
     let all = recorded.all();
     let kernels: BTreeSet<&str> = all.iter().map(|measured| measured.kernel.as_str()).collect();
@@ -55,7 +62,7 @@ fn head(recorded: &Recorded) -> String {
     let linux = of(all.iter().map(|measured| measured.linux.of).collect());
     let untrusted: usize = all.iter().map(|measured| measured.linux.untrusted().len()).sum();
     format!(
-        "# Agreement of the two backends\n\n\
+        "{TITLE}\n\n\
          Generated from `docs/agreement.linux.json` by `wayfare agree --from docs/agreement.linux.json --write-table\n\
          docs/agreement.md`; `--simulate-again` runs the simulator's part again, and `wayfare agree --out DIR` measures everything. A\n\
          test compares this page with the record, and the first recorded run of each scenario with the simulator.\n\n\

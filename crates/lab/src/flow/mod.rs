@@ -5,6 +5,7 @@
 //! SCTP makes one flow for each direction, whichever addresses it uses.
 
 mod build;
+mod counted;
 mod measure;
 mod packets;
 mod path;
@@ -12,6 +13,7 @@ mod seen;
 mod stream;
 mod traffic;
 
+pub(crate) use counted::Counted;
 pub use packets::PacketEvent;
 pub(crate) use packets::Packets;
 pub(crate) use path::Sending;

@@ -6,6 +6,7 @@ use super::open::Open;
 use super::seen::{Step, loss};
 use super::{Ledger, Places};
 use crate::Plan;
+use crate::flow;
 use trace::{HostId, What, Witness};
 use wire::{Iface, Instant, Packet, PacketId};
 
@@ -14,6 +15,7 @@ use wire::{Iface, Instant, Packet, PacketId};
 pub struct Running {
     pub(super) places: Places,
     ledger: Ledger,
+    flows: flow::Counted,
     open: Open,
     /// Room for the books of one packet.
     books: Books,
@@ -27,11 +29,17 @@ impl Running {
         Self {
             places: Places::new(plan),
             ledger: Ledger::default(),
+            flows: flow::Counted::default(),
             open: Open::default(),
             books: Books::default(),
             hops: 0,
             most_open: 0,
         }
+    }
+
+    /// What did not hold, as far as it is known without records, now that the run has ended.
+    pub fn failures(&mut self, plan: &Plan) -> Vec<String> {
+        std::mem::take(&mut self.flows).failures(plan)
     }
 
     /// Closes what is still open, now that the run has ended.
@@ -90,6 +98,7 @@ impl Witness for Running {
 
     fn happened(&mut self, at: Instant, host: HostId, what: What) {
         self.told(at, host, &what);
+        self.flows.note(at, host, &what);
     }
 
     fn settled(&mut self) {

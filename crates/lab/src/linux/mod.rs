@@ -26,7 +26,7 @@ use linux::{Error, World};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use trace::{Doubt, HostId, Record};
 use wire::Duration;
@@ -120,8 +120,32 @@ fn fill_control(report: &mut WorldReport) {
     }
 }
 
+/// Labs of this process that run, or have not been cleaned up yet.
+static RUNNING: AtomicUsize = AtomicUsize::new(0);
+
+/// Whether a lab of this process runs, or has not been cleaned up yet.
+pub fn is_running() -> bool {
+    RUNNING.load(Ordering::Relaxed) > 0
+}
+
+struct Running;
+
+impl Running {
+    fn begin() -> Self {
+        RUNNING.fetch_add(1, Ordering::Relaxed);
+        Self
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        RUNNING.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 /// Runs a plan on Linux. `stop` ends it early, as Ctrl-C does.
 pub fn run(plan: Plan, programs: &Programs, stop: &AtomicBool) -> Result<Outcome, LinuxError> {
+    let _running = Running::begin();
     let mut dir = LabDir::create()?;
     let at = |name: &str| dir.path().join(name);
     write(&at(file::PLAN), &world::Order::new(&plan, programs, last_control().is_none()).to_text())?;

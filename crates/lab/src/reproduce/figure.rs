@@ -1,6 +1,6 @@
 //! The figures of an experiment, ready to be written.
 
-use super::Report;
+use super::{Experiment, Report};
 use crate::stats::Interval;
 use draw::{Series, Style};
 
@@ -25,15 +25,25 @@ pub(super) fn line(name: &str, style: Style, points: impl Iterator<Item = draw::
     Series { name: name.to_owned(), style, points: points.collect() }
 }
 
-/// All figures of a report; the first bears the experiment's id, the others are numbered.
+/// Figures that an experiment has at most.
+const MOST: usize = 9;
+
+/// The first bears the experiment's id, the others are numbered.
+fn name(experiment: &Experiment, number: usize) -> String {
+    if number == 1 { experiment.id.to_owned() } else { format!("{}-{number}", experiment.id) }
+}
+
+/// The names that figures of an experiment may have.
+pub fn figure_names(experiment: &'static Experiment) -> impl Iterator<Item = String> {
+    (1..=MOST).map(|number| name(experiment, number))
+}
+
+/// All figures of a report.
 pub fn figures(report: &Report) -> Vec<Figure> {
-    let name = |number: usize| match number {
-        1 => report.experiment.id.to_owned(),
-        _ => format!("{}-{number}", report.experiment.id),
-    };
     let drawn = (report.experiment.figures)(report);
+    debug_assert!(drawn.len() <= MOST);
     (1..)
         .zip(drawn)
-        .map(|(i, figure)| Figure { name: name(i), svg: figure.svg(), csv: figure.csv() })
+        .map(|(i, figure)| Figure { name: name(report.experiment, i), svg: figure.svg(), csv: figure.csv() })
         .collect()
 }

@@ -25,14 +25,14 @@ mod udp_loss;
 
 pub use carry_out::{How, Measured, NotRun, Report, Results, Validity, Verdict, reproduce, run_point};
 pub(crate) use carry_out::{doubts, measure_all};
-pub use figure::{Figure, figures};
+pub use figure::{Figure, figure_names, figures};
 pub use json::{json, self_test_json};
 pub(crate) use phases::stratified;
 pub use point::{Kind, Measure, Point, Samples, Setting};
 pub use published::{Estimate, Judged, OnBackend, Published, Statistic, Word, counts, counts_text, judged};
 pub use recorded::Recorded;
 pub use self_test::{Broken, self_test};
-pub use table::table;
+pub use table::{is_table, table};
 pub(crate) use text::invalid;
 pub use text::{self_test_text, summary, text};
 

@@ -35,12 +35,20 @@ pub fn table(reports: &[Report], recorded: Option<&Recorded>) -> String {
     out
 }
 
+const TITLE: &str = "# What is reproduced";
+
+/// Whether a text is such a table: then a new one may replace it.
+pub fn is_table(text: &str) -> bool {
+    text.strip_prefix(TITLE)
+        .is_some_and(|rest| rest.trim_start().starts_with("Generated: `wayfare reproduce"))
+}
+
 fn head(scale: &str, recorded: Option<&Recorded>) -> String {
     let linux = recorded.map_or("nothing is recorded of Linux".to_owned(), |recorded| {
         format!("that of Linux was recorded with kernel {}, scale {}", recorded.kernel, recorded.scale)
     });
     format!(
-        "# What is reproduced\n\n\
+        "{TITLE}\n\n\
          Generated: `wayfare reproduce --quick --on sim --write-table docs/reproduced.md`; with `--on both`, Linux is measured\n\
          again and recorded in `docs/reproduced.linux.json`. A test compares this page with the simulator.\n\n\
          *Reproduced*: the value is within the tolerance. *Shape*: it is not, and all that must hold of the metric holds. *Not\n\

@@ -57,7 +57,8 @@ fn parse(line: &str) -> Option<(&str, &str)> {
     (digest.len() == 64 && inside).then_some((name, digest))
 }
 
-fn digest(path: &Path) -> io::Result<String> {
+/// The SHA-256 digest of a file, in hexadecimal digits.
+pub(crate) fn digest(path: &Path) -> io::Result<String> {
     digest_of(&mut File::open(path)?)
 }
 

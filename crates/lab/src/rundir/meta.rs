@@ -5,13 +5,14 @@ use crate::handoff::{Experience, FlowCost, Handoff, Hole, Recovery};
 use crate::linux::WorldReport;
 use crate::report;
 use crate::run::{OnWorld, Outcome};
+use crate::scenario::Repetition;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use trace::Doubt;
 use wire::{Duration, Instant};
 
 /// The form of run directories that this program writes. A change that an older reader would misread raises it.
-pub(super) const FORMAT: u32 = 4;
+pub(super) const FORMAT: u32 = 5;
 
 /// A run in a page.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -26,6 +27,9 @@ pub struct RunFile {
     pub world: OnWorld,
     /// The seed of its chance.
     pub seed: u64,
+    /// Which of several runs it is; null if it is none of several.
+    #[serde(default)]
+    pub repetition: Option<RepetitionPart>,
     /// The simulator's number for the run, sixteen hexadecimal digits.
     pub fingerprint: Option<String>,
     /// Who ran it.
@@ -62,8 +66,32 @@ pub struct ScenarioPart {
     pub about: String,
     /// How long it runs.
     pub duration_s: f64,
-    /// The file, as it was read.
+    /// The file as it was read, or the scenario with the contents of the files that it names.
     pub text: String,
+}
+
+/// The place of a run among several: `wayfare run SCENARIO --repetition NUMBER --of OF --seed SEED` repeats it alone.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct RepetitionPart {
+    /// Its number, from 1.
+    pub number: u64,
+    /// How many there are.
+    pub of: u64,
+    /// The seed of the first of them, from which the phases of all are drawn.
+    pub seed: u64,
+}
+
+impl RepetitionPart {
+    /// That of a plan, if it is one of several.
+    pub fn of(repetition: Repetition) -> Option<Self> {
+        let Repetition { number, of, seed } = repetition;
+        (of > 1).then_some(Self { number: number + 1, of, seed })
+    }
+
+    /// As a plan takes it.
+    pub(super) fn repetition(self) -> Repetition {
+        Repetition { number: self.number.saturating_sub(1), of: self.of, seed: self.seed }
+    }
 }
 
 /// Which program ran it.
@@ -251,6 +279,7 @@ impl RunFile {
             settings: plan.settings.iter().map(ToString::to_string).collect(),
             world: outcome.world,
             seed: plan.seed,
+            repetition: RepetitionPart::of(plan.repetition),
             fingerprint: outcome.fingerprint.map(|number| format!("{number:016x}")),
             versions: Versions {
                 wayfare: env!("CARGO_PKG_VERSION").to_owned(),

@@ -12,7 +12,7 @@
 //! | `SHA256SUMS` | a digest of each file, for `sha256sum --check`; [`read`] refuses a directory in which a file was changed |
 //! | `records.jsonl` | for [`read`]: every record whole, with the bytes of its packet; `host` is the host's place in the scenario, from 0, and the rest of the line is [`trace::Record::to_line`] |
 //!
-//! It appears as a whole or not at all ([`place`]): without `run.json`, which is written last, it is no run directory.
+//! It appears as a whole or not at all ([`put`]): without `run.json`, which is written last, it is no run directory.
 //! Files that are not of a run stay where they are. docs/files.md describes every field. `explain` and `diff` draw up
 //! the accounts again from `run.json` (the plan) and `records.jsonl`; the other files are never read back.
 
@@ -23,15 +23,17 @@ mod figure;
 mod flows;
 mod meta;
 mod place;
+mod put;
 mod table;
 mod time;
 
 pub use meta::{
-    Daemon, FlowSummary, HandoffSummary, LedgerSummary, Machine, OwnerSummary, RunFile, ScenarioPart,
-    Summary, Versions,
+    Daemon, FlowSummary, HandoffSummary, LedgerSummary, Machine, OwnerSummary, RepetitionPart, RunFile,
+    ScenarioPart, Summary, Versions,
 };
 
-pub use place::{Claim, check, claim, default_dir, default_folder, member};
+pub(crate) use digests::digest;
+pub use place::{Claim, check, claim, claim_folder, default_dir, default_folder, member};
 
 use crate::journey::Journeys;
 use crate::run::Outcome;
@@ -97,7 +99,7 @@ pub fn write(outcome: &Outcome, dir: &Path, options: &Options) -> io::Result<Run
         file.files = files;
         file.to_json()
     };
-    place::put(dir, |part| fill(outcome, part, options), page)
+    put::put(dir, |part| fill(outcome, part, options), page)
 }
 
 fn fill(outcome: &Outcome, dir: &Path, options: &Options) -> io::Result<RunFile> {
@@ -193,6 +195,7 @@ fn flows_csv(flows: &[FlowSummary]) -> String {
 
 /// Reads a run directory back, with its accounts drawn up anew.
 pub fn read(dir: &Path) -> Result<Outcome, ReadError> {
+    put::complete(dir).map_err(|error| ReadError::File(dir.to_owned(), error))?;
     let path = dir.join("run.json");
     let text = fs::read_to_string(&path).map_err(|error| ReadError::File(path.clone(), error))?;
     let file: RunFile =
@@ -204,7 +207,10 @@ pub fn read(dir: &Path) -> Result<Outcome, ReadError> {
     let settings: Result<Vec<scenario::Setting>, String> =
         file.settings.iter().map(|text| text.parse()).collect();
     let settings = settings.map_err(|problem| ReadError::Setting(path.clone(), problem))?;
-    let mut plan = Scenario::plan(&path.display().to_string(), &file.scenario.text, &settings, file.seed)?;
+    let repetition =
+        file.repetition.map_or(scenario::Repetition::only(file.seed), meta::RepetitionPart::repetition);
+    let name = path.display().to_string();
+    let mut plan = Scenario::repetition(&name, &file.scenario.text, &settings, file.seed, repetition)?;
     plan.name.clone_from(&file.scenario.name);
     let records = read_records(&dir.join("records.jsonl"), file.records)?;
     let mut outcome = Outcome::new(plan, file.world, records, file.fingerprint());

@@ -1,30 +1,27 @@
-//! Where a run directory goes: what may be replaced there, that only one run writes it, and how it appears.
+//! Where a run directory goes: what may be replaced there, and that only one process writes it.
 
-use super::{digests, meta};
+use super::meta;
+use super::put::{is_passing, page};
 use crate::Plan;
 use crate::run::OnWorld;
-use std::collections::BTreeSet;
+use crate::scenario::Repetition;
+use crate::unfinished::{Kind, Unfinished};
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use trace::Fingerprint;
 
-/// What directories of an older form have, which have no list of their files.
-const FORMERLY: [&str; 7] = [
-    "run.json",
-    "events.jsonl",
-    "packets.csv",
-    "capture.pcapng",
-    "records.jsonl",
-    "figures/handoffs.svg",
-    "figures/handoffs.csv",
-];
+/// The file that is locked by the process that writes a directory.
+pub(super) const LOCK: &str = ".wayfare-lock";
 
 /// The directory in which a run is kept if none is named: `runs/NAME-BACKEND-SEED`, with a digest of the settings if there
-/// are any. Where that holds a run of another text of the scenario, `.2`, `.3` and so on follow.
+/// are any; of one of several runs `runs/NAME-BACKEND-SEED-repetition-I-of-N`. Where that holds a run of another text of the scenario, `.2`, `.3` and so on follow.
 pub fn default_dir(name: &str, plan: &Plan, world: OnWorld) -> PathBuf {
-    let base = format!("{name}-{}-{}{}", world.name(), plan.seed, digest_of_settings(plan));
+    let Repetition { number, of, seed } = plan.repetition;
+    let which =
+        if of > 1 { format!("{seed}-repetition-{}-of-{of}", number + 1) } else { plan.seed.to_string() };
+    let base = format!("{name}-{}-{which}{}", world.name(), digest_of_settings(plan));
     unused(&base, |dir| check(dir, plan, world, false))
 }
 
@@ -88,9 +85,8 @@ pub fn check(dir: &Path, plan: &Plan, world: OnWorld, force: bool) -> io::Result
         Ok(found) if !found.is_dir() => return refuse("exists and is not a run directory; not overwritten"),
         Ok(_) => {}
     }
-    let page = fs::read(dir.join("run.json")).ok().filter(|bytes| meta::is_run_file(bytes));
-    let Some(page) = page else {
-        let mut entries = fs::read_dir(dir)?.flatten().filter(|entry| !is_lock(&entry.path()));
+    let Some(page) = page(dir) else {
+        let mut entries = fs::read_dir(dir)?.flatten().filter(|entry| !is_passing(&entry.path()));
         return match entries.next() {
             None => Ok(()),
             Some(_) => refuse("exists and is not a run directory; not overwritten"),
@@ -109,226 +105,89 @@ fn is_run_of(page: &[u8], plan: &Plan, world: OnWorld) -> bool {
         && page["settings"] == serde_json::json!(settings)
         && page["world"] == world.name()
         && page["seed"] == plan.seed
+        && page["repetition"] == serde_json::json!(meta::RepetitionPart::of(plan.repetition))
 }
 
-/// The right to write a run directory. While it is held, no other process has it.
+/// The right to write a run directory, or a folder. While it is held, no other process has it.
 #[derive(Debug)]
 pub struct Claim {
-    lock: PathBuf,
-    /// The folders that were made for the lock, the innermost first.
-    made: Vec<PathBuf>,
+    // Removed in this order.
+    _lock: Unfinished,
+    /// The folders that were made for it, the innermost first. One with something in it is not removed.
+    _made: Vec<Unfinished>,
     _file: File,
 }
 
 /// Claims a run directory, which shows too whether it can be written. Of the kind `WouldBlock` if another process has it.
 pub fn claim(dir: &Path) -> io::Result<Claim> {
-    let within = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", dir.display()));
-    let lock = if dir.is_dir() { dir.join(".wayfare-lock") } else { beside(dir, "wayfare-lock")? };
-    let made: Vec<PathBuf> = parent(dir)
-        .ancestors()
-        .take_while(|folder| !folder.as_os_str().is_empty() && !folder.exists())
-        .map(Path::to_path_buf)
-        .collect();
+    if dir.is_dir() {
+        return claim_folder(dir);
+    }
+    // When the run has been renamed into its place, the lock beside it is still where it was.
+    let (folder, name) = beside(dir, "wayfare-lock").map_err(within(dir))?;
+    lock(dir, &folder, &name)
+}
+
+/// Claims a folder for several files or runs, and makes it if it is not there.
+pub fn claim_folder(folder: &Path) -> io::Result<Claim> {
+    lock(folder, folder, LOCK)
+}
+
+fn within(dir: &Path) -> impl Fn(io::Error) -> io::Error {
+    move |error| io::Error::new(error.kind(), format!("{}: {error}", dir.display()))
+}
+
+/// Locks the file `name` in `folder`, for `dir`.
+fn lock(dir: &Path, folder: &Path, name: &str) -> io::Result<Claim> {
+    let within = within(dir);
+    let missing = folder.ancestors().take_while(|folder| !folder.as_os_str().is_empty() && !folder.exists());
+    let missing: Vec<&Path> = missing.collect();
+    // The outermost is registered first, so that it is removed last.
+    let made = missing.iter().rev().map(|folder| Unfinished::new(folder.to_path_buf(), Kind::Folder));
+    let mut made: Vec<Unfinished> = made.collect();
+    made.reverse();
+    let lock = folder.join(name);
     loop {
-        fs::create_dir_all(parent(dir)).map_err(within)?;
+        fs::create_dir_all(folder).map_err(&within)?;
         let opened = OpenOptions::new().create(true).truncate(false).write(true).open(&lock);
         let file = match opened {
             // Another process made the folder, did not use it, and has just removed it.
-            Err(error) if error.kind() == io::ErrorKind::NotFound && !parent(dir).exists() => continue,
-            opened => opened.map_err(within)?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound && !folder.exists() => continue,
+            opened => opened.map_err(&within)?,
         };
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
-                let problem = format!("{}: another run is writing it", dir.display());
+                let problem = format!("{}: another process is writing it", dir.display());
                 return Err(io::Error::new(io::ErrorKind::WouldBlock, problem));
             }
             Err(TryLockError::Error(error)) => return Err(within(error)),
         }
         // Its last holder may have removed the file between our opening and locking it.
-        let ours = file.metadata().map_err(within)?;
+        let ours = file.metadata().map_err(&within)?;
         if fs::metadata(&lock).is_ok_and(|there| (there.dev(), there.ino()) == (ours.dev(), ours.ino())) {
-            return Ok(Claim { lock, made, _file: file });
+            return Ok(Claim { _lock: Unfinished::new(lock, Kind::Part), _made: made, _file: file });
         }
     }
-}
-
-impl Drop for Claim {
-    fn drop(&mut self) {
-        // When the run has been renamed into its place, the lock beside it is still where it was.
-        let _ = fs::remove_file(&self.lock);
-        // A run that could not be kept, or not be started, leaves nothing. A folder with something in it is not removed.
-        for folder in &self.made {
-            let _ = fs::remove_dir(folder);
-        }
-    }
-}
-
-fn is_lock(path: &Path) -> bool {
-    path.file_name().is_some_and(|name| name == ".wayfare-lock")
 }
 
 fn parent(dir: &Path) -> &Path {
     dir.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-fn beside(dir: &Path, what: &str) -> io::Result<PathBuf> {
+/// The folder that holds a directory, and the name there of what stands beside it for a while.
+pub(super) fn beside(dir: &Path, what: &str) -> io::Result<(PathBuf, String)> {
     let name = dir.file_name().ok_or_else(|| io::Error::other("a run directory needs a name"))?;
-    Ok(parent(dir).join(format!(".{}.{what}", name.to_string_lossy())))
-}
-
-/// Has `fill` write a run directory, and puts it in its place when it is whole; the list of its files is handed to `page`,
-/// which returns what is to be in `run.json`. A new directory appears by one renaming. In one that exists the files of the
-/// older run are replaced, `run.json` last, and no other file is touched. After an error everything is as it was.
-pub(super) fn put<T>(
-    dir: &Path,
-    fill: impl FnOnce(&Path) -> io::Result<T>,
-    page: impl FnOnce(&mut T, Vec<String>) -> String,
-) -> io::Result<T> {
-    let exists = dir.is_dir();
-    let part = if exists {
-        dir.join(format!(".wayfare-part-{}", std::process::id()))
-    } else {
-        beside(dir, &format!("part-{}", std::process::id()))?
-    };
-    fs::create_dir_all(&part)?;
-    let result = fill(&part).and_then(|mut value| {
-        let mut files = files_of(&part)?;
-        files.extend(["run.json", digests::NAME].map(str::to_owned));
-        fs::write(part.join("run.json"), page(&mut value, files.iter().cloned().collect()))?;
-        digests::write(&part)?;
-        if exists {
-            replace(dir, &part, &files)?;
-        } else {
-            fs::rename(&part, dir)?;
-        }
-        Ok(value)
-    });
-    if part.exists() {
-        fs::remove_dir_all(&part)?;
-    }
-    result
-}
-
-/// Every file below a directory, relative to it.
-fn files_of(dir: &Path) -> io::Result<BTreeSet<String>> {
-    let (mut files, mut open) = (BTreeSet::new(), vec![dir.to_owned()]);
-    while let Some(here) = open.pop() {
-        for entry in fs::read_dir(&here)? {
-            let path = entry?.path();
-            if path.is_dir() {
-                open.push(path);
-            } else if let Ok(name) = path.strip_prefix(dir) {
-                files.insert(name.to_string_lossy().into_owned());
-            }
-        }
-    }
-    Ok(files)
-}
-
-/// Moves the files of a run into a directory that has an older run, or nothing.
-fn replace(dir: &Path, part: &Path, files: &BTreeSet<String>) -> io::Result<()> {
-    let old = former_files(dir);
-    // A file of the user's under a name that the new run uses is neither lost nor in the way.
-    for name in files.difference(&old) {
-        let mine = dir.join(name);
-        if mine.exists() {
-            let problem = format!("{} is not a file of a run; not overwritten", mine.display());
-            return Err(io::Error::new(io::ErrorKind::AlreadyExists, problem));
-        }
-    }
-    // Without its page it is no run directory until all is there.
-    let page = dir.join("run.json");
-    if page.exists() {
-        fs::remove_file(&page)?;
-    }
-    for name in old.iter().filter(|name| *name != "run.json") {
-        match fs::remove_file(dir.join(name)) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
-    }
-    for name in files.iter().filter(|name| *name != "run.json") {
-        let to = dir.join(name);
-        fs::create_dir_all(to.parent().unwrap_or(dir))?;
-        fs::rename(part.join(name), to)?;
-    }
-    fs::rename(part.join("run.json"), page)
-}
-
-/// The files of the run that a directory holds, as its page lists them.
-fn former_files(dir: &Path) -> BTreeSet<String> {
-    let page = fs::read(dir.join("run.json")).ok().filter(|bytes| meta::is_run_file(bytes));
-    let page: Option<serde_json::Value> = page.and_then(|bytes| serde_json::from_slice(&bytes).ok());
-    let Some(page) = page else { return BTreeSet::new() };
-    let Some(listed) = page.get("files").and_then(serde_json::Value::as_array) else {
-        return FORMERLY.map(str::to_owned).into();
-    };
-    // A page that was edited must not lead out of its directory.
-    let is_within = |name: &&str| {
-        Path::new(name).components().all(|part| matches!(part, std::path::Component::Normal(_)))
-    };
-    listed.iter().filter_map(serde_json::Value::as_str).filter(is_within).map(str::to_owned).collect()
+    Ok((parent(dir).to_owned(), format!(".{}.{what}", name.to_string_lossy())))
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::put::files_of;
     use super::*;
-
-    fn write(dir: &Path, names: &[&str]) -> io::Result<()> {
-        let fill = |part: &Path| {
-            fs::create_dir_all(part.join("figures"))?;
-            names.iter().try_for_each(|name| fs::write(part.join(name), "new"))
-        };
-        let page = |(): &mut (), files: Vec<String>| {
-            serde_json::json!({ "format": 1, "scenario": {}, "world": "sim", "files": files }).to_string()
-        };
-        put(dir, fill, page)
-    }
 
     fn names(dir: &Path) -> Vec<String> {
         files_of(dir).unwrap().into_iter().collect()
-    }
-
-    #[test]
-    fn only_the_files_of_the_older_run_are_replaced() {
-        let folder = tempfile::tempdir().unwrap();
-        let dir = folder.path().join("run");
-        write(&dir, &["a.csv", "figures/old.svg"]).unwrap();
-        fs::write(dir.join("mynotes.txt"), "mine").unwrap();
-        fs::write(dir.join("figures/mine.svg"), "mine").unwrap();
-        write(&dir, &["a.csv", "b.csv"]).unwrap();
-        assert_eq!(
-            names(&dir),
-            ["SHA256SUMS", "a.csv", "b.csv", "figures/mine.svg", "mynotes.txt", "run.json"]
-        );
-        // A name that the new run would use, and the user's file has, is refused; all stays.
-        let refused = write(&dir, &["a.csv", "mynotes.txt"]).unwrap_err();
-        assert!(refused.to_string().contains("mynotes.txt is not a file of a run"), "{refused}");
-        assert_eq!(fs::read_to_string(dir.join("mynotes.txt")).unwrap(), "mine");
-        assert_eq!(
-            names(&dir),
-            ["SHA256SUMS", "a.csv", "b.csv", "figures/mine.svg", "mynotes.txt", "run.json"]
-        );
-    }
-
-    #[test]
-    fn a_run_that_could_not_be_written_leaves_nothing_and_changes_nothing() {
-        let folder = tempfile::tempdir().unwrap();
-        let dir = folder.path().join("run");
-        let broken = |dir: &Path| {
-            let fill = |part: &Path| {
-                fs::write(part.join("a.csv"), "half")?;
-                Err::<(), _>(io::Error::from(io::ErrorKind::StorageFull))
-            };
-            put(dir, fill, |(), _| String::new()).unwrap_err()
-        };
-        assert_eq!(broken(&dir).kind(), io::ErrorKind::StorageFull);
-        assert!(names(folder.path()).is_empty());
-        write(&dir, &["a.csv"]).unwrap();
-        broken(&dir);
-        assert_eq!(names(&dir), ["SHA256SUMS", "a.csv", "run.json"]);
-        assert_eq!(fs::read_to_string(dir.join("a.csv")).unwrap(), "new");
     }
 
     #[test]

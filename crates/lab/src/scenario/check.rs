@@ -238,7 +238,7 @@ fn peers(scenario: &Scenario, layout: &Layout) -> Result<(), Wrong> {
             let wrong = |problem: String| Err((path.clone(), problem));
             let (peer, port) = text.rsplit_once(':').unwrap_or((text, ""));
             if !port.parse::<u16>().is_ok_and(|port| port > 0) {
-                return wrong(format!("write a host and a port, as {peer}:9000"));
+                return wrong(format!("write a host and a port from 1 to 65535, as {peer}:9000"));
             }
             if peer.parse::<Ipv4Addr>().is_ok() {
                 continue;

@@ -215,12 +215,12 @@ const CASES: &[(&str, &str, &str)] = &[
     (
         "\"server:9000\" },\n]",
         "\"server\" },\n]",
-        "line 25, column 39: `host.mobile.role[1].to`: write a host and a port, as server:9000",
+        "line 25, column 39: `host.mobile.role[1].to`: write a host and a port from 1 to 65535, as server:9000",
     ),
     (
         "\"server:9000\" },\n]",
         "\"server:90000\" },\n]",
-        "line 25, column 39: `host.mobile.role[1].to`: write a host and a port, as server:9000",
+        "line 25, column 39: `host.mobile.role[1].to`: write a host and a port from 1 to 65535, as server:9000",
     ),
     (
         "to = \"west\"",

@@ -148,6 +148,9 @@ impl<'a> Source<'a> {
 fn plain(problem: &str) -> String {
     const WHOLE: [&str; 10] = ["u8", "u16", "u32", "u64", "usize", "i8", "i16", "i32", "i64", "isize"];
     let mut text = problem.replace("floating point `", "number `");
+    for (theirs, ours) in [("invalid type: map,", "a table,"), ("invalid type: sequence,", "a list,")] {
+        text = text.replace(theirs, &format!("invalid type: {ours}"));
+    }
     if let Some((before, wanted)) = text.rsplit_once("expected ") {
         let words = match wanted {
             "f32" | "f64" => Some("a number".to_owned()),
@@ -157,6 +160,9 @@ fn plain(problem: &str) -> String {
             }
             "u64" | "usize" => Some("a whole number, 0 or greater".to_owned()),
             whole if WHOLE.contains(&whole) => Some("a whole number".to_owned()),
+            "a sequence" => Some("a list, as [ ... ]".to_owned()),
+            "a map" => Some("a table, as { key = value }".to_owned()),
+            named if named.starts_with("struct ") => Some("a table, as { key = value }".to_owned()),
             _ => None,
         };
         if let Some(words) = words {

@@ -198,6 +198,7 @@ pub(crate) fn plan(source: &Source<'_>, scenario: &Scenario, seed: u64) -> Resul
         about: scenario.about.clone(),
         text: source.text().to_owned(),
         settings: Vec::new(),
+        repetition: super::Repetition::only(seed),
         document: String::new(),
         duration: scenario.duration,
         seed,

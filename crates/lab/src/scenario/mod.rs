@@ -16,7 +16,7 @@ pub(crate) mod units;
 
 pub use error::ScenarioError;
 pub(crate) use nearest::did_you_mean;
-pub use phase::Repetition;
+pub use phase::{Repetition, is_shifted};
 pub(crate) use protocol::CellularIp as CellularIpTable;
 pub(crate) use protocol::schema as roles_schema;
 pub use schema::schema;
@@ -386,7 +386,7 @@ impl Scenario {
         Self::repetition(file, text, settings, seed, Repetition::only(seed))
     }
 
-    /// The same for one of several runs: its instants are shifted, and stand so in its text.
+    /// The same for one of several runs: its instants are shifted.
     pub fn repetition(
         file: &str,
         text: &str,
@@ -395,15 +395,14 @@ impl Scenario {
         repetition: Repetition,
     ) -> Result<Plan, ScenarioError> {
         let (source, scenario, effective) = understand(file, text, settings, repetition)?;
-        let inlined = effective.is_inlined;
-        let effective = effective.text;
         let mut plan = expand::plan(&source, &scenario, seed)?;
         plan.settings = settings.to_vec();
-        if inlined || repetition.of > 1 {
+        plan.repetition = repetition;
+        if let Some(inlined) = effective.inlined {
             // What is kept of a run has to suffice to repeat it, wherever the files have gone.
-            plan.text.clone_from(&effective);
+            plan.text = inlined;
         }
-        plan.document = effective;
+        plan.document = effective.text;
         Ok(plan)
     }
 
@@ -416,9 +415,10 @@ impl Scenario {
 
 /// What a scenario that is read whole is written as.
 struct Effective {
+    /// With its instants shifted.
     text: String,
-    /// Whether it has more than its file: what the file names, and what settings change.
-    is_inlined: bool,
+    /// Before they are shifted, if it has more than its file: the contents of files that it names.
+    inlined: Option<String>,
 }
 
 /// Reads a whole scenario.
@@ -431,11 +431,14 @@ fn understand<'a>(
     let (source, mut document) = read(file, text, settings.iter())?;
     let folder = std::path::Path::new(file).parent().unwrap_or(std::path::Path::new(""));
     let is_inlined = path::inline(&mut document, folder).map_err(|(key, why)| source.at_path(&key, &why))?;
-    phase::shift(&mut document, repetition);
-    let text = toml::to_string(&document).map_err(|error| source.whole(error.to_string()))?;
+    let written =
+        |document: &Table| toml::to_string(document).map_err(|error| source.whole(error.to_string()));
+    let inlined = if is_inlined { Some(written(&document)?) } else { None };
+    phase::shift(&mut document, repetition).map_err(|why| source.at_path("phase", &why))?;
+    let text = written(&document)?;
     let scenario = serde_path_to_error::deserialize(toml::Value::Table(document))
         .map_err(|error| source.at_path(&error.path().to_string(), error.inner().message()))?;
-    Ok((source, scenario, Effective { text, is_inlined }))
+    Ok((source, scenario, Effective { text, inlined }))
 }
 
 /// What of a scenario can be run and is probably a mistake: a move that never happens or leads nowhere, a workload that

@@ -3,7 +3,7 @@
 //! A scenario writes its instants down: a move at 4.3 s, a download from 0.5 s on. A repetition on other days would meet
 //! packets, beacons, advertisements and time-outs at other places of their periods. So each of several runs shifts each
 //! instant, by a time of its own below the scenario's `phase`: 1 s if it gives none, which is the period of agents'
-//! advertisements and above the time-outs of TCP; `phase = "0s"` switches it off.
+//! advertisements and above the time-outs of TCP; `phase = "0s"` switches it off. A longer phase than the run is refused.
 //!
 //! Repetition `i` of `n` shifts by `(p(i) + u) / n` of the span, where `p` is a permutation and `u` a fraction, both drawn
 //! for each instant from the first seed and the instant's name: a Latin hypercube (`McKay`, Beckman and Conover 1979). Every
@@ -33,7 +33,7 @@ pub struct Repetition {
 
 impl Repetition {
     /// A run that is the only one.
-    pub(super) const fn only(seed: u64) -> Self {
+    pub const fn only(seed: u64) -> Self {
         Self { number: 0, of: 1, seed }
     }
 
@@ -65,15 +65,30 @@ fn permuted(number: u64, of: u64, random: &Seed) -> u64 {
     }
 }
 
+/// Whether several runs of a plan are shifted against each other: not with `phase = "0s"`.
+pub fn is_shifted(plan: &crate::Plan) -> bool {
+    let document: Option<Table> = toml::from_str(&plan.document).ok();
+    let phase = document.and_then(|document| document.get("phase").and_then(parse));
+    phase.is_none_or(|phase| !phase.is_zero())
+}
+
 /// Shifts the instants of a document. Values that are no spans of time are left to the scenario's reader, which refuses them.
-pub(super) fn shift(document: &mut Table, repetition: Repetition) {
+/// The error is what is wrong with its `phase`.
+pub(super) fn shift(document: &mut Table, repetition: Repetition) -> Result<(), String> {
     let span = |document: &Table, key: &str| document.get(key).and_then(parse);
-    let (Some(duration), most) = (span(document, "duration"), span(document, "phase").unwrap_or(SPAN)) else {
-        return;
-    };
-    if repetition.of < 2 {
-        return;
+    let Some(duration) = span(document, "duration") else { return Ok(()) };
+    let phase = span(document, "phase");
+    if phase.is_some_and(|phase| phase > duration) {
+        return Err(format!("allowed: 0s (no shift) to {duration:?}, the duration of the run"));
     }
+    if repetition.of > 1 {
+        shift_by(document, repetition, duration, phase.unwrap_or(SPAN));
+    }
+    Ok(())
+}
+
+/// By at most `most`.
+fn shift_by(document: &mut Table, repetition: Repetition, duration: Duration, most: Duration) {
     let mut fences = vec![duration];
     let mut groups = Vec::new();
     for (table, hosts) in document.iter_mut().filter(|(table, _)| ["host", "tree"].contains(&table.as_str()))
@@ -195,7 +210,7 @@ mod tests {
 
     fn shifted(text: &str, number: u64, of: u64) -> Table {
         let mut document: Table = toml::from_str(text).unwrap();
-        shift(&mut document, Repetition { number, of, seed: 1 });
+        shift(&mut document, Repetition { number, of, seed: 1 }).unwrap();
         document
     }
 
@@ -259,6 +274,24 @@ mod tests {
         );
         let little = moves(&shifted(&format!("phase = \"1ms\"\n{FIRST}"), 1, 2));
         assert!(little[0] > Duration::from_secs(1) && little[0] < Duration::from_millis(1001), "{little:?}");
+    }
+
+    #[test]
+    fn a_phase_longer_than_the_run_is_refused_with_its_line() {
+        let plan = |phase: &str| {
+            Scenario::plan(
+                "x.toml",
+                &FIRST.replacen("duration", &format!("phase = \"{phase}\"\nduration"), 1),
+                &[],
+                1,
+            )
+        };
+        assert!(plan("6s").is_ok() && plan("0s").is_ok());
+        let refusal = plan("100s").unwrap_err().to_string();
+        assert!(
+            refusal.starts_with("x.toml, line 6, column 9: `phase`: allowed: 0s (no shift) to 6s"),
+            "{refusal}"
+        );
     }
 
     #[test]

@@ -42,6 +42,16 @@ fn a_mistake_is_named_with_file_line_key_and_what_is_allowed() {
             "delay = \"0.5 m\"",
             "line 11, column 9: `wire.internet.delay`: write one span",
         ),
+        (
+            "[host.b2]\n",
+            "[host.b2]\nprogram = [\"iperf3\"]\n",
+            "line 51, column 12: `host.b2.program[0]`: invalid type: string \"iperf3\", expected a table, as {",
+        ),
+        (
+            "[host.b2]\n",
+            "[host.b2]\nprogram = { command = \"true\" }\n",
+            "line 51, column 1: `host.b2.program`: invalid type: a table, expected a list, as [ ... ]",
+        ),
         ("rate = 50", "rate = \"fast\"", "line 43, column 63: `host.correspondent.role[0].rate`"),
         ("rate = 50", "speed = 50", "allowed: `to`, `rate`, `size`, `start`, `stop`"),
         (

@@ -104,18 +104,25 @@ impl Journal {
             let problem = format!("{}: {problem}", path.display());
             return Err(io::Error::new(io::ErrorKind::AlreadyExists, problem));
         }
-        fs::create_dir_all(folder)?;
+        let within = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
+        fs::create_dir_all(folder).map_err(within)?;
         let digest = sweep.digest();
         let bad = |problem: String| {
             io::Error::new(io::ErrorKind::InvalidData, format!("{}: {problem}", path.display()))
         };
-        let mut file = OpenOptions::new().create(true).truncate(false).read(true).write(true).open(&path)?;
+        let mut file = OpenOptions::new()
+            .create(true)
+            .truncate(false)
+            .read(true)
+            .write(true)
+            .open(&path)
+            .map_err(within)?;
         if matches!(file.try_lock(), Err(TryLockError::WouldBlock)) {
             let problem = format!("{}: another sweep is writing it", path.display());
             return Err(io::Error::new(io::ErrorKind::WouldBlock, problem));
         }
         let mut text = String::new();
-        file.read_to_string(&mut text)?;
+        file.read_to_string(&mut text).map_err(within)?;
         // What was being written when the sweep was interrupted has no end of line, and is not there.
         let whole = text.rfind('\n').map_or(0, |end| end + 1);
         let mut lines = text.get(..whole).unwrap_or_default().lines();
@@ -133,7 +140,7 @@ impl Journal {
         file.set_len(whole as u64)?;
         file.seek(SeekFrom::End(0))?;
         if whole == 0 {
-            write_line(&mut file, &Head { sweep: sweep.name.clone(), digest })?;
+            write_line(&mut file, &Head { sweep: sweep.name.clone(), digest }).map_err(within)?;
         }
         Ok(Self { file: Mutex::new(file), done })
     }

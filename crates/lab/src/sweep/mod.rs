@@ -19,7 +19,7 @@ mod table;
 
 pub use figure::figures;
 pub use journal::{Done, Journal};
-pub use table::{csv, json, text};
+pub use table::{csv, files_in, json, text};
 
 pub use crate::batch::METRICS;
 

@@ -6,6 +6,7 @@ use crate::Summary;
 use draw::{Csv, Table};
 use std::collections::BTreeSet;
 use std::fmt::Write;
+use std::path::Path;
 
 /// What the runs of a point that are to be trusted gave: each its median.
 pub(super) fn values(runs: &[Done], point: usize, name: &str) -> Vec<f64> {
@@ -22,6 +23,15 @@ pub(super) fn names(runs: &[Done]) -> Vec<&str> {
 /// The CSV of each thing that was measured: its name, and a row for each point.
 pub fn csv(sweep: &Sweep, runs: &[Done]) -> Vec<(String, String)> {
     names(runs).into_iter().map(|name| (name.to_owned(), of_metric(sweep, runs, name))).collect()
+}
+
+/// The files of a folder that have names of a sweep's tables and figures.
+pub fn files_in(folder: &Path) -> Vec<String> {
+    let is_metric = |name: &str| METRICS.iter().any(|(known, _)| *known == metric(name));
+    let is_ours = |name: &String| Path::new(name).extension().is_some_and(|end| end == "csv" || end == "svg");
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    names.filter(is_ours).filter(|name| is_metric(name)).collect()
 }
 
 fn of_metric(sweep: &Sweep, runs: &[Done], name: &str) -> String {

@@ -1,0 +1,260 @@
+//! How a run directory appears: as a whole, in the place of an older run or of nothing.
+
+use super::place::beside;
+use super::{digests, meta};
+use crate::unfinished::{Kind, Unfinished, remove_stale};
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::path::{Component, Path, PathBuf};
+
+/// What directories of an older form have, which have no list of their files.
+const FORMERLY: [&str; 7] = [
+    "run.json",
+    "events.jsonl",
+    "packets.csv",
+    "capture.pcapng",
+    "records.jsonl",
+    "figures/handoffs.svg",
+    "figures/handoffs.csv",
+];
+
+/// Where a run is written that will replace another one, with the number of the process behind it.
+const PART: &str = ".wayfare-part";
+
+/// Where the run is, when it is complete, until its files are in their places.
+const NEXT: &str = ".wayfare-next";
+
+/// Has `fill` write a run directory, and puts it in its place when it is whole; the list of its files is handed to `page`,
+/// which returns what is to be in `run.json`. A new directory appears by one renaming. In one that exists the files of the
+/// older run are replaced, and no other file is touched: the new run is written beside them, one renaming makes it the run of
+/// this directory ([`NEXT`]), and from then on [`complete`] can always be done, also by a later process. Until then, and after
+/// an error, everything is as it was.
+pub(super) fn put<T>(
+    dir: &Path,
+    fill: impl FnOnce(&Path) -> io::Result<T>,
+    page: impl FnOnce(&mut T, Vec<String>) -> String,
+) -> io::Result<T> {
+    complete(dir)?;
+    let number = std::process::id();
+    let exists = dir.is_dir();
+    let part = if exists {
+        remove_stale(dir, PART);
+        dir.join(format!("{PART}-{number}"))
+    } else {
+        let (folder, name) = beside(dir, "part")?;
+        remove_stale(&folder, &name);
+        folder.join(format!("{name}-{number}"))
+    };
+    let part = Unfinished::new(part, Kind::Part);
+    fs::create_dir_all(part.path())?;
+    let mut value = fill(part.path())?;
+    let mut files = files_of(part.path())?;
+    files.extend(["run.json", digests::NAME].map(str::to_owned));
+    fs::write(part.path().join("run.json"), page(&mut value, files.iter().cloned().collect()))?;
+    digests::write(part.path())?;
+    if exists {
+        check_names(dir, &files)?;
+    }
+    part.finish(|part| {
+        if !exists {
+            return fs::rename(part, dir);
+        }
+        fs::rename(part, dir.join(NEXT))?;
+        complete(dir)
+    })?;
+    Ok(value)
+}
+
+/// A file of the user's under a name that the new run uses is neither lost nor in the way.
+fn check_names(dir: &Path, files: &BTreeSet<String>) -> io::Result<()> {
+    let old = former_files(dir);
+    match files.difference(&old).map(|name| dir.join(name)).find(|mine| fs::symlink_metadata(mine).is_ok()) {
+        None => Ok(()),
+        Some(mine) => {
+            let problem = format!("{} is not a file of a run; not overwritten", mine.display());
+            Err(io::Error::new(io::ErrorKind::AlreadyExists, problem))
+        }
+    }
+}
+
+/// Every file below a directory, relative to it.
+pub(super) fn files_of(dir: &Path) -> io::Result<BTreeSet<String>> {
+    let (mut files, mut open) = (BTreeSet::new(), vec![dir.to_owned()]);
+    while let Some(here) = open.pop() {
+        for entry in fs::read_dir(&here)? {
+            let path = entry?.path();
+            if path.is_dir() {
+                open.push(path);
+            } else if let Ok(name) = path.strip_prefix(dir) {
+                files.insert(name.to_string_lossy().into_owned());
+            }
+        }
+    }
+    Ok(files)
+}
+
+/// Whether something may have failed only because it is done.
+fn unless_gone(result: io::Result<()>) -> io::Result<()> {
+    match result {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Moves the files of a complete run from [`NEXT`] to their places, `run.json` last, and removes those of the older run that it
+/// has not. Where that was interrupted, this continues it.
+pub(super) fn complete(dir: &Path) -> io::Result<()> {
+    let next = dir.join(NEXT);
+    if !next.is_dir() {
+        return Ok(());
+    }
+    if next.join("run.json").exists() {
+        let new = former_files(&next);
+        for name in former_files(dir).difference(&new) {
+            unless_gone(fs::remove_file(dir.join(name)))?;
+        }
+        for name in files_of(&next)?.iter().filter(|name| *name != "run.json") {
+            let to = dir.join(name);
+            fs::create_dir_all(to.parent().unwrap_or(dir))?;
+            unless_gone(fs::rename(next.join(name), to))?;
+        }
+        unless_gone(fs::rename(next.join("run.json"), dir.join("run.json")))?;
+    }
+    unless_gone(fs::remove_dir_all(next))
+}
+
+/// The `run.json` of the run that a directory holds, if it holds one.
+pub(super) fn page(dir: &Path) -> Option<Vec<u8>> {
+    let read = |dir: PathBuf| fs::read(dir.join("run.json")).ok().filter(|bytes| meta::is_run_file(bytes));
+    read(dir.join(NEXT)).or_else(|| read(dir.to_owned()))
+}
+
+/// Whether a directory's entry of this name is only there while a run is written.
+pub(super) fn is_passing(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    name == super::place::LOCK || name.strip_prefix(PART).is_some_and(|rest| rest.starts_with('-'))
+}
+
+/// The files of the run whose page is in a directory.
+fn former_files(dir: &Path) -> BTreeSet<String> {
+    let page = fs::read(dir.join("run.json")).ok().filter(|bytes| meta::is_run_file(bytes));
+    let page: Option<serde_json::Value> = page.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+    let Some(page) = page else { return BTreeSet::new() };
+    let Some(listed) = page.get("files").and_then(serde_json::Value::as_array) else {
+        return FORMERLY.map(str::to_owned).into();
+    };
+    // A page that was edited must not lead out of its directory.
+    let is_within =
+        |name: &&str| Path::new(name).components().all(|part| matches!(part, Component::Normal(_)));
+    listed.iter().filter_map(serde_json::Value::as_str).filter(is_within).map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn write(dir: &Path, names: &[&str]) -> io::Result<()> {
+        let fill = |part: &Path| {
+            fs::create_dir_all(part.join("figures"))?;
+            names.iter().try_for_each(|name| fs::write(part.join(name), "new"))
+        };
+        let page = |(): &mut (), files: Vec<String>| {
+            serde_json::json!({ "format": 1, "scenario": {}, "world": "sim", "files": files }).to_string()
+        };
+        put(dir, fill, page)
+    }
+
+    fn names(dir: &Path) -> Vec<String> {
+        files_of(dir).unwrap().into_iter().collect()
+    }
+
+    #[test]
+    fn only_the_files_of_the_older_run_are_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let dir = folder.path().join("run");
+        write(&dir, &["a.csv", "figures/old.svg"]).unwrap();
+        fs::write(dir.join("mynotes.txt"), "mine").unwrap();
+        fs::write(dir.join("figures/mine.svg"), "mine").unwrap();
+        write(&dir, &["a.csv", "b.csv"]).unwrap();
+        assert_eq!(
+            names(&dir),
+            ["SHA256SUMS", "a.csv", "b.csv", "figures/mine.svg", "mynotes.txt", "run.json"]
+        );
+        // A name that the new run would use, and the user's file has, is refused; all stays.
+        let refused = write(&dir, &["a.csv", "mynotes.txt"]).unwrap_err();
+        assert!(refused.to_string().contains("mynotes.txt is not a file of a run"), "{refused}");
+        assert_eq!(fs::read_to_string(dir.join("mynotes.txt")).unwrap(), "mine");
+        assert_eq!(
+            names(&dir),
+            ["SHA256SUMS", "a.csv", "b.csv", "figures/mine.svg", "mynotes.txt", "run.json"]
+        );
+    }
+
+    #[test]
+    fn a_run_that_could_not_be_written_leaves_nothing_and_changes_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let dir = folder.path().join("run");
+        let broken = |dir: &Path| {
+            let fill = |part: &Path| {
+                fs::write(part.join("a.csv"), "half")?;
+                Err::<(), _>(io::Error::from(io::ErrorKind::StorageFull))
+            };
+            put(dir, fill, |(), _| String::new()).unwrap_err()
+        };
+        assert_eq!(broken(&dir).kind(), io::ErrorKind::StorageFull);
+        assert!(names(folder.path()).is_empty());
+        write(&dir, &["a.csv"]).unwrap();
+        broken(&dir);
+        assert_eq!(names(&dir), ["SHA256SUMS", "a.csv", "run.json"]);
+        assert_eq!(fs::read_to_string(dir.join("a.csv")).unwrap(), "new");
+    }
+
+    /// A directory with a run of `a.csv` and a user's notes, and in it a complete run of `a.csv` and `b.csv`.
+    fn half_replaced(folder: &Path) -> PathBuf {
+        let (dir, new) = (folder.join("run"), folder.join("new"));
+        write(&dir, &["a.csv", "c.csv"]).unwrap();
+        fs::write(dir.join("a.csv"), "old").unwrap();
+        fs::write(dir.join("mynotes.txt"), "mine").unwrap();
+        write(&new, &["a.csv", "b.csv"]).unwrap();
+        fs::rename(new, dir.join(NEXT)).unwrap();
+        dir
+    }
+
+    #[test]
+    fn a_replacement_that_was_interrupted_is_completed() {
+        let whole = ["SHA256SUMS", "a.csv", "b.csv", "mynotes.txt", "run.json"];
+        // However many files had been moved.
+        for moved in [&[][..], &["a.csv"], &["a.csv", "b.csv"], &["a.csv", "b.csv", "SHA256SUMS", "run.json"]]
+        {
+            let folder = tempfile::tempdir().unwrap();
+            let dir = half_replaced(folder.path());
+            if moved.len() == 4 {
+                fs::remove_file(dir.join("c.csv")).unwrap();
+            }
+            for name in moved {
+                fs::rename(dir.join(NEXT).join(name), dir.join(name)).unwrap();
+            }
+            assert!(page(&dir).is_some(), "it holds a run");
+            complete(&dir).unwrap();
+            assert_eq!(names(&dir), whole);
+            assert_eq!(fs::read_to_string(dir.join("a.csv")).unwrap(), "new");
+        }
+    }
+
+    #[test]
+    fn a_part_that_a_killed_process_left_is_removed_and_hides_no_run() {
+        let folder = tempfile::tempdir().unwrap();
+        let dir = folder.path().join("run");
+        let beside = folder.path().join(format!(".run.part-{}", u32::MAX));
+        fs::create_dir(&beside).unwrap();
+        fs::write(beside.join("a.csv"), "half").unwrap();
+        write(&dir, &["a.csv"]).unwrap();
+        assert!(!beside.exists());
+        let within = dir.join(format!("{PART}-{}", u32::MAX));
+        fs::create_dir(&within).unwrap();
+        assert!(is_passing(&within) && !is_passing(&dir.join("mynotes.txt")));
+        write(&dir, &["a.csv"]).unwrap();
+        assert_eq!(fs::read_dir(&dir).unwrap().count(), 4, "a.csv, figures, run.json and SHA256SUMS");
+    }
+}

@@ -1,0 +1,22 @@
+//! Whether standard output was open when the process began. The standard library opens `/dev/null` in the place of a closed
+//! descriptor before `main` (so that no file gets its number), and what is printed would then be lost without an error.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+static CLOSED: AtomicBool = AtomicBool::new(false);
+
+/// Whether standard output was closed when the process began.
+pub fn stdout_was_closed() -> bool {
+    CLOSED.load(Ordering::Relaxed)
+}
+
+/// Called by the dynamic linker, before the standard library is there.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static LOADED: extern "C" fn() = look;
+
+extern "C" fn look() {
+    // SAFETY: reads the flags of a descriptor, whether it is open or not (fcntl(2)).
+    let is_closed = unsafe { libc::fcntl(libc::STDOUT_FILENO, libc::F_GETFD) } == -1;
+    CLOSED.store(is_closed, Ordering::Relaxed);
+}
