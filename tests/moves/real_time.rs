@@ -192,7 +192,7 @@ fn spec(host: &lab::plan::HostPlan, node: Node, dir: &Path) -> Spec {
                 tunes: false,
             })
             .collect(),
-        tcp: linux::TcpMetrics { congestion: Some("reno".to_owned()), window: None, losses: None },
+        tcp: linux::TcpMetrics { congestion: Some("reno".to_owned()), ..Default::default() },
         clients: None,
         control: Some(dir.join(format!("{}.sock", config.name))),
         radio: None,

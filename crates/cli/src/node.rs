@@ -33,6 +33,7 @@ fn spec(config: &HostConfig) -> Result<Spec, roles::NodeError> {
         tunes: interface.tunes,
     });
     let daemon = config.daemon.clone();
+    let given = config.tcp.mechanisms();
     Ok(Spec {
         name: config.name.clone(),
         node: config.node(&Seed::new(seed).fork(&config.name))?,
@@ -41,11 +42,12 @@ fn spec(config: &HostConfig) -> Result<Spec, roles::NodeError> {
         tcp: TcpMetrics {
             congestion: Some(config.tcp.congestion.clone().unwrap_or_else(|| "reno".to_owned())),
             window: config.tcp.receive_buffer,
-            losses: config.tcp.mechanisms().map(|given| linux::TcpLosses {
-                rack: given.rack,
-                probes: given.tlp,
-                forward: given.frto,
-            }),
+            losses: linux::TcpLosses {
+                rack: given.map(|given| given.rack),
+                probes: given.map(|given| given.tlp),
+                forward: given.map(|given| given.frto),
+                duplicates: config.tcp.dsack,
+            },
         },
         control: daemon.control,
         clients: daemon.clients,

@@ -78,7 +78,7 @@ pub struct TcpMetrics {
     /// `window`: the largest that is offered to a peer, in bytes.
     pub window: Option<u32>,
     /// What may be done about losses, by all connections of the namespace: no route says it.
-    pub losses: Option<TcpLosses>,
+    pub losses: TcpLosses,
 }
 
 impl Netlink {

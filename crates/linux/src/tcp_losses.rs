@@ -1,28 +1,33 @@
-//! Which of the kernel's ways to find a loss its TCP may use (`ip-sysctl`), per network namespace.
+//! Which of the kernel's ways to find a loss, and to report a duplicate, its TCP may use (`ip-sysctl`), per network namespace.
 
 use crate::error::Result;
 use crate::namespace::sysctl;
 
-/// What connections of a network namespace may use. Proportional rate reduction (RFC 6937) has no switch.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+/// What connections of a network namespace may use; `None` leaves the kernel's choice. Proportional rate reduction
+/// (RFC 6937) has no switch.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct TcpLosses {
     /// `tcp_recovery`: losses by time (RFC 8985, RACK).
-    pub rack: bool,
+    pub rack: Option<bool>,
     /// `tcp_early_retrans`: probes of the tail (RFC 8985, TLP).
-    pub probes: bool,
+    pub probes: Option<bool>,
     /// `tcp_frto`: spurious time-outs are found out (RFC 5682).
-    pub forward: bool,
+    pub forward: Option<bool>,
+    /// `tcp_dsack`: segments that came twice are reported (RFC 2883).
+    pub duplicates: Option<bool>,
 }
 
 impl TcpLosses {
-    /// Sets the three in the calling thread's network namespace, to the kernel's own values or to 0.
+    /// Sets those that are given in the calling thread's network namespace, to the kernel's own values or to 0.
     pub(crate) fn apply(self) -> Result<()> {
         let values = [
             ("tcp_recovery", self.rack, 1),
             ("tcp_early_retrans", self.probes, 3),
             ("tcp_frto", self.forward, 2),
+            ("tcp_dsack", self.duplicates, 1),
         ];
         for (name, on, value) in values {
+            let Some(on) = on else { continue };
             sysctl(&format!("net/ipv4/{name}"), if on { value } else { 0 }.to_string().as_str())?;
         }
         Ok(())
@@ -38,19 +43,22 @@ mod tests {
     fn each_is_switched_alone() {
         in_world(|| {
             let read = || {
-                ["tcp_recovery", "tcp_early_retrans", "tcp_frto"].map(|name| {
+                ["tcp_recovery", "tcp_early_retrans", "tcp_frto", "tcp_dsack"].map(|name| {
                     std::fs::read_to_string(format!("/proc/sys/net/ipv4/{name}")).unwrap().trim().to_owned()
                 })
             };
-            let all = TcpLosses { rack: true, probes: true, forward: true };
+            let (on, off) = (Some(true), Some(false));
+            let all = TcpLosses { rack: on, probes: on, forward: on, duplicates: on };
             all.apply().unwrap();
-            assert_eq!(read(), ["1", "3", "2"], "what the kernel has by itself");
-            TcpLosses { rack: false, ..all }.apply().unwrap();
-            assert_eq!(read(), ["0", "3", "2"]);
-            TcpLosses { probes: false, ..all }.apply().unwrap();
-            assert_eq!(read(), ["1", "0", "2"]);
-            TcpLosses { forward: false, ..all }.apply().unwrap();
-            assert_eq!(read(), ["1", "3", "0"]);
+            assert_eq!(read(), ["1", "3", "2", "1"], "what the kernel has by itself");
+            TcpLosses { rack: off, ..all }.apply().unwrap();
+            assert_eq!(read(), ["0", "3", "2", "1"]);
+            TcpLosses { probes: off, ..all }.apply().unwrap();
+            assert_eq!(read(), ["1", "0", "2", "1"]);
+            TcpLosses { forward: off, ..all }.apply().unwrap();
+            assert_eq!(read(), ["1", "3", "0", "1"]);
+            TcpLosses { duplicates: off, ..TcpLosses::default() }.apply().unwrap();
+            assert_eq!(read(), ["1", "3", "0", "0"], "what is not given stays");
         });
     }
 }

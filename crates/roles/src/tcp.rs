@@ -47,6 +47,9 @@ pub struct TcpConfig {
     pub tick: Option<Duration>,
     /// Simulator: whether selective acknowledgments are offered and sent (RFC 2018).
     pub sack: Option<bool>,
+    /// Whether segments that came twice are reported in selective acknowledgments (RFC 2883), as the profile `linux` does.
+    /// Linux: `tcp_dsack` of the host's namespace.
+    pub dsack: Option<bool>,
     /// Simulator: whether timestamps are offered (RFC 7323).
     pub timestamps: Option<bool>,
     /// Simulator: whether window scaling is offered (RFC 7323).
@@ -230,6 +233,7 @@ impl TcpConfig {
             send_buffer: self.send_buffer.unwrap_or(base.send_buffer),
             receive_buffer: self.receive_buffer.unwrap_or(base.receive_buffer),
             sack: self.sack.unwrap_or(base.sack || by_sack),
+            dsack: self.dsack.unwrap_or(base.dsack),
             timestamps: self.timestamps.unwrap_or(base.timestamps),
             window_scale: self.window_scale.unwrap_or(base.window_scale),
             nagle: self.nagle.unwrap_or(base.nagle),
@@ -341,6 +345,7 @@ mod tests {
             (given.recovery, given.avoidance, given.sack),
             (Recovery::Segments(some), Avoidance::Cubic, true)
         );
+        assert!(given.dsack && !profile("dsack = false").dsack && !sack.dsack);
         let wrong = toml::from_str::<TcpConfig>("recovery = ['rock']").unwrap_err().to_string();
         assert!(wrong.contains("`rack`, `tlp`, `prr` and `frto`"), "{wrong}");
         let bbr = toml::from_str::<TcpConfig>("congestion = 'bbr'").unwrap().profile().unwrap_err();

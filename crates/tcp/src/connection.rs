@@ -258,8 +258,8 @@ impl Connection {
     /// A segment after the handshake, without its payload: all of them acknowledge and announce the window, and have the
     /// options that were agreed on.
     pub(crate) fn segment(&mut self, now: Instant, seq: Seq, flags: Flags) -> Segment<'static> {
-        self.receive.acknowledged();
         let sack = self.blocks();
+        self.receive.acknowledged();
         let ack = self.receive.next;
         let timestamps = self.clocks.as_mut().map(|clocks| clocks.stamp(now, ack));
         let options = Options { timestamps, sack, ..Options::default() };
@@ -278,16 +278,19 @@ impl Connection {
         }
     }
 
-    /// What is to be said of data beyond a gap: as many blocks as have room beside timestamps, and beside a byte of payload
-    /// (RFC 2018, section 3).
+    /// What is to be said of data that came twice, and of data beyond a gap: as many blocks as have room beside timestamps,
+    /// and beside a byte of payload (RFC 2018, section 3; RFC 2883, section 4).
     #[inline]
     fn blocks(&self) -> Blocks {
-        if self.sack && !self.receive.beyond.is_empty() { self.blocks_beyond() } else { Blocks::default() }
+        let nothing = self.receive.beyond.is_empty() && self.receive.duplicate.is_none();
+        if nothing || !self.sack { Blocks::default() } else { self.blocks_beyond() }
     }
 
     #[inline(never)] // so that nothing of it is in the way of a segment that follows the one before
     fn blocks_beyond(&self) -> Blocks {
-        let mut blocks = self.receive.beyond.blocks();
+        let beyond = self.receive.beyond.blocks();
+        let mut blocks: Blocks =
+            self.receive.duplicate.into_iter().chain(beyond.as_slice().iter().copied()).collect();
         let room =
             options::MOST.min(self.send.agreed_mss as usize - 1).saturating_sub(self.send.overhead as usize);
         while Blocks::wire_len(blocks.as_slice().len()) > room {
@@ -363,6 +366,7 @@ impl Connection {
         if segment.is_empty() {
             self.dispute(now);
         } else {
+            self.receive.is_old(segment.seq, segment.len());
             self.owe_duplicate();
         }
     }
@@ -398,9 +402,6 @@ impl Connection {
             self.dispute(now);
             return false;
         }
-        if segment.ack.before(una) {
-            return true;
-        }
         let ack = Ack {
             seq: segment.seq,
             below: segment.ack,
@@ -409,6 +410,10 @@ impl Connection {
             blocks: segment.options.sack.as_slice(),
             echoed: self.echoed(now, segment),
         };
+        if segment.ack.before(una) {
+            self.send.answer_overtaken(now, &ack);
+            return true;
+        }
         self.send.acknowledge(now, ack);
         if self.send.fin == Fin::Acknowledged {
             match self.state {
@@ -440,6 +445,9 @@ impl Connection {
         if let (Some(left), Some(growth)) = (self.echoed(now, segment), &mut self.receive.growth) {
             let echo = segment.options.timestamps.map_or(0, |stamps| stamps.echo);
             growth.echoed(now, segment.payload.len(), echo, left);
+        }
+        if segment.seq == self.receive.next && !segment.payload.is_empty() {
+            self.receive.came_in_order(now, self.send.rto.current());
         }
         if !self.receive.take(now, segment.seq, &segment.payload, fin) {
             return;

@@ -57,6 +57,13 @@ impl Blocks {
         self.blocks.get(..usize::from(self.len)).unwrap_or_default()
     }
 
+    /// In ascending order, as seen from `una`.
+    pub(crate) fn sort_from(&mut self, una: Seq) {
+        if let Some(blocks) = self.blocks.get_mut(..usize::from(self.len)) {
+            blocks.sort_unstable_by_key(|(from, _)| from.since(una));
+        }
+    }
+
     /// No more than the first `most`.
     pub(crate) fn keep(&mut self, most: usize) {
         let gone = self.blocks.iter_mut().skip(most);

@@ -44,6 +44,10 @@ pub struct Profile {
     /// The number of segments with data, from the begin, that are acknowledged at once in spite of `delayed_ack`
     /// (Linux's "quick ACK").
     pub quick_acks: u32,
+    /// Whether that many segments are acknowledged at once again after data that came twice, and after a gap in what comes that
+    /// is longer than the time-out: a peer that is in slow start waits for it (Linux: `tcp_enter_quickack_mode`,
+    /// `tcp_event_data_recv`).
+    pub quick_again: bool,
     /// Bytes that may wait to be acknowledged by the peer, or to be sent.
     pub send_buffer: u32,
     /// Bytes that may wait to be read: the largest window announced. Without `window_scale`, 65535 of it are used.
@@ -58,6 +62,8 @@ pub struct Profile {
     /// Whether selective acknowledgments are offered, and sent if the peer does too (RFC 2018). They are used by
     /// [`Recovery::Sack`] and [`Recovery::Segments`].
     pub sack: bool,
+    /// Whether data that came twice is reported in the first block of a selective acknowledgment (RFC 2883).
+    pub dsack: bool,
     /// Whether the receive window tunes itself, as in Linux: it begins with 64 KiB, and grows to the receive buffer with
     /// what comes and what is read in a round trip. Else it has the buffer's size from the begin.
     pub window_growth: bool,
@@ -113,12 +119,14 @@ impl Profile {
             delayed_ack: Some(Duration::from_millis(200)),
             ack_every: 2,
             quick_acks: 0,
+            quick_again: false,
             send_buffer: 44 * 1460,
             receive_buffer: 44 * 1460,
             window_scale: false,
             timestamps: false,
             timestamp_tick: Duration::from_millis(1),
             sack: false,
+            dsack: false,
             window_growth: false,
             nagle: true,
             idle_restart: true,
@@ -164,6 +172,8 @@ impl Profile {
             timing: Timing::Wheel(Wheel::LINUX),
             timestamps: true,
             sack: true,
+            dsack: true,
+            quick_again: true,
             window_growth: true,
             receive_buffer: 3 * 1024 * 1024, // half of the largest `tcp_rmem`: the other half is overhead
             ..Self::linux_like()

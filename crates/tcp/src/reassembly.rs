@@ -95,6 +95,15 @@ impl Reassembly {
         }
     }
 
+    /// The part of `from..end` that is there already: what it has in common with the first run of data that it meets
+    /// (RFC 2883, section 4).
+    pub(crate) fn known(&self, from: Seq, end: Seq) -> Option<(Seq, Seq)> {
+        let first = self.pieces.get(self.pieces.partition_point(|piece| !piece.end().after(from)))?;
+        let begin = from.latest(first.from);
+        let (_, run_end) = self.run(begin)?;
+        begin.before(end).then(|| (begin, if run_end.before(end) { run_end } else { end }))
+    }
+
     /// The runs of data, the one that grew last first, then those before it (RFC 2018, section 4).
     pub(crate) fn blocks(&self) -> Blocks {
         let mut blocks = Blocks::default();
@@ -183,5 +192,18 @@ mod tests {
         }
         held.keep(Seq(100_000), &[0; 2]);
         assert!(!blocks(&held).contains(&(100_000, 100_002)), "it was not kept");
+    }
+
+    #[test]
+    fn what_is_there_already() {
+        let mut held = Reassembly::default();
+        for at in [2000, 3000, 6000] {
+            held.keep(Seq(at), &[0; 1000]);
+        }
+        let known = |from, end| held.known(Seq(from), Seq(end)).map(|(from, end)| (from.0, end.0));
+        assert_eq!((known(1000, 2000), known(4000, 6000), known(7000, 8000)), (None, None, None));
+        assert_eq!((known(2000, 3000), known(2500, 3500)), (Some((2000, 3000)), Some((2500, 3500))));
+        assert_eq!((known(1000, 2100), known(3500, 4500)), (Some((2000, 2100)), Some((3500, 4000))));
+        assert_eq!(known(1000, 9000), Some((2000, 4000)), "the first run alone");
     }
 }

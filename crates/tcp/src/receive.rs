@@ -30,6 +30,9 @@ pub(crate) struct Receiver {
     every: u32,
     timing: Timing,
     pub(crate) quick: u32,
+    /// How many that is again, and when data came in order last.
+    quick_again: Option<u32>,
+    pub(crate) last: Option<Instant>,
     /// Segments with data that have not been acknowledged.
     pub(crate) waiting: u32,
     /// An acknowledgment is due, alone or with data.
@@ -37,6 +40,10 @@ pub(crate) struct Receiver {
     /// Acknowledgments that must go alone, one each: the peer counts them (RFC 5681, section 2, duplicate).
     pub(crate) duplicates: u32,
     pub(crate) delayed: Option<Instant>,
+    /// Duplicates are reported (RFC 2883).
+    reports: bool,
+    /// What came twice and is not reported yet.
+    pub(crate) duplicate: Option<(Seq, Seq)>,
 }
 
 impl Receiver {
@@ -61,11 +68,45 @@ impl Receiver {
             every: profile.ack_every,
             timing: profile.timing,
             quick: profile.quick_acks,
+            quick_again: profile.quick_again.then_some(profile.quick_acks),
+            last: None,
             waiting: 0,
             due: false,
             duplicates: 0,
             delayed: None,
+            reports: profile.dsack,
+            duplicate: None,
         }
+    }
+
+    /// Numbers from `from` to `end` came once more: the next segment reports them (RFC 2883, section 4).
+    pub(crate) fn came_twice(&mut self, from: Seq, end: Seq) {
+        if self.reports && from.before(end) {
+            self.duplicate = Some((from, end));
+        }
+    }
+
+    /// What follows is acknowledged at once, for as many segments as at the begin, or half a window.
+    fn be_quick(&mut self) {
+        if let Some(most) = self.quick_again {
+            self.quick = self.quick.max((self.window() / (2 * self.mss.max(1))).max(2).min(most));
+        }
+    }
+
+    /// Data came in order. After a gap longer than the time-out of this end the peer is in slow start.
+    pub(crate) fn came_in_order(&mut self, now: Instant, time_out: Duration) {
+        if self.last.replace(now).is_some_and(|last| now.since(last) > time_out) {
+            self.be_quick();
+        }
+    }
+
+    /// A segment that has nothing new.
+    pub(crate) fn is_old(&mut self, seq: Seq, len: u32) {
+        if seq.before(self.next) {
+            self.be_quick();
+        }
+        let end = seq.plus(len);
+        self.came_twice(seq, if end.after(self.next) { self.next } else { end });
     }
 
     /// Bytes that may wait to be read from now on.
@@ -130,6 +171,7 @@ impl Receiver {
         let gap_before = !self.beyond.is_empty();
         let (from, fresh) = self.inside(seq, bytes);
         let in_order = from == self.next && !fresh.is_empty();
+        self.report(seq, from, fresh.len());
         if !fresh.is_empty()
             && self.growth.as_mut().is_some_and(|growth| growth.came(now, bytes.len(), self.unread.len()))
         {
@@ -154,6 +196,19 @@ impl Receiver {
             self.duplicates = self.duplicates.saturating_add(1);
         }
         reached
+    }
+
+    /// Reports what is not new of a segment from `seq` on, of which `fresh` bytes are in the window from `from` on.
+    fn report(&mut self, seq: Seq, from: Seq, fresh: usize) {
+        if !self.reports {
+            return;
+        }
+        if let Some((first, last)) = self.beyond.known(from, from.plus(fresh as u32)) {
+            self.came_twice(first, last);
+        }
+        if seq.before(from) {
+            self.came_twice(seq, from);
+        }
     }
 
     /// The part of the data that is new and in the window. The FIN's place ends the stream.
@@ -194,6 +249,7 @@ impl Receiver {
         self.waiting = 0;
         self.due = false;
         self.delayed = None;
+        self.duplicate = None;
     }
 
     /// The oldest `most` bytes that were not read.

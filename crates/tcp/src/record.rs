@@ -144,14 +144,18 @@ pub struct Receiving {
     pub recent: Vec<Seq>,
     /// Segments with data that have not been acknowledged.
     pub waiting: u32,
-    /// Segments that are still to be acknowledged at once, at the begin of a connection.
+    /// Segments that are still to be acknowledged at once.
     pub quick: u32,
+    /// When data came in order last.
+    pub last: Option<Instant>,
     /// An acknowledgment is due.
     pub due: bool,
     /// Acknowledgments that must go alone.
     pub duplicates: u32,
     /// When a delayed acknowledgment goes.
     pub delayed: Option<Instant>,
+    /// What came twice and is not reported yet.
+    pub duplicate: Option<(Seq, Seq)>,
 }
 
 impl Connection {
@@ -299,9 +303,11 @@ impl Receiver {
             recent,
             waiting: self.waiting,
             quick: self.quick,
+            last: self.last,
             due: self.due,
             duplicates: self.duplicates,
             delayed: self.delayed,
+            duplicate: self.duplicate,
         }
     }
 
@@ -313,6 +319,7 @@ impl Receiver {
         receiver.beyond.restore(&from.beyond, &from.recent);
         (receiver.waiting, receiver.quick) = (from.waiting, from.quick);
         (receiver.due, receiver.duplicates, receiver.delayed) = (from.due, from.duplicates, from.delayed);
+        (receiver.duplicate, receiver.last) = (from.duplicate, from.last);
         receiver
     }
 }

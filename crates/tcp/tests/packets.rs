@@ -80,6 +80,7 @@ fn profile(text: &str) -> Profile {
             }
             "timestamps" => profile.timestamps = true,
             "sack" => profile.sack = true,
+            "dsack" => profile.dsack = true,
             "limited" => profile.limited_transmit = true,
             "no-nagle" => profile.nagle = false,
             "await-timeout" => profile.too_big = TooBig::AwaitTimeout,

@@ -138,7 +138,7 @@ impl Stage {
             node: config.node_of(vec![Box::new(Errand::default())]).unwrap(),
             addresses: config.own_addresses().unwrap(),
             interfaces: vec![Interface { name: "net".to_owned(), mac: HOST_MAC, mtu: 1500, tunes: false }],
-            tcp: linux::TcpMetrics { congestion: Some("reno".to_owned()), window: None, losses: None },
+            tcp: linux::TcpMetrics { congestion: Some("reno".to_owned()), ..Default::default() },
             clients: Some(dir.path().join("clients")),
             control: Some(dir.path().join("control")),
             radio: None,

@@ -4,7 +4,7 @@
 use crate::error::Result;
 use crate::namespace::sysctl;
 use crate::packet::{Options, PacketSocket};
-use crate::{End, Netlink, Place, TcpLosses, TcpMetrics, ethtool};
+use crate::{End, Netlink, Place, TcpMetrics, ethtool};
 use wire::{EtherType, Frame, Ipv4Addr, Mac, Prefix, ethernet};
 
 /// The kernel's end.
@@ -29,7 +29,7 @@ impl HostLink {
         }
         // What one connection found out is not to be another's beginning.
         let _ = sysctl("net/ipv4/tcp_no_metrics_save", "1");
-        tcp.losses.map_or(Ok(()), TcpLosses::apply)?;
+        tcp.losses.apply()?;
         let kernel = End { name: KERNEL_SIDE, mac: KERNEL_MAC, place: Place::Here };
         let node = End { name: NODE_SIDE, mac: NODE_MAC, place: Place::Here };
         net.add_veth(&kernel, &node)?;
@@ -110,7 +110,7 @@ mod tests {
     fn an_address_that_comes_later_keeps_the_congestion_control() {
         in_world(|| {
             let mut net = Netlink::open().unwrap();
-            let tcp = TcpMetrics { congestion: Some("reno".to_owned()), window: None, losses: None };
+            let tcp = TcpMetrics { congestion: Some("reno".to_owned()), ..TcpMetrics::default() };
             let [first, later] = [7, 8].map(|last| Ipv4Addr::new(10, 1, 0, last));
             for addresses in [vec![first], vec![]] {
                 let host = HostLink::set_up(&mut net, &addresses, &tcp).unwrap();

@@ -7,7 +7,7 @@ use super::{Repair, Standing};
 use crate::acknowledge::Ack;
 use crate::estimator::Sample;
 use crate::send::Sender;
-use crate::{Seq, Timer};
+use crate::{Blocks, Seq, Timer};
 use wire::Instant;
 
 impl Sender {
@@ -21,24 +21,25 @@ impl Sender {
     fn answered(&mut self, now: Instant, ack: &Ack<'_>, same_window: bool, repair: &mut Repair) {
         let before = self.una;
         let advanced = ack.below.after(before);
-        let dsack = duplicate_told(ack.below, ack.blocks);
+        let twice = self.came_twice(ack, repair);
+        // Without reordering a duplicate is no sign that losses were found too early; nor is that of a probe.
+        let early = repair.rack.reordered && twice.is_some_and(|twice| !twice.probe);
+        let dsack = twice.is_some();
         let head = repair.segments.first().map(|sent| sent.at);
-        let news = self.learn(now, ack, repair);
+        let mut news = self.learn(now, ack, repair);
+        news.delivered += twice.map_or(0, |twice| twice.segments); // the copy has left the network too
         let backwards = self.measured(now, &news, ack, repair, head);
-        if dsack {
-            repair.undo.duplicate();
-        }
-        repair.rack.adapt(dsack, self.una, self.max);
+        repair.rack.adapt(early, self.una, self.max);
         let pure = !advanced && ack.pure && same_window && !news.sacked;
-        self.judge_probe(repair, ack.below, dsack, pure && !dsack);
+        self.judge_probe(repair, ack.below, twice.is_some_and(|twice| twice.probe), pure);
         let lost = repair.segments.lost();
         let seen = Seen {
             now,
+            before,
             advanced,
             sacked: news.sacked,
             original: news.original,
-            duplicate: pure && self.flight() > 0,
-            dsack,
+            duplicate: pure && !dsack && self.flight() > 0,
             older: repair.undo.is_older(ack.echoed, repair.tick),
         };
         let mut waits = false;
@@ -55,16 +56,65 @@ impl Sender {
         self.steer(now, repair, &news, advanced, repair.segments.lost() > lost);
     }
 
+    /// An acknowledgment that a later one overtook: only its blocks say something (Linux: `tcp_ack`, `old_ack`).
+    pub(crate) fn answer_overtaken(&mut self, now: Instant, ack: &Ack<'_>) {
+        let Some(mut repair) = self.repair.take_if(|_| !ack.blocks.is_empty()) else { return };
+        let twice = self.came_twice(ack, &mut repair);
+        let news = self.learn(now, ack, &mut repair);
+        if twice.is_some() || news.sacked {
+            let seen = Seen {
+                now,
+                before: self.una,
+                advanced: false,
+                sacked: news.sacked,
+                original: news.original,
+                duplicate: false,
+                older: false,
+            };
+            self.alert(&seen, &mut repair);
+        }
+        self.repair = Some(repair);
+    }
+
+    /// What the first block reports of data that came twice (RFC 2883, section 4), if that can be this sender's doing: of no
+    /// more than was ever sent again (Linux: `tcp_check_dsack`, `tcp_dsack_seen`).
+    fn came_twice(&self, ack: &Ack<'_>, repair: &mut Repair) -> Option<Twice> {
+        let (from, end) = duplicate_told(ack.below, ack.blocks)?;
+        let (len, mss) = (end.since(from), self.mss.max(1));
+        if !from.before(end) || len > self.largest_window {
+            return None;
+        }
+        let segments = len.div_ceil(mss);
+        repair.duplicates += u64::from(segments);
+        if repair.duplicates > self.retransmissions {
+            return None;
+        }
+        if end.after(self.una) {
+            let fack = repair.segments.fack();
+            for sent in repair.segments.within(from, end).filter(|sent| sent.ever_resent) {
+                repair.undo.duplicate(sent.end, 1);
+                repair.rack.reordered |= sent.sacked && fack.is_some_and(|fack| sent.end.before(fack));
+            }
+        } else {
+            repair.undo.duplicate(end, segments);
+        }
+        Some(Twice { probe: len <= mss && repair.tail.end == Some(end), segments })
+    }
+
     /// Takes in what has arrived.
     fn learn(&mut self, now: Instant, ack: &Ack<'_>, repair: &mut Repair) -> News {
-        let mut news = News::default();
+        let mut news = repair.segments.news();
         let (segments, rack) = (&mut repair.segments, &mut repair.rack);
-        for (from, end) in ack.blocks {
-            // A duplicate (RFC 2883) or a lie tells of nothing that has arrived.
-            if from.before(*end) && !from.before(ack.below) && !end.after(self.max) {
-                segments.sack(*from, *end, repair.high, &mut news, |sent| rack.arrived(now, sent));
-            }
+        let una = self.una.latest(ack.below);
+        // A duplicate (RFC 2883) or a lie tells of nothing that has arrived.
+        let valid = |(from, end): &(Seq, Seq)| from.before(*end) && !from.before(una) && !end.after(self.max);
+        let mut blocks: Blocks = ack.blocks.iter().copied().filter(valid).collect();
+        blocks.sort_from(una);
+        for (from, end) in blocks.as_slice() {
+            segments.sack(*from, *end, repair.high, &mut news, |sent| rack.arrived(now, sent));
         }
+        // After a time-out whose reduction cannot be taken back the order of blocks says nothing.
+        news.reordered &= repair.standing != Standing::Loss || repair.undo.marker.is_some();
         if ack.below.after(self.una) {
             self.forget(ack.below);
             segments.acked(ack.below, repair.high, &mut news, |sent| rack.arrived(now, sent));
@@ -135,10 +185,18 @@ impl Sender {
     }
 }
 
-/// Whether the first block tells of data that came twice (RFC 2883, section 4): it lies below the acknowledgment, or within
+/// What an acknowledgment reports of data that came twice.
+#[derive(Clone, Copy, Debug)]
+struct Twice {
+    /// It is the probe of the tail.
+    probe: bool,
+    segments: u32,
+}
+
+/// The first block, if it reports data that came twice (RFC 2883, section 4): it lies below the acknowledgment, or within
 /// the second block.
-fn duplicate_told(ack: Seq, blocks: &[(Seq, Seq)]) -> bool {
-    let Some((from, end)) = blocks.first() else { return false };
+fn duplicate_told(ack: Seq, blocks: &[(Seq, Seq)]) -> Option<(Seq, Seq)> {
+    let (from, end) = *blocks.first()?;
     let within = |(first, last): &(Seq, Seq)| !from.before(*first) && !end.after(*last);
-    from.before(ack) || blocks.get(1).is_some_and(within)
+    (from.before(ack) || blocks.get(1).is_some_and(within)).then_some((from, end))
 }

@@ -96,6 +96,8 @@ pub struct Repair {
     pub most_out: u32,
     /// Until this is acknowledged, these two hold.
     pub usage: Seq,
+    /// Segments that the peer reported to have come twice (RFC 2883).
+    pub duplicates: u64,
     /// How long an acknowledgment of a single segment may be delayed: added to the time before a probe.
     delay: Duration,
     /// The time before a probe without a round trip, and the tick of timestamps.
@@ -121,11 +123,17 @@ impl Repair {
             limited: false,
             most_out: 0,
             usage: una,
+            duplicates: 0,
             delay: profile.rto_min,
             initial: profile.rto_initial,
             tick: profile.timestamp_tick,
             threshold: profile.duplicates.max(1),
         }))
+    }
+
+    /// Whether a copy is on its way, or the first segment was ever sent again (Linux: `tcp_any_retrans_done`).
+    fn any_resent(&self) -> bool {
+        self.segments.resent() > 0 || self.segments.first().is_some_and(|sent| sent.ever_resent)
     }
 
     /// `RACK_update_reo_wnd()` as things stand.

@@ -87,6 +87,11 @@ impl Rack {
         }
     }
 
+    /// All that was sent again in a recovery came twice.
+    pub(crate) fn found_early(&mut self) {
+        self.persist = (self.persist + 1).min(PERSIST);
+    }
+
     /// A recovery is over.
     pub(crate) const fn recovered(&mut self) {
         self.persist = self.persist.saturating_sub(1);

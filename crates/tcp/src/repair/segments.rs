@@ -54,6 +54,8 @@ pub(crate) struct News {
     /// The same of what was acknowledged selectively.
     pub(crate) sacked_oldest: Option<Instant>,
     pub(crate) sacked_newest: Option<Instant>,
+    /// The end of the highest segment that had arrived before this acknowledgment.
+    before: Option<Seq>,
 }
 
 impl News {
@@ -120,9 +122,13 @@ impl Segments {
     }
 
     /// The end of the highest segment that the peer has.
-    #[cfg(test)]
     pub(crate) const fn fack(&self) -> Option<Seq> {
         self.fack
+    }
+
+    /// What an acknowledgment that comes now tells, before any of it is taken in.
+    pub(crate) fn news(&self) -> News {
+        News { before: self.fack, ..News::default() }
     }
 
     /// Something left: new data, or what follows in the list already.
@@ -184,7 +190,9 @@ impl Segments {
         self.fack = None;
     }
 
-    /// Takes a block of a selective acknowledgment; `each` is given each segment that is known now to have arrived.
+    /// Takes a block of a selective acknowledgment; `each` is given each segment that is known now to have arrived. Of several
+    /// blocks the lowest comes first: what arrived in order and is reported at once is not reordered (RFC 8985, section 6.2,
+    /// step 3).
     pub(crate) fn sack(
         &mut self,
         from: Seq,
@@ -218,7 +226,14 @@ impl Segments {
         }
     }
 
-    /// The peer has all below `una`.
+    /// The segments that lie within a block.
+    pub(crate) fn within(&self, from: Seq, end: Seq) -> impl Iterator<Item = &Sent> {
+        let first = self.list.partition_point(|sent| sent.from.before(from));
+        self.list.range(first..).take_while(move |sent| !sent.end.after(end))
+    }
+
+    /// The peer has all below `una`. Reordered is what lies below what arrived before this acknowledgment, whatever its blocks
+    /// say.
     pub(crate) fn acked(&mut self, una: Seq, high: Seq, news: &mut News, mut each: impl FnMut(&Sent)) {
         while let Some(sent) = self.list.front().copied().filter(|sent| sent.from.before(una)) {
             news.acked = true;
@@ -234,7 +249,7 @@ impl Segments {
                 news.newest = news.newest.max(Some(sent.at));
             }
             if !sent.sacked {
-                news.arrived(&sent, self.fack.unwrap_or(sent.from), high);
+                news.arrived(&sent, news.before.unwrap_or(sent.from), high);
                 each(&sent);
             }
         }
@@ -296,10 +311,32 @@ mod tests {
         s.sack(Seq(3000), Seq(4000), Seq(9000), &mut news, |_| ());
         assert!(!news.reordered && news.original);
         s.edit(0, |sent| sent.ever_resent = true);
-        let mut news = News::default();
+        let mut news = s.news();
         s.acked(Seq(1000), Seq(9000), &mut news, |_| ());
         assert!(!news.reordered && !news.original);
         s.acked(Seq(2000), Seq(1500), &mut news, |_| ());
         assert!(news.reordered && !news.original, "it was sent after the recovery began");
+    }
+
+    /// RFC 8985, section 6.2, step 3: an acknowledgment takes in what arrived in the order of the numbers. Here 0 and 1 arrive
+    /// in order, and 2 is lost.
+    #[test]
+    fn what_arrived_in_order_is_not_reordered_for_a_block_beside_it() {
+        let (mut s, high) = (five(), Seq(9000));
+        let mut news = s.news();
+        s.sack(Seq(3000), Seq(4000), high, &mut news, |_| ());
+        s.acked(Seq(2000), high, &mut news, |_| ());
+        assert!(!news.reordered && news.delivered == 3);
+        let mut news = s.news();
+        s.acked(Seq(3000), high, &mut news, |_| ());
+        assert!(news.reordered, "it comes after what was sent later");
+    }
+
+    #[test]
+    fn segments_within_a_block() {
+        let s = five();
+        let within = |from, end| s.within(Seq(from), Seq(end)).map(|sent| sent.from.0).collect::<Vec<_>>();
+        assert_eq!((within(1000, 3000), within(900, 2999)), (vec![1000, 2000], vec![1000]));
+        assert_eq!(within(4500, 9000), [] as [u32; 0]);
     }
 }

@@ -3,9 +3,9 @@
 use super::forward::{self, Forward, Step};
 use super::prr::Prr;
 use super::{Repair, Standing};
-use crate::Phase;
 use crate::send::Sender;
 use crate::timers::Timer;
+use crate::{Phase, Seq};
 use wire::Instant;
 
 /// What an acknowledgment shows of losses.
@@ -13,6 +13,8 @@ use wire::Instant;
 #[expect(clippy::struct_excessive_bools, reason = "each is a condition of its own")]
 pub(super) struct Seen {
     pub(super) now: Instant,
+    /// What was acknowledged before it.
+    pub(super) before: Seq,
     /// The cumulative acknowledgment advanced.
     pub(super) advanced: bool,
     /// It acknowledges selectively what it did not before.
@@ -21,8 +23,6 @@ pub(super) struct Seen {
     pub(super) original: bool,
     /// It says nothing but what the one before said.
     pub(super) duplicate: bool,
-    /// It tells of data that came twice.
-    pub(super) dsack: bool,
     /// It answers something that left before the first segment that was sent again.
     pub(super) older: bool,
 }
@@ -36,12 +36,18 @@ impl Sender {
             self.recovered(seen, repair);
         }
         if repair.standing == Standing::Recovery && seen.advanced && seen.older {
+            // What was late filled the gap, and not what was sent again (Linux: `tcp_try_undo_partial`).
+            repair.rack.reordered |= repair.segments.fack().is_some_and(|fack| seen.before.before(fack));
+            if repair.segments.resent() > 0 {
+                return false;
+            }
             self.take_back(repair, true);
             self.keep_open(repair);
         }
         if repair.standing == Standing::Loss {
             self.after_timeout(seen, repair);
-        } else if seen.dsack && repair.undo.all_were_duplicates() {
+        } else if repair.undo.all_were_duplicates() {
+            repair.rack.found_early();
             self.take_back(repair, false);
             self.keep_open(repair);
         }
@@ -59,6 +65,9 @@ impl Sender {
         if !stays && repair.segments.lost() > 0 {
             self.begin_recovery(repair);
         } else if !stays {
+            if !repair.any_resent() {
+                repair.undo.first = None;
+            }
             self.keep_open(repair);
         }
         wait.is_some()
@@ -68,10 +77,12 @@ impl Sender {
     fn recovered(&mut self, seen: &Seen, repair: &mut Repair) {
         if seen.older || repair.undo.all_were_duplicates() {
             self.take_back(repair, false);
-        } else if repair.undo.marker.is_some() {
-            self.congestion.cwnd = self.congestion.ssthresh;
+        } else {
+            if repair.undo.marker.is_some() {
+                self.congestion.cwnd = self.congestion.ssthresh;
+            }
+            repair.rack.recovered();
         }
-        repair.rack.recovered();
         self.keep_open(repair);
     }
 
@@ -108,8 +119,9 @@ impl Sender {
 
     /// Linux: `tcp_try_keep_open`.
     pub(super) fn keep_open(&mut self, repair: &mut Repair) {
-        let left = repair.segments.lost() + repair.segments.sacked() + repair.segments.resent();
-        let standing = if left == 0 { Standing::Open } else { Standing::Disorder };
+        let left = repair.segments.lost() + repair.segments.sacked();
+        let open = left == 0 && !repair.any_resent();
+        let standing = if open { Standing::Open } else { Standing::Disorder };
         if std::mem::replace(&mut repair.standing, standing) != standing {
             repair.high = self.max;
         }
@@ -118,11 +130,18 @@ impl Sender {
 
     /// The window is to be reduced: to the threshold, at once or as segments arrive.
     pub(super) fn reduce(&mut self, repair: &mut Repair) {
-        repair.undo.begin(self.una, self.congestion.cwnd, self.congestion.current_threshold());
+        self.begin_undo(repair);
         repair.high = self.max;
         repair.tail.end = None;
         repair.prr = Prr::new(self.congestion.cwnd / self.mss.max(1));
         self.congestion.lower();
+    }
+
+    /// Keeps what the window was, to take a reduction of it back (Linux: `tcp_init_undo`).
+    fn begin_undo(&self, repair: &mut Repair) {
+        let probes = u32::from(repair.tail.end.is_some() && repair.tail.again);
+        let copies = repair.segments.resent() + probes;
+        repair.undo.begin(self.una, copies, self.congestion.cwnd, self.congestion.current_threshold());
     }
 
     pub(super) fn begin_recovery(&mut self, repair: &mut Repair) {
@@ -149,7 +168,7 @@ impl Sender {
         Self::mark_after_timeout(now, repair);
         let again = repair.standing == Standing::Loss && self.unanswered == 0;
         if fresh || !repair.high.after(self.una) || again {
-            repair.undo.begin(self.una, self.congestion.cwnd, self.congestion.current_threshold());
+            self.begin_undo(repair);
             self.congestion.lower();
         }
         self.congestion.phase = Phase::No;

@@ -62,6 +62,10 @@ impl Talk {
         self.0.repair.as_ref().unwrap().standing
     }
 
+    fn rack(&self) -> &super::Rack {
+        &self.0.repair.as_ref().unwrap().rack
+    }
+
     fn cwnd(&self) -> u32 {
         self.0.congestion.cwnd / 1000
     }
@@ -199,6 +203,74 @@ fn duplicates_take_a_recovery_back() {
     talk.hears(152, 5, &[]); // it was only late
     talk.hears(200, 5, &[(0, 1)]);
     assert_eq!((talk.standing(), talk.cwnd()), (Standing::Open, 10));
+    // The same acknowledgment of what was sent once says nothing: the network made the copy.
+    let mut talk = Talk::ten(Mechanisms::ALL, 10_000);
+    talk.hears(150, 5, &[(0, 1)]);
+    assert_eq!((talk.standing(), talk.rack().steps, talk.cwnd()), (Standing::Open, 1, 15));
+}
+
+/// RFC 8985, section 6.2, step 3: an acknowledgment that tells of data in order and of the first beyond a gap, as where that of
+/// the segment before was lost, is no sign of reordering: the third duplicate means a loss.
+#[test]
+fn data_in_order_beside_a_block_is_not_reordered() {
+    let mut talk = Talk::ten(Mechanisms::ALL, 40_000);
+    talk.hears(150, 2, &[(3, 4)]);
+    assert!(!talk.rack().reordered);
+    talk.hears(151, 2, &[(3, 5)]);
+    assert_eq!(talk.hears(152, 2, &[(3, 6)])[0], 2);
+    assert_eq!(talk.standing(), Standing::Recovery);
+    // Two runs that one acknowledgment reports first, the higher before the lower.
+    let mut talk = Talk::ten(Mechanisms::ALL, 40_000);
+    talk.hears(150, 0, &[(5, 6), (2, 3)]);
+    assert!(!talk.rack().reordered);
+    assert_eq!(talk.hears(151, 0, &[(5, 7), (2, 3)])[0], 0);
+    // The breaker: what comes after what was sent later.
+    talk.hears(152, 0, &[(1, 3), (5, 7)]);
+    assert!(talk.rack().reordered);
+}
+
+/// RFC 8985, section 6.2, step 4: a duplicate after reordering widens the window; one without reordering, and that of a probe,
+/// do not.
+#[test]
+fn a_duplicate_after_reordering_widens_the_window() {
+    let widened = |reordered: bool| {
+        let mut talk = Talk::ten(Mechanisms::ALL, 10_000);
+        talk.0.repair.as_mut().unwrap().rack.reordered = reordered;
+        talk.hears(150, 0, &[(1, 9)]);
+        if let Timer::Reorder(when) = talk.0.timer {
+            talk.0.timeout(when);
+        }
+        assert_eq!(talk.sends(165), if reordered { vec![0] } else { vec![] });
+        assert_eq!(talk.0.retransmissions, 1);
+        talk.hears(170, 9, &[]);
+        talk.hears(220, 9, &[(0, 1)]);
+        talk.rack().steps
+    };
+    assert_eq!((widened(true), widened(false)), (2, 1));
+    let mut talk = Talk::ten(Mechanisms::ALL, 10_000);
+    talk.0.repair.as_mut().unwrap().rack.reordered = true;
+    talk.hears(150, 9, &[]);
+    let window = talk.cwnd();
+    assert_eq!(talk.waits(Timer::Tail(at(400))), [9]);
+    talk.hears(401, 10, &[]);
+    talk.hears(450, 10, &[(9, 10)]);
+    assert_eq!(
+        (talk.rack().steps, talk.cwnd() >= window),
+        (1, true),
+        "RFC 8985, section 7.4.2: both arrived"
+    );
+}
+
+/// An acknowledgment that a later one overtook still tells of what has arrived.
+#[test]
+fn the_blocks_of_an_overtaken_acknowledgment_count() {
+    let mut talk = Talk::ten(Mechanisms::ALL, 10_000);
+    talk.hears(150, 2, &[]);
+    let blocks = [(Seq(3000), Seq(6000))];
+    let (seq, below, window) = (Seq(1), Seq(1000), talk.0.window);
+    let ack = Ack { seq, below, window, pure: true, blocks: &blocks, echoed: None };
+    talk.0.answer_overtaken(at(151), &ack);
+    assert_eq!((talk.sends(151), talk.standing()), (vec![2], Standing::Recovery));
 }
 
 /// A path that carries less: what is too long is sent again in pieces, and the window counts segments.

@@ -22,9 +22,9 @@ pub struct Undo {
 }
 
 impl Undo {
-    /// A reduction is about to be made at `una`.
-    pub(crate) const fn begin(&mut self, una: Seq, cwnd: u32, ssthresh: u32) {
-        (self.marker, self.resent, self.any) = (Some(una), 0, false);
+    /// A reduction is about to be made at `una`, while so many `copies` are on their way.
+    pub(crate) const fn begin(&mut self, una: Seq, copies: u32, cwnd: u32, ssthresh: u32) {
+        (self.marker, self.resent, self.any) = (Some(una), copies, copies > 0);
         (self.cwnd, self.ssthresh) = (cwnd, ssthresh);
     }
 
@@ -34,9 +34,12 @@ impl Undo {
         (self.resent, self.any) = (self.resent + 1, true);
     }
 
-    /// The peer told of a duplicate.
-    pub(crate) const fn duplicate(&mut self) {
-        self.resent = self.resent.saturating_sub(1);
+    /// The peer reports that so many `segments`, which end at `end`, came twice. Those below the marker were sent again for
+    /// another reason.
+    pub(crate) fn duplicate(&mut self, end: Seq, segments: u32) {
+        if self.marker.is_some_and(|marker| end.after(marker)) {
+            self.resent = self.resent.saturating_sub(segments);
+        }
     }
 
     /// Whether an acknowledgment answers a segment that left before the first that was sent again. Both are known in ticks
@@ -60,13 +63,18 @@ mod tests {
     #[test]
     fn by_duplicates() {
         let mut undo = Undo::default();
-        undo.begin(Seq(7), 10_000, 20_000);
+        undo.begin(Seq(7), 0, 10_000, 20_000);
         assert!(!undo.all_were_duplicates(), "nothing was sent again");
         undo.resent(Instant::ZERO);
         undo.resent(Instant::ZERO);
-        undo.duplicate();
-        assert!(!undo.all_were_duplicates());
-        undo.duplicate();
+        undo.duplicate(Seq(8), 1);
+        undo.duplicate(Seq(7), 1);
+        assert!(!undo.all_were_duplicates(), "the other is older than the recovery");
+        undo.duplicate(Seq(9), 1);
+        assert!(undo.all_were_duplicates());
+        undo.begin(Seq(7), 1, 10_000, 20_000);
+        assert!(!undo.all_were_duplicates(), "a copy is on its way already");
+        undo.duplicate(Seq(8), 2);
         assert!(undo.all_were_duplicates());
     }
 
@@ -74,7 +82,7 @@ mod tests {
     fn by_the_age_of_the_answer() {
         let (mut undo, tick) = (Undo::default(), Duration::from_millis(1));
         let at = |us: u64| Some(Instant(us * 1000));
-        undo.begin(Seq(7), 10_000, 20_000);
+        undo.begin(Seq(7), 0, 10_000, 20_000);
         assert!(!undo.is_older(at(1), tick), "nothing was sent again");
         undo.resent(Instant(5_300_000));
         assert!(undo.is_older(at(4999), tick));
