@@ -20,7 +20,8 @@ pub struct TcpConfig {
     pub newreno: Option<bool>,
     /// What is done about a loss. Simulator: `tahoe`, `reno`, `newreno`, or `sack`, which also has selective acknowledgments
     /// offered. Simulator and Linux: a list of those of the kernel's mechanisms that may be used, of `rack` and `tlp`
-    /// (RFC 8985), `prr` (RFC 6937) and `frto` (RFC 5682); the profile `linux` has all. The kernel cannot do without `prr`.
+    /// (RFC 8985), `prr` (RFC 6937) and `frto` (RFC 5682); the profile `linux` has all. The kernel cannot do without `prr`, and
+    /// Linux 6.18 not without `rack`.
     pub recovery: Option<RecoveryGiven>,
     /// Simulator: whether the first two duplicates let a new segment out each (RFC 3042).
     pub limited_transmit: Option<bool>,
@@ -164,7 +165,7 @@ pub enum RecoveryGiven {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum MechanismName {
-    /// Losses by time (RFC 8985). Linux: `tcp_recovery`.
+    /// Losses by time (RFC 8985). Linux: `tcp_recovery`, which 6.18 ignores.
     Rack,
     /// Probes of the tail (RFC 8985). Linux: `tcp_early_retrans`.
     Tlp,
