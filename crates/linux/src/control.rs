@@ -5,7 +5,9 @@ use crate::daemon::{Ages, Waits};
 use crate::error::{Attempt, Result};
 use crate::packet::{Options, PacketSocket};
 use crate::radio::{Port, Radio};
-use crate::{Clock, End, NetNs, Netlink, Offset, Place, hasten_thread, namespace, set_timer_slack};
+use crate::{
+    Clock, End, NetNs, Netlink, Offset, Place, namespace, set_ordinary, set_realtime, set_timer_slack,
+};
 use link::{Fabric, Faults, PortId, WireSpec};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -62,7 +64,6 @@ pub fn measure(socket: &Path) -> Result<Control> {
 
 /// In the namespace of the calling thread, which is left to this.
 fn here(socket: &Path) -> Result<Control> {
-    hasten_thread();
     set_timer_slack(Duration::from_micros(1))?;
     let mut net = Netlink::open()?;
     let _ = namespace::sysctl("net/ipv6/conf/default/disable_ipv6", "1");
@@ -93,7 +94,9 @@ fn here(socket: &Path) -> Result<Control> {
     let stop = AtomicBool::new(false);
     let (ran, sent) = std::thread::scope(|scope| {
         let sender = scope.spawn(|| send_all(&from, clock));
+        set_realtime();
         let ran = radio.run(clock, end, &stop);
+        set_ordinary();
         let ended = |_| std::io::Error::other("its thread ended");
         (ran, sender.join().map_err(ended).attempt("send the frames of", "the control run"))
     });
@@ -105,7 +108,7 @@ fn here(socket: &Path) -> Result<Control> {
 
 /// Sleeps until each frame is due and sends it: when each was sent, and how late the thread woke.
 fn send_all(from: &PacketSocket, clock: Clock) -> Result<(Vec<Instant>, Waits)> {
-    hasten_thread();
+    set_realtime();
     set_timer_slack(Duration::from_micros(1))?;
     let (mut sent, mut sleeper) = (Vec::new(), Waits::new());
     for number in 0..FRAMES {

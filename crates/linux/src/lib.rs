@@ -33,9 +33,9 @@ pub use error::{Error, Result};
 pub use namespace::NetNs;
 pub use netlink::{End, Link, Netlink, Place, TcpMetrics};
 pub use packet::{Buffer, Kind, Options, PacketSocket, Received, Statistics};
-pub(crate) use process::hasten_thread;
 pub use process::{
-    Ending, Trouble, entropy, hasten, is_frozen, is_stopped, pause, resume, signal_group, state_change,
+    Ending, Trouble, entropy, is_frozen, is_stopped, lock_memory, pause, resume, set_ordinary, set_realtime,
+    signal_group, state_change,
 };
 pub use stdio::stdout_was_closed;
 pub use stolen::stolen;

@@ -89,25 +89,35 @@ pub fn pause(span: Duration) {
     std::thread::sleep(span);
 }
 
-/// Asks to be run before everything that is not in a hurry, and to be kept in memory; children begin without haste. Root
-/// is granted it; for anybody else nothing changes, and the run's own timing report says what came of it. The kernel
-/// itself keeps a share of the processor for the rest (`sched_rt_runtime_us`), should a hurried one run in circles.
-pub fn hasten() {
-    hasten_thread();
+/// Keeps this process in memory, with all that it will allocate.
+///
+/// At ordinary priority: the first touch of each page takes time, and at real-time priority it would hold up the daemons of
+/// another lab.
+pub fn lock_memory() {
     // SAFETY: takes flags only.
     unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE) };
 }
 
-/// The same for a thread that a hurried one has begun, which is without haste.
-pub(crate) fn hasten_thread() {
-    let priority = libc::sched_param { sched_priority: 1 };
-    // SAFETY: the parameter outlives the call, and nothing is written.
-    let granted = unsafe {
-        libc::sched_setscheduler(0, libc::SCHED_RR | libc::SCHED_RESET_ON_FORK, &raw const priority)
-    };
-    if granted != 0 {
+/// Gives the calling thread real-time priority; threads and processes that it starts have ordinary priority. Root is
+/// granted it. For another user the thread becomes as nice as is allowed, and the run's timing report says how late it was.
+///
+/// All real-time threads of the machine have one priority and do not preempt each other. So a thread has it only while it carries
+/// packets, and not while it sets up or writes records.
+pub fn set_realtime() {
+    if !set_scheduler(libc::SCHED_RR, 1) {
         let _ = rustix::process::setpriority_process(None, -15);
     }
+}
+
+/// Gives the calling thread ordinary priority again.
+pub fn set_ordinary() {
+    set_scheduler(libc::SCHED_OTHER, 0);
+}
+
+fn set_scheduler(policy: libc::c_int, priority: libc::c_int) -> bool {
+    let parameter = libc::sched_param { sched_priority: priority };
+    // SAFETY: the parameter outlives the call, and nothing is written.
+    unsafe { libc::sched_setscheduler(0, policy | libc::SCHED_RESET_ON_FORK, &raw const parameter) == 0 }
 }
 
 /// Sixty-four bits of the system's chance: once, for a daemon that was given no seed.

@@ -89,7 +89,7 @@ fn work(dir: &Path) -> Result<(), LinuxError> {
     let plan = Scenario::plan(&order.name, &order.document, &[], order.seed)
         .map_err(|error| LinuxError::World(error.to_string()))?;
     needs(&plan)?;
-    linux::hasten();
+    linux::lock_memory();
     let ports = ports(&plan);
     let namespaces = lay_out(&plan, &ports)?;
     // The daemons look for the radio process when they start.
@@ -265,7 +265,9 @@ fn carry(
     std::thread::scope(|scope| {
         let watch = scope.spawn(|| watch(clock, daemons, workloads, &stop, &over));
         let idle = scope.spawn(|| idle::sleep(clock, end, &over));
+        linux::set_realtime();
         let ran = radio.run(clock, end, &stop);
+        linux::set_ordinary();
         over.store(true, Ordering::Relaxed);
         let watched = watch.join().unwrap_or(Ok(()));
         ran?;

@@ -152,6 +152,7 @@ pub fn run(spec: Spec) -> Result<()> {
     let before = counters::here()?;
     let offset = Offset::sample();
     if !hold {
+        crate::set_realtime();
         daemon.clock = Clock::start();
         daemon.begin();
     }
@@ -160,6 +161,7 @@ pub fn run(spec: Spec) -> Result<()> {
         daemon.serve(ready)?;
         daemon.check_rest(&name)?;
     }
+    crate::set_ordinary();
     daemon.finish(&name, &before, offset)?;
     if let (Some(path), Some(records)) = (records_at, &daemon.records) {
         finish::write_records(&path, records).attempt("write", path.display())?;
@@ -174,7 +176,7 @@ pub fn run(spec: Spec) -> Result<()> {
 impl Daemon {
     fn take_over(spec: Spec) -> Result<Self> {
         set_timer_slack(Duration::from_micros(1))?;
-        crate::hasten();
+        crate::lock_memory();
         let mut net = Netlink::open()?;
         net.loopback_up()?;
         let host = HostLink::set_up(&mut net, &spec.addresses, &spec.tcp)?;
@@ -364,6 +366,7 @@ impl Daemon {
         match request.ask {
             Ask::Ready => self.control.answer(request.asker, Ok(Value::None)),
             Ask::Begin { t0, end } => {
+                crate::set_realtime();
                 self.vitals.end = end.map_or(Instant::NEVER, Instant);
                 self.control.answer(request.asker, Ok(Value::None));
                 self.clock = Clock { t0 };

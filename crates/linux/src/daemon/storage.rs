@@ -139,7 +139,7 @@ impl Shared {
     }
 
     fn run<L: Log>(&self, mut log: L) -> L {
-        crate::hasten_thread(); // replies wait for this thread
+        crate::set_realtime(); // replies wait for this thread
         while let Some(records) = self.next() {
             let count = records.len();
             for (key, value) in records {
