@@ -5,9 +5,6 @@ use crate::input::{Listen, Proto};
 use wire::ipv4::{self, Header};
 use wire::{Iface, icmp};
 
-/// The protocol of TCP segments (RFC 9293).
-const TCP: u8 = 6;
-
 /// What kind of packet it is, as far as roles listen by it. Whole or not: a role that listens refuses what is malformed,
 /// and says why.
 #[derive(Clone, Copy, Debug)]
@@ -36,7 +33,7 @@ impl Traffic {
         };
         let [proto, _] = kinds(header.protocol, header.offset, payload);
         let segment = match payload {
-            [a, b, c, d, ..] if (header.protocol, header.offset) == (TCP, 0) => {
+            [a, b, c, d, ..] if (header.protocol, header.offset) == (ipv4::TCP, 0) => {
                 Some([[*a, *b], [*c, *d]].map(u16::from_be_bytes))
             }
             _ => None,

@@ -48,6 +48,9 @@ pub(crate) struct Transport {
     users: BTreeMap<AssociationId, User>,
     by_stream: BTreeMap<StreamId, AssociationId>,
     accepted: u32,
+    /// The identification of the last packet. It differs from packet to packet, as the kernel's does (RFC 6864, 4.1 allows it), so
+    /// that a capture tells a retransmission from the original.
+    last_id: u16,
     chance: Seed,
 }
 
@@ -62,6 +65,7 @@ impl Transport {
             users: BTreeMap::new(),
             by_stream: BTreeMap::new(),
             accepted: 0,
+            last_id: 0,
             chance,
         }
     }
@@ -271,7 +275,9 @@ impl Transport {
             }
             while let Some(transmit) = self.endpoint.poll_transmit(now) {
                 quiet = false;
-                let header = Header::new(sctp::PROTOCOL, transmit.src, transmit.dst);
+                self.last_id = self.last_id.wrapping_add(1);
+                let header =
+                    Header { id: self.last_id, ..Header::new(sctp::PROTOCOL, transmit.src, transmit.dst) };
                 out.send_routed(Packet::new(Mac::ZERO, header.emit(&transmit.bytes)));
             }
             if quiet {

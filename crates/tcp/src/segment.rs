@@ -6,7 +6,7 @@ use wire::ipv4::Header;
 use wire::{Checksum, Ipv4Addr, Malformed};
 
 /// The protocol number in an IPv4 header.
-pub const PROTOCOL: u8 = 6;
+pub const PROTOCOL: u8 = wire::ipv4::TCP;
 
 /// Bytes of the header without options.
 pub const HEADER: usize = 20;

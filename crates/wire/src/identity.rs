@@ -7,8 +7,9 @@ use core::net::SocketAddrV4;
 /// The identity of a datagram: a hash over all that forwarding leaves alone.
 ///
 /// Left out are time to live, header checksum, DSCP and ECN, the transport's checksum (off-loading fills it late), and
-/// for atomic datagrams the identification, which RFC 6864 gives no meaning. Equal datagrams share an identity; who
-/// counts them tells them apart. In a tunnel (IP in IP) a packet is who it was before: the innermost datagram counts.
+/// the identification of an atomic datagram of UDP or ICMP: the kernel chooses it, and a recorder has to know the identity of a
+/// datagram before it is sent. TCP and SCTP send the same bytes again, and only the identification tells a retransmission from the
+/// original, so there it counts. Equal datagrams share an identity; who counts them tells them apart. In a tunnel (IP in IP) a packet is who it was before: the innermost datagram counts.
 pub fn identity(bytes: &[u8]) -> PacketId {
     let Ok((header, payload)) = Header::parse(bytes) else { return nonzero(fold(SEED, bytes)) };
     innermost(header, payload, NESTING)
@@ -30,7 +31,8 @@ fn innermost(header: Header, payload: &[u8], nesting: u8) -> PacketId {
 
 fn of_datagram(header: &Header, payload: &[u8]) -> PacketId {
     let mut hash = SEED;
-    if !header.dont_fragment || header.is_fragment() {
+    let repeats = matches!(header.protocol, ipv4::TCP | ipv4::SCTP);
+    if repeats || !header.dont_fragment || header.is_fragment() {
         hash = fold(hash, &header.id.to_be_bytes());
         hash = fold(hash, &header.offset.to_be_bytes());
     }
@@ -88,6 +90,18 @@ mod tests {
         let a = udp_identity(A, B, &42u64.to_be_bytes());
         assert_ne!(a, udp_identity(A, B, &43u64.to_be_bytes()));
         assert_ne!(a, udp_identity(B, A, &42u64.to_be_bytes()));
+    }
+
+    #[test]
+    fn a_retransmission_of_tcp_or_sctp_is_another_packet_and_a_datagram_of_udp_is_not() {
+        let sent = |protocol, id| {
+            let header = Header { id, ..Header::new(protocol, *A.ip(), *B.ip()) };
+            identity(&header.emit(b"the same bytes"))
+        };
+        for protocol in [ipv4::TCP, ipv4::SCTP] {
+            assert_ne!(sent(protocol, 1), sent(protocol, 2));
+        }
+        assert_eq!(sent(ipv4::UDP, 1), sent(ipv4::UDP, 2));
     }
 
     #[test]

@@ -13,6 +13,10 @@ pub const HEADER: usize = 20;
 pub const ICMP: u8 = 1;
 /// The protocol number of IP in IP (RFC 2003).
 pub const IPIP: u8 = 4;
+/// The protocol number of TCP.
+pub const TCP: u8 = 6;
+/// The protocol number of SCTP.
+pub const SCTP: u8 = 132;
 /// The protocol number of UDP.
 pub const UDP: u8 = 17;
 /// The time to live that a host gives its packets (RFC 1700's recommendation).

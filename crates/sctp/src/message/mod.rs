@@ -20,7 +20,7 @@ use crate::crc32c::crc32c;
 use wire::{Malformed, Reader};
 
 /// The protocol number in an IPv4 header.
-pub const PROTOCOL: u8 = 132;
+pub const PROTOCOL: u8 = wire::ipv4::SCTP;
 /// Bytes of the common header.
 pub const HEADER: usize = 12;
 /// Where the checksum stands.
