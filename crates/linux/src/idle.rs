@@ -2,7 +2,7 @@
 //! during that run.
 
 use crate::daemon::{Ages, Heartbeat, Stall, Waits};
-use crate::{Clock, hasten_thread, set_timer_slack};
+use crate::{Clock, set_realtime, set_timer_slack};
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicBool, Ordering};
 use wire::{Duration, Instant};
@@ -19,7 +19,7 @@ pub struct Idle {
 
 /// Sleeps for one beat after the other, from the clock's zero to `end`, or until the run is `over`.
 pub fn sleep(clock: Clock, end: Instant, over: &AtomicBool) -> Idle {
-    hasten_thread();
+    set_realtime();
     let _ = set_timer_slack(Duration::from_micros(1));
     let mut late = Waits::new();
     while !clock.has_begun() {

@@ -48,8 +48,10 @@ pub(crate) struct Socket {
     relayed: bool,
     /// What it was like when it was last served, if that is to be written down.
     pub(crate) watch: Option<Box<Watch>>,
-    /// What a relay has to send before anything that it reads from the other.
+    /// What a relay has to send before anything that it reads from the other: what it began with, and its pipe.
     staged: VecDeque<u8>,
+    /// Bytes that the relay's pipe to this socket holds.
+    pipe: usize,
 }
 
 impl Socket {
@@ -68,6 +70,7 @@ impl Socket {
             relayed: false,
             watch: None,
             staged: VecDeque::new(),
+            pipe: 0,
         }
     }
 
@@ -188,11 +191,11 @@ impl Socket {
         self.opened && self.stream.is_some() && (self.tcp.state().synchronized() || finished)
     }
 
-    /// From now on a relay writes, first these bytes, and reads. Credit is void.
-    pub(crate) fn join(&mut self, staged: Vec<u8>) {
+    /// From now on a relay writes, first these bytes, and reads. Its pipe to this socket holds `pipe` bytes. Credit is void.
+    pub(crate) fn join(&mut self, staged: Vec<u8>, pipe: usize) {
         (self.relayed, self.wanted, self.credit) = (true, 0, 0);
         self.fit_buffer();
-        self.staged = staged.into();
+        (self.staged, self.pipe) = (staged.into(), pipe);
     }
 
     /// The user reads and writes again; what the relay has not sent.
@@ -201,24 +204,36 @@ impl Socket {
         std::mem::take(&mut self.staged).into()
     }
 
-    /// Takes what was staged, and then what the other has read: no more than there is room for, so that the rest stays in
-    /// the other's window. `rests`: the other takes and gives nothing now.
+    /// Bytes that may wait to be sent or acknowledged.
+    pub(crate) fn send_capacity(&self) -> usize {
+        self.tcp.room() + self.tcp.unacknowledged()
+    }
+
+    /// Takes what was staged, then what the other has read, and fills the pipe: the rest stays in the other's window. `rests`:
+    /// the other takes and gives nothing now.
     pub(crate) fn relay_from(&mut self, other: &mut Self, rests: bool) {
-        let most = self.tcp.room().min(self.staged.len());
-        let staged: Vec<u8> = self.staged.drain(..most).collect();
-        self.tcp.write(&staged);
-        if rests || !self.staged.is_empty() {
+        self.send_staged();
+        if rests {
             return;
         }
-        let room = self.tcp.room();
-        if room > 0 && other.tcp.readable() > 0 {
-            self.tcp.write(&other.tcp.read(room));
+        if self.staged.is_empty() && self.tcp.room() > 0 && other.tcp.readable() > 0 {
+            self.tcp.write(&other.tcp.read(self.tcp.room()));
         }
-        if other.tcp.at_end() {
+        let room = self.pipe.saturating_sub(self.staged.len());
+        if room > 0 && other.tcp.readable() > 0 {
+            self.staged.extend(other.tcp.read(room));
+        }
+        if other.tcp.at_end() && self.staged.is_empty() {
             other.knows_end = true;
             self.finishing = true;
             self.tcp.finish();
         }
+    }
+
+    fn send_staged(&mut self) {
+        let most = self.tcp.room().min(self.staged.len());
+        let staged: Vec<u8> = self.staged.drain(..most).collect();
+        self.tcp.write(&staged);
     }
 
     fn read(&mut self, out: &mut Output) {

@@ -18,6 +18,11 @@ const MOST: usize = 4096;
 /// IP and TCP header, without options: what a segment needs of a path beside its payload.
 const HEADERS: u16 = 40;
 
+/// Bytes in a relay's pipe to a socket: the capacity of a pipe of Linux, as the daemon's relay has it.
+const PIPE: usize = 64 * 1024;
+/// The same where the user bounds what may wait to be sent: a page. What is in the pipe moves with the connection.
+const LITTLE_PIPE: usize = 4096;
+
 /// Where a stream is.
 #[derive(Clone, Copy, Debug)]
 enum Place {
@@ -193,7 +198,8 @@ impl Table {
         let [for_other, for_one] = staged;
         for (tuple, staged) in [(other, for_other), (one, for_one)] {
             if let Some(socket) = self.sockets.get_mut(&tuple) {
-                socket.join(staged);
+                let bounded = socket.send_capacity() != self.profile.send_buffer as usize;
+                socket.join(staged, if bounded { LITTLE_PIPE } else { PIPE });
             }
         }
         Some(one)

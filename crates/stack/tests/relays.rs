@@ -141,13 +141,13 @@ fn moves_to_and_fro(loss: u64, pause: u64) {
     assert_done(&net);
 }
 
-/// What a router keeps for a slow reader is bounded by the buffers of both its connections.
+/// What a router keeps for a slow reader is bounded by the buffers of both its connections, and by the pipe between them.
 #[test]
 fn who_does_not_read_is_not_overrun() {
     let profile = Profile::rfc6298_reno();
     let mut net = relayed_to(User::default(), &profile, 2_000_000);
     net.run(200);
-    let most = 2 * (profile.receive_buffer + profile.send_buffer) as usize;
+    let most = 2 * (profile.receive_buffer + profile.send_buffer) as usize + 64 * 1024;
     let said = net.hosts[1].users[&ACCEPTED].said;
     assert!(said <= most && said > most / 2, "{said} of {most}");
 }
@@ -168,6 +168,13 @@ fn buffers_of_its_own_bound_a_relay() {
     let ((up, near), (far, back)) = (kept(NEAR), kept(FAR));
     assert!((1..=4096).contains(&far) && (1..=4096).contains(&near), "{far} and {near}");
     assert_eq!((up, back), (0, 0));
+    net.op(2, NEAR, StreamOp::Part);
+    let pipes = net.hosts[2].parted.take().unwrap().map(|pipe| pipe.len());
+    assert_eq!(
+        pipes,
+        [0, 4096],
+        "the pipe to the slow reader is full, and holds a page as the daemon's does"
+    );
 }
 
 /// A window that was promised is kept; once it is used up, the next is as large as was set.
