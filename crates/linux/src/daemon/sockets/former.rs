@@ -110,6 +110,18 @@ impl Tcp {
         !self.former.is_empty()
     }
 
+    /// A segment came for a connection that has not sent anything here, and is on its way to the kernel. If the peer has more than
+    /// the former host knew, the connection begins where the peer stands, and sends nothing that the peer holds.
+    pub(super) fn catch_up(&mut self, tuple: &Tuple, segment: &Segment<'_>) {
+        let socket = self.by_tuple.get(tuple).and_then(|id| self.sockets.get_mut(id));
+        let Some(socket) = socket.filter(|socket| !socket.frozen && socket.repaired) else { return };
+        if socket.tells(segment) == Tells::Ahead
+            && let Err(error) = socket.begin_again(segment.ack)
+        {
+            socket.lost = Some(Errno::from_io_error(&error).unwrap_or(Errno::IO));
+        }
+    }
+
     /// A segment is about to reach the kernel.
     pub(super) fn hears(&mut self, tuple: &Tuple, segment: &Segment<'_>) {
         if !self.former.contains(tuple) {
@@ -178,7 +190,7 @@ impl Socket {
         settings.give(&self.fd)?;
         repair::leave(&self.fd)?;
         *former = Former { begin: from, expected: state.receive_next, given: 0, passed_over: 0, ..*former };
-        (self.pending, self.shut) = (state.unacknowledged.into(), false);
+        (self.pending, self.shut, self.repaired) = (state.unacknowledged.into(), false, false);
         self.peer_finished |= state.finished;
         Ok(self.flush()?)
     }

@@ -108,6 +108,14 @@ impl Sockets {
             told.push(Told::Refused(id, refusal::FULL.to_owned()));
             return done;
         };
+        // Where the peer stands is known before the first byte is sent: the last segment that was held tells it best.
+        for (_, bytes) in released.iter().rev().filter(|_| guard.is_none()) {
+            if let Some((header, payload)) = self.segment(bytes)
+                && let Ok(segment) = ::tcp::Segment::parse(payload, header.src, header.dst)
+            {
+                self.tcp.catch_up(&tuple, &segment);
+            }
+        }
         // First the connection goes on, then it gets what came meanwhile.
         self.tcp.guard(&tuple, guard.is_some(), told);
         for (packet, bytes) in released {

@@ -292,6 +292,56 @@ fn a_guard_outlasts_a_thaw() {
     });
 }
 
+/// The peer has more than the former host knew, and its acknowledgment was held by the guard: nothing that the peer holds is sent
+/// again, not even a first flight of it.
+#[test]
+fn a_held_acknowledgment_counts_before_anything_is_sent() {
+    in_world(|| {
+        at_loopback(&[PEER, MOVES]);
+        let listener = TcpListener::bind((PEER, 80)).unwrap();
+        let mut user = User::new(pattern(400_000, 3));
+        user.op(open(80));
+        let (mut peer, _) = listener.accept().unwrap();
+        peer.set_nonblocking(true).unwrap();
+        let mut got = Vec::new();
+        user.until("all of it", |_| take(&mut peer, &mut got, usize::MAX) == 400_000);
+        user.told.clear();
+        for op in [StreamOp::Freeze, StreamOp::Export, StreamOp::Forget] {
+            user.op(op);
+        }
+        let Some(Told::Exported(_, mut state)) = user.told.first().cloned() else { panic!("{:?}", user.told) };
+        // As if no acknowledgment had ever come.
+        state.send_una = state.send_next.minus(400_000);
+        state.unacknowledged = user.says;
+        let tuple = Tuple { local: state.local, remote: state.remote };
+        let segment = ::tcp::Segment {
+            src_port: 80,
+            dst_port: state.local.port(),
+            seq: state.receive_next,
+            ack: state.send_next,
+            flags: ::tcp::Flags::ACK,
+            window: 500,
+            ..::tcp::Segment::default()
+        };
+        let payload = segment.emit(PEER, MOVES);
+        let held = wire::ipv4::Header::new(::tcp::PROTOCOL, PEER, MOVES).emit(&payload);
+
+        let mut sockets = Sockets::new(Some(MOVES));
+        let mut op = |op, told: &mut Vec<Told>| sockets.operate(STREAM, op, told).released.len();
+        op(StreamOp::Guard(tuple, Some(Guard::Hold(1))), &mut Vec::new());
+        op(StreamOp::Import(state), &mut Vec::new());
+        assert!(matches!(sockets.screen_in(PacketId(1), &held), Screened::Held));
+        let mut op = |op, told: &mut Vec<Told>| sockets.operate(STREAM, op, told).released.len();
+        op(StreamOp::Thaw, &mut Vec::new());
+        assert_eq!(op(StreamOp::Guard(tuple, None), &mut Vec::new()), 1);
+        let mut told = Vec::new();
+        op(StreamOp::Freeze, &mut told);
+        op(StreamOp::Export, &mut told);
+        let [Told::Exported(_, state)] = &told[..] else { panic!("{told:?}") };
+        assert_eq!(state.unacknowledged.len(), 0);
+    });
+}
+
 /// What a guard held does not slip past the next guard, nor into a frozen connection.
 #[test]
 fn what_a_guard_gives_back_is_looked_at_again() {
