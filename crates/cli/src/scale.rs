@@ -148,11 +148,11 @@ fn csv(all: &[Measured]) -> String {
 
 fn figure(all: &[Measured]) -> PointFigure {
     let point =
-        |measured: &Measured| Point { x: f64::from(measured.mobiles), y: measured.speed(), error: None };
+        |measured: &Measured| Point { x: f64::from(measured.mobiles), y: measured.speed(), whisker: None };
     PointFigure {
         title: "Speed against scale: a datagram a second from each host, up four hops".to_owned(),
         x: Axis::new("mobile hosts", "").in_decades(),
-        y: Axis::new("simulated seconds in a second", "").in_decades(),
+        y: Axis::new("simulated seconds in a second of the wall clock", "").in_decades(),
         series: vec![Series {
             name: "scale/tree".to_owned(),
             style: Style::Simulator,

@@ -20,6 +20,6 @@ pub use csv::Csv;
 pub use figure::{
     Axis, Band, Bar, BarFigure, BarGroup, BesideFigure, Cost, Counts, DistributionFigure, DistributionPanel,
     FlowTrace, Handoff, Joined, Mark, MarkKind, Noticed, Owner, Point, PointFigure, Sample, SequenceFigure,
-    Series, Style, TimeFigure, TimeLine, TimePanel,
+    Series, Step, Style, TimeFigure, TimeLine, TimePanel, TimeWindow, Whisker,
 };
 pub use text::Table;

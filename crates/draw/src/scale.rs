@@ -67,6 +67,11 @@ impl Ticks {
         Self::every(range, Step::for_span(range.hi - range.lo, target))
     }
 
+    /// No ticks.
+    pub(crate) const fn none() -> Self {
+        Self { values: Vec::new(), decimals: 0, decades: false }
+    }
+
     /// One for each power of ten, on an axis of exponents.
     pub(crate) fn decades(range: Range) -> Self {
         Self { decades: true, ..Self::every(range, Step { mantissa: 1.0, exponent: 0 }) }

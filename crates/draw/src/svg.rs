@@ -133,14 +133,15 @@ impl Svg {
         self.put(format_args!("</g>"));
     }
 
-    /// The file. `title` is what a screen reader says.
-    pub(crate) fn finish(self, height: f64, title: &str) -> String {
+    /// The file. `title` is what a screen reader says, and `about` what it says of the contents.
+    pub(crate) fn finish(self, height: f64, title: &str, about: &str) -> String {
         let [width, height] = [self.width, height].map(num);
         format!(
             concat!(
                 r#"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" "#,
-                r#"width="{width}" height="{height}" role="img" font-family="{fonts}">"#,
-                "\n<title>{title}</title>\n",
+                r#"width="{width}" height="{height}" role="img" aria-labelledby="title about" "#,
+                r#"font-family="{fonts}">"#,
+                "\n<title id=\"title\">{title}</title>\n<desc id=\"about\">{about}</desc>\n",
                 r##"<rect x="0" y="0" width="{width}" height="{height}" fill="#ffffff"/>"##,
                 "\n{body}</svg>\n"
             ),
@@ -148,6 +149,7 @@ impl Svg {
             height = height,
             fonts = FONTS,
             title = escape(title),
+            about = escape(about),
             body = self.body,
         )
     }

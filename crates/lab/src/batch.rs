@@ -3,6 +3,7 @@
 //! The value of a run is the median of its handoffs of one kind: handoffs of one run share its seed and its connections, and
 //! are no repetitions. So `n` counts runs.
 
+use crate::drawn::style;
 use crate::handoff::Handoff;
 use crate::run::{OnWorld, Outcome};
 use crate::stats::{self, Summary};
@@ -217,34 +218,27 @@ impl Collected {
         self.all_names().filter_map(row).collect()
     }
 
-    /// The distribution of every metric that differs between runs.
+    /// The distribution of every metric that differs between runs; the values of the others are in the caption.
     pub fn figure(&self, name: &str, world: OnWorld) -> Option<DistributionFigure> {
-        let style = if world == OnWorld::Sim { Style::Simulator } else { Style::Linux };
         let mut panels: Vec<DistributionPanel> = Vec::new();
+        let mut same: Vec<String> = Vec::new();
         for of in self.names() {
-            let (title, kind) = of.split_once('.').unwrap_or((of, ""));
             let values = self.values(of);
-            if values.iter().all(|value| values.first() == Some(value)) {
-                continue;
-            }
-            let label = if kind.is_empty() { name } else { kind };
-            let sample = Sample::new(label, style, values.to_vec());
-            match panels.iter_mut().find(|panel| panel.title == title) {
-                Some(panel) => panel.samples.push(sample),
-                None => panels.push(DistributionPanel {
-                    title: title.to_owned(),
-                    axis: axis(title),
-                    samples: vec![sample],
-                }),
+            if let Some(value) = values.first().filter(|first| values.iter().all(|value| value == *first)) {
+                same.push(format!("{of} {}", stats::number(*value, 3)));
+            } else {
+                add(&mut panels, of, name, style(world), values);
             }
         }
         let runs = self.metrics.values().map(|metric| metric.measured).max()?;
-        let about = METRICS.iter().filter(|(of, _)| panels.iter().any(|panel| panel.title == *of));
-        let about: Vec<String> = about.map(|(of, about)| format!("{of}: {about}")).collect();
+        let same = match same.join(", ") {
+            same if same.is_empty() => same,
+            same => format!(" The same in every run, and not drawn: {same}."),
+        };
         (!panels.is_empty()).then(|| DistributionFigure {
             title: format!("{name}: {runs} runs, each at other phases"),
             panels,
-            caption: format!("{}. One value a run: the median of its handoffs.", about.join("; ")),
+            caption: format!("One value a run: the median of its handoffs.{same}"),
         })
     }
 }
@@ -260,6 +254,19 @@ impl Metric {
             }
         }
         self.measured += 1;
+    }
+}
+
+/// Adds the values of `outage_ms.hard` to the panel of outages, as a series named by the kind of handoff, or else `name`.
+pub(crate) fn add(panels: &mut Vec<DistributionPanel>, of: &str, name: &str, style: Style, values: &[f64]) {
+    let (metric, kind) = of.split_once('.').unwrap_or((of, ""));
+    let about = METRICS.iter().find(|(of, _)| *of == metric).map_or("", |(_, about)| about);
+    let axis = axis(metric);
+    let title = format!("{}: {about}", axis.label);
+    let sample = Sample::new(if kind.is_empty() { name } else { kind }, style, values.to_vec());
+    match panels.iter_mut().find(|panel| panel.title == title) {
+        Some(panel) => panel.samples.push(sample),
+        None => panels.push(DistributionPanel { title, axis, samples: vec![sample] }),
     }
 }
 
@@ -400,6 +407,8 @@ mod tests {
         assert!(row("lost_packets").contains("no width"), "{text}");
         let figure = all.figure("x", OnWorld::Sim).unwrap();
         assert_eq!(figure.panels.len(), 1, "what does not vary is not drawn");
+        assert!(figure.panels[0].title.starts_with("outage: no new data"), "{}", figure.panels[0].title);
+        assert!(figure.caption.contains("not drawn: lost_packets 0.000."), "{}", figure.caption);
     }
 
     /// A flow that ends before the moves leaves nothing to measure: that is no loss of 0 packets.

@@ -16,26 +16,21 @@ pub struct Difference {
     pub text: String,
 }
 
-/// One handoff as both runs had it: a panel for each run and flow. `None` if a run has no handoff of this number.
-pub fn figure(runs: [&Outcome; 2], handoff: usize) -> Option<draw::SequenceFigure> {
-    let name = &runs[0].plan.name;
-    let mut both = draw::SequenceFigure::new(format!("{name}: handoff {handoff} in both runs"));
-    for run in runs {
-        let one = rundir::sequence(run);
-        let mut of_run = one.handoffs.into_iter().find(|this| this.number == handoff)?;
-        let backend = format!("{}, seed {}", run.world.title(), run.plan.seed);
-        // A flow that this handoff does not concern is in the figure of its own run.
-        let mut costs = std::mem::take(&mut of_run.costs);
-        for cost in &mut costs {
-            let mut flow = one.flows.get(cost.flow)?.clone();
-            flow.name = format!("{backend}: {}", flow.name);
-            cost.flow = both.flows.len();
-            both.flows.push(flow);
-        }
-        both.handoffs.push(draw::Handoff { costs, ..of_run });
-        both.caption.clone_from(&run.plan.about);
-    }
-    Some(both)
+/// One handoff as both runs had it, beside each other. `None` if a run has no handoff of this number.
+pub fn figure(runs: [&Outcome; 2], handoff: usize) -> Option<draw::BesideFigure> {
+    let plan = &runs[0].plan;
+    let of_run = |run: &Outcome| {
+        let figure = rundir::sequence(run);
+        let has = figure.handoffs.iter().any(|one| one.number == handoff);
+        has.then(|| (format!("{}, seed {}", run.world.title(), run.plan.seed), figure))
+    };
+    let beside = runs.into_iter().map(of_run).collect::<Option<Vec<_>>>()?;
+    Some(draw::BesideFigure {
+        title: format!("{}: handoff {handoff} in both runs", plan.name),
+        runs: beside,
+        handoff,
+        caption: format!("{}. Both panels have the same scales.", plan.about),
+    })
 }
 
 /// Compares two runs. An error says why they cannot be compared.

@@ -12,6 +12,7 @@ pub mod compare;
 pub mod compare_worlds;
 pub mod control;
 pub mod diff;
+mod drawn;
 pub mod explain;
 mod failure;
 pub mod flow;

@@ -54,7 +54,7 @@ impl BesideFigure {
         let reach = panels.iter().flatten().map(Zoom::reach);
         let reach = reach.fold((Duration::ZERO, Duration::ZERO), |a, b| (a.0.max(b.0), a.1.max(b.1)));
         let panels: Vec<Option<Zoom<'_>>> =
-            panels.into_iter().map(|zoom| zoom.map(|zoom| zoom.reaching(reach))).collect();
+            panels.into_iter().map(|zoom| zoom.map(|zoom| zoom.reaching(reach).explained())).collect();
         let tall = panels.iter().flatten().map(Zoom::tallness).fold(0.0, f64::max);
 
         let top = title(&mut svg, &self.title, 20.0, RIGHT - 20.0);
@@ -70,12 +70,14 @@ impl BesideFigure {
         let both: Vec<(&String, Option<Zoom<'_>>)> =
             self.runs.iter().map(|(name, _)| name).zip(panels).collect();
         for row in both.chunks(COLUMNS) {
+            let heads = row.iter().filter_map(|(_, zoom)| Some(zoom.as_ref()?.head(width)));
+            let head = heads.fold(0.0, f64::max);
             let mut bottom = y;
             for (column, (name, zoom)) in row.iter().enumerate() {
                 let place = left + column as f64 * (width + left + GUTTER);
                 svg.text([place, y + 15.0], Text::new(15.0, Anchor::Start).bold(), name);
                 bottom = bottom.max(match zoom {
-                    Some(zoom) => zoom.clone().tall(tall).draw(&mut svg, [place, width], y + 20.0),
+                    Some(zoom) => zoom.clone().tall(tall).draw(&mut svg, [place, width], y + 20.0, head),
                     None => {
                         let text = format!("handoff {} concerns no flow of this run", self.handoff);
                         svg.text([place, y + 40.0], Text::new(12.0, Anchor::Start), &text);
@@ -86,6 +88,10 @@ impl BesideFigure {
             y = bottom + 4.0;
         }
         let bottom = caption(&mut svg, &self.caption, [20.0, RIGHT - 20.0], y);
-        svg.finish(bottom + 14.0, &self.title)
+        let words = |(name, run): (&(String, SequenceFigure), &SequenceFigure)| {
+            format!("{}: {}", name.0, run.in_words())
+        };
+        let words: Vec<String> = self.runs.iter().zip(&runs).map(words).collect();
+        svg.finish(bottom + 14.0, &self.title, &format!("{} {}", words.join(" "), self.caption))
     }
 }

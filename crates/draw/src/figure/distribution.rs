@@ -104,8 +104,19 @@ impl DistributionFigure {
         for panel in &self.panels {
             y = panel.draw(&mut svg, [left, RIGHT - numbers.min(NUMBERS_MAX)], y) + 8.0;
         }
-        let bottom = caption(&mut svg, &self.notes(), [16.0, RIGHT - 16.0], y);
-        svg.finish(bottom + 14.0, &self.title)
+        let notes = self.notes();
+        let bottom = caption(&mut svg, &notes, [16.0, RIGHT - 16.0], y);
+        svg.finish(bottom + 14.0, &self.title, &format!("{} {notes}", self.in_words()))
+    }
+
+    /// Every series in numbers, for those who cannot see the curves.
+    fn in_words(&self) -> String {
+        let samples = |panel: &DistributionPanel| {
+            let words = |sample: &Sample| format!("{}: {}", sample.label(), Numbers::of(sample).text());
+            panel.samples.iter().map(words).collect::<Vec<_>>().join("; ")
+        };
+        let panels = self.panels.iter().map(|panel| format!("{}: {}.", panel.axis.text(), samples(panel)));
+        panels.collect::<Vec<_>>().join(" ")
     }
 
     fn notes(&self) -> String {

@@ -3,16 +3,21 @@
 mod bars;
 mod beside;
 mod distribution;
+mod marks;
 mod overview;
+mod owner;
 mod panel;
 mod points;
 mod sequence;
+mod sheet;
+mod steps;
 mod time;
 mod zoom;
 
 pub use bars::{Bar, BarFigure, BarGroup};
 pub use beside::BesideFigure;
 pub use distribution::{DistributionFigure, DistributionPanel, Sample};
-pub use points::{Axis, Point, PointFigure, Series, Style};
-pub use sequence::{Band, Cost, Counts, FlowTrace, Handoff, Mark, MarkKind, Noticed, Owner, SequenceFigure};
-pub use time::{Joined, TimeFigure, TimeLine, TimePanel};
+pub use owner::Owner;
+pub use points::{Axis, Point, PointFigure, Series, Style, Whisker};
+pub use sequence::{Band, Cost, Counts, FlowTrace, Handoff, Mark, MarkKind, Noticed, SequenceFigure, Step};
+pub use time::{Joined, TimeFigure, TimeLine, TimePanel, TimeWindow};

@@ -1,11 +1,12 @@
 //! The whole run: one panel for each flow, with every handoff that concerns it named.
 
+use super::marks::draw_marks;
 use super::panel::{Frame, LABEL, SMALL, upright};
-use super::sequence::{FlowTrace, HANDOFF, Handoff, Mark, MarkKind, NEVER, Noticed, RIGHT, SequenceFigure};
+use super::sequence::{FlowTrace, HANDOFF, Handoff, MarkKind, NEVER, Noticed, RIGHT, SequenceFigure, WIDTH};
+use super::steps::Steps;
 use crate::scale::{Range, Ticks};
 use crate::svg::{Anchor, Svg, Text, fit, text_width};
 use std::cmp::Reverse;
-use std::collections::BTreeSet;
 use wire::Instant;
 
 /// At most so many flows have a panel.
@@ -13,16 +14,19 @@ const PANELS: usize = 6;
 /// Handoff labels stand in at most so many rows.
 const ROWS: usize = 5;
 const ROW_HEIGHT: f64 = 15.0;
-/// No label is wider, so no late handoff needs more room beyond the frame.
-const LABEL_MAX: f64 = 170.0;
+/// No late handoff needs more room beyond the frame for its label.
+const BEYOND: f64 = 170.0;
+/// No label is wider.
+const LABEL_MAX: f64 = 320.0;
 
 /// Draws the panels from `top` down; returns where they end and how many flows have none.
 pub(super) fn draw_all(svg: &mut Svg, figure: &SequenceFigure, top: f64) -> (f64, usize) {
     let chosen = choose(figure);
+    // The panels below have the details, if there are any.
     let height = match chosen.len() {
-        0 | 1 => 230.0,
-        2 => 160.0,
-        _ => 120.0,
+        0 | 1 if figure.handoffs.is_empty() => 230.0,
+        0..=2 => 130.0,
+        _ => 110.0,
     };
     if chosen.is_empty() {
         return (Overview::new(figure, None, height).draw(svg, top), 0);
@@ -54,6 +58,7 @@ struct Overview<'a> {
     handoffs: Vec<(&'a Handoff, usize)>,
     names_hosts: bool,
     room: f64,
+    steps: Steps<'a>,
     /// For each handoff: its row, counted from the frame, and what is written there.
     labels: Vec<Option<(usize, String)>>,
 }
@@ -70,15 +75,19 @@ impl<'a> Overview<'a> {
         let costs = |handoff: &'a Handoff| handoff.costs.iter().map(|cost| handoff.span(cost));
         let spans = figure.handoffs.iter().flat_map(costs).flat_map(<[Instant; 2]>::from);
         let begun = figure.handoffs.iter().map(|handoff| handoff.at);
-        let x = Range::of(marks.chain(spans).chain(begun).map(Instant::as_secs_f64)).padded(0.01);
+        let steps = figure.steps.iter().flat_map(|step| [step.from, step.to]);
+        let all = marks.chain(spans).chain(begun).chain(steps);
+        let x = Range::of(all.map(Instant::as_secs_f64)).padded(0.01);
         let scale = flow.map_or(1.0, FlowTrace::scale);
         let places = flow.into_iter().flat_map(|flow| &flow.marks).map(|mark| mark.place as f64 / scale);
         let y = Range::of(places).padded(0.04);
         let left = figure.left();
         let frame = Frame { left, top: 0.0, width: RIGHT - left, height, x, y };
         let room = flow.map_or(42.0, FlowTrace::label_room);
-        let mut all =
-            Self { flow, frame, handoffs, names_hosts: figure.many_hosts(), room, labels: Vec::new() };
+        let hosts: Vec<&str> = handoffs.iter().map(|(handoff, _)| handoff.host.as_str()).collect();
+        let steps = Steps::of(figure, |step| hosts.contains(&step.host.as_str()));
+        let names_hosts = figure.many_hosts();
+        let mut all = Self { flow, frame, handoffs, names_hosts, room, steps, labels: Vec::new() };
         // The same width for all panels: late labels of any flow count.
         let reach = figure.handoffs.iter().map(|handoff| all.reach(handoff)).fold(0.0, f64::max);
         all.frame.width -= reach;
@@ -96,10 +105,14 @@ impl<'a> Overview<'a> {
             svg.text([self.frame.left, top + LABEL + 1.0], Text::new(LABEL, Anchor::Start).bold(), &name);
         }
         self.shade(svg);
-        let y_ticks = Ticks::whole(self.frame.y, 5);
-        self.frame.axes(svg, &Ticks::new(self.frame.x, 10), &y_ticks);
-        let axis = self.flow.map_or("", FlowTrace::axis);
-        self.frame.labels(svg, "time (s)", axis, self.room);
+        let x_ticks = Ticks::new(self.frame.x, 10);
+        let y_ticks = Ticks::whole(self.frame.y, 4);
+        self.frame.grid(svg, &x_ticks, &y_ticks);
+        self.frame.y_ticks(svg, &y_ticks);
+        self.frame.y_label(svg, self.flow.map_or("", FlowTrace::axis), self.room);
+        let below = self.steps.draw(svg, &self.frame, &x_ticks, Instant::as_secs_f64);
+        below.x_ticks(svg, &x_ticks);
+        below.x_label(svg, "time (s)");
         self.lines(svg);
         match self.flow {
             Some(flow) if !flow.marks.is_empty() => {
@@ -110,7 +123,7 @@ impl<'a> Overview<'a> {
             }
             _ => self.frame.remark(svg, "no flow with data"),
         }
-        self.frame.bottom() + 40.0
+        below.bottom() + 40.0
     }
 
     fn shade(&self, svg: &mut Svg) {
@@ -143,16 +156,17 @@ impl<'a> Overview<'a> {
         }
     }
 
-    /// A handoff's number and label; its host too if several moved.
-    fn label(&self, handoff: &Handoff) -> String {
+    /// A handoff's number and label, within `width`; its host too if several moved.
+    fn label(&self, handoff: &Handoff, width: f64) -> String {
         let host = if self.names_hosts { format!("{} ", handoff.host) } else { String::new() };
-        fit(&format!("{} {host}{}", handoff.number, handoff.label), SMALL, LABEL_MAX)
+        fit(&format!("{} {host}{}", handoff.number, handoff.label), SMALL, width.min(LABEL_MAX))
     }
 
     /// How far the label of a handoff reaches beyond the frame.
     fn reach(&self, handoff: &Handoff) -> f64 {
         let x = self.frame.px(handoff.at.as_secs_f64());
-        x + 3.0 + text_width(&self.label(handoff), SMALL) - self.frame.right()
+        let width = text_width(&self.label(handoff, LABEL_MAX), SMALL);
+        (x + 3.0 + width - self.frame.right()).min(BEYOND)
     }
 
     /// Rows for the labels, such that no label covers another nor the line that leads to another. Where the full label
@@ -164,7 +178,7 @@ impl<'a> Overview<'a> {
         let mut labels = Vec::with_capacity(self.handoffs.len());
         for (handoff, _) in self.handoffs.iter().rev() {
             let x = self.frame.px(handoff.at.as_secs_f64());
-            let texts = [self.label(handoff), handoff.number.to_string()];
+            let texts = [self.label(handoff, WIDTH - 6.0 - x), handoff.number.to_string()];
             let placed = texts.into_iter().find_map(|text| {
                 let end = x + 3.0 + text_width(&text, SMALL);
                 free_until.iter().position(|limit| end + 4.0 <= *limit).map(|row| (row, text))
@@ -177,29 +191,6 @@ impl<'a> Overview<'a> {
         labels.reverse();
         labels
     }
-}
-
-/// Draws marks of one kind, each with its place on the x axis, leaving out those that would cover one already drawn: a long
-/// run has far more marks than the panel has pixels.
-pub(super) fn draw_marks<'a>(
-    svg: &mut Svg,
-    flow: &FlowTrace,
-    frame: &Frame,
-    marks: impl Iterator<Item = (f64, &'a Mark)>,
-    scale: f64,
-) {
-    let mut drawn = BTreeSet::new();
-    let per = flow.scale();
-    svg.group("", |svg| {
-        for (x, mark) in marks {
-            let (marker, radius, colour) = flow.style(mark);
-            let place = [frame.px(x), frame.py(mark.place as f64 / per)];
-            // Casting saturates, so any place is a cell.
-            if drawn.insert(place.map(|coordinate| (coordinate * 1.5).round() as i64)) {
-                marker.draw(svg, place, radius * scale, colour);
-            }
-        }
-    });
 }
 
 #[cfg(test)]

@@ -77,10 +77,20 @@ impl Frame {
 
     /// What the axes measure; `y_room` is how far left of the frame the y label stands.
     pub(super) fn labels(&self, svg: &mut Svg, x: &str, y: &str, y_room: f64) {
+        self.x_label(svg, x);
+        self.y_label(svg, y, y_room);
+    }
+
+    /// What the x axis measures, below its numbers.
+    pub(super) fn x_label(&self, svg: &mut Svg, text: &str) {
         let middle = self.left + self.width / 2.0;
-        svg.text([middle, self.bottom() + 32.0], Text::new(LABEL, Anchor::Middle), x);
-        let place = [self.left - y_room, self.top + self.height / 2.0];
-        svg.text(place, Text::new(LABEL, Anchor::Middle).upward(), y);
+        svg.text([middle, self.bottom() + 32.0], Text::new(LABEL, Anchor::Middle), text);
+    }
+
+    /// What the y axis measures, `room` left of the frame.
+    pub(super) fn y_label(&self, svg: &mut Svg, text: &str, room: f64) {
+        let place = [self.left - room, self.top + self.height / 2.0];
+        svg.text(place, Text::new(LABEL, Anchor::Middle).upward(), text);
     }
 
     /// The reason why the frame is empty, in its middle.
@@ -152,7 +162,11 @@ pub(super) fn legend(svg: &mut Svg, entries: &[(Key, String)], [left, right]: [f
     let (mut x, mut y) = (left, top + line / 2.0);
     for (key, text) in entries {
         let heads_a_line = matches!(key, Key::Heading);
-        let swatch = if heads_a_line { 0.0 } else { 26.0 };
+        let swatch = match key {
+            Key::Heading => 0.0,
+            Key::Dashed(..) => 48.0,
+            _ => 26.0,
+        };
         let width = swatch + text_width(text, LABEL);
         if x > left && (heads_a_line || x + width > right) {
             (x, y) = (left, y + line);
@@ -170,7 +184,9 @@ impl Key {
         match self {
             Self::Marker(marker, radius, colour) => marker.draw(svg, middle, radius, colour),
             Self::Dashed(marker, radius, colour) => {
-                svg.line([x, y], [x + 20.0, y], &dashed(colour));
+                // So wide that dashes are seen on both sides of the marker.
+                let middle = [x + 21.0, y];
+                svg.line([x, y], [x + 42.0, y], &dashed(colour, 0));
                 svg.circle(middle, radius, r##"fill="#ffffff""##);
                 marker.draw(svg, middle, radius, colour);
             }
@@ -186,8 +202,11 @@ impl Key {
     }
 }
 
-pub(super) fn dashed(colour: &str) -> String {
-    format!(r#"fill="none" stroke="{colour}" stroke-width="1.3" stroke-dasharray="6 4""#)
+/// The style of a dashed line. Lines of neighboring numbers have their dashes in each other's gaps, so that both are seen
+/// where they coincide.
+pub(super) fn dashed(colour: &str, number: usize) -> String {
+    let offset = if number % 2 == 1 { r#" stroke-dashoffset="5""# } else { "" };
+    format!(r#"fill="none" stroke="{colour}" stroke-width="1.3" stroke-dasharray="5 5"{offset}"#)
 }
 
 pub(super) fn upright(colour: &str) -> String {

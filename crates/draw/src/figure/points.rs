@@ -9,10 +9,14 @@ const WIDTH: f64 = 800.0;
 const PLOT_HEIGHT: f64 = 360.0;
 /// Okabe and Ito's colours that are dark enough for a thin line on white.
 pub(super) const COLOURS: [&str; 6] = ["#0072b2", "#d55e00", "#009e73", "#aa4499", "#b38600", "#333333"];
-/// How far simulator and Linux stand from their x at most, in pixels: clear of the published marker and each other.
-const ASIDE: f64 = 9.0;
+/// How far simulator and Linux are drawn beside their x, in pixels: so far that neither hides the other's interval.
+const ASIDE: f64 = 4.0;
 /// Points that are nearer to each other than this hide each other, in pixels.
 const HIDES: f64 = 6.0;
+/// A point below another is larger by this, in pixels.
+const LARGER: f64 = 3.0;
+/// No point is larger by more than this many others.
+const BELOW: usize = 3;
 
 /// Where numbers come from.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -61,6 +65,17 @@ impl Style {
     }
 }
 
+/// What encloses a value.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Whisker {
+    /// Its lower end.
+    pub lo: f64,
+    /// Its upper end.
+    pub hi: f64,
+    /// Whether it reaches from the smallest value to the largest, for want of values for an interval: it is drawn dotted.
+    pub is_range: bool,
+}
+
 /// One value with its interval.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Point {
@@ -68,21 +83,26 @@ pub struct Point {
     pub x: f64,
     /// What came out.
     pub y: f64,
-    /// The interval `(lo, hi)` around `y`.
-    pub error: Option<(f64, f64)>,
+    /// What encloses `y`.
+    pub whisker: Option<Whisker>,
 }
 
 impl Point {
     /// Whether it can be drawn. What cannot is no point of the figure, nor of its CSV.
     fn is_drawable(&self) -> bool {
-        let (lo, hi) = self.error.unwrap_or((0.0, 0.0));
+        let [lo, hi] = self.ends();
         [self.x, self.y, lo, hi].into_iter().all(|value| value.abs() <= FAR)
     }
 
     /// Where it stands on these axes.
     fn placed(self, x: &Axis, y: &Axis) -> Self {
-        let error = self.error.map(|(lo, hi)| (y.place(lo), y.place(hi)));
-        Self { x: x.place(self.x), y: y.place(self.y), error }
+        let placed = |one: Whisker| Whisker { lo: y.place(one.lo), hi: y.place(one.hi), ..one };
+        Self { x: x.place(self.x), y: y.place(self.y), whisker: self.whisker.map(placed) }
+    }
+
+    /// The ends of its whisker; the value itself, if it has none.
+    fn ends(&self) -> [f64; 2] {
+        self.whisker.map_or([self.y; 2], |whisker| [whisker.lo, whisker.hi])
     }
 }
 
@@ -134,15 +154,8 @@ impl Axis {
     }
 }
 
-/// Who stands a little beside its x, so that no marker hides another.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Apart {
-    Nobody,
-    /// The simulator on one side and Linux on the other.
-    Worlds,
-    /// Each series, in the order of their names.
-    Series,
-}
+/// Points, and where they are drawn.
+type Places<'a> = Vec<([f64; 2], &'a Point)>;
 
 /// Several series over one x axis.
 #[derive(Clone, PartialEq, Debug)]
@@ -164,13 +177,15 @@ impl PointFigure {
     #[must_use]
     pub fn csv(&self) -> String {
         let mut csv = Csv::default();
-        csv.row(["series", "source", &self.x.text(), &self.y.text(), "low", "high"]);
+        csv.row(["series", "source", &self.x.text(), &self.y.text(), "low", "high", "low and high"]);
         for series in &self.series {
             for point in series.points.iter().filter(|point| point.is_drawable()) {
-                let (lo, hi) =
-                    point.error.map_or_else(Default::default, |(lo, hi)| (lo.to_string(), hi.to_string()));
+                let [lo, hi, kind] = point.whisker.map_or_else(Default::default, |whisker| {
+                    let kind = if whisker.is_range { "range" } else { "interval" };
+                    [whisker.lo.to_string(), whisker.hi.to_string(), kind.to_owned()]
+                });
                 let (x, y) = (point.x.to_string(), point.y.to_string());
-                csv.row([series.name.as_str(), series.style.name(), &x, &y, &lo, &hi]);
+                csv.row([series.name.as_str(), series.style.name(), &x, &y, &lo, &hi, &kind]);
             }
         }
         csv.finish()
@@ -207,43 +222,66 @@ impl PointFigure {
         }
         // Lines below markers, and the hollow markers above the filled ones that they may coincide with.
         let published = |series: &&Series| series.style == Style::Published;
-        let apart = self.apart(&frame);
         for series in self.series.iter().filter(published) {
             let places: Vec<[f64; 2]> =
-                self.places(&frame, apart, series).into_iter().map(|(place, _)| place).collect();
-            svg.path(&places, false, &dashed(self.colour(&series.name)));
+                self.places(&frame, series).into_iter().map(|(place, _)| place).collect();
+            svg.path(&places, false, &dashed(self.colour(&series.name), self.number(&series.name)));
             for place in places {
                 svg.circle(place, series.style.marker().1, r##"fill="#ffffff""##); // no dash within the hollow
             }
         }
-        for series in self.series.iter().filter(|series| !published(series)) {
-            self.draw(&mut svg, &frame, apart, series);
+        let mut nested = false;
+        for is_published in [false, true] {
+            let group = self.series.iter().filter(|series| published(series) == is_published);
+            let group: Vec<(&Series, Places<'_>)> =
+                group.map(|series| (series, self.places(&frame, series))).collect();
+            for (index, (series, places)) in group.iter().enumerate() {
+                let above = group
+                    .iter()
+                    .skip(index + 1)
+                    .flat_map(|(_, places)| places.iter().map(|(place, _)| *place));
+                let above: Vec<[f64; 2]> = above.collect();
+                nested |= self.draw(&mut svg, &frame, series, places, &above);
+            }
         }
-        for series in self.series.iter().filter(published) {
-            self.draw(&mut svg, &frame, apart, series);
-        }
-        let bottom = caption(&mut svg, &self.notes(apart), [left, width], frame.bottom() + 38.0);
-        svg.finish(bottom + 14.0, &self.title)
+        let notes = self.notes(nested);
+        let bottom = caption(&mut svg, &notes, [left, width], frame.bottom() + 38.0);
+        svg.finish(bottom + 14.0, &self.title, &notes)
     }
 
-    fn draw(&self, svg: &mut Svg, frame: &Frame, apart: Apart, series: &Series) {
+    /// Draws the points of a series at their places; those that points of later series hide are larger. Returns whether
+    /// there are such.
+    fn draw(
+        &self,
+        svg: &mut Svg,
+        frame: &Frame,
+        series: &Series,
+        places: &Places<'_>,
+        above: &[[f64; 2]],
+    ) -> bool {
         let colour = self.colour(&series.name);
         let (marker, radius) = series.style.marker();
-        for (place, point) in self.places(frame, apart, series) {
-            if let Some((lo, hi)) = point.error {
-                error_bar(svg, place[0], [frame.py(lo), frame.py(hi)], colour);
+        let mut nested = false;
+        for (place, point) in places {
+            if let Some(whisker) = point.whisker {
+                draw_whisker(svg, place[0], whisker, frame, colour);
             }
-            marker.draw(svg, place, radius, colour);
+            let hides = |other: &&[f64; 2]| {
+                (other[0] - place[0]).abs() < HIDES && (other[1] - place[1]).abs() < HIDES
+            };
+            let below = above.iter().filter(hides).count().min(BELOW);
+            marker.draw(svg, *place, radius + below as f64 * LARGER, colour);
+            nested |= below > 0;
         }
+        nested
     }
 
-    /// The points of a series from left to right, and where they stand.
-    fn places<'a>(&self, frame: &Frame, apart: Apart, series: &'a Series) -> Vec<([f64; 2], &'a Point)> {
-        let aside = match (apart, series.style) {
-            (Apart::Nobody, _) | (_, Style::Published) => 0.0,
-            (Apart::Worlds, Style::Simulator) => -self.aside(frame),
-            (Apart::Worlds, Style::Linux) => self.aside(frame),
-            (Apart::Series, _) => self.aside(frame) * self.side(&series.name),
+    /// The points of a series from left to right, and where they are drawn.
+    fn places<'a>(&self, frame: &Frame, series: &'a Series) -> Places<'a> {
+        let aside = match series.style {
+            Style::Simulator if self.has_both() => -ASIDE,
+            Style::Linux if self.has_both() => ASIDE,
+            _ => 0.0,
         };
         let mut points: Vec<&Point> = series.points.iter().filter(|point| point.is_drawable()).collect();
         points.sort_by(|a, b| a.x.total_cmp(&b.x));
@@ -258,7 +296,7 @@ impl PointFigure {
     fn ranges(&self) -> (Range, Range) {
         let x = Range::of(self.points().map(|point| point.x)).padded(0.05);
         let amounts = self.points().flat_map(|point| {
-            let (lo, hi) = point.error.unwrap_or((point.y, point.y));
+            let [lo, hi] = point.ends();
             [point.y, lo, hi]
         });
         let tight = Range::of(amounts);
@@ -286,8 +324,11 @@ impl PointFigure {
 
     /// Colours go to names in their order.
     fn colour(&self, name: &str) -> &'static str {
-        let index = self.names().iter().position(|known| *known == name).unwrap_or(0);
-        COLOURS[index % COLOURS.len()]
+        COLOURS[self.number(name) % COLOURS.len()]
+    }
+
+    fn number(&self, name: &str) -> usize {
+        self.names().iter().position(|known| *known == name).unwrap_or(0)
     }
 
     /// In the order of their first series.
@@ -301,63 +342,36 @@ impl PointFigure {
         names
     }
 
-    fn apart(&self, frame: &Frame) -> Apart {
-        let has = |style| self.series.iter().any(|series| series.style == style);
-        match () {
-            () if has(Style::Simulator) && has(Style::Linux) => Apart::Worlds,
-            () if self.coincides(frame) => Apart::Series,
-            () => Apart::Nobody,
-        }
-    }
-
-    /// Whether points of two series hide each other, where all are of one kind.
-    fn coincides(&self, frame: &Frame) -> bool {
-        let measured = self.series.iter().filter(|series| series.style != Style::Published);
-        let mut places: Vec<(&str, [f64; 2])> = measured
-            .flat_map(|series| series.points.iter().map(|point| (series.name.as_str(), point)))
-            .filter(|(_, point)| point.is_drawable())
-            .map(|(name, point)| (name, [frame.px(point.x), frame.py(point.y)]))
-            .collect();
-        places.sort_by(|(_, a), (_, b)| a[0].total_cmp(&b[0]));
-        places.iter().enumerate().any(|(number, (name, [x, y]))| {
-            let mut beside = places.iter().skip(number + 1).take_while(|(_, [other, _])| other - x < HIDES);
-            beside.any(|(other, [_, there])| name != other && (y - there).abs() < HIDES)
-        })
-    }
-
-    /// Where a series stands beside the others: from -1 on the left to 1 on the right.
-    fn side(&self, name: &str) -> f64 {
-        let names = self.names();
-        let place = names.iter().position(|known| *known == name).unwrap_or(0);
-        if names.len() < 2 { 0.0 } else { place as f64 / (names.len() - 1) as f64 * 2.0 - 1.0 }
-    }
-
-    /// Less than [`ASIDE`] where x values are so dense that a point would come near a neighbor's.
-    fn aside(&self, frame: &Frame) -> f64 {
-        let mut xs: Vec<f64> = self.points().map(|point| frame.px(point.x)).collect();
-        xs.sort_by(f64::total_cmp);
-        let gaps = xs.windows(2).map(|pair| pair[1] - pair[0]).filter(|gap| *gap > 0.5);
-        gaps.fold(ASIDE * 4.0, f64::min) / 4.0
-    }
-
-    fn notes(&self, apart: Apart) -> String {
-        let aside = match apart {
-            Apart::Worlds => {
-                "Simulator and Linux stand a little left and right of their x, to be told apart."
-            }
-            Apart::Series => {
-                "Where series coincide they stand side by side around their x, to be told apart."
-            }
-            Apart::Nobody => return self.caption.clone(),
+    /// Whether both backends have points.
+    fn has_both(&self) -> bool {
+        let has = |style| {
+            let mut series = self.series.iter().filter(|series| series.style == style);
+            series.any(|series| series.points.iter().any(Point::is_drawable))
         };
-        format!("{}\n{aside}", self.caption)
+        has(Style::Simulator) && has(Style::Linux)
+    }
+
+    fn notes(&self, nested: bool) -> String {
+        let mut notes = vec![self.caption.as_str()];
+        if self.has_both() {
+            notes.push("Simulator and Linux are drawn 4 pixels left and right of their x.");
+        }
+        if nested {
+            notes.push("Of markers at one place, each larger one is another series below.");
+        }
+        if self.points().any(|point| point.whisker.is_some_and(|whisker| whisker.is_range)) {
+            notes.push("Dotted bar: smallest to largest value, too few for an interval.");
+        }
+        notes.retain(|note| !note.is_empty());
+        notes.join("\n")
     }
 }
 
-fn error_bar(svg: &mut Svg, x: f64, ends: [f64; 2], colour: &str) {
-    let style = format!(r#"stroke="{colour}" stroke-width="1.2""#);
-    svg.line([x, ends[0]], [x, ends[1]], &style);
+fn draw_whisker(svg: &mut Svg, x: f64, whisker: Whisker, frame: &Frame, colour: &str) {
+    let dots = if whisker.is_range { r#" stroke-dasharray="1.5 2.5""# } else { "" };
+    let ends = [frame.py(whisker.lo), frame.py(whisker.hi)];
+    svg.line([x, ends[0]], [x, ends[1]], &format!(r#"stroke="{colour}" stroke-width="1.4"{dots}"#));
     for y in ends {
-        svg.line([x - 3.5, y], [x + 3.5, y], &style);
+        svg.line([x - 3.5, y], [x + 3.5, y], &format!(r#"stroke="{colour}" stroke-width="1.2""#));
     }
 }

@@ -1,11 +1,11 @@
-//! The time-sequence of flows: what was sent, what arrived, and what each part of an outage is due to.
+//! The time-sequence of flows: what was sent, what arrived, and what each part of an outage is due to. [`super::sheet`]
+//! draws it.
 
-use super::overview;
-use super::panel::{Key, Marker, caption, legend, tick_room, title};
-use super::zoom;
+use super::owner::Owner;
+use super::panel::{Marker, SMALL, tick_room};
 use crate::csv::Csv;
 use crate::scale::{Range, Ticks};
-use crate::svg::Svg;
+use crate::svg::text_width;
 use wire::{Duration, Instant};
 
 pub(super) const WIDTH: f64 = 1000.0;
@@ -16,80 +16,10 @@ pub(super) const HANDOFF: &str = "#222222";
 pub(super) const CUT: &str = "#c0392b";
 /// The vertical line where a flow has half of its goodput again.
 pub(super) const RECOVERED: &str = "#2e8b57";
+/// No name of a step has more room.
+pub(super) const STEP_NAME: f64 = 100.0;
 /// The band of an outage that never ended.
 pub(super) const NEVER: &str = "#d98880";
-
-/// Who owns a part of an outage. The colours are Okabe and Ito's: they differ for every kind of colour vision.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Owner {
-    /// No link yet.
-    Link,
-    /// The move was not noticed yet.
-    Detection,
-    /// No address yet.
-    Address,
-    /// Registration, or an update, was under way.
-    Registration,
-    /// The path was not switched yet.
-    PathSwitch,
-    /// The path was there, the first packet still on it.
-    FirstByte,
-    /// The transport had not recovered yet.
-    Recovery,
-    /// The source had sent nothing yet.
-    Traffic,
-    /// No event accounts for it.
-    Unexplained,
-}
-
-impl Owner {
-    /// All, in the order in which they follow each other in an outage.
-    pub const ALL: [Self; 9] = [
-        Self::Link,
-        Self::Detection,
-        Self::Address,
-        Self::Registration,
-        Self::PathSwitch,
-        Self::FirstByte,
-        Self::Recovery,
-        Self::Traffic,
-        Self::Unexplained,
-    ];
-
-    /// As legends and CSV files have it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Link => "link",
-            Self::Detection => "detection",
-            Self::Address => "address",
-            Self::Registration => "registration",
-            Self::PathSwitch => "path switch",
-            Self::FirstByte => "first byte",
-            Self::Recovery => "recovery",
-            Self::Traffic => "traffic",
-            Self::Unexplained => "unexplained",
-        }
-    }
-
-    pub(super) const fn colour(self) -> &'static str {
-        match self {
-            Self::Link => "#e69f00",
-            Self::Detection => "#56b4e9",
-            Self::Address => "#009e73",
-            Self::Registration => "#f0e442",
-            Self::PathSwitch => "#0072b2",
-            Self::FirstByte => "#d55e00",
-            Self::Recovery => "#cc79a7",
-            Self::Traffic => "#bbbbbb",
-            Self::Unexplained => "#999999",
-        }
-    }
-
-    /// The colour of a text on [`Self::colour`].
-    pub(super) const fn ink(self) -> &'static str {
-        if matches!(self, Self::PathSwitch) { "#ffffff" } else { "#111111" }
-    }
-}
 
 /// A part of an outage.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -165,6 +95,11 @@ pub struct Handoff {
 }
 
 impl Handoff {
+    /// Its number, host, kind and instant, as a heading has them.
+    pub(super) fn name(&self) -> String {
+        format!("{} {} {} at {:.3} s", self.number, self.host, self.label, self.at.as_secs_f64())
+    }
+
     /// From the decision, or the first band if that is earlier, to the cut or the end of the last band.
     pub(super) fn span(&self, cost: &Cost) -> (Instant, Instant) {
         let from = cost.outage.iter().map(|band| band.from).fold(self.at, Instant::min);
@@ -176,6 +111,19 @@ impl Handoff {
     pub(super) fn cost(&self, flow: usize) -> Option<&Cost> {
         self.costs.iter().find(|cost| cost.flow == flow)
     }
+}
+
+/// A step of a protocol: from a message to its answer, or an instant.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Step {
+    /// Its begin.
+    pub from: Instant,
+    /// Its end; the begin, if it is an instant.
+    pub to: Instant,
+    /// The host that moves.
+    pub host: String,
+    /// What is done, such as "SET PRIMARY". Steps of one name share a row.
+    pub name: String,
 }
 
 /// What happened to a packet.
@@ -216,7 +164,7 @@ impl MarkKind {
 }
 
 /// The colours of paths that share a flow: none that an owner or a loss has.
-const PATHS: [&str; 4] = ["#111111", "#7a4fd0", "#0b7a75", "#8a4b08"];
+pub(super) const PATHS: [&str; 4] = ["#111111", "#7a4fd0", "#0b7a75", "#8a4b08"];
 
 /// Something that happened to a packet of a flow.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -284,10 +232,11 @@ impl FlowTrace {
         }
     }
 
-    /// How a mark looks: where a flow has several paths, all marks have the colour of theirs.
+    /// How a mark looks: where a flow has several paths, all marks but losses have the colour of theirs.
     pub(super) fn style(&self, mark: &Mark) -> (Marker, f64, &'static str) {
         let (marker, radius, colour) = mark.kind.style();
-        (marker, radius, if self.paths.len() > 1 { PATHS[mark.path % PATHS.len()] } else { colour })
+        let by_path = self.paths.len() > 1 && mark.kind != MarkKind::Lost;
+        (marker, radius, if by_path { PATHS[mark.path % PATHS.len()] } else { colour })
     }
 
     /// How far left of a panel the label of its y axis is: clear of the longest place.
@@ -307,6 +256,8 @@ pub struct SequenceFigure {
     pub flows: Vec<FlowTrace>,
     /// The handoffs, in any order.
     pub handoffs: Vec<Handoff>,
+    /// The steps of the protocols, in any order.
+    pub steps: Vec<Step>,
     /// How far a zoom panel reaches beyond its handoff and outage.
     pub margin: Duration,
     /// Below the figure.
@@ -320,12 +271,14 @@ impl SequenceFigure {
             title: title.into(),
             flows: Vec::new(),
             handoffs: Vec::new(),
+            steps: Vec::new(),
             margin: Duration::from_millis(150),
             caption: String::new(),
         }
     }
 
-    /// The numbers: handoffs and their outages first, then every mark, flow by flow, in the order of time.
+    /// The numbers: handoffs and their outages first, then the steps of the protocols, then every mark, flow by flow, in the
+    /// order of time.
     #[must_use]
     pub fn csv(&self) -> String {
         let figure = self.sorted();
@@ -351,6 +304,10 @@ impl SequenceFigure {
                 }
             }
         }
+        for step in &figure.steps {
+            let (from, to) = (step.from.to_string(), step.to.to_string());
+            csv.row(["step", "", &step.host, "", "", "", "", &from, &to, &step.name]);
+        }
         for flow in &figure.flows {
             for mark in &flow.marks {
                 let path = flow.paths.get(mark.path).map_or("", String::as_str);
@@ -372,43 +329,10 @@ impl SequenceFigure {
         csv.finish()
     }
 
-    /// The drawing.
-    #[must_use]
-    pub fn svg(&self) -> String {
-        let figure = self.sorted();
-        let mut svg = Svg::new(WIDTH);
-        let top = title(&mut svg, &figure.title, 20.0, RIGHT - 20.0);
-        let top = legend(&mut svg, &figure.legend(), [20.0, RIGHT], top) + 6.0;
-        let (below_overview, hidden) = overview::draw_all(&mut svg, &figure, top);
-        let (below_zooms, left_out) = zoom::draw_all(&mut svg, &figure, below_overview);
-        let notes = figure.notes(hidden, left_out);
-        let bottom = caption(&mut svg, &notes, [20.0, RIGHT - 20.0], below_zooms);
-        svg.finish(bottom + 14.0, &figure.title)
-    }
-
-    fn notes(&self, hidden: usize, left_out: usize) -> String {
-        let mut notes = vec![self.caption.clone()];
-        for handoff in self.handoffs.iter().filter(|handoff| handoff.costs.is_empty()).take(8) {
-            notes.push(format!(
-                "Handoff {} ({}): not measured, no flow of {}.",
-                handoff.number, handoff.label, handoff.host
-            ));
-        }
-        if hidden > 0 {
-            notes.push(format!("Not drawn: {hidden} more flows; the CSV file has them."));
-        }
-        if left_out > 0 {
-            notes.push(format!(
-                "Not enlarged: {left_out} more pairs of handoff and flow, none with a longer outage than those shown."
-            ));
-        }
-        notes.retain(|note| !note.is_empty());
-        notes.join("\n")
-    }
-
     /// Where the panels begin.
     pub(super) fn left(&self) -> f64 {
-        self.flows.iter().map(FlowTrace::label_room).fold(42.0, f64::max) + 20.0
+        let steps = self.steps.iter().map(|step| text_width(&step.name, SMALL).min(STEP_NAME));
+        self.flows.iter().map(FlowTrace::label_room).chain(steps).fold(42.0, f64::max) + 20.0
     }
 
     /// Whether more than one host moved: labels name the host then.
@@ -420,46 +344,12 @@ impl SequenceFigure {
     pub(super) fn sorted(&self) -> Self {
         let mut figure = self.clone();
         figure.flows.iter_mut().for_each(|flow| flow.marks.sort_unstable());
+        figure.steps.sort();
         figure.handoffs.sort_by(|a, b| (a.at, a.number, &a.label).cmp(&(b.at, b.number, &b.label)));
         for cost in figure.handoffs.iter_mut().flat_map(|handoff| &mut handoff.costs) {
             cost.outage.sort_by_key(|band| (band.from, band.to, band.owner));
         }
         figure
-    }
-
-    /// What occurs in the figure, and only that.
-    pub(super) fn legend(&self) -> Vec<(Key, String)> {
-        let mut entries = Vec::new();
-        let marks = || self.flows.iter().flat_map(|flow| &flow.marks);
-        for kind in MarkKind::ALL.into_iter().filter(|kind| marks().any(|mark| mark.kind == *kind)) {
-            let (marker, radius, colour) = kind.style();
-            entries.push((Key::Marker(marker, radius, colour), kind.name().to_owned()));
-        }
-        if !self.handoffs.is_empty() {
-            entries.push((Key::Upright(HANDOFF), "handoff".to_owned()));
-        }
-        if self.handoffs.iter().any(|handoff| handoff.cut > handoff.at) {
-            entries.push((Key::Upright(CUT), "old path cut".to_owned()));
-        }
-        let costs = || self.handoffs.iter().flat_map(|handoff| &handoff.costs);
-        if costs().any(|cost| cost.recovered.is_some()) {
-            entries.push((Key::Upright(RECOVERED), "half of the goodput again".to_owned()));
-        }
-        let owns = |owner| costs().flat_map(|cost| &cost.outage).any(|band| band.owner == owner);
-        let owners: Vec<Owner> = Owner::ALL.into_iter().filter(|owner| owns(*owner)).collect();
-        if !owners.is_empty() {
-            entries.push((Key::Heading, "outage:".to_owned()));
-        }
-        entries.extend(owners.into_iter().map(|owner| (Key::Band(owner.colour()), owner.name().to_owned())));
-        if costs().any(|cost| cost.noticed == Noticed::Never) {
-            entries.push((Key::Band(NEVER), "no new data until the run ended".to_owned()));
-        }
-        for flow in self.flows.iter().filter(|flow| flow.paths.len() > 1) {
-            entries.push((Key::Heading, format!("{}:", flow.name)));
-            entries
-                .extend(flow.paths.iter().zip(PATHS).map(|(name, colour)| (Key::Band(colour), name.clone())));
-        }
-        entries
     }
 }
 

@@ -1,6 +1,7 @@
-//! Values over the time of a run: goodput, delay, windows and round-trip times of its flows, one panel below the other.
+//! Values over the time of a run: goodput, delay, windows and round-trip times of its flows, one panel below the other; and
+//! the same around each handoff, with the flows that it concerns.
 
-use super::panel::{Frame, Key, LABEL, SMALL, caption, legend, tick_room, title, upright};
+use super::panel::{Frame, Key, LABEL, Marker, SMALL, caption, legend, tick_room, title, upright};
 use super::points::{Axis, COLOURS};
 use super::sequence::HANDOFF;
 use crate::csv::Csv;
@@ -11,7 +12,15 @@ use wire::Instant;
 
 const WIDTH: f64 = 1000.0;
 const RIGHT: f64 = WIDTH - 20.0;
-const HEIGHT: f64 = 130.0;
+const HEIGHT: f64 = 110.0;
+/// Around a handoff.
+const LOW: f64 = 74.0;
+/// Between two columns of windows, tick labels not counted.
+const GUTTER: f64 = 24.0;
+/// At most so many windows are drawn.
+const WINDOWS: usize = 12;
+/// A peak above so many times the 95th percentile of the values is cut off, where a panel cuts off peaks.
+const PEAK: f64 = 2.0;
 /// At most so many lines have a colour of their own, so at most so many are drawn.
 const LINES: usize = COLOURS.len();
 
@@ -27,11 +36,13 @@ pub enum Joined {
 /// One value of one flow over time.
 #[derive(Clone, PartialEq, Debug)]
 pub struct TimeLine {
-    /// The flow. Lines of one name have one colour in all panels.
+    /// Its name in the legend. Lines of one name have one colour in all panels.
     pub name: String,
+    /// The flow that it is about, as windows count flows.
+    pub flow: usize,
     /// How the points are joined.
     pub joined: Joined,
-    /// The values, in the order of time.
+    /// The values, in the order of time. One that is not a number ends steps until the next.
     pub points: Vec<(Instant, f64)>,
 }
 
@@ -44,6 +55,21 @@ pub struct TimePanel {
     pub lines: Vec<TimeLine>,
     /// What is written into the panel if no line has a point: why there is no data.
     pub remark: String,
+    /// Whether rare peaks are cut off, with a mark, so that all else can be read.
+    pub cuts_peaks: bool,
+}
+
+/// A part of the time of a run, drawn larger: the surroundings of a handoff.
+#[derive(Clone, PartialEq, Debug)]
+pub struct TimeWindow {
+    /// Above its panels.
+    pub title: String,
+    /// Its begin.
+    pub from: Instant,
+    /// Its end.
+    pub until: Instant,
+    /// The flows that are drawn.
+    pub flows: Vec<usize>,
 }
 
 /// Panels over one axis of time.
@@ -57,8 +83,20 @@ pub struct TimeFigure {
     pub handoffs: Vec<(Instant, String)>,
     /// The end of the axis, which begins at zero.
     pub until: Instant,
+    /// Parts of the time that are drawn larger, below.
+    pub windows: Vec<TimeWindow>,
     /// Below the figure.
     pub caption: String,
+}
+
+/// Where panels are drawn, and what of the lines.
+struct Block<'a> {
+    left: f64,
+    width: f64,
+    height: f64,
+    x: Range,
+    ticks: u32,
+    flows: Option<&'a [usize]>,
 }
 
 impl TimeFigure {
@@ -89,32 +127,73 @@ impl TimeFigure {
             entries.push((Key::Upright(HANDOFF), "handoff".to_owned()));
         }
         y = legend(&mut svg, &entries, [20.0, RIGHT], y) + 8.0;
-        let x = Range::of([0.0, self.until.as_secs_f64()]);
-        let x_ticks = Ticks::new(x, 10);
         let left = 40.0 + self.panels.iter().map(|panel| tick_room(&panel.ticks())).fold(30.0, f64::max);
-        for (index, panel) in self.panels.iter().enumerate() {
-            let frame =
-                Frame { left, top: y + 14.0, width: RIGHT - left, height: HEIGHT, x, y: panel.range() };
-            frame.grid(&mut svg, &x_ticks, &panel.ticks());
-            frame.y_ticks(&mut svg, &panel.ticks());
-            self.handoffs(&mut svg, &frame);
-            panel.draw(&mut svg, &frame, &names);
-            let head = Text::new(LABEL, Anchor::Start).bold();
-            svg.text([left, y + 9.0], head, &panel.axis.text());
-            y = frame.bottom() + 12.0;
-            if index + 1 == self.panels.len() {
-                frame.x_ticks(&mut svg, &x_ticks);
-                let place = [left + frame.width / 2.0, frame.bottom() + 32.0];
-                svg.text(place, Text::new(LABEL, Anchor::Middle), "time (s)");
-                y += 30.0;
+        let x = Range::of([0.0, self.until.as_secs_f64()]);
+        let whole = Block { left, width: RIGHT - left, height: HEIGHT, x, ticks: 10, flows: None };
+        y = self.block(&mut svg, &whole, &names, y);
+        let width = (RIGHT - left - GUTTER - left) / 2.0;
+        let windows: Vec<&TimeWindow> = self.windows.iter().take(WINDOWS).collect();
+        for row in windows.chunks(2) {
+            let mut bottom = y;
+            for (column, window) in row.iter().enumerate() {
+                let place = left + column as f64 * (width + GUTTER + left);
+                let width = if windows.len() == 1 { RIGHT - left } else { width };
+                svg.text([place, y + 14.0], Text::new(LABEL, Anchor::Start).bold(), &window.title);
+                let x = Range::of([window.from, window.until].map(Instant::as_secs_f64));
+                let flows = Some(window.flows.as_slice());
+                let block = Block { left: place, width, height: LOW, x, ticks: 6, flows };
+                bottom = bottom.max(self.block(&mut svg, &block, &names, y + 22.0));
             }
+            y = bottom + 6.0;
+        }
+        let notes = self.notes(&names);
+        let bottom = caption(&mut svg, &notes, [20.0, RIGHT - 20.0], y);
+        svg.finish(bottom + 14.0, &self.title, &notes)
+    }
+
+    fn notes(&self, names: &[&str]) -> String {
+        let mut notes = vec![self.caption.clone()];
+        if self.panels.iter().any(|panel| panel.cuts_peaks && panel.peak().is_some()) {
+            notes.push("A triangle at the upper edge is a peak that is cut off, with its value.".to_owned());
         }
         let hidden = self.all_names().len() - names.len();
-        let more = format!("Not drawn: {hidden} more flows; the CSV file has them.");
-        let notes = [self.caption.as_str(), if hidden > 0 { &more } else { "" }];
-        let notes: Vec<&str> = notes.into_iter().filter(|note| !note.is_empty()).collect();
-        let bottom = caption(&mut svg, &notes.join("\n"), [20.0, RIGHT - 20.0], y);
-        svg.finish(bottom + 14.0, &self.title)
+        if hidden > 0 {
+            notes.push(format!("Not drawn: {hidden} more flows; the CSV file has them."));
+        }
+        let more = self.windows.len().saturating_sub(WINDOWS);
+        if more > 0 {
+            notes.push(format!("Not enlarged: {more} more handoffs."));
+        }
+        notes.retain(|note| !note.is_empty());
+        notes.join("\n")
+    }
+
+    /// Draws the panels over one axis of time from `top` down and returns where they end. Panels without any line of the flows
+    /// are left out.
+    fn block(&self, svg: &mut Svg, block: &Block<'_>, names: &[&str], top: f64) -> f64 {
+        let x_ticks = Ticks::new(block.x, block.ticks);
+        let mut y = top;
+        let mut last = None;
+        for panel in &self.panels {
+            let part = block.flows.map(|flows| panel.only(flows, block.x));
+            if part.as_ref().is_some_and(|part| part.lines.is_empty()) {
+                continue;
+            }
+            let panel = part.as_ref().unwrap_or(panel);
+            let Block { left, width, height, x, .. } = *block;
+            let frame = Frame { left, top: y + 14.0, width, height, x, y: panel.range() };
+            frame.grid(svg, &x_ticks, &panel.ticks());
+            frame.y_ticks(svg, &panel.ticks());
+            self.handoffs(svg, &frame);
+            panel.draw(svg, &frame, names);
+            svg.text([left, y + 9.0], Text::new(LABEL, Anchor::Start).bold(), &panel.axis.text());
+            y = frame.bottom() + 12.0;
+            last = Some(frame);
+        }
+        let Some(frame) = last else { return y };
+        frame.x_ticks(svg, &x_ticks);
+        frame.x_label(svg, "time (s)");
+        y + 30.0
     }
 
     fn handoffs(&self, svg: &mut Svg, frame: &Frame) {
@@ -152,14 +231,35 @@ impl TimeFigure {
 }
 
 impl TimePanel {
-    /// From zero to the largest value.
-    fn range(&self) -> Range {
+    /// The same panel with the lines of these flows alone, as far as they are within `x`.
+    fn only(&self, flows: &[usize], x: Range) -> Self {
+        let lines = self.lines.iter().filter(|line| flows.contains(&line.flow));
+        let lines = lines.map(|line| line.within(x)).collect();
+        Self { axis: self.axis.clone(), lines, remark: self.remark.clone(), cuts_peaks: self.cuts_peaks }
+    }
+
+    fn values(&self) -> impl Iterator<Item = f64> {
         let values = self.lines.iter().flat_map(|line| &line.points).map(|(_, value)| *value);
-        let (lo, hi) = values
-            .filter(|value| value.abs() <= FAR)
-            .fold((0.0, 0.0), |(lo, hi): (f64, f64), value| (lo.min(value), hi.max(value)));
+        values.filter(|value| value.abs() <= FAR)
+    }
+
+    /// The value at which peaks are cut off, if there is one that hides all else.
+    fn peak(&self) -> Option<f64> {
+        let mut sorted: Vec<f64> = self.values().filter(|value| self.cuts_peaks && *value > 0.0).collect();
+        sorted.sort_by(f64::total_cmp);
+        let common = *sorted.get((sorted.len() * 95).div_ceil(100).checked_sub(1)?)?;
+        (*sorted.last()? > common * PEAK).then_some(common * PEAK)
+    }
+
+    /// From zero to the largest value that is drawn.
+    fn range(&self) -> Range {
+        let (lo, hi) =
+            self.values().fold((0.0, 0.0), |(lo, hi): (f64, f64), value| (lo.min(value), hi.max(value)));
         if lo >= hi {
             return Range { lo: 0.0, hi: 1.0 };
+        }
+        if let Some(peak) = self.peak() {
+            return Range { lo, hi: peak };
         }
         let range = Range::of([lo, hi]);
         Range { lo: range.lo, hi: range.hi + (range.hi - range.lo) * 0.06 }
@@ -181,54 +281,99 @@ impl TimePanel {
 }
 
 impl TimeLine {
-    fn places(&self, frame: &Frame) -> impl Iterator<Item = [f64; 2]> {
-        let drawable = self.points.iter().filter(|(_, value)| value.abs() <= FAR);
-        drawable.map(|(at, value)| [frame.px(at.as_secs_f64()), frame.py(*value)])
+    /// The same line with the points within `x`, and one more on both sides: what holds at the edges.
+    fn within(&self, x: Range) -> Self {
+        let first = self.points.partition_point(|(at, _)| at.as_secs_f64() < x.lo).saturating_sub(1);
+        let end = self.points.partition_point(|(at, _)| at.as_secs_f64() <= x.hi).saturating_add(1);
+        let points = self.points.get(first..end.min(self.points.len())).unwrap_or_default().to_vec();
+        Self { name: self.name.clone(), points, ..*self }
     }
 
-    fn draw(&self, svg: &mut Svg, frame: &Frame, colour: &str) {
+    /// The points of each unbroken part that are within the frame: of steps also what holds at its edges. Those above the
+    /// frame are at its upper edge.
+    fn parts(&self, frame: &Frame) -> impl Iterator<Item = Vec<[f64; 2]>> {
+        let parts = self.points.split(|(_, value)| value.is_nan());
+        parts.map(move |part| {
+            let places = part.iter().filter(|(_, value)| value.abs() <= FAR);
+            let places = places.map(|(at, value)| (at.as_secs_f64(), *value));
+            let mut within: Vec<(f64, f64)> = places.clone().filter(|(x, _)| frame.x.contains(*x)).collect();
+            if self.joined == Joined::Steps {
+                let before = places.clone().take_while(|(x, _)| *x < frame.x.lo).last();
+                let goes_on = places.clone().any(|(x, _)| x > frame.x.hi);
+                within.splice(0..0, before.map(|(_, value)| (frame.x.lo, value)));
+                let held = within.last().map(|(_, value)| (frame.x.hi, *value));
+                within.extend(held.filter(|_| goes_on));
+            }
+            within.into_iter().map(|(x, y)| [frame.px(x), frame.py(y.min(frame.y.hi))]).collect()
+        })
+    }
+
+    /// Triangles and values at peaks that are cut off, as far as they do not cover each other.
+    fn peaks(&self, svg: &mut Svg, frame: &Frame, colour: &'static str) {
+        let mut free = f64::NEG_INFINITY;
+        for (at, value) in &self.points {
+            let x = frame.px(at.as_secs_f64());
+            let is_cut = (frame.y.hi..=FAR).contains(value) && *value > frame.y.hi;
+            if !frame.x.contains(at.as_secs_f64()) || !is_cut || x < free {
+                continue;
+            }
+            Marker::Triangle.draw(svg, [x, frame.top + 5.0], 4.5, colour);
+            let text = format!("{value:.0}");
+            svg.text(
+                [x + 7.0, frame.top + 9.0],
+                Text::new(SMALL, Anchor::Start).halo().colour(colour),
+                &text,
+            );
+            free = x + 10.0 + crate::svg::text_width(&text, SMALL);
+        }
+    }
+
+    fn draw(&self, svg: &mut Svg, frame: &Frame, colour: &'static str) {
         match self.joined {
             Joined::Steps => {
                 let style = format!(r#"fill="none" stroke="{colour}" stroke-width="1.4""#);
-                svg.path(&self.steps(frame), false, &style);
+                for part in self.parts(frame) {
+                    svg.path(&steps(part), false, &style);
+                }
             }
             Joined::Dots => {
                 let mut taken = BTreeSet::new();
-                let mut places: Vec<[f64; 2]> = self.places(frame).collect();
+                let mut places: Vec<[f64; 2]> = self.parts(frame).flatten().collect();
                 places
                     .retain(|place| taken.insert(place.map(|coordinate| (coordinate * 0.7).round() as i64)));
                 svg.dots(&places, 2.6, colour);
             }
         }
+        self.peaks(svg, frame, colour);
     }
+}
 
-    /// The corners of the steps: at most four in half a pixel, which keep its first, lowest, highest and last value.
-    fn steps(&self, frame: &Frame) -> Vec<[f64; 2]> {
-        let mut corners: Vec<[f64; 2]> = Vec::new();
-        let mut column: Vec<[f64; 2]> = Vec::new();
-        let mut put = |column: &mut Vec<[f64; 2]>| {
-            let Some((first, last)) = column.first().copied().zip(column.last().copied()) else { return };
-            if let Some([_, before]) = corners.last().copied() {
-                corners.push([first[0], before]);
-            }
-            let by_height = |a: &&[f64; 2], b: &&[f64; 2]| a[1].total_cmp(&b[1]);
-            let ends = [column.iter().min_by(by_height).copied(), column.iter().max_by(by_height).copied()];
-            corners.push(first);
-            if column.len() > 1 {
-                corners.extend(ends.into_iter().flatten().map(|[_, y]| [first[0], y]));
-                corners.push(last);
-            }
-            column.clear();
-        };
-        for place in self.places(frame) {
-            if column.first().is_some_and(|first| (first[0] * 2.0).floor() < (place[0] * 2.0).floor()) {
-                put(&mut column);
-            }
-            column.push(place);
+/// The corners of steps: at most four in half a pixel, which keep its first, lowest, highest and last value.
+fn steps(places: Vec<[f64; 2]>) -> Vec<[f64; 2]> {
+    let mut corners: Vec<[f64; 2]> = Vec::new();
+    let mut column: Vec<[f64; 2]> = Vec::new();
+    let mut put = |column: &mut Vec<[f64; 2]>| {
+        let Some((first, last)) = column.first().copied().zip(column.last().copied()) else { return };
+        if let Some([_, before]) = corners.last().copied() {
+            corners.push([first[0], before]);
         }
-        put(&mut column);
-        corners
+        let by_height = |a: &&[f64; 2], b: &&[f64; 2]| a[1].total_cmp(&b[1]);
+        let ends = [column.iter().min_by(by_height).copied(), column.iter().max_by(by_height).copied()];
+        corners.push(first);
+        if column.len() > 1 {
+            corners.extend(ends.into_iter().flatten().map(|[_, y]| [first[0], y]));
+            corners.push(last);
+        }
+        column.clear();
+    };
+    for place in places {
+        if column.first().is_some_and(|first| (first[0] * 2.0).floor() < (place[0] * 2.0).floor()) {
+            put(&mut column);
+        }
+        column.push(place);
     }
+    put(&mut column);
+    corners
 }
 
 #[cfg(test)]
@@ -242,11 +387,16 @@ mod tests {
             Frame { left: 0.0, top: 0.0, width: 10.0, height: 100.0, x, y: Range { lo: 0.0, hi: 100.0 } };
         let line = |points: &[(u64, f64)]| {
             let points = points.iter().map(|(at, value)| (Instant::from_millis(*at), *value)).collect();
-            TimeLine { name: String::new(), joined: Joined::Steps, points }.steps(&frame)
+            let line = TimeLine { name: String::new(), flow: 0, joined: Joined::Steps, points };
+            line.parts(&frame).map(steps).collect::<Vec<_>>()
         };
-        assert_eq!(line(&[(0, 10.0), (5000, 20.0)]), [[0.0, 90.0], [5.0, 90.0], [5.0, 80.0]]);
+        assert_eq!(line(&[(0, 10.0), (5000, 20.0)]), [vec![[0.0, 90.0], [5.0, 90.0], [5.0, 80.0]]]);
+        let broken = line(&[(0, 10.0), (2000, 10.0), (2000, f64::NAN), (5000, 20.0)]);
+        assert_eq!(broken.len(), 2, "no line from 2 s to 5 s: {broken:?}");
+        assert_eq!(broken[1], [[5.0, 80.0]]);
         let dense: Vec<(u64, f64)> = (0..400).map(|ms| (ms, if ms == 77 { 99.0 } else { 1.0 })).collect();
-        let corners = line(&dense);
+        let [corners] = line(&dense).try_into().unwrap();
+        let corners: Vec<[f64; 2]> = corners;
         assert!(corners.len() <= 5 && corners.iter().any(|[_, y]| (y - 1.0).abs() < 1e-9), "{corners:?}");
     }
 }

@@ -1,13 +1,14 @@
 //! The surroundings of a handoff, large enough to see single packets: one panel for each flow that it concerns.
 
-use super::overview::draw_marks;
-use super::panel::{Frame, LABEL, SMALL, upright};
+use super::marks::draw_marks;
+use super::panel::{Frame, Key, LABEL, SMALL, legend, upright};
 use super::sequence::{
     Band, CUT, Cost, FlowTrace, HANDOFF, Handoff, Mark, MarkKind, NEVER, Noticed, RECOVERED, RIGHT,
     SequenceFigure, milliseconds,
 };
+use super::steps::Steps;
 use crate::scale::{Range, Ticks};
-use crate::svg::{Anchor, Svg, Text, fit, text_width};
+use crate::svg::{Anchor, Svg, Text, text_width, wrap};
 use std::cmp::Reverse;
 use wire::{Duration, Instant};
 
@@ -18,8 +19,6 @@ const HEIGHT: f64 = 190.0;
 const GUTTER: f64 = 24.0;
 /// The strip above the frame that names the owners.
 const RIBBON: f64 = 16.0;
-/// Two lines of text above the ribbon.
-pub(super) const HEADLINE: f64 = 38.0;
 /// A panel reaches no further beyond the end of its outage, wherever the flow has its goodput again.
 const FURTHER: Duration = Duration::from_secs(3);
 
@@ -33,12 +32,14 @@ pub(super) fn draw_all(svg: &mut Svg, figure: &SequenceFigure, top: f64) -> (f64
     let columns = if chosen.len() > 1 { 2 } else { 1 };
     let mut y = top;
     for row in chosen.chunks(columns) {
+        let width = if columns == 1 { RIGHT - left } else { (RIGHT - left - GUTTER - left) / 2.0 };
+        let head = row.iter().map(|zoom| zoom.head(width)).fold(0.0, f64::max);
+        let mut bottom = y;
         for (column, zoom) in row.iter().enumerate() {
-            let width = if columns == 1 { RIGHT - left } else { (RIGHT - left - GUTTER - left) / 2.0 };
             let place = left + column as f64 * (width + GUTTER + left);
-            zoom.draw(svg, [place, width], y);
+            bottom = bottom.max(zoom.draw(svg, [place, width], y, head));
         }
-        y += HEADLINE + RIBBON + HEIGHT + 54.0;
+        y = bottom + 8.0;
     }
     (y - 8.0, left_out)
 }
@@ -88,10 +89,16 @@ pub(super) struct Zoom<'a> {
     flow: &'a FlowTrace,
     handoff: &'a Handoff,
     cost: &'a Cost,
+    /// The parts of the outage; neighbors of one owner are one.
+    parts: Vec<Band>,
     from: Instant,
     to: Instant,
     /// The height of the y axis, in what the flow's places count; at least what the marks need.
     height: f64,
+    /// The height of the frame, in pixels.
+    tall: f64,
+    /// Whether it says in words what there is to see.
+    explained: bool,
 }
 
 impl<'a> Zoom<'a> {
@@ -110,10 +117,19 @@ impl<'a> Zoom<'a> {
             flow,
             handoff,
             cost,
+            parts: merged(&cost.outage),
             from: begin - figure.margin,
             to: end + figure.margin,
             height: 0.0,
+            tall: HEIGHT,
+            explained: false,
         })
+    }
+
+    /// The same panel, taller, with words at what there is to see.
+    pub(super) const fn explained(mut self) -> Self {
+        (self.explained, self.tall) = (true, HEIGHT * 1.5);
+        self
     }
 
     /// How far the panel reaches before and after the handoff.
@@ -149,7 +165,8 @@ impl<'a> Zoom<'a> {
         at.since(zero).as_secs_f64() * 1e3 - zero.since(at).as_secs_f64() * 1e3
     }
 
-    pub(super) fn draw(&self, svg: &mut Svg, [left, width]: [f64; 2], top: f64) -> f64 {
+    /// Draws the panel from `top` down, with `head` of room for its heading, and returns where it ends.
+    pub(super) fn draw(&self, svg: &mut Svg, [left, width]: [f64; 2], top: f64, head: f64) -> f64 {
         let x = Range::of([self.ms(self.from), self.ms(self.to)]);
         let scale = self.flow.scale();
         let places = self.marks().map(|mark| mark.place as f64 / scale);
@@ -160,9 +177,9 @@ impl<'a> Zoom<'a> {
         } else {
             Range { hi: tight.hi + short, ..tight }.padded(0.06)
         };
-        let frame = Frame { left, top: top + HEADLINE + RIBBON, width, height: HEIGHT, x, y };
-        self.headline(svg, &frame, top);
-        for band in &self.cost.outage {
+        let frame = Frame { left, top: top + head + RIBBON, width, height: self.tall, x, y };
+        self.headline(svg, [left, width], top);
+        for band in &self.parts {
             let (name, span) = (band.owner.name(), milliseconds(band.to.since(band.from)));
             self.band(
                 svg,
@@ -177,8 +194,16 @@ impl<'a> Zoom<'a> {
             let texts = ["no new data until the run ended".to_owned(), "never".to_owned()];
             self.band(svg, &frame, whole, [NEVER, "#111111"], &texts);
         }
-        frame.axes(svg, &Ticks::new(x, if width > 600.0 { 12 } else { 7 }), &Ticks::whole(y, 5));
-        frame.labels(svg, "time after the handoff (ms)", self.flow.axis(), self.flow.label_room());
+        let (x_ticks, y_ticks) = (Ticks::new(x, if width > 600.0 { 12 } else { 7 }), Ticks::whole(y, 5));
+        frame.grid(svg, &x_ticks, &y_ticks);
+        frame.y_ticks(svg, &y_ticks);
+        frame.y_label(svg, self.flow.axis(), self.flow.label_room());
+        let steps = Steps::of(self.figure, |step| {
+            step.host == self.handoff.host && step.to >= self.from && step.from <= self.to
+        });
+        let below = steps.draw(svg, &frame, &x_ticks, |at| self.ms(at));
+        below.x_ticks(svg, &x_ticks);
+        below.x_label(svg, "time after the handoff (ms)");
         self.lines(svg, &frame);
         if self.marks().next().is_none() {
             frame.remark(svg, "no packets of this flow");
@@ -187,29 +212,65 @@ impl<'a> Zoom<'a> {
             let marks = self.marks().filter(|mark| mark.kind == kind);
             draw_marks(svg, self.flow, &frame, marks.map(|mark| (self.ms(mark.at), mark)), 1.0);
         }
-        frame.bottom() + 46.0
+        if self.explained {
+            self.explain(svg, &frame);
+        }
+        below.bottom() + 46.0
     }
 
-    /// Which handoff of which host, when, and what the flow noticed; below it the flow and the parts of the outage.
-    fn headline(&self, svg: &mut Svg, frame: &Frame, top: f64) {
-        let handoff = self.handoff;
-        let rest = format!(" at {:.3} s: {}", handoff.at.as_secs_f64(), self.cost.text());
-        let head = format!("{} {} {}", handoff.number, handoff.host, handoff.label);
+    /// Words at the losses and at the first new data, each with a line to what it is about: losses are above, for what is sent
+    /// later is further up, and so the lower right is free for the other.
+    fn explain(&self, svg: &mut Svg, frame: &Frame) {
+        let place =
+            |mark: &Mark| [frame.px(self.ms(mark.at)), frame.py(mark.place as f64 / self.flow.scale())];
+        let line = r##"stroke="#222222" stroke-width="0.9""##;
+        let text = Text::new(LABEL, Anchor::Start).halo();
+        let lost: Vec<&Mark> = self.marks().filter(|mark| mark.kind == MarkKind::Lost).collect();
+        if let Some(middle) = lost.get(lost.len() / 2) {
+            let from = [frame.px(0.0) + 8.0, frame.top + 32.0];
+            svg.line([from[0] + 20.0, from[1] + 4.0], place(middle), line);
+            let what = if lost.len() == 1 { "packet" } else { "packets" };
+            svg.text(from, text, &format!("{} {what} lost", lost.len()));
+        }
+        let Some(end) = self.parts.last().map(|band| band.to) else { return };
+        let arrived = self.marks().filter(|mark| mark.kind == MarkKind::Received && mark.at <= end);
+        if let Some(first) = arrived.last() {
+            let [x, y] = place(first);
+            let from = [x + 34.0, frame.bottom() - 10.0];
+            svg.line([from[0] - 3.0, from[1] - 4.0], [x, y], line);
+            let after = milliseconds(self.cost.outage());
+            svg.text(from, text, &format!("new data again, {after} after the cut"));
+        }
+    }
+
+    /// How much room the heading takes in a panel of this width.
+    pub(super) fn head(&self, width: f64) -> f64 {
+        self.headline(&mut Svg::new(0.0), [0.0, width], 0.0)
+    }
+
+    /// Which handoff of which host, when, and what the flow noticed; below it the flow and the parts of the outage. Returns
+    /// where it ends.
+    fn headline(&self, svg: &mut Svg, [left, width]: [f64; 2], top: f64) -> f64 {
+        let mut y = top;
+        let mut lines = |text: &str, style: Text, estimate: f64, height: f64| {
+            for line in wrap(text, estimate, width) {
+                y += height;
+                svg.text([left, y], style, &line);
+            }
+        };
         // Bold runs wider than the estimate's regular.
-        let head = fit(&head, LABEL * 1.08, frame.width - text_width(&rest, LABEL * 1.08));
-        let place = [frame.left, top + 14.0];
-        svg.text(place, Text::new(LABEL, Anchor::Start).bold(), &format!("{head}{rest}"));
-        let parts: Vec<String> = self
-            .cost
-            .outage
-            .iter()
-            .map(|band| format!("{} {}", band.owner.name(), milliseconds(band.to.since(band.from))))
-            .collect();
-        let flow = if self.figure.flows.len() > 1 { self.flow.name.as_str() } else { "" };
-        let second = [flow.to_owned(), parts.join(" + ")];
-        let second: Vec<&str> = second.iter().map(String::as_str).filter(|text| !text.is_empty()).collect();
-        let second = fit(&second.join(": "), SMALL, frame.width);
-        svg.text([frame.left, top + 30.0], Text::new(SMALL, Anchor::Start).colour("#555555"), &second);
+        let text = format!("{}: {}", self.handoff.name(), self.cost.text());
+        lines(&text, Text::new(LABEL, Anchor::Start).bold(), LABEL * 1.08, LABEL + 3.0);
+        if self.figure.flows.len() > 1 {
+            let style = Text::new(SMALL, Anchor::Start).colour("#555555");
+            lines(&self.flow.name, style, SMALL, SMALL + 4.0);
+        }
+        let part = |band: &Band| {
+            let span = milliseconds(band.to.since(band.from));
+            (Key::Band(band.owner.colour()), format!("{} {span}", band.owner.name()))
+        };
+        let parts: Vec<(Key, String)> = self.parts.iter().map(part).collect();
+        legend(svg, &parts, [left, left + width], y + 3.0) + 5.0
     }
 
     /// A band's strip above the frame with the first of `texts` that it has room for, and its light shade within.
@@ -227,7 +288,7 @@ impl<'a> Zoom<'a> {
         }
         let (left, right) = (frame.px(self.ms(from)), frame.px(self.ms(to)));
         let (width, ribbon) = (right - left, frame.top - RIBBON);
-        svg.rect([left, frame.top, width, HEIGHT], &format!(r#"fill="{colour}" fill-opacity="0.22""#));
+        svg.rect([left, frame.top, width, frame.height], &format!(r#"fill="{colour}" fill-opacity="0.22""#));
         let rim = r##"stroke="#ffffff" stroke-width="0.8""##;
         svg.rect([left, ribbon, width, RIBBON], &format!(r#"fill="{colour}" {rim}"#));
         if let Some(text) = texts.iter().find(|text| text_width(text, SMALL) + 4.0 <= width) {
@@ -258,6 +319,18 @@ impl<'a> Zoom<'a> {
             line(at, RECOVERED, "");
         }
     }
+}
+
+/// The parts of an outage in the order of time, where neighbors of one owner are one part.
+fn merged(bands: &[Band]) -> Vec<Band> {
+    let mut parts: Vec<Band> = Vec::new();
+    for band in bands {
+        match parts.last_mut() {
+            Some(last) if last.owner == band.owner && last.to == band.from => last.to = band.to,
+            _ => parts.push(*band),
+        }
+    }
+    parts
 }
 
 #[cfg(test)]
@@ -298,8 +371,8 @@ mod tests {
         let mark = Mark { at: Instant::from_millis(250), kind: MarkKind::Received, place: 1, path: 0 };
         let figure = figure(vec![handoff(1, 200, 100)], vec![mark]);
         let mut svg = Svg::new(500.0);
-        zooms(&figure).next().unwrap().draw(&mut svg, [50.0, 400.0], 0.0); // from 50 ms to 450 ms: a pixel each
-        assert!(svg.finish(300.0, "").contains(r#"<circle cx="250""#));
+        zooms(&figure).next().unwrap().draw(&mut svg, [50.0, 400.0], 0.0, 30.0); // from 50 ms to 450 ms: a pixel each
+        assert!(svg.finish(300.0, "", "").contains(r#"<circle cx="250""#));
     }
 
     #[test]

@@ -8,7 +8,7 @@ mod sequence;
 mod svg;
 mod time;
 
-use draw::{Axis, Point, PointFigure, Series, Style};
+use draw::{Axis, Point, PointFigure, Series, Style, Whisker};
 use svg::assert_sound;
 
 fn empty_points() -> PointFigure {
@@ -26,47 +26,105 @@ fn the_numbers_of_points() {
                 name: "hard".into(),
                 style: Style::Published,
                 points: vec![
-                    Point { x: 3.0, y: 0.125, error: None },
-                    Point { x: f64::NAN, y: 1.0, error: None },
+                    Point { x: 3.0, y: 0.125, whisker: None },
+                    Point { x: f64::NAN, y: 1.0, whisker: None },
                 ],
             },
             Series {
                 name: "hard".into(),
                 style: Style::Linux,
-                points: vec![Point { x: 3.0, y: 0.1, error: Some((0.05, 0.2)) }],
+                points: vec![Point {
+                    x: 3.0,
+                    y: 0.1,
+                    whisker: Some(Whisker { lo: 0.05, hi: 0.2, is_range: false }),
+                }],
             },
         ],
         ..empty_points()
     };
     let expected = "\
-series,source,\"RTT, path (ms)\",loss,low,high
-hard,published,3,0.125,,
-hard,linux,3,0.1,0.05,0.2
+series,source,\"RTT, path (ms)\",loss,low,high,low and high
+hard,published,3,0.125,,,
+hard,linux,3,0.1,0.05,0.2,interval
 ";
     assert_eq!(figure.csv(), expected);
     assert_sound(&figure.svg());
 }
 
+fn series(name: &str, style: Style, points: impl IntoIterator<Item = (f64, f64)>) -> Series {
+    let points = points.into_iter().map(|(x, y)| Point { x, y, whisker: None }).collect();
+    Series { name: name.into(), style, points }
+}
+
+fn attribute(line: &str, name: &str) -> f64 {
+    let (_, rest) = line.split_once(&format!(" {name}=\"")).unwrap();
+    rest.split('"').next().unwrap().parse().unwrap()
+}
+
 /// What a sweep over two values gives where only one of them matters: one series would hide the other.
 #[test]
-fn series_that_coincide_stand_side_by_side() {
+fn of_series_that_coincide_the_lower_is_larger_and_no_point_leaves_its_x() {
     let figure = |second: f64| {
-        let one = |name: &str, y: f64| Series {
-            name: name.into(),
-            style: Style::Simulator,
-            points: [0.0, 50.0].map(|x| Point { x, y: y + x, error: None }).to_vec(),
-        };
+        let one = |name: &str, y: f64| series(name, Style::Simulator, [0.0, 50.0].map(|x| (x, y + x)));
         PointFigure { series: vec![one("20ms", 10.0), one("100ms", second)], ..empty_points() }.svg()
     };
-    let side_by_side = |svg: &str| svg.contains("side by side");
-    let columns = |svg: &str| {
-        let places = svg.split("cx=\"").skip(1).filter_map(|rest| rest.split('"').next());
-        places.collect::<std::collections::BTreeSet<_>>().len()
-    };
     let (same, apart) = (figure(10.0), figure(90.0));
-    assert!(side_by_side(&same) && !side_by_side(&apart));
-    assert_eq!(columns(&same), columns(&apart) + 2, "two values of x, and two series at each");
+    let of = |svg: &str, colour: &str| {
+        let circles = svg.lines().filter(|line| line.starts_with("<circle") && line.contains(colour));
+        let places = circles.map(|line| (attribute(line, "cx"), attribute(line, "r")));
+        places.skip(1).collect::<Vec<_>>() // the first is the legend's
+    };
+    for (svg, radius) in [(&same, 7.0), (&apart, 4.0)] {
+        let (below, above) = (of(svg, "#0072b2"), of(svg, "#d55e00"));
+        assert_eq!(below.len(), 2);
+        assert!(below.iter().zip(&above).all(|(a, b)| a.0 == b.0 && a.1 == radius && b.1 == 4.0), "{svg}");
+    }
+    assert!(same.contains("each larger one is another series") && !apart.contains("each larger one"));
     assert_sound(&same);
+}
+
+/// Of two published lines at one place, the one has its dashes in the gaps of the other; a legend's dashes can be seen.
+#[test]
+fn published_lines_that_coincide_are_both_seen() {
+    let zero = |name| series(name, Style::Published, [(0.0, 0.0), (9.0, 0.0)]);
+    let svg = PointFigure { series: vec![zero("25/s"), zero("50/s")], ..empty_points() }.svg();
+    let lines = |start: &str| {
+        let dashed =
+            svg.lines().filter(|line| line.starts_with(start) && line.contains("stroke-dasharray=\"5 5\""));
+        dashed.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let paths = lines("<path");
+    assert!(paths.len() == 2 && !paths[0].contains("dashoffset") && paths[1].contains("dashoffset=\"5\""));
+    for key in lines("<line") {
+        let (from, to) = (attribute(&key, "x1"), attribute(&key, "x2"));
+        assert!(to - from > 2.0 * (5.0 + 10.0), "a dash and a gap on both sides of the ring: {key}");
+    }
+}
+
+#[test]
+fn a_range_is_dotted_and_says_so() {
+    let svg = |is_range| {
+        let whisker = Some(Whisker { lo: 1.0, hi: 3.0, is_range });
+        let points = vec![Point { x: 0.0, y: 2.0, whisker }];
+        let series = vec![Series { name: "a".into(), style: Style::Simulator, points }];
+        PointFigure { series, ..empty_points() }.svg()
+    };
+    let [range, interval] = [true, false].map(svg);
+    let words = "smallest to largest value, too few for an interval";
+    assert!(range.contains("stroke-dasharray=\"1.5 2.5\"") && range.contains(words));
+    assert!(!interval.contains("stroke-dasharray=\"1.5 2.5\"") && !interval.contains(words));
+}
+
+#[test]
+fn both_backends_are_beside_their_x_and_one_alone_is_at_it() {
+    let of = |styles: &[Style]| {
+        let series = styles.iter().map(|style| series("a", *style, [(0.0, 0.0), (1.0, 1.0)])).collect();
+        let svg = PointFigure { series, ..empty_points() }.svg();
+        let dots = svg.lines().filter(|line| line.starts_with("<circle") && line.contains("r=\"4\""));
+        dots.map(|line| attribute(line, "cx")).nth(1).unwrap()
+    };
+    let (alone, beside) = (of(&[Style::Simulator]), of(&[Style::Simulator, Style::Linux]));
+    assert!((alone - beside - 4.0).abs() < 0.01, "{alone} and {beside}");
 }
 
 #[test]
@@ -88,7 +146,10 @@ fn odd_numbers_do_no_harm() {
     let values = [f64::NAN, f64::INFINITY, f64::MIN, f64::MAX, -0.0, f64::MIN_POSITIVE, 1e300];
     for x in values {
         for y in values {
-            let points = vec![Point { x, y, error: Some((y, x)) }, Point { x: y, y: x, error: None }];
+            let points = vec![
+                Point { x, y, whisker: Some(Whisker { lo: y, hi: x, is_range: true }) },
+                Point { x: y, y: x, whisker: None },
+            ];
             let series = [Style::Simulator, Style::Linux, Style::Published];
             let series = series.map(|style| Series { name: "odd".into(), style, points: points.clone() });
             assert_sound(&PointFigure { series: series.to_vec(), ..empty_points() }.svg());
@@ -99,7 +160,7 @@ fn odd_numbers_do_no_harm() {
 #[test]
 fn on_an_axis_of_decades_each_power_of_ten_has_the_same_room() {
     let points =
-        [(100.0, 0.5), (1_000.0, 50.0), (10_000.0, 5_000.0)].map(|(x, y)| Point { x, y, error: None });
+        [(100.0, 0.5), (1_000.0, 50.0), (10_000.0, 5_000.0)].map(|(x, y)| Point { x, y, whisker: None });
     let series = vec![Series { name: "speed".into(), style: Style::Simulator, points: points.to_vec() }];
     let axis = |label: &str| Axis::new(label, "").in_decades();
     let figure = PointFigure { x: axis("hosts"), y: axis("speed"), series, ..empty_points() };
@@ -117,5 +178,5 @@ fn on_an_axis_of_decades_each_power_of_ten_has_the_same_room() {
         assert!(gaps[0].abs() > 50.0 && (gaps[0] - gaps[1]).abs() < 0.5, "{places:?}");
     }
     assert!(svg.contains(">1\u{202f}000<"), "{svg}");
-    assert!(figure.csv().contains("speed,simulator,10000,5000,,"), "the numbers stay what they are");
+    assert!(figure.csv().contains("speed,simulator,10000,5000,,,"), "the numbers stay what they are");
 }

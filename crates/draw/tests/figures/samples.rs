@@ -2,7 +2,7 @@
 
 use draw::{
     Axis, Band, Cost, Counts, DistributionFigure, DistributionPanel, FlowTrace, Handoff, Mark, MarkKind,
-    Noticed, Owner, Point, PointFigure, Sample, SequenceFigure, Series, Style,
+    Noticed, Owner, Point, PointFigure, Sample, SequenceFigure, Series, Style, Whisker,
 };
 use wire::{Duration, Instant};
 
@@ -129,7 +129,9 @@ pub(crate) fn losses() -> PointFigure {
     let line = |slope: f64, base: f64, error: Option<f64>| {
         let point = |x: f64| {
             let y = base + slope * x;
-            Point { x, y, error: error.map(|share| (y * (1.0 - share), y * (1.0 + share))) }
+            let whisker =
+                error.map(|share| Whisker { lo: y * (1.0 - share), hi: y * (1.0 + share), is_range: false });
+            Point { x, y, whisker }
         };
         rtts.map(point).to_vec()
     };

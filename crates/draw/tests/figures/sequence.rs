@@ -2,7 +2,7 @@
 
 use crate::samples::{self, handoff, ms, trace};
 use crate::svg::{assert_sound, save};
-use draw::{BesideFigure, Counts, Handoff, Mark, MarkKind, Noticed, Owner, SequenceFigure};
+use draw::{BesideFigure, Counts, Handoff, Mark, MarkKind, Noticed, Owner, SequenceFigure, Step};
 use wire::{Duration, Instant};
 
 /// The panels below the overviews: what is drawn after each heading that begins with a handoff's number.
@@ -49,11 +49,9 @@ fn each_handoff_has_a_panel_for_its_host_with_its_flow_alone() {
     for (panel, head) in panels.iter().zip(heads) {
         assert!(panel.contains(head), "{head} in {panel}");
     }
-    let flows = [
-        ">server:4000 &gt; mobile:5000, UDP: link 20 ms + path switch 60 ms<",
-        ">server:80 &gt; other:49152, TCP<",
-    ];
+    let flows = [">server:4000 &gt; mobile:5000, UDP<", ">server:80 &gt; other:49152, TCP<"];
     assert!(panels[0].contains(flows[0]) && panels[1].contains(flows[1]));
+    assert!(panels[0].contains(">link 20 ms<") && panels[0].contains(">path switch 60 ms<"));
     let axes = [">datagram number<", ">place in stream (kB)<"];
     assert!(panels[0].contains(axes[0]) && !panels[0].contains(axes[1]));
     assert!(panels[1].contains(axes[1]) && !panels[1].contains(axes[0]));
@@ -92,7 +90,7 @@ fn places_are_exact_in_small_requests_and_in_long_streams() {
 }
 
 #[test]
-fn all_marks_of_a_path_have_its_colour_losses_too() {
+fn marks_have_the_colour_of_their_path_and_losses_are_red() {
     let mut figure = SequenceFigure::new("");
     let mut flow = trace("assoc", Counts::Chunks);
     flow.paths = vec!["to 10.0.0.1".to_owned(), "to 10.0.0.2".to_owned()];
@@ -100,11 +98,74 @@ fn all_marks_of_a_path_have_its_colour_losses_too() {
         [MarkKind::Sent, MarkKind::Lost].map(|kind| Mark { at: ms(1), kind, place: 1, path: 1 }).to_vec();
     figure.flows.push(flow);
     let svg = figure.svg();
-    assert!(svg.contains(">to 10.0.0.2<"));
-    // A ring, the two strokes of a cross, and the legend's band.
-    assert_eq!(svg.matches("stroke=\"#7a4fd0\"").count(), 3, "{svg}");
-    figure.flows[0].paths.clear();
-    assert!(figure.svg().matches("stroke=\"#cc0000\"").count() > 2);
+    assert!(svg.contains(">to 10.0.0.2<") && svg.contains("fill=\"#7a4fd0\""), "the legend has the path");
+    assert_eq!(svg.matches("stroke=\"#7a4fd0\"").count(), 1, "a ring: {svg}");
+    // Two strokes, and two in the legend.
+    assert_eq!(svg.matches("stroke=\"#cc0000\"").count(), 4, "{svg}");
+}
+
+#[test]
+fn steps_of_the_protocol_are_in_rows_below_the_panels() {
+    let mut figure = samples::small_sequence();
+    let step =
+        |name: &str, from, to| Step { from: ms(from), to: ms(to), host: "mobile".into(), name: name.into() };
+    figure.steps = vec![step("DNS UPDATE", 20, 31), step("ADD", 1, 3), step("ADD", 21, 25)];
+    let svg = figure.svg();
+    save("steps", &svg);
+    assert_sound(&svg);
+    let y = |name: &str| -> Vec<f64> {
+        let lines = svg.lines().filter(|line| line.contains(&format!(">{name}<")));
+        lines
+            .map(|line| line.split(" y=\"").nth(1).unwrap().split('"').next().unwrap().parse().unwrap())
+            .collect()
+    };
+    let (add, update) = (y("ADD"), y("DNS UPDATE"));
+    assert_eq!(
+        [add.len(), update.len()],
+        [2, 2],
+        "a row in the overview, and one in the panel of the handoff"
+    );
+    assert!(add.iter().zip(&update).all(|(add, update)| *update - add == 15.0), "by their begin: {svg}");
+    assert_eq!(svg.matches(">11 ms<").count(), 2, "{svg}");
+    assert!(figure.csv().contains("\nstep,,mobile,,,,,0.001000000,0.003000000,ADD\n"));
+    figure.steps.iter_mut().for_each(|step| step.host = "other".into());
+    assert!(!figure.svg().contains(">ADD<"), "of another host's handoffs");
+}
+
+#[test]
+fn a_heading_is_never_cut() {
+    let owners = [Owner::Link, Owner::Detection, Owner::Registration, Owner::Recovery, Owner::FirstByte];
+    let mut figure = samples::two_hosts();
+    let label = "overlap gateway-of-the-west->gateway-of-the-east-with-a-long-name";
+    figure.handoffs = (1..=2).map(|n| handoff(n, 2000, label, &owners.map(|owner| (owner, 7)))).collect();
+    let svg = figure.svg();
+    let (_, panels) = svg.split_once(" s: outage").unwrap_or_else(|| svg.split_once(">time (s)<").unwrap());
+    assert!(!panels.contains('…'), "{panels}");
+    for owner in owners {
+        assert_eq!(svg.matches(&format!(">{} 7.0 ms<", owner.name())).count(), 2, "{}", owner.name());
+    }
+}
+
+#[test]
+fn neighboring_parts_of_one_owner_are_one_part() {
+    let mut figure = samples::small_sequence();
+    let parts = [(Owner::Link, 5), (Owner::Recovery, 20), (Owner::Recovery, 15)];
+    figure.handoffs = vec![handoff(1, 15, "hard", &parts)];
+    let svg = figure.svg();
+    assert!(svg.contains(">recovery 35 ms<") && !svg.contains(">recovery 20 ms<"));
+    assert_eq!(figure.csv().matches(",recovery\n").count(), 2, "the numbers keep both");
+}
+
+#[test]
+fn a_screen_reader_is_told_what_each_handoff_cost() {
+    let svg = samples::two_hosts().svg();
+    let (_, about) = svg.split_once("<desc id=\"about\">").unwrap();
+    let (about, _) = about.split_once("</desc>").unwrap();
+    assert!(
+        about
+            .contains("1 mobile hard b1-&gt;b2 at 2.000 s, server:4000 &gt; mobile:5000, UDP: outage 80 ms.")
+    );
+    assert!(svg.contains("aria-labelledby=\"title about\"") && svg.contains("<title id=\"title\">Two hosts"));
 }
 
 #[test]
@@ -196,8 +257,10 @@ fn two_runs_are_beside_each_other_with_the_same_scales() {
     assert_sound(&svg);
     let panels = panels(&svg);
     assert!(panels[0].contains("outage 100 ms") && panels[1].contains("outage 700 ms"));
-    for panel in panels {
+    for (panel, after) in panels.iter().zip(["100 ms", "700 ms"]) {
         assert!(panel.contains(">800</text>"), "both reach to the end of the longer: {panel}");
+        assert!(panel.contains(&format!(">new data again, {after} after the cut<")), "{panel}");
+        assert!(panel.contains(" packets lost<"), "{panel}");
     }
     let csv = figure.csv();
     assert!(

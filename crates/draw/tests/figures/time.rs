@@ -2,12 +2,12 @@
 
 use crate::samples::ms;
 use crate::svg::{assert_sound, save};
-use draw::{Axis, Joined, TimeFigure, TimeLine, TimePanel};
+use draw::{Axis, Joined, TimeFigure, TimeLine, TimePanel, TimeWindow};
 use wire::Instant;
 
 fn line(name: &str, joined: Joined, points: impl IntoIterator<Item = (u64, f64)>) -> TimeLine {
     let points = points.into_iter().map(|(at, value)| (ms(at), value)).collect();
-    TimeLine { name: name.to_owned(), joined, points }
+    TimeLine { name: name.to_owned(), flow: 0, joined, points }
 }
 
 fn figure(panels: Vec<(&str, Vec<TimeLine>)>) -> TimeFigure {
@@ -15,12 +15,14 @@ fn figure(panels: Vec<(&str, Vec<TimeLine>)>) -> TimeFigure {
         axis: Axis::new(label, "ms"),
         lines,
         remark: "this backend does not report it".to_owned(),
+        cuts_peaks: false,
     });
     TimeFigure {
         title: "two flows".to_owned(),
         panels: panels.collect(),
         handoffs: vec![(ms(400), "1".to_owned())],
         until: ms(1000),
+        windows: Vec::new(),
         caption: String::new(),
     }
 }
@@ -71,4 +73,54 @@ fn a_million_values_of_twenty_flows_are_a_small_drawing() {
     assert!(svg.len() < 3_000_000, "{}", svg.len());
     assert!(svg.contains("Not drawn: 14 more flows"));
     assert_eq!(figure.csv().lines().count(), 2_000_001);
+}
+
+#[test]
+fn one_peak_does_not_flatten_all_else() {
+    let values = (0..100).map(|i| (i * 10, if i == 42 { 9000.0 } else { 500.0 }));
+    let height = |cuts_peaks: bool| {
+        let mut figure = figure(vec![("goodput", vec![line("a", Joined::Steps, values.clone())])]);
+        figure.panels[0].cuts_peaks = cuts_peaks;
+        let svg = figure.svg();
+        assert_sound(&svg);
+        assert_eq!(svg.contains(">9000<") && svg.contains("a peak that is cut off"), cuts_peaks, "{svg}");
+        let path = svg.lines().find(|line| line.starts_with("<path d=\"M")).unwrap().to_owned();
+        let first = path.split(['M', 'L']).nth(1).unwrap().split(' ').nth(1).unwrap().to_owned();
+        let frame = svg.lines().find(|line| line.contains("stroke=\"#444444\"")).unwrap();
+        let attribute = |name: &str| -> f64 {
+            frame.split(&format!(" {name}=\"")).nth(1).unwrap().split('"').next().unwrap().parse().unwrap()
+        };
+        (attribute("y") + attribute("height") - first.parse::<f64>().unwrap()) / attribute("height")
+    };
+    assert!(height(false) < 0.06, "{}", height(false));
+    assert!((height(true) - 0.5).abs() < 0.01, "what is common is half of the panel high: {}", height(true));
+}
+
+#[test]
+fn a_window_has_the_flows_that_it_is_about_alone() {
+    let lines = |joined| {
+        let mut lines =
+            vec![line("a", joined, (0..100).map(|i| (i * 10, 5.0))), line("b", joined, [(0, 9.0)])];
+        lines[1].flow = 1;
+        lines
+    };
+    let mut figure = figure(vec![("goodput", lines(Joined::Steps)), ("window", vec![])]);
+    let window = TimeWindow { title: "2 other".into(), from: ms(300), until: ms(500), flows: vec![0] };
+    figure.windows = vec![window];
+    let svg = figure.svg();
+    assert_sound(&svg);
+    let (whole, part) = svg.split_once(">2 other<").unwrap();
+    let drawn =
+        |part: &str, colour: &str| part.matches(&format!("fill=\"none\" stroke=\"{colour}\"")).count();
+    assert_eq!([drawn(whole, "#0072b2"), drawn(whole, "#d55e00")], [1, 1]);
+    assert_eq!([drawn(part, "#0072b2"), drawn(part, "#d55e00")], [1, 0]);
+    assert!(part.contains(">goodput (ms)<") && !part.contains(">window (ms)<"), "no panel without its flow");
+    assert!(
+        part.contains(">0.30<") && part.contains(">0.50<") && !part.contains(">0.6<"),
+        "its own axis of time: {part}"
+    );
+    // A line ends where its value is not a number, without any mark.
+    figure.panels[0].lines[0].points.push((ms(995), f64::NAN));
+    assert!(!figure.svg().contains("NaN"));
+    assert!(whole.contains(">8<") && !part.contains(">8<"), "its own height: {part}");
 }

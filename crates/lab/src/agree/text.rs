@@ -2,7 +2,7 @@
 
 use super::sample::Cell;
 use super::{Agreement, COMPARED, DISTANCE, LEAST, Report, Resolution, Row, SHARE, Sample};
-use crate::batch::{axis, metric};
+use crate::batch::{add, metric};
 use crate::stats::{self, Difference};
 use draw::{Csv, DistributionFigure, DistributionPanel, Style, Table};
 use serde_json::{Value, json as object};
@@ -224,17 +224,7 @@ pub fn figure(scenario: &str, samples: [&Sample; 2]) -> DistributionFigure {
         for name in
             sample.names().into_iter().filter(|name| COMPARED.iter().any(|of| of.metric == metric(name)))
         {
-            let (of, kind) = name.split_once('.').unwrap_or((name, ""));
-            let label = if kind.is_empty() { scenario } else { kind };
-            let sample = draw::Sample::new(label, style, sample.values(name));
-            match panels.iter_mut().find(|panel| panel.title == of) {
-                Some(panel) => panel.samples.push(sample),
-                None => panels.push(DistributionPanel {
-                    title: of.to_owned(),
-                    axis: axis(of),
-                    samples: vec![sample],
-                }),
-            }
+            add(&mut panels, name, scenario, style, &sample.values(name));
         }
     }
     DistributionFigure {

@@ -2,7 +2,7 @@
 
 use super::course::{Course, Leg, course, nanos};
 use super::measure::{self, OUTAGE};
-use super::rows::values;
+use super::runs::values;
 use crate::reproduce::{self, How, Kind, NotRun, Point, Results, Scale, Validity, doubts};
 use crate::run::{OnWorld, Outcome};
 use crate::scenario::Setting;

@@ -4,7 +4,7 @@ use super::carry_out::{Comparison, points, repetitions};
 use super::course::{Contender, Course, Leg};
 use super::measure::OUTAGE;
 use super::pairs::pair;
-use super::rows::{runs, values};
+use super::runs::{runs, values};
 use crate::reproduce::{self, Check, How, NotRun, Results, Scale};
 use crate::run::OnWorld;
 use crate::scenario::Setting;

@@ -83,16 +83,16 @@ pub(super) const SIGNALLING: Metric = metric(
 /// The columns of the first table.
 pub const METRICS: [Metric; 7] = [OUTAGE, STALL, LOST, GOODPUT, EXCHANGE, HANDOFF, SIGNALLING];
 
-/// Who owns the outage.
+/// Who owns the outage, in the order of a handoff.
 pub const OWNERS: [Metric; 9] = [
     owner("link_ms", "link"),
     owner("detection_ms", "detection"),
     owner("address_ms", "address"),
     owner("registration_ms", "registration"),
     owner("path_switch_ms", "path switch"),
-    owner("first_byte_ms", "first byte"),
-    owner("recovery_ms", "recovery"),
     owner("traffic_ms", "traffic"),
+    owner("recovery_ms", "recovery"),
+    owner("first_byte_ms", "first byte"),
     owner("unexplained_ms", "unexplained"),
 ];
 

@@ -12,18 +12,21 @@
 mod carry_out;
 mod course;
 mod figure;
+mod json;
 mod judge;
 mod measure;
 mod pairs;
 mod rows;
+mod runs;
 mod text;
 
 pub use carry_out::{Comparison, Repeat, Rival, compare, plan, repetitions, select, span, values_of_run};
 pub use course::{Contender, Course, Leg, Move, Mover, PATTERN, Workload, course};
 pub use figure::svg;
+pub use json::json;
 pub use judge::{Broken, MustHold, Verdict, self_test, verdicts};
 pub use measure::{METRICS, Metric, OWNERS};
-pub use rows::{Row, csv, json, rows};
+pub use rows::{Row, csv, rows};
 pub use text::{self_test_text, text};
 
 #[cfg(test)]

@@ -3,11 +3,11 @@
 use super::carry_out::Comparison;
 use super::course::Leg;
 use super::measure::{METRICS, Metric, OUTAGE, OWNERS};
+use super::runs::{runs, values};
 use crate::Summary;
-use crate::reproduce::{Measured, Results};
+use crate::reproduce::Results;
 use crate::run::OnWorld;
 use draw::Csv;
-use serde_json::{Value, json as object};
 
 /// One metric of one contender on one leg, in one world.
 #[derive(Clone, PartialEq, Debug)]
@@ -30,17 +30,6 @@ pub struct Row {
     pub invalid: usize,
     /// Why there is no value, or why it is infinite.
     pub why_not: Option<String>,
-}
-
-/// The runs of a leg in one world.
-pub(super) fn runs<'a>(results: &'a Results, leg: &'a Leg) -> impl Iterator<Item = &'a Measured> {
-    results.rows(|point| point.scenario == leg.name).map(|(_, measured)| measured)
-}
-
-/// The values of a metric over the runs of a leg that are to be believed.
-pub(super) fn values(results: &Results, leg: &Leg, metric: &str) -> Vec<f64> {
-    let valid = runs(results, leg).filter(|measured| measured.is_valid());
-    valid.filter_map(|measured| measured.samples.get(metric)).flatten().copied().collect()
 }
 
 /// All rows: by move, workload, contender, world and metric.
@@ -89,42 +78,6 @@ fn filled(mut row: Row, results: &Results, leg: &Leg, never: Option<&str>) -> Ro
         row.why_not = Some("no run is to be believed".to_owned());
     }
     row
-}
-
-/// All rows as one object; an infinite outage is null, and `why_not` says why.
-pub fn json(comparison: &Comparison) -> Value {
-    let finite = |value: Option<f64>| value.filter(|value| value.is_finite());
-    let row = |row: Row| {
-        let interval = row.median.and_then(|median| median.interval);
-        object!({
-            "protocol": row.protocol,
-            "move": row.r#move,
-            "workload": row.workload,
-            "world": row.world.name(),
-            "metric": row.metric.name,
-            "unit": row.metric.unit,
-            "median": finite(row.median.map(|median| median.median)),
-            "lo": finite(interval.map(|interval| interval.lo)),
-            "hi": finite(interval.map(|interval| interval.hi)),
-            "n": row.n,
-            "invalid": row.invalid,
-            "why_not": row.why_not,
-        })
-    };
-    let must_hold = super::verdicts(comparison).into_iter().map(|verdict| {
-        object!({
-            "text": verdict.must_hold.text,
-            "world": verdict.worlds(),
-            "holds": verdict.holds(),
-            "value": verdict.value,
-        })
-    });
-    object!({
-        "repetitions": comparison.repeat.on_linux(),
-        "rows": rows(comparison).into_iter().map(row).collect::<Vec<_>>(),
-        "pairs": super::pairs::json(comparison),
-        "must_hold": must_hold.collect::<Vec<_>>(),
-    })
 }
 
 /// All rows as a table for programs.

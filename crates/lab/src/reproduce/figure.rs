@@ -1,8 +1,9 @@
 //! The figures of an experiment, ready to be written.
 
 use super::{Experiment, Report};
+use crate::drawn::whisker;
 use crate::stats::Interval;
-use draw::{Series, Style};
+use draw::{DistributionFigure, PointFigure, Series, Style};
 
 /// One figure: the contents of two files.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -15,9 +16,26 @@ pub struct Figure {
     pub csv: String,
 }
 
+/// What an experiment draws.
+pub(crate) enum Drawn {
+    /// Values over what was set.
+    Points(PointFigure),
+    /// Every value of each series.
+    Distribution(DistributionFigure),
+}
+
+impl Drawn {
+    fn written(&self) -> [String; 2] {
+        match self {
+            Self::Points(figure) => [figure.svg(), figure.csv()],
+            Self::Distribution(figure) => [figure.svg(), figure.csv()],
+        }
+    }
+}
+
 /// One point of a figure, with its interval.
 pub(super) fn draw_at(x: f64, y: f64, interval: Option<Interval>) -> draw::Point {
-    draw::Point { x, y, error: interval.map(|interval| (interval.lo, interval.hi)) }
+    draw::Point { x, y, whisker: interval.map(whisker) }
 }
 
 /// One series of a figure.
@@ -44,6 +62,9 @@ pub fn figures(report: &Report) -> Vec<Figure> {
     debug_assert!(drawn.len() <= MOST);
     (1..)
         .zip(drawn)
-        .map(|(i, figure)| Figure { name: name(report.experiment, i), svg: figure.svg(), csv: figure.csv() })
+        .map(|(i, figure)| {
+            let [svg, csv] = figure.written();
+            Figure { name: name(report.experiment, i), svg, csv }
+        })
         .collect()
 }

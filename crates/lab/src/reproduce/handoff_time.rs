@@ -6,8 +6,9 @@
 mod measure;
 mod points;
 
-use super::figure::{draw_at, line};
+use super::figure::{Drawn, draw_at, line};
 use super::{Check, Experiment, Kind, Measured, Metric, MustHold, Point, Report, Results, Statistic};
+use crate::drawn::style;
 use crate::run::OnWorld;
 use crate::stats::{median, r_squared, slope};
 use draw::{Axis, PointFigure, Series, Style};
@@ -222,8 +223,8 @@ fn layouts_agree(results: &Results) -> Check {
 /// measured size.
 const PUBLISHED: [(f64, f64); 2] = [(0.0, IDLE_MS), (64.0, FULL_MS)];
 
-/// As the paper has it, and then without the paper: what is measured is a tenth of that.
-fn figures(report: &Report) -> Vec<PointFigure> {
+/// Beside the paper, on an axis of decades, as what is measured is a tenth of it; and then alone.
+fn figures(report: &Report) -> Vec<Drawn> {
     let measured = measured(report);
     let mut both = vec![line(
         "adjacent; its 64 KB are the paper's \"up to\"",
@@ -233,21 +234,29 @@ fn figures(report: &Report) -> Vec<PointFigure> {
     both.extend(measured.iter().cloned());
     let n = report.points.first().map_or(0, |point| point.n);
     let caption = format!(
-        "Measured: medians of n = {n} handoffs with their intervals (below six: smallest and largest), scale {}.",
+        "Measured: medians of n = {n} handoffs with their 95 % intervals, scale {}.",
         report.scale.name()
     );
     let published = "Published: 265 ms idle, and 60 + 150 + 1230 ms (our sum of its terms) with 32 KB buffers, drawn at the 64 KB that may move at most, on machines \
-                     of 1995.";
-    let figure = |title: &str, series, caption| PointFigure {
-        title: title.to_owned(),
-        x: Axis::new("moved with a connection", "KB"),
-        y: Axis::new("greeting to taken, median", "ms"),
-        series,
-        caption,
+                     of 1995. The line only joins the two.";
+    let figure = |title: &str, y: Axis, series, caption| {
+        Drawn::Points(PointFigure {
+            title: title.to_owned(),
+            x: Axis::new("moved with a connection", "KB"),
+            y,
+            series,
+            caption,
+        })
     };
+    let time = || Axis::new("greeting to taken, median", "ms");
     vec![
-        figure("Indirect TCP: time of a handoff (figure 6)", both, format!("{published} {caption}")),
-        figure("Indirect TCP: time of a handoff, as measured", measured, caption),
+        figure(
+            "Indirect TCP: time of a handoff (figure 6)",
+            time().in_decades(),
+            both,
+            format!("{published} {caption}"),
+        ),
+        figure("Indirect TCP: time of a handoff, as measured", time(), measured, caption),
     ]
 }
 
@@ -255,10 +264,7 @@ fn measured(report: &Report) -> Vec<Series> {
     let mut series = Vec::new();
     for (layout, _) in LAYOUTS {
         for results in &report.worlds {
-            let style = match results.world {
-                OnWorld::Sim => Style::Simulator,
-                OnWorld::Linux => Style::Linux,
-            };
+            let style = style(results.world);
             let rows = results.rows(|point| is_main(point) && point.has("layout", layout));
             let rows = rows.filter(|(_, measured)| measured.is_valid());
             let points = rows.filter_map(|(_, measured)| {

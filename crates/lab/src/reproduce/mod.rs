@@ -99,7 +99,7 @@ pub struct Experiment {
     /// What is checked in the same way and printed, and decides nothing: no verdict, no exit status. It needs no breakers.
     pub observed: &'static [MustHold],
     /// The figures: title, axes and series, from what was measured.
-    pub figures: fn(&Report) -> Vec<draw::PointFigure>,
+    pub(crate) figures: fn(&Report) -> Vec<figure::Drawn>,
 }
 
 /// What must hold, and what must make it fail.

@@ -7,10 +7,11 @@
 mod measure;
 mod points;
 
-use super::figure::{draw_at, line};
+use super::figure::Drawn;
 use super::{Check, Experiment, Kind, Metric, MustHold, Point, Report, Results, Statistic};
+use crate::drawn::style;
 use crate::run::OnWorld;
-use draw::{Axis, PointFigure, Style};
+use draw::{Axis, DistributionFigure, DistributionPanel, Sample, Style};
 use measure::EMPTY;
 use wire::Ipv4Addr;
 
@@ -251,37 +252,29 @@ fn ratio(results: &Results) -> Check {
 
 // --- the figure ----------------------------------------------------------------------------------------------------
 
-fn figures(report: &Report) -> Vec<PointFigure> {
-    let mut series = Vec::new();
+fn figures(report: &Report) -> Vec<Drawn> {
+    let mut samples = Vec::new();
     for point in report.points.iter().filter(|point| is_main(point)) {
-        if let Some(published) = point.published(GAP) {
-            let runs = (0..=point.n).map(|run| draw_at(run as f64, published.value, None));
-            series.push(line(&point.label, Style::Published, runs));
-        }
         for results in &report.worlds {
-            let style = match results.world {
-                OnWorld::Sim => Style::Simulator,
-                OnWorld::Linux => Style::Linux,
-            };
-            let Some(measured) = results.named(&point.label).filter(|measured| measured.is_valid()) else {
-                continue;
-            };
-            let mean = SIGMA_HANDOFF.metrics.first().and_then(|metric| measured.estimate(metric));
-            let mean = mean.map(|mean| draw_at(0.0, mean.value, mean.interval));
-            let gaps = (1..).zip(measured.samples.get(GAP).into_iter().flatten());
-            let gaps = gaps.map(|(run, gap)| draw_at(f64::from(run), *gap, None));
-            series.push(line(&point.label, style, mean.into_iter().chain(gaps)));
+            let gaps = results.named(&point.label).filter(|measured| measured.is_valid());
+            let gaps = gaps.and_then(|measured| measured.samples.get(GAP));
+            samples.extend(gaps.map(|gaps| Sample::new(&point.label, style(results.world), gaps.clone())));
         }
+        let published = point.published(GAP).map(|published| vec![published.value]);
+        samples.extend(published.map(|one| Sample::new(&point.label, Style::Published, one)));
     }
-    vec![PointFigure {
+    let panel = DistributionPanel {
+        title: String::new(),
+        axis: Axis::new("time without data in a move", "ms").in_decades(),
+        samples,
+    };
+    vec![Drawn::Distribution(DistributionFigure {
         title: "SIGMA and Mobile IP: time without data in a move (figures 5 and 7)".to_owned(),
-        x: Axis::new("run (0: mean of all, with its interval)", ""),
-        y: Axis::new("gap", "ms").in_decades(),
-        series,
+        panels: vec![panel],
         caption: format!(
-            "Published: SIGMA 6 ms, Mobile IP 8 s, one run each: {}. Measured: each run at a separate phase, scale {}; the interval is that of 95 %, below six runs the range.",
+            "Published: SIGMA 6 ms, Mobile IP 8 s, one run each: {}. Measured: each run at a separate phase, scale {}.",
             report.experiment.source,
             report.scale.name()
         ),
-    }]
+    })]
 }

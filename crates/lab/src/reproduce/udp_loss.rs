@@ -3,12 +3,13 @@
 //! A packet is lost if it passes the crossover after the last one that the host still hears in its old cell, and
 //! before the route-update from its new cell has come there: a window of one round trip and the time to retune.
 
-use super::figure::{draw_at, line};
+use super::figure::{Drawn, draw_at, line};
 use super::phases::stratified;
 use super::{
     Check, Experiment, Kind, Measured, Metric, MustHold, Point, Published, Report, Results, Samples, Scale,
     Statistic,
 };
+use crate::drawn::style;
 use crate::run::{OnWorld, Outcome};
 use crate::scenario;
 use crate::stats::{mean, slope};
@@ -426,7 +427,7 @@ fn round_trip(measured: &Measured) -> Option<f64> {
 
 // --- the figure ----------------------------------------------------------------------------------------------------
 
-fn figures(report: &Report) -> Vec<PointFigure> {
+fn figures(report: &Report) -> Vec<Drawn> {
     let mut series = Vec::new();
     for handoff in ["hard", "semisoft"] {
         for rate in RATES {
@@ -439,32 +440,28 @@ fn figures(report: &Report) -> Vec<PointFigure> {
                 published.filter_map(|p| Some(draw_at(p.number("rtt_ms")?, p.published(LOST)?.value, None)));
             series.push(line(&name, Style::Published, published));
             for results in &report.worlds {
-                let style = match results.world {
-                    OnWorld::Sim => Style::Simulator,
-                    OnWorld::Linux => Style::Linux,
-                };
                 let rows = results.rows(wanted).filter(|(_, measured)| measured.is_valid());
                 let values = rows.filter_map(|(_, measured)| {
                     let lost = measured.estimate(UDP_LOSS.metrics.first()?)?;
                     Some(draw_at(round_trip(measured)?, lost.value, lost.interval))
                 });
-                series.push(line(&name, style, values));
+                series.push(line(&name, style(results.world), values));
             }
         }
     }
     let n = report.points.first().map_or(0, |point| point.n);
-    vec![PointFigure {
+    vec![Drawn::Points(PointFigure {
         title: "Cellular IP: packets lost in a handoff (figure 5)".to_owned(),
         x: Axis::new("round trip between host and crossover", "ms"),
         y: Axis::new("packets lost per handoff", ""),
         series,
         caption: format!(
             "Published: {}, at its nominal round trips. Measured: means of n = {n} handoffs with 95 % intervals, scale {}, \
-             at measured round trips. Semisoft at 25 and at 50 packet/s coincide where both lose nothing.",
+             at measured round trips.",
             report.experiment.source,
             report.scale.name()
         ),
-    }]
+    })]
 }
 
 #[cfg(test)]

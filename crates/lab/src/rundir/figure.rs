@@ -9,7 +9,8 @@ use node::Stage;
 
 /// The figure of a run's handoffs.
 pub(super) fn handoffs(outcome: &Outcome, journeys: &Journeys<'_>, places: &Places) -> SequenceFigure {
-    let mut figure = SequenceFigure::new(title(outcome));
+    let mut figure = SequenceFigure::new(format!("{}: handoffs", title(outcome)));
+    figure.steps = super::steps::steps(outcome);
     figure.caption = format!("{}\n{}", outcome.plan.about, note(outcome));
     let traces = places.traces(outcome, journeys);
     figure.handoffs =

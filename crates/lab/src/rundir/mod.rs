@@ -24,6 +24,7 @@ mod flows;
 mod meta;
 mod place;
 mod put;
+mod steps;
 mod table;
 mod time;
 

@@ -2,74 +2,113 @@
 
 use super::figure::title;
 use super::flows::{Places, name};
-use crate::flow::Flow;
+use crate::flow::{Flow, Transport};
+use crate::handoff::Handoff;
 use crate::journey::{Fate, Journeys};
 use crate::run::{OnWorld, Outcome};
-use draw::{Axis, Joined, TimeFigure, TimeLine, TimePanel};
+use draw::{Axis, Joined, TimeFigure, TimeLine, TimePanel, TimeWindow};
 use node::{Mark, Value};
 use std::collections::BTreeMap;
 use trace::{HostId, What};
 use wire::{Duration, Instant, SocketAddrV4};
 
-/// Bins of goodput, in milliseconds: the first that makes at most [`BINS`] of the run.
-const WIDTHS: [u64; 9] = [10, 20, 50, 100, 200, 500, 1_000, 5_000, 10_000];
+/// Bins of goodput, in milliseconds: the first that makes at most [`BINS`] of the run. In shorter ones the beat of packets
+/// and bins is all that there is to see.
+const WIDTHS: [u64; 6] = [100, 200, 500, 1_000, 5_000, 10_000];
 const BINS: u64 = 250;
+/// How far a window reaches beyond its handoff, and beyond the end of the outage or the recovery.
+const MARGIN: Duration = Duration::from_millis(500);
+/// A window ends no later than this after the outage, even if the flow has not recovered.
+const FURTHER: Duration = Duration::from_secs(3);
 
 /// The figure of a run's flows.
 pub(super) fn flows(outcome: &Outcome, journeys: &Journeys<'_>, places: &Places) -> TimeFigure {
     let width = bin(outcome.plan.end());
-    let goodput = |flow: &Flow| line(outcome, flow, Joined::Steps, goodput(flow, width));
-    let panels = vec![
-        panel("goodput", "kb/s", outcome.flows.iter().map(goodput).collect(), "no flow"),
+    let goodput =
+        |(index, flow): (usize, &Flow)| line(outcome, flow, index, Joined::Steps, goodput(flow, width));
+    let goodput = outcome.flows.iter().enumerate().map(goodput).collect();
+    let mut panels = vec![
+        TimePanel { cuts_peaks: true, ..panel("goodput", "kb/s", goodput, "no flow") },
         panel(
             "one-way delay of packets",
             "ms",
             delays(outcome, journeys, places),
             "no packet with data arrived",
         ),
-        panel("congestion window", "kB", marked(outcome, "cwnd", "bytes", 1e3), why_not(outcome)),
-        panel("smoothed round-trip time", "ms", marked(outcome, "srtt", "ns", 1e6), why_not(outcome)),
     ];
-    let handoffs =
-        (1..).zip(&outcome.handoffs).map(|(number, one): (usize, _)| (one.begun, number.to_string()));
+    let have_windows = outcome.flows.iter().any(|flow| flow.transport != Transport::Udp);
+    if have_windows {
+        let why_not = "not reported in this run";
+        panels.push(panel("congestion window", "kB", marked(outcome, "cwnd", "bytes", 1e3), why_not));
+        panels.push(panel("smoothed round-trip time", "ms", marked(outcome, "srtt", "ns", 1e6), why_not));
+    }
+    let windows = if have_windows { source(outcome.world) } else { "" };
+    let several =
+        outcome.handoffs.iter().any(|one| Some(one.host) != outcome.handoffs.first().map(|one| one.host));
+    let label = |(number, one): (usize, &Handoff)| match several {
+        true => (one.begun, format!("{number} {}", outcome.plan.host_name(one.host))),
+        false => (one.begun, number.to_string()),
+    };
     TimeFigure {
-        title: title(outcome),
+        title: format!("{}: flows over time", title(outcome)),
         panels,
-        handoffs: handoffs.collect(),
+        handoffs: (1..).zip(&outcome.handoffs).map(label).collect(),
         until: outcome.plan.end(),
+        windows: (1..)
+            .zip(&outcome.handoffs)
+            .filter_map(|(number, one)| window(outcome, number, one))
+            .collect(),
         caption: format!(
             "Goodput: new bytes for the receiving application, in bins of {} ms. Delay: of each packet with data, from the \
-             stack of its sender to the stack of its receiver; a retransmission is a packet. Window and round-trip time: {}",
+             stack of its sender to the stack of its receiver; a retransmission is a packet.{windows}",
             width.as_millis(),
-            source(outcome.world)
         ),
     }
 }
 
+/// The surroundings of a handoff, with the flows that it concerns; `None` if there are none.
+fn window(outcome: &Outcome, number: usize, handoff: &Handoff) -> Option<TimeWindow> {
+    let outages = handoff.flows.iter().filter_map(|cost| cost.experience.outage());
+    let end = outages.map(|outage| outage.to).fold(handoff.cut, Instant::max);
+    let recovered = handoff.flows.iter().filter_map(|cost| cost.recovery.at()).fold(end, Instant::max);
+    let flows: Vec<usize> = handoff.flows.iter().map(|cost| cost.flow).collect();
+    (!flows.is_empty()).then(|| TimeWindow {
+        title: format!(
+            "{number} {} {} {}->{} at {:.3} s",
+            outcome.plan.host_name(handoff.host),
+            handoff.kind,
+            handoff.from,
+            handoff.to,
+            handoff.begun.as_secs_f64()
+        ),
+        from: handoff.begun - MARGIN,
+        until: (recovered.min(end + FURTHER) + MARGIN).min(outcome.plan.end()),
+        flows,
+    })
+}
+
 const fn source(world: OnWorld) -> &'static str {
     match world {
-        OnWorld::Sim => "as the sender's transport has them, at each change.",
+        OnWorld::Sim => " Window and round-trip time: as the sender's transport has them, at each change.",
         OnWorld::Linux => {
-            "as the sender's kernel reports them (TCP_INFO), sampled every 20 ms where they changed."
+            " Window and round-trip time: as the sender's kernel reports them (TCP_INFO), sampled every 20 ms where they \
+             changed."
         }
     }
 }
 
-fn why_not(outcome: &Outcome) -> &'static str {
-    use crate::flow::Transport::Udp;
-    if outcome.flows.iter().all(|flow| flow.transport == Udp) {
-        "datagrams have none"
-    } else {
-        "not reported in this run"
-    }
-}
-
 fn panel(label: &str, unit: &str, lines: Vec<TimeLine>, remark: &str) -> TimePanel {
-    TimePanel { axis: Axis::new(label, unit), lines, remark: remark.to_owned() }
+    TimePanel { axis: Axis::new(label, unit), lines, remark: remark.to_owned(), cuts_peaks: false }
 }
 
-fn line(outcome: &Outcome, flow: &Flow, joined: Joined, points: Vec<(Instant, f64)>) -> TimeLine {
-    TimeLine { name: name(outcome, flow), joined, points }
+fn line(
+    outcome: &Outcome,
+    flow: &Flow,
+    index: usize,
+    joined: Joined,
+    points: Vec<(Instant, f64)>,
+) -> TimeLine {
+    TimeLine { name: name(outcome, flow), flow: index, joined, points }
 }
 
 fn bin(end: Instant) -> Duration {
@@ -118,60 +157,78 @@ fn delays(outcome: &Outcome, journeys: &Journeys<'_>, places: &Places) -> Vec<Ti
         points.sort_by_key(|(at, _)| *at);
         points
     };
-    let all = outcome.flows.iter().zip(points);
-    all.map(|(flow, points)| line(outcome, flow, Joined::Dots, sort(points))).collect()
+    let all = outcome.flows.iter().zip(points).enumerate();
+    all.map(|(index, (flow, points))| line(outcome, flow, index, Joined::Dots, sort(points))).collect()
 }
 
 /// What senders marked under this name, divided by `per`: a line for each flow, and for each half of a split connection.
 fn marked(outcome: &Outcome, what: &str, field: &str, per: f64) -> Vec<TimeLine> {
-    let mut lines: BTreeMap<(HostId, String, String), Vec<(Instant, f64)>> = BTreeMap::new();
+    let mut connections: BTreeMap<(SocketAddrV4, SocketAddrV4), Vec<(Instant, HostId, f64)>> =
+        BTreeMap::new();
     for record in &outcome.records {
         let What::Marked(mark) = &record.what else { continue };
         if mark.name != what {
             continue;
         }
+        let end = |field: &str| text(mark, field)?.parse::<SocketAddrV4>().ok();
         let (Some(Value::Int(value)), Some(local), Some(peer)) =
-            (value(mark, field), text(mark, "local"), text(mark, "peer"))
+            (value(mark, field), end("local"), end("peer"))
         else {
             continue;
         };
-        let points = lines.entry((record.host, local.to_owned(), peer.to_owned())).or_default();
-        points.push((record.at, *value as f64 / per));
+        connections.entry((local, peer)).or_default().push((record.at, record.host, *value as f64 / per));
     }
     let owners = outcome.plan.owners();
-    let ends = lines.into_iter().filter_map(|((host, local, peer), points)| {
-        let (local, peer): (SocketAddrV4, SocketAddrV4) = (local.parse().ok()?, peer.parse().ok()?);
-        let far = owners.get(peer.ip()).copied();
-        let is = |flow: &&Flow| {
-            let from = flow.from.host == host && flow.from.at.port() == local.port();
-            from && flow.to.at.port() == peer.port() && Some(flow.to.host) == far
-        };
-        let flow = outcome.flows.iter().find(is);
-        // Only who sends data has a window worth a line.
-        let half = |flow: &&Flow| {
-            let from = flow.from.host == host && flow.from.at.port() == local.port();
-            from || (Some(flow.to.host) == far && flow.to.at.port() == peer.port())
-        };
-        let name = match flow {
-            Some(flow) => name(outcome, flow),
-            None => {
-                outcome.flows.iter().find(half)?;
-                let far =
-                    far.map_or_else(|| peer.ip().to_string(), |far| outcome.plan.host_name(far).to_string());
-                format!("{}:{} > {far}:{}", outcome.plan.host_name(host), local.port(), peer.port())
-            }
-        };
-        Some((name, points))
-    });
-    let mut joined: BTreeMap<String, Vec<(Instant, f64)>> = BTreeMap::new();
-    for (name, points) in ends {
-        joined.entry(name).or_default().extend(points);
+    let mut lines: BTreeMap<String, TimeLine> = BTreeMap::new();
+    for ((local, peer), mut points) in connections {
+        points.sort_by_key(|(at, ..)| *at);
+        for (host, points) in by_host(&points) {
+            let Some((flow, name)) = flow_of(outcome, host, [local, peer], owners.get(peer.ip()).copied())
+            else {
+                continue;
+            };
+            let line = || TimeLine { name: name.clone(), flow, joined: Joined::Steps, points: Vec::new() };
+            lines.entry(name.clone()).or_insert_with(line).points.extend(points);
+        }
     }
-    let sorted = joined.into_iter().map(|(name, mut points)| {
-        points.sort_by_key(|(at, _)| *at);
-        TimeLine { name, joined: Joined::Steps, points }
+    let sorted = lines.into_values().map(|mut line| {
+        line.points.sort_by_key(|(at, _)| *at);
+        line
     });
     sorted.collect()
+}
+
+/// What each host said of a connection. One that moves from router to router is no longer the former's: its line is broken.
+fn by_host(points: &[(Instant, HostId, f64)]) -> BTreeMap<HostId, Vec<(Instant, f64)>> {
+    let mut hosts: BTreeMap<HostId, Vec<(Instant, f64)>> = BTreeMap::new();
+    let mut last: Option<(HostId, f64)> = None;
+    for (at, host, value) in points {
+        if let Some((former, held)) = last.filter(|(former, _)| former != host) {
+            hosts.entry(former).or_default().extend([(*at, held), (*at, f64::NAN)]);
+        }
+        hosts.entry(*host).or_default().push((*at, *value));
+        last = Some((*host, *value));
+    }
+    hosts
+}
+
+/// The flow that a connection of `host` carries or is a half of, and its line's name; `far` is the host of the peer. `None`
+/// for the other direction: only what sends data has a window worth a line.
+fn flow_of(
+    outcome: &Outcome,
+    host: HostId,
+    [local, peer]: [SocketAddrV4; 2],
+    far: Option<HostId>,
+) -> Option<(usize, String)> {
+    let from = |flow: &Flow| flow.from.host == host && flow.from.at.port() == local.port();
+    let to = |flow: &Flow| Some(flow.to.host) == far && flow.to.at.port() == peer.port();
+    let flows = || outcome.flows.iter().enumerate();
+    if let Some((index, flow)) = flows().find(|(_, flow)| from(flow) && to(flow)) {
+        return Some((index, name(outcome, flow)));
+    }
+    let (index, _) = flows().find(|(_, flow)| from(flow) || to(flow))?;
+    let far = far.map_or_else(|| peer.ip().to_string(), |far| outcome.plan.host_name(far).to_string());
+    Some((index, format!("{}:{} > {far}:{}", outcome.plan.host_name(host), local.port(), peer.port())))
 }
 
 fn value<'a>(mark: &'a Mark, field: &str) -> Option<&'a Value> {
@@ -182,5 +239,55 @@ fn text<'a>(mark: &'a Mark, field: &str) -> Option<&'a str> {
     match value(mark, field)? {
         Value::Text(text) => Some(text),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Scenario, run};
+
+    fn figure(name: &str) -> TimeFigure {
+        let (file, text) = Scenario::find(name).unwrap();
+        let outcome = run::simulate(Scenario::plan(&file, &text, &[], 1).unwrap()).unwrap();
+        let journeys = Journeys::new(&outcome.plan, &outcome.records);
+        flows(&outcome, &journeys, &Places::new(&outcome))
+    }
+
+    #[test]
+    fn datagrams_have_no_panel_for_a_window_and_a_steady_flow_is_steady() {
+        let figure = figure("first");
+        assert_eq!(figure.panels.len(), 2);
+        let goodput = &figure.panels[0].lines[0].points;
+        let steady = goodput.iter().filter(|(_, rate)| (*rate - 40.0).abs() < 0.01).count();
+        assert!(
+            steady > goodput.len() - 12,
+            "5 datagrams of 100 bytes in each bin but at moves: {goodput:?}"
+        );
+        let titles: Vec<&str> = figure.windows.iter().map(|window| window.title.as_str()).collect();
+        assert_eq!(titles[1], "2 mobile semisoft b3->b2 at 2.000 s");
+        assert!(figure.windows.len() == 4 && figure.windows.iter().all(|window| window.flows == [0]));
+    }
+
+    #[test]
+    fn a_window_is_about_the_flows_that_a_handoff_concerns() {
+        let figure = figure("air/walk");
+        let [window] = figure.windows.try_into().unwrap();
+        assert_eq!(window.flows, [0], "the neighbour's flow is another");
+        assert_eq!(window.from.0 / 1_000_000, 11_600);
+    }
+
+    #[test]
+    fn a_router_that_gave_its_connection_away_has_no_window_any_more() {
+        let figure = figure("indirect-tcp/handoff-time");
+        let lines = &figure.panels[2].lines;
+        let left = lines.iter().find(|line| line.name.starts_with("left:")).unwrap();
+        let breaks: Vec<u64> =
+            left.points.iter().filter(|(_, value)| value.is_nan()).map(|(at, _)| at.0 / 1_000_000).collect();
+        assert!(
+            matches!(breaks[..], [first, second] if (2_300..2_500).contains(&first) && second > 6_300),
+            "{breaks:?}"
+        );
+        assert!(lines.iter().all(|line| line.flow == 0), "halves of one flow");
     }
 }

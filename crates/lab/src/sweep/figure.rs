@@ -3,63 +3,73 @@
 use super::table::{names, values};
 use super::{Done, METRICS, Sweep, metric};
 use crate::Summary;
-use crate::run::OnWorld;
-use draw::{Axis, Point, PointFigure, Series, Style};
+use crate::drawn::{enclosed, style};
+use draw::{Axis, Point, PointFigure, Series};
 
-/// The figures of a sweep: over the values of the first axis that are all numbers, with a series for each combination of the
-/// others. None if there is no such axis.
+/// The figures of a sweep, one for each metric: over the values of the first axis that are all numbers, with a series for each
+/// kind of handoff and each combination of the other axes. None if there is no such axis.
 pub fn figures(sweep: &Sweep, runs: &[Done]) -> Vec<(String, PointFigure)> {
     let numbers = |values: &[String]| values.iter().map(|value| number(value)).collect::<Option<Vec<_>>>();
     let Some(x) = sweep.axes.iter().position(|axis| axis.values.len() > 1 && numbers(&axis.values).is_some())
     else {
         return Vec::new();
     };
-    names(runs).into_iter().map(|name| (name.to_owned(), figure(sweep, runs, x, name))).collect()
+    let names = names(runs);
+    let of = |wanted: &str| names.iter().copied().filter(|name| metric(name) == wanted).collect::<Vec<_>>();
+    let all = METRICS.iter().map(|(wanted, about)| (*wanted, *about, of(wanted)));
+    let measured = all.filter(|(_, _, names)| !names.is_empty());
+    measured.map(|(of, about, names)| (of.to_owned(), figure(sweep, runs, x, (of, about), &names))).collect()
 }
 
-fn figure(sweep: &Sweep, runs: &[Done], x: usize, name: &str) -> PointFigure {
-    let style = if sweep.world == OnWorld::Sim { Style::Simulator } else { Style::Linux };
+fn figure(sweep: &Sweep, runs: &[Done], x: usize, (of, about): (&str, &str), names: &[&str]) -> PointFigure {
+    let style = style(sweep.world);
     let mut series: Vec<Series> = Vec::new();
-    for point in 0..sweep.len() {
-        let set = sweep.values(point);
-        let (Some((at, _)), Some(median)) =
-            (set.get(x).and_then(|value| number(value)), Summary::of(&values(runs, point, name)))
-        else {
-            continue;
-        };
-        let others = sweep.axes.iter().zip(set).enumerate().filter(|(axis, _)| *axis != x);
-        let others: Vec<String> = others.map(|(_, (axis, value))| format!("{} {value}", axis.key)).collect();
-        let label = if others.is_empty() { sweep.name.clone() } else { others.join(", ") };
-        let point = Point {
-            x: at,
-            y: median.median,
-            error: median.interval.map(|interval| (interval.lo, interval.hi)),
-        };
-        match series.iter_mut().find(|series| series.name == label) {
-            Some(series) => series.points.push(point),
-            None => series.push(Series { name: label, style, points: vec![point] }),
+    let mut counts: Vec<usize> = Vec::new();
+    for name in names {
+        for point in 0..sweep.len() {
+            let set = sweep.values(point);
+            let values = values(runs, point, name);
+            let (Some((at, _)), Some(median)) =
+                (set.get(x).and_then(|value| number(value)), Summary::of(&values))
+            else {
+                continue;
+            };
+            counts.push(median.n);
+            let label = label(sweep, set, x, name);
+            let point = Point { x: at, y: median.median, whisker: enclosed(&median, &values) };
+            match series.iter_mut().find(|series| series.name == label) {
+                Some(series) => series.points.push(point),
+                None => series.push(Series { name: label, style, points: vec![point] }),
+            }
         }
     }
     let axis = sweep.axes.get(x);
+    let key = axis.map_or("", |axis| &axis.key);
     let unit = axis.and_then(|axis| number(axis.values.first()?)).map_or("", |(_, unit)| unit);
-    let about = METRICS.iter().find(|(of, _)| *of == metric(name)).map_or("", |(_, about)| about);
+    let y = crate::batch::axis(of);
+    let n = match (counts.iter().min(), counts.iter().max()) {
+        (Some(least), Some(most)) if least < most => format!("{least} to {most}"),
+        (_, most) => most.map_or(0, |most| *most).to_string(),
+    };
+    let whiskers = series.iter().flat_map(|series| &series.points).filter_map(|point| point.whisker);
+    let has_interval = whiskers.into_iter().any(|whisker| !whisker.is_range);
+    let intervals = if has_interval { " Solid bars: 95 % intervals of the median." } else { "" };
     PointFigure {
-        title: format!("{}: {name}", sweep.name),
-        x: Axis::new(axis.map_or("", |axis| &axis.key), unit),
-        y: amount(name),
+        title: format!("{}: {} over {key}", sweep.name, y.label),
+        x: Axis::new(key, unit),
+        y,
         series,
-        caption: format!(
-            "{about}; medians of {} runs with their 95 % intervals. What never ended is not drawn.",
-            sweep.repetitions
-        ),
+        caption: format!("{about}. Markers: medians of {n} runs.{intervals} What never ended is not drawn."),
     }
 }
 
-/// The axis of a metric: `outage_ms.hard` is an outage, hard, in milliseconds.
-fn amount(name: &str) -> Axis {
-    let (of, kind) = name.split_once('.').unwrap_or((name, ""));
-    let axis = crate::batch::axis(of);
-    if kind.is_empty() { axis } else { Axis { label: format!("{}, {kind}", axis.label), ..axis } }
+/// The kind of handoff, and the values of all axes but that of the figure; the sweep's name if there are none.
+fn label(sweep: &Sweep, set: &[String], x: usize, name: &str) -> String {
+    let kind = name.split_once('.').map(|(_, kind)| kind.to_owned());
+    let others = sweep.axes.iter().zip(set).enumerate().filter(|(axis, _)| *axis != x);
+    let others = others.map(|(_, (axis, value))| format!("{} = {value}", axis.key));
+    let parts: Vec<String> = kind.into_iter().chain(others).collect();
+    if parts.is_empty() { sweep.name.clone() } else { parts.join(", ") }
 }
 
 /// A number as it is, a span of time in milliseconds, a rate in kb/s; and the unit.

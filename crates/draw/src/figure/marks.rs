@@ -1,0 +1,29 @@
+//! The marks of a flow within a frame.
+
+use super::panel::Frame;
+use super::sequence::{FlowTrace, Mark};
+use crate::svg::Svg;
+use std::collections::BTreeSet;
+
+/// Draws marks of one kind, each with its place on the x axis, leaving out those that would cover one already drawn: a long
+/// run has far more marks than the panel has pixels.
+pub(super) fn draw_marks<'a>(
+    svg: &mut Svg,
+    flow: &FlowTrace,
+    frame: &Frame,
+    marks: impl Iterator<Item = (f64, &'a Mark)>,
+    scale: f64,
+) {
+    let mut drawn = BTreeSet::new();
+    let per = flow.scale();
+    svg.group("", |svg| {
+        for (x, mark) in marks {
+            let (marker, radius, colour) = flow.style(mark);
+            let place = [frame.px(x), frame.py(mark.place as f64 / per)];
+            // Casting saturates, so any place is a cell.
+            if drawn.insert(place.map(|coordinate| (coordinate * 1.5).round() as i64)) {
+                marker.draw(svg, place, radius * scale, colour);
+            }
+        }
+    });
+}

@@ -1,0 +1,94 @@
+//! The drawing of a time-sequence: the whole run, and below it each handoff.
+
+use super::owner::Owner;
+use super::panel::{Key, caption, legend, title};
+use super::sequence::{
+    CUT, Cost, HANDOFF, Handoff, MarkKind, NEVER, Noticed, PATHS, RECOVERED, RIGHT, SequenceFigure, WIDTH,
+};
+use super::{overview, zoom};
+use crate::svg::Svg;
+
+/// At most so many costs are in the description.
+const SPOKEN: usize = 24;
+
+impl SequenceFigure {
+    /// The drawing.
+    #[must_use]
+    pub fn svg(&self) -> String {
+        let figure = self.sorted();
+        let mut svg = Svg::new(WIDTH);
+        let top = title(&mut svg, &figure.title, 20.0, RIGHT - 20.0);
+        let top = legend(&mut svg, &figure.legend(), [20.0, RIGHT], top) + 6.0;
+        let (below_overview, hidden) = overview::draw_all(&mut svg, &figure, top);
+        let (below_zooms, left_out) = zoom::draw_all(&mut svg, &figure, below_overview);
+        let notes = figure.notes(hidden, left_out);
+        let bottom = caption(&mut svg, &notes, [20.0, RIGHT - 20.0], below_zooms);
+        svg.finish(bottom + 14.0, &figure.title, &format!("{} {notes}", figure.in_words()))
+    }
+
+    /// What each handoff cost, for those who cannot see the panels.
+    pub(super) fn in_words(&self) -> String {
+        let cost = |handoff: &Handoff, cost: &Cost| {
+            let flow = self.flows.get(cost.flow).map_or("", |flow| flow.name.as_str());
+            format!("{}, {flow}: {}.", handoff.name(), cost.text())
+        };
+        let all =
+            self.handoffs.iter().flat_map(|handoff| handoff.costs.iter().map(move |one| cost(handoff, one)));
+        all.take(SPOKEN).collect::<Vec<_>>().join(" ")
+    }
+
+    fn notes(&self, hidden: usize, left_out: usize) -> String {
+        let mut notes = vec![self.caption.clone()];
+        for handoff in self.handoffs.iter().filter(|handoff| handoff.costs.is_empty()).take(8) {
+            notes.push(format!(
+                "Handoff {} ({}): not measured, no flow of {}.",
+                handoff.number, handoff.label, handoff.host
+            ));
+        }
+        if hidden > 0 {
+            notes.push(format!("Not drawn: {hidden} more flows; the CSV file has them."));
+        }
+        if left_out > 0 {
+            notes.push(format!(
+                "Not enlarged: {left_out} more pairs of handoff and flow, none with a longer outage than those shown."
+            ));
+        }
+        notes.retain(|note| !note.is_empty());
+        notes.join("\n")
+    }
+
+    /// What occurs in the figure, and only that.
+    pub(super) fn legend(&self) -> Vec<(Key, String)> {
+        let mut entries = Vec::new();
+        let marks = || self.flows.iter().flat_map(|flow| &flow.marks);
+        for kind in MarkKind::ALL.into_iter().filter(|kind| marks().any(|mark| mark.kind == *kind)) {
+            let (marker, radius, colour) = kind.style();
+            entries.push((Key::Marker(marker, radius, colour), kind.name().to_owned()));
+        }
+        if !self.handoffs.is_empty() {
+            entries.push((Key::Upright(HANDOFF), "handoff".to_owned()));
+        }
+        if self.handoffs.iter().any(|handoff| handoff.cut > handoff.at) {
+            entries.push((Key::Upright(CUT), "old path cut".to_owned()));
+        }
+        let costs = || self.handoffs.iter().flat_map(|handoff| &handoff.costs);
+        if costs().any(|cost| cost.recovered.is_some()) {
+            entries.push((Key::Upright(RECOVERED), "half of the goodput again".to_owned()));
+        }
+        let owns = |owner| costs().flat_map(|cost| &cost.outage).any(|band| band.owner == owner);
+        let owners: Vec<Owner> = Owner::ALL.into_iter().filter(|owner| owns(*owner)).collect();
+        if !owners.is_empty() {
+            entries.push((Key::Heading, "parts of the outage:".to_owned()));
+        }
+        entries.extend(owners.into_iter().map(|owner| (Key::Band(owner.colour()), owner.name().to_owned())));
+        if costs().any(|cost| cost.noticed == Noticed::Never) {
+            entries.push((Key::Band(NEVER), "no new data until the run ended".to_owned()));
+        }
+        for flow in self.flows.iter().filter(|flow| flow.paths.len() > 1) {
+            entries.push((Key::Heading, format!("{}:", flow.name)));
+            entries
+                .extend(flow.paths.iter().zip(PATHS).map(|(name, colour)| (Key::Band(colour), name.clone())));
+        }
+        entries
+    }
+}

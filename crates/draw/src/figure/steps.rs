@@ -1,0 +1,72 @@
+//! The steps of a protocol below a panel: a row for each kind of step, over the panel's axis of time.
+
+use super::panel::{Frame, SMALL};
+use super::sequence::{STEP_NAME, SequenceFigure, Step, milliseconds};
+use crate::scale::Ticks;
+use crate::svg::{Anchor, Svg, Text, fit, text_width};
+use wire::Instant;
+
+const ROW: f64 = 15.0;
+const COLOUR: &str = "#5a5a5a";
+/// An instant is as wide as this.
+const LEAST: f64 = 2.5;
+
+/// Rows of steps, in the order in which their first steps begin.
+#[derive(Clone)]
+pub(super) struct Steps<'a> {
+    rows: Vec<(&'a str, Vec<&'a Step>)>,
+}
+
+impl<'a> Steps<'a> {
+    /// The steps of the figure that are wanted. The figure is in the order of time.
+    pub(super) fn of(figure: &'a SequenceFigure, wanted: impl Fn(&Step) -> bool) -> Self {
+        let mut rows: Vec<(&str, Vec<&Step>)> = Vec::new();
+        for step in figure.steps.iter().filter(|step| wanted(step)) {
+            match rows.iter_mut().find(|(name, _)| *name == step.name) {
+                Some((_, steps)) => steps.push(step),
+                None => rows.push((&step.name, vec![step])),
+            }
+        }
+        Self { rows }
+    }
+
+    /// Draws the rows below `frame`, whose x axis `place` puts instants on, and returns the frame of the rows: the numbers of
+    /// the x axis are below it.
+    pub(super) fn draw(
+        &self,
+        svg: &mut Svg,
+        frame: &Frame,
+        ticks: &Ticks,
+        place: impl Fn(Instant) -> f64,
+    ) -> Frame {
+        if self.rows.is_empty() {
+            return *frame;
+        }
+        let below = Frame { top: frame.bottom() + 4.0, height: self.rows.len() as f64 * ROW + 2.0, ..*frame };
+        below.grid(svg, ticks, &Ticks::none());
+        for (index, (name, steps)) in self.rows.iter().enumerate() {
+            let top = below.top + index as f64 * ROW + 1.0;
+            let name = fit(name, SMALL, STEP_NAME);
+            svg.text([below.left - 6.0, top + 11.0], Text::new(SMALL, Anchor::End), &name);
+            let inside = |at: Instant| place(at).clamp(below.x.lo, below.x.hi);
+            let bar = |step: &Step| [below.px(inside(step.from)), below.px(inside(step.to))];
+            let bars: Vec<[f64; 2]> = steps.iter().map(|step| bar(step)).collect();
+            for (number, ([from, to], step)) in bars.iter().zip(steps).enumerate() {
+                let style = format!(r#"fill="{COLOUR}""#);
+                svg.rect([*from, top + 3.0, (to - from).max(LEAST), ROW - 6.0], &style);
+                let span = milliseconds(step.to.since(step.from));
+                let (end, room) = (to.max(from + LEAST) + 4.0, text_width(&span, SMALL));
+                let next = bars.get(number + 1).map_or(below.right(), |[next, _]| *next);
+                let before = number.checked_sub(1).and_then(|before| bars.get(before));
+                let before = before.map_or(below.left, |[_, before]| *before);
+                let text = Text::new(SMALL, Anchor::Start).halo();
+                if step.to > step.from && end + room < next {
+                    svg.text([end, top + 11.0], text, &span);
+                } else if step.to > step.from && from - 4.0 - room > before {
+                    svg.text([from - 4.0, top + 11.0], Text { anchor: Anchor::End, ..text }, &span);
+                }
+            }
+        }
+        below
+    }
+}

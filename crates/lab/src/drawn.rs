@@ -1,0 +1,29 @@
+//! What all figures draw alike: backends, and what encloses a value.
+
+use crate::run::OnWorld;
+use crate::stats::{Interval, Summary};
+use draw::{Style, Whisker};
+
+/// How the values of a backend are drawn.
+pub(crate) const fn style(world: OnWorld) -> Style {
+    match world {
+        OnWorld::Sim => Style::Simulator,
+        OnWorld::Linux => Style::Linux,
+    }
+}
+
+/// An interval as it is drawn.
+pub(crate) const fn whisker(interval: Interval) -> Whisker {
+    Whisker { lo: interval.lo, hi: interval.hi, is_range: interval.is_range }
+}
+
+/// What encloses a median: its interval, or the range where the values are too few for one. None of a single value.
+pub(crate) fn enclosed(summary: &Summary, values: &[f64]) -> Option<Whisker> {
+    let range = || {
+        let by = |one: f64, other: &f64| if other.total_cmp(&one).is_lt() { *other } else { one };
+        let lo = values.iter().fold(f64::INFINITY, by);
+        let hi = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        (values.len() > 1).then_some(Whisker { lo, hi, is_range: true })
+    };
+    summary.interval.map(whisker).or_else(range)
+}
