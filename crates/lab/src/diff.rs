@@ -29,7 +29,7 @@ pub fn figure(runs: [&Outcome; 2], handoff: usize) -> Option<draw::BesideFigure>
         title: format!("{}: handoff {handoff} in both runs", plan.name),
         runs: beside,
         handoff,
-        caption: format!("{}. Both panels have the same scales.", plan.about),
+        caption: plan.about.clone(),
     })
 }
 

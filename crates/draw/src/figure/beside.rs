@@ -10,6 +10,10 @@ use wire::Duration;
 /// At most so many runs are beside each other.
 const COLUMNS: usize = 2;
 const GUTTER: f64 = 20.0;
+/// How to read it.
+const READING: &str = "A packet is a ring when it is sent, a dot when it arrives and a red cross when it is lost; later data are \
+     further up. The strip above each panel is the outage: each colour is what this part of it is due to. Both panels have the \
+     same scales.";
 
 /// A handoff of one flow, as several runs had it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -87,11 +91,13 @@ impl BesideFigure {
             }
             y = bottom + 4.0;
         }
-        let bottom = caption(&mut svg, &self.caption, [20.0, RIGHT - 20.0], y);
+        let notes =
+            if self.caption.is_empty() { READING.to_owned() } else { format!("{}\n{READING}", self.caption) };
+        let bottom = caption(&mut svg, &notes, [20.0, RIGHT - 20.0], y);
         let words = |(name, run): (&(String, SequenceFigure), &SequenceFigure)| {
             format!("{}: {}", name.0, run.in_words())
         };
         let words: Vec<String> = self.runs.iter().zip(&runs).map(words).collect();
-        svg.finish(bottom + 14.0, &self.title, &format!("{} {}", words.join(" "), self.caption))
+        svg.finish(bottom + 14.0, &self.title, &format!("{} {}", words.join(" "), notes))
     }
 }

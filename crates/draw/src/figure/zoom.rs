@@ -310,7 +310,9 @@ impl<'a> Zoom<'a> {
         };
         let same_host = |other: &&Handoff| other.host == self.handoff.host;
         for other in self.figure.handoffs.iter().filter(same_host) {
-            line(other.at, HANDOFF, &other.number.to_string());
+            let is_this = self.explained && other.number == self.handoff.number;
+            let name = if is_this { "handoff".to_owned() } else { other.number.to_string() };
+            line(other.at, HANDOFF, &name);
             if other.cut > other.at {
                 line(other.cut, CUT, "cut");
             }

@@ -261,6 +261,7 @@ fn two_runs_are_beside_each_other_with_the_same_scales() {
         assert!(panel.contains(">800</text>"), "both reach to the end of the longer: {panel}");
         assert!(panel.contains(&format!(">new data again, {after} after the cut<")), "{panel}");
         assert!(panel.contains(" packets lost<"), "{panel}");
+        assert!(panel.contains(">handoff<"), "{panel}");
     }
     let csv = figure.csv();
     assert!(

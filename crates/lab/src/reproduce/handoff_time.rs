@@ -239,9 +239,9 @@ fn figures(report: &Report) -> Vec<Drawn> {
     );
     let published = "Published: 265 ms idle, and 60 + 150 + 1230 ms (our sum of its terms) with 32 KB buffers, drawn at the 64 KB that may move at most, on machines \
                      of 1995. The line only joins the two.";
-    let figure = |title: &str, y: Axis, series, caption| {
+    let figure = |title: String, y: Axis, series, caption| {
         Drawn::Points(PointFigure {
-            title: title.to_owned(),
+            title,
             x: Axis::new("moved with a connection", "KB"),
             y,
             series,
@@ -249,29 +249,23 @@ fn figures(report: &Report) -> Vec<Drawn> {
         })
     };
     let time = || Axis::new("greeting to taken, median", "ms");
-    vec![
-        figure(
-            "Indirect TCP: time of a handoff (figure 6)",
-            time().in_decades(),
-            both,
-            format!("{published} {caption}"),
-        ),
-        figure("Indirect TCP: time of a handoff, as measured", time(), measured, caption),
-    ]
+    let title = "Indirect TCP: time of a handoff";
+    let beside = format!("{published} {caption}");
+    let beside = figure(format!("{title} (figure 6)"), time().in_decades(), both, beside);
+    vec![beside, figure(format!("{title}, as measured"), time(), measured, caption)]
 }
 
 fn measured(report: &Report) -> Vec<Series> {
     let mut series = Vec::new();
     for (layout, _) in LAYOUTS {
         for results in &report.worlds {
-            let style = style(results.world);
             let rows = results.rows(|point| is_main(point) && point.has("layout", layout));
             let rows = rows.filter(|(_, measured)| measured.is_valid());
             let points = rows.filter_map(|(_, measured)| {
                 let time = measured.estimate(HANDOFF_TIME.metrics.first()?)?;
                 Some(draw_at(medians(measured)?.0 / 1024.0, time.value, time.interval))
             });
-            series.push(line(layout, style, points));
+            series.push(line(layout, style(results.world), points));
         }
     }
     series
