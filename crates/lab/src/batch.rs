@@ -260,9 +260,9 @@ impl Metric {
 /// Adds the values of `outage_ms.hard` to the panel of outages, as a series named by the kind of handoff, or else `name`.
 pub(crate) fn add(panels: &mut Vec<DistributionPanel>, of: &str, name: &str, style: Style, values: &[f64]) {
     let (metric, kind) = of.split_once('.').unwrap_or((of, ""));
-    let about = METRICS.iter().find(|(of, _)| *of == metric).map_or("", |(_, about)| about);
     let axis = axis(metric);
-    let title = format!("{}: {about}", axis.label);
+    let about = METRICS.iter().find(|(of, _)| *of == metric);
+    let title = about.map_or_else(|| axis.label.clone(), |(_, about)| format!("{}: {about}", axis.label));
     let sample = Sample::new(if kind.is_empty() { name } else { kind }, style, values.to_vec());
     match panels.iter_mut().find(|panel| panel.title == title) {
         Some(panel) => panel.samples.push(sample),
