@@ -308,10 +308,10 @@ impl<'a> Builder<'a> {
 
     /// The names of a path's legs: of an association the addresses, else the hosts.
     fn legs(&self, path: &Path) -> Vec<String> {
-        let [from, to] = [path.from.0, path.to.0].map(|host| self.plan.host_name(host));
-        let name = |leg: &wire::Ipv4Addr| match path.transport {
+        let to = self.plan.host_name(path.to.0);
+        let name = |(from, leg): &(HostId, wire::Ipv4Addr)| match path.transport {
             Transport::Sctp => format!("to {leg}"),
-            Transport::Udp | Transport::Tcp => format!("{from} > {to}"),
+            Transport::Udp | Transport::Tcp => format!("{} > {to}", self.plan.host_name(*from)),
         };
         path.legs.iter().map(name).collect()
     }

@@ -50,8 +50,9 @@ pub(super) struct Path {
     /// Where each piece ends, and when it was first sent: in the order of the stream.
     pub(super) pieces: Vec<(u64, Instant)>,
     pub(super) sendings: Vec<Sending>,
-    /// The addresses to which it was sent, in the order in which they were used.
-    pub(super) legs: Vec<Ipv4Addr>,
+    /// What sent it, and to which address, in the order in which they were used: a connection that moves from router to router is
+    /// sent by one after the other.
+    pub(super) legs: Vec<(HostId, Ipv4Addr)>,
     /// The sender's smoothed round-trip time, as its transport reported it.
     pub(super) round_trips: Vec<(Instant, Duration)>,
     pub(super) retransmissions: u64,
@@ -107,11 +108,18 @@ impl Path {
     }
 
     /// A segment leaves its sender.
-    pub(super) fn transmit(&mut self, at: Instant, packet: PacketId, to: Ipv4Addr, start: u64, end: u64) {
+    pub(super) fn transmit(
+        &mut self,
+        at: Instant,
+        packet: PacketId,
+        leg: (HostId, Ipv4Addr),
+        start: u64,
+        end: u64,
+    ) {
         if end > self.high {
             self.pieces.push((end, at));
         }
-        self.sent(at, packet, to, start, end);
+        self.sent(at, packet, leg, start, end);
     }
 
     /// Packets of SCTP: the place of a chunk is its number; the bytes before it are summed up when all are known.
@@ -132,29 +140,29 @@ impl Path {
             }
         }
         let start = self.place(*first);
-        self.sent(at, packet, to, start, start + data.len() as u64);
+        self.sent(at, packet, (self.from.0, to), start, start + data.len() as u64);
     }
 
     /// A datagram leaves its sender.
     pub(super) fn transmit_datagram(&mut self, at: Instant, packet: PacketId, to: Ipv4Addr, bytes: u64) {
         let (number, end) = (self.sendings.len() as u64 + 1, self.high + bytes);
         self.pieces.push((end, at));
-        let leg = self.leg(to);
+        let leg = self.leg((self.from.0, to));
         self.sendings.push(Sending { at, packet, is_new: true, place: number, leg });
         self.high = end;
     }
 
-    fn sent(&mut self, at: Instant, packet: PacketId, to: Ipv4Addr, start: u64, end: u64) {
+    fn sent(&mut self, at: Instant, packet: PacketId, leg: (HostId, Ipv4Addr), start: u64, end: u64) {
         let is_new = start >= self.high;
         self.retransmissions += u64::from(!is_new);
         self.high = self.high.max(end);
-        let leg = self.leg(to);
+        let leg = self.leg(leg);
         self.sendings.push(Sending { at, packet, is_new, place: start, leg });
     }
 
-    fn leg(&mut self, to: Ipv4Addr) -> usize {
-        self.legs.iter().position(|leg| *leg == to).unwrap_or_else(|| {
-            self.legs.push(to);
+    fn leg(&mut self, one: (HostId, Ipv4Addr)) -> usize {
+        self.legs.iter().position(|leg| *leg == one).unwrap_or_else(|| {
+            self.legs.push(one);
             self.legs.len() - 1
         })
     }
@@ -217,7 +225,7 @@ mod tests {
         path.base = u32::MAX - 99;
         let places = [u32::MAX - 99, 0, 900, 400, u32::MAX].map(|number| {
             let place = path.place(number);
-            path.transmit(Instant::ZERO, PacketId::NEW, *at.ip(), place, place + 10);
+            path.transmit(Instant::ZERO, PacketId::NEW, (HostId(0), *at.ip()), place, place + 10);
             place
         });
         assert_eq!(places, [0, 100, 1000, 500, 99]);
@@ -229,7 +237,7 @@ mod tests {
         let ends = ((HostId(0), 1), (HostId(1), 1));
         let mut path = Path::new(Transport::Tcp, ends, [at, at], Instant::ZERO);
         for (packet, start, end) in [(1, 0, 10), (2, 10, 20), (3, 0, 10), (4, 15, 25), (5, 25, 30)] {
-            path.transmit(Instant(packet), PacketId(packet), *at.ip(), start, end);
+            path.transmit(Instant(packet), PacketId(packet), (HostId(0), *at.ip()), start, end);
         }
         assert_eq!((path.retransmissions, path.high), (2, 30));
         let new: Vec<bool> = path.sendings.iter().map(|sending| sending.is_new).collect();

@@ -183,7 +183,7 @@ impl Seen {
             path.fin = Some(end);
         }
         if end > start {
-            path.transmit(at, packet.id, *to.ip(), start, end);
+            path.transmit(at, packet.id, (host, *to.ip()), start, end);
         }
         if end > start || segment.has(Flags::FIN) {
             self.packets.insert(packet.id, (index, start, end));
