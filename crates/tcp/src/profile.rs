@@ -69,6 +69,8 @@ pub struct Profile {
     pub window_growth: bool,
     /// Whether small segments wait while data is unacknowledged (Nagle; RFC 9293, section 3.7.4).
     pub nagle: bool,
+    /// Whether these wait only while another small one is unacknowledged (Minshall's variation of it; Linux).
+    pub minshall: bool,
     /// Whether idling longer than a time-out puts the congestion window back to the initial (RFC 5681, section 4.1).
     pub idle_restart: bool,
     /// What is done when a router says that a segment was too big for the path.
@@ -129,6 +131,7 @@ impl Profile {
             dsack: false,
             window_growth: false,
             nagle: true,
+            minshall: false,
             idle_restart: true,
             too_big: TooBig::ResendAtOnce,
             max_retransmissions: 15,
@@ -174,6 +177,7 @@ impl Profile {
             sack: true,
             dsack: true,
             quick_again: true,
+            minshall: true,
             window_growth: true,
             receive_buffer: 3 * 1024 * 1024, // half of the largest `tcp_rmem`: the other half is overhead
             ..Self::linux_like()

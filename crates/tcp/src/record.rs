@@ -61,6 +61,8 @@ pub struct Sending {
     pub capacity: u64,
     /// Whether small segments wait while data is unacknowledged.
     pub nagle: bool,
+    /// The end of the last small segment that was sent.
+    pub small: Option<Seq>,
     /// Our FIN.
     pub fin: Fin,
     /// `SND.WND`, in bytes.
@@ -227,6 +229,7 @@ impl Sender {
             bytes: self.buffer.iter().copied().collect(),
             capacity: self.capacity as u64,
             nagle: self.nagle,
+            small: self.small,
             fin: self.fin,
             window: self.window,
             largest_window: self.largest_window,
@@ -271,7 +274,7 @@ impl Sender {
         (self.scoreboard.resent, self.scoreboard.rescued) = (from.resent, from.rescued);
         (self.buffer, self.fin) = (from.bytes.into(), from.fin);
         self.capacity = usize::try_from(from.capacity).unwrap_or(usize::MAX);
-        self.nagle = from.nagle;
+        (self.nagle, self.small) = (from.nagle, from.small);
         (self.window, self.largest_window) = (from.window, from.largest_window.max(from.window));
         (self.wl1, self.wl2, self.scale) = (from.window_seq, from.window_ack, from.scale);
         self.rto = Clockwork::import(profile, from.round_trip);

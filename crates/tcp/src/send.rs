@@ -97,6 +97,9 @@ pub(crate) struct Sender {
     pub(crate) most: u32,
     pub(crate) capacity: usize,
     pub(crate) nagle: bool,
+    minshall: bool,
+    /// The end of the last small segment that was sent.
+    pub(crate) small: Option<Seq>,
     pub(crate) idle_restart: bool,
     too_big: TooBig,
 }
@@ -139,6 +142,8 @@ impl Sender {
             most: profile.max_retransmissions,
             capacity: profile.send_buffer as usize,
             nagle: profile.nagle,
+            minshall: profile.minshall,
+            small: None,
             idle_restart: profile.idle_restart,
             too_big: profile.too_big,
         }
@@ -250,6 +255,16 @@ impl Sender {
             return None;
         }
         let limit = self.mss.saturating_sub(options).max(1);
+        let before = self.max;
+        let chunk = self.choose(now, limit)?;
+        let len = chunk.bytes.len() as u32;
+        if chunk.seq == before && len < limit {
+            self.small = Some(before.plus(len));
+        }
+        Some(chunk)
+    }
+
+    fn choose(&mut self, now: Instant, limit: u32) -> Option<Chunk> {
         match std::mem::take(&mut self.errand) {
             Errand::Resend if self.flight() > 0 => return Some(self.resend(now, self.una, self.max, limit)),
             Errand::Probe if self.next == self.una => return Some(self.probe(now)),
@@ -291,7 +306,8 @@ impl Sender {
         let gap = self.scoreboard.gap(self.next, self.una.plus(self.total() as u32)) as usize;
         let len = left.min(room).min(limit as usize).min(gap);
         let fin = self.fin == Fin::Queued && sent as usize + len == self.buffer.len() && room > len;
-        let quiet = self.next == self.una || again || !self.nagle || self.fin == Fin::Queued;
+        let waits = self.nagle && (!self.minshall || self.small.is_some_and(|end| end.after(self.una)));
+        let quiet = self.next == self.una || again || !waits || self.fin == Fin::Queued;
         let whole = len == left || (again && len == gap);
         let full = len == limit as usize;
         let worth = full || (whole && quiet) || len >= (self.largest_window / 2).max(1) as usize;

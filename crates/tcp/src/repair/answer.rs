@@ -3,7 +3,8 @@
 use super::segments::News;
 use super::states::Seen;
 use super::tail::Verdict;
-use super::{Repair, Standing};
+use super::undo::is_before;
+use super::{Repair, Sent, Standing};
 use crate::acknowledge::Ack;
 use crate::estimator::Sample;
 use crate::send::Sender;
@@ -117,7 +118,13 @@ impl Sender {
         news.reordered &= repair.standing != Standing::Loss || repair.undo.marker.is_some();
         if ack.below.after(self.una) {
             self.forget(ack.below);
-            segments.acked(ack.below, repair.high, &mut news, |sent| rack.arrived(now, sent));
+            // An answer that is older than the copy says nothing of when that left (RFC 8985, section 6.2, step 2).
+            let older = |sent: &Sent| sent.ever_resent && is_before(ack.echoed, Some(sent.at), repair.tick);
+            segments.acked(ack.below, repair.high, &mut news, |sent| {
+                if !older(sent) {
+                    rack.arrived(now, sent);
+                }
+            });
         }
         rack.reordered |= news.reordered;
         news

@@ -37,7 +37,7 @@ impl Sender {
         }
         if repair.standing == Standing::Recovery && seen.advanced && seen.older {
             // What was late filled the gap, and not what was sent again (Linux: `tcp_try_undo_partial`).
-            repair.rack.reordered |= repair.segments.fack().is_some_and(|fack| seen.before.before(fack));
+            repair.rack.reordered |= seen.before.before(repair.segments.fack().unwrap_or(self.una));
             if repair.segments.resent() > 0 {
                 return false;
             }

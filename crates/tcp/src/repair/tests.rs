@@ -50,6 +50,14 @@ impl Talk {
         self.sends(now)
     }
 
+    /// An acknowledgment in thousands of what left at `echoed`, and what leaves then.
+    fn hears_echo(&mut self, now: u64, below: u32, echoed: u64) -> Vec<u32> {
+        let (seq, below, window) = (Seq(1), Seq(1000 * below), self.0.window);
+        let ack = Ack { seq, below, window, pure: true, blocks: &[], echoed: Some(at(echoed)) };
+        self.0.acknowledge(at(now), ack);
+        self.sends(now)
+    }
+
     /// The timer goes off, which must be this one.
     fn waits(&mut self, timer: Timer) -> Vec<u32> {
         assert_eq!(self.0.timer, timer);
@@ -226,6 +234,25 @@ fn data_in_order_beside_a_block_is_not_reordered() {
     assert_eq!(talk.hears(151, 0, &[(5, 7), (2, 3)])[0], 0);
     // The breaker: what comes after what was sent later.
     talk.hears(152, 0, &[(1, 3), (5, 7)]);
+    assert!(talk.rack().reordered);
+}
+
+/// RFC 8985, section 6.2, step 2: an answer to what left before the copy says nothing of the copy, so that what left between
+/// the two is not late. With RFC 3522 a time-out for nothing costs one segment.
+#[test]
+fn an_answer_older_than_the_copy_loses_nothing() {
+    let mut talk = Talk::ten(Mechanisms { tlp: false, frto: false, ..Mechanisms::ALL }, 10_000);
+    assert_eq!(talk.waits(Timer::Retransmit(at(350))), [0]);
+    assert_eq!(talk.hears_echo(410, 1, 100), [] as [u32; 0]);
+    assert_eq!((talk.standing(), talk.cwnd() >= 10, talk.0.retransmissions), (Standing::Open, true, 1));
+}
+
+/// What was late filled the gap after it was sent again (RFC 3522): the network reorders, and the next is waited for.
+#[test]
+fn a_recovery_for_nothing_is_a_sign_of_reordering() {
+    let mut talk = Talk::ten(Mechanisms::ALL, 10_000);
+    assert_eq!(talk.hears(150, 0, &[(1, 4)]), [0]);
+    talk.hears_echo(155, 4, 100);
     assert!(talk.rack().reordered);
 }
 

@@ -42,18 +42,21 @@ impl Undo {
         }
     }
 
-    /// Whether an acknowledgment answers a segment that left before the first that was sent again. Both are known in ticks
-    /// of the timestamp clock.
+    /// Whether an acknowledgment answers a segment that left before the first that was sent again.
     pub(crate) fn is_older(&self, echoed: Option<Instant>, tick: Duration) -> bool {
-        let ticks = |at: Instant| u128::from(at.0) / tick.as_nanos().max(1);
-        self.marker.is_some()
-            && echoed.zip(self.first).is_some_and(|(echoed, first)| ticks(echoed) < ticks(first))
+        self.marker.is_some() && is_before(echoed, self.first, tick)
     }
 
     /// Whether all that was sent again was for nothing.
     pub(crate) const fn all_were_duplicates(&self) -> bool {
         self.marker.is_some() && self.any && self.resent == 0
     }
+}
+
+/// Whether what an acknowledgment answers left before something else did: both are known in ticks of the timestamp clock.
+pub(super) fn is_before(echoed: Option<Instant>, other: Option<Instant>, tick: Duration) -> bool {
+    let ticks = |at: Instant| u128::from(at.0) / tick.as_nanos().max(1);
+    echoed.zip(other).is_some_and(|(echoed, other)| ticks(echoed) < ticks(other))
 }
 
 #[cfg(test)]
