@@ -22,7 +22,7 @@
 //! tells the host's side of the agent that it attached to ([`node::News::Gateway`]). Routers and host share one key per host,
 //! routers one key with each other.
 //!
-//! Not here yet: listeners at the router, connections that one side has finished (they cannot be moved, and are reset),
+//! Not here yet: listeners at the router,
 //! filters, encryption between routers, and errors of the path to the fixed host's half (ICMP).
 
 pub mod config;
