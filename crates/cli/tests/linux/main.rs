@@ -7,6 +7,8 @@
     reason = "a test may stop at what it did not expect"
 )]
 
+#[path = "../support/blocks.rs"]
+mod blocks;
 mod bulk;
 mod common;
 mod compare;

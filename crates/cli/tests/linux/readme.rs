@@ -1,45 +1,12 @@
 //! The README tells the truth: every shell block is run in a clone, and what it prints is what stands below it.
 
+use crate::blocks::{Block, blocks, matches};
 use crate::common::{alone, ended, late, text};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
-}
-
-/// A shell block, and the text block that follows it, if one does.
-struct Block {
-    line: usize,
-    shell: String,
-    output: Option<String>,
-}
-
-fn blocks(readme: &str) -> Vec<Block> {
-    let mut blocks: Vec<Block> = Vec::new();
-    let mut open: Option<(usize, &str, String)> = None;
-    for (number, line) in (1..).zip(readme.lines()) {
-        match (&mut open, line.strip_prefix("```")) {
-            (None, Some(kind)) => open = Some((number, kind, String::new())),
-            (Some((line, kind, body)), Some(_)) => {
-                match *kind {
-                    "sh" => blocks.push(Block { line: *line, shell: body.clone(), output: None }),
-                    "text" => {
-                        let block = blocks.last_mut().expect("an output block has a shell block before it");
-                        block.output = Some(body.clone());
-                    }
-                    _ => {}
-                }
-                open = None;
-            }
-            (Some((_, _, body)), None) => {
-                body.push_str(line);
-                body.push('\n');
-            }
-            (None, None) => {}
-        }
-    }
-    blocks
 }
 
 /// Numbers, and the space that aligns them, may differ from run to run and from machine to machine.
@@ -55,17 +22,6 @@ fn masked(text: &str) -> Vec<String> {
         out.trim_end().replace(['─', '-'], "")
     };
     text.lines().map(mask).filter(|line| !line.is_empty()).collect()
-}
-
-/// `...` on a line of its own stands for any number of lines.
-fn matches(wanted: &[String], got: &[String]) -> bool {
-    match wanted.split_first() {
-        None => got.is_empty(),
-        Some((first, rest)) if first == "..." => (0..=got.len()).any(|skip| matches(rest, &got[skip..])),
-        Some((first, rest)) => {
-            got.split_first().is_some_and(|(line, left)| line == first && matches(rest, left))
-        }
-    }
 }
 
 fn run(block: &Block, place: &Path) {

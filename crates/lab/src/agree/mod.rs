@@ -15,6 +15,7 @@ pub use page::{is_page, page};
 pub use recorded::{Measured, Recorded};
 pub use sample::{NotCounted, Repeated, Run, Sample};
 pub use text::{csv, figure, json, text};
+pub(crate) use text::{distance, number, rule};
 
 use crate::batch::metric;
 use crate::compare::course;
@@ -132,15 +133,18 @@ pub struct Report {
 
 /// Judges what runs on both backends gave.
 pub fn report(measured: &Measured) -> Report {
-    let (sim, linux) = (&measured.sim, &measured.linux);
-    let samples = Samples { sim, linux, same: &measured.same.at_the_runs_of(linux) };
+    report_of(measured.scenario(), [&measured.sim, &measured.same, &measured.linux])
+}
+
+/// The same of runs that are recorded nowhere: in the simulator, there at the phases of those on Linux, and on Linux.
+pub(crate) fn report_of(scenario: &str, [sim, same, linux]: [&Sample; 3]) -> Report {
+    let samples = Samples { sim, linux, same: &same.at_the_runs_of(linux) };
     let mut names = sim.names();
     names.extend(linux.names().into_iter().filter(|name| !sim.names().contains(name)));
     let compared = |name: &str| COMPARED.iter().find(|compared| compared.metric == metric(name));
     let rows: Vec<Row> =
         names.into_iter().filter_map(|name| Some(row(compared(name)?, name, &samples))).collect();
     let agreement = rows.iter().map(|row| row.agreement).max().unwrap_or(Agreement::Inconclusive);
-    let scenario = measured.scenario();
     Report {
         scenario: scenario.to_owned(),
         runs: [sim.of, linux.of],
@@ -162,28 +166,39 @@ struct Samples<'a> {
 fn row(compared: &Compared, name: &str, samples: &Samples<'_>) -> Row {
     let [sim, linux, same] = [samples.sim, samples.linux, samples.same].map(|sample| sample.values(name));
     let all = [&sim, &linux];
-    let medians = all.map(|values| stats::median(values));
-    let means = [&same, &linux].map(|values| stats::mean(values));
-    let judged_distance = compared.distance(&same, &linux);
-    let few = [samples.sim, samples.linux, samples.same].iter().any(|sample| sample.counted() < LEAST);
-    let alone = (!few).then(|| only_one_has(samples, [&same, &linux])).flatten();
-    let agreement = match (few, &alone) {
-        (true, _) => Agreement::Inconclusive,
-        (false, Some(_)) => Agreement::Differs,
-        (false, None) => compared.judge(&same, &linux),
-    };
-    let never = never(&same, &linux).filter(|_| agreement == Agreement::Differs);
+    let (agreement, note) = verdict(compared, name, samples);
     Row {
         metric: name.to_owned(),
         n: all.map(Vec::len),
-        medians,
-        means,
+        medians: all.map(|values| stats::median(values)),
+        means: [&same, &linux].map(|values| stats::mean(values)),
         difference: stats::median_difference(&linux, &sim),
         distance: stats::ks_distance(&sim, &linux),
-        judged_distance,
+        judged_distance: compared.distance(&same, &linux),
         agreement,
-        note: alone.or(never),
+        note,
     }
+}
+
+/// What is found about one metric alone, as [`report_of`] finds it.
+pub(crate) fn about(name: &str, [sim, same, linux]: [&Sample; 3]) -> Agreement {
+    let samples = Samples { sim, linux, same: &same.at_the_runs_of(linux) };
+    let compared = COMPARED.iter().find(|compared| compared.metric == metric(name));
+    compared.map_or(Agreement::Inconclusive, |compared| verdict(compared, name, &samples).0)
+}
+
+/// What a metric amounts to, and what one backend alone has, if so.
+fn verdict(compared: &Compared, name: &str, samples: &Samples<'_>) -> (Agreement, Option<String>) {
+    let all = [samples.sim, samples.linux, samples.same];
+    if all.iter().any(|sample| sample.counted() < LEAST) {
+        return (Agreement::Inconclusive, None);
+    }
+    let [same, linux] = [samples.same, samples.linux].map(|sample| sample.values(name));
+    if let Some(alone) = only_one_has(samples, [&same, &linux]) {
+        return (Agreement::Differs, Some(alone));
+    }
+    let agreement = compared.judge(&same, &linux);
+    (agreement, never(&same, &linux).filter(|_| agreement == Agreement::Differs))
 }
 
 /// That the parts of the runs that have a metric differ by more than a distance may be, in words.

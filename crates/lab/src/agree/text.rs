@@ -65,12 +65,19 @@ pub(super) fn counts(reports: &[Report]) -> String {
     )
 }
 
+/// The rule in a line.
+pub(crate) fn rule() -> String {
+    format!(
+        "agrees: judged Kolmogorov-Smirnov distance at most {DISTANCE}, and means within {:.0} % or the metric's allowance",
+        SHARE * 100.0
+    )
+}
+
 /// What is judged, and by which limits.
 fn rules() -> String {
     let mut out = format!(
-        "mean, judged KS: the simulator at the same phases as the runs on Linux that count; the rest: all runs\n\
-         agrees: judged Kolmogorov-Smirnov distance at most {DISTANCE}, and means within {:.0} % or the metric's allowance\n",
-        SHARE * 100.0
+        "mean, judged KS: the simulator at the same phases as the runs on Linux that count; the rest: all runs\n{}\n",
+        rule()
     );
     for compared in COMPARED {
         let resolution = match compared.resolution {
@@ -88,11 +95,11 @@ fn rules() -> String {
     out
 }
 
-pub(super) fn number(value: Option<f64>) -> String {
+pub(crate) fn number(value: Option<f64>) -> String {
     value.map_or_else(|| "-".to_owned(), |value| stats::number(value, 1))
 }
 
-pub(super) fn distance(distance: Option<f64>) -> String {
+pub(crate) fn distance(distance: Option<f64>) -> String {
     distance.map_or_else(|| "-".to_owned(), |distance| format!("{distance:.2}"))
 }
 

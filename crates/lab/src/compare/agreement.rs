@@ -7,6 +7,7 @@ use super::measure::OUTAGE;
 use super::pairs::number;
 use crate::agree::{self, Agreement, Report, Run, Sample};
 use crate::reproduce::{Results, Validity};
+use serde_json::Value;
 use std::cmp::Ordering;
 
 /// What both backends gave. `same` is the simulator at the phases of the runs on Linux.
@@ -26,13 +27,18 @@ impl<'a> Both<'a> {
 
     /// Everything that is compared about a leg.
     pub(super) fn report(&self, leg: &Leg) -> Report {
-        let [sim, same, linux] = [self.sim, self.same, self.linux].map(|results| sample(results, leg));
+        let [sim, same, linux] = self.samples(leg);
         agree::report_of(&leg.name, [&sim, &same, &linux])
     }
 
     /// Whether they agree about its outage.
     fn agrees(&self, leg: &Leg) -> bool {
-        outage(&self.report(leg)) == Agreement::Agrees
+        let [sim, same, linux] = self.samples(leg);
+        agree::about(OUTAGE.name, [&sim, &same, &linux]) == Agreement::Agrees
+    }
+
+    fn samples(&self, leg: &Leg) -> [Sample; 3] {
+        [self.sim, self.same, self.linux].map(|results| sample(results, leg))
     }
 
     /// What becomes of the order of two legs.
@@ -61,12 +67,6 @@ pub(super) enum Claim {
     Other,
 }
 
-/// What a report says about the outage.
-pub(super) fn outage(report: &Report) -> Agreement {
-    let row = report.rows.iter().find(|row| row.metric == OUTAGE.name);
-    row.map_or(Agreement::Inconclusive, |row| row.agreement)
-}
-
 /// The runs of a leg.
 fn sample(results: &Results, leg: &Leg) -> Sample {
     let rows: Vec<_> = results.rows(|point| point.scenario == leg.name).collect();
@@ -78,7 +78,15 @@ fn sample(results: &Results, leg: &Leg) -> Sample {
             Validity::Invalid(why) | Validity::Untrusted(why) => why.clone(),
         };
         let values = measured.samples.iter().filter_map(first).collect();
-        sample.add(number(point), Run { values, doubts, is_timing: false });
+        sample.add(number(point), Run { values, doubts });
     }
     sample
+}
+
+/// What `agree` says of every leg; null if one backend was measured alone.
+pub(super) fn json(comparison: &Comparison) -> Option<Value> {
+    let both = Both::of(comparison)?;
+    let wanted = comparison.course.legs.iter().filter(|leg| comparison.wanted.contains(&leg.contender));
+    let reports: Vec<Report> = wanted.map(|leg| both.report(leg)).collect();
+    Some(agree::json(&reports))
 }

@@ -22,7 +22,7 @@ const BOTH: &[OnWorld] = &[OnWorld::Sim, OnWorld::Linux];
 
 /// How often a leg is run in the simulator until its interval is narrow: each number is a set of phases of its own.
 const STEPS: [usize; 3] = [10, 20, 40];
-/// An interval is narrow if it is not wider than this share of the median.
+/// An interval is narrow if it is narrower than this share of the median.
 pub(super) const NARROW: f64 = 0.15;
 
 /// How often each leg is run.
@@ -43,12 +43,12 @@ impl Repeat {
     }
 }
 
-/// Whether the 95 % interval of the median is at most 15 % of it wide.
+/// Whether the 95 % interval of the median is less than 15 % of it wide, or has no width.
 pub(super) fn is_narrow(values: &[f64]) -> bool {
     let Some(summary) = Summary::of(values) else { return false };
     let Some(interval) = summary.interval else { return false };
     let same = interval.lo.total_cmp(&interval.hi).is_eq();
-    same || interval.hi - interval.lo <= NARROW * summary.median.abs()
+    same || interval.hi - interval.lo < NARROW * summary.median.abs()
 }
 
 /// What was measured.
@@ -62,6 +62,8 @@ pub struct Comparison {
     pub repeat: Repeat,
     /// What was measured, by world; the points are the legs, each so many times.
     pub worlds: Vec<Results>,
+    /// The simulator at the phases of the runs on Linux, if both were asked for and these are other phases.
+    pub same: Option<Results>,
     /// Worlds that were asked for and are not to be had here.
     pub absent: Vec<(OnWorld, String)>,
 }
@@ -118,21 +120,34 @@ pub fn compare(
     worlds: &[OnWorld],
     how: &How<'_>,
 ) -> Result<Comparison, String> {
-    let mut comparison =
-        Comparison { course, wanted: wanted.to_vec(), repeat, worlds: Vec::new(), absent: Vec::new() };
+    let mut comparison = Comparison {
+        course,
+        wanted: wanted.to_vec(),
+        repeat,
+        worlds: Vec::new(),
+        same: None,
+        absent: Vec::new(),
+    };
+    let as_often = |world| {
+        let points = points(course, repeat.on_linux(), |leg| wanted.contains(&leg.contender));
+        reproduce::measure_all(&points, world, &[], how)
+    };
     for world in worlds {
         let results = match (world, repeat) {
             (OnWorld::Sim, Repeat::UntilNarrow(_)) => until_narrow(course, wanted, how),
-            _ => {
-                let points = points(course, repeat.on_linux(), |leg| wanted.contains(&leg.contender));
-                reproduce::measure_all(&points, *world, &[], how)
-            }
+            _ => as_often(*world),
         };
         match results {
             Ok(results) => comparison.worlds.push(results),
             Err(NotRun::Cannot(why)) => comparison.absent.push((*world, why)),
             Err(NotRun::Broken(why)) => return Err(why),
         }
+    }
+    if comparison.worlds.len() == 2 && repeat != Repeat::Fixed(repeat.on_linux()) {
+        comparison.same = match as_often(OnWorld::Sim) {
+            Ok(same) => Some(same),
+            Err(NotRun::Cannot(why) | NotRun::Broken(why)) => return Err(why),
+        };
     }
     Ok(comparison)
 }

@@ -9,6 +9,7 @@
 //!
 //! A leg that a contender cannot make is a row all the same, and says why.
 
+mod agreement;
 mod carry_out;
 mod course;
 mod figure;

@@ -56,6 +56,12 @@ fn phase(point: &Point) -> &str {
     point.label.rsplit(' ').next().unwrap_or_default()
 }
 
+/// The number of a repetition, from 0.
+pub(super) fn number(point: &Point) -> u64 {
+    let number = phase(point).split('/').next().and_then(|number| number.parse::<u64>().ok());
+    number.unwrap_or_default().saturating_sub(1)
+}
+
 /// Every pair of legs with the same move and workload that were measured on a backend.
 pub(super) fn pairs(comparison: &Comparison) -> Vec<Pair<'_>> {
     let legs = &comparison.course.legs;

@@ -153,39 +153,119 @@ fn made_up(outages: [(f64, f64); 2], validity: &Validity) -> Comparison {
         Results { world, rows: points.into_iter().map(row).collect() }
     };
     let worlds = [OnWorld::Sim, OnWorld::Linux].into_iter().zip(outages).map(results).collect();
-    Comparison { course, wanted: wanted.clone(), repeat: Repeat::Fixed(6), worlds, absent: Vec::new() }
+    let (same, absent) = (None, Vec::new());
+    Comparison { course, wanted: wanted.clone(), repeat: Repeat::Fixed(6), worlds, same, absent }
+}
+
+/// Outages by backend and by the number of the run, from 0: of Mobile IP, and of hard Cellular IP, on every leg.
+fn by_run(outage: impl Fn(OnWorld, bool, usize) -> f64) -> Comparison {
+    let mut comparison = made_up([(0.0, 0.0), (0.0, 0.0)], &Validity::Valid);
+    for results in &mut comparison.worlds {
+        for (point, measured) in &mut results.rows {
+            let number: usize = point.label.rsplit([' ', '/']).nth(1).unwrap().parse().unwrap();
+            let value = outage(results.world, point.label.contains("mobile-ip"), number - 1);
+            measured.as_mut().unwrap().samples = Samples::from([(OUTAGE.name, vec![value])]);
+        }
+    }
+    comparison
+}
+
+/// Whether the order of both backends holds, and the part of the pairs of which it is claimed.
+fn one_order(comparison: &Comparison) -> (bool, Option<f64>) {
+    let verdicts = verdicts(comparison);
+    let both = verdicts.into_iter().find(|verdict| verdict.world.is_none()).unwrap();
+    (both.holds(), both.value)
 }
 
 #[test]
-fn an_order_must_be_the_same_in_both_worlds_unless_two_are_near() {
-    let order = |outages| {
-        let verdicts = verdicts(&made_up(outages, &Validity::Valid));
-        let both = verdicts.into_iter().find(|verdict| verdict.world.is_none()).unwrap();
-        (both.holds(), both.value)
+fn an_order_is_claimed_where_the_backends_agree_and_nowhere_else() {
+    let order = |outages| one_order(&made_up(outages, &Validity::Valid));
+    assert_eq!(order([(200.0, 100.0), (201.0, 101.0)]), (true, Some(1.0)));
+    assert_eq!(order([(200.0, 100.0), (100.0, 200.0)]), (false, Some(0.0)), "no leg agrees");
+    assert_eq!(order([(200.0, 100.0), (300.0, 150.0)]), (false, Some(0.0)), "one order, of other outages");
+    assert_eq!(order([(200.0, 100.0), (201.0, 150.0)]), (false, Some(0.0)), "one leg agrees");
+    assert_eq!(
+        order([(100.0, 120.0), (100.0, 120.0)]),
+        (false, None),
+        "20 ms are near: no pair is told apart"
+    );
+    assert_eq!(order([(2000.0, 1800.0), (2000.0, 1800.0)]), (false, None), "10 % are near");
+    let never = f64::INFINITY;
+    assert_eq!(order([(200.0, never), (200.0, never)]), (true, Some(1.0)));
+    assert_eq!(order([(200.0, never), (never, 200.0)]), (false, Some(0.0)));
+    let one = Comparison {
+        wanted: vec![made_up([(1.0, 1.0); 2], &Validity::Valid).wanted[0]],
+        ..made_up([(200.0, 100.0); 2], &Validity::Valid)
     };
-    assert_eq!(order([(200.0, 100.0), (300.0, 150.0)]), (true, Some(0.0)));
-    assert_eq!(order([(200.0, 100.0), (100.0, 200.0)]), (false, Some(4.0)), "two moves, two workloads");
-    assert_eq!(order([(200.0, 100.0), (100.0, 120.0)]), (true, Some(0.0)), "20 ms are near");
-    assert_eq!(order([(2000.0, 1000.0), (1500.0, 1600.0)]), (true, Some(0.0)), "7 % are near");
-    assert_eq!(order([(200.0, f64::INFINITY), (f64::INFINITY, 200.0)]), (false, Some(4.0)));
+    assert!(verdicts(&one).iter().all(|verdict| verdict.world.is_some()), "one protocol has no order");
+}
+
+#[test]
+fn another_order_of_legs_that_agree_is_not_excused() {
+    // 40 ms more at each phase in the simulator; on Linux the same values, where five of six phases have the other order.
+    let longer = |number: usize| 50.0f64.mul_add(number as f64, 90.0);
+    let comparison = by_run(|world, is_mobile_ip, number| match (world, is_mobile_ip) {
+        (_, true) => longer(number),
+        (OnWorld::Sim, false) => longer(number) - 40.0,
+        (OnWorld::Linux, false) if number == 5 => 50.0,
+        (OnWorld::Linux, false) => longer(number) + 10.0,
+    });
+    let said = text(&comparison);
+    assert!(said.contains("where the outages agree: Cellular IP hard, Mobile IP"), "{said}");
+    assert_eq!(one_order(&comparison), (false, Some(0.0)), "{said}");
+}
+
+#[test]
+fn a_leg_that_differs_is_printed_with_its_distance_and_has_no_place_in_the_order() {
+    let comparison = made_up([(200.0, 100.0), (200.0, 150.0)], &Validity::Valid);
+    let said = text(&comparison);
+    let row = |name: &str| {
+        let rows = said.lines().filter(|line| line.starts_with(name));
+        rows.map(|line| line.split("  ").filter(|cell| !cell.is_empty()).map(str::trim).collect::<Vec<_>>())
+            .find(|cells| cells.contains(&"6") && cells.len() == 7)
+            .unwrap_or_else(|| panic!("{said}"))
+    };
+    assert_eq!(row("Mobile IP")[2..6], ["agrees", "0.00", "200", "200"]);
+    assert_eq!(row("Cellular IP hard")[2..6], ["differs", "1.00", "100", "150"]);
+    assert!(said.contains("where the outages agree: Mobile IP\n"), "{said}");
+    assert_eq!(json(&comparison)["agreement"][0]["agreement"], "agrees");
+    assert!(json(&Comparison { worlds: Vec::new(), ..comparison })["agreement"].is_null());
+}
+
+#[test]
+fn the_backends_are_compared_at_the_same_phases() {
+    // The simulator's own runs are at other phases: those at Linux's are judged.
+    let mut comparison = made_up([(200.0, 100.0), (300.0, 150.0)], &Validity::Valid);
+    comparison.same = Some(comparison.worlds[1].clone());
+    assert_eq!(one_order(&comparison), (true, Some(1.0)));
 }
 
 #[test]
 fn two_are_told_apart_by_runs_at_the_same_phase() {
     // Outages of 100 to 700 ms by phase, and 40 ms more at every phase: medians of wide samples, and a sure difference.
-    let mut comparison = made_up([(0.0, 0.0), (0.0, 0.0)], &Validity::Valid);
-    let mut by_phase = |ours: fn(f64) -> f64, theirs: fn(f64) -> f64| {
-        for (point, measured) in comparison.worlds.iter_mut().flat_map(|results| &mut results.rows) {
-            let number: f64 = point.label.rsplit([' ', '/']).nth(1).unwrap().parse().unwrap();
-            let outage = if point.label.contains("mobile-ip") { ours(number) } else { theirs(number) };
-            measured.as_mut().unwrap().samples = Samples::from([(OUTAGE.name, vec![outage])]);
-        }
+    let by_phase = |ours: fn(f64) -> f64, theirs: fn(f64) -> f64| {
+        let of = |_, is_mobile_ip: bool, number: usize| {
+            (if is_mobile_ip { ours } else { theirs })(number as f64 + 1.0)
+        };
+        let comparison = by_run(of);
         let told = super::pairs::pairs(&comparison).iter().filter(|pair| pair.order().is_some()).count();
         (told, text(&comparison).contains("sim, not told apart: Mobile IP and Cellular IP hard"))
     };
     assert_eq!(by_phase(|phase| phase * 100.0 + 40.0, |phase| phase * 100.0), (8, false));
     // The same values, at other phases: no difference that is sure.
     assert_eq!(by_phase(|phase| phase * 100.0 + 40.0, |phase| 700.0 - phase * 100.0), (0, true));
+}
+
+#[test]
+fn an_interval_is_narrow_below_15_percent_of_the_median() {
+    let is_narrow = super::carry_out::is_narrow;
+    // Of ten values the interval is from the second to the ninth.
+    let of = |lo: f64, hi: f64| [0.0, lo, 100.0, 100.0, 100.0, 100.0, 100.0, 100.0, hi, 900.0];
+    assert!(is_narrow(&of(93.0, 107.0)) && !is_narrow(&of(92.0, 108.0)));
+    assert!(is_narrow(&[5.0; 6]) && !is_narrow(&[5.0; 5]), "fewer than six have no interval");
+    assert!(is_narrow(&[f64::INFINITY; 6]) && is_narrow(&[0.0; 6]));
+    assert!(!is_narrow(&[0.0, 0.0, 0.0, 0.0, 0.0, 1.0]), "wider than nothing");
+    assert!(!is_narrow(&[1.0, 1.0, 1.0, 1.0, 1.0, f64::INFINITY]) && !is_narrow(&[]));
 }
 
 #[test]
@@ -202,6 +282,8 @@ fn a_leg_is_repeated_until_its_interval_is_narrow() {
         let narrow = interval.hi - interval.lo <= 0.15 * summary.median;
         assert!([10, 20, 40].contains(&row.n) && (narrow || row.n == 40), "{row:?}");
     }
+    let counts: Vec<usize> = rows.iter().filter(|row| row.metric == OUTAGE).map(|row| row.n).collect();
+    assert!(counts.iter().any(|n| *n < 40), "what is narrow is not repeated for nothing: {counts:?}");
     let said = text(&comparison);
     assert!(said.contains("up to 40") && !said.contains("linux:"), "{said}");
 }

@@ -1,5 +1,6 @@
 //! The table for people.
 
+use super::agreement::Both;
 use super::carry_out::{Comparison, Repeat, is_narrow};
 use super::course::{Leg, Move, Workload};
 use super::judge::{Broken, verdicts};
@@ -7,6 +8,7 @@ use super::measure::{HANDOFF, METRICS, Metric, OUTAGE, OWNERS, STALL};
 use super::pairs::pairs;
 use super::rows::{Row, rows};
 use super::runs::values;
+use crate::agree::{self, Agreement, Report};
 use crate::reproduce::invalid;
 use crate::run::OnWorld;
 use crate::stats::median;
@@ -25,6 +27,9 @@ pub fn text(comparison: &Comparison) -> String {
             let here: Vec<&Row> = all.iter().filter(here).collect();
             out.push_str(&leg(comparison, each, workload, &here));
             out.push_str(&order(comparison, how, load));
+            if let Some(both) = Both::of(comparison) {
+                out.push_str(&agreement(comparison, &both, how, load));
+            }
         }
     }
     out.push('\n');
@@ -35,6 +40,9 @@ pub fn text(comparison: &Comparison) -> String {
         out,
         "not told apart  the 95 % interval of the median difference of runs at the same phase contains 0, or n < 6"
     );
+    if Both::of(comparison).is_some() {
+        let _ = writeln!(out, "both backends   at the same phases; {}", agree::rule());
+    }
     out.push_str(&invalid(&comparison.worlds));
     for (world, why) in &comparison.absent {
         let _ = writeln!(out, "\nnot on {}: {why}", world.name());
@@ -115,6 +123,56 @@ fn order(comparison: &Comparison, each: usize, workload: usize) -> String {
         }
     }
     out
+}
+
+/// Whether the backends agree about each leg at the same phases, and the order that both have where they do.
+fn agreement(comparison: &Comparison, both: &Both<'_>, each: usize, workload: usize) -> String {
+    let course = comparison.course;
+    let here = |leg: &&Leg| {
+        leg.r#move == each && leg.workload == workload && comparison.wanted.contains(&leg.contender)
+    };
+    let title =
+        |leg: &Leg| course.contenders.get(leg.contender).map_or("", |contender| contender.title.as_str());
+    let mut table =
+        Table::new(["both backends", "n Linux", "outage", "KS", "mean sim", "mean Linux", "other metrics"]);
+    let mut agreed: Vec<(f64, &str)> = Vec::new();
+    for leg in course.legs.iter().filter(here) {
+        let report = both.report(leg);
+        let Some(row) = report.rows.iter().find(|row| row.metric == OUTAGE.name) else { continue };
+        let note = row.note.as_ref().map_or_else(String::new, |note| format!(": {note}"));
+        let [mean_sim, mean_linux] = row.means.map(agree::number);
+        table.push([
+            title(leg).to_owned(),
+            report.counted[1].to_string(),
+            format!("{}{note}", row.agreement.name()),
+            agree::distance(row.judged_distance),
+            mean_sim,
+            mean_linux,
+            others(&report),
+        ]);
+        let median = median(&values(both.sim, leg, OUTAGE.name));
+        agreed
+            .extend(median.filter(|_| row.agreement == Agreement::Agrees).map(|median| (median, title(leg))));
+    }
+    agreed.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let names: Vec<&str> = agreed.iter().map(|(_, name)| *name).collect();
+    let order = if names.is_empty() { "none agree".to_owned() } else { names.join(", ") };
+    format!(
+        "\n{}  both, by median outage in the simulator, where the outages agree: {order}\n",
+        table.render()
+    )
+}
+
+/// The other metrics of a leg: that all agree, or those that do not.
+fn others(report: &Report) -> String {
+    let other =
+        report.rows.iter().filter(|row| row.metric != OUTAGE.name && row.agreement != Agreement::Agrees);
+    let other: Vec<String> = other
+        .map(|row| {
+            format!("{} {} ({})", row.metric, row.agreement.name(), agree::distance(row.judged_distance))
+        })
+        .collect();
+    if other.is_empty() { "agree".to_owned() } else { other.join(", ") }
 }
 
 fn leg(comparison: &Comparison, each: &Move, workload: &Workload, here: &[&Row]) -> String {

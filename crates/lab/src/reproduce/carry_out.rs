@@ -345,12 +345,16 @@ fn believed(
     Ok(measured)
 }
 
-/// What is wrong with a run, if another may do better. The simulator would only say the same again; so would a run whose
-/// mechanism is `broken` on purpose, if all that is wrong is that less happened in it than was to be measured.
+/// What is wrong with a run, if another may do better: the machine's timing, frames that its kernel dropped, or that less happened
+/// than was to be measured. Anything else, as a packet that nothing accounts for, stays a doubt. The simulator would only say the same again; so would a run whose
+/// mechanism is `broken` on purpose, if all that is wrong is that less happened.
 pub(crate) fn worth_repeating(validity: &Validity, world: OnWorld, broken: bool) -> Option<&[Doubt]> {
     let Validity::Invalid(doubts) = validity else { return None };
-    let expected = broken && doubts.iter().all(|doubt| matches!(doubt, Doubt::Short { .. }));
-    (world == OnWorld::Linux && !expected).then_some(doubts)
+    let is_short = |doubt: &Doubt| matches!(doubt, Doubt::Short { .. });
+    let expected = broken && doubts.iter().all(is_short);
+    let of_the_machine = |doubt: &Doubt| doubt.is_timing() || matches!(doubt, Doubt::CaptureDrops { .. });
+    let may_do_better = doubts.iter().all(|doubt| of_the_machine(doubt) || is_short(doubt));
+    (world == OnWorld::Linux && !expected && may_do_better).then_some(doubts)
 }
 
 /// What one run of a point gave.

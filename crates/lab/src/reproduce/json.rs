@@ -15,7 +15,7 @@ pub fn json(reports: &[Report]) -> Value {
 /// How often each word is there.
 fn words(all: &[Judged<'_>]) -> Value {
     counts(all)
-        .into_iter()
+        .each()
         .map(|(word, count)| (word.name().to_owned(), object!(count)))
         .collect::<Map<_, _>>()
         .into()
@@ -45,6 +45,7 @@ fn number(judged: &Judged<'_>) -> Value {
         "tolerance_from": judged.published.tolerance_from,
         "on": on.collect::<Map<_, _>>(),
         "verdict": judged.word().name(),
+        "is_weak": judged.is_weak(),
         "why": judged.why(),
     })
 }

@@ -29,10 +29,10 @@ pub use figure::{Figure, figure_names, figures};
 pub use json::{json, self_test_json};
 pub(crate) use phases::stratified;
 pub use point::{Kind, Measure, Point, Samples, Setting};
-pub use published::{Estimate, Judged, OnBackend, Published, Statistic, Word, counts, counts_text, judged};
+pub use published::{Counts, Estimate, Judged, OnBackend, Published, Statistic, Word, counts, judged};
 pub use recorded::Recorded;
 pub use self_test::{Broken, self_test};
-pub use table::{is_table, table};
+pub use table::{is_table, short, table};
 pub(crate) use text::invalid;
 pub use text::{self_test_text, summary, text};
 
@@ -105,14 +105,12 @@ pub struct Experiment {
 /// What must hold, and what must make it fail.
 #[derive(Debug)]
 pub struct MustHold {
-    /// In words; `value` in reports is what the words name.
+    /// In words; `value` in reports is what the words name. [`Published::shape`] names it by them.
     pub text: &'static str,
     /// What the value is.
     pub value: &'static str,
     /// The worlds in which it is asked for.
     pub worlds: &'static [OnWorld],
-    /// The metrics whose published numbers have their shape by it.
-    pub metrics: &'static [&'static str],
     /// The points that it looks at. One that is invalid makes it fail.
     pub needs: fn(&Point) -> bool,
     /// Whether it holds in one world.

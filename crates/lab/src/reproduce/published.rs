@@ -20,6 +20,9 @@ pub struct Published {
     pub tolerance_from: &'static str,
     /// What differs from the paper's set-up, in a line: why a value may be another.
     pub why: &'static str,
+    /// The must-holds, by their texts, that are about the series that it is part of: a slope, a ratio, an order. None: it is one
+    /// number, and has no shape.
+    pub shape: &'static [&'static str],
 }
 
 /// How a metric's repetitions become one value.
@@ -71,7 +74,7 @@ impl Estimate {
 pub enum Word {
     /// The value is within the tolerance.
     Reproduced,
-    /// The value is another, and all that must hold of it holds.
+    /// The value is another, and all that must hold of the series that it is part of holds.
     Shape,
     /// Neither.
     NotReproduced,
@@ -98,20 +101,52 @@ pub struct OnBackend {
     pub world: OnWorld,
     /// The value; `None` if no valid run gave one.
     pub estimate: Option<Estimate>,
-    /// Whether there is something that must hold of it there, and all of it holds; `None` if a run that this needs is invalid.
+    /// Whether all must-holds of its series hold there; `None` if a run that this needs is invalid.
     pub has_shape: Option<bool>,
 }
 
 impl OnBackend {
     /// The verdict on one backend; `None` if invalid runs leave it open.
     pub fn word(&self, published: &Published) -> Option<Word> {
-        // What binary fractions lose is no difference: 2.64 - 2.40 is not above 0.24.
-        let slack = published.tolerance.abs().mul_add(1e-9, 1e-9);
         let off = (self.estimate?.value - published.value).abs();
-        if off <= published.tolerance + slack {
+        if off <= published.reach() {
             return Some(Word::Reproduced);
         }
+        if published.shape.is_empty() {
+            return Some(Word::NotReproduced);
+        }
         self.has_shape.map(|has_shape| if has_shape { Word::Shape } else { Word::NotReproduced })
+    }
+
+    /// What its interval says about the verdict, if it makes it less sure.
+    fn remark(&self, published: &Published) -> Option<String> {
+        let (word, Estimate { interval, n, .. }) = (self.word(published)?, self.estimate?);
+        let Some(Interval { lo, hi, .. }) = interval else {
+            return Some(format!("n = {n}: no interval"));
+        };
+        let [from, to] = [-1.0, 1.0].map(|side: f64| side.mul_add(published.reach(), published.value));
+        match word {
+            Word::Reproduced if lo < from && hi > to => {
+                Some(format!("weak: the interval of n = {n} is wider than the tolerance on both sides"))
+            }
+            Word::Reproduced => None,
+            _ if lo <= to && hi >= from => {
+                Some(format!("not sure: the interval of n = {n} reaches the published number"))
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether a value within the tolerance may well be another.
+    fn is_weak(&self, published: &Published) -> bool {
+        self.word(published) == Some(Word::Reproduced) && self.remark(published).is_some()
+    }
+}
+
+impl Published {
+    /// How far a value may be away. What binary fractions lose is no difference: 2.64 - 2.40 is not above 0.24.
+    fn reach(&self) -> f64 {
+        self.tolerance + self.tolerance.abs().mul_add(1e-9, 1e-9)
     }
 }
 
@@ -135,7 +170,18 @@ impl Judged<'_> {
         words.max().unwrap_or(Word::NotReproduced)
     }
 
-    /// Why it is not `reproduced`, and on which backends it is open or better; `None` if there is nothing to say.
+    /// Whether it is reproduced, and a backend's interval is too wide to be sure.
+    pub fn is_weak(&self) -> bool {
+        self.word() == Word::Reproduced && self.on.iter().any(|on| on.is_weak(&self.published))
+    }
+
+    /// The verdict, with `weak` behind it if it is that.
+    pub fn verdict(&self) -> String {
+        format!("{}{}", self.word().name(), if self.is_weak() { ", weak" } else { "" })
+    }
+
+    /// Why it is not `reproduced`, on which backends it is open or better, and what the intervals make of it; `None` if there is
+    /// nothing to say.
     pub fn why(&self) -> Option<String> {
         let word = self.word();
         let mut parts = Vec::new();
@@ -149,10 +195,25 @@ impl Judged<'_> {
                 Some(_) => {}
             }
         }
+        parts.extend(self.remarks());
         if word != Word::Reproduced {
             parts.push(self.published.why.to_owned());
         }
         (!parts.is_empty()).then(|| parts.join("; "))
+    }
+
+    /// What the backends' intervals make less sure; once, if it is the same on all.
+    fn remarks(&self) -> Vec<String> {
+        let all: Vec<(OnWorld, String)> =
+            self.on.iter().filter_map(|on| Some((on.world, on.remark(&self.published)?))).collect();
+        match all.as_slice() {
+            [(_, first), rest @ ..]
+                if all.len() == self.on.len() && rest.iter().all(|(_, other)| other == first) =>
+            {
+                vec![first.clone()]
+            }
+            all => all.iter().map(|(world, remark)| format!("{}: {remark}", world.name())).collect(),
+        }
     }
 }
 
@@ -170,9 +231,7 @@ pub fn judged(report: &Report) -> Vec<Judged<'_>> {
                     .iter()
                     .filter(|verdict| {
                         let must_hold = verdict.must_hold;
-                        verdict.world == results.world
-                            && (must_hold.needs)(point)
-                            && must_hold.metrics.contains(&metric.name)
+                        verdict.world == results.world && published.shape.contains(&must_hold.text)
                     })
                     .collect();
                 let is_open = shape.iter().any(|verdict| verdict.invalid);
@@ -189,15 +248,44 @@ pub fn judged(report: &Report) -> Vec<Judged<'_>> {
     all
 }
 
-/// How often each word is there.
-pub fn counts<'a>(judged: impl IntoIterator<Item = &'a Judged<'a>>) -> [(Word, usize); 3] {
-    let words: Vec<Word> = judged.into_iter().map(Judged::word).collect();
-    Word::ALL.map(|word| (word, words.iter().filter(|each| **each == word).count()))
+/// How often each word is there, and how many of those that are reproduced are weak.
+pub fn counts<'a>(judged: impl IntoIterator<Item = &'a Judged<'a>>) -> Counts {
+    let mut counts = Counts::default();
+    for judged in judged {
+        counts.weak += usize::from(judged.is_weak());
+        let word = judged.word();
+        if let Some(count) =
+            Word::ALL.iter().position(|each| *each == word).and_then(|at| counts.words.get_mut(at))
+        {
+            *count += 1;
+        }
+    }
+    counts
 }
 
-/// The counts in words: `11 reproduced, 1 shape, 0 not reproduced`.
-pub fn counts_text(counts: [(Word, usize); 3]) -> String {
-    counts.map(|(word, count)| format!("{count} {}", word.name())).join(", ")
+/// How often each word is there.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Counts {
+    /// In the order of [`Word::ALL`].
+    pub words: [usize; 3],
+    /// How many of the reproduced are weak.
+    pub weak: usize,
+}
+
+impl Counts {
+    /// Each word with its count.
+    pub fn each(&self) -> impl Iterator<Item = (Word, usize)> {
+        Word::ALL.into_iter().zip(self.words)
+    }
+}
+
+impl std::fmt::Display for Counts {
+    /// `11 reproduced (2 of them weak), 1 shape, 0 not reproduced`.
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let weak = if self.weak > 0 { format!(" ({} of them weak)", self.weak) } else { String::new() };
+        let [reproduced, shape, not] = self.words;
+        write!(to, "{reproduced} reproduced{weak}, {shape} shape, {not} not reproduced")
+    }
 }
 
 impl Measured {
@@ -216,8 +304,15 @@ mod tests {
         OnBackend { world: OnWorld::Sim, estimate, has_shape }
     }
 
-    const PUBLISHED: Published =
-        Published { metric: "m", figure: "1", value: 2.64, tolerance: 0.24, tolerance_from: "", why: "" };
+    const PUBLISHED: Published = Published {
+        metric: "m",
+        figure: "1",
+        value: 2.64,
+        tolerance: 0.24,
+        tolerance_from: "",
+        why: "",
+        shape: &["line"],
+    };
 
     #[test]
     fn a_number_has_one_of_three_words() {
@@ -229,6 +324,58 @@ mod tests {
         assert_eq!(word(on(f64::INFINITY, Some(false))), Some(Word::NotReproduced));
         assert_eq!(word(on(2.39, None)), None, "invalid runs leave the shape open");
         assert_eq!(word(OnBackend { estimate: None, ..on(0.0, Some(true)) }), None);
+    }
+
+    #[test]
+    fn one_number_has_no_shape_however_much_holds() {
+        let one = Published { shape: &[], ..PUBLISHED };
+        assert_eq!(on(26.4, Some(true)).word(&one), Some(Word::NotReproduced));
+        assert_eq!(on(26.4, None).word(&one), Some(Word::NotReproduced), "no must-hold could change it");
+        assert_eq!(on(2.40, Some(true)).word(&one), Some(Word::Reproduced));
+    }
+
+    #[test]
+    fn a_wide_interval_makes_a_verdict_weak_and_one_that_reaches_the_number_unsure() {
+        let remark = |value, (lo, hi)| {
+            let interval = Some(Interval { lo, hi, is_range: false });
+            let on = OnBackend { estimate: Some(Estimate { value, interval, n: 10 }), ..on(0.0, Some(true)) };
+            (on.remark(&PUBLISHED).unwrap_or_default(), on.is_weak(&PUBLISHED))
+        };
+        let weak = "weak: the interval of n = 10 is wider than the tolerance on both sides";
+        assert_eq!(remark(2.6, (2.3, 2.9)), (weak.to_owned(), true));
+        assert_eq!(remark(2.6, (2.3, 2.8)), (String::new(), false), "on one side alone");
+        assert_eq!(remark(2.6, (2.4, 2.88)), (String::new(), false));
+        let unsure = "not sure: the interval of n = 10 reaches the published number";
+        assert_eq!(remark(2.0, (1.0, 2.4)), (unsure.to_owned(), false));
+        assert_eq!(remark(2.0, (1.0, 2.3)), (String::new(), false));
+        assert_eq!(on(2.6, None).remark(&PUBLISHED), Some("n = 1: no interval".to_owned()));
+    }
+
+    #[test]
+    fn the_verdict_is_the_worse_of_two_backends() {
+        let point = &(crate::reproduce::EXPERIMENTS[0].points)(crate::reproduce::Scale::Quick)[0];
+        let metric = &crate::reproduce::EXPERIMENTS[0].metrics[0];
+        let word = |sim: OnBackend, linux: OnBackend| {
+            let linux = OnBackend { world: OnWorld::Linux, ..linux };
+            let judged = Judged { point, metric, published: PUBLISHED, on: vec![sim, linux] };
+            (judged.word(), judged.why().unwrap_or_default())
+        };
+        let (good, shape, bad, open) =
+            (on(2.6, Some(true)), on(9.0, Some(true)), on(9.0, Some(false)), on(9.0, None));
+        assert_eq!(word(good, good).0, Word::Reproduced);
+        for (sim, linux, worse) in [
+            (good, shape, Word::Shape),
+            (shape, good, Word::Shape),
+            (good, bad, Word::NotReproduced),
+            (bad, good, Word::NotReproduced),
+            (shape, bad, Word::NotReproduced),
+            (bad, shape, Word::NotReproduced),
+            (open, open, Word::NotReproduced),
+        ] {
+            assert_eq!(word(sim, linux).0, worse, "{sim:?} {linux:?}");
+        }
+        assert!(word(bad, good).1.contains("linux: reproduced"), "{}", word(bad, good).1);
+        assert!(word(good, open).1.contains("linux: not judged"), "{}", word(good, open).1);
     }
 
     #[test]

@@ -1,13 +1,52 @@
 //! The one table of all published numbers, as Markdown.
 
-use super::published::{Estimate, Judged, counts, counts_text, judged};
-use super::{Metric, Recorded, Report, Word};
+use super::published::{Estimate, Judged, counts, judged};
+use super::{Metric, Recorded, Report};
 use crate::run::OnWorld;
 use std::fmt::Write;
 
 /// All published numbers of these reports with their verdicts. Where a report has nothing of Linux, its column is what was
 /// recorded.
 pub fn table(reports: &[Report], recorded: Option<&Recorded>) -> String {
+    let all = with_recorded(reports, recorded);
+    let scale = reports.first().map_or("", |report| report.scale.name());
+    let mut out = head(scale, recorded);
+    let _ = writeln!(out, "**{}.**\n", counts(all.iter().map(|(_, judged)| judged)));
+    out.push_str("| paper | figure | what | published | tolerance | simulator | Linux | verdict |\n|---|---|---|---|---|---|---|---|\n");
+    for (report, judged) in &all {
+        let _ = writeln!(out, "{}", row(report, judged));
+    }
+    out.push_str("\nWhy a number is not reproduced, or not for sure:\n\n");
+    for (why, numbers) in grouped(&all, reason) {
+        let _ = writeln!(out, "- {}: {why}.", numbers.join("; "));
+    }
+    out.push_str("\nWhere the tolerances come from:\n\n");
+    for (from, numbers) in grouped(&all, |judged| Some(judged.published.tolerance_from.to_owned())) {
+        let _ = writeln!(out, "- {from}: {}.", numbers.join("; "));
+    }
+    out
+}
+
+/// The short form: how often each word is there, for each experiment.
+pub fn short(reports: &[Report], recorded: Option<&Recorded>) -> String {
+    let all = with_recorded(reports, recorded);
+    let mut out = "| experiment | numbers | reproduced | of them weak | shape | not reproduced |\n|---|---|---|---|---|---|\n".to_owned();
+    for report in reports {
+        let here = all.iter().filter(|(of, _)| of.experiment.id == report.experiment.id);
+        let counts = counts(here.map(|(_, judged)| judged));
+        let [reproduced, shape, not] = counts.words;
+        let (experiment, sum) = (report.experiment, reproduced + shape + not);
+        let _ = writeln!(
+            out,
+            "| `{}`, {} | {sum} | {reproduced} | {} | {shape} | {not} |",
+            experiment.id, experiment.paper, counts.weak
+        );
+    }
+    out
+}
+
+/// Every published number; where a report has nothing of Linux, with what was recorded.
+fn with_recorded<'a>(reports: &'a [Report], recorded: Option<&Recorded>) -> Vec<(&'a Report, Judged<'a>)> {
     let mut all: Vec<(&Report, Judged<'_>)> = Vec::new();
     for report in reports {
         for mut judged in judged(report) {
@@ -17,22 +56,7 @@ pub fn table(reports: &[Report], recorded: Option<&Recorded>) -> String {
             all.push((report, judged));
         }
     }
-    let scale = reports.first().map_or("", |report| report.scale.name());
-    let mut out = head(scale, recorded);
-    let _ = writeln!(out, "**{}.**\n", counts_text(counts(all.iter().map(|(_, judged)| judged))));
-    out.push_str("| paper | figure | what | published | tolerance | simulator | Linux | verdict |\n|---|---|---|---|---|---|---|---|\n");
-    for (report, judged) in &all {
-        let _ = writeln!(out, "{}", row(report, judged));
-    }
-    out.push_str("\nWhy a number is not reproduced:\n\n");
-    for (why, numbers) in reasons(&all) {
-        let _ = writeln!(out, "- {}: {why}.", numbers.join("; "));
-    }
-    out.push_str("\nWhere the tolerances come from:\n\n");
-    for (from, numbers) in grouped(&all, |judged| Some(judged.published.tolerance_from.to_owned())) {
-        let _ = writeln!(out, "- {from}: {}.", numbers.join("; "));
-    }
-    out
+    all
 }
 
 const TITLE: &str = "# What is reproduced";
@@ -51,9 +75,11 @@ fn head(scale: &str, recorded: Option<&Recorded>) -> String {
         "{TITLE}\n\n\
          Generated: `wayfare reproduce --quick --on sim --write-table docs/reproduced.md`; with `--on both`, Linux is measured\n\
          again and recorded in `docs/reproduced.linux.json`. A test compares this page with the simulator.\n\n\
-         *Reproduced*: the value is within the tolerance. *Shape*: it is not, and all that must hold of the metric holds. *Not\n\
-         reproduced*: neither. The verdict is the worse of the two backends; `-` is no valid run. Values are means (Indirect TCP's times: medians)\n\
-         with 95 % intervals; `range` is the smallest and the largest value. The simulator's column is of scale {scale};\n\
+         *Reproduced*: the value is within the tolerance; *weak*: a 95 % interval is wider than the tolerance on both sides, so that\n\
+         another value may well be the true one. *Shape*: the value is another, the number is part of a series (a slope, a ratio, an\n\
+         order), and all that must hold of that series holds. *Not reproduced*: neither; a single number has no shape. The verdict is the\n\
+         worse of the two backends; `-` is no valid run. Values are means (Indirect TCP's times: medians) with 95 % intervals; `range` is\n\
+         the smallest and the largest value. The simulator's column is of scale {scale};\n\
          {linux}.\n\n"
     )
 }
@@ -75,7 +101,7 @@ fn row(report: &Report, judged: &Judged<'_>) -> String {
         tolerance(published.tolerance),
         on(OnWorld::Sim),
         on(OnWorld::Linux),
-        judged.word().name(),
+        judged.verdict(),
     )
 }
 
@@ -95,8 +121,8 @@ pub(super) fn value(estimate: Estimate, metric: &Metric) -> String {
     format!("{:.digits$} ({interval}n = {})", estimate.value, estimate.n)
 }
 
-fn reasons(all: &[(&Report, Judged<'_>)]) -> Vec<(String, Vec<String>)> {
-    grouped(all, |judged| judged.why().filter(|_| judged.word() != Word::Reproduced))
+fn reason(judged: &Judged<'_>) -> Option<String> {
+    judged.why()
 }
 
 /// Numbers that share a text, in the order of their first.

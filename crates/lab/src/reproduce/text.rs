@@ -1,7 +1,7 @@
 //! A report for people.
 
 use super::carry_out::{Validity, Verdict};
-use super::published::{Judged, counts, counts_text, judged};
+use super::published::{Judged, counts, judged};
 use super::table::{tolerance, value};
 use super::{Broken, Experiment, Measured, Metric, Point, Report, Results};
 use crate::run::OnWorld;
@@ -43,7 +43,7 @@ pub fn text(report: &Report) -> String {
     let judged = judged(report);
     if !judged.is_empty() {
         let _ = write!(out, "\npublished numbers\n{}", numbers(&judged, &worlds));
-        let _ = writeln!(out, "\n{}: {}", experiment.id, counts_text(counts(&judged)));
+        let _ = writeln!(out, "\n{}: {}", experiment.id, counts(&judged));
     }
     out
 }
@@ -51,7 +51,7 @@ pub fn text(report: &Report) -> String {
 /// The three words and how often each was said of these reports' published numbers.
 pub fn summary(reports: &[Report]) -> String {
     let all: Vec<Judged<'_>> = reports.iter().flat_map(judged).collect();
-    format!("published numbers: {}\n", counts_text(counts(&all)))
+    format!("published numbers: {}\n", counts(&all))
 }
 
 fn numbers(judged: &[Judged<'_>], worlds: &[OnWorld]) -> String {
@@ -63,7 +63,7 @@ fn numbers(judged: &[Judged<'_>], worlds: &[OnWorld]) -> String {
     for judged in judged {
         let (metric, published) = (judged.metric, judged.published);
         let name = format!("{} ({})", metric.name, metric.statistic.name());
-        let mut row = vec![judged.word().name().to_owned(), judged.point.label.clone(), name];
+        let mut row = vec![judged.verdict(), judged.point.label.clone(), name];
         row.push(format!("{:.*}", metric.digits, published.value));
         row.push(tolerance(published.tolerance));
         row.extend(worlds.iter().map(|world| {

@@ -309,7 +309,9 @@ fn a_held_acknowledgment_counts_before_anything_is_sent() {
         for op in [StreamOp::Freeze, StreamOp::Export, StreamOp::Forget] {
             user.op(op);
         }
-        let Some(Told::Exported(_, mut state)) = user.told.first().cloned() else { panic!("{:?}", user.told) };
+        let Some(Told::Exported(_, mut state)) = user.told.first().cloned() else {
+            panic!("{:?}", user.told)
+        };
         // As if no acknowledgment had ever come.
         state.send_una = state.send_next.minus(400_000);
         state.unacknowledged = user.says;
