@@ -38,6 +38,7 @@ pub fn json(comparison: &Comparison) -> Value {
         "repetitions": comparison.repeat.on_linux(),
         "rows": rows(comparison).into_iter().map(row).collect::<Vec<_>>(),
         "pairs": pairs::json(comparison),
+        "agreement": super::agreement::json(comparison),
         "must_hold": must_hold.collect::<Vec<_>>(),
     })
 }
