@@ -224,7 +224,9 @@ impl Collected {
         let mut same: Vec<String> = Vec::new();
         for of in self.names() {
             let values = self.values(of);
-            if let Some(value) = values.first().filter(|first| values.iter().all(|value| value == *first)) {
+            if let Some(value) =
+                values.first().filter(|first| values.iter().all(|value| value.total_cmp(first).is_eq()))
+            {
                 same.push(format!("{of} {}", stats::number(*value, 3)));
             } else {
                 add(&mut panels, of, name, style(world), values);

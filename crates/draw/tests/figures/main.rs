@@ -77,7 +77,10 @@ fn of_series_that_coincide_the_lower_is_larger_and_no_point_leaves_its_x() {
     for (svg, radius) in [(&same, 7.0), (&apart, 4.0)] {
         let (below, above) = (of(svg, "#0072b2"), of(svg, "#d55e00"));
         assert_eq!(below.len(), 2);
-        assert!(below.iter().zip(&above).all(|(a, b)| a.0 == b.0 && a.1 == radius && b.1 == 4.0), "{svg}");
+        let same = |one: f64, other: f64| (one - other).abs() < 1e-6;
+        let nested =
+            |(a, b): (&(f64, f64), &(f64, f64))| same(a.0, b.0) && same(a.1, radius) && same(b.1, 4.0);
+        assert!(below.iter().zip(&above).all(nested), "{svg}");
     }
     assert!(same.contains("each larger one is another series") && !apart.contains("each larger one"));
     assert_sound(&same);

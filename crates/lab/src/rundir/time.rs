@@ -45,9 +45,9 @@ pub(super) fn flows(outcome: &Outcome, journeys: &Journeys<'_>, places: &Places)
     let windows = if have_windows { source(outcome.world) } else { "" };
     let several =
         outcome.handoffs.iter().any(|one| Some(one.host) != outcome.handoffs.first().map(|one| one.host));
-    let label = |(number, one): (usize, &Handoff)| match several {
-        true => (one.begun, format!("{number} {}", outcome.plan.host_name(one.host))),
-        false => (one.begun, number.to_string()),
+    let label = |(number, one): (usize, &Handoff)| {
+        let host = if several { format!(" {}", outcome.plan.host_name(one.host)) } else { String::new() };
+        (one.begun, format!("{number}{host}"))
     };
     TimeFigure {
         title: format!("{}: flows over time", title(outcome)),
@@ -161,10 +161,12 @@ fn delays(outcome: &Outcome, journeys: &Journeys<'_>, places: &Places) -> Vec<Ti
     all.map(|(index, (flow, points))| line(outcome, flow, index, Joined::Dots, sort(points))).collect()
 }
 
+/// A value that the sender on a host marked at an instant.
+type Sample = (Instant, HostId, f64);
+
 /// What senders marked under this name, divided by `per`: a line for each flow, and for each half of a split connection.
 fn marked(outcome: &Outcome, what: &str, field: &str, per: f64) -> Vec<TimeLine> {
-    let mut connections: BTreeMap<(SocketAddrV4, SocketAddrV4), Vec<(Instant, HostId, f64)>> =
-        BTreeMap::new();
+    let mut connections: BTreeMap<(SocketAddrV4, SocketAddrV4), Vec<Sample>> = BTreeMap::new();
     for record in &outcome.records {
         let What::Marked(mark) = &record.what else { continue };
         if mark.name != what {
