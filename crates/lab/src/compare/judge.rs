@@ -101,10 +101,11 @@ impl Verdict {
 
     /// What there is to say, in a word or two.
     pub const fn word(&self) -> &'static str {
-        match (self.invalid, self.holds) {
-            (true, _) => "INVALID",
-            (false, true) => "holds",
-            (false, false) => "DOES NOT HOLD",
+        match (self.invalid, self.holds, self.value) {
+            (true, ..) => "INVALID",
+            (false, true, _) => "holds",
+            (false, false, Some(_)) => "DOES NOT HOLD",
+            (false, false, None) => "NOT JUDGED",
         }
     }
 }
