@@ -4,7 +4,7 @@ use super::measure::{
     Question, datagram_delays, datagram_stall, delay, median_gap, smoothed, stream_delays, stream_stall,
 };
 use super::packets::Packets;
-use super::path::{Delivery, Path, Sending};
+use super::path::{Delivery, Path, Sending, Wait};
 use super::seen::Seen;
 use super::stream::{AppStream, AppStreams};
 use super::{Arrival, End, Flow, FlowEnd, Transport};
@@ -117,6 +117,8 @@ impl<'a> Builder<'a> {
             .map(|(at, bytes)| Arrival { at: *at, bytes: *bytes, packet: packet_at(*at) })
             .collect();
         packets.spacing = median_gap(arrivals.iter().map(|arrival| arrival.at).collect());
+        let opening = opening(stream, other);
+        packets.waits.extend(opening);
         let (end, ended, why) = fate(stream, other);
         packets.why = why;
         // What the other end is asked by the end that asked for the connection is due an answer.
@@ -125,6 +127,7 @@ impl<'a> Builder<'a> {
             reads: &other.reads,
         });
         let begun = stream.begun;
+        let asked = opening.map_or(begun, |opening| opening.from.min(begun));
         let local = stream.local.unwrap_or_else(|| self.own(stream.host, 0));
         let until = ended.unwrap_or_else(|| self.plan.end());
         let flow = Flow {
@@ -137,7 +140,7 @@ impl<'a> Builder<'a> {
             bytes: arrivals.iter().map(|arrival| arrival.bytes).sum(),
             end,
             delay: delay(stream_delays(&packets, &arrivals)),
-            longest_stall: stream_stall(&packets, &arrivals, [begun, until], question.as_ref()),
+            longest_stall: stream_stall(&packets, &arrivals, [asked, until], question.as_ref()),
             lost: packets.lost.len() as u64,
             retransmissions: feeding.iter().map(|(_, path)| path.retransmissions).sum(),
             arrivals,
@@ -170,6 +173,8 @@ impl<'a> Builder<'a> {
     fn silent(&self, stream: &AppStream, other: Option<&AppStream>) -> (Flow, Packets) {
         let (end, ended, why) = fate(stream, other);
         let packets = Packets { is_stream: true, why, ..Packets::default() };
+        let until = ended.unwrap_or_else(|| self.plan.end());
+        let opened = stream.opened.unwrap_or(until);
         let local = stream.local.unwrap_or_else(|| self.own(stream.host, 0));
         let owner = self.plan.owners().get(stream.peer.ip()).copied();
         let flow = Flow {
@@ -178,11 +183,11 @@ impl<'a> Builder<'a> {
             transport: transport(stream.by),
             begun: stream.begun,
             ended,
-            until: ended.unwrap_or_else(|| self.plan.end()),
+            until,
             bytes: 0,
             end,
             delay: None,
-            longest_stall: Duration::ZERO,
+            longest_stall: opened.since(stream.begun),
             lost: packets.lost.len() as u64,
             retransmissions: 0,
             arrivals: Vec::new(),
@@ -296,12 +301,15 @@ impl<'a> Builder<'a> {
             packets.sendings.extend(path.sendings.iter().map(of_flow));
             packets.deliveries.extend(&path.deliveries);
             packets.lost.extend(self.seen.lost(*index));
+            packets.lost_acks.extend(self.seen.lost_acks(*index));
+            packets.waits.extend(path.waits());
             packets.doubles.extend(self.seen.doubles(*index));
             packets.round_trips.extend(round_trips(path));
         }
         packets.sendings.sort_by_key(|sending| sending.at);
         packets.deliveries.sort_by_key(|delivery| delivery.at);
         packets.lost.sort_unstable();
+        packets.lost_acks.sort_unstable();
         packets.doubles.sort_unstable();
         packets
     }
@@ -331,6 +339,14 @@ fn round_trips(path: &Path) -> Option<Vec<(Instant, Duration)>> {
         _ if path.round_trips.is_empty() => Some(smoothed(&path.sendings, &path.deliveries)),
         _ => Some(path.round_trips.clone()),
     }
+}
+
+/// From the request for a connection until both of its ends were ready.
+fn opening(stream: &AppStream, other: Option<&AppStream>) -> Option<Wait> {
+    let asker = [Some(stream), other].into_iter().flatten().find(|one| one.asked)?;
+    let ready = [Some(asker), Some(stream), other].into_iter().flatten().map(|one| one.opened);
+    let to = ready.map(|opened| opened.unwrap_or(Instant::NEVER)).max()?;
+    Some(Wait { from: asker.begun, to })
 }
 
 /// How the flow into a stream ended, when, and why.

@@ -1,7 +1,7 @@
 //! Delay, stall and spacing of a flow, from what was sent and what arrived.
 
 use super::packets::Packets;
-use super::path::{Delivery, Sending};
+use super::path::{Delivery, Sending, Wait};
 use super::{Arrival, Delay};
 use std::collections::BTreeMap;
 use wire::{Duration, Instant, PacketId};
@@ -52,7 +52,8 @@ impl Question<'_> {
     }
 }
 
-/// The longest time without new data although some had been sent, or asked for. The last such time may end with the flow.
+/// The longest time without new data although some had been sent, or asked for, or although the sender waited to learn that
+/// what it had sent arrived. The last such time may end with the flow.
 pub(super) fn stream_stall(
     packets: &Packets,
     arrivals: &[Arrival],
@@ -64,11 +65,14 @@ pub(super) fn stream_stall(
         let sent = packets.first_sent(read).unwrap_or(last);
         let asked = question.and_then(|question| question.asked(last, sent));
         let due = asked.unwrap_or(sent).min(sent).max(last).min(arrival.at);
-        longest = longest.max(arrival.at.since(due));
+        let waited = packets.waited([last, arrival.at], packets.first_sent(read)).map(Wait::span);
+        longest = longest.max(arrival.at.since(due)).max(waited.unwrap_or_default());
         (read, last) = (read + arrival.bytes, arrival.at);
     }
     let sent = packets.first_sent(read).filter(|_| read < packets.offered_bytes());
     let asked = question.and_then(|question| question.unheard().or_else(|| question.asked(last, until)));
+    let waited = packets.waited([last, until], sent).map(Wait::span);
+    let longest = longest.max(waited.unwrap_or_default());
     match sent.into_iter().chain(asked).min() {
         Some(due) => longest.max(until.since(due.max(last).min(until))),
         None => longest,
@@ -198,6 +202,19 @@ mod tests {
         assert_eq!(stall(&[arrival(1, 40), arrival(2, 1_300)]), millis(300));
         assert_eq!(stall(&[arrival(1, 40)]), millis(4_000));
         assert_eq!(stall(&[]), millis(5_000));
+    }
+
+    /// All arrived at 40 ms, and the sender learned it late: until then it had sent it again.
+    #[test]
+    fn a_sender_that_sends_again_is_not_idle() {
+        let stall = |from: u64, to: Instant, arrivals: &[Arrival]| {
+            let packets = Packets { waits: vec![Wait { from: ms(from), to }], ..offered() };
+            stream_stall(&packets, arrivals, [ms(0), ms(5_000)], None)
+        };
+        let both = [arrival(1, 40), arrival(2, 1_300)];
+        assert_eq!(stall(0, ms(1_000), &both), millis(1_260), "the next was sent when it knew");
+        assert_eq!(stall(0, ms(900), &both), millis(860), "then it had nothing to send");
+        assert_eq!(stall(1_000, Instant::NEVER, &both), millis(3_700), "it never knew");
     }
 
     /// The second answer waits for its question, which was first sent at 200 ms and arrived at 990.

@@ -1,6 +1,6 @@
 //! What is known of the packets of a flow.
 
-use super::path::{Delivery, Sending};
+use super::path::{Delivery, Sending, Wait};
 use wire::{Duration, Instant, PacketId};
 
 /// A round trip that was measured longer ago says nothing of the path of now.
@@ -29,6 +29,10 @@ pub(crate) struct Packets {
     pub(crate) offered: Vec<(u64, Instant)>,
     /// Packets of which no copy arrived, in the order in which they were lost.
     pub(crate) lost: Vec<PacketEvent>,
+    /// Acknowledgments of the flow's data that were lost, in the same order.
+    pub(crate) lost_acks: Vec<PacketEvent>,
+    /// When the sender was not idle, though nothing new may have been under way.
+    pub(crate) waits: Vec<Wait>,
     /// Copies that arrived beyond the first, in the order of time.
     pub(crate) doubles: Vec<PacketEvent>,
     /// The usual time from one datagram to the next, or from one read to the next.
@@ -52,6 +56,23 @@ impl Packets {
 
     pub(super) fn offered_bytes(&self) -> u64 {
         self.offered.last().map_or(0, |(end, _)| *end)
+    }
+
+    /// How long the sender waited, at most, in a gap between two arrivals of its stream. What comes next was first sent at
+    /// `next`: if that was before the wait ended, it lasts until the gap ends. Else the source had nothing to send.
+    pub(crate) fn waited(&self, [last, end]: [Instant; 2], next: Option<Instant>) -> Option<Wait> {
+        let within = self.waits.iter().filter(|wait| wait.from < end && wait.to > last);
+        let part = |wait: &Wait| {
+            let is_next = next.is_some_and(|next| next <= wait.to);
+            let to = if is_next { end } else { wait.to.min(end) };
+            Wait { from: wait.from.max(last).min(to), to }
+        };
+        within.map(part).max_by_key(|wait| wait.span())
+    }
+
+    /// Whether the sender waited at this instant.
+    pub(crate) fn waits_at(&self, at: Instant) -> bool {
+        self.waits.iter().any(|wait| wait.from <= at && wait.to > at)
     }
 
     /// The round-trip time of the flow at this instant, as it was measured in the second before: the sum over the connections

@@ -22,6 +22,21 @@ pub(crate) struct Sending {
     pub(crate) leg: usize,
 }
 
+/// A time in which a stream's sender was not idle, though its receiver may have had all that was sent: it waited to learn
+/// that something had arrived which it sent again, or for the connection to open.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) struct Wait {
+    pub(crate) from: Instant,
+    /// [`Instant::NEVER`] if it never learned it.
+    pub(crate) to: Instant,
+}
+
+impl Wait {
+    pub(crate) fn span(self) -> Duration {
+        self.to.since(self.from)
+    }
+}
+
 /// One packet with data in the hands of the receiver's stack.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Delivery {
@@ -57,6 +72,8 @@ pub(super) struct Path {
     pub(super) round_trips: Vec<(Instant, Duration)>,
     pub(super) retransmissions: u64,
     pub(super) deliveries: Vec<Delivery>,
+    /// Up to which place all was acknowledged, whenever the sender's stack learned more. Of TCP alone.
+    pub(super) acked: Vec<(Instant, u64)>,
     /// All before this place was delivered.
     pub(super) next: u64,
     beyond: BTreeMap<u64, u64>,
@@ -90,6 +107,7 @@ impl Path {
             round_trips: Vec::new(),
             retransmissions: 0,
             deliveries: Vec::new(),
+            acked: Vec::new(),
             next: 0,
             beyond: BTreeMap::new(),
             fin: None,
@@ -186,6 +204,33 @@ impl Path {
         if self.fin == Some(self.next) {
             self.finished = self.finished.or(Some(at));
         }
+    }
+
+    /// The sender's stack learns that all before this place arrived.
+    pub(super) fn acknowledge(&mut self, at: Instant, place: u64) {
+        if self.acked.last().is_none_or(|(_, acked)| place > *acked) {
+            self.acked.push((at, place));
+        }
+    }
+
+    /// Of each piece that was sent again: from its first transmission until the sender knew that it had arrived. Where no
+    /// acknowledgment is seen, as of SCTP, until it was last sent.
+    pub(super) fn waits(&self) -> Vec<Wait> {
+        let again = self.sendings.iter().filter(|sending| !sending.is_new);
+        let wait = |sending: &Sending| {
+            let known = self.acked.partition_point(|(_, acked)| *acked <= sending.place);
+            let to = match self.acked.get(known) {
+                Some((at, _)) => (*at).max(sending.at),
+                None if self.transport == Transport::Tcp => Instant::NEVER,
+                None => sending.at,
+            };
+            let piece = match self.transport {
+                Transport::Sctp => self.pieces.get(sending.place as usize),
+                _ => self.pieces.get(self.pieces.partition_point(|(end, _)| *end <= sending.place)),
+            };
+            Wait { from: piece.map_or(sending.at, |(_, at)| *at), to }
+        };
+        again.map(wait).collect()
     }
 
     /// Whether the receiver has this part beyond a gap.

@@ -21,6 +21,8 @@ pub(super) struct Seen {
     by_ports: BTreeMap<(Transport, Port, Port), usize>,
     /// The path of a packet with data, and its part of the stream.
     packets: BTreeMap<PacketId, (usize, u64, u64)>,
+    /// Segments that acknowledge something, with or without data of their own.
+    acks: BTreeMap<PacketId, Ack>,
     app_sent: BTreeSet<PacketId>,
     /// When an application was handed a datagram, or a stack a packet of a stream, and where.
     pub(super) delivered: BTreeMap<PacketId, Vec<(Instant, HostId)>>,
@@ -33,6 +35,16 @@ pub(super) struct Seen {
     known: BTreeSet<PacketId>,
 }
 
+/// A segment on its way back to the sender of what it acknowledges.
+struct Ack {
+    /// The path whose data it acknowledges, and up to which place.
+    path: usize,
+    place: u64,
+    sent: Instant,
+    arrived: bool,
+    dropped: Option<Instant>,
+}
+
 impl Seen {
     pub(super) fn new(plan: &Plan, records: &[Record]) -> Self {
         let hosts = (0..).map(HostId).zip(&plan.hosts);
@@ -42,6 +54,7 @@ impl Seen {
             paths: Vec::new(),
             by_ports: BTreeMap::new(),
             packets: BTreeMap::new(),
+            acks: BTreeMap::new(),
             app_sent: BTreeSet::new(),
             delivered: BTreeMap::new(),
             sent: BTreeMap::new(),
@@ -79,6 +92,15 @@ impl Seen {
         lost
     }
 
+    /// Acknowledgments of this path's data that were lost.
+    pub(super) fn lost_acks(&self, path: usize) -> Vec<PacketEvent> {
+        let lost = self.acks.iter().filter(|(_, ack)| ack.path == path && !ack.arrived);
+        let event = |(id, ack): (&PacketId, &Ack)| {
+            Some(PacketEvent { at: ack.dropped?, packet: *id, sent: ack.sent })
+        };
+        lost.filter_map(event).collect()
+    }
+
     /// Copies of packets of this path that arrived and were not needed: more than were sent.
     pub(super) fn doubles(&self, path: usize) -> Vec<PacketEvent> {
         let mine = self.packets.iter().filter(|(_, (of, ..))| *of == path).map(|(id, _)| *id);
@@ -110,14 +132,10 @@ impl Seen {
             What::Received(Iface::HOST, packet) => self.note_from_stack(at, host, packet),
             What::Sent(Iface::HOST, packet) => self.note_to_stack(at, host, packet),
             What::Sent(_, packet) if self.known.insert(packet.id) => self.note_from_role(at, host, packet),
-            What::Dropped(_, id, reason)
-                if *reason == node::reason::CONSUMED.0 && self.packets.contains_key(id) =>
-            {
+            What::Dropped(_, id, reason) if *reason == node::reason::CONSUMED.0 => {
                 self.deliver(at, host, *id);
             }
-            What::Dropped(_, id, _) | What::Lost(_, id, _) if self.packets.contains_key(id) => {
-                self.dropped.entry(*id).or_default().push(at);
-            }
+            What::Dropped(_, id, _) | What::Lost(_, id, _) => self.lose(at, *id),
             What::Held(_, id) => {
                 self.held.insert(*id);
             }
@@ -125,6 +143,15 @@ impl Seen {
                 self.round_trip(at, mark);
             }
             _ => {}
+        }
+    }
+
+    fn lose(&mut self, at: Instant, id: PacketId) {
+        if self.packets.contains_key(&id) {
+            self.dropped.entry(id).or_default().push(at);
+        }
+        if let Some(ack) = self.acks.get_mut(&id) {
+            ack.dropped = Some(at);
         }
     }
 
@@ -175,6 +202,9 @@ impl Seen {
         if segment.has(Flags::RST) {
             return self.reset(at, index, from, to);
         }
+        if segment.has(Flags::ACK) {
+            self.note_ack(at, packet.id, (from, to), segment.ack.0);
+        }
         let Some(path) = self.paths.get_mut(index) else { return };
         path.answered |= segment.has(Flags::ACK);
         let start = path.place(first);
@@ -189,6 +219,13 @@ impl Seen {
             self.packets.insert(packet.id, (index, start, end));
             self.sent.entry(packet.id).or_default().push((at, host));
         }
+    }
+
+    /// A segment leaves the receiver that acknowledges what came to it.
+    fn note_ack(&mut self, at: Instant, id: PacketId, (from, to): (SocketAddrV4, SocketAddrV4), number: u32) {
+        let Some(path) = self.find(Transport::Tcp, to, from) else { return };
+        let Some(place) = self.paths.get(path).map(|path| path.place(number)) else { return };
+        self.acks.insert(id, Ack { path, place, sent: at, arrived: false, dropped: None });
     }
 
     /// The sender's transport has another estimate of its round trip.
@@ -241,6 +278,12 @@ impl Seen {
     }
 
     fn note_to_stack(&mut self, at: Instant, host: HostId, packet: &Packet) {
+        if let Some(ack) = self.acks.get_mut(&packet.id) {
+            ack.arrived = true;
+            if let Some(path) = self.paths.get_mut(ack.path) {
+                path.acknowledge(at, ack.place);
+            }
+        }
         let Some((index, ..)) = self.packets.get(&packet.id).copied() else { return };
         match self.paths.get(index).map(|path| (path.transport, path.to)) {
             // An application says itself when it has a datagram; a program does not.

@@ -113,3 +113,40 @@ fn a_scenario_without_a_flow_says_so() {
         stuck.failures
     );
 }
+
+/// A wire that loses three packets of ten: the time in which a connection does not open is a stall of what it carries.
+#[test]
+fn the_time_to_open_a_connection_is_a_stall() {
+    let text = r#"
+about = "a wire that loses much"
+duration = "12s"
+[wire.path]
+ends = ["server", "client"]
+rate = "10Mb/s"
+delay = "20ms"
+loss = 0.3
+[host.server]
+address = "10.2.0.2"
+default_route = "client"
+role = [{ kind = "apps/bulk-server", at = "server:5001", bytes = 1_000 }]
+[host.client]
+address = "10.1.0.7"
+default_route = "server"
+role = [{ kind = "apps/bulk-client", to = "server:5001", start = "0.5s" }]
+"#;
+    let mut slow = 0;
+    for seed in 1..=12 {
+        let outcome = simulate(Scenario::plan("lossy.toml", text, &[], seed).unwrap()).unwrap();
+        let flow = only(&outcome);
+        let is_opened = |r: &&trace::Record| {
+            // The client's own: a listener is opened too.
+            r.host == flow.to.host
+                && matches!(&r.what, What::App(AppEvent { change: AppChange::Opened(_), .. }))
+        };
+        let Some(opened) = outcome.records.iter().find(is_opened) else { continue };
+        let opening = opened.at.since(flow.begun);
+        slow += u32::from(opening > Duration::from_millis(500));
+        assert!(flow.longest_stall >= opening, "seed {seed}: {:?} of {opening:?}", flow.longest_stall);
+    }
+    assert!(slow > 0, "no seed loses a request");
+}

@@ -4,7 +4,7 @@ use super::experience::{Experience, FlowCost, Handoff, Outage, Owner, Recovery};
 use super::recovery::{BEFORE, Goodput, window};
 use super::stages::{Next, share_out};
 use super::story::Story;
-use crate::flow::{Arrival, Flow, PacketEvent, Packets};
+use crate::flow::{Arrival, Flow, FlowEnd, PacketEvent, Packets};
 use trace::HostId;
 use wire::Instant;
 
@@ -25,7 +25,8 @@ impl Story<'_> {
     pub(super) fn cost(&self, cut: &Cut<'_>, index: usize) -> Option<FlowCost> {
         let (flow, packets) = (self.traffic.flows.get(index)?, self.traffic.packets.get(index)?);
         let is_his = flow.from.host == cut.host || flow.to.host == cut.host;
-        let is_there = flow.begun <= cut.at && flow.ended.is_none_or(|ended| ended > cut.at);
+        let loses = packets.lost.iter().any(|lost| lost.at >= cut.begun);
+        let is_there = flow.begun <= cut.at && (loses || flow.ended.is_none_or(|ended| ended > cut.at));
         if !is_his || !is_there {
             return None;
         }
@@ -34,8 +35,10 @@ impl Story<'_> {
         let goodput = Goodput::new(flow, packets, cut.at);
         let recovery = resumed.map_or(Recovery::Never, |resumed| goodput.recovery(resumed));
         let until = cut.next.map_or(Instant::NEVER, |next| next.begun);
+        // Without a recovery, what is lost after the outage has another cause.
+        let last = recovery.at().or(resumed);
         let charged = |event: &&PacketEvent| {
-            let is_before = recovery.at().is_none_or(|recovered| event.sent <= recovered);
+            let is_before = last.is_none_or(|last| event.sent <= last);
             event.at >= cut.begun && event.at < until && is_before
         };
         let losses: Vec<PacketEvent> = packets.lost.iter().filter(charged).copied().collect();
@@ -61,7 +64,8 @@ impl Story<'_> {
         let Some(next) = next else {
             let tried = lost > 0 || self.end.since(cut.at) > limit.max(window(packets, cut.at));
             let pending = if packets.is_stream {
-                packets.first_sent(flow.bytes).is_some()
+                let waits = flow.end == FlowEnd::Unfinished && packets.waits_at(flow.until);
+                packets.first_sent(flow.bytes).is_some() || waits
             } else {
                 packets.sendings.iter().any(|sending| sending.at >= cut.at) || lost > 0
             };
@@ -78,7 +82,8 @@ impl Story<'_> {
         };
         let is_lossless = lost == 0;
         let place: u64 = flow.arrivals.iter().take(next).map(|arrival| arrival.bytes).sum();
-        let was_pending = packets.first_sent(place).is_some_and(|sent| sent <= cut.at);
+        let was_sent = packets.first_sent(place).is_some_and(|sent| sent <= cut.at);
+        let was_pending = was_sent || packets.waits_at(cut.at);
         if is_lossless && before + BEFORE < cut.at && !(packets.is_stream && was_pending) {
             return Experience::NotMeasured; // idle
         }
@@ -94,8 +99,8 @@ impl Story<'_> {
     fn owners(&self, cut: &Cut<'_>, index: usize, ending: &Next<'_>) -> Vec<Owner> {
         let to = ending.arrival.at;
         let later = cut.next.filter(|next| next.cut < to);
-        let Some(later) = later else { return self.causes(cut.host, cut.at, to, Some(ending)) };
-        let mut owners = self.causes(cut.host, cut.at, later.cut, None);
+        let Some(later) = later else { return self.causes(cut.host, cut.at, to, ending) };
+        let mut owners = self.causes(cut.host, cut.at, later.cut, ending);
         let cost = later.flows.iter().find(|cost| cost.flow == index);
         let theirs = cost.and_then(|cost| cost.experience.outage()).map(|outage| outage.owners.clone());
         owners.extend(share_out(later.cut, to, theirs.unwrap_or_default()));

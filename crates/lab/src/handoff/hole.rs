@@ -44,7 +44,7 @@ impl Story<'_> {
             let last = before.unwrap_or(flow.begun);
             let end = arrival.map_or(flow.until, |arrival| arrival.at);
             let is_due = arrival.is_some() || is_pending(flow, packets, last);
-            if is_due && let Some(lost) = lost_in(packets, last, end) {
+            if is_due && let Some(lost) = lost_in(packets, [last, end], packets.first_sent(place)) {
                 let ours = !handoffs.iter().any(|handoff| is_of(handoff, index, flow, last, end));
                 let next = arrival.map(|arrival| Next { flow, packets, arrival, place });
                 holes
@@ -69,7 +69,8 @@ impl Story<'_> {
         let down = self.first(last, end, |r| is_end(r.host) && matches!(r.what, What::Down(..)));
         let from = down.map_or(last, |down| down.at);
         let host = down.map_or_else(|| self.loser(flow, lost), |down| down.host);
-        let lost_packets = lost.len() as u64;
+        let has_data = |lost: &&PacketEvent| packets.lost.binary_search(lost).is_ok();
+        let lost_packets = lost.iter().filter(has_data).count() as u64;
         let Some(next) = next else {
             return Hole {
                 host,
@@ -102,25 +103,29 @@ impl Story<'_> {
 
     /// The end of a flow that missed packets: the sender, if its own link or its own node lost the last of them.
     fn loser(&self, flow: &Flow, lost: &[PacketEvent]) -> HostId {
-        let at_sender = |lost: &PacketEvent| {
-            let lost_there = |what: &What| match what {
-                What::Lost(_, id, _) | What::Dropped(_, id, _) => *id == lost.packet,
-                _ => false,
-            };
-            self.first(lost.at, lost.at, |r| r.host == flow.from.host && lost_there(&r.what)).is_some()
-        };
+        let at_sender =
+            |lost: &PacketEvent| self.lost_at(lost).is_some_and(|lost| lost.host == flow.from.host);
         if lost.last().is_some_and(at_sender) { flow.from.host } else { flow.to.host }
     }
 }
 
-/// What was lost in a gap between two arrivals; `None` if the gap is no longer than the flow needs without a hole, or if
-/// nothing was lost. A transport that repeats at once what was lost needs a round trip for it: that alone is no hole.
-fn lost_in(packets: &Packets, last: Instant, end: Instant) -> Option<Vec<PacketEvent>> {
+/// What was lost in a gap between two arrivals, of which the second was first sent at `next`; `None` if the gap is no longer
+/// than the flow needs without a hole, or if nothing was lost. A transport that repeats at once what was lost needs a round
+/// trip for it: that alone is no hole. Lost acknowledgments count if the sender waited for them until the gap ended.
+fn lost_in(packets: &Packets, [last, end]: [Instant; 2], next: Option<Instant>) -> Option<Vec<PacketEvent>> {
     let gap = end.since(last.min(end));
     let window = window(packets, last);
     let limit = if packets.is_stream { window * 2 } else { window };
     let since = Instant(last.0.saturating_sub(window.as_nanos() as u64));
-    let lost = || packets.lost.iter().filter(|lost| lost.at >= since && lost.at <= end).copied().collect();
+    let waited = packets.waited([last, end], next);
+    let acks = waited.filter(|wait| wait.to == end && wait.span() > limit).map(|_| &packets.lost_acks);
+    let lost = || {
+        let all = packets.lost.iter().chain(acks.into_iter().flatten());
+        let mut lost: Vec<PacketEvent> =
+            all.filter(|lost| lost.at >= since && lost.at <= end).copied().collect();
+        lost.sort_unstable();
+        lost
+    };
     Some(if gap > limit { lost() } else { Vec::new() }).filter(|lost| !lost.is_empty())
 }
 
@@ -128,18 +133,21 @@ fn lost_in(packets: &Packets, last: Instant, end: Instant) -> Option<Vec<PacketE
 fn is_of(handoff: &Handoff, index: usize, flow: &Flow, from: Instant, to: Instant) -> bool {
     let is_his = flow.from.host == handoff.host || flow.to.host == handoff.host;
     let cost = handoff.flows.iter().find(|cost| cost.flow == index);
+    // A flow that never recovers is slow, but not without data: a gap that begins after its outage has another reason.
     let until = match cost.map(|cost| (&cost.experience, cost.recovery)) {
+        Some((Experience::Never { .. }, _)) => Instant::NEVER,
         Some((Experience::NotMeasured, _) | (_, Recovery::Unneeded)) | None => handoff.cut,
         Some((_, Recovery::At(recovered))) => recovered,
-        Some((_, Recovery::Never | Recovery::NotMeasured)) => Instant::NEVER,
+        Some((Experience::Outage(outage), _)) => outage.to,
+        Some((Experience::None, _)) => handoff.cut,
     };
-    is_his && from <= until && to >= handoff.begun
+    is_his && from < until && to >= handoff.begun
 }
 
 /// Whether something that was sent never arrived, though the flow did not end by it.
 fn is_pending(flow: &Flow, packets: &Packets, last: Instant) -> bool {
     let is_missing = if packets.is_stream {
-        packets.first_sent(flow.bytes).is_some()
+        packets.first_sent(flow.bytes).is_some() || packets.waits_at(flow.until)
     } else {
         packets.lost.iter().any(|lost| lost.at > last)
     };

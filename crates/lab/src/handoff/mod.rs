@@ -33,6 +33,7 @@ pub(crate) fn handoffs(plan: &Plan, records: &[Record], traffic: &Traffic) -> Ve
         }
     }
     handoffs.reverse();
+    story.charge_once(&mut handoffs);
     handoffs
 }
 

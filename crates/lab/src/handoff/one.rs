@@ -3,9 +3,16 @@
 use super::cost::Cut;
 use super::experience::{FlowCost, Handoff};
 use super::story::{Story, is_lost, is_switch, text};
+use crate::flow::PacketEvent;
 use node::Mark;
+use std::collections::BTreeMap;
 use trace::{Record, What};
 use wire::Instant;
+
+/// The losses that a handoff is charged with, with their flows.
+fn losses(handoff: &Handoff) -> impl Iterator<Item = (usize, &PacketEvent)> {
+    handoff.flows.iter().flat_map(|cost| cost.losses.iter().map(|lost| (cost.flow, lost)))
+}
 
 impl Story<'_> {
     /// The handoff that this mark begins; `next` is the host's next one, which is known already.
@@ -29,6 +36,27 @@ impl Story<'_> {
             latency: self.latency(host, cut, until),
             round_trip: self.round_trip(host, cut, until),
         })
+    }
+
+    /// If both ends of a flow move, each loss belongs to one handoff: to the one whose host lost the packet, else to the
+    /// earlier one.
+    pub(super) fn charge_once(&self, handoffs: &mut [Handoff]) {
+        let mut charged: BTreeMap<(usize, PacketEvent), usize> = BTreeMap::new();
+        for (index, handoff) in handoffs.iter().enumerate() {
+            for (flow, lost) in losses(handoff) {
+                let is_his = self.lost_at(lost).is_some_and(|record| record.host == handoff.host);
+                let owner = charged.entry((flow, *lost)).or_insert(index);
+                if is_his {
+                    *owner = index;
+                }
+            }
+        }
+        for (index, handoff) in handoffs.iter_mut().enumerate() {
+            for cost in &mut handoff.flows {
+                let flow = cost.flow;
+                cost.losses.retain(|lost| charged.get(&(flow, *lost)) == Some(&index));
+            }
+        }
     }
 
     /// What cut the path: that the link was lost, if it was before anything was decided; the radio that was pointed elsewhere;

@@ -2,29 +2,67 @@
 
 use super::experience::Owner;
 use super::story::{Event, Story, begin, is_lost, named};
-use crate::flow::{Arrival, Flow, Packets};
+use crate::flow::{Arrival, Flow, PacketEvent, Packets};
 use node::{Span, Stage};
 use trace::{HostId, Record, What};
 use wire::Instant;
 
 impl<'a> Story<'a> {
-    /// The causes of an outage from `cut` to `to`, which the next arrival ends; without one it is the next handoff that ends
-    /// this part of it.
-    pub(super) fn causes(
-        &self,
-        host: HostId,
-        cut: Instant,
-        to: Instant,
-        next: Option<&Next<'_>>,
-    ) -> Vec<Owner> {
-        let (stages, switch, crossed) = self.stages(host, cut, to, next.is_none());
-        let stages = match next {
-            Some(next) if next.flow.from.host == host => self.uplink(stages, next),
-            Some(next) if next.packets.is_stream => self.recovery(host, switch, next, stages),
-            Some(next) => self.next_datagram(crossed, switch, next, stages),
-            None => stages,
+    /// The causes of an outage from `cut` to `to`, which the next arrival ends; or, if that comes later, of the part of it
+    /// that the next handoff ends.
+    pub(super) fn causes(&self, host: HostId, cut: Instant, to: Instant, next: &Next<'_>) -> Vec<Owner> {
+        let ends = next.arrival.at <= to;
+        let (stages, switch, crossed) = self.stages(host, cut, to, !ends);
+        let stages = if !ends {
+            self.interrupted((to, host, "next_handoff".to_owned()), next, stages)
+        } else if next.flow.from.host == host {
+            self.uplink(stages, next)
+        } else if next.packets.is_stream {
+            self.recovery(host, switch, next, stages)
+        } else {
+            self.next_datagram(crossed, switch, next, stages)
         };
         share_out(cut, to, stages)
+    }
+
+    /// The path was there and nothing arrived until the next handoff cut it: the sender's affair, or the link's.
+    fn interrupted(&self, end: Event, next: &Next<'_>, mut stages: Vec<Owner>) -> Vec<Owner> {
+        let Some(back) = latest(&stages).filter(|back| back.0 < end.0) else { return stages };
+        let is_sent = next.packets.first_sent(next.place).is_some_and(|sent| sent < end.0);
+        if next.packets.is_stream && is_sent {
+            add(&mut stages, Stage::Recovery, [Some(back), Some(end)]);
+        } else {
+            self.source(back, end, next, &mut stages);
+        }
+        stages
+    }
+
+    /// Until `end` nothing came from the source. Datagrams that it sent all the same, and that were lost, had no link: only
+    /// what follows the last of them is its own time.
+    fn source(&self, mut begin: Event, end: Event, next: &Next<'_>, stages: &mut Vec<Owner>) {
+        let passed = |lost: &&PacketEvent| {
+            let came = |r: &Record| matches!(&r.what, What::Received(_, packet) if packet.id == lost.packet);
+            let is_later = lost.at > begin.0 && lost.at <= end.0;
+            is_later
+                && (lost.sent >= begin.0
+                    || self.first(begin.0, lost.at, |r| r.host == begin.1 && came(r)).is_some())
+        };
+        let lost = next.packets.lost.iter().rfind(passed).filter(|_| !next.packets.is_stream);
+        if let Some(lost) = lost {
+            let host = self.lost_at(lost).map_or(next.flow.to.host, |r| r.host);
+            let lost = (lost.at, host, "last_loss".to_owned());
+            add(stages, Stage::Link, [Some(begin), Some(lost.clone())]);
+            begin = lost;
+        }
+        add(stages, Stage::Traffic, [Some(begin), Some(end)]);
+    }
+
+    /// The record of a loss.
+    pub(super) fn lost_at(&self, lost: &PacketEvent) -> Option<&'a Record> {
+        self.first(lost.at, lost.at, |r| match &r.what {
+            What::Lost(_, id, _) | What::Dropped(_, id, _) => *id == lost.packet,
+            _ => false,
+        })
     }
 
     /// The stages of one handoff, each from its own two events, in their order; what switched the path; and whether there
@@ -99,8 +137,8 @@ impl<'a> Story<'a> {
                 r.host == switch.host && matches!(&r.what, What::Received(_, packet) if packet.id == id)
             });
             let came = came.map(|r| (r.at, r.host, "next_datagram".to_owned()));
-            if came.is_some() {
-                add(&mut stages, Stage::Traffic, [named(Some(switch)), came.clone()]);
+            if let (Some(switch), Some(came)) = (named(Some(switch)), came.clone()) {
+                self.source(switch, came, next, &mut stages);
             }
             let begin = came.or_else(|| named(Some(switch)));
             let is_instant = begin.as_ref().is_some_and(|begin| begin.0 == out.0);
@@ -156,8 +194,11 @@ impl<'a> Story<'a> {
             add(stages, Stage::Recovery, [Some(back), Some(asked.clone())]);
             back = asked;
         }
-        let stage = if next.waits_for_source(back.0, sent.0) { Stage::Traffic } else { Stage::Recovery };
-        add(stages, stage, [Some(back), Some(sent.clone())]);
+        if next.waits_for_source(back.0, sent.0) {
+            self.source(back, sent.clone(), next, stages);
+        } else {
+            add(stages, Stage::Recovery, [Some(back), Some(sent.clone())]);
+        }
     }
 
     /// When the sender of the next data was given data of the reverse direction for which it had waited, and which had to

@@ -298,3 +298,131 @@ fn a_relayed_question_is_followed_from_its_host() {
         assert!(cost.lost() > 0 && flow.retransmissions > 0, "{cost:?}");
     }
 }
+
+/// From the recovery of the first handoff on, one datagram of five arrives, and for 300 ms none: the flow never has half of its
+/// goodput again. The hole is no part of the handoff, and what is lost in it and around it is not charged to it.
+#[test]
+fn a_handoff_without_a_recovery_hides_no_hole() {
+    let outcome = first(&[]);
+    let mobile = outcome.flows[0].to.host;
+    let lose = lost_at(mobile);
+    let thinned = changed(&outcome, 1_070..9_000, |record, id| {
+        let millis = record.at.0 / 1_000_000;
+        let arrives = (millis / 20).is_multiple_of(5) && !(1_400..1_700).contains(&millis);
+        if arrives { vec![record.clone()] } else { lose(record, id) }
+    });
+    let (all, holes, ..) = read(&outcome, &thinned);
+    assert_eq!((all[0].flows[0].recovery, all[0].lost()), (Recovery::Never, 3));
+    let is_there = |hole: &&Hole| (1_300..1_400).contains(&(hole.from.0 / 1_000_000));
+    let hole = holes.iter().find(is_there).unwrap_or_else(|| panic!("{holes:?}"));
+    assert!(hole.lost >= 15 && hole.experience.millis().is_some_and(|ms| ms > 300.0), "{hole:?}");
+}
+
+/// The path is there, and the next datagrams are lost by the new cell: the source did not pause.
+#[test]
+fn what_was_sent_and_lost_is_no_pause_of_the_source() {
+    let outcome = first(&[]);
+    let (all, ..) = read(&outcome, &changed(&outcome, 1_015..1_200, lost_at(outcome.flows[0].to.host)));
+    let outage = all[0].outage().unwrap();
+    assert!(outage.span() > Duration::from_millis(200) && outage.unexplained().is_zero(), "{outage:?}");
+    assert_eq!(outage.owners.iter().map(super::Owner::span).sum::<Duration>(), outage.span());
+    let is_loss = |owner: &&super::Owner| owner.name() == "link" && owner.ends == "last_loss";
+    let loss = outage.owners.iter().find(is_loss).unwrap_or_else(|| panic!("{outage:?}"));
+    assert!(loss.span() > Duration::from_millis(100), "{outage:?}");
+    let traffic = outage.owners.iter().filter(|owner| owner.name() == "traffic").map(super::Owner::span);
+    assert!(traffic.sum::<Duration>() <= Duration::from_millis(20), "{outage:?}");
+}
+
+/// The host is back and hears nothing until it moves again: the transport waits.
+#[test]
+fn an_outage_that_outlasts_the_next_handoff_is_explained() {
+    let (file, text) = Scenario::find("mobile-ip/download").unwrap();
+    let moves = r#"roam.moves=[{ at = "4.3s", to = "foreign" }, { at = "4.5s", to = "home" }, { at = "5.5s", to = "foreign" }]"#;
+    let outcome = simulate(Scenario::plan(&file, &text, &[moves.parse().unwrap()], 1).unwrap()).unwrap();
+    assert_eq!(outcome.doubts, []);
+    let second = outcome.handoffs[1].outage().unwrap();
+    assert!(second.to > outcome.handoffs[2].cut, "{second:?}");
+    for outage in outcome.handoffs.iter().filter_map(Handoff::outage) {
+        assert_eq!(outage.owners.iter().map(super::Owner::span).sum::<Duration>(), outage.span());
+    }
+}
+
+/// The last datagram is lost at the very instant of the cut.
+#[test]
+fn a_flow_that_ends_with_the_cut_is_charged() {
+    let outcome = first(&["constant-rate.stop=0.95s"]);
+    assert!(outcome.handoffs[0].flows.is_empty(), "{:?}", outcome.handoffs[0]);
+    let (cut, mobile) = (outcome.handoffs[0].cut, outcome.flows[0].to.host);
+    let lose = lost_at(mobile);
+    let at_cut = |record: &Record, id| lose(&Record { at: cut, ..record.clone() }, id);
+    let (all, ..) = read(&outcome, &changed(&outcome, 925..945, at_cut));
+    let [cost] = all[0].flows.as_slice() else { panic!("{:?}", all[0]) };
+    assert_eq!(cost.lost(), 1);
+    assert!(matches!(cost.experience, Experience::Never { .. }), "{cost:?}");
+}
+
+/// Both ends are hit by the same loss: it is charged to the host that lost it, or to the earlier handoff.
+#[test]
+fn a_loss_belongs_to_one_handoff() {
+    let outcome = first(&[]);
+    let [one, ..] = outcome.handoffs.as_slice() else { panic!("{:?}", outcome.handoffs) };
+    let (mobile, other) = (outcome.flows[0].to.host, outcome.flows[0].from.host);
+    let traffic = Traffic::new(&outcome.plan, &outcome.records);
+    for (host, twin, wanted) in [(mobile, mobile, [3, 0]), (other, HostId(u32::MAX), [3, 0])] {
+        let mut both = [Handoff { host, ..one.clone() }, Handoff { host: twin, ..one.clone() }];
+        super::Story::new(&outcome.plan, &outcome.records, &traffic).charge_once(&mut both);
+        assert_eq!(both.map(|handoff| handoff.lost()), wanted);
+    }
+    let loss = one.flows[0].losses[0];
+    let lost = outcome.records.iter().find(|record| {
+        record.at == loss.at
+            && matches!(&record.what, What::Lost(_, id, _) | What::Dropped(_, id, _) if *id == loss.packet)
+    });
+    let loser = lost.unwrap().host;
+    let mut both =
+        [Handoff { host: HostId(u32::MAX), ..one.clone() }, Handoff { host: loser, ..one.clone() }];
+    super::Story::new(&outcome.plan, &outcome.records, &traffic).charge_once(&mut both);
+    assert!(both[1].lost() > 0 && both[0].lost() + both[1].lost() == 3, "{both:?}");
+}
+
+const BURSTS: &str = r#"
+about = "a wire that loses in bursts"
+duration = "20s"
+[wire.path]
+ends = ["server", "client"]
+rate = "10Mb/s"
+delay = "20ms"
+burst = { enter = 0.001, leave = 0.01 }
+[host.server]
+address = "10.2.0.2"
+default_route = "client"
+tcp = { profile = "linux", congestion = "cubic" }
+role = [{ kind = "apps/bulk-server", at = "server:5001", duration = "60s" }]
+[host.client]
+address = "10.1.0.7"
+default_route = "server"
+tcp = { profile = "linux" }
+role = [{ kind = "apps/bulk-client", to = "server:5001", start = "0.5s" }]
+"#;
+
+/// A wire loses in bursts, in both directions. If all data arrived and its acknowledgments did not, the sender sends again,
+/// and the receiver waits all the same: by its own bytes.
+#[test]
+fn lost_acknowledgments_hide_no_stall() {
+    let mut hidden = 0;
+    for seed in 1..=8 {
+        let outcome = simulate(Scenario::plan("bursts.toml", BURSTS, &[], seed).unwrap()).unwrap();
+        let [flow] = outcome.flows.as_slice() else { panic!("{:?}", outcome.flows) };
+        let last = flow.arrivals.last().unwrap().at;
+        let silence = flow.until.since(last);
+        if silence < Duration::from_secs(2) {
+            continue;
+        }
+        hidden += u32::from(outcome.packets[0].first_sent(flow.bytes).is_none());
+        assert!(flow.longest_stall >= silence, "seed {seed}: {:?} of {silence:?}", flow.longest_stall);
+        let is_never = |hole: &Hole| matches!(hole.experience, Experience::Never { .. });
+        assert!(outcome.holes.iter().any(is_never), "seed {seed}: {:?}", outcome.holes);
+        assert!(!outcome.failures.is_empty());
+    }
+    assert!(hidden > 0, "no seed loses acknowledgments alone");
+}
