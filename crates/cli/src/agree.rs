@@ -78,8 +78,8 @@ pub(crate) fn agree(args: &Args) -> Result<(), Failure> {
         Format::Json => print(&format!("{:#}\n", agree::json(&reports))),
     }
     if let Some((page, beside)) = page {
-        for (file, text) in [(beside, recorded.json()), (page, agree::page(&recorded))] {
-            file.put(&text).map_err(|error| unwritten(file.path(), &error))?;
+        for (file, text) in [(beside, recorded.json()), (page, Ok(agree::page(&recorded)))] {
+            text.and_then(|text| file.put(&text)).map_err(|error| unwritten(file.path(), &error))?;
         }
     }
     judged(&reports)
@@ -110,7 +110,7 @@ fn simulated_again(recorded: &Recorded) -> Result<Recorded, Failure> {
         let scenario = measured.repeated().map_err(Failure::Usage)?;
         let mut now = measured.without_simulator(fingerprint(&scenario, measured.sim.of)?);
         simulate_missing(&scenario, &mut now)?;
-        again.keep(now);
+        again.keep(now).map_err(|error| Failure::Usage(error.to_string()))?;
     }
     Ok(again)
 }
@@ -158,8 +158,9 @@ fn measured(args: &Args) -> Result<(Recorded, Vec<Report>), Failure> {
         let now = Measured::new(scenario, runs, &kernel);
         let now = now.with_runs_of(recorded.find(&scenario.name), fingerprint(scenario, args.runs)?);
         let now = complete(args, scenario, now, &stop, &mut |measured| {
-            recorded.keep(measured.clone());
-            keep(&mut folder, RECORD, &recorded.json()).map(|_| ())
+            recorded.keep(measured.clone()).map_err(|error| Failure::Usage(error.to_string()))?;
+            let text = recorded.json().map_err(|error| unwritten(Path::new(RECORD), &error))?;
+            keep(&mut folder, RECORD, &text).map(|_| ())
         })?;
         let figure = agree::figure(&scenario.name, [&now.sim, &now.linux]);
         keep(&mut folder, &figure_name(&scenario.name), &figure.svg())?;

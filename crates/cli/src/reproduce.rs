@@ -120,7 +120,8 @@ impl TableFiles {
                     Some(old) => new.with_the_rest_of(old),
                     None => new,
                 };
-                put(&beside, &new.json())?;
+                let text = new.json().map_err(|error| measuring::unwritten(beside.path(), &error))?;
+                put(&beside, &text)?;
                 Some(new)
             }
             None => old,

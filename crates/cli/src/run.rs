@@ -158,11 +158,16 @@ fn single(args: &Args, stop: &AtomicBool) -> Result<(), Failure> {
     let (plan, dir) = plan(args, 0)?;
     let (outcome, file) = one(args, &plan, &dir, stop)?;
     match args.format {
-        Format::Json => print(&file.to_json()),
+        Format::Json => print(&json(&file)?),
         Format::Text => print(&text(&outcome, &dir)),
     }
     // The text of a single run names its failures.
     judged(NamedDoubt::all("", &file.doubts), usize::from(!file.failures.is_empty()))
+}
+
+/// What `run.json` says.
+fn json(file: &RunFile) -> Result<String, Failure> {
+    file.to_json().map_err(|error| Failure::Machine(format!("run.json cannot be written: {error}")))
 }
 
 /// How the command ends: a run with doubts has shown nothing, not even that something failed.
@@ -217,7 +222,13 @@ fn many(args: &Args, jobs: usize, mut kept: Folder, stop: &AtomicBool) -> Result
         doubts.extend(NamedDoubt::all(&format!("seed {seed}"), &file.doubts).into_iter().take(room));
         if json {
             let comma = if number + 1 < runs { ",\n" } else { "" };
-            print(&format!("{}{comma}", file.to_json().trim_end()));
+            match self::json(&file) {
+                Ok(text) => print(&format!("{}{comma}", text.trim_end())),
+                Err(failure) => {
+                    failed = Some(failure);
+                    return ControlFlow::Break(());
+                }
+            }
         }
         ControlFlow::Continue(())
     });

@@ -29,9 +29,9 @@ fn record(folder: &Path, outages: [f64; 6]) {
         measured.linux.add(number, run);
     }
     let mut recorded = Recorded::default();
-    recorded.keep(measured);
+    recorded.keep(measured).unwrap();
     std::fs::create_dir_all(folder).unwrap();
-    std::fs::write(folder.join("agree.json"), recorded.json()).unwrap();
+    std::fs::write(folder.join("agree.json"), recorded.json().unwrap()).unwrap();
 }
 
 #[test]

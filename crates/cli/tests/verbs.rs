@@ -142,10 +142,13 @@ fn diff_tells_whether_two_runs_part() {
         2,
     );
     assert!(text.is_empty() && !folder.path().join("x.svg").exists(), "{text}");
-    let text = prints(folder.path(), &["diff", "runs/first-sim-1", "runs/first-sim-2"], 1);
-    assert!(text.contains("no divergence") && text.contains("first differing record"), "{text}");
+    assert!(text.contains("\nsame fingerprint "), "{text}");
+    let text = prints(folder.path(), &["diff", "runs/first-sim-1", "runs/first-sim-2"], 0);
+    assert!(text.contains("no divergence") && !text.contains("fingerprint"), "one verdict: {text}");
+    assert!(text.ends_with("records are not compared: the runs have different seeds or phases\n"), "{text}");
     let text = prints(folder.path(), &["diff", "runs/first-sim-1", "slow"], 1);
     assert!(text.contains("divergence at mobile, sent 1: 55.000 ms apart, 20.100 ms are allowed"), "{text}");
+    assert!(text.ends_with("records are not compared: the runs have different settings\n"), "{text}");
 }
 
 #[test]

@@ -60,10 +60,19 @@ pub fn diff(runs: [&Outcome; 2]) -> Result<Difference, String> {
     }
     text.push('\n');
     let comparison = compare(&a.records, &b.records);
+    let Comparison { messages, nodes, .. } = comparison;
+    let repeats = is_repetition(runs);
+    let is_unlike = repeats == Ok(true) && a.fingerprint != b.fingerprint;
     match &comparison.divergence {
         Some(divergence) => text.push_str(&diverges(runs, divergence)),
+        // The same scenario gives the same run, to the last bit.
+        None if is_unlike => {
+            let _ = writeln!(
+                text,
+                "divergence in the records: the {messages} messages at {nodes} nodes are the same"
+            );
+        }
         None => {
-            let Comparison { messages, nodes, .. } = comparison;
             let refreshes = comparison.refreshes.first + comparison.refreshes.second;
             let _ = writeln!(
                 text,
@@ -74,12 +83,27 @@ pub fn diff(runs: [&Outcome; 2]) -> Result<Difference, String> {
     if comparison.cut_off > 0 {
         let _ = writeln!(text, "{} messages at the end of one run only, not compared", comparison.cut_off);
     }
-    let mut equal = comparison.divergence.is_none();
-    if [a.world, b.world] == [OnWorld::Sim; 2] {
-        equal &= a.fingerprint == b.fingerprint;
-        text.push_str(&fingerprints(runs));
+    match repeats {
+        Ok(true) => text.push_str(&fingerprints(runs)),
+        Ok(false) => {}
+        Err(what) => {
+            let _ = writeln!(text, "records are not compared: the runs have different {what}");
+        }
     }
-    Ok(Difference { equal, text })
+    Ok(Difference { equal: comparison.divergence.is_none() && !is_unlike, text })
+}
+
+/// Whether both are runs of the simulator, and of the same. The error names what differs between two runs of the simulator.
+fn is_repetition([a, b]: [&Outcome; 2]) -> Result<bool, &'static str> {
+    if [a.world, b.world] != [OnWorld::Sim; 2] {
+        return Ok(false);
+    }
+    match (&a.plan, &b.plan) {
+        (a, b) if a.settings != b.settings => Err("settings"),
+        (a, b) if a.seed != b.seed || a.repetition != b.repetition => Err("seeds or phases"),
+        (a, b) if a.document != b.document => Err("scenario files"),
+        _ => Ok(true),
+    }
 }
 
 fn diverges(runs: [&Outcome; 2], found: &Divergence) -> String {
@@ -142,4 +166,38 @@ fn line(run: &Outcome, record: &Record) -> String {
         _ => record.to_line(),
     };
     format!("{} s  {}: {text}", record.at, run.host(record.host))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Scenario;
+    use crate::run::simulate;
+
+    fn first(settings: &[&str]) -> Outcome {
+        let (name, text) = Scenario::find("first").unwrap();
+        let settings: Vec<_> = settings.iter().map(|text| text.parse().unwrap()).collect();
+        simulate(Scenario::plan(&name, &text, &settings, 1).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn runs_of_one_plan_are_the_same_to_the_last_bit_or_diverge() {
+        let run = first(&[]);
+        let same = diff([&run, &run]).unwrap();
+        assert!(same.equal && same.text.contains("\nno divergence: "), "{}", same.text);
+        let mut other = first(&[]);
+        other.fingerprint = other.fingerprint.map(|number| number ^ 1);
+        other.records.pop();
+        let found = diff([&run, &other]).unwrap();
+        assert!(!found.equal && !found.text.contains("no divergence"), "{}", found.text);
+        assert!(found.text.contains("\ndivergence in the records: the 68 messages"), "{}", found.text);
+        assert!(found.text.contains("\nfirst differing record, "), "{}", found.text);
+    }
+
+    #[test]
+    fn runs_with_different_settings_have_one_verdict() {
+        let found = diff([&first(&[]), &first(&["constant-rate.size=101"])]).unwrap();
+        assert!(found.equal && found.text.contains("\nno divergence: "), "{}", found.text);
+        assert!(!found.text.contains("fingerprints differ"), "{}", found.text);
+    }
 }

@@ -1,8 +1,10 @@
 //! What should have ended and did not, and what never came.
 
 use crate::Plan;
+use crate::application::Application;
 use crate::flow::{End, Flow, FlowEnd, Packets, Traffic, Transport};
 use crate::handoff::{Experience, Handoff, Hole};
+use crate::report;
 use roles::RoleConfig;
 use trace::HostId;
 use wire::Instant;
@@ -42,10 +44,7 @@ pub(crate) fn failures(plan: &Plan, traffic: &Traffic, handoffs: &[Handoff], hol
 
 /// A flow's end points and transport in words.
 fn name(plan: &Plan, flow: &Flow) -> String {
-    let end = |end: &End| match plan.host_name(end.host) {
-        name if name == "?" => end.at.to_string(),
-        name => format!("{name}:{}", end.at.port()),
-    };
+    let end = |end: &End| report::end_of(plan, end);
     format!("{} > {}, {}", end(&flow.from), end(&flow.to), flow.transport.name())
 }
 
@@ -75,10 +74,11 @@ fn silent(plan: &Plan, flows: &[Flow]) -> Vec<String> {
     let mut silent = Vec::new();
     for (id, host) in (0..).map(HostId).zip(&plan.hosts) {
         for role in &host.config.roles {
-            let (name, to, start) = match role {
-                RoleConfig::ConstantRate(config) => ("constant-rate", config.to, config.start),
-                RoleConfig::BulkClient(config) => ("bulk-client", config.to, config.start),
-                RoleConfig::RequestClient(config) => ("request-client", config.to, config.start),
+            let Some(name) = Application::of_config(role).map(Application::name) else { continue };
+            let (to, start) = match role {
+                RoleConfig::ConstantRate(config) => (config.to, config.start),
+                RoleConfig::BulkClient(config) => (config.to, config.start),
+                RoleConfig::RequestClient(config) => (config.to, config.start),
                 _ => continue,
             };
             let is_there = flows.iter().any(|flow| {

@@ -7,6 +7,7 @@
 //! ```
 
 pub mod agree;
+mod application;
 pub mod batch;
 pub mod compare;
 pub mod compare_worlds;

@@ -164,6 +164,11 @@ impl Plan {
         self.len() == 0
     }
 
+    /// Whether there is such a host: the far end of a flow may belong to none.
+    pub fn has_host(&self, host: HostId) -> bool {
+        host.index() < self.len()
+    }
+
     /// A host's name; a question mark for one that there is not.
     pub fn host_name(&self, host: HostId) -> Cow<'_, str> {
         match &self.tree {

@@ -1,5 +1,6 @@
 //! A run as text, for people.
 
+use crate::Plan;
 use crate::flow::{Delay, End};
 use crate::handoff::{Experience, FlowCost, Handoff, Recovery};
 use crate::ledger::Ledger;
@@ -188,9 +189,15 @@ pub fn flow_table(outcome: &Outcome) -> String {
 
 /// A host's name and a port; an address and a port where no host has it.
 pub(crate) fn end(outcome: &Outcome, end: &End) -> String {
-    match outcome.host(end.host) {
-        name if name == "?" => end.at.to_string(),
-        name => format!("{name}:{}", end.at.port()),
+    end_of(&outcome.plan, end)
+}
+
+/// The same where only the plan is known.
+pub(crate) fn end_of(plan: &Plan, end: &End) -> String {
+    if plan.has_host(end.host) {
+        format!("{}:{}", plan.host_name(end.host), end.at.port())
+    } else {
+        end.at.to_string()
     }
 }
 

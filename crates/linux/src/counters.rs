@@ -39,20 +39,24 @@ pub fn since(earlier: &Counters, later: &Counters) -> Counters {
     later.iter().map(grown).collect()
 }
 
-/// Packets that a namespace's own stack has put on the link to its node, by what it counted: all that it sent, in the
-/// pieces in which it sent them, but not what it sent to itself.
-pub fn sent_to_node(counted: &Counters) -> u64 {
-    let [sent, forwarded, cut, pieces, own] =
-        ["Ip.OutRequests", "Ip.ForwDatagrams", "Ip.FragOKs", "Ip.FragCreates", "link.lo.tx_packets"]
-            .map(|name| counted.get(name).copied().unwrap_or_default());
-    (sent + forwarded + pieces).saturating_sub(cut + own)
+/// The value of a counter, or the name of the counter if the kernel did not report it.
+pub fn value<'a>(counted: &Counters, name: &'a str) -> std::result::Result<u64, &'a str> {
+    counted.get(name).copied().ok_or(name)
 }
 
-/// Packets that the stack has taken from its node: all that came, but not what came from itself.
-pub fn taken_from_node(counted: &Counters) -> u64 {
-    let [came, own] =
-        ["Ip.InReceives", "link.lo.rx_packets"].map(|name| counted.get(name).copied().unwrap_or_default());
-    came.saturating_sub(own)
+/// Packets that a namespace's own stack has put on the link to its node, by what it counted: all that it sent, in the
+/// pieces in which it sent them, but not what it sent to itself. The error names a counter that is missing.
+pub fn sent_to_node(counted: &Counters) -> std::result::Result<u64, &'static str> {
+    let of = |name| value(counted, name);
+    let (sent, forwarded, pieces) = (of("Ip.OutRequests")?, of("Ip.ForwDatagrams")?, of("Ip.FragCreates")?);
+    let (cut, own) = (of("Ip.FragOKs")?, of("link.lo.tx_packets")?);
+    Ok((sent + forwarded + pieces).saturating_sub(cut + own))
+}
+
+/// Packets that the stack has taken from its node: all that came, but not what came from itself. The error names a counter
+/// that is missing.
+pub fn taken_from_node(counted: &Counters) -> std::result::Result<u64, &'static str> {
+    Ok(value(counted, "Ip.InReceives")?.saturating_sub(value(counted, "link.lo.rx_packets")?))
 }
 
 fn read(folder: &str) -> Result<Counters> {
@@ -126,6 +130,20 @@ mod tests {
             let elsewhere = NetNs::create().unwrap().run(here).unwrap().unwrap();
             assert_eq!(elsewhere["Udp.OutDatagrams"], 0);
         });
+    }
+
+    #[test]
+    fn a_missing_counter_is_named_and_is_not_zero() {
+        let names =
+            ["Ip.OutRequests", "Ip.ForwDatagrams", "Ip.FragOKs", "Ip.FragCreates", "link.lo.tx_packets"];
+        let all: Counters = names.map(|name| (name.to_owned(), 0)).into();
+        assert_eq!(sent_to_node(&all), Ok(0));
+        for name in names {
+            let mut counted = all.clone();
+            counted.remove(name);
+            assert_eq!(sent_to_node(&counted), Err(name));
+        }
+        assert_eq!(taken_from_node(&all), Err("Ip.InReceives"));
     }
 
     #[test]

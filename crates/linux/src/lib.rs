@@ -19,6 +19,7 @@ pub mod nft;
 mod packet;
 mod process;
 pub mod radio;
+mod refusal;
 mod stdio;
 mod stolen;
 mod store;
@@ -37,6 +38,7 @@ pub use process::{
     Ending, Trouble, entropy, is_frozen, is_stopped, lock_memory, pause, resume, set_ordinary, set_realtime,
     signal_group, state_change,
 };
+pub use refusal::Refusal;
 pub use stdio::stdout_was_closed;
 pub use stolen::stolen;
 pub use store::Store;

@@ -4,7 +4,8 @@
 //! receive stamp, not the moment at which this process got around to it; the timer is armed early and the rest is spun
 //! away. How far the sending was off the model's time is reported with the run.
 
-use crate::daemon::{Ages, BEAT, Heartbeat, RadioTold as Told, Stall, Waits, Wish, refusal};
+use crate::Refusal;
+use crate::daemon::{Ages, BEAT, Heartbeat, RadioTold as Told, Stall, Waits, Wish};
 use crate::error::{Attempt, Result};
 use crate::lines::{Heard, Lines};
 use crate::packet::{Options, PacketSocket};
@@ -47,7 +48,7 @@ pub struct Report {
     /// Frames that this process put on each interface of a host.
     pub delivered: BTreeMap<(HostId, Iface), u64>,
     /// Frames that an interface of a host did not take, by what the kernel said.
-    pub refused: BTreeMap<(HostId, Iface, &'static str), u64>,
+    pub refused: BTreeMap<(HostId, Iface, Refusal), u64>,
     /// Interfaces of hosts that went down or were removed.
     pub lost_interfaces: BTreeSet<(HostId, Iface)>,
     /// How long frames waited before this process read them.
@@ -409,7 +410,11 @@ impl Radio {
                 match socket.send(&carried.frame) {
                     Ok(()) => *self.report.delivered.entry(at).or_default() += 1,
                     Err(error) => {
-                        *self.report.refused.entry((at.0, at.1, refusal(&error))).or_default() += 1;
+                        *self
+                            .report
+                            .refused
+                            .entry((at.0, at.1, Refusal::of_interface(&error)))
+                            .or_default() += 1;
                         lost.push(carried.packet);
                     }
                 }

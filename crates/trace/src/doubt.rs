@@ -109,6 +109,13 @@ pub enum Doubt {
         /// The other number.
         other: u64,
     },
+    /// A count of a host's kernel or daemon is missing, so that nothing can be compared with it.
+    NoCount {
+        /// The host.
+        host: String,
+        /// The counter.
+        counter: String,
+    },
     /// Between the kernel of a host and its node, packets were lost or added.
     Stack {
         /// The host.
@@ -267,6 +274,12 @@ impl Doubt {
         match self {
             Self::Counts { host, counter, kernel, whose, other } => {
                 write!(f, "{host}: {counter} is {kernel} in the kernel, {whose} {other}")
+            }
+            Self::NoCount { host, counter } => {
+                write!(
+                    f,
+                    "{host}: its counter {counter} is missing, so packets between its kernel and its node cannot be checked"
+                )
             }
             Self::Stack { host, to_kernel, sent, came } => {
                 let (from, to) = if *to_kernel { ("node", "kernel") } else { ("kernel", "node") };

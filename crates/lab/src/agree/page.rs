@@ -146,12 +146,29 @@ mod tests {
         std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs")
     }
 
+    /// `None` if there is no file.
+    fn recorded() -> Option<Recorded> {
+        match std::fs::read_to_string(docs().join("agreement.linux.json")) {
+            Ok(text) => Some(Recorded::read(&text).unwrap()),
+            Err(error) => {
+                assert_eq!(error.kind(), std::io::ErrorKind::NotFound, "docs/agreement.linux.json: {error}");
+                None
+            }
+        }
+    }
+
     /// `wayfare agree --from docs/agreement.linux.json --write-table docs/agreement.md` writes it anew.
     #[test]
     fn the_page_is_what_is_recorded() {
-        let Ok(text) = std::fs::read_to_string(docs().join("agreement.linux.json")) else { return };
-        let recorded = Recorded::read(&text).unwrap();
-        let (then, now) = (std::fs::read_to_string(docs().join("agreement.md")).unwrap(), page(&recorded));
+        let then = std::fs::read_to_string(docs().join("agreement.md")).unwrap();
+        let Some(recorded) = recorded() else {
+            assert!(
+                !is_page(&then),
+                "docs/agreement.md is generated from docs/agreement.linux.json, which is missing"
+            );
+            return;
+        };
+        let now = page(&recorded);
         let differs = then.lines().zip(now.lines()).find(|(then, now)| then != now);
         assert!(then == now, "docs/agreement.md: {differs:?}");
     }
@@ -159,8 +176,7 @@ mod tests {
     /// `wayfare agree --from docs/agreement.linux.json --simulate-again --write-table docs/agreement.md` writes it anew.
     #[test]
     fn the_simulator_gives_what_is_recorded_of_it() {
-        let Ok(text) = std::fs::read_to_string(docs().join("agreement.linux.json")) else { return };
-        for measured in Recorded::read(&text).unwrap().all() {
+        for measured in recorded().iter().flat_map(Recorded::all) {
             let name = measured.scenario();
             let scenario = measured.repeated().unwrap();
             let outcome = crate::run::simulate(scenario.plan(0, measured.sim.of).unwrap()).unwrap();

@@ -2,6 +2,7 @@
 
 use super::sample::{Key, Repeated, Sample};
 use super::{SCENARIOS, legs};
+use crate::scenario::ScenarioError;
 use serde::{Deserialize, Serialize};
 
 /// What was measured of several scenarios.
@@ -98,10 +99,9 @@ impl Recorded {
     }
 
     /// The file's text: a line for each scenario.
-    pub fn json(&self) -> String {
-        let lines: Vec<String> =
-            self.scenarios.iter().filter_map(|measured| serde_json::to_string(measured).ok()).collect();
-        format!("{{\"scenarios\": [\n{}\n]}}\n", lines.join(",\n"))
+    pub fn json(&self) -> std::io::Result<String> {
+        let lines: Result<Vec<String>, _> = self.scenarios.iter().map(serde_json::to_string).collect();
+        Ok(format!("{{\"scenarios\": [\n{}\n]}}\n", lines?.join(",\n")))
     }
 
     /// What there is of a scenario.
@@ -111,17 +111,17 @@ impl Recorded {
 
     /// Keeps what was measured, in the place of what was there of this scenario. Scenarios stand in the order of [`SCENARIOS`] and
     /// [`legs`], others behind them.
-    pub fn keep(&mut self, measured: Measured) {
+    pub fn keep(&mut self, measured: Measured) -> Result<(), ScenarioError> {
         match self.scenarios.iter_mut().find(|old| old.scenario() == measured.scenario()) {
             Some(old) => *old = measured,
             None => self.scenarios.push(measured),
         }
-        let order: Vec<String> =
-            SCENARIOS.map(str::to_owned).into_iter().chain(legs().unwrap_or_default()).collect();
+        let order: Vec<String> = SCENARIOS.map(str::to_owned).into_iter().chain(legs()?).collect();
         let place = |measured: &Measured| {
             order.iter().position(|name| name == measured.scenario()).unwrap_or(order.len())
         };
         self.scenarios.sort_by_key(place);
+        Ok(())
     }
 
     /// All of them.

@@ -199,10 +199,10 @@ fn a_record_is_read_as_it_was_written_and_keeps_what_never_ended() {
     let mut linux = sample("outage_ms", [Some(1.5), Some(never), None, Some(0.0)]);
     linux.add(1, Run { doubts: vec![late(), Doubt::Unbalanced], ..Run::default() });
     let mut recorded = Recorded::default();
-    recorded.keep(measured(of("outage_ms", &[never; 3]), of("outage_ms", &[1.0; 4]), linux));
-    let again = Recorded::read(&recorded.json()).unwrap();
+    recorded.keep(measured(of("outage_ms", &[never; 3]), of("outage_ms", &[1.0; 4]), linux)).unwrap();
+    let again = Recorded::read(&recorded.json().unwrap()).unwrap();
     assert_eq!(again, recorded);
-    assert_eq!(again.json(), recorded.json());
+    assert_eq!(again.json().unwrap(), recorded.json().unwrap());
     let first = again.find("first").unwrap();
     assert!(first.sim.values("outage_ms").iter().all(|value| value.is_infinite()));
     assert_eq!(first.linux.values("outage_ms"), [1.5, 0.0]);

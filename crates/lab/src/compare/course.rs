@@ -1,6 +1,7 @@
 //! One description of where and when a host moves, from which each contender's scenario is made.
 
 use crate::ScenarioError;
+use crate::application::Application;
 use crate::scenario::{Setting, roles_of};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -63,10 +64,9 @@ impl Carriers {
     /// Writes them into the workload's roles.
     fn carry(&self, document: &mut Table) {
         for role in roles_of(document) {
-            let kind = role.get("kind").and_then(Value::as_str).unwrap_or_default();
-            let carrier = match kind {
-                "apps/bulk-client" | "apps/request-client" => &self.client,
-                "apps/bulk-server" | "apps/request-server" => &self.server,
+            let carrier = match Application::of_table(role) {
+                Some(application) if application.is_client() => &self.client,
+                Some(application) if application.is_server() => &self.server,
                 _ => continue,
             };
             if let Some(carrier) = carrier {

@@ -4,6 +4,7 @@ use crate::control::Control;
 use crate::handoff::Handoff;
 use crate::reproduce::Samples;
 use crate::run::Outcome;
+use crate::stats;
 use node::{Stage, Value};
 use trace::{HostId, Record, What};
 use wire::{Duration, Iface, Instant};
@@ -186,7 +187,7 @@ impl Run<'_> {
 
     fn exchange(&self) -> Option<f64> {
         let back = self.handoff.outage().map_or(self.handoff.cut, |outage| outage.to);
-        let mut took: Vec<f64> = self
+        let took: Vec<f64> = self
             .records(self.handoff.host)
             .filter_map(|record| {
                 let What::Marked(mark) = &record.what else { return None };
@@ -199,8 +200,7 @@ impl Run<'_> {
                 (mark.name == "answered" && asked >= back).then_some(nanos as f64 / 1e6)
             })
             .collect();
-        took.sort_by(f64::total_cmp);
-        took.get(took.len() / 2).copied()
+        stats::median(&took)
     }
 
     /// When a radio was first pointed at the cell that the host went to: who has two, prepares the move.

@@ -1,13 +1,10 @@
 //! The streams of applications, replayed from the records.
 
+use crate::application::Application;
 use node::{AppChange, AppEvent, StreamId, Transport};
 use std::collections::BTreeMap;
 use trace::{HostId, Record, What};
 use wire::{Instant, SocketAddrV4};
-
-/// Roles that are applications. What other roles say to each other is the protocols' affair and no flow.
-const APPLICATIONS: [&str; 7] =
-    ["", "constant-rate", "sink", "bulk-server", "bulk-client", "request-server", "request-client"];
 
 /// One stream at one host, from its request or its acceptance to its end.
 #[derive(Clone, Debug)]
@@ -39,9 +36,9 @@ impl AppStream {
     }
 }
 
-/// Whether a role of this name is an application.
+/// Whether a role of this name is an application. A program outside has no name.
 pub(super) fn is_application(role: &str) -> bool {
-    APPLICATIONS.contains(&role)
+    role.is_empty() || Application::named(role).is_some()
 }
 
 /// All streams of a run.

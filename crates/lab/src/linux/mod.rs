@@ -56,7 +56,7 @@ pub(crate) mod file {
     pub(crate) const PLAN: &str = "plan.toml";
     pub(crate) const REPORT: &str = "report.json";
     pub(crate) const RADIO: &str = "radio.jsonl";
-    pub(crate) const ERROR: &str = "error.txt";
+    pub(crate) const ERROR: &str = "error.json";
     pub(crate) const RADIO_SOCKET: &str = "radio.sock";
     pub(crate) const CONTROL_SOCKET: &str = "control-run.sock";
 
@@ -94,9 +94,6 @@ pub struct Programs {
     /// the daemon's configuration file.
     pub instead: Option<(String, Vec<String>)>,
 }
-
-/// How pid 1 begins its last words when the machine lacks something.
-pub(crate) const LACKS: &str = "lacks: ";
 
 /// A run that has not ended this long after its own time is ended: longer than pid 1 waits for the records of daemons.
 const PATIENCE: Duration = Duration::from_secs(90);
@@ -148,7 +145,7 @@ pub fn run(plan: Plan, programs: &Programs, stop: &AtomicBool) -> Result<Outcome
     let _running = Running::begin();
     let mut dir = LabDir::create()?;
     let at = |name: &str| dir.path().join(name);
-    write(&at(file::PLAN), &world::Order::new(&plan, programs, last_control().is_none()).to_text())?;
+    write(&at(file::PLAN), &world::Order::new(&plan, programs, last_control().is_none()).to_text()?)?;
     let mut command = Command::new(&programs.wayfare);
     command.arg("lab-world").arg(dir.path());
     command.stdin(std::process::Stdio::null()).stdout(std::process::Stdio::null());
@@ -172,12 +169,10 @@ pub fn run(plan: Plan, programs: &Programs, stop: &AtomicBool) -> Result<Outcome
         });
     };
     if !status.success() {
-        let said = std::fs::read_to_string(at(file::ERROR)).unwrap_or_default();
-        return Err(match said.strip_prefix(LACKS) {
-            Some(what) => LinuxError::Lacks(what.to_owned()),
-            None if said.is_empty() => LinuxError::World(format!("pid 1 of the lab ended with {status}")),
-            None => LinuxError::World(said),
-        });
+        let failed = std::fs::read(at(file::ERROR)).ok();
+        let failed = failed.and_then(|text| serde_json::from_slice::<world::Failed>(&text).ok());
+        let unknown = || LinuxError::World(format!("pid 1 of the lab ended with {status}"));
+        return Err(failed.map_or_else(unknown, LinuxError::from));
     }
     let outcome = collect(plan, dir.path())?;
     dir.remove()?;
@@ -298,6 +293,18 @@ pub(crate) fn write(path: &Path, text: &str) -> Result<(), LinuxError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_the_world_lacks_is_a_lack_however_it_is_worded() {
+        for what in ["lacks: raw sockets", ""] {
+            let [world, lacks] = [world::Failed::World, world::Failed::Lacks].map(|failed| {
+                let text = serde_json::to_vec(&failed(what.to_owned())).unwrap();
+                LinuxError::from(serde_json::from_slice::<world::Failed>(&text).unwrap())
+            });
+            assert!(matches!(world, LinuxError::World(text) if text == what));
+            assert!(matches!(lacks, LinuxError::Lacks(text) if text == what));
+        }
+    }
 
     #[test]
     fn a_run_is_repeated_for_timing_alone() {

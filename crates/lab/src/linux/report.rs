@@ -4,9 +4,9 @@ use super::{ProgramReport, stalls};
 use crate::run::Outcome;
 use crate::segment;
 use linux::control::Control;
-use linux::counters::{sent_to_node, taken_from_node};
 use linux::daemon::{Ages, DaemonSummary, Stall};
 use linux::idle::Idle;
+use linux::{Refusal, counters};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -239,16 +239,20 @@ impl WorldReport {
         // What a program does in this namespace, the kernel alone counts.
         let has_programs = self.programs.iter().any(|program| program.host == *host);
         for (counter, whose, other) in pairs {
-            let kernel = summary.counters.get(counter).copied().unwrap_or_default();
+            let Some(kernel) = counted(host, counters::value(&summary.counters, counter), doubts) else {
+                continue;
+            };
             if kernel < other || (kernel > other && !has_programs) {
                 let (host, counter, whose) = (host.clone(), counter.to_owned(), whose.to_owned());
                 doubts.push(Doubt::Counts { host, counter, kernel, whose, other });
             }
         }
-        let to_node =
-            (sent_to_node(&summary.counters), summary.received.get("host").copied().unwrap_or_default());
-        let to_kernel = (summary.given_to_kernel, taken_from_node(&summary.counters));
+        let received = summary.received.get("host").copied().ok_or("received.host");
+        let to_node = (counters::sent_to_node(&summary.counters), received);
+        let to_kernel = (Ok(summary.given_to_kernel), counters::taken_from_node(&summary.counters));
         for (is_to_kernel, (sent, came)) in [(false, to_node), (true, to_kernel)] {
+            let both = (counted(host, sent, doubts), counted(host, came, doubts));
+            let (Some(sent), Some(came)) = both else { continue };
             if came < sent || (came > sent && !has_programs) {
                 doubts.push(Doubt::Stack { host: host.clone(), to_kernel: is_to_kernel, sent, came });
             }
@@ -278,13 +282,23 @@ impl WorldReport {
                 let (host, interface, left) = (host_name.clone(), name.clone(), interface.taken);
                 doubts.push(Doubt::FramesOut { host, interface, left, sent: sent.max(0) as u64 });
             }
-            let came = summary.received.get(&name).copied().unwrap_or_default();
+            let came = summary.received.get(&name).copied().ok_or_else(|| format!("received.{name}"));
+            let Some(came) = counted(&host_name, came.as_ref().copied().map_err(String::as_str), doubts)
+            else {
+                continue;
+            };
             if came != interface.delivered {
                 let delivered = interface.delivered;
                 doubts.push(Doubt::FramesIn { host: host_name, interface: name, came, delivered });
             }
         }
     }
+}
+
+/// A count, or a doubt that names the counter that is missing.
+fn counted(host: &str, count: Result<u64, &str>, doubts: &mut Vec<Doubt>) -> Option<u64> {
+    let missing = |counter: &str| Doubt::NoCount { host: host.to_owned(), counter: counter.to_owned() };
+    count.map_err(|counter| doubts.push(missing(counter))).ok()
 }
 
 /// What a daemon reported of itself, or why it did not.
@@ -307,22 +321,22 @@ fn host_doubts(host: &HostReport, doubts: &mut Vec<Doubt>) {
 
 /// Packets that an interface or a socket refused: no scenario asks for that, so this machine lost them.
 fn refusals(outcome: &Outcome, index: usize, summary: &DaemonSummary, doubts: &mut Vec<Doubt>) {
-    let mut refused: BTreeMap<(Iface, &str), u64> = BTreeMap::new();
+    let mut refused: BTreeMap<(Iface, Refusal), u64> = BTreeMap::new();
     for record in outcome.records.iter().filter(|record| record.host.index() == index) {
         if let What::Lost(iface, _, reason) = &record.what
-            && (reason.starts_with("send_") || reason.starts_with("socket_send_"))
+            && let Some(refusal) = Refusal::named(reason)
         {
-            *refused.entry((*iface, reason)).or_default() += 1;
+            *refused.entry((*iface, refusal)).or_default() += 1;
         }
     }
-    for ((iface, reason), packets) in refused {
+    for ((iface, refusal), packets) in refused {
         let ports = outcome.plan.hosts.get(index).map(|host| host.ports.as_slice()).unwrap_or_default();
         let port = usize::from(iface.0).checked_sub(1).and_then(|index| ports.get(index));
         let interface = port.map_or("host".to_owned(), |port| port.name.clone());
         doubts.push(Doubt::Refused {
             host: summary.name.clone(),
             interface,
-            reason: reason.to_owned(),
+            reason: refusal.name().to_owned(),
             packets,
         });
     }
@@ -335,7 +349,9 @@ fn frames_sent(outcome: &Outcome) -> BTreeMap<(usize, u16), i64> {
         let (iface, change) = match &record.what {
             What::Sent(iface, _) => (iface, 1),
             // What the kernel refused, or what went to the radio process directly, is on no interface.
-            What::Lost(iface, _, reason) if reason.starts_with("send_") => (iface, -1),
+            What::Lost(iface, _, reason) if Refusal::named(reason).is_some_and(Refusal::is_of_interface) => {
+                (iface, -1)
+            }
             What::Visited(iface, _) => (iface, -1),
             _ => continue,
         };

@@ -11,7 +11,18 @@ fn outcome() -> Outcome {
 }
 
 fn daemon(name: &str) -> HostReport {
-    let counters = [("Ip.OutRequests", 100), ("Ip.InReceives", 80)];
+    let counters = [
+        ("Ip.OutRequests", 100),
+        ("Ip.ForwDatagrams", 0),
+        ("Ip.FragOKs", 0),
+        ("Ip.FragCreates", 0),
+        ("Ip.InReceives", 80),
+        ("link.lo.tx_packets", 0),
+        ("link.lo.rx_packets", 0),
+        ("Udp.OutDatagrams", 0),
+        ("Udp.InDatagrams", 0),
+        ("Tcp.InSegs", 0),
+    ];
     let received = [("host", 100), ("wire", 50)];
     let summary = DaemonSummary {
         name: name.to_owned(),
@@ -136,10 +147,36 @@ fn packets_lost_or_added_between_a_kernel_and_its_node_are_a_doubt() {
     };
     assert_eq!(with_program(101), []);
     assert_eq!(with_program(99), stack(false, 100, 99));
-    assert!(
-        !of_east(|daemon| daemon.counters.clear()).is_empty(),
-        "a count that is missing is none that agrees"
-    );
+}
+
+#[test]
+fn a_missing_count_is_a_doubt_that_names_it() {
+    let no_count = |counter: &str| Doubt::NoCount { host: east(), counter: counter.to_owned() };
+    let HostReport { summary: Some(whole), .. } = daemon("east") else { panic!("no summary") };
+    for counter in whole.counters.keys() {
+        let found = of_east(|daemon| daemon.counters.retain(|name, _| name != counter));
+        assert_eq!(found, [no_count(counter)]);
+    }
+    for (interface, counter) in [("host", "received.host"), ("wire", "received.wire")] {
+        assert_eq!(
+            of_east(|daemon| daemon.received.retain(|name, _| name != interface)),
+            [no_count(counter)]
+        );
+    }
+}
+
+#[test]
+fn what_a_link_lost_is_no_refusal_of_this_machine() {
+    let lost = |reason: &'static str| {
+        let mut outcome = outcome();
+        let what = What::Lost(Iface(1), PacketId(1), reason.into());
+        outcome.records.push(trace::Record { at: wire::Instant::ZERO, host: trace::HostId(0), what });
+        let found = report().find_doubts(&outcome);
+        found.iter().filter(|doubt| matches!(doubt, Doubt::Refused { .. })).count()
+    };
+    assert_eq!(lost("send_no_buffers"), 1);
+    assert_eq!(lost("socket_send_full"), 1);
+    assert_eq!(lost("send_window_closed"), 0, "a reason that only begins like one");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::programs::Programs as Workloads;
 use super::report::{HostReport, InterfaceReport, WorldReport};
-use super::{LACKS, LinuxError, Programs, file, write};
+use super::{LinuxError, Programs, file, write};
 use crate::plan::HostPlan;
 use crate::{Plan, Scenario};
 use linux::control::Control;
@@ -46,8 +46,9 @@ impl Order {
         }
     }
 
-    pub(crate) fn to_text(&self) -> String {
-        toml::to_string(self).unwrap_or_default()
+    pub(crate) fn to_text(&self) -> Result<String, LinuxError> {
+        toml::to_string(self)
+            .map_err(|error| LinuxError::World(format!("the plan cannot be written: {error}")))
     }
 }
 
@@ -74,13 +75,39 @@ const HELD: Duration = Duration::from_secs(2);
 /// Carries out the order in `dir`. What goes wrong is left there for who gave it.
 pub fn carry_out(dir: &Path) -> Result<(), LinuxError> {
     work(dir).inspect_err(|error| {
-        let words = match error {
-            LinuxError::Machine(error) => format!("{LACKS}{error}"),
-            LinuxError::Lacks(what) => format!("{LACKS}{what}"),
-            other => other.to_string(),
-        };
-        let _ = std::fs::write(dir.join(file::ERROR), words);
+        // Where this cannot be written either, the parent reports the exit status.
+        let _ =
+            serde_json::to_vec(&Failed::of(error)).map(|text| std::fs::write(dir.join(file::ERROR), text));
     })
+}
+
+/// Why pid 1 of the lab ended early: what it leaves for its parent.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Failed {
+    /// This machine lacks something.
+    Lacks(String),
+    /// Anything else.
+    World(String),
+}
+
+impl Failed {
+    fn of(error: &LinuxError) -> Self {
+        match error {
+            LinuxError::Machine(error) => Self::Lacks(error.to_string()),
+            LinuxError::Lacks(what) => Self::Lacks(what.clone()),
+            other => Self::World(other.to_string()),
+        }
+    }
+}
+
+impl From<Failed> for LinuxError {
+    fn from(failed: Failed) -> Self {
+        match failed {
+            Failed::Lacks(what) => Self::Lacks(what),
+            Failed::World(what) => Self::World(what),
+        }
+    }
 }
 
 fn work(dir: &Path) -> Result<(), LinuxError> {
@@ -121,7 +148,8 @@ fn work(dir: &Path) -> Result<(), LinuxError> {
         let control = linux::control::measure(&dir.join(file::CONTROL_SOCKET)).ok();
         report.control = control.map(|control| Control { follows_this_run: true, ..control });
     }
-    let json = serde_json::to_string_pretty(&report).unwrap_or_default();
+    let json = serde_json::to_string_pretty(&report)
+        .map_err(|error| LinuxError::File(dir.join(file::REPORT), error.into()))?;
     write(&dir.join(file::REPORT), &json)
 }
 
@@ -463,7 +491,7 @@ fn interfaces(plan: &Plan, carried: &Report) -> Vec<InterfaceReport> {
                 name: port.name.clone(),
                 taken: carried.taken.get(&at).copied().unwrap_or_default(),
                 delivered: carried.delivered.get(&at).copied().unwrap_or_default(),
-                refused: refused.map(|((.., reason), count)| ((*reason).to_owned(), *count)).collect(),
+                refused: refused.map(|((.., reason), count)| (reason.name().to_owned(), *count)).collect(),
                 is_lost: carried.lost_interfaces.contains(&at),
             });
         }

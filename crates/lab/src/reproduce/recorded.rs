@@ -63,8 +63,8 @@ impl Recorded {
     }
 
     /// The file's text.
-    pub fn json(&self) -> String {
-        serde_json::to_string_pretty(self).map(|text| text + "\n").unwrap_or_default()
+    pub fn json(&self) -> std::io::Result<String> {
+        Ok(serde_json::to_string_pretty(self)? + "\n")
     }
 
     /// The same as `self`, with what `old` has of numbers that `self` does not.

@@ -21,9 +21,9 @@ pub struct Broken {
 }
 
 impl Broken {
-    /// Whether the breaker broke it. A must-hold that no longer measures anything proves nothing either.
+    /// Whether it held, and the breaker broke it. A must-hold that no longer measures anything proves nothing either.
     pub const fn broke(&self) -> bool {
-        !self.check.holds && self.check.value.is_some()
+        self.whole.holds && !self.check.holds && self.check.value.is_some()
     }
 }
 
@@ -53,4 +53,20 @@ pub fn self_test(
         }
     }
     Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_did_not_hold_before_cannot_be_broken() {
+        let must_hold = &crate::reproduce::EXPERIMENTS[0].must_hold[0];
+        let check = |holds, value| Check { holds, value };
+        let broken = |whole, check| Broken { must_hold, breaker: &[], world: OnWorld::Sim, whole, check };
+        let [holds, fails, nothing] = [check(true, Some(1.0)), check(false, Some(1.0)), check(false, None)];
+        assert!(broken(holds, fails).broke());
+        assert!(!broken(fails, fails).broke(), "it never holds");
+        assert!(!broken(holds, holds).broke() && !broken(holds, nothing).broke());
+    }
 }

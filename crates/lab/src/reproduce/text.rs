@@ -170,10 +170,11 @@ pub fn self_test_text(experiment: &Experiment, broken: &[Broken]) -> String {
     let headers = ["breaker", "world", "value without", "value with it", "what no longer holds", "set"];
     let mut table = Table::new(headers);
     for broken in broken {
-        let word = match (broken.broke(), broken.check.value) {
-            (true, _) => "broke it",
-            (false, None) => "MEASURES NOTHING",
-            (false, Some(_)) => "STILL HOLDS",
+        let word = match (broken.broke(), broken.whole.holds, broken.check.value) {
+            (true, ..) => "broke it",
+            (false, false, _) => "DID NOT HOLD BEFORE",
+            (false, true, None) => "MEASURES NOTHING",
+            (false, true, Some(_)) => "STILL HOLDS",
         };
         table.push([
             word,

@@ -306,11 +306,9 @@ impl RunFile {
         }
     }
 
-    /// As it stands in the file.
-    pub fn to_json(&self) -> String {
-        let mut text = serde_json::to_string_pretty(self).unwrap_or_default();
-        text.push('\n');
-        text
+    /// The text of the file.
+    pub fn to_json(&self) -> std::io::Result<String> {
+        Ok(serde_json::to_string_pretty(self)? + "\n")
     }
 
     pub(super) fn fingerprint(&self) -> Option<u64> {

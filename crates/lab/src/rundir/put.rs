@@ -33,7 +33,7 @@ const NEXT: &str = ".wayfare-next";
 pub(super) fn put<T>(
     dir: &Path,
     fill: impl FnOnce(&Path) -> io::Result<T>,
-    page: impl FnOnce(&mut T, Vec<String>) -> String,
+    page: impl FnOnce(&mut T, Vec<String>) -> io::Result<String>,
 ) -> io::Result<T> {
     complete(dir)?;
     let number = std::process::id();
@@ -51,7 +51,7 @@ pub(super) fn put<T>(
     let mut value = fill(part.path())?;
     let mut files = files_of(part.path())?;
     files.extend(["run.json", digests::NAME].map(str::to_owned));
-    fs::write(part.path().join("run.json"), page(&mut value, files.iter().cloned().collect()))?;
+    fs::write(part.path().join("run.json"), page(&mut value, files.iter().cloned().collect())?)?;
     digests::write(part.path())?;
     if exists {
         check_names(dir, &files)?;
@@ -160,7 +160,7 @@ mod tests {
             names.iter().try_for_each(|name| fs::write(part.join(name), "new"))
         };
         let page = |(): &mut (), files: Vec<String>| {
-            serde_json::json!({ "format": 1, "scenario": {}, "world": "sim", "files": files }).to_string()
+            Ok(serde_json::json!({ "format": 1, "scenario": {}, "world": "sim", "files": files }).to_string())
         };
         put(dir, fill, page)
     }
@@ -200,7 +200,7 @@ mod tests {
                 fs::write(part.join("a.csv"), "half")?;
                 Err::<(), _>(io::Error::from(io::ErrorKind::StorageFull))
             };
-            put(dir, fill, |(), _| String::new()).unwrap_err()
+            put(dir, fill, |(), _| Ok(String::new())).unwrap_err()
         };
         assert_eq!(broken(&dir).kind(), io::ErrorKind::StorageFull);
         assert!(names(folder.path()).is_empty());

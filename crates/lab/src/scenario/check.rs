@@ -8,6 +8,7 @@ use super::expand::Layout;
 use super::nearest::did_you_mean;
 use super::networks::AIR;
 use super::{Host, Scenario, moves, protocol};
+use crate::application::Application;
 use std::collections::{BTreeMap, BTreeSet};
 use wire::{Duration, Ipv4Addr, Prefix};
 
@@ -304,12 +305,8 @@ fn reachable<'a>(scenario: &'a Scenario, layout: &'a Layout, from: &'a str) -> B
 
 /// A host that has nothing but workloads, and no routes at all.
 fn has_no_way(layout: &Layout, name: &str, host: &Host) -> bool {
-    let works = |role: &toml::Table| {
-        let kind = role.get("kind").and_then(toml::Value::as_str).unwrap_or_default();
-        kind.starts_with("apps/") && kind != "apps/roam"
-    };
     host.default_route.is_none()
-        && host.role.iter().all(works)
+        && host.role.iter().all(|role| Application::of_table(role).is_some())
         && layout.link_addresses(name).next().is_none()
 }
 

@@ -4,6 +4,7 @@ use super::check::Wrong;
 use super::expand::Layout;
 use super::nearest::did_you_mean;
 use super::{Host, Scenario};
+use crate::application::Application;
 use node::config::parse_span;
 use std::collections::BTreeSet;
 use toml::{Table, Value};
@@ -152,11 +153,9 @@ pub(super) fn ports(name: &str, host: &Host) -> Result<(), Wrong> {
     let mut taken: BTreeSet<(&str, &str)> = BTreeSet::new();
     for (index, role) in host.role.iter().enumerate() {
         let text = |key: &str| role.get(key).and_then(Value::as_str);
-        let (Some(kind), Some((_, port))) = (text("kind"), text("at").and_then(|at| at.rsplit_once(':')))
-        else {
-            continue;
-        };
-        let transport = text("by").unwrap_or(if kind == "apps/sink" { "udp" } else { "tcp" });
+        let Some((_, port)) = text("at").and_then(|at| at.rsplit_once(':')) else { continue };
+        let is_sink = Application::of_table(role) == Some(Application::Sink);
+        let transport = text("by").unwrap_or(if is_sink { "udp" } else { "tcp" });
         if !taken.insert((transport, port)) {
             let problem = format!("another role of `{name}` is at {transport} port {port}");
             return Err((format!("host.{name}.role[{index}].at"), problem));

@@ -14,6 +14,7 @@
 //! together. An instant that a scenario leaves out is not shifted, nor what it draws at random from its seed.
 
 use super::protocol;
+use crate::application::Application;
 use toml::{Table, Value};
 use wire::{Duration, Seed};
 
@@ -181,7 +182,7 @@ fn of_role<'a>(
     // A rule that is wrong stays a rule, and the scenario's reader says what is wrong with it.
     let _ = protocol::write_out(duration, role);
     fences.extend(role.get("stop").and_then(parse));
-    let is_app = role.get("kind").and_then(Value::as_str).is_some_and(|kind| kind.starts_with("apps/"));
+    let is_app = Application::of_table(role).is_some();
     for (key, value) in role.iter_mut() {
         match (key.as_str(), value) {
             ("start", value) if is_app && parse(value).is_some() => {

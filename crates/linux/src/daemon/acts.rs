@@ -3,6 +3,7 @@
 use super::clients::Wishes;
 use super::sockets::{Done, Screened};
 use super::{BATCH, Daemon};
+use crate::Refusal;
 use crate::error::{Attempt, Result};
 use node::{Act, Fault, Input, Link, Undone};
 use std::io::Write;
@@ -108,13 +109,16 @@ impl Daemon {
     pub(super) fn operated(&mut self, now: Instant, done: Done) {
         if let Some((packet, refused)) = done.sent {
             self.record(now, What::AppSent(packet));
-            if let Some(reason) = refused {
-                self.record(now, What::Lost(Iface::HOST, packet, reason.into()));
+            if let Some(refusal) = refused {
+                self.record(now, What::Lost(Iface::HOST, packet, refusal.name().into()));
             }
         }
         for (packet, bytes) in done.released {
             if let Err(error) = self.give_to_kernel(&bytes) {
-                self.record(now, What::Lost(Iface::HOST, packet, refusal(&error).into()));
+                self.record(
+                    now,
+                    What::Lost(Iface::HOST, packet, Refusal::of_interface(&error).name().into()),
+                );
             }
         }
         for (packet, reason, answer) in done.ended {
@@ -177,7 +181,7 @@ impl Daemon {
         let id = packet.id;
         self.record(now, What::Sent(iface, packet));
         if let Err(error) = sent {
-            self.record(now, What::Lost(iface, id, refusal(&error).into()));
+            self.record(now, What::Lost(iface, id, Refusal::of_interface(&error).name().into()));
         }
     }
 
@@ -199,17 +203,4 @@ impl Daemon {
 /// A packet that a role has made gets its name when it leaves.
 fn named(packet: &Packet) -> PacketId {
     if packet.id == PacketId::NEW { identity(&packet.bytes) } else { packet.id }
-}
-
-/// What the kernel said, as a reason.
-pub(crate) fn refusal(error: &crate::Error) -> &'static str {
-    match error.errno() {
-        Some(libc::ENOBUFS) => "send_no_buffers",
-        Some(libc::EAGAIN) => "send_queue_full",
-        Some(libc::ENETDOWN) => "send_link_down",
-        Some(libc::EMSGSIZE) => "send_too_long",
-        Some(libc::EPERM) => "send_refused_by_filter",
-        Some(libc::ENETUNREACH | libc::EHOSTUNREACH) => "send_unreachable",
-        _ => "send_failed",
-    }
 }

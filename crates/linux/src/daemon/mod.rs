@@ -36,7 +36,6 @@ use vitals::Vitals;
 use wire::{Cell, Duration, Iface, Instant, Ipv4Addr, Mac};
 use wished::Wished;
 
-pub(crate) use acts::refusal;
 pub use clients::is_open_to_programs;
 pub use control::{Answer, Ask};
 pub(crate) use radio::{Told as RadioTold, Wish};

@@ -98,16 +98,16 @@ pub(super) fn points(scale: Scale) -> Vec<Point> {
 
 /// The link between the routers at half and double its rate and round trip.
 fn links(case: Case, n: usize) -> Vec<Point> {
-    let both = |what: &str| ["left", "right"].map(|wire| format!("wire.{wire}.{what}"));
     let rows = [
-        ("32 KB, router link 5 Mb/s", "link_mbps", 5.0, both("rate=5Mb/s")),
-        ("32 KB, router link 20 Mb/s", "link_mbps", 20.0, both("rate=20Mb/s")),
-        ("32 KB, router link RTT 5 ms", "link_rtt_ms", 5.0, both("delay=1250us")),
-        ("32 KB, router link RTT 20 ms", "link_rtt_ms", 20.0, both("delay=5ms")),
+        ("32 KB, router link 5 Mb/s", "link_mbps", 5.0, ("rate", "5Mb/s")),
+        ("32 KB, router link 20 Mb/s", "link_mbps", 20.0, ("rate", "20Mb/s")),
+        ("32 KB, router link RTT 5 ms", "link_rtt_ms", 5.0, ("delay", "1250us")),
+        ("32 KB, router link RTT 20 ms", "link_rtt_ms", 20.0, ("delay", "5ms")),
     ];
-    let point = |(label, name, value, set): (_, _, f64, [String; 2])| {
+    let point = |(label, name, value, (key, set)): (_, _, f64, (&str, &str))| {
         let mut point = sensitivity(label, case, n, (name, value.into()));
-        point.overrides.extend(set.iter().filter_map(|text| text.parse().ok()));
+        let both = ["left", "right"].map(|wire| scenario::Setting::new(&format!("wire.{wire}.{key}"), set));
+        point.overrides.extend(both);
         Point { worlds: SIM, ..point }
     };
     rows.into_iter().map(point).collect()
@@ -141,8 +141,8 @@ fn losses(case: Case, n: usize) -> Vec<Point> {
             let mut point =
                 sensitivity(&label, Case { least: LEAST_LOSSY, ..case }, n, (LOSS, percent.into()));
             point.setting.push(("lost_at", place.into()));
-            let set = names.map(|name| format!("{table}.{name}.loss={}", percent / 100.0));
-            point.overrides.extend(set.iter().filter_map(|text| text.parse().ok()));
+            let loss = |name| scenario::Setting::new(&format!("{table}.{name}.loss"), percent / 100.0);
+            point.overrides.extend(names.map(loss));
             points.push(Point { worlds: SIM, measure: measure::lossy, ..point });
         }
     }

@@ -1,6 +1,7 @@
 //! What is read out of a run.
 
 use super::{ADD, AFTER, AMISS, BEFORE, GAP, MOBILE, NEW, OLD, PRIMARY, PROOF, SPURIOUS, STALL, UNPROVED};
+use crate::application::Application;
 use crate::reproduce::Samples;
 use crate::run::Outcome;
 use crate::segment;
@@ -165,9 +166,9 @@ fn expected(outcome: &Outcome) -> Option<f64> {
     let roles = hosts.values().filter_map(|host| host.get("role")?.as_array()).flatten();
     let bytes = roles.filter_map(|role| {
         let number = |key: &str| role.get(key)?.as_integer();
-        match role.get("kind")?.as_str()? {
-            "apps/bulk-server" => number("bytes"),
-            "apps/request-client" => Some(number("question")? * number("exchanges")?),
+        match Application::of_table(role.as_table()?)? {
+            Application::BulkServer => number("bytes"),
+            Application::RequestClient => Some(number("question")? * number("exchanges")?),
             _ => None,
         }
     });

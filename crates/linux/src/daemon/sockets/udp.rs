@@ -1,6 +1,7 @@
 //! [`node::Transport::Udp`] on Linux: kernel sockets of the namespace. Their packets go through the host's veth pair, as
 //! any program's would.
 
+use crate::Refusal;
 use node::stream::{Inbox, Told, UDP_ROOM, refusal};
 use node::{Addr, StreamId, StreamOp};
 use std::collections::BTreeMap;
@@ -34,7 +35,7 @@ const PEERS: usize = 4096;
 const TOO_MANY_PEERS: Reason = Reason("too_many_peers");
 
 /// A datagram that was written, and why the kernel refused it if it did.
-pub(super) type Sent = (PacketId, Option<&'static str>);
+pub(super) type Sent = (PacketId, Option<Refusal>);
 
 impl Udp {
     pub(super) fn new(address: Option<Ipv4Addr>) -> Self {
@@ -152,13 +153,7 @@ impl Udp {
         let Bound { socket, local, listens } = self.bound.get(&stream.bound)?;
         let packet = udp_identity(*local, stream.peer, bytes);
         let sent = if *listens { socket.send_to(bytes, stream.peer) } else { socket.send(bytes) };
-        let refused = sent.err().map(|error| match error.kind() {
-            ErrorKind::WouldBlock => "socket_send_full",
-            ErrorKind::PermissionDenied => "socket_send_refused_by_filter",
-            ErrorKind::NetworkUnreachable | ErrorKind::HostUnreachable => "socket_send_unreachable",
-            _ => "socket_send_failed",
-        });
-        Some((packet, refused))
+        Some((packet, sent.err().as_ref().map(Refusal::of_socket)))
     }
 
     fn accept(

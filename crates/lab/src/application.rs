@@ -1,0 +1,84 @@
+//! The kinds of roles that are applications.
+
+use roles::RoleConfig;
+
+/// An application: a role whose streams are flows of a run. What other roles send to each other is signalling.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Application {
+    ConstantRate,
+    Sink,
+    BulkServer,
+    BulkClient,
+    RequestServer,
+    RequestClient,
+}
+
+/// Kinds of roles that begin so are of the crate `apps`.
+const PREFIX: &str = "apps/";
+
+impl Application {
+    const ALL: [Self; 6] = [
+        Self::ConstantRate,
+        Self::Sink,
+        Self::BulkServer,
+        Self::BulkClient,
+        Self::RequestServer,
+        Self::RequestClient,
+    ];
+
+    /// The name of its role, as records have it.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::ConstantRate => "constant-rate",
+            Self::Sink => "sink",
+            Self::BulkServer => "bulk-server",
+            Self::BulkClient => "bulk-client",
+            Self::RequestServer => "request-server",
+            Self::RequestClient => "request-client",
+        }
+    }
+
+    /// The application whose role has this name.
+    pub(crate) fn named(role: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|application| application.name() == role)
+    }
+
+    /// The application of a kind of role, as a scenario writes it: `apps/sink`.
+    pub(crate) fn of_kind(kind: &str) -> Option<Self> {
+        Self::named(kind.strip_prefix(PREFIX)?)
+    }
+
+    /// The application of a role in a scenario's TOML.
+    pub(crate) fn of_table(role: &toml::Table) -> Option<Self> {
+        Self::of_kind(role.get("kind")?.as_str()?)
+    }
+
+    /// The application of a role's configuration.
+    pub(crate) fn of_config(role: &RoleConfig) -> Option<Self> {
+        Self::of_kind(role.kind())
+    }
+
+    /// Whether it asks for connections.
+    pub(crate) const fn is_client(self) -> bool {
+        matches!(self, Self::BulkClient | Self::RequestClient)
+    }
+
+    /// Whether it accepts connections.
+    pub(crate) const fn is_server(self) -> bool {
+        matches!(self, Self::BulkServer | Self::RequestServer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_of_the_applications_crate_is_one_but_the_role_that_moves_a_host() {
+        let kinds = RoleConfig::KINDS.iter().filter(|kind| kind.starts_with(PREFIX));
+        let unknown: Vec<&&str> = kinds.clone().filter(|kind| Application::of_kind(kind).is_none()).collect();
+        assert_eq!(unknown, [&"apps/roam"]);
+        assert_eq!(kinds.count(), Application::ALL.len() + 1, "no name that is of no kind");
+        assert_eq!(Application::of_kind("sink"), None, "a kind has the name of its crate");
+    }
+}
