@@ -128,6 +128,7 @@ fn diff_tells_whether_two_runs_part() {
         text.contains("no divergence: 68 messages at 4 nodes compared, 0 refreshes excluded\n"),
         "{text}"
     );
+    assert!(text.contains("\nsame fingerprint "), "{text}");
     prints(
         folder.path(),
         &["diff", "runs/first-sim-1", "same", "--figure", "new/both.svg", "--handoff", "3"],
@@ -142,7 +143,6 @@ fn diff_tells_whether_two_runs_part() {
         2,
     );
     assert!(text.is_empty() && !folder.path().join("x.svg").exists(), "{text}");
-    assert!(text.contains("\nsame fingerprint "), "{text}");
     let text = prints(folder.path(), &["diff", "runs/first-sim-1", "runs/first-sim-2"], 0);
     assert!(text.contains("no divergence") && !text.contains("fingerprint"), "one verdict: {text}");
     assert!(text.ends_with("records are not compared: the runs have different seeds or phases\n"), "{text}");
