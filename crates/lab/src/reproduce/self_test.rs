@@ -62,7 +62,7 @@ mod tests {
     #[test]
     fn what_did_not_hold_before_cannot_be_broken() {
         let must_hold = &crate::reproduce::EXPERIMENTS[0].must_hold[0];
-        let check = |holds, value| Check { holds, value };
+        let check = |holds, value| Check { value, holds };
         let broken = |whole, check| Broken { must_hold, breaker: &[], world: OnWorld::Sim, whole, check };
         let [holds, fails, nothing] = [check(true, Some(1.0)), check(false, Some(1.0)), check(false, None)];
         assert!(broken(holds, fails).broke());
