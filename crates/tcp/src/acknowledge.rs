@@ -90,13 +90,14 @@ impl Sender {
     }
 
     /// Takes a round-trip time: of what was sent once, to the nanosecond; else from the timestamps, which know which of two
-    /// was answered (RFC 7323, section 4).
-    pub(crate) fn measure(&mut self, now: Instant, echoed: Option<Instant>) {
+    /// was answered (RFC 7323, section 4). Returns it.
+    pub(crate) fn measure(&mut self, now: Instant, echoed: Option<Instant>) -> Option<Duration> {
         let timed = self.timed.take_if(|(_, end)| !end.after(self.una)).map(|(sent, _)| sent);
-        let Some(sent) = timed.or(echoed) else { return };
+        let sent = timed.or(echoed)?;
         // RFC 7323, appendix G: with timestamps every second segment gives a sample.
         let samples = if echoed.is_some() { self.flight().div_ceil(2 * self.mss).max(1) } else { 1 };
         self.rto.sample(Sample { sent, now, samples, una: self.una, max: self.max });
+        Some(now.since(sent))
     }
 
     fn follow(&mut self, advice: Advice) {

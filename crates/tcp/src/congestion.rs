@@ -134,15 +134,15 @@ impl Congestion {
         self.cwnd = self.cwnd.max(mss);
     }
 
-    /// The handshake lost a SYN: one segment to begin with (RFC 5681, section 3.1).
+    /// The handshake lost SYNs: one segment to begin with (RFC 5681, section 3.1).
     pub(crate) const fn lost_syn(&mut self) {
         self.cwnd = self.mss;
     }
 
     /// Nothing was sent for longer than a time-out (RFC 5681, section 4.1).
-    pub(crate) fn idle(&mut self) {
+    pub(crate) fn idle(&mut self, now: Instant, idle: Duration) {
         self.cwnd = self.cwnd.min(self.initial);
-        self.cubic.idle();
+        self.cubic.idle(now, idle);
     }
 
     /// What may be sent beyond the window while duplicates are counted (RFC 3042, section 2).
@@ -250,6 +250,7 @@ impl Congestion {
         if first || self.each_rto {
             self.halve(max.since(una), window);
         }
+        self.cubic.timed_out();
         self.cwnd = self.mss; // the loss window: RFC 5681, section 3.1
         self.duplicates = 0;
         self.phase = Phase::No;
@@ -312,6 +313,16 @@ impl Congestion {
         self.cwnd = self.cwnd.min(MOST);
     }
 
+    /// For a time-out no more than `used` segments of the window were: what was not is halved (RFC 2861, section 3.2; Linux:
+    /// `tcp_cwnd_application_limited`).
+    pub(crate) fn not_used(&mut self, used: u32) {
+        let used = used.max(self.initial / self.mss.max(1)) * self.mss;
+        if used < self.cwnd {
+            self.ssthresh = self.current_threshold();
+            self.cwnd = (self.cwnd / self.mss.max(1)).midpoint(used / self.mss.max(1)) * self.mss;
+        }
+    }
+
     /// Nothing was sent for `idle`: half for each time-out of it (Linux: `tcp_cwnd_restart`).
     pub(crate) fn restart(&mut self, idle: Duration, rto: Duration) {
         self.ssthresh = self.current_threshold();
@@ -325,7 +336,6 @@ impl Congestion {
         }
         self.cwnd = self.cwnd.max(least);
         self.counted = 0;
-        self.cubic.idle();
     }
 }
 
@@ -449,6 +459,7 @@ mod tests {
             c.cwnd = 100_000;
             c.timeout(Seq(1), Seq(100_001), 200_000, true);
             let threshold = c.ssthresh;
+            assert_eq!(c.cubic.most, 0, "section 4.8");
             c.cwnd = threshold;
             for round in 0..40 {
                 let clock = (Instant::from_millis(100 * round), Duration::from_millis(100));
@@ -457,7 +468,16 @@ mod tests {
             (threshold, c.cwnd / 10_000)
         };
         assert_eq!(after(Avoidance::Reno), (50_000, 8), "40 segments in 40 round trips");
-        assert_eq!(after(Avoidance::Cubic), (70_000, 9), "K is 4.2 s");
+        assert_eq!(after(Avoidance::Cubic), (70_000, 9), "0.4 times 4 cubed, and 70");
+    }
+
+    /// RFC 9438, section 5.8: a window that is lower after an idle time follows the curve from where it was.
+    #[test]
+    fn idling_moves_the_begin_of_cubic() {
+        let mut c = congestion(&Profile { avoidance: Avoidance::Cubic, ..newreno() });
+        (c.cwnd, c.cubic.epoch) = (100_000, Some((Instant::from_millis(100), 50_000)));
+        c.idle(Instant::from_millis(9000), Duration::from_secs(8));
+        assert_eq!((c.cwnd, c.cubic.epoch), (3000, Some((Instant::from_millis(8100), 50_000))));
     }
 
     /// RFC 3042: two segments, which the halving does not count.

@@ -447,7 +447,7 @@ impl Connection {
             growth.echoed(now, segment.payload.len(), echo, left);
         }
         if segment.seq == self.receive.next && !segment.payload.is_empty() {
-            self.receive.came_in_order(now, self.send.rto.current());
+            self.receive.came_in_order(now, segment.payload.len(), self.send.rto.current());
         }
         if !self.receive.take(now, segment.seq, &segment.payload, fin) {
             return;

@@ -32,9 +32,17 @@ impl Cubic {
         share(BETA, 10).max(2 * mss)
     }
 
-    /// Nothing was sent for a while: time that passed so does not count (section 4.2).
-    pub(crate) const fn idle(&mut self) {
-        self.epoch = None;
+    /// The retransmission timer went off: what was before is forgotten, and the window follows the curve from where congestion
+    /// avoidance begins again, as if that was `W_max` (section 4.8). `reduce` gave the threshold.
+    pub(crate) const fn timed_out(&mut self) {
+        (self.most, self.epoch) = (0, None);
+    }
+
+    /// Nothing was on its way for `idle`, until now: this time does not count (section 5.8; Linux: `cubictcp_cwnd_event`).
+    pub(crate) fn idle(&mut self, now: Instant, idle: Duration) {
+        if let Some((begin, _)) = &mut self.epoch {
+            *begin = (*begin + idle).min(now);
+        }
     }
 
     /// `acked` bytes were acknowledged: the window from now on (sections 4.2 to 4.5).
@@ -128,6 +136,49 @@ mod tests {
         cubic.reduce(90 * MSS, MSS);
         assert_eq!(cubic.most, 90 * MSS);
         assert_eq!(cubic.reduce(MSS, MSS), 2 * MSS, "no less than two segments");
+    }
+
+    /// Section 4.8: after a time-out the window grows from where congestion avoidance begins, whatever it was before.
+    #[test]
+    fn a_time_out_forgets_what_was() {
+        let mut cubic = Cubic::default();
+        cubic.reduce(100 * MSS, MSS);
+        cubic.timed_out();
+        cubic.grow(Instant::ZERO, Duration::ZERO, 70 * MSS, MSS, MSS);
+        assert_eq!((cubic.most, cubic.k(70 * MSS, MSS)), (70 * MSS, 0));
+        assert_eq!(cubic.reduce(90 * MSS, MSS), 63 * MSS);
+        assert_eq!(cubic.most, 90 * MSS);
+        cubic.timed_out();
+        cubic.reduce(50 * MSS, MSS);
+        assert_eq!(cubic.most, 50 * MSS, "a flow that has begun anew has lost no room");
+    }
+
+    /// Section 5.8: time in which nothing was on its way does not count.
+    #[test]
+    fn idling_does_not_count() {
+        let (mut busy, window) = grown(100 * MSS, 100, 10);
+        let mut idle = busy;
+        let pause = Duration::from_mins(5);
+        let now = Instant::from_millis(1100);
+        idle.idle(now + pause, pause);
+        let rtt = Duration::from_millis(100);
+        let grown = busy.grow(now, rtt, window, MSS, MSS);
+        assert_eq!(idle.grow(now + pause, rtt, window, MSS, MSS), grown);
+        idle.idle(now + pause, pause * 9);
+        assert_eq!(idle.epoch.map(|(begin, _)| begin), Some(now + pause), "no epoch begins in the future");
+        let mut none = Cubic::default();
+        none.idle(now, pause);
+        assert_eq!(none.epoch, None);
+    }
+
+    /// Section 4.2: half as much again in a round trip at most, however late it is.
+    #[test]
+    fn the_target_is_bounded() {
+        let (mut cubic, _) = grown(100 * MSS, 100, 1);
+        let late = Instant::from_millis(100_000);
+        let mut window = 70 * MSS;
+        (0..70).for_each(|_| window = cubic.grow(late, Duration::from_millis(100), window, MSS, MSS));
+        assert!((100 * MSS..=105 * MSS).contains(&window), "{window}");
     }
 
     fn grown(cwnd: u32, rtt: u64, rounds: u64) -> (Cubic, u32) {

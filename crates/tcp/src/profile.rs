@@ -13,6 +13,9 @@ pub struct Profile {
     pub mss: u16,
     /// Initial congestion window, in segments (RFC 5681, section 3.1; RFC 6928).
     pub initial_window: u32,
+    /// The number of lost SYNs after which the window begins with one segment instead (RFC 5681, section 3.1: 1; Linux,
+    /// `tcp_init_transfer`: 2).
+    pub lost_syns: u32,
     /// What is done about a loss that duplicates tell of.
     pub recovery: Recovery,
     /// How the window grows where it is not slow start.
@@ -42,7 +45,7 @@ pub struct Profile {
     /// section 4.2: 2).
     pub ack_every: u32,
     /// The number of segments with data, from the begin, that are acknowledged at once in spite of `delayed_ack`
-    /// (Linux's "quick ACK").
+    /// (Linux's "quick ACK"). With `quick_again` no more than half of the window holds, and at least one.
     pub quick_acks: u32,
     /// Whether that many segments are acknowledged at once again after data that came twice, and after a gap in what comes that
     /// is longer than the time-out: a peer that is in slow start waits for it (Linux: `tcp_enter_quickack_mode`,
@@ -107,6 +110,7 @@ impl Profile {
         Self {
             mss: 1460,
             initial_window: 3, // RFC 5681, section 3.1: for segments of 1096 to 2190 bytes
+            lost_syns: 1,
             recovery: Recovery::Reno,
             avoidance: Avoidance::Reno,
             duplicates: 3,
@@ -169,6 +173,7 @@ impl Profile {
     /// pacing, an auto-tuned send buffer, `HyStart` of its CUBIC, the compression of selective acknowledgments.
     pub const fn linux() -> Self {
         Self {
+            lost_syns: 2,
             recovery: Recovery::Segments(Mechanisms::ALL),
             limited_transmit: true,
             estimator: Estimator::Linux,

@@ -8,6 +8,9 @@ use crate::{Profile, Seq, Timing};
 use std::collections::VecDeque;
 use wire::{Duration, Instant};
 
+/// Segments are taken to have so many bytes until larger ones come (Linux: `tcp_initialize_rcv_mss`).
+const GUESS: u32 = 536;
+
 /// What has been received and not read, and what is owed to the peer.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Receiver {
@@ -30,7 +33,7 @@ pub(crate) struct Receiver {
     every: u32,
     timing: Timing,
     pub(crate) quick: u32,
-    /// How many that is again, and when data came in order last.
+    /// How many at most where that depends on the window, and when data came in order last.
     quick_again: Option<u32>,
     pub(crate) last: Option<Instant>,
     /// Segments with data that have not been acknowledged.
@@ -67,7 +70,7 @@ impl Receiver {
             delay: profile.delayed_ack,
             every: profile.ack_every,
             timing: profile.timing,
-            quick: profile.quick_acks,
+            quick: if profile.quick_again { 0 } else { profile.quick_acks },
             quick_again: profile.quick_again.then_some(profile.quick_acks),
             last: None,
             waiting: 0,
@@ -86,16 +89,23 @@ impl Receiver {
         }
     }
 
-    /// What follows is acknowledged at once, for as many segments as at the begin, or half a window.
+    /// What follows is acknowledged at once: half a window, in segments of the size that comes (Linux: `tcp_incr_quickack`).
     fn be_quick(&mut self) {
-        if let Some(most) = self.quick_again {
-            self.quick = self.quick.max((self.window() / (2 * self.mss.max(1))).max(2).min(most));
-        }
+        let Some(most) = self.quick_again else { return };
+        let largest = self.growth.as_ref().map_or(self.mss, |growth| growth.largest as u32);
+        let half = match self.window() / (2 * largest.max(self.mss.min(GUESS)).max(1)) {
+            0 => 2,
+            segments => segments,
+        };
+        self.quick = self.quick.max(half.min(most));
     }
 
-    /// Data came in order. After a gap longer than the time-out of this end the peer is in slow start.
-    pub(crate) fn came_in_order(&mut self, now: Instant, time_out: Duration) {
-        if self.last.replace(now).is_some_and(|last| now.since(last) > time_out) {
+    /// So many bytes came in order. At the begin, and after a gap longer than the time-out of this end, the peer is in slow start.
+    pub(crate) fn came_in_order(&mut self, now: Instant, bytes: usize, time_out: Duration) {
+        if let Some(growth) = &mut self.growth {
+            growth.largest = growth.largest.max(bytes);
+        }
+        if self.last.replace(now).is_none_or(|last| now.since(last) > time_out) {
             self.be_quick();
         }
     }
@@ -339,6 +349,20 @@ mod tests {
         let mut r = receiver(0);
         assert!(r.take(Instant::ZERO, Seq(0), &[1; 100], true));
         assert_eq!((r.next, r.window()), (Seq(101), 0));
+    }
+
+    /// Linux: `tcp_incr_quickack`: half a window, in segments of the size that came, or of 536 bytes where that is smaller.
+    #[test]
+    fn as_many_are_acknowledged_at_once_as_half_a_window_holds() {
+        let quick = |buffer, bytes| {
+            let profile = Profile { receive_buffer: buffer, mss: 1000, ..Profile::linux() };
+            let mut r = Receiver::new(&profile, Seq(0), 0);
+            r.came_in_order(Instant::ZERO, bytes, Duration::ZERO);
+            (r.window(), r.quick)
+        };
+        assert_eq!([quick(16_384, 1000), quick(16_384, 100)], [(13_000, 6), (13_000, 12)]);
+        assert_eq!(quick(3 << 20, 1000), (65_000, 16), "16 at most");
+        assert_eq!([quick(3000, 1000), quick(2000, 1000)], [(2000, 1), (1000, 2)], "two where it holds none");
     }
 
     proptest! {

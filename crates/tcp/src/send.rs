@@ -235,10 +235,15 @@ impl Sender {
         self.timer = Timer::Off;
         if self.unanswered > 0 {
             self.rto.lost_syn();
-            self.congestion.lost_syn();
+            if self.unanswered >= profile.lost_syns {
+                self.congestion.lost_syn();
+            }
         }
         self.unanswered = 0;
-        self.measure(now, echoed);
+        let rtt = self.measure(now, echoed);
+        if let Some((repair, rtt)) = self.repair.as_mut().zip(rtt) {
+            repair.measured(rtt);
+        }
     }
 
     // --- sending ---------------------------------------------------------------------------------------------------
@@ -276,7 +281,7 @@ impl Sender {
         }
         let idle = self.flight() == 0 && now.since(self.last_sent) > self.rto.current();
         if self.idle_restart && idle {
-            self.congestion.idle();
+            self.congestion.idle(now, now.since(self.last_sent));
         }
         self.next = self.scoreboard.skip(self.next);
         let len = self.sendable(limit, self.allowed())?;
@@ -299,6 +304,12 @@ impl Sender {
     /// Sender SWS avoidance and Nagle: RFC 9293, sections 3.8.6.2.1 and 3.7.4. Where that waits with nothing on its way, the
     /// persist timer overrides it.
     pub(crate) fn sendable(&self, limit: u32, allowed: u32) -> Option<usize> {
+        let waits = self.nagle && (!self.minshall || self.small.is_some_and(|end| end.after(self.una)));
+        self.sendable_if(limit, allowed, waits)
+    }
+
+    /// The same, where a small segment `waits` while data is unacknowledged, or does not.
+    pub(crate) fn sendable_if(&self, limit: u32, allowed: u32, waits: bool) -> Option<usize> {
         let sent = self.next.since(self.una);
         let room = allowed.min(self.window.saturating_sub(sent)) as usize;
         let left = self.buffer.len().saturating_sub(sent as usize);
@@ -306,7 +317,6 @@ impl Sender {
         let gap = self.scoreboard.gap(self.next, self.una.plus(self.total() as u32)) as usize;
         let len = left.min(room).min(limit as usize).min(gap);
         let fin = self.fin == Fin::Queued && sent as usize + len == self.buffer.len() && room > len;
-        let waits = self.nagle && (!self.minshall || self.small.is_some_and(|end| end.after(self.una)));
         let quiet = self.next == self.una || again || !waits || self.fin == Fin::Queued;
         let whole = len == left || (again && len == gap);
         let full = len == limit as usize;

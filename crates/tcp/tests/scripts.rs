@@ -2,7 +2,7 @@
 
 #![cfg(test)]
 
-use tcp::{Connection, Ended, Flags, Options, Profile, Recovery, Segment, Seq, State};
+use tcp::{Connection, Ended, Flags, Options, Profile, Recovery, Segment, Seq, State, Timing};
 use wire::{Duration, Instant, Ipv4Addr, SocketAddrV4};
 
 const US: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(10, 2, 0, 1), 4000);
@@ -153,6 +153,18 @@ fn a_lost_syn_doubles_and_makes_careful() {
     script.hears("SA", 0, 1, 0, &["A 1 ack 1"]);
     let info = script.tcp.info();
     assert_eq!((info.rto.as_secs(), info.srtt, info.cwnd), (3, None, 536));
+}
+
+/// Linux (`tcp_init_transfer`): the window begins with one segment when two SYNs were lost, and not when one was.
+#[test]
+fn linux_forgives_one_lost_syn() {
+    for (lost, segments) in [(1, 10), (2, 1)] {
+        let mut script = Script::connecting(&Profile { timing: Timing::Exact, ..Profile::linux() });
+        script.says(&["S 0 ack 0"]);
+        [1000, 3000].into_iter().take(lost).for_each(|until| script.waits(until, &["S 0 ack 0"]));
+        script.hears("SA", 0, 1, 0, &["A 1 ack 1"]);
+        assert_eq!((script.tcp.info().srtt, script.tcp.info().cwnd), (None, segments * 536));
+    }
 }
 
 /// RFC 9293, section 3.5, figure 7.

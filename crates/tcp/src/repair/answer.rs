@@ -33,7 +33,7 @@ impl Sender {
         repair.rack.adapt(early, self.una, self.max);
         let pure = !advanced && ack.pure && same_window && !news.sacked;
         self.judge_probe(repair, ack.below, twice.is_some_and(|twice| twice.probe), pure);
-        let lost = repair.segments.lost();
+        let losses = repair.segments.losses();
         let seen = Seen {
             now,
             before,
@@ -54,7 +54,7 @@ impl Sender {
         } else if (news.acked || backwards) && !waits {
             self.watch_tail(now, repair, true);
         }
-        self.steer(now, repair, &news, advanced, repair.segments.lost() > lost);
+        self.steer(now, repair, &news, advanced, repair.segments.losses() > losses);
     }
 
     /// An acknowledgment that a later one overtook: only its blocks say something (Linux: `tcp_ack`, `old_ack`).
@@ -142,9 +142,10 @@ impl Sender {
     ) -> bool {
         let oldest = news.oldest.filter(|_| !news.again);
         let newest = news.sacked_newest.or(news.newest.filter(|_| !news.again));
-        let sent = oldest.or(news.sacked_oldest).or(ack.echoed.filter(|_| news.acked));
-        if let Some(newest) = newest {
-            repair.rack.measured(now.since(newest));
+        let echoed = ack.echoed.filter(|_| news.acked);
+        let sent = oldest.or(news.sacked_oldest).or(echoed);
+        if let Some(newest) = newest.or(echoed) {
+            repair.measured(now.since(newest));
         }
         if let Some(sent) = sent {
             self.rto.sample(Sample { sent, now, samples: 1, una: self.una, max: self.max });
@@ -185,7 +186,7 @@ impl Sender {
     }
 
     /// Whether more window would have been used (Linux: `tcp_is_cwnd_limited`).
-    fn is_limited(&self, repair: &Repair) -> bool {
+    pub(super) fn is_limited(&self, repair: &Repair) -> bool {
         let cwnd = self.congestion.cwnd / self.mss.max(1);
         let slow_start = self.congestion.cwnd < self.congestion.ssthresh;
         repair.limited || (slow_start && cwnd < 2 * repair.most_out)

@@ -29,15 +29,13 @@ impl Sender {
         let flying = repair.segments.flying();
         repair.rack.advanced = true;
         let wait = repair.look(now, self.rto.smoothed().map(|(srtt, _)| srtt));
-        if repair.segments.flying() != flying {
-            if repair.standing != Standing::Recovery {
-                self.begin_recovery(&mut repair);
-            }
+        if repair.segments.flying() != flying && repair.standing != Standing::Recovery {
+            self.begin_recovery(&mut repair);
             self.slow_down(&mut repair, 1, false);
         }
         match wait {
             Some(wait) => self.wait_for_order(now, wait),
-            None => self.rearm(now, &repair),
+            None => self.rearm_from_head(now, &repair),
         }
         self.repair = Some(repair);
     }
@@ -49,17 +47,18 @@ impl Sender {
     /// The time-out, started now; where another timer ran until now, counted from when the first segment left
     /// (Linux: `tcp_rearm_rto`).
     pub(super) fn rearm(&mut self, now: Instant, repair: &Repair) {
-        let Some(head) = repair.segments.first() else {
-            self.timer = Timer::Off;
-            return;
-        };
-        self.timer = match self.timer {
-            Timer::Tail(_) | Timer::Reorder(_) => {
-                let left = self.rto.current().saturating_sub(now.since(head.at));
-                Timer::Retransmit(self.timing.after(now, left.max(Duration::from_micros(1))))
-            }
-            _ => self.retransmit_after(now),
-        };
+        match self.timer {
+            Timer::Tail(_) | Timer::Reorder(_) => self.rearm_from_head(now, repair),
+            _ if repair.segments.len() == 0 => self.timer = Timer::Off,
+            _ => self.timer = self.retransmit_after(now),
+        }
+    }
+
+    /// The time-out, counted from when the first segment left.
+    pub(super) fn rearm_from_head(&mut self, now: Instant, repair: &Repair) {
+        let left = |at| self.rto.current().saturating_sub(now.since(at)).max(Duration::from_micros(1));
+        let after = |at| Timer::Retransmit(self.timing.after(now, left(at)));
+        self.timer = repair.segments.first().map_or(Timer::Off, |head| after(head.at));
     }
 
     /// Waits for the time of a probe, if one may be sent; else for the time-out. `afresh`: the time-out begins now; else it

@@ -96,6 +96,10 @@ pub struct Repair {
     pub most_out: u32,
     /// Until this is acknowledged, these two hold.
     pub usage: Seq,
+    /// When the window was used up last, or judged; most segments that were out since then (RFC 2861).
+    pub used_up: Instant,
+    /// See `used_up`.
+    pub used: u32,
     /// Segments that the peer reported to have come twice (RFC 2883).
     pub duplicates: u64,
     /// How long an acknowledgment of a single segment may be delayed: added to the time before a probe.
@@ -123,12 +127,19 @@ impl Repair {
             limited: false,
             most_out: 0,
             usage: una,
+            used_up: Instant::ZERO,
+            used: 0,
             duplicates: 0,
             delay: profile.rto_min,
             initial: profile.rto_initial,
             tick: profile.timestamp_tick,
             threshold: profile.duplicates.max(1),
         }))
+    }
+
+    /// A round trip was measured. One that is shorter than the clock can tell is a tick.
+    pub(crate) fn measured(&mut self, rtt: Duration) {
+        self.rack.measured(if rtt.is_zero() { self.tick } else { rtt });
     }
 
     /// Whether a copy is on its way, or the first segment was ever sent again (Linux: `tcp_any_retrans_done`).

@@ -77,6 +77,7 @@ pub struct Segments {
     sacked: u32,
     lost: u32,
     resent: u32,
+    losses: u64,
     /// The end of the highest that the peer has.
     fack: Option<Seq>,
 }
@@ -98,6 +99,11 @@ impl Segments {
     /// Segments that are believed to be lost, sent again or not.
     pub(crate) const fn lost(&self) -> u32 {
         self.lost
+    }
+
+    /// How often a segment came to be believed lost so far, or a copy of one.
+    pub(crate) const fn losses(&self) -> u64 {
+        self.losses
     }
 
     /// Copies of what was sent again that may still arrive.
@@ -172,6 +178,8 @@ impl Segments {
 
     /// It is believed to be lost, with the copy that was sent again, if there is one.
     pub(crate) fn lose(&mut self, at: usize) {
+        let further = self.get(at).is_some_and(|sent| !sent.sacked && (!sent.lost || sent.resent));
+        self.losses += u64::from(further);
         self.edit(at, |sent| (sent.lost, sent.resent) = (!sent.sacked, false));
     }
 

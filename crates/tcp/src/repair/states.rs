@@ -171,6 +171,7 @@ impl Sender {
             self.begin_undo(repair);
             self.congestion.lower();
         }
+        self.congestion.cubic.timed_out();
         self.congestion.phase = Phase::No;
         self.congestion.cwnd = (repair.segments.flying() + 1) * self.mss.max(1);
         repair.standing = Standing::Loss;
@@ -183,12 +184,13 @@ impl Sender {
 
     /// RFC 8985, section 6.3: what was sent too recently to be lost is not lost yet.
     fn mark_after_timeout(now: Instant, repair: &mut Repair) {
-        if repair.segments.first().is_some_and(|sent| sent.sacked) {
-            repair.segments.renege(); // the peer took back what it had
+        let reneged = repair.segments.first().is_some_and(|sent| sent.sacked);
+        if reneged {
+            repair.segments.renege(); // the peer took back what it had, so that nothing is known of what is on its way
         }
         for at in 0..repair.segments.len() as usize {
             let Some(sent) = repair.segments.get(at).copied() else { break };
-            let recent = at > 0 && repair.does.rack;
+            let recent = at > 0 && repair.does.rack && !reneged;
             if !recent || repair.rack.remaining(now, &sent, wire::Duration::ZERO).is_none() {
                 repair.segments.lose(at);
             }

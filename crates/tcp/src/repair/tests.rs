@@ -6,6 +6,9 @@ use crate::send::Sender;
 use crate::{Profile, Recovery, Seq, Timer};
 use wire::{Duration, Instant};
 
+mod timers;
+mod window;
+
 const fn at(ms: u64) -> Instant {
     Instant::from_millis(ms)
 }

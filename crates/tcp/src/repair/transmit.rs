@@ -2,7 +2,7 @@
 //! `tcp_send_loss_probe`).
 
 use super::forward::Forward;
-use super::{Repair, Standing};
+use super::{Repair, Sent, Standing};
 use crate::Seq;
 use crate::send::{Chunk, Errand, Sender};
 use crate::timers::Timer;
@@ -27,13 +27,16 @@ impl Sender {
             return Some(self.send_again(now, at, limit, repair));
         }
         if flying == 0 && repair.segments.len() == 0 && now.since(self.last_sent) > self.rto.current() {
-            self.restart(now);
+            self.restart(now, repair);
         }
         let room = cwnd.saturating_sub(flying) * self.mss;
         if let Some(len) = self.sendable(limit, room) {
             return Some(self.send_new(now, len, repair));
         }
-        self.use_of_window(repair, flying >= cwnd);
+        let full = flying >= cwnd;
+        if full || self.last_sent == now {
+            self.use_of_window(now, repair, full);
+        }
         if repair.forward == Forward::NewData && !self.max.after(repair.high) {
             repair.forward = Forward::Off; // nothing new could be sent
             return self.transmitted(now, limit, repair);
@@ -41,13 +44,17 @@ impl Sender {
         None
     }
 
-    fn restart(&mut self, now: Instant) {
+    fn restart(&mut self, now: Instant, repair: &mut Repair) {
         if self.idle_restart {
             self.congestion.restart(now.since(self.last_sent), self.rto.current());
+            (repair.used, repair.used_up) = (0, now);
         }
     }
 
     fn send_new(&mut self, now: Instant, len: usize, repair: &mut Repair) -> Chunk {
+        if repair.segments.len() == 0 {
+            self.congestion.cubic.idle(now, now.since(self.last_sent));
+        }
         let chunk = self.cut(now, self.next, len);
         let end = ending(&chunk);
         let first = repair.segments.len() == 0;
@@ -57,8 +64,6 @@ impl Sender {
             self.rearm(now, repair);
         }
         self.watch_tail(now, repair, false);
-        let flying = repair.segments.flying();
-        self.use_of_window(repair, flying >= self.congestion.cwnd / self.mss.max(1));
         chunk
     }
 
@@ -77,8 +82,11 @@ impl Sender {
     /// Cuts a segment out of those that were sent, to be sent again.
     fn again(&mut self, now: Instant, at: usize, limit: u32, repair: &mut Repair) -> Chunk {
         let (from, end) = repair.segments.get(at).map_or((self.una, self.una), |sent| (sent.from, sent.end));
-        let len = end.since(from).min(limit);
-        repair.segments.split(at, from.plus(len));
+        let data = self.data_end(end).since(from);
+        let len = data.min(limit);
+        if data > limit {
+            repair.segments.split(at, from.plus(len));
+        }
         let chunk = self.cut(now, from, len as usize);
         let end = ending(&chunk);
         let last = at + 1 == repair.segments.len() as usize;
@@ -94,10 +102,10 @@ impl Sender {
     /// New data, whatever the congestion window; else the last segment again (RFC 8985, section 7.3). One at a time is out.
     fn send_probe(&mut self, now: Instant, limit: u32, repair: &mut Repair) -> Option<Chunk> {
         if repair.tail.end.is_some() || repair.segments.len() == 0 {
-            self.rearm(now, repair);
+            self.rearm_from_head(now, repair);
             return None;
         }
-        let chunk = if let Some(len) = self.sendable(limit, limit) {
+        let chunk = if let Some(len) = self.sendable_if(limit, limit, false) {
             repair.tail.again = false;
             let chunk = self.cut(now, self.next, len);
             repair.segments.push(chunk.seq, ending(&chunk), now);
@@ -106,8 +114,9 @@ impl Sender {
             let mut last = repair.segments.len() as usize - 1;
             let (from, end) =
                 repair.segments.get(last).map_or((self.una, self.una), |sent| (sent.from, sent.end));
-            if end.since(from) > limit {
-                repair.segments.split(last, end.minus(limit));
+            let data = self.data_end(end);
+            if data.since(from) > limit {
+                repair.segments.split(last, data.minus(limit));
                 last += 1;
             }
             repair.tail.again = true;
@@ -118,11 +127,29 @@ impl Sender {
         Some(chunk)
     }
 
-    /// Linux: `tcp_cwnd_validate`.
-    fn use_of_window(&self, repair: &mut Repair, full: bool) {
+    /// The end of the data of a segment that ends at `end`: a FIN has a number, and takes no room.
+    fn data_end(&self, end: Seq) -> Seq {
+        let written = self.una.plus(self.buffer.len() as u32);
+        if end.after(written) { written } else { end }
+    }
+
+    /// After all that may leave has left; `full` says that the window has no room for more (Linux: `tcp_cwnd_validate`).
+    fn use_of_window(&mut self, now: Instant, repair: &mut Repair, full: bool) {
         let out = repair.segments.len();
         if !self.una.before(repair.usage) || full || (!repair.limited && out > repair.most_out) {
             (repair.limited, repair.most_out, repair.usage) = (full, out, self.max);
+        }
+        if self.is_limited(repair) {
+            (repair.used, repair.used_up) = (0, now);
+            return;
+        }
+        repair.used = repair.used.max(out);
+        if self.idle_restart && now.since(repair.used_up) >= self.rto.current() {
+            // What waits for a full send buffer is not limited by the application.
+            if repair.standing == Standing::Open && self.buffer.len() < self.capacity {
+                self.congestion.not_used(repair.used);
+            }
+            (repair.used, repair.used_up) = (0, now);
         }
     }
 
@@ -134,7 +161,9 @@ impl Sender {
             repair.segments.push(known, self.max, self.last_sent);
         }
         for at in 0..repair.segments.len() as usize {
-            if repair.segments.get(at).is_some_and(|sent| sent.end.since(sent.from) > than) {
+            // A FIN alone is lost with all others (`than` is 0), and fits.
+            let len = |sent: &Sent| self.data_end(sent.end).since(sent.from).max(1);
+            if repair.segments.get(at).is_some_and(|sent| len(sent) > than) {
                 repair.segments.lose(at);
             }
         }

@@ -1,0 +1,189 @@
+//! Round trips, probes and time-outs.
+
+use super::*;
+use crate::Fin;
+
+/// RFC 8985, section 6.2, step 1: `RACK.min_RTT` is the least of all round trips, that of the handshake among them, or the answer
+/// to a probe that is shorter than the segments before it would count as one to the original.
+#[test]
+fn the_round_trip_of_the_handshake_counts() {
+    let mut talk = Talk::ten(Mechanisms::ALL, 10_000);
+    talk.hears(160, 8, &[]);
+    let Timer::Tail(when) = talk.0.timer else { panic!("{:?}", talk.0.timer) };
+    talk.0.timeout(when);
+    let probe = when.0 / 1_000_000;
+    assert_eq!(talk.sends(probe), [9]);
+    assert_eq!(talk.hears(probe + 55, 8, &[(9, 10)]), [8]);
+}
+
+/// The same of a round trip that timestamps tell (Linux: `tcp_ack_update_rtt`), which is a tick at least.
+#[test]
+fn the_round_trip_of_a_timestamp_counts() {
+    let mut talk = Talk::ten(Mechanisms { tlp: false, frto: false, ..Mechanisms::ALL }, 10_000);
+    talk.waits(Timer::Retransmit(at(350)));
+    talk.hears_echo(380, 1, 350);
+    assert_eq!(talk.rack().min_rtt, Some(Duration::from_millis(30)));
+    talk.sends(390);
+    talk.hears_echo(390, 2, 390);
+    assert_eq!(talk.rack().min_rtt, Some(Duration::from_millis(1)));
+}
+
+/// A FIN has a number and takes no room: a whole segment that has one is sent again as it was.
+#[test]
+fn a_fin_does_not_cut_the_last_segment() {
+    let ended = |does| {
+        let mut talk = Talk::ten(does, 10_000);
+        talk.0.write(&[7; 1000]);
+        talk.0.fin = Fin::Queued;
+        assert_eq!(talk.hears(150, 10, &[]), [10]);
+        let when = talk.0.timer.at().unwrap();
+        talk.0.timeout(when);
+        let chunk = talk.0.next(when, 0).unwrap();
+        let segments = talk.0.repair.as_ref().unwrap().segments.len();
+        (chunk.seq.0, chunk.bytes.len(), chunk.fin, segments)
+    };
+    assert_eq!(ended(Mechanisms::ALL), (10_000, 1000, true, 1), "a probe");
+    assert_eq!(ended(Mechanisms { tlp: false, ..Mechanisms::ALL }), (10_000, 1000, true, 1), "a time-out");
+}
+
+/// A path that carries less cuts what is too long with a FIN, and not a FIN alone.
+#[test]
+fn a_fin_is_not_too_long_for_a_path() {
+    let mut talk = Talk::ten(Mechanisms::ALL, 10_000);
+    talk.0.write(&[7; 500]);
+    talk.0.fin = Fin::Queued;
+    assert_eq!(talk.hears(150, 10, &[]), [10]);
+    talk.0.path_mss(500);
+    assert_eq!((talk.sends(160), talk.0.retransmissions), (vec![], 0));
+    // But it is lost with all else where nothing is known of what left.
+    let mut talk = Talk::ten(Mechanisms::ALL, 10_000);
+    talk.hears(150, 10, &[]);
+    talk.0.fin = Fin::Queued;
+    assert_eq!(talk.sends(150), [10]);
+    talk.0.lose_longer(0);
+    assert_eq!(talk.0.repair.as_ref().unwrap().segments.lost(), 1);
+}
+
+/// RFC 8985, section 7.3: the probe is new data where the window has room for it, however little there is (Linux:
+/// `TCP_NAGLE_OFF`).
+#[test]
+fn a_probe_does_not_wait_for_a_whole_segment() {
+    let mut talk = Talk::ten(Mechanisms::ALL, 10_000);
+    talk.0.write(&[7; 100]);
+    talk.hears(150, 8, &[]);
+    talk.0.write(&[7; 100]);
+    assert_eq!(talk.sends(151), [] as [u32; 0], "the one before is small and not acknowledged");
+    let Timer::Tail(when) = talk.0.timer else { panic!("{:?}", talk.0.timer) };
+    talk.0.timeout(when);
+    let chunk = talk.0.next(when, 0).unwrap();
+    assert_eq!((chunk.seq.0, chunk.bytes.len()), (10_100, 100));
+}
+
+/// Linux: `tcp_rack_reo_timeout`: what was late and is lost begins a recovery; where one is under way, that arrives nothing
+/// opens the window no further.
+#[test]
+fn time_alone_lets_nothing_out_in_a_recovery() {
+    let mut talk = Talk::ten(Mechanisms::ALL, 40_000);
+    talk.0.repair.as_mut().unwrap().rack.reordered = true;
+    talk.hears(150, 0, &[(1, 2)]);
+    let Timer::Reorder(when) = talk.0.timer else { panic!("{:?}", talk.0.timer) };
+    talk.0.timeout(when);
+    talk.sends(165);
+    assert_eq!(talk.standing(), Standing::Recovery);
+    talk.hears(170, 0, &[(1, 2), (4, 5)]);
+    let (cwnd, delivered) = (talk.cwnd(), talk.0.repair.as_ref().unwrap().prr.delivered);
+    let Timer::Reorder(when) = talk.0.timer else { panic!("{:?}", talk.0.timer) };
+    talk.0.timeout(when);
+    assert_eq!((talk.cwnd(), talk.0.repair.as_ref().unwrap().prr.delivered), (cwnd, delivered));
+    assert!(talk.0.repair.as_ref().unwrap().segments.lost() > 1, "the second and the third are lost too");
+}
+
+/// RFC 2018, section 8: a peer that took back what it had has nothing of what was sent, however recently.
+#[test]
+fn after_reneging_all_is_lost() {
+    let mut talk = Talk::ten(Mechanisms { tlp: false, frto: false, ..Mechanisms::ALL }, 11_000);
+    talk.hears(150, 1, &[]); // lets the eleventh out
+    talk.0.repair.as_mut().unwrap().segments.edit(0, |sent| sent.sacked = true);
+    talk.0.timer = Timer::Retransmit(at(180));
+    talk.0.timeout(at(180));
+    let segments = &talk.0.repair.as_ref().unwrap().segments;
+    assert_eq!((segments.sacked(), segments.lost(), segments.len()), (0, 10, 10));
+}
+
+/// RFC 8985, section 7.3: one probe is out at a time; then it is the time-out, from when the first segment left (Linux:
+/// `tcp_rearm_rto`).
+#[test]
+fn a_second_probe_waits_for_the_answer_to_the_first() {
+    let mut talk = Talk::ten(Mechanisms::ALL, 10_000);
+    talk.hears(150, 7, &[]);
+    assert_eq!(talk.waits(Timer::Tail(at(252))), [9]);
+    talk.hears(260, 8, &[]);
+    let Timer::Tail(when) = talk.0.timer else { panic!("{:?}", talk.0.timer) };
+    assert_eq!(talk.waits(Timer::Tail(when)), [] as [u32; 0]);
+    let overdue = at(when.0 / 1_000_000) + Duration::from_micros(1);
+    assert_eq!(talk.0.timer, Timer::Retransmit(overdue), "it left longer than a time-out ago");
+}
+
+/// RFC 5682, section 3.1, step 2b: where no new data can be sent the question is dropped, and what is lost is sent again.
+#[test]
+fn without_new_data_a_time_out_is_repaired() {
+    let mut talk = Talk::ten(Mechanisms { tlp: false, ..Mechanisms::ALL }, 40_000);
+    talk.waits(Timer::Retransmit(at(350)));
+    talk.0.window = 9010; // ten bytes more than are out: not worth a segment
+    assert_eq!(talk.hears(360, 1, &[]), [1, 2]);
+}
+
+/// Linux: `tcp_rearm_rto`: where a wait for reordering ends the time-out counts from when the first segment left.
+#[test]
+fn a_time_out_counts_from_the_first_segment_after_another_timer() {
+    let mut talk = Talk::ten(Mechanisms::ALL, 10_000);
+    talk.0.repair.as_mut().unwrap().rack.reordered = true;
+    talk.hears(150, 1, &[(2, 3)]);
+    let Timer::Reorder(when) = talk.0.timer else { panic!("{:?}", talk.0.timer) };
+    let rto = talk.0.rto.current();
+    let repair = talk.0.repair.take().unwrap();
+    talk.0.rearm(at(160), &repair);
+    assert_eq!(talk.0.timer, Timer::Retransmit(at(100) + rto));
+    talk.0.timer = Timer::Tail(when);
+    talk.0.rearm(at(160), &repair);
+    assert_eq!(talk.0.timer, Timer::Retransmit(at(100) + rto));
+    talk.0.rearm(at(160), &repair);
+    assert_eq!(talk.0.timer, Timer::Retransmit(at(160) + rto), "and afresh after none");
+    talk.0.timer = Timer::Tail(when);
+    talk.0.rearm(at(9000), &repair);
+    assert_eq!(talk.0.timer, Timer::Retransmit(at(9000) + Duration::from_micros(1)), "it is overdue");
+}
+
+/// RFC 8985, section 6.2, step 5: losses are looked for when the wait is over, whether something arrived meanwhile or not.
+#[test]
+fn time_alone_finds_losses() {
+    let mut talk = Talk::ten(Mechanisms::ALL, 10_000);
+    talk.hears(150, 0, &[(1, 2)]);
+    let Timer::Reorder(when) = talk.0.timer else { panic!("{:?}", talk.0.timer) };
+    assert!(!talk.rack().advanced);
+    talk.0.timeout(when);
+    let repair = talk.0.repair.as_ref().unwrap();
+    assert_eq!((repair.standing, repair.segments.lost(), repair.prr.delivered), (Standing::Recovery, 1, 1));
+}
+
+/// RFC 2883, section 4: a duplicate above the acknowledgment lies within the second block; it is taken back, and is a sign of
+/// reordering where more has arrived above.
+#[test]
+fn a_duplicate_above_the_acknowledgment() {
+    let mut talk = Talk::ten(Mechanisms::ALL, 10_000);
+    talk.hears(150, 0, &[(3, 7)]);
+    assert_eq!(talk.standing(), Standing::Recovery);
+    let copies = talk.0.repair.as_ref().unwrap().undo.resent;
+    talk.hears(151, 0, &[(2, 7)]);
+    assert!(copies > 0 && talk.0.retransmissions > 0);
+    talk.0.repair.as_mut().unwrap().segments.edit(2, |sent| sent.ever_resent = true);
+    talk.0.repair.as_mut().unwrap().rack.reordered = false;
+    talk.hears(200, 0, &[(2, 3), (2, 7)]);
+    let repair = talk.0.repair.as_ref().unwrap();
+    assert_eq!((repair.duplicates, repair.undo.resent, repair.rack.reordered), (1, copies - 1, true));
+    // What no other block covers is no duplicate.
+    let mut talk = Talk::ten(Mechanisms::ALL, 10_000);
+    talk.hears(150, 0, &[(3, 7)]);
+    talk.hears(200, 0, &[(8, 9), (3, 7)]);
+    assert_eq!(talk.0.repair.as_ref().unwrap().duplicates, 0);
+}
