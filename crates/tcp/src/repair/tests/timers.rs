@@ -181,6 +181,11 @@ fn a_duplicate_above_the_acknowledgment() {
     talk.hears(200, 0, &[(2, 3), (2, 7)]);
     let repair = talk.0.repair.as_ref().unwrap();
     assert_eq!((repair.duplicates, repair.undo.resent, repair.rack.reordered), (1, copies - 1, true));
+    // The network made the copy of what was sent once.
+    let resent = repair.undo.resent;
+    talk.hears(201, 0, &[(4, 5), (2, 7)]);
+    let repair = talk.0.repair.as_ref().unwrap();
+    assert_eq!((repair.duplicates, repair.undo.resent), (2, resent));
     // What no other block covers is no duplicate.
     let mut talk = Talk::ten(Mechanisms::ALL, 10_000);
     talk.hears(150, 0, &[(3, 7)]);

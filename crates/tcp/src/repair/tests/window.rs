@@ -150,3 +150,17 @@ fn a_second_time_out_of_the_same_segment_does_not_lower_the_threshold() {
     talk.0.timeout(when);
     assert_eq!(talk.0.congestion.ssthresh, 2000);
 }
+
+/// Linux: `tcp_try_undo_partial`, `tcp_undo_cwnd_reduction`: what was believed lost is looked at anew, and what is too late is lost
+/// again.
+#[test]
+fn losses_are_looked_for_anew_after_a_reduction_was_taken_back() {
+    let mut talk = Talk::ten(Mechanisms::ALL, 10_000);
+    talk.hears(150, 0, &[(5, 7)]);
+    let Timer::Reorder(when) = talk.0.timer else { panic!("{:?}", talk.0.timer) };
+    talk.0.timeout(when);
+    assert_eq!(talk.sends(165), [0]);
+    let sent = talk.hears_echo(170, 1, 100);
+    let lost = talk.0.repair.as_ref().unwrap().segments.lost();
+    assert_eq!((talk.standing(), lost, sent.first()), (Standing::Recovery, 4, Some(&1)));
+}
