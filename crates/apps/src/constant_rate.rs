@@ -14,9 +14,11 @@ pub struct ConstantRateConfig {
     #[serde(deserialize_with = "text")]
     #[schemars(schema_with = "node::config::schema::text")]
     pub to: Addr,
-    /// Datagrams a second.
+    /// Datagrams a second: 1 to 1000000.
+    #[schemars(range(min = 1, max = 1_000_000))]
     pub rate: u32,
-    /// Bytes of payload in each; the first eight are its number.
+    /// Bytes of payload in each, 8 to 1472; the first eight are its number.
+    #[schemars(range(min = 8, max = 1472))]
     pub size: usize,
     /// When the first goes out.
     #[serde(deserialize_with = "span")]
@@ -38,12 +40,15 @@ pub struct ConstantRate {
 }
 
 const STREAM: StreamId = StreamId(0);
+/// More than the smallest datagrams fill a link of 400 Mb/s with; each is simulated by itself.
+const FASTEST: u32 = 1_000_000;
 
 impl ConstantRate {
     /// A sender with this configuration.
     pub fn new(config: ConstantRateConfig) -> Result<Self, ConfigError> {
-        if config.rate == 0 {
-            return Err(ConfigError::new("rate", "must be at least 1 a second"));
+        if !(1..=FASTEST).contains(&config.rate) {
+            let problem = format!("allowed: 1 to {FASTEST} datagrams a second; it is {}", config.rate);
+            return Err(ConfigError::new("rate", problem));
         }
         if !(8..=1472).contains(&config.size) {
             return Err(ConfigError::new(
@@ -141,7 +146,9 @@ mod tests {
 
     #[test]
     fn what_cannot_work_is_refused() {
-        assert_eq!(ConstantRate::new(ConstantRateConfig { rate: 0, ..config() }).unwrap_err().key, "rate");
+        for rate in [0, FASTEST + 1, u32::MAX] {
+            assert_eq!(ConstantRate::new(ConstantRateConfig { rate, ..config() }).unwrap_err().key, "rate");
+        }
         for size in [7, 1473] {
             assert_eq!(ConstantRate::new(ConstantRateConfig { size, ..config() }).unwrap_err().key, "size");
         }

@@ -175,10 +175,7 @@ impl StationConfig {
         if self.route_timeout.is_zero() {
             return Err(ConfigError::new("route_timeout", "must be longer than nothing"));
         }
-        if self.network_key.as_bytes().len() < 16 {
-            // A mobile host that knows its own key could search a short one for the network's.
-            return Err(ConfigError::new("network_key", "must have at least 16 bytes"));
-        }
+        check_network_key(&self.network_key)?;
         if self.delay_exempt.iter().any(|dscp| *dscp > 63) {
             return Err(ConfigError::new("delay_exempt", "a DSCP is 0 to 63"));
         }
@@ -190,6 +187,15 @@ impl StationConfig {
         }
         Ok(())
     }
+}
+
+/// Refuses a network's key that is too short.
+pub fn check_network_key(key: &Key) -> Result<(), ConfigError> {
+    if key.as_bytes().len() < 16 {
+        // A mobile host that knows its own key could search a short one for the network's.
+        return Err(ConfigError::new("network_key", "must have at least 16 bytes, 32 hexadecimal digits"));
+    }
+    Ok(())
 }
 
 impl MobileConfig {

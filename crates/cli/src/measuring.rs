@@ -91,6 +91,11 @@ pub(crate) fn count(text: &str) -> Result<u64, String> {
     }
 }
 
+/// A seed.
+pub(crate) fn seed(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| format!("allowed: a whole number from 0 to {}", u64::MAX))
+}
+
 /// What it takes on Linux to make the namespaces, start the daemons, and collect what they recorded.
 pub(crate) const SETUP: Duration = Duration::from_secs(2);
 

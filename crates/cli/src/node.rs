@@ -18,8 +18,8 @@ pub(crate) fn node(args: &Args) -> Result<(), Failure> {
     let place = args.config.display();
     let text =
         std::fs::read_to_string(&args.config).map_err(|error| Failure::Usage(format!("{place}: {error}")))?;
-    let config: HostConfig =
-        toml::from_str(&text).map_err(|error| Failure::Usage(format!("{place}: {error}")))?;
+    let config = lab::scenario::host_config(&place.to_string(), &text)
+        .map_err(|error| Failure::Usage(error.to_string()))?;
     let spec = spec(&config).map_err(|error| Failure::Usage(format!("{place}: {error}")))?;
     run(spec).map_err(|error| Failure::Machine(error.to_string()))
 }

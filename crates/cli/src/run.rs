@@ -1,6 +1,6 @@
 //! `wayfare run SCENARIO`
 
-use crate::measuring::{count, unusable};
+use crate::measuring::{count, seed, unusable};
 use crate::output::{Countdown, Format, Progress, print, tell};
 use crate::{Failure, interrupt, linux_failure, measuring};
 use draw::Snap;
@@ -28,7 +28,7 @@ pub(crate) struct Args {
     #[arg(long = "set", value_name = "KEY=VALUE")]
     set: Vec<Setting>,
     /// The seed of all chance; of the first run, if there are several.
-    #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = seed, allow_negative_numbers = true)]
     seed: u64,
     /// How many runs, each with the next seed and at other phases: the instants of the scenario are shifted, each by a part of its
     /// own of up to 1 s (the scenario's `phase`); of a grid, of each of its points [default: one; of a grid ten, or what the
@@ -48,9 +48,9 @@ pub(crate) struct Args {
     /// How many runs at a time [default: one per processor in the simulator, one on Linux].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     jobs: Option<u16>,
-    /// How often a run on Linux is repeated when the machine stood still during it.
-    #[arg(long, value_name = "N", default_value_t = 2)]
-    repeats: usize,
+    /// How often a run on Linux is repeated when the machine disturbed it [default: 2]. Linux only.
+    #[arg(long, value_name = "N")]
+    repeats: Option<usize>,
     /// The run directory [default: runs/NAME-BACKEND-SEED, with a digest of the settings]; with several runs, the folder that
     /// holds them.
     #[arg(long, value_name = "DIR")]
@@ -124,6 +124,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         interrupt::flag()?;
         let repetitions = (0..args.runs()).map(|number| args.repetition(number));
         return crate::count::count(&args.scenario, &args.set, &repetitions, args.format);
+    }
+    if args.on == On::Sim && args.repeats.is_some() {
+        return Err(Failure::Usage("--repeats is for runs on Linux: use --on linux".to_owned()));
     }
     let sweep = sweep_of(args)?;
     let jobs = match (args.jobs, args.on) {
@@ -351,7 +354,7 @@ const fn world(on: On) -> OnWorld {
 fn carry_out(args: &Args, plan: &Plan, stop: &AtomicBool) -> Result<Outcome, Failure> {
     match args.on {
         On::Sim => lab::run::simulate(plan.clone()).map_err(|error| Failure::Usage(error.to_string())),
-        On::Linux => on_linux(plan, args.repeats, stop),
+        On::Linux => on_linux(plan, args.repeats.unwrap_or(2), stop),
     }
 }
 

@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 pub(crate) struct Args {
     /// Numbers of mobile hosts.
     #[arg(long, value_name = "N,...", value_delimiter = ',', default_value = "100,1000,10000,100000,1000000",
-        value_parser = clap::value_parser!(u32).range(1..))]
+        value_parser = mobiles)]
     hosts: Vec<u32>,
     /// Change a value of `scale/tree`, as `duration=20s`.
     #[arg(long = "set", value_name = "KEY=VALUE")]
@@ -31,6 +31,13 @@ pub(crate) struct Args {
     format: Format,
 }
 
+fn mobiles(text: &str) -> Result<u32, String> {
+    let number = text.parse().ok().filter(|number| *number > 0);
+    number.ok_or_else(|| {
+        format!("allowed: whole numbers from 1 to {}, with commas between them, as 100,1000", u32::MAX)
+    })
+}
+
 /// What is said of one run: the line of JSON that `run --no-records` prints, and what of it is shown.
 struct Measured {
     line: String,
@@ -44,6 +51,12 @@ struct Measured {
 }
 
 pub(crate) fn scale(args: &Args) -> Result<(), Failure> {
+    let mut before = std::collections::BTreeSet::new();
+    if let Some(twice) = args.hosts.iter().find(|number| !before.insert(**number)) {
+        return Err(Failure::Usage(format!(
+            "--hosts: {twice} is given twice; both points would be the same"
+        )));
+    }
     interrupt::flag()?;
     let folder =
         args.out.as_deref().map(|out| folder(Some(out), "scale", &["scale.svg", "scale.csv"], args.force));

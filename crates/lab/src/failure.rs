@@ -86,8 +86,16 @@ fn silent(plan: &Plan, flows: &[Flow]) -> Vec<String> {
                     .iter()
                     .any(|(here, there)| here.host == id && there.at.port() == to.port())
             });
-            if !is_there && start + SETUP < plan.duration {
-                silent.push(format!("{name} of {} to {to}: no data ever left the host", host.config.name));
+            let end = plan.duration;
+            let why = if start >= end {
+                format!("it never ran: it starts at {start:?}, after the end of the run at {end:?}")
+            } else if start + SETUP < end {
+                "no data ever left the host".to_owned()
+            } else {
+                continue;
+            };
+            if !is_there {
+                silent.push(format!("{name} of {} to {to}: {why}", host.config.name));
             }
         }
     }

@@ -20,6 +20,7 @@ pub mod flow;
 pub mod handoff;
 pub mod journey;
 pub mod kept;
+mod kept_records;
 pub mod ledger;
 pub mod linux;
 pub mod plan;

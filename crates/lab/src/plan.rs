@@ -1,7 +1,7 @@
 //! A plan: a scenario with every name resolved, ready for either world.
 
 use crate::program::Program;
-use crate::scenario::{Repetition, Setting};
+use crate::scenario::{Repetition, ScenarioError, Setting};
 use crate::tree::Tree;
 use link::{CellSpec, Course, Fabric, PortId, RadioSpec, WireSpec};
 use node::Node;
@@ -106,10 +106,10 @@ impl Plan {
 
     /// The same, in which hosts mark what changes inside their TCP connections, for graphs over time. Marks are given to
     /// no role and are not part of the fingerprint: the run is the same.
-    pub fn recorded(&self) -> Result<World, roles::NodeError> {
+    pub(crate) fn recorded<W: Witness>(&self, witness: W) -> Result<World<W>, roles::NodeError> {
         let mut plan = self.clone();
         plan.hosts.iter_mut().for_each(|host| host.config.tcp.traced = true);
-        plan.world()
+        plan.watched(witness)
     }
 
     /// The same, of which a witness is told.
@@ -136,6 +136,17 @@ impl Plan {
     pub fn world_of(&self, nodes: Vec<Node>) -> Result<World, roles::NodeError> {
         let hosts = self.hosts.iter().zip(nodes).map(|(host, node)| self.host(host, node));
         Ok(World::new(self.fabric(), hosts.collect::<Result<Vec<_>, _>>()?))
+    }
+
+    /// Says that its records filled `bytes` at this time of the run, at the key that says how long it is.
+    pub(crate) fn too_large(&self, at: Duration, bytes: usize) -> ScenarioError {
+        let gib = bytes as f64 / (1u64 << 30) as f64;
+        let problem = format!(
+            "the records of {at:?} of {:?} take {gib:.0} GiB, the most that a run keeps; shorten the run, send less, or run it \
+             with --no-records",
+            self.duration
+        );
+        crate::scenario::at_path(&self.name, &self.text, &self.settings, "duration", &problem)
     }
 
     /// When it ends.

@@ -1,9 +1,11 @@
 //! One run: a plan carried out in a world, and what is known of it afterwards.
 
 use crate::Plan;
+use crate::ScenarioError;
 use crate::failure::failures;
 use crate::flow::{Flow, Packets, Traffic};
 use crate::handoff::{self, Handoff, Hole};
+use crate::kept_records::Kept;
 use crate::ledger::{self, Ledger, Running};
 use crate::linux::WorldReport;
 use crate::plan::EPOCH;
@@ -153,11 +155,28 @@ impl Outcome {
     }
 }
 
-/// Runs a plan in the simulator.
-pub fn simulate(plan: Plan) -> Result<Outcome, roles::NodeError> {
-    let run = plan.recorded()?.run(plan.end());
+/// Why a plan was not simulated to its end.
+#[derive(Debug, thiserror::Error)]
+pub enum NotSimulated {
+    /// It makes no world.
+    #[error(transparent)]
+    Node(#[from] roles::NodeError),
+    /// Its records are more than is kept in memory.
+    #[error(transparent)]
+    TooLarge(ScenarioError),
+}
+
+/// Bytes of records that a run keeps in memory at most.
+const MOST_KEPT: usize = 2 << 30;
+
+/// Runs a plan in the simulator. Refused if its records take more than 2 GiB.
+pub fn simulate(plan: Plan) -> Result<Outcome, NotSimulated> {
+    let run = plan.recorded(Kept::new(MOST_KEPT))?.run(plan.end());
+    if let Some(at) = run.full {
+        return Err(NotSimulated::TooLarge(plan.too_large(at.since(wire::Instant::ZERO), MOST_KEPT)));
+    }
     let stopped = run.stopped.map(|stopped| restless(&plan, &stopped));
-    let mut outcome = Outcome::new(plan, OnWorld::Sim, run.records, Some(run.fingerprint));
+    let mut outcome = Outcome::new(plan, OnWorld::Sim, run.records.records, Some(run.fingerprint));
     outcome.doubts.splice(0..0, stopped);
     Ok(outcome)
 }

@@ -36,7 +36,7 @@ impl serde::de::Visitor<'_> for SpanText {
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<Duration, E> {
-        parse_span(text).ok_or_else(|| E::custom(bad_span(text)))
+        read_span(text).map_err(E::custom)
     }
 
     fn visit_i64<E: Error>(self, number: i64) -> Result<Duration, E> {
@@ -67,11 +67,36 @@ pub fn spans<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Duration>
     Ok(Vec::<Span>::deserialize(deserializer)?.into_iter().map(|Span(span)| span).collect())
 }
 
+/// The span of time that a text says, or what is wrong with the text.
+pub fn read_span(text: &str) -> Result<Duration, String> {
+    parse_span(text).ok_or_else(|| bad_span(text))
+}
+
 fn bad_span(text: &str) -> String {
     if let Some(rest) = text.strip_prefix('-').filter(|rest| parse_span(rest).is_some()) {
         return format!("`{text}` is negative; a span of time is zero or greater, for example {rest}");
     }
-    format!("`{text}` is not a span of time; write a number and ns, us, ms, s or min, as 5ms or 1.5s")
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|c| c.is_ascii_digit() || c == b'.');
+    let unit_at = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(unit_at);
+    let is_unit = |unit: &str| parse_span(&format!("1{unit}")).is_some();
+    match unit {
+        "" if is_number(number) => {
+            format!("`{text}` is not a span of time: it has no unit; write `{number}ms`, or s, us, ns, min")
+        }
+        _ if is_number(number) && !is_unit(unit) && is_unit(&unit.to_ascii_lowercase()) => {
+            format!(
+                "`{text}` is not a span of time: units are in small letters, as `{}`",
+                text.to_ascii_lowercase()
+            )
+        }
+        _ if is_number(number) && is_unit(unit) && !number.contains('.') => {
+            format!("`{text}` is too long; allowed: at most {}s", u64::MAX / 1_000_000_000)
+        }
+        _ => {
+            format!("`{text}` is not a span of time; write a number and ns, us, ms, s or min, as 5ms or 1.5s")
+        }
+    }
 }
 
 /// The span of time that a text says.
@@ -165,6 +190,16 @@ mod tests {
             "999999999999s",
         ] {
             assert_eq!(nanos(bad), None, "{bad}");
+        }
+        for (bad, says) in [
+            ("-1s", "is negative"),
+            ("0.5", "it has no unit; write `0.5ms`"),
+            ("0.5MS", "small letters, as `0.5ms`"),
+            ("999999999999s", "allowed: at most 18446744073s"),
+            ("5h", "write a number and ns, us, ms, s or min"),
+            ("1.2345678901s", "write a number and ns"),
+        ] {
+            assert!(read_span(bad).unwrap_err().contains(says), "{bad}: {:?}", read_span(bad));
         }
     }
 }

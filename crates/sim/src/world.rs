@@ -26,6 +26,8 @@ pub struct Run<W = Vec<Record>> {
     pub largest_outbox: usize,
     /// Why the run ended before its time, if it did.
     pub stopped: Option<Stopped>,
+    /// When the run ended because the witness had room for no more.
+    pub full: Option<Instant>,
 }
 
 /// A host that did not come to rest: it kept causing work for itself at one instant of virtual time. The run ends there.
@@ -151,6 +153,7 @@ impl<W: Witness> World<W> {
         self.start();
         self.witness.settled();
         while self.stopped.is_none()
+            && !self.witness.is_full()
             && let Some((at, event)) = self.queue.next(end)
         {
             assert!(at >= self.now, "time does not run backwards");
@@ -160,7 +163,8 @@ impl<W: Witness> World<W> {
             self.happen(event);
             self.witness.settled();
         }
-        self.now = self.stopped.map_or(end, |stopped| stopped.at);
+        let full = self.witness.is_full().then_some(self.now);
+        self.now = full.or(self.stopped.map(|stopped| stopped.at)).unwrap_or(end);
         self.take_stock();
         Run {
             records: self.witness,
@@ -168,6 +172,7 @@ impl<W: Witness> World<W> {
             events: self.events,
             largest_outbox: self.out.peak(),
             stopped: self.stopped,
+            full,
         }
     }
 

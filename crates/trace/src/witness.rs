@@ -17,6 +17,11 @@ pub trait Witness {
 
     /// An event has happened, with all that followed from it at once: every copy of a packet that it made has been told of.
     fn settled(&mut self) {}
+
+    /// Whether it has room for no more: the run ends.
+    fn is_full(&self) -> bool {
+        false
+    }
 }
 
 /// Keeps everything.

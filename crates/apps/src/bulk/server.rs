@@ -19,7 +19,8 @@ pub struct BulkServerConfig {
     /// What carries the bytes.
     #[serde(default)]
     pub transport: Carrier,
-    /// Bytes to each client.
+    /// Bytes to each client: 1 or more.
+    #[schemars(range(min = 1))]
     pub bytes: Option<u64>,
     /// So long to each client, from when it connects.
     #[serde(default, deserialize_with = "some_span")]
@@ -56,6 +57,9 @@ impl BulkServer {
     pub fn new(config: BulkServerConfig) -> Result<Self, ConfigError> {
         if config.bytes.is_some() == config.duration.is_some() {
             return Err(ConfigError::new("bytes", "give either `bytes` or `duration`"));
+        }
+        if config.bytes == Some(0) {
+            return Err(ConfigError::new("bytes", "allowed: 1 or more; with 0 nothing is sent"));
         }
         Ok(Self { config, clients: BTreeMap::new(), served: 0, sent: 0, failed: None })
     }

@@ -103,6 +103,10 @@ fn a_scenario_without_a_flow_says_so() {
     let without = run_text("first.toml", &text.replace(source, ""), &[]);
     assert!(without.flows.is_empty() && without.failures.is_empty(), "{:?}", without.failures);
     assert!(crate::report::text(&without).contains("\nno flow: "));
+    // A source that starts after the end of the run does not hold, as one that stops before it starts.
+    let late = run_text("first.toml", &text.replace("start = \"0.5s\", stop", "start = \"60s\", stop"), &[]);
+    let says = "it never ran: it starts at 60s, after the end of the run at 6s";
+    assert!(matches!(&late.failures[..], [only] if only.ends_with(says)), "{:?}", late.failures);
     // Nothing of what it should send is in the records.
     let stuck = run_text("first.toml", text, &[]);
     let stuck = Outcome::new(stuck.plan.clone(), stuck.world, Vec::new(), None);

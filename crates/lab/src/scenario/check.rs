@@ -17,6 +17,8 @@ const LEAST_MTU: u16 = 68;
 /// Interfaces have the names of whom they lead to, and Linux takes no longer ones (`IFNAMSIZ`).
 const LONGEST_NAME: usize = 15;
 const MOST_RADIOS: usize = 64;
+/// A run lasts at most a day.
+const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// A key's path, and the problem.
 pub(super) type Wrong = (String, String);
@@ -37,6 +39,7 @@ pub(crate) fn check_hosts(
     layout: &Layout,
 ) -> Result<(), ScenarioError> {
     kinds(layout)
+        .and_then(|()| one_of_a_kind(layout))
         .and_then(|()| hosts(scenario, layout))
         .and_then(|()| addresses(layout))
         .and_then(|()| peers(scenario, layout))
@@ -51,6 +54,12 @@ pub(crate) fn check_hosts(
 fn time(scenario: &Scenario) -> Result<(), Wrong> {
     if scenario.duration == Duration::ZERO {
         return Err(("duration".to_owned(), "a run lasts longer than nothing, as 10s".to_owned()));
+    }
+    if scenario.duration > LONGEST {
+        return Err((
+            "duration".to_owned(),
+            format!("allowed: above 0s, at most 1440min; it is {:?}", scenario.duration),
+        ));
     }
     Ok(())
 }
@@ -160,6 +169,22 @@ fn nets(scenario: &Scenario) -> Result<(), Wrong> {
             return Err((format!("{path}.net"), format!("{net} overlaps {theirs} of `{other}`")));
         }
         before.push((path, net));
+    }
+    Ok(())
+}
+
+/// A host has one role of each kind of a protocol; applications may be several.
+fn one_of_a_kind(layout: &Layout) -> Result<(), Wrong> {
+    for (name, host) in layout.hosts() {
+        let mut before = BTreeSet::new();
+        for (index, role) in host.role.iter().enumerate() {
+            let Some(kind) = role.get("kind").and_then(toml::Value::as_str) else { continue };
+            if Application::of_kind(kind).is_none() && !before.insert(kind) {
+                let problem =
+                    format!("`{name}` has a role `{kind}` already; a host has at most one of this kind");
+                return Err((format!("host.{name}.role[{index}].kind"), problem));
+            }
+        }
     }
     Ok(())
 }

@@ -47,7 +47,11 @@ fn the_scenario_that_is_spoiled_below_is_whole() {
 /// What is replaced, by what, and the begin of the refusal.
 const CASES: &[(&str, &str, &str)] = &[
     // Links.
-    ("[\"server\", \"router\"]", "[\"server\"]", "line 4, column 8: `wire.in.ends`: "),
+    (
+        "[\"server\", \"router\"]",
+        "[\"server\"]",
+        "line 4, column 8: `wire.in.ends`: a list of 2 is needed; this one has 1",
+    ),
     (
         "[\"server\", \"router\"]",
         "[\"server\", \"server\"]",
@@ -79,7 +83,7 @@ const CASES: &[(&str, &str, &str)] = &[
     ("\"1ms\"", "\"1ms\"\nqueue = -1", "line 7, column 9: `wire.in.queue`: "),
     ("\"1ms\"", "\"1ms\"\nloss = nan", "line 7, column 8: `wire.in.loss`: a chance is a number from 0 to 1"),
     ("\"1ms\"", "\"1ms\"\nduplicate = 2", "line 7, column 13: `wire.in.duplicate`: "),
-    ("[wire.out]", "[wire.in]", "line 8, column 7: duplicate key"),
+    ("[wire.out]", "[wire.in]", "line 8, column 7: duplicate key `in`; the first is in line 3"),
     // Cells.
     ("station = \"west\"\n", "", "line 13, column 7: `cell.1.station`: is missing"),
     (
@@ -157,9 +161,13 @@ const CASES: &[(&str, &str, &str)] = &[
     ("10.1.0.7", "10.1.0.0", "line 22, column 11: `host.mobile.address`: 10.1.0.0 is no host's address"),
     ("10.1.0.7", "224.0.0.1", "line 22, column 11: `host.mobile.address`: 224.0.0.1 is no host's address"),
     ("10.1.0.7", "127.0.0.1", "line 22, column 11: `host.mobile.address`: 127.0.0.1 is no host's address"),
-    ("10.1.0.7", "10.1.0.300", "line 22, column 11: `host.mobile.address`: invalid IPv4 address"),
+    (
+        "10.1.0.7",
+        "10.1.0.300",
+        "line 22, column 11: `host.mobile.address`: not an IPv4 address; write four numbers from 0 to 255",
+    ),
     // Hosts.
-    ("[host.router]", "[host.server]", "line 19, column 7: duplicate key"),
+    ("[host.router]", "[host.server]", "line 19, column 7: duplicate key `server`; the first is in line 17"),
     (
         "[host.router]",
         "[host.\"the router\"]",
@@ -197,6 +205,27 @@ const CASES: &[(&str, &str, &str)] = &[
         "line 20, column 19: `host.router.tcp.rto_mim`: unknown field `rto_mim`",
     ),
     // Roles.
+    ("bytes = 1000", "bytes = 0", "line 18, column 66: `host.server.role[0].bytes`: allowed: 1 or more"),
+    (
+        "kind = \"apps/roam\"",
+        "kind = \"apps/roam\", start = \"wets\"",
+        "line 24, column 35: `host.mobile.role[0].start`: no base station `wets`, did you mean `west`?; there are: west",
+    ),
+    (
+        "    { kind = \"apps/bulk-client\"",
+        "    { kind = \"apps/roam\" },\n    { kind = \"apps/bulk-client\"",
+        "line 25, column 14: `host.mobile.role[1].kind`: `mobile` has a role `apps/roam` already",
+    ),
+    (
+        "    { kind = \"apps/bulk-client\"",
+        "    { kind = \"apps/constant-rate\", to = \"server:1\", rate = 4294967295, size = 100, start = \"0s\", stop = \"1s\" },\n    { kind = \"apps/bulk-client\"",
+        "line 25, column 60: `host.mobile.role[1].rate`: allowed: 1 to 1000000 datagrams a second; it is 4294967295",
+    ),
+    (
+        "bytes = 1000",
+        "bytes = 99999999999999999999",
+        "line 18, column 66: `bytes`: 99999999999999999999 is too large a number; allowed: -9223372036854775808 to",
+    ),
     (
         "at = \"server:9000\"",
         "at = \"mobile:9000\"",
@@ -231,6 +260,37 @@ const CASES: &[(&str, &str, &str)] = &[
         "at = \"1s\"",
         "at = \"-1s\"",
         "line 24, column 43: `host.mobile.role[0].moves[0].at`: `-1s` is negative",
+    ),
+    ("\"5s\"", "\"100000min\"", "line 2, column 12: `duration`: allowed: above 0s, at most 1440min"),
+    (
+        "\"5s\"",
+        "\"99999999999s\"",
+        "line 2, column 12: `duration`: `99999999999s` is too long; allowed: at most 1844",
+    ),
+    (
+        "\"1ms\"",
+        "\"0.5\"",
+        "line 6, column 9: `wire.in.delay`: `0.5` is not a span of time: it has no unit; write `0.5ms`",
+    ),
+    (
+        "\"1ms\"",
+        "\"0.5MS\"",
+        "line 6, column 9: `wire.in.delay`: `0.5MS` is not a span of time: units are in small letters",
+    ),
+    (
+        "\"10Mb/s\"",
+        "\"99999999999Gb/s\"",
+        "line 5, column 8: `wire.in.rate`: `99999999999Gb/s` is too fast; allowed: at most",
+    ),
+    (
+        "about = ",
+        "about = \"twice\"\nabout = ",
+        "line 2, column 1: duplicate key `about`; the first is in line 1",
+    ),
+    (
+        "[host.west]",
+        "[host.\"../west\"]",
+        "line 20, column 7: `host.../west`: a host's name is 1 to 15 letters",
     ),
     ("\"5s\"", "\"0s\"", "line 2, column 12: `duration`: a run lasts longer than nothing"),
     ("\"5s\"", "5", "line 2, column 12: `duration`: 5 has no unit"),
@@ -275,4 +335,91 @@ fn a_host_that_moves_needs_a_cell() {
     let refusal =
         Scenario::plan("bad.toml", &format!("{begin}[host.server]{end}"), &[], 1).unwrap_err().to_string();
     assert!(refusal.contains("`host.mobile`: a host that moves needs a cell"), "{refusal}");
+}
+
+/// What is wrong is told before what is probably a mistake, and by the same words.
+#[test]
+fn a_scenario_that_is_refused_has_no_warnings() {
+    for (from, to) in [("\"5s\"", "\"0s\""), ("[host.west]", "[host.\"../west\"]")] {
+        let text = WHOLE.replacen(from, to, 1);
+        let refused = Scenario::plan("bad.toml", &text, &[], 1).unwrap_err();
+        assert_eq!(super::super::warnings("bad.toml", &text, &[]).unwrap_err(), refused);
+    }
+}
+
+#[test]
+fn a_move_to_its_own_cell_is_a_mistake_only_of_a_role_that_then_does_nothing() {
+    let warnings = |file: &str, text: &str| {
+        let all = super::super::warnings(file, text, &[]).unwrap();
+        all.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+    };
+    assert_eq!(warnings("good.toml", WHOLE), "", "roam tunes its radio anew");
+    let (file, text) = Scenario::find("evidence/outage").unwrap();
+    assert_eq!(warnings(&file, &text), "", "a handoff of more than 7 s");
+    let (file, first) = Scenario::find("first").unwrap();
+    let stays = first.replacen("to = \"b3\", kind = \"hard\"", "to = \"b2\", kind = \"hard\"", 1);
+    assert!(warnings(&file, &stays).contains("the host is at `b2` already: nothing moves"));
+    let late = first.replacen("start = \"0.5s\", stop = \"5.5s\"", "start = \"60s\", stop = \"5.5s\"", 1);
+    let said = warnings(&file, &late);
+    assert!(said.contains(".start`: starts at 60s, after the end of the run at 6s: it never runs"), "{said}");
+}
+
+#[test]
+fn a_cellular_ip_key_is_refused_where_it_is_written() {
+    let (_, first) = Scenario::find("first").unwrap();
+    let line = first.lines().position(|line| line.starts_with("network_key")).unwrap();
+    let key = first.lines().nth(line).unwrap();
+    let refusal =
+        Scenario::plan("f.toml", &first.replacen(key, "network_key = \"0102\"", 1), &[], 1).unwrap_err();
+    let begin =
+        format!("f.toml, line {}, column 15: `cellular-ip.network_key`: must have at least 16", line + 1);
+    assert!(refusal.to_string().starts_with(&begin), "{refusal}");
+    let gateways = first.replacen(
+        "kind = \"cellular-ip/mobile\"",
+        "kind = \"cellular-ip/mobile\", gateway = \"10.1\"",
+        1,
+    );
+    let refusal = Scenario::plan("f.toml", &gateways, &[], 1).unwrap_err().to_string();
+    assert!(refusal.contains("`host.mobile.role[0].gateway`: not an IPv4 address"), "{refusal}");
+}
+
+#[test]
+fn an_address_that_is_in_no_cells_network_is_named() {
+    let (_, text) = Scenario::find("mobile-ip/download").unwrap();
+    let line = text.lines().find(|line| line.starts_with("address = \"10.1.")).unwrap();
+    let refusal = Scenario::plan("f.toml", &text.replacen(line, "address = \"10.77.0.7\"", 1), &[], 1)
+        .unwrap_err()
+        .to_string();
+    assert!(
+        refusal.contains("the address of `mobile`, 10.77.0.7, is in the `net` of no cell; there are: 10."),
+        "{refusal}"
+    );
+}
+
+#[test]
+fn a_hosts_configuration_is_refused_at_its_key() {
+    let text = "name = \"h\"\naddresses = [\"10.9.0.1\"]\n[[interface]]\nname = \"eth\"\nmac = \"02:00:00:00:00:01\"\n\
+                [[role]]\nkind = \"apps/constant-rate\"\nto = \"10.0.0.1:9\"\nrate = 5\nsize = 100\nstart = \"0s\"\nstop = \"1s\"\n";
+    assert!(super::super::host_config("h.toml", text).is_ok());
+    for (from, to, says) in [
+        ("rate = 5", "rate = 0", "h.toml, line 9, column 8: `role[0].rate`: allowed: 1 to 1000000"),
+        ("start = \"0s\"", "start = 0", "h.toml, line 11, column 9: `role[0].start`: 0 has no unit"),
+        (
+            "rate = 5",
+            "ratte = 5",
+            "h.toml, line 9, column 9: `role[0].ratte`: unknown field `ratte`, did you mean `rate`?",
+        ),
+        ("10.9.0.1", "10.9", "h.toml, line 2, column 14: `addresses[0]`: not an IPv4 address"),
+        ("02:00:00:00:00:01", "02", "h.toml, line 3, column 1: `interface.mac`: `02`: "),
+        ("name = \"h\"", "nam = \"h\"", "h.toml, line 1, column 7: `nam`: unknown field `nam`"),
+        (
+            "[[role]]",
+            "[[rolle]]",
+            "h.toml, line 6, column 1: `rolle`: unknown field `rolle`, did you mean `role`?",
+        ),
+    ] {
+        let refusal =
+            super::super::host_config("h.toml", &text.replacen(from, to, 1)).unwrap_err().to_string();
+        assert!(refusal.starts_with(says), "{refusal}");
+    }
 }

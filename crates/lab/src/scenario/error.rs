@@ -82,7 +82,37 @@ impl<'a> Source<'a> {
 
     /// Not TOML at all.
     pub(crate) fn toml(&self, error: &toml::de::Error) -> ScenarioError {
-        self.at(&error.span().unwrap_or_default(), error.message().to_owned())
+        let span = error.span().unwrap_or_default();
+        let meant = self.text.get(span.clone()).unwrap_or_default();
+        let problem = match error.message() {
+            "duplicate key" => {
+                let before = self.text.get(..span.start).unwrap_or_default();
+                let first = first_of(before, self.line_of(&span), meant);
+                let first = first.map_or(String::new(), |line| format!("; the first is in line {line}"));
+                format!("duplicate key `{meant}`{first}")
+            }
+            large if large.contains(" as i128") => {
+                let key = self.text.get(..span.start).and_then(key_before);
+                let key = key.map_or(String::new(), |key| format!("`{key}`: "));
+                format!("{key}{meant} is too large a number; allowed: {} to {}", i64::MIN, i64::MAX)
+            }
+            other => other.to_owned(),
+        };
+        self.at(&span, problem)
+    }
+
+    fn line_of(&self, span: &Range<usize>) -> &str {
+        let begin = self.text.get(..span.start).and_then(|before| before.rfind('\n')).map_or(0, |at| at + 1);
+        self.text.get(begin..).and_then(|rest| rest.lines().next()).unwrap_or_default()
+    }
+
+    /// The same as [`Self::at_path`] of a table whose key the problem may name first: "`key`: what is wrong".
+    pub(crate) fn at_key(&self, path: &str, problem: &str) -> ScenarioError {
+        let named = problem.strip_prefix('`').and_then(|rest| rest.split_once("`: "));
+        match named.filter(|(key, _)| key.chars().all(|c| c.is_ascii_alphanumeric() || "_-".contains(c))) {
+            Some((key, problem)) => self.at_path(&format!("{path}.{key}"), problem),
+            None => self.at_path(path, problem),
+        }
     }
 
     /// A value at a path such as `host.b1.role[0].delay_device` is wrong.
@@ -178,7 +208,37 @@ fn plain(problem: &str) -> String {
             break;
         }
     }
+    if let Some(length) = text.strip_prefix("invalid length ")
+        && let Some((length, wanted)) = length.split_once(", expected an array of length ")
+    {
+        text = format!("a list of {wanted} is needed; this one has {length}");
+    }
+    text = text.replace(
+        "invalid IPv4 address syntax",
+        "not an IPv4 address; write four numbers from 0 to 255, as 10.1.0.7",
+    );
     text.replace(", expected one of ", "; allowed: ")
+}
+
+/// The line, from 1, in which a key stands first: of a table the same heading, of a value the same key in this table.
+fn first_of(before: &str, line: &str, key: &str) -> Option<usize> {
+    let is_heading = line.trim_start().starts_with('[');
+    let heading = |line: &str| line.split('#').next().unwrap_or_default().trim().to_owned();
+    let lines: Vec<&str> = before.lines().collect();
+    let begin = lines.iter().rposition(|line| line.trim_start().starts_with('[')).filter(|_| !is_heading);
+    let is_first = |other: &&str| match is_heading {
+        true => heading(other) == heading(line),
+        false => other.trim_start().strip_prefix(key).is_some_and(|rest| rest.trim_start().starts_with('=')),
+    };
+    let begin = begin.unwrap_or(0);
+    lines.iter().skip(begin).position(is_first).map(|at| begin + at + 1)
+}
+
+/// The key whose value begins where this text ends.
+fn key_before(text: &str) -> Option<&str> {
+    let text = text.trim_end().strip_suffix('=')?.trim_end();
+    let begin = text.rfind(|c: char| !c.is_ascii_alphanumeric() && !"_-.".contains(c)).map_or(0, |at| at + 1);
+    text.get(begin..).filter(|key| !key.is_empty())
 }
 
 /// The bytes of what a path leads to, or of what is nearest to it: of a table its key, of all else the value.

@@ -11,7 +11,6 @@ use link::{
     Access, Air, Beacon, Burst, CellSpec, Contention, Faults, Listening, PortId, RadioSpec, Scan, WireSpec,
 };
 use roles::HostConfig;
-use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use toml::{Table, Value};
@@ -125,6 +124,12 @@ impl Layout {
         self.networks.address_of(host, AIR)
     }
 
+    /// The networks of all cells, as they are written.
+    pub(crate) fn cell_nets(&self) -> Vec<String> {
+        let nets = self.cells.keys().filter_map(|station| self.networks.net_of(station, AIR));
+        nets.map(|net| net.to_string()).collect()
+    }
+
     /// Whether two radios are of the same network.
     pub(crate) fn same_network(&self, a: &str, b: &str) -> bool {
         self.networks.net_of(a, AIR).is_some_and(|net| Some(net) == self.networks.net_of(b, AIR))
@@ -187,12 +192,18 @@ pub(crate) fn radio_name(number: usize) -> String {
     if number == 1 { AIR.to_owned() } else { format!("{AIR}{number}") }
 }
 
-pub(crate) fn plan(source: &Source<'_>, scenario: &Scenario, seed: u64) -> Result<Plan, ScenarioError> {
+/// Who stands where, once nothing is wrong with it.
+fn laid_out(source: &Source<'_>, scenario: &Scenario) -> Result<(Option<Arc<Tree>>, Layout), ScenarioError> {
     protocol::check(scenario).map_err(|(key, problem)| source.at_path(&key, &problem))?;
     let tree = tree(source, scenario)?;
     check::check(source, scenario)?;
     let layout = Layout::new(source, scenario)?;
     check::check_hosts(source, scenario, &layout)?;
+    Ok((tree, layout))
+}
+
+pub(crate) fn plan(source: &Source<'_>, scenario: &Scenario, seed: u64) -> Result<Plan, ScenarioError> {
+    let (tree, layout) = laid_out(source, scenario)?;
     let mut plan = Plan {
         name: super::stem(source.file()),
         about: scenario.about.clone(),
@@ -246,7 +257,7 @@ pub(crate) fn warnings(
     source: &Source<'_>,
     scenario: &Scenario,
 ) -> Result<Vec<ScenarioError>, ScenarioError> {
-    let layout = Layout::new(source, scenario)?;
+    let (_, layout) = laid_out(source, scenario)?;
     let found = moves::warnings(scenario, &layout);
     Ok(found.iter().map(|(path, problem)| source.at_path(path, problem)).collect())
 }
@@ -393,7 +404,7 @@ fn host_table(
     for (index, role) in host.role.iter().enumerate() {
         let mut role = role.clone();
         protocol::complete(&around, &mut role)
-            .map_err(|problem| source.at_path(&format!("host.{name}.role[{index}]"), &problem))?;
+            .map_err(|problem| source.at_key(&format!("host.{name}.role[{index}]"), &problem))?;
         roles.push(Value::Table(role));
     }
     let mut table = Table::new();
@@ -439,31 +450,37 @@ fn parse_host(
     source: &Source<'_>,
     name: &str,
     host: &Host,
-    config: Table,
+    mut config: Table,
 ) -> Result<HostConfig, ScenarioError> {
+    // Errors name keys as the user wrote them.
+    config.insert("tcp".to_owned(), Value::Table(host.tcp.clone()));
+    read_host(source, &format!("host.{name}."), config)
+}
+
+/// Reads the configuration of a host, whose keys have `path` before them.
+pub(crate) fn read_host(source: &Source<'_>, path: &str, config: Table) -> Result<HostConfig, ScenarioError> {
     let roles = config.get("role").and_then(Value::as_array).cloned().unwrap_or_default();
     for (index, role) in roles.into_iter().enumerate() {
-        let toml::Value::Table(role) = role else { continue };
+        let Value::Table(role) = role else { continue };
         roles::RoleConfig::read(role).map_err(|error| {
-            source.at_path(&format!("host.{name}.role[{index}].{}", error.path), &error.problem)
+            source.at_path(&format!("{path}role[{index}].{}", error.path), &error.problem)
         })?;
     }
-    let tcp: Result<roles::TcpConfig, _> = serde_path_to_error::deserialize(Value::Table(host.tcp.clone()));
-    tcp.map_err(|error| {
-        source.at_path(&format!("host.{name}.tcp.{}", error.path()), error.inner().message())
+    let config: HostConfig = serde_path_to_error::deserialize(Value::Table(config)).map_err(|error| {
+        let key = error.path().to_string();
+        let full = if key == "." { path.trim_end_matches('.').to_owned() } else { format!("{path}{key}") };
+        source.at_path(if full.is_empty() { "." } else { &full }, error.inner().message())
     })?;
-    let config = HostConfig::deserialize(Value::Table(config))
-        .map_err(|error| source.at_path(&format!("host.{name}"), error.message()))?;
     let chance = wire::Seed::new(0);
     config.node(&chance).map_err(|error| {
-        let (index, error) = match &error {
+        let (key, problem) = match &error {
             roles::NodeError::Role { kind, error } => {
-                let of_kind = |role: &Table| role.get("kind").and_then(Value::as_str) == Some(kind);
-                (host.role.iter().position(of_kind).unwrap_or(0), error)
+                let index = config.roles.iter().position(|role| role.kind() == *kind).unwrap_or(0);
+                (format!("{path}role[{index}].{}", error.key), &error.problem)
             }
-            roles::NodeError::Host(error) => (0, error),
+            roles::NodeError::Host(error) => (format!("{path}{}", error.key), &error.problem),
         };
-        source.at_path(&format!("host.{name}.role[{index}].{}", error.key), &error.problem)
+        source.at_path(&key, problem)
     })?;
     Ok(config)
 }

@@ -465,6 +465,26 @@ pub(crate) fn read<'a, 's>(
     Ok((source, document))
 }
 
+/// Reads the configuration of one host, as `wayfare node` takes it. `file` is how errors name it.
+pub fn host_config(file: &str, text: &str) -> Result<roles::HostConfig, ScenarioError> {
+    let (source, table) = read(file, text, [].iter())?;
+    expand::read_host(&source, "", table)
+}
+
+/// A problem at a key of a scenario that was read before.
+pub(crate) fn at_path(
+    file: &str,
+    text: &str,
+    settings: &[Setting],
+    path: &str,
+    problem: &str,
+) -> ScenarioError {
+    match read(file, text, settings.iter()) {
+        Ok((source, _)) => source.at_path(path, problem),
+        Err(error) => error,
+    }
+}
+
 /// The name that a run of this file has.
 pub fn stem(file: &str) -> String {
     let name = file.trim_end_matches(" (built in)");

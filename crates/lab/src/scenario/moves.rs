@@ -3,7 +3,7 @@
 use super::check::Wrong;
 use super::expand::Layout;
 use super::nearest::did_you_mean;
-use super::{Host, Scenario};
+use super::{Host, Scenario, protocol};
 use crate::application::Application;
 use node::config::parse_span;
 use std::collections::BTreeSet;
@@ -95,7 +95,7 @@ fn of_moves(scenario: &Scenario, layout: &Layout, table: &Timetable<'_>) -> Vec<
         if at >= end {
             found
                 .push((format!("{path}.at"), format!("this move never happens: the run ends after {end:?}")));
-        } else if here.as_deref() == Some(to) {
+        } else if here.as_deref() == Some(to) && protocol::ignores_own_cell(table.role) {
             found.push((format!("{path}.to"), format!("the host is at `{to}` already: nothing moves")));
         }
         here = Some(to.to_owned());
@@ -110,13 +110,15 @@ fn of_spans(scenario: &Scenario, name: &str, host: &Host) -> Vec<Wrong> {
         let at = |key: &str| role.get(key).and_then(Value::as_str).and_then(parse_span);
         let path = |key: &str| format!("host.{name}.role[{index}].{key}");
         match (at("start"), at("stop")) {
+            (Some(start), _) if start >= scenario.duration => {
+                let end = scenario.duration;
+                let problem =
+                    format!("starts at {start:?}, after the end of the run at {end:?}: it never runs");
+                found.push((path("start"), problem));
+            }
             (Some(start), Some(stop)) if stop <= start => {
                 let problem = format!("stops at {stop:?}, before it starts at {start:?}: it never runs");
                 found.push((path("stop"), problem));
-            }
-            (Some(start), _) if start >= scenario.duration => {
-                let problem = format!("never starts: the run ends after {:?}", scenario.duration);
-                found.push((path("start"), problem));
             }
             _ => {}
         }

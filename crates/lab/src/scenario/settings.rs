@@ -110,8 +110,22 @@ impl Setting {
         let known = names_of(document);
         let mut table = document;
         for step in parents {
-            table = match table.get_mut(step) {
+            // A table of a list as messages write it: `program[0]`.
+            let (key, place) = match step.strip_suffix(']').and_then(|step| step.split_once('[')) {
+                Some((key, place)) => (key, place.parse::<usize>().ok()),
+                None => (step.as_str(), None),
+            };
+            let inner = match (table.get_mut(key), place) {
+                (Some(Value::Array(list)), Some(place)) => list.get_mut(place),
+                (value, None) => value,
+                _ => None,
+            };
+            table = match inner {
                 Some(Value::Table(table)) => table,
+                Some(Value::Array(list)) => {
+                    let last = list.len().saturating_sub(1);
+                    return Err(format!("`{name}`: `{key}` is a list; write {key}[0] to {key}[{last}]"));
+                }
                 _ => return Err(format!("`{name}`: no role and no table `{step}`; there are: {known}")),
             };
         }

@@ -40,7 +40,7 @@ fn a_mistake_is_named_with_file_line_key_and_what_is_allowed() {
         (
             "delay = \"0.5ms\"",
             "delay = \"0.5 m\"",
-            "line 11, column 9: `wire.internet.delay`: write one span",
+            "line 11, column 9: `wire.internet.delay`: `0.5 m` is not a span of time",
         ),
         (
             "[host.b2]\n",
@@ -100,7 +100,11 @@ fn a_mistake_about_mobile_ip_is_named_too() {
             "",
             "line 55, column 5: `host.mobile.role[0]`: its radio has no address",
         ),
-        ("address = \"10.1.0.7\"\n", "address = \"10.7.0.7\"\n", "its radio has no address"),
+        (
+            "address = \"10.1.0.7\"\n",
+            "address = \"10.7.0.7\"\n",
+            "the address of `mobile`, 10.7.0.7, is in the `net` of no cell",
+        ),
         (
             agent,
             "",
@@ -138,7 +142,7 @@ fn a_mobile_host_has_as_many_radios_as_it_says_and_goes_its_way_with_all_of_them
         ("course.1 = []", "`host.mobile.course.1`: give points in the order of time"),
         ("course.1 = [[\"2s\", -60], [\"1s\", -60]]", "give points in the order of time"),
         ("course.1 = [[\"2s\", 60]]", "a strength is a number of dBm"),
-        ("course.1 = [[\"2\", -60]]", "`2` is not a span of time"),
+        ("course.1 = [[\"2\", -60]]", "`2` is not a span of time: it has no unit"),
     ];
     for (way, expected) in cases {
         let refusal = plan(&format!("{way}\n")).unwrap_err().to_string();
@@ -298,6 +302,13 @@ fn settings_reach_every_role_of_a_name_and_values_in_the_file() {
     assert!(set("mobile.movez.kind=semisoft").unwrap_err().to_string().contains("no table `mobile`"));
     assert!(set("station.delay_devise=0").unwrap_err().to_string().contains("unknown field `delay_devise`"));
     assert!(set("statoin.delay_device=0").unwrap_err().to_string().contains("there are: cell, cellular-ip"));
+    let program = format!("{FIRST}\n[[host.mobile.program]]\ncommand = \"true\"\nstart = \"1s\"\n");
+    let late = |set: &str| Scenario::plan("p.toml", &program, &[set.parse().unwrap()], 1);
+    let plan = late("host.mobile.program[0].start=2s").unwrap();
+    assert_eq!(plan.hosts[4].programs[0].start.as_millis(), 2000);
+    let refusal = late("host.mobile.program.start=2s").unwrap_err().to_string();
+    assert!(refusal.contains("`program` is a list; write program[0] to program[0]"), "{refusal}");
+    assert!(late("host.mobile.program[1].start=2s").is_err());
     let setting: Setting = "radio.retune=7ms".parse().unwrap();
     assert_eq!(setting.to_string().parse(), Ok(setting), "what is printed is read back");
     assert!("nonsense".parse::<Setting>().is_err());

@@ -1,6 +1,6 @@
 //! Rates and delays as they are written, and what is assumed where nothing is.
 
-use node::config::parse_span;
+use node::config::read_span;
 use schemars::{Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, de::Error};
 use wire::Duration;
@@ -10,9 +10,13 @@ pub(crate) fn rate<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D:
     let value = toml::Value::deserialize(deserializer)?;
     let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     value.as_str().and_then(parse_rate).ok_or_else(|| {
-        D::Error::custom(format!(
-            "`{text}` is not a rate; write a whole number above 0 and b/s, kb/s, Mb/s or Gb/s, as \"2Mb/s\""
-        ))
+        D::Error::custom(if is_too_fast(&text) {
+            format!("`{text}` is too fast; allowed: at most {}Gb/s", u64::MAX / 1_000_000_000)
+        } else {
+            format!(
+                "`{text}` is not a rate; write a whole number above 0 and b/s, kb/s, Mb/s or Gb/s, as \"2Mb/s\""
+            )
+        })
     })
 }
 
@@ -28,6 +32,13 @@ pub(crate) fn parse_rate(text: &str) -> Option<u64> {
     number.parse::<u64>().ok()?.checked_mul(unit).filter(|rate| *rate > 0)
 }
 
+/// Whether it would be a rate, were its number smaller.
+fn is_too_fast(text: &str) -> bool {
+    let unit = text.trim_start_matches(|c: char| c.is_ascii_digit());
+    let is_above_0 = text.bytes().take_while(u8::is_ascii_digit).any(|digit| digit != b'0');
+    is_above_0 && parse_rate(&format!("1{unit}")).is_some() && parse_rate(text).is_none()
+}
+
 /// One span for both ways, or a list of two.
 pub(crate) fn delay<'de, D: Deserializer<'de>>(deserializer: D) -> Result<[Duration; 2], D::Error> {
     #[derive(Deserialize)]
@@ -38,10 +49,7 @@ pub(crate) fn delay<'de, D: Deserializer<'de>>(deserializer: D) -> Result<[Durat
     }
     let bad = || D::Error::custom("write one span of time, as `1ms`, or two, as `[\"21ms\", \"1ms\"]`");
     let texts = OneOrTwo::deserialize(deserializer).map_err(|_| bad())?;
-    let span = |text: &str| match text.strip_prefix('-') {
-        Some(_) => Err(D::Error::custom(format!("`{text}` is negative; a span of time is zero or greater"))),
-        None => parse_span(text).ok_or_else(bad),
-    };
+    let span = |text: &str| read_span(text).map_err(D::Error::custom);
     match texts {
         OneOrTwo::One(both) => Ok([span(&both)?; 2]),
         OneOrTwo::Two([there, back]) => Ok([span(&there)?, span(&back)?]),
@@ -119,6 +127,7 @@ mod tests {
         assert_eq!(parse_rate("100kb/s"), Some(100_000));
         for bad in ["", "2", "2 Mb/s", "2MB/s", "0Mb/s", "-1Mb/s", "1.5Mb/s", "99999999999999Gb/s"] {
             assert_eq!(parse_rate(bad), None, "{bad}");
+            assert_eq!(is_too_fast(bad), bad.ends_with("9Gb/s"), "{bad}");
         }
     }
 }

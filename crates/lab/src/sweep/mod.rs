@@ -138,6 +138,12 @@ impl Sweep {
         if let Some(twice) = varied_twice(&choices) {
             return Err(wrong("", &format!("`{twice}` is varied twice")));
         }
+        if let Some((key, value)) = value_twice(&choices) {
+            return Err(wrong(
+                "",
+                &format!("`{key}` has the value {value} twice: both points would be the same"),
+            ));
+        }
         let repetitions = runs.unwrap_or(table.repetitions);
         let size = choices.iter().map(Vec::len).fold(repetitions, usize::saturating_mul);
         if !(1..=MOST).contains(&size) {
@@ -229,6 +235,12 @@ fn varied_twice(choices: &[Vec<Setting>]) -> Option<String> {
     let mut seen = BTreeSet::new();
     let mut keys = choices.iter().filter_map(|values| values.first()).map(|setting| setting.parts().0);
     keys.find(|key| !seen.insert(key.clone()))
+}
+
+fn value_twice(choices: &[Vec<Setting>]) -> Option<(String, String)> {
+    let mut seen = BTreeSet::new();
+    let mut parts = choices.iter().flatten().map(Setting::parts);
+    parts.find(|part| !seen.insert(part.clone()))
 }
 
 fn axis(values: &[Setting]) -> Axis {

@@ -26,6 +26,15 @@ fn done(sweep: &Sweep, number: usize, job: &Job) -> Done {
 }
 
 #[test]
+fn two_points_that_are_the_same_are_refused() {
+    let (file, text) = Scenario::find("first").unwrap();
+    let of = |set: &str| Sweep::of(&file, &text, &[set.parse().unwrap()], Some(1), 1, OnWorld::Sim);
+    assert!(of("radio.retune=5ms|6ms").is_ok());
+    let refusal = of("radio.retune=5ms|5ms").unwrap_err().to_string();
+    assert!(refusal.contains("`radio.retune` has the value 5ms twice"), "{refusal}");
+}
+
+#[test]
 fn a_grid_has_every_combination_and_the_last_axis_changes_first() {
     let (sweep, jobs) = with_table();
     let keys: Vec<&str> = sweep.axes.iter().map(|axis| axis.key.as_str()).collect();

@@ -64,8 +64,16 @@ pub(super) fn mobile_node(around: &Around<'_>, role: &mut Table) -> Result<(), S
 }
 
 pub(super) fn interface_address(layout: &Layout, host: &str) -> Result<String, String> {
-    layout.air_address(host).ok_or_else(|| {
-        "its radio has no address: give the cell a `net`, and a mobile node an `address` in it".to_owned()
+    layout.air_address(host).ok_or_else(|| match (layout.address(host), layout.cell_nets()) {
+        (Some(address), nets) if !nets.is_empty() => {
+            format!(
+                "the address of `{host}`, {address}, is in the `net` of no cell; there are: {}",
+                nets.join(", ")
+            )
+        }
+        _ => {
+            "its radio has no address: give the cell a `net`, and a mobile node an `address` in it".to_owned()
+        }
     })
 }
 

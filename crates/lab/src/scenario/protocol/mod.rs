@@ -28,6 +28,8 @@ struct Kind {
     complete: fn(&Around<'_>, &mut Table) -> Result<(), String>,
     /// The host moves: it gets a radio ([`super::networks::AIR`]) that is told its cell, and is nobody's way to anywhere.
     roams: bool,
+    /// The role does nothing at a move to the base station that it is at. Of other kinds the radio is tuned anew.
+    ignores_own_cell: bool,
     /// The role finds the host's routers by itself, so the host gets none of the shortest ways of [`super::networks`].
     finds_routers: bool,
     /// Keys that a user may leave out because `complete` fills them in; the rest of what the role needs is written.
@@ -44,7 +46,15 @@ type Complete = fn(&Around<'_>, &mut Table) -> Result<(), String>;
 impl Kind {
     /// A kind of a host that stays where it is.
     const fn fixed(name: &'static str, complete: Complete, fills: &'static [&'static str]) -> Self {
-        Self { name, complete, roams: false, finds_routers: false, fills, writes: &[] }
+        Self {
+            name,
+            complete,
+            roams: false,
+            ignores_own_cell: false,
+            finds_routers: false,
+            fills,
+            writes: &[],
+        }
     }
 
     /// A kind of a host that moves.
@@ -54,6 +64,10 @@ impl Kind {
 
     const fn writes(self, writes: &'static [Written]) -> Self {
         Self { writes, ..self }
+    }
+
+    const fn ignores_own_cell(self) -> Self {
+        Self { ignores_own_cell: true, ..self }
     }
 
     const fn finds_routers(self) -> Self {
@@ -72,6 +86,7 @@ const KINDS: &[Kind] = &[
         cellular_ip::mobile,
         &["address", "gateway", "interface", "stations", "session_key", "key_generation", "r_mh"],
     )
+    .ignores_own_cell()
     .writes(&[START, cellular_ip::MOVES]),
     Kind::fixed("mobile-ip/home-agent", mobile_ip::home_agent, &["address", "interface", "mobile_nodes"]),
     Kind::fixed("mobile-ip/foreign-agent", mobile_ip::agent, &["address", "interface"]),
@@ -165,6 +180,10 @@ pub(crate) struct Around<'a> {
 
 /// Refuses what is wrong in the tables that protocols have of their own: the key's path, and the problem.
 pub(crate) fn check(scenario: &Scenario) -> Result<(), (String, String)> {
+    if let Some(shared) = &scenario.cellular_ip {
+        ::cellular_ip::config::check_network_key(&shared.network_key)
+            .map_err(|error| (format!("cellular-ip.{}", error.key), error.problem))?;
+    }
     if let Some(shared) = &scenario.mobile_ip {
         shared.check().map_err(|(key, problem)| (format!("mobile-ip.{key}"), problem))?;
     }
@@ -180,6 +199,11 @@ pub(crate) fn complete(around: &Around<'_>, role: &mut Table) -> Result<(), Stri
 /// Whether a host with these roles moves.
 pub(crate) fn roams(roles: &[Table]) -> bool {
     roles.iter().filter_map(kind).any(|kind| kind.roams)
+}
+
+/// Whether a role does nothing at a move to the base station that it is at.
+pub(crate) fn ignores_own_cell(role: &Table) -> bool {
+    kind(role).is_some_and(|kind| kind.ignores_own_cell)
 }
 
 /// Whether a host with these roles needs no routes, for one of them finds its routers.
@@ -242,7 +266,12 @@ pub(crate) fn write_out(duration: Duration, role: &mut Table) -> Result<(), Stri
 fn begin_with(all: &mut [Value], start: Option<&str>) -> Result<(), String> {
     let Some(start) = start else { return Ok(()) };
     let named = |value: &Value| value.get("name").and_then(Value::as_str) == Some(start);
-    let at = all.iter().position(named).ok_or_else(|| format!("`start`: no station `{start}`"))?;
+    let at = all.iter().position(named).ok_or_else(|| {
+        let known: Vec<&str> =
+            all.iter().filter_map(|value| value.get("name").and_then(Value::as_str)).collect();
+        let meant = super::did_you_mean(start, known.iter().copied());
+        format!("`start`: no base station `{start}`{meant}; there are: {}", known.join(", "))
+    })?;
     all.swap(0, at);
     Ok(())
 }
