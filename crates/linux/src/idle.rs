@@ -25,7 +25,7 @@ pub fn sleep(clock: Clock, end: Instant, over: &AtomicBool) -> Idle {
     while !clock.has_begun() {
         crate::pause(Duration::from_millis(1));
     }
-    let mut heart = Heartbeat::new(clock.now(), end);
+    let mut heart = Heartbeat::new(end);
     while !over.load(Ordering::Relaxed) && clock.now() < end {
         let due = heart.due();
         crate::pause(due.since(clock.now()));

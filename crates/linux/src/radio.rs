@@ -55,7 +55,7 @@ pub struct Report {
     pub read: Ages,
     /// The longest that this process did not run.
     pub stall: Stall,
-    /// Its first 1000 stalls of more than 5 ms.
+    /// Its 1000 longest stalls of more than 5 ms.
     pub stalls: Vec<Stall>,
     /// Frames that the kernel dropped before this process read them.
     pub capture_drops: u64,
@@ -191,7 +191,7 @@ impl Radio {
     fn beat(&mut self, end: Instant) {
         if self.clock.has_begun() {
             let now = self.clock.now();
-            self.heartbeat.get_or_insert_with(|| Heartbeat::new(now, end)).beat(now);
+            self.heartbeat.get_or_insert_with(|| Heartbeat::new(end)).beat(now);
         }
     }
 

@@ -37,6 +37,8 @@ pub enum Doubt {
         stalled: usize,
         /// How many there are.
         processes: usize,
+        /// For how long the idle thread was stalled meanwhile, in milliseconds.
+        idle_ms: f64,
     },
     /// More than 1 % of the frames were handled later than [`LATENESS_BOUND`], though the process was not stalled meanwhile.
     Late {
@@ -46,6 +48,18 @@ pub enum Doubt {
         p99_us: f64,
         /// The same of the control run, without any daemon.
         alone_us: Option<f64>,
+    },
+    /// The same of several processes, where the machine was as late in the control run, without any daemon: the lateness is the
+    /// machine's.
+    MachineLate {
+        /// How many processes were late.
+        late: usize,
+        /// How many there are.
+        processes: usize,
+        /// The latest of their values, in microseconds.
+        p99_us: f64,
+        /// The same of the control run, in microseconds.
+        alone_us: f64,
     },
     /// A daemon was stopped, continued or killed, or it ended.
     Changed {
@@ -60,6 +74,31 @@ pub enum Doubt {
         host: String,
         /// What is wrong with the report.
         why: String,
+    },
+    /// A daemon reported at the end of the run, and then did not end by itself.
+    BadEnd {
+        /// Its host.
+        host: String,
+        /// How it ended: `signal: 9 (SIGKILL)`.
+        exit: String,
+    },
+    /// Another number of records was read than the daemon wrote.
+    RecordsLost {
+        /// Its host.
+        host: String,
+        /// Records that the daemon reported.
+        written: u64,
+        /// Records that were read.
+        read: u64,
+    },
+    /// The kernel of a host discarded packets that no link and no node dropped.
+    Discarded {
+        /// The host.
+        host: String,
+        /// Where the kernel counted them: `Tcp.InCsumErrors`.
+        counter: String,
+        /// How many.
+        packets: u64,
     },
     /// What a daemon did with packets is not known.
     NoRecords {
@@ -214,7 +253,10 @@ pub enum Doubt {
 impl Doubt {
     /// Whether a busy host alone may be the cause, so that the run may hold when it is repeated.
     pub const fn is_timing(&self) -> bool {
-        matches!(self, Self::Stalled { .. } | Self::MachineStalled { .. } | Self::Late { .. })
+        matches!(
+            self,
+            Self::Stalled { .. } | Self::MachineStalled { .. } | Self::Late { .. } | Self::MachineLate { .. }
+        )
     }
 }
 
@@ -232,10 +274,10 @@ impl Display for Doubt {
                 },
                 alone(*alone_us, "at most")
             ),
-            Self::MachineStalled { until_s, stall_ms, stalled, processes } => {
+            Self::MachineStalled { until_s, stall_ms, stalled, processes, idle_ms } => {
                 write!(
                     f,
-                    "timing: the machine was stalled for {stall_ms:.1} ms, until {until_s:.3} s, with {stalled} of {processes} processes and an idle thread (allowed: {} ms)",
+                    "timing: the machine was stalled for {stall_ms:.1} ms, until {until_s:.3} s, with {stalled} of {processes} processes; an idle thread was stalled for {idle_ms:.1} ms of them (allowed: {} ms)",
                     STALL_BOUND.as_millis()
                 )
             }
@@ -245,8 +287,17 @@ impl Display for Doubt {
                 LATENESS_BOUND.as_micros(),
                 alone(*alone_us, "(99 %)")
             ),
+            Self::MachineLate { late, processes, p99_us, alone_us } => write!(
+                f,
+                "timing: the machine was late: {late} of {processes} processes handled 1 % of frames up to {p99_us:.0} us late (allowed: {}){}",
+                LATENESS_BOUND.as_micros(),
+                alone(Some(*alone_us), "(99 %)")
+            ),
             Self::Changed { host, what } => write!(f, "{host}: the daemon {what} during the run"),
             Self::NoSummary { host, why } => write!(f, "{host}: the daemon did not sum up at the end: {why}"),
+            Self::BadEnd { host, exit } => {
+                write!(f, "{host}: the daemon reported at the end of the run, and then ended with {exit}")
+            }
             Self::NoRecords { host } => {
                 write!(
                     f,
@@ -274,6 +325,15 @@ impl Doubt {
         match self {
             Self::Counts { host, counter, kernel, whose, other } => {
                 write!(f, "{host}: {counter} is {kernel} in the kernel, {whose} {other}")
+            }
+            Self::RecordsLost { host, written, read } => {
+                write!(
+                    f,
+                    "{host}: the daemon wrote {written} records, {read} were read, so no packet can be followed; there are no tables"
+                )
+            }
+            Self::Discarded { host, counter, packets } => {
+                write!(f, "{host}: its kernel discarded {packets} packets ({counter})")
             }
             Self::NoCount { host, counter } => {
                 write!(

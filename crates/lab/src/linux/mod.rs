@@ -12,6 +12,8 @@
 mod programs;
 mod report;
 mod stalls;
+mod sum_up;
+mod timing;
 mod world;
 
 pub use programs::ProgramReport;
@@ -245,7 +247,11 @@ fn collect(plan: Plan, dir: &Path) -> Result<Outcome, LinuxError> {
     }
     let mut records = Vec::new();
     for (host, name) in (0..).map(HostId).zip(plan.host_names()) {
-        records.extend(read_records(&dir.join(file::records(&name)), host)?);
+        let of_host = read_records(&dir.join(file::records(&name)), host)?;
+        if let Some(host) = report.hosts.iter_mut().find(|host| host.name == name) {
+            host.records_read = of_host.len() as u64;
+        }
+        records.extend(of_host);
     }
     records.extend(read_radio(&dir.join(file::RADIO))?);
     // Each file is in the order of time; a stable sort keeps what one host did in its own order.

@@ -1,6 +1,7 @@
 //! What pid 1 of a lab reports, and the reasons for which the run is not to be trusted.
 
-use super::{ProgramReport, stalls};
+use super::ProgramReport;
+use super::timing::RADIO;
 use crate::run::Outcome;
 use crate::segment;
 use linux::control::Control;
@@ -10,8 +11,8 @@ use linux::{Refusal, counters};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use trace::Doubt;
 use trace::What;
-use trace::doubt::{Doubt, LATENESS_BOUND, STALL_BOUND};
 use wire::{Iface, PacketId};
 
 /// What is known of a run on Linux when it has ended. Pid 1 writes it and its parent reads it: a missing field is an error.
@@ -31,7 +32,7 @@ pub struct WorldReport {
     pub read: Ages,
     /// The longest that the radio process did not run.
     pub stall: Stall,
-    /// Its first 1000 stalls of more than 5 ms.
+    /// Its 1000 longest stalls of more than 5 ms.
     pub stalls: Vec<Stall>,
     /// What a thread that only slept beside the daemons found.
     pub idle: Idle,
@@ -99,22 +100,21 @@ pub struct HostReport {
     pub summary: Option<DaemonSummary>,
     /// Why there is no report.
     pub why_no_summary: Option<String>,
+    /// Records of it that were read.
+    pub records_read: u64,
 }
 
-/// A process of the lab, and what it found about its timing.
-struct Process<'a> {
-    name: &'a str,
-    stalls: &'a [Stall],
-    p99_us: f64,
+impl HostReport {
+    /// Whether all that it recorded was read.
+    fn has_records(&self) -> bool {
+        self.summary.as_ref().is_some_and(|summary| summary.records == self.records_read)
+    }
 }
-
-/// The name of the process that emulates the links.
-const RADIO: &str = "the radio process";
 
 impl WorldReport {
     /// Hosts of which no records are known: their packets cannot be followed.
     pub fn hosts_without_records(&self) -> impl Iterator<Item = &str> {
-        self.hosts.iter().filter(|host| host.summary.is_none()).map(|host| host.name.as_str())
+        self.hosts.iter().filter(|host| !host.has_records()).map(|host| host.name.as_str())
     }
 
     /// The programs of the scenario that failed, each by name: results that can be trusted, and do not hold.
@@ -135,73 +135,13 @@ impl WorldReport {
         doubts.extend(self.timing_doubts());
         self.radio_doubts(&mut doubts);
         for (index, host) in self.hosts.iter().enumerate() {
-            if let Some(summary) = &host.summary {
+            if let Some(summary) = host.summary.as_ref().filter(|_| host.has_records()) {
                 self.kernel_doubts(outcome, index, summary, &mut doubts);
                 refusals(outcome, index, summary, &mut doubts);
             }
         }
         self.interface_doubts(outcome, &mut doubts);
         doubts
-    }
-
-    /// Processes that did not run for too long, or handled frames too late. Stalls that the machine is the cause of are one doubt.
-    pub(super) fn timing_doubts(&self) -> Vec<Doubt> {
-        let control = self.control.as_ref().filter(|control| control.follows_this_run);
-        let alone_us = |of: fn(&Control) -> f64| control.map(of);
-        let processes = self.processes();
-        let mut of_machine: Vec<Stall> = Vec::new();
-        let mut own = Vec::new();
-        for process in &processes {
-            let is_long = |stall: &&Stall| u128::from(stall.us) > STALL_BOUND.as_micros();
-            let long = process.stalls.iter().copied().filter(|stall| is_long(&stall));
-            let (shared, alone): (Vec<Stall>, Vec<Stall>) =
-                long.partition(|stall| self.is_of_machine(process, *stall));
-            of_machine.extend(shared);
-            let name = || process.name.to_owned();
-            if let Some(stall) = alone.iter().max_by_key(|stall| stall.us) {
-                own.push(Doubt::Stalled {
-                    process: name(),
-                    until_s: stall.until_us as f64 / 1e6,
-                    stall_ms: stall.us as f64 / 1e3,
-                    idle_ms: stalls::meanwhile(*stall, &self.idle.stalls) as f64 / 1e3,
-                    alone_us: alone_us(Control::worst_us),
-                });
-            }
-            if process.p99_us > LATENESS_BOUND.as_micros() as f64 {
-                let p99_us = process.p99_us;
-                own.push(Doubt::Late { process: name(), p99_us, alone_us: alone_us(Control::p99_us) });
-            }
-        }
-        let longest = of_machine.iter().max_by_key(|stall| stall.us);
-        let machine = longest.map(|stall| Doubt::MachineStalled {
-            until_s: stall.until_us as f64 / 1e6,
-            stall_ms: stall.us as f64 / 1e3,
-            stalled: processes.iter().filter(|one| stalls::meanwhile(*stall, one.stalls) > 0).count(),
-            processes: processes.len(),
-        });
-        machine.into_iter().chain(own).collect()
-    }
-
-    /// A daemon shares such a stall with the idle thread. The radio process has that thread itself, so it needs a daemon as witness.
-    fn is_of_machine(&self, process: &Process<'_>, stall: Stall) -> bool {
-        if process.name != RADIO {
-            return stalls::is_shared(stall, &self.idle.stalls);
-        }
-        let mut summaries = self.hosts.iter().filter_map(|host| host.summary.as_ref());
-        summaries.any(|summary| stalls::is_shared(stall, &summary.stalls))
-    }
-
-    /// Every process that told how it ran: the daemons, and the radio process.
-    fn processes(&self) -> Vec<Process<'_>> {
-        let summaries = self.hosts.iter().filter_map(|host| host.summary.as_ref());
-        let [_, p99_us, _] = self.lateness_us;
-        let radio = Process { name: RADIO, stalls: &self.stalls, p99_us };
-        let daemons = summaries.map(|summary| Process {
-            name: &summary.name,
-            stalls: &summary.stalls,
-            p99_us: summary.handled.p99_us,
-        });
-        daemons.chain([radio]).collect()
     }
 
     fn radio_doubts(&self, doubts: &mut Vec<Doubt>) {
@@ -253,10 +193,19 @@ impl WorldReport {
         for (is_to_kernel, (sent, came)) in [(false, to_node), (true, to_kernel)] {
             let both = (counted(host, sent, doubts), counted(host, came, doubts));
             let (Some(sent), Some(came)) = both else { continue };
-            if came < sent || (came > sent && !has_programs) {
+            // Over the loopback, a program's packets may be counted more often than they are sent.
+            let may_be_more =
+                has_programs && summary.counters.get("link.lo.tx_packets").is_some_and(|count| *count > 0);
+            if came < sent || (came > sent && !may_be_more) {
                 doubts.push(Doubt::Stack { host: host.clone(), to_kernel: is_to_kernel, sent, came });
             }
         }
+        let discarded = discarded(outcome, index, summary, doubts);
+        doubts.extend(discarded.into_iter().map(|(counter, packets)| Doubt::Discarded {
+            host: host.clone(),
+            counter: counter.to_owned(),
+            packets,
+        }));
     }
 
     /// No frame leaves or comes in that the node and the links do not know of.
@@ -278,7 +227,7 @@ impl WorldReport {
                 doubts.push(Doubt::InterfaceLost { host: host_name.clone(), interface: name.clone() });
             }
             let sent = sent.get(&(interface.host, interface.number)).copied().unwrap_or_default();
-            if i64::try_from(interface.taken) != Ok(sent) {
+            if host.has_records() && i64::try_from(interface.taken) != Ok(sent) {
                 let (host, interface, left) = (host_name.clone(), name.clone(), interface.taken);
                 doubts.push(Doubt::FramesOut { host, interface, left, sent: sent.max(0) as u64 });
             }
@@ -298,8 +247,18 @@ impl WorldReport {
 /// A count, or a doubt that names the counter that is missing.
 fn counted(host: &str, count: Result<u64, &str>, doubts: &mut Vec<Doubt>) -> Option<u64> {
     let missing = |counter: &str| Doubt::NoCount { host: host.to_owned(), counter: counter.to_owned() };
-    count.map_err(|counter| doubts.push(missing(counter))).ok()
+    count
+        .map_err(|counter| {
+            let doubt = missing(counter);
+            if !doubts.contains(&doubt) {
+                doubts.push(doubt);
+            }
+        })
+        .ok()
 }
+
+/// What `ExitStatus` prints of a process that ended cleanly.
+const ENDED: &str = "exit status: 0";
 
 /// What a daemon reported of itself, or why it did not.
 fn host_doubts(host: &HostReport, doubts: &mut Vec<Doubt>) {
@@ -311,6 +270,13 @@ fn host_doubts(host: &HostReport, doubts: &mut Vec<Doubt>) {
         doubts.push(Doubt::NoRecords { host: name.clone() });
         return;
     };
+    if host.exit != ENDED {
+        doubts.push(Doubt::BadEnd { host: name.clone(), exit: host.exit.clone() });
+    }
+    let (host, written, read) = (name.clone(), summary.records, host.records_read);
+    if written != read {
+        doubts.push(Doubt::RecordsLost { host, written, read });
+    }
     if summary.capture_drops > 0 {
         doubts.push(Doubt::CaptureDrops { process: name.clone(), frames: summary.capture_drops });
     }
@@ -391,6 +357,54 @@ pub fn timing(report: &WorldReport) -> String {
         let _ = writeln!(out, "attempt {attempt} was not kept: {}", reasons.join("; "));
     }
     out
+}
+
+/// Where a kernel counts what it discards though its node and the links are not the cause. Counters of what a scenario itself may
+/// bring about are not among them: segments that fit no connection, fragments that lack a part, closed ports.
+const DISCARDS: [&str; 8] = [
+    "Ip.InHdrErrors",
+    "Ip.InAddrErrors",
+    "Ip.InUnknownProtos",
+    "Ip.InDiscards",
+    "Ip.OutDiscards",
+    "Ip.OutNoRoutes",
+    "Tcp.InCsumErrors",
+    "Udp.InErrors",
+];
+
+/// What a host's kernel discarded, by its counters. What it received and gave to no protocol is `Ip.InReceives` without
+/// `Ip.InDelivers`: the loopback is in both, so it hides nothing.
+fn discarded(
+    outcome: &Outcome,
+    index: usize,
+    summary: &DaemonSummary,
+    doubts: &mut Vec<Doubt>,
+) -> Vec<(&'static str, u64)> {
+    let mut of = |counter| counted(&summary.name, counters::value(&summary.counters, counter), doubts);
+    let mut found: Vec<(&str, u64)> =
+        DISCARDS.iter().filter_map(|counter| Some((*counter, of(counter)?))).collect();
+    let of_ip = found.iter().filter(|(counter, _)| counter.starts_with("Ip.In"));
+    let named: u64 = of_ip.map(|(_, packets)| packets).sum();
+    let others =
+        ["Ip.InReceives", "Ip.InDelivers", "Ip.ForwDatagrams", "Ip.ReasmReqds", "Ip.ReasmOKs"].map(of);
+    if let [Some(received), Some(delivered), Some(forwarded), Some(parts), Some(whole)] = others {
+        let known = delivered + forwarded + parts.saturating_sub(whole) + named;
+        let packets = received.saturating_sub(known + from_itself(outcome, index));
+        found.push(("Ip.InReceives without Ip.InDelivers", packets));
+    }
+    found.retain(|(_, packets)| *packets > 0);
+    found
+}
+
+/// Packets that a node gave its kernel with the host's own address as their source, such as its errors about what the kernel
+/// sent: no kernel takes them.
+fn from_itself(outcome: &Outcome, host: usize) -> u64 {
+    let own = |record: &&trace::Record| {
+        matches!(&record.what, What::Sent(Iface::HOST, packet)
+            if packet.bytes.get(12..16).is_some_and(|source| packet.bytes.get(16..20) == Some(source)))
+    };
+    let here = outcome.records.iter().filter(|record| record.host.index() == host);
+    here.filter(own).count() as u64
 }
 
 /// Segments that a host's kernel was given: not those that ended at its door, or are held there.

@@ -17,21 +17,26 @@ fn daemon(name: &str) -> HostReport {
         ("Ip.FragOKs", 0),
         ("Ip.FragCreates", 0),
         ("Ip.InReceives", 80),
+        ("Ip.InDelivers", 80),
         ("link.lo.tx_packets", 0),
         ("link.lo.rx_packets", 0),
         ("Udp.OutDatagrams", 0),
         ("Udp.InDatagrams", 0),
         ("Tcp.InSegs", 0),
+        ("Ip.ReasmReqds", 0),
+        ("Ip.ReasmOKs", 0),
     ];
+    let counters = counters.into_iter().chain(DISCARDS.map(|name| (name, 0)));
     let received = [("host", 100), ("wire", 50)];
     let summary = DaemonSummary {
         name: name.to_owned(),
-        counters: counters.map(|(name, count)| (name.to_owned(), count)).into(),
+        counters: counters.map(|(name, count)| (name.to_owned(), count)).collect(),
         received: received.map(|(name, count)| (name.to_owned(), count)).into(),
         given_to_kernel: 80,
         ..DaemonSummary::default()
     };
-    HostReport { name: name.to_owned(), summary: Some(summary), ..HostReport::default() }
+    let exit = ENDED.to_owned();
+    HostReport { name: name.to_owned(), exit, summary: Some(summary), ..HostReport::default() }
 }
 
 /// A run of two daemons in which every count agrees.
@@ -98,7 +103,13 @@ fn a_stall_of_the_machine_is_one_doubt_and_no_process_is_accused() {
         report.stalls = vec![stall(40_000)];
         report.idle.stalls = vec![stall(38_000)];
     };
-    let machine = |stalled| Doubt::MachineStalled { until_s: 1.5, stall_ms: 40.0, stalled, processes: 3 };
+    let machine = |stalled| Doubt::MachineStalled {
+        until_s: 1.5,
+        stall_ms: 40.0,
+        stalled,
+        processes: 3,
+        idle_ms: 38.0,
+    };
     assert_eq!(doubts(all), [machine(3)]);
     // One that ran meanwhile, on another processor, takes nothing from that.
     let but_east = |report: &mut WorldReport| {
@@ -114,6 +125,99 @@ fn a_stall_of_the_machine_is_one_doubt_and_no_process_is_accused() {
     let (process, until_s, stall_ms, idle_ms) = (east(), 1.5, 300.0, 38.0);
     let own = Doubt::Stalled { process, until_s, stall_ms, idle_ms, alone_us: None };
     assert_eq!(doubts(frozen), [machine(3), own]);
+}
+
+#[test]
+fn two_frozen_processes_are_named_and_not_the_machine() {
+    // The idle thread is a part of the radio process.
+    let both = |report: &mut WorldReport| {
+        report.hosts.extend(["north", "south"].map(daemon));
+        report.hosts[0].summary.as_mut().unwrap().stalls = vec![stall(200_000)];
+        report.stalls = vec![stall(200_000)];
+        report.idle.stalls = vec![stall(198_000)];
+    };
+    let named = |process: &str| {
+        let (process, until_s, stall_ms, idle_ms) = (process.to_owned(), 1.5, 200.0, 198.0);
+        Doubt::Stalled { process, until_s, stall_ms, idle_ms, alone_us: None }
+    };
+    assert_eq!(doubts(both), [named("east"), named(RADIO)]);
+    // While the idle thread ran, a stall is nothing that the machine did.
+    let found = doubts(|report| {
+        report.hosts[0].summary.as_mut().unwrap().stalls = vec![stall(17_000)];
+        report.stalls = vec![stall(16_000)];
+    });
+    assert!(matches!(&found[..], [Doubt::Stalled { .. }, Doubt::Stalled { .. }]), "{found:?}");
+}
+
+#[test]
+fn lateness_that_the_machine_has_without_daemons_is_the_machines() {
+    let with_control = |p99_us, follows_this_run| {
+        doubts(|report| {
+            let frames = Ages { p99_us, ..Ages::default() };
+            report.control = Some(Control { frames, sleeper: Ages::default(), follows_this_run });
+            report.hosts[0].summary.as_mut().unwrap().handled.p99_us = 2500.0;
+            report.hosts[1].summary.as_mut().unwrap().handled.p99_us = 3000.0;
+        })
+    };
+    let machine = Doubt::MachineLate { late: 2, processes: 3, p99_us: 3000.0, alone_us: 2001.0 };
+    assert_eq!(with_control(2001.0, true), [machine]);
+    let is_late = |found: Vec<Doubt>| matches!(&found[..], [Doubt::Late { .. }, Doubt::Late { .. }]);
+    assert!(is_late(with_control(2000.0, true)) && is_late(with_control(2001.0, false)));
+}
+
+#[test]
+fn a_store_that_takes_long_is_named_with_its_host() {
+    let found = of_east(|daemon| daemon.store_stalls = vec![stall(10_000), stall(10_001)]);
+    assert!(
+        matches!(&found[..], [Doubt::Stalled { process, .. }] if process == "the store of east"),
+        "{found:?}"
+    );
+    assert_eq!(of_east(|daemon| daemon.store_stalls = vec![stall(10_000)]), []);
+}
+
+#[test]
+fn what_a_kernel_discards_is_a_doubt() {
+    let discarded =
+        |counter: &str| Doubt::Discarded { host: east(), counter: counter.to_owned(), packets: 1 };
+    for counter in DISCARDS {
+        let found = of_east(|daemon| {
+            *daemon.counters.get_mut(counter).unwrap() = 1;
+        });
+        assert_eq!(found, [discarded(counter)]);
+    }
+    let undelivered = discarded("Ip.InReceives without Ip.InDelivers");
+    let lose = |daemon: &mut DaemonSummary| *daemon.counters.get_mut("Ip.InDelivers").unwrap() -= 1;
+    assert_eq!(of_east(lose), std::slice::from_ref(&undelivered));
+    // Packets of the loopback are in both counters, and hide nothing.
+    let beside_a_loopback = |daemon: &mut DaemonSummary| {
+        for counter in ["Ip.InReceives", "Ip.InDelivers", "link.lo.rx_packets"] {
+            *daemon.counters.get_mut(counter).unwrap() += 50;
+        }
+        lose(daemon);
+    };
+    assert_eq!(of_east(beside_a_loopback), [undelivered]);
+    // Parts of a packet that was put together are delivered as one.
+    let assembled = |daemon: &mut DaemonSummary| {
+        daemon.counters.insert("Ip.ReasmReqds".to_owned(), 2);
+        daemon.counters.insert("Ip.ReasmOKs".to_owned(), 1);
+        lose(daemon);
+    };
+    assert_eq!(of_east(assembled), []);
+}
+
+#[test]
+fn records_that_were_lost_and_a_daemon_that_was_killed_after_its_report_are_doubts() {
+    let lost = of_east(|daemon| daemon.records = 7);
+    assert_eq!(lost, [Doubt::RecordsLost { host: east(), written: 7, read: 0 }]);
+    let mut report = report();
+    report.hosts[0].records_read = 3;
+    assert_eq!(report.hosts_without_records().collect::<Vec<_>>(), ["east"]);
+    // Without them, nothing else is said about packets.
+    report.interfaces[0].taken = 5;
+    assert_eq!(report.find_doubts(&outcome()).len(), 1);
+    let exit = "signal: 9 (SIGKILL)".to_owned();
+    let killed = doubts(|report| report.hosts[0].exit.clone_from(&exit));
+    assert_eq!(killed, [Doubt::BadEnd { host: east(), exit }]);
 }
 
 #[test]
@@ -138,15 +242,19 @@ fn packets_lost_or_added_between_a_kernel_and_its_node_are_a_doubt() {
     assert_eq!(from_kernel(101), stack(false, 100, 101));
     assert_eq!(of_east(|daemon| daemon.given_to_kernel = 81), stack(true, 81, 80));
     assert_eq!(of_east(|daemon| daemon.given_to_kernel = 79), stack(true, 79, 80));
-    // What a program does, its kernel alone counts: more is right, less is not.
-    let with_program = |came| {
+    // What a program sends to itself may be counted more often than it is sent: more is right, less is not.
+    let with_program = |came, looped| {
         doubts(|report| {
             report.programs = vec![ProgramReport { host: east(), ..ProgramReport::default() }];
-            report.hosts[0].summary.as_mut().unwrap().received.insert("host".to_owned(), came);
+            let daemon = report.hosts[0].summary.as_mut().unwrap();
+            daemon.received.insert("host".to_owned(), came);
+            daemon.counters.insert("link.lo.tx_packets".to_owned(), looped);
+            *daemon.counters.get_mut("Ip.OutRequests").unwrap() += looped;
         })
     };
-    assert_eq!(with_program(101), []);
-    assert_eq!(with_program(99), stack(false, 100, 99));
+    assert_eq!(with_program(101, 0), stack(false, 100, 101), "an interface that copies packets");
+    assert_eq!(with_program(101, 1), []);
+    assert_eq!(with_program(99, 1), stack(false, 99 + 1, 99));
 }
 
 #[test]

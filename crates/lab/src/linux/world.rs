@@ -1,7 +1,8 @@
 //! Pid 1 of a lab's world: sets up the namespaces, starts the daemons, carries frames, and watches that nobody stops.
 
 use super::programs::Programs as Workloads;
-use super::report::{HostReport, InterfaceReport, WorldReport};
+use super::report::{HostReport, WorldReport};
+use super::sum_up::{sum_up, write_radio};
 use super::{LinuxError, Programs, file, write};
 use crate::plan::HostPlan;
 use crate::{Plan, Scenario};
@@ -9,7 +10,7 @@ use linux::control::Control;
 use linux::daemon::{Answer, Ask};
 use linux::idle::{self, Idle};
 use linux::lines::{Heard, Lines};
-use linux::radio::{Port, Radio, Report};
+use linux::radio::{Port, Radio};
 use linux::{Clock, End, NetNs, Netlink, Offset, PacketSocket, Place};
 use roles::RoleConfig;
 use serde::{Deserialize, Serialize};
@@ -58,6 +59,8 @@ struct Daemon {
     child: Child,
     control: PathBuf,
     lines: Option<Lines>,
+    /// It has not confirmed its begin yet.
+    owes_begin: bool,
     has_ended: bool,
     report: HostReport,
 }
@@ -125,7 +128,7 @@ fn work(dir: &Path) -> Result<(), LinuxError> {
     wait_until_ready(&mut daemons)?;
     let clock = Clock::ahead(LEAD);
     for daemon in &mut daemons {
-        daemon.ask(&Ask::Begin { t0: clock.t0, end: Some(plan.end().0) }, READY);
+        daemon.tell_to_begin(&Ask::Begin { t0: clock.t0, end: Some(plan.end().0) });
     }
     let stolen_before = linux::stolen();
     let mut workloads = Workloads::new(&plan, &namespaces, dir);
@@ -141,7 +144,7 @@ fn work(dir: &Path) -> Result<(), LinuxError> {
         programs,
         idle,
         began_ns: clock.wall_at_zero(Offset::sample()).0,
-        ..sum_up(&plan, &carried, daemons)
+        ..sum_up(&plan, &carried, daemons.into_iter().map(|daemon| daemon.report).collect())
     };
     if order.control || !report.timing_doubts().is_empty() {
         // No daemon runs any more. Where it cannot be measured, the run counts all the same.
@@ -240,7 +243,15 @@ fn start(plan: &Plan, order: &Order, dir: &Path, namespaces: &[NetNs]) -> Result
         let child = child.map_err(|error| LinuxError::File(order.wayfare.clone(), error))?;
         let report = HostReport { name: name.clone(), pid: child.id(), ..HostReport::default() };
         let control = dir.join(file::control(name));
-        daemons.push(Daemon { name: name.clone(), child, control, lines: None, has_ended: false, report });
+        daemons.push(Daemon {
+            name: name.clone(),
+            child,
+            control,
+            lines: None,
+            owes_begin: false,
+            has_ended: false,
+            report,
+        });
     }
     Ok(daemons)
 }
@@ -376,6 +387,11 @@ impl Daemon {
         }
     }
 
+    /// Nothing waits for the confirmation: a daemon that is frozen in this instant is not to delay the radio process too.
+    fn tell_to_begin(&mut self, begin: &Ask) {
+        self.owes_begin = self.lines.as_mut().is_some_and(|lines| lines.send(begin).is_ok());
+    }
+
     fn ask(&mut self, ask: &Ask, limit: Duration) -> Option<Answer> {
         self.lines.as_mut()?.send(ask).ok()?;
         self.hear(limit)
@@ -401,6 +417,7 @@ impl Daemon {
         let mut held: Option<Clock> = None;
         while elapsed(began) < GOODBYE {
             match lines.hear() {
+                Heard::Message(_) if std::mem::take(&mut self.owes_begin) => {}
                 Heard::Message(answer) => return Ok(Some(answer)),
                 Heard::Nothing => linux::pause(Duration::from_millis(1)),
                 Heard::Nonsense(_) | Heard::Gone => return Ok(None),
@@ -455,54 +472,4 @@ impl Daemon {
             Err(why) => self.report.why_no_summary = Some(why),
         }
     }
-}
-
-fn sum_up(plan: &Plan, carried: &Report, daemons: Vec<Daemon>) -> WorldReport {
-    let worst = carried.lateness.iter().chain(&carried.stalled).max().copied().unwrap_or_default();
-    let micros = |thousandths| carried.lateness_at(thousandths).as_secs_f64() * 1e6;
-    let line = |path: &str| std::fs::read_to_string(path).unwrap_or_default().trim().to_owned();
-    WorldReport {
-        kernel: line("/proc/sys/kernel/osrelease"),
-        uid: linux::namespace::outer_uid(),
-        uid_map: line("/proc/self/uid_map"),
-        lateness_us: [micros(500), micros(990), worst.as_secs_f64() * 1e6],
-        frames: (carried.lateness.len() + carried.stalled.len()) as u64,
-        read: carried.read,
-        stall: carried.stall,
-        stalls: carried.stalls.clone(),
-        capture_drops: carried.capture_drops,
-        wall_clock_stepped: carried.wall_clock_stepped,
-        interfaces: interfaces(plan, carried),
-        hosts: daemons.into_iter().map(|daemon| daemon.report).collect(),
-        ..WorldReport::default()
-    }
-}
-
-/// What the radio process counted at every interface of the plan.
-fn interfaces(plan: &Plan, carried: &Report) -> Vec<InterfaceReport> {
-    let mut all = Vec::new();
-    for (host, spec) in (0..).map(HostId).zip(&plan.hosts) {
-        for (iface, port) in (1..).map(Iface).zip(&spec.ports) {
-            let at = (host, iface);
-            let refused = carried.refused.iter().filter(|((to, on, _), _)| (*to, *on) == at);
-            all.push(InterfaceReport {
-                host: host.index(),
-                number: iface.0,
-                name: port.name.clone(),
-                taken: carried.taken.get(&at).copied().unwrap_or_default(),
-                delivered: carried.delivered.get(&at).copied().unwrap_or_default(),
-                refused: refused.map(|((.., reason), count)| (reason.name().to_owned(), *count)).collect(),
-                is_lost: carried.lost_interfaces.contains(&at),
-            });
-        }
-    }
-    all
-}
-
-fn write_radio(path: &Path, carried: &Report) -> Result<(), LinuxError> {
-    let mut text = String::new();
-    for record in &carried.records {
-        let _ = writeln!(text, "{} {}", record.host.0, record.to_line());
-    }
-    write(path, &text)
 }

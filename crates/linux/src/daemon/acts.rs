@@ -91,7 +91,7 @@ impl Daemon {
                     }
                 }
                 Act::Store(key, value) => match &mut self.storage {
-                    Some(storage) => storage.ask(key, value),
+                    Some(storage) => storage.ask((self.clock, self.vitals.end), key, value),
                     None => self.unstorable += 1,
                 },
                 Act::Handed(event) => self.record(now, What::App(event)),

@@ -1,5 +1,6 @@
 //! The end of a run: what every queue still holds, the kernel's counts, the summary, the records.
 
+use super::storage::Storage;
 use super::{Daemon, DaemonSummary, Heartbeat, SETTLING};
 use crate::error::{Attempt, Result};
 use crate::{Offset, counters};
@@ -11,6 +12,8 @@ use wire::{Duration, Iface, PacketId};
 impl Daemon {
     /// Takes what the kernel still has for us, asks every queue what it holds, and sums up for who asked us to stop.
     pub(super) fn finish(&mut self, name: &str, before: &counters::Counters, offset: Offset) -> Result<()> {
+        // One that did not run until now was stalled, even if no frame waits for it.
+        self.vitals.beat(self.clock.now());
         for iface in 0..=self.ports.len() {
             while self.receive(Iface(iface as u16))? {}
         }
@@ -63,6 +66,7 @@ impl Daemon {
     ) -> DaemonSummary {
         let names = std::iter::once("host").chain(self.ports.iter().map(|port| port.spec.name.as_str()));
         let heartbeat = self.vitals.heartbeat.as_ref();
+        let (stored, store_stalls) = self.storage.as_ref().map(Storage::waits).unwrap_or_default();
         let received = names.map(str::to_owned).zip(self.vitals.received.iter().copied());
         DaemonSummary {
             name: name.to_owned(),
@@ -73,6 +77,8 @@ impl Daemon {
             handled: self.vitals.handled.summary(),
             stall: heartbeat.map(Heartbeat::worst).unwrap_or_default(),
             stalls: heartbeat.map(|heartbeat| heartbeat.stalls().to_vec()).unwrap_or_default(),
+            stored,
+            store_stalls,
             worst_late_us: self.worst_late.as_micros() as u64,
             received: received.collect(),
             given_to_kernel: self.vitals.given_to_kernel,

@@ -40,7 +40,7 @@ pub use clients::is_open_to_programs;
 pub use control::{Answer, Ask};
 pub(crate) use radio::{Told as RadioTold, Wish};
 pub use vitals::{Ages, DaemonSummary, Stall};
-pub(crate) use vitals::{BEAT, Heartbeat, Waits};
+pub(crate) use vitals::{BEAT, Heartbeat, Stalls, Waits};
 
 /// What a daemon is made of.
 #[derive(Debug)]
@@ -234,7 +234,7 @@ impl Daemon {
         self.began = true;
         let now = self.clock.now();
         self.wall = (Offset::sample(), now);
-        self.vitals.begin(now);
+        self.vitals.begin();
         let boot = Boot { wall: self.clock.wall_at_zero(self.wall.0), ..std::mem::take(&mut self.boot) };
         self.give(now, Input::Start(&boot));
         for index in 0..self.ports.len() {

@@ -4,13 +4,15 @@
 //! Records are decided in the order asked. When a commit fails, all that has been asked for behind it fails with it, up to
 //! the moment at which the daemon hears of that: what a role asks for may build on what it asked for before.
 
-use crate::Store;
+use super::{Ages, Stall, Stalls, Waits};
 use crate::error::{Attempt, Result};
+use crate::{Clock, Store};
 use rustix::event::{EventfdFlags, eventfd};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
+use wire::Instant;
 
 /// What records are kept in: [`Store`], but for tests.
 pub(crate) trait Log: Send + 'static {
@@ -51,8 +53,13 @@ type Wish = (Vec<u8>, Option<Vec<u8>>);
 
 #[derive(Default)]
 struct State {
-    /// Not taken up by the thread yet.
-    asked: Vec<Wish>,
+    /// Not taken up by the thread yet, each with the time of its request.
+    asked: Vec<(Instant, Wish)>,
+    /// The daemon's clock, and when the run ends, as of the last request.
+    watched: Option<(Clock, Instant)>,
+    /// From each request until the record was durable.
+    waits: Waits,
+    stalls: Stalls,
     /// Records made durable since the daemon looked last.
     durable: usize,
     /// Why those behind them were not. Until the daemon has heard that, nothing more is written.
@@ -75,11 +82,12 @@ impl<L: Log> Storage<L> {
         Ok(Self { shared, thread, under_way: 0, durable: 0 })
     }
 
-    /// Asks for a record to be put or removed.
-    pub(crate) fn ask(&mut self, key: Vec<u8>, value: Option<Vec<u8>>) {
+    /// Asks for a record to be put or removed. How long that takes is measured by `clock`, until the run's `end`.
+    pub(crate) fn ask(&mut self, (clock, end): (Clock, Instant), key: Vec<u8>, value: Option<Vec<u8>>) {
         self.under_way += 1;
         let mut state = self.shared.lock();
-        state.asked.push((key, value));
+        state.watched = Some((clock, end));
+        state.asked.push((clock.now(), (key, value)));
         if state.is_idle {
             self.shared.work.notify_one();
         }
@@ -92,6 +100,12 @@ impl<L: Log> Storage<L> {
         self.durable -= taken;
         self.under_way -= taken;
         taken
+    }
+
+    /// How long records took from their request until they were durable, and which of these times were long.
+    pub(crate) fn waits(&self) -> (Ages, Vec<Stall>) {
+        let state = self.shared.lock();
+        (state.waits.summary(), state.stalls.clone().into_vec())
     }
 
     /// Why all that is under way now could not be stored, if so. Those that are durable are told of first.
@@ -141,17 +155,18 @@ impl Shared {
     fn run<L: Log>(&self, mut log: L) -> L {
         crate::set_realtime(); // replies wait for this thread
         while let Some(records) = self.next() {
-            let count = records.len();
-            for (key, value) in records {
+            let mut asked = Vec::with_capacity(records.len());
+            for (at, (key, value)) in records {
+                asked.push(at);
                 log.append(key, value);
             }
-            self.tell(count, log.commit());
+            self.tell(&asked, log.commit());
         }
         log
     }
 
     /// All that has gathered.
-    fn next(&self) -> Option<Vec<Wish>> {
+    fn next(&self) -> Option<Vec<(Instant, Wish)>> {
         let mut state = self.lock();
         loop {
             if state.failure.is_none() && !state.asked.is_empty() {
@@ -166,10 +181,18 @@ impl Shared {
         }
     }
 
-    fn tell(&self, count: usize, committed: io::Result<()>) {
+    fn tell(&self, asked: &[Instant], committed: io::Result<()>) {
         let mut state = self.lock();
+        if let Some((clock, end)) = state.watched {
+            let now = clock.now().min(end);
+            for at in asked.iter().filter(|at| **at < end) {
+                let wait = now.since(*at);
+                state.waits.add(wait);
+                state.stalls.note(wait, now);
+            }
+        }
         match committed {
-            Ok(()) => state.durable += count,
+            Ok(()) => state.durable += asked.len(),
             Err(error) => state.failure = Some(error.to_string()),
         }
         if !state.has_told {

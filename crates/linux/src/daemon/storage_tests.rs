@@ -25,6 +25,7 @@ impl Log for Disk {
 
 struct Stage {
     storage: Storage<Disk>,
+    clock: Clock,
     begun: Receiver<Vec<u8>>,
     verdicts: Sender<Verdict>,
 }
@@ -33,12 +34,12 @@ impl Stage {
     fn new() -> Self {
         let ((begins, begun), (verdicts, decided)) = (channel(), channel());
         let disk = Disk { pending: Vec::new(), begun: begins, verdicts: decided };
-        Self { storage: Storage::start(disk).unwrap(), begun, verdicts }
+        Self { storage: Storage::start(disk).unwrap(), clock: Clock::start(), begun, verdicts }
     }
 
     fn ask(&mut self, keys: &[u8]) {
         for key in keys {
-            self.storage.ask(vec![*key], None);
+            self.storage.ask((self.clock, Instant::NEVER), vec![*key], None);
         }
     }
 
@@ -118,4 +119,17 @@ fn an_end_in_order_waits_for_the_last_sync() {
     }
     assert!(stage.storage.end().is_some());
     assert_eq!(stage.begun.recv().unwrap(), b"b");
+}
+
+/// A thread that is held, or a disk that is slow, delays what a role sends after its record is durable: that is not the protocol's time.
+#[test]
+fn a_request_that_takes_long_is_a_stall_of_the_store() {
+    let mut stage = Stage::new();
+    stage.ask(b"a");
+    assert_eq!(stage.syncing(), b"a");
+    crate::pause(wire::Duration::from_millis(30));
+    stage.ends(Ok(()));
+    let (ages, stalls) = stage.storage.waits();
+    assert_eq!((ages.count, stalls.len()), (1, 1));
+    assert!(ages.worst_us >= 30_000.0 && stalls[0].us >= 30_000, "{ages:?} {stalls:?}");
 }

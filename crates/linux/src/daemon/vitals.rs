@@ -27,8 +27,12 @@ pub struct DaemonSummary {
     pub handled: Ages,
     /// The longest that the daemon did not run.
     pub stall: Stall,
-    /// Its first 1000 stalls of more than 5 ms: what all processes have in common is the machine's.
+    /// Its 1000 longest stalls of more than 5 ms: what all processes have in common is the machine's.
     pub stalls: Vec<Stall>,
+    /// How long its thread `store` took from each request until the record was durable.
+    pub stored: Ages,
+    /// The 1000 longest of these times that are more than 5 ms.
+    pub store_stalls: Vec<Stall>,
     /// The latest that it handed a time-out on, in microseconds.
     pub worst_late_us: u64,
     /// Frames that it received at each of its interfaces, by the interface's name; `host` is its own stack.
@@ -53,6 +57,12 @@ pub struct Stall {
     pub us: u64,
     /// When it ended, in microseconds of the run.
     pub until_us: u64,
+}
+
+impl Stall {
+    fn new(late: Duration, until: Instant) -> Self {
+        Self { us: late.as_micros() as u64, until_us: until.since(Instant::ZERO).as_micros() as u64 }
+    }
 }
 
 /// A summary of waiting times.
@@ -80,9 +90,15 @@ pub(crate) struct Waits {
 /// Classes in an octave.
 const PER_OCTAVE: u64 = 16;
 
+impl Default for Waits {
+    fn default() -> Self {
+        Self { classes: vec![0; 64 * PER_OCTAVE as usize], count: 0, worst: 0 }
+    }
+}
+
 impl Waits {
     pub(crate) fn new() -> Self {
-        Self { classes: vec![0; 64 * PER_OCTAVE as usize], count: 0, worst: 0 }
+        Self::default()
     }
 
     pub(crate) fn add(&mut self, wait: Duration) {
@@ -141,7 +157,7 @@ pub(crate) struct Heartbeat {
     next: Instant,
     end: Instant,
     worst: Stall,
-    stalls: Vec<Stall>,
+    stalls: Stalls,
     /// When the last stall of more than [`STALL_BOUND`] ended.
     last_long: Option<Instant>,
 }
@@ -156,10 +172,38 @@ const _: () = assert!(NOTED.as_millis() + BEAT.as_millis() <= STALL_BOUND.as_mil
 /// Stalls that are kept.
 const KEPT: usize = 1000;
 
+/// Stalls of more than [`NOTED`], in the order of time. Of more than [`KEPT`], the shortest are left out: any that is a doubt of
+/// its own is then hidden only by longer ones, never by earlier ones.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Stalls(Vec<Stall>);
+
+impl Stalls {
+    pub(crate) fn note(&mut self, late: Duration, until: Instant) {
+        if late <= NOTED {
+            return;
+        }
+        if self.0.len() >= KEPT {
+            let shortest = self.0.iter().enumerate().min_by_key(|(_, stall)| stall.us);
+            let Some((at, shortest)) = shortest.map(|(at, stall)| (at, stall.us)) else { return };
+            if u128::from(shortest) >= late.as_micros() {
+                return;
+            }
+            self.0.remove(at);
+        }
+        self.0.push(Stall::new(late, until));
+    }
+
+    pub(crate) fn into_vec(self) -> Vec<Stall> {
+        self.0
+    }
+}
+
 impl Heartbeat {
-    /// Beats from now on. What happens after `end` is not the run's.
-    pub(crate) fn new(now: Instant, end: Instant) -> Self {
-        Self { next: now + BEAT, end, worst: Stall::default(), stalls: Vec::new(), last_long: None }
+    /// Beats from the clock's zero, whenever this process runs first: one that starts late was stalled. What happens after `end`
+    /// is not the run's.
+    pub(crate) fn new(end: Instant) -> Self {
+        let (worst, stalls) = (Stall::default(), Stalls::default());
+        Self { next: Instant::ZERO + BEAT, end, worst, stalls, last_long: None }
     }
 
     /// When the process has to run again.
@@ -174,14 +218,11 @@ impl Heartbeat {
         }
         let until = now.min(self.end);
         let late = until.since(self.next);
-        let stall =
-            Stall { us: late.as_micros() as u64, until_us: until.since(Instant::ZERO).as_micros() as u64 };
+        let stall = Stall::new(late, until);
         if stall.us > self.worst.us {
             self.worst = stall;
         }
-        if late > NOTED && self.stalls.len() < KEPT {
-            self.stalls.push(stall);
-        }
+        self.stalls.note(late, until);
         if late > STALL_BOUND {
             self.last_long = Some(until);
         }
@@ -193,11 +234,11 @@ impl Heartbeat {
     }
 
     pub(crate) fn stalls(&self) -> &[Stall] {
-        &self.stalls
+        &self.stalls.0
     }
 
     pub(crate) fn into_stalls(self) -> Vec<Stall> {
-        self.stalls
+        self.stalls.into_vec()
     }
 
     /// Whether what was due then had to wait for the end of a stall that is a doubt of its own.
@@ -235,8 +276,8 @@ impl Vitals {
     }
 
     /// The run begins.
-    pub(crate) fn begin(&mut self, now: Instant) {
-        self.heartbeat = (self.end != Instant::NEVER).then(|| Heartbeat::new(now, self.end));
+    pub(crate) fn begin(&mut self) {
+        self.heartbeat = (self.end != Instant::NEVER).then(|| Heartbeat::new(self.end));
     }
 
     /// A frame was read: how long it had waited. What came before the run began waited for nothing.
@@ -308,7 +349,7 @@ mod tests {
 
     #[test]
     fn a_beat_that_comes_late_is_a_stall() {
-        let mut heart = Heartbeat::new(Instant::ZERO, Instant::from_millis(500));
+        let mut heart = Heartbeat::new(Instant::from_millis(500));
         heart.beat(Instant::from_millis(3));
         heart.beat(Instant::from_millis(5));
         assert_eq!(heart.worst(), Stall::default());
@@ -326,6 +367,34 @@ mod tests {
             Stall { us: 300_000, until_us: 310_000 },
             "150 ms until the end of the run"
         );
+    }
+
+    #[test]
+    fn a_process_that_first_runs_after_the_clocks_zero_was_stalled() {
+        let mut heart = Heartbeat::new(Instant::from_millis(500));
+        heart.beat(Instant::from_millis(305));
+        assert_eq!(heart.worst(), Stall { us: 300_000, until_us: 305_000 });
+        assert_eq!(heart.stalls().len(), 1);
+        let mut vitals = Vitals { end: Instant::from_millis(500), ..Vitals::new(1) };
+        vitals.begin();
+        vitals.beat(Instant::from_millis(305));
+        assert_eq!(vitals.heartbeat.unwrap().worst(), Stall { us: 300_000, until_us: 305_000 });
+    }
+
+    #[test]
+    fn the_longest_stalls_are_kept_however_many_came_before() {
+        let mut heart = Heartbeat::new(Instant::from_millis(100_000));
+        let mut now = 5;
+        for long in std::iter::repeat_n(11, KEPT).chain([400, 11, 398]) {
+            now += long;
+            heart.beat(Instant::from_millis(now));
+            now += 5;
+        }
+        let stalls = heart.stalls();
+        assert_eq!(stalls.len(), KEPT);
+        let long = stalls.iter().filter(|stall| stall.us > 11_000).map(|stall| stall.us);
+        assert_eq!(long.collect::<Vec<_>>(), [400_000, 398_000]);
+        assert!(stalls.is_sorted_by_key(|stall| stall.until_us));
     }
 
     #[test]
