@@ -363,3 +363,22 @@ fn every_variant_of_the_core_has_its_row() {
         );
     }
 }
+
+/// A reader of a table finds what `no_mapping` is.
+#[test]
+fn every_reason_of_a_drop_is_in_the_glossary() {
+    let glossary = read(&root().join("docs/glossary.md"));
+    let opening = word(&["Reason", "(\""]);
+    let mut missing = BTreeSet::new();
+    for (path, text) in sources() {
+        let is_test = path.contains("test") || path.contains("fuzz");
+        let product = text.split("#[cfg(test)]").next().unwrap_or_default();
+        for rest in product.split(&opening).skip(1).filter(|_| !is_test) {
+            let reason = rest.split('"').next().unwrap_or_default();
+            if !reason.starts_with("sctp_") && !glossary.contains(&format!("`{reason}`")) {
+                missing.insert(format!("{path}: {reason}"));
+            }
+        }
+    }
+    none("reasons that docs/glossary.md does not have", &missing.into_iter().collect::<Vec<_>>());
+}

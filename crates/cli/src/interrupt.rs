@@ -31,7 +31,7 @@ fn exit_code() -> u8 {
 pub(crate) fn end() -> u8 {
     static END: Mutex<()> = Mutex::new(());
     std::mem::forget(END.lock());
-    tell!("interrupted; everything has been cleaned up");
+    tell!("interrupted; nothing incomplete is left, and what was complete is kept");
     exit_code()
 }
 

@@ -390,7 +390,7 @@ fn text(outcome: &Outcome, dir: &Path) -> String {
         let [median, most, worst] = linux.lateness_us;
         let _ = writeln!(
             out,
-            "radio: {} frames, late by {median:.0} us (median), {most:.0} us (99 %), {worst:.0} us",
+            "radio: {} frames, late by {median:.0} us (median), {most:.0} us (99 %), {worst:.0} us (worst)",
             linux.frames
         );
         out.push_str(&lab::linux::timing(linux));

@@ -92,13 +92,15 @@ pub(crate) fn sweep(
         }
         Format::Json => print(&format!("{:#}\n", sweep::json(sweep, &all))),
     }
-    let of_run = |run: &Done| NamedDoubt::all(&format!("run {}", run.job), &run.doubts);
+    let name =
+        |job: usize| jobs.get(job).map_or_else(|| format!("run {}", job + 1), |job| sweep.name_of(job));
+    let of_run = |run: &Done| NamedDoubt::all(&name(run.job), &run.doubts);
     let doubts: Vec<NamedDoubt> = all.iter().flat_map(of_run).collect();
     let failures = all.iter().flat_map(|run| run.failures.iter().map(move |what| (run.job, what)));
     let mut held = true;
     for (job, what) in failures.take(NAMED) {
         held = false;
-        tell!("does not hold: run {job}: {what}");
+        tell!("does not hold: {}: {what}", name(job));
     }
     match (doubts.is_empty(), held) {
         (false, _) => Err(Failure::Untrusted(doubts)),

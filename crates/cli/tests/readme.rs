@@ -60,3 +60,19 @@ fn the_first_numbers_are_of_forty_phases() {
     let n: Vec<u32> = rows.map(|row| row.split_whitespace().nth(2).unwrap().parse().unwrap()).collect();
     assert!(!n.is_empty() && n.iter().all(|n| *n >= 40), "{first}");
 }
+
+/// The memory of a million hosts takes minutes to measure: README has what docs/bench.md records, rounded.
+#[test]
+fn the_memory_of_a_million_hosts_is_what_is_recorded() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let read = |page: &str| std::fs::read_to_string(root.join(page)).unwrap();
+    let before = |text: &str, unit: &str| -> f64 {
+        let text = text.split(unit).next().unwrap();
+        text.rsplit(' ').next().unwrap().parse().unwrap()
+    };
+    let readme = read("README.md");
+    let shown = before(readme.split("is a million hosts").nth(1).unwrap(), " GiB");
+    let bench = read("docs/bench.md");
+    let recorded = before(bench.split("and it takes ").nth(1).unwrap(), " MiB") / 1024.0;
+    assert!((shown - recorded).abs() <= 0.05, "README: {shown} GiB, docs/bench.md: {recorded} GiB");
+}

@@ -233,6 +233,10 @@ fn every_failure_has_its_number() {
         (&["agree", "nonsense"], 2, "nonsense: unknown scenario"),
         (&["compare", "nobody"], 2, "unknown protocol `nobody`; there are: plain-ip, mobile-ip"),
         (&["run", "first", "--out", "mine"], 2, "exists and is not a run directory; not overwritten"),
+        (&["run", "first", "--repeats", "9"], 2, "--repeats is for runs on Linux"),
+        (&["run", "first", "--seed", "-1"], 2, "allowed: a whole number from 0 to 18446744073709551615"),
+        (&["scale", "--hosts", "100,100"], 2, "--hosts: 100 is given twice"),
+        (&["scale", "--hosts", "100 1000"], 2, "with commas between them, as 100,1000"),
         (&["explain", "mine"], 2, "is it a run directory?"),
         (&["diff", "mine", "mine"], 2, "is it a run directory?"),
     ] {

@@ -189,7 +189,11 @@ impl SingleFile {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(this),
             Err(error) => Err(io::Error::new(error.kind(), format!("{}: {error}", path.display()))),
             Ok(_) if force || fs::read_to_string(path).is_ok_and(|text| is_ours(&text)) => Ok(this),
-            Ok(_) => Err(not_ours(path)),
+            Ok(_) => {
+                let problem =
+                    format!("{} exists; name another file, or replace it with --force", path.display());
+                Err(io::Error::new(io::ErrorKind::AlreadyExists, problem))
+            }
         }
     }
 
@@ -287,7 +291,9 @@ mod tests {
         let file = |force| SingleFile::new(&path, |text| text.starts_with("# Ours"), force);
         file(false).unwrap().put("# Ours").unwrap();
         file(false).unwrap().put("mine").unwrap();
-        refused(file(false));
+        assert!(
+            refused(file(false)).contains("table.md exists; name another file, or replace it with --force")
+        );
         file(true).unwrap().put("# Ours").unwrap();
         refused(SingleFile::new(folder.path(), |_| true, true));
         assert_eq!(names(&folder.path().join("new")), ["table.md"]);

@@ -157,7 +157,7 @@ pub fn flow_table(outcome: &Outcome) -> String {
         "bytes",
         "kb/s",
         "end",
-        "delay ms",
+        "app delay ms",
         "p99 ms",
         "stall ms",
         "lost",
@@ -184,7 +184,13 @@ pub fn flow_table(outcome: &Outcome) -> String {
             flow.retransmissions.to_string(),
         ]);
     }
-    table.render()
+    let mut text = table.render();
+    if outcome.packets.iter().any(|packets| packets.is_programs) {
+        text.push_str(
+            "bytes of programs: what arrived at the kernel for the program, whether it read them or not\n",
+        );
+    }
+    text
 }
 
 /// A host's name and a port; an address and a port where no host has it.

@@ -33,6 +33,14 @@ impl OnWorld {
         }
     }
 
+    /// Where something holds, in words.
+    pub const fn place(self) -> &'static str {
+        match self {
+            Self::Sim => "in the simulator",
+            Self::Linux => "on Linux",
+        }
+    }
+
     /// Its name in figures.
     pub const fn title(self) -> &'static str {
         match self {

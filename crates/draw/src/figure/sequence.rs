@@ -56,6 +56,8 @@ pub struct Cost {
     pub outage: Vec<Band>,
     /// When the flow had half of its earlier goodput again; `None` if it had not, or if that was not measured.
     pub recovered: Option<Instant>,
+    /// When the packets that the handoff is charged with were lost.
+    pub lost: Vec<Instant>,
 }
 
 impl Cost {

@@ -17,6 +17,9 @@ const HEIGHT: f64 = 110.0;
 const LOW: f64 = 74.0;
 /// Between two columns of windows, tick labels not counted.
 const GUTTER: f64 = 24.0;
+/// The height of a row of labels, and at most so many rows.
+const ROW: f64 = 14.0;
+const ROWS: usize = 3;
 /// At most so many windows are drawn.
 const WINDOWS: usize = 12;
 /// A peak above so many times the 95th percentile of the values is cut off, where a panel cuts off peaks.
@@ -70,6 +73,8 @@ pub struct TimeWindow {
     pub until: Instant,
     /// The flows that are drawn.
     pub flows: Vec<usize>,
+    /// The handoff that it is about, by its place among the figure's: its label is drawn before any other.
+    pub handoff: usize,
 }
 
 /// Panels over one axis of time.
@@ -97,6 +102,17 @@ struct Block<'a> {
     x: Range,
     ticks: u32,
     flows: Option<&'a [usize]>,
+    /// The handoff whose label comes first.
+    handoff: Option<usize>,
+}
+
+/// A label at a handoff's line, above the uppermost panel.
+struct Label<'a> {
+    x: f64,
+    /// From 0 at the panel upwards.
+    row: usize,
+    anchor: Anchor,
+    text: &'a str,
 }
 
 impl TimeFigure {
@@ -129,7 +145,8 @@ impl TimeFigure {
         y = legend(&mut svg, &entries, [20.0, RIGHT], y) + 8.0;
         let left = 40.0 + self.panels.iter().map(|panel| tick_room(&panel.ticks())).fold(30.0, f64::max);
         let x = Range::of([0.0, self.until.as_secs_f64()]);
-        let whole = Block { left, width: RIGHT - left, height: HEIGHT, x, ticks: 10, flows: None };
+        let whole =
+            Block { left, width: RIGHT - left, height: HEIGHT, x, ticks: 10, flows: None, handoff: None };
         y = self.block(&mut svg, &whole, &names, y);
         let width = (RIGHT - left - GUTTER - left) / 2.0;
         let windows: Vec<&TimeWindow> = self.windows.iter().take(WINDOWS).collect();
@@ -141,7 +158,8 @@ impl TimeFigure {
                 svg.text([place, y + 14.0], Text::new(LABEL, Anchor::Start).bold(), &window.title);
                 let x = Range::of([window.from, window.until].map(Instant::as_secs_f64));
                 let flows = Some(window.flows.as_slice());
-                let block = Block { left: place, width, height: LOW, x, ticks: 6, flows };
+                let handoff = Some(window.handoff);
+                let block = Block { left: place, width, height: LOW, x, ticks: 6, flows, handoff };
                 bottom = bottom.max(self.block(&mut svg, &block, &names, y + 22.0));
             }
             y = bottom + 6.0;
@@ -181,12 +199,14 @@ impl TimeFigure {
             }
             let panel = part.as_ref().unwrap_or(panel);
             let Block { left, width, height, x, .. } = *block;
+            svg.text([left, y + 9.0], Text::new(LABEL, Anchor::Start).bold(), &panel.axis.text());
+            let labels = if last.is_none() { self.labels(block) } else { Vec::new() };
+            y += labels.iter().map(|label| (label.row + 1) as f64 * ROW).fold(0.0, f64::max);
             let frame = Frame { left, top: y + 14.0, width, height, x, y: panel.range() };
             frame.grid(svg, &x_ticks, &panel.ticks());
             frame.y_ticks(svg, &panel.ticks());
-            self.handoffs(svg, &frame);
+            self.handoffs(svg, &frame, &labels);
             panel.draw(svg, &frame, names);
-            svg.text([left, y + 9.0], Text::new(LABEL, Anchor::Start).bold(), &panel.axis.text());
             y = frame.bottom() + 12.0;
             last = Some(frame);
         }
@@ -196,19 +216,48 @@ impl TimeFigure {
         y + 30.0
     }
 
-    fn handoffs(&self, svg: &mut Svg, frame: &Frame) {
-        let mut free = f64::NEG_INFINITY;
-        for (at, label) in &self.handoffs {
-            let x = frame.px(at.as_secs_f64());
-            if !frame.x.contains(at.as_secs_f64()) {
+    /// The labels of the handoffs within a block, as far as there is room beside and above each other: none covers data, another
+    /// label or the edge.
+    fn labels(&self, block: &Block<'_>) -> Vec<Label<'_>> {
+        let right = block.left + block.width;
+        let mut order: Vec<usize> = (0..self.handoffs.len()).collect();
+        order.sort_by_key(|place| Some(*place) != block.handoff);
+        let mut taken: [Vec<[f64; 2]>; ROWS] = Default::default();
+        let mut labels = Vec::new();
+        for (at, text) in order.into_iter().filter_map(|place| self.handoffs.get(place)) {
+            if !block.x.contains(at.as_secs_f64()) {
                 continue;
             }
-            svg.line([x, frame.top], [x, frame.bottom()], &upright(HANDOFF));
-            if x > free {
-                let style = Text::new(SMALL, Anchor::Start).bold().halo();
-                svg.text([x + 3.0, frame.top + 12.0], style, label);
-                free = x + 6.0 + crate::svg::text_width(label, SMALL);
+            let x = block.left + block.width * block.x.share(at.as_secs_f64());
+            // Bold runs wider than the estimate's regular.
+            let width = crate::svg::text_width(text, SMALL) * 1.1 + 6.0;
+            let (anchor, span) = if x + width > right {
+                (Anchor::End, [x - width, x])
+            } else {
+                (Anchor::Start, [x, x + width])
+            };
+            let is_free =
+                |row: &Vec<[f64; 2]>| row.iter().all(|[from, to]| span[1] <= *from || *to <= span[0]);
+            if let Some((row, spans)) = taken.iter_mut().enumerate().find(|(_, row)| is_free(row)) {
+                spans.push(span);
+                labels.push(Label { x, row, anchor, text });
             }
+        }
+        labels
+    }
+
+    /// The lines of the handoffs, and the labels above them.
+    fn handoffs(&self, svg: &mut Svg, frame: &Frame, labels: &[Label<'_>]) {
+        for (at, _) in self.handoffs.iter().filter(|(at, _)| frame.x.contains(at.as_secs_f64())) {
+            let x = frame.px(at.as_secs_f64());
+            svg.line([x, frame.top], [x, frame.bottom()], &upright(HANDOFF));
+        }
+        for label in labels {
+            let y = frame.top - 4.0 - label.row as f64 * ROW;
+            svg.line([label.x, frame.top], [label.x, y - 8.0], &upright(HANDOFF));
+            let beside = if label.anchor == Anchor::End { -3.0 } else { 3.0 };
+            let style = Text::new(SMALL, label.anchor).bold().halo();
+            svg.text([label.x + beside, y], style, label.text);
         }
     }
 

@@ -112,6 +112,8 @@ impl<'a> Zoom<'a> {
             end = end.max(last).min(limit);
         }
         end = end.max(cost.recovered.unwrap_or(end).min(limit));
+        // All losses that belong to it are seen.
+        end = end.max(cost.lost.iter().max().copied().unwrap_or(end).min(limit));
         Some(Self {
             figure,
             flow,
@@ -218,28 +220,32 @@ impl<'a> Zoom<'a> {
         below.bottom() + 46.0
     }
 
-    /// Words at the losses and at the first new data, each with a line to what it is about: losses are above, for what is sent
-    /// later is further up, and so the lower right is free for the other.
+    /// Words at the losses and at the first new data, each with a line to what it is about. What is sent later is further up, so
+    /// that the lower right is free for both.
     fn explain(&self, svg: &mut Svg, frame: &Frame) {
         let place =
             |mark: &Mark| [frame.px(self.ms(mark.at)), frame.py(mark.place as f64 / self.flow.scale())];
         let line = r##"stroke="#222222" stroke-width="0.9""##;
-        let text = Text::new(LABEL, Anchor::Start).halo();
+        let text = Text::new(LABEL, Anchor::End).halo();
+        let right = frame.right() - 6.0;
         let lost: Vec<&Mark> = self.marks().filter(|mark| mark.kind == MarkKind::Lost).collect();
-        if let Some(middle) = lost.get(lost.len() / 2) {
-            let from = [frame.px(0.0) + 8.0, frame.top + 32.0];
-            svg.line([from[0] + 20.0, from[1] + 4.0], place(middle), line);
-            let what = if lost.len() == 1 { "packet" } else { "packets" };
-            svg.text(from, text, &format!("{} {what} lost", lost.len()));
+        let all = self.cost.lost.len();
+        if let Some(middle) = lost.get(lost.len() / 2).filter(|_| all > 0) {
+            let what = if all == 1 { "packet" } else { "packets" };
+            let words = format!("{all} {what} lost");
+            let from = [right, frame.bottom() - 28.0];
+            svg.line([right - text_width(&words, LABEL) / 2.0, from[1] - 12.0], place(middle), line);
+            svg.text(from, text, &words);
         }
         let Some(end) = self.parts.last().map(|band| band.to) else { return };
         let arrived = self.marks().filter(|mark| mark.kind == MarkKind::Received && mark.at <= end);
         if let Some(first) = arrived.last() {
             let [x, y] = place(first);
-            let from = [x + 34.0, frame.bottom() - 10.0];
-            svg.line([from[0] - 3.0, from[1] - 4.0], [x, y], line);
             let after = milliseconds(self.cost.outage());
-            svg.text(from, text, &format!("new data again, {after} after the cut"));
+            let words = format!("new data again, {after} after the cut");
+            let from = [right, frame.bottom() - 10.0];
+            svg.line([right - text_width(&words, LABEL) - 3.0, from[1] - 4.0], [x, y], line);
+            svg.text(from, text, &words);
         }
     }
 
@@ -343,7 +349,7 @@ mod tests {
     fn handoff(number: usize, at: u64, outage: u64) -> Handoff {
         let (from, to) = (Instant::from_millis(at), Instant::from_millis(at + outage));
         let outage = vec![Band { owner: Owner::Link, from, to }];
-        let cost = Cost { flow: 0, noticed: Noticed::Outage, outage, recovered: None };
+        let cost = Cost { flow: 0, noticed: Noticed::Outage, outage, recovered: None, lost: Vec::new() };
         Handoff { number, host: "m".into(), at: from, cut: from, label: "hard".into(), costs: vec![cost] }
     }
 
@@ -375,6 +381,14 @@ mod tests {
         let mut svg = Svg::new(500.0);
         zooms(&figure).next().unwrap().draw(&mut svg, [50.0, 400.0], 0.0, 30.0); // from 50 ms to 450 ms: a pixel each
         assert!(svg.finish(300.0, "", "").contains(r#"<circle cx="250""#));
+    }
+
+    #[test]
+    fn a_panel_reaches_to_the_last_packet_that_the_handoff_lost() {
+        let mut handoff = handoff(1, 1000, 100);
+        handoff.costs[0].lost = [1010, 1400].map(Instant::from_millis).to_vec();
+        let figure = figure(vec![handoff], Vec::new());
+        assert_eq!(zooms(&figure).next().map(|zoom| zoom.to), Some(Instant::from_millis(1550)));
     }
 
     #[test]

@@ -21,7 +21,7 @@ pub(crate) fn handoff(number: usize, at: u64, label: &str, outage: &[(Owner, u64
     }
     let noticed = if bands.is_empty() { Noticed::Nothing } else { Noticed::Outage };
     let cut = if label.starts_with("semisoft") { ms(at + 100) } else { ms(at) };
-    let costs = vec![Cost { flow: 0, noticed, outage: bands, recovered: None }];
+    let costs = vec![Cost { flow: 0, noticed, outage: bands, recovered: None, lost: Vec::new() }];
     Handoff { number, host: "mobile".to_owned(), at: ms(at), cut, label: label.to_owned(), costs }
 }
 

@@ -44,8 +44,8 @@ fn a_flow_has_one_colour_in_all_panels_and_an_empty_panel_says_why() {
     assert_eq!(svg.matches(">this backend does not report it<").count(), 1);
     assert_eq!(
         svg.matches("font-weight=\"bold\" stroke=\"#ffffff\"").count(),
-        3,
-        "the handoff in each panel"
+        1,
+        "the handoff above the uppermost panel"
     );
 }
 
@@ -105,7 +105,8 @@ fn a_window_has_the_flows_that_it_is_about_alone() {
         lines
     };
     let mut figure = figure(vec![("goodput", lines(Joined::Steps)), ("window", vec![])]);
-    let window = TimeWindow { title: "2 other".into(), from: ms(300), until: ms(500), flows: vec![0] };
+    let window =
+        TimeWindow { title: "2 other".into(), from: ms(300), until: ms(500), flows: vec![0], handoff: 0 };
     figure.windows = vec![window];
     let svg = figure.svg();
     assert_sound(&svg);
@@ -123,4 +124,35 @@ fn a_window_has_the_flows_that_it_is_about_alone() {
     figure.panels[0].lines[0].points.push((ms(995), f64::NAN));
     assert!(!figure.svg().contains("NaN"));
     assert!(whole.contains(">8<") && !part.contains(">8<"), "its own height: {part}");
+}
+
+/// Two hosts that move at nearly one instant, and one at the end of a window.
+#[test]
+fn a_window_names_its_own_handoff_and_no_label_covers_data_or_leaves_the_frame() {
+    let mut figure =
+        figure(vec![("goodput", vec![line("a", Joined::Steps, (0..100).map(|i| (i * 10, 5.0)))])]);
+    let handoffs = [(300, "1 mobile"), (305, "2 other"), (310, "3 third"), (498, "4 other")];
+    figure.handoffs = handoffs.iter().map(|(at, name)| (ms(*at), (*name).to_owned())).collect();
+    let window =
+        |handoff| TimeWindow { title: "w".into(), from: ms(200), until: ms(500), flows: vec![0], handoff };
+    figure.windows = (0..4).map(window).collect();
+    let svg = figure.svg();
+    assert_sound(&svg);
+    for (_, name) in handoffs {
+        assert_eq!(svg.matches(&format!(">{name}<")).count(), 5, "{name}: in the whole and in each window");
+    }
+    let attribute = |line: &str, name: &str| -> f64 {
+        line.split(&format!(" {name}=\"")).nth(1).unwrap().split('"').next().unwrap().parse().unwrap()
+    };
+    let is_label = |line: &&str| handoffs.iter().any(|(_, name)| line.contains(&format!(">{name}<")));
+    let frames: Vec<[f64; 2]> = svg
+        .lines()
+        .filter(|line| line.contains("stroke=\"#444444\""))
+        .map(|line| [attribute(line, "y"), attribute(line, "y") + attribute(line, "height")])
+        .collect();
+    for line in svg.lines().filter(is_label) {
+        let y = attribute(line, "y");
+        assert!(frames.iter().all(|[top, bottom]| y < *top || *bottom < y), "covers data: {line}");
+        assert!(attribute(line, "x") + 55.0 < 1000.0 || line.contains("text-anchor=\"end\""), "{line}");
+    }
 }

@@ -62,7 +62,7 @@ const MUST_HOLD: &[MustHold] = &[
     },
     MustHold {
         text: "where the backends agree about the outages of two protocols that one tells apart, by more than 30 ms and 15 %, both have one order",
-        value: "part of the pairs told apart that have it",
+        value: "part of the pairs told apart that were checked and have it; the lines `pairs` name the others",
         of: |_| true,
         check: Asks::Both(order),
         // On Linux nothing comes through the new cell, and no host stays in the old one with a second radio.

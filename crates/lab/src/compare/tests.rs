@@ -201,6 +201,34 @@ fn an_order_is_claimed_where_the_backends_agree_and_nowhere_else() {
 }
 
 #[test]
+fn an_order_is_printed_only_of_what_is_told_apart_and_the_pairs_are_named() {
+    let said = |outages| text(&made_up(outages, &Validity::Valid));
+    let one = said([(200.0, 100.0), (201.0, 101.0)]);
+    for line in [
+        "in the simulator, by outage: Cellular IP hard < Mobile IP\n",
+        "on Linux, by outage: Cellular IP hard < Mobile IP\n",
+        "where the outages agree: Cellular IP hard < Mobile IP\n",
+        "pairs checked, one order on both: Mobile IP and Cellular IP hard\n",
+    ] {
+        assert!(one.contains(line), "{line}: {one}");
+    }
+    let none = said([(0.0, 0.0), (0.0, 0.0)]);
+    assert!(
+        none.contains("in the simulator, by outage: no order of ") && !none.contains("hard < "),
+        "{none}"
+    );
+    assert!(
+        none.contains("pairs not checked, told apart by neither backend, or near: Mobile IP and"),
+        "{none}"
+    );
+    let differ = said([(200.0, 100.0), (201.0, 150.0)]);
+    assert!(
+        differ.contains("pairs not checked, the backends differ about one of them: Mobile IP and"),
+        "{differ}"
+    );
+}
+
+#[test]
 fn another_order_of_legs_that_agree_is_not_excused() {
     // 40 ms more at each phase in the simulator; on Linux the same values, where five of six phases have the other order.
     let longer = |number: usize| 50.0f64.mul_add(number as f64, 90.0);
@@ -211,7 +239,7 @@ fn another_order_of_legs_that_agree_is_not_excused() {
         (OnWorld::Linux, false) => longer(number) + 10.0,
     });
     let said = text(&comparison);
-    assert!(said.contains("where the outages agree: Cellular IP hard, Mobile IP"), "{said}");
+    assert!(said.contains("where the outages agree: no order of Cellular IP hard, Mobile IP\n"), "{said}");
     assert_eq!(one_order(&comparison), (false, Some(0.0)), "{said}");
 }
 
@@ -249,7 +277,7 @@ fn two_are_told_apart_by_runs_at_the_same_phase() {
         };
         let comparison = by_run(of);
         let told = super::pairs::pairs(&comparison).iter().filter(|pair| pair.order().is_some()).count();
-        (told, text(&comparison).contains("sim, not told apart: Mobile IP and Cellular IP hard"))
+        (told, text(&comparison).contains("in the simulator, not told apart: Mobile IP and Cellular IP hard"))
     };
     assert_eq!(by_phase(|phase| phase * 100.0 + 40.0, |phase| phase * 100.0), (8, false));
     // The same values, at other phases: no difference that is sure.

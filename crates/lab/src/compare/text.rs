@@ -1,11 +1,11 @@
 //! The table for people.
 
-use super::agreement::Both;
+use super::agreement::{Both, Claim};
 use super::carry_out::{Comparison, Repeat, is_narrow};
 use super::course::{Leg, Move, Workload};
 use super::judge::{Broken, verdicts};
 use super::measure::{HANDOFF, METRICS, Metric, OUTAGE, OWNERS, STALL};
-use super::pairs::pairs;
+use super::pairs::{pair, pairs};
 use super::rows::{Row, rows};
 use super::runs::values;
 use crate::agree::{self, Agreement, Report};
@@ -13,6 +13,7 @@ use crate::reproduce::invalid;
 use crate::run::OnWorld;
 use crate::stats::median;
 use draw::Table;
+use std::cmp::Ordering;
 use std::fmt::Write;
 
 /// All tables, by move and workload; what could not be, and why; what must hold.
@@ -40,6 +41,7 @@ pub fn text(comparison: &Comparison) -> String {
         out,
         "not told apart  the 95 % interval of the median difference of runs at the same phase contains 0, or n < 6"
     );
+    let _ = writeln!(out, "A < B, C        A is told apart from B and from C; B and C are not told apart");
     if Both::of(comparison).is_some() {
         let _ = writeln!(out, "both backends   at the same phases; {}", agree::rule());
     }
@@ -99,20 +101,19 @@ fn order(comparison: &Comparison, each: usize, workload: usize) -> String {
         };
         let outages = course.legs.iter().filter(here).map(|leg| (leg, values(results, leg, OUTAGE.name)));
         let outages: Vec<(&Leg, Vec<f64>)> = outages.filter(|(_, values)| !values.is_empty()).collect();
-        let mut sorted: Vec<(f64, &str)> =
-            outages.iter().filter_map(|(leg, values)| Some((median(values)?, title(leg)))).collect();
-        if sorted.len() < 2 {
+        let medians = outages.iter().filter_map(|(leg, values)| Some((median(values)?, *leg)));
+        let medians: Vec<(f64, &Leg)> = medians.collect();
+        if medians.len() < 2 {
             continue;
         }
-        sorted.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let names: Vec<&str> = sorted.iter().map(|(_, name)| *name).collect();
+        let order = ranks(medians, title, |a, b| pair(results, a, b).order() == Some(Ordering::Less));
         let mine = all.iter().filter(|pair| pair.world == results.world && pair.legs.iter().all(here));
         let blurred: Vec<String> = mine
             .filter(|pair| pair.order().is_none())
             .map(|pair| pair.legs.map(title).join(" and "))
             .collect();
-        let world = results.world.name();
-        let _ = writeln!(out, "  {world}, by median outage: {}", names.join(", "));
+        let world = results.world.place();
+        let _ = writeln!(out, "  {world}, by outage: {order}");
         if !blurred.is_empty() {
             let _ = writeln!(out, "  {world}, not told apart: {}", blurred.join("; "));
         }
@@ -135,7 +136,7 @@ fn agreement(comparison: &Comparison, both: &Both<'_>, each: usize, workload: us
         |leg: &Leg| course.contenders.get(leg.contender).map_or("", |contender| contender.title.as_str());
     let mut table =
         Table::new(["both backends", "n Linux", "outage", "KS", "mean sim", "mean Linux", "other metrics"]);
-    let mut agreed: Vec<(f64, &str)> = Vec::new();
+    let mut agreed: Vec<(f64, &Leg)> = Vec::new();
     for leg in course.legs.iter().filter(here) {
         let report = both.report(leg);
         let Some(row) = report.rows.iter().find(|row| row.metric == OUTAGE.name) else { continue };
@@ -151,16 +152,61 @@ fn agreement(comparison: &Comparison, both: &Both<'_>, each: usize, workload: us
             others(&report),
         ]);
         let median = median(&values(both.sim, leg, OUTAGE.name));
-        agreed
-            .extend(median.filter(|_| row.agreement == Agreement::Agrees).map(|median| (median, title(leg))));
+        agreed.extend(median.filter(|_| row.agreement == Agreement::Agrees).map(|median| (median, leg)));
     }
-    agreed.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let names: Vec<&str> = agreed.iter().map(|(_, name)| *name).collect();
-    let order = if names.is_empty() { "none agree".to_owned() } else { names.join(", ") };
-    format!(
-        "\n{}  both, by median outage in the simulator, where the outages agree: {order}\n",
-        table.render()
-    )
+    let order = if agreed.is_empty() {
+        "none agree".to_owned()
+    } else {
+        ranks(agreed, title, |a, b| both.claim(a, b) == Claim::Same(Ordering::Less))
+    };
+    let mut out = format!("\n{}  on both, by outage, where the outages agree: {order}\n", table.render());
+    let legs: Vec<&Leg> = course.legs.iter().filter(here).collect();
+    let all: Vec<(Claim, String)> = legs
+        .iter()
+        .enumerate()
+        .flat_map(|(place, a)| legs.iter().skip(place + 1).map(move |b| (*a, *b)))
+        .map(|(a, b)| (both.claim(a, b), [title(a), title(b)].join(" and ")))
+        .collect();
+    for (what, is) in CLAIMS {
+        let names: Vec<&str> =
+            all.iter().filter(|(claim, _)| is(claim)).map(|(_, name)| name.as_str()).collect();
+        if !names.is_empty() {
+            let _ = writeln!(out, "  pairs {what}: {}", names.join("; "));
+        }
+    }
+    out
+}
+
+type Is = fn(&Claim) -> bool;
+
+/// What is said of pairs of protocols on both backends.
+const CLAIMS: [(&str, Is); 4] = [
+    ("checked, one order on both", |claim| matches!(claim, Claim::Same(_))),
+    ("checked, ANOTHER ORDER on each", |claim| *claim == Claim::Other),
+    ("not checked, the backends differ about one of them", |claim| *claim == Claim::NotClaimed),
+    ("not checked, told apart by neither backend, or near", |claim| *claim == Claim::NotToldApart),
+];
+
+/// Names by median, with `<` where all before it are told apart from all behind it.
+fn ranks<'a>(
+    mut medians: Vec<(f64, &'a Leg)>,
+    title: impl Fn(&'a Leg) -> &'a str,
+    is_less: impl Fn(&'a Leg, &'a Leg) -> bool,
+) -> String {
+    medians.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let legs: Vec<&Leg> = medians.into_iter().map(|(_, leg)| leg).collect();
+    let mut text = String::new();
+    for (place, leg) in legs.iter().enumerate() {
+        let (before, behind) = legs.split_at(place);
+        let is_cut = before.iter().all(|a| behind.iter().all(|b| is_less(a, b)));
+        text.push_str(match (place, is_cut) {
+            (0, _) => "",
+            (_, true) => " < ",
+            (_, false) => ", ",
+        });
+        text.push_str(title(leg));
+    }
+    if legs.len() > 1 && !text.contains(" < ") { format!("no order of {text}") } else { text }
 }
 
 /// The other metrics of a leg: that all agree, or those that do not.
@@ -273,5 +319,7 @@ pub fn self_test_text(tests: &[Broken]) -> String {
 }
 
 fn value(value: Option<f64>) -> String {
-    value.map_or("nothing measured".to_owned(), |value| format!("{value}"))
+    value.map_or("nothing measured".to_owned(), |value| {
+        if value.fract() == 0.0 { format!("{value}") } else { format!("{value:.2}") }
+    })
 }

@@ -175,8 +175,14 @@ impl<'a> Builder<'a> {
         let packets = Packets { is_stream: true, why, ..Packets::default() };
         let until = ended.unwrap_or_else(|| self.plan.end());
         let opened = stream.opened.unwrap_or(until);
-        let local = stream.local.unwrap_or_else(|| self.own(stream.host, 0));
         let owner = self.plan.owners().get(stream.peer.ip()).copied();
+        // A stream that never opened does not say from which port it asked; its first packet does.
+        let to = owner.map(|owner| (owner, stream.peer.port()));
+        let is_its = |path: &&Path| {
+            path.from.0 == stream.host && Some(path.to) == to && (stream.begun..=until).contains(&path.begun)
+        };
+        let asked = self.of(transport(stream.by)).map(|(_, path)| path).find(is_its).map(|path| path.from_at);
+        let local = stream.local.or(asked).unwrap_or_else(|| self.own(stream.host, 0));
         let flow = Flow {
             from: End { host: stream.host, at: local },
             to: End { host: owner.unwrap_or(HostId(u32::MAX)), at: stream.peer },
@@ -205,7 +211,9 @@ impl<'a> Builder<'a> {
         for (index, path) in self.of(Transport::Tcp) {
             let ours = known.contains(&path.to) || known.contains(&path.from);
             let says = path.high > 0 || (path.refused && path.begun < path.reset.unwrap_or(Instant::ZERO));
-            if ours || !has_programs(path.to.0) || !has_programs(path.from.0) || !says {
+            // A connection that is refused has no program at the other end.
+            let is_programs = has_programs(path.from.0) && (path.refused || has_programs(path.to.0));
+            if ours || !is_programs || !says {
                 continue;
             }
             let mut packets = self.packets(&[(index, path)]);

@@ -154,3 +154,25 @@ role = [{ kind = "apps/bulk-client", to = "server:5001", start = "0.5s" }]
     }
     assert!(slow > 0, "no seed loses a request");
 }
+
+/// Nothing listens there. The same packets are a program's if its host has one and no application spoke for them.
+#[test]
+fn a_refused_connection_is_a_flow_from_the_port_that_asked_of_an_application_and_of_a_program() {
+    let (file, text) = Scenario::find("mobile-ip/download").unwrap();
+    let server = text.lines().find(|line| line.contains("apps/bulk-server")).unwrap();
+    let without = text.replace(server, "role = []");
+    let outcome = run_text(&file, &without, &[]);
+    let refused = only(&outcome);
+    assert_eq!((refused.end, refused.from.at.port() >= 49152), (FlowEnd::Refused, true), "{refused:?}");
+
+    let mut plan = outcome.plan.clone();
+    let program = crate::program::Program { command: "curl".to_owned(), start: Duration::ZERO, stop: None };
+    let mobile = plan.hosts.iter_mut().find(|host| host.config.name == "mobile").unwrap();
+    mobile.programs.push(program);
+    mobile.config.roles.retain(|role| role.kind() != "apps/bulk-client");
+    let mut records = outcome.records.clone();
+    records.retain(|record| !matches!(record.what, trace::What::App(_)));
+    let program = Outcome::new(plan, outcome.world, records, None);
+    assert_eq!((only(&program).end, only(&program).from), (FlowEnd::Refused, refused.from));
+    assert!(program.failures.is_empty(), "its exit says whether it failed: {:?}", program.failures);
+}

@@ -335,14 +335,14 @@ pub fn timing(report: &WorldReport) -> String {
         let DaemonSummary { name, read, stall, .. } = summary;
         let _ = writeln!(
             out,
-            "{name}: {} frames, read after {:.0} us (99 %), {:.0} us (worst); longest stall {} us",
+            "{name}: {} frames, read after {:.0} us (99 %), {:.0} us (worst); longest pause {} us",
             read.count, read.p99_us, read.worst_us, stall.us
         );
     }
     if let Some(Control { frames, sleeper, follows_this_run }) = &report.control {
         let _ = writeln!(
             out,
-            "this machine, without any daemon: frames late by {:.0} us (median), {:.0} us (99 %), {:.0} us (worst); a sleeping thread by {:.0}, {:.0}, {:.0} us{}",
+            "this machine, without any daemon: frames late by {:.0} us (median), {:.0} us (99 %), {:.0} us (worst); a sleeping thread by {:.0} us (median), {:.0} us (99 %), {:.0} us (worst){}",
             frames.median_us,
             frames.p99_us,
             frames.worst_us,

@@ -74,6 +74,7 @@ fn handoff(outcome: &Outcome, number: usize, handoff: &Handoff) -> draw::Handoff
             },
             outage: parts.map(band).collect(),
             recovered: cost.recovery.at(),
+            lost: cost.losses.iter().map(|loss| loss.at).collect(),
         }
     };
     draw::Handoff {

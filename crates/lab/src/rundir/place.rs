@@ -1,5 +1,7 @@
 //! Where a run directory goes: what may be replaced there, and that only one process writes it.
 
+use super::ReadError;
+use super::digests;
 use super::meta;
 use super::put::{is_passing, page};
 use crate::Plan;
@@ -82,18 +84,34 @@ pub fn check(dir: &Path, plan: &Plan, world: OnWorld, force: bool) -> io::Result
     match fs::symlink_metadata(dir) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(io::Error::new(error.kind(), format!("{}: {error}", dir.display()))),
+        Ok(found) if found.is_symlink() => return refuse("is a symbolic link; name the directory itself"),
         Ok(found) if !found.is_dir() => return refuse("exists and is not a run directory; not overwritten"),
         Ok(_) => {}
     }
     let Some(page) = page(dir) else {
+        match fs::read(dir.join("run.json")) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return refuse(&format!("has a run.json that cannot be read ({error}); not overwritten"));
+            }
+            _ => {}
+        }
         let mut entries = fs::read_dir(dir)?.flatten().filter(|entry| !is_passing(&entry.path()));
         return match entries.next() {
             None => Ok(()),
             Some(_) => refuse("exists and is not a run directory; not overwritten"),
         };
     };
-    if force || is_run_of(&page, plan, world) {
+    if force {
         return Ok(());
+    }
+    if is_run_of(&page, plan, world) {
+        return match digests::check(dir) {
+            Err(ReadError::Changed(file)) => refuse(&format!(
+                "holds this run, but {} was changed since; name another directory, or replace it with --force",
+                file.display()
+            )),
+            _ => Ok(()),
+        };
     }
     refuse("holds another run; name another directory, or replace it with --force")
 }

@@ -107,6 +107,26 @@ fn this_very_run_is_replaced_and_anything_else_is_left_alone() {
         check(&dir, plan, *world, true).unwrap();
     }
 
+    // A file that a user changed is not replaced, whichever run it is of.
+    let flows = dir.join("flows.csv");
+    let whole = fs::read(&flows).unwrap();
+    fs::write(&flows, [&whole[..], b"mine\n"].concat()).unwrap();
+    let problem = refusal(&dir, plan, sim, false);
+    assert!(problem.contains("flows.csv was changed since") && problem.contains("--force"), "{problem}");
+    check(&dir, plan, sim, true).unwrap();
+    fs::write(&flows, whole).unwrap();
+    check(&dir, plan, sim, false).unwrap();
+    let link = folder.path().join("link");
+    std::os::unix::fs::symlink(&dir, &link).unwrap();
+    let problem = refusal(&link, plan, sim, true);
+    assert!(problem.contains("is a symbolic link; name the directory itself"), "{problem}");
+    fs::remove_file(link).unwrap();
+    let unread = folder.path().join("unread");
+    fs::create_dir_all(unread.join("run.json")).unwrap();
+    let problem = refusal(&unread, plan, sim, true);
+    assert!(problem.contains("has a run.json that cannot be read"), "{problem}");
+    fs::remove_dir_all(unread).unwrap();
+
     let empty = folder.path().join("empty");
     fs::create_dir(&empty).unwrap();
     check(&empty, plan, sim, false).unwrap();

@@ -38,7 +38,10 @@ pub(super) fn flows(outcome: &Outcome, journeys: &Journeys<'_>, places: &Places)
     ];
     let have_windows = outcome.flows.iter().any(|flow| flow.transport != Transport::Udp);
     if have_windows {
-        let why_not = "not reported in this run";
+        let why_not = match outcome.world {
+            OnWorld::Sim => "not reported in this run",
+            OnWorld::Linux => "no sample: the sockets of roles are sampled, those of programs are not",
+        };
         panels.push(panel("congestion window", "kB", marked(outcome, "cwnd", "bytes", 1e3), why_not));
         panels.push(panel("smoothed round-trip time", "ms", marked(outcome, "srtt", "ns", 1e6), why_not));
     }
@@ -60,7 +63,8 @@ pub(super) fn flows(outcome: &Outcome, journeys: &Journeys<'_>, places: &Places)
             .collect(),
         caption: format!(
             "Goodput: new bytes for the receiving application, in bins of {} ms. Delay: of each packet with data, from the \
-             stack of its sender to the stack of its receiver; a retransmission is a packet.{windows}",
+             stack of its sender to the stack of its receiver; a retransmission is a packet. The delay in the table of flows is \
+             another: until the application is given the data.{windows}",
             width.as_millis(),
         ),
     }
@@ -84,6 +88,7 @@ fn window(outcome: &Outcome, number: usize, handoff: &Handoff) -> Option<TimeWin
         from: handoff.begun - MARGIN,
         until: (recovered.min(end + FURTHER) + MARGIN).min(outcome.plan.end()),
         flows,
+        handoff: number - 1,
     })
 }
 
@@ -190,7 +195,12 @@ fn marked(outcome: &Outcome, what: &str, field: &str, per: f64) -> Vec<TimeLine>
                 continue;
             };
             let line = || TimeLine { name: name.clone(), flow, joined: Joined::Steps, points: Vec::new() };
-            lines.entry(name.clone()).or_insert_with(line).points.extend(points);
+            let line = lines.entry(name.clone()).or_insert_with(line);
+            // The last value holds until the flow ends.
+            let end = outcome.flows.get(flow).map(|flow| flow.until);
+            let held = points.last().zip(end).filter(|((at, value), end)| at < end && !value.is_nan());
+            let held = held.map(|((_, value), end)| (end, *value));
+            line.points.extend(points.into_iter().chain(held));
         }
     }
     let sorted = lines.into_values().map(|mut line| {
@@ -277,6 +287,21 @@ mod tests {
         let [window] = figure.windows.try_into().unwrap();
         assert_eq!(window.flows, [0], "the neighbour's flow is another");
         assert_eq!(window.from.0 / 1_000_000, 11_600);
+    }
+
+    #[test]
+    fn a_window_that_does_not_change_any_more_is_drawn_to_the_end_of_its_flow() {
+        let (file, text) = Scenario::find("evidence/outage").unwrap();
+        let outcome = run::simulate(Scenario::plan(&file, &text, &[], 1).unwrap()).unwrap();
+        let ends: Vec<Instant> = outcome.flows.iter().map(|flow| flow.until).collect();
+        let figure = figure("evidence/outage");
+        let lines = &figure.panels[2].lines;
+        let last = lines.iter().map(|line| (line.flow, line.points.last().unwrap().0));
+        assert!(
+            !lines.is_empty() && last.clone().all(|(flow, at)| at == ends[flow]),
+            "{:?}",
+            last.collect::<Vec<_>>()
+        );
     }
 
     #[test]

@@ -18,7 +18,7 @@ const LEAST_MTU: u16 = 68;
 const LONGEST_NAME: usize = 15;
 const MOST_RADIOS: usize = 64;
 /// A run lasts at most a day.
-const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
+const LONGEST: Duration = Duration::from_hours(24);
 
 /// A key's path, and the problem.
 pub(super) type Wrong = (String, String);

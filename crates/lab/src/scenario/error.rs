@@ -226,9 +226,11 @@ fn first_of(before: &str, line: &str, key: &str) -> Option<usize> {
     let heading = |line: &str| line.split('#').next().unwrap_or_default().trim().to_owned();
     let lines: Vec<&str> = before.lines().collect();
     let begin = lines.iter().rposition(|line| line.trim_start().starts_with('[')).filter(|_| !is_heading);
-    let is_first = |other: &&str| match is_heading {
-        true => heading(other) == heading(line),
-        false => other.trim_start().strip_prefix(key).is_some_and(|rest| rest.trim_start().starts_with('=')),
+    let is_first = |other: &&str| {
+        if is_heading {
+            return heading(other) == heading(line);
+        }
+        other.trim_start().strip_prefix(key).is_some_and(|rest| rest.trim_start().starts_with('='))
     };
     let begin = begin.unwrap_or(0);
     lines.iter().skip(begin).position(is_first).map(|at| begin + at + 1)

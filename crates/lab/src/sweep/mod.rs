@@ -169,6 +169,13 @@ impl Sweep {
         self.points.get(point).map_or(&[], |point| &point.values)
     }
 
+    /// A run by the values of its point, and its seed.
+    pub fn name_of(&self, job: &Job) -> String {
+        let keys = self.axes.iter().map(|axis| &axis.key);
+        let values = keys.zip(self.values(job.point)).map(|(key, value)| format!("{key}={value}, "));
+        format!("{}seed {}", values.collect::<String>(), job.seed)
+    }
+
     /// How many points there are.
     pub fn len(&self) -> usize {
         self.points.len()

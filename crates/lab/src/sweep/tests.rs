@@ -37,6 +37,7 @@ fn two_points_that_are_the_same_are_refused() {
 #[test]
 fn a_grid_has_every_combination_and_the_last_axis_changes_first() {
     let (sweep, jobs) = with_table();
+    assert_eq!(sweep.name_of(&jobs[1]), "radio.retune=5ms, station.delay_device=0, seed 2");
     let keys: Vec<&str> = sweep.axes.iter().map(|axis| axis.key.as_str()).collect();
     assert_eq!(keys, ["radio.retune", "station.delay_device"]);
     let points: Vec<_> = (0..sweep.len()).map(|point| sweep.values(point).join(" ")).collect();
