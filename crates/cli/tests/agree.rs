@@ -57,9 +57,16 @@ fn a_later_call_measures_what_is_missing_and_judges_without_a_run() {
     let page = std::fs::read_to_string(folder.path().join("page.md")).unwrap();
     assert!(page.contains("/ 500, 1.00 **differs**"), "{page}");
     assert_eq!(std::fs::read_to_string(folder.path().join("page.linux.json")).unwrap(), recorded);
-    let mut other: serde_json::Value = serde_json::from_str(&recorded).unwrap();
-    other["scenarios"][0]["sim"]["values"]["outage_ms.hard"] = vec![999.0; 8].into();
-    std::fs::write(folder.path().join("other.json"), other.to_string()).unwrap();
+    let mut other = Recorded::read(&recorded).unwrap();
+    let mut first = other.find("first").unwrap().clone();
+    first.sim = Sample::new(8);
+    for number in 0..8 {
+        let mut run = Run::default();
+        run.values.insert("outage_ms.hard".to_owned(), 999.0);
+        first.sim.add(number, run);
+    }
+    other.keep(first).unwrap();
+    std::fs::write(folder.path().join("other.json"), other.json().unwrap()).unwrap();
     let simulated = ["agree", "--from", "other.json", "--simulate-again"];
     assert!(out(&wayfare(folder.path(), &simulated[..3]), 1).contains("999"), "judged as it is recorded");
     assert_eq!(out(&wayfare(folder.path(), &simulated), 1), text, "what the simulator gives now");

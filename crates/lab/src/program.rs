@@ -22,6 +22,10 @@ pub struct Program {
     #[serde(default, deserialize_with = "node::config::some_span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub stop: Option<Duration>,
+    /// Whether it ends by itself before the run does, as a client with a given size or duration. One that does not then fails, by name,
+    /// and the run ends with 1. Others, as servers, are killed at the end of the run, and that is no failure.
+    #[serde(default)]
+    pub ends: bool,
 }
 
 impl Program {
@@ -36,6 +40,37 @@ impl Program {
         if self.stop.is_some_and(|stop| stop <= self.start) {
             return Err(("stop", "must be later than `start`".to_owned()));
         }
+        if self.ends && self.stop.is_some() {
+            return Err((
+                "ends",
+                "a program with `stop` does not end by itself; give one of both".to_owned(),
+            ));
+        }
         Ok(())
+    }
+
+    /// What is wrong with a program that is still there when the run ends; nothing if that is right.
+    pub(crate) fn trouble_at_end(&self, is_stopped: bool) -> Option<&'static str> {
+        match (is_stopped, self.ends) {
+            (true, _) => Some("was stopped when the run ended"),
+            (false, true) => Some("did not end by itself before the run did"),
+            (false, false) => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_that_hangs_is_a_failure_and_a_server_is_none() {
+        let program = |ends| Program { command: "true".to_owned(), start: Duration::ZERO, stop: None, ends };
+        assert_eq!(program(false).trouble_at_end(false), None);
+        assert!(program(true).trouble_at_end(false).is_some());
+        assert!(program(false).trouble_at_end(true).is_some(), "a program that is stopped serves nothing");
+        let both = Program { stop: Some(Duration::from_secs(1)), ..program(true) };
+        assert_eq!(both.check(Duration::from_secs(2)).unwrap_err().0, "ends");
+        assert!(program(true).check(Duration::from_secs(2)).is_ok());
     }
 }

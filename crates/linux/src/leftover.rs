@@ -10,7 +10,7 @@ use rustix::process::{Signal, geteuid, pidfd_send_signal};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 const PREFIX: &str = "wayfare-lab-";
@@ -84,7 +84,9 @@ impl LabDir {
 
     /// Makes one in `parent`.
     pub fn create_in(parent: &Path) -> Result<Self> {
-        let make = || tempfile::Builder::new().prefix("wayfare-new-").tempdir_in(parent);
+        // The configuration of the daemons has keys.
+        let private = fs::Permissions::from_mode(0o700);
+        let make = || tempfile::Builder::new().prefix("wayfare-new-").permissions(private).tempdir_in(parent);
         let new = make().attempt("make a directory in", parent.display())?;
         let lock = File::create_new(new.path().join(LOCK)).attempt("make a lock in", new.path().display())?;
         flock(&lock, FlockOperation::NonBlockingLockExclusive).attempt("lock", new.path().display())?;
@@ -274,6 +276,7 @@ mod tests {
         let parent = tempfile::tempdir().unwrap();
         let mut child = Sleeper::start();
         let mut lab = LabDir::create_in(parent.path()).unwrap();
+        assert_eq!(fs::metadata(lab.path()).unwrap().mode() & 0o777, 0o700, "it has keys");
         lab.note_child(child.0.id()).unwrap();
         let found = clean_in(parent.path()).unwrap();
         assert!(matches!(&found[..], [Leftover::Alive(path)] if path == lab.path()), "{found:?}");

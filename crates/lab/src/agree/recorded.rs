@@ -2,6 +2,7 @@
 
 use super::sample::{Key, Repeated, Sample};
 use super::{SCENARIOS, legs};
+use crate::rundir::digests::digest_of;
 use crate::scenario::ScenarioError;
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +10,18 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Recorded {
+    /// The digest of what follows it in the file.
+    sha256: String,
     scenarios: Vec<Measured>,
+}
+
+/// The first line of the file: the digest of the lines below.
+fn head(digest: &str) -> String {
+    format!("{{\"sha256\": \"{digest}\", \"scenarios\": [\n")
+}
+
+fn digest(body: &str) -> Result<String, String> {
+    digest_of(&mut body.as_bytes()).map_err(|error| error.to_string())
 }
 
 /// What was measured of a scenario.
@@ -93,15 +105,23 @@ impl Measured {
 }
 
 impl Recorded {
-    /// Reads what [`Recorded::json`] wrote. The error names line and column.
+    /// Reads what [`Recorded::json`] wrote. The error names line and column, or says that the file was changed since: no run
+    /// gave what is in it then.
     pub fn read(text: &str) -> Result<Self, String> {
-        serde_json::from_str(text).map_err(|error| error.to_string())
+        let mut recorded: Self = serde_json::from_str(text).map_err(|error| error.to_string())?;
+        let body = text.split_once('\n').map_or("", |(_, body)| body);
+        recorded.sha256.clear();
+        if head(&digest(body)?) + body != text {
+            return Err("it was changed since it was written (its digest differs); measure again".to_owned());
+        }
+        Ok(recorded)
     }
 
-    /// The file's text: a line for each scenario.
+    /// The file's text: its digest, and a line for each scenario.
     pub fn json(&self) -> std::io::Result<String> {
         let lines: Result<Vec<String>, _> = self.scenarios.iter().map(serde_json::to_string).collect();
-        Ok(format!("{{\"scenarios\": [\n{}\n]}}\n", lines?.join(",\n")))
+        let body = format!("{}\n]}}\n", lines?.join(",\n"));
+        Ok(head(&digest(&body).map_err(std::io::Error::other)?) + &body)
     }
 
     /// What there is of a scenario.

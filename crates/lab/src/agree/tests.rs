@@ -203,6 +203,9 @@ fn a_record_is_read_as_it_was_written_and_keeps_what_never_ended() {
     let again = Recorded::read(&recorded.json().unwrap()).unwrap();
     assert_eq!(again, recorded);
     assert_eq!(again.json().unwrap(), recorded.json().unwrap());
+    // One value changed: the digest is not that of the file any more.
+    let changed = recorded.json().unwrap().replacen("1.5", "1.6", 1);
+    assert!(Recorded::read(&changed).unwrap_err().contains("changed since"), "{changed}");
     let first = again.find("first").unwrap();
     assert!(first.sim.values("outage_ms").iter().all(|value| value.is_infinite()));
     assert_eq!(first.linux.values("outage_ms"), [1.5, 0.0]);

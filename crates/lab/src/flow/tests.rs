@@ -166,7 +166,12 @@ fn a_refused_connection_is_a_flow_from_the_port_that_asked_of_an_application_and
     assert_eq!((refused.end, refused.from.at.port() >= 49152), (FlowEnd::Refused, true), "{refused:?}");
 
     let mut plan = outcome.plan.clone();
-    let program = crate::program::Program { command: "curl".to_owned(), start: Duration::ZERO, stop: None };
+    let program = crate::program::Program {
+        command: "curl".to_owned(),
+        start: Duration::ZERO,
+        stop: None,
+        ends: false,
+    };
     let mobile = plan.hosts.iter_mut().find(|host| host.config.name == "mobile").unwrap();
     mobile.programs.push(program);
     mobile.config.roles.retain(|role| role.kind() != "apps/bulk-client");

@@ -56,7 +56,7 @@ static WIRE: LazyLock<World> = LazyLock::new(|| World::of("scale/transfer", &[])
 static WORLDS: LazyLock<[World; 5]> = LazyLock::new(|| {
     let tree = ["tree.hosts=9", "tree.fan_out=[2, 2]", "duration=3s"];
     let mut silent = World::of("first", &[]).plan;
-    let program = Program { command: "true".to_owned(), start: Duration::ZERO, stop: None };
+    let program = Program { command: "true".to_owned(), start: Duration::ZERO, stop: None, ends: false };
     silent.hosts.iter_mut().for_each(|host| host.programs.push(program.clone()));
     [
         World::of("first", &[]),

@@ -141,6 +141,8 @@ impl Program<'_> {
         match self.state {
             State::Waits => self.report.trouble = Some("was never started".to_owned()),
             State::Runs(mut child) | State::Ends(mut child) => {
+                let is_stopped = linux::is_stopped(child.id()) || linux::is_frozen(child.id());
+                self.report.trouble = self.spec.trouble_at_end(is_stopped).map(str::to_owned);
                 linux::signal_group(child.id(), linux::Ending::Forced);
                 let _ = child.wait();
                 "killed at the end of the run".clone_into(&mut self.report.exit);
