@@ -57,6 +57,7 @@ fn spec(config: &HostConfig) -> Result<Spec, roles::NodeError> {
             .map(|path| (path, HostId(daemon.number))),
         records: daemon.records,
         store: daemon.store,
+        store_without_sync: daemon.store_without_sync,
         hold: daemon.hold,
     })
 }

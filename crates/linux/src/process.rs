@@ -89,13 +89,29 @@ pub fn pause(span: Duration) {
     std::thread::sleep(span);
 }
 
+/// Bytes that the heap of a process in [`lock_memory`] has from the start.
+const HEAP: usize = 8 << 20;
+/// Bytes by which it grows: so many pages are touched within some tens of microseconds.
+const HEAP_STEP: libc::c_int = 256 << 10;
+/// From so many bytes on, an allocation has pages of its own: it grows without a copy.
+const LARGE: libc::c_int = 1 << 20;
+
 /// Keeps this process in memory, with all that it will allocate.
 ///
 /// At ordinary priority: the first touch of each page takes time, and at real-time priority it would hold up the daemons of
 /// another lab.
 pub fn lock_memory() {
-    // SAFETY: takes flags only.
-    unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE) };
+    // What is freed stays with the process: given back and taken again at each large buffer, it would be touched anew each time.
+    // SAFETY: takes numbers only.
+    unsafe {
+        libc::mallopt(libc::M_TRIM_THRESHOLD, libc::c_int::MAX);
+        libc::mallopt(libc::M_TOP_PAD, HEAP_STEP);
+        libc::mallopt(libc::M_MMAP_THRESHOLD, libc::c_int::MAX);
+        libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE);
+    }
+    drop(std::hint::black_box(Vec::<u8>::with_capacity(HEAP)));
+    // SAFETY: takes numbers only.
+    unsafe { libc::mallopt(libc::M_MMAP_THRESHOLD, LARGE) };
 }
 
 /// Gives the calling thread real-time priority; threads and processes that it starts have ordinary priority. Root is

@@ -73,6 +73,10 @@ impl Report {
     }
 }
 
+/// So much earlier than its time a frame is handed over: the kernel takes so long to wake the daemon. A
+/// packet crosses some thirty links in a handoff of Indirect TCP, and the delays would add up to 2 ms that no link has.
+const WAKE: Duration = Duration::from_micros(60);
+
 /// Spun away before a frame is due: a timer alone is some 50 us late.
 const SPIN: Duration = Duration::from_micros(80);
 
@@ -273,7 +277,7 @@ impl Radio {
         for decision in self.fabric.decide(at) {
             let Some((port, carried)) = self.waiting.remove(&decision.ticket) else { continue };
             match decision.fate {
-                Ok(flight) => self.schedule(flight.lands, Item::Land(flight, carried)),
+                Ok(flight) => self.schedule(flight.lands - WAKE, Item::Land(flight, carried)),
                 Err(reason) => self.lost(decision.at, port, carried.packet, reason),
             }
         }
@@ -297,7 +301,7 @@ impl Radio {
         carried: Carried,
     ) {
         match offer {
-            Ok(Offer::Flies(flight)) => self.schedule(flight.lands, Item::Land(flight, carried)),
+            Ok(Offer::Flies(flight)) => self.schedule(flight.lands - WAKE, Item::Land(flight, carried)),
             Ok(Offer::Waits(ticket)) => {
                 self.waiting.insert(ticket, (port, carried));
             }
@@ -424,7 +428,7 @@ impl Radio {
             self.lost(flight.lands, flight.from, packet, RECEIVER_REFUSED);
         }
         self.beat(self.end);
-        let late = self.clock.now().since(flight.lands);
+        let late = self.clock.now().since(flight.lands - WAKE);
         let is_explained = self.heartbeat.as_ref().is_some_and(|heart| heart.explains(flight.lands));
         let of = if is_explained { &mut self.report.stalled } else { &mut self.report.lateness };
         of.push(late);

@@ -42,6 +42,8 @@ pub struct Store {
     clean: bool,
     /// Why nothing can be added to this file any more; another may take its place.
     broken: Option<String>,
+    /// Whether what is written must survive the machine's end, not only the daemon's.
+    syncs: bool,
 }
 
 impl Store {
@@ -78,7 +80,15 @@ impl Store {
 
     fn new(path: &Path, file: File, durable: u64, records: Records, clean: bool) -> Self {
         let (path, pending) = (path.to_owned(), Vec::new());
-        Self { path, file, durable, rewrite_at: SMALL, records, pending, clean, broken: None }
+        Self { path, file, durable, rewrite_at: SMALL, records, pending, clean, broken: None, syncs: true }
+    }
+
+    /// The same, without syncs: what is written survives the daemon's end, however that comes, and not the machine's. For a
+    /// daemon in a lab, which must not wait for what others write on the machine's disk.
+    #[must_use]
+    pub const fn without_syncs(mut self) -> Self {
+        self.syncs = false;
+        self
     }
 
     /// All records, in the order of their keys.
@@ -134,7 +144,9 @@ impl Store {
             }
             return Err(error);
         }
-        if let Err(error) = self.file.sync_data() {
+        if self.syncs
+            && let Err(error) = self.file.sync_data()
+        {
             // The kernel may have forgotten the pages, and would not fail a second time.
             self.broken = Some(format!("a sync failed: {error}"));
             let _ = self.file.set_len(self.durable); // what is refused should not be read again
@@ -287,6 +299,16 @@ mod tests {
 
     fn pairs(expected: &[(&str, &str)]) -> Vec<(String, String)> {
         expected.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+    }
+
+    #[test]
+    fn what_is_written_without_syncs_is_there_for_the_next_daemon() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log");
+        let mut store = Store::open(&path).unwrap().without_syncs();
+        put(&mut store, "a", "1");
+        drop(store); // as if it was killed
+        assert_eq!(shown(&Store::open(&path).unwrap()), pairs(&[("a", "1")]));
     }
 
     #[test]

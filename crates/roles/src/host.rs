@@ -53,6 +53,9 @@ pub struct DaemonConfig {
     pub records: Option<PathBuf>,
     /// The file that keeps what its roles store, from one run to the next.
     pub store: Option<PathBuf>,
+    /// A role does not wait until its record is on the disk: the store survives the daemon's end, and not the machine's.
+    #[serde(default)]
+    pub store_without_sync: bool,
     /// Wait to be told when to begin.
     #[serde(default)]
     pub hold: bool,

@@ -265,6 +265,8 @@ fn daemon_text(plan: &Plan, number: u32, host: &str, dir: &Path, name: &str) -> 
     let _ = writeln!(text, "records = {}", path(&file::records(name)));
     let _ = writeln!(text, "store = {}", path(&file::store(name)));
     let _ = writeln!(text, "number = {number}\nhold = true");
+    // A lab's daemons are killed; its machine is not. The disk belongs to everybody on it.
+    text.push_str("store_without_sync = true\n");
     text
 }
 

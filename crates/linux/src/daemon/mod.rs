@@ -65,6 +65,8 @@ pub struct Spec {
     pub records: Option<PathBuf>,
     /// The log of what roles store.
     pub store: Option<PathBuf>,
+    /// What is stored need not survive the machine's end.
+    pub store_without_sync: bool,
     /// Wait for the command `begin` before anything happens.
     pub hold: bool,
 }
@@ -194,6 +196,7 @@ impl Daemon {
             ports.push(Port { socket, spec: interface });
         }
         let store = spec.store.as_deref().map(Store::open).transpose()?;
+        let store = store.map(|store| if spec.store_without_sync { store.without_syncs() } else { store });
         let mut boot = Boot::default();
         if let Some(store) = &store {
             (boot.stored, boot.clean) = (store.records(), store.was_clean());

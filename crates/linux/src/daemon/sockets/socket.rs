@@ -7,6 +7,7 @@ use super::repair;
 use super::tcp::words;
 use node::stream::{Told, refusal};
 use node::{StreamId, StreamOp, Tuple, Value};
+use rustix::buffer::spare_capacity;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, Shutdown, getpeername, recv, send, shutdown, sockopt};
@@ -92,6 +93,11 @@ impl Socket {
         flags.set(PollFlags::OUT, self.connecting || !self.pending.is_empty());
         flags.set(PollFlags::IN, self.wanted > 0);
         flags
+    }
+
+    /// Whether it has something for its user of which the kernel does not know.
+    pub(super) const fn has_news(&self) -> bool {
+        self.lost.is_some() || self.broken || (self.peer_finished && !self.knows_end)
     }
 
     pub(super) fn operate(&mut self, id: StreamId, op: StreamOp, told: &mut Vec<Told>) -> Ended {
@@ -253,16 +259,15 @@ impl Socket {
         if self.wanted == 0 {
             return Ok(());
         }
-        let mut bytes = vec![0; self.wanted.min(CHUNK)];
-        match recv(&self.fd, &mut bytes[..], RecvFlags::DONTWAIT) {
+        let mut bytes = Vec::with_capacity(self.wanted.min(CHUNK)); // to fill it first would take longer than a packet
+        match recv(&self.fd, spare_capacity(&mut bytes), RecvFlags::DONTWAIT) {
             Err(Errno::AGAIN | Errno::INTR) if !self.is_at_end() => return Ok(()),
             Ok((0, _)) | Err(Errno::AGAIN | Errno::INTR) => {
                 self.knows_end = true;
                 self.wanted = 0;
                 told.push(Told::Finished(id));
             }
-            Ok((got, _)) => {
-                bytes.truncate(got);
+            Ok(_) => {
                 self.wanted = StreamOp::left_to_read(self.wanted);
                 told.push(Told::Data(id, PacketId::NEW, bytes));
             }

@@ -8,7 +8,7 @@ use super::{options, repair};
 use crate::daemon::host;
 use node::stream::{Told, refusal};
 use node::{Addr, StreamId, StreamOp, Tuple, Value};
-use rustix::event::PollFlags;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, SocketFlags, SocketType, accept_with, bind, connect, getpeername, getsockname, ipproto,
@@ -76,14 +76,37 @@ impl Tcp {
         let listeners = self.listeners.values().filter(move |_| room);
         let listeners = listeners.map(|listener| (listener.fd.as_fd(), PollFlags::IN));
         let sockets = self.sockets.iter().filter_map(|(id, socket)| {
-            if socket.rests() {
-                return None;
-            }
-            let relay = socket.joined.and_then(|relay| self.relays.get(&relay));
-            let flags = socket.waits_for() | relay.map_or(PollFlags::empty(), |relay| relay.waits_for(*id));
+            let flags = self.waits_for(*id, socket);
             (!flags.is_empty()).then(|| (socket.fd.as_fd(), flags))
         });
         listeners.chain(sockets)
+    }
+
+    /// What a socket waits for: on its user's behalf, or on its relay's.
+    fn waits_for(&self, id: StreamId, socket: &Socket) -> PollFlags {
+        if socket.rests() {
+            return PollFlags::empty();
+        }
+        let relay = socket.joined.and_then(|relay| self.relays.get(&relay));
+        socket.waits_for() | relay.map_or(PollFlags::empty(), |relay| relay.waits_for(id))
+    }
+
+    /// Those that have something for us, by one call of the system: to ask each of them would take longer than a packet. An error
+    /// or a peer that is gone is reported also of a socket that waits for nothing.
+    fn ready(&self) -> Vec<StreamId> {
+        let room = self.sockets.len() < MOST;
+        let listeners = self.listeners.iter().filter(|_| room);
+        let listeners = listeners.map(|(id, listener)| (*id, listener.fd.as_fd(), PollFlags::IN));
+        let sockets =
+            self.sockets.iter().map(|(id, socket)| (*id, socket.fd.as_fd(), self.waits_for(*id, socket)));
+        let (ids, mut fds): (Vec<_>, Vec<_>) =
+            listeners.chain(sockets).map(|(id, fd, flags)| (id, PollFd::from_borrowed_fd(fd, flags))).unzip();
+        let asked = poll(&mut fds, Some(&Timespec::default()));
+        let knows_by_itself = |id: &StreamId| self.sockets.get(id).is_some_and(Socket::has_news);
+        let all = ids.into_iter().zip(&fds);
+        all.filter(|(id, fd)| asked.is_err() || !fd.revents().is_empty() || knows_by_itself(id))
+            .map(|(id, _)| id)
+            .collect()
     }
 
     pub(super) fn operate(
@@ -142,17 +165,16 @@ impl Tcp {
 
     /// All that has come and all that there is room for.
     pub(super) fn receive(&mut self, accepted: &mut u32, told: &mut Vec<Told>) {
-        let listeners: Vec<StreamId> = self.listeners.keys().copied().collect();
-        for listener in listeners {
-            while self.sockets.len() < MOST && self.accept(listener, accepted, told) {}
-        }
-        let sockets: Vec<StreamId> = self.sockets.keys().copied().collect();
-        for id in sockets {
+        let mut relays = BTreeSet::new();
+        for id in self.ready() {
+            while self.sockets.len() < MOST && self.accept(id, accepted, told) {}
             let Some(socket) = self.sockets.get_mut(&id) else { continue };
+            relays.extend(socket.joined);
             let ended = socket.serve(id, told);
             self.conclude(id, ended, told);
         }
-        let relays: Vec<StreamId> = self.relays.keys().copied().collect();
+        // A socket is called writable when a third of its buffer is free. A relay gives it the bytes as soon as one fits.
+        relays.extend(self.relays.iter().filter(|(_, relay)| !relay.is_empty()).map(|(id, _)| *id));
         for relay in relays {
             self.pump(relay, told);
         }

@@ -15,6 +15,8 @@ pub(super) struct Udp {
     /// By the stream that opened them.
     bound: BTreeMap<StreamId, Bound>,
     streams: BTreeMap<StreamId, Stream>,
+    /// For the largest datagram.
+    buffer: Vec<u8>,
 }
 
 struct Bound {
@@ -32,6 +34,7 @@ struct Stream {
 
 /// Peers that one host's listeners take together.
 const PEERS: usize = 4096;
+const LARGEST: usize = 65_536;
 const TOO_MANY_PEERS: Reason = Reason("too_many_peers");
 
 /// A datagram that was written, and why the kernel refused it if it did.
@@ -39,7 +42,7 @@ pub(super) type Sent = (PacketId, Option<Refusal>);
 
 impl Udp {
     pub(super) fn new(address: Option<Ipv4Addr>) -> Self {
-        Self { address, bound: BTreeMap::new(), streams: BTreeMap::new() }
+        Self { address, bound: BTreeMap::new(), streams: BTreeMap::new(), buffer: vec![0; LARGEST] }
     }
 
     pub(super) fn has(&self, id: StreamId) -> bool {
@@ -85,10 +88,7 @@ impl Udp {
     pub(super) fn receive(&mut self, accepted: &mut u32) -> (Vec<Told>, Vec<(PacketId, Reason)>) {
         let mut told = Vec::new();
         let mut lost = Vec::new();
-        if self.bound.is_empty() {
-            return (told, lost); // and no buffer is made ready in each round
-        }
-        let mut bytes = vec![0; 65_536];
+        let mut bytes = std::mem::take(&mut self.buffer);
         let bound: Vec<StreamId> = self.bound.keys().copied().collect();
         for id in bound {
             while let Some(Bound { socket, local, listens }) = self.bound.get(&id) {
@@ -114,6 +114,7 @@ impl Udp {
                 }
             }
         }
+        self.buffer = bytes;
         (told, lost)
     }
 
