@@ -6,7 +6,9 @@ use crate::handoff::{Experience, FlowCost, Handoff, Recovery};
 use crate::ledger::Ledger;
 use crate::run::Outcome;
 use draw::Table;
+use node::Stage;
 use std::fmt::Write;
+use trace::HostId;
 use wire::{Duration, Instant};
 
 /// What a run cost: the handoffs, each outage by owner, and the ledger.
@@ -22,7 +24,9 @@ pub fn text(outcome: &Outcome) -> String {
     out.push_str(&handoff_table(outcome));
     for (number, handoff) in (1..).zip(&outcome.handoffs) {
         for cost in &handoff.flows {
-            if let Some(lines) = outage(&title(outcome, number, cost.flow), &cost.experience) {
+            if let Some(lines) =
+                outage(outcome, handoff.host, &title(outcome, number, cost.flow), &cost.experience)
+            {
                 out.push('\n');
                 out.push_str(&lines);
             }
@@ -31,7 +35,7 @@ pub fn text(outcome: &Outcome) -> String {
     for hole in &outcome.holes {
         let title = format!("hole at {}, flow {}", outcome.host(hole.host), hole.flow + 1);
         out.push('\n');
-        out.push_str(&outage(&title, &hole.experience).unwrap_or_default());
+        out.push_str(&outage(outcome, hole.host, &title, &hole.experience).unwrap_or_default());
     }
     out.push('\n');
     out.push_str(&books(&outcome.ledger));
@@ -217,8 +221,8 @@ pub fn experience(experience: &Experience) -> String {
     }
 }
 
-/// One line for each owner of an outage; they sum to it.
-pub fn outage(title: &str, experience: &Experience) -> Option<String> {
+/// One line for each owner of an outage of this host; they sum to it. A link of another host is named.
+fn outage(outcome: &Outcome, host: HostId, title: &str, experience: &Experience) -> Option<String> {
     let outage = experience.outage()?;
     let mut out = format!(
         "{title}: no new data for {} ms from {:.6} s\n",
@@ -229,6 +233,10 @@ pub fn outage(title: &str, experience: &Experience) -> Option<String> {
         let _ = write!(out, "  {:>9} ms  {:12}", millis(owner.span()), owner.name());
         if owner.stage.is_some() {
             let _ = write!(out, "  {} .. {}", owner.begins, owner.ends);
+            let is_link = owner.stage == Some(Stage::Link);
+            if let Some((_, at)) = owner.hosts.filter(|(_, at)| is_link && *at != host) {
+                let _ = write!(out, " at {}", outcome.host(at));
+            }
         }
         out.push('\n');
     }

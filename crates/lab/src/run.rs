@@ -87,17 +87,10 @@ impl Outcome {
         let traffic = Traffic::new(&plan, &records);
         let handoffs = handoff::handoffs(&plan, &records, &traffic);
         let mut doubts = doubts(&ledger);
-        for (number, handoff) in (1..).zip(&handoffs) {
-            let outages = handoff.flows.iter().filter_map(|cost| cost.experience.outage());
-            for outage in outages.filter(|outage| !outage.is_explained()) {
-                let ms = |span: wire::Duration| span.as_secs_f64() * 1e3;
-                let (part_ms, outage_ms) = (ms(outage.unexplained()), ms(outage.span()));
-                doubts.push(Doubt::Unexplained { handoff: number, part_ms, outage_ms });
-            }
-        }
         let uncut = handoff::uncut(&records).into_iter();
         doubts.extend(uncut.map(|begun| Doubt::Uncut { begun_s: begun.as_secs_f64() }));
         let holes = handoff::holes(&plan, &records, &traffic, &handoffs);
+        doubts.extend(unexplained(&handoffs, &holes));
         let failures = failures(&plan, &traffic, &handoffs, &holes);
         let Traffic { flows, packets, .. } = traffic;
         Self {
@@ -224,6 +217,26 @@ pub fn count(world: sim::World<Running>, plan: &Plan) -> Counted {
     let mut doubts = doubts(&ledger);
     doubts.splice(0..0, run.stopped.map(|stopped| restless(plan, &stopped)));
     Counted { fingerprint: run.fingerprint, events: run.events, hops, most_open, ledger, failures, doubts }
+}
+
+/// Outages of which a part has no cause, of handoffs and of holes.
+fn unexplained(handoffs: &[Handoff], holes: &[Hole]) -> Vec<Doubt> {
+    let of_handoffs = (1..).zip(handoffs).flat_map(|(number, handoff)| {
+        handoff.flows.iter().map(move |cost| (Some(number), cost.flow, &cost.experience))
+    });
+    let all = of_handoffs.chain(holes.iter().map(|hole| (None, hole.flow, &hole.experience)));
+    let ms = |span: wire::Duration| span.as_secs_f64() * 1e3;
+    all.filter_map(|(handoff, flow, experience)| {
+        let outage = experience.outage().filter(|outage| !outage.is_explained())?;
+        Some(Doubt::Unexplained {
+            handoff,
+            flow: flow + 1,
+            from_s: outage.from.as_secs_f64(),
+            part_ms: ms(outage.unexplained()),
+            outage_ms: ms(outage.span()),
+        })
+    })
+    .collect()
 }
 
 fn doubts(ledger: &Ledger) -> Vec<Doubt> {

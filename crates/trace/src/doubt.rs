@@ -208,8 +208,12 @@ pub enum Doubt {
     Unbalanced,
     /// A part of an outage has no cause.
     Unexplained {
-        /// The handoff, from 1.
-        handoff: usize,
+        /// The handoff, from 1; `None` of a hole.
+        handoff: Option<usize>,
+        /// The flow, from 1.
+        flow: usize,
+        /// When the outage began, in seconds of the run.
+        from_s: f64,
         /// That part, in milliseconds.
         part_ms: f64,
         /// The outage, in milliseconds.
@@ -374,8 +378,12 @@ impl Doubt {
                 write!(f, "{packets} came out of {place} that nobody put in")
             }
             Self::Unbalanced => write!(f, "the ledger does not balance"),
-            Self::Unexplained { handoff, part_ms, outage_ms } => {
-                write!(f, "handoff {handoff}: {part_ms:.3} ms of {outage_ms:.3} ms unexplained")
+            Self::Unexplained { handoff, flow, from_s, part_ms, outage_ms } => {
+                match handoff {
+                    Some(handoff) => write!(f, "handoff {handoff}, flow {flow}")?,
+                    None => write!(f, "hole at {from_s:.6} s, flow {flow}")?,
+                }
+                write!(f, ": {part_ms:.3} ms of {outage_ms:.3} ms unexplained")
             }
             Self::Uncut { begun_s } => {
                 write!(f, "the handoff begun at {begun_s:.6} s never cut the path, and yet the radio moved")

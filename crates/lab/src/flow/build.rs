@@ -48,7 +48,8 @@ impl<'a> Builder<'a> {
                 new.map(|one| Arrival { at: one.at, bytes: one.advance, packet: one.packet }).collect();
             let last = path.sendings.last().map_or(path.begun, |sending| sending.at);
             // A source that was silent for more than two of its own intervals has stopped.
-            let stopped = end.since(last) > packets.spacing * 2 + packets.spacing / 2;
+            let silence = packets.spacing * 2 + packets.spacing / 2;
+            let stopped = end.since(last) > silence;
             let ends = arrivals.last().map(|arrival| arrival.at).into_iter();
             let ends = ends.chain(packets.lost.iter().map(|lost| lost.at)).chain([last]);
             let ended = ends.max().filter(|_| stopped);
@@ -66,7 +67,7 @@ impl<'a> Builder<'a> {
                 bytes: arrivals.iter().map(|arrival| arrival.bytes).sum(),
                 end: if is_complete { FlowEnd::Completed } else { FlowEnd::Unfinished },
                 delay: delay(datagram_delays(&path.sendings, &arrivals)),
-                longest_stall: datagram_stall(&path.sendings, &arrivals, until),
+                longest_stall: datagram_stall(&path.sendings, &arrivals, until, silence),
                 lost: packets.lost.len() as u64,
                 retransmissions: 0,
                 arrivals,
@@ -119,6 +120,7 @@ impl<'a> Builder<'a> {
         packets.spacing = median_gap(arrivals.iter().map(|arrival| arrival.at).collect());
         let opening = opening(stream, other);
         packets.waits.extend(opening);
+        packets.opening = opening;
         let (end, ended, why) = fate(stream, other);
         packets.why = why;
         // What the other end is asked by the end that asked for the connection is due an answer.
@@ -172,7 +174,10 @@ impl<'a> Builder<'a> {
     /// A connection on which nothing was ever said, or that never opened.
     fn silent(&self, stream: &AppStream, other: Option<&AppStream>) -> (Flow, Packets) {
         let (end, ended, why) = fate(stream, other);
-        let packets = Packets { is_stream: true, why, ..Packets::default() };
+        // One that never opens is a failure of its own.
+        let opening = opening(stream, other).filter(|wait| wait.to < Instant::NEVER);
+        let waits = opening.into_iter().collect();
+        let packets = Packets { is_stream: true, why, opening, waits, ..Packets::default() };
         let until = ended.unwrap_or_else(|| self.plan.end());
         let opened = stream.opened.unwrap_or(until);
         let owner = self.plan.owners().get(stream.peer.ip()).copied();

@@ -85,15 +85,27 @@ pub(super) fn datagram_delays(sendings: &[Sending], arrivals: &[Arrival]) -> Vec
     arrivals.iter().filter_map(|one| Some(one.at.since(*times.get(&one.packet)?))).collect()
 }
 
-/// The same of datagrams: due are those that were sent after the newest that arrived.
-pub(super) fn datagram_stall(sendings: &[Sending], arrivals: &[Arrival], until: Instant) -> Duration {
+/// The same of datagrams: due are those that were sent after the newest that arrived. What was lost is not repeated: if the
+/// source is then silent for longer than `silence`, nothing is due until it sends again.
+pub(super) fn datagram_stall(
+    sendings: &[Sending],
+    arrivals: &[Arrival],
+    until: Instant,
+    silence: Duration,
+) -> Duration {
     let places: BTreeMap<PacketId, usize> =
         sendings.iter().enumerate().map(|(place, sending)| (sending.packet, place)).collect();
     let (mut newest, mut last, mut longest) = (0, Instant::ZERO, Duration::ZERO);
     let ends = arrivals.iter().map(|arrival| (arrival.at, places.get(&arrival.packet)));
     for (end, place) in ends.chain([(until, None)]) {
-        if let Some(sent) = sendings.get(newest) {
-            longest = longest.max(end.since(sent.at.max(last).min(end)));
+        let mut due =
+            sendings.get(newest..place.map_or(sendings.len(), |place| place + 1)).unwrap_or_default();
+        while let Some(first) = due.first() {
+            let paused = due.windows(2).position(|pair| pair[1].at.since(pair[0].at) > silence);
+            let next = paused.map_or(due.len(), |before| before + 1);
+            let end = paused.and_then(|before| due.get(before)).map_or(end, |before| before.at);
+            longest = longest.max(end.since(first.at.max(last).min(end)));
+            due = due.get(next..).unwrap_or_default();
         }
         newest = newest.max(place.map_or(0, |place| place + 1));
         last = end;
@@ -172,6 +184,8 @@ mod tests {
         assert_eq!(datagram_delays(&sent, &[arrival(2, 45), arrival(1, 50)]), [millis(25), millis(50)]);
     }
 
+    const SILENCE: Duration = Duration::from_millis(50);
+
     /// Sent each 20 ms, 40 ms on the way; those of 60 and 80 ms are lost: from the arrival at 80 to that at 140.
     #[test]
     fn a_stall_of_datagrams_is_a_hole_in_what_the_application_is_given() {
@@ -179,15 +193,21 @@ mod tests {
         let arrived = |packets: &[u64]| -> Vec<Arrival> {
             packets.iter().map(|packet| arrival(*packet, packet * 20 + 40)).collect()
         };
-        assert_eq!(datagram_stall(&sent, &arrived(&[1, 2, 3, 4, 5, 6]), ms(160)), millis(40));
-        assert_eq!(datagram_stall(&sent, &arrived(&[1, 2, 5, 6]), ms(160)), millis(60));
+        assert_eq!(datagram_stall(&sent, &arrived(&[1, 2, 3, 4, 5, 6]), ms(160), SILENCE), millis(40));
+        assert_eq!(datagram_stall(&sent, &arrived(&[1, 2, 5, 6]), ms(160), SILENCE), millis(60));
         // The last two are lost: until the flow ended.
-        assert_eq!(datagram_stall(&sent, &arrived(&[1, 2, 3, 4]), ms(300)), millis(180));
+        assert_eq!(datagram_stall(&sent, &arrived(&[1, 2, 3, 4]), ms(300), SILENCE), millis(180));
         // Of none that arrived: from the first on.
-        assert_eq!(datagram_stall(&sent, &[], ms(300)), millis(280));
+        assert_eq!(datagram_stall(&sent, &[], ms(300), SILENCE), millis(280));
         // A source that pauses stalls nothing.
         let pause = [sending(1, 0), sending(2, 5_000)];
-        assert_eq!(datagram_stall(&pause, &[arrival(1, 40), arrival(2, 5_040)], ms(6_000)), millis(40));
+        let stall =
+            |sent: &[Sending], arrivals: &[Arrival]| datagram_stall(sent, arrivals, ms(6_000), SILENCE);
+        assert_eq!(stall(&pause, &[arrival(1, 40), arrival(2, 5_040)]), millis(40));
+        // Nor if the last before the pause are lost: they are not due until it sends again.
+        let lost = [sending(1, 0), sending(2, 20), sending(3, 40), sending(4, 5_000)];
+        assert_eq!(stall(&lost, &[arrival(1, 10), arrival(4, 5_040)]), millis(40));
+        assert_eq!(stall(&lost, &[arrival(1, 10)]), millis(1_000));
     }
 
     /// 100 bytes at 0 ms, 100 at 1 s.

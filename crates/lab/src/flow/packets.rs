@@ -33,6 +33,8 @@ pub(crate) struct Packets {
     pub(crate) lost_acks: Vec<PacketEvent>,
     /// When the sender was not idle, though nothing new may have been under way.
     pub(crate) waits: Vec<Wait>,
+    /// One of them: from the request for the connection until both of its ends were ready.
+    pub(crate) opening: Option<Wait>,
     /// Copies that arrived beyond the first, in the order of time.
     pub(crate) doubles: Vec<PacketEvent>,
     /// The usual time from one datagram to the next, or from one read to the next.

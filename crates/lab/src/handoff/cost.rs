@@ -31,9 +31,15 @@ impl Story<'_> {
             return None;
         }
         let next = self.next(cut, flow, packets);
-        let resumed = next.and_then(|next| flow.arrivals.get(next)).map(|arrival| arrival.at);
+        let opened = self.opened(cut, (flow, packets), next);
+        let arrived = next.and_then(|next| flow.arrivals.get(next)).map(|arrival| arrival.at);
+        let resumed = opened.or(arrived);
         let goodput = Goodput::new(flow, packets, cut.at);
-        let recovery = resumed.map_or(Recovery::Never, |resumed| goodput.recovery(resumed));
+        let recovery = match (opened, resumed) {
+            (Some(opened), _) => Recovery::At(opened),
+            (None, Some(resumed)) => goodput.recovery(resumed),
+            (None, None) => Recovery::Never,
+        };
         let until = cut.next.map_or(Instant::NEVER, |next| next.begun);
         // Without a recovery, what is lost after the outage has another cause.
         let last = recovery.at().or(resumed);
@@ -42,14 +48,39 @@ impl Story<'_> {
             event.at >= cut.begun && event.at < until && is_before
         };
         let losses: Vec<PacketEvent> = packets.lost.iter().filter(charged).copied().collect();
-        let experience = self.experience(cut, index, (flow, packets), next, losses.len() as u64);
+        let experience = match opened {
+            Some(opened) => Experience::Outage(self.until_opened(cut, flow, opened)),
+            None => self.experience(cut, index, (flow, packets), next, losses.len() as u64),
+        };
         let recovery = match (&experience, resumed) {
             (Experience::NotMeasured, _) => Recovery::NotMeasured,
-            (Experience::None, Some(resumed)) if !goodput.fell(resumed) => Recovery::Unneeded,
+            (Experience::None, Some(resumed)) if opened.is_none() && !goodput.fell(resumed) => {
+                Recovery::Unneeded
+            }
             _ => recovery,
         };
         let duplicates = packets.doubles.iter().filter(charged).count() as u64;
         Some(FlowCost { flow: index, experience, recovery, losses, duplicates })
+    }
+
+    /// When the connection opened that was opening when the path was cut, if neither end had anything to send until then: the
+    /// outage ends there, for nobody waits any more.
+    fn opened(
+        &self,
+        cut: &Cut<'_>,
+        (flow, packets): (&Flow, &Packets),
+        next: Option<usize>,
+    ) -> Option<Instant> {
+        let opened = packets.opening.filter(|wait| wait.from <= cut.at && wait.to > cut.at)?.to;
+        let before = next.is_none_or(|next| next == 0) && opened < flow.until;
+        let both = self.traffic.flows.iter().zip(&self.traffic.packets);
+        let ports = |end: crate::flow::End| (end.host, end.at.port());
+        let mut ours = both.filter(|(other, _)| {
+            let [from, to, ours, theirs] = [other.from, other.to, flow.from, flow.to].map(ports);
+            [(ours, theirs), (theirs, ours)].contains(&(from, to)) && other.transport == flow.transport
+        });
+        let has_data = ours.any(|(_, packets)| packets.first_sent(0).is_some_and(|sent| sent <= opened));
+        (before && !has_data).then_some(opened)
     }
 
     fn experience(
@@ -103,7 +134,9 @@ impl Story<'_> {
         let mut owners = self.causes(cut.host, cut.at, later.cut, ending);
         let cost = later.flows.iter().find(|cost| cost.flow == index);
         let theirs = cost.and_then(|cost| cost.experience.outage()).map(|outage| outage.owners.clone());
-        owners.extend(share_out(later.cut, to, theirs.unwrap_or_default()));
+        // A flow that was idle at the later cut has no outage of it: then its stages are looked up here.
+        let theirs = theirs.unwrap_or_else(|| self.causes(cut.host, later.cut, to, ending));
+        owners.extend(share_out(later.cut, to, theirs));
         owners.retain(|owner| owner.to > owner.from || owner.stage.is_some());
         owners
     }

@@ -89,14 +89,15 @@ impl Story<'_> {
             add(&mut stages, Stage::Link, edges.map(Some));
         } else if !packets.is_stream {
             // The link was there, and lost one after the other.
-            let last_lost = lost.last().map_or(from, |lost| lost.at).max(from);
-            let edges = [(from, host, "last_arrival".to_owned()), (last_lost, host, "last_loss".to_owned())];
-            add(&mut stages, Stage::Link, edges.map(Some));
+            let last_lost = lost.last().map(|lost| self.last_loss(lost, host)).filter(|lost| lost.0 > from);
+            let begin = (from, host, "last_arrival".to_owned());
+            let end = last_lost.unwrap_or_else(|| begin.clone());
+            add(&mut stages, Stage::Link, [Some(begin), Some(end)]);
         } else {
             let begin = (from, flow.to.host, "last_arrival".to_owned());
             add(&mut stages, Stage::Recovery, [Some(begin.clone()), Some(begin)]);
         }
-        let owners = share_out(from, end, self.resumed(next, stages));
+        let owners = self.other_end(host, flow, share_out(from, end, self.resumed(next, stages)));
         let experience = Experience::Outage(Outage { from, to: end, owners });
         Hole { host, flow: index, from, experience, lost: lost_packets }
     }

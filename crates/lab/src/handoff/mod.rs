@@ -16,7 +16,7 @@ use crate::Plan;
 use crate::flow::Traffic;
 pub use experience::{Experience, FlowCost, Handoff, Outage, Owner, Recovery};
 pub use hole::Hole;
-use story::{Story, begin, is_switch};
+use story::{Story, begin, is_switch, text};
 use trace::{Record, What};
 use wire::Instant;
 
@@ -27,7 +27,13 @@ pub(crate) fn handoffs(plan: &Plan, records: &[Record], traffic: &Traffic) -> Ve
     // From the last to the first: an outage may outlast the next handoff of its host.
     for record in records.iter().rev() {
         if let Some(mark) = begin(record) {
-            let next = handoffs.iter().rev().find(|other| other.host == record.host);
+            let later = handoffs.iter_mut().rfind(|other| other.host == record.host);
+            // A link that was lost and found again several times, without being up, is one event.
+            if let Some(same) = later.filter(|later| story.is_same_loss(record, later)) {
+                text(mark, "from").unwrap_or_default().clone_into(&mut same.from);
+                continue;
+            }
+            let next = handoffs.iter().rfind(|other| other.host == record.host);
             let handoff = story.handoff(record, mark, next);
             handoffs.extend(handoff);
         }
@@ -60,5 +66,7 @@ fn is_radios(record: &Record) -> bool {
     begin(record).is_some_and(|mark| !is_switch(mark))
 }
 
+#[cfg(test)]
+mod causes_tests;
 #[cfg(test)]
 mod tests;

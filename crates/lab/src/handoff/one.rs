@@ -73,6 +73,12 @@ impl Story<'_> {
         lost.or_else(|| Some(tuned()?.at))
     }
 
+    /// Whether the loss of the link that cut the path of a later handoff came before this mark, too.
+    pub(super) fn is_same_loss(&self, record: &Record, later: &Handoff) -> bool {
+        let is_cut = |r: &Record| r.host == later.host && is_lost(r);
+        later.cut <= record.at && self.first(later.cut, later.cut, is_cut).is_some()
+    }
+
     /// From when on anything may reach the host again: a radio on its way hears nothing, and what a kernel hands over
     /// meanwhile it had before. The cut, if the host can be reached both ways, or if no record says that the radio came up.
     fn back(&self, record: &Record, mark: &Mark, cut: Instant, until: Instant) -> Instant {

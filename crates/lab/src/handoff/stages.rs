@@ -1,9 +1,11 @@
 //! The causes of an outage: stages, each from its own two events, shared out over it.
 
-use super::experience::Owner;
+use super::cost::Cut;
+use super::experience::{Outage, Owner};
 use super::story::{Event, Story, begin, is_lost, named};
 use crate::flow::{Arrival, Flow, PacketEvent, Packets};
 use node::{Span, Stage};
+use std::collections::BTreeSet;
 use trace::{HostId, Record, What};
 use wire::Instant;
 
@@ -22,7 +24,50 @@ impl<'a> Story<'a> {
         } else {
             self.next_datagram(crossed, switch, next, stages)
         };
-        share_out(cut, to, stages)
+        self.other_end(host, next.flow, share_out(cut, to, stages))
+    }
+
+    /// The causes of the time until a connection was open.
+    pub(super) fn until_opened(&self, cut: &Cut<'_>, flow: &Flow, opened: Instant) -> Outage {
+        let (mut stages, ..) = self.stages(cut.host, cut.at, opened, false);
+        let back = latest(&stages).unwrap_or_else(|| (cut.at, cut.host, "cut".to_owned()));
+        let open = (opened, flow.from.host, "connection_open".to_owned());
+        add(&mut stages, Stage::Recovery, [Some(back), Some(open)]);
+        let owners = self.other_end(cut.host, flow, share_out(cut.at, opened, stages));
+        Outage { from: cut.at, to: opened, owners }
+    }
+
+    /// What this host waited for while the other end of the flow had no link is due to that link.
+    pub(super) fn other_end(&self, host: HostId, flow: &Flow, owners: Vec<Owner>) -> Vec<Owner> {
+        let other = if flow.from.host == host { flow.to.host } else { flow.from.host };
+        let [Some(first), Some(last)] = [owners.first(), owners.last()] else { return owners };
+        let away = if other == host { Vec::new() } else { self.without_link(other, first.from, last.to) };
+        owners.into_iter().flat_map(|owner| split(owner, &away)).collect()
+    }
+
+    /// The times within these in which no radio of a host had a link, in their order.
+    fn without_link(&self, host: HostId, from: Instant, to: Instant) -> Vec<[Event; 2]> {
+        let mut up = BTreeSet::new();
+        let mut gone: Option<Event> = None;
+        let mut all = Vec::new();
+        for record in self.between(Instant::ZERO, to).iter().filter(|record| record.host == host) {
+            let (iface, name) = match &record.what {
+                What::Up(iface, Some(_)) => {
+                    up.insert(*iface);
+                    let gone = gone.take().filter(|_| record.at > from);
+                    all.extend(gone.map(|gone| [gone, (record.at, host, "up".to_owned())]));
+                    continue;
+                }
+                What::Tuned(iface, _) => (iface, "tune"),
+                What::Down(iface, _) => (iface, "down"),
+                _ => continue,
+            };
+            if up.remove(iface) && up.is_empty() {
+                gone = Some((record.at, host, name.to_owned()));
+            }
+        }
+        all.extend(gone.map(|gone| [gone, (to, host, "not_up".to_owned())]));
+        all
     }
 
     /// The path was there and nothing arrived until the next handoff cut it: the sender's affair, or the link's.
@@ -49,8 +94,7 @@ impl<'a> Story<'a> {
         };
         let lost = next.packets.lost.iter().rfind(passed).filter(|_| !next.packets.is_stream);
         if let Some(lost) = lost {
-            let host = self.lost_at(lost).map_or(next.flow.to.host, |r| r.host);
-            let lost = (lost.at, host, "last_loss".to_owned());
+            let lost = self.last_loss(lost, next.flow.to.host);
             add(stages, Stage::Link, [Some(begin), Some(lost.clone())]);
             begin = lost;
         }
@@ -63,6 +107,15 @@ impl<'a> Story<'a> {
             What::Lost(_, id, _) | What::Dropped(_, id, _) => *id == lost.packet,
             _ => false,
         })
+    }
+
+    /// A loss as the end of a stage: where it was, if that is known. What is too big for a link says so.
+    pub(super) fn last_loss(&self, lost: &PacketEvent, host: HostId) -> Event {
+        let record = self.lost_at(lost);
+        let is_too_big =
+            record.is_some_and(|r| matches!(&r.what, What::Dropped(_, _, why) if why == "too_big"));
+        let name = if is_too_big { "too_big" } else { "last_loss" };
+        (lost.at, record.map_or(host, |r| r.host), name.to_owned())
     }
 
     /// The stages of one handoff, each from its own two events, in their order; what switched the path; and whether there
@@ -293,6 +346,36 @@ pub(super) fn share_out(from: Instant, to: Instant, stages: Vec<Owner>) -> Vec<O
         owners.push(nobody(at, to));
     }
     owners
+}
+
+/// The parts of an owner that only waits, without the times in which the other end had no link, and these.
+fn split(owner: Owner, away: &[[Event; 2]]) -> Vec<Owner> {
+    let waits = [None, Some(Stage::Recovery), Some(Stage::Traffic), Some(Stage::FirstByte)];
+    if !waits.contains(&owner.stage) {
+        return vec![owner];
+    }
+    let mut parts = Vec::new();
+    let mut rest = owner;
+    for [gone, back] in away {
+        if back.0 <= rest.from || gone.0 >= rest.to {
+            continue;
+        }
+        if gone.0 > rest.from {
+            let hosts = rest.hosts.map(|(here, _)| (here, gone.1));
+            let ends = if hosts.is_some() { gone.2.clone() } else { String::new() };
+            parts.push(Owner { to: gone.0, ends, hosts, ..rest.clone() });
+        }
+        let (from, to) = (rest.from.max(gone.0), rest.to.min(back.0));
+        let edges = [(from, gone.1, gone.2.clone()), (to, back.1, back.2.clone())];
+        add(&mut parts, Stage::Link, edges.map(Some));
+        let begins = if rest.hosts.is_some() { back.2.clone() } else { String::new() };
+        let hosts = rest.hosts.map(|(_, there)| (back.1, there));
+        rest = Owner { from: to, begins, hosts, ..rest };
+    }
+    if parts.is_empty() || rest.to > rest.from {
+        parts.push(rest);
+    }
+    parts
 }
 
 /// The packet travels. While what the receiver holds already is still delivered before it, the transport recovers.

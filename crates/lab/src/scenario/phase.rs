@@ -9,9 +9,12 @@
 //! for each instant from the first seed and the instant's name: a Latin hypercube (`McKay`, Beckman and Conover 1979). Every
 //! part of every period is met equally often, and no two instants are locked to each other. Both backends get the same.
 //!
-//! An instant stays in its order and in the run: it moves by less than half the time to the next later one, which is
-//! another move or start, the end of a flow, or the end of the run. The points of a host's `course` or `path` move
-//! together. An instant that a scenario leaves out is not shifted, nor what it draws at random from its seed.
+//! An instant stays in the run, and in its order among those that it depends on: it moves by less than half the time to the
+//! next later one of them, or to the end of the run. A start depends on all others. A move depends on those of its own host
+//! alone: its other moves, and the starts and ends of what sends there or is sent from there. What another host does at any
+//! instant bounds no move: else two hosts that move within a millisecond of each other would hardly be shifted. The points of
+//! a host's `course` or `path` move together. An instant that a scenario leaves out is not shifted, nor what it draws at
+//! random from its seed.
 
 use super::protocol;
 use crate::application::Application;
@@ -90,24 +93,29 @@ pub(super) fn shift(document: &mut Table, repetition: Repetition) -> Result<(), 
 
 /// By at most `most`.
 fn shift_by(document: &mut Table, repetition: Repetition, duration: Duration, most: Duration) {
-    let mut fences = vec![duration];
-    let mut groups = Vec::new();
+    let mut found = Found::default();
     for (table, hosts) in document.iter_mut().filter(|(table, _)| ["host", "tree"].contains(&table.as_str()))
     {
         for (host, keys) in hosts.as_table_mut().into_iter().flatten() {
             let Some(keys) = keys.as_table_mut() else { continue };
-            collect(&format!("{table}.{host}"), keys, duration, &mut groups, &mut fences);
+            found.host(table, host, keys, duration);
         }
     }
-    let times: Vec<Vec<Duration>> =
-        groups.iter().map(|(_, values)| values.iter().filter_map(|value| parse(value)).collect()).collect();
-    for (index, (name, values)) in groups.into_iter().enumerate() {
-        let own = times.get(index).map_or(&[][..], Vec::as_slice);
-        let others =
-            times.iter().enumerate().filter(|(other, _)| *other != index).flat_map(|(_, times)| times);
-        let room = room(own, &others.chain(&fences).copied()).min(most);
-        let by = room.mul_f64(repetition.fraction(&name));
-        for value in values {
+    let Found { groups, fences } = found;
+    let known: Vec<Fence> = groups
+        .iter()
+        .map(|group| (group.times(), group.hosts.clone()))
+        .chain(fences.into_iter().map(|(at, hosts)| (vec![at], hosts)))
+        .collect();
+    for (index, group) in groups.into_iter().enumerate() {
+        let depends =
+            |hosts: &[String]| !group.is_move || hosts.iter().any(|host| group.hosts.contains(host));
+        let others = known.iter().enumerate();
+        let others = others.filter(|(other, (_, hosts))| *other != index && depends(hosts));
+        let others = others.flat_map(|(_, (times, _))| times).chain([&duration]);
+        let room = room(&group.times(), &others.copied()).min(most);
+        let by = room.mul_f64(repetition.fraction(&group.name));
+        for value in group.values {
             if let Some(at) = parse(value) {
                 *value = format!("{}ns", (at + by).as_nanos()).into();
             }
@@ -126,77 +134,97 @@ fn room(own: &[Duration], others: &(impl Iterator<Item = Duration> + Clone)) -> 
     events.map(half).min().unwrap_or_default()
 }
 
-type Group<'a> = (String, Vec<&'a mut Value>);
+/// Instants, and the hosts of which they are.
+type Fence = (Vec<Duration>, Vec<String>);
 
-/// The instants of a host: those that are shifted, and those that only bound them.
-fn collect<'a>(
-    name: &str,
-    host: &'a mut Table,
-    duration: Duration,
-    groups: &mut Vec<Group<'a>>,
-    fences: &mut Vec<Duration>,
-) {
-    let mut way = Vec::new();
-    for (key, value) in host.iter_mut() {
-        match (key.as_str(), value) {
-            ("role", Value::Array(roles)) => {
-                for (index, role) in roles.iter_mut().enumerate() {
-                    let Some(role) = role.as_table_mut() else { continue };
-                    of_role(&format!("{name}.role[{index}]"), role, duration, groups, fences);
+/// Instants that are shifted together.
+struct Group<'a> {
+    name: String,
+    /// The host, and the other end of an application.
+    hosts: Vec<String>,
+    /// Of a host that moves; else the start of something.
+    is_move: bool,
+    values: Vec<&'a mut Value>,
+}
+
+impl Group<'_> {
+    fn times(&self) -> Vec<Duration> {
+        self.values.iter().filter_map(|value| parse(value)).collect()
+    }
+}
+
+/// The instants of a scenario: those that are shifted, and those that only bound them.
+#[derive(Default)]
+struct Found<'a> {
+    groups: Vec<Group<'a>>,
+    fences: Vec<(Duration, Vec<String>)>,
+}
+
+impl<'a> Found<'a> {
+    fn host(&mut self, table: &str, host: &str, keys: &'a mut Table, duration: Duration) {
+        let mut way = Vec::new();
+        let hosts = vec![host.to_owned()];
+        for (key, value) in keys.iter_mut() {
+            match (key.as_str(), value) {
+                ("role", Value::Array(roles)) => {
+                    for (index, role) in roles.iter_mut().enumerate() {
+                        let Some(role) = role.as_table_mut() else { continue };
+                        self.role(&format!("{table}.{host}.role[{index}]"), host, role, duration);
+                    }
                 }
-            }
-            ("program", Value::Array(programs)) => {
-                for (index, program) in programs.iter_mut().enumerate() {
-                    let Some(program) = program.as_table_mut() else { continue };
-                    fences.extend(program.get("stop").and_then(parse));
-                    let start = program.get_mut("start").map(|start| vec![start]);
-                    groups.extend(start.map(|start| (format!("{name}.program[{index}]"), start)));
+                ("program", Value::Array(programs)) => {
+                    for (index, program) in programs.iter_mut().enumerate() {
+                        let Some(program) = program.as_table_mut() else { continue };
+                        let stop = program.get("stop").and_then(parse);
+                        self.fences.extend(stop.map(|stop| (stop, hosts.clone())));
+                        let start = program.get_mut("start").map(|start| vec![start]);
+                        self.add(&format!("{table}.{host}.program[{index}]"), &hosts, false, start);
+                    }
                 }
+                ("course", Value::Table(cells)) => {
+                    way.extend(cells.iter_mut().flat_map(|(_, points)| first_of_each(points)));
+                }
+                ("path", Value::Table(keys)) => {
+                    way.extend(keys.get_mut("points").into_iter().flat_map(first_of_each));
+                }
+                _ => {}
             }
-            ("course", Value::Table(cells)) => {
-                way.extend(cells.iter_mut().flat_map(|(_, points)| first_of_each(points)));
+        }
+        self.add(&format!("{table}.{host}.way"), &hosts, true, Some(way).filter(|way| !way.is_empty()));
+    }
+
+    fn role(&mut self, name: &str, host: &str, role: &'a mut Table, duration: Duration) {
+        // A rule that is wrong stays a rule, and the scenario's reader says what is wrong with it.
+        let _ = protocol::write_out(duration, role);
+        let peer = role.get("to").and_then(Value::as_str).and_then(|to| to.split(':').next());
+        let hosts: Vec<String> = [Some(host), peer].into_iter().flatten().map(str::to_owned).collect();
+        self.fences.extend(role.get("stop").and_then(parse).map(|stop| (stop, hosts.clone())));
+        let is_app = Application::of_table(role).is_some();
+        for (key, value) in role.iter_mut() {
+            match (key.as_str(), value) {
+                ("start", value) if is_app && parse(value).is_some() => {
+                    self.add(&format!("{name}.start"), &hosts, false, Some(vec![value]));
+                }
+                ("moves", Value::Array(moves)) => {
+                    let at = moves.iter_mut().filter_map(|step| step.as_table_mut()?.get_mut("at"));
+                    for (number, at) in at.enumerate() {
+                        self.add(&format!("{name}.moves[{number}]"), &hosts, true, Some(vec![at]));
+                    }
+                }
+                _ => {}
             }
-            ("path", Value::Table(keys)) => {
-                way.extend(keys.get_mut("points").into_iter().flat_map(first_of_each));
-            }
-            _ => {}
         }
     }
-    if !way.is_empty() {
-        groups.push((format!("{name}.way"), way));
+
+    fn add(&mut self, name: &str, hosts: &[String], is_move: bool, values: Option<Vec<&'a mut Value>>) {
+        let group = |values| Group { name: name.to_owned(), hosts: hosts.to_vec(), is_move, values };
+        self.groups.extend(values.map(group));
     }
 }
 
 /// The instant that each point begins with.
 fn first_of_each(points: &mut Value) -> impl Iterator<Item = &mut Value> {
     points.as_array_mut().into_iter().flatten().filter_map(|point| point.as_array_mut()?.first_mut())
-}
-
-fn of_role<'a>(
-    name: &str,
-    role: &'a mut Table,
-    duration: Duration,
-    groups: &mut Vec<Group<'a>>,
-    fences: &mut Vec<Duration>,
-) {
-    // A rule that is wrong stays a rule, and the scenario's reader says what is wrong with it.
-    let _ = protocol::write_out(duration, role);
-    fences.extend(role.get("stop").and_then(parse));
-    let is_app = Application::of_table(role).is_some();
-    for (key, value) in role.iter_mut() {
-        match (key.as_str(), value) {
-            ("start", value) if is_app && parse(value).is_some() => {
-                groups.push((format!("{name}.start"), vec![value]));
-            }
-            ("moves", Value::Array(moves)) => {
-                let at = moves.iter_mut().filter_map(|step| step.as_table_mut()?.get_mut("at"));
-                groups.extend(
-                    (0..).zip(at).map(|(number, at): (u32, _)| (format!("{name}.moves[{number}]"), vec![at])),
-                );
-            }
-            _ => {}
-        }
-    }
 }
 
 fn parse(value: &Value) -> Option<Duration> {
@@ -263,6 +291,19 @@ mod tests {
             let start = &document["host"]["correspondent"]["role"][0]["start"];
             assert!(parse(start).unwrap() < moves[0]);
         }
+    }
+
+    /// Other hosts move 1 ms after each move of this one, and one of them is sent to: the move is shifted as if it were alone.
+    #[test]
+    fn what_another_host_does_bounds_no_move() {
+        let other = DOWNLOAD.replace("[host.mobile]", "[host.other]").replace("10.1.0.7", "10.1.0.8");
+        let other = &other[other.find("[host.other]").unwrap()..];
+        let text = format!("{DOWNLOAD}\n{}", other.replace("4.3s", "4.301s").replace("0.5s", "4.302s"));
+        let latest = |text: &str| (0..40).map(|number| moves(&shifted(text, number, 40))[0]).max().unwrap();
+        assert!(latest(&text) > Duration::from_millis(5_250), "{:?}", latest(&text));
+        // Its own application's start bounds it.
+        let own = latest(&DOWNLOAD.replace("start = \"0.5s\"", "start = \"4.4s\""));
+        assert!(own < Duration::from_millis(4_350), "{own:?}");
     }
 
     #[test]

@@ -1,0 +1,139 @@
+//! Causes that lie at the other end, in the size of a packet, or in a connection that was opening.
+
+use super::{Owner, Recovery};
+use crate::run::{Outcome, simulate};
+use crate::scenario::Scenario;
+use trace::{Record, What};
+use wire::{Duration, Iface};
+
+fn run(text: &str) -> Outcome {
+    simulate(Scenario::plan("download.toml", text, &[], 1).unwrap()).unwrap()
+}
+
+const DOWNLOAD: &str = include_str!("../../../../scenarios/mobile-ip/download.toml");
+
+/// A mobile node at home asks another, which is without a link for two seconds, from just before a short absence of the first.
+fn other_end_away() -> Outcome {
+    let server = r#"role = [{ kind = "apps/bulk-server", at = "correspondent:9000", bytes = 1_500_000 }]"#;
+    let client = r#"{ kind = "apps/bulk-client", to = "correspondent:9000", start = "0.5s" }"#;
+    let asks = r#"{ kind = "apps/request-client", to = "other:5001", start = "0.5s", every = "50ms" }"#;
+    let other = r#"
+[host.other]
+address = "10.1.0.8"
+course.1 = [["0s", -50], ["4.38s", -50], ["4.38s", -120], ["6.38s", -120], ["6.38s", -50]]
+course.2 = [["0s", -120]]
+role = [
+    { kind = "mobile-ip/mobile-node" },
+    { kind = "apps/roam", start = "home", follow = 3 },
+    { kind = "apps/request-server", at = "other:5001" },
+]
+"#;
+    let text = DOWNLOAD.replace(server, "").replace(client, asks);
+    let text = text.replace("{ at = \"4.3s\", to = \"foreign\" }", "{ at = \"4.39s\", to = \"home\" }");
+    run(&format!("{text}{other}").replace("duration = \"10s\"", "duration = \"20s\""))
+}
+
+#[test]
+fn the_link_of_the_other_end_owns_what_this_host_waits_for() {
+    let outcome = other_end_away();
+    let outage = outcome.handoffs[0].outage().unwrap_or_else(|| panic!("{:?}", outcome.handoffs));
+    let [from, to] = [outcome.flows[0].from.host, outcome.flows[0].to.host];
+    let other = if from == outcome.handoffs[0].host { to } else { from };
+    let link = outage
+        .owners
+        .iter()
+        .find(|owner| owner.stage == Some(node::Stage::Link) && owner.hosts == Some((other, other)));
+    let link = link.unwrap_or_else(|| panic!("{outage:?}"));
+    assert!(
+        link.span() > Duration::from_millis(1_500) && link.span() < Duration::from_millis(2_200),
+        "{outage:?}"
+    );
+    assert_eq!(outage.owners.iter().map(Owner::span).sum::<Duration>(), outage.span());
+    assert!(
+        crate::report::text(&outcome).contains("  down .. up at other\n"),
+        "{}",
+        crate::report::text(&outcome)
+    );
+}
+
+/// Datagrams are too big for the network that the host goes to, and the next handoff ends the outage.
+#[test]
+fn what_is_too_big_owns_an_outage_that_the_next_handoff_ends() {
+    let server = r#"{ kind = "apps/bulk-server", at = "correspondent:9000", bytes = 1_500_000 }"#;
+    let source = r#"{ kind = "apps/constant-rate", to = "mobile:9000", rate = 50, size = 1200, start = "0.5s", stop = "9s" }"#;
+    let text = DOWNLOAD
+        .replace(server, source)
+        .replace(
+            r#"{ kind = "apps/bulk-client", to = "correspondent:9000", start = "0.5s" }"#,
+            r#"{ kind = "apps/sink", at = "mobile:9000" }"#,
+        )
+        .replace("ends = [\"router\", \"foreign\"]", "ends = [\"router\", \"foreign\"]\nmtu = 1000")
+        .replace("to = \"foreign\" }]", "to = \"foreign\" }, { at = \"6.3s\", to = \"home\" }]");
+    let outcome = run(&text);
+    let outage = outcome.handoffs[0].outage().unwrap_or_else(|| panic!("{:?}", outcome.handoffs));
+    assert!(outage.unexplained().is_zero(), "{outage:?}");
+    let owner =
+        outage.owners.iter().find(|owner| owner.ends == "too_big").unwrap_or_else(|| panic!("{outage:?}"));
+    let router = owner.hosts.map(|(_, host)| outcome.host(host).into_owned());
+    assert_eq!(router.as_deref(), Some("router"));
+    assert!(owner.span() > Duration::from_millis(1_900), "{outage:?}");
+    assert_eq!(outage.owners.iter().map(Owner::span).sum::<Duration>(), outage.span());
+}
+
+/// A connection is asked for just before the cut, and opens when its request is repeated; the first question comes seconds later.
+#[test]
+fn a_connection_that_opens_late_and_is_idle_was_cut_until_it_was_open() {
+    let outcome = late_opening();
+    let cost = &outcome.handoffs[0].flows[0];
+    let outage = cost.experience.outage().unwrap_or_else(|| panic!("{:?}", outcome.handoffs));
+    let opened = outcome.packets[cost.flow].opening.unwrap().to;
+    assert_eq!((outage.to, cost.recovery), (opened, Recovery::At(opened)), "{outage:?}");
+    assert!(outage.span() < Duration::from_millis(2_000), "{outage:?}");
+    assert_eq!(outage.owners.iter().map(Owner::span).sum::<Duration>(), outage.span());
+    assert!(outage.unexplained().is_zero(), "{outage:?}");
+}
+
+/// The download, without anything that is sent before 8 s: all that the ends sent and read of the stream is taken out.
+fn late_opening() -> Outcome {
+    let text = DOWNLOAD
+        .replace("start = \"0.5s\"", "start = \"4.299s\"")
+        .replace("retune = \"5ms\"", "retune = \"50ms\"");
+    let whole = run(&text);
+    let ends = [whole.flows[0].from.host, whole.flows[0].to.host];
+    let opened = whole.packets[0].opening.unwrap().to;
+    assert!(opened > whole.handoffs[0].cut + Duration::from_millis(500), "{opened:?}");
+    let idle = |record: &&Record| {
+        let is_stream = match &record.what {
+            What::App(event) => !matches!(
+                event.change,
+                node::AppChange::Asked { .. } | node::AppChange::Opened(_) | node::AppChange::Accepted { .. }
+            ),
+            What::Received(iface, _) | What::Sent(iface, _) => *iface == Iface::HOST,
+            What::Dropped(..) | What::Lost(..) => true,
+            _ => false,
+        };
+        !(is_stream && record.at >= opened && ends.contains(&record.host))
+    };
+    let records: Vec<Record> = whole.records.iter().filter(idle).cloned().collect();
+    Outcome::new(whole.plan.clone(), whole.world, records, None)
+}
+
+/// The cell is lost, is heard again for less time than the radio needs to come up there, and is lost again.
+#[test]
+fn a_link_that_is_lost_once_is_one_handoff() {
+    let way = r#"
+course.1 = [["0s", -50], ["4.3s", -50], ["4.3s", -120], ["5.05s", -120], ["5.05s", -50], ["5.101s", -50], ["5.101s", -120], ["6s", -120], ["6s", -50]]
+course.2 = [["0s", -120]]
+"#;
+    let text = DOWNLOAD.replace("[host.mobile]\n", &format!("[host.mobile]{way}"));
+    let text = text.replace("moves = [{ at = \"4.3s\", to = \"foreign\" }]", "follow = 3");
+    let outcome = run(&text.replace("duration = \"10s\"", "duration = \"20s\""));
+    let is_begin =
+        |record: &&Record| matches!(&record.what, What::Marked(mark) if mark.name == node::HANDOFF);
+    assert_eq!(outcome.records.iter().filter(is_begin).count(), 2, "the radio tries twice");
+    let [handoff] = outcome.handoffs.as_slice() else { panic!("{:?}", outcome.handoffs) };
+    let outage = handoff.outage().unwrap();
+    assert!(outage.span() > Duration::from_millis(1_700) && handoff.lost() > 0, "{handoff:?}");
+    assert_eq!(outage.owners[0].name(), "link");
+    assert!(outage.owners[0].span() > Duration::from_millis(1_700), "{outage:?}");
+}
