@@ -198,6 +198,7 @@ fn spec(host: &lab::plan::HostPlan, node: Node, dir: &Path) -> Spec {
         radio: None,
         records: Some(dir.join(format!("{}.jsonl", config.name))),
         store: None,
+        store_without_sync: false,
         hold: true,
     }
 }

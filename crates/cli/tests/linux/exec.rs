@@ -144,6 +144,7 @@ impl Stage {
             radio: None,
             records: None,
             store: None,
+            store_without_sync: false,
             hold: false,
         };
         let place = Arc::clone(&host);
