@@ -372,7 +372,7 @@ fn an_outage_is_explained_to_the_end_until_one_of_its_events_is_missing() {
         assert!(!part.is_zero(), "without {:?}: {:?}", outcome.records[index], outage.owners);
         let more_than_a_twentieth = part * 20 > whole;
         assert_eq!(outage.is_explained(), !more_than_a_twentieth);
-        let is_first = |doubt: &&Doubt| matches!(doubt, Doubt::Unexplained { handoff: 1, .. });
+        let is_first = |doubt: &&Doubt| matches!(doubt, Doubt::Unexplained { handoff: Some(1), .. });
         let doubts = left.doubts.iter().filter(is_first).count();
         assert_eq!(doubts, usize::from(more_than_a_twentieth), "{part:?} of {whole:?}: {:?}", left.doubts);
         doubted += doubts;
