@@ -144,7 +144,7 @@ fn lateness(to: &PacketSocket, clock: Clock, offset: Offset, sent: &[Instant], e
     }
     let mut waits = Waits::new();
     for (sent, arrived) in sent.iter().zip(arrived) {
-        waits.add(arrived.unwrap_or(end).since(*sent + DELAY));
+        waits.add(arrived.unwrap_or(end).since(*sent + DELAY - crate::radio::WAKE));
     }
     Ok(waits.summary())
 }

@@ -75,7 +75,7 @@ impl Report {
 
 /// So much earlier than its time a frame is handed over: the kernel takes so long to wake the daemon. A
 /// packet crosses some thirty links in a handoff of Indirect TCP, and the delays would add up to 2 ms that no link has.
-const WAKE: Duration = Duration::from_micros(60);
+pub(crate) const WAKE: Duration = Duration::from_micros(60);
 
 /// Spun away before a frame is due: a timer alone is some 50 us late.
 const SPIN: Duration = Duration::from_micros(80);

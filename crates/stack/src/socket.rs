@@ -205,8 +205,8 @@ impl Socket {
     }
 
     /// Bytes that may wait to be sent or acknowledged.
-    pub(crate) fn send_capacity(&self) -> usize {
-        self.tcp.room() + self.tcp.unacknowledged()
+    pub(crate) const fn send_capacity(&self) -> usize {
+        self.tcp.send_buffer()
     }
 
     /// Takes what was staged, then what the other has read, and fills the pipe: the rest stays in the other's window. `rests`:

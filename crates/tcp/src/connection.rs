@@ -64,6 +64,11 @@ impl Connection {
         if self.state == State::Closed { 0 } else { self.send.room() }
     }
 
+    /// How many bytes may wait to be sent or acknowledged before `write` takes none.
+    pub const fn send_buffer(&self) -> usize {
+        self.send.capacity
+    }
+
     /// Bytes that were written and that the peer has not acknowledged, sent or not.
     pub fn unacknowledged(&self) -> usize {
         self.send.buffer.len()

@@ -158,7 +158,10 @@ impl Connection {
     }
 }
 
-/// The least shift with which a window field can say the whole buffer.
+/// The least shift with which a window field can say the whole buffer. Linux takes the largest that a buffer without a set size
+/// can become, with its overhead (`tcp_select_initial_window`).
 fn scale(profile: &Profile) -> u8 {
-    (0..MOST_SCALE).find(|shift| u16::try_from(profile.receive_buffer >> shift).is_ok()).unwrap_or(MOST_SCALE)
+    let is_tuned = profile.window_growth && profile.receive_buffer == Profile::linux().receive_buffer;
+    let bytes = profile.receive_buffer << u8::from(is_tuned);
+    (0..MOST_SCALE).find(|shift| u16::try_from(bytes >> shift).is_ok()).unwrap_or(MOST_SCALE)
 }

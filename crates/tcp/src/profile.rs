@@ -74,6 +74,9 @@ pub struct Profile {
     pub nagle: bool,
     /// Whether these wait only while another small one is unacknowledged (Minshall's variation of it; Linux).
     pub minshall: bool,
+    /// Whether the last segment that is written goes into the send buffer whole, where there is room for a part of it (Linux:
+    /// `sk_stream_memory_free` is asked before a segment, not before a byte).
+    pub whole_writes: bool,
     /// Whether idling longer than a time-out puts the congestion window back to the initial (RFC 5681, section 4.1).
     pub idle_restart: bool,
     /// What is done when a router says that a segment was too big for the path.
@@ -136,6 +139,7 @@ impl Profile {
             window_growth: false,
             nagle: true,
             minshall: false,
+            whole_writes: false,
             idle_restart: true,
             too_big: TooBig::ResendAtOnce,
             max_retransmissions: 15,
@@ -183,6 +187,7 @@ impl Profile {
             dsack: true,
             quick_again: true,
             minshall: true,
+            whole_writes: true,
             window_growth: true,
             receive_buffer: 3 * 1024 * 1024, // half of the largest `tcp_rmem`: the other half is overhead
             ..Self::linux_like()

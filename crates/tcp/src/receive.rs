@@ -136,16 +136,15 @@ impl Receiver {
     /// (RFC 9293, section 3.8.6.2.2).
     fn wanted_edge(&self) -> Seq {
         let unread = self.unread.len() as u32;
-        let room = match &self.growth {
-            Some(growth) => {
-                let free = growth.room().saturating_sub(unread).min(growth.window);
-                if self.scale == 0 {
-                    return self.edge.latest(self.next.plus(growth.whole_segments(free, self.mss)));
-                }
-                free
-            }
-            None => self.capacity.saturating_sub(unread),
-        };
+        if let Some(growth) = &self.growth {
+            let free = growth.room().saturating_sub(unread).min(growth.window);
+            let free = if self.scale == 0 { growth.whole_segments(free, self.mss) } else { free };
+            // Linux rounds up to what the window field can say, also what it announced before (`__tcp_select_window`,
+            // `tcp_select_window`).
+            let window = free.max(self.window());
+            return self.next.plus(window.next_multiple_of(1 << self.scale));
+        }
+        let room = self.capacity.saturating_sub(unread);
         let more = room.saturating_sub(self.window());
         if more > 0 && more >= self.mss.min(self.capacity / 2) { self.next.plus(room) } else { self.edge }
     }
@@ -334,6 +333,20 @@ mod tests {
         assert_eq!((r.next, r.unread.len()), (Seq(2), 2));
         r.announce();
         assert_eq!(r.edge, edge);
+    }
+
+    #[test]
+    fn linux_rounds_a_window_up_to_its_unit_and_takes_nothing_of_it_back() {
+        // Seen on Linux 6.18 with a scale of 7: 80472 bytes are announced as 629 units, also while a segment waits to be read.
+        let mut r = Receiver::new(&Profile::linux(), Seq(0), 7);
+        let mut announced = Vec::new();
+        for segment in 0..20 {
+            r.take(Instant::from_millis(1), Seq(segment * 1448), &[0; 1448], false);
+            announced.push(r.announce());
+            r.read(usize::MAX, Vec::new());
+        }
+        assert_eq!(announced.last_chunk(), Some(&[629; 10]), "{announced:?}");
+        assert_eq!(r.window() % 128, 0);
     }
 
     #[test]

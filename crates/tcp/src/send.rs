@@ -98,6 +98,7 @@ pub(crate) struct Sender {
     pub(crate) capacity: usize,
     pub(crate) nagle: bool,
     minshall: bool,
+    whole_writes: bool,
     /// The end of the last small segment that was sent.
     pub(crate) small: Option<Seq>,
     pub(crate) idle_restart: bool,
@@ -143,6 +144,7 @@ impl Sender {
             capacity: profile.send_buffer as usize,
             nagle: profile.nagle,
             minshall: profile.minshall,
+            whole_writes: profile.whole_writes,
             small: None,
             idle_restart: profile.idle_restart,
             too_big: profile.too_big,
@@ -186,7 +188,14 @@ impl Sender {
 
     /// Bytes that `write` would take.
     pub(crate) fn room(&self) -> usize {
-        if self.fin == Fin::No { self.capacity.saturating_sub(self.buffer.len()) } else { 0 }
+        let len = self.buffer.len();
+        match self.fin {
+            Fin::No if self.whole_writes && len < self.capacity => {
+                self.capacity.next_multiple_of(self.mss as usize) - len
+            }
+            Fin::No => self.capacity.saturating_sub(len),
+            _ => 0,
+        }
     }
 
     pub(crate) fn write(&mut self, bytes: &[u8]) -> usize {

@@ -117,6 +117,20 @@ impl Script {
 
 /// RFC 9293, section 3.5, figure 6, from the passive side; RFC 7323, section 2.2: both or none scale.
 #[test]
+fn the_last_segment_written_goes_whole_into_a_send_buffer_of_linux() {
+    // Seen on Linux 6.18: a relay that may write 32768 bytes ahead has 23 segments of 1448 bytes in the queue.
+    let room = |whole_writes| {
+        let profile =
+            Profile { send_buffer: 32_768, mss: 1448, timestamps: false, whole_writes, ..Profile::linux() };
+        let mut tcp = Connection::connect(US, PEER, ISS, &profile);
+        let taken = tcp.write(&vec![7; 100_000]);
+        (taken, tcp.room())
+    };
+    assert_eq!(room(true), (23 * 1448, 0));
+    assert_eq!(room(false), (32_768, 0));
+}
+
+#[test]
 fn passive_opening_and_what_is_agreed() {
     let syn = |window_scale| Segment {
         seq: IRS,

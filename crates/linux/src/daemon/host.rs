@@ -29,6 +29,9 @@ impl HostLink {
         }
         // What one connection found out is not to be another's beginning.
         let _ = sysctl("net/ipv4/tcp_no_metrics_save", "1");
+        // The kernel chooses by the machine's memory. A window's unit, and with it each window, follows from the largest buffer.
+        let _ = sysctl("net/ipv4/tcp_rmem", "4096 131072 6291456");
+        let _ = sysctl("net/ipv4/tcp_wmem", "4096 16384 4194304");
         tcp.losses.apply()?;
         let kernel = End { name: KERNEL_SIDE, mac: KERNEL_MAC, place: Place::Here };
         let node = End { name: NODE_SIDE, mac: NODE_MAC, place: Place::Here };
