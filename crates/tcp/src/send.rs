@@ -98,6 +98,8 @@ pub(crate) struct Sender {
     pub(crate) capacity: usize,
     pub(crate) nagle: bool,
     minshall: bool,
+    /// The buffer takes a multiple of so many bytes. A user may have been told of the room: a path that changes does not change it.
+    write_unit: usize,
     whole_writes: bool,
     /// The end of the last small segment that was sent.
     pub(crate) small: Option<Seq>,
@@ -144,6 +146,7 @@ impl Sender {
             capacity: profile.send_buffer as usize,
             nagle: profile.nagle,
             minshall: profile.minshall,
+            write_unit: if profile.whole_writes { mss as usize } else { 1 },
             whole_writes: profile.whole_writes,
             small: None,
             idle_restart: profile.idle_restart,
@@ -155,6 +158,7 @@ impl Sender {
     pub(crate) fn agree(&mut self, mss: u32, overhead: u32) {
         (self.agreed_mss, self.overhead) = (mss, overhead);
         self.mss = mss.saturating_sub(overhead).max(1);
+        self.write_unit = if self.whole_writes { self.mss as usize } else { 1 };
         self.congestion.resize(self.mss);
     }
 
@@ -188,14 +192,8 @@ impl Sender {
 
     /// Bytes that `write` would take.
     pub(crate) fn room(&self) -> usize {
-        let len = self.buffer.len();
-        match self.fin {
-            Fin::No if self.whole_writes && len < self.capacity => {
-                self.capacity.next_multiple_of(self.mss as usize) - len
-            }
-            Fin::No => self.capacity.saturating_sub(len),
-            _ => 0,
-        }
+        let whole = self.capacity.next_multiple_of(self.write_unit);
+        if self.fin == Fin::No { whole.saturating_sub(self.buffer.len()) } else { 0 }
     }
 
     pub(crate) fn write(&mut self, bytes: &[u8]) -> usize {
