@@ -110,7 +110,7 @@ fn here(socket: &Path) -> Result<Control> {
 fn send_all(from: &PacketSocket, clock: Clock) -> Result<(Vec<Instant>, Waits)> {
     set_realtime();
     set_timer_slack(Duration::from_micros(1))?;
-    let (mut sent, mut sleeper) = (Vec::new(), Waits::new());
+    let (mut sent, mut sleeper) = (Vec::new(), Waits::default());
     for number in 0..FRAMES {
         let due = Instant::ZERO + MARGIN + SPACING * number;
         let left = due.since(clock.now());
@@ -142,7 +142,7 @@ fn lateness(to: &PacketSocket, clock: Clock, offset: Offset, sent: &[Instant], e
             *at = Some(clock.instant(received.at, offset));
         }
     }
-    let mut waits = Waits::new();
+    let mut waits = Waits::default();
     for (sent, arrived) in sent.iter().zip(arrived) {
         waits.add(arrived.unwrap_or(end).since(*sent + DELAY - crate::radio::WAKE));
     }

@@ -21,7 +21,7 @@ pub struct Idle {
 pub fn sleep(clock: Clock, end: Instant, over: &AtomicBool) -> Idle {
     set_realtime();
     let _ = set_timer_slack(Duration::from_micros(1));
-    let mut late = Waits::new();
+    let mut late = Waits::default();
     while !clock.has_begun() {
         crate::pause(Duration::from_millis(1));
     }

@@ -91,9 +91,9 @@ pub fn pause(span: Duration) {
 
 /// Bytes that the heap of a process in [`lock_memory`] has from the start.
 const HEAP: usize = 8 << 20;
-/// Bytes by which it grows: so many pages are touched within some tens of microseconds.
+/// Bytes by which the heap grows. To touch their pages takes some tens of microseconds.
 const HEAP_STEP: libc::c_int = 256 << 10;
-/// From so many bytes on, an allocation has pages of its own: it grows without a copy.
+/// An allocation of at least this many bytes has pages of its own, and grows without a copy.
 const LARGE: libc::c_int = 1 << 20;
 
 /// Keeps this process in memory, with all that it will allocate.
@@ -101,7 +101,8 @@ const LARGE: libc::c_int = 1 << 20;
 /// At ordinary priority: the first touch of each page takes time, and at real-time priority it would hold up the daemons of
 /// another lab.
 pub fn lock_memory() {
-    // What is freed stays with the process: given back and taken again at each large buffer, it would be touched anew each time.
+    // Freed memory stays with the process. Otherwise each large buffer would be given back to the kernel, and its pages would be
+    // touched again the next time.
     // SAFETY: takes numbers only.
     unsafe {
         libc::mallopt(libc::M_TRIM_THRESHOLD, libc::c_int::MAX);

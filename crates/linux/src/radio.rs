@@ -158,7 +158,7 @@ impl Radio {
             waiting: BTreeMap::new(),
             grant_due: Instant::NEVER,
             report: Report::default(),
-            read: Waits::new(),
+            read: Waits::default(),
             end: Instant::NEVER,
             heartbeat: None,
         })

@@ -233,6 +233,7 @@ impl TcpConfig {
             },
             send_buffer: self.send_buffer.unwrap_or(base.send_buffer),
             receive_buffer: self.receive_buffer.unwrap_or(base.receive_buffer),
+            window_shift: base.window_shift.filter(|_| self.receive_buffer.is_none()),
             sack: self.sack.unwrap_or(base.sack || by_sack),
             dsack: self.dsack.unwrap_or(base.dsack),
             timestamps: self.timestamps.unwrap_or(base.timestamps),

@@ -153,7 +153,7 @@ impl Table {
             let profile = Arc::make_mut(self.profiles.entry(id).or_insert_with(|| Arc::clone(&self.profile)));
             match knob {
                 Knob::SendBuffer(bytes) => profile.send_buffer = bytes,
-                Knob::ReceiveBuffer(bytes) => profile.receive_buffer = bytes,
+                Knob::ReceiveBuffer(bytes) => (profile.receive_buffer, profile.window_shift) = (bytes, None),
                 Knob::Nagle(on) => profile.nagle = on,
             }
         }

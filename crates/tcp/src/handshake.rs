@@ -158,10 +158,8 @@ impl Connection {
     }
 }
 
-/// The least shift with which a window field can say the whole buffer. Linux takes the largest that a buffer without a set size
-/// can become, with its overhead (`tcp_select_initial_window`).
+/// The shift that the profile has, or the least with which a window field can say the whole buffer.
 fn scale(profile: &Profile) -> u8 {
-    let is_tuned = profile.window_growth && profile.receive_buffer == Profile::linux().receive_buffer;
-    let bytes = profile.receive_buffer << u8::from(is_tuned);
-    (0..MOST_SCALE).find(|shift| u16::try_from(bytes >> shift).is_ok()).unwrap_or(MOST_SCALE)
+    let fits = |shift: &u8| u16::try_from(profile.receive_buffer >> shift).is_ok();
+    profile.window_shift.or_else(|| (0..MOST_SCALE).find(fits)).unwrap_or(MOST_SCALE)
 }

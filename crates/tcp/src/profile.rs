@@ -57,6 +57,8 @@ pub struct Profile {
     pub receive_buffer: u32,
     /// Whether window scaling is offered, and accepted (RFC 7323, section 2).
     pub window_scale: bool,
+    /// The shift that is offered; `None`: the least with which the window field can say the whole receive buffer.
+    pub window_shift: Option<u8>,
     /// Whether timestamps are offered, and accepted: for round-trip times, also of what was sent twice, and against
     /// segments of a former turn of the sequence space (RFC 7323, sections 3 to 5).
     pub timestamps: bool,
@@ -132,6 +134,7 @@ impl Profile {
             send_buffer: 44 * 1460,
             receive_buffer: 44 * 1460,
             window_scale: false,
+            window_shift: None,
             timestamps: false,
             timestamp_tick: Duration::from_millis(1),
             sack: false,
@@ -190,6 +193,7 @@ impl Profile {
             whole_writes: true,
             window_growth: true,
             receive_buffer: 3 * 1024 * 1024, // half of the largest `tcp_rmem`: the other half is overhead
+            window_shift: Some(7),           // by the whole of it (`tcp_select_initial_window`)
             ..Self::linux_like()
         }
     }

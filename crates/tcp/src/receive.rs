@@ -8,7 +8,7 @@ use crate::{Profile, Seq, Timing};
 use std::collections::VecDeque;
 use wire::{Duration, Instant};
 
-/// Segments are taken to have so many bytes until larger ones come (Linux: `tcp_initialize_rcv_mss`).
+/// The size that segments are assumed to have until a larger one arrives (Linux: `tcp_initialize_rcv_mss`).
 const GUESS: u32 = 536;
 
 /// What has been received and not read, and what is owed to the peer.
@@ -100,7 +100,8 @@ impl Receiver {
         self.quick = self.quick.max(half.min(most));
     }
 
-    /// So many bytes came in order. At the begin, and after a gap longer than the time-out of this end, the peer is in slow start.
+    /// `bytes` bytes arrived in order. At the start of the connection, and after a gap longer than this end's time-out, the peer is
+    /// in slow start.
     pub(crate) fn came_in_order(&mut self, now: Instant, bytes: usize, time_out: Duration) {
         if let Some(growth) = &mut self.growth {
             growth.largest = growth.largest.max(bytes);
@@ -368,7 +369,8 @@ mod tests {
     #[test]
     fn as_many_are_acknowledged_at_once_as_half_a_window_holds() {
         let quick = |buffer, bytes| {
-            let profile = Profile { receive_buffer: buffer, mss: 1000, ..Profile::linux() };
+            let profile =
+                Profile { receive_buffer: buffer, window_shift: None, mss: 1000, ..Profile::linux() };
             let mut r = Receiver::new(&profile, Seq(0), 0);
             r.came_in_order(Instant::ZERO, bytes, Duration::ZERO);
             (r.window(), r.quick)

@@ -98,7 +98,8 @@ pub(crate) struct Sender {
     pub(crate) capacity: usize,
     pub(crate) nagle: bool,
     minshall: bool,
-    /// The buffer takes a multiple of so many bytes. A user may have been told of the room: a path that changes does not change it.
+    /// The buffer holds a multiple of this many bytes. It does not change with the path, because a user may already have been
+    /// granted the room.
     write_unit: usize,
     whole_writes: bool,
     /// The end of the last small segment that was sent.

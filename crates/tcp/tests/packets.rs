@@ -70,7 +70,7 @@ fn profile(text: &str) -> Profile {
                 profile.sack = matches!(profile.recovery, Recovery::Sack | Recovery::Segments(_));
             }
             "window" => profile.initial_window = number(&mut words),
-            "buffer" => profile.receive_buffer = number(&mut words),
+            "buffer" => (profile.receive_buffer, profile.window_shift) = (number(&mut words), None),
             "phase" => {
                 let phase = Some(Duration::from_millis(number(&mut words)));
                 profile.timing = match profile.timing {

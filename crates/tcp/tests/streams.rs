@@ -63,7 +63,10 @@ fn profiles() -> Vec<(&'static str, Profile)> {
             Profile { recovery: Recovery::Sack, sack: true, limited_transmit: true, ..base() },
         ),
         ("timestamps", Profile { timestamps: true, delayed_ack: None, ..base() }),
-        ("sack, timestamps, small", Profile { mss: 100, receive_buffer: 4000, ..Profile::linux() }),
+        (
+            "sack, timestamps, small",
+            Profile { mss: 100, receive_buffer: 4000, window_shift: None, ..Profile::linux() },
+        ),
     ];
     all.into_iter().map(|(name, profile)| (name, Profile { max_retransmissions: 40, ..profile })).collect()
 }

@@ -17,8 +17,9 @@ const HEIGHT: f64 = 110.0;
 const LOW: f64 = 74.0;
 /// Between two columns of windows, tick labels not counted.
 const GUTTER: f64 = 24.0;
-/// The height of a row of labels, and at most so many rows.
+/// The height of a row of labels.
 const ROW: f64 = 14.0;
+/// The largest number of rows of labels.
 const ROWS: usize = 3;
 /// At most so many windows are drawn.
 const WINDOWS: usize = 12;

@@ -64,7 +64,7 @@ impl Story<'_> {
     }
 
     /// When the connection opened that was opening when the path was cut, if neither end had anything to send until then: the
-    /// outage ends there, for nobody waits any more.
+    /// outage ends then, because no data was waiting.
     fn opened(
         &self,
         cut: &Cut<'_>,

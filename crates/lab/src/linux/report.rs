@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use trace::Doubt;
 use trace::What;
+use wire::ipv4::Header;
 use wire::{Iface, PacketId};
 
 /// What is known of a run on Linux when it has ended. Pid 1 writes it and its parent reads it: a missing field is an error.
@@ -92,8 +93,10 @@ pub struct HostReport {
     pub name: String,
     /// Its process, by its number inside the lab's PID namespace.
     pub pid: u32,
-    /// How it ended.
+    /// How it ended, in words.
     pub exit: String,
+    /// Whether it ended by itself when it was told to, without an error.
+    pub ended_well: bool,
     /// Changes of its state during the run.
     pub changes: Vec<String>,
     /// What it reported, if it did.
@@ -257,9 +260,6 @@ fn counted(host: &str, count: Result<u64, &str>, doubts: &mut Vec<Doubt>) -> Opt
         .ok()
 }
 
-/// What `ExitStatus` prints of a process that ended cleanly.
-const ENDED: &str = "exit status: 0";
-
 /// What a daemon reported of itself, or why it did not.
 fn host_doubts(host: &HostReport, doubts: &mut Vec<Doubt>) {
     let name = &host.name;
@@ -270,7 +270,7 @@ fn host_doubts(host: &HostReport, doubts: &mut Vec<Doubt>) {
         doubts.push(Doubt::NoRecords { host: name.clone() });
         return;
     };
-    if host.exit != ENDED {
+    if !host.ended_well {
         doubts.push(Doubt::BadEnd { host: name.clone(), exit: host.exit.clone() });
     }
     let (host, written, read) = (name.clone(), summary.records, host.records_read);
@@ -396,12 +396,13 @@ fn discarded(
     found
 }
 
-/// Packets that a node gave its kernel with the host's own address as their source, such as its errors about what the kernel
+/// Packets that a node gave its kernel with an address of the host's own as their source, such as its errors about what the kernel
 /// sent: no kernel takes them.
 fn from_itself(outcome: &Outcome, host: usize) -> u64 {
+    let own = outcome.plan.hosts.get(host).map(|host| host.config.all_addresses()).unwrap_or_default();
     let own = |record: &&trace::Record| {
         matches!(&record.what, What::Sent(Iface::HOST, packet)
-            if packet.bytes.get(12..16).is_some_and(|source| packet.bytes.get(16..20) == Some(source)))
+            if Header::parse(&packet.bytes).is_ok_and(|(header, _)| own.contains(&header.src)))
     };
     let here = outcome.records.iter().filter(|record| record.host.index() == host);
     here.filter(own).count() as u64

@@ -35,8 +35,14 @@ fn daemon(name: &str) -> HostReport {
         given_to_kernel: 80,
         ..DaemonSummary::default()
     };
-    let exit = ENDED.to_owned();
-    HostReport { name: name.to_owned(), exit, summary: Some(summary), ..HostReport::default() }
+    let exit = "exit status: 0".to_owned();
+    HostReport {
+        name: name.to_owned(),
+        exit,
+        ended_well: true,
+        summary: Some(summary),
+        ..HostReport::default()
+    }
 }
 
 /// A run of two daemons in which every count agrees.
@@ -205,6 +211,22 @@ fn what_a_kernel_discards_is_a_doubt() {
     assert_eq!(of_east(assembled), []);
 }
 
+/// A node's errors about what its kernel sent come from one of the host's addresses and go to another: the kernel takes none.
+#[test]
+fn what_a_node_sends_its_kernel_from_an_address_of_the_host_is_no_discard() {
+    let mut run = outcome();
+    let [first, second] = [[10, 9, 0, 1], [10, 9, 0, 2]].map(wire::Ipv4Addr::from);
+    let host = 0;
+    run.plan.hosts[host].config.addresses.extend([first, second]);
+    let given = |source| {
+        let bytes = Header::new(1, source, first).emit(&[]);
+        let what = What::Sent(Iface::HOST, wire::Packet::new(wire::Mac::ZERO, bytes));
+        trace::Record { at: wire::Instant::ZERO, host: trace::HostId(host as u32), what }
+    };
+    run.records = [first, second, wire::Ipv4Addr::new(10, 99, 0, 1)].map(given).to_vec();
+    assert_eq!((from_itself(&run, host), from_itself(&run, host + 1)), (2, 0));
+}
+
 #[test]
 fn records_that_were_lost_and_a_daemon_that_was_killed_after_its_report_are_doubts() {
     let lost = of_east(|daemon| daemon.records = 7);
@@ -216,7 +238,10 @@ fn records_that_were_lost_and_a_daemon_that_was_killed_after_its_report_are_doub
     report.interfaces[0].taken = 5;
     assert_eq!(report.find_doubts(&outcome()).len(), 1);
     let exit = "signal: 9 (SIGKILL)".to_owned();
-    let killed = doubts(|report| report.hosts[0].exit.clone_from(&exit));
+    let killed = doubts(|report| {
+        let host = &mut report.hosts[0];
+        (host.exit, host.ended_well) = (exit.clone(), false);
+    });
     assert_eq!(killed, [Doubt::BadEnd { host: east(), exit }]);
 }
 

@@ -366,6 +366,7 @@ fn stop(daemons: &mut [Daemon]) {
             Err(why) => daemon.report.why_no_summary = Some(why),
         }
         let status = daemon.ended(began);
+        daemon.report.ended_well = status.as_ref().is_ok_and(std::process::ExitStatus::success);
         daemon.report.exit = status.map_or_else(|error| error.to_string(), |status| status.to_string());
     }
 }

@@ -49,12 +49,12 @@ struct Shared {
 }
 
 /// A record to be put or removed: its key, and its value.
-type Wish = (Vec<u8>, Option<Vec<u8>>);
+type Change = (Vec<u8>, Option<Vec<u8>>);
 
 #[derive(Default)]
 struct State {
     /// Not taken up by the thread yet, each with the time of its request.
-    asked: Vec<(Instant, Wish)>,
+    asked: Vec<(Instant, Change)>,
     /// The daemon's clock, and when the run ends, as of the last request.
     watched: Option<(Clock, Instant)>,
     /// From each request until the record was durable.
@@ -166,7 +166,7 @@ impl Shared {
     }
 
     /// All that has gathered.
-    fn next(&self) -> Option<Vec<(Instant, Wish)>> {
+    fn next(&self) -> Option<Vec<(Instant, Change)>> {
         let mut state = self.lock();
         loop {
             if state.failure.is_none() && !state.asked.is_empty() {

@@ -97,10 +97,6 @@ impl Default for Waits {
 }
 
 impl Waits {
-    pub(crate) fn new() -> Self {
-        Self::default()
-    }
-
     pub(crate) fn add(&mut self, wait: Duration) {
         let nanos = wire::nanos_of(wait);
         if let Some(class) = self.classes.get_mut(class_of(nanos)) {
@@ -265,8 +261,8 @@ impl Vitals {
     /// For so many interfaces, the host's own stack included.
     pub(crate) fn new(interfaces: usize) -> Self {
         Self {
-            read: Waits::new(),
-            handled: Waits::new(),
+            read: Waits::default(),
+            handled: Waits::default(),
             heartbeat: None,
             received: vec![0; interfaces],
             given_to_kernel: 0,
@@ -330,7 +326,7 @@ mod tests {
 
     #[test]
     fn the_99th_percentile_is_that_of_99_in_100() {
-        let mut waits = Waits::new();
+        let mut waits = Waits::default();
         for _ in 0..990 {
             waits.add(Duration::from_micros(50));
         }
@@ -344,7 +340,7 @@ mod tests {
         waits.add(Duration::from_millis(3));
         let ages = waits.summary();
         assert!((3000.0..3200.0).contains(&ages.p99_us), "{ages:?}");
-        assert_eq!(Waits::new().summary(), Ages::default());
+        assert_eq!(Waits::default().summary(), Ages::default());
     }
 
     #[test]
