@@ -77,6 +77,7 @@ impl Association {
             }
         }
         self.answer(turn);
+        self.wake(src);
         self.settle(now);
         verdict
     }
@@ -129,7 +130,7 @@ impl Association {
                 self.end(Ended::AbortedByPeer(causes.first().map(|cause| cause.code)));
             }
             Chunk::Error(causes) => self.errors_came(causes),
-            Chunk::Shutdown(cumulative) => self.shutdown_came(turn.now, *cumulative),
+            Chunk::Shutdown(cumulative) => self.shutdown_came(turn, *cumulative),
             Chunk::ShutdownAck => self.shutdown_ack_came(turn),
             Chunk::ShutdownComplete { .. } if self.state == State::ShutdownAckSent => {
                 self.end(Ended::Finished);
@@ -189,7 +190,7 @@ impl Association {
         let here = matches!(self.locals.get(dst), Some(Use::All | Use::Adding));
         let Some(from) = Some(dst).filter(|_| here).or_else(|| self.locals.source(&[])) else { return };
         let bytes = self.seal(chunks);
-        self.outbox.push_back(Transmit { src: from, dst: src, bytes });
+        self.outbox.push_back(Transmit::new(from, src, bytes));
     }
 
     // --- data and acknowledgments ----------------------------------------------------------------------------------
@@ -227,8 +228,7 @@ impl Association {
         if !self.is_open() {
             return;
         }
-        let gaps = Some((sack.gaps.as_slice(), sack.a_rwnd));
-        let news = self.outbound.acknowledge(now, &mut self.paths, sack.cumulative, gaps);
+        let news = self.outbound.acknowledge(now, &mut self.paths, sack.cumulative, Some(sack));
         // The peer answers probes of its closed window: it is there (section 6.1, A).
         if sack.a_rwnd == 0 && news.is_ok() {
             self.errors = 0;
@@ -264,9 +264,16 @@ impl Association {
         let mut r = Reader::new(info, Malformed("sctp_heartbeat"));
         let (Ok(octets), Ok(nonce)) = (r.array::<4>(), r.u64()) else { return };
         let address = Ipv4Addr::from(octets);
+        let Some(path) = self.paths.get(address) else { return };
+        if path.probe.is_some_and(|probe| probe.nonce == nonce) {
+            self.wake(address);
+        }
         let Some(path) = self.paths.get_mut(address) else { return };
         let Some(probe) = path.probe.take_if(|probe| probe.nonce == nonce) else { return };
         path.rto.sample(now.since(probe.sent));
+        if !path.confirmed {
+            self.probing = now; // HB.Max.Burst counts probes that are not answered
+        }
         self.errors = 0;
         self.confirm(now, address);
     }
@@ -290,15 +297,18 @@ impl Association {
 
     // --- the end (section 9.2) -------------------------------------------------------------------------------------
 
-    fn shutdown_came(&mut self, now: Instant, cumulative: u32) {
+    fn shutdown_came(&mut self, turn: &Turn<'_>, cumulative: u32) {
         if !self.is_open() {
             return;
         }
-        let news = self.outbound.acknowledge(now, &mut self.paths, cumulative, None);
+        let news = self.outbound.acknowledge(turn.now, &mut self.paths, cumulative, None);
         self.acknowledged(news);
+        // It is answered between the addresses that it came by.
+        (self.shutdown_to, self.shutdown_by) = (Some(turn.src), Some(turn.dst));
         match self.state {
             State::Established | State::ShutdownPending => {
                 self.state = State::ShutdownReceived;
+                self.outbound.finish();
                 self.events.push_back(Event::PeerFinished);
             }
             // Both at once.
@@ -321,7 +331,7 @@ impl Association {
                 let (src_port, dst_port) = (self.local_port, self.peer_port);
                 let chunks = vec![Chunk::ShutdownComplete { reflected: true }];
                 let bytes = Packet { src_port, dst_port, tag: self.local_tag, chunks }.emit();
-                self.outbox.push_back(Transmit { src: turn.dst, dst: turn.src, bytes });
+                self.outbox.push_back(Transmit::new(turn.dst, turn.src, bytes));
             }
             _ => {}
         }

@@ -25,6 +25,15 @@ pub struct Transmit {
     pub dst: Ipv4Addr,
     /// Common header and chunks.
     pub bytes: Vec<u8>,
+    /// The packet is larger than its path carries, as its chunk was cut before the path became narrow: it must leave without
+    /// DF, in fragments of IP of at most so many bytes each (RFC 9260, sections 6.9 and 7.3). `None`: whole, with DF.
+    pub cut: Option<u16>,
+}
+
+impl Transmit {
+    pub(crate) const fn new(src: Ipv4Addr, dst: Ipv4Addr, bytes: Vec<u8>) -> Self {
+        Self { src, dst, bytes, cut: None }
+    }
 }
 
 /// The two ends, as they are named when an association is asked for.
@@ -82,12 +91,17 @@ pub struct Association {
     /// T5: a shutdown ends, one way or another.
     pub(crate) guard: Option<Instant>,
     pub(crate) shutdown_due: bool,
+    /// Where SHUTDOWN or SHUTDOWN ACK went last, or goes next, and which of our addresses the peer's came to.
+    pub(crate) shutdown_to: Option<Ipv4Addr>,
+    pub(crate) shutdown_by: Option<Ipv4Addr>,
     pub(crate) ours: Ours,
     pub(crate) theirs: Theirs,
     pub(crate) outbox: VecDeque<Transmit>,
     pub(crate) events: VecDeque<Event>,
     /// Between which addresses the newest data came: ours, the peer's.
     pub(crate) arriving: Option<(Ipv4Addr, Ipv4Addr)>,
+    /// Something was written since packets left last.
+    pub(crate) written: bool,
     /// Before this, no unconfirmed address is probed.
     pub(crate) probing: Instant,
     pub(crate) data_path: Ipv4Addr,
@@ -148,6 +162,9 @@ impl Association {
             timer: None,
             guard: None,
             shutdown_due: false,
+            shutdown_to: None,
+            shutdown_by: None,
+            written: false,
             ours: Ours::new(tsn),
             theirs: Theirs::default(),
             outbox: VecDeque::new(),
@@ -165,7 +182,7 @@ impl Association {
     pub fn write(&mut self, stream: u16, ppid: u32, bytes: &[u8]) -> Result<(), WriteError> {
         self.writable(stream, bytes)?;
         self.outbound.write(stream, ppid, false, bytes);
-        self.paths.allow_bursts(self.config.max_burst);
+        self.written = true;
         Ok(())
     }
 
@@ -173,7 +190,7 @@ impl Association {
     pub fn write_unordered(&mut self, stream: u16, ppid: u32, bytes: &[u8]) -> Result<(), WriteError> {
         self.writable(stream, bytes)?;
         self.outbound.write(stream, ppid, true, bytes);
-        self.paths.allow_bursts(self.config.max_burst);
+        self.written = true;
         Ok(())
     }
 
@@ -215,7 +232,10 @@ impl Association {
     /// Nothing more will be written. What was, is still delivered; then the association ends, both ways at once.
     pub fn finish(&mut self, now: Instant) {
         match self.state {
-            State::Established => self.state = State::ShutdownPending,
+            State::Established => {
+                self.state = State::ShutdownPending;
+                self.outbound.finish();
+            }
             State::CookieWait | State::CookieEchoed => self.end(Ended::Aborted),
             _ => {}
         }
@@ -283,11 +303,30 @@ impl Association {
         Ok(())
     }
 
-    /// The path to `peer` carries packets of at most so many bytes.
-    pub fn set_mtu(&mut self, peer: Ipv4Addr, mtu: u16) {
-        if let Some(path) = self.paths.get_mut(peer) {
-            path.set_mtu(mtu);
+    /// A router reports that the path to `peer` carries packets of at most `mtu` bytes. A report that does not lower the MTU
+    /// changes nothing. What is on its way there and too large is sent again at once.
+    pub(crate) fn too_big(&mut self, peer: Ipv4Addr, mtu: u16) {
+        if self.paths.get_mut(peer).is_some_and(|path| path.lower_mtu(mtu)) {
+            self.outbound.lose_the_large(&mut self.paths, peer);
+            self.paths.allow_bursts(self.config.max_burst);
         }
+    }
+
+    /// Our link has come back after an interruption: nothing waits for a time-out that was backed off meanwhile, here or at
+    /// the peer, which a HEARTBEAT wakes.
+    pub fn link_returned(&mut self, now: Instant) {
+        self.ours.hasten(now);
+        let waits = matches!(self.state, State::ShutdownSent | State::ShutdownAckSent);
+        self.shutdown_due |= waits;
+        if !self.is_open() {
+            return self.hasten_opening();
+        }
+        let addresses: Vec<Ipv4Addr> = self.paths.iter().map(|path| path.address).collect();
+        for address in addresses {
+            self.wake(address);
+        }
+        self.announce(now);
+        self.settle(now);
     }
 
     // --- the user: news --------------------------------------------------------------------------------------------
@@ -374,6 +413,9 @@ impl Association {
             self.end(Ended::TimedOut);
             return true;
         }
+        if self.errors > 1 {
+            self.events.push_back(Event::Silent(self.errors));
+        }
         false
     }
 
@@ -395,7 +437,7 @@ impl Association {
             && let Some(src) = source
         {
             let bytes = self.seal(vec![Chunk::Abort { reflected: false, causes: vec![cause] }]);
-            self.outbox.push_back(Transmit { src, dst: to, bytes });
+            self.outbox.push_back(Transmit::new(src, to, bytes));
         }
         self.end(why);
     }

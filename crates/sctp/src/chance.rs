@@ -1,7 +1,10 @@
 //! Numbers that a stranger cannot guess, and a seal that he cannot forge.
 
 use auth::{Key, hmac_sha256};
-use wire::Seed;
+use wire::{Duration, Instant, Seed};
+
+/// For how long cookies are sealed under one key.
+const KEY_LIFE: Duration = Duration::from_hours(1);
 
 /// A secret and a sequence. The [`Seed`] says which number comes next, so that a run can be repeated; the secret is what
 /// makes it hard to guess (RFC 9260, section 5.3.1: tags are random).
@@ -35,8 +38,11 @@ impl Chance {
         (self.u64() as u32).max(1)
     }
 
-    /// The seal of a cookie.
-    pub(crate) fn seal(&self, cookie: &[u8]) -> [u8; 32] {
-        hmac_sha256(&self.secret, &[b"cookie", cookie])
+    /// The seal of a cookie that was made at `made`. Its key changes every [`KEY_LIFE`] (RFC 9260, section 5.1.3): whoever finds
+    /// one out can forge no cookie of another period.
+    pub(crate) fn seal(&self, made: Instant, cookie: &[u8]) -> [u8; 32] {
+        let period = made.since(Instant::ZERO).as_secs() / KEY_LIFE.as_secs();
+        let key = Key::new(hmac_sha256(&self.secret, &[b"cookie key", &period.to_be_bytes()]));
+        hmac_sha256(&key, &[b"cookie", cookie])
     }
 }

@@ -36,7 +36,8 @@ pub struct Config {
     pub streams: u16,
     /// How many addresses a peer may have; more are refused for lack of resources.
     pub max_addresses: usize,
-    /// How many addresses a peer may add in a minute; more are refused likewise.
+    /// How many addresses that it has not proved to be its own a peer may add in a minute; more are refused likewise. One that
+    /// answers a probe does not count, so a peer may move as often as it likes.
     pub added_per_minute: usize,
     /// How many associations an endpoint has at most; more peers are not answered.
     pub max_associations: usize,

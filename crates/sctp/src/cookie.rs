@@ -45,17 +45,17 @@ impl Cookie {
             body.extend_from_slice(&address.octets());
         }
         body.extend_from_slice(&self.init.to_bytes());
-        [&chance.seal(&body)[..], &body].concat()
+        [&chance.seal(self.made, &body)[..], &body].concat()
     }
 
     /// The cookie in these bytes, if we sealed it.
     pub(crate) fn open(bytes: &[u8], chance: &Chance) -> Result<Self, Malformed> {
         let (seal, body) = bytes.split_at_checked(SEAL).ok_or(Malformed("sctp_cookie_truncated"))?;
-        if !equal(seal, &chance.seal(body)) {
-            return Err(Malformed("sctp_cookie_forged"));
-        }
         let mut r = Reader::new(body, Malformed("sctp_cookie_truncated"));
         let made = Instant(r.u64()?);
+        if !equal(seal, &chance.seal(made, body)) {
+            return Err(Malformed("sctp_cookie_forged"));
+        }
         let (local, remote) = (r.array::<4>()?.into(), r.array::<4>()?.into());
         let (local_port, remote_port) = (r.u16()?, r.u16()?);
         let ties = (r.u32()?, r.u32()?);
@@ -100,6 +100,9 @@ mod tests {
         assert_eq!(Cookie::open(&bytes, &chance(1)), Ok(cookie()));
         assert_eq!(Cookie::open(&bytes, &chance(2)), Err(Malformed("sctp_cookie_forged")));
         assert_eq!(Cookie::open(&bytes[..31], &chance(1)), Err(Malformed("sctp_cookie_truncated")));
+        let later = Cookie { made: Instant::from_millis(3_600_000), ..cookie() }.emit(&chance(1));
+        let moved = [&bytes[..SEAL], &later[SEAL..]].concat();
+        assert_eq!(Cookie::open(&moved, &chance(1)), Err(Malformed("sctp_cookie_forged")), "another key");
         for at in 0..bytes.len() {
             let mut forged = bytes.clone();
             forged[at] ^= 1;

@@ -211,20 +211,32 @@ impl Endpoint {
         dst: Ipv4Addr,
         bytes: &[u8],
     ) -> Result<(), Reason> {
-        let packet = Packet::parse(bytes).map_err(|Malformed(why)| Reason(why))?;
+        let (packet, flaw) = Packet::parse_up_to_flaw(bytes).map_err(|Malformed(why)| Reason(why))?;
+        let verdict = self.packet(now, (src, dst), &packet, bytes);
+        // What was whole counted; what came behind it did not.
+        flaw.map_or(verdict, |Malformed(why)| Err(Reason(why)))
+    }
+
+    fn packet(
+        &mut self,
+        now: Instant,
+        (src, dst): (Ipv4Addr, Ipv4Addr),
+        packet: &Packet,
+        bytes: &[u8],
+    ) -> Result<(), Reason> {
         if !unicast(src) || !unicast(dst) {
             return Err(Reason("sctp_not_unicast"));
         }
-        let found = self.find(src, &packet);
+        let found = self.find(src, packet);
         if let [Chunk::Init(init)] = packet.chunks.as_slice() {
-            return self.init(now, (src, dst), &packet, init, found);
+            return self.init(now, (src, dst), packet, init, found);
         }
         let cookie = packet.chunks.iter().take(2).position(|chunk| matches!(chunk, Chunk::CookieEcho(_)));
         if let Some(at) = cookie {
-            return self.cookie_echo(now, (src, dst), &packet, bytes, at, found);
+            return self.cookie_echo(now, (src, dst), packet, bytes, at, found);
         }
-        let Some(id) = found else { return self.out_of_the_blue(src, dst, &packet) };
-        self.hand_over(now, (src, dst), &packet, bytes, id)
+        let Some(id) = found else { return self.out_of_the_blue(src, dst, packet) };
+        self.hand_over(now, (src, dst), packet, bytes, id)
     }
 
     fn hand_over(
@@ -264,7 +276,7 @@ impl Endpoint {
         }
         match complaint {
             Complaint::ProtocolUnreachable => association.end(Ended::Unreachable),
-            Complaint::TooBig(mtu) => association.set_mtu(dst, mtu),
+            Complaint::TooBig(mtu) => association.too_big(dst, mtu),
         }
         self.touched(id);
         Ok(())
@@ -314,7 +326,7 @@ impl Endpoint {
         let (src_port, dst_port) = (packet.dst_port, packet.src_port);
         let answer = |endpoint: &mut Self, chunk: Chunk| {
             let bytes = Packet { src_port, dst_port, tag: init.tag, chunks: vec![chunk] }.emit();
-            endpoint.outbox.push_back(Transmit { src: dst, dst: src, bytes });
+            endpoint.outbox.push_back(Transmit::new(dst, src, bytes));
         };
         if let Err(cause) = acceptable(init) {
             answer(self, Chunk::Abort { reflected: false, causes: vec![cause] });
@@ -462,6 +474,6 @@ impl Endpoint {
     fn answer(&mut self, src: Ipv4Addr, dst: Ipv4Addr, packet: &Packet, tag: u32, chunks: Vec<Chunk>) {
         let (src_port, dst_port) = (packet.dst_port, packet.src_port);
         let bytes = Packet { src_port, dst_port, tag, chunks }.emit();
-        self.outbox.push_back(Transmit { src: dst, dst: src, bytes });
+        self.outbox.push_back(Transmit::new(dst, src, bytes));
     }
 }

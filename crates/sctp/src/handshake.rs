@@ -106,7 +106,7 @@ impl Association {
     pub(crate) fn greet(&mut self, src: Ipv4Addr, dst: Ipv4Addr) {
         let bytes = self.seal(vec![Chunk::CookieAck]);
         // Before the probes of other addresses: the peer does not answer those yet.
-        self.outbox.push_front(Transmit { src: dst, dst: src, bytes });
+        self.outbox.push_front(Transmit::new(dst, src, bytes));
     }
 
     /// The peer is at this address.
@@ -116,6 +116,7 @@ impl Association {
         path.heartbeat = later;
         path.probe = None;
         path.errors = 0;
+        path.hearsay = false;
         if !path.confirmed || path.state != PathState::Active {
             (path.confirmed, path.state) = (true, PathState::Active);
             self.path_event(address, PathState::Active);
@@ -148,7 +149,12 @@ impl Association {
             }
             self.seal(chunks)
         };
-        Some(Transmit { src, dst, bytes })
+        Some(Transmit::new(src, dst, bytes))
+    }
+
+    /// Our link has come back: the packet that waits for T1 leaves now.
+    pub(crate) fn hasten_opening(&mut self) {
+        self.opening.due |= matches!(self.state, State::CookieWait | State::CookieEchoed);
     }
 
     fn opening_destination(&self) -> Ipv4Addr {
@@ -249,7 +255,8 @@ impl Association {
             return;
         }
         let stranger = init.addresses().chain([src]).find(|address| self.paths.get(*address).is_none());
-        if let Some(address) = stranger.filter(|_| self.is_open()) {
+        let known = self.is_open() || self.state == State::CookieEchoed; // sections 5.2.1 and 5.2.2
+        if let Some(address) = stranger.filter(|_| known) {
             // Who wants to restart with an address that it did not have may be somebody else (section 5.2.2).
             let mut info = Vec::new();
             info.extend_from_slice(&Parameter::Ipv4(address).emit());
@@ -292,7 +299,7 @@ impl Association {
     fn answer_init(&mut self, src: Ipv4Addr, dst: Ipv4Addr, tag: u32, chunk: Chunk) {
         let (src_port, dst_port) = (self.local_port, self.peer_port);
         let bytes = Packet { src_port, dst_port, tag, chunks: vec![chunk] }.emit();
-        self.outbox.push_back(Transmit { src: dst, dst: src, bytes });
+        self.outbox.push_back(Transmit::new(dst, src, bytes));
     }
 
     /// A good cookie that finds this association (section 5.2.4). Says whether what follows it in its packet counts.
@@ -312,6 +319,17 @@ impl Association {
                 self.adopt(now, &cookie.init, src);
                 self.opening = Opening::default();
                 self.established(now, src);
+                self.reply(src, dst, vec![Chunk::CookieAck]);
+                true
+            }
+            // B as well: the peer had answered our INIT before it sent its own, with another tag. Its newest one counts.
+            (true, false) => {
+                if self.state == State::Established && self.inbound.is_fresh() {
+                    self.adopt(now, &cookie.init, src);
+                    self.confirm(now, src);
+                } else {
+                    self.peer_tag = cookie.init.tag;
+                }
                 self.reply(src, dst, vec![Chunk::CookieAck]);
                 true
             }

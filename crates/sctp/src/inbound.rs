@@ -61,6 +61,8 @@ impl Run {
 
 #[derive(Clone, Debug)]
 pub(crate) struct Inbound {
+    /// The number that the peer begins with.
+    first: Tsn,
     /// All up to here has come.
     cumulative: Tsn,
     /// What has come beyond: first to last, apart from each other.
@@ -89,6 +91,7 @@ impl Inbound {
     /// `first` is the number that the peer begins with; it sends in `streams` streams.
     pub(crate) fn new(first: Tsn, limit: u32, streams: u16) -> Self {
         Self {
+            first,
             cumulative: first - 1,
             above: BTreeMap::new(),
             runs: BTreeMap::new(),
@@ -108,6 +111,11 @@ impl Inbound {
 
     pub(crate) const fn cumulative(&self) -> Tsn {
         self.cumulative
+    }
+
+    /// Whether no chunk has come.
+    pub(crate) fn is_fresh(&self) -> bool {
+        self.cumulative + 1 == self.first && self.above.is_empty()
     }
 
     fn window(&self) -> usize {

@@ -18,6 +18,9 @@ impl Association {
         if let Some(transmit) = self.outbox.pop_front() {
             return Some(transmit);
         }
+        if std::mem::take(&mut self.written) {
+            self.paths.allow_bursts_again(now, self.config.max_burst);
+        }
         match self.state {
             State::Closed => None,
             State::CookieWait | State::CookieEchoed => self.opening_packet(now),
@@ -33,16 +36,18 @@ impl Association {
         if !std::mem::take(&mut self.shutdown_due) {
             return None;
         }
-        let dst = self.paths.for_data();
+        let chosen = self.shutdown_to.filter(|to| self.paths.get(*to).is_some());
+        let dst = chosen.unwrap_or_else(|| self.paths.for_data());
+        self.shutdown_to = Some(dst);
         let path = self.paths.get(dst)?;
         self.timer = Some(now + path.rto.current());
-        let src = self.locals.source(&[path.source])?;
+        let src = self.locals.source(&[path.source, self.locals.preferred, self.shutdown_by])?;
         let chunk = match self.state {
             State::ShutdownSent => Chunk::Shutdown(self.inbound.cumulative() as u32),
             State::ShutdownAckSent => Chunk::ShutdownAck,
             _ => return None,
         };
-        Some(Transmit { src, dst, bytes: self.seal(vec![chunk]) })
+        Some(Transmit::new(src, dst, self.seal(vec![chunk])))
     }
 
     /// Data, an acknowledgment, or both.
@@ -79,7 +84,9 @@ impl Association {
         if chunks.is_empty() {
             return None;
         }
-        Some(Transmit { src, dst, bytes: self.seal(chunks) })
+        let (bytes, mtu) = (self.seal(chunks), self.paths.get(dst)?.mtu);
+        let cut = Some(mtu).filter(|mtu| IP_HEADER + bytes.len() > usize::from(*mtu));
+        Some(Transmit { src, dst, bytes, cut })
     }
 
     /// What an AUTH chunk takes from a packet with data.
@@ -93,6 +100,6 @@ impl Association {
         let path = self.paths.get(address)?;
         let src = self.locals.source(&[path.source])?;
         let info = [&address.octets()[..], &nonce.to_be_bytes()].concat();
-        Some(Transmit { src, dst: address, bytes: self.seal(vec![Chunk::Heartbeat(info)]) })
+        Some(Transmit::new(src, address, self.seal(vec![Chunk::Heartbeat(info)])))
     }
 }

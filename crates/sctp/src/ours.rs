@@ -5,6 +5,7 @@ use crate::event::{Cannot, Change, Event, Outcome, State};
 use crate::handshake::unicast;
 use crate::locals::Use;
 use crate::message::{Action, Address, Asconf, AsconfAck, Cause, Chunk, Code, Request, Response};
+use crate::path::Path;
 use std::collections::VecDeque;
 use wire::{Instant, Ipv4Addr};
 
@@ -127,10 +128,7 @@ impl Association {
 
     /// ASCONF, when it is due: one at a time (section 5.1, A6).
     pub(crate) fn change_packet(&mut self, now: Instant) -> Option<Transmit> {
-        if self.ours.out.is_none() {
-            let batch = self.ours.queue.pop_front()?;
-            self.begin_change(batch);
-        }
+        self.next_change();
         let out = self.ours.out.as_mut().filter(|out| out.due)?;
         out.due = false;
         // Section 5.1, B3: the path that was chosen may be gone by now.
@@ -141,7 +139,16 @@ impl Association {
         out.t4 = Some(now + rto);
         let (dst, asconf) = (out.to, out.asconf.clone());
         let src = self.locals.source_of_change(&out.batch.deleted())?;
-        Some(Transmit { src, dst, bytes: self.seal(vec![Chunk::Asconf(asconf)]) })
+        Some(Transmit::new(src, dst, self.seal(vec![Chunk::Asconf(asconf)])))
+    }
+
+    /// The next in the queue, when none is out.
+    fn next_change(&mut self) {
+        if self.ours.out.is_none()
+            && let Some(batch) = self.ours.queue.pop_front()
+        {
+            self.begin_change(batch);
+        }
     }
 
     fn begin_change(&mut self, batch: Batch) {
@@ -176,8 +183,38 @@ impl Association {
             return;
         }
         let to = out.to;
-        out.to = self.paths.best_besides(to).unwrap_or(to);
+        let hearsay = self.paths.hearsay().filter(|hearsay| *hearsay != to);
+        out.to = hearsay.or_else(|| self.paths.best_besides(to)).unwrap_or(to);
         self.path_failed(to, true);
+    }
+
+    /// The peer may be at `peer`: a directory says so. The change that waits for an answer is asked for there, as the peer may
+    /// have lost all its addresses that we know, while we lost those that it knows. Nothing else goes there until a HEARTBEAT
+    /// has proved it. One such address is kept. Returns whether there is anything to try.
+    pub fn try_at(&mut self, now: Instant, peer: Ipv4Addr) -> bool {
+        let known = self.paths.get(peer).is_some();
+        self.next_change();
+        if !self.is_open() || !unicast(peer) || self.ours.out.is_none() {
+            return false;
+        }
+        if !known {
+            if let Some(old) = self.paths.hearsay() {
+                self.paths.remove(old);
+            }
+            if self.paths.len() >= self.config.max_addresses {
+                return false;
+            }
+            let mut path = Path::new(now, peer, &self.config);
+            path.hearsay = true;
+            self.paths.add(path);
+            self.moved = true;
+        }
+        if let Some(out) = &mut self.ours.out {
+            out.to = peer;
+        }
+        self.ours.hasten(now);
+        self.settle(now);
+        true
     }
 
     // --- the answer ------------------------------------------------------------------------------------------------
@@ -201,6 +238,11 @@ impl Association {
             self.answered(now, *change, outcome);
         }
         self.rerouted(&before);
+        if before.iter().all(|(_, source)| source.is_none()) {
+            // Nothing could leave until now, not even a probe.
+            self.probing = now;
+            self.paths.iter_mut().filter(|path| path.probe.is_none()).for_each(|path| path.heartbeat = now);
+        }
         let gone = |address: &Ipv4Addr| matches!(self.locals.get(*address), Some(Use::Gone(_)) | None);
         if out.batch.deleted().iter().any(gone) {
             // What left by the old address is as good as lost; nothing was congested.

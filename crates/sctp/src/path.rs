@@ -9,6 +9,9 @@ const HEADERS: u32 = 20 + 12;
 /// What a path of the least MTU must carry: IPv4's own least would leave no room for a chunk.
 const LEAST_MTU: u16 = 576;
 
+/// Writes within this time are one occasion to send: at most one burst.
+const WRITES: Duration = Duration::from_millis(1);
+
 /// Whether a path may be used.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum PathState {
@@ -33,7 +36,7 @@ pub struct PathInfo {
     pub cwnd: u32,
     /// The slow start threshold, in bytes.
     pub ssthresh: u32,
-    /// Bytes on their way.
+    /// Bytes on their way, in chunks: what `cwnd` bounds.
     pub flight: u32,
     /// The time-out, backed off.
     pub rto: Duration,
@@ -58,6 +61,8 @@ pub(crate) struct Path {
     pub(crate) state: PathState,
     /// Whether a nonce came back from it, ever.
     pub(crate) confirmed: bool,
+    /// Only a directory says that the peer is there, and not the peer. Changes are asked for there, and nothing else.
+    pub(crate) hearsay: bool,
     /// The peer has asked for another since: the last choice for what is sent again.
     pub(crate) superseded: bool,
     pub(crate) errors: u32,
@@ -69,6 +74,8 @@ pub(crate) struct Path {
     pub(crate) flight: u32,
     /// Packets with data that may still leave at this instant.
     pub(crate) burst: u32,
+    /// When a write last allowed a burst.
+    burst_by_write: Instant,
     pub(crate) t3: Option<Instant>,
     /// In fast recovery until this is acknowledged.
     pub(crate) recovery: Option<Tsn>,
@@ -91,6 +98,7 @@ impl Path {
             address,
             state: PathState::Unconfirmed,
             confirmed: false,
+            hearsay: false,
             superseded: false,
             errors: 0,
             rto: Rto::new(config.rto_bounds()),
@@ -99,6 +107,7 @@ impl Path {
             partial: 0,
             flight: 0,
             burst: config.max_burst,
+            burst_by_write: now,
             t3: None,
             recovery: None,
             timed: None,
@@ -124,9 +133,14 @@ impl Path {
         (4 * chunk).min((2 * chunk).max(4404))
     }
 
-    /// The path carries packets of so many bytes.
-    pub(crate) fn set_mtu(&mut self, mtu: u16) {
-        self.mtu = mtu.max(LEAST_MTU);
+    /// A router reports that the path carries packets of at most `mtu` bytes. Returns whether that is less than before: a report
+    /// only ever lowers the MTU (RFC 1191, section 3), so a late or forged one cannot raise it.
+    pub(crate) fn lower_mtu(&mut self, mtu: u16) -> bool {
+        let lower = mtu.max(LEAST_MTU) < self.mtu;
+        if lower {
+            self.mtu = mtu.max(LEAST_MTU);
+        }
+        lower
     }
 
     pub(crate) const fn usable(&self) -> bool {
@@ -152,12 +166,18 @@ impl Path {
         }
     }
 
-    /// Whether a chunk with data may leave: section 6.1, B, and Max.Burst (D).
-    pub(crate) const fn open(&self) -> bool {
-        self.flight < self.cwnd && self.burst > 0
+    /// Whether a chunk with data may leave: section 6.1, B, and Max.Burst (D). `hurry`: one packet may leave in spite of both
+    /// (section 7.2.4, 3). Data never go to an address that is not confirmed, new or repeated (section 5.4).
+    pub(crate) const fn open(&self, hurry: bool) -> bool {
+        self.confirmed && (hurry || (self.flight < self.cwnd && self.burst > 0))
     }
 
-    /// A chunk of so many bytes of data leaves.
+    /// Whether the peer has been silent on this path, and data wait for a time-out that was backed off.
+    pub(crate) const fn asleep(&self) -> bool {
+        self.confirmed && self.errors > 0 && self.t3.is_some() && self.rto.backing().1 > 0
+    }
+
+    /// A chunk of so many bytes, its header included, leaves.
     pub(crate) fn sent(&mut self, now: Instant, bytes: u32) {
         // Section 7.2.1: a window that was not used is halved for each time-out.
         let mut idle = now.since(self.last_data);
@@ -171,8 +191,9 @@ impl Path {
         self.t3.get_or_insert(now + self.rto.current()); // section 6.3.2, R1
     }
 
-    /// `acked` bytes on this path were acknowledged, `before` were on their way (sections 7.2.1 and 7.2.2).
-    pub(crate) fn grow(&mut self, acked: u32, before: u32, advanced: bool) {
+    /// `acked` bytes of chunks on this path were acknowledged and `again` bytes were reported as duplicates; `before` were on
+    /// their way (sections 7.2.1 and 7.2.2).
+    pub(crate) fn grow(&mut self, acked: u32, again: u32, before: u32, advanced: bool) {
         let (full, chunk) = (before >= self.cwnd, self.largest_chunk());
         if self.recovery.is_some() {
             return;
@@ -183,7 +204,7 @@ impl Path {
             }
             return;
         }
-        self.partial = self.partial.saturating_add(acked);
+        self.partial = self.partial.saturating_add(acked).saturating_add(again);
         if self.partial >= self.cwnd {
             if full {
                 self.partial -= self.cwnd;
@@ -281,6 +302,11 @@ impl Paths {
         self.list.iter_mut()
     }
 
+    /// The address that a directory gave.
+    pub(crate) fn hearsay(&self) -> Option<Ipv4Addr> {
+        self.list.iter().find(|path| path.hearsay).map(|path| path.address)
+    }
+
     pub(crate) const fn len(&self) -> usize {
         self.list.len()
     }
@@ -290,7 +316,13 @@ impl Paths {
         if self.get(self.primary).is_some_and(Path::usable) {
             return self.primary;
         }
-        self.best_besides(self.primary).unwrap_or(self.primary)
+        // With none active, at least one that was confirmed once: data may go there.
+        let confirmed = |path: &&Path| path.confirmed;
+        let primary = self.get(self.primary).filter(confirmed);
+        let other = || self.list.iter().find(confirmed);
+        self.best_besides(self.primary)
+            .or_else(|| primary.or_else(other).map(|path| path.address))
+            .unwrap_or(self.primary)
     }
 
     /// An active path other than `address`: one that the peer has not turned away from, and the quickest of these.
@@ -321,9 +353,19 @@ impl Paths {
         self.list.iter().map(Path::largest_chunk).min().unwrap_or(512)
     }
 
-    /// A new instant: each path may send its burst.
+    /// Something came, or a timer went off: each path may send its burst.
     pub(crate) fn allow_bursts(&mut self, most: u32) {
         self.list.iter_mut().for_each(|path| path.burst = most);
+    }
+
+    /// Something was written. Writes in a row share a burst: each path gets another one [`WRITES`] after the last that a write
+    /// gave it, or if nothing is on its way there that would bring an acknowledgment.
+    pub(crate) fn allow_bursts_again(&mut self, now: Instant, most: u32) {
+        for path in &mut self.list {
+            if path.flight == 0 || now >= path.burst_by_write + WRITES {
+                (path.burst, path.burst_by_write) = (most, now);
+            }
+        }
     }
 }
 
@@ -344,13 +386,13 @@ mod tests {
     fn the_window_begins_with_4404_bytes_and_doubles() {
         let mut path = path(1);
         assert_eq!((path.largest_chunk(), path.cwnd), (1468, 4404));
-        path.grow(1452, 4404, true);
+        path.grow(1452, 0, 4404, true);
         assert_eq!(path.cwnd, 5856, "by what was acknowledged");
-        path.grow(9000, 5856, true);
+        path.grow(9000, 0, 5856, true);
         assert_eq!(path.cwnd, 5856 + 1468, "by one chunk at most");
-        path.grow(1452, 5000, true);
+        path.grow(1452, 0, 5000, true);
         assert_eq!(path.cwnd, 7324, "not while it is not used");
-        path.grow(1452, 9000, false);
+        path.grow(1452, 0, 9000, false);
         assert_eq!(path.cwnd, 7324, "not for gaps");
     }
 
@@ -360,10 +402,37 @@ mod tests {
         let mut path = path(1);
         path.ssthresh = 4000;
         path.flight = 4404;
-        path.grow(2904, 5000, true);
+        path.grow(2904, 0, 5000, true);
         assert_eq!(path.cwnd, 4404);
-        path.grow(1500, 5000, true);
+        path.grow(1500, 0, 5000, true);
         assert_eq!(path.cwnd, 5872);
+    }
+
+    /// Section 7.2.2: duplicates count, and only in congestion avoidance.
+    #[test]
+    fn duplicates_count_towards_the_window_in_avoidance_only() {
+        let mut path = path(1);
+        path.flight = 4404;
+        path.grow(0, 1468, 5000, true);
+        assert_eq!(path.cwnd, 4404, "slow start");
+        path.ssthresh = 4000;
+        path.grow(2936, 1468, 5000, true);
+        assert_eq!(path.cwnd, 5872);
+    }
+
+    /// RFC 1191, section 3: a report lowers the MTU or changes nothing.
+    #[test]
+    fn a_router_only_lowers_the_mtu() {
+        let mut path = path(1);
+        for (reported, lower, mtu) in [
+            (1500, false, 1500),
+            (9000, false, 1500),
+            (1400, true, 1400),
+            (1500, false, 1400),
+            (0, true, 576),
+        ] {
+            assert_eq!((path.lower_mtu(reported), path.mtu), (lower, mtu), "{reported}");
+        }
     }
 
     #[test]

@@ -23,8 +23,9 @@ pub(crate) struct Theirs {
     answers: Vec<AsconfAck>,
     /// To be the primary address as soon as it is proved.
     primary: Option<Ipv4Addr>,
-    /// When addresses were added, as far as it matters still.
-    added: VecDeque<Instant>,
+    /// Addresses that were added and are not proved, and when, as far as it matters still. One that is proved is the peer's own
+    /// and no stranger's, so it does not count.
+    added: VecDeque<(Instant, Ipv4Addr)>,
 }
 
 impl Theirs {
@@ -94,20 +95,21 @@ impl Association {
 
     /// Section 5.2.
     fn add_peer(&mut self, turn: &Turn<'_>, address: Ipv4Addr) -> Result<(), Code> {
-        if self.paths.get(address).is_some() {
+        if let Some(path) = self.paths.get_mut(address) {
+            path.hearsay = false;
             return Ok(());
         }
         if turn.taken.contains(&address) {
             return Err(Code::NO_AUTHORIZATION); // another peer's, at the same ports
         }
         let added = &mut self.theirs.added;
-        while added.front().is_some_and(|at| turn.now.since(*at) >= MINUTE) {
+        while added.front().is_some_and(|(at, _)| turn.now.since(*at) >= MINUTE) {
             added.pop_front();
         }
         if self.paths.len() >= self.config.max_addresses || added.len() >= self.config.added_per_minute {
             return Err(Code::RESOURCE_SHORTAGE);
         }
-        added.push_back(turn.now);
+        added.push_back((turn.now, address));
         self.paths.add(Path::new(turn.now, address, &self.config));
         self.moved = true;
         self.events.push_back(Event::PeerAdded(address));
@@ -151,8 +153,9 @@ impl Association {
         Ok(())
     }
 
-    /// `address` is proved: if the peer wants data there, they go there.
+    /// `address` is proved: its addition is forgiven, and if the peer wants data there, they go there.
     pub(crate) fn confirmed_primary(&mut self, address: Ipv4Addr) {
+        self.theirs.added.retain(|(_, added)| *added != address);
         if self.theirs.primary != Some(address) {
             return;
         }

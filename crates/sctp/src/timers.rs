@@ -53,9 +53,11 @@ impl Association {
 
     /// T2 (section 9.2).
     fn shutdown_timeout(&mut self) {
-        let address = self.paths.for_data();
+        let address = self.shutdown_to.unwrap_or_else(|| self.paths.for_data());
         if !self.path_failed(address, true) {
             self.shutdown_due = true;
+            // Elsewhere, if there is an elsewhere (section 6.4).
+            self.shutdown_to = self.paths.best_besides(address);
         }
     }
 
@@ -67,6 +69,7 @@ impl Association {
         self.outbound.counts.timeouts += 1;
         self.outbound.lose(&mut self.paths, address, true);
         self.path_failed(address, false);
+        self.one_packet(address); // E3
     }
 
     /// A path failed once more, and so did the association. Says whether that was the end.
@@ -79,11 +82,20 @@ impl Association {
             path.failed(most)
         });
         if inactive {
-            self.path_event(address, PathState::Inactive);
-            // What is on its way there will not arrive (section 8.2; as when the peer deletes it).
-            self.outbound.lose(&mut self.paths, address, true);
+            self.path_is_inactive(address);
         }
         self.failed()
+    }
+
+    fn path_is_inactive(&mut self, address: Ipv4Addr) {
+        if self.paths.hearsay() == Some(address) {
+            self.paths.remove(address);
+            self.moved = true;
+            return;
+        }
+        self.path_event(address, PathState::Inactive);
+        // What is on its way there will not arrive (section 8.2; as when the peer deletes it).
+        self.outbound.lose(&mut self.paths, address, true);
     }
 
     // --- heartbeats (sections 5.4 and 8.3) -------------------------------------------------------------------------
@@ -122,8 +134,8 @@ impl Association {
         if self.probe_due(path).is_none_or(|at| at > now) {
             return;
         }
-        if path.flight > 0 {
-            // Not idle: T3 looks after it.
+        if path.flight > 0 && path.confirmed {
+            // Not idle: T3 looks after it. An address that is not confirmed carries no data, so its probe never waits.
             let later = self.next_heartbeat(now, address);
             self.paths.get_mut(address).into_iter().for_each(|path| path.heartbeat = later);
             return;
@@ -141,17 +153,44 @@ impl Association {
         }
     }
 
+    /// A packet of the peer came from `address`, or our own link came back: data that wait there for a time-out that was backed
+    /// off leave now. Each back-off can be ended once, so whoever repeats packets causes no more than one packet each.
+    pub(crate) fn wake(&mut self, address: Ipv4Addr) {
+        if let Some(path) = self.paths.get_mut(address).filter(|path| path.asleep()) {
+            path.rto.at_least(Duration::ZERO);
+            self.outbound.lose(&mut self.paths, address, false);
+            self.one_packet(address);
+        }
+    }
+
+    /// A window of one chunk would let a second one go if the first is small.
+    fn one_packet(&mut self, address: Ipv4Addr) {
+        self.paths.get_mut(address).into_iter().for_each(|path| path.burst = 1);
+    }
+
+    /// A heartbeat where data go, whatever its timer says: by it the peer learns that we can be reached.
+    pub(crate) fn announce(&mut self, now: Instant) {
+        if self.probes() {
+            self.probe(now, self.paths.for_data());
+        }
+    }
+
     /// Sends a heartbeat there.
     fn probe(&mut self, now: Instant, address: Ipv4Addr) {
         let (nonce, later) = (self.chance.u64(), self.next_heartbeat(now, address));
+        let transmit = self.heartbeat(address, nonce);
         let Some(path) = self.paths.get_mut(address) else { return };
         let until = now + path.rto.current();
+        if transmit.is_none() {
+            // None of our addresses may send yet.
+            path.heartbeat = until;
+            return;
+        }
         path.probe = Some(Probe { nonce, sent: now, until });
         path.heartbeat = later;
         if path.state == PathState::Unconfirmed {
             self.probing = until;
         }
-        let transmit = self.heartbeat(address, nonce);
         self.outbox.extend(transmit);
     }
 
@@ -163,12 +202,13 @@ impl Association {
         path.probe = None;
         path.rto.back_off();
         let (mut counts, inactive) = (path.confirmed, path.failed(most));
-        if path.state == PathState::Unconfirmed {
+        // One that was not answered is repeated after a time-out, without HB.interval (as RFC 7829, section 5.1), so that an end
+        // which only receives notices a dead peer as soon as one that sends.
+        if path.state != PathState::Inactive || in_use {
             path.heartbeat = now;
         }
         if inactive {
-            self.path_event(address, PathState::Inactive);
-            self.outbound.lose(&mut self.paths, address, true);
+            self.path_is_inactive(address);
         }
         // An address that nobody has proved says nothing about the peer, nor does one that is not in use; unless there is
         // no other: a peer that replaced its last address and was never seen there.

@@ -186,6 +186,11 @@ pub struct SctpConfig {
     pub sack_delay: Option<Duration>,
     /// Bytes that may wait to be read, or to be acknowledged: 128 KiB.
     pub buffer: Option<u32>,
+    /// How many addresses that it has not proved to be its own a peer may add in a minute: 10 (ours). More are refused, and the
+    /// peer asks again later. An address that answers a probe does not count.
+    pub added_per_minute: Option<u16>,
+    /// How many addresses a peer may have: 16 (ours). More are refused likewise.
+    pub addresses: Option<u16>,
     /// A key that both ends have, and its number: without one, who saw the handshake can change addresses (RFC 4895,
     /// section 6.1).
     pub pair_key: Option<PairKey>,
@@ -220,13 +225,16 @@ impl SctpConfig {
         if self.buffer.is_some_and(|buffer| buffer < 4096) {
             return wrong("`buffer` must be at least 4096");
         }
+        if self.addresses == Some(0) {
+            return wrong("`addresses` must be at least 1");
+        }
         if self.pair_key.as_ref().is_some_and(|pair| pair.id == 0) {
             return wrong("`pair_key`: number 0 is that of no key (RFC 4895, section 6.1)");
         }
         Ok(())
     }
 
-    /// What the endpoint is made of. A peer whose addresses cannot change is no use here.
+    /// What the endpoint is made of. A peer whose addresses cannot change is served too, as long as it stays where it is.
     pub(crate) fn endpoint(&self) -> sctp::Config {
         let base = sctp::Config::default();
         let buffer = |default| self.buffer.unwrap_or(default);
@@ -236,6 +244,8 @@ impl SctpConfig {
             sack_delay: self.sack_delay.unwrap_or(base.sack_delay),
             send_buffer: buffer(base.send_buffer),
             receive_buffer: buffer(base.receive_buffer),
+            added_per_minute: self.added_per_minute.map_or(base.added_per_minute, usize::from),
+            max_addresses: self.addresses.map_or(base.max_addresses, usize::from),
             pair_key: self.pair_key.as_ref().map(|pair| (pair.id, pair.key.clone())),
             ..base
         }

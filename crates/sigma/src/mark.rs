@@ -32,9 +32,9 @@ pub(crate) enum Event {
     AddressGone { address: Ipv4Addr },
     /// It told its correspondents of an address.
     AddSent,
-    /// All of them have answered.
+    /// All of them have answered, and at least one took it.
     AddAcknowledged { address: Ipv4Addr },
-    /// All of them know where data are to go.
+    /// All of them have answered where data are to go, and at least one will send there, once it has proved the address.
     PrimaryAcknowledged { address: Ipv4Addr },
     /// One of them did not want to.
     ChangeRefused { address: Ipv4Addr },

@@ -9,6 +9,7 @@ use node::stream::{Told, refusal};
 use node::{Addr, Outbox, Rx, Seed, StreamId, StreamOp, Value};
 use sctp::{Association, AssociationId, Complaint, Ended, Endpoint, Event, Open, State};
 use std::collections::BTreeMap;
+use wire::fragment::{self, Reassembly};
 use wire::ipv4::{self, Header};
 use wire::{Instant, Ipv4Addr, Mac, Packet, PacketId, Reason, icmp};
 
@@ -51,6 +52,8 @@ pub(crate) struct Transport {
     /// The identification of the last packet. It differs from packet to packet, as the kernel's does (RFC 6864, 4.1 allows it), so
     /// that a capture tells a retransmission from the original.
     last_id: u16,
+    /// Fragments of packets that a narrow path did not carry whole.
+    fragments: Reassembly,
     chance: Seed,
 }
 
@@ -66,6 +69,7 @@ impl Transport {
             by_stream: BTreeMap::new(),
             accepted: 0,
             last_id: 0,
+            fragments: Reassembly::default(),
             chance,
         }
     }
@@ -88,6 +92,19 @@ impl Transport {
     pub(crate) fn open(&self) -> Vec<AssociationId> {
         let open = self.endpoint.associations().filter(|(_, it)| it.state() == State::Established);
         open.map(|(id, _)| id).collect()
+    }
+
+    /// Our addresses in an association.
+    pub(crate) fn addresses(&self, id: AssociationId) -> Vec<Ipv4Addr> {
+        self.endpoint.association(id).map_or(Vec::new(), |it| it.local_addresses().collect())
+    }
+
+    /// This host's link has come back, and there was none meanwhile.
+    pub(crate) fn link_returned(&mut self, now: Instant) {
+        let all: Vec<AssociationId> = self.endpoint.associations().map(|(id, _)| id).collect();
+        for id in all {
+            self.endpoint.association_mut(id).into_iter().for_each(|it| it.link_returned(now));
+        }
     }
 
     /// Each association: what stands at which of the peer's addresses, and what had to be sent again.
@@ -241,7 +258,8 @@ impl Transport {
     pub(crate) fn packet(&mut self, now: Instant, packet: &Packet) -> Result<(), Reason> {
         let (ip, payload) = Header::parse(&packet.bytes)?;
         if ip.is_fragment() {
-            return Err(Reason("ip_fragment"));
+            let whole = self.fragments.take(now, &ip, payload).filter(|_| ip.protocol == sctp::PROTOCOL);
+            return whole.map_or(Ok(()), |whole| self.endpoint.receive(now, ip.src, ip.dst, &whole));
         }
         if ip.protocol == ipv4::ICMP {
             return self.complaint(payload);
@@ -278,7 +296,13 @@ impl Transport {
                 self.last_id = self.last_id.wrapping_add(1);
                 let header =
                     Header { id: self.last_id, ..Header::new(sctp::PROTOCOL, transmit.src, transmit.dst) };
-                out.send_routed(Packet::new(Mac::ZERO, header.emit(&transmit.bytes)));
+                let bytes = match transmit.cut {
+                    None => vec![header.emit(&transmit.bytes)],
+                    Some(mtu) => fragment::cut(&header, &transmit.bytes, mtu),
+                };
+                for bytes in bytes {
+                    out.send_routed(Packet::new(Mac::ZERO, bytes));
+                }
             }
             if quiet {
                 return news;

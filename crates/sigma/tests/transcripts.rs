@@ -5,6 +5,7 @@
 //! 20ms peer                        the other end of the association gets all that was sent, and answers
 //! 20ms unheard                     the same, but its answers are lost
 //! 30ms peer add 10.1.6.100         it asks for a change of its addresses, and for another in the same message, if named
+//! 0ms  peer allows 1               it takes so many addresses a minute that are not proved
 //! 30ms stranger add 10.1.6.100     the same by somebody who has not the key
 //! 40ms program writes 2000         a program of this host
 //! 50ms manager noerror             the location manager answers the update that was sent last
@@ -33,6 +34,7 @@ transcripts! {
     a_mobile_node_prepares_switches_tells_and_lets_go: "mobile-node-overlap";
     a_mobile_node_whose_link_broke_says_everything_at_once: "mobile-node-break";
     a_mobile_node_goes_back_before_it_has_let_go: "mobile-node-ping-pong";
+    a_mobile_node_that_is_refused_keeps_its_address_and_asks_again: "mobile-node-refused";
     a_mobile_node_repeats_what_it_tells_its_location_manager: "mobile-node-registration";
     a_correspondent_proves_an_address_before_it_sends_there: "correspondent-changes";
     a_correspondent_believes_only_the_peer: "correspondent-refusals";

@@ -11,6 +11,7 @@ pub mod arp;
 mod bytes;
 mod checksum;
 pub mod ethernet;
+pub mod fragment;
 pub mod icmp;
 mod identity;
 pub mod ipip;

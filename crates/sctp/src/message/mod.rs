@@ -44,6 +44,13 @@ pub struct Packet {
 impl Packet {
     /// The packet in an IP payload.
     pub fn parse(bytes: &[u8]) -> Result<Self, Malformed> {
+        let (packet, flaw) = Self::parse_up_to_flaw(bytes)?;
+        flaw.map_or(Ok(packet), Err)
+    }
+
+    /// The packet up to the first chunk that is malformed, and what is wrong with that one: chunks are processed in order, so
+    /// those before it count (RFC 9260, section 6.10). A packet that begins with a malformed chunk is malformed.
+    pub(crate) fn parse_up_to_flaw(bytes: &[u8]) -> Result<(Self, Option<Malformed>), Malformed> {
         let mut r = Reader::new(bytes, Malformed("sctp_truncated"));
         let (src_port, dst_port, tag) = (r.u16()?, r.u16()?, r.u32()?);
         r.u32()?;
@@ -54,9 +61,18 @@ impl Packet {
             return Err(Malformed("sctp_port"));
         }
         let mut packet = Self { src_port, dst_port, tag, chunks: Vec::new() };
+        let mut flaw = None;
         while !r.is_empty() {
-            let (kind, flags, body) = next_chunk(&mut r)?;
-            let chunk = Chunk::parse(kind, flags, body)?;
+            let read = next_chunk(&mut r)
+                .and_then(|(kind, flags, body)| Ok((kind, Chunk::parse(kind, flags, body)?)));
+            let (kind, chunk) = match read {
+                Ok(read) => read,
+                Err(why) if packet.chunks.is_empty() => return Err(why),
+                Err(why) => {
+                    flaw = Some(why);
+                    break;
+                }
+            };
             let stop = matches!(chunk, Chunk::Unknown { .. }) && kind & 0x80 == 0;
             packet.chunks.push(chunk);
             if stop {
@@ -64,7 +80,11 @@ impl Packet {
             }
         }
         packet.check()?;
-        Ok(packet)
+        // INIT and its kind are alone, or not believed.
+        if let (Some(why), true) = (flaw, packet.chunks.iter().any(alone)) {
+            return Err(why);
+        }
+        Ok((packet, flaw))
     }
 
     /// Rules about chunks together.
@@ -72,9 +92,6 @@ impl Packet {
         if self.chunks.is_empty() {
             return Err(Malformed("sctp_no_chunk"));
         }
-        // RFC 9260, section 6.10: these three are alone.
-        let alone =
-            |chunk: &Chunk| matches!(chunk.kind(), kind::INIT | kind::INIT_ACK | kind::SHUTDOWN_COMPLETE);
         if self.chunks.len() > 1 && self.chunks.iter().any(alone) {
             return Err(Malformed("sctp_not_alone"));
         }
@@ -140,11 +157,18 @@ fn checksum_holds(bytes: &[u8]) -> bool {
     bytes.get(CHECKSUM..HEADER) == Some(&sum(bytes).to_le_bytes())
 }
 
+/// RFC 9260, section 6.10: these three are alone in a packet.
+fn alone(chunk: &Chunk) -> bool {
+    matches!(chunk.kind(), kind::INIT | kind::INIT_ACK | kind::SHUTDOWN_COMPLETE)
+}
+
 fn next_chunk<'a>(r: &mut Reader<'a>) -> Result<(u8, u8, &'a [u8]), Malformed> {
     let (kind, flags, len) = (r.u8()?, r.u8()?, usize::from(r.u16()?));
     let body = len.checked_sub(CHUNK_HEADER).ok_or(Malformed("sctp_chunk_length"))?;
     let body = r.take(body).map_err(|_| Malformed("sctp_chunk_overrun"))?;
-    r.take(len.next_multiple_of(4) - len).map_err(|_| Malformed("sctp_chunk_padding"))?;
+    // The padding of the last chunk may be missing (RFC 9260, section 3.2).
+    let padding = (len.next_multiple_of(4) - len).min(r.rest().len());
+    r.take(padding)?;
     Ok((kind, flags, body))
 }
 

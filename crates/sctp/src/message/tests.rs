@@ -186,7 +186,6 @@ fn refusals_of_packets() {
     assert_eq!(refused(&packet(9, vec![auth.clone(), auth]).emit()), "sctp_auth_twice");
     assert_eq!(raw(9, &[11, 0, 0, 3]), Err("sctp_chunk_length"));
     assert_eq!(raw(9, &[11, 0, 0, 5]), Err("sctp_chunk_overrun"));
-    assert_eq!(raw(9, &[10, 0, 0, 5, 1]), Err("sctp_chunk_padding"));
     assert_eq!(raw(9, &[11, 0, 0]), Err("sctp_truncated"));
 }
 
@@ -228,6 +227,31 @@ fn refusals_of_chunks() {
     assert_eq!(changed(of(0xc1), |b| b[9] = 9), "sctp_asconf_address");
     assert_eq!(changed(of(0xc1), |b| b[25] = 6), "sctp_asconf_address");
     assert_eq!(changed(of(0xc1), |b| b[19] = 7), "sctp_asconf_parameter");
+}
+
+/// RFC 9260, section 3.2: the padding of the last chunk may be missing; that between chunks may not.
+#[test]
+fn the_last_padding_may_be_missing() {
+    let cookie = [Chunk::CookieEcho(vec![1])];
+    assert_eq!(raw(9, &[10, 0, 0, 5, 1]).unwrap().chunks, cookie);
+    assert_eq!(raw(9, &[10, 0, 0, 5, 1, 0]).unwrap().chunks, cookie);
+    assert_eq!(raw(9, &[10, 0, 0, 5, 1, 11, 0, 0, 4]), Err("sctp_truncated"));
+}
+
+/// RFC 9260, section 6.10: chunks are processed in their order, so a malformed one spoils what is behind it only.
+#[test]
+fn what_stands_before_a_malformed_chunk_is_read() {
+    let mut bytes = packet(9, vec![Chunk::CookieAck, Chunk::ShutdownAck]).emit();
+    bytes[19] = 200;
+    mend(&mut bytes);
+    let (read, flaw) = Packet::parse_up_to_flaw(&bytes).unwrap();
+    assert_eq!((read.chunks, flaw), (vec![Chunk::CookieAck], Some(Malformed("sctp_chunk_overrun"))));
+    assert_eq!(Packet::parse(&bytes), Err(Malformed("sctp_chunk_overrun")));
+    let mut bytes = packet(0, vec![Chunk::Init(init()), Chunk::CookieAck]).emit();
+    let at = bytes.len() - 1;
+    bytes[at] = 200;
+    mend(&mut bytes);
+    assert!(Packet::parse_up_to_flaw(&bytes).is_err(), "INIT is alone");
 }
 
 /// RFC 9260, sections 3.2 and 3.2.1: the upper bits of unknown types.

@@ -210,7 +210,7 @@ fn an_echo_of_everything_does_no_harm() {
     let recorded: Vec<_> = world.sent.iter().map(|(_, who, transmit)| (*who, transmit.clone())).collect();
     for (who, transmit) in &recorded {
         world.arrive(1 - who, transmit);
-        let back = Transmit { src: transmit.dst, dst: transmit.src, bytes: transmit.bytes.clone() };
+        let back = Transmit { src: transmit.dst, dst: transmit.src, ..transmit.clone() };
         world.arrive(*who, &back);
     }
     world.run_for(60_000);

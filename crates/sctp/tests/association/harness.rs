@@ -1,7 +1,7 @@
 //! Two hosts, each with two links of its own, and a wire between them in virtual time.
 
 use auth::Key;
-use sctp::{Association, AssociationId, Config, Endpoint, Event, Open, Piece, State, Transmit};
+use sctp::{Association, AssociationId, Complaint, Config, Endpoint, Event, Open, Piece, State, Transmit};
 use std::collections::BTreeMap;
 use wire::{Duration, Instant, Ipv4Addr, Reason, Seed};
 
@@ -64,6 +64,8 @@ pub(crate) struct World {
     free: BTreeMap<(Ipv4Addr, Ipv4Addr), Instant>,
     /// Addresses that nothing reaches, and that nothing leaves from.
     pub(crate) dead: Vec<Ipv4Addr>,
+    /// Paths to these addresses carry packets of so many bytes; a router says so of larger ones, unless they may be cut.
+    pub(crate) narrow: Vec<(Ipv4Addr, u16)>,
     /// All that was sent, by whom.
     pub(crate) sent: Vec<(Instant, usize, Transmit)>,
     pub(crate) refused: Vec<Reason>,
@@ -99,6 +101,7 @@ impl World {
             byte: 0,
             free: BTreeMap::new(),
             dead: Vec::new(),
+            narrow: Vec::new(),
             sent: Vec::new(),
             refused: Vec::new(),
             seed: Seed::new(1),
@@ -194,6 +197,18 @@ impl World {
         if gone || self.chance(self.weather.loss) {
             return;
         }
+        let narrow = self.narrow.iter().find(|(to, _)| *to == transmit.dst).map(|(_, mtu)| *mtu);
+        if let Some(mtu) = narrow.filter(|mtu| 20 + transmit.bytes.len() > usize::from(*mtu)) {
+            match transmit.cut {
+                None => {
+                    let endpoint = &mut self.hosts[who].endpoint;
+                    endpoint.complaint(transmit.dst, &transmit.bytes[..8], Complaint::TooBig(mtu)).unwrap();
+                    return;
+                }
+                Some(most) if most > mtu => return,
+                Some(_) => {}
+            }
+        }
         let free = self.free.entry((transmit.src, transmit.dst)).or_default();
         let leaves = (*free).max(self.now) + Duration::from_nanos(self.byte * transmit.bytes.len() as u64);
         *free = leaves;
@@ -210,8 +225,28 @@ impl World {
         }
     }
 
+    /// Packets on the wire that are like this are lost. Returns how many.
+    pub(crate) fn lose(&mut self, like: impl Fn(&Transmit) -> bool) -> usize {
+        let before = self.wire.len();
+        self.wire.retain(|_, (_, transmit)| !like(transmit));
+        before - self.wire.len()
+    }
+
+    /// Runs for so long, and says for how long at most `who` read nothing, in milliseconds.
+    pub(crate) fn stall(&mut self, who: usize, ms: u64) -> u64 {
+        let (mut worst, mut since, mut had) = (0, 0, self.hosts[who].got.len());
+        for at in (0..ms).step_by(5) {
+            self.run_for(5);
+            if self.hosts[who].got.len() > had {
+                (had, since) = (self.hosts[who].got.len(), at + 5);
+            }
+            worst = worst.max(at + 5 - since);
+        }
+        worst
+    }
+
     pub(crate) fn arrive(&mut self, who: usize, transmit: &Transmit) {
-        let Transmit { src, dst, bytes } = transmit;
+        let Transmit { src, dst, bytes, .. } = transmit;
         if !self.dead.contains(dst) {
             let verdict = self.hosts[who].endpoint.receive(self.now, *src, *dst, bytes);
             self.refused.extend(verdict.err());

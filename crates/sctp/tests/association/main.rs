@@ -7,5 +7,6 @@ mod harness;
 mod moves;
 mod rules;
 mod script;
+mod stress;
 mod transfers;
 mod tshark;

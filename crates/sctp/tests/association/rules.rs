@@ -234,6 +234,7 @@ fn an_idle_path_is_probed_and_a_wrong_nonce_proves_nothing() {
     script.hears(mn(1), vec![Chunk::HeartbeatAck(info.clone())]).unwrap();
     script.wait_for_timer();
     assert_eq!(script.path(mn(1)).errors, 1);
+    assert_eq!(script.says(), told(mn(1), &["HEARTBEAT"]), "again, without HB.interval");
     script.hears(mn(1), vec![Chunk::Heartbeat(vec![1, 2, 3])]).unwrap();
     assert_eq!(script.says(), told(mn(1), &["HEARTBEAT-ACK"]));
 }

@@ -17,7 +17,12 @@ pub(super) struct Peer {
 
 impl Peer {
     fn new(home: Ipv4Addr) -> Self {
-        let config = Config { rto_min: Duration::from_millis(200), ..Config::default() };
+        Self::allowing(home, Config::default().added_per_minute)
+    }
+
+    /// One whose peer may add so many unproved addresses in a minute.
+    fn allowing(home: Ipv4Addr, added_per_minute: usize) -> Self {
+        let config = Config { rto_min: Duration::from_millis(200), added_per_minute, ..Config::default() };
         Self { endpoint: Endpoint::new(config, Key::new([3; 16]), Seed::new(2)), home }
     }
 
@@ -59,6 +64,11 @@ impl Peer {
             let (local, peer) = (vec![self.home], vec![CORRESPONDENT]);
             let open = Open { local, local_port: 5000, peer, peer_port: SERVICE };
             self.endpoint.open(now, &open).unwrap();
+            return;
+        }
+        if let ["allows", added] = what {
+            *self = Self::allowing(self.home, added.parse().unwrap());
+            self.endpoint.listen(SERVICE, &[CORRESPONDENT]);
             return;
         }
         let Some(id) = self.association() else { return };

@@ -11,6 +11,10 @@
 //!
 //! If the old link is lost before the new address is known, all three go in one message from the new address. If the
 //! old one becomes better again before it is lost, only step 3 is made, back.
+//!
+//! A peer may refuse a change. Then its association keeps the address that it has, and is asked again later.
+
+mod asking;
 
 use crate::config::{MobileNodeConfig, Network};
 use crate::mark::{Event, MOBILE_NODE};
@@ -22,8 +26,8 @@ use node::{
     Action, Class, Hop, Input, Key, Life, Link, Listen, NextHop, Outbox, Proto, Role, Route, Seed,
     StreamEvent, TimerName, Timers, Value,
 };
-use sctp::{AssociationId, Change, Event as News, Outcome};
-use std::collections::BTreeSet;
+use sctp::{AssociationId, Change};
+use std::collections::{BTreeMap, BTreeSet};
 use wire::{Cell, Duration, Iface, Instant, Ipv4Addr, Prefix, Reason};
 
 /// What comes late for an address that we have given up.
@@ -40,10 +44,12 @@ enum Timer {
     Acquire,
     /// The old address has been kept for long enough.
     Park,
+    /// Peers that refused a change are asked again.
+    Ask,
 }
 
 impl TimerName for Timer {
-    const ALL: &'static [Self] = &[Self::Acquire, Self::Park];
+    const ALL: &'static [Self] = &[Self::Acquire, Self::Park, Self::Ask];
     fn index(self) -> usize {
         self as usize
     }
@@ -80,13 +86,19 @@ pub struct MobileNode {
     transport: Transport,
     monitor: Monitor,
     registrar: Option<Registrar>,
-    timers: Timers<Timer, 2>,
+    timers: Timers<Timer, 3>,
     /// The network that data come by.
     current: Option<usize>,
     /// The network that was lost before there was another, and the radio that has its address still.
     broken: Option<(Iface, usize)>,
     /// What associations have asked of their peers, and were not answered.
     asked: BTreeSet<(AssociationId, Change)>,
+    /// Changes that at least one peer has made, while others have not answered yet.
+    accepted: BTreeSet<Change>,
+    /// Associations that lack a change, as it was refused; whether the primary address is among that; and how often they were
+    /// asked again since all was well.
+    lacking: BTreeMap<AssociationId, bool>,
+    again: u32,
     /// Where data are awaited, for whoever measures.
     switching: Option<Ipv4Addr>,
 }
@@ -115,6 +127,9 @@ impl MobileNode {
             current: None,
             broken: None,
             asked: BTreeSet::new(),
+            accepted: BTreeSet::new(),
+            lacking: BTreeMap::new(),
+            again: 0,
             switching: None,
             config,
         })
@@ -213,94 +228,7 @@ impl MobileNode {
         }
     }
 
-    // --- 2 and 5: associations are told ----------------------------------------------------------------------------
-
-    /// Asks the peers of all associations for changes.
-    fn ask_all(&mut self, now: Instant, changes: &[Change], out: &mut Outbox) {
-        for id in self.transport.open() {
-            self.ask(now, id, changes);
-        }
-        if changes.iter().any(|change| matches!(change, Change::Add(_))) && !self.asked.is_empty() {
-            out.mark(Event::AddSent.into());
-        }
-    }
-
-    fn ask(&mut self, now: Instant, id: AssociationId, changes: &[Change]) {
-        let Some(association) = self.transport.open_mut(id) else { return };
-        // One that does not know an address is not to be asked about it.
-        if association.change(now, changes).is_ok() {
-            self.asked.extend(changes.iter().map(|change| (id, *change)));
-        }
-    }
-
-    fn waits_for(&self, change: Change) -> bool {
-        self.asked.iter().any(|(_, asked)| *asked == change)
-    }
-
-    /// An association was opened: it learns of the other address, if there is one.
-    fn opened(&mut self, now: Instant, id: AssociationId, out: &mut Outbox) {
-        let Some(association) = self.transport.open_mut(id) else { return };
-        let known: Vec<Ipv4Addr> = association.local_addresses().collect();
-        let places = self.radios.iter().filter_map(|(_, standing)| match standing {
-            Standing::Ready(at) => Some(*at),
-            _ => None,
-        });
-        for at in places.collect::<Vec<_>>() {
-            if let Some(address) = self.address_of(at).filter(|address| !known.contains(address)) {
-                self.ask(now, id, &[Change::Add(address)]);
-                out.mark(Event::AddSent.into());
-            }
-        }
-    }
-
-    fn news(&mut self, now: Instant, out: &mut Outbox) {
-        loop {
-            let news = self.transport.settle(now, out);
-            if news.is_empty() {
-                return;
-            }
-            for (id, event) in news {
-                match event {
-                    News::Opened => self.opened(now, id, out),
-                    News::Changed(change, outcome) => self.changed(now, id, change, outcome, out),
-                    News::Arriving(address) => self.arriving(address, out),
-                    News::Closed(_) => {
-                        self.asked.retain(|(other, _)| *other != id);
-                        self.retire(now, out);
-                    }
-                    _ => {}
-                }
-            }
-        }
-    }
-
-    fn changed(
-        &mut self,
-        now: Instant,
-        id: AssociationId,
-        change: Change,
-        outcome: Outcome,
-        out: &mut Outbox,
-    ) {
-        self.asked.remove(&(id, change));
-        if outcome != Outcome::Done {
-            out.mark(Event::ChangeRefused { address: change.address() }.into());
-        }
-        if self.waits_for(change) {
-            return;
-        }
-        match change {
-            Change::Add(address) => {
-                out.mark(Event::AddAcknowledged { address }.into());
-                self.review(now, out);
-            }
-            Change::SetPrimary(address) => {
-                out.mark(Event::PrimaryAcknowledged { address }.into());
-                self.register(now, out);
-            }
-            Change::Delete(_) => self.retire(now, out),
-        }
-    }
+    // --- 2 and 5: associations are told, and what they answer: see `asking` ----------------------------------------
 
     /// The first data by the new way.
     fn arriving(&mut self, address: Ipv4Addr, out: &mut Outbox) {
@@ -353,7 +281,7 @@ impl MobileNode {
         let lost = self.cell_of(self.current).is_some_and(|cell| self.monitor.is_lost(now, cell));
         let better = self.others().find(|at| {
             let go = self.cell_of(Some(*at)).is_some_and(|cell| lost || self.monitor.may_go(now, cell));
-            go && self.address_of(*at).is_some_and(|address| !self.waits_for(Change::Add(address)))
+            go && self.address_of(*at).is_some_and(|address| self.may_be_used(address))
         });
         if let Some(at) = better {
             return self.hand_off(now, at, out);
@@ -373,6 +301,18 @@ impl MobileNode {
             _ => None,
         });
         ready.filter(|at| self.current.is_some_and(|current| current != *at))
+    }
+
+    /// Leaves networks that are not used any more. While an association has no other address, it is waited for.
+    fn parked(&mut self, now: Instant, out: &mut Outbox) {
+        let others: Vec<usize> = self.others().collect();
+        for at in others {
+            if self.address_of(at).is_some_and(|address| self.is_the_last(address)) {
+                self.timers.set(Timer::Park, now + self.config.park);
+            } else {
+                self.leave_network(now, at, out);
+            }
+        }
     }
 
     fn leave_network(&mut self, now: Instant, at: usize, out: &mut Outbox) {
@@ -460,6 +400,7 @@ impl MobileNode {
         let (Some(old), Some(new)) = (self.address_of(lost), self.address_of(at)) else { return };
         if lost == at {
             self.turn_to(at, out);
+            self.transport.link_returned(now);
             return self.register(now, out);
         }
         out.route(by_source(old), None);
@@ -483,12 +424,8 @@ impl MobileNode {
         while let Some(timer) = self.timers.pop(now) {
             match timer {
                 Timer::Acquire => self.acquire(now, out),
-                Timer::Park => {
-                    let others: Vec<usize> = self.others().collect();
-                    for at in others {
-                        self.leave_network(now, at, out);
-                    }
-                }
+                Timer::Park => self.parked(now, out),
+                Timer::Ask => self.ask_again(now),
             }
         }
         self.transport.timeout(now);

@@ -1,0 +1,296 @@
+//! What acknowledgments say of chunks that were sent, and what silence says (RFC 9260, sections 6.2.1, 6.3.2, 6.3.3 and 7.2).
+
+use super::{Fate, MISSES, News, Outbound, Sent, Unsent};
+use crate::message::Sack;
+use crate::path::Paths;
+use crate::serial::{Tsn, extend};
+use std::collections::BTreeMap;
+use wire::{Instant, Ipv4Addr};
+
+/// Acknowledged chunks of which a copy may still be reported.
+const REPEATED: usize = 64;
+
+/// What an acknowledgment says of one path.
+#[derive(Clone, Copy, Default)]
+struct Share {
+    /// Bytes of chunks, and of copies of chunks that the peer had already.
+    bytes: u32,
+    again: u32,
+    before: u32,
+    /// The latest transmission, and the largest number, that were acknowledged.
+    order: u64,
+    tsn: Tsn,
+    /// The oldest that was on its way is among them.
+    oldest: bool,
+}
+
+impl Outbound {
+    /// The peer has all up to `cumulative`; with a SACK, also what its gaps name.
+    pub(crate) fn acknowledge(
+        &mut self,
+        now: Instant,
+        paths: &mut Paths,
+        cumulative: u32,
+        sack: Option<&Sack>,
+    ) -> Result<News, Unsent> {
+        let upto = extend(self.cumulative, cumulative);
+        let reported = sack.and_then(|sack| sack.gaps.last()).map_or(0, |(_, last)| Tsn::from(*last));
+        if upto + reported >= self.next_tsn() && upto >= self.cumulative {
+            return Err(Unsent);
+        }
+        let mut news = News::default();
+        if upto < self.cumulative {
+            return Ok(news); // an older one that was overtaken
+        }
+        let advanced = upto > self.cumulative;
+        let mut shares = Self::shares(paths);
+        let oldest = self.oldest_flying();
+        while self.cumulative < upto {
+            let Some(mut sent) = self.sent.pop_front() else { break };
+            self.cumulative += 1;
+            let tsn = self.cumulative;
+            self.settle(now, tsn, &mut sent, paths, &mut shares);
+            news.freed += sent.data.data.len();
+        }
+        self.held = self.held.saturating_sub(news.freed);
+        if let Some(sack) = sack {
+            self.gaps(now, &sack.gaps, paths, &mut shares);
+            self.duplicates(&sack.duplicates, &mut shares);
+        }
+        for (address, share) in &mut shares {
+            share.oldest = oldest.get(address).is_some_and(|first| !self.is_flying(*first));
+        }
+        self.judge(now, paths, &shares, advanced, &mut news);
+        if sack.is_some() {
+            self.misses(paths, &shares, advanced, upto + reported);
+        }
+        if let Some(sack) = sack {
+            self.window = sack.a_rwnd.saturating_sub(self.flight);
+        }
+        Ok(news)
+    }
+
+    fn shares(paths: &Paths) -> BTreeMap<Ipv4Addr, Share> {
+        paths.iter().map(|path| (path.address, Share { before: path.flight, ..Share::default() })).collect()
+    }
+
+    /// The first chunk that is on its way, for each path.
+    fn oldest_flying(&self) -> BTreeMap<Ipv4Addr, Tsn> {
+        let mut oldest = BTreeMap::new();
+        for (tsn, sent) in (self.cumulative + 1..).zip(&self.sent) {
+            if sent.fate == Fate::Flying {
+                oldest.entry(sent.path).or_insert(tsn);
+            }
+        }
+        oldest
+    }
+
+    fn is_flying(&self, tsn: Tsn) -> bool {
+        let at = tsn.checked_sub(self.cumulative + 1).and_then(|at| self.sent.get(at as usize));
+        at.is_some_and(|sent| sent.fate == Fate::Flying)
+    }
+
+    /// A chunk is acknowledged, by whatever means.
+    fn settle(
+        &mut self,
+        now: Instant,
+        tsn: Tsn,
+        sent: &mut Sent,
+        paths: &mut Paths,
+        shares: &mut BTreeMap<Ipv4Addr, Share>,
+    ) {
+        let fate = std::mem::replace(&mut sent.fate, Fate::Kept);
+        match fate {
+            Fate::Kept => return,
+            Fate::Lost { .. } => self.lost -= 1,
+            Fate::Flying => self.flight = self.flight.saturating_sub(sent.len()),
+        }
+        let Some(path) = paths.get_mut(sent.path) else { return };
+        if fate == Fate::Flying {
+            path.flight = path.flight.saturating_sub(sent.charge());
+        }
+        if sent.again {
+            self.repeated.push_back((tsn, sent.path, sent.charge()));
+            let surplus = self.repeated.len().saturating_sub(REPEATED);
+            self.repeated.drain(..surplus);
+        }
+        if let Some((_, begun)) = path.timed.take_if(|(timed, _)| *timed == tsn)
+            && !sent.again
+        {
+            path.rto.sample(now.since(begun));
+        }
+        if let Some(share) = shares.get_mut(&sent.path) {
+            share.bytes += sent.charge();
+            share.order = share.order.max(sent.order);
+            share.tsn = share.tsn.max(tsn);
+        }
+    }
+
+    /// Copies that the peer did not need: the network has delivered them, so they count (section 7.2.2). Each once.
+    fn duplicates(&mut self, duplicates: &[u32], shares: &mut BTreeMap<Ipv4Addr, Share>) {
+        for duplicate in duplicates {
+            let known = self.repeated.iter().position(|(tsn, ..)| *tsn as u32 == *duplicate);
+            let known = known.and_then(|at| self.repeated.remove(at));
+            if let Some((_, path, bytes)) = known
+                && let Some(share) = shares.get_mut(&path)
+            {
+                share.again += bytes;
+            }
+        }
+    }
+
+    fn gaps(
+        &mut self,
+        now: Instant,
+        gaps: &[(u16, u16)],
+        paths: &mut Paths,
+        shares: &mut BTreeMap<Ipv4Addr, Share>,
+    ) {
+        let mut sent = std::mem::take(&mut self.sent);
+        let mut gaps = gaps.iter().peekable();
+        for (offset, chunk) in (1_u32..).zip(&mut sent) {
+            while gaps.next_if(|(_, last)| u32::from(*last) < offset).is_some() {}
+            let here = gaps.peek().is_some_and(|(first, _)| u32::from(*first) <= offset);
+            if here {
+                self.settle(now, self.cumulative + Tsn::from(offset), chunk, paths, shares);
+            } else if chunk.fate == Fate::Kept {
+                // The peer thought better of it (section 6.2.1, D, and section 6.3.2, R4).
+                chunk.fate = Fate::Flying;
+                self.flight += chunk.len();
+                if let Some(path) = paths.get_mut(chunk.path) {
+                    path.flight += chunk.charge();
+                    path.t3.get_or_insert(now + path.rto.current());
+                }
+            }
+        }
+        self.sent = sent;
+    }
+
+    /// What the acknowledgment means for each path: window, errors, T3.
+    fn judge(
+        &self,
+        now: Instant,
+        paths: &mut Paths,
+        shares: &BTreeMap<Ipv4Addr, Share>,
+        advanced: bool,
+        news: &mut News,
+    ) {
+        for path in paths.iter_mut() {
+            let Some(share) = shares.get(&path.address).filter(|share| share.bytes > 0) else { continue };
+            news.progress = true;
+            if path.alive() {
+                news.revived.push(path.address);
+            }
+            path.latest_acked = path.latest_acked.max(share.order);
+            if path.recovery.is_some_and(|until| self.cumulative >= until) {
+                path.recovery = None;
+            }
+            path.grow(share.bytes, share.again, share.before, advanced);
+            if path.flight == 0 {
+                path.t3 = None; // section 6.3.2, R2
+            } else if share.oldest {
+                path.t3 = Some(now + path.rto.current()); // R3
+            }
+        }
+        for path in
+            paths.iter_mut().filter(|path| path.recovery.is_some_and(|until| self.cumulative >= until))
+        {
+            path.recovery = None;
+        }
+    }
+
+    /// Counts what is reported missing. A chunk is missed only when something that left later, along the same path, has
+    /// come: after a switch the new path overtakes the old one, and nothing is lost by that (CACC).
+    fn misses(
+        &mut self,
+        paths: &mut Paths,
+        shares: &BTreeMap<Ipv4Addr, Share>,
+        advanced: bool,
+        reported: Tsn,
+    ) {
+        let last = self.next_tsn() - 1;
+        for (tsn, sent) in (self.cumulative + 1..).zip(&mut self.sent) {
+            if tsn >= reported {
+                break;
+            }
+            let (Some(path), Some(share)) = (paths.get_mut(sent.path), shares.get(&sent.path)) else {
+                continue;
+            };
+            let newly = tsn < share.tsn && sent.order < share.order;
+            let recovering = advanced && path.recovery.is_some() && sent.order < path.latest_acked;
+            if sent.fate != Fate::Flying || !(newly || recovering) {
+                continue;
+            }
+            sent.misses = sent.misses.saturating_add(1);
+            if sent.misses < MISSES || sent.hurried {
+                continue;
+            }
+            path.lost(last);
+            path.flight = path.flight.saturating_sub(sent.charge());
+            path.timed = None;
+            (sent.fate, sent.hurried) = (Fate::Lost { timed_out: false }, true);
+            self.flight = self.flight.saturating_sub(sent.len());
+            self.lost += 1;
+            self.hurry = true;
+            self.counts.fast_retransmits += 1;
+        }
+    }
+
+    // --- losses ----------------------------------------------------------------------------------------------------
+
+    /// How many chunks have left so far, counting each time.
+    pub(crate) const fn transmissions(&self) -> u64 {
+        self.transmissions
+    }
+
+    /// T3 of a path went off, or the path has gone: all that is on its way there is lost (section 6.3.3).
+    pub(crate) fn lose(&mut self, paths: &mut Paths, address: Ipv4Addr, timed_out: bool) {
+        self.lose_those(paths, address, timed_out, |_| true);
+    }
+
+    /// The same for what left up to a transmission only.
+    pub(crate) fn lose_until(&mut self, paths: &mut Paths, address: Ipv4Addr, timed_out: bool, order: u64) {
+        self.lose_those(paths, address, timed_out, |sent| sent.order <= order);
+    }
+
+    /// The path has become too narrow for chunks that were cut before. They are sent again without waiting for T3, and nothing
+    /// was congested (section 7.3).
+    pub(crate) fn lose_the_large(&mut self, paths: &mut Paths, address: Ipv4Addr) {
+        let largest = paths.get(address).map_or(0, crate::path::Path::largest_chunk);
+        self.lose_those(paths, address, false, |sent| sent.charge() > largest);
+    }
+
+    fn lose_those(
+        &mut self,
+        paths: &mut Paths,
+        address: Ipv4Addr,
+        timed_out: bool,
+        lost: impl Fn(&Sent) -> bool,
+    ) {
+        let (mut bytes, mut charge) = (0, 0);
+        for sent in &mut self.sent {
+            if sent.path == address && sent.fate == Fate::Flying && lost(sent) {
+                sent.fate = Fate::Lost { timed_out };
+                sent.misses = 0;
+                self.lost += 1;
+                bytes += sent.len();
+                charge += sent.charge();
+            }
+        }
+        self.flight = self.flight.saturating_sub(bytes);
+        self.window = self.window.saturating_add(bytes); // section 6.2.1, C
+        if let Some(path) = paths.get_mut(address).filter(|_| charge > 0) {
+            path.flight = path.flight.saturating_sub(charge);
+            path.timed = None;
+            if path.flight == 0 {
+                path.t3 = None;
+            }
+        }
+    }
+
+    /// The association begins anew with these numbers: what was not acknowledged is gone.
+    pub(crate) fn restart(&mut self, first: u32, window: u32) {
+        let counts = self.counts;
+        *self = Self { counts, ..Self::new(first, self.limit as u32, self.streams, window) };
+    }
+}

@@ -1,0 +1,378 @@
+//! Handoffs while packets are lost, paths are narrow, links come back and peers vanish. Each of these once stalled an association
+//! for half a minute or for ever, or sent data to a stranger.
+
+use crate::harness::{CN, CN2, PORT, World, mn, noise};
+use crate::script::{PEER_TAG, Script, data, peer_init};
+use crate::transfers::patient;
+use sctp::message::{Chunk, Data, Packet, Sack, mend};
+use sctp::{Change, Complaint, Config, Ended, Event, Open, PathState, State, Transmit};
+use wire::{Duration, Instant, Ipv4Addr, Reason};
+
+const VICTIM: Ipv4Addr = Ipv4Addr::new(10, 66, 6, 6);
+
+fn has(transmit: &Transmit, kind: impl Fn(&Chunk) -> bool) -> bool {
+    Packet::parse(&transmit.bytes).unwrap().chunks.iter().any(kind)
+}
+
+fn is_data(chunk: &Chunk) -> bool {
+    matches!(chunk, Chunk::Data(_))
+}
+
+/// RFC 9260, section 5.4; RFC 5062, section 4: no data, new or repeated, to an address that did not prove itself, whatever the
+/// order of ADD, SET PRIMARY and DELETE, in one chunk or in several.
+#[test]
+fn no_data_go_to_an_address_that_nobody_proved() {
+    let (add, primary, delete) = (Change::Add(VICTIM), Change::SetPrimary(VICTIM), Change::Delete(mn(1)));
+    let orders: [&[&[Change]]; 6] = [
+        &[&[add, primary, delete]],
+        &[&[add, delete, primary]],
+        &[&[add, delete], &[primary]],
+        &[&[add], &[delete], &[primary]],
+        &[&[add], &[primary], &[delete]],
+        &[&[add, primary], &[delete]],
+    ];
+    for order in orders {
+        let mut world = World::opened(&Config::default());
+        world.hosts[1].data = noise(1, 3_000_000);
+        world.run_for(100);
+        for changes in order {
+            let now = world.now;
+            world.association(0).change(now, changes).unwrap();
+            world.association(0).prefer(now, None, VICTIM).unwrap();
+            world.flush(0);
+            // The attacker forges the victim's address: it sends from there, and nothing that goes there reaches it.
+            let until = world.now + Duration::from_secs(2);
+            while world.now < until && world.step(until) {
+                world.lose(|transmit| {
+                    transmit.dst == VICTIM && !has(transmit, |c| matches!(c, Chunk::AsconfAck(_)))
+                });
+            }
+            world.now = until;
+        }
+        world.dead.push(VICTIM);
+        let deleted = |event: &Event| *event == Event::PeerDeleted(mn(1));
+        assert!(world.events(1).iter().any(deleted), "{order:?}: {:?}", world.events(0).last());
+        world.run_for(300_000);
+        let to_victim: Vec<_> =
+            world.sent.iter().filter(|(_, who, t)| *who == 1 && t.dst == VICTIM).collect();
+        let data = to_victim.iter().filter(|(_, _, t)| has(t, is_data)).count();
+        assert_eq!(data, 0, "{order:?}");
+        let bytes: usize = to_victim.iter().map(|(_, _, t)| t.bytes.len()).sum();
+        assert!(bytes < 1500, "{order:?}: {} packets, {bytes} bytes", to_victim.len());
+    }
+}
+
+/// Section 5.4: a probe of an address that is not confirmed is repeated after a time-out, though data are on their way.
+#[test]
+fn a_lost_probe_is_repeated_after_one_time_out() {
+    let mut world = World::opened(&patient());
+    world.hosts[1].data = noise(1, 3_000_000);
+    world.run_for(100);
+    let changes = [Change::Add(mn(2)), Change::SetPrimary(mn(2)), Change::Delete(mn(1))];
+    let now = world.now;
+    world.association(0).change(now, &changes).unwrap();
+    let probe =
+        |transmit: &Transmit| transmit.dst == mn(2) && has(transmit, |c| matches!(c, Chunk::Heartbeat(_)));
+    world.run_until(Duration::from_secs(1), |world| world.events(1).contains(&Event::PeerAdded(mn(2))));
+    assert_eq!(world.lose(probe), 1);
+    let stall = world.stall(0, 5000);
+    assert!((1000..=1200).contains(&stall), "RTO.Initial and a round trip or two: {stall} ms");
+}
+
+/// Sections 6.9 and 7.3: what was cut for a wider path leaves in fragments, at once; what is new is cut for the path.
+#[test]
+fn a_narrower_path_costs_less_than_a_time_out() {
+    for mtu in [1400, 1000, 576] {
+        let mut world = World::opened(&Config::default());
+        world.hosts[1].data = noise(1, 3_000_000);
+        world.hosts[1].size = 1452;
+        world.narrow.push((mn(2), mtu));
+        world.run_for(150);
+        let now = world.now;
+        world.association(0).change(now, &[Change::Add(mn(2))]).unwrap();
+        world.run_for(100);
+        let now = world.now;
+        world.association(0).change(now, &[Change::SetPrimary(mn(2)), Change::Delete(mn(1))]).unwrap();
+        let stall = world.stall(0, 1500);
+        assert!(stall <= 200, "{mtu}: {stall} ms");
+        let cut = world.sent.iter().filter(|(_, _, t)| t.cut.is_some()).count();
+        assert!((1..=130).contains(&cut), "{mtu}: {cut} packets in fragments");
+        let last = world.sent.iter().rev().find(|(_, who, t)| *who == 1 && has(t, is_data)).unwrap();
+        assert!(last.2.cut.is_none() && 20 + last.2.bytes.len() <= usize::from(mtu), "{mtu}");
+        world.run_for(60_000);
+        assert!(world.hosts[0].got == noise(1, 3_000_000), "{mtu}");
+    }
+}
+
+/// RFC 1191, section 3: no report raises an MTU, and one with another tag does nothing.
+#[test]
+fn a_forged_report_of_a_router_changes_nothing() {
+    let mut script = Script::accepted(&Config::default(), &[mn(1)]);
+    let quote = |tag: u32| {
+        let bytes = Packet { src_port: PORT, dst_port: 4000, tag, chunks: vec![Chunk::CookieAck] }.emit();
+        bytes[..8].to_vec()
+    };
+    let forged = script.endpoint.complaint(mn(1), &quote(1), Complaint::TooBig(600));
+    assert_eq!(forged, Err(Reason("sctp_icmp_tag")));
+    script.endpoint.complaint(mn(1), &quote(PEER_TAG), Complaint::TooBig(1000)).unwrap();
+    script.endpoint.complaint(mn(1), &quote(PEER_TAG), Complaint::TooBig(9000)).unwrap();
+    script.write(1);
+    let said = script.says();
+    assert_eq!(said.len(), 2, "cut for 1000 bytes still: {said:?}");
+}
+
+/// The only link is away for a while. When it is back, nobody waits for a time-out that was backed off.
+#[test]
+fn a_link_that_returns_is_used_at_once() {
+    for (who, ms) in [(1, 5000), (1, 60_000), (0, 5000), (0, 60_000)] {
+        let mut world = World::opened(&Config { rto_min: Duration::from_millis(200), ..Config::default() });
+        world.hosts[who].data = noise(1, 3_000_000);
+        world.run_for(300);
+        world.dead.push(mn(1));
+        world.run_for(ms);
+        world.dead.clear();
+        let had = world.hosts[1 - who].got.len();
+        let now = world.now;
+        world.association(0).link_returned(now);
+        world.run_for(100);
+        let more = world.hosts[1 - who].got.len() - had;
+        assert!(more > 3000, "host {who} sends, {ms} ms away: {more} bytes in 100 ms");
+    }
+}
+
+/// A HEARTBEAT that comes again and again does not make a sender repeat itself: one packet for each time-out.
+#[test]
+fn whoever_repeats_heartbeats_gets_no_more_data() {
+    let mut script = Script::accepted(&Config::default(), &[mn(1)]);
+    script.write(10);
+    script.says();
+    script.wait_for_timer();
+    assert_eq!(script.says().len(), 1);
+    script.hears(mn(1), vec![Chunk::Heartbeat(vec![1, 2, 3])]).unwrap();
+    let data = |said: Vec<String>| said.iter().filter(|said| said.contains("DATA")).count();
+    assert_eq!(data(script.says()), 1);
+    let more = (0..20).map(|_| {
+        script.hears(mn(1), vec![Chunk::Heartbeat(vec![1, 2, 3])]).unwrap();
+        data(script.says())
+    });
+    assert!(more.sum::<usize>() <= 1, "what the window of one chunk has room for");
+}
+
+/// Section 6.3.3, E3.
+#[test]
+fn a_time_out_sends_one_packet() {
+    let mut script = Script::accepted(&Config::default(), &[mn(1)]);
+    script.write(10);
+    assert_eq!(script.says().len(), 4);
+    for _ in 0..4 {
+        script.wait_for_timer();
+        assert_eq!(script.says(), [format!("{} DATA 0", mn(1))]);
+    }
+}
+
+/// Whichever end sends, both give a dead peer up within the same bound.
+#[test]
+fn both_ends_give_up_a_dead_peer_within_the_same_time() {
+    let config = Config { rto_min: Duration::from_millis(200), ..Config::default() };
+    let mut world = World::opened(&config);
+    world.hosts[1].data = noise(1, 30_000_000);
+    world.run_for(1000);
+    world.dead.push(mn(1));
+    let cut = world.now;
+    let mut ends = [None; 2];
+    while ends.contains(&None) && world.now < cut + Duration::from_secs(2000) {
+        world.run_for(1000);
+        for (who, end) in ends.iter_mut().enumerate() {
+            if world.events(who).last() == Some(&Event::Closed(Ended::TimedOut)) {
+                end.get_or_insert((world.now - cut).as_secs());
+            }
+        }
+    }
+    let [idle, sender] = ends.map(Option::unwrap);
+    // HB.interval and one and a half time-outs until the first probe.
+    let bound = config.heartbeat_interval.as_secs() + 2;
+    assert!(idle.abs_diff(sender) <= bound, "the sender after {sender} s, the receiver after {idle} s");
+}
+
+/// Section 6.1, D: small writes in a row share a burst.
+#[test]
+fn writes_in_a_row_share_a_burst() {
+    let mut script = Script::accepted(&Config::default(), &[mn(1)]);
+    script.write(80);
+    let mut number = script.says().len();
+    while number < 80 {
+        script.sack(number as u32 - 2, &[]);
+        number += script.says().len();
+    }
+    script.sack(number as u32, &[]);
+    script.says();
+    assert!(script.path(mn(1)).cwnd > 5 * 1468, "{:?}", script.path(mn(1)));
+    let mut left = 0;
+    for _ in 0..8 {
+        script.write(1);
+        left += script.says().len();
+    }
+    assert!(left <= 5, "one that the acknowledgment left over, and Max.Burst: {left}");
+    script.now += 2;
+    script.write(1);
+    assert!(!script.says().is_empty(), "later writes are another occasion");
+}
+
+/// Section 3.3.1: who shuts down asks for the last acknowledgment at once.
+#[test]
+fn the_last_chunk_before_a_shutdown_is_acknowledged_at_once() {
+    let mut world = World::opened(&patient());
+    world.hosts[0].data = noise(1, 1000 * 31);
+    world.hosts[0].finishes = true;
+    let from = world.now;
+    world.run_until(Duration::from_secs(5), |world| world.states() == [State::Closed; 2]);
+    assert!(world.now - from < Duration::from_millis(250), "{:?}", world.now - from);
+    let last = |(_, _, t): &&(Instant, usize, Transmit)| {
+        has(t, |c| matches!(c, Chunk::Data(Data { immediate: true, .. })))
+    };
+    assert_eq!(world.sent.iter().filter(last).count(), 1);
+}
+
+/// Sections 6.4 and 9.2: SHUTDOWN that is not answered goes to another address.
+#[test]
+fn a_shutdown_tries_another_path() {
+    let config = patient();
+    let mut world = World::with(&config, &config, &[mn(1)], &[CN, CN2]);
+    world.run_for(3000);
+    world.dead.push(CN);
+    let now = world.now;
+    world.association(0).finish(now);
+    world.run_for(4000);
+    assert_eq!(world.events(0).last(), Some(&Event::Closed(Ended::Finished)));
+}
+
+/// Section 5.2.4, B: the peer had answered before it opened itself, with another tag; that tag counts from now on.
+#[test]
+fn a_second_tag_of_the_peer_is_taken_over() {
+    let mut script = Script::accepted(&Config::default(), &[mn(1)]);
+    let id = script.id.unwrap();
+    // A cookie for this association's own tag and another one of the peer's is what a collision leaves.
+    let mut other = crate::harness::endpoint(&Config::default(), 3);
+    let open = Open { local: vec![CN], local_port: PORT, peer: vec![mn(1)], peer_port: 4000 };
+    let mine = other.open(script.at(), &open).unwrap();
+    std::mem::swap(&mut script.endpoint, &mut other);
+    script.says();
+    let init = |tag| vec![Chunk::Init(sctp::message::Init { tag, ..peer_init(&[]) })];
+    let mut cookies = Vec::new();
+    for tag in [0x1111, 0x2222] {
+        script.hears_tagged(0, mn(1), init(tag)).unwrap();
+        let answer = script.endpoint.poll_transmit(script.at()).unwrap();
+        let packet = Packet::parse(&answer.bytes).unwrap();
+        let [Chunk::InitAck(ack)] = packet.chunks.as_slice() else { panic!("{packet:?}") };
+        script.tag = ack.tag;
+        cookies.push(ack.cookie().unwrap().to_vec());
+    }
+    for cookie in cookies {
+        script.hears(mn(1), vec![Chunk::CookieEcho(cookie)]).unwrap();
+        assert_eq!(script.says()[0], format!("{} COOKIE-ACK", mn(1)));
+    }
+    let association = script.endpoint.association_mut(mine).unwrap();
+    assert_eq!(association.state(), State::Established);
+    association.write(0, 0, b"x").unwrap();
+    let packet = script.endpoint.poll_transmit(script.at()).unwrap();
+    assert_eq!(Packet::parse(&packet.bytes).unwrap().tag, 0x2222, "{id:?}");
+}
+
+/// Section 5.2.1: an INIT with addresses that the peer's INIT ACK did not have.
+#[test]
+fn an_init_with_new_addresses_is_refused_while_the_cookie_is_out() {
+    let mut world = World::with(&Config::default(), &Config::default(), &[mn(1)], &[CN]);
+    world.run_until(Duration::from_secs(1), |world| world.states()[0] == State::CookieEchoed);
+    assert_eq!(world.states()[0], State::CookieEchoed);
+    let init = sctp::message::Init { tag: 0x8888, ..peer_init(&[CN, CN2]) };
+    let chunks = vec![Chunk::Init(init)];
+    let bytes = Packet { src_port: PORT, dst_port: 4000, tag: 0, chunks }.emit();
+    let now = world.now;
+    world.hosts[0].endpoint.receive(now, CN, mn(1), &bytes).unwrap();
+    let answer = world.hosts[0].endpoint.poll_transmit(now).unwrap();
+    assert!(has(&answer, |c| matches!(c, Chunk::Abort { .. })), "{answer:?}");
+}
+
+/// Section 6.10: good chunks count, though a malformed one stands behind them.
+#[test]
+fn what_stands_before_a_malformed_chunk_counts() {
+    let mut script = Script::accepted(&Config::default(), &[mn(1)]);
+    let chunks = vec![data(0, b"good"), Chunk::Sack(Sack::default())];
+    let mut bytes = Packet { src_port: 4000, dst_port: PORT, tag: script.tag, chunks }.emit();
+    let at = bytes.len() - 16 + 3;
+    bytes[at] = 200;
+    mend(&mut bytes);
+    let read = script.endpoint.receive(script.at(), mn(1), CN, &bytes);
+    assert_eq!(read, Err(Reason("sctp_chunk_overrun")));
+    script.wait(200);
+    assert_eq!(script.says(), [format!("{} SACK 0", mn(1))]);
+}
+
+/// Each end lost its address at the same instant, and knows the other's old one only. A directory tells one of them.
+#[test]
+fn both_ends_move_at_once_and_meet_again() {
+    let mut world = World::opened(&patient());
+    world.hosts[1].data = noise(1, 500_000);
+    world.run_for(100);
+    world.dead.extend([mn(1), CN]);
+    let now = world.now;
+    for (who, old, new) in [(0, mn(1), mn(2)), (1, CN, CN2)] {
+        let changes = [Change::Add(new), Change::SetPrimary(new), Change::Delete(old)];
+        world.association(who).change(now, &changes).unwrap();
+        world.association(who).prefer(now, None, new).unwrap();
+    }
+    world.run_for(4000);
+    assert!(world.events(0).iter().any(|event| matches!(event, Event::Silent(_))), "{:?}", world.events(0));
+    let (now, from) = (world.now, world.sent.len());
+    assert!(world.association(0).try_at(now, CN2));
+    world.run_for(1500);
+    let early = world.sent[from..].iter().find(|(_, who, t)| *who == 0 && t.dst == CN2).unwrap();
+    assert!(!has(&early.2, is_data));
+    world.run_for(10_000);
+    assert!(world.hosts[0].got == noise(1, 500_000), "{}", world.hosts[0].got.len());
+    let paths =
+        |world: &mut World, who| world.association(who).paths().map(|p| p.address).collect::<Vec<_>>();
+    assert_eq!((paths(&mut world, 0), paths(&mut world, 1)), (vec![CN2], vec![mn(2)]));
+}
+
+/// A directory that is wrong: the stranger gets a few requests and no data, and is forgotten.
+#[test]
+fn a_wrong_directory_costs_a_stranger_little() {
+    let mut world = World::opened(&Config::default());
+    world.hosts[0].data = noise(1, 500_000);
+    world.run_for(100);
+    world.dead.extend([mn(1), CN, VICTIM]);
+    let now = world.now;
+    let changes = [Change::Add(mn(2)), Change::SetPrimary(mn(2)), Change::Delete(mn(1))];
+    world.association(0).change(now, &changes).unwrap();
+    world.association(0).prefer(now, None, mn(2)).unwrap();
+    assert!(world.association(0).try_at(now, VICTIM));
+    world.run_for(400_000);
+    let to_victim: Vec<_> = world.sent.iter().filter(|(_, _, t)| t.dst == VICTIM).collect();
+    assert!((1..=12).contains(&to_victim.len()), "{}", to_victim.len());
+    assert!(to_victim.iter().all(|(_, _, t)| !has(t, is_data) && t.bytes.len() < 200));
+    assert_eq!(world.events(0).last(), Some(&Event::Closed(Ended::TimedOut)));
+}
+
+/// Addresses that proved themselves do not count against the limit of additions: who moves to and fro is no attacker.
+#[test]
+fn a_peer_may_move_as_often_as_it_likes() {
+    let config = Config { added_per_minute: 2, ..patient() };
+    let mut world = World::opened(&config);
+    world.hosts[1].data = noise(1, 30_000_000);
+    let mut here = 1;
+    for _ in 0..20 {
+        let there = 3 - here;
+        let now = world.now;
+        world.association(0).change(now, &[Change::Add(mn(there))]).unwrap();
+        world.run_for(300);
+        assert!(world.events(1).contains(&Event::Path(mn(there), PathState::Active)));
+        let now = world.now;
+        let changes = [Change::SetPrimary(mn(there)), Change::Delete(mn(here))];
+        world.association(0).change(now, &changes).unwrap();
+        world.run_for(300);
+        assert_eq!(world.association(0).local_addresses().collect::<Vec<_>>(), [mn(there)]);
+        world.hosts[1].events.clear();
+        here = there;
+    }
+}

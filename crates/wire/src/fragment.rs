@@ -1,0 +1,204 @@
+//! Fragments of IPv4 datagrams (RFC 791, sections 2.3 and 3.2; RFC 815), bounded.
+
+use crate::ipv4::{self, Header};
+use crate::{Instant, Ipv4Addr};
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::vec::Vec;
+use core::time::Duration;
+
+/// For how long a datagram waits for its other fragments (RFC 791, section 3.2: 15 s at least, as RFC 1122 would have it longer).
+const PATIENCE: Duration = Duration::from_secs(30);
+/// Datagrams that wait at a time, and bytes of all of them; the oldest is given up for a new one.
+const DATAGRAMS: usize = 64;
+const BYTES: usize = 256 * 1024;
+/// The longest payload of a datagram.
+const LONGEST: usize = 65_535 - ipv4::HEADER;
+
+/// The datagram with this header and payload, in fragments of at most `mtu` bytes, 68 at least (RFC 791). DF is clear in each.
+pub fn cut(header: &Header, payload: &[u8], mtu: u16) -> Vec<Vec<u8>> {
+    let room = usize::from(mtu).max(68) - ipv4::HEADER;
+    if payload.len() <= room {
+        return [Header { dont_fragment: false, ..*header }.emit(payload)].into();
+    }
+    let units = room / 8;
+    let count = payload.len().div_ceil(units * 8);
+    let piece = |(at, piece): (usize, &[u8])| {
+        let offset = header.offset + (at * units) as u16;
+        let more_fragments = header.more_fragments || at + 1 < count;
+        Header { dont_fragment: false, more_fragments, offset, ..*header }.emit(piece)
+    };
+    payload.chunks(units * 8).enumerate().map(piece).collect()
+}
+
+/// Source, destination, protocol and identification: what fragments of one datagram share.
+type Name = (Ipv4Addr, Ipv4Addr, u8, u16);
+
+#[derive(Clone, Debug)]
+struct Partial {
+    name: Name,
+    until: Instant,
+    /// Pieces by the byte that they begin at.
+    pieces: BTreeMap<usize, Vec<u8>>,
+    /// The length, once the last fragment is here.
+    len: Option<usize>,
+}
+
+impl Partial {
+    fn bytes(&self) -> usize {
+        self.pieces.values().map(Vec::len).sum()
+    }
+
+    /// Puts a piece where it belongs. Returns whether that is possible: pieces that overlap, or reach beyond the end, are an
+    /// attack (RFC 5722, section 3, for IPv6; the same holds here).
+    fn put(&mut self, at: usize, piece: &[u8], last: bool) -> bool {
+        let end = at + piece.len();
+        let before = self.pieces.range(..=at).next_back();
+        if let Some((begin, known)) = before {
+            if *begin == at && known == piece {
+                return true; // a copy
+            }
+            if begin + known.len() > at {
+                return false;
+            }
+        }
+        let overlaps = self.pieces.range(at..).next().is_some_and(|(begin, _)| *begin < end);
+        let beyond = self.len.is_some_and(|len| end > len || (last && end != len));
+        let short = last && self.pieces.keys().next_back().is_some_and(|begin| *begin > at);
+        if overlaps || beyond || short || end > LONGEST || piece.is_empty() {
+            return false;
+        }
+        self.len = if last { Some(end) } else { self.len };
+        self.pieces.insert(at, piece.to_vec());
+        true
+    }
+
+    fn whole(&self) -> Option<Vec<u8>> {
+        (self.len == Some(self.bytes())).then(|| self.pieces.values().flatten().copied().collect())
+    }
+}
+
+/// Datagrams of which some fragments are here.
+#[derive(Clone, Default, Debug)]
+pub struct Reassembly {
+    waiting: VecDeque<Partial>,
+}
+
+impl Reassembly {
+    /// Takes a fragment. Returns the payload of its datagram when all of that is here.
+    pub fn take(&mut self, now: Instant, header: &Header, payload: &[u8]) -> Option<Vec<u8>> {
+        self.waiting.retain(|partial| partial.until > now);
+        let name = (header.src, header.dst, header.protocol, header.id);
+        let (at, last) = (usize::from(header.offset) * 8, !header.more_fragments);
+        let known = self.waiting.iter().position(|partial| partial.name == name);
+        let mut partial = known.and_then(|at| self.waiting.remove(at)).unwrap_or_else(|| Partial {
+            name,
+            until: now + PATIENCE,
+            pieces: BTreeMap::new(),
+            len: None,
+        });
+        // A piece that is not the last ends at a multiple of eight bytes.
+        if (!last && !payload.len().is_multiple_of(8)) || !partial.put(at, payload, last) {
+            return None;
+        }
+        if let Some(whole) = partial.whole() {
+            return Some(whole);
+        }
+        self.waiting.push_back(partial);
+        while self.waiting.len() > DATAGRAMS || self.bytes() > BYTES {
+            self.waiting.pop_front();
+        }
+        None
+    }
+
+    /// Bytes of all that waits.
+    pub fn bytes(&self) -> usize {
+        self.waiting.iter().map(Partial::bytes).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn header(id: u16) -> Header {
+        Header { id, ..Header::new(ipv4::SCTP, Ipv4Addr::new(10, 1, 0, 7), Ipv4Addr::new(10, 2, 0, 1)) }
+    }
+
+    fn payload(len: usize) -> Vec<u8> {
+        (0..len).map(|at| (at % 251) as u8).collect()
+    }
+
+    fn take(reassembly: &mut Reassembly, ms: u64, bytes: &[u8]) -> Option<Vec<u8>> {
+        let (header, payload) = Header::parse(bytes).unwrap();
+        assert!(!header.dont_fragment);
+        reassembly.take(Instant::from_millis(ms), &header, payload)
+    }
+
+    #[test]
+    fn what_was_cut_is_put_together_in_any_order() {
+        for (len, mtu, count) in [(1480, 1400, 2), (1480, 576, 3), (1480, 68, 31), (48, 68, 1), (49, 68, 2)] {
+            let mut pieces = cut(&header(7), &payload(len), mtu);
+            assert_eq!(pieces.len(), count, "{len} by {mtu}");
+            assert!(pieces.iter().all(|piece| piece.len() <= usize::from(mtu)));
+            for _ in 0..pieces.len() {
+                pieces.rotate_left(1);
+                let mut reassembly = Reassembly::default();
+                let last = pieces.pop().unwrap();
+                for piece in &pieces {
+                    assert_eq!(take(&mut reassembly, 0, piece), None);
+                    assert_eq!(take(&mut reassembly, 0, piece), None, "a copy");
+                }
+                assert_eq!(take(&mut reassembly, 0, &last), Some(payload(len)));
+                assert_eq!(reassembly.bytes(), 0);
+                pieces.push(last);
+            }
+        }
+    }
+
+    #[test]
+    fn a_fragment_is_cut_again() {
+        let mut reassembly = Reassembly::default();
+        let mut whole = None;
+        for piece in cut(&header(7), &payload(3000), 1400) {
+            let (header, payload) = Header::parse(&piece).unwrap();
+            for smaller in cut(&header, payload, 600) {
+                whole = whole.or(take(&mut reassembly, 0, &smaller));
+            }
+        }
+        assert_eq!(whole, Some(payload(3000)));
+    }
+
+    #[test]
+    fn what_overlaps_or_cannot_be_is_given_up() {
+        let piece = |offset, more_fragments, len| {
+            Header { offset, more_fragments, dont_fragment: false, ..header(7) }.emit(&payload(len))
+        };
+        for (first, second) in [
+            (piece(0, true, 16), piece(1, true, 16)),
+            (piece(1, true, 16), piece(0, true, 16)),
+            (piece(0, true, 16), piece(1, false, 3)),
+            (piece(4, false, 3), piece(4, true, 8)),
+            (piece(0, true, 16), piece(2, true, 9)),
+            (piece(4, true, 8), piece(2, false, 8)),
+            (piece(0, true, 8), piece(8191, false, 8)),
+        ] {
+            let mut reassembly = Reassembly::default();
+            assert_eq!(take(&mut reassembly, 0, &first), None);
+            assert_eq!(take(&mut reassembly, 0, &second), None);
+            assert_eq!(reassembly.bytes(), 0, "all of it");
+        }
+    }
+
+    #[test]
+    fn memory_and_time_are_bounded() {
+        let mut reassembly = Reassembly::default();
+        for id in 0..2000 {
+            let pieces = cut(&header(id), &payload(60_000), 40_000);
+            assert_eq!(take(&mut reassembly, 0, &pieces[0]), None);
+            assert!(reassembly.bytes() <= BYTES && reassembly.waiting.len() <= DATAGRAMS);
+        }
+        let pieces = cut(&header(1999), &payload(60_000), 40_000);
+        assert_eq!(take(&mut reassembly, 30_000, &pieces[1]), None, "the first has been dropped");
+        assert_eq!(reassembly.waiting.len(), 1);
+    }
+}
