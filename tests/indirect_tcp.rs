@@ -159,3 +159,77 @@ fn a_peer_that_refuses_is_told_as_by_tcp() {
         assert_eq!(field(failed, "why"), Some(&Value::from("connection refused")), "{transport}");
     }
 }
+
+/// Routers in a row behind one gateway, each a network of its own; the host passes one each second, and greets each router
+/// with a list of those before it.
+fn chain(routers: u32) -> Plan {
+    let mut text = String::from(
+        r#"
+        about = "Routers in a row"
+        duration = "40s"
+        [wire.internet]
+        ends = ["fixed", "gateway"]
+        rate = "10Mb/s"
+        delay = "1ms"
+        net = "10.0.0.0/24"
+        [radio]
+        retune = "5ms"
+        [mobile-ip]
+        key = "000102030405060708090a0b0c0d0e0f"
+        [indirect-tcp]
+        key = "101112131415161718191a1b1c1d1e1f"
+        [host.gateway]
+        [host.fixed]
+        role = [{ kind = "apps/bulk-server", at = "fixed:9000", bytes = 3000000 }]
+        "#,
+    );
+    let (mut moves, router) =
+        (String::new(), "{ kind = \"indirect-tcp/support-router\", send_buffer = 32768 }");
+    for number in 1..=routers {
+        let agent = if number == 1 { "home-agent" } else { "foreign-agent" };
+        text += &format!(
+            "[wire.w{number}]\nends = [\"gateway\", \"r{number}\"]\nrate = \"10Mb/s\"\ndelay = \"2500us\"\nnet = \"10.0.{number}.0/24\"\n\
+             [cell.{number}]\nstation = \"r{number}\"\nrate = \"2Mb/s\"\nnet = \"10.{number}.0.0/24\"\n\
+             [host.r{number}]\nrole = [{router}, {{ kind = \"mobile-ip/{agent}\" }}]\n",
+        );
+        if number > 1 {
+            moves += &format!("{{ at = \"{number}s\", to = \"r{number}\" }},");
+        }
+    }
+    text += &format!(
+        "[host.mobile]\naddress = \"10.1.0.7\"\nrole = [{{ kind = \"mobile-ip/mobile-node\" }}, \
+         {{ kind = \"indirect-tcp/mobile-host\" }}, {{ kind = \"apps/roam\", start = \"r1\", moves = [{moves}] }}, \
+         {{ kind = \"apps/bulk-client\", to = \"fixed:9000\", transport = \"indirect\", start = \"0.5s\" }}]\n",
+    );
+    Scenario::plan("chain", &text, &[], 1).unwrap()
+}
+
+/// At the fourth router, the Registration Request of the host and three forward pointers wait for one answer to ARP. None of
+/// them may be lost: they are what makes the host reachable again.
+#[test]
+fn no_message_of_a_router_is_lost_behind_others_that_wait_for_arp() {
+    let outcome = lab::run::simulate(chain(6)).unwrap();
+    assert_eq!(outcome.doubts, []);
+    let lost = outcome
+        .records
+        .iter()
+        .find(|record| matches!(&record.what, What::Dropped(_, _, why) if why == "neighbor_queue_full"));
+    assert!(lost.is_none(), "{lost:?}");
+    assert_eq!(marks(&outcome.records, "done").count(), 1);
+    let sent: Vec<Instant> = outcome
+        .records
+        .iter()
+        .filter(|record| read_by_mobile(&outcome, record))
+        .map(|record| record.at)
+        .collect();
+    let longest = sent.windows(2).map(|pair| pair[1].since(pair[0])).max().unwrap();
+    assert!(longest < Duration::from_secs(1), "no bytes for {longest:?}");
+}
+
+/// Whether this is a read of the mobile host's program.
+fn read_by_mobile(outcome: &Outcome, record: &Record) -> bool {
+    let mobile = outcome.plan.hosts.iter().position(|host| host.config.name == "mobile").unwrap();
+    let is_read =
+        matches!(&record.what, What::App(event) if matches!(event.change, node::AppChange::Read(_)));
+    is_read && record.host.index() == mobile
+}

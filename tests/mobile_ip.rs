@@ -8,6 +8,7 @@
 
 #![cfg(test)]
 
+use lab::Scenario;
 use lab::plan::{HostPlan, Plan, PortPlan};
 use lab::run::Outcome;
 use link::{CellSpec, Faults, PortId, RadioSpec, WireSpec};
@@ -244,4 +245,59 @@ fn what_could_not_be_stored_once_is_asked_again_and_holds() {
     for record in early {
         assert!(!matches!(&record.what, What::Sent(_, packet) if is_tunnelled(packet) || is_proxy(packet)));
     }
+}
+
+/// Two mobile nodes of one home network. Both leave it together, and neither hears that the other has left.
+const TWO_AWAY: &str = r#"
+    about = "Two mobile nodes"
+    duration = "14s"
+    [radio]
+    retune = "5ms"
+    [wire.left]
+    ends = ["home", "foreign"]
+    rate = "100Mb/s"
+    delay = "1ms"
+    net = "10.0.1.0/24"
+    [cell.1]
+    station = "home"
+    rate = "2Mb/s"
+    net = "10.1.0.0/24"
+    [cell.2]
+    station = "foreign"
+    rate = "2Mb/s"
+    net = "10.2.0.0/24"
+    [mobile-ip]
+    key = "000102030405060708090a0b0c0d0e0f"
+    [host.home]
+    role = [{ kind = "mobile-ip/home-agent" }]
+    [host.foreign]
+    role = [{ kind = "mobile-ip/foreign-agent" }]
+    [host.alice]
+    address = "10.1.0.7"
+    role = [
+        { kind = "mobile-ip/mobile-node" },
+        { kind = "apps/roam", start = "home", moves = [{ at = "3s", to = "foreign" }, { at = "8s", to = "home" }] },
+        { kind = "apps/constant-rate", to = "bob:9001", rate = 50, size = 172, start = "500ms", stop = "13s" },
+    ]
+    [host.bob]
+    address = "10.1.0.8"
+    role = [
+        { kind = "mobile-ip/mobile-node" },
+        { kind = "apps/roam", start = "home", moves = [{ at = "3s", to = "foreign" }] },
+        { kind = "apps/sink", at = "bob:9001" },
+    ]
+"#;
+
+/// Where a neighbor was on the link that a host has left says nothing once it is back: the neighbor may have left as well.
+#[test]
+fn a_node_that_comes_home_does_not_send_to_neighbors_that_it_knew_before() {
+    let plan = Scenario::plan("two-away", TWO_AWAY, &[], 1).unwrap();
+    let bob = HostId(plan.hosts.iter().position(|host| host.config.name == "bob").unwrap() as u32);
+    let outcome = lab::run::simulate(plan).unwrap();
+    assert_eq!(outcome.doubts, []);
+    let from = Instant::from_millis(8_500);
+    let arrived = outcome.records.iter().filter(|record| record.host == bob && record.at >= from);
+    let arrived = arrived.filter(|record| matches!(record.what, What::AppReceived(_)));
+    let arrived = arrived.count();
+    assert!((220..=230).contains(&arrived), "{arrived} of 225 datagrams reached the node that is away");
 }

@@ -1,33 +1,39 @@
 //! The Address Resolution Protocol (RFC 826), as hosts and routers have to do it (RFC 1122, section 2.3.2; RFC 1812,
 //! section 3.3.2): who is at which link address, and packets that wait until it is known.
 //!
+//! A neighbor that is in use is probed by unicast before its entry ends (RFC 1122, section 2.3.2.1, method 2), as a host can
+//! leave the link without a word. What was learnt on a link ends with the link: on the next one other hosts are there.
+//!
 //! Only interfaces that have an address speak ARP. Announcing an address is a role's: it sends the message itself.
 
 use crate::Neighbor;
 use crate::node::reason;
+use crate::waiting::{Origin, Place, Waiting};
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, VecDeque};
 use wire::arp::{Message, Operation};
-use wire::{Duration, Iface, Instant, Ipv4Addr, Mac, Packet, PacketId, Reason};
+use wire::{Cell, Duration, Iface, Instant, Ipv4Addr, Mac, Packet, PacketId, Reason};
 
-/// Packets that wait for one neighbor; when one more comes, the oldest goes (RFC 1122 asks for one at least).
-const QUEUE: usize = 3;
 /// How often a neighbor is asked for, and how long each time.
 const TRIES: u8 = 3;
 const RETRY: Duration = Duration::from_secs(1);
-/// How long an answer is believed that nothing has confirmed since.
+/// How long an entry is used without a probe after a message of the neighbor: `base_reachable_time` of Linux.
+const FRESH: Duration = Duration::from_secs(30);
+/// How long an entry is used at all that no message has confirmed since, unless it is being probed.
 const BELIEVED: Duration = Duration::from_mins(1);
 /// Neighbors that are known or sought at one time.
 const CAPACITY: usize = 512;
-
-type Place = (Iface, Ipv4Addr);
 
 /// What a node knows of its neighbors.
 #[derive(Debug, Default)]
 pub(crate) struct Arp {
     known: BTreeMap<Place, Known>,
     sought: BTreeMap<Place, Sought>,
+    waiting: Waiting,
     /// What roles have set.
     set: BTreeMap<Place, Neighbor>,
+    /// The links that are up, and the cell of each if it is a radio's.
+    links: BTreeMap<Iface, Option<Cell>>,
 }
 
 #[derive(Debug)]
@@ -36,20 +42,33 @@ struct Known {
     heard: Instant,
 }
 
+/// A neighbor that is asked for: by broadcast, or by unicast if it is known.
 #[derive(Debug)]
 struct Sought {
     tries: u8,
     next: Instant,
-    queue: VecDeque<Packet>,
+}
+
+impl Sought {
+    fn first(now: Instant) -> Self {
+        Self { tries: 1, next: now + RETRY }
+    }
 }
 
 /// What becomes of a packet whose next hop is to be found.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Found {
-    /// It can go.
-    Here(Mac, Packet),
-    /// It waits; whether the neighbor has to be asked for now, and which packet had to make room.
-    Wait(bool, Option<Packet>),
+    /// It can go; whether the neighbor is to be probed now.
+    Here { mac: Mac, packet: Packet, probe: bool },
+    /// It waits.
+    Wait {
+        /// Whether the neighbor has to be asked for now.
+        ask: bool,
+        /// Packets that make room for it; it may be one of them.
+        displaced: Vec<(Iface, Packet)>,
+        /// Packets that are given up with their neighbor, as there is no room for one more.
+        given_up: Option<(Iface, VecDeque<Packet>)>,
+    },
     /// It is not known, and nobody may be asked.
     Silent(Packet),
     /// There is no room for one more neighbor.
@@ -59,8 +78,8 @@ pub(crate) enum Found {
 /// What is due.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Due {
-    /// Ask again.
-    Ask(Iface, Ipv4Addr),
+    /// Ask again: by unicast if there is a link address.
+    Ask(Iface, Ipv4Addr, Option<Mac>),
     /// Nobody answers: the packets that waited.
     Failed(Iface, VecDeque<Packet>),
 }
@@ -100,36 +119,69 @@ impl Arp {
         self.set.get(&(iface, own)) == Some(&Neighbor::Mute)
     }
 
+    /// Notes that an interface came up. If its link is another than before, all that was learnt of neighbors ends; returns
+    /// the packets that waited for them.
+    pub(crate) fn up(&mut self, iface: Iface, cell: Option<Cell>) -> VecDeque<Packet> {
+        let is_as_before = self.links.insert(iface, cell) == Some(cell);
+        if is_as_before { VecDeque::new() } else { self.forget(iface) }
+    }
+
+    /// Notes that an interface went down, and ends all that was learnt of its neighbors; returns the packets that waited for
+    /// them.
+    pub(crate) fn down(&mut self, iface: Iface) -> VecDeque<Packet> {
+        self.links.remove(&iface);
+        self.forget(iface)
+    }
+
+    /// Ends all that messages said of an interface's neighbors. What roles have set stays: it is for them to change.
+    fn forget(&mut self, iface: Iface) -> VecDeque<Packet> {
+        self.known.retain(|(other, _), _| *other != iface);
+        let sought: Vec<Place> = self.sought.keys().filter(|(other, _)| *other == iface).copied().collect();
+        let mut waited = VecDeque::new();
+        for place in sought {
+            self.sought.remove(&place);
+            waited.extend(self.waiting.take(place));
+        }
+        waited
+    }
+
     /// Where a neighbor is; unless that is known, its packet waits. `may_ask`: one of our addresses may be heard.
     pub(crate) fn find(
         &mut self,
         now: Instant,
-        iface: Iface,
-        neighbor: Ipv4Addr,
+        place: Place,
+        origin: Origin,
         packet: Packet,
         may_ask: bool,
     ) -> Found {
-        let place = (iface, neighbor);
         if let Some(Neighbor::At(mac)) = self.set.get(&place) {
-            return Found::Here(*mac, packet);
+            return Found::Here { mac: *mac, packet, probe: false };
         }
-        if let Some(known) = self.known.get(&place).filter(|known| now < known.heard + BELIEVED) {
-            return Found::Here(known.mac, packet);
+        let is_sought = self.sought.contains_key(&place);
+        if let Some(Known { mac, heard }) = self.known.get(&place)
+            && (is_sought || now < *heard + BELIEVED)
+        {
+            let (mac, probe) = (*mac, may_ask && !is_sought && now >= *heard + FRESH);
+            if probe {
+                self.sought.insert(place, Sought::first(now));
+            }
+            return Found::Here { mac, packet, probe };
         }
-        if let Some(Sought { queue, .. }) = self.sought.get_mut(&place) {
-            queue.push_back(packet);
-            return Found::Wait(false, if queue.len() > QUEUE { queue.pop_front() } else { None });
+        if is_sought {
+            let displaced = self.waiting.add(place, origin, packet);
+            return Found::Wait { ask: false, displaced, given_up: None };
         }
         self.known.remove(&place); // what was believed for too long
         if !may_ask {
             return Found::Silent(packet);
         }
+        let mut given_up = None;
         if !self.has_room() {
-            return Found::Full(packet);
+            let Some((iface, packets)) = self.give_up_for(origin) else { return Found::Full(packet) };
+            given_up = Some((iface, packets));
         }
-        let sought = Sought { tries: 1, next: now + RETRY, queue: VecDeque::from([packet]) };
-        self.sought.insert(place, sought);
-        Found::Wait(true, None)
+        self.sought.insert(place, Sought::first(now));
+        Found::Wait { ask: true, displaced: self.waiting.add(place, origin, packet), given_up }
     }
 
     /// Takes a message in.
@@ -157,16 +209,17 @@ impl Arp {
         let place = *place;
         if sought.tries < TRIES {
             (sought.tries, sought.next) = (sought.tries + 1, now + RETRY);
-            return Some(Due::Ask(place.0, place.1));
+            let known = self.known.get(&place).map(|known| known.mac);
+            return Some(Due::Ask(place.0, place.1, known));
         }
-        self.sought.remove(&place).map(|sought| Due::Failed(place.0, sought.queue))
+        self.sought.remove(&place);
+        self.known.remove(&place); // it was probed, and has left
+        Some(Due::Failed(place.0, self.waiting.take(place)))
     }
 
     /// Names the packets that wait.
     pub(crate) fn holds(&self, each: &mut dyn FnMut(PacketId)) {
-        for packet in self.sought.values().flat_map(|sought| &sought.queue) {
-            each(packet.id);
-        }
+        self.waiting.holds(each);
     }
 
     /// Whether the target of a message is an address that we answer for to its sender.
@@ -190,7 +243,8 @@ impl Arp {
             return VecDeque::new();
         }
         self.known.insert(place, Known { mac, heard: now });
-        self.sought.remove(&place).map(|sought| sought.queue).unwrap_or_default()
+        self.sought.remove(&place);
+        self.waiting.take(place)
     }
 
     /// Whether one more neighbor fits; the one that was confirmed longest ago makes room for it.
@@ -200,6 +254,16 @@ impl Arp {
         }
         let oldest = self.known.iter().map(|(place, known)| (known.heard, *place)).min();
         oldest.is_some_and(|(_, oldest)| self.known.remove(&oldest).is_some())
+    }
+
+    /// Gives up the neighbor that was sought longest among those for which only packets of lower origin wait. So a scan of a
+    /// link's addresses that is forwarded keeps no packet of this host's own from its next hop.
+    fn give_up_for(&mut self, origin: Origin) -> Option<(Iface, VecDeque<Packet>)> {
+        let is_lower = |place: &Place| self.waiting.highest(*place).is_none_or(|highest| highest < origin);
+        let lower = self.sought.iter().filter(|(place, _)| is_lower(place));
+        let (_, place) = lower.map(|(place, sought)| ((Reverse(sought.tries), sought.next), *place)).min()?;
+        self.sought.remove(&place);
+        Some((place.0, self.waiting.take(place)))
     }
 }
 

@@ -26,7 +26,19 @@ fn hear(arp: &mut Arp, now: Instant, message: &Message) -> Heard {
 }
 
 fn find(arp: &mut Arp, now: Instant, number: u64) -> Found {
-    arp.find(now, ETH, PEER, packet(number), true)
+    find_at(arp, now, PEER, number)
+}
+
+fn find_at(arp: &mut Arp, now: Instant, neighbor: Ipv4Addr, number: u64) -> Found {
+    arp.find(now, (ETH, neighbor), Origin::Host, packet(number), true)
+}
+
+fn waits(ask: bool) -> Found {
+    Found::Wait { ask, displaced: Vec::new(), given_up: None }
+}
+
+fn here(mac: Mac, number: u64) -> Found {
+    Found::Here { mac, packet: packet(number), probe: false }
 }
 
 fn held(arp: &Arp) -> Vec<u64> {
@@ -42,23 +54,26 @@ fn answer_of_peer() -> Message {
 #[test]
 fn packets_wait_for_the_answer_and_go_in_order() {
     let mut arp = Arp::default();
-    assert_eq!(find(&mut arp, START, 1), Found::Wait(true, None));
-    assert_eq!(find(&mut arp, START, 2), Found::Wait(false, None), "asked for already");
+    assert_eq!(find(&mut arp, START, 1), waits(true));
+    assert_eq!(find(&mut arp, START, 2), waits(false), "asked for already");
     assert_eq!(held(&arp), [1, 2]);
     let heard = hear(&mut arp, START, &answer_of_peer());
     assert_eq!((heard.released, heard.answer), (VecDeque::from([packet(1), packet(2)]), None));
-    assert_eq!(find(&mut arp, START, 3), Found::Here(PEER_MAC, packet(3)));
+    assert_eq!(find(&mut arp, START, 3), here(PEER_MAC, 3));
     assert_eq!((arp.deadline(), held(&arp)), (None, vec![]));
 }
 
 #[test]
-fn the_oldest_makes_room_when_too_many_wait() {
+fn more_than_three_packets_wait_and_those_of_roles_leave_first() {
     let mut arp = Arp::default();
-    for number in 1..=3 {
-        assert!(matches!(find(&mut arp, START, number), Found::Wait(_, None)));
+    for number in 1..=40 {
+        let origin = if number % 10 == 0 { Origin::Role } else { Origin::Forwarded };
+        let found = arp.find(START, (ETH, PEER), origin, packet(number), true);
+        assert_eq!(found, waits(number == 1), "none has to make room");
     }
-    assert_eq!(find(&mut arp, START, 4), Found::Wait(false, Some(packet(1))));
-    assert_eq!(held(&arp), [2, 3, 4]);
+    let released = hear(&mut arp, START, &answer_of_peer()).released;
+    let numbers: Vec<u64> = released.iter().map(|packet| packet.id.0).collect();
+    assert_eq!((numbers.len(), &numbers[..6]), (40, &[10, 20, 30, 40, 1, 2][..]));
 }
 
 #[test]
@@ -69,12 +84,12 @@ fn who_never_answers_is_asked_three_times() {
         let due = START + RETRY * second;
         assert_eq!(arp.deadline(), Some(due));
         assert_eq!(arp.pop_due(Instant(due.0 - 1)), None);
-        assert_eq!(arp.pop_due(due), Some(Due::Ask(ETH, PEER)));
+        assert_eq!(arp.pop_due(due), Some(Due::Ask(ETH, PEER, None)));
         assert_eq!(arp.pop_due(due), None);
     }
     assert_eq!(arp.pop_due(START + RETRY * 3), Some(Due::Failed(ETH, VecDeque::from([packet(1)]))));
     assert_eq!((arp.deadline(), held(&arp)), (None, vec![]));
-    assert_eq!(find(&mut arp, START + RETRY * 3, 2), Found::Wait(true, None), "and again from the start");
+    assert_eq!(find(&mut arp, START + RETRY * 3, 2), waits(true), "and again from the start");
 }
 
 #[test]
@@ -82,8 +97,82 @@ fn an_answer_is_not_believed_for_ever() {
     let mut arp = Arp::default();
     find(&mut arp, START, 1);
     hear(&mut arp, START, &answer_of_peer());
-    assert!(matches!(find(&mut arp, Instant((START + BELIEVED).0 - 1), 2), Found::Here(PEER_MAC, _)));
-    assert_eq!(find(&mut arp, START + BELIEVED, 3), Found::Wait(true, None));
+    assert_eq!(find(&mut arp, Instant((START + FRESH).0 - 1), 2), here(PEER_MAC, 2));
+    assert_eq!(find(&mut arp, START + BELIEVED, 3), waits(true), "nobody has used it since");
+}
+
+/// A neighbor that is known at [`START`], and used when its entry is no longer fresh.
+fn probed() -> (Arp, Instant) {
+    let (mut arp, used) = (Arp::default(), START + FRESH);
+    find(&mut arp, START, 1);
+    hear(&mut arp, START, &answer_of_peer());
+    assert_eq!(find(&mut arp, used, 2), Found::Here { mac: PEER_MAC, packet: packet(2), probe: true });
+    assert_eq!(
+        find(&mut arp, used, 3),
+        here(PEER_MAC, 3),
+        "one probe at a time, and the packet does not wait"
+    );
+    (arp, used)
+}
+
+#[test]
+fn a_neighbor_in_use_is_probed_by_unicast_before_its_entry_ends() {
+    let (mut arp, used) = probed();
+    assert_eq!(arp.pop_due(used + RETRY), Some(Due::Ask(ETH, PEER, Some(PEER_MAC))));
+    hear(&mut arp, used + RETRY, &answer_of_peer());
+    assert_eq!(arp.deadline(), None);
+    assert_eq!(find(&mut arp, START + BELIEVED, 4), here(PEER_MAC, 4), "the answer made it fresh again");
+}
+
+#[test]
+fn a_neighbor_that_answers_no_probe_is_sought_by_broadcast() {
+    let (mut arp, used) = probed();
+    for second in 1..=2 {
+        assert_eq!(arp.pop_due(used + RETRY * second), Some(Due::Ask(ETH, PEER, Some(PEER_MAC))));
+    }
+    assert_eq!(find(&mut arp, used + RETRY * 2, 4), here(PEER_MAC, 4));
+    assert_eq!(arp.pop_due(used + RETRY * 3), Some(Due::Failed(ETH, VecDeque::new())));
+    assert_eq!(find(&mut arp, used + RETRY * 3, 5), waits(true));
+    assert_eq!(
+        arp.pop_due(used + RETRY * 4),
+        Some(Due::Ask(ETH, PEER, None)),
+        "it may have a new link address"
+    );
+}
+
+#[test]
+fn a_mute_host_probes_nobody() {
+    let mut arp = Arp::default();
+    find(&mut arp, START, 1);
+    hear(&mut arp, START, &answer_of_peer());
+    let found = arp.find(START + FRESH, (ETH, PEER), Origin::Host, packet(2), false);
+    assert_eq!((found, arp.deadline()), (here(PEER_MAC, 2), None));
+}
+
+#[test]
+fn what_was_learnt_ends_with_the_link_and_with_the_cell() {
+    let other_eth = Iface(2);
+    type Change = fn(&mut Arp) -> VecDeque<Packet>;
+    let changes: [Change; 2] = [|arp| arp.down(ETH), |arp| arp.up(ETH, Some(Cell(2)))];
+    for change in changes {
+        let mut arp = Arp::default();
+        arp.up(ETH, Some(Cell(1)));
+        arp.set(ETH, OURS, Some(Neighbor::At(OTHER_MAC)));
+        find(&mut arp, START, 1);
+        hear(&mut arp, START, &answer_of_peer());
+        find_at(&mut arp, START, MOBILE, 2);
+        arp.find(START, (other_eth, PEER), Origin::Host, packet(3), true);
+        assert_eq!(arp.up(ETH, Some(Cell(1))), [], "the same link");
+        assert_eq!(find(&mut arp, START, 4), here(PEER_MAC, 4));
+        assert_eq!(change(&mut arp), [packet(2)], "it waited for a neighbor of that link");
+        assert_eq!(find(&mut arp, START, 5), waits(true), "nobody is known on the next link");
+        assert_eq!(
+            find_at(&mut arp, START, OURS, 6),
+            here(OTHER_MAC, 6),
+            "what a role has set is the role's"
+        );
+        assert_eq!(held(&arp), [5, 3], "other interfaces are as they were");
+    }
 }
 
 #[test]
@@ -91,7 +180,7 @@ fn we_answer_for_our_own_and_learn_who_asked() {
     let mut arp = Arp::default();
     let request = Message::request(PEER_MAC, PEER, OURS);
     assert_eq!(hear(&mut arp, START, &request).answer, Some(request.answer(OUR_MAC)));
-    assert!(matches!(find(&mut arp, START, 1), Found::Here(PEER_MAC, _)));
+    assert_eq!(find(&mut arp, START, 1), here(PEER_MAC, 1));
     let elsewhere = Message::request(PEER_MAC, PEER, MOBILE);
     assert_eq!(hear(&mut arp, START, &elsewhere).answer, None);
     let probe = Message::request(PEER_MAC, Ipv4Addr::UNSPECIFIED, OURS);
@@ -103,7 +192,7 @@ fn strangers_to_the_link_are_answered_and_not_learnt() {
     let mut arp = Arp::default();
     let far = Ipv4Addr::new(10, 9, 0, 9);
     assert!(hear(&mut arp, START, &Message::request(PEER_MAC, far, OURS)).answer.is_some());
-    assert_eq!(arp.find(START, ETH, far, packet(1), true), Found::Wait(true, None));
+    assert_eq!(find_at(&mut arp, START, far, 1), waits(true));
 }
 
 #[test]
@@ -111,10 +200,10 @@ fn an_announcement_updates_what_is_known_and_makes_nothing() {
     let mut arp = Arp::default();
     let announced = |mac| Message::gratuitous(mac, PEER);
     hear(&mut arp, START, &announced(PEER_MAC));
-    assert_eq!(find(&mut arp, START, 1), Found::Wait(true, None), "nobody had asked");
+    assert_eq!(find(&mut arp, START, 1), waits(true), "nobody had asked");
     assert_eq!(hear(&mut arp, START, &announced(PEER_MAC)).released.len(), 1, "now it was asked for");
     hear(&mut arp, START, &announced(OTHER_MAC));
-    assert!(matches!(find(&mut arp, START, 2), Found::Here(OTHER_MAC, _)), "it has moved");
+    assert_eq!(find(&mut arp, START, 2), here(OTHER_MAC, 2), "it has moved");
 }
 
 #[test]
@@ -122,7 +211,7 @@ fn who_claims_our_address_is_not_believed() {
     let mut arp = Arp::default();
     let heard = hear(&mut arp, START, &Message::gratuitous(PEER_MAC, OURS));
     assert_eq!((heard.end, heard.answer), (reason::ARP_CONFLICT, None));
-    assert_eq!(arp.find(START, ETH, OURS, packet(1), true), Found::Wait(true, None), "nothing was learnt");
+    assert_eq!(find_at(&mut arp, START, OURS, 1), waits(true), "nothing was learnt");
 }
 
 #[test]
@@ -146,7 +235,7 @@ fn a_mute_host_answers_only_the_agent_that_it_knows() {
     arp.set(ETH, PEER, Some(Neighbor::At(PEER_MAC)));
     assert!(hear(&mut arp, START, &request).answer.is_some());
     assert_eq!(hear(&mut arp, START, &Message { sender_mac: OTHER_MAC, ..request }).answer, None);
-    assert_eq!(arp.find(START, ETH, MOBILE, packet(1), false), Found::Silent(packet(1)));
+    assert_eq!(arp.find(START, (ETH, MOBILE), Origin::Host, packet(1), false), Found::Silent(packet(1)));
 }
 
 #[test]
@@ -154,7 +243,7 @@ fn what_a_role_has_set_no_message_moves() {
     let mut arp = Arp::default();
     arp.set(ETH, PEER, Some(Neighbor::At(PEER_MAC)));
     hear(&mut arp, START, &Message::gratuitous(OTHER_MAC, PEER));
-    assert!(matches!(find(&mut arp, START + BELIEVED * 9, 1), Found::Here(PEER_MAC, _)));
+    assert_eq!(find(&mut arp, START + BELIEVED * 9, 1), here(PEER_MAC, 1));
 }
 
 #[test]
@@ -162,11 +251,25 @@ fn the_table_is_bounded_and_the_oldest_makes_room() {
     let mut arp = Arp::default();
     let address = |number: usize| Ipv4Addr::from_bits(OURS.to_bits() + 256 + number as u32);
     for number in 0..CAPACITY {
-        arp.find(START, ETH, address(number), packet(1), true);
+        find_at(&mut arp, START, address(number), 1);
     }
-    assert_eq!(arp.find(START, ETH, PEER, packet(2), true), Found::Full(packet(2)), "all are sought");
+    assert_eq!(find(&mut arp, START, 2), Found::Full(packet(2)), "all are sought");
     let answer = Message { sender: address(5), ..answer_of_peer() };
     hear(&mut arp, START, &answer);
-    assert_eq!(arp.find(START, ETH, PEER, packet(2), true), Found::Wait(true, None), "one was known");
+    assert_eq!(find(&mut arp, START, 2), waits(true), "one was known");
     assert_eq!(arp.known.len() + arp.sought.len(), CAPACITY);
+}
+
+#[test]
+fn a_scan_that_is_forwarded_keeps_no_packet_of_our_own_from_its_neighbor() {
+    let mut arp = Arp::default();
+    let address = |number: usize| Ipv4Addr::from_bits(OURS.to_bits() + 256 + number as u32);
+    for number in 0..CAPACITY {
+        arp.find(START, (ETH, address(number)), Origin::Forwarded, packet(number as u64), true);
+    }
+    let forwarded = arp.find(START, (ETH, PEER), Origin::Forwarded, packet(600), true);
+    assert_eq!(forwarded, Found::Full(packet(600)));
+    let given_up = Some((ETH, VecDeque::from([packet(0)])));
+    let own = arp.find(START, (ETH, PEER), Origin::Role, packet(601), true);
+    assert_eq!(own, Found::Wait { ask: true, displaced: Vec::new(), given_up });
 }

@@ -3,6 +3,7 @@
 use crate::input::{Input, Rx};
 use crate::neighbor::Interface;
 use crate::node::{drop, reason};
+use crate::waiting::Origin;
 use crate::{Act, Node, Outbox, Ruleset};
 use table::{Class, Datagram, Encap, Found, Gate, Go, Hop, NextHop, Port, RoleId};
 use table::{Rules, Verdict, Why, decide, decide_opened};
@@ -21,6 +22,7 @@ struct Way {
     /// The tunnel that it was taken out of, last.
     tunnel: Option<(Ipv4Addr, Ipv4Addr)>,
     depth: u8,
+    origin: Origin,
 }
 
 /// What [`decide`] sees of a node.
@@ -59,19 +61,23 @@ impl Node {
         out: &mut Outbox,
     ) {
         let verdict = decide(&self.view(), now, port, &datagram(header, &packet));
-        self.follow(now, Way { port, tunnel: None, depth: 0 }, verdict, header, packet, out);
+        let origin = if port.iface == Iface::HOST { Origin::Host } else { Origin::Forwarded };
+        self.follow(now, Way { port, tunnel: None, depth: 0, origin }, verdict, header, packet, out);
     }
 
-    /// Sends a packet of this host.
+    /// Sends a packet of a role.
     pub(crate) fn send_routed(&mut self, now: Instant, packet: Packet, out: &mut Outbox) {
-        self.send_own(now, 0, packet, out);
+        self.send_own(now, 0, Origin::of_role(&packet), packet, out);
     }
 
     /// Sends a packet by an interface; without a link address, to the neighbor that is its destination.
     pub(crate) fn send_by(&mut self, now: Instant, iface: Iface, packet: Packet, out: &mut Outbox) {
         let unaddressed = packet.link.dst == Mac::ZERO && packet.link.kind == EtherType::IPV4;
         match ipv4::addresses(&packet.bytes).filter(|_| unaddressed && self.speaks_arp(iface)) {
-            Some((_, dst)) => self.send_to_neighbor(now, iface, dst, packet, out),
+            Some((_, dst)) => {
+                let origin = Origin::of_role(&packet);
+                self.send_to_neighbor(now, iface, dst, origin, packet, out);
+            }
             None => self.transmit(iface, packet, out),
         }
     }
@@ -89,7 +95,7 @@ impl Node {
         View { rules: &self.rules, addresses: &self.addresses, ifaces: &self.ifaces }
     }
 
-    fn send_own(&mut self, now: Instant, depth: u8, packet: Packet, out: &mut Outbox) {
+    fn send_own(&mut self, now: Instant, depth: u8, origin: Origin, packet: Packet, out: &mut Outbox) {
         let port = Port { iface: Iface::HOST, from: None };
         match Header::parse(&packet.bytes) {
             Ok((header, _)) => {
@@ -97,7 +103,7 @@ impl Node {
                 if depth > 0 {
                     verdict.icmp = None; // the sender is this node: it made the tunnel wider than its own link
                 }
-                self.follow(now, Way { port, tunnel: None, depth }, verdict, &header, packet, out);
+                self.follow(now, Way { port, tunnel: None, depth, origin }, verdict, &header, packet, out);
             }
             Err(malformed) => drop(out, Iface::HOST, packet, malformed.into()),
         }
@@ -130,8 +136,8 @@ impl Node {
                     packet.link.dst = mac;
                     self.transmit(iface, packet, out);
                 }
-                NextHop::Via(router) => self.send_to_neighbor(now, iface, router, packet, out),
-                NextHop::OnLink => self.send_to_neighbor(now, iface, header.dst, packet, out),
+                NextHop::Via(router) => self.send_to_neighbor(now, iface, router, way.origin, packet, out),
+                NextHop::OnLink => self.send_to_neighbor(now, iface, header.dst, way.origin, packet, out),
             },
             Go::Encap(_) | Go::Open(_) if way.depth >= DEPTH => {
                 drop(out, iface, packet, reason::TUNNEL_DEPTH);
@@ -155,7 +161,7 @@ impl Node {
         match ipip::encapsulate(&packet.bytes, encap.src, encap.dst) {
             Ok(bytes) => {
                 packet.bytes = bytes;
-                self.send_own(now, way.depth + 1, packet, out);
+                self.send_own(now, way.depth + 1, way.origin, packet, out);
             }
             Err(malformed) => drop(out, way.port.iface, packet, malformed.into()),
         }
@@ -201,7 +207,7 @@ impl Node {
         }
         if net.errors < ERRORS_PER_SECOND {
             net.errors += 1;
-            self.send_own(now, DEPTH, Packet::new(Mac::ZERO, bytes), out);
+            self.send_own(now, DEPTH, Origin::Host, Packet::new(Mac::ZERO, bytes), out);
         }
     }
 

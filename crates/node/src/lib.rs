@@ -33,6 +33,7 @@ pub mod stream;
 mod streams;
 mod timer;
 mod value;
+mod waiting;
 
 pub use act::{Act, Effect, Neighbor};
 pub use app_event::{AppChange, AppEvent};

@@ -4,7 +4,8 @@
 use crate::arp::{Arp, Due, Ear, Found};
 use crate::node::{drop, reason};
 use crate::records::Records;
-use crate::{Node, Outbox};
+use crate::waiting::Origin;
+use crate::{Link, Node, Outbox};
 use std::collections::VecDeque;
 use table::{Action, Hop, Key, Life, NextHop, RoleId, Route};
 use wire::arp::Message;
@@ -102,6 +103,7 @@ impl Node {
         now: Instant,
         iface: Iface,
         neighbor: Ipv4Addr,
+        origin: Origin,
         mut packet: Packet,
         out: &mut Outbox,
     ) {
@@ -113,21 +115,41 @@ impl Node {
             return drop(out, iface, packet, reason::NO_NEIGHBOR);
         }
         let asker = self.asker(iface, neighbor);
-        match self.net().arp.find(now, iface, neighbor, packet, asker.is_some()) {
-            Found::Here(mac, mut packet) => {
+        match self.net().arp.find(now, (iface, neighbor), origin, packet, asker.is_some()) {
+            Found::Here { mac, mut packet, probe } => {
+                if probe {
+                    self.ask(iface, neighbor, mac, out);
+                }
                 packet.link.dst = mac;
                 self.transmit(iface, packet, out);
             }
-            Found::Wait(ask, displaced) => {
-                if let Some(packet) = displaced {
+            Found::Wait { ask, displaced, given_up } => {
+                for (iface, packet) in displaced {
                     drop(out, iface, packet, reason::NEIGHBOR_QUEUE);
                 }
+                for (iface, packet) in given_up.into_iter().flat_map(with_interface) {
+                    drop(out, iface, packet, reason::NEIGHBOR_TABLE);
+                }
                 if ask {
-                    self.ask(iface, neighbor, out);
+                    self.ask(iface, neighbor, Mac::BROADCAST, out);
                 }
             }
             Found::Silent(packet) => drop(out, iface, packet, reason::NO_NEIGHBOR),
             Found::Full(packet) => drop(out, iface, packet, reason::NEIGHBOR_TABLE),
+        }
+    }
+
+    /// The links of this node's neighbors changed: what was learnt on an interface ends when it goes down, and when its radio
+    /// comes up in another cell.
+    pub(crate) fn forget_neighbors(&mut self, iface: Iface, link: Link<'_>, out: &mut Outbox) {
+        let Some(net) = &mut self.net else { return };
+        let waited = match link {
+            Link::Up { cell, .. } => net.arp.up(iface, cell),
+            Link::Down(Link::UNSUPPORTED) | Link::Heard(..) => return, // it is as it was
+            Link::Down(_) => net.arp.down(iface),
+        };
+        for packet in waited {
+            drop(out, iface, packet, reason::NO_NEIGHBOR);
         }
     }
 
@@ -141,10 +163,11 @@ impl Node {
         Some((mac, own.address))
     }
 
-    fn ask(&self, iface: Iface, neighbor: Ipv4Addr, out: &mut Outbox) {
+    /// Asks for a neighbor: by broadcast, or the neighbor itself.
+    fn ask(&self, iface: Iface, neighbor: Ipv4Addr, to: Mac, out: &mut Outbox) {
         if let Some((mac, own)) = self.asker(iface, neighbor) {
             let request = Message::request(mac, own, neighbor);
-            self.transmit(iface, Packet::arp(Mac::BROADCAST, &request), out);
+            self.transmit(iface, Packet::arp(to, &request), out);
         }
     }
 
@@ -173,7 +196,9 @@ impl Node {
     pub(crate) fn seek_neighbors(&mut self, now: Instant, out: &mut Outbox) {
         while let Some(due) = self.net.as_mut().and_then(|net| net.arp.pop_due(now)) {
             match due {
-                Due::Ask(iface, neighbor) => self.ask(iface, neighbor, out),
+                Due::Ask(iface, neighbor, known) => {
+                    self.ask(iface, neighbor, known.unwrap_or(Mac::BROADCAST), out);
+                }
                 Due::Failed(iface, queue) => self.give_up(now, iface, queue, out),
             }
         }
@@ -185,4 +210,8 @@ impl Node {
             drop(out, iface, packet, reason::NO_NEIGHBOR);
         }
     }
+}
+
+fn with_interface((iface, packets): (Iface, VecDeque<Packet>)) -> impl Iterator<Item = (Iface, Packet)> {
+    packets.into_iter().map(move |packet| (iface, packet))
 }

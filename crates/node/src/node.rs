@@ -27,7 +27,7 @@ pub mod reason {
     pub const NO_LISTENER: Reason = Reason("no_listener");
     /// Nobody answers for its next hop, or nobody may be asked.
     pub const NO_NEIGHBOR: Reason = Reason("no_neighbor");
-    /// Too many packets wait for its next hop.
+    /// Too many bytes wait for its next hop, or for all of them.
     pub const NEIGHBOR_QUEUE: Reason = Reason("neighbor_queue_full");
     /// Too many neighbors are sought.
     pub const NEIGHBOR_TABLE: Reason = Reason("neighbor_table_full");
@@ -297,6 +297,7 @@ impl Node {
             self.ifaces.reserve_exact(usize::from(self.ifaces.is_empty()));
             Interface::set(&mut self.ifaces, Interface { iface, mac, mtu });
         }
+        self.forget_neighbors(iface, link, out);
         self.tell_all(now, &Input::Link(iface, link), out);
     }
 

@@ -1,0 +1,203 @@
+//! Packets that wait until ARP has found their next hop: bounded in bytes, for one neighbor and for all. Where there is no
+//! room, the oldest packet of the lowest [`Origin`] is dropped.
+
+use std::collections::{BTreeMap, VecDeque};
+use wire::{Iface, Ipv4Addr, Packet, PacketId};
+
+/// Bytes that wait for one neighbor: about 90 full frames, as many as Linux keeps (`unres_qlen_bytes`, 212,992 bytes of
+/// buffers).
+const EACH: usize = 128 << 10;
+/// Bytes that wait for all neighbors.
+const ALL: usize = 1 << 20;
+/// What a packet counts beside its bytes, so that empty packets are bounded too.
+const OVERHEAD: usize = 64;
+
+/// Where a packet begins, the least important first. What the roles of this host say keeps other hosts reachable; so a
+/// burst of data must not displace it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum Origin {
+    /// Another host sent it, and it passes through.
+    Forwarded,
+    /// The IP stack of this host sent it, or the node itself.
+    Host,
+    /// A role of this host made it.
+    Role,
+}
+
+impl Origin {
+    /// The origin of a packet that a role sends: one that the role received before has a number already.
+    pub(crate) fn of_role(packet: &Packet) -> Self {
+        if packet.id == PacketId::NEW { Self::Role } else { Self::Forwarded }
+    }
+}
+
+pub(crate) type Place = (Iface, Ipv4Addr);
+
+/// Packets of one neighbor, by origin and arrival.
+#[derive(Debug, Default)]
+struct Queue {
+    packets: BTreeMap<(Origin, u64), Packet>,
+    bytes: usize,
+}
+
+/// All packets that wait for neighbors.
+#[derive(Debug, Default)]
+pub(crate) struct Waiting {
+    queues: BTreeMap<Place, Queue>,
+    /// Of all queues.
+    bytes: usize,
+    /// The number of the next packet.
+    next: u64,
+}
+
+impl Waiting {
+    /// Adds a packet. Returns those that make room for it, with the interface of each; it may be one of them.
+    pub(crate) fn add(&mut self, place: Place, origin: Origin, packet: Packet) -> Vec<(Iface, Packet)> {
+        let cost = cost(&packet);
+        let queue = self.queues.entry(place).or_default();
+        queue.packets.insert((origin, self.next), packet);
+        queue.bytes += cost;
+        self.bytes += cost;
+        self.next += 1;
+        let mut displaced = Vec::new();
+        while self.queues.get(&place).is_some_and(|queue| queue.bytes > EACH) {
+            displaced.extend(self.displace(place));
+        }
+        while self.bytes > ALL
+            && let Some(place) = self.lowest()
+        {
+            displaced.extend(self.displace(place));
+        }
+        displaced
+    }
+
+    /// Takes the packets of one neighbor: those of the highest origin first, and of one origin in the order of arrival.
+    pub(crate) fn take(&mut self, place: Place) -> VecDeque<Packet> {
+        let Some(mut queue) = self.queues.remove(&place) else { return VecDeque::new() };
+        self.bytes -= queue.bytes;
+        let mut taken = VecDeque::with_capacity(queue.packets.len());
+        for origin in [Origin::Role, Origin::Host, Origin::Forwarded] {
+            taken.extend(queue.packets.split_off(&(origin, 0)).into_values());
+        }
+        taken
+    }
+
+    /// The highest origin of the packets that wait for a neighbor; `None` if none waits.
+    pub(crate) fn highest(&self, place: Place) -> Option<Origin> {
+        let ((origin, _), _) = self.queues.get(&place)?.packets.last_key_value()?;
+        Some(*origin)
+    }
+
+    /// Names the packets that wait.
+    pub(crate) fn holds(&self, each: &mut dyn FnMut(PacketId)) {
+        for packet in self.queues.values().flat_map(|queue| queue.packets.values()) {
+            each(packet.id);
+        }
+    }
+
+    /// The neighbor with the oldest packet of the lowest origin.
+    fn lowest(&self) -> Option<Place> {
+        let firsts =
+            self.queues.iter().filter_map(|(place, queue)| Some((queue.packets.keys().next()?, place)));
+        firsts.min().map(|(_, place)| *place)
+    }
+
+    /// Takes the oldest packet of the lowest origin of one neighbor.
+    fn displace(&mut self, place: Place) -> Option<(Iface, Packet)> {
+        let queue = self.queues.get_mut(&place)?;
+        let (_, packet) = queue.packets.pop_first()?;
+        queue.bytes -= cost(&packet);
+        self.bytes -= cost(&packet);
+        if queue.packets.is_empty() {
+            self.queues.remove(&place);
+        }
+        Some((place.0, packet))
+    }
+}
+
+const fn cost(packet: &Packet) -> usize {
+    packet.bytes.len() + OVERHEAD
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wire::Mac;
+
+    const PEER: Place = (Iface(1), Ipv4Addr::new(10, 1, 0, 2));
+
+    fn packet(number: u64, bytes: usize) -> Packet {
+        Packet { id: PacketId(number), ..Packet::new(Mac::ZERO, vec![0x45; bytes]) }
+    }
+
+    fn add(waiting: &mut Waiting, place: Place, origin: Origin, number: u64) -> Vec<u64> {
+        let displaced = waiting.add(place, origin, packet(number, 1500));
+        displaced.into_iter().map(|(_, packet)| packet.id.0).collect()
+    }
+
+    fn taken(waiting: &mut Waiting, place: Place) -> Vec<u64> {
+        waiting.take(place).into_iter().map(|packet| packet.id.0).collect()
+    }
+
+    #[test]
+    fn what_the_roles_say_leaves_first_and_all_else_in_the_order_of_arrival() {
+        let mut waiting = Waiting::default();
+        let origins = [Origin::Forwarded, Origin::Role, Origin::Host, Origin::Forwarded, Origin::Role];
+        for (number, origin) in (0..).zip(origins) {
+            assert!(add(&mut waiting, PEER, origin, number).is_empty());
+        }
+        assert_eq!(waiting.highest(PEER), Some(Origin::Role));
+        assert_eq!(taken(&mut waiting, PEER), [1, 4, 2, 0, 3]);
+        assert_eq!((waiting.bytes, waiting.highest(PEER)), (0, None));
+    }
+
+    #[test]
+    fn the_oldest_of_the_lowest_origin_makes_room() {
+        let mut waiting = Waiting::default();
+        let fits = (EACH / (1500 + OVERHEAD)) as u64;
+        assert!(add(&mut waiting, PEER, Origin::Role, 0).is_empty());
+        for number in 1..fits {
+            assert!(add(&mut waiting, PEER, Origin::Forwarded, number).is_empty());
+        }
+        assert_eq!(add(&mut waiting, PEER, Origin::Forwarded, fits), [1]);
+        assert_eq!(add(&mut waiting, PEER, Origin::Role, fits + 1), [2]);
+        assert!(waiting.bytes <= EACH);
+        assert_eq!(taken(&mut waiting, PEER)[..2], [0, fits + 1]);
+    }
+
+    #[test]
+    fn a_packet_that_is_itself_the_lowest_does_not_displace_another() {
+        let mut waiting = Waiting::default();
+        for number in 0..(EACH / (1500 + OVERHEAD)) as u64 {
+            add(&mut waiting, PEER, Origin::Role, number);
+        }
+        assert_eq!(add(&mut waiting, PEER, Origin::Forwarded, 999), [999]);
+    }
+
+    #[test]
+    fn all_neighbors_together_are_bounded_too() {
+        let mut waiting = Waiting::default();
+        let own = (Iface(1), Ipv4Addr::new(10, 1, 1, 1));
+        add(&mut waiting, own, Origin::Role, 0);
+        let mut displaced = Vec::new();
+        for number in 1..2_000u64 {
+            let place = (Iface(2), Ipv4Addr::from_bits(0x0a02_0000 + number as u32 % 100));
+            displaced.extend(add(&mut waiting, place, Origin::Forwarded, number));
+            assert!(waiting.bytes <= ALL);
+        }
+        assert!(
+            displaced.len() > 1_000 && displaced.is_sorted(),
+            "the oldest go first, whoever they are for"
+        );
+        assert_eq!(taken(&mut waiting, own), [0]);
+    }
+
+    #[test]
+    fn empty_packets_are_bounded() {
+        let mut waiting = Waiting::default();
+        for number in 0..10_000 {
+            waiting.add(PEER, Origin::Forwarded, packet(number, 0));
+        }
+        assert_eq!(waiting.take(PEER).len(), EACH / OVERHEAD);
+    }
+}
