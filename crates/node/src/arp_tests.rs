@@ -149,10 +149,11 @@ fn a_mute_host_probes_nobody() {
     assert_eq!((found, arp.deadline()), (here(PEER_MAC, 2), None));
 }
 
+type Change = fn(&mut Arp) -> VecDeque<Packet>;
+
 #[test]
 fn what_was_learnt_ends_with_the_link_and_with_the_cell() {
     let other_eth = Iface(2);
-    type Change = fn(&mut Arp) -> VecDeque<Packet>;
     let changes: [Change; 2] = [|arp| arp.down(ETH), |arp| arp.up(ETH, Some(Cell(2)))];
     for change in changes {
         let mut arp = Arp::default();
