@@ -6,6 +6,7 @@
 use lab::run::Outcome;
 use lab::{Plan, Scenario};
 use node::{Mark, Stage, Value};
+use std::fmt::Write;
 use trace::{Record, What};
 use wire::ipv4::Header;
 use wire::{Duration, Iface, Instant, Packet};
@@ -187,20 +188,18 @@ fn chain(routers: u32) -> Plan {
         (String::new(), "{ kind = \"indirect-tcp/support-router\", send_buffer = 32768 }");
     for number in 1..=routers {
         let agent = if number == 1 { "home-agent" } else { "foreign-agent" };
-        text += &format!(
-            "[wire.w{number}]\nends = [\"gateway\", \"r{number}\"]\nrate = \"10Mb/s\"\ndelay = \"2500us\"\nnet = \"10.0.{number}.0/24\"\n\
+        write!(text, "[wire.w{number}]\nends = [\"gateway\", \"r{number}\"]\nrate = \"10Mb/s\"\ndelay = \"2500us\"\nnet = \"10.0.{number}.0/24\"\n\
              [cell.{number}]\nstation = \"r{number}\"\nrate = \"2Mb/s\"\nnet = \"10.{number}.0.0/24\"\n\
              [host.r{number}]\nrole = [{router}, {{ kind = \"mobile-ip/{agent}\" }}]\n",
-        );
+        ).unwrap();
         if number > 1 {
-            moves += &format!("{{ at = \"{number}s\", to = \"r{number}\" }},");
+            write!(moves, "{{ at = \"{number}s\", to = \"r{number}\" }},").unwrap();
         }
     }
-    text += &format!(
-        "[host.mobile]\naddress = \"10.1.0.7\"\nrole = [{{ kind = \"mobile-ip/mobile-node\" }}, \
+    write!(text, "[host.mobile]\naddress = \"10.1.0.7\"\nrole = [{{ kind = \"mobile-ip/mobile-node\" }}, \
          {{ kind = \"indirect-tcp/mobile-host\" }}, {{ kind = \"apps/roam\", start = \"r1\", moves = [{moves}] }}, \
          {{ kind = \"apps/bulk-client\", to = \"fixed:9000\", transport = \"indirect\", start = \"0.5s\" }}]\n",
-    );
+    ).unwrap();
     Scenario::plan("chain", &text, &[], 1).unwrap()
 }
 
