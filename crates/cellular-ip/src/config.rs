@@ -111,6 +111,11 @@ pub struct MobileConfig {
     #[serde(default = "update_repeats", deserialize_with = "shared_spans")]
     #[schemars(schema_with = "node::config::schema::spans")]
     pub update_repeats: Arc<[Duration]>,
+    /// A route-update at the latest so long after the last one, however many data packets were sent: 20 s (ours). A node
+    /// that lost its mapping hears of the host again; `0s` for none, as in the paper.
+    #[serde(default = "route_reauth_time", deserialize_with = "span")]
+    #[schemars(schema_with = "node::config::schema::span")]
+    pub route_reauth_time: Duration,
     /// Packets of its own that it keeps while it retunes (ours).
     #[serde(default = "tuning_queue")]
     pub tuning_queue: usize,
@@ -248,6 +253,9 @@ const fn route_timeout() -> Duration {
 }
 const fn route_update_time() -> Duration {
     Duration::from_secs(3)
+}
+const fn route_reauth_time() -> Duration {
+    Duration::from_secs(20)
 }
 const fn semisoft_delay() -> Duration {
     Duration::from_millis(100)

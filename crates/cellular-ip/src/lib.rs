@@ -23,7 +23,9 @@ pub mod delay;
 pub mod gateway;
 pub mod message;
 pub mod mobile;
+mod signals;
 pub mod station;
+mod updates;
 
 pub use gateway::Gateway;
 pub use mobile::Mobile;

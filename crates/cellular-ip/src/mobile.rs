@@ -1,30 +1,34 @@
-//! The mobile host, always active in this slice.
+//! The mobile host, always active in this version.
 //!
 //! ```text
 //!              hard                                          semisoft
 //!   Attached ───────> Tuning ── link up: ───> Attached        Attached ── visit new station with S=1 ──> Semisoft
 //!                       │      route-update S=0, then            Semisoft ── semisoft-delay ──> Tuning
 //!                       │      what waited
+//!                       └─ out of range ─> Lost ── strongest station heard ──> Tuning
 //! ```
+//!
+//! The last handoff order wins: one that is under way is aborted. A radio that lost its cell, or did not come into the one
+//! that it was pointed at, carries nothing; the host then looks for the strongest station that it hears.
 
 use crate::config::{Kind, MobileConfig, Station};
-use crate::message::{Authentication, RouteUpdate, Skipped};
+use crate::signals::Signals;
+use crate::updates::{Clocks, Repeats, signed};
 use node::config::{ConfigError, Interfaces};
 use node::{
-    Command, HANDOFF, Input, Link, Mark, Outbox, Role, Rx, Seed, Span, Stage, TimerName, Timers, Value,
+    Command, HANDOFF, HANDOFF_ABORTED, HANDOFF_FAILED, HANDOFF_REFUSED, Input, Link, Mark, Outbox, Role, Rx,
+    Seed, Span, Stage, TimerName, Timers, Value,
 };
 use std::collections::VecDeque;
 use table::{Action, Class, Hop, Key, Life, Route};
-use wire::{Cell, Iface, Instant, Packet, PacketId, WallTime};
+use wire::{Cell, Duration, Iface, Instant, Packet, PacketId, WallTime};
 
 /// Names of what a mobile host marks.
 pub mod mark {
-    /// A handoff by timer was not begun, and why.
-    pub const HANDOFF_REFUSED: &str = "handoff_refused";
-    /// The radio would not go there; the host stays where it was.
-    pub const HANDOFF_FAILED: &str = "handoff_failed";
-    /// A route-update with S=0 left; fields `to`, and `why`: `handoff`, `repeat` or `timer`. Those by timer are
-    /// optional: whether one comes just before a handoff is a matter of microseconds.
+    /// The radio lost its cell; fields `at` and `why`.
+    pub const LINK_LOST: &str = "link_lost";
+    /// A route-update with S=0 left; fields `to`, and `why`: `handoff`, `repeat`, `timer`, `reauth`, `abort` or
+    /// `clock`. Those by timer are optional: whether one comes just before a handoff is a matter of microseconds.
     pub const ROUTE_UPDATE_SENT: &str = "route_update_sent";
     /// A route-update with S=1 left, for the new base station.
     pub const SEMISOFT_SENT: &str = "semisoft_sent";
@@ -46,10 +50,14 @@ enum Timer {
     Retune,
     /// The handoff's route-update is sent again.
     Repeat,
+    /// The radio is tuned again, though it reports no signals.
+    Retry,
+    /// Data alone have kept the mapping for the route-reauth-time.
+    Reauth,
 }
 
 impl TimerName for Timer {
-    const ALL: &'static [Self] = &[Self::Move, Self::Retune, Self::Repeat];
+    const ALL: &'static [Self] = &[Self::Move, Self::Retune, Self::Repeat, Self::Retry, Self::Reauth];
     fn index(self) -> usize {
         self as usize
     }
@@ -58,10 +66,26 @@ impl TimerName for Timer {
 /// Where the host is; stations by their place in the configuration.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum State {
-    Attached { at: usize },
-    Semisoft { at: usize, to: usize },
-    Tuning { from: Option<usize>, to: usize },
+    Attached {
+        at: usize,
+    },
+    Semisoft {
+        at: usize,
+        to: usize,
+    },
+    /// On its way; `from` is where the radio stays if it does not support the new cell.
+    Tuning {
+        from: Option<usize>,
+        to: usize,
+    },
+    /// The radio carries nothing. `tried` is the station that it was lost at, or could not be reached.
+    Lost {
+        tried: usize,
+    },
 }
+
+/// How long a radio without signal reports stays lost before it is tuned again.
+const RETRY: Duration = Duration::from_secs(1);
 
 /// A mobile host.
 #[derive(Debug)]
@@ -69,15 +93,17 @@ pub struct Mobile {
     config: MobileConfig,
     radio: Iface,
     state: State,
-    timers: Timers<Timer, 3>,
-    wall: WallTime,
-    last_timestamp: u64,
-    chance: Seed,
+    timers: Timers<Timer, 5>,
+    clocks: Clocks,
+    repeats: Repeats,
+    signals: Signals,
+    /// The station where it was attached last.
+    home: usize,
+    /// Somebody ordered the move that is under way, and it is marked.
+    ordered: bool,
     /// Our own packets that wait for the radio.
     waiting: VecDeque<Packet>,
     next_move: usize,
-    repeats_sent: usize,
-    attached_at: Instant,
     updates: u64,
 }
 
@@ -88,139 +114,268 @@ impl Mobile {
     pub fn new(config: MobileConfig, interfaces: Interfaces<'_>, chance: Seed) -> Result<Self, ConfigError> {
         config.check()?;
         let radio = interfaces.number("interface", &config.interface)?;
+        let repeats = Repeats::new(config.update_repeats.clone(), config.route_update_time);
         Ok(Self {
             config,
             radio,
             state: State::Tuning { from: None, to: 0 },
             timers: Timers::default(),
-            wall: WallTime::default(),
-            last_timestamp: 0,
-            chance,
+            clocks: Clocks::new(chance),
+            repeats,
+            signals: Signals::default(),
+            home: 0,
+            ordered: true,
             waiting: VecDeque::new(),
             next_move: 0,
-            repeats_sent: 0,
-            attached_at: Instant::ZERO,
             updates: 0,
         })
     }
 
     fn start(&mut self, wall: WallTime, out: &mut Outbox) {
-        self.wall = wall;
+        self.clocks.start(wall);
         self.set_next_move();
+        self.hold_packets(out);
         self.tune(None, 0, out);
     }
 
     // --- handoff ---------------------------------------------------------------------------------------------------
 
-    /// Begins a handoff, if it can be begun now.
-    fn hand_off(&mut self, now: Instant, to: &str, kind: Kind, out: &mut Outbox) -> Result<(), String> {
-        let State::Attached { at } = self.state else { return Err("a handoff is under way".to_owned()) };
+    /// Begins a handoff, if it can be begun now, in place of one that is under way. Returns how: without a station that
+    /// carries its packets a host can only hand off hard.
+    fn hand_off(&mut self, now: Instant, to: &str, kind: Kind, out: &mut Outbox) -> Result<Kind, String> {
         let Some(index) = self.config.stations.iter().position(|station| station.name == to) else {
             return Err(format!("no station `{to}`; known: {}", self.station_names()));
         };
-        if index == at {
-            return Err(format!("already at `{to}`"));
+        match self.state {
+            State::Attached { at } if at == index => return Err(format!("already at `{to}`")),
+            State::Tuning { to: goal, .. } if goal == index => {
+                return Err(format!("already on the way to `{to}`"));
+            }
+            State::Semisoft { at, to: goal } if goal == index => {
+                if kind == Kind::Semisoft {
+                    return Err(format!("a semisoft handoff to `{to}` is under way"));
+                }
+                self.tune(Some(at), index, out);
+                return Ok(Kind::Hard);
+            }
+            State::Semisoft { at, .. } if at == index => {
+                self.abort(to, out);
+                self.state = State::Attached { at };
+                self.announce(now, at, "abort", out);
+                let next = self.repeats.resume(now);
+                self.set_next_repeat(next);
+                return Ok(kind);
+            }
+            _ => {}
         }
-        let from = self.name_of(at);
+        self.abort(to, out);
+        let (at, kind) = match self.state {
+            State::Attached { at } | State::Semisoft { at, .. } => (Some(at), kind),
+            State::Tuning { .. } | State::Lost { .. } => (None, Kind::Hard),
+        };
+        // The old path confirms itself (5.2), unless the radio leaves it at once.
+        if let (State::Semisoft { at, .. }, Kind::Semisoft) = (self.state, kind) {
+            self.announce(now, at, "abort", out);
+        }
+        self.mark_handoff(index, kind, out);
+        self.ordered = true;
+        match (at, kind) {
+            (Some(at), Kind::Semisoft) => self.prepare(now, at, index, out),
+            _ => self.tune(at, index, out),
+        }
+        Ok(kind)
+    }
+
+    /// Marks that a handoff which is under way gives way to one to `by`.
+    fn abort(&self, by: &str, out: &mut Outbox) {
+        if let State::Semisoft { to, .. } | State::Tuning { to, .. } = self.state {
+            let aborted = Mark::new("mobile", HANDOFF_ABORTED).with("to", self.name_of(to));
+            out.mark(aborted.with("why", format!("`{by}` was ordered")));
+        }
+    }
+
+    fn mark_handoff(&self, to: usize, kind: Kind, out: &mut Outbox) {
         let begun = Mark::new("mobile", HANDOFF).with("kind", kind.name());
-        out.mark(begun.with("from", from).with("to", to));
-        self.timers.stop(Timer::Repeat);
-        match kind {
-            Kind::Hard => self.tune(Some(at), index, out),
-            Kind::Semisoft => self.prepare(now, at, index, out),
-        }
-        Ok(())
+        out.mark(begun.with("from", self.name_of(self.home)).with("to", self.name_of(to)));
     }
 
     /// Semisoft: the new path is built while we still listen to the old.
     fn prepare(&mut self, now: Instant, at: usize, to: usize, out: &mut Outbox) {
-        let packet = self.route_update(now, to, true);
         out.mark(Mark::new("mobile", mark::SEMISOFT_SENT).with("to", self.name_of(to)));
-        if let (Some(packet), Some(cell)) = (packet, self.cell_of(to)) {
-            out.visit(self.radio, cell, packet);
+        for packet in self.route_updates(now, to, true) {
+            if let Some(cell) = self.cell_of(to) {
+                out.visit(self.radio, cell, packet);
+            }
         }
         self.state = State::Semisoft { at, to };
+        self.stop_updates();
         self.timers.set(Timer::Retune, now + self.config.semisoft_delay);
         // An S=0 through the old station would cancel what we have just asked for: no timer until it is done.
         self.route_by(at, Life::Forever, out);
     }
 
     fn tune(&mut self, from: Option<usize>, to: usize, out: &mut Outbox) {
-        self.state = State::Tuning { from, to };
-        out.route(HOST_ROUTE, Route { action: Action::Punt, life: Life::Forever });
+        self.leave(State::Tuning { from, to }, out);
         if let Some(cell) = self.cell_of(to) {
             out.tune(self.radio, cell);
         }
     }
 
+    /// No station carries our packets: they wait.
+    fn leave(&mut self, state: State, out: &mut Outbox) {
+        if matches!(self.state, State::Attached { .. } | State::Semisoft { .. }) {
+            self.hold_packets(out);
+        }
+        self.state = state;
+        self.stop_updates();
+        self.timers.stop(Timer::Retune);
+        self.timers.stop(Timer::Retry);
+    }
+
+    fn hold_packets(&self, out: &mut Outbox) {
+        out.route(HOST_ROUTE, Route { action: Action::Punt, life: Life::Forever });
+    }
+
+    fn stop_updates(&mut self) {
+        self.timers.stop(Timer::Repeat);
+        self.timers.stop(Timer::Reauth);
+    }
+
     fn link(&mut self, now: Instant, link: Link<'_>, out: &mut Outbox) {
         match (link, self.state) {
+            (Link::Heard(cell, strength), state) => {
+                let Some(station) = self.station_of(cell) else { return };
+                self.signals.hear(now, station, strength);
+                if matches!(state, State::Lost { .. }) {
+                    self.seek(now, out);
+                }
+            }
             (Link::Up { cell, .. }, State::Tuning { to, .. })
                 if cell.is_some() && cell == self.cell_of(to) =>
             {
                 self.attached(now, to, out);
             }
-            (Link::Down(why), State::Tuning { from, to }) => {
-                out.mark(
-                    Mark::new("mobile", mark::HANDOFF_FAILED).with("to", self.name_of(to)).with("why", why),
-                );
-                if let Some(at) = from {
+            // A link that came back by itself.
+            (Link::Up { cell: Some(cell), .. }, State::Lost { .. }) => {
+                if let Some(at) = self.station_of(cell) {
                     self.attached(now, at, out);
                 }
             }
-            _ => {}
+            (Link::Up { .. }, _) => {}
+            (Link::Down(why), State::Tuning { from, to }) => {
+                let failed = Mark::new("mobile", HANDOFF_FAILED).with("to", self.name_of(to));
+                out.mark(failed.with("why", why));
+                match from.filter(|_| why == Link::UNSUPPORTED) {
+                    Some(at) => self.attached(now, at, out),
+                    None => self.lost(now, to, out),
+                }
+            }
+            (Link::Down(Link::UNSUPPORTED), _) => {}
+            (Link::Down(why), State::Attached { at }) => {
+                self.mark_lost(at, why, out);
+                self.ordered = false;
+                self.lost(now, at, out);
+            }
+            // The new path is prepared.
+            (Link::Down(why), State::Semisoft { at, to }) => {
+                self.mark_lost(at, why, out);
+                self.signals.forget(at);
+                self.tune(None, to, out);
+            }
+            (Link::Down(_), State::Lost { .. }) => {}
         }
+    }
+
+    fn mark_lost(&self, at: usize, why: &str, out: &mut Outbox) {
+        out.mark(Mark::new("mobile", mark::LINK_LOST).with("at", self.name_of(at)).with("why", why));
+    }
+
+    /// The radio carries nothing any more, or did not come into the cell of `tried`.
+    fn lost(&mut self, now: Instant, tried: usize, out: &mut Outbox) {
+        self.signals.forget(tried);
+        self.leave(State::Lost { tried }, out);
+        self.seek(now, out);
+    }
+
+    /// Goes to the strongest station that is heard. If none is, the host waits until one is; if its radio does not say, it
+    /// goes back to the station that it came from, and then tries one after the other.
+    fn seek(&mut self, now: Instant, out: &mut Outbox) {
+        let State::Lost { tried } = self.state else { return };
+        match self.signals.strongest(now) {
+            Some(to) => self.find(to, out),
+            None if self.signals.are_reported() => {}
+            None if tried != self.home => self.find(self.home, out),
+            None => self.timers.set(Timer::Retry, now + RETRY),
+        }
+    }
+
+    /// Tunes to a station that nobody has ordered, unless the order before it has only just failed.
+    fn find(&mut self, to: usize, out: &mut Outbox) {
+        if !self.ordered {
+            self.mark_handoff(to, Kind::Hard, out);
+        }
+        self.tune(None, to, out);
     }
 
     /// The route-update goes first, then what waited: data from a place that nobody has announced would be dropped.
     fn attached(&mut self, now: Instant, at: usize, out: &mut Outbox) {
         self.state = State::Attached { at };
-        self.attached_at = now;
-        self.repeats_sent = 0;
+        self.timers.stop(Timer::Retry);
+        self.home = at;
         self.announce(now, at, "handoff", out);
-        self.set_next_repeat();
+        let next = self.repeats.begin(now);
+        self.set_next_repeat(next);
+        // The first packet from this station says that the path leads here.
+        out.route(self.inbound(), Route { action: Action::Punt, life: Life::Forever });
         for packet in std::mem::take(&mut self.waiting) {
             out.send_routed(packet);
         }
     }
 
+    /// A packet to this host came by the radio.
+    fn arrived(&mut self, rx: Rx, packet: Packet, out: &mut Outbox) {
+        if rx.iface == self.radio && matches!(self.state, State::Attached { .. }) {
+            if self.repeats.confirm() {
+                self.timers.stop(Timer::Repeat);
+            }
+            out.route(self.inbound(), None);
+        }
+        out.pass(rx, packet);
+    }
+
+    /// Packets to this host that come in by a link.
+    const fn inbound(&self) -> Key {
+        Key::to(Class::WIRE, self.config.address)
+    }
+
     // --- route-updates ---------------------------------------------------------------------------------------------
 
-    /// Sends a route-update and starts the route-update timer again.
+    /// Sends a route-update and starts the timers of the next again.
     fn announce(&mut self, now: Instant, at: usize, why: &'static str, out: &mut Outbox) {
-        if let Some(packet) = self.route_update(now, at, false) {
+        for packet in self.route_updates(now, at, false) {
             self.updates += 1;
             let sent = Mark::new("mobile", mark::ROUTE_UPDATE_SENT).with("to", self.name_of(at));
             out.mark(sent.with("why", why).at(Span::Begins(Stage::Registration)));
             out.send(self.radio, packet);
         }
+        if !self.config.route_reauth_time.is_zero() {
+            self.timers.set(Timer::Reauth, now + self.config.route_reauth_time);
+        }
         self.route_by(at, Life::Watched(self.config.route_update_time), out);
     }
 
-    fn route_update(&mut self, now: Instant, to: usize, semisoft: bool) -> Option<Packet> {
-        let timestamp = self.timestamp(now);
-        let station = self.config.stations.get(to)?;
-        let mut update = RouteUpdate {
-            mobile: self.config.address,
-            gateway: self.config.gateway,
-            timestamp,
-            semisoft,
-            auth: Authentication::unsigned(self.config.key_generation, self.config.r_mh.to_be_bytes()),
-            serving_bs: Some(station.id),
-            skipped: Skipped::default(),
-        };
-        update.sign(&self.config.session_key);
-        Some(Packet::new(station.mac, update.emit()))
+    /// A route-update by each clock that may be right.
+    fn route_updates(&mut self, now: Instant, to: usize, semisoft: bool) -> Vec<Packet> {
+        let stamps = self.clocks.stamps(now);
+        let Some(station) = self.config.stations.get(to) else { return Vec::new() };
+        let signed = |timestamp| signed(&self.config, station, timestamp, semisoft);
+        stamps.map(signed).collect()
     }
 
-    /// Strictly increasing, whatever the clock does; the bits that nanoseconds leave unused are random (draft 3.3.2).
-    fn timestamp(&mut self, now: Instant) -> u64 {
-        let clock = self.wall.plus(now.since(Instant::ZERO)).to_ntp();
-        let fresh = clock & !3 | self.chance.draw() & 3;
-        let next = self.last_timestamp.wrapping_add(1);
-        self.last_timestamp =
-            if wire::ntp_distance(fresh, next) >= 0 || self.last_timestamp == 0 { fresh } else { next };
-        self.last_timestamp
+    fn clock_set(&mut self, now: Instant, wall: WallTime, out: &mut Outbox) {
+        if let (true, State::Attached { at }) = (self.clocks.set(wall), self.state) {
+            self.announce(now, at, "clock", out);
+        }
     }
 
     /// Our packets go by this station; a watched route tells us when none has for the route-update-time.
@@ -239,9 +394,13 @@ impl Mobile {
                 (Timer::Move, _) => self.scripted_move(now, out),
                 (Timer::Retune, State::Semisoft { at, to }) => self.tune(Some(at), to, out),
                 (Timer::Repeat, State::Attached { at }) => {
-                    self.repeats_sent += 1;
                     self.announce(now, at, "repeat", out);
-                    self.set_next_repeat();
+                    let next = self.repeats.repeated(now);
+                    self.set_next_repeat(next);
+                }
+                (Timer::Reauth, State::Attached { at }) => self.announce(now, at, "reauth", out),
+                (Timer::Retry, State::Lost { tried }) => {
+                    self.find((tried + 1) % self.config.stations.len().max(1), out);
                 }
                 _ => {}
             }
@@ -253,7 +412,7 @@ impl Mobile {
         self.next_move += 1;
         self.set_next_move();
         if let Err(why) = self.hand_off(now, &step.to, step.kind, out) {
-            out.mark(Mark::new("mobile", mark::HANDOFF_REFUSED).with("to", step.to).with("why", why));
+            out.mark(Mark::new("mobile", HANDOFF_REFUSED).with("to", step.to).with("why", why));
         }
     }
 
@@ -263,16 +422,16 @@ impl Mobile {
         }
     }
 
-    fn set_next_repeat(&mut self) {
-        match self.config.update_repeats.get(self.repeats_sent) {
-            Some(after) => self.timers.set(Timer::Repeat, self.attached_at + *after),
+    fn set_next_repeat(&mut self, next: Option<Instant>) {
+        match next {
+            Some(at) => self.timers.set(Timer::Repeat, at),
             None => self.timers.stop(Timer::Repeat),
         }
     }
 
     // --- commands --------------------------------------------------------------------------------------------------
 
-    /// `handoff {to, kind}`; `kind` is `hard` unless it says otherwise.
+    /// `handoff {to, kind}`; `kind` is `hard` unless it says otherwise. The answer says how it is done.
     fn command(&mut self, now: Instant, command: &Command, out: &mut Outbox) -> Result<Value, String> {
         let to = command.args.get("to").and_then(Value::as_text);
         let to = to.ok_or_else(|| format!("say where to: {{\"to\": one of {}}}", self.station_names()))?;
@@ -281,7 +440,7 @@ impl Mobile {
             Some(Some("semisoft")) => Kind::Semisoft,
             Some(_) => return Err("`kind` is hard or semisoft".to_owned()),
         };
-        self.hand_off(now, to, kind, out)?;
+        let kind = self.hand_off(now, to, kind, out)?;
         Ok(Value::map([("handoff", Value::from(to)), ("kind", Value::from(kind.name()))]))
     }
 
@@ -292,6 +451,10 @@ impl Mobile {
 
     fn name_of(&self, index: usize) -> String {
         self.config.stations.get(index).map(|station| station.name.clone()).unwrap_or_default()
+    }
+
+    fn station_of(&self, cell: Cell) -> Option<usize> {
+        self.config.stations.iter().position(|station| station.cell == cell.0)
     }
 
     fn cell_of(&self, index: usize) -> Option<Cell> {
@@ -313,6 +476,7 @@ impl Role for Mobile {
             Input::Start(boot) => self.start(boot.wall, out),
             Input::Timeout => self.timeout(now, out),
             Input::Link(iface, link) if iface == self.radio => self.link(now, link, out),
+            Input::Packet(rx, packet) if rx.iface != Iface::HOST => self.arrived(rx, packet, out),
             Input::Packet(Rx { iface, .. }, packet) if self.waiting.len() >= self.config.tuning_queue => {
                 out.discard(iface, packet, reason::TUNING_QUEUE_FULL);
             }
@@ -326,7 +490,7 @@ impl Role for Mobile {
                 let answer = self.command(now, command, out);
                 out.answer(id, answer);
             }
-            Input::Wall(wall) => self.wall = wall,
+            Input::Wall(wall) => self.clock_set(now, wall, out),
             Input::Link(..)
             | Input::Idle(..)
             | Input::Stream(..)
@@ -346,6 +510,7 @@ impl Role for Mobile {
             State::Attached { at } => ("attached", at),
             State::Semisoft { at, .. } => ("semisoft", at),
             State::Tuning { to, .. } => ("tuning", to),
+            State::Lost { .. } => ("lost", self.home),
         };
         Value::map([
             ("state", Value::from(state)),

@@ -38,7 +38,7 @@ mod waiting;
 pub use act::{Act, Effect, Neighbor};
 pub use app_event::{AppChange, AppEvent};
 pub use input::{Boot, Command, CommandId, Fault, Input, Link, Listen, News, Proto, Rx, Undone};
-pub use mark::{HANDOFF, Mark, Span, Stage};
+pub use mark::{HANDOFF, HANDOFF_ABORTED, HANDOFF_FAILED, HANDOFF_REFUSED, Mark, Span, Stage};
 pub use node::{Node, Role, reason};
 pub use outbox::Outbox;
 pub use rules::Ruleset;

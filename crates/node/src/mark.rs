@@ -43,6 +43,13 @@ impl Mark {
 /// The mark with which a handoff begins, whoever decides it; fields `kind`, `from`, `to`.
 pub const HANDOFF: &str = "handoff";
 
+/// A handoff of the timetable was not begun; fields `to`, `why`.
+pub const HANDOFF_REFUSED: &str = "handoff_refused";
+/// A handoff was given up for another one; fields `to`, `why`.
+pub const HANDOFF_ABORTED: &str = "handoff_aborted";
+/// The radio did not come into the new cell; fields `to`, `why`.
+pub const HANDOFF_FAILED: &str = "handoff_failed";
+
 /// The role of marks about the state of a TCP connection, by either backend: `cwnd` in `bytes`, `srtt` in `ns` and others,
 /// each with the ends of the connection in `local` and `peer`.
 pub const TCP: &str = "tcp";

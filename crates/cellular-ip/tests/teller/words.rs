@@ -67,6 +67,7 @@ fn neighbor(iface: Iface, mac: Mac, interfaces: &[&str]) -> String {
 fn class(class: Class) -> &'static str {
     match class {
         Class(0) => "this host's own",
+        Class(1) => "incoming",
         Class(16) => "upward",
         Class(17) => "downward",
         _ => "other",
