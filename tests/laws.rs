@@ -41,7 +41,10 @@ fn play<S: Subject>(make: impl Fn() -> S, talk: &Talk, scripts: u64) -> Result<(
 
 fn role(row: &Row) -> Box<dyn Role> {
     let interfaces = row.interfaces();
-    row.config().build(node::config::Interfaces(&interfaces), &Seed::new(1)).unwrap()
+    row.config()
+        .on_host(&row.addresses())
+        .build(node::config::Interfaces(&interfaces), &Seed::new(1))
+        .unwrap()
 }
 
 fn alone(row: &Row) -> Alone {

@@ -47,6 +47,8 @@ pub(crate) struct Semisoft {
 #[derive(Debug, Default)]
 pub(crate) struct RouteCache {
     pub(crate) hosts: BTreeMap<Ipv4Addr, Entry>,
+    /// Hosts without a mapping, of which only the timestamp is remembered.
+    buried: usize,
 }
 
 impl RouteCache {
@@ -61,8 +63,41 @@ impl RouteCache {
         }
     }
 
+    /// The entry of a host whose route-update was accepted; it is to be given a mapping.
+    pub(crate) fn enter(&mut self, host: Ipv4Addr, timestamp: u64) -> &mut Entry {
+        if self.hosts.get(&host).is_some_and(|entry| entry.mapping.is_none()) {
+            self.buried -= 1;
+        }
+        let entry = self.hosts.entry(host).or_insert(Entry { last_timestamp: 0, mapping: None });
+        entry.last_timestamp = timestamp;
+        entry
+    }
+
+    /// Only the timestamp of a host is remembered from now on. Its mapping may have been taken out before.
+    pub(crate) fn bury(&mut self, host: Ipv4Addr) {
+        if let Some(entry) = self.hosts.get_mut(&host) {
+            entry.mapping = None;
+            self.buried += 1;
+        }
+    }
+
+    pub(crate) fn forget(&mut self, host: Ipv4Addr) {
+        if self.hosts.remove(&host).is_some() {
+            self.buried -= 1;
+        }
+    }
+
     /// Hosts that can be reached, without those whose timestamps are only remembered.
     pub(crate) fn mapped(&self) -> usize {
-        self.hosts.values().filter(|entry| entry.mapping.is_some()).count()
+        self.hosts.len() - self.buried
+    }
+
+    /// Whether this host may be given a mapping. Remembered timestamps have as much room again.
+    pub(crate) fn has_room_for(&self, host: Ipv4Addr, capacity: usize) -> bool {
+        match self.hosts.get(&host) {
+            Some(Entry { mapping: Some(_), .. }) => true,
+            Some(_) => self.mapped() < capacity,
+            None => self.mapped() < capacity && self.hosts.len() < capacity.saturating_mul(2),
+        }
     }
 }

@@ -53,6 +53,14 @@ pub struct StationConfig {
     #[serde(default = "replay_window", deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub replay_window: Duration,
+    /// A mapping that no route-update has confirmed for three times as long is no longer kept by data: 20 s (ours), as the
+    /// mobile hosts have it; `0s` for no limit, as in the paper.
+    #[serde(default = "route_reauth_time", deserialize_with = "span")]
+    #[schemars(schema_with = "node::config::schema::span")]
+    pub route_reauth_time: Duration,
+    /// The node's own addresses, which no mobile host has: those of its host.
+    #[serde(skip)]
+    pub own: Vec<Ipv4Addr>,
     /// Hosts that the cache takes; a new one beyond it is refused, none is pushed out (ours).
     #[serde(default = "cache_capacity")]
     pub cache_capacity: usize,

@@ -5,7 +5,7 @@ use crate::config::StationConfig;
 use crate::station::LISTENS;
 use node::config::{ConfigError, Interfaces};
 use node::{Input, Listen, Outbox, Role, Value, reason};
-use wire::{Instant, PacketId};
+use wire::{Instant, Ipv4Addr, PacketId};
 
 /// A gateway. Control packets never leave the access network: it takes those that its node part has accepted.
 #[derive(Debug)]
@@ -16,6 +16,11 @@ pub struct Gateway {
 impl Gateway {
     /// A gateway with this configuration, on a host with these interfaces.
     pub fn new(config: StationConfig, interfaces: Interfaces<'_>) -> Result<Self, ConfigError> {
+        if !config.own.contains(&config.gateway) {
+            let problem =
+                format!("{} is no address of this host, so route-updates would not end here", config.gateway);
+            return Err(ConfigError::new("gateway", problem));
+        }
         Ok(Self { node: Station::new(config, interfaces)? })
     }
 }
@@ -33,6 +38,10 @@ impl Role for Gateway {
         if let Some((iface, packet)) = self.node.take(now, input, out) {
             out.discard(iface, packet, reason::CONSUMED);
         }
+    }
+
+    fn reporter(&self) -> Option<Ipv4Addr> {
+        self.node.reporter()
     }
 
     fn deadline(&self) -> Option<Instant> {

@@ -12,19 +12,22 @@
 //! - [`station`]: a base station, and any other node of the network; the crossover is whichever node two paths share.
 //! - [`gateway`]: the node where the access network meets the Internet, and route-updates end.
 //! - [`delay`]: the delay device in front of the new leg, so that the new path is not ahead of the old.
-//! - [`message`]: what they say to each other.
+//! - [`message`], [`update_request`]: what they say to each other.
 //!
 //! Not here yet: beacons, registration, paging, and the gateway broadcast that fixes uplinks; what they would tell
 //! comes from the configuration.
 
+mod admission;
 mod cache;
 pub mod config;
 pub mod delay;
 pub mod gateway;
 pub mod message;
 pub mod mobile;
+mod per_second;
 mod signals;
 pub mod station;
+pub mod update_request;
 mod updates;
 
 pub use gateway::Gateway;

@@ -12,23 +12,26 @@
 //! that it was pointed at, carries nothing; the host then looks for the strongest station that it hears.
 
 use crate::config::{Kind, MobileConfig, Station};
+use crate::message::ICMP_TYPE;
 use crate::signals::Signals;
+use crate::update_request::UpdateRequest;
 use crate::updates::{Clocks, Repeats, signed};
 use node::config::{ConfigError, Interfaces};
 use node::{
-    Command, HANDOFF, HANDOFF_ABORTED, HANDOFF_FAILED, HANDOFF_REFUSED, Input, Link, Mark, Outbox, Role, Rx,
-    Seed, Span, Stage, TimerName, Timers, Value,
+    Command, HANDOFF, HANDOFF_ABORTED, HANDOFF_FAILED, HANDOFF_REFUSED, Input, Link, Listen, Mark, Outbox,
+    Proto, Role, Rx, Seed, Span, Stage, TimerName, Timers, Value, Why,
 };
 use std::collections::VecDeque;
 use table::{Action, Class, Hop, Key, Life, Route};
+use wire::ipv4::Header;
 use wire::{Cell, Duration, Iface, Instant, Packet, PacketId, WallTime};
 
 /// Names of what a mobile host marks.
 pub mod mark {
     /// The radio lost its cell; fields `at` and `why`.
     pub const LINK_LOST: &str = "link_lost";
-    /// A route-update with S=0 left; fields `to`, and `why`: `handoff`, `repeat`, `timer`, `reauth`, `abort` or
-    /// `clock`. Those by timer are optional: whether one comes just before a handoff is a matter of microseconds.
+    /// A route-update with S=0 left; fields `to`, and `why`: `handoff`, `repeat`, `timer`, `reauth`, `abort`,
+    /// `clock` or `request`. Those by timer are optional: whether one comes just before a handoff is a matter of microseconds.
     pub const ROUTE_UPDATE_SENT: &str = "route_update_sent";
     /// A route-update with S=1 left, for the new base station.
     pub const SEMISOFT_SENT: &str = "semisoft_sent";
@@ -84,6 +87,9 @@ enum State {
     },
 }
 
+/// A host answers at most one update-request in this time: anybody can send them.
+const ANSWERS: Duration = Duration::from_millis(200);
+
 /// How long a radio without signal reports stays lost before it is tuned again.
 const RETRY: Duration = Duration::from_secs(1);
 
@@ -99,6 +105,8 @@ pub struct Mobile {
     signals: Signals,
     /// The station where it was attached last.
     home: usize,
+    /// When an update-request is answered again.
+    answers: Instant,
     /// Somebody ordered the move that is under way, and it is marked.
     ordered: bool,
     /// Our own packets that wait for the radio.
@@ -124,6 +132,7 @@ impl Mobile {
             repeats,
             signals: Signals::default(),
             home: 0,
+            answers: Instant::ZERO,
             ordered: true,
             waiting: VecDeque::new(),
             next_move: 0,
@@ -332,6 +341,22 @@ impl Mobile {
         }
     }
 
+    /// A node has refused our data. While a semisoft handoff is under way, an S=0 would cancel it.
+    fn requested(&mut self, now: Instant, iface: Iface, packet: Packet, out: &mut Outbox) {
+        let parsed = Header::parse(&packet.bytes).and_then(|(ip, icmp)| UpdateRequest::parse(&ip, icmp));
+        if let Err(malformed) = parsed {
+            return out.discard(iface, packet, malformed.into());
+        }
+        out.discard(iface, packet, node::reason::CONSUMED);
+        if let State::Attached { at } = self.state
+            && self.answers <= now
+            && iface == self.radio
+        {
+            self.answers = now + ANSWERS;
+            self.announce(now, at, "request", out);
+        }
+    }
+
     /// A packet to this host came by the radio.
     fn arrived(&mut self, rx: Rx, packet: Packet, out: &mut Outbox) {
         if rx.iface == self.radio && matches!(self.state, State::Attached { .. }) {
@@ -462,9 +487,16 @@ impl Mobile {
     }
 }
 
+/// Update-requests.
+const LISTENS: [Listen; 1] = [Listen::Local(Proto::Icmp(ICMP_TYPE))];
+
 impl Role for Mobile {
     fn name(&self) -> &'static str {
         "mobile"
+    }
+
+    fn listens(&self) -> &[Listen] {
+        &LISTENS
     }
 
     fn verbs(&self) -> &[&'static str] {
@@ -476,6 +508,9 @@ impl Role for Mobile {
             Input::Start(boot) => self.start(boot.wall, out),
             Input::Timeout => self.timeout(now, out),
             Input::Link(iface, link) if iface == self.radio => self.link(now, link, out),
+            Input::Packet(Rx { iface, why: Why::Listen, .. }, packet) => {
+                self.requested(now, iface, packet, out);
+            }
             Input::Packet(rx, packet) if rx.iface != Iface::HOST => self.arrived(rx, packet, out),
             Input::Packet(Rx { iface, .. }, packet) if self.waiting.len() >= self.config.tuning_queue => {
                 out.discard(iface, packet, reason::TUNING_QUEUE_FULL);

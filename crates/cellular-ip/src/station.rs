@@ -3,20 +3,26 @@
 //! | packet | from | what happens |
 //! |---|---|---|
 //! | data | downlink neighbor that its source is mapped to | mapping refreshed by the table, sent up |
-//! | data | any other downlink neighbor | dropped: data never make a mapping |
+//! | data | any other downlink neighbor | dropped, and the host asked for a route-update: data never make a mapping |
 //! | data | uplink | sent to the mapped neighbor; to both during semisoft; dropped without a mapping |
 //! | route-update | downlink | checked, mapping made or moved, sent up |
+//! | update-request | uplink | sent to the mapped neighbor |
+//! | ICMP error of a node | wired downlink | sent up |
 
-use crate::cache::{Entry, Leg, Mapping, RouteCache, Semisoft};
+use crate::admission::{Admission, plausible};
+use crate::cache::{Leg, Mapping, RouteCache, Semisoft};
 use crate::config::StationConfig;
-use crate::message::{ICMP_TYPE, RouteUpdate, session_key};
-use auth::ReplayWindow;
+use crate::message::{ICMP_TYPE, RouteUpdate, control_code};
+use crate::per_second::PerSecond;
+use crate::update_request::{self, UPDATE_REQUEST, UpdateRequest};
 use node::config::{ConfigError, Interfaces};
 use node::{Expiry, Input, Listen, Mark, Outbox, Proto, Role, Rx, Span, Stage, Value, Why};
 use std::collections::BTreeMap;
 use table::{Action, Class, Gate, Hop, Key, Life, Port, Route};
 use wire::ipv4::{self, Header};
-use wire::{Iface, Instant, Ipv4Addr, Packet, PacketId, Prefix, Reason, WallTime};
+use wire::{
+    Iface, Instant, Ipv4Addr, Packet, PacketId, Prefix, Reason, WallTime, icmp, ntp_distance, ntp_span,
+};
 
 /// Names of what a node marks.
 pub mod mark {
@@ -30,8 +36,14 @@ pub mod mark {
     pub const SEMISOFT_CANCELLED: &str = "semisoft_cancelled";
     /// Nothing was heard of a host for the route-timeout.
     pub const MAPPING_EXPIRED: &str = "mapping_expired";
-    /// All delay devices together held as much as they may.
+    /// All delay devices together held as much as they may; at most one mark a second.
     pub const POOL_EXHAUSTED: &str = "delay_pool_exhausted";
+    /// A digest was wrong, for `host`, from `neighbor`: possible tampering; at most one mark a second.
+    pub const POSSIBLE_TAMPERING: &str = "possible_tampering";
+    /// A host was asked for a route-update, and why; at most one mark a second for each host.
+    pub const UPDATE_REQUESTED: &str = "update_requested";
+    /// No route-update has confirmed a mapping for three times the route-reauth-time: data no longer keep it.
+    pub const MAPPING_UNCONFIRMED: &str = "mapping_unconfirmed";
 }
 
 /// Why a node ends a packet's journey; messages are also refused with the reasons of [`crate::message`].
@@ -54,6 +66,8 @@ pub mod reason {
     pub const KEY_GENERATION: Reason = Reason("unknown_key_generation");
     /// It was sent to another base station, or names none.
     pub const SERVING_BS: Reason = Reason("wrong_serving_bs");
+    /// Its neighbor has sent too many wrong digests in this second.
+    pub const AUTH_LIMIT: Reason = Reason("auth_limit");
     /// The digest is wrong: possible tampering.
     pub const BAD_AUTH: Reason = Reason("bad_auth");
     /// The cache is full, and the host is not in it.
@@ -87,12 +101,18 @@ pub struct Station {
     uplink: Leg,
     radio: Option<Iface>,
     downlinks: Vec<Iface>,
-    window: ReplayWindow,
-    wall: WallTime,
+    admission: Admission,
     cache: RouteCache,
     expiry: Expiry<(Ipv4Addr, Due)>,
     /// Packets in all delay devices.
     pooled: usize,
+    /// When mappings are next looked through for those that no route-update has confirmed; never without mappings.
+    sweep: Instant,
+    /// What was marked in this second, of marks that are limited.
+    marked: PerSecond<&'static str>,
+    /// Hosts that were asked for a route-update in this second.
+    asked: PerSecond<Ipv4Addr>,
+    pool_exhausted: u64,
     refused: BTreeMap<Reason, u64>,
 }
 
@@ -109,17 +129,20 @@ impl Station {
         if downlinks.contains(&uplink.iface) {
             return Err(ConfigError::new("uplink.interface", "an interface cannot lead both up and down"));
         }
-        let window = ReplayWindow::new(config.replay_window);
+        let admission = Admission::new(&config);
         Ok(Self {
             config,
             uplink,
             radio,
             downlinks,
-            window,
-            wall: WallTime::default(),
+            admission,
             cache: RouteCache::default(),
             expiry: Expiry::default(),
             pooled: 0,
+            sweep: Instant::NEVER,
+            marked: PerSecond::default(),
+            asked: PerSecond::default(),
+            pool_exhausted: 0,
             refused: BTreeMap::new(),
         })
     }
@@ -132,7 +155,7 @@ impl Station {
         out: &mut Outbox,
     ) -> Option<(Iface, Packet)> {
         match input {
-            Input::Start(boot) => self.start(boot.wall, out),
+            Input::Start(boot) => self.start(now, boot.wall, out),
             Input::Timeout => self.timeout(now, out),
             Input::Packet(Rx { iface, why: Why::Listen, .. }, packet) => {
                 return self.control(now, iface, packet, out);
@@ -144,7 +167,7 @@ impl Station {
                 self.uplink(now, iface, packet, out);
             }
             Input::Idle(key, _) => self.expired(now, key.dst.address(), out),
-            Input::Wall(wall) => self.wall = wall,
+            Input::Wall(wall) => self.admission.set_clock(now, wall),
             Input::Link(..)
             | Input::Stream(..)
             | Input::Serve(..)
@@ -161,17 +184,19 @@ impl Station {
         self.send(self.uplink, iface, packet, out);
     }
 
-    fn start(&mut self, wall: WallTime, out: &mut Outbox) {
-        self.wall = wall;
+    fn start(&mut self, now: Instant, wall: WallTime, out: &mut Outbox) {
+        self.admission.start(now, wall);
         let from_uplink = Port { iface: self.uplink.iface, from: None };
-        out.gate(from_uplink, Gate { class: DOWN, check: None, ttl: true, icmp: false, punts: 0 });
+        out.gate(from_uplink, Gate { class: DOWN, check: None, ttl: true, icmp: true, punts: 0 });
         let punts = self.config.strays;
         for iface in &self.downlinks {
             let port = Port { iface: *iface, from: None };
-            out.gate(port, Gate { class: UP, check: Some(DOWN), ttl: true, icmp: false, punts });
+            out.gate(port, Gate { class: UP, check: Some(DOWN), ttl: true, icmp: true, punts });
         }
         let up = Action::Forward(Hop::mac(self.uplink.iface, self.uplink.mac));
         out.route(Key::all(UP), Route { action: up, life: Life::Forever });
+        // ICMP errors of this node itself: their senders are beyond the gateway, or are reached from there.
+        out.route(Key::all(Class::HOST), Route { action: up, life: Life::Forever });
         out.route(Key::all(DOWN), Route { action: Action::Drop(reason::NO_MAPPING), life: Life::Forever });
     }
 
@@ -185,66 +210,65 @@ impl Station {
         out: &mut Outbox,
     ) -> Option<(Iface, Packet)> {
         let leg = Leg { iface, mac: packet.link.src };
-        match self.admit(now, leg, &packet) {
+        if !self.downlinks.contains(&iface) {
+            self.control_from_above(iface, packet, out);
+            return None;
+        }
+        let air = self.radio == Some(iface);
+        match self.admission.admit(now, leg, &packet, &self.config, air, &self.cache) {
             Ok(update) => {
                 self.update(now, leg, &update, out);
                 Some((iface, packet))
             }
             Err(reason) => {
+                if reason == reason::BAD_AUTH && self.marked.first(now, mark::POSSIBLE_TAMPERING) {
+                    let seen = Mark::new("station", mark::POSSIBLE_TAMPERING).with("host", source(&packet));
+                    out.mark(seen.with("neighbor", leg.mac.to_string()));
+                }
                 self.refuse(iface, packet, reason, out);
                 None
             }
         }
     }
 
-    /// Whether to believe a route-update; nothing changes yet.
-    fn admit(&self, now: Instant, leg: Leg, packet: &Packet) -> Result<RouteUpdate, Reason> {
-        if !self.downlinks.contains(&leg.iface) {
-            return Err(reason::WRONG_DIRECTION);
+    /// From the uplink only update-requests come. They go where data to the host go, and never through a delay device.
+    fn control_from_above(&mut self, iface: Iface, packet: Packet, out: &mut Outbox) {
+        let request = match Header::parse(&packet.bytes) {
+            Ok((ip, icmp)) if control_code(&ip, icmp) == Some(UPDATE_REQUEST) => {
+                UpdateRequest::parse(&ip, icmp)
+            }
+            _ => return self.refuse(iface, packet, reason::WRONG_DIRECTION, out),
+        };
+        let host = match request {
+            Ok(UpdateRequest { mobile, .. }) => mobile,
+            Err(malformed) => return self.refuse(iface, packet, malformed.into(), out),
+        };
+        match self.cache.mapping(host) {
+            Some(Mapping::One(leg)) => self.send(*leg, iface, packet, out),
+            Some(Mapping::Two(two)) => {
+                let (primary, secondary) = (two.primary, two.secondary);
+                if let Some(primary) = primary {
+                    self.send(primary, iface, packet.clone(), out);
+                }
+                self.send(secondary, iface, packet, out);
+            }
+            None => self.refuse(iface, packet, reason::NO_MAPPING, out),
         }
-        let (ip, icmp) = Header::parse(&packet.bytes)?;
-        let update = RouteUpdate::parse(&ip, icmp)?;
-        if update.gateway != self.config.gateway {
-            return Err(reason::WRONG_GATEWAY);
-        }
-        if !self.plausible(update.mobile) {
-            return Err(reason::BAD_SOURCE);
-        }
-        if update.auth.key_gen != self.config.key_generation {
-            return Err(reason::KEY_GENERATION);
-        }
-        // Only the first hop can tell which base station it was sent to.
-        if self.radio == Some(leg.iface) && update.serving_bs != Some(self.config.id) {
-            return Err(reason::SERVING_BS);
-        }
-        let key = session_key(&self.config.network_key, update.auth.key_gen, update.mobile, update.auth.r_mh);
-        if !update.verify(&key) {
-            return Err(reason::BAD_AUTH);
-        }
-        let known = self.cache.hosts.get(&update.mobile);
-        self.window.check(self.ntp(now), known.map(|entry| entry.last_timestamp), update.timestamp)?;
-        if known.is_none() && self.cache.hosts.len() >= self.config.cache_capacity {
-            return Err(reason::CACHE_FULL);
-        }
-        Ok(update)
-    }
-
-    fn plausible(&self, source: Ipv4Addr) -> bool {
-        let martian = source.is_unspecified() || source.octets()[0] == 0 || source.is_loopback();
-        !(martian || source.is_multicast() || source.is_broadcast() || source == self.config.gateway)
     }
 
     fn update(&mut self, now: Instant, from: Leg, update: &RouteUpdate, out: &mut Outbox) {
         let host = update.mobile;
         let semisoft = update.semisoft && self.config.semisoft;
-        let entry = self.cache.hosts.entry(host).or_insert(Entry { last_timestamp: 0, mapping: None });
-        entry.last_timestamp = update.timestamp;
+        let entry = self.cache.enter(host, update.timestamp);
         match entry.mapping.take() {
             Some(Mapping::One(old)) if old == from => self.map(host, from, false, out),
             Some(Mapping::One(old)) if semisoft => self.begin_semisoft(now, host, old, from, out),
             Some(Mapping::One(_)) | None => self.map(host, from, true, out),
             Some(Mapping::Two(two)) if semisoft => self.continue_semisoft(now, host, *two, from, out),
             Some(Mapping::Two(two)) => self.end_semisoft(host, *two, from, out),
+        }
+        if self.sweep == Instant::NEVER && !self.config.route_reauth_time.is_zero() {
+            self.sweep = now + self.config.route_reauth_time;
         }
     }
 
@@ -345,7 +369,10 @@ impl Station {
         if exempt || !two.delayed {
             to_new.push(packet.clone());
         } else if self.pooled >= pool {
-            out.mark(Mark::new("station", mark::POOL_EXHAUSTED).with("host", header.dst));
+            self.pool_exhausted += 1;
+            if self.marked.first(now, mark::POOL_EXHAUSTED) {
+                out.mark(Mark::new("station", mark::POOL_EXHAUSTED).with("host", header.dst));
+            }
             match two.device.pop() {
                 Some(oldest) => {
                     to_new.push(oldest);
@@ -372,10 +399,13 @@ impl Station {
     /// Data from a host whose way back the table could not vouch for.
     fn uplink(&mut self, now: Instant, iface: Iface, packet: Packet, out: &mut Outbox) {
         let from = Leg { iface, mac: packet.link.src };
-        let host = match Header::parse(&packet.bytes) {
-            Ok((header, _)) => header.src,
+        let (host, error) = match Header::parse(&packet.bytes) {
+            Ok((header, payload)) => (header.src, self.is_error_of_a_node(iface, &header, payload)),
             Err(malformed) => return self.refuse(iface, packet, malformed.into(), out),
         };
+        if error {
+            return self.send_up(iface, packet, out);
+        }
         let ends = now + self.config.route_timeout;
         let mapped = self.cache.mapping(host).is_some();
         match self.cache.semisoft(host) {
@@ -393,9 +423,36 @@ impl Station {
                 self.expiry.set((host, Due::Primary), ends);
                 self.send_up(iface, packet, out);
             }
-            _ if mapped => self.refuse(iface, packet, reason::UPLINK_MISMATCH, out),
-            _ => self.refuse(iface, packet, reason::UPLINK_NO_MAPPING, out),
+            _ => {
+                let (reason, why) = if mapped {
+                    (reason::UPLINK_MISMATCH, update_request::Why::Mismatch)
+                } else {
+                    (reason::UPLINK_NO_MAPPING, update_request::Why::NoMapping)
+                };
+                self.refuse(iface, packet, reason, out);
+                self.ask(now, host, from, why, out);
+            }
         }
+    }
+
+    /// Whether a node below reports an error in the gateway's name. No mobile host has a wire.
+    fn is_error_of_a_node(&self, iface: Iface, header: &Header, payload: &[u8]) -> bool {
+        let wired = self.radio != Some(iface);
+        let error =
+            header.protocol == ipv4::ICMP && payload.first().is_some_and(|kind| icmp::is_error(*kind));
+        wired && error && header.src == self.config.gateway
+    }
+
+    /// Asks a host for a route-update, at most once a second.
+    fn ask(&mut self, now: Instant, host: Ipv4Addr, to: Leg, why: update_request::Why, out: &mut Outbox) {
+        if !plausible(host, &self.config) || !self.asked.first(now, host) {
+            return;
+        }
+        let (gateway, node, key_generation) =
+            (self.config.gateway, self.config.id, self.config.key_generation);
+        let request = UpdateRequest { gateway, mobile: host, why, node, key_generation };
+        out.mark(Mark::new("station", mark::UPDATE_REQUESTED).with("host", host).with("why", why.name()));
+        out.send(to.iface, Packet::new(to.mac, request.emit()));
     }
 
     /// The host was heard on the new leg: what waits goes there now, before anything later. Without an old leg there
@@ -419,11 +476,34 @@ impl Station {
                 Due::Primary => self.primary_ended(host, out),
                 Due::Secondary => self.secondary_ended(now, host, out),
                 Due::Hold => self.held_long_enough(now, host, out),
-                Due::Forget => {
-                    self.cache.hosts.remove(&host);
-                }
+                Due::Forget => self.cache.forget(host),
             }
         }
+        if self.sweep <= now {
+            self.sweep_mappings(now, out);
+        }
+    }
+
+    /// Mappings that data alone have kept for too long: whoever sends them may not be the host.
+    fn sweep_mappings(&mut self, now: Instant, out: &mut Outbox) {
+        let (time, limit) = (self.admission.ntp(now), self.config.route_reauth_time * 3);
+        let overdue = |last: u64| ntp_distance(time, last).saturating_sub(ntp_span(limit));
+        let old = self.cache.hosts.iter().filter(|(_, entry)| overdue(entry.last_timestamp) > 0);
+        let old: Vec<Ipv4Addr> = old.map(|(host, _)| *host).collect();
+        for host in old {
+            match self.cache.mapping(host) {
+                Some(Mapping::One(leg)) => {
+                    let action = Action::Forward(Hop::mac(leg.iface, leg.mac));
+                    let life = Life::Until(now + self.config.route_timeout);
+                    out.route(Key::to(DOWN, host), Route { action, life });
+                    out.mark(Mark::new("station", mark::MAPPING_UNCONFIRMED).with("host", host));
+                }
+                Some(Mapping::Two(_)) => self.secondary_ended(now, host, out),
+                None => {}
+            }
+        }
+        let any = !self.cache.hosts.is_empty();
+        self.sweep = if any { now + self.config.route_reauth_time } else { Instant::NEVER };
     }
 
     fn primary_ended(&mut self, host: Ipv4Addr, out: &mut Outbox) {
@@ -459,9 +539,7 @@ impl Station {
 
     /// A host has no mapping any more. Its last timestamp is kept for as long as a replay could be in the window.
     fn expired(&mut self, now: Instant, host: Ipv4Addr, out: &mut Outbox) {
-        if let Some(entry) = self.cache.hosts.get_mut(&host) {
-            entry.mapping = None;
-        }
+        self.cache.bury(host);
         out.route(Key::to(DOWN, host), None);
         out.mark(Mark::new("station", mark::MAPPING_EXPIRED).with("host", host));
         for due in [Due::Primary, Due::Secondary, Due::Hold] {
@@ -514,12 +592,9 @@ impl Station {
         out.discard(iface, packet, reason);
     }
 
-    fn ntp(&self, now: Instant) -> u64 {
-        self.wall.plus(now.since(Instant::ZERO)).to_ntp()
-    }
-
     pub(crate) fn deadline(&self) -> Option<Instant> {
-        self.expiry.next()
+        let sweep = Some(self.sweep).filter(|at| *at != Instant::NEVER);
+        Instant::sooner(self.expiry.next(), sweep)
     }
 
     pub(crate) fn status(&self) -> Value {
@@ -527,6 +602,7 @@ impl Station {
         Value::map([
             ("hosts", Value::from(self.cache.mapped() as u64)),
             ("delayed_packets", Value::from(self.pooled as u64)),
+            ("delay_pool_exhausted", Value::from(self.pool_exhausted)),
             ("refused", Value::Map(refused.collect())),
         ])
     }
@@ -538,6 +614,11 @@ impl Station {
             }
         }
     }
+}
+
+/// The source of a datagram, for records.
+fn source(packet: &Packet) -> String {
+    ipv4::addresses(&packet.bytes).map_or_else(|| "?".to_owned(), |(source, _)| source.to_string())
 }
 
 /// Control packets on their way up pass through the role, whatever gateway they name.
@@ -556,6 +637,10 @@ impl Role for Station {
         if let Some((iface, packet)) = self.take(now, input, out) {
             self.send_up(iface, packet, out);
         }
+    }
+
+    fn reporter(&self) -> Option<Ipv4Addr> {
+        Some(self.config.gateway)
     }
 
     fn deadline(&self) -> Option<Instant> {

@@ -6,8 +6,9 @@ use node::Seed;
 use std::sync::Arc;
 use wire::{Duration, Instant, Packet, WallTime, ntp_distance};
 
-/// Half of the first gap between route-updates that no downlink packet has confirmed yet; each gap is twice the one before.
-const FIRST_GAP: Duration = Duration::from_millis(100);
+/// Half of the first gap between route-updates that no downlink packet has confirmed yet; each gap is twice the one before. A
+/// host whose data are refused is asked sooner.
+const FIRST_GAP: Duration = Duration::from_millis(500);
 /// The largest difference between two clocks that count as the same: far below any replay window.
 const SAME_CLOCK: i64 = 1_000_000_000;
 

@@ -5,12 +5,14 @@
 mod common;
 
 use cellular_ip::message::{ICMP_TYPE, RouteUpdate};
+use cellular_ip::station::mark;
+use cellular_ip::update_request::{self, UpdateRequest};
 use cellular_ip::{Gateway, Mobile, Station};
 use common::{
     CORRESPONDENT, GATEWAY, HOST, WALL, configured, key_of, neighbor, signed, stamp, station, update,
 };
 use node::config::Interfaces;
-use node::{Boot, Effect, Input, Link, Outbox, Role, Rx, Seed, Value, Why};
+use node::{Act, Boot, Effect, Input, Link, Outbox, Role, Rx, Seed, Value, Why};
 use wire::ipv4::{self, Header};
 use wire::{Cell, Duration, EtherType, Frame, Iface, Instant, Ipv4Addr, Mac, Packet, PacketId, SocketAddrV4};
 use wire::{icmp, udp};
@@ -61,9 +63,18 @@ impl<R: Role> Bench<R> {
         self.now = at;
     }
 
-    /// All that the role knows, without the counters of what it refused.
+    /// All that the role knows, without the counters of what it refused, and those of the current second.
     fn memory(&self) -> String {
-        let all = format!("{:?}", self.role);
+        let mut all = format!("{:?}", self.role);
+        while let Some(begin) = all.find("PerSecond {") {
+            let mut depth = 0;
+            let closes = |c: char| {
+                depth += i32::from(c == '{') - i32::from(c == '}');
+                c == '}' && depth == 0
+            };
+            let end = begin + all[begin..].find(closes).unwrap();
+            all.replace_range(begin..=end, "");
+        }
         let Some((before, counters)) = all.split_once("refused: {") else { return all };
         format!("{before}{}", counters.split_once('}').unwrap().1)
     }
@@ -75,12 +86,22 @@ impl<R: Role> Bench<R> {
     }
 
     /// Hands over one packet that must be refused: discarded for this reason, counted once, and nothing else: no route,
-    /// no gate, no mark, no change of what the role knows.
+    /// no gate, no change of what the role knows. At most once a second the refusal is marked, and the sender is asked for a
+    /// route-update.
     #[track_caller]
     fn refuses(&mut self, reason: &str, iface: Iface, why: Why, bytes: Vec<u8>) {
         let (memory, count) = (self.memory(), self.refused(reason));
         let packet = arrived(iface, bytes.clone());
-        match self.packet(iface, why, bytes).as_slice() {
+        let may_follow = |effect: &Effect| match effect {
+            Effect::Do(Act::Mark(mark)) => {
+                [mark::POSSIBLE_TAMPERING, mark::UPDATE_REQUESTED].contains(&mark.name)
+            }
+            Effect::Send(Some(to), request) => *to == iface && request.link.dst == neighbor(iface.0),
+            _ => false,
+        };
+        let mut effects = self.packet(iface, why, bytes);
+        effects.retain(|effect| !may_follow(effect));
+        match effects.as_slice() {
             [Effect::Discard(from, discarded, given)] => {
                 assert_eq!((*from, discarded, given.0), (iface, &packet, reason));
             }
@@ -153,15 +174,25 @@ fn a_route_update_from_the_uplink_has_the_wrong_direction() {
 
 #[test]
 fn a_route_update_to_another_gateway_is_refused() {
-    let bytes = changed(|update| update.gateway = Ipv4Addr::new(10, 1, 0, 2));
+    let bytes = changed(|update| update.gateway = Ipv4Addr::new(10, 1, 0, 3));
     mapped("").refuses_control("wrong_gateway", RIGHT, bytes);
 }
 
 #[test]
 fn no_mobile_host_has_the_address_of_nobody_of_this_host_of_a_group_or_of_the_gateway() {
     let mut bench = mapped("");
-    for source in ["0.0.0.0", "0.1.2.3", "127.0.0.1", "224.0.0.1", "239.1.2.3", "255.255.255.255", "10.1.0.1"]
-    {
+    // 10.1.0.2 is the node's own.
+    for source in [
+        "0.0.0.0",
+        "0.1.2.3",
+        "127.0.0.1",
+        "224.0.0.1",
+        "239.1.2.3",
+        "240.0.0.1",
+        "255.255.255.255",
+        "10.1.0.1",
+        "10.1.0.2",
+    ] {
         bench.refuses_control("bad_source", RIGHT, changed(|update| update.mobile = source.parse().unwrap()));
     }
 }
@@ -226,6 +257,161 @@ fn a_full_cache_refuses_the_new_and_keeps_the_known() {
     let other = changed(|update| update.mobile = Ipv4Addr::new(10, 1, 0, 8));
     bench.refuses_control("cache_full", RIGHT, other);
     accepted(&bench.control(RIGHT, changed(|_| ())));
+}
+
+/// Hosts whose mapping has expired have no part in the capacity; their timestamps are remembered in room of their own.
+#[test]
+fn remembered_timestamps_do_not_fill_the_cache() {
+    let mut bench = mapped("cache_capacity = 1");
+    let other = |last: u8| changed(|update| update.mobile = Ipv4Addr::new(10, 1, 0, last));
+    bench.give(Input::Idle(node::Key::to(node::Class(17), HOST), seconds(10)));
+    accepted(&bench.control(RIGHT, other(8)));
+    bench.refuses_control("cache_full", RIGHT, other(9));
+    bench.refuses_control("cache_full", LEFT, changed(|_| ()));
+    let known = changed(|update| update.timestamp = stamp(seconds(10)));
+    bench.refuses_control("stale_timestamp", LEFT, known);
+    bench.run_to(seconds(12));
+    bench.give(Input::Idle(node::Key::to(node::Class(17), Ipv4Addr::new(10, 1, 0, 8)), seconds(11)));
+    bench.refuses_control("cache_full", RIGHT, other(9)); // two timestamps are remembered
+    bench.run_to(seconds(23));
+    assert!(!bench.memory().contains("10.1.0.8"));
+}
+
+/// A digest costs two HMACs. What is refused anyway is not checked, and a neighbor that only ever sends wrong ones is not heard
+/// for the rest of the second; others are.
+#[test]
+fn wrong_digests_are_limited_for_each_neighbor_and_tampering_is_marked_once_a_second() {
+    let mut bench = mapped("");
+    let late = changed(|update| {
+        update.timestamp = stamp(seconds(10));
+        update.auth.digest = [0; 16];
+    });
+    bench.refuses_control("stale_timestamp", RIGHT, late);
+    let is_alarm = |effect: &&Effect| matches!(effect, Effect::Do(Act::Mark(mark)) if mark.name == mark::POSSIBLE_TAMPERING);
+    let mut alarms = 0;
+    for _ in 0..1000 {
+        alarms += bench.control(RIGHT, forged(28, 0)).iter().filter(is_alarm).count();
+    }
+    assert_eq!((alarms, bench.refused("bad_auth")), (1, 1000));
+    bench.refuses_control("auth_limit", RIGHT, forged(28, 0));
+    bench.refuses_control("auth_limit", RIGHT, changed(|_| ()));
+    accepted(&bench.control(LEFT, changed(|_| ())));
+    bench.now = seconds(11);
+    assert_eq!(bench.control(RIGHT, forged(28, 0)).iter().filter(is_alarm).count(), 0, "stale by now");
+    accepted(&bench.control(RIGHT, changed(|update| update.timestamp += 1)));
+}
+
+/// A node that was restarted knows no timestamps. What was sent before it began may be a replay.
+#[test]
+fn what_was_sent_before_a_node_began_is_refused_for_as_long_as_the_window_reaches() {
+    let mut bench = new_station("");
+    bench.now = seconds(20);
+    bench.give(Input::Start(&Boot::new(WALL)));
+    bench.now = seconds(21);
+    for sent in [16, 19] {
+        let bytes = changed(|update| update.timestamp = stamp(seconds(sent)));
+        bench.refuses_control("outside_window", RIGHT, bytes);
+    }
+    accepted(&bench.control(RIGHT, changed(|update| update.timestamp = stamp(seconds(20)))));
+}
+
+/// A clock that is set moves both ends of the window, and not what a host has to be newer than.
+#[test]
+fn a_node_whose_clock_is_set_back_goes_on_with_the_new_time() {
+    let mut bench = mapped("");
+    bench.now = seconds(20);
+    bench.give(Input::Wall(wire::WallTime(WALL.0 - 3_000_000_000)));
+    accepted(&bench.control(RIGHT, changed(|update| update.timestamp = stamp(seconds(17)))));
+    bench.refuses_control("outside_window", RIGHT, changed(|update| update.timestamp = stamp(seconds(23))));
+}
+
+/// Data alone keep a mapping for three times the route-reauth-time: whoever sends them may have the address of a host that is
+/// gone, in its old cell.
+#[test]
+fn data_do_not_keep_a_mapping_for_ever_that_no_route_update_confirms() {
+    let mut bench = mapped("route_reauth_time = \"2s\"");
+    let route = |effects: Vec<Effect>| {
+        effects.into_iter().find_map(|effect| match effect {
+            Effect::Do(Act::Route(_, Some(route))) => Some(route.life),
+            _ => None,
+        })
+    };
+    for (at, ends) in [(12, None), (14, None), (16, None), (18, Some(27))] {
+        assert_eq!(bench.role.deadline(), Some(seconds(at)));
+        bench.now = seconds(at);
+        let life = route(bench.give(Input::Timeout));
+        assert_eq!(life, ends.map(|ends| node::Life::Until(seconds(ends))), "{at} s");
+    }
+    let again = route(bench.control(LEFT, changed(|update| update.timestamp = stamp(seconds(18)))));
+    assert_eq!(again, Some(node::Life::Refreshed(Duration::from_secs(9))));
+}
+
+/// A packet that no mapping vouches for costs its sender one request a second, whatever it sends.
+#[test]
+fn a_host_whose_data_are_refused_is_asked_for_a_route_update_once_a_second() {
+    let mut bench = mapped("");
+    let asked = |effects: &[Effect]| effects.iter().filter(|e| matches!(e, Effect::Send(..))).count();
+    let from = |bench: &mut Bench<Station>, src| bench.packet(RIGHT, Why::Check, data(src, CORRESPONDENT));
+    let counts: Vec<usize> = (0..3).map(|_| asked(&from(&mut bench, HOST))).collect();
+    assert_eq!(counts, [1, 0, 0]);
+    assert_eq!(asked(&from(&mut bench, Ipv4Addr::new(10, 1, 0, 8))), 1);
+    assert_eq!(asked(&from(&mut bench, GATEWAY)), 0, "no mobile host");
+    bench.now = seconds(11);
+    assert_eq!(asked(&from(&mut bench, HOST)), 1);
+}
+
+/// An update-request goes down where data to its host go; from below nobody may send one.
+#[test]
+fn update_requests_go_down_only() {
+    let request = |mobile| UpdateRequest {
+        gateway: GATEWAY,
+        mobile,
+        why: update_request::Why::NoMapping,
+        node: 9,
+        key_generation: 1,
+    };
+    let mut bench = mapped("");
+    let sent = bench.control(UP, request(HOST).emit());
+    assert!(matches!(sent.as_slice(), [Effect::Send(Some(LEFT), _)]), "{sent:?}");
+    bench.refuses_control("no_mapping", UP, request(Ipv4Addr::new(10, 1, 0, 8)).emit());
+    bench.refuses_control("cip_not_route_update", LEFT, request(HOST).emit());
+    let whole = request(HOST).emit();
+    let (header, body) = Header::parse(&whole).unwrap();
+    let long = icmp::Message { kind: ICMP_TYPE, code: 6, body: &[body, &[0]].concat()[4..] }.emit();
+    bench.refuses_control("cip_unused_field", UP, header.emit(&long));
+}
+
+/// A node below tells a sender beyond the gateway that its packet was too big, in the gateway's name. On the air anybody could.
+#[test]
+fn errors_of_nodes_go_up_by_wire_only() {
+    let mut bench = mapped("");
+    let about = data(CORRESPONDENT, HOST);
+    let error = wire::IcmpError::FragmentationNeeded { mtu: 1200 }.about(&about, GATEWAY).unwrap();
+    accepted(&bench.packet(RIGHT, Why::Check, error.clone()));
+    bench.refuses("uplink_no_mapping", AIR, Why::Check, error);
+    bench.refuses("uplink_no_mapping", RIGHT, Why::Check, data(GATEWAY, CORRESPONDENT));
+}
+
+#[test]
+fn a_full_pool_is_marked_once_a_second_and_counted() {
+    let mut bench = mapped("delay_pool = 0");
+    bench.now = seconds(11);
+    accepted(&bench.control(RIGHT, signed(update(seconds(11), true))));
+    let is_mark =
+        |effect: &&Effect| matches!(effect, Effect::Do(Act::Mark(mark)) if mark.name == mark::POOL_EXHAUSTED);
+    let mut marks = 0;
+    for _ in 0..100 {
+        marks += bench.packet(UP, Why::Action, data(CORRESPONDENT, HOST)).iter().filter(is_mark).count();
+    }
+    assert_eq!((marks, bench.role.status().get("delay_pool_exhausted")), (1, Some(&Value::Int(100))));
+}
+
+#[test]
+fn a_gateway_has_the_address_that_route_updates_go_to() {
+    let names = ["up", "left", "right", "air"].map(str::to_owned);
+    let elsewhere = common::station_config("gateway = \"10.1.0.9\"");
+    let error = Gateway::new(elsewhere, Interfaces(&names)).unwrap_err();
+    assert_eq!(error.key, "gateway");
 }
 
 #[test]

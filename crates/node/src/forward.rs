@@ -198,7 +198,9 @@ impl Node {
         out: &mut Outbox,
     ) {
         let on_iface = self.interface_address(iface).map(|own| own.address);
-        let Some(reporter) = on_iface.or_else(|| self.addresses.first().copied()) else { return };
+        let of_role = || self.roles.iter().find_map(|role| role.reporter());
+        let own = on_iface.or_else(|| self.addresses.first().copied());
+        let Some(reporter) = own.or_else(of_role) else { return };
         let Some(bytes) = error.about(&about.bytes, reporter) else { return };
         let net = self.net();
         let second = now.0 / 1_000_000_000;

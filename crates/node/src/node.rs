@@ -64,6 +64,11 @@ pub trait Role: Debug + Send {
         &[]
     }
 
+    /// The address under which a node without an address of its own reports errors to the senders of packets.
+    fn reporter(&self) -> Option<Ipv4Addr> {
+        None
+    }
+
     /// Takes one input to its end. The only place where state changes.
     fn handle(&mut self, now: Instant, input: Input<'_>, out: &mut Outbox);
 

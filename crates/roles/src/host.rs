@@ -199,7 +199,8 @@ impl HostConfig {
     /// The node of this host. `chance` is the host's own.
     pub fn node(&self, chance: &Seed) -> Result<Node, NodeError> {
         let names = self.interface_names();
-        let build = |role: &RoleConfig| role.build(Interfaces(&names), chance);
+        let own = self.own_addresses()?;
+        let build = |role: &RoleConfig| role.clone().on_host(&own).build(Interfaces(&names), chance);
         self.node_of(self.roles.iter().map(build).collect::<Result<Vec<_>, _>>()?)
     }
 
@@ -361,6 +362,15 @@ impl RoleConfig {
             Self::RequestClient(_) => "apps/request-client",
             Self::Roam(_) => "apps/roam",
         }
+    }
+
+    /// The same, of a host with these addresses.
+    #[must_use]
+    pub fn on_host(mut self, own: &[Ipv4Addr]) -> Self {
+        if let Self::CellularIpGateway(config) | Self::CellularIpStation(config) = &mut self {
+            config.own = own.to_vec();
+        }
+        self
     }
 
     /// The role, on a host with these interfaces. `chance` is the host's own.

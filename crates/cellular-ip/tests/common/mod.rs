@@ -1,6 +1,7 @@
 //! What the tests around one role share: configurations, and real messages signed with a key of the tests.
 
 use auth::Key;
+use cellular_ip::config::StationConfig;
 use cellular_ip::message::{Authentication, RouteUpdate, Skipped, session_key};
 use node::config::Interfaces;
 use serde::de::DeserializeOwned;
@@ -9,6 +10,8 @@ use wire::{Instant, Ipv4Addr, Mac, WallTime};
 pub(crate) const HOST: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 7);
 pub(crate) const GATEWAY: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 1);
 pub(crate) const CORRESPONDENT: Ipv4Addr = Ipv4Addr::new(10, 2, 0, 2);
+/// The address of a node itself.
+pub(crate) const NODE: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 2);
 /// What clocks say when a test begins: 2000-01-01 00:00 UTC.
 pub(crate) const WALL: WallTime = WallTime(946_684_800_000_000_000);
 
@@ -32,12 +35,18 @@ pub(crate) fn configured<T: DeserializeOwned>(base: &str, changes: &str) -> T {
     toml::Value::Table(table).try_into().unwrap()
 }
 
+/// The configuration of [`STATION`] with changes, on a host with the addresses of a gateway.
+pub(crate) fn station_config(changes: &str) -> StationConfig {
+    let config: StationConfig = configured(STATION, changes);
+    StationConfig { own: vec![GATEWAY, NODE], ..config }
+}
+
 pub(crate) fn station<T>(
-    new: fn(cellular_ip::config::StationConfig, Interfaces<'_>) -> Result<T, node::config::ConfigError>,
+    new: fn(StationConfig, Interfaces<'_>) -> Result<T, node::config::ConfigError>,
     changes: &str,
 ) -> T {
     let names = ["up", "left", "right", "air"].map(str::to_owned);
-    new(configured(STATION, changes), Interfaces(&names)).unwrap()
+    new(station_config(changes), Interfaces(&names)).unwrap()
 }
 
 /// The key that registration would have given to `host`.

@@ -118,7 +118,10 @@ impl Tree {
             _ => Vec::new(),
         };
         let forwards = access.is_none();
-        let roles = access.iter().chain(&own).map(|role| role.build(Interfaces(&interfaces), chance));
+        let roles = access
+            .iter()
+            .chain(&own)
+            .map(|role| role.clone().on_host(&[address]).build(Interfaces(&interfaces), chance));
         let mut node = Node::new(roles.collect::<Result<Vec<_>, _>>()?, vec![address]);
         if forwards {
             self.set_routes(&mut node, host);

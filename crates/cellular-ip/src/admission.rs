@@ -1,0 +1,107 @@
+//! Whether a node believes a route-update. Nothing changes here but the count of what was refused.
+
+use crate::cache::{Leg, RouteCache};
+use crate::config::StationConfig;
+use crate::message::{RouteUpdate, session_key};
+use crate::per_second::PerSecond;
+use crate::station::reason;
+use auth::ReplayWindow;
+use wire::ipv4::Header;
+use wire::{Instant, Ipv4Addr, Mac, Packet, Reason, WallTime};
+
+/// Wrong digests of one neighbor, a second, after which its messages are refused unchecked (ours). They cost less than one
+/// hundredth of a processor, and more than a radio carries of good ones.
+const WRONG_DIGESTS: u16 = 1000;
+
+/// What a node knows to judge a route-update by.
+#[derive(Debug)]
+pub(crate) struct Admission {
+    window: ReplayWindow,
+    wall: WallTime,
+    /// When this node began to listen, by its clock then: what was sent before may have been accepted before.
+    began: u64,
+    wrong: PerSecond<(u16, Mac)>,
+}
+
+impl Admission {
+    pub(crate) fn new(config: &StationConfig) -> Self {
+        let window = ReplayWindow::new(config.replay_window);
+        Self { window, wall: WallTime::default(), began: 0, wrong: PerSecond::default() }
+    }
+
+    pub(crate) fn start(&mut self, now: Instant, wall: WallTime) {
+        self.wall = wall;
+        self.began = self.ntp(now);
+    }
+
+    /// The clock was set. Only a start says what was sent before it.
+    pub(crate) fn set_clock(&mut self, now: Instant, wall: WallTime) {
+        let before = self.ntp(now);
+        self.wall = wall;
+        self.began = self.began.wrapping_add(self.ntp(now).wrapping_sub(before));
+    }
+
+    pub(crate) fn ntp(&self, now: Instant) -> u64 {
+        self.wall.plus(now.since(Instant::ZERO)).to_ntp()
+    }
+
+    /// Whether to believe a route-update that came from a downlink neighbor. What costs little is tested first: two HMACs are
+    /// computed only for a message that would be accepted if it is authentic.
+    pub(crate) fn admit(
+        &mut self,
+        now: Instant,
+        leg: Leg,
+        packet: &Packet,
+        config: &StationConfig,
+        air: bool,
+        cache: &RouteCache,
+    ) -> Result<RouteUpdate, Reason> {
+        let (ip, icmp) = Header::parse(&packet.bytes)?;
+        let update = RouteUpdate::parse(&ip, icmp)?;
+        if update.gateway != config.gateway {
+            return Err(reason::WRONG_GATEWAY);
+        }
+        if !plausible(update.mobile, config) {
+            return Err(reason::BAD_SOURCE);
+        }
+        if update.auth.key_gen != config.key_generation {
+            return Err(reason::KEY_GENERATION);
+        }
+        // Only the first hop can tell which base station it was sent to.
+        if air && update.serving_bs != Some(config.id) {
+            return Err(reason::SERVING_BS);
+        }
+        self.timely(now, &update, cache)?;
+        if !cache.has_room_for(update.mobile, config.cache_capacity) {
+            return Err(reason::CACHE_FULL);
+        }
+        let neighbor = (leg.iface.0, leg.mac);
+        if self.wrong.count(now, &neighbor) >= WRONG_DIGESTS {
+            return Err(reason::AUTH_LIMIT);
+        }
+        let key = session_key(&config.network_key, update.auth.key_gen, update.mobile, update.auth.r_mh);
+        if !update.verify(&key) {
+            self.wrong.add(now, neighbor);
+            return Err(reason::BAD_AUTH);
+        }
+        Ok(update)
+    }
+
+    /// After its start a node knows no timestamps: for as long as the window reaches, what was sent before it started may be a
+    /// replay of what it has accepted before.
+    fn timely(&self, now: Instant, update: &RouteUpdate, cache: &RouteCache) -> Result<(), Reason> {
+        let last = cache.hosts.get(&update.mobile).map(|entry| entry.last_timestamp);
+        self.window.check(self.ntp(now), last, update.timestamp)?;
+        if wire::ntp_distance(update.timestamp, self.began) < 0 {
+            return Err(auth::Untimely::OutsideWindow.into());
+        }
+        Ok(())
+    }
+}
+
+/// Whether a mobile host can have this address.
+pub(crate) fn plausible(source: Ipv4Addr, config: &StationConfig) -> bool {
+    let first = source.octets()[0];
+    let nowhere = first == 0 || source.is_loopback() || source.is_multicast() || first >= 240;
+    !(nowhere || source == config.gateway || config.own.contains(&source))
+}
