@@ -30,8 +30,8 @@ use wire::{Cell, Duration, Iface, Instant, Packet, PacketId, WallTime};
 pub mod mark {
     /// The radio lost its cell; fields `at` and `why`.
     pub const LINK_LOST: &str = "link_lost";
-    /// A route-update with S=0 left; fields `to`, and `why`: `handoff`, `repeat`, `timer`, `reauth`, `abort`,
-    /// `clock` or `request`. Those by timer are optional: whether one comes just before a handoff is a matter of microseconds.
+    /// A route-update with S=0 left; fields `to`, and `why`: `handoff`, `repeat`, `unanswered`, `timer`,
+    /// `reauth`, `abort`, `clock` or `request`. Those by timer are optional: whether one comes just before a handoff is a matter of microseconds.
     pub const ROUTE_UPDATE_SENT: &str = "route_update_sent";
     /// A route-update with S=1 left, for the new base station.
     pub const SEMISOFT_SENT: &str = "semisoft_sent";
@@ -53,6 +53,8 @@ enum Timer {
     Retune,
     /// The handoff's route-update is sent again.
     Repeat,
+    /// No packet has come since the host sent its first data.
+    Unanswered,
     /// The radio is tuned again, though it reports no signals.
     Retry,
     /// Data alone have kept the mapping for the route-reauth-time.
@@ -60,7 +62,8 @@ enum Timer {
 }
 
 impl TimerName for Timer {
-    const ALL: &'static [Self] = &[Self::Move, Self::Retune, Self::Repeat, Self::Retry, Self::Reauth];
+    const ALL: &'static [Self] =
+        &[Self::Move, Self::Retune, Self::Repeat, Self::Unanswered, Self::Retry, Self::Reauth];
     fn index(self) -> usize {
         self as usize
     }
@@ -99,7 +102,7 @@ pub struct Mobile {
     config: MobileConfig,
     radio: Iface,
     state: State,
-    timers: Timers<Timer, 5>,
+    timers: Timers<Timer, 6>,
     clocks: Clocks,
     repeats: Repeats,
     signals: Signals,
@@ -171,8 +174,7 @@ impl Mobile {
                 self.abort(to, out);
                 self.state = State::Attached { at };
                 self.announce(now, at, "abort", out);
-                let next = self.repeats.resume(now);
-                self.set_next_repeat(next);
+                self.expect_answer(now);
                 return Ok(kind);
             }
             _ => {}
@@ -246,8 +248,9 @@ impl Mobile {
     }
 
     fn stop_updates(&mut self) {
-        self.timers.stop(Timer::Repeat);
-        self.timers.stop(Timer::Reauth);
+        for timer in [Timer::Repeat, Timer::Unanswered, Timer::Reauth] {
+            self.timers.stop(timer);
+        }
     }
 
     fn link(&mut self, now: Instant, link: Link<'_>, out: &mut Outbox) {
@@ -331,8 +334,8 @@ impl Mobile {
         self.state = State::Attached { at };
         self.timers.stop(Timer::Retry);
         self.home = at;
-        self.announce(now, at, "handoff", out);
         let next = self.repeats.begin(now);
+        self.announce(now, at, "handoff", out);
         self.set_next_repeat(next);
         // The first packet from this station says that the path leads here.
         out.route(self.inbound(), Route { action: Action::Punt, life: Life::Forever });
@@ -360,12 +363,30 @@ impl Mobile {
     /// A packet to this host came by the radio.
     fn arrived(&mut self, rx: Rx, packet: Packet, out: &mut Outbox) {
         if rx.iface == self.radio && matches!(self.state, State::Attached { .. }) {
-            if self.repeats.confirm() {
-                self.timers.stop(Timer::Repeat);
-            }
+            self.repeats.confirm();
+            self.timers.stop(Timer::Unanswered);
             out.route(self.inbound(), None);
         }
         out.pass(rx, packet);
+    }
+
+    /// A packet of our own, which no station carries now; or the first that one carries.
+    fn own(&mut self, now: Instant, iface: Iface, packet: Packet, out: &mut Outbox) {
+        if let State::Attached { at } = self.state {
+            self.expect_answer(now);
+            self.route_by(at, Life::Watched(self.config.route_update_time), out);
+            out.send_routed(packet);
+        } else if self.waiting.len() >= self.config.tuning_queue {
+            out.discard(iface, packet, reason::TUNING_QUEUE_FULL);
+        } else {
+            self.waiting.push_back(packet);
+        }
+    }
+
+    fn expect_answer(&mut self, now: Instant) {
+        if let Some(due) = self.repeats.unanswered(now) {
+            self.timers.set(Timer::Unanswered, due);
+        }
     }
 
     /// Packets to this host that come in by a link.
@@ -403,10 +424,13 @@ impl Mobile {
         }
     }
 
-    /// Our packets go by this station; a watched route tells us when none has for the route-update-time.
+    /// Our packets go by this station; a watched route tells us when none has for the route-update-time. The first of a stay
+    /// comes by us.
     fn route_by(&self, at: usize, life: Life, out: &mut Outbox) {
         if let Some(station) = self.config.stations.get(at) {
-            let action = Action::Forward(Hop::mac(self.radio, station.mac));
+            let attached = matches!(self.state, State::Attached { .. });
+            let by = Action::Forward(Hop::mac(self.radio, station.mac));
+            let action = if attached && self.repeats.is_silent() { Action::Punt } else { by };
             out.route(HOST_ROUTE, Route { action, life });
         }
     }
@@ -420,8 +444,12 @@ impl Mobile {
                 (Timer::Retune, State::Semisoft { at, to }) => self.tune(Some(at), to, out),
                 (Timer::Repeat, State::Attached { at }) => {
                     self.announce(now, at, "repeat", out);
-                    let next = self.repeats.repeated(now);
+                    let next = self.repeats.repeated();
                     self.set_next_repeat(next);
+                }
+                (Timer::Unanswered, State::Attached { at }) => {
+                    self.announce(now, at, "unanswered", out);
+                    self.expect_answer(now);
                 }
                 (Timer::Reauth, State::Attached { at }) => self.announce(now, at, "reauth", out),
                 (Timer::Retry, State::Lost { tried }) => {
@@ -512,10 +540,7 @@ impl Role for Mobile {
                 self.requested(now, iface, packet, out);
             }
             Input::Packet(rx, packet) if rx.iface != Iface::HOST => self.arrived(rx, packet, out),
-            Input::Packet(Rx { iface, .. }, packet) if self.waiting.len() >= self.config.tuning_queue => {
-                out.discard(iface, packet, reason::TUNING_QUEUE_FULL);
-            }
-            Input::Packet(_, packet) => self.waiting.push_back(packet),
+            Input::Packet(Rx { iface, .. }, packet) => self.own(now, iface, packet, out),
             Input::Idle(key, _) if key == HOST_ROUTE => {
                 if let State::Attached { at } = self.state {
                     self.announce(now, at, "timer", out);

@@ -6,17 +6,16 @@ use node::Seed;
 use std::sync::Arc;
 use wire::{Duration, Instant, Packet, WallTime, ntp_distance};
 
-/// Half of the first gap between route-updates that no downlink packet has confirmed yet; each gap is twice the one before. A
-/// host whose data are refused is asked sooner.
-const FIRST_GAP: Duration = Duration::from_millis(500);
+/// How long the first data of a host may be unanswered before it sends one more route-update; then twice as long, and so on.
+const UNANSWERED: Duration = Duration::from_secs(1);
 /// The largest difference between two clocks that count as the same: far below any replay window.
 const SAME_CLOCK: i64 = 1_000_000_000;
 
 /// The route-updates of one stay at a base station.
 ///
 /// The configured repeats come first. A host that no packet has reached since then cannot know that the network has its
-/// route-update, and its own data keep the route-update-time from running out. So it repeats the route-update in gaps that
-/// double, up to the route-update-time, until a downlink packet comes.
+/// route-update, and its own data keep the route-update-time from running out. So once it has sent data, it repeats the
+/// route-update after 1 s, and in gaps that double, up to the route-update-time, until a downlink packet comes.
 #[derive(Debug)]
 pub(crate) struct Repeats {
     configured: Arc<[Duration]>,
@@ -24,45 +23,52 @@ pub(crate) struct Repeats {
     since: Instant,
     sent: usize,
     gap: Duration,
+    /// It has sent data since.
+    spoke: bool,
+    /// A packet has reached it since.
     confirmed: bool,
 }
 
 impl Repeats {
     /// None yet. `longest` is the route-update-time.
     pub(crate) fn new(configured: Arc<[Duration]>, longest: Duration) -> Self {
-        Self { configured, longest, since: Instant::ZERO, sent: 0, gap: FIRST_GAP, confirmed: true }
+        let (since, sent, gap) = (Instant::ZERO, 0, UNANSWERED);
+        Self { configured, longest, since, sent, gap, spoke: false, confirmed: false }
     }
 
-    /// Begins a stay with its first route-update; returns when the next one is due.
+    /// Begins a stay with its first route-update; returns when the next configured one is due.
     pub(crate) fn begin(&mut self, now: Instant) -> Option<Instant> {
-        (self.since, self.sent, self.gap, self.confirmed) = (now, 0, FIRST_GAP, false);
-        self.next(now)
+        (self.since, self.sent, self.gap) = (now, 0, UNANSWERED);
+        (self.spoke, self.confirmed) = (false, false);
+        self.next()
     }
 
-    /// One more was sent; returns when the next one is due.
-    pub(crate) fn repeated(&mut self, now: Instant) -> Option<Instant> {
+    /// One more of the configured was sent; returns when the next is due.
+    pub(crate) fn repeated(&mut self) -> Option<Instant> {
         self.sent += 1;
-        self.next(now)
+        self.next()
     }
 
-    /// The stay goes on, after a handoff that was given up; returns when the next one is due.
-    pub(crate) fn resume(&mut self, now: Instant) -> Option<Instant> {
-        self.sent = self.configured.len();
-        self.next(now)
+    fn next(&self) -> Option<Instant> {
+        self.configured.get(self.sent).map(|after| self.since + *after)
     }
 
-    /// A packet came by the new base station. Whether the repeats end with it: the configured ones do not.
-    pub(crate) fn confirm(&mut self) -> bool {
-        self.confirmed = true;
-        self.sent >= self.configured.len()
+    /// Whether the first data of this stay are still to be waited for.
+    pub(crate) const fn is_silent(&self) -> bool {
+        !self.spoke && !self.confirmed
     }
 
-    fn next(&mut self, now: Instant) -> Option<Instant> {
-        if let Some(after) = self.configured.get(self.sent) {
-            return Some(self.since + *after);
-        }
+    /// The host sends data, or has sent no answered ones yet; returns when a packet has to have come, if none has.
+    pub(crate) fn unanswered(&mut self, now: Instant) -> Option<Instant> {
+        self.spoke = true;
+        let due = now + self.gap;
         self.gap = (self.gap * 2).min(self.longest);
-        (!self.confirmed).then_some(now + self.gap)
+        (!self.confirmed).then_some(due)
+    }
+
+    /// A packet came by the new base station.
+    pub(crate) const fn confirm(&mut self) {
+        self.confirmed = true;
     }
 }
 
