@@ -234,6 +234,31 @@ impl MobileConfig {
     }
 }
 
+impl MobileConfig {
+    /// Refuses timers that cannot work with those of a node of its access network; says which key of the node is concerned,
+    /// too.
+    pub fn check_with(&self, node: &StationConfig) -> Result<(), (ConfigError, &'static str)> {
+        let timeout = node.route_timeout;
+        if timeout < self.route_update_time * 2 {
+            let problem = format!(
+                "mappings end after a route_timeout of {timeout:?}, and a route-update comes every {:?}: the route_timeout must \
+                 be at least twice the route_update_time",
+                self.route_update_time
+            );
+            return Err((ConfigError::new("route_update_time", problem), "route_timeout"));
+        }
+        if self.semisoft_delay >= timeout {
+            let problem = format!(
+                "the new path of a semisoft handoff ends after a route_timeout of {timeout:?}, before the host moves: the \
+                 semisoft_delay of {:?} must be shorter",
+                self.semisoft_delay
+            );
+            return Err((ConfigError::new("semisoft_delay", problem), "route_timeout"));
+        }
+        Ok(())
+    }
+}
+
 fn shared<'de, D: serde::Deserializer<'de>, T: Deserialize<'de>>(
     deserializer: D,
 ) -> Result<Arc<[T]>, D::Error> {

@@ -2,13 +2,14 @@
 
 use crate::Plan;
 use crate::flow::{Delay, End};
-use crate::handoff::{Experience, FlowCost, Handoff, Recovery};
+use crate::handoff::{Experience, FlowCost, Handoff, Recovery, text_field};
 use crate::ledger::Ledger;
 use crate::run::Outcome;
 use draw::Table;
 use node::Stage;
+use std::collections::BTreeMap;
 use std::fmt::Write;
-use trace::HostId;
+use trace::{HostId, What};
 use wire::{Duration, Instant};
 
 /// What a run cost: the handoffs, each outage by owner, and the ledger.
@@ -22,6 +23,7 @@ pub fn text(outcome: &Outcome) -> String {
         return out;
     }
     out.push_str(&handoff_table(outcome));
+    out.push_str(&undone(outcome));
     for (number, handoff) in (1..).zip(&outcome.handoffs) {
         for cost in &handoff.flows {
             if let Some(lines) =
@@ -116,6 +118,34 @@ fn handoff_table(outcome: &Outcome) -> String {
         table.push(row.into_iter().enumerate().filter(|(column, _)| is_shown(*column)).map(|(_, text)| text));
     }
     table.render()
+}
+
+/// Handoffs that were ordered and did not come about, which the table does not have: how many of each host, to where and why.
+fn undone(outcome: &Outcome) -> String {
+    let mut counted: BTreeMap<(HostId, &str, &str, &str), (usize, Instant)> = BTreeMap::new();
+    for record in &outcome.records {
+        let What::Marked(mark) = &record.what else { continue };
+        let name = match mark.name {
+            node::HANDOFF_REFUSED => "refused",
+            node::HANDOFF_ABORTED => "aborted",
+            node::HANDOFF_FAILED => "failed",
+            _ => continue,
+        };
+        let field = |name| text_field(mark, name).unwrap_or_default();
+        let key = (record.host, name, field("to"), field("why"));
+        counted.entry(key).or_insert((0, record.at)).0 += 1;
+    }
+    let mut out = String::new();
+    for ((host, name, to, why), (count, first)) in counted {
+        let (host, first) = (outcome.host(host), first.as_secs_f64());
+        let times = if count == 1 {
+            format!("at {first:.3} s")
+        } else {
+            format!("{count} times, first at {first:.3} s")
+        };
+        let _ = writeln!(out, "handoff of {host} to {to} {name} {times}: {why}");
+    }
+    out
 }
 
 fn handoff_row(outcome: &Outcome, number: usize, handoff: &Handoff, cost: Option<&FlowCost>) -> Vec<String> {

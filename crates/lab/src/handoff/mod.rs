@@ -16,6 +16,7 @@ use crate::Plan;
 use crate::flow::Traffic;
 pub use experience::{Experience, FlowCost, Handoff, Outage, Owner, Recovery};
 pub use hole::Hole;
+pub(crate) use story::text as text_field;
 use story::{Story, begin, is_switch, text};
 use trace::{Record, What};
 use wire::Instant;

@@ -68,7 +68,7 @@ impl<'a> Story<'a> {
 }
 
 /// A field of a mark that is text.
-pub(super) fn text<'a>(mark: &'a Mark, field: &str) -> Option<&'a str> {
+pub(crate) fn text<'a>(mark: &'a Mark, field: &str) -> Option<&'a str> {
     mark.fields.iter().find(|(key, _)| *key == field).and_then(|(_, value)| Value::as_text(value))
 }
 

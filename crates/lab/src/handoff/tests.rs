@@ -222,30 +222,6 @@ fn nothing_new_until_the_flow_ended_is_never() {
     assert_eq!(stall, traffic.flows[0].until.since(traffic.flows[0].arrivals.last().unwrap().at));
 }
 
-/// No packet leaves uplinks in a cycle: the gateway never hears of the host.
-#[test]
-fn uplinks_in_a_cycle_never_deliver() {
-    let cross = "[wire.cross]\nends = [\"b2\", \"b3\"]\nrate = \"100Mb/s\"\ndelay = \"1ms\"\n\n[cell.2]";
-    let uplink = |station: &str, to: &str, text: &str| {
-        let host = text.find(&format!("[host.{station}]")).unwrap();
-        let (before, after) = text.split_at(host);
-        format!("{before}{}", after.replacen("uplink = \"b1\"", &format!("uplink = \"{to}\""), 1))
-    };
-    let text = uplink("b3", "b2", &uplink("b2", "b3", &FIRST.replacen("[cell.2]", cross, 1)));
-    let outcome = run_text(&text, &[]);
-    let flow = &outcome.flows[0];
-    assert_eq!((flow.end, flow.bytes, flow.lost), (FlowEnd::Unfinished, 0, 251));
-    assert_eq!(outcome.handoffs.len(), 4);
-    for handoff in &outcome.handoffs {
-        let [cost] = handoff.flows.as_slice() else { panic!("{handoff:?}") };
-        assert!(matches!(cost.experience, Experience::Never { .. }) && cost.lost() > 0, "{cost:?}");
-        assert_eq!(handoff.latency, None);
-    }
-    let none = |what: &&String| what.ends_with("none of 251 datagrams arrived");
-    assert_eq!(outcome.failures.iter().filter(none).count(), 1, "{:?}", outcome.failures);
-    assert_eq!(outcome.failures.len(), 5);
-}
-
 /// From the cut to the node that switches the path, and once down from there, by protocol.
 #[test]
 fn every_protocol_has_a_latency() {

@@ -43,6 +43,7 @@ pub(crate) fn check_hosts(
         .and_then(|()| hosts(scenario, layout))
         .and_then(|()| addresses(layout))
         .and_then(|()| peers(scenario, layout))
+        .and_then(|()| moves::uplinks(layout))
         .and_then(|()| {
             layout.hosts().try_for_each(|(name, host)| {
                 moves::check(layout, name, host).and_then(|()| moves::ports(name, host))

@@ -249,6 +249,8 @@ pub(crate) fn plan(source: &Source<'_>, scenario: &Scenario, seed: u64) -> Resul
         }
     }
     check_faults(source, scenario)?;
+    protocol::check_together(&layout, &plan.hosts)
+        .map_err(|(key, problem)| source.at_path(&key, &problem))?;
     Ok(plan)
 }
 

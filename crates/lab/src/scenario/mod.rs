@@ -442,7 +442,7 @@ fn understand<'a>(
 }
 
 /// What of a scenario can be run and is probably a mistake: a move that never happens or leads nowhere, a workload that
-/// never runs, uplinks in a cycle. An error is that of [`Scenario::plan`].
+/// never runs. An error is that of [`Scenario::plan`].
 pub fn warnings(file: &str, text: &str, settings: &[Setting]) -> Result<Vec<ScenarioError>, ScenarioError> {
     let (source, scenario, _) = understand(file, text, settings, Repetition::only(0))?;
     expand::warnings(&source, &scenario)

@@ -73,15 +73,13 @@ fn stations(layout: &Layout) -> Vec<String> {
 
 /// What can be run and is probably a mistake: each with its path.
 pub(super) fn warnings(scenario: &Scenario, layout: &Layout) -> Vec<Wrong> {
-    let mut found: Vec<Wrong> = layout
+    layout
         .hosts()
         .flat_map(|(name, host)| {
             let of_moves = timetables(name, host).flat_map(|table| of_moves(scenario, layout, &table));
             of_moves.chain(of_spans(scenario, name, host)).collect::<Vec<_>>()
         })
-        .collect();
-    found.extend(uplinks_in_a_cycle(layout));
-    found
+        .collect()
 }
 
 fn of_moves(scenario: &Scenario, layout: &Layout, table: &Timetable<'_>) -> Vec<Wrong> {
@@ -126,7 +124,11 @@ fn of_spans(scenario: &Scenario, name: &str, host: &Host) -> Vec<Wrong> {
     found
 }
 
-/// Base stations whose uplinks lead back to themselves: packets circle there until their time to live ends.
+/// Refuses uplinks that lead back to their own host: no packet would leave them.
+pub(super) fn uplinks(layout: &Layout) -> Result<(), Wrong> {
+    uplinks_in_a_cycle(layout).map_or(Ok(()), Err)
+}
+
 fn uplinks_in_a_cycle(layout: &Layout) -> Option<Wrong> {
     let uplink = |name: &str| {
         let (_, host) = layout.hosts().find(|(other, _)| *other == name)?;

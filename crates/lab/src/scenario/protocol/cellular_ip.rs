@@ -1,10 +1,12 @@
 //! Cellular IP.
 
-use super::{Around, Written, begin_with, default, hosts_of, timetable};
+use super::{Around, Written, begin_with, default, timetable};
+use crate::plan::HostPlan;
 use crate::scenario::Scenario;
 use crate::scenario::expand::Layout;
 use crate::scenario::networks::AIR;
 use auth::Key;
+use roles::RoleConfig;
 use schemars::{JsonSchema, json_schema};
 use serde::Deserialize;
 use toml::{Table, Value};
@@ -69,7 +71,7 @@ pub(super) fn station(around: &Around<'_>, role: &mut Table) -> Result<(), Strin
         default(role, "radio", AIR);
     }
     default(role, "id", i64::from(layout.number(host)));
-    default(role, "gateway", gateway(scenario, layout)?.to_string());
+    default(role, "gateway", gateway_of(layout, host)?.to_string());
     default(role, "network_key", hex(network.network_key.as_bytes()));
     default(role, "key_generation", i64::from(network.key_generation));
     Ok(())
@@ -91,9 +93,14 @@ pub(super) fn mobile(around: &Around<'_>, role: &mut Table) -> Result<(), String
     let start = role.remove("start").and_then(|value| value.as_str().map(str::to_owned));
     let mut stations: Vec<Value> = layout.stations().map(Value::Table).collect();
     begin_with(&mut stations, start.as_deref())?;
+    // A host stays in the access network that it begins in: its key and its gateway are of that one.
+    let name = |station: &Value| station.get("name").and_then(Value::as_str).map(str::to_owned);
+    let first = stations.first().and_then(name).ok_or("there is no base station")?;
+    let gateway = gateway_of(layout, &first)?;
+    stations.retain(|station| name(station).is_some_and(|name| gateway_of(layout, &name) == Ok(gateway)));
     default(role, "stations", stations);
     default(role, "address", address.to_string());
-    default(role, "gateway", gateway(scenario, layout)?.to_string());
+    default(role, "gateway", gateway.to_string());
     default(role, "interface", AIR);
     default(role, "session_key", hex(key.as_bytes()));
     default(role, "key_generation", i64::from(network.key_generation));
@@ -101,7 +108,58 @@ pub(super) fn mobile(around: &Around<'_>, role: &mut Table) -> Result<(), String
     Ok(())
 }
 
-fn gateway(scenario: &Scenario, layout: &Layout) -> Result<Ipv4Addr, String> {
-    let name = hosts_of(scenario, "cellular-ip/gateway").next().ok_or("there is no cellular-ip/gateway")?;
-    layout.address(name).ok_or_else(|| format!("the gateway `{name}` needs an address"))
+/// The address of the gateway that a node's uplinks lead to.
+fn gateway_of(layout: &Layout, node: &str) -> Result<Ipv4Addr, String> {
+    let mut here = node.to_owned();
+    // Uplinks in a cycle were refused; so many steps lead past every host.
+    for _ in layout.hosts() {
+        let Some(role) = node_role(layout, &here) else {
+            return Err(format!(
+                "`{node}` has no gateway: its uplinks lead to `{here}`, which is no node of Cellular IP"
+            ));
+        };
+        if role.get("kind").and_then(Value::as_str) == Some(GATEWAY) {
+            return layout.address(&here).ok_or_else(|| format!("the gateway `{here}` needs an address"));
+        }
+        let uplink = role.get("uplink").and_then(Value::as_str);
+        uplink.ok_or_else(|| format!("`{here}` has no `uplink`"))?.clone_into(&mut here);
+    }
+    Err(format!("the uplinks of `{node}` lead to no gateway"))
+}
+
+fn node_role<'a>(layout: &'a Layout, name: &str) -> Option<&'a Table> {
+    let (_, host) = layout.hosts().find(|(other, _)| *other == name)?;
+    let is_node =
+        |role: &&Table| role.get("kind").and_then(Value::as_str).is_some_and(|kind| NODES.contains(&kind));
+    host.role.iter().find(is_node)
+}
+
+const GATEWAY: &str = "cellular-ip/gateway";
+const NODES: [&str; 2] = [GATEWAY, "cellular-ip/station"];
+
+/// Refuses timers that cannot work together: of a mobile host and the nodes of its access network, by their gateway.
+pub(super) fn check_timers(layout: &Layout, hosts: &[HostPlan]) -> Result<(), (String, String)> {
+    let roles =
+        hosts.iter().flat_map(|host| (0..).zip(&host.config.roles).map(move |(at, role)| (host, at, role)));
+    let nodes = roles.clone().filter_map(|(host, at, role)| match role {
+        RoleConfig::CellularIpGateway(config) | RoleConfig::CellularIpStation(config) => {
+            Some((host, at, config))
+        }
+        _ => None,
+    });
+    for (host, at, role) in roles {
+        let RoleConfig::CellularIpMobile(mobile) = role else { continue };
+        for (node, place, config) in nodes.clone().filter(|(_, _, config)| config.gateway == mobile.gateway) {
+            let Err((error, of)) = mobile.check_with(config) else { continue };
+            // At the key that was written; the other has its default.
+            let (own, theirs) = ((&host.config.name, at, error.key), (&node.config.name, place, of));
+            let is_written = |(name, at, key): (&String, usize, &str)| {
+                let found = layout.hosts().find(|(other, _)| other == name);
+                found.and_then(|(_, host)| host.role.get(at)).is_some_and(|role| role.contains_key(key))
+            };
+            let (name, at, key) = if is_written(own) || !is_written(theirs) { own } else { theirs };
+            return Err((format!("host.{name}.role[{at}].{key}"), error.problem));
+        }
+    }
+    Ok(())
 }

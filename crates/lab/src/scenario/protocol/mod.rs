@@ -16,6 +16,7 @@ pub(crate) use mobile_ip::MobileIp;
 pub(crate) use sigma::Sigma;
 
 use super::{Scenario, expand::Layout};
+use crate::plan::HostPlan;
 use schemars::{Schema, SchemaGenerator, json_schema};
 use toml::{Table, Value};
 use wire::Duration;
@@ -189,6 +190,11 @@ pub(crate) fn check(scenario: &Scenario) -> Result<(), (String, String)> {
     }
     let Some(shared) = &scenario.indirect_tcp else { return Ok(()) };
     shared.check().map_err(|(key, problem)| (format!("indirect-tcp.{key}"), problem))
+}
+
+/// Refuses what only the complete configurations of several hosts show: the key's path, and the problem.
+pub(crate) fn check_together(layout: &Layout, hosts: &[HostPlan]) -> Result<(), (String, String)> {
+    cellular_ip::check_timers(layout, hosts)
 }
 
 /// Fills in one role. Of a kind that is not known nothing is: the role's own reader names those there are.

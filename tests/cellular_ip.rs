@@ -1,0 +1,258 @@
+//! Cellular IP under stress, in virtual time: cells that are out of range, route-updates that are lost, orders that follow each
+//! other, narrow links, two networks, and configurations that cannot work.
+//!
+//! ```text
+//! correspondent ── gw ──┬── n0 ))) cell 1     m: from n0
+//!                       └── n1 ))) cell 2
+//! ```
+
+#![cfg(test)]
+
+use lab::Scenario;
+use lab::handoff::Experience;
+use lab::run::{Outcome, simulate};
+use lab::scenario::Setting;
+use node::Mark;
+use trace::What;
+
+const NETWORK: &str = r#"
+about = "Cellular IP under stress"
+duration = "12s"
+[radio]
+retune = "5ms"
+[cellular-ip]
+network_key = "000102030405060708090a0b0c0d0e0f"
+[wire.internet]
+ends = ["correspondent", "gw"]
+rate = "100Mb/s"
+delay = "0.5ms"
+[wire.w-n0]
+ends = ["gw", "n0"]
+rate = "100Mb/s"
+delay = "2ms"
+[wire.w-n1]
+ends = ["gw", "n1"]
+rate = "100Mb/s"
+delay = "2ms"
+[cell.1]
+station = "n0"
+rate = "11Mb/s"
+[cell.2]
+station = "n1"
+rate = "11Mb/s"
+[host.gw]
+address = "10.1.0.1"
+role = [{ kind = "cellular-ip/gateway", uplink = "correspondent" }]
+[host.n0]
+role = [{ kind = "cellular-ip/station", uplink = "gw" }]
+[host.n1]
+role = [{ kind = "cellular-ip/station", uplink = "gw" }]
+"#;
+
+/// 50 packets a second to the host, and as many from it if it speaks.
+fn scenario(mobile: &str, course: &str, speaks: bool) -> String {
+    let source =
+        r#"{ kind = "apps/constant-rate", to = "TO", rate = 50, size = 100, start = "0.5s", stop = "11s" }"#;
+    let up = if speaks { format!(", {}", source.replace("TO", "correspondent:9001")) } else { String::new() };
+    format!(
+        "{NETWORK}[host.correspondent]\naddress = \"10.2.0.2\"\ndefault_route = \"gw\"\n\
+         role = [{}, {{ kind = \"apps/sink\", at = \"correspondent:9001\" }}]\n\
+         [host.m]\naddress = \"10.1.0.7\"\n{course}\n\
+         role = [{{ kind = \"cellular-ip/mobile\", start = \"n0\", {mobile} }}, {{ kind = \"apps/sink\", at = \"m:9000\" }}{up}]\n",
+        source.replace("TO", "m:9000"),
+    )
+}
+
+fn run(text: &str, seed: u64) -> Outcome {
+    simulate(Scenario::plan("stress.toml", text, &[], seed).unwrap()).unwrap()
+}
+
+fn refusal(text: &str) -> String {
+    Scenario::plan("stress.toml", text, &[], 1).map(|_| ()).unwrap_err().to_string()
+}
+
+fn marks<'a>(outcome: &'a Outcome, name: &'a str) -> impl Iterator<Item = &'a Mark> {
+    outcome.records.iter().filter_map(move |record| match &record.what {
+        What::Marked(mark) if mark.name == name => Some(mark),
+        _ => None,
+    })
+}
+
+fn outages(outcome: &Outcome) -> Vec<f64> {
+    let spans =
+        outcome.handoffs.iter().flat_map(|handoff| &handoff.flows).map(|cost| match &cost.experience {
+            Experience::None => 0.0,
+            Experience::Outage(outage) => outage.span().as_secs_f64(),
+            Experience::Never { .. } | Experience::NotMeasured => f64::INFINITY,
+        });
+    spans.collect()
+}
+
+/// The host is back in its old cell after two retunings and one round trip; the next datagram is at most 20 ms away.
+#[test]
+fn a_handoff_to_a_cell_out_of_range_costs_two_retunings() {
+    let course = "course.1 = [[\"0s\", -50]]\ncourse.2 = [[\"0s\", -120], [\"6s\", -120], [\"6s\", -50]]";
+    for kind in ["hard", "semisoft"] {
+        let moves = format!(
+            "moves = [{{ at = \"2s\", to = \"n1\", kind = \"{kind}\" }}, {{ at = \"8s\", to = \"n1\", kind = \"{kind}\" }}]"
+        );
+        let outcome = run(&scenario(&moves, course, false), 1);
+        assert_eq!(outcome.handoffs.len(), 2, "{kind}");
+        assert!(outages(&outcome).iter().all(|outage| *outage < 0.04), "{kind}: {:?}", outages(&outcome));
+        assert_eq!(marks(&outcome, node::HANDOFF_FAILED).count(), 1);
+        assert!(outcome.failures.is_empty() && outcome.doubts.is_empty(), "{:?}", outcome.failures);
+        let lost: u64 = outcome.flows.iter().map(|flow| flow.lost).sum();
+        assert!(lost <= 3, "{kind}: {lost} lost");
+        let text = lab::report::text(&outcome);
+        assert!(text.contains("handoff of m to n1 failed at 2."), "{text}");
+    }
+}
+
+/// The cell is lost: the other one is heard, and is used at once. A second loss leaves nothing, until the first returns.
+#[test]
+fn a_host_that_loses_its_cell_goes_to_the_strongest_that_it_hears() {
+    let course = "course.1 = [[\"0s\", -50], [\"2s\", -50], [\"2s\", -120], [\"7s\", -120], [\"7s\", -60]]\n\
+                  course.2 = [[\"0s\", -50], [\"5s\", -50], [\"5s\", -120]]";
+    let outcome = run(&scenario("moves = []", course, true), 1);
+    let found: Vec<(&str, &str)> =
+        outcome.handoffs.iter().map(|handoff| (handoff.from.as_str(), handoff.to.as_str())).collect();
+    assert_eq!(found, [("n0", "n1"), ("n1", "n0")]);
+    let outages = outages(&outcome);
+    assert!(outages.iter().all(|outage| *outage < 2.1), "{outages:?}");
+    assert!(outages.iter().filter(|outage| **outage > 0.04).count() <= 2, "{outages:?}");
+    assert!(
+        outcome.failures.is_empty() && outcome.doubts.is_empty(),
+        "{:?} {:?}",
+        outcome.failures,
+        outcome.doubts
+    );
+}
+
+#[test]
+fn a_first_attach_out_of_range_is_made_elsewhere_and_orders_are_taken() {
+    let course = "course.1 = [[\"0s\", -120], [\"2s\", -120], [\"2s\", -50]]\ncourse.2 = [[\"0s\", -50]]";
+    let moves = "moves = [{ at = \"6s\", to = \"n0\", kind = \"hard\" }, { at = \"8s\", to = \"n1\", kind = \"hard\" }]";
+    let outcome = run(&scenario(moves, course, false), 1);
+    assert_eq!(outcome.handoffs.len(), 2);
+    assert!(outages(&outcome).iter().all(|outage| *outage < 0.04));
+    assert!(outcome.flows[0].lost <= 2 && outcome.failures.is_empty(), "{:?}", outcome.failures);
+}
+
+/// Half of all frames are lost, and with them all route-updates of some handoffs. A node that refuses the host's data asks it
+/// for another, once a second; unanswered data make the host send one after 1, 3, 6 s. With 50 frames a second each way, no
+/// host is cut off for longer than 4 s.
+#[test]
+fn lost_route_updates_do_not_cut_a_host_off() {
+    let moves = "moves = { between = [\"n1\", \"n0\"], every = \"2s\", kind = \"hard\" }";
+    for repeats in ["[]", "[\"30ms\", \"90ms\"]"] {
+        let text = scenario(&format!("update_repeats = {repeats}, {moves}"), "", true);
+        let text = text.replace("rate = \"11Mb/s\"", "rate = \"11Mb/s\"\nloss = 0.5");
+        for seed in 1..=20 {
+            let outcome = run(&text, seed);
+            let stall = outcome.flows.iter().map(|flow| flow.longest_stall.as_secs_f64()).fold(0.0, f64::max);
+            assert!(stall < 4.0, "repeats {repeats}, seed {seed}: {stall} s");
+        }
+    }
+}
+
+/// Orders every 80 ms, semisoft-delay 100 ms: each is aborted by the next, and the last one is carried out.
+#[test]
+fn the_last_of_many_orders_is_carried_out_and_the_report_has_the_others() {
+    let step = |index: u32| {
+        let (at, to) = (1000 + 80 * index, if index % 2 == 0 { "n1" } else { "n0" });
+        format!("{{ at = \"{at}ms\", to = \"{to}\", kind = \"semisoft\" }}")
+    };
+    let moves = format!("moves = [{}]", (0..21).map(step).collect::<Vec<_>>().join(", "));
+    let outcome = run(&scenario(&moves, "", false), 1);
+    assert_eq!(outcome.handoffs.len(), 1);
+    assert_eq!((outcome.handoffs[0].to.as_str(), outcome.flows[0].lost), ("n1", 0));
+    let text = lab::report::text(&outcome);
+    assert!(
+        text.contains("handoff of m to n1 aborted 10 times, first at 1.080 s: `n0` was ordered"),
+        "{text}"
+    );
+}
+
+/// A link below the gateway takes less than the first: the node in front of it reports that, in the gateway's name.
+#[test]
+fn tcp_learns_of_a_narrow_link_in_the_access_network() {
+    let deep = "[wire.deep]\nends = [\"n0\", \"n00\"]\nrate = \"100Mb/s\"\ndelay = \"1ms\"\n[cell.3]\nstation = \"n00\"\nrate = \"11Mb/s\"\n\
+                [host.n00]\nrole = [{ kind = \"cellular-ip/station\", uplink = \"n0\" }]\n";
+    let hosts = "[host.correspondent]\naddress = \"10.2.0.2\"\ndefault_route = \"gw\"\n\
+                 role = [{ kind = \"apps/bulk-server\", at = \"correspondent:5001\", bytes = 1000000 }]\n\
+                 [host.m]\naddress = \"10.1.0.7\"\n\
+                 role = [{ kind = \"cellular-ip/mobile\", start = \"n00\", moves = [] },\n\
+                         { kind = \"apps/bulk-client\", to = \"correspondent:5001\", start = \"0.5s\" }]\n";
+    let text = format!("{NETWORK}{deep}{hosts}");
+    for narrow in ["wire.w-n0", "wire.deep", "cell.3"] {
+        let settings: [Setting; 1] = [format!("{narrow}.mtu=1200").parse().unwrap()];
+        let plan = Scenario::plan("stress.toml", &text, &settings, 1).unwrap();
+        let outcome = simulate(plan).unwrap();
+        assert!(outcome.failures.is_empty(), "{narrow}: {:?}", outcome.failures);
+        assert_eq!(outcome.flows[0].bytes, 1_000_000, "{narrow}");
+    }
+}
+
+/// Each host's gateway is the one that the uplinks of its first station lead to, and it stays in that network.
+#[test]
+fn two_access_networks_are_two() {
+    let second = "[wire.i2]\nends = [\"correspondent\", \"gw2\"]\nrate = \"100Mb/s\"\ndelay = \"1ms\"\n\
+                  [wire.a2]\nends = [\"gw2\", \"p0\"]\nrate = \"100Mb/s\"\ndelay = \"1ms\"\n\
+                  [cell.3]\nstation = \"p0\"\nrate = \"2Mb/s\"\n\
+                  [host.gw2]\naddress = \"10.3.0.1\"\nrole = [{ kind = \"cellular-ip/gateway\", uplink = \"correspondent\" }]\n\
+                  [host.p0]\nrole = [{ kind = \"cellular-ip/station\", uplink = \"gw2\" }]\n";
+    let text = format!("{second}{}", scenario("moves = []", "", false));
+    let (head, tail) = text.split_at(second.len());
+    let text = format!("{tail}{head}");
+    let of = |text: &str, host: &str| {
+        let plan = Scenario::plan("stress.toml", text, &[], 1).unwrap();
+        let found = plan.hosts.iter().find(|plan| plan.config.name == host).unwrap();
+        let line = found.text.lines().find(|line| line.starts_with("gateway = ")).unwrap().to_owned();
+        line
+    };
+    let away = text
+        .replace("start = \"n0\"", "start = \"p0\"")
+        .replace("default_route = \"gw\"", "default_route = \"gw2\"");
+    assert_eq!([of(&text, "m"), of(&away, "m")], ["gateway = \"10.1.0.1\"", "gateway = \"10.3.0.1\""]);
+    assert_eq!([of(&text, "n0"), of(&text, "p0")], ["gateway = \"10.1.0.1\"", "gateway = \"10.3.0.1\""]);
+    assert_eq!(run(&away, 1).flows[0].lost, 0);
+    let out = text.replace("moves = []", "moves = [{ at = \"2s\", to = \"p0\", kind = \"hard\" }]");
+    assert!(refusal(&out).contains("no station `p0`; known: n0, n1"), "{}", refusal(&out));
+}
+
+#[test]
+fn configurations_that_cannot_work_are_refused_before_the_start() {
+    let text = scenario("moves = []", "", false);
+    let n0 = "[host.n0]\nrole = [{ kind = \"cellular-ip/station\", uplink = \"gw\"";
+    for (from, to, says) in [
+        (
+            n0,
+            format!("{n0}, route_timeout = \"5s\""),
+            "`host.n0.role[0].route_timeout`: mappings end after a route_timeout of 5s",
+        ),
+        (
+            "moves = []",
+            "moves = [], route_update_time = \"5s\"".to_owned(),
+            "`host.m.role[0].route_update_time`: mappings end",
+        ),
+        (
+            "moves = []",
+            "moves = [], semisoft_delay = \"12s\"".to_owned(),
+            "`host.m.role[0].semisoft_delay`: the new path",
+        ),
+        (n0, n0.replace("\"gw\"", "\"correspondent\""), "no wire between"),
+    ] {
+        assert!(text.contains(from));
+        let refusal = refusal(&text.replacen(from, &to, 1));
+        assert!(refusal.contains(says) && refusal.contains("stress.toml, line "), "{refusal}");
+    }
+    let cycle = text.replace("ends = [\"gw\", \"n1\"]", "ends = [\"n0\", \"n1\"]").replace(
+        "[host.n0]\nrole = [{ kind = \"cellular-ip/station\", uplink = \"gw\" }]\n[host.n1]\nrole = [{ kind = \"cellular-ip/station\", uplink = \"gw\" }]",
+        "[host.n0]\nrole = [{ kind = \"cellular-ip/station\", uplink = \"n1\" }]\n[host.n1]\nrole = [{ kind = \"cellular-ip/station\", uplink = \"n0\" }]",
+    );
+    let refusal = refusal(&cycle);
+    assert!(
+        refusal.contains("uplink`: uplinks in a cycle, so no packet leaves it: n0 > n1 > n0"),
+        "{refusal}"
+    );
+}
