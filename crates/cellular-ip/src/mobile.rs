@@ -31,7 +31,8 @@ pub mod mark {
     /// The radio lost its cell; fields `at` and `why`.
     pub const LINK_LOST: &str = "link_lost";
     /// A route-update with S=0 left; fields `to`, and `why`: `handoff`, `repeat`, `unanswered`, `timer`,
-    /// `reauth`, `abort`, `clock` or `request`. Those by timer are optional: whether one comes just before a handoff is a matter of microseconds.
+    /// `reauth`, `abort`, `clock` or `request`. Those by timer are optional: whether one comes just before a
+    /// handoff is a matter of microseconds.
     pub const ROUTE_UPDATE_SENT: &str = "route_update_sent";
     /// A route-update with S=1 left, for the new base station.
     pub const SEMISOFT_SENT: &str = "semisoft_sent";
@@ -125,14 +126,13 @@ impl Mobile {
     pub fn new(config: MobileConfig, interfaces: Interfaces<'_>, chance: Seed) -> Result<Self, ConfigError> {
         config.check()?;
         let radio = interfaces.number("interface", &config.interface)?;
-        let repeats = Repeats::new(config.update_repeats.clone(), config.route_update_time);
         Ok(Self {
             config,
             radio,
             state: State::Tuning { from: None, to: 0 },
             timers: Timers::default(),
             clocks: Clocks::new(chance),
-            repeats,
+            repeats: Repeats::default(),
             signals: Signals::default(),
             home: 0,
             answers: Instant::ZERO,
@@ -334,7 +334,7 @@ impl Mobile {
         self.state = State::Attached { at };
         self.timers.stop(Timer::Retry);
         self.home = at;
-        let next = self.repeats.begin(now);
+        let next = self.repeats.begin(now, &self.config.update_repeats);
         self.announce(now, at, "handoff", out);
         self.set_next_repeat(next);
         // The first packet from this station says that the path leads here.
@@ -384,7 +384,7 @@ impl Mobile {
     }
 
     fn expect_answer(&mut self, now: Instant) {
-        if let Some(due) = self.repeats.unanswered(now) {
+        if let Some(due) = self.repeats.unanswered(now, self.config.route_update_time) {
             self.timers.set(Timer::Unanswered, due);
         }
     }
@@ -444,7 +444,7 @@ impl Mobile {
                 (Timer::Retune, State::Semisoft { at, to }) => self.tune(Some(at), to, out),
                 (Timer::Repeat, State::Attached { at }) => {
                     self.announce(now, at, "repeat", out);
-                    let next = self.repeats.repeated();
+                    let next = self.repeats.repeated(&self.config.update_repeats);
                     self.set_next_repeat(next);
                 }
                 (Timer::Unanswered, State::Attached { at }) => {

@@ -7,32 +7,31 @@ use wire::{Duration, Instant};
 const FORGETS: Duration = Duration::from_millis(250);
 
 /// The newest sample of each base station, by its place in the configuration.
+///
+/// The strength in dBm, and when it was heard. Most radios of a large world report none.
 #[derive(Debug, Default)]
-pub(crate) struct Signals {
-    /// The strength in dBm, and when it was heard.
-    heard: BTreeMap<usize, (i16, Instant)>,
-    reported: bool,
-}
+pub(crate) struct Signals(Option<Box<BTreeMap<usize, (i16, Instant)>>>);
 
 impl Signals {
     pub(crate) fn hear(&mut self, now: Instant, station: usize, strength: i16) {
-        self.reported = true;
-        self.heard.insert(station, (strength, now));
+        self.0.get_or_insert_default().insert(station, (strength, now));
     }
 
     /// The radio could not come into this cell: what was heard of it counts no more, until it is heard anew.
     pub(crate) fn forget(&mut self, station: usize) {
-        self.heard.remove(&station);
+        if let Some(heard) = &mut self.0 {
+            heard.remove(&station);
+        }
     }
 
     /// The strongest of those that can be heard now; of two that are as strong, the first of the configuration.
     pub(crate) fn strongest(&self, now: Instant) -> Option<usize> {
-        let in_reach = self.heard.iter().rev().filter(|(_, (_, at))| now.since(*at) <= FORGETS);
+        let in_reach = self.0.as_ref()?.iter().rev().filter(|(_, (_, at))| now.since(*at) <= FORGETS);
         in_reach.max_by_key(|(_, (strength, _))| *strength).map(|(station, _)| *station)
     }
 
     /// Whether this radio reports signals at all.
     pub(crate) const fn are_reported(&self) -> bool {
-        self.reported
+        self.0.is_some()
     }
 }

@@ -3,7 +3,6 @@
 use crate::config::{MobileConfig, Station};
 use crate::message::{Authentication, RouteUpdate, Skipped};
 use node::Seed;
-use std::sync::Arc;
 use wire::{Duration, Instant, Packet, WallTime, ntp_distance};
 
 /// How long the first data of a host may be unanswered before it sends one more route-update; then twice as long, and so on.
@@ -16,13 +15,13 @@ const SAME_CLOCK: i64 = 1_000_000_000;
 /// The configured repeats come first. A host that no packet has reached since then cannot know that the network has its
 /// route-update, and its own data keep the route-update-time from running out. So once it has sent data, it repeats the
 /// route-update after 1 s, and in gaps that double, up to the route-update-time, until a downlink packet comes.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Repeats {
-    configured: Arc<[Duration]>,
-    longest: Duration,
     since: Instant,
-    sent: usize,
-    gap: Duration,
+    /// Of the configured.
+    sent: u16,
+    /// How often the gap was doubled.
+    doubled: u8,
     /// It has sent data since.
     spoke: bool,
     /// A packet has reached it since.
@@ -30,27 +29,20 @@ pub(crate) struct Repeats {
 }
 
 impl Repeats {
-    /// None yet. `longest` is the route-update-time.
-    pub(crate) fn new(configured: Arc<[Duration]>, longest: Duration) -> Self {
-        let (since, sent, gap) = (Instant::ZERO, 0, UNANSWERED);
-        Self { configured, longest, since, sent, gap, spoke: false, confirmed: false }
-    }
-
     /// Begins a stay with its first route-update; returns when the next configured one is due.
-    pub(crate) fn begin(&mut self, now: Instant) -> Option<Instant> {
-        (self.since, self.sent, self.gap) = (now, 0, UNANSWERED);
-        (self.spoke, self.confirmed) = (false, false);
-        self.next()
+    pub(crate) fn begin(&mut self, now: Instant, configured: &[Duration]) -> Option<Instant> {
+        *self = Self { since: now, ..Self::default() };
+        self.next(configured)
     }
 
     /// One more of the configured was sent; returns when the next is due.
-    pub(crate) fn repeated(&mut self) -> Option<Instant> {
+    pub(crate) fn repeated(&mut self, configured: &[Duration]) -> Option<Instant> {
         self.sent += 1;
-        self.next()
+        self.next(configured)
     }
 
-    fn next(&self) -> Option<Instant> {
-        self.configured.get(self.sent).map(|after| self.since + *after)
+    fn next(&self, configured: &[Duration]) -> Option<Instant> {
+        configured.get(usize::from(self.sent)).map(|after| self.since + *after)
     }
 
     /// Whether the first data of this stay are still to be waited for.
@@ -58,12 +50,13 @@ impl Repeats {
         !self.spoke && !self.confirmed
     }
 
-    /// The host sends data, or has sent no answered ones yet; returns when a packet has to have come, if none has.
-    pub(crate) fn unanswered(&mut self, now: Instant) -> Option<Instant> {
+    /// The host sends data, or has sent no answered ones yet; returns when a packet has to have come, if none has. `longest` is
+    /// the route-update-time.
+    pub(crate) fn unanswered(&mut self, now: Instant, longest: Duration) -> Option<Instant> {
         self.spoke = true;
-        let due = now + self.gap;
-        self.gap = (self.gap * 2).min(self.longest);
-        (!self.confirmed).then_some(due)
+        let gap = UNANSWERED.saturating_mul(1 << self.doubled.min(16)).min(longest);
+        self.doubled = self.doubled.saturating_add(1);
+        (!self.confirmed).then_some(now + gap)
     }
 
     /// A packet came by the new base station.
@@ -101,7 +94,8 @@ impl Clock {
 #[derive(Debug)]
 pub(crate) struct Clocks {
     clock: Clock,
-    former: Option<Clock>,
+    /// Few hosts have one.
+    former: Option<Box<Clock>>,
     chance: Seed,
 }
 
@@ -122,11 +116,11 @@ impl Clocks {
             self.clock.wall = wall;
             return false;
         }
-        let former = self.former.take().unwrap_or(self.clock);
+        let former = self.former.take().map_or(self.clock, |former| *former);
         if former.is_as(wall) {
             self.clock = Clock { wall, ..former };
         } else {
-            (self.clock, self.former) = (Clock { wall, last: 0 }, Some(former));
+            (self.clock, self.former) = (Clock { wall, last: 0 }, Some(Box::new(former)));
         }
         true
     }
