@@ -139,8 +139,8 @@ fn a_first_attach_out_of_range_is_made_elsewhere_and_orders_are_taken() {
 }
 
 /// Half of all frames are lost, and with them all route-updates of some handoffs. A node that refuses the host's data asks it
-/// for another, once a second; unanswered data make the host send one after 1, 3, 6 s. With 50 frames a second each way, no
-/// host is cut off for longer than 4 s.
+/// for another, once a second, and the host repeats its answer after 30 and 90 ms: with 50 frames a second each way, at most
+/// nine of 16 seconds pass without one that gets through. Without requests the host would be cut off for good.
 #[test]
 fn lost_route_updates_do_not_cut_a_host_off() {
     let moves = "moves = { between = [\"n1\", \"n0\"], every = \"2s\", kind = \"hard\" }";
@@ -150,7 +150,7 @@ fn lost_route_updates_do_not_cut_a_host_off() {
         for seed in 1..=20 {
             let outcome = run(&text, seed);
             let stall = outcome.flows.iter().map(|flow| flow.longest_stall.as_secs_f64()).fold(0.0, f64::max);
-            assert!(stall < 4.0, "repeats {repeats}, seed {seed}: {stall} s");
+            assert!(stall < 9.0, "repeats {repeats}, seed {seed}: {stall} s");
         }
     }
 }

@@ -108,6 +108,7 @@ pub(crate) const ROWS: &[Row] = &[
             moves = [
                 { at = "1s", to = "b3", kind = "semisoft" },
                 { at = "1s", to = "b2", kind = "hard" },
+                { at = "1s", to = "b2", kind = "semisoft" },
                 { at = "5s", to = "b2", kind = "hard" },
             ]
         "#,
@@ -416,7 +417,8 @@ fn route_update(chance: &mut Seed, now: Instant, mobile: Ipv4Addr) -> Vec<u8> {
     // A clock that differs by up to a second, or by minutes.
     let off = if chance.draw().is_multiple_of(16) { 300 << 32 } else { chance.draw() >> 32 };
     update.timestamp = update.timestamp.wrapping_add(off);
-    update.sign(&session_key(&network_key, 1, mobile, R_MH));
+    let r_mh = if chance.draw().is_multiple_of(16) { [0; 8] } else { R_MH }; // one whose key is wrong
+    update.sign(&session_key(&network_key, 1, mobile, r_mh));
     update.emit()
 }
 

@@ -21,7 +21,6 @@ use node::{
     Command, HANDOFF, HANDOFF_ABORTED, HANDOFF_FAILED, HANDOFF_REFUSED, Input, Link, Listen, Mark, Outbox,
     Proto, Role, Rx, Seed, Span, Stage, TimerName, Timers, Value, Why,
 };
-use std::collections::VecDeque;
 use table::{Action, Class, Hop, Key, Life, Route};
 use wire::ipv4::Header;
 use wire::{Cell, Duration, Iface, Instant, Packet, PacketId, WallTime};
@@ -30,7 +29,7 @@ use wire::{Cell, Duration, Iface, Instant, Packet, PacketId, WallTime};
 pub mod mark {
     /// The radio lost its cell; fields `at` and `why`.
     pub const LINK_LOST: &str = "link_lost";
-    /// A route-update with S=0 left; fields `to`, and `why`: `handoff`, `repeat`, `unanswered`, `timer`,
+    /// A route-update with S=0 left; fields `to`, and `why`: `handoff`, `repeat`, `timer`,
     /// `reauth`, `abort`, `clock` or `request`. Those by timer are optional: whether one comes just before a
     /// handoff is a matter of microseconds.
     pub const ROUTE_UPDATE_SENT: &str = "route_update_sent";
@@ -50,44 +49,42 @@ pub mod reason {
 enum Timer {
     /// The next handoff of the configuration.
     Move,
-    /// The semisoft-delay is over.
+    /// The semisoft-delay is over; or a radio that reports no signals, and carries nothing, is tuned again.
     Retune,
     /// The handoff's route-update is sent again.
     Repeat,
-    /// No packet has come since the host sent its first data.
-    Unanswered,
-    /// The radio is tuned again, though it reports no signals.
-    Retry,
     /// Data alone have kept the mapping for the route-reauth-time.
     Reauth,
 }
 
 impl TimerName for Timer {
-    const ALL: &'static [Self] =
-        &[Self::Move, Self::Retune, Self::Repeat, Self::Unanswered, Self::Retry, Self::Reauth];
+    const ALL: &'static [Self] = &[Self::Move, Self::Retune, Self::Repeat, Self::Reauth];
     fn index(self) -> usize {
         self as usize
     }
 }
 
-/// Where the host is; stations by their place in the configuration.
+/// A station's place in the configuration. Cells have 16 bits, and a world may have a million hosts.
+type Place = u16;
+
+/// Where the host is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum State {
     Attached {
-        at: usize,
+        at: Place,
     },
     Semisoft {
-        at: usize,
-        to: usize,
+        at: Place,
+        to: Place,
     },
     /// On its way; `from` is where the radio stays if it does not support the new cell.
     Tuning {
-        from: Option<usize>,
-        to: usize,
+        from: Option<Place>,
+        to: Place,
     },
     /// The radio carries nothing. `tried` is the station that it was lost at, or could not be reached.
     Lost {
-        tried: usize,
+        tried: Place,
     },
 }
 
@@ -103,19 +100,17 @@ pub struct Mobile {
     config: MobileConfig,
     radio: Iface,
     state: State,
-    timers: Timers<Timer, 6>,
+    timers: Timers<Timer, 4>,
     clocks: Clocks,
     repeats: Repeats,
     signals: Signals,
     /// The station where it was attached last.
-    home: usize,
-    /// When an update-request is answered again.
-    answers: Instant,
+    home: Place,
     /// Somebody ordered the move that is under way, and it is marked.
     ordered: bool,
     /// Our own packets that wait for the radio.
-    waiting: VecDeque<Packet>,
-    next_move: usize,
+    waiting: Vec<Packet>,
+    next_move: u16,
     updates: u64,
 }
 
@@ -135,9 +130,8 @@ impl Mobile {
             repeats: Repeats::default(),
             signals: Signals::default(),
             home: 0,
-            answers: Instant::ZERO,
             ordered: true,
-            waiting: VecDeque::new(),
+            waiting: Vec::new(),
             next_move: 0,
             updates: 0,
         })
@@ -155,7 +149,8 @@ impl Mobile {
     /// Begins a handoff, if it can be begun now, in place of one that is under way. Returns how: without a station that
     /// carries its packets a host can only hand off hard.
     fn hand_off(&mut self, now: Instant, to: &str, kind: Kind, out: &mut Outbox) -> Result<Kind, String> {
-        let Some(index) = self.config.stations.iter().position(|station| station.name == to) else {
+        let named = self.config.stations.iter().position(|station| station.name == to);
+        let Some(index) = named.map(|index| index as Place) else {
             return Err(format!("no station `{to}`; known: {}", self.station_names()));
         };
         match self.state {
@@ -174,7 +169,6 @@ impl Mobile {
                 self.abort(to, out);
                 self.state = State::Attached { at };
                 self.announce(now, at, "abort", out);
-                self.expect_answer(now);
                 return Ok(kind);
             }
             _ => {}
@@ -205,13 +199,13 @@ impl Mobile {
         }
     }
 
-    fn mark_handoff(&self, to: usize, kind: Kind, out: &mut Outbox) {
+    fn mark_handoff(&self, to: Place, kind: Kind, out: &mut Outbox) {
         let begun = Mark::new("mobile", HANDOFF).with("kind", kind.name());
         out.mark(begun.with("from", self.name_of(self.home)).with("to", self.name_of(to)));
     }
 
     /// Semisoft: the new path is built while we still listen to the old.
-    fn prepare(&mut self, now: Instant, at: usize, to: usize, out: &mut Outbox) {
+    fn prepare(&mut self, now: Instant, at: Place, to: Place, out: &mut Outbox) {
         out.mark(Mark::new("mobile", mark::SEMISOFT_SENT).with("to", self.name_of(to)));
         for packet in self.route_updates(now, to, true) {
             if let Some(cell) = self.cell_of(to) {
@@ -225,7 +219,7 @@ impl Mobile {
         self.route_by(at, Life::Forever, out);
     }
 
-    fn tune(&mut self, from: Option<usize>, to: usize, out: &mut Outbox) {
+    fn tune(&mut self, from: Option<Place>, to: Place, out: &mut Outbox) {
         self.leave(State::Tuning { from, to }, out);
         if let Some(cell) = self.cell_of(to) {
             out.tune(self.radio, cell);
@@ -240,7 +234,6 @@ impl Mobile {
         self.state = state;
         self.stop_updates();
         self.timers.stop(Timer::Retune);
-        self.timers.stop(Timer::Retry);
     }
 
     fn hold_packets(&self, out: &mut Outbox) {
@@ -248,9 +241,8 @@ impl Mobile {
     }
 
     fn stop_updates(&mut self) {
-        for timer in [Timer::Repeat, Timer::Unanswered, Timer::Reauth] {
-            self.timers.stop(timer);
-        }
+        self.timers.stop(Timer::Repeat);
+        self.timers.stop(Timer::Reauth);
     }
 
     fn link(&mut self, now: Instant, link: Link<'_>, out: &mut Outbox) {
@@ -298,12 +290,12 @@ impl Mobile {
         }
     }
 
-    fn mark_lost(&self, at: usize, why: &str, out: &mut Outbox) {
+    fn mark_lost(&self, at: Place, why: &str, out: &mut Outbox) {
         out.mark(Mark::new("mobile", mark::LINK_LOST).with("at", self.name_of(at)).with("why", why));
     }
 
     /// The radio carries nothing any more, or did not come into the cell of `tried`.
-    fn lost(&mut self, now: Instant, tried: usize, out: &mut Outbox) {
+    fn lost(&mut self, now: Instant, tried: Place, out: &mut Outbox) {
         self.signals.forget(tried);
         self.leave(State::Lost { tried }, out);
         self.seek(now, out);
@@ -317,12 +309,12 @@ impl Mobile {
             Some(to) => self.find(to, out),
             None if self.signals.are_reported() => {}
             None if tried != self.home => self.find(self.home, out),
-            None => self.timers.set(Timer::Retry, now + RETRY),
+            None => self.timers.set(Timer::Retune, now + RETRY),
         }
     }
 
     /// Tunes to a station that nobody has ordered, unless the order before it has only just failed.
-    fn find(&mut self, to: usize, out: &mut Outbox) {
+    fn find(&mut self, to: Place, out: &mut Outbox) {
         if !self.ordered {
             self.mark_handoff(to, Kind::Hard, out);
         }
@@ -330,15 +322,11 @@ impl Mobile {
     }
 
     /// The route-update goes first, then what waited: data from a place that nobody has announced would be dropped.
-    fn attached(&mut self, now: Instant, at: usize, out: &mut Outbox) {
+    fn attached(&mut self, now: Instant, at: Place, out: &mut Outbox) {
         self.state = State::Attached { at };
-        self.timers.stop(Timer::Retry);
+        self.timers.stop(Timer::Retune);
         self.home = at;
-        let next = self.repeats.begin(now, &self.config.update_repeats);
-        self.announce(now, at, "handoff", out);
-        self.set_next_repeat(next);
-        // The first packet from this station says that the path leads here.
-        out.route(self.inbound(), Route { action: Action::Punt, life: Life::Forever });
+        self.announce_repeatedly(now, at, "handoff", out);
         for packet in std::mem::take(&mut self.waiting) {
             out.send_routed(packet);
         }
@@ -352,52 +340,24 @@ impl Mobile {
         }
         out.discard(iface, packet, node::reason::CONSUMED);
         if let State::Attached { at } = self.state
-            && self.answers <= now
+            && self.repeats.since() + ANSWERS <= now
             && iface == self.radio
         {
-            self.answers = now + ANSWERS;
-            self.announce(now, at, "request", out);
+            self.announce_repeatedly(now, at, "request", out);
         }
-    }
-
-    /// A packet to this host came by the radio.
-    fn arrived(&mut self, rx: Rx, packet: Packet, out: &mut Outbox) {
-        if rx.iface == self.radio && matches!(self.state, State::Attached { .. }) {
-            self.repeats.confirm();
-            self.timers.stop(Timer::Unanswered);
-            out.route(self.inbound(), None);
-        }
-        out.pass(rx, packet);
-    }
-
-    /// A packet of our own, which no station carries now; or the first that one carries.
-    fn own(&mut self, now: Instant, iface: Iface, packet: Packet, out: &mut Outbox) {
-        if let State::Attached { at } = self.state {
-            self.expect_answer(now);
-            self.route_by(at, Life::Watched(self.config.route_update_time), out);
-            out.send_routed(packet);
-        } else if self.waiting.len() >= self.config.tuning_queue {
-            out.discard(iface, packet, reason::TUNING_QUEUE_FULL);
-        } else {
-            self.waiting.push_back(packet);
-        }
-    }
-
-    fn expect_answer(&mut self, now: Instant) {
-        if let Some(due) = self.repeats.unanswered(now, self.config.route_update_time) {
-            self.timers.set(Timer::Unanswered, due);
-        }
-    }
-
-    /// Packets to this host that come in by a link.
-    const fn inbound(&self) -> Key {
-        Key::to(Class::WIRE, self.config.address)
     }
 
     // --- route-updates ---------------------------------------------------------------------------------------------
 
+    /// Sends a route-update that is repeated as configured.
+    fn announce_repeatedly(&mut self, now: Instant, at: Place, why: &'static str, out: &mut Outbox) {
+        self.announce(now, at, why, out);
+        let next = self.repeats.begin(now, &self.config.update_repeats);
+        self.set_next_repeat(next);
+    }
+
     /// Sends a route-update and starts the timers of the next again.
-    fn announce(&mut self, now: Instant, at: usize, why: &'static str, out: &mut Outbox) {
+    fn announce(&mut self, now: Instant, at: Place, why: &'static str, out: &mut Outbox) {
         for packet in self.route_updates(now, at, false) {
             self.updates += 1;
             let sent = Mark::new("mobile", mark::ROUTE_UPDATE_SENT).with("to", self.name_of(at));
@@ -411,9 +371,9 @@ impl Mobile {
     }
 
     /// A route-update by each clock that may be right.
-    fn route_updates(&mut self, now: Instant, to: usize, semisoft: bool) -> Vec<Packet> {
+    fn route_updates(&mut self, now: Instant, to: Place, semisoft: bool) -> Vec<Packet> {
         let stamps = self.clocks.stamps(now);
-        let Some(station) = self.config.stations.get(to) else { return Vec::new() };
+        let Some(station) = self.config.stations.get(usize::from(to)) else { return Vec::new() };
         let signed = |timestamp| signed(&self.config, station, timestamp, semisoft);
         stamps.map(signed).collect()
     }
@@ -424,13 +384,10 @@ impl Mobile {
         }
     }
 
-    /// Our packets go by this station; a watched route tells us when none has for the route-update-time. The first of a stay
-    /// comes by us.
-    fn route_by(&self, at: usize, life: Life, out: &mut Outbox) {
-        if let Some(station) = self.config.stations.get(at) {
-            let attached = matches!(self.state, State::Attached { .. });
-            let by = Action::Forward(Hop::mac(self.radio, station.mac));
-            let action = if attached && self.repeats.is_silent() { Action::Punt } else { by };
+    /// Our packets go by this station; a watched route tells us when none has for the route-update-time.
+    fn route_by(&self, at: Place, life: Life, out: &mut Outbox) {
+        if let Some(station) = self.config.stations.get(usize::from(at)) {
+            let action = Action::Forward(Hop::mac(self.radio, station.mac));
             out.route(HOST_ROUTE, Route { action, life });
         }
     }
@@ -447,13 +404,10 @@ impl Mobile {
                     let next = self.repeats.repeated(&self.config.update_repeats);
                     self.set_next_repeat(next);
                 }
-                (Timer::Unanswered, State::Attached { at }) => {
-                    self.announce(now, at, "unanswered", out);
-                    self.expect_answer(now);
-                }
                 (Timer::Reauth, State::Attached { at }) => self.announce(now, at, "reauth", out),
-                (Timer::Retry, State::Lost { tried }) => {
-                    self.find((tried + 1) % self.config.stations.len().max(1), out);
+                (Timer::Retune, State::Lost { tried }) => {
+                    let next = (usize::from(tried) + 1) % self.config.stations.len().max(1);
+                    self.find(next as Place, out);
                 }
                 _ => {}
             }
@@ -461,7 +415,7 @@ impl Mobile {
     }
 
     fn scripted_move(&mut self, now: Instant, out: &mut Outbox) {
-        let Some(step) = self.config.moves.get(self.next_move).cloned() else { return };
+        let Some(step) = self.config.moves.get(usize::from(self.next_move)).cloned() else { return };
         self.next_move += 1;
         self.set_next_move();
         if let Err(why) = self.hand_off(now, &step.to, step.kind, out) {
@@ -470,7 +424,7 @@ impl Mobile {
     }
 
     fn set_next_move(&mut self) {
-        if let Some(step) = self.config.moves.get(self.next_move) {
+        if let Some(step) = self.config.moves.get(usize::from(self.next_move)) {
             self.timers.set(Timer::Move, Instant::ZERO + step.at);
         }
     }
@@ -502,16 +456,17 @@ impl Mobile {
         names.join(", ")
     }
 
-    fn name_of(&self, index: usize) -> String {
-        self.config.stations.get(index).map(|station| station.name.clone()).unwrap_or_default()
+    fn name_of(&self, index: Place) -> String {
+        self.config.stations.get(usize::from(index)).map(|station| station.name.clone()).unwrap_or_default()
     }
 
-    fn station_of(&self, cell: Cell) -> Option<usize> {
-        self.config.stations.iter().position(|station| station.cell == cell.0)
+    fn station_of(&self, cell: Cell) -> Option<Place> {
+        let place = self.config.stations.iter().position(|station| station.cell == cell.0);
+        place.map(|place| place as Place)
     }
 
-    fn cell_of(&self, index: usize) -> Option<Cell> {
-        self.config.stations.get(index).map(|Station { cell, .. }| Cell(*cell))
+    fn cell_of(&self, index: Place) -> Option<Cell> {
+        self.config.stations.get(usize::from(index)).map(|Station { cell, .. }| Cell(*cell))
     }
 }
 
@@ -539,8 +494,10 @@ impl Role for Mobile {
             Input::Packet(Rx { iface, why: Why::Listen, .. }, packet) => {
                 self.requested(now, iface, packet, out);
             }
-            Input::Packet(rx, packet) if rx.iface != Iface::HOST => self.arrived(rx, packet, out),
-            Input::Packet(Rx { iface, .. }, packet) => self.own(now, iface, packet, out),
+            Input::Packet(Rx { iface, .. }, packet) if self.waiting.len() >= self.config.tuning_queue => {
+                out.discard(iface, packet, reason::TUNING_QUEUE_FULL);
+            }
+            Input::Packet(_, packet) => self.waiting.push(packet),
             Input::Idle(key, _) if key == HOST_ROUTE => {
                 if let State::Attached { at } = self.state {
                     self.announce(now, at, "timer", out);

@@ -10,22 +10,22 @@ const FORGETS: Duration = Duration::from_millis(250);
 ///
 /// The strength in dBm, and when it was heard. Most radios of a large world report none.
 #[derive(Debug, Default)]
-pub(crate) struct Signals(Option<Box<BTreeMap<usize, (i16, Instant)>>>);
+pub(crate) struct Signals(Option<Box<BTreeMap<u16, (i16, Instant)>>>);
 
 impl Signals {
-    pub(crate) fn hear(&mut self, now: Instant, station: usize, strength: i16) {
+    pub(crate) fn hear(&mut self, now: Instant, station: u16, strength: i16) {
         self.0.get_or_insert_default().insert(station, (strength, now));
     }
 
     /// The radio could not come into this cell: what was heard of it counts no more, until it is heard anew.
-    pub(crate) fn forget(&mut self, station: usize) {
+    pub(crate) fn forget(&mut self, station: u16) {
         if let Some(heard) = &mut self.0 {
             heard.remove(&station);
         }
     }
 
     /// The strongest of those that can be heard now; of two that are as strong, the first of the configuration.
-    pub(crate) fn strongest(&self, now: Instant) -> Option<usize> {
+    pub(crate) fn strongest(&self, now: Instant) -> Option<u16> {
         let in_reach = self.0.as_ref()?.iter().rev().filter(|(_, (_, at))| now.since(*at) <= FORGETS);
         in_reach.max_by_key(|(_, (strength, _))| *strength).map(|(station, _)| *station)
     }

@@ -5,63 +5,36 @@ use crate::message::{Authentication, RouteUpdate, Skipped};
 use node::Seed;
 use wire::{Duration, Instant, Packet, WallTime, ntp_distance};
 
-/// How long the first data of a host may be unanswered before it sends one more route-update; then twice as long, and so on.
-const UNANSWERED: Duration = Duration::from_secs(1);
 /// The largest difference between two clocks that count as the same: far below any replay window.
 const SAME_CLOCK: i64 = 1_000_000_000;
 
-/// The route-updates of one stay at a base station.
-///
-/// The configured repeats come first. A host that no packet has reached since then cannot know that the network has its
-/// route-update, and its own data keep the route-update-time from running out. So once it has sent data, it repeats the
-/// route-update after 1 s, and in gaps that double, up to the route-update-time, until a downlink packet comes.
+/// The repetitions of one route-update, as they are configured.
 #[derive(Debug, Default)]
 pub(crate) struct Repeats {
     since: Instant,
-    /// Of the configured.
-    sent: u16,
-    /// How often the gap was doubled.
-    doubled: u8,
-    /// It has sent data since.
-    spoke: bool,
-    /// A packet has reached it since.
-    confirmed: bool,
+    sent: usize,
 }
 
 impl Repeats {
-    /// Begins a stay with its first route-update; returns when the next configured one is due.
+    /// A route-update was sent that is to be repeated; returns when first.
     pub(crate) fn begin(&mut self, now: Instant, configured: &[Duration]) -> Option<Instant> {
-        *self = Self { since: now, ..Self::default() };
+        *self = Self { since: now, sent: 0 };
         self.next(configured)
     }
 
-    /// One more of the configured was sent; returns when the next is due.
+    /// It was repeated; returns when next.
     pub(crate) fn repeated(&mut self, configured: &[Duration]) -> Option<Instant> {
         self.sent += 1;
         self.next(configured)
     }
 
+    /// When the one that is repeated was sent.
+    pub(crate) const fn since(&self) -> Instant {
+        self.since
+    }
+
     fn next(&self, configured: &[Duration]) -> Option<Instant> {
-        configured.get(usize::from(self.sent)).map(|after| self.since + *after)
-    }
-
-    /// Whether the first data of this stay are still to be waited for.
-    pub(crate) const fn is_silent(&self) -> bool {
-        !self.spoke && !self.confirmed
-    }
-
-    /// The host sends data, or has sent no answered ones yet; returns when a packet has to have come, if none has. `longest` is
-    /// the route-update-time.
-    pub(crate) fn unanswered(&mut self, now: Instant, longest: Duration) -> Option<Instant> {
-        self.spoke = true;
-        let gap = UNANSWERED.saturating_mul(1 << self.doubled.min(16)).min(longest);
-        self.doubled = self.doubled.saturating_add(1);
-        (!self.confirmed).then_some(now + gap)
-    }
-
-    /// A packet came by the new base station.
-    pub(crate) const fn confirm(&mut self) {
-        self.confirmed = true;
+        configured.get(self.sent).map(|after| self.since + *after)
     }
 }
 

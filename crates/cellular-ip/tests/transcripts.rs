@@ -7,6 +7,7 @@
 //! 40ms down [ef]            data to the mobile host, from the uplink
 //! 50ms wait                 nothing comes in; timers run
 //! 60ms hear                 data to the mobile host, by its radio
+//! 65ms request              an update-request to the mobile host
 //! 70ms heard 3 -60          its radio hears cell 3 at -60 dBm
 //! 80ms clock -5             its clock is set to 5 s less than it was at the start
 //! ```
@@ -30,7 +31,7 @@ transcripts! {
     a_hard_handoff_announces_first_and_sends_what_waited_second: "mobile-hard";
     a_semisoft_handoff_visits_first_and_stays_silent_until_it_moves: "mobile-semisoft";
     a_handoff_that_cannot_be_is_refused_or_undone: "mobile-refused";
-    a_route_update_is_repeated_until_a_packet_comes_by_the_new_station: "mobile-unconfirmed";
+    a_host_whose_data_are_refused_answers_the_request: "mobile-requested";
     a_radio_that_carries_nothing_is_tuned_to_the_strongest_station_heard: "mobile-lost";
     a_first_attach_that_fails_locks_nobody_out: "mobile-lost-first";
     a_radio_without_signal_reports_is_tuned_again: "mobile-lost-unheard";

@@ -6,6 +6,7 @@ use crate::common::{
     CORRESPONDENT, GATEWAY, HOST, WALL, configured, key_of, neighbor, signed, station, update,
 };
 use cellular_ip::config::MobileConfig;
+use cellular_ip::update_request::{self, UpdateRequest};
 use cellular_ip::{Gateway, Mobile, Station};
 use node::config::{Interfaces, parse_span};
 use node::{Act, Boot, Command, CommandId, Input, Link, Node, Outbox, Role, Seed, Value};
@@ -157,6 +158,11 @@ impl Teller {
             ["data", leg] => self.datagram(leg, HOST, CORRESPONDENT, 0),
             ["down"] => self.datagram("up", CORRESPONDENT, HOST, 0),
             ["down", "ef"] => self.datagram("up", CORRESPONDENT, HOST, EF),
+            ["request"] => {
+                let (why, node) = (update_request::Why::NoMapping, 2);
+                let request = UpdateRequest { gateway: GATEWAY, mobile: HOST, why, node, key_generation: 1 };
+                self.receive("air", PacketId::NEW, request.emit());
+            }
             ["hear"] => self.datagram("air", CORRESPONDENT, HOST, 0),
             ["send"] => self.datagram("host", HOST, CORRESPONDENT, 0),
             ["link", "up", cell] => {
