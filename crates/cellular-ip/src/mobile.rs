@@ -118,9 +118,10 @@ const HOST_ROUTE: Key = Key::all(Class::HOST);
 
 impl Mobile {
     /// A mobile host with this configuration, on a host with these interfaces.
-    pub fn new(config: MobileConfig, interfaces: Interfaces<'_>, chance: Seed) -> Result<Self, ConfigError> {
+    pub fn new(mut config: MobileConfig, interfaces: Interfaces<'_>, chance: Seed) -> Result<Self, ConfigError> {
         config.check()?;
         let radio = interfaces.number("interface", &config.interface)?;
+        config.interface = String::new(); // its number is known now, and a world may have a million hosts
         Ok(Self {
             config,
             radio,
