@@ -118,7 +118,11 @@ const HOST_ROUTE: Key = Key::all(Class::HOST);
 
 impl Mobile {
     /// A mobile host with this configuration, on a host with these interfaces.
-    pub fn new(mut config: MobileConfig, interfaces: Interfaces<'_>, chance: Seed) -> Result<Self, ConfigError> {
+    pub fn new(
+        mut config: MobileConfig,
+        interfaces: Interfaces<'_>,
+        chance: Seed,
+    ) -> Result<Self, ConfigError> {
         config.check()?;
         let radio = interfaces.number("interface", &config.interface)?;
         config.interface = String::new(); // its number is known now, and a world may have a million hosts
@@ -141,7 +145,7 @@ impl Mobile {
     fn start(&mut self, wall: WallTime, out: &mut Outbox) {
         self.clocks.start(wall);
         self.set_next_move();
-        self.hold_packets(out);
+        Self::hold_packets(out);
         self.tune(None, 0, out);
     }
 
@@ -230,14 +234,14 @@ impl Mobile {
     /// No station carries our packets: they wait.
     fn leave(&mut self, state: State, out: &mut Outbox) {
         if matches!(self.state, State::Attached { .. } | State::Semisoft { .. }) {
-            self.hold_packets(out);
+            Self::hold_packets(out);
         }
         self.state = state;
         self.stop_updates();
         self.timers.stop(Timer::Retune);
     }
 
-    fn hold_packets(&self, out: &mut Outbox) {
+    fn hold_packets(out: &mut Outbox) {
         out.route(HOST_ROUTE, Route { action: Action::Punt, life: Life::Forever });
     }
 
@@ -266,7 +270,6 @@ impl Mobile {
                     self.attached(now, at, out);
                 }
             }
-            (Link::Up { .. }, _) => {}
             (Link::Down(why), State::Tuning { from, to }) => {
                 let failed = Mark::new("mobile", HANDOFF_FAILED).with("to", self.name_of(to));
                 out.mark(failed.with("why", why));
@@ -275,7 +278,7 @@ impl Mobile {
                     None => self.lost(now, to, out),
                 }
             }
-            (Link::Down(Link::UNSUPPORTED), _) => {}
+            (Link::Up { .. } | Link::Down(Link::UNSUPPORTED), _) | (Link::Down(_), State::Lost { .. }) => {}
             (Link::Down(why), State::Attached { at }) => {
                 self.mark_lost(at, why, out);
                 self.ordered = false;
@@ -287,7 +290,6 @@ impl Mobile {
                 self.signals.forget(at);
                 self.tune(None, to, out);
             }
-            (Link::Down(_), State::Lost { .. }) => {}
         }
     }
 

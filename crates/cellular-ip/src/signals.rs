@@ -9,6 +9,7 @@ const FORGETS: Duration = Duration::from_millis(250);
 /// The newest sample of each base station, by its place in the configuration.
 ///
 /// The strength in dBm, and when it was heard. Most radios of a large world report none.
+#[expect(clippy::box_collection, reason = "a map has three words, and each of a million hosts has one")]
 #[derive(Debug, Default)]
 pub(crate) struct Signals(Option<Box<BTreeMap<u16, (i16, Instant)>>>);
 
