@@ -159,7 +159,7 @@ fn lost_route_updates_do_not_cut_a_host_off() {
 #[test]
 fn the_last_of_many_orders_is_carried_out_and_the_report_has_the_others() {
     let step = |index: u32| {
-        let (at, to) = (1000 + 80 * index, if index % 2 == 0 { "n1" } else { "n0" });
+        let (at, to) = (1000 + 80 * index, if index.is_multiple_of(2) { "n1" } else { "n0" });
         format!("{{ at = \"{at}ms\", to = \"{to}\", kind = \"semisoft\" }}")
     };
     let moves = format!("moves = [{}]", (0..21).map(step).collect::<Vec<_>>().join(", "));
@@ -207,8 +207,7 @@ fn two_access_networks_are_two() {
     let of = |text: &str, host: &str| {
         let plan = Scenario::plan("stress.toml", text, &[], 1).unwrap();
         let found = plan.hosts.iter().find(|plan| plan.config.name == host).unwrap();
-        let line = found.text.lines().find(|line| line.starts_with("gateway = ")).unwrap().to_owned();
-        line
+        found.text.lines().find(|line| line.starts_with("gateway = ")).unwrap().to_owned()
     };
     let away = text
         .replace("start = \"n0\"", "start = \"p0\"")
