@@ -147,6 +147,20 @@ fn a_role_that_loses_a_packet_breaks_law_6() {
     }
 }
 
+#[test]
+fn a_role_whose_effects_have_no_bound_breaks_law_9() {
+    assert_eq!(law_broken_by(Fault::Endless), Some(9));
+    let node = || Within::new(Node::new(vec![Box::new(Toy::new(Fault::Endless))], Vec::new()));
+    assert_eq!(play(node, &Toy::talk(), SCRIPTS).err().map(|broken| broken.law), Some(9));
+}
+
+#[test]
+fn a_role_that_does_not_heed_a_failure_breaks_law_10() {
+    for fault in [Fault::IgnoresFailure, Fault::AsksAgain] {
+        assert_eq!(law_broken_by(fault), Some(10), "{fault:?}");
+    }
+}
+
 fn law_broken_by_server(manner: Manner) -> Option<u8> {
     let result = play(|| Alone::new(Box::new(Server::new(manner))), &Server::talk(), SCRIPTS);
     result.err().map(|broken| broken.law)

@@ -7,6 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use wire::{Instant, PacketId};
 
+/// Effects of one input of a script. Scripts hand a role little at a time.
+const MOST_EFFECTS: usize = 1_000;
+
 /// A law was broken: which, and how.
 #[derive(Debug)]
 pub(crate) struct Broken {
@@ -23,6 +26,10 @@ pub(crate) trait Subject {
     fn show(&self) -> String;
     /// How a driver numbers a stream that the role itself has numbered.
     fn stream(&self, id: StreamId) -> StreamId;
+    /// Whether its effects in the last step caused further effects without end.
+    fn ran_away(&self) -> bool {
+        false
+    }
     /// Whether it is told of the end of a life and asked to serve, or sees to that itself.
     fn is_alone(&self) -> bool;
 }
@@ -63,11 +70,12 @@ impl Subject for Alone {
 pub(crate) struct Within {
     node: Node,
     out: Outbox,
+    ran_away: bool,
 }
 
 impl Within {
     pub(crate) fn new(node: Node) -> Self {
-        Self { node, out: Outbox::default() }
+        Self { node, out: Outbox::default(), ran_away: false }
     }
 }
 
@@ -80,6 +88,7 @@ impl Subject for Within {
             }
             other => self.node.handle(now, other, &mut self.out),
         }
+        self.ran_away = self.out.take_runaway().is_some();
         std::iter::from_fn(|| self.out.next_act()).map(|(_, act)| Effect::Do(act)).collect()
     }
     fn deadline(&self) -> Option<Instant> {
@@ -90,6 +99,9 @@ impl Subject for Within {
     }
     fn show(&self) -> String {
         format!("{:?} {:?}", self.node, self.node.status())
+    }
+    fn ran_away(&self) -> bool {
+        self.ran_away
     }
     fn stream(&self, id: StreamId) -> StreamId {
         if id.0 >= StreamId::DRIVER { id } else { StreamId(id.0 | 1 << 16) }
@@ -153,6 +165,13 @@ impl<S: Subject> Bench<S, 2> {
             return broken(2, step, &format!("still due at {:?}", self.pair[0].deadline()));
         }
         let effects = effects.swap_remove(0);
+        if self.pair[0].ran_away() || effects.len() > MOST_EFFECTS {
+            return broken(9, step, &format!("{} effects of one input", effects.len()));
+        }
+        let is_noted = !effects.is_empty() || after[0] != before[0];
+        if self.pair[0].is_alone() {
+            heeds_failure(step, is_noted, &effects)?; // a node fails all records at once, and at the first step
+        }
         answered(step, &effects)?;
         self.accounted(step, held, &effects)?;
         if let Err(what) = self.served.judge(step, &effects) {
@@ -228,6 +247,22 @@ fn gone(effect: &Effect) -> Option<PacketId> {
         }
         _ => None,
     }
+}
+
+/// Law 10: what failed has a consequence, and not the same request again, which a driver would meet with the same failure.
+fn heeds_failure(step: &Step, is_noted: bool, effects: &[Effect]) -> Result<(), Broken> {
+    let Step::Failed(fault) = step else { return Ok(()) };
+    if !is_noted {
+        return broken(10, step, "nothing follows");
+    }
+    let is_asked_again = |effect: &Effect| match (effect, &fault.undone) {
+        (Effect::Do(Act::Store(key, _)), Undone::Store(failed)) => key.ends_with(failed),
+        (Effect::Do(Act::Address(iface, address, is_added)), undone) => {
+            *undone == Undone::Address(*iface, *address, *is_added)
+        }
+        _ => false,
+    };
+    if effects.iter().any(is_asked_again) { broken(10, step, "asked for again at once") } else { Ok(()) }
 }
 
 /// Law 5: one answer to a command, and to nothing else.

@@ -85,6 +85,8 @@ pub(crate) struct Script<'a> {
     asked: BTreeSet<StreamId>,
     /// Records that were asked for, and of which nothing was said yet.
     under_way: VecDeque<Vec<u8>>,
+    /// Addresses that were asked for, and whether to be taken or given up.
+    addresses: Vec<Undone>,
     /// One of them failed, so all of them fail.
     fails: bool,
     /// The packet that it sent last.
@@ -104,6 +106,7 @@ impl<'a> Script<'a> {
             fresh: None,
             asked: BTreeSet::new(),
             under_way: VecDeque::new(),
+            addresses: Vec::new(),
             fails: false,
             sent: None,
         }
@@ -126,6 +129,9 @@ impl<'a> Script<'a> {
                 Effect::Served(Told::Closed(id, _)) => {
                     self.asked.remove(id);
                 }
+                Effect::Do(Act::Address(iface, address, is_added)) => {
+                    self.addresses.push(Undone::Address(*iface, *address, *is_added));
+                }
                 Effect::Do(Act::Store(key, _)) => self.under_way.push_back(key.clone()),
                 Effect::Send(_, packet) | Effect::Do(Act::Transmit(_, packet)) => {
                     self.sent = Some(packet.clone());
@@ -143,7 +149,7 @@ impl<'a> Script<'a> {
             && let Some(key) = self.under_way.pop_front()
         {
             self.fails = true;
-            return failed(key);
+            return failed(Undone::Store(key));
         }
         match self.chance.draw() % 16 {
             0 | 1 => self.time(now, deadline),
@@ -326,7 +332,11 @@ impl<'a> Script<'a> {
             Some(key) if self.below(4) > 0 => Step::Stored(key),
             Some(key) => {
                 self.fails = true;
-                failed(key)
+                failed(Undone::Store(key))
+            }
+            None if !self.addresses.is_empty() && self.below(2) == 0 => {
+                let undone = self.addresses.pop();
+                undone.map_or_else(|| self.link(), failed)
             }
             // Forwards or backwards, by up to a second.
             None => Step::Wall(WallTime(WALL.0 + self.below(2_000_000_000).cast_signed() - 1_000_000_000)),
@@ -347,8 +357,7 @@ impl<'a> Script<'a> {
     }
 }
 
-fn failed(key: Vec<u8>) -> Step {
-    let undone = Undone::Store(key);
+fn failed(undone: Undone) -> Step {
     Step::Failed(Fault { role: RoleId(0), undone, why: "no space left".to_owned() })
 }
 

@@ -1,7 +1,7 @@
 //! A small lawful role, and one for each way to break a law.
 
 use crate::player::{Post, Talk, command, rx};
-use node::{Action, Input, Key, Life, Mark, Outbox, Role, Route, Value, Why};
+use node::{Action, Input, InterfaceAddress, Key, Life, Mark, Outbox, Role, Route, Value, Why};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use wire::{Duration, Iface, Instant, Mac, Packet, PacketId, Reason};
@@ -23,6 +23,9 @@ pub(crate) enum Fault {
     SwallowsForeign,
     ForgetsHeld,
     HidesHeld,
+    Endless,
+    IgnoresFailure,
+    AsksAgain,
 }
 
 /// Keeps packets for a while, then sends them on; answers one command.
@@ -105,6 +108,10 @@ impl Toy {
     }
 }
 
+fn address() -> InterfaceAddress {
+    "10.0.0.1/24".parse().unwrap()
+}
+
 impl Role for Toy {
     fn name(&self) -> &'static str {
         "toy"
@@ -119,6 +126,13 @@ impl Role for Toy {
             Input::Start(_) => {
                 let route = Route { action: Action::Punt, life: Life::Forever };
                 out.route(Key { class: None, src: wire::Prefix::ANY, dst: wire::Prefix::ANY }, route);
+                out.add_address(Iface(1), address());
+            }
+            Input::Failed(_) if self.fault == Fault::IgnoresFailure => {}
+            Input::Failed(_) if self.fault == Fault::AsksAgain => out.add_address(Iface(1), address()),
+            Input::Failed(_) => out.mark(Mark::new("toy", "failed")),
+            Input::Wall(_) if self.fault == Fault::Endless => {
+                (0..100_000).for_each(|_| out.mark(Mark::new("toy", "endless")));
             }
             Input::Timeout => self.timeout(now, out),
             Input::Packet(_, packet) => self.packet(now, packet, out),
@@ -138,7 +152,6 @@ impl Role for Toy {
             Input::Link(..)
             | Input::Idle(..)
             | Input::Stream(..)
-            | Input::Failed(_)
             | Input::Wall(_)
             | Input::Serve(..)
             | Input::News(_)

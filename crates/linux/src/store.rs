@@ -1,24 +1,36 @@
 //! Records that outlive a daemon: an append-only log, rewritten when most of it is out of date.
 //!
 //! ```text
-//! file    = magic record*
-//! record  = length of body (u32) | CRC-32 of body (u32) | body      little-endian
-//! body    = 0 | length of key (u32) | key | value                   put
-//!         | 1 | length of key (u32) | key                           remove
-//!         | 2                                                       the daemon ended in order
+//! file    = magic frame*
+//! frame   = marker | length of body (u32) | CRC-32 of body (u32) | body      little-endian; what one commit has written
+//! body    = entry*
+//! entry   = length (u32) of the rest | 0 | length of key (u32) | key | value put
+//!         | length (u32) of the rest | 1 | length of key (u32) | key         remove
+//!         | length (u32) of the rest | 2                                     the daemon ended in order
 //! ```
 //!
-//! What [`Store::commit`] has answered is on the disk: `kill -9` or a power cut right after it loses nothing. A record that
+//! What [`Store::commit`] has answered is on the disk: `kill -9` or a power cut right after it loses nothing. A commit that
 //! was being written then is cut short or fails its CRC; reading ends there, and writing goes on from there.
+//!
+//! Only the last frame can be torn. A frame that is not whole with a whole one behind it is damage: the file is refused and
+//! left as it is. The last commit is the exception: its damage cannot be told from a tear, unless the daemon ended in order.
+//!
+//! One daemon has a store at a time: the file is locked (`flock`), and the kernel unlocks it when the daemon ends.
 
 use crate::error::{Attempt, Result};
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::FileExt;
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-const MAGIC: &[u8; 16] = b"wayfare store 1\n";
+const MAGIC: &[u8; 16] = b"wayfare store 2\n";
+/// What a store of another version begins with.
+const ANY_VERSION: &[u8] = b"wayfare store ";
+/// What each frame begins with, so that one is found behind damage.
+const MARKER: &[u8; 4] = b"WFc\n";
+/// Bytes of a frame before its body.
+const HEAD: usize = 12;
 const PUT: u8 = 0;
 const REMOVE: u8 = 1;
 const ENDED: u8 = 2;
@@ -51,9 +63,8 @@ impl Store {
     /// written: better now than at the first record. A log that is there takes no room to be opened, so a full disk keeps
     /// nobody from what is on it.
     pub fn open(path: &Path) -> Result<Self> {
-        let _ = std::fs::remove_file(beside(path)); // of a daemon that was killed while it wrote anew
-        match read_file(path) {
-            Ok(bytes) => Self::go_on(path, &bytes).attempt("open the store", path.display()),
+        match lock_file(path) {
+            Ok(file) => Self::go_on(path, file).attempt("open the store", path.display()),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 let records = Records::new();
                 let anew = write_anew(path, &records);
@@ -61,14 +72,16 @@ impl Store {
                 sync_folder(path).attempt("write the store", path.display())?;
                 Ok(Self::new(path, file, durable, records, true))
             }
-            Err(error) => Err(error).attempt("read the store", path.display()),
+            Err(error) => Err(error).attempt("open the store", path.display()),
         }
     }
 
     /// Goes on behind the last record that is whole, or behind the one before if that tells of an end in order.
-    fn go_on(path: &Path, bytes: &[u8]) -> io::Result<Self> {
-        let Contents { records, clean, end } = read(bytes)?;
-        let file = OpenOptions::new().write(true).open(path)?;
+    fn go_on(path: &Path, mut file: File) -> io::Result<Self> {
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes)?;
+        let Contents { records, clean, end } = read(&bytes)?;
+        let _ = std::fs::remove_file(beside(path)); // of a daemon that was killed while it wrote anew
         file.set_len(end)?;
         file.sync_all()?;
         let mut store = Self::new(path, file, end, records, clean);
@@ -109,11 +122,11 @@ impl Store {
     /// Makes all that was appended durable, with one sync. If that fails, the records are as they were.
     pub fn commit(&mut self) -> io::Result<()> {
         let pending = std::mem::take(&mut self.pending);
-        let mut bytes = Vec::new();
+        let mut body = Vec::new();
         for (key, value) in &pending {
-            put_record(&mut bytes, &body(key, value.as_deref()));
+            put_entry(&mut body, key, value.as_deref());
         }
-        self.write(&bytes)?;
+        self.write(&frame(&body))?;
         for (key, value) in pending {
             match value {
                 Some(value) => self.records.insert(key, value),
@@ -126,9 +139,8 @@ impl Store {
 
     /// The daemon ends in order.
     pub fn close(mut self) -> Result<()> {
-        let mut bytes = Vec::new();
-        put_record(&mut bytes, &[ENDED]);
-        self.write(&bytes).attempt("close the store", self.path.display())
+        let body = [&1u32.to_le_bytes()[..], &[ENDED]].concat();
+        self.write(&frame(&body)).attempt("close the store", self.path.display())
     }
 
     fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
@@ -172,20 +184,42 @@ impl Store {
     }
 }
 
-/// A device or a pipe might be read for ever.
-fn read_file(path: &Path) -> io::Result<Vec<u8>> {
-    if std::fs::metadata(path)?.is_file() {
-        return std::fs::read(path);
+/// Opens the file of a store for one daemon alone. A device or a pipe might be read for ever, and is refused.
+fn lock_file(path: &Path) -> io::Result<File> {
+    if !std::fs::metadata(path)?.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "this is no regular file"));
     }
-    Err(io::Error::new(io::ErrorKind::InvalidInput, "this is no regular file"))
+    let file = OpenOptions::new().read(true).write(true).open(path)?;
+    lock(&file)?;
+    // Meanwhile another daemon may have put a new file in its place.
+    if std::fs::metadata(path)?.ino() != file.metadata()?.ino() {
+        return Err(in_use());
+    }
+    Ok(file)
+}
+
+fn lock(file: &File) -> io::Result<()> {
+    use rustix::fs::{FlockOperation, flock};
+    flock(file, FlockOperation::NonBlockingLockExclusive).map_err(|error| match error {
+        rustix::io::Errno::WOULDBLOCK => in_use(),
+        other => other.into(),
+    })
+}
+
+fn in_use() -> io::Error {
+    let why = "another daemon uses this store; end that daemon, or give each a file of its own";
+    io::Error::new(io::ErrorKind::ResourceBusy, why)
 }
 
 /// A new log beside the old one, durable, then in its place: at no time is there none.
 fn write_anew(path: &Path, records: &Records) -> io::Result<(File, u64)> {
     let mut bytes = MAGIC.to_vec();
     for (key, value) in records {
-        put_record(&mut bytes, &body(key, Some(value)));
+        let mut body = Vec::new();
+        put_entry(&mut body, key, Some(value));
+        bytes.extend_from_slice(&frame(&body));
     }
+    bytes.extend_from_slice(&frame(&[])); // so that damage of the last record is not taken for a tear
     let beside = beside(path);
     let written = write_durably(&beside, &bytes);
     let placed = written.and_then(|file| std::fs::rename(&beside, path).map(|()| (file, bytes.len() as u64)));
@@ -201,7 +235,9 @@ fn beside(path: &Path) -> PathBuf {
 }
 
 fn write_durably(path: &Path, bytes: &[u8]) -> io::Result<File> {
-    let mut file = OpenOptions::new().create(true).truncate(true).write(true).open(path)?;
+    let mut file = OpenOptions::new().create(true).truncate(false).write(true).open(path)?;
+    lock(&file)?;
+    file.set_len(0)?;
     file.write_all(bytes)?;
     file.sync_all()?;
     Ok(file)
@@ -212,23 +248,23 @@ fn sync_folder(path: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
-fn body(key: &[u8], value: Option<&[u8]>) -> Vec<u8> {
-    let mut body = vec![if value.is_some() { PUT } else { REMOVE }];
+fn put_entry(body: &mut Vec<u8>, key: &[u8], value: Option<&[u8]>) {
+    let length = 1 + 4 + key.len() + value.map_or(0, <[u8]>::len);
+    body.extend_from_slice(&(length as u32).to_le_bytes());
+    body.push(if value.is_some() { PUT } else { REMOVE });
     body.extend_from_slice(&(key.len() as u32).to_le_bytes());
     body.extend_from_slice(key);
     body.extend_from_slice(value.unwrap_or_default());
-    body
 }
 
-fn put_record(out: &mut Vec<u8>, body: &[u8]) {
-    out.extend_from_slice(&(body.len() as u32).to_le_bytes());
-    out.extend_from_slice(&crc32(body).to_le_bytes());
-    out.extend_from_slice(body);
+fn frame(body: &[u8]) -> Vec<u8> {
+    let length = (body.len() as u32).to_le_bytes();
+    [MARKER, &length[..], &crc32(body).to_le_bytes()[..], body].concat()
 }
 
 type Records = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// What a log says, up to the first record that is torn.
+/// What a log says, up to the commit that is torn, if one is.
 struct Contents {
     records: Records,
     /// Whether its last word is that the daemon ended in order.
@@ -238,25 +274,60 @@ struct Contents {
 }
 
 fn read(bytes: &[u8]) -> io::Result<Contents> {
-    let strange = || io::Error::new(io::ErrorKind::InvalidData, "this file is not a store of wayfare's");
-    let mut rest = bytes.strip_prefix(MAGIC).ok_or_else(strange)?;
+    let Some(mut rest) = bytes.strip_prefix(MAGIC) else {
+        let why = if bytes.starts_with(ANY_VERSION) {
+            "this store is of another version of wayfare, which this one does not read; remove it to begin without records"
+        } else {
+            "this file is not a store of wayfare's"
+        };
+        return Err(damaged(why));
+    };
     let (mut records, mut clean, mut end) = (Records::new(), false, MAGIC.len());
-    while let Some((body, behind)) = next_record(rest) {
-        rest = behind;
-        clean = body == [ENDED];
+    while let Some((body, behind)) = whole_frame(rest) {
+        (rest, clean) = (behind, false);
+        let mut entries = body;
+        while let Some((entry, behind)) = next_entry(entries) {
+            entries = behind;
+            clean = entry == [ENDED];
+            apply(&mut records, entry);
+        }
+        if !entries.is_empty() {
+            return Err(damaged("a record has no known form"));
+        }
         if !clean {
             end = bytes.len() - rest.len();
         }
-        apply(&mut records, body);
+    }
+    if has_whole_frame(rest.get(1..).unwrap_or_default()) {
+        let at = bytes.len() - rest.len();
+        return Err(damaged(&format!(
+            "damaged at byte {at}, with intact records behind it; put a copy back, or move the file away to begin without records"
+        )));
     }
     Ok(Contents { records, clean: clean && rest.is_empty(), end: end as u64 })
 }
 
-fn next_record(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
-    let (length, rest) = bytes.split_first_chunk::<4>()?;
+fn damaged(why: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, why)
+}
+
+fn whole_frame(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let rest = bytes.strip_prefix(MARKER)?;
+    let (length, rest) = rest.split_first_chunk::<4>()?;
     let (sum, rest) = rest.split_first_chunk::<4>()?;
     let (body, behind) = rest.split_at_checked(u32::from_le_bytes(*length) as usize)?;
-    (!body.is_empty() && crc32(body) == u32::from_le_bytes(*sum)).then_some((body, behind))
+    (crc32(body) == u32::from_le_bytes(*sum)).then_some((body, behind))
+}
+
+fn has_whole_frame(bytes: &[u8]) -> bool {
+    bytes.windows(HEAD).enumerate().any(|(at, head)| {
+        head.starts_with(MARKER) && bytes.get(at..).is_some_and(|rest| whole_frame(rest).is_some())
+    })
+}
+
+fn next_entry(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (length, rest) = bytes.split_first_chunk::<4>()?;
+    rest.split_at_checked(u32::from_le_bytes(*length) as usize)
 }
 
 fn apply(records: &mut Records, body: &[u8]) -> Option<()> {
@@ -284,213 +355,5 @@ fn crc32(bytes: &[u8]) -> u32 {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn put(store: &mut Store, key: &str, value: &str) {
-        store.append(key.as_bytes().to_vec(), Some(value.as_bytes().to_vec()));
-        store.commit().unwrap();
-    }
-
-    fn shown(store: &Store) -> Vec<(String, String)> {
-        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-        store.records().into_iter().map(|(key, value)| (text(key), text(value))).collect()
-    }
-
-    fn pairs(expected: &[(&str, &str)]) -> Vec<(String, String)> {
-        expected.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
-    }
-
-    #[test]
-    fn what_is_written_without_syncs_is_there_for_the_next_daemon() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("log");
-        let mut store = Store::open(&path).unwrap().without_syncs();
-        put(&mut store, "a", "1");
-        drop(store); // as if it was killed
-        assert_eq!(shown(&Store::open(&path).unwrap()), pairs(&[("a", "1")]));
-    }
-
-    #[test]
-    fn the_checksum_is_the_known_one() {
-        assert_eq!(crc32(b"123456789"), 0xcbf4_3926);
-    }
-
-    #[test]
-    fn what_was_committed_is_there_again_and_only_an_end_in_order_is_clean() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("store");
-        let mut store = Store::open(&path).unwrap();
-        assert!(store.was_clean(), "there was none before");
-        put(&mut store, "a", "1");
-        put(&mut store, "b", "2");
-        put(&mut store, "a", "3");
-        store.append(b"lost".to_vec(), Some(b"never committed".to_vec()));
-        std::mem::forget(store); // as kill -9 does: nothing runs any more
-
-        let mut store = Store::open(&path).unwrap();
-        assert!(!store.was_clean());
-        assert_eq!(shown(&store), pairs(&[("a", "3"), ("b", "2")]));
-        store.append(b"b".to_vec(), None);
-        store.commit().unwrap();
-        store.close().unwrap();
-
-        let store = Store::open(&path).unwrap();
-        assert!(store.was_clean());
-        assert_eq!(shown(&store), pairs(&[("a", "3")]));
-        drop(store);
-        assert!(!Store::open(&path).unwrap().was_clean(), "opened and not closed");
-    }
-
-    #[test]
-    fn a_torn_or_spoilt_tail_ends_the_reading_wherever_it_is() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("store");
-        let mut store = Store::open(&path).unwrap();
-        put(&mut store, "a", "1");
-        let whole = std::fs::read(&path).unwrap().len();
-        put(&mut store, "b", "2");
-        let bytes = std::fs::read(&path).unwrap();
-        for end in whole..bytes.len() {
-            std::fs::write(&path, &bytes[..end]).unwrap();
-            let mut store = Store::open(&path).unwrap();
-            assert_eq!(shown(&store), pairs(&[("a", "1")]), "cut at {end}");
-            put(&mut store, "c", "3");
-            assert_eq!(
-                shown(&Store::open(&path).unwrap()),
-                pairs(&[("a", "1"), ("c", "3")]),
-                "goes on at {end}"
-            );
-        }
-        for at in whole..bytes.len() {
-            let mut spoilt = bytes.clone();
-            spoilt[at] ^= 0x10;
-            std::fs::write(&path, &spoilt).unwrap();
-            assert_eq!(shown(&Store::open(&path).unwrap()), pairs(&[("a", "1")]), "spoilt at {at}");
-        }
-    }
-
-    #[test]
-    fn a_file_of_somebody_else_is_left_alone() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("letter");
-        std::fs::write(&path, "Dear Sir").unwrap();
-        let error = Store::open(&path).unwrap_err().to_string();
-        assert!(error.contains("not a store of wayfare's"), "{error}");
-        assert_eq!(std::fs::read(&path).unwrap(), b"Dear Sir");
-    }
-
-    #[test]
-    fn what_is_no_file_is_refused_and_not_read() {
-        for path in ["/dev/full", "/dev"] {
-            let error = Store::open(Path::new(path)).unwrap_err().to_string();
-            assert!(error.starts_with("cannot read the store"), "{path}: {error}");
-        }
-    }
-
-    #[test]
-    fn a_full_disk_fails_the_commit_and_changes_nothing() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("store");
-        let mut store = Store::open(&path).unwrap();
-        put(&mut store, "a", "1");
-        let file =
-            std::mem::replace(&mut store.file, OpenOptions::new().write(true).open("/dev/full").unwrap());
-        store.append(b"a".to_vec(), Some(b"2".to_vec()));
-        assert_eq!(store.commit().unwrap_err().raw_os_error(), Some(libc::ENOSPC));
-        assert_eq!(shown(&store), pairs(&[("a", "1")]));
-        // Behind half a record, as a disk leaves it that was filled by it; then there is room again.
-        store.file = file;
-        store.file.write_all_at(b"half a record", store.durable).unwrap();
-        store.broken = None; // a device has no length to be set; a file has
-        put(&mut store, "b", "2");
-        assert_eq!(shown(&Store::open(&path).unwrap()), pairs(&[("a", "1"), ("b", "2")]));
-    }
-
-    /// A disk that turned read-only: nothing can be written, nor taken back.
-    fn turn_read_only(store: &mut Store) {
-        store.file = File::open(&store.path).unwrap();
-    }
-
-    #[test]
-    fn a_log_that_cannot_be_written_any_more_is_refused_until_another_can_take_its_place() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("log").join("store");
-        std::fs::create_dir(path.parent().unwrap()).unwrap();
-        let mut store = Store::open(&path).unwrap();
-        put(&mut store, "a", "1");
-        turn_read_only(&mut store);
-        let away = folder.path().join("away");
-        std::fs::rename(path.parent().unwrap(), &away).unwrap(); // nor can a file be made
-        for _ in 0..2 {
-            store.append(b"a".to_vec(), Some(b"2".to_vec()));
-            store.commit().unwrap_err();
-            assert_eq!(shown(&store), pairs(&[("a", "1")]));
-        }
-        std::fs::rename(&away, path.parent().unwrap()).unwrap();
-        put(&mut store, "b", "3");
-        assert_eq!(shown(&Store::open(&path).unwrap()), pairs(&[("a", "1"), ("b", "3")]));
-    }
-
-    #[test]
-    fn opening_a_log_takes_no_room() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("store");
-        let mut store = Store::open(&path).unwrap();
-        put(&mut store, "a", "1");
-        let length = store.durable;
-        store.close().unwrap();
-        let inode = |path| std::os::unix::fs::MetadataExt::ino(&std::fs::metadata(path).unwrap());
-        let before = inode(&path);
-        std::fs::write(beside(&path), "of a daemon that was killed").unwrap();
-        let store = Store::open(&path).unwrap();
-        assert!(store.was_clean());
-        assert_eq!(std::fs::metadata(&path).unwrap().len(), length, "the word of the end is gone");
-        assert_eq!(inode(&path), before, "and all else is where it was");
-        assert!(!beside(&path).exists());
-    }
-
-    #[test]
-    fn a_place_that_cannot_be_written_is_refused_at_once() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("missing").join("store");
-        assert!(Store::open(&path).unwrap_err().to_string().starts_with("cannot write the store"));
-    }
-
-    #[test]
-    fn a_log_that_is_mostly_out_of_date_is_rewritten() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("store");
-        let mut store = Store::open(&path).unwrap();
-        for number in 0..40u8 {
-            store.append(b"key".to_vec(), Some(vec![number; 64 << 10]));
-            store.commit().unwrap();
-        }
-        assert!(std::fs::metadata(&path).unwrap().len() < 2 * SMALL);
-        let store = Store::open(&path).unwrap();
-        assert_eq!(store.records(), [(b"key".to_vec(), vec![39; 64 << 10])]);
-    }
-
-    #[test]
-    fn a_log_that_could_not_be_rewritten_is_left_in_peace_until_it_has_doubled() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("store");
-        let mut store = Store::open(&path).unwrap();
-        std::fs::create_dir(beside(&path)).unwrap(); // nothing can be written there
-        let mut tries = Vec::new();
-        for number in 0..100u8 {
-            let before = store.rewrite_at;
-            store.append(b"key".to_vec(), Some(vec![number; 64 << 10]));
-            store.commit().unwrap();
-            if store.rewrite_at != before {
-                tries.push(number);
-            }
-        }
-        assert_eq!(tries, [15, 32, 66]);
-        std::fs::remove_dir(beside(&path)).unwrap();
-        drop(store);
-        let store = Store::open(&path).unwrap();
-        assert!(store.durable < SMALL, "a log that is opened is looked at, too");
-        assert_eq!(store.records(), [(b"key".to_vec(), vec![99; 64 << 10])]);
-    }
-}
+#[path = "store_tests.rs"]
+mod tests;

@@ -117,8 +117,9 @@ pub enum Undone {
     /// withdrawn: no packet left that told of it, no route was set, and a command was answered with the error. All records
     /// that it had asked for since fail likewise.
     Store(Vec<u8>),
-    /// The interface has not got, or still has, this address.
-    Address(Iface, InterfaceAddress),
+    /// The host's own stack has not taken this address for the interface (`true`), or has not given it up. An address that
+    /// it has not taken is taken from the node again.
+    Address(Iface, InterfaceAddress, bool),
 }
 
 /// What became of an interface.

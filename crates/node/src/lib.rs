@@ -13,6 +13,8 @@
 //! 7. Nothing in `Input` or `Act` is more than data, so that a daemon can be recorded and replayed.
 //! 8. Who serves speaks of streams that were asked for, and of none after its `Closed`, and gives no more than a `Read`
 //!    asked for.
+//! 9. One input causes a bounded number of effects.
+//! 10. A role takes note of each act of its own that failed, and does not ask for the same again at once.
 
 mod act;
 mod app_event;

@@ -1,6 +1,6 @@
 //! A node: the roles of one host and its forwarding table. All that a driver calls.
 
-use crate::input::{Boot, Command, CommandId, Input, Link, Listen, News, Rx};
+use crate::input::{Boot, Command, CommandId, Fault, Input, Link, Listen, News, Rx, Undone};
 use crate::listen::Traffic;
 use crate::neighbor::{Interface, Net};
 use crate::streams::Streams;
@@ -175,7 +175,7 @@ impl Node {
             Input::Stream(id, event) => self.stream(now, id, event, out),
             Input::Command(id, command) => self.command(now, id, command, out),
             Input::Start(boot) => self.start(now, boot, out),
-            Input::Failed(fault) => self.give(now, fault.role, Input::Failed(fault), out),
+            Input::Failed(fault) => self.failed(now, fault, out),
             Input::Idle(..) | Input::Wall(_) => self.tell_all(now, &input, out),
             // A driver may use what roles serve; news they tell each other alone, and of records speaks `resume`.
             Input::Serve(id, op) => self.operate(now, RoleId::NODE, id, op, out),
@@ -304,6 +304,14 @@ impl Node {
         }
         self.forget_neighbors(iface, link, out);
         self.tell_all(now, &Input::Link(iface, link), out);
+    }
+
+    /// The node and the host's own stack have the same addresses, or packets would end at one of them.
+    fn failed(&mut self, now: Instant, fault: &Fault, out: &mut Outbox) {
+        if let Undone::Address(iface, address, true) = fault.undone {
+            self.remove_address(now, iface, address);
+        }
+        self.give(now, fault.role, Input::Failed(fault), out);
     }
 
     fn command(&mut self, now: Instant, id: CommandId, command: &Command, out: &mut Outbox) {

@@ -238,3 +238,20 @@ fn effects_without_end_stop_and_reach_no_other_node() {
     let marks = std::iter::from_fn(|| out.next_act()).filter(|(_, act)| matches!(act, Act::Mark(_))).count();
     assert_eq!(marks, 2, "each role heard its own input, and nothing of the first node");
 }
+
+/// What the host's own stack has not taken, the node has not either: it would take packets that end there.
+#[test]
+fn an_address_that_the_host_refused_is_not_the_nodes() {
+    let address: InterfaceAddress = "10.5.0.7/24".parse().unwrap();
+    for is_added in [true, false] {
+        let mut node = Node::new(vec![Box::new(Teller)], vec![OWN]);
+        let mut out = Outbox::default();
+        node.add_address(Instant::ZERO, Iface(1), address);
+        let undone = Undone::Address(Iface(1), address, is_added);
+        let fault = Fault { role: RoleId(0), undone, why: "no space".to_owned() };
+        node.handle(Instant::ZERO, Input::Failed(&fault), &mut out);
+        assert_eq!(node.has_address(address.address), !is_added);
+        let marks = std::iter::from_fn(|| out.next_act()).filter(|(_, act)| matches!(act, Act::Mark(_)));
+        assert_eq!(marks.count(), 1, "the role is told");
+    }
+}

@@ -479,7 +479,13 @@ impl Role for LocationManager {
             }
             Input::Stored(key) => self.stored(now, key, out),
             Input::Wall(zero) => self.zero = zero,
-            _ => {}
+            Input::Packet(..)
+            | Input::Link(..)
+            | Input::Idle(..)
+            | Input::Stream(..)
+            | Input::Command(..)
+            | Input::Serve(..)
+            | Input::News(_) => {}
         }
     }
 

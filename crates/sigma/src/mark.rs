@@ -36,6 +36,8 @@ pub(crate) enum Event {
     AddAcknowledged { address: Ipv4Addr },
     /// All of them have answered where data are to go, and at least one will send there, once it has proved the address.
     PrimaryAcknowledged { address: Ipv4Addr },
+    /// The host's own stack did not take this address, or did not give it up.
+    AddressFailed { address: Ipv4Addr, why: String },
     /// One of them did not want to.
     ChangeRefused { address: Ipv4Addr },
     /// It has decided to move. `switches`: it can be reached both ways, and the way is switched at once.
@@ -76,6 +78,9 @@ impl From<Event> for Mark {
                 mobile("add_acknowledged").with("address", address).at(Span::Ends(Stage::Registration))
             }
             Event::PrimaryAcknowledged { address } => mobile("primary_acknowledged").with("address", address),
+            Event::AddressFailed { address, why } => {
+                mobile("address_failed").with("address", address).with("why", why)
+            }
             Event::ChangeRefused { address } => mobile("change_refused").with("address", address),
             Event::Handoff { kind, from, to, switches } => {
                 let mark = mobile(node::HANDOFF).with("kind", kind).with("from", from).with("to", to);

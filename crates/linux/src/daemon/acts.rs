@@ -86,7 +86,7 @@ impl Daemon {
                 Act::Address(iface, address, is_added) => {
                     let changed = self.host.change_address(&mut self.net, address.address, is_added);
                     if let Err(error) = changed {
-                        let (undone, why) = (Undone::Address(iface, address), error.to_string());
+                        let (undone, why) = (Undone::Address(iface, address, is_added), error.to_string());
                         self.give(now, Input::Failed(&Fault { role, undone, why }));
                     }
                 }

@@ -24,11 +24,11 @@ use crate::transport::{SCTP, Transport, end};
 use node::config::{ConfigError, Interfaces};
 use node::{
     Action, Class, Hop, Input, Key, Life, Link, Listen, NextHop, Outbox, Proto, Role, Route, Seed,
-    StreamEvent, TimerName, Timers, Value,
+    StreamEvent, TimerName, Timers, Undone, Value,
 };
 use sctp::{AssociationId, Change};
 use std::collections::{BTreeMap, BTreeSet};
-use wire::{Cell, Duration, Iface, Instant, Ipv4Addr, Prefix, Reason};
+use wire::{Cell, Duration, Iface, Instant, InterfaceAddress, Ipv4Addr, Prefix, Reason};
 
 /// What comes late for an address that we have given up.
 pub const OLD_ADDRESS: Reason = Reason("old_address");
@@ -395,6 +395,28 @@ impl MobileNode {
         }
     }
 
+    /// The host's own stack refused to take an address, or to give it up. Without the address, the radio is as after the loss
+    /// of its link: associations are told, and the network is tried again when its cell is heard.
+    fn address_failed(
+        &mut self,
+        now: Instant,
+        (iface, address): (Iface, InterfaceAddress),
+        is_added: bool,
+        why: &str,
+        out: &mut Outbox,
+    ) {
+        out.mark(Event::AddressFailed { address: address.address, why: why.to_owned() }.into());
+        let is_there = |(other, standing): &(Iface, Standing)| {
+            *other == iface
+                && matches!(standing, Standing::Ready(at) if self.address_of(*at) == Some(address.address))
+        };
+        let Some(radio) = self.radios.iter().position(is_there).filter(|_| is_added) else { return };
+        out.route(by_source(address.address), None);
+        if let Some((_, standing)) = self.radios.get(radio).copied() {
+            self.link_lost(now, radio, standing, out);
+        }
+    }
+
     /// The first address after all was lost: everything in one message.
     fn repair(&mut self, now: Instant, (iface, lost): (Iface, usize), at: usize, out: &mut Outbox) {
         let (Some(old), Some(new)) = (self.address_of(lost), self.address_of(at)) else { return };
@@ -494,7 +516,13 @@ impl Role for MobileNode {
                 self.transport.serve(now, id, op, &own, out);
             }
             Input::Stream(id, event) => self.stream(now, id, &event, out),
-            _ => {}
+            Input::Failed(fault) => {
+                if let Undone::Address(iface, address, is_added) = fault.undone {
+                    self.address_failed(now, (iface, address), is_added, &fault.why, out);
+                }
+            }
+            // No route of it has a life that is reported, it has no verbs, and it stores nothing.
+            Input::Idle(..) | Input::Command(..) | Input::Stored(_) | Input::News(_) => {}
         }
         self.news(now, out);
     }
