@@ -106,7 +106,10 @@ fn open_port(device: &str) -> Result<PacketSocket> {
 
 /// Where there is something for us.
 #[derive(Default)]
-#[expect(clippy::struct_excessive_bools, reason = "one for each source that is asked only if it has something")]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "one for each source that is asked only if it has something"
+)]
 struct Ready {
     timer: bool,
     links: bool,
@@ -212,12 +215,14 @@ impl Daemon {
         // Deaf before up: not one frame for the kernel.
         nft::deafen(&devices)?;
         let mut ports = Vec::new();
-        // Before their state is read, so that no change is missed.
         let links = LinkWatch::open()?;
         for spec in spec.interfaces {
-            let socket = open_port(&spec.name)?;
-            let standing = links::standing_of(&mut net, &spec.name)?;
-            ports.push(Port { socket, spec, standing });
+            ports.push(Port { socket: open_port(&spec.name)?, spec, standing: Standing::default() });
+        }
+        // What the kernel told until now is of the setting up. What it tells from now on is behind the state that is read here.
+        links.changes()?;
+        for port in &mut ports {
+            port.standing = links::standing_of(&mut net, &port.spec.name)?;
         }
         let store = spec.store.as_deref().map(Store::open).transpose()?;
         let store = store.map(|store| if spec.store_without_sync { store.without_syncs() } else { store });
