@@ -13,9 +13,11 @@ pub mod ethtool;
 pub mod idle;
 pub mod leftover;
 pub mod lines;
+mod link_watch;
 pub mod namespace;
 mod netlink;
 pub mod nft;
+mod offload;
 mod packet;
 mod process;
 pub mod radio;
@@ -31,8 +33,10 @@ mod world;
 
 pub use clock::{Clock, Offset};
 pub use error::{Error, Result};
+pub use link_watch::{LinkChange, LinkWatch};
 pub use namespace::NetNs;
 pub use netlink::{End, Link, Netlink, Place, TcpMetrics};
+pub use offload::Unfinished;
 pub use packet::{Buffer, Kind, Options, PacketSocket, Received, Statistics};
 pub use process::{
     Ending, Trouble, entropy, is_frozen, is_stopped, lock_memory, pause, resume, set_ordinary, set_realtime,

@@ -57,8 +57,8 @@ pub struct Link {
     pub mtu: u32,
     /// Whether it is switched on.
     pub up: bool,
-    /// Whether it is on and has a carrier: a veth has when both ends are up.
-    pub running: bool,
+    /// Whether it carries frames: it is on, has a carrier (a veth has when both ends are up), and waits for no authentication.
+    pub carries: bool,
     /// Whether the kernel does ARP on it.
     pub arp: bool,
 }
@@ -315,7 +315,7 @@ fn end(end: &End<'_>) -> LinkMessage {
     message
 }
 
-fn link_of(message: RouteNetlinkMessage) -> Option<Link> {
+pub(crate) fn link_of(message: RouteNetlinkMessage) -> Option<Link> {
     let RouteNetlinkMessage::NewLink(message) = message else { return None };
     let flags = message.header.flags;
     let mut link = Link {
@@ -324,7 +324,7 @@ fn link_of(message: RouteNetlinkMessage) -> Option<Link> {
         mac: Mac::ZERO,
         mtu: 0,
         up: flags.contains(LinkFlags::Up),
-        running: flags.contains(LinkFlags::Running),
+        carries: flags.contains(LinkFlags::Up | LinkFlags::LowerUp) && !flags.contains(LinkFlags::Dormant),
         arp: !flags.contains(LinkFlags::Noarp),
     };
     for attribute in message.attributes {
@@ -372,9 +372,9 @@ mod tests {
             here.set_mtu("a0", 1300).unwrap();
             here.set_up("a0", true).unwrap();
             let link = here.link("a0").unwrap();
-            assert!(link.up && !link.running && !link.arp && link.mtu == 1300, "{link:?}");
+            assert!(link.up && !link.carries && !link.arp && link.mtu == 1300, "{link:?}");
             here.set_up("b0", true).unwrap();
-            assert!(here.link("a0").unwrap().running && here.link("b0").unwrap().arp);
+            assert!(here.link("a0").unwrap().carries && here.link("b0").unwrap().arp);
 
             here.delete_link("a0").unwrap();
             let names: Vec<_> = here.links().unwrap().into_iter().map(|link| link.name).collect();

@@ -1,14 +1,18 @@
 //! Raw Ethernet frames on one interface, with the kernel's receive stamp.
 //!
-//! Frames pass as they are: a checksum that the sender left to its hardware, or a segment larger than the link's MTU,
-//! arrives unfinished. Switch [`crate::ethtool::offloads_off`] at the ends that are read.
+//! A frame may be unfinished: its sender left a checksum or the cutting of a large segment to hardware. [`Options::unfinished`]
+//! has the kernel say so. Else such frames pass as they are: switch [`crate::ethtool::offloads_off`] at the ends that are read.
 
 use crate::error::{Attempt, Result, check};
+use crate::offload::{self, Unfinished};
 use rustix::net::sockopt;
-use std::io;
+use std::io::{self, IoSlice};
 use std::mem::{MaybeUninit, size_of, size_of_val};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use wire::WallTime;
+
+/// From `linux/if_packet.h`.
+const PACKET_VNET_HDR: libc::c_int = 15;
 
 /// How a packet socket is opened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -17,11 +21,13 @@ pub struct Options {
     pub receive_buffer: usize,
     /// Send past the device's queueing discipline. The lab's radio has queues of its own, and wants no second ones.
     pub bypass_qdisc: bool,
+    /// Have the kernel say what is unfinished about each frame: [`Received::unfinished`].
+    pub unfinished: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { receive_buffer: 8 << 20, bypass_qdisc: false }
+        Self { receive_buffer: 8 << 20, bypass_qdisc: false, unfinished: false }
     }
 }
 
@@ -61,6 +67,8 @@ pub struct Received {
     pub at: WallTime,
     /// Whom it was addressed to.
     pub kind: Kind,
+    /// What its sender left to others; nothing unless that was asked for.
+    pub unfinished: Unfinished,
 }
 
 /// What went through a socket since it was last asked.
@@ -79,6 +87,8 @@ pub struct PacketSocket {
     fd: OwnedFd,
     device: String,
     buffer: Buffer,
+    /// Whether a header of [`offload::HEADER`] bytes goes before each frame, both ways.
+    has_header: bool,
 }
 
 impl PacketSocket {
@@ -93,9 +103,12 @@ impl PacketSocket {
         if options.bypass_qdisc {
             set(libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, "bypass the queueing discipline of")?;
         }
+        if options.unfinished {
+            set(libc::SOL_PACKET, PACKET_VNET_HDR, "ask for unfinished frames on")?;
+        }
         let buffer = grow(&fd, options.receive_buffer).attempt("set the receive buffer on", device)?;
         bind(&fd, index).attempt("bind the packet socket to", device)?;
-        Ok(Self { fd, device: device.to_owned(), buffer })
+        Ok(Self { fd, device: device.to_owned(), buffer, has_header: options.unfinished })
     }
 
     /// Whether this process may open any, here: without `CAP_NET_RAW` it may not.
@@ -112,7 +125,7 @@ impl PacketSocket {
     ///
     /// An interface that goes down gives `ENETDOWN` once; the socket hears again when it comes up.
     pub fn receive(&self, frame: &mut [u8]) -> Result<Option<Received>> {
-        match receive(&self.fd, frame) {
+        match receive(&self.fd, self.has_header, frame) {
             Err(none) if none.kind() == io::ErrorKind::WouldBlock => Ok(None),
             other => other.map(Some).attempt("receive on", &self.device),
         }
@@ -121,8 +134,10 @@ impl PacketSocket {
     /// Sends one whole Ethernet frame, header first. A refusal is the caller's to count: `ENOBUFS` and `EAGAIN` when the
     /// device's or the socket's queue is full, `ENETDOWN`, `EMSGSIZE`.
     pub fn send(&self, frame: &[u8]) -> Result<()> {
+        // All zero: this frame is finished.
+        let header: &[u8] = if self.has_header { &[0; offload::HEADER] } else { &[] };
         // A packet socket takes a frame whole or not at all.
-        rustix::net::send(&self.fd, frame, rustix::net::SendFlags::empty())
+        rustix::io::writev(&self.fd, &[IoSlice::new(header), IoSlice::new(frame)])
             .attempt("send on", &self.device)?;
         Ok(())
     }
@@ -198,21 +213,27 @@ fn bind(fd: &OwnedFd, index: u32) -> io::Result<()> {
 #[repr(C, align(8))]
 struct Control([u8; 64]);
 
-fn receive(fd: &OwnedFd, frame: &mut [u8]) -> io::Result<Received> {
+fn receive(fd: &OwnedFd, has_header: bool, frame: &mut [u8]) -> io::Result<Received> {
     let mut control = Control([0; 64]);
-    let mut iov = libc::iovec { iov_base: frame.as_mut_ptr().cast(), iov_len: frame.len() };
+    let mut header = [0; offload::HEADER];
+    let before = if has_header { header.len() } else { 0 };
+    let mut iov = [
+        libc::iovec { iov_base: header.as_mut_ptr().cast(), iov_len: before },
+        libc::iovec { iov_base: frame.as_mut_ptr().cast(), iov_len: frame.len() },
+    ];
     // SAFETY: all zero is a valid `sockaddr_ll` and a valid `msghdr`.
     let (mut from, mut message): (libc::sockaddr_ll, libc::msghdr) =
         unsafe { (MaybeUninit::zeroed().assume_init(), MaybeUninit::zeroed().assume_init()) };
     message.msg_name = (&raw mut from).cast();
     message.msg_namelen = size_of_val(&from) as libc::socklen_t;
-    message.msg_iov = &raw mut iov;
-    message.msg_iovlen = 1;
+    message.msg_iov = iov.as_mut_ptr();
+    message.msg_iovlen = iov.len();
     message.msg_control = (&raw mut control).cast();
     message.msg_controllen = size_of::<Control>();
     // SAFETY: every pointer of the message leads to memory that outlives the call, with its true length.
     let got = unsafe { libc::recvmsg(fd.as_raw_fd(), &raw mut message, libc::MSG_TRUNC) };
-    let wire_len = usize::try_from(got).map_err(|_| io::Error::last_os_error())?;
+    let got = usize::try_from(got).map_err(|_| io::Error::last_os_error())?;
+    let wire_len = got.saturating_sub(before);
     let at = stamp(&message).ok_or_else(|| io::Error::other("the kernel gave no receive stamp"))?;
     let kind = match from.sll_pkttype {
         libc::PACKET_HOST => Kind::Host,
@@ -220,7 +241,7 @@ fn receive(fd: &OwnedFd, frame: &mut [u8]) -> io::Result<Received> {
         libc::PACKET_MULTICAST => Kind::Multicast,
         _ => Kind::Other,
     };
-    Ok(Received { len: wire_len.min(frame.len()), wire_len, at, kind })
+    Ok(Received { len: wire_len.min(frame.len()), wire_len, at, kind, unfinished: Unfinished::parse(header) })
 }
 
 fn stamp(message: &libc::msghdr) -> Option<WallTime> {
@@ -306,7 +327,7 @@ mod tests {
     fn drops_and_cuts_are_told() {
         in_world(|| {
             let wire = joined();
-            let small = Options { receive_buffer: 1, bypass_qdisc: false };
+            let small = Options { receive_buffer: 1, bypass_qdisc: false, unfinished: false };
             let small = wire.far.run(|| PacketSocket::open("b0", &small)).unwrap().unwrap();
             assert!(small.buffer().granted < 10_000, "{:?}", small.buffer());
             for _ in 0..50 {

@@ -59,12 +59,15 @@ impl Daemon {
                 Act::Transmit(iface, packet) => self.transmit(now, iface, packet),
                 Act::Drop(iface, packet, reason) => {
                     let id = named(&packet);
+                    self.drops.count(reason);
                     self.record(now, What::Dropped(iface, id, reason.0.into()));
                 }
                 Act::Tune(iface, cell) => {
                     self.record(now, What::Tuned(iface, cell));
                     if !self.radio.as_mut().is_some_and(|radio| radio.tune(now, iface, cell)) {
                         self.link_down(iface, Link::UNSUPPORTED);
+                    } else if let Some(port) = self.port_mut(iface) {
+                        port.standing.tuning = true;
                     }
                 }
                 Act::Visit(iface, cell, packet) => self.visit(now, iface, cell, packet),
@@ -79,6 +82,8 @@ impl Daemon {
                 Act::Mark(mark) => self.record(now, What::Marked(mark)),
                 Act::Answer(id, answer) => {
                     self.record(now, What::Answered(answer.clone()));
+                    let is_status = self.asked_status.remove(&id);
+                    let answer = answer.map(|value| if is_status { self.drops.add_to(value) } else { value });
                     if let Some(asker) = self.asked.remove(&id) {
                         self.control.answer(asker, answer);
                     }
@@ -110,15 +115,13 @@ impl Daemon {
         if let Some((packet, refused)) = done.sent {
             self.record(now, What::AppSent(packet));
             if let Some(refusal) = refused {
+                self.drops.count(Reason(refusal.name()));
                 self.record(now, What::Lost(Iface::HOST, packet, refusal.name().into()));
             }
         }
         for (packet, bytes) in done.released {
             if let Err(error) = self.give_to_kernel(&bytes) {
-                self.record(
-                    now,
-                    What::Lost(Iface::HOST, packet, Refusal::of_interface(&error).name().into()),
-                );
+                self.refused(now, Iface::HOST, packet, &error);
             }
         }
         for (packet, reason, answer) in done.ended {
@@ -134,6 +137,7 @@ impl Daemon {
         reason: Reason,
         answer: Option<Vec<u8>>,
     ) {
+        self.drops.count(reason);
         self.record(now, What::Lost(Iface::HOST, packet, reason.0.into()));
         if let Some(bytes) = answer {
             let answer = Packet { id: identity(&bytes), ..Packet::new(Mac::ZERO, bytes) };
@@ -181,8 +185,14 @@ impl Daemon {
         let id = packet.id;
         self.record(now, What::Sent(iface, packet));
         if let Err(error) = sent {
-            self.record(now, What::Lost(iface, id, Refusal::of_interface(&error).name().into()));
+            self.refused(now, iface, id, &error);
         }
+    }
+
+    fn refused(&mut self, now: Instant, iface: Iface, packet: PacketId, error: &crate::Error) {
+        let refusal = Refusal::of_interface(error);
+        self.drops.count(Reason(refusal.name()));
+        self.record(now, What::Lost(iface, packet, refusal.name().into()));
     }
 
     pub(super) fn visit(&mut self, now: Instant, iface: Iface, cell: Cell, mut packet: Packet) {

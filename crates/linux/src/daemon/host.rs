@@ -18,6 +18,10 @@ const NODE_MAC: Mac = Mac([0x02, 0x57, 0x46, 0xff, 0, 2]);
 /// The node's end of the pair.
 pub(crate) struct HostLink {
     pub(crate) socket: PacketSocket,
+    /// Whether both ends are up.
+    pub(crate) carries: bool,
+    /// Whether the default route leads to it.
+    leads: bool,
     /// What holds for the host's TCP connections.
     tcp: TcpMetrics,
 }
@@ -48,7 +52,7 @@ impl HostLink {
             net.add_address(KERNEL_SIDE, *address, 32)?;
         }
         let socket = PacketSocket::open(NODE_SIDE, &Options { bypass_qdisc: true, ..Options::default() })?;
-        let host = Self { socket, tcp: tcp.clone() };
+        let mut host = Self { socket, carries: true, leads: false, tcp: tcp.clone() };
         if !addresses.is_empty() {
             host.lead_everywhere(net)?;
         }
@@ -56,7 +60,12 @@ impl HostLink {
     }
 
     /// Gives the host's own stack an address, or takes it away.
-    pub(crate) fn change_address(&self, net: &mut Netlink, address: Ipv4Addr, is_added: bool) -> Result<()> {
+    pub(crate) fn change_address(
+        &mut self,
+        net: &mut Netlink,
+        address: Ipv4Addr,
+        is_added: bool,
+    ) -> Result<()> {
         if is_added {
             net.add_address(KERNEL_SIDE, address, 32)?;
             return self.lead_everywhere(net);
@@ -65,8 +74,14 @@ impl HostLink {
     }
 
     /// The host's own stack sends everything to the node.
-    fn lead_everywhere(&self, net: &mut Netlink) -> Result<()> {
+    fn lead_everywhere(&mut self, net: &mut Netlink) -> Result<()> {
+        self.leads = true;
         net.set_route_for(Prefix::ANY, KERNEL_SIDE, None, &self.tcp)
+    }
+
+    /// Sets the default route again, if there was one: the kernel removes it when the pair goes down.
+    pub(crate) fn lead_back(&mut self, net: &mut Netlink) -> Result<()> {
+        if self.leads { self.lead_everywhere(net) } else { Ok(()) }
     }
 
     /// Hands a datagram to the host's own stack.
@@ -116,7 +131,7 @@ mod tests {
             let tcp = TcpMetrics { congestion: Some("reno".to_owned()), ..TcpMetrics::default() };
             let [first, later] = [7, 8].map(|last| Ipv4Addr::new(10, 1, 0, last));
             for addresses in [vec![first], vec![]] {
-                let host = HostLink::set_up(&mut net, &addresses, &tcp).unwrap();
+                let mut host = HostLink::set_up(&mut net, &addresses, &tcp).unwrap();
                 host.change_address(&mut net, later, true).unwrap();
                 assert_eq!(congestion(), "reno", "{addresses:?}");
             }

@@ -7,8 +7,10 @@
 mod acts;
 mod clients;
 mod control;
+mod drops;
 mod finish;
 mod host;
+mod links;
 mod radio;
 mod receive;
 mod sockets;
@@ -18,22 +20,26 @@ mod wished;
 
 use crate::error::{Attempt, Result};
 use crate::packet::{Options, PacketSocket};
-use crate::{Clock, Netlink, Offset, Store, TcpMetrics, Timer, counters, ethtool, nft, set_timer_slack};
+use crate::{
+    Clock, LinkWatch, Netlink, Offset, Store, TcpMetrics, Timer, counters, ethtool, nft, set_timer_slack,
+};
 use clients::Clients;
 use control::{Control, Request};
+use drops::Drops;
 use host::{HostLink, KERNEL_SIDE};
-use node::{Boot, Command, CommandId, Input, Link, Node, Outbox, StreamId, StreamOp, Value};
+use links::Standing;
+use node::{Boot, Command, CommandId, Input, Node, Outbox, StreamId, StreamOp, Value};
 use radio::Radio;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::time::Timespec;
 use sockets::Sockets;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::AsFd;
 use std::path::PathBuf;
 use storage::Storage;
 use trace::{HostId, Record, What};
 use vitals::Vitals;
-use wire::{Cell, Duration, Iface, Instant, Ipv4Addr, Mac};
+use wire::{Duration, Iface, Instant, Ipv4Addr, Mac};
 use wished::Wished;
 
 pub use clients::is_open_to_programs;
@@ -87,17 +93,33 @@ pub struct Interface {
 struct Port {
     socket: PacketSocket,
     spec: Interface,
+    standing: Standing,
+}
+
+/// Takes the work on packets from a device, switches it on, and opens it.
+fn open_port(device: &str) -> Result<PacketSocket> {
+    ethtool::offloads_off(device)?;
+    host::quiet(device);
+    Netlink::open()?.set_up(device, true)?;
+    PacketSocket::open(device, &Options { bypass_qdisc: true, unfinished: true, ..Options::default() })
 }
 
 /// Where there is something for us.
 #[derive(Default)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "one for each source that is asked only if it has something"
+)]
 struct Ready {
     timer: bool,
+    links: bool,
     control: bool,
     radio: bool,
     interfaces: Vec<Iface>,
 }
 
+/// Bytes of the largest frame that is taken: the largest datagram, which a peer's kernel leaves uncut, in Ethernet.
+const LARGEST: usize = 14 + 65535;
 /// Frames taken from one interface before the others have their turn.
 const BATCH: usize = 32;
 /// So many milliseconds the kernel's last packets have to reach the node when the run has ended.
@@ -110,6 +132,7 @@ struct Daemon {
     out: Outbox,
     clock: Clock,
     net: Netlink,
+    links: LinkWatch,
     ports: Vec<Port>,
     host: HostLink,
     sockets: Sockets,
@@ -135,6 +158,11 @@ struct Daemon {
     /// Commands that a role has not answered yet.
     asked: BTreeMap<CommandId, u64>,
     last_command: u32,
+    /// Commands that ask for the status.
+    asked_status: BTreeSet<CommandId>,
+    drops: Drops,
+    /// Room for one received frame.
+    frame: Vec<u8>,
     /// The latest that a time-out was handed on.
     worst_late: Duration,
     /// What it finds out about itself.
@@ -187,13 +215,14 @@ impl Daemon {
         // Deaf before up: not one frame for the kernel.
         nft::deafen(&devices)?;
         let mut ports = Vec::new();
-        for interface in spec.interfaces {
-            ethtool::offloads_off(&interface.name)?;
-            host::quiet(&interface.name);
-            net.set_up(&interface.name, true)?;
-            let socket =
-                PacketSocket::open(&interface.name, &Options { bypass_qdisc: true, ..Options::default() })?;
-            ports.push(Port { socket, spec: interface });
+        let links = LinkWatch::open()?;
+        for spec in spec.interfaces {
+            ports.push(Port { socket: open_port(&spec.name)?, spec, standing: Standing::default() });
+        }
+        // What the kernel told until now is of the setting up. What it tells from now on is behind the state that is read here.
+        links.changes()?;
+        for port in &mut ports {
+            port.standing = links::standing_of(&mut net, &port.spec.name)?;
         }
         let store = spec.store.as_deref().map(Store::open).transpose()?;
         let store = store.map(|store| if spec.store_without_sync { store.without_syncs() } else { store });
@@ -208,6 +237,7 @@ impl Daemon {
             out: Outbox::default(),
             clock: Clock::start(),
             net,
+            links,
             ports,
             host,
             sockets: Sockets::new(spec.addresses.first().copied()).offering(spec.tcp.window),
@@ -224,6 +254,9 @@ impl Daemon {
             complaint: None,
             wall: (Offset::sample(), Instant::ZERO),
             asked: BTreeMap::new(),
+            asked_status: BTreeSet::new(),
+            drops: Drops::default(),
+            frame: vec![0; LARGEST],
             last_command: 0,
             worst_late: Duration::ZERO,
             vitals,
@@ -240,11 +273,8 @@ impl Daemon {
         self.vitals.begin();
         let boot = Boot { wall: self.clock.wall_at_zero(self.wall.0), ..std::mem::take(&mut self.boot) };
         self.give(now, Input::Start(&boot));
-        for index in 0..self.ports.len() {
-            let Some(spec) = self.ports.get(index).map(|port| port.spec.clone()) else { continue };
-            if !spec.tunes {
-                self.link_up(Iface(index as u16 + 1), None);
-            }
+        for index in 1..=self.ports.len() {
+            self.settle(Iface(index as u16));
         }
     }
 
@@ -263,6 +293,7 @@ impl Daemon {
         fds.extend(self.ports.iter().map(|port| PollFd::new(&port.socket, PollFlags::IN)));
         fds.extend(self.radio.iter().map(|radio| PollFd::from_borrowed_fd(radio.as_fd(), PollFlags::IN)));
         let (interfaces, rim) = (self.ports.len() + 1, fds.len());
+        fds.push(PollFd::new(&self.links, PollFlags::IN));
         fds.extend(self.control.fds().map(|(fd, flags)| PollFd::from_borrowed_fd(fd, flags)));
         let inner = fds.len();
         fds.extend(self.sockets.fds().map(|(fd, flags)| PollFd::from_borrowed_fd(fd, flags)));
@@ -281,6 +312,7 @@ impl Daemon {
                 0 => ready.timer = true,
                 at if at <= interfaces => ready.interfaces.push(Iface(at as u16 - 1)),
                 at if at < rim => ready.radio = true,
+                at if at == rim => ready.links = true,
                 _ => ready.control = true,
             }
         }
@@ -298,6 +330,9 @@ impl Daemon {
             self.timer.fired()?;
             self.armed = None;
         }
+        if ready.links {
+            self.hear_links()?;
+        }
         if !self.began {
             if self.told_to_begin && self.clock.has_begun() {
                 self.begin();
@@ -313,14 +348,7 @@ impl Daemon {
         self.serve_clients();
         self.look_at_sockets();
         while let Some(told) = self.radio.as_mut().filter(|_| ready.radio).and_then(Radio::hear) {
-            match told {
-                radio::Told::Up { iface, cell } => self.link_up(Iface(iface), Some(Cell(cell))),
-                radio::Told::Down { iface, why } => self.link_down(Iface(iface), &why),
-                radio::Told::Heard { iface, cell, dbm } => {
-                    let now = self.clock.now();
-                    self.give(now, Input::Link(Iface(iface), Link::Heard(Cell(cell), dbm)));
-                }
-            }
+            self.radio_told(told);
         }
         let now = self.clock.now();
         self.watch_the_wall(now);
@@ -350,20 +378,6 @@ impl Daemon {
         self.carry_out(now);
     }
 
-    fn link_up(&mut self, iface: Iface, cell: Option<Cell>) {
-        let Some(spec) = self.port(iface).map(|port| port.spec.clone()) else { return };
-        let now = self.clock.now();
-        self.record(now, What::Up(iface, cell));
-        let link = Link::Up { cell, mac: spec.mac, mtu: spec.mtu, name: &spec.name };
-        self.give(now, Input::Link(iface, link));
-    }
-
-    fn link_down(&mut self, iface: Iface, why: &str) {
-        let now = self.clock.now();
-        self.record(now, What::Down(iface, why.to_owned().into()));
-        self.give(now, Input::Link(iface, Link::Down(why)));
-    }
-
     fn obey(&mut self, request: Request) {
         match request.ask {
             Ask::Ready => self.control.answer(request.asker, Ok(Value::None)),
@@ -383,6 +397,9 @@ impl Daemon {
                 self.last_command += 1;
                 let id = CommandId(self.last_command);
                 self.asked.insert(id, request.asker);
+                if verb == "status" {
+                    self.asked_status.insert(id);
+                }
                 let now = self.clock.now();
                 let command = Command { verb, args: trace::value_of(&args) };
                 self.give(now, Input::Command(id, &command));
@@ -398,5 +415,9 @@ impl Daemon {
 
     fn port(&self, iface: Iface) -> Option<&Port> {
         self.ports.get(usize::from(iface.0).checked_sub(1)?)
+    }
+
+    fn port_mut(&mut self, iface: Iface) -> Option<&mut Port> {
+        self.ports.get_mut(usize::from(iface.0).checked_sub(1)?)
     }
 }

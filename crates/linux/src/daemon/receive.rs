@@ -3,33 +3,56 @@
 use super::clients::Wishes;
 use super::{BATCH, Daemon};
 use crate::error::Result;
+use crate::offload;
 use node::Input;
 use node::stream::Told;
 use trace::What;
-use wire::{Iface, Packet, ethernet, identity};
+use wire::{Iface, Packet, Reason, ethernet, identity};
+
+/// A frame is larger than any datagram.
+const TOO_LARGE: Reason = Reason("frame_too_large");
+/// The kernel had no memory for a frame.
+const NO_MEMORY: Reason = Reason("receive_no_memory");
+/// A frame is shorter than an Ethernet header.
+const NO_FRAME: Reason = Reason("frame_too_short");
 
 impl Daemon {
     /// Takes what has come on an interface, up to [`BATCH`] frames, or until a time-out is due: a burst of frames that each
     /// take a sync of the disk holds up nothing but itself. Says whether there may be more.
     pub(super) fn receive(&mut self, iface: Iface) -> Result<bool> {
-        let mut frame = [0; 2048];
+        let mut frame = std::mem::take(&mut self.frame);
+        let received = self.receive_into(iface, &mut frame);
+        self.frame = frame;
+        received
+    }
+
+    fn receive_into(&mut self, iface: Iface, frame: &mut [u8]) -> Result<bool> {
         for _ in 0..BATCH {
             let socket = match self.port(iface) {
                 Some(port) => &port.socket,
                 None => &self.host.socket,
             };
-            let received = match socket.receive(&mut frame) {
+            let received = match socket.receive(frame) {
                 Ok(Some(received)) => received,
                 Ok(None) => return Ok(false),
-                Err(error) if error.errno() == Some(libc::ENETDOWN) && iface != Iface::HOST => {
-                    self.lose_interface(iface);
+                Err(error) => {
+                    self.receive_failed(error)?;
                     return Ok(false);
                 }
-                Err(error) => return Err(error),
             };
             let stamp = self.clock.instant(received.at, self.wall.0);
             self.vitals.took(self.clock, usize::from(iface.0), stamp);
-            self.take_frame(iface, frame.get(..received.len).unwrap_or_default());
+            let bytes = frame.get(..received.len).unwrap_or_default();
+            if received.wire_len > received.len {
+                self.drops.count(TOO_LARGE);
+            } else if received.unfinished.is_nothing() {
+                self.take_frame(iface, bytes);
+            } else {
+                match received.unfinished.finish(bytes) {
+                    Ok(frames) => frames.iter().for_each(|frame| self.take_frame(iface, frame)),
+                    Err(reason) => self.drops.count(reason),
+                }
+            }
             self.vitals.finished(self.clock, stamp);
             if self.node.deadline().is_some_and(|due| due <= self.clock.now()) {
                 break;
@@ -38,8 +61,25 @@ impl Daemon {
         Ok(true)
     }
 
+    /// What a packet socket says instead of a frame: that its device went down, which the links tell better, that the kernel
+    /// had no memory, or (`EINVAL`) that a frame was unfinished in a way that it has no words for.
+    fn receive_failed(&mut self, error: crate::Error) -> Result<()> {
+        match error.errno() {
+            Some(libc::ENETDOWN | libc::ENODEV | libc::ENXIO) => self.hear_links(),
+            Some(libc::ENOBUFS | libc::ENOMEM) => {
+                self.drops.count(NO_MEMORY);
+                Ok(())
+            }
+            Some(libc::EINVAL) => {
+                self.drops.count(offload::UNSUPPORTED);
+                Ok(())
+            }
+            _ => Err(error),
+        }
+    }
+
     pub(super) fn take_frame(&mut self, iface: Iface, frame: &[u8]) {
-        let Ok((link, bytes)) = ethernet::parse(frame) else { return };
+        let Ok((link, bytes)) = ethernet::parse(frame) else { return self.drops.count(NO_FRAME) };
         let packet = Packet { link, id: identity(bytes), bytes: bytes.to_vec() };
         let now = self.clock.now();
         if iface == Iface::HOST && self.is_a_clients(&packet) {
@@ -49,6 +89,7 @@ impl Daemon {
         if iface == Iface::HOST
             && let Some(reason) = self.sockets.screen_out(&packet.bytes)
         {
+            self.drops.count(reason);
             self.record(now, What::Dropped(iface, packet.id, reason.0.into()));
             return;
         }
@@ -56,18 +97,12 @@ impl Daemon {
         self.carry_out(now);
     }
 
-    /// The kernel reports once that an interface went down: its driver did that, or an operator.
-    pub(super) fn lose_interface(&mut self, iface: Iface) {
-        let Some(name) = self.port(iface).map(|port| port.spec.name.clone()) else { return };
-        self.vitals.lost_interfaces.push(name);
-        self.link_down(iface, "interface_down");
-    }
-
     pub(super) fn receive_datagrams(&mut self) {
         let (told, lost) = self.sockets.receive();
         self.tell(told);
         let now = self.clock.now();
         for (packet, reason) in lost {
+            self.drops.count(reason);
             self.record(now, What::Lost(Iface::HOST, packet, reason.0.into()));
         }
     }

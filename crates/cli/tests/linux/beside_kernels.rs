@@ -1,0 +1,214 @@
+//! A daemon as a router between two ordinary kernels, over veth pairs whose far ends are as the kernel makes them: checksums and
+//! large segments are left to the device. No ethtool at the peers.
+
+use crate::common::*;
+use linux::{End, NetNs, Netlink, Place};
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
+use std::os::fd::AsFd;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+use wire::{Mac, Prefix};
+
+const PEERS: [(&str, Ipv4Addr); 2] =
+    [("left", Ipv4Addr::new(10, 1, 0, 1)), ("right", Ipv4Addr::new(10, 2, 0, 1))];
+
+fn mac(last: u8) -> Mac {
+    Mac([2, 0, 0, 0, 1, last])
+}
+
+/// The daemon's namespace, and one with a kernel at each of its interfaces.
+struct Between {
+    router: NetNs,
+    peers: [NetNs; 2],
+    dir: tempfile::TempDir,
+    child: Option<Child>,
+}
+
+impl Between {
+    fn new() -> Self {
+        let [router, left, right] = [(); 3].map(|()| NetNs::create().unwrap());
+        let dir = tempfile::tempdir().unwrap();
+        for (number, (peer, (name, address))) in [&left, &right].into_iter().zip(PEERS).enumerate() {
+            let [near, far] = [1, 2].map(|side| mac(side + 2 * number as u8));
+            peer.run(|| {
+                let mut here = Netlink::open().unwrap();
+                let end = End { name: "eth0", mac: far, place: Place::Here };
+                here.add_veth(&end, &End { name, mac: near, place: Place::Fd(router.as_fd()) }).unwrap();
+                here.add_address("eth0", address, 24).unwrap();
+                here.set_up("eth0", true).unwrap();
+                let [a, b, c, _] = address.octets();
+                here.set_route(Prefix::ANY, "eth0", Some(Ipv4Addr::new(a, b, c, 2))).unwrap();
+            })
+            .unwrap();
+        }
+        let config = format!(
+            "name = \"router\"\n\
+             interface = [\n\
+             {{ name = \"left\", mac = \"{}\", address = \"10.1.0.2/24\" }},\n\
+             {{ name = \"right\", mac = \"{}\", address = \"10.2.0.2/24\" }},\n]\n\
+             [daemon]\ncontrol = \"{}\"\n",
+            mac(1),
+            mac(3),
+            dir.path().join("router.sock").display()
+        );
+        std::fs::write(dir.path().join("router.toml"), config).unwrap();
+        Self { router, peers: [left, right], dir, child: None }
+    }
+
+    fn control(&self) -> PathBuf {
+        self.dir.path().join("router.sock")
+    }
+
+    fn spawn(&self) -> Child {
+        let mut command = Command::new(wayfare());
+        command.arg("node").arg(self.dir.path().join("router.toml"));
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        self.router.run(|| command.spawn()).unwrap().unwrap()
+    }
+
+    fn start() -> Self {
+        let mut between = Self::new();
+        between.child = Some(between.spawn());
+        wait_for("the router", || between.status());
+        between
+    }
+
+    fn status(&self) -> Option<serde_json::Value> {
+        let answer = ask(&self.control(), r#"{"do":{"verb":"status"}}"#)?;
+        serde_json::from_str::<serde_json::Value>(&answer).ok()?.get("ok").cloned()
+    }
+
+    fn drops(&self, reason: &str) -> u64 {
+        self.status().unwrap()["drops"][reason].as_u64().unwrap_or(0)
+    }
+
+    /// Switches a link off for a second, while `work` goes on.
+    fn cut(namespace: &NetNs, device: &str) {
+        namespace.run(|| Netlink::open().unwrap().set_up(device, false).unwrap()).unwrap();
+        pause(1000);
+        namespace.run(|| Netlink::open().unwrap().set_up(device, true).unwrap()).unwrap();
+    }
+
+    fn lives(&mut self) -> bool {
+        self.child.as_mut().unwrap().try_wait().unwrap().is_none()
+    }
+}
+
+impl Drop for Between {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.child {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+const BYTES: usize = 48 << 20;
+
+fn pattern(len: usize) -> Vec<u8> {
+    (0..len).map(|at| (at % 251) as u8).collect()
+}
+
+#[test]
+fn tcp_between_ordinary_kernels_lives_while_links_go_down_and_come_back() {
+    if !need("root, to make a network", is_root()) {
+        return;
+    }
+    let _turn = beside_another();
+    let mut between = Between::start();
+    let [left, right] = &between.peers;
+    let listener = right.run(|| TcpListener::bind("10.2.0.1:9000").unwrap()).unwrap();
+    let came = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        let server = scope.spawn(|| {
+            let (mut stream, _) = listener.accept().unwrap();
+            stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+            let (mut all, mut part) = (Vec::new(), vec![0; 1 << 16]);
+            loop {
+                match stream.read(&mut part).unwrap() {
+                    0 => return all,
+                    got => all.extend_from_slice(&part[..got]),
+                }
+                came.store(all.len(), Ordering::Relaxed);
+            }
+        });
+        let client = scope.spawn(|| {
+            left.run(|| {
+                let to = "10.2.0.1:9000".parse().unwrap();
+                let mut stream = TcpStream::connect_timeout(&to, Duration::from_secs(5)).unwrap();
+                for part in pattern(BYTES).chunks(1 << 20) {
+                    stream.write_all(part).unwrap();
+                    pause(60);
+                }
+            })
+        });
+        wait_for("the first MB", || (came.load(Ordering::Relaxed) > 1 << 20).then_some(()));
+        Between::cut(&between.router, "left");
+        let before = came.load(Ordering::Relaxed);
+        wait_for("data after the first cut", || {
+            (came.load(Ordering::Relaxed) > before + (4 << 20)).then_some(())
+        });
+        // The peer's own end: a loss of carrier, as the daemon sees it.
+        Between::cut(&between.peers[1], "eth0");
+        right_again(&between);
+        client.join().unwrap().unwrap();
+        assert!(server.join().unwrap() == pattern(BYTES), "the bytes are others");
+    });
+    assert!(between.lives());
+}
+
+/// A kernel forgets the routes of a link that it is told to switch off.
+fn right_again(between: &Between) {
+    between.peers[1]
+        .run(|| {
+            Netlink::open()
+                .unwrap()
+                .set_route(Prefix::ANY, "eth0", Some(Ipv4Addr::new(10, 2, 0, 2)))
+                .unwrap();
+        })
+        .unwrap();
+}
+
+#[test]
+fn datagrams_that_a_kernel_left_uncut_arrive_cut_and_every_drop_is_counted() {
+    if !need("root, to make a network", is_root()) {
+        return;
+    }
+    let _turn = beside_another();
+    let between = Between::start();
+    let [left, right] = &between.peers;
+    let to = right.run(|| UdpSocket::bind("10.2.0.1:9000").unwrap()).unwrap();
+    to.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+    let from = left.run(|| UdpSocket::bind("10.1.0.1:9001").unwrap()).unwrap();
+    // SOL_UDP, UDP_SEGMENT: one call, many datagrams of 1000 bytes.
+    let size: i32 = 1000;
+    // SAFETY: the value outlives the call, and its size is given.
+    let set = unsafe {
+        libc::setsockopt(std::os::fd::AsRawFd::as_raw_fd(&from), 17, 103, (&raw const size).cast(), 4)
+    };
+    assert_eq!(set, 0);
+    // One packet at first: few may wait until ARP has found the neighbor.
+    assert_eq!(from.send_to(b"first", "10.2.0.1:9000").unwrap(), 5);
+    assert_eq!(to.recv(&mut [0; 10]).unwrap(), 5);
+    let all = pattern(9500);
+    assert_eq!(from.send_to(&all, "10.2.0.1:9000").unwrap(), all.len());
+    let (mut came, mut part) = (Vec::new(), [0; 2000]);
+    while came.len() < all.len() {
+        let got = to.recv(&mut part).unwrap();
+        assert!(got == 1000 || got == 500, "{got}");
+        came.extend_from_slice(&part[..got]);
+    }
+    assert!(came == all, "the bytes are others");
+
+    // Nobody has this address; this one has no route; and this packet has no hops left.
+    for (target, ttl) in [("10.2.0.77:9", 64), ("10.9.0.1:9", 64), ("10.2.0.1:9", 1)] {
+        from.set_ttl(ttl).unwrap();
+        from.send_to(b"x", target).unwrap();
+    }
+    for reason in ["no_neighbor", "no_route", "ttl_expired"] {
+        wait_for(reason, || (between.drops(reason) == 1).then_some(()));
+    }
+}

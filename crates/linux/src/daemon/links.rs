@@ -1,0 +1,176 @@
+//! What becomes of links: devices that go down, lose their carrier, are removed and return, and radios that tune. A link is up
+//! for the roles when its device carries frames and its radio, if it is one, is tuned.
+
+use super::host::{self, KERNEL_SIDE, NODE_SIDE};
+use super::radio;
+use super::{Daemon, Port, open_port};
+use crate::error::Result;
+use crate::{LinkChange, Netlink, nft};
+use node::{Input, Link};
+use trace::What;
+use wire::{Cell, Iface};
+
+/// What a daemon knows of one of its links.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Standing {
+    /// The device's number.
+    pub(super) index: u32,
+    /// Whether the device carries frames.
+    pub(super) carries: bool,
+    /// The cell that the radio is tuned to.
+    pub(super) cell: Option<Cell>,
+    /// Whether the radio was pointed at a cell, and has not answered yet.
+    pub(super) tuning: bool,
+    /// What the roles were told last.
+    pub(super) is_up: bool,
+}
+
+/// The device was switched off.
+const DOWN: &str = "interface_down";
+/// The device is on, and nothing answers at the other end of the wire, or no access point.
+const NO_CARRIER: &str = "carrier_lost";
+/// The device is gone.
+const REMOVED: &str = "interface_removed";
+
+impl Daemon {
+    /// Tells the roles what has become of the links since the last call.
+    pub(super) fn hear_links(&mut self) -> Result<()> {
+        for change in self.links.changes()? {
+            match change {
+                LinkChange::Is(link) if link.name == KERNEL_SIDE || link.name == NODE_SIDE => {
+                    self.host_link_changed(&link)?;
+                }
+                LinkChange::Is(link) => {
+                    let Some(iface) = self.iface_of(|port| port.spec.name == link.name) else { continue };
+                    self.device_changed(iface, &link)?;
+                }
+                LinkChange::Removed(index) => {
+                    if let Some(iface) = self.iface_of(|port| port.standing.index == index) {
+                        self.lose_device(iface, REMOVED);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn iface_of(&self, is_it: impl Fn(&Port) -> bool) -> Option<Iface> {
+        self.ports.iter().position(is_it).map(|index| Iface(index as u16 + 1))
+    }
+
+    fn device_changed(&mut self, iface: Iface, link: &crate::Link) -> Result<()> {
+        let Some(port) = self.port_mut(iface) else { return Ok(()) };
+        if link.index != port.standing.index {
+            // Another device of this name: what was hooked and opened went with the old one.
+            nft::deafen(&[&link.name])?;
+            port.socket = open_port(&link.name)?;
+            port.standing.index = link.index;
+        }
+        if link.carries {
+            port.standing.carries = true;
+            self.settle(iface);
+        } else {
+            self.lose_device(iface, if link.up { NO_CARRIER } else { DOWN });
+        }
+        Ok(())
+    }
+
+    fn lose_device(&mut self, iface: Iface, why: &str) {
+        let Some(port) = self.port_mut(iface) else { return };
+        if !std::mem::take(&mut port.standing.carries) {
+            return;
+        }
+        let (name, was_up) = (port.spec.name.clone(), std::mem::take(&mut port.standing.is_up));
+        self.note_lost(name);
+        if self.began && was_up {
+            self.link_down(iface, why);
+        }
+    }
+
+    /// For the lab: no scenario asks that an interface goes down.
+    fn note_lost(&mut self, name: String) {
+        if !self.vitals.lost_interfaces.contains(&name) {
+            self.vitals.lost_interfaces.push(name);
+        }
+    }
+
+    /// Tells the roles that a link is up, if it is and they were not told.
+    pub(super) fn settle(&mut self, iface: Iface) {
+        let began = self.began;
+        let Some(port) = self.port_mut(iface) else { return };
+        let Standing { carries, cell, tuning, is_up, .. } = port.standing;
+        let is_tuned = !port.spec.tunes || (cell.is_some() && !tuning);
+        if began && carries && is_tuned && !is_up {
+            port.standing.is_up = true;
+            self.link_up(iface, cell);
+        }
+    }
+
+    /// Without the route that the kernel took away with it, the host's own stack would send nothing any more.
+    fn host_link_changed(&mut self, link: &crate::Link) -> Result<()> {
+        if !link.carries {
+            if std::mem::take(&mut self.host.carries) {
+                self.note_lost(link.name.clone());
+            }
+        } else if !self.host.carries
+            && self.net.link(KERNEL_SIDE)?.carries
+            && self.net.link(NODE_SIDE)?.carries
+        {
+            self.host.carries = true;
+            host::quiet(KERNEL_SIDE);
+            self.host.lead_back(&mut self.net)?;
+        }
+        Ok(())
+    }
+
+    /// What the lab's radio process says of a radio.
+    pub(super) fn radio_told(&mut self, told: radio::Told) {
+        match told {
+            radio::Told::Up { iface, cell } => {
+                let (iface, cell) = (Iface(iface), Cell(cell));
+                let Some(port) = self.port_mut(iface) else { return };
+                (port.standing.cell, port.standing.tuning) = (Some(cell), false);
+                port.standing.is_up = port.standing.carries;
+                if port.standing.carries {
+                    self.link_up(iface, Some(cell));
+                } else {
+                    self.link_down(iface, DOWN); // the answer to the role that tuned it
+                }
+            }
+            radio::Told::Down { iface, why } => {
+                let iface = Iface(iface);
+                let Some(port) = self.port_mut(iface) else { return };
+                port.standing.tuning = false;
+                if why != Link::UNSUPPORTED {
+                    (port.standing.cell, port.standing.is_up) = (None, false);
+                }
+                self.link_down(iface, &why);
+                self.settle(iface);
+            }
+            radio::Told::Heard { iface, cell, dbm } => {
+                let now = self.clock.now();
+                self.give(now, Input::Link(Iface(iface), Link::Heard(Cell(cell), dbm)));
+            }
+        }
+    }
+
+    pub(super) fn link_up(&mut self, iface: Iface, cell: Option<Cell>) {
+        let Some(spec) = self.port(iface).map(|port| port.spec.clone()) else { return };
+        let now = self.clock.now();
+        self.record(now, What::Up(iface, cell));
+        let link = Link::Up { cell, mac: spec.mac, mtu: spec.mtu, name: &spec.name };
+        self.give(now, Input::Link(iface, link));
+    }
+
+    pub(super) fn link_down(&mut self, iface: Iface, why: &str) {
+        let now = self.clock.now();
+        self.record(now, What::Down(iface, why.to_owned().into()));
+        self.give(now, Input::Link(iface, Link::Down(why)));
+    }
+}
+
+/// What is known of a link when its device has been taken over.
+pub(super) fn standing_of(net: &mut Netlink, name: &str) -> Result<Standing> {
+    let link = net.link(name)?;
+    Ok(Standing { index: link.index, carries: link.carries, ..Standing::default() })
+}
