@@ -29,7 +29,7 @@ pub(super) const FOREIGN_AGENT: &str = r#"
     registration_lifetime = "3s"
     pending = 3
     visitors = 2
-    advertise = { answers = 2 }
+    advertise = { answers = 1 }
 "#;
 pub(super) const MOBILE_NODE: &str = r#"
     address = "10.1.0.7/16"

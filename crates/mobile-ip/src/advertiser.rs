@@ -8,8 +8,11 @@ use node::{Listen, Outbox, Proto, Seed};
 use wire::ipv4::Header;
 use wire::{Duration, Iface, Instant, InterfaceAddress, Ipv4Addr, Mac, Packet, Reason, nanos_of};
 
-/// More solicitations in a second than this agent answers.
+/// More solicitations in a second than this agent answers, one by one or together.
 pub(crate) const TOO_MANY_SOLICITATIONS: Reason = Reason("too_many_solicitations");
+
+/// How long a crowd waits for the advertisement that answers it (ours): a random time below this.
+const CROWD: Duration = Duration::from_millis(20);
 
 /// Advertises one agent on one link.
 #[derive(Debug)]
@@ -25,6 +28,8 @@ pub(crate) struct Advertiser {
     /// The second in which `answered` solicitations were answered.
     second: u64,
     answered: u16,
+    /// When those are answered together that were too many to be answered one by one.
+    together: Option<Instant>,
 }
 
 impl Advertiser {
@@ -50,7 +55,7 @@ impl Advertiser {
             care_of: if foreign { vec![own.address] } else { Vec::new() },
             prefix_lengths: Some(vec![own.link.len()]),
         };
-        Self { iface, own, config, next, due: None, chance, second: 0, answered: 0 }
+        Self { iface, own, config, next, due: None, chance, second: 0, answered: 0, together: None }
     }
 
     /// What reaches an agent from who looks for one.
@@ -70,15 +75,19 @@ impl Advertiser {
 
     /// The link is down.
     pub(crate) const fn down(&mut self) {
-        self.due = None;
+        (self.due, self.together) = (None, None);
     }
 
     pub(crate) const fn due(&self) -> Option<Instant> {
-        self.due
+        Instant::sooner(self.due, self.together)
     }
 
     /// Advertises if that is due. `busy`: this agent takes nobody new.
     pub(crate) fn timeout(&mut self, now: Instant, busy: bool, out: &mut Outbox) {
+        if self.together.is_some_and(|due| due <= now) {
+            self.together = None;
+            self.send(ALL_SYSTEMS, None, busy, out);
+        }
         if self.due.is_none_or(|due| due > now) {
             return;
         }
@@ -109,7 +118,15 @@ impl Advertiser {
             (self.second, self.answered) = (second, 0);
         }
         if self.answered >= self.config.answers {
-            return Err(TOO_MANY_SOLICITATIONS);
+            // A crowd has come: all that ask from now on are answered by one advertisement (section 2.3).
+            if self.answered >= 2 * self.config.answers {
+                return Err(TOO_MANY_SOLICITATIONS);
+            }
+            if self.together.is_none() && self.due.is_some() {
+                self.answered += 1;
+                self.together = Some(now + self.chance_below(CROWD));
+            }
+            return Ok(());
         }
         self.answered += 1;
         if crate::config::is_host(src) {

@@ -100,7 +100,8 @@ pub struct Advertise {
     #[serde(deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub lifetime: Duration,
-    /// Solicitations answered in a second; the rest are dropped (ours).
+    /// Solicitations answered one by one in a second (ours). Those beyond are answered together, by as many advertisements
+    /// to all.
     pub answers: u16,
 }
 
@@ -316,12 +317,13 @@ fn check_peers(key: &'static str, peers: &[Peer]) -> Result<(), ConfigError> {
     Ok(())
 }
 
-/// A lifetime goes onto the wire as whole seconds, and the largest number means that it never ends.
+/// A lifetime goes onto the wire as whole seconds, and the largest number means that it never ends. One that is shorter than
+/// three seconds ends before a lost request has been repeated: registrations are at least a second apart.
 fn check_lifetime(key: &'static str, lifetime: Duration) -> Result<(), ConfigError> {
-    if lifetime.subsec_nanos() == 0 && (1..0xffff).contains(&lifetime.as_secs()) {
+    if lifetime.subsec_nanos() == 0 && (3..0xffff).contains(&lifetime.as_secs()) {
         return Ok(());
     }
-    Err(ConfigError::new(key, "must be whole seconds, from 1s to 65534s"))
+    Err(ConfigError::new(key, "must be whole seconds, from 3s to 65534s"))
 }
 
 /// Whether an address can be a host's at all.

@@ -1,8 +1,10 @@
 //! The foreign agent: the end of the tunnels to its visitors.
 //!
-//! It believes nobody: a request waits until the home agent has answered, and only then its sender is a visitor. From
-//! tunnels it sends to visitors alone, by the link address that they registered from, without ARP; what is for anybody
-//! else is dropped without a word (RFC 5944, section 4.2.2).
+//! A request waits until the home agent has answered; only then its sender is a visitor. A host on the visited link cannot
+//! answer for a home agent: replies, and ICMP errors about requests, count only if they come in by another interface.
+//! Tunnels are opened for a visitor only if they come from its home agent. From tunnels the agent sends to visitors alone,
+//! by the link address that they registered from, without ARP; other packets are dropped without an answer (RFC 5944,
+//! section 4.2.2).
 
 use crate::advertiser::Advertiser;
 use crate::config::{Associations, ForeignAgentConfig, is_host};
@@ -20,22 +22,37 @@ use node::{
 use std::collections::BTreeMap;
 use wire::icmp::{self, Quote};
 use wire::ipv4::{self, Header};
-use wire::{Duration, Iface, Instant, Ipv4Addr, Mac, Packet, Prefix, Reason, SocketAddrV4};
+use wire::{Duration, Iface, Instant, Ipv4Addr, Mac, Packet, Prefix, Reason, SocketAddrV4, ntp_distance};
 
-/// What is taken out of tunnels. It meets no routes but those to visitors.
-const VISITORS: Class = Class(Class::CLOSED.0 + 16);
-/// Requests of one mobile node that wait at a time (ours): it repeats the first before the home agent's time is over.
+/// Packets out of tunnels from hosts that are no visitor's home agent. No route leads on from here.
+const STRANGERS: Class = Class(Class::CLOSED.0 + 16);
+/// Packets out of the tunnels of one home agent meet the routes to its visitors only: each has a class, from this one on.
+const FIRST_CLASS: u8 = STRANGERS.0 + 1;
+/// Home agents whose mobile nodes may be here at a time (ours): as many as there are classes.
+const HOME_AGENTS: u8 = u8::MAX - FIRST_CLASS;
+/// Requests of one mobile node from one link address that wait at a time (ours): it repeats the first before the home
+/// agent's time is over.
 const PENDING_EACH: usize = 2;
+/// Requests from one link address that wait at a time (ours).
+const PENDING_OF_LINK_ADDRESS: usize = 4;
 
 /// From a tunnel, to a host that is not registered here.
 pub const NOT_A_VISITOR: Reason = Reason("not_a_visitor");
 /// A reply to no request that waits here.
 pub const NOT_PENDING: Reason = Reason("not_pending");
+/// A request that another link address has sent already.
+pub const REPEATED_BY_ANOTHER: Reason = Reason("repeated_by_another");
+/// A reply, or an error about a request, from the visited link: no home agent is there.
+pub const NOT_FROM_HOME: Reason = Reason("not_from_home_agent");
 /// The home agent is not who it says it is.
 pub const HOME_AGENT_FAILED: Reason = Reason("home_agent_failed");
 
 /// Which request a reply is to: the home address, and the low half of the Identification (section 3.7.3.1).
 type Asked = (Ipv4Addr, u32);
+
+/// A mobile node by its home address, and its home agent: a home address that is claimed with another home agent is another
+/// mobile node.
+type Visit = (Ipv4Addr, Ipv4Addr);
 
 /// A request that waits for the home agent.
 #[derive(Debug)]
@@ -51,7 +68,10 @@ struct Pending {
 #[derive(Debug)]
 struct Visitor {
     mac: Mac,
-    home_agent: Ipv4Addr,
+    /// Of the request that was accepted last.
+    identification: u64,
+    /// Whether this host's own packets to the home address go to this visitor.
+    is_reached: bool,
 }
 
 /// A foreign agent.
@@ -65,9 +85,11 @@ pub struct ForeignAgent {
     pending: BTreeMap<Asked, Pending>,
     /// When the home agent has had its time.
     waiting: Expiry<Asked>,
-    visitors: BTreeMap<Ipv4Addr, Visitor>,
+    visitors: BTreeMap<Visit, Visitor>,
     /// When visits end.
-    expiry: Expiry<Ipv4Addr>,
+    expiry: Expiry<Visit>,
+    /// The home agents that visitors have, and the class of what comes out of their tunnels.
+    classes: BTreeMap<Ipv4Addr, Class>,
     advertiser: Advertiser,
     denials: Limiter<Mac>,
     refused: BTreeMap<Reason, u64>,
@@ -101,6 +123,7 @@ impl ForeignAgent {
             waiting: Expiry::default(),
             visitors: BTreeMap::new(),
             expiry: Expiry::default(),
+            classes: BTreeMap::new(),
             advertiser,
             denials: Limiter::default(),
             refused: BTreeMap::new(),
@@ -110,8 +133,8 @@ impl ForeignAgent {
 
     fn start(&self, out: &mut Outbox) {
         let care_of = Key { class: None, src: Prefix::ANY, dst: Prefix::host(self.config.address.address) };
-        out.route(care_of, Route { action: Action::Open(VISITORS), life: Life::Forever });
-        out.route(Key::all(VISITORS), Route { action: Action::Drop(NOT_A_VISITOR), life: Life::Forever });
+        out.route(care_of, Route { action: Action::Open(STRANGERS), life: Life::Forever });
+        out.route(Key::all(STRANGERS), Route { action: Action::Drop(NOT_A_VISITOR), life: Life::Forever });
     }
 
     fn packet(&mut self, now: Instant, rx: Rx, packet: Packet, out: &mut Outbox) {
@@ -119,7 +142,7 @@ impl ForeignAgent {
         let ends = match ip.protocol {
             ipv4::UDP if ip.dst == self.config.address.address => self.registration(now, rx, &packet, out),
             ipv4::ICMP if payload.first().is_some_and(|kind| icmp::is_error(*kind)) => {
-                self.unreachable(now, payload, out)
+                self.unreachable(now, rx, payload, out)
             }
             ipv4::ICMP => {
                 let busy = self.is_busy();
@@ -151,6 +174,8 @@ impl ForeignAgent {
                 self.request(now, &received.ip, pending, out)
             }
             Registration::Request(_) => Err(Reason("wrong_direction")),
+            // Without an association with the home agent nothing else tells a forged reply.
+            Registration::Reply(_) if rx.iface == self.iface => Err(NOT_FROM_HOME),
             Registration::Reply(reply) => self.reply(now, reply, out),
         }
     }
@@ -166,8 +191,12 @@ impl ForeignAgent {
     ) -> Result<(), Reason> {
         let Pending { mac, ref request, .. } = pending;
         // Only who is on the link may be answered, and nobody by a name that is not a host's.
-        if mac.is_group() || ip.src != request.home || !is_host(request.home) {
+        let is_own = request.home == self.config.address.address;
+        if mac.is_group() || ip.src != request.home || !is_host(request.home) || is_own {
             return Err(Reason("implausible_source"));
+        }
+        if self.is_repeated_by_another(&pending) {
+            return Err(REPEATED_BY_ANOTHER);
         }
         if let Err(code) = self.judge(&pending) {
             return self.deny(now, &pending, code, out);
@@ -214,26 +243,43 @@ impl ForeignAgent {
         association.is_some_and(|association| request.verify(Between::MobileForeign, association))
     }
 
-    /// Whether one more request can wait. A mobile node that repeats itself takes the place of its own oldest.
+    /// Whether another link address has sent this request before: it was heard on the link and is sent again. The answer,
+    /// and the visit, are the first sender's. A mobile node's next request always has a later Identification.
+    fn is_repeated_by_another(&self, Pending { mac, request, .. }: &Pending) -> bool {
+        let asked = (request.home, low(request.identification));
+        let waits = self.pending.get(&asked).is_some_and(|pending| pending.mac != *mac);
+        waits || self.is_overtaken(*mac, request)
+    }
+
+    /// Whether the mobile node has registered from another link address with a later request, or with this one.
+    fn is_overtaken(&self, mac: Mac, request: &Request) -> bool {
+        let visitor = self.visitors.get(&(request.home, request.home_agent));
+        let later = |visitor: &Visitor| ntp_distance(request.identification, visitor.identification) <= 0;
+        visitor.is_some_and(|visitor| visitor.mac != mac && later(visitor))
+    }
+
+    /// Whether one more request can wait. A mobile node that repeats itself takes the place of its own oldest; what another
+    /// link address sends under the same name has other places.
     fn has_room(&self, request: &Request, mac: Mac) -> bool {
-        let own: Vec<&Pending> = self.pending_of(request.home).map(|(_, pending)| pending).collect();
-        let takes_place = own.len() >= PENDING_EACH;
-        if takes_place && own.iter().all(|pending| pending.mac != mac) {
-            return false;
-        }
-        let known = self.visitors.contains_key(&request.home) || request.lifetime == 0;
-        (known || !self.is_busy()) && (takes_place || self.pending.len() < self.config.pending)
+        let takes_place = self.pending_of(request.home, mac).count() >= PENDING_EACH;
+        let own = self.pending.values().filter(|pending| pending.mac == mac).count();
+        let room = own < PENDING_OF_LINK_ADDRESS && self.pending.len() < self.config.pending;
+        let home_agent = request.home_agent;
+        let class = self.classes.contains_key(&home_agent) || self.classes.len() < HOME_AGENTS.into();
+        let known = self.visitors.contains_key(&(request.home, home_agent)) || request.lifetime == 0;
+        (known || (class && !self.is_busy())) && (takes_place || room)
     }
 
     fn relay(&mut self, now: Instant, pending: Pending, out: &mut Outbox) {
         let Pending { mac, ref request, .. } = pending;
-        if self.pending_of(request.home).count() >= PENDING_EACH {
-            let own = self.pending_of(request.home).filter(|(_, other)| other.mac == mac);
+        if self.pending_of(request.home, mac).count() >= PENDING_EACH {
+            let own = self.pending_of(request.home, mac);
             let oldest = own.min_by_key(|(_, other)| other.request.identification).map(|(asked, _)| *asked);
             if let Some(asked) = oldest {
                 self.forget(asked);
             }
         }
+        self.keep_path_to(request.home_agent, out);
         let mut relayed = request.clone();
         relayed.strip();
         if let Some(association) = self.home_agents.first(request.home_agent)
@@ -250,8 +296,8 @@ impl ForeignAgent {
         self.pending.insert(asked, pending);
     }
 
-    fn pending_of(&self, home: Ipv4Addr) -> impl Iterator<Item = (&Asked, &Pending)> {
-        self.pending.range((home, 0)..=(home, u32::MAX))
+    fn pending_of(&self, home: Ipv4Addr, mac: Mac) -> impl Iterator<Item = (&Asked, &Pending)> {
+        self.pending.range((home, 0)..=(home, u32::MAX)).filter(move |(_, pending)| pending.mac == mac)
     }
 
     fn forget(&mut self, asked: Asked) -> Option<Pending> {
@@ -284,8 +330,12 @@ impl ForeignAgent {
         let Some(pending) = self.forget(asked) else { return Err(NOT_PENDING) };
         reply.strip();
         if reply.code.is_accepted() {
+            if self.is_overtaken(pending.mac, &pending.request) {
+                return Err(REPEATED_BY_ANOTHER);
+            }
             let lifetime = reply.lifetime.min(pending.request.lifetime).min(self.longest());
             self.admit(now, &pending, lifetime, out);
+            self.forget_older(&pending);
         }
         self.send_reply(&pending, reply, out);
         Ok(())
@@ -302,29 +352,94 @@ impl ForeignAgent {
         association.is_some_and(|association| reply.verify(Between::ForeignHome, association))
     }
 
+    /// Requests of this mobile node that are older than the accepted one need no answer any more.
+    fn forget_older(&mut self, Pending { mac, request, .. }: &Pending) {
+        let older = |other: &Request| ntp_distance(other.identification, request.identification) < 0;
+        let own = self.pending_of(request.home, *mac).filter(|(_, other)| older(&other.request));
+        for asked in own.map(|(asked, _)| *asked).collect::<Vec<_>>() {
+            self.forget(asked);
+        }
+    }
+
     /// The home agent agrees: the mobile node is a visitor for so many seconds, or with 0 no longer one.
     fn admit(&mut self, now: Instant, pending: &Pending, lifetime: u16, out: &mut Outbox) {
-        let host = pending.request.home;
+        let Request { home: host, home_agent, identification, .. } = pending.request;
+        let visit = (host, home_agent);
         if lifetime == 0 {
-            return self.leave(host, out);
+            return self.leave(visit, out);
         }
-        let visitor = Visitor { mac: pending.mac, home_agent: pending.request.home_agent };
+        let Some(class) = self.open_for(home_agent, out) else { return };
+        let mac = pending.mac;
         let ends = now + Duration::from_secs(lifetime.into());
-        let action = Action::Forward(Hop::mac(self.iface, visitor.mac));
-        out.route(Key::to(VISITORS, host), Route { action, life: Life::Until(ends) });
-        // What this host itself sends to a visitor finds it without ARP, too (section 4.6).
-        out.neighbor(self.iface, host, Neighbor::At(visitor.mac));
-        self.expiry.set(host, ends);
-        if self.visitors.insert(host, visitor).is_none() {
+        let route = Route { action: Action::Forward(Hop::mac(self.iface, mac)), life: Life::Until(ends) };
+        out.route(Key::to(class, host), route);
+        let mut all = self.visitors.iter();
+        let taken = all.any(|(other, visitor)| other.0 == host && *other != visit && visitor.is_reached);
+        let is_reached = !taken && !self.is_home_agent_of_any(host);
+        if is_reached {
+            // What this host itself sends to a visitor, such as ICMP errors, stays on the link: its home agent could not tell
+            // a packet from the care-of address from a loop. Nor is ARP used (section 4.6).
+            out.route(Key::to(Class::HOST, host), route);
+            out.neighbor(self.iface, host, Neighbor::At(mac));
+        }
+        self.expiry.set(visit, ends);
+        if self.visitors.insert(visit, Visitor { mac, identification, is_reached }).is_none() {
             out.mark(Event::VisitorArrived { host }.into());
         }
     }
 
-    fn leave(&mut self, host: Ipv4Addr, out: &mut Outbox) {
-        if self.visitors.remove(&host).is_some() {
-            self.expiry.stop(host);
-            out.route(Key::to(VISITORS, host), None);
-            out.neighbor(self.iface, host, None);
+    /// The class of what comes out of a home agent's tunnels, which are opened from now on; `None` if all are taken.
+    fn open_for(&mut self, home_agent: Ipv4Addr, out: &mut Outbox) -> Option<Class> {
+        if let Some(class) = self.classes.get(&home_agent) {
+            return Some(*class);
+        }
+        let is_free = |class: &Class| !self.classes.values().any(|other| other == class);
+        let class = (FIRST_CLASS..u8::MAX).map(Class).find(is_free)?;
+        self.classes.insert(home_agent, class);
+        out.route(Key::all(class), Route { action: Action::Drop(NOT_A_VISITOR), life: Life::Forever });
+        out.route(self.tunnel(home_agent), Route { action: Action::Open(class), life: Life::Forever });
+        Some(class)
+    }
+
+    /// Packets to the care-of address from a home agent.
+    const fn tunnel(&self, home_agent: Ipv4Addr) -> Key {
+        Key { class: None, src: Prefix::host(home_agent), dst: Prefix::host(self.config.address.address) }
+    }
+
+    fn leave(&mut self, visit: Visit, out: &mut Outbox) {
+        let Some(visitor) = self.visitors.remove(&visit) else { return };
+        let (host, home_agent) = visit;
+        self.expiry.stop(visit);
+        if let Some(class) = self.classes.get(&home_agent).copied() {
+            out.route(Key::to(class, host), None);
+            if !self.visitors.keys().any(|(_, other)| *other == home_agent) {
+                self.classes.remove(&home_agent);
+                out.route(self.tunnel(home_agent), None);
+                out.route(Key::all(class), None);
+            }
+        }
+        if visitor.is_reached {
+            self.unreach(host, out);
+        }
+    }
+
+    fn unreach(&self, host: Ipv4Addr, out: &mut Outbox) {
+        out.route(Key::to(Class::HOST, host), None);
+        out.neighbor(self.iface, host, None);
+    }
+
+    fn is_home_agent_of_any(&self, host: Ipv4Addr) -> bool {
+        let waits = self.pending.values().any(|pending| pending.request.home_agent == host);
+        waits || self.classes.contains_key(&host)
+    }
+
+    /// A visitor that registered under the address of a home agent does not get what this host sends to that home agent.
+    fn keep_path_to(&mut self, home_agent: Ipv4Addr, out: &mut Outbox) {
+        let same = |visit: &Visit, visitor: &Visitor| visit.0 == home_agent && visitor.is_reached;
+        let found = self.visitors.iter_mut().find(|(visit, visitor)| same(visit, visitor));
+        if let Some((_, visitor)) = found {
+            visitor.is_reached = false;
+            self.unreach(home_agent, out);
         }
     }
 
@@ -340,9 +455,12 @@ impl ForeignAgent {
 
     // --- what ends or fails ----------------------------------------------------------------------------------------
 
-    /// An ICMP error about a request that was relayed. It has to quote the request itself: whoever can do that is on the
-    /// way to the home agent.
-    fn unreachable(&mut self, now: Instant, icmp: &[u8], out: &mut Outbox) -> Result<(), Reason> {
+    /// An ICMP error about a request that was relayed. It has to quote the request itself, and to come from the path to the
+    /// home agent: hosts of the visited link have heard the request, too.
+    fn unreachable(&mut self, now: Instant, rx: Rx, icmp: &[u8], out: &mut Outbox) -> Result<(), Reason> {
+        if rx.iface == self.iface {
+            return Err(NOT_FROM_HOME);
+        }
         let message = icmp::Message::parse(icmp)?;
         let quote = Quote::of(&message)?;
         // Behind the UDP header, or what is left of it.
@@ -373,9 +491,9 @@ impl ForeignAgent {
                 let _ = self.deny(now, &pending, Code::RegistrationTimeout, out);
             }
         }
-        while let Some(host) = self.expiry.pop(now) {
-            self.leave(host, out);
-            out.mark(Event::VisitorExpired { host }.into());
+        while let Some(visit) = self.expiry.pop(now) {
+            self.leave(visit, out);
+            out.mark(Event::VisitorExpired { host: visit.0 }.into());
         }
         let busy = self.is_busy();
         self.advertiser.timeout(now, busy, out);
@@ -426,11 +544,10 @@ impl Role for ForeignAgent {
     }
 
     fn status(&self) -> Value {
-        let home_agent =
-            |(host, visitor): (&Ipv4Addr, &Visitor)| (host.to_string(), Value::from(visitor.home_agent));
+        let home_agent = |(host, home_agent): &Visit| (host.to_string(), Value::from(*home_agent));
         let refused = self.refused.iter().map(|(reason, count)| (reason.0.to_owned(), Value::from(*count)));
         Value::map([
-            ("visitors", Value::Map(self.visitors.iter().map(home_agent).collect())),
+            ("visitors", Value::Map(self.visitors.keys().map(home_agent).collect())),
             ("pending", Value::from(self.pending.len() as u64)),
             ("refused", Value::Map(refused.collect())),
         ])

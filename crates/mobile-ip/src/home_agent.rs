@@ -17,6 +17,7 @@ use crate::mark::{Event, HOME_AGENT};
 use crate::message::{
     AgentFlags, Association, Between, Code, PORT, Received, Registration, Request, RequestFlags, datagram,
 };
+use crate::tunnels::{NOT_ABOUT_A_TUNNEL, Report, Tunnels};
 use auth::ReplayWindow;
 use node::config::{ConfigError, Interfaces};
 use node::{
@@ -24,6 +25,7 @@ use node::{
     Seed, Undone, Value, reason,
 };
 use std::collections::{BTreeMap, VecDeque};
+use wire::icmp::{self, IcmpError};
 use wire::ipv4::{self, Header};
 use wire::{
     Duration, Iface, Instant, Ipv4Addr, Mac, Packet, Prefix, Reason, SocketAddrV4, WallTime, ntp_distance,
@@ -103,7 +105,7 @@ const UNDER_WAY: usize = 16_384;
 pub struct HomeAgent {
     config: HomeAgentConfig,
     iface: Iface,
-    listens: [Listen; 4],
+    listens: [Listen; 5],
     clock: Clock,
     window: ReplayWindow,
     /// After a start that followed no orderly end: requests from before it are refused, whatever is on record.
@@ -119,7 +121,13 @@ pub struct HomeAgent {
     mac: Option<Mac>,
     announcer: Announcer,
     advertiser: Advertiser,
+    tunnels: Tunnels,
+    /// Answers to requests that are not authentic, by source.
     answers: Limiter<Ipv4Addr>,
+    /// Answers to authentic requests, by mobile node: many mobile nodes have the source of one foreign agent.
+    denials: Limiter<Ipv4Addr>,
+    /// Senders that were told of an error inside a tunnel.
+    told: Limiter<Ipv4Addr>,
     refused: BTreeMap<Reason, u64>,
 }
 
@@ -133,6 +141,7 @@ impl HomeAgent {
         config.check()?;
         let iface = interfaces.number("interface", &config.interface)?;
         let [routers, agents, solicitations] = Advertiser::listens(iface);
+        let errors = Listen::IcmpAbout(Proto::IpIp);
         let advertiser = Advertiser::new(
             iface,
             config.address,
@@ -143,7 +152,7 @@ impl HomeAgent {
         );
         Ok(Self {
             iface,
-            listens: [Listen::Local(Proto::Udp(PORT)), routers, agents, solicitations],
+            listens: [Listen::Local(Proto::Udp(PORT)), routers, agents, solicitations, errors],
             clock: Clock::default(),
             window: ReplayWindow::new(config.replay_window),
             floor: None,
@@ -155,7 +164,10 @@ impl HomeAgent {
             mac: None,
             announcer: Announcer::new(iface, config.announcements.clone()),
             advertiser,
+            tunnels: Tunnels::default(),
             answers: Limiter::default(),
+            denials: Limiter::default(),
+            told: Limiter::default(),
             refused: BTreeMap::new(),
             config,
         })
@@ -211,9 +223,15 @@ impl HomeAgent {
     // --- requests --------------------------------------------------------------------------------------------------
 
     fn packet(&mut self, now: Instant, rx: Rx, packet: Packet, out: &mut Outbox) {
-        let Ok((ip, _)) = Header::parse(&packet.bytes) else { return out.pass(rx, packet) };
+        let Ok((ip, payload)) = Header::parse(&packet.bytes) else { return out.pass(rx, packet) };
         match ip.protocol {
             ipv4::UDP if ip.dst == self.config.address.address => self.registration(now, rx, packet, out),
+            ipv4::ICMP if payload.first().is_some_and(|kind| icmp::is_error(*kind)) => {
+                match self.tunnel_error(now, payload, out) {
+                    Ok(()) => out.discard(rx.iface, packet, reason::CONSUMED),
+                    Err(reason) => self.refuse(rx, packet, reason, out),
+                }
+            }
             ipv4::ICMP => match self.advertiser.solicited(now, rx.iface, &packet, false, out) {
                 Ok(()) => out.discard(rx.iface, packet, reason::CONSUMED),
                 Err(reason) => self.refuse(rx, packet, reason, out),
@@ -243,7 +261,11 @@ impl HomeAgent {
         if let Denial::Silent(reason) = denial {
             return self.refuse(rx, packet, reason, out);
         }
-        if !self.answers.may(now, src) {
+        let may = match denial {
+            Denial::Code(Code::HomeMobileFailed) => self.answers.may(now, src),
+            _ => self.denials.may(now, request.home),
+        };
+        if !may {
             return self.refuse(rx, packet, refusal::ANSWERED, out);
         }
         match denial {
@@ -386,11 +408,12 @@ impl HomeAgent {
         at_home: Option<Mac>,
         out: &mut Outbox,
     ) {
+        let care_of = |binding: Option<Binding>| binding.map(|binding| binding.care_of);
+        self.tunnels.rebind(care_of(from), care_of(to));
         if let Some(Binding { care_of, ends, .. }) = to {
             let ends = now + until(self.clock.wall(now), ends);
             self.expiry.set(host, ends);
-            let encap = Encap { src: self.config.address.address, dst: care_of, mtu: self.config.tunnel_mtu };
-            out.route(key_to(host), Route { action: Action::Tunnel(encap), life: Life::Until(ends) });
+            self.tunnel(host, care_of, ends, out);
         } else if from.is_some() {
             self.expiry.stop(host);
             out.route(key_to(host), None);
@@ -411,6 +434,57 @@ impl HomeAgent {
             }
             _ => {}
         }
+    }
+
+    fn tunnel(&self, host: Ipv4Addr, care_of: Ipv4Addr, ends: Instant, out: &mut Outbox) {
+        let mtu = self.tunnels.mtu(care_of, self.config.tunnel_mtu);
+        let encap = Encap { src: self.config.address.address, dst: care_of, mtu };
+        out.route(key_to(host), Route { action: Action::Tunnel(encap), life: Life::Until(ends) });
+    }
+
+    /// The mobile nodes at a care-of address, and when their bindings end.
+    fn bound_to(&self, care_of: Ipv4Addr) -> impl Iterator<Item = (Ipv4Addr, WallTime)> {
+        let bindings = self.homes.iter().filter_map(|(host, home)| Some((*host, home.record?.binding?)));
+        let there = bindings.filter(move |(_, binding)| binding.care_of == care_of);
+        there.map(|(host, binding)| (host, binding.ends))
+    }
+
+    /// Makes the tunnels to a care-of address as wide as they are known to be.
+    fn adjust(&self, now: Instant, care_of: Ipv4Addr, out: &mut Outbox) {
+        for (host, ends) in self.bound_to(care_of) {
+            self.tunnel(host, care_of, now + until(self.clock.wall(now), ends), out);
+        }
+    }
+
+    /// An ICMP error about a packet in one of our tunnels. What it says of the path MTU holds for later packets; the sender
+    /// of this one is told, if enough of it is quoted (RFC 2003, section 4).
+    fn tunnel_error(&mut self, now: Instant, icmp: &[u8], out: &mut Outbox) -> Result<(), Reason> {
+        let own = self.config.address.address;
+        let report = Report::parse(icmp, own)?;
+        if !self.tunnels.is_exit(report.care_of) {
+            return Err(NOT_ABOUT_A_TUNNEL);
+        }
+        if let Some(mtu) = report.mtu()
+            && self.tunnels.lower(now, report.care_of, mtu)
+        {
+            self.adjust(now, report.care_of, out);
+        }
+        let error = report.error.map(|error| match report.mtu() {
+            // Another path to the exit may be wider than the one that packets take now.
+            Some(_) => {
+                let mtu = self.tunnels.mtu(report.care_of, self.config.tunnel_mtu);
+                IcmpError::FragmentationNeeded { mtu }
+            }
+            None => error,
+        });
+        let told = error.and_then(|error| error.about_quoted(report.inner, own));
+        let sender = told.as_ref().and_then(|bytes| ipv4::addresses(bytes)).map(|(_, to)| to);
+        if let (Some(bytes), Some(to)) = (told, sender)
+            && self.told.may(now, to)
+        {
+            out.send_routed(Packet::new(Mac::ZERO, bytes));
+        }
+        Ok(())
     }
 
     // --- replies ---------------------------------------------------------------------------------------------------
@@ -484,6 +558,9 @@ impl HomeAgent {
         while let Some(host) = self.expiry.pop(now) {
             self.expired(now, host, out);
         }
+        while let Some(care_of) = self.tunnels.expired(now) {
+            self.adjust(now, care_of, out);
+        }
         self.announcer.timeout(now, out);
         self.advertiser.timeout(now, false, out);
     }
@@ -521,7 +598,7 @@ impl Role for HomeAgent {
     }
 
     fn deadline(&self) -> Option<Instant> {
-        let due = [self.expiry.next(), self.announcer.due(), self.advertiser.due()];
+        let due = [self.expiry.next(), self.announcer.due(), self.advertiser.due(), self.tunnels.due()];
         due.into_iter().flatten().min()
     }
 

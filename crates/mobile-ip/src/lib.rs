@@ -30,6 +30,7 @@ pub mod mark;
 pub mod message;
 pub mod mobile_node;
 mod registrar;
+mod tunnels;
 
 pub use foreign_agent::ForeignAgent;
 pub use home_agent::HomeAgent;

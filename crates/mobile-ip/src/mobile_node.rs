@@ -87,6 +87,8 @@ pub struct MobileNode {
     detecting: bool,
     /// When the link gave its last hint.
     hinted: Option<Instant>,
+    /// It has given another since, which counts when the link has been quiet for so long.
+    hinted_again: bool,
     /// When the last agent was chosen.
     chosen: Option<Instant>,
     /// An agent that waits for the pause between registrations to end.
@@ -129,6 +131,7 @@ impl MobileNode {
             triggered: false,
             detecting: false,
             hinted: None,
+            hinted_again: false,
             chosen: None,
             next: None,
             solicitations: 0,
@@ -171,6 +174,8 @@ impl MobileNode {
         if self.hinted.is_none_or(|at| now >= at + DEBOUNCE) {
             self.hinted = Some(now);
             self.chosen = None;
+        } else {
+            self.hinted_again = true;
         }
         self.solicitations = 0;
         self.solicit(now, out);
@@ -231,6 +236,8 @@ impl MobileNode {
             None => true,
             Some(_) if ours => news == News::Restarted,
             Some(_) if triggered => true,
+            // Who hears its home agent is at home, however long it was away (RFC 5944, section 2.4.3).
+            Some(_) if self.is_home_agent(agent) => true,
             Some(old) => match self.config.movement {
                 // Several agents of one subnet would have us run in circles.
                 Movement::Eager => news == News::New && !self.agents.share_a_subnet(old, agent),
@@ -265,7 +272,10 @@ impl MobileNode {
 
     /// Goes over to an agent, now or when the pause between registrations is over.
     fn choose(&mut self, now: Instant, agent: Ipv4Addr, out: &mut Outbox) {
-        if let Some(free) = self.chosen.map(|at| at + REGISTRATION_PAUSE).filter(|free| now < *free) {
+        let debounced = self.hinted.filter(|_| self.hinted_again).map(|at| at + DEBOUNCE);
+        let free = self.chosen.map(|at| at + REGISTRATION_PAUSE);
+        let free = free.map(|free| debounced.map_or(free, |debounced| free.min(debounced)));
+        if let Some(free) = free.filter(|free| now < *free) {
             self.next = Some(agent);
             return self.timers.set(Timer::Hold, free);
         }
@@ -278,6 +288,9 @@ impl MobileNode {
         let Some(known) = self.agents.get(agent).cloned() else { return };
         let left = self.attached.replace(agent).filter(|left| *left != agent);
         self.chosen = Some(now);
+        if std::mem::take(&mut self.hinted_again) {
+            self.hinted = Some(now);
+        }
         self.detected(agent, out);
         if let Some(left) = left.filter(|left| !self.is_home_agent(*left)) {
             out.neighbor(self.iface, left, None);
@@ -343,12 +356,11 @@ impl MobileNode {
         self.registrar.turn_to(None);
         self.timers.stop(Timer::Retry);
         self.timers.stop(Timer::Renew);
-        if self.is_home_agent(agent) {
-            self.announcer.stop(self.home);
-        } else {
+        // At home it is an ordinary host, whose packets need no home agent.
+        if !self.is_home_agent(agent) {
             out.neighbor(self.iface, agent, None);
+            self.route(Action::Drop(NO_AGENT), Action::Drop(NO_AGENT), out);
         }
-        self.route(Action::Drop(NO_AGENT), Action::Drop(NO_AGENT), out);
         self.solicit(now, out);
     }
 
@@ -419,7 +431,10 @@ impl MobileNode {
         }
         let lifetime = Duration::from_secs(lifetime.into());
         // Never in the past: a reply that took most of the lifetime would have us renew without end.
-        self.timers.set(Timer::Renew, (sent + lifetime * 4 / 5).max(now + REGISTRATION_PAUSE));
+        // Nor so late that a round trip, and a second one after a loss, take longer than what is left.
+        let in_time = lifetime.saturating_sub(self.registrar.round_trip() * 2);
+        let renew = sent + in_time.min(lifetime * 4 / 5);
+        self.timers.set(Timer::Renew, renew.max(now + REGISTRATION_PAUSE));
         self.timers.set(Timer::Lapse, sent + lifetime);
         let way =
             self.attached.and_then(|agent| self.agents.get(agent)).filter(|known| known.registered_only);

@@ -6,6 +6,7 @@ use crate::home_agent::refusal;
 use crate::mark::Event;
 use crate::message::{Association, Between, Code, PORT, Reply, Request, RequestFlags, datagram};
 use node::Seed;
+use std::collections::VecDeque;
 use wire::{Duration, Instant, Ipv4Addr, Mac, Packet, Reason, SocketAddrV4, WallTime, ntp_distance};
 
 /// A reply to another request than the last.
@@ -16,7 +17,14 @@ pub(crate) const BAD_AUTHENTICATION: Reason = Reason("bad_authentication");
 /// The first request's time for an answer, at least; more where the round trip is longer, for a late reply is a reply
 /// to nothing (section 3.6.3).
 const SHORTEST_WAIT: Duration = Duration::from_secs(1);
+/// The longest wait (ours; section 3.6.3 leaves it open). Before the first registration the path may be slower than that.
 const LONGEST_WAIT: Duration = Duration::from_secs(64);
+/// The longest wait after that: a mobile node whose home agent is reached again is not to wait for a minute.
+const LONGEST_WAIT_LATER: Duration = Duration::from_secs(8);
+/// The bits of an Identification that are random.
+const RANDOM: u64 = 0xfff;
+/// Requests whose low halves are not used again (ours).
+const RECENT: usize = 16;
 const MARGIN: Duration = Duration::from_millis(100);
 /// A request's time to live: an agent can tell that nobody carried it on.
 const TTL: u8 = 255;
@@ -63,9 +71,13 @@ pub(crate) struct Registrar {
     /// How far the home agent's clock is ahead of ours, as the difference of NTP timestamps.
     offset: u64,
     last_identification: u64,
+    /// The low halves of the last requests: replies and agents tell requests apart by these alone (section 3.7.3.1).
+    recent: VecDeque<u32>,
     chance: Seed,
     target: Option<Target>,
     pending: Option<Pending>,
+    /// The last request was denied.
+    is_denied: bool,
     /// Requests for this target without an answer that held.
     attempts: u32,
     /// Corrections that were followed already: the same again waits its time.
@@ -85,9 +97,11 @@ impl Registrar {
             clock: Clock::default(),
             offset: 0,
             last_identification: 0,
+            recent: VecDeque::new(),
             chance,
             target: None,
             pending: None,
+            is_denied: false,
             attempts: 0,
             followed: Vec::new(),
             round_trip: Duration::ZERO,
@@ -108,8 +122,14 @@ impl Registrar {
     pub(crate) fn turn_to(&mut self, target: Option<Target>) {
         self.target = target;
         self.pending = None;
+        self.is_denied = false;
         self.attempts = 0;
         self.followed.clear();
+    }
+
+    /// The last round trip of a registration.
+    pub(crate) const fn round_trip(&self) -> Duration {
+        self.round_trip
     }
 
     /// Requests so far that no answer settled.
@@ -131,11 +151,11 @@ impl Registrar {
     pub(crate) fn state(&self) -> &'static str {
         match (&self.target, &self.pending, &self.current) {
             (None, ..) => "searching",
-            (Some(_), Some(_), _) => "registering",
-            (Some(_), None, Some(_)) => "registered",
-            (Some(target), None, None) if target.care_of == self.home => "home",
-            (Some(Target { lifetime: 0, .. }), None, None) => "deregistered",
-            (Some(_), None, None) => "denied",
+            (Some(_), Some(_), _) if !self.is_denied => "registering",
+            (Some(_), _, Some(_)) => "registered",
+            (Some(target), _, None) if !self.is_denied && target.care_of == self.home => "home",
+            (Some(Target { lifetime: 0, .. }), _, None) if !self.is_denied => "deregistered",
+            (Some(_), _, None) => "denied",
         }
     }
 
@@ -154,6 +174,7 @@ impl Registrar {
         let packet = Packet::new(mac, datagram(from, to, TTL, &request.emit()));
         self.attempts += 1;
         self.pending = Some(Pending { identification, lifetime, care_of, sent: now });
+        self.is_denied = false;
         let event = Event::RequestSent { agent, care_of, lifetime, attempt: self.attempts };
         Some((packet, event, now + self.wait(lifetime)))
     }
@@ -162,18 +183,29 @@ impl Registrar {
     fn wait(&self, lifetime: u16) -> Duration {
         let first = SHORTEST_WAIT.max(self.round_trip * 2 + MARGIN);
         let doubled = first.saturating_mul(1 << (self.attempts.max(1) - 1).min(8));
-        let longest =
-            if lifetime == 0 { LONGEST_WAIT } else { LONGEST_WAIT.min(Duration::from_secs(lifetime.into())) };
+        let longest = if self.round_trip.is_zero() { LONGEST_WAIT } else { LONGEST_WAIT_LATER };
+        let longest = if lifetime == 0 { longest } else { longest.min(Duration::from_secs(lifetime.into())) };
         doubled.min(longest.max(first))
     }
 
-    /// Strictly increasing, whatever the clock does; the bits that nanoseconds leave unused are random (section 5.7.1).
+    /// Strictly increasing, whatever the clock does. The last 12 bits, a microsecond, are random (section 5.7.1), and no low
+    /// half is one of the last 16: requests that are whole seconds apart would otherwise share it.
     fn identification(&mut self, now: Instant) -> u64 {
         let clock = self.clock.ntp(now).wrapping_add(self.offset);
-        let fresh = clock & !3 | self.chance.draw() & 3;
-        let next = self.last_identification.wrapping_add(1);
+        let mut next = self.last_identification.wrapping_add(1);
         let first = self.last_identification == 0;
+        while self.recent.contains(&(next as u32)) {
+            next = next.wrapping_add(1);
+        }
+        let mut fresh = clock & !RANDOM | self.chance.draw() & RANDOM;
+        while self.recent.contains(&(fresh as u32)) {
+            fresh = clock & !RANDOM | self.chance.draw() & RANDOM;
+        }
         self.last_identification = if first || ntp_distance(fresh, next) >= 0 { fresh } else { next };
+        if self.recent.len() >= RECENT {
+            self.recent.pop_front();
+        }
+        self.recent.push_back(self.last_identification as u32);
         self.last_identification
     }
 
@@ -190,12 +222,17 @@ impl Registrar {
         if reply.code.is_accepted() && (reply.lifetime > 0 || asked == 0) {
             let lifetime = reply.lifetime.min(asked);
             self.round_trip = now.since(sent);
-            (self.pending, self.attempts) = (None, 0);
+            (self.pending, self.attempts, self.is_denied) = (None, 0, false);
             self.followed.clear();
             self.current = (lifetime > 0).then_some(care_of);
             return Ok(Outcome::Registered { care_of, lifetime, sent });
         }
-        self.pending = None;
+        // A foreign agent's denial proves nothing where there is no association with it: the home agent's reply, which may be
+        // on its way, still counts.
+        if !by_agent || self.foreign_agents.first(target.agent).is_some() {
+            self.pending = None;
+        }
+        self.is_denied = true;
         if self.followed.contains(&reply.code) || !self.follow(now, asked, reply) {
             return Ok(Outcome::Denied { by_agent });
         }

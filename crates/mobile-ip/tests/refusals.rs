@@ -78,6 +78,7 @@ fn a_home_agent_that_cannot_work_is_refused() {
     refused(home_agent("interface = \"lan\""), "`interface`", "home, up");
     refused(home_agent("address = \"10.1.255.255/16\""), "`address`", "no host's address");
     refused(home_agent("registration_lifetime = \"0s\""), "`registration_lifetime`", "whole seconds");
+    refused(home_agent("registration_lifetime = \"2s\""), "`registration_lifetime`", "from 3s");
     refused(home_agent("registration_lifetime = \"65535s\""), "`registration_lifetime`", "65534s");
     refused(home_agent("replay_window = \"3s\""), "`replay_window`", "longer than 3s");
     refused(home_agent("tunnel_mtu = 547"), "`tunnel_mtu`", "548");
@@ -105,6 +106,7 @@ fn a_foreign_agent_or_mobile_node_that_cannot_work_is_refused() {
     assert!(foreign_agent("").is_ok() && mobile_node("").is_ok());
     refused(foreign_agent("pending_timeout = \"0s\""), "`pending_timeout`", "longer than nothing");
     refused(foreign_agent("address = \"127.0.0.1/8\""), "`address`", "no host's address");
+    refused(mobile_node("lifetime = \"2s\""), "`lifetime`", "from 3s to 65534s");
     refused(mobile_node("lifetime = \"1.5s\""), "`lifetime`", "whole seconds");
     refused(mobile_node("movement = \"clairvoyant\""), "clairvoyant", "eager");
     // Who carries it is no business of Mobile IP's.
@@ -251,10 +253,9 @@ fn requests_that_wait_are_bounded_for_all_and_for_each() {
     };
     assert_eq!(ask(&mut agent, HOME, 7, 1), None);
     assert_eq!(ask(&mut agent, HOME, 7, 2), None);
-    // Somebody else under the same name: what waits is not his to push out.
-    assert_eq!(ask(&mut agent, HOME, 8, 3), Some(Code::ForeignResources));
+    // Another link address under the same name: it has its own places.
+    assert_eq!(ask(&mut agent, HOME, 8, 3), None);
     assert_eq!(ask(&mut agent, HOME, 7, 4), None);
-    assert_eq!(ask(&mut agent, Ipv4Addr::new(10, 1, 0, 8), 9, 5), None);
     assert_eq!(ask(&mut agent, Ipv4Addr::new(10, 1, 0, 9), 10, 6), Some(Code::ForeignResources));
 }
 
@@ -271,7 +272,7 @@ fn nobody_is_made_to_answer_itself() {
     });
     let (_, udp) = Header::parse(relayed.as_ref().unwrap()).unwrap();
     let back = packet(VISITED, VISITED, &udp[8..]);
-    let effects = heard(&mut agent, now, 1, MOBILE, back);
+    let effects = heard(&mut agent, now, 2, MOBILE, back);
     assert!(!effects.iter().any(|effect| matches!(effect, Effect::Send(..))), "{effects:?}");
 
     let mut home = home_agent("").unwrap();
@@ -289,11 +290,8 @@ fn nobody_is_made_to_answer_itself() {
     );
 }
 
-/// A mobile node that has heard one foreign agent, and the request that it sent to it.
-fn asked(now: Instant) -> (MobileNode, Request) {
-    let mut node = mobile_node("").unwrap();
-    start(&mut node);
-    let said = Advertisement {
+fn foreign_advertisement() -> Advertisement {
+    Advertisement {
         src: VISITED,
         dst: ALL_SYSTEMS,
         registered_only: false,
@@ -304,7 +302,14 @@ fn asked(now: Instant) -> (MobileNode, Request) {
         flags: AgentFlags::FOREIGN,
         care_of: vec![VISITED],
         prefix_lengths: None,
-    };
+    }
+}
+
+/// A mobile node that has heard one foreign agent, and the request that it sent to it.
+fn asked(now: Instant) -> (MobileNode, Request) {
+    let mut node = mobile_node("").unwrap();
+    start(&mut node);
+    let said = foreign_advertisement();
     let effects = heard(&mut node, now, 1, Mac([2, 0, 0, 0, 0, 3]), said.emit());
     let request = effects.iter().find_map(|effect| match effect {
         Effect::Send(_, packet) => match Received::parse(&packet.bytes).ok()?.message {
@@ -371,4 +376,303 @@ fn who_cannot_be_an_agent_is_not_one() {
     assert!(!said(HOME, MOBILE, 1));
     assert!(!said(Ipv4Addr::new(224, 0, 0, 1), MOBILE, 1));
     assert!(!said(Ipv4Addr::UNSPECIFIED, MOBILE, 1));
+}
+
+// --- the visited link --------------------------------------------------------------------------------------------------
+
+const UP: u16 = 2;
+const ATTACKER: Mac = Mac([2, 0, 0, 0, 0, 0x66]);
+
+fn reply_to(request: &Request, src: Ipv4Addr) -> Vec<u8> {
+    let mut reply = request.reply(Code::Accepted);
+    (reply.lifetime, reply.home_agent) = (request.lifetime, request.home_agent);
+    reply.sign(Between::MobileHome, &association());
+    packet(src, VISITED, &reply.emit())
+}
+
+/// The link address that a foreign agent delivers to from now on, as far as these effects change it.
+fn delivers_to(effects: &[Effect]) -> Vec<Mac> {
+    let to = |effect: &Effect| match effect {
+        Effect::Do(Act::Route(key, Some(route))) if key.dst.len() == 32 => match route.action {
+            node::Action::Forward(node::Hop { to: node::NextHop::Mac(mac), .. }) => Some(mac),
+            _ => None,
+        },
+        _ => None,
+    };
+    effects.iter().filter_map(to).collect()
+}
+
+/// A host of the visited link, which hears every request there, answers in the home agent's name: nothing is believed.
+#[test]
+fn a_reply_or_an_error_from_the_visited_link_is_none() {
+    let now = Instant::from_millis(1000);
+    let asked = request(now, HOME);
+    let ask = || {
+        let mut agent = foreign_agent("").unwrap();
+        start(&mut agent);
+        heard(&mut agent, now, 1, MOBILE, packet(HOME, VISITED, &asked.emit()));
+        agent
+    };
+    let mut agent = ask();
+    for src in [AGENT, Ipv4Addr::new(10, 3, 0, 99)] {
+        let effects = heard(&mut agent, now, 1, ATTACKER, reply_to(&asked, src));
+        assert!(!moved(&effects) && code_sent(&effects).is_none(), "{effects:?}");
+    }
+    let [own, to] = sockets(VISITED, AGENT);
+    let relayed = datagram(own, to, 64, &asked.emit());
+    let error = wire::IcmpError::HostUnreachable.about(&relayed, Ipv4Addr::new(10, 3, 0, 99)).unwrap();
+    let effects = heard(&mut agent, now, 1, ATTACKER, error.clone());
+    assert_eq!(code_sent(&effects), None, "the request still waits");
+    // From the side of the home agent both count; the reply from whichever of its addresses it has.
+    let effects = heard(&mut agent, now, UP, ATTACKER, reply_to(&asked, Ipv4Addr::new(10, 9, 0, 2)));
+    assert_eq!(delivers_to(&effects), [MOBILE, MOBILE], "from tunnels, and from this host itself");
+    assert_eq!(code_sent(&heard(&mut ask(), now, UP, ATTACKER, error)), Some(Code::HomeHostUnreachable));
+}
+
+/// A request that was heard on the link and is sent again from another link address: while it waits, and when its sender
+/// is a visitor already.
+#[test]
+fn a_repeated_request_moves_no_visit_to_another_link_address() {
+    let now = Instant::from_millis(1000);
+    let mut agent = foreign_agent("").unwrap();
+    start(&mut agent);
+    let asked = request(now, HOME);
+    let bytes = packet(HOME, VISITED, &asked.emit());
+    let relays = |effects: &[Effect]| effects.iter().any(|effect| matches!(effect, Effect::Send(None, _)));
+    assert!(relays(&heard(&mut agent, now, 1, MOBILE, bytes.clone())));
+    assert!(!relays(&heard(&mut agent, now, 1, ATTACKER, bytes.clone())), "it waits already");
+    assert_eq!(delivers_to(&heard(&mut agent, now, UP, ATTACKER, reply_to(&asked, AGENT))), [MOBILE; 2]);
+    assert!(!relays(&heard(&mut agent, now, 1, ATTACKER, bytes)), "it was accepted already");
+    // The mobile node itself has got another interface: its next request moves the visit.
+    let later = request(Instant::from_millis(3000), HOME);
+    let other = Mac([2, 0, 0, 0, 0, 0x17]);
+    heard(&mut agent, now, 1, other, packet(HOME, VISITED, &later.emit()));
+    assert_eq!(delivers_to(&heard(&mut agent, now, UP, ATTACKER, reply_to(&later, AGENT))), [other; 2]);
+}
+
+/// Somebody on the link has a home agent of his own, which accepts anything: under another's home address he gets what
+/// that home agent tunnels, and nothing else.
+#[test]
+fn another_home_agent_gives_no_right_to_a_visitors_packets() {
+    let now = Instant::from_millis(1000);
+    let mut agent = foreign_agent("").unwrap();
+    start(&mut agent);
+    let asked = request(now, HOME);
+    heard(&mut agent, now, 1, MOBILE, packet(HOME, VISITED, &asked.emit()));
+    let class_of = |effects: &[Effect]| {
+        effects.iter().find_map(|effect| match effect {
+            Effect::Do(Act::Route(key, Some(node::Route { action: node::Action::Open(class), .. }))) => {
+                Some((key.src, *class))
+            }
+            _ => None,
+        })
+    };
+    let (from, honest) = class_of(&heard(&mut agent, now, UP, ATTACKER, reply_to(&asked, AGENT))).unwrap();
+    assert_eq!(
+        from,
+        wire::Prefix::host(AGENT),
+        "only what comes from the home agent is opened for its visitors"
+    );
+    let confederate = Ipv4Addr::new(198, 51, 100, 66);
+    let forged = Request { home_agent: confederate, identification: asked.identification + 1, ..asked };
+    heard(&mut agent, now, 1, ATTACKER, packet(HOME, VISITED, &forged.emit()));
+    let effects = heard(&mut agent, now, UP, ATTACKER, reply_to(&forged, confederate));
+    let (from, other) = class_of(&effects).unwrap();
+    assert!(from == wire::Prefix::host(confederate) && other != honest);
+    assert_eq!(
+        delivers_to(&effects),
+        [ATTACKER],
+        "and this host's own packets are still the first visitor's"
+    );
+}
+
+/// Requests from one link address have so many places, and a request in another's name takes none of his.
+#[test]
+fn one_link_address_cannot_take_all_places() {
+    let mut agent = foreign_agent("pending = 256").unwrap();
+    start(&mut agent);
+    let now = Instant::from_millis(1000);
+    let ask = |agent: &mut ForeignAgent, home: Ipv4Addr, mac: Mac, number: u64| {
+        let request = Request { identification: number, ..request(now, home) };
+        code_sent(&heard(agent, now, 1, mac, packet(home, VISITED, &request.emit())))
+    };
+    for number in 0..2 {
+        assert_eq!(ask(&mut agent, HOME, ATTACKER, number), None);
+    }
+    for number in 2..4 {
+        assert_eq!(ask(&mut agent, Ipv4Addr::new(10, 1, 1, number as u8), ATTACKER, number), None);
+    }
+    assert_eq!(ask(&mut agent, Ipv4Addr::new(10, 1, 1, 9), ATTACKER, 9), Some(Code::ForeignResources));
+    assert_eq!(ask(&mut agent, HOME, MOBILE, 10), None);
+}
+
+/// A registration that was accepted leaves no older request of the same mobile node to be denied later.
+#[test]
+fn an_accepted_registration_ends_the_wait_of_older_requests() {
+    let now = Instant::from_millis(1000);
+    let mut agent = foreign_agent("").unwrap();
+    start(&mut agent);
+    let asked = [1000, 2000].map(|at| request(Instant::from_millis(at), HOME));
+    for one in &asked {
+        heard(&mut agent, now, 1, MOBILE, packet(HOME, VISITED, &one.emit()));
+    }
+    heard(&mut agent, now, UP, ATTACKER, reply_to(&asked[1], AGENT));
+    let late = give(&mut agent, Instant::from_millis(9000), Input::Timeout);
+    assert_eq!(code_sent(&late), None, "{late:?}");
+}
+
+// --- crowds ------------------------------------------------------------------------------------------------------------
+
+/// Twenty are answered one by one, and all others together.
+#[test]
+fn a_crowd_that_solicits_is_answered() {
+    let now = Instant::from_millis(1000);
+    let mut agent = foreign_agent("").unwrap();
+    start(&mut agent);
+    let mut said = |number: u8| {
+        let src = Ipv4Addr::new(10, 1, 0, number);
+        let asks = mobile_ip::message::Solicitation { src, dst: mobile_ip::message::ALL_ROUTERS };
+        let effects = heard(&mut agent, now, 1, Mac([2, 0, 0, 0, 2, number]), asks.emit());
+        effects.iter().filter(|effect| matches!(effect, Effect::Send(..))).count()
+    };
+    assert_eq!((10..70).map(&mut said).sum::<usize>(), 20);
+    let due = agent.deadline().unwrap();
+    assert!(due <= Instant::from_millis(1020), "{due:?}");
+    let effects = give(&mut agent, due, Input::Timeout);
+    let to_all = |effect: &&Effect| matches!(effect, Effect::Send(_, packet) if ipv4::addresses(&packet.bytes).unwrap().1 == ALL_SYSTEMS);
+    assert_eq!(effects.iter().filter(to_all).count(), 1);
+}
+
+/// Ten mobile nodes with wrong clocks behind one foreign agent: each is told, for each needs the home agent's time.
+/// A flood of forgeries through the same agent silences none of them.
+#[test]
+fn denials_are_limited_for_each_mobile_node() {
+    let nodes: Vec<String> = (7..17)
+        .map(|last| format!("{{ address = \"10.1.0.{last}\", spi = 256, key = \"{KEY}\" }}"))
+        .collect();
+    let mut agent = home_agent(&format!("mobile_nodes = [{}]", nodes.join(", "))).unwrap();
+    start(&mut agent);
+    let now = Instant::from_millis(60_000);
+    let mut forged = request(now, HOME);
+    forged.extensions.clear();
+    forged.sign(Between::MobileHome, &Association { key: Secret::new([9; 16]), ..association() });
+    for _ in 0..5 {
+        heard(&mut agent, now, UP, MOBILE, packet(VISITED, AGENT, &forged.emit()));
+    }
+    for last in 7..17 {
+        let late = request(Instant::from_millis(1000), Ipv4Addr::new(10, 1, 0, last));
+        let effects = heard(&mut agent, now, UP, MOBILE, packet(VISITED, AGENT, &late.emit()));
+        assert_eq!(code_sent(&effects), Some(Code::IdentificationMismatch), "10.1.0.{last}");
+        let again = heard(&mut agent, now, UP, MOBILE, packet(VISITED, AGENT, &late.emit()));
+        assert_eq!(code_sent(&again), None, "once a second");
+    }
+}
+
+// --- the mobile node ---------------------------------------------------------------------------------------------------
+
+/// Requests that are repeated whole seconds apart: replies and agents tell them apart by the low half alone.
+#[test]
+fn no_two_requests_of_a_row_share_their_low_half() {
+    for start_at in 0..200 {
+        let (mut node, first) = asked(Instant::from_millis(1000 + start_at));
+        let mut seen = vec![first.identification as u32];
+        let mut now;
+        while seen.len() < 8 {
+            now = node.deadline().unwrap();
+            for effect in give(&mut node, now, Input::Timeout) {
+                if let Effect::Send(_, packet) = effect
+                    && let Ok(Received { message: Registration::Request(request), .. }) =
+                        Received::parse(&packet.bytes)
+                {
+                    assert!(!seen.contains(&(request.identification as u32)), "{seen:x?}");
+                    seen.push(request.identification as u32);
+                }
+            }
+            keep_heard(&mut node, now);
+        }
+    }
+}
+
+fn keep_heard(node: &mut MobileNode, now: Instant) {
+    heard(node, now, 1, Mac([2, 0, 0, 0, 0, 3]), foreign_advertisement().emit());
+}
+
+/// A denial that anybody on the link could have sent does not make the home agent's reply a reply to nothing.
+#[test]
+fn a_denial_of_unknown_origin_does_not_end_the_wait() {
+    let now = Instant::from_millis(1000);
+    let (mut node, request) = asked(now);
+    let agent = Mac([2, 0, 0, 0, 0, 3]);
+    let denial = request.reply(Code::ForeignResources);
+    heard(&mut node, now, 1, agent, packet(VISITED, HOME, &denial.emit()));
+    let mut reply = request.reply(Code::Accepted);
+    reply.lifetime = 300;
+    reply.sign(Between::MobileHome, &association());
+    let effects = heard(&mut node, now, 1, agent, packet(VISITED, HOME, &reply.emit()));
+    let registered =
+        |effect: &Effect| matches!(effect, Effect::Do(Act::Mark(mark)) if mark.name == "registered");
+    assert!(effects.iter().any(registered), "{effects:?}");
+}
+
+fn home_advertisement(lifetime: u16) -> Advertisement {
+    let flags = AgentFlags::HOME;
+    let own = Advertisement { src: AGENT, routers: vec![(AGENT, 0)], flags, ..foreign_advertisement() };
+    Advertisement { lifetime, care_of: Vec::new(), sequence: 7, ..own }
+}
+
+/// Whether the mobile node's own packets to anywhere leave by `mac`.
+fn leaves_by(effects: &[Effect]) -> Option<node::Action> {
+    effects.iter().rev().find_map(|effect| match effect {
+        Effect::Do(Act::Route(key, Some(route))) if key.dst == wire::Prefix::ANY => Some(route.action),
+        _ => None,
+    })
+}
+
+/// At home it is an ordinary host: a home agent that falls silent for its lifetime takes nothing from it.
+#[test]
+fn a_silent_home_agent_does_not_cut_off_a_node_at_home() {
+    let mut node = mobile_node("").unwrap();
+    start(&mut node);
+    let now = Instant::from_millis(1000);
+    let at_home = heard(&mut node, now, 1, ATTACKER, home_advertisement(3).emit());
+    assert!(matches!(leaves_by(&at_home), Some(node::Action::Forward(_))));
+    let mut effects = Vec::new();
+    while let Some(due) = node.deadline().filter(|due| *due < Instant::from_millis(20_000)) {
+        effects.extend(give(&mut node, due, Input::Timeout));
+    }
+    let lost = |effect: &Effect| matches!(effect, Effect::Do(Act::Mark(mark)) if mark.name == "agent_lost");
+    assert!(effects.iter().any(lost), "the agent is lost");
+    assert_eq!(leaves_by(&effects), None, "and its packets leave as before");
+}
+
+/// It was away for less than the lifetime of its home agent's last advertisement, so the home agent is not new to it.
+#[test]
+fn a_quick_return_home_is_noticed_by_the_first_advertisement() {
+    let mut node = mobile_node("link_trigger = false").unwrap();
+    start(&mut node);
+    heard(&mut node, Instant::from_millis(1000), 1, ATTACKER, home_advertisement(3).emit());
+    let away = Instant::from_millis(2100);
+    assert!(leaves_by(&heard(&mut node, away, 1, MOBILE, foreign_advertisement().emit())).is_some());
+    let back = heard(&mut node, Instant::from_millis(3200), 1, ATTACKER, home_advertisement(3).emit());
+    let hop = node::Hop::mac(Iface(1), ATTACKER);
+    assert_eq!(leaves_by(&back), Some(node::Action::Forward(hop)));
+}
+
+/// The link flaps: its second hint comes within the debounce time and counts when that is over, not after the pause between
+/// registrations.
+#[test]
+fn a_second_hint_counts_when_the_link_has_been_quiet() {
+    let mut node = mobile_node("").unwrap();
+    start(&mut node);
+    let up = Link::Up { cell: None, mac: MOBILE, mtu: 1500, name: "air" };
+    let at = Instant::from_millis;
+    give(&mut node, at(10_000), Input::Link(Iface(1), up));
+    heard(&mut node, at(10_010), 1, Mac([2, 0, 0, 0, 0, 3]), foreign_advertisement().emit());
+    give(&mut node, at(10_400), Input::Link(Iface(1), up));
+    let other = Ipv4Addr::new(10, 4, 0, 1);
+    let second = Advertisement { src: other, care_of: vec![other], ..foreign_advertisement() };
+    let hop = node::Hop::mac(Iface(1), ATTACKER);
+    assert_eq!(leaves_by(&heard(&mut node, at(10_410), 1, ATTACKER, second.emit())), None);
+    let effects = give(&mut node, at(10_500), Input::Timeout);
+    assert_eq!(leaves_by(&effects), Some(node::Action::Forward(hop)), "{effects:?}");
 }

@@ -100,8 +100,10 @@ impl Node {
         match Header::parse(&packet.bytes) {
             Ok((header, _)) => {
                 let mut verdict = decide(&self.view(), now, port, &datagram(&header, &packet));
-                if depth > 0 {
-                    verdict.icmp = None; // the sender is this node: it made the tunnel wider than its own link
+                if depth > 0
+                    && let Some(error) = verdict.icmp.take()
+                {
+                    self.tell_inner_sender(now, error, &packet, out);
                 }
                 self.follow(now, Way { port, tunnel: None, depth, origin }, verdict, &header, packet, out);
             }
@@ -209,7 +211,25 @@ impl Node {
         }
         if net.errors < ERRORS_PER_SECOND {
             net.errors += 1;
-            self.send_own(now, DEPTH, Origin::Host, Packet::new(Mac::ZERO, bytes), out);
+            // A sender that is away from home gets it by a tunnel. No error is sent about an error, so this ends.
+            self.send_own(now, 0, Origin::Host, Packet::new(Mac::ZERO, bytes), out);
+        }
+    }
+
+    /// A packet did not leave after this node had put it into a tunnel: the sender of what is inside is told (RFC 2003,
+    /// section 4).
+    fn tell_inner_sender(&mut self, now: Instant, error: IcmpError, about: &Packet, out: &mut Outbox) {
+        let Ok((header, inner)) = ipip::decapsulate(&about.bytes) else { return };
+        if !self.addresses.contains(&header.src) {
+            return;
+        }
+        let error = error.through_tunnel();
+        let inner = Packet::new(Mac::ZERO, inner.to_vec());
+        match ipip::decapsulate(&inner.bytes) {
+            Ok((entry, _)) if self.addresses.contains(&entry.src) => {
+                self.tell_inner_sender(now, error, &inner, out);
+            }
+            _ => self.tell_sender(now, Iface::HOST, error, &inner, out),
         }
     }
 

@@ -166,6 +166,49 @@ fn the_sender_of_what_does_not_fit_is_told_the_tunnels_width() {
     assert_eq!((quote.kind, quote.code, quote.mtu, quote.dst), (3, 4, 1480, MOBILE));
 }
 
+/// What the sender of a packet that this node dropped is told, and by which tunnel; `None`: by none.
+fn error_of(packet: &Packet) -> (Option<Ipv4Addr>, Ipv4Addr, u16) {
+    let (exit, bytes) = match ipip::decapsulate(&packet.bytes) {
+        Ok((outer, inner)) => (Some(outer.dst), inner),
+        Err(_) => (None, packet.bytes.as_slice()),
+    };
+    let (header, payload) = Header::parse(bytes).unwrap();
+    let quote = icmp::Quote::of(&icmp::Message::parse(payload).unwrap()).unwrap();
+    assert_eq!((quote.kind, quote.code), (3, 4));
+    (exit, header.dst, quote.mtu)
+}
+
+/// Both are away: the sender is itself at the end of a tunnel of this node.
+#[test]
+fn a_sender_that_is_away_is_told_by_its_tunnel() {
+    let tunnel = |dst| Action::Tunnel(Encap { src: OWN, dst, mtu: 1480 });
+    let sender = Ipv4Addr::new(10, 1, 0, 8);
+    let routes = vec![(to(MOBILE), tunnel(CARE_OF)), (to(sender), tunnel(FAR))];
+    let (mut node, mut out) = node(vec![Agent { routes, ..agent("home") }]);
+    let acts = receive(&mut node, &mut out, received(datagram_of(sender, MOBILE, 1500), MACS[0]));
+    assert_eq!((dropped(&acts), error_of(sent(&acts).1)), ("too_big", (Some(FAR), sender, 1480)));
+}
+
+/// The tunnel begins at a link that takes less than the tunnel's configuration says.
+#[test]
+fn a_tunnel_is_no_wider_than_the_link_that_it_begins_at() {
+    let (mut node, mut out) = home_agent();
+    let up = Link::Up { cell: None, mac: MACS[0], mtu: 1400, name: "any" };
+    node.handle(Instant::ZERO, Input::Link(ETH, up), &mut out);
+    acts(&mut out);
+    let acts = receive(&mut node, &mut out, received(datagram_of(FAR, MOBILE, 1480), MACS[0]));
+    assert_eq!((dropped(&acts), error_of(sent(&acts).1)), ("too_big", (None, FAR, 1380)));
+}
+
+/// Nothing is cut here, so who sends without DF has to be told, too.
+#[test]
+fn the_sender_of_what_might_be_cut_is_told_as_well() {
+    let (mut node, mut out) = home_agent();
+    let header = Header { dont_fragment: false, ..Header::new(ipv4::UDP, FAR, MOBILE) };
+    let acts = receive(&mut node, &mut out, received(header.emit(&[0; 1480]), MACS[0]));
+    assert_eq!((dropped(&acts), error_of(sent(&acts).1)), ("no_fragmentation", (None, FAR, 1480)));
+}
+
 #[test]
 fn errors_are_counted_by_the_second() {
     let (mut node, mut out) = home_agent();

@@ -413,10 +413,10 @@ fn refusal(packet: &Datagram, costs_hop: bool, mtu: u16) -> Option<(Reason, Opti
     if packet.len <= usize::from(mtu) {
         return None;
     }
-    if packet.dont_fragment {
-        return Some((reason::TOO_BIG, Some(IcmpError::FragmentationNeeded { mtu })));
-    }
-    Some((reason::NO_FRAGMENTATION, None))
+    // A router would cut what may be cut (RFC 1812, section 4.2.2.7). No node here does: its sender is told, so that it sends
+    // smaller datagrams, as it does where it set DF.
+    let reason = if packet.dont_fragment { reason::TOO_BIG } else { reason::NO_FRAGMENTATION };
+    Some((reason, Some(IcmpError::FragmentationNeeded { mtu })))
 }
 
 #[cfg(test)]

@@ -175,7 +175,10 @@ fn what_fits_goes_into_the_tunnel_and_what_does_not_is_told_so() {
     let told = Some(IcmpError::FragmentationNeeded { mtu: 1480 });
     assert_eq!(at_agent(long), (Go::Drop(reason::TOO_BIG), told));
     let may_be_cut = Datagram { dont_fragment: false, ..long };
-    assert_eq!(at_agent(may_be_cut), (Go::Drop(reason::NO_FRAGMENTATION), None));
+    assert_eq!(
+        at_agent(may_be_cut),
+        (Go::Drop(reason::NO_FRAGMENTATION), Some(IcmpError::FragmentationNeeded { mtu: 1480 }))
+    );
     let last_hop = Datagram { ttl: 1, ..long };
     assert_eq!(at_agent(last_hop), (Go::Drop(reason::TTL_EXPIRED), Some(IcmpError::TimeExceeded)));
 }

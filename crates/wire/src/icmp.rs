@@ -72,10 +72,16 @@ impl IcmpError {
     /// ICMP error, a fragment that is not the first, a packet to or from more than one host (RFC 1812, section
     /// 4.3.2.7). That the frame was a broadcast only its receiver knows.
     pub fn about(self, original: &[u8], reporter: Ipv4Addr) -> Option<Vec<u8>> {
-        let (header, payload) = Header::parse(original).ok()?;
-        let error_itself =
-            header.protocol == ipv4::ICMP && payload.first().is_none_or(|kind| is_error(*kind));
-        if error_itself || header.offset != 0 || is_many(header.dst) || !is_one_host(header.src) {
+        Header::parse(original).ok()?;
+        self.about_quoted(original, reporter)
+    }
+
+    /// The same about a datagram of which only the first bytes are known, from another error's quotation. At least eight
+    /// bytes of its payload must be there (RFC 792).
+    pub fn about_quoted(self, original: &[u8], reporter: Ipv4Addr) -> Option<Vec<u8>> {
+        let Quoted { protocol, src, dst, offset, payload } = Quoted::parse(original).ok()?;
+        let error_itself = protocol == ipv4::ICMP && payload.first().is_none_or(|kind| is_error(*kind));
+        if error_itself || offset != 0 || is_many(dst) || !is_one_host(src) {
             return None;
         }
         let (code, rest) = match self {
@@ -87,8 +93,19 @@ impl IcmpError {
         let quoted = original.len().min(LONGEST - ipv4::HEADER - HEADER - 4);
         let mut body = rest.to_be_bytes().to_vec();
         body.extend_from_slice(original.get(..quoted).unwrap_or(original));
-        let answer = Header { tos: TOS, ..Header::new(ipv4::ICMP, reporter, header.src) };
+        let answer = Header { tos: TOS, ..Header::new(ipv4::ICMP, reporter, src) };
         Some(answer.emit(&Message { kind, code, body: &body }.emit()))
+    }
+
+    /// What the sender of a packet is told that was inside a tunnel when this error occurred (RFC 2003, section 4).
+    #[must_use]
+    pub const fn through_tunnel(self) -> Self {
+        match self {
+            Self::FragmentationNeeded { mtu } => {
+                Self::FragmentationNeeded { mtu: mtu.saturating_sub(ipv4::HEADER as u16) }
+            }
+            Self::NetUnreachable | Self::HostUnreachable | Self::TimeExceeded => Self::HostUnreachable,
+        }
     }
 }
 
@@ -132,17 +149,39 @@ impl<'a> Quote<'a> {
         if !is_error(message.kind) {
             return Err(Malformed("icmp_no_error"));
         }
-        let mut r = Reader::new(message.body, Malformed("icmp_quote_truncated"));
+        let mut r = Reader::new(message.body, TRUNCATED);
         let (_, mtu) = (r.u16()?, r.u16()?);
+        let Quoted { protocol, src, dst, payload, .. } = Quoted::parse(r.rest())?;
+        Ok(Self { kind: message.kind, code: message.code, mtu, protocol, src, dst, payload })
+    }
+}
+
+const TRUNCATED: Malformed = Malformed("icmp_quote_truncated");
+
+/// A datagram of which only the first bytes are known.
+struct Quoted<'a> {
+    protocol: u8,
+    src: Ipv4Addr,
+    dst: Ipv4Addr,
+    /// The place of a fragment in its datagram, in units of 8 bytes.
+    offset: u16,
+    payload: &'a [u8],
+}
+
+impl<'a> Quoted<'a> {
+    fn parse(bytes: &'a [u8]) -> Result<Self, Malformed> {
+        let mut r = Reader::new(bytes, TRUNCATED);
         let first = r.u8()?;
         let options = usize::from(first & 15).checked_sub(5).filter(|_| first >> 4 == 4);
         let options = options.ok_or(Malformed("icmp_quote"))? * 4;
-        r.take(8)?;
+        r.take(5)?;
+        let offset = r.u16()? & 0x1fff;
+        r.take(1)?;
         let protocol = r.u8()?;
         r.take(2)?;
         let (src, dst) = (Ipv4Addr::from(r.array::<4>()?), Ipv4Addr::from(r.array::<4>()?));
         r.take(options)?;
-        Ok(Self { kind: message.kind, code: message.code, mtu, protocol, src, dst, payload: r.rest() })
+        Ok(Self { protocol, src, dst, offset, payload: r.rest() })
     }
 }
 
@@ -208,6 +247,21 @@ mod tests {
         }
         let first = Header { more_fragments: true, ..Header::new(ipv4::UDP, SENDER, HOST) };
         assert!(!silent(&first.emit(&[0; 8])), "the first fragment has the ports");
+    }
+
+    /// RFC 792 quotes no more than eight bytes behind the header: enough to tell the sender of what was in a tunnel.
+    #[test]
+    fn an_error_about_a_quotation_tells_its_sender() {
+        let quoted = &original()[..28];
+        let bytes = IcmpError::HostUnreachable.about_quoted(quoted, ROUTER).unwrap();
+        let (header, payload) = Header::parse(&bytes).unwrap();
+        let quote = Quote::of(&Message::parse(payload).unwrap()).unwrap();
+        assert_eq!((header.dst, quote.dst, quote.payload.len()), (SENDER, HOST, 8));
+        assert!(IcmpError::HostUnreachable.about(quoted, ROUTER).is_none(), "no whole datagram");
+        assert!(IcmpError::HostUnreachable.about_quoted(&quoted[..19], ROUTER).is_none());
+        let told = IcmpError::FragmentationNeeded { mtu: 1400 }.through_tunnel();
+        assert_eq!(told, IcmpError::FragmentationNeeded { mtu: 1380 });
+        assert_eq!(IcmpError::TimeExceeded.through_tunnel(), IcmpError::HostUnreachable);
     }
 
     #[test]

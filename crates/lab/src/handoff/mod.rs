@@ -71,3 +71,5 @@ fn is_radios(record: &Record) -> bool {
 mod causes_tests;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tunnel_tests;

@@ -12,7 +12,9 @@ use node::{Action, Class, Hop, InterfaceAddress, Key, Life, Node, Role, Route, S
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
 use wire::ipv4::{self, Header};
-use wire::{Frame, IcmpError, Iface, Instant, Ipv4Addr, Mac, Packet, Prefix, SocketAddrV4, arp, ipip, udp};
+use wire::{
+    Frame, IcmpError, Iface, Instant, Ipv4Addr, Mac, Packet, Prefix, SocketAddrV4, arp, icmp, ipip, udp,
+};
 
 const HOME: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 7);
 const HOME_AGENT: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 2);
@@ -132,10 +134,15 @@ impl Cast for MobileIp {
                 let to = person("other").0;
                 ("host".to_owned(), from_person("mn", &number(teller, HOME, to)))
             }
-            ["tunnel", to] => {
-                let inner = number(teller, CORRESPONDENT, to.parse().unwrap());
-                let outer = ipip::encapsulate(&inner, HOME_AGENT, person("fa").0).unwrap();
-                ("up".to_owned(), from_person("router", &outer))
+            ["tunnel", to] => tunnelled(teller, HOME_AGENT, to),
+            ["tunnel", to, "by", entry] => tunnelled(teller, entry.parse().unwrap(), to),
+            // A router on the path of the tunnel drops a packet of the correspondent's, and tells the tunnel's entry.
+            ["too-big", mtu, "to", care_of] => {
+                let error = IcmpError::FragmentationNeeded { mtu: mtu.parse().unwrap() };
+                ("up".to_owned(), about_tunnel(error, care_of))
+            }
+            ["lost-in-tunnel", "to", care_of] => {
+                ("up".to_owned(), about_tunnel(IcmpError::TimeExceeded, care_of))
             }
             ["who-has", address, "on", iface] => {
                 let (src, mac) = person("other");
@@ -317,6 +324,20 @@ fn number(teller: &Teller<MobileIp>, src: Ipv4Addr, dst: Ipv4Addr) -> Vec<u8> {
     udp::packet(src, dst, &(teller.packets + 1).to_be_bytes())
 }
 
+/// Data out of a tunnel that begins at `entry`.
+fn tunnelled(teller: &Teller<MobileIp>, entry: Ipv4Addr, to: &str) -> (String, Packet) {
+    let inner = number(teller, CORRESPONDENT, to.parse().unwrap());
+    let outer = ipip::encapsulate(&inner, entry, person("fa").0).unwrap();
+    ("up".to_owned(), from_person("router", &outer))
+}
+
+/// An error about a packet of 1480 bytes that the home agent has tunnelled.
+fn about_tunnel(error: IcmpError, care_of: &str) -> Packet {
+    let [from, to] = [CORRESPONDENT, HOME].map(|address| SocketAddrV4::new(address, 9000));
+    let outer = ipip::encapsulate(&udp::packet(from, to, &[0; 1452]), HOME_AGENT, care_of.parse().unwrap());
+    from_person("router", &error.about(&outer.unwrap(), person("router").0).unwrap())
+}
+
 fn from_person(name: &str, bytes: &[u8]) -> Packet {
     let mut packet = Packet::new(Mac::ZERO, bytes.to_vec());
     packet.link = Frame { src: person(name).1, ..packet.link };
@@ -327,7 +348,13 @@ fn data_name(bytes: &[u8]) -> String {
     let (header, payload) = Header::parse(bytes).unwrap();
     match payload.last_chunk::<8>() {
         Some(number) if header.protocol == ipv4::UDP => format!("data {}", u64::from_be_bytes(*number)),
-        _ if header.protocol == ipv4::ICMP => "icmp".to_owned(),
+        _ if header.protocol == ipv4::ICMP => {
+            let quote = icmp::Message::parse(payload).and_then(|message| icmp::Quote::of(&message));
+            quote.map_or_else(
+                |_| "icmp".to_owned(),
+                |quote| format!("icmp {}/{} (mtu {}) to {}", quote.kind, quote.code, quote.mtu, header.dst),
+            )
+        }
         _ => "something else".to_owned(),
     }
 }
