@@ -7,7 +7,7 @@
 //!                       │      what waited
 //! ```
 
-use crate::config::{Kind, MobileConfig, Station};
+use crate::config::{Kind, MobileConfig, Move, Station};
 use crate::message::{Authentication, RouteUpdate, Skipped};
 use node::config::{ConfigError, Interfaces};
 use node::{
@@ -104,10 +104,14 @@ impl Mobile {
         })
     }
 
-    fn start(&mut self, wall: WallTime, out: &mut Outbox) {
+    /// A host that restarts is where its timetable has led it.
+    fn start(&mut self, now: Instant, wall: WallTime, out: &mut Outbox) {
         self.wall = wall;
+        self.next_move = self.config.moves.iter().take_while(|step| Instant::ZERO + step.at < now).count();
         self.set_next_move();
-        self.tune(None, 0, out);
+        let last = self.next_move.checked_sub(1).and_then(|last| self.config.moves.get(last));
+        let here = |step: &Move| self.config.stations.iter().position(|station| station.name == step.to);
+        self.tune(None, last.and_then(here).unwrap_or(0), out);
     }
 
     // --- handoff ---------------------------------------------------------------------------------------------------
@@ -310,7 +314,7 @@ impl Role for Mobile {
 
     fn handle(&mut self, now: Instant, input: Input<'_>, out: &mut Outbox) {
         match input {
-            Input::Start(boot) => self.start(boot.wall, out),
+            Input::Start(boot) => self.start(now, boot.wall, out),
             Input::Timeout => self.timeout(now, out),
             Input::Link(iface, link) if iface == self.radio => self.link(now, link, out),
             Input::Packet(Rx { iface, .. }, packet) if self.waiting.len() >= self.config.tuning_queue => {

@@ -315,6 +315,7 @@ impl Daemon {
         while let Some(told) = self.radio.as_mut().filter(|_| ready.radio).and_then(Radio::hear) {
             match told {
                 radio::Told::Up { iface, cell } => self.link_up(Iface(iface), Some(Cell(cell))),
+                radio::Told::Carrier { iface } => self.link_up(Iface(iface), None),
                 radio::Told::Down { iface, why } => self.link_down(Iface(iface), &why),
                 radio::Told::Heard { iface, cell, dbm } => {
                     let now = self.clock.now();
