@@ -185,7 +185,7 @@ fn shapes() -> serde_json::Value {
             .map(|key| serde_json::json!({ "required": [key] }))
             .collect();
         serde_json::json!({
-            "properties": { "kind": { "enum": kinds } },
+            "properties": { "kind": { "enum": kinds, "description": "What happens." } },
             "required": needed,
             "not": { "anyOf": refused },
         })
