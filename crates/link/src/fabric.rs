@@ -232,10 +232,12 @@ impl Fabric {
 
     fn offer_to_air(&mut self, now: Instant, port: PortId, bytes: usize) -> Result<Offer, Reason> {
         let radio = self.radios.get(port).ok_or(reason::NO_CARRIER)?;
-        let nowhere = match radio.is_deaf() {
-            true if self.cuts.has_lost(port) => reason::CUT,
-            true => reason::OUT_OF_RANGE,
-            false => reason::RETUNING,
+        let nowhere = if !radio.is_deaf() {
+            reason::RETUNING
+        } else if self.cuts.has_lost(port) {
+            reason::CUT
+        } else {
+            reason::OUT_OF_RANGE
         };
         let (cell, ready) = (radio.cell().ok_or(nowhere)?, radio.back(now));
         self.want(now, Sender { port, visits: false }, cell, bytes, ready)

@@ -178,6 +178,7 @@ const MOST_A_SECOND: f64 = 1000.0;
 
 /// Which keys go with which kinds, for the schema.
 fn shapes() -> serde_json::Value {
+    use EventKind::{Clock, Continue, Crash, Cut, DiskFree, DiskFull, Loss, Mtu, Restart, Restore, Stop};
     let key = |kinds: &[EventKind], needed: &[&str], others: &[&str]| {
         let refused: Vec<serde_json::Value> = ["host", "wire", "cell", "loss", "mtu", "step"]
             .iter()
@@ -190,7 +191,6 @@ fn shapes() -> serde_json::Value {
             "not": { "anyOf": refused },
         })
     };
-    use EventKind::{Clock, Continue, Crash, Cut, DiskFree, DiskFull, Loss, Mtu, Restart, Restore, Stop};
     serde_json::Value::Array(vec![
         key(&[Crash, Restart, Stop, Continue, DiskFull, DiskFree], &["host"], &[]),
         key(&[Clock], &["host", "step"], &[]),
@@ -390,6 +390,7 @@ fn known_cell(scenario: &Scenario, cell: u16) -> Result<(), String> {
 
 /// What a host or link is in, as far as events put it there.
 #[derive(Clone, Copy, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "four states that do not depend on each other")]
 struct State {
     crashed: bool,
     stopped: bool,
@@ -435,12 +436,8 @@ fn states(events: &[EventTable]) -> Result<(), (usize, String)> {
     Ok(())
 }
 
-/// What random events may happen to: an event of each kind on each host or link, at no instant yet.
-fn targets(
-    scenario: &Scenario,
-    layout: &Layout,
-    random: &RandomTable,
-) -> Result<Vec<Vec<EventTable>>, Wrong> {
+/// Whether a table of random events makes sense by itself.
+fn check_random(scenario: &Scenario, random: &RandomTable) -> Result<(), Wrong> {
     let end = scenario.duration;
     if !(random.rate > 0.0 && random.rate <= MOST_A_SECOND) {
         return wrong("rate", format!("allowed: above 0, at most {MOST_A_SECOND} events a second"));
@@ -468,6 +465,16 @@ fn targets(
             return wrong(key, format!("`kinds` does not have `{}`", kind.name()));
         }
     }
+    Ok(())
+}
+
+/// What random events may happen to: an event of each kind on each host or link, at no instant yet.
+fn targets(
+    scenario: &Scenario,
+    layout: &Layout,
+    random: &RandomTable,
+) -> Result<Vec<Vec<EventTable>>, Wrong> {
+    check_random(scenario, random)?;
     let mut all = Vec::new();
     for (index, kind) in random.kinds.iter().copied().enumerate() {
         if matches!(kind, EventKind::Restart | EventKind::Continue | EventKind::Restore | EventKind::DiskFree)
@@ -504,9 +511,10 @@ fn targets(
 }
 
 fn hosts(layout: &Layout, random: &RandomTable) -> impl Iterator<Item = String> {
-    let all: Vec<String> = match random.hosts.is_empty() {
-        true => layout.hosts().map(|(name, _)| name.to_owned()).collect(),
-        false => random.hosts.clone(),
+    let all: Vec<String> = if random.hosts.is_empty() {
+        layout.hosts().map(|(name, _)| name.to_owned()).collect()
+    } else {
+        random.hosts.clone()
     };
     all.into_iter()
 }
@@ -514,9 +522,10 @@ fn hosts(layout: &Layout, random: &RandomTable) -> impl Iterator<Item = String> 
 fn links(scenario: &Scenario, random: &RandomTable) -> impl Iterator<Item = (Option<String>, Option<u16>)> {
     let all = random.wires.is_empty() && random.cells.is_empty();
     let wires: Vec<String> = if all { scenario.wire.keys().cloned().collect() } else { random.wires.clone() };
-    let cells: Vec<u16> = match all {
-        true => scenario.cell.keys().filter_map(|cell| cell.parse().ok()).collect(),
-        false => random.cells.clone(),
+    let cells: Vec<u16> = if all {
+        scenario.cell.keys().filter_map(|cell| cell.parse().ok()).collect()
+    } else {
+        random.cells.clone()
     };
     let wires = wires.into_iter().map(|wire| (Some(wire), None));
     wires.chain(cells.into_iter().map(|cell| (None, Some(cell))))
