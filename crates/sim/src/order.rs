@@ -120,7 +120,9 @@ impl<W: Witness> World<W> {
         match order {
             Order::Host(host, event) => self.befall(host, event, number),
             Order::Link(_, places, change) => {
-                places.into_iter().for_each(|place| self.change_link(place, change));
+                for place in places {
+                    self.change_link(place, change);
+                }
             }
         }
     }
