@@ -60,7 +60,7 @@ pub(crate) fn delay<'de, D: Deserializer<'de>>(deserializer: D) -> Result<[Durat
 pub(crate) fn span_text(span: Duration) -> String {
     let nanos = span.as_nanos();
     let units = [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000)];
-    let unit = units.into_iter().find(|(_, unit)| nanos % unit == 0);
+    let unit = units.into_iter().find(|(_, unit)| nanos.is_multiple_of(*unit));
     unit.map_or_else(|| format!("{nanos}ns"), |(name, unit)| format!("{}{name}", nanos / unit))
 }
 
