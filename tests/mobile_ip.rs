@@ -122,6 +122,7 @@ fn plan(trigger: bool, seed: u64) -> Plan {
         hosts,
         wires: vec![wire([1, 2], 5), wire([3, 5], 20)],
         cells: vec![cell(1), cell(2)],
+        events: Vec::new(),
         tree: None,
     }
 }

@@ -65,6 +65,12 @@ impl ConstantRate {
         (self.open && at <= Instant::ZERO + self.config.stop).then_some(at)
     }
 
+    /// Datagrams that were due before: a host that restarts does not send them again, or all at once.
+    fn due_before(&self, now: Instant) -> u64 {
+        let late = now.since(Instant::ZERO + self.config.start.min(now.since(Instant::ZERO)));
+        (late.as_nanos() * u128::from(self.config.rate)).div_ceil(1_000_000_000) as u64
+    }
+
     fn send_due(&mut self, now: Instant, out: &mut Outbox) {
         while self.next_at().is_some_and(|at| at <= now) {
             self.sent += 1;
@@ -83,6 +89,7 @@ impl Role for ConstantRate {
     fn handle(&mut self, now: Instant, input: Input<'_>, out: &mut Outbox) {
         match input {
             Input::Start(_) => {
+                self.sent = self.due_before(now);
                 out.stream(
                     STREAM,
                     StreamOp::Open { by: Transport::Udp, local: None, peer: self.config.to, foreign: false },

@@ -94,6 +94,15 @@ impl Roam {
         self.config.places.get(place).map_or("?", |place| place.name.as_str())
     }
 
+    /// A host that restarts is where its timetable has led it.
+    fn begin(&mut self, now: Instant, out: &mut Outbox) {
+        let past = self.config.moves.iter().take_while(|step| Instant::ZERO + step.at < now);
+        self.next = past.count();
+        let last = self.next.checked_sub(1).and_then(|last| self.config.moves.get(last));
+        let here = last.and_then(|step| self.place(&step.to).ok()).unwrap_or(0);
+        self.tune(here, out);
+    }
+
     fn go(&mut self, to: usize, out: &mut Outbox) {
         let mark = Mark::new(self.name(), node::HANDOFF).with("kind", "move");
         out.mark(mark.with("from", self.name_of(self.at)).with("to", self.name_of(to)));
@@ -157,7 +166,7 @@ impl Role for Roam {
 
     fn handle(&mut self, now: Instant, input: Input<'_>, out: &mut Outbox) {
         match input {
-            Input::Start(_) => self.tune(0, out),
+            Input::Start(_) => self.begin(now, out),
             Input::Timeout => self.depart(now, out),
             Input::Link(iface, Link::Heard(cell, strength)) if iface == self.interface => {
                 self.hear(now, cell, strength, out);

@@ -11,7 +11,7 @@
 //! The last handoff order wins: one that is under way is aborted. A radio that lost its cell, or did not come into the one
 //! that it was pointed at, carries nothing; the host then looks for the strongest station that it hears.
 
-use crate::config::{Kind, MobileConfig, Station};
+use crate::config::{Kind, MobileConfig, Move, Station};
 use crate::message::ICMP_TYPE;
 use crate::signals::Signals;
 use crate::update_request::UpdateRequest;
@@ -142,11 +142,15 @@ impl Mobile {
         })
     }
 
-    fn start(&mut self, wall: WallTime, out: &mut Outbox) {
+    /// A host that restarts is where its timetable has led it.
+    fn start(&mut self, now: Instant, wall: WallTime, out: &mut Outbox) {
         self.clocks.start(wall);
+        self.next_move = self.config.moves.iter().take_while(|step| Instant::ZERO + step.at < now).count();
         self.set_next_move();
         Self::hold_packets(out);
-        self.tune(None, 0, out);
+        let last = self.next_move.checked_sub(1).and_then(|last| self.config.moves.get(last));
+        let here = |step: &Move| self.config.stations.iter().position(|station| station.name == step.to);
+        self.tune(None, last.and_then(here).unwrap_or(0), out);
     }
 
     // --- handoff ---------------------------------------------------------------------------------------------------
@@ -491,7 +495,7 @@ impl Role for Mobile {
 
     fn handle(&mut self, now: Instant, input: Input<'_>, out: &mut Outbox) {
         match input {
-            Input::Start(boot) => self.start(boot.wall, out),
+            Input::Start(boot) => self.start(now, boot.wall, out),
             Input::Timeout => self.timeout(now, out),
             Input::Link(iface, link) if iface == self.radio => self.link(now, link, out),
             Input::Packet(Rx { iface, why: Why::Listen, .. }, packet) => {

@@ -14,6 +14,7 @@ pub mod compare_worlds;
 pub mod control;
 pub mod diff;
 mod drawn;
+pub mod event;
 pub mod explain;
 mod failure;
 pub mod flow;
@@ -36,6 +37,7 @@ pub mod sweep;
 pub mod tree;
 mod unfinished;
 
+pub use event::Event;
 pub use plan::Plan;
 pub use scenario::{Scenario, ScenarioError};
 pub use stats::Summary;

@@ -1,5 +1,6 @@
 //! A plan: a scenario with every name resolved, ready for either world.
 
+use crate::event::Event;
 use crate::program::Program;
 use crate::scenario::{Repetition, ScenarioError, Setting};
 use crate::tree::Tree;
@@ -39,6 +40,8 @@ pub struct Plan {
     pub wires: Vec<([PortId; 2], WireSpec)>,
     /// Its cells.
     pub cells: Vec<CellSpec>,
+    /// What goes wrong, in the order of time.
+    pub events: Vec<Event>,
     /// All hosts and wires, if it is a tree: then there are none above.
     pub tree: Option<Arc<Tree>>,
 }
@@ -128,8 +131,16 @@ impl Plan {
         let mut refused = None;
         let hosts = self.hosts.iter().map(named).chain(tree);
         let hosts = hosts.map_while(|host| host.map_err(|error| refused = Some(error)).ok());
-        let world = World::watched(self.fabric(), hosts, witness);
-        refused.map_or(Ok(world), Err)
+        let mut world = World::watched(self.fabric(), hosts, witness);
+        if let Some(refused) = refused {
+            return Err(refused);
+        }
+        for event in &self.events {
+            let again = event.restarts().and_then(|host| self.hosts.get(host.index()));
+            let spare = again.map(named).transpose()?;
+            world.order(event.at, event.order.clone(), event.name.clone(), spare);
+        }
+        Ok(world)
     }
 
     /// The same with these nodes, one for each host: for roles that no scenario can name.

@@ -9,7 +9,7 @@ use draw::Table;
 use node::Stage;
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use trace::{HostId, What};
+use trace::{HostId, Record, What};
 use wire::{Duration, Instant};
 
 /// What a run cost: the handoffs, each outage by owner, and the ledger.
@@ -39,6 +39,7 @@ pub fn text(outcome: &Outcome) -> String {
         out.push('\n');
         out.push_str(&outage(outcome, hole.host, &title, &hole.experience).unwrap_or_default());
     }
+    out.push_str(&event_table(outcome));
     out.push('\n');
     out.push_str(&books(&outcome.ledger));
     if let Some(fingerprint) = outcome.fingerprint {
@@ -50,6 +51,29 @@ pub fn text(outcome: &Outcome) -> String {
         let _ = writeln!(out, "does not hold: {failure}");
     }
     out
+}
+
+/// A row for each event of the scenario, with what was lost until the next one for reasons that only events have.
+fn event_table(outcome: &Outcome) -> String {
+    let ordered = |record: &Record| match &record.what {
+        What::Ordered(what) => Some((record.at, what.to_string())),
+        _ => None,
+    };
+    let events: Vec<(Instant, String)> = outcome.records.iter().filter_map(ordered).collect();
+    if events.is_empty() {
+        return String::new();
+    }
+    let mut table = Table::new(["event", "at s", "what", "lost until the next"]);
+    for (index, (at, what)) in events.iter().enumerate() {
+        let next = events.get(index + 1).map_or(Instant::NEVER, |(at, _)| *at);
+        let is_its = |loss: &&crate::ledger::Loss| {
+            *at <= loss.at && loss.at < next && crate::event::is_of_event(&loss.reason)
+        };
+        let lost = outcome.ledger.losses.iter().filter(is_its).count();
+        let at = format!("{:.3}", at.as_secs_f64());
+        table.push([(index + 1).to_string(), at, what.clone(), lost.to_string()]);
+    }
+    format!("\n{}", table.render())
 }
 
 /// A handoff by its number; with its flow, if there are several.

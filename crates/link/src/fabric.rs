@@ -1,6 +1,7 @@
 //! All wires and cells of a scenario.
 
 use crate::cell::Airspace;
+use crate::change::Cuts;
 use crate::channel::{Channel, Sender, Waiting};
 use crate::grant::Decision;
 use crate::medium::{CellSpec, Character, Medium, Queue, WireSpec};
@@ -31,13 +32,15 @@ pub(crate) enum Way {
     Air(Cell),
     /// In a cell that the sender only visits.
     Visit(Cell),
+    /// A wire that was cut so often before, and restored.
+    Rejoined(PortId, u32),
 }
 
 impl Flight {
-    /// Where a flight through a wire ends, in any case: nothing happens to a frame any more that is in a wire.
+    /// Where a flight through a wire ends, unless the wire is cut meanwhile ([`Fabric::is_whole`]).
     pub const fn far_end(&self) -> Option<PortId> {
         match self.way {
-            Way::Wire(to) => Some(to),
+            Way::Wire(to) | Way::Rejoined(to, _) => Some(to),
             Way::Air(_) | Way::Visit(_) => None,
         }
     }
@@ -102,6 +105,9 @@ pub struct Fabric {
     pub(crate) grants: u64,
     pub(crate) radios: Radios,
     courses: BTreeMap<PortId, Course>,
+    /// The radios of base stations, each with its cell.
+    pub(crate) stations: BTreeMap<PortId, Cell>,
+    pub(crate) cuts: Cuts,
     /// What wires of a kind share; a million hosts hang on wires of one kind.
     kinds: Vec<(WireSpec, [Arc<Character>; 2])>,
 }
@@ -160,12 +166,17 @@ impl Fabric {
 
     /// Adds a radio.
     pub fn add_radio(&mut self, port: PortId, spec: RadioSpec) {
+        self.stations.extend(spec.cell.map(|cell| (port, cell)));
         self.radios.add(port, spec);
     }
 
     /// Sends the host of a radio on its way. A radio without a course hears every cell.
     pub fn add_course(&mut self, port: PortId, course: Course) {
         self.courses.insert(port, course);
+    }
+
+    pub(crate) fn has_course(&self, port: PortId) -> bool {
+        self.courses.contains_key(&port)
     }
 
     /// The radios that have a course, and when [`Fabric::sample`] is due for each: from then on every [`crate::SAMPLING`].
@@ -176,6 +187,7 @@ impl Fabric {
     /// What a radio hears now. One that no longer hears its cell carries nothing until it is tuned again.
     pub fn sample(&mut self, now: Instant, port: PortId) -> Sample {
         let mut heard = self.courses.get(&port).map(|course| course.heard(now)).unwrap_or_default();
+        heard.retain(|(cell, _)| !self.cuts.hides(*cell, port));
         let own = self.radios.get(port).and_then(Radio::cell);
         let is_lost = own.is_some_and(|own| !heard.iter().any(|(cell, _)| *cell == own));
         if is_lost {
@@ -192,15 +204,41 @@ impl Fabric {
     pub fn offer(&mut self, now: Instant, port: PortId, bytes: usize) -> Result<Offer, Reason> {
         let wire = self.wires.get_mut(port.0 as usize).and_then(Option::as_mut);
         let Some(WireEnd { to, medium, queue }) = wire else { return self.offer_to_air(now, port, bytes) };
+        if self.cuts.is_cut(port) {
+            return Err(reason::CUT);
+        }
         medium.character.admits(now, queue, bytes)?;
         let taken = medium.occupy(now, bytes + ethernet::HEADER);
         queue.push(now, taken.1);
-        fly(medium, port, Way::Wire(*to), taken).map(Offer::Flies)
+        fly(medium, port, self.cuts.way(port, *to), taken).map(Offer::Flies)
+    }
+
+    /// Whether the link at this port was cut, and is not restored.
+    pub fn is_cut(&self, port: PortId) -> bool {
+        self.cuts.is_cut(port) || self.cuts.has_lost(port)
+    }
+
+    pub(crate) fn medium_of(&mut self, port: PortId) -> Option<&mut Medium> {
+        self.wires.get_mut(port.0 as usize)?.as_mut().map(|wire| &mut wire.medium)
+    }
+
+    /// What waits at this end of a wire waits no longer.
+    pub(crate) fn clear_wire(&mut self, now: Instant, port: PortId) {
+        if let Some(wire) = self.wires.get_mut(port.0 as usize).and_then(Option::as_mut) {
+            wire.medium.busy_until = now;
+            wire.queue = Queue::default();
+        }
     }
 
     fn offer_to_air(&mut self, now: Instant, port: PortId, bytes: usize) -> Result<Offer, Reason> {
         let radio = self.radios.get(port).ok_or(reason::NO_CARRIER)?;
-        let nowhere = if radio.is_deaf() { reason::OUT_OF_RANGE } else { reason::RETUNING };
+        let nowhere = if !radio.is_deaf() {
+            reason::RETUNING
+        } else if self.cuts.has_lost(port) {
+            reason::CUT
+        } else {
+            reason::OUT_OF_RANGE
+        };
         let (cell, ready) = (radio.cell().ok_or(nowhere)?, radio.back(now));
         self.want(now, Sender { port, visits: false }, cell, bytes, ready)
     }
@@ -211,6 +249,9 @@ impl Fabric {
         let radio = self.radios.get(port).ok_or(reason::NO_CARRIER)?;
         if !self.cells.contains_key(&cell) {
             return Err(reason::NO_CARRIER);
+        }
+        if self.cuts.hides(cell, port) {
+            return Err(reason::CUT);
         }
         let excursion = self.excursion(radio, cell);
         let offer = self.want(
@@ -278,14 +319,16 @@ impl Fabric {
     /// Whose ears a flight reaches, now that it lands.
     pub fn land(&self, flight: &Flight, dst: Mac) -> Landing {
         let (cell, visiting) = match flight.way {
-            Way::Wire(to) => return Landing::At(vec![to]),
+            Way::Wire(_) | Way::Rejoined(..) if !self.is_whole(flight) => return Landing::Lost(reason::CUT),
+            Way::Wire(to) | Way::Rejoined(to, _) => return Landing::At(vec![to]),
             Way::Air(cell) => (cell, false),
             Way::Visit(cell) => (cell, true),
         };
         let out = self.end_of_air(flight, cell);
         let stayed = |radio: &Radio| matches!(radio.heard(cell, flight.start, out), Heard::Yes | Heard::Away);
         if !visiting && !self.radios.get(flight.from).is_some_and(stayed) {
-            return Landing::Lost(reason::SENDER_LEFT);
+            let is_cut = self.cuts.hides(cell, flight.from);
+            return Landing::Lost(if is_cut { reason::CUT } else { reason::SENDER_LEFT });
         }
         let mut lost = reason::RECEIVER_LEFT;
         let mut at = Vec::new();
@@ -296,6 +339,7 @@ impl Fabric {
             match radio.heard(cell, flight.start, flight.lands) {
                 Heard::Yes => at.push(port),
                 Heard::Away => lost = reason::RECEIVER_AWAY,
+                Heard::Elsewhere if self.cuts.hides(cell, port) => lost = reason::CUT,
                 Heard::Elsewhere => {}
             }
         });
@@ -310,6 +354,7 @@ impl Fabric {
         let listens = now + radio.retuning(same_channel);
         let ready = self.cells.get(&cell)?.beacon_after(listens) + radio.association();
         self.drop_waiting(now, port);
+        self.cuts.forget(port);
         self.radios.leave(ready, port, cell)
     }
 
@@ -320,8 +365,12 @@ impl Fabric {
         if !self.radios.arrive(tuning) {
             return Arrived::Elsewhere;
         }
-        if in_range {
+        let is_cut = self.cuts.hides(tuning.cell, tuning.port);
+        if in_range && !is_cut {
             return Arrived::Here;
+        }
+        if is_cut {
+            self.cuts.misses(tuning.port, tuning.cell);
         }
         self.radios.lose(tuning.port);
         Arrived::OutOfRange

@@ -14,6 +14,7 @@
 
 mod air;
 mod cell;
+mod change;
 mod channel;
 mod course;
 mod fabric;
@@ -22,6 +23,7 @@ mod medium;
 mod radio;
 
 pub use air::{Access, Air, Beacon, Contention};
+pub use change::{Change, Follows, Place};
 pub use course::{Course, SAMPLING};
 pub use fabric::{Arrived, Fabric, Flight, Landing, Offer, Sample, Ticket};
 pub use grant::Decision;
@@ -54,6 +56,8 @@ pub mod reason {
     pub const RECEIVER_AWAY: Reason = Reason("receiver_away");
     /// It collided with others' frames too often.
     pub const COLLISIONS: Reason = Reason("collisions");
+    /// The link was cut by an event of the scenario.
+    pub const CUT: Reason = Reason("link_cut");
     /// The port leads nowhere.
     pub const NO_CARRIER: Reason = Reason("no_carrier");
 }

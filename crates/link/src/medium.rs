@@ -132,6 +132,15 @@ impl Medium {
         (start, self.busy_until)
     }
 
+    /// Other media may share the character.
+    pub(crate) fn set_loss(&mut self, loss: f64) {
+        Arc::make_mut(&mut self.character).faults.loss = loss;
+    }
+
+    pub(crate) fn set_mtu(&mut self, mtu: u16) {
+        Arc::make_mut(&mut self.character).mtu = mtu;
+    }
+
     pub(crate) fn airtime(&self, bytes: usize) -> Duration {
         let bits = bytes as u64 * 8;
         let rate = self.character.rate.max(1);

@@ -166,6 +166,16 @@ impl Radios {
         self.change(port, Radio::lose);
     }
 
+    /// Is in this cell from now on, as a base station's that is on again.
+    pub(crate) fn settle(&mut self, now: Instant, port: PortId, cell: Cell) {
+        self.change(port, |radio| (radio.at, radio.deaf) = (Some((cell, now)), false));
+    }
+
+    /// All radios, in the order of their ports.
+    pub(crate) fn ports(&self) -> impl Iterator<Item = PortId> {
+        self.by_port.iter().map(|(port, _)| *port)
+    }
+
     /// Arrives, unless it has been told otherwise meanwhile.
     pub(crate) fn arrive(&mut self, tuning: &Tuning) -> bool {
         self.change(tuning.port, |radio| radio.arrive(tuning)).unwrap_or(false)

@@ -10,7 +10,9 @@ use crate::error::{Attempt, Result};
 use crate::lines::{Heard, Lines};
 use crate::packet::{Options, PacketSocket};
 use crate::{Clock, Netlink, Offset, Timer, ethtool, namespace, nft, set_timer_slack};
-use link::{Arrived, Fabric, Flight, Landing, Offer, PortId, SAMPLING, Ticket, Tuning};
+use link::{
+    Arrived, Change, Fabric, Flight, Follows, Landing, Offer, Place, PortId, SAMPLING, Ticket, Tuning,
+};
 use rustix::event::{PollFd, PollFlags, poll};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
@@ -96,6 +98,23 @@ enum Item {
     Grant,
     Tuned(Tuning),
     Sample(PortId),
+    /// A link is changed, by its number among those that were ordered.
+    Ordered(usize),
+}
+
+/// A change of links that is ordered for an instant.
+#[derive(Clone, Debug)]
+pub struct LinkOrder {
+    /// When.
+    pub at: Instant,
+    /// The host of which the record is kept.
+    pub host: HostId,
+    /// What is changed.
+    pub places: Vec<Place>,
+    /// What becomes of it.
+    pub change: Change,
+    /// How it is written down.
+    pub name: String,
 }
 
 /// What came in since the last look, to be taken in the order of time.
@@ -120,6 +139,7 @@ pub struct Radio {
     waiting: BTreeMap<Ticket, (PortId, Carried)>,
     /// When the air is granted next, as far as an item says so.
     grant_due: Instant,
+    orders: Vec<LinkOrder>,
     report: Report,
     read: Waits,
     end: Instant,
@@ -157,11 +177,17 @@ impl Radio {
             next_item: 0,
             waiting: BTreeMap::new(),
             grant_due: Instant::NEVER,
+            orders: Vec::new(),
             report: Report::default(),
             read: Waits::default(),
             end: Instant::NEVER,
             heartbeat: None,
         })
+    }
+
+    /// Has links changed while frames are carried.
+    pub fn order(&mut self, orders: Vec<LinkOrder>) {
+        self.orders = orders;
     }
 
     /// Carries frames from the clock's zero until `end`, or until `stop` is set.
@@ -172,6 +198,10 @@ impl Radio {
         let sampled: Vec<(PortId, Instant)> = self.fabric.sampled().collect();
         for (port, first) in sampled {
             self.schedule(first, Item::Sample(port));
+        }
+        for index in 0..self.orders.len() {
+            let at = self.orders.get(index).map_or(Instant::NEVER, |order| order.at);
+            self.schedule(at, Item::Ordered(index));
         }
         while !stop.load(Ordering::Relaxed) {
             self.beat(end);
@@ -365,6 +395,7 @@ impl Radio {
                 }
                 Some(Item::Tuned(tuning)) => self.tuned(&tuning),
                 Some(Item::Sample(port)) => self.sample(at, port),
+                Some(Item::Ordered(index)) => self.ordered(at, index),
                 None => {}
             }
         }
@@ -391,6 +422,36 @@ impl Radio {
             self.tell_down(host, iface, node::Link::OUT_OF_RANGE);
         }
         self.schedule(at + SAMPLING, Item::Sample(port));
+    }
+
+    /// Changes links, and reports to the daemons what follows for their interfaces.
+    fn ordered(&mut self, at: Instant, index: usize) {
+        let Some(LinkOrder { host, places, change, name, .. }) = self.orders.get(index).cloned() else {
+            return;
+        };
+        self.report.records.push(Record { at, host, what: What::Ordered(name.into()) });
+        for place in places {
+            for what in self.fabric.change(at, place, change) {
+                self.follows(what);
+            }
+        }
+        self.set_grant();
+    }
+
+    fn follows(&mut self, what: Follows) {
+        let port = match what {
+            Follows::Returns(tuning) => return self.schedule(tuning.ready, Item::Tuned(tuning)),
+            Follows::Down(port) | Follows::Up(port) | Follows::OutOfRange(port) | Follows::Mtu(port, _) => {
+                port
+            }
+        };
+        let Some((host, iface)) = self.owner(port) else { return };
+        match what {
+            Follows::Down(_) => self.tell_down(host, iface, node::Link::NO_CARRIER),
+            Follows::OutOfRange(_) => self.tell_down(host, iface, node::Link::OUT_OF_RANGE),
+            Follows::Up(_) => self.tell(host, &Told::Carrier { iface: iface.0 }),
+            Follows::Mtu(..) | Follows::Returns(_) => {}
+        }
     }
 
     fn owner(&self, port: PortId) -> Option<(HostId, Iface)> {

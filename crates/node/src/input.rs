@@ -148,6 +148,8 @@ impl Link<'_> {
     /// The radio no longer hears its cell, or not yet the one that it was pointed at: it carries nothing until it is
     /// tuned again.
     pub const OUT_OF_RANGE: &'static str = "out of range";
+    /// The interface has lost its carrier: its wire was cut, or its base station's radio is off.
+    pub const NO_CARRIER: &'static str = "no carrier";
 }
 
 /// Traffic that a role wants, as data: a daemon opens sockets from it, a simulator sorts by it. The first role takes.

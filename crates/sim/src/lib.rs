@@ -7,10 +7,12 @@
 //! carried by [`link::Fabric`], the same model that the radio process on Linux uses.
 
 mod host;
+mod order;
 mod queue;
 mod store;
 mod world;
 
 pub use host::{HostSpec, InterfaceSpec};
+pub use order::{HostEvent, Order, reason};
 pub use store::StoreFault;
 pub use world::{Run, Stopped, World};

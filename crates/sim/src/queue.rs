@@ -19,6 +19,8 @@ pub(crate) enum Event {
     Sample(link::PortId),
     /// A channel of the air is to be granted.
     Grant,
+    /// What was ordered from outside, by its number.
+    Ordered(u32),
 }
 
 /// A link changes nothing in a packet: its bytes are in a run's number since it was sent, and its name is enough.
@@ -31,6 +33,7 @@ impl Hash for Event {
             Self::Tuned(tuning) => tuning.hash(state),
             Self::Command(host, command) => (host, command).hash(state),
             Self::Sample(port) => port.hash(state),
+            Self::Ordered(number) => number.hash(state),
             Self::Grant => {}
         }
     }

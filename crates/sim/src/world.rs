@@ -1,6 +1,7 @@
 //! The world: hosts, links, and the one queue of what happens next.
 
 use crate::host::{Host, HostSpec};
+use crate::order::{Orders, Waiting};
 use crate::queue::{Event, Queue};
 use crate::store::{StoreFault, Stores};
 use link::{Arrived, Fabric, Flight, Landing, Offer, PortId, SAMPLING, Ticket, Tuning};
@@ -47,12 +48,12 @@ const STEPS_AT_ONCE: u32 = 100_000;
 /// Hosts and links in virtual time.
 #[derive(Debug)]
 pub struct World<W = Vec<Record>> {
-    now: Instant,
-    queue: Queue,
-    hosts: Vec<Host>,
+    pub(crate) now: Instant,
+    pub(crate) queue: Queue,
+    pub(crate) hosts: Vec<Host>,
     /// Whose each port is, by its number.
     ports: Vec<Option<(HostId, Iface)>>,
-    fabric: Fabric,
+    pub(crate) fabric: Fabric,
     /// Frames that wait for the air, each at its radio.
     waiting: BTreeMap<Ticket, (PortId, Packet)>,
     /// When the air is granted next, as far as an event says so.
@@ -65,7 +66,8 @@ pub struct World<W = Vec<Record>> {
     output: Output,
     /// Room for what is told at one time.
     told: Vec<Told>,
-    stores: Stores,
+    pub(crate) stores: Stores,
+    pub(crate) orders: Orders,
     last_packet: u64,
     last_command: u32,
     events: u64,
@@ -99,6 +101,7 @@ impl<W: Witness> World<W> {
             output: Output::default(),
             told: Vec::new(),
             stores: Stores::default(),
+            orders: Orders::default(),
             last_packet: 0,
             last_command: 0,
             events: 0,
@@ -129,7 +132,7 @@ impl<W: Witness> World<W> {
         }
     }
 
-    fn owner(&self, port: PortId) -> Option<(HostId, Iface)> {
+    pub(crate) fn owner(&self, port: PortId) -> Option<(HostId, Iface)> {
         self.ports.get(port.0 as usize).copied().flatten()
     }
 
@@ -184,13 +187,7 @@ impl<W: Witness> World<W> {
             self.give(id, Input::Start(&boot));
         }
         for id in hosts {
-            for iface in (1..=self.host(id).interfaces.len() as u16).map(Iface) {
-                let Some(interface) = self.host(id).interface(iface).cloned() else { continue };
-                let (mac, mtu, name) = (interface.mac, interface.mtu, interface.name.as_ref());
-                if !interface.tunes {
-                    self.up(id, iface, Link::Up { cell: None, mac, mtu, name });
-                }
-            }
+            self.bring_up(id);
         }
         let sampled: Vec<(PortId, Instant)> = self.fabric.sampled().collect();
         for (port, first) in sampled {
@@ -198,19 +195,34 @@ impl<W: Witness> World<W> {
         }
     }
 
-    fn happen(&mut self, event: Event) {
+    /// Tells a host of its interfaces that need no tuning, but for those at a link that is cut.
+    pub(crate) fn bring_up(&mut self, id: HostId) {
+        for iface in (1..=self.host(id).interfaces.len() as u16).map(Iface) {
+            let interface = self.host(id).interface(iface).filter(|interface| !interface.tunes);
+            if interface.is_some_and(|interface| !self.fabric.is_cut(interface.port)) {
+                self.up(id, iface, None);
+            }
+        }
+    }
+
+    pub(crate) fn happen(&mut self, event: Event) {
         match event {
             Event::Due(host) => self.due(host),
             Event::Land(flight, packet) => self.land(&flight, packet),
             Event::Tuned(tuning) => self.tuned(&tuning),
+            Event::Ordered(number) => self.ordered(number),
+            Event::Command(host, _) | Event::Synced(host) if !self.orders.runs(host) => {
+                let _ = self.admit(host, Waiting::Event(event));
+            }
             Event::Command(host, command) => {
                 self.last_command += 1;
                 self.give(host, Input::Command(CommandId(self.last_command), &command));
             }
-            Event::Synced(host) => {
+            Event::Synced(host) if self.stores.ends(self.now, host) => {
                 self.synced(host);
                 self.settle(host);
             }
+            Event::Synced(_) => {}
             Event::Sample(port) => self.sample(port),
             Event::Grant => self.grant(),
         }
@@ -218,7 +230,7 @@ impl<W: Witness> World<W> {
 
     /// An alarm that an earlier one replaced is stale: obeyed, it would set another, and so on without end.
     fn due(&mut self, host: HostId) {
-        if self.host(host).due != self.now {
+        if self.host(host).due != self.now || !self.orders.runs(host) {
             return;
         }
         self.host_mut(host).due = Instant::NEVER;
@@ -237,32 +249,39 @@ impl<W: Witness> World<W> {
     }
 
     fn land(&mut self, flight: &Flight, packet: Packet) {
-        if let Some(port) = flight.far_end() {
-            return self.arrive(port, flight.copies, packet);
+        if let Some(port) = flight.far_end().filter(|_| self.fabric.is_whole(flight)) {
+            return self.arrive(port, flight, packet);
         }
         match self.fabric.land(flight, packet.link.dst) {
             Landing::Lost(reason) => self.lost(flight.from, packet.id, reason),
             Landing::At(mut ports) => {
                 let last = ports.pop();
                 for port in ports {
-                    self.arrive(port, flight.copies, packet.clone());
+                    self.arrive(port, flight, packet.clone());
                 }
                 if let Some(last) = last {
-                    self.arrive(last, flight.copies, packet);
+                    self.arrive(last, flight, packet);
                 }
             }
         }
     }
 
-    fn arrive(&mut self, port: PortId, copies: u8, packet: Packet) {
+    fn arrive(&mut self, port: PortId, flight: &Flight, packet: Packet) {
         let Some((host, iface)) = self.owner(port) else { return };
-        for _ in 1..copies {
+        if !self.orders.runs(host) {
+            let Some((sender, from)) = self.owner(flight.from) else { return };
+            for _ in 0..flight.copies {
+                let _ = self.admit(host, Waiting::Frame(sender, from, iface, packet.clone()));
+            }
+            return;
+        }
+        for _ in 1..flight.copies {
             self.receive(host, iface, packet.clone());
         }
         self.receive(host, iface, packet);
     }
 
-    fn receive(&mut self, host: HostId, iface: Iface, packet: Packet) {
+    pub(crate) fn receive(&mut self, host: HostId, iface: Iface, packet: Packet) {
         self.witness.received(self.now, host, iface, &packet);
         self.step(host, |host, now, out| host.node.receive(now, iface, packet, out));
     }
@@ -274,9 +293,7 @@ impl<W: Witness> World<W> {
             Arrived::Elsewhere => return,
             Arrived::OutOfRange => return self.down(host, iface, Link::OUT_OF_RANGE),
         }
-        let Some(interface) = self.host(host).interface(iface).cloned() else { return };
-        let (mac, mtu, name) = (interface.mac, interface.mtu, interface.name.as_ref());
-        self.up(host, iface, Link::Up { cell: Some(tuning.cell), mac, mtu, name });
+        self.up(host, iface, Some(tuning.cell));
     }
 
     /// Tells a host what one of its radios hears, and when it hears its own cell no more.
@@ -284,28 +301,44 @@ impl<W: Witness> World<W> {
         let Some((host, iface)) = self.owner(port) else { return };
         let sample = self.fabric.sample(self.now, port);
         self.set_grant();
-        for (cell, strength) in sample.heard {
-            self.give(host, Input::Link(iface, Link::Heard(cell, strength)));
-        }
+        self.hear(host, iface, sample.heard);
         if sample.is_lost {
             self.down(host, iface, Link::OUT_OF_RANGE);
         }
         self.schedule(self.now + SAMPLING, Event::Sample(port));
     }
 
-    fn down(&mut self, host: HostId, iface: Iface, why: &'static str) {
-        self.record(host, What::Down(iface, why.into()));
-        self.give(host, Input::Link(iface, Link::Down(why)));
-    }
-
-    fn up(&mut self, host: HostId, iface: Iface, link: Link<'_>) {
-        if let Link::Up { cell, .. } = link {
-            self.record(host, What::Up(iface, cell));
+    pub(crate) fn hear(&mut self, host: HostId, iface: Iface, heard: Vec<(Cell, i16)>) {
+        if heard.is_empty() {
+            return;
         }
-        self.give(host, Input::Link(iface, link));
+        let Some(Waiting::Heard(iface, heard)) = self.admit(host, Waiting::Heard(iface, heard)) else {
+            return;
+        };
+        for (cell, strength) in heard {
+            self.give(host, Input::Link(iface, Link::Heard(cell, strength)));
+        }
     }
 
-    fn give(&mut self, host: HostId, input: Input<'_>) {
+    pub(crate) fn down(&mut self, host: HostId, iface: Iface, why: &'static str) {
+        if self.admit(host, Waiting::Down(iface, why)).is_some() {
+            self.record(host, What::Down(iface, why.into()));
+            self.give(host, Input::Link(iface, Link::Down(why)));
+        }
+    }
+
+    /// The interface carries packets: in this cell, if it is the radio of a host that moves.
+    pub(crate) fn up(&mut self, host: HostId, iface: Iface, cell: Option<Cell>) {
+        if self.admit(host, Waiting::Up(iface, cell)).is_none() {
+            return;
+        }
+        let Some(interface) = self.host(host).interface(iface).cloned() else { return };
+        let (mac, mtu, name) = (interface.mac, interface.mtu, interface.name.as_ref());
+        self.record(host, What::Up(iface, cell));
+        self.give(host, Input::Link(iface, Link::Up { cell, mac, mtu, name }));
+    }
+
+    pub(crate) fn give(&mut self, host: HostId, input: Input<'_>) {
         self.fingerprint.add(&input);
         self.step(host, |host, now, out| host.node.handle(now, input, out));
     }
@@ -317,7 +350,7 @@ impl<W: Witness> World<W> {
     }
 
     /// Carries out all that follows, until all is quiet.
-    fn settle(&mut self, host: HostId) {
+    pub(crate) fn settle(&mut self, host: HostId) {
         self.carry_out(host);
         let mut rounds = 0;
         while !self.output.told.is_empty() {
@@ -369,7 +402,7 @@ impl<W: Witness> World<W> {
     /// Carries out all acts, and makes records durable: at once, or when the disk has had its time.
     fn carry_out(&mut self, host: HostId) {
         self.carry_out_acts(host);
-        while let Some(latency) = self.stores.begin(host) {
+        while let Some(latency) = self.stores.begin(self.now, host) {
             if latency > Duration::ZERO {
                 return self.schedule(self.now + latency, Event::Synced(host));
             }
@@ -408,7 +441,7 @@ impl<W: Witness> World<W> {
             }
             Act::Mark(mark) => self.record(host, What::Marked(mark)),
             Act::Answer(_, answer) => self.record(host, What::Answered(answer)),
-            Act::Store(..) => self.stores.ask(host),
+            Act::Store(key, value) => self.stores.ask(host, key, value),
             Act::Handed(event) => self.record(host, What::App(event)),
             // The node itself is the only one here who has a table, answers ARP and has addresses.
             // And there are no programs outside, that could ask for streams.
@@ -452,7 +485,7 @@ impl<W: Witness> World<W> {
     }
 
     /// A sync is over: what waited for its records goes on, or is taken back.
-    fn synced(&mut self, host: HostId) {
+    pub(crate) fn synced(&mut self, host: HostId) {
         let (durable, failed) = self.stores.end(host);
         self.hosts[host.index()].node.resume(self.now, durable, &mut self.out);
         if let Some(why) = failed {
@@ -514,7 +547,7 @@ impl<W: Witness> World<W> {
         self.set_grant();
     }
 
-    fn set_grant(&mut self) {
+    pub(crate) fn set_grant(&mut self) {
         if let Some(at) = self.fabric.next_decision().map(|at| at.max(self.now))
             && at < self.grant_due
         {
@@ -575,7 +608,7 @@ impl<W: Witness> World<W> {
 
     fn take_stock(&mut self) {
         let mut held: Vec<(HostId, Option<Iface>, PacketId)> = Vec::new();
-        for (id, host) in (0..).map(HostId).zip(&self.hosts) {
+        for (id, host) in (0..).map(HostId).zip(&self.hosts).filter(|(id, _)| !self.orders.crashed(*id)) {
             host.node.holds(&mut |packet| held.push((id, None, packet)));
             host.stack.holds(&mut |packet| held.push((id, Some(Iface::HOST), packet)));
         }
@@ -586,6 +619,7 @@ impl<W: Witness> World<W> {
                 held.extend((0..flight.copies).map(|_| (host, Some(iface), packet.id)));
             }
         }
+        held.extend(self.waiting_frames());
         for (port, packet) in self.waiting.values() {
             held.extend(self.owner(*port).map(|(host, iface)| (host, Some(iface), packet.id)));
         }
@@ -594,7 +628,7 @@ impl<W: Witness> World<W> {
         }
     }
 
-    fn set_alarm(&mut self, id: HostId) {
+    pub(crate) fn set_alarm(&mut self, id: HostId) {
         let now = self.now;
         let host = self.host_mut(id);
         let Some(deadline) = host.deadline().map(|deadline| deadline.max(now)) else { return };
@@ -605,19 +639,19 @@ impl<W: Witness> World<W> {
         }
     }
 
-    fn schedule(&mut self, at: Instant, event: Event) {
+    pub(crate) fn schedule(&mut self, at: Instant, event: Event) {
         self.queue.schedule(at, event);
     }
 
-    fn record(&mut self, host: HostId, what: What) {
+    pub(crate) fn record(&mut self, host: HostId, what: What) {
         self.witness.happened(self.now, host, what);
     }
 
-    fn host(&self, id: HostId) -> &Host {
+    pub(crate) fn host(&self, id: HostId) -> &Host {
         &self.hosts[id.index()]
     }
 
-    fn host_mut(&mut self, id: HostId) -> &mut Host {
+    pub(crate) fn host_mut(&mut self, id: HostId) -> &mut Host {
         &mut self.hosts[id.index()]
     }
 }

@@ -62,6 +62,8 @@ pub enum What {
     Marked(Mark),
     /// A command was answered.
     Answered(Result<Value, String>),
+    /// An event of the scenario happened here: `crash of home`, `cut of wire left`.
+    Ordered(Trail),
 }
 
 impl What {
@@ -170,6 +172,7 @@ fn line(at: Instant, what: &What) -> Line {
         What::Up(iface, cell) => Line { cell: cell.map(|cell| cell.0), ..on("up", *iface) },
         What::Down(iface, why) => Line { reason: Some(why.to_string()), ..on("down", *iface) },
         What::Marked(mark) => mark_line(base("mark"), mark),
+        What::Ordered(what) => Line { name: Some(what.to_string()), ..base("ordered") },
         What::Answered(Ok(value)) => Line { fields: Some(json_of(value)), ..base("answer") },
         What::Answered(Err(error)) => Line { error: Some(error.clone()), ..base("answer") },
     }
@@ -223,6 +226,7 @@ fn what(line: &Line) -> Option<What> {
         "visit" => What::Visited(iface()?, cell()?),
         "up" => What::Up(iface()?, cell()),
         "down" => What::Down(iface()?, reason()?),
+        "ordered" => What::Ordered(Cow::Owned(line.name.clone()?)),
         "mark" => What::Marked(mark(line)?),
         "answer" => What::Answered(match (&line.error, &line.fields) {
             (Some(error), _) => Err(error.clone()),
@@ -335,6 +339,7 @@ mod tests {
             }),
             What::Answered(Ok(Value::map([("ok", Value::Int(1))]))),
             What::Answered(Err("no".to_owned())),
+            What::Ordered("crash of home".into()),
         ]
     }
 

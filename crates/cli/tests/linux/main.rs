@@ -15,6 +15,7 @@ mod common;
 mod compare;
 mod conformance;
 mod drops;
+mod events;
 mod evidence;
 mod exec;
 mod faults;

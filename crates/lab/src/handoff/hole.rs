@@ -3,7 +3,7 @@
 use super::experience::{Experience, Handoff, Outage, Recovery};
 use super::recovery::window;
 use super::stages::{Next, add, share_out};
-use super::story::Story;
+use super::story::{Event, Story};
 use crate::flow::{Flow, FlowEnd, PacketEvent, Packets};
 use node::Stage;
 use trace::{HostId, What};
@@ -67,7 +67,9 @@ impl Story<'_> {
     ) -> Hole {
         let is_end = |host: HostId| host == flow.from.host || host == flow.to.host;
         let down = self.first(last, end, |r| is_end(r.host) && matches!(r.what, What::Down(..)));
-        let from = down.map_or(last, |down| down.at);
+        let event = self.event_of(flow, lost, [last, end]);
+        let began = event.as_ref().map(|[begun, _]| begun.0.max(last));
+        let from = began.or(down.map(|down| down.at)).unwrap_or(last);
         let host = down.map_or_else(|| self.loser(flow, lost), |down| down.host);
         let has_data = |lost: &&PacketEvent| packets.lost.binary_search(lost).is_ok();
         let lost_packets = lost.iter().filter(has_data).count() as u64;
@@ -84,7 +86,10 @@ impl Story<'_> {
         let up = down.and_then(|down| {
             self.first(from, end, |r| r.host == down.host && matches!(r.what, What::Up(..)))
         });
-        if let (Some(down), Some(up)) = (down, up) {
+        if let Some([begun, ended]) = event {
+            let edges = [(begun.0.max(from), begun.1, begun.2), (ended.0.min(end), ended.1, ended.2)];
+            add(&mut stages, Stage::Link, edges.map(Some));
+        } else if let (Some(down), Some(up)) = (down, up) {
             let edges = [(down.at, down.host, "down".to_owned()), (up.at, up.host, "up".to_owned())];
             add(&mut stages, Stage::Link, edges.map(Some));
         } else if !packets.is_stream {
@@ -100,6 +105,23 @@ impl Story<'_> {
         let owners = self.other_end(host, flow, share_out(from, end, self.resumed(next, stages)));
         let experience = Experience::Outage(Outage { from, to: end, owners });
         Hole { host, flow: index, from, experience, lost: lost_packets }
+    }
+
+    /// The event of the scenario that a hole is due to, from its begin to its end: one of an end of the flow, or one while which
+    /// packets of the flow were lost as only an event loses them.
+    fn event_of(&self, flow: &Flow, lost: &[PacketEvent], [last, end]: [Instant; 2]) -> Option<[Event; 2]> {
+        let by_event = |lost: &&PacketEvent| {
+            let record = self.lost_at(lost);
+            record.is_some_and(|record| match &record.what {
+                What::Lost(_, _, why) | What::Dropped(_, _, why) => crate::event::is_of_event(why),
+                _ => false,
+            })
+        };
+        let first = lost.iter().find(by_event).map(|lost| lost.at);
+        let is_end = |host: HostId| host == flow.from.host || host == flow.to.host;
+        self.ordered(last, end).into_iter().find(|[begun, ended]| {
+            begun.0 < end && (is_end(begun.1) || first.is_some_and(|lost| begun.0 <= lost && lost <= ended.0))
+        })
     }
 
     /// The end of a flow that missed packets: the sender, if its own link or its own node lost the last of them.

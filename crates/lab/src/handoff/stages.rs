@@ -42,7 +42,11 @@ impl<'a> Story<'a> {
         let other = if flow.from.host == host { flow.to.host } else { flow.from.host };
         let [Some(first), Some(last)] = [owners.first(), owners.last()] else { return owners };
         let away = if other == host { Vec::new() } else { self.without_link(other, first.from, last.to) };
-        owners.into_iter().flat_map(|owner| split(owner, &away)).collect()
+        let ordered = self.ordered(first.from, last.to);
+        let owners = owners.into_iter().flat_map(|owner| split(owner, &away));
+        // What nothing else accounts for while an event of the scenario lasted is due to that event.
+        let unknown = |owner: Owner| if owner.stage.is_none() { split(owner, &ordered) } else { vec![owner] };
+        owners.flat_map(unknown).collect()
     }
 
     /// The times within these in which no radio of a host had a link, in their order.

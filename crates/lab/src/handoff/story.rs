@@ -32,6 +32,32 @@ impl<'a> Story<'a> {
         self.records.get(begin..end).unwrap_or_default()
     }
 
+    /// The states that events of the scenario began and that lasted within this time, in the order of their begin: each from
+    /// what began it to what ended it.
+    pub(super) fn ordered(&self, from: Instant, to: Instant) -> Vec<[Event; 2]> {
+        let mut open: BTreeMap<&str, Event> = BTreeMap::new();
+        let mut all = Vec::new();
+        for record in self.between(Instant::ZERO, to) {
+            let What::Ordered(what) = &record.what else { continue };
+            let Some((kind, target)) = what.split_once(" of ") else { continue };
+            let event = (record.at, record.host, what.to_string());
+            match kind {
+                "crash" | "stop" | "cut" => drop(open.insert(target, event)),
+                "restart" | "continue" | "restore" => {
+                    all.extend(open.remove(target).map(|begun| [begun, event]));
+                }
+                _ => {}
+            }
+        }
+        all.extend(open.into_values().map(|begun| {
+            let until = (to, begun.1, "not_ended".to_owned());
+            [begun, until]
+        }));
+        all.retain(|[_, ended]| ended.0 > from);
+        all.sort_by_key(|[begun, _]| begun.0);
+        all
+    }
+
     /// The first record of this time that is wanted.
     pub(super) fn first(
         &self,

@@ -20,11 +20,13 @@ pub use programs::ProgramReport;
 pub use report::{HostReport, InterfaceReport, Repeat, WorldReport, timing};
 pub use world::{carry_out, lay_out, ports};
 
-use crate::Plan;
 use crate::run::{OnWorld, Outcome};
+use crate::{Event, Plan};
+use link::Change;
 use linux::control::Control;
 use linux::leftover::LabDir;
 use linux::{Error, World};
+use sim::Order;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -145,6 +147,7 @@ impl Drop for Running {
 /// Runs a plan on Linux. `stop` ends it early, as Ctrl-C does.
 pub fn run(plan: Plan, programs: &Programs, stop: &AtomicBool) -> Result<Outcome, LinuxError> {
     let _running = Running::begin();
+    refuse_events(&plan)?;
     let mut dir = LabDir::create()?;
     let at = |name: &str| dir.path().join(name);
     write(&at(file::PLAN), &world::Order::new(&plan, programs, last_control().is_none()).to_text()?)?;
@@ -179,6 +182,20 @@ pub fn run(plan: Plan, programs: &Programs, stop: &AtomicBool) -> Result<Outcome
     let outcome = collect(plan, dir.path())?;
     dir.remove()?;
     Ok(outcome)
+}
+
+/// Refuses events that no daemon carries out yet.
+fn refuse_events(plan: &Plan) -> Result<(), LinuxError> {
+    let Some(event) = plan.events.iter().find(|event| !is_carried_out(event)) else { return Ok(()) };
+    Err(LinuxError::World(format!(
+        "`{}` is an event for the simulator alone: use --on sim; on Linux there are cut, restore and loss",
+        event.name
+    )))
+}
+
+/// The radio process carries out what happens to links.
+const fn is_carried_out(event: &Event) -> bool {
+    matches!(&event.order, Order::Link(_, _, Change::Cut | Change::Restore | Change::Loss(_)))
 }
 
 /// Runs a plan, and again when this host was too busy for it: at most `repeats` times more. The last run counts, with the

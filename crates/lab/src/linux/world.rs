@@ -5,12 +5,12 @@ use super::report::{HostReport, WorldReport};
 use super::sum_up::{sum_up, write_radio};
 use super::{LinuxError, Programs, file, write};
 use crate::plan::HostPlan;
-use crate::{Plan, Scenario};
+use crate::{Event, Plan, Scenario};
 use linux::control::Control;
 use linux::daemon::{Answer, Ask};
 use linux::idle::{self, Idle};
 use linux::lines::{Heard, Lines};
-use linux::radio::{Port, Radio};
+use linux::radio::{LinkOrder, Port, Radio};
 use linux::{Clock, End, NetNs, Netlink, Offset, PacketSocket, Place};
 use roles::RoleConfig;
 use serde::{Deserialize, Serialize};
@@ -124,6 +124,7 @@ fn work(dir: &Path) -> Result<(), LinuxError> {
     let namespaces = lay_out(&plan, &ports)?;
     // The daemons look for the radio process when they start.
     let mut radio = Radio::new(plan.fabric(), ports, &dir.join(file::RADIO_SOCKET))?;
+    radio.order(link_orders(&plan));
     let mut daemons = start(&plan, &order, dir, &namespaces)?;
     wait_until_ready(&mut daemons)?;
     let clock = Clock::ahead(LEAD);
@@ -154,6 +155,18 @@ fn work(dir: &Path) -> Result<(), LinuxError> {
     let json = serde_json::to_string_pretty(&report)
         .map_err(|error| LinuxError::File(dir.join(file::REPORT), error.into()))?;
     write(&dir.join(file::REPORT), &json)
+}
+
+/// What the radio process is to do to links.
+fn link_orders(plan: &Plan) -> Vec<LinkOrder> {
+    let of_link = |event: &Event| match &event.order {
+        sim::Order::Link(host, places, change) => {
+            let (host, places, change) = (*host, places.clone(), *change);
+            Some(LinkOrder { at: event.at, host, places, change, name: event.name.clone() })
+        }
+        sim::Order::Host(..) => None,
+    };
+    plan.events.iter().filter_map(of_link).collect()
 }
 
 /// Whether this kernel has what the plan needs beyond links and namespaces: found out before anything starts, as a run that

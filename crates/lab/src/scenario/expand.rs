@@ -4,7 +4,8 @@ use super::error::{ScenarioError, Source};
 use super::nearest::did_you_mean;
 use super::networks::{AIR, Networks};
 use super::protocol::{self, Around};
-use super::{Host, Scenario, check, course, moves};
+use super::{Host, Scenario, check, course, event, moves};
+use crate::event::Places;
 use crate::plan::{HostPlan, Plan, PortPlan};
 use crate::tree::Tree;
 use link::{
@@ -14,6 +15,7 @@ use roles::HostConfig;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use toml::{Table, Value};
+use trace::HostId;
 use wire::{Cell, Duration, Ipv4Addr, Mac};
 
 /// An interface: its name, and for a wire the wire's name and which end of it this is.
@@ -99,6 +101,11 @@ impl Layout {
         self.networks.has_end(address)
     }
 
+    /// Whether a host has a radio that moves between cells.
+    pub(crate) fn moves(&self, host: &str) -> bool {
+        self.hosts.iter().any(|(name, of)| name == host && protocol::roams(&of.role))
+    }
+
     pub(crate) fn known(&self, host: &str) -> Result<(), String> {
         if self.hosts.iter().any(|(name, _)| name == host) {
             return Ok(());
@@ -149,6 +156,11 @@ impl Layout {
 
     pub(crate) fn interfaces(&self, host: &str) -> impl Iterator<Item = &str> {
         self.interfaces.get(host).into_iter().flatten().map(|(name, _)| name.as_str())
+    }
+
+    /// The base station of a cell.
+    fn station_of(&self, cell: u16) -> Option<&str> {
+        self.cells.iter().find(|(_, own)| **own == cell).map(|(station, _)| station.as_str())
     }
 
     pub(crate) fn cell_of(&self, host: &str) -> Option<u16> {
@@ -216,8 +228,11 @@ pub(crate) fn plan(source: &Source<'_>, scenario: &Scenario, seed: u64) -> Resul
         hosts: Vec::new(),
         wires: Vec::new(),
         cells: cells(scenario),
+        events: Vec::new(),
         tree,
     };
+    let events =
+        event::events(scenario, &layout, seed).map_err(|(key, problem)| source.at_path(&key, &problem))?;
     let mut wires: BTreeMap<String, [Option<PortId>; 2]> = BTreeMap::new();
     let mut next_port = 0;
     for (name, host) in &layout.hosts {
@@ -243,15 +258,51 @@ pub(crate) fn plan(source: &Source<'_>, scenario: &Scenario, seed: u64) -> Resul
         let programs = host.program.clone();
         plan.hosts.push(HostPlan { config: parsed, text, ports, programs });
     }
+    let mut ends_of_wires = BTreeMap::new();
     for (name, ends) in wires {
         if let (Some(wire), [Some(a), Some(b)]) = (scenario.wire.get(&name), ends) {
             plan.wires.push(([a, b], wire_spec(wire)));
+            ends_of_wires.insert(name, [a, b]);
         }
     }
     check_faults(source, scenario)?;
     protocol::check_together(&layout, &plan.hosts)
         .map_err(|(key, problem)| source.at_path(&key, &problem))?;
+    let placed = Placed { layout: &layout, plan: &plan, wires: &ends_of_wires };
+    plan.events = events.iter().filter_map(|event| crate::event::resolve(event, &placed)).collect();
     Ok(plan)
+}
+
+/// Where names are in a plan that is complete but for its events.
+struct Placed<'a> {
+    layout: &'a Layout,
+    plan: &'a Plan,
+    wires: &'a BTreeMap<String, [PortId; 2]>,
+}
+
+impl Places for Placed<'_> {
+    fn host(&self, name: &str) -> Option<HostId> {
+        self.layout.number(name).checked_sub(1).map(HostId)
+    }
+
+    fn wire(&self, name: &str) -> Option<[PortId; 2]> {
+        self.wires.get(name).copied()
+    }
+
+    fn first_end(&self, name: &str) -> Option<HostId> {
+        let [first, _] = self.layout.wires.get(name)?;
+        self.host(first)
+    }
+
+    fn station(&self, cell: u16) -> Option<HostId> {
+        let station = self.layout.station_of(cell)?;
+        self.host(station)
+    }
+
+    fn radios(&self, host: HostId) -> Vec<PortId> {
+        let ports = self.plan.hosts.get(host.index()).into_iter().flat_map(|host| &host.ports);
+        ports.filter(|port| port.radio.is_some()).map(|port| port.port).collect()
+    }
 }
 
 /// What can be run and is probably a mistake: of a scenario that makes a plan.
@@ -274,6 +325,13 @@ fn tree(source: &Source<'_>, scenario: &Scenario) -> Result<Option<Arc<Tree>>, S
     };
     if !(scenario.host.is_empty() && scenario.wire.is_empty() && scenario.cell.is_empty()) {
         return Err(source.at_path("tree", "is all that there is: no host, wire or cell beside it"));
+    }
+    for (key, is_given) in
+        [("event", !scenario.event.is_empty()), ("random_event", !scenario.random_event.is_empty())]
+    {
+        if is_given {
+            return Err(source.at_path(key, "a [tree] has no events; give hosts and wires by name"));
+        }
     }
     let tree = table
         .tree(&scenario.radio, scenario.cellular_ip.as_ref())

@@ -3,6 +3,7 @@
 mod check;
 mod course;
 mod error;
+mod event;
 mod expand;
 mod moves;
 mod nearest;
@@ -15,6 +16,7 @@ mod settings;
 pub(crate) mod units;
 
 pub use error::ScenarioError;
+pub use event::{EventKind, EventTable, RandomTable, Step};
 pub(crate) use nearest::did_you_mean;
 pub use phase::{Repetition, is_shifted};
 pub(crate) use protocol::CellularIp as CellularIpTable;
@@ -76,6 +78,12 @@ pub struct Scenario {
     #[serde(default)]
     #[schemars(with = "BTreeMap<String, Host>")]
     pub(crate) host: toml::map::Map<String, toml::Value>,
+    /// What goes wrong, and when: crashes, cuts, losses.
+    #[serde(default)]
+    pub(crate) event: Vec<EventTable>,
+    /// What goes wrong at random instants, drawn from the seed of the run.
+    #[serde(default)]
+    pub(crate) random_event: Vec<RandomTable>,
     /// Hosts by the thousand, in the place of all that has names.
     pub(crate) tree: Option<TreeTable>,
     /// What is varied over many runs; a single one knows nothing of it.

@@ -15,6 +15,8 @@
 //! instant bounds no move: else two hosts that move within a millisecond of each other would hardly be shifted. The points of
 //! a host's `course` or `path` move together. An instant that a scenario leaves out is not shifted, nor what it draws at
 //! random from its seed.
+//!
+//! An `[[event]]` happens at the same instant in all runs, and bounds every other instant: what was before it stays before it.
 
 use super::protocol;
 use crate::application::Application;
@@ -93,6 +95,9 @@ pub(super) fn shift(document: &mut Table, repetition: Repetition) -> Result<(), 
 
 /// By at most `most`.
 fn shift_by(document: &mut Table, repetition: Repetition, duration: Duration, most: Duration) {
+    let events = document.get("event").and_then(Value::as_array);
+    let events: Vec<Duration> =
+        events.into_iter().flatten().filter_map(|event| event.get("at").and_then(parse)).collect();
     let mut found = Found::default();
     for (table, hosts) in document.iter_mut().filter(|(table, _)| ["host", "tree"].contains(&table.as_str()))
     {
@@ -101,7 +106,9 @@ fn shift_by(document: &mut Table, repetition: Repetition, duration: Duration, mo
             found.host(table, host, keys, duration);
         }
     }
-    let Found { groups, fences } = found;
+    let Found { groups, mut fences } = found;
+    let everyone: Vec<String> = groups.iter().flat_map(|group| group.hosts.clone()).collect();
+    fences.extend(events.into_iter().map(|at| (at, everyone.clone())));
     let known: Vec<Fence> = groups
         .iter()
         .map(|group| (group.times(), group.hosts.clone()))
@@ -304,6 +311,20 @@ mod tests {
         // Its own application's start bounds it.
         let own = latest(&DOWNLOAD.replace("start = \"0.5s\"", "start = \"4.4s\""));
         assert!(own < Duration::from_millis(4_350), "{own:?}");
+    }
+
+    #[test]
+    fn events_stay_where_they_are_and_bound_what_is_before_them() {
+        let text = format!("{FIRST}\n[[event]]\nat = \"2.1s\"\nkind = \"crash\"\nhost = \"b1\"\n");
+        for number in 0..10 {
+            let document = shifted(&text, number, 10);
+            assert_eq!(document["event"][0]["at"].as_str(), Some("2.1s"));
+            let moves = moves(&document);
+            assert!(
+                moves[1] < Duration::from_millis(2050) && moves[2] >= Duration::from_secs(3),
+                "{moves:?}"
+            );
+        }
     }
 
     #[test]

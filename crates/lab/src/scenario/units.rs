@@ -2,7 +2,7 @@
 
 use node::config::read_span;
 use schemars::{Schema, SchemaGenerator, json_schema};
-use serde::{Deserialize, Deserializer, de::Error};
+use serde::{Deserialize, Deserializer, Serializer, de::Error};
 use wire::Duration;
 
 /// Bits a second, as `2Mb/s`, `64kb/s` or `1Gb/s`.
@@ -53,6 +53,30 @@ pub(crate) fn delay<'de, D: Deserializer<'de>>(deserializer: D) -> Result<[Durat
     match texts {
         OneOrTwo::One(both) => Ok([span(&both)?; 2]),
         OneOrTwo::Two([there, back]) => Ok([span(&there)?, span(&back)?]),
+    }
+}
+
+/// A span of time as it is written in a scenario, without loss: `1500ms`.
+pub(crate) fn span_text(span: Duration) -> String {
+    let nanos = span.as_nanos();
+    let units = [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000)];
+    let unit = units.into_iter().find(|(_, unit)| nanos.is_multiple_of(*unit));
+    unit.map_or_else(|| format!("{nanos}ns"), |(name, unit)| format!("{}{name}", nanos / unit))
+}
+
+/// For `#[serde(serialize_with)]`.
+pub(crate) fn write_span<S: Serializer>(span: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(&span_text(*span))
+}
+
+#[expect(clippy::ref_option, reason = "what serde passes")]
+pub(crate) fn write_some_span<S: Serializer>(
+    span: &Option<Duration>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    match span {
+        Some(span) => write_span(span, serializer),
+        None => serializer.serialize_none(),
     }
 }
 

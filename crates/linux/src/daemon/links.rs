@@ -12,6 +12,10 @@ use wire::{Cell, Iface};
 
 /// What a daemon knows of one of its links.
 #[derive(Clone, Copy, Debug, Default)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "the device, the radio and the scenario each decide one of them"
+)]
 pub(super) struct Standing {
     /// The device's number.
     pub(super) index: u32,
@@ -21,6 +25,8 @@ pub(super) struct Standing {
     pub(super) cell: Option<Cell>,
     /// Whether the radio was pointed at a cell, and has not answered yet.
     pub(super) tuning: bool,
+    /// Whether an event of the scenario has cut the wire.
+    pub(super) is_cut: bool,
     /// What the roles were told last.
     pub(super) is_up: bool,
 }
@@ -28,7 +34,7 @@ pub(super) struct Standing {
 /// The device was switched off.
 const DOWN: &str = "interface_down";
 /// The device is on, and nothing answers at the other end of the wire, or no access point.
-const NO_CARRIER: &str = "carrier_lost";
+const NO_CARRIER: &str = Link::NO_CARRIER;
 /// The device is gone.
 const REMOVED: &str = "interface_removed";
 
@@ -98,9 +104,9 @@ impl Daemon {
     pub(super) fn settle(&mut self, iface: Iface) {
         let began = self.began;
         let Some(port) = self.port_mut(iface) else { return };
-        let Standing { carries, cell, tuning, is_up, .. } = port.standing;
+        let Standing { carries, cell, tuning, is_cut, is_up, .. } = port.standing;
         let is_tuned = !port.spec.tunes || (cell.is_some() && !tuning);
-        if began && carries && is_tuned && !is_up {
+        if began && carries && !is_cut && is_tuned && !is_up {
             port.standing.is_up = true;
             self.link_up(iface, cell);
         }
@@ -141,11 +147,17 @@ impl Daemon {
                 let iface = Iface(iface);
                 let Some(port) = self.port_mut(iface) else { return };
                 port.standing.tuning = false;
+                port.standing.is_cut |= why == Link::NO_CARRIER;
                 if why != Link::UNSUPPORTED {
                     (port.standing.cell, port.standing.is_up) = (None, false);
                 }
                 self.link_down(iface, &why);
                 self.settle(iface);
+            }
+            radio::Told::Carrier { iface } => {
+                let Some(port) = self.port_mut(Iface(iface)) else { return };
+                port.standing.is_cut = false;
+                self.settle(Iface(iface));
             }
             radio::Told::Heard { iface, cell, dbm } => {
                 let now = self.clock.now();

@@ -21,9 +21,23 @@ pub(crate) enum Wish {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Told {
-    Up { iface: u16, cell: u16 },
-    Down { iface: u16, why: String },
-    Heard { iface: u16, cell: u16, dbm: i16 },
+    Up {
+        iface: u16,
+        cell: u16,
+    },
+    /// An interface that needs no tuning carries again, after a cut.
+    Carrier {
+        iface: u16,
+    },
+    Down {
+        iface: u16,
+        why: String,
+    },
+    Heard {
+        iface: u16,
+        cell: u16,
+        dbm: i16,
+    },
 }
 
 pub(crate) struct Radio {

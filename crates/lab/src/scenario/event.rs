@@ -1,0 +1,586 @@
+//! Events: what goes wrong in a scenario, and when. `[[event]]` has an instant each; `[[random_event]]` draws some from the
+//! run's seed, which then are events like the others.
+
+use super::check::Wrong;
+use super::expand::Layout;
+use super::nearest::did_you_mean;
+use super::{Scenario, units};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::collections::BTreeMap;
+use std::fmt;
+use wire::{Duration, Seed};
+
+/// Something that happens at an instant, as a scenario has it.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(extend("oneOf" = shapes()))]
+pub struct EventTable {
+    /// When, from the begin of the run.
+    #[serde(deserialize_with = "node::config::span", serialize_with = "units::write_span")]
+    #[schemars(schema_with = "node::config::schema::span")]
+    pub at: Duration,
+    /// What happens.
+    pub kind: EventKind,
+    /// The host; of a `cut` or `restore` of a cell, the only host for which it is cut.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
+    /// The wire, by its name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wire: Option<String>,
+    /// The cell, by its number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cell: Option<u16>,
+    /// Of `loss`: the probability that a frame is lost from now on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = 1))]
+    pub loss: Option<f64>,
+    /// Of `mtu`: the largest datagram from now on, in bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 68))]
+    pub mtu: Option<u16>,
+    /// Of `clock`: by how much the wall clock is set, as `+5s` or `-200ms`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step: Option<Step>,
+}
+
+/// What happens at an event.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum EventKind {
+    /// The host's node dies. What it had not stored durably is lost.
+    Crash,
+    /// A new node on the same configuration and store, after a crash.
+    Restart,
+    /// The host processes nothing, and keeps everything.
+    Stop,
+    /// The host processes again, after a stop.
+    Continue,
+    /// The link carries nothing.
+    Cut,
+    /// The link carries again, after a cut.
+    Restore,
+    /// The link loses frames at random from now on.
+    Loss,
+    /// The link takes datagrams up to another size from now on.
+    Mtu,
+    /// The host's wall clock is set. Its timers do not change.
+    Clock,
+    /// Each record that the host stores fails.
+    DiskFull,
+    /// The host can store again.
+    DiskFree,
+}
+
+/// Events that happen at random instants, drawn from the run's seed.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RandomTable {
+    /// What may happen: each is as likely as the others. What ends a state, as `restart`, follows by itself.
+    #[schemars(length(min = 1))]
+    pub kinds: Vec<EventKind>,
+    /// How many events a second, on average.
+    #[schemars(extend("exclusiveMinimum" = 0, "maximum" = MOST_A_SECOND))]
+    pub rate: f64,
+    /// How long each lasts. A clock stays as it is set.
+    #[serde(deserialize_with = "node::config::span", serialize_with = "units::write_span")]
+    #[schemars(schema_with = "node::config::schema::span")]
+    pub lasts: Duration,
+    /// The earliest instant: 0 s.
+    #[serde(default, deserialize_with = "node::config::span", serialize_with = "units::write_span")]
+    #[schemars(schema_with = "node::config::schema::span")]
+    pub from: Duration,
+    /// No event begins later; the end of the run, if it is not given.
+    #[serde(
+        default,
+        deserialize_with = "node::config::some_span",
+        serialize_with = "units::write_some_span",
+        skip_serializing_if = "Option::is_none"
+    )]
+    #[schemars(schema_with = "node::config::schema::span")]
+    pub to: Option<Duration>,
+    /// The hosts concerned: all, if none is given.
+    #[serde(default)]
+    pub hosts: Vec<String>,
+    /// The wires concerned: if neither wires nor cells are given, all of both.
+    #[serde(default)]
+    pub wires: Vec<String>,
+    /// The cells concerned.
+    #[serde(default)]
+    pub cells: Vec<u16>,
+    /// Of `loss`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = 1))]
+    pub loss: Option<f64>,
+    /// Of `mtu`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 68))]
+    pub mtu: Option<u16>,
+    /// Of `clock`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step: Option<Step>,
+}
+
+/// By how much a clock is set, in nanoseconds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Step(pub i64);
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sign = if self.0 < 0 { '-' } else { '+' };
+        write!(f, "{sign}{}", units::span_text(Duration::from_nanos(self.0.unsigned_abs())))
+    }
+}
+
+impl Serialize for Step {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Step {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let value = toml::Value::deserialize(deserializer)?;
+        let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let signed = value.as_str().and_then(|text| {
+            let (sign, span) = text
+                .strip_prefix('-')
+                .map_or_else(|| Some((1, text.strip_prefix('+')?)), |span| Some((-1, span)))?;
+            let nanos = i64::try_from(node::config::parse_span(span)?.as_nanos()).ok()?;
+            (nanos > 0).then_some(Self(sign * nanos))
+        });
+        signed.ok_or_else(|| {
+            D::Error::custom(format!(
+                "`{text}` is not a step of a clock; write + or -, a number above 0 and a unit, as \"+5s\" or \"-200ms\""
+            ))
+        })
+    }
+}
+
+impl JsonSchema for Step {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Step".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "type": "string",
+            "description": "A sign and a span of time.",
+            "pattern": "^[+-][0-9]+(\\.[0-9]{0,9})?(ns|us|ms|s|min)$",
+            "examples": ["+5s", "-200ms"],
+        })
+    }
+}
+
+/// More than this a second is no run with faults any more.
+const MOST_A_SECOND: f64 = 1000.0;
+
+/// Which keys go with which kinds, for the schema.
+fn shapes() -> serde_json::Value {
+    use EventKind::{Clock, Continue, Crash, Cut, DiskFree, DiskFull, Loss, Mtu, Restart, Restore, Stop};
+    let key = |kinds: &[EventKind], needed: &[&str], others: &[&str]| {
+        let refused: Vec<serde_json::Value> = ["host", "wire", "cell", "loss", "mtu", "step"]
+            .iter()
+            .filter(|key| !needed.contains(key) && !others.contains(key))
+            .map(|key| serde_json::json!({ "required": [key] }))
+            .collect();
+        serde_json::json!({
+            "properties": { "kind": { "enum": kinds, "description": "What happens." } },
+            "required": needed,
+            "not": { "anyOf": refused },
+        })
+    };
+    serde_json::Value::Array(vec![
+        key(&[Crash, Restart, Stop, Continue, DiskFull, DiskFree], &["host"], &[]),
+        key(&[Clock], &["host", "step"], &[]),
+        key(&[Cut, Restore], &["wire"], &[]),
+        key(&[Cut, Restore], &["cell"], &["host"]),
+        key(&[Loss], &["wire", "loss"], &[]),
+        key(&[Loss], &["cell", "loss"], &[]),
+        key(&[Mtu], &["wire", "mtu"], &[]),
+        key(&[Mtu], &["cell", "mtu"], &[]),
+    ])
+}
+
+impl EventKind {
+    /// Its name in a scenario.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Crash => "crash",
+            Self::Restart => "restart",
+            Self::Stop => "stop",
+            Self::Continue => "continue",
+            Self::Cut => "cut",
+            Self::Restore => "restore",
+            Self::Loss => "loss",
+            Self::Mtu => "mtu",
+            Self::Clock => "clock",
+            Self::DiskFull => "disk-full",
+            Self::DiskFree => "disk-free",
+        }
+    }
+
+    /// Whether it happens to a link.
+    pub const fn is_of_link(self) -> bool {
+        matches!(self, Self::Cut | Self::Restore | Self::Loss | Self::Mtu)
+    }
+
+    /// What ends the state that it begins, if it begins one.
+    const fn end(self) -> Option<Self> {
+        match self {
+            Self::Crash => Some(Self::Restart),
+            Self::Stop => Some(Self::Continue),
+            Self::Cut => Some(Self::Restore),
+            Self::DiskFull => Some(Self::DiskFree),
+            Self::Loss => Some(Self::Loss),
+            Self::Mtu => Some(Self::Mtu),
+            Self::Restart | Self::Continue | Self::Restore | Self::Clock | Self::DiskFree => None,
+        }
+    }
+}
+
+impl EventTable {
+    /// One that concerns nothing yet.
+    pub const fn new(at: Duration, kind: EventKind) -> Self {
+        Self { at, kind, host: None, wire: None, cell: None, loss: None, mtu: None, step: None }
+    }
+
+    /// What it concerns, in words: `home`, `wire left`, `cell 2`, `cell 2 for mobile`.
+    pub fn target(&self) -> String {
+        match (&self.wire, self.cell, &self.host) {
+            (Some(wire), ..) => format!("wire {wire}"),
+            (None, Some(cell), Some(host)) => format!("cell {cell} for {host}"),
+            (None, Some(cell), None) => format!("cell {cell}"),
+            (None, None, host) => host.clone().unwrap_or_default(),
+        }
+    }
+
+    /// What happens, in words: `crash of home`, `cut of wire left`, `loss of 10 % on cell 2`.
+    pub fn words(&self) -> String {
+        let target = self.target();
+        match self.kind {
+            EventKind::Loss => format!("loss of {} % on {target}", self.loss.unwrap_or_default() * 100.0),
+            EventKind::Mtu => format!("MTU {} on {target}", self.mtu.unwrap_or_default()),
+            EventKind::Clock => {
+                let step = self.step.map(|step| step.to_string()).unwrap_or_default();
+                format!("clock step {step} of {target}")
+            }
+            EventKind::DiskFull => format!("disk full at {target}"),
+            EventKind::DiskFree => format!("disk free at {target}"),
+            kind => format!("{} of {target}", kind.name()),
+        }
+    }
+}
+
+/// All events of a run in the order of time: those with an instant, and those that the seed draws.
+pub(super) fn events(scenario: &Scenario, layout: &Layout, seed: u64) -> Result<Vec<EventTable>, Wrong> {
+    for (index, event) in scenario.event.iter().enumerate() {
+        let path = |(key, problem): Wrong| (format!("event[{index}].{key}"), problem);
+        check(scenario, layout, event).map_err(path)?;
+    }
+    let mut all: Vec<EventTable> = scenario.event.clone();
+    states(&all).map_err(|(index, problem)| (format!("event[{index}].kind"), problem))?;
+    for (index, random) in scenario.random_event.iter().enumerate() {
+        let path = |(key, problem): Wrong| (format!("random_event[{index}].{key}"), problem);
+        let targets = targets(scenario, layout, random).map_err(path)?;
+        let mut chance = Seed::new(seed).fork("event").fork(&index.to_string());
+        draw(scenario, random, &targets, &mut chance, &mut all);
+    }
+    all.sort_by_key(|event| event.at);
+    Ok(all)
+}
+
+/// Whether an event makes sense by itself.
+fn check(scenario: &Scenario, layout: &Layout, event: &EventTable) -> Result<(), Wrong> {
+    let end = scenario.duration;
+    if event.at >= end {
+        return wrong(
+            "at",
+            format!("the run has ended then; allowed: 0s to below {}", units::span_text(end)),
+        );
+    }
+    let kind = event.kind;
+    if let Some(host) = &event.host {
+        layout.known(host).map_err(|problem| ("host".to_owned(), problem))?;
+    }
+    if let Some(wire) = &event.wire {
+        known_wire(scenario, wire).map_err(|problem| ("wire".to_owned(), problem))?;
+    }
+    if let Some(cell) = event.cell {
+        known_cell(scenario, cell).map_err(|problem| ("cell".to_owned(), problem))?;
+    }
+    let needs = |key: &str, what: &str| wrong(key, format!("is missing: `{}` {what}", kind.name()));
+    let name = kind.name();
+    let has_not = |key: &str| wrong(key, format!("`{name}` does not have this key"));
+    if kind.is_of_link() {
+        match (&event.wire, event.cell, &event.host) {
+            (None, None, _) => return needs("wire", "happens to a `wire` or a `cell`"),
+            (Some(_), Some(_), _) => return wrong("cell", "give a `wire` or a `cell`, not both".to_owned()),
+            (Some(_), None, Some(_)) => return wrong("host", "only a `cell` is cut for one host".to_owned()),
+            (None, Some(_), Some(host)) => for_one(layout, kind, host)?,
+            _ => {}
+        }
+    } else {
+        match (&event.host, &event.wire, event.cell) {
+            (None, ..) => return needs("host", "happens to a `host`"),
+            (_, Some(_), _) => return has_not("wire"),
+            (_, _, Some(_)) => return has_not("cell"),
+            _ => {}
+        }
+    }
+    numbers(kind, event.loss, event.mtu, event.step)
+}
+
+/// Only what a radio hears can be taken from one host alone.
+fn for_one(layout: &Layout, kind: EventKind, host: &str) -> Result<(), Wrong> {
+    if !matches!(kind, EventKind::Cut | EventKind::Restore) {
+        return wrong("host", format!("`{}` of a cell concerns all hosts in it", kind.name()));
+    }
+    if !layout.moves(host) {
+        return wrong("host", format!("`{host}` has no radio that moves between cells"));
+    }
+    Ok(())
+}
+
+/// The numbers that a kind needs, and no others.
+fn numbers(kind: EventKind, loss: Option<f64>, mtu: Option<u16>, step: Option<Step>) -> Result<(), Wrong> {
+    let name = kind.name();
+    let given = [
+        ("loss", loss.is_some(), kind == EventKind::Loss, "a number from 0 to 1, as `loss = 0.1`"),
+        ("mtu", mtu.is_some(), kind == EventKind::Mtu, "bytes, as `mtu = 1280`"),
+        ("step", step.is_some(), kind == EventKind::Clock, "a span with a sign, as `step = \"+5s\"`"),
+    ];
+    for (key, is_given, is_needed, what) in given {
+        match (is_given, is_needed) {
+            (true, false) => return wrong(key, format!("`{name}` does not have this key")),
+            (false, true) => return wrong(key, format!("is missing: `{name}` needs {what}")),
+            _ => {}
+        }
+    }
+    if loss.is_some_and(|loss| !(0.0..=1.0).contains(&loss)) {
+        return wrong("loss", "a probability is a number from 0 to 1".to_owned());
+    }
+    if mtu.is_some_and(|mtu| mtu < 68) {
+        return wrong("mtu", "a link takes at least 68 bytes (RFC 791, section 3.2)".to_owned());
+    }
+    Ok(())
+}
+
+fn wrong<T>(key: &str, problem: String) -> Result<T, Wrong> {
+    Err((key.to_owned(), problem))
+}
+
+fn known_wire(scenario: &Scenario, wire: &str) -> Result<(), String> {
+    if scenario.wire.contains_key(wire) {
+        return Ok(());
+    }
+    let names: Vec<&str> = scenario.wire.keys().map(String::as_str).collect();
+    let meant = did_you_mean(wire, names.iter().copied());
+    Err(format!("no wire `{wire}`{meant}; there are: {}", names.join(", ")))
+}
+
+fn known_cell(scenario: &Scenario, cell: u16) -> Result<(), String> {
+    if scenario.cell.contains_key(&cell.to_string()) {
+        return Ok(());
+    }
+    let names: Vec<&str> = scenario.cell.keys().map(String::as_str).collect();
+    Err(format!("no cell {cell}; there are: {}", names.join(", ")))
+}
+
+/// What a host or link is in, as far as events put it there.
+#[derive(Clone, Copy, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "four states that do not depend on each other")]
+struct State {
+    crashed: bool,
+    stopped: bool,
+    cut: bool,
+    full: bool,
+}
+
+/// Refuses an event that ends what has not begun, or begins what has: its place in the list, and the problem.
+fn states(events: &[EventTable]) -> Result<(), (usize, String)> {
+    let mut order: Vec<(usize, &EventTable)> = events.iter().enumerate().collect();
+    order.sort_by_key(|(_, event)| event.at);
+    let mut states: BTreeMap<String, State> = BTreeMap::new();
+    for (index, event) in order {
+        let target = event.target();
+        let state = states.entry(target.clone()).or_default();
+        let problem = match event.kind {
+            EventKind::Crash if state.crashed => Some("has crashed already, and did not restart"),
+            EventKind::Restart if !state.crashed => Some("did not crash before; `restart` follows a `crash`"),
+            EventKind::Stop if state.crashed => Some("has crashed; it cannot stop"),
+            EventKind::Stop if state.stopped => Some("is stopped already"),
+            EventKind::Continue if !state.stopped => Some("is not stopped; `continue` follows a `stop`"),
+            EventKind::Cut if state.cut => Some("is cut already"),
+            EventKind::Restore if !state.cut => Some("is not cut; `restore` follows a `cut`"),
+            EventKind::DiskFull if state.full => Some("has a full disk already"),
+            EventKind::DiskFree if !state.full => Some("has no full disk; `disk-free` follows a `disk-full`"),
+            _ => None,
+        };
+        if let Some(problem) = problem {
+            return Err((index, format!("`{target}` {problem}")));
+        }
+        match event.kind {
+            EventKind::Crash => (state.crashed, state.stopped) = (true, false),
+            EventKind::Restart => state.crashed = false,
+            EventKind::Stop => state.stopped = true,
+            EventKind::Continue => state.stopped = false,
+            EventKind::Cut => state.cut = true,
+            EventKind::Restore => state.cut = false,
+            EventKind::DiskFull => state.full = true,
+            EventKind::DiskFree => state.full = false,
+            EventKind::Loss | EventKind::Mtu | EventKind::Clock => {}
+        }
+    }
+    Ok(())
+}
+
+/// Whether a table of random events makes sense by itself.
+fn check_random(scenario: &Scenario, random: &RandomTable) -> Result<(), Wrong> {
+    let end = scenario.duration;
+    if !(random.rate > 0.0 && random.rate <= MOST_A_SECOND) {
+        return wrong("rate", format!("allowed: above 0, at most {MOST_A_SECOND} events a second"));
+    }
+    if random.lasts.is_zero() {
+        return wrong("lasts", "must be greater than zero, for example `200ms`".to_owned());
+    }
+    let to = random.to.unwrap_or(end);
+    if to > end {
+        return wrong("to", format!("the run has ended then; allowed: at most {}", units::span_text(end)));
+    }
+    if random.from >= to {
+        return wrong("from", format!("must be before {}, when the last may begin", units::span_text(to)));
+    }
+    if random.kinds.is_empty() {
+        return wrong("kinds", "name at least one kind, as `kinds = [\"crash\"]`".to_owned());
+    }
+    let has = |kind: EventKind| random.kinds.contains(&kind);
+    for (key, is_given, kind) in [
+        ("loss", random.loss.is_some(), EventKind::Loss),
+        ("mtu", random.mtu.is_some(), EventKind::Mtu),
+        ("step", random.step.is_some(), EventKind::Clock),
+    ] {
+        if is_given && !has(kind) {
+            return wrong(key, format!("`kinds` does not have `{}`", kind.name()));
+        }
+    }
+    Ok(())
+}
+
+/// What random events may happen to: an event of each kind on each host or link, at no instant yet.
+fn targets(
+    scenario: &Scenario,
+    layout: &Layout,
+    random: &RandomTable,
+) -> Result<Vec<Vec<EventTable>>, Wrong> {
+    check_random(scenario, random)?;
+    let mut all = Vec::new();
+    for (index, kind) in random.kinds.iter().copied().enumerate() {
+        if matches!(kind, EventKind::Restart | EventKind::Continue | EventKind::Restore | EventKind::DiskFree)
+        {
+            let problem = format!("`{}` follows by itself, after `lasts`", kind.name());
+            return wrong(&format!("kinds[{index}]"), problem);
+        }
+        let fresh = EventTable {
+            loss: random.loss.filter(|_| kind == EventKind::Loss),
+            mtu: random.mtu.filter(|_| kind == EventKind::Mtu),
+            step: random.step.filter(|_| kind == EventKind::Clock),
+            ..EventTable::new(random.from, kind)
+        };
+        let of_kind = if kind.is_of_link() {
+            links(scenario, random).map(|(wire, cell)| EventTable { wire, cell, ..fresh.clone() }).collect()
+        } else {
+            hosts(layout, random).map(|host| EventTable { host: Some(host), ..fresh.clone() }).collect()
+        };
+        let of_kind: Vec<EventTable> = of_kind;
+        for event in &of_kind {
+            check(scenario, layout, event).map_err(|(key, problem)| match key.as_str() {
+                "host" => ("hosts".to_owned(), problem),
+                "wire" => ("wires".to_owned(), problem),
+                "cell" => ("cells".to_owned(), problem),
+                _ => (key, problem),
+            })?;
+        }
+        if of_kind.is_empty() {
+            return wrong("kinds", format!("there is nothing that `{}` could happen to", kind.name()));
+        }
+        all.push(of_kind);
+    }
+    Ok(all)
+}
+
+fn hosts(layout: &Layout, random: &RandomTable) -> impl Iterator<Item = String> {
+    let all: Vec<String> = if random.hosts.is_empty() {
+        layout.hosts().map(|(name, _)| name.to_owned()).collect()
+    } else {
+        random.hosts.clone()
+    };
+    all.into_iter()
+}
+
+fn links(scenario: &Scenario, random: &RandomTable) -> impl Iterator<Item = (Option<String>, Option<u16>)> {
+    let all = random.wires.is_empty() && random.cells.is_empty();
+    let wires: Vec<String> = if all { scenario.wire.keys().cloned().collect() } else { random.wires.clone() };
+    let cells: Vec<u16> = if all {
+        scenario.cell.keys().filter_map(|cell| cell.parse().ok()).collect()
+    } else {
+        random.cells.clone()
+    };
+    let wires = wires.into_iter().map(|wire| (Some(wire), None));
+    wires.chain(cells.into_iter().map(|cell| (None, Some(cell))))
+}
+
+/// Adds the events of one table, with what ends each. One that what is there already leaves no room for is left out.
+fn draw(
+    scenario: &Scenario,
+    random: &RandomTable,
+    targets: &[Vec<EventTable>],
+    chance: &mut Seed,
+    all: &mut Vec<EventTable>,
+) {
+    let (mut at, to) = (random.from, random.to.unwrap_or(scenario.duration));
+    loop {
+        // The time to the next event of a Poisson process.
+        let part = (chance.draw() >> 11) as f64 / (1u64 << 53) as f64;
+        at += Duration::from_secs_f64(-(1.0 - part).ln() / random.rate);
+        if at >= to {
+            return;
+        }
+        let Some(of_kind) = pick(targets, chance) else { return };
+        let Some(event) = pick(of_kind, chance) else { return };
+        let begin = EventTable { at, ..event.clone() };
+        let end = at + random.lasts;
+        let ends = begin.kind.end().filter(|_| end < scenario.duration);
+        let mut with: Vec<EventTable> = all.clone();
+        with.extend(ends.map(|kind| EventTable { at: end, kind, ..lifted(scenario, &begin) }));
+        with.push(begin.clone());
+        let is_free = !all.iter().any(|other| {
+            other.target() == begin.target() && other.kind == begin.kind && at <= other.at && other.at <= end
+        });
+        if is_free && states(&with).is_ok() {
+            *all = with;
+        }
+    }
+}
+
+/// The same place, as the scenario describes it.
+fn lifted(scenario: &Scenario, event: &EventTable) -> EventTable {
+    let wire = event.wire.as_ref().and_then(|wire| scenario.wire.get(wire));
+    let cell = event.cell.and_then(|cell| scenario.cell.get(&cell.to_string()));
+    let own = wire.map(|wire| (wire.loss, wire.mtu)).or(cell.map(|cell| (cell.loss, cell.mtu)));
+    EventTable {
+        loss: own.map(|(loss, _)| loss).filter(|_| event.kind == EventKind::Loss),
+        mtu: own.map(|(_, mtu)| mtu).filter(|_| event.kind == EventKind::Mtu),
+        ..event.clone()
+    }
+}
+
+fn pick<'a, T>(list: &'a [T], chance: &mut Seed) -> Option<&'a T> {
+    // The high half of a product is even enough: lists are short against 2^32.
+    list.get((((chance.draw() >> 32) * list.len() as u64) >> 32) as usize)
+}
+
+#[cfg(test)]
+#[path = "event_tests.rs"]
+mod tests;

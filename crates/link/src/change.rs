@@ -1,0 +1,237 @@
+//! What changes a link while a run is under way: cut, restored, lossier, narrower.
+//!
+//! Who orders the change keeps the time. The fabric says what follows for the interfaces at the link, and the caller tells
+//! their hosts.
+
+use crate::fabric::Way;
+use crate::medium::Medium;
+use crate::{Fabric, Flight, PortId, Tuning};
+use std::collections::{BTreeMap, BTreeSet};
+use wire::{Cell, Instant};
+
+/// What is changed.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Place {
+    /// The wire between two ports, both directions.
+    Wire([PortId; 2]),
+    /// A cell, for every radio in it: its base station is off.
+    Cell(Cell),
+    /// A cell for one radio alone, which does not hear it, and is not heard in it.
+    Radio(Cell, PortId),
+}
+
+/// What becomes of it.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Change {
+    /// It carries nothing. What is under way on it is lost.
+    Cut,
+    /// It carries again what it is given from now on.
+    Restore,
+    /// The probability that a frame is lost from now on, between bursts if there are any.
+    Loss(f64),
+    /// The largest datagram that it takes from now on, in bytes.
+    Mtu(u16),
+}
+
+/// What follows for an interface.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Follows {
+    /// It carries nothing any more.
+    Down(PortId),
+    /// It carries again; of a base station's radio, or at the end of a wire.
+    Up(PortId),
+    /// The radio no longer hears its cell.
+    OutOfRange(PortId),
+    /// The radio returns to the cell that it lost: the caller completes it when it is ready.
+    Returns(Tuning),
+    /// The largest datagram of its link is another.
+    Mtu(PortId, u16),
+}
+
+/// What is cut. In most runs nothing ever is.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct Cuts {
+    /// Ends of wires that were cut at least once.
+    wires: BTreeMap<PortId, CutWire>,
+    cells: BTreeSet<Cell>,
+    radios: BTreeSet<(Cell, PortId)>,
+    /// Radios that lost their cell by a cut, or went there during one, and that return by themselves.
+    lost: BTreeMap<PortId, Cell>,
+}
+
+#[derive(Clone, Copy, Default, Debug)]
+struct CutWire {
+    is_cut: bool,
+    /// How often it was cut.
+    times: u32,
+}
+
+impl Cuts {
+    /// Whether the wire at this port is cut.
+    pub(crate) fn is_cut(&self, port: PortId) -> bool {
+        !self.wires.is_empty() && self.wires.get(&port).is_some_and(|wire| wire.is_cut)
+    }
+
+    /// How a frame goes from here through a wire that leads there.
+    pub(crate) fn way(&self, from: PortId, to: PortId) -> Way {
+        match self.wires.get(&from) {
+            None => Way::Wire(to),
+            Some(wire) => Way::Rejoined(to, wire.times),
+        }
+    }
+
+    /// Whether a radio neither hears a cell nor is heard in it.
+    pub(crate) fn hides(&self, cell: Cell, port: PortId) -> bool {
+        self.cells.contains(&cell) || self.radios.contains(&(cell, port))
+    }
+
+    /// Whether the radio lost its cell by a cut.
+    pub(crate) fn has_lost(&self, port: PortId) -> bool {
+        self.lost.contains_key(&port)
+    }
+
+    /// The radio is pointed at a cell, so it returns to none.
+    pub(crate) fn forget(&mut self, port: PortId) {
+        self.lost.remove(&port);
+    }
+
+    /// The radio found its cell cut when it came there.
+    pub(crate) fn misses(&mut self, port: PortId, cell: Cell) {
+        self.lost.insert(port, cell);
+    }
+}
+
+impl Fabric {
+    /// Whether a flight through a wire still arrives: it does not if the wire was cut since it was offered.
+    pub fn is_whole(&self, flight: &Flight) -> bool {
+        let cuts = &self.cuts.wires;
+        let times = match flight.way {
+            Way::Wire(_) => 0,
+            Way::Rejoined(_, times) => times,
+            Way::Air(_) | Way::Visit(_) => return true,
+        };
+        cuts.is_empty() || cuts.get(&flight.from).is_none_or(|wire| !wire.is_cut && wire.times == times)
+    }
+
+    /// Changes a link, and says what follows. A change that changes nothing, as a cut of what is cut, is none.
+    pub fn change(&mut self, now: Instant, place: Place, change: Change) -> Vec<Follows> {
+        match (place, change) {
+            (Place::Wire(ends), Change::Cut) => self.cut_wire(now, ends),
+            (Place::Wire(ends), Change::Restore) => self.restore_wire(ends),
+            (Place::Cell(cell), Change::Cut) => {
+                if !self.cuts.cells.insert(cell) {
+                    return Vec::new();
+                }
+                let inside: Vec<PortId> = self.radios.in_cell(cell).collect();
+                inside.into_iter().map(|port| self.lose(now, cell, port)).collect()
+            }
+            (Place::Radio(cell, port), Change::Cut) => {
+                let is_inside = self.radios.get(port).is_some_and(|radio| radio.cell() == Some(cell));
+                let is_new = self.cuts.radios.insert((cell, port));
+                if is_new && is_inside { vec![self.lose(now, cell, port)] } else { Vec::new() }
+            }
+            (Place::Cell(cell), Change::Restore) => {
+                self.cuts.cells.remove(&cell);
+                self.return_to(now, cell)
+            }
+            (Place::Radio(cell, port), Change::Restore) => {
+                self.cuts.radios.remove(&(cell, port));
+                self.return_to(now, cell)
+            }
+            (place, Change::Loss(loss)) => {
+                self.each_medium(place, |medium| medium.set_loss(loss));
+                Vec::new()
+            }
+            (place, Change::Mtu(mtu)) => {
+                self.each_medium(place, |medium| medium.set_mtu(mtu));
+                self.narrowed(place, mtu)
+            }
+        }
+    }
+
+    fn cut_wire(&mut self, now: Instant, ends: [PortId; 2]) -> Vec<Follows> {
+        let mut follows = Vec::new();
+        for port in ends {
+            let wire = self.cuts.wires.entry(port).or_default();
+            if !std::mem::replace(&mut wire.is_cut, true) {
+                wire.times += 1;
+                follows.push(Follows::Down(port));
+            }
+            self.clear_wire(now, port);
+        }
+        follows
+    }
+
+    fn restore_wire(&mut self, ends: [PortId; 2]) -> Vec<Follows> {
+        let mut follows = Vec::new();
+        for port in ends {
+            let wire = self.cuts.wires.get_mut(&port).filter(|wire| wire.is_cut);
+            if let Some(wire) = wire {
+                wire.is_cut = false;
+                follows.push(Follows::Up(port));
+            }
+        }
+        follows
+    }
+
+    /// The cell is gone for a radio that is in it.
+    fn lose(&mut self, now: Instant, cell: Cell, port: PortId) -> Follows {
+        self.drop_waiting(now, port);
+        self.radios.lose(port);
+        self.cuts.lost.insert(port, cell);
+        if self.is_station(port) { Follows::Down(port) } else { Follows::OutOfRange(port) }
+    }
+
+    /// The cell is back: its base station is on, and radios that lost it return, as a station associates again. One on a
+    /// course hears the cell in its next sample, and its host decides.
+    fn return_to(&mut self, now: Instant, cell: Cell) -> Vec<Follows> {
+        let lost = self.cuts.lost.iter().filter(|(_, of)| **of == cell).map(|(port, _)| *port);
+        let lost: Vec<PortId> = lost.filter(|port| !self.cuts.hides(cell, *port)).collect();
+        let mut follows = Vec::new();
+        for port in lost {
+            self.cuts.lost.remove(&port);
+            if self.is_station(port) {
+                self.radios.settle(now, port, cell);
+                follows.push(Follows::Up(port));
+            } else if !self.has_course(port) {
+                follows.extend(self.tune(now, port, cell).map(Follows::Returns));
+            }
+        }
+        follows
+    }
+
+    fn each_medium(&mut self, place: Place, change: impl Fn(&mut Medium)) {
+        match place {
+            Place::Wire(ends) => {
+                for port in ends {
+                    self.medium_of(port).into_iter().for_each(&change);
+                }
+            }
+            Place::Cell(cell) | Place::Radio(cell, _) => {
+                self.cells.get_mut(&cell).into_iter().for_each(|own| change(&mut own.medium));
+            }
+        }
+    }
+
+    /// A radio that moves takes what every cell takes.
+    fn narrowed(&self, place: Place, mtu: u16) -> Vec<Follows> {
+        match place {
+            Place::Wire(ends) => ends.map(|port| Follows::Mtu(port, mtu)).to_vec(),
+            Place::Cell(cell) | Place::Radio(cell, _) => {
+                let least = self.cells.values().map(|own| own.medium.character.mtu).min().unwrap_or(mtu);
+                let stations = self.stations.iter().filter(|(_, of)| **of == cell);
+                let stations = stations.map(|(port, _)| Follows::Mtu(*port, mtu));
+                let moving = self.radios.ports().filter(|port| !self.is_station(*port));
+                stations.chain(moving.map(|port| Follows::Mtu(port, least))).collect()
+            }
+        }
+    }
+
+    fn is_station(&self, port: PortId) -> bool {
+        self.stations.contains_key(&port)
+    }
+}
+
+#[cfg(test)]
+#[path = "change_tests.rs"]
+mod tests;

@@ -1,0 +1,192 @@
+//! Events of scenarios in the simulator: what each kind does, that every packet still has its end, and that every protocol
+//! lives with them.
+
+#![cfg(test)]
+
+use lab::run::{Outcome, simulate};
+use lab::{Plan, Scenario};
+use trace::{HostId, What};
+use wire::{Instant, PacketId};
+
+fn plan(name: &str, events: &str) -> Plan {
+    let (file, text) = Scenario::find(name).unwrap();
+    Scenario::plan(&file, &format!("{text}\n{events}"), &[], 7).unwrap()
+}
+
+fn event(at_ms: u64, kind: &str, rest: &str) -> String {
+    format!("[[event]]\nat = \"{at_ms}ms\"\nkind = \"{kind}\"\n{rest}\n")
+}
+
+fn run(name: &str, events: &[String]) -> Outcome {
+    let outcome = simulate(plan(name, &events.concat())).unwrap();
+    assert_eq!(outcome.doubts, [], "{name}: what was ordered is no doubt");
+    assert!(outcome.ledger.balances());
+    outcome
+}
+
+fn host(outcome: &Outcome, name: &str) -> HostId {
+    HostId(outcome.plan.host_names().iter().position(|other| other == name).unwrap() as u32)
+}
+
+/// When datagrams were received by an application of a host.
+fn received(outcome: &Outcome, name: &str) -> Vec<u64> {
+    let host = host(outcome, name);
+    let came = outcome.records.iter().filter(|r| r.host == host && matches!(r.what, What::AppReceived(_)));
+    came.map(|record| record.at.0 / 1_000_000).collect()
+}
+
+fn dropped(outcome: &Outcome, reason: &str) -> u64 {
+    outcome.ledger.dropped.get(reason).copied().unwrap_or_default()
+}
+
+fn within(times: &[u64], from: u64, to: u64) -> usize {
+    times.iter().filter(|at| (from..to).contains(*at)).count()
+}
+
+#[test]
+fn a_host_that_crashes_is_silent_until_it_restarts() {
+    let host = "host = \"correspondent\"";
+    let outcome = run("first", &[event(2500, "crash", host), event(3500, "restart", host)]);
+    let came = received(&outcome, "mobile");
+    assert_eq!(within(&came, 2600, 3500), 0);
+    let sent = within(&came, 3600, 4000);
+    assert!((15..=21).contains(&sent), "50 a second, and none of the past: {sent}");
+    let again = simulate(outcome.plan.clone()).unwrap();
+    assert_eq!(again.fingerprint, outcome.fingerprint);
+}
+
+#[test]
+fn frames_to_a_crashed_host_are_lost_for_a_named_reason_and_the_outage_names_the_event() {
+    let outcome =
+        run("first", &[event(2500, "crash", "host = \"b2\""), event(2800, "restart", "host = \"b2\"")]);
+    assert!(dropped(&outcome, "host_down") > 10, "{:?}", outcome.ledger.dropped);
+    let text = lab::report::text(&outcome);
+    assert!(text.contains("1  2.500  crash of b2"), "{text}");
+    let came = received(&outcome, "mobile");
+    assert!(within(&came, 4200, 5000) > 30, "it is served again: {came:?}");
+}
+
+#[test]
+fn a_stopped_host_keeps_everything_and_continues() {
+    let host = "host = \"b1\"";
+    let outcome = run("first", &[event(2500, "stop", host), event(2700, "continue", host)]);
+    let whole = run("first", &[]);
+    let came = received(&outcome, "mobile");
+    assert_eq!(within(&came, 2560, 2700), 0, "{came:?}");
+    assert_eq!(came.len(), received(&whole, "mobile").len(), "nothing is lost");
+}
+
+#[test]
+fn a_cut_wire_carries_nothing_and_its_ends_know() {
+    let wire = "wire = \"internet\"";
+    let outcome = run("first", &[event(2500, "cut", wire), event(2900, "restore", wire)]);
+    assert!((18..=21).contains(&dropped(&outcome, "link_cut")), "{:?}", outcome.ledger.dropped);
+    let ends = |wanted: fn(&What) -> bool, at: u64| {
+        outcome.records.iter().filter(|r| r.at == Instant::from_millis(at) && wanted(&r.what)).count()
+    };
+    assert_eq!(ends(|what| matches!(what, What::Down(..)), 2500), 2);
+    assert_eq!(ends(|what| matches!(what, What::Up(..)), 2900), 2);
+    let text = lab::report::text(&outcome);
+    assert!(text.contains("cut of wire internet .. restore of wire internet"), "{text}");
+}
+
+#[test]
+fn a_cell_is_cut_for_all_or_for_one() {
+    for rest in ["cell = 2", "cell = 2\nhost = \"mobile\""] {
+        let outcome = run("first", &[event(2500, "cut", rest), event(2700, "restore", rest)]);
+        let came = received(&outcome, "mobile");
+        assert_eq!(within(&came, 2560, 2700), 0, "{rest}: {came:?}");
+        assert!(within(&came, 3200, 4000) > 30, "{rest}: {came:?}");
+    }
+}
+
+#[test]
+fn loss_and_mtu_of_a_link_change_and_change_back() {
+    let loss = |at, loss| event(at, "loss", &format!("wire = \"internet\"\nloss = {loss}"));
+    let outcome = run("first", &[loss(2500, "1"), loss(2900, "0.0")]);
+    assert!((19..=21).contains(&dropped(&outcome, "link_error")), "{:?}", outcome.ledger.dropped);
+    let mtu = |at, mtu| event(at, "mtu", &format!("wire = \"path\"\nmtu = {mtu}"));
+    let narrow = run("bulk", &[mtu(2000, 600), mtu(4000, 1500)]);
+    let longest = |from, to| {
+        let sent = narrow
+            .records
+            .iter()
+            .filter(|r| r.at > Instant::from_millis(from) && r.at < Instant::from_millis(to));
+        let length = |what: &What| match what {
+            What::Received(iface, packet) if iface.0 != 0 => packet.bytes.len(),
+            _ => 0,
+        };
+        sent.map(|record| length(&record.what)).max().unwrap_or_default()
+    };
+    assert_eq!((longest(500, 2000), longest(2100, 4000)), (1500, 600));
+    assert_eq!(narrow.failures, Vec::<String>::new(), "TCP finds the size of the path");
+}
+
+#[test]
+fn a_clock_step_moves_no_timer() {
+    let step = event(2500, "clock", "host = \"b1\"\nstep = \"-3s\"");
+    let outcome = run("first", &[step]);
+    let whole = run("first", &[]);
+    let sent = |outcome: &Outcome| {
+        let here = host(outcome, "correspondent");
+        let sends = outcome.records.iter().filter(|r| r.host == here && matches!(r.what, What::AppSent(_)));
+        sends.map(|record| record.at).collect::<Vec<_>>()
+    };
+    assert_eq!(sent(&outcome), sent(&whole));
+}
+
+/// Bytes that the mobile node's application read in these milliseconds.
+fn read(outcome: &Outcome, from: u64, to: u64) -> u64 {
+    let mobile = host(outcome, "mobile");
+    let here = |r: &&trace::Record| {
+        r.host == mobile && r.at >= Instant::from_millis(from) && r.at < Instant::from_millis(to)
+    };
+    outcome.records.iter().filter(here).filter_map(|record| record.what.read()).sum()
+}
+
+#[test]
+fn a_full_disk_fails_what_is_stored_until_it_is_free() {
+    let host = "host = \"home\"";
+    let name = "mobile-ip/download";
+    let whole = run(name, &[]);
+    assert!(read(&whole, 5000, 8000) > 100_000);
+    let full = run(name, &[event(100, "disk-full", host), event(9000, "disk-free", host)]);
+    assert_eq!(read(&full, 5000, 8000), 0, "no binding is stored, so none is used");
+}
+
+#[test]
+fn what_is_durable_survives_a_crash_and_the_outage_names_it() {
+    let host = "host = \"home\"";
+    let outcome = run("mobile-ip/download", &[event(6000, "crash", host), event(7000, "restart", host)]);
+    assert_eq!(read(&outcome, 6600, 7000), 0);
+    assert!(read(&outcome, 7000, 10_000) > 10_000, "the binding was stored, and the tunnel is there again");
+    let text = lab::report::text(&outcome);
+    assert!(text.contains("crash of home .. restart of home"), "{text}");
+}
+
+/// What a crash or a cut in the middle of a run does to each protocol: packets have their end, and the run is the same again.
+#[test]
+fn every_protocol_takes_crashes_and_cuts() {
+    for name in ["first", "mobile-ip/download", "indirect-tcp/handoff-time", "sigma/handoff"] {
+        let bare = plan(name, "");
+        for target in bare.host_names() {
+            let host = format!("host = \"{target}\"");
+            let outcome = run(name, &[event(2000, "crash", &host), event(2500, "restart", &host)]);
+            let again = simulate(outcome.plan.clone()).unwrap();
+            assert_eq!(again.fingerprint, outcome.fingerprint, "{name}, {target}");
+        }
+        for (kind, end, rest) in [("cut", "restore", "wires"), ("stop", "continue", "hosts")] {
+            let random = format!(
+                "[[random_event]]\nkinds = [\"{kind}\"]\nrate = 2\nlasts = \"200ms\"\n# {rest} until {end}\n"
+            );
+            run(name, &[random]);
+        }
+    }
+}
+
+#[test]
+fn packets_that_wait_for_a_stopped_host_are_held_at_the_end() {
+    let outcome = run("first", &[event(5000, "stop", "host = \"b1\"")]);
+    let held = outcome.records.iter().filter(|r| matches!(r.what, What::Held(_, id) if id != PacketId::NEW));
+    assert!(held.count() > 10);
+}
