@@ -84,6 +84,49 @@ fn a_download_moves_with_its_host_and_every_byte_is_right() {
     }
 }
 
+/// A host that turns back before a handoff is over, again and again, while the wires between routers lose packets: every byte
+/// comes, and neither end is told anything.
+fn goes_there_and_back(every_ms: usize) {
+    const FIRST_MS: usize = 2_000;
+    const MOVES: usize = 10;
+    let moves = (0..MOVES).map(|number| {
+        let to = if number % 2 == 0 { "right" } else { "left" };
+        format!("{{ at = \"{}ms\", to = \"{to}\" }}", FIRST_MS + number * every_ms)
+    });
+    let moves = format!("roam.moves=[{}]", moves.collect::<Vec<_>>().join(", "));
+    let mut lost = Vec::new();
+    for loss in ["0.005", "0.01", "0.02"] {
+        for seed in 1..=20 {
+            let losses = ["left", "right"].map(|wire| format!("wire.{wire}.loss={loss}"));
+            let settings = [&moves, &losses[0], &losses[1], "duration=60s", "bulk-server.bytes=600000"];
+            let outcome = run(&[], &settings, seed);
+            let right = marks(&outcome.records, "done").next().is_some_and(|(_, done)| {
+                (field(done, "bytes"), field(done, "wrong_at")) == (Some(&Value::Int(600_000)), None)
+            });
+            let resets = segments_to_fixed(&outcome, 4);
+            if !right || resets > 0 || marks(&outcome.records, "connection_lost").count() > 0 {
+                lost.push((loss, seed, right, resets));
+            }
+        }
+    }
+    assert_eq!(lost, [], "of 60 runs with a move every {every_ms} ms");
+}
+
+#[test]
+fn it_goes_there_and_back_every_half_second_over_wires_that_lose() {
+    goes_there_and_back(500);
+}
+
+#[test]
+fn it_goes_there_and_back_every_second_over_wires_that_lose() {
+    goes_there_and_back(1_000);
+}
+
+#[test]
+fn it_goes_there_and_back_every_two_seconds_over_wires_that_lose() {
+    goes_there_and_back(2_000);
+}
+
 /// One owner at every instant: the new router speaks only when it has taken a connection, and the old one never again.
 #[test]
 fn what_was_taken_was_frozen_and_shipped_before_and_is_forgotten_after() {

@@ -15,6 +15,7 @@ fuzz_target!(|bytes: &[u8]| {
 /// The frames in a stream of bytes, up to where it can be none any more.
 fn cut(bytes: &[u8], size: usize) -> Vec<Vec<u8>> {
     let (mut frames, mut found) = (Frames::default(), Vec::new());
+    frames.trust();
     for piece in bytes.chunks(size) {
         frames.push(piece);
         loop {

@@ -13,7 +13,8 @@
 //! The mobile host asks its router to connect for it; the router does so from the host's own address, and relays. When the
 //! host has gone to another router it greets that one, with a list of its connections. The new router keeps what comes for
 //! them, and tells the earlier one, which freezes them, ships them and forgets them. The ends of both halves never change.
-//! Each connection has one owner at every instant: the old router's until the new one has said that it took it.
+//! Each connection has one owner at every instant: the old router's until the new one has said that it took it. Each attempt
+//! to hand a connection over has a number, and only the router that it went to is asked what became of it.
 //!
 //! - [`router`]: the support router. [`mobile`]: the mobile host's side, which serves `Transport::Role("indirect")`.
 //! - [`message`]: what they say. [`mark`]: what they mark for whoever measures.
@@ -22,8 +23,12 @@
 //! tells the host's side of the agent that it attached to ([`node::News::Gateway`]). Routers and host share one key per host,
 //! routers one key with each other.
 //!
-//! Not here yet: listeners at the router,
-//! filters, encryption between routers, and errors of the path to the fixed host's half (ICMP).
+//! Limits. A router acknowledges bytes before their receiver has them: what a router that fails had acknowledged is lost, and
+//! both ends are reset. All routers hold the key of each host that they serve, so that a router in wrong hands can take the
+//! connections of all of them. What moves between routers is authenticated and not encrypted. A host has 16 connections at most.
+//!
+//! Not here yet: listeners at the router, filters, encryption between routers, and errors of the path to the fixed host's half
+//! (ICMP).
 
 pub mod config;
 pub mod mark;

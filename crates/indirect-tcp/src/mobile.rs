@@ -132,10 +132,11 @@ impl MobileHost {
 
     // --- routers ---------------------------------------------------------------------------------------------------
 
-    /// Packets leave by this router from now on.
+    /// Packets leave by this router from now on. It may be the same one, which has restarted: it knows nothing of us any more, and
+    /// is greeted again.
     fn gateway(&mut self, now: Instant, router: Ipv4Addr, out: &mut Outbox) {
         if self.router == Some(router) {
-            return;
+            return self.greet(now, router, out);
         }
         if let Some(left) = self.router.replace(router) {
             self.previous.retain(|other| *other != left);

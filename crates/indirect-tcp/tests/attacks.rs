@@ -240,3 +240,61 @@ fn a_host_believes_its_routers_alone() {
     let ended = stage.hear(LEFT, HOST, &Signed::new(lost, &host_key()).emit());
     assert!(ended.iter().any(|effect| matches!(effect, Effect::Served(_))), "{ended:?}");
 }
+
+fn greet(stage: &mut Stage<SupportRouter>, sequence: u64) -> Vec<Effect> {
+    stage.hear(HOST, LEFT, &Signed::new(greeting(sequence, LEFT, RIGHT), &host_key()).emit())
+}
+
+/// What was recorded before a router restarted says nothing to it: sequences are of the wall clock, and it has one.
+#[test]
+fn a_router_that_restarts_refuses_what_was_said_before() {
+    let mut stage = router();
+    let boot = Boot { wall: wire::WallTime(1_000), ..Boot::default() };
+    stage.give(Input::Start(&boot));
+    assert!(marks(&greet(&mut stage, 999)).is_empty(), "said before it restarted");
+    assert_eq!(marks(&greet(&mut stage, 1_000)), ["greeted", "pointer_sent"]);
+}
+
+/// No earlier router has what a host names: it hears of that as soon as all of them have said so.
+#[test]
+fn what_no_router_has_is_not_waited_for() {
+    let mut stage = router();
+    greet(&mut stage, 5);
+    let reply = ForwardReply { old: RIGHT, host: HOST, sequence: 5, connections: 0 };
+    let effects = stage.hear(RIGHT, LEFT, &Signed::new(reply, &router_key()).emit());
+    assert_eq!(marks(&effects), ["connection_lost"]);
+}
+
+/// A caller that says something else than a host's call is a router, or says so: it has to prove that in the same time, and
+/// until then nothing long is read from it.
+#[test]
+fn who_proves_nothing_is_ended_in_time_and_counted() {
+    let mut stage = router();
+    let caller = |number: u32| StreamId(StreamId::DRIVER + number);
+    let source = |number: u32| Addr::new(Ipv4Addr::new(10, 9, (number / 16) as u8, 1), 40_000);
+    let near = Addr::new(LEFT, PORT);
+    for number in 0..64 {
+        stage.give(Input::Stream(StreamId(0), StreamEvent::Accepted(caller(number), near, source(number))));
+        stage.give(Input::Stream(caller(number), StreamEvent::Data(&[0x49, 0x54, 0x43, 0x50])));
+    }
+    let one_more = |stage: &mut Stage<SupportRouter>, from: Addr| {
+        stage.give(Input::Stream(StreamId(0), StreamEvent::Accepted(caller(99), near, from)))
+    };
+    let refused = [Effect::Stream(caller(99), StreamOp::Abort)];
+    assert_eq!(one_more(&mut stage, Addr::new(FIXED, 40_000)), refused, "64 at a time");
+    stage.now = Instant::from_millis(5_001);
+    let ended = stage.give(Input::Timeout);
+    let aborts = ended.iter().filter(|effect| matches!(effect, Effect::Stream(_, StreamOp::Abort)));
+    assert_eq!(aborts.count(), 64, "a router's first bytes stop no timer");
+    for number in 0..16 {
+        let from = Addr::new(FIXED, 40_000);
+        stage.give(Input::Stream(StreamId(0), StreamEvent::Accepted(caller(number), near, from)));
+    }
+    assert_eq!(one_more(&mut stage, Addr::new(FIXED, 40_001)), refused, "16 from one address");
+    let long = [0x49, 0x54, 0x43, 0x50, 1, 4, 0, 0, 0, 0x40, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    assert_eq!(
+        stage.give(Input::Stream(caller(0), StreamEvent::Data(&long))),
+        [Effect::Stream(caller(0), StreamOp::Abort)],
+        "4 MiB are announced"
+    );
+}

@@ -74,6 +74,52 @@ fn handoffs(number: usize) {
     assert_eq!((syn, rst), (2, 0), "a SYN and its answer are all that the fixed host saw of it");
 }
 
+/// The scenario with programs of others in the place of its workload: a web server, and curl under `wayfare exec`.
+fn with_curl() -> String {
+    let (_, text) = Scenario::find(SCENARIO).unwrap();
+    let lines: Vec<&str> = text.lines().filter(|line| !line.contains("apps/bulk-")).collect();
+    let wayfare = wayfare().display();
+    format!(
+        "{}\n\
+         [[host.fixed.program]]\ncommand = \"exec python3 -m http.server 8000 --bind 10.0.0.1 --directory web\"\nstop = \"10s\"\n\
+         [[host.mobile.program]]\nstart = \"1500ms\"\n\
+         command = \"exec {wayfare} exec --by indirect -- curl -sS -m 8 -o got http://10.0.0.1:8000/file\"\n",
+        lines
+            .join("\n")
+            .replace("at = \"6.3s\"", "at = \"9.3s\"")
+            .replace("duration = \"10s\"", "duration = \"11s\"")
+    )
+}
+
+/// A program that knows nothing of any of this keeps its connection over two handoffs. Its socket and the daemon's, which
+/// goes to the router, have the same port.
+#[test]
+fn curl_under_exec_fetches_a_file_over_two_handoffs() {
+    let has = |program: &str| std::process::Command::new(program).arg("--version").output().is_ok();
+    if !need("curl", has("curl")) || !need("python3", has("python3")) {
+        return;
+    }
+    let _turn = beside_another();
+    let out = tempfile::tempdir().unwrap();
+    let mut chance = wire::Seed::new(5);
+    let file: Vec<u8> = (0..900_000).map(|_| chance.draw() as u8).collect();
+    std::fs::create_dir(out.path().join("web")).unwrap();
+    std::fs::write(out.path().join("web/file"), &file).unwrap();
+    std::fs::write(out.path().join("curl.toml"), with_curl()).unwrap();
+    let output = run(&["run", "curl.toml", "--on", "linux"], out.path());
+    let dir = kept(out.path());
+    let said = std::fs::read_to_string(dir.join("programs/mobile-1.log")).unwrap_or_default();
+    println!("{}{said}", text(&output.stdout));
+    assert_held(&output, "curl on linux");
+    let got = std::fs::read(out.path().join("got")).unwrap_or_default();
+    if !did_in_time(&output, got == file) {
+        return;
+    }
+    assert_eq!(got.len(), file.len(), "{said}");
+    assert!(got == file, "its bytes are others");
+    assert!(moved(&dir) >= 2, "it was fetched before its connection had moved twice");
+}
+
 /// Connections that a router took from another.
 fn moved(dir: &Path) -> usize {
     let events = std::fs::read_to_string(dir.join("events.jsonl")).unwrap();

@@ -51,8 +51,9 @@ pub enum Body {
     },
     /// 2: whether they are wanted.
     OfferAnswer(Verdict),
-    /// 3: the connection that the next frames are about.
-    Entry(Entry),
+    /// 3: the connection that the next frames are about, and the number of this attempt to hand it over. Numbers grow over a
+    /// connection's life, whoever owns it: so no answer to one attempt can be taken for an answer to another.
+    Entry(Entry, u32),
     /// 4: a half of it.
     State(Box<SocketState>),
     /// 5: bytes that were read on one half and not yet written to the other.
@@ -61,11 +62,18 @@ pub enum Body {
     Commit {
         /// The connection.
         connection: u32,
+        /// The number of the attempt.
+        attempt: u32,
     },
-    /// 8: whose it is now. With [`Verdict::Taken`] it is the new router's.
+    /// 8: whose it is now. With [`Verdict::Taken`] it is, or was since then, the new router's. All other verdicts are final
+    /// too: the new router will not take it by this attempt any more.
     CommitAnswer {
+        /// The host.
+        host: Ipv4Addr,
         /// The connection.
         connection: u32,
+        /// The number of the attempt.
+        attempt: u32,
         /// Whether it was taken.
         verdict: Verdict,
     },
@@ -78,10 +86,15 @@ pub enum Body {
         /// The connection.
         connection: u32,
     },
-    /// 13 (ours): what became of it? The commit or its answer may be lost with the connection between the routers.
+    /// 13 (ours): what became of it? The commit or its answer may be lost with the connection between the routers. It belongs
+    /// to no handoff on this connection.
     Status {
+        /// The host.
+        host: Ipv4Addr,
         /// The connection.
         connection: u32,
+        /// The number of the attempt.
+        attempt: u32,
     },
 }
 
@@ -142,7 +155,12 @@ impl Frame {
         if !r.is_empty() {
             return Err(Malformed("itcp_trailing"));
         }
-        if (handoff == 0) != matches!(body, Body::Hello { .. }) {
+        let fits = match body {
+            Body::Hello { .. } | Body::Status { .. } => handoff == 0,
+            Body::CommitAnswer { .. } => true,
+            _ => handoff != 0,
+        };
+        if !fits {
             return Err(Malformed("itcp_frame_handoff"));
         }
         Ok(Self { handoff, body })
@@ -183,7 +201,7 @@ impl Body {
             0 => Self::Hello { router: address(r)?, nonce: r.array()? },
             1 => Self::Offer { host: address(r)?, sequence: r.u64()?, connections: r.u16()? },
             2 => Self::OfferAnswer(Verdict::take(r)?),
-            3 => Self::Entry(Entry::take(r)?),
+            3 => Self::Entry(Entry::take(r)?, r.u32()?),
             4 => Self::State(Box::new(SocketState::take(r)?)),
             5 => {
                 let way = match r.u8()? {
@@ -198,12 +216,17 @@ impl Body {
                 }
                 Self::UserBuffer(way, bytes.to_vec())
             }
-            7 => Self::Commit { connection: r.u32()? },
-            8 => Self::CommitAnswer { connection: r.u32()?, verdict: Verdict::take(r)? },
+            7 => Self::Commit { connection: r.u32()?, attempt: r.u32()? },
+            8 => Self::CommitAnswer {
+                host: address(r)?,
+                connection: r.u32()?,
+                attempt: r.u32()?,
+                verdict: Verdict::take(r)?,
+            },
             9 => Self::Done,
             10 => Self::DoneAnswer,
             11 => Self::Abort { connection: r.u32()? },
-            13 => Self::Status { connection: r.u32()? },
+            13 => Self::Status { host: address(r)?, connection: r.u32()?, attempt: r.u32()? },
             _ => return Err(Malformed("itcp_frame_type")),
         })
     }
@@ -226,8 +249,9 @@ impl Body {
                 out.push(verdict.code());
                 2
             }
-            Self::Entry(entry) => {
+            Self::Entry(entry, attempt) => {
                 entry.put(out);
+                out.extend(attempt.to_be_bytes());
                 3
             }
             Self::State(state) => {
@@ -243,22 +267,28 @@ impl Body {
                 out.extend(bytes);
                 5
             }
-            Self::Commit { connection } => number(*connection, out, 7),
-            Self::CommitAnswer { connection, verdict } => {
-                out.extend(connection.to_be_bytes());
+            Self::Commit { connection, attempt } => numbers(&[*connection, *attempt], out, 7),
+            Self::CommitAnswer { host, connection, attempt, verdict } => {
+                out.extend(host.octets());
+                numbers(&[*connection, *attempt], out, 8);
                 out.push(verdict.code());
                 8
             }
             Self::Done => 9,
             Self::DoneAnswer => 10,
-            Self::Abort { connection } => number(*connection, out, 11),
-            Self::Status { connection } => number(*connection, out, 13),
+            Self::Abort { connection } => numbers(&[*connection], out, 11),
+            Self::Status { host, connection, attempt } => {
+                out.extend(host.octets());
+                numbers(&[*connection, *attempt], out, 13)
+            }
         }
     }
 }
 
-fn number(connection: u32, out: &mut Vec<u8>, kind: u8) -> u8 {
-    out.extend(connection.to_be_bytes());
+fn numbers(words: &[u32], out: &mut Vec<u8>, kind: u8) -> u8 {
+    for word in words {
+        out.extend(word.to_be_bytes());
+    }
     kind
 }
 
@@ -314,12 +344,26 @@ impl Channel {
 }
 
 /// Bytes of a stream, cut into frames.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Frames {
     bytes: Vec<u8>,
+    /// The longest payload that is waited for.
+    longest: usize,
+}
+
+/// Until the other end has proved itself no frame is long: neither a hello nor what comes first after it.
+impl Default for Frames {
+    fn default() -> Self {
+        Self { bytes: Vec::new(), longest: 64 }
+    }
 }
 
 impl Frames {
+    /// The other end has proved itself: frames may be as long as they come.
+    pub const fn trust(&mut self) {
+        self.longest = LONGEST;
+    }
+
     /// Bytes that came.
     pub fn push(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
@@ -331,6 +375,9 @@ impl Frames {
             return Ok(None);
         }
         let (_, len) = header(&mut Reader::new(&self.bytes, Malformed("itcp_frame_truncated")))?;
+        if len > self.longest {
+            return Err(Malformed("itcp_frame_length"));
+        }
         let whole = HEADER + len + CODE;
         if self.bytes.len() < whole {
             return Ok(None);

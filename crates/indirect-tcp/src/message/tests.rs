@@ -163,15 +163,14 @@ fn bodies() -> Vec<Body> {
     vec![
         Body::Offer { host: HOST, sequence: 3, connections: 1 },
         Body::OfferAnswer(Verdict::Moved),
-        Body::Entry(entry()),
+        Body::Entry(entry(), 9),
         Body::State(Box::new(SocketState::new(Side::Far, tcp()))),
         Body::UserBuffer(Way::Down, b"bytes".to_vec()),
-        Body::Commit { connection: 4 },
-        Body::CommitAnswer { connection: 4, verdict: Verdict::Taken },
+        Body::Commit { connection: 4, attempt: 9 },
+        Body::CommitAnswer { host: HOST, connection: 4, attempt: 9, verdict: Verdict::Taken },
         Body::Done,
         Body::DoneAnswer,
         Body::Abort { connection: 4 },
-        Body::Status { connection: 4 },
     ]
 }
 
@@ -186,8 +185,15 @@ fn every_frame_is_read_back_and_nothing_less() {
         }
         assert!(Frame::parse(&[&bytes[..], &[0]].concat()).is_err());
     }
-    let commit = Frame { handoff: 6, body: Body::Commit { connection: 4 } }.emit();
-    assert_eq!(hex(&commit), "49544350010700000000000400000000000000 0600000004".replace(' ', ""));
+    let commit = Frame { handoff: 6, body: Body::Commit { connection: 4, attempt: 9 } }.emit();
+    assert_eq!(hex(&commit), "49544350010700000000000800000000000000 060000000400000009".replace(' ', ""));
+    let status = Body::Status { host: HOST, connection: 4, attempt: 9 };
+    let status = Frame { handoff: 0, body: status };
+    assert_eq!(Frame::parse(&status.emit()), Ok(status.clone()));
+    assert_eq!(
+        hex(&status.emit()),
+        "49544350010d00000000000c0000000000000000 0a010007 00000004 00000009".replace(' ', "")
+    );
 }
 
 #[test]
@@ -273,6 +279,7 @@ fn a_frame_counts_in_its_place_only() {
     assert_eq!(to.open(&sealed[1].1), forged, "the second first");
     assert_eq!(from.open(&sealed[0].1), forged, "back to who sent it");
     let mut cut = Frames::default();
+    cut.trust();
     for (frame, bytes) in &sealed {
         let mut changed = bytes.clone();
         changed[9] ^= 1;
@@ -300,6 +307,15 @@ fn what_can_be_no_frame_is_not_waited_for() {
     bytes[8] = 1;
     frames.push(&bytes);
     assert_eq!(frames.next_frame(), Err(Malformed("itcp_frame_length")));
+    // Nor is a long one, before who sends it has proved anything.
+    let long = Frame { handoff: 1, body: Body::UserBuffer(Way::Up, vec![0; 4096]) }.emit();
+    let mut frames = Frames::default();
+    frames.push(&long[..20]);
+    assert_eq!(frames.next_frame(), Err(Malformed("itcp_frame_length")));
+    let mut frames = Frames::default();
+    frames.trust();
+    frames.push(&long[..20]);
+    assert_eq!(frames.next_frame(), Ok(None));
 }
 
 proptest! {

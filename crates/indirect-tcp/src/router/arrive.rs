@@ -19,37 +19,49 @@ impl SupportRouter {
         out: &mut Outbox,
     ) -> Result<(), Reason> {
         let handoff = frame.handoff;
-        if let Body::Offer { host, sequence, .. } = frame.body {
-            self.note_offer(id, handoff, host)?;
-            let verdict = self.judge(host, sequence);
-            self.send_on(id, handoff, Body::OfferAnswer(verdict), out);
-            return Ok(());
+        match frame.body {
+            Body::Offer { host, sequence, .. } => {
+                self.supersede(id, out);
+                self.note_offer(id, handoff, host, sequence)?;
+                let verdict = self.judge(host, sequence);
+                self.send_on(id, handoff, Body::OfferAnswer(verdict), out);
+                return Ok(());
+            }
+            Body::Status { host, connection, attempt } => {
+                self.supersede(id, out);
+                let taken = self.hosts.get(&host).is_some_and(|host| host.has_taken(connection, attempt));
+                let verdict = if taken { Verdict::Taken } else { Verdict::Unknown };
+                self.send_on(id, handoff, Body::CommitAnswer { host, connection, attempt, verdict }, out);
+                return Ok(());
+            }
+            _ => {}
         }
         let Some(Use::Link(link)) = self.streams.get_mut(&id) else { return Ok(()) };
-        let (host, current) = link.offers.get_mut(&handoff).ok_or(refusal::UNEXPECTED)?;
-        let address = *host;
+        let offer = link.offers.get_mut(&handoff).ok_or(refusal::UNEXPECTED)?;
+        let (address, sequence, current) = (offer.host, offer.sequence, &mut offer.current);
         match frame.body {
-            Body::Entry(entry) => {
+            Body::Entry(entry, attempt) => {
                 *current = Some(entry.connection);
-                self.begins(address, &entry);
+                if self.judge(address, sequence) == Verdict::Taken {
+                    self.begins(now, address, &entry, (id, attempt), out);
+                }
             }
             Body::State(state) => {
                 let number = current.ok_or(refusal::UNEXPECTED)?;
-                self.import(address, number, *state, out);
+                self.import(address, number, id, *state, out);
             }
             Body::UserBuffer(way, bytes) => {
                 let number = current.ok_or(refusal::UNEXPECTED)?;
                 self.stage(address, number, way, bytes);
             }
-            Body::Commit { connection } => self.commit(now, address, connection, (id, handoff), out),
-            Body::Status { connection } => {
-                let taken = self.hosts.get(&address).is_some_and(|host| host.taken.contains(&connection));
-                let verdict = if taken { Verdict::Taken } else { Verdict::Unknown };
-                self.send_on(id, handoff, Body::CommitAnswer { connection, verdict }, out);
+            Body::Commit { connection, attempt } => {
+                let known = self.judge(address, sequence);
+                self.commit(now, (address, connection, attempt), known, (id, handoff), out);
             }
             Body::Abort { connection } => {
                 let expected = |stage: &Stage| matches!(stage, Stage::Expected | Stage::Arriving(_));
-                if self.connection(address, connection).is_some_and(|here| expected(&here.stage)) {
+                let current = self.judge(address, sequence) == Verdict::Taken;
+                if self.connection(address, connection).is_some_and(|here| current && expected(&here.stage)) {
                     self.lose(now, address, &[connection], "cannot be moved", out);
                 }
             }
@@ -71,16 +83,38 @@ impl SupportRouter {
     }
 
     /// The connection is one that its host has named, by the same ends.
-    fn begins(&mut self, address: Ipv4Addr, entry: &Entry) {
-        let Some(connection) = self.connection(address, entry.connection) else { return };
-        if matches!(connection.stage, Stage::Expected) && same(&connection.entry, entry) {
-            connection.stage = Stage::Arriving(Arriving::default());
+    fn begins(
+        &mut self,
+        now: Instant,
+        address: Ipv4Addr,
+        entry: &Entry,
+        (by, attempt): (StreamId, u32),
+        out: &mut Outbox,
+    ) {
+        let number = entry.connection;
+        let Some(host) = self.hosts.get(&address).filter(|host| !host.has_taken(number, attempt)) else {
+            return;
+        };
+        let Some(here) = host.connections.get(&number).filter(|here| same(&here.entry, entry)) else {
+            return;
+        };
+        // It comes back before we heard that it had been taken: ours is of the past.
+        if here.committed().is_some_and(|commit| commit.attempt < attempt) {
+            self.expect_again(now, address, number, out);
+        }
+        let Some(connection) = self.connection(address, number) else { return };
+        if matches!(connection.stage, Stage::Expected) {
+            connection.attempt = attempt;
+            connection.stage = Stage::Arriving(Arriving::new(by));
         }
     }
 
-    fn import(&mut self, address: Ipv4Addr, number: u32, state: SocketState, out: &mut Outbox) {
+    fn import(&mut self, address: Ipv4Addr, number: u32, by: StreamId, state: SocketState, out: &mut Outbox) {
         let Some(connection) = self.connection(address, number) else { return };
         let Stage::Arriving(arriving) = &mut connection.stage else { return };
+        if arriving.by != by {
+            return;
+        }
         let SocketState { side, tcp } = state;
         let tuple = match side {
             Side::Near => connection.entry.near(),
@@ -112,25 +146,36 @@ impl SupportRouter {
         }
     }
 
+    /// That was all of a connection. Whatever is answered is final: what is not taken now will not be by this attempt.
     fn commit(
         &mut self,
         now: Instant,
-        address: Ipv4Addr,
-        number: u32,
-        from: (StreamId, u64),
+        (address, number, attempt): (Ipv4Addr, u32, u32),
+        known: Verdict,
+        (by, handoff): (StreamId, u64),
         out: &mut Outbox,
     ) {
-        let connection = self.connection(address, number);
-        let Some(Stage::Arriving(arriving)) = connection.map(|here| &mut here.stage) else {
-            let refused = Body::CommitAnswer { connection: number, verdict: Verdict::Failed };
-            self.send_on(from.0, from.1, refused, out);
-            return;
-        };
-        arriving.commit = Some(from);
-        if arriving.near == Arrival::Missing || arriving.far == Arrival::Missing {
-            return self.cannot_come(now, address, number, out);
+        let taken = self.hosts.get(&address).is_some_and(|host| host.has_taken(number, attempt));
+        let connection = self.connection(address, number).filter(|_| !taken);
+        if let Some(here) = connection
+            && let Stage::Arriving(arriving) = &mut here.stage
+            && (arriving.by, here.attempt) == (by, attempt)
+        {
+            arriving.commit = Some(handoff);
+            if arriving.near == Arrival::Missing || arriving.far == Arrival::Missing {
+                return self.cannot_come(now, address, number, out);
+            }
+            return self.take(address, number, out);
         }
-        self.take(address, number, out);
+        let verdict = match known {
+            _ if taken => Verdict::Taken,
+            // The host was told that it is lost, or does not know it.
+            Verdict::Taken => Verdict::Failed,
+            // Meanwhile the host has gone: whoever has the connection keeps it, and will hear where to.
+            _ => Verdict::Moved,
+        };
+        let body = Body::CommitAnswer { host: address, connection: number, attempt, verdict };
+        self.send_on(by, handoff, body, out);
     }
 
     /// Something happened to a half that has come.
@@ -164,18 +209,20 @@ impl SupportRouter {
     fn take(&mut self, address: Ipv4Addr, number: u32, out: &mut Outbox) {
         let Some(connection) = self.connection(address, number) else { return };
         let Stage::Arriving(arriving) = &mut connection.stage else { return };
-        let (Arrival::Here, Arrival::Here, Some((id, handoff))) =
-            (arriving.near, arriving.far, arriving.commit)
+        let (Arrival::Here, Arrival::Here, Some(handoff)) = (arriving.near, arriving.far, arriving.commit)
         else {
             return;
         };
+        let by = arriving.by;
         let (staged, buffered) = (std::mem::take(&mut arriving.staged), arriving.buffered);
         let (Some(near), Some(far)) = (connection.near, connection.far) else { return };
         connection.stage = Stage::Serving;
-        let entry = connection.entry;
-        self.send_on(id, handoff, Body::CommitAnswer { connection: number, verdict: Verdict::Taken }, out);
+        let (entry, attempt) = (connection.entry, connection.attempt);
+        let verdict = Verdict::Taken;
+        let answer = Body::CommitAnswer { host: address, connection: number, attempt, verdict };
+        self.send_on(by, handoff, answer, out);
         if let Some(host) = self.hosts.get_mut(&address) {
-            host.note_taken(number);
+            host.note_taken(number, attempt);
         }
         out.mark(Event::Taken { host: address, connection: number, buffered }.into());
         out.stream(near, StreamOp::Join(far, staged));
@@ -187,21 +234,33 @@ impl SupportRouter {
 
     /// It came, and cannot be set up: the old router resets both ends, and the host is told.
     fn cannot_come(&mut self, now: Instant, address: Ipv4Addr, number: u32, out: &mut Outbox) {
-        let Some(connection) = self.connection(address, number) else { return };
-        if let Stage::Arriving(Arriving { commit: Some((id, handoff)), .. }) = connection.stage {
-            let body = Body::CommitAnswer { connection: number, verdict: Verdict::Failed };
-            self.send_on(id, handoff, body, out);
-        }
         self.lose(now, address, &[number], "cannot be set up", out);
     }
 
-    /// The old router's connection broke: what has not been committed will come again, or never.
+    /// A commit that waits for its connection to be set up is answered before the connection is forgotten: without an answer
+    /// the old router would wait.
+    pub(super) fn answer_commit(
+        &mut self,
+        address: Ipv4Addr,
+        number: u32,
+        verdict: Verdict,
+        out: &mut Outbox,
+    ) {
+        let Some(connection) = self.connection(address, number) else { return };
+        let attempt = connection.attempt;
+        if let Stage::Arriving(Arriving { by, commit: Some(handoff), .. }) = connection.stage {
+            let body = Body::CommitAnswer { host: address, connection: number, attempt, verdict };
+            self.send_on(by, handoff, body, out);
+        }
+    }
+
+    /// The old router's connection broke: what has not been taken will come again, or never.
     pub(super) fn arrival_interrupted(&mut self, address: Ipv4Addr, id: StreamId, out: &mut Outbox) {
         let Some(host) = self.hosts.get_mut(&address) else { return };
         let mut ended = Vec::new();
         for connection in host.connections.values_mut() {
             let Stage::Arriving(arriving) = &connection.stage else { continue };
-            if arriving.commit.is_none_or(|(by, _)| by == id) {
+            if arriving.by == id {
                 connection.stage = Stage::Expected;
                 ended.extend([connection.near.take(), connection.far.take()].into_iter().flatten());
             }

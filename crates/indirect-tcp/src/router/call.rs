@@ -13,6 +13,8 @@ use wire::{Duration, Instant, Ipv4Addr, Reason};
 const PREAMBLE: Duration = Duration::from_secs(5);
 /// Who may do so at a time.
 const CALLERS: usize = 64;
+/// The same from one address: as many as a host has connections.
+const FROM_ONE: usize = CONNECTIONS;
 /// By the third byte a host's call differs from a router's frame.
 const TELLING: usize = 4;
 const CALL: [u8; 3] = [0x49, 0x54, 1];
@@ -20,8 +22,18 @@ const CALL: [u8; 3] = [0x49, 0x54, 1];
 impl SupportRouter {
     /// Somebody connected: a host or a router.
     pub(super) fn accepted(&mut self, now: Instant, id: StreamId, near: Tuple, out: &mut Outbox) {
-        let callers = self.streams.values().filter(|what| matches!(what, Use::Caller { .. })).count();
-        if callers >= CALLERS {
+        let unproven = |what: &Use| match what {
+            Use::Caller { near, .. } => Some(*near.remote.ip()),
+            Use::Link(link) if !link.proven => link.source,
+            _ => None,
+        };
+        let (mut all, mut from_there) = (0, 0);
+        for source in self.streams.values().filter_map(unproven) {
+            all += 1;
+            from_there += usize::from(source == *near.remote.ip());
+        }
+        if all >= CALLERS || from_there >= FROM_ONE {
+            self.count(refusal::BUSY);
             return out.stream(id, StreamOp::Abort);
         }
         self.streams.insert(id, Use::Caller { near, heard: Vec::new(), room: 0 });
@@ -53,8 +65,8 @@ impl SupportRouter {
         let missing = match heard.len() {
             len if len < TELLING => TELLING - len,
             _ if !heard.starts_with(&CALL) => {
-                let (link, heard) = (Link::accepted(*room), std::mem::take(heard));
-                self.due.stop(Due::Caller(id));
+                // The timer runs on until it has proved which router it is.
+                let (link, heard) = (Link::accepted(*room, *near.remote.ip()), std::mem::take(heard));
                 self.set_link(id, out);
                 self.streams.insert(id, Use::Link(Box::new(link)));
                 return self.link_heard(now, id, &heard, out);
@@ -115,7 +127,8 @@ impl SupportRouter {
         };
         let far = self.new_stream(Use::Half(address, number, Side::Far));
         self.streams.insert(id, Use::Half(address, number, Side::Near));
-        let connection = Connection { entry, near: Some(id), far: Some(far), stage: Stage::Connecting };
+        let connection =
+            Connection { entry, near: Some(id), far: Some(far), attempt: 0, stage: Stage::Connecting };
         if let Some(host) = self.hosts.get_mut(&address) {
             host.connections.insert(number, connection);
         }

@@ -1,9 +1,11 @@
 //! Hosts that come, and hosts that went elsewhere.
 
-use super::ledger::{Connection, Departure, Host, Stage};
+use super::ledger::{Connection, Host, Stage};
 use super::{Due, SupportRouter, refusal, routed};
 use crate::mark::Event;
-use crate::message::{ForwardPointer, ForwardReply, Greeting, GreetingReply, Lost, PORT, Signed, Welcome};
+use crate::message::{
+    ForwardPointer, ForwardReply, Greeting, GreetingReply, Lost, PORT, Signed, Verdict, Welcome,
+};
 use node::{Action, Addr, Class, Guard, Hop, Key, Life, Outbox, Route, StreamOp};
 use std::collections::BTreeMap;
 use wire::{Duration, Iface, Instant, Ipv4Addr, Mac, Packet, Prefix, Reason, udp};
@@ -41,9 +43,7 @@ impl SupportRouter {
         if !again {
             host.greets(message.sequence);
             host.way = Some(way);
-            if !host.is_unsure() {
-                host.departure = None;
-            }
+            host.departure = None;
             let action = Action::Forward(Hop::mac(way.0, way.1));
             out.route(near_way(address), Route { action, life: Life::Forever });
             self.welcome_connections(now, &greeting, out);
@@ -72,9 +72,7 @@ impl SupportRouter {
         for entry in entries {
             match host.connections.get(&entry.connection) {
                 None => {
-                    let stage = Stage::Expected;
-                    let connection = Connection { entry: *entry, near: None, far: None, stage };
-                    host.connections.insert(entry.connection, connection);
+                    host.connections.insert(entry.connection, Connection::expected(*entry));
                     expected.push(*entry);
                 }
                 Some(here) if matches!(here.stage, Stage::Leaving(_)) => leaving.push(entry.connection),
@@ -106,29 +104,42 @@ impl SupportRouter {
         let Some((host, key)) = self.hosts.get_mut(&address).zip(self.routers.get(&old)) else { return };
         let Some(greeting) = host.greeting.clone() else { return };
         let told = host.pointers.entry(old).or_default();
-        if *told >= ATTEMPTS {
+        if told.sent >= ATTEMPTS || told.answer.is_some() {
             return;
         }
-        let pause = FIRST_REPEAT * (1 << *told);
-        *told += 1;
+        let pause = FIRST_REPEAT * (1 << told.sent);
+        told.sent += 1;
         let pointer = Signed::new(ForwardPointer { new: own, old, greeting }, key);
         out.mark(Event::Pointed { host: address, to: old }.into());
         out.send_routed(routed(own, old, &pointer.emit()));
         self.due.set(Due::Pointer(address, old), now + pause);
     }
 
-    /// An earlier router has heard.
-    pub(super) fn pointer_answered(&mut self, reply: &Signed<ForwardReply>) -> Result<(), Reason> {
-        let ForwardReply { old, host: address, sequence, .. } = reply.message;
+    /// An earlier router has heard. Where none of them has a connection, nothing will come.
+    pub(super) fn pointer_answered(
+        &mut self,
+        now: Instant,
+        reply: &Signed<ForwardReply>,
+        out: &mut Outbox,
+    ) -> Result<(), Reason> {
+        let ForwardReply { old, host: address, sequence, connections } = reply.message;
         let key = self.routers.get(&old).ok_or(refusal::STRANGER)?;
         if !reply.is_by(key) {
             return Err(refusal::FORGED);
         }
-        let host = self.hosts.get(&address).ok_or(refusal::STRANGER)?;
-        if host.greeted != sequence {
-            return Err(refusal::STALE);
-        }
+        let host = self.hosts.get_mut(&address).ok_or(refusal::STRANGER)?;
+        let pointer = host.pointers.get_mut(&old);
+        let Some(pointer) = pointer.filter(|_| host.greeted == sequence) else { return Err(refusal::STALE) };
+        pointer.answer = Some(connections);
         self.due.stop(Due::Pointer(address, old));
+        let previous = host.greeting.as_ref().map_or(&[][..], |greeting| &greeting.message.previous);
+        let answer = |old: &Ipv4Addr| host.pointers.get(old).and_then(|pointer| pointer.answer);
+        if previous.iter().all(|old| answer(old) == Some(0)) {
+            let missing = |here: &Connection| matches!(here.stage, Stage::Expected);
+            let missing = host.connections.iter().filter(|(_, here)| missing(here));
+            let numbers: Vec<u32> = missing.map(|(number, _)| *number).collect();
+            self.lose(now, address, &numbers, "no router has it", out);
+        }
         Ok(())
     }
 
@@ -176,9 +187,7 @@ impl SupportRouter {
             out.mark(Event::Forwarded { host: message.host, to: new, connections }.into());
         }
         if fresh && connections > 0 {
-            let (to, sequence) = (new, message.sequence);
-            host.departure = Some(Departure { to, sequence, handoff: None, since: now });
-            self.depart(now, message.host, out);
+            self.begin_departure(now, message.host, (new, message.sequence), out);
         }
         Ok(())
     }
@@ -198,6 +207,7 @@ impl SupportRouter {
         let ended: Vec<u32> =
             host.connections.iter().filter(|(_, here)| !listed(here)).map(|(number, _)| *number).collect();
         for number in ended {
+            self.answer_commit(address, number, Verdict::Failed, out);
             let Some(connection) = self.forget(address, number) else { continue };
             for id in [connection.near, connection.far].into_iter().flatten() {
                 // What is frozen would say nothing, and its peer has to hear.
@@ -218,6 +228,7 @@ impl SupportRouter {
         let numbers: Vec<u32> =
             host.connections.iter().filter(|(_, here)| expected(here)).map(|(number, _)| *number).collect();
         for number in numbers {
+            self.answer_commit(address, number, Verdict::Moved, out);
             let Some(connection) = self.forget(address, number) else { continue };
             for id in [connection.near, connection.far].into_iter().flatten() {
                 out.stream(id, StreamOp::Forget);

@@ -1,15 +1,19 @@
 //! The old router's side of a handoff. It begins it, and owns each connection until the new one has said that it took it.
 
-use super::ledger::{Connection, Leaving, Stage};
+use super::ledger::{Commit, Connection, Leaving, Stage};
 use super::{Due, SupportRouter, refusal};
 use crate::mark::Event;
 use crate::message::{Body, CODE, Frame, Side, SocketState, Verdict, Way};
 use node::{Guard, Outbox, StreamEvent, StreamOp};
-use wire::{Instant, Ipv4Addr, Reason};
+use wire::{Duration, Instant, Ipv4Addr, Reason};
+
+/// A router that has not heard for so long what becomes of a host's connections gives them up: the connection to the other
+/// router may be silent without being broken.
+const GIVE_UP: Duration = Duration::from_secs(30);
 
 impl SupportRouter {
     /// Offers a host's connections to where the host is, or first opens the way.
-    pub(super) fn depart(&mut self, _now: Instant, address: Ipv4Addr, out: &mut Outbox) {
+    pub(super) fn depart(&mut self, address: Ipv4Addr, out: &mut Outbox) {
         let Some(to) = self.departure(address).map(|departure| departure.to) else { return };
         if !self.link_to(to, out) {
             return;
@@ -39,16 +43,24 @@ impl SupportRouter {
         let of = |host: &super::ledger::Host| {
             host.departure.as_ref().is_some_and(|d| d.to == router && d.handoff == Some(frame.handoff))
         };
+        if let Body::CommitAnswer { host, connection, attempt, verdict } = frame.body {
+            self.commit_answered(now, router, (host, connection, attempt), verdict, out);
+            return Ok(());
+        }
         // An answer to what was given up meanwhile is no fault of the other end's.
         let Some(address) = self.hosts.iter().find(|(_, host)| of(host)).map(|(address, _)| *address) else {
             return Ok(());
         };
         match frame.body {
-            Body::OfferAnswer(Verdict::Taken) => self.next_to_leave(now, address, out),
-            Body::OfferAnswer(_) => self.not_wanted(address, out),
-            Body::CommitAnswer { connection, verdict } => {
-                self.commit_answered(now, address, connection, verdict, out);
+            Body::OfferAnswer(Verdict::Taken) => {
+                if let Some(departure) = self.hosts.get_mut(&address).and_then(|host| host.departure.as_mut())
+                {
+                    departure.accepted = true;
+                }
+                self.progress(now, address);
+                self.next_to_leave(now, address, out);
             }
+            Body::OfferAnswer(_) => self.not_wanted(address, out),
             Body::DoneAnswer => {
                 if let Some(host) = self.hosts.get_mut(&address) {
                     host.departure = None;
@@ -59,37 +71,50 @@ impl SupportRouter {
         Ok(())
     }
 
-    /// One connection after the other: first those of which nobody here knows whose they are.
+    /// The other router answers: it has as long again for what is left.
+    fn progress(&mut self, now: Instant, address: Ipv4Addr) {
+        self.due.set(Due::GiveUp(address), now + GIVE_UP);
+    }
+
+    /// Asks a router for its word on what was committed to it, on a new connection between the two.
+    pub(super) fn ask_whose(&mut self, router: Ipv4Addr, out: &mut Outbox) {
+        let mut asked = Vec::new();
+        for (address, host) in &self.hosts {
+            let committed =
+                host.connections.iter().filter_map(|(number, here)| Some((*number, here.committed()?)));
+            let there = committed.filter(|(_, commit)| commit.to == router);
+            asked.extend(there.map(|(number, commit)| (*address, number, commit.attempt)));
+        }
+        for (host, connection, attempt) in asked {
+            self.send_to(router, 0, Body::Status { host, connection, attempt }, out);
+        }
+    }
+
+    /// One connection after the other.
     fn next_to_leave(&mut self, now: Instant, address: Ipv4Addr, out: &mut Outbox) {
         let Some(host) = self.hosts.get_mut(&address) else { return };
         let Some(departure) = &host.departure else { return };
-        let (to, Some(handoff)) = (departure.to, departure.handoff) else { return };
-        let committed =
-            |here: &Connection| matches!(&here.stage, Stage::Leaving(leaving) if leaving.committed);
-        let unsure = host.connections.iter().find(|(_, here)| committed(here));
-        if let Some(connection) = unsure.map(|(number, _)| *number) {
-            self.send_to(to, handoff, Body::Status { connection }, out);
-            return;
+        let (to, Some(handoff), true) = (departure.to, departure.handoff, departure.accepted) else { return };
+        let first = |wanted: &dyn Fn(&Connection) -> bool| {
+            host.connections.iter().find(|(_, here)| wanted(here)).map(|(number, _)| *number)
+        };
+        if first(&|here| here.committed().is_some_and(|commit| commit.to == to)).is_some() {
+            return; // its answer comes first
         }
-        if host.way.is_some() {
-            self.send_to(to, handoff, Body::Done, out);
-            return;
-        }
-        // One that stood still when the connection between the routers broke goes on from there.
-        let leaving = |here: &Connection| matches!(here.stage, Stage::Leaving(_));
-        if let Some(number) =
-            host.connections.iter().find(|(_, here)| leaving(here)).map(|(number, _)| *number)
-        {
+        // One that stands still already goes on from there.
+        let frozen =
+            |here: &Connection| matches!(&here.stage, Stage::Leaving(leaving) if leaving.committed.is_none());
+        if let Some(number) = first(&frozen) {
             return self.ship(address, number, out);
         }
-        let serving = |here: &Connection| matches!(here.stage, Stage::Serving);
-        match host.connections.iter().find(|(_, here)| serving(here)).map(|(number, _)| *number) {
-            Some(number) => self.freeze(now, address, number, out),
-            None => {
-                out.mark(Event::HandedOver { host: address }.into());
-                self.send_to(to, handoff, Body::Done, out);
-            }
+        if let Some(number) = first(&|here| matches!(here.stage, Stage::Serving)) {
+            return self.freeze(now, address, number, out);
         }
+        if first(&|here| here.committed().is_some()).is_some() {
+            return; // another router has not said yet whether it has it
+        }
+        out.mark(Event::HandedOver { host: address }.into());
+        self.send_to(to, handoff, Body::Done, out);
     }
 
     fn freeze(&mut self, now: Instant, address: Ipv4Addr, number: u32, out: &mut Outbox) {
@@ -146,48 +171,62 @@ impl SupportRouter {
         }
     }
 
-    /// Sends all of it, in the paper's order.
+    /// Sends all of it, in the paper's order, once the new router wants it.
     fn ship(&mut self, address: Ipv4Addr, number: u32, out: &mut Outbox) {
-        let Some(departure) = self.departure(address) else { return };
-        let (to, Some(handoff)) = (departure.to, departure.handoff) else { return };
+        let Some(departure) = self.departure(address).filter(|departure| departure.accepted) else { return };
+        let (to, sequence, Some(handoff)) = (departure.to, departure.sequence, departure.handoff) else {
+            return;
+        };
         let Some(connection) = self.connection(address, number) else { return };
         let Stage::Leaving(leaving) = &mut connection.stage else { return };
         let ([near, far], Some([up, down])) = (leaving.states.as_slice(), &leaving.staged) else {
             return; // it is not all here yet
         };
+        let attempt = connection.attempt + 1;
         let state = |state: &SocketState| Body::State(Box::new(state.clone()));
-        let mut frames = vec![Body::Entry(connection.entry), state(near), state(far)];
+        let mut frames = vec![Body::Entry(connection.entry, attempt), state(near), state(far)];
         let buffers = [(Way::Up, up), (Way::Down, down)].into_iter().filter(|(_, bytes)| !bytes.is_empty());
         frames.extend(buffers.map(|(way, bytes)| Body::UserBuffer(way, bytes.clone())));
-        frames.push(Body::Commit { connection: number });
-        leaving.committed = true;
+        frames.push(Body::Commit { connection: number, attempt });
+        leaving.committed = Some(Commit { to, attempt, sequence });
+        connection.attempt = attempt;
         let codes = frames.len() * CODE;
         let bytes = frames.into_iter().map(|body| self.send_to(to, handoff, body, out)).sum();
         out.mark(Event::Shipped { host: address, connection: number, bytes, codes }.into());
     }
 
+    /// The router to which a connection was committed says whose it is. All others' words, and those on another attempt, say
+    /// nothing.
     fn commit_answered(
         &mut self,
         now: Instant,
-        address: Ipv4Addr,
-        number: u32,
+        router: Ipv4Addr,
+        (address, number, attempt): (Ipv4Addr, u32, u32),
         verdict: Verdict,
         out: &mut Outbox,
     ) {
-        let Some(Connection { stage: Stage::Leaving(leaving), .. }) = self.connection(address, number) else {
+        let Some(host) = self.hosts.get_mut(&address) else { return };
+        let back = host.way.is_some();
+        let departure = host.departure.as_ref().map(|departure| departure.sequence);
+        let Some(connection) = host.connections.get_mut(&number) else { return };
+        let Stage::Leaving(leaving) = &mut connection.stage else { return };
+        let Some(commit) =
+            leaving.committed.filter(|commit| (commit.to, commit.attempt) == (router, attempt))
+        else {
             return;
         };
-        leaving.committed = false;
-        let back = self.hosts.get(&address).is_some_and(|host| host.way.is_some());
+        leaving.committed = None;
+        self.progress(now, address);
         match verdict {
             Verdict::Taken if back => self.expect_again(now, address, number, out),
             Verdict::Taken => self.handed_over(now, address, number, out),
-            // It never came, and the host is here again.
-            Verdict::Unknown if back => self.resume(address, number, out),
-            // It never came: once more, in the same words.
-            Verdict::Unknown => return self.ship(address, number, out),
-            Verdict::Moved => return self.not_wanted(address, out),
             Verdict::Failed => return self.cannot_leave(now, address, number, out),
+            // It is ours. The host is here again, or on its way to where nobody has told us yet: it goes on here.
+            Verdict::Unknown | Verdict::Moved if back => self.resume(address, number, out),
+            Verdict::Moved if departure == Some(commit.sequence) => return self.not_wanted(address, out),
+            Verdict::Unknown | Verdict::Moved if departure.is_none() => self.resume(address, number, out),
+            // It stands still, and is shipped to where the host is now.
+            Verdict::Unknown | Verdict::Moved => {}
         }
         self.next_to_leave(now, address, out);
     }
@@ -205,10 +244,10 @@ impl SupportRouter {
     }
 
     /// It went, and its host came back meanwhile: the other router has heard, and hands it back.
-    fn expect_again(&mut self, now: Instant, address: Ipv4Addr, number: u32, out: &mut Outbox) {
+    pub(super) fn expect_again(&mut self, now: Instant, address: Ipv4Addr, number: u32, out: &mut Outbox) {
         let Some(entry) = self.connection(address, number).map(|here| here.entry) else { return };
         self.handed_over(now, address, number, out);
-        let connection = Connection { entry, near: None, far: None, stage: Stage::Expected };
+        let connection = Connection::expected(entry);
         if let Some(host) = self.hosts.get_mut(&address) {
             host.connections.insert(number, connection);
         }
@@ -232,7 +271,7 @@ impl SupportRouter {
     pub(super) fn resume(&mut self, address: Ipv4Addr, number: u32, out: &mut Outbox) {
         let Some(connection) = self.connection(address, number) else { return };
         let Stage::Leaving(leaving) = &mut connection.stage else { return };
-        if leaving.committed {
+        if leaving.committed.is_some() {
             return;
         }
         let staged = leaving.staged.take();
@@ -269,28 +308,51 @@ impl SupportRouter {
         out.mark(Event::Lost { host: address, connection: number, why }.into());
     }
 
-    /// The new router cannot be reached. Of what was shipped nobody knows whose it is, so it ends here without a word: if it
-    /// was taken, it goes on there. Unless its host is here again: then nobody else will ever serve it, and both ends are
-    /// told. All else is reset.
+    /// Another router has not answered for too long. Of what was shipped nobody knows whose it is, so it ends here without a
+    /// word: if it was taken, it goes on there. Unless its host is here again: then nobody else will ever serve it, and both
+    /// ends are told. All else is reset, if its host is elsewhere.
     pub(super) fn give_up(&mut self, now: Instant, address: Ipv4Addr, out: &mut Outbox) {
         let Some(host) = self.hosts.get_mut(&address) else { return };
-        host.departure = None;
+        let departure = host.departure.take();
         let is_here = host.way.is_some();
-        let committed =
-            |here: &Connection| matches!(&here.stage, Stage::Leaving(leaving) if leaving.committed);
-        let all: Vec<(u32, bool)> =
-            host.connections.iter().map(|(number, here)| (*number, committed(here))).collect();
+        let waits = |here: &Connection| departure.is_some() || matches!(here.stage, Stage::Leaving(_));
+        let all = host.connections.iter().filter(|(_, here)| waits(here));
+        let all: Vec<(u32, bool)> = all.map(|(number, here)| (*number, here.committed().is_some())).collect();
+        let asked = host.connections.values().filter_map(Connection::committed).map(|commit| commit.to);
+        let silent: Vec<Ipv4Addr> = departure.iter().map(|departure| departure.to).chain(asked).collect();
         for (number, unsure) in all {
-            if !unsure {
-                self.reset(address, number, "router unreachable", out);
-            } else if is_here {
+            if unsure && is_here {
                 self.lose(now, address, &[number], "unknown whose", out);
-            } else if let Some(connection) = self.forget(address, number) {
-                for id in [connection.near, connection.far].into_iter().flatten() {
-                    out.stream(id, StreamOp::Forget);
-                }
-                out.mark(Event::Lost { host: address, connection: number, why: "unknown whose" }.into());
+            } else if unsure {
+                self.end_silently(address, number, out);
+            } else if !is_here {
+                self.reset(address, number, "router unreachable", out);
             }
         }
+        for router in silent {
+            self.hang_up_on(router, out);
+        }
+    }
+
+    fn end_silently(&mut self, address: Ipv4Addr, number: u32, out: &mut Outbox) {
+        let Some(connection) = self.forget(address, number) else { return };
+        for id in [connection.near, connection.far].into_iter().flatten() {
+            out.stream(id, StreamOp::Forget);
+        }
+        out.mark(Event::Lost { host: address, connection: number, why: "unknown whose" }.into());
+    }
+
+    /// The connections of a host are to go elsewhere, and are offered there.
+    pub(super) fn begin_departure(
+        &mut self,
+        now: Instant,
+        address: Ipv4Addr,
+        (to, sequence): (Ipv4Addr, u64),
+        out: &mut Outbox,
+    ) {
+        let Some(host) = self.hosts.get_mut(&address) else { return };
+        host.departure = Some(super::ledger::Departure { to, sequence, handoff: None, accepted: false });
+        self.progress(now, address);
+        self.depart(address, out);
     }
 }

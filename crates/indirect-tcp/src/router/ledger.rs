@@ -18,13 +18,14 @@ pub(super) struct Host {
     pub(super) way: Option<(Iface, Mac)>,
     /// The greeting with which it came, while it is here.
     pub(super) greeting: Option<Signed<Greeting>>,
-    /// How often each earlier router was told.
-    pub(super) pointers: BTreeMap<Ipv4Addr, u32>,
+    /// What each earlier router was told, and has answered.
+    pub(super) pointers: BTreeMap<Ipv4Addr, Pointer>,
     pub(super) connections: BTreeMap<u32, Connection>,
     /// Where its connections are to go.
     pub(super) departure: Option<Departure>,
-    /// What was taken here from another router: asked for when an answer may have been lost.
-    pub(super) taken: BTreeSet<u32>,
+    /// What was taken here from another router, by the latest attempt: asked for when an answer may have been lost. An earlier
+    /// attempt was taken too, or there would have been no later one.
+    taken: BTreeMap<u32, u32>,
 }
 
 /// Numbers of connections that were taken are remembered, so many of them.
@@ -41,7 +42,7 @@ impl Host {
             pointers: BTreeMap::new(),
             connections: BTreeMap::new(),
             departure: None,
-            taken: BTreeSet::new(),
+            taken: BTreeMap::new(),
         }
     }
 
@@ -60,18 +61,16 @@ impl Host {
         self.calls.clear();
     }
 
-    /// Whether the new router alone can say whose one of its connections is.
-    pub(super) fn is_unsure(&self) -> bool {
-        let committed =
-            |here: &Connection| matches!(&here.stage, Stage::Leaving(leaving) if leaving.committed);
-        self.connections.values().any(committed)
-    }
-
-    pub(super) fn note_taken(&mut self, number: u32) {
-        self.taken.insert(number);
+    pub(super) fn note_taken(&mut self, number: u32, attempt: u32) {
+        self.taken.insert(number, attempt);
         if self.taken.len() > REMEMBERED {
             self.taken.pop_first();
         }
+    }
+
+    /// Whether this attempt to hand a connection over to this router has succeeded.
+    pub(super) fn has_taken(&self, number: u32, attempt: u32) -> bool {
+        self.taken.get(&number).is_some_and(|latest| *latest >= attempt)
     }
 
     pub(super) fn status(&self) -> Value {
@@ -85,6 +84,15 @@ impl Host {
     }
 }
 
+/// A forward pointer.
+#[derive(Debug, Default)]
+pub(super) struct Pointer {
+    /// How often it was sent.
+    pub(super) sent: u32,
+    /// The connections that the earlier router had when it answered.
+    pub(super) answer: Option<u16>,
+}
+
 /// A handoff, as the old router sees it.
 #[derive(Debug)]
 pub(super) struct Departure {
@@ -94,8 +102,8 @@ pub(super) struct Departure {
     pub(super) sequence: u64,
     /// Its number on the connection to the new router; none while there is no connection.
     pub(super) handoff: Option<u64>,
-    /// When it began.
-    pub(super) since: wire::Instant,
+    /// The new router has said that it wants them.
+    pub(super) accepted: bool,
 }
 
 /// A connection.
@@ -104,10 +112,25 @@ pub(super) struct Connection {
     pub(super) entry: Entry,
     pub(super) near: Option<StreamId>,
     pub(super) far: Option<StreamId>,
+    /// The number of the latest attempt to hand it over, by whichever router.
+    pub(super) attempt: u32,
     pub(super) stage: Stage,
 }
 
 impl Connection {
+    /// One that is to come.
+    pub(super) const fn expected(entry: Entry) -> Self {
+        Self { entry, near: None, far: None, attempt: 0, stage: Stage::Expected }
+    }
+
+    /// The attempt of which only the router that it went to can say whether it succeeded.
+    pub(super) const fn committed(&self) -> Option<Commit> {
+        match &self.stage {
+            Stage::Leaving(leaving) => leaving.committed,
+            _ => None,
+        }
+    }
+
     pub(super) fn of(&mut self, side: Side) -> &mut Option<StreamId> {
         match side {
             Side::Near => &mut self.near,
@@ -154,32 +177,48 @@ pub(super) struct Leaving {
     pub(super) staged: Option<[Vec<u8>; 2]>,
     /// The near half's state, then the far one's.
     pub(super) states: Vec<SocketState>,
-    /// The commit has left: from now on only the new router can say whose it is.
-    pub(super) committed: bool,
+    /// The commit has left: from now on only the router that it went to can say whose the connection is, wherever the host
+    /// goes meanwhile.
+    pub(super) committed: Option<Commit>,
+}
+
+/// A commit that has left and was not answered.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Commit {
+    pub(super) to: Ipv4Addr,
+    pub(super) attempt: u32,
+    /// The sequence of the greeting that named that router.
+    pub(super) sequence: u64,
 }
 
 /// What is known of a connection that comes.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Arriving {
+    /// The connection between routers by which it comes.
+    pub(super) by: StreamId,
     pub(super) near: Arrival,
     pub(super) far: Arrival,
     pub(super) staged: [Vec<u8>; 2],
     /// Bytes that came in both states and beside them.
     pub(super) buffered: usize,
-    /// By which stream and in which handoff the commit came.
-    pub(super) commit: Option<(StreamId, u64)>,
+    /// The handoff in which the commit came.
+    pub(super) commit: Option<u64>,
 }
 
 /// How far one half is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Arrival {
-    #[default]
     Missing,
     Importing,
     Here,
 }
 
 impl Arriving {
+    pub(super) fn new(by: StreamId) -> Self {
+        let (near, far) = (Arrival::Missing, Arrival::Missing);
+        Self { by, near, far, staged: Default::default(), buffered: 0, commit: None }
+    }
+
     pub(super) const fn of(&mut self, side: Side) -> &mut Arrival {
         match side {
             Side::Near => &mut self.near,

@@ -13,8 +13,6 @@ const CHUNK: usize = 64 * 1024;
 const LINK: u32 = 1024 * 1024;
 /// A connection that broke is tried again after this time.
 const RETRY: Duration = Duration::from_millis(500);
-/// A router that has not heard for so long whose a connection is gives up.
-const GIVE_UP: Duration = Duration::from_secs(30);
 
 /// One end of such a connection.
 #[derive(Debug)]
@@ -24,6 +22,10 @@ pub(super) struct Link {
     opened: bool,
     /// The hellos were exchanged.
     up: bool,
+    /// Who connected; none if we did.
+    pub(super) source: Option<Ipv4Addr>,
+    /// The other end knows the key that both hellos make: it is no record of an earlier hello.
+    pub(super) proven: bool,
     nonce: [u8; 16],
     channel: Option<Channel>,
     frames: Frames,
@@ -31,7 +33,17 @@ pub(super) struct Link {
     /// Handoffs offered on it so far.
     handoffs: u64,
     /// What the peer offers, by number: whose connections, and which of them the next frames are about.
-    pub(super) offers: BTreeMap<u64, (Ipv4Addr, Option<u32>)>,
+    pub(super) offers: BTreeMap<u64, Offer>,
+}
+
+/// What another router offers.
+#[derive(Debug)]
+pub(super) struct Offer {
+    pub(super) host: Ipv4Addr,
+    /// Of the greeting by which the host came here.
+    pub(super) sequence: u64,
+    /// The connection that the next frames are about.
+    pub(super) current: Option<u32>,
 }
 
 /// Handoffs that one connection carries at a time; a peer that offers more is not one of ours.
@@ -43,6 +55,8 @@ impl Link {
             peer,
             opened: peer.is_some(),
             up: false,
+            source: None,
+            proven: false,
             nonce,
             channel,
             frames: Frames::default(),
@@ -52,9 +66,9 @@ impl Link {
         }
     }
 
-    pub(super) fn accepted(room: usize) -> Self {
+    pub(super) fn accepted(room: usize, source: Ipv4Addr) -> Self {
         let mut link = Self::new(None, [0; 16], None);
-        link.outgoing.room = room;
+        (link.outgoing.room, link.source) = (room, Some(source));
         link
     }
 
@@ -159,11 +173,15 @@ impl SupportRouter {
         let Some(Use::Link(link)) = self.streams.get_mut(&id) else { return Ok(false) };
         let Some(bytes) = link.frames.next_frame()? else { return Ok(false) };
         if !link.up {
-            self.hello(now, id, &bytes, out)?;
+            self.hello(id, &bytes, out)?;
             return Ok(true);
         }
         let channel = link.channel.as_mut().ok_or(refusal::UNEXPECTED)?;
         let frame = channel.open(&bytes)?;
+        if !std::mem::replace(&mut link.proven, true) {
+            link.frames.trust();
+            self.due.stop(Due::Caller(id));
+        }
         let (opened, peer) = (link.opened, link.peer);
         let peer = peer.ok_or(refusal::UNEXPECTED)?;
         if opened {
@@ -175,7 +193,7 @@ impl SupportRouter {
     }
 
     /// The first frame: who it is, proved by the routers' key, and a number that makes all that follows this connection's.
-    fn hello(&mut self, now: Instant, id: StreamId, bytes: &[u8], out: &mut Outbox) -> Result<(), Reason> {
+    fn hello(&mut self, id: StreamId, bytes: &[u8], out: &mut Outbox) -> Result<(), Reason> {
         let own = self.config.address;
         let nonce = self.nonce();
         let Some(Use::Link(link)) = self.streams.get_mut(&id) else { return Ok(()) };
@@ -189,7 +207,7 @@ impl SupportRouter {
             }
             channel.agreed([link.nonce, nonce]);
             link.up = true;
-            self.linked(now, router, out);
+            self.linked(router, out);
             return Ok(());
         }
         // Who it claims to be says which key has to have signed it.
@@ -209,60 +227,95 @@ impl SupportRouter {
         Ok(())
     }
 
-    /// A new offer; [`OFFERS`] at a time.
-    pub(super) fn note_offer(&mut self, id: StreamId, handoff: u64, host: Ipv4Addr) -> Result<(), Reason> {
+    /// A new offer; [`OFFERS`] at a time, and one for each host: a later one ends those before.
+    pub(super) fn note_offer(
+        &mut self,
+        id: StreamId,
+        handoff: u64,
+        host: Ipv4Addr,
+        sequence: u64,
+    ) -> Result<(), Reason> {
         let Some(Use::Link(link)) = self.streams.get_mut(&id) else { return Ok(()) };
+        link.offers.retain(|_, offer| offer.host != host);
         if link.offers.len() >= OFFERS {
             return Err(refusal::UNEXPECTED);
         }
-        link.offers.insert(handoff, (host, None));
+        link.offers.insert(handoff, Offer { host, sequence, current: None });
         Ok(())
     }
 
-    fn link_lost(&mut self, now: Instant, id: StreamId, out: &mut Outbox) {
-        let Some(Use::Link(link)) = self.streams.remove(&id) else { return };
-        for (host, _) in link.offers.values() {
-            self.arrival_interrupted(*host, id, out);
+    /// A router speaks on this connection: what it opened before is broken at its end, and what is still to come from there
+    /// must not count. It was proved by the code of a frame, which no recorded hello has.
+    pub(super) fn supersede(&mut self, id: StreamId, out: &mut Outbox) {
+        let Some(Use::Link(link)) = self.streams.get(&id) else { return };
+        let peer = link.peer;
+        let earlier = |(other, what): (&StreamId, &Use)| match what {
+            Use::Link(link) if !link.opened && link.peer == peer && *other != id => Some(*other),
+            _ => None,
+        };
+        let earlier: Vec<StreamId> = self.streams.iter().filter_map(earlier).collect();
+        for other in earlier {
+            out.stream(other, StreamOp::Abort);
+            self.link_ended(other, out);
         }
-        let Some(router) = link.peer.filter(|router| self.links.get(router) == Some(&id)) else { return };
+    }
+
+    /// What came by a connection between routers, and was not taken, is void.
+    fn link_ended(&mut self, id: StreamId, out: &mut Outbox) -> Option<Ipv4Addr> {
+        let Some(Use::Link(link)) = self.streams.remove(&id) else { return None };
+        self.due.stop(Due::Caller(id));
+        for offer in link.offers.values() {
+            self.arrival_interrupted(offer.host, id, out);
+        }
+        link.peer.filter(|router| self.links.get(router) == Some(&id))
+    }
+
+    /// A router was silent for too long on the connection that we opened.
+    pub(super) fn hang_up_on(&mut self, router: Ipv4Addr, out: &mut Outbox) {
+        if let Some(id) = self.links.get(&router).copied() {
+            out.stream(id, StreamOp::Abort);
+        }
+    }
+
+    fn link_lost(&mut self, now: Instant, id: StreamId, out: &mut Outbox) {
+        let Some(router) = self.link_ended(id, out) else { return };
         self.links.remove(&router);
-        let mut waits = false;
         for departure in self.hosts.values_mut().filter_map(|host| host.departure.as_mut()) {
             if departure.to == router {
-                departure.handoff = None;
-                waits = true;
+                (departure.handoff, departure.accepted) = (None, false);
             }
         }
-        if waits {
+        if self.is_needed(router) {
             self.due.set(Due::Relink(router), now + RETRY);
         }
     }
 
-    /// Tries again for those whose connections are to go there, unless that has been tried for too long.
-    pub(super) fn relink(&mut self, now: Instant, router: Ipv4Addr, out: &mut Outbox) {
-        let bound = self.hosts.iter().filter_map(|(address, host)| {
-            let departure = host.departure.as_ref().filter(|departure| departure.to == router)?;
-            Some((*address, now >= departure.since + GIVE_UP))
-        });
-        let bound: Vec<(Ipv4Addr, bool)> = bound.collect();
-        for (address, too_long) in bound {
-            if too_long {
-                self.give_up(now, address, out);
-            } else {
-                self.depart(now, address, out);
-            }
+    /// Whether there is something to say to another router: an offer, or a question.
+    fn is_needed(&self, router: Ipv4Addr) -> bool {
+        self.hosts.values().any(|host| {
+            let mut asked = host.connections.values().filter_map(super::ledger::Connection::committed);
+            host.departure.as_ref().is_some_and(|departure| departure.to == router)
+                || asked.any(|commit| commit.to == router)
+        })
+    }
+
+    /// Tries again for those whose connections are to go there, or may be there.
+    pub(super) fn relink(&mut self, router: Ipv4Addr, out: &mut Outbox) {
+        if self.is_needed(router) {
+            self.link_to(router, out);
         }
     }
 
-    /// A connection to another router is up: whoever waits for it goes on.
-    fn linked(&mut self, now: Instant, router: Ipv4Addr, out: &mut Outbox) {
+    /// A connection to another router is up: first the questions, then the offers.
+    fn linked(&mut self, router: Ipv4Addr, out: &mut Outbox) {
+        self.ask_whose(router, out);
         let bound = self
             .hosts
             .iter()
             .filter(|(_, host)| host.departure.as_ref().is_some_and(|departure| departure.to == router));
         let bound: Vec<Ipv4Addr> = bound.map(|(address, _)| *address).collect();
         for address in bound {
-            self.depart(now, address, out);
+            self.depart(address, out);
         }
     }
 }

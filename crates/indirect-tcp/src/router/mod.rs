@@ -20,7 +20,7 @@ mod link;
 
 use crate::config::SupportRouterConfig;
 use crate::mark::{Event, SUPPORT_ROUTER};
-use crate::message::{Datagram, PORT, Side};
+use crate::message::{Datagram, PORT, Side, Verdict};
 use auth::Key;
 use ledger::{Connection, Host, Stage};
 use link::Link;
@@ -47,6 +47,10 @@ pub mod refusal {
     pub const MISDIRECTED: Reason = Reason("itcp_misdirected");
     /// It is of a kind that is not for routers.
     pub const UNEXPECTED: Reason = Reason("itcp_unexpected");
+    /// A caller has not said in time who it is.
+    pub const SILENT: Reason = Reason("itcp_silent");
+    /// Too many callers have not said yet who they are.
+    pub const BUSY: Reason = Reason("itcp_busy");
 }
 
 /// What a stream is to this router.
@@ -74,6 +78,8 @@ enum Due {
     Pointer(Ipv4Addr, Ipv4Addr),
     /// A connection to another router is to be tried again.
     Relink(Ipv4Addr),
+    /// Another router has not answered for too long what becomes of this host's connections.
+    GiveUp(Ipv4Addr),
     /// A guard has stood long enough.
     Silence(Tuple),
     /// The last segments of what has ended have come, if they ever will.
@@ -170,7 +176,7 @@ impl SupportRouter {
                 self.greeted(now, (iface, mac), greeting, out)
             }
             Datagram::ForwardPointer(pointer) => self.forwarded(now, &pointer, out),
-            Datagram::ForwardReply(reply) => self.pointer_answered(&reply),
+            Datagram::ForwardReply(reply) => self.pointer_answered(now, &reply, out),
             Datagram::GreetingReply(_) | Datagram::Lost(_) => Err(refusal::UNEXPECTED),
         }
     }
@@ -318,6 +324,7 @@ impl SupportRouter {
     fn lose(&mut self, now: Instant, host: Ipv4Addr, numbers: &[u32], why: &'static str, out: &mut Outbox) {
         let mut lost = Vec::new();
         for number in numbers {
+            self.answer_commit(host, *number, Verdict::Failed, out);
             let Some(connection) = self.forget(host, *number) else { continue };
             for id in [connection.near, connection.far].into_iter().flatten() {
                 out.stream(id, StreamOp::Forget);
@@ -343,12 +350,14 @@ impl SupportRouter {
             match due {
                 Due::Caller(id) => {
                     if self.streams.remove(&id).is_some() {
+                        self.count(refusal::SILENT);
                         out.stream(id, StreamOp::Abort);
                     }
                 }
                 Due::Patience(host) => self.patience_ends(now, host, out),
                 Due::Pointer(host, old) => self.point(now, host, old, out),
-                Due::Relink(router) => self.relink(now, router, out),
+                Due::Relink(router) => self.relink(router, out),
+                Due::GiveUp(host) => self.give_up(now, host, out),
                 Due::Silence(tuple) => {
                     Self::guard(tuple, None, out);
                     if self.resets.remove(&tuple) {
@@ -376,7 +385,14 @@ impl Role for SupportRouter {
 
     fn handle(&mut self, now: Instant, input: Input<'_>, out: &mut Outbox) {
         match input {
-            Input::Start(_) => self.start(out),
+            Input::Start(boot) => {
+                // What hosts said before this router began is of the past: their sequences are of the wall clock too. A host
+                // whose clock is behind is told what it has to exceed.
+                let wall = boot.wall.plus(now.since(Instant::ZERO)).0;
+                let before = wall.max(0).cast_unsigned().saturating_sub(1);
+                self.hosts.values_mut().for_each(|host| host.greets(before));
+                self.start(out);
+            }
             Input::Timeout => self.timeout(now, out),
             Input::Packet(rx, packet) => self.packet(now, rx, packet, out),
             Input::Stream(id, event) => self.stream(now, id, event, out),

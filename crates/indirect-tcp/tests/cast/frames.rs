@@ -22,12 +22,14 @@ pub(super) struct Right {
 
 impl Right {
     fn new(opened: bool) -> Self {
+        let mut frames = Frames::default();
+        frames.trust();
         Self {
             channel: Channel::new(router_key(false), opened),
             opened,
             nonce: [4; 16],
             up: false,
-            frames: Frames::default(),
+            frames,
             handoff: 0,
             heard: VecDeque::new(),
         }
@@ -58,7 +60,8 @@ impl Right {
     }
 
     fn seal(&mut self, body: Body) -> Vec<u8> {
-        let handoff = if matches!(body, Body::Hello { .. }) { 0 } else { self.handoff.max(1) };
+        let handoff =
+            if matches!(body, Body::Hello { .. } | Body::Status { .. }) { 0 } else { self.handoff.max(1) };
         self.channel.seal(&Frame { handoff, body })
     }
 
@@ -120,19 +123,20 @@ fn body(words: &[&str]) -> Body {
         let tuple = if side == Side::Near { of.near() } else { of.far() };
         Body::State(Box::new(SocketState::new(side, super::names::established(tuple.local, tuple.remote))))
     };
+    let attempt = args.get("attempt").unwrap_or(1);
     match words.first().copied().unwrap_or_default() {
         "offer" => {
-            let sequence = args.get("sequence").unwrap_or(5);
+            let sequence = super::sequence(&args, 5);
             Body::Offer { host: HOST, sequence, connections: 1 }
         }
         "offer-answer" => Body::OfferAnswer(verdict()),
-        "entry" => Body::Entry(entry(RIGHT)),
+        "entry" => Body::Entry(entry(RIGHT), attempt),
         "near" => state(Side::Near),
         "far" => state(Side::Far),
         "buffer" => Body::UserBuffer(Way::Down, vec![7; args.get("bytes").unwrap_or(20)]),
-        "commit" => Body::Commit { connection: 1 },
-        "commit-answer" => Body::CommitAnswer { connection: 1, verdict: verdict() },
-        "status" => Body::Status { connection: 1 },
+        "commit" => Body::Commit { connection: 1, attempt },
+        "commit-answer" => Body::CommitAnswer { host: HOST, connection: 1, attempt, verdict: verdict() },
+        "status" => Body::Status { host: HOST, connection: 1, attempt },
         "abort" => Body::Abort { connection: 1 },
         "done" => Body::Done,
         "done-answer" => Body::DoneAnswer,

@@ -143,7 +143,7 @@ impl Cast for IndirectTcp {
                 teller.receive("up", datagram(RIGHT, LEFT, PEOPLE[1].1, &payload));
             }
             ["right", "heard", ref args @ ..] => {
-                let sequence = Args::new(args).get("sequence").unwrap_or(5);
+                let sequence = sequence(&Args::new(args), 5);
                 let reply = ForwardReply { old: RIGHT, host: HOST, sequence, connections: 1 };
                 let payload = Signed::new(reply, &router_key(false)).emit();
                 teller.receive("up", datagram(RIGHT, LEFT, PEOPLE[1].1, &payload));
@@ -219,6 +219,12 @@ impl Cast for IndirectTcp {
     }
 }
 
+/// Sequences are nanoseconds of the wall clock; a script counts them from a thousand seconds after the routers began.
+fn sequence(args: &Args<'_>, default: u64) -> u64 {
+    let begin = crate::transcript::WALL.0.cast_unsigned() + 1_000_000_000_000;
+    begin + args.get("sequence").unwrap_or(default)
+}
+
 fn router_of(name: &str) -> Ipv4Addr {
     if name == "left" { LEFT } else { RIGHT }
 }
@@ -265,7 +271,7 @@ fn greeting(router: Ipv4Addr, args: &Args<'_>, at: Ipv4Addr) -> Greeting {
     let entries = if args.get("entries").unwrap_or(0) > 0 { vec![entry(at)] } else { Vec::new() };
     let previous = if router == LEFT { RIGHT } else { LEFT };
     let previous = if args.has("first") { Vec::new() } else { vec![previous] };
-    Greeting { host: HOST, sequence: args.get("sequence").unwrap_or(5), router, previous, entries }
+    Greeting { host: HOST, sequence: sequence(args, 5), router, previous, entries }
 }
 
 fn greets(teller: &mut Teller<IndirectTcp>, args: &Args<'_>) {
@@ -275,7 +281,7 @@ fn greets(teller: &mut Teller<IndirectTcp>, args: &Args<'_>) {
 }
 
 fn calls(teller: &mut Teller<IndirectTcp>, args: &Args<'_>) {
-    let sequence = args.get("sequence").unwrap_or(6);
+    let sequence = sequence(args, 6);
     let peer = Addr::new(FIXED, SERVICE);
     let connection = args.get("connection").unwrap_or(1);
     let call = Call { host: HOST, connection, sequence, router: LEFT, peer };

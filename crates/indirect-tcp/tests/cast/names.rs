@@ -134,15 +134,17 @@ fn body(body: &Body) -> String {
         Body::Hello { .. } => "HELLO".to_owned(),
         Body::Offer { host, connections, .. } => format!("OFFER {connections} of {host}"),
         Body::OfferAnswer(verdict) => format!("OFFER ANSWER {verdict:?}"),
-        Body::Entry(entry) => format!("ENTRY {}", entry.connection),
+        Body::Entry(entry, attempt) => format!("ENTRY {} attempt {attempt}", entry.connection),
         Body::State(state) => format!("STATE {:?}", state.side),
         Body::UserBuffer(way, bytes) => format!("USER BUFFER {way:?}, {} bytes", bytes.len()),
-        Body::Commit { connection } => format!("COMMIT {connection}"),
-        Body::CommitAnswer { connection, verdict } => format!("COMMIT ANSWER {connection} {verdict:?}"),
+        Body::Commit { connection, attempt } => format!("COMMIT {connection} attempt {attempt}"),
+        Body::CommitAnswer { connection, attempt, verdict, .. } => {
+            format!("COMMIT ANSWER {connection} attempt {attempt} {verdict:?}")
+        }
         Body::Done => "DONE".to_owned(),
         Body::DoneAnswer => "DONE ANSWER".to_owned(),
         Body::Abort { connection } => format!("ABORT {connection}"),
-        Body::Status { connection } => format!("STATUS {connection}?"),
+        Body::Status { connection, attempt, .. } => format!("STATUS {connection} attempt {attempt}?"),
     }
 }
 

@@ -80,6 +80,10 @@ pub(crate) mod file {
         format!("{host}.sock")
     }
 
+    pub(crate) fn clients(host: &str) -> String {
+        format!("{host}-clients.sock")
+    }
+
     pub(crate) fn program(host: &str, number: usize) -> String {
         format!("{host}-{number}.out")
     }

@@ -10,6 +10,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use wire::Instant;
 
+/// The variable that tells `wayfare exec` of the host's daemon.
+const CLIENTS: &str = "WAYFARE_CLIENTS";
+
 /// What is known of a program when the run has ended.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct ProgramReport {
@@ -47,6 +50,8 @@ struct Program<'a> {
     spec: &'a program::Program,
     namespace: &'a NetNs,
     log: PathBuf,
+    /// Where `wayfare exec` finds the host's daemon.
+    clients: PathBuf,
     state: State,
     report: ProgramReport,
 }
@@ -65,6 +70,7 @@ impl<'a> Programs<'a> {
                     spec,
                     namespace,
                     log: dir.join(file::program(&host.config.name, number)),
+                    clients: dir.join(file::clients(&host.config.name)),
                     state: State::Waits,
                     report,
                 }
@@ -119,6 +125,7 @@ impl Program<'_> {
         let mut command = Command::new("sh");
         command.arg("-c").arg(&self.spec.command).stdin(Stdio::null());
         command.stdout(log.try_clone().map_err(failed)?).stderr(log);
+        command.env(CLIENTS, &self.clients);
         // What it starts itself ends with it.
         command.process_group(0);
         self.namespace.run(|| command.spawn())?.map_err(|error| LinuxError::File("sh".into(), error))

@@ -274,6 +274,7 @@ fn daemon_text(plan: &Plan, number: u32, host: &str, dir: &Path, name: &str) -> 
     let path = |name: &str| toml::Value::from(dir.join(name).to_string_lossy().into_owned());
     let mut text = format!("seed = {}\n{host}\n[daemon]\n", plan.seed);
     let _ = writeln!(text, "control = {}", path(&file::control(name)));
+    let _ = writeln!(text, "clients = {}", path(&file::clients(name)));
     let _ = writeln!(text, "radio = {}", path(file::RADIO_SOCKET));
     let _ = writeln!(text, "records = {}", path(&file::records(name)));
     let _ = writeln!(text, "store = {}", path(&file::store(name)));

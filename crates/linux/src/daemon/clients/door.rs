@@ -149,9 +149,11 @@ fn is_connectable(program: &OwnedFd, asker: &OwnedFd) -> std::result::Result<boo
     Ok(is_tcp && info.is_ok_and(|info| info.state == TcpInfo::CLOSE) && place(program) == place(asker))
 }
 
-/// Where a program's socket is bound, which it is from now on.
+/// Where a program's socket is bound, which it is from now on. The role may connect from the same port, to another peer: both
+/// sockets have to allow that, before either of them is bound or after (`socket(7)`, `SO_REUSEADDR`).
 pub(super) fn bound(program: &OwnedFd, own: Ipv4Addr) -> std::result::Result<SocketAddrV4, Errno> {
     let name = || SocketAddrV4::try_from(getsockname(program)?).map_err(|_| Errno::AFNOSUPPORT);
+    sockopt::set_socket_reuseaddr(program, true)?;
     if name()?.port() == 0 {
         bind(program, &SocketAddrV4::new(own, 0))?;
     }

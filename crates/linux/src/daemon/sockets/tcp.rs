@@ -215,6 +215,10 @@ impl Tcp {
     ) -> Result<Socket, Errno> {
         let fd = self.socket(foreign, knobs)?;
         let any = SocketAddrV4::new(self.address.unwrap_or(Ipv4Addr::UNSPECIFIED), 0);
+        if local.is_some_and(|local| local.port() != 0) {
+            // A program's socket may have this port already, and connects through us: to another peer (`clients::door`).
+            sockopt::set_socket_reuseaddr(&fd, true)?;
+        }
         bind(&fd, &local.unwrap_or(any))?;
         match connect(&fd, &peer) {
             Ok(()) | Err(Errno::INPROGRESS) => {}
