@@ -145,12 +145,13 @@ impl Mobile {
     /// A host that restarts is where its timetable has led it.
     fn start(&mut self, now: Instant, wall: WallTime, out: &mut Outbox) {
         self.clocks.start(wall);
-        self.next_move = self.config.moves.iter().take_while(|step| Instant::ZERO + step.at < now).count();
+        let past = self.config.moves.iter().take_while(|step| Instant::ZERO + step.at < now).count();
+        self.next_move = past as u16;
         self.set_next_move();
         Self::hold_packets(out);
-        let last = self.next_move.checked_sub(1).and_then(|last| self.config.moves.get(last));
+        let last = past.checked_sub(1).and_then(|last| self.config.moves.get(last));
         let here = |step: &Move| self.config.stations.iter().position(|station| station.name == step.to);
-        self.tune(None, last.and_then(here).unwrap_or(0), out);
+        self.tune(None, last.and_then(here).unwrap_or(0) as u16, out);
     }
 
     // --- handoff ---------------------------------------------------------------------------------------------------

@@ -113,7 +113,7 @@ impl World {
                 address: address(own),
                 hosts: vec![peer(HOST, host_key())],
                 routers: others.map(|other| peer(address(other), key.clone())).collect(),
-                patience: Duration::from_secs(60),
+                patience: Duration::from_mins(1),
                 held: 64,
                 silence: Duration::from_mins(2),
                 send_buffer: None,
@@ -165,7 +165,7 @@ impl World {
         Instant::ZERO + Duration::from_micros(self.now)
     }
 
-    fn note(&mut self, text: String) {
+    fn note(&mut self, text: &str) {
         self.story.push(format!("{:>12.3} ms  {text}", self.now as f64 / 1e3));
     }
 
@@ -178,7 +178,7 @@ impl World {
             match effect {
                 Effect::Send(_, packet) => self.sent(router, &packet),
                 Effect::Stream(id, op) => self.operate(router, id, op),
-                Effect::Do(node::Act::Mark(mark)) => self.note(format!("{router} {}", mark.name)),
+                Effect::Do(node::Act::Mark(mark)) => self.note(&format!("{router} {}", mark.name)),
                 _ => {}
             }
         }
@@ -378,7 +378,7 @@ impl World {
         let step = 1 + self.below(ROUTERS as u64 - 1) as usize;
         let left = self.at;
         self.at = (left + step) % ROUTERS;
-        self.note(format!("the host goes from {left} to {}", self.at));
+        self.note(&format!("the host goes from {left} to {}", self.at));
         self.previous.retain(|other| *other != left);
         self.previous.insert(0, left);
         self.sequence += 1;
