@@ -393,13 +393,8 @@ fn changed_first(folder: &Path, changes: &[(&str, &str)]) -> String {
 #[test]
 fn a_flow_of_which_nothing_arrives_never_recovers_and_fails_the_run() {
     let folder = tempfile::tempdir().unwrap();
-    let station = |uplink| format!("{{ kind = \"cellular-ip/station\", uplink = \"{uplink}\"");
-    let [right, wrong_2, wrong_3] = ["b1", "b3", "b2"].map(station);
-    // Each station's uplink is the other: nothing reaches the gateway.
-    let file = changed_first(
-        folder.path(),
-        &[(&right, &wrong_2), (&right, &wrong_3), ("[\"b1\", \"b3\"]", "[\"b2\", \"b3\"]")],
-    );
+    let cut = "[[event]]\nat = \"1ms\"\nkind = \"cut\"\nwire = \"internet\"\n\n[wire.internet]";
+    let file = changed_first(folder.path(), &[("[wire.internet]", cut)]);
     let output = wayfare(folder.path(), &["run", &file, "--out", "run"]);
     let (text, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert_eq!(output.status.code(), Some(1), "{text}{errors}");
