@@ -40,7 +40,16 @@ fn entry(host: Ipv4Addr, connection: u32) -> Entry {
     let port = 49_152 + connection as u16;
     let (host, router) = (SocketAddrV4::new(host, port), SocketAddrV4::new(RIGHT, PORT));
     let peer = SocketAddrV4::new(FAR, 80);
-    Entry { connection, generation: 0, kind: Kind::Active, host, router, peer, received: None }
+    Entry {
+        connection,
+        generation: 0,
+        kind: Kind::Active,
+        host,
+        router,
+        peer,
+        received: None,
+        closing: false,
+    }
 }
 
 /// Of times that are near each other, so that some come too late.

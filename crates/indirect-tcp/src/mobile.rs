@@ -31,6 +31,8 @@ const FIRST_REPEAT: Duration = Duration::from_millis(250);
 const LONGEST_REPEAT: Duration = Duration::from_secs(4);
 /// A host whose router does not answer for so long gives its connections up: nobody is to wait for ever.
 const HOPELESS: Duration = Duration::from_mins(1);
+/// So long after its program has closed a connection it is still named to routers: the last FIN may be sent again a few times.
+const CLOSING: Duration = Duration::from_secs(30);
 
 #[derive(Clone, Copy, Debug)]
 enum Timer {
@@ -38,10 +40,12 @@ enum Timer {
     Repeat,
     /// It will not.
     Hopeless,
+    /// A connection that was closed is over.
+    Closing,
 }
 
 impl TimerName for Timer {
-    const ALL: &'static [Self] = &[Self::Repeat, Self::Hopeless];
+    const ALL: &'static [Self] = &[Self::Repeat, Self::Hopeless, Self::Closing];
     fn index(self) -> usize {
         self as usize
     }
@@ -62,9 +66,11 @@ pub struct MobileHost {
     /// The latest number that was used.
     sequence: u64,
     clock: WallTime,
-    timers: Timers<Timer, 2>,
+    timers: Timers<Timer, 3>,
     /// By the stream of the program.
     connections: BTreeMap<StreamId, Connection>,
+    /// What was closed in order, until when it is named: the oldest first.
+    closing: VecDeque<(Entry, Instant)>,
     /// Whose a stream to the router is.
     programs: BTreeMap<StreamId, StreamId>,
     next_number: u32,
@@ -112,6 +118,7 @@ impl MobileHost {
             clock: WallTime::default(),
             timers: Timers::default(),
             connections: BTreeMap::new(),
+            closing: VecDeque::new(),
             programs: BTreeMap::new(),
             next_number: 0,
             next_stream: 0,
@@ -157,7 +164,9 @@ impl MobileHost {
             State::Open(entry) => Some(*entry),
             _ => None,
         });
-        let entries: Vec<Entry> = entries.collect();
+        // What is open comes first: there is room for so many.
+        let closing = self.closing.iter().rev().map(|(entry, _)| *entry);
+        let entries: Vec<Entry> = entries.chain(closing).take(CONNECTIONS).collect();
         let others = self.previous.iter().copied().filter(|other| *other != router);
         let previous = others.take(PREVIOUS).collect();
         let greeting = Greeting { host: self.config.address, sequence, router, previous, entries };
@@ -171,7 +180,8 @@ impl MobileHost {
         let Some((greeting, attempt)) = &mut self.greeting else { return };
         let pause = (FIRST_REPEAT * (1 << (*attempt).min(6))).min(LONGEST_REPEAT);
         *attempt += 1;
-        let (router, connections) = (greeting.message.router, greeting.message.entries.len());
+        let router = greeting.message.router;
+        let connections = greeting.message.entries.iter().filter(|entry| !entry.closing).count();
         out.mark(Event::Greeting { router, connections, attempt: *attempt }.into());
         let [from, to] = [self.config.address, router].map(|at| Addr::new(at, PORT));
         out.send_routed(Packet::new(Mac::ZERO, udp::packet(from, to, &greeting.emit())));
@@ -400,10 +410,13 @@ impl MobileHost {
             StreamEvent::Closed(why) => {
                 self.programs.remove(&inner);
                 connection.inner = None;
-                connection.lift(inner, out);
-                let early = !matches!(connection.state, State::Open(_));
-                let why = why.or(early.then_some(refused::RESET));
-                self.end(program, why, out);
+                let open = if let State::Open(entry) = connection.state { Some(entry) } else { None };
+                match open {
+                    // Its guard stays: the far half's last segments may stray here too.
+                    Some(entry) if why.is_none() => self.still_to_name(now, entry, out),
+                    _ => connection.lift(inner, out),
+                }
+                self.end(program, why.or(open.is_none().then_some(refused::RESET)), out);
             }
             _ => {}
         }
@@ -451,8 +464,11 @@ impl MobileHost {
             router: *router,
             peer: connection.peer,
             received: None,
+            closing: false,
         };
         connection.state = State::Open(entry);
+        // The same ports again: the guard is this one's now.
+        self.closing.retain(|(closed, _)| far(closed) != far(&entry));
         if let Some(inner) = connection.inner {
             // What strays here while routers change places is for nobody: a reset would end the connection.
             out.stream(inner, StreamOp::Guard(far(&entry), Some(Guard::Drop)));
@@ -475,7 +491,30 @@ impl MobileHost {
             match timer {
                 Timer::Repeat => self.repeat(now, out),
                 Timer::Hopeless => self.despair(out),
+                Timer::Closing => self.closing_ends(now, out),
             }
+        }
+    }
+
+    /// A connection that its program has closed is named to routers for a while.
+    fn still_to_name(&mut self, now: Instant, entry: Entry, out: &mut Outbox) {
+        self.closing.push_back((Entry { closing: true, ..entry }, now + CLOSING));
+        self.closing_ends(now, out);
+    }
+
+    /// Connections that were closed long ago are over; so are the oldest of too many.
+    fn closing_ends(&mut self, now: Instant, out: &mut Outbox) {
+        let is_over = |closing: &VecDeque<(Entry, Instant)>| {
+            closing.len() > CONNECTIONS || closing.front().is_some_and(|(_, until)| *until <= now)
+        };
+        while is_over(&self.closing) {
+            if let Some((entry, _)) = self.closing.pop_front() {
+                out.stream(StreamId(0), StreamOp::Guard(far(&entry), None));
+            }
+        }
+        match self.closing.front() {
+            Some((_, until)) => self.timers.set(Timer::Closing, *until),
+            None => self.timers.stop(Timer::Closing),
         }
     }
 

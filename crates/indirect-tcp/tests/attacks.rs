@@ -100,6 +100,7 @@ fn entry() -> Entry {
         router: Addr::new(RIGHT, PORT),
         peer: Addr::new(FIXED, 80),
         received: None,
+        closing: false,
     }
 }
 

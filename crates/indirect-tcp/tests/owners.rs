@@ -43,6 +43,7 @@ fn entry() -> Entry {
         router: Addr::new(address(0), PORT),
         peer: Addr::new(FIXED, 80),
         received: None,
+        closing: false,
     }
 }
 

@@ -4,7 +4,7 @@
 //!  0 connection u32 · 4 generation u16 · 6 kind u8 · 7 flags u8 · 8 family u8 · 9 reserved u8
 //! 10 host's port u16 · 12 router's port u16 · 14 peer's port u16
 //! 16 host's address · 32 router's · 48 peer's: 16 bytes each
-//! 64 bytes that the host has received u64, valid with flag 4
+//! 64 bytes that the host has received u64, valid with flag 4; flag 8: its program has closed it
 //! ```
 
 use super::{mapped, put_mapped, zeros};
@@ -17,6 +17,8 @@ pub(super) const LEN: usize = 72;
 pub(super) const FAMILY: u8 = 2;
 /// Flag: the last field says something.
 const RECEIVED: u8 = 4;
+/// Flag (ours): the program has closed it.
+const CLOSING: u8 = 8;
 
 /// How a connection came to be.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -44,6 +46,9 @@ pub struct Entry {
     pub peer: Addr,
     /// Bytes that the host has received, if it says so.
     pub received: Option<u64>,
+    /// Its program has closed it in order. What the host's stack still has to say, a FIN above all, may be on its way to a
+    /// router that has it.
+    pub closing: bool,
 }
 
 impl Entry {
@@ -66,7 +71,7 @@ impl Entry {
             _ => return Err(Malformed("itcp_entry_kind")),
         };
         let flags = r.u8()?;
-        if flags & !RECEIVED != 0 {
+        if flags & !(RECEIVED | CLOSING) != 0 {
             return Err(Malformed("itcp_entry_flags")); // transparent mode and filters: nobody has them here
         }
         if r.u8()? != FAMILY {
@@ -77,20 +82,22 @@ impl Entry {
         let (host, router, peer) =
             (Addr::new(mapped(r)?, host), Addr::new(mapped(r)?, router), Addr::new(mapped(r)?, peer));
         let received = r.u64()?;
-        if flags == 0 && received != 0 {
+        if flags & RECEIVED == 0 && received != 0 {
             return Err(Malformed("itcp_entry_flags"));
         }
         if [host, router, peer].iter().any(|at| at.port() == 0 || !crate::config::is_host(*at.ip())) {
             return Err(Malformed("itcp_entry_ends"));
         }
-        let received = (flags == RECEIVED).then_some(received);
-        Ok(Self { connection, generation, kind, host, router, peer, received })
+        let received = (flags & RECEIVED != 0).then_some(received);
+        let closing = flags & CLOSING != 0;
+        Ok(Self { connection, generation, kind, host, router, peer, received, closing })
     }
 
     pub(super) fn put(&self, out: &mut Vec<u8>) {
         out.extend(self.connection.to_be_bytes());
         out.extend(self.generation.to_be_bytes());
-        let flags = if self.received.is_some() { RECEIVED } else { 0 };
+        let received = if self.received.is_some() { RECEIVED } else { 0 };
+        let flags = received | if self.closing { CLOSING } else { 0 };
         let kind = match self.kind {
             Kind::Active => 1,
             Kind::Accepted => 2,

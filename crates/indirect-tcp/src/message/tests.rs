@@ -21,6 +21,7 @@ fn entry() -> Entry {
         router: SocketAddrV4::new(LEFT, PORT),
         peer: SocketAddrV4::new(FIXED, 9000),
         received: None,
+        closing: false,
     }
 }
 
@@ -153,7 +154,7 @@ fn every_refusal_of_an_entry_has_its_reason() {
     assert_eq!(with(9, 1), "itcp_reserved");
     assert_eq!(with(26, 0), "itcp_address_not_mapped");
     assert_eq!(with(28, 224), "itcp_entry_ends");
-    let said = Entry { received: Some(1 << 40), kind: Kind::Accepted, ..entry() };
+    let said = Entry { received: Some(1 << 40), kind: Kind::Accepted, closing: true, ..entry() };
     let mut bytes = Vec::new();
     said.put(&mut bytes);
     assert_eq!(Entry::take(&mut Reader::new(&bytes, Malformed("short"))), Ok(said));

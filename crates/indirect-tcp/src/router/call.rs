@@ -124,6 +124,7 @@ impl SupportRouter {
             router: near.local,
             peer,
             received: None,
+            closing: false,
         };
         let far = self.new_stream(Use::Half(address, number, Side::Far));
         self.streams.insert(id, Use::Half(address, number, Side::Near));

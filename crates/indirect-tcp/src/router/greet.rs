@@ -89,7 +89,8 @@ impl SupportRouter {
         if !expected.is_empty() {
             self.due.set(Due::Patience(address), now + self.config.patience);
         }
-        out.mark(Event::Greeted { host: address, connections: expected.len() }.into());
+        let connections = expected.iter().filter(|entry| !entry.closing).count();
+        out.mark(Event::Greeted { host: address, connections }.into());
     }
 
     fn welcome(reply: &Signed<GreetingReply>, (iface, mac): (Iface, Mac), out: &mut Outbox) {

@@ -325,6 +325,10 @@ impl SupportRouter {
         let mut lost = Vec::new();
         for number in numbers {
             self.answer_commit(host, *number, Verdict::Failed, out);
+            if self.connection(host, *number).is_some_and(|here| here.entry.closing) {
+                self.is_over(now, host, *number, out);
+                continue;
+            }
             let Some(connection) = self.forget(host, *number) else { continue };
             for id in [connection.near, connection.far].into_iter().flatten() {
                 out.stream(id, StreamOp::Forget);
@@ -340,6 +344,17 @@ impl SupportRouter {
         if !lost.is_empty() {
             self.listen();
             self.tell_lost(host, lost, out);
+        }
+    }
+
+    /// A connection that its host had closed does not come: its earlier router has seen its end.
+    fn is_over(&mut self, now: Instant, host: Ipv4Addr, number: u32, out: &mut Outbox) {
+        let Some(connection) = self.connection(host, number) else { return };
+        let (entry, halves) = (connection.entry, [connection.near, connection.far]);
+        halves.into_iter().flatten().for_each(|id| out.stream(id, StreamOp::Forget));
+        self.ended(now, host, number);
+        for tuple in [entry.near(), entry.far()] {
+            Self::guard(tuple, None, out);
         }
     }
 

@@ -263,6 +263,7 @@ fn entry(at: Ipv4Addr) -> Entry {
         router: Addr::new(at, PORT),
         peer: Addr::new(FIXED, SERVICE),
         received: None,
+        closing: false,
     }
 }
 
