@@ -173,6 +173,30 @@ fn the_last_of_many_orders_is_carried_out_and_the_report_has_the_others() {
     );
 }
 
+/// The host comes back below n0 while n0 still has its mapping to n00. Only the gateway has both paths: one crossover, and one
+/// delay device, for each handoff.
+#[test]
+fn a_stale_mapping_makes_no_crossover() {
+    let cell = |station: &str, uplink: &str, number: u32| {
+        format!(
+            "[wire.w-{station}]\nends = [\"{uplink}\", \"{station}\"]\nrate = \"100Mb/s\"\ndelay = \"2ms\"\n\
+             [cell.{number}]\nstation = \"{station}\"\nrate = \"11Mb/s\"\n\
+             [host.{station}]\nrole = [{{ kind = \"cellular-ip/station\", uplink = \"{uplink}\" }}]\n"
+        )
+    };
+    let moves = "moves = [{ at = \"2s\", to = \"n10\", kind = \"semisoft\" }, { at = \"4s\", to = \"n01\", kind = \"semisoft\" },\
+                 { at = \"6s\", to = \"n00\", kind = \"semisoft\" }]";
+    let below = [cell("n00", "n0", 3), cell("n01", "n0", 4), cell("n10", "n1", 5)].concat();
+    let text = scenario(moves, "", true).replace("start = \"n0\"", "start = \"n00\"") + &below;
+    let outcome = run(&text, 1);
+    let host = |record: &trace::Record| outcome.host(record.host).into_owned();
+    let is_begun =
+        |record: &&trace::Record| matches!(&record.what, What::Marked(mark) if mark.name == "semisoft_begun");
+    let crossovers: Vec<String> = outcome.records.iter().filter(is_begun).map(host).collect();
+    assert_eq!(crossovers, ["gw", "gw", "n0"]);
+    assert!(outcome.flows.iter().all(|flow| flow.lost == 0), "{:?}", outcome.flows);
+}
+
 /// A link below the gateway takes less than the first: the node in front of it reports that, in the gateway's name.
 #[test]
 fn tcp_learns_of_a_narrow_link_in_the_access_network() {

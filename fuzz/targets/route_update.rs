@@ -1,8 +1,9 @@
-//! Cellular IP route-updates: a whole datagram, as a base station gets it from the air.
+//! Cellular IP route-updates and update-requests: a whole datagram, as a base station gets it from the air.
 #![no_main]
 
 use auth::Key;
 use cellular_ip::message::{self, RouteUpdate};
+use cellular_ip::update_request::UpdateRequest;
 use fuzz::{mend, patch};
 use libfuzzer_sys::fuzz_target;
 use wire::ipv4::Header;
@@ -25,6 +26,11 @@ fuzz_target!(|bytes: &[u8]| {
 fn check(bytes: &[u8]) {
     let Ok((ip, icmp)) = Header::parse(bytes) else { return };
     let code = message::control_code(&ip, icmp);
+    if let Ok(request) = UpdateRequest::parse(&ip, icmp) {
+        let emitted = request.emit();
+        let (again, payload) = Header::parse(&emitted).expect("what is emitted is right");
+        assert_eq!(UpdateRequest::parse(&again, payload), Ok(request));
+    }
     let Ok(mut update) = RouteUpdate::parse(&ip, icmp) else { return };
     assert_eq!(code, Some(message::ROUTE_UPDATE));
 
@@ -37,7 +43,7 @@ fn check(bytes: &[u8]) {
 
     let key = message::session_key(&Key::new([7; 16]), update.auth.key_gen, update.mobile, update.auth.r_mh);
     // Whatever the answer to a stranger's digest: it is an answer.
-    let _ = update.verify(&key);
+    let _ = (update.verify(&key), update.attached_since());
     update.sign(&key);
     assert!(update.verify(&key));
     update.auth.digest[0] ^= 1;

@@ -55,6 +55,10 @@ const AUTH_LENGTH: u8 = 28;
 /// The control information that names the base station; odd, so whoever does not know it must refuse.
 const SERVING_BS: u8 = 3;
 
+/// The control information that says since when a semisoft host is attached to its old base station; even, so whoever does not
+/// know it goes on without. Ours.
+const ATTACHED_SINCE: u8 = 6;
+
 /// The code of a control message, or `None` for a packet that is none: a cheap look before [`RouteUpdate::parse`].
 ///
 /// Only the first fragment of a datagram shows a type. It counts as control, so that it is refused there; without it
@@ -121,7 +125,36 @@ pub struct RouteUpdate {
     pub skipped: Skipped,
 }
 
+impl Skipped {
+    /// That the host is attached to its old base station since the route-update with this timestamp.
+    pub fn attached_since(timestamp: u64) -> Self {
+        let mut behind = vec![ATTACHED_SINCE, 8];
+        behind.extend_from_slice(&timestamp.to_be_bytes());
+        Self { before: Vec::new(), behind }
+    }
+
+    /// The data of the first of this type, if it has this length.
+    fn find<const N: usize>(&self, wanted: u8) -> Option<[u8; N]> {
+        [&self.before, &self.behind].into_iter().find_map(|side| {
+            let mut r = Reader::new(side, Malformed("cip_tlv_truncated"));
+            while let (Ok(kind), Ok(length)) = (r.u8(), r.u8()) {
+                let data = r.take(usize::from(length)).ok()?;
+                if kind == wanted {
+                    return data.try_into().ok();
+                }
+            }
+            None
+        })
+    }
+}
+
 impl RouteUpdate {
+    /// The timestamp of the route-update with which the host attached to the base station where it still is, of a semisoft one.
+    /// A node whose newest timestamp of this host is older is not on the host's present path.
+    pub fn attached_since(&self) -> Option<u64> {
+        self.skipped.find(ATTACHED_SINCE).map(u64::from_be_bytes)
+    }
+
     /// The route-update in `icmp`, the payload of the datagram with header `ip`.
     ///
     /// The digest is not looked at: that takes a key, see [`Self::verify`].
@@ -321,6 +354,19 @@ mod tests {
             icmp.truncate(44);
             icmp.extend_from_slice(bytes);
         })
+    }
+
+    #[test]
+    fn since_when_a_host_is_attached_is_found_wherever_it_stands() {
+        let since = 0xe900_0000_0000_0004;
+        let sent = RouteUpdate { skipped: Skipped::attached_since(since), ..golden() };
+        let datagram = sent.emit();
+        let (ip, icmp) = Header::parse(&datagram).unwrap();
+        assert_eq!(RouteUpdate::parse(&ip, icmp), Ok(sent.clone()));
+        assert_eq!((sent.attached_since(), golden().attached_since()), (Some(since), None));
+        let with = |bytes: &[u8]| with_information(bytes).unwrap().attached_since();
+        assert_eq!(with(&[8, 1, 9, 6, 8, 0, 0, 0, 0, 0, 0, 0, 5, 3, 4, 0, 0, 0, 3]), Some(5));
+        assert_eq!(with(&[6, 2, 0, 0, 3, 4, 0, 0, 0, 3]), None, "of another length");
     }
 
     #[test]

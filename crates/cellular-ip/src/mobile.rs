@@ -335,6 +335,7 @@ impl Mobile {
         self.timers.stop(Timer::Retune);
         self.home = at;
         self.announce_repeatedly(now, at, "handoff", out);
+        self.clocks.attached();
         for packet in std::mem::take(&mut self.waiting) {
             out.send_routed(packet);
         }
@@ -382,7 +383,7 @@ impl Mobile {
     fn route_updates(&mut self, now: Instant, to: Place, semisoft: bool) -> Vec<Packet> {
         let stamps = self.clocks.stamps(now);
         let Some(station) = self.config.stations.get(usize::from(to)) else { return Vec::new() };
-        let signed = |timestamp| signed(&self.config, station, timestamp, semisoft);
+        let signed = |stamp| signed(&self.config, station, stamp, semisoft);
         stamps.map(signed).collect()
     }
 

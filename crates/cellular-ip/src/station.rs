@@ -258,7 +258,11 @@ impl Station {
 
     fn update(&mut self, now: Instant, from: Leg, update: &RouteUpdate, out: &mut Outbox) {
         let host = update.mobile;
-        let semisoft = update.semisoft && self.config.semisoft;
+        // A mapping from before the host came to where it is now is of a path that it has left: this node is no crossover.
+        let known = self.cache.hosts.get(&host).map(|entry| entry.last_timestamp);
+        let stale =
+            known.zip(update.attached_since()).is_some_and(|(last, since)| ntp_distance(last, since) < 0);
+        let semisoft = update.semisoft && self.config.semisoft && !stale;
         let entry = self.cache.enter(host, update.timestamp);
         match entry.mapping.take() {
             Some(Mapping::One(old)) if old == from => self.map(host, from, false, out),

@@ -44,6 +44,8 @@ struct Clock {
     /// What it says of [`Instant::ZERO`].
     wall: WallTime,
     last: u64,
+    /// The first timestamp of the present stay, if this clock was there by then.
+    since: Option<u64>,
 }
 
 impl Clock {
@@ -93,21 +95,35 @@ impl Clocks {
         if former.is_as(wall) {
             self.clock = Clock { wall, ..former };
         } else {
-            (self.clock, self.former) = (Clock { wall, last: 0 }, Some(Box::new(former)));
+            (self.clock, self.former) = (Clock { wall, ..Clock::default() }, Some(Box::new(former)));
         }
         true
     }
 
-    /// The timestamps for one route-update, each for a copy of its own.
-    pub(crate) fn stamps(&mut self, now: Instant) -> impl Iterator<Item = u64> + use<> {
-        let former = self.former.as_mut().map(|clock| clock.stamp(now, &mut self.chance));
-        let own = self.clock.stamp(now, &mut self.chance);
+    /// The timestamps for one route-update, each for a copy of its own, and since when the host is attached by the same clock.
+    pub(crate) fn stamps(&mut self, now: Instant) -> impl Iterator<Item = (u64, Option<u64>)> + use<> {
+        let mut stamp = |clock: &mut Clock| (clock.stamp(now, &mut self.chance), clock.since);
+        let former = self.former.as_mut().map(|clock| stamp(clock));
+        let own = stamp(&mut self.clock);
         former.into_iter().chain([own])
+    }
+
+    /// A stay began with the last timestamps.
+    pub(crate) fn attached(&mut self) {
+        for clock in [Some(&mut self.clock), self.former.as_deref_mut()].into_iter().flatten() {
+            clock.since = Some(clock.last);
+        }
     }
 }
 
-/// A route-update of this host to a base station.
-pub(crate) fn signed(config: &MobileConfig, station: &Station, timestamp: u64, semisoft: bool) -> Packet {
+/// A route-update of this host to a base station. A semisoft one says `since` when it is attached to the old one.
+pub(crate) fn signed(
+    config: &MobileConfig,
+    station: &Station,
+    (timestamp, since): (u64, Option<u64>),
+    semisoft: bool,
+) -> Packet {
+    let since = since.filter(|_| semisoft);
     let mut update = RouteUpdate {
         mobile: config.address,
         gateway: config.gateway,
@@ -115,7 +131,7 @@ pub(crate) fn signed(config: &MobileConfig, station: &Station, timestamp: u64, s
         semisoft,
         auth: Authentication::unsigned(config.key_generation, config.r_mh.to_be_bytes()),
         serving_bs: Some(station.id),
-        skipped: Skipped::default(),
+        skipped: since.map(Skipped::attached_since).unwrap_or_default(),
     };
     update.sign(&config.session_key);
     Packet::new(station.mac, update.emit())

@@ -1,8 +1,9 @@
-//! Cellular IP: route-updates.
+//! Cellular IP: route-updates and update-requests.
 
 use super::since_begin;
 use crate::run::Outcome;
 use ::cellular_ip::message::{self, RouteUpdate};
+use ::cellular_ip::update_request::UPDATE_REQUEST;
 use std::fmt;
 use wire::Ipv4Addr;
 use wire::ipv4::Header;
@@ -19,7 +20,8 @@ impl Message {
     pub(super) fn of(ip: &Header, payload: &[u8]) -> Option<(Ipv4Addr, Self)> {
         let code = message::control_code(ip, payload)?;
         let says = RouteUpdate::parse(ip, payload).map_err(|malformed| malformed.0);
-        Some((ip.src, Self { code, says }))
+        let host = if code == UPDATE_REQUEST { ip.dst } else { ip.src };
+        Some((host, Self { code, says }))
     }
 
     pub(super) fn is_semisoft(&self) -> bool {
@@ -51,6 +53,7 @@ impl Message {
     pub(super) fn write(&self, f: &mut fmt::Formatter<'_>, src: Ipv4Addr, dst: Ipv4Addr) -> fmt::Result {
         match &self.says {
             Ok(update) => write!(f, "route-update S={} {src} > {dst}", u8::from(update.semisoft)),
+            Err(_) if self.code == UPDATE_REQUEST => write!(f, "update-request {src} > {dst}"),
             Err(why) => write!(f, "control code {} {src} > {dst}, unreadable: {why}", self.code),
         }
     }
