@@ -3,13 +3,14 @@
 use crate::Failure;
 use crate::output::print;
 use draw::Table;
+use linux::daemon::LeftByDaemon;
 use linux::doctor::{missing_for_lab, probe};
 use linux::leftover::{Leftover, clean};
 use trace::Doubt;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Remove what labs that are dead have left behind. Labs that still run are not touched.
+    /// Remove what dead labs left behind, and undo what dead daemons changed. What still runs is not touched.
     #[arg(long)]
     clean: bool,
 }
@@ -50,7 +51,19 @@ fn clean_up() -> Result<(), Failure> {
             }
         }
     }
-    if found.is_empty() {
+    let daemons = linux::daemon::clean().map_err(|error| Failure::Machine(error.to_string()))?;
+    for (record, left) in &daemons {
+        let record = record.display();
+        match left {
+            LeftByDaemon::Alive => print(&format!("{record}: its daemon runs; not touched\n")),
+            LeftByDaemon::PutBack => print(&format!("{record}: what its daemon changed is undone\n")),
+            LeftByDaemon::Gone => print(&format!("{record}: its network namespace is gone; removed\n")),
+            LeftByDaemon::Failed(error) => {
+                failed.push(Doubt::NoResult { why: format!("{record}: {error}") }.into());
+            }
+        }
+    }
+    if found.is_empty() && daemons.is_empty() {
         print("nothing was left behind\n");
     }
     if failed.is_empty() { Ok(()) } else { Err(Failure::Untrusted(failed)) }

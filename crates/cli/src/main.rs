@@ -58,7 +58,7 @@ enum Verb {
     Node(node::Args),
     /// Run a program whose TCP connections are made through a role of this host's daemon.
     Exec(exec::Args),
-    /// What this kernel offers and what will be used; with --clean, remove what dead labs left behind.
+    /// What this kernel offers and what will be used; with --clean, undo what dead labs and daemons left behind.
     Doctor(doctor::Args),
     /// Pid 1 of a lab's world.
     #[command(hide = true)]

@@ -12,6 +12,9 @@ use wire::Seed;
 pub(crate) struct Args {
     /// The host's configuration.
     config: PathBuf,
+    /// Take over interfaces of the machine itself, outside of any network namespace made for this.
+    #[arg(long)]
+    on_this_machine: bool,
 }
 
 pub(crate) fn node(args: &Args) -> Result<(), Failure> {
@@ -21,7 +24,29 @@ pub(crate) fn node(args: &Args) -> Result<(), Failure> {
     let config = lab::scenario::host_config(&place.to_string(), &text)
         .map_err(|error| Failure::Usage(error.to_string()))?;
     let spec = spec(&config).map_err(|error| Failure::Usage(format!("{place}: {error}")))?;
+    if !args.on_this_machine
+        && linux::namespace::is_machines_own().map_err(|error| Failure::Machine(error.to_string()))?
+    {
+        return Err(Failure::Usage(takes_over(&spec)));
+    }
     run(spec).map_err(|error| Failure::Machine(error.to_string()))
+}
+
+/// What the daemon would do to the machine that it was started on.
+fn takes_over(spec: &Spec) -> String {
+    let names: Vec<&str> = spec.interfaces.iter().map(|interface| interface.name.as_str()).collect();
+    let names = names.join(", ");
+    let addresses: Vec<String> = spec.addresses.iter().map(ToString::to_string).collect();
+    format!(
+        "this is the network namespace of the machine itself, and the daemon would take it over:\n\
+         - the machine's network stack receives nothing more by {names}: an ssh connection over them ends\n\
+         - offloads and IPv6 of {names} are switched off\n\
+         - two interfaces are added, wf-host and wf-node, with the addresses {}\n\
+         - the default route leads to wf-host, and the kernel's TCP settings are those of the configuration\n\
+         The daemon undoes this when it ends; after SIGKILL, `wayfare doctor --clean` does. Start it in another network \
+         namespace (`ip netns exec NAME wayfare node CONFIG`), or with --on-this-machine.",
+        addresses.join(", ")
+    )
 }
 
 fn spec(config: &HostConfig) -> Result<Spec, roles::NodeError> {

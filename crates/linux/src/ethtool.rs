@@ -43,6 +43,22 @@ pub fn offloads(device: &str) -> Result<Vec<&'static str>> {
     Ok(on)
 }
 
+/// Switches on those of these offloads that are off. What a device has lost the means for stays off.
+pub(crate) fn switch_on(device: &str, names: &[String]) -> Result<()> {
+    let socket = any_socket().attempt("open a socket to set up", device)?;
+    // Checksums first: what leans on them comes on with them only.
+    for (name, _, set) in OFFLOADS.iter().rev().filter(|(name, ..)| names.iter().any(|wanted| wanted == name))
+    {
+        match value(&socket, device, *set, 1) {
+            Err(error) if error.raw_os_error() != Some(libc::EOPNOTSUPP) => {
+                Err(error).attempt("switch on an offload of", format_args!("{device} ({name})"))?;
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
 /// A device that cannot do the thing is as good as one that no longer does; one that goes on doing it is not.
 fn switch_off(socket: &OwnedFd, device: &str, get: u32, set: u32) -> io::Result<()> {
     match value(socket, device, get, 0) {

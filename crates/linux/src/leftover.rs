@@ -190,7 +190,7 @@ fn clean_one(path: &Path) -> Result<Leftover> {
 }
 
 /// A directory for temporary files is everybody's: somebody else's record could name any process.
-fn is_ours(path: &Path) -> io::Result<bool> {
+pub(crate) fn is_ours(path: &Path) -> io::Result<bool> {
     let seen = fs::symlink_metadata(path)?;
     Ok(seen.is_dir() && seen.uid() == geteuid().as_raw() && seen.mode() & 0o022 == 0)
 }
@@ -216,9 +216,14 @@ fn kill_recorded(path: &Path) -> Result<Vec<Process>> {
 
 /// The boot, and the PID namespace of the caller.
 fn era() -> Result<(String, u64)> {
-    let (boot, namespace) = ("/proc/sys/kernel/random/boot_id", "/proc/self/ns/pid");
-    let boot = fs::read_to_string(boot).attempt("read", boot)?.trim().to_owned();
-    Ok((boot, fs::metadata(namespace).attempt("look at", namespace)?.ino()))
+    let namespace = "/proc/self/ns/pid";
+    Ok((boot()?, fs::metadata(namespace).attempt("look at", namespace)?.ino()))
+}
+
+/// The identity of this boot of the machine.
+pub(crate) fn boot() -> Result<String> {
+    let path = "/proc/sys/kernel/random/boot_id";
+    Ok(fs::read_to_string(path).attempt("read", path)?.trim().to_owned())
 }
 
 /// Writes the whole record or leaves the old one.

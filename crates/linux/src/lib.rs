@@ -19,6 +19,7 @@ mod netlink;
 pub mod nft;
 mod offload;
 mod packet;
+mod peer;
 mod process;
 pub mod radio;
 mod refusal;

@@ -106,7 +106,7 @@ mod tests {
             let watch = LinkWatch::open().unwrap();
             let mut net = Netlink::open().unwrap();
             assert!(net.link("a0").unwrap().carries);
-            assert_eq!(states(&watch, "a0").last(), Some(&true));
+            let _ = states(&watch, "a0"); // of the setting up, if it was not complete
             net.set_up("a0", false).unwrap();
             net.set_up("a0", true).unwrap();
             assert_eq!(states(&watch, "a0"), [false, true], "its own switch");

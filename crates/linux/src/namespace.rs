@@ -1,14 +1,17 @@
 //! Network namespaces without names: each lives as long as a process in it or a descriptor of it, and leaves nothing
 //! under `/run/netns`.
 
-use crate::error::{Attempt, Result};
+use crate::error::{Attempt, Result, check};
 use rustix::process::{Signal, getppid, set_parent_process_death_signal};
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space, unshare_unsafe};
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::fs::MetadataExt;
+use std::os::unix::net::UnixDatagram;
 use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 
 /// A network namespace, kept alive by this value.
@@ -28,12 +31,12 @@ impl NetNs {
 
     /// That of the calling thread.
     pub fn current() -> Result<Self> {
-        Self::open("/proc/thread-self/ns/net".to_owned())
+        Self::open(Path::new("/proc/thread-self/ns/net"))
     }
 
     /// That of a process.
     pub fn of(pid: u32) -> Result<Self> {
-        Self::open(format!("/proc/{pid}/ns/net"))
+        Self::open(Path::new(&format!("/proc/{pid}/ns/net")))
     }
 
     /// The kernel's number for it: two of the same number at the same time are the same namespace.
@@ -51,8 +54,8 @@ impl NetNs {
         })
     }
 
-    fn open(path: String) -> Result<Self> {
-        Ok(Self { file: File::open(&path).attempt("open the namespace", path)? })
+    fn open(path: &Path) -> Result<Self> {
+        Ok(Self { file: File::open(path).attempt("open the namespace", path.display())? })
     }
 }
 
@@ -96,6 +99,78 @@ pub fn outer_uid() -> u32 {
 pub fn sysctl(path: &str, value: &str) -> Result<()> {
     std::fs::write(format!("/proc/sys/{path}"), value)
         .attempt("set the sysctl", format_args!("{path} = {value}"))
+}
+
+/// The number of the calling thread's network namespace, which no other one gets until the machine is started anew. (The number
+/// of the file, [`NetNs::number`], goes to a later namespace when this one has ended. Kernels before 5.14 have no better one.)
+pub(crate) fn cookie() -> Result<u64> {
+    let what = "the number of the network namespace";
+    let socket = UnixDatagram::unbound().attempt("read", what)?;
+    let (mut cookie, mut len) = (0_u64, size_of::<u64>() as libc::socklen_t);
+    // SAFETY: `cookie` and `len` outlive the call, and `len` is the size of `cookie`.
+    let read = check(unsafe {
+        let value = (&raw mut cookie).cast();
+        libc::getsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, SO_NETNS_COOKIE, value, &raw mut len)
+    });
+    match read {
+        Err(unknown) if unknown.raw_os_error() == Some(libc::ENOPROTOOPT) => NetNs::current()?.number(),
+        read => read.attempt("read", what).map(|_| cookie),
+    }
+}
+
+/// From `asm-generic/socket.h`.
+const SO_NETNS_COOKIE: libc::c_int = 71;
+
+/// All network namespaces that this process can reach: those of processes, those that have a name in the file system, and those
+/// that a process keeps by a descriptor.
+pub(crate) fn all() -> Result<Vec<NetNs>> {
+    let mut paths = vec![PathBuf::from("/proc/thread-self/ns/net")];
+    let processes = std::fs::read_dir("/proc").attempt("look into", "/proc")?.flatten();
+    for process in
+        processes.filter(|entry| entry.file_name().as_encoded_bytes().iter().all(u8::is_ascii_digit))
+    {
+        paths.push(process.path().join("ns/net"));
+        // It may have ended, or be another user's.
+        let open = std::fs::read_dir(process.path().join("fd")).into_iter().flatten().flatten();
+        let is_one = |path: &PathBuf| {
+            std::fs::read_link(path).is_ok_and(|to| to.as_os_str().as_encoded_bytes().starts_with(b"net:["))
+        };
+        paths.extend(open.map(|entry| entry.path()).filter(is_one));
+    }
+    // Fields 4 and 5 of `/proc/PID/mountinfo`: what of the file system is mounted, and where.
+    let mounts = std::fs::read_to_string("/proc/thread-self/mountinfo").unwrap_or_default();
+    paths.extend(mounts.lines().filter_map(|line| {
+        let mut fields = line.split(' ').skip(3);
+        (fields.next()?.starts_with("net:[")).then(|| fields.next().map(PathBuf::from))?
+    }));
+    let mut found: BTreeMap<u64, NetNs> = BTreeMap::new();
+    for namespace in paths.into_iter().filter_map(|path| NetNs::open(&path).ok()) {
+        found.entry(namespace.number()?).or_insert(namespace);
+    }
+    Ok(found.into_values().collect())
+}
+
+/// The value of a sysctl, or `None` if this kernel does not have it.
+pub(crate) fn sysctl_value(path: &str) -> Option<String> {
+    std::fs::read_to_string(format!("/proc/sys/{path}")).ok().map(|value| value.trim().to_owned())
+}
+
+/// Whether the calling thread's network namespace is that of pid 1, which is the machine's own, or its container's. Where pid 1
+/// may not be asked, it is if no process from which this one descends has another.
+pub fn is_machines_own() -> Result<bool> {
+    let own = NetNs::current()?.number()?;
+    let number = |pid: u32| NetNs::of(pid).and_then(|namespace| namespace.number());
+    if let Ok(first) = number(1) {
+        return Ok(first == own);
+    }
+    let ancestors = std::iter::successors(Some(std::process::id()), |pid| parent(*pid));
+    Ok(ancestors.filter_map(|pid| number(pid).ok()).all(|ancestors| ancestors == own))
+}
+
+fn parent(pid: u32) -> Option<u32> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let parent = status.lines().find_map(|line| line.strip_prefix("PPid:")?.trim().parse().ok())?;
+    (parent != 0).then_some(parent)
 }
 
 pub(crate) fn die_with_parent() -> io::Result<()> {

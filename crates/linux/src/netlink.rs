@@ -1,5 +1,7 @@
 //! Links, addresses and routes, by rtnetlink, without waiting on anything but the kernel's own answer.
 
+mod saved;
+
 use crate::TcpLosses;
 use crate::error::{Attempt, Error, Result};
 use netlink_packet_core::{
@@ -21,6 +23,8 @@ use std::io;
 use std::net::IpAddr;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use wire::{Ipv4Addr, Mac, Prefix};
+
+pub(crate) use saved::Saved;
 
 /// A network namespace, for an end of a new link.
 #[derive(Clone, Copy, Debug)]
@@ -214,8 +218,28 @@ impl Netlink {
         set.attempt("set the route", format_args!("{to} dev {name}"))
     }
 
+    /// Undoes [`Netlink::set_local_route`] and [`Netlink::add_rule_for`]; what is not there is fine.
+    pub(crate) fn forget_table(&mut self, name: &str, table: u8) -> Result<()> {
+        let rule = self.act(RouteNetlinkMessage::DelRule(rule_for(name, table)), 0);
+        let route = self.local_route(Prefix::ANY, table)?;
+        let route = self.act(RouteNetlinkMessage::DelRoute(route), 0);
+        for done in [rule, route] {
+            match done {
+                Err(none) if matches!(none.raw_os_error(), Some(libc::ENOENT | libc::ESRCH)) => {}
+                other => other.attempt("remove", format_args!("table {table}"))?,
+            }
+        }
+        Ok(())
+    }
+
     /// In that table, `to` is this host's own.
     pub fn set_local_route(&mut self, to: Prefix, table: u8) -> Result<()> {
+        let message = self.local_route(to, table)?;
+        let set = self.act(RouteNetlinkMessage::NewRoute(message), NLM_F_CREATE | NLM_F_REPLACE);
+        set.attempt("set the local route", format_args!("{to} in table {table}"))
+    }
+
+    fn local_route(&mut self, to: Prefix, table: u8) -> Result<RouteMessage> {
         let index = self.link("lo")?.index;
         let mut message = RouteMessage::default();
         message.header.address_family = AddressFamily::Inet;
@@ -226,20 +250,13 @@ impl Netlink {
         message.header.kind = RouteType::Local;
         message.attributes =
             vec![RouteAttribute::Destination(RouteAddress::Inet(to.address())), RouteAttribute::Oif(index)];
-        let set = self.act(RouteNetlinkMessage::NewRoute(message), NLM_F_CREATE | NLM_F_REPLACE);
-        set.attempt("set the local route", format_args!("{to} in table {table}"))
+        Ok(message)
     }
 
     /// What comes in by a link, and is not for an address of the host's own, goes by that table. The table's number is the
     /// rule's priority too.
     pub fn add_rule_for(&mut self, name: &str, table: u8) -> Result<()> {
-        let mut message = RuleMessage::default();
-        message.header.family = AddressFamily::Inet;
-        message.header.table = table;
-        message.header.action = RuleAction::ToTable;
-        message.attributes =
-            vec![RuleAttribute::Priority(u32::from(table)), RuleAttribute::Iifname(name.to_owned())];
-        match self.act(RouteNetlinkMessage::NewRule(message), NLM_F_CREATE | NLM_F_EXCL) {
+        match self.act(RouteNetlinkMessage::NewRule(rule_for(name, table)), NLM_F_CREATE | NLM_F_EXCL) {
             Err(there) if there.raw_os_error() == Some(libc::EEXIST) => Ok(()),
             other => other.attempt("add a rule for", format_args!("{name} to table {table}")),
         }
@@ -296,6 +313,16 @@ fn collect(mut bytes: &[u8], sequence: u32, answers: &mut Vec<RouteNetlinkMessag
         }
     }
     Ok(false)
+}
+
+fn rule_for(name: &str, table: u8) -> RuleMessage {
+    let mut message = RuleMessage::default();
+    message.header.family = AddressFamily::Inet;
+    message.header.table = table;
+    message.header.action = RuleAction::ToTable;
+    message.attributes =
+        vec![RuleAttribute::Priority(u32::from(table)), RuleAttribute::Iifname(name.to_owned())];
+    message
 }
 
 fn named(name: &str) -> LinkMessage {

@@ -217,10 +217,17 @@ impl Step {
     }
 }
 
+const NO_MOUNT_POINT: &str = "`/` is not a mount point here, as in a plain chroot; make it one before the chroot                               (mount --bind DIR DIR)";
+
 /// The child's report: pid 1's number in four bytes as soon as there is one, and one byte more if a step fails.
 fn failure(said: &[u8], program: &str, cause: io::Error) -> Error {
     let step = said.last().filter(|_| said.len() % 4 == 1);
     let step = step.and_then(|number| Step::ALL.into_iter().find(|step| *step as u8 == *number));
+    // The kernel says no more than "invalid argument" where `/` is a directory of a chroot.
+    let cause = match (step, cause.raw_os_error()) {
+        (Some(Step::Private), Some(libc::EINVAL)) => io::Error::other(NO_MOUNT_POINT),
+        _ => cause,
+    };
     Error { attempt: step.map_or("start", Step::attempt), subject: program.to_owned(), cause }
 }
 

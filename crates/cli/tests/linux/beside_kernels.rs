@@ -20,15 +20,15 @@ fn mac(last: u8) -> Mac {
 }
 
 /// The daemon's namespace, and one with a kernel at each of its interfaces.
-struct Between {
-    router: NetNs,
+pub(crate) struct Between {
+    pub(crate) router: NetNs,
     peers: [NetNs; 2],
     dir: tempfile::TempDir,
-    child: Option<Child>,
+    pub(crate) child: Option<Child>,
 }
 
 impl Between {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let [router, left, right] = [(); 3].map(|()| NetNs::create().unwrap());
         let dir = tempfile::tempdir().unwrap();
         for (number, (peer, (name, address))) in [&left, &right].into_iter().zip(PEERS).enumerate() {
@@ -58,25 +58,33 @@ impl Between {
         Self { router, peers: [left, right], dir, child: None }
     }
 
-    fn control(&self) -> PathBuf {
+    pub(crate) fn config(&self) -> PathBuf {
+        self.dir.path().join("router.toml")
+    }
+
+    pub(crate) fn control(&self) -> PathBuf {
         self.dir.path().join("router.sock")
     }
 
-    fn spawn(&self) -> Child {
+    pub(crate) fn spawn(&self) -> Child {
         let mut command = Command::new(wayfare());
-        command.arg("node").arg(self.dir.path().join("router.toml"));
+        command.arg("node").arg(self.config());
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         self.router.run(|| command.spawn()).unwrap().unwrap()
     }
 
-    fn start() -> Self {
+    pub(crate) fn start() -> Self {
         let mut between = Self::new();
-        between.child = Some(between.spawn());
-        wait_for("the router", || between.status());
+        between.begin();
         between
     }
 
-    fn status(&self) -> Option<serde_json::Value> {
+    pub(crate) fn begin(&mut self) {
+        self.child = Some(self.spawn());
+        wait_for("the router", || self.status());
+    }
+
+    pub(crate) fn status(&self) -> Option<serde_json::Value> {
         let answer = ask(&self.control(), r#"{"do":{"verb":"status"}}"#)?;
         serde_json::from_str::<serde_json::Value>(&answer).ok()?.get("ok").cloned()
     }
@@ -92,7 +100,7 @@ impl Between {
         namespace.run(|| Netlink::open().unwrap().set_up(device, true).unwrap()).unwrap();
     }
 
-    fn lives(&mut self) -> bool {
+    pub(crate) fn lives(&mut self) -> bool {
         self.child.as_mut().unwrap().try_wait().unwrap().is_none()
     }
 }
@@ -100,7 +108,10 @@ impl Between {
 impl Drop for Between {
     fn drop(&mut self) {
         if let Some(child) = &mut self.child {
-            let _ = child.kill();
+            // It puts its namespace back, and leaves no record.
+            if let Ok(None) = child.try_wait() {
+                signal(child.id(), rustix::process::Signal::TERM);
+            }
             let _ = child.wait();
         }
     }

@@ -14,6 +14,7 @@ mod bulk;
 mod common;
 mod compare;
 mod conformance;
+mod daemon_ends;
 mod drops;
 mod events;
 mod evidence;

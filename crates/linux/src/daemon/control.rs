@@ -2,13 +2,16 @@
 
 use crate::error::{Attempt, Result};
 use crate::lines::{Heard, Lines};
+use crate::{Clock, peer};
 use node::Value;
 use rustix::event::PollFlags;
+use rustix::fs::Mode;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
+use wire::{Duration, Instant};
 
 /// A request, as one line of JSON.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -53,10 +56,25 @@ pub(crate) struct Request {
 
 /// Connections that may wait for an answer at the same time.
 const CONNECTIONS: usize = 16;
+/// Requests of one client that are heard in one turn: nobody keeps the daemon from its packets by talking.
+const PER_TURN: usize = 8;
+/// A client that has said nothing for so long makes room for another, if there are too many.
+const IDLE: Duration = Duration::from_secs(10);
+
+struct Connection {
+    lines: Lines,
+    /// When it said something last.
+    heard: Instant,
+    /// Whether it told the daemon to begin.
+    is_lab: bool,
+}
 
 pub(crate) struct Control {
     listener: Option<(UnixListener, PathBuf)>,
-    connections: BTreeMap<u64, Lines>,
+    connections: BTreeMap<u64, Connection>,
+    /// Some client may have said more than was heard in one turn.
+    has_more: bool,
+    clock: Clock,
     next: u64,
     /// Who asked us to stop.
     stops: Vec<u64>,
@@ -70,6 +88,8 @@ impl Control {
         Ok(Self {
             listener,
             connections: BTreeMap::new(),
+            has_more: false,
+            clock: Clock::start(),
             next: 0,
             stops: Vec::new(),
             summary: serde_json::Value::Null,
@@ -79,7 +99,7 @@ impl Control {
     /// What to wait on, and for what.
     pub(crate) fn fds(&self) -> impl Iterator<Item = (BorrowedFd<'_>, PollFlags)> {
         let listener = self.listener.iter().map(|(listener, _)| (listener.as_fd(), PollFlags::IN));
-        listener.chain(self.connections.values().map(|lines| {
+        listener.chain(self.connections.values().map(|Connection { lines, .. }| {
             let room = if lines.wants_room() { PollFlags::OUT } else { PollFlags::empty() };
             (lines.as_fd(), PollFlags::IN | room)
         }))
@@ -88,17 +108,27 @@ impl Control {
     /// All requests that have come. A malformed one is answered here.
     pub(crate) fn hear(&mut self) -> Vec<Request> {
         self.accept();
+        self.has_more = false;
+        let now = self.clock.now();
         let mut requests = Vec::new();
         let mut gone = Vec::new();
-        for (asker, lines) in &mut self.connections {
+        for (asker, Connection { lines, heard, .. }) in &mut self.connections {
             if lines.flush().is_err() {
                 gone.push(*asker);
                 continue;
             }
-            loop {
+            for turn in 0..=PER_TURN {
+                if turn == PER_TURN {
+                    self.has_more = true;
+                    break;
+                }
                 match lines.hear() {
-                    Heard::Message(ask) => requests.push(Request { asker: *asker, ask }),
+                    Heard::Message(ask) => {
+                        *heard = now;
+                        requests.push(Request { asker: *asker, ask });
+                    }
                     Heard::Nonsense(problem) => {
+                        *heard = now;
                         let problem = format!("not a request: {problem}");
                         if lines.queue(&Answer::Error(problem)).is_err() {
                             gone.push(*asker);
@@ -127,8 +157,16 @@ impl Control {
     }
 
     fn reply(&mut self, asker: u64, answer: &Answer) {
-        if self.connections.get_mut(&asker).is_some_and(|lines| lines.queue(answer).is_err()) {
+        if self.connections.get_mut(&asker).is_some_and(|connection| connection.lines.queue(answer).is_err())
+        {
             self.connections.remove(&asker);
+        }
+    }
+
+    /// The lab asks nothing until the run ends, and is not to be taken for idle.
+    pub(crate) fn is_the_labs(&mut self, asker: u64) {
+        if let Some(connection) = self.connections.get_mut(&asker) {
+            connection.is_lab = true;
         }
     }
 
@@ -142,22 +180,42 @@ impl Control {
             let summary = self.summary.clone();
             self.reply(asker, &Answer::Ok(summary));
         }
-        for lines in self.connections.values_mut() {
+        for Connection { lines, .. } in self.connections.values_mut() {
             let _ = lines.finish(); // who does not read is not waited for
         }
     }
 
     fn accept(&mut self) {
         let Some((listener, _)) = &self.listener else { return };
+        let now = self.clock.now();
         while let Ok((stream, _)) = listener.accept() {
-            if self.connections.len() < CONNECTIONS
-                && let Ok(lines) = Lines::new(stream)
-            {
-                self.connections.insert(self.next, lines);
-                self.next += 1;
+            let may_order = peer::may_order(&stream);
+            let Ok(mut lines) = Lines::new(stream) else { continue };
+            if !may_order {
+                // Who does not wait for the answer has gone.
+                let _ = lines.send(&Answer::Error("only this daemon's user may ask it".to_owned()));
+                continue;
             }
+            if self.connections.len() >= CONNECTIONS && !make_room(&mut self.connections, now) {
+                let _ = lines.send(&Answer::Error(format!("{CONNECTIONS} clients are connected; try again")));
+                continue;
+            }
+            self.connections.insert(self.next, Connection { lines, heard: now, is_lab: false });
+            self.next += 1;
         }
     }
+
+    /// Whether a client may have said more than was heard: to be asked before the daemon sleeps.
+    pub(crate) const fn has_more(&self) -> bool {
+        self.has_more
+    }
+}
+
+/// The client that has been idle for longest goes, if it has been for [`IDLE`].
+fn make_room(connections: &mut BTreeMap<u64, Connection>, now: Instant) -> bool {
+    let idle = connections.iter().filter(|(_, client)| !client.is_lab && client.heard + IDLE <= now);
+    let longest = idle.min_by_key(|(_, client)| client.heard).map(|(asker, _)| *asker);
+    longest.is_some_and(|asker| connections.remove(&asker).is_some())
 }
 
 impl Drop for Control {
@@ -173,7 +231,11 @@ fn listen(path: &Path) -> Result<(UnixListener, PathBuf)> {
     if path.exists() && std::os::unix::net::UnixStream::connect(path).is_err() {
         std::fs::remove_file(path).attempt("remove", path.display())?;
     }
-    let listener = UnixListener::bind(path).attempt("listen at", path.display())?;
+    // From its first moment on it is its owner's alone; other threads, which could make files meanwhile, there are none yet.
+    let before = rustix::process::umask(Mode::from_raw_mode(0o177));
+    let listener = UnixListener::bind(path).attempt("listen at", path.display());
+    rustix::process::umask(before);
+    let listener = listener?;
     listener.set_nonblocking(true).attempt("listen at", path.display())?;
     Ok((listener, path.to_owned()))
 }

@@ -9,13 +9,16 @@ use std::io::Write;
 use trace::{Record, What};
 use wire::{Duration, Iface, PacketId};
 
+/// At the end, so many batches of frames are taken from an interface: more than its socket holds.
+const ROUNDS: usize = 1024;
+
 impl Daemon {
     /// Takes what the kernel still has for us, asks every queue what it holds, and sums up for who asked us to stop.
     pub(super) fn finish(&mut self, name: &str, before: &counters::Counters, offset: Offset) -> Result<()> {
         // One that did not run until now was stalled, even if no frame waits for it.
         self.vitals.beat(self.clock.now());
         for iface in 0..=self.ports.len() {
-            while self.receive(Iface(iface as u16))? {}
+            self.drain(Iface(iface as u16))?;
         }
         self.receive_datagrams();
         while let Some(storage) = self.storage.as_ref().filter(|storage| storage.is_busy()) {
@@ -42,6 +45,16 @@ impl Daemon {
         Ok(())
     }
 
+    /// Takes what has come on an interface. A flood does not put off the end.
+    fn drain(&mut self, iface: Iface) -> Result<()> {
+        for _ in 0..ROUNDS {
+            if !self.receive(iface)? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
     /// What the kernel counted, when all that it sent has come here: what it sent last may be on its way.
     pub(super) fn settled_counters(&mut self, before: &counters::Counters) -> Result<counters::Counters> {
         for _ in 0..SETTLING {
@@ -52,7 +65,7 @@ impl Daemon {
                 return Ok(counted);
             }
             crate::pause(Duration::from_millis(1));
-            while self.receive(Iface::HOST)? {}
+            self.drain(Iface::HOST)?;
         }
         Ok(counters::since(before, &counters::here()?))
     }

@@ -102,10 +102,21 @@ pub(crate) fn take_in_foreign() -> Result<()> {
     net.add_rule_for(KERNEL_SIDE, FOREIGN)
 }
 
+/// Undoes [`take_in_foreign`].
+pub(crate) fn forget_foreign() -> Result<()> {
+    Netlink::open()?.forget_table(KERNEL_SIDE, FOREIGN)
+}
+
 /// Keeps the kernel from talking on a device by itself. What a kernel does not have cannot be switched off.
 pub(crate) fn quiet(device: &str) {
-    let _ = sysctl(&format!("net/ipv6/conf/{device}/disable_ipv6"), "1");
-    let _ = sysctl(&format!("net/ipv4/conf/{device}/rp_filter"), "0");
+    let [ipv6_is_off, filter] = sysctls_of(device);
+    let _ = sysctl(&ipv6_is_off, "1");
+    let _ = sysctl(&filter, "0");
+}
+
+/// The settings of a device that [`quiet`] writes.
+pub(crate) fn sysctls_of(device: &str) -> [String; 2] {
+    [format!("net/ipv6/conf/{device}/disable_ipv6"), format!("net/ipv4/conf/{device}/rp_filter")]
 }
 
 #[cfg(test)]

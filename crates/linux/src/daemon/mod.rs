@@ -8,6 +8,7 @@ mod acts;
 mod clients;
 mod control;
 mod drops;
+mod ends;
 mod finish;
 mod host;
 mod links;
@@ -15,6 +16,7 @@ mod radio;
 mod receive;
 mod sockets;
 mod storage;
+mod undo;
 mod vitals;
 mod wished;
 
@@ -26,6 +28,7 @@ use crate::{
 use clients::Clients;
 use control::{Control, Request};
 use drops::Drops;
+use ends::{Claim, Signals};
 use host::{HostLink, KERNEL_SIDE};
 use links::Standing;
 use node::{Boot, Command, CommandId, Input, Node, Outbox, StreamId, StreamOp, Value};
@@ -38,6 +41,7 @@ use std::os::fd::AsFd;
 use std::path::PathBuf;
 use storage::Storage;
 use trace::{HostId, Record, What};
+use undo::Undo;
 use vitals::Vitals;
 use wire::{Duration, Iface, Instant, Ipv4Addr, Mac};
 use wished::Wished;
@@ -45,6 +49,7 @@ use wished::Wished;
 pub use clients::is_open_to_programs;
 pub use control::{Answer, Ask};
 pub(crate) use radio::{Told as RadioTold, Wish};
+pub use undo::{LeftByDaemon, clean};
 pub use vitals::{Ages, DaemonSummary, Stall};
 pub(crate) use vitals::{BEAT, Heartbeat, Stalls, Waits};
 
@@ -177,6 +182,10 @@ pub fn run(spec: Spec) -> Result<()> {
     let records_at = spec.records.clone();
     let name = spec.name.clone();
     let hold = spec.hold;
+    let claim = Claim::take_or_refuse()?;
+    let signals = Signals::take()?;
+    // A lab's namespace ends with its daemon. Dropped last, whatever ends this function.
+    let _undo = if hold { None } else { Some(Undo::note(&claim, &spec)?) };
     let mut daemon = Daemon::take_over(spec)?;
     let before = counters::here()?;
     let offset = Offset::sample();
@@ -186,7 +195,7 @@ pub fn run(spec: Spec) -> Result<()> {
         daemon.begin();
     }
     while !daemon.ends {
-        let ready = daemon.wait()?;
+        let ready = daemon.wait(&signals)?;
         daemon.serve(ready)?;
         daemon.check_rest(&name)?;
     }
@@ -280,7 +289,7 @@ impl Daemon {
 
     /// Waits until there is something for us, and says where: what is quiet is not asked, for each question is a call of
     /// the system.
-    fn wait(&mut self) -> Result<Ready> {
+    fn wait(&mut self, signals: &Signals) -> Result<Ready> {
         let beat = self.vitals.heartbeat.as_ref().map(Heartbeat::due);
         let due = [self.node.deadline(), self.clients.deadline(), beat].into_iter().flatten().min();
         let due = if self.began { due.unwrap_or(Instant::NEVER) } else { Instant::ZERO };
@@ -293,7 +302,7 @@ impl Daemon {
         fds.extend(self.ports.iter().map(|port| PollFd::new(&port.socket, PollFlags::IN)));
         fds.extend(self.radio.iter().map(|radio| PollFd::from_borrowed_fd(radio.as_fd(), PollFlags::IN)));
         let (interfaces, rim) = (self.ports.len() + 1, fds.len());
-        fds.push(PollFd::new(&self.links, PollFlags::IN));
+        fds.extend([PollFd::new(&self.links, PollFlags::IN), PollFd::new(signals, PollFlags::IN)]);
         fds.extend(self.control.fds().map(|(fd, flags)| PollFd::from_borrowed_fd(fd, flags)));
         let inner = fds.len();
         fds.extend(self.sockets.fds().map(|(fd, flags)| PollFd::from_borrowed_fd(fd, flags)));
@@ -301,18 +310,19 @@ impl Daemon {
         fds.extend(
             self.storage.iter().map(|storage| PollFd::from_borrowed_fd(storage.as_fd(), PollFlags::IN)),
         );
-        let at_once = self.storage.as_ref().is_some_and(Storage::has_more);
+        let at_once = self.control.has_more() || self.storage.as_ref().is_some_and(Storage::has_more);
         match poll(&mut fds, at_once.then_some(&Timespec::default())) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error).attempt("wait on", "the daemon's sockets"),
         }
-        let mut ready = Ready::default();
+        let mut ready = Ready { control: self.control.has_more(), ..Ready::default() };
         for (at, _) in (0..inner).zip(&fds).filter(|(_, fd)| !fd.revents().is_empty()) {
             match at {
                 0 => ready.timer = true,
                 at if at <= interfaces => ready.interfaces.push(Iface(at as u16 - 1)),
                 at if at < rim => ready.radio = true,
                 at if at == rim => ready.links = true,
+                at if at == rim + 1 => self.ends = true,
                 _ => ready.control = true,
             }
         }
@@ -381,12 +391,17 @@ impl Daemon {
     fn obey(&mut self, request: Request) {
         match request.ask {
             Ask::Ready => self.control.answer(request.asker, Ok(Value::None)),
+            // A clock that is set anew would move all that has happened.
+            Ask::Begin { .. } if self.began || self.told_to_begin => {
+                self.control.answer(request.asker, Err("it has begun already".to_owned()));
+            }
             Ask::Begin { t0, end } => {
                 crate::set_realtime();
                 self.vitals.end = end.map_or(Instant::NEVER, Instant);
                 self.control.answer(request.asker, Ok(Value::None));
                 self.clock = Clock { t0 };
                 self.armed = None;
+                self.control.is_the_labs(request.asker);
                 self.told_to_begin = true;
             }
             Ask::Stop => {

@@ -197,3 +197,11 @@ fn killing_the_caller_ends_all_of_it() {
         _ => in_world(body),
     }
 }
+
+#[test]
+fn a_root_that_is_no_mount_point_is_named_with_what_to_do() {
+    let invalid = || io::Error::from_raw_os_error(libc::EINVAL);
+    let said = |step: Step| failure(&[1, 0, 0, 0, step as u8], "wayfare", invalid()).to_string();
+    assert!(said(Step::Private).contains("mount --bind DIR DIR"), "{}", said(Step::Private));
+    assert!(said(Step::Proc).contains("Invalid argument"), "{}", said(Step::Proc));
+}

@@ -2,6 +2,7 @@
 
 use crate::daemon::sockets::options::{TCP_INFO, TcpInfo, get};
 use crate::error::{Attempt, Result};
+use crate::peer;
 use client::{Answer, Request};
 use rustix::io::Errno;
 use rustix::net::{
@@ -82,7 +83,7 @@ impl Door {
         while self.asking.len() < ASKING
             && let Ok(asker) = accept_with(&self.listener, flags)
         {
-            if may_ask(&asker) {
+            if peer::may_order(&asker) {
                 self.asking.push(asker);
             } else {
                 Asker(asker).answer(Errno::ACCESS);
@@ -117,12 +118,6 @@ impl Drop for Door {
     fn drop(&mut self) {
         let _ = std::fs::remove_file(&self.path);
     }
-}
-
-/// Who may have its connections made by this daemon: its own user, and root.
-fn may_ask(asker: &OwnedFd) -> bool {
-    let own = rustix::process::geteuid();
-    sockopt::socket_peercred(asker).is_ok_and(|who| who.uid == own || who.uid.is_root())
 }
 
 fn take(asker: &OwnedFd) -> std::result::Result<(Request, OwnedFd), Errno> {

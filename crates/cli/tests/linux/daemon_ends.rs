@@ -1,0 +1,180 @@
+//! A daemon by itself: where it refuses to start, what it puts back when it ends, and who may ask it what.
+
+use crate::beside_kernels::Between;
+use crate::common::*;
+use linux::Netlink;
+use rustix::process::Signal;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::Ipv4Addr;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
+use std::process::Command;
+use std::time::Duration;
+use wire::Prefix;
+
+/// What `ip` and `nft` say of the daemon's namespace.
+fn namespace_of(between: &Between) -> String {
+    let of = |words: &[&str]| {
+        let said = between.router.run(|| Command::new(words[0]).args(&words[1..]).output().unwrap()).unwrap();
+        text(&said.stdout)
+    };
+    let sysctl = |name: &str| {
+        between.router.run(|| std::fs::read_to_string(format!("/proc/sys/net/{name}"))).unwrap().unwrap()
+    };
+    [
+        of(&["ip", "-4", "route", "show", "table", "all"]),
+        of(&["ip", "-6", "route", "show", "dev", "left", "proto", "boot"]),
+        of(&["ip", "-6", "-br", "addr", "show", "dev", "left", "scope", "global"]),
+        of(&["ip", "rule"]),
+        of(&["ip", "-br", "link"]),
+        of(&["ip", "-br", "-4", "addr"]),
+        of(&["nft", "list", "ruleset"]),
+        sysctl("ipv4/tcp_no_metrics_save"),
+        sysctl("ipv4/tcp_rmem"),
+        sysctl("ipv4/conf/left/rp_filter"),
+        format!("{:?}", between.router.run(|| linux::ethtool::offloads("left").unwrap()).unwrap()),
+    ]
+    .join("\n")
+}
+
+#[test]
+fn all_is_as_it_was_after_sigterm_sigint_an_order_to_stop_and_a_repair_after_sigkill() {
+    if !need("root, to make a network, and nft", is_root() && has_nft()) {
+        return;
+    }
+    let _turn = beside_another();
+    let mut between = Between::new();
+    between
+        .router
+        .run(|| {
+            let mut here = Netlink::open().unwrap();
+            here.loopback_up().unwrap();
+            here.add_address("left", Ipv4Addr::new(10, 1, 0, 9), 24).unwrap();
+            here.set_up("left", true).unwrap();
+            here.set_route(Prefix::ANY, "left", Some(Ipv4Addr::new(10, 1, 0, 1))).unwrap();
+            for words in
+                ["-6 addr add 2001:db8::9/64 dev left nodad", "-6 route add 2001:db8:1::/48 via 2001:db8::1"]
+            {
+                assert!(Command::new("ip").args(words.split(' ')).status().unwrap().success());
+            }
+        })
+        .unwrap();
+    let before = namespace_of(&between);
+    assert!(before.contains("default via 10.1.0.1"), "{before}");
+    for signal_or_stop in [Some(Signal::TERM), Some(Signal::INT), None] {
+        between.begin();
+        let during = namespace_of(&between);
+        assert!(during.contains("wf-host") && during.contains("wayfare_own"), "{during}");
+        match signal_or_stop {
+            Some(name) => signal(between.child.as_ref().unwrap().id(), name),
+            None => drop(ask(&between.control(), r#""stop""#)),
+        }
+        let status = between.child.as_mut().unwrap().wait().unwrap();
+        assert!(status.success(), "{signal_or_stop:?}: {status}");
+        assert_eq!(namespace_of(&between), before, "{signal_or_stop:?}");
+        assert!(!between.control().exists());
+    }
+
+    // A daemon that could undo nothing: another one begins where the first began, and `doctor` undoes the rest.
+    let kill = |between: &mut Between| {
+        signal(between.child.as_ref().unwrap().id(), Signal::KILL);
+        between.child.as_mut().unwrap().wait().unwrap();
+        assert!(namespace_of(between).contains("default dev wf-host"));
+    };
+    let clean = || run(&["doctor", "--clean"], std::path::Path::new("/"));
+    between.begin();
+    kill(&mut between);
+    between.begin();
+    let untouched = namespace_of(&between);
+    assert_exit(&clean(), 0, "its daemon runs; not touched");
+    assert_eq!(namespace_of(&between), untouched);
+    kill(&mut between);
+    assert_exit(&clean(), 0, "what its daemon changed is undone");
+    assert_eq!(namespace_of(&between), before);
+}
+
+#[test]
+fn a_second_daemon_is_refused_before_it_touches_anything() {
+    if !need("root, to make a network, and nft", is_root() && has_nft()) {
+        return;
+    }
+    let _turn = beside_another();
+    let mut between = Between::start();
+    let before = namespace_of(&between);
+    let refused = between.spawn().wait_with_output().unwrap();
+    let said = text(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(3), "{said}");
+    assert!(said.contains(&format!("process {}", between.child.as_ref().unwrap().id())), "{said}");
+    assert_eq!(namespace_of(&between), before);
+    assert!(between.lives() && between.status().is_some());
+}
+
+#[test]
+fn a_daemon_refuses_the_network_namespace_of_pid_1() {
+    if !need("root, to make a network", is_root()) {
+        return;
+    }
+    let _turn = beside_another();
+    // Pid 1 of a PID namespace of its own, so that a daemon which does not refuse takes over nothing of this machine's.
+    let between = Between::new();
+    let script =
+        format!("'{}' node '{}'; echo code $?; ip -br link", wayfare().display(), between.config().display());
+    let words = ["--pid", "--fork", "--mount-proc", "--kill-child", "sh", "-c", &script];
+    let output = between.router.run(|| Command::new("unshare").args(words).output().unwrap()).unwrap();
+    let said = format!("{}{}", text(&output.stdout), text(&output.stderr));
+    assert!(said.contains("code 2") && said.contains("--on-this-machine"), "{said}");
+    assert!(said.contains("nothing more by left, right"), "{said}");
+    assert!(!text(&output.stdout).contains("wf-host"), "{said}");
+}
+
+#[test]
+fn the_control_socket_is_its_owners_and_no_client_keeps_others_out() {
+    if !need("root, to make a network", is_root()) {
+        return;
+    }
+    let _turn = beside_another();
+    let between = Between::start();
+    let control = between.control();
+    assert_eq!(std::fs::metadata(&control).unwrap().permissions().mode() & 0o777, 0o600);
+    let began = ask(&control, r#"{"begin":{"t0":0}}"#).unwrap();
+    assert!(began.contains("begun already"), "{began}");
+
+    // A stranger, though the file lets it in.
+    let open = |path: &std::path::Path, mode| {
+        std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap();
+    };
+    open(control.parent().unwrap(), 0o755);
+    open(&control, 0o666);
+    let script = format!(
+        "import os, socket; os.setgid(65534); os.setuid(65534); s=socket.socket(socket.AF_UNIX); s.connect('{}'); s.sendall(b'\"stop\"\\n'); print(s.recv(200).decode())",
+        control.display()
+    );
+    let stranger = Command::new("python3").args(["-c", &script]).output().unwrap();
+    assert!(text(&stranger.stdout).contains("only this daemon's user"), "{stranger:?}");
+    assert!(between.status().is_some());
+
+    // One that talks without end.
+    let mut talker = UnixStream::connect(&control).unwrap();
+    talker.set_nonblocking(true).unwrap();
+    let noise = "1\n".repeat(1 << 15);
+    let mut answers = vec![0; 1 << 16];
+    for _ in 0..40 {
+        let _ = talker.write(noise.as_bytes());
+        let _ = talker.read(&mut answers);
+        let mut other = UnixStream::connect(&control).unwrap();
+        other.set_read_timeout(Some(Duration::from_secs(1))).unwrap();
+        other.write_all(b"{\"do\":{\"verb\":\"status\"}}\n").unwrap();
+        assert!(BufReader::new(other).lines().next().unwrap().unwrap().contains("drops"));
+    }
+    drop(talker);
+
+    // More than the limit: an answer, and room again when they have been idle.
+    let idle: Vec<_> = (0..20).map(|_| UnixStream::connect(&control).unwrap()).collect();
+    let mut refused = String::new();
+    let last = idle.last().unwrap();
+    last.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
+    BufReader::new(last).read_line(&mut refused).unwrap();
+    assert!(refused.contains("clients are connected"), "{refused}");
+    pause(10_500);
+    assert!(between.status().is_some());
+}
