@@ -27,7 +27,8 @@ use linux::control::Control;
 use linux::leftover::LabDir;
 use linux::{Error, World};
 use sim::Order;
-use std::io;
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -313,8 +314,12 @@ fn read(path: &Path) -> Result<String, LinuxError> {
     std::fs::read_to_string(path).map_err(|error| LinuxError::File(path.to_owned(), error))
 }
 
+/// Writes a file that only its owner may read: configurations have keys.
 pub(crate) fn write(path: &Path, text: &str) -> Result<(), LinuxError> {
-    std::fs::write(path, text).map_err(|error| LinuxError::File(path.to_owned(), error))
+    let mut options = std::fs::OpenOptions::new();
+    let file = options.write(true).create(true).truncate(true).mode(0o600).open(path);
+    file.and_then(|mut file| file.write_all(text.as_bytes()))
+        .map_err(|error| LinuxError::File(path.to_owned(), error))
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use crate::handoff::{Experience, FlowCost, Handoff, Hole, Recovery};
 use crate::linux::WorldReport;
 use crate::report;
 use crate::run::{OnWorld, Outcome};
-use crate::scenario::Repetition;
+use crate::scenario::{Repetition, secret};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use trace::Doubt;
@@ -66,7 +66,7 @@ pub struct ScenarioPart {
     pub about: String,
     /// How long it runs.
     pub duration_s: f64,
-    /// The file as it was read, or the scenario with the contents of the files that it names.
+    /// The file as it was read, or the scenario with the contents of the files that it names; in place of each key, its digest.
     pub text: String,
 }
 
@@ -274,9 +274,9 @@ impl RunFile {
                 name: plan.name.clone(),
                 about: plan.about.clone(),
                 duration_s: plan.duration.as_secs_f64(),
-                text: plan.text.clone(),
+                text: secret::redacted(&plan.text),
             },
-            settings: plan.settings.iter().map(ToString::to_string).collect(),
+            settings: plan.settings.iter().map(secret::redacted_setting).collect(),
             world: outcome.world,
             seed: plan.seed,
             repetition: RepetitionPart::of(plan.repetition),

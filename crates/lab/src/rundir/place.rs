@@ -6,7 +6,7 @@ use super::meta;
 use super::put::{is_passing, page};
 use crate::Plan;
 use crate::run::OnWorld;
-use crate::scenario::Repetition;
+use crate::scenario::{Repetition, secret};
 use crate::unfinished::{Kind, Unfinished};
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
@@ -118,8 +118,8 @@ pub fn check(dir: &Path, plan: &Plan, world: OnWorld, force: bool) -> io::Result
 
 fn is_run_of(page: &[u8], plan: &Plan, world: OnWorld) -> bool {
     let Ok(page) = serde_json::from_slice::<serde_json::Value>(page) else { return false };
-    let settings: Vec<String> = plan.settings.iter().map(ToString::to_string).collect();
-    page["scenario"]["text"] == plan.text.as_str()
+    let settings: Vec<String> = plan.settings.iter().map(secret::redacted_setting).collect();
+    page["scenario"]["text"] == secret::redacted(&plan.text)
         && page["settings"] == serde_json::json!(settings)
         && page["world"] == world.name()
         && page["seed"] == plan.seed

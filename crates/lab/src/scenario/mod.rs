@@ -12,6 +12,7 @@ mod path;
 mod phase;
 mod protocol;
 mod schema;
+pub(crate) mod secret;
 mod settings;
 pub(crate) mod units;
 
