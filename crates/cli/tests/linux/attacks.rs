@@ -1,0 +1,324 @@
+//! Attacks and malformed input from a host without keys, on a daemon that runs. The bytes are those of scripts in Python's standard
+//! library (`attacks/`), which share no code with Wayfare. A script prints a line for each attack: what was counted, and whether the
+//! state that the daemon reports is as it was. Authentic messages are among them, so that a change would be seen.
+
+use crate::common::*;
+use linux::{End, NetNs, Netlink, Place};
+use std::net::Ipv4Addr;
+use std::os::fd::AsFd;
+use std::process::{Command, Stdio};
+use wire::Mac;
+
+const LINKS: [(&str, &str, Mac, Mac); 2] = [
+    ("visited", "air", Mac([2, 0, 0, 0, 0, 1]), Mac([2, 0, 0, 0, 0, 0x66])),
+    ("up", "router", Mac([2, 0, 0, 0, 0, 2]), Mac([2, 0, 0, 0, 0, 9])),
+];
+/// What the memory of a daemon may grow by: it has no more after ten thousand packets.
+const GROWTH_KB: u64 = 2048;
+
+/// The daemon under attack: its interfaces' addresses, what is in its configuration beside them, and the addresses that the
+/// attacker's own kernel has on the first link. Without any, the attacker speaks in whole frames.
+struct Case {
+    addresses: [&'static str; 2],
+    config: &'static str,
+    attackers: &'static [Ipv4Addr],
+}
+
+/// The two namespaces, joined by both links.
+fn joined(attackers: &[Ipv4Addr]) -> [NetNs; 2] {
+    let [daemons, others] = [(); 2].map(|()| NetNs::create().unwrap());
+    let quiet = || drop(linux::namespace::sysctl("net/ipv6/conf/default/disable_ipv6", "1"));
+    daemons.run(quiet).unwrap();
+    let set_up = || {
+        quiet();
+        let mut here = Netlink::open().unwrap();
+        here.loopback_up().unwrap();
+        for (theirs, ours, mac, our_mac) in LINKS {
+            let near = End { name: ours, mac: our_mac, place: Place::Here };
+            here.add_veth(&near, &End { name: theirs, mac, place: Place::Fd(daemons.as_fd()) }).unwrap();
+            here.set_arp(ours, !attackers.is_empty()).unwrap();
+            here.set_up(ours, true).unwrap();
+        }
+        for address in attackers {
+            here.add_address(LINKS[0].1, *address, 24).unwrap();
+        }
+    };
+    others.run(set_up).unwrap();
+    [daemons, others]
+}
+
+/// Runs a script against a daemon, and returns what it printed. The daemon lives, and has no more memory than before.
+fn attacked(case: &Case, script: &str) -> String {
+    let [daemons, others] = joined(case.attackers);
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    let interfaces = LINKS.iter().zip(case.addresses).map(|((name, _, mac, _), address)| {
+        let address = if address.is_empty() { String::new() } else { format!(", address = \"{address}\"") };
+        format!("{{ name = \"{name}\", mac = \"{mac}\"{address} }}")
+    });
+    let interfaces = interfaces.collect::<Vec<_>>().join(", ");
+    let (control, store) = (at("daemon.sock"), at("store"));
+    let config = format!(
+        "name = \"daemon\"\ninterface = [{interfaces}]\n{}\n[daemon]\ncontrol = \"{}\"\nstore = \"{}\"\n",
+        case.config,
+        control.display(),
+        store.display()
+    );
+    std::fs::write(at("daemon.toml"), config).unwrap();
+    let mut daemon = Command::new(wayfare());
+    daemon.arg("node").arg(at("daemon.toml")).stdin(Stdio::null()).stdout(Stdio::null());
+    let mut daemon = daemons.run(|| daemon.spawn()).unwrap().unwrap();
+    wait_for("the daemon", || ask(&control, r#"{"do":{"verb":"status"}}"#));
+
+    let before = resident_kb(daemon.id());
+    let mut attack = Command::new("python3");
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/linux/attacks/");
+    // No compiled copy of `bench` beside it.
+    attack.args(["-B".to_owned(), format!("{folder}{script}")]).arg(&control);
+    attack.args(LINKS.map(|(_, ours, ..)| ours)).stdin(Stdio::null());
+    let output = others.run(|| attack.output()).unwrap().unwrap();
+    let lives = daemon.try_wait().unwrap().is_none();
+    let after = resident_kb(daemon.id());
+    if lives {
+        signal(daemon.id(), rustix::process::Signal::TERM);
+    }
+    let status = daemon.wait().unwrap();
+    assert!(output.status.success(), "{}{}", text(&output.stdout), text(&output.stderr));
+    assert!(lives && status.success(), "{status}");
+    assert!(after <= before + GROWTH_KB, "from {before} to {after} kB");
+    text(&output.stdout)
+}
+
+fn resident_kb(pid: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    line.and_then(|line| line.trim().trim_end_matches(" kB").parse().ok()).unwrap_or(0)
+}
+
+#[track_caller]
+fn prints(case: &Case, script: &str, wanted: &[&str]) {
+    if !need("root, to make a network", is_root()) {
+        return;
+    }
+    let _turn = beside_another();
+    let printed = attacked(case, script);
+    let lines: Vec<&str> = printed.lines().collect();
+    assert_eq!(lines, wanted);
+}
+
+const FOREIGN_AGENT: Case = Case {
+    addresses: ["10.3.0.1/24", "10.9.0.1/24"],
+    config: r#"route = [{ to = "0.0.0.0/0", interface = "up", via = "10.9.0.2" }]
+role = [{ kind = "mobile-ip/foreign-agent", interface = "visited", address = "10.3.0.1/24" }]"#,
+    attackers: &[],
+};
+
+#[test]
+fn nonsense_on_the_control_socket_changes_nothing() {
+    prints(
+        &FOREIGN_AGENT,
+        "control.py",
+        &[
+            "empty error same",
+            "words error same",
+            "zeros error same",
+            "not-utf-8 error same",
+            "number error same",
+            "unknown error same",
+            "unknown-verb error same",
+            "wrong-type error same",
+            "begin-again error same",
+            "begin-at-the-end-of-time error same",
+            "deep error same",
+            "long-verb error same",
+            "endless given-up",
+            "noise same",
+        ],
+    );
+}
+
+#[test]
+fn a_host_on_a_visited_link_takes_over_no_visitor() {
+    prints(
+        &FOREIGN_AGENT,
+        "mobile_ip_foreign.py",
+        &[
+            "own-reply-0 not_from_home_agent+1 same",
+            "own-reply-1 not_from_home_agent+1 same",
+            "after-own-replies nobody",
+            "repeated-request repeated_by_another+1 same",
+            "after-repeated-request 020000000007",
+            "repeated-later repeated_by_another+1 same",
+            "after-repeated-later 020000000007",
+            "from-a-stranger nobody",
+            "strange-tunnel not_a_visitor+1 same",
+            "unknown-type mip_unknown_type+1 same",
+            "truncated mip_request_short+1 same",
+            "fragment mip_fragment+1 same",
+            "last-hop implausible_source+1 same",
+            "reply-to-nothing not_pending+1 same",
+            "at-the-end 020000000007",
+        ],
+    );
+}
+
+#[test]
+fn a_home_agent_binds_nobody_without_the_key() {
+    let nodes = (7..23).map(|last| {
+        format!("{{ address = \"10.1.0.{last}\", spi = 256, key = \"000102030405060708090a0b0c0d0e0f\" }}")
+    });
+    let config = format!(
+        "role = [{{ kind = \"mobile-ip/home-agent\", interface = \"visited\", address = \"10.1.0.2/24\", mobile_nodes = [{}] }}]",
+        nodes.collect::<Vec<_>>().join(", ")
+    );
+    prints(
+        &Case { addresses: ["10.1.0.2/24", "10.9.0.1/24"], config: config.leak(), attackers: &[] },
+        "mobile_ip_home.py",
+        &[
+            "wrong-key denied+1 same",
+            "wrong-spi no_association+1 same",
+            "unknown-node no_association+1 same",
+            "other-agent denied+1 same",
+            "an-hour-old denied+1 same",
+            "an-hour-ahead denied+1 same",
+            "care-of-10.1.0.12 denied+1 same",
+            "care-of-10.1.0.2 denied+1 same",
+            "care-of-255.255.255.255 denied+1 same",
+            "care-of-127.0.0.1 denied+1 same",
+            "care-of-224.0.0.1 denied+1 same",
+            "reply unexpected_message+1 same",
+            "unknown-type mip_unknown_type+1 same",
+            "empty mip_empty+1 same",
+            "truncated mip_request_short+1 same",
+            "truncated-extension mip_extension_overrun+1 same",
+            "no-authentication no_association+1 same",
+            "fragment mip_fragment+1 same",
+            "lying-length udp_truncated+1 same",
+            "authentic nothing CHANGED",
+            "replay nothing same",
+            "replay-from-elsewhere answered_recently+1 same",
+            "noise same",
+        ],
+    );
+}
+
+#[test]
+fn a_support_router_holds_few_callers_and_none_for_long() {
+    const ROUTER: Case = Case {
+        addresses: ["10.3.0.1/24", "10.9.0.1/24"],
+        config: r#"role = [{ kind = "indirect-tcp/support-router", address = "10.3.0.1",
+    hosts = [{ address = "10.3.0.7", key = "000102030405060708090a0b0c0d0e0f" }],
+    routers = [{ address = "10.4.0.1", key = "101112131415161718191a1b1c1d1e1f" }] }]"#,
+        attackers: &[Ipv4Addr::new(10, 3, 0, 7), Ipv4Addr::new(10, 3, 0, 66)],
+    };
+    prints(
+        &ROUTER,
+        "indirect_tcp.py",
+        &[
+            "wrong-key itcp_forged+1 same",
+            "routers-key itcp_forged+1 same",
+            "from-another itcp_misdirected+1 same",
+            "to-another-router itcp_misdirected+1 same",
+            "unknown-host itcp_stranger+1 same",
+            "empty itcp_truncated+1 same",
+            "magic itcp_magic+1 same",
+            "version itcp_version+1 same",
+            "unknown-type itcp_unknown_type+1 same",
+            "truncated itcp_truncated+1 same",
+            "trailing itcp_trailing+1 same",
+            "lying-count itcp_too_many+1 same",
+            "too-few-entries itcp_entry_kind+1 same",
+            "a-pointer-of-nobody itcp_truncated+1 same",
+            "a-reply-of-nobody itcp_unexpected+1 same",
+            "call-magic itcp_magic+1 same",
+            "call-forged itcp_forged+1 same",
+            "call-from-another itcp_misdirected+1 same",
+            "frame-too-long itcp_frame_length+1 same",
+            "flood-held 16 prompt",
+            "beside-the-flood nothing CHANGED",
+            "flood-later 0",
+            "flood-counted itcp_busy+184 itcp_silent+16",
+            "replay nothing same",
+            "older itcp_stale+1 same",
+            "noise same",
+        ],
+    );
+}
+
+#[test]
+fn a_host_in_a_cell_moves_no_other_host() {
+    const GATEWAY: Case = Case {
+        addresses: ["", "10.9.0.1/24"],
+        config: r#"role = [{ kind = "cellular-ip/gateway", id = 1, gateway = "10.9.0.1", radio = "visited",
+    network_key = "000102030405060708090a0b0c0d0e0f", uplink = { interface = "up", mac = "02:00:00:00:00:09" } }]"#,
+        attackers: &[],
+    };
+    prints(
+        &GATEWAY,
+        "cellular_ip.py",
+        &[
+            "authentic nothing CHANGED",
+            "after-the-authentic 020000000007",
+            "replay stale_timestamp+1 same",
+            "older stale_timestamp+1 same",
+            "out-of-window stale_timestamp+1 same",
+            "ahead-of-window outside_window+1 same",
+            "wrong-key bad_auth+1 same",
+            "digest bad_auth+1 same",
+            "other-station wrong_serving_bs+1 same",
+            "other-gateway wrong_gateway+1 same",
+            "other-generation unknown_key_generation+1 same",
+            "gateways-own-address bad_source+1 same",
+            "nowhere bad_source+1 same",
+            "semisoft-by-another bad_auth+1 same",
+            "indirect cip_indirect+1 same",
+            "unused-flag cip_unused_flags+1 same",
+            "other-authentication cip_atype_md5+1 same",
+            "unknown-information cip_unknown_tlv+1 same",
+            "overrun cip_tlv_overrun+1 same",
+            "truncated cip_short+1 same",
+            "unknown-code cip_not_route_update+1 same",
+            "from-above wrong_direction+1 same",
+            "data-of-another uplink_mismatch+1 same",
+            "data-of-nobody uplink_no_mapping+1 same",
+            "flood limited 3000 same",
+            "noise same",
+            "after-all-attacks 020000000007",
+            "authentic-elsewhere nothing same",
+            "after-the-host-moved 020000000009",
+        ],
+    );
+}
+
+#[test]
+fn a_location_manager_moves_nobody_without_the_key() {
+    const MANAGER: Case = Case {
+        addresses: ["10.3.0.1/24", "10.9.0.1/24"],
+        config: r#"role = [{ kind = "sigma/location-manager", address = "10.3.0.1", zone = "sigma.example",
+    mobile_nodes = [{ name = "mn.sigma.example", key = "000102030405060708090a0b0c0d0e0f" }] }]"#,
+        attackers: &[Ipv4Addr::new(10, 3, 0, 66)],
+    };
+    prints(
+        &MANAGER,
+        "location_manager.py",
+        &[
+            "authentic NOERROR+1 CHANGED",
+            "replay NOERROR+1 same",
+            "unsigned REFUSED+1 same",
+            "wrong-key BADSIG+1 same",
+            "unknown-key BADKEY+1 same",
+            "unknown-algorithm BADKEY+1 same",
+            "cut-short BADTRUNC+1 same",
+            "an-hour-old BADTIME+1 same",
+            "an-hour-ahead BADTIME+1 same",
+            "name-of-another REFUSED+1 same",
+            "zone-of-another NOTAUTH+1 same",
+            "changed BADSIG+1 same",
+            "short unreadable+1 same",
+            "an-answer unasked answer+1 same",
+            "loop-of-names FORMERR+1 same",
+            "lying-counts FORMERR+1 same",
+            "noise same",
+        ],
+    );
+}

@@ -1,0 +1,114 @@
+"""A host in a cell that tampers with the route-updates of others (draft-ietf-mobileip-cellularip-00, section 3.3.2).
+
+Arguments: the control socket, the interface to the cell, the one to the gateway's uplink.
+"""
+
+import hashlib
+import hmac
+import os
+import random
+import socket
+import struct
+import sys
+import time
+
+from bench import Daemon, Link, ip, mac, udp
+
+GATEWAY_AIR, GATEWAY_UP = mac("020000000001"), mac("020000000002")
+ATTACKER, MOBILE, ROUTER = mac("020000000066"), mac("020000000007"), mac("020000000009")
+GATEWAY, HOST, OTHER, STATION = "10.9.0.1", "10.1.0.7", "10.1.0.8", 1
+NETWORK_KEY, R_MH = bytes(range(16)), bytes(range(8))
+daemon, air, up = Daemon(sys.argv[1]), Link(sys.argv[2]), Link(sys.argv[3])
+
+
+def ntp(ahead=0):
+    now = time.time() + ahead + 2208988800
+    return struct.pack("!II", int(now), int((now % 1) * (1 << 32)) & 0xFFFFFFFF)
+
+
+def checksummed(message):
+    total = sum(struct.unpack("!%dH" % ((len(message) + 1) // 2), message + b"\0" * (len(message) % 2)))
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    return message[:2] + struct.pack("!H", ~total & 0xFFFF) + message[4:]
+
+
+def update(host=HOST, gateway=GATEWAY, stamp=None, flags=2, generation=1, station=STATION, key=NETWORK_KEY, code=0, more=b""):
+    session = hmac.new(key, b"CIPv1 session" + bytes([generation]) + socket.inet_aton(host) + R_MH, hashlib.sha256).digest()
+    head = (stamp or ntp()) + bytes([flags, 28, 0, 0, generation, 0, 0, 0]) + R_MH
+    tail = bytes([3, 4]) + struct.pack("!I", station) + more
+    covered = socket.inet_aton(host) + socket.inet_aton(gateway) + bytes([253, code, 0, 0]) + head + bytes(16) + tail
+    digest = hmac.new(session, covered, hashlib.sha256).digest()[:16]
+    return ip(host, gateway, 1, checksummed(bytes([253, code, 0, 0]) + head + digest + tail))
+
+
+def send(datagram, link=air, to=GATEWAY_AIR, by=ATTACKER):
+    return lambda: link.send(to, by, datagram)
+
+
+def changed(datagram, at, value):
+    """A byte of the message is another, and the checksum is right again."""
+    message = bytearray(datagram[20:])
+    message[at] ^= value
+    message[2:4] = b"\0\0"
+    return datagram[:20] + checksummed(bytes(message))
+
+
+def downlink(step):
+    """Who in the cell gets a datagram for the host."""
+    text = b"for the host alone " + step.encode()
+    up.send(GATEWAY_UP, ROUTER, udp("10.9.0.2", HOST, 9000, text))
+    time.sleep(0.2)
+    print(step, *(frame[:6].hex() for frame in air.frames() if text in frame and frame[6:12] == GATEWAY_AIR), flush=True)
+
+
+first = update()
+daemon.attack("authentic", send(first, by=MOBILE))
+downlink("after-the-authentic")
+daemon.attack("replay", send(first))
+daemon.attack("older", send(update(stamp=ntp(-1))))
+daemon.attack("out-of-window", send(update(stamp=ntp(-60))))
+daemon.attack("ahead-of-window", send(update(stamp=ntp(60))))
+daemon.attack("wrong-key", send(update(key=bytes(16))))
+daemon.attack("digest", send(changed(update(), 30, 1)))
+daemon.attack("other-station", send(update(station=9)))
+daemon.attack("other-gateway", send(update(gateway="10.9.0.9")))
+daemon.attack("other-generation", send(update(generation=7)))
+daemon.attack("gateways-own-address", send(update(host=GATEWAY)))
+daemon.attack("nowhere", send(update(host="255.255.255.255")))
+daemon.attack("semisoft-by-another", send(changed(update(), 12, 0x10)))
+daemon.attack("indirect", send(update(flags=0x22)))
+daemon.attack("unused-flag", send(update(flags=0x82)))
+daemon.attack("other-authentication", send(update(flags=1)))
+daemon.attack("unknown-information", send(update(more=b"\x05\x01x")))
+daemon.attack("overrun", send(update(more=b"\x04\xffx")))
+daemon.attack("truncated", send(ip(HOST, GATEWAY, 1, checksummed(bytes([253, 0, 0, 0]) + bytes(10)))))
+daemon.attack("unknown-code", send(update(code=5)))
+daemon.attack("from-above", send(update(), link=up, to=GATEWAY_UP, by=ROUTER))
+daemon.attack("data-of-another", send(udp(HOST, "10.9.0.2", 9000, b"x")))
+daemon.attack("data-of-nobody", send(udp(OTHER, "10.9.0.2", 9000, b"x")))
+
+
+def flood():
+    """Wrong digests, faster than a radio carries good ones."""
+    for _ in range(3000):
+        air.send(GATEWAY_AIR, ATTACKER, update(key=bytes(16)))
+
+
+state, before = daemon.settled()
+flood()
+now, after = daemon.settled()
+wrong = {reason: after[reason] - before.get(reason, 0) for reason in ("bad_auth", "auth_limit") if reason in after}
+print("flood", "limited" if wrong.get("auth_limit") else "unlimited", sum(wrong.values()), "same" if now == state else "CHANGED")
+chance = random.Random(14)
+for _ in range(1500):
+    bad = bytearray(update(key=bytes(16)))
+    for _ in range(chance.randrange(1, 6)):
+        bad[chance.randrange(len(bad))] = chance.randrange(256)
+    air.send(GATEWAY_AIR, ATTACKER, bytes(bad[: chance.randrange(1, len(bad) + 1)]))
+    air.send(GATEWAY_AIR, ATTACKER, os.urandom(chance.randrange(1, 200)))
+print("noise", "same" if daemon.settled()[0] == state else "CHANGED")
+downlink("after-all-attacks")
+time.sleep(1)  # until the limit of the flood is over
+daemon.attack("authentic-elsewhere", send(update(), by=ROUTER))
+downlink("after-the-host-moved")
