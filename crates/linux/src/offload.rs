@@ -170,3 +170,117 @@ fn put(bytes: &mut [u8], at: usize, value: u16) -> Option<()> {
     bytes.get_mut(at..at + 2)?.copy_from_slice(&value.to_be_bytes());
     Some(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CONTENT: [u8; 10] = *b"abcdefghij";
+
+    /// An IPv4 header without its checksum: the kernel fills it in after it has cut.
+    fn ip(proto: u8, payload: usize) -> Vec<u8> {
+        let len = (20 + payload) as u16;
+        let [high, low] = len.to_be_bytes();
+        vec![0x45, 0, high, low, 0, 41, 0x40, 0, 64, proto, 0, 0, 10, 1, 0, 7, 10, 2, 0, 2]
+    }
+
+    fn tcp(flags: u8) -> Vec<u8> {
+        vec![0x10, 1, 0, 80, 0xff, 0xff, 0xff, 0xfc, 0, 0, 0, 9, 0x50, flags, 4, 0, 0, 0, 0, 0]
+    }
+
+    fn frame(parts: &[&[u8]]) -> Vec<u8> {
+        [&[2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0], &parts.concat()[..]].concat()
+    }
+
+    fn unfinished(gso: u8, gso_size: usize, start: usize, offset: usize) -> Unfinished {
+        Unfinished { needs_checksum: true, gso, gso_size, start, offset }
+    }
+
+    /// Whether both checksums hold, by the rule for receivers: with its own checksum, all sums up to zero.
+    fn holds(frame: &[u8], ip_at: usize) -> bool {
+        let (header, rest) = frame[ip_at..].split_at(20);
+        let len = u16::from_be_bytes([header[2], header[3]]);
+        let [_, _, .., proto] = header[..10] else { return false };
+        let pseudo = [&header[12..20], &[0, proto], &(len - 20).to_be_bytes(), rest].concat();
+        checksum(header) == 0 && checksum(&pseudo) == 0 && usize::from(len) == frame.len() - ip_at
+    }
+
+    #[test]
+    fn a_segment_of_tcp_is_cut_as_its_sender_would_have() {
+        let all = frame(&[&ip(TCP, 30), &tcp(0x99), &CONTENT]); // CWR, ACK, PSH, FIN
+        let cut = unfinished(GSO_TCPV4 | GSO_ECN, 4, 34, 16).finish(&all).unwrap();
+        assert_eq!(cut.len(), 3);
+        assert_eq!(cut.iter().flat_map(|one| &one[54..]).copied().collect::<Vec<u8>>(), CONTENT);
+        assert!(cut.iter().all(|one| holds(one, 14)));
+        let number = |one: &[u8], at: usize| u32::from_be_bytes(one[at..at + 4].try_into().unwrap());
+        // The sequence wraps; the identification grows; the first alone has CWR, and the last alone FIN and PSH.
+        assert_eq!(cut.iter().map(|one| number(one, 38)).collect::<Vec<_>>(), [0xffff_fffc, 0, 4]);
+        assert_eq!(cut.iter().map(|one| one[19]).collect::<Vec<_>>(), [41, 42, 43]);
+        assert_eq!(cut.iter().map(|one| one[47]).collect::<Vec<_>>(), [0x90, 0x10, 0x19]);
+    }
+
+    #[test]
+    fn datagrams_are_cut_and_each_has_its_length() {
+        let header = [0x23, 0x28, 0x23, 0x29, 0, 18, 0, 0];
+        let all = frame(&[&ip(UDP, 18), &header, &CONTENT]);
+        let cut = unfinished(GSO_UDP_L4, 6, 34, 6).finish(&all).unwrap();
+        let parts: Vec<(u8, &[u8])> = cut.iter().map(|one| (one[39], &one[42..])).collect();
+        assert_eq!(parts, [(14, &b"abcdef"[..]), (12, &b"ghij"[..])]);
+        assert!(cut.iter().all(|one| holds(one, 14)));
+    }
+
+    #[test]
+    fn both_headers_of_a_tunnel_are_of_the_segment() {
+        let all = frame(&[&ip(IPIP, 50), &ip(TCP, 30), &tcp(0x10), &CONTENT]);
+        let cut = unfinished(GSO_TCPV4, 5, 54, 16).finish(&all).unwrap();
+        assert_eq!(cut.len(), 2);
+        for one in &cut {
+            assert!(holds(one, 34));
+            assert_eq!((checksum(&one[14..34]), one[17]), (0, 65), "the outer one");
+        }
+    }
+
+    #[test]
+    fn a_checksum_that_was_left_is_stored_and_zero_is_said_otherwise() {
+        let mut header = vec![0x23, 0x28, 0x23, 0x29, 0, 18, 0, 0];
+        let mut all = frame(&[&ip(UDP, 18), &header, &CONTENT]);
+        let pseudo = pseudo(&all, 14, UDP, 18).unwrap();
+        header[6..].copy_from_slice(&pseudo.to_be_bytes());
+        all[34..42].copy_from_slice(&header);
+        let whole = unfinished(0, 0, 34, 6).finish(&all).unwrap();
+        let ip_sum = checksum(&all[14..34]).to_be_bytes();
+        let mut whole = whole.into_iter().next().unwrap();
+        whole[24..26].copy_from_slice(&ip_sum);
+        assert!(holds(&whole, 14));
+        // The payload is chosen so that the sum is zero.
+        let sum = u16::from_be_bytes([whole[40], whole[41]]);
+        let last = u16::from_be_bytes([all[50], all[51]]);
+        let odd = u32::from(last) + u32::from(sum);
+        let chosen = (odd & 0xffff) as u16 + (odd >> 16) as u16;
+        all[50..52].copy_from_slice(&chosen.to_be_bytes());
+        let whole = &unfinished(0, 0, 34, 6).finish(&all).unwrap()[0];
+        assert_eq!(whole[40..42], [0xff, 0xff]);
+    }
+
+    #[test]
+    fn what_cannot_be_finished_is_refused_and_nothing_panics() {
+        let all = frame(&[&ip(TCP, 30), &tcp(0x10), &CONTENT]);
+        let refused = |what: Unfinished, frame: &[u8]| what.finish(frame) == Err(UNSUPPORTED);
+        for kind in [3, 4, 6, 0x7f] {
+            assert!(refused(unfinished(kind, 4, 34, 16), &all), "kind {kind}");
+        }
+        assert!(refused(unfinished(GSO_TCPV4, 0, 34, 16), &all), "segments of nothing");
+        assert!(refused(Unfinished { needs_checksum: false, ..unfinished(GSO_TCPV4, 4, 34, 16) }, &all));
+        assert!(refused(unfinished(GSO_UDP_L4, 4, 34, 6), &all), "another protocol");
+        assert!(refused(unfinished(0, 0, 60, 16), &all), "a place behind the frame");
+        for start in 0..80 {
+            for offset in [0, 6, 16, 0xffff] {
+                for gso in [0, GSO_TCPV4, GSO_UDP_L4] {
+                    for len in 0..=all.len() {
+                        let _ = unfinished(gso, 3, start, offset).finish(&all[..len]);
+                    }
+                }
+            }
+        }
+    }
+}
