@@ -292,7 +292,10 @@ fn one_of_several_runs_is_the_same_alone_and_without_records() {
         assert_eq!(one[field], of_three[field], "{field}");
     }
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/first.toml");
-    assert_eq!(one["scenario"]["text"].as_str(), Some(&*fs::read_to_string(file).unwrap()));
+    let but_keys =
+        |text: &str| text.lines().filter(|line| !line.contains("key")).collect::<Vec<_>>().join("\n");
+    let (kept, written) = (one["scenario"]["text"].as_str().unwrap(), fs::read_to_string(file).unwrap());
+    assert_eq!(but_keys(kept), but_keys(&written));
     let differ = json(&folder.join("many/first-sim-7/run.json"));
     assert_ne!(one["fingerprint"], differ["fingerprint"]);
     ends(folder, &["diff", "alone", "many/first-sim-6"], 0);
