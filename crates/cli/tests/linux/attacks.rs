@@ -138,6 +138,33 @@ fn nonsense_on_the_control_socket_changes_nothing() {
 }
 
 #[test]
+fn frames_that_no_host_sends_end_with_a_reason() {
+    let router = Case { addresses: ["10.3.0.1/16", "10.9.0.1/16"], config: "", attackers: &[] };
+    prints(
+        &router,
+        "frames.py",
+        &[
+            "at-first 020000000009",
+            "empty ip_truncated+1 same",
+            "version ip_version+1 same",
+            "header-length ip_total_length+1 same",
+            "header-too-short ip_header_length+1 same",
+            "length-beyond ip_truncated+1 same",
+            "length-within ip_total_length+1 same",
+            "checksum ip_checksum+1 same",
+            "no-hops ttl_expired+1 same",
+            "last-hop ttl_expired+1 same",
+            "another-station other_station+1 same",
+            "no-route no_route+1 same",
+            "arp-short arp_truncated+1 same",
+            "arp-conflict arp_conflict+1 same",
+            "between 020000000009",
+            "after-the-floods 020000000009",
+        ],
+    );
+}
+
+#[test]
 fn a_host_on_a_visited_link_takes_over_no_visitor() {
     prints(
         &FOREIGN_AGENT,

@@ -8,8 +8,7 @@ import socket
 import struct
 import time
 
-# A role took the packet; this host's kernel speaks of other things; answers lead nowhere.
-BOOKKEEPING = {"consumed", "ethertype", "no_route", "no_neighbor"}
+BOOKKEEPING = {"consumed", "ethertype"}  # a role took the packet; this host's kernel speaks of other things
 
 
 def checksum(data):
@@ -55,12 +54,23 @@ class Link:
             except (socket.timeout, BlockingIOError):
                 return
 
+    def answer_arp(self, frame, address, own):
+        """Answers a question for this host's address."""
+        is_question = frame[12:14] == b"\x08\x06" and frame[20:22] == b"\0\x01"
+        if is_question and frame[38:42] == socket.inet_aton(address):
+            self.send(frame[6:12], own, arp(2, own, address) + frame[22:32], 0x0806)
+
+
+def arp(kind, own, address):
+    """The first half of a message; what follows is the target's link address and address."""
+    return struct.pack("!HHBBH", 1, 0x0800, 6, 4, kind) + own + socket.inet_aton(address)
+
 
 class Daemon:
     """A daemon by its control socket."""
 
-    def __init__(self, control):
-        self.control = control
+    def __init__(self, control, ignored=()):
+        self.control, self.ignored = control, BOOKKEEPING | set(ignored)
 
     def connect(self):
         client = socket.socket(socket.AF_UNIX)
@@ -81,7 +91,7 @@ class Daemon:
         def take(value, name):
             if name in ("refused", "drops", "answers"):
                 for reason, count in value.items():
-                    if reason not in BOOKKEEPING:
+                    if reason not in self.ignored:
                         counts[reason] = max(count, counts.get(reason, 0))
                 return None
             return {key: take(inner, key) for key, inner in value.items()} if isinstance(value, dict) else value

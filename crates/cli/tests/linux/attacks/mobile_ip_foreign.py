@@ -34,10 +34,8 @@ def serve(seconds=0.3):
                 if frame[6:12] != own:
                     continue
                 frames.append(frame)
-                asked = frame[12:14] == b"\x08\x06" and frame[20:22] == b"\0\x01"
-                if asked and link is up and frame[38:42] == socket.inet_aton(ROUTER_IP):
-                    answer = struct.pack("!HHBBH", 1, 0x0800, 6, 4, 2) + ROUTER + socket.inet_aton(ROUTER_IP)
-                    link.send(frame[6:12], ROUTER, answer + frame[22:32], 0x0806)
+                if link is up:
+                    up.answer_arp(frame, ROUTER_IP, ROUTER)
     return seen
 
 
