@@ -349,3 +349,46 @@ fn a_location_manager_moves_nobody_without_the_key() {
         ],
     );
 }
+
+#[test]
+fn an_association_is_ended_and_changed_by_its_peer_alone() {
+    const CORRESPONDENT: Case = Case {
+        addresses: ["10.3.0.1/16", "10.9.0.1/16"],
+        config: r#"role = [{ kind = "sigma/correspondent", address = "10.3.0.1" },
+    { kind = "apps/request-server", at = "10.3.0.1:9000", transport = "sctp" }]"#,
+        attackers: &[Ipv4Addr::new(10, 3, 0, 7), Ipv4Addr::new(10, 3, 0, 66)],
+    };
+    prints(
+        &CORRESPONDENT,
+        "sctp.py",
+        &[
+            "handshake nothing CHANGED",
+            "abort-wrong-tag sctp_tag+1 same",
+            "abort-own-tag-without-t sctp_tag+1 same",
+            "abort-t-bit sctp_tag+1 same",
+            "shutdown-wrong-tag sctp_tag+1 same",
+            "shutdown-complete-wrong-tag sctp_tag+1 same",
+            "wrong-checksum sctp_checksum+1 same",
+            "from-another-address sctp_no_association+1 same",
+            "asconf-without-auth sctp_unauthenticated+1 same",
+            "asconf-forged sctp_auth_code+1 same",
+            "forged-cookie sctp_cookie_forged+1 same",
+            "short-cookie sctp_cookie_truncated+1 same",
+            "cookie-repeated nothing same",
+            "init-repeated nothing same",
+            "init-with-tag sctp_init_tag+1 same",
+            "init-without-tag sctp_init_refused+1 same",
+            "init-short sctp_init_truncated+1 same",
+            "init-with-another sctp_not_alone+1 same",
+            "data-of-nothing sctp_data_truncated+1 same",
+            "lying-length sctp_chunk_overrun+1 same",
+            "length-zero sctp_chunk_length+1 same",
+            "no-chunk sctp_no_chunk+1 same",
+            "truncated sctp_truncated+1 same",
+            "no-association sctp_no_association+1 same",
+            "floods same",
+            "alive answered",
+            "abort nothing CHANGED",
+        ],
+    );
+}

@@ -81,12 +81,17 @@ fn a_daemon_that_is_stopped_spoils_the_run_even_if_it_is_continued() {
 #[test]
 fn a_daemon_that_is_killed_ends_the_run_and_is_named() {
     let _turn = beside_another();
-    let out = tempfile::tempdir().unwrap();
-    let running = Running::start(&SHORT, out.path());
-    running.under_way();
-    signal(running.daemon("b3"), Signal::KILL);
-    let output = running.end();
-    assert_exit(&output, 4, "b3: the daemon was killed by signal 9 during the run");
+    for (name, said) in [
+        (Signal::KILL, "was killed by signal 9 during the run"),
+        // It ends by this signal in order, and too early.
+        (Signal::TERM, "ended with exit status 0 during the run"),
+    ] {
+        let out = tempfile::tempdir().unwrap();
+        let running = Running::start(&SHORT, out.path());
+        running.under_way();
+        signal(running.daemon("b3"), name);
+        assert_exit(&running.end(), 4, &format!("b3: the daemon {said}"));
+    }
 }
 
 #[test]

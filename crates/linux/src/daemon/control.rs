@@ -56,8 +56,6 @@ pub(crate) struct Request {
 
 /// Connections that may wait for an answer at the same time.
 const CONNECTIONS: usize = 16;
-/// Requests of one client that are heard in one turn: nobody keeps the daemon from its packets by talking.
-const PER_TURN: usize = 8;
 /// A client that has said nothing for so long makes room for another, if there are too many.
 const IDLE: Duration = Duration::from_secs(10);
 
@@ -117,29 +115,21 @@ impl Control {
                 gone.push(*asker);
                 continue;
             }
-            for turn in 0..=PER_TURN {
-                if turn == PER_TURN {
-                    self.has_more = true;
-                    break;
+            // One message of each client in a turn: nobody keeps the daemon from its packets by talking.
+            match lines.hear() {
+                Heard::Message(ask) => {
+                    (*heard, self.has_more) = (now, true);
+                    requests.push(Request { asker: *asker, ask });
                 }
-                match lines.hear() {
-                    Heard::Message(ask) => {
-                        *heard = now;
-                        requests.push(Request { asker: *asker, ask });
-                    }
-                    Heard::Nonsense(problem) => {
-                        *heard = now;
-                        let problem = format!("not a request: {problem}");
-                        if lines.queue(&Answer::Error(problem)).is_err() {
-                            gone.push(*asker);
-                        }
-                    }
-                    Heard::Nothing => break,
-                    Heard::Gone => {
+                Heard::Nonsense(problem) => {
+                    (*heard, self.has_more) = (now, true);
+                    let problem = format!("not a request: {problem}");
+                    if lines.queue(&Answer::Error(problem)).is_err() {
                         gone.push(*asker);
-                        break;
                     }
                 }
+                Heard::Nothing => {}
+                Heard::Gone => gone.push(*asker),
             }
         }
         for asker in gone {

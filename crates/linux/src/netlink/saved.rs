@@ -71,7 +71,7 @@ impl Netlink {
         Ok(routes.collect())
     }
 
-    /// Adds it as it was; what is there already is not touched.
+    /// Adds it as it was; what is there already is not touched, and what was of an interface that is gone is not added.
     pub(crate) fn add_again(&mut self, saved: &Saved) -> Result<()> {
         let (what, message) = match saved {
             Saved::Address(bytes) => {
@@ -85,7 +85,7 @@ impl Netlink {
         };
         let message = message.attempt("understand", what)?;
         match self.act(message, NLM_F_CREATE | NLM_F_EXCL) {
-            Err(there) if there.raw_os_error() == Some(libc::EEXIST) => Ok(()),
+            Err(done) if matches!(done.raw_os_error(), Some(libc::EEXIST | libc::ENODEV)) => Ok(()),
             other => other.attempt("add again", what),
         }
     }

@@ -94,6 +94,10 @@ class Daemon:
                     if reason not in self.ignored:
                         counts[reason] = max(count, counts.get(reason, 0))
                 return None
+            if name == "counts":  # of an association: it may count what it does not act on
+                return None
+            if isinstance(value, list):
+                return [take(inner, name) for inner in value]
             return {key: take(inner, key) for key, inner in value.items()} if isinstance(value, dict) else value
 
         return take(status, ""), counts
