@@ -117,12 +117,20 @@ fn a_daemon_refuses_the_network_namespace_of_pid_1() {
     let _turn = beside_another();
     // Pid 1 of a PID namespace of its own, so that a daemon which does not refuse takes over nothing of this machine's.
     let between = Between::new();
-    let script =
-        format!("'{}' node '{}'; echo code $?; ip -br link", wayfare().display(), between.config().display());
+    let (wayfare, config) = (wayfare().display(), between.config());
+    let config = config.display();
+    let asked = "timeout --preserve-status -s TERM 1";
+    let script = format!(
+        "'{wayfare}' node '{config}'; echo code $?; ip -br link; \
+         {asked} '{wayfare}' node --on-this-machine '{config}'; echo with the flag $?; ip -br link"
+    );
     let words = ["--pid", "--fork", "--mount-proc", "--kill-child", "sh", "-c", &script];
     let output = between.router.run(|| Command::new("unshare").args(words).output().unwrap()).unwrap();
     let said = format!("{}{}", text(&output.stdout), text(&output.stderr));
-    assert!(said.contains("code 2") && said.contains("--on-this-machine"), "{said}");
+    assert!(
+        said.contains("code 2") && said.contains("with the flag 0") && said.contains("--on-this-machine"),
+        "{said}"
+    );
     assert!(said.contains("nothing more by left, right"), "{said}");
     assert!(!text(&output.stdout).contains("wf-host"), "{said}");
 }

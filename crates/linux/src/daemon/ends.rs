@@ -7,7 +7,7 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
 
-/// SIGTERM, SIGINT and SIGHUP, as a descriptor to wait on. These signals no longer end the process by themselves.
+/// SIGTERM, SIGINT, SIGHUP and SIGQUIT, as a descriptor to wait on. These signals no longer end the process by themselves.
 #[derive(Debug)]
 pub(super) struct Signals(OwnedFd);
 
@@ -18,7 +18,7 @@ impl Signals {
         let fd = unsafe {
             let mut set = std::mem::zeroed::<libc::sigset_t>();
             libc::sigemptyset(&raw mut set);
-            for signal in [libc::SIGTERM, libc::SIGINT, libc::SIGHUP] {
+            for signal in [libc::SIGTERM, libc::SIGINT, libc::SIGHUP, libc::SIGQUIT] {
                 libc::sigaddset(&raw mut set, signal);
             }
             libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut());
