@@ -64,7 +64,7 @@ fn candidates(draft: &Draft) -> Vec<Draft> {
     with(&unvisited);
     with(&|draft| draft.faults.iter_mut().for_each(|fault| fault.lasts /= 2));
     with(&|draft| {
-        draft.hosts.iter_mut().flat_map(|host| &mut host.work).for_each(|work| smaller(&mut work.kind))
+        draft.hosts.iter_mut().flat_map(|host| &mut host.work).for_each(|work| smaller(&mut work.kind));
     });
     with(&|draft| draft.links_mut().for_each(|link| link.delay_us = 1000));
     for link in 0..=draft.routers.len() * 2 {

@@ -127,7 +127,7 @@ fn chains(draft: &Draft, work: &Work) -> Vec<Gap> {
     for gap in pathless(draft, work) {
         match chains.last_mut() {
             Some(last) if gap.0 <= last.1 + (last.1 - last.0) + first(draft) * 1e3 => {
-                last.1 = last.1.max(gap.1)
+                last.1 = last.1.max(gap.1);
             }
             _ => chains.push(gap),
         }

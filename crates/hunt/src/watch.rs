@@ -320,14 +320,14 @@ impl Watch {
         match change {
             AppChange::Opened(_) => end.opened = true,
             AppChange::Read(bytes) => {
-                end.touch(if planted(Plant::Stall) { at + wire::Duration::from_secs(600) } else { at });
+                end.touch(if planted(Plant::Stall) { at + wire::Duration::from_mins(10) } else { at });
                 end.read += match () {
                     () if planted(Plant::Lost) => 0,
                     () if planted(Plant::Doubled) => bytes * 2,
                     () => *bytes,
                 };
             }
-            AppChange::Finished if !(planted(Plant::Hang) && !is_client) => {
+            AppChange::Finished if !planted(Plant::Hang) || is_client => {
                 end.touch(at);
                 end.finished = end.finished.or(Some(at));
             }

@@ -145,7 +145,10 @@ fn correspondent(draft: &Draft, out: &mut String, keys: &str, role: &str) {
 
 /// The roles of a host, one a line.
 fn list(roles: &[String]) -> String {
-    let lines: String = roles.iter().map(|role| format!("    {role},\n")).collect();
+    let mut lines = String::new();
+    for role in roles {
+        let _ = writeln!(lines, "    {role},");
+    }
     format!("role = [\n{lines}]")
 }
 
