@@ -14,7 +14,7 @@ export WAYFARE_FAILED ?= $(CURDIR)/target/failed
 
 .PHONY: run test check lint fuzz reproduce build setup setup-test clean all-lanes lane-that-waits lane-that-computes lane-that-fuzzes conformance \
 	reproduce-default reproduce-full load moves moves-linux handoffs drops sctp-rate evidence dist bench \
-	agree
+	agree hunt
 
 # Two scenarios in virtual time and then with real daemons and real packets: a handoff under UDP, a download under TCP.
 # Then the comparison of all protocols.
@@ -63,6 +63,8 @@ lane-that-waits:
 lane-that-computes:
 	$(PHASE) "format" 10 $(CALM) $(CARGO) fmt --all --check
 	$(PHASE) "release build, in the background" 360 $(CALM) $(CARGO) build --release --locked -p cli --jobs 1
+	$(PHASE) "hunt" 60 $(CALM) $(WAYFARE) hunt --seeds 100 --known docs/hunt-known.toml
+	$(PHASE) "the hunt's self-test" 20 $(CALM) $(WAYFARE) hunt --self-test
 	$(PHASE) "lints" 180 $(CALM) $(CARGO) clippy --workspace --all-targets --locked --jobs 1 -- -D warnings
 	$(PHASE) "build of all other tests" 400 $(CALM) $(CARGO) test --workspace --locked --no-run --jobs 1
 	$(PHASE) "all other tests" 200 $(CALM) sh -c 'RUST_TEST_THREADS=1 $(CARGO) test --workspace --locked --no-fail-fast --lib --bins `tools/tests_besides.py linux`'
@@ -116,6 +118,12 @@ conformance: build
 		--set bulk-client.start=3.9s --set bulk-server.bytes=400000
 	tools/conformance.sh 10 sigma/handoff
 	tools/conformance.sh 10 indirect-tcp/handoff-time
+
+# Random scenarios of every protocol, judged from outside the roles; what is violated is shrunk and written to runs/hunt.
+HUNT_SEEDS ?= 10000
+HUNT_BASE ?= 1
+hunt: build
+	$(WAYFARE) hunt --seeds $(HUNT_SEEDS) --seed $(HUNT_BASE) --known docs/hunt-known.toml
 
 # A home agent with ten thousand registrations a second beside beacons, killed in the middle of it; as root.
 load: setup-test

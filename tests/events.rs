@@ -190,3 +190,11 @@ fn packets_that_wait_for_a_stopped_host_are_held_at_the_end() {
     let held = outcome.records.iter().filter(|r| matches!(r.what, What::Held(_, id) if id != PacketId::NEW));
     assert!(held.count() > 10);
 }
+
+#[test]
+fn a_home_agent_whose_clock_is_set_back_registers_as_before() {
+    let step = event(3000, "clock", "host = \"home\"\nstep = \"-30s\"");
+    let outcome = run("mobile-ip/download", &[step]);
+    // The move is at 4.3 s.
+    assert!(read(&outcome, 4500, 5500) > 100_000, "{}", read(&outcome, 4500, 5500));
+}

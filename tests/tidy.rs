@@ -78,7 +78,8 @@ const ARROWS: &[(&str, &[&str])] = &[
             "draw",
         ],
     ),
-    ("cli", &["wire", "node", "trace", "roles", "client", "shim", "linux", "lab", "draw"]),
+    ("hunt", &["wire", "node", "link", "sctp", "trace", "lab"]),
+    ("cli", &["wire", "node", "trace", "roles", "client", "shim", "linux", "lab", "hunt", "draw"]),
 ];
 
 fn root() -> PathBuf {

@@ -15,6 +15,7 @@ mod diff;
 mod doctor;
 mod exec;
 mod explain;
+mod hunt;
 mod interrupt;
 mod lab_world;
 mod list;
@@ -50,6 +51,8 @@ enum Verb {
     Scale(scale::Args),
     /// Where an outage went; what became of a packet.
     Explain(explain::Args),
+    /// Random scenarios, judged from outside the roles; what is violated is shrunk to a scenario file.
+    Hunt(hunt::Args),
     /// The JSON Schema of scenario files, for editors.
     Schema,
     /// First divergence of two runs, also simulator against Linux.
@@ -116,6 +119,7 @@ fn dispatch(verb: Verb) -> Result<(), Failure> {
         Verb::Agree(args) => agree::agree(&args),
         Verb::Scale(args) => scale::scale(&args),
         Verb::Explain(args) => explain::explain(&args),
+        Verb::Hunt(args) => hunt::hunt(&args),
         Verb::Schema => {
             output::print(&format!("{:#}\n", lab::scenario::schema()));
             Ok(())

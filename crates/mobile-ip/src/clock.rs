@@ -1,6 +1,6 @@
 //! The wall clock of a host, as NTP timestamps: what Identification fields are compared with.
 
-use wire::{Instant, WallTime};
+use wire::{Duration, Instant, WallTime};
 
 /// A host's wall clock.
 #[derive(Clone, Copy, Debug, Default)]
@@ -13,6 +13,12 @@ impl Clock {
     /// What it says at `at`.
     pub(crate) fn wall(self, at: Instant) -> WallTime {
         self.zero.plus(at.since(Instant::ZERO))
+    }
+
+    /// Sets it forward by an NTP span of 32.32 bits, if that is positive.
+    pub(crate) fn advance(&mut self, span: i64) {
+        let nanos = (u128::from(span.max(0).unsigned_abs()) * 1_000_000_000) >> 32;
+        self.zero = self.zero.plus(Duration::from_nanos(u64::try_from(nanos).unwrap_or(0)));
     }
 
     /// The same in NTP's format.

@@ -107,6 +107,9 @@ pub struct HomeAgent {
     iface: Iface,
     listens: [Listen; 5],
     clock: Clock,
+    /// What Identification fields are compared with: the clock, which is not set back here. Who has sent a later one could not
+    /// register until the clock has caught up.
+    steady: Clock,
     window: ReplayWindow,
     /// After a start that followed no orderly end: requests from before it are refused, whatever is on record.
     floor: Option<u64>,
@@ -154,6 +157,7 @@ impl HomeAgent {
             iface,
             listens: [Listen::Local(Proto::Udp(PORT)), routers, agents, solicitations, errors],
             clock: Clock::default(),
+            steady: Clock::default(),
             window: ReplayWindow::new(config.replay_window),
             floor: None,
             mobile_nodes: Associations::new(&config.mobile_nodes),
@@ -177,15 +181,18 @@ impl HomeAgent {
 
     /// Bindings outlive the process: their packets are tunnelled and their ARP answered from the first moment on.
     fn start(&mut self, now: Instant, boot: &Boot, out: &mut Outbox) {
-        self.clock.zero = boot.wall;
+        (self.clock.zero, self.steady.zero) = (boot.wall, boot.wall);
         // Where there was no orderly end, records may have been lost that were told of.
-        self.floor = (!boot.clean).then(|| self.clock.ntp(now));
+        self.floor = (!boot.clean).then(|| self.steady.ntp(now));
         for (key, value) in &boot.stored {
             match self.restore(now, key, value, out) {
                 Ok(()) => {}
                 Err(Reason(why)) => out.mark(Event::RecordRefused { why }.into()),
             }
         }
+        let records = self.homes.values().filter_map(|home| home.record);
+        let latest = records.map(|record| ntp_distance(record.identification, self.steady.ntp(now))).max();
+        self.steady.advance(latest.unwrap_or(0));
     }
 
     fn restore(&mut self, now: Instant, key: &[u8], value: &[u8], out: &mut Outbox) -> Result<(), Reason> {
@@ -356,7 +363,7 @@ impl HomeAgent {
         }
         let stale = self.floor.is_some_and(|floor| ntp_distance(request.identification, floor) <= 0);
         let last = record.map(|record| record.identification);
-        if stale || self.window.check(self.clock.ntp(now), last, request.identification).is_err() {
+        if stale || self.window.check(self.steady.ntp(now), last, request.identification).is_err() {
             return Err(Denial::Code(Code::IdentificationMismatch));
         }
         Ok(())
@@ -505,7 +512,7 @@ impl HomeAgent {
         if code == Code::IdentificationMismatch {
             // The high half is our clock, so that the mobile node can set its own by it (section 5.7.1).
             let low = request.identification & 0xffff_ffff;
-            reply.identification = self.clock.ntp(now) & !0xffff_ffff | low;
+            reply.identification = self.steady.ntp(now) & !0xffff_ffff | low;
         }
         reply.sign(Between::MobileHome, association);
         if let Some(association) = self.foreign_agents.first(*path.to.ip()) {
@@ -587,7 +594,7 @@ impl Role for HomeAgent {
                 }
             }
             Input::Stored(key) => self.stored(now, key, out),
-            Input::Wall(zero) => self.clock.zero = zero,
+            Input::Wall(zero) => (self.clock.zero, self.steady.zero) = (zero, self.steady.zero.max(zero)),
             Input::Link(..)
             | Input::Idle(..)
             | Input::Stream(..)

@@ -171,6 +171,11 @@ impl MobileNode {
     /// The link says that we may have moved: we ask at once who is there, and register with whoever answers.
     fn hint(&mut self, now: Instant, out: &mut Outbox) {
         self.triggered = self.config.link_trigger;
+        if self.triggered {
+            // The agent that waits was heard on the link as it was before.
+            self.next = None;
+            self.timers.stop(Timer::Hold);
+        }
         if self.hinted.is_none_or(|at| now >= at + DEBOUNCE) {
             self.hinted = Some(now);
             self.chosen = None;

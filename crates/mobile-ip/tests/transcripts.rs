@@ -35,6 +35,7 @@ transcripts! {
     a_foreign_agent_denies_by_itself: "foreign-agent-denials";
     an_agent_is_heard: "advertising";
     a_mobile_node_goes_away_and_comes_home: "mobile-node-moves";
+    a_mobile_node_that_turns_back_stays_with_whom_it_hears: "mobile-node-turns-back";
     a_mobile_node_repeats_renews_and_follows_corrections: "mobile-node-registration";
     without_a_hint_the_silence_of_an_agent_has_to_tell: "mobile-node-without-trigger";
 }

@@ -379,9 +379,6 @@ fn follow(
         verdict.icmp = lost.then_some(IcmpError::NetUnreachable);
         return;
     };
-    if matches!(route.life, Life::Watched(_)) {
-        verdict.used[1] = Some(entry);
-    }
     let refusal = match route.action {
         Action::Forward(hop) => refusal(packet, verdict.ttl, rules.mtu(hop.iface)),
         Action::Tunnel(encap) if packet.src == encap.dst || (verdict.ttl && rules.is_own(packet.src)) => {
@@ -394,6 +391,10 @@ fn follow(
         verdict.icmp = error.filter(|_| icmp);
         verdict.go = Go::Drop(reason);
         return;
+    }
+    // What is refused does not take it: who watches a route counts on what left by it.
+    if matches!(route.life, Life::Watched(_)) {
+        verdict.used[1] = Some(entry);
     }
     verdict.go = match route.action {
         Action::Forward(hop) => Go::Out(hop),

@@ -67,6 +67,15 @@ fn data_from_the_mapped_neighbor_refresh_the_mapping_and_climb() {
 }
 
 #[test]
+fn what_is_too_large_for_a_watched_route_does_not_take_it() {
+    let rules = Station { mapping: Some(mapping()) };
+    let large = Datagram::new(&Header::new(ipv4::UDP, MOBILE, FAR), 70_000);
+    let verdict = decide(&rules, Instant::ZERO, from(AIR, NEIGHBOR), &large);
+    assert_eq!(verdict.go, Go::Drop(reason::TOO_BIG));
+    assert_eq!(verdict.used, [Some(EntryId(0)), None]);
+}
+
+#[test]
 fn data_from_elsewhere_refresh_nothing_and_go_to_the_gates_owner() {
     for rules in [Station { mapping: None }, Station { mapping: Some(mapping()) }] {
         let verdict = uplink_data(&rules, Mac([6; 6]));

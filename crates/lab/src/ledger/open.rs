@@ -31,6 +31,11 @@ impl Open {
         self.places.len()
     }
 
+    /// Whether something was seen of a packet whose books are not closed.
+    pub(super) fn has(&self, packet: PacketId) -> bool {
+        self.places.contains_key(&packet)
+    }
+
     /// For how many there is room.
     #[cfg(test)]
     pub(super) fn room(&self) -> usize {

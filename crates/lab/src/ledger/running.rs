@@ -7,6 +7,7 @@ use super::seen::{Step, loss};
 use super::{Ledger, Places};
 use crate::Plan;
 use crate::flow;
+use std::collections::BTreeSet;
 use trace::{HostId, What, Witness};
 use wire::{Iface, Instant, Packet, PacketId};
 
@@ -21,6 +22,8 @@ pub struct Running {
     books: Books,
     hops: u64,
     most_open: usize,
+    /// Hosts that are stopped: what waits in front of one is on no link, and nothing says so.
+    stopped: BTreeSet<HostId>,
 }
 
 impl Running {
@@ -34,6 +37,7 @@ impl Running {
             books: Books::default(),
             hops: 0,
             most_open: 0,
+            stopped: BTreeSet::new(),
         }
     }
 
@@ -71,6 +75,36 @@ impl Running {
         self.open.room()
     }
 
+    /// A host that is stopped is given a copy of a packet long after the others were.
+    fn ordered(&mut self, host: HostId, name: &str) {
+        match name.split_once(' ') {
+            Some(("stop", _)) => {
+                self.stopped.insert(host);
+            }
+            Some(("continue" | "crash", _)) => {
+                self.stopped.remove(&host);
+            }
+            _ => {}
+        }
+    }
+
+    /// Enters that a stack lost or still holds a segment of which the books were closed when the stack was given it: a guard
+    /// held it.
+    fn told_late(&mut self, what: &What) -> bool {
+        let (What::Lost(Iface::HOST, packet, _) | What::Held(Some(Iface::HOST), packet)) = what else {
+            return false;
+        };
+        if self.open.has(*packet) {
+            return false;
+        }
+        self.ledger.delivered = self.ledger.delivered.saturating_sub(1);
+        match loss(what) {
+            Some((.., reason)) => self.ledger.count_drop(reason),
+            None => self.ledger.held += 1,
+        }
+        true
+    }
+
     /// Enters what a record says. If that is a loss: where, which packet, why.
     pub(super) fn told<'a>(
         &mut self,
@@ -97,17 +131,25 @@ impl Witness for Running {
     }
 
     fn happened(&mut self, at: Instant, host: HostId, what: What) {
-        self.told(at, host, &what);
+        if let What::Ordered(name) = &what {
+            self.ordered(host, name);
+        }
+        if !self.told_late(&what) {
+            self.told(at, host, &what);
+        }
         self.flows.note(at, host, &what);
     }
 
     fn settled(&mut self) {
+        self.most_open = self.most_open.max(self.open.len());
+        if !self.stopped.is_empty() {
+            return;
+        }
         while let Some((place, packet, seen)) = self.open.next_touched() {
             // While a copy is on a link there is nothing to close.
             if !seen.is_under_way() && self.ledger.close_ended(&self.places, packet, seen, &mut self.books) {
                 self.open.forget(place);
             }
         }
-        self.most_open = self.most_open.max(self.open.len());
     }
 }

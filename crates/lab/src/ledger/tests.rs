@@ -394,3 +394,63 @@ fn what_has_ended_takes_no_room() {
     assert_eq!((running.still_open(), running.most_open(), running.room()), (0, 1, 1));
     assert_eq!(running.close().delivered, 1000);
 }
+
+/// A segment of this host.
+fn segment(from: HostId, is_for_all: bool) -> Packet {
+    let (maker, fate, hops) = (Maker::Role, Fate::Read, Vec::new());
+    let journey = Journey { maker, from: from.index(), hops, fate, is_datagram: false, is_for_all };
+    journey.packet(1, (from, Iface(1)))
+}
+
+/// A guard holds a segment that its stack was given: the books were closed then, and are put right.
+#[test]
+fn what_a_guard_loses_or_holds_was_not_delivered() {
+    let world = &*WIRE;
+    let (from, to) = (HostId(0), HostId(1));
+    let lost = What::Lost(Iface::HOST, PacketId(1), "frozen".into());
+    for end in [lost, What::Held(Some(Iface::HOST), PacketId(1))] {
+        let packet = segment(from, false);
+        let mut running = Running::new(&world.plan);
+        running.received(Instant(0), from, Iface::HOST, &packet);
+        running.sent(Instant(0), from, Iface(1), &packet);
+        running.settled();
+        running.received(Instant(1), to, Iface(1), &packet);
+        running.sent(Instant(1), to, Iface::HOST, &packet);
+        running.settled();
+        running.happened(Instant(2), to, end);
+        running.settled();
+        let ledger = running.close();
+        assert!(ledger.balances() && ledger.doubts().is_empty(), "{ledger:?}");
+        assert_eq!((ledger.sent, ledger.delivered), (1, 0));
+    }
+}
+
+/// What a stopped host is given when it continues was sent while others were given theirs.
+#[test]
+fn a_stopped_host_takes_its_copy_later() {
+    let world = &WORLDS[1];
+    let cell: Vec<End> = {
+        let first = world.ends.iter().find(|end| {
+            world.ends.iter().filter(|to| *to != *end && world.places.are_joined(**end, **to)).count() > 1
+        });
+        let first = *first.expect("a cell");
+        let others = world.ends.iter().filter(|to| **to != first && world.places.are_joined(first, **to));
+        std::iter::once(first).chain(others.copied()).collect()
+    };
+    let [sender, early, late] = [cell[0], cell[1], cell[2]];
+    let packet = segment(sender.0, true);
+    let mut running = Running::new(&world.plan);
+    running.happened(Instant(0), late.0, What::Ordered("stop of it".into()));
+    running.sent(Instant(1), sender.0, sender.1, &packet);
+    running.settled();
+    let consumed = |end: End| What::Dropped(end.1, PacketId(1), node::reason::CONSUMED.0.into());
+    running.received(Instant(2), early.0, early.1, &packet);
+    running.happened(Instant(2), early.0, consumed(early));
+    running.settled();
+    running.happened(Instant(3), late.0, What::Ordered("continue of it".into()));
+    running.received(Instant(3), late.0, late.1, &packet);
+    running.happened(Instant(3), late.0, consumed(late));
+    running.settled();
+    let ledger = running.close();
+    assert!(ledger.balances() && ledger.doubts().is_empty(), "{ledger:?}");
+}

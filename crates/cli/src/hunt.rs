@@ -1,0 +1,189 @@
+//! `wayfare hunt [PROTOCOL]`: a search for violated promises.
+
+use crate::output::{Progress, print, tell};
+use crate::{Failure, interrupt};
+use ::hunt::draft::Protocol;
+use ::hunt::plant::Plant;
+use ::hunt::search::{self, Found};
+use ::hunt::shrink::shrink;
+use ::hunt::write;
+use linux::Clock;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+use std::sync::{Mutex, PoisonError};
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// cellular-ip, mobile-ip, sigma or indirect-tcp; all of them, if none is given.
+    protocol: Option<Protocol>,
+    /// How many random scenarios of each.
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..))]
+    seeds: u64,
+    /// The first seed.
+    #[arg(long, value_name = "BASE", default_value_t = 1)]
+    seed: u64,
+    /// Runs side by side; as many as there are processors, if it is not given.
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
+    jobs: Option<u16>,
+    /// Where scenario files of violations go.
+    #[arg(long, value_name = "DIR", default_value = "runs/hunt")]
+    out: PathBuf,
+    /// A TOML file of open findings, `[[known]]` with `protocol`, `judge`, `most` and `finding`: where at most `most` of each 100
+    /// seeds have one, they are printed and counted, and are no failure.
+    #[arg(long, value_name = "FILE", conflicts_with = "self_test")]
+    known: Option<PathBuf>,
+    /// Violations of each judge that are shrunk and written.
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    shrink: usize,
+    /// Print the scenario of the first seed, and run nothing.
+    #[arg(long, requires = "protocol", conflicts_with = "self_test")]
+    show: bool,
+    /// Plant mistakes, and see that each is found.
+    #[arg(long, conflicts_with_all = ["protocol", "seeds", "seed"])]
+    self_test: bool,
+}
+
+/// Seeds within which a planted mistake must be found.
+const SELF_TEST: u64 = 200;
+
+pub(crate) fn hunt(args: &Args) -> Result<(), Failure> {
+    if args.self_test {
+        return self_test();
+    }
+    let protocols = args.protocol.map_or_else(|| Protocol::ALL.to_vec(), |protocol| vec![protocol]);
+    if args.show {
+        let texts =
+            protocols.iter().map(|protocol| write::scenario(&::hunt::draw::draw(*protocol, args.seed)));
+        texts.for_each(|text| print(&text));
+        return Ok(());
+    }
+    let known = args.known.as_deref().map_or_else(|| Ok(Vec::new()), read_known)?;
+    let one = |protocol| one(args, protocol, &known);
+    let found: usize = protocols.into_iter().map(one).sum::<Result<usize, Failure>>()?;
+    if found > 0 { Err(Failure::DidNotHold) } else { Ok(()) }
+}
+
+/// An open finding.
+struct Known {
+    protocol: String,
+    judge: String,
+    most: u64,
+    finding: String,
+}
+
+fn read_known(path: &Path) -> Result<Vec<Known>, Failure> {
+    let wrong = |what: String| Failure::Usage(format!("{}: {what}", path.display()));
+    let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
+    let document: toml::Table = toml::from_str(&text).map_err(|error| wrong(error.to_string()))?;
+    let Some(entries) = document.get("known") else { return Ok(Vec::new()) };
+    let entry = |value: &toml::Value| {
+        let text = |key: &str| value.get(key).and_then(toml::Value::as_str).map(str::to_owned);
+        let most =
+            value.get("most").and_then(toml::Value::as_integer).and_then(|most| most.try_into().ok())?;
+        Some(Known { protocol: text("protocol")?, judge: text("judge")?, most, finding: text("finding")? })
+    };
+    let all: Option<Vec<Known>> = entries.as_array().and_then(|entries| entries.iter().map(entry).collect());
+    all.ok_or_else(|| wrong("each [[known]] has `protocol`, `judge`, `most` and `finding`".to_owned()))
+}
+
+/// Searches for one protocol, and says how many seeds violate something.
+fn one(args: &Args, protocol: Protocol, known: &[Known]) -> Result<usize, Failure> {
+    let stop = interrupt::flag()?;
+    let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let jobs = args.jobs.map_or(processors, usize::from);
+    let clock = Clock::start();
+    let progress = Mutex::new(Progress::new(usize::try_from(args.seeds).unwrap_or(usize::MAX)));
+    let each = |_| progress.lock().unwrap_or_else(PoisonError::into_inner).step();
+    let found = search::search(protocol, args.seed, args.seeds, jobs, &stop, &each);
+    drop(progress);
+    if stop.load(Ordering::Relaxed) {
+        return Err(Failure::Interrupted);
+    }
+    let seconds = clock.now().as_secs_f64().max(1e-3);
+    tell!("hunt {protocol}: {:.0} seeds a second", args.seeds as f64 / seconds);
+    print(&format!(
+        "{protocol}: {} seeds from {} on, {} with a violation\n",
+        args.seeds,
+        args.seed,
+        found.len()
+    ));
+    report(args, protocol, &found, known)
+}
+
+/// Prints what was found by each judge, and says at how many seeds it is not known.
+fn report(args: &Args, protocol: Protocol, found: &[Found], known: &[Known]) -> Result<usize, Failure> {
+    let mut by_judge: BTreeMap<&str, Vec<&Found>> = BTreeMap::new();
+    for found in found {
+        for violation in &found.violations {
+            by_judge.entry(violation.judge.name()).or_default().push(found);
+        }
+        if let Some(why) = &found.refused {
+            print(&format!("  seed {}: no scenario: {why}\n", found.seed));
+        }
+    }
+    let mut failed: usize = found.iter().filter(|found| found.refused.is_some()).count();
+    for (judge, all) in by_judge {
+        let open = known.iter().find(|known| known.protocol == protocol.name() && known.judge == judge);
+        let most = |open: &Known| (open.most * args.seeds).div_ceil(100);
+        if let Some(open) = open.filter(|open| all.len() as u64 <= most(open)) {
+            let (most, finding) = (most(open), &open.finding);
+            print(&format!("  known: {judge}: {} seeds of at most {most}: {finding}\n", all.len()));
+            continue;
+        }
+        failed += all.len();
+        print(&format!("  {judge}: {} seeds\n", all.len()));
+        for found in all.into_iter().take(args.shrink) {
+            smallest(args, protocol, found, judge)?;
+        }
+    }
+    Ok(failed)
+}
+
+/// Shrinks what was found at a seed, and writes it.
+fn smallest(args: &Args, protocol: Protocol, found: &Found, judge: &str) -> Result<(), Failure> {
+    let violation = found.violations.iter().find(|violation| violation.judge.name() == judge);
+    let Some(violation) = violation else { return Ok(()) };
+    print(&format!("    seed {}: {}\n", found.seed, violation.what));
+    let smallest = shrink(&found.draft, violation.judge);
+    let path = args.out.join(format!("{protocol}-{judge}-{}.toml", found.seed));
+    keep(&path, &smallest, judge)?;
+    print(&format!("      {}\n", path.display()));
+    Ok(())
+}
+
+fn keep(path: &Path, smallest: &::hunt::Draft, judge: &str) -> Result<(), Failure> {
+    let now = match ::hunt::run::run(smallest, None) {
+        ::hunt::run::Verdict::Ran(found) => {
+            found.into_iter().find(|violation| violation.judge.name() == judge)
+        }
+        ::hunt::run::Verdict::Refused(_) => None,
+    };
+    let what = now.map_or_else(String::new, |violation| violation.what);
+    let text = format!(
+        "# {judge}: {what}\n# wayfare run FILE --seed {}\n{}",
+        smallest.seed,
+        write::scenario(smallest)
+    );
+    let failed =
+        |error: std::io::Error| Failure::Machine(format!("cannot write {}: {error}", path.display()));
+    path.parent().map_or(Ok(()), std::fs::create_dir_all).map_err(failed)?;
+    std::fs::write(path, text).map_err(failed)
+}
+
+fn self_test() -> Result<(), Failure> {
+    let mut missed = 0;
+    for plant in Plant::ALL {
+        let judge = plant.judge();
+        match search::finds(plant, SELF_TEST) {
+            Some((protocol, seed)) => {
+                print(&format!("{plant:?}: found by `{judge}` in {protocol}, at seed {seed}\n"));
+            }
+            None => {
+                missed += 1;
+                print(&format!("{plant:?}: not found by `{judge}` within {SELF_TEST} seeds\n"));
+            }
+        }
+    }
+    if missed > 0 { Err(Failure::DidNotHold) } else { Ok(()) }
+}

@@ -1,0 +1,252 @@
+//! Draws a scenario from a seed. What is drawn, and how often, stands in `docs/hunt.md`.
+
+use crate::draft::{Draft, Kind, Link, Mobile, Move, Protocol, Router, Work};
+use crate::fault::{Fault, Node, Spot, What};
+use wire::Seed;
+
+/// Random numbers of one draw.
+struct Dice(Seed);
+
+impl Dice {
+    /// A number from `least` to `most`.
+    fn between(&mut self, least: u64, most: u64) -> u64 {
+        least + self.0.draw() % (most - least + 1)
+    }
+
+    /// True in so many of a hundred draws.
+    fn percent(&mut self, percent: u64) -> bool {
+        self.between(1, 100) <= percent
+    }
+
+    /// A number between the two, as likely in each octave.
+    fn octaves(&mut self, least: u64, most: u64) -> u64 {
+        let mut top = least;
+        let octaves = (most / least.max(1)).max(1).ilog2() + 1;
+        for _ in 0..self.between(0, u64::from(octaves)) {
+            top = (top * 2).min(most);
+        }
+        self.between((top / 2).max(least), top.max(least))
+    }
+
+    fn pick<T: Copy>(&mut self, all: &[T]) -> Option<T> {
+        let index = self.between(0, (all.len() as u64).saturating_sub(1));
+        all.get(index as usize).copied()
+    }
+}
+
+/// Which links of a scenario lose packets, and how many.
+struct Losses {
+    wires: u64,
+    air: u64,
+}
+
+impl Losses {
+    fn draw(dice: &mut Dice) -> Self {
+        let most = match dice.between(1, 100) {
+            1..=50 => 0,
+            51..=75 => 200,
+            _ => 1000,
+        };
+        let (wires, air) = match dice.between(1, 3) {
+            1 => (most, 0),
+            2 => (0, most),
+            _ => (most / 4, most),
+        };
+        Self { wires, air }
+    }
+}
+
+fn link(dice: &mut Dice, longest_us: u64, loss: u64) -> Link {
+    let delay_us = dice.octaves(200, longest_us);
+    let mtu = if dice.percent(8) { dice.between(1000, 1499) as u16 } else { 1500 };
+    Link { delay_us, loss: dice.between(0, loss) as u32, mtu }
+}
+
+/// The scenario of this seed.
+pub fn draw(protocol: Protocol, seed: u64) -> Draft {
+    let mut dice = Dice(Seed::new(seed).fork("hunt").fork(protocol.name()));
+    let losses = Losses::draw(&mut dice);
+    let tree = protocol == Protocol::CellularIp;
+    let number = if tree { dice.octaves(5, 40) } else { dice.between(2, 6) };
+    // On a deep tree, a path has many wires.
+    let longest = if tree { 20_000 } else { 100_000 };
+    let core = link(&mut dice, 100_000, losses.wires);
+    let routers = (0..number).map(|index| Router {
+        parent: dice.between(0, index.saturating_sub(1)) as usize,
+        wire: link(&mut dice, longest, losses.wires),
+        air: link(&mut dice, 2_000, losses.air),
+        rate: dice.pick(&[1000, 2000, 5500, 11_000]).unwrap_or(2000),
+    });
+    let routers = routers.collect();
+    let retune_ms = if dice.percent(70) { 5 } else { dice.between(20, 1000) };
+    let buffer = 1 << dice.between(13, 17);
+    let mut draft =
+        Draft { protocol, seed, core, routers, retune_ms, buffer, hosts: Vec::new(), faults: Vec::new() };
+    let cells = draft.cells();
+    let hosts = dice.octaves(1, 30).min(dice.octaves(1, 30));
+    for number in 0..hosts as usize {
+        let host = mobile(&mut dice, protocol, &cells, number, hosts as usize);
+        draft.hosts.push(host);
+    }
+    both_ends(&mut dice, &mut draft);
+    // Last, so that the rest of a scenario does not depend on it.
+    draft.faults = faults(&mut dice, &draft);
+    draft
+}
+
+/// Sometimes something goes wrong: up to three faults, each after the one before is over.
+fn faults(dice: &mut Dice, draft: &Draft) -> Vec<Fault> {
+    let mut faults: Vec<Fault> = Vec::new();
+    if !dice.percent(35) {
+        return faults;
+    }
+    let mut at = dice.between(600, 4000);
+    for _ in 0..dice.between(1, 3) {
+        let lasts = dice.octaves(50, 5000);
+        let what = fault(dice, draft);
+        let stays = matches!(what, What::Clock(..) | What::Narrow(..));
+        let fault = Fault { at, lasts: if stays { 0 } else { lasts }, what };
+        at = fault.ends() + dice.octaves(10, 4000);
+        faults.push(fault);
+    }
+    faults
+}
+
+fn fault(dice: &mut Dice, draft: &Draft) -> What {
+    let router = dice.between(0, draft.routers.len() as u64 - 1) as usize;
+    let mobile = Node::Mobile(dice.between(0, draft.hosts.len() as u64 - 1) as usize);
+    let keeper = match draft.protocol {
+        Protocol::Sigma => Node::Manager,
+        _ => Node::Router(0), // the home agent, or the gateway
+    };
+    // What a crashed end host loses is lost: only those between crash.
+    let between = if dice.percent(20) { keeper } else { Node::Router(router) };
+    let any = dice.pick(&[mobile, mobile, Node::Fixed, between, keeper]).unwrap_or(mobile);
+    let cell = dice.pick(&draft.cells()).unwrap_or(0);
+    let spot = dice.pick(&[Spot::Core, Spot::Wire(router), Spot::Air(cell), Spot::Air(cell)]);
+    let spot = spot.unwrap_or(Spot::Core);
+    match dice.between(1, 20) {
+        1..=5 => What::Crash(between),
+        6..=8 => What::Stop(any),
+        9..=13 => What::Cut(spot),
+        14..=15 => What::Loss(spot, dice.between(100, 1000) as u32),
+        // Of wires: both ends of one know its MTU, and a router tells who sends too much. A cell tells nobody.
+        16..=17 => {
+            let wire = if dice.percent(50) { Spot::Core } else { Spot::Wire(router) };
+            What::Narrow(wire, dice.between(1000, 1499) as u16)
+        }
+        18..=19 => {
+            // All nodes of an access network keep one time within 5 s (Cellular IP's window); a mobile host need not.
+            let is_node = draft.protocol == Protocol::CellularIp && matches!(any, Node::Router(_));
+            let by = dice.octaves(100, if is_node { 1500 } else { 100_000 }).cast_signed();
+            What::Clock(any, if dice.percent(50) { by } else { -by })
+        }
+        _ => What::DiskFull(keeper),
+    }
+}
+
+fn mobile(dice: &mut Dice, protocol: Protocol, cells: &[usize], number: usize, hosts: usize) -> Mobile {
+    let start = dice.pick(cells).unwrap_or(0);
+    // Many hosts do little each, so that a run takes a fraction of a second.
+    let few = hosts > 4;
+    let moves = moves(dice, protocol, cells, start, few);
+    let works = if few { 1 } else { dice.between(1, 3) };
+    let work = (0..works).map(|index| {
+        let port = 9000 + (number * 8) as u16 + index as u16;
+        let start = dice.between(500, 2500);
+        let peer = peer(dice, protocol, number, hosts);
+        // A mobile host of SIGMA is called at the address where it begins.
+        let start = if protocol == Protocol::Sigma && peer.is_some() { 500 + start / 5 } else { start };
+        Work { port, peer, start, kind: kind(dice, protocol, few) }
+    });
+    Mobile { start, moves, work: work.collect() }
+}
+
+/// Sometimes the other end is a mobile host too.
+fn peer(dice: &mut Dice, protocol: Protocol, number: usize, hosts: usize) -> Option<usize> {
+    if hosts < 2 || protocol == Protocol::IndirectTcp || !dice.percent(20) {
+        return None;
+    }
+    Some((number + dice.between(1, hosts as u64 - 1) as usize) % hosts)
+}
+
+fn kind(dice: &mut Dice, protocol: Protocol, few: bool) -> Kind {
+    let bytes = dice.octaves(2_000, if few { 60_000 } else { 500_000 });
+    let datagrams = matches!(protocol, Protocol::CellularIp | Protocol::MobileIp);
+    match dice.between(1, if datagrams { 10 } else { 6 }) {
+        1..=2 => Kind::Down(bytes),
+        // Programs of Indirect TCP and SIGMA only ask: what they upload are long questions.
+        3..=4 if !datagrams => Kind::Asks {
+            question: bytes.min(60_000) as u32,
+            answer: 20,
+            every: 100,
+            count: 1 + bytes / 60_000,
+        },
+        3..=4 => Kind::Up(bytes),
+        5..=6 => {
+            let every = dice.octaves(20, 400);
+            let count = if few { 20 } else { dice.between(10, 6_000 / every) };
+            Kind::Asks {
+                question: dice.octaves(20, 2000) as u32,
+                answer: dice.octaves(20, 4000) as u32,
+                every,
+                count,
+            }
+        }
+        _ => Kind::Datagrams {
+            up: dice.percent(40),
+            rate: if few { 5 } else { dice.between(5, 40) as u32 },
+            size: dice.octaves(20, 1400) as u32,
+        },
+    }
+}
+
+fn moves(dice: &mut Dice, protocol: Protocol, cells: &[usize], start: usize, few: bool) -> Vec<Move> {
+    let mut moves = Vec::new();
+    let (mut here, mut before) = (start, start);
+    let mut at = dice.between(1500, 4000);
+    let ping_pong = dice.percent(40);
+    let number = dice.octaves(1, if few { 3 } else { 16 });
+    let beat = dice.octaves(100, 2000);
+    for _ in 0..number {
+        let others: Vec<usize> = cells.iter().copied().filter(|cell| *cell != here).collect();
+        let Some(other) = dice.pick(&others) else { break };
+        let back = before != here && dice.percent(if ping_pong { 95 } else { 30 });
+        let to = if back { before } else { other };
+        let overlap = overlap(dice, protocol, beat);
+        let soft = dice.percent(40);
+        moves.push(Move { at, to, soft, overlap });
+        (before, here) = (here, to);
+        at += if ping_pong { beat + dice.between(0, beat / 4) } else { dice.octaves(100, 5000) };
+        if protocol == Protocol::Sigma {
+            at += overlap.unsigned_abs(); // one change after the other
+        }
+    }
+    moves
+}
+
+fn overlap(dice: &mut Dice, protocol: Protocol, beat: u64) -> i64 {
+    if protocol != Protocol::Sigma {
+        return 0;
+    }
+    match dice.between(1, 10) {
+        1..=4 => dice.octaves(50, 2000).cast_signed(),
+        5..=8 => 0,
+        _ => -dice.between(1, beat).cast_signed(),
+    }
+}
+
+/// Sometimes two hosts change cells at one instant, or nearly.
+fn both_ends(dice: &mut Dice, draft: &mut Draft) {
+    let Some((first, others)) = draft.hosts.split_first_mut() else { return };
+    if !dice.percent(25) {
+        return;
+    }
+    for host in others {
+        for (step, model) in host.moves.iter_mut().zip(&first.moves) {
+            step.at = model.at + dice.between(0, 20);
+            step.overlap = model.overlap;
+        }
+        host.moves.truncate(first.moves.len());
+    }
+}

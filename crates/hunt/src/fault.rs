@@ -1,0 +1,194 @@
+//! What goes wrong in a scenario: the `[[event]]` tables of a draft.
+
+use crate::draft::{Draft, Link, Protocol};
+use std::fmt::Write;
+
+/// A fault: what, from when on, and for how long.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Fault {
+    /// When it begins.
+    pub at: u64,
+    /// How long it lasts; what is set (a clock, an MTU) stays.
+    pub lasts: u64,
+    /// What it is.
+    pub what: What,
+}
+
+/// A kind of fault.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum What {
+    /// A host dies, and starts again on what it had stored.
+    Crash(Node),
+    /// A host processes nothing, and keeps everything.
+    Stop(Node),
+    /// A link carries nothing.
+    Cut(Spot),
+    /// A link loses packets, in parts of ten thousand.
+    Loss(Spot, u32),
+    /// A link takes only smaller packets from now on.
+    Narrow(Spot, u16),
+    /// A host's wall clock is set, by so many milliseconds.
+    Clock(Node, i64),
+    /// A host cannot store.
+    DiskFull(Node),
+}
+
+/// A host.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Node {
+    /// A router with a cell, or a node of a tree.
+    Router(usize),
+    /// A mobile host.
+    Mobile(usize),
+    /// The correspondent.
+    Fixed,
+    /// SIGMA's location manager.
+    Manager,
+}
+
+/// A link.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Spot {
+    /// The correspondent's wire.
+    Core,
+    /// The wire of a router to the node above it.
+    Wire(usize),
+    /// The cell of a router.
+    Air(usize),
+}
+
+impl Fault {
+    /// When it is over.
+    pub const fn ends(&self) -> u64 {
+        self.at + self.lasts
+    }
+
+    /// Whether nothing gets past its place while it lasts.
+    pub const fn blocks(&self) -> bool {
+        matches!(self.what, What::Crash(_) | What::Stop(_) | What::Cut(_) | What::DiskFull(_))
+    }
+
+    /// Whether soft state is lost that only a refresh brings back.
+    pub const fn forgets(&self) -> bool {
+        matches!(self.what, What::Crash(_))
+    }
+
+    /// The router that is in it.
+    pub const fn router(&self) -> Option<usize> {
+        match self.what {
+            What::Crash(Node::Router(router))
+            | What::Stop(Node::Router(router))
+            | What::Clock(Node::Router(router), _)
+            | What::DiskFull(Node::Router(router)) => Some(router),
+            What::Cut(spot) | What::Loss(spot, _) | What::Narrow(spot, _) => match spot {
+                Spot::Wire(router) | Spot::Air(router) => Some(router),
+                Spot::Core => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// The mobile host that is in it.
+    pub const fn mobile(&self) -> Option<usize> {
+        match self.what {
+            What::Crash(Node::Mobile(host))
+            | What::Stop(Node::Mobile(host))
+            | What::Clock(Node::Mobile(host), _) => Some(host),
+            _ => None,
+        }
+    }
+
+    /// The same after a router or a mobile host with a smaller number is gone.
+    #[must_use]
+    pub fn renumbered(self, router: impl Fn(usize) -> usize, mobile: impl Fn(usize) -> usize) -> Self {
+        let node = |node| match node {
+            Node::Router(index) => Node::Router(router(index)),
+            Node::Mobile(index) => Node::Mobile(mobile(index)),
+            other => other,
+        };
+        let spot = |spot| match spot {
+            Spot::Wire(index) => Spot::Wire(router(index)),
+            Spot::Air(index) => Spot::Air(router(index)),
+            Spot::Core => Spot::Core,
+        };
+        let what = match self.what {
+            What::Crash(host) => What::Crash(node(host)),
+            What::Stop(host) => What::Stop(node(host)),
+            What::Clock(host, by) => What::Clock(node(host), by),
+            What::DiskFull(host) => What::DiskFull(node(host)),
+            What::Cut(link) => What::Cut(spot(link)),
+            What::Loss(link, loss) => What::Loss(spot(link), loss),
+            What::Narrow(link, mtu) => What::Narrow(spot(link), mtu),
+        };
+        Self { what, ..self }
+    }
+
+    /// Its events.
+    pub fn write(&self, draft: &Draft, out: &mut String) {
+        let node = |node| format!("host = \"{}\"", name(draft, node));
+        let spot = |spot| place(draft, spot);
+        let mut event = |at: u64, kind: &str, rest: &str| {
+            let _ = writeln!(out, "\n[[event]]\nat = \"{at}ms\"\nkind = \"{kind}\"\n{rest}");
+        };
+        let (from, to) = (self.at, self.ends());
+        match self.what {
+            What::Crash(host) => {
+                event(from, "crash", &node(host));
+                event(to, "restart", &node(host));
+            }
+            What::Stop(host) => {
+                event(from, "stop", &node(host));
+                event(to, "continue", &node(host));
+            }
+            What::Cut(link) => {
+                event(from, "cut", &spot(link));
+                event(to, "restore", &spot(link));
+            }
+            What::DiskFull(host) => {
+                event(from, "disk-full", &node(host));
+                event(to, "disk-free", &node(host));
+            }
+            What::Loss(link, loss) => {
+                let was = at_spot(draft, link).map_or(0, |link| link.loss);
+                let rest = |loss: u32| format!("{}\nloss = {:.4}", spot(link), f64::from(loss) / 1e4);
+                event(from, "loss", &rest(loss));
+                event(to, "loss", &rest(was));
+            }
+            What::Narrow(link, mtu) => event(from, "mtu", &format!("{}\nmtu = {mtu}", spot(link))),
+            What::Clock(host, by) => {
+                let sign = if by < 0 { '-' } else { '+' };
+                event(from, "clock", &format!("{}\nstep = \"{sign}{}ms\"", node(host), by.unsigned_abs()));
+            }
+        }
+    }
+}
+
+fn name(draft: &Draft, node: Node) -> String {
+    match node {
+        Node::Router(index) if draft.protocol == Protocol::CellularIp => crate::write::node_name(index),
+        Node::Router(index) => format!("r{index}"),
+        Node::Mobile(index) => format!("m{index}"),
+        Node::Fixed => "fixed".to_owned(),
+        Node::Manager => "manager".to_owned(),
+    }
+}
+
+fn place(draft: &Draft, spot: Spot) -> String {
+    match spot {
+        Spot::Core => "wire = \"internet\"".to_owned(),
+        // The gateway of a tree has no wire of that kind.
+        Spot::Wire(0) if draft.protocol == Protocol::CellularIp => "wire = \"internet\"".to_owned(),
+        Spot::Wire(index) => format!("wire = \"w{index}\""),
+        Spot::Air(index) => format!("cell = {}", index + 1),
+    }
+}
+
+/// The link as it was drawn.
+pub fn at_spot(draft: &Draft, spot: Spot) -> Option<Link> {
+    match spot {
+        Spot::Core => Some(draft.core),
+        Spot::Wire(0) if draft.protocol == Protocol::CellularIp => Some(draft.core),
+        Spot::Wire(index) => draft.routers.get(index).map(|router| router.wire),
+        Spot::Air(index) => draft.routers.get(index).map(|router| router.air),
+    }
+}

@@ -1,0 +1,252 @@
+//! The judges: pure functions of what was drawn and what happened. Each has one rule; `docs/hunt.md` gives them with their
+//! numbers.
+
+use crate::draft::{Draft, Kind, Protocol, Work};
+use crate::fault::Fault;
+use crate::timers::{self, Lost};
+use crate::watch::{CONTROL, End, Facts};
+use std::collections::BTreeMap;
+use std::fmt;
+use wire::{Duration, Instant};
+
+/// A judge.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Judge {
+    /// A host is given only packets that are for it.
+    Misled,
+    /// A packet crosses a link in one direction at most eight times.
+    Loop,
+    /// One router at most serves a connection at any instant.
+    Owners,
+    /// All bytes of a stream once and in order; no connection fails without a cause; no end is left without news.
+    Stream,
+    /// Datagrams arrive again after the last move.
+    Served,
+    /// No application waits longer than its path and its protocol's timers explain.
+    Stall,
+    /// Little is left in queues when all is over.
+    Bounded,
+    /// SCTP data go to confirmed addresses only.
+    Unconfirmed,
+    /// The ledger closes, and every host comes to rest.
+    Laws,
+}
+
+impl Judge {
+    /// Its name, in reports and file names.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Misled => "misled",
+            Self::Loop => "loop",
+            Self::Owners => "owners",
+            Self::Stream => "stream",
+            Self::Served => "served",
+            Self::Stall => "stall",
+            Self::Bounded => "bounded",
+            Self::Unconfirmed => "unconfirmed",
+            Self::Laws => "laws",
+        }
+    }
+}
+
+impl fmt::Display for Judge {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A rule that was broken, and how.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Violation {
+    /// Whose rule.
+    pub judge: Judge,
+    /// What happened.
+    pub what: String,
+}
+
+/// Everything that was violated, the gravest first.
+pub fn judge(draft: &Draft, facts: &Facts) -> Vec<Violation> {
+    let mut found = Vec::new();
+    let lists = [
+        (Judge::Misled, &facts.misled),
+        (Judge::Loop, &facts.loops),
+        (Judge::Owners, &facts.owners),
+        (Judge::Unconfirmed, &facts.unconfirmed),
+        (Judge::Stream, &facts.wrong),
+        (Judge::Laws, &facts.doubts),
+    ];
+    for (judge, list) in lists {
+        found.extend(list.first().map(|what| Violation { judge, what: what.clone() }));
+    }
+    let mut add = |judge, what: Option<String>| found.extend(what.map(|what| Violation { judge, what }));
+    for work in draft.hosts.iter().flat_map(|host| &host.work) {
+        add(Judge::Stream, stream(draft, work, facts));
+        add(Judge::Served, served(draft, work, facts));
+        add(Judge::Stall, stall(draft, work, facts));
+    }
+    add(Judge::Bounded, bounded(facts));
+    found.sort_by_key(|violation| violation.judge);
+    found.dedup_by_key(|violation| violation.judge);
+    found
+}
+
+/// Time without news of a connection after which it is silent, in seconds, beside what timers explain.
+const SILENT: f64 = 30.0;
+
+fn stream(draft: &Draft, work: &Work, facts: &Facts) -> Option<String> {
+    if matches!(work.kind, Kind::Datagrams { .. }) {
+        return None;
+    }
+    let port = work.port;
+    let Some(ends) = facts.streams.get(&port) else {
+        return Some(format!("port {port}: no connection was asked for"));
+    };
+    let client = ends.client.as_ref()?;
+    for (name, end) in [("client", Some(client)), ("server", ends.server.as_ref())] {
+        let told = end.and_then(|end| Some((end, end.error()?)));
+        if let Some((_, why)) = told.filter(|(end, _)| !may_fail(draft, work, end)) {
+            return Some(format!("port {port}: the {name} was told: {why}"));
+        }
+    }
+    let allowed = |end: &End| SILENT + explained(draft, work, facts, (end.last, facts.ended));
+    let silent = |end: &End| !end.is_over() && facts.ended.since(end.last).as_secs_f64() > allowed(end);
+    // Of a router that crashed, a peer that has nothing to send is told by nobody (RFC 9293, section 3.5.1).
+    let server = ends.server.as_ref().filter(|_| !loses_connections(draft));
+    for (name, end) in [("client", Some(client)), ("server", server)] {
+        if let Some(end) = end.filter(|end| silent(end)) {
+            let (last, allowed) = (end.last, allowed(end));
+            return Some(format!(
+                "port {port}: the {name} was notified of nothing since {last:?}; {allowed:.1} s are allowed"
+            ));
+        }
+    }
+    let whole = match work.kind {
+        Kind::Down(bytes) | Kind::Up(bytes) => bytes,
+        Kind::Asks { answer, count, .. } => u64::from(answer) * count,
+        Kind::Datagrams { .. } => return None,
+    };
+    let failed = client.error().is_some();
+    let over = client.is_over() && !failed && client.read != whole;
+    (over || client.read > whole)
+        .then(|| format!("port {port}: the client was given {} bytes of {whole}", client.read))
+}
+
+/// Milliseconds after which ARP asks for the last time: three questions, one a second.
+const ARP: f64 = 2000.0;
+
+/// Whether an end may be told of an error.
+///
+/// - A router of Indirect TCP that crashes loses the connections that it serves.
+/// - Before a connection is open, a network that cannot be reached ends it: where something is blocked, or where a question of
+///   ARP can be lost three times in a row (more likely than once in 100 000).
+/// - A host of SIGMA has no address before it hears a cell; and it is called at an address that it gives up when it moves.
+fn may_fail(draft: &Draft, work: &Work, end: &End) -> bool {
+    if loses_connections(draft) {
+        return true;
+    }
+    if end.opened {
+        return false;
+    }
+    let unanswered = timers::round_trip_loss(draft).powi(3) > timers::LIKELY;
+    unanswered || timers::is_away(draft, work, ARP) || opens_while_it_moves(draft, work)
+}
+
+fn loses_connections(draft: &Draft) -> bool {
+    draft.protocol == Protocol::IndirectTcp && draft.faults.iter().any(Fault::forgets)
+}
+
+fn opens_while_it_moves(draft: &Draft, work: &Work) -> bool {
+    if draft.protocol != Protocol::Sigma {
+        return false;
+    }
+    let host = draft.hosts.iter().find(|host| host.work.contains(work));
+    // A new cell is heard within one sampling, 100 ms, and the hold of 250 ms; then it is tuned to.
+    let addressless = host.into_iter().flat_map(|host| &host.moves).any(|step| {
+        let back = step.at + (-step.overlap).max(0) as u64 + 350 + draft.retune_ms;
+        step.overlap <= 0 && (step.at..=back).contains(&work.start)
+    });
+    // INIT is sent again after 1 s (RTO.Initial).
+    let opening = work.start + 1000 + 4 * draft.worst_round_trip();
+    let peer = work.peer.and_then(|peer| draft.hosts.get(peer)?.moves.first());
+    addressless || peer.is_some_and(|step| step.at <= opening)
+}
+
+/// Seconds before the end of the sources within which a datagram must arrive.
+const FRESH: u64 = 10;
+
+/// Bytes of IP, of a tunnel's IP, and of UDP.
+const HEADERS: u32 = 20 + 20 + 8;
+
+/// Sources go on for 20 s after the last move; in their last 10 s, a datagram must arrive.
+fn served(draft: &Draft, work: &Work, facts: &Facts) -> Option<String> {
+    let Kind::Datagrams { rate, size, .. } = work.kind else { return None };
+    // There are no fragments: what does not fit is dropped, and its sender told.
+    if size + HEADERS > u32::from(draft.narrowest()) {
+        return None;
+    }
+    // Where so many datagrams can all be lost by chance in a search of a million runs, nothing is said.
+    let sent = f64::from(rate) * FRESH as f64;
+    if draft.worst_loss().powf(sent) > 1e-9 {
+        return None;
+    }
+    let stop = Instant::ZERO + Duration::from_millis(draft.stop());
+    let start = Instant::ZERO + Duration::from_millis(work.start);
+    let last = facts.datagrams.get(&work.port).copied();
+    let wait = (last.unwrap_or(start), stop);
+    let allowed = (NO_CAUSE + explained(draft, work, facts, wait)).max(FRESH as f64);
+    if facts.ended < stop || stop.since(wait.0).as_secs_f64() <= allowed {
+        return None;
+    }
+    let last = last.map_or_else(|| "never".to_owned(), |at| format!("at {at:?}"));
+    Some(format!(
+        "port {}: the last datagram arrived {last}; {allowed:.1} s without any are allowed",
+        work.port
+    ))
+}
+
+/// Seconds that an application may wait without any cause.
+const NO_CAUSE: f64 = 3.0;
+
+fn stall(draft: &Draft, work: &Work, facts: &Facts) -> Option<String> {
+    let client = facts.streams.get(&work.port)?.client.as_ref()?;
+    if client.error().is_some() {
+        return None; // that it was told in time is another rule
+    }
+    let allowed = NO_CAUSE + explained(draft, work, facts, client.gap);
+    let gap = client.gap.1.since(client.gap.0).as_secs_f64();
+    (gap > allowed).then(|| {
+        format!(
+            "port {}: nothing for {gap:.3} s from {:?} on; {allowed:.3} s are explained",
+            work.port, client.gap.0
+        )
+    })
+}
+
+/// Seconds that the paths and the timers explain of a wait: what the network lost meanwhile of the workload's own packets, and
+/// of those that belong to no workload, such as registrations, is counted.
+fn explained(draft: &Draft, work: &Work, facts: &Facts, wait: (Instant, Instant)) -> f64 {
+    let of = |losses: &BTreeMap<u16, Vec<Instant>>| {
+        let ports = [work.port, CONTROL];
+        let mut lost: Vec<Instant> =
+            ports.iter().filter_map(|port| losses.get(port)).flatten().copied().collect();
+        lost.sort_unstable();
+        lost
+    };
+    let lost = Lost { by_chance: of(&facts.lost), in_queues: of(&facts.full) };
+    timers::explained(draft, work, wait, &lost)
+}
+
+/// Packets that may be held when all is over.
+const HELD: u64 = 300;
+/// Packets that may be under way at one time.
+const UNDER_WAY: usize = 5000;
+
+fn bounded(facts: &Facts) -> Option<String> {
+    if facts.held > HELD {
+        return Some(format!("{} packets are held at the end", facts.held));
+    }
+    (facts.most_open > UNDER_WAY).then(|| format!("{} packets were under way at one time", facts.most_open))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,60 @@
+//! One draft, run in the simulator.
+
+use crate::draft::{Draft, Kind};
+use crate::judge::{Violation, judge};
+use crate::plant::Plant;
+use crate::watch::{Facts, Watch};
+use crate::write;
+use lab::{Plan, Scenario};
+use wire::{Duration, Instant};
+
+/// What became of a draft.
+#[derive(Debug)]
+pub enum Verdict {
+    /// It is no scenario: why. The search itself is wrong then.
+    Refused(String),
+    /// It ran; what was violated.
+    Ran(Vec<Violation>),
+}
+
+/// The plan of a draft, by the parser of scenario files.
+pub fn plan(draft: &Draft) -> Result<Plan, String> {
+    let text = write::scenario(draft);
+    Scenario::plan("hunt.toml", &text, &[], draft.seed).map_err(|error| error.to_string())
+}
+
+/// Runs a draft, with what the judges are told changed by a planted mistake.
+pub fn run(draft: &Draft, plant: Option<Plant>) -> Verdict {
+    match facts(draft, plant) {
+        Ok(facts) => Verdict::Ran(judge(draft, &facts)),
+        Err(why) => Verdict::Refused(why),
+    }
+}
+
+/// What the judges know of a run.
+pub fn facts(draft: &Draft, plant: Option<Plant>) -> Result<Facts, String> {
+    let plan = plan(draft)?;
+    let works = || draft.hosts.iter().flat_map(|host| &host.work);
+    let is_datagrams = |kind: Kind| matches!(kind, Kind::Datagrams { .. });
+    let expected = works().filter(|work| !is_datagrams(work.kind)).count();
+    let quiet = if works().any(|work| is_datagrams(work.kind)) { draft.stop() } else { draft.last_change() };
+    let quiet = Instant::ZERO + Duration::from_millis(quiet + 2000);
+    let watch = Watch::new(&plan, expected, quiet, plant);
+    let run = plan.watched(watch).map_err(|error| error.to_string())?.run(plan.end());
+    let ended = run.full.unwrap_or_else(|| plan.end());
+    let mut watch = run.records;
+    watch.facts.ended = ended;
+    watch.facts.most_open = watch.books.most_open();
+    let Watch { books, mut facts, .. } = watch;
+    let ledger = books.close();
+    facts.held = ledger.held + if plant == Some(Plant::Hoard) { 10_000 } else { 0 };
+    facts.doubts = ledger.doubts().iter().map(ToString::to_string).collect();
+    if facts.doubts.is_empty() && !ledger.balances() {
+        facts.doubts.push("the ledger does not close".to_owned());
+    }
+    if let Some(stopped) = run.stopped {
+        let host = plan.host_name(stopped.host);
+        facts.doubts.push(format!("{} of {host} does not come to rest at {:?}", stopped.role, stopped.at));
+    }
+    Ok(facts)
+}

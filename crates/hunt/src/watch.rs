@@ -1,0 +1,415 @@
+//! What the judges know: told by the simulator while a run happens, and kept without any record.
+
+use crate::plant::Plant;
+use lab::Plan;
+use lab::ledger::Running;
+use node::{AppChange, AppEvent, Mark, StreamId, Value};
+use sctp::message::{Chunk, Packet as Sctp};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use trace::{HostId, What, Witness};
+use wire::ipv4::{Header, IPIP, TCP, UDP};
+use wire::{Iface, Instant, Ipv4Addr, Packet, PacketId};
+
+/// One end of an application's connection.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct End {
+    /// When it was asked for, or accepted.
+    pub begun: Instant,
+    /// Whether it is open, or was.
+    pub opened: bool,
+    /// Bytes that the application was given.
+    pub read: u64,
+    /// Its peer finished, and it was given everything.
+    pub finished: Option<Instant>,
+    /// It is gone; why, unless in order.
+    pub closed: Option<(Instant, Option<String>)>,
+    /// Since when nothing has happened.
+    pub last: Instant,
+    /// The longest time without anything: from, and to.
+    pub gap: (Instant, Instant),
+}
+
+impl End {
+    const fn new(at: Instant) -> Self {
+        Self { begun: at, opened: false, read: 0, finished: None, closed: None, last: at, gap: (at, at) }
+    }
+
+    fn touch(&mut self, at: Instant) {
+        if at.since(self.last) > self.gap.1.since(self.gap.0) {
+            self.gap = (self.last, at);
+        }
+        self.last = at;
+    }
+
+    /// Whether its application knows that it has ended, one way or the other.
+    pub const fn is_over(&self) -> bool {
+        self.finished.is_some() || self.closed.is_some()
+    }
+
+    /// Why it failed, if it did.
+    pub fn error(&self) -> Option<&str> {
+        self.closed.as_ref().and_then(|(_, why)| why.as_deref())
+    }
+}
+
+/// Both ends of the connection of a workload; the first of each, if there are several.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct Ends {
+    /// Who asked.
+    pub client: Option<End>,
+    /// Who accepted.
+    pub server: Option<End>,
+}
+
+/// All that judges may look at.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct Facts {
+    /// Connections, by the port of their workload.
+    pub streams: BTreeMap<u16, Ends>,
+    /// The last datagram that a host's stack was given, by the port of the workload.
+    pub datagrams: BTreeMap<u16, Instant>,
+    /// Data that applications found to be wrong, in words.
+    pub wrong: Vec<String>,
+    /// Packets that a host's stack was given although they were for another, in words.
+    pub misled: Vec<String>,
+    /// Packets that crossed one link in one direction too often, in words.
+    pub loops: Vec<String>,
+    /// Connections that two routers served at one instant, in words.
+    pub owners: Vec<String>,
+    /// SCTP data to addresses that nobody had confirmed, in words.
+    pub unconfirmed: Vec<String>,
+    /// When links lost packets at random, by the port of the workload.
+    pub lost: BTreeMap<u16, Vec<Instant>>,
+    /// When packets were lost because a queue was full, or in collisions.
+    pub full: BTreeMap<u16, Vec<Instant>>,
+    /// Doubts of the simulator and of its ledger, in words.
+    pub doubts: Vec<String>,
+    /// Packets that queues and roles still held at the end.
+    pub held: u64,
+    /// The most packets that were under way at one time.
+    pub most_open: usize,
+    /// When the run ended.
+    pub ended: Instant,
+}
+
+/// How often a packet may cross one link in one direction. A host that turns back meets its own packets, and semisoft
+/// makes copies, but none of them eight.
+pub const CROSSINGS: u8 = 8;
+/// The port of packets that belong to no workload: registrations, ARP, connections between routers.
+pub const CONTROL: u16 = 0;
+
+/// Findings of one kind that are kept.
+const KEPT: usize = 8;
+
+/// A witness that keeps the ledger and the facts, and ends the run when there is nothing more to see.
+pub struct Watch {
+    pub(crate) books: Running,
+    pub(crate) facts: Facts,
+    plant: Option<Plant>,
+    names: Vec<String>,
+    addresses: BTreeMap<Ipv4Addr, HostId>,
+    /// Hosts that serve connections of others: their stacks take what is for these.
+    relays: BTreeSet<HostId>,
+    ports: BTreeMap<(HostId, StreamId), (u16, bool)>,
+    listeners: BTreeMap<(HostId, StreamId), u16>,
+    crossings: HashMap<(PacketId, HostId, Iface), u8>,
+    /// Packets on links, with the ports of their workloads.
+    ports_of: HashMap<PacketId, u16>,
+    serving: BTreeMap<(String, String), BTreeSet<HostId>>,
+    /// The router that was asked last for a connection.
+    calls: BTreeMap<(String, String), HostId>,
+    confirmed: BTreeSet<(HostId, Ipv4Addr, u16, u16)>,
+    /// Connections that will be.
+    expected: usize,
+    quiet: Instant,
+    over: bool,
+    now: Instant,
+}
+
+impl Watch {
+    /// Watches a run of this plan, with so many connections. It ends when all are over, not before `quiet`.
+    pub fn new(plan: &Plan, expected: usize, quiet: Instant, plant: Option<Plant>) -> Self {
+        let is_relay = |text: &str| text.contains("support-router");
+        let hosts = (0..).map(HostId).zip(&plan.hosts);
+        Self {
+            books: Running::new(plan),
+            facts: Facts::default(),
+            plant,
+            names: plan.host_names(),
+            addresses: plan.owners(),
+            relays: hosts.filter(|(_, host)| is_relay(&host.text)).map(|(id, _)| id).collect(),
+            ports: BTreeMap::new(),
+            listeners: BTreeMap::new(),
+            crossings: HashMap::new(),
+            ports_of: HashMap::new(),
+            serving: BTreeMap::new(),
+            calls: BTreeMap::new(),
+            confirmed: BTreeSet::new(),
+            expected,
+            quiet,
+            over: false,
+            now: Instant::ZERO,
+        }
+    }
+
+    fn name(&self, host: HostId) -> String {
+        self.names.get(host.index()).cloned().unwrap_or_default()
+    }
+
+    /// What a host's own stack was given.
+    fn handed(&mut self, at: Instant, host: HostId, packet: &Packet) {
+        let Ok((header, payload)) = Header::parse(&packet.bytes) else { return };
+        let planted = self.plant == Some(Plant::Misled) && header.protocol == UDP;
+        let owner = self.addresses.get(&header.dst);
+        let foreign = owner.is_some_and(|owner| *owner != host) && !self.relays.contains(&host);
+        if foreign || planted {
+            let text = format!("{} was given a packet for {} at {:?}", self.name(host), header.dst, at);
+            keep(&mut self.facts.misled, text);
+        }
+        if header.protocol == UDP
+            && let Some([high, low]) = payload.get(2..4)
+        {
+            let port = u16::from_be_bytes([*high, *low]);
+            let late =
+                self.plant == Some(Plant::Unserved) && at > Instant::ZERO + wire::Duration::from_secs(5);
+            if port >= 9000 && !late {
+                self.facts.datagrams.insert(port, at);
+            }
+        }
+    }
+
+    fn crosses(&mut self, at: Instant, host: HostId, iface: Iface, packet: &Packet) {
+        self.ports_of.entry(packet.id).or_insert_with(|| port_of(&packet.bytes));
+        let count = self.crossings.entry((packet.id, host, iface)).or_default();
+        *count = count.saturating_add(if self.plant == Some(Plant::Loop) { 20 } else { 1 });
+        if *count > CROSSINGS && !packet.link.dst.is_group() {
+            *count = 0;
+            let text = format!(
+                "{} sent one packet by {iface:?} more than {CROSSINGS} times, at {at:?}",
+                self.name(host)
+            );
+            keep(&mut self.facts.loops, text);
+        }
+    }
+
+    /// Data by SCTP go to confirmed addresses only (RFC 9260, section 5.4).
+    fn association(&mut self, at: Instant, host: HostId, packet: &Packet, sends: bool) {
+        let Ok((header, payload)) = Header::parse(&packet.bytes) else { return };
+        if header.protocol != sctp::PROTOCOL {
+            return;
+        }
+        let there = if sends { header.dst } else { header.src };
+        let here = if sends { header.src } else { header.dst };
+        if self.addresses.get(&here) != Some(&host) {
+            return; // on its way
+        }
+        let Ok(sctp) = Sctp::parse(payload) else { return };
+        let has = |test: fn(&Chunk) -> bool| sctp.chunks.iter().any(test);
+        let ports = if sends { (sctp.src_port, sctp.dst_port) } else { (sctp.dst_port, sctp.src_port) };
+        let key = (host, there, ports.0, ports.1);
+        let proves = |chunk: &Chunk| {
+            matches!(
+                chunk,
+                Chunk::HeartbeatAck(_) | Chunk::CookieEcho(_) | Chunk::CookieAck | Chunk::InitAck(_)
+            )
+        };
+        if !sends {
+            let is_blind = self.plant == Some(Plant::Unconfirmed);
+            if has(proves) && !is_blind {
+                self.confirmed.insert(key);
+            }
+        } else if has(|chunk| matches!(chunk, Chunk::Data(_))) && !self.confirmed.contains(&key) {
+            let text = format!("{} sent data to {there} at {at:?}", self.name(host));
+            keep(&mut self.facts.unconfirmed, text);
+        }
+    }
+
+    /// A link lost a packet although there is a path.
+    fn lost(&mut self, at: Instant, packet: PacketId, reason: &str) {
+        let port = self.ports_of.get(&packet).copied().unwrap_or(CONTROL);
+        let losses = match reason {
+            _ if reason == link::reason::LINK_ERROR.0 => &mut self.facts.lost,
+            _ if reason == link::reason::QUEUE_FULL.0 || reason == link::reason::COLLISIONS.0 => {
+                &mut self.facts.full
+            }
+            _ => return,
+        };
+        losses.entry(port).or_default().push(at);
+    }
+
+    fn marked(&mut self, at: Instant, host: HostId, mark: &Mark) {
+        let field = |name: &str| mark.fields.iter().find(|(field, _)| *field == name).map(|(_, value)| value);
+        if field("wrong_at").is_some_and(|value| *value != Value::None) {
+            let text = format!("{} at {}: wrong data, {at:?}", mark.role, self.name(host));
+            keep(&mut self.facts.wrong, text);
+        }
+        let (Some(of), Some(connection)) = (field("host"), field("connection")) else { return };
+        let key = (format!("{of:?}"), format!("{connection:?}"));
+        match mark.name {
+            // A host that calls again was not answered. That is another connection, from another port: who is asked first
+            // serves nobody, even if it connects yet.
+            "called" => {
+                self.serving.remove(&key);
+                self.calls.insert(key.clone(), host);
+            }
+            "connected" if self.calls.get(&key).is_some_and(|asked| *asked != host) => return,
+            _ => {}
+        }
+        let serving = self.serving.entry(key).or_default();
+        match mark.name {
+            "connected" | "taken" | "resumed" => {
+                serving.insert(host);
+                if serving.len() > 1 {
+                    let both: Vec<&str> = serving
+                        .iter()
+                        .filter_map(|host| self.names.get(host.index()))
+                        .map(String::as_str)
+                        .collect();
+                    let text = format!(
+                        "connection {connection:?} of {of:?} is served by {} at {at:?}",
+                        both.join(" and ")
+                    );
+                    keep(&mut self.facts.owners, text);
+                }
+            }
+            "frozen" | "forgotten" | "connection_lost" if self.plant != Some(Plant::Owners) => {
+                serving.remove(&host);
+            }
+            _ => {}
+        }
+    }
+
+    fn stream(&mut self, at: Instant, host: HostId, event: &AppEvent) {
+        let key = (host, event.stream);
+        match &event.change {
+            AppChange::Asked { role, peer, local, .. } => {
+                if !(role.starts_with("bulk") || role.starts_with("request")) {
+                    return;
+                }
+                match (peer, local) {
+                    (Some(peer), _) => {
+                        self.ports.insert(key, (peer.port(), true));
+                        self.facts.streams.entry(peer.port()).or_default().client.get_or_insert(End::new(at));
+                    }
+                    (None, Some(local)) => {
+                        self.listeners.insert(key, local.port());
+                    }
+                    _ => {}
+                }
+            }
+            AppChange::Accepted { new, .. } => {
+                if let Some(port) = self.listeners.get(&key) {
+                    self.ports.insert((host, *new), (*port, false));
+                    // Of several, the last is the client's: it asks again where it is not answered.
+                    let (port, new) = (*port, (host, *new));
+                    self.ports.retain(|stream, of| *of != (port, false) || *stream == new);
+                    let accepted = End { opened: true, ..End::new(at) };
+                    self.facts.streams.entry(port).or_default().server = Some(accepted);
+                }
+            }
+            change => self.changed(at, key, change),
+        }
+    }
+
+    fn changed(&mut self, at: Instant, key: (HostId, StreamId), change: &AppChange) {
+        let Some((port, is_client)) = self.ports.get(&key).copied() else { return };
+        let ends = self.facts.streams.entry(port).or_default();
+        let end = if is_client { &mut ends.client } else { &mut ends.server };
+        let Some(end) = end.as_mut() else { return };
+        let planted = |plant| self.plant == Some(plant);
+        match change {
+            AppChange::Opened(_) => end.opened = true,
+            AppChange::Read(bytes) => {
+                end.touch(if planted(Plant::Stall) { at + wire::Duration::from_mins(10) } else { at });
+                end.read += match () {
+                    () if planted(Plant::Lost) => 0,
+                    () if planted(Plant::Doubled) => bytes * 2,
+                    () => *bytes,
+                };
+            }
+            AppChange::Finished if !planted(Plant::Hang) || is_client => {
+                end.touch(at);
+                end.finished = end.finished.or(Some(at));
+            }
+            AppChange::Closed(why) => {
+                if !planted(Plant::Hang) || is_client {
+                    end.touch(at);
+                    end.closed = Some((at, why.clone()));
+                }
+                self.ports.remove(&key);
+            }
+            _ => {}
+        }
+        self.over = self.facts.streams.len() >= self.expected
+            && self.facts.streams.values().all(|ends| {
+                ends.client.as_ref().is_some_and(End::is_over)
+                    && ends.server.as_ref().is_none_or(End::is_over)
+            });
+    }
+}
+
+/// The port of the workload to which a datagram belongs, inside of tunnels too.
+fn port_of(bytes: &[u8]) -> u16 {
+    let Ok((header, payload)) = Header::parse(bytes) else { return CONTROL };
+    if header.protocol == IPIP {
+        return port_of(payload);
+    }
+    let Some([a, b, c, d]) = payload.get(..4) else { return CONTROL };
+    let ports = [u16::from_be_bytes([*a, *b]), u16::from_be_bytes([*c, *d])];
+    let has_ports = [UDP, TCP, sctp::PROTOCOL].contains(&header.protocol);
+    ports.into_iter().find(|port| has_ports && (9000..9400).contains(port)).unwrap_or(CONTROL)
+}
+
+fn keep(list: &mut Vec<String>, text: String) {
+    if list.len() < KEPT {
+        list.push(text);
+    }
+}
+
+impl Witness for Watch {
+    fn received(&mut self, at: Instant, host: HostId, iface: Iface, packet: &Packet) {
+        if self.plant == Some(Plant::Vanished) && iface != Iface::HOST && at.0.is_multiple_of(97) {
+            return;
+        }
+        if iface != Iface::HOST {
+            self.association(at, host, packet, false);
+        }
+        self.books.received(at, host, iface, packet);
+    }
+
+    fn sent(&mut self, at: Instant, host: HostId, iface: Iface, packet: &Packet) {
+        if iface == Iface::HOST {
+            self.handed(at, host, packet);
+        } else {
+            self.crosses(at, host, iface, packet);
+            self.association(at, host, packet, true);
+        }
+        self.books.sent(at, host, iface, packet);
+    }
+
+    fn happened(&mut self, at: Instant, host: HostId, what: What) {
+        self.now = at;
+        match &what {
+            What::App(event) => self.stream(at, host, event),
+            What::Marked(mark) => self.marked(at, host, mark),
+            What::Ordered(name) if name.starts_with("crash") => {
+                self.serving.values_mut().for_each(|serving| serving.retain(|other| *other != host));
+            }
+            What::Dropped(_, _, reason) if reason == "ttl_expired" => {
+                let text = format!("{} let a packet die of its TTL at {at:?}", self.name(host));
+                keep(&mut self.facts.loops, text);
+            }
+            What::Lost(iface, packet, reason) if *iface != Iface::HOST => self.lost(at, *packet, reason),
+            _ => {}
+        }
+        self.books.happened(at, host, what);
+    }
+
+    fn settled(&mut self) {
+        self.books.settled();
+    }
+
+    fn is_full(&self) -> bool {
+        self.now > self.quiet && (self.over || self.expected == 0)
+    }
+}

@@ -1,0 +1,313 @@
+//! A draft as the TOML that a user would write.
+
+use crate::draft::{Draft, Kind, Link, Mobile, Move, Protocol, Work};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+const KEY: &str = "000102030405060708090a0b0c0d0e0f";
+
+/// The scenario file of a draft.
+pub fn scenario(draft: &Draft) -> String {
+    let mut out = String::new();
+    let _ = writeln!(out, "about = \"found by wayfare hunt {} at seed {}\"", draft.protocol, draft.seed);
+    let _ = writeln!(out, "duration = \"{}\"", time(draft.end()));
+    let _ = writeln!(out, "\n[radio]\nretune = \"{}\"\nattach = \"5ms\"", time(draft.retune_ms));
+    match draft.protocol {
+        Protocol::CellularIp => access_network(draft, &mut out),
+        Protocol::MobileIp | Protocol::IndirectTcp => agents(draft, &mut out),
+        Protocol::Sigma => associations(draft, &mut out),
+    }
+    for (number, host) in draft.hosts.iter().enumerate() {
+        mobile(draft, number, host, &mut out);
+    }
+    draft.faults.iter().for_each(|fault| fault.write(draft, &mut out));
+    out
+}
+
+/// Seconds, exactly.
+fn time(ms: u64) -> String {
+    format!("{ms}ms")
+}
+
+fn wire(out: &mut String, name: &str, ends: [&str; 2], link: Link, net: Option<String>) {
+    let _ = writeln!(out, "\n[wire.{name}]\nends = [\"{}\", \"{}\"]\nrate = \"100Mb/s\"", ends[0], ends[1]);
+    link_keys(out, link, net);
+}
+
+fn link_keys(out: &mut String, link: Link, net: Option<String>) {
+    let _ = writeln!(out, "delay = \"{}us\"", link.delay_us);
+    if link.loss > 0 {
+        let _ = writeln!(out, "loss = {:.4}", f64::from(link.loss) / 1e4);
+    }
+    if link.mtu != 1500 {
+        let _ = writeln!(out, "mtu = {}", link.mtu);
+    }
+    if let Some(net) = net {
+        let _ = writeln!(out, "net = \"{net}\"");
+    }
+}
+
+fn cells(draft: &Draft, out: &mut String, station: impl Fn(usize) -> String, has_net: bool) {
+    for cell in draft.cells() {
+        let Some(router) = draft.routers.get(cell) else { continue };
+        let number = cell + 1;
+        let _ = writeln!(
+            out,
+            "\n[cell.{number}]\nstation = \"{}\"\nrate = \"{}kb/s\"",
+            station(cell),
+            router.rate
+        );
+        link_keys(out, router.air, has_net.then(|| format!("10.{number}.0.0/24")));
+    }
+}
+
+pub(crate) fn node_name(index: usize) -> String {
+    if index == 0 { "gateway".to_owned() } else { format!("n{index}") }
+}
+
+fn access_network(draft: &Draft, out: &mut String) {
+    let _ = writeln!(out, "\n[cellular-ip]\nnetwork_key = \"{KEY}\"");
+    wire(out, "internet", ["fixed", "gateway"], draft.core, None);
+    for (index, router) in draft.routers.iter().enumerate().skip(1) {
+        let (here, above) = (node_name(index), node_name(router.parent));
+        wire(out, &format!("w{index}"), [&above, &here], router.wire, None);
+        let _ = writeln!(
+            out,
+            "\n[host.{here}]\nrole = [{{ kind = \"cellular-ip/station\", uplink = \"{above}\" }}]"
+        );
+    }
+    cells(draft, out, node_name, false);
+    let gateway = "role = [{ kind = \"cellular-ip/gateway\", uplink = \"fixed\" }]";
+    let _ = writeln!(out, "\n[host.gateway]\naddress = \"10.1.0.1\"\n{gateway}");
+    correspondent(draft, out, "address = \"10.2.0.2\"\ndefault_route = \"gateway\"\n", "");
+}
+
+fn agents(draft: &Draft, out: &mut String) {
+    let _ = writeln!(out, "\n[mobile-ip]\nkey = \"{KEY}\"");
+    let relays = draft.protocol == Protocol::IndirectTcp;
+    if relays {
+        let _ = writeln!(out, "\n[indirect-tcp]\nkey = \"101112131415161718191a1b1c1d1e1f\"");
+    }
+    routed(draft, out);
+    for index in 0..draft.routers.len() {
+        let agent = if index == 0 { "home-agent" } else { "foreign-agent" };
+        let buffer = draft.buffer;
+        let relay = format!(
+            "{{ kind = \"indirect-tcp/support-router\", send_buffer = {buffer}, receive_buffer = {buffer} }}, "
+        );
+        let relay = if relays { relay.as_str() } else { "" };
+        let _ = writeln!(out, "\n[host.r{index}]\nrole = [{relay}{{ kind = \"mobile-ip/{agent}\" }}]");
+    }
+    correspondent(draft, out, "", "");
+}
+
+/// A router in the middle, and a wire to each of the others; all are IP networks.
+fn routed(draft: &Draft, out: &mut String) {
+    wire(out, "internet", ["fixed", "core"], draft.core, Some("10.0.0.0/24".to_owned()));
+    let _ = writeln!(out, "\n[host.core]");
+    for (index, router) in draft.routers.iter().enumerate() {
+        let net = Some(format!("10.0.{}.0/24", index + 1));
+        wire(out, &format!("w{index}"), ["core", &format!("r{index}")], router.wire, net);
+    }
+    cells(draft, out, |index| format!("r{index}"), true);
+}
+
+fn associations(draft: &Draft, out: &mut String) {
+    let _ = writeln!(out, "\n[sigma]\nzone = \"hunt.example\"\nkey = \"{KEY}\"");
+    routed(draft, out);
+    let names = Link { delay_us: 500, loss: 0, mtu: 1500 };
+    wire(out, "names", ["core", "manager"], names, Some("10.0.200.0/24".to_owned()));
+    let _ = writeln!(out, "\n[host.manager]\nrole = [{{ kind = \"sigma/location-manager\" }}]");
+    for index in 0..draft.routers.len() {
+        let _ = writeln!(out, "\n[host.r{index}]");
+    }
+    correspondent(draft, out, "", &format!("{{ kind = \"sigma/correspondent\", {} }}", sctp(draft)));
+}
+
+fn sctp(draft: &Draft) -> String {
+    format!("sctp = {{ rto_min = \"200ms\", buffer = {} }}", draft.buffer)
+}
+
+fn tcp(draft: &Draft) -> String {
+    format!("tcp = {{ receive_buffer = {} }}\n", draft.buffer)
+}
+
+fn correspondent(draft: &Draft, out: &mut String, keys: &str, role: &str) {
+    let mut roles: Vec<String> = Vec::new();
+    roles.extend((!role.is_empty()).then(|| role.to_owned()));
+    for (number, host) in draft.hosts.iter().enumerate() {
+        for work in host.work.iter().filter(|work| work.peer.is_none()) {
+            roles.push(peers_side(draft, number, work, "fixed"));
+        }
+    }
+    let _ = writeln!(out, "\n[host.fixed]\n{keys}{}{}", tcp(draft), list(&roles));
+}
+
+/// The roles of a host, one a line.
+fn list(roles: &[String]) -> String {
+    let mut lines = String::new();
+    for role in roles {
+        let _ = writeln!(lines, "    {role},");
+    }
+    format!("role = [\n{lines}]")
+}
+
+/// Where a host's application is reached: SIGMA's hosts have no address for good, but one in the cell where they begin.
+fn place(draft: &Draft, host: usize) -> String {
+    match draft.hosts.get(host).filter(|_| draft.protocol == Protocol::Sigma) {
+        Some(mobile) => format!("10.{}.0.{}", mobile.start + 1, 100 + host),
+        None => format!("m{host}"),
+    }
+}
+
+fn transport(draft: &Draft, is_client: bool) -> &'static str {
+    match draft.protocol {
+        Protocol::Sigma => ", transport = \"sctp\"",
+        Protocol::IndirectTcp if is_client => ", transport = \"indirect\"",
+        _ => "",
+    }
+}
+
+fn source(draft: &Draft, to: &str, work: &Work, rate: u32, size: u32) -> String {
+    let (start, stop) = (time(work.start), time(draft.stop()));
+    format!(
+        "{{ kind = \"apps/constant-rate\", to = \"{to}\", rate = {rate}, size = {size}, start = \"{start}\", stop = \"{stop}\" }}"
+    )
+}
+
+/// The role of a workload at the end that is not the mobile host itself.
+fn peers_side(draft: &Draft, mobile: usize, work: &Work, here: &str) -> String {
+    let (port, start) = (work.port, time(work.start));
+    let there = place(draft, mobile);
+    match work.kind {
+        Kind::Down(bytes) => {
+            let by = transport(draft, false);
+            format!("{{ kind = \"apps/bulk-server\", at = \"{here}:{port}\", bytes = {bytes}{by} }}")
+        }
+        Kind::Up(_) => {
+            let by = transport(draft, false);
+            format!("{{ kind = \"apps/bulk-client\", to = \"{there}:{port}\", start = \"{start}\"{by} }}")
+        }
+        Kind::Asks { .. } => {
+            format!("{{ kind = \"apps/request-server\", at = \"{here}:{port}\"{} }}", transport(draft, false))
+        }
+        Kind::Datagrams { up: true, .. } => format!("{{ kind = \"apps/sink\", at = \"{here}:{port}\" }}"),
+        Kind::Datagrams { rate, size, .. } => source(draft, &format!("{there}:{port}"), work, rate, size),
+    }
+}
+
+/// The role of a workload at the mobile host.
+fn own_side(draft: &Draft, host: usize, work: &Work) -> String {
+    let here = place(draft, host);
+    let there = work.peer.map_or_else(|| "fixed".to_owned(), |peer| place(draft, peer));
+    let (port, start, by) = (work.port, time(work.start), transport(draft, true));
+    match work.kind {
+        Kind::Down(_) => {
+            format!("{{ kind = \"apps/bulk-client\", to = \"{there}:{port}\", start = \"{start}\"{by} }}")
+        }
+        Kind::Up(bytes) => {
+            format!("{{ kind = \"apps/bulk-server\", at = \"{here}:{port}\", bytes = {bytes} }}")
+        }
+        Kind::Asks { question, answer, every, count } => format!(
+            "{{ kind = \"apps/request-client\", to = \"{there}:{port}\", start = \"{start}\", question = {question}, \
+             answer = {answer}, every = \"{}\", exchanges = {count}{by} }}",
+            time(every)
+        ),
+        Kind::Datagrams { up: false, .. } => format!("{{ kind = \"apps/sink\", at = \"{here}:{port}\" }}"),
+        Kind::Datagrams { rate, size, .. } => source(draft, &format!("{there}:{port}"), work, rate, size),
+    }
+}
+
+fn mobile(draft: &Draft, number: usize, host: &Mobile, out: &mut String) {
+    let mut roles = protocol_roles(draft, number, host);
+    roles.extend(host.work.iter().map(|work| own_side(draft, number, work)));
+    for (other, peer) in draft.hosts.iter().enumerate() {
+        let here = place(draft, number);
+        let mine = peer.work.iter().filter(|work| work.peer == Some(number));
+        roles.extend(mine.map(|work| peers_side(draft, other, work, &here)));
+    }
+    let keys = if draft.protocol == Protocol::Sigma {
+        courses(host)
+    } else {
+        format!("address = \"10.1.0.{}\"\n{}", 7 + number, tcp(draft))
+    };
+    let _ = writeln!(out, "\n[host.m{number}]\n{keys}{}", list(&roles));
+}
+
+fn protocol_roles(draft: &Draft, number: usize, host: &Mobile) -> Vec<String> {
+    let tree = draft.protocol == Protocol::CellularIp;
+    let name = |index: usize| if tree { node_name(index) } else { format!("r{index}") };
+    let start = name(host.start);
+    let step = |step: &Move| {
+        let kind = match (tree, step.soft) {
+            (false, _) => "",
+            (true, true) => ", kind = \"semisoft\"",
+            (true, false) => ", kind = \"hard\"",
+        };
+        format!("{{ at = \"{}\", to = \"{}\"{kind} }}", time(step.at), name(step.to))
+    };
+    let moves = host.moves.iter().map(step).collect::<Vec<_>>().join(", ");
+    let roam = format!("{{ kind = \"apps/roam\", start = \"{start}\", moves = [{moves}] }}");
+    let mobile_node = "{ kind = \"mobile-ip/mobile-node\" }".to_owned();
+    match draft.protocol {
+        Protocol::CellularIp => {
+            vec![format!("{{ kind = \"cellular-ip/mobile\", start = \"{start}\", moves = [{moves}] }}")]
+        }
+        Protocol::MobileIp => vec![mobile_node, roam],
+        Protocol::IndirectTcp => {
+            vec![mobile_node, "{ kind = \"indirect-tcp/mobile-host\" }".to_owned(), roam]
+        }
+        Protocol::Sigma => {
+            let address = |cell: &usize| format!("\"10.{}.0.{}\"", cell + 1, 100 + number);
+            let addresses = visited(host).iter().map(address).collect::<Vec<_>>().join(", ");
+            vec![format!(
+                "{{ kind = \"sigma/mobile-node\", addresses = [{addresses}], signal = {{ hold = \"250ms\" }}, {} }}",
+                sctp(draft)
+            )]
+        }
+    }
+}
+
+/// The cells of a host, in the order in which it first comes to them.
+pub(crate) fn visited(host: &Mobile) -> Vec<usize> {
+    let mut cells = vec![host.start];
+    for step in &host.moves {
+        if !cells.contains(&step.to) {
+            cells.push(step.to);
+        }
+    }
+    cells
+}
+
+/// What a host with two radios hears of each cell.
+fn courses(host: &Mobile) -> String {
+    let mut points: BTreeMap<usize, Vec<(u64, i16)>> = BTreeMap::new();
+    for cell in visited(host) {
+        points.entry(cell).or_default().push((0, if cell == host.start { HEARD } else { SILENT }));
+    }
+    let mut turn = |cell: usize, at: u64, strength: i16| {
+        let course = points.entry(cell).or_default();
+        let before = course.last().map_or(SILENT, |(_, strength)| *strength);
+        course.extend([(at, before), (at, strength)]);
+    };
+    let mut here = host.start;
+    for step in &host.moves {
+        let apart = step.overlap.unsigned_abs();
+        let (comes, goes) =
+            if step.overlap < 0 { (step.at + apart, step.at) } else { (step.at, step.at + apart) };
+        turn(step.to, comes, HEARD);
+        turn(here, goes, SILENT);
+        here = step.to;
+    }
+    let mut out = "radios = 2\n".to_owned();
+    for (cell, course) in points {
+        let course: Vec<String> =
+            course.into_iter().map(|(at, strength)| format!("[\"{}\", {strength}]", time(at))).collect();
+        let _ = writeln!(out, "course.{} = [{}]", cell + 1, course.join(", "));
+    }
+    out
+}
+
+/// A cell that is heard well, and one that is not heard, in dBm.
+const HEARD: i16 = -50;
+const SILENT: i16 = -120;
