@@ -198,6 +198,47 @@ fn a_download_whose_end_meets_a_handoff_ends_in_order() {
     assert!(moved_after_its_end > 0);
 }
 
+/// A host that has asked all that it has to ask, and moves while the ends of both ways are still on the road: one half may have
+/// ended at the router while the other has bytes or its end to give. What is left moves, and both programs see a clean end. (The fixed
+/// host's stack may not: where the last acknowledgment of its FIN is lost, no router can repeat it after the move.)
+#[test]
+fn a_dialogue_whose_end_meets_handoffs_ends_cleanly_at_both_programs() {
+    let server = (
+        "{ kind = \"apps/bulk-server\", at = \"fixed:9000\", bytes = 1_500_000 }",
+        "{ kind = \"apps/request-server\", at = \"fixed:9000\" }",
+    );
+    let mut bad = Vec::new();
+    for (question, answer) in [(40, 50), (60_000, 50), (40, 60_000)] {
+        for start in 0..60 {
+            let client = format!(
+                "{{ kind = \"apps/request-client\", to = \"fixed:9000\", transport = \"indirect\", \
+                 start = \"{}ms\", question = {question}, answer = {answer}, every = \"300ms\", exchanges = 4 }}",
+                1_000 + 5 * start
+            );
+            let client = (
+                "{ kind = \"apps/bulk-client\", to = \"fixed:9000\", transport = \"indirect\", start = \"0.5s\" }",
+                client.as_str(),
+            );
+            let moves = "roam.moves=[{ at = \"2300ms\", to = \"right\" }, { at = \"2700ms\", to = \"left\" }, \
+                         { at = \"3100ms\", to = \"right\" }]";
+            let losses =
+                ["wire.left", "wire.right", "cell.1", "cell.2"].map(|link| format!("{link}.loss=0.01"));
+            let mut settings = vec![moves, "duration=60s"];
+            settings.extend(losses.iter().map(String::as_str));
+            let outcome = run(&[server, client], &settings, 1 + start);
+            assert_eq!(outcome.doubts, []);
+            let answered = marks(&outcome.records, "answered").count();
+            let ended = |name| marks(&outcome.records, name).count();
+            let (done, lost) =
+                (ended("done"), ended("connection_lost") + ended("failed") + ended("client_lost"));
+            if (answered, done, lost) != (4, 1, 0) {
+                bad.push((question, answer, start, answered, done, lost));
+            }
+        }
+    }
+    assert_eq!(bad, []);
+}
+
 /// An earlier router that does not believe the new one says nothing. Then both ends hear of an error: no silence, and no
 /// clean end.
 #[test]

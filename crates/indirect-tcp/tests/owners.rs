@@ -1,6 +1,7 @@
 //! Three routers, a host that moves between them, and everything that can be late, lost or broken between the two: a
 //! connection has one owner at every instant, the owner's state is the latest, and nobody resets it. Each seed is a different
-//! order of events; the streams are models that remember whether they stand still and how often they went on.
+//! order of events; the streams are models that remember whether they stand still and how often they went on. In two runs of
+//! three the connection ends meanwhile, one half before the other, or one of them alone: what is left moves on.
 
 #![cfg(test)]
 
@@ -8,7 +9,7 @@ use auth::Key;
 use indirect_tcp::SupportRouter;
 use indirect_tcp::config::{Peer, SupportRouterConfig};
 use indirect_tcp::message::{Call, Entry, Greeting, Kind, PORT, Signed};
-use node::stream::Told;
+use node::stream::{Told, refusal};
 use node::{Addr, Boot, Effect, Input, Outbox, Role, Rx, Seed, StreamId, StreamOp, Why};
 use std::collections::BTreeMap;
 use wire::ipv4::Header;
@@ -54,6 +55,14 @@ struct Half {
     frozen: bool,
     /// How often any router had let it go on when this state was taken.
     version: u32,
+    /// It has ended cleanly, and its router may not know yet.
+    over: bool,
+}
+
+impl Half {
+    const fn new(far: bool, frozen: bool, version: u32) -> Self {
+        Self { far, frozen, version, over: false }
+    }
 }
 
 struct Router {
@@ -76,13 +85,38 @@ struct Pipe {
 }
 
 enum Event {
-    Datagram { to: usize, from: Ipv4Addr, payload: Vec<u8> },
-    Told { router: usize, told: Told },
-    Ends { router: usize, id: StreamId },
-    Accept { pipe: usize },
-    Wake { router: usize },
+    Datagram {
+        to: usize,
+        from: Ipv4Addr,
+        payload: Vec<u8>,
+    },
+    Told {
+        router: usize,
+        told: Told,
+    },
+    Ends {
+        router: usize,
+        id: StreamId,
+    },
+    Accept {
+        pipe: usize,
+    },
+    Wake {
+        router: usize,
+    },
+    /// A half ends cleanly, or has ended and its router is told.
+    Finishes {
+        far: bool,
+    },
+    Finished {
+        router: usize,
+        id: StreamId,
+    },
     Move,
-    Greet { sequence: u64, attempt: u32 },
+    Greet {
+        sequence: u64,
+        attempt: u32,
+    },
 }
 
 struct World {
@@ -101,6 +135,8 @@ struct World {
     moves: usize,
     /// How often each half has gone on.
     version: [u32; 2],
+    /// Which halves have ended, near and far.
+    over: [bool; 2],
     story: Vec<String>,
 }
 
@@ -144,6 +180,7 @@ impl World {
             welcomed: false,
             moves: 0,
             version: [0; 2],
+            over: [false; 2],
             story: Vec::new(),
         }
     }
@@ -222,7 +259,7 @@ impl World {
         let soon = 10 + self.below(2_000);
         match op {
             StreamOp::Open { foreign: true, local: Some(local), .. } => {
-                self.routers[router].halves.insert(id, Half { far: true, frozen: false, version: 0 });
+                self.routers[router].halves.insert(id, Half::new(true, false, 0));
                 self.after(soon, Event::Told { router, told: Told::Opened(id, local) });
             }
             StreamOp::Open { peer, .. } => self.connect(router, id, peer),
@@ -233,16 +270,22 @@ impl World {
                 }
             }
             StreamOp::Part => {
+                assert!(self.routers[router].halves.len() == 2, "nothing is relayed");
                 self.after(soon, Event::Told { router, told: Told::Parted(id, Default::default()) });
             }
             StreamOp::Export => {
                 let Some(half) = self.routers[router].halves.get(&id).cloned() else { return };
-                let state = Box::new(state(&half));
-                self.after(soon, Event::Told { router, told: Told::Exported(id, state) });
+                let alone = self.over[usize::from(!half.far)];
+                let told = if half.over {
+                    Told::Refused(id, refusal::NOT_ESTABLISHED.to_owned())
+                } else {
+                    Told::Exported(id, Box::new(state(&half, alone)))
+                };
+                self.after(soon, Event::Told { router, told });
             }
             StreamOp::Import(state) => {
                 let far = *state.remote.ip() == FIXED;
-                let half = Half { far, frozen: true, version: state.receive_next.0 };
+                let half = Half::new(far, true, state.receive_next.0);
                 self.routers[router].halves.insert(id, half);
                 self.after(soon, Event::Told { router, told: Told::Imported(id) });
             }
@@ -266,6 +309,10 @@ impl World {
 
     fn thaw(&mut self, router: usize, id: StreamId) {
         let Some(half) = self.routers[router].halves.get_mut(&id) else { return };
+        if half.over {
+            half.frozen = false;
+            return self.after(0, Event::Finished { router, id });
+        }
         let latest = &mut self.version[usize::from(half.far)];
         assert_eq!(half.version, *latest, "router {router} goes on from the past\n{}", self.story.join("\n"));
         *latest += 1;
@@ -354,6 +401,14 @@ impl World {
                 }
             }
             Event::Accept { pipe } => self.accept(pipe),
+            Event::Finishes { far } => self.finishes(far),
+            Event::Finished { router, id } => {
+                let halves = &mut self.routers[router].halves;
+                if halves.get(&id).is_some_and(|half| half.over && !half.frozen) {
+                    halves.remove(&id);
+                    self.give(router, Input::Stream(id, Told::Closed(id, None).event().1));
+                }
+            }
             Event::Wake { router } => {
                 let due = self.routers[router].role.deadline();
                 if due.is_some_and(|due| due <= self.instant()) {
@@ -408,9 +463,26 @@ impl World {
         }
     }
 
+    /// A half ends where it is spoken for; if it stands still, later.
+    fn finishes(&mut self, far: bool) {
+        let speaks = |half: &Half| half.far == far && !half.frozen;
+        let owner = (0..ROUTERS).find_map(|router| {
+            let half = self.routers[router].halves.iter().find(|(_, half)| speaks(half));
+            half.map(|(id, _)| (router, *id))
+        });
+        let Some((router, id)) = owner else { return self.after(5_000, Event::Finishes { far }) };
+        self.note(&format!("{router} far: {far} has ended"));
+        self.over[usize::from(far)] = true;
+        // From now on no other state of it may ever speak.
+        self.version[usize::from(far)] += 1;
+        self.routers[router].halves.get_mut(&id).unwrap().over = true;
+        let soon = self.below(3_000);
+        self.after(soon, Event::Finished { router, id });
+    }
+
     /// At most one router speaks for either half, and somebody has its state.
     fn judge(&self) {
-        for far in [false, true] {
+        for far in [false, true].into_iter().filter(|far| !self.over[usize::from(*far)]) {
             let halves = |router: &Router, speaks: bool| {
                 router.halves.values().filter(|half| half.far == far && (!speaks || !half.frozen)).count()
             };
@@ -423,8 +495,8 @@ impl World {
     fn begin(&mut self) {
         // A connection is there at the first router, before anything moves.
         for router in 0..ROUTERS {
-            self.routers[router].halves.insert(NEAR, Half { far: false, frozen: router != 0, version: 0 });
-            self.routers[router].halves.insert(StreamId(1), Half { far: true, frozen: true, version: 0 });
+            self.routers[router].halves.insert(NEAR, Half::new(false, router != 0, 0));
+            self.routers[router].halves.insert(StreamId(1), Half::new(true, true, 0));
         }
         for router in 0..ROUTERS {
             self.give(router, Input::Start(&Boot::default()));
@@ -456,9 +528,23 @@ impl World {
         self.after(1_000_000, Event::Move);
     }
 
+    /// Which halves end in this run, and when.
+    fn plan_ends(&mut self, seed: u64) {
+        let mut chance = Seed::new(seed).fork("ends");
+        let far = chance.draw().is_multiple_of(2);
+        let at = 500_000 + chance.draw() % 8_000_000;
+        if !seed.is_multiple_of(3) {
+            self.after(at, Event::Finishes { far });
+        }
+        if seed % 3 == 2 {
+            self.after(at + chance.draw() % 2_000_000, Event::Finishes { far: !far });
+        }
+    }
+
     /// The whole run: it comes to rest where the host is.
-    fn run(mut self) {
+    fn run(mut self, seed: u64) {
         self.begin();
+        self.plan_ends(seed);
         while self.step() {
             if self.moves == MOVES && self.now > REST + 20_000_000 {
                 break;
@@ -467,13 +553,15 @@ impl World {
         let story = self.story.join("\n");
         for (number, router) in self.routers.iter().enumerate() {
             let speaking = router.halves.values().filter(|half| !half.frozen).count();
-            let expected = if number == self.at { (2, 2) } else { (0, 0) };
+            let left = self.over.iter().filter(|over| !**over).count();
+            let expected = if number == self.at { (left, left) } else { (0, 0) };
             assert_eq!((router.halves.len(), speaking), expected, "at router {number}\n{story}");
         }
     }
 }
 
-fn state(half: &Half) -> TcpState {
+/// Its state; where the other half has ended, nothing is left to relay.
+fn state(half: &Half, alone: bool) -> TcpState {
     let tuple = if half.far { entry().far() } else { entry().near() };
     TcpState {
         local: tuple.local,
@@ -491,8 +579,8 @@ fn state(half: &Half) -> TcpState {
         mss: 1460,
         unacknowledged: Vec::new(),
         unread: Vec::new(),
-        finishing: false,
-        finished: false,
+        finishing: alone,
+        finished: alone,
         timestamp: None,
         sack_permitted: false,
     }
@@ -500,7 +588,7 @@ fn state(half: &Half) -> TcpState {
 
 fn seeds(range: std::ops::Range<u64>) {
     for seed in range {
-        let run = std::panic::catch_unwind(|| World::new(seed).run());
+        let run = std::panic::catch_unwind(|| World::new(seed).run(seed));
         assert!(run.is_ok(), "seed {seed}");
     }
 }

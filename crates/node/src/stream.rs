@@ -152,7 +152,8 @@ pub enum StreamOp {
     Freeze,
     /// Give the state of a frozen connection; `Exported` or `Refused` answers. The connection stays, and stays frozen.
     Export,
-    /// Take over a connection, frozen; `Imported` or `Closed` answers. Its local address may be foreign.
+    /// Take over a connection, frozen; `Imported` or `Closed` answers. Its local address may be foreign. One whose ends have both
+    /// finished, and of which nothing is unread, is `Closed` when all of it is acknowledged: until then it can move again.
     Import(Box<TcpState>),
     /// A frozen connection goes on.
     Thaw,
@@ -163,11 +164,13 @@ pub enum StreamOp {
     /// Relays between this stream and that, both TCP, open and of one provider: what one receives the other sends, the end
     /// too; a reset of one resets the other. The staged bytes go first: those for that stream, then those for this. The
     /// user reads and writes neither meanwhile, and credit that it had is void. What is relayed and not yet sent is bounded
-    /// by the buffers of both. Freeze, Export and Forget mean the one stream that they name, as ever: a frozen one takes
+    /// by the buffers of both. When both have finished, the relay ends by itself, and each is `Closed` when all of it is
+    /// acknowledged: until then it can move. Freeze, Export and Forget mean the one stream that they name, as ever: a frozen one takes
     /// and gives nothing. `Refused` answers what cannot be.
     Join(StreamId, [Vec<u8>; 2]),
-    /// Ends the relay of which this stream is one side; `Parted` or `Refused` answers. Both streams are as they were before
-    /// the `Join`, except that what has ended stays ended, and get new credit when neither frozen nor guarded.
+    /// Ends the relay of which this stream is one side; `Parted` or `Refused` answers. With the bytes that are given back are
+    /// those that a side has received and that cannot move with it, because it has ended in order. Both streams are as they were
+    /// before the `Join`, except that what has ended stays ended, and get new credit when neither frozen nor guarded.
     Part,
     /// Sets a knob of a TCP connection, from now on; it does not move with the connection. Before `Open` or `Import` it holds
     /// from the first segment on, before `Listen` for what is accepted. Other transports have none.
@@ -269,7 +272,8 @@ pub mod refusal {
     pub const BEYOND_CREDIT: &str = "wrote beyond its credit";
     /// Only what is frozen can be exported.
     pub const NOT_FROZEN: &str = "not frozen";
-    /// Only a connection that was established, and of which something is to come or to be acknowledged, can be exported.
+    /// Only a connection that was established, and of which something is to come or to be acknowledged, can be exported: of any
+    /// other that has not failed both ends have finished, and know it.
     pub const NOT_ESTABLISHED: &str = "not established";
     /// Only two open TCP connections of one provider can be joined, each with one other.
     pub const NOT_JOINABLE: &str = "not joinable";

@@ -46,6 +46,8 @@ pub(crate) struct Socket {
     finishing: bool,
     /// The stack relays between this and another: the user neither reads nor writes.
     relayed: bool,
+    /// It came from another host after both ends had finished: there is nothing for its user to do but to move it again.
+    lingers: bool,
     /// What it was like when it was last served, if that is to be written down.
     pub(crate) watch: Option<Box<Watch>>,
     /// What a relay has to send before anything that it reads from the other: what it began with, and its pipe.
@@ -68,6 +70,7 @@ impl Socket {
             knows_end: false,
             finishing: false,
             relayed: false,
+            lingers: false,
             watch: None,
             staged: VecDeque::new(),
             pipe: 0,
@@ -75,9 +78,11 @@ impl Socket {
     }
 
     /// A connection that came from another host: nothing leaves it until it is thawed.
-    pub(crate) const fn imported(tcp: Connection, stream: StreamId, finishing: bool) -> Self {
+    pub(crate) fn imported(tcp: Connection, stream: StreamId, finishing: bool) -> Self {
         let mut socket = Self::new(tcp, Some(stream), None);
         socket.finishing = finishing;
+        socket.lingers = finishing && socket.tcp.at_end();
+        socket.knows_end = socket.lingers;
         socket.frozen = true;
         socket.opened = true;
         socket
@@ -204,6 +209,12 @@ impl Socket {
         std::mem::take(&mut self.staged).into()
     }
 
+    /// What it has received, if it has ended in order and so cannot be moved: a relay of which it was a side gives that back.
+    pub(crate) fn leave_behind(&mut self) -> Vec<u8> {
+        let ended = matches!(self.tcp.ended(), Some(Ended::Finished)) || self.tcp.state() == State::TimeWait;
+        if ended { self.tcp.read(usize::MAX) } else { Vec::new() }
+    }
+
     /// Bytes that may wait to be sent or acknowledged.
     pub(crate) const fn send_capacity(&self) -> usize {
         self.tcp.send_buffer()
@@ -265,8 +276,8 @@ impl Socket {
 
     fn conclude(&mut self, out: &mut Output) -> bool {
         let why = match self.tcp.ended() {
-            // What is relayed can be moved as long as something is on its way.
-            None if self.relayed && self.tcp.state() != State::TimeWait => return false,
+            // What is relayed can be moved as long as something is on its way; so can what was, at another host.
+            None if (self.relayed || self.lingers) && self.tcp.state() != State::TimeWait => return false,
             // Both sides have finished: what is left is between the two stacks.
             None | Some(Ended::Finished) if self.finishing && self.knows_end => None,
             None => return false,

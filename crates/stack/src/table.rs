@@ -217,7 +217,11 @@ impl Table {
         let Some((here, there)) = here.and_then(|here| Some((here, self.unlink(&here)?))) else {
             return out.told.push(Told::Refused(id, refusal::NOT_JOINED.to_owned()));
         };
-        let back = [there, here].map(|tuple| self.sockets.get_mut(&tuple).map_or(Vec::new(), Socket::part));
+        let back = [(here, there), (there, here)].map(|(from, to)| {
+            let mut bytes = self.sockets.get_mut(&to).map_or(Vec::new(), Socket::part);
+            bytes.extend(self.sockets.get_mut(&from).map_or(Vec::new(), Socket::leave_behind));
+            bytes
+        });
         out.told.push(Told::Parted(id, back));
         self.serve(now, here, accepted, out);
         self.serve(now, there, accepted, out);

@@ -8,7 +8,7 @@
 //! The key of a connection is made of the routers' key and both hellos, which are themselves signed with the routers' key.
 
 use super::entry::Entry;
-use super::state::{QUEUE, SocketState};
+use super::state::{QUEUE, Side, SocketState};
 use super::{address, zeros};
 use auth::Key;
 use wire::{Ipv4Addr, Malformed, Reader};
@@ -64,6 +64,8 @@ pub enum Body {
         connection: u32,
         /// The number of the attempt.
         attempt: u32,
+        /// The halves of which a state came before. The others have ended cleanly.
+        halves: Halves,
     },
     /// 8: whose it is now. With [`Verdict::Taken`] it is, or was since then, the new router's. All other verdicts are final
     /// too: the new router will not take it by this attempt any more.
@@ -129,6 +131,40 @@ impl Verdict {
             3 => Self::Failed,
             _ => return Err(Malformed("itcp_code")),
         })
+    }
+}
+
+/// Which halves of a connection there are, as a byte: 1 the near one, 2 the far one. One that is not there has ended cleanly:
+/// the FINs of both its ends are acknowledged.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Halves {
+    /// The half to the mobile host.
+    pub near: bool,
+    /// The half to its peer.
+    pub far: bool,
+}
+
+impl Halves {
+    /// Both.
+    pub const BOTH: Self = Self { near: true, far: true };
+
+    /// Whether this half is there.
+    pub const fn has(self, side: Side) -> bool {
+        match side {
+            Side::Near => self.near,
+            Side::Far => self.far,
+        }
+    }
+
+    const fn code(self) -> u8 {
+        self.near as u8 | (self.far as u8) << 1
+    }
+
+    fn take(r: &mut Reader<'_>) -> Result<Self, Malformed> {
+        match r.u8()? {
+            code @ 0..=3 => Ok(Self { near: code & 1 != 0, far: code & 2 != 0 }),
+            _ => Err(Malformed("itcp_halves")),
+        }
     }
 }
 
@@ -216,7 +252,7 @@ impl Body {
                 }
                 Self::UserBuffer(way, bytes.to_vec())
             }
-            7 => Self::Commit { connection: r.u32()?, attempt: r.u32()? },
+            7 => Self::Commit { connection: r.u32()?, attempt: r.u32()?, halves: Halves::take(r)? },
             8 => Self::CommitAnswer {
                 host: address(r)?,
                 connection: r.u32()?,
@@ -267,7 +303,11 @@ impl Body {
                 out.extend(bytes);
                 5
             }
-            Self::Commit { connection, attempt } => numbers(&[*connection, *attempt], out, 7),
+            Self::Commit { connection, attempt, halves } => {
+                numbers(&[*connection, *attempt], out, 7);
+                out.push(halves.code());
+                7
+            }
             Self::CommitAnswer { host, connection, attempt, verdict } => {
                 out.extend(host.octets());
                 numbers(&[*connection, *attempt], out, 8);

@@ -18,7 +18,7 @@ mod tests;
 
 pub use call::{Answer, Call, Code};
 pub use entry::{Entry, Kind};
-pub use frame::{Body, CODE, Channel, Frame, Frames, LONGEST, Verdict, Way};
+pub use frame::{Body, CODE, Channel, Frame, Frames, Halves, LONGEST, Verdict, Way};
 pub use greeting::{Greeting, GreetingReply, Lost, Welcome};
 pub use pointer::{ForwardPointer, ForwardReply};
 pub use signed::{Message, Signed};

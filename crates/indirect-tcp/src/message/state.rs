@@ -63,6 +63,12 @@ pub struct SocketState {
 }
 
 impl SocketState {
+    /// Whether there is nothing left to relay between this half and the other: both its ends have finished, and all that its
+    /// peer sent was read. Only such a half can be without the other.
+    pub const fn is_self_contained(&self) -> bool {
+        self.tcp.finishing && self.tcp.finished && self.tcp.unread.is_empty()
+    }
+
     /// This state of this half.
     pub fn new(side: Side, mut tcp: TcpState) -> Self {
         tcp.window_ack = tcp.send_una;

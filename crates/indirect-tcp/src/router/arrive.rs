@@ -5,7 +5,7 @@ use super::greet::same;
 use super::ledger::{Arrival, Arriving, Stage};
 use super::{SupportRouter, Use, refusal};
 use crate::mark::Event;
-use crate::message::{Body, Entry, Frame, Side, SocketState, Verdict, Way};
+use crate::message::{Body, Entry, Frame, Halves, Side, SocketState, Verdict, Way};
 use node::{Outbox, StreamEvent, StreamId, StreamOp};
 use wire::{Instant, Ipv4Addr, Reason};
 
@@ -54,9 +54,9 @@ impl SupportRouter {
                 let number = current.ok_or(refusal::UNEXPECTED)?;
                 self.stage(address, number, way, bytes);
             }
-            Body::Commit { connection, attempt } => {
+            Body::Commit { connection, attempt, halves } => {
                 let known = self.judge(address, sequence);
-                self.commit(now, (address, connection, attempt), known, (id, handoff), out);
+                self.commit(now, (address, connection, attempt), known, (id, handoff, halves), out);
             }
             Body::Abort { connection } => {
                 let expected = |stage: &Stage| matches!(stage, Stage::Expected | Stage::Arriving(_));
@@ -115,6 +115,7 @@ impl SupportRouter {
         if arriving.by != by {
             return;
         }
+        let self_contained = state.is_self_contained();
         let SocketState { side, tcp } = state;
         let tuple = match side {
             Side::Near => connection.entry.near(),
@@ -125,6 +126,7 @@ impl SupportRouter {
             return; // it stays incomplete, and is refused at its commit
         }
         *half = Arrival::Importing;
+        arriving.self_contained.extend(self_contained.then_some(side));
         arriving.buffered += tcp.unread.len() + tcp.unacknowledged.len();
         let id = self.new_stream(Use::Half(address, number, side));
         if let Some(connection) = self.connection(address, number) {
@@ -152,7 +154,7 @@ impl SupportRouter {
         now: Instant,
         (address, number, attempt): (Ipv4Addr, u32, u32),
         known: Verdict,
-        (by, handoff): (StreamId, u64),
+        (by, handoff, halves): (StreamId, u64, Halves),
         out: &mut Outbox,
     ) {
         let taken = self.hosts.get(&address).is_some_and(|host| host.has_taken(number, attempt));
@@ -161,11 +163,11 @@ impl SupportRouter {
             && let Stage::Arriving(arriving) = &mut here.stage
             && (arriving.by, here.attempt) == (by, attempt)
         {
-            arriving.commit = Some(handoff);
-            if arriving.near == Arrival::Missing || arriving.far == Arrival::Missing {
+            arriving.commit = Some((handoff, halves));
+            if !arriving.is(halves) {
                 return self.cannot_come(now, address, number, out);
             }
-            return self.take(address, number, out);
+            return self.take(now, address, number, out);
         }
         let verdict = match known {
             _ if taken => Verdict::Taken,
@@ -193,7 +195,7 @@ impl SupportRouter {
         match event {
             StreamEvent::Imported => {
                 *arriving.of(side) = Arrival::Here;
-                self.take(address, number, out);
+                self.take(now, address, number, out);
             }
             StreamEvent::Closed(_) => {
                 *arriving.of(side) = Arrival::Missing;
@@ -206,18 +208,15 @@ impl SupportRouter {
     }
 
     /// If all of it is here it is ours: first that is said, then the connection speaks.
-    fn take(&mut self, address: Ipv4Addr, number: u32, out: &mut Outbox) {
+    fn take(&mut self, now: Instant, address: Ipv4Addr, number: u32, out: &mut Outbox) {
         let Some(connection) = self.connection(address, number) else { return };
         let Stage::Arriving(arriving) = &mut connection.stage else { return };
-        let (Arrival::Here, Arrival::Here, Some(handoff)) = (arriving.near, arriving.far, arriving.commit)
-        else {
-            return;
-        };
+        let Some((handoff, _)) = arriving.commit.filter(|_| arriving.is_set_up()) else { return };
         let by = arriving.by;
         let (staged, buffered) = (std::mem::take(&mut arriving.staged), arriving.buffered);
-        let (Some(near), Some(far)) = (connection.near, connection.far) else { return };
         connection.stage = Stage::Serving;
-        let (entry, attempt) = (connection.entry, connection.attempt);
+        let (entry, attempt, near, far) =
+            (connection.entry, connection.attempt, connection.near, connection.far);
         let verdict = Verdict::Taken;
         let answer = Body::CommitAnswer { host: address, connection: number, attempt, verdict };
         self.send_on(by, handoff, answer, out);
@@ -225,10 +224,20 @@ impl SupportRouter {
             host.note_taken(number, attempt);
         }
         out.mark(Event::Taken { host: address, connection: number, buffered }.into());
-        out.stream(near, StreamOp::Join(far, staged));
+        if let (Some(near), Some(far)) = (near, far) {
+            out.stream(near, StreamOp::Join(far, staged));
+        }
         for (half, tuple) in [(near, entry.near()), (far, entry.far())] {
-            out.stream(half, StreamOp::Thaw);
-            Self::guard(tuple, None, out);
+            match half {
+                Some(half) => {
+                    out.stream(half, StreamOp::Thaw);
+                    Self::guard(tuple, None, out);
+                }
+                None => self.last_segments(now, tuple, out),
+            }
+        }
+        if (near, far) == (None, None) {
+            self.ended(now, address, number);
         }
     }
 
@@ -248,7 +257,7 @@ impl SupportRouter {
     ) {
         let Some(connection) = self.connection(address, number) else { return };
         let attempt = connection.attempt;
-        if let Stage::Arriving(Arriving { by, commit: Some(handoff), .. }) = connection.stage {
+        if let Stage::Arriving(Arriving { by, commit: Some((handoff, _)), .. }) = connection.stage {
             let body = Body::CommitAnswer { host: address, connection: number, attempt, verdict };
             self.send_on(by, handoff, body, out);
         }

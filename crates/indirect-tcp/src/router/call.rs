@@ -109,7 +109,7 @@ impl SupportRouter {
         if host.connections.contains_key(&number) || !host.may_call(sequence) {
             return Err(refusal::STALE);
         }
-        if host.connections.len() >= CONNECTIONS {
+        if host.open() >= CONNECTIONS {
             self.answer(id, address, Answer { connection: number, code: Code::Full }, out);
             self.streams.remove(&id);
             out.stream(id, StreamOp::Finish);

@@ -3,7 +3,8 @@
 use super::ledger::{Commit, Connection, Leaving, Stage};
 use super::{Due, SupportRouter, refusal};
 use crate::mark::Event;
-use crate::message::{Body, CODE, Frame, Side, SocketState, Verdict, Way};
+use crate::message::{Body, CODE, Frame, Halves, Side, SocketState, Verdict, Way};
+use node::stream::refusal as refused;
 use node::{Guard, Outbox, StreamEvent, StreamOp};
 use wire::{Duration, Instant, Ipv4Addr, Reason};
 
@@ -58,7 +59,7 @@ impl SupportRouter {
                     departure.accepted = true;
                 }
                 self.progress(now, address);
-                self.next_to_leave(now, address, out);
+                self.next_to_leave(address, out);
             }
             Body::OfferAnswer(_) => self.not_wanted(address, out),
             Body::DoneAnswer => {
@@ -91,7 +92,7 @@ impl SupportRouter {
     }
 
     /// One connection after the other.
-    fn next_to_leave(&mut self, now: Instant, address: Ipv4Addr, out: &mut Outbox) {
+    fn next_to_leave(&mut self, address: Ipv4Addr, out: &mut Outbox) {
         let Some(host) = self.hosts.get_mut(&address) else { return };
         let Some(departure) = &host.departure else { return };
         let (to, Some(handoff), true) = (departure.to, departure.handoff, departure.accepted) else { return };
@@ -107,8 +108,8 @@ impl SupportRouter {
         if let Some(number) = first(&frozen) {
             return self.ship(address, number, out);
         }
-        if let Some(number) = first(&|here| matches!(here.stage, Stage::Serving)) {
-            return self.freeze(now, address, number, out);
+        if let Some(number) = first(&|here| matches!(here.stage, Stage::Serving | Stage::Over)) {
+            return self.freeze(address, number, out);
         }
         if first(&|here| here.committed().is_some()).is_some() {
             return; // another router has not said yet whether it has it
@@ -117,26 +118,35 @@ impl SupportRouter {
         self.send_to(to, handoff, Body::Done, out);
     }
 
-    fn freeze(&mut self, now: Instant, address: Ipv4Addr, number: u32, out: &mut Outbox) {
+    fn freeze(&mut self, address: Ipv4Addr, number: u32, out: &mut Outbox) {
         let Some(connection) = self.connection(address, number) else { return };
-        connection.stage = Stage::Leaving(Leaving::default());
-        let halves = (connection.near, connection.far);
+        // Where one half has ended cleanly there is no relay any more, and nothing between the two.
+        let relayed = connection.near.zip(connection.far);
+        let staged = if relayed.is_none() { Some(Default::default()) } else { None };
+        connection.stage = Stage::Leaving(Leaving { staged, ..Leaving::default() });
+        let halves = connection.halves();
         self.listen();
-        let (Some(near), Some(far)) = halves else {
-            // One half has ended in order, so both ways have: what the other still has to say takes its routed way.
-            self.ended(now, address, number);
-            return self.next_to_leave(now, address, out);
-        };
         out.mark(Event::Frozen { host: address, connection: number }.into());
-        out.stream(near, StreamOp::Freeze);
-        out.stream(far, StreamOp::Freeze);
-        out.stream(near, StreamOp::Part);
+        halves.for_each(|(_, id)| out.stream(id, StreamOp::Freeze));
+        match relayed {
+            Some((near, _)) => out.stream(near, StreamOp::Part),
+            None => self.export_next(address, number, out),
+        }
+    }
+
+    /// Asks for the state of the next half; ships them all if there is none left to ask for.
+    fn export_next(&mut self, address: Ipv4Addr, number: u32, out: &mut Outbox) {
+        let Some(connection) = self.connection(address, number) else { return };
+        let Stage::Leaving(leaving) = &connection.stage else { return };
+        match leaving.next(connection.halves()) {
+            Some(id) => out.stream(id, StreamOp::Export),
+            None => self.ship(address, number, out),
+        }
     }
 
     /// Something happened to a half that stands still: what was asked for, step by step.
     pub(super) fn leaving(
         &mut self,
-        now: Instant,
         address: Ipv4Addr,
         number: u32,
         side: Side,
@@ -145,15 +155,17 @@ impl SupportRouter {
     ) {
         let moves_unread = self.config.moves_unread;
         let Some(connection) = self.connection(address, number) else { return };
-        let (near, far) = (connection.near, connection.far);
         let Stage::Leaving(leaving) = &mut connection.stage else { return };
         match event {
             StreamEvent::Parted(staged) => {
                 leaving.staged =
                     Some(if moves_unread { staged.map(<[u8]>::to_vec) } else { Default::default() });
-                if let Some(near) = near {
-                    out.stream(near, StreamOp::Export);
-                }
+                self.export_next(address, number, out);
+            }
+            // Both have finished, and each has all that there was for it: the relay is over, and nothing is between them.
+            StreamEvent::Refused(refused::NOT_JOINED) => {
+                leaving.staged = Some(Default::default());
+                self.export_next(address, number, out);
             }
             StreamEvent::Exported(state) => {
                 let mut state = state.clone();
@@ -161,12 +173,14 @@ impl SupportRouter {
                     state.unread.clear();
                 }
                 leaving.states.push(SocketState::new(side, state));
-                match (side, far) {
-                    (Side::Near, Some(far)) => out.stream(far, StreamOp::Export),
-                    _ => self.ship(address, number, out),
-                }
+                self.export_next(address, number, out);
             }
-            StreamEvent::Refused(_) | StreamEvent::Closed(_) => self.cannot_leave(now, address, number, out),
+            // It has ended cleanly: its peer has all, and what it had received the relay has given back.
+            StreamEvent::Refused(refused::NOT_ESTABLISHED) => {
+                leaving.over.push(side);
+                self.export_next(address, number, out);
+            }
+            StreamEvent::Refused(_) | StreamEvent::Closed(_) => self.cannot_leave(address, number, out),
             _ => {}
         }
     }
@@ -179,15 +193,18 @@ impl SupportRouter {
         };
         let Some(connection) = self.connection(address, number) else { return };
         let Stage::Leaving(leaving) = &mut connection.stage else { return };
-        let ([near, far], Some([up, down])) = (leaving.states.as_slice(), &leaving.staged) else {
+        let halves = [connection.near.map(|id| (Side::Near, id)), connection.far.map(|id| (Side::Far, id))];
+        let Some(staged) = leaving.staged.as_ref() else { return };
+        if leaving.next(halves.into_iter().flatten()).is_some() {
             return; // it is not all here yet
-        };
+        }
         let attempt = connection.attempt + 1;
-        let state = |state: &SocketState| Body::State(Box::new(state.clone()));
-        let mut frames = vec![Body::Entry(connection.entry, attempt), state(near), state(far)];
-        let buffers = [(Way::Up, up), (Way::Down, down)].into_iter().filter(|(_, bytes)| !bytes.is_empty());
-        frames.extend(buffers.map(|(way, bytes)| Body::UserBuffer(way, bytes.clone())));
-        frames.push(Body::Commit { connection: number, attempt });
+        let (halves, states, buffers) = parts(&leaving.states, staged);
+        let mut frames = vec![Body::Entry(connection.entry, attempt)];
+        frames.extend(states.into_iter().map(|state| Body::State(Box::new(state))));
+        let buffers = buffers.into_iter().filter(|(_, bytes)| !bytes.is_empty());
+        frames.extend(buffers.map(|(way, bytes)| Body::UserBuffer(way, bytes)));
+        frames.push(Body::Commit { connection: number, attempt, halves });
         leaving.committed = Some(Commit { to, attempt, sequence });
         connection.attempt = attempt;
         let codes = frames.len() * CODE;
@@ -220,7 +237,7 @@ impl SupportRouter {
         match verdict {
             Verdict::Taken if back => self.expect_again(now, address, number, out),
             Verdict::Taken => self.handed_over(now, address, number, out),
-            Verdict::Failed => return self.cannot_leave(now, address, number, out),
+            Verdict::Failed => return self.cannot_leave(address, number, out),
             // It is ours. The host is here again, or on its way to where nobody has told us yet: it goes on here.
             Verdict::Unknown | Verdict::Moved if back => self.resume(address, number, out),
             Verdict::Moved if departure == Some(commit.sequence) => return self.not_wanted(address, out),
@@ -228,7 +245,7 @@ impl SupportRouter {
             // It stands still, and is shipped to where the host is now.
             Verdict::Unknown | Verdict::Moved => {}
         }
-        self.next_to_leave(now, address, out);
+        self.next_to_leave(address, out);
     }
 
     /// The new router owns it: here it ends without a word, and stays silent.
@@ -275,19 +292,20 @@ impl SupportRouter {
             return;
         }
         let staged = leaving.staged.take();
-        let (Some(near), Some(far)) = (connection.near, connection.far) else { return };
-        connection.stage = Stage::Serving;
-        if let Some(staged) = staged {
+        let halves = connection.halves();
+        let relayed = connection.near.zip(connection.far);
+        connection.stage =
+            if (connection.near, connection.far) == (None, None) { Stage::Over } else { Stage::Serving };
+        if let (Some(staged), Some((near, far))) = (staged, relayed) {
             out.stream(near, StreamOp::Join(far, staged));
         }
-        out.stream(near, StreamOp::Thaw);
-        out.stream(far, StreamOp::Thaw);
+        halves.for_each(|(_, id)| out.stream(id, StreamOp::Thaw));
         self.listen();
         out.mark(Event::Resumed { host: address, connection: number }.into());
     }
 
     /// It cannot be moved: both its ends hear of that, and the new router.
-    fn cannot_leave(&mut self, now: Instant, address: Ipv4Addr, number: u32, out: &mut Outbox) {
+    fn cannot_leave(&mut self, address: Ipv4Addr, number: u32, out: &mut Outbox) {
         self.reset(address, number, "cannot be moved", out);
         if let Some(departure) = self.departure(address)
             && let Some(handoff) = departure.handoff
@@ -295,7 +313,7 @@ impl SupportRouter {
             let to = departure.to;
             self.send_to(to, handoff, Body::Abort { connection: number }, out);
         }
-        self.next_to_leave(now, address, out);
+        self.next_to_leave(address, out);
     }
 
     fn reset(&mut self, address: Ipv4Addr, number: u32, why: &'static str, out: &mut Outbox) {
@@ -325,6 +343,8 @@ impl SupportRouter {
                 self.lose(now, address, &[number], "unknown whose", out);
             } else if unsure {
                 self.end_silently(address, number, out);
+            } else if self.connection(address, number).is_some_and(|here| here.is_over()) {
+                self.forget(address, number);
             } else if !is_here {
                 self.reset(address, number, "router unreachable", out);
             }
@@ -355,4 +375,20 @@ impl SupportRouter {
         self.progress(now, address);
         self.depart(address, out);
     }
+}
+
+/// What is shipped of a connection: which halves there are, their states, and what is on its way between them. Of a half that
+/// is alone nothing is relayed any more: what was on its way to it is what it has still to send, and then its end.
+fn parts(states: &[SocketState], staged: &[Vec<u8>; 2]) -> (Halves, Vec<SocketState>, Vec<(Way, Vec<u8>)>) {
+    let mut states = states.to_vec();
+    let has = |side| states.iter().any(|state: &SocketState| state.side == side);
+    let halves = Halves { near: has(Side::Near), far: has(Side::Far) };
+    let [up, down] = staged;
+    if let [SocketState { side, tcp }] = &mut states[..] {
+        tcp.unacknowledged.extend(if *side == Side::Near { down } else { up });
+        tcp.finishing = true;
+        return (halves, states, Vec::new());
+    }
+    let between = [(Way::Up, up.clone()), (Way::Down, down.clone())];
+    (halves, states, between.into())
 }

@@ -1,6 +1,6 @@
 //! What a router knows of hosts and their connections.
 
-use crate::message::{Entry, Greeting, Side, Signed, SocketState};
+use crate::message::{Entry, Greeting, Halves, Side, Signed, SocketState};
 use auth::Key;
 use node::{StreamId, Value};
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,7 +28,7 @@ pub(super) struct Host {
     taken: BTreeMap<u32, u32>,
 }
 
-/// Numbers of connections that were taken are remembered, so many of them.
+/// Numbers of connections that were taken are remembered, so many of them; and as many connections that are over.
 const REMEMBERED: usize = 256;
 
 impl Host {
@@ -61,6 +61,19 @@ impl Host {
         self.calls.clear();
     }
 
+    /// Connections that are not over.
+    pub(super) fn open(&self) -> usize {
+        self.connections.values().filter(|here| !here.is_over()).count()
+    }
+
+    /// Of too many connections that are over the oldest is forgotten.
+    pub(super) fn bound_over(&mut self) {
+        if self.connections.len() - self.open() > REMEMBERED {
+            let oldest = self.connections.iter().find(|(_, here)| here.is_over()).map(|(number, _)| *number);
+            oldest.and_then(|number| self.connections.remove(&number));
+        }
+    }
+
     pub(super) fn note_taken(&mut self, number: u32, attempt: u32) {
         self.taken.insert(number, attempt);
         if self.taken.len() > REMEMBERED {
@@ -77,9 +90,10 @@ impl Host {
         let connection = |(number, connection): (&u32, &Connection)| {
             (number.to_string(), Value::from(connection.stage.name()))
         };
+        let open = self.connections.iter().filter(|(_, here)| !here.is_over());
         Value::map([
             ("here", Value::from(if self.way.is_some() { "yes" } else { "no" })),
-            ("connections", Value::Map(self.connections.iter().map(connection).collect())),
+            ("connections", Value::Map(open.map(connection).collect())),
         ])
     }
 }
@@ -131,6 +145,17 @@ impl Connection {
         }
     }
 
+    /// Whether both halves have ended cleanly.
+    pub(super) const fn is_over(&self) -> bool {
+        matches!(self.stage, Stage::Over)
+    }
+
+    /// The streams of the halves that there are.
+    pub(super) fn halves(&self) -> impl Iterator<Item = (Side, StreamId)> + use<> {
+        let near = self.near.map(|id| (Side::Near, id));
+        near.into_iter().chain(self.far.map(|id| (Side::Far, id)))
+    }
+
     pub(super) fn of(&mut self, side: Side) -> &mut Option<StreamId> {
         match side {
             Side::Near => &mut self.near,
@@ -156,6 +181,9 @@ pub(super) enum Stage {
     Expected,
     /// It comes.
     Arriving(Arriving),
+    /// Both halves have ended cleanly. The host may not know that yet: until it names the connection no more, each router
+    /// that it names it to has to know that nothing was lost.
+    Over,
 }
 
 impl Stage {
@@ -166,6 +194,7 @@ impl Stage {
             Self::Leaving(_) => "leaving",
             Self::Expected => "expected",
             Self::Arriving(_) => "arriving",
+            Self::Over => "over",
         }
     }
 }
@@ -175,11 +204,21 @@ impl Stage {
 pub(super) struct Leaving {
     /// Once it has parted: what was on its way up, and down.
     pub(super) staged: Option<[Vec<u8>; 2]>,
-    /// The near half's state, then the far one's.
+    /// The near half's state, then the far one's, of those that are not over.
     pub(super) states: Vec<SocketState>,
+    /// Halves that have ended cleanly and still had a socket: what these had received is in `staged`.
+    pub(super) over: Vec<Side>,
     /// The commit has left: from now on only the router that it went to can say whose the connection is, wherever the host
     /// goes meanwhile.
     pub(super) committed: Option<Commit>,
+}
+
+impl Leaving {
+    /// The next of these halves of which it is not known yet where it stands.
+    pub(super) fn next(&self, halves: impl Iterator<Item = (Side, StreamId)>) -> Option<StreamId> {
+        let known = |side| self.over.contains(&side) || self.states.iter().any(|state| state.side == side);
+        halves.into_iter().find(|(side, _)| !known(*side)).map(|(_, id)| id)
+    }
 }
 
 /// A commit that has left and was not answered.
@@ -199,10 +238,12 @@ pub(super) struct Arriving {
     pub(super) near: Arrival,
     pub(super) far: Arrival,
     pub(super) staged: [Vec<u8>; 2],
+    /// Halves whose state leaves nothing to relay.
+    pub(super) self_contained: Vec<Side>,
     /// Bytes that came in both states and beside them.
     pub(super) buffered: usize,
-    /// The handoff in which the commit came.
-    pub(super) commit: Option<u64>,
+    /// The handoff in which the commit came, and the halves that it says there are.
+    pub(super) commit: Option<(u64, Halves)>,
 }
 
 /// How far one half is.
@@ -216,7 +257,31 @@ pub(super) enum Arrival {
 impl Arriving {
     pub(super) fn new(by: StreamId) -> Self {
         let (near, far) = (Arrival::Missing, Arrival::Missing);
-        Self { by, near, far, staged: Default::default(), buffered: 0, commit: None }
+        let (staged, self_contained) = (Default::default(), Vec::new());
+        Self { by, near, far, staged, self_contained, buffered: 0, commit: None }
+    }
+
+    const fn arrival(&self, side: Side) -> Arrival {
+        match side {
+            Side::Near => self.near,
+            Side::Far => self.far,
+        }
+    }
+
+    /// Whether what has come is what a commit says: each half that there is, no other, and where one is alone, nothing that
+    /// would be for the other.
+    pub(super) fn is(&self, halves: Halves) -> bool {
+        let sides = [Side::Near, Side::Far];
+        let as_said = sides.iter().all(|side| halves.has(*side) == (self.arrival(*side) != Arrival::Missing));
+        let here = sides.iter().filter(|side| halves.has(**side));
+        let alone = self.staged.iter().all(Vec::is_empty)
+            && here.clone().all(|side| self.self_contained.contains(side));
+        as_said && (halves == Halves::BOTH || alone)
+    }
+
+    /// Whether each half that has come is set up.
+    pub(super) fn is_set_up(&self) -> bool {
+        [self.near, self.far].iter().all(|half| *half != Arrival::Importing)
     }
 
     pub(super) const fn of(&mut self, side: Side) -> &mut Arrival {

@@ -110,7 +110,7 @@ const LISTENER: StreamId = StreamId(0);
 /// So long a connection's last segments are taken in: a few times what a FIN that was lost waits for. Not the two minutes of
 /// TIME-WAIT, for its host may use the port again, at another router.
 const LAST_SEGMENTS: Duration = Duration::from_secs(10);
-/// Connections that have ended, kept in mind at a time.
+/// Connections that have ended, whose last segments are taken in at a time.
 const ENDED: usize = 1024;
 
 impl SupportRouter {
@@ -224,8 +224,8 @@ impl SupportRouter {
                     self.ended(now, host, number);
                 }
             }
-            Stage::Leaving(_) => self.leaving(now, host, number, side, event, out),
-            Stage::Expected => {}
+            Stage::Leaving(_) => self.leaving(host, number, side, event, out),
+            Stage::Expected | Stage::Over => {}
             Stage::Arriving(_) => self.arriving(now, host, number, side, event, out),
         }
     }
@@ -244,17 +244,36 @@ impl SupportRouter {
         Some(connection)
     }
 
-    /// Both halves have ended. What their peers say last is for this host's stack: the mobile host, to which it is addressed,
-    /// would answer by a reset.
+    /// Both halves have ended, here or at an earlier router. What their peers say last is for this host's stack: the mobile
+    /// host, to which it is addressed, would answer by a reset.
     fn ended(&mut self, now: Instant, host: Ipv4Addr, number: u32) {
-        let Some(Connection { entry, .. }) = self.forget(host, number) else { return };
-        if self.ended.len() < ENDED {
-            for tuple in [entry.near(), entry.far()] {
-                self.ended.insert(tuple);
-                self.due.set(Due::Ended(tuple), now + LAST_SEGMENTS);
-            }
-            self.listen();
+        let Some(known) = self.hosts.get_mut(&host) else { return };
+        let Some(connection) = known.connections.get_mut(&number) else { return };
+        connection.stage = Stage::Over;
+        let (entry, halves) = (connection.entry, [connection.near.take(), connection.far.take()]);
+        known.bound_over();
+        for id in halves.into_iter().flatten() {
+            self.streams.remove(&id);
         }
+        for tuple in [entry.near(), entry.far()] {
+            self.take_in_last_segments(now, tuple);
+        }
+        self.listen();
+    }
+
+    fn take_in_last_segments(&mut self, now: Instant, tuple: Tuple) {
+        if self.ended.len() < 2 * ENDED {
+            self.ended.insert(tuple);
+            self.due.set(Due::Ended(tuple), now + LAST_SEGMENTS);
+        }
+    }
+
+    /// A half has ended at an earlier router. Here is no socket that could answer what its peer says last, and a reset, of this
+    /// host's stack or of the mobile host's, would tell of an error.
+    fn last_segments(&mut self, now: Instant, tuple: Tuple, out: &mut Outbox) {
+        self.take_in_last_segments(now, tuple);
+        Self::guard(tuple, Guard::Drop, out);
+        self.due.set(Due::Silence(tuple), now + LAST_SEGMENTS);
     }
 
     /// What it intercepts: both halves of what is here or expected, by their ends alone. What is about to leave takes its
@@ -264,7 +283,7 @@ impl SupportRouter {
         let over = self.ended.iter().filter(|tuple| *tuple.local.ip() != self.config.address);
         self.listens.extend(self.resets.iter().chain(over).copied().map(Listen::Connection));
         for connection in self.hosts.values().flat_map(|host| host.connections.values()) {
-            if matches!(connection.stage, Stage::Leaving(_)) {
+            if matches!(connection.stage, Stage::Leaving(_) | Stage::Over) {
                 continue;
             }
             let entry = &connection.entry;
@@ -350,11 +369,11 @@ impl SupportRouter {
     /// A connection that its host had closed does not come: its earlier router has seen its end.
     fn is_over(&mut self, now: Instant, host: Ipv4Addr, number: u32, out: &mut Outbox) {
         let Some(connection) = self.connection(host, number) else { return };
-        let (entry, halves) = (connection.entry, [connection.near, connection.far]);
-        halves.into_iter().flatten().for_each(|id| out.stream(id, StreamOp::Forget));
+        let (entry, halves) = (connection.entry, connection.halves());
+        halves.for_each(|(_, id)| out.stream(id, StreamOp::Forget));
         self.ended(now, host, number);
         for tuple in [entry.near(), entry.far()] {
-            Self::guard(tuple, None, out);
+            self.last_segments(now, tuple, out);
         }
     }
 

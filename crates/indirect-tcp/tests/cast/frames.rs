@@ -3,7 +3,7 @@
 use super::names::Args;
 use super::{HOST, IndirectTcp, LEFT, RIGHT, accepted, entry, named, router_key};
 use crate::transcript::Teller;
-use indirect_tcp::message::{Body, Channel, Frame, Frames, PORT, Side, SocketState, Verdict, Way};
+use indirect_tcp::message::{Body, Channel, Frame, Frames, Halves, PORT, Side, SocketState, Verdict, Way};
 use node::{Addr, Input, StreamEvent};
 use std::collections::VecDeque;
 
@@ -121,7 +121,12 @@ fn body(words: &[&str]) -> Body {
     let state = |side| {
         let of = entry(RIGHT);
         let tuple = if side == Side::Near { of.near() } else { of.far() };
-        Body::State(Box::new(SocketState::new(side, super::names::established(tuple.local, tuple.remote))))
+        let mut tcp = super::names::established(tuple.local, tuple.remote);
+        if args.has("finished") {
+            (tcp.finishing, tcp.finished) = (true, true);
+            tcp.unread.clear();
+        }
+        Body::State(Box::new(SocketState::new(side, tcp)))
     };
     let attempt = args.get("attempt").unwrap_or(1);
     match words.first().copied().unwrap_or_default() {
@@ -134,13 +139,21 @@ fn body(words: &[&str]) -> Body {
         "near" => state(Side::Near),
         "far" => state(Side::Far),
         "buffer" => Body::UserBuffer(Way::Down, vec![7; args.get("bytes").unwrap_or(20)]),
-        "commit" => Body::Commit { connection: 1, attempt },
+        "commit" => Body::Commit { connection: 1, attempt, halves: halves(&args) },
         "commit-answer" => Body::CommitAnswer { host: HOST, connection: 1, attempt, verdict: verdict() },
         "status" => Body::Status { host: HOST, connection: 1, attempt },
         "abort" => Body::Abort { connection: 1 },
         "done" => Body::Done,
         "done-answer" => Body::DoneAnswer,
         word => panic!("no frame {word}"),
+    }
+}
+
+/// `halves=near`, `far`, `none`; if nothing is said, both.
+fn halves(args: &Args<'_>) -> Halves {
+    match args.get::<String>("halves").as_deref() {
+        None => Halves::BOTH,
+        Some(which) => Halves { near: which == "near", far: which == "far" },
     }
 }
 

@@ -310,7 +310,9 @@ fn happens(teller: &mut Teller<IndirectTcp>, half: &str, what: &[&str]) {
         }
         ["exported"] => give(teller, StreamEvent::Exported(&state(half))),
         ["imported"] => give(teller, StreamEvent::Imported),
-        ["refused"] => give(teller, StreamEvent::Refused(refusal::NOT_ESTABLISHED)),
+        ["refused"] => give(teller, StreamEvent::Refused("Operation not permitted")),
+        ["not", "joined"] => give(teller, StreamEvent::Refused(refusal::NOT_JOINED)),
+        ["has", "ended"] => give(teller, StreamEvent::Refused(refusal::NOT_ESTABLISHED)),
         ["closed"] => give(teller, StreamEvent::Closed(None)),
         ["closed", "refused"] => give(teller, StreamEvent::Closed(Some(refusal::REFUSED))),
         ["answers", code, ref args @ ..] => {

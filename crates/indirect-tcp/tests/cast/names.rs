@@ -2,7 +2,7 @@
 
 use super::frames::is_right;
 use super::{FIXED, HOST};
-use indirect_tcp::message::{Answer, Body, Call, Datagram, Frame, Signed};
+use indirect_tcp::message::{Answer, Body, Call, Datagram, Frame, Halves, Signed};
 use node::stream::Told;
 use node::{Addr, Guard, Knob, StreamOp};
 use std::collections::BTreeMap;
@@ -137,7 +137,15 @@ fn body(body: &Body) -> String {
         Body::Entry(entry, attempt) => format!("ENTRY {} attempt {attempt}", entry.connection),
         Body::State(state) => format!("STATE {:?}", state.side),
         Body::UserBuffer(way, bytes) => format!("USER BUFFER {way:?}, {} bytes", bytes.len()),
-        Body::Commit { connection, attempt } => format!("COMMIT {connection} attempt {attempt}"),
+        Body::Commit { connection, attempt, halves } => {
+            let halves = match halves {
+                Halves { near: true, far: true } => "",
+                Halves { near: true, .. } => ", near half",
+                Halves { far: true, .. } => ", far half",
+                Halves { .. } => ", no half",
+            };
+            format!("COMMIT {connection} attempt {attempt}{halves}")
+        }
         Body::CommitAnswer { connection, attempt, verdict, .. } => {
             format!("COMMIT ANSWER {connection} attempt {attempt} {verdict:?}")
         }

@@ -5,6 +5,7 @@ use super::socket::{Ended, Socket};
 use super::tcp::{Tcp, words};
 use node::StreamId;
 use node::stream::{Told, refusal};
+use rustix::io::Errno;
 
 impl Tcp {
     /// Relays between two connections; these bytes first, for the other and for this one.
@@ -39,7 +40,7 @@ impl Tcp {
             return told.push(Told::Refused(id, refusal::NOT_JOINED.to_owned()));
         };
         let ends = [id, relay.other(id)];
-        match relay.part(id) {
+        match relay.part(id).and_then(|bytes| self.with_left_behind(ends, bytes)) {
             Ok(bytes) => told.push(Told::Parted(id, bytes)),
             Err(error) => {
                 // Bytes are lost: neither peer may take what it has for all that there was.
@@ -58,6 +59,17 @@ impl Tcp {
         }
     }
 
+    /// What was on its way, with what ends that have ended have received: from this end, and to it.
+    fn with_left_behind(&mut self, ends: [StreamId; 2], bytes: [Vec<u8>; 2]) -> Result<[Vec<u8>; 2], Errno> {
+        let mut all = bytes;
+        for (end, bytes) in ends.iter().zip(&mut all) {
+            if let Some(socket) = self.sockets.get_mut(end) {
+                bytes.extend(socket.leave_behind()?);
+            }
+        }
+        Ok(all)
+    }
+
     /// Moves what a relay can move, and ends it where its connections have ended.
     pub(super) fn pump(&mut self, relay: StreamId, told: &mut Vec<Told>) {
         let Some(moving) = self.relays.get_mut(&relay) else { return };
@@ -67,7 +79,10 @@ impl Tcp {
             Pumped::Over => {
                 self.unjoin(relay);
                 for end in ends {
-                    self.conclude(end, Some(None), told);
+                    let Some(socket) = self.sockets.get_mut(&end) else { continue };
+                    socket.lingers = true;
+                    let ended = socket.serve(end, told);
+                    self.conclude(end, ended, told);
                 }
             }
             Pumped::Broken(end, error) => {

@@ -228,6 +228,71 @@ fn a_slow_reader_stops_the_writer_and_parting_gives_back_what_waited() {
 }
 
 /// What a relay keeps is bounded by what its user has set: the kernel's own choice is a hundred times as much.
+/// Both have finished, and the slow reader has not got all. Its peer's side could give all to its own and is closed; that one
+/// moves alone, and is closed only when the reader has all.
+#[test]
+fn what_is_left_of_a_relay_moves_alone() {
+    in_world(|| ends_and_moves_alone(40_000, true));
+}
+
+/// There was no room: its peer's side has ended with bytes in it or on their way, which a move gives to the one that is left.
+#[test]
+fn what_an_ended_side_had_received_moves_with_the_other() {
+    in_world(|| ends_and_moves_alone(100_000, false));
+}
+
+fn ends_and_moves_alone(len: usize, room: bool) {
+    let mut rig = Rig::with(1500, &[]);
+    sockopt::set_socket_recv_buffer_size(&rig.radio, 4096).unwrap();
+    rig.join([&[], &[]]);
+    rig.radio.shutdown(std::net::Shutdown::Write).unwrap();
+    let (sent, mut given, mut heard) = (pattern(len, 5), 0, Vec::new());
+    rig.until("the end", |rig| take(&mut rig.wired, &mut heard).is_none());
+    rig.until("all is given", |rig| {
+        give(&mut rig.wired, &sent, &mut given);
+        given == len
+    });
+    rig.wired.shutdown(std::net::Shutdown::Write).unwrap();
+    let ended = |tcp: &Tcp| tcp.sockets.get(&WIRED).is_none_or(|socket| socket.state().unwrap() == 7);
+    rig.until("the wired side ends", |rig| ended(&rig.tcp));
+    for _ in 0..100 {
+        rig.round();
+    }
+    let closed: &[_] = if room { &[(WIRED, None)] } else { &[] };
+    assert_eq!(rig.closed(), closed, "of {len} bytes");
+    let ends: &[_] = if room { &[RADIO] } else { &[RADIO, WIRED] };
+    rig.told.clear();
+    ends.iter().for_each(|id| rig.op(*id, StreamOp::Freeze));
+    if !room {
+        rig.op(RADIO, StreamOp::Part);
+    }
+    ends.iter().for_each(|id| rig.op(*id, StreamOp::Export));
+    let told = std::mem::take(&mut rig.told);
+    let (staged, state) = match &told[..] {
+        [Told::Exported(RADIO, state)] if room => (Vec::new(), state),
+        [Told::Parted(RADIO, [up, down]), Told::Exported(RADIO, state), Told::Refused(WIRED, why)]
+            if !room && up.is_empty() && !down.is_empty() && why == refusal::NOT_ESTABLISHED =>
+        {
+            (down.clone(), state)
+        }
+        told => panic!("{told:?}"),
+    };
+    let mut state = state.clone();
+    assert!(state.finished && state.unread.is_empty() && state.finishing == room);
+    state.unacknowledged.extend(staged);
+    state.finishing = true;
+    ends.iter().for_each(|id| rig.op(*id, StreamOp::Forget));
+    rig.told.clear();
+    let new = StreamId(7);
+    rig.op(new, StreamOp::Import(state));
+    rig.op(new, StreamOp::Thaw);
+    let mut heard = Vec::new();
+    rig.until("every byte and the end", |rig| take(&mut rig.radio, &mut heard).is_none());
+    assert!(heard == sent, "{} of {len} bytes", heard.len());
+    rig.until("it is closed", |rig| !rig.closed().is_empty());
+    assert_eq!(rig.closed(), [(new, None)]);
+}
+
 #[test]
 fn buffers_of_its_own_bound_what_a_relay_keeps() {
     in_world(|| {

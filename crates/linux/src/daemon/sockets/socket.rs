@@ -12,6 +12,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, Shutdown, getpeername, recv, send, shutdown, sockopt};
 use std::collections::VecDeque;
+use std::io;
 use std::os::fd::OwnedFd;
 use wire::{Duration, PacketId};
 
@@ -47,6 +48,9 @@ pub(super) struct Socket {
     pub(super) joined: Option<StreamId>,
     /// The other end of its relay is gone, and with it bytes: all that can come is a reset.
     pub(super) broken: bool,
+    /// Both ends have finished, and its user has nothing to do with it any more but to move it: it ends when all of it is
+    /// acknowledged.
+    pub(super) lingers: bool,
     pub(super) knobs: Knobs,
     /// What another host had sent of it, until that is acknowledged.
     pub(super) former: Option<Former>,
@@ -78,6 +82,7 @@ impl Socket {
             repaired: false,
             joined: None,
             broken: false,
+            lingers: false,
             knobs: Knobs::default(),
             former: None,
             lost: None,
@@ -97,7 +102,7 @@ impl Socket {
 
     /// Whether it has something for its user of which the kernel does not know.
     pub(super) const fn has_news(&self) -> bool {
-        self.lost.is_some() || self.broken || (self.peer_finished && !self.knows_end)
+        self.lost.is_some() || self.broken || self.lingers || (self.peer_finished && !self.knows_end)
     }
 
     pub(super) fn operate(&mut self, id: StreamId, op: StreamOp, told: &mut Vec<Told>) -> Ended {
@@ -156,6 +161,9 @@ impl Socket {
         if !self.frozen {
             return refused(refusal::NOT_FROZEN.to_owned());
         }
+        if let Err(error) = self.keep_error() {
+            return refused(words(error));
+        }
         if let Err(error) = repair::enter(&self.fd) {
             return refused(error.to_string());
         }
@@ -209,7 +217,41 @@ impl Socket {
         if let Err(error) = done {
             return Some(Some(words(error)));
         }
-        (self.shut && self.knows_end).then_some(None)
+        (self.shut && self.knows_end && !(self.lingers && self.is_under_way())).then_some(None)
+    }
+
+    /// Whether something is to be acknowledged still, as the kernel says. One that came from another host waits in FIN-WAIT-2 for
+    /// the FIN that had come there.
+    fn is_under_way(&self) -> bool {
+        let through = [TcpInfo::FIN_WAIT2, TcpInfo::CLOSE];
+        !self.pending.is_empty() || self.state().is_ok_and(|state| !through.contains(&state))
+    }
+
+    pub(super) fn state(&self) -> io::Result<u8> {
+        Ok(get::<TcpInfo>(&self.fd, libc::IPPROTO_TCP, TCP_INFO)?.state)
+    }
+
+    /// What it has received, if it has ended in order and so cannot be moved: a relay of which it was a side gives that back.
+    pub(super) fn leave_behind(&mut self) -> Result<Vec<u8>, Errno> {
+        let mut all = Vec::new();
+        if self.connecting || !self.state().is_ok_and(|state| state == TcpInfo::CLOSE) {
+            return Ok(all);
+        }
+        self.keep_error()?;
+        let mut bytes = [0; 16 * 1024];
+        loop {
+            match recv(&self.fd, &mut bytes[..], RecvFlags::DONTWAIT) {
+                Ok((0, _)) | Err(Errno::AGAIN) => return Ok(all),
+                Ok((got, _)) => all.extend_from_slice(bytes.get(..got).unwrap_or_default()),
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// As [`Self::error`], which the kernel tells once: it is remembered.
+    fn keep_error(&mut self) -> Result<(), Errno> {
+        self.error().inspect_err(|error| self.lost = Some(*error))
     }
 
     /// What has gone wrong with it.

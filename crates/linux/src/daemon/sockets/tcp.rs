@@ -279,6 +279,8 @@ impl Tcp {
         (socket.finishing, socket.peer_finished) = (state.finishing, state.finished);
         socket.pending.extend(&state.unacknowledged);
         socket.former = Former::of(state);
+        socket.lingers = state.finishing && state.finished && state.unread.is_empty();
+        socket.knows_end = socket.lingers;
         Ok(socket)
     }
 

@@ -135,6 +135,18 @@ fn what_is_taken_back_is_the_window_and_the_threshold() {
     assert_eq!((more.cwnd, more.ssthresh), (10_000, 8000));
 }
 
+/// A time-out that a block shows to be spurious, before anything is acknowledged: the peer has answered (Linux:
+/// `tcp_undo_cwnd_reduction` by `tcp_try_undo_loss` resets `icsk_retransmits`), so the next time-out is a first one again.
+#[test]
+fn a_time_out_that_is_taken_back_does_not_count_as_unanswered() {
+    let mut talk = Talk::ten(Mechanisms { tlp: false, ..Mechanisms::ALL }, 10_000);
+    talk.waits(Timer::Retransmit(at(350)));
+    assert_eq!((talk.standing(), talk.0.unanswered), (Standing::Loss, 1));
+    talk.hears(400, 0, &[(3, 4)]);
+    assert_ne!(talk.standing(), Standing::Loss, "nothing was lost but time");
+    assert_eq!(talk.0.unanswered, 0);
+}
+
 /// RFC 5681, section 3.1: the threshold is lowered once for one loss, however often it times out.
 #[test]
 fn a_second_time_out_of_the_same_segment_does_not_lower_the_threshold() {
