@@ -113,6 +113,14 @@ fn a_sweep_in_which_a_flow_never_comes_back_does_not_hold() {
 }
 
 #[test]
+fn a_run_in_which_a_transfer_does_not_end_does_not_hold() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = prints(folder.path(), &["run", "sigma/handoff", "--set", "duration=6s"], 1);
+    assert!(text.contains("does not hold: flow 1 (correspondent:9000 > mobile:"), "{text}");
+    assert!(text.contains("unfinished: 1526616 bytes when the run ended"), "{text}");
+}
+
+#[test]
 fn diff_tells_whether_two_runs_part() {
     let folder = tempfile::tempdir().unwrap();
     for arguments in [

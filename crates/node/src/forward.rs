@@ -211,6 +211,14 @@ impl Node {
         }
         if net.errors < ERRORS_PER_SECOND {
             net.errors += 1;
+            // A role has sent it, and hears of it as it would of a router's.
+            if let Ok((header, payload)) = Header::parse(&bytes)
+                && iface == Iface::HOST
+                && let Some(role) = self.listener(iface, &header, payload, 0)
+            {
+                let rx = Rx::new(iface, Why::Listen);
+                return self.give(now, role, Input::Packet(rx, Packet::new(Mac::ZERO, bytes)), out);
+            }
             // A sender that is away from home gets it by a tunnel. No error is sent about an error, so this ends.
             self.send_own(now, 0, Origin::Host, Packet::new(Mac::ZERO, bytes), out);
         }

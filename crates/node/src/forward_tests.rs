@@ -426,6 +426,28 @@ fn an_error_finds_the_role_that_it_concerns() {
     }
 }
 
+/// What a role sends is too large for the link that it leaves by: the role hears of that as it would from a router, and the
+/// host's own stack does not.
+#[test]
+fn a_role_is_told_what_its_own_link_takes() {
+    for (listen, role) in
+        [(Listen::IcmpAbout(Proto::Udp(434)), true), (Listen::IcmpAbout(Proto::IpIp), false)]
+    {
+        let (mut node, mut out) = node(vec![Agent { listens: vec![listen], ..agent("any") }]);
+        let up = Link::Up { cell: None, mac: MACS[0], mtu: 1172, name: "any" };
+        node.handle(Instant::ZERO, Input::Link(ETH, up), &mut out);
+        acts(&mut out);
+        node.send_routed(Instant::ZERO, Packet::new(Mac::ZERO, datagram_of(OWN, FAR, 1480)), &mut out);
+        node.settle(Instant::ZERO, &mut out);
+        let acts = acts(&mut out);
+        let too_big = |act: &Act| matches!(act, Act::Drop(_, _, why) if *why == reason::TOO_BIG);
+        assert!(acts.iter().any(too_big), "{acts:?}");
+        assert_eq!(acts.iter().any(|act| matches!(act, Act::Mark(mark) if mark.name == "handed")), role);
+        let to_host = |act: &Act| matches!(act, Act::Transmit(Iface::HOST, _));
+        assert_eq!(acts.iter().any(to_host), !role, "{acts:?}");
+    }
+}
+
 // --- records -----------------------------------------------------------------------------------------------------------
 
 #[test]

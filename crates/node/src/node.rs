@@ -224,7 +224,7 @@ impl Node {
             Ok(parsed) => parsed,
             Err(malformed) => return drop(out, rx.iface, packet, malformed.into()),
         };
-        if rx.why != Why::Listen || rx.tunnel.is_some() {
+        if rx.why != Why::Listen || rx.tunnel.is_some() || rx.iface == Iface::HOST {
             return self.to_host(rx.iface, &header, packet, out);
         }
         match self.listener(rx.iface, &header, payload, usize::from(role.0) + 1) {
@@ -239,7 +239,13 @@ impl Node {
 
     /// The first role from `from` on that wants such a packet. On most hosts no role listens for anything, and nobody has to
     /// know what kind of packet it is.
-    fn listener(&self, iface: Iface, header: &Header, payload: &[u8], from: usize) -> Option<RoleId> {
+    pub(crate) fn listener(
+        &self,
+        iface: Iface,
+        header: &Header,
+        payload: &[u8],
+        from: usize,
+    ) -> Option<RoleId> {
         let first = self.roles.iter().skip(from).position(|role| !role.listens().is_empty())?;
         self.listener_of(iface, header, Traffic::of(header, payload), from + first)
     }

@@ -77,6 +77,11 @@ impl Association {
             }
         }
         self.answer(turn);
+        // A peer that changes its own addresses may have been told by a directory where we are.
+        let uses = |chunk: &Chunk| !matches!(chunk, Chunk::Auth(_) | Chunk::Asconf(_));
+        if self.locals.get(dst) == Some(Use::Adding) && verdict.is_ok() && packet.chunks.iter().any(uses) {
+            self.ours.answer_was_lost(now);
+        }
         self.wake(src);
         self.settle(now);
         verdict

@@ -259,9 +259,10 @@ impl Association {
 
     /// Packets to `peer`, or to all of the peer's addresses, leave from `local` as soon as they may (RFC 5061,
     /// section 5.3). That is another route, so what was learned of the old one is forgotten (RFC 9260, section 7.2). A
-    /// change that waits for an answer is asked for again at once: the old address may be dead.
+    /// change that waits for an answer is asked for again at once: the old address may be dead. It leaves from `local` even if it
+    /// asks for its end: we have come back to where we were, and nothing that comes to the other address finds us.
     pub fn prefer(&mut self, now: Instant, peer: Option<Ipv4Addr>, local: Ipv4Addr) -> Result<(), Cannot> {
-        if !matches!(self.locals.get(local), Some(Use::All | Use::Adding)) {
+        if !matches!(self.locals.get(local), Some(Use::All | Use::Adding | Use::Deleting)) {
             return Err(Cannot::Unknown);
         }
         let before = self.sources();
@@ -316,8 +317,7 @@ impl Association {
     /// the peer, which a HEARTBEAT wakes.
     pub fn link_returned(&mut self, now: Instant) {
         self.ours.hasten(now);
-        let waits = matches!(self.state, State::ShutdownSent | State::ShutdownAckSent);
-        self.shutdown_due |= waits;
+        self.shutdown_due |= self.waits_for_shutdown();
         if !self.is_open() {
             return self.hasten_opening();
         }
@@ -383,9 +383,14 @@ impl Association {
 
     // --- for all ---------------------------------------------------------------------------------------------------
 
-    /// Whether both sides know each other.
-    pub(crate) const fn is_open(&self) -> bool {
+    /// Whether both sides know each other: addresses can be changed, also while the two shut down.
+    pub const fn is_open(&self) -> bool {
         !matches!(self.state, State::Closed | State::CookieWait | State::CookieEchoed)
+    }
+
+    /// SHUTDOWN or SHUTDOWN ACK is out.
+    pub(crate) const fn waits_for_shutdown(&self) -> bool {
+        matches!(self.state, State::ShutdownSent | State::ShutdownAckSent)
     }
 
     /// After anything that may have changed something: consequences that are the same whatever it was.

@@ -51,6 +51,20 @@ impl Association {
         Some(it)
     }
 
+    /// The address that we open from has gone, and this one is there: the peer's answers do not find us where it was, so all begins
+    /// anew from here. Nothing was written yet. Returns whether it does.
+    pub fn open_from(&mut self, now: Instant, local: Ipv4Addr) -> bool {
+        if !matches!(self.state, State::CookieWait | State::CookieEchoed) {
+            return false;
+        }
+        let (local_port, peer_port) = self.ports();
+        let (local, peer) = (vec![local], self.opening.peers.clone());
+        let open = Open { local, local_port, peer, peer_port };
+        let anew = Self::open(now, &self.config, self.chance.fork(), &open);
+        let events = std::mem::take(&mut self.events);
+        anew.map(|anew| *self = Self { events, ..anew }).is_some()
+    }
+
     /// The association of a COOKIE ECHO that came from `src` (section 5.1, D).
     pub(crate) fn accept(
         now: Instant,

@@ -75,13 +75,15 @@ impl Locals {
         wishes.into_iter().find(|wish| self.sends(*wish)).or_else(|| self.with(Use::All).next())
     }
 
-    /// Where an ASCONF leaves from that deletes `deleted`: also an address that it adds, or that is waited for.
+    /// Where an ASCONF leaves from that deletes `deleted`: also an address that it adds, or that is waited for; or the user's
+    /// choice, if that is to be deleted by now. Then the peer may refuse the deletion, which is not wanted any more.
     pub(crate) fn source_of_change(&self, deleted: &[Ipv4Addr]) -> Option<Ipv4Addr> {
         let allowed = |address: &Ipv4Addr| {
             !deleted.contains(address) && matches!(self.get(*address), Some(Use::All | Use::Adding))
         };
         let usable = self.with(Use::All).find(allowed);
-        self.preferred.filter(allowed).or(usable).or_else(|| self.with(Use::Adding).find(allowed))
+        let back = |preferred: &Ipv4Addr| allowed(preferred) || self.get(*preferred) == Some(Use::Deleting);
+        self.preferred.filter(back).or(usable).or_else(|| self.with(Use::Adding).find(allowed))
     }
 
     /// One that the peer knows: by it the peer finds the association.

@@ -1,7 +1,7 @@
 //! Changes of our own addresses: what is asked of the peer, and what it answers (RFC 5061, sections 5.1 and 5.3).
 
 use crate::association::{Association, Transmit};
-use crate::event::{Cannot, Change, Event, Outcome, State};
+use crate::event::{Cannot, Change, Event, Outcome};
 use crate::handshake::unicast;
 use crate::locals::Use;
 use crate::message::{Action, Address, Asconf, AsconfAck, Cause, Chunk, Code, Request, Response};
@@ -31,6 +31,8 @@ struct Outstanding {
     to: Ipv4Addr,
     due: bool,
     t4: Option<Instant>,
+    /// It was asked again since T4 went off last, as the peer behaved as if it had answered.
+    again: bool,
 }
 
 /// The side that asks.
@@ -55,6 +57,23 @@ impl Ours {
         self.out.as_ref().and_then(|out| out.t4)
     }
 
+    /// The peer asks for a change of its own, from `peer`: it can be reached there, and perhaps only there. What is out, and went
+    /// elsewhere, goes there.
+    pub(crate) fn heard_at(&mut self, now: Instant, peer: Ipv4Addr) {
+        if let Some(out) = self.out.as_mut().filter(|out| out.to != peer) {
+            out.to = peer;
+            self.hasten(now);
+        }
+    }
+
+    /// The peer uses an address whose addition was asked for: it has made the change, and its answer was lost. What is out is
+    /// sent again, once until T4 goes off, and the answer comes again.
+    pub(crate) fn answer_was_lost(&mut self, now: Instant) {
+        if self.out.as_mut().is_some_and(|out| !std::mem::replace(&mut out.again, true)) {
+            self.hasten(now);
+        }
+    }
+
     /// The way has changed: what is out is sent again.
     pub(crate) fn hasten(&mut self, now: Instant) {
         if let Some(out) = &mut self.out {
@@ -74,7 +93,7 @@ impl Batch {
 impl Association {
     /// Asks for changes, all or none.
     pub(crate) fn request(&mut self, now: Instant, changes: &[Change]) -> Result<(), Cannot> {
-        if !self.is_open() || self.state == State::ShutdownAckSent {
+        if !self.is_open() {
             return Err(Cannot::NotOpen);
         }
         if !self.reconfigurable() {
@@ -88,7 +107,10 @@ impl Association {
         for change in changes {
             match change {
                 Change::Add(address) => self.locals.set(*address, Use::Adding),
-                Change::Delete(address) => self.locals.set(*address, Use::Deleting),
+                Change::Delete(address) => {
+                    self.locals.set(*address, Use::Deleting);
+                    self.locals.preferred = self.locals.preferred.filter(|preferred| preferred != address);
+                }
                 Change::SetPrimary(_) => {}
             }
         }
@@ -137,8 +159,15 @@ impl Association {
         }
         let rto = self.paths.get(out.to)?.rto.current();
         out.t4 = Some(now + rto);
-        let (dst, asconf) = (out.to, out.asconf.clone());
+        let (dst, mut asconf) = (out.to, out.asconf.clone());
         let src = self.locals.source_of_change(&out.batch.deleted())?;
+        // From an address that the chunk deletes: the peer finds the association by that, or if it has made the change, by what
+        // the chunk adds.
+        if self.locals.get(src) == Some(Use::Deleting)
+            && let Some(other) = self.locals.lasting().next()
+        {
+            asconf.lookup = Address::Ipv4(other);
+        }
         Some(Transmit::new(src, dst, self.seal(vec![Chunk::Asconf(asconf)])))
     }
 
@@ -171,7 +200,7 @@ impl Association {
         let asconf = Asconf { serial: self.ours.serial, lookup: Address::Ipv4(lookup), requests };
         self.ours.serial = self.ours.serial.wrapping_add(1);
         let to = self.paths.for_data();
-        self.ours.out = Some(Outstanding { asconf, batch, to, due: true, t4: None });
+        self.ours.out = Some(Outstanding { asconf, batch, to, due: true, t4: None, again: false });
     }
 
     /// T4 went off: the same chunk again, elsewhere if there is an elsewhere (section 5.1, B).
@@ -182,6 +211,7 @@ impl Association {
         if std::mem::replace(&mut out.due, true) {
             return;
         }
+        out.again = false;
         let to = out.to;
         let hearsay = self.paths.hearsay().filter(|hearsay| *hearsay != to);
         out.to = hearsay.or_else(|| self.paths.best_besides(to)).unwrap_or(to);
@@ -190,11 +220,12 @@ impl Association {
 
     /// The peer may be at `peer`: a directory says so. The change that waits for an answer is asked for there, as the peer may
     /// have lost all its addresses that we know, while we lost those that it knows. Nothing else goes there until a HEARTBEAT
-    /// has proved it. One such address is kept. Returns whether there is anything to try.
+    /// has proved it. One such address is kept. Returns whether there is anything to try that was not tried there before.
     pub fn try_at(&mut self, now: Instant, peer: Ipv4Addr) -> bool {
         let known = self.paths.get(peer).is_some();
         self.next_change();
-        if !self.is_open() || !unicast(peer) || self.ours.out.is_none() {
+        let elsewhere = self.ours.out.as_ref().is_some_and(|out| out.to != peer);
+        if !self.is_open() || !unicast(peer) || !elsewhere {
             return false;
         }
         if !known {
@@ -240,6 +271,7 @@ impl Association {
         self.rerouted(&before);
         if before.iter().all(|(_, source)| source.is_none()) {
             // Nothing could leave until now, not even a probe.
+            self.shutdown_due |= self.waits_for_shutdown();
             self.probing = now;
             self.paths.iter_mut().filter(|path| path.probe.is_none()).for_each(|path| path.heartbeat = now);
         }

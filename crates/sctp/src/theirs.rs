@@ -62,6 +62,9 @@ impl Association {
             self.theirs.answers.push(answer.clone());
         }
         turn.replies.push(Chunk::AsconfAck(answer));
+        if self.paths.get(turn.src).is_some() {
+            self.ours.heard_at(turn.now, turn.src);
+        }
     }
 
     /// One wish. `short` remembers that an address found no room: then no later one of the chunk is added or deleted
@@ -126,6 +129,10 @@ impl Association {
         if address == turn.src {
             return Err(Code::DELETE_SOURCE_ADDRESS);
         }
+        // A probe of what is not an address of the peer any more is not waited for (HB.Max.Burst).
+        if self.paths.get(address).is_some_and(|path| !path.confirmed && path.probe.is_some()) {
+            self.probing = turn.now;
+        }
         // What is on its way there goes at once to where the peer is now; that path has done nothing wrong.
         self.outbound.lose(&mut self.paths, address, false);
         self.paths.remove(address);
@@ -139,6 +146,7 @@ impl Association {
             self.paths.primary = next.unwrap_or(address);
         }
         self.moved = true;
+        self.shutdown_due |= self.waits_for_shutdown();
         self.events.push_back(Event::PeerDeleted(address));
         Ok(())
     }

@@ -112,9 +112,24 @@ pub struct MobileNodeConfig {
     pub park: Duration,
     /// Whom it tells where it is, if anybody.
     pub location_manager: Option<RegistrarConfig>,
+    /// Peers that move too. If one is silent, the location manager is asked where it is.
+    #[serde(default)]
+    pub peers: Vec<Peer>,
     /// Its SCTP.
     #[serde(default)]
     pub sctp: SctpConfig,
+}
+
+/// A peer that moves too.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Peer {
+    /// Its name in the zone of the location manager.
+    #[serde(deserialize_with = "text")]
+    #[schemars(schema_with = "node::config::schema::text")]
+    pub name: Name,
+    /// The addresses that it may have when an association with it begins.
+    pub addresses: Vec<Ipv4Addr>,
 }
 
 /// A network that a mobile node may be in.

@@ -22,6 +22,7 @@ pub mod mobile_node;
 mod monitor;
 mod place;
 pub mod registrar;
+mod resolver;
 mod transport;
 mod update;
 

@@ -40,6 +40,8 @@ pub(crate) enum Event {
     AddressFailed { address: Ipv4Addr, why: String },
     /// One of them did not want to.
     ChangeRefused { address: Ipv4Addr },
+    /// A peer is silent, and its location manager says that it is here.
+    PeerLocated { name: String, address: Ipv4Addr },
     /// It has decided to move. `switches`: it can be reached both ways, and the way is switched at once.
     Handoff { kind: &'static str, from: String, to: String, switches: bool },
     /// The first data came by the new way.
@@ -80,6 +82,9 @@ impl From<Event> for Mark {
             Event::PrimaryAcknowledged { address } => mobile("primary_acknowledged").with("address", address),
             Event::AddressFailed { address, why } => {
                 mobile("address_failed").with("address", address).with("why", why)
+            }
+            Event::PeerLocated { name, address } => {
+                mobile("peer_located").with("name", name).with("address", address)
             }
             Event::ChangeRefused { address } => mobile("change_refused").with("address", address),
             Event::Handoff { kind, from, to, switches } => {

@@ -49,6 +49,8 @@ pub struct Registrar {
     sequence: u64,
     known: Option<u64>,
     wanted: Option<Ipv4Addr>,
+    /// What the location manager knows, if it answered last that it does.
+    told: Option<Ipv4Addr>,
     pending: Option<Pending>,
     due: Option<Instant>,
 }
@@ -69,6 +71,7 @@ impl Registrar {
             sequence: 0,
             known: None,
             wanted: None,
+            told: None,
             pending: None,
             due: None,
         }
@@ -95,8 +98,18 @@ impl Registrar {
         self.begin(now, out);
     }
 
+    /// The same, unless it is known, or was said a moment ago.
+    pub fn register_once(&mut self, now: Instant, address: Ipv4Addr, out: &mut Outbox) {
+        let said = self.pending.as_ref().filter(|pending| pending.attempts <= 1);
+        let says = said.map(|pending| pending.address);
+        if self.wanted != Some(address) || says.or(self.told) != Some(address) {
+            self.register(now, address, out);
+        }
+    }
+
     /// Says it anew, from a new port.
     fn begin(&mut self, now: Instant, out: &mut Outbox) {
+        self.told = None;
         if let Some(old) = self.pending.take() {
             out.stream(old.stream, StreamOp::Finish);
         }
@@ -175,9 +188,11 @@ impl Registrar {
         out.mark(Event::RegistrationFailed { role: self.role, why: why.to_owned() }.into());
     }
 
-    /// What became of one of the registrar's streams.
-    pub fn stream(&mut self, now: Instant, id: StreamId, event: &StreamEvent<'_>, out: &mut Outbox) {
-        let Some(pending) = self.pending.as_mut().filter(|pending| pending.stream == id) else { return };
+    /// What became of one of the registrar's streams. Says whether the location manager knows now where we are.
+    pub fn stream(&mut self, now: Instant, id: StreamId, event: &StreamEvent<'_>, out: &mut Outbox) -> bool {
+        let Some(pending) = self.pending.as_mut().filter(|pending| pending.stream == id) else {
+            return false;
+        };
         match event {
             StreamEvent::Opened(_) if !pending.open => {
                 pending.open = true;
@@ -192,6 +207,7 @@ impl Registrar {
             }
             _ => {}
         }
+        self.told.is_some()
     }
 
     fn answer(&mut self, now: Instant, bytes: &[u8], out: &mut Outbox) {
@@ -204,6 +220,7 @@ impl Registrar {
             Some(Verdict::Done) => {
                 self.known = Some(self.sequence);
                 self.pending = None;
+                self.told = Some(address);
                 self.due = Some(now + self.config.refresh);
                 out.stream(stream, StreamOp::Finish);
                 out.mark(Event::Registered { role: self.role, address }.into());

@@ -82,21 +82,34 @@ impl Transport {
         self.endpoint.on_timeout(now);
     }
 
-    /// An open association.
+    /// An open association. One that shuts down is open until its end: what was written has to arrive still.
     pub(crate) fn open_mut(&mut self, id: AssociationId) -> Option<&mut Association> {
-        let association = self.endpoint.association_mut(id)?;
-        (association.state() == State::Established).then_some(association)
+        self.endpoint.association_mut(id).filter(|association| association.is_open())
     }
 
     /// All that are open.
     pub(crate) fn open(&self) -> Vec<AssociationId> {
-        let open = self.endpoint.associations().filter(|(_, it)| it.state() == State::Established);
+        let open = self.endpoint.associations().filter(|(_, it)| it.is_open());
         open.map(|(id, _)| id).collect()
     }
 
     /// Our addresses in an association.
     pub(crate) fn addresses(&self, id: AssociationId) -> Vec<Ipv4Addr> {
         self.endpoint.association(id).map_or(Vec::new(), |it| it.local_addresses().collect())
+    }
+
+    /// The peer's addresses in an association.
+    pub(crate) fn peer_addresses(&self, id: AssociationId) -> Vec<Ipv4Addr> {
+        self.endpoint.association(id).map_or(Vec::new(), |it| it.paths().map(|path| path.address).collect())
+    }
+
+    /// An address of ours has gone: associations that open from it do so from `here`.
+    pub(crate) fn open_from(&mut self, now: Instant, gone: Ipv4Addr, here: Ipv4Addr) {
+        let theirs = |it: &Association| it.local_addresses().any(|address| address == gone);
+        let by_it = self.endpoint.associations().filter(|(_, it)| theirs(it)).map(|(id, _)| id);
+        for id in by_it.collect::<Vec<_>>() {
+            self.endpoint.association_mut(id).into_iter().for_each(|it| _ = it.open_from(now, here));
+        }
     }
 
     /// This host's link has come back, and there was none meanwhile.

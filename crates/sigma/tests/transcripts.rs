@@ -8,6 +8,8 @@
 //! 0ms  peer allows 1               it takes so many addresses a minute that are not proved
 //! 30ms stranger add 10.1.6.100     the same by somebody who has not the key
 //! 40ms program writes 2000         a program of this host
+//! 45ms host refuses air 10.1.8.100/24    this host's own stack does not take an address; `keeps`: does not give it up
+//! 50ms manager located 10.1.7.100  the location manager answers the question that was asked last
 //! 50ms manager noerror             the location manager answers the update that was sent last
 //! 60ms update mn at=10.1.6.100     a mobile node tells the location manager
 //! 70ms wait                        nothing comes in; timers run
@@ -35,6 +37,8 @@ transcripts! {
     a_mobile_node_whose_link_broke_says_everything_at_once: "mobile-node-break";
     a_mobile_node_goes_back_before_it_has_let_go: "mobile-node-ping-pong";
     a_mobile_node_that_is_refused_keeps_its_address_and_asks_again: "mobile-node-refused";
+    a_mobile_node_whose_host_refuses_an_address_does_without: "mobile-node-address-failed";
+    a_mobile_node_asks_where_a_peer_is_that_may_have_moved_too: "mobile-node-meeting";
     a_mobile_node_repeats_what_it_tells_its_location_manager: "mobile-node-registration";
     a_correspondent_proves_an_address_before_it_sends_there: "correspondent-changes";
     a_correspondent_believes_only_the_peer: "correspondent-refusals";

@@ -22,6 +22,8 @@ struct Share {
     tsn: Tsn,
     /// The oldest that was on its way is among them.
     oldest: bool,
+    /// When the last one left that was sent only once, and was not taken for lost: a time-out is no round trip.
+    left: Option<Instant>,
 }
 
 impl Outbound {
@@ -123,6 +125,7 @@ impl Outbound {
             share.bytes += sent.charge();
             share.order = share.order.max(sent.order);
             share.tsn = share.tsn.max(tsn);
+            share.left = share.left.max(Some(sent.left).filter(|_| fate == Fate::Flying && !sent.again));
         }
     }
 
@@ -182,6 +185,11 @@ impl Outbound {
                 news.revived.push(path.address);
             }
             path.latest_acked = path.latest_acked.max(share.order);
+            // Section 6.3.1, C4: a measurement each round trip. The chunk that was timed is lost, but another of its flight tells
+            // it as well; or the time-out would stay as it was backed off though packets come and go.
+            if let Some(left) = share.left.filter(|_| path.rto.backing().1 > 0) {
+                path.rto.sample(now.since(left));
+            }
             if path.recovery.is_some_and(|until| self.cumulative >= until) {
                 path.recovery = None;
             }

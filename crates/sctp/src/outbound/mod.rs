@@ -33,6 +33,8 @@ struct Sent {
     hurried: bool,
     /// It was sent more than once: its acknowledgment tells no round trip.
     again: bool,
+    /// When it left first.
+    left: Instant,
     /// Which transmission it was, of all.
     order: u64,
 }
@@ -300,6 +302,7 @@ impl Outbound {
                 misses: 0,
                 hurried: false,
                 again: false,
+                left: now,
                 order,
             });
         }

@@ -5,6 +5,7 @@
 mod attacks;
 mod harness;
 mod moves;
+mod roaming;
 mod rules;
 mod script;
 mod stress;

@@ -119,6 +119,9 @@ fn a_forged_report_of_a_router_changes_nothing() {
     script.write(1);
     let said = script.says();
     assert_eq!(said.len(), 2, "cut for 1000 bytes still: {said:?}");
+    // What was too large leaves again without a time-out.
+    script.endpoint.complaint(mn(1), &quote(PEER_TAG), Complaint::TooBig(700)).unwrap();
+    assert!(script.says().contains(&format!("{} DATA 0", mn(1))));
 }
 
 /// The only link is away for a while. When it is back, nobody waits for a time-out that was backed off.
@@ -311,6 +314,11 @@ fn what_stands_before_a_malformed_chunk_counts() {
 /// Each end lost its address at the same instant, and knows the other's old one only. A directory tells one of them.
 #[test]
 fn both_ends_move_at_once_and_meet_again() {
+    [false, true].into_iter().for_each(meet_again);
+}
+
+/// `both`: both ends ask the directory.
+fn meet_again(both: bool) {
     let mut world = World::opened(&patient());
     world.hosts[1].data = noise(1, 500_000);
     world.run_for(100);
@@ -323,9 +331,21 @@ fn both_ends_move_at_once_and_meet_again() {
     }
     world.run_for(4000);
     assert!(world.events(0).iter().any(|event| matches!(event, Event::Silent(_))), "{:?}", world.events(0));
-    let (now, from) = (world.now, world.sent.len());
+    let (now, from, had) = (world.now, world.sent.len(), world.hosts[0].got.len());
     assert!(world.association(0).try_at(now, CN2));
-    world.run_for(1500);
+    assert!(!world.association(0).try_at(now, CN2), "it is under way");
+    if both {
+        assert!(world.association(1).try_at(now, mn(2)));
+    }
+    // Who is asked from the new address asks there too, at once.
+    world.run_for(15);
+    let asks = |(_, who, t): &(Instant, usize, Transmit)| {
+        *who == 1 && t.dst == mn(2) && has(t, |c| matches!(c, Chunk::Asconf(_)))
+    };
+    assert!(world.sent[from..].iter().any(asks), "both: {both}");
+    // A change each way, a probe, and data take no time-out.
+    world.run_for(135);
+    assert!(world.hosts[0].got.len() > had, "both: {both}");
     let early = world.sent[from..].iter().find(|(_, who, t)| *who == 0 && t.dst == CN2).unwrap();
     assert!(!has(&early.2, is_data));
     world.run_for(10_000);

@@ -28,6 +28,7 @@ impl MobileNode {
             Ok(()) => self.asked.extend(changes.iter().map(|change| (id, *change))),
             // The address is on its way out of the association, or too much is asked already.
             Err(Cannot::Known | Cannot::Full) => {
+                self.waiting.insert(id);
                 self.lacks(now, id, changes.iter().any(|it| matches!(it, Change::SetPrimary(_))));
             }
             // One that does not know an address is not to be asked about it.
@@ -42,32 +43,41 @@ impl MobileNode {
         self.timers.set(Timer::Ask, now + pause);
     }
 
-    /// Asks associations that lack a change for all that they lack by now: addresses of networks that we are in, the primary
-    /// one, and the end of those that we have not got any more.
+    /// Asks associations that lack a change.
     pub(super) fn ask_again(&mut self, now: Instant) {
-        let here: Vec<Ipv4Addr> = self.ready().filter_map(|at| self.address_of(at)).collect();
-        let current = self.current.and_then(|at| self.address_of(at));
         self.again += 1;
         for (id, primary) in std::mem::take(&mut self.lacking) {
             if self.asked.iter().any(|(asked, _)| *asked == id) {
                 self.lacks(now, id, primary);
-                continue;
-            }
-            let (Some(association), Some(current)) = (self.transport.open_mut(id), current) else { continue };
-            let known: Vec<Ipv4Addr> = association.local_addresses().collect();
-            let added = here.iter().filter(|address| !known.contains(address));
-            let gone = known.iter().filter(|address| !here.contains(address));
-            let changes: Vec<Change> = (added.map(|address| Change::Add(*address)))
-                .chain(primary.then_some(Change::SetPrimary(current)))
-                .chain(gone.map(|address| Change::Delete(*address)))
-                .collect();
-            self.ask(now, id, &changes);
-            if let Some(association) = self.transport.open_mut(id) {
-                let _ = association.prefer(now, None, current);
+            } else {
+                self.catch_up(now, id, primary);
             }
         }
         if self.lacking.is_empty() && self.asked.is_empty() {
             self.again = 0;
+        }
+    }
+
+    /// Asks an association for all that it lacks by now: addresses of networks that we are in, the primary one, and the end of
+    /// those that we have not got any more.
+    fn catch_up(&mut self, now: Instant, id: AssociationId, primary: bool) {
+        self.waiting.remove(&id);
+        let here: Vec<Ipv4Addr> = self.ready().filter_map(|at| self.address_of(at)).collect();
+        let current = self.current.and_then(|at| self.address_of(at));
+        let (Some(association), Some(current)) = (self.transport.open_mut(id), current) else { return };
+        let known: Vec<Ipv4Addr> = association.local_addresses().collect();
+        let added = here.iter().filter(|address| !known.contains(address));
+        let gone = known.iter().filter(|address| !here.contains(address));
+        let changes: Vec<Change> = (added.map(|address| Change::Add(*address)))
+            .chain(primary.then_some(Change::SetPrimary(current)))
+            .chain(gone.map(|address| Change::Delete(*address)))
+            .collect();
+        if changes.is_empty() {
+            return;
+        }
+        self.ask(now, id, &changes);
+        if let Some(association) = self.transport.open_mut(id) {
+            let _ = association.prefer(now, None, current);
         }
     }
 
@@ -113,13 +123,16 @@ impl MobileNode {
                 return;
             }
             for (id, event) in news {
+                self.heed(&event, id);
                 match event {
                     News::Opened => self.opened(now, id, out),
                     News::Changed(change, outcome) => self.changed(now, id, change, outcome, out),
+                    News::Silent(_) => self.seek(now, [id].into(), out),
                     News::Arriving(address) => self.arriving(address, out),
                     News::Closed(_) => {
                         self.asked.retain(|(other, _)| *other != id);
                         self.lacking.remove(&id);
+                        self.waiting.remove(&id);
                         self.retire(now, out);
                     }
                     _ => {}
@@ -142,6 +155,11 @@ impl MobileNode {
         } else {
             out.mark(Event::ChangeRefused { address: change.address() }.into());
             self.lacks(now, id, matches!(change, Change::SetPrimary(_)));
+        }
+        // What could not be asked while this was, is asked now.
+        if self.waiting.contains(&id) && !self.asked.iter().any(|(asked, _)| *asked == id) {
+            let primary = self.lacking.remove(&id).unwrap_or(false);
+            self.catch_up(now, id, primary);
         }
         if self.waits_for(change) {
             return;

@@ -15,11 +15,14 @@
 //! A peer may refuse a change. Then its association keeps the address that it has, and is asked again later.
 
 mod asking;
+mod meeting;
 
 use crate::config::{MobileNodeConfig, Network};
 use crate::mark::{Event, MOBILE_NODE};
+use crate::message::Name;
 use crate::monitor::Monitor;
 use crate::registrar::Registrar;
+use crate::resolver::Resolver;
 use crate::transport::{SCTP, Transport, end};
 use node::config::{ConfigError, Interfaces};
 use node::{
@@ -37,6 +40,8 @@ pub const OLD_ADDRESS: Reason = Reason("old_address");
 const LATE: Duration = Duration::from_secs(2);
 /// The registrar's streams; programs' are others.
 const REGISTRAR: u32 = 0;
+/// The resolver's, behind the registrar's 64.
+const RESOLVER: u32 = 64;
 
 #[derive(Clone, Copy, Debug)]
 enum Timer {
@@ -86,6 +91,7 @@ pub struct MobileNode {
     transport: Transport,
     monitor: Monitor,
     registrar: Option<Registrar>,
+    resolver: Option<Resolver>,
     timers: Timers<Timer, 3>,
     /// The network that data come by.
     current: Option<usize>,
@@ -99,6 +105,11 @@ pub struct MobileNode {
     /// asked again since all was well.
     lacking: BTreeMap<AssociationId, bool>,
     again: u32,
+    /// Associations among these that could not be asked, as they waited for an answer.
+    waiting: BTreeSet<AssociationId>,
+    /// The names of associations' peers that move too, and which of these are looked for.
+    met: BTreeMap<AssociationId, Name>,
+    sought: BTreeSet<AssociationId>,
     /// Where data are awaited, for whoever measures.
     switching: Option<Ipv4Addr>,
 }
@@ -121,6 +132,9 @@ impl MobileNode {
             radios: config.radios.iter().map(radio).collect::<Result<_, ConfigError>>()?,
             transport: Transport::new(&config.sctp, chance.fork("sctp")),
             monitor: Monitor::new(config.signal.clone()),
+            resolver: location_manager
+                .as_ref()
+                .map(|manager| Resolver::new(manager.address, RESOLVER, chance.fork("resolver"))),
             registrar: location_manager
                 .map(|manager| Registrar::new(manager, MOBILE_NODE, REGISTRAR, chance.fork("registrar"))),
             timers: Timers::default(),
@@ -130,6 +144,9 @@ impl MobileNode {
             accepted: BTreeSet::new(),
             lacking: BTreeMap::new(),
             again: 0,
+            waiting: BTreeSet::new(),
+            met: BTreeMap::new(),
+            sought: BTreeSet::new(),
             switching: None,
             config,
         })
@@ -243,17 +260,30 @@ impl MobileNode {
         let Some(address) = self.address_of(at) else { return };
         self.set(radio, Standing::Leaving(at));
         self.ask_all(now, &[Change::Delete(address)], out);
+        if let Some(here) = self.current.and_then(|at| self.address_of(at)) {
+            self.transport.open_from(now, address, here);
+        }
         self.retire(now, out);
     }
 
-    /// Gives up addresses that no association waits for any more. What comes late for them is nobody's.
+    /// Gives up addresses that no association waits for any more.
     fn retire(&mut self, now: Instant, out: &mut Outbox) {
-        for radio in 0..self.radios.len() {
-            let Some((iface, Standing::Leaving(at))) = self.radios.get(radio).copied() else { continue };
-            let Some(address) = self.network(at).map(|network| network.address) else { continue };
-            if self.waits_for(Change::Delete(address.address)) {
-                continue;
-            }
+        let waits = |address| self.waits_for(Change::Delete(address));
+        let done = self.leaving().filter(|(_, _, address)| !waits(address.address)).collect();
+        self.give_up(now, done, out);
+    }
+
+    /// Radios whose addresses are being taken out of the associations.
+    fn leaving(&self) -> impl Iterator<Item = (usize, Iface, InterfaceAddress)> {
+        self.radios.iter().enumerate().filter_map(|(radio, (iface, standing))| match standing {
+            Standing::Leaving(at) => Some((radio, *iface, self.network(*at)?.address)),
+            _ => None,
+        })
+    }
+
+    /// What comes late for these addresses is nobody's.
+    fn give_up(&mut self, now: Instant, addresses: Vec<(usize, Iface, InterfaceAddress)>, out: &mut Outbox) {
+        for (radio, iface, address) in addresses {
             out.route(by_source(address.address), None);
             out.remove_address(iface, address);
             let life = Life::Until(now + LATE);
@@ -379,6 +409,8 @@ impl MobileNode {
                 self.mark_handoff("lost", Some(at), other, true, out);
                 self.set(radio, Standing::Leaving(at));
                 self.switch_to(now, other, &[Change::SetPrimary(new), Change::Delete(gone)], out);
+                self.transport.open_from(now, gone, new);
+                self.lost_sight(now, out);
                 self.retire(now, out);
             }
             _ => {
@@ -386,6 +418,9 @@ impl MobileNode {
                 self.current = None;
                 self.broken = self.radios.get(radio).map(|(iface, _)| (*iface, at));
                 self.set(radio, Standing::Idle);
+                // No answer comes any more to whoever waits for the end of another address: its network may be the next.
+                let leaving = self.leaving().collect();
+                self.give_up(now, leaving, out);
                 let coming = self.radios.iter().find_map(|(_, other)| other.network());
                 if let Some(to) = coming {
                     self.mark_handoff("break", Some(at), to, true, out);
@@ -423,7 +458,7 @@ impl MobileNode {
         if lost == at {
             self.turn_to(at, out);
             self.transport.link_returned(now);
-            return self.register(now, out);
+            return self.lost_sight(now, out);
         }
         out.route(by_source(old), None);
         if let Some(network) = self.network(lost) {
@@ -431,6 +466,15 @@ impl MobileNode {
         }
         let all = [Change::Add(new), Change::SetPrimary(new), Change::Delete(old)];
         self.switch_to(now, at, &all, out);
+        self.transport.open_from(now, old, new);
+        self.lost_sight(now, out);
+    }
+
+    /// There was no network, or it went before another was made primary. Nobody finds us where we were, so the location manager
+    /// is told at once; and peers that move too may not be where they were.
+    fn lost_sight(&mut self, now: Instant, out: &mut Outbox) {
+        self.register(now, out);
+        self.seek_all(now, out);
     }
 
     // --- 4: the location manager -----------------------------------------------------------------------------------
@@ -438,7 +482,7 @@ impl MobileNode {
     fn register(&mut self, now: Instant, out: &mut Outbox) {
         let address = self.current.and_then(|at| self.address_of(at));
         if let (Some(registrar), Some(address)) = (&mut self.registrar, address) {
-            registrar.register(now, address, out);
+            registrar.register_once(now, address, out);
         }
     }
 
@@ -454,11 +498,22 @@ impl MobileNode {
         if let Some(registrar) = &mut self.registrar {
             registrar.timeout(now, out);
         }
+        if let Some(resolver) = &mut self.resolver {
+            resolver.timeout(now, out);
+        }
     }
 
     fn stream(&mut self, now: Instant, id: node::StreamId, event: &StreamEvent<'_>, out: &mut Outbox) {
         if let Some(registrar) = self.registrar.as_mut().filter(|registrar| registrar.has(id)) {
-            registrar.stream(now, id, event, out);
+            let knows = registrar.stream(now, id, event, out);
+            if knows {
+                self.seek_again(now, out);
+            }
+        }
+        if let Some(resolver) = self.resolver.as_mut().filter(|resolver| resolver.has(id))
+            && let Some((name, address)) = resolver.stream(id, event, out)
+        {
+            self.found(now, &name, address, out);
         }
     }
 }
@@ -529,7 +584,8 @@ impl Role for MobileNode {
 
     fn deadline(&self) -> Option<Instant> {
         let registrar = self.registrar.as_ref().and_then(Registrar::deadline);
-        [self.timers.next(), self.transport.deadline(), registrar].into_iter().flatten().min()
+        let resolver = self.resolver.as_ref().and_then(Resolver::deadline);
+        [self.timers.next(), self.transport.deadline(), registrar, resolver].into_iter().flatten().min()
     }
 
     fn status(&self) -> Value {

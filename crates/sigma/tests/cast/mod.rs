@@ -9,8 +9,8 @@ use names::{Args, NETWORKS};
 use node::config::Interfaces;
 use node::stream::Told;
 use node::{
-    Action, Addr, Class, Hop, Input, InterfaceAddress, Key, Life, Node, Role, Route, Seed, StreamEvent,
-    StreamId, StreamOp, Transport,
+    Action, Addr, Class, Fault, Hop, Input, InterfaceAddress, Key, Life, Node, Role, RoleId, Route, Seed,
+    StreamEvent, StreamId, StreamOp, Transport, Undone,
 };
 use peer::Peer;
 use serde::de::DeserializeOwned;
@@ -138,6 +138,16 @@ impl Cast for Sigma {
                 let stream = teller.cast.stream.unwrap();
                 let local = Addr::new(OLD, 50_000);
                 teller.give(Input::Stream(stream, StreamEvent::Opened(local)));
+            }
+            ["manager", "located", address] => {
+                let bytes = names::located(&teller.cast.said, address.parse().unwrap());
+                teller.give(Input::Stream(teller.cast.stream.unwrap(), StreamEvent::Data(&bytes)));
+            }
+            ["host", done, radio, address] => {
+                let iface = Iface(if radio == "air" { 1 } else { 2 });
+                let undone = Undone::Address(iface, address.parse().unwrap(), done == "refuses");
+                let fault = Fault { role: RoleId(0), undone, why: "EPERM".to_owned() };
+                teller.give(Input::Failed(&fault));
             }
             ["manager", answer, ref args @ ..] => {
                 let (stream, seconds) = (teller.cast.stream.unwrap(), names::seconds(teller.now));

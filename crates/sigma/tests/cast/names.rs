@@ -93,6 +93,13 @@ pub(super) fn query(name: &str) -> Vec<u8> {
     Message { questions, ..Message::default() }.emit()
 }
 
+/// A location manager's answer to a question: who was asked for is at this address.
+pub(super) fn located(question: &[u8], address: Ipv4Addr) -> Vec<u8> {
+    let Received { message, .. } = Received::parse(question).unwrap();
+    let answers = vec![Record::address(message.questions[0].name.clone(), 5, address)];
+    Message { header: message.header.answer(Rcode::NoError), answers, ..message }.emit()
+}
+
 /// A location manager's answer to an update, `forged` or by a clock that is so many seconds off.
 pub(super) fn answer(update: &[u8], rcode: &str, args: &Args<'_>, seconds: u64) -> Vec<u8> {
     let Received { message, signed } = Received::parse(update).unwrap();
@@ -119,6 +126,10 @@ pub(super) fn message_name(bytes: &[u8]) -> String {
         records.iter().filter_map(record_name).collect::<Vec<_>>().join(", ")
     };
     let said = match (message.header.is_response, message.header.opcode) {
+        (false, opcode::QUERY) => {
+            let name = message.questions.first().map(|question| question.name.to_string());
+            format!("question: where is {}", name.unwrap_or_default())
+        }
         (false, _) => {
             let only_if = records(&message.answers);
             let only_if = if only_if.is_empty() { only_if } else { format!(", if {only_if}") };

@@ -148,6 +148,9 @@ pub(super) fn packet_name(packet: &Packet) -> String {
         let datagram = udp::Datagram::parse(payload, ip.src, ip.dst).unwrap();
         return super::names::message_name(datagram.payload);
     }
+    if ip.protocol == ipv4::ICMP {
+        return format!("ICMP error to {}", ip.dst);
+    }
     let said = Said::parse(payload).unwrap();
     let chunks: Vec<String> = said.chunks.iter().map(chunk_name).collect();
     format!("{} ({} > {})", chunks.join(" + "), ip.src, ip.dst)

@@ -10,6 +10,8 @@ use toml::{Table, Value};
 use trace::hex;
 use wire::Ipv4Addr;
 
+const MOBILE_NODE: &str = "sigma/mobile-node";
+
 /// What a mobile node is told in short.
 pub(super) const WRITES: &[Written] =
     &[("addresses", "Its addresses, one in the network of each cell that it may be in.", |generator, _| {
@@ -56,8 +58,27 @@ pub(super) fn mobile_node(around: &Around<'_>, role: &mut Table) -> Result<(), S
             ("key".to_owned(), Value::from(hex(shared.key.as_bytes()))),
         ]);
         default(role, "location_manager", registrar);
+        let peers = peers(scenario, shared, host);
+        if !peers.is_empty() {
+            default(role, "peers", peers);
+        }
     }
     Ok(())
+}
+
+/// The other mobile nodes, and all addresses that each may have.
+fn peers(scenario: &Scenario, shared: &Sigma, own: &str) -> Vec<Value> {
+    let others = hosts_of(scenario, MOBILE_NODE).filter(|host| *host != own);
+    let addresses = |host: &str| {
+        let roles = scenario.host.get(host).and_then(|host| host.get("role")).and_then(Value::as_array);
+        let is = |role: &&Value| role.get("kind").and_then(Value::as_str) == Some(MOBILE_NODE);
+        roles.into_iter().flatten().find(is).and_then(|role| role.get("addresses")).cloned()
+    };
+    let peer = |host: &str| {
+        let name = ("name".to_owned(), Value::from(name_of(shared, host)));
+        Some(Value::Table(Table::from_iter([name, ("addresses".to_owned(), addresses(host)?)])))
+    };
+    others.filter_map(peer).collect()
 }
 
 fn network(layout: &Layout, own: Ipv4Addr) -> Result<Value, String> {
@@ -88,7 +109,7 @@ pub(super) fn location_manager(around: &Around<'_>, role: &mut Table) -> Result<
     let address = layout.address(host).ok_or("a location manager needs an address")?;
     default(role, "address", address.to_string());
     default(role, "zone", shared.zone.clone());
-    let nodes = hosts_of(scenario, "sigma/mobile-node").map(|node| {
+    let nodes = hosts_of(scenario, MOBILE_NODE).map(|node| {
         Value::Table(Table::from_iter([
             ("name".to_owned(), Value::from(name_of(shared, node))),
             ("key".to_owned(), Value::from(hex(shared.key.as_bytes()))),

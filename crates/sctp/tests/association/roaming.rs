@@ -1,0 +1,193 @@
+//! Moves at an awkward moment: while an association opens or shuts down, when an answer is lost, and back again before it came.
+
+use crate::harness::{CN, World, mn, noise};
+use crate::script::Script;
+use crate::transfers::patient;
+use sctp::message::{Chunk, Packet};
+use sctp::{Change, Config, Ended, Event, State, Transmit};
+use wire::Duration;
+
+fn has(transmit: &Transmit, kind: impl Fn(&Chunk) -> bool) -> bool {
+    Packet::parse(&transmit.bytes).unwrap().chunks.iter().any(kind)
+}
+
+fn is_ack(transmit: &Transmit) -> bool {
+    has(transmit, |chunk| matches!(chunk, Chunk::AsconfAck(_)))
+}
+
+/// The link of one address breaks, and the other one is there.
+fn break_to(world: &mut World, who: usize, gone: u8, here: u8) {
+    world.dead.retain(|address| *address != mn(here));
+    world.dead.push(mn(gone));
+    let changes = [Change::Add(mn(here)), Change::SetPrimary(mn(here)), Change::Delete(mn(gone))];
+    let now = world.now;
+    world.association(who).change(now, &changes).unwrap();
+    world.association(who).prefer(now, None, mn(here)).unwrap();
+}
+
+/// A peer that uses an address has been told of it. Its answer was lost, and comes again without a time-out.
+#[test]
+fn an_answer_that_was_lost_is_asked_for_when_the_peer_uses_the_address() {
+    let mut world = World::opened(&patient());
+    world.hosts[1].data = noise(1, 3_000_000);
+    world.run_for(300);
+    break_to(&mut world, 0, 1, 2);
+    world.run_until(Duration::from_secs(1), |world| world.events(1).contains(&Event::PeerAdded(mn(2))));
+    assert_eq!(world.lose(is_ack), 1);
+    let from = world.sent.len();
+    world.run_for(70);
+    let done = Event::Changed(Change::Add(mn(2)), sctp::Outcome::Done);
+    assert!(world.events(0).contains(&done), "{:?}", world.events(0));
+    world.run_for(100);
+    let asked = |(_, who, t): &&(wire::Instant, usize, Transmit)| {
+        *who == 0 && has(t, |chunk| matches!(chunk, Chunk::Asconf(_)))
+    };
+    assert_eq!(world.sent[from..].iter().filter(asked).count(), 1, "once, though more data came");
+}
+
+/// RFC 9260, section 6.3.1, C4: a round trip is measured though the chunk that was timed is lost, so a time-out does not stay
+/// backed off while packets come and go.
+#[test]
+fn a_flight_whose_timed_chunk_is_lost_gives_a_measurement() {
+    let mut script = Script::accepted(&Config::default(), &[mn(1)]);
+    script.write(10);
+    script.says();
+    for _ in 0..2 {
+        script.wait_for_timer();
+        script.says();
+    }
+    let backed_off = script.path(mn(1)).rto;
+    script.wait(10);
+    script.sack(4, &[]);
+    assert_eq!(script.says().len(), 2, "slow start");
+    assert_eq!(script.path(mn(1)).rto, backed_off, "what was sent twice tells nothing");
+    script.wait(10);
+    script.sack(4, &[(5, 5)]);
+    assert!(
+        script.path(mn(1)).rto <= Duration::from_secs(1),
+        "{:?} before {backed_off:?}",
+        script.path(mn(1))
+    );
+    // What was taken for lost is no measurement: it includes the time-out.
+    let mut script = Script::accepted(&Config::default(), &[mn(1)]);
+    script.write(4);
+    script.says();
+    let ms = script.wait_for_timer();
+    assert_eq!(script.says().len(), 1);
+    script.wait(10);
+    script.sack(4, &[]);
+    assert!(
+        script.path(mn(1)).srtt.is_none_or(|srtt| srtt < Duration::from_millis(ms)),
+        "{:?}",
+        script.path(mn(1))
+    );
+}
+
+/// The address that an association opens from goes: nothing that the peer answers would arrive.
+#[test]
+fn an_association_opens_from_where_we_are_by_now() {
+    for state in [State::CookieWait, State::CookieEchoed] {
+        let mut world = World::new(&Config::default());
+        world.run_until(Duration::from_secs(1), |world| world.states()[0] == state);
+        assert_eq!(world.states()[0], state);
+        world.dead.push(mn(1));
+        world.lose(|transmit| transmit.src == mn(1) || transmit.dst == mn(1));
+        world.run_for(500);
+        let now = world.now;
+        assert!(world.association(0).open_from(now, mn(2)));
+        world.run_for(100);
+        assert_eq!(world.states(), [State::Established; 2]);
+        assert_eq!(world.association(0).local_addresses().collect::<Vec<_>>(), [mn(2)]);
+        let now = world.now;
+        assert!(!world.association(0).open_from(now, mn(3)), "it is open");
+    }
+}
+
+/// What was written before the end arrives after a move, and so does the end.
+#[test]
+fn an_association_that_shuts_down_moves_too() {
+    for sender in [0, 1] {
+        let mut world = World::opened(&patient());
+        world.hosts[sender].data = noise(1, 100_000);
+        world.hosts[sender].finishes = true;
+        world.run_for(60);
+        assert_eq!(world.states()[sender], State::ShutdownPending);
+        break_to(&mut world, 0, 1, 2);
+        world.run_for(1500);
+        assert!(world.hosts[1 - sender].got == noise(1, 100_000), "host {sender} sends");
+        for who in [0, 1] {
+            assert_eq!(
+                world.events(who).last(),
+                Some(&Event::Closed(Ended::Finished)),
+                "host {sender} sends"
+            );
+        }
+    }
+}
+
+/// SHUTDOWN or its answer was lost with the link.
+#[test]
+fn the_end_of_an_association_moves_too() {
+    for (closer, who, state) in
+        [(0, 0, State::ShutdownSent), (1, 0, State::ShutdownAckSent), (1, 1, State::ShutdownSent)]
+    {
+        let mut world = World::opened(&patient());
+        let now = world.now;
+        world.association(closer).finish(now);
+        world.run_until(Duration::from_secs(1), |world| world.states()[who] == state);
+        assert_eq!(world.states()[who], state);
+        world.lose(|transmit| transmit.src == mn(1) || transmit.dst == mn(1));
+        break_to(&mut world, 0, 1, 2);
+        // A round trip for the change, and at most two for the end: no time-out.
+        world.run_for(70);
+        for who in [0, 1] {
+            assert_eq!(world.events(who).last(), Some(&Event::Closed(Ended::Finished)), "{closer} {state:?}");
+        }
+    }
+}
+
+/// Back where it was before the answer came: the answer would go to where nobody is any more. Whether the peer has made the change
+/// or not, it finds the association, and the answer finds us.
+#[test]
+fn who_comes_back_before_the_answer_gets_it_there() {
+    for carried_out in [false, true] {
+        let mut world = World::opened(&patient());
+        world.hosts[1].data = noise(1, 1_000_000);
+        world.run_for(100);
+        break_to(&mut world, 0, 1, 2);
+        if carried_out {
+            world.run_until(Duration::from_secs(1), |world| {
+                world.events(1).contains(&Event::PeerAdded(mn(2)))
+            });
+        } else {
+            world.flush(0);
+        }
+        world.lose(|_| true);
+        world.dead = vec![mn(2)];
+        let now = world.now;
+        world.association(0).prefer(now, None, mn(1)).unwrap();
+        world.run_for(50);
+        let answered = |event: &&Event| matches!(event, Event::Changed(..));
+        assert_eq!(
+            world.events(0).iter().filter(answered).count(),
+            3,
+            "{carried_out}: {:?}",
+            world.events(0)
+        );
+        // The peer may have deleted the address, or refused to delete it as it was asked from there.
+        let known: Vec<_> = world.association(0).local_addresses().collect();
+        assert_eq!(known.contains(&mn(1)), !carried_out);
+        let changes = [Change::Add(mn(1)), Change::SetPrimary(mn(1)), Change::Delete(mn(2))];
+        let now = world.now;
+        world.association(0).change(now, &changes[usize::from(!carried_out)..]).unwrap();
+        world.association(0).prefer(now, None, mn(1)).unwrap();
+        let had = world.hosts[0].got.len();
+        // What went to the address that is deleted leaves at once; else it was lost on a link that is back, and waits for T3.
+        world.run_for(if carried_out { 150 } else { 1150 });
+        assert!(world.hosts[0].got.len() > had, "{carried_out}");
+        world.run_for(5000);
+        assert!(world.hosts[0].got == noise(1, 1_000_000), "{carried_out}: {}", world.hosts[0].got.len());
+        assert_eq!(world.association(1).paths().map(|path| path.address).collect::<Vec<_>>(), [mn(1)]);
+        assert_eq!(world.association(0).paths().map(|path| path.address).collect::<Vec<_>>(), [CN]);
+    }
+}

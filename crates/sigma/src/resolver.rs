@@ -1,0 +1,185 @@
+//! Asks the location manager where a peer is that has moved while we did: the report's correspondent does so before it begins an
+//! association (section 3), and a mobile node whose peer moves too must, or each of the two knows only what the other has lost.
+//!
+//! An answer is not believed: it says where a change is asked for that both ends authenticate, and nothing else. So the question
+//! needs no signature; its number and port cannot be guessed.
+
+use crate::message::{Header, Message, Name, PORT, Question, Received, Record, class, kind, opcode};
+use node::{Addr, Outbox, Seed, StreamEvent, StreamId, StreamOp, Transport};
+use std::collections::BTreeMap;
+use wire::{Duration, Instant, Ipv4Addr};
+
+/// From one attempt to the next; behind the last, the question is given up.
+const PAUSES: [Duration; 5] = [
+    Duration::from_millis(500),
+    Duration::from_secs(1),
+    Duration::from_secs(2),
+    Duration::from_secs(4),
+    Duration::from_secs(8),
+];
+/// Streams are numbered in turn, as the registrar's are.
+const STREAMS: u32 = 64;
+/// Questions at a time: fewer than streams, so that no two share one.
+const QUESTIONS: usize = 32;
+/// The longest answer that is read, in bytes.
+const LONGEST: usize = 1500;
+
+/// A question that has no answer yet.
+#[derive(Debug)]
+struct Pending {
+    stream: StreamId,
+    id: u16,
+    attempts: usize,
+    due: Instant,
+    /// Whether the stream is open.
+    open: bool,
+}
+
+/// Finds peers by their names.
+#[derive(Debug)]
+pub(crate) struct Resolver {
+    manager: Ipv4Addr,
+    /// Its streams have the numbers from here on, [`STREAMS`] of them.
+    first: u32,
+    streams: u32,
+    chance: Seed,
+    pending: BTreeMap<Name, Pending>,
+}
+
+impl Resolver {
+    pub(crate) const fn new(manager: Ipv4Addr, first: u32, chance: Seed) -> Self {
+        Self { manager, first, streams: 0, chance, pending: BTreeMap::new() }
+    }
+
+    /// Whether a stream is one of the resolver's.
+    pub(crate) fn has(&self, id: StreamId) -> bool {
+        (self.first..self.first + STREAMS).contains(&id.0)
+    }
+
+    /// When [`Resolver::timeout`] is due.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        self.pending.values().map(|pending| pending.due).min()
+    }
+
+    /// Asks from `local` where `name` is. What was asked before of the same name is given up: its answer may be of a time
+    /// when less was known, and it may have been asked from an address that is gone.
+    pub(crate) fn ask(&mut self, now: Instant, name: &Name, local: Ipv4Addr, out: &mut Outbox) {
+        self.give_up(name, out);
+        if self.pending.len() >= QUESTIONS {
+            return;
+        }
+        let stream = StreamId(self.first + self.streams % STREAMS);
+        self.streams = self.streams.wrapping_add(1);
+        let id = self.chance.draw() as u16;
+        let port = 49_152 + (self.chance.draw() % 16_384) as u16; // RFC 6335, section 6
+        let (local, peer) = (Some(Addr::new(local, port)), Addr::new(self.manager, PORT));
+        out.stream(stream, StreamOp::Open { by: Transport::Udp, local, peer, foreign: false });
+        let pending = Pending { stream, id, attempts: 0, due: now + PAUSES[0], open: false };
+        self.pending.insert(name.clone(), pending);
+    }
+
+    /// Nobody wants to know any more.
+    pub(crate) fn give_up(&mut self, name: &Name, out: &mut Outbox) {
+        if let Some(old) = self.pending.remove(name) {
+            out.stream(old.stream, StreamOp::Finish);
+        }
+    }
+
+    /// Asks again what was not answered.
+    pub(crate) fn timeout(&mut self, now: Instant, out: &mut Outbox) {
+        let due = self.pending.iter().filter(|(_, pending)| pending.due <= now);
+        let due: Vec<Name> = due.map(|(name, _)| name.clone()).collect();
+        for name in due {
+            let Some(pending) = self.pending.get_mut(&name) else { continue };
+            match PAUSES.get(pending.attempts).filter(|_| pending.open) {
+                Some(pause) => {
+                    pending.due = now + *pause;
+                    pending.send(&name, out);
+                }
+                None => self.give_up(&name, out),
+            }
+        }
+    }
+
+    /// What became of one of the resolver's streams. Returns who is where, if this is an answer.
+    pub(crate) fn stream(
+        &mut self,
+        id: StreamId,
+        event: &StreamEvent<'_>,
+        out: &mut Outbox,
+    ) -> Option<(Name, Ipv4Addr)> {
+        let (name, pending) = self.pending.iter_mut().find(|(_, pending)| pending.stream == id)?;
+        let name = name.clone();
+        match event {
+            StreamEvent::Opened(_) if !pending.open => {
+                pending.open = true;
+                out.stream(id, StreamOp::Read(LONGEST));
+                pending.send(&name, out);
+                None
+            }
+            StreamEvent::Data(bytes) => {
+                let Some(addresses) = addresses(&name, pending.id, bytes) else {
+                    out.stream(id, StreamOp::Read(LONGEST));
+                    return None;
+                };
+                self.give_up(&name, out);
+                addresses.first().map(|address| (name, *address))
+            }
+            // Somebody has the port, or the address is gone.
+            StreamEvent::Closed(_) => {
+                self.pending.remove(&name);
+                None
+            }
+            _ => None,
+        }
+    }
+}
+
+impl Pending {
+    fn send(&mut self, name: &Name, out: &mut Outbox) {
+        self.attempts += 1;
+        let header = Header { id: self.id, opcode: opcode::QUERY, ..Header::default() };
+        let questions = vec![Question { name: name.clone(), kind: kind::A, class: class::IN }];
+        let message = Message { header, questions, ..Message::default() };
+        out.stream(self.stream, StreamOp::Write(message.emit()));
+    }
+}
+
+/// The addresses in an answer to the question of this number; the primary is the first. `None`: it answers something else.
+fn addresses(name: &Name, id: u16, bytes: &[u8]) -> Option<Vec<Ipv4Addr>> {
+    let Received { message: Message { header, questions, answers, .. }, .. } = Received::parse(bytes).ok()?;
+    let asked = questions.first().is_some_and(|question| question.name == *name);
+    if !header.is_response || header.id != id || header.opcode != opcode::QUERY || !asked {
+        return None;
+    }
+    let own = answers.iter().filter(|record| record.name == *name);
+    Some(own.filter_map(Record::as_address).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::Rcode;
+
+    #[test]
+    fn only_the_answer_to_the_question_counts() {
+        let name: Name = "bob.sigma.example".parse().unwrap();
+        let at = Ipv4Addr::new(10, 1, 4, 100);
+        let message = |id, name: &Name, of: &Name| Message {
+            header: Header { id, ..Header::default() }.answer(Rcode::NoError),
+            questions: vec![Question { name: name.clone(), kind: kind::A, class: class::IN }],
+            answers: vec![Record::address(of.clone(), 5, at)],
+            ..Message::default()
+        };
+        let read = |message: Message| addresses(&name, 7, &message.emit());
+        let other: Name = "eve.sigma.example".parse().unwrap();
+        assert_eq!(read(message(7, &name, &name)), Some(vec![at]));
+        assert_eq!(read(message(8, &name, &name)), None, "another number");
+        assert_eq!(read(message(7, &other, &name)), None, "another question");
+        assert_eq!(read(message(7, &name, &other)), Some(Vec::new()), "of another");
+        assert_eq!(addresses(&name, 7, b"no message"), None);
+        let mut query = message(7, &name, &name);
+        query.header.is_response = false;
+        assert_eq!(read(query), None, "no answer");
+    }
+}
