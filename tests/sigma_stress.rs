@@ -167,7 +167,7 @@ impl Run {
     /// Since when there is an address again, after all moves.
     fn ready(&self) -> u64 {
         let ready = |what: &What| matches!(what, What::Marked(mark) if mark.name == "address_ready");
-        let ready = self.outcome.records.iter().filter(|record| ready(&record.what)).next_back().unwrap();
+        let ready = self.outcome.records.iter().rfind(|record| ready(&record.what)).unwrap();
         ready.at.0 / 1_000_000
     }
 
@@ -297,7 +297,7 @@ fn a_move_while_an_association_opens_delays_it_only() {
 fn a_move_while_an_association_shuts_down_loses_neither_data_nor_the_end() {
     for bytes in (2_000_000..2_240_000).step_by(8000) {
         let here = [vec![(0, 8 * S)], vec![(8 * S, 60 * S)]];
-        let run = Move { here, bytes, ..Move::default() }.run(1);
+        let run = Move { bytes, here, ..Move::default() }.run(1);
         run.worst();
         let ended = run.ended();
         assert!(ended <= 9 * S, "{bytes}: the end comes at {ended}");
@@ -418,7 +418,7 @@ fn both_ends_move_at_once_and_meet_again() {
                 let (lost, later) = (4 * S + 10 * (seed % 10), 10 * (seed % 5));
                 let delay = [20_u64.saturating_sub(later), later.saturating_sub(20)];
                 let (lost, found) = ([lost; 2], [lost + 1; 2]);
-                let run = Both { lost, found, delay, radios, far, loss, ..Both::default() }.run(seed);
+                let run = Both { lost, found, delay, radios, loss, far, ..Both::default() }.run(seed);
                 run.worst();
                 let unexplained = run.unexplained(run.ready(), 4 * far);
                 assert_eq!(unexplained, [], "{radios} radios, {far} ms, loss {loss}, seed {seed}");

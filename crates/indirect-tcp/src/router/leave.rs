@@ -377,9 +377,12 @@ impl SupportRouter {
     }
 }
 
+/// Halves, their states, and what is on its way between them.
+type Shipment = (Halves, Vec<SocketState>, Vec<(Way, Vec<u8>)>);
+
 /// What is shipped of a connection: which halves there are, their states, and what is on its way between them. Of a half that
 /// is alone nothing is relayed any more: what was on its way to it is what it has still to send, and then its end.
-fn parts(states: &[SocketState], staged: &[Vec<u8>; 2]) -> (Halves, Vec<SocketState>, Vec<(Way, Vec<u8>)>) {
+fn parts(states: &[SocketState], staged: &[Vec<u8>; 2]) -> Shipment {
     let mut states = states.to_vec();
     let has = |side| states.iter().any(|state: &SocketState| state.side == side);
     let halves = Halves { near: has(Side::Near), far: has(Side::Far) };
