@@ -31,7 +31,7 @@ pub(crate) enum Event {
     /// Its state has left, the commit too: so many bytes of frames, so many of them codes.
     Shipped { host: Ipv4Addr, connection: u32, bytes: usize, codes: usize },
     /// The new router has its own state of it, and owns it.
-    Taken { host: Ipv4Addr, connection: u32, buffered: usize },
+    Taken { host: Ipv4Addr, connection: u32, buffered: usize, closing: bool },
     /// The old router has forgotten it.
     Forgotten { host: Ipv4Addr, connection: u32 },
     /// All connections that could be handed over were.
@@ -71,9 +71,12 @@ impl From<Event> for Mark {
             Event::Shipped { host, connection, bytes, codes } => {
                 about("shipped", host, connection).with("bytes", bytes as u64).with("codes", codes as u64)
             }
-            Event::Taken { host, connection, buffered } => about("taken", host, connection)
-                .with("buffered", buffered as u64)
-                .at(Span::Ends(Stage::PathSwitch)),
+            Event::Taken { host, connection, buffered, closing } => {
+                let taken = about("taken", host, connection).with("buffered", buffered as u64);
+                // Its program has closed it already: `greeted` does not count it.
+                let taken = if closing { taken.with("closing", "yes") } else { taken };
+                taken.at(Span::Ends(Stage::PathSwitch))
+            }
             Event::Forgotten { host, connection } => about("forgotten", host, connection),
             Event::HandedOver { host } => router("handed_over", host),
             Event::Resumed { host, connection } => about("resumed", host, connection),

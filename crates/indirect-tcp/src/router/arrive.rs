@@ -223,7 +223,8 @@ impl SupportRouter {
         if let Some(host) = self.hosts.get_mut(&address) {
             host.note_taken(number, attempt);
         }
-        out.mark(Event::Taken { host: address, connection: number, buffered }.into());
+        let closing = entry.closing;
+        out.mark(Event::Taken { host: address, connection: number, buffered, closing }.into());
         if let (Some(near), Some(far)) = (near, far) {
             out.stream(near, StreamOp::Join(far, staged));
         }

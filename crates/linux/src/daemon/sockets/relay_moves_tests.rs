@@ -140,22 +140,26 @@ impl Stage {
         self.routers[self.at].run(|| self.doors[self.at].shut()).unwrap();
         self.note_ends();
         let there: Vec<StreamId> = [WIRED, RADIO].into_iter().filter(|id| !self.ended.contains(id)).collect();
-        there.iter().for_each(|id| self.op(*id, StreamOp::Freeze));
+        for id in &there {
+            self.op(*id, StreamOp::Freeze);
+        }
         if there.len() == 2 {
             self.op(WIRED, StreamOp::Part);
         }
         for op in [StreamOp::Export, StreamOp::Forget] {
-            there.iter().for_each(|id| self.op(*id, op.clone()));
+            for id in &there {
+                self.op(*id, op.clone());
+            }
         }
         let mut staged = [Vec::new(), Vec::new()];
         let mut states = Vec::new();
         for told in std::mem::take(&mut self.told) {
             match told {
                 Told::Parted(WIRED, bytes) => staged = bytes,
-                // The relay is over, and both may have something to give still.
-                Told::Refused(WIRED, why) if why == refusal::NOT_JOINED => {}
                 Told::Exported(id, state) => states.push((id, state)),
                 Told::Refused(id, why) if why == refusal::NOT_ESTABLISHED => drop(self.ended.insert(id)),
+                // The relay is over, and both may have something to give still.
+                Told::Refused(WIRED, why) => assert_eq!(why, refusal::NOT_JOINED),
                 Told::Closed(_, None) => {}
                 told => panic!("{told:?}"),
             }
@@ -164,14 +168,10 @@ impl Stage {
         self.tcp = Tcp::new(Some(PEER));
         self.route();
         let between = staged.iter().map(Vec::len).sum();
-        match &mut states[..] {
-            [] => {}
-            [(id, state)] => {
-                assert!(state.finished && state.unread.is_empty(), "something is left to relay");
-                state.unacknowledged.extend(&staged[usize::from(*id == WIRED)]);
-                state.finishing = true;
-            }
-            _ => {}
+        if let [(id, state)] = &mut states[..] {
+            assert!(state.finished && state.unread.is_empty(), "something is left to relay");
+            state.unacknowledged.extend(&staged[usize::from(*id == WIRED)]);
+            state.finishing = true;
         }
         let moved: Vec<StreamId> = states.iter().map(|(id, _)| *id).collect();
         for (id, state) in states {
@@ -184,7 +184,9 @@ impl Stage {
         assert_eq!(self.told, imported);
         self.told.clear();
         self.routers[self.at].run(Door::open).unwrap();
-        moved.iter().for_each(|id| self.op(*id, StreamOp::Thaw));
+        for id in &moved {
+            self.op(*id, StreamOp::Thaw);
+        }
         (!moved.is_empty()).then_some(between)
     }
 

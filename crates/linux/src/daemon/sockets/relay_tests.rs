@@ -262,11 +262,15 @@ fn ends_and_moves_alone(len: usize, room: bool) {
     assert_eq!(rig.closed(), closed, "of {len} bytes");
     let ends: &[_] = if room { &[RADIO] } else { &[RADIO, WIRED] };
     rig.told.clear();
-    ends.iter().for_each(|id| rig.op(*id, StreamOp::Freeze));
+    for id in ends {
+        rig.op(*id, StreamOp::Freeze);
+    }
     if !room {
         rig.op(RADIO, StreamOp::Part);
     }
-    ends.iter().for_each(|id| rig.op(*id, StreamOp::Export));
+    for id in ends {
+        rig.op(*id, StreamOp::Export);
+    }
     let told = std::mem::take(&mut rig.told);
     let (staged, state) = match &told[..] {
         [Told::Exported(RADIO, state)] if room => (Vec::new(), state),
@@ -281,7 +285,9 @@ fn ends_and_moves_alone(len: usize, room: bool) {
     assert!(state.finished && state.unread.is_empty() && state.finishing == room);
     state.unacknowledged.extend(staged);
     state.finishing = true;
-    ends.iter().for_each(|id| rig.op(*id, StreamOp::Forget));
+    for id in ends {
+        rig.op(*id, StreamOp::Forget);
+    }
     rig.told.clear();
     let new = StreamId(7);
     rig.op(new, StreamOp::Import(state));
