@@ -133,6 +133,24 @@ impl Skipped {
         Self { before: Vec::new(), behind }
     }
 
+    /// All but since when the host is attached.
+    #[must_use]
+    pub fn others(&self) -> Self {
+        let of = |side: &[u8]| {
+            let (mut r, mut others) = (Reader::new(side, Malformed("cip_tlv_truncated")), Vec::new());
+            while let (Ok(kind), Ok(length)) = (r.u8(), r.u8())
+                && let Ok(data) = r.take(usize::from(length))
+            {
+                if kind != ATTACHED_SINCE {
+                    others.extend([kind, length]);
+                    others.extend(data);
+                }
+            }
+            others
+        };
+        Self { before: of(&self.before), behind: of(&self.behind) }
+    }
+
     /// The data of the first of this type, if it has this length.
     fn find<const N: usize>(&self, wanted: u8) -> Option<[u8; N]> {
         [&self.before, &self.behind].into_iter().find_map(|side| {
@@ -367,6 +385,8 @@ mod tests {
         let with = |bytes: &[u8]| with_information(bytes).unwrap().attached_since();
         assert_eq!(with(&[8, 1, 9, 6, 8, 0, 0, 0, 0, 0, 0, 0, 5, 3, 4, 0, 0, 0, 3]), Some(5));
         assert_eq!(with(&[6, 2, 0, 0, 3, 4, 0, 0, 0, 3]), None, "of another length");
+        let both = with_information(&[8, 1, 9, 6, 8, 0, 0, 0, 0, 0, 0, 0, 5, 3, 4, 0, 0, 0, 3]).unwrap();
+        assert_eq!(both.skipped.others(), with_information(&[8, 1, 9, 3, 4, 0, 0, 0, 3]).unwrap().skipped);
     }
 
     #[test]

@@ -101,6 +101,9 @@ pub const CONTROL: u16 = 0;
 /// Findings of one kind that are kept.
 const KEPT: usize = 8;
 
+/// An end, an address of its peer, and the ports of both.
+type Path = (HostId, Ipv4Addr, u16, u16);
+
 /// A witness that keeps the ledger and the facts, and ends the run when there is nothing more to see.
 pub struct Watch {
     pub(crate) books: Running,
@@ -118,7 +121,9 @@ pub struct Watch {
     serving: BTreeMap<(String, String), BTreeSet<HostId>>,
     /// The router that was asked last for a connection.
     calls: BTreeMap<(String, String), HostId>,
-    confirmed: BTreeSet<(HostId, Ipv4Addr, u16, u16)>,
+    confirmed: BTreeSet<Path>,
+    /// The address that a HEARTBEAT was sent to, by its sender and its nonce.
+    probes: BTreeMap<(HostId, Vec<u8>), Path>,
     /// Connections that will be.
     expected: usize,
     quiet: Instant,
@@ -145,6 +150,7 @@ impl Watch {
             serving: BTreeMap::new(),
             calls: BTreeMap::new(),
             confirmed: BTreeSet::new(),
+            probes: BTreeMap::new(),
             expected,
             quiet,
             over: false,
@@ -204,21 +210,24 @@ impl Watch {
             return; // on its way
         }
         let Ok(sctp) = Sctp::parse(payload) else { return };
-        let has = |test: fn(&Chunk) -> bool| sctp.chunks.iter().any(test);
         let ports = if sends { (sctp.src_port, sctp.dst_port) } else { (sctp.dst_port, sctp.src_port) };
         let key = (host, there, ports.0, ports.1);
-        let proves = |chunk: &Chunk| {
-            matches!(
-                chunk,
-                Chunk::HeartbeatAck(_) | Chunk::CookieEcho(_) | Chunk::CookieAck | Chunk::InitAck(_)
-            )
-        };
-        if !sends {
-            let is_blind = self.plant == Some(Plant::Unconfirmed);
-            if has(proves) && !is_blind {
-                self.confirmed.insert(key);
+        let is_blind = self.plant == Some(Plant::Unconfirmed);
+        for chunk in sctp.chunks.iter().filter(|_| !is_blind) {
+            match (chunk, sends) {
+                (Chunk::Heartbeat(nonce), true) => drop(self.probes.insert((host, nonce.clone()), key)),
+                // Its nonce says which address was probed, wherever the answer comes from.
+                (Chunk::HeartbeatAck(nonce), false) => {
+                    self.confirmed.extend(self.probes.get(&(host, nonce.clone())));
+                }
+                (Chunk::CookieEcho(_) | Chunk::CookieAck | Chunk::InitAck(_), false) => {
+                    self.confirmed.insert(key);
+                }
+                _ => {}
             }
-        } else if has(|chunk| matches!(chunk, Chunk::Data(_))) && !self.confirmed.contains(&key) {
+        }
+        let has_data = sctp.chunks.iter().any(|chunk| matches!(chunk, Chunk::Data(_)));
+        if sends && has_data && !self.confirmed.contains(&key) {
             let text = format!("{} sent data to {there} at {at:?}", self.name(host));
             keep(&mut self.facts.unconfirmed, text);
         }

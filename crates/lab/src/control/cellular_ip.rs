@@ -38,7 +38,8 @@ impl Message {
                 fields.push(("serving bs", serving));
                 fields.push(("key generation", update.auth.key_gen.to_string()));
                 fields.push(("R_MH", trace::hex(&update.auth.r_mh)));
-                fields.push(("other information", format!("{:?}", update.skipped)));
+                fields.push(("attached since", update.attached_since().is_some().to_string()));
+                fields.push(("other information", format!("{:?}", update.skipped.others())));
             }
             Err(why) => fields.push(("unreadable", (*why).to_owned())),
         }
