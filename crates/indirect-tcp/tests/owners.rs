@@ -1,5 +1,5 @@
 //! Three routers, a host that moves between them, and everything that can be late, lost or broken between the two: a
-//! connection has one owner at every instant, the owner's state is the latest, and nobody resets it. Each seed is a different
+//! connection has one owner at every instant, the owner has the latest state, and no router resets it. Each seed is a different
 //! order of events; the streams are models that remember whether they stand still and how often they went on.
 
 #![cfg(test)]
@@ -408,7 +408,7 @@ impl World {
         }
     }
 
-    /// At most one router speaks for either half, and somebody has its state.
+    /// For each half, at most one router sends, and at least one has the state.
     fn judge(&self) {
         for far in [false, true] {
             let halves = |router: &Router, speaks: bool| {
