@@ -124,7 +124,7 @@ fn loss_and_mtu_of_a_link_change_and_change_back() {
 
 #[test]
 fn a_clock_step_moves_no_timer() {
-    let step = event(2500, "clock", "host = \"b1\"\nstep = \"-3s\"");
+    let step = event(2500, "clock", "host = \"correspondent\"\nstep = \"-3s\"");
     let outcome = run("first", &[step]);
     let whole = run("first", &[]);
     let sent = |outcome: &Outcome| {

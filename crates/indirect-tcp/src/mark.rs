@@ -18,7 +18,8 @@ pub(crate) enum Event {
     Welcomed { router: Ipv4Addr },
     /// The router does not want it, or does not answer.
     NotWelcome { router: Ipv4Addr, why: &'static str },
-    /// A router has taken a greeting: what comes for its connections is kept. So many of them are open at the host.
+    /// A router has accepted a greeting, and keeps packets for the connections in it. `connections` counts those that are
+    /// open at the host.
     Greeted { host: Ipv4Addr, connections: usize },
     /// It has told an earlier router.
     Pointed { host: Ipv4Addr, to: Ipv4Addr },

@@ -164,7 +164,7 @@ impl MobileHost {
             State::Open(entry) => Some(*entry),
             _ => None,
         });
-        // What is open comes first: there is room for so many.
+        // A greeting has room for CONNECTIONS entries: open connections first, then the latest that were closed.
         let closing = self.closing.iter().rev().map(|(entry, _)| *entry);
         let entries: Vec<Entry> = entries.chain(closing).take(CONNECTIONS).collect();
         let others = self.previous.iter().copied().filter(|other| *other != router);

@@ -1,5 +1,5 @@
 //! Three routers, a host that moves between them, and everything that can be late, lost or broken between the two: a
-//! connection has one owner at every instant, the owner's state is the latest, and nobody resets it. Each seed is a different
+//! connection has one owner at every instant, the owner has the latest state, and no router resets it. Each seed is a different
 //! order of events; the streams are models that remember whether they stand still and how often they went on. In two runs of
 //! three the connection ends meanwhile, one half before the other, or one of them alone: what is left moves on.
 
@@ -480,7 +480,7 @@ impl World {
         self.after(soon, Event::Finished { router, id });
     }
 
-    /// At most one router speaks for either half, and somebody has its state.
+    /// For each half, at most one router sends, and at least one has the state.
     fn judge(&self) {
         for far in [false, true].into_iter().filter(|far| !self.over[usize::from(*far)]) {
             let halves = |router: &Router, speaks: bool| {

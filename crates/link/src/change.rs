@@ -36,16 +36,23 @@ pub enum Change {
 /// What follows for an interface.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Follows {
-    /// It carries nothing any more.
-    Down(PortId),
-    /// It carries again; of a base station's radio, or at the end of a wire.
-    Up(PortId),
-    /// The radio no longer hears its cell.
-    OutOfRange(PortId),
+    /// The interface at this port is told of it at once.
+    At(PortId, Becomes),
     /// The radio returns to the cell that it lost: the caller completes it when it is ready.
     Returns(Tuning),
-    /// The largest datagram of its link is another.
-    Mtu(PortId, u16),
+}
+
+/// What becomes of an interface.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Becomes {
+    /// It carries nothing any more.
+    Down,
+    /// It carries again; of a base station's radio, or at the end of a wire.
+    Up,
+    /// The radio no longer hears its cell.
+    OutOfRange,
+    /// The largest datagram of its link is another, in bytes.
+    Mtu(u16),
 }
 
 /// What is cut. In most runs nothing ever is.
@@ -155,7 +162,7 @@ impl Fabric {
             let wire = self.cuts.wires.entry(port).or_default();
             if !std::mem::replace(&mut wire.is_cut, true) {
                 wire.times += 1;
-                follows.push(Follows::Down(port));
+                follows.push(Follows::At(port, Becomes::Down));
             }
             self.clear_wire(now, port);
         }
@@ -168,7 +175,7 @@ impl Fabric {
             let wire = self.cuts.wires.get_mut(&port).filter(|wire| wire.is_cut);
             if let Some(wire) = wire {
                 wire.is_cut = false;
-                follows.push(Follows::Up(port));
+                follows.push(Follows::At(port, Becomes::Up));
             }
         }
         follows
@@ -179,7 +186,11 @@ impl Fabric {
         self.drop_waiting(now, port);
         self.radios.lose(port);
         self.cuts.lost.insert(port, cell);
-        if self.is_station(port) { Follows::Down(port) } else { Follows::OutOfRange(port) }
+        if self.is_station(port) {
+            Follows::At(port, Becomes::Down)
+        } else {
+            Follows::At(port, Becomes::OutOfRange)
+        }
     }
 
     /// The cell is back: its base station is on, and radios that lost it return, as a station associates again. One on a
@@ -192,7 +203,7 @@ impl Fabric {
             self.cuts.lost.remove(&port);
             if self.is_station(port) {
                 self.radios.settle(now, port, cell);
-                follows.push(Follows::Up(port));
+                follows.push(Follows::At(port, Becomes::Up));
             } else if !self.has_course(port) {
                 follows.extend(self.tune(now, port, cell).map(Follows::Returns));
             }
@@ -216,13 +227,13 @@ impl Fabric {
     /// A radio that moves takes what every cell takes.
     fn narrowed(&self, place: Place, mtu: u16) -> Vec<Follows> {
         match place {
-            Place::Wire(ends) => ends.map(|port| Follows::Mtu(port, mtu)).to_vec(),
+            Place::Wire(ends) => ends.map(|port| Follows::At(port, Becomes::Mtu(mtu))).to_vec(),
             Place::Cell(cell) | Place::Radio(cell, _) => {
                 let least = self.cells.values().map(|own| own.medium.character.mtu).min().unwrap_or(mtu);
                 let stations = self.stations.iter().filter(|(_, of)| **of == cell);
-                let stations = stations.map(|(port, _)| Follows::Mtu(*port, mtu));
+                let stations = stations.map(|(port, _)| Follows::At(*port, Becomes::Mtu(mtu)));
                 let moving = self.radios.ports().filter(|port| !self.is_station(*port));
-                stations.chain(moving.map(|port| Follows::Mtu(port, least))).collect()
+                stations.chain(moving.map(|port| Follows::At(port, Becomes::Mtu(least)))).collect()
             }
         }
     }

@@ -50,10 +50,16 @@ fn sent(fabric: &mut Fabric, now: u64) -> Flight {
 fn a_cut_wire_loses_what_is_in_it_and_carries_what_comes_after() {
     let mut fabric = fabric();
     let (flying, queued) = (sent(&mut fabric, 10), sent(&mut fabric, 10));
-    assert_eq!(fabric.change(at(11), WIRE, Change::Cut), [Follows::Down(A), Follows::Down(B)]);
+    assert_eq!(
+        fabric.change(at(11), WIRE, Change::Cut),
+        [Follows::At(A, Becomes::Down), Follows::At(B, Becomes::Down)]
+    );
     assert_eq!(fabric.change(at(11), WIRE, Change::Cut), [], "it is cut already");
     assert_eq!(fabric.offer(at(11), A, 100), Err(reason::CUT));
-    assert_eq!(fabric.change(at(11), WIRE, Change::Restore), [Follows::Up(A), Follows::Up(B)]);
+    assert_eq!(
+        fabric.change(at(11), WIRE, Change::Restore),
+        [Follows::At(A, Becomes::Up), Follows::At(B, Becomes::Up)]
+    );
     let later = sent(&mut fabric, 11);
     for lost in [flying, queued] {
         assert!(!fabric.is_whole(&lost));
@@ -67,12 +73,12 @@ fn a_cut_wire_loses_what_is_in_it_and_carries_what_comes_after() {
 fn radios_return_to_a_cell_that_is_back() {
     let mut fabric = fabric();
     let all = fabric.change(at(10), Place::Cell(Cell(1)), Change::Cut);
-    assert_eq!(all, [Follows::Down(STATION), Follows::OutOfRange(MOBILE)]);
+    assert_eq!(all, [Follows::At(STATION, Becomes::Down), Follows::At(MOBILE, Becomes::OutOfRange)]);
     for port in [STATION, MOBILE] {
         assert_eq!(fabric.offer(at(11), port, 100), Err(reason::CUT));
     }
     let back = fabric.change(at(20), Place::Cell(Cell(1)), Change::Restore);
-    let [Follows::Up(STATION), Follows::Returns(tuning)] = back[..] else { panic!("{back:?}") };
+    let [Follows::At(STATION, Becomes::Up), Follows::Returns(tuning)] = back[..] else { panic!("{back:?}") };
     assert_eq!((tuning.port, tuning.ready), (MOBILE, at(25)), "it tunes again");
     assert_eq!(fabric.arrive(&tuning), Arrived::Here);
 }
@@ -81,7 +87,7 @@ fn radios_return_to_a_cell_that_is_back() {
 fn a_cell_may_be_cut_for_one_radio() {
     let mut fabric = fabric();
     let place = Place::Radio(Cell(1), MOBILE);
-    assert_eq!(fabric.change(at(10), place, Change::Cut), [Follows::OutOfRange(MOBILE)]);
+    assert_eq!(fabric.change(at(10), place, Change::Cut), [Follows::At(MOBILE, Becomes::OutOfRange)]);
     let tuning = fabric.tune(at(11), MOBILE, Cell(1)).unwrap();
     assert_eq!(fabric.arrive(&tuning), Arrived::OutOfRange);
     assert!(fabric.offer(at(12), STATION, 100).is_ok(), "the base station does not notice");
@@ -98,7 +104,7 @@ fn loss_and_mtu_change_one_link_alone() {
     assert_eq!(fabric.change(at(1), WIRE, Change::Loss(1.0)), []);
     assert_eq!(fabric.offer(at(1), A, 100), Err(reason::LINK_ERROR));
     let narrowed = fabric.change(at(2), WIRE, Change::Mtu(600));
-    assert_eq!(narrowed, [Follows::Mtu(A, 600), Follows::Mtu(B, 600)]);
+    assert_eq!(narrowed, [Follows::At(A, Becomes::Mtu(600)), Follows::At(B, Becomes::Mtu(600))]);
     assert_eq!(fabric.offer(at(2), B, 601), Err(reason::MTU));
     assert!(fabric.offer(at(3), other[0], 1500).is_ok());
 }

@@ -23,7 +23,7 @@ mod medium;
 mod radio;
 
 pub use air::{Access, Air, Beacon, Contention};
-pub use change::{Change, Follows, Place};
+pub use change::{Becomes, Change, Follows, Place};
 pub use course::{Course, SAMPLING};
 pub use fabric::{Arrived, Fabric, Flight, Landing, Offer, Sample, Ticket};
 pub use grant::Decision;

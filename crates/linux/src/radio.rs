@@ -11,7 +11,8 @@ use crate::lines::{Heard, Lines};
 use crate::packet::{Options, PacketSocket};
 use crate::{Clock, Netlink, Offset, Timer, ethtool, namespace, nft, set_timer_slack};
 use link::{
-    Arrived, Change, Fabric, Flight, Follows, Landing, Offer, Place, PortId, SAMPLING, Ticket, Tuning,
+    Arrived, Becomes, Change, Fabric, Flight, Follows, Landing, Offer, Place, PortId, SAMPLING, Ticket,
+    Tuning,
 };
 use rustix::event::{PollFd, PollFlags, poll};
 use std::cmp::Reverse;
@@ -439,18 +440,16 @@ impl Radio {
     }
 
     fn follows(&mut self, what: Follows) {
-        let port = match what {
+        let (port, becomes) = match what {
+            Follows::At(port, becomes) => (port, becomes),
             Follows::Returns(tuning) => return self.schedule(tuning.ready, Item::Tuned(tuning)),
-            Follows::Down(port) | Follows::Up(port) | Follows::OutOfRange(port) | Follows::Mtu(port, _) => {
-                port
-            }
         };
         let Some((host, iface)) = self.owner(port) else { return };
-        match what {
-            Follows::Down(_) => self.tell_down(host, iface, node::Link::NO_CARRIER),
-            Follows::OutOfRange(_) => self.tell_down(host, iface, node::Link::OUT_OF_RANGE),
-            Follows::Up(_) => self.tell(host, &Told::Carrier { iface: iface.0 }),
-            Follows::Mtu(..) | Follows::Returns(_) => {}
+        match becomes {
+            Becomes::Down => self.tell_down(host, iface, node::Link::NO_CARRIER),
+            Becomes::OutOfRange => self.tell_down(host, iface, node::Link::OUT_OF_RANGE),
+            Becomes::Up => self.tell(host, &Told::Carrier { iface: iface.0 }),
+            Becomes::Mtu(_) => {} // no scenario on Linux has this event yet
         }
     }
 

@@ -450,8 +450,8 @@ fn a_repeated_request_moves_no_visit_to_another_link_address() {
     assert_eq!(delivers_to(&heard(&mut agent, now, UP, ATTACKER, reply_to(&later, AGENT))), [other; 2]);
 }
 
-/// Somebody on the link has a home agent of his own, which accepts anything: under another's home address he gets what
-/// that home agent tunnels, and nothing else.
+/// An attacker on the link registers a visitor's home address with a home agent of its own, which accepts everything. It gets
+/// what that home agent tunnels, and no packet of the visitor's.
 #[test]
 fn another_home_agent_gives_no_right_to_a_visitors_packets() {
     let now = Instant::from_millis(1000);

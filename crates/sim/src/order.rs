@@ -9,7 +9,7 @@
 use crate::host::{Host, HostSpec};
 use crate::queue::Event;
 use crate::world::World;
-use link::{Change, Follows, Place};
+use link::{Becomes, Change, Follows, Place};
 use node::{Boot, Input, Link};
 use std::collections::BTreeMap;
 use trace::{HostId, What, Witness};
@@ -215,23 +215,19 @@ impl<W: Witness> World<W> {
         let follows = self.fabric.change(self.now, place, change);
         self.set_grant();
         for what in follows {
-            let port = match what {
+            let (port, becomes) = match what {
+                Follows::At(port, becomes) => (port, becomes),
                 Follows::Returns(tuning) => {
                     self.schedule(tuning.ready, Event::Tuned(tuning));
                     continue;
                 }
-                Follows::Down(port)
-                | Follows::Up(port)
-                | Follows::OutOfRange(port)
-                | Follows::Mtu(port, _) => port,
             };
             let Some((host, iface)) = self.owner(port) else { continue };
-            match what {
-                Follows::Down(_) => self.down(host, iface, Link::NO_CARRIER),
-                Follows::OutOfRange(_) => self.down(host, iface, Link::OUT_OF_RANGE),
-                Follows::Up(_) => self.up(host, iface, None),
-                Follows::Mtu(_, mtu) => self.set_mtu(host, iface, mtu),
-                Follows::Returns(_) => {}
+            match becomes {
+                Becomes::Down => self.down(host, iface, Link::NO_CARRIER),
+                Becomes::OutOfRange => self.down(host, iface, Link::OUT_OF_RANGE),
+                Becomes::Up => self.up(host, iface, None),
+                Becomes::Mtu(mtu) => self.set_mtu(host, iface, mtu),
             }
         }
     }

@@ -214,7 +214,7 @@ fn datagrams_that_a_kernel_left_uncut_arrive_cut_and_every_drop_is_counted() {
     }
     assert!(came == all, "the bytes are others");
 
-    // Nobody has this address; this one has no route; and this packet has no hops left.
+    // Three reasons for a drop: no host has the address, no route leads to it, and the packet's TTL is used up.
     for (target, ttl) in [("10.2.0.77:9", 64), ("10.9.0.1:9", 64), ("10.2.0.1:9", 1)] {
         from.set_ttl(ttl).unwrap();
         from.send_to(b"x", target).unwrap();

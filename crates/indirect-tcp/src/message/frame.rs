@@ -51,8 +51,8 @@ pub enum Body {
     },
     /// 2: whether they are wanted.
     OfferAnswer(Verdict),
-    /// 3: the connection that the next frames are about, and the number of this attempt to hand it over. Numbers grow over a
-    /// connection's life, whoever owns it: so no answer to one attempt can be taken for an answer to another.
+    /// 3: the connection that the next frames are about, and the number of this attempt to hand it over. Each attempt has a
+    /// higher number than those before, also those of other routers, so an answer belongs to one attempt only.
     Entry(Entry, u32),
     /// 4: a half of it.
     State(Box<SocketState>),

@@ -173,7 +173,8 @@ impl SupportRouter {
             _ if taken => Verdict::Taken,
             // The host was told that it is lost, or does not know it.
             Verdict::Taken => Verdict::Failed,
-            // Meanwhile the host has gone: whoever has the connection keeps it, and will hear where to.
+            // The host has moved on. The sender of the commit keeps the connection until a forward pointer names the next
+            // router.
             _ => Verdict::Moved,
         };
         let body = Body::CommitAnswer { host: address, connection: number, attempt, verdict };

@@ -238,7 +238,7 @@ impl SupportRouter {
             Verdict::Taken if back => self.expect_again(now, address, number, out),
             Verdict::Taken => self.handed_over(now, address, number, out),
             Verdict::Failed => return self.cannot_leave(address, number, out),
-            // It is ours. The host is here again, or on its way to where nobody has told us yet: it goes on here.
+            // This router still owns it. The host is here again, or its next router is not known yet: serve it here.
             Verdict::Unknown | Verdict::Moved if back => self.resume(address, number, out),
             Verdict::Moved if departure == Some(commit.sequence) => return self.not_wanted(address, out),
             Verdict::Unknown | Verdict::Moved if departure.is_none() => self.resume(address, number, out),
@@ -326,9 +326,9 @@ impl SupportRouter {
         out.mark(Event::Lost { host: address, connection: number, why }.into());
     }
 
-    /// Another router has not answered for too long. Of what was shipped nobody knows whose it is, so it ends here without a
-    /// word: if it was taken, it goes on there. Unless its host is here again: then nobody else will ever serve it, and both
-    /// ends are told. All else is reset, if its host is elsewhere.
+    /// Another router has not answered for too long. A connection whose commit was not answered ends here without a reset, as
+    /// the other router may own it. If its host is here again, no other router will serve it: both ends get a reset. The
+    /// host's other connections are reset if the host is elsewhere.
     pub(super) fn give_up(&mut self, now: Instant, address: Ipv4Addr, out: &mut Outbox) {
         let Some(host) = self.hosts.get_mut(&address) else { return };
         let departure = host.departure.take();

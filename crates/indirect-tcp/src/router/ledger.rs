@@ -3,7 +3,7 @@
 use crate::message::{Entry, Greeting, Halves, Side, Signed, SocketState};
 use auth::Key;
 use node::{StreamId, Value};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use wire::{Iface, Ipv4Addr, Mac};
 
 /// A mobile host.
@@ -23,9 +23,9 @@ pub(super) struct Host {
     pub(super) connections: BTreeMap<u32, Connection>,
     /// Where its connections are to go.
     pub(super) departure: Option<Departure>,
-    /// What was taken here from another router, by the latest attempt: asked for when an answer may have been lost. An earlier
-    /// attempt was taken too, or there would have been no later one.
-    taken: BTreeMap<u32, u32>,
+    /// Connections that were taken here from another router, each with its latest attempt: asked for when an answer may have
+    /// been lost. An earlier attempt was taken too, or there would have been no later one. The last that was taken is last.
+    taken: VecDeque<(u32, u32)>,
 }
 
 /// Numbers of connections that were taken are remembered, so many of them; and as many connections that are over.
@@ -42,7 +42,7 @@ impl Host {
             pointers: BTreeMap::new(),
             connections: BTreeMap::new(),
             departure: None,
-            taken: BTreeMap::new(),
+            taken: VecDeque::new(),
         }
     }
 
@@ -75,15 +75,16 @@ impl Host {
     }
 
     pub(super) fn note_taken(&mut self, number: u32, attempt: u32) {
-        self.taken.insert(number, attempt);
+        self.taken.retain(|(other, _)| *other != number);
+        self.taken.push_back((number, attempt));
         if self.taken.len() > REMEMBERED {
-            self.taken.pop_first();
+            self.taken.pop_front();
         }
     }
 
     /// Whether this attempt to hand a connection over to this router has succeeded.
     pub(super) fn has_taken(&self, number: u32, attempt: u32) -> bool {
-        self.taken.get(&number).is_some_and(|latest| *latest >= attempt)
+        self.taken.iter().any(|(other, latest)| *other == number && *latest >= attempt)
     }
 
     pub(super) fn status(&self) -> Value {
@@ -289,5 +290,25 @@ impl Arriving {
             Side::Near => &mut self.near,
             Side::Far => &mut self.far,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A connection that lives long has a lower number than those that came after it.
+    #[test]
+    fn what_was_taken_first_is_forgotten_first_whatever_its_number() {
+        let mut host = Host::new(Key::new([1; 16]));
+        for number in 1_000..1_000 + REMEMBERED as u32 {
+            host.note_taken(number, 1);
+        }
+        host.note_taken(1_001, 2);
+        host.note_taken(5, 3);
+        let taken = [(5, 3), (1_001, 1), (1_001, 2)].map(|(number, attempt)| host.has_taken(number, attempt));
+        assert_eq!(taken, [true; 3]);
+        let not = [(5, 4), (1_000, 1)].map(|(number, attempt)| host.has_taken(number, attempt));
+        assert_eq!(not, [false; 2]);
     }
 }

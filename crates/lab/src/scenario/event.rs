@@ -539,6 +539,11 @@ fn draw(
     chance: &mut Seed,
     all: &mut Vec<EventTable>,
 ) {
+    // What one host or link is in does not depend on the others.
+    let mut of_target: BTreeMap<String, Vec<EventTable>> = BTreeMap::new();
+    for event in &*all {
+        of_target.entry(event.target()).or_default().push(event.clone());
+    }
     let (mut at, to) = (random.from, random.to.unwrap_or(scenario.duration));
     loop {
         // The time to the next event of a Poisson process.
@@ -552,14 +557,16 @@ fn draw(
         let begin = EventTable { at, ..event.clone() };
         let end = at + random.lasts;
         let ends = begin.kind.end().filter(|_| end < scenario.duration);
-        let mut with: Vec<EventTable> = all.clone();
-        with.extend(ends.map(|kind| EventTable { at: end, kind, ..lifted(scenario, &begin) }));
-        with.push(begin.clone());
-        let is_free = !all.iter().any(|other| {
-            other.target() == begin.target() && other.kind == begin.kind && at <= other.at && other.at <= end
-        });
-        if is_free && states(&with).is_ok() {
-            *all = with;
+        let before = of_target.entry(begin.target()).or_default();
+        let is_free =
+            !before.iter().any(|other| other.kind == begin.kind && at <= other.at && other.at <= end);
+        let known = before.len();
+        before.extend(ends.map(|kind| EventTable { at: end, kind, ..lifted(scenario, &begin) }));
+        before.push(begin);
+        if is_free && states(before).is_ok() {
+            all.extend_from_slice(before.get(known..).unwrap_or_default());
+        } else {
+            before.truncate(known);
         }
     }
 }
