@@ -61,7 +61,9 @@ fn the_released_command_does_the_same_run() {
         return;
     }
     let binary: PathBuf = [env!("CARGO_MANIFEST_DIR"), "..", "target", "release", "wayfare"].iter().collect();
-    let output = process::Command::new(&binary).args(["run", "first", "--seed", "7"]).output();
+    let place = env!("CARGO_TARGET_TMPDIR");
+    let output =
+        process::Command::new(&binary).args(["run", "first", "--seed", "7"]).current_dir(place).output();
     let output = output.unwrap_or_else(|error| panic!("{}: {error}; build it first", binary.display()));
     let text = String::from_utf8(output.stdout).unwrap();
     let number = text.lines().find_map(|line| line.strip_prefix("fingerprint "));

@@ -129,7 +129,8 @@ pub struct MobileConfig {
     pub tuning_queue: usize,
     /// Handoffs by timer.
     #[serde(default)]
-    pub moves: Vec<Move>,
+    #[schemars(with = "Vec<Move>")]
+    pub moves: Box<[Move]>,
 }
 
 /// A base station, as a mobile host knows it.

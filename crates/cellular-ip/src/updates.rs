@@ -3,6 +3,7 @@
 use crate::config::{MobileConfig, Station};
 use crate::message::{Authentication, RouteUpdate, Skipped};
 use node::Seed;
+use std::num::NonZeroU64;
 use wire::{Duration, Instant, Packet, WallTime, ntp_distance};
 
 /// The largest difference between two clocks that count as the same: far below any replay window.
@@ -45,7 +46,7 @@ struct Clock {
     wall: WallTime,
     last: u64,
     /// The first timestamp of the present stay, if this clock was there by then.
-    since: Option<u64>,
+    since: Option<NonZeroU64>,
 }
 
 impl Clock {
@@ -102,7 +103,8 @@ impl Clocks {
 
     /// The timestamps for one route-update, each for a copy of its own, and since when the host is attached by the same clock.
     pub(crate) fn stamps(&mut self, now: Instant) -> impl Iterator<Item = (u64, Option<u64>)> + use<> {
-        let mut stamp = |clock: &mut Clock| (clock.stamp(now, &mut self.chance), clock.since);
+        let mut stamp =
+            |clock: &mut Clock| (clock.stamp(now, &mut self.chance), clock.since.map(NonZeroU64::get));
         let former = self.former.as_mut().map(|clock| stamp(clock));
         let own = stamp(&mut self.clock);
         former.into_iter().chain([own])
@@ -111,7 +113,7 @@ impl Clocks {
     /// A stay began with the last timestamps.
     pub(crate) fn attached(&mut self) {
         for clock in [Some(&mut self.clock), self.former.as_deref_mut()].into_iter().flatten() {
-            clock.since = Some(clock.last);
+            clock.since = NonZeroU64::new(clock.last);
         }
     }
 }
