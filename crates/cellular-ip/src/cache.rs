@@ -25,7 +25,11 @@ pub(crate) struct Entry {
 /// The way or the two ways down to a host.
 #[derive(Debug)]
 pub(crate) enum Mapping {
-    One(Leg),
+    One {
+        leg: Leg,
+        /// No route-update has confirmed it for too long: it ends, whatever data come.
+        ends: bool,
+    },
     Two(Box<Semisoft>),
 }
 
@@ -59,7 +63,7 @@ impl RouteCache {
     pub(crate) fn semisoft(&mut self, host: Ipv4Addr) -> Option<&mut Semisoft> {
         match self.hosts.get_mut(&host)?.mapping.as_mut()? {
             Mapping::Two(semisoft) => Some(semisoft),
-            Mapping::One(_) => None,
+            Mapping::One { .. } => None,
         }
     }
 

@@ -43,6 +43,8 @@ pub mod reason {
 
     /// More of its own packets than it keeps while it retunes.
     pub const TUNING_QUEUE_FULL: Reason = Reason("tuning_queue_full");
+    /// An update-request of another network.
+    pub const WRONG_GATEWAY: Reason = crate::station::reason::WRONG_GATEWAY;
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -344,8 +346,10 @@ impl Mobile {
     /// A node has refused our data. While a semisoft handoff is under way, an S=0 would cancel it.
     fn requested(&mut self, now: Instant, iface: Iface, packet: Packet, out: &mut Outbox) {
         let parsed = Header::parse(&packet.bytes).and_then(|(ip, icmp)| UpdateRequest::parse(&ip, icmp));
-        if let Err(malformed) = parsed {
-            return out.discard(iface, packet, malformed.into());
+        match parsed {
+            Ok(request) if request.gateway == self.config.gateway => {}
+            Ok(_) => return out.discard(iface, packet, reason::WRONG_GATEWAY),
+            Err(malformed) => return out.discard(iface, packet, malformed.into()),
         }
         out.discard(iface, packet, node::reason::CONSUMED);
         if let State::Attached { at } = self.state

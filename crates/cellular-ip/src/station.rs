@@ -244,7 +244,7 @@ impl Station {
             Err(malformed) => return self.refuse(iface, packet, malformed.into(), out),
         };
         match self.cache.mapping(host) {
-            Some(Mapping::One(leg)) => self.send(*leg, iface, packet, out),
+            Some(Mapping::One { leg, .. }) => self.send(*leg, iface, packet, out),
             Some(Mapping::Two(two)) => {
                 let (primary, secondary) = (two.primary, two.secondary);
                 if let Some(primary) = primary {
@@ -265,9 +265,9 @@ impl Station {
         let semisoft = update.semisoft && self.config.semisoft && !stale;
         let entry = self.cache.enter(host, update.timestamp);
         match entry.mapping.take() {
-            Some(Mapping::One(old)) if old == from => self.map(host, from, false, out),
-            Some(Mapping::One(old)) if semisoft => self.begin_semisoft(now, host, old, from, out),
-            Some(Mapping::One(_)) | None => self.map(host, from, true, out),
+            Some(Mapping::One { leg: old, .. }) if old == from => self.map(host, from, false, out),
+            Some(Mapping::One { leg: old, .. }) if semisoft => self.begin_semisoft(now, host, old, from, out),
+            Some(Mapping::One { .. }) | None => self.map(host, from, true, out),
             Some(Mapping::Two(two)) if semisoft => self.continue_semisoft(now, host, *two, from, out),
             Some(Mapping::Two(two)) => self.end_semisoft(host, *two, from, out),
         }
@@ -282,7 +282,7 @@ impl Station {
             self.expiry.stop((host, due));
         }
         if let Some(entry) = self.cache.hosts.get_mut(&host) {
-            entry.mapping = Some(Mapping::One(leg));
+            entry.mapping = Some(Mapping::One { leg, ends: false });
         }
         let life = Life::Refreshed(self.config.route_timeout);
         let action = Action::Forward(Hop::mac(leg.iface, leg.mac));
@@ -495,15 +495,17 @@ impl Station {
         let old = self.cache.hosts.iter().filter(|(_, entry)| overdue(entry.last_timestamp) > 0);
         let old: Vec<Ipv4Addr> = old.map(|(host, _)| *host).collect();
         for host in old {
-            match self.cache.mapping(host) {
-                Some(Mapping::One(leg)) => {
+            let entry = self.cache.hosts.get_mut(&host);
+            match entry.and_then(|entry| entry.mapping.as_mut()) {
+                Some(Mapping::One { ends: true, .. }) | None => {}
+                Some(Mapping::One { leg, ends }) => {
+                    *ends = true;
                     let action = Action::Forward(Hop::mac(leg.iface, leg.mac));
                     let life = Life::Until(now + self.config.route_timeout);
                     out.route(Key::to(DOWN, host), Route { action, life });
                     out.mark(Mark::new("station", mark::MAPPING_UNCONFIRMED).with("host", host));
                 }
                 Some(Mapping::Two(_)) => self.secondary_ended(now, host, out),
-                None => {}
             }
         }
         let any = !self.cache.hosts.is_empty();

@@ -342,8 +342,19 @@ fn data_do_not_keep_a_mapping_for_ever_that_no_route_update_confirms() {
         let life = route(bench.give(Input::Timeout));
         assert_eq!(life, ends.map(|ends| node::Life::Until(seconds(ends))), "{at} s");
     }
-    let again = route(bench.control(LEFT, changed(|update| update.timestamp = stamp(seconds(18)))));
+    // It ends then, however often the time between route-updates passes until then.
+    for at in [20, 22, 24, 26] {
+        assert_eq!(bench.role.deadline(), Some(seconds(at)));
+        bench.now = seconds(at);
+        assert_eq!(route(bench.give(Input::Timeout)), None, "{at} s");
+    }
+    let again = route(bench.control(LEFT, changed(|update| update.timestamp = stamp(seconds(26)))));
     assert_eq!(again, Some(node::Life::Refreshed(Duration::from_secs(9))));
+    for (at, ends) in [(28, None), (30, None), (32, None), (34, Some(43))] {
+        bench.now = seconds(at);
+        let life = route(bench.give(Input::Timeout));
+        assert_eq!(life, ends.map(|ends| node::Life::Until(seconds(ends))), "{at} s");
+    }
 }
 
 /// A packet that no mapping vouches for costs its sender one request a second, whatever it sends.

@@ -1,12 +1,16 @@
 //! `wayfare hunt [PROTOCOL]`: a search for violated promises.
 
+mod known;
+
 use crate::output::{Progress, print, tell};
 use crate::{Failure, interrupt};
+use ::hunt::Judge;
 use ::hunt::draft::Protocol;
 use ::hunt::plant::Plant;
 use ::hunt::search::{self, Found};
 use ::hunt::shrink::shrink;
 use ::hunt::write;
+use known::Known;
 use linux::Clock;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -29,8 +33,8 @@ pub(crate) struct Args {
     /// Where scenario files of violations go.
     #[arg(long, value_name = "DIR", default_value = "runs/hunt")]
     out: PathBuf,
-    /// A TOML file of open findings, `[[known]]` with `protocol`, `judge`, `most` and `finding`: where at most `most` of each 100
-    /// seeds have one, they are printed and counted, and are no failure.
+    /// A TOML file of open findings, `[[known]]` with `protocol`, `judge`, `finding`, and that it was `found` at so many `of` so
+    /// many seeds. They are printed and counted; more than chance explains fail, and so does one that is frequent and not found.
     #[arg(long, value_name = "FILE", conflicts_with = "self_test")]
     known: Option<PathBuf>,
     /// Violations of each judge that are shrunk and written.
@@ -58,33 +62,10 @@ pub(crate) fn hunt(args: &Args) -> Result<(), Failure> {
         texts.for_each(|text| print(&text));
         return Ok(());
     }
-    let known = args.known.as_deref().map_or_else(|| Ok(Vec::new()), read_known)?;
+    let known = args.known.as_deref().map_or_else(|| Ok(Vec::new()), Known::read)?;
     let one = |protocol| one(args, protocol, &known);
     let found: usize = protocols.into_iter().map(one).sum::<Result<usize, Failure>>()?;
     if found > 0 { Err(Failure::DidNotHold) } else { Ok(()) }
-}
-
-/// An open finding.
-struct Known {
-    protocol: String,
-    judge: String,
-    most: u64,
-    finding: String,
-}
-
-fn read_known(path: &Path) -> Result<Vec<Known>, Failure> {
-    let wrong = |what: String| Failure::Usage(format!("{}: {what}", path.display()));
-    let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
-    let document: toml::Table = toml::from_str(&text).map_err(|error| wrong(error.to_string()))?;
-    let Some(entries) = document.get("known") else { return Ok(Vec::new()) };
-    let entry = |value: &toml::Value| {
-        let text = |key: &str| value.get(key).and_then(toml::Value::as_str).map(str::to_owned);
-        let most =
-            value.get("most").and_then(toml::Value::as_integer).and_then(|most| most.try_into().ok())?;
-        Some(Known { protocol: text("protocol")?, judge: text("judge")?, most, finding: text("finding")? })
-    };
-    let all: Option<Vec<Known>> = entries.as_array().and_then(|entries| entries.iter().map(entry).collect());
-    all.ok_or_else(|| wrong("each [[known]] has `protocol`, `judge`, `most` and `finding`".to_owned()))
 }
 
 /// Searches for one protocol, and says how many seeds violate something.
@@ -113,21 +94,26 @@ fn one(args: &Args, protocol: Protocol, known: &[Known]) -> Result<usize, Failur
 
 /// Prints what was found by each judge, and says at how many seeds it is not known.
 fn report(args: &Args, protocol: Protocol, found: &[Found], known: &[Known]) -> Result<usize, Failure> {
-    let mut by_judge: BTreeMap<&str, Vec<&Found>> = BTreeMap::new();
+    let mut by_judge: BTreeMap<Judge, Vec<&Found>> = BTreeMap::new();
     for found in found {
         for violation in &found.violations {
-            by_judge.entry(violation.judge.name()).or_default().push(found);
+            by_judge.entry(violation.judge).or_default().push(found);
         }
         if let Some(why) = &found.refused {
             print(&format!("  seed {}: no scenario: {why}\n", found.seed));
         }
     }
     let mut failed: usize = found.iter().filter(|found| found.refused.is_some()).count();
+    let gone =
+        |known: &&Known| known.must_appear(protocol, args.seeds) && !by_judge.contains_key(&known.judge());
+    for known in known.iter().filter(gone) {
+        print(&format!("  known: {}: not found any more; remove it: {}\n", known.judge(), known.finding));
+        failed += 1;
+    }
     for (judge, all) in by_judge {
-        let open = known.iter().find(|known| known.protocol == protocol.name() && known.judge == judge);
-        let most = |open: &Known| (open.most * args.seeds).div_ceil(100);
-        if let Some(open) = open.filter(|open| all.len() as u64 <= most(open)) {
-            let (most, finding) = (most(open), &open.finding);
+        let open = known.iter().find(|known| known.is_about(protocol, judge));
+        if let Some(open) = open.filter(|open| all.len() as u64 <= open.most(args.seeds)) {
+            let (most, finding) = (open.most(args.seeds), &open.finding);
             print(&format!("  known: {judge}: {} seeds of at most {most}: {finding}\n", all.len()));
             continue;
         }
@@ -141,22 +127,20 @@ fn report(args: &Args, protocol: Protocol, found: &[Found], known: &[Known]) -> 
 }
 
 /// Shrinks what was found at a seed, and writes it.
-fn smallest(args: &Args, protocol: Protocol, found: &Found, judge: &str) -> Result<(), Failure> {
-    let violation = found.violations.iter().find(|violation| violation.judge.name() == judge);
+fn smallest(args: &Args, protocol: Protocol, found: &Found, judge: Judge) -> Result<(), Failure> {
+    let violation = found.violations.iter().find(|violation| violation.judge == judge);
     let Some(violation) = violation else { return Ok(()) };
     print(&format!("    seed {}: {}\n", found.seed, violation.what));
-    let smallest = shrink(&found.draft, violation.judge);
+    let smallest = shrink(&found.draft, judge);
     let path = args.out.join(format!("{protocol}-{judge}-{}.toml", found.seed));
     keep(&path, &smallest, judge)?;
     print(&format!("      {}\n", path.display()));
     Ok(())
 }
 
-fn keep(path: &Path, smallest: &::hunt::Draft, judge: &str) -> Result<(), Failure> {
+fn keep(path: &Path, smallest: &::hunt::Draft, judge: Judge) -> Result<(), Failure> {
     let now = match ::hunt::run::run(smallest, None) {
-        ::hunt::run::Verdict::Ran(found) => {
-            found.into_iter().find(|violation| violation.judge.name() == judge)
-        }
+        ::hunt::run::Verdict::Ran(found) => found.into_iter().find(|violation| violation.judge == judge),
         ::hunt::run::Verdict::Refused(_) => None,
     };
     let what = now.map_or_else(String::new, |violation| violation.what);

@@ -1,7 +1,7 @@
 //! A random scenario as data: what [`draw`](crate::draw) makes, [`write`](crate::write) writes as TOML, and
 //! [`shrink`](crate::shrink) simplifies.
 
-use crate::fault::{Fault, What};
+use crate::fault::{Fault, Spot, What};
 use std::fmt;
 use std::str::FromStr;
 
@@ -165,6 +165,11 @@ pub const PATIENCE_MS: u64 = 120_000;
 /// How long after the last move datagrams are sent.
 pub const WATCHED_MS: u64 = 20_000;
 
+/// The name of the mobile host of this number, in a scenario and in its records.
+pub fn mobile_name(host: usize) -> String {
+    format!("m{host}")
+}
+
 impl Draft {
     /// The instant of the last move or fault, and no earlier than when all applications have begun.
     pub fn last_change(&self) -> u64 {
@@ -197,6 +202,17 @@ impl Draft {
                         .any(|(other, router)| other > 0 && router.parent == *index))
         };
         (0..self.routers.len()).filter(is_leaf).collect()
+    }
+
+    /// The link at this place, as it was drawn.
+    pub fn link_at(&self, spot: Spot) -> Option<Link> {
+        match spot {
+            Spot::Core => Some(self.core),
+            // The gateway of a tree has no wire of that kind.
+            Spot::Wire(0) if self.protocol == Protocol::CellularIp => Some(self.core),
+            Spot::Wire(index) => self.routers.get(index).map(|router| router.wire),
+            Spot::Air(index) => self.routers.get(index).map(|router| router.air),
+        }
     }
 
     /// All links, for who changes them all.

@@ -1,7 +1,4 @@
-//! What goes wrong in a scenario: the `[[event]]` tables of a draft.
-
-use crate::draft::{Draft, Link, Protocol};
-use std::fmt::Write;
+//! What goes wrong in a scenario: the `[[event]]` tables of a draft, as data.
 
 /// A fault: what, from when on, and for how long.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -121,74 +118,5 @@ impl Fault {
             What::Narrow(link, mtu) => What::Narrow(spot(link), mtu),
         };
         Self { what, ..self }
-    }
-
-    /// Its events.
-    pub fn write(&self, draft: &Draft, out: &mut String) {
-        let node = |node| format!("host = \"{}\"", name(draft, node));
-        let spot = |spot| place(draft, spot);
-        let mut event = |at: u64, kind: &str, rest: &str| {
-            let _ = writeln!(out, "\n[[event]]\nat = \"{at}ms\"\nkind = \"{kind}\"\n{rest}");
-        };
-        let (from, to) = (self.at, self.ends());
-        match self.what {
-            What::Crash(host) => {
-                event(from, "crash", &node(host));
-                event(to, "restart", &node(host));
-            }
-            What::Stop(host) => {
-                event(from, "stop", &node(host));
-                event(to, "continue", &node(host));
-            }
-            What::Cut(link) => {
-                event(from, "cut", &spot(link));
-                event(to, "restore", &spot(link));
-            }
-            What::DiskFull(host) => {
-                event(from, "disk-full", &node(host));
-                event(to, "disk-free", &node(host));
-            }
-            What::Loss(link, loss) => {
-                let was = at_spot(draft, link).map_or(0, |link| link.loss);
-                let rest = |loss: u32| format!("{}\nloss = {:.4}", spot(link), f64::from(loss) / 1e4);
-                event(from, "loss", &rest(loss));
-                event(to, "loss", &rest(was));
-            }
-            What::Narrow(link, mtu) => event(from, "mtu", &format!("{}\nmtu = {mtu}", spot(link))),
-            What::Clock(host, by) => {
-                let sign = if by < 0 { '-' } else { '+' };
-                event(from, "clock", &format!("{}\nstep = \"{sign}{}ms\"", node(host), by.unsigned_abs()));
-            }
-        }
-    }
-}
-
-fn name(draft: &Draft, node: Node) -> String {
-    match node {
-        Node::Router(index) if draft.protocol == Protocol::CellularIp => crate::write::node_name(index),
-        Node::Router(index) => format!("r{index}"),
-        Node::Mobile(index) => format!("m{index}"),
-        Node::Fixed => "fixed".to_owned(),
-        Node::Manager => "manager".to_owned(),
-    }
-}
-
-fn place(draft: &Draft, spot: Spot) -> String {
-    match spot {
-        Spot::Core => "wire = \"internet\"".to_owned(),
-        // The gateway of a tree has no wire of that kind.
-        Spot::Wire(0) if draft.protocol == Protocol::CellularIp => "wire = \"internet\"".to_owned(),
-        Spot::Wire(index) => format!("wire = \"w{index}\""),
-        Spot::Air(index) => format!("cell = {}", index + 1),
-    }
-}
-
-/// The link as it was drawn.
-pub fn at_spot(draft: &Draft, spot: Spot) -> Option<Link> {
-    match spot {
-        Spot::Core => Some(draft.core),
-        Spot::Wire(0) if draft.protocol == Protocol::CellularIp => Some(draft.core),
-        Spot::Wire(index) => draft.routers.get(index).map(|router| router.wire),
-        Spot::Air(index) => draft.routers.get(index).map(|router| router.air),
     }
 }

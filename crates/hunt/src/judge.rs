@@ -1,12 +1,12 @@
 //! The judges: pure functions of what was drawn and what happened. Each has one rule; `docs/hunt.md` gives them with their
 //! numbers.
 
-use crate::draft::{Draft, Kind, Protocol, Work};
-use crate::fault::Fault;
+use crate::draft::{self, Draft, Kind, Protocol, Work};
+use crate::facts::{Arrivals, CONTROL, End, Facts};
 use crate::timers::{self, Lost};
-use crate::watch::{CONTROL, End, Facts};
 use std::collections::BTreeMap;
 use std::fmt;
+use std::str::FromStr;
 use wire::{Duration, Instant};
 
 /// A judge.
@@ -33,6 +33,19 @@ pub enum Judge {
 }
 
 impl Judge {
+    /// All of them, the gravest first.
+    pub const ALL: [Self; 9] = [
+        Self::Misled,
+        Self::Loop,
+        Self::Owners,
+        Self::Stream,
+        Self::Served,
+        Self::Stall,
+        Self::Bounded,
+        Self::Unconfirmed,
+        Self::Laws,
+    ];
+
     /// Its name, in reports and file names.
     pub const fn name(self) -> &'static str {
         match self {
@@ -52,6 +65,16 @@ impl Judge {
 impl fmt::Display for Judge {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
+    }
+}
+
+impl FromStr for Judge {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let known: Vec<&str> = Self::ALL.iter().map(|judge| judge.name()).collect();
+        let named = Self::ALL.into_iter().find(|judge| judge.name() == text);
+        named.ok_or_else(|| format!("no judge `{text}`; there are: {}", known.join(", ")))
     }
 }
 
@@ -104,14 +127,14 @@ fn stream(draft: &Draft, work: &Work, facts: &Facts) -> Option<String> {
     let client = ends.client.as_ref()?;
     for (name, end) in [("client", Some(client)), ("server", ends.server.as_ref())] {
         let told = end.and_then(|end| Some((end, end.error()?)));
-        if let Some((_, why)) = told.filter(|(end, _)| !may_fail(draft, work, end)) {
+        if let Some((_, why)) = told.filter(|(end, _)| !may_fail(draft, work, facts, end)) {
             return Some(format!("port {port}: the {name} was told: {why}"));
         }
     }
     let allowed = |end: &End| SILENT + explained(draft, work, facts, (end.last, facts.ended));
     let silent = |end: &End| !end.is_over() && facts.ended.since(end.last).as_secs_f64() > allowed(end);
     // Of a router that crashed, a peer that has nothing to send is told by nobody (RFC 9293, section 3.5.1).
-    let server = ends.server.as_ref().filter(|_| !loses_connections(draft));
+    let server = ends.server.as_ref().filter(|_| !loses_connections(draft, work, facts));
     for (name, end) in [("client", Some(client)), ("server", server)] {
         if let Some(end) = end.filter(|end| silent(end)) {
             let (last, allowed) = (end.last, allowed(end));
@@ -136,12 +159,12 @@ const ARP: f64 = 2000.0;
 
 /// Whether an end may be told of an error.
 ///
-/// - A router of Indirect TCP that crashes loses the connections that it serves.
+/// - A router of Indirect TCP that crashes loses the connections that it serves: those of the hosts that it had connections of.
 /// - Before a connection is open, a network that cannot be reached ends it: where something is blocked, or where a question of
 ///   ARP can be lost three times in a row (more likely than once in 100 000).
 /// - A host of SIGMA has no address before it hears a cell; and it is called at an address that it gives up when it moves.
-fn may_fail(draft: &Draft, work: &Work, end: &End) -> bool {
-    if loses_connections(draft) {
+fn may_fail(draft: &Draft, work: &Work, facts: &Facts, end: &End) -> bool {
+    if loses_connections(draft, work, facts) {
         return true;
     }
     if end.opened {
@@ -151,8 +174,9 @@ fn may_fail(draft: &Draft, work: &Work, end: &End) -> bool {
     unanswered || timers::is_away(draft, work, ARP) || opens_while_it_moves(draft, work)
 }
 
-fn loses_connections(draft: &Draft) -> bool {
-    draft.protocol == Protocol::IndirectTcp && draft.faults.iter().any(Fault::forgets)
+fn loses_connections(draft: &Draft, work: &Work, facts: &Facts) -> bool {
+    let host = draft.hosts.iter().position(|host| host.work.contains(work));
+    host.is_some_and(|host| facts.crashed_for.contains(&draft::mobile_name(host)))
 }
 
 fn opens_while_it_moves(draft: &Draft, work: &Work) -> bool {
@@ -171,13 +195,13 @@ fn opens_while_it_moves(draft: &Draft, work: &Work) -> bool {
     addressless || peer.is_some_and(|step| step.at <= opening)
 }
 
-/// Seconds before the end of the sources within which a datagram must arrive.
+/// Seconds within which a datagram must arrive, even if nothing explains a wait.
 const FRESH: u64 = 10;
 
 /// Bytes of IP, of a tunnel's IP, and of UDP.
 const HEADERS: u32 = 20 + 20 + 8;
 
-/// Sources go on for 20 s after the last move; in their last 10 s, a datagram must arrive.
+/// Between two datagrams, and from the last one until the sources stop, is not longer than is explained.
 fn served(draft: &Draft, work: &Work, facts: &Facts) -> Option<String> {
     let Kind::Datagrams { rate, size, .. } = work.kind else { return None };
     // There are no fragments: what does not fit is dropped, and its sender told.
@@ -191,17 +215,21 @@ fn served(draft: &Draft, work: &Work, facts: &Facts) -> Option<String> {
     }
     let stop = Instant::ZERO + Duration::from_millis(draft.stop());
     let start = Instant::ZERO + Duration::from_millis(work.start);
-    let last = facts.datagrams.get(&work.port).copied();
-    let wait = (last.unwrap_or(start), stop);
-    let allowed = (NO_CAUSE + explained(draft, work, facts, wait)).max(FRESH as f64);
-    if facts.ended < stop || stop.since(wait.0).as_secs_f64() <= allowed {
-        return None;
-    }
-    let last = last.map_or_else(|| "never".to_owned(), |at| format!("at {at:?}"));
-    Some(format!(
-        "port {}: the last datagram arrived {last}; {allowed:.1} s without any are allowed",
-        work.port
-    ))
+    let arrivals = facts.datagrams.get(&work.port).copied();
+    let waits = match arrivals {
+        Some(Arrivals { last, gap }) => [gap, (last, stop)],
+        None => [(start, start), (start, stop)],
+    };
+    let too_long = |(from, to): (Instant, Instant)| {
+        let allowed = (NO_CAUSE + explained(draft, work, facts, (from, to))).max(FRESH as f64);
+        (to <= facts.ended && to.since(from).as_secs_f64() > allowed).then(|| {
+            format!(
+                "port {}: no datagram arrived from {from:?} to {to:?}; {allowed:.1} s without any are allowed",
+                work.port
+            )
+        })
+    };
+    waits.into_iter().find_map(too_long)
 }
 
 /// Seconds that an application may wait without any cause.

@@ -7,6 +7,7 @@
 
 pub mod draft;
 pub mod draw;
+pub mod facts;
 pub mod fault;
 pub mod judge;
 pub mod plant;

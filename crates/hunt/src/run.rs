@@ -1,9 +1,10 @@
 //! One draft, run in the simulator.
 
 use crate::draft::{Draft, Kind};
+use crate::facts::Facts;
 use crate::judge::{Violation, judge};
 use crate::plant::Plant;
-use crate::watch::{Facts, Watch};
+use crate::watch::Watch;
 use crate::write;
 use lab::{Plan, Scenario};
 use wire::{Duration, Instant};

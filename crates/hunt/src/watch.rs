@@ -1,103 +1,19 @@
 //! What the judges know: told by the simulator while a run happens, and kept without any record.
 
+use crate::facts::{Arrivals, CONTROL, End, Facts};
 use crate::plant::Plant;
 use lab::Plan;
 use lab::ledger::Running;
 use node::{AppChange, AppEvent, Mark, StreamId, Value};
 use sctp::message::{Chunk, Packet as Sctp};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use trace::{HostId, What, Witness};
+use trace::{EventKind, HostId, What, Witness};
 use wire::ipv4::{Header, IPIP, TCP, UDP};
 use wire::{Iface, Instant, Ipv4Addr, Packet, PacketId};
-
-/// One end of an application's connection.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct End {
-    /// When it was asked for, or accepted.
-    pub begun: Instant,
-    /// Whether it is open, or was.
-    pub opened: bool,
-    /// Bytes that the application was given.
-    pub read: u64,
-    /// Its peer finished, and it was given everything.
-    pub finished: Option<Instant>,
-    /// It is gone; why, unless in order.
-    pub closed: Option<(Instant, Option<String>)>,
-    /// Since when nothing has happened.
-    pub last: Instant,
-    /// The longest time without anything: from, and to.
-    pub gap: (Instant, Instant),
-}
-
-impl End {
-    const fn new(at: Instant) -> Self {
-        Self { begun: at, opened: false, read: 0, finished: None, closed: None, last: at, gap: (at, at) }
-    }
-
-    fn touch(&mut self, at: Instant) {
-        if at.since(self.last) > self.gap.1.since(self.gap.0) {
-            self.gap = (self.last, at);
-        }
-        self.last = at;
-    }
-
-    /// Whether its application knows that it has ended, one way or the other.
-    pub const fn is_over(&self) -> bool {
-        self.finished.is_some() || self.closed.is_some()
-    }
-
-    /// Why it failed, if it did.
-    pub fn error(&self) -> Option<&str> {
-        self.closed.as_ref().and_then(|(_, why)| why.as_deref())
-    }
-}
-
-/// Both ends of the connection of a workload; the first of each, if there are several.
-#[derive(Clone, PartialEq, Eq, Default, Debug)]
-pub struct Ends {
-    /// Who asked.
-    pub client: Option<End>,
-    /// Who accepted.
-    pub server: Option<End>,
-}
-
-/// All that judges may look at.
-#[derive(Clone, PartialEq, Eq, Default, Debug)]
-pub struct Facts {
-    /// Connections, by the port of their workload.
-    pub streams: BTreeMap<u16, Ends>,
-    /// The last datagram that a host's stack was given, by the port of the workload.
-    pub datagrams: BTreeMap<u16, Instant>,
-    /// Data that applications found to be wrong, in words.
-    pub wrong: Vec<String>,
-    /// Packets that a host's stack was given although they were for another, in words.
-    pub misled: Vec<String>,
-    /// Packets that crossed one link in one direction too often, in words.
-    pub loops: Vec<String>,
-    /// Connections that two routers served at one instant, in words.
-    pub owners: Vec<String>,
-    /// SCTP data to addresses that nobody had confirmed, in words.
-    pub unconfirmed: Vec<String>,
-    /// When links lost packets at random, by the port of the workload.
-    pub lost: BTreeMap<u16, Vec<Instant>>,
-    /// When packets were lost because a queue was full, or in collisions.
-    pub full: BTreeMap<u16, Vec<Instant>>,
-    /// Doubts of the simulator and of its ledger, in words.
-    pub doubts: Vec<String>,
-    /// Packets that queues and roles still held at the end.
-    pub held: u64,
-    /// The most packets that were under way at one time.
-    pub most_open: usize,
-    /// When the run ended.
-    pub ended: Instant,
-}
 
 /// How often a packet may cross one link in one direction. A host that turns back meets its own packets, and semisoft
 /// makes copies, but none of them eight.
 pub const CROSSINGS: u8 = 8;
-/// The port of packets that belong to no workload: registrations, ARP, connections between routers.
-pub const CONTROL: u16 = 0;
-
 /// Findings of one kind that are kept.
 const KEPT: usize = 8;
 
@@ -119,6 +35,8 @@ pub struct Watch {
     /// Packets on links, with the ports of their workloads.
     ports_of: HashMap<PacketId, u16>,
     serving: BTreeMap<(String, String), BTreeSet<HostId>>,
+    /// Routers, and mobile hosts of which they have or had connections since their start.
+    had: BTreeSet<(HostId, Ipv4Addr)>,
     /// The router that was asked last for a connection.
     calls: BTreeMap<(String, String), HostId>,
     confirmed: BTreeSet<Path>,
@@ -148,6 +66,7 @@ impl Watch {
             crossings: HashMap::new(),
             ports_of: HashMap::new(),
             serving: BTreeMap::new(),
+            had: BTreeSet::new(),
             calls: BTreeMap::new(),
             confirmed: BTreeSet::new(),
             probes: BTreeMap::new(),
@@ -165,10 +84,11 @@ impl Watch {
     /// What a host's own stack was given.
     fn handed(&mut self, at: Instant, host: HostId, packet: &Packet) {
         let Ok((header, payload)) = Header::parse(&packet.bytes) else { return };
-        let planted = self.plant == Some(Plant::Misled) && header.protocol == UDP;
+        // As if each host's stack were given the datagrams of the next one.
+        let next = u32::from(self.plant == Some(Plant::Misled) && header.protocol == UDP);
         let owner = self.addresses.get(&header.dst);
-        let foreign = owner.is_some_and(|owner| *owner != host) && !self.relays.contains(&host);
-        if foreign || planted {
+        let is_foreign = owner.is_some_and(|owner| owner.0.wrapping_add(next) != host.0);
+        if is_foreign && !self.relays.contains(&host) {
             let text = format!("{} was given a packet for {} at {:?}", self.name(host), header.dst, at);
             keep(&mut self.facts.misled, text);
         }
@@ -179,7 +99,8 @@ impl Watch {
             let late =
                 self.plant == Some(Plant::Unserved) && at > Instant::ZERO + wire::Duration::from_secs(5);
             if port >= 9000 && !late {
-                self.facts.datagrams.insert(port, at);
+                let first = || Arrivals::first(at, at);
+                self.facts.datagrams.entry(port).and_modify(|some| some.another(at)).or_insert_with(first);
             }
         }
     }
@@ -253,6 +174,9 @@ impl Watch {
             keep(&mut self.facts.wrong, text);
         }
         let (Some(of), Some(connection)) = (field("host"), field("connection")) else { return };
+        if let Some(of) = of.as_text().and_then(|of| of.parse().ok()) {
+            self.had.insert((host, of));
+        }
         let key = (format!("{of:?}"), format!("{connection:?}"));
         match mark.name {
             // A host that calls again was not answered. That is another connection, from another port: who is asked first
@@ -286,6 +210,16 @@ impl Watch {
             }
             _ => {}
         }
+    }
+
+    /// A router has crashed: it serves no connection any more, and those that it had may fail.
+    fn crashed(&mut self, host: HostId) {
+        self.serving.values_mut().for_each(|serving| serving.retain(|other| *other != host));
+        let lost = self.had.iter().filter(|(router, _)| *router == host);
+        let owners = lost.filter_map(|(_, of)| self.addresses.get(of)).copied().collect::<Vec<_>>();
+        let names: Vec<String> = owners.into_iter().map(|owner| self.name(owner)).collect();
+        self.facts.crashed_for.extend(names);
+        self.had.retain(|(router, _)| *router != host);
     }
 
     fn stream(&mut self, at: Instant, host: HostId, event: &AppEvent) {
@@ -401,9 +335,7 @@ impl Witness for Watch {
         match &what {
             What::App(event) => self.stream(at, host, event),
             What::Marked(mark) => self.marked(at, host, mark),
-            What::Ordered(name) if name.starts_with("crash") => {
-                self.serving.values_mut().for_each(|serving| serving.retain(|other| *other != host));
-            }
+            What::Ordered(event) if event.kind == EventKind::Crash => self.crashed(host),
             What::Dropped(_, _, reason) if reason == "ttl_expired" => {
                 let text = format!("{} let a packet die of its TTL at {at:?}", self.name(host));
                 keep(&mut self.facts.loops, text);
@@ -422,3 +354,6 @@ impl Witness for Watch {
         self.now > self.quiet && (self.over || self.expected == 0)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,7 @@
 //! A draft as the TOML that a user would write.
 
-use crate::draft::{Draft, Kind, Link, Mobile, Move, Protocol, Work};
+use crate::draft::{Draft, Kind, Link, Mobile, Move, Protocol, Work, mobile_name};
+use crate::fault::{Fault, Node, Spot, What};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -20,7 +21,7 @@ pub fn scenario(draft: &Draft) -> String {
     for (number, host) in draft.hosts.iter().enumerate() {
         mobile(draft, number, host, &mut out);
     }
-    draft.faults.iter().for_each(|fault| fault.write(draft, &mut out));
+    draft.faults.iter().for_each(|fault| events(draft, fault, &mut out));
     out
 }
 
@@ -61,7 +62,7 @@ fn cells(draft: &Draft, out: &mut String, station: impl Fn(usize) -> String, has
     }
 }
 
-pub(crate) fn node_name(index: usize) -> String {
+fn node_name(index: usize) -> String {
     if index == 0 { "gateway".to_owned() } else { format!("n{index}") }
 }
 
@@ -156,7 +157,7 @@ fn list(roles: &[String]) -> String {
 fn place(draft: &Draft, host: usize) -> String {
     match draft.hosts.get(host).filter(|_| draft.protocol == Protocol::Sigma) {
         Some(mobile) => format!("10.{}.0.{}", mobile.start + 1, 100 + host),
-        None => format!("m{host}"),
+        None => mobile_name(host),
     }
 }
 
@@ -311,3 +312,64 @@ fn courses(host: &Mobile) -> String {
 /// A cell that is heard well, and one that is not heard, in dBm.
 const HEARD: i16 = -50;
 const SILENT: i16 = -120;
+
+/// The events of a fault.
+fn events(draft: &Draft, fault: &Fault, out: &mut String) {
+    let node = |node| format!("host = \"{}\"", host_of(draft, node));
+    let spot = |spot| link_of(draft, spot);
+    let mut event = |at: u64, kind: &str, rest: &str| {
+        let _ = writeln!(out, "\n[[event]]\nat = \"{at}ms\"\nkind = \"{kind}\"\n{rest}");
+    };
+    let (from, to) = (fault.at, fault.ends());
+    match fault.what {
+        What::Crash(host) => {
+            event(from, "crash", &node(host));
+            event(to, "restart", &node(host));
+        }
+        What::Stop(host) => {
+            event(from, "stop", &node(host));
+            event(to, "continue", &node(host));
+        }
+        What::Cut(link) => {
+            event(from, "cut", &spot(link));
+            event(to, "restore", &spot(link));
+        }
+        What::DiskFull(host) => {
+            event(from, "disk-full", &node(host));
+            event(to, "disk-free", &node(host));
+        }
+        What::Loss(link, loss) => {
+            let was = draft.link_at(link).map_or(0, |link| link.loss);
+            let rest = |loss: u32| format!("{}\nloss = {:.4}", spot(link), f64::from(loss) / 1e4);
+            event(from, "loss", &rest(loss));
+            event(to, "loss", &rest(was));
+        }
+        What::Narrow(link, mtu) => event(from, "mtu", &format!("{}\nmtu = {mtu}", spot(link))),
+        What::Clock(host, by) => {
+            let sign = if by < 0 { '-' } else { '+' };
+            event(from, "clock", &format!("{}\nstep = \"{sign}{}ms\"", node(host), by.unsigned_abs()));
+        }
+    }
+}
+
+/// The name of a host that an event happens to.
+fn host_of(draft: &Draft, node: Node) -> String {
+    match node {
+        Node::Router(index) if draft.protocol == Protocol::CellularIp => node_name(index),
+        Node::Router(index) => format!("r{index}"),
+        Node::Mobile(index) => mobile_name(index),
+        Node::Fixed => "fixed".to_owned(),
+        Node::Manager => "manager".to_owned(),
+    }
+}
+
+/// The key of the link that an event happens to.
+fn link_of(draft: &Draft, spot: Spot) -> String {
+    match spot {
+        Spot::Core => "wire = \"internet\"".to_owned(),
+        // The gateway of a tree has no wire of that kind.
+        Spot::Wire(0) if draft.protocol == Protocol::CellularIp => "wire = \"internet\"".to_owned(),
+        Spot::Wire(index) => format!("wire = \"w{index}\""),
+        Spot::Air(index) => format!("cell = {}", index + 1),
+    }
+}

@@ -1,9 +1,9 @@
 //! Events of a plan: what happens to which host or link, and when.
 
-use crate::scenario::{EventKind, EventTable};
+use crate::scenario::EventTable;
 use link::{Change, Place, PortId};
 use sim::{HostEvent, Order};
-use trace::HostId;
+use trace::{EventKind, HostId};
 use wire::{Cell, Instant};
 
 /// An event with every name resolved.
@@ -13,8 +13,8 @@ pub struct Event {
     pub at: Instant,
     /// What.
     pub order: Order,
-    /// How it is written down: `crash of home`.
-    pub name: String,
+    /// How it is recorded.
+    pub recorded: trace::Event,
     /// As the scenario has it, or as its seed drew it.
     pub table: EventTable,
 }
@@ -66,7 +66,7 @@ pub(crate) fn resolve(table: &EventTable, places: &impl Places) -> Option<Event>
         EventKind::Loss => of_link(Change::Loss(table.loss?)),
         EventKind::Mtu => of_link(Change::Mtu(table.mtu?)),
     }?;
-    Some(Event { at: Instant::ZERO + table.at, order, name: table.words(), table: table.clone() })
+    Some(Event { at: Instant::ZERO + table.at, order, recorded: table.recorded(), table: table.clone() })
 }
 
 fn link(table: &EventTable, places: &impl Places, change: Change) -> Option<Order> {

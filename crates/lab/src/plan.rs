@@ -138,7 +138,7 @@ impl Plan {
         for event in &self.events {
             let again = event.restarts().and_then(|host| self.hosts.get(host.index()));
             let spare = again.map(named).transpose()?;
-            world.order(event.at, event.order.clone(), event.name.clone(), spare);
+            world.order(event.at, event.order.clone(), event.recorded.clone(), spare);
         }
         Ok(world)
     }

@@ -56,14 +56,14 @@ pub fn text(outcome: &Outcome) -> String {
 /// A row for each event of the scenario, with what was lost until the next one for reasons that only events have.
 fn event_table(outcome: &Outcome) -> String {
     let ordered = |record: &Record| match &record.what {
-        What::Ordered(what) => Some((record.at, what.to_string())),
+        What::Ordered(event) => Some((record.at, event.to_string())),
         _ => None,
     };
     let events: Vec<(Instant, String)> = outcome.records.iter().filter_map(ordered).collect();
     if events.is_empty() {
         return String::new();
     }
-    let mut table = Table::new(["event", "at s", "what", "lost until the next"]);
+    let mut table = Table::new(["event", "at s", "what", "packets lost until the next"]);
     for (index, (at, what)) in events.iter().enumerate() {
         let next = events.get(index + 1).map_or(Instant::NEVER, |(at, _)| *at);
         let is_its = |loss: &&crate::ledger::Loss| {

@@ -114,8 +114,8 @@ pub struct LinkOrder {
     pub places: Vec<Place>,
     /// What becomes of it.
     pub change: Change,
-    /// How it is written down.
-    pub name: String,
+    /// How it is recorded.
+    pub recorded: trace::Event,
 }
 
 /// What came in since the last look, to be taken in the order of time.
@@ -427,10 +427,10 @@ impl Radio {
 
     /// Changes links, and reports to the daemons what follows for their interfaces.
     fn ordered(&mut self, at: Instant, index: usize) {
-        let Some(LinkOrder { host, places, change, name, .. }) = self.orders.get(index).cloned() else {
+        let Some(LinkOrder { host, places, change, recorded, .. }) = self.orders.get(index).cloned() else {
             return;
         };
-        self.report.records.push(Record { at, host, what: What::Ordered(name.into()) });
+        self.report.records.push(Record { at, host, what: What::Ordered(recorded) });
         for place in places {
             for what in self.fabric.change(at, place, change) {
                 self.follows(what);

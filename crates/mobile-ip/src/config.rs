@@ -58,6 +58,9 @@ pub struct ForeignAgentConfig {
     pub address: InterfaceAddress,
     /// The interface to the visited network.
     pub interface: String,
+    /// The interfaces of all foreign agents of its host.
+    #[serde(skip)]
+    pub visited: Vec<String>,
     /// The mobile nodes that it has associations with, if any.
     #[serde(default)]
     pub mobile_nodes: Vec<Peer>,

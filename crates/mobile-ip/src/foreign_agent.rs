@@ -1,7 +1,8 @@
 //! The foreign agent: the end of the tunnels to its visitors.
 //!
-//! A request waits until the home agent has answered; only then its sender is a visitor. A host on the visited link cannot
-//! answer for a home agent: replies, and ICMP errors about requests, count only if they come in by another interface.
+//! A request waits until the home agent has answered; only then its sender is a visitor. A host on a visited link cannot
+//! answer for a home agent: replies, and ICMP errors about requests, count only if they come in by an interface that no
+//! foreign agent of this host has visitors on.
 //! Tunnels are opened for a visitor only if they come from its home agent. From tunnels the agent sends to visitors alone,
 //! by the link address that they registered from, without ARP; other packets are dropped without an answer (RFC 5944,
 //! section 4.2.2).
@@ -19,7 +20,7 @@ use node::{
     Action, Class, Expiry, Hop, Input, Key, Life, Link, Listen, Neighbor, Outbox, Proto, Role, Route, Rx,
     Seed, Value, reason,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use wire::icmp::{self, Quote};
 use wire::ipv4::{self, Header};
 use wire::{Duration, Iface, Instant, Ipv4Addr, Mac, Packet, Prefix, Reason, SocketAddrV4, ntp_distance};
@@ -42,7 +43,7 @@ pub const NOT_A_VISITOR: Reason = Reason("not_a_visitor");
 pub const NOT_PENDING: Reason = Reason("not_pending");
 /// A request that another link address has sent already.
 pub const REPEATED_BY_ANOTHER: Reason = Reason("repeated_by_another");
-/// A reply, or an error about a request, from the visited link: no home agent is there.
+/// A reply, or an error about a request, from a visited link: no home agent is there.
 pub const NOT_FROM_HOME: Reason = Reason("not_from_home_agent");
 /// The home agent is not who it says it is.
 pub const HOME_AGENT_FAILED: Reason = Reason("home_agent_failed");
@@ -79,6 +80,8 @@ struct Visitor {
 pub struct ForeignAgent {
     config: ForeignAgentConfig,
     iface: Iface,
+    /// The interfaces to visited networks of this host: its own, and those of the host's other foreign agents.
+    visited: Vec<Iface>,
     listens: [Listen; 5],
     mobile_nodes: Associations,
     home_agents: Associations,
@@ -114,8 +117,11 @@ impl ForeignAgent {
             AgentFlags::FOREIGN,
             chance,
         );
+        let others = config.visited.iter().map(|name| interfaces.number("interface", name));
+        let visited = [Ok(iface)].into_iter().chain(others).collect::<Result<_, _>>()?;
         Ok(Self {
             iface,
+            visited,
             listens: [Listen::Local(Proto::Udp(PORT)), routers, agents, solicitations, errors],
             mobile_nodes: Associations::new(&config.mobile_nodes),
             home_agents: Associations::new(&config.home_agents),
@@ -175,7 +181,7 @@ impl ForeignAgent {
             }
             Registration::Request(_) => Err(Reason("wrong_direction")),
             // Without an association with the home agent nothing else tells a forged reply.
-            Registration::Reply(_) if rx.iface == self.iface => Err(NOT_FROM_HOME),
+            Registration::Reply(_) if self.visited.contains(&rx.iface) => Err(NOT_FROM_HOME),
             Registration::Reply(reply) => self.reply(now, reply, out),
         }
     }
@@ -264,10 +270,18 @@ impl ForeignAgent {
         let takes_place = self.pending_of(request.home, mac).count() >= PENDING_EACH;
         let own = self.pending.values().filter(|pending| pending.mac == mac).count();
         let room = own < PENDING_OF_LINK_ADDRESS && self.pending.len() < self.config.pending;
-        let home_agent = request.home_agent;
-        let class = self.classes.contains_key(&home_agent) || self.classes.len() < HOME_AGENTS.into();
-        let known = self.visitors.contains_key(&(request.home, home_agent)) || request.lifetime == 0;
-        (known || (class && !self.is_busy())) && (takes_place || room)
+        let known = self.visitors.contains_key(&(request.home, request.home_agent));
+        let may_visit = self.has_class(request.home_agent) && (known || !self.is_busy());
+        (request.lifetime == 0 || may_visit) && (takes_place || room)
+    }
+
+    /// Whether there is a class for the visitors of this home agent. Requests that wait have theirs: once the home agent has
+    /// accepted one, it is too late to have none.
+    fn has_class(&self, home_agent: Ipv4Addr) -> bool {
+        let waiting = self.pending.values().map(|pending| &pending.request);
+        let wanted = waiting.filter(|request| request.lifetime != 0).map(|request| request.home_agent);
+        let taken: BTreeSet<_> = self.classes.keys().copied().chain(wanted).collect();
+        taken.contains(&home_agent) || taken.len() < HOME_AGENTS.into()
     }
 
     fn relay(&mut self, now: Instant, pending: Pending, out: &mut Outbox) {
@@ -458,7 +472,7 @@ impl ForeignAgent {
     /// An ICMP error about a request that was relayed. It has to quote the request itself, and to come from the path to the
     /// home agent: hosts of the visited link have heard the request, too.
     fn unreachable(&mut self, now: Instant, rx: Rx, icmp: &[u8], out: &mut Outbox) -> Result<(), Reason> {
-        if rx.iface == self.iface {
+        if self.visited.contains(&rx.iface) {
             return Err(NOT_FROM_HOME);
         }
         let message = icmp::Message::parse(icmp)?;

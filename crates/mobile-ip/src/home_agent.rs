@@ -127,8 +127,9 @@ pub struct HomeAgent {
     tunnels: Tunnels,
     /// Answers to requests that are not authentic, by source.
     answers: Limiter<Ipv4Addr>,
-    /// Answers to authentic requests, by mobile node: many mobile nodes have the source of one foreign agent.
-    denials: Limiter<Ipv4Addr>,
+    /// Answers to authentic requests, by mobile node and Identification: many mobile nodes have the source of one foreign
+    /// agent, and a request that somebody repeats does not take the answer to the mobile node's next one.
+    denials: Limiter<(Ipv4Addr, u64)>,
     /// Senders that were told of an error inside a tunnel.
     told: Limiter<Ipv4Addr>,
     refused: BTreeMap<Reason, u64>,
@@ -270,7 +271,7 @@ impl HomeAgent {
         }
         let may = match denial {
             Denial::Code(Code::HomeMobileFailed) => self.answers.may(now, src),
-            _ => self.denials.may(now, request.home),
+            _ => self.denials.may(now, (request.home, request.identification)),
         };
         if !may {
             return self.refuse(rx, packet, refusal::ANSWERED, out);

@@ -21,6 +21,9 @@ const SHORTEST_WAIT: Duration = Duration::from_secs(1);
 const LONGEST_WAIT: Duration = Duration::from_secs(64);
 /// The longest wait after that: a mobile node whose home agent is reached again is not to wait for a minute.
 const LONGEST_WAIT_LATER: Duration = Duration::from_secs(8);
+/// The shortest lifetime that a foreign agent's denial without proof is followed to (ours). A shorter limit is in the agent's
+/// advertisement already, and a forged one would have us register all the time.
+const LEAST_UNPROVEN: u16 = 30;
 /// The bits of an Identification that are random.
 const RANDOM: u64 = 0xfff;
 /// Requests whose low halves are not used again (ours).
@@ -229,11 +232,12 @@ impl Registrar {
         }
         // A foreign agent's denial proves nothing where there is no association with it: the home agent's reply, which may be
         // on its way, still counts.
-        if !by_agent || self.foreign_agents.first(target.agent).is_some() {
+        let is_proven = !by_agent || self.foreign_agents.first(target.agent).is_some();
+        if is_proven {
             self.pending = None;
         }
         self.is_denied = true;
-        if self.followed.contains(&reply.code) || !self.follow(now, asked, reply) {
+        if self.followed.contains(&reply.code) || !self.follow(now, asked, is_proven, reply) {
             return Ok(Outcome::Denied { by_agent });
         }
         self.followed.push(reply.code);
@@ -263,10 +267,11 @@ impl Registrar {
     }
 
     /// Takes from a denial what would have been right, if it says so.
-    fn follow(&mut self, now: Instant, asked: u16, reply: &Reply) -> bool {
+    fn follow(&mut self, now: Instant, asked: u16, is_proven: bool, reply: &Reply) -> bool {
         let Some(target) = &mut self.target else { return false };
+        let least = if is_proven { 1 } else { LEAST_UNPROVEN };
         match reply.code {
-            Code::LifetimeTooLong if (1..asked).contains(&reply.lifetime) => {
+            Code::LifetimeTooLong if (least..asked).contains(&reply.lifetime) => {
                 target.lifetime = reply.lifetime;
                 true
             }

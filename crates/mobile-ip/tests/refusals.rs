@@ -6,11 +6,12 @@ use auth::Key as Secret;
 use mobile_ip::config::{ForeignAgentConfig, HomeAgentConfig, MobileNodeConfig};
 use mobile_ip::message::{
     ALL_SYSTEMS, Advertisement, AgentFlags, Algorithm, Association, Between, Code, PORT, Received,
-    Registration, Request, RequestFlags, datagram,
+    Registration, Reply, Request, RequestFlags, datagram,
 };
 use mobile_ip::{ForeignAgent, HomeAgent, MobileNode};
 use node::config::Interfaces;
 use node::{Act, Boot, Effect, Input, Link, Outbox, Role, Rx, Seed, Why};
+use wire::icmp::IcmpError;
 use wire::ipv4::{self, Header};
 use wire::{Iface, Instant, Ipv4Addr, Mac, Packet, PacketId, SocketAddrV4, WallTime};
 
@@ -257,6 +258,77 @@ fn requests_that_wait_are_bounded_for_all_and_for_each() {
     assert_eq!(ask(&mut agent, HOME, 8, 3), None);
     assert_eq!(ask(&mut agent, HOME, 7, 4), None);
     assert_eq!(ask(&mut agent, Ipv4Addr::new(10, 1, 0, 9), 10, 6), Some(Code::ForeignResources));
+}
+
+/// A router with two foreign agents: a host on the second's link does not speak for a home agent to the first either.
+#[test]
+fn no_visited_link_speaks_for_a_home_agent() {
+    let mut config: ForeignAgentConfig = table(FOREIGN_AGENT, "").try_into().unwrap();
+    config.visited = ["visited", "other"].map(str::to_owned).into();
+    let names = ["visited", "other", "up"].map(str::to_owned);
+    let mut agent = ForeignAgent::new(config, Interfaces(&names), Seed::new(1)).unwrap();
+    start(&mut agent);
+    let now = Instant::from_millis(1000);
+    let asks = request(now, HOME);
+    heard(&mut agent, now, 1, MOBILE, packet(HOME, VISITED, &asks.emit()));
+    let reply = Reply { lifetime: 300, ..asks.reply(Code::Accepted) };
+    let reply = packet(AGENT, VISITED, &reply.emit());
+    let error = IcmpError::HostUnreachable.about(&packet(VISITED, AGENT, &asks.emit()), AGENT).unwrap();
+    for iface in [1, 2] {
+        for bytes in [&reply, &error] {
+            let effects = heard(&mut agent, now, iface, MOBILE, bytes.clone());
+            assert!(!moved(&effects) && code_sent(&effects).is_none(), "interface {iface}: {effects:?}");
+        }
+    }
+    assert!(moved(&heard(&mut agent, now, 3, MOBILE, reply)));
+}
+
+/// Visitors of different home agents have a class each, and there are not as many as requests that may wait: a request is
+/// refused while it can be, not once its home agent has accepted it.
+#[test]
+fn what_a_home_agent_accepts_there_is_room_for() {
+    let mut agent = foreign_agent("pending = 256").unwrap();
+    start(&mut agent);
+    let now = Instant::from_millis(1000);
+    let ask = |number: u8| Request {
+        home: Ipv4Addr::new(10, 7, 0, number),
+        home_agent: Ipv4Addr::new(10, 8, 0, number),
+        ..request(now, HOME)
+    };
+    let mac = |number| Mac([2, 0, 0, 0, 1, number]);
+    let mut relayed = Vec::new();
+    for number in 1..=200 {
+        let request = ask(number);
+        let effects = heard(&mut agent, now, 1, mac(number), packet(request.home, VISITED, &request.emit()));
+        match code_sent(&effects) {
+            None => relayed.push(number),
+            Some(code) => assert_eq!(code, Code::ForeignResources),
+        }
+    }
+    assert!((1..200).contains(&relayed.len()), "{relayed:?}");
+    for number in relayed {
+        let (request, accepted) = (ask(number), ask(number).reply(Code::Accepted));
+        let reply = Reply { lifetime: 300, ..accepted };
+        let effects = heard(&mut agent, now, 2, mac(0), packet(request.home_agent, VISITED, &reply.emit()));
+        assert!(code_sent(&effects) == Some(Code::Accepted) && moved(&effects), "no visitor: {number}");
+    }
+}
+
+/// Somebody who repeats an old request of a mobile node is denied, and does not take the denial of its next one: that says by
+/// which clock it has to ask.
+#[test]
+fn a_repeated_request_does_not_take_the_answer_to_the_next() {
+    let mut agent = home_agent("").unwrap();
+    start(&mut agent);
+    let at = Instant::from_millis;
+    let [old, new] = [1000, 2000].map(|ms| packet(VISITED, AGENT, &request(at(ms), HOME).emit()));
+    assert!(moved(&heard(&mut agent, at(1000), 2, MOBILE, old.clone())));
+    assert!(moved(&heard(&mut agent, at(2000), 2, MOBILE, new)));
+    let mut answer = |now, payload| code_sent(&heard(&mut agent, now, 2, MOBILE, payload));
+    assert_eq!(answer(at(20_000), old.clone()), Some(Code::IdentificationMismatch));
+    assert_eq!(answer(at(20_100), old), None, "once a second");
+    let wrong_clock = packet(VISITED, AGENT, &request(at(120_000), HOME).emit());
+    assert_eq!(answer(at(20_200), wrong_clock), Some(Code::IdentificationMismatch));
 }
 
 /// An agent's own messages, sent back to it, are none that it takes.

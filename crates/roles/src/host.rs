@@ -199,8 +199,9 @@ impl HostConfig {
     /// The node of this host. `chance` is the host's own.
     pub fn node(&self, chance: &Seed) -> Result<Node, NodeError> {
         let names = self.interface_names();
-        let own = self.own_addresses()?;
-        let build = |role: &RoleConfig| role.clone().on_host(&own).build(Interfaces(&names), chance);
+        let (own, visited) = (self.own_addresses()?, self.visited());
+        let build =
+            |role: &RoleConfig| role.clone().on_host(&own, &visited).build(Interfaces(&names), chance);
         self.node_of(self.roles.iter().map(build).collect::<Result<Vec<_>, _>>()?)
     }
 
@@ -242,6 +243,15 @@ impl HostConfig {
             }
         }
         all
+    }
+
+    /// The interfaces to visited networks: those of its foreign agents.
+    fn visited(&self) -> Vec<String> {
+        let visited = self.roles.iter().filter_map(|role| match role {
+            RoleConfig::MobileIpForeignAgent(config) => Some(config.interface.clone()),
+            _ => None,
+        });
+        visited.collect()
     }
 
     fn interface_names(&self) -> Vec<String> {
@@ -364,11 +374,13 @@ impl RoleConfig {
         }
     }
 
-    /// The same, of a host with these addresses.
+    /// The same, of a host with these addresses, and with these interfaces to visited networks.
     #[must_use]
-    pub fn on_host(mut self, own: &[Ipv4Addr]) -> Self {
-        if let Self::CellularIpGateway(config) | Self::CellularIpStation(config) = &mut self {
-            config.own = own.to_vec();
+    pub fn on_host(mut self, own: &[Ipv4Addr], visited: &[String]) -> Self {
+        match &mut self {
+            Self::CellularIpGateway(config) | Self::CellularIpStation(config) => config.own = own.to_vec(),
+            Self::MobileIpForeignAgent(config) => config.visited = visited.to_vec(),
+            _ => {}
         }
         self
     }
@@ -446,6 +458,23 @@ mod tests {
             assert!(host("address = '10.1.0.1/24'", route).node(&Seed::new(1)).is_ok(), "{route}");
         }
         assert!(host("", "via = '02:00:00:00:00:02'").node(&Seed::new(1)).is_ok(), "as it always was");
+    }
+
+    #[test]
+    fn each_foreign_agent_knows_all_visited_links_of_its_host() {
+        let agent = |number| {
+            format!(
+                "[[role]]\nkind = 'mobile-ip/foreign-agent'\ninterface = 'v{number}'\naddress = '10.{number}.0.1/24'\n"
+            )
+        };
+        let text = format!("name = 'h'\ninterface = []\n{}{}", agent(1), agent(2));
+        let config: HostConfig = toml::from_str(&text).unwrap();
+        let visited = config.visited();
+        assert_eq!(visited, ["v1", "v2"]);
+        for role in config.roles {
+            let RoleConfig::MobileIpForeignAgent(agent) = role.on_host(&[], &visited) else { panic!() };
+            assert_eq!(agent.visited, visited);
+        }
     }
 
     #[test]

@@ -65,8 +65,8 @@ impl Order {
 /// Orders, and what is needed to carry them out.
 #[derive(Debug, Default)]
 pub(crate) struct Orders {
-    /// With how each is written down.
-    all: Vec<(Order, String)>,
+    /// With how each is recorded.
+    all: Vec<(Order, trace::Event)>,
     /// Hosts as they restart, each for the order of this number.
     spares: BTreeMap<u32, HostSpec>,
     /// Hosts that do not run. In most runs all do.
@@ -103,20 +103,20 @@ pub(crate) enum Waiting {
 }
 
 impl<W: Witness> World<W> {
-    /// Has this happen at `at`; `name` is how it is written down. A restart needs the host as it comes back.
-    pub fn order(&mut self, at: Instant, order: Order, name: String, spare: Option<HostSpec>) {
+    /// Has this happen at `at`; `recorded` is how it is recorded. A restart needs the host as it comes back.
+    pub fn order(&mut self, at: Instant, order: Order, recorded: trace::Event, spare: Option<HostSpec>) {
         let number = self.orders.all.len() as u32;
         if let Some(spec) = spare {
             self.stores.keep(order.host());
             self.orders.spares.insert(number, spec);
         }
-        self.orders.all.push((order, name));
+        self.orders.all.push((order, recorded));
         self.schedule(at, Event::Ordered(number));
     }
 
     pub(crate) fn ordered(&mut self, number: u32) {
-        let Some((order, name)) = self.orders.all.get(number as usize).cloned() else { return };
-        self.record(order.host(), What::Ordered(name.into()));
+        let Some((order, recorded)) = self.orders.all.get(number as usize).cloned() else { return };
+        self.record(order.host(), What::Ordered(recorded));
         match order {
             Order::Host(host, event) => self.befall(host, event, number),
             Order::Link(_, places, change) => {

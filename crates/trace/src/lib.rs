@@ -4,12 +4,14 @@
 
 mod app;
 pub mod doubt;
+mod event;
 mod fingerprint;
 mod record;
 mod text;
 mod witness;
 
 pub use doubt::{Doubt, NamedDoubt};
+pub use event::{Event, EventKind};
 pub use fingerprint::Fingerprint;
 pub use record::{HostId, Record, Trail, What};
 pub use text::{hex, json_of, unhex, value_of};

@@ -1,6 +1,7 @@
 //! One thing that happened at one host, or on the link at one of its interfaces.
 
 use crate::app::{self, AppLine};
+use crate::event::{Event, EventKind};
 use crate::text::{hex, json_of, unhex, value_of};
 use node::stream::Told;
 use node::{AppChange, AppEvent, Mark, Node, Span, Stage, StreamId, StreamOp, Value};
@@ -62,8 +63,8 @@ pub enum What {
     Marked(Mark),
     /// A command was answered.
     Answered(Result<Value, String>),
-    /// An event of the scenario happened here: `crash of home`, `cut of wire left`.
-    Ordered(Trail),
+    /// An event of the scenario happened here.
+    Ordered(Event),
 }
 
 impl What {
@@ -172,7 +173,7 @@ fn line(at: Instant, what: &What) -> Line {
         What::Up(iface, cell) => Line { cell: cell.map(|cell| cell.0), ..on("up", *iface) },
         What::Down(iface, why) => Line { reason: Some(why.to_string()), ..on("down", *iface) },
         What::Marked(mark) => mark_line(base("mark"), mark),
-        What::Ordered(what) => Line { name: Some(what.to_string()), ..base("ordered") },
+        What::Ordered(event) => ordered_line(base("ordered"), event),
         What::Answered(Ok(value)) => Line { fields: Some(json_of(value)), ..base("answer") },
         What::Answered(Err(error)) => Line { error: Some(error.clone()), ..base("answer") },
     }
@@ -208,6 +209,13 @@ fn mark_line(line: Line, mark: &Mark) -> Line {
     }
 }
 
+fn ordered_line(line: Line, event: &Event) -> Line {
+    let fields = [("target", Some(&event.target)), ("value", event.value.as_ref())];
+    let given = fields.into_iter().filter_map(|(name, text)| Some((name.to_owned(), (&**text?).into())));
+    let fields = Value::Map(given.collect());
+    Line { name: Some(event.kind.name().to_owned()), fields: Some(json_of(&fields)), ..line }
+}
+
 fn what(line: &Line) -> Option<What> {
     let iface = || line.iface.map(Iface);
     let id = || line.packet.map(PacketId);
@@ -226,7 +234,7 @@ fn what(line: &Line) -> Option<What> {
         "visit" => What::Visited(iface()?, cell()?),
         "up" => What::Up(iface()?, cell()),
         "down" => What::Down(iface()?, reason()?),
-        "ordered" => What::Ordered(Cow::Owned(line.name.clone()?)),
+        "ordered" => What::Ordered(ordered(line)?),
         "mark" => What::Marked(mark(line)?),
         "answer" => What::Answered(match (&line.error, &line.fields) {
             (Some(error), _) => Err(error.clone()),
@@ -240,6 +248,12 @@ fn packet(line: &Line) -> Option<Packet> {
     let mac = |text: &Option<String>| text.as_deref()?.parse::<Mac>().ok();
     let link = Frame { kind: EtherType(line.kind?), src: mac(&line.src)?, dst: mac(&line.dst)? };
     Some(Packet { link, id: PacketId(line.packet?), bytes: unhex(line.bytes.as_deref()?)? })
+}
+
+fn ordered(line: &Line) -> Option<Event> {
+    let kind = EventKind::of_name(line.name.as_deref()?)?;
+    let text = |key| line.fields.as_ref()?.get(key)?.as_str().map(|text| Cow::Owned(text.to_owned()));
+    Some(Event { kind, target: text("target")?, value: text("value") })
 }
 
 fn mark(line: &Line) -> Option<Mark> {
@@ -339,7 +353,8 @@ mod tests {
             }),
             What::Answered(Ok(Value::map([("ok", Value::Int(1))]))),
             What::Answered(Err("no".to_owned())),
-            What::Ordered("crash of home".into()),
+            What::Ordered(Event::new(EventKind::Crash, "home")),
+            What::Ordered(Event { value: Some("10 %".into()), ..Event::new(EventKind::Loss, "cell 2") }),
         ]
     }
 

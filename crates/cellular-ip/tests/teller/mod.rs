@@ -158,9 +158,10 @@ impl Teller {
             ["data", leg] => self.datagram(leg, HOST, CORRESPONDENT, 0),
             ["down"] => self.datagram("up", CORRESPONDENT, HOST, 0),
             ["down", "ef"] => self.datagram("up", CORRESPONDENT, HOST, EF),
-            ["request"] => {
+            ["request", ref of @ ..] => {
                 let (why, node) = (update_request::Why::NoMapping, 2);
-                let request = UpdateRequest { gateway: GATEWAY, mobile: HOST, why, node, key_generation: 1 };
+                let gateway = if of.is_empty() { GATEWAY } else { CORRESPONDENT };
+                let request = UpdateRequest { gateway, mobile: HOST, why, node, key_generation: 1 };
                 self.receive("air", PacketId::NEW, request.emit());
             }
             ["hear"] => self.datagram("air", CORRESPONDENT, HOST, 0),

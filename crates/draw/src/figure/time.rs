@@ -85,7 +85,7 @@ pub struct TimeFigure {
     pub title: String,
     /// From top to bottom.
     pub panels: Vec<TimePanel>,
-    /// Handoffs: when, and the number or label at the line.
+    /// Handoffs, then other events: when, and the number or label at the line.
     pub handoffs: Vec<(Instant, String)>,
     /// The end of the axis, which begins at zero.
     pub until: Instant,

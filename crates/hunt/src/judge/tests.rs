@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::draft::{Link, Mobile, Move, Protocol, Router, Work};
-use crate::watch::Ends;
+use crate::facts::Ends;
 use wire::Duration;
 
 const PORT: u16 = 9000;
@@ -94,6 +94,18 @@ fn a_connection_does_not_fail_without_a_cause() {
     );
 }
 
+/// Only the connections of hosts that it had connections of.
+#[test]
+fn a_router_that_crashes_excuses_those_that_it_served() {
+    let (mut draft, mut facts) = good();
+    draft.protocol = Protocol::IndirectTcp;
+    client(&mut facts).closed = Some((at(3), Some("reset".to_owned())));
+    facts.crashed_for.insert("m1".to_owned());
+    assert_eq!(found(&draft, &facts), [Judge::Stream]);
+    facts.crashed_for.insert("m0".to_owned());
+    assert_eq!(found(&draft, &facts), []);
+}
+
 #[test]
 fn an_end_without_news_is_silent_after_its_bound() {
     let hang = |seconds: u64| {
@@ -157,13 +169,15 @@ fn a_move_before_the_first_attempt_is_over_lengthens_the_time_without_a_path() {
 fn datagrams_arrive_again() {
     let draft = draft(Kind::Datagrams { up: false, rate: 20, size: 100 });
     let stop = draft.stop() / 1000 + 3;
-    let arrived = |last: Option<u64>| {
-        let datagrams = last.map(|last| (PORT, at(last))).into_iter().collect();
+    let arrived = |last: Option<u64>, gap: u64| {
+        let arrivals = |last| Arrivals { last: at(last), gap: (at(3), at(3 + gap)) };
+        let datagrams = last.map(|last| (PORT, arrivals(last))).into_iter().collect();
         found(&draft, &Facts { ended: at(stop), datagrams, ..Facts::default() })
     };
-    assert_eq!(arrived(Some(stop - 4)), []);
-    assert_eq!(arrived(Some(stop - 14)), [Judge::Served]);
-    assert_eq!(arrived(None), [Judge::Served]);
+    assert_eq!(arrived(Some(stop - 4), 9), []);
+    assert_eq!(arrived(Some(stop - 14), 9), [Judge::Served]);
+    assert_eq!(arrived(Some(stop - 4), 12), [Judge::Served], "in between");
+    assert_eq!(arrived(None, 0), [Judge::Served]);
 }
 
 #[test]

@@ -83,7 +83,7 @@ fn event(outcome: &Outcome, journeys: &Journeys<'_>, record: &Record) -> Option<
             format!("answers a command: {}", if answer.is_ok() { "done" } else { "refused" })
         }
         What::App(event) => app_text(event)?,
-        What::Ordered(what) => format!("event: {what}"),
+        What::Ordered(event) => format!("event: {event}"),
         What::AppSent(_) | What::Held(..) => return None,
     })
 }

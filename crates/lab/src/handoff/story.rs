@@ -4,7 +4,7 @@ use crate::Plan;
 use crate::flow::Traffic;
 use node::{Mark, Span, Stage, Value};
 use std::collections::BTreeMap;
-use trace::{HostId, Record, What};
+use trace::{EventKind, HostId, Record, What};
 use wire::{Instant, Ipv4Addr};
 
 /// An event that a stage begins or ends with.
@@ -35,18 +35,17 @@ impl<'a> Story<'a> {
     /// The states that events of the scenario began and that lasted within this time, in the order of their begin: each from
     /// what began it to what ended it.
     pub(super) fn ordered(&self, from: Instant, to: Instant) -> Vec<[Event; 2]> {
-        let mut open: BTreeMap<&str, Event> = BTreeMap::new();
+        // By the target, and the kind of event that ends the state.
+        let mut open: BTreeMap<(&str, EventKind), Event> = BTreeMap::new();
         let mut all = Vec::new();
         for record in self.between(Instant::ZERO, to) {
-            let What::Ordered(what) = &record.what else { continue };
-            let Some((kind, target)) = what.split_once(" of ") else { continue };
-            let event = (record.at, record.host, what.to_string());
-            match kind {
-                "crash" | "stop" | "cut" => drop(open.insert(target, event)),
-                "restart" | "continue" | "restore" => {
-                    all.extend(open.remove(target).map(|begun| [begun, event]));
+            let What::Ordered(ordered) = &record.what else { continue };
+            let event = (record.at, record.host, ordered.to_string());
+            match ordered.kind {
+                EventKind::Crash | EventKind::Stop | EventKind::Cut => {
+                    open.extend(ordered.kind.end().map(|end| ((&*ordered.target, end), event)));
                 }
-                _ => {}
+                kind => all.extend(open.remove(&(&*ordered.target, kind)).map(|begun| [begun, event])),
             }
         }
         all.extend(open.into_values().map(|begun| {

@@ -8,7 +8,7 @@ use super::{Ledger, Places};
 use crate::Plan;
 use crate::flow;
 use std::collections::BTreeSet;
-use trace::{HostId, What, Witness};
+use trace::{EventKind, HostId, What, Witness};
 use wire::{Iface, Instant, Packet, PacketId};
 
 /// A ledger that is told of a run instead of reading its records. It counts drops by their reasons, and keeps no list of
@@ -76,14 +76,10 @@ impl Running {
     }
 
     /// A host that is stopped is given a copy of a packet long after the others were.
-    fn ordered(&mut self, host: HostId, name: &str) {
-        match name.split_once(' ') {
-            Some(("stop", _)) => {
-                self.stopped.insert(host);
-            }
-            Some(("continue" | "crash", _)) => {
-                self.stopped.remove(&host);
-            }
+    fn ordered(&mut self, host: HostId, kind: EventKind) {
+        match kind {
+            EventKind::Stop => drop(self.stopped.insert(host)),
+            EventKind::Continue | EventKind::Crash => drop(self.stopped.remove(&host)),
             _ => {}
         }
     }
@@ -131,8 +127,8 @@ impl Witness for Running {
     }
 
     fn happened(&mut self, at: Instant, host: HostId, what: What) {
-        if let What::Ordered(name) = &what {
-            self.ordered(host, name);
+        if let What::Ordered(event) = &what {
+            self.ordered(host, event.kind);
         }
         if !self.told_late(&what) {
             self.told(at, host, &what);

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 use seen::{Kind, Step};
 use std::sync::LazyLock;
-use trace::Witness;
+use trace::{Event, EventKind, Witness};
 use wire::{Duration, EtherType, Frame, Iface, Mac, Packet, ipv4};
 
 // --- worlds to travel in -----------------------------------------------------------------------------------------------
@@ -440,14 +440,14 @@ fn a_stopped_host_takes_its_copy_later() {
     let [sender, early, late] = [cell[0], cell[1], cell[2]];
     let packet = segment(sender.0, true);
     let mut running = Running::new(&world.plan);
-    running.happened(Instant(0), late.0, What::Ordered("stop of it".into()));
+    running.happened(Instant(0), late.0, What::Ordered(Event::new(EventKind::Stop, "it")));
     running.sent(Instant(1), sender.0, sender.1, &packet);
     running.settled();
     let consumed = |end: End| What::Dropped(end.1, PacketId(1), node::reason::CONSUMED.0.into());
     running.received(Instant(2), early.0, early.1, &packet);
     running.happened(Instant(2), early.0, consumed(early));
     running.settled();
-    running.happened(Instant(3), late.0, What::Ordered("continue of it".into()));
+    running.happened(Instant(3), late.0, What::Ordered(Event::new(EventKind::Continue, "it")));
     running.received(Instant(3), late.0, late.1, &packet);
     running.happened(Instant(3), late.0, consumed(late));
     running.settled();

@@ -194,7 +194,7 @@ fn refuse_events(plan: &Plan) -> Result<(), LinuxError> {
     let Some(event) = plan.events.iter().find(|event| !is_carried_out(event)) else { return Ok(()) };
     Err(LinuxError::World(format!(
         "`{}` is an event for the simulator alone: use --on sim; on Linux there are cut, restore and loss",
-        event.name
+        event.recorded
     )))
 }
 

@@ -162,7 +162,7 @@ fn link_orders(plan: &Plan) -> Vec<LinkOrder> {
     let of_link = |event: &Event| match &event.order {
         sim::Order::Link(host, places, change) => {
             let (host, places, change) = (*host, places.clone(), *change);
-            Some(LinkOrder { at: event.at, host, places, change, name: event.name.clone() })
+            Some(LinkOrder { at: event.at, host, places, change, recorded: event.recorded.clone() })
         }
         sim::Order::Host(..) => None,
     };

@@ -9,7 +9,7 @@ use crate::run::{OnWorld, Outcome};
 use draw::{Axis, Joined, TimeFigure, TimeLine, TimePanel, TimeWindow};
 use node::{Mark, Value};
 use std::collections::BTreeMap;
-use trace::{HostId, What};
+use trace::{HostId, Record, What};
 use wire::{Duration, Instant, SocketAddrV4};
 
 /// Bins of goodput, in milliseconds: the first that makes at most [`BINS`] of the run. In shorter ones the beat of packets
@@ -20,6 +20,9 @@ const BINS: u64 = 250;
 const MARGIN: Duration = Duration::from_millis(500);
 /// A window ends no later than this after the outage, even if the flow has not recovered.
 const FURTHER: Duration = Duration::from_secs(3);
+
+/// At most so many events of a scenario have a line: more would hide the flows.
+const EVENTS: usize = 12;
 
 /// The figure of a run's flows.
 pub(super) fn flows(outcome: &Outcome, journeys: &Journeys<'_>, places: &Places) -> TimeFigure {
@@ -52,10 +55,11 @@ pub(super) fn flows(outcome: &Outcome, journeys: &Journeys<'_>, places: &Places)
         let host = if several { format!(" {}", outcome.plan.host_name(one.host)) } else { String::new() };
         (one.begun, format!("{number}{host}"))
     };
+    let (events, about_events) = events(outcome);
     TimeFigure {
         title: format!("{}: flows over time", title(outcome)),
         panels,
-        handoffs: (1..).zip(&outcome.handoffs).map(label).collect(),
+        handoffs: (1..).zip(&outcome.handoffs).map(label).chain(events).collect(),
         until: outcome.plan.end(),
         windows: (1..)
             .zip(&outcome.handoffs)
@@ -64,10 +68,28 @@ pub(super) fn flows(outcome: &Outcome, journeys: &Journeys<'_>, places: &Places)
         caption: format!(
             "Goodput: new bytes for the receiving application, in bins of {} ms. Delay: of each packet with data, from the \
              stack of its sender to the stack of its receiver; a retransmission is a packet. The delay in the table of flows is \
-             another: until the application is given the data.{windows}",
+             another: until the application is given the data.{windows}{about_events}",
             width.as_millis(),
         ),
     }
+}
+
+/// The scenario's events with their labels, and what the caption says of them.
+fn events(outcome: &Outcome) -> (Vec<(Instant, String)>, String) {
+    let event = |record: &Record| match &record.what {
+        What::Ordered(event) => Some((record.at, event.to_string())),
+        _ => None,
+    };
+    let mut all: Vec<_> = outcome.records.iter().filter_map(event).collect();
+    let about = match all.len() {
+        0 => String::new(),
+        1..=EVENTS => {
+            " Lines with a number are handoffs, those with words events of the scenario.".to_owned()
+        }
+        more => format!(" The {more} events of the scenario have no lines; the report has them."),
+    };
+    all.truncate(if all.len() > EVENTS { 0 } else { EVENTS });
+    (all, about)
 }
 
 /// The surroundings of a handoff, with the flows that it concerns; `None` if there are none.

@@ -10,6 +10,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::collections::BTreeMap;
 use std::fmt;
+use trace::{Event, EventKind};
 use wire::{Duration, Seed};
 
 /// Something that happens at an instant, as a scenario has it.
@@ -43,34 +44,6 @@ pub struct EventTable {
     /// Of `clock`: by how much the wall clock is set, as `+5s` or `-200ms`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step: Option<Step>,
-}
-
-/// What happens at an event.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum EventKind {
-    /// The host's node dies. What it had not stored durably is lost.
-    Crash,
-    /// A new node on the same configuration and store, after a crash.
-    Restart,
-    /// The host processes nothing, and keeps everything.
-    Stop,
-    /// The host processes again, after a stop.
-    Continue,
-    /// The link carries nothing.
-    Cut,
-    /// The link carries again, after a cut.
-    Restore,
-    /// The link loses frames at random from now on.
-    Loss,
-    /// The link takes datagrams up to another size from now on.
-    Mtu,
-    /// The host's wall clock is set. Its timers do not change.
-    Clock,
-    /// Each record that the host stores fails.
-    DiskFull,
-    /// The host can store again.
-    DiskFree,
 }
 
 /// Events that happen at random instants, drawn from the run's seed.
@@ -203,43 +176,6 @@ fn shapes() -> serde_json::Value {
     ])
 }
 
-impl EventKind {
-    /// Its name in a scenario.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Crash => "crash",
-            Self::Restart => "restart",
-            Self::Stop => "stop",
-            Self::Continue => "continue",
-            Self::Cut => "cut",
-            Self::Restore => "restore",
-            Self::Loss => "loss",
-            Self::Mtu => "mtu",
-            Self::Clock => "clock",
-            Self::DiskFull => "disk-full",
-            Self::DiskFree => "disk-free",
-        }
-    }
-
-    /// Whether it happens to a link.
-    pub const fn is_of_link(self) -> bool {
-        matches!(self, Self::Cut | Self::Restore | Self::Loss | Self::Mtu)
-    }
-
-    /// What ends the state that it begins, if it begins one.
-    const fn end(self) -> Option<Self> {
-        match self {
-            Self::Crash => Some(Self::Restart),
-            Self::Stop => Some(Self::Continue),
-            Self::Cut => Some(Self::Restore),
-            Self::DiskFull => Some(Self::DiskFree),
-            Self::Loss => Some(Self::Loss),
-            Self::Mtu => Some(Self::Mtu),
-            Self::Restart | Self::Continue | Self::Restore | Self::Clock | Self::DiskFree => None,
-        }
-    }
-}
-
 impl EventTable {
     /// One that concerns nothing yet.
     pub const fn new(at: Duration, kind: EventKind) -> Self {
@@ -256,20 +192,15 @@ impl EventTable {
         }
     }
 
-    /// What happens, in words: `crash of home`, `cut of wire left`, `loss of 10 % on cell 2`.
-    pub fn words(&self) -> String {
-        let target = self.target();
-        match self.kind {
-            EventKind::Loss => format!("loss of {} % on {target}", self.loss.unwrap_or_default() * 100.0),
-            EventKind::Mtu => format!("MTU {} on {target}", self.mtu.unwrap_or_default()),
-            EventKind::Clock => {
-                let step = self.step.map(|step| step.to_string()).unwrap_or_default();
-                format!("clock step {step} of {target}")
-            }
-            EventKind::DiskFull => format!("disk full at {target}"),
-            EventKind::DiskFree => format!("disk free at {target}"),
-            kind => format!("{} of {target}", kind.name()),
-        }
+    /// The event as it is recorded.
+    pub fn recorded(&self) -> Event {
+        let value = match self.kind {
+            EventKind::Loss => self.loss.map(|loss| format!("{} %", loss * 100.0)),
+            EventKind::Mtu => self.mtu.map(|mtu| mtu.to_string()),
+            EventKind::Clock => self.step.map(|step| step.to_string()),
+            _ => None,
+        };
+        Event { value: value.map(Into::into), ..Event::new(self.kind, self.target()) }
     }
 }
 

@@ -39,7 +39,7 @@ fn every_kind_is_taken_and_named() {
     ];
     let text: String = all.iter().map(|(rest, _)| one("1s", rest)).collect();
     let plan = plan(&text, 1).unwrap();
-    let names: Vec<&str> = plan.events.iter().map(|event| event.name.as_str()).collect();
+    let names: Vec<String> = plan.events.iter().map(|event| event.recorded.to_string()).collect();
     assert_eq!(names, all.map(|(_, name)| name));
     assert!(is_valid(&text));
     // What is planned can be written down as a scenario again.

@@ -17,7 +17,7 @@ mod settings;
 pub(crate) mod units;
 
 pub use error::ScenarioError;
-pub use event::{EventKind, EventTable, RandomTable, Step};
+pub use event::{EventTable, RandomTable, Step};
 pub(crate) use nearest::did_you_mean;
 pub use phase::{Repetition, is_shifted};
 pub(crate) use protocol::CellularIp as CellularIpTable;

@@ -49,8 +49,9 @@ const PEOPLE: [(&str, Ipv4Addr, Mac); 6] = [
 ];
 
 /// The second foreign agent and the home agent trust each other; the first has no association.
-const SECRETS: [(Between, u32, &[u8; 16]); 2] = [
+const SECRETS: [(Between, u32, &[u8; 16]); 3] = [
     (Between::MobileHome, 256, b"1234567812345678"),
+    (Between::MobileForeign, 300, b"\0\x01\x02\x03\x04\x05\x06\x07\x08\x09\x0a\x0b\x0c\x0d\x0e\x0f"),
     (Between::ForeignHome, 300, b"\0\x01\x02\x03\x04\x05\x06\x07\x08\x09\x0a\x0b\x0c\x0d\x0e\x0f"),
 ];
 
@@ -283,6 +284,9 @@ fn reply(teller: &mut Teller<MobileIp>, args: &Args<'_>) -> (String, Packet) {
         let ours = association(Between::MobileHome);
         let key = if args.has("forged") { Secret::new([0; 16]) } else { ours.key.clone() };
         reply.sign(Between::MobileHome, &Association { key, ..ours });
+    }
+    if args.has("by_fa") {
+        reply.sign(Between::MobileForeign, &association(Between::MobileForeign));
     }
     let from = args.get("from", "ha".to_owned());
     let (src, mac) = person(&from);
