@@ -383,3 +383,38 @@ fn every_reason_of_a_drop_is_in_the_glossary() {
     }
     none("reasons that docs/glossary.md does not have", &missing.into_iter().collect::<Vec<_>>());
 }
+
+/// `path::test`, and `::test` for another one in the same file.
+fn named_tests(row: &str) -> Vec<(String, Option<String>)> {
+    let mut file = String::new();
+    let mut named = Vec::new();
+    for word in row.split([' ', ',', ';', '`']) {
+        let (path, name) = word.split_once("::").map_or((word, None), |(path, name)| (path, Some(name)));
+        let is_path = ["crates/", "tests/"].iter().any(|folder| path.starts_with(folder));
+        if is_path && has_extension(Path::new(path), &["rs", "txt", "py"]) {
+            path.clone_into(&mut file);
+        } else if !(path.is_empty() && name.is_some() && !file.is_empty()) {
+            continue;
+        }
+        named.push((file.clone(), name.map(str::to_owned)));
+    }
+    named
+}
+
+#[test]
+fn every_finding_names_tests_that_are_there() {
+    let page = read(&root().join("docs/findings.md"));
+    let named: Vec<_> = page.lines().filter(|line| line.starts_with('|')).flat_map(named_tests).collect();
+    assert!(named.len() > 80, "{} tests: the table is not where it was", named.len());
+    let is_there = |(file, name): &(String, Option<String>)| {
+        let text = fs::read_to_string(root().join(file)).unwrap_or_default();
+        // A transcript's test is `name: "file"` in a list.
+        let of = |name: &String| text.contains(&format!("fn {name}")) || text.contains(&format!("{name}:"));
+        !text.is_empty() && name.as_ref().is_none_or(of)
+    };
+    let missing: Vec<String> =
+        named.into_iter().filter(|test| !is_there(test)).map(|test| format!("{test:?}")).collect();
+    none("a test that docs/findings.md names is not there", &missing);
+    let gone = named_tests("| D1 | it was wrong | this | tests/tidy.rs::root, ::not_there |");
+    assert_eq!(gone.iter().map(is_there).collect::<Vec<_>>(), [true, false]);
+}
