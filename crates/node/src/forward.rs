@@ -190,7 +190,8 @@ impl Node {
 
     // --- errors ----------------------------------------------------------------------------------------------------
 
-    /// Tells a packet's sender why it went no further, unless too many were told in this second.
+    /// Tells a packet's sender why it went no further, unless too many were told in this second. That a packet is too large is
+    /// always told: no other packet of its sender gets through before it knows, and the error is shorter than the packet.
     pub(crate) fn tell_sender(
         &mut self,
         now: Instant,
@@ -209,8 +210,9 @@ impl Node {
         if net.second != second {
             (net.second, net.errors) = (second, 0);
         }
-        if net.errors < ERRORS_PER_SECOND {
-            net.errors += 1;
+        let is_limited = !matches!(error, IcmpError::FragmentationNeeded { .. });
+        if !is_limited || net.errors < ERRORS_PER_SECOND {
+            net.errors += u16::from(is_limited);
             // A role has sent it, and hears of it as it would of a router's.
             if let Ok((header, payload)) = Header::parse(&bytes)
                 && iface == Iface::HOST

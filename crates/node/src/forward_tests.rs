@@ -209,20 +209,24 @@ fn the_sender_of_what_might_be_cut_is_told_as_well() {
     assert_eq!((dropped(&acts), error_of(sent(&acts).1)), ("no_fragmentation", (None, FAR, 1480)));
 }
 
+/// Whoever sends packets that live too short does not take the errors of those who look for a path's MTU.
 #[test]
-fn errors_are_counted_by_the_second() {
+fn errors_are_counted_by_the_second_but_for_packets_that_are_too_large() {
     let (mut node, mut out) = home_agent();
-    let errors = |node: &mut Node, out: &mut Outbox, now| {
+    let short = Header { ttl: 1, ..Header::new(ipv4::UDP, FAR, MOBILE) }.emit(&[0; 100]);
+    let large = datagram_of(FAR, MOBILE, 1481);
+    let mut errors = |now, bytes: &[u8]| {
         let mut errors = 0;
         for _ in 0..30 {
-            node.receive(now, ETH, received(datagram_of(FAR, MOBILE, 1481), MACS[0]), out);
-            errors += acts(out).iter().filter(|act| matches!(act, Act::Transmit(..))).count();
+            node.receive(now, ETH, received(bytes.to_vec(), MACS[0]), &mut out);
+            errors += acts(&mut out).iter().filter(|act| matches!(act, Act::Transmit(..))).count();
         }
         errors
     };
     for second in 1..3 {
         let now = Instant::from_millis(second * 1000);
-        assert_eq!(errors(&mut node, &mut out, now), usize::from(ERRORS_PER_SECOND));
+        assert_eq!(errors(now, &short), usize::from(ERRORS_PER_SECOND));
+        assert_eq!(errors(now, &large), 30);
     }
 }
 
