@@ -66,6 +66,25 @@ fn frames_to_a_crashed_host_are_lost_for_a_named_reason_and_the_outage_names_the
     assert!(within(&came, 4200, 5000) > 30, "it is served again: {came:?}");
 }
 
+/// A crash of the old cell's base station, and a handoff that ends it: what was missed before the handoff has an owner, too.
+#[test]
+fn what_a_handoff_ends_is_accounted_for_since_the_crash() {
+    let outcome = run("first", &[event(2500, "crash", "host = \"b2\"")]);
+    let first = outcome.handoffs.iter().find(|handoff| handoff.begun.0 > 2_500_000_000).unwrap();
+    let holes = outcome.holes.iter().filter_map(|hole| match &hole.experience {
+        lab::handoff::Experience::Outage(outage) if outage.to == first.begun => Some(outage),
+        _ => None,
+    });
+    let holes: Vec<_> = holes.collect();
+    assert!(!holes.is_empty(), "{:?}", outcome.holes);
+    for outage in holes {
+        assert!((2_500_000_000..2_560_000_000).contains(&outage.from.0), "the last one was under way");
+        let known = outage.owners.iter().filter(|owner| owner.stage.is_some());
+        let known: u128 = known.map(|owner| owner.to.since(owner.from).as_nanos()).sum();
+        assert_eq!(known, outage.to.since(outage.from).as_nanos(), "{:?}", outage.owners);
+    }
+}
+
 #[test]
 fn a_stopped_host_keeps_everything_and_continues() {
     let host = "host = \"b1\"";

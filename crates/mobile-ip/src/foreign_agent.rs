@@ -6,6 +6,10 @@
 //! Tunnels are opened for a visitor only if they come from its home agent. From tunnels the agent sends to visitors alone,
 //! by the link address that they registered from, without ARP; other packets are dropped without an answer (RFC 5944,
 //! section 4.2.2).
+//!
+//! A visitor that nothing proves (no association with it or with its home agent) can claim any home address. So of what this host
+//! sends itself, such a visitor gets only what the care-of address sends, as ICMP errors; a home address on the visited link
+//! itself is refused, as the neighbor who has it would be cut off.
 
 use crate::advertiser::Advertiser;
 use crate::config::{Associations, ForeignAgentConfig, is_host};
@@ -71,8 +75,8 @@ struct Visitor {
     mac: Mac,
     /// Of the request that was accepted last.
     identification: u64,
-    /// Whether this host's own packets to the home address go to this visitor.
-    is_reached: bool,
+    /// Which of this host's own packets go to this visitor.
+    reached: Option<Key>,
 }
 
 /// A foreign agent.
@@ -226,6 +230,9 @@ impl ForeignAgent {
         }
         if request.lifetime != 0 && request.care_of != own {
             return Err(Code::InvalidCareOf);
+        }
+        if request.lifetime != 0 && self.config.address.link.contains(request.home) {
+            return Err(Code::ForeignProhibited);
         }
         if request.lifetime > self.longest() {
             return Err(Code::LifetimeTooLong);
@@ -388,16 +395,21 @@ impl ForeignAgent {
         let route = Route { action: Action::Forward(Hop::mac(self.iface, mac)), life: Life::Until(ends) };
         out.route(Key::to(class, host), route);
         let mut all = self.visitors.iter();
-        let taken = all.any(|(other, visitor)| other.0 == host && *other != visit && visitor.is_reached);
-        let is_reached = !taken && !self.is_home_agent_of_any(host);
-        if is_reached {
+        let taken = all.any(|(other, visitor)| other.0 == host && *other != visit && visitor.reached.is_some());
+        let is_free = !taken && !self.is_home_agent_of_any(host);
+        let reached = is_free.then(|| self.own_packets_to(visit));
+        let before = self.visitors.get(&visit).and_then(|visitor| visitor.reached);
+        if let Some(key) = before.filter(|_| reached.is_none()) {
+            self.unreach(key, host, out);
+        }
+        if let Some(key) = reached {
             // What this host itself sends to a visitor, such as ICMP errors, stays on the link: its home agent could not tell
             // a packet from the care-of address from a loop. Nor is ARP used (section 4.6).
-            out.route(Key::to(Class::HOST, host), route);
+            out.route(key, route);
             out.neighbor(self.iface, host, Neighbor::At(mac));
         }
         self.expiry.set(visit, ends);
-        if self.visitors.insert(visit, Visitor { mac, identification, is_reached }).is_none() {
+        if self.visitors.insert(visit, Visitor { mac, identification, reached }).is_none() {
             out.mark(Event::VisitorArrived { host }.into());
         }
     }
@@ -432,13 +444,21 @@ impl ForeignAgent {
                 out.route(Key::all(class), None);
             }
         }
-        if visitor.is_reached {
-            self.unreach(host, out);
+        if let Some(key) = visitor.reached {
+            self.unreach(key, host, out);
         }
     }
 
-    fn unreach(&self, host: Ipv4Addr, out: &mut Outbox) {
-        out.route(Key::to(Class::HOST, host), None);
+    /// Of the packets that this host itself sends, those that go to a visitor: all if an association proves who it is.
+    fn own_packets_to(&self, (host, home_agent): Visit) -> Key {
+        let is_proved = self.mobile_nodes.first(host).is_some() || self.home_agents.first(home_agent).is_some();
+        let own = Prefix::host(self.config.address.address);
+        let src = if is_proved { Prefix::ANY } else { own };
+        Key { src, ..Key::to(Class::HOST, host) }
+    }
+
+    fn unreach(&self, key: Key, host: Ipv4Addr, out: &mut Outbox) {
+        out.route(key, None);
         out.neighbor(self.iface, host, None);
     }
 
@@ -449,11 +469,10 @@ impl ForeignAgent {
 
     /// A visitor that registered under the address of a home agent does not get what this host sends to that home agent.
     fn keep_path_to(&mut self, home_agent: Ipv4Addr, out: &mut Outbox) {
-        let same = |visit: &Visit, visitor: &Visitor| visit.0 == home_agent && visitor.is_reached;
+        let same = |visit: &Visit, visitor: &Visitor| visit.0 == home_agent && visitor.reached.is_some();
         let found = self.visitors.iter_mut().find(|(visit, visitor)| same(visit, visitor));
-        if let Some((_, visitor)) = found {
-            visitor.is_reached = false;
-            self.unreach(home_agent, out);
+        if let Some(key) = found.and_then(|(_, visitor)| visitor.reached.take()) {
+            self.unreach(key, home_agent, out);
         }
     }
 

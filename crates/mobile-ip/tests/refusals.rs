@@ -10,10 +10,10 @@ use mobile_ip::message::{
 };
 use mobile_ip::{ForeignAgent, HomeAgent, MobileNode};
 use node::config::Interfaces;
-use node::{Act, Boot, Effect, Input, Link, Outbox, Role, Rx, Seed, Why};
+use node::{Act, Boot, Class, Effect, Input, Key, Link, Outbox, Role, Rx, Seed, Why};
 use wire::icmp::IcmpError;
 use wire::ipv4::{self, Header};
-use wire::{Iface, Instant, Ipv4Addr, Mac, Packet, PacketId, SocketAddrV4, WallTime};
+use wire::{Iface, Instant, Ipv4Addr, Mac, Packet, PacketId, Prefix, SocketAddrV4, WallTime};
 
 const WALL: WallTime = WallTime(946_684_800_000_000_000);
 const HOME: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 7);
@@ -360,6 +360,47 @@ fn nobody_is_made_to_answer_itself() {
         !moved(&effects) && !effects.iter().any(|effect| matches!(effect, Effect::Send(..))),
         "{effects:?}"
     );
+}
+
+/// Which of the host's own packets a foreign agent routes to a visitor, once its home agent has accepted it.
+fn own_routes(agent: &mut ForeignAgent, home: Ipv4Addr) -> Vec<Key> {
+    let now = Instant::from_millis(1000);
+    let asks = request(now, home);
+    heard(agent, now, 1, MOBILE, packet(home, VISITED, &asks.emit()));
+    let reply = Reply { lifetime: 300, ..asks.reply(Code::Accepted) };
+    let effects = heard(agent, now, 2, MOBILE, packet(AGENT, VISITED, &reply.emit()));
+    let own = effects.into_iter().filter_map(|effect| match effect {
+        Effect::Do(Act::Route(key, Some(_))) if key.class == Some(Class::HOST) => Some(key),
+        _ => None,
+    });
+    own.collect()
+}
+
+/// Without an association anybody on the link can register, with a home agent of its own, the address of a server: it does not get
+/// what the router itself sends there.
+#[test]
+fn a_visitor_that_nothing_proves_gets_no_packets_of_the_routers_own() {
+    let server = Ipv4Addr::new(192, 0, 2, 1);
+    let mut agent = foreign_agent("").unwrap();
+    start(&mut agent);
+    let own = own_routes(&mut agent, server);
+    assert_eq!(own.iter().map(|key| key.src).collect::<Vec<_>>(), [Prefix::host(VISITED)], "errors only");
+
+    let node = format!("mobile_nodes = [{{ address = \"{AGENT}\", spi = 256, key = \"{KEY}\" }}]");
+    let home_agents = node.replace("mobile_nodes", "home_agents");
+    let mut agent = foreign_agent(&home_agents).unwrap();
+    start(&mut agent);
+    assert_eq!(own_routes(&mut agent, server), [], "the home agent's answer has no proof");
+}
+
+#[test]
+fn the_address_of_a_neighbor_on_the_link_is_no_visitors() {
+    let mut agent = foreign_agent("").unwrap();
+    start(&mut agent);
+    let now = Instant::from_millis(1000);
+    let neighbor = Ipv4Addr::new(10, 3, 0, 9);
+    let asks = packet(neighbor, VISITED, &request(now, neighbor).emit());
+    assert_eq!(code_sent(&heard(&mut agent, now, 1, MOBILE, asks)), Some(Code::ForeignProhibited));
 }
 
 fn foreign_advertisement() -> Advertisement {

@@ -21,8 +21,11 @@ const RETRY: Duration = Duration::from_secs(1);
 const FRESH: Duration = Duration::from_secs(30);
 /// How long an entry is used at all that no message has confirmed since, unless it is being probed.
 const BELIEVED: Duration = Duration::from_mins(1);
-/// Neighbors that are known or sought at one time.
+/// Neighbors that are known at one time.
 const CAPACITY: usize = 512;
+/// Neighbors that are sought at one time and not known. They have room of their own: a scan of a link's addresses that is forwarded
+/// takes none from the neighbors in use.
+const SOUGHT: usize = 256;
 
 /// What a node knows of its neighbors.
 #[derive(Debug, Default)]
@@ -176,7 +179,7 @@ impl Arp {
             return Found::Silent(packet);
         }
         let mut given_up = None;
-        if !self.has_room() {
+        if self.unknown().count() >= SOUGHT {
             let Some((iface, packets)) = self.give_up_for(origin) else { return Found::Full(packet) };
             given_up = Some((iface, packets));
         }
@@ -239,29 +242,43 @@ impl Arp {
     fn learn(&mut self, now: Instant, place: Place, mac: Mac, makes: bool) -> VecDeque<Packet> {
         let is_there = self.known.contains_key(&place) || self.sought.contains_key(&place);
         let may_make = makes && !place.1.is_unspecified();
-        if !is_there && (!may_make || !self.has_room()) {
+        if !is_there && !may_make {
             return VecDeque::new();
+        }
+        if !self.known.contains_key(&place) {
+            self.make_room();
         }
         self.known.insert(place, Known { mac, heard: now });
         self.sought.remove(&place);
         self.waiting.take(place)
     }
 
-    /// Whether one more neighbor fits; the one that was confirmed longest ago makes room for it.
-    fn has_room(&mut self) -> bool {
-        if self.known.len() + self.sought.len() < CAPACITY {
-            return true;
+    /// The neighbor that was confirmed longest ago makes room for one more.
+    fn make_room(&mut self) {
+        if self.known.len() < CAPACITY {
+            return;
         }
         let oldest = self.known.iter().map(|(place, known)| (known.heard, *place)).min();
-        oldest.is_some_and(|(_, oldest)| self.known.remove(&oldest).is_some())
+        if let Some((_, oldest)) = oldest {
+            self.known.remove(&oldest);
+        }
     }
 
-    /// Gives up the neighbor that was sought longest among those for which only packets of lower origin wait. So a scan of a
-    /// link's addresses that is forwarded keeps no packet of this host's own from its next hop.
+    /// The neighbors that are sought and not known.
+    fn unknown(&self) -> impl Iterator<Item = (&Place, &Sought)> {
+        self.sought.iter().filter(|(place, _)| !self.known.contains_key(place))
+    }
+
+    /// Gives up the neighbor that was sought longest among those for which the least important packets wait, if they are not more
+    /// important than a packet of `origin`. So a scan that is forwarded keeps no packet from its next hop.
     fn give_up_for(&mut self, origin: Origin) -> Option<(Iface, VecDeque<Packet>)> {
-        let is_lower = |place: &Place| self.waiting.highest(*place).is_none_or(|highest| highest < origin);
-        let lower = self.sought.iter().filter(|(place, _)| is_lower(place));
-        let (_, place) = lower.map(|(place, sought)| ((Reverse(sought.tries), sought.next), *place)).min()?;
+        let rank = |(place, sought): (&Place, &Sought)| {
+            (self.waiting.highest(*place), Reverse(sought.tries), sought.next, *place)
+        };
+        let (highest, .., place) = self.unknown().map(rank).min()?;
+        if highest.is_some_and(|highest| highest > origin) {
+            return None;
+        }
         self.sought.remove(&place);
         Some((place.0, self.waiting.take(place)))
     }

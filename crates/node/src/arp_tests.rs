@@ -247,30 +247,62 @@ fn what_a_role_has_set_no_message_moves() {
     assert_eq!(find(&mut arp, START + BELIEVED * 9, 1), here(PEER_MAC, 1));
 }
 
-#[test]
-fn the_table_is_bounded_and_the_oldest_makes_room() {
-    let mut arp = Arp::default();
-    let address = |number: usize| Ipv4Addr::from_bits(OURS.to_bits() + 256 + number as u32);
-    for number in 0..CAPACITY {
-        find_at(&mut arp, START, address(number), 1);
-    }
-    assert_eq!(find(&mut arp, START, 2), Found::Full(packet(2)), "all are sought");
-    let answer = Message { sender: address(5), ..answer_of_peer() };
-    hear(&mut arp, START, &answer);
-    assert_eq!(find(&mut arp, START, 2), waits(true), "one was known");
-    assert_eq!(arp.known.len() + arp.sought.len(), CAPACITY);
+fn address(number: usize) -> Ipv4Addr {
+    Ipv4Addr::from_bits(OURS.to_bits() + 256 + number as u32)
 }
 
 #[test]
-fn a_scan_that_is_forwarded_keeps_no_packet_of_our_own_from_its_neighbor() {
+fn the_table_is_bounded_and_the_oldest_makes_room() {
     let mut arp = Arp::default();
-    let address = |number: usize| Ipv4Addr::from_bits(OURS.to_bits() + 256 + number as u32);
-    for number in 0..CAPACITY {
+    for number in 0..=CAPACITY {
+        let now = START + Duration::from_millis(number as u64);
+        find_at(&mut arp, now, address(number), 1);
+        hear(&mut arp, now, &Message { sender: address(number), ..answer_of_peer() });
+    }
+    assert_eq!(arp.known.len(), CAPACITY);
+    let now = START + Duration::from_secs(1);
+    assert_eq!(find_at(&mut arp, now, address(0), 2), waits(true), "the oldest made room");
+    assert_eq!(find_at(&mut arp, now, address(1), 2), here(PEER_MAC, 2));
+}
+
+#[test]
+fn a_scan_that_is_forwarded_displaces_no_neighbor_in_use() {
+    let mut arp = Arp::default();
+    find(&mut arp, START, 1);
+    hear(&mut arp, START, &answer_of_peer());
+    for number in 0..2 * CAPACITY {
         arp.find(START, (ETH, address(number)), Origin::Forwarded, packet(number as u64), true);
+    }
+    assert_eq!(arp.sought.len(), SOUGHT);
+    assert_eq!(find(&mut arp, START, 2), here(PEER_MAC, 2));
+}
+
+#[test]
+fn a_scan_that_is_forwarded_keeps_no_packet_from_its_neighbor() {
+    let mut arp = Arp::default();
+    for number in 0..SOUGHT {
+        arp.find(START, (ETH, address(number)), Origin::Forwarded, packet(number as u64), true);
+    }
+    let gives_up = |arp: &mut Arp, neighbor, origin, number| match arp.find(
+        START,
+        (ETH, neighbor),
+        origin,
+        packet(number),
+        true,
+    ) {
+        Found::Wait { ask: true, given_up: Some((ETH, packets)), .. } => packets,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(gives_up(&mut arp, PEER, Origin::Role, 600), [packet(0)], "the one sought longest");
+    assert_eq!(gives_up(&mut arp, address(SOUGHT), Origin::Forwarded, 601), [packet(1)]);
+}
+
+#[test]
+fn a_scan_gives_up_nobody_whom_a_role_seeks() {
+    let mut arp = Arp::default();
+    for number in 0..SOUGHT {
+        arp.find(START, (ETH, address(number)), Origin::Role, packet(number as u64), true);
     }
     let forwarded = arp.find(START, (ETH, PEER), Origin::Forwarded, packet(600), true);
     assert_eq!(forwarded, Found::Full(packet(600)));
-    let given_up = Some((ETH, VecDeque::from([packet(0)])));
-    let own = arp.find(START, (ETH, PEER), Origin::Role, packet(601), true);
-    assert_eq!(own, Found::Wait { ask: true, displaced: Vec::new(), given_up });
 }

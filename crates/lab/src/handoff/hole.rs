@@ -1,12 +1,12 @@
 //! Outages without a handoff: a link that goes and comes back in the same cell, or loses packets in a row.
 
-use super::experience::{Experience, Handoff, Outage, Recovery};
+use super::experience::{Experience, Handoff, Outage, Owner, Recovery};
 use super::recovery::window;
 use super::stages::{Next, add, share_out};
 use super::story::{Event, Story};
 use crate::flow::{Flow, FlowEnd, PacketEvent, Packets};
 use node::Stage;
-use trace::{HostId, What};
+use trace::{HostId, Record, What};
 use wire::Instant;
 
 /// A time in which a flow was given nothing new because packets were lost, and no handoff was the reason.
@@ -22,6 +22,16 @@ pub struct Hole {
     pub experience: Experience,
     /// Packets with data that were lost in it.
     pub lost: u64,
+}
+
+/// What ends a hole.
+#[derive(Clone, Copy)]
+enum Until<'a, 'n> {
+    /// New data.
+    Arrival(&'a Next<'n>),
+    /// A handoff, and new data after it.
+    Handoff(&'a Next<'n>),
+    Never,
 }
 
 impl Story<'_> {
@@ -44,11 +54,18 @@ impl Story<'_> {
             let last = before.unwrap_or(flow.begun);
             let end = arrival.map_or(flow.until, |arrival| arrival.at);
             let is_due = arrival.is_some() || is_pending(flow, packets, last);
-            if is_due && let Some(lost) = lost_in(packets, [last, end], packets.first_sent(place)) {
-                let ours = !handoffs.iter().any(|handoff| is_of(handoff, index, flow, last, end));
+            // A handoff accounts for what is missed since it began, and a hole for what was missed before.
+            let begun = handoffs.iter().filter(|handoff| is_of(handoff, index, flow, last, end));
+            let begun = begun.map(|handoff| handoff.begun).min();
+            let gap = [last, begun.unwrap_or(end)];
+            if is_due && let Some(lost) = lost_in(packets, gap, packets.first_sent(place)) {
                 let next = arrival.map(|arrival| Next { flow, packets, arrival, place });
-                holes
-                    .extend(ours.then(|| self.hole(index, flow, packets, [last, end], &lost, next.as_ref())));
+                let until = match (begun, &next) {
+                    (Some(_), Some(next)) => Until::Handoff(next),
+                    (None, Some(next)) => Until::Arrival(next),
+                    (_, None) => Until::Never,
+                };
+                holes.push(self.hole(index, flow, packets, gap, &lost, until));
             }
             place += arrival.map_or(0, |arrival| arrival.bytes);
             before = Some(end);
@@ -63,7 +80,7 @@ impl Story<'_> {
         packets: &Packets,
         [last, end]: [Instant; 2],
         lost: &[PacketEvent],
-        next: Option<&Next<'_>>,
+        until: Until<'_, '_>,
     ) -> Hole {
         let is_end = |host: HostId| host == flow.from.host || host == flow.to.host;
         let down = self.first(last, end, |r| is_end(r.host) && matches!(r.what, What::Down(..)));
@@ -73,15 +90,30 @@ impl Story<'_> {
         let host = down.map_or_else(|| self.loser(flow, lost), |down| down.host);
         let has_data = |lost: &&PacketEvent| packets.lost.binary_search(lost).is_ok();
         let lost_packets = lost.iter().filter(has_data).count() as u64;
-        let Some(next) = next else {
-            return Hole {
-                host,
-                flow: index,
-                from,
-                experience: Experience::Never { from },
-                lost: lost_packets,
-            };
+        if matches!(until, Until::Never) {
+            let experience = Experience::Never { from };
+            return Hole { host, flow: index, from, experience, lost: lost_packets };
+        }
+        let stages = self.without_path(flow, packets, lost, [from, end], (host, down, event));
+        let stages = match until {
+            Until::Arrival(next) => self.resumed(next, stages),
+            Until::Handoff(next) => self.interrupted((end, host, "next_handoff".to_owned()), next, stages),
+            Until::Never => stages,
         };
+        let owners = self.other_end(host, flow, share_out(from, end, stages));
+        let experience = Experience::Outage(Outage { from, to: end, owners });
+        Hole { host, flow: index, from, experience, lost: lost_packets }
+    }
+
+    /// The first stage of a hole: what lost the packets, for as long as it did.
+    fn without_path(
+        &self,
+        flow: &Flow,
+        packets: &Packets,
+        lost: &[PacketEvent],
+        [from, end]: [Instant; 2],
+        (host, down, event): (HostId, Option<&Record>, Option<[Event; 2]>),
+    ) -> Vec<Owner> {
         let mut stages = Vec::new();
         let up = down.and_then(|down| {
             self.first(from, end, |r| r.host == down.host && matches!(r.what, What::Up(..)))
@@ -102,9 +134,7 @@ impl Story<'_> {
             let begin = (from, flow.to.host, "last_arrival".to_owned());
             add(&mut stages, Stage::Recovery, [Some(begin.clone()), Some(begin)]);
         }
-        let owners = self.other_end(host, flow, share_out(from, end, self.resumed(next, stages)));
-        let experience = Experience::Outage(Outage { from, to: end, owners });
-        Hole { host, flow: index, from, experience, lost: lost_packets }
+        stages
     }
 
     /// The event of the scenario that a hole is due to, from its begin to its end: one of an end of the flow, or one while which

@@ -75,7 +75,7 @@ impl<'a> Story<'a> {
     }
 
     /// The path was there and nothing arrived until the next handoff cut it: the sender's affair, or the link's.
-    fn interrupted(&self, end: Event, next: &Next<'_>, mut stages: Vec<Owner>) -> Vec<Owner> {
+    pub(super) fn interrupted(&self, end: Event, next: &Next<'_>, mut stages: Vec<Owner>) -> Vec<Owner> {
         let Some(back) = latest(&stages).filter(|back| back.0 < end.0) else { return stages };
         let is_sent = next.packets.first_sent(next.place).is_some_and(|sent| sent < end.0);
         if next.packets.is_stream && is_sent {
