@@ -86,6 +86,15 @@ fn what_a_handoff_ends_is_accounted_for_since_the_crash() {
 }
 
 #[test]
+fn an_outage_names_the_event_of_its_own_path() {
+    let other = [event(2400, "cut", "cell = 3"), event(2900, "restore", "cell = 3")];
+    let own = [event(2500, "cut", "cell = 2"), event(2800, "restore", "cell = 2")];
+    let outcome = run("first", &[other, own].concat());
+    let text = lab::report::text(&outcome);
+    assert!(text.contains("cut of cell 2 .. restore of cell 2") && !text.contains("cut of cell 3 .."), "{text}");
+}
+
+#[test]
 fn a_stopped_host_keeps_everything_and_continues() {
     let host = "host = \"b1\"";
     let outcome = run("first", &[event(2500, "stop", host), event(2700, "continue", host)]);

@@ -138,20 +138,25 @@ impl Story<'_> {
     }
 
     /// The event of the scenario that a hole is due to, from its begin to its end: one of an end of the flow, or one while which
-    /// packets of the flow were lost as only an event loses them.
+    /// packets of the flow were lost as only an event loses them. Where there are several, one of the host that lost them.
     fn event_of(&self, flow: &Flow, lost: &[PacketEvent], [last, end]: [Instant; 2]) -> Option<[Event; 2]> {
-        let by_event = |lost: &&PacketEvent| {
-            let record = self.lost_at(lost);
-            record.is_some_and(|record| match &record.what {
-                What::Lost(_, _, why) | What::Dropped(_, _, why) => crate::event::is_of_event(why),
-                _ => false,
-            })
-        };
-        let first = lost.iter().find(by_event).map(|lost| lost.at);
+        let by_event = lost.iter().filter_map(|lost| self.lost_at(lost)).filter(|record| match &record.what {
+            What::Lost(_, _, why) | What::Dropped(_, _, why) => crate::event::is_of_event(why),
+            _ => false,
+        });
+        let by_event: Vec<&Record> = by_event.collect();
         let is_end = |host: HostId| host == flow.from.host || host == flow.to.host;
-        self.ordered(last, end).into_iter().find(|[begun, ended]| {
-            begun.0 < end && (is_end(begun.1) || first.is_some_and(|lost| begun.0 <= lost && lost <= ended.0))
-        })
+        let mut events = self.ordered(last, end);
+        events.retain(|[begun, ended]| {
+            let lasts = |record: &&Record| begun.0 <= record.at && record.at <= ended.0;
+            begun.0 < end && (is_end(begun.1) || by_event.iter().any(lasts))
+        });
+        let its_own = |[begun, ended]: &[Event; 2]| {
+            let lost_it = |r: &&Record| r.host == begun.1 && begun.0 <= r.at && r.at <= ended.0;
+            is_end(begun.1) || by_event.iter().any(lost_it)
+        };
+        let place = events.iter().position(its_own).unwrap_or(0);
+        events.into_iter().nth(place)
     }
 
     /// The end of a flow that missed packets: the sender, if its own link or its own node lost the last of them.
