@@ -1,5 +1,6 @@
 //! `wayfare hunt [PROTOCOL]`: a search for violated promises.
 
+mod files;
 mod known;
 
 use crate::output::{Progress, print, tell};
@@ -13,7 +14,7 @@ use ::hunt::write;
 use known::Known;
 use linux::Clock;
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
 
@@ -63,6 +64,7 @@ pub(crate) fn hunt(args: &Args) -> Result<(), Failure> {
         return Ok(());
     }
     let known = args.known.as_deref().map_or_else(|| Ok(Vec::new()), Known::read)?;
+    files::check(&args.out)?;
     let one = |protocol| one(args, protocol, &known);
     let found: usize = protocols.into_iter().map(one).sum::<Result<usize, Failure>>()?;
     if found > 0 { Err(Failure::DidNotHold) } else { Ok(()) }
@@ -118,41 +120,29 @@ fn report(args: &Args, protocol: Protocol, found: &[Found], known: &[Known]) -> 
             continue;
         }
         failed += all.len();
-        print(&format!("  {judge}: {} seeds\n", all.len()));
+        let seeds: Vec<_> = all.iter().map(|found| found.seed.to_string()).collect();
+        print(&format!("  {judge}: {} seeds: {}\n", all.len(), seeds.join(" ")));
         for found in all.into_iter().take(args.shrink) {
-            smallest(args, protocol, found, judge)?;
+            smallest(args, found, judge)?;
         }
     }
     Ok(failed)
 }
 
 /// Shrinks what was found at a seed, and writes it.
-fn smallest(args: &Args, protocol: Protocol, found: &Found, judge: Judge) -> Result<(), Failure> {
+fn smallest(args: &Args, found: &Found, judge: Judge) -> Result<(), Failure> {
     let violation = found.violations.iter().find(|violation| violation.judge == judge);
     let Some(violation) = violation else { return Ok(()) };
     print(&format!("    seed {}: {}\n", found.seed, violation.what));
     let smallest = shrink(&found.draft, judge);
-    let path = args.out.join(format!("{protocol}-{judge}-{}.toml", found.seed));
-    keep(&path, &smallest, judge)?;
-    print(&format!("      {}\n", path.display()));
-    Ok(())
-}
-
-fn keep(path: &Path, smallest: &::hunt::Draft, judge: Judge) -> Result<(), Failure> {
-    let now = match ::hunt::run::run(smallest, None) {
+    let what = match ::hunt::run::run(&smallest, None) {
         ::hunt::run::Verdict::Ran(found) => found.into_iter().find(|violation| violation.judge == judge),
         ::hunt::run::Verdict::Refused(_) => None,
     };
-    let what = now.map_or_else(String::new, |violation| violation.what);
-    let text = format!(
-        "# {judge}: {what}\n# wayfare run FILE --seed {}\n{}",
-        smallest.seed,
-        write::scenario(smallest)
-    );
-    let failed =
-        |error: std::io::Error| Failure::Machine(format!("cannot write {}: {error}", path.display()));
-    path.parent().map_or(Ok(()), std::fs::create_dir_all).map_err(failed)?;
-    std::fs::write(path, text).map_err(failed)
+    let what = what.map_or_else(String::new, |violation| violation.what);
+    let path = files::keep(&args.out, &smallest, judge, &what)?;
+    print(&format!("      {}\n", path.display()));
+    Ok(())
 }
 
 fn self_test() -> Result<(), Failure> {

@@ -1,0 +1,77 @@
+//! The scenario files that a hunt writes.
+
+use crate::Failure;
+use hunt::{Draft, Judge, write};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Sees that files can be written, before the search begins.
+pub(super) fn check(out: &Path) -> Result<(), Failure> {
+    fs::create_dir_all(out).map_err(|error| cannot_write(out, &error))?;
+    tempfile::tempfile_in(out).map(drop).map_err(|error| cannot_write(out, &error))
+}
+
+/// Writes the smallest scenario of a violation, and says where. A file that somebody edited is left as it is.
+pub(super) fn keep(out: &Path, smallest: &Draft, judge: Judge, what: &str) -> Result<PathBuf, Failure> {
+    let (protocol, seed) = (smallest.protocol, smallest.seed);
+    let text = format!(
+        "# {judge}: {what}\n\
+         # `wayfare run FILE --seed {seed}` runs it, and does not judge it: `wayfare hunt {protocol} --seeds 1 --seed {seed}` judges\n\
+         # the scenario that it was shrunk from.\n{}",
+        write::scenario(smallest)
+    );
+    let names = (1..).map(|number: u32| match number {
+        1 => format!("{protocol}-{judge}-{seed}.toml"),
+        number => format!("{protocol}-{judge}-{seed}-{number}.toml"),
+    });
+    for path in names.map(|name| out.join(name)) {
+        match fs::File::create_new(&path) {
+            Ok(mut file) => {
+                io::Write::write_all(&mut file, text.as_bytes()).map_err(|error| cannot_write(&path, &error))?;
+                return Ok(path);
+            }
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                if fs::read(&path).is_ok_and(|there| there == text.as_bytes()) {
+                    return Ok(path);
+                }
+            }
+            Err(error) => return Err(cannot_write(&path, &error)),
+        }
+    }
+    Err(Failure::Machine(format!("{}: no name is free", out.display())))
+}
+
+fn cannot_write(path: &Path, error: &io::Error) -> Failure {
+    Failure::Machine(format!("cannot write {}: {error}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hunt::draft::Protocol;
+    use hunt::draw::draw;
+
+    #[test]
+    fn an_edited_file_is_left_as_it_is() {
+        let out = tempfile::tempdir().unwrap();
+        let smallest = draw(Protocol::Sigma, 1);
+        let keep = |what| keep(out.path(), &smallest, Judge::Stream, what).ok().unwrap();
+        let first = keep("one");
+        assert_eq!(keep("one"), first, "the same again");
+        fs::write(&first, "edited").unwrap();
+        let second = keep("one");
+        assert_ne!(second, first);
+        assert_eq!(fs::read_to_string(first).unwrap(), "edited");
+        assert!(fs::read_to_string(second).unwrap().starts_with("# stream: one\n"));
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_written_is_said_at_once() {
+        let out = tempfile::tempdir().unwrap();
+        let file = out.path().join("file");
+        fs::write(&file, "").unwrap();
+        assert!(check(&file).is_err());
+        assert!(check(&out.path().join("new")).is_ok());
+    }
+}
