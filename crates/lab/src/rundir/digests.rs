@@ -4,6 +4,7 @@
 //! digests too is not detected.
 
 use super::ReadError;
+use super::put::former_files;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -35,11 +36,17 @@ pub(super) fn check(dir: &Path) -> Result<(), ReadError> {
     let text = fs::read_to_string(&sums).map_err(|error| ReadError::File(sums.clone(), error))?;
     let listed = |line| parse(line).ok_or_else(|| ReadError::Changed(sums.clone()));
     let listed: BTreeMap<&str, &str> = text.lines().map(listed).collect::<Result<_, _>>()?;
-    if let Some(unlisted) = NEEDED.iter().find(|name| !listed.contains_key(*name)) {
+    let mut names = former_files(dir);
+    names.extend(NEEDED.map(str::to_owned));
+    if let Some(unlisted) = names.iter().find(|name| *name != NAME && !listed.contains_key(name.as_str())) {
         return Err(ReadError::Changed(dir.join(unlisted)));
     }
     for (name, expected) in listed {
         let path = dir.join(name);
+        // What a link leads to can change without a trace here.
+        if fs::symlink_metadata(&path).is_ok_and(|found| !found.is_file()) {
+            return Err(ReadError::Changed(path));
+        }
         match digest(&path) {
             Ok(found) if found == expected => {}
             Ok(_) => return Err(ReadError::Changed(path)),

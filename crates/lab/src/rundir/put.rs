@@ -137,7 +137,7 @@ pub(super) fn is_passing(path: &Path) -> bool {
 }
 
 /// The files of the run whose page is in a directory.
-fn former_files(dir: &Path) -> BTreeSet<String> {
+pub(super) fn former_files(dir: &Path) -> BTreeSet<String> {
     let page = fs::read(dir.join("run.json")).ok().filter(|bytes| meta::is_run_file(bytes));
     let page: Option<serde_json::Value> = page.and_then(|bytes| serde_json::from_slice(&bytes).ok());
     let Some(page) = page else { return BTreeSet::new() };

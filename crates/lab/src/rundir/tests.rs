@@ -198,6 +198,14 @@ fn a_file_that_was_changed_is_refused_by_name() {
         fs::write(dir.join("SHA256SUMS"), wrong).unwrap();
         assert!(matches!(read(&dir), Err(ReadError::Changed(_))));
     }
+    let without: Vec<&str> = sums.lines().filter(|line| !line.ends_with("  flows.csv")).collect();
+    fs::write(dir.join("SHA256SUMS"), without.join("\n")).unwrap();
+    assert!(read(&dir).unwrap_err().to_string().contains("flows.csv"), "a line was taken out");
+    fs::write(dir.join("SHA256SUMS"), sums).unwrap();
+    read(&dir).unwrap();
+    fs::rename(dir.join("flows.csv"), dir.join("elsewhere")).unwrap();
+    std::os::unix::fs::symlink("elsewhere", dir.join("flows.csv")).unwrap();
+    assert!(read(&dir).unwrap_err().to_string().contains("flows.csv"), "a link in the place of a file");
     fs::remove_file(dir.join("SHA256SUMS")).unwrap();
     assert!(read(&dir).unwrap_err().to_string().contains("SHA256SUMS"));
 }
