@@ -238,12 +238,16 @@ impl Ledger {
                 Way::Wire { from, .. } => places.by_port(from),
                 Way::Air => places.by_mac(port.from),
             };
-            let there = from.as_deref().unwrap_or("?");
             let here = places.interface(*host, *iface);
-            for (count, sender) in [(out, here.as_str()), (came, there)] {
-                let node = format!("{}'s node", sender.split(':').next().unwrap_or(sender));
-                let vanished =
-                    Vanished { packet, last_seen: port.last_seen, between: (node, sender.to_owned()) };
+            let its_node = |interface: &str| {
+                let node = format!("{}'s node", interface.split(':').next().unwrap_or(interface));
+                (node, interface.to_owned())
+            };
+            // What has the link address of nobody was sent by somebody who is not of the scenario.
+            let stranger = || ("an unknown sender".to_owned(), here.clone());
+            let between = from.as_deref().map_or_else(stranger, its_node);
+            for (count, between) in [(out, its_node(&here)), (came, between)] {
+                let vanished = Vanished { packet, last_seen: port.last_seen, between };
                 self.vanished.extend(std::iter::repeat_n(vanished, count as usize));
             }
         }
