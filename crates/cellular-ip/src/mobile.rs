@@ -22,7 +22,8 @@ use node::{
     Proto, Role, Rx, Seed, Span, Stage, TimerName, Timers, Value, Why,
 };
 use table::{Action, Class, Hop, Key, Life, Route};
-use wire::ipv4::Header;
+use wire::icmp::{self, Quote};
+use wire::ipv4::{self, Header};
 use wire::{Cell, Duration, Iface, Instant, Packet, PacketId, WallTime};
 
 /// Names of what a mobile host marks.
@@ -30,7 +31,7 @@ pub mod mark {
     /// The radio lost its cell; fields `at` and `why`.
     pub const LINK_LOST: &str = "link_lost";
     /// A route-update with S=0 left; fields `to`, and `why`: `handoff`, `repeat`, `timer`,
-    /// `reauth`, `abort`, `clock` or `request`. Those by timer are optional: whether one comes just before a
+    /// `reauth`, `abort`, `clock`, `request` or `too_big`. Those by timer are optional: whether one comes just before a
     /// handoff is a matter of microseconds.
     pub const ROUTE_UPDATE_SENT: &str = "route_update_sent";
     /// A route-update with S=1 left, for the new base station.
@@ -95,6 +96,9 @@ const ANSWERS: Duration = Duration::from_millis(200);
 
 /// How long a radio without signal reports stays lost before it is tuned again.
 const RETRY: Duration = Duration::from_secs(1);
+
+/// Type and code of ICMP's "fragmentation needed and DF set" (RFC 792).
+const FRAGMENTATION_NEEDED: (u8, u8) = (3, 4);
 
 /// A mobile host.
 #[derive(Debug)]
@@ -360,6 +364,20 @@ impl Mobile {
         }
     }
 
+    /// Data that the access network has no room for do not reach the gateway, so they keep no mapping there: route-updates do,
+    /// as often as without data. What anybody can forge causes no more of them.
+    fn not_carried(&mut self, now: Instant, packet: &Packet, out: &mut Outbox) {
+        let too_big = |(_, icmp): (Header, &[u8])| {
+            let message = icmp::Message::parse(icmp)?;
+            Quote::of(&message).map(|quote| (quote.kind, quote.code) == FRAGMENTATION_NEEDED)
+        };
+        if let (Ok(true), State::Attached { at }) = (Header::parse(&packet.bytes).and_then(too_big), self.state)
+            && self.repeats.since() + self.config.route_update_time <= now
+        {
+            self.announce_repeatedly(now, at, "too_big", out);
+        }
+    }
+
     // --- route-updates ---------------------------------------------------------------------------------------------
 
     /// Sends a route-update that is repeated as configured.
@@ -483,8 +501,18 @@ impl Mobile {
     }
 }
 
-/// Update-requests.
-const LISTENS: [Listen; 1] = [Listen::Local(Proto::Icmp(ICMP_TYPE))];
+/// Update-requests, and errors about this host's data.
+const LISTENS: [Listen; 4] = [
+    Listen::Local(Proto::Icmp(ICMP_TYPE)),
+    Listen::IcmpAbout(Proto::Ip(ipv4::UDP)),
+    Listen::IcmpAbout(Proto::Ip(ipv4::TCP)),
+    Listen::IcmpAbout(Proto::Ip(ipv4::SCTP)),
+];
+
+fn is_request(packet: &Packet) -> bool {
+    let kind = Header::parse(&packet.bytes).ok().and_then(|(_, icmp)| icmp.first().copied());
+    kind == Some(ICMP_TYPE)
+}
 
 impl Role for Mobile {
     fn name(&self) -> &'static str {
@@ -504,8 +532,12 @@ impl Role for Mobile {
             Input::Start(boot) => self.start(now, boot.wall, out),
             Input::Timeout => self.timeout(now, out),
             Input::Link(iface, link) if iface == self.radio => self.link(now, link, out),
-            Input::Packet(Rx { iface, why: Why::Listen, .. }, packet) => {
+            Input::Packet(Rx { iface, why: Why::Listen, .. }, packet) if is_request(&packet) => {
                 self.requested(now, iface, packet, out);
+            }
+            Input::Packet(rx @ Rx { why: Why::Listen, .. }, packet) => {
+                self.not_carried(now, &packet, out);
+                out.pass(rx, packet);
             }
             Input::Packet(Rx { iface, .. }, packet) if self.waiting.len() >= self.config.tuning_queue => {
                 out.discard(iface, packet, reason::TUNING_QUEUE_FULL);

@@ -8,6 +8,7 @@
 //! 50ms wait                 nothing comes in; timers run
 //! 60ms hear                 data to the mobile host, by its radio
 //! 65ms request              an update-request to the mobile host
+//! 67ms too-big              an ICMP error: data of the mobile host were too big for a wire
 //! 70ms heard 3 -60          its radio hears cell 3 at -60 dBm
 //! 80ms clock -5             its clock is set to 5 s less than it was at the start
 //! ```
@@ -32,6 +33,7 @@ transcripts! {
     a_semisoft_handoff_visits_first_and_stays_silent_until_it_moves: "mobile-semisoft";
     a_handoff_that_cannot_be_is_refused_or_undone: "mobile-refused";
     a_host_whose_data_are_refused_answers_the_request: "mobile-requested";
+    a_host_whose_data_are_too_big_sends_route_updates_all_the_same: "mobile-too-big";
     a_radio_that_carries_nothing_is_tuned_to_the_strongest_station_heard: "mobile-lost";
     a_first_attach_that_fails_locks_nobody_out: "mobile-lost-first";
     a_radio_without_signal_reports_is_tuned_again: "mobile-lost-unheard";

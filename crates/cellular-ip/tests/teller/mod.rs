@@ -12,6 +12,7 @@ use node::config::{Interfaces, parse_span};
 use node::{Act, Boot, Command, CommandId, Input, Link, Node, Outbox, Role, Seed, Value};
 use std::collections::BTreeSet;
 use std::fmt::Write;
+use wire::icmp::IcmpError;
 use wire::ipv4::{self, Header};
 use wire::{Cell, EtherType, Frame, Iface, Instant, Ipv4Addr, Mac, Packet, PacketId, WallTime, udp};
 
@@ -163,6 +164,12 @@ impl Teller {
                 let gateway = if of.is_empty() { GATEWAY } else { CORRESPONDENT };
                 let request = UpdateRequest { gateway, mobile: HOST, why, node, key_generation: 1 };
                 self.receive("air", PacketId::NEW, request.emit());
+            }
+            ["too-big"] => {
+                let ends = [HOST, CORRESPONDENT].map(|address| wire::SocketAddrV4::new(address, 9000));
+                let ours = udp::packet(ends[0], ends[1], &[0; 1200]);
+                let error = IcmpError::FragmentationNeeded { mtu: 1193 }.about(&ours, GATEWAY).unwrap();
+                self.receive("air", PacketId::NEW, error);
             }
             ["hear"] => self.datagram("air", CORRESPONDENT, HOST, 0),
             ["send"] => self.datagram("host", HOST, CORRESPONDENT, 0),
