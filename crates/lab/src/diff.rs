@@ -1,6 +1,7 @@
 //! Two runs side by side, in words.
 
 use crate::compare_worlds::{Comparison, Divergence, Said, compare};
+use crate::flow::Flow;
 use crate::run::{OnWorld, Outcome};
 use crate::rundir;
 use std::fmt::Write;
@@ -59,6 +60,7 @@ pub fn diff(runs: [&Outcome; 2]) -> Result<Difference, String> {
         }
     }
     text.push('\n');
+    text.push_str(&delivered(runs));
     let comparison = compare(&a.records, &b.records);
     let Comparison { messages, nodes, .. } = comparison;
     let repeats = is_repetition(runs);
@@ -91,6 +93,21 @@ pub fn diff(runs: [&Outcome; 2]) -> Result<Difference, String> {
         }
     }
     Ok(Difference { equal: comparison.divergence.is_none() && !is_unlike, text })
+}
+
+/// What the applications were given in each run. Only control messages have to be the same: so this is no verdict.
+fn delivered([a, b]: [&Outcome; 2]) -> String {
+    let mut text = String::new();
+    if a.flows.len() != b.flows.len() {
+        let _ = writeln!(text, "delivered: {} flows, and {}", a.flows.len(), b.flows.len());
+    }
+    for (number, (ours, theirs)) in (1..).zip(a.flows.iter().zip(&b.flows)) {
+        let ends = [&ours.from, &ours.to].map(|end| a.host(end.host));
+        let said = |flow: &Flow| format!("{} bytes, {} packets lost", flow.bytes, flow.lost);
+        let way = format!("flow {number}, {} > {}", ends[0], ends[1]);
+        let _ = writeln!(text, "delivered: {way}: {}; and {}", said(ours), said(theirs));
+    }
+    text
 }
 
 /// Whether both are runs of the simulator, and of the same. The error names what differs between two runs of the simulator.
@@ -192,6 +209,13 @@ mod tests {
         assert!(!found.equal && !found.text.contains("no divergence"), "{}", found.text);
         assert!(found.text.contains("\ndivergence in the records: the 68 messages"), "{}", found.text);
         assert!(found.text.contains("\nfirst differing record, "), "{}", found.text);
+    }
+
+    #[test]
+    fn what_was_delivered_is_named_though_no_message_differs() {
+        let found = diff([&first(&[]), &first(&["constant-rate.size=101"])]).unwrap();
+        let said = "\ndelivered: flow 1, correspondent > mobile: 24500 bytes, 6 packets lost; and 24745 bytes, 6 packets lost\n";
+        assert!(found.text.contains(said), "{}", found.text);
     }
 
     #[test]
