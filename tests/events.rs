@@ -95,6 +95,19 @@ fn an_outage_names_the_event_of_its_own_path() {
 }
 
 #[test]
+fn what_was_ordered_is_in_the_page_of_a_run_and_in_its_figures() {
+    let folder = tempfile::tempdir().unwrap();
+    let events = [event(2500, "crash", "host = \"b2\""), event(2800, "restart", "host = \"b2\"")];
+    let page = lab::rundir::write(&run("first", &events), folder.path(), &lab::rundir::Options::default()).unwrap();
+    let said: Vec<_> = page.events.iter().map(|event| (event.at_s, &*event.kind, &*event.target)).collect();
+    assert_eq!(said, [(2.5, "crash", "b2"), (2.8, "restart", "b2")]);
+    for figure in ["handoffs", "flows"] {
+        let svg = std::fs::read_to_string(folder.path().join(format!("figures/{figure}.svg"))).unwrap();
+        assert!(svg.contains(">crash of b2<"), "{figure}");
+    }
+}
+
+#[test]
 fn a_stopped_host_keeps_everything_and_continues() {
     let host = "host = \"b1\"";
     let outcome = run("first", &[event(2500, "stop", host), event(2700, "continue", host)]);

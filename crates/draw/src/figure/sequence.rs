@@ -115,14 +115,14 @@ impl Handoff {
     }
 }
 
-/// A step of a protocol: from a message to its answer, or an instant.
+/// A step of a protocol: from a message to its answer, or an instant. Or an event of the scenario, for as long as it lasts.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Step {
     /// Its begin.
     pub from: Instant,
     /// Its end; the begin, if it is an instant.
     pub to: Instant,
-    /// The host that moves.
+    /// The host that moves; empty for an event of the scenario, which is drawn for all hosts.
     pub host: String,
     /// What is done, such as "SET PRIMARY". Steps of one name share a row.
     pub name: String,

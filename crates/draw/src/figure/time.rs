@@ -141,7 +141,10 @@ impl TimeFigure {
         let entry = |(name, colour): (&&str, &&'static str)| (Key::Line(colour, ""), (*name).to_owned());
         let mut entries: Vec<(Key, String)> = names.iter().zip(&COLOURS).map(entry).collect();
         if !self.handoffs.is_empty() {
-            entries.push((Key::Upright(HANDOFF), "handoff".to_owned()));
+            let is_number = |label: &str| label.starts_with(|first: char| first.is_ascii_digit());
+            let only_handoffs = self.handoffs.iter().all(|(_, label)| is_number(label));
+            let name = if only_handoffs { "handoff" } else { "handoff (number), event (words)" };
+            entries.push((Key::Upright(HANDOFF), name.to_owned()));
         }
         y = legend(&mut svg, &entries, [20.0, RIGHT], y) + 8.0;
         let left = 40.0 + self.panels.iter().map(|panel| tick_room(&panel.ticks())).fold(30.0, f64::max);

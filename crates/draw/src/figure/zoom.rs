@@ -201,7 +201,8 @@ impl<'a> Zoom<'a> {
         frame.y_ticks(svg, &y_ticks);
         frame.y_label(svg, self.flow.axis(), self.flow.label_room());
         let steps = Steps::of(self.figure, |step| {
-            step.host == self.handoff.host && step.to >= self.from && step.from <= self.to
+            let is_here = step.host.is_empty() || step.host == self.handoff.host;
+            is_here && step.to >= self.from && step.from <= self.to
         });
         let below = steps.draw(svg, &frame, &x_ticks, |at| self.ms(at));
         below.x_ticks(svg, &x_ticks);

@@ -11,6 +11,7 @@ use node::Stage;
 pub(super) fn handoffs(outcome: &Outcome, journeys: &Journeys<'_>, places: &Places) -> SequenceFigure {
     let mut figure = SequenceFigure::new(format!("{}: handoffs", title(outcome)));
     figure.steps = super::steps::steps(outcome);
+    figure.steps.extend(super::steps::events(outcome));
     figure.caption = format!("{}\n{}", outcome.plan.about, note(outcome));
     let traces = places.traces(outcome, journeys);
     figure.handoffs =

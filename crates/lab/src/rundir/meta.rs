@@ -8,7 +8,7 @@ use crate::run::{OnWorld, Outcome};
 use crate::scenario::{Repetition, secret};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use trace::Doubt;
+use trace::{Doubt, Record, What};
 use wire::{Duration, Instant};
 
 /// The form of run directories that this program writes. A change that an older reader would misread raises it.
@@ -32,6 +32,9 @@ pub struct RunFile {
     pub repetition: Option<RepetitionPart>,
     /// The simulator's number for the run, sixteen hexadecimal digits.
     pub fingerprint: Option<String>,
+    /// What the scenario ordered, in the order of time: crashes, cuts and the like.
+    #[serde(default)]
+    pub events: Vec<EventPart>,
     /// Who ran it.
     pub versions: Versions,
     /// The machine, if it was a run on Linux, as far as it matters to somebody who compares.
@@ -91,6 +94,27 @@ impl RepetitionPart {
     /// As a plan takes it.
     pub(super) fn repetition(self) -> Repetition {
         Repetition { number: self.number.saturating_sub(1), of: self.of, seed: self.seed }
+    }
+}
+
+/// An event of the scenario, as it was ordered.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct EventPart {
+    /// When.
+    pub at_s: f64,
+    /// Its kind, as a scenario names it.
+    pub kind: String,
+    /// Which host or link: `home`, `wire left`, `cell 2`.
+    pub target: String,
+    /// Of `loss`, `mtu` and `clock`: what was set; else null.
+    pub value: Option<String>,
+}
+
+impl EventPart {
+    fn of(record: &Record) -> Option<Self> {
+        let What::Ordered(event) = &record.what else { return None };
+        let (target, value) = (event.target.to_string(), event.value.as_ref().map(ToString::to_string));
+        Some(Self { at_s: record.at.as_secs_f64(), kind: event.kind.name().to_owned(), target, value })
     }
 }
 
@@ -281,6 +305,7 @@ impl RunFile {
             seed: plan.seed,
             repetition: RepetitionPart::of(plan.repetition),
             fingerprint: outcome.fingerprint.map(|number| format!("{number:016x}")),
+            events: outcome.records.iter().filter_map(EventPart::of).collect(),
             versions: Versions {
                 wayfare: env!("CARGO_PKG_VERSION").to_owned(),
                 rust: env!("CARGO_PKG_RUST_VERSION").to_owned(),

@@ -29,7 +29,7 @@ mod table;
 mod time;
 
 pub use meta::{
-    Daemon, FlowSummary, HandoffSummary, LedgerSummary, Machine, OwnerSummary, RepetitionPart, RunFile,
+    Daemon, EventPart, FlowSummary, HandoffSummary, LedgerSummary, Machine, OwnerSummary, RepetitionPart, RunFile,
     ScenarioPart, Summary, Versions,
 };
 

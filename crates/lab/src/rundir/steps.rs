@@ -4,8 +4,11 @@ use crate::run::Outcome;
 use draw::Step;
 use node::{HANDOFF, Mark};
 use std::collections::{BTreeMap, BTreeSet};
-use trace::{HostId, Record, What};
+use trace::{EventKind, HostId, Record, What};
 use wire::{Instant, Ipv4Addr};
+
+/// At most so many events of a scenario are drawn: more would hide all else.
+pub(super) const EVENTS: usize = 12;
 
 /// A step's name, and the marks that it begins and ends with.
 const STEPS: [(&str, &str, &str); 11] = [
@@ -59,6 +62,26 @@ pub(super) fn steps(outcome: &Outcome) -> Vec<Step> {
     }
     steps.sort();
     steps
+}
+
+/// The events of the scenario, each until another one ends it; nothing, if there are more than the figure has room for.
+pub(super) fn events(outcome: &Outcome) -> Vec<Step> {
+    let mut open: BTreeMap<(&str, EventKind), usize> = BTreeMap::new();
+    let mut events: Vec<Step> = Vec::new();
+    for record in &outcome.records {
+        let What::Ordered(event) = &record.what else { continue };
+        if let Some(begun) = open.remove(&(&*event.target, event.kind)).and_then(|place| events.get_mut(place)) {
+            begun.to = record.at;
+            continue;
+        }
+        let end = event.kind.end();
+        if let Some(end) = end {
+            open.insert((&*event.target, end), events.len());
+        }
+        let to = if end.is_some() { outcome.plan.end() } else { record.at };
+        events.push(Step { from: record.at, to, host: String::new(), name: event.to_string() });
+    }
+    if events.len() > EVENTS { Vec::new() } else { events }
 }
 
 /// The host that moved which a mark is about: its own, or the one whose address the mark has.

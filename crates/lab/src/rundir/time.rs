@@ -2,6 +2,7 @@
 
 use super::figure::title;
 use super::flows::{Places, name};
+use super::steps::EVENTS;
 use crate::flow::{Flow, Transport};
 use crate::handoff::Handoff;
 use crate::journey::{Fate, Journeys};
@@ -20,9 +21,6 @@ const BINS: u64 = 250;
 const MARGIN: Duration = Duration::from_millis(500);
 /// A window ends no later than this after the outage, even if the flow has not recovered.
 const FURTHER: Duration = Duration::from_secs(3);
-
-/// At most so many events of a scenario have a line: more would hide the flows.
-const EVENTS: usize = 12;
 
 /// The figure of a run's flows.
 pub(super) fn flows(outcome: &Outcome, journeys: &Journeys<'_>, places: &Places) -> TimeFigure {
