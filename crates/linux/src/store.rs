@@ -1,115 +1,95 @@
-//! Records that outlive a daemon: an append-only log, rewritten when most of it is out of date.
+//! Records that outlive a daemon, in an embedded database (redb).
 //!
-//! ```text
-//! file    = magic frame*
-//! frame   = marker | length of body (u32) | CRC-32 of body (u32) | body      little-endian; what one commit has written
-//! body    = entry*
-//! entry   = length (u32) of the rest | 0 | length of key (u32) | key | value put
-//!         | length (u32) of the rest | 1 | length of key (u32) | key         remove
-//!         | length (u32) of the rest | 2                                     the daemon ended in order
-//! ```
-//!
-//! What [`Store::commit`] has answered is on the disk: `kill -9` or a power cut right after it loses nothing. A commit that
-//! was being written then is cut short or fails its CRC; reading ends there, and writing goes on from there.
-//!
-//! Only the last frame can be torn. A frame that is not whole with a whole one behind it is damage: the file is refused and
-//! left as it is. The last commit is the exception: its damage cannot be told from a tear, unless the daemon ended in order.
+//! What [`Store::commit`] has answered is on the disk: `kill -9` or a power cut right after it loses nothing. A file is read
+//! and its checksums are verified before anything is written to it; one that was altered or damaged is refused, and left as
+//! it is. The exception is the last commit: its damage cannot be told from a commit that was cut short, unless the daemon
+//! ended in order. Opening a store takes no room, so a full disk keeps nobody from what is on it.
 //!
 //! One daemon has a store at a time: the file is locked (`flock`), and the kernel unlocks it when the daemon ends.
 
 use crate::error::{Attempt, Result};
-use std::collections::BTreeMap;
+use redb::backends::InMemoryBackend;
+use redb::{Database, ReadableTable, StorageBackend, Table, TableDefinition};
 use std::fs::{File, OpenOptions};
-use std::io::{self, Read, Write};
+use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-const MAGIC: &[u8; 16] = b"wayfare store 2\n";
-/// What a store of another version begins with.
-const ANY_VERSION: &[u8] = b"wayfare store ";
-/// What each frame begins with, so that one is found behind damage.
-const MARKER: &[u8; 4] = b"WFc\n";
-/// Bytes of a frame before its body.
-const HEAD: usize = 12;
-const PUT: u8 = 0;
-const REMOVE: u8 = 1;
-const ENDED: u8 = 2;
-/// A log is not rewritten before it has so many bytes, and [`GROWTH`] times what it had after the last time.
-const SMALL: u64 = 1 << 20;
-const GROWTH: u64 = 4;
+/// What every file of redb begins with.
+const MAGIC: &[u8] = b"redb\x1a\x0a\xa9\x0d\x0a";
+/// What the stores of older versions begin with, which were no databases.
+const OLDER: &[u8] = b"wayfare store ";
+/// What roles have stored.
+const RECORDS: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("records");
+/// What the daemon itself keeps, by name: [`FORM`], and [`ENDED`] until something is stored again.
+const DAEMON: TableDefinition<'_, &str, u64> = TableDefinition::new("daemon");
+/// The form of this store.
+const FORM: &str = "form";
+const THIS_FORM: u64 = 3;
+/// The daemon ended in order.
+const ENDED: &str = "ended";
+/// Bytes of the file that are kept in memory: more than a home agent with ten thousand bindings has.
+const CACHE: usize = 16 << 20;
 
-/// A log and what it says.
+type Outcome<T> = std::result::Result<T, redb::Error>;
+/// A record to be put or removed: its key, and its value.
+type Change = (Vec<u8>, Option<Vec<u8>>);
+/// A key and a value.
+type Record = (Vec<u8>, Vec<u8>);
+
+/// A database of records.
 #[derive(Debug)]
 pub struct Store {
     path: PathBuf,
-    file: File,
-    /// Bytes that are known to be on the disk. The file ends there, but for what was being written when a sync failed.
-    durable: u64,
-    /// With so many bytes it is worth a look whether most are out of date.
-    rewrite_at: u64,
-    records: Records,
-    /// Since the last commit.
-    pending: Vec<(Vec<u8>, Option<Vec<u8>>)>,
-    /// Whether the last daemon ended in order, or there was none.
+    /// `None` after a commit that failed: then nobody knows what of it is on the disk.
+    database: Option<Database>,
+    /// What was there when it was opened.
+    records: Vec<Record>,
     clean: bool,
-    /// Why nothing can be added to this file any more; another may take its place.
-    broken: Option<String>,
+    /// Since the last commit.
+    pending: Vec<Change>,
+    /// What takes back commits that failed, before the next.
+    undo: Vec<Change>,
     /// Whether what is written must survive the machine's end, not only the daemon's.
     syncs: bool,
 }
 
 impl Store {
-    /// Opens the log of this path, or begins one. Refused are a file that is something else, and a place that cannot be
-    /// written: better now than at the first record. A log that is there takes no room to be opened, so a full disk keeps
-    /// nobody from what is on it.
+    /// Opens the store of this path, or begins one. Refused are a file that is something else or damaged, and a place that
+    /// cannot be written: better now than at the first record.
     pub fn open(path: &Path) -> Result<Self> {
-        match lock_file(path) {
-            Ok(file) => Self::go_on(path, file).attempt("open the store", path.display()),
+        match std::fs::metadata(path) {
+            Ok(_) => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                let records = Records::new();
-                let anew = write_anew(path, &records);
-                let (file, durable) = anew.attempt("write the store", path.display())?;
-                sync_folder(path).attempt("write the store", path.display())?;
-                Ok(Self::new(path, file, durable, records, true))
+                create(path).attempt("write the store", path.display())?;
             }
-            Err(error) => Err(error).attempt("open the store", path.display()),
+            Err(error) => return Err(error).attempt("open the store", path.display()),
         }
+        Self::go_on(path).attempt("open the store", path.display())
     }
 
-    /// Goes on behind the last record that is whole, or behind the one before if that tells of an end in order.
-    fn go_on(path: &Path, mut file: File) -> io::Result<Self> {
-        let mut bytes = Vec::new();
-        file.read_to_end(&mut bytes)?;
-        let Contents { records, clean, end } = read(&bytes)?;
-        let _ = std::fs::remove_file(beside(path)); // of a daemon that was killed while it wrote anew
-        file.set_len(end)?;
-        file.sync_all()?;
-        let mut store = Self::new(path, file, end, records, clean);
-        let live: usize = store.records.iter().map(|(key, value)| key.len() + value.len()).sum();
-        store.rewrite_at = SMALL.max(GROWTH * live as u64);
-        store.rewrite_if_large();
-        Ok(store)
-    }
-
-    fn new(path: &Path, file: File, durable: u64, records: Records, clean: bool) -> Self {
-        let (path, pending) = (path.to_owned(), Vec::new());
-        Self { path, file, durable, rewrite_at: SMALL, records, pending, clean, broken: None, syncs: true }
+    fn go_on(path: &Path) -> io::Result<Self> {
+        let file = lock_file(path)?;
+        let (records, clean) = verified(&file)?;
+        let database = Some(database(Disk { file, syncs: true })?);
+        let (path, pending, undo) = (path.to_owned(), Vec::new(), Vec::new());
+        Ok(Self { path, database, records, clean, pending, undo, syncs: true })
     }
 
     /// The same, without syncs: what is written survives the daemon's end, however that comes, and not the machine's. For a
     /// daemon in a lab, which must not wait for what others write on the machine's disk.
-    #[must_use]
-    pub const fn without_syncs(mut self) -> Self {
+    pub fn without_syncs(mut self) -> Result<Self> {
         self.syncs = false;
-        self
+        self.reopen().attempt("open the store", self.path.display())?;
+        Ok(self)
     }
 
-    /// All records, in the order of their keys.
-    pub fn records(&self) -> Vec<(Vec<u8>, Vec<u8>)> {
-        self.records.iter().map(|(key, value)| (key.clone(), value.clone())).collect()
+    /// All records that were there when it was opened, in the order of their keys.
+    pub fn records(&self) -> Vec<Record> {
+        self.records.clone()
     }
 
-    /// Whether the last daemon ended in order, or there was none.
+    /// Whether the last daemon that stored something ended in order, or there was none.
     pub const fn was_clean(&self) -> bool {
         self.clean
     }
@@ -119,239 +99,217 @@ impl Store {
         self.pending.push((key, value));
     }
 
-    /// Makes all that was appended durable, with one sync. If that fails, the records are as they were.
+    /// Makes all that was appended durable, with one sync. If that fails, the records are as they were: what the disk took of
+    /// it nevertheless is taken back before the next commit.
     pub fn commit(&mut self) -> io::Result<()> {
         let pending = std::mem::take(&mut self.pending);
-        let mut body = Vec::new();
-        for (key, value) in &pending {
-            put_entry(&mut body, key, value.as_deref());
+        if self.database.is_none() {
+            self.reopen()?;
         }
-        self.write(&frame(&body))?;
-        for (key, value) in pending {
-            match value {
-                Some(value) => self.records.insert(key, value),
-                None => self.records.remove(&key),
-            };
+        let mut before = Vec::with_capacity(pending.len());
+        let Some(database) = &self.database else { return Ok(()) };
+        let done = change(database, &self.undo, pending, &mut before);
+        match done {
+            Ok(()) => {
+                self.undo.clear();
+                Ok(())
+            }
+            Err(error) => {
+                before.reverse(); // of several changes of one key the first knows what was there
+                self.undo.append(&mut before);
+                self.database = None;
+                Err(io_error(error))
+            }
         }
-        self.rewrite_if_large();
-        Ok(())
     }
 
     /// The daemon ends in order.
     pub fn close(mut self) -> Result<()> {
-        let body = [&1u32.to_le_bytes()[..], &[ENDED]].concat();
-        self.write(&frame(&body)).attempt("close the store", self.path.display())
+        let end = |database: Database| -> Outcome<()> {
+            let transaction = database.begin_write()?;
+            transaction.open_table(DAEMON)?.insert(ENDED, 1)?;
+            transaction.commit()?;
+            database.close()?;
+            Ok(())
+        };
+        let ended = if self.undo.is_empty() { Ok(()) } else { self.commit() };
+        let ended = ended.and_then(|()| self.database.take().map_or(Ok(()), |d| end(d).map_err(io_error)));
+        ended.attempt("close the store", self.path.display())
     }
 
-    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
-        if let Some(why) = &self.broken {
-            let why = why.clone();
-            self.rewrite()
-                .map_err(|error| io::Error::new(error.kind(), format!("{error}; before that: {why}")))?;
-        }
-        // Not where the last write ended: that may be behind half a record.
-        if let Err(error) = self.file.write_all_at(bytes, self.durable) {
-            if let Err(worse) = self.file.set_len(self.durable) {
-                self.broken = Some(format!("{error}, and then {worse}"));
-            }
-            return Err(error);
-        }
-        if self.syncs
-            && let Err(error) = self.file.sync_data()
-        {
-            // The kernel may have forgotten the pages, and would not fail a second time.
-            self.broken = Some(format!("a sync failed: {error}"));
-            let _ = self.file.set_len(self.durable); // what is refused should not be read again
-            return Err(error);
-        }
-        self.durable += bytes.len() as u64;
+    fn reopen(&mut self) -> io::Result<()> {
+        self.database = None; // it has the lock
+        self.database = Some(database(Disk { file: lock_file(&self.path)?, syncs: self.syncs })?);
         Ok(())
     }
+}
 
-    fn rewrite_if_large(&mut self) {
-        // What is durable stays so if this fails: the old log goes on, and is not looked at before it has doubled.
-        if self.durable > self.rewrite_at && self.rewrite().is_err() {
-            self.rewrite_at = self.durable * 2;
+/// Takes back what failed and makes these changes, in one transaction. `before` gets what they replaced.
+fn change(
+    database: &Database,
+    undo: &[Change],
+    changes: Vec<Change>,
+    before: &mut Vec<Change>,
+) -> Outcome<()> {
+    let transaction = database.begin_write()?;
+    {
+        transaction.open_table(DAEMON)?.remove(ENDED)?;
+        let mut records = transaction.open_table(RECORDS)?;
+        for (key, value) in undo {
+            put(&mut records, key, value.as_deref())?;
+        }
+        for (key, value) in changes {
+            let old = put(&mut records, &key, value.as_deref())?;
+            before.push((key, old));
         }
     }
+    Ok(transaction.commit()?)
+}
 
-    /// Puts a new log, with nothing in it that is out of date, in the place of this one.
-    fn rewrite(&mut self) -> io::Result<()> {
-        (self.file, self.durable) = write_anew(&self.path, &self.records)?;
-        (self.rewrite_at, self.broken) = (SMALL.max(GROWTH * self.durable), None);
-        // After a power cut the old one might be in place again, without what is written from now on.
-        sync_folder(&self.path).inspect_err(|error| self.broken = Some(format!("a sync failed: {error}")))
-    }
+/// Puts or removes a record. Returns what was there.
+fn put(
+    records: &mut Table<'_, &'static [u8], &'static [u8]>,
+    key: &[u8],
+    value: Option<&[u8]>,
+) -> Outcome<Option<Vec<u8>>> {
+    let old = match value {
+        Some(value) => records.insert(key, value)?,
+        None => records.remove(key)?,
+    };
+    Ok(old.map(|old| old.value().to_vec()))
+}
+
+/// A new, empty store: at no time is there half of one.
+fn create(path: &Path) -> io::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let file = tempfile::NamedTempFile::new_in(folder)?;
+    let begin = || -> Outcome<()> {
+        let database = builder().create_with_backend(Disk { file: file.reopen()?, syncs: true })?;
+        let transaction = database.begin_write()?;
+        transaction.open_table(RECORDS)?;
+        let mut own = transaction.open_table(DAEMON)?;
+        own.insert(FORM, THIS_FORM)?;
+        own.insert(ENDED, 1)?;
+        drop(own);
+        transaction.commit()?;
+        Ok(database.close()?)
+    };
+    begin().map_err(io_error)?;
+    file.persist_noclobber(path)?;
+    File::open(folder)?.sync_all()
 }
 
 /// Opens the file of a store for one daemon alone. A device or a pipe might be read for ever, and is refused.
 fn lock_file(path: &Path) -> io::Result<File> {
+    use rustix::fs::{FlockOperation, flock};
     if !std::fs::metadata(path)?.is_file() {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "this is no regular file"));
     }
     let file = OpenOptions::new().read(true).write(true).open(path)?;
-    lock(&file)?;
-    // Meanwhile another daemon may have put a new file in its place.
+    let in_use = || {
+        let why = "another daemon uses this store; end that daemon, or give each a file of its own";
+        io::Error::new(io::ErrorKind::ResourceBusy, why)
+    };
+    flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|error| match error {
+        rustix::io::Errno::WOULDBLOCK => in_use(),
+        other => other.into(),
+    })?;
+    // Meanwhile another daemon may have begun a new one in its place.
     if std::fs::metadata(path)?.ino() != file.metadata()?.ino() {
         return Err(in_use());
     }
     Ok(file)
 }
 
-fn lock(file: &File) -> io::Result<()> {
-    use rustix::fs::{FlockOperation, flock};
-    flock(file, FlockOperation::NonBlockingLockExclusive).map_err(|error| match error {
-        rustix::io::Errno::WOULDBLOCK => in_use(),
-        other => other.into(),
-    })
-}
-
-fn in_use() -> io::Error {
-    let why = "another daemon uses this store; end that daemon, or give each a file of its own";
-    io::Error::new(io::ErrorKind::ResourceBusy, why)
-}
-
-/// A new log beside the old one, durable, then in its place: at no time is there none.
-fn write_anew(path: &Path, records: &Records) -> io::Result<(File, u64)> {
-    let mut bytes = MAGIC.to_vec();
-    for (key, value) in records {
-        let mut body = Vec::new();
-        put_entry(&mut body, key, Some(value));
-        bytes.extend_from_slice(&frame(&body));
-    }
-    bytes.extend_from_slice(&frame(&[])); // so that damage of the last record is not taken for a tear
-    let beside = beside(path);
-    let written = write_durably(&beside, &bytes);
-    let placed = written.and_then(|file| std::fs::rename(&beside, path).map(|()| (file, bytes.len() as u64)));
-    placed.inspect_err(|_| {
-        let _ = std::fs::remove_file(&beside); // half a log takes room, too
-    })
-}
-
-fn beside(path: &Path) -> PathBuf {
-    let mut beside = path.as_os_str().to_owned();
-    beside.push(".new");
-    beside.into()
-}
-
-fn write_durably(path: &Path, bytes: &[u8]) -> io::Result<File> {
-    let mut file = OpenOptions::new().create(true).truncate(false).write(true).open(path)?;
-    lock(&file)?;
-    file.set_len(0)?;
-    file.write_all(bytes)?;
-    file.sync_all()?;
-    Ok(file)
-}
-
-fn sync_folder(path: &Path) -> io::Result<()> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    File::open(folder)?.sync_all()
-}
-
-fn put_entry(body: &mut Vec<u8>, key: &[u8], value: Option<&[u8]>) {
-    let length = 1 + 4 + key.len() + value.map_or(0, <[u8]>::len);
-    body.extend_from_slice(&(length as u32).to_le_bytes());
-    body.push(if value.is_some() { PUT } else { REMOVE });
-    body.extend_from_slice(&(key.len() as u32).to_le_bytes());
-    body.extend_from_slice(key);
-    body.extend_from_slice(value.unwrap_or_default());
-}
-
-fn frame(body: &[u8]) -> Vec<u8> {
-    let length = (body.len() as u32).to_le_bytes();
-    [MARKER, &length[..], &crc32(body).to_le_bytes()[..], body].concat()
-}
-
-type Records = BTreeMap<Vec<u8>, Vec<u8>>;
-
-/// What a log says, up to the commit that is torn, if one is.
-struct Contents {
-    records: Records,
-    /// Whether its last word is that the daemon ended in order.
-    clean: bool,
-    /// Where its records end; the word of the end is not one.
-    end: u64,
-}
-
-fn read(bytes: &[u8]) -> io::Result<Contents> {
-    let Some(mut rest) = bytes.strip_prefix(MAGIC) else {
-        let why = if bytes.starts_with(ANY_VERSION) {
+/// The records of a file, and whether its daemon ended in order, from a copy in memory of which all checksums are verified.
+fn verified(file: &File) -> io::Result<(Vec<Record>, bool)> {
+    let mut bytes = vec![0; file.metadata()?.len() as usize];
+    file.read_exact_at(&mut bytes, 0)?;
+    if !bytes.starts_with(MAGIC) {
+        return Err(damaged(if bytes.starts_with(OLDER) {
             "this store is of another version of wayfare, which this one does not read; remove it to begin without records"
         } else {
             "this file is not a store of wayfare's"
-        };
-        return Err(damaged(why));
+        }));
+    }
+    let read = || -> Outcome<_> {
+        let copy = InMemoryBackend::new();
+        copy.set_len(bytes.len() as u64)?;
+        copy.write(0, &bytes)?;
+        let database = builder().set_check_integrity_on_open(true).create_with_backend(copy)?;
+        let transaction = database.begin_write()?; // one for reading would outlive nothing here
+        let own = transaction.open_table(DAEMON)?;
+        let [form, ended] =
+            [FORM, ENDED].map(|name| own.get(name).map(|found| found.map(|word| word.value())));
+        let mut records = Vec::new();
+        for record in transaction.open_table(RECORDS)?.iter()? {
+            let (key, value) = record?;
+            records.push((key.value().to_vec(), value.value().to_vec()));
+        }
+        Ok((form?, ended?.is_some(), records))
     };
-    let (mut records, mut clean, mut end) = (Records::new(), false, MAGIC.len());
-    while let Some((body, behind)) = whole_frame(rest) {
-        (rest, clean) = (behind, false);
-        let mut entries = body;
-        while let Some((entry, behind)) = next_entry(entries) {
-            entries = behind;
-            clean = entry == [ENDED];
-            apply(&mut records, entry);
+    match read() {
+        Ok((Some(THIS_FORM), ended, records)) => Ok((records, ended)),
+        Ok((None, ..)) | Err(redb::Error::TableTypeMismatch { .. }) => {
+            Err(damaged("this database is not a store of wayfare's"))
         }
-        if !entries.is_empty() {
-            return Err(damaged("a record has no known form"));
-        }
-        if !clean {
-            end = bytes.len() - rest.len();
-        }
+        Ok((Some(form), ..)) => Err(damaged(&format!(
+            "this store has form {form}, and this version of wayfare reads form {THIS_FORM}; remove it to begin without records"
+        ))),
+        Err(error) => Err(damaged(&format!(
+            "damaged ({error}); put a copy back, or move the file away to begin without records"
+        ))),
     }
-    if has_whole_frame(rest.get(1..).unwrap_or_default()) {
-        let at = bytes.len() - rest.len();
-        return Err(damaged(&format!(
-            "damaged at byte {at}, with intact records behind it; put a copy back, or move the file away to begin without records"
-        )));
-    }
-    Ok(Contents { records, clean: clean && rest.is_empty(), end: end as u64 })
+}
+
+fn builder() -> redb::Builder {
+    let mut builder = Database::builder();
+    builder.set_cache_size(CACHE);
+    builder
+}
+
+fn database(disk: impl StorageBackend) -> io::Result<Database> {
+    builder().create_with_backend(disk).map_err(|error| io_error(error.into()))
 }
 
 fn damaged(why: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, why)
 }
 
-fn whole_frame(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
-    let rest = bytes.strip_prefix(MARKER)?;
-    let (length, rest) = rest.split_first_chunk::<4>()?;
-    let (sum, rest) = rest.split_first_chunk::<4>()?;
-    let (body, behind) = rest.split_at_checked(u32::from_le_bytes(*length) as usize)?;
-    (crc32(body) == u32::from_le_bytes(*sum)).then_some((body, behind))
-}
-
-fn has_whole_frame(bytes: &[u8]) -> bool {
-    bytes.windows(HEAD).enumerate().any(|(at, head)| {
-        head.starts_with(MARKER) && bytes.get(at..).is_some_and(|rest| whole_frame(rest).is_some())
-    })
-}
-
-fn next_entry(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
-    let (length, rest) = bytes.split_first_chunk::<4>()?;
-    rest.split_at_checked(u32::from_le_bytes(*length) as usize)
-}
-
-fn apply(records: &mut Records, body: &[u8]) -> Option<()> {
-    let (kind, rest) = body.split_first()?;
-    let (length, rest) = rest.split_first_chunk::<4>()?;
-    let (key, value) = rest.split_at_checked(u32::from_le_bytes(*length) as usize)?;
-    match *kind {
-        PUT => records.insert(key.to_vec(), value.to_vec()),
-        REMOVE => records.remove(key),
-        _ => None,
-    };
-    Some(())
-}
-
-/// The CRC of IEEE 802.3, bit by bit: records are short, and a sync takes thousands of times as long.
-fn crc32(bytes: &[u8]) -> u32 {
-    let mut crc = u32::MAX;
-    for byte in bytes {
-        crc ^= u32::from(*byte);
-        for _ in 0..8 {
-            crc = if crc & 1 == 1 { crc >> 1 ^ 0xedb8_8320 } else { crc >> 1 };
-        }
+fn io_error(error: redb::Error) -> io::Error {
+    match error {
+        redb::Error::Io(error) => error,
+        other => io::Error::other(other),
     }
-    !crc
+}
+
+/// The file of a store. redb's own backend always syncs.
+#[derive(Debug)]
+struct Disk {
+    file: File,
+    syncs: bool,
+}
+
+impl StorageBackend for Disk {
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.file.metadata()?.len())
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        self.file.read_exact_at(out, offset)
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.file.set_len(len)
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        if self.syncs { self.file.sync_data() } else { Ok(()) }
+    }
+
+    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        self.file.write_all_at(data, offset)
+    }
 }
 
 #[cfg(test)]

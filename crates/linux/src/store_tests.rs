@@ -1,34 +1,32 @@
 //! What survives, what is refused, and what is damage.
 
 use super::*;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 fn put(store: &mut Store, key: &str, value: &str) {
     store.append(key.as_bytes().to_vec(), Some(value.as_bytes().to_vec()));
     store.commit().unwrap();
 }
 
-fn shown(store: &Store) -> Vec<(String, String)> {
+fn shown(path: &Path) -> Vec<(String, String)> {
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-    store.records().into_iter().map(|(key, value)| (text(key), text(value))).collect()
+    let records = Store::open(path).unwrap().records();
+    records.into_iter().map(|(key, value)| (text(key), text(value))).collect()
 }
 
 fn pairs(expected: &[(&str, &str)]) -> Vec<(String, String)> {
     expected.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
 }
 
-#[test]
-fn what_is_written_without_syncs_is_there_for_the_next_daemon() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("log");
-    let mut store = Store::open(&path).unwrap().without_syncs();
-    put(&mut store, "a", "1");
-    drop(store); // as if it was killed
-    assert_eq!(shown(&Store::open(&path).unwrap()), pairs(&[("a", "1")]));
+/// What a daemon leaves that is killed now: the file as it is, under another name.
+fn killed(path: &Path) -> PathBuf {
+    let left = path.with_extension("left");
+    std::fs::copy(path, &left).unwrap();
+    left
 }
 
-#[test]
-fn the_checksum_is_the_known_one() {
-    assert_eq!(crc32(b"123456789"), 0xcbf4_3926);
+fn refusal(path: &Path) -> String {
+    Store::open(path).unwrap_err().to_string()
 }
 
 #[test]
@@ -41,45 +39,111 @@ fn what_was_committed_is_there_again_and_only_an_end_in_order_is_clean() {
     put(&mut store, "b", "2");
     put(&mut store, "a", "3");
     store.append(b"lost".to_vec(), Some(b"never committed".to_vec()));
-    drop(store); // as kill -9 does: nothing is written any more
+    let left = killed(&path);
+    assert_eq!(shown(&left), pairs(&[("a", "3"), ("b", "2")]));
+    assert!(!Store::open(&left).unwrap().was_clean());
 
-    let mut store = Store::open(&path).unwrap();
-    assert!(!store.was_clean());
-    assert_eq!(shown(&store), pairs(&[("a", "3"), ("b", "2")]));
+    let mut store = Store::open(&left).unwrap();
     store.append(b"b".to_vec(), None);
     store.commit().unwrap();
     store.close().unwrap();
-
-    let store = Store::open(&path).unwrap();
+    assert_eq!(shown(&left), pairs(&[("a", "3")]));
+    let mut store = Store::open(&left).unwrap();
     assert!(store.was_clean());
-    assert_eq!(shown(&store), pairs(&[("a", "3")]));
+    put(&mut store, "c", "4");
     drop(store);
-    assert!(!Store::open(&path).unwrap().was_clean(), "opened and not closed");
+    assert!(!Store::open(&left).unwrap().was_clean(), "it stored something, and did not end in order");
 }
 
 #[test]
-fn a_torn_or_spoilt_tail_ends_the_reading_wherever_it_is() {
+fn what_is_written_without_syncs_is_there_for_the_next_daemon() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store");
+    let mut store = Store::open(&path).unwrap().without_syncs().unwrap();
+    put(&mut store, "a", "1");
+    assert_eq!(shown(&killed(&path)), pairs(&[("a", "1")]));
+}
+
+/// A power cut in the middle of a commit: some of what it wrote is on the disk, in any order.
+#[test]
+fn a_commit_that_is_cut_short_is_there_or_not_and_nothing_before_it_is_lost() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store");
     let mut store = Store::open(&path).unwrap();
     put(&mut store, "a", "1");
-    let whole = std::fs::read(&path).unwrap().len();
+    let before = std::fs::read(&path).unwrap();
     put(&mut store, "b", "2");
-    drop(store);
-    let bytes = std::fs::read(&path).unwrap();
-    for end in whole..bytes.len() {
-        std::fs::write(&path, &bytes[..end]).unwrap();
-        let mut store = Store::open(&path).unwrap();
-        assert_eq!(shown(&store), pairs(&[("a", "1")]), "cut at {end}");
+    let after = std::fs::read(&path).unwrap();
+    let pages: Vec<usize> = (0..after.len())
+        .step_by(4096)
+        .filter(|at| before.get(*at..*at + 4096) != after.get(*at..*at + 4096))
+        .collect();
+    assert!((2..12).contains(&pages.len()), "{pages:?}");
+    let torn = folder.path().join("torn");
+    for kept in 0..1 << pages.len() {
+        let mut bytes = before.clone();
+        for page in (0..pages.len()).filter(|page| kept >> page & 1 == 1).map(|page| pages[page]) {
+            bytes[page..page + 4096].copy_from_slice(&after[page..page + 4096]);
+        }
+        std::fs::write(&torn, &bytes).unwrap();
+        let found = shown(&torn);
+        assert!(
+            [pairs(&[("a", "1")]), pairs(&[("a", "1"), ("b", "2")])].contains(&found),
+            "{kept:b}: {found:?}"
+        );
+        let mut store = Store::open(&torn).unwrap();
         put(&mut store, "c", "3");
         drop(store);
-        assert_eq!(shown(&Store::open(&path).unwrap()), pairs(&[("a", "1"), ("c", "3")]), "goes on at {end}");
+        assert!(shown(&torn).ends_with(&pairs(&[("c", "3")])), "it goes on: {kept:b}");
     }
-    for at in whole..bytes.len() {
-        let mut spoilt = bytes.clone();
+}
+
+/// After an end in order every byte is known: one that is changed is refused, or no record depends on it.
+#[test]
+fn a_changed_bit_is_refused_and_left_as_it_is_or_changes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store");
+    let mut store = Store::open(&path).unwrap();
+    for key in 0..40 {
+        put(&mut store, &format!("key {key}"), "value");
+    }
+    store.close().unwrap();
+    let whole = std::fs::read(&path).unwrap();
+    let expected = shown(&path);
+    let used: Vec<usize> = (0..whole.len()).filter(|at| whole[*at] != 0).collect();
+    let (mut refused, mut same) = (0, 0);
+    let step = used.len() / 300;
+    for at in (0..400).chain(used.into_iter().step_by(step)) {
+        let mut spoilt = whole.clone();
         spoilt[at] ^= 0x10;
         std::fs::write(&path, &spoilt).unwrap();
-        assert_eq!(shown(&Store::open(&path).unwrap()), pairs(&[("a", "1")]), "spoilt at {at}");
+        match Store::open(&path) {
+            Ok(store) => {
+                let found = store.records().len();
+                assert_eq!(found, expected.len(), "a record is gone, and nobody was told: byte {at}");
+                same += 1;
+            }
+            Err(error) => {
+                let said = error.to_string();
+                assert!(said.contains("damaged") || said.contains("not a store"), "{at}: {said}");
+                assert_eq!(std::fs::read(&path).unwrap(), spoilt, "{at}: it was changed");
+                refused += 1;
+            }
+        }
+    }
+    assert!(refused > 100, "{refused} refused, {same} the same");
+}
+
+#[test]
+fn a_file_that_is_too_short_or_too_long_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store");
+    Store::open(&path).unwrap().close().unwrap();
+    let whole = std::fs::read(&path).unwrap();
+    for length in [0, 5, 100, 4096, whole.len() - 1] {
+        std::fs::write(&path, &whole[..length]).unwrap();
+        let said = refusal(&path);
+        assert!(said.contains("damaged") || said.contains("not a store"), "{length}: {said}");
     }
 }
 
@@ -87,202 +151,149 @@ fn a_torn_or_spoilt_tail_ends_the_reading_wherever_it_is() {
 fn a_file_of_somebody_else_is_left_alone() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("letter");
-    std::fs::write(&path, "Dear Sir").unwrap();
-    let error = Store::open(&path).unwrap_err().to_string();
-    assert!(error.contains("not a store of wayfare's"), "{error}");
-    assert_eq!(std::fs::read(&path).unwrap(), b"Dear Sir");
+    for (content, why) in
+        [("Dear Sir", "not a store of wayfare's"), ("wayfare store 2\nrecords", "another version of wayfare")]
+    {
+        std::fs::write(&path, content).unwrap();
+        let said = refusal(&path);
+        assert!(said.contains(why), "{said}");
+        assert_eq!(std::fs::read(&path).unwrap(), content.as_bytes());
+    }
+    let other = folder.path().join("database");
+    let database = Database::create(&other).unwrap();
+    let transaction = database.begin_write().unwrap();
+    transaction.open_table(TableDefinition::<u8, u8>::new("theirs")).unwrap();
+    transaction.commit().unwrap();
+    drop(database);
+    assert!(refusal(&other).contains("not a store of wayfare's"));
 }
 
 #[test]
 fn what_is_no_file_is_refused_and_not_read() {
     for path in ["/dev/full", "/dev"] {
-        let error = Store::open(Path::new(path)).unwrap_err().to_string();
-        assert!(error.starts_with("cannot open the store"), "{path}: {error}");
+        let said = refusal(Path::new(path));
+        assert!(said.starts_with("cannot open the store"), "{path}: {said}");
     }
-}
-
-#[test]
-fn a_full_disk_fails_the_commit_and_changes_nothing() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("store");
-    let mut store = Store::open(&path).unwrap();
-    put(&mut store, "a", "1");
-    let file = std::mem::replace(&mut store.file, OpenOptions::new().write(true).open("/dev/full").unwrap());
-    store.append(b"a".to_vec(), Some(b"2".to_vec()));
-    assert_eq!(store.commit().unwrap_err().raw_os_error(), Some(libc::ENOSPC));
-    assert_eq!(shown(&store), pairs(&[("a", "1")]));
-    // Behind half a record, as a disk leaves it that was filled by it; then there is room again.
-    store.file = file;
-    store.file.write_all_at(b"half a record", store.durable).unwrap();
-    store.broken = None; // a device has no length to be set; a file has
-    put(&mut store, "b", "2");
-    drop(store);
-    assert_eq!(shown(&Store::open(&path).unwrap()), pairs(&[("a", "1"), ("b", "2")]));
-}
-
-/// A disk that turned read-only: nothing can be written, nor taken back.
-fn turn_read_only(store: &mut Store) {
-    store.file = File::open(&store.path).unwrap();
-}
-
-#[test]
-fn a_log_that_cannot_be_written_any_more_is_refused_until_another_can_take_its_place() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("log").join("store");
-    std::fs::create_dir(path.parent().unwrap()).unwrap();
-    let mut store = Store::open(&path).unwrap();
-    put(&mut store, "a", "1");
-    turn_read_only(&mut store);
-    let away = folder.path().join("away");
-    std::fs::rename(path.parent().unwrap(), &away).unwrap(); // nor can a file be made
-    for _ in 0..2 {
-        store.append(b"a".to_vec(), Some(b"2".to_vec()));
-        store.commit().unwrap_err();
-        assert_eq!(shown(&store), pairs(&[("a", "1")]));
-    }
-    std::fs::rename(&away, path.parent().unwrap()).unwrap();
-    put(&mut store, "b", "3");
-    drop(store);
-    assert_eq!(shown(&Store::open(&path).unwrap()), pairs(&[("a", "1"), ("b", "3")]));
-}
-
-#[test]
-fn opening_a_log_takes_no_room() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("store");
-    let mut store = Store::open(&path).unwrap();
-    put(&mut store, "a", "1");
-    let length = store.durable;
-    store.close().unwrap();
-    let inode = |path| std::os::unix::fs::MetadataExt::ino(&std::fs::metadata(path).unwrap());
-    let before = inode(&path);
-    std::fs::write(beside(&path), "of a daemon that was killed").unwrap();
-    let store = Store::open(&path).unwrap();
-    assert!(store.was_clean());
-    assert_eq!(std::fs::metadata(&path).unwrap().len(), length, "the word of the end is gone");
-    assert_eq!(inode(&path), before, "and all else is where it was");
-    assert!(!beside(&path).exists());
 }
 
 #[test]
 fn a_place_that_cannot_be_written_is_refused_at_once() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("missing").join("store");
-    assert!(Store::open(&path).unwrap_err().to_string().starts_with("cannot write the store"));
+    assert!(refusal(&path).starts_with("cannot write the store"));
 }
 
 #[test]
-fn a_log_that_is_mostly_out_of_date_is_rewritten() {
+fn only_its_owner_reads_a_store() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store");
-    let mut store = Store::open(&path).unwrap();
-    for number in 0..40u8 {
-        store.append(b"key".to_vec(), Some(vec![number; 64 << 10]));
-        store.commit().unwrap();
-    }
-    assert!(std::fs::metadata(&path).unwrap().len() < 2 * SMALL);
-    drop(store);
-    let store = Store::open(&path).unwrap();
-    assert_eq!(store.records(), [(b"key".to_vec(), vec![39; 64 << 10])]);
+    drop(Store::open(&path).unwrap());
+    let mode = std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&path).unwrap().permissions());
+    assert_eq!(mode & 0o777, 0o600);
 }
 
 #[test]
-fn a_log_that_could_not_be_rewritten_is_left_in_peace_until_it_has_doubled() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("store");
-    let mut store = Store::open(&path).unwrap();
-    std::fs::create_dir(beside(&path)).unwrap(); // nothing can be written there
-    let mut tries = Vec::new();
-    for number in 0..100u8 {
-        let before = store.rewrite_at;
-        store.append(b"key".to_vec(), Some(vec![number; 64 << 10]));
-        store.commit().unwrap();
-        if store.rewrite_at != before {
-            tries.push(number);
-        }
-    }
-    assert_eq!(tries, [15, 32, 66]);
-    std::fs::remove_dir(beside(&path)).unwrap();
-    drop(store);
-    let store = Store::open(&path).unwrap();
-    assert!(store.durable < SMALL, "a log that is opened is looked at, too");
-    assert_eq!(store.records(), [(b"key".to_vec(), vec![99; 64 << 10])]);
-}
-
-#[test]
-fn a_flipped_bit_in_front_of_intact_records_is_damage_and_nothing_is_lost_by_opening() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("store");
-    let mut store = Store::open(&path).unwrap();
-    let begin = std::fs::read(&path).unwrap().len();
-    put(&mut store, "a", "1");
-    let first = std::fs::read(&path).unwrap().len();
-    for key in ["b", "c", "d"] {
-        put(&mut store, key, "2");
-    }
-    drop(store);
-    let whole = std::fs::read(&path).unwrap();
-    for at in (begin..first).chain([MAGIC.len(), MAGIC.len() + 5]) {
-        let mut spoilt = whole.clone();
-        spoilt[at] ^= 0x10;
-        std::fs::write(&path, &spoilt).unwrap();
-        let error = Store::open(&path).unwrap_err().to_string();
-        assert!(error.contains("damaged at byte") && error.contains("put a copy back"), "{at}: {error}");
-        assert_eq!(std::fs::read(&path).unwrap(), spoilt, "{at}: it was changed");
-    }
-    std::fs::write(&path, &whole).unwrap();
-    assert_eq!(Store::open(&path).unwrap().records().len(), 4);
-}
-
-#[test]
-fn damage_of_the_last_commit_is_seen_after_an_end_in_order_and_in_a_log_written_anew() {
+fn opening_a_store_takes_no_room() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store");
     let mut store = Store::open(&path).unwrap();
     put(&mut store, "a", "1");
-    let end = std::fs::read(&path).unwrap().len();
     store.close().unwrap();
-    let mut spoilt = std::fs::read(&path).unwrap();
-    spoilt[end - 1] ^= 1;
-    std::fs::write(&path, &spoilt).unwrap();
-    assert!(Store::open(&path).unwrap_err().to_string().contains("damaged at byte"));
-    spoilt[end - 1] ^= 1;
-    std::fs::write(&path, &spoilt).unwrap();
-    let mut store = Store::open(&path).unwrap();
-    store.rewrite().unwrap();
-    drop(store);
-    let mut spoilt = std::fs::read(&path).unwrap();
-    let value = spoilt.len() - HEAD - 1;
-    spoilt[value] ^= 1;
-    std::fs::write(&path, &spoilt).unwrap();
-    assert!(Store::open(&path).unwrap_err().to_string().contains("damaged at byte"));
+    let length = std::fs::metadata(&path).unwrap().len();
+    for _ in 0..3 {
+        assert!(Store::open(&path).unwrap().was_clean(), "nothing was stored in between");
+        assert_eq!(std::fs::metadata(&path).unwrap().len(), length);
+    }
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left beside it");
+}
+
+/// A disk that becomes full after so many writes.
+#[derive(Debug)]
+struct Filling {
+    disk: Disk,
+    room: AtomicUsize,
+}
+
+impl Filling {
+    fn take(&self) -> io::Result<()> {
+        let taken = self.room.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |room| room.checked_sub(1));
+        taken.map(drop).map_err(|_| io::Error::from_raw_os_error(libc::ENOSPC))
+    }
+}
+
+impl StorageBackend for Filling {
+    fn len(&self) -> io::Result<u64> {
+        self.disk.len()
+    }
+    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        self.disk.read(offset, out)
+    }
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.take().and_then(|()| self.disk.set_len(len))
+    }
+    fn sync_data(&self) -> io::Result<()> {
+        self.take().and_then(|()| self.disk.sync_data())
+    }
+    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        self.take().and_then(|()| self.disk.write(offset, data))
+    }
 }
 
 #[test]
-fn a_second_daemon_is_refused_also_after_the_log_was_written_anew() {
+fn a_commit_that_fails_wherever_it_does_changes_nothing_and_the_next_one_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut failed = 0;
+    for room in 0..40 {
+        let path = folder.path().join(format!("store {room}"));
+        let mut store = Store::open(&path).unwrap();
+        put(&mut store, "a", "1");
+        store.database = None;
+        let disk = Disk { file: lock_file(&path).unwrap(), syncs: true };
+        let Ok(opened) = database(Filling { disk, room: AtomicUsize::new(room) }) else { continue };
+        store.database = Some(opened);
+        store.append(b"a".to_vec(), Some(b"2".to_vec()));
+        store.append(b"b".to_vec(), Some(b"2".to_vec()));
+        store.append(b"b".to_vec(), Some(b"3".to_vec()));
+        let expected = match store.commit() {
+            Ok(()) => {
+                store.reopen().unwrap(); // with room
+                pairs(&[("a", "2"), ("b", "3"), ("c", "4")])
+            }
+            Err(error) => {
+                failed += 1;
+                assert_eq!(error.raw_os_error(), Some(libc::ENOSPC), "{error}");
+                pairs(&[("a", "1"), ("c", "4")])
+            }
+        };
+        put(&mut store, "c", "4");
+        drop(store);
+        assert_eq!(shown(&path), expected, "room for {room}");
+    }
+    assert!(failed > 2, "{failed}");
+}
+
+#[test]
+fn a_record_that_changes_for_ever_keeps_its_file_small() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store");
+    let mut store = Store::open(&path).unwrap().without_syncs().unwrap();
+    let begun = std::fs::metadata(&path).unwrap().len();
+    for number in 0..3000_u32 {
+        store.append(b"key".to_vec(), Some(vec![number as u8; 1000]));
+        store.commit().unwrap();
+    }
+    let length = std::fs::metadata(&path).unwrap().len();
+    assert!(length <= 2 * begun, "{begun} bytes became {length}");
+}
+
+#[test]
+fn a_second_daemon_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store");
     let mut store = Store::open(&path).unwrap();
-    put(&mut store, "a", "1");
-    for _ in 0..2 {
-        let error = Store::open(&path).unwrap_err().to_string();
-        assert!(
-            error.starts_with("cannot open the store") && error.contains("another daemon uses"),
-            "{error}"
-        );
-        store.rewrite().unwrap();
-    }
+    let said = refusal(&path);
+    assert!(said.starts_with("cannot open the store") && said.contains("another daemon uses"), "{said}");
     put(&mut store, "b", "2");
     drop(store);
-    assert_eq!(shown(&Store::open(&path).unwrap()), pairs(&[("a", "1"), ("b", "2")]));
-}
-
-#[test]
-fn a_store_of_another_version_is_refused_and_left_alone() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("store");
-    std::fs::write(&path, b"wayfare store 1\nrecords").unwrap();
-    let error = Store::open(&path).unwrap_err().to_string();
-    assert!(error.contains("another version of wayfare"), "{error}");
-    assert_eq!(std::fs::read(&path).unwrap(), b"wayfare store 1\nrecords");
+    assert_eq!(shown(&path), pairs(&[("b", "2")]));
 }

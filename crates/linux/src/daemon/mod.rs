@@ -234,7 +234,8 @@ impl Daemon {
             port.standing = links::standing_of(&mut net, &port.spec.name)?;
         }
         let store = spec.store.as_deref().map(Store::open).transpose()?;
-        let store = store.map(|store| if spec.store_without_sync { store.without_syncs() } else { store });
+        let unsynced = |store: Store| if spec.store_without_sync { store.without_syncs() } else { Ok(store) };
+        let store = store.map(unsynced).transpose()?;
         let mut boot = Boot::default();
         if let Some(store) = &store {
             (boot.stored, boot.clean) = (store.records(), store.was_clean());
