@@ -131,9 +131,7 @@ impl Association {
                 turn.replies.push(Chunk::HeartbeatAck(info.clone()));
             }
             Chunk::HeartbeatAck(info) => self.heartbeat_ack(turn.now, info),
-            Chunk::Abort { causes, .. } => {
-                self.end(Ended::AbortedByPeer(causes.first().map(|cause| cause.code)));
-            }
+            Chunk::Abort { causes, .. } => self.abort_came(causes),
             Chunk::Error(causes) => self.errors_came(causes),
             Chunk::Shutdown(cumulative) => self.shutdown_came(turn, *cumulative),
             Chunk::ShutdownAck => self.shutdown_ack_came(turn),
@@ -281,6 +279,14 @@ impl Association {
         }
         self.errors = 0;
         self.confirm(now, address);
+    }
+
+    /// In SHUTDOWN-ACK-SENT both ends have acknowledged all data. An ABORT then says that the peer has no association any more:
+    /// it was complete there, SHUTDOWN COMPLETE was lost, and something else than SHUTDOWN ACK reached the peer first.
+    fn abort_came(&mut self, causes: &[Cause]) {
+        let is_done = self.state == State::ShutdownAckSent;
+        let why = Ended::AbortedByPeer(causes.first().map(|cause| cause.code));
+        self.end(if is_done { Ended::Finished } else { why });
     }
 
     // --- errors ----------------------------------------------------------------------------------------------------

@@ -41,6 +41,8 @@ pub struct Endpoint {
     associations: BTreeMap<AssociationId, Association>,
     /// By our port, the peer's address and the peer's port.
     index: BTreeMap<(u16, Ipv4Addr, u16), AssociationId>,
+    /// The same by addresses that the peer had.
+    former: BTreeMap<(u16, Ipv4Addr, u16), AssociationId>,
     next: u32,
     /// Those that may have something to send or to say.
     ready: BTreeSet<AssociationId>,
@@ -59,6 +61,7 @@ impl Endpoint {
             listeners: BTreeMap::new(),
             associations: BTreeMap::new(),
             index: BTreeMap::new(),
+            former: BTreeMap::new(),
             next: 0,
             ready: BTreeSet::new(),
             told: BTreeSet::new(),
@@ -115,6 +118,7 @@ impl Endpoint {
         association.abort();
         self.outbox.append(&mut association.outbox);
         self.index.retain(|_, other| *other != id);
+        self.former.retain(|_, other| *other != id);
         self.ready.remove(&id);
         self.told.remove(&id);
         self.arm(id, None);
@@ -137,11 +141,15 @@ impl Endpoint {
         let Some(association) = self.associations.get_mut(&id) else { return };
         if std::mem::take(&mut association.moved) {
             self.index.retain(|_, other| *other != id);
+            self.former.retain(|_, other| *other != id);
+            if association.state == State::Closed {
+                return;
+            }
             let (local, peer) = association.ports();
-            let paths = association.paths.iter().filter(|_| association.state != State::Closed);
-            for path in paths {
+            for path in association.paths.iter() {
                 self.index.entry((local, path.address, peer)).or_insert(id);
             }
+            self.former.extend(association.theirs.former().map(|address| ((local, address, peer), id)));
         }
     }
 
@@ -235,7 +243,9 @@ impl Endpoint {
         if let Some(at) = cookie {
             return self.cookie_echo(now, (src, dst), packet, bytes, at, found);
         }
-        let Some(id) = found else { return self.out_of_the_blue(src, dst, packet) };
+        let Some(id) = found.or_else(|| self.find_former(src, packet)) else {
+            return self.out_of_the_blue(src, dst, packet);
+        };
         self.hand_over(now, (src, dst), packet, bytes, id)
     }
 
@@ -286,10 +296,29 @@ impl Endpoint {
 
     /// By source and ports; else by what INIT ACK lists, or ASCONF names (RFC 5061, section 5.2).
     fn find(&self, src: Ipv4Addr, packet: &Packet) -> Option<AssociationId> {
-        let of = |address: Ipv4Addr| self.index.get(&(packet.dst_port, address, packet.src_port)).copied();
+        let key = |address| (packet.dst_port, address, packet.src_port);
+        Self::find_by(src, packet, |address| self.index.get(&key(address)).copied())
+    }
+
+    /// The same by addresses that the peer had. The packet is late, or it is an ASCONF that is sent again, as its answer was lost:
+    /// its association is known, so it is not out of the blue (RFC 9260, section 8.4). The tag says that it is not from another
+    /// host that has the address by now.
+    fn find_former(&self, src: Ipv4Addr, packet: &Packet) -> Option<AssociationId> {
+        let key = |address| (packet.dst_port, address, packet.src_port);
+        let is_its = |id: &AssociationId| {
+            self.associations.get(id).is_some_and(|association| association.local_tag == packet.tag)
+        };
+        Self::find_by(src, packet, |address| self.former.get(&key(address)).copied().filter(is_its))
+    }
+
+    fn find_by(
+        src: Ipv4Addr,
+        packet: &Packet,
+        of: impl Fn(Ipv4Addr) -> Option<AssociationId>,
+    ) -> Option<AssociationId> {
         of(src).or_else(|| {
             packet.chunks.iter().find_map(|chunk| match chunk {
-                Chunk::InitAck(ack) => ack.addresses().find_map(of),
+                Chunk::InitAck(ack) => ack.addresses().find_map(&of),
                 Chunk::Asconf(Asconf { lookup: Address::Ipv4(address), .. }) => of(*address),
                 _ => None,
             })

@@ -11,6 +11,8 @@ use wire::{Duration, Instant, Ipv4Addr};
 
 /// Answers that are kept in case their chunk comes again: those of one packet.
 const ANSWERS: usize = 16;
+/// Former addresses that are kept: more than the peer can delete while a packet is on its way.
+const FORMER: usize = 16;
 /// The span of `Config::added_per_minute`.
 const MINUTE: Duration = Duration::from_mins(1);
 
@@ -23,14 +25,23 @@ pub(crate) struct Theirs {
     answers: Vec<AsconfAck>,
     /// To be the primary address as soon as it is proved.
     primary: Option<Ipv4Addr>,
+    /// Addresses that the peer has deleted, the latest last. What is late from there belongs to the association still, and so does
+    /// an ASCONF that is sent again and names one of them.
+    former: VecDeque<Ipv4Addr>,
     /// Addresses that were added and are not proved, and when, as far as it matters still. One that is proved is the peer's own
     /// and no stranger's, so it does not count.
     added: VecDeque<(Instant, Ipv4Addr)>,
 }
 
 impl Theirs {
-    pub(crate) const fn new(tsn: u32) -> Self {
-        Self { serial: tsn.wrapping_sub(1), answers: Vec::new(), primary: None, added: VecDeque::new() }
+    pub(crate) fn new(tsn: u32) -> Self {
+        let (former, added) = (VecDeque::new(), VecDeque::new());
+        Self { serial: tsn.wrapping_sub(1), answers: Vec::new(), primary: None, former, added }
+    }
+
+    /// Addresses that the peer had.
+    pub(crate) fn former(&self) -> impl Iterator<Item = Ipv4Addr> {
+        self.former.iter().copied()
     }
 }
 
@@ -113,6 +124,7 @@ impl Association {
             return Err(Code::RESOURCE_SHORTAGE);
         }
         added.push_back((turn.now, address));
+        self.theirs.former.retain(|former| *former != address);
         self.paths.add(Path::new(turn.now, address, &self.config));
         self.moved = true;
         self.events.push_back(Event::PeerAdded(address));
@@ -136,6 +148,10 @@ impl Association {
         // What is on its way there goes at once to where the peer is now; that path has done nothing wrong.
         self.outbound.lose(&mut self.paths, address, false);
         self.paths.remove(address);
+        self.theirs.former.push_back(address);
+        if self.theirs.former.len() > FORMER {
+            self.theirs.former.pop_front();
+        }
         if self.theirs.primary == Some(address) {
             self.theirs.primary = None;
         }

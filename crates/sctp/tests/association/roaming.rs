@@ -191,3 +191,62 @@ fn who_comes_back_before_the_answer_gets_it_there() {
         assert_eq!(world.association(0).paths().map(|path| path.address).collect::<Vec<_>>(), [CN]);
     }
 }
+
+/// SHUTDOWN COMPLETE was lost, and a change reaches the peer first, which has no association any more. Its ABORT is no failure: in
+/// SHUTDOWN-ACK-SENT both ends have acknowledged all data.
+#[test]
+fn an_abort_after_a_lost_shutdown_complete_is_the_end() {
+    let mut world = World::opened(&patient());
+    let now = world.now;
+    world.association(1).finish(now);
+    world.run_until(Duration::from_secs(1), |world| world.states()[1] == State::Closed);
+    assert_eq!(world.states(), [State::ShutdownAckSent, State::Closed]);
+    assert_eq!(world.lose(|t| has(t, |chunk| matches!(chunk, Chunk::ShutdownComplete { .. }))), 1);
+    break_to(&mut world, 0, 1, 2);
+    world.run_for(50);
+    assert!(world.sent.iter().any(|(_, _, t)| has(t, |chunk| matches!(chunk, Chunk::Abort { .. }))));
+    assert_eq!(world.events(0).last(), Some(&Event::Closed(Ended::Finished)));
+}
+
+/// An ASCONF that is sent again names an address that it has deleted meanwhile, and comes from one that the peer does not know.
+#[test]
+fn a_change_that_is_sent_again_is_found_by_an_address_that_it_has_deleted() {
+    let mut world = World::opened(&patient());
+    world.hosts[1].data = noise(1, 1_000_000);
+    world.run_for(300);
+    break_to(&mut world, 0, 1, 2);
+    world.run_until(Duration::from_secs(1), |world| world.events(1).contains(&Event::PeerDeleted(mn(1))));
+    assert_eq!(world.lose(is_ack), 1);
+    break_to(&mut world, 0, 2, 3);
+    world.run_for(100);
+    assert_eq!(world.association(0).local_addresses().collect::<Vec<_>>(), [mn(3)]);
+    world.run_for(5000);
+    assert!(world.hosts[0].got == noise(1, 1_000_000), "{:?}", world.events(0).last());
+}
+
+/// A packet that was on its way when its address was deleted is late, and not out of the blue. One with another tag may be of another
+/// host that has the address by now.
+#[test]
+fn a_late_packet_from_an_address_that_is_gone_does_no_harm() {
+    let mut world = World::opened(&patient());
+    world.hosts[0].data = noise(1, 3000);
+    world.flush(0);
+    let (_, _, late) = world.sent.last().unwrap().clone();
+    assert!(has(&late, |chunk| matches!(chunk, Chunk::Data(_))));
+    world.run_for(300);
+    break_to(&mut world, 0, 1, 2);
+    world.run_for(300);
+    let from = world.sent.len();
+    let aborts = |world: &World| {
+        let sent = world.sent[from..].iter();
+        sent.filter(|(_, _, t)| has(t, |chunk| matches!(chunk, Chunk::Abort { .. }))).count()
+    };
+    world.arrive(1, &late);
+    assert_eq!(aborts(&world), 0);
+    assert_eq!(world.states(), [State::Established; 2]);
+    let mut packet = Packet::parse(&late.bytes).unwrap();
+    packet.tag = packet.tag.wrapping_add(1);
+    world.arrive(1, &Transmit { bytes: packet.emit(), ..late });
+    assert_eq!(aborts(&world), 1);
+    assert_eq!(world.states(), [State::Established; 2]);
+}
