@@ -42,6 +42,8 @@ pub struct Watch {
     confirmed: BTreeSet<Path>,
     /// The address that a HEARTBEAT was sent to, by its sender and its nonce.
     probes: BTreeMap<(HostId, Vec<u8>), Path>,
+    /// The address that an INIT ACK was sent to, by its sender and its cookie.
+    cookies: BTreeMap<(HostId, Vec<u8>), Path>,
     /// Connections that will be.
     expected: usize,
     quiet: Instant,
@@ -70,6 +72,7 @@ impl Watch {
             calls: BTreeMap::new(),
             confirmed: BTreeSet::new(),
             probes: BTreeMap::new(),
+            cookies: BTreeMap::new(),
             expected,
             quiet,
             over: false,
@@ -141,7 +144,16 @@ impl Watch {
                 (Chunk::HeartbeatAck(nonce), false) => {
                     self.confirmed.extend(self.probes.get(&(host, nonce.clone())));
                 }
-                (Chunk::CookieEcho(_) | Chunk::CookieAck | Chunk::InitAck(_), false) => {
+                // The address to which INIT ACK went, wherever COOKIE ECHO comes from.
+                (Chunk::InitAck(ack), true) => {
+                    if let Some(cookie) = ack.cookie() {
+                        self.cookies.insert((host, cookie.to_vec()), key);
+                    }
+                }
+                (Chunk::CookieEcho(cookie), false) => {
+                    self.confirmed.extend(self.cookies.get(&(host, cookie.clone())));
+                }
+                (Chunk::CookieAck | Chunk::InitAck(_), false) => {
                     self.confirmed.insert(key);
                 }
                 _ => {}

@@ -138,7 +138,12 @@ impl Association {
             Chunk::ShutdownComplete { .. } if self.state == State::ShutdownAckSent => {
                 self.end(Ended::Finished);
             }
-            Chunk::Asconf(asconf) if self.is_open() => self.asconf_came(turn, asconf),
+            Chunk::Asconf(asconf) => {
+                if turn.authenticated {
+                    self.cookie_ack_was_lost(turn.now);
+                }
+                self.asconf_came(turn, asconf);
+            }
             Chunk::AsconfAck(ack) if self.is_open() => self.asconf_ack_came(turn.now, ack),
             // The upper bits of an unknown type (section 3.2); whether to go on was the parser's.
             Chunk::Unknown { kind, .. } if kind & 0x40 != 0 => {
@@ -190,7 +195,7 @@ impl Association {
     /// A packet back to where one came from. Also from an address whose addition is not acknowledged yet: who sends there
     /// knows it, and a probe that is answered from elsewhere would prove nothing.
     pub(crate) fn reply(&mut self, src: Ipv4Addr, dst: Ipv4Addr, chunks: Vec<Chunk>) {
-        let here = matches!(self.locals.get(dst), Some(Use::All | Use::Adding));
+        let here = matches!(self.locals.get(dst), Some(Use::All | Use::Adding | Use::Here));
         let Some(from) = Some(dst).filter(|_| here).or_else(|| self.locals.source(&[])) else { return };
         let bytes = self.seal(chunks);
         self.outbox.push_back(Transmit::new(from, src, bytes));

@@ -11,7 +11,8 @@ use crate::outbound::{Counts, Outbound};
 use crate::path::{Path, PathInfo, PathState, Paths};
 use crate::serial::begin;
 use crate::theirs::Theirs;
-use crate::{Config, handshake};
+use crate::handshake::{self, unicast};
+use crate::Config;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use wire::{Instant, Ipv4Addr};
@@ -260,15 +261,19 @@ impl Association {
     /// Packets to `peer`, or to all of the peer's addresses, leave from `local` as soon as they may (RFC 5061,
     /// section 5.3). That is another route, so what was learned of the old one is forgotten (RFC 9260, section 7.2). A
     /// change that waits for an answer is asked for again at once: the old address may be dead. It leaves from `local` even if it
-    /// asks for its end: we have come back to where we were, and nothing that comes to the other address finds us.
+    /// asks for its end: we have come back to where we were, and nothing that comes to the other address finds us. And it leaves from
+    /// there if the peer was not asked for `local` yet, as it waits for the answer to what was asked for before.
     pub fn prefer(&mut self, now: Instant, peer: Option<Ipv4Addr>, local: Ipv4Addr) -> Result<(), Cannot> {
-        if !matches!(self.locals.get(local), Some(Use::All | Use::Adding | Use::Deleting)) {
-            return Err(Cannot::Unknown);
+        if !unicast(local) {
+            return Err(Cannot::Address);
+        }
+        if matches!(self.locals.get(local), None | Some(Use::Gone(_))) {
+            self.locals.set(local, Use::Here);
         }
         let before = self.sources();
         match peer {
             None => {
-                self.locals.preferred = Some(local);
+                self.locals.prefer(local);
                 self.paths.iter_mut().for_each(|path| path.source = None);
             }
             Some(peer) => self.paths.get_mut(peer).ok_or(Cannot::Unknown)?.source = Some(local),

@@ -243,9 +243,7 @@ impl Endpoint {
         if let Some(at) = cookie {
             return self.cookie_echo(now, (src, dst), packet, bytes, at, found);
         }
-        let Some(id) = found.or_else(|| self.find_former(src, packet)) else {
-            return self.out_of_the_blue(src, dst, packet);
-        };
+        let Some(id) = found else { return self.out_of_the_blue(src, dst, packet) };
         self.hand_over(now, (src, dst), packet, bytes, id)
     }
 
@@ -294,21 +292,30 @@ impl Endpoint {
 
     // --- which association -----------------------------------------------------------------------------------------
 
-    /// By source and ports; else by what INIT ACK lists, or ASCONF names (RFC 5061, section 5.2).
+    /// By source and ports; else by what INIT ACK lists, or ASCONF names (RFC 5061, section 5.2). The same by addresses that the
+    /// peer had: the packet is late, or it is an ASCONF that is sent again, as its answer was lost. Its association is known, so it
+    /// is not out of the blue (RFC 9260, section 8.4). The tag tells associations apart that had the same address one after the
+    /// other; what has no association's tag is of the one that has the source now.
     fn find(&self, src: Ipv4Addr, packet: &Packet) -> Option<AssociationId> {
-        let key = |address| (packet.dst_port, address, packet.src_port);
-        Self::find_by(src, packet, |address| self.index.get(&key(address)).copied())
-    }
-
-    /// The same by addresses that the peer had. The packet is late, or it is an ASCONF that is sent again, as its answer was lost:
-    /// its association is known, so it is not out of the blue (RFC 9260, section 8.4). The tag says that it is not from another
-    /// host that has the address by now.
-    fn find_former(&self, src: Ipv4Addr, packet: &Packet) -> Option<AssociationId> {
         let key = |address| (packet.dst_port, address, packet.src_port);
         let is_its = |id: &AssociationId| {
             self.associations.get(id).is_some_and(|association| association.local_tag == packet.tag)
         };
-        Self::find_by(src, packet, |address| self.former.get(&key(address)).copied().filter(is_its))
+        let now = |address| self.index.get(&key(address)).copied().filter(is_its);
+        let before = |address| self.former.get(&key(address)).copied().filter(is_its);
+        Self::find_by(src, packet, now)
+            .or_else(|| Self::find_by(src, packet, before))
+            .or_else(|| self.index.get(&key(src)).copied())
+    }
+
+    /// The association that a cookie has made already.
+    fn made_by(&self, cookie: &Cookie) -> Option<AssociationId> {
+        let key = (cookie.local_port, cookie.remote, cookie.remote_port);
+        let made = |id: &AssociationId| {
+            let association = self.associations.get(id);
+            association.is_some_and(|it| it.local_tag == cookie.tag && it.peer_tag == cookie.init.tag)
+        };
+        [&self.index, &self.former].into_iter().filter_map(|index| index.get(&key).copied()).find(made)
     }
 
     fn find_by(
@@ -412,6 +419,7 @@ impl Endpoint {
             return Err(Reason("sctp_tag"));
         }
         self.authenticate(packet, bytes, &cookie)?;
+        let found = self.made_by(&cookie).or(found);
         let known = found.and_then(|id| self.associations.get(&id));
         let duplicate = known.is_some_and(|it| it.local_tag == cookie.tag && it.peer_tag == cookie.init.tag);
         let age = now.since(cookie.made);

@@ -7,7 +7,7 @@ use crate::cookie::Cookie;
 use crate::event::{Ended, Event, State};
 use crate::inbound::Inbound;
 use crate::keys::{self, Keys, Offer};
-use crate::locals::Use;
+use crate::locals::{Locals, Use};
 use crate::message::{Cause, Chunk, Code, Init, Packet, Parameter};
 use crate::ours::Ours;
 use crate::path::{Path, PathState, Paths};
@@ -51,11 +51,24 @@ impl Association {
         Some(it)
     }
 
-    /// The address that we open from has gone, and this one is there: the peer's answers do not find us where it was, so all begins
-    /// anew from here. Nothing was written yet. Returns whether it does.
+    /// Where INIT or COOKIE ECHO leaves from. `None` if the association is open, or closed.
+    pub fn opens_from(&self) -> Option<Ipv4Addr> {
+        let opens = matches!(self.state, State::CookieWait | State::CookieEchoed);
+        self.locals.source_of_change(&[]).filter(|_| opens)
+    }
+
+    /// The address that we open from has gone, and this one is there: the peer's answers do not find us where it was. COOKIE ECHO
+    /// leaves from here by now: the peer may have the association already, so another would be in its way; when it is open, the
+    /// peer can be asked for the change. Without that, and before COOKIE ECHO, all begins anew from here: nothing was written yet.
+    /// Returns whether the association opens still.
     pub fn open_from(&mut self, now: Instant, local: Ipv4Addr) -> bool {
-        if !matches!(self.state, State::CookieWait | State::CookieEchoed) {
-            return false;
+        match self.state {
+            State::CookieEchoed if self.ours.supported => {
+                self.hasten_opening();
+                return self.prefer(now, None, local).is_ok();
+            }
+            State::CookieWait | State::CookieEchoed => {}
+            _ => return false,
         }
         let (local_port, peer_port) = self.ports();
         let (local, peer) = (vec![local], self.opening.peers.clone());
@@ -77,9 +90,10 @@ impl Association {
         let locals = if cookie.locals.is_empty() { vec![cookie.local] } else { cookie.locals.clone() };
         let ports = (cookie.local_port, cookie.remote_port);
         let mut it = Self::new(now, config, chance, ours, &locals, src, ports);
-        it.adopt(now, &cookie.init, src);
-        it.paths.add(Path::new(now, cookie.remote, config));
-        it.established(now, src);
+        // Section 5.4, 2: the one confirmed address is that to which INIT ACK went. COOKIE ECHO may have come from another: its
+        // sender has moved, and will ask for the change.
+        it.adopt(now, &cookie.init, cookie.remote);
+        it.established(now, cookie.remote);
         it
     }
 
@@ -146,7 +160,7 @@ impl Association {
             return None;
         }
         let dst = self.opening_destination();
-        let src = self.locals.source(&[])?;
+        let src = self.opens_from()?;
         let rto = self.paths.get(dst).map_or(self.config.rto_initial, |path| path.rto.current());
         self.timer = Some(now + rto);
         self.opening.sent = Some(now).filter(|_| self.opening.tries == 0);
@@ -238,6 +252,14 @@ impl Association {
         }
     }
 
+    /// The peer asks for a change of its addresses, authentically: it has the association, and its COOKIE ACK was lost.
+    pub(crate) fn cookie_ack_was_lost(&mut self, now: Instant) {
+        if self.state == State::CookieEchoed {
+            self.opening = Opening::default();
+            self.established(now, self.paths.primary);
+        }
+    }
+
     fn first_round_trip(&mut self, now: Instant, src: Ipv4Addr) {
         if let (Some(sent), Some(path)) = (self.opening.sent.take(), self.paths.get_mut(src)) {
             path.rto.sample(now.since(sent));
@@ -253,6 +275,9 @@ impl Association {
         if self.opening.tries > self.config.max_init_retransmits {
             self.end(Ended::TimedOut);
             return;
+        }
+        if let Some(here) = self.opens_from() {
+            self.locals = Locals::new(&[here]); // INIT says where we are by its source
         }
         self.state = State::CookieWait;
         self.peer_tag = 0;
@@ -330,17 +355,17 @@ impl Association {
             (false, false) if cookie.ties == self.ties => self.restart(now, src, dst, cookie),
             // B: both began at once, and this one came first.
             (true, false) if !self.is_open() => {
-                self.adopt(now, &cookie.init, src);
+                self.adopt(now, &cookie.init, cookie.remote);
                 self.opening = Opening::default();
-                self.established(now, src);
+                self.established(now, cookie.remote);
                 self.reply(src, dst, vec![Chunk::CookieAck]);
                 true
             }
             // B as well: the peer had answered our INIT before it sent its own, with another tag. Its newest one counts.
             (true, false) => {
                 if self.state == State::Established && self.inbound.is_fresh() {
-                    self.adopt(now, &cookie.init, src);
-                    self.confirm(now, src);
+                    self.adopt(now, &cookie.init, cookie.remote);
+                    self.confirm(now, cookie.remote);
                 } else {
                     self.peer_tag = cookie.init.tag;
                 }
@@ -352,7 +377,7 @@ impl Association {
                 self.reply(src, dst, vec![Chunk::CookieAck]);
                 if self.state == State::CookieEchoed {
                     self.opening = Opening::default();
-                    self.established(now, src);
+                    self.established(now, cookie.remote);
                 }
                 true
             }
@@ -374,7 +399,7 @@ impl Association {
         self.abandon_changes();
         self.ours = Ours::new(cookie.tsn);
         self.outbound.restart(cookie.tsn, cookie.init.a_rwnd);
-        let listed: Vec<Ipv4Addr> = cookie.init.addresses().chain([cookie.remote, src]).collect();
+        let listed: Vec<Ipv4Addr> = cookie.init.addresses().chain([cookie.remote]).collect();
         let known: Vec<Ipv4Addr> = self.paths.iter().map(|path| path.address).collect();
         for address in known.into_iter().filter(|address| !listed.contains(address)) {
             self.paths.remove(address);
@@ -384,10 +409,10 @@ impl Association {
             path.reset_congestion(&config);
             (path.flight, path.t3, path.latest_acked, path.superseded) = (0, None, 0, false);
         }
-        self.adopt(now, &cookie.init, src);
+        self.adopt(now, &cookie.init, cookie.remote);
         (self.shutdown_due, self.guard, self.arriving) = (false, None, None);
         self.events.push_back(Event::Restarted);
-        self.established(now, src);
+        self.established(now, cookie.remote);
         self.reply(src, dst, vec![Chunk::CookieAck]);
         true
     }

@@ -5,6 +5,9 @@ use wire::{Instant, Ipv4Addr};
 /// What an address may be used for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Use {
+    /// We are there, and the peer was not asked for it yet. Only what finds the association without it leaves from it: ASCONF and
+    /// COOKIE ECHO, and answers to what comes there.
+    Here,
     /// The peer does not know it yet, or we do not know that it does: only ASCONF leaves from it.
     Adding,
     /// Everything.
@@ -36,6 +39,12 @@ impl Locals {
             Some((_, old)) => *old = usage,
             None => self.list.push((address, usage)),
         }
+    }
+
+    /// The user wants packets to leave from `address`, which is known: that is where we are, and where we only were counts no more.
+    pub(crate) fn prefer(&mut self, address: Ipv4Addr) {
+        self.list.retain(|(known, usage)| *usage != Use::Here || *known == address);
+        self.preferred = Some(address);
     }
 
     pub(crate) fn remove(&mut self, address: Ipv4Addr) {
@@ -76,13 +85,15 @@ impl Locals {
     }
 
     /// Where an ASCONF leaves from that deletes `deleted`: also an address that it adds, or that is waited for; or the user's
-    /// choice, if that is to be deleted by now. Then the peer may refuse the deletion, which is not wanted any more.
+    /// choice, if that is to be deleted by now, or is not known to the peer yet. Then the peer may refuse the deletion, which is not wanted any more.
     pub(crate) fn source_of_change(&self, deleted: &[Ipv4Addr]) -> Option<Ipv4Addr> {
         let allowed = |address: &Ipv4Addr| {
             !deleted.contains(address) && matches!(self.get(*address), Some(Use::All | Use::Adding))
         };
         let usable = self.with(Use::All).find(allowed);
-        let back = |preferred: &Ipv4Addr| allowed(preferred) || self.get(*preferred) == Some(Use::Deleting);
+        let back = |preferred: &Ipv4Addr| {
+            allowed(preferred) || matches!(self.get(*preferred), Some(Use::Deleting | Use::Here))
+        };
         self.preferred.filter(back).or(usable).or_else(|| self.with(Use::Adding).find(allowed))
     }
 

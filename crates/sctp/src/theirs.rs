@@ -48,6 +48,9 @@ impl Theirs {
 impl Association {
     /// An ASCONF that is authentic. The number says whether it is the next, one that was answered, or neither.
     pub(crate) fn asconf_came(&mut self, turn: &mut Turn<'_>, asconf: &Asconf) {
+        if !self.is_open() {
+            return;
+        }
         let ahead = asconf.serial.wrapping_sub(self.theirs.serial).cast_signed();
         if ahead > 1 {
             return; // E5

@@ -105,8 +105,8 @@ impl Transport {
 
     /// An address of ours has gone: associations that open from it do so from `here`.
     pub(crate) fn open_from(&mut self, now: Instant, gone: Ipv4Addr, here: Ipv4Addr) {
-        let theirs = |it: &Association| it.local_addresses().any(|address| address == gone);
-        let by_it = self.endpoint.associations().filter(|(_, it)| theirs(it)).map(|(id, _)| id);
+        let by_it = self.endpoint.associations().filter(|(_, it)| it.opens_from() == Some(gone));
+        let by_it = by_it.map(|(id, _)| id);
         for id in by_it.collect::<Vec<_>>() {
             self.endpoint.association_mut(id).into_iter().for_each(|it| _ = it.open_from(now, here));
         }
