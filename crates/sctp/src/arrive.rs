@@ -193,9 +193,11 @@ impl Association {
     }
 
     /// A packet back to where one came from. Also from an address whose addition is not acknowledged yet: who sends there
-    /// knows it, and a probe that is answered from elsewhere would prove nothing.
+    /// knows it, and a probe that is answered from elsewhere would prove nothing. And from one whose end we have asked for, if we are
+    /// there again.
     pub(crate) fn reply(&mut self, src: Ipv4Addr, dst: Ipv4Addr, chunks: Vec<Chunk>) {
-        let here = matches!(self.locals.get(dst), Some(Use::All | Use::Adding | Use::Here));
+        let here = matches!(self.locals.get(dst), Some(Use::All | Use::Adding | Use::Here))
+            || self.locals.preferred == Some(dst);
         let Some(from) = Some(dst).filter(|_| here).or_else(|| self.locals.source(&[])) else { return };
         let bytes = self.seal(chunks);
         self.outbox.push_back(Transmit::new(from, src, bytes));

@@ -38,6 +38,8 @@ pub struct Endpoint {
     config: Arc<Config>,
     chance: Chance,
     listeners: BTreeMap<u16, Listener>,
+    /// Addresses of this host by now, at which all listening ports accept too.
+    here: Vec<Ipv4Addr>,
     associations: BTreeMap<AssociationId, Association>,
     /// By our port, the peer's address and the peer's port.
     index: BTreeMap<(u16, Ipv4Addr, u16), AssociationId>,
@@ -59,6 +61,7 @@ impl Endpoint {
             config: Arc::new(config),
             chance: Chance::new(secret, seed),
             listeners: BTreeMap::new(),
+            here: Vec::new(),
             associations: BTreeMap::new(),
             index: BTreeMap::new(),
             former: BTreeMap::new(),
@@ -76,6 +79,12 @@ impl Endpoint {
     /// Associations to this port are accepted, and have these addresses of ours: at least one.
     pub fn listen(&mut self, port: u16, addresses: &[Ipv4Addr]) {
         self.listeners.insert(port, Listener { addresses: addresses.to_vec() });
+    }
+
+    /// This host has these addresses by now. Associations to listening ports are accepted at them too, each with the address that
+    /// its INIT came to.
+    pub fn accept_at(&mut self, addresses: &[Ipv4Addr]) {
+        self.here = addresses.to_vec();
     }
 
     /// No more associations to this port.
@@ -377,13 +386,14 @@ impl Endpoint {
             self.touched(id);
             return Ok(());
         }
-        let listener =
-            self.listeners.get(&packet.dst_port).filter(|listener| listener.addresses.contains(&dst));
-        let Some(listener) = listener else {
+        let listener = self.listeners.get(&packet.dst_port);
+        let is_named = listener.is_some_and(|listener| listener.addresses.contains(&dst));
+        let Some(listener) = listener.filter(|_| is_named || self.here.contains(&dst)) else {
             answer(self, Chunk::Abort { reflected: false, causes: Vec::new() }); // section 8.4, 3
             return Err(Reason("sctp_no_listener"));
         };
-        let locals = if listener.addresses.len() > 1 { listener.addresses.clone() } else { Vec::new() };
+        let lists = is_named && listener.addresses.len() > 1;
+        let locals = if lists { listener.addresses.clone() } else { Vec::new() };
         let cookie = Cookie {
             made: now,
             local: dst,
@@ -466,7 +476,7 @@ impl Endpoint {
             return Err(Reason("sctp_too_many"));
         }
         let chance = self.chance.fork();
-        let mut association = Association::accept(now, &self.config, chance, cookie, src);
+        let mut association = Association::accept(now, &self.config, chance, cookie, dst);
         association.greet(src, dst);
         Ok(self.adopt(association))
     }

@@ -21,6 +21,8 @@ use wire::{Instant, Ipv4Addr};
 pub(crate) struct Opening {
     /// The peer's addresses that INIT may go to.
     peers: Vec<Ipv4Addr>,
+    /// The address that a directory gave since: it goes there, whatever went before.
+    at: Option<Ipv4Addr>,
     /// INITs and COOKIE ECHOs that were sent again.
     tries: u32,
     /// INIT or COOKIE ECHO is to leave.
@@ -78,18 +80,33 @@ impl Association {
         anew.map(|anew| *self = Self { events, ..anew }).is_some()
     }
 
-    /// The association of a COOKIE ECHO that came from `src` (section 5.1, D).
+    /// A directory says that the peer is at `peer`: INIT or COOKIE ECHO goes there at once. Returns whether it went elsewhere before,
+    /// and the association opens still.
+    pub fn open_at(&mut self, now: Instant, peer: Ipv4Addr) -> bool {
+        let opens = matches!(self.state, State::CookieWait | State::CookieEchoed);
+        if !opens || !unicast(peer) || self.opening_destination() == peer {
+            return false;
+        }
+        self.paths.add(Path::new(now, peer, &self.config));
+        self.opening.at = Some(peer);
+        self.moved = true;
+        self.hasten_opening();
+        true
+    }
+
+    /// The association of a COOKIE ECHO that came to `dst` (section 5.1, D).
     pub(crate) fn accept(
         now: Instant,
         config: &Arc<Config>,
         chance: Chance,
         cookie: &Cookie,
-        src: Ipv4Addr,
+        dst: Ipv4Addr,
     ) -> Self {
         let ours = introduction(config, cookie.tag, cookie.tsn, cookie.random, &cookie.locals);
-        let locals = if cookie.locals.is_empty() { vec![cookie.local] } else { cookie.locals.clone() };
+        // Without a list of addresses, the one is that to which the peer has turned: we may have moved since INIT ACK.
+        let locals = if cookie.locals.is_empty() { vec![dst] } else { cookie.locals.clone() };
         let ports = (cookie.local_port, cookie.remote_port);
-        let mut it = Self::new(now, config, chance, ours, &locals, src, ports);
+        let mut it = Self::new(now, config, chance, ours, &locals, cookie.remote, ports);
         // Section 5.4, 2: the one confirmed address is that to which INIT ACK went. COOKIE ECHO may have come from another: its
         // sender has moved, and will ask for the change.
         it.adopt(now, &cookie.init, cookie.remote);
@@ -186,6 +203,9 @@ impl Association {
     }
 
     fn opening_destination(&self) -> Ipv4Addr {
+        if let Some(at) = self.opening.at {
+            return at;
+        }
         if self.state == State::CookieEchoed {
             return self.paths.primary;
         }
@@ -207,6 +227,7 @@ impl Association {
             self.end(Ended::TimedOut);
         } else {
             self.opening.due = true;
+            self.events.push_back(Event::Silent(self.opening.tries));
         }
     }
 
@@ -235,6 +256,7 @@ impl Association {
             return;
         }
         self.opening.cookie = cookie.to_vec();
+        self.opening.at = None;
         self.opening.reports = ack.reports().collect::<Vec<_>>().concat();
         self.paths = Paths::new(Path::new(now, src, &self.config));
         self.adopt(now, ack, src);
@@ -247,15 +269,26 @@ impl Association {
     pub(crate) fn cookie_ack(&mut self, now: Instant, src: Ipv4Addr) {
         if self.state == State::CookieEchoed {
             self.first_round_trip(now, src);
-            self.opening = Opening::default();
+            self.opened_at(src);
             self.established(now, src);
         }
+    }
+
+    /// Of the address that a directory gave and those that INIT ACK gave, the peer is at one: it answered from `here`.
+    fn opened_at(&mut self, here: Ipv4Addr) {
+        let opening = std::mem::take(&mut self.opening);
+        let Some(at) = opening.at else { return };
+        let all: Vec<Ipv4Addr> = self.paths.iter().map(|path| path.address).collect();
+        for address in all.into_iter().filter(|address| (*address == at) != (here == at)) {
+            self.paths.remove(address);
+        }
+        (self.paths.primary, self.data_path, self.moved) = (here, here, true);
     }
 
     /// The peer asks for a change of its addresses, authentically: it has the association, and its COOKIE ACK was lost.
     pub(crate) fn cookie_ack_was_lost(&mut self, now: Instant) {
         if self.state == State::CookieEchoed {
-            self.opening = Opening::default();
+            self.opened_at(self.paths.primary);
             self.established(now, self.paths.primary);
         }
     }

@@ -112,6 +112,17 @@ impl Transport {
         }
     }
 
+    /// A directory says that a peer is at `peer`: an association that opens, opens there. Returns whether there is such a one, and it
+    /// tried elsewhere before.
+    pub(crate) fn open_at(&mut self, now: Instant, id: AssociationId, peer: Ipv4Addr) -> bool {
+        self.endpoint.association_mut(id).is_some_and(|association| association.open_at(now, peer))
+    }
+
+    /// This host has these addresses now.
+    pub(crate) fn accept_at(&mut self, addresses: &[Ipv4Addr]) {
+        self.endpoint.accept_at(addresses);
+    }
+
     /// This host's link has come back, and there was none meanwhile.
     pub(crate) fn link_returned(&mut self, now: Instant) {
         let all: Vec<AssociationId> = self.endpoint.associations().map(|(id, _)| id).collect();

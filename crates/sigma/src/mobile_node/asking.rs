@@ -98,7 +98,7 @@ impl MobileNode {
         self.transport.open().into_iter().any(|id| self.transport.addresses(id) == [address])
     }
 
-    fn ready(&self) -> impl Iterator<Item = usize> {
+    pub(super) fn ready(&self) -> impl Iterator<Item = usize> {
         self.radios.iter().filter_map(|(_, standing)| match standing {
             Standing::Ready(at) => Some(*at),
             _ => None,

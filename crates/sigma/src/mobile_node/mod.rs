@@ -172,6 +172,8 @@ impl MobileNode {
         if let Some((_, old)) = self.radios.get_mut(radio) {
             *old = standing;
         }
+        let here: Vec<Ipv4Addr> = self.ready().filter_map(|at| self.address_of(at)).collect();
+        self.transport.accept_at(&here);
     }
 
     // --- 1: the link, and an address -------------------------------------------------------------------------------
