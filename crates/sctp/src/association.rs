@@ -261,14 +261,10 @@ impl Association {
     /// Packets to `peer`, or to all of the peer's addresses, leave from `local` as soon as they may (RFC 5061,
     /// section 5.3). That is another route, so what was learned of the old one is forgotten (RFC 9260, section 7.2). A
     /// change that waits for an answer is asked for again at once: the old address may be dead. It leaves from `local` even if it
-    /// asks for its end: we have come back to where we were, and nothing that comes to the other address finds us. And it leaves from
-    /// there if the peer was not asked for `local` yet, as it waits for the answer to what was asked for before.
+    /// asks for its end: we have come back to where we were, and nothing that comes to the other address finds us.
     pub fn prefer(&mut self, now: Instant, peer: Option<Ipv4Addr>, local: Ipv4Addr) -> Result<(), Cannot> {
-        if !unicast(local) {
-            return Err(Cannot::Address);
-        }
-        if matches!(self.locals.get(local), None | Some(Use::Gone(_))) {
-            self.locals.set(local, Use::Here);
+        if !matches!(self.locals.get(local), Some(Use::All | Use::Adding | Use::Deleting | Use::Here)) {
+            return Err(Cannot::Unknown);
         }
         let before = self.sources();
         match peer {
@@ -281,6 +277,18 @@ impl Association {
         self.rerouted(&before);
         self.ours.hasten(now);
         Ok(())
+    }
+
+    /// The same where `local` may be one that the peer was not asked for yet, because an answer to an earlier change is awaited. We
+    /// are there, so the answer has to come there: that change leaves from there, and nothing else does.
+    pub fn move_to(&mut self, now: Instant, local: Ipv4Addr) -> Result<(), Cannot> {
+        if !unicast(local) {
+            return Err(Cannot::Address);
+        }
+        if matches!(self.locals.get(local), None | Some(Use::Gone(_))) {
+            self.locals.set(local, Use::Here);
+        }
+        self.prefer(now, None, local)
     }
 
     /// Our address for each of the peer's.

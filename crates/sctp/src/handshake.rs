@@ -67,7 +67,7 @@ impl Association {
         match self.state {
             State::CookieEchoed if self.ours.supported => {
                 self.hasten_opening();
-                return self.prefer(now, None, local).is_ok();
+                return self.move_to(now, local).is_ok();
             }
             State::CookieWait | State::CookieEchoed => {}
             _ => return false,

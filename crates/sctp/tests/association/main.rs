@@ -5,6 +5,7 @@
 mod attacks;
 mod harness;
 mod moves;
+mod opening;
 mod roaming;
 mod rules;
 mod script;

@@ -7,7 +7,7 @@ use sctp::message::{Chunk, Packet};
 use sctp::{Change, Config, Ended, Event, State, Transmit};
 use wire::Duration;
 
-fn has(transmit: &Transmit, kind: impl Fn(&Chunk) -> bool) -> bool {
+pub(crate) fn has(transmit: &Transmit, kind: impl Fn(&Chunk) -> bool) -> bool {
     Packet::parse(&transmit.bytes).unwrap().chunks.iter().any(kind)
 }
 
@@ -16,7 +16,7 @@ fn is_ack(transmit: &Transmit) -> bool {
 }
 
 /// The link of one address breaks, and the other one is there.
-fn break_to(world: &mut World, who: usize, gone: u8, here: u8) {
+pub(crate) fn break_to(world: &mut World, who: usize, gone: u8, here: u8) {
     world.dead.retain(|address| *address != mn(here));
     world.dead.push(mn(gone));
     let changes = [Change::Add(mn(here)), Change::SetPrimary(mn(here)), Change::Delete(mn(gone))];
@@ -97,6 +97,13 @@ fn an_association_opens_from_where_we_are_by_now() {
         assert!(world.association(0).open_from(now, mn(2)));
         world.run_for(100);
         assert_eq!(world.states(), [State::Established; 2]);
+        if state == State::CookieEchoed {
+            // The peer may have had the association already, at the old address: it is asked for the change now.
+            let changes = [Change::Add(mn(2)), Change::SetPrimary(mn(2)), Change::Delete(mn(1))];
+            let now = world.now;
+            world.association(0).change(now, &changes).unwrap();
+            world.run_for(100);
+        }
         assert_eq!(world.association(0).local_addresses().collect::<Vec<_>>(), [mn(2)]);
         let now = world.now;
         assert!(!world.association(0).open_from(now, mn(3)), "it is open");

@@ -382,7 +382,7 @@ impl MobileNode {
         for id in self.transport.open() {
             if let Some(association) = self.transport.open_mut(id) {
                 // One that does not have the address goes on with what it has.
-                let _ = association.prefer(now, None, address);
+                let _ = association.move_to(now, address);
             }
         }
         if !self.waits_for(Change::SetPrimary(address)) {
