@@ -88,6 +88,12 @@ impl Batch {
         let deleted = self.changes.iter().filter(|change| matches!(change, Change::Delete(_)));
         deleted.map(|change| change.address()).collect()
     }
+
+    /// The first address that is added.
+    fn added(&self) -> Option<Ipv4Addr> {
+        let added = self.changes.iter().find(|change| matches!(change, Change::Add(_)));
+        added.map(|change| change.address())
+    }
 }
 
 impl Association {
@@ -163,10 +169,10 @@ impl Association {
         let src = self.locals.source_of_change(&out.batch.deleted())?;
         // From an address that the chunk deletes: the peer finds the association by that, or if it has made the change, by what
         // the chunk adds.
-        if self.locals.get(src) == Some(Use::Deleting)
-            && let Some(other) = self.locals.lasting().next()
+        if out.batch.deleted().contains(&src)
+            && let Some(added) = out.batch.added()
         {
-            asconf.lookup = Address::Ipv4(other);
+            asconf.lookup = Address::Ipv4(added);
         }
         Some(Transmit::new(src, dst, self.seal(vec![Chunk::Asconf(asconf)])))
     }
@@ -266,7 +272,10 @@ impl Association {
         let before = self.sources();
         let outcomes = outcomes(&out.asconf, ack);
         for (change, outcome) in out.batch.changes.iter().zip(outcomes) {
-            self.answered(now, *change, outcome);
+            let is_gone = matches!(change, Change::Delete(_))
+                && outcome == Outcome::Refused(Some(Code::UNRESOLVABLE_ADDRESS));
+            // What the peer does not know is as good as deleted.
+            self.answered(now, *change, if is_gone { Outcome::Done } else { outcome });
         }
         self.rerouted(&before);
         if before.iter().all(|(_, source)| source.is_none()) {
@@ -291,14 +300,15 @@ impl Association {
                 self.locals.set(address, Use::All);
             }
             (Change::Add(_), Outcome::Refused(_)) => self.locals.remove(address),
+            // We are there again, though its end was asked for.
+            (Change::Delete(_), Outcome::Done) if self.locals.preferred == Some(address) => {
+                self.locals.set(address, Use::Here);
+            }
             (Change::Delete(_), Outcome::Done) => {
                 // What is late for it is welcome for two time-outs (section 5.3).
                 let rto =
                     self.paths.get(self.data_path).map_or(self.config.rto_initial, |path| path.rto.current());
                 self.locals.set(address, Use::Gone(now + rto * 2));
-                if self.locals.preferred == Some(address) {
-                    self.locals.preferred = None;
-                }
             }
             (Change::Delete(_), Outcome::Refused(_)) => self.locals.set(address, Use::All),
             _ => {}
