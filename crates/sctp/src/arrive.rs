@@ -79,7 +79,10 @@ impl Association {
         self.answer(turn);
         // A peer that changes its own addresses may have been told by a directory where we are.
         let uses = |chunk: &Chunk| !matches!(chunk, Chunk::Auth(_) | Chunk::Asconf(_));
-        if self.locals.get(dst) == Some(Use::Adding) && verdict.is_ok() && packet.chunks.iter().any(uses) {
+        // Or it uses one that is to be deleted, and that we are at again: it has refused that, or has not heard of it.
+        let back = self.locals.get(dst) == Some(Use::Deleting) && self.locals.preferred == Some(dst);
+        let asked = back || self.locals.get(dst) == Some(Use::Adding);
+        if asked && verdict.is_ok() && packet.chunks.iter().any(uses) {
             self.ours.answer_was_lost(now);
         }
         self.wake(src);

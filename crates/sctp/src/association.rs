@@ -280,14 +280,18 @@ impl Association {
     }
 
     /// The same where `local` may be one that the peer was not asked for yet, because an answer to an earlier change is awaited. We
-    /// are there, so the answer has to come there: that change leaves from there, and nothing else does.
-    pub fn move_to(&mut self, now: Instant, local: Ipv4Addr) -> Result<(), Cannot> {
+    /// are there, so the answer has to come there: that change leaves from there, and nothing else does. `here`: all addresses that
+    /// this host has by now. Nothing leaves from others, also if the peer was not asked for their end yet: no answer would come back.
+    pub fn move_to(&mut self, now: Instant, local: Ipv4Addr, here: &[Ipv4Addr]) -> Result<(), Cannot> {
         if !unicast(local) {
             return Err(Cannot::Address);
         }
         if matches!(self.locals.get(local), None | Some(Use::Gone(_))) {
             self.locals.set(local, Use::Here);
         }
+        let before = self.sources();
+        self.locals.are_here(here);
+        self.rerouted(&before);
         self.prefer(now, None, local)
     }
 

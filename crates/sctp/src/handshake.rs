@@ -67,7 +67,7 @@ impl Association {
         match self.state {
             State::CookieEchoed if self.ours.supported => {
                 self.hasten_opening();
-                return self.move_to(now, local).is_ok();
+                return self.move_to(now, local, &[local]).is_ok();
             }
             State::CookieWait | State::CookieEchoed => {}
             _ => return false,
@@ -281,6 +281,7 @@ impl Association {
         let all: Vec<Ipv4Addr> = self.paths.iter().map(|path| path.address).collect();
         for address in all.into_iter().filter(|address| (*address == at) != (here == at)) {
             self.paths.remove(address);
+            self.theirs.has_left(address); // it may have been there when the first COOKIE ECHO came
         }
         (self.paths.primary, self.data_path, self.moved) = (here, here, true);
     }

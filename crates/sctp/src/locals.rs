@@ -21,13 +21,18 @@ pub(crate) enum Use {
 #[derive(Clone, Debug)]
 pub(crate) struct Locals {
     list: Vec<(Ipv4Addr, Use)>,
+    /// Those that the peer has, as far as it has answered.
+    known: Vec<Ipv4Addr>,
+    /// Addresses that the host has not got any more, whatever the peer was asked for: nothing leaves from them.
+    absent: Vec<Ipv4Addr>,
     /// The user's choice.
     pub(crate) preferred: Option<Ipv4Addr>,
 }
 
 impl Locals {
     pub(crate) fn new(addresses: &[Ipv4Addr]) -> Self {
-        Self { list: addresses.iter().map(|address| (*address, Use::All)).collect(), preferred: None }
+        let list = addresses.iter().map(|address| (*address, Use::All)).collect();
+        Self { list, known: addresses.to_vec(), absent: Vec::new(), preferred: None }
     }
 
     pub(crate) fn get(&self, address: Ipv4Addr) -> Option<Use> {
@@ -44,7 +49,25 @@ impl Locals {
     /// The user wants packets to leave from `address`, which is known: that is where we are, and where we only were counts no more.
     pub(crate) fn prefer(&mut self, address: Ipv4Addr) {
         self.list.retain(|(known, usage)| *usage != Use::Here || *known == address);
+        self.is_here(address);
         self.preferred = Some(address);
+    }
+
+    /// The peer has answered that it has this address, or has it no more.
+    pub(crate) fn answered(&mut self, address: Ipv4Addr, has: bool) {
+        self.known.retain(|known| *known != address);
+        self.known.extend(Some(address).filter(|_| has));
+    }
+
+    /// The host has this address.
+    pub(crate) fn is_here(&mut self, address: Ipv4Addr) {
+        self.absent.retain(|absent| *absent != address);
+    }
+
+    /// The host has these addresses, and no other.
+    pub(crate) fn are_here(&mut self, here: &[Ipv4Addr]) {
+        let known = self.list.iter().map(|(address, _)| *address);
+        self.absent = known.filter(|address| !here.contains(address)).collect();
     }
 
     pub(crate) fn remove(&mut self, address: Ipv4Addr) {
@@ -59,7 +82,7 @@ impl Locals {
 
     /// Whether anything may leave from it.
     pub(crate) fn sends(&self, address: Ipv4Addr) -> bool {
-        self.get(address) == Some(Use::All)
+        self.get(address) == Some(Use::All) && !self.absent.contains(&address)
     }
 
     /// What has been gone for long enough.
@@ -81,14 +104,16 @@ impl Locals {
     /// Where a packet leaves from: the first of these that may send, or any that may.
     pub(crate) fn source(&self, wishes: &[Option<Ipv4Addr>]) -> Option<Ipv4Addr> {
         let wishes = wishes.iter().copied().chain([self.preferred]).flatten();
-        wishes.into_iter().find(|wish| self.sends(*wish)).or_else(|| self.with(Use::All).next())
+        let any = || self.with(Use::All).find(|address| self.sends(*address));
+        wishes.into_iter().find(|wish| self.sends(*wish)).or_else(any)
     }
 
     /// Where an ASCONF leaves from that deletes `deleted`: also an address that it adds, or that is waited for; or the user's
     /// choice, if that is to be deleted by now, or is not known to the peer yet. Then the peer may refuse the deletion, which is not wanted any more.
     pub(crate) fn source_of_change(&self, deleted: &[Ipv4Addr]) -> Option<Ipv4Addr> {
         let allowed = |address: &Ipv4Addr| {
-            !deleted.contains(address) && matches!(self.get(*address), Some(Use::All | Use::Adding))
+            let is_here = !deleted.contains(address) && !self.absent.contains(address);
+            is_here && matches!(self.get(*address), Some(Use::All | Use::Adding))
         };
         let usable = self.with(Use::All).find(allowed);
         let back = |preferred: &Ipv4Addr| {
@@ -99,10 +124,6 @@ impl Locals {
 
     /// One that the peer knows: by it the peer finds the association.
     pub(crate) fn known_to_peer(&self, source: Ipv4Addr) -> Option<Ipv4Addr> {
-        let known = |address: &Ipv4Addr| matches!(self.get(*address), Some(Use::All | Use::Deleting));
-        Some(source)
-            .filter(known)
-            .or_else(|| self.with(Use::All).next())
-            .or_else(|| self.with(Use::Deleting).next())
+        Some(source).filter(|source| self.known.contains(source)).or_else(|| self.known.first().copied())
     }
 }

@@ -112,7 +112,10 @@ impl Association {
         let before = self.sources();
         for change in changes {
             match change {
-                Change::Add(address) => self.locals.set(*address, Use::Adding),
+                Change::Add(address) => {
+                    self.locals.is_here(*address);
+                    self.locals.set(*address, Use::Adding);
+                }
                 Change::Delete(address) => {
                     self.locals.set(*address, Use::Deleting);
                     self.locals.preferred = self.locals.preferred.filter(|preferred| preferred != address);
@@ -295,6 +298,11 @@ impl Association {
 
     fn answered(&mut self, now: Instant, change: Change, outcome: Outcome) {
         let address = change.address();
+        match (change, outcome) {
+            (Change::Add(_), Outcome::Done) => self.locals.answered(address, true),
+            (Change::Delete(_), Outcome::Done) => self.locals.answered(address, false),
+            _ => {}
+        }
         match (change, outcome) {
             (Change::Add(_), Outcome::Done) if self.locals.get(address) == Some(Use::Adding) => {
                 self.locals.set(address, Use::All);

@@ -39,6 +39,14 @@ impl Theirs {
         Self { serial: tsn.wrapping_sub(1), answers: Vec::new(), primary: None, former, added }
     }
 
+    /// The peer does not have `address` any more.
+    pub(crate) fn has_left(&mut self, address: Ipv4Addr) {
+        self.former.push_back(address);
+        if self.former.len() > FORMER {
+            self.former.pop_front();
+        }
+    }
+
     /// Addresses that the peer had.
     pub(crate) fn former(&self) -> impl Iterator<Item = Ipv4Addr> {
         self.former.iter().copied()
@@ -154,10 +162,7 @@ impl Association {
         // What is on its way there goes at once to where the peer is now; that path has done nothing wrong.
         self.outbound.lose(&mut self.paths, address, false);
         self.paths.remove(address);
-        self.theirs.former.push_back(address);
-        if self.theirs.former.len() > FORMER {
-            self.theirs.former.pop_front();
-        }
+        self.theirs.has_left(address);
         if self.theirs.primary == Some(address) {
             self.theirs.primary = None;
         }

@@ -167,7 +167,7 @@ fn an_answer_comes_to_where_we_are_by_now() {
         world.dead = vec![mn(1), mn(2)];
         let now = world.now;
         assert!(world.association(0).prefer(now, None, mn(3)).is_err(), "nothing was asked for it");
-        world.association(0).move_to(now, mn(3)).unwrap();
+        world.association(0).move_to(now, mn(3), &[mn(3)]).unwrap();
         world.run_for(50);
         let answered = world.events(0).iter().filter(|event| matches!(event, Event::Changed(..))).count();
         assert_eq!(answered, 3, "{carried_out}");

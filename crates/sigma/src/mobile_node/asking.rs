@@ -82,7 +82,7 @@ impl MobileNode {
         }
         self.ask(now, id, &changes);
         if let Some(association) = self.transport.open_mut(id) {
-            let _ = association.move_to(now, current);
+            let _ = association.move_to(now, current, &here);
         }
     }
 
