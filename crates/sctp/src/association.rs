@@ -333,6 +333,8 @@ impl Association {
     /// Our link has come back after an interruption: nothing waits for a time-out that was backed off meanwhile, here or at
     /// the peer, which a HEARTBEAT wakes.
     pub fn link_returned(&mut self, now: Instant) {
+        // What was not answered while we had no link says nothing about the peer.
+        self.errors = 0;
         self.ours.hasten(now);
         self.shutdown_due |= self.waits_for_shutdown();
         if !self.is_open() {
@@ -343,6 +345,7 @@ impl Association {
             self.wake(address);
         }
         self.announce(now);
+        self.probe_again(now);
         self.settle(now);
     }
 

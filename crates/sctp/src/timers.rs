@@ -168,6 +168,14 @@ impl Association {
         self.paths.get_mut(address).into_iter().for_each(|path| path.burst = 1);
     }
 
+    /// Probes of addresses that are not confirmed were lost with our link: they are due again, one in a round trip.
+    pub(crate) fn probe_again(&mut self, now: Instant) {
+        for path in self.paths.iter_mut().filter(|path| path.state == PathState::Unconfirmed) {
+            (path.probe, path.heartbeat) = (None, now);
+            self.probing = now;
+        }
+    }
+
     /// A heartbeat where data go, whatever its timer says: by it the peer learns that we can be reached.
     pub(crate) fn announce(&mut self, now: Instant) {
         if self.probes() {
