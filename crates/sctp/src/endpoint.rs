@@ -26,6 +26,9 @@ pub enum Complaint {
     TooBig(u16),
 }
 
+/// Cookies of associations that were accepted that are remembered at most.
+const SPENT: usize = 1024;
+
 /// What a listening port answers with.
 #[derive(Clone, Debug)]
 struct Listener {
@@ -46,6 +49,9 @@ pub struct Endpoint {
     /// The same by addresses that the peer had.
     former: BTreeMap<(u16, Ipv4Addr, u16), AssociationId>,
     next: u32,
+    /// Tags of associations that cookies have made, ours and the peer's, and when the cookie is too old to make another. A COOKIE
+    /// ECHO that comes when its association is over is late.
+    spent: VecDeque<(Instant, u32, u32)>,
     /// Those that may have something to send or to say.
     ready: BTreeSet<AssociationId>,
     told: BTreeSet<AssociationId>,
@@ -66,6 +72,7 @@ impl Endpoint {
             index: BTreeMap::new(),
             former: BTreeMap::new(),
             next: 0,
+            spent: VecDeque::new(),
             ready: BTreeSet::new(),
             told: BTreeSet::new(),
             timers: BTreeSet::new(),
@@ -475,10 +482,29 @@ impl Endpoint {
             self.answer(src, dst, packet, cookie.init.tag, chunks);
             return Err(Reason("sctp_too_many"));
         }
+        if self.is_spent(now, cookie) {
+            // To a peer that is over as well this is out of the blue, and one that waits learns that it waits in vain.
+            let chunks = vec![Chunk::Abort { reflected: false, causes: Vec::new() }];
+            self.answer(src, dst, packet, cookie.init.tag, chunks);
+            return Err(Reason("sctp_cookie_spent"));
+        }
         let chance = self.chance.fork();
         let mut association = Association::accept(now, &self.config, chance, cookie, dst);
         association.greet(src, dst);
         Ok(self.adopt(association))
+    }
+
+    /// Whether a cookie has made an association before; from now on it has.
+    fn is_spent(&mut self, now: Instant, cookie: &Cookie) -> bool {
+        self.spent.retain(|(until, ..)| *until > now);
+        if self.spent.iter().any(|(_, ours, theirs)| (*ours, *theirs) == (cookie.tag, cookie.init.tag)) {
+            return true;
+        }
+        if self.spent.len() >= SPENT {
+            self.spent.pop_front();
+        }
+        self.spent.push_back((cookie.made + self.config.cookie_life, cookie.tag, cookie.init.tag));
+        false
     }
 
     /// Where COOKIE ECHO is to be authenticated, by the key that its cookie gives (RFC 4895, section 6.3).

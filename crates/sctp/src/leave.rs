@@ -78,7 +78,7 @@ impl Association {
             chunks.push(sack);
         }
         if to == Some(dst) {
-            let data = self.outbound.chunks(now, &mut self.paths, dst, room);
+            let data = self.outbound.chunks(now, &mut self.paths, (src, dst), room);
             chunks.extend(data.into_iter().map(Chunk::Data));
         }
         if chunks.is_empty() {

@@ -18,9 +18,6 @@ const WISHES: usize = 16;
 #[derive(Clone, Debug)]
 struct Batch {
     changes: Vec<Change>,
-    /// What left before the wish, by paths whose source is to go, will perhaps not arrive.
-    stamp: u64,
-    moved: Vec<Ipv4Addr>,
 }
 
 /// The chunk that is out.
@@ -123,13 +120,8 @@ impl Association {
                 Change::SetPrimary(_) => {}
             }
         }
-        let leaving = |source: &Option<Ipv4Addr>| {
-            source.is_some_and(|source| self.locals.get(source) == Some(Use::Deleting))
-        };
-        let moved = before.iter().filter(|(_, source)| leaving(source)).map(|(peer, _)| *peer).collect();
-        let stamp = self.outbound.transmissions();
         self.rerouted(&before);
-        self.ours.queue.push_back(Batch { changes: changes.to_vec(), stamp, moved });
+        self.ours.queue.push_back(Batch { changes: changes.to_vec() });
         self.settle(now);
         Ok(())
     }
@@ -287,13 +279,9 @@ impl Association {
             self.probing = now;
             self.paths.iter_mut().filter(|path| path.probe.is_none()).for_each(|path| path.heartbeat = now);
         }
-        let gone = |address: &Ipv4Addr| matches!(self.locals.get(*address), Some(Use::Gone(_)) | None);
-        if out.batch.deleted().iter().any(gone) {
-            // What left by the old address is as good as lost; nothing was congested.
-            for path in &out.batch.moved {
-                self.outbound.lose_until(&mut self.paths, *path, false, out.batch.stamp);
-            }
-        }
+        let mut gone = out.batch.deleted();
+        gone.retain(|address| matches!(self.locals.get(*address), Some(Use::Gone(_) | Use::Here) | None));
+        self.outbound.lose_from(&mut self.paths, &gone);
     }
 
     fn answered(&mut self, now: Instant, change: Change, outcome: Outcome) {

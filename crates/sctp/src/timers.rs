@@ -108,7 +108,8 @@ impl Association {
         let next = match path.probe {
             Some(probe) => probe.until,
             // HB.Max.Burst: one in a round trip, over all addresses that are not proved (section 5.4).
-            None if path.state == PathState::Unconfirmed => path.heartbeat.max(self.probing),
+            // That is for what a peer names, which may be anybody's; a directory is ours.
+            None if path.state == PathState::Unconfirmed && !path.hearsay => path.heartbeat.max(self.probing),
             None => path.heartbeat,
         };
         self.probes().then_some(next)
@@ -196,7 +197,7 @@ impl Association {
         }
         path.probe = Some(Probe { nonce, sent: now, until });
         path.heartbeat = later;
-        if path.state == PathState::Unconfirmed {
+        if path.state == PathState::Unconfirmed && !path.hearsay {
             self.probing = until;
         }
         self.outbox.extend(transmit);
