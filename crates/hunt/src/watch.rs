@@ -269,6 +269,9 @@ impl Watch {
     fn changed(&mut self, at: Instant, key: (HostId, StreamId), change: &AppChange) {
         let Some((port, is_client)) = self.ports.get(&key).copied() else { return };
         let ends = self.facts.streams.entry(port).or_default();
+        if let (AppChange::Read(_), false, Some(client)) = (change, is_client, &mut ends.client) {
+            client.moves(at);
+        }
         let end = if is_client { &mut ends.client } else { &mut ends.server };
         let Some(end) = end.as_mut() else { return };
         let planted = |plant| self.plant == Some(plant);

@@ -69,7 +69,7 @@ impl Association {
         self.outbound.counts.timeouts += 1;
         self.outbound.lose(&mut self.paths, address, true);
         self.path_failed(address, false);
-        self.one_packet(address); // E3
+        self.one_packet(address); // E3; where another path takes over, its own window bounds what leaves
     }
 
     /// A path failed once more, and so did the association. Says whether that was the end.

@@ -299,6 +299,8 @@ impl Transport {
         let complaint = match (quote.kind, quote.code) {
             (UNREACHABLE, PROTOCOL) => Complaint::ProtocolUnreachable,
             (UNREACHABLE, TOO_BIG) if quote.mtu > 0 => Complaint::TooBig(quote.mtu),
+            // From a router that does not say what it forwards (RFC 1191, section 5).
+            (UNREACHABLE, TOO_BIG) => Complaint::TooBig(icmp::plateau(quote.len).unwrap_or_default()),
             _ => return Err(COMPLAINT_IGNORED),
         };
         self.endpoint.complaint(quote.dst, quote.payload, complaint)

@@ -45,7 +45,10 @@ impl MobileNode {
     fn lacks(&mut self, now: Instant, id: AssociationId, primary: bool) {
         *self.lacking.entry(id).or_default() |= primary;
         let pause = PAUSE.saturating_mul(1 << self.again.min(6)).min(LONGEST_PAUSE);
-        self.timers.set(Timer::Ask, now + pause);
+        // What waits already is not put off by what is added.
+        if self.timers.due(Timer::Ask).is_none() {
+            self.timers.set(Timer::Ask, now + pause);
+        }
     }
 
     /// Asks associations that lack a change.
