@@ -6,6 +6,7 @@ mod attacks;
 mod harness;
 mod moves;
 mod opening;
+mod returning;
 mod roaming;
 mod rules;
 mod script;
