@@ -219,6 +219,18 @@ mod tests {
         Header::new(ipv4::UDP, SENDER, HOST).emit(&[7; 1200])
     }
 
+    /// RFC 1191, section 5: from that its sender guesses what an old router forwards.
+    #[test]
+    fn an_error_tells_how_long_the_datagram_was() {
+        let original = original();
+        let body = [&[0; 4], &original[..28]].concat();
+        let bytes = Message { kind: 3, code: 4, body: &body }.emit();
+        let message = Message::parse(&bytes).unwrap();
+        let quote = Quote::of(&message).unwrap();
+        assert_eq!((quote.mtu, usize::from(quote.len)), (0, original.len()));
+        assert_eq!([1500, 1400, 1006].map(plateau), [Some(1492), Some(1006), None]);
+    }
+
     #[test]
     fn an_error_tells_the_sender_and_quotes() {
         let errors = [
