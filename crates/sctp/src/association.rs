@@ -1,7 +1,9 @@
 //! An association: what it knows, and what its user calls (RFC 9260, section 11.1).
 
+use crate::Config;
 use crate::chance::Chance;
 use crate::event::{Cannot, Change, Ended, Event, State};
+use crate::handshake::{self, unicast};
 use crate::inbound::{Inbound, Piece};
 use crate::keys::{self, Keys};
 use crate::locals::{Locals, Use};
@@ -11,8 +13,6 @@ use crate::outbound::{Counts, Outbound};
 use crate::path::{Path, PathInfo, PathState, Paths};
 use crate::serial::begin;
 use crate::theirs::Theirs;
-use crate::handshake::{self, unicast};
-use crate::Config;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use wire::{Instant, Ipv4Addr};

@@ -156,7 +156,11 @@ impl Association {
             return Err(Code::DELETE_SOURCE_ADDRESS);
         }
         // A probe of what is not an address of the peer any more is not waited for (HB.Max.Burst).
-        if self.paths.get(address).is_some_and(|path| !path.confirmed && !path.hearsay && path.probe.is_some()) {
+        if self
+            .paths
+            .get(address)
+            .is_some_and(|path| !path.confirmed && !path.hearsay && path.probe.is_some())
+        {
             self.probing = turn.now;
         }
         // What is on its way there goes at once to where the peer is now; that path has done nothing wrong.

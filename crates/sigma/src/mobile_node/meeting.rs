@@ -34,11 +34,7 @@ impl MobileNode {
             | News::PeerDeleted(_)
             | News::PeerPrimary(_)
             | News::PeerFinished => _ = self.sought.remove(&id),
-            News::Opened
-            | News::Restarted
-            | News::Path(..)
-            | News::Silent(_)
-            | News::Switched { .. } => {}
+            News::Opened | News::Restarted | News::Path(..) | News::Silent(_) | News::Switched { .. } => {}
         }
     }
 
@@ -82,7 +78,8 @@ impl MobileNode {
             if let Some(here) = here.filter(|_| is_new && !waits) {
                 self.ask(now, id, &[Change::SetPrimary(here)]);
             }
-            let tried = self.transport.open_mut(id).is_some_and(|association| association.try_at(now, address));
+            let tried =
+                self.transport.open_mut(id).is_some_and(|association| association.try_at(now, address));
             if tried || self.transport.open_at(now, id, address) {
                 out.mark(Event::PeerLocated { name: name.to_string(), address }.into());
             }
