@@ -428,6 +428,18 @@ fn both_ends_move_at_once_and_meet_again() {
     }
 }
 
+/// The peer moves just before it is called, or while it is called: it is found by its name, within a time-out and some round trips.
+#[test]
+fn whoever_is_called_where_it_is_not_any_more_is_looked_for() {
+    for lost in [700, 900, 990, 1010] {
+        let both = Both { lost: [60 * S, lost], found: [60 * S, lost + 1], ..Both::default() };
+        let run = both.run(1);
+        run.worst();
+        assert!(run.reads[0] <= 3 * S, "{lost}: {:?}", run.reads.first());
+        assert!(run.marks("peer_located") > 0 || lost > 1000, "{lost}");
+    }
+}
+
 /// The networks are away for some seconds, or the location manager is. Whoever comes back last finds the other at once.
 #[test]
 fn whoever_was_away_while_the_other_moved_finds_it() {

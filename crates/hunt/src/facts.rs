@@ -21,20 +21,29 @@ pub struct End {
     pub closed: Option<(Instant, Option<String>)>,
     /// Since when nothing has happened.
     pub last: Instant,
-    /// The longest time without anything: from, and to.
+    /// Since when neither end has read anything.
+    pub moved: Instant,
+    /// The longest time in which nothing happened here, and the other end read nothing: from, and to.
     pub gap: (Instant, Instant),
 }
 
 impl End {
     pub(crate) const fn new(at: Instant) -> Self {
-        Self { begun: at, opened: false, read: 0, finished: None, closed: None, last: at, gap: (at, at) }
+        let (finished, closed) = (None, None);
+        Self { begun: at, opened: false, read: 0, finished, closed, last: at, moved: at, gap: (at, at) }
     }
 
     pub(crate) fn touch(&mut self, at: Instant) {
-        if at.since(self.last) > self.gap.1.since(self.gap.0) {
-            self.gap = (self.last, at);
-        }
+        self.moves(at);
         self.last = at;
+    }
+
+    /// Bytes arrived, here or at the other end: a question that is on its way still is no stall.
+    pub(crate) fn moves(&mut self, at: Instant) {
+        if at.since(self.moved) > self.gap.1.since(self.gap.0) {
+            self.gap = (self.moved, at);
+        }
+        self.moved = at;
     }
 
     /// Whether its application knows that it has ended, one way or the other.

@@ -3,6 +3,7 @@
 
 use crate::draft::{self, Draft, Kind, Protocol, Work};
 use crate::facts::{Arrivals, CONTROL, End, Facts};
+use crate::fault::{Node, Spot, What};
 use crate::timers::{self, Lost};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -184,15 +185,23 @@ fn opens_while_it_moves(draft: &Draft, work: &Work) -> bool {
         return false;
     }
     let host = draft.hosts.iter().find(|host| host.work.contains(work));
-    // A new cell is heard within one sampling, 100 ms, and the hold of 250 ms; then it is tuned to.
+    // A cell is noticed some time after it is heard; then it is tuned to.
+    let noticed = timers::NOTICED as u64 + draft.retune_ms;
     let addressless = host.into_iter().flat_map(|host| &host.moves).any(|step| {
-        let back = step.at + (-step.overlap).max(0) as u64 + 350 + draft.retune_ms;
-        step.overlap <= 0 && (step.at..=back).contains(&work.start)
+        let (lost, heard) = (step.at + step.overlap.max(0) as u64, step.at + (-step.overlap).max(0) as u64);
+        (lost..=heard + noticed).contains(&work.start)
+    });
+    let cut_off = draft.faults.iter().any(|fault| {
+        let of_cell = matches!(
+            fault.what,
+            What::Cut(Spot::Air(_)) | What::Crash(Node::Router(_)) | What::Stop(Node::Router(_))
+        );
+        of_cell && (fault.at..=fault.ends() + noticed).contains(&work.start)
     });
     // INIT is sent again after 1 s (RTO.Initial).
     let opening = work.start + 1000 + 4 * draft.worst_round_trip();
     let peer = work.peer.and_then(|peer| draft.hosts.get(peer)?.moves.first());
-    addressless || peer.is_some_and(|step| step.at <= opening)
+    addressless || cut_off || peer.is_some_and(|step| step.at <= opening)
 }
 
 /// Seconds within which a datagram must arrive, even if nothing explains a wait.

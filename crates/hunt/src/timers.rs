@@ -15,7 +15,7 @@ const SHORTEST: f64 = 0.2;
 /// Between two registrations there is a second (RFC 5944, section 3.6.3), in milliseconds.
 const PAUSE: f64 = 1000.0;
 /// A new cell is noticed within a sampling of 100 ms and a hold of 250 ms (SIGMA's monitor), in milliseconds.
-const NOTICED: f64 = 350.0;
+pub const NOTICED: f64 = 350.0;
 /// Soft state that a crash took is there again within the longest period of what refreshes it: an agent's advertisement (1 s,
 /// RFC 5944, section 2.3.1) or a route-update (3 s), in milliseconds.
 const REFRESH: f64 = 3000.0;

@@ -42,6 +42,8 @@ pub struct Watch {
     confirmed: BTreeSet<Path>,
     /// The address that a HEARTBEAT was sent to, by its sender and its nonce.
     probes: BTreeMap<(HostId, Vec<u8>), Path>,
+    /// The address that an INIT ACK was sent to, by its sender and its cookie.
+    cookies: BTreeMap<(HostId, Vec<u8>), Path>,
     /// Connections that will be.
     expected: usize,
     quiet: Instant,
@@ -70,6 +72,7 @@ impl Watch {
             calls: BTreeMap::new(),
             confirmed: BTreeSet::new(),
             probes: BTreeMap::new(),
+            cookies: BTreeMap::new(),
             expected,
             quiet,
             over: false,
@@ -141,7 +144,16 @@ impl Watch {
                 (Chunk::HeartbeatAck(nonce), false) => {
                     self.confirmed.extend(self.probes.get(&(host, nonce.clone())));
                 }
-                (Chunk::CookieEcho(_) | Chunk::CookieAck | Chunk::InitAck(_), false) => {
+                // The address to which INIT ACK went, wherever COOKIE ECHO comes from.
+                (Chunk::InitAck(ack), true) => {
+                    if let Some(cookie) = ack.cookie() {
+                        self.cookies.insert((host, cookie.to_vec()), key);
+                    }
+                }
+                (Chunk::CookieEcho(cookie), false) => {
+                    self.confirmed.extend(self.cookies.get(&(host, cookie.clone())));
+                }
+                (Chunk::CookieAck | Chunk::InitAck(_), false) => {
                     self.confirmed.insert(key);
                 }
                 _ => {}
@@ -257,6 +269,9 @@ impl Watch {
     fn changed(&mut self, at: Instant, key: (HostId, StreamId), change: &AppChange) {
         let Some((port, is_client)) = self.ports.get(&key).copied() else { return };
         let ends = self.facts.streams.entry(port).or_default();
+        if let (AppChange::Read(_), false, Some(client)) = (change, is_client, &mut ends.client) {
+            client.moves(at);
+        }
         let end = if is_client { &mut ends.client } else { &mut ends.server };
         let Some(end) = end.as_mut() else { return };
         let planted = |plant| self.plant == Some(plant);

@@ -79,7 +79,10 @@ impl Association {
         self.answer(turn);
         // A peer that changes its own addresses may have been told by a directory where we are.
         let uses = |chunk: &Chunk| !matches!(chunk, Chunk::Auth(_) | Chunk::Asconf(_));
-        if self.locals.get(dst) == Some(Use::Adding) && verdict.is_ok() && packet.chunks.iter().any(uses) {
+        // Or it uses one that is to be deleted, and that we are at again: it has refused that, or has not heard of it.
+        let back = self.locals.get(dst) == Some(Use::Deleting) && self.locals.preferred == Some(dst);
+        let asked = back || self.locals.get(dst) == Some(Use::Adding);
+        if asked && verdict.is_ok() && packet.chunks.iter().any(uses) {
             self.ours.answer_was_lost(now);
         }
         self.wake(src);
@@ -131,16 +134,19 @@ impl Association {
                 turn.replies.push(Chunk::HeartbeatAck(info.clone()));
             }
             Chunk::HeartbeatAck(info) => self.heartbeat_ack(turn.now, info),
-            Chunk::Abort { causes, .. } => {
-                self.end(Ended::AbortedByPeer(causes.first().map(|cause| cause.code)));
-            }
+            Chunk::Abort { causes, .. } => self.abort_came(causes),
             Chunk::Error(causes) => self.errors_came(causes),
             Chunk::Shutdown(cumulative) => self.shutdown_came(turn, *cumulative),
             Chunk::ShutdownAck => self.shutdown_ack_came(turn),
             Chunk::ShutdownComplete { .. } if self.state == State::ShutdownAckSent => {
                 self.end(Ended::Finished);
             }
-            Chunk::Asconf(asconf) if self.is_open() => self.asconf_came(turn, asconf),
+            Chunk::Asconf(asconf) => {
+                if turn.authenticated {
+                    self.cookie_ack_was_lost(turn.now);
+                }
+                self.asconf_came(turn, asconf);
+            }
             Chunk::AsconfAck(ack) if self.is_open() => self.asconf_ack_came(turn.now, ack),
             // The upper bits of an unknown type (section 3.2); whether to go on was the parser's.
             Chunk::Unknown { kind, .. } if kind & 0x40 != 0 => {
@@ -190,9 +196,11 @@ impl Association {
     }
 
     /// A packet back to where one came from. Also from an address whose addition is not acknowledged yet: who sends there
-    /// knows it, and a probe that is answered from elsewhere would prove nothing.
+    /// knows it, and a probe that is answered from elsewhere would prove nothing. And from one whose end we have asked for, if we are
+    /// there again.
     pub(crate) fn reply(&mut self, src: Ipv4Addr, dst: Ipv4Addr, chunks: Vec<Chunk>) {
-        let here = matches!(self.locals.get(dst), Some(Use::All | Use::Adding));
+        let here = matches!(self.locals.get(dst), Some(Use::All | Use::Adding | Use::Here))
+            || self.locals.preferred == Some(dst);
         let Some(from) = Some(dst).filter(|_| here).or_else(|| self.locals.source(&[])) else { return };
         let bytes = self.seal(chunks);
         self.outbox.push_back(Transmit::new(from, src, bytes));
@@ -281,6 +289,14 @@ impl Association {
         }
         self.errors = 0;
         self.confirm(now, address);
+    }
+
+    /// In SHUTDOWN-ACK-SENT both ends have acknowledged all data. An ABORT then says that the peer has no association any more:
+    /// it was complete there, SHUTDOWN COMPLETE was lost, and something else than SHUTDOWN ACK reached the peer first.
+    fn abort_came(&mut self, causes: &[Cause]) {
+        let is_done = self.state == State::ShutdownAckSent;
+        let why = Ended::AbortedByPeer(causes.first().map(|cause| cause.code));
+        self.end(if is_done { Ended::Finished } else { why });
     }
 
     // --- errors ----------------------------------------------------------------------------------------------------

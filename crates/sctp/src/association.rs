@@ -1,7 +1,9 @@
 //! An association: what it knows, and what its user calls (RFC 9260, section 11.1).
 
+use crate::Config;
 use crate::chance::Chance;
 use crate::event::{Cannot, Change, Ended, Event, State};
+use crate::handshake::{self, unicast};
 use crate::inbound::{Inbound, Piece};
 use crate::keys::{self, Keys};
 use crate::locals::{Locals, Use};
@@ -11,7 +13,6 @@ use crate::outbound::{Counts, Outbound};
 use crate::path::{Path, PathInfo, PathState, Paths};
 use crate::serial::begin;
 use crate::theirs::Theirs;
-use crate::{Config, handshake};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use wire::{Instant, Ipv4Addr};
@@ -262,13 +263,13 @@ impl Association {
     /// change that waits for an answer is asked for again at once: the old address may be dead. It leaves from `local` even if it
     /// asks for its end: we have come back to where we were, and nothing that comes to the other address finds us.
     pub fn prefer(&mut self, now: Instant, peer: Option<Ipv4Addr>, local: Ipv4Addr) -> Result<(), Cannot> {
-        if !matches!(self.locals.get(local), Some(Use::All | Use::Adding | Use::Deleting)) {
+        if !matches!(self.locals.get(local), Some(Use::All | Use::Adding | Use::Deleting | Use::Here)) {
             return Err(Cannot::Unknown);
         }
         let before = self.sources();
         match peer {
             None => {
-                self.locals.preferred = Some(local);
+                self.locals.prefer(local);
                 self.paths.iter_mut().for_each(|path| path.source = None);
             }
             Some(peer) => self.paths.get_mut(peer).ok_or(Cannot::Unknown)?.source = Some(local),
@@ -276,6 +277,22 @@ impl Association {
         self.rerouted(&before);
         self.ours.hasten(now);
         Ok(())
+    }
+
+    /// The same where `local` may be one that the peer was not asked for yet, because an answer to an earlier change is awaited. We
+    /// are there, so the answer has to come there: that change leaves from there, and nothing else does. `here`: all addresses that
+    /// this host has by now. Nothing leaves from others, also if the peer was not asked for their end yet: no answer would come back.
+    pub fn move_to(&mut self, now: Instant, local: Ipv4Addr, here: &[Ipv4Addr]) -> Result<(), Cannot> {
+        if !unicast(local) {
+            return Err(Cannot::Address);
+        }
+        if matches!(self.locals.get(local), None | Some(Use::Gone(_))) {
+            self.locals.set(local, Use::Here);
+        }
+        let before = self.sources();
+        self.locals.are_here(here);
+        self.rerouted(&before);
+        self.prefer(now, None, local)
     }
 
     /// Our address for each of the peer's.
@@ -316,6 +333,8 @@ impl Association {
     /// Our link has come back after an interruption: nothing waits for a time-out that was backed off meanwhile, here or at
     /// the peer, which a HEARTBEAT wakes.
     pub fn link_returned(&mut self, now: Instant) {
+        // What was not answered while we had no link says nothing about the peer.
+        self.errors = 0;
         self.ours.hasten(now);
         self.shutdown_due |= self.waits_for_shutdown();
         if !self.is_open() {
@@ -326,6 +345,7 @@ impl Association {
             self.wake(address);
         }
         self.announce(now);
+        self.probe_again(now);
         self.settle(now);
     }
 

@@ -26,6 +26,9 @@ pub enum Complaint {
     TooBig(u16),
 }
 
+/// Cookies of associations that were accepted that are remembered at most.
+const SPENT: usize = 1024;
+
 /// What a listening port answers with.
 #[derive(Clone, Debug)]
 struct Listener {
@@ -38,10 +41,17 @@ pub struct Endpoint {
     config: Arc<Config>,
     chance: Chance,
     listeners: BTreeMap<u16, Listener>,
+    /// Addresses of this host by now, at which all listening ports accept too.
+    here: Vec<Ipv4Addr>,
     associations: BTreeMap<AssociationId, Association>,
     /// By our port, the peer's address and the peer's port.
     index: BTreeMap<(u16, Ipv4Addr, u16), AssociationId>,
+    /// The same by addresses that the peer had.
+    former: BTreeMap<(u16, Ipv4Addr, u16), AssociationId>,
     next: u32,
+    /// Tags of associations that cookies have made, ours and the peer's, and when the cookie is too old to make another. A COOKIE
+    /// ECHO that comes when its association is over is late.
+    spent: VecDeque<(Instant, u32, u32)>,
     /// Those that may have something to send or to say.
     ready: BTreeSet<AssociationId>,
     told: BTreeSet<AssociationId>,
@@ -57,9 +67,12 @@ impl Endpoint {
             config: Arc::new(config),
             chance: Chance::new(secret, seed),
             listeners: BTreeMap::new(),
+            here: Vec::new(),
             associations: BTreeMap::new(),
             index: BTreeMap::new(),
+            former: BTreeMap::new(),
             next: 0,
+            spent: VecDeque::new(),
             ready: BTreeSet::new(),
             told: BTreeSet::new(),
             timers: BTreeSet::new(),
@@ -73,6 +86,12 @@ impl Endpoint {
     /// Associations to this port are accepted, and have these addresses of ours: at least one.
     pub fn listen(&mut self, port: u16, addresses: &[Ipv4Addr]) {
         self.listeners.insert(port, Listener { addresses: addresses.to_vec() });
+    }
+
+    /// This host has these addresses by now. Associations to listening ports are accepted at them too, each with the address that
+    /// its INIT came to.
+    pub fn accept_at(&mut self, addresses: &[Ipv4Addr]) {
+        self.here = addresses.to_vec();
     }
 
     /// No more associations to this port.
@@ -115,6 +134,7 @@ impl Endpoint {
         association.abort();
         self.outbox.append(&mut association.outbox);
         self.index.retain(|_, other| *other != id);
+        self.former.retain(|_, other| *other != id);
         self.ready.remove(&id);
         self.told.remove(&id);
         self.arm(id, None);
@@ -137,11 +157,15 @@ impl Endpoint {
         let Some(association) = self.associations.get_mut(&id) else { return };
         if std::mem::take(&mut association.moved) {
             self.index.retain(|_, other| *other != id);
+            self.former.retain(|_, other| *other != id);
+            if association.state == State::Closed {
+                return;
+            }
             let (local, peer) = association.ports();
-            let paths = association.paths.iter().filter(|_| association.state != State::Closed);
-            for path in paths {
+            for path in association.paths.iter() {
                 self.index.entry((local, path.address, peer)).or_insert(id);
             }
+            self.former.extend(association.theirs.former().map(|address| ((local, address, peer), id)));
         }
     }
 
@@ -284,12 +308,40 @@ impl Endpoint {
 
     // --- which association -----------------------------------------------------------------------------------------
 
-    /// By source and ports; else by what INIT ACK lists, or ASCONF names (RFC 5061, section 5.2).
+    /// By source and ports; else by what INIT ACK lists, or ASCONF names (RFC 5061, section 5.2). The same by addresses that the
+    /// peer had: the packet is late, or it is an ASCONF that is sent again, as its answer was lost. Its association is known, so it
+    /// is not out of the blue (RFC 9260, section 8.4). The tag tells associations apart that had the same address one after the
+    /// other; what has no association's tag is of the one that has the source now.
     fn find(&self, src: Ipv4Addr, packet: &Packet) -> Option<AssociationId> {
-        let of = |address: Ipv4Addr| self.index.get(&(packet.dst_port, address, packet.src_port)).copied();
+        let key = |address| (packet.dst_port, address, packet.src_port);
+        let is_its = |id: &AssociationId| {
+            self.associations.get(id).is_some_and(|association| association.local_tag == packet.tag)
+        };
+        let now = |address| self.index.get(&key(address)).copied().filter(is_its);
+        let before = |address| self.former.get(&key(address)).copied().filter(is_its);
+        Self::find_by(src, packet, now)
+            .or_else(|| Self::find_by(src, packet, before))
+            .or_else(|| self.index.get(&key(src)).copied())
+    }
+
+    /// The association that a cookie has made already.
+    fn made_by(&self, cookie: &Cookie) -> Option<AssociationId> {
+        let key = (cookie.local_port, cookie.remote, cookie.remote_port);
+        let made = |id: &AssociationId| {
+            let association = self.associations.get(id);
+            association.is_some_and(|it| it.local_tag == cookie.tag && it.peer_tag == cookie.init.tag)
+        };
+        [&self.index, &self.former].into_iter().filter_map(|index| index.get(&key).copied()).find(made)
+    }
+
+    fn find_by(
+        src: Ipv4Addr,
+        packet: &Packet,
+        of: impl Fn(Ipv4Addr) -> Option<AssociationId>,
+    ) -> Option<AssociationId> {
         of(src).or_else(|| {
             packet.chunks.iter().find_map(|chunk| match chunk {
-                Chunk::InitAck(ack) => ack.addresses().find_map(of),
+                Chunk::InitAck(ack) => ack.addresses().find_map(&of),
                 Chunk::Asconf(Asconf { lookup: Address::Ipv4(address), .. }) => of(*address),
                 _ => None,
             })
@@ -341,13 +393,14 @@ impl Endpoint {
             self.touched(id);
             return Ok(());
         }
-        let listener =
-            self.listeners.get(&packet.dst_port).filter(|listener| listener.addresses.contains(&dst));
-        let Some(listener) = listener else {
+        let listener = self.listeners.get(&packet.dst_port);
+        let is_named = listener.is_some_and(|listener| listener.addresses.contains(&dst));
+        let Some(listener) = listener.filter(|_| is_named || self.here.contains(&dst)) else {
             answer(self, Chunk::Abort { reflected: false, causes: Vec::new() }); // section 8.4, 3
             return Err(Reason("sctp_no_listener"));
         };
-        let locals = if listener.addresses.len() > 1 { listener.addresses.clone() } else { Vec::new() };
+        let lists = is_named && listener.addresses.len() > 1;
+        let locals = if lists { listener.addresses.clone() } else { Vec::new() };
         let cookie = Cookie {
             made: now,
             local: dst,
@@ -383,6 +436,7 @@ impl Endpoint {
             return Err(Reason("sctp_tag"));
         }
         self.authenticate(packet, bytes, &cookie)?;
+        let found = self.made_by(&cookie).or(found);
         let known = found.and_then(|id| self.associations.get(&id));
         let duplicate = known.is_some_and(|it| it.local_tag == cookie.tag && it.peer_tag == cookie.init.tag);
         let age = now.since(cookie.made);
@@ -428,10 +482,29 @@ impl Endpoint {
             self.answer(src, dst, packet, cookie.init.tag, chunks);
             return Err(Reason("sctp_too_many"));
         }
+        if self.is_spent(now, cookie) {
+            // To a peer that is over as well this is out of the blue, and one that waits learns that it waits in vain.
+            let chunks = vec![Chunk::Abort { reflected: false, causes: Vec::new() }];
+            self.answer(src, dst, packet, cookie.init.tag, chunks);
+            return Err(Reason("sctp_cookie_spent"));
+        }
         let chance = self.chance.fork();
-        let mut association = Association::accept(now, &self.config, chance, cookie, src);
+        let mut association = Association::accept(now, &self.config, chance, cookie, dst);
         association.greet(src, dst);
         Ok(self.adopt(association))
+    }
+
+    /// Whether a cookie has made an association before; from now on it has.
+    fn is_spent(&mut self, now: Instant, cookie: &Cookie) -> bool {
+        self.spent.retain(|(until, ..)| *until > now);
+        if self.spent.iter().any(|(_, ours, theirs)| (*ours, *theirs) == (cookie.tag, cookie.init.tag)) {
+            return true;
+        }
+        if self.spent.len() >= SPENT {
+            self.spent.pop_front();
+        }
+        self.spent.push_back((cookie.made + self.config.cookie_life, cookie.tag, cookie.init.tag));
+        false
     }
 
     /// Where COOKIE ECHO is to be authenticated, by the key that its cookie gives (RFC 4895, section 6.3).

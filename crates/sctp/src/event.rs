@@ -108,7 +108,8 @@ pub enum Event {
     Path(Ipv4Addr, PathState),
     /// The peer added an address.
     PeerAdded(Ipv4Addr),
-    /// Nothing is heard of the peer: so many time-outs in a row, at least two. It may be elsewhere.
+    /// Nothing is heard of the peer: so many time-outs in a row, at least two, or one while the association opens. It may be
+    /// elsewhere.
     Silent(u32),
     /// It took one away.
     PeerDeleted(Ipv4Addr),

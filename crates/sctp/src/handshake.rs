@@ -7,7 +7,7 @@ use crate::cookie::Cookie;
 use crate::event::{Ended, Event, State};
 use crate::inbound::Inbound;
 use crate::keys::{self, Keys, Offer};
-use crate::locals::Use;
+use crate::locals::{Locals, Use};
 use crate::message::{Cause, Chunk, Code, Init, Packet, Parameter};
 use crate::ours::Ours;
 use crate::path::{Path, PathState, Paths};
@@ -21,6 +21,8 @@ use wire::{Instant, Ipv4Addr};
 pub(crate) struct Opening {
     /// The peer's addresses that INIT may go to.
     peers: Vec<Ipv4Addr>,
+    /// The address that a directory gave since: it goes there, whatever went before.
+    at: Option<Ipv4Addr>,
     /// INITs and COOKIE ECHOs that were sent again.
     tries: u32,
     /// INIT or COOKIE ECHO is to leave.
@@ -51,11 +53,24 @@ impl Association {
         Some(it)
     }
 
-    /// The address that we open from has gone, and this one is there: the peer's answers do not find us where it was, so all begins
-    /// anew from here. Nothing was written yet. Returns whether it does.
+    /// Where INIT or COOKIE ECHO leaves from. `None` if the association is open, or closed.
+    pub fn opens_from(&self) -> Option<Ipv4Addr> {
+        let opens = matches!(self.state, State::CookieWait | State::CookieEchoed);
+        self.locals.source_of_change(&[]).filter(|_| opens)
+    }
+
+    /// The address that we open from has gone, and this one is there: the peer's answers do not find us where it was. COOKIE ECHO
+    /// leaves from here by now: the peer may have the association already, so another would be in its way; when it is open, the
+    /// peer can be asked for the change. Without that, and before COOKIE ECHO, all begins anew from here: nothing was written yet.
+    /// Returns whether the association opens still.
     pub fn open_from(&mut self, now: Instant, local: Ipv4Addr) -> bool {
-        if !matches!(self.state, State::CookieWait | State::CookieEchoed) {
-            return false;
+        match self.state {
+            State::CookieEchoed if self.ours.supported => {
+                self.hasten_opening();
+                return self.move_to(now, local, &[local]).is_ok();
+            }
+            State::CookieWait | State::CookieEchoed => {}
+            _ => return false,
         }
         let (local_port, peer_port) = self.ports();
         let (local, peer) = (vec![local], self.opening.peers.clone());
@@ -65,21 +80,37 @@ impl Association {
         anew.map(|anew| *self = Self { events, ..anew }).is_some()
     }
 
-    /// The association of a COOKIE ECHO that came from `src` (section 5.1, D).
+    /// A directory says that the peer is at `peer`: INIT or COOKIE ECHO goes there at once. Returns whether it went elsewhere before,
+    /// and the association opens still.
+    pub fn open_at(&mut self, now: Instant, peer: Ipv4Addr) -> bool {
+        let opens = matches!(self.state, State::CookieWait | State::CookieEchoed);
+        if !opens || !unicast(peer) || self.opening_destination() == peer {
+            return false;
+        }
+        self.paths.add(Path::new(now, peer, &self.config));
+        self.opening.at = Some(peer);
+        self.moved = true;
+        self.hasten_opening();
+        true
+    }
+
+    /// The association of a COOKIE ECHO that came to `dst` (section 5.1, D).
     pub(crate) fn accept(
         now: Instant,
         config: &Arc<Config>,
         chance: Chance,
         cookie: &Cookie,
-        src: Ipv4Addr,
+        dst: Ipv4Addr,
     ) -> Self {
         let ours = introduction(config, cookie.tag, cookie.tsn, cookie.random, &cookie.locals);
-        let locals = if cookie.locals.is_empty() { vec![cookie.local] } else { cookie.locals.clone() };
+        // Without a list of addresses, the one is that to which the peer has turned: we may have moved since INIT ACK.
+        let locals = if cookie.locals.is_empty() { vec![dst] } else { cookie.locals.clone() };
         let ports = (cookie.local_port, cookie.remote_port);
-        let mut it = Self::new(now, config, chance, ours, &locals, src, ports);
-        it.adopt(now, &cookie.init, src);
-        it.paths.add(Path::new(now, cookie.remote, config));
-        it.established(now, src);
+        let mut it = Self::new(now, config, chance, ours, &locals, cookie.remote, ports);
+        // Section 5.4, 2: the one confirmed address is that to which INIT ACK went. COOKIE ECHO may have come from another: its
+        // sender has moved, and will ask for the change.
+        it.adopt(now, &cookie.init, cookie.remote);
+        it.established(now, cookie.remote);
         it
     }
 
@@ -146,7 +177,7 @@ impl Association {
             return None;
         }
         let dst = self.opening_destination();
-        let src = self.locals.source(&[])?;
+        let src = self.opens_from()?;
         let rto = self.paths.get(dst).map_or(self.config.rto_initial, |path| path.rto.current());
         self.timer = Some(now + rto);
         self.opening.sent = Some(now).filter(|_| self.opening.tries == 0);
@@ -172,6 +203,9 @@ impl Association {
     }
 
     fn opening_destination(&self) -> Ipv4Addr {
+        if let Some(at) = self.opening.at {
+            return at;
+        }
         if self.state == State::CookieEchoed {
             return self.paths.primary;
         }
@@ -193,6 +227,7 @@ impl Association {
             self.end(Ended::TimedOut);
         } else {
             self.opening.due = true;
+            self.events.push_back(Event::Silent(self.opening.tries));
         }
     }
 
@@ -221,6 +256,7 @@ impl Association {
             return;
         }
         self.opening.cookie = cookie.to_vec();
+        self.opening.at = None;
         self.opening.reports = ack.reports().collect::<Vec<_>>().concat();
         self.paths = Paths::new(Path::new(now, src, &self.config));
         self.adopt(now, ack, src);
@@ -233,8 +269,28 @@ impl Association {
     pub(crate) fn cookie_ack(&mut self, now: Instant, src: Ipv4Addr) {
         if self.state == State::CookieEchoed {
             self.first_round_trip(now, src);
-            self.opening = Opening::default();
+            self.opened_at(src);
             self.established(now, src);
+        }
+    }
+
+    /// Of the address that a directory gave and those that INIT ACK gave, the peer is at one: it answered from `here`.
+    fn opened_at(&mut self, here: Ipv4Addr) {
+        let opening = std::mem::take(&mut self.opening);
+        let Some(at) = opening.at else { return };
+        let all: Vec<Ipv4Addr> = self.paths.iter().map(|path| path.address).collect();
+        for address in all.into_iter().filter(|address| (*address == at) != (here == at)) {
+            self.paths.remove(address);
+            self.theirs.has_left(address); // it may have been there when the first COOKIE ECHO came
+        }
+        (self.paths.primary, self.data_path, self.moved) = (here, here, true);
+    }
+
+    /// The peer asks for a change of its addresses, authentically: it has the association, and its COOKIE ACK was lost.
+    pub(crate) fn cookie_ack_was_lost(&mut self, now: Instant) {
+        if self.state == State::CookieEchoed {
+            self.opened_at(self.paths.primary);
+            self.established(now, self.paths.primary);
         }
     }
 
@@ -253,6 +309,9 @@ impl Association {
         if self.opening.tries > self.config.max_init_retransmits {
             self.end(Ended::TimedOut);
             return;
+        }
+        if let Some(here) = self.opens_from() {
+            self.locals = Locals::new(&[here]); // INIT says where we are by its source
         }
         self.state = State::CookieWait;
         self.peer_tag = 0;
@@ -330,17 +389,17 @@ impl Association {
             (false, false) if cookie.ties == self.ties => self.restart(now, src, dst, cookie),
             // B: both began at once, and this one came first.
             (true, false) if !self.is_open() => {
-                self.adopt(now, &cookie.init, src);
+                self.adopt(now, &cookie.init, cookie.remote);
                 self.opening = Opening::default();
-                self.established(now, src);
+                self.established(now, cookie.remote);
                 self.reply(src, dst, vec![Chunk::CookieAck]);
                 true
             }
             // B as well: the peer had answered our INIT before it sent its own, with another tag. Its newest one counts.
             (true, false) => {
                 if self.state == State::Established && self.inbound.is_fresh() {
-                    self.adopt(now, &cookie.init, src);
-                    self.confirm(now, src);
+                    self.adopt(now, &cookie.init, cookie.remote);
+                    self.confirm(now, cookie.remote);
                 } else {
                     self.peer_tag = cookie.init.tag;
                 }
@@ -352,7 +411,7 @@ impl Association {
                 self.reply(src, dst, vec![Chunk::CookieAck]);
                 if self.state == State::CookieEchoed {
                     self.opening = Opening::default();
-                    self.established(now, src);
+                    self.established(now, cookie.remote);
                 }
                 true
             }
@@ -374,7 +433,7 @@ impl Association {
         self.abandon_changes();
         self.ours = Ours::new(cookie.tsn);
         self.outbound.restart(cookie.tsn, cookie.init.a_rwnd);
-        let listed: Vec<Ipv4Addr> = cookie.init.addresses().chain([cookie.remote, src]).collect();
+        let listed: Vec<Ipv4Addr> = cookie.init.addresses().chain([cookie.remote]).collect();
         let known: Vec<Ipv4Addr> = self.paths.iter().map(|path| path.address).collect();
         for address in known.into_iter().filter(|address| !listed.contains(address)) {
             self.paths.remove(address);
@@ -384,10 +443,10 @@ impl Association {
             path.reset_congestion(&config);
             (path.flight, path.t3, path.latest_acked, path.superseded) = (0, None, 0, false);
         }
-        self.adopt(now, &cookie.init, src);
+        self.adopt(now, &cookie.init, cookie.remote);
         (self.shutdown_due, self.guard, self.arriving) = (false, None, None);
         self.events.push_back(Event::Restarted);
-        self.established(now, src);
+        self.established(now, cookie.remote);
         self.reply(src, dst, vec![Chunk::CookieAck]);
         true
     }

@@ -52,6 +52,7 @@ impl Association {
 
     /// Data, an acknowledgment, or both.
     fn data_packet(&mut self, now: Instant) -> Option<Transmit> {
+        self.paths.iter_mut().for_each(|path| path.widen(now));
         let sends =
             matches!(self.state, State::Established | State::ShutdownPending | State::ShutdownReceived);
         let to = self.outbound.destination(&self.paths).filter(|_| sends);
@@ -78,7 +79,7 @@ impl Association {
             chunks.push(sack);
         }
         if to == Some(dst) {
-            let data = self.outbound.chunks(now, &mut self.paths, dst, room);
+            let data = self.outbound.chunks(now, &mut self.paths, (src, dst), room);
             chunks.extend(data.into_iter().map(Chunk::Data));
         }
         if chunks.is_empty() {

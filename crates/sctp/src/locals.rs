@@ -5,6 +5,9 @@ use wire::{Instant, Ipv4Addr};
 /// What an address may be used for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Use {
+    /// We are there, and the peer was not asked for it yet. Only what finds the association without it leaves from it: ASCONF and
+    /// COOKIE ECHO, and answers to what comes there.
+    Here,
     /// The peer does not know it yet, or we do not know that it does: only ASCONF leaves from it.
     Adding,
     /// Everything.
@@ -18,13 +21,18 @@ pub(crate) enum Use {
 #[derive(Clone, Debug)]
 pub(crate) struct Locals {
     list: Vec<(Ipv4Addr, Use)>,
+    /// Those that the peer has, as far as it has answered.
+    known: Vec<Ipv4Addr>,
+    /// Addresses that the host has not got any more, whatever the peer was asked for: nothing leaves from them.
+    absent: Vec<Ipv4Addr>,
     /// The user's choice.
     pub(crate) preferred: Option<Ipv4Addr>,
 }
 
 impl Locals {
     pub(crate) fn new(addresses: &[Ipv4Addr]) -> Self {
-        Self { list: addresses.iter().map(|address| (*address, Use::All)).collect(), preferred: None }
+        let list = addresses.iter().map(|address| (*address, Use::All)).collect();
+        Self { list, known: addresses.to_vec(), absent: Vec::new(), preferred: None }
     }
 
     pub(crate) fn get(&self, address: Ipv4Addr) -> Option<Use> {
@@ -36,6 +44,30 @@ impl Locals {
             Some((_, old)) => *old = usage,
             None => self.list.push((address, usage)),
         }
+    }
+
+    /// The user wants packets to leave from `address`, which is known: that is where we are, and where we only were counts no more.
+    pub(crate) fn prefer(&mut self, address: Ipv4Addr) {
+        self.list.retain(|(known, usage)| *usage != Use::Here || *known == address);
+        self.is_here(address);
+        self.preferred = Some(address);
+    }
+
+    /// The peer has answered that it has this address, or has it no more.
+    pub(crate) fn answered(&mut self, address: Ipv4Addr, has: bool) {
+        self.known.retain(|known| *known != address);
+        self.known.extend(Some(address).filter(|_| has));
+    }
+
+    /// The host has this address.
+    pub(crate) fn is_here(&mut self, address: Ipv4Addr) {
+        self.absent.retain(|absent| *absent != address);
+    }
+
+    /// The host has these addresses, and no other.
+    pub(crate) fn are_here(&mut self, here: &[Ipv4Addr]) {
+        let known = self.list.iter().map(|(address, _)| *address);
+        self.absent = known.filter(|address| !here.contains(address)).collect();
     }
 
     pub(crate) fn remove(&mut self, address: Ipv4Addr) {
@@ -50,7 +82,7 @@ impl Locals {
 
     /// Whether anything may leave from it.
     pub(crate) fn sends(&self, address: Ipv4Addr) -> bool {
-        self.get(address) == Some(Use::All)
+        self.get(address) == Some(Use::All) && !self.absent.contains(&address)
     }
 
     /// What has been gone for long enough.
@@ -72,26 +104,26 @@ impl Locals {
     /// Where a packet leaves from: the first of these that may send, or any that may.
     pub(crate) fn source(&self, wishes: &[Option<Ipv4Addr>]) -> Option<Ipv4Addr> {
         let wishes = wishes.iter().copied().chain([self.preferred]).flatten();
-        wishes.into_iter().find(|wish| self.sends(*wish)).or_else(|| self.with(Use::All).next())
+        let any = || self.with(Use::All).find(|address| self.sends(*address));
+        wishes.into_iter().find(|wish| self.sends(*wish)).or_else(any)
     }
 
     /// Where an ASCONF leaves from that deletes `deleted`: also an address that it adds, or that is waited for; or the user's
-    /// choice, if that is to be deleted by now. Then the peer may refuse the deletion, which is not wanted any more.
+    /// choice, if that is to be deleted by now, or is not known to the peer yet. Then the peer may refuse the deletion, which is not wanted any more.
     pub(crate) fn source_of_change(&self, deleted: &[Ipv4Addr]) -> Option<Ipv4Addr> {
         let allowed = |address: &Ipv4Addr| {
-            !deleted.contains(address) && matches!(self.get(*address), Some(Use::All | Use::Adding))
+            let is_here = !deleted.contains(address) && !self.absent.contains(address);
+            is_here && matches!(self.get(*address), Some(Use::All | Use::Adding))
         };
         let usable = self.with(Use::All).find(allowed);
-        let back = |preferred: &Ipv4Addr| allowed(preferred) || self.get(*preferred) == Some(Use::Deleting);
+        let back = |preferred: &Ipv4Addr| {
+            allowed(preferred) || matches!(self.get(*preferred), Some(Use::Deleting | Use::Here))
+        };
         self.preferred.filter(back).or(usable).or_else(|| self.with(Use::Adding).find(allowed))
     }
 
     /// One that the peer knows: by it the peer finds the association.
     pub(crate) fn known_to_peer(&self, source: Ipv4Addr) -> Option<Ipv4Addr> {
-        let known = |address: &Ipv4Addr| matches!(self.get(*address), Some(Use::All | Use::Deleting));
-        Some(source)
-            .filter(known)
-            .or_else(|| self.with(Use::All).next())
-            .or_else(|| self.with(Use::Deleting).next())
+        Some(source).filter(|source| self.known.contains(source)).or_else(|| self.known.first().copied())
     }
 }

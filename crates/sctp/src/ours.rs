@@ -18,9 +18,6 @@ const WISHES: usize = 16;
 #[derive(Clone, Debug)]
 struct Batch {
     changes: Vec<Change>,
-    /// What left before the wish, by paths whose source is to go, will perhaps not arrive.
-    stamp: u64,
-    moved: Vec<Ipv4Addr>,
 }
 
 /// The chunk that is out.
@@ -88,6 +85,12 @@ impl Batch {
         let deleted = self.changes.iter().filter(|change| matches!(change, Change::Delete(_)));
         deleted.map(|change| change.address()).collect()
     }
+
+    /// The first address that is added.
+    fn added(&self) -> Option<Ipv4Addr> {
+        let added = self.changes.iter().find(|change| matches!(change, Change::Add(_)));
+        added.map(|change| change.address())
+    }
 }
 
 impl Association {
@@ -106,7 +109,10 @@ impl Association {
         let before = self.sources();
         for change in changes {
             match change {
-                Change::Add(address) => self.locals.set(*address, Use::Adding),
+                Change::Add(address) => {
+                    self.locals.is_here(*address);
+                    self.locals.set(*address, Use::Adding);
+                }
                 Change::Delete(address) => {
                     self.locals.set(*address, Use::Deleting);
                     self.locals.preferred = self.locals.preferred.filter(|preferred| preferred != address);
@@ -114,13 +120,8 @@ impl Association {
                 Change::SetPrimary(_) => {}
             }
         }
-        let leaving = |source: &Option<Ipv4Addr>| {
-            source.is_some_and(|source| self.locals.get(source) == Some(Use::Deleting))
-        };
-        let moved = before.iter().filter(|(_, source)| leaving(source)).map(|(peer, _)| *peer).collect();
-        let stamp = self.outbound.transmissions();
         self.rerouted(&before);
-        self.ours.queue.push_back(Batch { changes: changes.to_vec(), stamp, moved });
+        self.ours.queue.push_back(Batch { changes: changes.to_vec() });
         self.settle(now);
         Ok(())
     }
@@ -163,10 +164,10 @@ impl Association {
         let src = self.locals.source_of_change(&out.batch.deleted())?;
         // From an address that the chunk deletes: the peer finds the association by that, or if it has made the change, by what
         // the chunk adds.
-        if self.locals.get(src) == Some(Use::Deleting)
-            && let Some(other) = self.locals.lasting().next()
+        if out.batch.deleted().contains(&src)
+            && let Some(added) = out.batch.added()
         {
-            asconf.lookup = Address::Ipv4(other);
+            asconf.lookup = Address::Ipv4(added);
         }
         Some(Transmit::new(src, dst, self.seal(vec![Chunk::Asconf(asconf)])))
     }
@@ -266,7 +267,10 @@ impl Association {
         let before = self.sources();
         let outcomes = outcomes(&out.asconf, ack);
         for (change, outcome) in out.batch.changes.iter().zip(outcomes) {
-            self.answered(now, *change, outcome);
+            let is_gone = matches!(change, Change::Delete(_))
+                && outcome == Outcome::Refused(Some(Code::UNRESOLVABLE_ADDRESS));
+            // What the peer does not know is as good as deleted.
+            self.answered(now, *change, if is_gone { Outcome::Done } else { outcome });
         }
         self.rerouted(&before);
         if before.iter().all(|(_, source)| source.is_none()) {
@@ -275,30 +279,32 @@ impl Association {
             self.probing = now;
             self.paths.iter_mut().filter(|path| path.probe.is_none()).for_each(|path| path.heartbeat = now);
         }
-        let gone = |address: &Ipv4Addr| matches!(self.locals.get(*address), Some(Use::Gone(_)) | None);
-        if out.batch.deleted().iter().any(gone) {
-            // What left by the old address is as good as lost; nothing was congested.
-            for path in &out.batch.moved {
-                self.outbound.lose_until(&mut self.paths, *path, false, out.batch.stamp);
-            }
-        }
+        let mut gone = out.batch.deleted();
+        gone.retain(|address| matches!(self.locals.get(*address), Some(Use::Gone(_) | Use::Here) | None));
+        self.outbound.lose_from(&mut self.paths, &gone);
     }
 
     fn answered(&mut self, now: Instant, change: Change, outcome: Outcome) {
         let address = change.address();
         match (change, outcome) {
+            (Change::Add(_), Outcome::Done) => self.locals.answered(address, true),
+            (Change::Delete(_), Outcome::Done) => self.locals.answered(address, false),
+            _ => {}
+        }
+        match (change, outcome) {
             (Change::Add(_), Outcome::Done) if self.locals.get(address) == Some(Use::Adding) => {
                 self.locals.set(address, Use::All);
             }
             (Change::Add(_), Outcome::Refused(_)) => self.locals.remove(address),
+            // We are there again, though its end was asked for.
+            (Change::Delete(_), Outcome::Done) if self.locals.preferred == Some(address) => {
+                self.locals.set(address, Use::Here);
+            }
             (Change::Delete(_), Outcome::Done) => {
                 // What is late for it is welcome for two time-outs (section 5.3).
                 let rto =
                     self.paths.get(self.data_path).map_or(self.config.rto_initial, |path| path.rto.current());
                 self.locals.set(address, Use::Gone(now + rto * 2));
-                if self.locals.preferred == Some(address) {
-                    self.locals.preferred = None;
-                }
             }
             (Change::Delete(_), Outcome::Refused(_)) => self.locals.set(address, Use::All),
             _ => {}

@@ -9,6 +9,9 @@ const HEADERS: u32 = 20 + 12;
 /// What a path of the least MTU must carry: IPv4's own least would leave no room for a chunk.
 const LEAST_MTU: u16 = 576;
 
+/// How long a path is believed to carry less (RFC 1191, section 6.3).
+const NARROW: Duration = Duration::from_mins(10);
+
 /// Writes within this time are one occasion to send: at most one burst.
 const WRITES: Duration = Duration::from_millis(1);
 
@@ -89,6 +92,9 @@ pub(crate) struct Path {
     /// The user's choice of our own address for it.
     pub(crate) source: Option<Ipv4Addr>,
     pub(crate) mtu: u16,
+    /// What it is believed to carry when no router says less, and since when it has carried less.
+    widest: u16,
+    narrow: Option<Instant>,
     last_data: Instant,
 }
 
@@ -116,6 +122,8 @@ impl Path {
             probe: None,
             source: None,
             mtu: config.mtu.max(LEAST_MTU),
+            widest: config.mtu.max(LEAST_MTU),
+            narrow: None,
             last_data: now,
         };
         path.cwnd = path.initial_window();
@@ -139,8 +147,17 @@ impl Path {
         let lower = mtu.max(LEAST_MTU) < self.mtu;
         if lower {
             self.mtu = mtu.max(LEAST_MTU);
+            self.narrow = None;
         }
         lower
+    }
+
+    /// Data are about to leave: whether the path carries more again is tried from time to time (RFC 1191, section 6.3). If it does
+    /// not, a router says so again.
+    pub(crate) fn widen(&mut self, now: Instant) {
+        if self.mtu < self.widest && now >= *self.narrow.get_or_insert(now) + NARROW {
+            (self.mtu, self.narrow) = (self.widest, None);
+        }
     }
 
     pub(crate) const fn usable(&self) -> bool {
@@ -150,6 +167,7 @@ impl Path {
     /// Another way to the same address: nothing that was learned counts (section 7.2, the change of a route).
     pub(crate) fn reset_congestion(&mut self, config: &Config) {
         self.rto = Rto::new(config.rto_bounds());
+        (self.mtu, self.narrow) = (self.widest, None);
         self.cwnd = self.initial_window();
         self.ssthresh = u32::MAX;
         self.partial = 0;
@@ -433,6 +451,26 @@ mod tests {
         ] {
             assert_eq!((path.lower_mtu(reported), path.mtu), (lower, mtu), "{reported}");
         }
+    }
+
+    /// RFC 1191, section 6.3: after ten minutes it is tried whether the path carries more. So is another path to the same address.
+    #[test]
+    fn a_narrow_path_is_tried_again_after_ten_minutes_and_after_a_move() {
+        let mut path = path(1);
+        let at = |minutes| Instant::ZERO + Duration::from_mins(minutes);
+        assert!(path.lower_mtu(1000));
+        for (minute, mtu) in [(1, 1000), (10, 1000), (11, 1500), (12, 1500)] {
+            path.widen(at(minute));
+            assert_eq!(path.mtu, mtu, "{minute}");
+        }
+        assert!(path.lower_mtu(1000));
+        path.widen(at(13));
+        assert!(path.lower_mtu(900), "a new report counts from when it came");
+        path.widen(at(22));
+        path.widen(at(31));
+        assert_eq!(path.mtu, 900);
+        path.reset_congestion(&Config::default());
+        assert_eq!(path.mtu, 1500);
     }
 
     #[test]

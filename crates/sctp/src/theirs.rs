@@ -11,6 +11,8 @@ use wire::{Duration, Instant, Ipv4Addr};
 
 /// Answers that are kept in case their chunk comes again: those of one packet.
 const ANSWERS: usize = 16;
+/// Former addresses that are kept: more than the peer can delete while a packet is on its way.
+const FORMER: usize = 16;
 /// The span of `Config::added_per_minute`.
 const MINUTE: Duration = Duration::from_mins(1);
 
@@ -23,20 +25,40 @@ pub(crate) struct Theirs {
     answers: Vec<AsconfAck>,
     /// To be the primary address as soon as it is proved.
     primary: Option<Ipv4Addr>,
+    /// Addresses that the peer has deleted, the latest last. What is late from there belongs to the association still, and so does
+    /// an ASCONF that is sent again and names one of them.
+    former: VecDeque<Ipv4Addr>,
     /// Addresses that were added and are not proved, and when, as far as it matters still. One that is proved is the peer's own
     /// and no stranger's, so it does not count.
     added: VecDeque<(Instant, Ipv4Addr)>,
 }
 
 impl Theirs {
-    pub(crate) const fn new(tsn: u32) -> Self {
-        Self { serial: tsn.wrapping_sub(1), answers: Vec::new(), primary: None, added: VecDeque::new() }
+    pub(crate) fn new(tsn: u32) -> Self {
+        let (former, added) = (VecDeque::new(), VecDeque::new());
+        Self { serial: tsn.wrapping_sub(1), answers: Vec::new(), primary: None, former, added }
+    }
+
+    /// The peer does not have `address` any more.
+    pub(crate) fn has_left(&mut self, address: Ipv4Addr) {
+        self.former.push_back(address);
+        if self.former.len() > FORMER {
+            self.former.pop_front();
+        }
+    }
+
+    /// Addresses that the peer had.
+    pub(crate) fn former(&self) -> impl Iterator<Item = Ipv4Addr> {
+        self.former.iter().copied()
     }
 }
 
 impl Association {
     /// An ASCONF that is authentic. The number says whether it is the next, one that was answered, or neither.
     pub(crate) fn asconf_came(&mut self, turn: &mut Turn<'_>, asconf: &Asconf) {
+        if !self.is_open() {
+            return;
+        }
         let ahead = asconf.serial.wrapping_sub(self.theirs.serial).cast_signed();
         if ahead > 1 {
             return; // E5
@@ -51,6 +73,9 @@ impl Association {
             self.theirs.answers.clear(); // E2: the peer has got those
         }
         self.theirs.serial = asconf.serial;
+        // A new one is authentic news of the peer: it is there, and what was not answered may have gone to where it was. RFC 9260,
+        // section 8.1, names SACK and HEARTBEAT ACK only, of peers that do not move.
+        self.errors = 0;
         let mut short = false;
         let responses =
             asconf.requests.iter().map(|request| match self.carry_out(turn, request, &mut short) {
@@ -113,6 +138,7 @@ impl Association {
             return Err(Code::RESOURCE_SHORTAGE);
         }
         added.push_back((turn.now, address));
+        self.theirs.former.retain(|former| *former != address);
         self.paths.add(Path::new(turn.now, address, &self.config));
         self.moved = true;
         self.events.push_back(Event::PeerAdded(address));
@@ -130,12 +156,17 @@ impl Association {
             return Err(Code::DELETE_SOURCE_ADDRESS);
         }
         // A probe of what is not an address of the peer any more is not waited for (HB.Max.Burst).
-        if self.paths.get(address).is_some_and(|path| !path.confirmed && path.probe.is_some()) {
+        if self
+            .paths
+            .get(address)
+            .is_some_and(|path| !path.confirmed && !path.hearsay && path.probe.is_some())
+        {
             self.probing = turn.now;
         }
         // What is on its way there goes at once to where the peer is now; that path has done nothing wrong.
         self.outbound.lose(&mut self.paths, address, false);
         self.paths.remove(address);
+        self.theirs.has_left(address);
         if self.theirs.primary == Some(address) {
             self.theirs.primary = None;
         }

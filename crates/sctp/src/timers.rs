@@ -69,7 +69,7 @@ impl Association {
         self.outbound.counts.timeouts += 1;
         self.outbound.lose(&mut self.paths, address, true);
         self.path_failed(address, false);
-        self.one_packet(address); // E3
+        self.one_packet(address); // E3; where another path takes over, its own window bounds what leaves
     }
 
     /// A path failed once more, and so did the association. Says whether that was the end.
@@ -108,7 +108,8 @@ impl Association {
         let next = match path.probe {
             Some(probe) => probe.until,
             // HB.Max.Burst: one in a round trip, over all addresses that are not proved (section 5.4).
-            None if path.state == PathState::Unconfirmed => path.heartbeat.max(self.probing),
+            // That is for what a peer names, which may be anybody's; a directory is ours.
+            None if path.state == PathState::Unconfirmed && !path.hearsay => path.heartbeat.max(self.probing),
             None => path.heartbeat,
         };
         self.probes().then_some(next)
@@ -168,6 +169,14 @@ impl Association {
         self.paths.get_mut(address).into_iter().for_each(|path| path.burst = 1);
     }
 
+    /// Probes of addresses that are not confirmed were lost with our link: they are due again, one in a round trip.
+    pub(crate) fn probe_again(&mut self, now: Instant) {
+        for path in self.paths.iter_mut().filter(|path| path.state == PathState::Unconfirmed) {
+            (path.probe, path.heartbeat) = (None, now);
+            self.probing = now;
+        }
+    }
+
     /// A heartbeat where data go, whatever its timer says: by it the peer learns that we can be reached.
     pub(crate) fn announce(&mut self, now: Instant) {
         if self.probes() {
@@ -188,7 +197,7 @@ impl Association {
         }
         path.probe = Some(Probe { nonce, sent: now, until });
         path.heartbeat = later;
-        if path.state == PathState::Unconfirmed {
+        if path.state == PathState::Unconfirmed && !path.hearsay {
             self.probing = until;
         }
         self.outbox.extend(transmit);

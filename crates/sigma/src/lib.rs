@@ -20,6 +20,7 @@ pub mod mark;
 pub mod message;
 pub mod mobile_node;
 mod monitor;
+mod patience;
 mod place;
 pub mod registrar;
 mod resolver;

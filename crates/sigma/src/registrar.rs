@@ -5,18 +5,12 @@ use crate::mark::Event;
 use crate::message::{
     Failure, Header, Message, PORT, Question, Rcode, Received, Record, TsigKey, class, kind, opcode,
 };
+use crate::patience::{LONGEST, PAUSES, STREAMS, port};
 use node::{Addr, Outbox, Seed, StreamEvent, StreamId, StreamOp, Transport};
 use wire::{Duration, Instant, Ipv4Addr, WallTime};
 
-/// From one attempt to the next.
-const PAUSES: [Duration; 4] =
-    [Duration::from_millis(500), Duration::from_secs(1), Duration::from_secs(2), Duration::from_secs(4)];
 /// After attempts that all failed, until the next.
 const RELIEF: Duration = Duration::from_secs(30);
-/// Streams are numbered in turn, so that a late word of an old one is not taken for one of the new.
-const STREAMS: u32 = 64;
-/// The longest answer that is read, in bytes.
-const LONGEST: usize = 1500;
 
 /// What was asked, and has no answer yet.
 #[derive(Debug)]
@@ -118,8 +112,7 @@ impl Registrar {
         self.streams = self.streams.wrapping_add(1);
         let (bytes, id, code) = self.update(now, address);
         self.pending = Some(Pending { stream, address, bytes, id, code, attempts: 0, open: false });
-        // A port that a stranger cannot guess, of those that are for such use (RFC 6335, section 6).
-        let port = 49_152 + (self.chance.draw() % 16_384) as u16;
+        let port = port(&mut self.chance);
         let (local, peer) = (Some(Addr::new(address, port)), Addr::new(self.config.address, PORT));
         out.stream(stream, StreamOp::Open { by: Transport::Udp, local, peer, foreign: false });
         self.due = Some(now + PAUSES[0]);
@@ -236,6 +229,8 @@ impl Registrar {
                 self.known = None;
                 self.begin(now, out);
             }
+            // It could not be stored, and may be when it comes again.
+            Some(Verdict::Refused(Rcode::ServFail)) => out.stream(stream, StreamOp::Read(LONGEST)),
             Some(Verdict::Refused(rcode)) => self.fail(now, rcode.name(), out),
         }
     }

@@ -4,26 +4,14 @@
 //! An answer is not believed: it says where a change is asked for that both ends authenticate, and nothing else. So the question
 //! needs no signature; its number and port cannot be guessed.
 
-use crate::message::{Header, Message, Name, PORT, Question, Received, Record, class, kind, opcode};
+use crate::message::{Header, Message, Name, PORT, Question, Rcode, Received, Record, class, kind, opcode};
+use crate::patience::{LONGEST, PAUSES, STREAMS, port};
 use node::{Addr, Outbox, Seed, StreamEvent, StreamId, StreamOp, Transport};
 use std::collections::BTreeMap;
-use wire::{Duration, Instant, Ipv4Addr};
+use wire::{Instant, Ipv4Addr};
 
-/// From one attempt to the next; behind the last, the question is given up.
-const PAUSES: [Duration; 5] = [
-    Duration::from_millis(500),
-    Duration::from_secs(1),
-    Duration::from_secs(2),
-    Duration::from_secs(4),
-    Duration::from_secs(8),
-];
-/// Streams are numbered in turn, as the registrar's are.
-const STREAMS: u32 = 64;
 /// Questions at a time: fewer than streams, so that no two share one.
 const QUESTIONS: usize = 32;
-/// The longest answer that is read, in bytes.
-const LONGEST: usize = 1500;
-
 /// A question that has no answer yet.
 #[derive(Debug)]
 struct Pending {
@@ -71,8 +59,7 @@ impl Resolver {
         let stream = StreamId(self.first + self.streams % STREAMS);
         self.streams = self.streams.wrapping_add(1);
         let id = self.chance.draw() as u16;
-        let port = 49_152 + (self.chance.draw() % 16_384) as u16; // RFC 6335, section 6
-        let (local, peer) = (Some(Addr::new(local, port)), Addr::new(self.manager, PORT));
+        let (local, peer) = (Some(Addr::new(local, port(&mut self.chance))), Addr::new(self.manager, PORT));
         out.stream(stream, StreamOp::Open { by: Transport::Udp, local, peer, foreign: false });
         let pending = Pending { stream, id, attempts: 0, due: now + PAUSES[0], open: false };
         self.pending.insert(name.clone(), pending);
@@ -145,11 +132,15 @@ impl Pending {
     }
 }
 
-/// The addresses in an answer to the question of this number; the primary is the first. `None`: it answers something else.
+/// The addresses in an answer to the question of this number; the primary is the first. `None`: it answers something else, or the
+/// location manager cannot answer now and may when it is asked again.
 fn addresses(name: &Name, id: u16, bytes: &[u8]) -> Option<Vec<Ipv4Addr>> {
     let Received { message: Message { header, questions, answers, .. }, .. } = Received::parse(bytes).ok()?;
     let asked = questions.first().is_some_and(|question| question.name == *name);
     if !header.is_response || header.id != id || header.opcode != opcode::QUERY || !asked {
+        return None;
+    }
+    if header.rcode == Rcode::ServFail as u8 {
         return None;
     }
     let own = answers.iter().filter(|record| record.name == *name);
@@ -159,7 +150,6 @@ fn addresses(name: &Name, id: u16, bytes: &[u8]) -> Option<Vec<Ipv4Addr>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::message::Rcode;
 
     #[test]
     fn only_the_answer_to_the_question_counts() {
@@ -181,5 +171,8 @@ mod tests {
         let mut query = message(7, &name, &name);
         query.header.is_response = false;
         assert_eq!(read(query), None, "no answer");
+        let mut failure = message(7, &name, &name);
+        failure.header = failure.header.answer(Rcode::ServFail);
+        assert_eq!(read(failure), None, "it cannot answer now");
     }
 }

@@ -105,11 +105,22 @@ impl Transport {
 
     /// An address of ours has gone: associations that open from it do so from `here`.
     pub(crate) fn open_from(&mut self, now: Instant, gone: Ipv4Addr, here: Ipv4Addr) {
-        let theirs = |it: &Association| it.local_addresses().any(|address| address == gone);
-        let by_it = self.endpoint.associations().filter(|(_, it)| theirs(it)).map(|(id, _)| id);
+        let by_it = self.endpoint.associations().filter(|(_, it)| it.opens_from() == Some(gone));
+        let by_it = by_it.map(|(id, _)| id);
         for id in by_it.collect::<Vec<_>>() {
             self.endpoint.association_mut(id).into_iter().for_each(|it| _ = it.open_from(now, here));
         }
+    }
+
+    /// A directory says that a peer is at `peer`: an association that opens, opens there. Returns whether there is such a one, and it
+    /// tried elsewhere before.
+    pub(crate) fn open_at(&mut self, now: Instant, id: AssociationId, peer: Ipv4Addr) -> bool {
+        self.endpoint.association_mut(id).is_some_and(|association| association.open_at(now, peer))
+    }
+
+    /// This host has these addresses now.
+    pub(crate) fn accept_at(&mut self, addresses: &[Ipv4Addr]) {
+        self.endpoint.accept_at(addresses);
     }
 
     /// This host's link has come back, and there was none meanwhile.
@@ -288,6 +299,8 @@ impl Transport {
         let complaint = match (quote.kind, quote.code) {
             (UNREACHABLE, PROTOCOL) => Complaint::ProtocolUnreachable,
             (UNREACHABLE, TOO_BIG) if quote.mtu > 0 => Complaint::TooBig(quote.mtu),
+            // From a router that does not say what it forwards (RFC 1191, section 5).
+            (UNREACHABLE, TOO_BIG) => Complaint::TooBig(icmp::plateau(quote.len).unwrap_or_default()),
             _ => return Err(COMPLAINT_IGNORED),
         };
         self.endpoint.complaint(quote.dst, quote.payload, complaint)

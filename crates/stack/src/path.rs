@@ -1,7 +1,7 @@
 //! What paths are known to carry (RFC 1191).
 
 use std::collections::BTreeMap;
-use wire::{Duration, Instant, Ipv4Addr};
+use wire::{Duration, Instant, Ipv4Addr, icmp};
 
 /// How long a path is believed to carry less (RFC 1191, section 6.3).
 const AGE: Duration = Duration::from_mins(10);
@@ -9,8 +9,6 @@ const AGE: Duration = Duration::from_mins(10);
 const MOST: usize = 256;
 /// No path is believed to carry less: a message that says so would slow us to a crawl (Linux: `ip_rt_min_pmtu`).
 const LEAST: u16 = 552;
-/// Common MTUs, for routers that do not say theirs (RFC 1191, section 7).
-const PLATEAUS: [u16; 7] = [32_000, 17_914, 8166, 4352, 2002, 1492, 1006];
 
 #[derive(Debug, Default)]
 pub(crate) struct Paths {
@@ -26,7 +24,7 @@ impl Paths {
     /// A router dropped a datagram of `len` bytes to `to`; it says that it forwards `mtu`, zero if it does not say. Answers
     /// with what is new.
     pub(crate) fn lower(&mut self, now: Instant, to: Ipv4Addr, mtu: u16, len: u16) -> Option<u16> {
-        let guess = || PLATEAUS.into_iter().find(|plateau| *plateau < len).unwrap_or(LEAST);
+        let guess = || icmp::plateau(len).unwrap_or(LEAST);
         let mtu = if mtu == 0 { guess() } else { mtu }.max(LEAST);
         if mtu >= len || self.mtu(to).is_some_and(|known| known <= mtu) {
             return None; // it would have fitted, or we know

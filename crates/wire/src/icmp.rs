@@ -79,7 +79,7 @@ impl IcmpError {
     /// The same about a datagram of which only the first bytes are known, from another error's quotation. At least eight
     /// bytes of its payload must be there (RFC 792).
     pub fn about_quoted(self, original: &[u8], reporter: Ipv4Addr) -> Option<Vec<u8>> {
-        let Quoted { protocol, src, dst, offset, payload } = Quoted::parse(original).ok()?;
+        let Quoted { protocol, src, dst, offset, payload, .. } = Quoted::parse(original).ok()?;
         let error_itself = protocol == ipv4::ICMP && payload.first().is_none_or(|kind| is_error(*kind));
         if error_itself || offset != 0 || is_many(dst) || !is_one_host(src) {
             return None;
@@ -118,6 +118,12 @@ fn is_many(address: Ipv4Addr) -> bool {
     address.is_multicast() || address.is_broadcast()
 }
 
+/// The largest common MTU below `len`, for a router that does not say what it forwards (RFC 1191, section 7). `None` if there is none.
+pub fn plateau(len: u16) -> Option<u16> {
+    const PLATEAUS: [u16; 7] = [32_000, 17_914, 8166, 4352, 2002, 1492, 1006];
+    PLATEAUS.into_iter().find(|plateau| *plateau < len)
+}
+
 fn is_one_host(address: Ipv4Addr) -> bool {
     let [first, ..] = address.octets();
     first != 0 && first < 224 && !address.is_loopback()
@@ -132,6 +138,8 @@ pub struct Quote<'a> {
     pub code: u8,
     /// The largest datagram that would have fitted, in an error of type 3 and code 4; zero from an old router.
     pub mtu: u16,
+    /// How long the datagram was, its header included.
+    pub len: u16,
     /// What the datagram carried.
     pub protocol: u8,
     /// Who sent it.
@@ -151,8 +159,8 @@ impl<'a> Quote<'a> {
         }
         let mut r = Reader::new(message.body, TRUNCATED);
         let (_, mtu) = (r.u16()?, r.u16()?);
-        let Quoted { protocol, src, dst, payload, .. } = Quoted::parse(r.rest())?;
-        Ok(Self { kind: message.kind, code: message.code, mtu, protocol, src, dst, payload })
+        let Quoted { len, protocol, src, dst, payload, .. } = Quoted::parse(r.rest())?;
+        Ok(Self { kind: message.kind, code: message.code, mtu, len, protocol, src, dst, payload })
     }
 }
 
@@ -160,6 +168,7 @@ const TRUNCATED: Malformed = Malformed("icmp_quote_truncated");
 
 /// A datagram of which only the first bytes are known.
 struct Quoted<'a> {
+    len: u16,
     protocol: u8,
     src: Ipv4Addr,
     dst: Ipv4Addr,
@@ -174,14 +183,16 @@ impl<'a> Quoted<'a> {
         let first = r.u8()?;
         let options = usize::from(first & 15).checked_sub(5).filter(|_| first >> 4 == 4);
         let options = options.ok_or(Malformed("icmp_quote"))? * 4;
-        r.take(5)?;
+        r.take(1)?;
+        let len = r.u16()?;
+        r.take(2)?;
         let offset = r.u16()? & 0x1fff;
         r.take(1)?;
         let protocol = r.u8()?;
         r.take(2)?;
         let (src, dst) = (Ipv4Addr::from(r.array::<4>()?), Ipv4Addr::from(r.array::<4>()?));
         r.take(options)?;
-        Ok(Self { protocol, src, dst, offset, payload: r.rest() })
+        Ok(Self { len, protocol, src, dst, offset, payload: r.rest() })
     }
 }
 
@@ -206,6 +217,18 @@ mod tests {
 
     fn original() -> Vec<u8> {
         Header::new(ipv4::UDP, SENDER, HOST).emit(&[7; 1200])
+    }
+
+    /// RFC 1191, section 5: from that its sender guesses what an old router forwards.
+    #[test]
+    fn an_error_tells_how_long_the_datagram_was() {
+        let original = original();
+        let body = [&[0; 4], &original[..28]].concat();
+        let bytes = Message { kind: 3, code: 4, body: &body }.emit();
+        let message = Message::parse(&bytes).unwrap();
+        let quote = Quote::of(&message).unwrap();
+        assert_eq!((quote.mtu, usize::from(quote.len)), (0, original.len()));
+        assert_eq!([1500, 1400, 1006].map(plateau), [Some(1492), Some(1006), None]);
     }
 
     #[test]

@@ -24,6 +24,17 @@ fn draft(kind: Kind) -> Draft {
     }
 }
 
+/// While the server reads more of a question, its client waits for no answer yet.
+#[test]
+fn a_question_that_is_carried_is_no_stall() {
+    let mut end = End::new(at(1));
+    for second in [3, 5, 6] {
+        end.moves(at(second));
+    }
+    end.touch(at(9));
+    assert_eq!((end.gap, end.last), ((at(6), at(9)), at(9)));
+}
+
 fn at(seconds: u64) -> Instant {
     Instant::ZERO + Duration::from_secs(seconds)
 }
@@ -36,6 +47,7 @@ fn end(read: u64) -> End {
         finished: Some(at(3)),
         closed: None,
         last: at(3),
+        moved: at(3),
         gap: (at(2), at(3)),
     }
 }

@@ -246,19 +246,18 @@ impl Outbound {
 
     // --- losses ----------------------------------------------------------------------------------------------------
 
-    /// How many chunks have left so far, counting each time.
-    pub(crate) const fn transmissions(&self) -> u64 {
-        self.transmissions
-    }
-
     /// T3 of a path went off, or the path has gone: all that is on its way there is lost (section 6.3.3).
     pub(crate) fn lose(&mut self, paths: &mut Paths, address: Ipv4Addr, timed_out: bool) {
         self.lose_those(paths, address, timed_out, |_| true);
     }
 
-    /// The same for what left up to a transmission only.
-    pub(crate) fn lose_until(&mut self, paths: &mut Paths, address: Ipv4Addr, timed_out: bool, order: u64) {
-        self.lose_those(paths, address, timed_out, |sent| sent.order <= order);
+    /// What left from these addresses of ours is as good as lost: they are gone, and its acknowledgment would come to them. Nothing
+    /// was congested.
+    pub(crate) fn lose_from(&mut self, paths: &mut Paths, gone: &[Ipv4Addr]) {
+        let all: Vec<Ipv4Addr> = paths.iter().map(|path| path.address).collect();
+        for address in all {
+            self.lose_those(paths, address, false, |sent| gone.contains(&sent.from));
+        }
     }
 
     /// The path has become too narrow for chunks that were cut before. They are sent again without waiting for T3, and nothing

@@ -25,8 +25,9 @@ enum Fate {
 #[derive(Clone, Debug)]
 struct Sent {
     data: Data,
-    /// Where it went last.
+    /// Where it went last, and which address of ours it left from.
     path: Ipv4Addr,
+    from: Ipv4Addr,
     fate: Fate,
     misses: u8,
     /// It was sent again because of a gap: only once (section 7.2.4, 4).
@@ -195,18 +196,19 @@ impl Outbound {
         len as u32 <= self.window || self.sent.is_empty()
     }
 
-    /// Chunks for one packet to `to` with `room` bytes for them: first what was lost, then what is new.
+    /// Chunks for one packet `from` an address of ours `to` one of the peer's, with `room` bytes for them: first what was lost, then
+    /// what is new.
     pub(crate) fn chunks(
         &mut self,
         now: Instant,
         paths: &mut Paths,
-        to: Ipv4Addr,
+        (from, to): (Ipv4Addr, Ipv4Addr),
         mut room: usize,
     ) -> Vec<Data> {
         let mut chunks = Vec::new();
-        self.lost_chunks(now, paths, to, &mut room, &mut chunks);
+        self.lost_chunks(now, paths, (from, to), &mut room, &mut chunks);
         if paths.for_data() == to {
-            self.new_chunks(now, paths, to, &mut room, &mut chunks);
+            self.new_chunks(now, paths, (from, to), &mut room, &mut chunks);
         }
         if let Some(path) = paths.get_mut(to).filter(|_| !chunks.is_empty()) {
             path.burst = path.burst.saturating_sub(1);
@@ -218,7 +220,7 @@ impl Outbound {
         &mut self,
         now: Instant,
         paths: &mut Paths,
-        to: Ipv4Addr,
+        (from, to): (Ipv4Addr, Ipv4Addr),
         room: &mut usize,
         chunks: &mut Vec<Data>,
     ) {
@@ -242,7 +244,7 @@ impl Outbound {
             self.lost -= 1;
             self.transmissions += 1;
             self.counts.retransmissions += 1;
-            (sent.path, sent.fate, sent.misses) = (to, Fate::Flying, 0);
+            (sent.path, sent.from, sent.fate, sent.misses) = (to, from, Fate::Flying, 0);
             (sent.again, sent.order) = (true, self.transmissions);
             *room = room.saturating_sub(sent.data.wire_len());
             self.flight += sent.len();
@@ -256,7 +258,7 @@ impl Outbound {
         &mut self,
         now: Instant,
         paths: &mut Paths,
-        to: Ipv4Addr,
+        (from, to): (Ipv4Addr, Ipv4Addr),
         room: &mut usize,
         chunks: &mut Vec<Data>,
     ) {
@@ -298,6 +300,7 @@ impl Outbound {
             self.sent.push_back(Sent {
                 data,
                 path: to,
+                from,
                 fate,
                 misses: 0,
                 hurried: false,

@@ -5,6 +5,8 @@
 mod attacks;
 mod harness;
 mod moves;
+mod opening;
+mod returning;
 mod roaming;
 mod rules;
 mod script;

@@ -7,7 +7,7 @@ use sctp::message::{Chunk, Packet};
 use sctp::{Change, Config, Ended, Event, State, Transmit};
 use wire::Duration;
 
-fn has(transmit: &Transmit, kind: impl Fn(&Chunk) -> bool) -> bool {
+pub(crate) fn has(transmit: &Transmit, kind: impl Fn(&Chunk) -> bool) -> bool {
     Packet::parse(&transmit.bytes).unwrap().chunks.iter().any(kind)
 }
 
@@ -16,7 +16,7 @@ fn is_ack(transmit: &Transmit) -> bool {
 }
 
 /// The link of one address breaks, and the other one is there.
-fn break_to(world: &mut World, who: usize, gone: u8, here: u8) {
+pub(crate) fn break_to(world: &mut World, who: usize, gone: u8, here: u8) {
     world.dead.retain(|address| *address != mn(here));
     world.dead.push(mn(gone));
     let changes = [Change::Add(mn(here)), Change::SetPrimary(mn(here)), Change::Delete(mn(gone))];
@@ -97,6 +97,13 @@ fn an_association_opens_from_where_we_are_by_now() {
         assert!(world.association(0).open_from(now, mn(2)));
         world.run_for(100);
         assert_eq!(world.states(), [State::Established; 2]);
+        if state == State::CookieEchoed {
+            // The peer may have had the association already, at the old address: it is asked for the change now.
+            let changes = [Change::Add(mn(2)), Change::SetPrimary(mn(2)), Change::Delete(mn(1))];
+            let now = world.now;
+            world.association(0).change(now, &changes).unwrap();
+            world.run_for(100);
+        }
         assert_eq!(world.association(0).local_addresses().collect::<Vec<_>>(), [mn(2)]);
         let now = world.now;
         assert!(!world.association(0).open_from(now, mn(3)), "it is open");
@@ -190,4 +197,63 @@ fn who_comes_back_before_the_answer_gets_it_there() {
         assert_eq!(world.association(1).paths().map(|path| path.address).collect::<Vec<_>>(), [mn(1)]);
         assert_eq!(world.association(0).paths().map(|path| path.address).collect::<Vec<_>>(), [CN]);
     }
+}
+
+/// SHUTDOWN COMPLETE was lost, and a change reaches the peer first, which has no association any more. Its ABORT is no failure: in
+/// SHUTDOWN-ACK-SENT both ends have acknowledged all data.
+#[test]
+fn an_abort_after_a_lost_shutdown_complete_is_the_end() {
+    let mut world = World::opened(&patient());
+    let now = world.now;
+    world.association(1).finish(now);
+    world.run_until(Duration::from_secs(1), |world| world.states()[1] == State::Closed);
+    assert_eq!(world.states(), [State::ShutdownAckSent, State::Closed]);
+    assert_eq!(world.lose(|t| has(t, |chunk| matches!(chunk, Chunk::ShutdownComplete { .. }))), 1);
+    break_to(&mut world, 0, 1, 2);
+    world.run_for(50);
+    assert!(world.sent.iter().any(|(_, _, t)| has(t, |chunk| matches!(chunk, Chunk::Abort { .. }))));
+    assert_eq!(world.events(0).last(), Some(&Event::Closed(Ended::Finished)));
+}
+
+/// An ASCONF that is sent again names an address that it has deleted meanwhile, and comes from one that the peer does not know.
+#[test]
+fn a_change_that_is_sent_again_is_found_by_an_address_that_it_has_deleted() {
+    let mut world = World::opened(&patient());
+    world.hosts[1].data = noise(1, 1_000_000);
+    world.run_for(300);
+    break_to(&mut world, 0, 1, 2);
+    world.run_until(Duration::from_secs(1), |world| world.events(1).contains(&Event::PeerDeleted(mn(1))));
+    assert_eq!(world.lose(is_ack), 1);
+    break_to(&mut world, 0, 2, 3);
+    world.run_for(100);
+    assert_eq!(world.association(0).local_addresses().collect::<Vec<_>>(), [mn(3)]);
+    world.run_for(5000);
+    assert!(world.hosts[0].got == noise(1, 1_000_000), "{:?}", world.events(0).last());
+}
+
+/// A packet that was on its way when its address was deleted is late, and not out of the blue. One with another tag may be of another
+/// host that has the address by now.
+#[test]
+fn a_late_packet_from_an_address_that_is_gone_does_no_harm() {
+    let mut world = World::opened(&patient());
+    world.hosts[0].data = noise(1, 3000);
+    world.flush(0);
+    let (_, _, late) = world.sent.last().unwrap().clone();
+    assert!(has(&late, |chunk| matches!(chunk, Chunk::Data(_))));
+    world.run_for(300);
+    break_to(&mut world, 0, 1, 2);
+    world.run_for(300);
+    let from = world.sent.len();
+    let aborts = |world: &World| {
+        let sent = world.sent[from..].iter();
+        sent.filter(|(_, _, t)| has(t, |chunk| matches!(chunk, Chunk::Abort { .. }))).count()
+    };
+    world.arrive(1, &late);
+    assert_eq!(aborts(&world), 0);
+    assert_eq!(world.states(), [State::Established; 2]);
+    let mut packet = Packet::parse(&late.bytes).unwrap();
+    packet.tag = packet.tag.wrapping_add(1);
+    world.arrive(1, &Transmit { bytes: packet.emit(), ..late });
+    assert_eq!(aborts(&world), 1);
+    assert_eq!(world.states(), [State::Established; 2]);
 }

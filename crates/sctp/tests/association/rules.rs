@@ -322,6 +322,22 @@ fn a_cookie_is_good_once_in_time_and_unchanged() {
     assert_eq!(script.endpoint.associations().count(), 1);
 }
 
+/// A COOKIE ECHO that was held up until its association was over makes no other: nobody would answer it.
+#[test]
+fn a_cookie_that_comes_after_its_association_makes_no_other() {
+    let mut script = script();
+    let cookie = script.cookie(&[mn(5)]);
+    script.hears(mn(5), vec![Chunk::CookieEcho(cookie.clone())]).unwrap();
+    script.says();
+    script.hears(mn(5), vec![Chunk::Abort { reflected: false, causes: Vec::new() }]).unwrap();
+    script.says();
+    let count = script.endpoint.associations().filter(|(_, it)| it.is_open()).count();
+    let late = script.hears(mn(5), vec![Chunk::CookieEcho(cookie)]);
+    assert_eq!(late, Err(Reason("sctp_cookie_spent")));
+    assert_eq!(script.says(), told(mn(5), &["ABORT []"]));
+    assert_eq!(script.endpoint.associations().filter(|(_, it)| it.is_open()).count(), count);
+}
+
 /// Section 5.2.4, D: COOKIE ACK was lost. Also when the cookie is old by now.
 #[test]
 fn a_repeated_cookie_is_acknowledged_again() {

@@ -37,8 +37,8 @@ pub(crate) fn data(number: u32, bytes: &[u8]) -> Chunk {
 }
 
 impl Script {
-    /// Our end listens; the peer, at these addresses, has opened.
-    pub(crate) fn accepted(config: &Config, peer: &[Ipv4Addr]) -> Self {
+    /// Our end listens.
+    pub(crate) fn silent(config: &Config) -> Self {
         let mut script = Self {
             endpoint: endpoint(config, 3),
             now: 1000,
@@ -49,6 +49,12 @@ impl Script {
             nonces: Vec::new(),
         };
         script.endpoint.listen(PORT, &[CN]);
+        script
+    }
+
+    /// Our end listens; the peer, at these addresses, has opened.
+    pub(crate) fn accepted(config: &Config, peer: &[Ipv4Addr]) -> Self {
+        let mut script = Self::silent(config);
         let cookie = script.cookie(peer);
         script.hears(peer[0], vec![Chunk::CookieEcho(cookie)]).unwrap();
         assert_eq!(script.says()[0], format!("{} COOKIE-ACK", peer[0]));

@@ -16,6 +16,11 @@ impl MobileNode {
     pub(super) fn ask_all(&mut self, now: Instant, changes: &[Change], out: &mut Outbox) {
         for id in self.transport.open() {
             self.ask(now, id, changes);
+            // One that has other addresses than most, as it waited for an answer or was opened meanwhile, is asked for what it lacks.
+            if self.waiting.contains(&id) && !self.asked.iter().any(|(asked, _)| *asked == id) {
+                let primary = self.lacking.remove(&id).unwrap_or(false);
+                self.catch_up(now, id, primary);
+            }
         }
         if changes.iter().any(|change| matches!(change, Change::Add(_))) && !self.asked.is_empty() {
             out.mark(Event::AddSent.into());
@@ -26,13 +31,13 @@ impl MobileNode {
         let Some(association) = self.transport.open_mut(id) else { return };
         match association.change(now, changes) {
             Ok(()) => self.asked.extend(changes.iter().map(|change| (id, *change))),
-            // The address is on its way out of the association, or too much is asked already.
-            Err(Cannot::Known | Cannot::Full) => {
+            // An address is on its way out of the association, or the association does not have it, or too much is asked already.
+            Err(Cannot::Known | Cannot::Full | Cannot::Unknown | Cannot::Last) => {
                 self.waiting.insert(id);
                 self.lacks(now, id, changes.iter().any(|it| matches!(it, Change::SetPrimary(_))));
             }
-            // One that does not know an address is not to be asked about it.
-            Err(_) => {}
+            // Its peer cannot be asked.
+            Err(Cannot::NotOpen | Cannot::Unsupported | Cannot::Address) => {}
         }
     }
 
@@ -40,7 +45,10 @@ impl MobileNode {
     fn lacks(&mut self, now: Instant, id: AssociationId, primary: bool) {
         *self.lacking.entry(id).or_default() |= primary;
         let pause = PAUSE.saturating_mul(1 << self.again.min(6)).min(LONGEST_PAUSE);
-        self.timers.set(Timer::Ask, now + pause);
+        // What waits already is not put off by what is added.
+        if self.timers.due(Timer::Ask).is_none() {
+            self.timers.set(Timer::Ask, now + pause);
+        }
     }
 
     /// Asks associations that lack a change.
@@ -77,7 +85,7 @@ impl MobileNode {
         }
         self.ask(now, id, &changes);
         if let Some(association) = self.transport.open_mut(id) {
-            let _ = association.prefer(now, None, current);
+            let _ = association.move_to(now, current, &here);
         }
     }
 
@@ -93,7 +101,7 @@ impl MobileNode {
         self.transport.open().into_iter().any(|id| self.transport.addresses(id) == [address])
     }
 
-    fn ready(&self) -> impl Iterator<Item = usize> {
+    pub(super) fn ready(&self) -> impl Iterator<Item = usize> {
         self.radios.iter().filter_map(|(_, standing)| match standing {
             Standing::Ready(at) => Some(*at),
             _ => None,
@@ -104,15 +112,13 @@ impl MobileNode {
         self.asked.iter().any(|(_, asked)| *asked == change)
     }
 
-    /// An association was opened: it learns of the other address, if there is one.
+    /// An association was opened: it learns of the other address, if there is one. We may have moved since it began.
     pub(super) fn opened(&mut self, now: Instant, id: AssociationId, out: &mut Outbox) {
-        let Some(association) = self.transport.open_mut(id) else { return };
-        let known: Vec<Ipv4Addr> = association.local_addresses().collect();
-        for at in self.ready().collect::<Vec<_>>() {
-            if let Some(address) = self.address_of(at).filter(|address| !known.contains(address)) {
-                self.ask(now, id, &[Change::Add(address)]);
-                out.mark(Event::AddSent.into());
-            }
+        let known = self.transport.addresses(id);
+        let current = self.current.and_then(|at| self.address_of(at));
+        self.catch_up(now, id, current.is_some_and(|current| !known.contains(&current)));
+        if self.asked.iter().any(|(asked, change)| *asked == id && matches!(change, Change::Add(_))) {
+            out.mark(Event::AddSent.into());
         }
     }
 

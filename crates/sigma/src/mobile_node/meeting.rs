@@ -15,7 +15,7 @@ impl MobileNode {
     /// Which peer an association is with, and whether it was heard of.
     pub(super) fn heed(&mut self, event: &News, id: AssociationId) {
         match event {
-            News::Opened => {
+            News::Opened | News::Silent(_) if !self.met.contains_key(&id) => {
                 let known = self.transport.peer_addresses(id);
                 let is = |name: &&crate::config::Peer| name.addresses.iter().any(|it| known.contains(it));
                 if let Some(peer) = self.config.peers.iter().find(is) {
@@ -34,7 +34,7 @@ impl MobileNode {
             | News::PeerDeleted(_)
             | News::PeerPrimary(_)
             | News::PeerFinished => _ = self.sought.remove(&id),
-            News::Restarted | News::Path(..) | News::Silent(_) | News::Switched { .. } => {}
+            News::Opened | News::Restarted | News::Path(..) | News::Silent(_) | News::Switched { .. } => {}
         }
     }
 
@@ -78,7 +78,9 @@ impl MobileNode {
             if let Some(here) = here.filter(|_| is_new && !waits) {
                 self.ask(now, id, &[Change::SetPrimary(here)]);
             }
-            if self.transport.open_mut(id).is_some_and(|association| association.try_at(now, address)) {
+            let tried =
+                self.transport.open_mut(id).is_some_and(|association| association.try_at(now, address));
+            if tried || self.transport.open_at(now, id, address) {
                 out.mark(Event::PeerLocated { name: name.to_string(), address }.into());
             }
         }

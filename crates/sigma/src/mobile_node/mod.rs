@@ -172,6 +172,8 @@ impl MobileNode {
         if let Some((_, old)) = self.radios.get_mut(radio) {
             *old = standing;
         }
+        let here: Vec<Ipv4Addr> = self.ready().filter_map(|at| self.address_of(at)).collect();
+        self.transport.accept_at(&here);
     }
 
     // --- 1: the link, and an address -------------------------------------------------------------------------------
@@ -377,10 +379,11 @@ impl MobileNode {
         self.turn_to(at, out);
         self.switching = Some(address);
         self.ask_all(now, changes, out);
+        let here: Vec<Ipv4Addr> = self.ready().filter_map(|at| self.address_of(at)).collect();
         for id in self.transport.open() {
             if let Some(association) = self.transport.open_mut(id) {
                 // One that does not have the address goes on with what it has.
-                let _ = association.prefer(now, None, address);
+                let _ = association.move_to(now, address, &here);
             }
         }
         if !self.waits_for(Change::SetPrimary(address)) {

@@ -108,6 +108,7 @@ pub(super) fn answer(update: &[u8], rcode: &str, args: &Args<'_>, seconds: u64) 
     let theirs = seconds.wrapping_add_signed(args.get("clock").unwrap_or_default());
     let code = match rcode {
         "noerror" => Rcode::NoError,
+        "servfail" => Rcode::ServFail,
         "nxrrset" => Rcode::NxRrSet,
         "badtime" => Rcode::NotAuth,
         _ => Rcode::Refused,

@@ -1,0 +1,192 @@
+//! Moves while an association opens: at one end it may be there already, and at the other not yet.
+
+use crate::harness::{CN, CN2, PORT, World, endpoint, mn, noise};
+use crate::roaming::{break_to, has};
+use crate::script::Script;
+use crate::transfers::patient;
+use sctp::message::{Chunk, Packet};
+use sctp::{Change, Config, Ended, Event, Open, State, Transmit};
+use wire::Duration;
+
+fn is_cookie_ack(transmit: &Transmit) -> bool {
+    has(transmit, |chunk| matches!(chunk, Chunk::CookieAck))
+}
+
+fn paths(world: &mut World, who: usize) -> Vec<wire::Ipv4Addr> {
+    world.association(who).paths().map(|path| path.address).collect()
+}
+
+/// COOKIE ACK is lost with the link of the host that opens. The peer has the association at the old address: it is the same one that
+/// goes on from the new address, without another beside it and without a restart.
+#[test]
+fn an_association_that_the_peer_has_already_moves_with_its_cookie() {
+    let mut world = World::new(&patient());
+    world.hosts[1].data = noise(1, 200_000);
+    world.run_until(Duration::from_secs(1), |world| world.states()[1] == State::Established);
+    assert_eq!(world.states(), [State::CookieEchoed, State::Established]);
+    world.dead.push(mn(1));
+    world.lose(|transmit| transmit.dst == mn(1));
+    for here in [2, 3] {
+        let now = world.now;
+        assert!(world.association(0).open_from(now, mn(here)));
+        assert_eq!(world.association(0).opens_from(), Some(mn(here)));
+        world.flush(0);
+    }
+    world.lose(|transmit| transmit.src == mn(2) || transmit.dst == mn(2));
+    world.run_until(Duration::from_secs(1), |world| world.states()[0] == State::Established);
+    let changes = [Change::Add(mn(3)), Change::SetPrimary(mn(3)), Change::Delete(mn(1))];
+    let now = world.now;
+    world.association(0).change(now, &changes).unwrap();
+    world.run_for(3000);
+    assert!(world.hosts[0].got == noise(1, 200_000), "{:?}", world.events(0));
+    assert_eq!(world.hosts[1].endpoint.associations().count(), 1);
+    assert_eq!(paths(&mut world, 1), [mn(3)]);
+    assert!(!world.events(1).contains(&Event::Restarted));
+}
+
+/// RFC 9260, section 5.4, 2: the address to which INIT ACK went is confirmed, and no other, wherever COOKIE ECHO comes from.
+#[test]
+fn the_source_of_a_cookie_proves_nothing() {
+    let mut script = Script::silent(&Config::default());
+    let cookie = script.cookie(&[mn(1)]);
+    script.hears(mn(6), vec![Chunk::CookieEcho(cookie)]).unwrap();
+    assert_eq!(script.says()[0], format!("{} COOKIE-ACK", mn(6)));
+    assert_eq!(script.active(), [mn(1)]);
+    script.write(3);
+    assert!(script.says().iter().all(|said| said.starts_with(&mn(1).to_string())));
+}
+
+/// A peer that asks for a change has the association: its COOKIE ACK was lost, and it has moved.
+#[test]
+fn a_change_of_the_peer_is_as_good_as_its_cookie_ack() {
+    let mut world = World::new(&patient());
+    world.run_until(Duration::from_secs(1), |world| world.states()[1] == State::Established);
+    assert_eq!(world.lose(is_cookie_ack), 1);
+    world.dead.push(CN);
+    let changes = [Change::Add(CN2), Change::SetPrimary(CN2), Change::Delete(CN)];
+    let now = world.now;
+    world.association(1).change(now, &changes).unwrap();
+    world.association(1).prefer(now, None, CN2).unwrap();
+    world.run_for(100);
+    assert_eq!(world.states(), [State::Established; 2]);
+    assert_eq!(paths(&mut world, 0), [CN2]);
+}
+
+/// Two associations between the same ports had the same address, one after the other: the tag says which of them is asked.
+#[test]
+fn a_change_from_an_address_of_another_association_is_found_by_its_tag() {
+    let mut world = World::opened(&patient());
+    let first = world.hosts[1].id;
+    // The mobile host has lost its memory and opens again from elsewhere.
+    world.hosts[0].endpoint = endpoint(&patient(), 9);
+    let open = Open { local: vec![mn(2)], local_port: 4000, peer: vec![CN], peer_port: PORT };
+    let now = world.now;
+    world.hosts[0].id = world.hosts[0].endpoint.open(now, &open);
+    world.run_for(200);
+    assert_ne!(world.hosts[1].id, first);
+    assert_eq!(world.states(), [State::Established; 2]);
+    // Now it is where the first association has it, and the address is refused: but the peer answers.
+    break_to(&mut world, 0, 2, 1);
+    world.run_for(200);
+    let answers = |event: &&Event| matches!(event, Event::Changed(..));
+    assert_eq!(world.events(0).iter().filter(answers).count(), 3, "{:?}", world.events(0));
+}
+
+/// The peer has moved before it was called: a directory says where it is, and its port listens there too. It has moved again before
+/// COOKIE ECHO came.
+#[test]
+fn a_peer_that_has_moved_is_called_where_it_is() {
+    for moves in [1, 2] {
+        let mut world = World::new(&patient());
+        if moves == 1 {
+            world.lose(|_| true);
+            world.dead.push(CN);
+        }
+        world.run_until(Duration::from_secs(5), |world| {
+            world.events(0).contains(&Event::Silent(1)) || world.states()[0] == State::CookieEchoed
+        });
+        assert_eq!(world.states()[0], if moves == 1 { State::CookieWait } else { State::CookieEchoed });
+        world.lose(|_| true);
+        world.dead = vec![CN];
+        let now = world.now;
+        world.hosts[1].endpoint.accept_at(&[CN2]);
+        assert!(world.association(0).open_at(now, CN2));
+        assert!(!world.association(0).open_at(now, CN2), "it goes there already");
+        world.run_for(60);
+        assert_eq!(world.states(), [State::Established; 2], "{moves}");
+        assert_eq!(paths(&mut world, 0), [CN2]);
+        assert_eq!(world.association(1).local_addresses().collect::<Vec<_>>(), [CN2]);
+        world.hosts[0].data = noise(1, 50_000);
+        world.run_for(300);
+        // It may have been at the other address when an earlier COOKIE ECHO came: what is late from there is not out of the blue.
+        let (_, _, last) = world.sent.iter().rfind(|(_, who, _)| *who == 1).unwrap().clone();
+        world.arrive(0, &Transmit { src: CN, ..last });
+        let aborts = world.sent.iter().any(|(_, _, t)| has(t, |chunk| matches!(chunk, Chunk::Abort { .. })));
+        assert_eq!(aborts, moves == 1, "the first INIT had no answer from there");
+        world.hosts[0].finishes = true;
+        world.run_for(2000);
+        assert!(world.hosts[1].got == noise(1, 50_000));
+        assert_eq!(world.events(0).last(), Some(&Event::Closed(Ended::Finished)));
+    }
+}
+
+/// Both ends come back to where they were before their changes were answered. Each has asked for the end of the only address that
+/// works, so each answers from an address that leaves.
+#[test]
+fn two_that_come_back_at_once_answer_each_other() {
+    let mut world = World::opened(&patient());
+    break_to(&mut world, 0, 1, 2);
+    let changes = [Change::Add(CN2), Change::SetPrimary(CN2), Change::Delete(CN)];
+    let now = world.now;
+    world.association(1).change(now, &changes).unwrap();
+    world.association(1).prefer(now, None, CN2).unwrap();
+    world.flush(0);
+    world.flush(1);
+    world.lose(|_| true);
+    world.dead = vec![mn(2), CN2];
+    let now = world.now;
+    world.association(0).prefer(now, None, mn(1)).unwrap();
+    world.association(1).prefer(now, None, CN).unwrap();
+    world.run_for(50);
+    for who in [0, 1] {
+        let answers = |event: &&Event| matches!(event, Event::Changed(..));
+        assert_eq!(world.events(who).iter().filter(answers).count(), 3, "{who}: {:?}", world.events(who));
+    }
+}
+
+/// A third network before the change to the second was answered: the answer comes to the third, which the peer does not know.
+#[test]
+fn an_answer_comes_to_where_we_are_by_now() {
+    for carried_out in [false, true] {
+        let mut world = World::opened(&patient());
+        world.hosts[1].data = noise(1, 500_000);
+        world.run_for(100);
+        break_to(&mut world, 0, 1, 2);
+        if carried_out {
+            world.run_until(Duration::from_secs(1), |world| {
+                world.events(1).contains(&Event::PeerAdded(mn(2)))
+            });
+        } else {
+            world.flush(0);
+        }
+        world.lose(|transmit| has(transmit, |c| matches!(c, Chunk::Asconf(_) | Chunk::AsconfAck(_))));
+        world.dead = vec![mn(1), mn(2)];
+        let now = world.now;
+        assert!(world.association(0).prefer(now, None, mn(3)).is_err(), "nothing was asked for it");
+        world.association(0).move_to(now, mn(3), &[mn(3)]).unwrap();
+        world.run_for(50);
+        let answered = world.events(0).iter().filter(|event| matches!(event, Event::Changed(..))).count();
+        assert_eq!(answered, 3, "{carried_out}");
+        let from = world.sent.len();
+        let changes = [Change::Add(mn(3)), Change::SetPrimary(mn(3)), Change::Delete(mn(2))];
+        let now = world.now;
+        world.association(0).change(now, &changes).unwrap();
+        world.run_for(5000);
+        assert!(world.hosts[0].got == noise(1, 500_000), "{carried_out}");
+        let asked = |transmit: &Transmit| {
+            let packet = Packet::parse(&transmit.bytes).unwrap();
+            packet.chunks.iter().any(|chunk| matches!(chunk, Chunk::Asconf(_)))
+        };
+        assert_eq!(world.sent[from..].iter().filter(|(_, who, t)| *who == 0 && asked(t)).count(), 1);
+    }
+}
