@@ -91,14 +91,18 @@ fn an_outage_names_the_event_of_its_own_path() {
     let own = [event(2500, "cut", "cell = 2"), event(2800, "restore", "cell = 2")];
     let outcome = run("first", &[other, own].concat());
     let text = lab::report::text(&outcome);
-    assert!(text.contains("cut of cell 2 .. restore of cell 2") && !text.contains("cut of cell 3 .."), "{text}");
+    assert!(
+        text.contains("cut of cell 2 .. restore of cell 2") && !text.contains("cut of cell 3 .."),
+        "{text}"
+    );
 }
 
 #[test]
 fn what_was_ordered_is_in_the_page_of_a_run_and_in_its_figures() {
     let folder = tempfile::tempdir().unwrap();
     let events = [event(2500, "crash", "host = \"b2\""), event(2800, "restart", "host = \"b2\"")];
-    let page = lab::rundir::write(&run("first", &events), folder.path(), &lab::rundir::Options::default()).unwrap();
+    let page =
+        lab::rundir::write(&run("first", &events), folder.path(), &lab::rundir::Options::default()).unwrap();
     let said: Vec<_> = page.events.iter().map(|event| (event.at_s, &*event.kind, &*event.target)).collect();
     assert_eq!(said, [(2.5, "crash", "b2"), (2.8, "restart", "b2")]);
     for figure in ["handoffs", "flows"] {

@@ -7,6 +7,7 @@
 //! entry   = length (u32) of the rest | 0 | length of key (u32) | key | value put
 //!         | length (u32) of the rest | 1 | length of key (u32) | key         remove
 //!         | length (u32) of the rest | 2                                     the daemon ended in order
+//!         | length (u32) of the rest | 3 | zeros                             fills a block
 //! ```
 //!
 //! What [`Store::commit`] has answered is on the disk: `kill -9` or a power cut right after it loses nothing. A commit that
@@ -34,6 +35,9 @@ const HEAD: usize = 12;
 const PUT: u8 = 0;
 const REMOVE: u8 = 1;
 const ENDED: u8 = 2;
+const FILL: u8 = 3;
+/// Bytes of a block of the disk, and of a page of a tmpfs.
+const BLOCK: u64 = 4096;
 /// A log is not rewritten before it has so many bytes, and [`GROWTH`] times what it had after the last time.
 const SMALL: u64 = 1 << 20;
 const GROWTH: u64 = 4;
@@ -56,6 +60,8 @@ pub struct Store {
     broken: Option<String>,
     /// Whether what is written must survive the machine's end, not only the daemon's.
     syncs: bool,
+    /// Whether each commit ends where a block ends.
+    fills_blocks: bool,
 }
 
 impl Store {
@@ -93,7 +99,18 @@ impl Store {
 
     fn new(path: &Path, file: File, durable: u64, records: Records, clean: bool) -> Self {
         let (path, pending) = (path.to_owned(), Vec::new());
-        Self { path, file, durable, rewrite_at: SMALL, records, pending, clean, broken: None, syncs: true }
+        Self {
+            path,
+            file,
+            durable,
+            rewrite_at: SMALL,
+            records,
+            pending,
+            clean,
+            broken: None,
+            syncs: true,
+            fills_blocks: false,
+        }
     }
 
     /// The same, without syncs: what is written survives the daemon's end, however that comes, and not the machine's. For a
@@ -101,6 +118,14 @@ impl Store {
     #[must_use]
     pub const fn without_syncs(mut self) -> Self {
         self.syncs = false;
+        self
+    }
+
+    /// The same, with each commit in blocks of its own: a disk takes a record without a free block where the last one has room.
+    #[must_use]
+    pub fn in_blocks(mut self) -> Self {
+        self.fills_blocks = true;
+        let _ = self.write(&[]); // a full disk keeps nobody from what is on it
         self
     }
 
@@ -139,6 +164,7 @@ impl Store {
 
     /// The daemon ends in order.
     pub fn close(mut self) -> Result<()> {
+        self.fills_blocks = false; // this has to be the last word
         let body = [&1u32.to_le_bytes()[..], &[ENDED]].concat();
         self.write(&frame(&body)).attempt("close the store", self.path.display())
     }
@@ -149,6 +175,13 @@ impl Store {
             self.rewrite()
                 .map_err(|error| io::Error::new(error.kind(), format!("{error}; before that: {why}")))?;
         }
+        let filled;
+        let bytes = if self.fills_blocks {
+            filled = [bytes, &fill(self.durable + bytes.len() as u64)[..]].concat();
+            &filled
+        } else {
+            bytes
+        };
         // Not where the last write ended: that may be behind half a record.
         if let Err(error) = self.file.write_all_at(bytes, self.durable) {
             if let Err(worse) = self.file.set_len(self.durable) {
@@ -260,6 +293,16 @@ fn put_entry(body: &mut Vec<u8>, key: &[u8], value: Option<&[u8]>) {
 fn frame(body: &[u8]) -> Vec<u8> {
     let length = (body.len() as u32).to_le_bytes();
     [MARKER, &length[..], &crc32(body).to_le_bytes()[..], body].concat()
+}
+
+/// A frame that ends where a block ends, for a log of so many bytes.
+fn fill(length: u64) -> Vec<u8> {
+    const LEAST: u64 = HEAD as u64 + 5;
+    let body = (length + LEAST).next_multiple_of(BLOCK) - length - HEAD as u64;
+    let mut entry = (body as u32 - 4).to_le_bytes().to_vec();
+    entry.push(FILL);
+    entry.resize(body as usize, 0);
+    frame(&entry)
 }
 
 type Records = BTreeMap<Vec<u8>, Vec<u8>>;

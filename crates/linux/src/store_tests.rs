@@ -286,3 +286,23 @@ fn a_store_of_another_version_is_refused_and_left_alone() {
     assert!(error.contains("another version of wayfare"), "{error}");
     assert_eq!(std::fs::read(&path).unwrap(), b"wayfare store 1\nrecords");
 }
+
+#[test]
+fn commits_in_blocks_end_where_blocks_end_and_are_read_as_others_are() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("store");
+    let mut store = Store::open(&path).unwrap().without_syncs().in_blocks();
+    for n in 0..40u8 {
+        store.append(vec![n], Some(vec![n; 100]));
+        store.commit().unwrap();
+        assert_eq!(std::fs::metadata(&path).unwrap().len() % BLOCK, 0);
+    }
+    drop(store);
+    let store = Store::open(&path).unwrap().without_syncs().in_blocks();
+    assert_eq!(store.records().len(), 40);
+    assert!(!store.was_clean());
+    store.close().unwrap();
+    let store = Store::open(&path).unwrap();
+    assert!(store.was_clean());
+    assert_eq!(store.records().len(), 40);
+}

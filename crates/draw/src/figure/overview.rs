@@ -85,9 +85,7 @@ impl<'a> Overview<'a> {
         let frame = Frame { left, top: 0.0, width: RIGHT - left, height, x, y };
         let room = flow.map_or(42.0, FlowTrace::label_room);
         let hosts: Vec<&str> = handoffs.iter().map(|(handoff, _)| handoff.host.as_str()).collect();
-        let steps = Steps::of(figure, |step| {
-            step.host.is_empty() || hosts.contains(&step.host.as_str())
-        });
+        let steps = Steps::of(figure, |step| step.host.is_empty() || hosts.contains(&step.host.as_str()));
         let names_hosts = figure.many_hosts();
         let mut all = Self { flow, frame, handoffs, names_hosts, room, steps, labels: Vec::new() };
         // The same width for all panels: late labels of any flow count.

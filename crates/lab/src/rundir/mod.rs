@@ -29,8 +29,8 @@ mod table;
 mod time;
 
 pub use meta::{
-    Daemon, EventPart, FlowSummary, HandoffSummary, LedgerSummary, Machine, OwnerSummary, RepetitionPart, RunFile,
-    ScenarioPart, Summary, Versions,
+    Daemon, EventPart, FlowSummary, HandoffSummary, LedgerSummary, Machine, OwnerSummary, RepetitionPart,
+    RunFile, ScenarioPart, Summary, Versions,
 };
 
 pub(crate) use digests::digest;

@@ -70,7 +70,9 @@ pub(super) fn events(outcome: &Outcome) -> Vec<Step> {
     let mut events: Vec<Step> = Vec::new();
     for record in &outcome.records {
         let What::Ordered(event) = &record.what else { continue };
-        if let Some(begun) = open.remove(&(&*event.target, event.kind)).and_then(|place| events.get_mut(place)) {
+        if let Some(begun) =
+            open.remove(&(&*event.target, event.kind)).and_then(|place| events.get_mut(place))
+        {
             begun.to = record.at;
             continue;
         }
