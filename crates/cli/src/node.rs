@@ -76,13 +76,11 @@ fn spec(config: &HostConfig) -> Result<Spec, roles::NodeError> {
         },
         control: daemon.control,
         clients: daemon.clients,
-        radio: daemon
-            .radio
-            .filter(|_| config.interfaces.iter().any(|interface| interface.tunes))
-            .map(|path| (path, HostId(daemon.number))),
+        radio: daemon.radio.map(|path| (path, HostId(daemon.number))),
         records: daemon.records,
         store: daemon.store,
         store_without_sync: daemon.store_without_sync,
+        store_needs_room: daemon.store_needs_room,
         hold: daemon.hold,
     })
 }

@@ -40,8 +40,8 @@ pub use netlink::{End, Link, Netlink, Place, TcpMetrics};
 pub use offload::Unfinished;
 pub use packet::{Buffer, Kind, Options, PacketSocket, Received, Statistics};
 pub use process::{
-    Ending, Trouble, entropy, is_frozen, is_stopped, lock_memory, pause, resume, set_ordinary, set_realtime,
-    signal_group, state_change,
+    Ending, Trouble, entropy, halt_group, is_frozen, is_stopped, lock_memory, pause, resume, set_ordinary,
+    set_realtime, signal_group, state_change, stop,
 };
 pub use refusal::Refusal;
 pub use stdio::stdout_was_closed;

@@ -101,6 +101,14 @@ pub fn sysctl(path: &str, value: &str) -> Result<()> {
         .attempt("set the sysctl", format_args!("{path} = {value}"))
 }
 
+/// Mounts a tmpfs in the calling process's mount namespace; `options` are those of tmpfs(5), as `size=8m`.
+pub fn mount_tmpfs(at: &Path, options: &str) -> Result<()> {
+    let options = std::ffi::CString::new(options).map_err(io::Error::from).attempt("mount", at.display())?;
+    let flags = rustix::mount::MountFlags::NOSUID | rustix::mount::MountFlags::NODEV;
+    rustix::mount::mount(c"tmpfs", at, c"tmpfs", flags, Some(options.as_c_str()))
+        .attempt("mount a tmpfs at", at.display())
+}
+
 /// The number of the calling thread's network namespace, which no other one gets until the machine is started anew. (The number
 /// of the file, [`NetNs::number`], goes to a later namespace when this one has ended. Kernels before 5.14 have no better one.)
 pub(crate) fn cookie() -> Result<u64> {

@@ -36,6 +36,21 @@ pub fn resume(child: u32) {
     }
 }
 
+/// Stops a child, with all its threads (SIGSTOP). Nothing happens if there is none.
+pub fn stop(child: u32) {
+    if let Some(pid) = Pid::from_raw(child.cast_signed()) {
+        let _ = rustix::process::kill_process(pid, Signal::STOP);
+    }
+}
+
+/// Stops the process group that `leader` leads, or continues it.
+pub fn halt_group(leader: u32, is_stopped: bool) {
+    let signal = if is_stopped { Signal::STOP } else { Signal::CONT };
+    if let Some(group) = Pid::from_raw(leader.cast_signed()) {
+        let _ = kill_process_group(group, signal);
+    }
+}
+
 /// Whether a process is stopped by a signal or by a tracer, by its state in `/proc/PID/stat` (proc(5)).
 pub fn is_stopped(pid: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();

@@ -20,6 +20,7 @@ use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use trace::{HostId, Record, What};
 use wire::{Cell, Duration, Iface, Instant, Mac, PacketId, Reason, ethernet, identity};
@@ -83,6 +84,28 @@ pub(crate) const WAKE: Duration = Duration::from_micros(60);
 /// Spun away before a frame is due: a timer alone is some 50 us late.
 const SPIN: Duration = Duration::from_micros(80);
 
+/// Which hosts are down: pid 1 of the lab says so while frames are carried.
+#[derive(Clone, Debug, Default)]
+pub struct DownHosts(Arc<Vec<AtomicBool>>);
+
+impl DownHosts {
+    /// So many hosts, none of them down.
+    pub fn new(hosts: usize) -> Self {
+        Self(Arc::new((0..hosts).map(|_| AtomicBool::new(false)).collect()))
+    }
+
+    /// From now on frames to this host are lost, or are no longer.
+    pub fn set(&self, host: HostId, is_down: bool) {
+        if let Some(flag) = self.0.get(host.index()) {
+            flag.store(is_down, Ordering::Release);
+        }
+    }
+
+    fn is_down(&self, host: HostId) -> bool {
+        self.0.get(host.index()).is_some_and(|flag| flag.load(Ordering::Acquire))
+    }
+}
+
 /// A frame on a link, or in front of one.
 struct Carried {
     packet: PacketId,
@@ -90,6 +113,8 @@ struct Carried {
     frame: Vec<u8>,
 }
 
+/// The host had crashed when the frame came.
+const HOST_DOWN: Reason = Reason("host_down");
 /// The receiver's interface did not take the frame: this machine lost it, not the link.
 const RECEIVER_REFUSED: Reason = Reason("receiver_interface_refused");
 
@@ -141,6 +166,9 @@ pub struct Radio {
     /// When the air is granted next, as far as an item says so.
     grant_due: Instant,
     orders: Vec<LinkOrder>,
+    /// What links take, as far as the scenario has changed it.
+    mtus: BTreeMap<PortId, u16>,
+    down: DownHosts,
     report: Report,
     read: Waits,
     end: Instant,
@@ -179,6 +207,8 @@ impl Radio {
             waiting: BTreeMap::new(),
             grant_due: Instant::NEVER,
             orders: Vec::new(),
+            mtus: BTreeMap::new(),
+            down: DownHosts::default(),
             report: Report::default(),
             read: Waits::default(),
             end: Instant::NEVER,
@@ -189,6 +219,11 @@ impl Radio {
     /// Has links changed while frames are carried.
     pub fn order(&mut self, orders: Vec<LinkOrder>) {
         self.orders = orders;
+    }
+
+    /// Heeds which hosts are down.
+    pub fn heed(&mut self, down: DownHosts) {
+        self.down = down;
     }
 
     /// Carries frames from the clock's zero until `end`, or until `stop` is set.
@@ -278,17 +313,8 @@ impl Radio {
         while let Ok((stream, _)) = self.listener.accept() {
             self.daemons.push((None, Lines::new(stream)?));
         }
-        for (host, lines) in &mut self.daemons {
-            while let Heard::Message(wish) = lines.hear() {
-                match (wish, *host) {
-                    (Wish::Hello { host: own }, _) => *host = Some(own),
-                    (wish, Some(host)) => {
-                        let (Wish::Tune { at, .. } | Wish::Visit { at, .. }) = wish else { continue };
-                        arrivals.push((Instant(at), Arrival::Wish { host, wish }));
-                    }
-                    _ => {}
-                }
-            }
+        for host in self.hear_daemons(&mut arrivals) {
+            self.greet(host);
         }
         arrivals.sort_by_key(|(at, _)| *at);
         for (at, arrival) in arrivals {
@@ -301,6 +327,58 @@ impl Radio {
         }
         self.set_grant();
         Ok(())
+    }
+
+    /// Takes what daemons ask for; returns the hosts whose daemons have come.
+    fn hear_daemons(&mut self, arrivals: &mut Vec<(Instant, Arrival)>) -> Vec<HostId> {
+        let mut came = Vec::new();
+        self.daemons.retain_mut(|(host, lines)| {
+            loop {
+                let wish = match lines.hear() {
+                    Heard::Message(wish) => wish,
+                    Heard::Gone => return false,
+                    Heard::Nonsense(_) | Heard::Nothing => return true,
+                };
+                match (wish, *host) {
+                    (Wish::Hello { host: own }, _) => {
+                        *host = Some(own);
+                        came.push(own);
+                    }
+                    (wish, Some(host)) => {
+                        let (Wish::Tune { at, .. } | Wish::Visit { at, .. }) = wish else { continue };
+                        arrivals.push((Instant(at), Arrival::Wish { host, wish }));
+                    }
+                    _ => {}
+                }
+            }
+        });
+        came
+    }
+
+    /// Counts what is delivered to this daemon, and tells it what the scenario has done to its links meanwhile. The connection of a daemon of the same
+    /// host that was killed is given up, however its end is heard of.
+    fn greet(&mut self, host: HostId) {
+        self.report.delivered.retain(|(to, _), _| *to != host);
+        let last = self.daemons.iter().rposition(|(daemon, _)| *daemon == Some(host));
+        let mut at = 0;
+        self.daemons.retain(|(daemon, _)| {
+            at += 1;
+            *daemon != Some(host) || Some(at - 1) == last
+        });
+        let ports: Vec<(PortId, u16)> = self
+            .ports
+            .iter()
+            .filter(|(port, _)| port.host == host)
+            .map(|(port, _)| (port.port, port.iface.0))
+            .collect();
+        for (port, iface) in ports {
+            if let Some(mtu) = self.mtus.get(&port).copied() {
+                self.tell(host, &Told::Mtu { iface, mtu });
+            }
+            if self.fabric.is_cut(port) {
+                self.tell_down(host, Iface(iface), node::Link::NO_CARRIER);
+            }
+        }
     }
 
     /// Grants the channels that are free at `at`, and before.
@@ -449,7 +527,10 @@ impl Radio {
             Becomes::Down => self.tell_down(host, iface, node::Link::NO_CARRIER),
             Becomes::OutOfRange => self.tell_down(host, iface, node::Link::OUT_OF_RANGE),
             Becomes::Up => self.tell(host, &Told::Carrier { iface: iface.0 }),
-            Becomes::Mtu(_) => {} // no scenario on Linux has this event yet
+            Becomes::Mtu(mtu) => {
+                self.mtus.insert(port, mtu);
+                self.tell(host, &Told::Mtu { iface: iface.0, mtu });
+            }
         }
     }
 
@@ -470,6 +551,10 @@ impl Radio {
         for to in ports {
             let Some((port, socket)) = self.ports.iter().find(|(port, _)| port.port == to) else { continue };
             let at = (port.host, port.iface);
+            if self.down.is_down(port.host) {
+                lost.extend((0..flight.copies).map(|_| (carried.packet, HOST_DOWN)));
+                continue;
+            }
             for _ in 0..flight.copies {
                 match socket.send(&carried.frame) {
                     Ok(()) => *self.report.delivered.entry(at).or_default() += 1,
@@ -479,13 +564,13 @@ impl Radio {
                             .refused
                             .entry((at.0, at.1, Refusal::of_interface(&error)))
                             .or_default() += 1;
-                        lost.push(carried.packet);
+                        lost.push((carried.packet, RECEIVER_REFUSED));
                     }
                 }
             }
         }
-        for packet in lost {
-            self.lost(flight.lands, flight.from, packet, RECEIVER_REFUSED);
+        for (packet, reason) in lost {
+            self.lost(flight.lands, flight.from, packet, reason);
         }
         self.beat(self.end);
         let late = self.clock.now().since(flight.lands - WAKE);

@@ -11,7 +11,7 @@ use crate::error::{Attempt, Result};
 use redb::backends::InMemoryBackend;
 use redb::{Database, ReadableTable, StorageBackend, Table, TableDefinition};
 use std::fs::{File, OpenOptions};
-use std::io;
+use std::io::{self, Write};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
@@ -52,6 +52,8 @@ pub struct Store {
     undo: Vec<Change>,
     /// Whether what is written must survive the machine's end, not only the daemon's.
     syncs: bool,
+    /// Whether a commit needs a free block of the disk, even if its file has room.
+    needs_room: bool,
 }
 
 impl Store {
@@ -73,7 +75,7 @@ impl Store {
         let (records, clean) = verified(&file)?;
         let database = Some(database(Disk { file, syncs: true })?);
         let (path, pending, undo) = (path.to_owned(), Vec::new(), Vec::new());
-        Ok(Self { path, database, records, clean, pending, undo, syncs: true })
+        Ok(Self { path, database, records, clean, pending, undo, syncs: true, needs_room: false })
     }
 
     /// The same, without syncs: what is written survives the daemon's end, however that comes, and not the machine's. For a
@@ -82,6 +84,14 @@ impl Store {
         self.syncs = false;
         self.reopen().attempt("open the store", self.path.display())?;
         Ok(self)
+    }
+
+    /// The same, and nothing is committed while the disk has no free block. For a lab, whose full disk is full for everybody: a
+    /// database finds room for some records within its file.
+    #[must_use]
+    pub const fn with_room(mut self) -> Self {
+        self.needs_room = true;
+        self
     }
 
     /// All records that were there when it was opened, in the order of their keys.
@@ -103,6 +113,9 @@ impl Store {
     /// it nevertheless is taken back before the next commit.
     pub fn commit(&mut self) -> io::Result<()> {
         let pending = std::mem::take(&mut self.pending);
+        if self.needs_room {
+            find_room(&self.path)?;
+        }
         if self.database.is_none() {
             self.reopen()?;
         }
@@ -181,7 +194,7 @@ fn put(
 
 /// A new, empty store: at no time is there half of one.
 fn create(path: &Path) -> io::Result<()> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let folder = folder_of(path);
     let file = tempfile::NamedTempFile::new_in(folder)?;
     let begin = || -> Outcome<()> {
         let database = builder().create_with_backend(Disk { file: file.reopen()?, syncs: true })?;
@@ -197,6 +210,16 @@ fn create(path: &Path) -> io::Result<()> {
     begin().map_err(io_error)?;
     file.persist_noclobber(path)?;
     File::open(folder)?.sync_all()
+}
+
+/// Takes a block of the disk for a moment.
+fn find_room(path: &Path) -> io::Result<()> {
+    let mut file = tempfile::tempfile_in(folder_of(path))?;
+    file.write_all(&[0; 4096])
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// Opens the file of a store for one daemon alone. A device or a pipe might be read for ever, and is refused.

@@ -49,13 +49,16 @@ pub struct DaemonConfig {
     /// Our number at that radio process.
     #[serde(default)]
     pub number: u32,
-    /// The file that takes its records when it ends.
+    /// The file that takes its records while it runs.
     pub records: Option<PathBuf>,
     /// The file that keeps what its roles store, from one run to the next.
     pub store: Option<PathBuf>,
     /// A role does not wait until its record is on the disk: the store survives the daemon's end, and not the machine's.
     #[serde(default)]
     pub store_without_sync: bool,
+    /// Nothing is stored while the disk has no free block, though the store has room within its file: for a lab that fills it.
+    #[serde(default)]
+    pub store_needs_room: bool,
     /// Wait to be told when to begin.
     #[serde(default)]
     pub hold: bool,

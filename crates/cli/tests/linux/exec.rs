@@ -145,6 +145,7 @@ impl Stage {
             records: None,
             store: None,
             store_without_sync: false,
+            store_needs_room: false,
             hold: false,
         };
         let place = Arc::clone(&host);

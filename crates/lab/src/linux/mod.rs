@@ -9,6 +9,8 @@
 //!
 //! What pid 1 and the daemons leave in the lab's directory is read back here when the world has ended.
 
+mod crashed;
+mod hosts;
 mod programs;
 mod report;
 mod stalls;
@@ -16,17 +18,16 @@ mod sum_up;
 mod timing;
 mod world;
 
+pub use hosts::{CrashReport, StopReport};
 pub use programs::ProgramReport;
 pub use report::{HostReport, InterfaceReport, Repeat, WorldReport, timing};
 pub use world::{carry_out, lay_out, ports};
 
+use crate::Plan;
 use crate::run::{OnWorld, Outcome};
-use crate::{Event, Plan};
-use link::Change;
 use linux::control::Control;
 use linux::leftover::LabDir;
 use linux::{Error, World};
-use sim::Order;
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -71,6 +72,11 @@ pub(crate) mod file {
 
     pub(crate) fn records(host: &str) -> String {
         format!("{host}.jsonl")
+    }
+
+    /// Of the daemon that ended with this crash, from 0.
+    pub(crate) fn records_before(host: &str, crash: usize) -> String {
+        format!("{host}.{crash}.jsonl")
     }
 
     pub(crate) fn store(host: &str) -> String {
@@ -152,7 +158,6 @@ impl Drop for Running {
 /// Runs a plan on Linux. `stop` ends it early, as Ctrl-C does.
 pub fn run(plan: Plan, programs: &Programs, stop: &AtomicBool) -> Result<Outcome, LinuxError> {
     let _running = Running::begin();
-    refuse_events(&plan)?;
     let mut dir = LabDir::create()?;
     let at = |name: &str| dir.path().join(name);
     write(&at(file::PLAN), &world::Order::new(&plan, programs, last_control().is_none()).to_text()?)?;
@@ -187,20 +192,6 @@ pub fn run(plan: Plan, programs: &Programs, stop: &AtomicBool) -> Result<Outcome
     let outcome = collect(plan, dir.path())?;
     dir.remove()?;
     Ok(outcome)
-}
-
-/// Refuses events that no daemon carries out yet.
-fn refuse_events(plan: &Plan) -> Result<(), LinuxError> {
-    let Some(event) = plan.events.iter().find(|event| !is_carried_out(event)) else { return Ok(()) };
-    Err(LinuxError::World(format!(
-        "`{}` is an event for the simulator alone: use --on sim; on Linux there are cut, restore and loss",
-        event.recorded
-    )))
-}
-
-/// The radio process carries out what happens to links.
-const fn is_carried_out(event: &Event) -> bool {
-    matches!(&event.order, Order::Link(_, _, Change::Cut | Change::Restore | Change::Loss(_)))
 }
 
 /// Runs a plan, and again when this host was too busy for it: at most `repeats` times more. The last run counts, with the
@@ -269,13 +260,20 @@ fn collect(plan: Plan, dir: &Path) -> Result<Outcome, LinuxError> {
     }
     let mut records = Vec::new();
     for (host, name) in (0..).map(HostId).zip(plan.host_names()) {
-        let of_host = read_records(&dir.join(file::records(&name)), host)?;
+        let crashes = report.hosts.iter().find(|host| host.name == name).map_or(0, |host| host.crashes.len());
+        for crash in 0..crashes {
+            records.extend(read_records(&dir.join(file::records_before(&name, crash)), host, true)?);
+        }
+        let of_host = read_records(&dir.join(file::records(&name)), host, false)?;
         if let Some(host) = report.hosts.iter_mut().find(|host| host.name == name) {
             host.records_read = of_host.len() as u64;
         }
         records.extend(of_host);
     }
     records.extend(read_radio(&dir.join(file::RADIO))?);
+    // Behind what they concern, and at the instant of the crash.
+    records.sort_by_key(|record| record.at);
+    records.extend(crashed::ends(&plan, &report.hosts, &records));
     // Each file is in the order of time; a stable sort keeps what one host did in its own order.
     records.sort_by_key(|record| record.at);
     let mut outcome = Outcome::new(plan, OnWorld::Linux, records, None);
@@ -285,14 +283,15 @@ fn collect(plan: Plan, dir: &Path) -> Result<Outcome, LinuxError> {
     Ok(outcome)
 }
 
-/// A daemon that did not reach its end has left none; the report names it.
-fn read_records(path: &Path, host: HostId) -> Result<Vec<Record>, LinuxError> {
+/// A daemon that did not get ready has left none; the report names it. One that was killed may have cut its last line short.
+fn read_records(path: &Path, host: HostId, was_killed: bool) -> Result<Vec<Record>, LinuxError> {
     if !path.exists() {
         return Ok(Vec::new());
     }
     let text = read(path)?;
     let parse = |line: &str| Record::from_line(host, line).map_err(|problem| broken(path, problem));
-    text.lines().map(parse).collect()
+    let whole = if was_killed { text.rfind('\n').map_or(0, |end| end + 1) } else { text.len() };
+    text.get(..whole).unwrap_or_default().lines().map(parse).collect()
 }
 
 /// The radio process writes of all hosts: each line begins with the host's number.

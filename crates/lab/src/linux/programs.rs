@@ -84,6 +84,22 @@ impl<'a> Programs<'a> {
         self.0.iter_mut().try_for_each(|program| program.tend(now))
     }
 
+    /// Their host has crashed: they end with it, and that is right.
+    pub(super) fn crash(&mut self, host: &str) {
+        for program in self.0.iter_mut().filter(|program| program.report.host == host) {
+            program.crash();
+        }
+    }
+
+    /// Their host is stopped, or continues.
+    pub(super) fn stop(&mut self, host: &str, is_stopped: bool) {
+        for program in self.0.iter().filter(|program| program.report.host == host) {
+            if let State::Runs(child) | State::Ends(child) = &program.state {
+                linux::halt_group(child.id(), is_stopped);
+            }
+        }
+    }
+
     /// The run is over for all of them.
     pub(super) fn end(mut self, now: Instant) -> Result<Vec<ProgramReport>, LinuxError> {
         self.tend(now)?;
@@ -117,6 +133,19 @@ impl Program<'_> {
             other => other,
         };
         Ok(())
+    }
+
+    /// One that was to begin later begins no more: no program is started by a restart.
+    fn crash(&mut self) {
+        match std::mem::replace(&mut self.state, State::Gone) {
+            State::Runs(mut child) | State::Ends(mut child) => {
+                linux::signal_group(child.id(), linux::Ending::Forced);
+                let _ = child.wait();
+                "ended with the crash of its host".clone_into(&mut self.report.exit);
+            }
+            State::Waits => self.state = State::Waits,
+            State::Gone => {}
+        }
     }
 
     fn start(&self) -> Result<Child, LinuxError> {

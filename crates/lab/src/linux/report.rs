@@ -1,7 +1,7 @@
 //! What pid 1 of a lab reports, and the reasons for which the run is not to be trusted.
 
-use super::ProgramReport;
 use super::timing::RADIO;
+use super::{CrashReport, ProgramReport, StopReport};
 use crate::run::Outcome;
 use crate::segment;
 use linux::control::Control;
@@ -14,7 +14,7 @@ use std::fmt::Write as _;
 use trace::Doubt;
 use trace::What;
 use wire::ipv4::Header;
-use wire::{Iface, PacketId};
+use wire::{Duration, Iface, Instant, PacketId};
 
 /// What is known of a run on Linux when it has ended. Pid 1 writes it and its parent reads it: a missing field is an error.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
@@ -97,7 +97,13 @@ pub struct HostReport {
     pub exit: String,
     /// Whether it ended by itself when it was told to, without an error.
     pub ended_well: bool,
-    /// Changes of its state during the run.
+    /// Crashes that the scenario ordered.
+    #[serde(default)]
+    pub crashes: Vec<CrashReport>,
+    /// Times for which the scenario stopped it.
+    #[serde(default)]
+    pub stops: Vec<StopReport>,
+    /// Changes of its state during the run that the scenario did not order.
     pub changes: Vec<String>,
     /// What it reported, if it did.
     pub summary: Option<DaemonSummary>,
@@ -110,9 +116,37 @@ pub struct HostReport {
 impl HostReport {
     /// Whether all that it recorded was read.
     fn has_records(&self) -> bool {
+        if self.is_down() && self.summary.is_none() {
+            return true; // what it did until it was killed
+        }
         self.summary.as_ref().is_some_and(|summary| summary.records == self.records_read)
     }
 }
+
+impl HostReport {
+    /// Whether it had crashed when the run ended, as the scenario says.
+    fn is_down(&self) -> bool {
+        self.crashes.last().is_some_and(|crash| crash.restarted_us.is_none())
+    }
+
+    /// When the daemon began whose summary this is.
+    fn began(&self) -> Instant {
+        let restarted = self.crashes.last().and_then(|crash| crash.restarted_us);
+        Instant::ZERO + Duration::from_micros(restarted.unwrap_or_default())
+    }
+
+    /// Whether the scenario had stopped it during that stall.
+    pub(super) fn was_to_stall(&self, stall: Stall) -> bool {
+        let from = stall.until_us.saturating_sub(stall.us);
+        self.stops.iter().any(|stop| {
+            let until = stop.continued_us.map_or(u64::MAX, |at| at + SETTLES_US);
+            from + SETTLES_US >= stop.at_us && stall.until_us <= until
+        })
+    }
+}
+
+/// A stall begins at the last beat before the signal, and ends when the process runs again.
+const SETTLES_US: u64 = 15_000;
 
 impl WorldReport {
     /// Hosts of which no records are known: their packets cannot be followed.
@@ -166,8 +200,10 @@ impl WorldReport {
         doubts: &mut Vec<Doubt>,
     ) {
         let host = &summary.name;
+        // Each daemon counts from its begin, and what came before the last one has ended.
+        let began = self.hosts.get(index).map_or(Instant::ZERO, HostReport::began);
         let count = |wanted: fn(&What) -> bool| {
-            let here = |r: &&trace::Record| r.host.index() == index && wanted(&r.what);
+            let here = |r: &&trace::Record| r.host.index() == index && r.at >= began && wanted(&r.what);
             outcome.records.iter().filter(here).count() as u64
         };
         let pairs = [
@@ -177,7 +213,7 @@ impl WorldReport {
                 "the application received",
                 count(|what| matches!(what, What::AppReceived(_))),
             ),
-            ("Tcp.InSegs", "the node gave it", segments_given(outcome, index)),
+            ("Tcp.InSegs", "the node gave it", segments_given(outcome, index, began)),
         ];
         // What a program does in this namespace, the kernel alone counts.
         let has_programs = self.programs.iter().any(|program| program.host == *host);
@@ -203,7 +239,7 @@ impl WorldReport {
                 doubts.push(Doubt::Stack { host: host.clone(), to_kernel: is_to_kernel, sent, came });
             }
         }
-        let discarded = discarded(outcome, index, summary, doubts);
+        let discarded = discarded(outcome, (index, began), summary, doubts);
         doubts.extend(discarded.into_iter().map(|(counter, packets)| Doubt::Discarded {
             host: host.clone(),
             counter: counter.to_owned(),
@@ -265,6 +301,9 @@ fn host_doubts(host: &HostReport, doubts: &mut Vec<Doubt>) {
     let name = &host.name;
     doubts.extend(host.changes.iter().map(|what| Doubt::Changed { host: name.clone(), what: what.clone() }));
     let Some(summary) = &host.summary else {
+        if host.is_down() {
+            return;
+        }
         let why = host.why_no_summary.clone();
         doubts.extend(why.map(|why| Doubt::NoSummary { host: name.clone(), why }));
         doubts.push(Doubt::NoRecords { host: name.clone() });
@@ -319,6 +358,8 @@ fn frames_sent(outcome: &Outcome) -> BTreeMap<(usize, u16), i64> {
                 (iface, -1)
             }
             What::Visited(iface, _) => (iface, -1),
+            // Of a daemon that was killed in the middle of it.
+            What::Lost(iface, _, reason) if reason == sim::reason::CRASHED.0 => (iface, -1),
             _ => continue,
         };
         if *iface != Iface::HOST {
@@ -376,7 +417,7 @@ const DISCARDS: [&str; 8] = [
 /// `Ip.InDelivers`: the loopback is in both, so it hides nothing.
 fn discarded(
     outcome: &Outcome,
-    index: usize,
+    (index, began): (usize, Instant),
     summary: &DaemonSummary,
     doubts: &mut Vec<Doubt>,
 ) -> Vec<(&'static str, u64)> {
@@ -389,7 +430,7 @@ fn discarded(
         ["Ip.InReceives", "Ip.InDelivers", "Ip.ForwDatagrams", "Ip.ReasmReqds", "Ip.ReasmOKs"].map(of);
     if let [Some(received), Some(delivered), Some(forwarded), Some(parts), Some(whole)] = others {
         let known = delivered + forwarded + parts.saturating_sub(whole) + named;
-        let packets = received.saturating_sub(known + from_itself(outcome, index));
+        let packets = received.saturating_sub(known + from_itself(outcome, index, began));
         found.push(("Ip.InReceives without Ip.InDelivers", packets));
     }
     found.retain(|(_, packets)| *packets > 0);
@@ -398,19 +439,19 @@ fn discarded(
 
 /// Packets that a node gave its kernel with an address of the host's own as their source, such as its errors about what the kernel
 /// sent: no kernel takes them.
-fn from_itself(outcome: &Outcome, host: usize) -> u64 {
+fn from_itself(outcome: &Outcome, host: usize, began: Instant) -> u64 {
     let own = outcome.plan.hosts.get(host).map(|host| host.config.all_addresses()).unwrap_or_default();
     let own = |record: &&trace::Record| {
         matches!(&record.what, What::Sent(Iface::HOST, packet)
             if Header::parse(&packet.bytes).is_ok_and(|(header, _)| own.contains(&header.src)))
     };
-    let here = outcome.records.iter().filter(|record| record.host.index() == host);
+    let here = outcome.records.iter().filter(|record| record.host.index() == host && record.at >= began);
     here.filter(own).count() as u64
 }
 
 /// Segments that a host's kernel was given: not those that ended at its door, or are held there.
-fn segments_given(outcome: &Outcome, host: usize) -> u64 {
-    let here = outcome.records.iter().filter(|record| record.host.index() == host);
+fn segments_given(outcome: &Outcome, host: usize, began: Instant) -> u64 {
+    let here = outcome.records.iter().filter(|record| record.host.index() == host && record.at >= began);
     let mut given: BTreeMap<PacketId, u64> = BTreeMap::new();
     for record in here {
         match &record.what {

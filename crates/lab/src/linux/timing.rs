@@ -1,6 +1,6 @@
 //! What a run on Linux finds about its own timing: which process was late, and what the machine is the cause of.
 
-use super::{WorldReport, stalls};
+use super::{HostReport, WorldReport, stalls};
 use linux::control::Control;
 use linux::daemon::Stall;
 use trace::doubt::{Doubt, LATENESS_BOUND, STALL_BOUND};
@@ -12,6 +12,8 @@ pub(super) const RADIO: &str = "the radio process";
 struct Part<'a> {
     name: String,
     stalls: &'a [Stall],
+    /// Its host; nothing of the radio process.
+    host: Option<&'a HostReport>,
     /// Nothing for a store, which handles no frames.
     p99_us: Option<f64>,
 }
@@ -31,8 +33,10 @@ impl WorldReport {
         let mut of_machine: Vec<Stall> = Vec::new();
         let mut own = Vec::new();
         for part in processes.iter().chain(&stores) {
-            let (shared, alone): (Vec<Stall>, Vec<Stall>) =
-                part.long().partition(|stall| self.is_of_machine(&processes, *stall));
+            let (shared, alone): (Vec<Stall>, Vec<Stall>) = part
+                .long()
+                .filter(|stall| part.host.is_none_or(|host| !host.was_to_stall(*stall)))
+                .partition(|stall| self.is_of_machine(&processes, *stall));
             of_machine.extend(shared);
             if let Some(stall) = alone.iter().max_by_key(|stall| stall.us) {
                 own.push(Doubt::Stalled {
@@ -68,12 +72,13 @@ impl WorldReport {
 
     /// Every process that reported how it ran: the daemons, and the radio process.
     fn processes(&self) -> Vec<Part<'_>> {
-        let summaries = self.hosts.iter().filter_map(|host| host.summary.as_ref());
+        let summaries = self.hosts.iter().filter_map(|host| Some((host, host.summary.as_ref()?)));
         let [_, p99_us, _] = self.lateness_us;
-        let radio = Part { name: RADIO.to_owned(), stalls: &self.stalls, p99_us: Some(p99_us) };
-        let daemons = summaries.map(|summary| Part {
+        let radio = Part { name: RADIO.to_owned(), stalls: &self.stalls, host: None, p99_us: Some(p99_us) };
+        let daemons = summaries.map(|(host, summary)| Part {
             name: summary.name.clone(),
             stalls: &summary.stalls,
+            host: Some(host),
             p99_us: Some(summary.handled.p99_us),
         });
         daemons.chain([radio]).collect()
@@ -81,9 +86,16 @@ impl WorldReport {
 
     /// The store of each daemon: it is a thread that replies wait for.
     fn stores(&self) -> Vec<Part<'_>> {
-        let summaries = self.hosts.iter().filter_map(|host| host.summary.as_ref());
+        let summaries = self.hosts.iter().filter_map(|host| Some((host, host.summary.as_ref()?)));
         let store = |name: &str| format!("the store of {name}");
-        summaries.map(|of| Part { name: store(&of.name), stalls: &of.store_stalls, p99_us: None }).collect()
+        summaries
+            .map(|(host, of)| Part {
+                name: store(&of.name),
+                stalls: &of.store_stalls,
+                host: Some(host),
+                p99_us: None,
+            })
+            .collect()
     }
 }
 

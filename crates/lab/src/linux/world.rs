@@ -1,5 +1,6 @@
 //! Pid 1 of a lab's world: sets up the namespaces, starts the daemons, carries frames, and watches that nobody stops.
 
+use super::hosts::{self, HostOrders};
 use super::programs::Programs as Workloads;
 use super::report::{HostReport, WorldReport};
 use super::sum_up::{sum_up, write_radio};
@@ -10,7 +11,7 @@ use linux::control::Control;
 use linux::daemon::{Answer, Ask};
 use linux::idle::{self, Idle};
 use linux::lines::{Heard, Lines};
-use linux::radio::{LinkOrder, Port, Radio};
+use linux::radio::{DownHosts, LinkOrder, Port, Radio};
 use linux::{Clock, End, NetNs, Netlink, Offset, PacketSocket, Place};
 use roles::RoleConfig;
 use serde::{Deserialize, Serialize};
@@ -54,19 +55,21 @@ impl Order {
 }
 
 /// A daemon, as pid 1 knows it.
-struct Daemon {
-    name: String,
-    child: Child,
-    control: PathBuf,
-    lines: Option<Lines>,
-    /// It has not confirmed its begin yet.
-    owes_begin: bool,
-    has_ended: bool,
-    report: HostReport,
+pub(super) struct Daemon {
+    pub(super) name: String,
+    pub(super) child: Child,
+    pub(super) control: PathBuf,
+    pub(super) lines: Option<Lines>,
+    /// Answers that it has not given yet: to its begin, and to what the scenario did to its clock.
+    pub(super) owes: u32,
+    pub(super) has_ended: bool,
+    /// By how many nanoseconds its wall clock differs from the machine's.
+    pub(super) wall_shift: i64,
+    pub(super) report: HostReport,
 }
 
 /// Daemons that take longer than this to take over their interfaces are not coming.
-const READY: Duration = Duration::from_secs(10);
+pub(super) const READY: Duration = Duration::from_secs(10);
 /// The zero of the clock lies so far ahead when the daemons are told.
 const LEAD: Duration = Duration::from_millis(50);
 /// A daemon that was told to end has so long to write its records: of a long run there are some hundred megabytes, and a
@@ -125,20 +128,28 @@ fn work(dir: &Path) -> Result<(), LinuxError> {
     // The daemons look for the radio process when they start.
     let mut radio = Radio::new(plan.fabric(), ports, &dir.join(file::RADIO_SOCKET))?;
     radio.order(link_orders(&plan));
-    let mut daemons = start(&plan, &order, dir, &namespaces)?;
+    let down = DownHosts::new(plan.hosts.len());
+    radio.heed(down.clone());
+    hosts::mount_disks(&plan, dir)?;
+    let starter = Start { plan: &plan, order: &order, dir };
+    let mut daemons = start(&starter, &namespaces)?;
     wait_until_ready(&mut daemons)?;
     let clock = Clock::ahead(LEAD);
     for daemon in &mut daemons {
-        daemon.tell_to_begin(&Ask::Begin { t0: clock.t0, end: Some(plan.end().0) });
+        let end = Some(plan.end().0);
+        daemon.tell_to_begin(&Ask::Begin { t0: clock.t0, end, since: 0, wall_shift: 0 });
     }
     let stolen_before = linux::stolen();
     let mut workloads = Workloads::new(&plan, &namespaces, dir);
-    let idle = carry(&plan, clock, &mut radio, &mut daemons, &mut workloads)?;
+    let mut orders = HostOrders::new(starter, &namespaces, down, clock);
+    let idle = carry(&plan, clock, &mut radio, &mut daemons, &mut workloads, &mut orders)?;
+    let ordered = orders.end(&mut daemons);
     let programs = workloads.end(clock.now())?;
     let stolen = linux::stolen().saturating_sub(stolen_before);
     // First nobody sends any more; then what was sent after the end is in the radio's hands, and not lost.
     stop(&mut daemons);
-    let carried = radio.take_stock()?;
+    let mut carried = radio.take_stock()?;
+    carried.records.extend(ordered);
     write_radio(&dir.join(file::RADIO), &carried)?;
     let mut report = WorldReport {
         stolen_ms: stolen.as_millis() as u64,
@@ -229,14 +240,26 @@ pub fn lay_out(plan: &Plan, ports: &[Port]) -> Result<Vec<NetNs>, LinuxError> {
     Ok(namespaces)
 }
 
-fn start(plan: &Plan, order: &Order, dir: &Path, namespaces: &[NetNs]) -> Result<Vec<Daemon>, LinuxError> {
-    let mut daemons = Vec::new();
-    for ((number, host), namespace) in (0..).zip(&plan.hosts).zip(namespaces) {
+/// What it takes to start a daemon.
+#[derive(Clone, Copy)]
+pub(super) struct Start<'a> {
+    pub(super) plan: &'a Plan,
+    order: &'a Order,
+    pub(super) dir: &'a Path,
+}
+
+impl Start<'_> {
+    /// Starts the daemon of a host in its namespace; what it says goes behind what was said before a crash.
+    pub(super) fn spawn(&self, number: HostId, namespace: &NetNs) -> Result<Child, LinuxError> {
+        let Self { plan, order, dir } = *self;
+        let none = || LinuxError::World(format!("there is no host {}", number.0));
+        let host = plan.hosts.get(number.index()).ok_or_else(none)?;
         let name = &host.config.name;
         let config = dir.join(file::config(name));
-        write(&config, &daemon_text(plan, number, &host.text, dir, name))?;
+        write(&config, &daemon_text(plan, number.0, &host.text, dir, name))?;
         let log_path = dir.join(file::output(name));
-        let log = File::create(&log_path).map_err(|error| LinuxError::File(log_path.clone(), error))?;
+        let log = File::options().append(true).create(true).open(&log_path);
+        let log = log.map_err(|error| LinuxError::File(log_path, error))?;
         let mut command = match &order.instead {
             Some((host, words)) if host == name => {
                 let mut command = Command::new(words.first().map_or("false", String::as_str));
@@ -253,18 +276,19 @@ fn start(plan: &Plan, order: &Order, dir: &Path, namespaces: &[NetNs]) -> Result
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
         // A process stays in the namespace of the thread that started it.
         let child = namespace.run(|| command.spawn())?;
-        let child = child.map_err(|error| LinuxError::File(order.wayfare.clone(), error))?;
+        child.map_err(|error| LinuxError::File(order.wayfare.clone(), error))
+    }
+}
+
+fn start(start: &Start<'_>, namespaces: &[NetNs]) -> Result<Vec<Daemon>, LinuxError> {
+    let mut daemons = Vec::new();
+    for ((number, host), namespace) in (0..).map(HostId).zip(&start.plan.hosts).zip(namespaces) {
+        let name = host.config.name.clone();
+        let child = start.spawn(number, namespace)?;
         let report = HostReport { name: name.clone(), pid: child.id(), ..HostReport::default() };
-        let control = dir.join(file::control(name));
-        daemons.push(Daemon {
-            name: name.clone(),
-            child,
-            control,
-            lines: None,
-            owes_begin: false,
-            has_ended: false,
-            report,
-        });
+        let control = start.dir.join(file::control(&name));
+        let (lines, owes, has_ended, wall_shift) = (None, 0, false, 0);
+        daemons.push(Daemon { name, child, control, lines, owes, has_ended, wall_shift, report });
     }
     Ok(daemons)
 }
@@ -277,7 +301,11 @@ fn daemon_text(plan: &Plan, number: u32, host: &str, dir: &Path, name: &str) -> 
     let _ = writeln!(text, "clients = {}", path(&file::clients(name)));
     let _ = writeln!(text, "radio = {}", path(file::RADIO_SOCKET));
     let _ = writeln!(text, "records = {}", path(&file::records(name)));
-    let _ = writeln!(text, "store = {}", path(&file::store(name)));
+    let store = hosts::store(plan, HostId(number), dir, name).to_string_lossy().into_owned();
+    let _ = writeln!(text, "store = {}", toml::Value::from(store));
+    if hosts::has_disk(plan, HostId(number)) {
+        text.push_str("store_needs_room = true\n");
+    }
     let _ = writeln!(text, "number = {number}\nhold = true");
     // A lab's daemons are killed; its machine is not. The disk belongs to everybody on it.
     text.push_str("store_without_sync = true\n");
@@ -314,11 +342,12 @@ fn carry(
     radio: &mut Radio,
     daemons: &mut [Daemon],
     workloads: &mut Workloads<'_>,
+    orders: &mut HostOrders<'_>,
 ) -> Result<Idle, LinuxError> {
     let (stop, over) = (AtomicBool::new(false), AtomicBool::new(false));
     let end = plan.end();
     std::thread::scope(|scope| {
-        let watch = scope.spawn(|| watch(clock, daemons, workloads, &stop, &over));
+        let watch = scope.spawn(|| watch(clock, daemons, workloads, orders, &stop, &over));
         let idle = scope.spawn(|| idle::sleep(clock, end, &over));
         linux::set_realtime();
         let ran = radio.run(clock, end, &stop);
@@ -336,15 +365,16 @@ fn watch(
     clock: Clock,
     daemons: &mut [Daemon],
     workloads: &mut Workloads<'_>,
+    orders: &mut HostOrders<'_>,
     stop: &AtomicBool,
     over: &AtomicBool,
 ) -> Result<(), LinuxError> {
     while !over.load(Ordering::Relaxed) {
-        if let Err(error) = workloads.tend(clock.now()) {
+        if let Err(error) = workloads.tend(clock.now()).and_then(|()| orders.tend(daemons, workloads)) {
             stop.store(true, Ordering::Relaxed);
             return Err(error);
         }
-        for daemon in daemons.iter_mut() {
+        for daemon in daemons.iter_mut().filter(|daemon| !daemon.has_ended) {
             while let Some(trouble) = linux::state_change(daemon.child.id()) {
                 if trouble.ended {
                     stop.store(true, Ordering::Relaxed);
@@ -354,7 +384,7 @@ fn watch(
                 daemon.report.changes.push(trouble.what);
             }
         }
-        linux::pause(Duration::from_millis(10));
+        linux::pause(orders.idle(Duration::from_millis(10)));
     }
     Ok(())
 }
@@ -363,7 +393,7 @@ fn watch(
 /// continued so that it can write them. No daemon is left, and the time for all of them is bounded.
 fn stop(daemons: &mut [Daemon]) {
     for daemon in daemons.iter_mut().filter(|daemon| !daemon.has_ended) {
-        if !daemon.report.changes.is_empty() {
+        if !daemon.report.changes.is_empty() || !daemon.report.stops.is_empty() {
             linux::resume(daemon.child.id());
         }
         if let Some(lines) = &mut daemon.lines {
@@ -394,7 +424,7 @@ const CANNOT: i32 = 3;
 
 impl Daemon {
     /// It ended while it took over its interfaces; its own last words say why.
-    fn never_ready(&self, status: std::process::ExitStatus) -> LinuxError {
+    pub(super) fn never_ready(&self, status: std::process::ExitStatus) -> LinuxError {
         let said = std::fs::read_to_string(self.control.with_extension("log")).unwrap_or_default();
         let said = said.lines().last().unwrap_or_default().trim_start_matches("error: ");
         let name = &self.name;
@@ -405,8 +435,8 @@ impl Daemon {
     }
 
     /// Nothing waits for the confirmation: a daemon that is frozen in this instant is not to delay the radio process too.
-    fn tell_to_begin(&mut self, begin: &Ask) {
-        self.owes_begin = self.lines.as_mut().is_some_and(|lines| lines.send(begin).is_ok());
+    pub(super) fn tell_to_begin(&mut self, begin: &Ask) {
+        self.owes = u32::from(self.lines.as_mut().is_some_and(|lines| lines.send(begin).is_ok()));
     }
 
     fn ask(&mut self, ask: &Ask, limit: Duration) -> Option<Answer> {
@@ -434,7 +464,7 @@ impl Daemon {
         let mut held: Option<Clock> = None;
         while elapsed(began) < GOODBYE {
             match lines.hear() {
-                Heard::Message(_) if std::mem::take(&mut self.owes_begin) => {}
+                Heard::Message(_) if self.owes > 0 => self.owes -= 1,
                 Heard::Message(answer) => return Ok(Some(answer)),
                 Heard::Nothing => linux::pause(Duration::from_millis(1)),
                 Heard::Nonsense(_) | Heard::Gone => return Ok(None),
@@ -476,6 +506,13 @@ impl Daemon {
                 None => linux::pause(Duration::from_millis(1)),
             }
         }
+    }
+
+    /// Kills it, and waits until it is dead.
+    pub(super) fn kill(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        (self.lines, self.owes, self.has_ended) = (None, 0, true);
     }
 
     fn take_summary(&mut self, said: Option<Answer>) {

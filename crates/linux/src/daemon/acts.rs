@@ -178,12 +178,16 @@ impl Daemon {
         if iface == Iface::HOST && self.screened(now, &packet) {
             return;
         }
-        let sent = match self.port(iface) {
-            Some(port) => port.socket.send(&ethernet::emit(&packet.link, &packet.bytes)),
-            None => self.give_to_kernel(&packet.bytes),
-        };
         let id = packet.id;
+        let frame = self.port(iface).map(|_| ethernet::emit(&packet.link, &packet.bytes));
+        let bytes = if frame.is_none() { packet.bytes.clone() } else { Vec::new() };
         self.record(now, What::Sent(iface, packet));
+        // A daemon that is killed now has sent nothing of which there is no record.
+        self.flush_records();
+        let sent = match (self.port(iface), frame) {
+            (Some(port), Some(frame)) => port.socket.send(&frame),
+            _ => self.give_to_kernel(&bytes),
+        };
         if let Err(error) = sent {
             self.refused(now, iface, id, &error);
         }
@@ -204,6 +208,7 @@ impl Daemon {
         let id = packet.id;
         self.record(now, What::Visited(iface, cell));
         self.record(now, What::Sent(iface, packet));
+        self.flush_records();
         if !self.radio.as_mut().is_some_and(|radio| radio.visit(now, iface, cell, &frame)) {
             self.record(now, What::Lost(iface, id, "radio_unsupported".into()));
         }

@@ -26,6 +26,17 @@ pub enum Ask {
         /// When the run ends, in nanoseconds after the zero: how late the daemon is from then on matters to nothing.
         #[serde(default)]
         end: Option<u64>,
+        /// When the daemon is told, in nanoseconds after the zero: later than 0 after a crash.
+        #[serde(default)]
+        since: u64,
+        /// By how many nanoseconds this host's wall clock differs from the machine's.
+        #[serde(default)]
+        wall_shift: i64,
+    },
+    /// Set this host's wall clock forward or back. The machine's stays as it is.
+    Clock {
+        /// By how many nanoseconds.
+        by: i64,
     },
     /// End, and sum up.
     Stop,

@@ -1,12 +1,12 @@
 //! The end of a run: what every queue still holds, the kernel's counts, the summary, the records.
 
+use super::recorder::Recorder;
 use super::storage::Storage;
 use super::{Daemon, DaemonSummary, Heartbeat, SETTLING};
 use crate::error::{Attempt, Result};
 use crate::{Offset, counters};
 use rustix::event::{PollFd, PollFlags, poll};
-use std::io::Write;
-use trace::{Record, What};
+use trace::What;
 use wire::{Duration, Iface, PacketId};
 
 /// At the end, so many batches of frames are taken from an interface: more than its socket holds.
@@ -98,15 +98,7 @@ impl Daemon {
             lost_interfaces: self.vitals.lost_interfaces.clone(),
             capture_drops,
             wall_clock_stepped: Offset::sample().stepped_since(offset),
-            records: self.records.as_ref().map_or(0, |records| records.len() as u64),
+            records: self.records.as_ref().map_or(0, Recorder::count),
         }
     }
-}
-
-pub(super) fn write_records(path: &std::path::Path, records: &[Record]) -> std::io::Result<()> {
-    let mut file = std::io::BufWriter::new(std::fs::File::create(path)?);
-    for record in records {
-        writeln!(file, "{}", record.to_line())?;
-    }
-    file.flush()
 }

@@ -159,9 +159,37 @@ impl Daemon {
                 port.standing.is_cut = false;
                 self.settle(Iface(iface));
             }
+            radio::Told::Mtu { iface, mtu } => {
+                let Some(port) = self.port_mut(Iface(iface)) else { return };
+                port.spec.mtu = mtu;
+                // A radio that moves tells when it comes up next.
+                if !port.spec.tunes && port.standing.is_up {
+                    self.link_up(Iface(iface), None);
+                }
+            }
             radio::Told::Heard { iface, cell, dbm } => {
                 let now = self.clock.now();
                 self.give(now, Input::Link(Iface(iface), Link::Heard(Cell(cell), dbm)));
+            }
+        }
+    }
+
+    /// What the radio process says to a daemon that connects: of a host that restarts, links may be cut or changed.
+    pub(super) fn hear_radio_before_start(&mut self) {
+        while let Some(told) = self.radio.as_mut().and_then(radio::Radio::hear) {
+            match told {
+                radio::Told::Down { iface, why } if why == Link::NO_CARRIER => {
+                    if let Some(port) = self.port_mut(Iface(iface)).filter(|port| !port.spec.tunes) {
+                        port.standing.is_cut = true;
+                    }
+                }
+                radio::Told::Mtu { iface, mtu } => {
+                    if let Some(port) = self.port_mut(Iface(iface)) {
+                        port.spec.mtu = mtu;
+                    }
+                }
+                // Of radios, which the roles have not pointed anywhere yet.
+                _ => {}
             }
         }
     }

@@ -14,6 +14,7 @@ mod host;
 mod links;
 mod radio;
 mod receive;
+mod recorder;
 mod sockets;
 mod storage;
 mod undo;
@@ -33,6 +34,7 @@ use host::{HostLink, KERNEL_SIDE};
 use links::Standing;
 use node::{Boot, Command, CommandId, Input, Node, Outbox, StreamId, StreamOp, Value};
 use radio::Radio;
+use recorder::Recorder;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::time::Timespec;
 use sockets::Sockets;
@@ -43,7 +45,7 @@ use storage::Storage;
 use trace::{HostId, Record, What};
 use undo::Undo;
 use vitals::Vitals;
-use wire::{Duration, Iface, Instant, Ipv4Addr, Mac};
+use wire::{Duration, Iface, Instant, Ipv4Addr, Mac, WallTime};
 use wished::Wished;
 
 pub use clients::is_open_to_programs;
@@ -72,12 +74,14 @@ pub struct Spec {
     pub clients: Option<PathBuf>,
     /// The lab's radio process, and which host we are there.
     pub radio: Option<(PathBuf, HostId)>,
-    /// Where its records go when it ends.
+    /// Where its records go, while it runs.
     pub records: Option<PathBuf>,
     /// The log of what roles store.
     pub store: Option<PathBuf>,
     /// What is stored need not survive the machine's end.
     pub store_without_sync: bool,
+    /// Nothing is stored while the disk has no free block, though the store may have room within its file.
+    pub store_needs_room: bool,
     /// Wait for the command `begin` before anything happens.
     pub hold: bool,
 }
@@ -149,8 +153,8 @@ struct Daemon {
     timer: Timer,
     /// What the timer is set to.
     armed: Option<Instant>,
-    /// All that happened, if somebody wants to read it in the end: it grows with every packet.
-    records: Option<Vec<Record>>,
+    /// All that happened, if a reader is named.
+    records: Option<Recorder>,
     storage: Option<Storage<Store>>,
     /// What the node is told when it begins: what was found in the store.
     boot: Boot,
@@ -160,6 +164,8 @@ struct Daemon {
     complaint: Option<String>,
     /// Where the wall clock stood when it was looked at last, and when that was.
     wall: (Offset, Instant),
+    /// By how many nanoseconds events of the scenario have set this host's wall clock.
+    wall_shift: i64,
     /// Commands that a role has not answered yet.
     asked: BTreeMap<CommandId, u64>,
     last_command: u32,
@@ -179,7 +185,6 @@ struct Daemon {
 
 /// Runs a daemon until it is told to stop. The namespace's interfaces must exist.
 pub fn run(spec: Spec) -> Result<()> {
-    let records_at = spec.records.clone();
     let name = spec.name.clone();
     let hold = spec.hold;
     let claim = Claim::take_or_refuse()?;
@@ -198,11 +203,12 @@ pub fn run(spec: Spec) -> Result<()> {
         let ready = daemon.wait(&signals)?;
         daemon.serve(ready)?;
         daemon.check_rest(&name)?;
+        daemon.flush_records();
     }
     crate::set_ordinary();
     daemon.finish(&name, &before, offset)?;
-    if let (Some(path), Some(records)) = (records_at, &daemon.records) {
-        finish::write_records(&path, records).attempt("write", path.display())?;
+    if let Some(records) = daemon.records.take() {
+        records.end()?;
     }
     if let Some(store) = daemon.storage.take().and_then(Storage::end) {
         store.close()?;
@@ -236,6 +242,7 @@ impl Daemon {
         let store = spec.store.as_deref().map(Store::open).transpose()?;
         let unsynced = |store: Store| if spec.store_without_sync { store.without_syncs() } else { Ok(store) };
         let store = store.map(unsynced).transpose()?;
+        let store = store.map(|store| if spec.store_needs_room { store.with_room() } else { store });
         let mut boot = Boot::default();
         if let Some(store) = &store {
             (boot.stored, boot.clean) = (store.records(), store.was_clean());
@@ -257,12 +264,13 @@ impl Daemon {
             radio,
             timer: Timer::new()?,
             armed: None,
-            records: spec.records.is_some().then(Vec::new),
+            records: spec.records.as_deref().map(Recorder::create).transpose()?,
             storage: store.map(Storage::start).transpose()?,
             boot,
             unstorable: 0,
             complaint: None,
             wall: (Offset::sample(), Instant::ZERO),
+            wall_shift: 0,
             asked: BTreeMap::new(),
             asked_status: BTreeSet::new(),
             drops: Drops::default(),
@@ -281,7 +289,8 @@ impl Daemon {
         let now = self.clock.now();
         self.wall = (Offset::sample(), now);
         self.vitals.begin();
-        let boot = Boot { wall: self.clock.wall_at_zero(self.wall.0), ..std::mem::take(&mut self.boot) };
+        self.hear_radio_before_start();
+        let boot = Boot { wall: self.wall_at_zero(), ..std::mem::take(&mut self.boot) };
         self.give(now, Input::Start(&boot));
         for index in 1..=self.ports.len() {
             self.settle(Iface(index as u16));
@@ -378,10 +387,16 @@ impl Daemon {
         }
         self.wall = (Offset::sample(), now);
         if self.wall.0.stepped_since(last) {
-            self.give(now, Input::Wall(self.clock.wall_at_zero(self.wall.0)));
+            self.give(now, Input::Wall(self.wall_at_zero()));
         } else {
             self.wall.0 = last; // noise must not add up
         }
+    }
+
+    /// What this host believes the time of day to have been at the clock's zero.
+    fn wall_at_zero(&self) -> WallTime {
+        let WallTime(nanos) = self.clock.wall_at_zero(self.wall.0);
+        WallTime(nanos.saturating_add(self.wall_shift))
     }
 
     fn give(&mut self, now: Instant, input: Input<'_>) {
@@ -396,14 +411,24 @@ impl Daemon {
             Ask::Begin { .. } if self.began || self.told_to_begin => {
                 self.control.answer(request.asker, Err("it has begun already".to_owned()));
             }
-            Ask::Begin { t0, end } => {
+            Ask::Begin { t0, end, since, wall_shift } => {
                 crate::set_realtime();
                 self.vitals.end = end.map_or(Instant::NEVER, Instant);
+                self.vitals.since = Instant(since);
+                self.wall_shift = wall_shift;
                 self.control.answer(request.asker, Ok(Value::None));
                 self.clock = Clock { t0 };
                 self.armed = None;
                 self.control.is_the_labs(request.asker);
                 self.told_to_begin = true;
+            }
+            Ask::Clock { by } => {
+                self.wall_shift = self.wall_shift.saturating_add(by);
+                self.control.answer(request.asker, Ok(Value::None));
+                if self.began {
+                    let now = self.clock.now();
+                    self.give(now, Input::Wall(self.wall_at_zero()));
+                }
             }
             Ask::Stop => {
                 self.control.remember(request.asker);
@@ -425,7 +450,13 @@ impl Daemon {
 
     fn record(&mut self, at: Instant, what: What) {
         if let Some(records) = &mut self.records {
-            records.push(Record { at, host: HostId(0), what });
+            records.add(&Record { at, host: HostId(0), what });
+        }
+    }
+
+    fn flush_records(&mut self) {
+        if let Some(records) = &mut self.records {
+            records.flush();
         }
     }
 

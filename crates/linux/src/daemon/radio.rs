@@ -33,6 +33,11 @@ pub(crate) enum Told {
         iface: u16,
         why: String,
     },
+    /// The link takes datagrams up to this size from now on.
+    Mtu {
+        iface: u16,
+        mtu: u16,
+    },
     Heard {
         iface: u16,
         cell: u16,

@@ -198,8 +198,13 @@ impl Heartbeat {
     /// Beats from the clock's zero, whenever this process runs first: one that starts late was stalled. What happens after `end`
     /// is not the run's.
     pub(crate) fn new(end: Instant) -> Self {
+        Self::since(Instant::ZERO, end)
+    }
+
+    /// The same, of a process that begins later: a daemon that restarts after a crash.
+    pub(crate) fn since(begin: Instant, end: Instant) -> Self {
         let (worst, stalls) = (Stall::default(), Stalls::default());
-        Self { next: Instant::ZERO + BEAT, end, worst, stalls, last_long: None }
+        Self { next: begin + BEAT, end, worst, stalls, last_long: None }
     }
 
     /// When the process has to run again.
@@ -255,6 +260,8 @@ pub(crate) struct Vitals {
     pub(crate) lost_interfaces: Vec<String>,
     /// When the run ends.
     pub(crate) end: Instant,
+    /// When the daemon was told to begin.
+    pub(crate) since: Instant,
 }
 
 impl Vitals {
@@ -268,12 +275,13 @@ impl Vitals {
             given_to_kernel: 0,
             lost_interfaces: Vec::new(),
             end: Instant::NEVER,
+            since: Instant::ZERO,
         }
     }
 
     /// The run begins.
     pub(crate) fn begin(&mut self) {
-        self.heartbeat = (self.end != Instant::NEVER).then(|| Heartbeat::new(self.end));
+        self.heartbeat = (self.end != Instant::NEVER).then(|| Heartbeat::since(self.since, self.end));
     }
 
     /// A frame was read: how long it had waited. What came before the run began waited for nothing.

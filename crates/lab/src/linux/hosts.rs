@@ -1,0 +1,309 @@
+//! What events of the scenario do to hosts: their daemons are killed, started again, stopped and continued; their wall clocks are set,
+//! and their disks are filled.
+//!
+//! | event | what pid 1 of the lab does |
+//! |---|---|
+//! | crash | from now on frames to the host are lost; SIGKILL to its daemon and its programs |
+//! | restart | a new daemon with the same configuration and store; frames come to it when it has taken over its interfaces |
+//! | stop, continue | SIGSTOP, SIGCONT to its daemon and its programs: that stops all threads, keeps all state and needs no rights over control groups |
+//! | clock | the daemon is told by how much its wall clock differs from the machine's |
+//! | disk-full, disk-free | the store is on a tmpfs of its own, which is filled with a file; the file is removed |
+
+use super::programs::Programs as Workloads;
+use super::world::{Daemon, READY, Start};
+use super::{LinuxError, file};
+use crate::Plan;
+use linux::daemon::Ask;
+use linux::lines::{Heard, Lines};
+use linux::radio::DownHosts;
+use linux::{Clock, NetNs};
+use serde::{Deserialize, Serialize};
+use sim::{HostEvent, Order};
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use trace::{EventKind, HostId, Record, What};
+use wire::{Duration, Instant};
+
+/// A crash that the scenario ordered.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CrashReport {
+    /// When the daemon had died, in microseconds of the run.
+    pub at_us: u64,
+    /// When its successor began, in microseconds of the run; nothing if none did before the run ended.
+    pub restarted_us: Option<u64>,
+}
+
+/// A time for which the scenario stopped a daemon.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StopReport {
+    /// When it was stopped, in microseconds of the run.
+    pub at_us: u64,
+    /// When it was continued, in microseconds of the run; nothing if it was not before the run ended.
+    pub continued_us: Option<u64>,
+}
+
+/// Bytes of the tmpfs of a store: a log is rewritten before it has this many.
+const DISK: &str = "size=8m,mode=0700";
+/// The file that fills it.
+const FILLER: &str = "filler";
+/// A signal has its effect within this time.
+const AT_ONCE: Duration = Duration::from_secs(1);
+
+/// Where the store of a host is: on a disk of its own, if an event fills it.
+pub(super) fn store(plan: &Plan, host: HostId, dir: &Path, name: &str) -> PathBuf {
+    if has_disk(plan, host) { disk(dir, name).join("store") } else { dir.join(file::store(name)) }
+}
+
+pub(super) fn has_disk(plan: &Plan, host: HostId) -> bool {
+    plan.events.iter().any(|event| event.order == Order::Host(host, HostEvent::DiskFull))
+}
+
+fn disk(dir: &Path, name: &str) -> PathBuf {
+    dir.join(format!("{name}.disk"))
+}
+
+/// Gives each host whose disk will be filled a disk: it is seen in this mount namespace only, and ends with it.
+pub(super) fn mount_disks(plan: &Plan, dir: &Path) -> Result<(), LinuxError> {
+    for (host, name) in (0..).map(HostId).zip(plan.host_names()).filter(|(host, _)| has_disk(plan, *host)) {
+        let at = disk(dir, &name);
+        std::fs::create_dir(&at).map_err(|error| LinuxError::File(at.clone(), error))?;
+        linux::namespace::mount_tmpfs(&at, DISK)
+            .map_err(|why| LinuxError::Lacks(format!("a tmpfs for the store of `{}`: {why}", host.0)))?;
+    }
+    Ok(())
+}
+
+fn fill(disk: &Path) -> std::io::Result<()> {
+    let mut filler = File::create(disk.join(FILLER))?;
+    loop {
+        match filler.write_all(&[0xff; 4096]) {
+            Ok(()) => {}
+            Err(error) if error.kind() == std::io::ErrorKind::StorageFull => return Ok(()),
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// A daemon that was started again, and has not begun.
+struct Coming {
+    host: HostId,
+    since: Clock,
+    has_asked: bool,
+}
+
+/// The events of hosts, in the order of time.
+pub(super) struct HostOrders<'a> {
+    start: Start<'a>,
+    namespaces: &'a [NetNs],
+    down: DownHosts,
+    clock: Clock,
+    end: Instant,
+    events: std::vec::IntoIter<(Instant, HostId, HostEvent, trace::Event)>,
+    next: Option<(Instant, HostId, HostEvent, trace::Event)>,
+    coming: Vec<Coming>,
+    records: Vec<Record>,
+}
+
+impl<'a> HostOrders<'a> {
+    pub(super) fn new(start: Start<'a>, namespaces: &'a [NetNs], down: DownHosts, clock: Clock) -> Self {
+        let of_host = |event: &crate::Event| match event.order {
+            Order::Host(host, what) => Some((event.at, host, what, event.recorded.clone())),
+            Order::Link(..) => None,
+        };
+        let events: Vec<_> = start.plan.events.iter().filter_map(of_host).collect();
+        let mut events = events.into_iter();
+        let (next, end) = (events.next(), start.plan.end());
+        Self { start, namespaces, down, clock, end, events, next, coming: Vec::new(), records: Vec::new() }
+    }
+
+    /// How long the caller may sleep, at most `most`.
+    pub(super) fn idle(&self, most: Duration) -> Duration {
+        let most = if self.coming.is_empty() { most } else { most.min(Duration::from_millis(1)) };
+        self.next.as_ref().map_or(most, |(at, ..)| most.min(at.since(self.clock.now())))
+    }
+
+    /// Does what is due.
+    pub(super) fn tend(
+        &mut self,
+        daemons: &mut [Daemon],
+        workloads: &mut Workloads<'_>,
+    ) -> Result<(), LinuxError> {
+        while self.next.as_ref().is_some_and(|(at, ..)| *at <= self.clock.now()) {
+            let Some((_, host, what, recorded)) = std::mem::replace(&mut self.next, self.events.next())
+            else {
+                break;
+            };
+            if let Some(daemon) = daemons.get_mut(host.index()) {
+                self.befall(host, what, recorded, daemon, workloads)?;
+            }
+        }
+        let mut coming = std::mem::take(&mut self.coming);
+        let mut failed = None;
+        coming.retain_mut(|one| {
+            let Some(daemon) = daemons.get_mut(one.host.index()) else { return false };
+            match self.comes(one, daemon) {
+                Ok(has_begun) => !has_begun,
+                Err(why) => {
+                    failed = Some(why);
+                    false
+                }
+            }
+        });
+        self.coming.extend(coming);
+        failed.map_or(Ok(()), Err)
+    }
+
+    /// The run is over: what was recorded. A daemon that did not begin again has never been.
+    pub(super) fn end(self, daemons: &mut [Daemon]) -> Vec<Record> {
+        for one in self.coming {
+            if let Some(daemon) = daemons.get_mut(one.host.index()) {
+                daemon.kill();
+            }
+        }
+        self.records
+    }
+
+    fn befall(
+        &mut self,
+        host: HostId,
+        what: HostEvent,
+        recorded: trace::Event,
+        daemon: &mut Daemon,
+        workloads: &mut Workloads<'_>,
+    ) -> Result<(), LinuxError> {
+        // What a daemon that is killed had done is before its crash; what one does that is stopped or set is behind that.
+        let began = self.clock.now();
+        match what {
+            HostEvent::Crash => {
+                self.coming.retain(|one| one.host != host);
+                self.down.set(host, true);
+                daemon.kill();
+                workloads.crash(&daemon.name);
+                self.continued(daemon);
+                self.keep_records(daemon)?;
+                daemon.report.crashes.push(CrashReport { at_us: self.micros(), restarted_us: None });
+            }
+            HostEvent::Restart => {
+                if let Some(namespace) = self.namespaces.get(host.index()) {
+                    daemon.child = self.start.spawn(host, namespace)?;
+                    daemon.report.pid = daemon.child.id();
+                    self.coming.push(Coming { host, since: Clock::start(), has_asked: false });
+                }
+            }
+            HostEvent::Stop => {
+                daemon.report.stops.push(StopReport { at_us: self.micros(), continued_us: None });
+                workloads.stop(&daemon.name, true);
+                linux::stop(daemon.child.id());
+                await_change(daemon, "was stopped");
+            }
+            HostEvent::Continue => {
+                workloads.stop(&daemon.name, false);
+                linux::resume(daemon.child.id());
+                await_change(daemon, "was continued");
+                self.continued(daemon);
+            }
+            HostEvent::Clock(by) => {
+                daemon.wall_shift = daemon.wall_shift.saturating_add(by);
+                let runs = !self.coming.iter().any(|one| one.host == host) && !daemon.has_ended;
+                if let Some(lines) = daemon.lines.as_mut().filter(|_| runs)
+                    && lines.send(&Ask::Clock { by }).is_ok()
+                {
+                    daemon.owes += 1;
+                }
+            }
+            HostEvent::DiskFull => {
+                let at = disk(self.start.dir, &daemon.name);
+                fill(&at).map_err(|error| LinuxError::File(at.join(FILLER), error))?;
+            }
+            HostEvent::DiskFree => {
+                let at = disk(self.start.dir, &daemon.name).join(FILLER);
+                std::fs::remove_file(&at).map_err(|error| LinuxError::File(at, error))?;
+            }
+        }
+        let at = if recorded.kind == EventKind::Crash { self.clock.now() } else { began };
+        self.records.push(Record { at, host, what: What::Ordered(recorded) });
+        Ok(())
+    }
+
+    fn micros(&self) -> u64 {
+        self.clock.now().since(Instant::ZERO).as_micros() as u64
+    }
+
+    fn continued(&self, daemon: &mut Daemon) {
+        let now = self.micros();
+        if let Some(stop) = daemon.report.stops.last_mut() {
+            stop.continued_us.get_or_insert(now);
+        }
+    }
+
+    /// The records of the daemon that died; its successor begins a file of its own.
+    fn keep_records(&self, daemon: &Daemon) -> Result<(), LinuxError> {
+        let from = self.start.dir.join(file::records(&daemon.name));
+        let to = self.start.dir.join(file::records_before(&daemon.name, daemon.report.crashes.len()));
+        match std::fs::rename(&from, to) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(LinuxError::File(from, error)),
+            _ => Ok(()), // one that was killed before it was ready has none
+        }
+    }
+
+    /// Tells a daemon that was started again to begin, when it has taken over its interfaces. Says whether it has been told.
+    fn comes(&self, one: &mut Coming, daemon: &mut Daemon) -> Result<bool, LinuxError> {
+        if let Ok(Some(status)) = daemon.child.try_wait() {
+            daemon.has_ended = true;
+            return Err(daemon.never_ready(status));
+        }
+        let is_stopped = daemon.report.stops.last().is_some_and(|stop| stop.continued_us.is_none());
+        if one.since.now().since(Instant::ZERO) > READY && !is_stopped {
+            let name = &daemon.name;
+            return Err(LinuxError::World(format!("{name}: the daemon that restarts does not get ready")));
+        }
+        if daemon.lines.is_none() {
+            daemon.lines = Lines::connect(&daemon.control).ok();
+        }
+        let Some(lines) = daemon.lines.as_mut() else { return Ok(false) };
+        if !one.has_asked {
+            one.has_asked = lines.send(&Ask::Ready).is_ok();
+        }
+        match lines.hear::<linux::daemon::Answer>() {
+            Heard::Message(_) => {}
+            Heard::Nothing => return Ok(false),
+            Heard::Nonsense(_) | Heard::Gone => {
+                (daemon.lines, one.has_asked) = (None, false);
+                return Ok(false);
+            }
+        }
+        let since = self.clock.now();
+        daemon.has_ended = false;
+        daemon.tell_to_begin(&Ask::Begin {
+            t0: self.clock.t0,
+            end: Some(self.end.0),
+            since: since.0,
+            wall_shift: daemon.wall_shift,
+        });
+        if let Some(crash) = daemon.report.crashes.last_mut() {
+            crash.restarted_us = Some(self.micros());
+        }
+        self.down.set(one.host, false);
+        Ok(true)
+    }
+}
+
+/// Waits until the kernel says that a signal had its effect, so that the watch of pid 1 does not take it for another's.
+fn await_change(daemon: &mut Daemon, what: &str) {
+    let clock = Clock::start();
+    while clock.now().since(Instant::ZERO) < AT_ONCE {
+        match linux::state_change(daemon.child.id()) {
+            Some(change) if change.what == what => return,
+            Some(change) => {
+                daemon.has_ended |= change.ended;
+                daemon.report.exit.clone_from(&change.what);
+                daemon.report.changes.push(change.what);
+                return;
+            }
+            None => linux::pause(Duration::from_micros(100)),
+        }
+    }
+}
