@@ -239,7 +239,8 @@ impl MobileNode {
         let triggered = std::mem::take(&mut self.triggered);
         let moves = match self.attached {
             None => true,
-            Some(_) if ours => news == News::Restarted,
+            // A request that was on its way when the link went is not answered any more.
+            Some(_) if ours => news == News::Restarted || (triggered && self.registrar.is_waiting()),
             Some(_) if triggered => true,
             // Who hears its home agent is at home, however long it was away (RFC 5944, section 2.4.3).
             Some(_) if self.is_home_agent(agent) => true,
@@ -428,6 +429,10 @@ impl MobileNode {
 
     /// Everything counts from when the request was sent, so that we never believe longer than the home agent.
     fn registered(&mut self, now: Instant, lifetime: u16, sent: Instant, out: &mut Outbox) {
+        if self.next == self.attached {
+            self.next = None; // it was to be asked once more
+            self.timers.stop(Timer::Hold);
+        }
         self.timers.stop(Timer::Retry);
         self.solicitations = 0;
         if lifetime == 0 {

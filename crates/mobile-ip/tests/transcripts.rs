@@ -36,6 +36,7 @@ transcripts! {
     an_agent_is_heard: "advertising";
     a_mobile_node_goes_away_and_comes_home: "mobile-node-moves";
     a_mobile_node_that_turns_back_stays_with_whom_it_hears: "mobile-node-turns-back";
+    a_mobile_node_whose_link_returns_asks_again_at_once: "mobile-node-link-returns";
     a_mobile_node_repeats_renews_and_follows_corrections: "mobile-node-registration";
     without_a_hint_the_silence_of_an_agent_has_to_tell: "mobile-node-without-trigger";
 }
