@@ -6,7 +6,9 @@ use crate::draft::Draft;
 use crate::facts::Facts;
 use crate::run::{facts, watch};
 use crate::write;
-use lab::{Outcome, Plan, Scenario};
+use lab::run::Outcome;
+use lab::scenario::Setting;
+use lab::{Plan, Scenario};
 use trace::Doubt;
 use wire::Duration;
 
@@ -43,10 +45,13 @@ pub fn fit(draft: &Draft) -> Fit {
     if long > LONGEST {
         return Fit::TooLarge(format!("{:.0} s", long.as_secs_f64()));
     }
-    let duration = ("duration".to_owned(), format!("{}ms", long.as_millis()));
-    match Scenario::plan("hunt.toml", &write::scenario(draft), &[duration], draft.seed) {
+    let plan = format!("duration={}ms", long.as_millis()).parse::<Setting>().and_then(|duration| {
+        let plan = Scenario::plan("hunt.toml", &write::scenario(draft), &[duration], draft.seed);
+        plan.map_err(|error| error.to_string())
+    });
+    match plan {
         Ok(plan) => Fit::Runs(Box::new(plan)),
-        Err(why) => Fit::Refused(why.to_string()),
+        Err(why) => Fit::Refused(why),
     }
 }
 

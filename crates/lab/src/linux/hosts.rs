@@ -302,7 +302,8 @@ fn last_record(path: &Path) -> std::io::Result<Instant> {
     let mut tail = Vec::new();
     file.read_to_end(&mut tail)?;
     let lines = tail.split_inclusive(|byte| *byte == b'\n').rev().filter_map(|line| line.strip_suffix(b"\n"));
-    let mut records = lines.filter_map(|line| Record::from_line(HostId(0), std::str::from_utf8(line).ok()?).ok());
+    let mut records =
+        lines.filter_map(|line| Record::from_line(HostId(0), std::str::from_utf8(line).ok()?).ok());
     Ok(records.next().map_or(Instant::ZERO, |record| record.at))
 }
 
