@@ -125,6 +125,10 @@ HUNT_BASE ?= 1
 hunt: build
 	$(WAYFARE) hunt --seeds $(HUNT_SEEDS) --seed $(HUNT_BASE) --known docs/hunt-known.toml
 
+# The same scenarios on Linux, one after the other: hours; as root.
+hunt-linux: build
+	$(WAYFARE) hunt --on linux --seeds $(HUNT_LINUX_SEEDS) --seed $(HUNT_BASE)
+
 # A home agent with ten thousand registrations a second beside beacons, killed in the middle of it; as root.
 load: setup-test
 	$(CARGO) test --release --locked -p cli --test linux -- --ignored --nocapture ten_thousand_registrations
