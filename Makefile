@@ -14,7 +14,7 @@ export WAYFARE_FAILED ?= $(CURDIR)/target/failed
 
 .PHONY: run test check lint fuzz reproduce build setup setup-test clean all-lanes lane-that-waits lane-that-computes lane-that-fuzzes conformance \
 	reproduce-default reproduce-full load moves moves-linux handoffs drops sctp-rate evidence dist bench \
-	agree hunt
+	agree hunt hunt-linux
 
 # Two scenarios in virtual time and then with real daemons and real packets: a handoff under UDP, a download under TCP.
 # Then the comparison of all protocols.
@@ -121,9 +121,14 @@ conformance: build
 
 # Random scenarios of every protocol, judged from outside the roles; what is violated is shrunk and written to runs/hunt.
 HUNT_SEEDS ?= 10000
+HUNT_LINUX_SEEDS ?= 200
 HUNT_BASE ?= 1
 hunt: build
 	$(WAYFARE) hunt --seeds $(HUNT_SEEDS) --seed $(HUNT_BASE) --known docs/hunt-known.toml
+
+# The same scenarios on Linux, one after the other: hours; as root.
+hunt-linux: build
+	$(WAYFARE) hunt --on linux --seeds $(HUNT_LINUX_SEEDS) --seed $(HUNT_BASE)
 
 # A home agent with ten thousand registrations a second beside beacons, killed in the middle of it; as root.
 load: setup-test

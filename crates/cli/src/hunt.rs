@@ -2,6 +2,7 @@
 
 mod files;
 mod known;
+mod on_linux;
 
 use crate::output::{Progress, print, tell};
 use crate::{Failure, interrupt};
@@ -41,12 +42,22 @@ pub(crate) struct Args {
     /// Violations of each judge that are shrunk and written.
     #[arg(long, value_name = "N", default_value_t = 3)]
     shrink: usize,
+    /// Where the scenarios are run: `sim` or `linux`. On Linux one after the other, those that fit a small machine, and nothing is
+    /// shrunk.
+    #[arg(long, value_enum, default_value_t = On::Sim, conflicts_with = "self_test")]
+    on: On,
     /// Print the scenario of the first seed, and run nothing.
     #[arg(long, requires = "protocol", conflicts_with = "self_test")]
     show: bool,
     /// Plant mistakes, and see that each is found.
     #[arg(long, conflicts_with_all = ["protocol", "seeds", "seed"])]
     self_test: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum On {
+    Sim,
+    Linux,
 }
 
 /// Seeds within which a planted mistake must be found.
@@ -78,7 +89,10 @@ fn one(args: &Args, protocol: Protocol, known: &[Known]) -> Result<usize, Failur
     let clock = Clock::start();
     let progress = Mutex::new(Progress::new(usize::try_from(args.seeds).unwrap_or(usize::MAX)));
     let each = |_| progress.lock().unwrap_or_else(PoisonError::into_inner).step();
-    let found = search::search(protocol, args.seed, args.seeds, jobs, &stop, &each);
+    let found = match args.on {
+        On::Sim => search::search(protocol, args.seed, args.seeds, jobs, &stop, &each),
+        On::Linux => on_linux::search(protocol, args.seed, args.seeds, &stop, &each)?,
+    };
     drop(progress);
     if stop.load(Ordering::Relaxed) {
         return Err(Failure::Interrupted);
@@ -134,6 +148,11 @@ fn smallest(args: &Args, found: &Found, judge: Judge) -> Result<(), Failure> {
     let violation = found.violations.iter().find(|violation| violation.judge == judge);
     let Some(violation) = violation else { return Ok(()) };
     print(&format!("    seed {}: {}\n", found.seed, violation.what));
+    if args.on == On::Linux {
+        let path = files::keep(&args.out, &found.draft, judge, &violation.what)?;
+        print(&format!("      {}\n", path.display()));
+        return Ok(());
+    }
     let smallest = shrink(&found.draft, judge);
     let what = match ::hunt::run::run(&smallest, None) {
         ::hunt::run::Verdict::Ran(found) => found.into_iter().find(|violation| violation.judge == judge),

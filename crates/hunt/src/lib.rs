@@ -10,6 +10,7 @@ pub mod draw;
 pub mod facts;
 pub mod fault;
 pub mod judge;
+pub mod linux;
 pub mod plant;
 pub mod run;
 pub mod search;

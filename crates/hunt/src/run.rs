@@ -35,12 +35,7 @@ pub fn run(draft: &Draft, plant: Option<Plant>) -> Verdict {
 /// What the judges know of a run.
 pub fn facts(draft: &Draft, plant: Option<Plant>) -> Result<Facts, String> {
     let plan = plan(draft)?;
-    let works = || draft.hosts.iter().flat_map(|host| &host.work);
-    let is_datagrams = |kind: Kind| matches!(kind, Kind::Datagrams { .. });
-    let expected = works().filter(|work| !is_datagrams(work.kind)).count();
-    let quiet = if works().any(|work| is_datagrams(work.kind)) { draft.stop() } else { draft.last_change() };
-    let quiet = Instant::ZERO + Duration::from_millis(quiet + 2000);
-    let watch = Watch::new(&plan, expected, quiet, plant);
+    let watch = watch(draft, &plan, plant);
     let run = plan.watched(watch).map_err(|error| error.to_string())?.run(plan.end());
     let ended = run.full.unwrap_or_else(|| plan.end());
     let mut watch = run.records;
@@ -58,4 +53,14 @@ pub fn facts(draft: &Draft, plant: Option<Plant>) -> Result<Facts, String> {
         facts.doubts.push(format!("{} of {host} does not come to rest at {:?}", stopped.role, stopped.at));
     }
     Ok(facts)
+}
+
+/// Who watches a run of a draft.
+pub(crate) fn watch(draft: &Draft, plan: &Plan, plant: Option<Plant>) -> Watch {
+    let works = || draft.hosts.iter().flat_map(|host| &host.work);
+    let is_datagrams = |kind: Kind| matches!(kind, Kind::Datagrams { .. });
+    let expected = works().filter(|work| !is_datagrams(work.kind)).count();
+    let quiet = if works().any(|work| is_datagrams(work.kind)) { draft.stop() } else { draft.last_change() };
+    let quiet = Instant::ZERO + Duration::from_millis(quiet + 2000);
+    Watch::new(plan, expected, quiet, plant)
 }

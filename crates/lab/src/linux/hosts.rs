@@ -20,9 +20,9 @@ use linux::{Clock, NetNs};
 use serde::{Deserialize, Serialize};
 use sim::{HostEvent, Order};
 use std::fs::File;
-use std::io::Write;
+use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
-use trace::{EventKind, HostId, Record, What};
+use trace::{HostId, Record, What};
 use wire::{Duration, Instant};
 
 /// A crash that the scenario ordered.
@@ -175,7 +175,7 @@ impl<'a> HostOrders<'a> {
         workloads: &mut Workloads<'_>,
     ) -> Result<(), LinuxError> {
         // What a daemon that is killed had done is before its crash; what one does that is stopped or set is behind that.
-        let began = self.clock.now();
+        let mut at = self.clock.now();
         match what {
             HostEvent::Crash => {
                 self.coming.retain(|one| one.host != host);
@@ -183,8 +183,10 @@ impl<'a> HostOrders<'a> {
                 daemon.kill();
                 workloads.crash(&daemon.name);
                 self.continued(daemon);
-                self.keep_records(daemon)?;
-                daemon.report.crashes.push(CrashReport { at_us: self.micros(), restarted_us: None });
+                // The kernel takes some time to clean up after it. It did nothing meanwhile.
+                at = at.max(self.keep_records(daemon)?);
+                let at_us = at.since(Instant::ZERO).as_micros() as u64;
+                daemon.report.crashes.push(CrashReport { at_us, restarted_us: None });
             }
             HostEvent::Restart => {
                 if let Some(namespace) = self.namespaces.get(host.index()) {
@@ -223,7 +225,6 @@ impl<'a> HostOrders<'a> {
                 std::fs::remove_file(&at).map_err(|error| LinuxError::File(at, error))?;
             }
         }
-        let at = if recorded.kind == EventKind::Crash { self.clock.now() } else { began };
         self.records.push(Record { at, host, what: What::Ordered(recorded) });
         Ok(())
     }
@@ -239,14 +240,16 @@ impl<'a> HostOrders<'a> {
         }
     }
 
-    /// The records of the daemon that died; its successor begins a file of its own.
-    fn keep_records(&self, daemon: &Daemon) -> Result<(), LinuxError> {
+    /// Keeps the records of the daemon that died, as its successor begins a file of its own. Returns when the last thing happened.
+    fn keep_records(&self, daemon: &Daemon) -> Result<Instant, LinuxError> {
         let from = self.start.dir.join(file::records(&daemon.name));
-        let to = self.start.dir.join(file::records_before(&daemon.name, daemon.report.crashes.len()));
-        match std::fs::rename(&from, to) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(LinuxError::File(from, error)),
-            _ => Ok(()), // one that was killed before it was ready has none
+        if !from.exists() {
+            return Ok(Instant::ZERO); // it was killed before it was ready
         }
+        let last = last_record(&from).map_err(|error| LinuxError::File(from.clone(), error))?;
+        let to = self.start.dir.join(file::records_before(&daemon.name, daemon.report.crashes.len()));
+        std::fs::rename(&from, to).map_err(|error| LinuxError::File(from, error))?;
+        Ok(last)
     }
 
     /// Tells a daemon that was started again to begin, when it has taken over its interfaces. Says whether it has been told.
@@ -290,6 +293,22 @@ impl<'a> HostOrders<'a> {
         Ok(true)
     }
 }
+
+/// When the last thing happened of which there is a whole record.
+fn last_record(path: &Path) -> std::io::Result<Instant> {
+    let mut file = File::open(path)?;
+    let length = file.metadata()?.len();
+    file.seek(SeekFrom::Start(length.saturating_sub(TAIL)))?;
+    let mut tail = Vec::new();
+    file.read_to_end(&mut tail)?;
+    let lines = tail.split_inclusive(|byte| *byte == b'\n').rev().filter_map(|line| line.strip_suffix(b"\n"));
+    let mut records =
+        lines.filter_map(|line| Record::from_line(HostId(0), std::str::from_utf8(line).ok()?).ok());
+    Ok(records.next().map_or(Instant::ZERO, |record| record.at))
+}
+
+/// Bytes at the end of a file of records: more than the longest one has, a packet of 64 KiB in hexadecimal digits.
+const TAIL: u64 = 256 << 10;
 
 /// Waits until the kernel says that a signal had its effect, so that the watch of pid 1 does not take it for another's.
 fn await_change(daemon: &mut Daemon, what: &str) {
