@@ -71,6 +71,8 @@ impl SupportRouter {
         let mut leaving = Vec::new();
         for entry in entries {
             match host.connections.get(&entry.connection) {
+                // Its call is still to come, or the host's stack hears a reset of this one's.
+                None if entry.calling => {}
                 None => {
                     host.connections.insert(entry.connection, Connection::expected(*entry));
                     expected.push(*entry);
@@ -133,6 +135,28 @@ impl SupportRouter {
         let Some(pointer) = pointer.filter(|_| host.greeted == sequence) else { return Err(refusal::STALE) };
         pointer.answer = Some(connections);
         self.due.stop(Due::Pointer(address, old));
+        self.lose_what_nobody_has(now, address, out);
+        Ok(())
+    }
+
+    /// An earlier router has handed over all that it had.
+    pub(super) fn all_came_from(
+        &mut self,
+        now: Instant,
+        old: Ipv4Addr,
+        (address, sequence): (Ipv4Addr, u64),
+        out: &mut Outbox,
+    ) {
+        let Some(host) = self.hosts.get_mut(&address).filter(|host| host.greeted == sequence) else { return };
+        let Some(pointer) = host.pointers.get_mut(&old) else { return };
+        pointer.answer = Some(0);
+        self.due.stop(Due::Pointer(address, old));
+        self.lose_what_nobody_has(now, address, out);
+    }
+
+    /// What is still expected when no earlier router has anything will not come.
+    fn lose_what_nobody_has(&mut self, now: Instant, address: Ipv4Addr, out: &mut Outbox) {
+        let Some(host) = self.hosts.get(&address) else { return };
         let previous = host.greeting.as_ref().map_or(&[][..], |greeting| &greeting.message.previous);
         let answer = |old: &Ipv4Addr| host.pointers.get(old).and_then(|pointer| pointer.answer);
         if previous.iter().all(|old| answer(old) == Some(0)) {
@@ -141,7 +165,6 @@ impl SupportRouter {
             let numbers: Vec<u32> = missing.map(|(number, _)| *number).collect();
             self.lose(now, address, &numbers, "no router has it", out);
         }
-        Ok(())
     }
 
     /// Another router says that a host is with it now.
@@ -174,6 +197,7 @@ impl SupportRouter {
             self.due.stop(Due::Patience(message.host));
             self.end_unlisted(greeting, out);
             self.drop_expected(now, message.host, out);
+            self.drop_connecting(now, message.host, out);
         }
         let Some(host) = self.hosts.get_mut(&message.host) else { return Ok(()) };
         let connections = host.connections.len();
@@ -200,11 +224,14 @@ impl SupportRouter {
         out.route(near_way(message.host), None);
     }
 
-    /// What the host does not have any more.
+    /// What the host does not have any more. What it called for after this greeting is none of that.
     fn end_unlisted(&mut self, greeting: &Signed<Greeting>, out: &mut Outbox) {
         let Greeting { host: address, ref entries, .. } = greeting.message;
         let Some(host) = self.hosts.get(&address) else { return };
-        let listed = |here: &Connection| entries.iter().any(|entry| same(entry, &here.entry));
+        let listed = |here: &Connection| {
+            here.called.is_some_and(|called| called > greeting.message.sequence)
+                || entries.iter().any(|entry| same(entry, &here.entry))
+        };
         let ended: Vec<u32> =
             host.connections.iter().filter(|(_, here)| !listed(here)).map(|(number, _)| *number).collect();
         for number in ended {
@@ -238,6 +265,20 @@ impl SupportRouter {
             self.silence(now, connection.entry.near(), Guard::Drop, out);
             self.silence(now, connection.entry.far(), Guard::Drop, out);
         }
+    }
+
+    /// Of what has no far half yet there is nothing to hand over, and its peer's answer may come by where the host is now: it
+    /// is called for again there. The peer has not heard that it is open, and forgets it without a word.
+    fn drop_connecting(&mut self, now: Instant, address: Ipv4Addr, out: &mut Outbox) {
+        let Some(host) = self.hosts.get(&address) else { return };
+        let connecting = |here: &Connection| matches!(here.stage, Stage::Connecting);
+        let numbers: Vec<u32> =
+            host.connections.iter().filter(|(_, here)| connecting(here)).map(|(number, _)| *number).collect();
+        for number in numbers {
+            self.refuse_ends(now, address, number, out);
+            out.mark(Event::Lost { host: address, connection: number, why: "not connected" }.into());
+        }
+        self.listen();
     }
 
     /// Connections that were expected have not come.

@@ -332,6 +332,14 @@ impl SupportRouter {
         }
     }
 
+    /// A connection has the same ends as one before it: what was said of that one does not count for it.
+    fn begins_anew(&mut self, tuple: Tuple, out: &mut Outbox) {
+        self.resets.remove(&tuple);
+        self.ended.remove(&tuple);
+        self.due.stop(Due::Silence(tuple));
+        Self::guard(tuple, None, out);
+    }
+
     /// For a while it says nothing on this tuple, or only resets.
     fn silence(&mut self, now: Instant, tuple: Tuple, guard: Guard, out: &mut Outbox) {
         Self::guard(tuple, guard, out);
@@ -348,14 +356,8 @@ impl SupportRouter {
                 self.is_over(now, host, *number, out);
                 continue;
             }
-            let Some(connection) = self.forget(host, *number) else { continue };
-            for id in [connection.near, connection.far].into_iter().flatten() {
-                out.stream(id, StreamOp::Forget);
-            }
-            for tuple in [connection.entry.near(), connection.entry.far()] {
-                self.silence(now, tuple, Guard::Reset, out);
-                // A guard answers segments that come to this host; so they have to.
-                self.resets.insert(tuple);
+            if !self.refuse_ends(now, host, *number, out) {
+                continue;
             }
             out.mark(Event::Lost { host, connection: *number, why }.into());
             lost.push(*number);
@@ -364,6 +366,18 @@ impl SupportRouter {
             self.listen();
             self.tell_lost(host, lost, out);
         }
+    }
+
+    /// Forgets a connection, and answers by a reset whatever else is said of it. Whether there was one.
+    fn refuse_ends(&mut self, now: Instant, host: Ipv4Addr, number: u32, out: &mut Outbox) -> bool {
+        let Some(connection) = self.forget(host, number) else { return false };
+        connection.halves().for_each(|(_, id)| out.stream(id, StreamOp::Forget));
+        for tuple in [connection.entry.near(), connection.entry.far()] {
+            self.silence(now, tuple, Guard::Reset, out);
+            // A guard answers segments that come to this host; so they have to.
+            self.resets.insert(tuple);
+        }
+        true
     }
 
     /// A connection that its host had closed does not come: its earlier router has seen its end.
@@ -424,7 +438,7 @@ impl Role for SupportRouter {
                 // whose clock is behind is told what it has to exceed.
                 let wall = boot.wall.plus(now.since(Instant::ZERO)).0;
                 let before = wall.max(0).cast_unsigned().saturating_sub(1);
-                self.hosts.values_mut().for_each(|host| host.greets(before));
+                self.hosts.values_mut().for_each(|host| host.forgets(before));
                 self.start(out);
             }
             Input::Timeout => self.timeout(now, out),

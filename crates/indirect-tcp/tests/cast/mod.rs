@@ -264,6 +264,7 @@ fn entry(at: Ipv4Addr) -> Entry {
         peer: Addr::new(FIXED, SERVICE),
         received: None,
         closing: false,
+        calling: false,
     }
 }
 
