@@ -146,7 +146,8 @@ impl SupportRouter {
     fn packet(&mut self, now: Instant, rx: Rx, packet: Packet, out: &mut Outbox) {
         let Ok((ip, payload)) = Header::parse(&packet.bytes) else { return out.pass(rx, packet) };
         if ip.protocol != wire::ipv4::UDP {
-            // A segment of a connection that is here: its socket is this host's, whatever address it has.
+            // A segment of a connection that is here, or an error about one: its socket is this host's, whatever address it
+            // has.
             return out.send(Iface::HOST, packet);
         }
         match self.datagram(now, rx.iface, packet.link.src, &ip, payload, out) {
