@@ -241,13 +241,17 @@ impl MobileHost {
         let programs = self.connections.iter().filter(|(_, connection)| named(connection));
         let programs: Vec<StreamId> = programs.map(|(program, _)| *program).collect();
         for program in programs {
-            self.lost_one(program, refused::RESET, out);
+            match self.connections.get(&program).map(|connection| &connection.state) {
+                // It was not connected, or the answer was never heard: it is called for again.
+                Some(State::Calling { .. }) => self.begin(program, out),
+                _ => self.end(program, Some(refused::RESET), out),
+            }
         }
         Ok(())
     }
 
-    /// A call that a router before this one did not answer is made here. What is open ends, and what was called here.
-    fn lost_one(&mut self, program: StreamId, why: &str, out: &mut Outbox) {
+    /// The stream of a call has ended: one to a router before this one is made here.
+    fn call_ended(&mut self, program: StreamId, why: &str, out: &mut Outbox) {
         let state = self.connections.get(&program).map(|connection| &connection.state);
         if matches!(state, Some(State::Calling { entry: Entry { calling: false, .. }, .. })) {
             self.begin(program, out);
@@ -427,7 +431,7 @@ impl MobileHost {
             StreamEvent::Finished if matches!(connection.state, State::Open(_)) => {
                 out.served(Told::Finished(program));
             }
-            StreamEvent::Finished => self.lost_one(program, refused::RESET, out),
+            StreamEvent::Finished => self.call_ended(program, refused::RESET, out),
             StreamEvent::Closed(why) => {
                 self.programs.remove(&inner);
                 connection.inner = None;
@@ -439,7 +443,7 @@ impl MobileHost {
                 }
                 match open {
                     Some(_) => self.end(program, why, out),
-                    None => self.lost_one(program, why.unwrap_or(refused::RESET), out),
+                    None => self.call_ended(program, why.unwrap_or(refused::RESET), out),
                 }
             }
             _ => {}

@@ -106,12 +106,7 @@ impl SupportRouter {
         if *near.remote.ip() != address || *near.local.ip() != router || router != self.config.address {
             return Err(refusal::MISDIRECTED);
         }
-        let ends = (near.remote, near.local, peer);
-        let awaited = host.greeting.as_ref().is_some_and(|greeting| {
-            let is_it = |entry: &Entry| entry.calling && (entry.host, entry.router, entry.peer) == ends;
-            greeting.message.entries.iter().any(|entry| entry.connection == number && is_it(entry))
-        });
-        if host.connections.contains_key(&number) || !host.may_call(sequence, awaited) {
+        if host.connections.contains_key(&number) || !host.may_call(number, sequence) {
             return Err(refusal::STALE);
         }
         if host.open() >= CONNECTIONS {

@@ -14,6 +14,8 @@ use wire::{Duration, Iface, Instant, Ipv4Addr, Mac, Packet, Prefix, Reason, udp}
 const FIRST_REPEAT: Duration = Duration::from_millis(250);
 /// How often in all.
 const ATTEMPTS: u32 = 6;
+/// So long after a greeting a call that it names may come: one that is lost in the air is repeated by then.
+const CALLED: Duration = Duration::from_secs(1);
 
 impl SupportRouter {
     /// A mobile host says that it is here.
@@ -71,8 +73,7 @@ impl SupportRouter {
         let mut leaving = Vec::new();
         for entry in entries {
             match host.connections.get(&entry.connection) {
-                // Its call is still to come, or the host's stack hears a reset of this one's.
-                None if entry.calling => {}
+                None if entry.calling => _ = host.awaited.insert(entry.connection),
                 None => {
                     host.connections.insert(entry.connection, Connection::expected(*entry));
                     expected.push(*entry);
@@ -88,6 +89,10 @@ impl SupportRouter {
             self.resume(address, number, out);
         }
         self.listen();
+        let awaits = self.hosts.get(&address).is_some_and(|host| !host.awaited.is_empty());
+        if awaits {
+            self.due.set(Due::Called(address), now + CALLED);
+        }
         if !expected.is_empty() {
             self.due.set(Due::Patience(address), now + self.config.patience);
         }
@@ -293,6 +298,16 @@ impl SupportRouter {
         let numbers: Vec<u32> =
             host.connections.iter().filter(|(_, here)| late(here)).map(|(number, _)| *number).collect();
         self.lose(now, address, &numbers, "never came", out);
+    }
+
+    /// Calls that its host waits for have not come. This router may have had them before it restarted, and the host's stack has
+    /// nothing to say that would be answered by a reset.
+    pub(super) fn not_called(&mut self, address: Ipv4Addr, out: &mut Outbox) {
+        let Some(host) = self.hosts.get_mut(&address) else { return };
+        let lost: Vec<u32> = std::mem::take(&mut host.awaited).into_iter().collect();
+        if !lost.is_empty() {
+            self.tell_lost(address, lost, out);
+        }
     }
 
     pub(super) fn tell_lost(&self, address: Ipv4Addr, connections: Vec<u32>, out: &mut Outbox) {

@@ -16,6 +16,8 @@ pub(super) struct Host {
     calls: BTreeSet<u64>,
     /// Calls up to this one are not remembered any more.
     called: u64,
+    /// Calls that its latest greeting to this router names, and that have not come.
+    pub(super) awaited: BTreeSet<u32>,
     /// How it is reached, while it is here.
     pub(super) way: Option<(Iface, Mac)>,
     /// The greeting with which it came, while it is here.
@@ -40,6 +42,7 @@ impl Host {
             greeted: 0,
             calls: BTreeSet::new(),
             called: 0,
+            awaited: BTreeSet::new(),
             way: None,
             greeting: None,
             pointers: BTreeMap::new(),
@@ -49,9 +52,10 @@ impl Host {
         }
     }
 
-    /// Whether a call is new: it was not heard before, and is later than the latest greeting, unless a greeting that is to
-    /// this router waits for its answer. It is not asked again with the same number.
-    pub(super) fn may_call(&mut self, sequence: u64, awaited: bool) -> bool {
+    /// Whether a call for this connection is new: it was not heard before, and is later than the latest greeting, or named by
+    /// it. It is not asked again with the same sequence.
+    pub(super) fn may_call(&mut self, number: u32, sequence: u64) -> bool {
+        let awaited = self.awaited.remove(&number);
         let timely = sequence > self.called && (awaited || sequence > self.greeted);
         let new = timely && self.calls.insert(sequence);
         if self.calls.len() > REMEMBERED {
@@ -66,8 +70,9 @@ impl Host {
     }
 
     /// It has greeted a router.
-    pub(super) const fn greets(&mut self, sequence: u64) {
+    pub(super) fn greets(&mut self, sequence: u64) {
         self.greeted = sequence;
+        self.awaited.clear();
     }
 
     /// Connections that are not over.

@@ -74,6 +74,8 @@ enum Due {
     Caller(StreamId),
     /// Connections of a host that were expected have not come.
     Patience(Ipv4Addr),
+    /// Calls that a host has named have not come.
+    Called(Ipv4Addr),
     /// An earlier router has not answered a forward pointer.
     Pointer(Ipv4Addr, Ipv4Addr),
     /// A connection to another router is to be tried again.
@@ -404,6 +406,7 @@ impl SupportRouter {
                     }
                 }
                 Due::Patience(host) => self.patience_ends(now, host, out),
+                Due::Called(host) => self.not_called(host, out),
                 Due::Pointer(host, old) => self.point(now, host, old, out),
                 Due::Relink(router) => self.relink(router, out),
                 Due::GiveUp(host) => self.give_up(now, host, out),
