@@ -520,9 +520,8 @@ fn the_segments_of_a_connection_are_taken_and_no_others() {
         assert_eq!(taken(ours.clone()), (true, passes));
         assert_eq!(taken(wrapped(&ours)), (true, false));
         // So is what a router says of a segment that was sent on it.
-        let about = |src, dst| {
-            IcmpError::FragmentationNeeded { mtu: 1000 }.about(&segment(src, dst), OWN).unwrap()
-        };
+        let about =
+            |src, dst| IcmpError::FragmentationNeeded { mtu: 1000 }.about(&segment(src, dst), OWN).unwrap();
         let sent = about((MOBILE, 5000), (FAR, 80));
         assert_eq!(taken(sent.clone()), (true, passes));
         assert_eq!(taken(wrapped(&sent)), (true, false));

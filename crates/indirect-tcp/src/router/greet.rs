@@ -285,7 +285,9 @@ impl SupportRouter {
         let numbers: Vec<u32> =
             host.connections.iter().filter(|(_, here)| connecting(here)).map(|(number, _)| *number).collect();
         for number in numbers {
-            self.refuse_ends(now, address, number, out);
+            let Some(connection) = self.forget(address, number) else { continue };
+            connection.halves().for_each(|(_, id)| out.stream(id, StreamOp::Forget));
+            self.refuse(now, connection.entry.far(), out);
             out.mark(Event::Lost { host: address, connection: number, why: "not connected" }.into());
         }
         self.listen();

@@ -359,8 +359,10 @@ impl SupportRouter {
                 self.is_over(now, host, *number, out);
                 continue;
             }
-            if !self.refuse_ends(now, host, *number, out) {
-                continue;
+            let Some(connection) = self.forget(host, *number) else { continue };
+            connection.halves().for_each(|(_, id)| out.stream(id, StreamOp::Forget));
+            for tuple in [connection.entry.near(), connection.entry.far()] {
+                self.refuse(now, tuple, out);
             }
             out.mark(Event::Lost { host, connection: *number, why }.into());
             lost.push(*number);
@@ -371,16 +373,10 @@ impl SupportRouter {
         }
     }
 
-    /// Forgets a connection, and answers by a reset whatever else is said of it. Whether there was one.
-    fn refuse_ends(&mut self, now: Instant, host: Ipv4Addr, number: u32, out: &mut Outbox) -> bool {
-        let Some(connection) = self.forget(host, number) else { return false };
-        connection.halves().for_each(|(_, id)| out.stream(id, StreamOp::Forget));
-        for tuple in [connection.entry.near(), connection.entry.far()] {
-            self.silence(now, tuple, Guard::Reset, out);
-            // A guard answers segments that come to this host; so they have to.
-            self.resets.insert(tuple);
-        }
-        true
+    /// For a while it answers by resets. A guard answers segments that come to this host; so they have to.
+    fn refuse(&mut self, now: Instant, tuple: Tuple, out: &mut Outbox) {
+        self.silence(now, tuple, Guard::Reset, out);
+        self.resets.insert(tuple);
     }
 
     /// A connection that its host had closed does not come: its earlier router has seen its end.
