@@ -27,8 +27,7 @@
 //! both ends are reset. All routers hold the key of each host that they serve, so that a router in wrong hands can take the
 //! connections of all of them. What moves between routers is authenticated and not encrypted. A host has 16 connections at most.
 //!
-//! Not here yet: listeners at the router, filters, encryption between routers, and errors of the path to the fixed host's half
-//! (ICMP).
+//! Not here yet: listeners at the router, filters, and encryption between routers.
 
 pub mod config;
 pub mod mark;

@@ -97,8 +97,8 @@ struct Connection {
 enum State {
     /// There is no router yet, or the stream to it is not open.
     Waiting,
-    /// It is asked; what it has said.
-    Calling { router: Addr, host: Addr, called: bool, heard: Vec<u8> },
+    /// It is asked, once it can be said in one piece; what it has said.
+    Calling { entry: Entry, called: bool, heard: Vec<u8> },
     /// It has connected.
     Open(Entry),
 }
@@ -151,8 +151,12 @@ impl MobileHost {
             self.previous.truncate(PREVIOUS + 1);
         }
         self.greet(now, router, out);
-        // What is not open yet begins anew, here.
-        let waiting: Vec<StreamId> = self.connections.keys().copied().collect();
+        // What nobody has called for begins anew, here.
+        let uncalled = |connection: &Connection| {
+            matches!(connection.state, State::Waiting | State::Calling { called: false, .. })
+        };
+        let waiting = self.connections.iter().filter(|(_, connection)| uncalled(connection));
+        let waiting: Vec<StreamId> = waiting.map(|(program, _)| *program).collect();
         for program in waiting {
             self.begin(program, out);
         }
@@ -160,8 +164,13 @@ impl MobileHost {
 
     fn greet(&mut self, now: Instant, router: Ipv4Addr, out: &mut Outbox) {
         let sequence = self.next_sequence(now);
-        let entries = self.connections.values().filter_map(|connection| match &connection.state {
+        let entries = self.connections.values_mut().filter_map(|connection| match &mut connection.state {
             State::Open(entry) => Some(*entry),
+            // It may have been connected: if so it comes along, and if not we hear that it is lost.
+            State::Calling { entry, called: true, .. } => {
+                entry.calling &= *entry.router.ip() == router;
+                Some(*entry)
+            }
             _ => None,
         });
         // A greeting has room for CONNECTIONS entries: open connections first, then the latest that were closed.
@@ -232,9 +241,23 @@ impl MobileHost {
         let programs = self.connections.iter().filter(|(_, connection)| named(connection));
         let programs: Vec<StreamId> = programs.map(|(program, _)| *program).collect();
         for program in programs {
-            self.end(program, Some(refused::RESET), out);
+            match self.connections.get(&program).map(|connection| &connection.state) {
+                // It was not connected, or the answer was never heard: it is called for again.
+                Some(State::Calling { .. }) => self.begin(program, out),
+                _ => self.end(program, Some(refused::RESET), out),
+            }
         }
         Ok(())
+    }
+
+    /// The stream of a call has ended: one to a router before this one is made here.
+    fn call_ended(&mut self, program: StreamId, why: &str, out: &mut Outbox) {
+        let state = self.connections.get(&program).map(|connection| &connection.state);
+        if matches!(state, Some(State::Calling { entry: Entry { calling: false, .. }, .. })) {
+            self.begin(program, out);
+        } else {
+            self.end(program, Some(why), out);
+        }
     }
 
     fn packet(&mut self, now: Instant, rx: Rx, packet: Packet, out: &mut Outbox) {
@@ -295,19 +318,21 @@ impl MobileHost {
         self.begin(program, out);
     }
 
-    /// Connects to the router, if there is one and the router has not connected already.
+    /// Connects to the router, if there is one. A connection that was called for before has another number then.
     fn begin(&mut self, program: StreamId, out: &mut Outbox) {
         let Some(router) = self.router else { return };
         let Some(connection) = self.connections.get_mut(&program) else { return };
-        if matches!(connection.state, State::Open(_)) {
-            return;
-        }
-        (connection.state, connection.credit) = (State::Waiting, 0);
-        let local = connection.local;
         if let Some(before) = connection.inner.take() {
             self.programs.remove(&before);
             out.stream(before, StreamOp::Abort);
+            connection.lift(before, out);
         }
+        if matches!(connection.state, State::Calling { called: true, .. }) {
+            self.next_number = self.next_number.wrapping_add(1);
+            connection.number = self.next_number;
+        }
+        (connection.state, connection.credit) = (State::Waiting, 0);
+        let local = connection.local;
         let inner = self.new_stream(program);
         if let Some(connection) = self.connections.get_mut(&program) {
             connection.inner = Some(inner);
@@ -375,8 +400,8 @@ impl MobileHost {
         match event {
             StreamEvent::Opened(host) => {
                 if let (State::Waiting, Some(router)) = (&connection.state, self.router) {
-                    let router = Addr::new(router, PORT);
-                    connection.state = State::Calling { router, host, called: false, heard: Vec::new() };
+                    let entry = connection.entry(Addr::new(router, PORT), host);
+                    connection.state = State::Calling { entry, called: false, heard: Vec::new() };
                     self.call(now, program, out);
                 }
             }
@@ -406,7 +431,7 @@ impl MobileHost {
             StreamEvent::Finished if matches!(connection.state, State::Open(_)) => {
                 out.served(Told::Finished(program));
             }
-            StreamEvent::Finished => self.end(program, Some(refused::RESET), out),
+            StreamEvent::Finished => self.call_ended(program, refused::RESET, out),
             StreamEvent::Closed(why) => {
                 self.programs.remove(&inner);
                 connection.inner = None;
@@ -416,7 +441,10 @@ impl MobileHost {
                     Some(entry) if why.is_none() => self.still_to_name(now, entry, out),
                     _ => connection.lift(inner, out),
                 }
-                self.end(program, why.or(open.is_none().then_some(refused::RESET)), out);
+                match open {
+                    Some(_) => self.end(program, why, out),
+                    None => self.call_ended(program, why.unwrap_or(refused::RESET), out),
+                }
             }
             _ => {}
         }
@@ -426,21 +454,27 @@ impl MobileHost {
     fn call(&mut self, now: Instant, program: StreamId, out: &mut Outbox) {
         let sequence = self.next_sequence(now);
         let Some(connection) = self.connections.get_mut(&program) else { return };
-        let State::Calling { router, called, .. } = &mut connection.state else { return };
+        let State::Calling { entry, called, .. } = &mut connection.state else { return };
         if *called || connection.credit < Call::LEN {
             return;
         }
         *called = true;
-        let (host, number, peer) = (self.config.address, connection.number, connection.peer);
-        let call = Call { host, connection: number, sequence, router: *router.ip(), peer };
+        // The same ports again: the guard is this one's now.
+        self.closing.retain(|(closed, _)| far(closed) != far(entry));
+        let Entry { connection: number, router, peer, .. } = *entry;
+        // What strays here while routers change places is for nobody: a reset would end the connection.
+        let guard = StreamOp::Guard(far(entry), Some(Guard::Drop));
+        let call =
+            Call { host: self.config.address, connection: number, sequence, router: *router.ip(), peer };
         connection.credit -= Call::LEN;
+        connection.pass(guard, out);
         connection.pass(StreamOp::Write(Signed::new(call, &self.config.key).emit()), out);
         connection.pass(StreamOp::Read(Answer::LEN), out);
     }
 
     fn answered(&mut self, program: StreamId, out: &mut Outbox) {
         let Some(connection) = self.connections.get_mut(&program) else { return };
-        let State::Calling { router, host, heard, .. } = &connection.state else { return };
+        let State::Calling { entry, heard, .. } = &connection.state else { return };
         let missing = Answer::LEN.saturating_sub(heard.len());
         if missing > 0 {
             return connection.pass(StreamOp::Read(missing), out);
@@ -456,23 +490,8 @@ impl MobileHost {
         if code != Code::Connected {
             return self.end(program, Some(words(code)), out);
         }
-        let entry = Entry {
-            connection: connection.number,
-            generation: 0,
-            kind: Kind::Active,
-            host: *host,
-            router: *router,
-            peer: connection.peer,
-            received: None,
-            closing: false,
-        };
+        let entry = Entry { calling: false, ..*entry };
         connection.state = State::Open(entry);
-        // The same ports again: the guard is this one's now.
-        self.closing.retain(|(closed, _)| far(closed) != far(&entry));
-        if let Some(inner) = connection.inner {
-            // What strays here while routers change places is for nobody: a reset would end the connection.
-            out.stream(inner, StreamOp::Guard(far(&entry), Some(Guard::Drop)));
-        }
         out.served(Told::Opened(program, entry.host));
         if connection.finishing {
             connection.pass(StreamOp::Finish, out);
@@ -539,9 +558,24 @@ impl Connection {
         }
     }
 
-    /// The guard of an open connection is of no use any more.
+    /// How routers name it.
+    const fn entry(&self, router: Addr, host: Addr) -> Entry {
+        Entry {
+            connection: self.number,
+            generation: 0,
+            kind: Kind::Active,
+            host,
+            router,
+            peer: self.peer,
+            received: None,
+            closing: false,
+            calling: true,
+        }
+    }
+
+    /// The guard of a connection is of no use any more.
     fn lift(&self, inner: StreamId, out: &mut Outbox) {
-        if let State::Open(entry) = &self.state {
+        if let State::Open(entry) | State::Calling { entry, called: true, .. } = &self.state {
             out.stream(inner, StreamOp::Guard(far(entry), None));
         }
     }

@@ -252,10 +252,11 @@ impl MobileNode {
         if ours || moves {
             self.timers.stop(Timer::Solicit);
         }
+        if ours {
+            self.detected(agent, out);
+        }
         if moves {
             self.choose(now, agent, out);
-        } else if ours {
-            self.detected(agent, out);
         }
     }
 

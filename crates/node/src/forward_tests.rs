@@ -519,6 +519,16 @@ fn the_segments_of_a_connection_are_taken_and_no_others() {
         // Passed on, a segment that came by itself goes on its way; what a tunnel carried goes nowhere but to the host.
         assert_eq!(taken(ours.clone()), (true, passes));
         assert_eq!(taken(wrapped(&ours)), (true, false));
+        // So is what a router says of a segment that was sent on it.
+        let about =
+            |src, dst| IcmpError::FragmentationNeeded { mtu: 1000 }.about(&segment(src, dst), OWN).unwrap();
+        let sent = about((MOBILE, 5000), (FAR, 80));
+        assert_eq!(taken(sent.clone()), (true, passes));
+        assert_eq!(taken(wrapped(&sent)), (true, false));
+        let others = [about((MOBILE, 5001), (FAR, 80)), about((MOBILE, 5000), (FAR, 81))];
+        for other in others {
+            assert_eq!(taken(other), (false, true));
+        }
         for other in [
             segment((FAR, 81), (MOBILE, 5000)),
             segment((FAR, 80), (MOBILE, 5001)),

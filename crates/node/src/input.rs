@@ -163,8 +163,8 @@ pub enum Listen {
     Group(Iface, Ipv4Addr),
     /// ICMP errors to this host, about a packet of this kind that it sent or tunnelled.
     IcmpAbout(Proto),
-    /// Segments of this TCP connection to its `local` end, whoever's address that is: passing through, or just out of a
-    /// tunnel. Who listens takes them: passed on, they have no way but to the host.
+    /// Segments of this TCP connection to its `local` end, and ICMP errors about those from there, whoever's address that
+    /// is: passing through, or just out of a tunnel. Who listens takes them: passed on, they have no way but to the host.
     Connection(Tuple),
 }
 

@@ -3,7 +3,7 @@
 use crate::Addr;
 use crate::input::{Listen, Proto};
 use wire::ipv4::{self, Header};
-use wire::{Iface, icmp};
+use wire::{Iface, Ipv4Addr, icmp};
 
 /// What kind of packet it is, as far as roles listen by it. Whole or not: a role that listens refuses what is malformed,
 /// and says why.
@@ -12,8 +12,17 @@ pub(crate) struct Traffic {
     protocol: u8,
     proto: Option<Proto>,
     about: About,
-    /// Of a TCP segment: the source's port, and the destination's.
-    segment: Option<[u16; 2]>,
+    /// Of a TCP segment, or of one that an ICMP error is about.
+    segment: Option<Ends>,
+}
+
+/// The ends of a TCP segment.
+#[derive(Clone, Copy, Debug)]
+struct Ends {
+    from: Addr,
+    to: Addr,
+    /// It was sent to `to`, and an ICMP error comes back to `from`.
+    failed: bool,
 }
 
 /// Of an ICMP error: what it is about, by number, by the destination's port and by the source's.
@@ -25,17 +34,20 @@ struct About {
 
 impl Traffic {
     pub(crate) fn of(header: &Header, payload: &[u8]) -> Self {
-        let about = match payload {
+        let quote = match payload {
             [kind, _, _, _, body @ ..] if header.protocol == ipv4::ICMP && icmp::is_error(*kind) => {
-                quoted(*kind, body)
+                icmp::Quote::of(&icmp::Message { kind: *kind, code: 0, body }).ok()
             }
-            _ => About::default(),
+            _ => None,
         };
+        let about = quote.as_ref().map_or_else(About::default, |quote| About {
+            protocol: Some(quote.protocol),
+            protos: kinds(quote.protocol, 0, quote.payload),
+        });
         let [proto, _] = kinds(header.protocol, header.offset, payload);
-        let segment = match payload {
-            [a, b, c, d, ..] if (header.protocol, header.offset) == (ipv4::TCP, 0) => {
-                Some([[*a, *b], [*c, *d]].map(u16::from_be_bytes))
-            }
+        let segment = match (&quote, header.offset) {
+            (Some(quote), 0) => ends(quote.protocol, [quote.src, quote.dst], quote.payload, true),
+            (None, 0) => ends(header.protocol, [header.src, header.dst], payload, false),
             _ => None,
         };
         Self { protocol: header.protocol, proto, about, segment }
@@ -57,10 +69,14 @@ impl Traffic {
         }
     }
 
-    /// Whether it is a segment of a connection that a role takes, wherever it is on its way to.
+    /// Whether it is a segment of a connection that a role takes, or an error about one that was sent on it, wherever it is on
+    /// its way to.
     pub(crate) fn is_intercepted(self, listen: &Listen, header: &Header) -> bool {
-        let (Listen::Connection(tuple), Some([from, to])) = (listen, self.segment) else { return false };
-        tuple.local == Addr::new(header.dst, to) && tuple.remote == Addr::new(header.src, from)
+        let (Listen::Connection(tuple), Some(Ends { from, to, failed })) = (listen, self.segment) else {
+            return false;
+        };
+        let (local, remote) = if failed { (from, to) } else { (to, from) };
+        (tuple.local, tuple.remote) == (local, remote) && header.dst == *local.ip()
     }
 }
 
@@ -70,12 +86,13 @@ impl About {
     }
 }
 
-fn quoted(kind: u8, body: &[u8]) -> About {
-    match icmp::Quote::of(&icmp::Message { kind, code: 0, body }) {
-        Ok(quote) => {
-            About { protocol: Some(quote.protocol), protos: kinds(quote.protocol, 0, quote.payload) }
+fn ends(protocol: u8, [src, dst]: [Ipv4Addr; 2], payload: &[u8], failed: bool) -> Option<Ends> {
+    match payload {
+        [a, b, c, d, ..] if protocol == ipv4::TCP => {
+            let [from, to] = [[*a, *b], [*c, *d]].map(u16::from_be_bytes);
+            Some(Ends { from: Addr::new(src, from), to: Addr::new(dst, to), failed })
         }
-        Err(_) => About::default(),
+        _ => None,
     }
 }
 

@@ -4,7 +4,7 @@
 //!  0 connection u32 · 4 generation u16 · 6 kind u8 · 7 flags u8 · 8 family u8 · 9 reserved u8
 //! 10 host's port u16 · 12 router's port u16 · 14 peer's port u16
 //! 16 host's address · 32 router's · 48 peer's: 16 bytes each
-//! 64 bytes that the host has received u64, valid with flag 4; flag 8: its program has closed it
+//! 64 bytes that the host has received u64, valid with flag 4; flag 8: its program has closed it; flag 16: it is called
 //! ```
 
 use super::{mapped, put_mapped, zeros};
@@ -19,6 +19,8 @@ pub(super) const FAMILY: u8 = 2;
 const RECEIVED: u8 = 4;
 /// Flag (ours): the program has closed it.
 const CLOSING: u8 = 8;
+/// Flag (ours): the call is not answered.
+const CALLING: u8 = 16;
 
 /// How a connection came to be.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -49,6 +51,9 @@ pub struct Entry {
     /// Its program has closed it in order. What the host's stack still has to say, a FIN above all, may be on its way to a
     /// router that has it.
     pub closing: bool,
+    /// The router that this is told was asked to connect, has not answered, and none was greeted since: the call may come
+    /// after this.
+    pub calling: bool,
 }
 
 impl Entry {
@@ -71,7 +76,7 @@ impl Entry {
             _ => return Err(Malformed("itcp_entry_kind")),
         };
         let flags = r.u8()?;
-        if flags & !(RECEIVED | CLOSING) != 0 {
+        if flags & !(RECEIVED | CLOSING | CALLING) != 0 || flags & (CLOSING | CALLING) == CLOSING | CALLING {
             return Err(Malformed("itcp_entry_flags")); // transparent mode and filters: nobody has them here
         }
         if r.u8()? != FAMILY {
@@ -89,15 +94,20 @@ impl Entry {
             return Err(Malformed("itcp_entry_ends"));
         }
         let received = (flags & RECEIVED != 0).then_some(received);
-        let closing = flags & CLOSING != 0;
-        Ok(Self { connection, generation, kind, host, router, peer, received, closing })
+        let (closing, calling) = (flags & CLOSING != 0, flags & CALLING != 0);
+        Ok(Self { connection, generation, kind, host, router, peer, received, closing, calling })
     }
 
     pub(super) fn put(&self, out: &mut Vec<u8>) {
         out.extend(self.connection.to_be_bytes());
         out.extend(self.generation.to_be_bytes());
         let received = if self.received.is_some() { RECEIVED } else { 0 };
-        let flags = received | if self.closing { CLOSING } else { 0 };
+        let of_program = match (self.closing, self.calling) {
+            (true, _) => CLOSING,
+            (false, true) => CALLING,
+            (false, false) => 0,
+        };
+        let flags = received | of_program;
         let kind = match self.kind {
             Kind::Active => 1,
             Kind::Accepted => 2,

@@ -22,6 +22,7 @@ fn entry() -> Entry {
         peer: SocketAddrV4::new(FIXED, 9000),
         received: None,
         closing: false,
+        calling: false,
     }
 }
 

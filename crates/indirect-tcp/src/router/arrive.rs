@@ -66,7 +66,11 @@ impl SupportRouter {
                 }
             }
             Body::Done => {
+                let old = link.peer;
                 link.offers.remove(&handoff);
+                if let Some(old) = old {
+                    self.all_came_from(now, old, (address, sequence), out);
+                }
                 self.send_on(id, handoff, Body::DoneAnswer, out);
             }
             _ => return Err(refusal::UNEXPECTED),

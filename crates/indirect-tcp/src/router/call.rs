@@ -106,7 +106,7 @@ impl SupportRouter {
         if *near.remote.ip() != address || *near.local.ip() != router || router != self.config.address {
             return Err(refusal::MISDIRECTED);
         }
-        if host.connections.contains_key(&number) || !host.may_call(sequence) {
+        if host.connections.contains_key(&number) || !host.may_call(number, sequence) {
             return Err(refusal::STALE);
         }
         if host.open() >= CONNECTIONS {
@@ -125,17 +125,20 @@ impl SupportRouter {
             peer,
             received: None,
             closing: false,
+            calling: false,
         };
         let far = self.new_stream(Use::Half(address, number, Side::Far));
         self.streams.insert(id, Use::Half(address, number, Side::Near));
+        let (near, far_id, called) = (Some(id), Some(far), Some(sequence));
         let connection =
-            Connection { entry, near: Some(id), far: Some(far), attempt: 0, stage: Stage::Connecting };
+            Connection { entry, near, far: far_id, called, attempt: 0, stage: Stage::Connecting };
         if let Some(host) = self.hosts.get_mut(&address) {
             host.connections.insert(number, connection);
         }
+        self.begins_anew(entry.far(), out);
         self.listen();
         out.mark(Event::Called { host: address, connection: number }.into());
-        let local = Some(near.remote);
+        let local = Some(entry.host);
         self.set_half(far, out);
         out.stream(far, StreamOp::Open { by: Transport::Tcp, local, peer, foreign: true });
         Ok(())

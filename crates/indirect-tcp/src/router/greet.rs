@@ -14,6 +14,8 @@ use wire::{Duration, Iface, Instant, Ipv4Addr, Mac, Packet, Prefix, Reason, udp}
 const FIRST_REPEAT: Duration = Duration::from_millis(250);
 /// How often in all.
 const ATTEMPTS: u32 = 6;
+/// So long after a greeting a call that it names may come: one that is lost in the air is repeated by then.
+const CALLED: Duration = Duration::from_secs(1);
 
 impl SupportRouter {
     /// A mobile host says that it is here.
@@ -71,6 +73,7 @@ impl SupportRouter {
         let mut leaving = Vec::new();
         for entry in entries {
             match host.connections.get(&entry.connection) {
+                None if entry.calling => _ = host.awaited.insert(entry.connection),
                 None => {
                     host.connections.insert(entry.connection, Connection::expected(*entry));
                     expected.push(*entry);
@@ -86,6 +89,10 @@ impl SupportRouter {
             self.resume(address, number, out);
         }
         self.listen();
+        let awaits = self.hosts.get(&address).is_some_and(|host| !host.awaited.is_empty());
+        if awaits {
+            self.due.set(Due::Called(address), now + CALLED);
+        }
         if !expected.is_empty() {
             self.due.set(Due::Patience(address), now + self.config.patience);
         }
@@ -133,6 +140,33 @@ impl SupportRouter {
         let Some(pointer) = pointer.filter(|_| host.greeted == sequence) else { return Err(refusal::STALE) };
         pointer.answer = Some(connections);
         self.due.stop(Due::Pointer(address, old));
+        let missing = |here: &Connection| matches!(here.stage, Stage::Expected | Stage::Arriving(_));
+        if connections > 0 && host.connections.values().any(missing) {
+            // It lives, and tries: what it sends may be lost a few times, and each time-out is twice the one before.
+            self.due.set(Due::Patience(address), now + self.config.patience * 2);
+        }
+        self.lose_what_nobody_has(now, address, out);
+        Ok(())
+    }
+
+    /// An earlier router has handed over all that it had.
+    pub(super) fn all_came_from(
+        &mut self,
+        now: Instant,
+        old: Ipv4Addr,
+        (address, sequence): (Ipv4Addr, u64),
+        out: &mut Outbox,
+    ) {
+        let Some(host) = self.hosts.get_mut(&address).filter(|host| host.greeted == sequence) else { return };
+        let Some(pointer) = host.pointers.get_mut(&old) else { return };
+        pointer.answer = Some(0);
+        self.due.stop(Due::Pointer(address, old));
+        self.lose_what_nobody_has(now, address, out);
+    }
+
+    /// What is still expected when no earlier router has anything will not come.
+    fn lose_what_nobody_has(&mut self, now: Instant, address: Ipv4Addr, out: &mut Outbox) {
+        let Some(host) = self.hosts.get(&address) else { return };
         let previous = host.greeting.as_ref().map_or(&[][..], |greeting| &greeting.message.previous);
         let answer = |old: &Ipv4Addr| host.pointers.get(old).and_then(|pointer| pointer.answer);
         if previous.iter().all(|old| answer(old) == Some(0)) {
@@ -141,7 +175,6 @@ impl SupportRouter {
             let numbers: Vec<u32> = missing.map(|(number, _)| *number).collect();
             self.lose(now, address, &numbers, "no router has it", out);
         }
-        Ok(())
     }
 
     /// Another router says that a host is with it now.
@@ -174,6 +207,7 @@ impl SupportRouter {
             self.due.stop(Due::Patience(message.host));
             self.end_unlisted(greeting, out);
             self.drop_expected(now, message.host, out);
+            self.drop_connecting(now, message.host, out);
         }
         let Some(host) = self.hosts.get_mut(&message.host) else { return Ok(()) };
         let connections = host.connections.len();
@@ -200,11 +234,14 @@ impl SupportRouter {
         out.route(near_way(message.host), None);
     }
 
-    /// What the host does not have any more.
+    /// What the host does not have any more. What it called for after this greeting is none of that.
     fn end_unlisted(&mut self, greeting: &Signed<Greeting>, out: &mut Outbox) {
         let Greeting { host: address, ref entries, .. } = greeting.message;
         let Some(host) = self.hosts.get(&address) else { return };
-        let listed = |here: &Connection| entries.iter().any(|entry| same(entry, &here.entry));
+        let listed = |here: &Connection| {
+            here.called.is_some_and(|called| called > greeting.message.sequence)
+                || entries.iter().any(|entry| same(entry, &here.entry))
+        };
         let ended: Vec<u32> =
             host.connections.iter().filter(|(_, here)| !listed(here)).map(|(number, _)| *number).collect();
         for number in ended {
@@ -240,6 +277,22 @@ impl SupportRouter {
         }
     }
 
+    /// Of what has no far half yet there is nothing to hand over, and its peer's answer may come by where the host is now: it
+    /// is called for again there. The peer has not heard that it is open, and forgets it without a word.
+    fn drop_connecting(&mut self, now: Instant, address: Ipv4Addr, out: &mut Outbox) {
+        let Some(host) = self.hosts.get(&address) else { return };
+        let connecting = |here: &Connection| matches!(here.stage, Stage::Connecting);
+        let numbers: Vec<u32> =
+            host.connections.iter().filter(|(_, here)| connecting(here)).map(|(number, _)| *number).collect();
+        for number in numbers {
+            let Some(connection) = self.forget(address, number) else { continue };
+            connection.halves().for_each(|(_, id)| out.stream(id, StreamOp::Forget));
+            self.refuse(now, connection.entry.far(), out);
+            out.mark(Event::Lost { host: address, connection: number, why: "not connected" }.into());
+        }
+        self.listen();
+    }
+
     /// Connections that were expected have not come.
     pub(super) fn patience_ends(&mut self, now: Instant, address: Ipv4Addr, out: &mut Outbox) {
         let Some(host) = self.hosts.get(&address) else { return };
@@ -247,6 +300,16 @@ impl SupportRouter {
         let numbers: Vec<u32> =
             host.connections.iter().filter(|(_, here)| late(here)).map(|(number, _)| *number).collect();
         self.lose(now, address, &numbers, "never came", out);
+    }
+
+    /// Calls that its host waits for have not come. This router may have had them before it restarted, and the host's stack has
+    /// nothing to say that would be answered by a reset.
+    pub(super) fn not_called(&mut self, address: Ipv4Addr, out: &mut Outbox) {
+        let Some(host) = self.hosts.get_mut(&address) else { return };
+        let lost: Vec<u32> = std::mem::take(&mut host.awaited).into_iter().collect();
+        if !lost.is_empty() {
+            self.tell_lost(address, lost, out);
+        }
     }
 
     pub(super) fn tell_lost(&self, address: Ipv4Addr, connections: Vec<u32>, out: &mut Outbox) {

@@ -192,10 +192,10 @@ impl SupportRouter {
             return;
         };
         let Some(connection) = self.connection(address, number) else { return };
+        let halves = connection.halves();
         let Stage::Leaving(leaving) = &mut connection.stage else { return };
-        let halves = [connection.near.map(|id| (Side::Near, id)), connection.far.map(|id| (Side::Far, id))];
         let Some(staged) = leaving.staged.as_ref() else { return };
-        if leaving.next(halves.into_iter().flatten()).is_some() {
+        if leaving.next(halves).is_some() {
             return; // it is not all here yet
         }
         let attempt = connection.attempt + 1;

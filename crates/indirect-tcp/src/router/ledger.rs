@@ -12,8 +12,12 @@ pub(super) struct Host {
     pub(super) key: Key,
     /// The sequence of its latest greeting, to whomever.
     pub(super) greeted: u64,
-    /// Those of its calls since then: calls may overtake each other, but none comes twice.
+    /// Its latest calls: they may overtake each other, and greetings too, but none counts twice.
     calls: BTreeSet<u64>,
+    /// Calls up to this one are not remembered any more.
+    called: u64,
+    /// Calls that its latest greeting to this router names, and that have not come.
+    pub(super) awaited: BTreeSet<u32>,
     /// How it is reached, while it is here.
     pub(super) way: Option<(Iface, Mac)>,
     /// The greeting with which it came, while it is here.
@@ -37,6 +41,8 @@ impl Host {
             key,
             greeted: 0,
             calls: BTreeSet::new(),
+            called: 0,
+            awaited: BTreeSet::new(),
             way: None,
             greeting: None,
             pointers: BTreeMap::new(),
@@ -46,19 +52,27 @@ impl Host {
         }
     }
 
-    /// Whether a call is new. It is not asked again with the same number.
-    pub(super) fn may_call(&mut self, sequence: u64) -> bool {
-        let new = sequence > self.greeted && self.calls.insert(sequence);
+    /// Whether a call for this connection is new: it was not heard before, and is later than the latest greeting, or named by
+    /// it. It is not asked again with the same sequence.
+    pub(super) fn may_call(&mut self, number: u32, sequence: u64) -> bool {
+        let awaited = self.awaited.remove(&number);
+        let timely = sequence > self.called && (awaited || sequence > self.greeted);
+        let new = timely && self.calls.insert(sequence);
         if self.calls.len() > REMEMBERED {
-            self.greeted = self.calls.pop_first().unwrap_or(self.greeted);
+            self.called = self.calls.pop_first().unwrap_or(self.called);
         }
         new
+    }
+
+    /// Nothing that it said up to now counts any more.
+    pub(super) fn forgets(&mut self, sequence: u64) {
+        (self.greeted, self.called) = (sequence, sequence);
     }
 
     /// It has greeted a router.
     pub(super) fn greets(&mut self, sequence: u64) {
         self.greeted = sequence;
-        self.calls.clear();
+        self.awaited.clear();
     }
 
     /// Connections that are not over.
@@ -127,6 +141,9 @@ pub(super) struct Connection {
     pub(super) entry: Entry,
     pub(super) near: Option<StreamId>,
     pub(super) far: Option<StreamId>,
+    /// The sequence of the call by which it began; none where it came from another router. A greeting from before does not name
+    /// it.
+    pub(super) called: Option<u64>,
     /// The number of the latest attempt to hand it over, by whichever router.
     pub(super) attempt: u32,
     pub(super) stage: Stage,
@@ -135,7 +152,7 @@ pub(super) struct Connection {
 impl Connection {
     /// One that is to come.
     pub(super) const fn expected(entry: Entry) -> Self {
-        Self { entry, near: None, far: None, attempt: 0, stage: Stage::Expected }
+        Self { entry, near: None, far: None, called: None, attempt: 0, stage: Stage::Expected }
     }
 
     /// The attempt of which only the router that it went to can say whether it succeeded.

@@ -74,6 +74,8 @@ enum Due {
     Caller(StreamId),
     /// Connections of a host that were expected have not come.
     Patience(Ipv4Addr),
+    /// Calls that a host has named have not come.
+    Called(Ipv4Addr),
     /// An earlier router has not answered a forward pointer.
     Pointer(Ipv4Addr, Ipv4Addr),
     /// A connection to another router is to be tried again.
@@ -146,7 +148,8 @@ impl SupportRouter {
     fn packet(&mut self, now: Instant, rx: Rx, packet: Packet, out: &mut Outbox) {
         let Ok((ip, payload)) = Header::parse(&packet.bytes) else { return out.pass(rx, packet) };
         if ip.protocol != wire::ipv4::UDP {
-            // A segment of a connection that is here: its socket is this host's, whatever address it has.
+            // A segment of a connection that is here, or an error about one: its socket is this host's, whatever address it
+            // has.
             return out.send(Iface::HOST, packet);
         }
         match self.datagram(now, rx.iface, packet.link.src, &ip, payload, out) {
@@ -332,6 +335,14 @@ impl SupportRouter {
         }
     }
 
+    /// A connection has the same ends as one before it: what was said of that one does not count for it.
+    fn begins_anew(&mut self, tuple: Tuple, out: &mut Outbox) {
+        self.resets.remove(&tuple);
+        self.ended.remove(&tuple);
+        self.due.stop(Due::Silence(tuple));
+        Self::guard(tuple, None, out);
+    }
+
     /// For a while it says nothing on this tuple, or only resets.
     fn silence(&mut self, now: Instant, tuple: Tuple, guard: Guard, out: &mut Outbox) {
         Self::guard(tuple, guard, out);
@@ -349,13 +360,9 @@ impl SupportRouter {
                 continue;
             }
             let Some(connection) = self.forget(host, *number) else { continue };
-            for id in [connection.near, connection.far].into_iter().flatten() {
-                out.stream(id, StreamOp::Forget);
-            }
+            connection.halves().for_each(|(_, id)| out.stream(id, StreamOp::Forget));
             for tuple in [connection.entry.near(), connection.entry.far()] {
-                self.silence(now, tuple, Guard::Reset, out);
-                // A guard answers segments that come to this host; so they have to.
-                self.resets.insert(tuple);
+                self.refuse(now, tuple, out);
             }
             out.mark(Event::Lost { host, connection: *number, why }.into());
             lost.push(*number);
@@ -364,6 +371,12 @@ impl SupportRouter {
             self.listen();
             self.tell_lost(host, lost, out);
         }
+    }
+
+    /// For a while it answers by resets. A guard answers segments that come to this host; so they have to.
+    fn refuse(&mut self, now: Instant, tuple: Tuple, out: &mut Outbox) {
+        self.silence(now, tuple, Guard::Reset, out);
+        self.resets.insert(tuple);
     }
 
     /// A connection that its host had closed does not come: its earlier router has seen its end.
@@ -389,6 +402,7 @@ impl SupportRouter {
                     }
                 }
                 Due::Patience(host) => self.patience_ends(now, host, out),
+                Due::Called(host) => self.not_called(host, out),
                 Due::Pointer(host, old) => self.point(now, host, old, out),
                 Due::Relink(router) => self.relink(router, out),
                 Due::GiveUp(host) => self.give_up(now, host, out),
@@ -424,7 +438,7 @@ impl Role for SupportRouter {
                 // whose clock is behind is told what it has to exceed.
                 let wall = boot.wall.plus(now.since(Instant::ZERO)).0;
                 let before = wall.max(0).cast_unsigned().saturating_sub(1);
-                self.hosts.values_mut().for_each(|host| host.greets(before));
+                self.hosts.values_mut().for_each(|host| host.forgets(before));
                 self.start(out);
             }
             Input::Timeout => self.timeout(now, out),
