@@ -91,7 +91,10 @@ fn an_outage_names_the_event_of_its_own_path() {
     let own = [event(2500, "cut", "cell = 2"), event(2800, "restore", "cell = 2")];
     let outcome = run("first", &[other, own].concat());
     let text = lab::report::text(&outcome);
-    assert!(text.contains("cut of cell 2 .. restore of cell 2") && !text.contains("cut of cell 3 .."), "{text}");
+    assert!(
+        text.contains("cut of cell 2 .. restore of cell 2") && !text.contains("cut of cell 3 .."),
+        "{text}"
+    );
 }
 
 #[test]

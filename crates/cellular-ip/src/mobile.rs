@@ -371,7 +371,8 @@ impl Mobile {
             let message = icmp::Message::parse(icmp)?;
             Quote::of(&message).map(|quote| (quote.kind, quote.code) == FRAGMENTATION_NEEDED)
         };
-        if let (Ok(true), State::Attached { at }) = (Header::parse(&packet.bytes).and_then(too_big), self.state)
+        if let (Ok(true), State::Attached { at }) =
+            (Header::parse(&packet.bytes).and_then(too_big), self.state)
             && self.repeats.since() + self.config.route_update_time <= now
         {
             self.announce_repeatedly(now, at, "too_big", out);

@@ -7,6 +7,7 @@ mod clock;
 pub mod control;
 pub mod counters;
 pub mod daemon;
+mod descriptors;
 pub mod doctor;
 mod error;
 pub mod ethtool;

@@ -395,7 +395,8 @@ impl ForeignAgent {
         let route = Route { action: Action::Forward(Hop::mac(self.iface, mac)), life: Life::Until(ends) };
         out.route(Key::to(class, host), route);
         let mut all = self.visitors.iter();
-        let taken = all.any(|(other, visitor)| other.0 == host && *other != visit && visitor.reached.is_some());
+        let taken =
+            all.any(|(other, visitor)| other.0 == host && *other != visit && visitor.reached.is_some());
         let is_free = !taken && !self.is_home_agent_of_any(host);
         let reached = is_free.then(|| self.own_packets_to(visit));
         let before = self.visitors.get(&visit).and_then(|visitor| visitor.reached);
@@ -451,7 +452,8 @@ impl ForeignAgent {
 
     /// Of the packets that this host itself sends, those that go to a visitor: all if an association proves who it is.
     fn own_packets_to(&self, (host, home_agent): Visit) -> Key {
-        let is_proved = self.mobile_nodes.first(host).is_some() || self.home_agents.first(home_agent).is_some();
+        let is_proved =
+            self.mobile_nodes.first(host).is_some() || self.home_agents.first(home_agent).is_some();
         let own = Prefix::host(self.config.address.address);
         let src = if is_proved { Prefix::ANY } else { own };
         Key { src, ..Key::to(Class::HOST, host) }

@@ -28,7 +28,8 @@ pub(super) fn keep(out: &Path, smallest: &Draft, judge: Judge, what: &str) -> Re
     for path in names.map(|name| out.join(name)) {
         match fs::File::create_new(&path) {
             Ok(mut file) => {
-                io::Write::write_all(&mut file, text.as_bytes()).map_err(|error| cannot_write(&path, &error))?;
+                io::Write::write_all(&mut file, text.as_bytes())
+                    .map_err(|error| cannot_write(&path, &error))?;
                 return Ok(path);
             }
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {

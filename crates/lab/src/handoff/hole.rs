@@ -140,10 +140,11 @@ impl Story<'_> {
     /// The event of the scenario that a hole is due to, from its begin to its end: one of an end of the flow, or one while which
     /// packets of the flow were lost as only an event loses them. Where there are several, one of the host that lost them.
     fn event_of(&self, flow: &Flow, lost: &[PacketEvent], [last, end]: [Instant; 2]) -> Option<[Event; 2]> {
-        let by_event = lost.iter().filter_map(|lost| self.lost_at(lost)).filter(|record| match &record.what {
-            What::Lost(_, _, why) | What::Dropped(_, _, why) => crate::event::is_of_event(why),
-            _ => false,
-        });
+        let by_event =
+            lost.iter().filter_map(|lost| self.lost_at(lost)).filter(|record| match &record.what {
+                What::Lost(_, _, why) | What::Dropped(_, _, why) => crate::event::is_of_event(why),
+                _ => false,
+            });
         let by_event: Vec<&Record> = by_event.collect();
         let is_end = |host: HostId| host == flow.from.host || host == flow.to.host;
         let mut events = self.ordered(last, end);

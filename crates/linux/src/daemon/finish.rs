@@ -1,7 +1,7 @@
 //! The end of a run: what every queue still holds, the kernel's counts, the summary, the records.
 
 use super::storage::Storage;
-use super::{Daemon, DaemonSummary, Heartbeat, SETTLING};
+use super::{Daemon, DaemonSummary, Heartbeat, RESERVE, SETTLING};
 use crate::error::{Attempt, Result};
 use crate::{Offset, counters};
 use rustix::event::{PollFd, PollFlags, poll};
@@ -15,6 +15,7 @@ const ROUNDS: usize = 1024;
 impl Daemon {
     /// Takes what the kernel still has for us, asks every queue what it holds, and sums up for who asked us to stop.
     pub(super) fn finish(&mut self, name: &str, before: &counters::Counters, offset: Offset) -> Result<()> {
+        self.reserve.spend(RESERVE);
         // One that did not run until now was stalled, even if no frame waits for it.
         self.vitals.beat(self.clock.now());
         for iface in 0..=self.ports.len() {
@@ -38,7 +39,7 @@ impl Daemon {
         for port in &self.ports {
             drops += u64::from(port.socket.statistics().map_or(0, |statistics| statistics.drops));
         }
-        let counters = self.settled_counters(before)?;
+        let counters = self.settled_counters(before);
         self.control.summary = serde_json::to_value(self.summary(name, counters, drops, offset))
             .map_err(std::io::Error::from)
             .attempt("write", "the summary")?;
@@ -56,18 +57,20 @@ impl Daemon {
     }
 
     /// What the kernel counted, when all that it sent has come here: what it sent last may be on its way.
-    pub(super) fn settled_counters(&mut self, before: &counters::Counters) -> Result<counters::Counters> {
+    pub(super) fn settled_counters(&mut self, before: &counters::Counters) -> counters::Counters {
         for _ in 0..SETTLING {
-            let counted = counters::since(before, &counters::here()?);
+            let counted = counted_since(before);
             let taken = self.vitals.received.first().copied().unwrap_or_default();
             // A counter that is missing does not change by waiting; the lab reports it.
             if counters::sent_to_node(&counted).map_or(true, |sent| sent <= taken) {
-                return Ok(counted);
+                return counted;
             }
             crate::pause(Duration::from_millis(1));
-            self.drain(Iface::HOST)?;
+            if self.drain(Iface::HOST).is_err() {
+                break;
+            }
         }
-        Ok(counters::since(before, &counters::here()?))
+        counted_since(before)
     }
 
     pub(super) fn summary(
@@ -101,6 +104,15 @@ impl Daemon {
             records: self.records.as_ref().map_or(0, |records| records.len() as u64),
         }
     }
+}
+
+/// What the kernel counted. If that cannot be read, nothing: the lab doubts each count that is missing, and the records are
+/// written all the same.
+fn counted_since(before: &counters::Counters) -> counters::Counters {
+    counters::here().map(|now| counters::since(before, &now)).unwrap_or_else(|error| {
+        let _ = writeln!(std::io::stderr(), "{error}");
+        counters::Counters::new()
+    })
 }
 
 pub(super) fn write_records(path: &std::path::Path, records: &[Record]) -> std::io::Result<()> {
