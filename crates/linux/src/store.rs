@@ -19,9 +19,9 @@
 
 use crate::error::{Attempt, Result};
 use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 const MAGIC: &[u8; 16] = b"wayfare store 2\n";
@@ -191,11 +191,23 @@ fn lock_file(path: &Path) -> io::Result<File> {
     }
     let file = OpenOptions::new().read(true).write(true).open(path)?;
     lock(&file)?;
+    keep_private(&file)?;
     // Meanwhile another daemon may have put a new file in its place.
     if std::fs::metadata(path)?.ino() != file.metadata()?.ino() {
         return Err(in_use());
     }
     Ok(file)
+}
+
+/// The mode of a store: what roles keep is for the daemon's user alone.
+const PRIVATE: u32 = 0o600;
+
+/// Takes a file that an earlier version wrote from other users. Where that is not allowed, the file is another user's anyway.
+fn keep_private(file: &File) -> io::Result<()> {
+    if file.metadata()?.permissions().mode() & 0o077 != 0 {
+        let _ = file.set_permissions(Permissions::from_mode(PRIVATE));
+    }
+    Ok(())
 }
 
 fn lock(file: &File) -> io::Result<()> {
@@ -235,8 +247,9 @@ fn beside(path: &Path) -> PathBuf {
 }
 
 fn write_durably(path: &Path, bytes: &[u8]) -> io::Result<File> {
-    let mut file = OpenOptions::new().create(true).truncate(false).write(true).open(path)?;
+    let mut file = OpenOptions::new().create(true).truncate(false).write(true).mode(PRIVATE).open(path)?;
     lock(&file)?;
+    keep_private(&file)?;
     file.set_len(0)?;
     file.write_all(bytes)?;
     file.sync_all()?;

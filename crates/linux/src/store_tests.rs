@@ -27,6 +27,29 @@ fn what_is_written_without_syncs_is_there_for_the_next_daemon() {
 }
 
 #[test]
+fn a_store_is_its_users_alone_and_one_of_an_earlier_version_becomes_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("log");
+    let mode = || std::fs::metadata(&path).unwrap().permissions().mode() & 0o777;
+    put(&mut Store::open(&path).unwrap(), "a", "1");
+    assert_eq!(mode(), 0o600);
+    std::fs::set_permissions(&path, Permissions::from_mode(0o644)).unwrap();
+    let opened = wait_until_free(&path);
+    assert_eq!((mode(), shown(&opened)), (0o600, pairs(&[("a", "1")])));
+}
+
+/// Opens a log of which a child of another test may have inherited the lock for a moment.
+fn wait_until_free(path: &Path) -> Store {
+    for _ in 0..100 {
+        if let Ok(store) = Store::open(path) {
+            return store;
+        }
+        crate::pause(wire::Duration::from_millis(10));
+    }
+    Store::open(path).unwrap()
+}
+
+#[test]
 fn the_checksum_is_the_known_one() {
     assert_eq!(crc32(b"123456789"), 0xcbf4_3926);
 }

@@ -6,6 +6,7 @@ use crate::common::*;
 use linux::{End, NetNs, Netlink, Place};
 use std::net::Ipv4Addr;
 use std::os::fd::AsFd;
+use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
 use trace::Record;
 use wire::Mac;
@@ -71,13 +72,22 @@ fn attacked(case: &Case, script: &str) -> String {
         store.display()
     );
     std::fs::write(at("daemon.toml"), config).unwrap();
+    std::fs::set_permissions(at("daemon.toml"), std::fs::Permissions::from_mode(0o644)).unwrap();
     let mut daemon = Command::new("sh");
     let limit = case.descriptors.map(|limit| format!("ulimit -n {limit} && ")).unwrap_or_default();
     daemon.args(["-c".to_owned(), format!("{limit}exec \"$0\" node \"$1\"")]).arg(wayfare());
     daemon.arg(at("daemon.toml")).stdin(Stdio::null()).stdout(Stdio::null());
+    daemon.stderr(std::fs::File::create(at("stderr")).unwrap());
     let mut daemon = daemons.run(|| daemon.spawn()).unwrap().unwrap();
     wait_for("the daemon", || ask(&control, r#"{"do":{"verb":"status"}}"#));
 
+    if case.config.contains("key = ") {
+        let said = std::fs::read_to_string(at("stderr")).unwrap();
+        assert!(said.contains("has keys, and other users can read or change it (mode 0644)"), "{said}");
+        let limits = std::fs::read_to_string(format!("/proc/{}/limits", daemon.id())).unwrap();
+        let core = limits.lines().find(|line| line.starts_with("Max core file size")).unwrap();
+        assert_eq!(core.split_whitespace().collect::<Vec<_>>()[4..6], ["0", "0"], "{core}");
+    }
     let before = resident_kb(daemon.id());
     let mut attack = Command::new("python3");
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/linux/attacks/");
@@ -86,7 +96,10 @@ fn attacked(case: &Case, script: &str) -> String {
     attack.args(LINKS.map(|(_, ours, ..)| ours)).stdin(Stdio::null());
     let output = others.run(|| attack.output()).unwrap().unwrap();
     if case.descriptors.is_some() {
-        // The script has ended it itself.
+        // The script has ended it itself, if it came so far.
+        if !output.status.success() {
+            daemon.kill().unwrap();
+        }
         let status = daemon.wait().unwrap();
         assert!(output.status.success(), "{}{}", text(&output.stdout), text(&output.stderr));
         let records = std::fs::read_to_string(at("records")).unwrap_or_default();

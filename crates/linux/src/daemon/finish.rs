@@ -3,6 +3,7 @@
 use super::storage::Storage;
 use super::{Daemon, DaemonSummary, Heartbeat, RESERVE, SETTLING};
 use crate::error::{Attempt, Result};
+use crate::queue_watch::QueueWatch;
 use crate::{Offset, counters};
 use rustix::event::{PollFd, PollFlags, poll};
 use std::io::Write;
@@ -40,9 +41,10 @@ impl Daemon {
             drops += u64::from(port.socket.statistics().map_or(0, |statistics| statistics.drops));
         }
         let counters = self.settled_counters(before);
-        self.control.summary = serde_json::to_value(self.summary(name, counters, drops, offset))
-            .map_err(std::io::Error::from)
-            .attempt("write", "the summary")?;
+        let mut summary = self.summary(name, counters, drops, offset);
+        summary.queues = self.queues.as_mut().map(QueueWatch::found).unwrap_or_default();
+        self.control.summary =
+            serde_json::to_value(summary).map_err(std::io::Error::from).attempt("write", "the summary")?;
         Ok(())
     }
 
@@ -99,6 +101,7 @@ impl Daemon {
             received: received.collect(),
             given_to_kernel: self.vitals.given_to_kernel,
             lost_interfaces: self.vitals.lost_interfaces.clone(),
+            queues: Vec::new(), // which are read last
             capture_drops,
             wall_clock_stepped: Offset::sample().stepped_since(offset),
             records: self.records.as_ref().map_or(0, |records| records.len() as u64),

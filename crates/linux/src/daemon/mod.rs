@@ -23,6 +23,7 @@ mod wished;
 use crate::descriptors::Reserve;
 use crate::error::{Attempt, Result};
 use crate::packet::{Options, PacketSocket};
+use crate::queue_watch::QueueWatch;
 use crate::{
     Clock, LinkWatch, Netlink, Offset, Store, TcpMetrics, Timer, counters, descriptors, ethtool, nft,
     set_timer_slack,
@@ -178,6 +179,8 @@ struct Daemon {
     worst_late: Duration,
     /// What it finds out about itself.
     vitals: Vitals,
+    /// What may hold packets up unseen; only a lab wants to know.
+    queues: Option<QueueWatch>,
     /// Descriptors for the end.
     reserve: Reserve,
     told_to_begin: bool,
@@ -242,6 +245,9 @@ impl Daemon {
         for port in &mut ports {
             port.standing = links::standing_of(&mut net, &port.spec.name)?;
         }
+        let names: Vec<&str> = ports.iter().map(|port: &Port| port.spec.name.as_str()).collect();
+        let names = [&[KERNEL_SIDE, host::NODE_SIDE], &names[..]].concat();
+        let queues = spec.hold.then(|| QueueWatch::open(&mut net, &names)).transpose()?;
         let store = spec.store.as_deref().map(Store::open).transpose()?;
         let store = store.map(|store| if spec.store_without_sync { store.without_syncs() } else { store });
         let mut boot = Boot::default();
@@ -280,6 +286,7 @@ impl Daemon {
             last_command: 0,
             worst_late: Duration::ZERO,
             vitals,
+            queues,
             reserve: Reserve::keep(RESERVE),
             told_to_begin: false,
             began: false,
