@@ -7,6 +7,7 @@ mod clock;
 pub mod control;
 pub mod counters;
 pub mod daemon;
+mod descriptors;
 pub mod doctor;
 mod error;
 pub mod ethtool;
@@ -21,6 +22,7 @@ mod offload;
 mod packet;
 mod peer;
 mod process;
+mod queue_watch;
 pub mod radio;
 mod refusal;
 mod stdio;
@@ -40,8 +42,8 @@ pub use netlink::{End, Link, Netlink, Place, TcpMetrics};
 pub use offload::Unfinished;
 pub use packet::{Buffer, Kind, Options, PacketSocket, Received, Statistics};
 pub use process::{
-    Ending, Trouble, entropy, halt_group, is_frozen, is_stopped, lock_memory, pause, resume, set_ordinary,
-    set_realtime, signal_group, state_change, stop,
+    Ending, Trouble, entropy, halt_group, is_frozen, is_stopped, lock_memory, pause, resume, seal_memory,
+    set_ordinary, set_realtime, signal_group, state_change, stop,
 };
 pub use refusal::Refusal;
 pub use stdio::stdout_was_closed;

@@ -98,6 +98,15 @@ pub fn signal_group(leader: u32, ending: Ending) {
     }
 }
 
+/// Keeps this process's memory from other processes of its user, and from files: no core dump (`RLIMIT_CORE`), no tracer without
+/// `CAP_SYS_PTRACE` (`PR_SET_DUMPABLE`). For processes that have keys.
+pub fn seal_memory() {
+    use rustix::process::{DumpableBehavior, Resource, Rlimit, set_dumpable_behavior, setrlimit};
+    let none = Rlimit { current: Some(0), maximum: Some(0) };
+    let _ = setrlimit(Resource::Core, none);
+    let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
+}
+
 /// Waits. Only for who looks again and again for something that no descriptor tells.
 #[expect(clippy::disallowed_methods, reason = "this is the place that the ban points to")]
 pub fn pause(span: Duration) {

@@ -209,7 +209,8 @@ impl Registrar {
         let verdict = self.judge(pending, bytes, seconds);
         let (stream, address) = (pending.stream, pending.address);
         match verdict {
-            None => out.stream(stream, StreamOp::Read(LONGEST)),
+            // Not to us; or it could not be stored, and may be when it comes again.
+            None | Some(Verdict::Refused(Rcode::ServFail)) => out.stream(stream, StreamOp::Read(LONGEST)),
             Some(Verdict::Done) => {
                 self.known = Some(self.sequence);
                 self.pending = None;
@@ -229,8 +230,6 @@ impl Registrar {
                 self.known = None;
                 self.begin(now, out);
             }
-            // It could not be stored, and may be when it comes again.
-            Some(Verdict::Refused(Rcode::ServFail)) => out.stream(stream, StreamOp::Read(LONGEST)),
             Some(Verdict::Refused(rcode)) => self.fail(now, rcode.name(), out),
         }
     }

@@ -166,6 +166,15 @@ pub enum Doubt {
         /// Packets that came.
         came: u64,
     },
+    /// A queueing discipline or a filter that the lab did not set was on an interface of a host: packets may have waited there.
+    Queue {
+        /// The host.
+        host: String,
+        /// The interface: `wf-host` and `wf-node` are between the host's kernel and its node.
+        interface: String,
+        /// Its kind: `netem`.
+        kind: String,
+    },
     /// Frames left an interface of a host that its node did not send, or did not leave it.
     FramesOut {
         /// The host.
@@ -317,6 +326,12 @@ impl Display for Doubt {
             }
             Self::InterfaceLost { host, interface } => {
                 write!(f, "{host}: its interface {interface} went down or was removed during the run")
+            }
+            Self::Queue { host, interface, kind } => {
+                write!(
+                    f,
+                    "{host}: traffic control ({kind}) was set on its interface {interface}, where packets may wait unseen"
+                )
             }
             _ => self.fmt_counts(f),
         }

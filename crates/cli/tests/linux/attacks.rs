@@ -6,7 +6,9 @@ use crate::common::*;
 use linux::{End, NetNs, Netlink, Place};
 use std::net::Ipv4Addr;
 use std::os::fd::AsFd;
+use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
+use trace::Record;
 use wire::Mac;
 
 const LINKS: [(&str, &str, Mac, Mac); 2] = [
@@ -22,6 +24,8 @@ struct Case {
     addresses: [&'static str; 2],
     config: &'static str,
     attackers: &'static [Ipv4Addr],
+    /// The descriptors that the daemon may have (`ulimit -n`), if they are few.
+    descriptors: Option<u32>,
 }
 
 /// The two namespaces, joined by both links.
@@ -58,18 +62,32 @@ fn attacked(case: &Case, script: &str) -> String {
     });
     let interfaces = interfaces.collect::<Vec<_>>().join(", ");
     let (control, store) = (at("daemon.sock"), at("store"));
+    // They grow with every packet, so that memory is not flat.
+    let records = case.descriptors.map(|_| format!("records = \"{}\"", at("records").display()));
+    let records = records.unwrap_or_default();
     let config = format!(
-        "name = \"daemon\"\ninterface = [{interfaces}]\n{}\n[daemon]\ncontrol = \"{}\"\nstore = \"{}\"\n",
+        "name = \"daemon\"\ninterface = [{interfaces}]\n{}\n[daemon]\ncontrol = \"{}\"\nstore = \"{}\"\n{records}\n",
         case.config,
         control.display(),
         store.display()
     );
     std::fs::write(at("daemon.toml"), config).unwrap();
-    let mut daemon = Command::new(wayfare());
-    daemon.arg("node").arg(at("daemon.toml")).stdin(Stdio::null()).stdout(Stdio::null());
+    std::fs::set_permissions(at("daemon.toml"), std::fs::Permissions::from_mode(0o644)).unwrap();
+    let mut daemon = Command::new("sh");
+    let limit = case.descriptors.map(|limit| format!("ulimit -n {limit} && ")).unwrap_or_default();
+    daemon.args(["-c".to_owned(), format!("{limit}exec \"$0\" node \"$1\"")]).arg(wayfare());
+    daemon.arg(at("daemon.toml")).stdin(Stdio::null()).stdout(Stdio::null());
+    daemon.stderr(std::fs::File::create(at("stderr")).unwrap());
     let mut daemon = daemons.run(|| daemon.spawn()).unwrap().unwrap();
     wait_for("the daemon", || ask(&control, r#"{"do":{"verb":"status"}}"#));
 
+    if case.config.contains("key = ") {
+        let said = std::fs::read_to_string(at("stderr")).unwrap();
+        assert!(said.contains("has keys, and other users can read or change it (mode 0644)"), "{said}");
+        let limits = std::fs::read_to_string(format!("/proc/{}/limits", daemon.id())).unwrap();
+        let core = limits.lines().find(|line| line.starts_with("Max core file size")).unwrap();
+        assert_eq!(core.split_whitespace().collect::<Vec<_>>()[4..6], ["0", "0"], "{core}");
+    }
     let before = resident_kb(daemon.id());
     let mut attack = Command::new("python3");
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/linux/attacks/");
@@ -77,6 +95,19 @@ fn attacked(case: &Case, script: &str) -> String {
     attack.args(["-B".to_owned(), format!("{folder}{script}")]).arg(&control);
     attack.args(LINKS.map(|(_, ours, ..)| ours)).stdin(Stdio::null());
     let output = others.run(|| attack.output()).unwrap().unwrap();
+    if case.descriptors.is_some() {
+        // The script has ended it itself, if it came so far.
+        if !output.status.success() {
+            daemon.kill().unwrap();
+        }
+        let status = daemon.wait().unwrap();
+        assert!(output.status.success(), "{}{}", text(&output.stdout), text(&output.stderr));
+        let records = std::fs::read_to_string(at("records")).unwrap_or_default();
+        let is_whole = records.ends_with('\n')
+            && records.lines().all(|line| Record::from_line(trace::HostId(0), line).is_ok());
+        assert!(status.success() && is_whole, "{status}: {} bytes of records", records.len());
+        return text(&output.stdout);
+    }
     let lives = daemon.try_wait().unwrap().is_none();
     let after = resident_kb(daemon.id());
     if lives {
@@ -111,6 +142,7 @@ const FOREIGN_AGENT: Case = Case {
     config: r#"route = [{ to = "0.0.0.0/0", interface = "up", via = "10.9.0.2" }]
 role = [{ kind = "mobile-ip/foreign-agent", interface = "visited", address = "10.3.0.1/24" }]"#,
     attackers: &[],
+    descriptors: None,
 };
 
 #[test]
@@ -139,7 +171,8 @@ fn nonsense_on_the_control_socket_changes_nothing() {
 
 #[test]
 fn frames_that_no_host_sends_end_with_a_reason() {
-    let router = Case { addresses: ["10.3.0.1/16", "10.9.0.1/16"], config: "", attackers: &[] };
+    let router =
+        Case { addresses: ["10.3.0.1/16", "10.9.0.1/16"], config: "", attackers: &[], descriptors: None };
     prints(
         &router,
         "frames.py",
@@ -199,7 +232,12 @@ fn a_home_agent_binds_nobody_without_the_key() {
         nodes.collect::<Vec<_>>().join(", ")
     );
     prints(
-        &Case { addresses: ["10.1.0.2/24", "10.9.0.1/24"], config: config.leak(), attackers: &[] },
+        &Case {
+            addresses: ["10.1.0.2/24", "10.9.0.1/24"],
+            config: config.leak(),
+            attackers: &[],
+            descriptors: None,
+        },
         "mobile_ip_home.py",
         &[
             "wrong-key denied+1 same",
@@ -237,6 +275,7 @@ fn a_support_router_holds_few_callers_and_none_for_long() {
     hosts = [{ address = "10.3.0.7", key = "000102030405060708090a0b0c0d0e0f" }],
     routers = [{ address = "10.4.0.1", key = "101112131415161718191a1b1c1d1e1f" }] }]"#,
         attackers: &[Ipv4Addr::new(10, 3, 0, 7), Ipv4Addr::new(10, 3, 0, 66)],
+        descriptors: None,
     };
     prints(
         &ROUTER,
@@ -279,6 +318,7 @@ fn a_host_in_a_cell_moves_no_other_host() {
         config: r#"role = [{ kind = "cellular-ip/gateway", id = 1, gateway = "10.9.0.1", radio = "visited",
     network_key = "000102030405060708090a0b0c0d0e0f", uplink = { interface = "up", mac = "02:00:00:00:00:09" } }]"#,
         attackers: &[],
+        descriptors: None,
     };
     prints(
         &GATEWAY,
@@ -324,6 +364,7 @@ fn a_location_manager_moves_nobody_without_the_key() {
         config: r#"role = [{ kind = "sigma/location-manager", address = "10.3.0.1", zone = "sigma.example",
     mobile_nodes = [{ name = "mn.sigma.example", key = "000102030405060708090a0b0c0d0e0f" }] }]"#,
         attackers: &[Ipv4Addr::new(10, 3, 0, 66)],
+        descriptors: None,
     };
     prints(
         &MANAGER,
@@ -357,6 +398,7 @@ fn an_association_is_ended_and_changed_by_its_peer_alone() {
         config: r#"role = [{ kind = "sigma/correspondent", address = "10.3.0.1" },
     { kind = "apps/request-server", at = "10.3.0.1:9000", transport = "sctp" }]"#,
         attackers: &[Ipv4Addr::new(10, 3, 0, 7), Ipv4Addr::new(10, 3, 0, 66)],
+        descriptors: None,
     };
     prints(
         &CORRESPONDENT,
@@ -389,6 +431,37 @@ fn an_association_is_ended_and_changed_by_its_peer_alone() {
             "floods same",
             "alive answered",
             "abort nothing CHANGED",
+        ],
+    );
+}
+
+#[test]
+fn silent_calls_leave_descriptors_for_the_daemon() {
+    const CALLERS: [Ipv4Addr; 8] = {
+        let mut callers = [Ipv4Addr::UNSPECIFIED; 8];
+        let mut number = 0;
+        while number < 8 {
+            callers[number] = Ipv4Addr::new(10, 3, 0, 11 + number as u8);
+            number += 1;
+        }
+        callers
+    };
+    const SERVER: Case = Case {
+        addresses: ["10.3.0.1/24", "10.9.0.1/24"],
+        config: r#"role = [{ kind = "apps/request-server", at = "10.3.0.1:9000" }]"#,
+        attackers: &CALLERS,
+        descriptors: Some(128),
+    };
+    prints(
+        &SERVER,
+        "silent_calls.py",
+        &[
+            "answers promptly",
+            "processor free",
+            "descriptors left",
+            "one-address limited",
+            "afterwards same",
+            "answers 8 bytes",
         ],
     );
 }

@@ -48,6 +48,32 @@ fn a_silent_drop_is_lost_between_two_places_without_a_reporter() {
 }
 
 #[test]
+fn a_delay_between_a_kernel_and_its_node_is_a_doubt() {
+    let has_tc = || std::process::Command::new("tc").arg("-V").output().is_ok();
+    if !need("root and tc", is_root() && has_tc()) {
+        return;
+    }
+    let _turn = beside_another();
+    let out = tempfile::tempdir().unwrap();
+    let running = Running::start(&SHORT, out.path());
+    let mobile = running.daemon("mobile");
+    // Not every kernel has netem; a bucket that is emptied slowly delays as well.
+    inside(
+        mobile,
+        &[
+            "tc", "qdisc", "add", "dev", "wf-host", "root", "tbf", "rate", "1mbit", "burst", "3k", "limit",
+            "90k",
+        ],
+    );
+    pause(100);
+    inside(mobile, &["tc", "qdisc", "del", "dev", "wf-host", "root"]);
+    let output = running.end();
+    assert_exit(&output, 4, "");
+    let is_named = |doubt: &Doubt| matches!(doubt, Doubt::Queue { host, interface, kind } if host == "mobile" && interface == "wf-host" && kind == "tbf");
+    assert!(output.doubts.iter().any(is_named), "{:?}", output.doubts);
+}
+
+#[test]
 fn what_is_sent_after_the_end_is_held_and_not_lost() {
     let _turn = beside_another();
     let out = tempfile::tempdir().unwrap();

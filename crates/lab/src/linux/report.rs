@@ -319,6 +319,11 @@ fn host_doubts(host: &HostReport, doubts: &mut Vec<Doubt>) {
     if summary.capture_drops > 0 {
         doubts.push(Doubt::CaptureDrops { process: name.clone(), frames: summary.capture_drops });
     }
+    doubts.extend(summary.queues.iter().map(|(interface, kind)| Doubt::Queue {
+        host: name.clone(),
+        interface: interface.clone(),
+        kind: kind.clone(),
+    }));
     if summary.wall_clock_stepped {
         doubts.push(Doubt::WallClockSet { process: name.clone() });
     }

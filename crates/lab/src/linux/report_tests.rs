@@ -346,6 +346,9 @@ fn what_a_process_says_against_itself_is_a_doubt() {
         [Doubt::CaptureDrops { process: east(), frames: 1 }]
     );
     assert_eq!(of_east(|daemon| daemon.wall_clock_stepped = true), [Doubt::WallClockSet { process: east() }]);
+    let queue = Doubt::Queue { host: east(), interface: "wf-host".to_owned(), kind: "netem".to_owned() };
+    let queues = vec![("wf-host".to_owned(), "netem".to_owned())];
+    assert_eq!(of_east(|daemon| daemon.queues = queues), [queue]);
     let lost = [Doubt::InterfaceLost { host: east(), interface: interface() }];
     assert_eq!(of_east(|daemon| daemon.lost_interfaces.push(interface())), lost);
     assert_eq!(doubts(|report| report.interfaces[0].is_lost = true), lost);

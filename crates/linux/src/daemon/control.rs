@@ -1,15 +1,18 @@
 //! The control socket: JSON lines over a UNIX socket, one answer to each request.
 
+use crate::descriptors::{self, Reserve};
 use crate::error::{Attempt, Result};
 use crate::lines::{Heard, Lines};
 use crate::{Clock, peer};
 use node::Value;
 use rustix::event::PollFlags;
 use rustix::fs::Mode;
+use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::net::UnixListener;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use wire::{Duration, Instant};
 
@@ -83,6 +86,10 @@ pub(crate) struct Control {
     connections: BTreeMap<u64, Connection>,
     /// Some client may have said more than was heard in one turn.
     has_more: bool,
+    /// Descriptors for the connections that there may still be.
+    reserve: Reserve,
+    /// The last connection could not be accepted.
+    rests: bool,
     clock: Clock,
     next: u64,
     /// Who asked us to stop.
@@ -98,6 +105,8 @@ impl Control {
             listener,
             connections: BTreeMap::new(),
             has_more: false,
+            reserve: Reserve::keep(if path.is_some() { CONNECTIONS } else { 0 }),
+            rests: false,
             clock: Clock::start(),
             next: 0,
             stops: Vec::new(),
@@ -107,7 +116,11 @@ impl Control {
 
     /// What to wait on, and for what.
     pub(crate) fn fds(&self) -> impl Iterator<Item = (BorrowedFd<'_>, PollFlags)> {
-        let listener = self.listener.iter().map(|(listener, _)| (listener.as_fd(), PollFlags::IN));
+        let listener = self
+            .listener
+            .iter()
+            .filter(|_| !self.rests)
+            .map(|(listener, _)| (listener.as_fd(), PollFlags::IN));
         listener.chain(self.connections.values().map(|Connection { lines, .. }| {
             let room = if lines.wants_room() { PollFlags::OUT } else { PollFlags::empty() };
             (lines.as_fd(), PollFlags::IN | room)
@@ -187,9 +200,9 @@ impl Control {
     }
 
     fn accept(&mut self) {
-        let Some((listener, _)) = &self.listener else { return };
         let now = self.clock.now();
-        while let Ok((stream, _)) = listener.accept() {
+        self.rests = false;
+        while let Some(stream) = self.accept_one() {
             let may_order = peer::may_order(&stream);
             let Ok(mut lines) = Lines::new(stream) else { continue };
             if !may_order {
@@ -204,6 +217,33 @@ impl Control {
             self.connections.insert(self.next, Connection { lines, heard: now, is_lab: false });
             self.next += 1;
         }
+        if self.listener.is_some() {
+            self.reserve.refill(CONNECTIONS.saturating_sub(self.connections.len()));
+        }
+    }
+
+    /// The next client, by a descriptor of the reserve if there is no other.
+    fn accept_one(&mut self) -> Option<UnixStream> {
+        let (listener, _) = self.listener.as_ref()?;
+        loop {
+            match listener.accept() {
+                Ok((stream, _)) => return Some(stream),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return None,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => {
+                    let is_used_up = Errno::from_io_error(&error).is_some_and(descriptors::is_used_up);
+                    if !is_used_up || !self.reserve.spend(1) {
+                        self.rests = true;
+                        return None;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Whether a client waits that could not be accepted: it is to be tried again soon, and not without a pause.
+    pub(crate) const fn rests(&self) -> bool {
+        self.rests
     }
 
     /// Whether a client may have said more than was heard: to be asked before the daemon sleeps.

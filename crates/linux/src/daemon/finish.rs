@@ -2,10 +2,12 @@
 
 use super::recorder::Recorder;
 use super::storage::Storage;
-use super::{Daemon, DaemonSummary, Heartbeat, SETTLING};
+use super::{Daemon, DaemonSummary, Heartbeat, RESERVE, SETTLING};
 use crate::error::{Attempt, Result};
+use crate::queue_watch::QueueWatch;
 use crate::{Offset, counters};
 use rustix::event::{PollFd, PollFlags, poll};
+use std::io::Write;
 use trace::What;
 use wire::{Duration, Iface, PacketId};
 
@@ -15,6 +17,7 @@ const ROUNDS: usize = 1024;
 impl Daemon {
     /// Takes what the kernel still has for us, asks every queue what it holds, and sums up for who asked us to stop.
     pub(super) fn finish(&mut self, name: &str, before: &counters::Counters, offset: Offset) -> Result<()> {
+        self.reserve.spend(RESERVE);
         // One that did not run until now was stalled, even if no frame waits for it.
         self.vitals.beat(self.clock.now());
         for iface in 0..=self.ports.len() {
@@ -38,10 +41,11 @@ impl Daemon {
         for port in &self.ports {
             drops += u64::from(port.socket.statistics().map_or(0, |statistics| statistics.drops));
         }
-        let counters = self.settled_counters(before)?;
-        self.control.summary = serde_json::to_value(self.summary(name, counters, drops, offset))
-            .map_err(std::io::Error::from)
-            .attempt("write", "the summary")?;
+        let counters = self.settled_counters(before);
+        let mut summary = self.summary(name, counters, drops, offset);
+        summary.queues = self.queues.as_mut().map(QueueWatch::found).unwrap_or_default();
+        self.control.summary =
+            serde_json::to_value(summary).map_err(std::io::Error::from).attempt("write", "the summary")?;
         Ok(())
     }
 
@@ -56,18 +60,20 @@ impl Daemon {
     }
 
     /// What the kernel counted, when all that it sent has come here: what it sent last may be on its way.
-    pub(super) fn settled_counters(&mut self, before: &counters::Counters) -> Result<counters::Counters> {
+    pub(super) fn settled_counters(&mut self, before: &counters::Counters) -> counters::Counters {
         for _ in 0..SETTLING {
-            let counted = counters::since(before, &counters::here()?);
+            let counted = counted_since(before);
             let taken = self.vitals.received.first().copied().unwrap_or_default();
             // A counter that is missing does not change by waiting; the lab reports it.
             if counters::sent_to_node(&counted).map_or(true, |sent| sent <= taken) {
-                return Ok(counted);
+                return counted;
             }
             crate::pause(Duration::from_millis(1));
-            self.drain(Iface::HOST)?;
+            if self.drain(Iface::HOST).is_err() {
+                break;
+            }
         }
-        Ok(counters::since(before, &counters::here()?))
+        counted_since(before)
     }
 
     pub(super) fn summary(
@@ -96,9 +102,20 @@ impl Daemon {
             received: received.collect(),
             given_to_kernel: self.vitals.given_to_kernel,
             lost_interfaces: self.vitals.lost_interfaces.clone(),
+            queues: Vec::new(), // which are read last
             capture_drops,
             wall_clock_stepped: Offset::sample().stepped_since(offset),
             records: self.records.as_ref().map_or(0, Recorder::count),
         }
     }
+}
+
+/// What the kernel counted. If that cannot be read, nothing: the lab doubts each count that is missing, and the records are
+/// written all the same.
+fn counted_since(before: &counters::Counters) -> counters::Counters {
+    let missing = |error| {
+        let _ = writeln!(std::io::stderr(), "{error}");
+        counters::Counters::new()
+    };
+    counters::here().map_or_else(missing, |now| counters::since(before, &now))
 }

@@ -21,10 +21,13 @@ mod undo;
 mod vitals;
 mod wished;
 
+use crate::descriptors::Reserve;
 use crate::error::{Attempt, Result};
 use crate::packet::{Options, PacketSocket};
+use crate::queue_watch::QueueWatch;
 use crate::{
-    Clock, LinkWatch, Netlink, Offset, Store, TcpMetrics, Timer, counters, ethtool, nft, set_timer_slack,
+    Clock, LinkWatch, Netlink, Offset, Store, TcpMetrics, Timer, counters, descriptors, ethtool, nft,
+    set_timer_slack,
 };
 use clients::Clients;
 use control::{Control, Request};
@@ -133,6 +136,10 @@ const LARGEST: usize = 14 + 65535;
 const BATCH: usize = 32;
 /// So many milliseconds the kernel's last packets have to reach the node when the run has ended.
 const SETTLING: usize = 100;
+/// Descriptors that are kept for the end: for the kernel's counts, the records and the store.
+const RESERVE: usize = 8;
+/// A client that could not be accepted is tried again after this time.
+const REST: Timespec = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };
 /// How often the wall clock is looked at.
 const WALL_WATCH: Duration = Duration::from_secs(1);
 
@@ -178,6 +185,10 @@ struct Daemon {
     worst_late: Duration,
     /// What it finds out about itself.
     vitals: Vitals,
+    /// What may hold packets up unseen; only a lab wants to know.
+    queues: Option<QueueWatch>,
+    /// Descriptors for the end.
+    reserve: Reserve,
     told_to_begin: bool,
     began: bool,
     ends: bool,
@@ -219,6 +230,7 @@ pub fn run(spec: Spec) -> Result<()> {
 
 impl Daemon {
     fn take_over(spec: Spec) -> Result<Self> {
+        let descriptors = descriptors::raise();
         set_timer_slack(Duration::from_micros(1))?;
         crate::lock_memory();
         let mut net = Netlink::open()?;
@@ -239,6 +251,9 @@ impl Daemon {
         for port in &mut ports {
             port.standing = links::standing_of(&mut net, &port.spec.name)?;
         }
+        let names: Vec<&str> = ports.iter().map(|port: &Port| port.spec.name.as_str()).collect();
+        let names = [&[KERNEL_SIDE, host::NODE_SIDE], &names[..]].concat();
+        let queues = spec.hold.then(|| QueueWatch::open(&mut net, &names)).transpose()?;
         let store = spec.store.as_deref().map(Store::open).transpose()?;
         let unsynced = |store: Store| if spec.store_without_sync { store.without_syncs() } else { Ok(store) };
         let store = store.map(unsynced).transpose()?;
@@ -257,7 +272,9 @@ impl Daemon {
             links,
             ports,
             host,
-            sockets: Sockets::new(spec.addresses.first().copied()).offering(spec.tcp.window),
+            sockets: Sockets::new(spec.addresses.first().copied())
+                .offering(spec.tcp.window)
+                .sharing(descriptors),
             clients: Clients::open(spec.clients.as_deref(), spec.addresses.first().copied())?,
             wished: Wished::new(),
             control: Control::open(spec.control.as_deref())?,
@@ -278,6 +295,8 @@ impl Daemon {
             last_command: 0,
             worst_late: Duration::ZERO,
             vitals,
+            queues,
+            reserve: Reserve::keep(RESERVE),
             told_to_begin: false,
             began: false,
             ends: false,
@@ -301,7 +320,10 @@ impl Daemon {
     /// the system.
     fn wait(&mut self, signals: &Signals) -> Result<Ready> {
         let beat = self.vitals.heartbeat.as_ref().map(Heartbeat::due);
-        let due = [self.node.deadline(), self.clients.deadline(), beat].into_iter().flatten().min();
+        let due = [self.node.deadline(), self.clients.deadline(), self.sockets.deadline(), beat]
+            .into_iter()
+            .flatten()
+            .min();
         let due = if self.began { due.unwrap_or(Instant::NEVER) } else { Instant::ZERO };
         if (self.began || self.told_to_begin) && self.armed != Some(due) {
             self.timer.arm(self.clock, due)?;
@@ -321,11 +343,18 @@ impl Daemon {
             self.storage.iter().map(|storage| PollFd::from_borrowed_fd(storage.as_fd(), PollFlags::IN)),
         );
         let at_once = self.control.has_more() || self.storage.as_ref().is_some_and(Storage::has_more);
-        match poll(&mut fds, at_once.then_some(&Timespec::default())) {
+        let rests = self.control.rests() || self.clients.rests();
+        let timeout = match (at_once, rests) {
+            (true, _) => Some(Timespec::default()),
+            (false, true) => Some(REST),
+            (false, false) => None,
+        };
+        match poll(&mut fds, timeout.as_ref()) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error).attempt("wait on", "the daemon's sockets"),
         }
-        let mut ready = Ready { control: self.control.has_more(), ..Ready::default() };
+        let mut ready =
+            Ready { control: self.control.has_more() || self.control.rests(), ..Ready::default() };
         for (at, _) in (0..inner).zip(&fds).filter(|(_, fd)| !fd.revents().is_empty()) {
             match at {
                 0 => ready.timer = true,

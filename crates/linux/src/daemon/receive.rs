@@ -98,7 +98,11 @@ impl Daemon {
     }
 
     pub(super) fn receive_datagrams(&mut self) {
+        self.sockets.wake(self.clock.now());
         let (told, lost) = self.sockets.receive();
+        for reason in self.sockets.take_refused() {
+            self.drops.count(reason);
+        }
         self.tell(told);
         let now = self.clock.now();
         for (packet, reason) in lost {

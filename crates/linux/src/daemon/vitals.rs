@@ -41,6 +41,8 @@ pub struct DaemonSummary {
     pub given_to_kernel: u64,
     /// Interfaces that went down or were removed.
     pub lost_interfaces: Vec<String>,
+    /// Queueing disciplines and filters that were on its interfaces, or between its kernel and its node: interface and kind.
+    pub queues: Vec<(String, String)>,
     /// Frames that the kernel dropped before they were read.
     pub capture_drops: u64,
     /// Whether the wall clock was set.

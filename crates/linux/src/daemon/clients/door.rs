@@ -1,6 +1,7 @@
 //! The UNIX socket where programs ask: who they are, what they want, and the socket that is meant.
 
 use crate::daemon::sockets::options::{TCP_INFO, TcpInfo, get};
+use crate::descriptors::{self, Reserve};
 use crate::error::{Attempt, Result};
 use crate::peer;
 use client::{Answer, Request};
@@ -10,22 +11,33 @@ use rustix::net::{
     SocketFlags, SocketType, accept_with, bind, getsockname, ipproto, listen, recvmsg, send, socket_with,
     sockopt,
 };
-use std::io::IoSliceMut;
+use std::collections::VecDeque;
+use std::io::{self, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use wire::{Ipv4Addr, SocketAddrV4};
+use wire::{Duration, Instant, Ipv4Addr, SocketAddrV4};
 
 /// Programs that may be about to say what they want.
 const ASKING: usize = 64;
+/// A program that has said nothing for so long is given up.
+const IDLE: Duration = Duration::from_secs(10);
+/// Descriptors that are kept for programs: each needs one for its question, and one for its socket.
+const RESERVE: usize = 4;
 const BACKLOG: i32 = 64;
+/// Seconds that `wayfare exec` waits for room in the queue of a daemon.
+const PATIENCE: u64 = 5;
 /// `SO_NETNS_COOKIE`, since Linux 5.14.
 const SO_NETNS_COOKIE: i32 = 71;
 
 pub(super) struct Door {
     listener: OwnedFd,
     path: PathBuf,
-    asking: Vec<OwnedFd>,
+    /// With the time since when they have said nothing: the longest first.
+    asking: VecDeque<(OwnedFd, Instant)>,
+    reserve: Reserve,
+    /// The last program could not be accepted.
+    rests: bool,
 }
 
 /// A request that may be granted: the socket is an unconnected one of this namespace, and the asker's.
@@ -69,46 +81,93 @@ impl Door {
             Ok(listener)
         };
         let listener = open().attempt("listen at", path.display())?;
-        Ok(Self { listener, path: path.to_owned(), asking: Vec::new() })
+        Ok(Self {
+            listener,
+            path: path.to_owned(),
+            asking: VecDeque::new(),
+            reserve: Reserve::keep(RESERVE),
+            rests: false,
+        })
     }
 
     pub(super) fn fds(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        let room = (self.asking.len() < ASKING).then_some(&self.listener);
-        room.into_iter().chain(&self.asking).map(AsFd::as_fd)
+        let listener = (!self.rests).then_some(&self.listener);
+        listener.into_iter().chain(self.asking.iter().map(|(asker, _)| asker)).map(AsFd::as_fd)
+    }
+
+    /// When a program is given up that says nothing.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.asking.front().map(|(_, since)| *since + IDLE)
+    }
+
+    /// Whether a program waits that could not be accepted: it is to be tried again soon, and not without a pause.
+    pub(super) const fn rests(&self) -> bool {
+        self.rests
     }
 
     /// All that is wanted now. What is not to be had is answered here.
-    pub(super) fn hear(&mut self) -> Vec<Wanted> {
-        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-        while self.asking.len() < ASKING
-            && let Ok(asker) = accept_with(&self.listener, flags)
-        {
-            if peer::may_order(&asker) {
-                self.asking.push(asker);
-            } else {
+    pub(super) fn hear(&mut self, now: Instant) -> Vec<Wanted> {
+        self.rests = false;
+        // What is not heard in this turn is heard in the next: nobody keeps the daemon from its packets by asking.
+        for _ in 0..ASKING {
+            let Some(asker) = self.accept() else { break };
+            if !peer::may_order(&asker) {
                 Asker(asker).answer(Errno::ACCESS);
+                continue;
             }
+            self.asking.push_back((asker, now));
         }
         let mut wanted = Vec::new();
-        for asker in std::mem::take(&mut self.asking) {
+        for (asker, since) in std::mem::take(&mut self.asking) {
             match take(&asker) {
-                Err(Errno::AGAIN | Errno::INTR) => self.asking.push(asker),
+                Err(Errno::AGAIN | Errno::INTR) if since + IDLE <= now => {
+                    Asker(asker).answer(Errno::TIMEDOUT);
+                }
+                Err(Errno::AGAIN | Errno::INTR) => self.asking.push_back((asker, since)),
                 Err(error) => Asker(asker).answer(error),
                 Ok((request, program)) => wanted.push(Wanted { asker: Asker(asker), request, program }),
             }
         }
+        while self.asking.len() > ASKING
+            && let Some((asker, _)) = self.asking.pop_front()
+        {
+            Asker(asker).answer(Errno::TIMEDOUT);
+        }
+        self.reserve.refill(RESERVE);
         wanted
+    }
+
+    /// The next program, by a descriptor of the reserve if there is no other.
+    fn accept(&mut self) -> Option<OwnedFd> {
+        loop {
+            match accept_with(&self.listener, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC) {
+                Ok(asker) => return Some(asker),
+                Err(Errno::AGAIN) => return None,
+                Err(Errno::INTR) => {}
+                Err(error) => {
+                    // One for the question, and one for the socket that comes with it.
+                    if !descriptors::is_used_up(error) || !self.reserve.spend(2) {
+                        self.rests = true;
+                        return None;
+                    }
+                }
+            }
+        }
     }
 }
 
-/// Whether a daemon listens for programs at this path.
+/// Whether a daemon takes programs at this path. Waits at most [`PATIENCE`] seconds for room in its queue.
 pub fn is_open_to_programs(path: &Path) -> Result<()> {
     let knock = || {
-        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-        let probe = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
+        let probe = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
+        let patience = std::time::Duration::from_secs(PATIENCE);
+        sockopt::set_socket_timeout(&probe, sockopt::Timeout::Send, Some(patience))?;
         match rustix::net::connect(&probe, &SocketAddrUnix::new(path)?) {
-            Err(Errno::AGAIN) => Ok(()), // it has a queue before it
-            other => other,
+            Err(Errno::AGAIN) => {
+                let why = format!("the daemon takes no programs: its queue was full for {PATIENCE} s");
+                Err(io::Error::new(io::ErrorKind::TimedOut, why))
+            }
+            other => Ok(other?),
         }
     };
     knock().attempt("reach a daemon at", path.display())

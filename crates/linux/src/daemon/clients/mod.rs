@@ -121,7 +121,13 @@ impl Clients {
     }
 
     pub(crate) fn deadline(&self) -> Option<Instant> {
-        self.expiry.next()
+        let door = self.door.as_ref().and_then(Door::deadline);
+        self.expiry.next().into_iter().chain(door).min()
+    }
+
+    /// Whether a program waits that could not be accepted.
+    pub(crate) fn rests(&self) -> bool {
+        self.door.as_ref().is_some_and(Door::rests)
     }
 
     /// Takes what has come. `transport` finds a transport by its name.
@@ -131,7 +137,7 @@ impl Clients {
         transport: &dyn Fn(&str) -> Option<Transport>,
         wishes: &mut Wishes,
     ) {
-        for wanted in self.door.as_mut().map(Door::hear).unwrap_or_default() {
+        for wanted in self.door.as_mut().map(|door| door.hear(now)).unwrap_or_default() {
             self.admit(now, wanted, transport, wishes);
         }
         while let Some(id) = self.expiry.pop(now) {

@@ -69,6 +69,61 @@ fn what_a_program_asks_for_is_looked_at() {
 }
 
 #[test]
+fn programs_that_say_nothing_make_room_for_one_that_asks() {
+    in_world(|| {
+        let mut net = Netlink::open().unwrap();
+        net.loopback_up().unwrap();
+        net.add_address("lo", OWN, 32).unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("clients");
+        let mut clients = Clients::open(None, Some(OWN)).unwrap();
+        clients.door = Some(Door::open(&path).unwrap());
+        let silent = |clients: &mut Clients| {
+            let idle = socket(AddressFamily::UNIX, SocketType::SEQPACKET, None).unwrap();
+            connect(&idle, &rustix::net::SocketAddrUnix::new(&path).unwrap()).unwrap();
+            clients.serve(Instant::ZERO, &|_| None, &mut Wishes::default());
+            idle
+        };
+        let idle: Vec<OwnedFd> = (0..64).map(|_| silent(&mut clients)).collect();
+        assert_eq!(clients.fds().count(), 1 + 64);
+        let program = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+        let peer = Addr::new(Ipv4Addr::new(10, 1, 0, 1), 80);
+        let begun = std::time::Instant::now();
+        assert_eq!(ask(&mut clients, &path, b"none", program, peer).0, libc::EPROTONOSUPPORT);
+        assert!(begun.elapsed() < std::time::Duration::from_secs(2), "{:?}", begun.elapsed());
+        // The one that had said nothing for longest made room, and heard so; the others follow when their time is over.
+        let heard = |idle: &OwnedFd| {
+            let mut answer = [0; client::Answer::LEN];
+            let flags = rustix::net::RecvFlags::DONTWAIT;
+            rustix::net::recv(idle, &mut answer, flags).ok().and_then(|_| client::Answer::parse(&answer))
+        };
+        assert_eq!(heard(&idle[0]), Some(client::Answer(libc::ETIMEDOUT)));
+        assert_eq!(heard(&idle[1]), None);
+        let due = clients.deadline().unwrap();
+        clients.serve(due, &|_| None, &mut Wishes::default());
+        assert_eq!(heard(&idle[63]), Some(client::Answer(libc::ETIMEDOUT)));
+        assert_eq!((clients.fds().count(), clients.deadline()), (1, None));
+    });
+}
+
+#[test]
+fn a_queue_that_no_daemon_takes_from_is_waited_for_no_longer_than_that() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("clients");
+    let address = rustix::net::SocketAddrUnix::new(&path).unwrap();
+    let listener = socket(AddressFamily::UNIX, SocketType::SEQPACKET, None).unwrap();
+    bind(&listener, &address).unwrap();
+    listen(&listener, 0).unwrap();
+    is_open_to_programs(&path).unwrap();
+    let idle = socket(AddressFamily::UNIX, SocketType::SEQPACKET, None).unwrap();
+    let _ = rustix::io::ioctl_fionbio(&idle, true).and_then(|()| connect(&idle, &address));
+    let begun = std::time::Instant::now();
+    let refused = is_open_to_programs(&path).unwrap_err().to_string();
+    assert!(refused.contains("takes no programs: its queue was full for 5 s"), "{refused}");
+    assert!((4..8).contains(&begun.elapsed().as_secs()), "{:?}", begun.elapsed());
+}
+
+#[test]
 fn a_daemon_that_is_gone_is_a_network_that_is_down() {
     let dir = tempfile::tempdir().unwrap();
     let peer = Addr::new(Ipv4Addr::new(10, 1, 0, 1), 80);

@@ -1,6 +1,7 @@
 //! The transports of [`node::stream`] on Linux: kernel sockets of the namespace. Their packets go through the host's
 //! veth pair, as any program's would.
 
+mod callers;
 #[cfg(test)]
 mod door_tests;
 mod former;
@@ -72,6 +73,27 @@ impl Sockets {
     pub(crate) const fn offering(mut self, window: Option<u32>) -> Self {
         self.tcp.window = window;
         self
+    }
+
+    /// The same, where this process may have no more than so many descriptors.
+    pub(crate) fn sharing(mut self, descriptors: usize) -> Self {
+        self.tcp.share(descriptors);
+        self
+    }
+
+    /// When a listener that could not accept is to be asked again.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        self.tcp.callers.deadline()
+    }
+
+    /// Asks the listeners again whose rest is over.
+    pub(crate) fn wake(&mut self, now: Instant) {
+        self.tcp.callers.wake(now);
+    }
+
+    /// Why connections of peers were refused since the last call, a reason for each.
+    pub(crate) fn take_refused(&mut self) -> Vec<Reason> {
+        self.tcp.callers.take_refused()
     }
 
     /// What to wait for.

@@ -1,5 +1,6 @@
 //! [`node::Transport::Tcp`] on Linux: the kernel's TCP, without waiting for it.
 
+use super::callers::Callers;
 use super::former::Former;
 use super::knob::{Knobs, for_bytes};
 use super::relay::Relay;
@@ -48,6 +49,9 @@ pub(super) struct Tcp {
     /// Each has the number of the stream that asked for it.
     pub(super) relays: BTreeMap<StreamId, Relay>,
     accounts: VecDeque<Value>,
+    /// Sockets that there may be.
+    most: usize,
+    pub(super) callers: Callers,
     /// The kernel takes in what is for addresses that are not its own.
     takes_foreign: bool,
 }
@@ -65,21 +69,34 @@ impl Tcp {
             former: BTreeSet::new(),
             relays: BTreeMap::new(),
             accounts: VecDeque::new(),
+            most: MOST,
+            callers: Callers::new(MOST),
             takes_foreign: false,
         }
+    }
+
+    /// Leaves room for other descriptors, where this process may have no more than `descriptors`: half of them are for
+    /// connections that peers begin, an eighth more for those of roles.
+    pub(super) fn share(&mut self, descriptors: usize) {
+        self.most = MOST.min(descriptors / 2 + descriptors / 8);
+        self.callers = Callers::new(MOST.min(descriptors / 2).max(1));
     }
 
     /// What each socket waits for. One that waits for nothing is left out: the kernel would report over and over that
     /// its peer is gone.
     pub(super) fn fds(&self) -> impl Iterator<Item = (BorrowedFd<'_>, PollFlags)> {
-        let room = self.sockets.len() < MOST;
-        let listeners = self.listeners.values().filter(move |_| room);
-        let listeners = listeners.map(|listener| (listener.fd.as_fd(), PollFlags::IN));
+        let listeners = self.listeners.iter().filter(|(id, _)| self.may_accept(**id));
+        let listeners = listeners.map(|(_, listener)| (listener.fd.as_fd(), PollFlags::IN));
         let sockets = self.sockets.iter().filter_map(|(id, socket)| {
             let flags = self.waits_for(*id, socket);
             (!flags.is_empty()).then(|| (socket.fd.as_fd(), flags))
         });
         listeners.chain(sockets)
+    }
+
+    /// Whether a listener is asked for another connection: if not, that waits in the kernel's queue.
+    fn may_accept(&self, listener: StreamId) -> bool {
+        self.sockets.len() < self.most && self.callers.is_asked(listener)
     }
 
     /// What a socket waits for: on its user's behalf, or on its relay's.
@@ -94,8 +111,7 @@ impl Tcp {
     /// Those that have something for us, by one call of the system: to ask each of them would take longer than a packet. An error
     /// or a peer that is gone is reported also of a socket that waits for nothing.
     fn ready(&self) -> Vec<StreamId> {
-        let room = self.sockets.len() < MOST;
-        let listeners = self.listeners.iter().filter(|_| room);
+        let listeners = self.listeners.iter().filter(|(id, _)| self.may_accept(**id));
         let listeners = listeners.map(|(id, listener)| (*id, listener.fd.as_fd(), PollFlags::IN));
         let sockets =
             self.sockets.iter().map(|(id, socket)| (*id, socket.fd.as_fd(), self.waits_for(*id, socket)));
@@ -170,7 +186,11 @@ impl Tcp {
     pub(super) fn receive(&mut self, accepted: &mut u32, told: &mut Vec<Told>) {
         let mut relays = BTreeSet::new();
         for id in self.ready() {
-            while self.sockets.len() < MOST && self.accept(id, accepted, told) {}
+            for _ in 0..BACKLOG {
+                if !self.may_accept(id) || !self.accept(id, accepted, told) {
+                    break;
+                }
+            }
             let Some(socket) = self.sockets.get_mut(&id) else { continue };
             relays.extend(socket.joined);
             let ended = socket.serve(id, told);
@@ -238,7 +258,7 @@ impl Tcp {
     }
 
     fn socket(&mut self, foreign: bool, knobs: Knobs) -> Result<OwnedFd, Errno> {
-        if self.sockets.len() + self.listeners.len() >= MOST {
+        if self.sockets.len() + self.listeners.len() >= self.most {
             return Err(Errno::NFILE);
         }
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
@@ -267,7 +287,7 @@ impl Tcp {
     }
 
     fn import(&mut self, state: &TcpState) -> Result<Socket, Errno> {
-        if self.sockets.len() >= MOST {
+        if self.sockets.len() >= self.most {
             return Err(Errno::NFILE);
         }
         if !repair::is_ours(state.local) {
@@ -299,16 +319,26 @@ impl Tcp {
             Ok(fd) => fd,
             // The peer gave up before we came.
             Err(Errno::CONNABORTED | Errno::INTR) => return true,
-            Err(_) => return false,
+            Err(Errno::AGAIN) => return false,
+            Err(error) => {
+                self.callers.failed(listener, error);
+                return false;
+            }
         };
         let ends = getsockname(&fd).and_then(address_of).and_then(|local| {
             Ok(Tuple { local, remote: getpeername(&fd)?.ok_or(Errno::NOTCONN).and_then(address_of)? })
         });
         let Ok(tuple) = ends else { return true };
+        if !self.callers.admits(*tuple.remote.ip()) {
+            // A reset: the peer is not to wait, and nothing of the connection is to stay in the kernel.
+            let _ = sockopt::set_socket_linger(&fd, Some(std::time::Duration::ZERO));
+            return true;
+        }
         let new = StreamId::of_driver(accepted);
         told.push(Told::Accepted { listener, new, local: tuple.local, peer: tuple.remote });
         let mut socket = Socket { knobs, ..Socket::new(fd, tuple, false) };
         socket.grant(new, told);
+        self.callers.begun(new, *tuple.remote.ip());
         self.insert(new, socket);
         true
     }
@@ -343,6 +373,7 @@ impl Tcp {
 
     pub(super) fn conclude(&mut self, id: StreamId, ended: Ended, told: &mut Vec<Told>) {
         let Some(why) = ended else { return };
+        self.callers.ended(id);
         if let Some(socket) = self.sockets.remove(&id) {
             if why.is_none() && socket.shut && socket.knows_end {
                 socket.end_in_order();
