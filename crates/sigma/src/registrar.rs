@@ -209,7 +209,10 @@ impl Registrar {
         let verdict = self.judge(pending, bytes, seconds);
         let (stream, address) = (pending.stream, pending.address);
         match verdict {
-            None => out.stream(stream, StreamOp::Read(LONGEST)),
+            // Also if it could not be stored: it may be when it comes again.
+            None | Some(Verdict::Refused(Rcode::ServFail)) => {
+                out.stream(stream, StreamOp::Read(LONGEST));
+            }
             Some(Verdict::Done) => {
                 self.known = Some(self.sequence);
                 self.pending = None;
@@ -229,8 +232,6 @@ impl Registrar {
                 self.known = None;
                 self.begin(now, out);
             }
-            // It could not be stored, and may be when it comes again.
-            Some(Verdict::Refused(Rcode::ServFail)) => out.stream(stream, StreamOp::Read(LONGEST)),
             Some(Verdict::Refused(rcode)) => self.fail(now, rcode.name(), out),
         }
     }
