@@ -209,8 +209,10 @@ impl Registrar {
         let verdict = self.judge(pending, bytes, seconds);
         let (stream, address) = (pending.stream, pending.address);
         match verdict {
-            // Not to us; or it could not be stored, and may be when it comes again.
-            None | Some(Verdict::Refused(Rcode::ServFail)) => out.stream(stream, StreamOp::Read(LONGEST)),
+            // Also if it could not be stored: it may be when it comes again.
+            None | Some(Verdict::Refused(Rcode::ServFail)) => {
+                out.stream(stream, StreamOp::Read(LONGEST));
+            }
             Some(Verdict::Done) => {
                 self.known = Some(self.sequence);
                 self.pending = None;
