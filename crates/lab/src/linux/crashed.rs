@@ -40,17 +40,7 @@ pub(super) fn ends(plan: &Plan, hosts: &[HostReport], records: &[Record]) -> Vec
         let (from_place, to_place) = (at_place.get(from), at_place.get(to));
         let Some((from_host, from_iface, is_link)) = from_place.copied() else { continue };
         let (packet, seen) = (vanished.packet, vanished.last_seen);
-        let what = if !is_link {
-            let Some(at) = crash(from_host, seen) else { continue };
-            let reason = CRASHED.0.into();
-            let is_in_node = from == to;
-            let what = if is_in_node {
-                What::Dropped(Iface::HOST, packet, reason)
-            } else {
-                What::Lost(Iface::HOST, packet, reason)
-            };
-            Record { at, host: from_host, what }
-        } else {
+        let record = if is_link {
             let recent = |host| crash(host, seen).filter(|at| at.since(seen) < ON_ITS_WAY);
             let receiver = to_place.and_then(|(host, ..)| recent(*host));
             let (at, reason) = match (receiver, recent(from_host)) {
@@ -59,8 +49,17 @@ pub(super) fn ends(plan: &Plan, hosts: &[HostReport], records: &[Record]) -> Vec
                 (None, None) => continue,
             };
             Record { at, host: from_host, what: What::Lost(from_iface, packet, reason.0.into()) }
+        } else {
+            let Some(at) = crash(from_host, seen) else { continue };
+            let reason = CRASHED.0.into();
+            let what = if from == to {
+                What::Dropped(Iface::HOST, packet, reason)
+            } else {
+                What::Lost(Iface::HOST, packet, reason)
+            };
+            Record { at, host: from_host, what }
         };
-        ends.push(what);
+        ends.push(record);
     }
     ends
 }

@@ -156,8 +156,12 @@ impl<'a> HostOrders<'a> {
         failed.map_or(Ok(()), Err)
     }
 
-    /// The run is over: what was recorded. A daemon that did not begin again has never been.
+    /// The run is over: what was recorded. A daemon that did not begin again has never been. No disk is full any more, as a daemon's
+    /// last word is that it ended in order.
     pub(super) fn end(self, daemons: &mut [Daemon]) -> Vec<Record> {
+        for daemon in daemons.iter() {
+            let _ = std::fs::remove_file(disk(self.start.dir, &daemon.name).join(FILLER));
+        }
         for one in self.coming {
             if let Some(daemon) = daemons.get_mut(one.host.index()) {
                 daemon.kill();

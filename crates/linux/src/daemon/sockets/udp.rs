@@ -1,6 +1,7 @@
 //! [`node::Transport::Udp`] on Linux: kernel sockets of the namespace. Their packets go through the host's veth pair, as
 //! any program's would.
 
+use super::options::set;
 use crate::Refusal;
 use node::stream::{Inbox, Told, UDP_ROOM, refusal};
 use node::{Addr, StreamId, StreamOp};
@@ -140,6 +141,8 @@ impl Udp {
         let any = SocketAddrV4::new(self.address.unwrap_or(Ipv4Addr::UNSPECIFIED), 0);
         let socket = UdpSocket::bind(local.unwrap_or(any))?;
         socket.set_nonblocking(true)?;
+        // A datagram stays whole, with DF, whatever the path is said to take: pieces would be packets that nobody sent.
+        set(&socket, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_PROBE)?;
         if let Some(peer) = peer {
             socket.connect(peer)?;
         }
