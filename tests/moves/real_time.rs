@@ -36,7 +36,7 @@ pub(crate) fn moves(number: usize) -> Verdict {
     let namespaces: Vec<Arc<NetNs>> = namespaces.into_iter().map(Arc::new).collect();
     let mut hosts = Hosts::start(&plan, &namespaces, dir.path());
     let clock = Clock::ahead(Duration::from_millis(100));
-    hosts.each(&Ask::Begin { t0: clock.t0, end: None });
+    hosts.each(&Ask::Begin { t0: clock.t0, end: None, since: 0, wall_shift: 0 });
     let over = Arc::new(AtomicBool::new(false));
     let carrier: JoinHandle<Report> = {
         let over = Arc::clone(&over);
@@ -199,6 +199,7 @@ fn spec(host: &lab::plan::HostPlan, node: Node, dir: &Path) -> Spec {
         records: Some(dir.join(format!("{}.jsonl", config.name))),
         store: None,
         store_without_sync: false,
+        store_needs_room: false,
         hold: true,
     }
 }
