@@ -49,6 +49,7 @@ fn entry(host: Ipv4Addr, connection: u32) -> Entry {
         peer,
         received: None,
         closing: false,
+        calling: false,
     }
 }
 
