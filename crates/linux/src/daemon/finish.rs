@@ -112,10 +112,13 @@ impl Daemon {
 /// What the kernel counted. If that cannot be read, nothing: the lab doubts each count that is missing, and the records are
 /// written all the same.
 fn counted_since(before: &counters::Counters) -> counters::Counters {
-    counters::here().map(|now| counters::since(before, &now)).unwrap_or_else(|error| {
-        let _ = writeln!(std::io::stderr(), "{error}");
-        counters::Counters::new()
-    })
+    match counters::here() {
+        Ok(now) => counters::since(before, &now),
+        Err(error) => {
+            let _ = writeln!(std::io::stderr(), "{error}");
+            counters::Counters::new()
+        }
+    }
 }
 
 pub(super) fn write_records(path: &std::path::Path, records: &[Record]) -> std::io::Result<()> {

@@ -121,7 +121,7 @@ impl Door {
         for (asker, since) in std::mem::take(&mut self.asking) {
             match take(&asker) {
                 Err(Errno::AGAIN | Errno::INTR) if since + IDLE <= now => {
-                    Asker(asker).answer(Errno::TIMEDOUT)
+                    Asker(asker).answer(Errno::TIMEDOUT);
                 }
                 Err(Errno::AGAIN | Errno::INTR) => self.asking.push_back((asker, since)),
                 Err(error) => Asker(asker).answer(error),
