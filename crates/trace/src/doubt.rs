@@ -327,12 +327,10 @@ impl Display for Doubt {
             Self::InterfaceLost { host, interface } => {
                 write!(f, "{host}: its interface {interface} went down or was removed during the run")
             }
-            Self::Queue { host, interface, kind } => {
-                write!(
-                    f,
-                    "{host}: traffic control ({kind}) was set on its interface {interface}, where packets may wait unseen"
-                )
-            }
+            Self::Queue { host, interface, kind } => write!(
+                f,
+                "{host}: traffic control ({kind}) was set on its interface {interface}, where packets may wait unseen"
+            ),
             _ => self.fmt_counts(f),
         }
     }
