@@ -224,7 +224,7 @@ fn what_a_node_sends_its_kernel_from_an_address_of_the_host_is_no_discard() {
         trace::Record { at: wire::Instant::ZERO, host: trace::HostId(host as u32), what }
     };
     run.records = [first, second, wire::Ipv4Addr::new(10, 99, 0, 1)].map(given).to_vec();
-    assert_eq!((from_itself(&run, host), from_itself(&run, host + 1)), (2, 0));
+    assert_eq!((from_itself(&run, host, Instant::ZERO), from_itself(&run, host + 1, Instant::ZERO)), (2, 0));
 }
 
 #[test]
