@@ -224,10 +224,7 @@ fn what_a_node_sends_its_kernel_from_an_address_of_the_host_is_no_discard() {
         trace::Record { at: wire::Instant::ZERO, host: trace::HostId(host as u32), what }
     };
     run.records = [first, second, wire::Ipv4Addr::new(10, 99, 0, 1)].map(given).to_vec();
-    assert_eq!(
-        (from_itself(&run, host, wire::Instant::ZERO), from_itself(&run, host + 1, wire::Instant::ZERO)),
-        (2, 0)
-    );
+    assert_eq!((from_itself(&run, host, Instant::ZERO), from_itself(&run, host + 1, Instant::ZERO)), (2, 0));
 }
 
 #[test]
@@ -349,9 +346,6 @@ fn what_a_process_says_against_itself_is_a_doubt() {
         [Doubt::CaptureDrops { process: east(), frames: 1 }]
     );
     assert_eq!(of_east(|daemon| daemon.wall_clock_stepped = true), [Doubt::WallClockSet { process: east() }]);
-    let queue = Doubt::Queue { host: east(), interface: "wf-host".to_owned(), kind: "netem".to_owned() };
-    let queues = vec![("wf-host".to_owned(), "netem".to_owned())];
-    assert_eq!(of_east(|daemon| daemon.queues = queues), [queue]);
     let lost = [Doubt::InterfaceLost { host: east(), interface: interface() }];
     assert_eq!(of_east(|daemon| daemon.lost_interfaces.push(interface())), lost);
     assert_eq!(doubts(|report| report.interfaces[0].is_lost = true), lost);
