@@ -10,6 +10,7 @@ use std::io::{self, ErrorKind};
 /// The multicast group of traffic control (`RTNLGRP_TC`, `linux/rtnetlink.h`).
 const RTNLGRP_TC: u32 = 4;
 const RTM_NEWQDISC: u16 = 36;
+const RTM_DELQDISC: u16 = 37;
 const RTM_GETQDISC: u16 = 38;
 const NLMSG_ERROR: u16 = 2;
 const NLMSG_DONE: u16 = 3;
@@ -53,7 +54,7 @@ impl QueueWatch {
     pub(crate) fn found(&mut self) -> Vec<(String, String)> {
         loop {
             match self.socket.recv_from_full() {
-                Ok((bytes, _)) => self.read(&bytes, false),
+                Ok((bytes, _)) => self.read(&bytes),
                 Err(again) if again.kind() == ErrorKind::Interrupted => {}
                 Err(none) if none.kind() == ErrorKind::WouldBlock => break,
                 Err(lost) if lost.raw_os_error() == Some(libc::ENOBUFS) => self.note_all(LOST),
@@ -82,21 +83,22 @@ impl QueueWatch {
         loop {
             let (bytes, _) = asked.recv_from_full()?;
             let is_last = messages(&bytes).any(|(kind, _)| kind == NLMSG_DONE || kind == NLMSG_ERROR);
-            self.read(&bytes, true);
+            self.read(&bytes);
             if is_last {
                 return Ok(());
             }
         }
     }
 
-    /// Reads a datagram. In a dump, what a device has by default has no handle; a notification is of what was set or removed.
-    fn read(&mut self, bytes: &[u8], is_dump: bool) {
+    /// Reads a datagram. The discipline that a device has by default has no handle.
+    fn read(&mut self, bytes: &[u8]) {
         for (kind, body) in messages(bytes).filter(|(kind, _)| *kind >= RTM_NEWQDISC) {
             let word = |at: usize| body.get(at..).and_then(|rest| rest.first_chunk().copied());
             let Some(name) = word(4).and_then(|index| self.names.get(&i32::from_ne_bytes(index))) else {
                 continue;
             };
-            if is_dump && word(8) == Some([0; 4]) {
+            let is_default = matches!(kind, RTM_NEWQDISC | RTM_DELQDISC) && word(8) == Some([0; 4]);
+            if is_default {
                 continue;
             }
             let what = body.get(HEADERS - 16..).and_then(kind_of);
