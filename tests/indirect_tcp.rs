@@ -241,6 +241,70 @@ fn a_dialogue_whose_end_meets_handoffs_ends_cleanly_at_both_programs() {
 
 /// An earlier router that does not believe the new one says nothing. Then both ends hear of an error: no silence, and no
 /// clean end.
+/// A wire behind the router has become narrower: who says so answers the mobile host, whose address the router's half has.
+#[test]
+fn an_upload_learns_of_a_narrow_wire_behind_its_router() {
+    let outcome = lab::run::simulate(narrow()).unwrap();
+    assert_eq!(outcome.doubts, []);
+    assert_eq!(marks(&outcome.records, "done").count(), 1);
+    assert_eq!(connections_reset_at_fixed(&outcome), 0);
+}
+
+fn narrow() -> Plan {
+    let text = r#"
+        about = "A narrow wire behind a router"
+        duration = "20s"
+        [wire.internet]
+        ends = ["fixed", "gateway"]
+        rate = "10Mb/s"
+        delay = "1ms"
+        mtu = 1000
+        net = "10.0.0.0/24"
+        [wire.access]
+        ends = ["gateway", "router"]
+        rate = "10Mb/s"
+        delay = "1ms"
+        net = "10.0.1.0/24"
+        [cell.1]
+        station = "router"
+        rate = "2Mb/s"
+        net = "10.1.0.0/24"
+        [radio]
+        retune = "5ms"
+        [mobile-ip]
+        key = "000102030405060708090a0b0c0d0e0f"
+        [indirect-tcp]
+        key = "101112131415161718191a1b1c1d1e1f"
+        [host.gateway]
+        [host.router]
+        role = [{ kind = "indirect-tcp/support-router" }, { kind = "mobile-ip/home-agent" }]
+        [host.fixed]
+        role = [{ kind = "apps/request-server", at = "fixed:9000" }]
+        [host.mobile]
+        address = "10.1.0.7"
+        role = [
+            { kind = "mobile-ip/mobile-node" },
+            { kind = "indirect-tcp/mobile-host" },
+            { kind = "apps/roam", start = "router", moves = [] },
+            { kind = "apps/request-client", to = "fixed:9000", start = "2s", question = 60000, answer = 20, every = "100ms", exchanges = 1, transport = "indirect" },
+        ]
+        "#;
+    Scenario::plan("narrow", text, &[], 1).unwrap()
+}
+
+/// The host moves just after it has called: whichever router connects for it, its peer's application hears of one connection,
+/// and of no error.
+#[test]
+fn a_call_that_meets_a_move_is_answered_by_one_router() {
+    for at in (0..60).step_by(2) {
+        let start = format!("start = \"{}ms\"", 1_950 + at);
+        let outcome = lab::run::simulate(chain(2, &start)).unwrap();
+        assert_eq!(outcome.doubts, [], "{at}");
+        assert_eq!(connections_reset_at_fixed(&outcome), 0, "{at}");
+        assert_eq!(marks(&outcome.records, "done").count(), 1, "{at}");
+    }
+}
+
 #[test]
 fn what_never_comes_is_reported_at_both_ends() {
     let (old, new) = (
@@ -279,7 +343,7 @@ fn a_peer_that_refuses_is_told_as_by_tcp() {
 
 /// Routers in a row behind one gateway, each a network of its own; the host passes one each second, and greets each router
 /// with a list of those before it.
-fn chain(routers: u32) -> Plan {
+fn chain(routers: u32, start: &str) -> Plan {
     let mut text = String::from(
         r#"
         about = "Routers in a row"
@@ -314,7 +378,7 @@ fn chain(routers: u32) -> Plan {
     }
     write!(text, "[host.mobile]\naddress = \"10.1.0.7\"\nrole = [{{ kind = \"mobile-ip/mobile-node\" }}, \
          {{ kind = \"indirect-tcp/mobile-host\" }}, {{ kind = \"apps/roam\", start = \"r1\", moves = [{moves}] }}, \
-         {{ kind = \"apps/bulk-client\", to = \"fixed:9000\", transport = \"indirect\", start = \"0.5s\" }}]\n",
+         {{ kind = \"apps/bulk-client\", to = \"fixed:9000\", transport = \"indirect\", {start} }}]\n",
     ).unwrap();
     Scenario::plan("chain", &text, &[], 1).unwrap()
 }
@@ -323,7 +387,7 @@ fn chain(routers: u32) -> Plan {
 /// them may be lost: they are what makes the host reachable again.
 #[test]
 fn no_message_of_a_router_is_lost_behind_others_that_wait_for_arp() {
-    let outcome = lab::run::simulate(chain(6)).unwrap();
+    let outcome = lab::run::simulate(chain(6, "start = \"0.5s\"")).unwrap();
     assert_eq!(outcome.doubts, []);
     let lost = outcome
         .records

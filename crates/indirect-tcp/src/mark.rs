@@ -41,6 +41,8 @@ pub(crate) enum Event {
     Resumed { host: Ipv4Addr, connection: u32 },
     /// It is lost, and both ends are told.
     Lost { host: Ipv4Addr, connection: u32, why: &'static str },
+    /// It was called for, and is not open: where the host is now it calls again.
+    Undone { host: Ipv4Addr, connection: u32 },
     /// A router connects for a host.
     Called { host: Ipv4Addr, connection: u32 },
     /// Both halves are up.
@@ -84,6 +86,7 @@ impl From<Event> for Mark {
             Event::Lost { host, connection, why } => {
                 about("connection_lost", host, connection).with("why", why)
             }
+            Event::Undone { host, connection } => about("call_undone", host, connection),
             Event::Called { host, connection } => about("called", host, connection),
             Event::Connected { host, connection } => about("connected", host, connection),
         }

@@ -490,7 +490,7 @@ impl MobileHost {
         if code != Code::Connected {
             return self.end(program, Some(words(code)), out);
         }
-        let entry = Entry { calling: false, ..*entry };
+        let entry = Entry { unanswered: false, calling: false, ..*entry };
         connection.state = State::Open(entry);
         out.served(Told::Opened(program, entry.host));
         if connection.finishing {
@@ -569,6 +569,7 @@ impl Connection {
             peer: self.peer,
             received: None,
             closing: false,
+            unanswered: true,
             calling: true,
         }
     }

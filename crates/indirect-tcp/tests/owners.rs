@@ -45,6 +45,7 @@ fn entry() -> Entry {
         peer: Addr::new(FIXED, 80),
         received: None,
         closing: false,
+        unanswered: false,
         calling: false,
     }
 }

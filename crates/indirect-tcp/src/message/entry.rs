@@ -4,7 +4,8 @@
 //!  0 connection u32 · 4 generation u16 · 6 kind u8 · 7 flags u8 · 8 family u8 · 9 reserved u8
 //! 10 host's port u16 · 12 router's port u16 · 14 peer's port u16
 //! 16 host's address · 32 router's · 48 peer's: 16 bytes each
-//! 64 bytes that the host has received u64, valid with flag 4; flag 8: its program has closed it; flag 16: it is called
+//! 64 bytes that the host has received u64, valid with flag 4; flag 8: its program has closed it; flag 32: its call
+//!    is not answered; flag 16 with that: the call may come after this
 //! ```
 
 use super::{mapped, put_mapped, zeros};
@@ -19,8 +20,10 @@ pub(super) const FAMILY: u8 = 2;
 const RECEIVED: u8 = 4;
 /// Flag (ours): the program has closed it.
 const CLOSING: u8 = 8;
-/// Flag (ours): the call is not answered.
+/// Flag (ours), with the next one: the call may be still to come.
 const CALLING: u8 = 16;
+/// Flag (ours): the call is not answered.
+const UNANSWERED: u8 = 32;
 
 /// How a connection came to be.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -51,8 +54,9 @@ pub struct Entry {
     /// Its program has closed it in order. What the host's stack still has to say, a FIN above all, may be on its way to a
     /// router that has it.
     pub closing: bool,
-    /// The router that this is told was asked to connect, has not answered, and none was greeted since: the call may come
-    /// after this.
+    /// Its call is not answered: there may be no connection yet.
+    pub unanswered: bool,
+    /// Such a call was to the router that this is told, and no other was greeted since: the call may come after this.
     pub calling: bool,
 }
 
@@ -76,7 +80,9 @@ impl Entry {
             _ => return Err(Malformed("itcp_entry_kind")),
         };
         let flags = r.u8()?;
-        if flags & !(RECEIVED | CLOSING | CALLING) != 0 || flags & (CLOSING | CALLING) == CLOSING | CALLING {
+        let known = RECEIVED | CLOSING | CALLING | UNANSWERED;
+        let of_program = flags & (CLOSING | CALLING | UNANSWERED);
+        if flags & !known != 0 || ![0, CLOSING, UNANSWERED, UNANSWERED | CALLING].contains(&of_program) {
             return Err(Malformed("itcp_entry_flags")); // transparent mode and filters: nobody has them here
         }
         if r.u8()? != FAMILY {
@@ -94,18 +100,19 @@ impl Entry {
             return Err(Malformed("itcp_entry_ends"));
         }
         let received = (flags & RECEIVED != 0).then_some(received);
-        let (closing, calling) = (flags & CLOSING != 0, flags & CALLING != 0);
-        Ok(Self { connection, generation, kind, host, router, peer, received, closing, calling })
+        let [closing, unanswered, calling] = [CLOSING, UNANSWERED, CALLING].map(|flag| flags & flag != 0);
+        Ok(Self { connection, generation, kind, host, router, peer, received, closing, unanswered, calling })
     }
 
     pub(super) fn put(&self, out: &mut Vec<u8>) {
         out.extend(self.connection.to_be_bytes());
         out.extend(self.generation.to_be_bytes());
         let received = if self.received.is_some() { RECEIVED } else { 0 };
-        let of_program = match (self.closing, self.calling) {
-            (true, _) => CLOSING,
-            (false, true) => CALLING,
-            (false, false) => 0,
+        let of_program = match (self.closing, self.unanswered, self.calling) {
+            (true, ..) => CLOSING,
+            (false, true, true) => UNANSWERED | CALLING,
+            (false, true, false) => UNANSWERED,
+            (false, false, _) => 0,
         };
         let flags = received | of_program;
         let kind = match self.kind {

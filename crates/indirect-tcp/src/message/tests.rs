@@ -22,6 +22,7 @@ fn entry() -> Entry {
         peer: SocketAddrV4::new(FIXED, 9000),
         received: None,
         closing: false,
+        unanswered: false,
         calling: false,
     }
 }
@@ -151,6 +152,8 @@ fn every_refusal_of_an_entry_has_its_reason() {
     assert_eq!(with(6, 3), "itcp_entry_kind");
     assert_eq!(with(7, 1), "itcp_entry_flags");
     assert_eq!(with(71, 1), "itcp_entry_flags", "received, without the flag");
+    assert_eq!(with(7, 16), "itcp_entry_flags", "a call that may come, and is answered");
+    assert_eq!(with(7, 40), "itcp_entry_flags", "closed, and not answered");
     assert_eq!(with(8, 10), "itcp_family");
     assert_eq!(with(9, 1), "itcp_reserved");
     assert_eq!(with(26, 0), "itcp_address_not_mapped");

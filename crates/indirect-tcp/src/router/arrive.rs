@@ -220,6 +220,7 @@ impl SupportRouter {
         let by = arriving.by;
         let (staged, buffered) = (std::mem::take(&mut arriving.staged), arriving.buffered);
         connection.stage = Stage::Serving;
+        connection.entry.unanswered = false;
         let (entry, attempt, near, far) =
             (connection.entry, connection.attempt, connection.near, connection.far);
         let verdict = Verdict::Taken;

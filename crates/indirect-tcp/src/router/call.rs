@@ -125,6 +125,7 @@ impl SupportRouter {
             peer,
             received: None,
             closing: false,
+            unanswered: false,
             calling: false,
         };
         let far = self.new_stream(Use::Half(address, number, Side::Far));

@@ -288,7 +288,7 @@ impl SupportRouter {
             let Some(connection) = self.forget(address, number) else { continue };
             connection.halves().for_each(|(_, id)| out.stream(id, StreamOp::Forget));
             self.refuse(now, connection.entry.far(), out);
-            out.mark(Event::Lost { host: address, connection: number, why: "not connected" }.into());
+            out.mark(Event::Undone { host: address, connection: number }.into());
         }
         self.listen();
     }

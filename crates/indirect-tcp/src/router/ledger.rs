@@ -314,6 +314,18 @@ impl Arriving {
 mod tests {
     use super::*;
 
+    /// What a host has greeted is no matter of its calls, and no call of so many counts twice.
+    #[test]
+    fn many_calls_change_no_greeting() {
+        let mut host = Host::new(Key::new([1; 16]));
+        host.greets(5);
+        for sequence in 6..1_000 {
+            assert!(host.may_call(1, sequence));
+        }
+        assert_eq!(host.greeted, 5);
+        assert!((0..1_000).all(|sequence| !host.may_call(1, sequence)));
+    }
+
     /// A connection that lives long has a lower number than those that came after it.
     #[test]
     fn what_was_taken_first_is_forgotten_first_whatever_its_number() {

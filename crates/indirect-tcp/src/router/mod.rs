@@ -364,7 +364,11 @@ impl SupportRouter {
             for tuple in [connection.entry.near(), connection.entry.far()] {
                 self.refuse(now, tuple, out);
             }
-            out.mark(Event::Lost { host, connection: *number, why }.into());
+            out.mark(if connection.entry.unanswered {
+                Event::Undone { host, connection: *number }.into()
+            } else {
+                Event::Lost { host, connection: *number, why }.into()
+            });
             lost.push(*number);
         }
         if !lost.is_empty() {

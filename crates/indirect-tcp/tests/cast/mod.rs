@@ -264,13 +264,14 @@ fn entry(at: Ipv4Addr) -> Entry {
         peer: Addr::new(FIXED, SERVICE),
         received: None,
         closing: false,
+        unanswered: false,
         calling: false,
     }
 }
 
 /// A greeting to this router: `entries=1` with a connection that was opened `at` another.
 fn greeting(router: Ipv4Addr, args: &Args<'_>, at: Ipv4Addr) -> Greeting {
-    let entry = Entry { calling: args.has("calling"), ..entry(at) };
+    let entry = Entry { unanswered: args.has("calling"), calling: args.has("calling"), ..entry(at) };
     let entries = if args.get("entries").unwrap_or(0) > 0 { vec![entry] } else { Vec::new() };
     let previous = if router == LEFT { RIGHT } else { LEFT };
     let previous = if args.has("first") { Vec::new() } else { vec![previous] };
