@@ -142,8 +142,8 @@ impl SupportRouter {
         self.due.stop(Due::Pointer(address, old));
         let missing = |here: &Connection| matches!(here.stage, Stage::Expected | Stage::Arriving(_));
         if connections > 0 && host.connections.values().any(missing) {
-            // It lives, and tries: what it sends may be lost a few times, and each time-out is twice the one before.
-            self.due.set(Due::Patience(address), now + self.config.patience * 2);
+            // It lives, and tries for half a minute: what it sends may be lost a few times, and each time-out is twice the last.
+            self.due.set(Due::Patience(address), now + self.config.patience * 3);
         }
         self.lose_what_nobody_has(now, address, out);
         Ok(())
