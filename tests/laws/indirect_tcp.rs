@@ -50,6 +50,7 @@ fn entry(host: Ipv4Addr, connection: u32) -> Entry {
         received: None,
         closing: false,
         calling: false,
+        unanswered: false,
     }
 }
 
