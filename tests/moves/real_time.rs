@@ -197,6 +197,7 @@ fn spec(host: &lab::plan::HostPlan, node: Node, dir: &Path) -> Spec {
         control: Some(dir.join(format!("{}.sock", config.name))),
         radio: None,
         records: Some(dir.join(format!("{}.jsonl", config.name))),
+        records_at_once: false,
         store: None,
         store_without_sync: false,
         store_needs_room: false,

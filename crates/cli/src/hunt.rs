@@ -77,20 +77,27 @@ pub(crate) fn hunt(args: &Args) -> Result<(), Failure> {
     let known = args.known.as_deref().map_or_else(|| Ok(Vec::new()), Known::read)?;
     files::check(&args.out)?;
     let one = |protocol| one(args, protocol, &known);
-    let found: usize = protocols.into_iter().map(one).sum::<Result<usize, Failure>>()?;
-    if found > 0 { Err(Failure::DidNotHold) } else { Ok(()) }
+    let found = protocols.into_iter().map(one).collect::<Result<Vec<_>, Failure>>()?;
+    if found.iter().any(|(violations, _)| *violations > 0) {
+        return Err(Failure::DidNotHold);
+    }
+    if found.iter().any(|(_, is_incomplete)| *is_incomplete) {
+        Err(Failure::no_result("seeds could not be judged".to_owned()))
+    } else {
+        Ok(())
+    }
 }
 
-/// Searches for one protocol, and says how many seeds violate something.
-fn one(args: &Args, protocol: Protocol, known: &[Known]) -> Result<usize, Failure> {
+/// Searches for one protocol, and says how many seeds violate something, and whether seeds could not be judged.
+fn one(args: &Args, protocol: Protocol, known: &[Known]) -> Result<(usize, bool), Failure> {
     let stop = interrupt::flag()?;
     let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let jobs = args.jobs.map_or(processors, usize::from);
     let clock = Clock::start();
     let progress = Mutex::new(Progress::new(usize::try_from(args.seeds).unwrap_or(usize::MAX)));
     let each = |_| progress.lock().unwrap_or_else(PoisonError::into_inner).step();
-    let found = match args.on {
-        On::Sim => search::search(protocol, args.seed, args.seeds, jobs, &stop, &each),
+    let (found, is_incomplete) = match args.on {
+        On::Sim => (search::search(protocol, args.seed, args.seeds, jobs, &stop, &each), false),
         On::Linux => on_linux::search(protocol, args.seed, args.seeds, &stop, &each)?,
     };
     drop(progress);
@@ -105,7 +112,7 @@ fn one(args: &Args, protocol: Protocol, known: &[Known]) -> Result<usize, Failur
         args.seed,
         found.len()
     ));
-    report(args, protocol, &found, known)
+    Ok((report(args, protocol, &found, known)?, is_incomplete))
 }
 
 /// Prints what was found by each judge, and says at how many seeds it is not known.

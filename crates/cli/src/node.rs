@@ -104,6 +104,7 @@ fn spec(config: &HostConfig) -> Result<Spec, roles::NodeError> {
         clients: daemon.clients,
         radio: daemon.radio.map(|path| (path, HostId(daemon.number))),
         records: daemon.records,
+        records_at_once: daemon.records_at_once,
         store: daemon.store,
         store_without_sync: daemon.store_without_sync,
         store_needs_room: daemon.store_needs_room,

@@ -146,6 +146,7 @@ impl Store {
             Ok(())
         };
         let ended = if self.undo.is_empty() { Ok(()) } else { self.commit() };
+        let ended = ended.and_then(|()| if self.database.is_none() { self.reopen() } else { Ok(()) });
         let ended = ended.and_then(|()| self.database.take().map_or(Ok(()), |d| end(d).map_err(io_error)));
         ended.attempt("close the store", self.path.display())
     }

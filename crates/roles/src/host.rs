@@ -39,6 +39,7 @@ pub struct HostConfig {
 /// How a host runs as a daemon.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a key of its own")]
 pub struct DaemonConfig {
     /// The UNIX socket where it takes commands.
     pub control: Option<PathBuf>,
@@ -49,8 +50,11 @@ pub struct DaemonConfig {
     /// Our number at that radio process.
     #[serde(default)]
     pub number: u32,
-    /// The file that takes its records while it runs.
+    /// The file that takes its records when it ends.
     pub records: Option<PathBuf>,
+    /// It takes them while the daemon runs: for a lab that kills it.
+    #[serde(default)]
+    pub records_at_once: bool,
     /// The file that keeps what its roles store, from one run to the next.
     pub store: Option<PathBuf>,
     /// A role does not wait until its record is on the disk: the store survives the daemon's end, and not the machine's.

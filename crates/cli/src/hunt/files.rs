@@ -18,7 +18,7 @@ pub(super) fn keep(out: &Path, smallest: &Draft, judge: Judge, what: &str) -> Re
     let text = format!(
         "# {judge}: {what}\n\
          # `wayfare run FILE --seed {seed}` runs it, and does not judge it: `wayfare hunt {protocol} --seeds 1 --seed {seed}` judges\n\
-         # the scenario that it was shrunk from.\n{}",
+         # the scenario that it was shrunk from (`--on linux` for one that was found there).\n{}",
         write::scenario(smallest)
     );
     let names = (1..).map(|number: u32| match number {

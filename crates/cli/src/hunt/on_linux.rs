@@ -12,14 +12,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// A run that a busy machine disturbed is repeated so often.
 const REPEATS: usize = 2;
 
-/// Runs the seeds from `base` on, so many, and says how many were judged, too large or inconclusive.
+/// Runs the seeds from `base` on, so many, and says how many were judged, too large or inconclusive; and whether there is one of
+/// the latter, or none was judged.
 pub(super) fn search(
     protocol: Protocol,
     base: u64,
     seeds: u64,
     stop: &AtomicBool,
     each: &dyn Fn(u64),
-) -> Result<Vec<Found>, Failure> {
+) -> Result<(Vec<Found>, bool), Failure> {
     let (mut judged, mut too_large, mut inconclusive) = (0, 0, Vec::new());
     let mut all = Vec::new();
     for number in 0..seeds {
@@ -50,9 +51,10 @@ pub(super) fn search(
         each(number);
     }
     let which = if inconclusive.is_empty() { String::new() } else { format!(": {}", inconclusive.join(" ")) };
+    let is_incomplete = !inconclusive.is_empty() || judged == 0;
     print(&format!(
         "{protocol} on Linux: {judged} seeds judged, {too_large} too large, {} inconclusive{which}\n",
         inconclusive.len()
     ));
-    Ok(all)
+    Ok((all, is_incomplete))
 }

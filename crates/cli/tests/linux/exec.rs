@@ -143,6 +143,7 @@ impl Stage {
             control: Some(dir.path().join("control")),
             radio: None,
             records: None,
+            records_at_once: false,
             store: None,
             store_without_sync: false,
             store_needs_room: false,

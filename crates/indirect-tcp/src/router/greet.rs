@@ -138,6 +138,9 @@ impl SupportRouter {
         let host = self.hosts.get_mut(&address).ok_or(refusal::STRANGER)?;
         let pointer = host.pointers.get_mut(&old);
         let Some(pointer) = pointer.filter(|_| host.greeted == sequence) else { return Err(refusal::STALE) };
+        if pointer.answer.is_some() {
+            return Err(refusal::STALE); // a repeated answer gives no more time
+        }
         pointer.answer = Some(connections);
         self.due.stop(Due::Pointer(address, old));
         let missing = |here: &Connection| matches!(here.stage, Stage::Expected | Stage::Arriving(_));

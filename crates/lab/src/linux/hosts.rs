@@ -45,7 +45,7 @@ pub struct StopReport {
     pub continued_us: Option<u64>,
 }
 
-/// Bytes of the tmpfs of a store: a log is rewritten before it has this many.
+/// Bytes of the tmpfs of a store.
 const DISK: &str = "size=8m,mode=0700";
 /// The file that fills it.
 const FILLER: &str = "filler";
@@ -61,17 +61,22 @@ pub(super) fn has_disk(plan: &Plan, host: HostId) -> bool {
     plan.events.iter().any(|event| event.order == Order::Host(host, HostEvent::DiskFull))
 }
 
+/// Whether an event kills the daemon of a host.
+pub(super) fn is_killed(plan: &Plan, host: HostId) -> bool {
+    plan.events.iter().any(|event| event.order == Order::Host(host, HostEvent::Crash))
+}
+
 fn disk(dir: &Path, name: &str) -> PathBuf {
     dir.join(format!("{name}.disk"))
 }
 
 /// Gives each host whose disk will be filled a disk: it is seen in this mount namespace only, and ends with it.
 pub(super) fn mount_disks(plan: &Plan, dir: &Path) -> Result<(), LinuxError> {
-    for (host, name) in (0..).map(HostId).zip(plan.host_names()).filter(|(host, _)| has_disk(plan, *host)) {
+    for (_, name) in (0..).map(HostId).zip(plan.host_names()).filter(|(host, _)| has_disk(plan, *host)) {
         let at = disk(dir, &name);
         std::fs::create_dir(&at).map_err(|error| LinuxError::File(at.clone(), error))?;
         linux::namespace::mount_tmpfs(&at, DISK)
-            .map_err(|why| LinuxError::Lacks(format!("a tmpfs for the store of `{}`: {why}", host.0)))?;
+            .map_err(|why| LinuxError::Lacks(format!("a tmpfs for the store of `{name}`: {why}")))?;
     }
     Ok(())
 }
@@ -291,7 +296,8 @@ impl<'a> HostOrders<'a> {
             wall_shift: daemon.wall_shift,
         });
         if let Some(crash) = daemon.report.crashes.last_mut() {
-            crash.restarted_us = Some(self.micros());
+            // Not later: its first records may come before this process runs again.
+            crash.restarted_us = Some(since.0 / 1000);
         }
         self.down.set(one.host, false);
         Ok(true)

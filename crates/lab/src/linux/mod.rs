@@ -260,11 +260,14 @@ fn collect(plan: Plan, dir: &Path) -> Result<Outcome, LinuxError> {
     }
     let mut records = Vec::new();
     for (host, name) in (0..).map(HostId).zip(plan.host_names()) {
-        let crashes = report.hosts.iter().find(|host| host.name == name).map_or(0, |host| host.crashes.len());
+        let of_report = report.hosts.iter().find(|host| host.name == name);
+        let crashes = of_report.map_or(0, |host| host.crashes.len());
+        // One that did not end by itself may have written half a line.
+        let was_killed = of_report.is_none_or(|host| host.summary.is_none());
         for crash in 0..crashes {
             records.extend(read_records(&dir.join(file::records_before(&name, crash)), host, true)?);
         }
-        let of_host = read_records(&dir.join(file::records(&name)), host, false)?;
+        let of_host = read_records(&dir.join(file::records(&name)), host, was_killed)?;
         if let Some(host) = report.hosts.iter_mut().find(|host| host.name == name) {
             host.records_read = of_host.len() as u64;
         }

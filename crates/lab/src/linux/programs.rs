@@ -143,7 +143,7 @@ impl Program<'_> {
                 let _ = child.wait();
                 "ended with the crash of its host".clone_into(&mut self.report.exit);
             }
-            State::Waits => self.state = State::Waits,
+            State::Waits => "not started: its host had crashed".clone_into(&mut self.report.exit),
             State::Gone => {}
         }
     }

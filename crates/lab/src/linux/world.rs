@@ -301,6 +301,9 @@ fn daemon_text(plan: &Plan, number: u32, host: &str, dir: &Path, name: &str) -> 
     let _ = writeln!(text, "clients = {}", path(&file::clients(name)));
     let _ = writeln!(text, "radio = {}", path(file::RADIO_SOCKET));
     let _ = writeln!(text, "records = {}", path(&file::records(name)));
+    if hosts::is_killed(plan, HostId(number)) {
+        text.push_str("records_at_once = true\n");
+    }
     let store = hosts::store(plan, HostId(number), dir, name).to_string_lossy().into_owned();
     let _ = writeln!(text, "store = {}", toml::Value::from(store));
     if hosts::has_disk(plan, HostId(number)) {

@@ -174,8 +174,10 @@ impl Daemon {
         }
     }
 
-    /// What the radio process says to a daemon that connects: of a host that restarts, links may be cut or changed.
-    pub(super) fn hear_radio_before_start(&mut self) {
+    /// What the radio process says to a daemon that connects: of a host that restarts, links may be cut or changed. What a radio
+    /// hears is for the roles, once they have begun, and is returned.
+    pub(super) fn hear_radio_before_start(&mut self) -> Vec<radio::Told> {
+        let mut heard = Vec::new();
         while let Some(told) = self.radio.as_mut().and_then(radio::Radio::hear) {
             match told {
                 radio::Told::Down { iface, why } if why == Link::NO_CARRIER => {
@@ -188,10 +190,17 @@ impl Daemon {
                         port.spec.mtu = mtu;
                     }
                 }
+                radio::Told::Carrier { iface } => {
+                    if let Some(port) = self.port_mut(Iface(iface)) {
+                        port.standing.is_cut = false;
+                    }
+                }
+                radio::Told::Heard { .. } => heard.push(told),
                 // Of radios, which the roles have not pointed anywhere yet.
-                _ => {}
+                radio::Told::Up { .. } | radio::Told::Down { .. } => {}
             }
         }
+        heard
     }
 
     pub(super) fn link_up(&mut self, iface: Iface, cell: Option<Cell>) {

@@ -60,6 +60,7 @@ pub(crate) use vitals::{BEAT, Heartbeat, Stalls, Waits};
 
 /// What a daemon is made of.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a key of its own")]
 pub struct Spec {
     /// The host's name.
     pub name: String,
@@ -77,9 +78,11 @@ pub struct Spec {
     pub clients: Option<PathBuf>,
     /// The lab's radio process, and which host we are there.
     pub radio: Option<(PathBuf, HostId)>,
-    /// Where its records go, while it runs.
+    /// Where its records go.
     pub records: Option<PathBuf>,
-    /// The log of what roles store.
+    /// They go there while it runs, as it will be killed; else when it ends.
+    pub records_at_once: bool,
+    /// The database of what roles store.
     pub store: Option<PathBuf>,
     /// What is stored need not survive the machine's end.
     pub store_without_sync: bool,
@@ -87,6 +90,17 @@ pub struct Spec {
     pub store_needs_room: bool,
     /// Wait for the command `begin` before anything happens.
     pub hold: bool,
+}
+
+impl Spec {
+    fn open_store(&self) -> Result<Option<Store>> {
+        let Some(path) = &self.store else { return Ok(None) };
+        let mut store = Store::open(path)?;
+        if self.store_without_sync {
+            store = store.without_syncs()?;
+        }
+        Ok(Some(if self.store_needs_room { store.with_room() } else { store }))
+    }
 }
 
 /// An interface that the daemon takes over.
@@ -243,7 +257,7 @@ impl Daemon {
         nft::deafen(&devices)?;
         let mut ports = Vec::new();
         let links = LinkWatch::open()?;
-        for spec in spec.interfaces {
+        for spec in spec.interfaces.clone() {
             ports.push(Port { socket: open_port(&spec.name)?, spec, standing: Standing::default() });
         }
         // What the kernel told until now is of the setting up. What it tells from now on is behind the state that is read here.
@@ -254,10 +268,8 @@ impl Daemon {
         let names: Vec<&str> = ports.iter().map(|port: &Port| port.spec.name.as_str()).collect();
         let names = [&[KERNEL_SIDE, host::NODE_SIDE], &names[..]].concat();
         let queues = spec.hold.then(|| QueueWatch::open(&mut net, &names)).transpose()?;
-        let store = spec.store.as_deref().map(Store::open).transpose()?;
-        let unsynced = |store: Store| if spec.store_without_sync { store.without_syncs() } else { Ok(store) };
-        let store = store.map(unsynced).transpose()?;
-        let store = store.map(|store| if spec.store_needs_room { store.with_room() } else { store });
+        let store = spec.open_store()?;
+        let records = spec.records.as_deref().map(|at| Recorder::create(at, spec.records_at_once));
         let mut boot = Boot::default();
         if let Some(store) = &store {
             (boot.stored, boot.clean) = (store.records(), store.was_clean());
@@ -281,7 +293,7 @@ impl Daemon {
             radio,
             timer: Timer::new()?,
             armed: None,
-            records: spec.records.as_deref().map(Recorder::create).transpose()?,
+            records: records.transpose()?,
             storage: store.map(Storage::start).transpose()?,
             boot,
             unstorable: 0,
@@ -308,11 +320,14 @@ impl Daemon {
         let now = self.clock.now();
         self.wall = (Offset::sample(), now);
         self.vitals.begin();
-        self.hear_radio_before_start();
+        let heard = self.hear_radio_before_start();
         let boot = Boot { wall: self.wall_at_zero(), ..std::mem::take(&mut self.boot) };
         self.give(now, Input::Start(&boot));
         for index in 1..=self.ports.len() {
             self.settle(Iface(index as u16));
+        }
+        for told in heard {
+            self.radio_told(told);
         }
     }
 
@@ -479,7 +494,7 @@ impl Daemon {
 
     fn record(&mut self, at: Instant, what: What) {
         if let Some(records) = &mut self.records {
-            records.add(&Record { at, host: HostId(0), what });
+            records.add(Record { at, host: HostId(0), what });
         }
     }
 

@@ -307,7 +307,7 @@ impl Vitals {
 
     /// The time since then, if that is a time of the run, as far as it is.
     fn since(&self, clock: Clock, stamp: Instant) -> Option<Duration> {
-        let is_of_run = stamp > Instant::ZERO && stamp < self.end;
+        let is_of_run = stamp > self.since && stamp < self.end;
         is_of_run.then(|| clock.now().min(self.end).since(stamp))
     }
 

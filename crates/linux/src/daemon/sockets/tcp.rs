@@ -21,6 +21,11 @@ use wire::{Ipv4Addr, SocketAddrV4, TcpState};
 
 /// Sockets of one host; more are refused, or wait in the kernel's queue.
 const MOST: usize = 4096;
+/// How many of these may be connections that peers begin: the rest is for those of roles.
+const fn callers_of(sockets: usize) -> usize {
+    if sockets < 2 { 1 } else { sockets * 4 / 5 }
+}
+
 /// Connections that wait to be accepted.
 const BACKLOG: i32 = 128;
 /// Accounts that are kept of sockets that are gone.
@@ -70,7 +75,7 @@ impl Tcp {
             relays: BTreeMap::new(),
             accounts: VecDeque::new(),
             most: MOST,
-            callers: Callers::new(MOST),
+            callers: Callers::new(callers_of(MOST)),
             takes_foreign: false,
         }
     }
@@ -79,7 +84,7 @@ impl Tcp {
     /// connections that peers begin, an eighth more for those of roles.
     pub(super) fn share(&mut self, descriptors: usize) {
         self.most = MOST.min(descriptors / 2 + descriptors / 8);
-        self.callers = Callers::new(MOST.min(descriptors / 2).max(1));
+        self.callers = Callers::new(callers_of(self.most));
     }
 
     /// What each socket waits for. One that waits for nothing is left out: the kernel would report over and over that
