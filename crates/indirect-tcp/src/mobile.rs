@@ -541,8 +541,10 @@ impl MobileHost {
         let Some((greeting, _)) = &self.greeting else { return };
         let router = greeting.message.router;
         out.mark(Event::NotWelcome { router, why: "no answer" }.into());
-        let open = |connection: &Connection| matches!(connection.state, State::Open(_));
-        let programs = self.connections.iter().filter(|(_, connection)| open(connection));
+        let has_router = |connection: &Connection| {
+            matches!(connection.state, State::Open(_) | State::Calling { called: true, .. })
+        };
+        let programs = self.connections.iter().filter(|(_, connection)| has_router(connection));
         let programs: Vec<StreamId> = programs.map(|(program, _)| *program).collect();
         for program in programs {
             self.end(program, Some(refused::TIMED_OUT), out);

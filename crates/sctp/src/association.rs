@@ -286,6 +286,10 @@ impl Association {
         if !unicast(local) {
             return Err(Cannot::Address);
         }
+        // A peer that cannot be told sends to where we were: nothing is changed, and time-outs end the association.
+        if !self.ours.supported {
+            return Err(Cannot::Unsupported);
+        }
         if matches!(self.locals.get(local), None | Some(Use::Gone(_))) {
             self.locals.set(local, Use::Here);
         }

@@ -57,14 +57,14 @@ fn a_delay_between_a_kernel_and_its_node_is_a_doubt() {
     let out = tempfile::tempdir().unwrap();
     let running = Running::start(&SHORT, out.path());
     let mobile = running.daemon("mobile");
-    // Not every kernel has netem; a bucket that is emptied slowly delays as well.
-    inside(
-        mobile,
-        &[
-            "tc", "qdisc", "add", "dev", "wf-host", "root", "tbf", "rate", "1mbit", "burst", "3k", "limit",
-            "90k",
-        ],
-    );
+    // Not every kernel has netem; a bucket that is emptied slowly delays as well. The interface is made when the daemon begins.
+    let id = mobile.to_string();
+    let delayed = ["-t", &id, "-n", "tc", "qdisc", "add", "dev", "wf-host", "root", "tbf"];
+    wait_for("the interface", || {
+        let mut command = std::process::Command::new("nsenter");
+        command.args(delayed).args(["rate", "1mbit", "burst", "3k", "limit", "90k"]);
+        command.output().unwrap().status.success().then_some(())
+    });
     pause(100);
     inside(mobile, &["tc", "qdisc", "del", "dev", "wf-host", "root"]);
     let output = running.end();

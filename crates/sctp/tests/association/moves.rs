@@ -239,6 +239,11 @@ fn a_peer_that_does_not_know_the_chunk_is_not_asked_again() {
     assert_eq!(world.states(), [State::Established; 2]);
     let now = world.now;
     assert_eq!(world.association(0).change(now, &[Change::Add(mn(3))]), Err(Cannot::Unsupported));
+    // A host that moves all the same is not found any more: that ends the association.
+    assert_eq!(world.association(0).move_to(now, mn(3), &[mn(3)]), Err(Cannot::Unsupported));
+    world.dead.extend([mn(1), mn(2)]);
+    world.run_for(20 * 3_600_000);
+    assert_eq!(world.events(0).last(), Some(&Event::Closed(Ended::TimedOut)));
 }
 
 /// A mobile host replaces its last address and is never seen at the new one: its correspondent gives up in the end.
