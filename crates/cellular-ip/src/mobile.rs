@@ -365,7 +365,7 @@ impl Mobile {
     }
 
     /// Data that the access network has no room for do not reach the gateway, so they keep no mapping there: route-updates do,
-    /// as often as without data. What anybody can forge causes no more of them.
+    /// as often as without data. Forged errors cause no more of them than that.
     fn not_carried(&mut self, now: Instant, packet: &Packet, out: &mut Outbox) {
         let too_big = |(_, icmp): (Header, &[u8])| {
             let message = icmp::Message::parse(icmp)?;

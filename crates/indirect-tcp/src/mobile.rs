@@ -151,7 +151,7 @@ impl MobileHost {
             self.previous.truncate(PREVIOUS + 1);
         }
         self.greet(now, router, out);
-        // What nobody has called for begins anew, here.
+        // A connection for which no call was sent begins anew with this router.
         let uncalled = |connection: &Connection| {
             matches!(connection.state, State::Waiting | State::Calling { called: false, .. })
         };
@@ -462,7 +462,7 @@ impl MobileHost {
         // The same ports again: the guard is this one's now.
         self.closing.retain(|(closed, _)| far(closed) != far(entry));
         let Entry { connection: number, router, peer, .. } = *entry;
-        // What strays here while routers change places is for nobody: a reset would end the connection.
+        // A segment that comes here while routers change is dropped: a reset would end the connection.
         let guard = StreamOp::Guard(far(entry), Some(Guard::Drop));
         let call =
             Call { host: self.config.address, connection: number, sequence, router: *router.ip(), peer };

@@ -12,7 +12,7 @@ pub(super) fn check(out: &Path) -> Result<(), Failure> {
     tempfile::tempfile_in(out).map(drop).map_err(|error| cannot_write(out, &error))
 }
 
-/// Writes the smallest scenario of a violation, and says where. A file that somebody edited is left as it is.
+/// Writes the smallest scenario of a violation, and returns its path. A file that was edited is not replaced.
 pub(super) fn keep(out: &Path, smallest: &Draft, judge: Judge, what: &str) -> Result<PathBuf, Failure> {
     let (protocol, seed) = (smallest.protocol, smallest.seed);
     let text = format!(

@@ -243,7 +243,7 @@ impl Ledger {
                 let node = format!("{}'s node", interface.split(':').next().unwrap_or(interface));
                 (node, interface.to_owned())
             };
-            // What has the link address of nobody was sent by somebody who is not of the scenario.
+            // No host of the scenario has this link address.
             let stranger = || ("an unknown sender".to_owned(), here.clone());
             let between = from.as_deref().map_or_else(stranger, its_node);
             for (count, between) in [(out, its_node(&here)), (came, between)] {

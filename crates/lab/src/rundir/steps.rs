@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use trace::{EventKind, HostId, Record, What};
 use wire::{Instant, Ipv4Addr};
 
-/// At most so many events of a scenario are drawn: more would hide all else.
+/// The most events of a scenario that are drawn. With more, the rest of the figure could not be seen.
 pub(super) const EVENTS: usize = 12;
 
 /// A step's name, and the marks that it begins and ends with.

@@ -108,7 +108,7 @@ impl Door {
     /// All that is wanted now. What is not to be had is answered here.
     pub(super) fn hear(&mut self, now: Instant) -> Vec<Wanted> {
         self.rests = false;
-        // What is not heard in this turn is heard in the next: nobody keeps the daemon from its packets by asking.
+        // The rest is read in the next turn, so that requests do not delay packets.
         for _ in 0..ASKING {
             let Some(asker) = self.accept() else { break };
             if !peer::may_order(&asker) {
