@@ -239,8 +239,9 @@ impl MobileNode {
         let triggered = std::mem::take(&mut self.triggered);
         let moves = match self.attached {
             None => true,
-            // A request that was on its way when the link went is not answered any more.
-            Some(_) if ours => news == News::Restarted || (triggered && self.registrar.is_waiting()),
+            // While the link was down the agent may have restarted, which its numbers do not show if it has said as much since as it
+            // had before; and a request that was on its way is not answered any more.
+            Some(_) if ours => news == News::Restarted || triggered,
             Some(_) if triggered => true,
             // Who hears its home agent is at home, however long it was away (RFC 5944, section 2.4.3).
             Some(_) if self.is_home_agent(agent) => true,
