@@ -118,6 +118,8 @@ pub struct Mobile {
     waiting: Vec<Packet>,
     next_move: u16,
     updates: u64,
+    /// When the last of them left.
+    announced: Instant,
 }
 
 const HOST_ROUTE: Key = Key::all(Class::HOST);
@@ -145,6 +147,7 @@ impl Mobile {
             waiting: Vec::new(),
             next_move: 0,
             updates: 0,
+            announced: Instant::ZERO,
         })
     }
 
@@ -365,17 +368,19 @@ impl Mobile {
     }
 
     /// Data that the access network has no room for do not reach the gateway, so they keep no mapping there: route-updates do,
-    /// as often as without data. Forged errors cause no more of them than that.
+    /// as often as without data. Forged errors cause no more of them than that. An error about another host's data says
+    /// nothing about this host's mapping.
     fn not_carried(&mut self, now: Instant, packet: &Packet, out: &mut Outbox) {
         let too_big = |(_, icmp): (Header, &[u8])| {
-            let message = icmp::Message::parse(icmp)?;
-            Quote::of(&message).map(|quote| (quote.kind, quote.code) == FRAGMENTATION_NEEDED)
+            let quote = Quote::of(&icmp::Message::parse(icmp)?)?;
+            let is_too_big = (quote.kind, quote.code) == FRAGMENTATION_NEEDED;
+            Ok(is_too_big && quote.src == self.config.address)
         };
         if let (Ok(true), State::Attached { at }) =
             (Header::parse(&packet.bytes).and_then(too_big), self.state)
-            && self.repeats.since() + self.config.route_update_time <= now
+            && self.announced + self.config.route_update_time <= now
         {
-            self.announce_repeatedly(now, at, "too_big", out);
+            self.announce(now, at, "too_big", out);
         }
     }
 
@@ -390,6 +395,7 @@ impl Mobile {
 
     /// Sends a route-update and starts the timers of the next again.
     fn announce(&mut self, now: Instant, at: Place, why: &'static str, out: &mut Outbox) {
+        self.announced = now;
         for packet in self.route_updates(now, at, false) {
             self.updates += 1;
             let sent = Mark::new("mobile", mark::ROUTE_UPDATE_SENT).with("to", self.name_of(at));

@@ -9,6 +9,7 @@
 //! 60ms hear                 data to the mobile host, by its radio
 //! 65ms request              an update-request to the mobile host
 //! 67ms too-big              an ICMP error: data of the mobile host were too big for a wire
+//! 68ms too-big another's    the same about data that another host sent
 //! 70ms heard 3 -60          its radio hears cell 3 at -60 dBm
 //! 80ms clock -5             its clock is set to 5 s less than it was at the start
 //! ```

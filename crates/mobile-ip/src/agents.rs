@@ -102,11 +102,10 @@ impl Agents {
         self.expiry.next()
     }
 
-    /// Takes one that was not heard for its lifetime.
-    pub(crate) fn expired(&mut self, now: Instant) -> Option<Ipv4Addr> {
+    /// Takes one that was not heard for its lifetime, with what it said last.
+    pub(crate) fn expired(&mut self, now: Instant) -> Option<(Ipv4Addr, Agent)> {
         let who = self.expiry.pop(now)?;
-        self.list.remove(&who);
-        Some(who)
+        self.list.remove(&who).map(|agent| (who, agent))
     }
 
     /// Whether both say that they are on the same subnet.
@@ -157,9 +156,10 @@ mod tests {
         };
         assert_eq!(hear(&mut agents, 0, 7), News::New);
         assert_eq!(hear(&mut agents, 1000, 8), News::None);
-        assert_eq!(agents.expired(Instant::from_millis(3999)), None);
+        assert!(agents.expired(Instant::from_millis(3999)).is_none());
         assert_eq!(agents.due(), Some(Instant::from_millis(4000)));
-        assert_eq!(agents.expired(Instant::from_millis(4000)), Some(Ipv4Addr::new(10, 3, 0, 1)));
+        let (who, last) = agents.expired(Instant::from_millis(4000)).unwrap();
+        assert_eq!((who, last.heard), (Ipv4Addr::new(10, 3, 0, 1), Instant::from_millis(1000)));
         assert_eq!(hear(&mut agents, 4000, 9), News::New);
     }
 

@@ -8,7 +8,7 @@
 //!       └────────────────────┴───────────── registering <──────────────────────┘
 //! ```
 
-use crate::agents::{Agents, News};
+use crate::agents::{Agent, Agents, News};
 use crate::announcer::Announcer;
 use crate::config::{Associations, MobileNodeConfig, Movement, is_host};
 use crate::home_agent::refusal;
@@ -27,7 +27,7 @@ use std::collections::BTreeMap;
 use wire::ipv4::{self, Header};
 use wire::{Duration, Iface, Instant, Ipv4Addr, Mac, Packet, Reason};
 
-/// Its own packets while no agent is heard.
+/// Its own packets while no agent is heard, and no registration holds with one that was heard.
 pub const NO_AGENT: Reason = Reason("no_agent");
 /// Its own packets while it is not registered with an agent that routes for registered mobile nodes only.
 pub const NOT_REGISTERED: Reason = Reason("not_registered");
@@ -93,6 +93,10 @@ pub struct MobileNode {
     chosen: Option<Instant>,
     /// An agent that waits for the pause between registrations to end.
     next: Option<Ipv4Addr>,
+    /// An agent that is not heard any more, by which our packets leave as long as the registration with it holds.
+    kept: Option<Ipv4Addr>,
+    /// When the link came up last.
+    linked: Instant,
     solicitations: u32,
     refused: BTreeMap<Reason, u64>,
 }
@@ -134,6 +138,8 @@ impl MobileNode {
             hinted_again: false,
             chosen: None,
             next: None,
+            kept: None,
+            linked: Instant::ZERO,
             solicitations: 0,
             refused: BTreeMap::new(),
             config,
@@ -150,7 +156,9 @@ impl MobileNode {
         match link {
             Link::Up { mac, .. } => {
                 self.mac = Some(mac);
+                self.linked = now;
                 self.detecting = true;
+                self.end_kept(out);
                 out.mark(Event::LinkUp.into());
                 if self.config.link_trigger || self.attached.is_none() {
                     self.hint(now, out);
@@ -161,6 +169,7 @@ impl MobileNode {
             Link::Down(_) => {
                 self.mac = None;
                 self.timers.stop(Timer::Solicit);
+                self.end_kept(out);
                 if let (true, Some(agent)) = (self.config.link_trigger, self.attached) {
                     self.agents.suspect(now, agent);
                 }
@@ -217,7 +226,7 @@ impl MobileNode {
         }
         if said.lifetime == 0 {
             self.agents.forget(agent);
-            self.lost(now, agent, out);
+            self.lost(now, agent, None, out);
             return Ok(());
         }
         // One that takes nobody new is as good as not heard, unless it is ours.
@@ -300,7 +309,8 @@ impl MobileNode {
             self.hinted = Some(now);
         }
         self.detected(agent, out);
-        if let Some(left) = left.filter(|left| !self.is_home_agent(*left)) {
+        let kept = self.kept.take().filter(|kept| *kept != agent);
+        for left in left.filter(|left| !self.is_home_agent(*left)).into_iter().chain(kept) {
             out.neighbor(self.iface, left, None);
         }
         if self.is_home_agent(agent) {
@@ -347,11 +357,14 @@ impl MobileNode {
         self.route(way, way, out);
     }
 
-    /// An agent is not believed any more.
-    fn lost(&mut self, now: Instant, agent: Ipv4Addr, out: &mut Outbox) {
+    /// An agent is not believed any more. `last` is what it said last, unless it says itself that it ends.
+    fn lost(&mut self, now: Instant, agent: Ipv4Addr, last: Option<&Agent>, out: &mut Outbox) {
         if self.next == Some(agent) {
             self.next = None;
             self.timers.stop(Timer::Hold);
+        }
+        if self.kept == Some(agent) {
+            self.end_kept(out);
         }
         if self.attached != Some(agent) {
             return;
@@ -364,12 +377,29 @@ impl MobileNode {
         self.registrar.turn_to(None);
         self.timers.stop(Timer::Retry);
         self.timers.stop(Timer::Renew);
-        // At home it is an ordinary host, whose packets need no home agent.
+        // At home it is an ordinary host, whose packets need no home agent. Away, advertisements may be lost while the agent is
+        // there: until another one is heard, it is as good a router as it was.
         if !self.is_home_agent(agent) {
+            self.kept = Some(agent);
+            if !last.is_some_and(|last| self.is_registered_by(last)) {
+                self.end_kept(out);
+            }
+        }
+        self.solicit(now, out);
+    }
+
+    /// Whether the registration holds with this agent, and it was heard on the link as it is now.
+    fn is_registered_by(&self, agent: &Agent) -> bool {
+        let holds = agent.care_of.is_some() && agent.care_of == self.registrar.care_of();
+        holds && self.mac.is_some() && agent.heard >= self.linked
+    }
+
+    /// Our packets do not leave by an agent any more that is not heard.
+    fn end_kept(&mut self, out: &mut Outbox) {
+        if let Some(agent) = self.kept.take() {
             out.neighbor(self.iface, agent, None);
             self.route(Action::Drop(NO_AGENT), Action::Drop(NO_AGENT), out);
         }
-        self.solicit(now, out);
     }
 
     /// The freshest agent but the one that we have.
@@ -467,8 +497,8 @@ impl MobileNode {
     // --- time ------------------------------------------------------------------------------------------------------
 
     fn timeout(&mut self, now: Instant, out: &mut Outbox) {
-        while let Some(agent) = self.agents.expired(now) {
-            self.lost(now, agent, out);
+        while let Some((agent, last)) = self.agents.expired(now) {
+            self.lost(now, agent, Some(&last), out);
         }
         self.announcer.timeout(now, out);
         while let Some(timer) = self.timers.pop(now) {
@@ -486,6 +516,7 @@ impl MobileNode {
                 }
                 Timer::Lapse => {
                     self.registrar.lapsed();
+                    self.end_kept(out);
                     out.mark(Event::Lapsed.into());
                 }
             }

@@ -12,7 +12,7 @@ use node::config::{Interfaces, parse_span};
 use node::{Act, Boot, Command, CommandId, Input, Link, Node, Outbox, Role, Seed, Value};
 use std::collections::BTreeSet;
 use std::fmt::Write;
-use wire::icmp::IcmpError;
+use wire::icmp;
 use wire::ipv4::{self, Header};
 use wire::{Cell, EtherType, Frame, Iface, Instant, Ipv4Addr, Mac, Packet, PacketId, WallTime, udp};
 
@@ -165,11 +165,14 @@ impl Teller {
                 let request = UpdateRequest { gateway, mobile: HOST, why, node, key_generation: 1 };
                 self.receive("air", PacketId::NEW, request.emit());
             }
-            ["too-big"] => {
-                let ends = [HOST, CORRESPONDENT].map(|address| wire::SocketAddrV4::new(address, 9000));
-                let ours = udp::packet(ends[0], ends[1], &[0; 1200]);
-                let error = IcmpError::FragmentationNeeded { mtu: 1193 }.about(&ours, GATEWAY).unwrap();
-                self.receive("air", PacketId::NEW, error);
+            ["too-big", ref whose @ ..] => {
+                let from = if *whose == ["another's"] { GATEWAY } else { HOST };
+                let ends = [from, CORRESPONDENT].map(|address| wire::SocketAddrV4::new(address, 9000));
+                let data = udp::packet(ends[0], ends[1], &[0; 1200]);
+                let body = [&[0, 0, 4, 0xa9], &data[..28]].concat(); // 1193 bytes would fit
+                let error = icmp::Message { kind: 3, code: 4, body: &body }.emit();
+                let bytes = Header::new(ipv4::ICMP, GATEWAY, HOST).emit(&error);
+                self.receive("air", PacketId::NEW, bytes);
             }
             ["hear"] => self.datagram("air", CORRESPONDENT, HOST, 0),
             ["send"] => self.datagram("host", HOST, CORRESPONDENT, 0),

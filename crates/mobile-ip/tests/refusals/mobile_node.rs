@@ -1,0 +1,157 @@
+//! A mobile node whose agents fall silent, whose link flaps, and that is told what nobody proves.
+
+use super::*;
+use wire::Reason;
+
+/// A denial that anybody on the link could have sent does not make the home agent's reply a reply to nothing.
+#[test]
+fn a_denial_of_unknown_origin_does_not_end_the_wait() {
+    let now = Instant::from_millis(1000);
+    let (mut node, request) = asked(now);
+    let agent = Mac([2, 0, 0, 0, 0, 3]);
+    let denial = request.reply(Code::ForeignResources);
+    heard(&mut node, now, 1, agent, packet(VISITED, HOME, &denial.emit()));
+    let mut reply = request.reply(Code::Accepted);
+    reply.lifetime = 300;
+    reply.sign(Between::MobileHome, &association());
+    let effects = heard(&mut node, now, 1, agent, packet(VISITED, HOME, &reply.emit()));
+    let registered =
+        |effect: &Effect| matches!(effect, Effect::Do(Act::Mark(mark)) if mark.name == "registered");
+    assert!(effects.iter().any(registered), "{effects:?}");
+}
+
+fn home_advertisement(lifetime: u16) -> Advertisement {
+    let flags = AgentFlags::HOME;
+    let own = Advertisement { src: AGENT, routers: vec![(AGENT, 0)], flags, ..foreign_advertisement() };
+    Advertisement { lifetime, care_of: Vec::new(), sequence: 7, ..own }
+}
+
+/// Whether the mobile node's own packets to anywhere leave by `mac`.
+fn leaves_by(effects: &[Effect]) -> Option<node::Action> {
+    effects.iter().rev().find_map(|effect| match effect {
+        Effect::Do(Act::Route(key, Some(route))) if key.dst == wire::Prefix::ANY => Some(route.action),
+        _ => None,
+    })
+}
+
+/// At home it is an ordinary host: a home agent that falls silent for its lifetime takes nothing from it.
+#[test]
+fn a_silent_home_agent_does_not_cut_off_a_node_at_home() {
+    let mut node = mobile_node("").unwrap();
+    start(&mut node);
+    let now = Instant::from_millis(1000);
+    let at_home = heard(&mut node, now, 1, ATTACKER, home_advertisement(3).emit());
+    assert!(matches!(leaves_by(&at_home), Some(node::Action::Forward(_))));
+    let mut effects = Vec::new();
+    while let Some(due) = node.deadline().filter(|due| *due < Instant::from_millis(20_000)) {
+        effects.extend(give(&mut node, due, Input::Timeout));
+    }
+    let lost = |effect: &Effect| matches!(effect, Effect::Do(Act::Mark(mark)) if mark.name == "agent_lost");
+    assert!(effects.iter().any(lost), "the agent is lost");
+    assert_eq!(leaves_by(&effects), None, "and its packets leave as before");
+}
+
+/// It was away for less than the lifetime of its home agent's last advertisement, so the home agent is not new to it.
+#[test]
+fn a_quick_return_home_is_noticed_by_the_first_advertisement() {
+    let mut node = mobile_node("link_trigger = false").unwrap();
+    start(&mut node);
+    heard(&mut node, Instant::from_millis(1000), 1, ATTACKER, home_advertisement(3).emit());
+    let away = Instant::from_millis(2100);
+    assert!(leaves_by(&heard(&mut node, away, 1, MOBILE, foreign_advertisement().emit())).is_some());
+    let back = heard(&mut node, Instant::from_millis(3200), 1, ATTACKER, home_advertisement(3).emit());
+    let hop = node::Hop::mac(Iface(1), ATTACKER);
+    assert_eq!(leaves_by(&back), Some(node::Action::Forward(hop)));
+}
+
+/// The link flaps: its second hint comes within the debounce time and counts when that is over, not after the pause between
+/// registrations.
+#[test]
+fn a_second_hint_counts_when_the_link_has_been_quiet() {
+    let mut node = mobile_node("").unwrap();
+    start(&mut node);
+    let up = Link::Up { cell: None, mac: MOBILE, mtu: 1500, name: "air" };
+    let at = Instant::from_millis;
+    give(&mut node, at(10_000), Input::Link(Iface(1), up));
+    heard(&mut node, at(10_010), 1, Mac([2, 0, 0, 0, 0, 3]), foreign_advertisement().emit());
+    give(&mut node, at(10_400), Input::Link(Iface(1), up));
+    let other = Ipv4Addr::new(10, 4, 0, 1);
+    let second = Advertisement { src: other, care_of: vec![other], ..foreign_advertisement() };
+    let hop = node::Hop::mac(Iface(1), ATTACKER);
+    assert_eq!(leaves_by(&heard(&mut node, at(10_410), 1, ATTACKER, second.emit())), None);
+    let effects = give(&mut node, at(10_500), Input::Timeout);
+    assert_eq!(leaves_by(&effects), Some(node::Action::Forward(hop)), "{effects:?}");
+}
+
+/// A mobile node that a foreign agent has registered for 60 s from the instant 1000 ms on; the reply took 40 ms.
+fn registered_away() -> MobileNode {
+    let (mut node, request) = asked(Instant::from_millis(1000));
+    let now = Instant::from_millis(1040);
+    let mut reply = request.reply(Code::Accepted);
+    reply.lifetime = 60;
+    reply.sign(Between::MobileHome, &association());
+    let effects = heard(&mut node, now, 1, Mac([2, 0, 0, 0, 0, 3]), packet(VISITED, HOME, &reply.emit()));
+    let registered =
+        |effect: &Effect| matches!(effect, Effect::Do(Act::Mark(mark)) if mark.name == "registered");
+    assert!(effects.iter().any(registered), "{effects:?}");
+    node
+}
+
+/// What a role does about its time-outs before an instant.
+fn time_passes(role: &mut impl Role, until: Instant) -> Vec<Effect> {
+    let mut effects = Vec::new();
+    while let Some(due) = role.deadline().filter(|due| *due < until) {
+        effects.extend(give(role, due, Input::Timeout));
+    }
+    effects
+}
+
+/// Advertisements are lost while the agent is there: its visitor's packets leave by it until the registration ends, another
+/// agent is heard, the link changes or the agent says that it ends.
+#[test]
+fn a_silent_agent_does_not_cut_off_its_visitor() {
+    let at = Instant::from_millis;
+    let dropped = Some(node::Action::Drop(Reason("no_agent")));
+    let silent = || {
+        let mut node = registered_away();
+        let effects = time_passes(&mut node, at(10_000));
+        let lost =
+            |effect: &Effect| matches!(effect, Effect::Do(Act::Mark(mark)) if mark.name == "agent_lost");
+        assert!(effects.iter().any(lost), "the agent is lost");
+        assert_eq!(leaves_by(&effects), None, "and packets leave by it as before");
+        node
+    };
+    assert_eq!(leaves_by(&time_passes(&mut silent(), at(60_999))), None);
+    assert_eq!(leaves_by(&time_passes(&mut silent(), at(61_001))), dropped, "the registration is over");
+    let other = Ipv4Addr::new(10, 4, 0, 1);
+    let second = Advertisement { src: other, care_of: vec![other], ..foreign_advertisement() };
+    let effects = heard(&mut silent(), at(10_000), 1, ATTACKER, second.emit());
+    assert_eq!(leaves_by(&effects), Some(node::Action::Forward(node::Hop::mac(Iface(1), ATTACKER))));
+    let removed = |effect: &Effect| matches!(effect, Effect::Do(Act::Neighbor(_, VISITED, None)));
+    assert!(effects.iter().any(removed), "{effects:?}");
+    let up = Link::Up { cell: None, mac: MOBILE, mtu: 1500, name: "air" };
+    for link in [up, Link::Down(Link::NO_CARRIER)] {
+        assert_eq!(leaves_by(&give(&mut silent(), at(10_000), Input::Link(Iface(1), link))), dropped);
+    }
+    let ends = Advertisement { lifetime: 0, ..foreign_advertisement() };
+    let agent = Mac([2, 0, 0, 0, 0, 3]);
+    assert_eq!(leaves_by(&heard(&mut silent(), at(10_000), 1, agent, ends.emit())), dropped);
+    assert_eq!(leaves_by(&heard(&mut registered_away(), at(2000), 1, agent, ends.emit())), dropped);
+}
+
+/// The home agent does not answer for half a minute, and its mobile node, which was registered before, asks every 8 s at least.
+#[test]
+fn after_the_first_registration_the_wait_is_bounded() {
+    let mut node = registered_away();
+    let mut sent = Vec::new();
+    for second in 1..120 {
+        let effects = time_passes(&mut node, Instant::from_millis(1000 + second * 1000));
+        let asks =
+            |effect: &&Effect| matches!(effect, Effect::Do(Act::Mark(mark)) if mark.name == "request_sent");
+        sent.extend(effects.iter().filter(asks).map(|_| second));
+        keep_heard(&mut node, Instant::from_millis(1000 + second * 1000));
+    }
+    let longest = sent.windows(2).map(|two| two[1] - two[0]).max();
+    assert_eq!(longest, Some(8), "{sent:?}");
+    assert!(sent.len() > 9, "{sent:?}");
+}
