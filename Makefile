@@ -126,7 +126,7 @@ HUNT_BASE ?= 1
 hunt: build
 	$(WAYFARE) hunt --seeds $(HUNT_SEEDS) --seed $(HUNT_BASE) --known docs/hunt-known.toml
 
-# The same scenarios on Linux, one after the other: hours; as root.
+# Smaller scenarios on Linux, 4 at a time: an hour; as root.
 hunt-linux: build
 	$(WAYFARE) hunt --on linux --seeds $(HUNT_LINUX_SEEDS) --seed $(HUNT_BASE)
 

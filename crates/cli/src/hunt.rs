@@ -8,16 +8,17 @@ use crate::output::{Progress, print, tell};
 use crate::{Failure, interrupt};
 use ::hunt::Judge;
 use ::hunt::draft::Protocol;
+use ::hunt::draw::{Size, draw};
 use ::hunt::plant::Plant;
 use ::hunt::search::{self, Found};
 use ::hunt::shrink::shrink;
 use ::hunt::write;
 use known::Known;
 use linux::Clock;
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
-use std::sync::{Mutex, PoisonError};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -29,7 +30,7 @@ pub(crate) struct Args {
     /// The first seed.
     #[arg(long, value_name = "BASE", default_value_t = 1)]
     seed: u64,
-    /// Runs side by side; as many as there are processors, if it is not given.
+    /// How many runs at a time [default: one per processor in the simulator, 4 on Linux].
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
     jobs: Option<u16>,
     /// Where scenario files of violations go.
@@ -42,8 +43,7 @@ pub(crate) struct Args {
     /// Violations of each judge that are shrunk and written.
     #[arg(long, value_name = "N", default_value_t = 3)]
     shrink: usize,
-    /// Where the scenarios are run: `sim` or `linux`. On Linux one after the other, those that fit a small machine, and nothing is
-    /// shrunk.
+    /// Where the scenarios are run: `sim` or `linux`. On Linux smaller ones are drawn, and nothing is shrunk.
     #[arg(long, value_enum, default_value_t = On::Sim, conflicts_with = "self_test")]
     on: On,
     /// Print the scenario of the first seed, and run nothing.
@@ -60,6 +60,22 @@ enum On {
     Linux,
 }
 
+impl On {
+    const fn size(self) -> &'static Size {
+        match self {
+            Self::Sim => &Size::SIMULATOR,
+            Self::Linux => &Size::LINUX,
+        }
+    }
+
+    fn jobs(self) -> usize {
+        match self {
+            Self::Sim => std::thread::available_parallelism().map_or(1, usize::from),
+            Self::Linux => on_linux::JOBS,
+        }
+    }
+}
+
 /// Seeds within which a planted mistake must be found.
 const SELF_TEST: u64 = 200;
 
@@ -69,10 +85,13 @@ pub(crate) fn hunt(args: &Args) -> Result<(), Failure> {
     }
     let protocols = args.protocol.map_or_else(|| Protocol::ALL.to_vec(), |protocol| vec![protocol]);
     if args.show {
-        let texts =
-            protocols.iter().map(|protocol| write::scenario(&::hunt::draw::draw(*protocol, args.seed)));
-        texts.for_each(|text| print(&text));
+        let draft = |protocol: &Protocol| draw(*protocol, args.seed, args.on.size());
+        protocols.iter().for_each(|protocol| print(&write::scenario(&draft(protocol))));
         return Ok(());
+    }
+    if args.on == On::Linux && args.known.is_some() {
+        let why = "--known has shares of the simulator's scenarios; those of `--on linux` are others";
+        return Err(Failure::Usage(why.to_owned()));
     }
     let known = args.known.as_deref().map_or_else(|| Ok(Vec::new()), Known::read)?;
     files::check(&args.out)?;
@@ -91,21 +110,24 @@ pub(crate) fn hunt(args: &Args) -> Result<(), Failure> {
 /// Searches for one protocol, and says how many seeds violate something, and whether seeds could not be judged.
 fn one(args: &Args, protocol: Protocol, known: &[Known]) -> Result<(usize, bool), Failure> {
     let stop = interrupt::flag()?;
-    let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    let jobs = args.jobs.map_or(processors, usize::from);
+    let jobs = args.jobs.map_or_else(|| args.on.jobs(), usize::from);
     let clock = Clock::start();
-    let progress = Mutex::new(Progress::new(usize::try_from(args.seeds).unwrap_or(usize::MAX)));
-    let each = |_| progress.lock().unwrap_or_else(PoisonError::into_inner).step();
+    let progress = RefCell::new(Progress::new(usize::try_from(args.seeds).unwrap_or(usize::MAX)));
+    let each = |_| progress.borrow_mut().step();
     let (found, is_incomplete) = match args.on {
         On::Sim => (search::search(protocol, args.seed, args.seeds, jobs, &stop, &each), false),
-        On::Linux => on_linux::search(protocol, args.seed, args.seeds, &stop, &each)?,
+        On::Linux => on_linux::search(protocol, (args.seed, args.seeds), jobs, &args.out, &stop, &each)?,
     };
     drop(progress);
     if stop.load(Ordering::Relaxed) {
         return Err(Failure::Interrupted);
     }
     let seconds = clock.now().as_secs_f64().max(1e-3);
-    tell!("hunt {protocol}: {:.0} seeds a second", args.seeds as f64 / seconds);
+    let rate = args.seeds as f64 / seconds;
+    match args.on {
+        On::Sim => tell!("hunt {protocol}: {rate:.0} seeds a second"),
+        On::Linux => tell!("hunt {protocol}: {:.1} seeds a minute", rate * 60.0),
+    }
     print(&format!(
         "{protocol}: {} seeds from {} on, {} with a violation\n",
         args.seeds,

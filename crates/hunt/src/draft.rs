@@ -68,6 +68,8 @@ pub struct Draft {
     pub hosts: Vec<Mobile>,
     /// What goes wrong, one after the other.
     pub faults: Vec<Fault>,
+    /// How long after the last move or fault datagrams are sent.
+    pub watched_ms: u64,
 }
 
 /// A link.
@@ -162,8 +164,6 @@ pub enum Kind {
 
 /// How long after the last move everything has ended, or its programs know that it has failed.
 pub const PATIENCE_MS: u64 = 120_000;
-/// How long after the last move datagrams are sent.
-pub const WATCHED_MS: u64 = 20_000;
 
 /// The name of the mobile host of this number, in a scenario and in its records.
 pub fn mobile_name(host: usize) -> String {
@@ -187,7 +187,7 @@ impl Draft {
 
     /// When the sources of datagrams stop.
     pub fn stop(&self) -> u64 {
-        self.last_change() + WATCHED_MS
+        self.last_change() + self.watched_ms
     }
 
     /// Routers that have a cell.

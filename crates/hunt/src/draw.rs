@@ -1,8 +1,56 @@
-//! Draws a scenario from a seed. What is drawn, and how often, stands in `docs/hunt.md`.
+//! Draws a scenario from a seed. What is drawn, and how often, is in `docs/hunt.md`.
 
 use crate::draft::{Draft, Kind, Link, Mobile, Move, Protocol, Router, Work};
 use crate::fault::{Fault, Node, Spot, What};
 use wire::Seed;
+
+/// The most of everything that is drawn. Times are in milliseconds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Size {
+    /// Nodes of a tree.
+    nodes: u64,
+    /// Routers where there is no tree.
+    routers: u64,
+    /// Mobile hosts.
+    hosts: u64,
+    /// Moves of a host, where there are few hosts.
+    moves: u64,
+    /// The time from one move of a host to its next one.
+    pause: u64,
+    /// Bytes of a download or an upload, where there are few hosts.
+    bytes: u64,
+    /// Faults.
+    faults: u64,
+    /// The time for which datagrams are sent after the last move or fault.
+    watched: u64,
+}
+
+impl Size {
+    /// What the simulator runs in a fraction of a second.
+    pub const SIMULATOR: Self = Self {
+        nodes: 40,
+        routers: 6,
+        hosts: 30,
+        moves: 16,
+        pause: 5000,
+        bytes: 500_000,
+        faults: 3,
+        watched: 20_000,
+    };
+
+    /// What runs in real time, with a process for each host, several scenarios beside each other. `watched` is longer than the 10 s
+    /// that a receiver of datagrams may always be without one.
+    pub const LINUX: Self = Self {
+        nodes: 7,
+        routers: 4,
+        hosts: 3,
+        moves: 6,
+        pause: 2000,
+        bytes: 150_000,
+        faults: 2,
+        watched: 12_000,
+    };
+}
 
 /// Random numbers of one draw.
 struct Dice(Seed);
@@ -62,12 +110,12 @@ fn link(dice: &mut Dice, longest_us: u64, loss: u64) -> Link {
     Link { delay_us, loss: dice.between(0, loss) as u32, mtu }
 }
 
-/// The scenario of this seed.
-pub fn draw(protocol: Protocol, seed: u64) -> Draft {
+/// The scenario of this seed, which is no larger than `size`.
+pub fn draw(protocol: Protocol, seed: u64, size: &Size) -> Draft {
     let mut dice = Dice(Seed::new(seed).fork("hunt").fork(protocol.name()));
     let losses = Losses::draw(&mut dice);
     let tree = protocol == Protocol::CellularIp;
-    let number = if tree { dice.octaves(5, 40) } else { dice.between(2, 6) };
+    let number = if tree { dice.octaves(5, size.nodes) } else { dice.between(2, size.routers) };
     // On a deep tree, a path has many wires.
     let longest = if tree { 20_000 } else { 100_000 };
     let core = link(&mut dice, 100_000, losses.wires);
@@ -80,28 +128,37 @@ pub fn draw(protocol: Protocol, seed: u64) -> Draft {
     let routers = routers.collect();
     let retune_ms = if dice.percent(70) { 5 } else { dice.between(20, 1000) };
     let buffer = 1 << dice.between(13, 17);
-    let mut draft =
-        Draft { protocol, seed, core, routers, retune_ms, buffer, hosts: Vec::new(), faults: Vec::new() };
+    let mut draft = Draft {
+        protocol,
+        seed,
+        core,
+        routers,
+        retune_ms,
+        buffer,
+        hosts: Vec::new(),
+        faults: Vec::new(),
+        watched_ms: size.watched,
+    };
     let cells = draft.cells();
-    let hosts = dice.octaves(1, 30).min(dice.octaves(1, 30));
+    let hosts = dice.octaves(1, size.hosts).min(dice.octaves(1, size.hosts));
     for number in 0..hosts as usize {
-        let host = mobile(&mut dice, protocol, &cells, number, hosts as usize);
+        let host = mobile(&mut dice, protocol, size, &cells, (number, hosts as usize));
         draft.hosts.push(host);
     }
     both_ends(&mut dice, &mut draft);
     // Last, so that the rest of a scenario does not depend on it.
-    draft.faults = faults(&mut dice, &draft);
+    draft.faults = faults(&mut dice, &draft, size.faults);
     draft
 }
 
-/// Sometimes something goes wrong: up to three faults, each after the one before is over.
-fn faults(dice: &mut Dice, draft: &Draft) -> Vec<Fault> {
+/// Sometimes something goes wrong: up to `most` faults, each after the one before is over.
+fn faults(dice: &mut Dice, draft: &Draft, most: u64) -> Vec<Fault> {
     let mut faults: Vec<Fault> = Vec::new();
     if !dice.percent(35) {
         return faults;
     }
     let mut at = dice.between(600, 4000);
-    for _ in 0..dice.between(1, 3) {
+    for _ in 0..dice.between(1, most) {
         let lasts = dice.octaves(50, 5000);
         let what = fault(dice, draft);
         let stays = matches!(what, What::Clock(..) | What::Narrow(..));
@@ -145,11 +202,19 @@ fn fault(dice: &mut Dice, draft: &Draft) -> What {
     }
 }
 
-fn mobile(dice: &mut Dice, protocol: Protocol, cells: &[usize], number: usize, hosts: usize) -> Mobile {
+/// The mobile host of this number, of so many.
+fn mobile(
+    dice: &mut Dice,
+    protocol: Protocol,
+    size: &Size,
+    cells: &[usize],
+    (number, hosts): (usize, usize),
+) -> Mobile {
     let start = dice.pick(cells).unwrap_or(0);
     // Many hosts do little each, so that a run takes a fraction of a second.
     let few = hosts > 4;
-    let moves = moves(dice, protocol, cells, start, few);
+    let size = if few { &Size { moves: 3, bytes: 60_000, ..*size } } else { size };
+    let moves = moves(dice, protocol, cells, start, size);
     let works = if few { 1 } else { dice.between(1, 3) };
     let work = (0..works).map(|index| {
         let port = 9000 + (number * 8) as u16 + index as u16;
@@ -157,7 +222,7 @@ fn mobile(dice: &mut Dice, protocol: Protocol, cells: &[usize], number: usize, h
         let peer = peer(dice, protocol, number, hosts);
         // A mobile host of SIGMA is called at the address where it begins.
         let start = if protocol == Protocol::Sigma && peer.is_some() { 500 + start / 5 } else { start };
-        Work { port, peer, start, kind: kind(dice, protocol, few) }
+        Work { port, peer, start, kind: kind(dice, protocol, few, size.bytes) }
     });
     Mobile { start, moves, work: work.collect() }
 }
@@ -170,8 +235,8 @@ fn peer(dice: &mut Dice, protocol: Protocol, number: usize, hosts: usize) -> Opt
     Some((number + dice.between(1, hosts as u64 - 1) as usize) % hosts)
 }
 
-fn kind(dice: &mut Dice, protocol: Protocol, few: bool) -> Kind {
-    let bytes = dice.octaves(2_000, if few { 60_000 } else { 500_000 });
+fn kind(dice: &mut Dice, protocol: Protocol, few: bool, most: u64) -> Kind {
+    let bytes = dice.octaves(2_000, most);
     let datagrams = matches!(protocol, Protocol::CellularIp | Protocol::MobileIp);
     match dice.between(1, if datagrams { 10 } else { 6 }) {
         1..=2 => Kind::Down(bytes),
@@ -201,12 +266,12 @@ fn kind(dice: &mut Dice, protocol: Protocol, few: bool) -> Kind {
     }
 }
 
-fn moves(dice: &mut Dice, protocol: Protocol, cells: &[usize], start: usize, few: bool) -> Vec<Move> {
+fn moves(dice: &mut Dice, protocol: Protocol, cells: &[usize], start: usize, size: &Size) -> Vec<Move> {
     let mut moves = Vec::new();
     let (mut here, mut before) = (start, start);
     let mut at = dice.between(1500, 4000);
     let ping_pong = dice.percent(40);
-    let number = dice.octaves(1, if few { 3 } else { 16 });
+    let number = dice.octaves(1, size.moves);
     let beat = dice.octaves(100, 2000);
     for _ in 0..number {
         let others: Vec<usize> = cells.iter().copied().filter(|cell| *cell != here).collect();
@@ -217,7 +282,7 @@ fn moves(dice: &mut Dice, protocol: Protocol, cells: &[usize], start: usize, few
         let soft = dice.percent(40);
         moves.push(Move { at, to, soft, overlap });
         (before, here) = (here, to);
-        at += if ping_pong { beat + dice.between(0, beat / 4) } else { dice.octaves(100, 5000) };
+        at += if ping_pong { beat + dice.between(0, beat / 4) } else { dice.octaves(100, size.pause) };
         if protocol == Protocol::Sigma {
             at += overlap.unsigned_abs(); // one change after the other
         }

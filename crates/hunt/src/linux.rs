@@ -1,9 +1,10 @@
-//! The same drafts on Linux: which of them fit a small machine, and what the judges know of such a run.
+//! The same search on Linux: how long a draft runs, whether the machine disturbed a run, and what the judges know of it.
 //!
 //! The simulator is asked first when a draft is over: the run on Linux then has that time, and [`MARGIN`] more.
 
 use crate::draft::Draft;
 use crate::facts::Facts;
+use crate::judge::{Violation, judge};
 use crate::run::{facts, watch};
 use crate::write;
 use lab::run::Outcome;
@@ -12,64 +13,135 @@ use lab::{Plan, Scenario};
 use trace::Doubt;
 use wire::Duration;
 
-/// Routers and mobile hosts of a draft that is run: each has a process, which all want a processor when beacons come together.
-const MOST_ROUTERS: usize = 8;
-const MOST_HOSTS: usize = 4;
-/// A run is not longer, so that 200 seeds of a protocol take hours and not days.
-const LONGEST: Duration = Duration::from_secs(40);
 /// A run on Linux has this much longer than the simulator needed: the kernel's TCP draws other instants.
-const MARGIN: Duration = Duration::from_secs(6);
+const MARGIN: Duration = Duration::from_secs(5);
 
 /// The plan of a draft on Linux.
+///
+/// # Errors
+/// If it is no scenario: the search itself is wrong then.
+pub fn plan(draft: &Draft) -> Result<Plan, String> {
+    let ended = facts(draft, None)?.ended.since(wire::Instant::ZERO);
+    let long = (ended + MARGIN).min(Duration::from_millis(draft.end()));
+    let duration = format!("duration={}ms", long.as_millis()).parse::<Setting>()?;
+    let plan = Scenario::plan("hunt.toml", &write::scenario(draft), &[duration], draft.seed);
+    plan.map_err(|error| error.to_string())
+}
+
+/// What became of a run on Linux.
 #[derive(Debug)]
-pub enum Fit {
-    /// It is to be run.
-    Runs(Box<Plan>),
-    /// It is too large, and why.
-    TooLarge(String),
-    /// It is no scenario.
-    Refused(String),
+pub enum Verdict {
+    /// What was violated.
+    Judged(Vec<Violation>),
+    /// The machine was too busy: nothing is known. Why.
+    Inconclusive(String),
 }
 
-/// Whether a draft is run on Linux, and for how long.
-pub fn fit(draft: &Draft) -> Fit {
-    let (routers, hosts) = (draft.routers.len(), draft.hosts.len());
-    if routers > MOST_ROUTERS || hosts > MOST_HOSTS {
-        return Fit::TooLarge(format!("{routers} routers, {hosts} mobile hosts"));
-    }
-    let ended = match facts(draft, None) {
-        Ok(facts) => facts.ended.since(wire::Instant::ZERO),
-        Err(why) => return Fit::Refused(why),
-    };
-    let long = ended + MARGIN;
-    if long > LONGEST {
-        return Fit::TooLarge(format!("{:.0} s", long.as_secs_f64()));
-    }
-    let plan = format!("duration={}ms", long.as_millis()).parse::<Setting>().and_then(|duration| {
-        let plan = Scenario::plan("hunt.toml", &write::scenario(draft), &[duration], draft.seed);
-        plan.map_err(|error| error.to_string())
-    });
-    match plan {
-        Ok(plan) => Fit::Runs(Box::new(plan)),
-        Err(why) => Fit::Refused(why),
+/// Judges a run of a draft.
+pub fn verdict(draft: &Draft, outcome: &Outcome) -> Verdict {
+    match outcome.doubts.iter().find(|doubt| disturbs(doubt)) {
+        Some(doubt) => Verdict::Inconclusive(doubt.to_string()),
+        None => Verdict::Judged(judge(draft, &facts_of(draft, outcome))),
     }
 }
 
-/// Why nothing is known of the draft by this run: the machine was too busy.
-pub fn is_inconclusive(outcome: &Outcome) -> Option<String> {
-    outcome.doubts.iter().find(|doubt| doubt.is_timing()).map(ToString::to_string)
+/// A process that does not run for longer than this, in milliseconds, disturbs a run: half of the shortest time-out of TCP and SCTP.
+const STALL_MS: f64 = 100.0;
+/// More than 1 % of a process's frames that are handled later than this, in microseconds, disturb a run.
+const LATE_US: f64 = 20_000.0;
+
+/// Whether a run tells nothing because of this. What is shorter is a doubt for measurements of milliseconds. Judges measure seconds, or
+/// no time at all: it excuses nothing that they find.
+fn disturbs(doubt: &Doubt) -> bool {
+    match doubt {
+        Doubt::Stalled { stall_ms, .. } | Doubt::MachineStalled { stall_ms, .. } => *stall_ms > STALL_MS,
+        Doubt::Late { p99_us, .. } | Doubt::MachineLate { p99_us, .. } => *p99_us > LATE_US,
+        _ => false,
+    }
+}
+
+/// Whether it says that the run broke a law: not that the machine was late, and not that the analysis of a handoff has no name for a
+/// part of an outage.
+const fn is_of_laws(doubt: &Doubt) -> bool {
+    !doubt.is_timing() && !matches!(doubt, Doubt::Uncut { .. } | Doubt::Unexplained { .. })
 }
 
 /// What the judges know of a run on Linux. Unknown are how often a packet crossed a link, as equal packets have one number there, and
 /// how many packets were under way at one time.
-pub fn facts_of(draft: &Draft, outcome: &Outcome) -> Facts {
+fn facts_of(draft: &Draft, outcome: &Outcome) -> Facts {
     let mut watch = watch(draft, &outcome.plan, None);
     watch.replay(&outcome.records);
     let mut facts = watch.facts;
     facts.ended = outcome.plan.end();
     facts.held = outcome.ledger.held;
-    let of_linux = outcome.linux.as_ref().map(|report| report.find_doubts(outcome)).unwrap_or_default();
-    let doubts = outcome.ledger.doubts().into_iter().chain(of_linux);
-    facts.doubts = doubts.filter(|doubt: &Doubt| !doubt.is_timing()).map(|doubt| doubt.to_string()).collect();
+    let doubts = outcome.doubts.iter().filter(|doubt| is_of_laws(doubt));
+    facts.doubts = doubts.map(ToString::to_string).collect();
     facts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::draft::Protocol;
+    use crate::draw::{Size, draw};
+    use crate::judge::Judge;
+
+    /// A run of a seed that violates nothing, with the records that Linux would give.
+    fn run() -> (Draft, Outcome) {
+        let draft = draw(Protocol::MobileIp, 1, &Size::LINUX);
+        let outcome = lab::run::simulate(plan(&draft).unwrap()).unwrap();
+        (draft, outcome)
+    }
+
+    /// What is violated with these doubts; `None` if the run is inconclusive.
+    fn with(doubts: Vec<Doubt>) -> Option<Vec<Judge>> {
+        let (draft, mut outcome) = run();
+        outcome.doubts = doubts;
+        match verdict(&draft, &outcome) {
+            Verdict::Judged(found) => Some(found.into_iter().map(|violation| violation.judge).collect()),
+            Verdict::Inconclusive(_) => None,
+        }
+    }
+
+    fn stalled(stall_ms: f64) -> Doubt {
+        Doubt::MachineStalled { until_s: 3.0, stall_ms, stalled: 7, processes: 7, idle_ms: stall_ms }
+    }
+
+    fn late(p99_us: f64) -> Doubt {
+        Doubt::Late { process: "r0".to_owned(), p99_us, alone_us: None }
+    }
+
+    #[test]
+    fn a_run_has_the_time_that_the_simulator_needed_and_more() {
+        let draft = draw(Protocol::Sigma, 3, &Size::LINUX);
+        let ended = facts(&draft, None).unwrap().ended;
+        assert!(plan(&draft).unwrap().end() >= ended + MARGIN);
+    }
+
+    #[test]
+    fn a_short_stall_is_no_excuse_and_a_long_one_tells_nothing() {
+        assert_eq!(with(Vec::new()), Some(vec![]));
+        assert_eq!(with(vec![stalled(48.0), late(3000.0)]), Some(vec![]));
+        assert_eq!(with(vec![stalled(101.0)]), None);
+        assert_eq!(with(vec![late(21_000.0)]), None);
+    }
+
+    #[test]
+    fn what_breaks_a_law_is_a_violation_however_late_the_machine_was() {
+        let between = ["m0's node", "m0's application"].map(str::to_owned);
+        let lost = Doubt::Unaccounted { between, packets: 1, first_s: 1.5 };
+        assert_eq!(with(vec![stalled(48.0), lost]), Some(vec![Judge::Laws]));
+        assert_eq!(with(vec![Doubt::Unbalanced]), Some(vec![Judge::Laws]));
+        let changed = Doubt::Changed { host: "r0".to_owned(), what: "was killed".to_owned() };
+        assert_eq!(with(vec![changed]), Some(vec![Judge::Laws]));
+        assert_eq!(with(vec![Doubt::Uncut { begun_s: 1.0 }]), Some(vec![]), "of the analysis alone");
+    }
+
+    #[test]
+    fn what_a_host_did_not_record_is_missed() {
+        let (draft, mut outcome) = run();
+        outcome.records.clear();
+        let Verdict::Judged(found) = verdict(&draft, &outcome) else { panic!("nothing disturbed it") };
+        assert!(!found.is_empty());
+    }
 }

@@ -1,13 +1,12 @@
 //! Many seeds, on all processors.
 
 use crate::draft::{Draft, Protocol};
-use crate::draw::draw;
+use crate::draw::{Size, draw};
 use crate::judge::{Judge, Violation};
 use crate::plant::Plant;
 use crate::run::{Verdict, run};
-use std::sync::Mutex;
-use std::sync::PoisonError;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A seed at which something is violated.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -22,40 +21,28 @@ pub struct Found {
     pub refused: Option<String>,
 }
 
-/// Runs the seeds from `base` on, so many, on `jobs` threads. `each` is told of each seed that has been run, from any thread;
-/// `stop` ends the search.
+/// Runs `seeds` seeds, the first of which is `base`, on `jobs` threads. Calls `each` after each of them, in their order; `stop` ends
+/// the search.
 pub fn search(
     protocol: Protocol,
     base: u64,
     seeds: u64,
     jobs: usize,
     stop: &AtomicBool,
-    each: &(dyn Fn(u64) + Sync),
+    each: &dyn Fn(u64),
 ) -> Vec<Found> {
-    let next = AtomicU64::new(0);
-    let found = Mutex::new(Vec::new());
-    std::thread::scope(|scope| {
-        for _ in 0..jobs {
-            scope.spawn(|| {
-                loop {
-                    let number = next.fetch_add(1, Ordering::Relaxed);
-                    if number >= seeds || stop.load(Ordering::Relaxed) {
-                        return;
-                    }
-                    let one = one(protocol, base.wrapping_add(number));
-                    found.lock().unwrap_or_else(PoisonError::into_inner).extend(one);
-                    each(number);
-                }
-            });
-        }
+    let mut found = Vec::new();
+    let work = |number| one(protocol, base.wrapping_add(number));
+    lab::batch::each(seeds, jobs, work, |number, one| {
+        found.extend(one);
+        each(number);
+        if stop.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });
-    let mut found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
-    found.sort_by_key(|found: &Found| found.seed);
     found
 }
 
 fn one(protocol: Protocol, seed: u64) -> Option<Found> {
-    let draft = draw(protocol, seed);
+    let draft = draw(protocol, seed, &Size::SIMULATOR);
     match run(&draft, None) {
         Verdict::Refused(why) => Some(Found { seed, draft, violations: Vec::new(), refused: Some(why) }),
         Verdict::Ran(violations) if violations.is_empty() => None,
@@ -70,7 +57,10 @@ pub fn finds(plant: Plant, seeds: u64) -> Option<(Protocol, u64)> {
         Plant::Unconfirmed => Protocol::Sigma,
         _ => Protocol::CellularIp,
     };
-    let violated = |seed, plant: Option<Plant>, judge: Judge| match run(&draw(protocol, seed), plant) {
+    let violated = |seed, plant: Option<Plant>, judge: Judge| match run(
+        &draw(protocol, seed, &Size::SIMULATOR),
+        plant,
+    ) {
         Verdict::Ran(found) => found.iter().any(|violation| violation.judge == judge),
         Verdict::Refused(_) => false,
     };

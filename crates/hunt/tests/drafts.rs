@@ -3,15 +3,15 @@
 #![cfg(test)]
 
 use hunt::draft::Protocol;
-use hunt::draw::draw;
+use hunt::draw::{Size, draw};
 use hunt::run::{facts, plan};
 use hunt::write;
 
 #[test]
 fn every_draft_is_a_scenario() {
     for protocol in Protocol::ALL {
-        for seed in 0..100 {
-            let draft = draw(protocol, seed);
+        for (seed, size) in (0..100).flat_map(|seed| [(seed, Size::SIMULATOR), (seed, Size::LINUX)]) {
+            let draft = draw(protocol, seed, &size);
             if let Err(why) = plan(&draft) {
                 panic!("{protocol}, seed {seed}: {why}\n{}", write::scenario(&draft));
             }
@@ -19,12 +19,25 @@ fn every_draft_is_a_scenario() {
     }
 }
 
+/// Each seed is a run on Linux: none is too large for a small machine.
+#[test]
+fn what_is_drawn_for_linux_is_small() {
+    for protocol in Protocol::ALL {
+        for seed in 1..=200 {
+            let draft = draw(protocol, seed, &Size::LINUX);
+            let (routers, hosts) = (draft.routers.len(), draft.hosts.len());
+            assert!(routers <= 7 && (1..=3).contains(&hosts), "{protocol}, seed {seed}: {routers}, {hosts}");
+            assert!(draft.last_change() < 40_000, "{protocol}, seed {seed}: {}", draft.last_change());
+        }
+    }
+}
+
 #[test]
 fn a_seed_gives_one_scenario_and_one_run() {
     for protocol in Protocol::ALL {
-        let draft = draw(protocol, 7);
-        assert_eq!(draft, draw(protocol, 7));
-        assert_ne!(draft, draw(protocol, 8));
+        let draft = draw(protocol, 7, &Size::SIMULATOR);
+        assert_eq!(draft, draw(protocol, 7, &Size::SIMULATOR));
+        assert_ne!(draft, draw(protocol, 8, &Size::SIMULATOR));
         assert_eq!(facts(&draft, None).unwrap(), facts(&draft, None).unwrap());
     }
 }

@@ -51,12 +51,12 @@ fn cannot_write(path: &Path, error: &io::Error) -> Failure {
 mod tests {
     use super::*;
     use hunt::draft::Protocol;
-    use hunt::draw::draw;
+    use hunt::draw::{Size, draw};
 
     #[test]
     fn an_edited_file_is_left_as_it_is() {
         let out = tempfile::tempdir().unwrap();
-        let smallest = draw(Protocol::Sigma, 1);
+        let smallest = draw(Protocol::Sigma, 1, &Size::SIMULATOR);
         let keep = |what| keep(out.path(), &smallest, Judge::Stream, what).ok().unwrap();
         let first = keep("one");
         assert_eq!(keep("one"), first, "the same again");

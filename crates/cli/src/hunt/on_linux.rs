@@ -1,60 +1,153 @@
-//! The seeds of a hunt on Linux, one after the other.
+//! The seeds of a hunt on Linux, some beside each other: runs mostly wait.
 
 use crate::output::{print, tell};
 use crate::{Failure, run};
 use hunt::draft::Protocol;
-use hunt::draw::draw;
-use hunt::judge::judge;
-use hunt::linux::{Fit, facts_of, fit, is_inconclusive};
+use hunt::draw::{Size, draw};
+use hunt::linux::{self, Verdict};
 use hunt::search::Found;
-use std::sync::atomic::{AtomicBool, Ordering};
+use lab::batch;
+use lab::run::Outcome;
+use lab::rundir::{self, Options};
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
 
 /// A run that a busy machine disturbed is repeated so often.
 const REPEATS: usize = 2;
 
-/// Runs the seeds from `base` on, so many, and says how many were judged, too large or inconclusive; and whether there is one of
-/// the latter, or none was judged.
+/// Runs that are under way at one time, if nothing is said.
+pub(super) const JOBS: usize = 4;
+
+/// Runs `seeds` seeds, the first of which is `base`. Returns what was violated, and whether a seed could not be judged.
 pub(super) fn search(
     protocol: Protocol,
-    base: u64,
-    seeds: u64,
+    (base, seeds): (u64, u64),
+    jobs: usize,
+    out: &Path,
     stop: &AtomicBool,
     each: &dyn Fn(u64),
 ) -> Result<(Vec<Found>, bool), Failure> {
-    let (mut judged, mut too_large, mut inconclusive) = (0, 0, Vec::new());
-    let mut all = Vec::new();
-    for number in 0..seeds {
-        if stop.load(Ordering::Relaxed) {
-            break;
+    let mut tally = Tally::default();
+    let mut failed = None;
+    let work = |number| seed(protocol, base.wrapping_add(number), out, stop);
+    batch::each(seeds, jobs, work, |number, judged| match judged {
+        Ok(judged) => {
+            tally.take(judged);
+            each(number);
+            ControlFlow::Continue(())
         }
-        let seed = base.wrapping_add(number);
-        let draft = draw(protocol, seed);
-        match fit(&draft) {
-            Fit::TooLarge(_) => too_large += 1,
-            Fit::Refused(why) => {
-                all.push(Found { seed, draft, violations: Vec::new(), refused: Some(why) });
-            }
-            Fit::Runs(plan) => {
-                let outcome = run::on_linux(&plan, REPEATS, stop)?;
-                if let Some(why) = is_inconclusive(&outcome) {
-                    tell!("seed {seed} is inconclusive: {why}");
-                    inconclusive.push(seed.to_string());
-                } else {
-                    judged += 1;
-                    let violations = judge(&draft, &facts_of(&draft, &outcome));
-                    if !violations.is_empty() {
-                        all.push(Found { seed, draft, violations, refused: None });
-                    }
-                }
-            }
+        Err(failure) => {
+            failed = Some(failure);
+            ControlFlow::Break(())
         }
-        each(number);
+    });
+    // A search that is broken off says what it has judged.
+    print(&tally.text(protocol));
+    match failed {
+        Some(failure) => Err(failure),
+        None => Ok((tally.found, !tally.inconclusive.is_empty())),
     }
-    let which = if inconclusive.is_empty() { String::new() } else { format!(": {}", inconclusive.join(" ")) };
-    let is_incomplete = !inconclusive.is_empty() || judged == 0;
-    print(&format!(
-        "{protocol} on Linux: {judged} seeds judged, {too_large} too large, {} inconclusive{which}\n",
-        inconclusive.len()
-    ));
-    Ok((all, is_incomplete))
+}
+
+/// What became of a seed.
+enum Judged {
+    /// Nothing is violated.
+    Held,
+    /// Something is violated, or it is no scenario.
+    Found(Box<Found>),
+    /// Nothing is known of this seed.
+    Inconclusive(u64),
+}
+
+#[derive(Default)]
+struct Tally {
+    judged: usize,
+    inconclusive: Vec<String>,
+    found: Vec<Found>,
+}
+
+impl Tally {
+    fn take(&mut self, judged: Judged) {
+        match judged {
+            Judged::Held => self.judged += 1,
+            Judged::Found(found) => {
+                self.judged += usize::from(found.refused.is_none());
+                self.found.push(*found);
+            }
+            Judged::Inconclusive(seed) => self.inconclusive.push(seed.to_string()),
+        }
+    }
+
+    fn text(&self, protocol: Protocol) -> String {
+        let Self { judged, inconclusive, .. } = self;
+        let which =
+            if inconclusive.is_empty() { String::new() } else { format!(": {}", inconclusive.join(" ")) };
+        format!("{protocol} on Linux: {judged} seeds judged, {} inconclusive{which}\n", inconclusive.len())
+    }
+}
+
+/// Runs a seed, and again where a busy machine disturbed it.
+fn seed(protocol: Protocol, seed: u64, out: &Path, stop: &AtomicBool) -> Result<Judged, Failure> {
+    let draft = draw(protocol, seed, &Size::LINUX);
+    let found =
+        |draft, violations, refused| Judged::Found(Box::new(Found { seed, draft, violations, refused }));
+    let plan = match linux::plan(&draft) {
+        Ok(plan) => plan,
+        Err(why) => return Ok(found(draft, Vec::new(), Some(why))),
+    };
+    for attempt in 0..=REPEATS {
+        let why = match run::on_linux(&plan, 0, stop) {
+            Ok(outcome) => match linux::verdict(&draft, &outcome) {
+                Verdict::Judged(violations) if violations.is_empty() => return Ok(Judged::Held),
+                Verdict::Judged(violations) => {
+                    for violation in &violations {
+                        tell!("{protocol}, seed {seed}: {}: {}", violation.judge, violation.what);
+                    }
+                    keep(&outcome, &out.join(format!("{protocol}-linux-{seed}")));
+                    return Ok(found(draft, violations, None));
+                }
+                Verdict::Inconclusive(why) => why,
+            },
+            // This run alone came to nothing.
+            Err(Failure::Untrusted(doubts)) => {
+                doubts.first().map_or_else(String::new, |named| named.doubt.to_string())
+            }
+            Err(failure) => return Err(failure),
+        };
+        let what = if attempt < REPEATS { "repeated" } else { "inconclusive" };
+        tell!("{protocol}, seed {seed} is {what}: {why}");
+    }
+    Ok(Judged::Inconclusive(seed))
+}
+
+/// Keeps what is known of a run, for `wayfare explain`: another run of the seed may show nothing.
+fn keep(outcome: &Outcome, dir: &Path) {
+    if let Err(error) = rundir::write(outcome, dir, &Options::default()) {
+        tell!("cannot write {}: {error}", dir.display());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hunt::{Judge, judge::Violation};
+
+    #[test]
+    fn inconclusive_and_refused_seeds_are_not_judged() {
+        let draft = draw(Protocol::Sigma, 1, &Size::LINUX);
+        let found = |seed, violations, refused| {
+            Judged::Found(Box::new(Found { seed, draft: draft.clone(), violations, refused }))
+        };
+        let violation = Violation { judge: Judge::Laws, what: "1 lost".to_owned() };
+        let mut tally = Tally::default();
+        tally.take(Judged::Held);
+        tally.take(found(2, vec![violation], None));
+        tally.take(found(3, Vec::new(), Some("no such key".to_owned())));
+        assert_eq!(tally.text(Protocol::Sigma), "sigma on Linux: 2 seeds judged, 0 inconclusive\n");
+        tally.take(Judged::Inconclusive(4));
+        tally.take(Judged::Inconclusive(7));
+        assert_eq!(tally.text(Protocol::Sigma), "sigma on Linux: 2 seeds judged, 2 inconclusive: 4 7\n");
+        assert_eq!(tally.found.iter().map(|found| found.seed).collect::<Vec<_>>(), [2, 3]);
+    }
 }

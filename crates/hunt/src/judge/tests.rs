@@ -21,6 +21,7 @@ fn draft(kind: Kind) -> Draft {
         buffer: 16384,
         hosts: vec![Mobile { start: 0, moves: vec![step], work: vec![work] }],
         faults: Vec::new(),
+        watched_ms: 20_000,
     }
 }
 

@@ -2,14 +2,14 @@
 
 use super::*;
 use crate::draft::Protocol;
-use crate::draw::draw;
+use crate::draw::{Size, draw};
 use crate::run::plan;
 use trace::Event;
 use wire::{SocketAddrV4, udp};
 
 /// A watch of some scenario of Indirect TCP, and the numbers of hosts of these names.
 fn watch<const N: usize>(names: [&str; N]) -> (Watch, [HostId; N]) {
-    let plan = plan(&draw(Protocol::IndirectTcp, 1)).unwrap();
+    let plan = plan(&draw(Protocol::IndirectTcp, 1, &Size::SIMULATOR)).unwrap();
     let watch = Watch::new(&plan, 1, Instant::NEVER, None);
     let of = |name: &str| watch.names.iter().position(|other| other == name).unwrap();
     let hosts = names.map(|name| HostId(of(name) as u32));
