@@ -140,11 +140,6 @@ impl Registrar {
         self.attempts
     }
 
-    /// Whether a request has no answer yet.
-    pub(crate) const fn is_waiting(&self) -> bool {
-        self.pending.is_some()
-    }
-
     /// The lifetime of what held is over.
     pub(crate) const fn lapsed(&mut self) {
         self.current = None;
