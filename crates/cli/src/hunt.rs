@@ -86,7 +86,9 @@ pub(crate) fn hunt(args: &Args) -> Result<(), Failure> {
     let protocols = args.protocol.map_or_else(|| Protocol::ALL.to_vec(), |protocol| vec![protocol]);
     if args.show {
         let draft = |protocol: &Protocol| draw(*protocol, args.seed, args.on.size());
-        protocols.iter().for_each(|protocol| print(&write::scenario(&draft(protocol))));
+        for protocol in &protocols {
+            print(&write::scenario(&draft(protocol)));
+        }
         return Ok(());
     }
     if args.on == On::Linux && args.known.is_some() {
