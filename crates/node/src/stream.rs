@@ -402,6 +402,11 @@ impl Inbox {
         Ok(None)
     }
 
+    /// What no reader has asked for, in the order in which it came.
+    pub fn into_waiting(self) -> impl Iterator<Item = (PacketId, Vec<u8>)> {
+        self.queue.map(|queue| *queue).unwrap_or_default().into_iter()
+    }
+
     /// Names the packets that wait.
     pub fn holds(&self, each: &mut dyn FnMut(PacketId)) {
         self.queue.iter().flat_map(|queue| queue.iter()).for_each(|(id, _)| each(*id));

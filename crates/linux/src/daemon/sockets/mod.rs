@@ -19,6 +19,8 @@ mod tcp;
 #[cfg(test)]
 mod tests;
 mod udp;
+#[cfg(test)]
+mod udp_tests;
 mod watch;
 
 use node::guard::{self, Check, Guards};
@@ -59,7 +61,8 @@ pub(crate) struct Done {
     pub(crate) sent: Option<Sent>,
     /// Datagrams that a guard held, and that the kernel is to have now.
     pub(crate) released: Vec<guard::Held>,
-    /// Those that end here instead: their connection is frozen, or the next guard keeps nothing. With the answer, if any.
+    /// Those that end here instead: their connection is frozen, the next guard keeps nothing, or their socket is closed. With the answer,
+    /// if any.
     pub(crate) ended: Vec<(PacketId, Reason, Option<Vec<u8>>)>,
 }
 
@@ -109,7 +112,7 @@ impl Sockets {
             _ => Transport::Tcp,
         };
         match (by, op) {
-            (Transport::Udp, op) => Done { sent: self.udp.operate(id, op, told), ..Done::default() },
+            (Transport::Udp, op) => self.udp.operate(id, op, &mut self.accepted, told),
             (Transport::Tcp, StreamOp::Guard(tuple, guard)) => self.guard(id, tuple, guard, told),
             (Transport::Tcp, op) => {
                 let guards = &self.guards;

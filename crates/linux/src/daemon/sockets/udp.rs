@@ -1,6 +1,7 @@
 //! [`node::Transport::Udp`] on Linux: kernel sockets of the namespace. Their packets go through the host's veth pair, as
 //! any program's would.
 
+use super::Done;
 use super::options::set;
 use crate::Refusal;
 use node::stream::{Inbox, Told, UDP_ROOM, refusal};
@@ -37,6 +38,7 @@ struct Stream {
 const PEERS: usize = 4096;
 const LARGEST: usize = 65_536;
 const TOO_MANY_PEERS: Reason = Reason("too_many_peers");
+const NO_SOCKET: Reason = Reason("no_socket");
 
 /// A datagram that was written, and why the kernel refused it if it did.
 pub(super) type Sent = (PacketId, Option<Refusal>);
@@ -54,22 +56,32 @@ impl Udp {
         self.bound.values().map(|bound| bound.socket.as_fd())
     }
 
-    pub(super) fn operate(&mut self, id: StreamId, op: StreamOp, told: &mut Vec<Told>) -> Option<Sent> {
+    pub(super) fn operate(
+        &mut self,
+        id: StreamId,
+        op: StreamOp,
+        accepted: &mut u32,
+        told: &mut Vec<Told>,
+    ) -> Done {
         match op {
             StreamOp::Open { foreign: true, .. } | StreamOp::Listen { foreign: true, .. } => {
                 told.push(Told::Closed(id, Some(refusal::NOT_OURS.to_owned())));
             }
             StreamOp::Open { local, peer, .. } => self.bind(id, local, Some(peer), told),
             StreamOp::Listen { local, .. } => self.bind(id, Some(local), None, told),
-            StreamOp::Read(_) => told.extend(self.streams.get_mut(&id)?.inbox.read(id)),
+            StreamOp::Read(_) => {
+                told.extend(self.streams.get_mut(&id).and_then(|stream| stream.inbox.read(id)));
+            }
             StreamOp::Write(bytes) => {
                 told.push(Told::Room(id, UDP_ROOM));
-                return self.write(id, &bytes);
+                return Done { sent: self.write(id, &bytes), ..Done::default() };
             }
             StreamOp::Finish | StreamOp::Abort | StreamOp::Forget => {
-                self.streams.remove(&id);
-                self.bound.remove(&id);
-                told.push(Told::Closed(id, None));
+                let ended = self.close(id, accepted, told).into_iter();
+                return Done {
+                    ended: ended.map(|(packet, why)| (packet, why, None)).collect(),
+                    ..Done::default()
+                };
             }
             StreamOp::Export => told.push(Told::Refused(id, refusal::NOT_ESTABLISHED.to_owned())),
             StreamOp::Join(..) => told.push(Told::Refused(id, refusal::NOT_JOINABLE.to_owned())),
@@ -81,7 +93,47 @@ impl Udp {
             | StreamOp::Guard(..)
             | StreamOp::Set(_) => {}
         }
-        None
+        Done::default()
+    }
+
+    /// Ends a stream. What has come for it and was not asked for is another stream's if its port still listens, as if it were still in
+    /// the listener's queue; else no socket has it, and it comes back with the reason.
+    fn close(&mut self, id: StreamId, accepted: &mut u32, told: &mut Vec<Told>) -> Vec<(PacketId, Reason)> {
+        let left = self.streams.remove(&id);
+        let mut lost = Vec::new();
+        if let Some(Bound { socket, local, .. }) = self.bound.remove(&id) {
+            // The kernel drops what it has for a socket that closes, and tells nobody.
+            while let Ok((len, SocketAddr::V4(peer))) = socket.recv_from(&mut self.buffer) {
+                let payload = self.buffer.get(..len).unwrap_or_default();
+                lost.push((udp_identity(peer, local, payload), NO_SOCKET));
+            }
+        }
+        told.push(Told::Closed(id, None));
+        if let Some(Stream { bound, peer, inbox }) = left {
+            for (packet, payload) in inbox.into_waiting() {
+                let kept = self.keep(bound, peer, (packet, payload), accepted, told);
+                lost.extend(kept.err().map(|reason| (packet, reason)));
+            }
+        }
+        lost
+    }
+
+    /// Gives a datagram to the stream of its peer, which is a new one of the listener's where there is none.
+    fn keep(
+        &mut self,
+        by: StreamId,
+        peer: Addr,
+        (packet, payload): (PacketId, Vec<u8>),
+        accepted: &mut u32,
+        told: &mut Vec<Told>,
+    ) -> Result<(), Reason> {
+        let Bound { local, listens, .. } = self.bound.get(&by).ok_or(NO_SOCKET)?;
+        let (local, listens) = (*local, *listens);
+        let stream = if listens { self.accept(by, local, peer, accepted, told) } else { Some(by) };
+        let stream = stream.ok_or(TOO_MANY_PEERS)?;
+        let inbox = &mut self.streams.get_mut(&stream).ok_or(NO_SOCKET)?.inbox;
+        told.extend(inbox.push(stream, packet, payload)?);
+        Ok(())
     }
 
     /// All datagrams that have come, as far as their readers have asked for them.
@@ -92,27 +144,16 @@ impl Udp {
         let mut bytes = std::mem::take(&mut self.buffer);
         let bound: Vec<StreamId> = self.bound.keys().copied().collect();
         for id in bound {
-            while let Some(Bound { socket, local, listens }) = self.bound.get(&id) {
-                let (local, listens) = (*local, *listens);
+            while let Some(Bound { socket, local, .. }) = self.bound.get(&id) {
                 let (len, peer) = match socket.recv_from(&mut bytes) {
                     Ok((len, SocketAddr::V4(peer))) => (len, peer),
                     Err(error) if error.kind() == ErrorKind::ConnectionRefused => continue, // a peer's ICMP
                     _ => break,
                 };
                 let payload = bytes.get(..len).unwrap_or_default();
-                let packet = udp_identity(peer, local, payload);
-                let stream =
-                    if listens { self.accept(id, local, peer, accepted, &mut told) } else { Some(id) };
-                let Some((stream, inbox)) =
-                    stream.and_then(|id| Some((id, &mut self.streams.get_mut(&id)?.inbox)))
-                else {
-                    lost.push((packet, TOO_MANY_PEERS));
-                    continue;
-                };
-                match inbox.push(stream, packet, payload.to_vec()) {
-                    Ok(data) => told.extend(data),
-                    Err(reason) => lost.push((packet, reason)),
-                }
+                let packet = udp_identity(peer, *local, payload);
+                let kept = self.keep(id, peer, (packet, payload.to_vec()), accepted, &mut told);
+                lost.extend(kept.err().map(|reason| (packet, reason)));
             }
         }
         self.buffer = bytes;
