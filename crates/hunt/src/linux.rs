@@ -22,8 +22,9 @@ const MARGIN: Duration = Duration::from_secs(5);
 /// If it is no scenario: the search itself is wrong then.
 pub fn plan(draft: &Draft) -> Result<Plan, String> {
     let ended = facts(draft, None)?.ended.since(wire::Instant::ZERO);
-    let long = (ended + MARGIN).min(Duration::from_millis(draft.end()));
-    let duration = format!("duration={}ms", long.as_millis()).parse::<Setting>()?;
+    let long = ended + MARGIN;
+    // Whole milliseconds, and no shorter.
+    let duration = format!("duration={}ms", long.as_millis() + 1).parse::<Setting>()?;
     let plan = Scenario::plan("hunt.toml", &write::scenario(draft), &[duration], draft.seed);
     plan.map_err(|error| error.to_string())
 }
