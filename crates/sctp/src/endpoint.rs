@@ -496,7 +496,8 @@ impl Endpoint {
 
     /// Whether a cookie has made an association before; from now on it has.
     fn is_spent(&mut self, now: Instant, cookie: &Cookie) -> bool {
-        self.spent.retain(|(until, ..)| *until > now);
+        // A cookie is stale when its age is more than its life (section 5.1.5, 3), so its last instant counts.
+        self.spent.retain(|(until, ..)| *until >= now);
         if self.spent.iter().any(|(_, ours, theirs)| (*ours, *theirs) == (cookie.tag, cookie.init.tag)) {
             return true;
         }

@@ -3,6 +3,7 @@
 #![cfg(test)]
 
 mod attacks;
+mod bounds;
 mod harness;
 mod moves;
 mod opening;
