@@ -46,8 +46,8 @@ pub struct Endpoint {
     associations: BTreeMap<AssociationId, Association>,
     /// By our port, the peer's address and the peer's port.
     index: BTreeMap<(u16, Ipv4Addr, u16), AssociationId>,
-    /// The same by addresses that the peer had.
-    former: BTreeMap<(u16, Ipv4Addr, u16), AssociationId>,
+    /// The same by addresses that the peer had. Several associations may have had one, one after the other.
+    former: BTreeSet<((u16, Ipv4Addr, u16), AssociationId)>,
     next: u32,
     /// Tags of associations that cookies have made, ours and the peer's, and when the cookie is too old to make another. A COOKIE
     /// ECHO that comes when its association is over is late.
@@ -70,7 +70,7 @@ impl Endpoint {
             here: Vec::new(),
             associations: BTreeMap::new(),
             index: BTreeMap::new(),
-            former: BTreeMap::new(),
+            former: BTreeSet::new(),
             next: 0,
             spent: VecDeque::new(),
             ready: BTreeSet::new(),
@@ -134,7 +134,7 @@ impl Endpoint {
         association.abort();
         self.outbox.append(&mut association.outbox);
         self.index.retain(|_, other| *other != id);
-        self.former.retain(|_, other| *other != id);
+        self.former.retain(|(_, other)| *other != id);
         self.ready.remove(&id);
         self.told.remove(&id);
         self.arm(id, None);
@@ -157,7 +157,7 @@ impl Endpoint {
         let Some(association) = self.associations.get_mut(&id) else { return };
         if std::mem::take(&mut association.moved) {
             self.index.retain(|_, other| *other != id);
-            self.former.retain(|_, other| *other != id);
+            self.former.retain(|(_, other)| *other != id);
             if association.state == State::Closed {
                 return;
             }
@@ -318,7 +318,7 @@ impl Endpoint {
             self.associations.get(id).is_some_and(|association| association.local_tag == packet.tag)
         };
         let now = |address| self.index.get(&key(address)).copied().filter(is_its);
-        let before = |address| self.former.get(&key(address)).copied().filter(is_its);
+        let before = |address| self.had(key(address)).find(is_its);
         Self::find_by(src, packet, now)
             .or_else(|| Self::find_by(src, packet, before))
             .or_else(|| self.index.get(&key(src)).copied())
@@ -331,7 +331,13 @@ impl Endpoint {
             let association = self.associations.get(id);
             association.is_some_and(|it| it.local_tag == cookie.tag && it.peer_tag == cookie.init.tag)
         };
-        [&self.index, &self.former].into_iter().filter_map(|index| index.get(&key).copied()).find(made)
+        self.index.get(&key).copied().into_iter().chain(self.had(key)).find(made)
+    }
+
+    /// Associations whose peer had an address.
+    fn had(&self, key: (u16, Ipv4Addr, u16)) -> impl Iterator<Item = AssociationId> {
+        let all = (key, AssociationId(0))..=(key, AssociationId(u32::MAX));
+        self.former.range(all).map(|(_, id)| *id)
     }
 
     fn find_by(

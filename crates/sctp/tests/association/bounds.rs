@@ -1,9 +1,11 @@
 //! Limits: of cookies, of listeners, of addresses that two associations had, and of failures that a link excuses.
 
-use crate::harness::mn;
+use crate::harness::{CN, PORT, World, endpoint, mn, noise};
+use crate::roaming::{break_to, has};
 use crate::script::Script;
-use sctp::Config;
+use crate::transfers::patient;
 use sctp::message::Chunk;
+use sctp::{Config, Open};
 use wire::Reason;
 
 /// RFC 9260, section 5.1.5, 3: a cookie is stale when its age is more than its life. At the last instant of its life it is not stale,
@@ -23,4 +25,33 @@ fn a_spent_cookie_is_remembered_to_the_last_instant_of_its_life() {
     script.now += 1;
     let late = script.hears(mn(1), vec![Chunk::CookieEcho(cookie)]);
     assert_eq!(late, Err(Reason("sctp_cookie_stale")));
+}
+
+/// Two associations between the same ports had the same address, one after the other, and both have left it. What is late for the
+/// first is not out of the blue.
+#[test]
+fn a_former_address_of_two_associations_is_remembered_for_both() {
+    let mut world = World::opened(&patient());
+    world.hosts[0].data = noise(1, 3000);
+    world.flush(0);
+    let (_, _, late) = world.sent.last().unwrap().clone();
+    assert!(has(&late, |chunk| matches!(chunk, Chunk::Data(_))));
+    world.run_for(300);
+    break_to(&mut world, 0, 1, 2);
+    world.run_for(300);
+    // Another host is at that address now, with the same port.
+    world.dead = vec![mn(2)];
+    world.hosts[0].endpoint = endpoint(&patient(), 9);
+    let open = Open { local: vec![mn(1)], local_port: 4000, peer: vec![CN], peer_port: PORT };
+    let now = world.now;
+    world.hosts[0].id = world.hosts[0].endpoint.open(now, &open);
+    world.run_for(300);
+    break_to(&mut world, 0, 1, 3);
+    world.run_for(300);
+    assert_eq!(world.association(0).local_addresses().collect::<Vec<_>>(), [mn(3)]);
+    let from = world.sent.len();
+    world.dead.retain(|address| *address != mn(1));
+    world.arrive(1, &late);
+    let aborts = world.sent[from..].iter().filter(|(_, _, t)| has(t, |c| matches!(c, Chunk::Abort { .. })));
+    assert_eq!(aborts.count(), 0);
 }
