@@ -259,7 +259,9 @@ impl Endpoint {
         if let Some(at) = cookie {
             return self.cookie_echo(now, (src, dst), packet, bytes, at, found);
         }
-        let Some(id) = found else { return self.out_of_the_blue(src, dst, packet) };
+        let Some(id) = found.or_else(|| self.named(src, packet)) else {
+            return self.out_of_the_blue(src, dst, packet);
+        };
         self.hand_over(now, (src, dst), packet, bytes, id)
     }
 
@@ -322,6 +324,15 @@ impl Endpoint {
         Self::find_by(src, packet, now)
             .or_else(|| Self::find_by(src, packet, before))
             .or_else(|| self.index.get(&key(src)).copied())
+    }
+
+    /// The association that an ASCONF names, whatever its tag. That is then found to be wrong and is not answered (RFC 9260, section
+    /// 8.5): an ABORT would tell a host that has no address of the peer's whether it has guessed the tag.
+    fn named(&self, src: Ipv4Addr, packet: &Packet) -> Option<AssociationId> {
+        packet.chunks.iter().any(|chunk| matches!(chunk, Chunk::Asconf(_))).then_some(())?;
+        let key = |address| (packet.dst_port, address, packet.src_port);
+        let has = |address| self.index.get(&key(address)).copied().or_else(|| self.had(key(address)).next());
+        Self::find_by(src, packet, has)
     }
 
     /// The association that a cookie has made already.
