@@ -89,9 +89,10 @@ impl Endpoint {
     }
 
     /// This host has these addresses by now. Associations to listening ports are accepted at them too, each with the address that
-    /// its INIT came to.
+    /// its INIT came to. That is wider than the address that a port was bound to, and right: peers look a mobile host up by its name,
+    /// and are told where it is now. Addresses that it had before are not among them. At most `max_addresses` are taken.
     pub fn accept_at(&mut self, addresses: &[Ipv4Addr]) {
-        self.here = addresses.to_vec();
+        self.here = addresses.iter().copied().take(self.config.max_addresses).collect();
     }
 
     /// No more associations to this port.

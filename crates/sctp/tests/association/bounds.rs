@@ -1,12 +1,16 @@
 //! Limits: of cookies, of listeners, of addresses that two associations had, and of failures that a link excuses.
 
-use crate::harness::{CN, PORT, World, endpoint, mn, noise};
+use crate::harness::{CN, CN2, PORT, World, endpoint, mn, noise};
 use crate::roaming::{break_to, has};
-use crate::script::Script;
+use crate::script::{Script, peer_init};
 use crate::transfers::patient;
-use sctp::message::Chunk;
+use sctp::message::{Chunk, Packet};
 use sctp::{Config, Open};
-use wire::Reason;
+use wire::{Ipv4Addr, Reason};
+
+fn init() -> Vec<u8> {
+    Packet { src_port: 4000, dst_port: PORT, tag: 0, chunks: vec![Chunk::Init(peer_init(&[]))] }.emit()
+}
 
 /// RFC 9260, section 5.1.5, 3: a cookie is stale when its age is more than its life. At the last instant of its life it is not stale,
 /// and it makes no second association either.
@@ -54,4 +58,21 @@ fn a_former_address_of_two_associations_is_remembered_for_both() {
     world.arrive(1, &late);
     let aborts = world.sent[from..].iter().filter(|(_, _, t)| has(t, |c| matches!(c, Chunk::Abort { .. })));
     assert_eq!(aborts.count(), 0);
+}
+
+/// A listening port accepts at the addresses that its host has now: not at one that it had before, and at no more than an
+/// association may have.
+#[test]
+fn a_listener_accepts_where_its_host_is_now() {
+    let mut script = Script::silent(&Config::default());
+    let asks = |script: &mut Script, at| script.endpoint.receive(script.at(), mn(1), at, &init());
+    assert_eq!(asks(&mut script, CN2), Err(Reason("sctp_no_listener")));
+    script.endpoint.accept_at(&[CN2]);
+    assert_eq!(asks(&mut script, CN2), Ok(()));
+    script.endpoint.accept_at(&[]);
+    assert_eq!(asks(&mut script, CN2), Err(Reason("sctp_no_listener")));
+    let many: Vec<Ipv4Addr> = (1..=100).map(|last| Ipv4Addr::new(10, 7, 0, last)).collect();
+    script.endpoint.accept_at(&many);
+    let accepts = many.iter().filter(|at| asks(&mut script, **at).is_ok()).count();
+    assert_eq!(accepts, Config::default().max_addresses);
 }
