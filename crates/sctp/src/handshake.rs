@@ -140,7 +140,7 @@ impl Association {
     pub(crate) fn established(&mut self, now: Instant, src: Ipv4Addr) {
         self.state = State::Established;
         self.timer = None;
-        self.errors = 0;
+        self.heard();
         self.events.push_back(Event::Opened);
         self.events.push_back(Event::Room(self.outbound.room()));
         self.confirm(now, src);

@@ -5,7 +5,7 @@ use crate::roaming::{break_to, has};
 use crate::script::{Script, peer_init};
 use crate::transfers::patient;
 use sctp::message::{Chunk, Packet};
-use sctp::{Config, Open};
+use sctp::{Config, Ended, Event, Open, State};
 use wire::{Ipv4Addr, Reason};
 
 fn init() -> Vec<u8> {
@@ -75,4 +75,47 @@ fn a_listener_accepts_where_its_host_is_now() {
     script.endpoint.accept_at(&many);
     let accepts = many.iter().filter(|at| asks(&mut script, **at).is_ok()).count();
     assert_eq!(accepts, Config::default().max_addresses);
+}
+
+/// RFC 9260, section 8.1: the counter of errors is reset by the peer. A link that returns excuses what was counted while it was away,
+/// but one that comes and goes does not keep a dead peer alive: it is given up within 12 returns.
+#[test]
+fn a_link_that_comes_and_goes_does_not_keep_a_dead_peer() {
+    for period in [3000, 20_000] {
+        let mut world = World::opened(&Config::default());
+        world.hosts[0].data = noise(1, 30_000);
+        world.dead.push(CN);
+        let mut returns = 0;
+        while world.states()[0] != State::Closed && returns < 100 {
+            world.run_for(period);
+            returned(&mut world, 0);
+            returns += 1;
+        }
+        world.flush(0);
+        assert_eq!(world.events(0).last(), Some(&Event::Closed(Ended::TimedOut)), "{period}");
+        assert!(returns <= 12, "{period}: {returns}");
+    }
+}
+
+fn returned(world: &mut World, who: usize) {
+    let now = world.now;
+    world.association(who).link_returned(now);
+}
+
+/// A peer that answers after each return is there: the link's next absence is excused as the first was.
+#[test]
+fn news_of_the_peer_renews_the_excuse_of_a_link() {
+    let mut world = World::opened(&Config::default());
+    for round in 0..30 {
+        world.hosts[0].data.extend(noise(round, 3000));
+        world.drops = [usize::MAX; 2];
+        world.run_for(64_000);
+        (0..2).for_each(|who| returned(&mut world, who));
+        world.run_for(64_000);
+        world.drops = [0; 2];
+        (0..2).for_each(|who| returned(&mut world, who));
+        world.run_for(1000);
+        assert_eq!(world.states()[0], State::Established, "{round}");
+    }
+    assert_eq!(world.hosts[1].got.len(), 90_000);
 }
