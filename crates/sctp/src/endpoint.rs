@@ -3,7 +3,7 @@
 use crate::association::{Association, Open, Transmit};
 use crate::chance::Chance;
 use crate::cookie::Cookie;
-use crate::event::{Ended, Event, State};
+use crate::event::{Event, State};
 use crate::handshake::{acceptable, init_ack, unicast};
 use crate::keys::Keys;
 use crate::message::{Action, Address, Asconf, Cause, Chunk, Code, Init, Packet, Request, authenticated};
@@ -283,7 +283,13 @@ impl Endpoint {
 
     /// An ICMP error about a packet that we sent to `dst`, of which `quoted` is the begin behind the IP header. What does
     /// not quote the right tag was made up (RFC 9260, section 10).
-    pub fn complaint(&mut self, dst: Ipv4Addr, quoted: &[u8], complaint: Complaint) -> Result<(), Reason> {
+    pub fn complaint(
+        &mut self,
+        now: Instant,
+        dst: Ipv4Addr,
+        quoted: &[u8],
+        complaint: Complaint,
+    ) -> Result<(), Reason> {
         let mut r = Reader::new(quoted, Malformed("sctp_icmp_quote"));
         let mut read = || Ok((r.u16()?, r.u16()?, r.u32()?));
         let (local, peer, tag) = read().map_err(|Malformed(why)| Reason(why))?;
@@ -302,7 +308,7 @@ impl Endpoint {
             return Err(Reason("sctp_icmp_tag"));
         }
         match complaint {
-            Complaint::ProtocolUnreachable => association.end(Ended::Unreachable),
+            Complaint::ProtocolUnreachable => association.unreachable_at(now, dst),
             Complaint::TooBig(mtu) => association.too_big(dst, mtu),
         }
         self.touched(id);

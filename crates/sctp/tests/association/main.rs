@@ -4,6 +4,7 @@
 
 mod attacks;
 mod bounds;
+mod directory;
 mod harness;
 mod moves;
 mod opening;
