@@ -244,7 +244,7 @@ impl Association {
         let news = self.outbound.acknowledge(now, &mut self.paths, sack.cumulative, Some(sack));
         // The peer answers probes of its closed window: it is there (section 6.1, A).
         if sack.a_rwnd == 0 && news.is_ok() {
-            self.errors = 0;
+            self.heard();
             let data_path = self.paths.for_data();
             if let Some(path) = self.paths.get_mut(data_path) {
                 path.errors = 0;
@@ -260,7 +260,7 @@ impl Association {
             return;
         };
         if news.progress {
-            self.errors = 0;
+            self.heard();
         }
         if news.freed > 0 && self.state == State::Established {
             self.events.push_back(Event::Room(news.freed));
@@ -287,7 +287,7 @@ impl Association {
         if !path.confirmed {
             self.probing = now; // HB.Max.Burst counts probes that are not answered
         }
-        self.errors = 0;
+        self.heard();
         self.confirm(now, address);
     }
 

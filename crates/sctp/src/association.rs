@@ -86,6 +86,8 @@ pub struct Association {
     pub(crate) keys: Option<Keys>,
     /// Failures in a row, over all paths.
     pub(crate) errors: u32,
+    /// How often our link has come back since the peer was heard last.
+    pub(crate) returns: u32,
     pub(crate) opening: handshake::Opening,
     /// T1 while the association opens, T2 while it shuts down.
     pub(crate) timer: Option<Instant>,
@@ -159,6 +161,7 @@ impl Association {
             outbound: Outbound::new(tsn, config.send_buffer, config.streams, 0),
             keys: None,
             errors: 0,
+            returns: 0,
             opening: handshake::Opening::default(),
             timer: None,
             guard: None,
@@ -337,8 +340,10 @@ impl Association {
     /// Our link has come back after an interruption: nothing waits for a time-out that was backed off meanwhile, here or at
     /// the peer, which a HEARTBEAT wakes.
     pub fn link_returned(&mut self, now: Instant) {
-        // What was not answered while we had no link says nothing about the peer.
-        self.errors = 0;
+        // What was not answered while we had no link says nothing about the peer. But each return that brought no word of it counts
+        // as one failure, or a link that comes and goes would keep a dead peer for ever (RFC 9260, section 8.1).
+        self.errors = self.errors.min(self.returns);
+        self.returns = self.returns.saturating_add(1);
         self.ours.hasten(now);
         self.shutdown_due |= self.waits_for_shutdown();
         if !self.is_open() {
@@ -433,6 +438,11 @@ impl Association {
 
     pub(crate) fn path_event(&mut self, address: Ipv4Addr, state: PathState) {
         self.events.push_back(Event::Path(address, state));
+    }
+
+    /// The peer has answered, or has proved itself: what failed before does not count.
+    pub(crate) const fn heard(&mut self) {
+        (self.errors, self.returns) = (0, 0);
     }
 
     /// One failure more. Says whether it was one too many.

@@ -3,7 +3,7 @@
 use crate::association::{Association, Open, Transmit};
 use crate::chance::Chance;
 use crate::cookie::Cookie;
-use crate::event::{Ended, Event, State};
+use crate::event::{Event, State};
 use crate::handshake::{acceptable, init_ack, unicast};
 use crate::keys::Keys;
 use crate::message::{Action, Address, Asconf, Cause, Chunk, Code, Init, Packet, Request, authenticated};
@@ -46,8 +46,8 @@ pub struct Endpoint {
     associations: BTreeMap<AssociationId, Association>,
     /// By our port, the peer's address and the peer's port.
     index: BTreeMap<(u16, Ipv4Addr, u16), AssociationId>,
-    /// The same by addresses that the peer had.
-    former: BTreeMap<(u16, Ipv4Addr, u16), AssociationId>,
+    /// The same by addresses that the peer had. Several associations may have had one, one after the other.
+    former: BTreeSet<((u16, Ipv4Addr, u16), AssociationId)>,
     next: u32,
     /// Tags of associations that cookies have made, ours and the peer's, and when the cookie is too old to make another. A COOKIE
     /// ECHO that comes when its association is over is late.
@@ -70,7 +70,7 @@ impl Endpoint {
             here: Vec::new(),
             associations: BTreeMap::new(),
             index: BTreeMap::new(),
-            former: BTreeMap::new(),
+            former: BTreeSet::new(),
             next: 0,
             spent: VecDeque::new(),
             ready: BTreeSet::new(),
@@ -89,9 +89,10 @@ impl Endpoint {
     }
 
     /// This host has these addresses by now. Associations to listening ports are accepted at them too, each with the address that
-    /// its INIT came to.
+    /// its INIT came to. That is wider than the address that a port was bound to, and right: peers look a mobile host up by its name,
+    /// and are told where it is now. Addresses that it had before are not among them. At most `max_addresses` are taken.
     pub fn accept_at(&mut self, addresses: &[Ipv4Addr]) {
-        self.here = addresses.to_vec();
+        self.here = addresses.iter().copied().take(self.config.max_addresses).collect();
     }
 
     /// No more associations to this port.
@@ -134,7 +135,7 @@ impl Endpoint {
         association.abort();
         self.outbox.append(&mut association.outbox);
         self.index.retain(|_, other| *other != id);
-        self.former.retain(|_, other| *other != id);
+        self.former.retain(|(_, other)| *other != id);
         self.ready.remove(&id);
         self.told.remove(&id);
         self.arm(id, None);
@@ -157,7 +158,7 @@ impl Endpoint {
         let Some(association) = self.associations.get_mut(&id) else { return };
         if std::mem::take(&mut association.moved) {
             self.index.retain(|_, other| *other != id);
-            self.former.retain(|_, other| *other != id);
+            self.former.retain(|(_, other)| *other != id);
             if association.state == State::Closed {
                 return;
             }
@@ -259,7 +260,9 @@ impl Endpoint {
         if let Some(at) = cookie {
             return self.cookie_echo(now, (src, dst), packet, bytes, at, found);
         }
-        let Some(id) = found else { return self.out_of_the_blue(src, dst, packet) };
+        let Some(id) = found.or_else(|| self.named(src, packet)) else {
+            return self.out_of_the_blue(src, dst, packet);
+        };
         self.hand_over(now, (src, dst), packet, bytes, id)
     }
 
@@ -280,7 +283,13 @@ impl Endpoint {
 
     /// An ICMP error about a packet that we sent to `dst`, of which `quoted` is the begin behind the IP header. What does
     /// not quote the right tag was made up (RFC 9260, section 10).
-    pub fn complaint(&mut self, dst: Ipv4Addr, quoted: &[u8], complaint: Complaint) -> Result<(), Reason> {
+    pub fn complaint(
+        &mut self,
+        now: Instant,
+        dst: Ipv4Addr,
+        quoted: &[u8],
+        complaint: Complaint,
+    ) -> Result<(), Reason> {
         let mut r = Reader::new(quoted, Malformed("sctp_icmp_quote"));
         let mut read = || Ok((r.u16()?, r.u16()?, r.u32()?));
         let (local, peer, tag) = read().map_err(|Malformed(why)| Reason(why))?;
@@ -299,7 +308,7 @@ impl Endpoint {
             return Err(Reason("sctp_icmp_tag"));
         }
         match complaint {
-            Complaint::ProtocolUnreachable => association.end(Ended::Unreachable),
+            Complaint::ProtocolUnreachable => association.unreachable_at(now, dst),
             Complaint::TooBig(mtu) => association.too_big(dst, mtu),
         }
         self.touched(id);
@@ -318,10 +327,19 @@ impl Endpoint {
             self.associations.get(id).is_some_and(|association| association.local_tag == packet.tag)
         };
         let now = |address| self.index.get(&key(address)).copied().filter(is_its);
-        let before = |address| self.former.get(&key(address)).copied().filter(is_its);
+        let before = |address| self.had(key(address)).find(is_its);
         Self::find_by(src, packet, now)
             .or_else(|| Self::find_by(src, packet, before))
             .or_else(|| self.index.get(&key(src)).copied())
+    }
+
+    /// The association that an ASCONF names, whatever its tag. That is then found to be wrong and is not answered (RFC 9260, section
+    /// 8.5): an ABORT would tell a host that has no address of the peer's whether it has guessed the tag.
+    fn named(&self, src: Ipv4Addr, packet: &Packet) -> Option<AssociationId> {
+        packet.chunks.iter().any(|chunk| matches!(chunk, Chunk::Asconf(_))).then_some(())?;
+        let key = |address| (packet.dst_port, address, packet.src_port);
+        let has = |address| self.index.get(&key(address)).copied().or_else(|| self.had(key(address)).next());
+        Self::find_by(src, packet, has)
     }
 
     /// The association that a cookie has made already.
@@ -331,7 +349,13 @@ impl Endpoint {
             let association = self.associations.get(id);
             association.is_some_and(|it| it.local_tag == cookie.tag && it.peer_tag == cookie.init.tag)
         };
-        [&self.index, &self.former].into_iter().filter_map(|index| index.get(&key).copied()).find(made)
+        self.index.get(&key).copied().into_iter().chain(self.had(key)).find(made)
+    }
+
+    /// Associations whose peer had an address.
+    fn had(&self, key: (u16, Ipv4Addr, u16)) -> impl Iterator<Item = AssociationId> {
+        let all = (key, AssociationId(0))..=(key, AssociationId(u32::MAX));
+        self.former.range(all).map(|(_, id)| *id)
     }
 
     fn find_by(
@@ -496,7 +520,8 @@ impl Endpoint {
 
     /// Whether a cookie has made an association before; from now on it has.
     fn is_spent(&mut self, now: Instant, cookie: &Cookie) -> bool {
-        self.spent.retain(|(until, ..)| *until > now);
+        // A cookie is stale when its age is more than its life (section 5.1.5, 3), so its last instant counts.
+        self.spent.retain(|(until, ..)| *until >= now);
         if self.spent.iter().any(|(_, ours, theirs)| (*ours, *theirs) == (cookie.tag, cookie.init.tag)) {
             return true;
         }

@@ -8,7 +8,7 @@ use crate::event::{Ended, Event, State};
 use crate::inbound::Inbound;
 use crate::keys::{self, Keys, Offer};
 use crate::locals::{Locals, Use};
-use crate::message::{Cause, Chunk, Code, Init, Packet, Parameter};
+use crate::message::{Cause, Chunk, Code, Init, Packet, Parameter, kind};
 use crate::ours::Ours;
 use crate::path::{Path, PathState, Paths};
 use crate::serial::begin;
@@ -21,8 +21,13 @@ use wire::{Instant, Ipv4Addr};
 pub(crate) struct Opening {
     /// The peer's addresses that INIT may go to.
     peers: Vec<Ipv4Addr>,
-    /// The address that a directory gave since: it goes there, whatever went before.
-    at: Option<Ipv4Addr>,
+    /// The address that a directory gave since, and how many tries there were before: it goes there, and then there and elsewhere in
+    /// turn, as nobody signs what a directory says.
+    at: Option<(Ipv4Addr, u32)>,
+    /// Addresses that a directory gave.
+    given: usize,
+    /// INIT ACK came from where only a directory says that the peer is.
+    doubtful: bool,
     /// INITs and COOKIE ECHOs that were sent again.
     tries: u32,
     /// INIT or COOKIE ECHO is to leave.
@@ -80,18 +85,76 @@ impl Association {
         anew.map(|anew| *self = Self { events, ..anew }).is_some()
     }
 
-    /// A directory says that the peer is at `peer`: INIT or COOKIE ECHO goes there at once. Returns whether it went elsewhere before,
-    /// and the association opens still.
+    /// A directory says that the peer is at `peer`: INIT or COOKIE ECHO goes there at once. COOKIE ECHO only if COOKIE ACK is
+    /// authenticated: whoever reads it has all that an answer without a key takes. At most `max_addresses` are taken for one opening,
+    /// and the last alone is kept. Returns whether that is new, and the association opens still.
     pub fn open_at(&mut self, now: Instant, peer: Ipv4Addr) -> bool {
-        let opens = matches!(self.state, State::CookieWait | State::CookieEchoed);
-        if !opens || !unicast(peer) || self.opening_destination() == peer {
+        let opens = match self.state {
+            State::CookieWait => true,
+            State::CookieEchoed => self.proves_itself(),
+            _ => false,
+        };
+        let is_known =
+            self.opening_destination() == peer || self.opening.at.is_some_and(|(at, _)| at == peer);
+        if !opens || !unicast(peer) || is_known || self.opening.given >= self.config.max_addresses {
             return false;
         }
-        self.paths.add(Path::new(now, peer, &self.config));
-        self.opening.at = Some(peer);
+        if let Some(old) = self.paths.hearsay() {
+            self.paths.remove(old);
+            self.theirs.has_left(old);
+        }
+        let mut path = Path::new(now, peer, &self.config);
+        path.hearsay = true;
+        self.paths.add(path);
+        self.opening.at = Some((peer, self.opening.tries));
+        self.opening.given += 1;
         self.moved = true;
         self.hasten_opening();
         true
+    }
+
+    /// Whether only the peer can make COOKIE ACK: it is authenticated by a key that was not sent.
+    fn proves_itself(&self) -> bool {
+        self.keys.as_ref().is_some_and(|keys| keys.we_want(kind::COOKIE_ACK))
+    }
+
+    /// A host says that it has no SCTP. Where only a directory says that the peer is, or another address of the user's is left to
+    /// try, that is no end.
+    pub(crate) fn unreachable_at(&mut self, now: Instant, address: Ipv4Addr) {
+        let others = self.opening.peers.iter().any(|peer| *peer != address);
+        if self.paths.get(address).is_some_and(|path| path.hearsay) {
+            self.opening.at = self.opening.at.filter(|(at, _)| *at != address);
+        } else if self.state == State::CookieWait && others {
+            self.opening.peers.retain(|peer| *peer != address);
+            self.paths.primary = self.opening.peers.first().copied().unwrap_or(address);
+            self.data_path = self.paths.primary;
+        } else if self.state == State::CookieEchoed && self.opening.doubtful {
+            return self.begin_anew(now);
+        } else {
+            return self.end(Ended::Unreachable);
+        }
+        self.paths.remove(address);
+        self.moved = true;
+        self.hasten_opening();
+    }
+
+    /// INIT again, at the addresses that the user gave: COOKIE ECHO is not answered. The time-outs count on.
+    fn begin_anew(&mut self, now: Instant) {
+        let Some(first) = self.opening.peers.first().copied() else { return };
+        self.paths = Paths::new(Path::new(now, first, &self.config));
+        for peer in self.opening.peers.iter().skip(1).take(self.config.max_addresses) {
+            self.paths.add(Path::new(now, *peer, &self.config));
+        }
+        (self.data_path, self.moved) = (first, true);
+        (self.opening.at, self.opening.doubtful) = (None, false);
+        self.wait_for_init_ack();
+    }
+
+    fn wait_for_init_ack(&mut self) {
+        self.state = State::CookieWait;
+        self.peer_tag = 0;
+        self.keys = None;
+        (self.opening.due, self.timer) = (true, None);
     }
 
     /// The association of a COOKIE ECHO that came to `dst` (section 5.1, D).
@@ -140,7 +203,7 @@ impl Association {
     pub(crate) fn established(&mut self, now: Instant, src: Ipv4Addr) {
         self.state = State::Established;
         self.timer = None;
-        self.errors = 0;
+        self.heard();
         self.events.push_back(Event::Opened);
         self.events.push_back(Event::Room(self.outbound.room()));
         self.confirm(now, src);
@@ -203,20 +266,24 @@ impl Association {
     }
 
     fn opening_destination(&self) -> Ipv4Addr {
-        if let Some(at) = self.opening.at {
-            return at;
-        }
+        let turn = match self.opening.at {
+            Some((at, before)) => match self.opening.tries.saturating_sub(before) {
+                turn if turn.is_multiple_of(2) => return at,
+                turn => turn / 2,
+            },
+            None => self.opening.tries,
+        };
         if self.state == State::CookieEchoed {
             return self.paths.primary;
         }
         // Each address in turn: who asks a directory may have been told old ones.
         let peers = &self.opening.peers;
-        let turn = (self.opening.tries as usize).checked_rem(peers.len());
+        let turn = (turn as usize).checked_rem(peers.len());
         turn.and_then(|at| peers.get(at)).copied().unwrap_or(self.paths.primary)
     }
 
     /// T1 went off (sections 5.1.2 and 5.1.6).
-    pub(crate) fn opening_timeout(&mut self) {
+    pub(crate) fn opening_timeout(&mut self, now: Instant) {
         let dst = self.opening_destination();
         if let Some(path) = self.paths.get_mut(dst) {
             path.rto.back_off();
@@ -226,6 +293,11 @@ impl Association {
         if self.opening.tries > self.config.max_init_retransmits {
             self.end(Ended::TimedOut);
         } else {
+            let half = self.opening.tries > self.config.max_init_retransmits / 2;
+            if half && self.state == State::CookieEchoed && (self.opening.doubtful || !self.proves_itself()) {
+                // The cookie may be a liar's; or the peer has moved, and may be looked for with INIT only.
+                self.begin_anew(now);
+            }
             self.opening.due = true;
             self.events.push_back(Event::Silent(self.opening.tries));
         }
@@ -250,13 +322,17 @@ impl Association {
             return;
         }
         let offer = keys::offer(ack);
+        let doubtful = self.paths.get(src).is_some_and(|path| path.hearsay);
+        if doubtful && self.config.pair_key.is_some() && offer != Offer::Authenticated {
+            return; // who has the key authenticates
+        }
         if self.config.require_reconfiguration && offer != Offer::Authenticated {
             // RFC 5061, section 4.2.7: dropped, the TCB destroyed, the user told.
             self.end(Ended::Unsupported);
             return;
         }
         self.opening.cookie = cookie.to_vec();
-        self.opening.at = None;
+        (self.opening.at, self.opening.doubtful) = (None, doubtful);
         self.opening.reports = ack.reports().collect::<Vec<_>>().concat();
         self.paths = Paths::new(Path::new(now, src, &self.config));
         self.adopt(now, ack, src);
@@ -277,7 +353,7 @@ impl Association {
     /// Of the address that a directory gave and those that INIT ACK gave, the peer is at one: it answered from `here`.
     fn opened_at(&mut self, here: Ipv4Addr) {
         let opening = std::mem::take(&mut self.opening);
-        let Some(at) = opening.at else { return };
+        let Some((at, _)) = opening.at else { return };
         let all: Vec<Ipv4Addr> = self.paths.iter().map(|path| path.address).collect();
         for address in all.into_iter().filter(|address| (*address == at) != (here == at)) {
             self.paths.remove(address);
@@ -313,11 +389,8 @@ impl Association {
         if let Some(here) = self.opens_from() {
             self.locals = Locals::new(&[here]); // INIT says where we are by its source
         }
-        self.state = State::CookieWait;
-        self.peer_tag = 0;
-        self.keys = None;
         self.opening.stale = Some(staleness / 1000 + 1);
-        (self.opening.due, self.timer) = (true, None);
+        self.wait_for_init_ack();
     }
 
     /// An INIT that finds this association (sections 5.2.1 and 5.2.2): nothing changes; the cookie that goes back says

@@ -4,8 +4,6 @@ use crate::message::{Auth, Chunk, Init, Parameter, RANDOM, kind};
 use crate::{Config, Hmac};
 use auth::{Key, equal, hmac_sha1, hmac_sha256};
 
-/// Type of COOKIE ECHO.
-const COOKIE_ECHO: u8 = 10;
 /// Where the code begins in an AUTH chunk.
 const CODE: usize = 8;
 
@@ -13,8 +11,8 @@ const CODE: usize = 8;
 pub(crate) fn parameters(config: &Config, random: [u8; RANDOM]) -> [Parameter; 4] {
     let mut listed = vec![kind::ASCONF, kind::ASCONF_ACK];
     if config.pair_key.is_some() {
-        // Who has the key proves it before there is any state (RFC 5062, section 4).
-        listed.push(COOKIE_ECHO);
+        // Who has the key proves it before there is any state (RFC 5062, section 4); and so does who answers.
+        listed.extend([kind::COOKIE_ECHO, kind::COOKIE_ACK]);
     }
     [
         Parameter::Extensions(vec![kind::ASCONF, kind::ASCONF_ACK, kind::AUTH]),

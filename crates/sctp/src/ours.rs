@@ -260,7 +260,7 @@ impl Association {
             }
             return;
         };
-        self.errors = 0;
+        self.heard();
         if let Some(path) = self.paths.get_mut(out.to) {
             path.errors = 0;
         }

@@ -75,7 +75,7 @@ impl Association {
         self.theirs.serial = asconf.serial;
         // A new one is authentic news of the peer: it is there, and what was not answered may have gone to where it was. RFC 9260,
         // section 8.1, names SACK and HEARTBEAT ACK only, of peers that do not move.
-        self.errors = 0;
+        self.heard();
         let mut short = false;
         let responses =
             asconf.requests.iter().map(|request| match self.carry_out(turn, request, &mut short) {

@@ -33,7 +33,7 @@ impl Association {
         }
         if due(self.timer) {
             self.timer = None;
-            if self.is_open() { self.shutdown_timeout() } else { self.opening_timeout() }
+            if self.is_open() { self.shutdown_timeout() } else { self.opening_timeout(now) }
         }
         if due(self.ours.deadline()) {
             self.change_timeout();

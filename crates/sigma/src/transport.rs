@@ -286,12 +286,12 @@ impl Transport {
             return whole.map_or(Ok(()), |whole| self.endpoint.receive(now, ip.src, ip.dst, &whole));
         }
         if ip.protocol == ipv4::ICMP {
-            return self.complaint(payload);
+            return self.complaint(now, payload);
         }
         self.endpoint.receive(now, ip.src, ip.dst, payload)
     }
 
-    fn complaint(&mut self, payload: &[u8]) -> Result<(), Reason> {
+    fn complaint(&mut self, now: Instant, payload: &[u8]) -> Result<(), Reason> {
         const UNREACHABLE: u8 = 3;
         const PROTOCOL: u8 = 2;
         const TOO_BIG: u8 = 4;
@@ -303,7 +303,7 @@ impl Transport {
             (UNREACHABLE, TOO_BIG) => Complaint::TooBig(icmp::plateau(quote.len).unwrap_or_default()),
             _ => return Err(COMPLAINT_IGNORED),
         };
-        self.endpoint.complaint(quote.dst, quote.payload, complaint)
+        self.endpoint.complaint(now, quote.dst, quote.payload, complaint)
     }
 
     /// Sends what is to be sent and tells what is to be told, after whatever else was called. What concerns addresses

@@ -14,6 +14,10 @@ pub mod kind {
     pub const INIT: u8 = 1;
     /// INIT ACK.
     pub const INIT_ACK: u8 = 2;
+    /// COOKIE ECHO.
+    pub const COOKIE_ECHO: u8 = 10;
+    /// COOKIE ACK.
+    pub const COOKIE_ACK: u8 = 11;
     /// SHUTDOWN COMPLETE.
     pub const SHUTDOWN_COMPLETE: u8 = 14;
     /// AUTH (RFC 4895).
@@ -152,8 +156,8 @@ impl Chunk {
             Self::Shutdown(_) => 7,
             Self::ShutdownAck => 8,
             Self::Error(_) => 9,
-            Self::CookieEcho(_) => 10,
-            Self::CookieAck => 11,
+            Self::CookieEcho(_) => kind::COOKIE_ECHO,
+            Self::CookieAck => kind::COOKIE_ACK,
             Self::ShutdownComplete { .. } => kind::SHUTDOWN_COMPLETE,
             Self::Auth(_) => kind::AUTH,
             Self::AsconfAck(_) => kind::ASCONF_ACK,
@@ -200,8 +204,8 @@ impl Chunk {
             }
             8 => empty(body, "sctp_shutdown_ack_length").map(|()| Self::ShutdownAck)?,
             9 => Self::Error(cause::parse(body)?),
-            10 => Self::CookieEcho(body.to_vec()),
-            11 => empty(body, "sctp_cookie_ack_length").map(|()| Self::CookieAck)?,
+            kind::COOKIE_ECHO => Self::CookieEcho(body.to_vec()),
+            kind::COOKIE_ACK => empty(body, "sctp_cookie_ack_length").map(|()| Self::CookieAck)?,
             kind::SHUTDOWN_COMPLETE => {
                 empty(body, "sctp_shutdown_complete_length")?;
                 Self::ShutdownComplete { reflected: bit(0) }

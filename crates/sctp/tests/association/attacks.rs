@@ -72,6 +72,32 @@ fn a_forged_change_changes_nothing() {
     assert_eq!(world.states(), [State::Established; 2]);
 }
 
+/// RFC 9260, section 8.5: a wrong tag is dropped without an answer. An ASCONF names its association by an address, so it is not out of
+/// the blue: an ABORT would tell a stranger, who needs no address of the peer's, each tag that is wrong.
+#[test]
+fn a_wrong_tag_of_a_change_is_not_answered() {
+    let mut world = World::opened(&patient());
+    let now = world.now;
+    world.association(0).change(now, &[Change::Add(mn(2))]).unwrap();
+    world.run_for(300);
+    let now = world.now;
+    world.association(0).change(now, &[Change::Delete(mn(2))]).unwrap();
+    world.run_for(300);
+    let (tag, serial, sent) = (overheard(&world), next_serial(&world), world.sent.len());
+    let auth = Chunk::Auth(Auth { key_id: 0, hmac_id: 3, hmac: vec![7; 32] });
+    for src in [VICTIM, mn(1), mn(2)] {
+        for (tag, why) in [(tag, "sctp_auth_code"), (tag.wrapping_add(1), "sctp_tag")] {
+            let chunks = vec![auth.clone(), hijack(serial)];
+            let bytes = Packet { src_port: 4000, dst_port: PORT, tag, chunks }.emit();
+            let now = world.now;
+            let refused = world.hosts[1].endpoint.receive(now, src, CN, &bytes);
+            assert_eq!(refused, Err(Reason(why)), "from {src}");
+            world.flush(1);
+        }
+    }
+    assert_eq!(world.sent.len(), sent);
+}
+
 /// Packets of the mobile host's own, recorded and sent again later: while it is answered from memory, and when it is not.
 #[test]
 fn a_recorded_change_is_not_carried_out_again() {

@@ -201,8 +201,10 @@ impl World {
         if let Some(mtu) = narrow.filter(|mtu| 20 + transmit.bytes.len() > usize::from(*mtu)) {
             match transmit.cut {
                 None => {
-                    let endpoint = &mut self.hosts[who].endpoint;
-                    endpoint.complaint(transmit.dst, &transmit.bytes[..8], Complaint::TooBig(mtu)).unwrap();
+                    let (now, endpoint) = (self.now, &mut self.hosts[who].endpoint);
+                    endpoint
+                        .complaint(now, transmit.dst, &transmit.bytes[..8], Complaint::TooBig(mtu))
+                        .unwrap();
                     return;
                 }
                 Some(most) if most > mtu => return,

@@ -3,6 +3,8 @@
 #![cfg(test)]
 
 mod attacks;
+mod bounds;
+mod directory;
 mod harness;
 mod moves;
 mod opening;

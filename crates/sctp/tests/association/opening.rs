@@ -4,6 +4,7 @@ use crate::harness::{CN, CN2, PORT, World, endpoint, mn, noise};
 use crate::roaming::{break_to, has};
 use crate::script::Script;
 use crate::transfers::patient;
+use auth::Key;
 use sctp::message::{Chunk, Packet};
 use sctp::{Change, Config, Ended, Event, Open, State, Transmit};
 use wire::Duration;
@@ -93,11 +94,12 @@ fn a_change_from_an_address_of_another_association_is_found_by_its_tag() {
 }
 
 /// The peer has moved before it was called: a directory says where it is, and its port listens there too. It has moved again before
-/// COOKIE ECHO came.
+/// COOKIE ECHO came: that goes there only if the two have a key, as it may be a lie.
 #[test]
 fn a_peer_that_has_moved_is_called_where_it_is() {
     for moves in [1, 2] {
-        let mut world = World::new(&patient());
+        let pair_key = (moves == 2).then(|| (7, Key::new(*b"a key of two")));
+        let mut world = World::new(&Config { pair_key, ..patient() });
         if moves == 1 {
             world.lose(|_| true);
             world.dead.push(CN);

@@ -477,17 +477,29 @@ fn a_router_is_believed_if_it_quotes_the_tag() {
         bytes[..8].to_vec()
     };
     let unreachable = Complaint::ProtocolUnreachable;
-    assert_eq!(script.endpoint.complaint(mn(1), &quote(1), unreachable), Err(Reason("sctp_icmp_tag")));
-    assert_eq!(script.endpoint.complaint(mn(1), &quote(0), unreachable), Err(Reason("sctp_icmp_tag")));
     assert_eq!(
-        script.endpoint.complaint(mn(2), &quote(PEER_TAG), unreachable),
+        script.endpoint.complaint(script.at(), mn(1), &quote(1), unreachable),
+        Err(Reason("sctp_icmp_tag"))
+    );
+    assert_eq!(
+        script.endpoint.complaint(script.at(), mn(1), &quote(0), unreachable),
+        Err(Reason("sctp_icmp_tag"))
+    );
+    assert_eq!(
+        script.endpoint.complaint(script.at(), mn(2), &quote(PEER_TAG), unreachable),
         Err(Reason("sctp_icmp_stranger"))
     );
-    assert_eq!(script.endpoint.complaint(mn(1), &[1, 2], unreachable), Err(Reason("sctp_icmp_quote")));
-    assert_eq!(script.endpoint.complaint(mn(1), &quote(PEER_TAG), Complaint::TooBig(1000)), Ok(()));
+    assert_eq!(
+        script.endpoint.complaint(script.at(), mn(1), &[1, 2], unreachable),
+        Err(Reason("sctp_icmp_quote"))
+    );
+    assert_eq!(
+        script.endpoint.complaint(script.at(), mn(1), &quote(PEER_TAG), Complaint::TooBig(1000)),
+        Ok(())
+    );
     script.write(1);
     assert_eq!(script.says(), told(mn(1), &["DATA 0", "DATA 1"]), "cut for the narrower path");
-    assert_eq!(script.endpoint.complaint(mn(1), &quote(PEER_TAG), unreachable), Ok(()));
+    assert_eq!(script.endpoint.complaint(script.at(), mn(1), &quote(PEER_TAG), unreachable), Ok(()));
     script.says();
     assert_eq!(script.events.last(), Some(&Event::Closed(Ended::Unreachable)));
 }

@@ -112,15 +112,15 @@ fn a_forged_report_of_a_router_changes_nothing() {
         let bytes = Packet { src_port: PORT, dst_port: 4000, tag, chunks: vec![Chunk::CookieAck] }.emit();
         bytes[..8].to_vec()
     };
-    let forged = script.endpoint.complaint(mn(1), &quote(1), Complaint::TooBig(600));
+    let forged = script.endpoint.complaint(script.at(), mn(1), &quote(1), Complaint::TooBig(600));
     assert_eq!(forged, Err(Reason("sctp_icmp_tag")));
-    script.endpoint.complaint(mn(1), &quote(PEER_TAG), Complaint::TooBig(1000)).unwrap();
-    script.endpoint.complaint(mn(1), &quote(PEER_TAG), Complaint::TooBig(9000)).unwrap();
+    script.endpoint.complaint(script.at(), mn(1), &quote(PEER_TAG), Complaint::TooBig(1000)).unwrap();
+    script.endpoint.complaint(script.at(), mn(1), &quote(PEER_TAG), Complaint::TooBig(9000)).unwrap();
     script.write(1);
     let said = script.says();
     assert_eq!(said.len(), 2, "cut for 1000 bytes still: {said:?}");
     // What was too large leaves again without a time-out.
-    script.endpoint.complaint(mn(1), &quote(PEER_TAG), Complaint::TooBig(700)).unwrap();
+    script.endpoint.complaint(script.at(), mn(1), &quote(PEER_TAG), Complaint::TooBig(700)).unwrap();
     assert!(script.says().contains(&format!("{} DATA 0", mn(1))));
 }
 

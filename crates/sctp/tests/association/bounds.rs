@@ -1,0 +1,121 @@
+//! Limits: of cookies, of listeners, of addresses that two associations had, and of failures that a link excuses.
+
+use crate::harness::{CN, CN2, PORT, World, endpoint, mn, noise};
+use crate::roaming::{break_to, has};
+use crate::script::{Script, peer_init};
+use crate::transfers::patient;
+use sctp::message::{Chunk, Packet};
+use sctp::{Config, Ended, Event, Open, State};
+use wire::{Ipv4Addr, Reason};
+
+fn init() -> Vec<u8> {
+    Packet { src_port: 4000, dst_port: PORT, tag: 0, chunks: vec![Chunk::Init(peer_init(&[]))] }.emit()
+}
+
+/// RFC 9260, section 5.1.5, 3: a cookie is stale when its age is more than its life. At the last instant of its life it is not stale,
+/// and it makes no second association either.
+#[test]
+fn a_spent_cookie_is_remembered_to_the_last_instant_of_its_life() {
+    let config = Config::default();
+    let mut script = Script::silent(&config);
+    let cookie = script.cookie(&[mn(1)]);
+    script.hears(mn(1), vec![Chunk::CookieEcho(cookie.clone())]).unwrap();
+    script.says();
+    script.hears(mn(1), vec![Chunk::Abort { reflected: false, causes: Vec::new() }]).unwrap();
+    script.says();
+    script.now += u64::try_from(config.cookie_life.as_millis()).unwrap();
+    let late = script.hears(mn(1), vec![Chunk::CookieEcho(cookie.clone())]);
+    assert_eq!(late, Err(Reason("sctp_cookie_spent")));
+    script.now += 1;
+    let late = script.hears(mn(1), vec![Chunk::CookieEcho(cookie)]);
+    assert_eq!(late, Err(Reason("sctp_cookie_stale")));
+}
+
+/// Two associations between the same ports had the same address, one after the other, and both have left it. What is late for the
+/// first is not out of the blue.
+#[test]
+fn a_former_address_of_two_associations_is_remembered_for_both() {
+    let mut world = World::opened(&patient());
+    world.hosts[0].data = noise(1, 3000);
+    world.flush(0);
+    let (_, _, late) = world.sent.last().unwrap().clone();
+    assert!(has(&late, |chunk| matches!(chunk, Chunk::Data(_))));
+    world.run_for(300);
+    break_to(&mut world, 0, 1, 2);
+    world.run_for(300);
+    // Another host is at that address now, with the same port.
+    world.dead = vec![mn(2)];
+    world.hosts[0].endpoint = endpoint(&patient(), 9);
+    let open = Open { local: vec![mn(1)], local_port: 4000, peer: vec![CN], peer_port: PORT };
+    let now = world.now;
+    world.hosts[0].id = world.hosts[0].endpoint.open(now, &open);
+    world.run_for(300);
+    break_to(&mut world, 0, 1, 3);
+    world.run_for(300);
+    assert_eq!(world.association(0).local_addresses().collect::<Vec<_>>(), [mn(3)]);
+    let from = world.sent.len();
+    world.dead.retain(|address| *address != mn(1));
+    world.arrive(1, &late);
+    let aborts = world.sent[from..].iter().filter(|(_, _, t)| has(t, |c| matches!(c, Chunk::Abort { .. })));
+    assert_eq!(aborts.count(), 0);
+}
+
+/// A listening port accepts at the addresses that its host has now: not at one that it had before, and at no more than an
+/// association may have.
+#[test]
+fn a_listener_accepts_where_its_host_is_now() {
+    let mut script = Script::silent(&Config::default());
+    let asks = |script: &mut Script, at| script.endpoint.receive(script.at(), mn(1), at, &init());
+    assert_eq!(asks(&mut script, CN2), Err(Reason("sctp_no_listener")));
+    script.endpoint.accept_at(&[CN2]);
+    assert_eq!(asks(&mut script, CN2), Ok(()));
+    script.endpoint.accept_at(&[]);
+    assert_eq!(asks(&mut script, CN2), Err(Reason("sctp_no_listener")));
+    let many: Vec<Ipv4Addr> = (1..=100).map(|last| Ipv4Addr::new(10, 7, 0, last)).collect();
+    script.endpoint.accept_at(&many);
+    let accepts = many.iter().filter(|at| asks(&mut script, **at).is_ok()).count();
+    assert_eq!(accepts, Config::default().max_addresses);
+}
+
+/// RFC 9260, section 8.1: the counter of errors is reset by the peer. A link that returns excuses what was counted while it was away,
+/// but one that comes and goes does not keep a dead peer alive: it is given up within 12 returns.
+#[test]
+fn a_link_that_comes_and_goes_does_not_keep_a_dead_peer() {
+    for period in [3000, 20_000] {
+        let mut world = World::opened(&Config::default());
+        world.hosts[0].data = noise(1, 30_000);
+        world.dead.push(CN);
+        let mut returns = 0;
+        while world.states()[0] != State::Closed && returns < 100 {
+            world.run_for(period);
+            returned(&mut world, 0);
+            returns += 1;
+        }
+        world.flush(0);
+        assert_eq!(world.events(0).last(), Some(&Event::Closed(Ended::TimedOut)), "{period}");
+        assert!(returns <= 12, "{period}: {returns}");
+    }
+}
+
+fn returned(world: &mut World, who: usize) {
+    let now = world.now;
+    world.association(who).link_returned(now);
+}
+
+/// A peer that answers after each return is there: the link's next absence is excused as the first was.
+#[test]
+fn news_of_the_peer_renews_the_excuse_of_a_link() {
+    let mut world = World::opened(&Config::default());
+    for round in 0..30 {
+        world.hosts[0].data.extend(noise(round, 3000));
+        world.drops = [usize::MAX; 2];
+        world.run_for(64_000);
+        (0..2).for_each(|who| returned(&mut world, who));
+        world.run_for(64_000);
+        world.drops = [0; 2];
+        (0..2).for_each(|who| returned(&mut world, who));
+        world.run_for(1000);
+        assert_eq!(world.states()[0], State::Established, "{round}");
+    }
+    assert_eq!(world.hosts[1].got.len(), 90_000);
+}

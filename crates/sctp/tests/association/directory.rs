@@ -1,0 +1,262 @@
+//! A directory says where the peer is while an association opens. Nobody signs what it says, so it may be a lie.
+
+use crate::harness::{CN, CN2, PORT, World, endpoint, mn, noise};
+use crate::roaming::has;
+use crate::transfers::patient;
+use auth::Key;
+use sctp::message::{Chunk, Packet, Parameter};
+use sctp::{Complaint, Config, Event, State, Transmit};
+use wire::{Duration, Ipv4Addr, Reason};
+
+/// Where a liar is.
+const LIAR: Ipv4Addr = Ipv4Addr::new(10, 66, 6, 6);
+
+fn keyed() -> Config {
+    Config { pair_key: Some((7, Key::new(*b"a key of two"))), ..patient() }
+}
+
+/// COOKIE ECHO is out, and its answer is lost.
+fn echoed(config: &Config) -> World {
+    let mut world = World::with(config, config, &[mn(1)], &[CN]);
+    world.run_until(Duration::from_secs(1), |world| world.states()[0] == State::CookieEchoed);
+    world.flush(0);
+    world.lose(|_| true);
+    world
+}
+
+fn to(world: &World, from: usize, address: Ipv4Addr) -> Vec<Transmit> {
+    let sent = world.sent[from..].iter();
+    sent.filter(|(_, who, t)| *who == 0 && t.dst == address).map(|(_, _, t)| t.clone()).collect()
+}
+
+fn paths(world: &mut World) -> Vec<Ipv4Addr> {
+    world.association(0).paths().map(|path| path.address).collect()
+}
+
+/// COOKIE ACK that somebody makes who has read COOKIE ECHO, which has its tag in the state cookie.
+fn forged(world: &World) -> Vec<u8> {
+    let init =
+        world.sent.iter().find_map(|(_, who, t)| match Packet::parse(&t.bytes).unwrap().chunks.as_slice() {
+            [Chunk::Init(init)] if *who == 0 => Some(init.tag),
+            _ => None,
+        });
+    Packet { src_port: PORT, dst_port: 4000, tag: init.unwrap(), chunks: vec![Chunk::CookieAck] }.emit()
+}
+
+/// Without a key of the pair, the cookie goes to nobody but the host that made it: whoever reads it could take the association over.
+#[test]
+fn without_a_key_a_cookie_goes_to_its_maker_only() {
+    let mut world = echoed(&patient());
+    let (now, from) = (world.now, world.sent.len());
+    assert!(!world.association(0).open_at(now, LIAR));
+    world.run_for(3000);
+    assert!(to(&world, from, LIAR).is_empty());
+    assert_eq!(world.states(), [State::Established; 2]);
+    assert_eq!(paths(&mut world), [CN]);
+}
+
+/// So a peer that has moved while the cookie was out is looked for with INIT, before the time-outs are used up.
+#[test]
+fn without_a_key_an_opening_begins_anew_where_the_peer_is() {
+    let config = Config::default();
+    let mut world = echoed(&config);
+    world.hosts[1].endpoint = endpoint(&config, 2);
+    world.hosts[1].endpoint.listen(PORT, &[CN]);
+    world.hosts[1].endpoint.accept_at(&[CN2]);
+    world.dead.push(CN);
+    let mut told = 0;
+    for _ in 0..60 {
+        world.run_for(1000);
+        let now = world.now;
+        told += usize::from(world.association(0).open_at(now, CN2));
+    }
+    assert_eq!(told, 1);
+    assert_eq!(world.states()[0], State::Established);
+    assert_eq!(paths(&mut world), [CN2]);
+}
+
+/// With a key, the peer proves that it has it, also by COOKIE ACK: who sits where a directory lied gets no association.
+#[test]
+fn with_a_key_nobody_else_acknowledges_a_cookie() {
+    let mut world = echoed(&keyed());
+    let (now, from) = (world.now, world.sent.len());
+    assert!(world.association(0).open_at(now, LIAR));
+    world.flush(0);
+    assert_eq!(to(&world, from, LIAR).len(), 1);
+    let (now, bytes) = (world.now, forged(&world));
+    for src in [LIAR, CN] {
+        let refused = world.hosts[0].endpoint.receive(now, src, mn(1), &bytes);
+        assert_eq!(refused, Err(Reason("sctp_unauthenticated")));
+        assert_eq!(world.states()[0], State::CookieEchoed);
+    }
+    world.dead.push(LIAR);
+    world.run_for(5000);
+    assert_eq!(world.states(), [State::Established; 2]);
+    assert_eq!(paths(&mut world), [CN], "the liar's address is no path");
+    world.hosts[0].data = noise(1, 20_000);
+    world.run_for(1000);
+    assert!(world.hosts[1].got == noise(1, 20_000));
+}
+
+/// A liar answers INIT too, but has no key: the opening returns to the addresses that the user gave.
+#[test]
+fn with_a_key_a_liar_that_answers_init_only_delays_an_opening() {
+    for plain in [false, true] {
+        let config = Config { pair_key: keyed().pair_key, ..Config::default() };
+        let mut world = World::with(&config, &config, &[mn(1)], &[CN]);
+        world.lose(|_| true);
+        let now = world.now;
+        assert!(world.association(0).open_at(now, LIAR));
+        world.flush(0);
+        let (init, now) = (to(&world, 0, LIAR)[0].clone(), world.now);
+        world.lose(|_| true);
+        let other = (9, Key::new(*b"another key"));
+        let mut liar = endpoint(&Config { pair_key: Some(other), ..Config::default() }, 8);
+        liar.listen(PORT, &[LIAR]);
+        liar.receive(now, mn(1), LIAR, &init.bytes).unwrap();
+        let mut answer = liar.poll_transmit(now).unwrap();
+        if plain {
+            let mut packet = Packet::parse(&answer.bytes).unwrap();
+            let [Chunk::InitAck(ack)] = packet.chunks.as_mut_slice() else { panic!("{packet:?}") };
+            ack.parameters.retain(|parameter| matches!(parameter, Parameter::Cookie(_)));
+            answer.bytes = packet.emit();
+        }
+        world.arrive(0, &answer);
+        assert_eq!(world.states()[0] == State::CookieWait, plain);
+        world.dead.push(LIAR);
+        world.run_for(100_000);
+        assert_eq!(world.states(), [State::Established; 2], "{plain}");
+        assert_eq!(paths(&mut world), [CN]);
+    }
+}
+
+/// With a key, a peer that has moved gets the cookie where it is.
+#[test]
+fn with_a_key_a_cookie_follows_the_peer() {
+    let mut world = echoed(&keyed());
+    world.dead.push(CN);
+    world.hosts[1].endpoint.accept_at(&[CN2]);
+    let now = world.now;
+    assert!(world.association(0).open_at(now, CN2));
+    world.run_for(100);
+    assert_eq!(world.states(), [State::Established; 2]);
+    assert_eq!(paths(&mut world), [CN2]);
+}
+
+/// The address of a directory does not answer: the one that the user gave is tried again too.
+#[test]
+fn an_opening_returns_to_the_addresses_that_the_user_gave() {
+    let mut world = World::new(&patient());
+    world.lose(|_| true);
+    world.dead.push(LIAR);
+    let now = world.now;
+    assert!(world.association(0).open_at(now, LIAR));
+    world.run_for(10_000);
+    assert!(!to(&world, 0, LIAR).is_empty());
+    assert_eq!(world.states(), [State::Established; 2]);
+    assert_eq!(paths(&mut world), [CN]);
+}
+
+/// Nor is a directory's answer to the same question a reason to send another packet, or to put the other addresses off.
+#[test]
+fn a_directory_that_repeats_itself_changes_nothing() {
+    let mut world = World::new(&patient());
+    world.lose(|_| true);
+    world.dead.extend([LIAR, CN]);
+    let now = world.now;
+    assert!(world.association(0).open_at(now, LIAR));
+    for _ in 0..40 {
+        world.run_for(500);
+        let now = world.now;
+        assert!(!world.association(0).open_at(now, LIAR));
+    }
+    assert!(to(&world, 0, CN).len() >= 3, "{}", to(&world, 0, CN).len());
+    assert!(to(&world, 0, LIAR).len() <= 6, "{}", to(&world, 0, LIAR).len());
+}
+
+/// A directory that names ever new addresses: each is sent one packet at most, the last alone is kept, and there is an end of it.
+#[test]
+fn a_directory_names_a_bounded_number_of_addresses() {
+    let config = Config { max_init_retransmits: 8, ..Config::default() };
+    let mut world = World::new(&config);
+    world.lose(|_| true);
+    world.dead.push(CN);
+    let liars: Vec<Ipv4Addr> = (1..=100).map(|last| Ipv4Addr::new(10, 66, 0, last)).collect();
+    world.dead.extend(&liars);
+    let mut believed = 0;
+    for liar in &liars {
+        let now = world.now;
+        believed += usize::from(world.association(0).open_at(now, *liar));
+        world.run_for(10);
+        assert!(paths(&mut world).len() <= 2);
+    }
+    assert_eq!(believed, config.max_addresses);
+    world.run_for(600_000);
+    assert_eq!(world.states()[0], State::Closed, "time-outs are counted");
+}
+
+fn quote(world: &World, address: Ipv4Addr) -> Vec<u8> {
+    let packets = to(world, 0, address);
+    packets.last().unwrap().bytes[..20].to_vec()
+}
+
+/// "Protocol unreachable" from where a directory said that the peer is: it is not there, and that is all.
+#[test]
+fn a_host_without_sctp_where_a_directory_lied_ends_nothing() {
+    for config in [patient(), keyed()] {
+        let key = config.pair_key.is_some();
+        let mut world = if key { echoed(&config) } else { World::new(&config) };
+        world.lose(|_| true);
+        world.dead.push(LIAR);
+        let now = world.now;
+        assert!(world.association(0).open_at(now, LIAR));
+        world.flush(0);
+        let quote = quote(&world, LIAR);
+        world.hosts[0].endpoint.complaint(now, LIAR, &quote, Complaint::ProtocolUnreachable).unwrap();
+        world.flush(0);
+        let from = world.sent.len();
+        world.run_for(10_000);
+        assert_eq!(world.states(), [State::Established; 2], "key: {key}");
+        assert!(to(&world, from, LIAR).is_empty());
+    }
+}
+
+/// The same of a change that was asked for there.
+#[test]
+fn a_host_without_sctp_where_a_directory_lied_ends_no_open_association() {
+    let mut world = World::opened(&patient());
+    world.drops[1] = usize::MAX;
+    world.dead.push(LIAR);
+    let now = world.now;
+    world.association(0).change(now, &[sctp::Change::Add(mn(2))]).unwrap();
+    world.flush(0);
+    assert!(world.association(0).try_at(now, LIAR));
+    world.flush(0);
+    let quote = quote(&world, LIAR);
+    world.hosts[0].endpoint.complaint(now, LIAR, &quote, Complaint::ProtocolUnreachable).unwrap();
+    world.flush(0);
+    world.drops[1] = 0;
+    world.run_for(5000);
+    assert_eq!(world.states(), [State::Established; 2]);
+    assert_eq!(paths(&mut world), [CN]);
+    let done = |event: &&Event| matches!(event, Event::Changed(..));
+    assert_eq!(world.events(0).iter().filter(done).count(), 1);
+}
+
+/// One of several addresses of the user's has no SCTP: the next is tried. The last one ends it.
+#[test]
+fn a_host_without_sctp_ends_an_opening_if_there_is_no_other() {
+    let open = sctp::Open { local: vec![mn(1)], local_port: 4000, peer: vec![CN2, CN], peer_port: PORT };
+    let mut world = World::new(&patient());
+    world.hosts[0].endpoint = endpoint(&patient(), 5);
+    let now = world.now;
+    world.lose(|_| true);
+    world.dead.push(CN2);
+    world.hosts[0].id = world.hosts[0].endpoint.open(now, &open);
+    world.flush(0);
+    let quote = quote(&world, CN2);
+    world.hosts[0].endpoint.complaint(now, CN2, &quote, Complaint::ProtocolUnreachable).unwrap();
+    world.run_for(100);
+    assert_eq!(world.states(), [State::Established; 2]);
+    assert!(!has(&world.sent.last().unwrap().2, |chunk| matches!(chunk, Chunk::Abort { .. })));
+}
