@@ -455,3 +455,7 @@ const fn in_words(why: Ended, opened: bool) -> &'static str {
 pub(crate) fn end(rx: Rx, packet: Packet, verdict: Result<(), Reason>, out: &mut Outbox) {
     out.discard(rx.iface, packet, verdict.err().unwrap_or(node::reason::CONSUMED));
 }
+
+#[cfg(test)]
+#[path = "transport_tests.rs"]
+mod tests;

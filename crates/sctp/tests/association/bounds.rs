@@ -5,7 +5,7 @@ use crate::roaming::{break_to, has};
 use crate::script::{Script, peer_init};
 use crate::transfers::patient;
 use sctp::message::{Chunk, Packet};
-use sctp::{Config, Ended, Event, Open, State};
+use sctp::{Change, Config, Ended, Event, Open, Outcome, State};
 use wire::{Ipv4Addr, Reason};
 
 fn init() -> Vec<u8> {
@@ -118,4 +118,41 @@ fn news_of_the_peer_renews_the_excuse_of_a_link() {
         assert_eq!(world.states()[0], State::Established, "{round}");
     }
     assert_eq!(world.hosts[1].got.len(), 90_000);
+}
+
+/// RFC 1191, section 6.3: a path that was narrow is tried again when data leave ten minutes after the first that left since.
+#[test]
+fn a_path_that_was_narrow_is_tried_again() {
+    let mut world = World::opened(&patient());
+    world.hosts[0].size = 1400;
+    world.narrow.push((CN, 1000));
+    let largest = |world: &World, from: usize| {
+        let own = world.sent[from..].iter().filter(|(_, who, t)| *who == 0 && t.cut.is_none());
+        own.map(|(_, _, t)| 20 + t.bytes.len()).max()
+    };
+    let sends = |world: &mut World, seconds: u64| {
+        let from = world.sent.len();
+        world.hosts[0].data.extend(noise(1, 14_000));
+        world.run_for(seconds * 1000);
+        largest(world, from)
+    };
+    sends(&mut world, 1);
+    assert!(sends(&mut world, 300) <= Some(1000));
+    world.narrow.clear();
+    assert!(sends(&mut world, 350) <= Some(1000), "not yet");
+    assert!(sends(&mut world, 1) > Some(1400));
+}
+
+/// RFC 5061, section 4.3: a peer that does not know the address whose end is asked for refuses that. It is gone all the same.
+#[test]
+fn an_address_that_the_peer_never_had_is_deleted() {
+    let short = Config { max_addresses: 1, ..Config::default() };
+    let mut world = World::with(&Config::default(), &short, &[mn(1), mn(2)], &[CN]);
+    world.run_for(500);
+    assert_eq!(world.association(1).paths().map(|path| path.address).collect::<Vec<_>>(), [mn(1)]);
+    let now = world.now;
+    world.association(0).change(now, &[Change::Delete(mn(2))]).unwrap();
+    world.run_for(500);
+    assert_eq!(world.events(0).last(), Some(&Event::Changed(Change::Delete(mn(2)), Outcome::Done)));
+    assert_eq!(world.association(0).local_addresses().collect::<Vec<_>>(), [mn(1)]);
 }

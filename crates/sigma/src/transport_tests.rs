@@ -1,0 +1,78 @@
+use super::*;
+use node::{Effect, StreamId};
+use wire::icmp::IcmpError;
+
+const HERE: Ipv4Addr = Ipv4Addr::new(10, 1, 8, 100);
+const THERE: Ipv4Addr = Ipv4Addr::new(129, 15, 78, 150);
+const ROUTER: Ipv4Addr = Ipv4Addr::new(10, 1, 8, 1);
+const STREAM: StreamId = StreamId(StreamId::OUTSIDE);
+
+/// What the transport has to send.
+fn sent(transport: &mut Transport, now: Instant) -> Vec<Packet> {
+    let mut out = Outbox::default();
+    transport.settle(now, &mut out);
+    let packet = |effect| match effect {
+        Effect::Send(_, packet) => Some(packet),
+        _ => None,
+    };
+    out.drain_effects().filter_map(packet).collect()
+}
+
+/// The peer gets what was sent, and answers.
+fn exchange(now: Instant, transport: &mut Transport, peer: &mut Endpoint) -> Vec<Packet> {
+    let packets = sent(transport, now);
+    for packet in &packets {
+        let (ip, payload) = Header::parse(&packet.bytes).unwrap();
+        peer.receive(now, ip.src, ip.dst, payload).unwrap();
+    }
+    while let Some(answer) = peer.poll_transmit(now) {
+        let bytes = Header::new(sctp::PROTOCOL, answer.src, answer.dst).emit(&answer.bytes);
+        transport.packet(now, &Packet::new(Mac::ZERO, bytes)).unwrap();
+    }
+    packets
+}
+
+/// RFC 1191, section 5: a router that does not say what it forwards is believed to forward the next common size below that of the
+/// datagram: 1492 bytes after 1500. Then the next below that, 1006.
+#[test]
+fn a_router_that_names_no_mtu_gets_packets_of_the_next_common_size() {
+    let now = Instant::from_millis(1000);
+    let mut transport = Transport::new(&SctpConfig::default(), Seed::new(1));
+    let mut peer = Endpoint::new(sctp::Config::default(), Key::new([3; 16]), Seed::new(2));
+    peer.listen(9000, &[THERE]);
+    let open = StreamOp::Open { by: SCTP, local: None, peer: Addr::new(THERE, 9000), foreign: false };
+    transport.serve(now, STREAM, open, &[HERE], &mut Outbox::default());
+    for _ in 0..3 {
+        exchange(now, &mut transport, &mut peer);
+    }
+    let mut now = now;
+    for (most, next) in [(1500, 1492), (1492, 1006)] {
+        transport.serve(now, STREAM, StreamOp::Write(vec![7; 9000]), &[HERE], &mut Outbox::default());
+        // The first packet may be what an earlier report left to be cut.
+        let packets = exchange(now, &mut transport, &mut peer);
+        let largest = packets.iter().max_by_key(|packet| packet.bytes.len()).unwrap();
+        assert!((most - 3..=most).contains(&largest.bytes.len()), "{}", largest.bytes.len());
+        let error = IcmpError::FragmentationNeeded { mtu: 0 }.about(&largest.bytes, ROUTER).unwrap();
+        transport.packet(now, &Packet::new(Mac::ZERO, error)).unwrap();
+        for _ in 0..20 {
+            now = now + wire::Duration::from_millis(300);
+            peer.on_timeout(now);
+            transport.timeout(now);
+            exchange(now, &mut transport, &mut peer);
+        }
+        transport.serve(now, STREAM, StreamOp::Write(vec![7; 9000]), &[HERE], &mut Outbox::default());
+        let packets = sent(&mut transport, now);
+        let largest = packets.iter().map(|packet| packet.bytes.len()).max().unwrap();
+        assert!((next - 3..=next).contains(&largest), "{largest} after {most}");
+        for packet in packets {
+            let (ip, payload) = Header::parse(&packet.bytes).unwrap();
+            peer.receive(now, ip.src, ip.dst, payload).unwrap();
+        }
+        for _ in 0..20 {
+            now = now + wire::Duration::from_millis(300);
+            peer.on_timeout(now);
+            transport.timeout(now);
+            exchange(now, &mut transport, &mut peer);
+        }
+    }
+}
