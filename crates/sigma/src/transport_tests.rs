@@ -55,7 +55,7 @@ fn a_router_that_names_no_mtu_gets_packets_of_the_next_common_size() {
         let error = IcmpError::FragmentationNeeded { mtu: 0 }.about(&largest.bytes, ROUTER).unwrap();
         transport.packet(now, &Packet::new(Mac::ZERO, error)).unwrap();
         for _ in 0..20 {
-            now = now + wire::Duration::from_millis(300);
+            now += wire::Duration::from_millis(300);
             peer.on_timeout(now);
             transport.timeout(now);
             exchange(now, &mut transport, &mut peer);
@@ -69,7 +69,7 @@ fn a_router_that_names_no_mtu_gets_packets_of_the_next_common_size() {
             peer.receive(now, ip.src, ip.dst, payload).unwrap();
         }
         for _ in 0..20 {
-            now = now + wire::Duration::from_millis(300);
+            now += wire::Duration::from_millis(300);
             peer.on_timeout(now);
             transport.timeout(now);
             exchange(now, &mut transport, &mut peer);
