@@ -202,7 +202,7 @@ fn fault(dice: &mut Dice, draft: &Draft) -> What {
     }
 }
 
-/// The mobile host of this number, of so many.
+/// Draws a mobile host: its number, and how many there are.
 fn mobile(
     dice: &mut Dice,
     protocol: Protocol,

@@ -121,7 +121,7 @@ fn a_changed_bit_is_refused_and_left_as_it_is_or_changes_nothing() {
             Ok(store) => {
                 let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
                 let found: Vec<_> = store.records().into_iter().map(|(k, v)| (text(k), text(v))).collect();
-                assert_eq!(found, expected, "a record is another, and nobody was told: byte {at}");
+                assert_eq!(found, expected, "byte {at}: a damaged record was read without an error");
                 same += 1;
             }
             Err(error) => {

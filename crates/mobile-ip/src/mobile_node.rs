@@ -248,8 +248,8 @@ impl MobileNode {
         let triggered = std::mem::take(&mut self.triggered);
         let moves = match self.attached {
             None => true,
-            // While the link was down the agent may have restarted, which its numbers do not show if it has said as much since as it
-            // had before; and a request that was on its way is not answered any more.
+            // The agent may have restarted while the link was down. Its sequence numbers do not show that if it has sent as many
+            // advertisements since as before. Also, a request that was on its way is not answered any more.
             Some(_) if ours => news == News::Restarted || triggered,
             Some(_) if triggered => true,
             // Who hears its home agent is at home, however long it was away (RFC 5944, section 2.4.3).

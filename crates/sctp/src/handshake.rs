@@ -21,8 +21,8 @@ use wire::{Instant, Ipv4Addr};
 pub(crate) struct Opening {
     /// The peer's addresses that INIT may go to.
     peers: Vec<Ipv4Addr>,
-    /// The address that a directory gave since, and how many tries there were before: it goes there, and then there and elsewhere in
-    /// turn, as nobody signs what a directory says.
+    /// The address that a directory gave since, and how many tries there were before. The first packet goes there, the next ones there
+    /// and to the other addresses in turn, as the directory's answer is not signed.
     at: Option<(Ipv4Addr, u32)>,
     /// Addresses that a directory gave.
     given: usize,
@@ -86,7 +86,7 @@ impl Association {
     }
 
     /// A directory says that the peer is at `peer`: INIT or COOKIE ECHO goes there at once. COOKIE ECHO only if COOKIE ACK is
-    /// authenticated: whoever reads it has all that an answer without a key takes. At most `max_addresses` are taken for one opening,
+    /// authenticated: otherwise each host that reads COOKIE ECHO could answer it. At most `max_addresses` are taken for one opening,
     /// and the last alone is kept. Returns whether that is new, and the association opens still.
     pub fn open_at(&mut self, now: Instant, peer: Ipv4Addr) -> bool {
         let opens = match self.state {

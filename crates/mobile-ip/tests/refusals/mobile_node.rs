@@ -1,9 +1,9 @@
-//! A mobile node whose agents fall silent, whose link flaps, and that is told what nobody proves.
+//! A mobile node: its agent falls silent, its link goes and returns, and it gets replies that are not authentic.
 
 use super::*;
 use wire::Reason;
 
-/// A denial that anybody on the link could have sent does not make the home agent's reply a reply to nothing.
+/// Any host on the link can send a denial. It does not end the wait for the reply of the home agent.
 #[test]
 fn a_denial_of_unknown_origin_does_not_end_the_wait() {
     let now = Instant::from_millis(1000);

@@ -1,7 +1,7 @@
 //! Limits: of cookies, of listeners, of addresses that two associations had, and of failures that a link excuses.
 
 use crate::harness::{CN, CN2, PORT, World, endpoint, mn, noise};
-use crate::roaming::{break_to, has};
+use crate::roaming::{break_to, has, left_with_a_late_packet};
 use crate::script::{Script, peer_init};
 use crate::transfers::patient;
 use sctp::message::{Chunk, Packet};
@@ -35,14 +35,7 @@ fn a_spent_cookie_is_remembered_to_the_last_instant_of_its_life() {
 /// first is not out of the blue.
 #[test]
 fn a_former_address_of_two_associations_is_remembered_for_both() {
-    let mut world = World::opened(&patient());
-    world.hosts[0].data = noise(1, 3000);
-    world.flush(0);
-    let (_, _, late) = world.sent.last().unwrap().clone();
-    assert!(has(&late, |chunk| matches!(chunk, Chunk::Data(_))));
-    world.run_for(300);
-    break_to(&mut world, 0, 1, 2);
-    world.run_for(300);
+    let (mut world, late) = left_with_a_late_packet();
     // Another host is at that address now, with the same port.
     world.dead = vec![mn(2)];
     world.hosts[0].endpoint = endpoint(&patient(), 9);

@@ -1,4 +1,4 @@
-//! A directory says where the peer is while an association opens. Nobody signs what it says, so it may be a lie.
+//! A directory gives an address of the peer while an association opens. Its answer is not signed, so it may be false.
 
 use crate::harness::{CN, CN2, PORT, World, endpoint, mn, noise};
 use crate::roaming::has;
@@ -33,7 +33,7 @@ fn paths(world: &mut World) -> Vec<Ipv4Addr> {
     world.association(0).paths().map(|path| path.address).collect()
 }
 
-/// COOKIE ACK that somebody makes who has read COOKIE ECHO, which has its tag in the state cookie.
+/// A forged COOKIE ACK. Its sender has read COOKIE ECHO, and found the tag in the state cookie.
 fn forged(world: &World) -> Vec<u8> {
     let init =
         world.sent.iter().find_map(|(_, who, t)| match Packet::parse(&t.bytes).unwrap().chunks.as_slice() {
@@ -43,7 +43,7 @@ fn forged(world: &World) -> Vec<u8> {
     Packet { src_port: PORT, dst_port: 4000, tag: init.unwrap(), chunks: vec![Chunk::CookieAck] }.emit()
 }
 
-/// Without a key of the pair, the cookie goes to nobody but the host that made it: whoever reads it could take the association over.
+/// Without a pair key, the cookie goes to the host that made it only: any other host that reads it could take the association over.
 #[test]
 fn without_a_key_a_cookie_goes_to_its_maker_only() {
     let mut world = echoed(&patient());

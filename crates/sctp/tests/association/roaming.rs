@@ -231,10 +231,8 @@ fn a_change_that_is_sent_again_is_found_by_an_address_that_it_has_deleted() {
     assert!(world.hosts[0].got == noise(1, 1_000_000), "{:?}", world.events(0).last());
 }
 
-/// A packet that was on its way when its address was deleted is late, and not out of the blue. One with another tag may be of another
-/// host that has the address by now.
-#[test]
-fn a_late_packet_from_an_address_that_is_gone_does_no_harm() {
+/// The mobile host has left an address. A packet from there is late: DATA.
+pub(crate) fn left_with_a_late_packet() -> (World, Transmit) {
     let mut world = World::opened(&patient());
     world.hosts[0].data = noise(1, 3000);
     world.flush(0);
@@ -243,6 +241,14 @@ fn a_late_packet_from_an_address_that_is_gone_does_no_harm() {
     world.run_for(300);
     break_to(&mut world, 0, 1, 2);
     world.run_for(300);
+    (world, late)
+}
+
+/// A packet that was on its way when its address was deleted is late, and not out of the blue. One with another tag may be of another
+/// host that has the address by now.
+#[test]
+fn a_late_packet_from_an_address_that_is_gone_does_no_harm() {
+    let (mut world, late) = left_with_a_late_packet();
     let from = world.sent.len();
     let aborts = |world: &World| {
         let sent = world.sent[from..].iter();

@@ -43,6 +43,17 @@ const NO_SOCKET: Reason = Reason("no_socket");
 /// A datagram that was written, and why the kernel refused it if it did.
 pub(super) type Sent = (PacketId, Option<Refusal>);
 
+/// The next datagram of a socket: its length and its peer.
+fn next(socket: &UdpSocket, bytes: &mut [u8]) -> Option<(usize, Addr)> {
+    loop {
+        match socket.recv_from(bytes) {
+            Ok((len, SocketAddr::V4(peer))) => return Some((len, peer)),
+            Err(error) if error.kind() == ErrorKind::ConnectionRefused => {} // a peer's ICMP
+            _ => return None,
+        }
+    }
+}
+
 impl Udp {
     pub(super) fn new(address: Option<Ipv4Addr>) -> Self {
         Self { address, bound: BTreeMap::new(), streams: BTreeMap::new(), buffer: vec![0; LARGEST] }
@@ -77,7 +88,8 @@ impl Udp {
                 return Done { sent: self.write(id, &bytes), ..Done::default() };
             }
             StreamOp::Finish | StreamOp::Abort | StreamOp::Forget => {
-                let ended = self.close(id, accepted, told).into_iter();
+                let served = matches!(op, StreamOp::Finish).then_some(accepted);
+                let ended = self.close(id, served, told).into_iter();
                 return Done {
                     ended: ended.map(|(packet, why)| (packet, why, None)).collect(),
                     ..Done::default()
@@ -96,24 +108,31 @@ impl Udp {
         Done::default()
     }
 
-    /// Ends a stream. What has come for it and was not asked for is another stream's if its port still listens, as if it were still in
-    /// the listener's queue; else no socket has it, and it comes back with the reason.
-    fn close(&mut self, id: StreamId, accepted: &mut u32, told: &mut Vec<Told>) -> Vec<(PacketId, Reason)> {
-        let left = self.streams.remove(&id);
+    /// Ends a stream, and returns the datagrams that end with it. What a listener's peer has sent and the stream's role has not read
+    /// goes to a new stream if the role has `served` the peer. A role that aborts the stream would abort the new one too, without end.
+    fn close(
+        &mut self,
+        id: StreamId,
+        served: Option<&mut u32>,
+        told: &mut Vec<Told>,
+    ) -> Vec<(PacketId, Reason)> {
         let mut lost = Vec::new();
         if let Some(Bound { socket, local, .. }) = self.bound.remove(&id) {
-            // The kernel drops what it has for a socket that closes, and tells nobody.
-            while let Ok((len, SocketAddr::V4(peer))) = socket.recv_from(&mut self.buffer) {
+            // The kernel drops the rest of a socket's queue when it closes, and reports nothing.
+            while let Some((len, peer)) = next(&socket, &mut self.buffer) {
                 let payload = self.buffer.get(..len).unwrap_or_default();
                 lost.push((udp_identity(peer, local, payload), NO_SOCKET));
             }
         }
         told.push(Told::Closed(id, None));
-        if let Some(Stream { bound, peer, inbox }) = left {
-            for (packet, payload) in inbox.into_waiting() {
-                let kept = self.keep(bound, peer, (packet, payload), accepted, told);
-                lost.extend(kept.err().map(|reason| (packet, reason)));
-            }
+        let Some(Stream { bound, peer, inbox }) = self.streams.remove(&id) else { return lost };
+        let Some(accepted) = served else {
+            lost.extend(inbox.into_waiting().map(|(packet, _)| (packet, NO_SOCKET)));
+            return lost;
+        };
+        for (packet, payload) in inbox.into_waiting() {
+            let kept = self.keep(bound, peer, (packet, payload), accepted, told);
+            lost.extend(kept.err().map(|reason| (packet, reason)));
         }
         lost
     }
@@ -145,11 +164,7 @@ impl Udp {
         let bound: Vec<StreamId> = self.bound.keys().copied().collect();
         for id in bound {
             while let Some(Bound { socket, local, .. }) = self.bound.get(&id) {
-                let (len, peer) = match socket.recv_from(&mut bytes) {
-                    Ok((len, SocketAddr::V4(peer))) => (len, peer),
-                    Err(error) if error.kind() == ErrorKind::ConnectionRefused => continue, // a peer's ICMP
-                    _ => break,
-                };
+                let Some((len, peer)) = next(socket, &mut bytes) else { break };
                 let payload = bytes.get(..len).unwrap_or_default();
                 let packet = udp_identity(peer, *local, payload);
                 let kept = self.keep(id, peer, (packet, payload.to_vec()), accepted, &mut told);

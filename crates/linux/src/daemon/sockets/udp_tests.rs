@@ -18,23 +18,24 @@ fn receive(sockets: &mut Sockets) -> Vec<Told> {
     told
 }
 
-/// A server that answers one datagram and ends the stream, as one of a directory does, is given a second one that came with the first
-/// as a new stream.
+/// A listener to which one peer has sent three datagrams.
+fn asked() -> Sockets {
+    Netlink::open().unwrap().loopback_up().unwrap();
+    let mut sockets = Sockets::new(None);
+    let listen = StreamOp::Listen { by: Transport::Udp, local: AT, foreign: false };
+    sockets.operate(STREAM, listen, &mut Vec::new());
+    let client = UdpSocket::bind("127.0.0.1:0").unwrap();
+    for question in ["one", "two", "three"] {
+        client.send_to(question.as_bytes(), AT).unwrap();
+    }
+    sockets
+}
+
+/// A role that answers one datagram and then ends the stream: the next datagram of the same peer comes by a new stream.
 #[test]
 fn what_a_listener_has_left_is_accepted_again() {
     in_world(|| {
-        Netlink::open().unwrap().loopback_up().unwrap();
-        let mut sockets = Sockets::new(None);
-        let mut told = Vec::new();
-        sockets.operate(
-            STREAM,
-            StreamOp::Listen { by: Transport::Udp, local: AT, foreign: false },
-            &mut told,
-        );
-        let client = UdpSocket::bind("127.0.0.1:0").unwrap();
-        for question in ["one", "two", "three"] {
-            client.send_to(question.as_bytes(), AT).unwrap();
-        }
+        let mut sockets = asked();
         let mut heard = Vec::new();
         let mut told = receive(&mut sockets);
         while !told.is_empty() {
@@ -53,6 +54,21 @@ fn what_a_listener_has_left_is_accepted_again() {
             told = next;
         }
         assert_eq!(heard, ["one", "two", "three"]);
+    });
+}
+
+/// A role that has no room for a peer aborts its stream: the datagrams are reported, and no stream follows, which the role would abort
+/// too.
+#[test]
+fn what_comes_by_an_aborted_stream_is_reported() {
+    in_world(|| {
+        let mut sockets = asked();
+        let told = receive(&mut sockets);
+        let Some(Told::Accepted { new, .. }) = told.first() else { panic!("{told:?}") };
+        let mut next = Vec::new();
+        let done = sockets.operate(*new, StreamOp::Abort, &mut next);
+        assert_eq!(next, [Told::Closed(*new, None)]);
+        assert_eq!(done.ended.iter().map(|(_, why, _)| why.0).collect::<Vec<_>>(), ["no_socket"; 3]);
     });
 }
 
