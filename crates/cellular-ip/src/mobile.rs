@@ -118,8 +118,6 @@ pub struct Mobile {
     waiting: Vec<Packet>,
     next_move: u16,
     updates: u64,
-    /// When the last of them left.
-    announced: Instant,
 }
 
 const HOST_ROUTE: Key = Key::all(Class::HOST);
@@ -147,7 +145,6 @@ impl Mobile {
             waiting: Vec::new(),
             next_move: 0,
             updates: 0,
-            announced: Instant::ZERO,
         })
     }
 
@@ -368,7 +365,7 @@ impl Mobile {
     }
 
     /// Data that the access network has no room for do not reach the gateway, so they keep no mapping there: route-updates do,
-    /// as often as without data. Forged errors cause no more of them than that. An error about another host's data says
+    /// as often as without data. Forged errors cause no more than one in that time. An error about another host's data says
     /// nothing about this host's mapping.
     fn not_carried(&mut self, now: Instant, packet: &Packet, out: &mut Outbox) {
         let too_big = |(_, icmp): (Header, &[u8])| {
@@ -378,9 +375,11 @@ impl Mobile {
         };
         if let (Ok(true), State::Attached { at }) =
             (Header::parse(&packet.bytes).and_then(too_big), self.state)
-            && self.announced + self.config.route_update_time <= now
+            && self.repeats.since() + self.config.route_update_time <= now
         {
             self.announce(now, at, "too_big", out);
+            self.repeats.end(now);
+            self.set_next_repeat(None);
         }
     }
 
@@ -395,7 +394,6 @@ impl Mobile {
 
     /// Sends a route-update and starts the timers of the next again.
     fn announce(&mut self, now: Instant, at: Place, why: &'static str, out: &mut Outbox) {
-        self.announced = now;
         for packet in self.route_updates(now, at, false) {
             self.updates += 1;
             let sent = Mark::new("mobile", mark::ROUTE_UPDATE_SENT).with("to", self.name_of(at));

@@ -29,7 +29,12 @@ impl Repeats {
         self.next(configured)
     }
 
-    /// When the one that is repeated was sent.
+    /// A route-update was sent that is not repeated, nor is the one before it any more.
+    pub(crate) const fn end(&mut self, now: Instant) {
+        *self = Self { since: now, sent: usize::MAX };
+    }
+
+    /// When the last one was sent that began or ended repetitions.
     pub(crate) const fn since(&self) -> Instant {
         self.since
     }
