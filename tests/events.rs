@@ -243,3 +243,20 @@ fn a_home_agent_whose_clock_is_set_back_registers_as_before() {
     // The move is at 4.3 s.
     assert!(read(&outcome, 4500, 5500) > 100_000, "{}", read(&outcome, 4500, 5500));
 }
+
+/// A clock that is wrong from the start: the home agent denies the first registration (code 133), and the mobile node takes its time.
+#[test]
+fn a_mobile_node_whose_clock_is_wrong_registers_by_the_home_agents_clock() {
+    for step in ["+90s", "-90s"] {
+        let outcome =
+            run("mobile-ip/download", &[event(0, "clock", &format!("host = \"mobile\"\nstep = \"{step}\""))]);
+        let marks = outcome.records.iter().filter_map(|record| match &record.what {
+            What::Marked(mark) if ["denied", "registered"].contains(&mark.name) => Some(mark.name),
+            _ => None,
+        });
+        let marks: Vec<&str> = marks.collect();
+        assert_eq!(marks, ["denied", "registered", "registered"], "{step}: at home, and away");
+        let text = lab::report::text(&outcome);
+        assert!(read(&outcome, 4500, 5500) > 100_000, "{step}: {text}");
+    }
+}

@@ -274,9 +274,14 @@ impl Advertise {
             let problem = "`interval` must be longer than nothing, and `jitter` shorter than it";
             return Err(ConfigError::new("advertise", problem));
         }
-        if self.lifetime < self.interval || self.lifetime > Duration::from_mins(150) {
-            // RFC 1256, section 4.1.
-            return Err(ConfigError::new("advertise", "`lifetime` must be `interval` to 9000s"));
+        // With less, an agent is lost with one or two advertisements.
+        let least = self.interval.saturating_mul(3);
+        // The greatest is of RFC 1256, section 4.1.
+        if self.lifetime < least || self.lifetime > Duration::from_mins(150) {
+            let problem = format!(
+                "`lifetime` must be at least three times `interval` ({least:?}; RFC 5944, section 2.3) and at most 9000s"
+            );
+            return Err(ConfigError::new("advertise", problem));
         }
         if self.lifetime.subsec_nanos() != 0 {
             return Err(ConfigError::new("advertise", "`lifetime` must be whole seconds"));

@@ -12,6 +12,8 @@
 //! itself is refused, as the neighbor who has it would be cut off.
 
 use crate::advertiser::Advertiser;
+use crate::clock::Clock;
+use crate::codes::Codes;
 use crate::config::{Associations, ForeignAgentConfig, is_host};
 use crate::home_agent::refusal;
 use crate::limiter::Limiter;
@@ -40,9 +42,14 @@ const HOME_AGENTS: u8 = u8::MAX - FIRST_CLASS;
 const PENDING_EACH: usize = 2;
 /// Requests from one link address that wait at a time (ours).
 const PENDING_OF_LINK_ADDRESS: usize = 4;
+/// A request that has waited for so long gives its place to a newer one if there is no other. Its mobile node has sent it again
+/// by then (RFC 5944, section 3.6.3), and home agents answer sooner: what waits longer is likely to be a forgery.
+const GIVES_WAY: Duration = Duration::from_secs(1);
 
 /// From a tunnel, to a host that is not registered here.
 pub const NOT_A_VISITOR: Reason = Reason("not_a_visitor");
+/// A request that has given its place to a newer one; counted only, for the packet was relayed.
+pub const GAVE_WAY: Reason = Reason("gave_way");
 /// A reply to no request that waits here.
 pub const NOT_PENDING: Reason = Reason("not_pending");
 /// A request that another link address has sent already.
@@ -66,7 +73,16 @@ struct Pending {
     mac: Mac,
     /// From where.
     from: SocketAddrV4,
+    /// Since when.
+    since: Instant,
     request: Request,
+}
+
+/// The place of one more request that waits.
+enum Place {
+    Free,
+    /// That of another request.
+    Of(Asked),
 }
 
 /// A mobile node that is registered here.
@@ -75,6 +91,9 @@ struct Visitor {
     mac: Mac,
     /// Of the request that was accepted last.
     identification: u64,
+    /// What was granted then, in seconds, and when that ends.
+    lifetime: u16,
+    ends: Instant,
     /// Which of this host's own packets go to this visitor.
     reached: Option<Key>,
 }
@@ -99,7 +118,10 @@ pub struct ForeignAgent {
     classes: BTreeMap<Ipv4Addr, Class>,
     advertiser: Advertiser,
     denials: Limiter<Mac>,
+    /// Replies to mobile nodes: the home agents', and denials of this agent.
+    codes: Codes,
     refused: BTreeMap<Reason, u64>,
+    clock: Clock,
 }
 
 impl ForeignAgent {
@@ -136,7 +158,9 @@ impl ForeignAgent {
             classes: BTreeMap::new(),
             advertiser,
             denials: Limiter::default(),
+            codes: Codes::default(),
             refused: BTreeMap::new(),
+            clock: Clock::default(),
             config,
         })
     }
@@ -180,7 +204,7 @@ impl ForeignAgent {
         let from = received.sender();
         match received.message {
             Registration::Request(request) if rx.iface == self.iface => {
-                let pending = Pending { mac: packet.link.src, from, request };
+                let pending = Pending { mac: packet.link.src, from, since: now, request };
                 self.request(now, &received.ip, pending, out)
             }
             Registration::Request(_) => Err(Reason("wrong_direction")),
@@ -208,14 +232,16 @@ impl ForeignAgent {
         if self.is_repeated_by_another(&pending) {
             return Err(REPEATED_BY_ANOTHER);
         }
-        if let Err(code) = self.judge(&pending) {
-            return self.deny(now, &pending, code, out);
+        match self.judge(&pending) {
+            Ok(place) => self.relay(now, pending, &place, out),
+            Err(code) => return self.deny(now, &pending, code, out),
         }
-        self.relay(now, pending, out);
         Ok(())
     }
 
-    fn judge(&self, Pending { mac, request, .. }: &Pending) -> Result<(), Code> {
+    /// Whether a request is relayed, and which place it takes.
+    fn judge(&self, pending: &Pending) -> Result<Place, Code> {
+        let request = &pending.request;
         let asks = |flags| request.flags.has(flags);
         let own = self.config.address.address;
         if !self.is_authentic(request) {
@@ -243,7 +269,7 @@ impl ForeignAgent {
         if asks(RequestFlags::MINIMAL) || asks(RequestFlags::GRE) {
             return Err(Code::ForeignEncapsulation);
         }
-        if self.has_room(request, *mac) { Ok(()) } else { Err(Code::ForeignResources) }
+        self.place(pending).ok_or(Code::ForeignResources)
     }
 
     /// Where there is an association with the mobile node, it has to be used.
@@ -271,15 +297,27 @@ impl ForeignAgent {
         visitor.is_some_and(|visitor| visitor.mac != mac && later(visitor))
     }
 
-    /// Whether one more request can wait. A mobile node that repeats itself takes the place of its own oldest; what another
-    /// link address sends under the same name has other places.
-    fn has_room(&self, request: &Request, mac: Mac) -> bool {
-        let takes_place = self.pending_of(request.home, mac).count() >= PENDING_EACH;
-        let own = self.pending.values().filter(|pending| pending.mac == mac).count();
-        let room = own < PENDING_OF_LINK_ADDRESS && self.pending.len() < self.config.pending;
+    /// The place of one more request, if it can wait. A mobile node that repeats itself takes the place of its own oldest; what
+    /// another link address sends under the same name has other places.
+    fn place(&self, Pending { mac, since, request, .. }: &Pending) -> Option<Place> {
         let known = self.visitors.contains_key(&(request.home, request.home_agent));
         let may_visit = self.has_class(request.home_agent) && (known || !self.is_busy());
-        (request.lifetime == 0 || may_visit) && (takes_place || room)
+        if request.lifetime != 0 && !may_visit {
+            return None;
+        }
+        if self.pending_of(request.home, *mac).count() >= PENDING_EACH {
+            let own = self.pending_of(request.home, *mac);
+            let oldest = own.min_by_key(|(_, other)| other.request.identification);
+            return oldest.map(|(asked, _)| Place::Of(*asked));
+        }
+        let own = || self.pending.iter().filter(|(_, pending)| pending.mac == *mac);
+        if own().count() >= PENDING_OF_LINK_ADDRESS {
+            return gives_way(*since, own());
+        }
+        if self.pending.len() >= self.config.pending {
+            return gives_way(*since, self.pending.iter());
+        }
+        Some(Place::Free)
     }
 
     /// Whether there is a class for the visitors of this home agent. Requests that wait have theirs: once the home agent has
@@ -291,14 +329,13 @@ impl ForeignAgent {
         taken.contains(&home_agent) || taken.len() < HOME_AGENTS.into()
     }
 
-    fn relay(&mut self, now: Instant, pending: Pending, out: &mut Outbox) {
+    fn relay(&mut self, now: Instant, pending: Pending, place: &Place, out: &mut Outbox) {
         let Pending { mac, ref request, .. } = pending;
-        if self.pending_of(request.home, mac).count() >= PENDING_EACH {
-            let own = self.pending_of(request.home, mac);
-            let oldest = own.min_by_key(|(_, other)| other.request.identification).map(|(asked, _)| *asked);
-            if let Some(asked) = oldest {
-                self.forget(asked);
-            }
+        if let Place::Of(asked) = place
+            && let Some(other) = self.forget(*asked)
+            && (other.mac, other.request.home) != (mac, request.home)
+        {
+            *self.refused.entry(GAVE_WAY).or_default() += 1;
         }
         self.keep_path_to(request.home_agent, out);
         let mut relayed = request.clone();
@@ -410,7 +447,7 @@ impl ForeignAgent {
             out.neighbor(self.iface, host, Neighbor::At(mac));
         }
         self.expiry.set(visit, ends);
-        if self.visitors.insert(visit, Visitor { mac, identification, reached }).is_none() {
+        if self.visitors.insert(visit, Visitor { mac, identification, lifetime, ends, reached }).is_none() {
             out.mark(Event::VisitorArrived { host }.into());
         }
     }
@@ -479,10 +516,11 @@ impl ForeignAgent {
     }
 
     /// Sends a reply to who asked: by its link address, since ARP for it would be answered by its home agent.
-    fn send_reply(&self, pending: &Pending, mut reply: Reply, out: &mut Outbox) {
+    fn send_reply(&mut self, pending: &Pending, mut reply: Reply, out: &mut Outbox) {
         if let Some(association) = self.mobile_nodes.first(reply.home) {
             reply.sign(Between::MobileForeign, association);
         }
+        self.codes.count(reply.code);
         let own = SocketAddrV4::new(self.config.address.address, PORT);
         let bytes = datagram(own, pending.from, ipv4::DEFAULT_TTL, &reply.emit());
         out.send(self.iface, Packet::new(pending.mac, bytes));
@@ -555,7 +593,11 @@ impl Role for ForeignAgent {
 
     fn handle(&mut self, now: Instant, input: Input<'_>, out: &mut Outbox) {
         match input {
-            Input::Start(_) => self.start(out),
+            Input::Start(boot) => {
+                self.clock.zero = boot.wall;
+                self.start(out);
+            }
+            Input::Wall(zero) => self.clock.zero = zero,
             Input::Timeout => self.timeout(now, out),
             Input::Packet(rx, packet) => self.packet(now, rx, packet, out),
             Input::Link(iface, Link::Up { .. }) if iface == self.iface => self.advertiser.up(now),
@@ -568,8 +610,7 @@ impl Role for ForeignAgent {
             | Input::Failed(_)
             | Input::Serve(..)
             | Input::News(_)
-            | Input::Stored(_)
-            | Input::Wall(_) => {}
+            | Input::Stored(_) => {}
         }
     }
 
@@ -579,14 +620,33 @@ impl Role for ForeignAgent {
     }
 
     fn status(&self) -> Value {
-        let home_agent = |(host, home_agent): &Visit| (host.to_string(), Value::from(*home_agent));
+        let visit = |((host, home_agent), visitor): (&Visit, &Visitor)| {
+            let value = Value::map([
+                ("home_agent", Value::from(*home_agent)),
+                ("lifetime_s", Value::from(u32::from(visitor.lifetime))),
+                ("ends_unix_s", Value::from(self.clock.unix_seconds(visitor.ends))),
+                ("spi", self.mobile_nodes.first(*host).map_or(Value::None, |found| Value::from(found.spi))),
+                (
+                    "home_agent_spi",
+                    self.home_agents.first(*home_agent).map_or(Value::None, |found| found.spi.into()),
+                ),
+            ]);
+            (host.to_string(), value)
+        };
         let refused = self.refused.iter().map(|(reason, count)| (reason.0.to_owned(), Value::from(*count)));
         Value::map([
-            ("visitors", Value::Map(self.visitors.keys().map(home_agent).collect())),
+            ("visitors", Value::Map(self.visitors.iter().map(visit).collect())),
             ("pending", Value::from(self.pending.len() as u64)),
+            ("codes", self.codes.status()),
             ("refused", Value::Map(refused.collect())),
         ])
     }
+}
+
+/// The place of the request that has waited longest, if that is long enough.
+fn gives_way<'a>(now: Instant, waiting: impl Iterator<Item = (&'a Asked, &'a Pending)>) -> Option<Place> {
+    let (asked, longest) = waiting.min_by_key(|(asked, pending)| (pending.since, **asked))?;
+    (now >= longest.since + GIVES_WAY).then_some(Place::Of(*asked))
 }
 
 /// The half of an Identification that a reply repeats.

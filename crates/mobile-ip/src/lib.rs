@@ -22,6 +22,7 @@ mod agents;
 mod announcer;
 mod binding;
 mod clock;
+mod codes;
 pub mod config;
 pub mod foreign_agent;
 pub mod home_agent;

@@ -88,7 +88,14 @@ fn a_home_agent_that_cannot_work_is_refused() {
     refused(home_agent("tunnel_mtu = 547"), "`tunnel_mtu`", "548");
     refused(home_agent("advertise = { interval = \"0s\" }"), "`advertise`", "longer than nothing");
     refused(home_agent("advertise = { lifetime = \"0s\" }"), "`advertise`", "9000s");
-    refused(home_agent("advertise = { lifetime = \"2.5s\" }"), "`advertise`", "whole seconds");
+    refused(home_agent("advertise = { lifetime = \"2s\" }"), "`advertise`", "three times `interval` (3s;");
+    assert!(home_agent("advertise = { interval = \"700ms\", lifetime = \"3s\" }").is_ok());
+    refused(
+        home_agent("advertise = { interval = \"3100s\", lifetime = \"9000s\" }"),
+        "`advertise`",
+        "(9300s;",
+    );
+    refused(home_agent("advertise = { lifetime = \"3.5s\" }"), "`advertise`", "whole seconds");
     refused(home_agent("bindings = 3"), "bindings", "unknown field");
     let nodes = |nodes: &str| home_agent(&format!("mobile_nodes = [{nodes}]"));
     let node = |address: &str, spi: u32, key: &str| {
@@ -620,6 +627,46 @@ fn one_link_address_cannot_take_all_places() {
     }
     assert_eq!(ask(&mut agent, Ipv4Addr::new(10, 1, 1, 9), ATTACKER, 9), Some(Code::ForeignResources));
     assert_eq!(ask(&mut agent, HOME, MOBILE, 10), None);
+}
+
+/// A flood from forged link addresses takes all places, and the home agents do not answer: what has waited for a second gives way,
+/// the longest first, and only as far as there is no other place.
+#[test]
+fn a_request_that_has_waited_for_a_second_gives_way_to_a_newer_one() {
+    let at = Instant::from_millis;
+    let mut agent = foreign_agent("pending = 8").unwrap();
+    start(&mut agent);
+    let ask = |agent: &mut ForeignAgent, now: Instant, number: u8, mac: Mac| {
+        let home = Ipv4Addr::new(10, 1, 1, number);
+        let asked = request(now, home);
+        (code_sent(&heard(agent, now, 1, mac, packet(home, VISITED, &asked.emit()))), asked)
+    };
+    let forged = |number| Mac([2, 0, 0, 0, 3, number]);
+    for number in 0..8 {
+        assert_eq!(ask(&mut agent, at(1000 + u64::from(number)), number, forged(number)).0, None);
+    }
+    assert_eq!(ask(&mut agent, at(1999), 100, MOBILE).0, Some(Code::ForeignResources));
+    let (code, honest) = ask(&mut agent, at(2000), 101, Mac([2, 0, 0, 0, 0, 0x17]));
+    assert_eq!(code, None);
+    // Its answer arrives, while the first of the flood has no place any more.
+    let effects = heard(&mut agent, at(2040), UP, ATTACKER, reply_to(&honest, AGENT));
+    assert_eq!(code_sent(&effects), Some(Code::Accepted));
+    let first = request(at(1000), Ipv4Addr::new(10, 1, 1, 0));
+    assert_eq!(code_sent(&heard(&mut agent, at(2040), UP, ATTACKER, reply_to(&first, AGENT))), None);
+    let second = request(at(1001), Ipv4Addr::new(10, 1, 1, 1));
+    let effects = heard(&mut agent, at(2040), UP, ATTACKER, reply_to(&second, AGENT));
+    assert_eq!(code_sent(&effects), Some(Code::Accepted));
+    let counted =
+        |agent: &ForeignAgent| agent.status().get("refused").and_then(|all| all.get("gave_way")).cloned();
+    assert_eq!(counted(&agent), Some(node::Value::Int(1)));
+    // The same holds for the places of one link address.
+    let mut agent = foreign_agent("pending = 256").unwrap();
+    start(&mut agent);
+    for number in 0..4 {
+        assert_eq!(ask(&mut agent, at(1000), number, ATTACKER).0, None);
+    }
+    assert_eq!(ask(&mut agent, at(1999), 9, ATTACKER).0, Some(Code::ForeignResources));
+    assert_eq!(ask(&mut agent, at(2999), 10, ATTACKER).0, None);
 }
 
 /// A registration that was accepted leaves no older request of the same mobile node to be denied later.

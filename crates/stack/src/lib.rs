@@ -105,7 +105,7 @@ impl Stack {
                     None => no_address(id, out),
                 }
             }
-            (Transport::Udp, op) => self.udp.operate(id, op, out),
+            (Transport::Udp, op) => self.udp.operate(id, op, &mut self.accepted, out),
             (Transport::Tcp, op) => {
                 let (tcp, accepted) = self.tcp();
                 tcp.operate(now, id, op, accepted, out);
