@@ -244,6 +244,23 @@ fn a_home_agent_whose_clock_is_set_back_registers_as_before() {
     assert!(read(&outcome, 4500, 5500) > 100_000, "{}", read(&outcome, 4500, 5500));
 }
 
+/// A stopped host learns that its clock was set when it goes on: in which order both happen changes nothing.
+#[test]
+fn a_clock_that_is_set_while_its_host_is_stopped_is_set_when_it_goes_on() {
+    let home = "host = \"home\"";
+    let denials = |clock_at: u64| {
+        let events = [
+            event(3000, "stop", home),
+            event(3200, "continue", home),
+            event(clock_at, "clock", &format!("{home}\nstep = \"+100s\"")),
+        ];
+        let outcome = run("mobile-ip/download", &events);
+        let is_denial = |what: &What| matches!(what, What::Marked(mark) if mark.name == "denied");
+        outcome.records.iter().filter(|record| is_denial(&record.what)).count()
+    };
+    assert_eq!([2900, 3100, 3300].map(denials), [1; 3], "before it stops, meanwhile, and after");
+}
+
 /// A clock that is wrong from the start: the home agent denies the first registration (code 133), and the mobile node takes its time.
 #[test]
 fn a_mobile_node_whose_clock_is_wrong_registers_by_the_home_agents_clock() {

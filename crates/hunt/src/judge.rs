@@ -21,7 +21,7 @@ pub enum Judge {
     Owners,
     /// All bytes of a stream once and in order; no connection fails without a cause; no end is left without news.
     Stream,
-    /// Datagrams arrive again after the last move.
+    /// A receiver of datagrams is never without one for long.
     Served,
     /// No application waits longer than its path and its protocol's timers explain.
     Stall,
@@ -210,7 +210,7 @@ const FRESH: u64 = 10;
 /// Bytes of IP, of a tunnel's IP, and of UDP.
 const HEADERS: u32 = 20 + 20 + 8;
 
-/// Between two datagrams, and from the last one until the sources stop, is not longer than is explained.
+/// The waits for the first datagram, between two of them, and from the last one until the sources stop are no longer than is explained.
 fn served(draft: &Draft, work: &Work, facts: &Facts) -> Option<String> {
     let Kind::Datagrams { rate, size, .. } = work.kind else { return None };
     // There are no fragments: what does not fit is dropped, and its sender told.
@@ -226,8 +226,8 @@ fn served(draft: &Draft, work: &Work, facts: &Facts) -> Option<String> {
     let start = Instant::ZERO + Duration::from_millis(work.start);
     let arrivals = facts.datagrams.get(&work.port).copied();
     let waits = match arrivals {
-        Some(Arrivals { last, gap }) => [gap, (last, stop)],
-        None => [(start, start), (start, stop)],
+        Some(Arrivals { first, last, gap }) => [(start, first), gap, (last, stop)],
+        None => [(start, start), (start, start), (start, stop)],
     };
     let too_long = |(from, to): (Instant, Instant)| {
         let allowed = (NO_CAUSE + explained(draft, work, facts, (from, to))).max(FRESH as f64);

@@ -25,7 +25,7 @@ pub fn scenario(draft: &Draft) -> String {
     out
 }
 
-/// Seconds, exactly.
+/// Milliseconds, with their unit.
 fn time(ms: u64) -> String {
     format!("{ms}ms")
 }
@@ -339,9 +339,11 @@ fn events(draft: &Draft, fault: &Fault, out: &mut String) {
             event(to, "disk-free", &node(host));
         }
         What::Loss(link, loss) => {
-            let was = draft.link_at(link).map_or(0, |link| link.loss);
-            let rest = |loss: u32| format!("{}\nloss = {:.4}", spot(link), f64::from(loss) / 1e4);
-            event(from, "loss", &rest(loss));
+            // An event sets the loss of a link; what is drawn comes on top of what the link loses by itself.
+            let was = f64::from(draft.link_at(link).map_or(0, |link| link.loss)) / 1e4;
+            let more = f64::from(loss) / 1e4;
+            let rest = |loss: f64| format!("{}\nloss = {loss:.6}", spot(link));
+            event(from, "loss", &rest(1.0 - (1.0 - was) * (1.0 - more)));
             event(to, "loss", &rest(was));
         }
         What::Narrow(link, mtu) => event(from, "mtu", &format!("{}\nmtu = {mtu}", spot(link))),

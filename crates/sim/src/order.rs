@@ -100,6 +100,7 @@ pub(crate) enum Waiting {
     Down(Iface, &'static str),
     Up(Iface, Option<Cell>),
     Heard(Iface, Vec<(Cell, i16)>),
+    Wall,
 }
 
 impl<W: Witness> World<W> {
@@ -140,14 +141,18 @@ impl<W: Witness> World<W> {
             HostEvent::Clock(by) => {
                 let wall = &mut self.host_mut(host).wall;
                 wall.0 = wall.0.saturating_add(by);
-                let wall = *wall;
-                if self.orders.runs(host) {
-                    self.give(host, Input::Wall(wall));
+                if self.admit(host, Waiting::Wall).is_some() {
+                    self.clock_is_set(host);
                 }
             }
             HostEvent::DiskFull => self.stores.fill(host, true),
             HostEvent::DiskFree => self.stores.fill(host, false),
         }
+    }
+
+    fn clock_is_set(&mut self, host: HostId) {
+        let wall = self.host(host).wall;
+        self.give(host, Input::Wall(wall));
     }
 
     fn crash(&mut self, host: HostId) {
@@ -205,6 +210,7 @@ impl<W: Witness> World<W> {
                 Waiting::Down(iface, why) => self.down(host, iface, why),
                 Waiting::Up(iface, cell) => self.up(host, iface, cell),
                 Waiting::Heard(iface, heard) => self.hear(host, iface, heard),
+                Waiting::Wall => self.clock_is_set(host),
             }
         }
         self.host_mut(host).due = Instant::NEVER;

@@ -183,7 +183,7 @@ fn datagrams_arrive_again() {
     let draft = draft(Kind::Datagrams { up: false, rate: 20, size: 100 });
     let stop = draft.stop() / 1000 + 3;
     let arrived = |last: Option<u64>, gap: u64| {
-        let arrivals = |last| Arrivals { last: at(last), gap: (at(3), at(3 + gap)) };
+        let arrivals = |last| Arrivals { first: at(3), last: at(last), gap: (at(3), at(3 + gap)) };
         let datagrams = last.map(|last| (PORT, arrivals(last))).into_iter().collect();
         found(&draft, &Facts { ended: at(stop), datagrams, ..Facts::default() })
     };
@@ -191,6 +191,12 @@ fn datagrams_arrive_again() {
     assert_eq!(arrived(Some(stop - 14), 9), [Judge::Served]);
     assert_eq!(arrived(Some(stop - 4), 12), [Judge::Served], "in between");
     assert_eq!(arrived(None, 0), [Judge::Served]);
+    let first = |first| Arrivals { first: at(first), last: at(stop - 4), gap: (at(first), at(first + 1)) };
+    let late = |at_s| {
+        let datagrams = [(PORT, first(at_s))].into();
+        found(&draft, &Facts { ended: at(stop), datagrams, ..Facts::default() })
+    };
+    assert_eq!((late(9), late(15)), (vec![], vec![Judge::Served]), "the source begins at 0.5 s");
 }
 
 #[test]
