@@ -196,7 +196,8 @@ fn opens_while_it_moves(draft: &Draft, work: &Work) -> bool {
             fault.what,
             What::Cut(Spot::Air(_)) | What::Crash(Node::Router(_)) | What::Stop(Node::Router(_))
         );
-        of_cell && (fault.at..=fault.ends() + noticed).contains(&work.start)
+        let is_here = |host| draft.is_in_its_cell(fault, host, noticed);
+        of_cell && host.is_some_and(is_here) && (fault.at..=fault.ends() + noticed).contains(&work.start)
     });
     // INIT is sent again after 1 s (RTO.Initial).
     let opening = work.start + 1000 + 4 * draft.worst_round_trip();

@@ -1,7 +1,7 @@
 //! What the paths and the timers explain: how long an application may wait for reasons that lie outside the protocol under
 //! search. Each number is a rule of a transport or of a registration, or follows from what was drawn or lost.
 
-use crate::draft::{Draft, Protocol, Work};
+use crate::draft::{Draft, Kind, Protocol, Work};
 use crate::fault::What;
 use wire::{Duration, Instant};
 
@@ -48,6 +48,7 @@ pub struct Lost {
 /// Seconds that are explained of a wait of this workload between two instants.
 ///
 /// - Without a path for `P`, a time-out doubles: the next attempt may come as late as `2 P` after its begin.
+/// - The acknowledgment that was lost when the path ended may give TCP one round-trip sample of `2 P`: [`stale_echo`].
 /// - Each attempt that is lost doubles the time-out. Of random losses as many count as happened since the connection began, as a
 ///   time-out that has grown stays until it is measured anew; at most as many as are likely in a row once in 100 000 attempts.
 ///   Of full queues those within the wait count.
@@ -62,13 +63,28 @@ pub fn explained(draft: &Draft, work: &Work, wait: (Instant, Instant), lost: &Lo
     let by_chance = attempts(&lost.by_chance, begun, wait.1).min(in_a_row(draft));
     let in_queues = attempts(&lost.in_queues, wait.0, wait.1);
     let opening = opening(draft, work, &chains, lost);
-    let (mut total, mut timeout) =
-        (2.0 * pathless + opening + 2.0 * first - 2.0, (2.0 * pathless).max(first));
+    let (mut total, mut timeout) = (
+        2.0 * pathless + stale_echo(draft, work, 2.0 * pathless) + opening + 2.0 * first - 2.0,
+        (2.0 * pathless).max(first),
+    );
     for _ in 0..by_chance + in_queues {
         total += timeout.min(LONGEST);
         timeout *= 2.0;
     }
     total
+}
+
+/// What one round-trip sample of `R` seconds costs a TCP connection.
+///
+/// A segment arrives, and its acknowledgment is lost as the path ends. The segment that is sent again when there is a path is outside of
+/// the receiver's window, so its timestamp is not noted (RFC 7323, section 5.3: R2 comes before R3), and its answer echoes the timestamp
+/// of the first one. It acknowledges new data, so the sender takes a sample (section 4.1), as long as the time without a path and the
+/// time-out after it. Never-retransmitted data are acknowledged too, so the time-out counts as spurious, and the other segments that were
+/// lost as not lost (RFC 5682, section 3.1). For these a probe comes after `2 R/8` (RFC 8985, section 7.2), and behind it a time-out that is
+/// longer by `R/8 + 4 R/4` (RFC 6298, section 2.3).
+fn stale_echo(draft: &Draft, work: &Work, sample: f64) -> f64 {
+    let is_tcp = draft.protocol != Protocol::Sigma && !matches!(work.kind, Kind::Datagrams { .. });
+    if is_tcp { (2.0 / 8.0 + 1.0 / 8.0 + 4.0 / 4.0) * sample } else { 0.0 }
 }
 
 /// How many attempts these losses belong to.
@@ -161,7 +177,8 @@ fn pathless(draft: &Draft, work: &Work) -> Vec<Gap> {
             gaps.push((at, registered));
         }
     }
-    for fault in &draft.faults {
+    let after = (REFRESH + 2.0 * round_trip) as u64;
+    for fault in draft.faults.iter().filter(|fault| draft.concerns(fault, work, after)) {
         let (from, to) = (fault.at as f64, fault.ends() as f64 + 2.0 * round_trip);
         if fault.blocks() {
             gaps.push((from, to + if fault.forgets() { REFRESH } else { 0.0 }));

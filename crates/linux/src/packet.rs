@@ -9,7 +9,7 @@ use rustix::net::sockopt;
 use std::io::{self, IoSlice};
 use std::mem::{MaybeUninit, size_of, size_of_val};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
-use wire::WallTime;
+use wire::{Frame, WallTime, ethernet};
 
 /// From `linux/if_packet.h`.
 const PACKET_VNET_HDR: libc::c_int = 15;
@@ -134,10 +134,19 @@ impl PacketSocket {
     /// Sends one whole Ethernet frame, header first. A refusal is the caller's to count: `ENOBUFS` and `EAGAIN` when the
     /// device's or the socket's queue is full, `ENETDOWN`, `EMSGSIZE`.
     pub fn send(&self, frame: &[u8]) -> Result<()> {
+        self.send_parts(&[], frame)
+    }
+
+    /// The same for a frame whose header and payload are not together: neither is copied.
+    pub fn send_payload(&self, link: &Frame, payload: &[u8]) -> Result<()> {
+        self.send_parts(&ethernet::header(link), payload)
+    }
+
+    fn send_parts(&self, first: &[u8], rest: &[u8]) -> Result<()> {
         // All zero: this frame is finished.
         let header: &[u8] = if self.has_header { &[0; offload::HEADER] } else { &[] };
         // A packet socket takes a frame whole or not at all.
-        rustix::io::writev(&self.fd, &[IoSlice::new(header), IoSlice::new(frame)])
+        rustix::io::writev(&self.fd, &[header, first, rest].map(IoSlice::new))
             .attempt("send on", &self.device)?;
         Ok(())
     }

@@ -16,8 +16,8 @@ pub(super) const HANDOFF: &str = "#222222";
 pub(super) const CUT: &str = "#c0392b";
 /// The vertical line where a flow has half of its goodput again.
 pub(super) const RECOVERED: &str = "#2e8b57";
-/// No name of a step has more room.
-pub(super) const STEP_NAME: f64 = 100.0;
+/// No name of a step has more room: that of an event of one host's cell fits.
+pub(super) const STEP_NAME: f64 = 150.0;
 /// The band of an outage that never ended.
 pub(super) const NEVER: &str = "#d98880";
 

@@ -317,25 +317,30 @@ fn daemon_text(plan: &Plan, number: u32, host: &str, dir: &Path, name: &str) -> 
 
 fn wait_until_ready(daemons: &mut [Daemon]) -> Result<(), LinuxError> {
     for daemon in daemons {
-        let clock = Clock::start();
-        while daemon.lines.is_none() {
-            if let Ok(Some(status)) = daemon.child.try_wait() {
-                return Err(daemon.never_ready(status));
-            }
-            if clock.now().since(wire::Instant::ZERO) > READY {
-                return Err(LinuxError::World(format!(
-                    "{}: no daemon answers at its control socket",
-                    daemon.name
-                )));
-            }
-            daemon.lines = Lines::connect(&daemon.control).ok();
-            linux::pause(Duration::from_millis(5));
-        }
-        if !matches!(daemon.ask(&Ask::Ready, READY), Some(Answer::Ok(_))) {
-            return Err(LinuxError::World(format!("{}: the daemon does not get ready", daemon.name)));
+        let mut greeting = Greeting::new();
+        while !daemon.is_ready(&mut greeting)? {
+            linux::pause(Duration::from_millis(1));
         }
     }
     Ok(())
+}
+
+/// A daemon that was started, and has not said that it has taken over its interfaces.
+pub(super) struct Greeting {
+    /// Since when it has had time for that.
+    since: Clock,
+    has_asked: bool,
+}
+
+impl Greeting {
+    pub(super) fn new() -> Self {
+        Self { since: Clock::start(), has_asked: false }
+    }
+
+    /// The daemon is stopped: this time does not count.
+    pub(super) fn excuse(&mut self) {
+        self.since = Clock::start();
+    }
 }
 
 /// Carries frames until the plan ends, while a second thread watches the daemons and tends the programs, and a third one sleeps.
@@ -437,27 +442,43 @@ impl Daemon {
         }
     }
 
+    /// Whether it has taken over its interfaces. It is asked as soon as it listens, and this waits for nothing. An error if it has ended,
+    /// or does not get ready within [`READY`].
+    pub(super) fn is_ready(&mut self, greeting: &mut Greeting) -> Result<bool, LinuxError> {
+        if let Ok(Some(status)) = self.child.try_wait() {
+            self.has_ended = true;
+            return Err(self.never_ready(status));
+        }
+        let late = |what| Err(LinuxError::World(format!("{}: {what}", self.name)));
+        if elapsed(greeting.since) > READY {
+            let listens = self.lines.is_some();
+            return late(if listens {
+                "the daemon does not get ready"
+            } else {
+                "no daemon answers at its control socket"
+            });
+        }
+        if self.lines.is_none() {
+            self.lines = Lines::connect(&self.control).ok();
+        }
+        let Some(lines) = self.lines.as_mut() else { return Ok(false) };
+        if !greeting.has_asked {
+            greeting.has_asked = lines.send(&Ask::Ready).is_ok();
+        }
+        match lines.hear::<Answer>() {
+            Heard::Message(Answer::Ok(_)) => Ok(true),
+            Heard::Message(Answer::Error(why)) => late(&why),
+            Heard::Nothing => Ok(false),
+            Heard::Nonsense(_) | Heard::Gone => {
+                (self.lines, greeting.has_asked) = (None, false);
+                Ok(false)
+            }
+        }
+    }
+
     /// Nothing waits for the confirmation: a daemon that is frozen in this instant is not to delay the radio process too.
     pub(super) fn tell_to_begin(&mut self, begin: &Ask) {
         self.owes = u32::from(self.lines.as_mut().is_some_and(|lines| lines.send(begin).is_ok()));
-    }
-
-    fn ask(&mut self, ask: &Ask, limit: Duration) -> Option<Answer> {
-        self.lines.as_mut()?.send(ask).ok()?;
-        self.hear(limit)
-    }
-
-    fn hear(&mut self, limit: Duration) -> Option<Answer> {
-        let clock = Clock::start();
-        let lines = self.lines.as_mut()?;
-        while clock.now().since(wire::Instant::ZERO) < limit {
-            match lines.hear() {
-                Heard::Message(answer) => return Some(answer),
-                Heard::Nothing => linux::pause(Duration::from_millis(1)),
-                Heard::Nonsense(_) | Heard::Gone => return None,
-            }
-        }
-        None
     }
 
     /// The answer to [`Ask::Stop`], at most [`GOODBYE`] after `began`; an error if the daemon stays stopped.

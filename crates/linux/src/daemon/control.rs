@@ -1,6 +1,6 @@
 //! The control socket: JSON lines over a UNIX socket, one answer to each request.
 
-use crate::descriptors::{self, Reserve};
+use crate::descriptors::{Accepted, Reserve};
 use crate::error::{Attempt, Result};
 use crate::lines::{Heard, Lines};
 use crate::{Clock, peer};
@@ -10,7 +10,6 @@ use rustix::fs::Mode;
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::io::ErrorKind;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -225,18 +224,13 @@ impl Control {
     /// The next client, by a descriptor of the reserve if there is no other.
     fn accept_one(&mut self) -> Option<UnixStream> {
         let (listener, _) = self.listener.as_ref()?;
-        loop {
-            match listener.accept() {
-                Ok((stream, _)) => return Some(stream),
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return None,
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => {
-                    let is_used_up = Errno::from_io_error(&error).is_some_and(descriptors::is_used_up);
-                    if !is_used_up || !self.reserve.spend(1) {
-                        self.rests = true;
-                        return None;
-                    }
-                }
+        let errno = |error: std::io::Error| Errno::from_io_error(&error).unwrap_or(Errno::INVAL);
+        match self.reserve.accept(1, || listener.accept().map_err(errno)) {
+            Accepted::One((stream, _)) => Some(stream),
+            Accepted::Nothing => None,
+            Accepted::Refused => {
+                self.rests = true;
+                None
             }
         }
     }

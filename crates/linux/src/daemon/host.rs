@@ -5,7 +5,7 @@ use crate::error::Result;
 use crate::namespace::sysctl;
 use crate::packet::{Options, PacketSocket};
 use crate::{End, Netlink, Place, TcpMetrics, ethtool};
-use wire::{EtherType, Frame, Ipv4Addr, Mac, Prefix, ethernet};
+use wire::{EtherType, Frame, Ipv4Addr, Mac, Prefix};
 
 /// The kernel's end.
 pub(crate) const KERNEL_SIDE: &str = "wf-host";
@@ -87,7 +87,7 @@ impl HostLink {
     /// Hands a datagram to the host's own stack.
     pub(crate) fn send(&self, bytes: &[u8]) -> Result<()> {
         let link = Frame { kind: EtherType::IPV4, src: NODE_MAC, dst: KERNEL_MAC };
-        self.socket.send(&ethernet::emit(&link, bytes))
+        self.socket.send_payload(&link, bytes)
     }
 }
 

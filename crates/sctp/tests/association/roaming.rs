@@ -11,6 +11,11 @@ pub(crate) fn has(transmit: &Transmit, kind: impl Fn(&Chunk) -> bool) -> bool {
     Packet::parse(&transmit.bytes).unwrap().chunks.iter().any(kind)
 }
 
+/// How many answers to changes an end was notified of.
+pub(crate) fn answers(world: &World, who: usize) -> usize {
+    world.events(who).iter().filter(|event| matches!(event, Event::Changed(..))).count()
+}
+
 fn is_ack(transmit: &Transmit) -> bool {
     has(transmit, |chunk| matches!(chunk, Chunk::AsconfAck(_)))
 }
@@ -174,13 +179,7 @@ fn who_comes_back_before_the_answer_gets_it_there() {
         let now = world.now;
         world.association(0).prefer(now, None, mn(1)).unwrap();
         world.run_for(50);
-        let answered = |event: &&Event| matches!(event, Event::Changed(..));
-        assert_eq!(
-            world.events(0).iter().filter(answered).count(),
-            3,
-            "{carried_out}: {:?}",
-            world.events(0)
-        );
+        assert_eq!(answers(&world, 0), 3, "{carried_out}: {:?}", world.events(0));
         // The peer may have deleted the address, or refused to delete it as it was asked from there.
         let known: Vec<_> = world.association(0).local_addresses().collect();
         assert_eq!(known.contains(&mn(1)), !carried_out);

@@ -1,7 +1,7 @@
 //! The UNIX socket where programs ask: who they are, what they want, and the socket that is meant.
 
 use crate::daemon::sockets::options::{TCP_INFO, TcpInfo, get};
-use crate::descriptors::{self, Reserve};
+use crate::descriptors::{Accepted, Reserve};
 use crate::error::{Attempt, Result};
 use crate::peer;
 use client::{Answer, Request};
@@ -139,18 +139,14 @@ impl Door {
 
     /// The next program, by a descriptor of the reserve if there is no other.
     fn accept(&mut self) -> Option<OwnedFd> {
-        loop {
-            match accept_with(&self.listener, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC) {
-                Ok(asker) => return Some(asker),
-                Err(Errno::AGAIN) => return None,
-                Err(Errno::INTR) => {}
-                Err(error) => {
-                    // One for the question, and one for the socket that comes with it.
-                    if !descriptors::is_used_up(error) || !self.reserve.spend(2) {
-                        self.rests = true;
-                        return None;
-                    }
-                }
+        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+        // One descriptor for the question, and one for the socket that comes with it.
+        match self.reserve.accept(2, || accept_with(&self.listener, flags)) {
+            Accepted::One(asker) => Some(asker),
+            Accepted::Nothing => None,
+            Accepted::Refused => {
+                self.rests = true;
+                None
             }
         }
     }
