@@ -57,6 +57,9 @@ impl Association {
         bytes: &[u8],
         taken: &[Ipv4Addr],
     ) -> Result<(), Reason> {
+        if let Some(verdict) = self.second_hears(now, (src, dst), packet, bytes) {
+            return verdict;
+        }
         if !self.locals.receives(now, dst) {
             return Err(Reason("sctp_not_our_address"));
         }
@@ -83,7 +86,8 @@ impl Association {
         let back = self.locals.get(dst) == Some(Use::Deleting) && self.locals.preferred == Some(dst);
         let asked = back || self.locals.get(dst) == Some(Use::Adding);
         if asked && verdict.is_ok() && packet.chunks.iter().any(uses) {
-            self.ours.answer_was_lost(now);
+            let pause = self.paths.get(src).map_or(self.config.rto_initial, |path| path.rto.backing().0);
+            self.ours.answer_was_lost(now, pause);
         }
         self.wake(src);
         self.settle(now);

@@ -163,8 +163,8 @@ impl Endpoint {
                 return;
             }
             let (local, peer) = association.ports();
-            for path in association.paths.iter() {
-                self.index.entry((local, path.address, peer)).or_insert(id);
+            for address in association.all_addresses() {
+                self.index.entry((local, address, peer)).or_insert(id);
             }
             self.former.extend(association.theirs.former().map(|address| ((local, address, peer), id)));
         }
@@ -300,8 +300,17 @@ impl Endpoint {
             r.take(8).ok()?;
             r.u32().ok()
         };
+        let unreachable = complaint == Complaint::ProtocolUnreachable;
         let matches = match tag {
-            0 => association.state == State::CookieWait && in_init() == Some(association.local_tag),
+            0 => {
+                let quoted = in_init();
+                let second = quoted.filter(|_| unreachable);
+                if second.is_some_and(|quoted| association.second_unreachable_at(now, quoted, dst)) {
+                    self.touched(id);
+                    return Ok(());
+                }
+                association.state == State::CookieWait && quoted == Some(association.local_tag)
+            }
             tag => tag == association.peer_tag,
         };
         if !matches {
@@ -324,7 +333,7 @@ impl Endpoint {
     fn find(&self, src: Ipv4Addr, packet: &Packet) -> Option<AssociationId> {
         let key = |address| (packet.dst_port, address, packet.src_port);
         let is_its = |id: &AssociationId| {
-            self.associations.get(id).is_some_and(|association| association.local_tag == packet.tag)
+            self.associations.get(id).is_some_and(|association| association.has_tag(packet.tag))
         };
         let now = |address| self.index.get(&key(address)).copied().filter(is_its);
         let before = |address| self.had(key(address)).find(is_its);

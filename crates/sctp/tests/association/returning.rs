@@ -156,7 +156,9 @@ fn what_shows_the_peer_or_excuses_it_ends_time_outs_in_a_row() {
             world.association(1).change(now, &[Change::Add(CN2)]).unwrap();
         }
         world.run_for(60_000);
-        assert_eq!(silences(&world, 0), 2, "{link}");
+        // The change is asked for again and again, as its answer is lost.
+        let later = silences(&world, 0) - 1;
+        assert!(if link { later == 1 } else { later > 1 }, "{link}: {later}");
     }
 }
 

@@ -50,6 +50,27 @@ fn an_answer_that_was_lost_is_asked_for_when_the_peer_uses_the_address() {
     assert_eq!(world.sent[from..].iter().filter(asked).count(), 1, "once, though more data came");
 }
 
+/// That answer is lost too, and the next. The peer goes on to use the address, so a time-out that has been backed off is not waited for.
+#[test]
+fn an_answer_that_is_lost_again_and_again_is_asked_for_each_round_trip() {
+    let mut world = World::opened(&patient());
+    world.hosts[1].data = noise(1, 3_000_000);
+    world.run_for(300);
+    break_to(&mut world, 0, 1, 2);
+    let mut lost = 0;
+    let done = Event::Changed(Change::Add(mn(2)), sctp::Outcome::Done);
+    let begun = world.now;
+    while !world.events(0).contains(&done) && world.now < begun + Duration::from_mins(1) {
+        assert!(world.step(world.now + Duration::from_secs(1)));
+        if lost < 10 {
+            lost += world.lose(is_ack);
+        }
+    }
+    assert_eq!(lost, 10);
+    let took = world.now.since(begun);
+    assert!(took < Duration::from_secs(12), "{took:?}: five time-outs that double take 31 s");
+}
+
 /// RFC 9260, section 6.3.1, C4: a round trip is measured though the chunk that was timed is lost, so a time-out does not stay
 /// backed off while packets come and go.
 #[test]
