@@ -61,6 +61,9 @@ pub struct ForeignAgentConfig {
     /// The interfaces of all foreign agents of its host.
     #[serde(skip)]
     pub visited: Vec<String>,
+    /// Addresses to which other roles of its host send of themselves: no visitor has one of them.
+    #[serde(skip)]
+    pub partners: Vec<Ipv4Addr>,
     /// The mobile nodes that it has associations with, if any.
     #[serde(default)]
     pub mobile_nodes: Vec<Peer>,

@@ -257,7 +257,10 @@ impl ForeignAgent {
         if request.lifetime != 0 && request.care_of != own {
             return Err(Code::InvalidCareOf);
         }
-        if request.lifetime != 0 && self.config.address.link.contains(request.home) {
+        // A visitor gets what this host sends to its address.
+        let is_others =
+            self.config.address.link.contains(request.home) || self.config.partners.contains(&request.home);
+        if request.lifetime != 0 && is_others {
             return Err(Code::ForeignProhibited);
         }
         if request.lifetime > self.longest() {

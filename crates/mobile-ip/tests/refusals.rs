@@ -413,6 +413,24 @@ fn the_address_of_a_neighbor_on_the_link_is_no_visitors() {
     assert_eq!(code_sent(&heard(&mut agent, now, 1, MOBILE, asks)), Some(Code::ForeignProhibited));
 }
 
+/// A support router beside the agent sends forward pointers to other routers, from the agent's address: nobody gets them by
+/// registering one of theirs.
+#[test]
+fn the_address_of_a_router_that_this_host_speaks_to_is_no_visitors() {
+    let router = Ipv4Addr::new(10, 4, 0, 1);
+    let mut config: ForeignAgentConfig = table(FOREIGN_AGENT, "").try_into().unwrap();
+    config.partners = vec![router];
+    let names = ["visited", "up"].map(str::to_owned);
+    let mut agent = ForeignAgent::new(config, Interfaces(&names), Seed::new(1)).unwrap();
+    start(&mut agent);
+    let now = Instant::from_millis(1000);
+    let asks = packet(router, VISITED, &request(now, router).emit());
+    assert_eq!(code_sent(&heard(&mut agent, now, 1, MOBILE, asks)), Some(Code::ForeignProhibited));
+    let other = Ipv4Addr::new(10, 4, 0, 2);
+    let asks = packet(other, VISITED, &request(now, other).emit());
+    assert_eq!(code_sent(&heard(&mut agent, now, 1, MOBILE, asks)), None);
+}
+
 fn foreign_advertisement() -> Advertisement {
     Advertisement {
         src: VISITED,
