@@ -6,9 +6,11 @@
 use auth::Key;
 use indirect_tcp::config::{MobileHostConfig, Peer, SupportRouterConfig};
 use indirect_tcp::message::{
-    Call, Entry, ForwardPointer, ForwardReply, Greeting, GreetingReply, Kind, Lost, PORT, Signed, Welcome,
+    CONNECTIONS, Call, Entry, ForwardPointer, ForwardReply, Greeting, GreetingReply, Kind, Lost, PORT,
+    Signed, Welcome,
 };
 use indirect_tcp::{MobileHost, SupportRouter, TRANSPORT};
+use node::stream::{Told, refusal::FULL};
 use node::{
     Act, Addr, Boot, Effect, Input, News, Outbox, Role, Rx, Seed, StreamEvent, StreamId, StreamOp, Why,
 };
@@ -242,6 +244,26 @@ fn a_host_believes_its_routers_alone() {
     assert_eq!(marks(&stage.hear(LEFT, HOST, &bytes(reply, &host_key()))), ["welcomed"]);
     let ended = stage.hear(LEFT, HOST, &Signed::new(lost, &host_key()).emit());
     assert!(ended.iter().any(|effect| matches!(effect, Effect::Served(_))), "{ended:?}");
+}
+
+/// A greeting names each connection in one datagram, so a host has a bounded number of them.
+#[test]
+fn one_connection_more_than_a_greeting_has_room_for_is_refused_and_changes_nothing() {
+    let config = MobileHostConfig { address: HOST, key: host_key() };
+    let mut stage = Stage { role: MobileHost::new(config).unwrap(), now: Instant::from_millis(5) };
+    stage.give(Input::Start(&Boot::default()));
+    let peer = Addr::new(FIXED, 80);
+    let open = || StreamOp::Open { by: TRANSPORT, local: None, peer, foreign: false };
+    let most = u32::try_from(CONNECTIONS).unwrap();
+    for number in 0..most {
+        let effects = stage.give(Input::Serve(StreamId((1 << 16) + number), open()));
+        assert!(!effects.iter().any(|effect| matches!(effect, Effect::Served(_))), "{number}: {effects:?}");
+    }
+    let before = stage.state();
+    let effects = stage.give(Input::Serve(StreamId((1 << 16) + most), open()));
+    let [Effect::Served(Told::Closed(refused, Some(why)))] = &effects[..] else { panic!("{effects:?}") };
+    assert_eq!((*refused, why.as_str()), (StreamId((1 << 16) + most), FULL));
+    assert_eq!(stage.state(), before);
 }
 
 fn greet(stage: &mut Stage<SupportRouter>, sequence: u64) -> Vec<Effect> {
