@@ -77,8 +77,8 @@ pub struct ForeignAgentConfig {
     /// Mobile nodes that it serves at a time; beyond that it says that it is busy (ours).
     #[serde(default = "visitors")]
     pub visitors: usize,
-    /// Registrations that wait for a home agent at a time: 256, and 2 of one mobile node (ours; RFC 5944, section
-    /// 3.7.1, typically 5).
+    /// Registrations that wait for a home agent at a time: 1024, 2 of one mobile node (ours; RFC 5944, section 3.7.1, typically
+    /// 5). Those of registered visitors are not among them.
     #[serde(default = "pending")]
     pub pending: usize,
     /// How long a registration waits for the home agent: 7 s (RFC 5944, section 3.7.2.2).
@@ -362,7 +362,7 @@ const fn visitors() -> usize {
     1024
 }
 const fn pending() -> usize {
-    256
+    1024
 }
 const fn pending_timeout() -> Duration {
     Duration::from_secs(7)

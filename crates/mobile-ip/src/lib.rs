@@ -30,6 +30,7 @@ mod limiter;
 pub mod mark;
 pub mod message;
 pub mod mobile_node;
+mod pending;
 mod registrar;
 mod tunnels;
 

@@ -2,6 +2,8 @@
 
 #![cfg(test)]
 
+#[path = "refusals/floods.rs"]
+mod floods;
 #[path = "refusals/mobile_node.rs"]
 mod mobile_node_alone;
 
@@ -625,66 +627,6 @@ fn another_home_agent_gives_no_right_to_a_visitors_packets() {
         [ATTACKER],
         "and this host's own packets are still the first visitor's"
     );
-}
-
-/// Requests from one link address have so many places, and a request in another's name takes none of his.
-#[test]
-fn one_link_address_cannot_take_all_places() {
-    let mut agent = foreign_agent("pending = 256").unwrap();
-    start(&mut agent);
-    let now = Instant::from_millis(1000);
-    let ask = |agent: &mut ForeignAgent, home: Ipv4Addr, mac: Mac, number: u64| {
-        let request = Request { identification: number, ..request(now, home) };
-        code_sent(&heard(agent, now, 1, mac, packet(home, VISITED, &request.emit())))
-    };
-    for number in 0..2 {
-        assert_eq!(ask(&mut agent, HOME, ATTACKER, number), None);
-    }
-    for number in 2..4 {
-        assert_eq!(ask(&mut agent, Ipv4Addr::new(10, 1, 1, number as u8), ATTACKER, number), None);
-    }
-    assert_eq!(ask(&mut agent, Ipv4Addr::new(10, 1, 1, 9), ATTACKER, 9), Some(Code::ForeignResources));
-    assert_eq!(ask(&mut agent, HOME, MOBILE, 10), None);
-}
-
-/// A flood from forged link addresses takes all places, and the home agents do not answer: what has waited for a second gives way,
-/// the longest first, and only as far as there is no other place.
-#[test]
-fn a_request_that_has_waited_for_a_second_gives_way_to_a_newer_one() {
-    let at = Instant::from_millis;
-    let mut agent = foreign_agent("pending = 8").unwrap();
-    start(&mut agent);
-    let ask = |agent: &mut ForeignAgent, now: Instant, number: u8, mac: Mac| {
-        let home = Ipv4Addr::new(10, 1, 1, number);
-        let asked = request(now, home);
-        (code_sent(&heard(agent, now, 1, mac, packet(home, VISITED, &asked.emit()))), asked)
-    };
-    let forged = |number| Mac([2, 0, 0, 0, 3, number]);
-    for number in 0..8 {
-        assert_eq!(ask(&mut agent, at(1000 + u64::from(number)), number, forged(number)).0, None);
-    }
-    assert_eq!(ask(&mut agent, at(1999), 100, MOBILE).0, Some(Code::ForeignResources));
-    let (code, honest) = ask(&mut agent, at(2000), 101, Mac([2, 0, 0, 0, 0, 0x17]));
-    assert_eq!(code, None);
-    // Its answer arrives, while the first of the flood has no place any more.
-    let effects = heard(&mut agent, at(2040), UP, ATTACKER, reply_to(&honest, AGENT));
-    assert_eq!(code_sent(&effects), Some(Code::Accepted));
-    let first = request(at(1000), Ipv4Addr::new(10, 1, 1, 0));
-    assert_eq!(code_sent(&heard(&mut agent, at(2040), UP, ATTACKER, reply_to(&first, AGENT))), None);
-    let second = request(at(1001), Ipv4Addr::new(10, 1, 1, 1));
-    let effects = heard(&mut agent, at(2040), UP, ATTACKER, reply_to(&second, AGENT));
-    assert_eq!(code_sent(&effects), Some(Code::Accepted));
-    let counted =
-        |agent: &ForeignAgent| agent.status().get("refused").and_then(|all| all.get("gave_way")).cloned();
-    assert_eq!(counted(&agent), Some(node::Value::Int(1)));
-    // The same holds for the places of one link address.
-    let mut agent = foreign_agent("pending = 256").unwrap();
-    start(&mut agent);
-    for number in 0..4 {
-        assert_eq!(ask(&mut agent, at(1000), number, ATTACKER).0, None);
-    }
-    assert_eq!(ask(&mut agent, at(1999), 9, ATTACKER).0, Some(Code::ForeignResources));
-    assert_eq!(ask(&mut agent, at(2999), 10, ATTACKER).0, None);
 }
 
 /// A registration that was accepted leaves no older request of the same mobile node to be denied later.
