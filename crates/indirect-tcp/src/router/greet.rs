@@ -36,7 +36,7 @@ impl SupportRouter {
             return Err(refusal::MISDIRECTED);
         }
         if message.again {
-            return self.greeted_again(way, message.clone(), out);
+            return self.greeted_again(way, message, out);
         }
         let again = host.greeting.as_ref() == Some(&greeting);
         if message.sequence <= host.greeted && !again {
@@ -74,18 +74,18 @@ impl SupportRouter {
     fn greeted_again(
         &mut self,
         way: (Iface, Mac),
-        greeting: Greeting,
+        greeting: &Greeting,
         out: &mut Outbox,
     ) -> Result<(), Reason> {
         let Some(host) = self.hosts.get_mut(&greeting.host) else { return Err(refusal::STRANGER) };
         let known = host.greeting.as_ref().is_some_and(|known| known.message.sequence == greeting.sequence);
         if !known {
             let sequence = host.greeted.max(greeting.sequence);
-            let reply = GreetingReply { sequence, ..answer(&greeting, Welcome::Stale) };
+            let reply = GreetingReply { sequence, ..answer(greeting, Welcome::Stale) };
             Self::welcome(&Signed::new(reply, &host.key), way, out);
             return Err(refusal::STALE);
         }
-        Self::welcome(&Signed::new(answer(&greeting, Welcome::Ready), &host.key), way, out);
+        Self::welcome(&Signed::new(answer(greeting, Welcome::Ready), &host.key), way, out);
         let lost = host.lost_again();
         if !lost.is_empty() {
             self.say_lost(greeting.host, lost, out);
