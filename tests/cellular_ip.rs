@@ -134,7 +134,7 @@ fn left_behind(kind: &str, drain: &str) -> [u64; 2] {
     let moves: Vec<String> = (0..20)
         .map(|number| {
             let to = if number % 2 == 0 { "n1" } else { "n0" };
-            format!("{{ at = \"{}ms\", to = \"{to}\", kind = \"{kind}\" }}", 1000 + 450 * number)
+            format!("{{ at = \"{}ms\", to = \"{to}\", kind = \"{kind}\" }}", 1000 + 457 * number)
         })
         .collect();
     let text = scenario(&format!("moves = [{}]", moves.join(", ")), "", true)
@@ -166,7 +166,7 @@ fn a_radio_that_has_time_for_it_leaves_no_frame_behind() {
 fn segments_that_arrive_twice_are_counted_as_duplicates_of_their_handoff() {
     let network = NETWORK
         .replace("11Mb/s", "2Mb/s")
-        .replace("delay = \"2ms\"", "delay = \"0.2ms\"")
+        .replace("delay = \"2ms\"", "delay = [\"41ms\", \"1ms\"]")
         .replace("uplink = \"correspondent\"", "uplink = \"correspondent\", delay_device = 8")
         .replace("uplink = \"gw\"", "uplink = \"gw\", delay_device = 8");
     let moves = ["n1", "n0", "n1", "n0"].iter().zip(1..);

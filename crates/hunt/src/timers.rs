@@ -116,24 +116,23 @@ fn in_a_row(draft: &Draft) -> usize {
 }
 
 /// A connection whose first round trip took `R` has a time-out of `R + 4 R/2` (RFC 6298, section 2.2), and probes after `2 R`
-/// (RFC 8985, section 7.2). `R` is longer than a round trip if something stood in its way: the time without a path, and a time-out
-/// of 1 s that doubles with each loss.
+/// (RFC 8985, section 7.2). `R` is longer than a round trip if something stood in its way: timestamps echo the first copy of what is
+/// sent again (see [`stale_echo`]). Each attempt comes after twice as long as the last, from 1 s on: the one after an instant at which
+/// attempts fail comes no later than 1 s after twice the time until then.
 fn opening(draft: &Draft, work: &Work, chains: &[Gap], lost: &Lost) -> f64 {
     let round_trip = draft.worst_round_trip() as f64 + queueing(draft);
-    let (from, mut to) = (work.start as f64, work.start as f64 + 2.0 * round_trip);
-    let (mut sample, mut timeout) = (0.0, 1000.0);
-    for gap in chains.iter().filter(|gap| gap.1 >= from && gap.0 <= to) {
-        sample += timeout + 2.0 * (gap.1 - gap.0);
-    }
-    to += sample;
-    for at in lost.by_chance.iter().chain(&lost.in_queues).map(|at| ms(*at)) {
-        if at >= from && at <= to {
-            sample += timeout;
-            to += timeout;
-            timeout *= 2.0;
+    let start = work.start as f64;
+    let losses = lost.by_chance.iter().chain(&lost.in_queues).map(|at| (ms(*at), ms(*at)));
+    let mut failing: Vec<Gap> = chains.iter().copied().chain(losses).collect();
+    failing.sort_unstable_by(|one, other| one.0.total_cmp(&other.0));
+    let (mut until, mut is_delayed) = (start + 2.0 * round_trip, false);
+    for (begin, end) in failing.into_iter().filter(|(_, end)| *end >= start) {
+        if begin <= until {
+            is_delayed = true;
+            until = until.max(2.0 * end - start + 1000.0 + round_trip);
         }
     }
-    if sample > 0.0 { 5.0 * (sample + round_trip) / 1e3 } else { 0.0 }
+    if is_delayed { 5.0 * (until - start) / 1e3 } else { 0.0 }
 }
 
 /// The times without a path of a workload. Those are one that follow each other before an attempt after the first can have

@@ -178,6 +178,23 @@ fn only_a_fault_on_its_path_explains_a_wait() {
     }
 }
 
+/// The first answer is lost; so the second attempt meets a cut, which would have come too late for the first one.
+#[test]
+fn a_loss_and_what_the_next_attempt_meets_delay_the_first_round_trip_together() {
+    let (mut draft, _) = good();
+    (draft.hosts[0].moves, draft.hosts[0].work[0].start) = (Vec::new(), 4500);
+    let lost = Lost { by_chance: vec![Instant::from_millis(4510)], ..Lost::default() };
+    let opened = |draft: &Draft, lost: &Lost| {
+        timers::explained(draft, &draft.hosts[0].work[0], (at(30), at(60)), lost)
+    };
+    let (nothing, loss) = (opened(&draft, &Lost::default()), opened(&draft, &lost));
+    draft.faults = vec![fault(What::Cut(Spot::Core))];
+    let (cut, both) = (opened(&draft, &Lost::default()), opened(&draft, &lost));
+    assert!((nothing - cut).abs() < 1e-9, "it is open by then: {nothing}, {cut}");
+    // 7 s - 4.5 s, twice, and a second.
+    assert!(both - loss > 5.0 * 4.5 && both - nothing > 5.0 * 6.0, "{nothing}, {loss}, {both}");
+}
+
 /// A lost acknowledgment gives TCP a sample as long as the time without a path; SCTP and datagrams have no timestamps.
 #[test]
 fn a_stale_echo_explains_a_longer_time_out_of_tcp_only() {
