@@ -29,6 +29,9 @@ pub enum Complaint {
 /// Cookies of associations that were accepted that are remembered at most.
 const SPENT: usize = 1024;
 
+/// Associations of one address that a listening port accepts (ours): a single host does not take all that there may be.
+const OF_ADDRESS: usize = 256;
+
 /// What a listening port answers with.
 #[derive(Clone, Debug)]
 struct Listener {
@@ -509,11 +512,17 @@ impl Endpoint {
         if !self.listeners.contains_key(&cookie.local_port) {
             return Err(Reason("sctp_no_listener"));
         }
-        if self.associations.len() >= self.config.max_associations {
+        let port = cookie.local_port;
+        let of_address = self.index.range((port, src, 0)..=(port, src, u16::MAX)).count();
+        let too_many = match self.associations.len() >= self.config.max_associations {
+            true => Some(Reason("sctp_too_many")),
+            false => (of_address >= OF_ADDRESS).then_some(Reason("sctp_too_many_of_address")),
+        };
+        if let Some(reason) = too_many {
             let chunks =
                 vec![Chunk::Abort { reflected: false, causes: vec![Cause::new(Code::OUT_OF_RESOURCE, [])] }];
             self.answer(src, dst, packet, cookie.init.tag, chunks);
-            return Err(Reason("sctp_too_many"));
+            return Err(reason);
         }
         if self.is_spent(now, cookie) {
             // To a peer that is over as well this is out of the blue, and one that waits learns that it waits in vain.
