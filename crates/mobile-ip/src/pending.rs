@@ -159,7 +159,7 @@ impl Waiting {
 
     /// The requests that give way to one more, if it can wait. A mobile node that repeats itself takes the place of its own oldest;
     /// what another link address sends under the same name has other places.
-    pub(crate) fn place(&self, new: &Pending) -> Option<Option<Asked>> {
+    pub(crate) fn place(&self, new: &Pending) -> Option<Vec<Asked>> {
         let is_visitor = new.standing == Standing::Visitor;
         let own = || {
             let all = self.of(new.request.home, new.mac);
@@ -167,24 +167,24 @@ impl Waiting {
         };
         if own().count() >= PENDING_EACH {
             let oldest = own().min_by_key(|(_, other)| other.request.identification);
-            return oldest.map(|(asked, _)| Some(asked));
+            return oldest.map(|(asked, _)| vec![asked]);
         }
         if is_visitor {
-            return Some(None);
+            return Some(Vec::new());
         }
         let of_mac = self.by_mac.range((new.mac, FIRST)..=(new.mac, LAST));
         let of_mac = of_mac.filter_map(|(_, asked)| Some((*asked, self.all.get(asked)?)));
         let of_mac = || of_mac.clone().filter(|(_, other)| other.standing != Standing::Visitor);
         if of_mac().count() >= PENDING_OF_LINK_ADDRESS {
             let (asked, oldest) = of_mac().min_by_key(|(asked, other)| (other.since, *asked))?;
-            return has_waited(new, oldest.since).then_some(Some(asked));
+            return has_waited(new, oldest.since).then(|| vec![asked]);
         }
         let [unknown, known] = self.counts;
         if unknown + known < self.capacity {
-            return Some(None);
+            return Some(Vec::new());
         }
         let takes = if unknown > self.capacity / 2 { Standing::Unknown } else { Standing::Known };
-        self.oldest(takes, new).next().map(Some)
+        self.oldest(takes, new).next().map(|asked| vec![asked])
     }
 
     /// Home agents of requests that wait, of which a class is not taken: those whose requests give way to one more of another home

@@ -514,9 +514,10 @@ impl Endpoint {
         }
         let port = cookie.local_port;
         let of_address = self.index.range((port, src, 0)..=(port, src, u16::MAX)).count();
-        let too_many = match self.associations.len() >= self.config.max_associations {
-            true => Some(Reason("sctp_too_many")),
-            false => (of_address >= OF_ADDRESS).then_some(Reason("sctp_too_many_of_address")),
+        let too_many = if self.associations.len() >= self.config.max_associations {
+            Some(Reason("sctp_too_many"))
+        } else {
+            (of_address >= OF_ADDRESS).then_some(Reason("sctp_too_many_of_address"))
         };
         if let Some(reason) = too_many {
             let chunks =

@@ -7,8 +7,10 @@ use super::Sockets;
 use crate::Netlink;
 use crate::testing::in_world;
 use datagrams::{Answer, Backend, HOST};
-use node::{Addr, StreamId, StreamOp};
+use node::stream::Told;
+use node::{Addr, StreamId, StreamOp, Transport};
 use std::net::{SocketAddr, UdpSocket};
+use wire::Ipv4Addr;
 
 /// Kernel sockets and a peer, in a namespace of their own. Over the loopback interface a datagram is there when the call that sends it
 /// returns.
@@ -62,4 +64,55 @@ fn what_is_left_without_a_listener_is_reported() {
 #[test]
 fn what_a_closing_socket_has_left_is_reported() {
     in_world(|| datagrams::what_a_closing_socket_has_left_is_reported(&mut kernel()));
+}
+
+/// Datagrams from made-up sources do not shut a listener: the peer that is idle for the longest time gives way, and those of other
+/// listeners do not.
+#[test]
+fn a_flood_of_peers_keeps_nobody_out() {
+    in_world(|| {
+        let mut kernel = kernel();
+        let [one, other] = [1, 2].map(StreamId);
+        for (id, port) in [(one, 5300), (other, 5301)] {
+            let local = Addr::new(HOST, port);
+            let (told, _) =
+                kernel.operate(id, StreamOp::Listen { by: Transport::Udp, local, foreign: false });
+            assert_eq!(told, [Told::Opened(id, local)]);
+        }
+        let accepted = |(told, lost): Answer| {
+            assert!(lost.is_empty(), "{lost:?}");
+            let new = told.iter().find_map(|told| match told {
+                Told::Accepted { new, .. } => Some(*new),
+                _ => None,
+            });
+            let closed = told.iter().filter_map(|told| match told {
+                Told::Closed(id, None) => Some(*id),
+                _ => None,
+            });
+            (new, closed.collect::<Vec<_>>())
+        };
+        kernel.arrives(Addr::new(HOST, 5301), "a question");
+        let (beside, _) = accepted(kernel.receive());
+        let mut flood = Vec::new();
+        for number in 0..4096_u16 {
+            // Another source for each: the whole of 127.0.0.0/8 is this host's.
+            let [high, low] = number.to_be_bytes();
+            let source = UdpSocket::bind((Ipv4Addr::new(127, 9, high, low), 5000)).unwrap();
+            source.send_to(b"12345678", (HOST, 5300)).unwrap();
+            let (new, closed) = accepted(kernel.receive());
+            assert!(closed.is_empty());
+            kernel.operate(new.unwrap(), StreamOp::Read(512));
+            flood.push(new.unwrap());
+        }
+        // The first one is used once more.
+        kernel.operate(flood[0], StreamOp::Write(b"an answer".to_vec()));
+        kernel.arrives(Addr::new(HOST, 5300), "an honest question");
+        let (new, closed) = accepted(kernel.receive());
+        assert!(new.is_some());
+        assert_eq!(closed, [flood[1]]);
+        kernel.arrives(Addr::new(HOST, 5301), "another question");
+        assert_eq!(accepted(kernel.receive()), (None, Vec::new()));
+        let (told, _) = kernel.operate(beside.unwrap(), StreamOp::Read(512));
+        assert!(matches!(told[..], [Told::Data(..), ..]), "{told:?}");
+    });
 }
