@@ -3,6 +3,7 @@
 //! Of a host that will be killed they are written while it runs: what has left the daemon is in the file before it leaves, so there
 //! is a record of each frame that it sent. That takes time between two frames. So all others keep their records until they end.
 
+use super::recording;
 use crate::error::{Attempt, Result};
 use std::fs::File;
 use std::io::Write;
@@ -26,7 +27,7 @@ pub(super) struct Recorder {
 impl Recorder {
     /// Records into a new file of this path: at once, or when the daemon ends.
     pub(super) fn create(path: &Path, at_once: bool) -> Result<Self> {
-        let file = File::create(path).attempt("write", path.display())?;
+        let file = recording::open(path)?;
         let kept = (!at_once).then(Vec::new);
         Ok(Self { path: path.to_owned(), file, unwritten: Vec::new(), kept, count: 0, failed: None })
     }
@@ -55,6 +56,11 @@ impl Recorder {
         }
         self.failed = self.file.write_all(&self.unwritten).err();
         self.unwritten.clear();
+    }
+
+    /// Why records cannot be written.
+    pub(super) const fn failure(&self) -> Option<&std::io::Error> {
+        self.failed.as_ref()
     }
 
     pub(super) const fn count(&self) -> u64 {
