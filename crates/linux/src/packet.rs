@@ -121,6 +121,18 @@ impl PacketSocket {
         self.buffer
     }
 
+    /// Whether it still hears the interface of this number: one that is removed, or leaves the namespace, takes the socket's
+    /// binding with it, also if it returns under the same number.
+    pub fn is_bound_to(&self, index: u32) -> bool {
+        // SAFETY: all zero is a valid `sockaddr_ll`; it outlives the call, and `len` is its size.
+        unsafe {
+            let mut address: libc::sockaddr_ll = MaybeUninit::zeroed().assume_init();
+            let mut len = size_of_val(&address) as libc::socklen_t;
+            let named = libc::getsockname(self.fd.as_raw_fd(), (&raw mut address).cast(), &raw mut len);
+            named == 0 && address.sll_ifindex == index.cast_signed()
+        }
+    }
+
     /// Receives one frame into `frame`; `None` when there is none now.
     ///
     /// An interface that goes down gives `ENETDOWN` once; the socket hears again when it comes up.

@@ -23,6 +23,7 @@ pub use phase::{Repetition, is_shifted};
 pub(crate) use protocol::CellularIp as CellularIpTable;
 pub(crate) use protocol::schema as roles_schema;
 pub use schema::schema;
+pub use secret::has_keys;
 pub use settings::Setting;
 pub(crate) use settings::roles_of;
 pub(crate) use units::parse_rate;

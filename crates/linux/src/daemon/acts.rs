@@ -84,7 +84,7 @@ impl Daemon {
                 Act::Answer(id, answer) => {
                     self.record(now, What::Answered(answer.clone()));
                     let is_status = self.asked_status.remove(&id);
-                    let answer = answer.map(|value| if is_status { self.drops.add_to(value) } else { value });
+                    let answer = answer.map(|value| if is_status { self.with_health(value) } else { value });
                     if let Some(asker) = self.asked.remove(&id) {
                         self.control.answer(asker, answer);
                     }

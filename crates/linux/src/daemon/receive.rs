@@ -27,7 +27,9 @@ impl Daemon {
     }
 
     fn receive_into(&mut self, iface: Iface, frame: &mut [u8]) -> Result<bool> {
-        for _ in 0..BATCH {
+        // A frame that is cut counts as the packets that it becomes.
+        let mut packets = 0;
+        while packets < BATCH {
             let socket = match self.port(iface) {
                 Some(port) => &port.socket,
                 None => &self.host.socket,
@@ -43,13 +45,17 @@ impl Daemon {
             let stamp = self.clock.instant(received.at, self.wall.0);
             self.vitals.took(self.clock, usize::from(iface.0), stamp);
             let bytes = frame.get(..received.len).unwrap_or_default();
+            packets += 1;
             if received.wire_len > received.len {
                 self.drops.count(TOO_LARGE);
             } else if received.unfinished.is_nothing() {
                 self.take_frame(iface, bytes);
             } else {
                 match received.unfinished.finish(bytes) {
-                    Ok(frames) => frames.iter().for_each(|frame| self.take_frame(iface, frame)),
+                    Ok(frames) => {
+                        packets += frames.len();
+                        frames.iter().for_each(|frame| self.take_frame(iface, frame));
+                    }
                     Err(reason) => self.drops.count(reason),
                 }
             }

@@ -4,6 +4,7 @@
 //! is a record of each frame that it sent. That takes time between two frames. So all others keep their records until they end, as
 //! far as there is room: beyond that a thread that has the processor when nobody else wants it writes the oldest.
 
+use super::recording;
 use crate::error::{Attempt, Result};
 use crate::set_ordinary;
 use std::fs::File;
@@ -153,7 +154,7 @@ fn payload(what: &What) -> usize {
 impl Recorder {
     /// Records into a new file of this path: at once, or when the daemon ends.
     pub(super) fn create(path: &Path, at_once: bool) -> Result<Self> {
-        let file = File::create(path).attempt("write", path.display())?;
+        let file = recording::open(path)?;
         let lines = Lines { file, unwritten: Vec::new(), failed: None };
         let to = if at_once { To::AtOnce(lines) } else { To::Kept(Kept::new(lines, CHUNK)) };
         Ok(Self { path: path.to_owned(), count: 0, to })
@@ -176,6 +177,15 @@ impl Recorder {
     pub(super) fn flush(&mut self) {
         if let To::AtOnce(lines) = &mut self.to {
             lines.flush();
+        }
+    }
+
+    /// Why records cannot be written, as far as the daemon has tried; what a thread could not write is known when the daemon ends.
+    pub(super) const fn failure(&self) -> Option<&io::Error> {
+        match &self.to {
+            To::AtOnce(lines) | To::Kept(Kept { writer: Writer::None(lines), .. }) => lines.failed.as_ref(),
+            To::Kept(Kept { writer: Writer::Lost(why), .. }) => Some(why),
+            To::Kept(Kept { writer: Writer::Thread(..), .. }) => None,
         }
     }
 

@@ -1,5 +1,6 @@
 //! The UNIX socket where programs ask: who they are, what they want, and the socket that is meant.
 
+use crate::daemon::socket_file::{self, SocketFile};
 use crate::daemon::sockets::options::{TCP_INFO, TcpInfo, get};
 use crate::descriptors::{Accepted, Reserve};
 use crate::error::{Attempt, Result};
@@ -15,7 +16,7 @@ use std::collections::VecDeque;
 use std::io::{self, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use wire::{Duration, Instant, Ipv4Addr, SocketAddrV4};
 
 /// Programs that may be about to say what they want.
@@ -30,9 +31,9 @@ const PATIENCE: u64 = 5;
 /// `SO_NETNS_COOKIE`, since Linux 5.14.
 const SO_NETNS_COOKIE: i32 = 71;
 
-pub(super) struct Door {
+pub(in crate::daemon) struct Door {
     listener: OwnedFd,
-    path: PathBuf,
+    _file: SocketFile,
     /// With the time since when they have said nothing: the longest first.
     asking: VecDeque<(OwnedFd, Instant)>,
     reserve: Reserve,
@@ -63,27 +64,23 @@ impl Asker {
 }
 
 impl Door {
-    pub(super) fn open(path: &Path) -> Result<Self> {
+    pub(in crate::daemon) fn open(path: &Path) -> Result<Self> {
         let open = || {
             let address = SocketAddrUnix::new(path)?;
             let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
             let listener = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
-            // A socket that nobody answers at is what a killed daemon left behind.
-            if bind(&listener, &address) == Err(Errno::ADDRINUSE) {
+            socket_file::clear(path, || {
                 let probe = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
-                if rustix::net::connect(&probe, &address) != Err(Errno::CONNREFUSED) {
-                    return Err(Errno::ADDRINUSE);
-                }
-                rustix::fs::unlink(path)?;
-                bind(&listener, &address)?;
-            }
+                Ok(rustix::net::connect(&probe, &address)?)
+            })?;
+            bind(&listener, &address)?;
             listen(&listener, BACKLOG)?;
-            Ok(listener)
+            Ok::<_, io::Error>((listener, SocketFile::bound(path)))
         };
-        let listener = open().attempt("listen at", path.display())?;
+        let (listener, file) = open().attempt("listen at", path.display())?;
         Ok(Self {
             listener,
-            path: path.to_owned(),
+            _file: file,
             asking: VecDeque::new(),
             reserve: Reserve::keep(RESERVE),
             rests: false,
@@ -167,12 +164,6 @@ pub fn is_open_to_programs(path: &Path) -> Result<()> {
         }
     };
     knock().attempt("reach a daemon at", path.display())
-}
-
-impl Drop for Door {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.path);
-    }
 }
 
 fn take(asker: &OwnedFd) -> std::result::Result<(Request, OwnedFd), Errno> {

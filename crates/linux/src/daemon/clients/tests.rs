@@ -6,7 +6,7 @@ use crate::{Netlink, pause};
 use client::{Name, PATH, announce};
 use rustix::net::{AddressFamily, SocketType, connect, socket};
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 const OWN: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 9);
 const BY: Transport = Transport::Role("errand");
