@@ -27,9 +27,13 @@ impl Draft {
     fn is_on_path(&self, fault: &Fault, number: usize, after: u64) -> bool {
         let Some(host) = self.hosts.get(number) else { return false };
         let node = match fault.what {
-            What::Cut(Spot::Core) | What::Loss(Spot::Core, _) | What::Narrow(Spot::Core, _) => return true,
-            What::Crash(Node::Manager) | What::Stop(Node::Manager) => return true,
-            What::Clock(Node::Manager, _) | What::DiskFull(_) => return true,
+            What::Cut(Spot::Core)
+            | What::Loss(Spot::Core, _)
+            | What::Narrow(Spot::Core, _)
+            | What::Crash(Node::Manager)
+            | What::Stop(Node::Manager)
+            | What::Clock(Node::Manager, _)
+            | What::DiskFull(_) => return true,
             _ => fault.router(),
         };
         let Some(router) = node else { return fault.mobile() == Some(number) };

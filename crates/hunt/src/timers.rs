@@ -84,7 +84,8 @@ pub fn explained(draft: &Draft, work: &Work, wait: (Instant, Instant), lost: &Lo
 /// longer by `R/8 + 4 R/4` (RFC 6298, section 2.3).
 fn stale_echo(draft: &Draft, work: &Work, sample: f64) -> f64 {
     let is_tcp = draft.protocol != Protocol::Sigma && !matches!(work.kind, Kind::Datagrams { .. });
-    if is_tcp { (2.0 / 8.0 + 1.0 / 8.0 + 4.0 / 4.0) * sample } else { 0.0 }
+    let (probe, mean, deviations) = (2.0 / 8.0, 1.0 / 8.0, 4.0 * 0.25);
+    if is_tcp { (probe + mean + deviations) * sample } else { 0.0 }
 }
 
 /// How many attempts these losses belong to.

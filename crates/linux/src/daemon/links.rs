@@ -46,7 +46,7 @@ impl Daemon {
         for change in self.links.changes()? {
             match change {
                 LinkChange::Is(link) if self.host.pair.contains(&link.index) => {
-                    self.host_link_changed(&link)?
+                    self.host_link_changed(&link)?;
                 }
                 LinkChange::Is(link) => {
                     let Some(iface) = self.iface_of(|port| port.spec.name == link.name) else { continue };

@@ -190,8 +190,6 @@ struct Daemon {
     armed: Option<Instant>,
     /// All that happened, if a reader is named.
     records: Option<Recorder>,
-    /// Whether an operator was told that records cannot be written.
-    told_of_records: bool,
     storage: Option<Storage<Store>>,
     /// What the node is told when it begins: what was found in the store.
     boot: Boot,
@@ -339,7 +337,6 @@ impl Daemon {
             armed: None,
             records: records.transpose()?,
             storage,
-            told_of_records: false,
             boot,
             unstorable: 0,
             complaint: None,

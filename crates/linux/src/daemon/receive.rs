@@ -54,7 +54,9 @@ impl Daemon {
                 match received.unfinished.finish(bytes) {
                     Ok(frames) => {
                         packets += frames.len();
-                        frames.iter().for_each(|frame| self.take_frame(iface, frame));
+                        for frame in &frames {
+                            self.take_frame(iface, frame);
+                        }
                     }
                     Err(reason) => self.drops.count(reason),
                 }

@@ -27,6 +27,8 @@ pub(super) struct Recorder {
     path: PathBuf,
     count: u64,
     to: To,
+    /// Whether `new_failure` has said why records cannot be written.
+    is_reported: bool,
 }
 
 enum To {
@@ -157,7 +159,7 @@ impl Recorder {
         let file = recording::open(path)?;
         let lines = Lines { file, unwritten: Vec::new(), failed: None };
         let to = if at_once { To::AtOnce(lines) } else { To::Kept(Kept::new(lines, CHUNK)) };
-        Ok(Self { path: path.to_owned(), count: 0, to })
+        Ok(Self { path: path.to_owned(), count: 0, to, is_reported: false })
     }
 
     /// Whether what a record is about may leave only when the record is in the file.
@@ -187,6 +189,13 @@ impl Recorder {
             To::Kept(Kept { writer: Writer::Lost(why), .. }) => Some(why),
             To::Kept(Kept { writer: Writer::Thread(..), .. }) => None,
         }
+    }
+
+    /// The same, once.
+    pub(super) fn new_failure(&mut self) -> Option<&io::Error> {
+        let is_new = !self.is_reported && self.failure().is_some();
+        self.is_reported |= is_new;
+        if is_new { self.failure() } else { None }
     }
 
     pub(super) const fn count(&self) -> u64 {

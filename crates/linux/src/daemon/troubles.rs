@@ -31,12 +31,8 @@ impl Daemon {
 
     /// Says once that records cannot be written.
     pub(super) fn complain_of_records(&mut self) {
-        if self.told_of_records {
-            return;
-        }
-        if let Some(why) = self.records.as_ref().and_then(Recorder::failure) {
+        if let Some(why) = self.records.as_mut().and_then(Recorder::new_failure) {
             let _ = writeln!(std::io::stderr(), "cannot write records, and goes on without them: {why}");
-            self.told_of_records = true;
         }
     }
 
