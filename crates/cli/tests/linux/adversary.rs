@@ -168,12 +168,13 @@ fn an_interface_that_was_away_is_heard_again() {
         between.router.run(|| Netlink::open().unwrap().link("left").unwrap().index).unwrap()
     };
     let before = index(&between);
-    there(&between, &format!("ip link set left netns {}", path(&between.peers[1])));
+    // Where no other device has this number: it is kept.
+    let elsewhere = linux::NetNs::create().unwrap();
+    there(&between, &format!("ip link set left netns {}", path(&elsewhere)));
     pause(300);
     let back = format!("link set left netns {}", path(&between.router));
-    let moved = between.peers[1]
-        .run(|| Command::new("ip").args(back.split(' ')).status().unwrap().success())
-        .unwrap();
+    let moved =
+        elsewhere.run(|| Command::new("ip").args(back.split(' ')).status().unwrap().success()).unwrap();
     assert!(moved);
     there(&between, "ip link set left up");
     assert_eq!(index(&between), before, "the test is about the same number");
