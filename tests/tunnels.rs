@@ -226,9 +226,10 @@ fn datagrams_that_might_be_fragmented_are_reported_where_they_do_not_fit() {
             let config = &host.config;
             let from = config.own_addresses().unwrap()[0];
             let next = Instant::from_millis(500);
-            match id == sender {
-                true => config.node_of(vec![Box::new(Divisible { from, next })]),
-                false => config.node(&Seed::new(1).fork(&config.name)),
+            if id == sender {
+                config.node_of(vec![Box::new(Divisible { from, next })])
+            } else {
+                config.node(&Seed::new(1).fork(&config.name))
             }
             .unwrap()
         };
