@@ -15,6 +15,7 @@ use link::{CellSpec, Faults, PortId, RadioSpec, WireSpec};
 use node::Stage;
 use roles::HostConfig;
 use sim::StoreFault;
+use std::fmt::Write;
 use trace::{HostId, Record, What};
 use wire::ipv4::{self, Header};
 use wire::{Cell, Duration, EtherType, Instant, Mac, Packet, arp};
@@ -341,7 +342,8 @@ fn crowd(agent: &str, faults: &str) -> Outcome {
     );
     for number in 0..61 {
         let at = if number == 0 { "1s" } else { "3s" };
-        text += &format!(
+        let _ = write!(
+            text,
             "[host.m{number}]\naddress = \"10.1.0.{}\"\nrole = [{{ kind = \"mobile-ip/mobile-node\" }}, \
              {{ kind = \"apps/roam\", start = \"home\", moves = [{{ at = \"{at}\", to = \"foreign\" }}] }}]\n",
             number + 7
