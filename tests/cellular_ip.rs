@@ -189,7 +189,7 @@ fn segments_that_arrive_twice_are_counted_as_duplicates_of_their_handoff() {
         }
     }
     let twice: u64 = arrived.values().map(|count| count - 1).sum();
-    let counted: Vec<u64> = outcome.handoffs.iter().map(|handoff| handoff.duplicates()).collect();
+    let counted: Vec<u64> = outcome.handoffs.iter().map(lab::handoff::Handoff::duplicates).collect();
     assert_eq!(counted.len(), 4);
     assert!(counted.iter().all(|count| *count > 0), "{counted:?}");
     assert_eq!(counted.iter().sum::<u64>(), twice, "{counted:?}");

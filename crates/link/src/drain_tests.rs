@@ -16,11 +16,10 @@ fn three(drain: Duration) -> (Fabric, Vec<Offer>) {
 }
 
 /// Decides until nothing is to be decided: what became of each of the offers, and who has left.
-fn until_rest(fabric: &mut Fabric, offers: Vec<Offer>) -> (Vec<Result<Flight, Reason>>, Vec<Tuning>) {
+fn until_rest(fabric: &mut Fabric, offers: &[Offer]) -> (Vec<Result<Flight, Reason>>, Vec<Tuning>) {
     let mut left = Vec::new();
     let mut fates = vec![None; offers.len()];
-    loop {
-        let Some(at) = fabric.next_decision() else { break };
+    while let Some(at) = fabric.next_decision() {
         for decision in fabric.decide(at) {
             let place = offers.iter().position(|offer| *offer == Offer::Waits(decision.ticket)).unwrap();
             fates[place] = Some(decision.fate);
@@ -39,9 +38,9 @@ fn what_waits_is_sent_and_then_the_radio_leaves() {
     let (mut fabric, offers) = three(MS * 50);
     assert_eq!(fabric.tune(START, M, Cell(2)), Some(Tune::Drains));
     // It still takes what comes meanwhile.
-    let offers = offers.into_iter().chain([fabric.offer(START, M, BYTES).unwrap()]).collect();
+    let offers: Vec<_> = offers.into_iter().chain([fabric.offer(START, M, BYTES).unwrap()]).collect();
     let mut landed = Vec::new();
-    let (fates, left) = until_rest(&mut fabric, offers);
+    let (fates, left) = until_rest(&mut fabric, &offers);
     // All are heard by the base station; each lands before the radio leaves.
     let [tuning] = left[..] else { panic!("{left:?}") };
     assert_eq!((tuning.port, tuning.cell), (M, Cell(2)));
@@ -66,7 +65,7 @@ fn what_is_sent_before_the_radio_leaves_is_heard() {
 fn what_cannot_be_sent_in_time_is_lost() {
     let (mut fabric, offers) = three(MS + MS / 2);
     assert_eq!(fabric.tune(START, M, Cell(2)), Some(Tune::Drains));
-    let (fates, left) = until_rest(&mut fabric, offers);
+    let (fates, left) = until_rest(&mut fabric, &offers);
     assert!(fates[0].is_ok() && fates[1].is_ok() && fates[2] == Err(reason::SENDER_LEFT), "{fates:?}");
     // The second was on the air.
     assert_eq!(fabric.land(&fates[1].unwrap(), STATION), Landing::Lost(reason::SENDER_LEFT));
@@ -78,7 +77,7 @@ fn the_last_order_counts_and_gives_no_more_time() {
     let (mut fabric, offers) = three(MS + MS / 2);
     fabric.tune(START, M, Cell(1)).unwrap();
     assert_eq!(fabric.tune(START + MS, M, Cell(2)), Some(Tune::Drains));
-    let (_, left) = until_rest(&mut fabric, offers);
+    let (_, left) = until_rest(&mut fabric, &offers);
     assert_eq!((left.len(), left[0].cell, left[0].ready), (1, Cell(2), Instant::from_millis(7) + MS / 2));
 }
 

@@ -5,7 +5,7 @@ use crate::roaming::{answers, break_to, has};
 use crate::script::Script;
 use crate::transfers::patient;
 use auth::Key;
-use sctp::message::{Chunk, Packet};
+use sctp::message::Chunk;
 use sctp::{Change, Config, Ended, Event, Open, State, Transmit};
 use wire::Duration;
 
