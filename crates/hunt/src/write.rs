@@ -10,7 +10,7 @@ const KEY: &str = "000102030405060708090a0b0c0d0e0f";
 /// The scenario file of a draft.
 pub fn scenario(draft: &Draft) -> String {
     let mut out = String::new();
-    let _ = writeln!(out, "about = \"found by wayfare hunt {} at seed {}\"", draft.protocol, draft.seed);
+    let _ = writeln!(out, "about = \"drawn by wayfare hunt {} at seed {}\"", draft.protocol, draft.seed);
     let _ = writeln!(out, "duration = \"{}\"", time(draft.end()));
     let _ = writeln!(out, "\n[radio]\nretune = \"{}\"\nattach = \"5ms\"", time(draft.retune_ms));
     match draft.protocol {

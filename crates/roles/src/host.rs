@@ -464,6 +464,27 @@ mod tests {
         toml::from_str(&text).unwrap()
     }
 
+    /// docs/node.md has every key of the file, and its example is one.
+    #[test]
+    fn the_page_about_the_configuration_is_true() {
+        let page = include_str!("../../../docs/node.md");
+        let example = page.split("```toml").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+        let config: HostConfig = toml::from_str(example).unwrap();
+        assert!(config.node(&Seed::new(1)).is_ok() && config.daemon.store.is_some());
+        for schema in [
+            schemars::schema_for!(DaemonConfig),
+            schemars::schema_for!(InterfaceConfig),
+            schemars::schema_for!(RouteConfig),
+        ] {
+            for key in schema.get("properties").and_then(|keys| keys.as_object()).unwrap().keys() {
+                assert!(page.contains(&format!("`{key}`")), "{key}");
+            }
+        }
+        for key in ["name", "addresses", "interface", "route", "role", "seed", "tcp", "daemon"] {
+            assert!(page.contains(&format!("| `{key}` |")), "{key}");
+        }
+    }
+
     fn problem(interface: &str, route: &str) -> String {
         host(interface, route).node(&Seed::new(1)).unwrap_err().to_string()
     }

@@ -104,7 +104,8 @@ pub(crate) enum Waiting {
 }
 
 impl<W: Witness> World<W> {
-    /// Has this happen at `at`; `recorded` is how it is recorded. A restart needs the host as it comes back.
+    /// Has this happen at `at`; `recorded` is how it is recorded. A restart needs the host as it comes back, with a chance of its own:
+    /// it must not draw again what its former life has drawn.
     pub fn order(&mut self, at: Instant, order: Order, recorded: trace::Event, spare: Option<HostSpec>) {
         let number = self.orders.all.len() as u32;
         if let Some(spec) = spare {
@@ -185,7 +186,8 @@ impl<W: Witness> World<W> {
     fn restart(&mut self, host: HostId, spec: HostSpec) {
         let wall = self.host(host).wall;
         let mtus: Vec<u16> = self.host(host).interfaces.iter().map(|interface| interface.mtu).collect();
-        let mut fresh = Host { wall, ..Host::new(spec) };
+        let Host { node, interfaces, stack, due, .. } = Host::new(spec);
+        let mut fresh = Host { node, interfaces, stack: stack.restarted(), wall, due };
         for (interface, mtu) in fresh.interfaces.iter_mut().zip(mtus) {
             interface.mtu = mtu; // a link stays as narrow as it is
         }

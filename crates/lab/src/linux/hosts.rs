@@ -197,7 +197,7 @@ impl<'a> HostOrders<'a> {
             }
             HostEvent::Restart => {
                 if let Some(namespace) = self.namespaces.get(host.index()) {
-                    daemon.child = self.start.spawn(host, namespace)?;
+                    daemon.child = self.start.spawn(host, daemon.report.crashes.len() as u32, namespace)?;
                     daemon.report.pid = daemon.child.id();
                     self.coming.push(Coming { host, greeting: Greeting::new() });
                 }

@@ -249,14 +249,16 @@ pub(super) struct Start<'a> {
 }
 
 impl Start<'_> {
-    /// Starts the daemon of a host in its namespace; what it says goes behind what was said before a crash.
-    pub(super) fn spawn(&self, number: HostId, namespace: &NetNs) -> Result<Child, LinuxError> {
+    /// Starts the daemon of a host that has restarted so often in its namespace; what it says goes behind what was said before a crash.
+    pub(super) fn spawn(&self, number: HostId, life: u32, namespace: &NetNs) -> Result<Child, LinuxError> {
         let Self { plan, order, dir } = *self;
         let none = || LinuxError::World(format!("there is no host {}", number.0));
         let host = plan.hosts.get(number.index()).ok_or_else(none)?;
         let name = &host.config.name;
         let config = dir.join(file::config(name));
-        write(&config, &daemon_text(plan, number.0, &host.text, dir, name))?;
+        let seed = plan.seed_of_life(life);
+        let text = format!("seed = {seed}\n{}", daemon_text(plan, number.0, &host.text, dir, name));
+        write(&config, &text)?;
         let log_path = dir.join(file::output(name));
         let log = File::options().append(true).create(true).open(&log_path);
         let log = log.map_err(|error| LinuxError::File(log_path, error))?;
@@ -284,7 +286,7 @@ fn start(start: &Start<'_>, namespaces: &[NetNs]) -> Result<Vec<Daemon>, LinuxEr
     let mut daemons = Vec::new();
     for ((number, host), namespace) in (0..).map(HostId).zip(&start.plan.hosts).zip(namespaces) {
         let name = host.config.name.clone();
-        let child = start.spawn(number, namespace)?;
+        let child = start.spawn(number, 0, namespace)?;
         let report = HostReport { name: name.clone(), pid: child.id(), ..HostReport::default() };
         let control = start.dir.join(file::control(&name));
         let (lines, owes, has_ended, wall_shift) = (None, 0, false, 0);
@@ -296,7 +298,7 @@ fn start(start: &Start<'_>, namespaces: &[NetNs]) -> Result<Vec<Daemon>, LinuxEr
 /// The host's configuration, and what a daemon in a lab needs beside it.
 fn daemon_text(plan: &Plan, number: u32, host: &str, dir: &Path, name: &str) -> String {
     let path = |name: &str| toml::Value::from(dir.join(name).to_string_lossy().into_owned());
-    let mut text = format!("seed = {}\n{host}\n[daemon]\n", plan.seed);
+    let mut text = format!("{host}\n[daemon]\n");
     let _ = writeln!(text, "control = {}", path(&file::control(name)));
     let _ = writeln!(text, "clients = {}", path(&file::clients(name)));
     let _ = writeln!(text, "radio = {}", path(file::RADIO_SOCKET));

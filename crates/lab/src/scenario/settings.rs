@@ -122,6 +122,7 @@ impl Setting {
                 Some((key, place)) => (key, place.parse::<usize>().ok()),
                 None => (step.as_str(), None),
             };
+            let length = table.get(key).and_then(Value::as_array).map(Vec::len).filter(|length| *length > 0);
             let inner = match (table.get_mut(key), place) {
                 (Some(Value::Array(list)), Some(place)) => list.get_mut(place),
                 (value, None) => value,
@@ -132,6 +133,11 @@ impl Setting {
                 Some(Value::Array(list)) => {
                     let last = list.len().saturating_sub(1);
                     return Err(format!("`{name}`: `{key}` is a list; write {key}[0] to {key}[{last}]"));
+                }
+                None if length.is_some() => {
+                    let length = length.unwrap_or_default();
+                    let last = if length > 1 { format!(" to {key}[{}]", length - 1) } else { String::new() };
+                    return Err(format!("`{name}`: no `{step}`; there are: {key}[0]{last}"));
                 }
                 _ => return Err(format!("`{name}`: no role and no table `{step}`; there are: {known}")),
             };
