@@ -126,7 +126,7 @@ impl Plan {
         let named = |host: &HostPlan, life: u32| {
             let chance = Seed::new(self.seed_of_life(life)).fork(&host.config.name);
             let node = host.config.node(&chance)?;
-            self.host(host, node, chance)
+            host_spec(host, node, &chance)
         };
         let tree = self.tree.iter().flat_map(|tree| tree.hosts(&chance));
         let mut refused = None;
@@ -154,7 +154,7 @@ impl Plan {
     pub fn world_of(&self, nodes: Vec<Node>) -> Result<World, roles::NodeError> {
         let hosts = self.hosts.iter().zip(nodes).map(|(host, node)| {
             let chance = self.chance().fork(&host.config.name);
-            self.host(host, node, chance)
+            host_spec(host, node, &chance)
         });
         Ok(World::new(self.fabric(), hosts.collect::<Result<Vec<_>, _>>()?))
     }
@@ -241,24 +241,24 @@ impl Plan {
     fn chance(&self) -> Seed {
         Seed::new(self.seed)
     }
+}
 
-    fn host(&self, plan: &HostPlan, node: Node, chance: Seed) -> Result<HostSpec, roles::NodeError> {
-        let config = &plan.config;
-        let interfaces = plan.ports.iter().zip(&config.interfaces).map(|(port, interface)| InterfaceSpec {
-            name: port.name.as_str().into(),
-            mac: port.mac,
-            mtu: interface.mtu,
-            port: port.port,
-            tunes: interface.tunes,
-        });
-        Ok(HostSpec {
-            name: config.name.clone(),
-            node,
-            addresses: config.own_addresses()?,
-            interfaces: interfaces.collect(),
-            wall: EPOCH,
-            tcp: Arc::new(config.tcp.profile()?),
-            chance: chance.fork("stack"),
-        })
-    }
+fn host_spec(plan: &HostPlan, node: Node, chance: &Seed) -> Result<HostSpec, roles::NodeError> {
+    let config = &plan.config;
+    let interfaces = plan.ports.iter().zip(&config.interfaces).map(|(port, interface)| InterfaceSpec {
+        name: port.name.as_str().into(),
+        mac: port.mac,
+        mtu: interface.mtu,
+        port: port.port,
+        tunes: interface.tunes,
+    });
+    Ok(HostSpec {
+        name: config.name.clone(),
+        node,
+        addresses: config.own_addresses()?,
+        interfaces: interfaces.collect(),
+        wall: EPOCH,
+        tcp: Arc::new(config.tcp.profile()?),
+        chance: chance.fork("stack"),
+    })
 }

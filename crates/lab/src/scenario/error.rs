@@ -131,7 +131,7 @@ impl<'a> Source<'a> {
             None => full,
         };
         let mut problem = if missing.is_some() { "is missing".to_owned() } else { plain(problem) };
-        if full.ends_with(".mtu") {
+        if full.rsplit('.').next() == Some("mtu") {
             // RFC 791, section 3.2.
             problem = problem.replace("a whole number from 0 to 65535", "a whole number from 68 to 65535");
         }
