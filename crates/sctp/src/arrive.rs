@@ -106,8 +106,9 @@ impl Association {
         if expected == 0 || packet.tag != expected {
             return Err(Reason("sctp_tag"));
         }
-        // Who has got our old address now may say what he likes of us (RFC 5061, section 5.3).
-        let leaving = matches!(self.locals.get(dst), Some(Use::Deleting | Use::Gone(_)));
+        // Who has got our old address now may say what he likes of us (RFC 5061, section 5.3). If we are there again, it is ours.
+        let leaving = matches!(self.locals.get(dst), Some(Use::Deleting | Use::Gone(_)))
+            && self.locals.preferred != Some(dst);
         if leaving && packet.chunks.iter().any(|chunk| matches!(chunk, Chunk::Abort { .. })) {
             return Err(Reason("sctp_abort_to_old_address"));
         }

@@ -192,6 +192,8 @@ impl Daemon {
         };
         if let Err(error) = sent {
             self.refused(now, iface, id, &error);
+        } else if iface == Iface::HOST && self.records.is_some() {
+            self.given.note(id, &bytes);
         }
     }
 

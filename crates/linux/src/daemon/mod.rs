@@ -12,6 +12,7 @@ mod drops;
 mod ends;
 mod finish;
 mod folder;
+mod given;
 mod host;
 mod links;
 mod radio;
@@ -39,6 +40,7 @@ use clients::Clients;
 use control::{Control, Request};
 use drops::Drops;
 use ends::{Claim, Signals};
+use given::Given;
 use host::{HostLink, KERNEL_SIDE};
 use links::Standing;
 use node::{Boot, Command, CommandId, Input, Node, Outbox, StreamId, StreamOp, Value};
@@ -190,6 +192,8 @@ struct Daemon {
     armed: Option<Instant>,
     /// All that happened, if a reader is named.
     records: Option<Recorder>,
+    /// What the kernel was given, for the records.
+    given: Given,
     storage: Option<Storage<Store>>,
     /// What the node is told when it begins: what was found in the store.
     boot: Boot,
@@ -336,6 +340,7 @@ impl Daemon {
             timer: Timer::new()?,
             armed: None,
             records: records.transpose()?,
+            given: Given::default(),
             storage,
             boot,
             unstorable: 0,

@@ -13,6 +13,8 @@ use wire::{Iface, Packet, Reason, ethernet, identity};
 const TOO_LARGE: Reason = Reason("frame_too_large");
 /// The kernel had no memory for a frame.
 const NO_MEMORY: Reason = Reason("receive_no_memory");
+/// No socket of the host's has the port of a datagram.
+const NO_SOCKET: Reason = Reason("no_socket");
 /// A frame is shorter than an Ethernet header.
 const NO_FRAME: Reason = Reason("frame_too_short");
 
@@ -94,6 +96,12 @@ impl Daemon {
             return;
         }
         self.record(now, What::Received(iface, packet.clone()));
+        if iface == Iface::HOST
+            && let Some(datagram) = self.given.refused(&packet.bytes)
+        {
+            self.drops.count(NO_SOCKET);
+            self.record(now, What::Lost(Iface::HOST, datagram, NO_SOCKET.0.into()));
+        }
         if iface == Iface::HOST
             && let Some(reason) = self.sockets.screen_out(&packet.bytes)
         {

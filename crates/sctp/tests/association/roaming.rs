@@ -235,6 +235,24 @@ fn an_abort_after_a_lost_shutdown_complete_is_the_end() {
     assert_eq!(world.events(0).last(), Some(&Event::Closed(Ended::Finished)));
 }
 
+/// The same where the host came back to the address whose end it has asked for: that is its own again, and so is what comes there.
+#[test]
+fn an_abort_to_an_address_that_we_came_back_to_counts() {
+    let mut world = World::opened(&patient());
+    let now = world.now;
+    world.association(1).finish(now);
+    world.run_until(Duration::from_secs(1), |world| world.states()[1] == State::Closed);
+    world.lose(|_| true);
+    break_to(&mut world, 0, 1, 2);
+    world.flush(0);
+    world.lose(|_| true);
+    world.dead = vec![mn(2)];
+    let now = world.now;
+    world.association(0).move_to(now, mn(1), &[mn(1)]).unwrap();
+    world.run_for(1000);
+    assert_eq!(world.events(0).last(), Some(&Event::Closed(Ended::Finished)));
+}
+
 /// An ASCONF that is sent again names an address that it has deleted meanwhile, and comes from one that the peer does not know.
 #[test]
 fn a_change_that_is_sent_again_is_found_by_an_address_that_it_has_deleted() {
