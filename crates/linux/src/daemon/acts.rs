@@ -180,6 +180,9 @@ impl Daemon {
             return;
         }
         let id = packet.id;
+        if iface == Iface::HOST && self.records.is_some() {
+            self.given.note(id, &packet.bytes);
+        }
         let sent = if self.records.as_ref().is_some_and(Recorder::is_at_once) {
             // A daemon that is killed now has sent nothing of which there is no record.
             self.record(now, What::Sent(iface, packet.clone()));
@@ -192,8 +195,6 @@ impl Daemon {
         };
         if let Err(error) = sent {
             self.refused(now, iface, id, &error);
-        } else if iface == Iface::HOST && self.records.is_some() {
-            self.given.note(id, &bytes);
         }
     }
 
