@@ -90,8 +90,8 @@ mod tests {
         let mut figure = SequenceFigure::new("");
         figure.steps = vec![step(0, 1000), step(1650, 2650)];
         let (x, y) = (Range::of([0.0, 2.7]), Range::of([0.0, 1.0]));
-        let frame = Frame { left: 0.0, top: 0.0, width: 200.0, height: 10.0, x, y };
-        let mut svg = Svg::new(200.0);
+        let frame = Frame { left: 0.0, top: 0.0, width: 300.0, height: 10.0, x, y };
+        let mut svg = Svg::new(300.0);
         Steps::of(&figure, |_| true).draw(&mut svg, &frame, &Ticks::new(x, 4), Instant::as_secs_f64);
         let text = svg.finish(40.0, "spans", "");
         assert_eq!(text.matches("1000 ms").count(), 1, "{text}");
