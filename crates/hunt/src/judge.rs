@@ -184,12 +184,23 @@ fn opens_while_it_moves(draft: &Draft, work: &Work) -> bool {
     if draft.protocol != Protocol::Sigma {
         return false;
     }
-    let host = draft.hosts.iter().find(|host| host.work.contains(work));
-    // A cell is noticed some time after it is heard; then it is tuned to.
+    let index = draft.hosts.iter().position(|host| host.work.contains(work));
+    let host = index.and_then(|index| draft.hosts.get(index));
+    // A host that is stopped does all that is due, and notices all that happened, when it goes on.
+    let stops =
+        || draft.faults.iter().filter(|fault| matches!(fault.what, What::Stop(_)) && fault.mobile() == index);
+    let does = |at: u64| {
+        stops().find(|stop| (stop.at..=stop.ends()).contains(&at)).map_or(at, crate::fault::Fault::ends)
+    };
+    // A cell is noticed some time after it is heard; then it is tuned to. A stop in between begins that time anew.
     let noticed = timers::NOTICED as u64 + draft.retune_ms;
+    let noticed_by = |heard: u64| {
+        let between = stops().filter(|stop| stop.at <= heard + noticed && stop.ends() >= heard);
+        between.map(crate::fault::Fault::ends).fold(heard, u64::max) + noticed
+    };
     let addressless = host.into_iter().flat_map(|host| &host.moves).any(|step| {
         let (lost, heard) = (step.at + step.overlap.max(0) as u64, step.at + (-step.overlap).max(0) as u64);
-        (lost..=heard + noticed).contains(&work.start)
+        (does(lost)..=noticed_by(heard)).contains(&does(work.start))
     });
     let cut_off = draft.faults.iter().any(|fault| {
         let of_cell = matches!(
