@@ -12,7 +12,6 @@ pub mod fault;
 pub mod judge;
 pub mod linux;
 pub mod plant;
-mod reach;
 pub mod run;
 pub mod search;
 pub mod shrink;

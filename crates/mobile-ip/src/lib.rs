@@ -22,7 +22,6 @@ mod agents;
 mod announcer;
 mod binding;
 mod clock;
-mod codes;
 pub mod config;
 pub mod foreign_agent;
 pub mod home_agent;
@@ -30,7 +29,6 @@ mod limiter;
 pub mod mark;
 pub mod message;
 pub mod mobile_node;
-mod pending;
 mod registrar;
 mod tunnels;
 

@@ -23,9 +23,7 @@ impl Association {
         }
         match self.state {
             State::Closed => None,
-            State::CookieWait | State::CookieEchoed => self
-                .opening_packet(now)
-                .or_else(|| self.second.as_mut().and_then(|second| second.poll_transmit(now))),
+            State::CookieWait | State::CookieEchoed => self.opening_packet(now),
             _ => self
                 .change_packet(now)
                 .or_else(|| self.shutdown_packet(now))

@@ -91,9 +91,7 @@ fn rules() -> String {
             stats::number(compared.allowance, 0)
         );
     }
-    // Not as a verdict would begin: it stands below each table, also where all agree.
-    let _ =
-        writeln!(out, "a scenario is inconclusive if fewer than {LEAST} runs of a backend can be trusted");
+    let _ = writeln!(out, "inconclusive: fewer than {LEAST} runs of a backend can be trusted");
     out
 }
 

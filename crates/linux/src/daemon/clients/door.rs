@@ -1,8 +1,7 @@
 //! The UNIX socket where programs ask: who they are, what they want, and the socket that is meant.
 
-use crate::daemon::socket_file::{self, SocketFile};
 use crate::daemon::sockets::options::{TCP_INFO, TcpInfo, get};
-use crate::descriptors::{Accepted, Reserve};
+use crate::descriptors::{self, Reserve};
 use crate::error::{Attempt, Result};
 use crate::peer;
 use client::{Answer, Request};
@@ -16,7 +15,7 @@ use std::collections::VecDeque;
 use std::io::{self, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use wire::{Duration, Instant, Ipv4Addr, SocketAddrV4};
 
 /// Programs that may be about to say what they want.
@@ -31,9 +30,9 @@ const PATIENCE: u64 = 5;
 /// `SO_NETNS_COOKIE`, since Linux 5.14.
 const SO_NETNS_COOKIE: i32 = 71;
 
-pub(in crate::daemon) struct Door {
+pub(super) struct Door {
     listener: OwnedFd,
-    _file: SocketFile,
+    path: PathBuf,
     /// With the time since when they have said nothing: the longest first.
     asking: VecDeque<(OwnedFd, Instant)>,
     reserve: Reserve,
@@ -64,23 +63,27 @@ impl Asker {
 }
 
 impl Door {
-    pub(in crate::daemon) fn open(path: &Path) -> Result<Self> {
+    pub(super) fn open(path: &Path) -> Result<Self> {
         let open = || {
             let address = SocketAddrUnix::new(path)?;
             let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
             let listener = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
-            socket_file::clear(path, || {
+            // A socket that nobody answers at is what a killed daemon left behind.
+            if bind(&listener, &address) == Err(Errno::ADDRINUSE) {
                 let probe = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
-                Ok(rustix::net::connect(&probe, &address)?)
-            })?;
-            bind(&listener, &address)?;
+                if rustix::net::connect(&probe, &address) != Err(Errno::CONNREFUSED) {
+                    return Err(Errno::ADDRINUSE);
+                }
+                rustix::fs::unlink(path)?;
+                bind(&listener, &address)?;
+            }
             listen(&listener, BACKLOG)?;
-            Ok::<_, io::Error>((listener, SocketFile::bound(path)))
+            Ok(listener)
         };
-        let (listener, file) = open().attempt("listen at", path.display())?;
+        let listener = open().attempt("listen at", path.display())?;
         Ok(Self {
             listener,
-            _file: file,
+            path: path.to_owned(),
             asking: VecDeque::new(),
             reserve: Reserve::keep(RESERVE),
             rests: false,
@@ -136,14 +139,18 @@ impl Door {
 
     /// The next program, by a descriptor of the reserve if there is no other.
     fn accept(&mut self) -> Option<OwnedFd> {
-        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-        // One descriptor for the question, and one for the socket that comes with it.
-        match self.reserve.accept(2, || accept_with(&self.listener, flags)) {
-            Accepted::One(asker) => Some(asker),
-            Accepted::Nothing => None,
-            Accepted::Refused => {
-                self.rests = true;
-                None
+        loop {
+            match accept_with(&self.listener, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC) {
+                Ok(asker) => return Some(asker),
+                Err(Errno::AGAIN) => return None,
+                Err(Errno::INTR) => {}
+                Err(error) => {
+                    // One for the question, and one for the socket that comes with it.
+                    if !descriptors::is_used_up(error) || !self.reserve.spend(2) {
+                        self.rests = true;
+                        return None;
+                    }
+                }
             }
         }
     }
@@ -164,6 +171,12 @@ pub fn is_open_to_programs(path: &Path) -> Result<()> {
         }
     };
     knock().attempt("reach a daemon at", path.display())
+}
+
+impl Drop for Door {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.path);
+    }
 }
 
 fn take(asker: &OwnedFd) -> std::result::Result<(Request, OwnedFd), Errno> {
