@@ -128,6 +128,73 @@ fn a_host_that_loses_its_cell_goes_to_the_strongest_that_it_hears() {
     );
 }
 
+/// Twenty handoffs of a host that uses 90 % of its cell for datagrams to the correspondent: how many were lost at its radio because it
+/// left the cell, and how many while it was on its way.
+fn left_behind(kind: &str, drain: &str) -> [u64; 2] {
+    let moves: Vec<String> = (0..20)
+        .map(|number| {
+            let to = if number % 2 == 0 { "n1" } else { "n0" };
+            format!("{{ at = \"{}ms\", to = \"{to}\", kind = \"{kind}\" }}", 1000 + 457 * number)
+        })
+        .collect();
+    let text = scenario(&format!("moves = [{}]", moves.join(", ")), "", true)
+        .replace("rate = 50, size = 100", "rate = 160, size = 1400")
+        .replace("11Mb/s", "2Mb/s")
+        .replace("to = \"m:9000\", rate = 160", "to = \"m:9000\", rate = 1")
+        .replace("retune = \"5ms\"", &format!("retune = \"5ms\"\ndrain = \"{drain}\""));
+    let outcome = run(&text, 1);
+    assert!(outcome.doubts.is_empty(), "{:?}", outcome.doubts);
+    assert_eq!(outcome.handoffs.len(), 20);
+    ["sender_left_cell", "radio_retuning"]
+        .map(|reason| outcome.ledger.dropped.get(reason).copied().unwrap_or_default())
+}
+
+/// What waits at the radio, and what is on the air, is lost with the cell, unless the radio has time to send it.
+#[test]
+fn a_radio_that_has_time_for_it_leaves_no_frame_behind() {
+    for kind in ["hard", "semisoft"] {
+        let without = left_behind(kind, "0s");
+        assert!(without[0] >= 8, "{kind}: {without:?}");
+        let with = left_behind(kind, "100ms");
+        assert!(with[0] == 0 && with[1] <= without[1] + 10, "{kind}: {with:?}, without time {without:?}");
+    }
+}
+
+/// A download over semisoft handoffs: segments that the old base station had delivered come once more out of the delay device. Each
+/// is a duplicate of its handoff.
+#[test]
+fn segments_that_arrive_twice_are_counted_as_duplicates_of_their_handoff() {
+    let network = NETWORK
+        .replace("11Mb/s", "2Mb/s")
+        .replace("delay = \"2ms\"", "delay = [\"41ms\", \"1ms\"]")
+        .replace("uplink = \"correspondent\"", "uplink = \"correspondent\", delay_device = 8")
+        .replace("uplink = \"gw\"", "uplink = \"gw\", delay_device = 8");
+    let moves = ["n1", "n0", "n1", "n0"].iter().zip(1..);
+    let moves = moves.map(|(to, at)| format!("{{ at = \"{at}s\", to = \"{to}\", kind = \"semisoft\" }}"));
+    let text = format!(
+        "{network}[host.correspondent]\naddress = \"10.2.0.2\"\ndefault_route = \"gw\"\n\
+         role = [{{ kind = \"apps/bulk-server\", at = \"correspondent:9000\", bytes = 1_000_000 }}]\n\
+         [host.m]\naddress = \"10.1.0.7\"\ntcp = {{ receive_buffer = 16384 }}\n\
+         role = [{{ kind = \"cellular-ip/mobile\", start = \"n0\", moves = [{}] }}, \
+         {{ kind = \"apps/bulk-client\", to = \"correspondent:9000\", start = \"0.5s\" }}]\n",
+        moves.collect::<Vec<_>>().join(", ")
+    );
+    let outcome = run(&text, 1);
+    assert!(outcome.failures.is_empty() && outcome.doubts.is_empty(), "{:?}", outcome.doubts);
+    let mobile = outcome.plan.host_names().iter().position(|name| name == "m").unwrap() as u32;
+    let mut arrived = std::collections::BTreeMap::new();
+    for record in outcome.records.iter().filter(|record| record.host.0 == mobile) {
+        if let What::Sent(wire::Iface::HOST, packet) = &record.what {
+            *arrived.entry(packet.id).or_insert(0u64) += 1;
+        }
+    }
+    let twice: u64 = arrived.values().map(|count| count - 1).sum();
+    let counted: Vec<u64> = outcome.handoffs.iter().map(lab::handoff::Handoff::duplicates).collect();
+    assert_eq!(counted.len(), 4);
+    assert!(counted.iter().all(|count| *count > 0), "{counted:?}");
+    assert_eq!(counted.iter().sum::<u64>(), twice, "{counted:?}");
+}
+
 #[test]
 fn a_first_attach_out_of_range_is_made_elsewhere_and_orders_are_taken() {
     let course = "course.1 = [[\"0s\", -120], [\"2s\", -120], [\"2s\", -50]]\ncourse.2 = [[\"0s\", -50]]";

@@ -243,3 +243,132 @@ fn a_home_agent_whose_clock_is_set_back_registers_as_before() {
     // The move is at 4.3 s.
     assert!(read(&outcome, 4500, 5500) > 100_000, "{}", read(&outcome, 4500, 5500));
 }
+
+/// A stopped host learns that its clock was set when it goes on: in which order both happen changes nothing.
+#[test]
+fn a_clock_that_is_set_while_its_host_is_stopped_is_set_when_it_goes_on() {
+    let home = "host = \"home\"";
+    let denials = |clock_at: u64| {
+        let events = [
+            event(3000, "stop", home),
+            event(3200, "continue", home),
+            event(clock_at, "clock", &format!("{home}\nstep = \"+100s\"")),
+        ];
+        let outcome = run("mobile-ip/download", &events);
+        let is_denial = |what: &What| matches!(what, What::Marked(mark) if mark.name == "denied");
+        outcome.records.iter().filter(|record| is_denial(&record.what)).count()
+    };
+    assert_eq!([2900, 3100, 3300].map(denials), [1; 3], "before it stops, meanwhile, and after");
+}
+
+/// A clock that is wrong from the start: the home agent denies the first registration (code 133), and the mobile node takes its time.
+#[test]
+fn a_mobile_node_whose_clock_is_wrong_registers_by_the_home_agents_clock() {
+    for step in ["+90s", "-90s"] {
+        let outcome =
+            run("mobile-ip/download", &[event(0, "clock", &format!("host = \"mobile\"\nstep = \"{step}\""))]);
+        let marks = outcome.records.iter().filter_map(|record| match &record.what {
+            What::Marked(mark) if ["denied", "registered"].contains(&mark.name) => Some(mark.name),
+            _ => None,
+        });
+        let marks: Vec<&str> = marks.collect();
+        assert_eq!(marks, ["denied", "registered", "registered"], "{step}: at home, and away");
+        let text = lab::report::text(&outcome);
+        assert!(read(&outcome, 4500, 5500) > 100_000, "{step}: {text}");
+    }
+}
+
+/// The segments with SYN and without ACK that a host's stack sent: from which port, and the sequence number.
+fn calls(outcome: &Outcome, name: &str) -> Vec<(u16, u32)> {
+    let host = host(outcome, name);
+    let mut calls = Vec::new();
+    for record in outcome.records.iter().filter(|record| record.host == host) {
+        let What::Received(wire::Iface::HOST, packet) = &record.what else { continue };
+        let Ok((header, payload)) = wire::ipv4::Header::parse(&packet.bytes) else { continue };
+        // Bytes 0, 1: the port; 4 to 7: the number; 13: the flags.
+        if header.protocol == 6 && payload[13] & 0x12 == 0x02 {
+            let number = u32::from_be_bytes([payload[4], payload[5], payload[6], payload[7]]);
+            calls.push((u16::from_be_bytes([payload[0], payload[1]]), number));
+        }
+    }
+    calls.dedup();
+    calls
+}
+
+/// RFC 9293, section 3.4.1, and RFC 6528: a host that restarts does not use its old number again, and its peer's old connection does
+/// not answer in the place of a new one.
+#[test]
+fn a_host_that_restarts_opens_a_connection_of_its_own() {
+    let host = "host = \"mobile\"";
+    let outcome = run("mobile-ip/download", &[event(2000, "crash", host), event(3000, "restart", host)]);
+    let calls = calls(&outcome, "mobile");
+    let [first, second] = calls[..] else { panic!("{calls:?}") };
+    assert_ne!(first.0, second.0);
+    assert_ne!(first.1, second.1);
+    let ports: Vec<u16> = outcome.flows.iter().map(|flow| flow.to.at.port()).collect();
+    assert_eq!(ports, [first.0, second.0], "two flows, each with its own counts");
+    assert!(outcome.flows[1].bytes > 500_000, "{}", outcome.flows[1].bytes);
+    let again = simulate(outcome.plan.clone()).unwrap();
+    assert_eq!(again.fingerprint, outcome.fingerprint);
+}
+
+/// The tag of SCTP's INIT is that of the host's life, too (RFC 9260, section 5.3.1). The association begins at 1 s.
+#[test]
+fn an_association_of_a_host_that_restarts_has_another_tag() {
+    let tag = |events: &[String]| -> Option<Vec<u8>> {
+        let outcome = run("sigma/handoff", events);
+        outcome.records.iter().find_map(|record| {
+            let What::Sent(_, packet) = &record.what else { return None };
+            let (header, payload) = wire::ipv4::Header::parse(&packet.bytes).ok()?;
+            // Behind the common header of 12 bytes: a chunk INIT, and its tag behind the chunk's header of 4.
+            let is_init = header.protocol == 132 && payload.get(12) == Some(&1);
+            payload.get(16..20).filter(|_| is_init).map(<[u8]>::to_vec)
+        })
+    };
+    let host = "host = \"mobile\"";
+    let (first, second) = (tag(&[]), tag(&[event(500, "crash", host), event(700, "restart", host)]));
+    assert!(first.is_some() && second.is_some() && first != second, "{first:?} {second:?}");
+}
+
+/// Datagrams that wait for a host that is stopped until the end never came, as segments do not.
+#[test]
+fn a_flow_to_a_host_that_stays_stopped_never_came_back() {
+    let outcome = run("first", &[event(1500, "stop", "host = \"mobile\"")]);
+    assert!(outcome.ledger.held > 100, "{:?}", outcome.ledger);
+    let text = lab::report::text(&outcome);
+    assert!(outcome.failures.iter().any(|failure| failure.contains("never again new data")), "{text}");
+    let outcome = run(
+        "first",
+        &[event(1500, "stop", "host = \"mobile\""), event(2500, "continue", "host = \"mobile\"")],
+    );
+    assert_eq!(outcome.failures, Vec::<String>::new());
+}
+
+/// A host signals to a base station that has crashed: that time is the crash's, and not the protocol's.
+#[test]
+fn what_a_host_signals_to_a_crashed_station_is_due_to_the_crash() {
+    let b2 = "host = \"b2\"";
+    let outcome = run("first", &[event(1900, "crash", b2), event(2600, "restart", b2)]);
+    let text = lab::report::text(&outcome);
+    assert!(text.contains("crash of b2 .. restart of b2"), "{text}");
+}
+
+/// A handoff to a cell that is cut does not come about: it has no latency, and the table says so.
+#[test]
+fn a_handoff_that_failed_has_no_latency() {
+    let outcome = run("first", &[event(900, "cut", "cell = 3"), event(1200, "restore", "cell = 3")]);
+    let first = &outcome.handoffs[0];
+    assert!(first.failed && first.latency.is_none(), "{first:?}");
+    assert!(lab::report::text(&outcome).contains("b3 (failed)"));
+    assert!(outcome.handoffs[1..].iter().all(|handoff| !handoff.failed));
+}
+
+/// A disk that is filled where nothing is stored changes nothing: the report says why.
+#[test]
+fn a_full_disk_of_a_host_that_stores_nothing_is_named() {
+    let full = |name: &str, host: &str| {
+        lab::report::text(&run(name, &[event(2000, "disk-full", &format!("host = \"{host}\""))]))
+    };
+    assert!(full("first", "b2").contains("disk full at b2: nothing follows"));
+    assert!(!full("mobile-ip/download", "home").contains("nothing follows"));
+}

@@ -15,6 +15,7 @@ use link::{CellSpec, Faults, PortId, RadioSpec, WireSpec};
 use node::Stage;
 use roles::HostConfig;
 use sim::StoreFault;
+use std::fmt::Write;
 use trace::{HostId, Record, What};
 use wire::ipv4::{self, Header};
 use wire::{Cell, Duration, EtherType, Instant, Mac, Packet, arp};
@@ -301,4 +302,87 @@ fn a_node_that_comes_home_does_not_send_to_neighbors_that_it_knew_before() {
     let arrived = arrived.filter(|record| matches!(record.what, What::AppReceived(_)));
     let arrived = arrived.count();
     assert!((220..=230).contains(&arrived), "{arrived} of 225 datagrams reached the node that is away");
+}
+
+/// Sixty mobile nodes that leave home at one instant, and one that has left before. `agent` is what is said of the foreign agent, `faults` what goes wrong.
+fn crowd(agent: &str, faults: &str) -> Outcome {
+    let mut text = format!(
+        r#"
+        about = "Sixty mobile nodes that move at once"
+        duration = "20s"
+        [radio]
+        retune = "5ms"
+        [wire.left]
+        ends = ["router", "home"]
+        rate = "100Mb/s"
+        delay = "5ms"
+        net = "10.0.1.0/24"
+        [wire.right]
+        ends = ["router", "foreign"]
+        rate = "100Mb/s"
+        delay = "5ms"
+        net = "10.0.2.0/24"
+        [cell.1]
+        station = "home"
+        rate = "2Mb/s"
+        net = "10.1.0.0/24"
+        [cell.2]
+        station = "foreign"
+        rate = "2Mb/s"
+        net = "10.2.0.0/24"
+        [mobile-ip]
+        key = "{KEY}"
+        [host.router]
+        [host.home]
+        role = [{{ kind = "mobile-ip/home-agent" }}]
+        [host.foreign]
+        role = [{{ kind = "mobile-ip/foreign-agent"{agent} }}]
+        {faults}
+        "#
+    );
+    for number in 0..61 {
+        let at = if number == 0 { "1s" } else { "3s" };
+        let _ = write!(
+            text,
+            "[host.m{number}]\naddress = \"10.1.0.{}\"\nrole = [{{ kind = \"mobile-ip/mobile-node\" }}, \
+             {{ kind = \"apps/roam\", start = \"home\", moves = [{{ at = \"{at}\", to = \"foreign\" }}] }}]\n",
+            number + 7
+        );
+    }
+    let outcome = lab::run::simulate(Scenario::plan("crowd", &text, &[], 1).unwrap()).unwrap();
+    assert_eq!(outcome.doubts, []);
+    outcome
+}
+
+/// When each of the sixty was registered away for the first time, the last one last.
+fn registered_away(outcome: &Outcome) -> Vec<Instant> {
+    let moved = Instant::from_millis(3000);
+    let mut first = std::collections::BTreeMap::new();
+    for record in outcome.records.iter().filter(|record| record.at > moved) {
+        if matches!(&record.what, What::Marked(mark) if mark.name == "registered") {
+            first.entry(record.host).or_insert(record.at);
+        }
+    }
+    let mut all: Vec<Instant> = first.into_values().collect();
+    all.sort_unstable();
+    all
+}
+
+#[test]
+fn a_crowd_that_moves_at_once_is_registered_at_once() {
+    let all = registered_away(&crowd("", ""));
+    assert_eq!(all.len(), 60);
+    assert!(all[59] < Instant::from_millis(3500), "{all:?}");
+}
+
+/// The agent has places for a third of them, and the home agent is away for 2 s: the first requests are never answered. Those that come
+/// when it is back need not wait until the first have had their 7 s.
+#[test]
+fn requests_that_wait_in_vain_keep_no_crowd_from_registering() {
+    let cut =
+        |at: &str, kind: &str| format!("[[event]]\nat = \"{at}\"\nkind = \"{kind}\"\nwire = \"left\"\n");
+    let faults = cut("2900ms", "cut") + &cut("5s", "restore");
+    let all = registered_away(&crowd(", pending = 20", &faults));
+    assert_eq!(all.len(), 60);
+    assert!(all[59] < Instant::from_millis(9000), "{all:?}");
 }

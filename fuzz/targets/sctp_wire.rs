@@ -200,7 +200,7 @@ impl Wire {
                     end.id = Some(id);
                     end.credit = 0;
                 }
-                Event::Restarted => (self.honest, end.credit) = (false, 0),
+                Event::Restarted { intact: false } => (self.honest, end.credit) = (false, 0),
                 Event::Room(more) => end.credit += more,
                 _ => {}
             }

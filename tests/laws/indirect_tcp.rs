@@ -61,7 +61,7 @@ fn greeting(chance: &mut Seed, now: Instant, router: Ipv4Addr) -> Signed<Greetin
     let sequence = WALL.plus(now.since(Instant::ZERO)).0.cast_unsigned() - late;
     let entries = (0..chance.draw() % 4).map(|number| entry(host, number as u32)).collect();
     let previous = [vec![LEFT], vec![RIGHT], Vec::new()][(chance.draw() % 3) as usize].clone();
-    Signed::new(Greeting { host, sequence, router, previous, entries }, &key(chance))
+    Signed::new(Greeting { host, sequence, router, previous, entries, again: false }, &key(chance))
 }
 
 pub(super) fn to_support_router(chance: &mut Seed, now: Instant) -> Post {

@@ -1,7 +1,8 @@
 //! The update-request: a node that refuses a host's data asks it for a route-update.
 //!
 //! Its data would otherwise keep the host from sending one: a lost route-update, or a node that was restarted, would cut it off.
-//! The message is not authenticated. It is a hint, which costs a host one route-update at most every 200 ms.
+//! The message is not authenticated. It is a hint: however many
+//! there are, a host answers with a route-update and its repetitions (`update_repeats`), at most every 200 ms.
 //!
 //! ```text
 //!  0                   1                   2                   3

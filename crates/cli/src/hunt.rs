@@ -83,6 +83,16 @@ pub(crate) fn hunt(args: &Args) -> Result<(), Failure> {
     if args.self_test {
         return self_test();
     }
+    if args.seed.checked_add(args.seeds - 1).is_none() {
+        let last = u64::MAX - (args.seeds - 1);
+        let why = format!(
+            "--seed {} and --seeds {}: there are no seeds beyond {}; allowed for --seed: at most {last}",
+            args.seed,
+            args.seeds,
+            u64::MAX
+        );
+        return Err(Failure::Usage(why));
+    }
     let protocols = args.protocol.map_or_else(|| Protocol::ALL.to_vec(), |protocol| vec![protocol]);
     if args.show {
         let draft = |protocol: &Protocol| draw(*protocol, args.seed, args.on.size());
@@ -161,7 +171,9 @@ fn report(args: &Args, protocol: Protocol, found: &[Found], known: &[Known]) -> 
         let open = known.iter().find(|known| known.is_about(protocol, judge));
         if let Some(open) = open.filter(|open| all.len() as u64 <= open.most(args.seeds)) {
             let (most, finding) = (open.most(args.seeds), &open.finding);
-            print(&format!("  known: {judge}: {} seeds of at most {most}: {finding}\n", all.len()));
+            let seeds: Vec<_> = all.iter().map(|found| found.seed.to_string()).collect();
+            let seeds = seeds.join(" ");
+            print(&format!("  known: {judge}: {} seeds of at most {most}: {seeds}: {finding}\n", all.len()));
             continue;
         }
         failed += all.len();

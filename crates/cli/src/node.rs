@@ -31,18 +31,11 @@ pub(crate) fn node(args: &Args) -> Result<(), Failure> {
         return Err(Failure::Usage(takes_over(&spec)));
     }
     // The keys of a lab are in its scenario.
-    if !config.daemon.hold && has_keys(&text) {
+    if !config.daemon.hold && lab::scenario::has_keys(&text) {
         linux::seal_memory();
         warn_of_readers(&args.config);
     }
     run(spec).map_err(|error| Failure::Machine(error.to_string()))
-}
-
-/// Whether a configuration has a key: a value called `key`, or `network_key` and the like.
-fn has_keys(text: &str) -> bool {
-    let text: String = text.lines().filter_map(|line| line.split('#').next()).collect::<Vec<_>>().join("\n");
-    let mut words = text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == '-'));
-    words.any(|word| word == "key" || word.ends_with("_key"))
 }
 
 /// Says that others than the daemon's user can read its keys. It starts all the same: a configuration may be a group's.
@@ -110,16 +103,4 @@ fn spec(config: &HostConfig) -> Result<Spec, roles::NodeError> {
         store_needs_room: daemon.store_needs_room,
         hold: daemon.hold,
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_configuration_with_a_key_is_known() {
-        assert!(has_keys("role = [{ kind = \"x\", nodes = [{ spi = 256, key = \"00\" }] }]"));
-        assert!(has_keys("network_key = \"00\""));
-        assert!(!has_keys("name = \"monkey\" # no key\nkeys = 1"));
-    }
 }

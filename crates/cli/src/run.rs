@@ -25,6 +25,7 @@ pub(crate) struct Args {
     #[arg(long, value_enum, default_value_t = On::Sim)]
     on: On,
     /// Change a value: ROLE.KEY=VALUE, or the path of a value in the file. KEY=A|B|C: a grid of runs, with each.
+    /// KEY=@FILE reads the value from a file: other users can read a command line.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     set: Vec<Setting>,
     /// The seed of all chance; of the first run, if there are several.

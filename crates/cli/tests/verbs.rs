@@ -243,6 +243,11 @@ fn every_failure_has_its_number() {
         (&["run", "first", "--out", "mine"], 2, "exists and is not a run directory; not overwritten"),
         (&["run", "first", "--repeats", "9"], 2, "--repeats is for runs on Linux"),
         (&["run", "first", "--seed", "-1"], 2, "allowed: a whole number from 0 to 18446744073709551615"),
+        (
+            &["hunt", "sigma", "--seed", "18446744073709551615", "--seeds", "3"],
+            2,
+            "at most 18446744073709551613",
+        ),
         (&["scale", "--hosts", "100,100"], 2, "--hosts: 100 is given twice"),
         (&["scale", "--hosts", "100 1000"], 2, "with commas between them, as 100,1000"),
         (&["explain", "mine"], 2, "is it a run directory?"),

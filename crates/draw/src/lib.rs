@@ -19,7 +19,7 @@ pub use capture::{Capture, CaptureError, Direction, Interface, Seen, Snap};
 pub use csv::Csv;
 pub use figure::{
     Axis, Band, Bar, BarFigure, BarGroup, BesideFigure, Cost, Counts, DistributionFigure, DistributionPanel,
-    FlowTrace, Handoff, Joined, Mark, MarkKind, Noticed, Owner, Point, PointFigure, Sample, SequenceFigure,
-    Series, Step, Style, TimeFigure, TimeLine, TimePanel, TimeWindow, Whisker,
+    FlowTrace, Handoff, HoleBand, Joined, Mark, MarkKind, Noticed, Owner, Point, PointFigure, Sample,
+    SequenceFigure, Series, Step, Style, TimeFigure, TimeLine, TimePanel, TimeWindow, Whisker,
 };
 pub use text::Table;

@@ -57,7 +57,8 @@ impl End {
     }
 }
 
-/// Both ends of the connection of a workload; the first of each, if there are several.
+/// Both ends of the connection of a workload. Of several, the first that was asked for, and the last that was accepted: a client of
+/// Indirect TCP asks again where it is not answered.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Ends {
     /// Who asked.
@@ -69,6 +70,8 @@ pub struct Ends {
 /// When datagrams arrived.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Arrivals {
+    /// The first.
+    pub first: Instant,
     /// The last.
     pub last: Instant,
     /// The longest time between two: from, and to.
@@ -76,9 +79,8 @@ pub struct Arrivals {
 }
 
 impl Arrivals {
-    /// The first datagram, of a source that began at `begun`.
-    pub(crate) const fn first(begun: Instant, at: Instant) -> Self {
-        Self { last: at, gap: (begun, at) }
+    pub(crate) const fn first(at: Instant) -> Self {
+        Self { first: at, last: at, gap: (at, at) }
     }
 
     pub(crate) fn another(&mut self, at: Instant) {

@@ -54,6 +54,13 @@ pub enum Spot {
     Air(usize),
 }
 
+impl What {
+    /// Whether it happens to the correspondent.
+    pub const fn is_of_fixed(self) -> bool {
+        matches!(self, Self::Crash(Node::Fixed) | Self::Stop(Node::Fixed) | Self::Clock(Node::Fixed, _))
+    }
+}
+
 impl Fault {
     /// When it is over.
     pub const fn ends(&self) -> u64 {

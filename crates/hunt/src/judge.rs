@@ -21,7 +21,7 @@ pub enum Judge {
     Owners,
     /// All bytes of a stream once and in order; no connection fails without a cause; no end is left without news.
     Stream,
-    /// Datagrams arrive again after the last move.
+    /// A receiver of datagrams is never without one for long.
     Served,
     /// No application waits longer than its path and its protocol's timers explain.
     Stall,
@@ -184,19 +184,31 @@ fn opens_while_it_moves(draft: &Draft, work: &Work) -> bool {
     if draft.protocol != Protocol::Sigma {
         return false;
     }
-    let host = draft.hosts.iter().find(|host| host.work.contains(work));
-    // A cell is noticed some time after it is heard; then it is tuned to.
+    let index = draft.hosts.iter().position(|host| host.work.contains(work));
+    let host = index.and_then(|index| draft.hosts.get(index));
+    // A host that is stopped does all that is due, and notices all that happened, when it goes on.
+    let stops =
+        || draft.faults.iter().filter(|fault| matches!(fault.what, What::Stop(_)) && fault.mobile() == index);
+    let does = |at: u64| {
+        stops().find(|stop| (stop.at..=stop.ends()).contains(&at)).map_or(at, crate::fault::Fault::ends)
+    };
+    // A cell is noticed some time after it is heard; then it is tuned to. A stop in between begins that time anew.
     let noticed = timers::NOTICED as u64 + draft.retune_ms;
+    let noticed_by = |heard: u64| {
+        let between = stops().filter(|stop| stop.at <= heard + noticed && stop.ends() >= heard);
+        between.map(crate::fault::Fault::ends).fold(heard, u64::max) + noticed
+    };
     let addressless = host.into_iter().flat_map(|host| &host.moves).any(|step| {
         let (lost, heard) = (step.at + step.overlap.max(0) as u64, step.at + (-step.overlap).max(0) as u64);
-        (lost..=heard + noticed).contains(&work.start)
+        (does(lost)..=noticed_by(heard)).contains(&does(work.start))
     });
     let cut_off = draft.faults.iter().any(|fault| {
         let of_cell = matches!(
             fault.what,
             What::Cut(Spot::Air(_)) | What::Crash(Node::Router(_)) | What::Stop(Node::Router(_))
         );
-        of_cell && (fault.at..=fault.ends() + noticed).contains(&work.start)
+        let is_here = |host| draft.is_in_its_cell(fault, host, noticed);
+        of_cell && host.is_some_and(is_here) && (fault.at..=fault.ends() + noticed).contains(&work.start)
     });
     // INIT is sent again after 1 s (RTO.Initial).
     let opening = work.start + 1000 + 4 * draft.worst_round_trip();
@@ -210,7 +222,7 @@ const FRESH: u64 = 10;
 /// Bytes of IP, of a tunnel's IP, and of UDP.
 const HEADERS: u32 = 20 + 20 + 8;
 
-/// Between two datagrams, and from the last one until the sources stop, is not longer than is explained.
+/// The waits for the first datagram, between two of them, and from the last one until the sources stop are no longer than is explained.
 fn served(draft: &Draft, work: &Work, facts: &Facts) -> Option<String> {
     let Kind::Datagrams { rate, size, .. } = work.kind else { return None };
     // There are no fragments: what does not fit is dropped, and its sender told.
@@ -226,8 +238,8 @@ fn served(draft: &Draft, work: &Work, facts: &Facts) -> Option<String> {
     let start = Instant::ZERO + Duration::from_millis(work.start);
     let arrivals = facts.datagrams.get(&work.port).copied();
     let waits = match arrivals {
-        Some(Arrivals { last, gap }) => [gap, (last, stop)],
-        None => [(start, start), (start, stop)],
+        Some(Arrivals { first, last, gap }) => [(start, first), gap, (last, stop)],
+        None => [(start, start), (start, start), (start, stop)],
     };
     let too_long = |(from, to): (Instant, Instant)| {
         let allowed = (NO_CAUSE + explained(draft, work, facts, (from, to))).max(FRESH as f64);

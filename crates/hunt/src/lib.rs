@@ -12,6 +12,7 @@ pub mod fault;
 pub mod judge;
 pub mod linux;
 pub mod plant;
+mod reach;
 pub mod run;
 pub mod search;
 pub mod shrink;

@@ -140,3 +140,6 @@ fn remove_router(draft: &mut Draft, index: usize) {
         *fault = fault.renumbered(lower, |host| host);
     }
 }
+
+#[cfg(test)]
+mod tests;

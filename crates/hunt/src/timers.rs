@@ -1,7 +1,7 @@
 //! What the paths and the timers explain: how long an application may wait for reasons that lie outside the protocol under
 //! search. Each number is a rule of a transport or of a registration, or follows from what was drawn or lost.
 
-use crate::draft::{Draft, Protocol, Work};
+use crate::draft::{Draft, Kind, Protocol, Work};
 use crate::fault::What;
 use wire::{Duration, Instant};
 
@@ -48,6 +48,7 @@ pub struct Lost {
 /// Seconds that are explained of a wait of this workload between two instants.
 ///
 /// - Without a path for `P`, a time-out doubles: the next attempt may come as late as `2 P` after its begin.
+/// - The acknowledgment that was lost when the path ended may give TCP one round-trip sample of `2 P`: [`stale_echo`].
 /// - Each attempt that is lost doubles the time-out. Of random losses as many count as happened since the connection began, as a
 ///   time-out that has grown stays until it is measured anew; at most as many as are likely in a row once in 100 000 attempts.
 ///   Of full queues those within the wait count.
@@ -62,13 +63,29 @@ pub fn explained(draft: &Draft, work: &Work, wait: (Instant, Instant), lost: &Lo
     let by_chance = attempts(&lost.by_chance, begun, wait.1).min(in_a_row(draft));
     let in_queues = attempts(&lost.in_queues, wait.0, wait.1);
     let opening = opening(draft, work, &chains, lost);
-    let (mut total, mut timeout) =
-        (2.0 * pathless + opening + 2.0 * first - 2.0, (2.0 * pathless).max(first));
+    let (mut total, mut timeout) = (
+        2.0 * pathless + stale_echo(draft, work, 2.0 * pathless) + opening + 2.0 * first - 2.0,
+        (2.0 * pathless).max(first),
+    );
     for _ in 0..by_chance + in_queues {
         total += timeout.min(LONGEST);
         timeout *= 2.0;
     }
     total
+}
+
+/// What one round-trip sample of `R` seconds costs a TCP connection.
+///
+/// A segment arrives, and its acknowledgment is lost as the path ends. The segment that is sent again when there is a path is outside of
+/// the receiver's window, so its timestamp is not noted (RFC 7323, section 5.3: R2 comes before R3), and its answer echoes the timestamp
+/// of the first one. It acknowledges new data, so the sender takes a sample (section 4.1), as long as the time without a path and the
+/// time-out after it. Never-retransmitted data are acknowledged too, so the time-out counts as spurious, and the other segments that were
+/// lost as not lost (RFC 5682, section 3.1). For these a probe comes after `2 R/8` (RFC 8985, section 7.2), and behind it a time-out that is
+/// longer by `R/8 + 4 R/4` (RFC 6298, section 2.3).
+fn stale_echo(draft: &Draft, work: &Work, sample: f64) -> f64 {
+    let is_tcp = draft.protocol != Protocol::Sigma && !matches!(work.kind, Kind::Datagrams { .. });
+    let (probe, mean, deviations) = (2.0 / 8.0, 1.0 / 8.0, 4.0 * 0.25);
+    if is_tcp { (probe + mean + deviations) * sample } else { 0.0 }
 }
 
 /// How many attempts these losses belong to.
@@ -100,24 +117,23 @@ fn in_a_row(draft: &Draft) -> usize {
 }
 
 /// A connection whose first round trip took `R` has a time-out of `R + 4 R/2` (RFC 6298, section 2.2), and probes after `2 R`
-/// (RFC 8985, section 7.2). `R` is longer than a round trip if something stood in its way: the time without a path, and a time-out
-/// of 1 s that doubles with each loss.
+/// (RFC 8985, section 7.2). `R` is longer than a round trip if something stood in its way: timestamps echo the first copy of what is
+/// sent again (see [`stale_echo`]). Each attempt comes after twice as long as the last, from 1 s on: the one after an instant at which
+/// attempts fail comes no later than 1 s after twice the time until then.
 fn opening(draft: &Draft, work: &Work, chains: &[Gap], lost: &Lost) -> f64 {
     let round_trip = draft.worst_round_trip() as f64 + queueing(draft);
-    let (from, mut to) = (work.start as f64, work.start as f64 + 2.0 * round_trip);
-    let (mut sample, mut timeout) = (0.0, 1000.0);
-    for gap in chains.iter().filter(|gap| gap.1 >= from && gap.0 <= to) {
-        sample += timeout + 2.0 * (gap.1 - gap.0);
-    }
-    to += sample;
-    for at in lost.by_chance.iter().chain(&lost.in_queues).map(|at| ms(*at)) {
-        if at >= from && at <= to {
-            sample += timeout;
-            to += timeout;
-            timeout *= 2.0;
+    let start = work.start as f64;
+    let losses = lost.by_chance.iter().chain(&lost.in_queues).map(|at| (ms(*at), ms(*at)));
+    let mut failing: Vec<Gap> = chains.iter().copied().chain(losses).collect();
+    failing.sort_unstable_by(|one, other| one.0.total_cmp(&other.0));
+    let (mut until, mut is_delayed) = (start + 2.0 * round_trip, false);
+    for (begin, end) in failing.into_iter().filter(|(_, end)| *end >= start) {
+        if begin <= until {
+            is_delayed = true;
+            until = until.max(2.0 * end - start + 1000.0 + round_trip);
         }
     }
-    if sample > 0.0 { 5.0 * (sample + round_trip) / 1e3 } else { 0.0 }
+    if is_delayed { 5.0 * (until - start) / 1e3 } else { 0.0 }
 }
 
 /// The times without a path of a workload. Those are one that follow each other before an attempt after the first can have
@@ -161,7 +177,8 @@ fn pathless(draft: &Draft, work: &Work) -> Vec<Gap> {
             gaps.push((at, registered));
         }
     }
-    for fault in &draft.faults {
+    let after = (REFRESH + 2.0 * round_trip) as u64;
+    for fault in draft.faults.iter().filter(|fault| draft.concerns(fault, work, after)) {
         let (from, to) = (fault.at as f64, fault.ends() as f64 + 2.0 * round_trip);
         if fault.blocks() {
             gaps.push((from, to + if fault.forgets() { REFRESH } else { 0.0 }));

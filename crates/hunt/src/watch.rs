@@ -117,7 +117,7 @@ impl Watch {
             let late =
                 self.plant == Some(Plant::Unserved) && at > Instant::ZERO + wire::Duration::from_secs(5);
             if port >= 9000 && !late {
-                let first = || Arrivals::first(at, at);
+                let first = || Arrivals::first(at);
                 self.facts.datagrams.entry(port).and_modify(|some| some.another(at)).or_insert_with(first);
             }
         }

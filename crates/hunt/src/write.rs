@@ -10,7 +10,7 @@ const KEY: &str = "000102030405060708090a0b0c0d0e0f";
 /// The scenario file of a draft.
 pub fn scenario(draft: &Draft) -> String {
     let mut out = String::new();
-    let _ = writeln!(out, "about = \"found by wayfare hunt {} at seed {}\"", draft.protocol, draft.seed);
+    let _ = writeln!(out, "about = \"drawn by wayfare hunt {} at seed {}\"", draft.protocol, draft.seed);
     let _ = writeln!(out, "duration = \"{}\"", time(draft.end()));
     let _ = writeln!(out, "\n[radio]\nretune = \"{}\"\nattach = \"5ms\"", time(draft.retune_ms));
     match draft.protocol {
@@ -25,7 +25,7 @@ pub fn scenario(draft: &Draft) -> String {
     out
 }
 
-/// Seconds, exactly.
+/// Milliseconds, with their unit.
 fn time(ms: u64) -> String {
     format!("{ms}ms")
 }
@@ -339,9 +339,11 @@ fn events(draft: &Draft, fault: &Fault, out: &mut String) {
             event(to, "disk-free", &node(host));
         }
         What::Loss(link, loss) => {
-            let was = draft.link_at(link).map_or(0, |link| link.loss);
-            let rest = |loss: u32| format!("{}\nloss = {:.4}", spot(link), f64::from(loss) / 1e4);
-            event(from, "loss", &rest(loss));
+            // An event sets the loss of a link; what is drawn comes on top of what the link loses by itself.
+            let was = f64::from(draft.link_at(link).map_or(0, |link| link.loss)) / 1e4;
+            let more = f64::from(loss) / 1e4;
+            let rest = |loss: f64| format!("{}\nloss = {loss:.6}", spot(link));
+            event(from, "loss", &rest(1.0 - (1.0 - was) * (1.0 - more)));
             event(to, "loss", &rest(was));
         }
         What::Narrow(link, mtu) => event(from, "mtu", &format!("{}\nmtu = {mtu}", spot(link))),

@@ -4,6 +4,7 @@
 
 use hunt::draft::Protocol;
 use hunt::draw::{Size, draw};
+use hunt::fault::{Fault, Spot, What};
 use hunt::run::{facts, plan};
 use hunt::write;
 
@@ -30,6 +31,20 @@ fn what_is_drawn_for_linux_is_small() {
             assert!(draft.last_change() < 40_000, "{protocol}, seed {seed}: {}", draft.last_change());
         }
     }
+}
+
+/// What is drawn comes on top of what the link loses by itself, and ends.
+#[test]
+fn a_fault_adds_loss_to_a_link_and_takes_it_away_again() {
+    let mut draft = draw(Protocol::MobileIp, 1, &Size::SIMULATOR);
+    draft.core.loss = 1000;
+    draft.faults = vec![Fault { at: 700, lasts: 300, what: What::Loss(Spot::Core, 100) }];
+    let text = write::scenario(&draft);
+    let event = |at: u64, loss: &str| {
+        format!("[[event]]\nat = \"{at}ms\"\nkind = \"loss\"\nwire = \"internet\"\nloss = {loss}\n")
+    };
+    assert!(text.contains(&event(700, "0.109000")), "{text}");
+    assert!(text.contains(&event(1000, "0.100000")), "{text}");
 }
 
 #[test]

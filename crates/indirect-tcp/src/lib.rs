@@ -26,6 +26,8 @@
 //! Limits. A router acknowledges bytes before their receiver has them: what a router that fails had acknowledged is lost, and
 //! both ends are reset. All routers hold the key of each host that they serve, so that a router in wrong hands can take the
 //! connections of all of them. What moves between routers is authenticated and not encrypted. A host has 16 connections at most.
+//! A greeting that was recorded before a router restarted counts there again if the router's clock has gone back meanwhile: then
+//! it needs one that goes on, as from a battery or from NTP. Other routers, and the host's next greeting, are not misled by it.
 //!
 //! Not here yet: listeners at the router, filters, and encryption between routers.
 

@@ -14,6 +14,8 @@ pub const MOBILE_HOST: &str = "indirect_host";
 pub(crate) enum Event {
     /// A mobile host told a router that it is there, with so many connections.
     Greeting { router: Ipv4Addr, connections: usize, attempt: u32 },
+    /// It says so once more, for a router that may have restarted since.
+    Refresh { router: Ipv4Addr, attempt: u32 },
     /// The router is ready.
     Welcomed { router: Ipv4Addr },
     /// The router does not want it, or does not answer.
@@ -58,6 +60,9 @@ impl From<Event> for Mark {
             Event::Greeting { router, connections, attempt } => mobile("greeting_sent", router)
                 .with("connections", connections as u64)
                 .with("attempt", attempt),
+            Event::Refresh { router, attempt } => {
+                mobile("greeting_repeated", router).with("attempt", attempt)
+            }
             Event::Welcomed { router } => mobile("welcomed", router),
             Event::NotWelcome { router, why } => mobile("not_welcome", router).with("why", why),
             Event::Greeted { host, connections } => {

@@ -29,6 +29,9 @@ use wire::{Duration, Instant, Ipv4Addr, Mac, Packet, PacketId, Reason, WallTime,
 const FIRST_REPEAT: Duration = Duration::from_millis(250);
 /// But not later than after this.
 const LONGEST_REPEAT: Duration = Duration::from_secs(4);
+/// While it has connections a host repeats its last greeting after this time: only its answer says that the router still knows of
+/// them. One that has restarted does not, and its advertisements need not show that it has. As often as other soft state here.
+const REFRESH: Duration = Duration::from_secs(3);
 /// A host whose router does not answer for so long gives its connections up: nobody is to wait for ever.
 const HOPELESS: Duration = Duration::from_mins(1);
 /// So long after its program has closed a connection it is still named to routers: the last FIN may be sent again a few times.
@@ -42,10 +45,12 @@ enum Timer {
     Hopeless,
     /// A connection that was closed is over.
     Closing,
+    /// The router is to show that it has not forgotten us.
+    Refresh,
 }
 
 impl TimerName for Timer {
-    const ALL: &'static [Self] = &[Self::Repeat, Self::Hopeless, Self::Closing];
+    const ALL: &'static [Self] = &[Self::Repeat, Self::Hopeless, Self::Closing, Self::Refresh];
     fn index(self) -> usize {
         self as usize
     }
@@ -61,12 +66,14 @@ pub struct MobileHost {
     router: Option<Ipv4Addr>,
     /// Those before it, the latest first.
     previous: VecDeque<Ipv4Addr>,
-    /// What the router was told and has not answered, and how often it was.
-    greeting: Option<(Signed<Greeting>, u32)>,
+    /// What the router was told and has not answered.
+    greeting: Option<Said>,
+    /// The greeting that it answered last.
+    answered: Option<Signed<Greeting>>,
     /// The latest number that was used.
     sequence: u64,
     clock: WallTime,
-    timers: Timers<Timer, 3>,
+    timers: Timers<Timer, 4>,
     /// By the stream of the program.
     connections: BTreeMap<StreamId, Connection>,
     /// What was closed in order, until when it is named: the oldest first.
@@ -76,6 +83,14 @@ pub struct MobileHost {
     next_number: u32,
     next_stream: u32,
     refused: BTreeMap<Reason, u64>,
+}
+
+/// A greeting that waits for its answer.
+#[derive(Debug)]
+struct Said {
+    greeting: Signed<Greeting>,
+    /// How often it was sent.
+    attempt: u32,
 }
 
 #[derive(Debug)]
@@ -114,6 +129,7 @@ impl MobileHost {
             router: None,
             previous: VecDeque::new(),
             greeting: None,
+            answered: None,
             sequence: 0,
             clock: WallTime::default(),
             timers: Timers::default(),
@@ -148,7 +164,10 @@ impl MobileHost {
         if let Some(left) = self.router.replace(router) {
             self.previous.retain(|other| *other != left);
             self.previous.push_front(left);
-            self.previous.truncate(PREVIOUS + 1);
+            // Without a connection only the last router has anything to forget.
+            let any =
+                !self.closing.is_empty() || self.connections.values().any(Connection::is_known_to_router);
+            self.previous.truncate(if any { PREVIOUS + 1 } else { 1 });
         }
         self.greet(now, router, out);
         // A connection for which no call was sent begins anew with this router.
@@ -178,20 +197,48 @@ impl MobileHost {
         let entries: Vec<Entry> = entries.chain(closing).take(CONNECTIONS).collect();
         let others = self.previous.iter().copied().filter(|other| *other != router);
         let previous = others.take(PREVIOUS).collect();
-        let greeting = Greeting { host: self.config.address, sequence, router, previous, entries };
-        self.greeting = Some((Signed::new(greeting, &self.config.key), 0));
+        let greeting =
+            Greeting { host: self.config.address, sequence, router, previous, entries, again: false };
+        let greeting = Signed::new(greeting, &self.config.key);
+        self.greeting = Some(Said { greeting, attempt: 0 });
+        self.answered = None;
+        self.timers.stop(Timer::Refresh);
         self.timers.set(Timer::Hopeless, now + HOPELESS);
         self.repeat(now, out);
     }
 
+    /// Says once more what was answered, if any connection depends on it. A router that knows it answers as before; one that has
+    /// restarted wants to hear a later greeting, which names the connections that there are now.
+    fn refresh(&mut self, now: Instant, out: &mut Outbox) {
+        if !self.connections.values().any(Connection::is_known_to_router) {
+            return;
+        }
+        if let Some(answered) = self.answered.take() {
+            let message = Greeting { again: true, ..answered.message };
+            self.greeting = Some(Said { greeting: Signed::new(message, &self.config.key), attempt: 0 });
+            self.repeat(now, out);
+        }
+    }
+
+    /// Sets when to say it once more.
+    fn refresh_later(&mut self, now: Instant) {
+        if self.answered.is_some() && self.timers.due(Timer::Refresh).is_none() {
+            self.timers.set(Timer::Refresh, now + REFRESH);
+        }
+    }
+
     /// Says it, and sets when to say it again.
     fn repeat(&mut self, now: Instant, out: &mut Outbox) {
-        let Some((greeting, attempt)) = &mut self.greeting else { return };
+        let Some(Said { greeting, attempt }) = &mut self.greeting else { return };
         let pause = (FIRST_REPEAT * (1 << (*attempt).min(6))).min(LONGEST_REPEAT);
         *attempt += 1;
         let router = greeting.message.router;
         let connections = greeting.message.entries.iter().filter(|entry| !entry.closing).count();
-        out.mark(Event::Greeting { router, connections, attempt: *attempt }.into());
+        if greeting.message.again {
+            out.mark(Event::Refresh { router, attempt: *attempt }.into());
+        } else {
+            out.mark(Event::Greeting { router, connections, attempt: *attempt }.into());
+        }
         let [from, to] = [self.config.address, router].map(|at| Addr::new(at, PORT));
         out.send_routed(Packet::new(Mac::ZERO, udp::packet(from, to, &greeting.emit())));
         self.timers.set(Timer::Repeat, now + pause);
@@ -207,18 +254,21 @@ impl MobileHost {
             return Err(refusal::FORGED);
         }
         let GreetingReply { host, sequence, router, welcome } = reply.message;
-        let (greeting, _) = self.greeting.as_ref().ok_or(refusal::STALE)?;
+        let Said { greeting, .. } = self.greeting.as_ref().ok_or(refusal::STALE)?;
         if host != self.config.address || router != greeting.message.router {
             return Err(refusal::MISDIRECTED);
         }
         match welcome {
             Welcome::Ready if sequence == greeting.message.sequence => {
-                self.greeting = None;
+                if !greeting.message.again {
+                    out.mark(Event::Welcomed { router }.into());
+                }
+                self.answered = self.greeting.take().map(|said| said.greeting);
                 self.timers.stop(Timer::Repeat);
                 self.timers.stop(Timer::Hopeless);
-                out.mark(Event::Welcomed { router }.into());
+                self.refresh_later(now);
             }
-            // Our clock went back.
+            // Our clock went back, or the router has restarted.
             Welcome::Stale if sequence >= greeting.message.sequence => {
                 self.sequence = self.sequence.max(sequence);
                 out.mark(Event::NotWelcome { router, why: "stale" }.into());
@@ -470,6 +520,7 @@ impl MobileHost {
         connection.pass(guard, out);
         connection.pass(StreamOp::Write(Signed::new(call, &self.config.key).emit()), out);
         connection.pass(StreamOp::Read(Answer::LEN), out);
+        self.refresh_later(now);
     }
 
     fn answered(&mut self, program: StreamId, out: &mut Outbox) {
@@ -511,6 +562,7 @@ impl MobileHost {
                 Timer::Repeat => self.repeat(now, out),
                 Timer::Hopeless => self.despair(out),
                 Timer::Closing => self.closing_ends(now, out),
+                Timer::Refresh => self.refresh(now, out),
             }
         }
     }
@@ -538,13 +590,10 @@ impl MobileHost {
     }
 
     fn despair(&mut self, out: &mut Outbox) {
-        let Some((greeting, _)) = &self.greeting else { return };
+        let Some(Said { greeting, .. }) = &self.greeting else { return };
         let router = greeting.message.router;
         out.mark(Event::NotWelcome { router, why: "no answer" }.into());
-        let has_router = |connection: &Connection| {
-            matches!(connection.state, State::Open(_) | State::Calling { called: true, .. })
-        };
-        let programs = self.connections.iter().filter(|(_, connection)| has_router(connection));
+        let programs = self.connections.iter().filter(|(_, connection)| connection.is_known_to_router());
         let programs: Vec<StreamId> = programs.map(|(program, _)| *program).collect();
         for program in programs {
             self.end(program, Some(refused::TIMED_OUT), out);
@@ -558,6 +607,11 @@ impl Connection {
         if let Some(inner) = self.inner {
             out.stream(inner, op);
         }
+    }
+
+    /// Whether a router was called for it.
+    const fn is_known_to_router(&self) -> bool {
+        matches!(self.state, State::Open(_) | State::Calling { called: true, .. })
     }
 
     /// How routers name it.

@@ -456,7 +456,8 @@ impl World {
         let others = self.previous.iter().filter(|other| **other != self.at);
         let previous = others.map(|other| address(*other)).collect();
         let router = address(self.at);
-        let greeting = Greeting { host: HOST, sequence, router, previous, entries: vec![entry()] };
+        let greeting =
+            Greeting { host: HOST, sequence, router, previous, entries: vec![entry()], again: false };
         if !self.is_lost(HOST, router) {
             let payload = Signed::new(greeting, &host_key()).emit();
             // A greeting takes a moment in its cell, which the host may have left before it is heard.
@@ -509,6 +510,7 @@ impl World {
             router: address(0),
             previous: Vec::new(),
             entries,
+            again: false,
         };
         let payload = Signed::new(greeting(self.sequence, Vec::new()), &host_key()).emit();
         self.hear(0, HOST, &payload);
@@ -585,6 +587,7 @@ fn state(half: &Half, alone: bool) -> TcpState {
         finished: alone,
         timestamp: None,
         sack_permitted: false,
+        round_trip: None,
     }
 }
 

@@ -123,21 +123,28 @@ impl Plan {
             return Err(ConfigError::new("program", problem).into());
         }
         let chance = self.chance();
-        let named = |host: &HostPlan| {
-            let node = host.config.node(&chance.fork(&host.config.name))?;
-            self.host(host, node)
+        let named = |host: &HostPlan, life: u32| {
+            let chance = Seed::new(self.seed_of_life(life)).fork(&host.config.name);
+            let node = host.config.node(&chance)?;
+            host_spec(host, node, &chance)
         };
         let tree = self.tree.iter().flat_map(|tree| tree.hosts(&chance));
         let mut refused = None;
-        let hosts = self.hosts.iter().map(named).chain(tree);
+        let hosts = self.hosts.iter().map(|host| named(host, 0)).chain(tree);
         let hosts = hosts.map_while(|host| host.map_err(|error| refused = Some(error)).ok());
         let mut world = World::watched(self.fabric(), hosts, witness);
         if let Some(refused) = refused {
             return Err(refused);
         }
+        let mut lives: BTreeMap<HostId, u32> = BTreeMap::new();
         for event in &self.events {
-            let again = event.restarts().and_then(|host| self.hosts.get(host.index()));
-            let spare = again.map(named).transpose()?;
+            let again = event.restarts().and_then(|id| Some((id, self.hosts.get(id.index())?)));
+            let again = again.map(|(id, host)| {
+                let life = lives.entry(id).or_default();
+                *life += 1;
+                named(host, *life)
+            });
+            let spare = again.transpose()?;
             world.order(event.at, event.order.clone(), event.recorded.clone(), spare);
         }
         Ok(world)
@@ -145,7 +152,10 @@ impl Plan {
 
     /// The same with these nodes, one for each host: for roles that no scenario can name.
     pub fn world_of(&self, nodes: Vec<Node>) -> Result<World, roles::NodeError> {
-        let hosts = self.hosts.iter().zip(nodes).map(|(host, node)| self.host(host, node));
+        let hosts = self.hosts.iter().zip(nodes).map(|(host, node)| {
+            let chance = self.chance().fork(&host.config.name);
+            host_spec(host, node, &chance)
+        });
         Ok(World::new(self.fabric(), hosts.collect::<Result<Vec<_>, _>>()?))
     }
 
@@ -158,6 +168,16 @@ impl Plan {
             self.duration
         );
         crate::scenario::at_path(&self.name, &self.text, &self.settings, "duration", &problem)
+    }
+
+    /// The seed of a host that has restarted so often; of its first life the run's. What it draws must be new to those that it spoke
+    /// to before, as initial sequence numbers and tags (RFC 9293, section 3.4.1; RFC 9260, section 5.3.1).
+    pub fn seed_of_life(&self, life: u32) -> u64 {
+        if life == 0 {
+            return self.seed;
+        }
+        // A number of TOML has a sign.
+        self.chance().fork("life").fork(&life.to_string()).draw() >> 1
     }
 
     /// When it ends.
@@ -221,25 +241,24 @@ impl Plan {
     fn chance(&self) -> Seed {
         Seed::new(self.seed)
     }
+}
 
-    fn host(&self, plan: &HostPlan, node: Node) -> Result<HostSpec, roles::NodeError> {
-        let config = &plan.config;
-        let interfaces = plan.ports.iter().zip(&config.interfaces).map(|(port, interface)| InterfaceSpec {
-            name: port.name.as_str().into(),
-            mac: port.mac,
-            mtu: interface.mtu,
-            port: port.port,
-            tunes: interface.tunes,
-        });
-        let chance = self.chance().fork(&config.name);
-        Ok(HostSpec {
-            name: config.name.clone(),
-            node,
-            addresses: config.own_addresses()?,
-            interfaces: interfaces.collect(),
-            wall: EPOCH,
-            tcp: Arc::new(config.tcp.profile()?),
-            chance: chance.fork("stack"),
-        })
-    }
+fn host_spec(plan: &HostPlan, node: Node, chance: &Seed) -> Result<HostSpec, roles::NodeError> {
+    let config = &plan.config;
+    let interfaces = plan.ports.iter().zip(&config.interfaces).map(|(port, interface)| InterfaceSpec {
+        name: port.name.as_str().into(),
+        mac: port.mac,
+        mtu: interface.mtu,
+        port: port.port,
+        tunes: interface.tunes,
+    });
+    Ok(HostSpec {
+        name: config.name.clone(),
+        node,
+        addresses: config.own_addresses()?,
+        interfaces: interfaces.collect(),
+        wall: EPOCH,
+        tcp: Arc::new(config.tcp.profile()?),
+        chance: chance.fork("stack"),
+    })
 }

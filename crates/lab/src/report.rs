@@ -7,7 +7,8 @@ use crate::ledger::Ledger;
 use crate::run::Outcome;
 use draw::Table;
 use node::Stage;
-use std::collections::BTreeMap;
+use roles::RoleConfig;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use trace::{HostId, Record, What};
 use wire::{Duration, Instant};
@@ -36,8 +37,10 @@ pub fn text(outcome: &Outcome) -> String {
     }
     for hole in &outcome.holes {
         let title = format!("hole at {}, flow {}", outcome.host(hole.host), hole.flow + 1);
-        out.push('\n');
-        out.push_str(&outage(outcome, hole.host, &title, &hole.experience).unwrap_or_default());
+        if let Some(lines) = outage(outcome, hole.host, &title, &hole.experience) {
+            out.push('\n');
+            out.push_str(&lines);
+        }
     }
     out.push_str(&event_table(outcome));
     out.push('\n');
@@ -73,7 +76,26 @@ fn event_table(outcome: &Outcome) -> String {
         let at = format!("{:.3}", at.as_secs_f64());
         table.push([(index + 1).to_string(), at, what.clone(), lost.to_string()]);
     }
-    format!("\n{}", table.render())
+    let mut text = format!("\n{}", table.render());
+    for host in idle_disks(&outcome.plan) {
+        let _ = writeln!(text, "disk full at {host}: nothing follows, as no role of {host} stores anything");
+    }
+    text
+}
+
+/// Hosts whose disk is filled though none of their roles stores anything.
+fn idle_disks(plan: &Plan) -> BTreeSet<&str> {
+    let stores = |host: &crate::plan::HostPlan| {
+        let is_keeper = |role: &RoleConfig| {
+            matches!(role, RoleConfig::MobileIpHomeAgent(_) | RoleConfig::SigmaLocationManager(_))
+        };
+        host.config.roles.iter().any(is_keeper)
+    };
+    let full = plan.events.iter().filter_map(|event| match event.order {
+        sim::Order::Host(host, sim::HostEvent::DiskFull) => plan.hosts.get(host.index()),
+        _ => None,
+    });
+    full.filter(|host| !stores(host)).map(|host| host.config.name.as_str()).collect()
 }
 
 /// A handoff by its number; with its flow, if there are several.
@@ -181,7 +203,7 @@ fn handoff_row(outcome: &Outcome, number: usize, handoff: &Handoff, cost: Option
         cost.map_or_else(String::new, |cost| (cost.flow + 1).to_string()),
         handoff.kind.clone(),
         handoff.from.clone(),
-        handoff.to.clone(),
+        if handoff.failed { format!("{} (failed)", handoff.to) } else { handoff.to.clone() },
         count(cost.map(FlowCost::lost)),
         count(cost.map(|cost| cost.duplicates)),
         cost.map_or_else(|| "not measured".to_owned(), |cost| experience(&cost.experience)),

@@ -152,16 +152,16 @@ fn beacons_take_their_share_of_the_air() {
 
 #[test]
 fn who_comes_to_a_cell_waits_for_its_beacon_and_associates() {
-    let listening = Listening { association: MS * 3, scan: None };
+    let listening = Listening { association: MS * 3, ..Listening::default() };
     let mut fabric = with_beacons(listening);
-    let first = fabric.tune(Instant::from_millis(100), PortId(1), Cell(2)).unwrap().ready;
+    let first = fabric.leave_for(Instant::from_millis(100), PortId(1), Cell(2)).unwrap().ready;
     // 5 ms to retune, up to 10 ms until the beacon, 1 ms of it, 3 ms to associate.
     let waited = first.since(Instant::from_millis(100));
     assert!((MS * 9..=MS * 19).contains(&waited), "{waited:?}");
-    let later = fabric.tune(Instant::from_millis(1104), PortId(2), Cell(2)).unwrap().ready;
+    let later = fabric.leave_for(Instant::from_millis(1104), PortId(2), Cell(2)).unwrap().ready;
     let apart = later.since(first).as_nanos() % BEACON.every.as_nanos();
     assert_eq!(apart, 0, "both have heard a beacon, which come every 10 ms");
-    let back = fabric.tune(Instant::from_millis(2000), PortId(1), Cell(1)).unwrap();
+    let back = fabric.leave_for(Instant::from_millis(2000), PortId(1), Cell(1)).unwrap();
     assert_eq!(back.ready, Instant::from_millis(2008), "where there are none nobody waits for any");
 }
 
@@ -217,7 +217,7 @@ fn on_one_channel_nothing_has_to_be_tuned() {
         flight(&mut fabric, visit).unwrap();
         let own = fly(&mut fabric, Instant(96_000), PortId(1), 10);
         assert_eq!(own.start, Instant(96_000).max(Instant::from_millis(away)), "{channels:?}");
-        let tuning = fabric.tune(Instant::from_millis(10), PortId(1), Cell(2)).unwrap();
+        let tuning = fabric.leave_for(Instant::from_millis(10), PortId(1), Cell(2)).unwrap();
         assert_eq!(tuning.ready, Instant::from_millis(10 + tuned), "{channels:?}");
         assert_eq!(fabric.arrive(&tuning), Arrived::Here);
     }
@@ -245,8 +245,7 @@ fn who_is_away_keeps_its_own_frames_until_it_is_back() {
 #[test]
 fn a_radio_that_listens_elsewhere_hears_of_others_and_misses_what_is_for_it() {
     let scan = Scan { every: MS * 1000, away: MS * 30 };
-    let mut fabric =
-        fabric([Air::default(); 2], 1, Listening { association: Duration::ZERO, scan: Some(scan) });
+    let mut fabric = fabric([Air::default(); 2], 1, Listening { scan: Some(scan), ..Listening::default() });
     let both = |course: Course, cell| course.with(Cell(cell), vec![(Instant::ZERO, -60)]);
     fabric.add_course(PortId(1), [1, 2].into_iter().fold(Course::default(), both));
     let mut heard = |ms: u64| {
@@ -264,8 +263,7 @@ fn a_radio_that_listens_elsewhere_hears_of_others_and_misses_what_is_for_it() {
 #[test]
 fn who_has_lost_its_cell_hears_all_there_is() {
     let scan = Scan { every: MS * 60_000, away: MS * 30 };
-    let mut fabric =
-        fabric([Air::default(); 2], 1, Listening { association: Duration::ZERO, scan: Some(scan) });
+    let mut fabric = fabric([Air::default(); 2], 1, Listening { scan: Some(scan), ..Listening::default() });
     let gone =
         vec![(Instant::ZERO, -60), (Instant::from_millis(100), -60), (Instant::from_millis(100), -120)];
     let course = Course::default().with(Cell(1), gone).with(Cell(2), vec![(Instant::ZERO, -70)]);

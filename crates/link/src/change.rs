@@ -205,7 +205,7 @@ impl Fabric {
                 self.radios.settle(now, port, cell);
                 follows.push(Follows::At(port, Becomes::Up));
             } else if !self.has_course(port) {
-                follows.extend(self.tune(now, port, cell).map(Follows::Returns));
+                follows.extend(self.leave_for(now, port, cell).map(Follows::Returns));
             }
         }
         follows

@@ -34,7 +34,7 @@ fn fabric() -> Fabric {
     };
     fabric.add_radio(STATION, radio(1, Some(Cell(1))));
     fabric.add_radio(MOBILE, radio(2, None));
-    let tuning = fabric.tune(at(0), MOBILE, Cell(1)).unwrap();
+    let tuning = fabric.leave_for(at(0), MOBILE, Cell(1)).unwrap();
     fabric.arrive(&tuning);
     fabric
 }
@@ -88,7 +88,7 @@ fn a_cell_may_be_cut_for_one_radio() {
     let mut fabric = fabric();
     let place = Place::Radio(Cell(1), MOBILE);
     assert_eq!(fabric.change(at(10), place, Change::Cut), [Follows::At(MOBILE, Becomes::OutOfRange)]);
-    let tuning = fabric.tune(at(11), MOBILE, Cell(1)).unwrap();
+    let tuning = fabric.leave_for(at(11), MOBILE, Cell(1)).unwrap();
     assert_eq!(fabric.arrive(&tuning), Arrived::OutOfRange);
     assert!(fabric.offer(at(12), STATION, 100).is_ok(), "the base station does not notice");
     assert!(matches!(fabric.change(at(20), place, Change::Restore)[..], [Follows::Returns(_)]));

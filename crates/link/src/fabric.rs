@@ -3,6 +3,7 @@
 use crate::cell::Airspace;
 use crate::change::Cuts;
 use crate::channel::{Channel, Sender, Waiting};
+use crate::drain::Drains;
 use crate::grant::Decision;
 use crate::medium::{CellSpec, Character, Medium, Queue, WireSpec};
 use crate::radio::{Heard, Radio, RadioSpec, Radios, Tuning};
@@ -108,6 +109,7 @@ pub struct Fabric {
     /// The radios of base stations, each with its cell.
     pub(crate) stations: BTreeMap<PortId, Cell>,
     pub(crate) cuts: Cuts,
+    pub(crate) drains: Drains,
     /// What wires of a kind share; a million hosts hang on wires of one kind.
     kinds: Vec<(WireSpec, [Arc<Character>; 2])>,
 }
@@ -346,9 +348,9 @@ impl Fabric {
         if at.is_empty() { Landing::Lost(lost) } else { Landing::At(at) }
     }
 
-    /// Points a radio at a cell; `None` when that port has no radio or there is no such cell. It is there when it has heard a
-    /// beacon, if there are any, and has associated. Frames that wait at it are lost.
-    pub fn tune(&mut self, now: Instant, port: PortId, cell: Cell) -> Option<Tuning> {
+    /// A radio leaves its cell for another one; `None` when that port has no radio or there is no such cell. Frames that wait at it are
+    /// lost.
+    pub(crate) fn leave_for(&mut self, now: Instant, port: PortId, cell: Cell) -> Option<Tuning> {
         let radio = self.radios.get(port)?;
         let same_channel = radio.cell().is_some_and(|own| self.share_air(own, cell));
         let listens = now + radio.retuning(same_channel);

@@ -6,15 +6,15 @@ use crate::medium::Faults;
 use crate::{Air, Listening};
 use wire::Duration;
 
-const MS: Duration = Duration::from_millis(1);
-const STATION: Mac = Mac([2, 0, 0, 0, 0, 1]);
+pub(crate) const MS: Duration = Duration::from_millis(1);
+pub(crate) const STATION: Mac = Mac([2, 0, 0, 0, 0, 1]);
 const OTHER: Mac = Mac([2, 0, 0, 0, 0, 2]);
 const MOBILE: Mac = Mac([2, 0, 0, 0, 0, 7]);
-const S: PortId = PortId(1);
-const O: PortId = PortId(2);
-const M: PortId = PortId(7);
+pub(crate) const S: PortId = PortId(1);
+pub(crate) const O: PortId = PortId(2);
+pub(crate) const M: PortId = PortId(7);
 /// 236 bytes and the Ethernet header: exactly one millisecond at 2 Mb/s.
-const BYTES: usize = 250 - ethernet::HEADER;
+pub(crate) const BYTES: usize = 250 - ethernet::HEADER;
 
 fn wire(faults: Faults) -> Fabric {
     let mut fabric = Fabric::default();
@@ -25,6 +25,11 @@ fn wire(faults: Faults) -> Fabric {
 
 /// Two cells with a station each, and a mobile in the first.
 fn air(excursion: Duration) -> Fabric {
+    air_of(excursion, Listening::default())
+}
+
+/// The same, with radios that come and go in this way.
+pub(crate) fn air_of(excursion: Duration, listening: Listening) -> Fabric {
     let mut fabric = Fabric::default();
     for number in [1, 2] {
         fabric.add_cell(&cell(number, Air::default()), &Seed::new(1));
@@ -35,7 +40,7 @@ fn air(excursion: Duration) -> Fabric {
         retune: MS * 5,
         attach: MS,
         excursion,
-        listening: Listening::default(),
+        listening,
         queue: None,
     };
     fabric.add_radio(S, radio(STATION, 1));
@@ -109,7 +114,7 @@ fn a_cell_is_half_duplex() {
 fn who_leaves_during_a_frame_has_not_heard_it() {
     let mut fabric = air(Duration::ZERO);
     let down = fly(&mut fabric, Instant::ZERO, S, BYTES);
-    let tuning = fabric.tune(Instant(500_000), M, Cell(2)).unwrap();
+    let tuning = fabric.leave_for(Instant(500_000), M, Cell(2)).unwrap();
     assert_eq!(tuning.ready, Instant(5_500_000));
     assert_eq!(fabric.land(&down, MOBILE), Landing::Lost(reason::RECEIVER_LEFT));
     assert_eq!(fabric.offer(Instant(600_000), M, BYTES), Err(reason::RETUNING));
@@ -129,7 +134,7 @@ fn who_leaves_loses_what_it_sends_and_what_waits_at_it() {
         panic!("the air is busy")
     };
     let left = Instant(500_000);
-    fabric.tune(left, M, Cell(2)).unwrap();
+    fabric.leave_for(left, M, Cell(2)).unwrap();
     assert_eq!(fabric.next_decision(), Some(left));
     let lost = Decision { ticket, from: M, at: left, fate: Err(reason::SENDER_LEFT) };
     assert_eq!(fabric.decide(left), [lost]);
@@ -141,11 +146,11 @@ fn who_leaves_loses_what_it_sends_and_what_waits_at_it() {
 #[test]
 fn the_last_tune_counts() {
     let mut fabric = air(Duration::ZERO);
-    let first = fabric.tune(Instant::ZERO, M, Cell(2)).unwrap();
-    let second = fabric.tune(Instant(1), M, Cell(1)).unwrap();
+    let first = fabric.leave_for(Instant::ZERO, M, Cell(2)).unwrap();
+    let second = fabric.leave_for(Instant(1), M, Cell(1)).unwrap();
     assert_eq!(fabric.arrive(&first), Arrived::Elsewhere);
     assert_eq!(fabric.arrive(&second), Arrived::Here);
-    assert_eq!(fabric.tune(Instant(2), M, Cell(9)), None, "no such cell");
+    assert_eq!(fabric.leave_for(Instant(2), M, Cell(9)), None, "no such cell");
 }
 
 #[test]
@@ -203,10 +208,10 @@ fn a_radio_that_is_switched_on_hears_sooner_than_one_that_changes_cells() {
         queue: None,
     };
     fabric.add_radio(new, spec);
-    let first = fabric.tune(Instant::ZERO, new, Cell(1)).unwrap();
+    let first = fabric.leave_for(Instant::ZERO, new, Cell(1)).unwrap();
     assert_eq!(first.ready, Instant::from_millis(2));
     assert_eq!(fabric.arrive(&first), Arrived::Here);
-    assert_eq!(fabric.tune(first.ready, new, Cell(2)).unwrap().ready, Instant::from_millis(52));
+    assert_eq!(fabric.leave_for(first.ready, new, Cell(2)).unwrap().ready, Instant::from_millis(52));
 }
 
 #[test]
@@ -228,8 +233,8 @@ fn a_radio_that_goes_out_of_range_loses_its_cell_and_cannot_come_back() {
     assert_eq!(fabric.land(&down, MOBILE), Landing::Lost(reason::RECEIVER_LEFT));
     assert_eq!(fabric.offer(Instant::from_millis(300), M, BYTES), Err(reason::OUT_OF_RANGE));
     assert!(!fabric.sample(Instant::from_millis(400), M).is_lost, "it is told once");
-    let back = fabric.tune(Instant::from_millis(400), M, Cell(1)).unwrap();
+    let back = fabric.leave_for(Instant::from_millis(400), M, Cell(1)).unwrap();
     assert_eq!(fabric.arrive(&back), Arrived::OutOfRange);
-    let other = fabric.tune(Instant::from_millis(500), M, Cell(2)).unwrap();
+    let other = fabric.leave_for(Instant::from_millis(500), M, Cell(2)).unwrap();
     assert_eq!(fabric.arrive(&other), Arrived::Here);
 }

@@ -24,7 +24,8 @@ impl Fabric {
     /// When [`Fabric::decide`] is to be called next. It changes with every offer, visit, tuning, sample and decision.
     pub fn next_decision(&self) -> Option<Instant> {
         let told = self.decided.first().map(|decision| decision.at);
-        told.into_iter().chain(self.due.first().map(|(at, _)| *at)).min()
+        let granted = self.due.first().map(|(at, _)| *at);
+        told.into_iter().chain(granted).chain(self.next_to_leave()).min()
     }
 
     /// Grants every channel that is free by `now` and wanted, in the order of time; says what became of which frames.
@@ -38,6 +39,7 @@ impl Fabric {
                 self.arm(place, next);
             }
         }
+        self.leave(now);
         std::mem::take(&mut self.decided)
     }
 
@@ -120,6 +122,7 @@ impl Fabric {
         self.grants += 1;
         if let Some(radio) = self.radios.get_mut(sender.port) {
             radio.served = self.grants;
+            radio.sends(flight.as_ref().map_or(out, |flight| flight.lands));
         }
         if sender.visits {
             self.come_back(sender, frame, out);

@@ -76,7 +76,7 @@ fn random(seed: u64, access: Access, contention: Option<Contention>) -> Seen {
         match chance.draw() % 40 {
             0 if port != STATION => {
                 let to = Cell(1 + (chance.draw() % 2) as u16);
-                tunings.insert(port, fabric.tune(now, port, to).unwrap());
+                tunings.insert(port, fabric.leave_for(now, port, to).unwrap());
             }
             1 if port != STATION => {
                 let offer = fabric.visit(now, port, Cell(2), bytes);
@@ -349,7 +349,7 @@ fn ping_pong(access: Access, contention: Option<Contention>) -> (Seen, BTreeMap<
             let own = milli + u64::from(port.0) * 3;
             if own % 100 == 0 {
                 let to = Cell(1 + (own / 100 % 2) as u16);
-                tunings.push(fabric.tune(now, *port, to).unwrap());
+                tunings.push(fabric.leave_for(now, *port, to).unwrap());
             }
             if own % 20 == 10 {
                 let offer = fabric.offer(now, *port, BYTES);

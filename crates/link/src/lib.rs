@@ -9,7 +9,8 @@
 //! A wire is full duplex. A cell is one half-duplex medium that its radios share; each radio, the base station's too, has a
 //! bounded queue of its own, and the channel is granted for one frame at a time ([`Access`]). A frame is heard by a radio
 //! that was on the cell's frequency from its first bit to its last; a radio that is away, to listen or to send elsewhere,
-//! keeps its own frames until it is back; one that leaves its cell drops the frames that wait at it. Where a radio has a
+//! keeps its own frames until it is back; one that leaves its cell drops the frames that wait at it, unless it has time to send them
+//! first ([`Listening::drain`]). Where a radio has a
 //! [`Course`], it hears cells as strongly as that says, and loses its own where that ends.
 
 mod air;
@@ -17,6 +18,7 @@ mod cell;
 mod change;
 mod channel;
 mod course;
+mod drain;
 mod fabric;
 mod grant;
 mod medium;
@@ -25,6 +27,7 @@ mod radio;
 pub use air::{Access, Air, Beacon, Contention};
 pub use change::{Becomes, Change, Follows, Place};
 pub use course::{Course, SAMPLING};
+pub use drain::Tune;
 pub use fabric::{Arrived, Fabric, Flight, Landing, Offer, Sample, Ticket};
 pub use grant::Decision;
 pub use medium::{Burst, CellSpec, Faults, WireSpec};

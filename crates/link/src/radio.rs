@@ -23,13 +23,15 @@ pub struct RadioSpec {
     pub queue: Option<u32>,
 }
 
-/// How a radio comes into a cell, and how it learns of others. By default at once, and all the time.
+/// How a radio comes into a cell and leaves it, and how it learns of others. By default at once, and all the time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Listening {
     /// How long it takes to associate, once the cell is heard.
     pub association: Duration,
     /// It hears of other cells when it goes there to listen.
     pub scan: Option<Scan>,
+    /// How long it stays in its cell at most to send what waits at it, when it is to leave.
+    pub drain: Duration,
 }
 
 /// Excursions to listen elsewhere: the radio leaves its channel and comes back.
@@ -95,6 +97,8 @@ struct Elsewhere {
     away: Option<(Instant, Instant)>,
     /// When it goes to listen elsewhere next.
     next_scan: Instant,
+    /// When the last frame that it has sent is heard.
+    landed: Instant,
 }
 
 /// All radios; found by port, by link address, and by the cell that they are in.
@@ -231,6 +235,23 @@ impl Radio {
     /// How long it takes to associate, once it hears a cell.
     pub(crate) fn association(&self) -> Duration {
         self.elsewhere.as_ref().map(|elsewhere| elsewhere.listening.association).unwrap_or_default()
+    }
+
+    /// How long it stays at most to send what waits at it.
+    pub(crate) fn drain(&self) -> Duration {
+        self.elsewhere.as_ref().map(|elsewhere| elsewhere.listening.drain).unwrap_or_default()
+    }
+
+    /// It sends a frame that is heard at `lands`.
+    pub(crate) fn sends(&mut self, lands: Instant) {
+        if let Some(elsewhere) = &mut self.elsewhere {
+            elsewhere.landed = lands;
+        }
+    }
+
+    /// When the last frame that it has sent is heard, of a radio that drains.
+    pub(crate) fn landed(&self) -> Instant {
+        self.elsewhere.as_ref().map_or(Instant::ZERO, |elsewhere| elsewhere.landed)
     }
 
     fn leave(&mut self, ready: Instant, port: PortId, cell: Cell) -> Tuning {

@@ -42,6 +42,23 @@ impl Reserve {
         had_some && count > 0
     }
 
+    /// Accepts a connection, with `count` descriptors of the reserve if there is no other.
+    pub(crate) fn accept<T>(
+        &mut self,
+        count: usize,
+        mut accept: impl FnMut() -> Result<T, Errno>,
+    ) -> Accepted<T> {
+        loop {
+            match accept() {
+                Ok(one) => return Accepted::One(one),
+                Err(Errno::AGAIN) => return Accepted::Nothing,
+                Err(Errno::INTR) => {}
+                Err(error) if is_used_up(error) && self.spend(count) => {}
+                Err(_) => return Accepted::Refused,
+            }
+        }
+    }
+
     /// Keeps `count` again, as far as there are descriptors.
     pub(crate) fn refill(&mut self, count: usize) {
         while self.held.len() < count {
@@ -51,9 +68,32 @@ impl Reserve {
     }
 }
 
+/// What became of an attempt to accept a connection.
+#[derive(PartialEq, Eq, Debug)]
+pub(crate) enum Accepted<T> {
+    /// There was one.
+    One(T),
+    /// None waits.
+    Nothing,
+    /// One waits and could not be accepted: it is to be tried again soon, and not without a pause.
+    Refused,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_accepted_may_take_descriptors_of_the_reserve() {
+        let mut reserve = Reserve::keep(3);
+        let mut answers = vec![Ok(7), Err(Errno::MFILE), Err(Errno::INTR)];
+        assert_eq!(reserve.accept(2, || answers.pop().unwrap()), Accepted::One(7));
+        assert_eq!(reserve.held.len(), 1);
+        assert_eq!(reserve.accept(2, || Err::<(), _>(Errno::NFILE)), Accepted::Refused);
+        assert!(reserve.held.is_empty());
+        assert_eq!(reserve.accept(2, || Err::<(), _>(Errno::AGAIN)), Accepted::Nothing);
+        assert_eq!(reserve.accept(2, || Err::<(), _>(Errno::PERM)), Accepted::Refused);
+    }
 
     #[test]
     fn a_reserve_gives_up_what_it_has_and_is_refilled() {

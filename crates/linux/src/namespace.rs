@@ -5,9 +5,9 @@ use crate::error::{Attempt, Result, check};
 use rustix::process::{Signal, getppid, set_parent_process_death_signal};
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space, unshare_unsafe};
 use std::collections::BTreeMap;
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd};
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixDatagram;
 use std::os::unix::process::CommandExt;
@@ -52,6 +52,12 @@ impl NetNs {
             moved.attempt("enter", "a network namespace")?;
             Ok(work())
         })
+    }
+
+    /// The user namespace that it belongs to, if this process is in that or in one above it.
+    fn users(&self) -> io::Result<File> {
+        // SAFETY: the call takes no argument; the descriptor is nobody else's.
+        unsafe { check(libc::ioctl(self.file.as_raw_fd(), NS_GET_USERNS)).map(|fd| File::from_raw_fd(fd)) }
     }
 
     fn open(path: &Path) -> Result<Self> {
@@ -164,16 +170,41 @@ pub(crate) fn sysctl_value(path: &str) -> Option<String> {
 }
 
 /// Whether the calling thread's network namespace is that of pid 1, which is the machine's own, or its container's. Where pid 1
-/// may not be asked, it is if no process from which this one descends has another.
+/// may not be asked, a namespace that was made in this process's own user namespace (`unshare -rn`) is not the machine's; else it
+/// is if no process from which this one descends has another.
 pub fn is_machines_own() -> Result<bool> {
-    let own = NetNs::current()?.number()?;
-    let number = |pid: u32| NetNs::of(pid).and_then(|namespace| namespace.number());
-    if let Ok(first) = number(1) {
-        return Ok(first == own);
+    let own = NetNs::current()?;
+    let number = own.number()?;
+    let of = |pid: u32| NetNs::of(pid).and_then(|namespace| namespace.number());
+    if let Ok(first) = of(1) {
+        return Ok(first == number);
+    }
+    let users = File::open("/proc/thread-self/ns/user").and_then(|file| file.metadata());
+    let is_ours = |users: Metadata| {
+        users.ino() != USER_NS_INIT_INO
+            && own.users().and_then(|owner| owner.metadata()).is_ok_and(|owner| owner.ino() == users.ino())
+    };
+    if users.is_ok_and(is_ours) {
+        return Ok(false);
     }
     let ancestors = std::iter::successors(Some(std::process::id()), |pid| parent(*pid));
-    Ok(ancestors.filter_map(|pid| number(pid).ok()).all(|ancestors| ancestors == own))
+    Ok(ancestors.filter_map(|pid| of(pid).ok()).all(|ancestors| ancestors == number))
 }
+
+/// The user who made the user namespace that the calling thread's network namespace belongs to; `None` if this process may not
+/// know.
+pub(crate) fn owner() -> Option<u32> {
+    let users = NetNs::current().ok()?.users().ok()?;
+    let mut uid = u32::MAX;
+    // SAFETY: `uid` outlives the call, which writes a `uid_t` there.
+    check(unsafe { libc::ioctl(users.as_raw_fd(), NS_GET_OWNER_UID, &raw mut uid) }).ok()?;
+    Some(uid)
+}
+
+// From `linux/nsfs.h`.
+const NS_GET_USERNS: libc::Ioctl = 0xb701;
+const NS_GET_OWNER_UID: libc::Ioctl = 0xb704;
+const USER_NS_INIT_INO: u64 = 0xefff_fffd;
 
 fn parent(pid: u32) -> Option<u32> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;

@@ -170,6 +170,21 @@ impl Netlink {
         deleted.attempt("delete an address", format_args!("{address}/{len} from {name}"))
     }
 
+    /// Whether a link has an address.
+    pub(crate) fn has_address(&mut self, name: &str, address: Ipv4Addr) -> Result<bool> {
+        let index = self.link(name)?.index;
+        let mut ask = AddressMessage::default();
+        ask.header.family = AddressFamily::Inet;
+        let answers = self
+            .request(RouteNetlinkMessage::GetAddress(ask), NLM_F_DUMP)
+            .attempt("list", "the addresses")?;
+        let local = AddressAttribute::Local(IpAddr::V4(address));
+        Ok(answers.iter().any(|answer| {
+            matches!(answer, RouteNetlinkMessage::NewAddress(found)
+                if found.header.index == index && found.attributes.contains(&local))
+        }))
+    }
+
     fn address(&mut self, name: &str, address: Ipv4Addr, len: u8) -> Result<AddressMessage> {
         let mut message = AddressMessage::default();
         message.header.family = AddressFamily::Inet;

@@ -24,6 +24,13 @@ const CWR: u8 = 0x80;
 /// A frame of a kind that cannot be finished here.
 pub(crate) const UNSUPPORTED: Reason = Reason("offload_unsupported");
 
+/// A frame that would become more packets than [`SEGMENTS`].
+pub(crate) const TOO_MANY: Reason = Reason("offload_too_many_segments");
+/// Packets that one frame may become: 64 KiB for the smallest MTU that is in use, 296 bytes (RFC 1144, section 5.2), of which 256 are
+/// a segment's. A kernel leaves no more to a device for a path's MTU of 552 or more, its own least (`net.ipv4.route.min_pmtu`), and 128
+/// datagrams of UDP (`UDP_MAX_SEGMENTS`). Without a bound one frame costs its sender nothing, and the receiver 65 000 packets.
+const SEGMENTS: usize = 256;
+
 /// What is unfinished about a frame.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Unfinished {
@@ -64,6 +71,10 @@ impl Unfinished {
                 store_sum(&mut whole, self.start, self.offset).ok_or(UNSUPPORTED)?;
             }
             return Ok(vec![whole]);
+        }
+        // Headers are counted too: there is no need to be exact.
+        if self.gso_size > 0 && frame.len().div_ceil(self.gso_size) > SEGMENTS {
+            return Err(TOO_MANY);
         }
         self.cut(frame).ok_or(UNSUPPORTED)
     }
@@ -260,6 +271,17 @@ mod tests {
         all[50..52].copy_from_slice(&chosen.to_be_bytes());
         let whole = &unfinished(0, 0, 34, 6).finish(&all).unwrap()[0];
         assert_eq!(whole[40..42], [0xff, 0xff]);
+    }
+
+    #[test]
+    fn a_frame_that_would_become_too_many_packets_is_refused() {
+        let content = vec![7; 60_000];
+        let all = frame(&[&ip(TCP, 20 + content.len()), &tcp(0x10), &content]);
+        for size in [1, 48, 200] {
+            assert_eq!(unfinished(GSO_TCPV4, size, 34, 16).finish(&all), Err(TOO_MANY), "{size}");
+        }
+        // What a kernel sends by a path of the least MTU that it believes in: 552, without 40 bytes of headers.
+        assert_eq!(unfinished(GSO_TCPV4, 512, 34, 16).finish(&all).unwrap().len(), 118);
     }
 
     #[test]

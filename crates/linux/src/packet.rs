@@ -9,7 +9,7 @@ use rustix::net::sockopt;
 use std::io::{self, IoSlice};
 use std::mem::{MaybeUninit, size_of, size_of_val};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
-use wire::WallTime;
+use wire::{Frame, WallTime, ethernet};
 
 /// From `linux/if_packet.h`.
 const PACKET_VNET_HDR: libc::c_int = 15;
@@ -121,6 +121,18 @@ impl PacketSocket {
         self.buffer
     }
 
+    /// Whether it still hears the interface of this number: one that is removed, or leaves the namespace, takes the socket's
+    /// binding with it, also if it returns under the same number.
+    pub fn is_bound_to(&self, index: u32) -> bool {
+        // SAFETY: all zero is a valid `sockaddr_ll`; it outlives the call, and `len` is its size.
+        unsafe {
+            let mut address: libc::sockaddr_ll = MaybeUninit::zeroed().assume_init();
+            let mut len = size_of_val(&address) as libc::socklen_t;
+            let named = libc::getsockname(self.fd.as_raw_fd(), (&raw mut address).cast(), &raw mut len);
+            named == 0 && address.sll_ifindex == index.cast_signed()
+        }
+    }
+
     /// Receives one frame into `frame`; `None` when there is none now.
     ///
     /// An interface that goes down gives `ENETDOWN` once; the socket hears again when it comes up.
@@ -134,10 +146,19 @@ impl PacketSocket {
     /// Sends one whole Ethernet frame, header first. A refusal is the caller's to count: `ENOBUFS` and `EAGAIN` when the
     /// device's or the socket's queue is full, `ENETDOWN`, `EMSGSIZE`.
     pub fn send(&self, frame: &[u8]) -> Result<()> {
+        self.send_parts(&[], frame)
+    }
+
+    /// The same for a frame whose header and payload are not together: neither is copied.
+    pub fn send_payload(&self, link: &Frame, payload: &[u8]) -> Result<()> {
+        self.send_parts(&ethernet::header(link), payload)
+    }
+
+    fn send_parts(&self, first: &[u8], rest: &[u8]) -> Result<()> {
         // All zero: this frame is finished.
         let header: &[u8] = if self.has_header { &[0; offload::HEADER] } else { &[] };
         // A packet socket takes a frame whole or not at all.
-        rustix::io::writev(&self.fd, &[IoSlice::new(header), IoSlice::new(frame)])
+        rustix::io::writev(&self.fd, &[header, first, rest].map(IoSlice::new))
             .attempt("send on", &self.device)?;
         Ok(())
     }

@@ -136,7 +136,7 @@ fn kind_of(mut attributes: &[u8]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{in_world, veth};
+    use crate::testing::{in_world, need, veth};
 
     fn tc(words: &str) -> bool {
         let status = std::process::Command::new("tc").args(words.split(' ')).status();
@@ -154,8 +154,8 @@ mod tests {
             // Its own switch, and what happens elsewhere, are nothing.
             net.set_up("a0", false).unwrap();
             net.set_up("a0", true).unwrap();
-            if !tc("qdisc add dev c0 root pfifo limit 10") {
-                return; // a machine without `tc`
+            if !need("tc (iproute2) and the pfifo discipline", tc("qdisc add dev c0 root pfifo limit 10")) {
+                return;
             }
             assert_eq!(watch.found(), []);
             assert!(tc("qdisc add dev a0 root tbf rate 1mbit burst 3k limit 9k"));

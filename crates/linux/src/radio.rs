@@ -11,7 +11,7 @@ use crate::lines::{Heard, Lines};
 use crate::packet::{Options, PacketSocket};
 use crate::{Clock, Netlink, Offset, Timer, ethtool, namespace, nft, set_timer_slack};
 use link::{
-    Arrived, Becomes, Change, Fabric, Flight, Follows, Landing, Offer, Place, PortId, SAMPLING, Ticket,
+    Arrived, Becomes, Change, Fabric, Flight, Follows, Landing, Offer, Place, PortId, SAMPLING, Ticket, Tune,
     Tuning,
 };
 use rustix::event::{PollFd, PollFlags, poll};
@@ -390,6 +390,9 @@ impl Radio {
                 Err(reason) => self.lost(decision.at, port, carried.packet, reason),
             }
         }
+        for tuning in self.fabric.left() {
+            self.schedule(tuning.ready, Item::Tuned(tuning));
+        }
     }
 
     fn set_grant(&mut self) {
@@ -437,7 +440,8 @@ impl Radio {
             Wish::Tune { iface, cell, .. } => {
                 let tuning = port(*iface).and_then(|port| self.fabric.tune(at, port, Cell(*cell)));
                 match tuning {
-                    Some(tuning) => self.schedule(tuning.ready, Item::Tuned(tuning)),
+                    Some(Tune::Leaves(tuning)) => self.schedule(tuning.ready, Item::Tuned(tuning)),
+                    Some(Tune::Drains) => {}
                     None => self.tell_down(host, Iface(*iface), node::Link::UNSUPPORTED),
                 }
             }

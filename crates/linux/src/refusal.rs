@@ -9,7 +9,7 @@ pub enum Refusal {
     NoBuffers,
     /// The queue of a packet socket is full (`EAGAIN`).
     QueueFull,
-    /// The interface is down (`ENETDOWN`).
+    /// The interface is down (`ENETDOWN`), or gone (`ENXIO`, `ENODEV`).
     LinkDown,
     /// The frame is longer than the interface's MTU (`EMSGSIZE`).
     TooLong,
@@ -79,7 +79,7 @@ impl Refusal {
         match error.errno() {
             Some(libc::ENOBUFS) => Self::NoBuffers,
             Some(libc::EAGAIN) => Self::QueueFull,
-            Some(libc::ENETDOWN) => Self::LinkDown,
+            Some(libc::ENETDOWN | libc::ENODEV | libc::ENXIO) => Self::LinkDown,
             Some(libc::EMSGSIZE) => Self::TooLong,
             Some(libc::EPERM) => Self::Filtered,
             Some(libc::ENETUNREACH | libc::EHOSTUNREACH) => Self::Unreachable,

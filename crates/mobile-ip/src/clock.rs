@@ -15,6 +15,11 @@ impl Clock {
         self.zero.plus(at.since(Instant::ZERO))
     }
 
+    /// The same in whole seconds since 1970, for an operator.
+    pub(crate) fn unix_seconds(self, at: Instant) -> i64 {
+        self.wall(at).0 / 1_000_000_000
+    }
+
     /// Sets it forward by an NTP span of 32.32 bits, if that is positive.
     pub(crate) fn advance(&mut self, span: i64) {
         let nanos = (u128::from(span.max(0).unsigned_abs()) * 1_000_000_000) >> 32;

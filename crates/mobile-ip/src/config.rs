@@ -61,6 +61,9 @@ pub struct ForeignAgentConfig {
     /// The interfaces of all foreign agents of its host.
     #[serde(skip)]
     pub visited: Vec<String>,
+    /// Addresses to which other roles of its host send of themselves: no visitor has one of them.
+    #[serde(skip)]
+    pub partners: Vec<Ipv4Addr>,
     /// The mobile nodes that it has associations with, if any.
     #[serde(default)]
     pub mobile_nodes: Vec<Peer>,
@@ -74,8 +77,8 @@ pub struct ForeignAgentConfig {
     /// Mobile nodes that it serves at a time; beyond that it says that it is busy (ours).
     #[serde(default = "visitors")]
     pub visitors: usize,
-    /// Registrations that wait for a home agent at a time: 256, and 2 of one mobile node (ours; RFC 5944, section
-    /// 3.7.1, typically 5).
+    /// Registrations that wait for a home agent at a time: 1024, 2 of one mobile node (ours; RFC 5944, section 3.7.1, typically
+    /// 5). Those of registered visitors are not among them.
     #[serde(default = "pending")]
     pub pending: usize,
     /// How long a registration waits for the home agent: 7 s (RFC 5944, section 3.7.2.2).
@@ -274,9 +277,14 @@ impl Advertise {
             let problem = "`interval` must be longer than nothing, and `jitter` shorter than it";
             return Err(ConfigError::new("advertise", problem));
         }
-        if self.lifetime < self.interval || self.lifetime > Duration::from_mins(150) {
-            // RFC 1256, section 4.1.
-            return Err(ConfigError::new("advertise", "`lifetime` must be `interval` to 9000s"));
+        // With less, an agent is lost with one or two advertisements.
+        let least = self.interval.saturating_mul(3);
+        // The greatest is of RFC 1256, section 4.1.
+        if self.lifetime < least || self.lifetime > Duration::from_mins(150) {
+            let problem = format!(
+                "`lifetime` must be at least three times `interval` ({least:?}; RFC 5944, section 2.3) and at most 9000s"
+            );
+            return Err(ConfigError::new("advertise", problem));
         }
         if self.lifetime.subsec_nanos() != 0 {
             return Err(ConfigError::new("advertise", "`lifetime` must be whole seconds"));
@@ -354,7 +362,7 @@ const fn visitors() -> usize {
     1024
 }
 const fn pending() -> usize {
-    256
+    1024
 }
 const fn pending_timeout() -> Duration {
     Duration::from_secs(7)

@@ -12,6 +12,8 @@
 //! itself is refused, as the neighbor who has it would be cut off.
 
 use crate::advertiser::Advertiser;
+use crate::clock::Clock;
+use crate::codes::Codes;
 use crate::config::{Associations, ForeignAgentConfig, is_host};
 use crate::home_agent::refusal;
 use crate::limiter::Limiter;
@@ -19,6 +21,7 @@ use crate::mark::{Event, FOREIGN_AGENT};
 use crate::message::{
     AgentFlags, Between, Code, PORT, Received, Registration, Reply, Request, RequestFlags, datagram,
 };
+use crate::pending::{Asked, Pending, Standing, Waiting, low};
 use node::config::{ConfigError, Interfaces};
 use node::{
     Action, Class, Expiry, Hop, Input, Key, Life, Link, Listen, Neighbor, Outbox, Proto, Role, Route, Rx,
@@ -35,14 +38,12 @@ const STRANGERS: Class = Class(Class::CLOSED.0 + 16);
 const FIRST_CLASS: u8 = STRANGERS.0 + 1;
 /// Home agents whose mobile nodes may be here at a time (ours): as many as there are classes.
 const HOME_AGENTS: u8 = u8::MAX - FIRST_CLASS;
-/// Requests of one mobile node from one link address that wait at a time (ours): it repeats the first before the home
-/// agent's time is over.
-const PENDING_EACH: usize = 2;
-/// Requests from one link address that wait at a time (ours).
-const PENDING_OF_LINK_ADDRESS: usize = 4;
-
 /// From a tunnel, to a host that is not registered here.
 pub const NOT_A_VISITOR: Reason = Reason("not_a_visitor");
+/// A request that has given its place to a newer one; counted only, for the packet was relayed.
+pub const GAVE_WAY: Reason = Reason("gave_way");
+/// A request that found no place and was denied; counted only.
+pub const NO_PLACE: Reason = Reason("no_place");
 /// A reply to no request that waits here.
 pub const NOT_PENDING: Reason = Reason("not_pending");
 /// A request that another link address has sent already.
@@ -52,22 +53,9 @@ pub const NOT_FROM_HOME: Reason = Reason("not_from_home_agent");
 /// The home agent is not who it says it is.
 pub const HOME_AGENT_FAILED: Reason = Reason("home_agent_failed");
 
-/// Which request a reply is to: the home address, and the low half of the Identification (section 3.7.3.1).
-type Asked = (Ipv4Addr, u32);
-
 /// A mobile node by its home address, and its home agent: a home address that is claimed with another home agent is another
 /// mobile node.
 type Visit = (Ipv4Addr, Ipv4Addr);
-
-/// A request that waits for the home agent.
-#[derive(Debug)]
-struct Pending {
-    /// Who asked, by link address.
-    mac: Mac,
-    /// From where.
-    from: SocketAddrV4,
-    request: Request,
-}
 
 /// A mobile node that is registered here.
 #[derive(Debug)]
@@ -75,6 +63,9 @@ struct Visitor {
     mac: Mac,
     /// Of the request that was accepted last.
     identification: u64,
+    /// What was granted then, in seconds, and when that ends.
+    lifetime: u16,
+    ends: Instant,
     /// Which of this host's own packets go to this visitor.
     reached: Option<Key>,
 }
@@ -89,9 +80,7 @@ pub struct ForeignAgent {
     listens: [Listen; 5],
     mobile_nodes: Associations,
     home_agents: Associations,
-    pending: BTreeMap<Asked, Pending>,
-    /// When the home agent has had its time.
-    waiting: Expiry<Asked>,
+    waiting: Waiting,
     visitors: BTreeMap<Visit, Visitor>,
     /// When visits end.
     expiry: Expiry<Visit>,
@@ -99,7 +88,10 @@ pub struct ForeignAgent {
     classes: BTreeMap<Ipv4Addr, Class>,
     advertiser: Advertiser,
     denials: Limiter<Mac>,
+    /// Replies to mobile nodes: the home agents', and denials of this agent.
+    codes: Codes,
     refused: BTreeMap<Reason, u64>,
+    clock: Clock,
 }
 
 impl ForeignAgent {
@@ -129,14 +121,15 @@ impl ForeignAgent {
             listens: [Listen::Local(Proto::Udp(PORT)), routers, agents, solicitations, errors],
             mobile_nodes: Associations::new(&config.mobile_nodes),
             home_agents: Associations::new(&config.home_agents),
-            pending: BTreeMap::new(),
-            waiting: Expiry::default(),
+            waiting: Waiting::new(config.pending),
             visitors: BTreeMap::new(),
             expiry: Expiry::default(),
             classes: BTreeMap::new(),
             advertiser,
             denials: Limiter::default(),
+            codes: Codes::default(),
             refused: BTreeMap::new(),
+            clock: Clock::default(),
             config,
         })
     }
@@ -180,7 +173,9 @@ impl ForeignAgent {
         let from = received.sender();
         match received.message {
             Registration::Request(request) if rx.iface == self.iface => {
-                let pending = Pending { mac: packet.link.src, from, request };
+                let mac = packet.link.src;
+                let standing = self.standing(mac, &request);
+                let pending = Pending { mac, from, since: now, standing, request };
                 self.request(now, &received.ip, pending, out)
             }
             Registration::Request(_) => Err(Reason("wrong_direction")),
@@ -208,14 +203,21 @@ impl ForeignAgent {
         if self.is_repeated_by_another(&pending) {
             return Err(REPEATED_BY_ANOTHER);
         }
-        if let Err(code) = self.judge(&pending) {
-            return self.deny(now, &pending, code, out);
+        match self.judge(&pending) {
+            Ok(give_way) => self.relay(now, pending, &give_way, out),
+            Err(code) => {
+                if code == Code::ForeignResources {
+                    *self.refused.entry(NO_PLACE).or_default() += 1;
+                }
+                return self.deny(now, &pending, code, out);
+            }
         }
-        self.relay(now, pending, out);
         Ok(())
     }
 
-    fn judge(&self, Pending { mac, request, .. }: &Pending) -> Result<(), Code> {
+    /// Whether a request is relayed, and those that give way to it.
+    fn judge(&self, pending: &Pending) -> Result<Vec<Asked>, Code> {
+        let request = &pending.request;
         let asks = |flags| request.flags.has(flags);
         let own = self.config.address.address;
         if !self.is_authentic(request) {
@@ -231,7 +233,10 @@ impl ForeignAgent {
         if request.lifetime != 0 && request.care_of != own {
             return Err(Code::InvalidCareOf);
         }
-        if request.lifetime != 0 && self.config.address.link.contains(request.home) {
+        // A visitor gets what this host sends to its address.
+        let is_others =
+            self.config.address.link.contains(request.home) || self.config.partners.contains(&request.home);
+        if request.lifetime != 0 && is_others {
             return Err(Code::ForeignProhibited);
         }
         if request.lifetime > self.longest() {
@@ -243,7 +248,7 @@ impl ForeignAgent {
         if asks(RequestFlags::MINIMAL) || asks(RequestFlags::GRE) {
             return Err(Code::ForeignEncapsulation);
         }
-        if self.has_room(request, *mac) { Ok(()) } else { Err(Code::ForeignResources) }
+        self.place(pending).ok_or(Code::ForeignResources)
     }
 
     /// Where there is an association with the mobile node, it has to be used.
@@ -260,7 +265,7 @@ impl ForeignAgent {
     /// and the visit, are the first sender's. A mobile node's next request always has a later Identification.
     fn is_repeated_by_another(&self, Pending { mac, request, .. }: &Pending) -> bool {
         let asked = (request.home, low(request.identification));
-        let waits = self.pending.get(&asked).is_some_and(|pending| pending.mac != *mac);
+        let waits = self.waiting.get(asked).is_some_and(|pending| pending.mac != *mac);
         waits || self.is_overtaken(*mac, request)
     }
 
@@ -271,33 +276,53 @@ impl ForeignAgent {
         visitor.is_some_and(|visitor| visitor.mac != mac && later(visitor))
     }
 
-    /// Whether one more request can wait. A mobile node that repeats itself takes the place of its own oldest; what another
-    /// link address sends under the same name has other places.
-    fn has_room(&self, request: &Request, mac: Mac) -> bool {
-        let takes_place = self.pending_of(request.home, mac).count() >= PENDING_EACH;
-        let own = self.pending.values().filter(|pending| pending.mac == mac).count();
-        let room = own < PENDING_OF_LINK_ADDRESS && self.pending.len() < self.config.pending;
-        let known = self.visitors.contains_key(&(request.home, request.home_agent));
-        let may_visit = self.has_class(request.home_agent) && (known || !self.is_busy());
-        (request.lifetime == 0 || may_visit) && (takes_place || room)
+    /// What speaks for a request. Where there is an association, [`Self::is_authentic`] is still to be asked.
+    fn standing(&self, mac: Mac, request: &Request) -> Standing {
+        let visitor = self.visitors.get(&(request.home, request.home_agent));
+        let is_known = self.waiting.is_answered(request.home_agent)
+            || self.classes.contains_key(&request.home_agent)
+            || self.home_agents.first(request.home_agent).is_some()
+            || self.mobile_nodes.first(request.home).is_some();
+        match visitor {
+            Some(visitor) if visitor.mac == mac => Standing::Visitor,
+            _ if is_known => Standing::Known,
+            _ => Standing::Unknown,
+        }
     }
 
-    /// Whether there is a class for the visitors of this home agent. Requests that wait have theirs: once the home agent has
-    /// accepted one, it is too late to have none.
-    fn has_class(&self, home_agent: Ipv4Addr) -> bool {
-        let waiting = self.pending.values().map(|pending| &pending.request);
-        let wanted = waiting.filter(|request| request.lifetime != 0).map(|request| request.home_agent);
-        let taken: BTreeSet<_> = self.classes.keys().copied().chain(wanted).collect();
-        taken.contains(&home_agent) || taken.len() < HOME_AGENTS.into()
+    /// The requests that give way to one more; `None` if it cannot wait.
+    fn place(&self, new: &Pending) -> Option<Vec<Asked>> {
+        let mut give_way = self.class_place(new)?;
+        give_way.extend(self.waiting.place(new)?);
+        Some(give_way)
     }
 
-    fn relay(&mut self, now: Instant, pending: Pending, out: &mut Outbox) {
+    /// The same for the class of its home agent's visitors. Requests that wait have theirs: once the home agent has accepted one,
+    /// it is too late to have none.
+    fn class_place(&self, new: &Pending) -> Option<Vec<Asked>> {
+        let Request { home, home_agent, lifetime, .. } = new.request;
+        if lifetime == 0 {
+            return Some(Vec::new());
+        }
+        if self.is_busy() && !self.visitors.contains_key(&(home, home_agent)) {
+            return None;
+        }
+        let taken: BTreeSet<_> = self.classes.keys().copied().chain(self.waiting.wanted()).collect();
+        if taken.contains(&home_agent) || taken.len() < HOME_AGENTS.into() {
+            return Some(Vec::new());
+        }
+        let has_class = |other| self.classes.contains_key(&other);
+        let other = self.waiting.home_agent_that_gives_way(new, has_class)?;
+        Some(self.waiting.wanting(other))
+    }
+
+    fn relay(&mut self, now: Instant, pending: Pending, give_way: &[Asked], out: &mut Outbox) {
         let Pending { mac, ref request, .. } = pending;
-        if self.pending_of(request.home, mac).count() >= PENDING_EACH {
-            let own = self.pending_of(request.home, mac);
-            let oldest = own.min_by_key(|(_, other)| other.request.identification).map(|(asked, _)| *asked);
-            if let Some(asked) = oldest {
-                self.forget(asked);
+        for asked in give_way {
+            if let Some(other) = self.waiting.remove(*asked)
+                && (other.mac, other.request.home) != (mac, request.home)
+            {
+                *self.refused.entry(GAVE_WAY).or_default() += 1;
             }
         }
         self.keep_path_to(request.home_agent, out);
@@ -312,18 +337,7 @@ impl ForeignAgent {
         let to = SocketAddrV4::new(request.home_agent, PORT);
         let bytes = datagram(own, to, ipv4::DEFAULT_TTL, &relayed.emit());
         out.send_routed(Packet::new(Mac::ZERO, bytes));
-        let asked = (request.home, low(request.identification));
-        self.waiting.set(asked, now + self.config.pending_timeout);
-        self.pending.insert(asked, pending);
-    }
-
-    fn pending_of(&self, home: Ipv4Addr, mac: Mac) -> impl Iterator<Item = (&Asked, &Pending)> {
-        self.pending.range((home, 0)..=(home, u32::MAX)).filter(move |(_, pending)| pending.mac == mac)
-    }
-
-    fn forget(&mut self, asked: Asked) -> Option<Pending> {
-        self.waiting.stop(asked);
-        self.pending.remove(&asked)
+        self.waiting.insert(now + self.config.pending_timeout, pending);
     }
 
     /// Tells a mobile node that it cannot register here, at most once a second (section 3.7.2.3).
@@ -341,14 +355,15 @@ impl ForeignAgent {
 
     fn reply(&mut self, now: Instant, mut reply: Reply, out: &mut Outbox) -> Result<(), Reason> {
         let asked = (reply.home, low(reply.identification));
-        let pending = self.pending.get(&asked).ok_or(NOT_PENDING)?;
+        let pending = self.waiting.get(asked).ok_or(NOT_PENDING)?;
         if !self.is_home_agent(pending, &reply) {
-            if let Some(pending) = self.forget(asked) {
+            if let Some(pending) = self.waiting.remove(asked) {
                 self.deny(now, &pending, Code::HomeFailed, out)?;
             }
             return Err(HOME_AGENT_FAILED);
         }
-        let Some(pending) = self.forget(asked) else { return Err(NOT_PENDING) };
+        let Some(pending) = self.waiting.remove(asked) else { return Err(NOT_PENDING) };
+        self.waiting.has_answered(now, pending.request.home_agent);
         reply.strip();
         if reply.code.is_accepted() {
             if self.is_overtaken(pending.mac, &pending.request) {
@@ -376,9 +391,9 @@ impl ForeignAgent {
     /// Requests of this mobile node that are older than the accepted one need no answer any more.
     fn forget_older(&mut self, Pending { mac, request, .. }: &Pending) {
         let older = |other: &Request| ntp_distance(other.identification, request.identification) < 0;
-        let own = self.pending_of(request.home, *mac).filter(|(_, other)| older(&other.request));
-        for asked in own.map(|(asked, _)| *asked).collect::<Vec<_>>() {
-            self.forget(asked);
+        let own = self.waiting.of(request.home, *mac).filter(|(_, other)| older(&other.request));
+        for asked in own.map(|(asked, _)| asked).collect::<Vec<_>>() {
+            self.waiting.remove(asked);
         }
     }
 
@@ -410,7 +425,7 @@ impl ForeignAgent {
             out.neighbor(self.iface, host, Neighbor::At(mac));
         }
         self.expiry.set(visit, ends);
-        if self.visitors.insert(visit, Visitor { mac, identification, reached }).is_none() {
+        if self.visitors.insert(visit, Visitor { mac, identification, lifetime, ends, reached }).is_none() {
             out.mark(Event::VisitorArrived { host }.into());
         }
     }
@@ -465,7 +480,7 @@ impl ForeignAgent {
     }
 
     fn is_home_agent_of_any(&self, host: Ipv4Addr) -> bool {
-        let waits = self.pending.values().any(|pending| pending.request.home_agent == host);
+        let waits = self.waiting.requests().any(|request| request.home_agent == host);
         waits || self.classes.contains_key(&host)
     }
 
@@ -479,10 +494,11 @@ impl ForeignAgent {
     }
 
     /// Sends a reply to who asked: by its link address, since ARP for it would be answered by its home agent.
-    fn send_reply(&self, pending: &Pending, mut reply: Reply, out: &mut Outbox) {
+    fn send_reply(&mut self, pending: &Pending, mut reply: Reply, out: &mut Outbox) {
         if let Some(association) = self.mobile_nodes.first(reply.home) {
             reply.sign(Between::MobileForeign, association);
         }
+        self.codes.count(reply.code);
         let own = SocketAddrV4::new(self.config.address.address, PORT);
         let bytes = datagram(own, pending.from, ipv4::DEFAULT_TTL, &reply.emit());
         out.send(self.iface, Packet::new(pending.mac, bytes));
@@ -506,7 +522,7 @@ impl ForeignAgent {
             quote.protocol == ipv4::UDP
                 && (quote.src, quote.dst) == (self.config.address.address, pending.request.home_agent)
         };
-        if !self.pending.get(&asked).is_some_and(about_it) {
+        if !self.waiting.get(asked).is_some_and(about_it) {
             return Err(NOT_PENDING);
         }
         let code = match (quote.kind, quote.code) {
@@ -515,16 +531,14 @@ impl ForeignAgent {
             (3, 3) => Code::HomePortUnreachable,
             _ => Code::HomeUnreachable,
         };
-        self.forget(asked).map_or(Err(NOT_PENDING), |pending| self.deny(now, &pending, code, out))
+        self.waiting.remove(asked).map_or(Err(NOT_PENDING), |pending| self.deny(now, &pending, code, out))
     }
 
     fn timeout(&mut self, now: Instant, out: &mut Outbox) {
-        while let Some(asked) = self.waiting.pop(now) {
-            if let Some(pending) = self.pending.remove(&asked) {
-                out.mark(Event::RequestTimedOut { host: asked.0 }.into());
-                // It may be silent because that mobile node was just answered: then it asks again by itself.
-                let _ = self.deny(now, &pending, Code::RegistrationTimeout, out);
-            }
+        while let Some(pending) = self.waiting.pop(now) {
+            out.mark(Event::RequestTimedOut { host: pending.request.home }.into());
+            // It may be silent because that mobile node was just answered: then it asks again by itself.
+            let _ = self.deny(now, &pending, Code::RegistrationTimeout, out);
         }
         while let Some(visit) = self.expiry.pop(now) {
             self.leave(visit, out);
@@ -555,7 +569,11 @@ impl Role for ForeignAgent {
 
     fn handle(&mut self, now: Instant, input: Input<'_>, out: &mut Outbox) {
         match input {
-            Input::Start(_) => self.start(out),
+            Input::Start(boot) => {
+                self.clock.zero = boot.wall;
+                self.start(out);
+            }
+            Input::Wall(zero) => self.clock.zero = zero,
             Input::Timeout => self.timeout(now, out),
             Input::Packet(rx, packet) => self.packet(now, rx, packet, out),
             Input::Link(iface, Link::Up { .. }) if iface == self.iface => self.advertiser.up(now),
@@ -568,8 +586,7 @@ impl Role for ForeignAgent {
             | Input::Failed(_)
             | Input::Serve(..)
             | Input::News(_)
-            | Input::Stored(_)
-            | Input::Wall(_) => {}
+            | Input::Stored(_) => {}
         }
     }
 
@@ -579,17 +596,25 @@ impl Role for ForeignAgent {
     }
 
     fn status(&self) -> Value {
-        let home_agent = |(host, home_agent): &Visit| (host.to_string(), Value::from(*home_agent));
+        let visit = |((host, home_agent), visitor): (&Visit, &Visitor)| {
+            let value = Value::map([
+                ("home_agent", Value::from(*home_agent)),
+                ("lifetime_s", Value::from(u32::from(visitor.lifetime))),
+                ("ends_unix_s", Value::from(self.clock.unix_seconds(visitor.ends))),
+                ("spi", self.mobile_nodes.first(*host).map_or(Value::None, |found| Value::from(found.spi))),
+                (
+                    "home_agent_spi",
+                    self.home_agents.first(*home_agent).map_or(Value::None, |found| found.spi.into()),
+                ),
+            ]);
+            (host.to_string(), value)
+        };
         let refused = self.refused.iter().map(|(reason, count)| (reason.0.to_owned(), Value::from(*count)));
         Value::map([
-            ("visitors", Value::Map(self.visitors.keys().map(home_agent).collect())),
-            ("pending", Value::from(self.pending.len() as u64)),
+            ("visitors", Value::Map(self.visitors.iter().map(visit).collect())),
+            ("pending", Value::from(self.waiting.len() as u64)),
+            ("codes", self.codes.status()),
             ("refused", Value::Map(refused.collect())),
         ])
     }
-}
-
-/// The half of an Identification that a reply repeats.
-const fn low(identification: u64) -> u32 {
-    identification as u32
 }

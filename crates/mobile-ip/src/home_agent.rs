@@ -11,6 +11,7 @@ use crate::advertiser::Advertiser;
 use crate::announcer::Announcer;
 use crate::binding::{Binding, Record};
 use crate::clock::Clock;
+use crate::codes::Codes;
 use crate::config::{Associations, HomeAgentConfig, is_host};
 use crate::limiter::Limiter;
 use crate::mark::{Event, HOME_AGENT};
@@ -74,6 +75,8 @@ struct Path {
 struct Home {
     /// What is durable, and what its packets go by.
     record: Option<Record>,
+    /// The association of the registration that this is; `None` if it is older than this start of the agent.
+    spi: Option<u32>,
     /// Records that have been asked for, in this order; `None`: that its binding has ended, which holds already.
     under_way: VecDeque<Option<Accepted>>,
 }
@@ -132,6 +135,8 @@ pub struct HomeAgent {
     denials: Limiter<(Ipv4Addr, u64)>,
     /// Senders that were told of an error inside a tunnel.
     told: Limiter<Ipv4Addr>,
+    /// Replies that were sent.
+    codes: Codes,
     refused: BTreeMap<Reason, u64>,
 }
 
@@ -173,6 +178,7 @@ impl HomeAgent {
             answers: Limiter::default(),
             denials: Limiter::default(),
             told: Limiter::default(),
+            codes: Codes::default(),
             refused: BTreeMap::new(),
             config,
         })
@@ -399,7 +405,10 @@ impl HomeAgent {
     fn stored(&mut self, now: Instant, key: &[u8], out: &mut Outbox) {
         let Some(host) = home_of(key) else { return };
         let Some(Accepted { record, granted, path, request }) = self.decided(host) else { return };
-        let before = self.homes.entry(host).or_default().record.replace(record);
+        let spi = request.authentication(Between::MobileHome).map(|found| found.spi);
+        let home = self.homes.entry(host).or_default();
+        home.spi = spi;
+        let before = home.record.replace(record);
         let [from, to] = [before, Some(record)].map(|record| record.and_then(|record| record.binding));
         self.switch(now, host, from, to, path.at_home, out);
         self.reply(now, &request, accepted(&request), granted, path, out);
@@ -519,6 +528,7 @@ impl HomeAgent {
         if let Some(association) = self.foreign_agents.first(*path.to.ip()) {
             reply.sign(Between::ForeignHome, association);
         }
+        self.codes.count(code);
         let bytes = datagram(SocketAddrV4::new(own, PORT), path.to, ipv4::DEFAULT_TTL, &reply.emit());
         match path.at_home {
             Some(mac) => out.send(self.iface, Packet::new(mac, bytes)),
@@ -611,10 +621,23 @@ impl Role for HomeAgent {
     }
 
     fn status(&self) -> Value {
-        let bound = self.homes.iter().filter_map(|(host, home)| Some((host, home.record?.binding?)));
-        let bindings = bound.map(|(host, binding)| (host.to_string(), Value::from(binding.care_of)));
+        let bound =
+            self.homes.iter().filter_map(|(host, home)| Some((host, home.spi, home.record?.binding?)));
+        let bindings = bound.map(|(host, spi, Binding { care_of, granted, ends })| {
+            let value = Value::map([
+                ("care_of", Value::from(care_of)),
+                ("lifetime_s", Value::from(u32::from(granted))),
+                ("ends_unix_s", Value::from(ends.0 / 1_000_000_000)),
+                ("spi", spi.map_or(Value::None, Value::from)),
+            ]);
+            (host.to_string(), value)
+        });
         let refused = self.refused.iter().map(|(reason, count)| (reason.0.to_owned(), Value::from(*count)));
-        Value::map([("bindings", Value::Map(bindings.collect())), ("refused", Value::Map(refused.collect()))])
+        Value::map([
+            ("bindings", Value::Map(bindings.collect())),
+            ("codes", self.codes.status()),
+            ("refused", Value::Map(refused.collect())),
+        ])
     }
 }
 

@@ -22,6 +22,7 @@ mod agents;
 mod announcer;
 mod binding;
 mod clock;
+mod codes;
 pub mod config;
 pub mod foreign_agent;
 pub mod home_agent;
@@ -29,6 +30,7 @@ mod limiter;
 pub mod mark;
 pub mod message;
 pub mod mobile_node;
+mod pending;
 mod registrar;
 mod tunnels;
 

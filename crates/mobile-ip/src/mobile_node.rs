@@ -627,12 +627,12 @@ impl Role for MobileNode {
     fn status(&self) -> Value {
         let agents = self.agents.iter().map(|(who, _)| Value::from(who)).collect();
         let refused = self.refused.iter().map(|(reason, count)| (reason.0.to_owned(), Value::from(*count)));
-        Value::map([
+        let first = [
             ("state", Value::from(self.registrar.state())),
             ("agent", self.attached.map_or(Value::None, Value::from)),
-            ("care_of", self.registrar.care_of().map_or(Value::None, Value::from)),
-            ("agents", Value::List(agents)),
-            ("refused", Value::Map(refused.collect())),
-        ])
+        ];
+        let last = [("agents", Value::List(agents)), ("refused", Value::Map(refused.collect()))];
+        let all = first.into_iter().chain(self.registrar.status()).chain(last);
+        Value::Map(all.map(|(name, value)| (name.to_owned(), value)).collect())
     }
 }

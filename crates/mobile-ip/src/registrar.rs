@@ -1,11 +1,12 @@
 //! The registrations of a mobile node: what was asked, what was answered, and what holds (RFC 5944, section 3.6).
 
 use crate::clock::Clock;
+use crate::codes::Codes;
 use crate::config::{Associations, Peer, is_host};
 use crate::home_agent::refusal;
 use crate::mark::Event;
 use crate::message::{Association, Between, Code, PORT, Reply, Request, RequestFlags, datagram};
-use node::Seed;
+use node::{Seed, Value};
 use std::collections::VecDeque;
 use wire::{Duration, Instant, Ipv4Addr, Mac, Packet, Reason, SocketAddrV4, WallTime, ntp_distance};
 
@@ -52,6 +53,15 @@ struct Pending {
     sent: Instant,
 }
 
+/// A registration that holds.
+#[derive(Clone, Copy, Debug)]
+struct Held {
+    care_of: Ipv4Addr,
+    /// In seconds, from when the request was sent.
+    lifetime: u16,
+    sent: Instant,
+}
+
 /// What a reply means.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Outcome {
@@ -85,9 +95,12 @@ pub(crate) struct Registrar {
     attempts: u32,
     /// Corrections that were followed already: the same again waits its time.
     followed: Vec<Code>,
-    /// The last round trip of a registration.
-    round_trip: Duration,
-    current: Option<Ipv4Addr>,
+    /// Replies that were authentic, or could not be.
+    codes: Codes,
+    /// The last round trip of a registration; `None` before the first.
+    round_trip: Option<Duration>,
+    /// The registration that holds.
+    current: Option<Held>,
 }
 
 impl Registrar {
@@ -107,7 +120,8 @@ impl Registrar {
             is_denied: false,
             attempts: 0,
             followed: Vec::new(),
-            round_trip: Duration::ZERO,
+            codes: Codes::default(),
+            round_trip: None,
             current: None,
         }
     }
@@ -130,9 +144,9 @@ impl Registrar {
         self.followed.clear();
     }
 
-    /// The last round trip of a registration.
-    pub(crate) const fn round_trip(&self) -> Duration {
-        self.round_trip
+    /// The last round trip of a registration; 0 before the first.
+    pub(crate) fn round_trip(&self) -> Duration {
+        self.round_trip.unwrap_or_default()
     }
 
     /// Requests so far that no answer settled.
@@ -146,8 +160,26 @@ impl Registrar {
     }
 
     /// The care-of address that holds.
-    pub(crate) const fn care_of(&self) -> Option<Ipv4Addr> {
-        self.current
+    pub(crate) fn care_of(&self) -> Option<Ipv4Addr> {
+        self.current.map(|held| held.care_of)
+    }
+
+    /// What an operator is shown of the registrations.
+    pub(crate) fn status(&self) -> [(&'static str, Value); 6] {
+        let held =
+            |value: fn(&Self, Held) -> Value| self.current.map_or(Value::None, |held| value(self, held));
+        let ends = |held: Held| held.sent + Duration::from_secs(held.lifetime.into());
+        [
+            ("care_of", held(|_, held| Value::from(held.care_of))),
+            ("lifetime_s", held(|_, held| Value::from(u32::from(held.lifetime)))),
+            (
+                "ends_unix_s",
+                self.current.map_or(Value::None, |held| self.clock.unix_seconds(ends(held)).into()),
+            ),
+            ("spi", Value::from(self.association.spi)),
+            ("home_agent_ahead_s", Value::from(self.offset.cast_signed() >> 32)),
+            ("codes", self.codes.status()),
+        ]
     }
 
     /// Where things stand, for an operator.
@@ -184,9 +216,9 @@ impl Registrar {
 
     /// How long to wait for an answer: twice as long each time.
     fn wait(&self, lifetime: u16) -> Duration {
-        let first = SHORTEST_WAIT.max(self.round_trip * 2 + MARGIN);
+        let first = SHORTEST_WAIT.max(self.round_trip() * 2 + MARGIN);
         let doubled = first.saturating_mul(1 << (self.attempts.max(1) - 1).min(8));
-        let longest = if self.round_trip.is_zero() { LONGEST_WAIT } else { LONGEST_WAIT_LATER };
+        let longest = if self.round_trip.is_none() { LONGEST_WAIT } else { LONGEST_WAIT_LATER };
         let longest = if lifetime == 0 { longest } else { longest.min(Duration::from_secs(lifetime.into())) };
         doubled.min(longest.max(first))
     }
@@ -221,13 +253,14 @@ impl Registrar {
         }
         let by_agent = reply.code.is_of_foreign_agent();
         self.authenticate(target.agent, from, by_agent, reply)?;
+        self.codes.count(reply.code);
         let (asked, care_of, sent) = (pending.lifetime, pending.care_of, pending.sent);
         if reply.code.is_accepted() && (reply.lifetime > 0 || asked == 0) {
             let lifetime = reply.lifetime.min(asked);
-            self.round_trip = now.since(sent);
+            self.round_trip = Some(now.since(sent));
             (self.pending, self.attempts, self.is_denied) = (None, 0, false);
             self.followed.clear();
-            self.current = (lifetime > 0).then_some(care_of);
+            self.current = (lifetime > 0).then_some(Held { care_of, lifetime, sent });
             return Ok(Outcome::Registered { care_of, lifetime, sent });
         }
         // A foreign agent's denial proves nothing where there is no association with it: the home agent's reply, which may be

@@ -2,6 +2,8 @@
 
 #![cfg(test)]
 
+#[path = "refusals/floods.rs"]
+mod floods;
 #[path = "refusals/mobile_node.rs"]
 mod mobile_node_alone;
 
@@ -88,7 +90,14 @@ fn a_home_agent_that_cannot_work_is_refused() {
     refused(home_agent("tunnel_mtu = 547"), "`tunnel_mtu`", "548");
     refused(home_agent("advertise = { interval = \"0s\" }"), "`advertise`", "longer than nothing");
     refused(home_agent("advertise = { lifetime = \"0s\" }"), "`advertise`", "9000s");
-    refused(home_agent("advertise = { lifetime = \"2.5s\" }"), "`advertise`", "whole seconds");
+    refused(home_agent("advertise = { lifetime = \"2s\" }"), "`advertise`", "three times `interval` (3s;");
+    assert!(home_agent("advertise = { interval = \"700ms\", lifetime = \"3s\" }").is_ok());
+    refused(
+        home_agent("advertise = { interval = \"3100s\", lifetime = \"9000s\" }"),
+        "`advertise`",
+        "(9300s;",
+    );
+    refused(home_agent("advertise = { lifetime = \"3.5s\" }"), "`advertise`", "whole seconds");
     refused(home_agent("bindings = 3"), "bindings", "unknown field");
     let nodes = |nodes: &str| home_agent(&format!("mobile_nodes = [{nodes}]"));
     let node = |address: &str, spi: u32, key: &str| {
@@ -406,6 +415,24 @@ fn the_address_of_a_neighbor_on_the_link_is_no_visitors() {
     assert_eq!(code_sent(&heard(&mut agent, now, 1, MOBILE, asks)), Some(Code::ForeignProhibited));
 }
 
+/// A support router beside the agent sends forward pointers to other routers, from the agent's address: nobody gets them by
+/// registering one of theirs.
+#[test]
+fn the_address_of_a_router_that_this_host_speaks_to_is_no_visitors() {
+    let router = Ipv4Addr::new(10, 4, 0, 1);
+    let mut config: ForeignAgentConfig = table(FOREIGN_AGENT, "").try_into().unwrap();
+    config.partners = vec![router];
+    let names = ["visited", "up"].map(str::to_owned);
+    let mut agent = ForeignAgent::new(config, Interfaces(&names), Seed::new(1)).unwrap();
+    start(&mut agent);
+    let now = Instant::from_millis(1000);
+    let asks = packet(router, VISITED, &request(now, router).emit());
+    assert_eq!(code_sent(&heard(&mut agent, now, 1, MOBILE, asks)), Some(Code::ForeignProhibited));
+    let other = Ipv4Addr::new(10, 4, 0, 2);
+    let asks = packet(other, VISITED, &request(now, other).emit());
+    assert_eq!(code_sent(&heard(&mut agent, now, 1, MOBILE, asks)), None);
+}
+
 fn foreign_advertisement() -> Advertisement {
     Advertisement {
         src: VISITED,
@@ -600,26 +627,6 @@ fn another_home_agent_gives_no_right_to_a_visitors_packets() {
         [ATTACKER],
         "and this host's own packets are still the first visitor's"
     );
-}
-
-/// Requests from one link address have so many places, and a request in another's name takes none of his.
-#[test]
-fn one_link_address_cannot_take_all_places() {
-    let mut agent = foreign_agent("pending = 256").unwrap();
-    start(&mut agent);
-    let now = Instant::from_millis(1000);
-    let ask = |agent: &mut ForeignAgent, home: Ipv4Addr, mac: Mac, number: u64| {
-        let request = Request { identification: number, ..request(now, home) };
-        code_sent(&heard(agent, now, 1, mac, packet(home, VISITED, &request.emit())))
-    };
-    for number in 0..2 {
-        assert_eq!(ask(&mut agent, HOME, ATTACKER, number), None);
-    }
-    for number in 2..4 {
-        assert_eq!(ask(&mut agent, Ipv4Addr::new(10, 1, 1, number as u8), ATTACKER, number), None);
-    }
-    assert_eq!(ask(&mut agent, Ipv4Addr::new(10, 1, 1, 9), ATTACKER, 9), Some(Code::ForeignResources));
-    assert_eq!(ask(&mut agent, HOME, MOBILE, 10), None);
 }
 
 /// A registration that was accepted leaves no older request of the same mobile node to be denied later.

@@ -42,7 +42,10 @@ pub(crate) struct Arp {
 #[derive(Debug)]
 struct Known {
     mac: Mac,
+    /// When a message of the neighbor confirmed it.
     heard: Instant,
+    /// Whether a packet was sent to it since it was made.
+    is_used: bool,
 }
 
 /// A neighbor that is asked for: by broadcast, or by unicast if it is known.
@@ -161,9 +164,10 @@ impl Arp {
             return Found::Here { mac: *mac, packet, probe: false };
         }
         let is_sought = self.sought.contains_key(&place);
-        if let Some(Known { mac, heard }) = self.known.get(&place)
+        if let Some(Known { mac, heard, is_used }) = self.known.get_mut(&place)
             && (is_sought || now < *heard + BELIEVED)
         {
+            *is_used = true;
             let (mac, probe) = (*mac, may_ask && !is_sought && now >= *heard + FRESH);
             if probe {
                 self.sought.insert(place, Sought::first(now));
@@ -245,22 +249,28 @@ impl Arp {
         if !is_there && !may_make {
             return VecDeque::new();
         }
-        if !self.known.contains_key(&place) {
-            self.make_room();
+        let known = self.known.get(&place);
+        // What waited for it is sent now.
+        let is_used = known.is_some_and(|known| known.is_used) || self.waiting.highest(place).is_some();
+        if known.is_none() {
+            self.make_room(now);
         }
-        self.known.insert(place, Known { mac, heard: now });
+        self.known.insert(place, Known { mac, heard: now, is_used });
         self.sought.remove(&place);
         self.waiting.take(place)
     }
 
-    /// The neighbor that was confirmed longest ago makes room for one more.
-    fn make_room(&mut self) {
+    /// A neighbor makes room for one more: one that is not believed any more, else one that no packet was sent to, else any; of
+    /// those the one that was confirmed longest ago. So a host that claims many addresses displaces no neighbor in use.
+    fn make_room(&mut self, now: Instant) {
         if self.known.len() < CAPACITY {
             return;
         }
-        let oldest = self.known.iter().map(|(place, known)| (known.heard, *place)).min();
-        if let Some((_, oldest)) = oldest {
-            self.known.remove(&oldest);
+        let rank = |(place, known): (&Place, &Known)| {
+            (now < known.heard + BELIEVED, known.is_used, known.heard, *place)
+        };
+        if let Some((.., first)) = self.known.iter().map(rank).min() {
+            self.known.remove(&first);
         }
     }
 

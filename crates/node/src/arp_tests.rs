@@ -265,6 +265,31 @@ fn the_table_is_bounded_and_the_oldest_makes_room() {
     assert_eq!(find_at(&mut arp, now, address(1), 2), here(PEER_MAC, 2));
 }
 
+/// Another host of the link sends requests to us from many addresses, and each makes an entry.
+#[test]
+fn neighbors_that_no_packet_is_sent_to_make_room_first() {
+    let mut arp = Arp::default();
+    find(&mut arp, START, 1);
+    hear(&mut arp, START, &answer_of_peer());
+    let claim = |arp: &mut Arp, now, number| {
+        let sender = Ipv4Addr::from_bits(OURS.to_bits() + 100 + number % 100);
+        let sender = if number < 100 { sender } else { address(number as usize) };
+        let asks = Message::request(OTHER_MAC, sender, OURS);
+        let ear = Ear { iface: ETH, mac: OUR_MAC, is_own: &|it| it == OURS, on_link: &|_| true };
+        arp.hear(now, &ear, &asks);
+    };
+    for number in 0..2 * CAPACITY as u32 {
+        claim(&mut arp, START + Duration::from_millis(u64::from(number)), number);
+    }
+    assert_eq!(arp.known.len(), CAPACITY);
+    let now = START + Duration::from_secs(2);
+    assert_eq!(find(&mut arp, now, 2), here(PEER_MAC, 2), "the neighbor in use is still known");
+    // What is not believed any more is worth no place, though it was used once.
+    let later = START + BELIEVED;
+    claim(&mut arp, later, 5000);
+    assert!(!arp.known.contains_key(&(ETH, PEER)));
+}
+
 #[test]
 fn a_scan_that_is_forwarded_displaces_no_neighbor_in_use() {
     let mut arp = Arp::default();

@@ -90,6 +90,9 @@ fn bad_span(text: &str) -> String {
                 text.to_ascii_lowercase()
             )
         }
+        _ if is_unit(unit) && number.split_once('.').is_some_and(|(_, fraction)| fraction.len() > 9) => {
+            format!("`{text}` has too many decimals; allowed: at most 9")
+        }
         _ if is_number(number) && is_unit(unit) && !number.contains('.') => {
             format!("`{text}` is too long; allowed: at most {}s", u64::MAX / 1_000_000_000)
         }

@@ -206,9 +206,10 @@ impl HostConfig {
     /// The node of this host. `chance` is the host's own.
     pub fn node(&self, chance: &Seed) -> Result<Node, NodeError> {
         let names = self.interface_names();
-        let (own, visited) = (self.own_addresses()?, self.visited());
-        let build =
-            |role: &RoleConfig| role.clone().on_host(&own, &visited).build(Interfaces(&names), chance);
+        let (own, visited, partners) = (self.own_addresses()?, self.visited(), self.partners());
+        let build = |role: &RoleConfig| {
+            role.clone().on_host(&own, &visited, &partners).build(Interfaces(&names), chance)
+        };
         self.node_of(self.roles.iter().map(build).collect::<Result<Vec<_>, _>>()?)
     }
 
@@ -259,6 +260,15 @@ impl HostConfig {
             _ => None,
         });
         visited.collect()
+    }
+
+    /// Addresses to which its roles send of themselves: support routers' to each other.
+    fn partners(&self) -> Vec<Ipv4Addr> {
+        let routers = self.roles.iter().filter_map(|role| match role {
+            RoleConfig::IndirectTcpSupportRouter(config) => Some(&config.routers),
+            _ => None,
+        });
+        routers.flatten().map(|router| router.address).collect()
     }
 
     fn interface_names(&self) -> Vec<String> {
@@ -381,12 +391,15 @@ impl RoleConfig {
         }
     }
 
-    /// The same, of a host with these addresses, and with these interfaces to visited networks.
+    /// The same, of a host with these addresses, with these interfaces to visited networks, and whose roles send to these
+    /// partners.
     #[must_use]
-    pub fn on_host(mut self, own: &[Ipv4Addr], visited: &[String]) -> Self {
+    pub fn on_host(mut self, own: &[Ipv4Addr], visited: &[String], partners: &[Ipv4Addr]) -> Self {
         match &mut self {
             Self::CellularIpGateway(config) | Self::CellularIpStation(config) => config.own = own.to_vec(),
-            Self::MobileIpForeignAgent(config) => config.visited = visited.to_vec(),
+            Self::MobileIpForeignAgent(config) => {
+                (config.visited, config.partners) = (visited.to_vec(), partners.to_vec());
+            }
             _ => {}
         }
         self
@@ -451,6 +464,27 @@ mod tests {
         toml::from_str(&text).unwrap()
     }
 
+    /// docs/node.md has every key of the file, and its example is one.
+    #[test]
+    fn the_page_about_the_configuration_is_true() {
+        let page = include_str!("../../../docs/node.md");
+        let example = page.split("```toml").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+        let config: HostConfig = toml::from_str(example).unwrap();
+        assert!(config.node(&Seed::new(1)).is_ok() && config.daemon.store.is_some());
+        for schema in [
+            schemars::schema_for!(DaemonConfig),
+            schemars::schema_for!(InterfaceConfig),
+            schemars::schema_for!(RouteConfig),
+        ] {
+            for key in schema.get("properties").and_then(|keys| keys.as_object()).unwrap().keys() {
+                assert!(page.contains(&format!("`{key}`")), "{key}");
+            }
+        }
+        for key in ["name", "addresses", "interface", "route", "role", "seed", "tcp", "daemon"] {
+            assert!(page.contains(&format!("| `{key}` |")), "{key}");
+        }
+    }
+
     fn problem(interface: &str, route: &str) -> String {
         host(interface, route).node(&Seed::new(1)).unwrap_err().to_string()
     }
@@ -479,9 +513,17 @@ mod tests {
         let visited = config.visited();
         assert_eq!(visited, ["v1", "v2"]);
         for role in config.roles {
-            let RoleConfig::MobileIpForeignAgent(agent) = role.on_host(&[], &visited) else { panic!() };
+            let RoleConfig::MobileIpForeignAgent(agent) = role.on_host(&[], &visited, &[]) else { panic!() };
             assert_eq!(agent.visited, visited);
         }
+    }
+
+    #[test]
+    fn a_foreign_agent_knows_the_routers_that_its_host_speaks_to() {
+        let text = "name = 'h'\ninterface = []\n[[role]]\nkind = 'indirect-tcp/support-router'\naddress = '10.1.0.1'\n\
+            hosts = []\nrouters = [{ address = '10.2.0.1', key = '02020202020202020202020202020202' }]\n";
+        let config: HostConfig = toml::from_str(text).unwrap();
+        assert_eq!(config.partners(), [Ipv4Addr::new(10, 2, 0, 1)]);
     }
 
     #[test]

@@ -57,6 +57,9 @@ impl Association {
         bytes: &[u8],
         taken: &[Ipv4Addr],
     ) -> Result<(), Reason> {
+        if let Some(verdict) = self.second_hears(now, (src, dst), packet, bytes) {
+            return verdict;
+        }
         if !self.locals.receives(now, dst) {
             return Err(Reason("sctp_not_our_address"));
         }
@@ -83,7 +86,8 @@ impl Association {
         let back = self.locals.get(dst) == Some(Use::Deleting) && self.locals.preferred == Some(dst);
         let asked = back || self.locals.get(dst) == Some(Use::Adding);
         if asked && verdict.is_ok() && packet.chunks.iter().any(uses) {
-            self.ours.answer_was_lost(now);
+            let pause = self.paths.get(src).map_or(self.config.rto_initial, |path| path.rto.backing().0);
+            self.ours.answer_was_lost(now, pause);
         }
         self.wake(src);
         self.settle(now);
@@ -102,8 +106,9 @@ impl Association {
         if expected == 0 || packet.tag != expected {
             return Err(Reason("sctp_tag"));
         }
-        // Who has got our old address now may say what he likes of us (RFC 5061, section 5.3).
-        let leaving = matches!(self.locals.get(dst), Some(Use::Deleting | Use::Gone(_)));
+        // Who has got our old address now may say what he likes of us (RFC 5061, section 5.3). If we are there again, it is ours.
+        let leaving = matches!(self.locals.get(dst), Some(Use::Deleting | Use::Gone(_)))
+            && self.locals.preferred != Some(dst);
         if leaving && packet.chunks.iter().any(|chunk| matches!(chunk, Chunk::Abort { .. })) {
             return Err(Reason("sctp_abort_to_old_address"));
         }

@@ -89,6 +89,8 @@ pub struct Association {
     /// How often our link has come back since the peer was heard last.
     pub(crate) returns: u32,
     pub(crate) opening: handshake::Opening,
+    /// While COOKIE ECHO is not answered: another begin of the same association, which waits for INIT ACK.
+    pub(crate) second: Option<Box<Self>>,
     /// T1 while the association opens, T2 while it shuts down.
     pub(crate) timer: Option<Instant>,
     /// T5: a shutdown ends, one way or another.
@@ -163,6 +165,7 @@ impl Association {
             errors: 0,
             returns: 0,
             opening: handshake::Opening::default(),
+            second: None,
             timer: None,
             guard: None,
             shutdown_due: false,
@@ -461,7 +464,7 @@ impl Association {
     pub(crate) fn end(&mut self, why: Ended) {
         if self.state != State::Closed {
             self.state = State::Closed;
-            (self.timer, self.guard) = (None, None);
+            (self.timer, self.guard, self.second) = (None, None, None);
             (self.inbound.delayed, self.inbound.due) = (None, false);
             self.moved = true;
             self.events.push_back(Event::Closed(why));

@@ -29,6 +29,9 @@ pub enum Complaint {
 /// Cookies of associations that were accepted that are remembered at most.
 const SPENT: usize = 1024;
 
+/// Associations of one address that a listening port accepts (ours): a single host does not take all that there may be.
+const OF_ADDRESS: usize = 256;
+
 /// What a listening port answers with.
 #[derive(Clone, Debug)]
 struct Listener {
@@ -163,8 +166,8 @@ impl Endpoint {
                 return;
             }
             let (local, peer) = association.ports();
-            for path in association.paths.iter() {
-                self.index.entry((local, path.address, peer)).or_insert(id);
+            for address in association.all_addresses() {
+                self.index.entry((local, address, peer)).or_insert(id);
             }
             self.former.extend(association.theirs.former().map(|address| ((local, address, peer), id)));
         }
@@ -300,8 +303,17 @@ impl Endpoint {
             r.take(8).ok()?;
             r.u32().ok()
         };
+        let unreachable = complaint == Complaint::ProtocolUnreachable;
         let matches = match tag {
-            0 => association.state == State::CookieWait && in_init() == Some(association.local_tag),
+            0 => {
+                let quoted = in_init();
+                let second = quoted.filter(|_| unreachable);
+                if second.is_some_and(|quoted| association.second_unreachable_at(now, quoted, dst)) {
+                    self.touched(id);
+                    return Ok(());
+                }
+                association.state == State::CookieWait && quoted == Some(association.local_tag)
+            }
             tag => tag == association.peer_tag,
         };
         if !matches {
@@ -324,7 +336,7 @@ impl Endpoint {
     fn find(&self, src: Ipv4Addr, packet: &Packet) -> Option<AssociationId> {
         let key = |address| (packet.dst_port, address, packet.src_port);
         let is_its = |id: &AssociationId| {
-            self.associations.get(id).is_some_and(|association| association.local_tag == packet.tag)
+            self.associations.get(id).is_some_and(|association| association.has_tag(packet.tag))
         };
         let now = |address| self.index.get(&key(address)).copied().filter(is_its);
         let before = |address| self.had(key(address)).find(is_its);
@@ -500,11 +512,18 @@ impl Endpoint {
         if !self.listeners.contains_key(&cookie.local_port) {
             return Err(Reason("sctp_no_listener"));
         }
-        if self.associations.len() >= self.config.max_associations {
+        let port = cookie.local_port;
+        let of_address = self.index.range((port, src, 0)..=(port, src, u16::MAX)).count();
+        let too_many = if self.associations.len() >= self.config.max_associations {
+            Some(Reason("sctp_too_many"))
+        } else {
+            (of_address >= OF_ADDRESS).then_some(Reason("sctp_too_many_of_address"))
+        };
+        if let Some(reason) = too_many {
             let chunks =
                 vec![Chunk::Abort { reflected: false, causes: vec![Cause::new(Code::OUT_OF_RESOURCE, [])] }];
             self.answer(src, dst, packet, cookie.init.tag, chunks);
-            return Err(Reason("sctp_too_many"));
+            return Err(reason);
         }
         if self.is_spent(now, cookie) {
             // To a peer that is over as well this is out of the blue, and one that waits learns that it waits in vain.

@@ -97,9 +97,12 @@ pub enum Ended {
 pub enum Event {
     /// The association is there.
     Opened,
-    /// The peer began anew: its memory of this association, and all that was not acknowledged, is gone
-    /// (RFC 9260, section 5.2.4, A).
-    Restarted,
+    /// The peer began anew: its memory of this association is gone (RFC 9260, section 5.2.4, A).
+    Restarted {
+        /// Nothing had come from it, and it had acknowledged nothing: what was written goes to it again, and both streams of bytes are
+        /// whole. Otherwise all that was not acknowledged is gone, and what comes begins anew.
+        intact: bool,
+    },
     /// There is something to read, and there was nothing before: read until `None`.
     Data,
     /// So many more bytes may be written; it adds up.

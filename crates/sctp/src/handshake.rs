@@ -9,7 +9,6 @@ use crate::inbound::Inbound;
 use crate::keys::{self, Keys, Offer};
 use crate::locals::{Locals, Use};
 use crate::message::{Cause, Chunk, Code, Init, Packet, Parameter, kind};
-use crate::ours::Ours;
 use crate::path::{Path, PathState, Paths};
 use crate::serial::begin;
 use crate::theirs::Theirs;
@@ -27,9 +26,9 @@ pub(crate) struct Opening {
     /// Addresses that a directory gave.
     given: usize,
     /// INIT ACK came from where only a directory says that the peer is.
-    doubtful: bool,
+    pub(crate) doubtful: bool,
     /// INITs and COOKIE ECHOs that were sent again.
-    tries: u32,
+    pub(crate) tries: u32,
     /// INIT or COOKIE ECHO is to leave.
     due: bool,
     /// When it left, if it did once only: its answer tells a round trip.
@@ -71,24 +70,29 @@ impl Association {
     pub fn open_from(&mut self, now: Instant, local: Ipv4Addr) -> bool {
         match self.state {
             State::CookieEchoed if self.ours.supported => {
+                self.second.iter_mut().for_each(|second| _ = second.open_from(now, local));
                 self.hasten_opening();
                 return self.move_to(now, local, &[local]).is_ok();
             }
             State::CookieWait | State::CookieEchoed => {}
             _ => return false,
         }
+        self.another_opening(now, local).map(|anew| self.become_it(anew)).is_some()
+    }
+
+    /// The same association from the begin, with numbers of its own, as the peer may have the one of COOKIE ECHO (section 5.3.1).
+    pub(crate) fn another_opening(&mut self, now: Instant, local: Ipv4Addr) -> Option<Self> {
         let (local_port, peer_port) = self.ports();
         let (local, peer) = (vec![local], self.opening.peers.clone());
         let open = Open { local, local_port, peer, peer_port };
-        let anew = Self::open(now, &self.config, self.chance.fork(), &open);
-        let events = std::mem::take(&mut self.events);
-        anew.map(|anew| *self = Self { events, ..anew }).is_some()
+        Self::open(now, &self.config, self.chance.fork(), &open)
     }
 
     /// A directory says that the peer is at `peer`: INIT or COOKIE ECHO goes there at once. COOKIE ECHO only if COOKIE ACK is
     /// authenticated: otherwise each host that reads COOKIE ECHO could answer it. At most `max_addresses` are taken for one opening,
     /// and the last alone is kept. Returns whether that is new, and the association opens still.
     pub fn open_at(&mut self, now: Instant, peer: Ipv4Addr) -> bool {
+        let opens_second = self.second_opens_at(now, peer);
         let opens = match self.state {
             State::CookieWait => true,
             State::CookieEchoed => self.proves_itself(),
@@ -97,7 +101,7 @@ impl Association {
         let is_known =
             self.opening_destination() == peer || self.opening.at.is_some_and(|(at, _)| at == peer);
         if !opens || !unicast(peer) || is_known || self.opening.given >= self.config.max_addresses {
-            return false;
+            return opens_second;
         }
         if let Some(old) = self.paths.hearsay() {
             self.paths.remove(old);
@@ -114,7 +118,7 @@ impl Association {
     }
 
     /// Whether only the peer can make COOKIE ACK: it is authenticated by a key that was not sent.
-    fn proves_itself(&self) -> bool {
+    pub(crate) fn proves_itself(&self) -> bool {
         self.keys.as_ref().is_some_and(|keys| keys.we_want(kind::COOKIE_ACK))
     }
 
@@ -129,7 +133,7 @@ impl Association {
             self.paths.primary = self.opening.peers.first().copied().unwrap_or(address);
             self.data_path = self.paths.primary;
         } else if self.state == State::CookieEchoed && self.opening.doubtful {
-            return self.begin_anew(now);
+            return self.give_up_cookie(now);
         } else {
             return self.end(Ended::Unreachable);
         }
@@ -138,22 +142,9 @@ impl Association {
         self.hasten_opening();
     }
 
-    /// INIT again, at the addresses that the user gave: COOKIE ECHO is not answered. The time-outs count on.
-    fn begin_anew(&mut self, now: Instant) {
-        let Some(first) = self.opening.peers.first().copied() else { return };
-        self.paths = Paths::new(Path::new(now, first, &self.config));
-        for peer in self.opening.peers.iter().skip(1).take(self.config.max_addresses) {
-            self.paths.add(Path::new(now, *peer, &self.config));
-        }
-        (self.data_path, self.moved) = (first, true);
-        (self.opening.at, self.opening.doubtful) = (None, false);
-        self.wait_for_init_ack();
-    }
-
     fn wait_for_init_ack(&mut self) {
         self.state = State::CookieWait;
-        self.peer_tag = 0;
-        self.keys = None;
+        (self.peer_tag, self.keys, self.second) = (0, None, None);
         (self.opening.due, self.timer) = (true, None);
     }
 
@@ -201,11 +192,19 @@ impl Association {
 
     /// Both sides know each other; `src` has proved itself by what it sent back (section 5.4).
     pub(crate) fn established(&mut self, now: Instant, src: Ipv4Addr) {
+        self.open_again(now, src, false);
+    }
+
+    /// The same of one that was open before, if it `was_told`: its user has its room already.
+    pub(crate) fn open_again(&mut self, now: Instant, src: Ipv4Addr, was_told: bool) {
         self.state = State::Established;
-        self.timer = None;
+        (self.timer, self.second) = (None, None);
+        self.moved = true;
         self.heard();
-        self.events.push_back(Event::Opened);
-        self.events.push_back(Event::Room(self.outbound.room()));
+        if !was_told {
+            self.events.push_back(Event::Opened);
+            self.events.push_back(Event::Room(self.outbound.room()));
+        }
         self.confirm(now, src);
         self.settle(now);
     }
@@ -263,6 +262,7 @@ impl Association {
     /// Our link has come back: the packet that waits for T1 leaves now.
     pub(crate) fn hasten_opening(&mut self) {
         self.opening.due |= matches!(self.state, State::CookieWait | State::CookieEchoed);
+        self.second.iter_mut().for_each(|second| second.hasten_opening());
     }
 
     fn opening_destination(&self) -> Ipv4Addr {
@@ -293,11 +293,7 @@ impl Association {
         if self.opening.tries > self.config.max_init_retransmits {
             self.end(Ended::TimedOut);
         } else {
-            let half = self.opening.tries > self.config.max_init_retransmits / 2;
-            if half && self.state == State::CookieEchoed && (self.opening.doubtful || !self.proves_itself()) {
-                // The cookie may be a liar's; or the peer has moved, and may be looked for with INIT only.
-                self.begin_anew(now);
-            }
+            self.open_beside(now);
             self.opening.due = true;
             self.events.push_back(Event::Silent(self.opening.tries));
         }
@@ -400,7 +396,9 @@ impl Association {
             self.shutdown_due = true; // section 9.2
             return;
         }
-        let stranger = init.addresses().chain([src]).find(|address| self.paths.get(*address).is_none());
+        // That a directory named an address makes it none of the peer's.
+        let is_peers = |address| self.paths.get(address).is_some_and(|path| !path.hearsay);
+        let stranger = init.addresses().chain([src]).find(|address| !is_peers(*address));
         let known = self.is_open() || self.state == State::CookieEchoed; // sections 5.2.1 and 5.2.2
         if let Some(address) = stranger.filter(|_| known) {
             // Who wants to restart with an address that it did not have may be somebody else (section 5.2.2).
@@ -410,7 +408,9 @@ impl Association {
             self.answer_init(src, dst, init.tag, Chunk::Abort { reflected: false, causes });
             return;
         }
-        let locals: Vec<Ipv4Addr> = self.locals.with(Use::All).collect();
+        let usable =
+            self.locals.with(Use::All).filter(|address| *address != dst && self.locals.sends(*address));
+        let locals: Vec<Ipv4Addr> = std::iter::once(dst).chain(usable).collect();
         // In a collision the two INITs are one association: our numbers stay what they are (section 5.2.1).
         let (tag, tsn, random) = if self.is_open() {
             (self.chance.tag(), self.chance.u64() as u32, self.chance.bytes())
@@ -486,42 +486,12 @@ impl Association {
                     self.opening = Opening::default();
                     self.established(now, cookie.remote);
                 }
+                self.wake(src); // our data are not acknowledged before COOKIE ACK is there
                 true
             }
             // C, and what is made up.
             _ => false,
         }
-    }
-
-    /// Section 5.2.4.1.
-    fn restart(&mut self, now: Instant, src: Ipv4Addr, dst: Ipv4Addr, cookie: &Cookie) -> bool {
-        if self.state == State::ShutdownAckSent {
-            let causes = vec![Cause::new(Code::COOKIE_IN_SHUTDOWN, [])];
-            self.reply(src, dst, vec![Chunk::ShutdownAck, Chunk::Error(causes)]);
-            return false;
-        }
-        self.local_tag = cookie.tag;
-        self.ties = (self.chance.tag(), self.chance.tag());
-        self.init = introduction(&self.config, cookie.tag, cookie.tsn, cookie.random, &cookie.locals);
-        self.abandon_changes();
-        self.ours = Ours::new(cookie.tsn);
-        self.outbound.restart(cookie.tsn, cookie.init.a_rwnd);
-        let listed: Vec<Ipv4Addr> = cookie.init.addresses().chain([cookie.remote]).collect();
-        let known: Vec<Ipv4Addr> = self.paths.iter().map(|path| path.address).collect();
-        for address in known.into_iter().filter(|address| !listed.contains(address)) {
-            self.paths.remove(address);
-        }
-        let config = Arc::clone(&self.config);
-        for path in self.paths.iter_mut() {
-            path.reset_congestion(&config);
-            (path.flight, path.t3, path.latest_acked, path.superseded) = (0, None, 0, false);
-        }
-        self.adopt(now, &cookie.init, cookie.remote);
-        (self.shutdown_due, self.guard, self.arriving) = (false, None, None);
-        self.events.push_back(Event::Restarted);
-        self.established(now, cookie.remote);
-        self.reply(src, dst, vec![Chunk::CookieAck]);
-        true
     }
 }
 

@@ -23,7 +23,9 @@ impl Association {
         }
         match self.state {
             State::Closed => None,
-            State::CookieWait | State::CookieEchoed => self.opening_packet(now),
+            State::CookieWait | State::CookieEchoed => self
+                .opening_packet(now)
+                .or_else(|| self.second.as_mut().and_then(|second| second.poll_transmit(now))),
             _ => self
                 .change_packet(now)
                 .or_else(|| self.shutdown_packet(now))

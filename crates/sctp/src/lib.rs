@@ -37,6 +37,8 @@ pub mod message;
 mod ours;
 mod outbound;
 mod path;
+mod restart;
+mod second;
 mod serial;
 mod theirs;
 mod timers;

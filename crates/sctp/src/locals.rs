@@ -35,6 +35,14 @@ impl Locals {
         Self { list, known: addresses.to_vec(), absent: Vec::new(), preferred: None }
     }
 
+    /// The peer has begun again, and knows these. Those that the host has not got any more stay so.
+    pub(crate) fn begin_again(&mut self, addresses: &[Ipv4Addr]) {
+        self.list = addresses.iter().map(|address| (*address, Use::All)).collect();
+        self.known = addresses.to_vec();
+        self.absent.retain(|absent| addresses.contains(absent));
+        self.preferred = self.preferred.filter(|preferred| addresses.contains(preferred));
+    }
+
     pub(crate) fn get(&self, address: Ipv4Addr) -> Option<Use> {
         self.list.iter().find(|(known, _)| *known == address).map(|(_, usage)| *usage)
     }

@@ -7,7 +7,7 @@ use crate::locals::Use;
 use crate::message::{Action, Address, Asconf, AsconfAck, Cause, Chunk, Code, Request, Response};
 use crate::path::Path;
 use std::collections::VecDeque;
-use wire::{Instant, Ipv4Addr};
+use wire::{Duration, Instant, Ipv4Addr};
 
 /// Chunks that may wait for the one that is out.
 const QUEUE: usize = 16;
@@ -28,6 +28,8 @@ struct Outstanding {
     to: Ipv4Addr,
     due: bool,
     t4: Option<Instant>,
+    /// When it left last.
+    left: Option<Instant>,
     /// It was asked again since T4 went off last, as the peer behaved as if it had answered.
     again: bool,
 }
@@ -64,9 +66,11 @@ impl Ours {
     }
 
     /// The peer uses an address whose addition was asked for: it has made the change, and its answer was lost. What is out is
-    /// sent again, once until T4 goes off, and the answer comes again.
-    pub(crate) fn answer_was_lost(&mut self, now: Instant) {
-        if self.out.as_mut().is_some_and(|out| !std::mem::replace(&mut out.again, true)) {
+    /// sent again, and the answer comes again: once at once, and then if `pause` is over, a time-out that is not backed off.
+    pub(crate) fn answer_was_lost(&mut self, now: Instant, pause: Duration) {
+        let is_over = |out: &Outstanding| out.left.is_some_and(|left| now >= left + pause);
+        let asks = |out: &mut Outstanding| !std::mem::replace(&mut out.again, true) || is_over(out);
+        if self.out.as_mut().is_some_and(asks) {
             self.hasten(now);
         }
     }
@@ -159,7 +163,7 @@ impl Association {
             out.to = self.paths.for_data();
         }
         let rto = self.paths.get(out.to)?.rto.current();
-        out.t4 = Some(now + rto);
+        (out.t4, out.left) = (Some(now + rto), Some(now));
         let (dst, mut asconf) = (out.to, out.asconf.clone());
         let src = self.locals.source_of_change(&out.batch.deleted())?;
         // From an address that the chunk deletes: the peer finds the association by that, or if it has made the change, by what
@@ -201,7 +205,8 @@ impl Association {
         let asconf = Asconf { serial: self.ours.serial, lookup: Address::Ipv4(lookup), requests };
         self.ours.serial = self.ours.serial.wrapping_add(1);
         let to = self.paths.for_data();
-        self.ours.out = Some(Outstanding { asconf, batch, to, due: true, t4: None, again: false });
+        let (due, t4, left, again) = (true, None, None, false);
+        self.ours.out = Some(Outstanding { asconf, batch, to, due, t4, left, again });
     }
 
     /// T4 went off: the same chunk again, elsewhere if there is an elsewhere (section 5.1, B).

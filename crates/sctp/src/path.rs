@@ -92,8 +92,9 @@ pub(crate) struct Path {
     /// The user's choice of our own address for it.
     pub(crate) source: Option<Ipv4Addr>,
     pub(crate) mtu: u16,
-    /// What it is believed to carry when no router says less, and since when it has carried less.
+    /// The MTU while no router has reported a smaller one.
     widest: u16,
+    /// When a router last reported a smaller MTU, while that holds.
     narrow: Option<Instant>,
     last_data: Instant,
 }
@@ -453,7 +454,8 @@ mod tests {
         }
     }
 
-    /// RFC 1191, section 6.3: after ten minutes it is tried whether the path carries more. So is another path to the same address.
+    /// After ten minutes larger packets are tried again (RFC 1191, section 6.3), and at once after a move, as another path leads to the
+    /// address then.
     #[test]
     fn a_narrow_path_is_tried_again_after_ten_minutes_and_after_a_move() {
         let mut path = path(1);

@@ -21,6 +21,8 @@ const MINUTE: Duration = Duration::from_mins(1);
 pub(crate) struct Theirs {
     /// The number of the last chunk that was carried out.
     serial: u32,
+    /// How often that chunk came again and was news of the peer.
+    repeated: u32,
     /// The answers to the last packet.
     answers: Vec<AsconfAck>,
     /// To be the primary address as soon as it is proved.
@@ -36,7 +38,8 @@ pub(crate) struct Theirs {
 impl Theirs {
     pub(crate) fn new(tsn: u32) -> Self {
         let (former, added) = (VecDeque::new(), VecDeque::new());
-        Self { serial: tsn.wrapping_sub(1), answers: Vec::new(), primary: None, former, added }
+        let (serial, answers) = (tsn.wrapping_sub(1), Vec::new());
+        Self { serial, repeated: 0, answers, primary: None, former, added }
     }
 
     /// The peer does not have `address` any more.
@@ -64,7 +67,12 @@ impl Association {
             return; // E5
         }
         if ahead < 1 {
-            // E3, E4: the answer was lost.
+            // E3, E4: the answer was lost. The peer is there; but it asks no more often than this, and anybody who has read the chunk
+            // may repeat it without end.
+            if ahead == 0 && self.theirs.repeated < self.config.association_max_retrans {
+                self.theirs.repeated += 1;
+                self.heard();
+            }
             let known = self.theirs.answers.iter().find(|answer| answer.serial == asconf.serial);
             turn.replies.extend(known.cloned().map(Chunk::AsconfAck));
             return;
@@ -72,7 +80,7 @@ impl Association {
         if !std::mem::replace(&mut turn.asconf, true) {
             self.theirs.answers.clear(); // E2: the peer has got those
         }
-        self.theirs.serial = asconf.serial;
+        (self.theirs.serial, self.theirs.repeated) = (asconf.serial, 0);
         // A new one is authentic news of the peer: it is there, and what was not answered may have gone to where it was. RFC 9260,
         // section 8.1, names SACK and HEARTBEAT ACK only, of peers that do not move.
         self.heard();

@@ -13,7 +13,8 @@ impl Association {
             return None;
         }
         let paths = self.paths.iter().flat_map(|path| [path.t3, self.probe_due(path)]);
-        let own = [self.timer, self.guard, self.inbound.delayed, self.ours.deadline()];
+        let second = self.second.as_ref().and_then(|second| second.deadline());
+        let own = [self.timer, self.guard, self.inbound.delayed, self.ours.deadline(), second];
         own.into_iter().chain(paths).flatten().min()
     }
 
@@ -35,6 +36,7 @@ impl Association {
             self.timer = None;
             if self.is_open() { self.shutdown_timeout() } else { self.opening_timeout(now) }
         }
+        self.second_timeout(now);
         if due(self.ours.deadline()) {
             self.change_timeout();
         }

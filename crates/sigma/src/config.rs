@@ -35,7 +35,7 @@ pub struct LocationManagerConfig {
     /// Updates of one mobile node taken in a second; more are refused (ours).
     #[serde(default = "updates")]
     pub updates: u16,
-    /// Messages of one host answered in a second; the rest are dropped (ours).
+    /// Messages of one host answered in a second; the rest are dropped (ours). Updates of mobile nodes are not among them.
     #[serde(default = "answers")]
     pub answers: u16,
 }

@@ -1,7 +1,7 @@
 //! The location manager: it knows where its mobile nodes are, by what they sign, and tells who asks.
 //!
 //! An update is accepted in this order: it is signed by a key of ours, and later than what was accepted before; its
-//! sender has not said too much; all that it asks for can be done (RFC 2136, section 3). Then the record is stored, and
+//! signer has not said too much; all that it asks for can be done (RFC 2136, section 3). Then the record is stored, and
 //! only then it holds and is answered; updates that come meanwhile build on it, and fail with it. Nothing is removed but
 //! addresses: when the last update was signed is kept for good, so that an old one cannot come back.
 
@@ -21,10 +21,20 @@ use std::collections::{BTreeMap, VecDeque};
 use wire::{Duration, Instant, Ipv4Addr, WallTime};
 
 const LISTENER: StreamId = StreamId(0);
+const TOO_MANY: &str = "too many messages";
 /// The longest message that is read, in bytes: what fits a link.
 const LONGEST: usize = 1500;
-/// Hosts whose messages are counted, and hosts that may have a message on its way to us, at a time.
-const HOSTS: usize = 1024;
+/// Messages that may be on their way to us at a time: all that a driver has at once.
+const HEARD: usize = 4096;
+/// Hosts whose answers are counted at a time.
+const HOSTS: usize = 4096;
+/// Answers in a second to all hosts that are not counted, as there are too many (ours).
+const SHARED: u16 = 4096;
+/// Signatures that are verified in a second (ours). One costs less than 10 us, so all of them are less than a fifth of a processor.
+const VERIFIED: u16 = 20_000;
+/// The same for each mobile node and address of which the last signature held, beside those. So a flood from other addresses does not
+/// use up what such a host needs.
+const VERIFIED_OF_KNOWN: u16 = 2000;
 /// What an answer to a message with options says of ours (RFC 6891, section 6.2.3): it takes as much as fits a link.
 const PAYLOAD: u16 = 1232;
 const NANOS: i64 = 1_000_000_000;
@@ -39,7 +49,11 @@ struct Entry {
     place: Place,
     /// Records that have been asked for, in this order; `None`: that the place has lapsed, which holds already.
     under_way: VecDeque<Option<Accepted>>,
-    rate: Rate,
+    updates: Rate,
+    queries: Rate,
+    /// Where its last message with a signature that held came from, and what of that address is verified.
+    known: Option<Ipv4Addr>,
+    verified: Rate,
 }
 
 impl Entry {
@@ -98,6 +112,9 @@ pub struct LocationManager {
     /// Who is about to be heard.
     heard: BTreeMap<StreamId, Ipv4Addr>,
     rates: BTreeMap<Ipv4Addr, Rate>,
+    /// Answers to hosts that have no rate of their own.
+    shared: Rate,
+    verified: Rate,
     /// Answers by what they said, and what was not answered.
     answers: BTreeMap<&'static str, u64>,
 }
@@ -113,7 +130,10 @@ impl LocationManager {
                 key: TsigKey { name: node.name.clone(), secret: node.key.clone() },
                 place: Place::default(),
                 under_way: VecDeque::new(),
-                rate: Rate::default(),
+                updates: Rate::default(),
+                queries: Rate::default(),
+                known: None,
+                verified: Rate::default(),
             })
             .collect();
         let by_name = (0..).zip(&entries).map(|(index, entry)| (entry.key.name.clone(), index)).collect();
@@ -125,6 +145,8 @@ impl LocationManager {
             zero: WallTime::default(),
             heard: BTreeMap::new(),
             rates: BTreeMap::new(),
+            shared: Rate::default(),
+            verified: Rate::default(),
             answers: BTreeMap::new(),
         })
     }
@@ -172,7 +194,7 @@ impl LocationManager {
     // --- messages --------------------------------------------------------------------------------------------------
 
     fn accept(&mut self, id: StreamId, peer: Addr, out: &mut Outbox) {
-        if self.heard.len() >= HOSTS {
+        if self.heard.len() >= HEARD {
             return out.stream(id, StreamOp::Abort);
         }
         self.heard.insert(id, *peer.ip());
@@ -180,35 +202,47 @@ impl LocationManager {
     }
 
     /// A message, and at most one answer. Each has a stream of its own, so that a stranger holds nothing here.
+    ///
+    /// Sources are easily forged. So what is not answered costs nothing of a host's rate, and a mobile node that signs has rates of
+    /// its own, which nobody without its key can use up.
     fn hear(&mut self, now: Instant, id: StreamId, bytes: &[u8], out: &mut Outbox) {
         let Some(host) = self.heard.remove(&id) else { return };
-        if !self.may_answer(now, host) {
-            self.count("too many messages");
-            return out.stream(id, StreamOp::Finish);
-        }
         let Ok(header) = Header::peek(bytes) else { return self.ignore("unreadable", id, out) };
         if header.is_response {
             return self.ignore("unasked answer", id, out);
         }
+        let is_update = header.opcode == opcode::UPDATE;
+        let mut asked = Asked { header, question: None, options: false, signer: None };
         let Ok(Received { message, signed }) = Received::parse(bytes) else {
-            let asked = Asked { header, question: None, options: false, signer: None };
+            if !self.may_answer(now, host) {
+                return self.ignore(TOO_MANY, id, out);
+            }
             return self.refuse(now, id, &asked, Rcode::FormErr, out);
         };
-        let question = message.questions.first().cloned();
-        let options = message.additional.iter().any(|record| record.kind == kind::OPT);
-        let mut asked = Asked { header, question, options, signer: None };
+        asked.question = message.questions.first().cloned();
+        asked.options = message.additional.iter().any(|record| record.kind == kind::OPT);
         if let Some(signed) = &signed {
-            match self.signer(now, signed, header.opcode == opcode::UPDATE) {
+            if !self.may_verify(now, host, signed) {
+                return self.ignore("too many signatures", id, out);
+            }
+            match self.signer(now, host, signed, is_update) {
                 Ok(key) => asked.signer = Some((key, signed.tsig.mac.clone())),
+                Err(_) if !self.may_answer(now, host) => return self.ignore(TOO_MANY, id, out),
                 Err(failure) => return self.distrust(now, id, &asked, signed, failure, out),
             }
+        }
+        if is_update && let Some(signed) = signed.as_ref().filter(|_| asked.signer.is_some()) {
+            return self.update(now, (id, host), &message, signed, asked, out);
+        }
+        if !self.may_answer_query(now, host, &asked) {
+            return self.ignore(TOO_MANY, id, out);
         }
         match header.opcode {
             opcode::QUERY => {
                 let answer = self.query(&message, &asked);
                 self.answer(now, id, &asked, &answer, out);
             }
-            opcode::UPDATE => self.update(now, id, &message, signed.as_ref(), asked, out),
+            opcode::UPDATE => self.refuse(now, id, &asked, Rcode::Refused, out),
             _ => self.refuse(now, id, &asked, Rcode::NotImp, out),
         }
     }
@@ -218,20 +252,46 @@ impl LocationManager {
             let second = now.0 / 1_000_000_000;
             self.rates.retain(|_, rate| rate.second == second);
             if self.rates.len() >= HOSTS {
-                return false;
+                return self.shared.may(now, SHARED);
             }
         }
         self.rates.entry(host).or_default().may(now, self.config.answers)
     }
 
+    /// A mobile node that signs its questions is answered as often as any host, beside what others ask in its address's name.
+    fn may_answer_query(&mut self, now: Instant, host: Ipv4Addr, asked: &Asked) -> bool {
+        let most = self.config.answers;
+        let entry = asked.signer.as_ref().and_then(|(index, _)| self.entries.get_mut(*index));
+        entry.is_some_and(|entry| entry.queries.may(now, most)) || self.may_answer(now, host)
+    }
+
+    fn may_verify(&mut self, now: Instant, host: Ipv4Addr, signed: &Signed) -> bool {
+        let index = self.by_name.get(&signed.tsig.key).copied();
+        let entry = index.and_then(|index| self.entries.get_mut(index));
+        let known = entry.filter(|entry| entry.known == Some(host));
+        known.is_some_and(|entry| entry.verified.may(now, VERIFIED_OF_KNOWN))
+            || self.verified.may(now, VERIFIED)
+    }
+
     /// Whose key signed a message. An update that was signed before the last that was accepted is not in time (RFC 8945,
     /// section 5.2.3).
-    fn signer(&self, now: Instant, signed: &Signed, is_update: bool) -> Result<usize, Failure> {
+    fn signer(
+        &mut self,
+        now: Instant,
+        host: Ipv4Addr,
+        signed: &Signed,
+        is_update: bool,
+    ) -> Result<usize, Failure> {
+        let seconds = self.seconds(now);
         let index = self.by_name.get(&signed.tsig.key).copied().ok_or(Failure::BadKey)?;
-        let entry = self.entries.get(index).ok_or(Failure::BadKey)?;
-        signed.verify(&entry.key, None, self.seconds(now))?;
+        let entry = self.entries.get_mut(index).ok_or(Failure::BadKey)?;
+        signed.verify(&entry.key, None, seconds)?;
         let is_old = is_update && signed.tsig.time < entry.latest().signed;
-        if is_old { Err(Failure::BadTime) } else { Ok(index) }
+        if is_old {
+            return Err(Failure::BadTime);
+        }
+        entry.known = Some(host);
+        Ok(index)
     }
 
     // --- questions -------------------------------------------------------------------------------------------------
@@ -278,31 +338,34 @@ impl LocationManager {
 
     // --- updates ---------------------------------------------------------------------------------------------------
 
+    /// A repetition may come from anybody who has heard the first one, so it costs the mobile node nothing.
     fn update(
         &mut self,
         now: Instant,
-        id: StreamId,
+        (id, host): (StreamId, Ipv4Addr),
         message: &Message,
-        signed: Option<&Signed>,
+        signed: &Signed,
         asked: Asked,
         out: &mut Outbox,
     ) {
-        let (Some(signed), Some((index, _))) = (signed, &asked.signer) else {
-            return self.refuse(now, id, &asked, Rcode::Refused, out);
-        };
-        let (index, most) = (*index, self.config.updates);
-        let Some(entry) = self.entries.get_mut(index) else { return };
-        if !entry.rate.may(now, most) {
-            return self.refuse(now, id, &asked, Rcode::Refused, out);
-        }
+        let Some((index, _)) = asked.signer else { return };
+        let Some(entry) = self.entries.get(index) else { return };
         let is_repeated = |place: &Place| place.codes.iter().any(|code| *code == *signed.tsig.mac);
         if is_repeated(&entry.place) {
+            if !self.may_answer(now, host) {
+                return self.ignore(TOO_MANY, id, out);
+            }
             // What it asks for is done.
             return self.refuse(now, id, &asked, Rcode::NoError, out);
         }
         if is_repeated(entry.latest()) {
             // It will be answered once that is known.
             return self.ignore("under way", id, out);
+        }
+        let most = self.config.updates;
+        let Some(entry) = self.entries.get_mut(index) else { return };
+        if !entry.updates.may(now, most) {
+            return self.refuse(now, id, &asked, Rcode::Refused, out);
         }
         if entry.under_way.len() >= UNDER_WAY {
             return self.refuse(now, id, &asked, Rcode::ServFail, out);

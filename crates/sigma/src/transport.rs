@@ -354,8 +354,8 @@ impl Transport {
                 user.peer_finished |= *why == Ended::Finished;
                 self.deliver(stream, out);
             }
-            // Its bytes would not be those of one stream any more.
-            Event::Restarted => self.release(stream, Some(refusal::RESET), out),
+            // Its bytes would not be those of one stream any more. One that is intact goes on.
+            Event::Restarted { intact: false } => self.release(stream, Some(refusal::RESET), out),
             _ => {}
         }
     }

@@ -84,9 +84,13 @@ impl Stage {
 
     /// A message from a port of its own, and all that follows.
     fn send(&mut self, bytes: &[u8]) -> Vec<Effect> {
+        self.send_from(Ipv4Addr::new(10, 1, 8, 100), bytes)
+    }
+
+    fn send_from(&mut self, source: Ipv4Addr, bytes: &[u8]) -> Vec<Effect> {
         let id = StreamId(StreamId::DRIVER + self.streams);
         self.streams += 1;
-        let (here, there) = ("10.1.0.2:53".parse().unwrap(), "10.1.8.100:5000".parse().unwrap());
+        let (here, there) = ("10.1.0.2:53".parse().unwrap(), node::Addr::new(source, 5000));
         let read = self.give(Input::Stream(StreamId(0), StreamEvent::Accepted(id, here, there)));
         assert!(matches!(read[..], [Effect::Stream(of, StreamOp::Read(_))] if of == id));
         let effects = self.give(Input::Stream(id, StreamEvent::Data(bytes)));
@@ -332,13 +336,13 @@ fn who_says_too_much_is_refused_and_then_not_answered() {
         let expected = if last <= 3 { Rcode::NoError } else { Rcode::Refused };
         assert_eq!(stage.rcode(&update), expected, "{last}");
     }
-    let answered = (0..20).filter(|_| stage.answer(&query("mn.sigma.example", kind::A)).is_some()).count();
-    assert_eq!(answered, 16, "twenty in a second, with the four before");
+    let answered = (0..30).filter(|_| stage.answer(&query("mn.sigma.example", kind::A)).is_some()).count();
+    assert_eq!(answered, 20, "the updates have a rate of their own");
     stage.pass(Duration::from_secs(1));
     assert!(stage.answer(&query("mn.sigma.example", kind::A)).is_some());
     let answers = stage.role.status();
     let dropped = answers.get("answers").and_then(|answers| answers.get("too many messages"));
-    assert_eq!(dropped, Some(&Value::Int(4)));
+    assert_eq!(dropped, Some(&Value::Int(10)));
 }
 
 #[test]
@@ -355,4 +359,67 @@ fn what_cannot_be_read_is_answered_only_if_it_asks() {
     let asked = query("mn.sigma.example", kind::A);
     let answered = stage.answer(&asked).unwrap().message.emit();
     assert_eq!(answered.len(), asked.len() + 16);
+}
+
+/// What a host without the key sends from the mobile node's address, and from many others, within one second, as often as these. The
+/// mobile node's update is taken and answered, and its questions are.
+#[track_caller]
+fn flooded(same: u32, others: u32, bytes: &dyn Fn(&Stage, u32) -> Vec<u8>) {
+    let mut stage = Stage::new();
+    let first = stage.signed(&update(OLD));
+    assert_eq!(stage.rcode(&first), Rcode::NoError);
+    for number in 0..same.max(others) {
+        let bytes = bytes(&stage, number);
+        if number < same {
+            stage.send(&bytes);
+        }
+        if number < others {
+            stage.send_from(Ipv4Addr::from_bits(0x0a64_0000 + number), &bytes);
+        }
+    }
+    let signed = stage.signed(&update(NEW));
+    assert_eq!(stage.rcode(&signed), Rcode::NoError);
+    let question = stage.signed(&query("mn.sigma.example", kind::A));
+    assert_eq!(stage.answer(&question).unwrap().message.answers.len(), 1);
+}
+
+#[test]
+fn a_flood_does_not_stop_who_signs() {
+    let short = |_: &Stage, _| b"xx".to_vec();
+    let question = |_: &Stage, _| query("mn.sigma.example", kind::A);
+    let unsigned = |_: &Stage, _| update(NEW);
+    let bad = |stage: &Stage, _| forged().sign(&update(NEW), None, stage.seconds()).0;
+    flooded(200, 0, &short);
+    flooded(0, 5000, &short);
+    for message in [&question as &dyn Fn(&Stage, u32) -> Vec<u8>, &unsigned, &bad] {
+        flooded(200, 0, message);
+        flooded(0, 9000, message);
+        flooded(1500, 25_000, message);
+    }
+}
+
+/// Who has heard an update repeats it: that uses up nothing of what the mobile node may say.
+#[test]
+fn repetitions_do_not_stop_a_mobile_node() {
+    let mut stage = Stage::new();
+    let first = stage.signed(&update(OLD));
+    let answered = (0..100).filter(|_| stage.answer(&first).is_some()).count();
+    assert_eq!(answered, 21, "the first, and what a host is answered in a second");
+    let next = stage.signed(&update(NEW));
+    assert_eq!(stage.rcode(&next), Rcode::NoError);
+}
+
+/// What cannot be answered costs a host nothing, and where there are too many hosts to be counted, others are answered still.
+#[test]
+fn hosts_that_ask_are_answered_beside_a_flood() {
+    let mut stage = Stage::new();
+    for _ in 0..200 {
+        stage.send(b"xx");
+    }
+    assert!(stage.answer(&query("mn.sigma.example", kind::A)).is_some());
+    for number in 0..5000 {
+        stage.send_from(Ipv4Addr::from_bits(0x0a64_0000 + number), &query("mn.sigma.example", kind::A));
+    }
+    let newcomer = stage.send_from(Ipv4Addr::new(10, 9, 9, 9), &query("mn.sigma.example", kind::A));
+    assert!(written(&newcomer).is_some());
 }

@@ -100,10 +100,12 @@ pub(crate) enum Waiting {
     Down(Iface, &'static str),
     Up(Iface, Option<Cell>),
     Heard(Iface, Vec<(Cell, i16)>),
+    Wall,
 }
 
 impl<W: Witness> World<W> {
-    /// Has this happen at `at`; `recorded` is how it is recorded. A restart needs the host as it comes back.
+    /// Has this happen at `at`; `recorded` is how it is recorded. A restart needs the host as it comes back, with a chance of its own:
+    /// it must not draw again what its former life has drawn.
     pub fn order(&mut self, at: Instant, order: Order, recorded: trace::Event, spare: Option<HostSpec>) {
         let number = self.orders.all.len() as u32;
         if let Some(spec) = spare {
@@ -140,14 +142,18 @@ impl<W: Witness> World<W> {
             HostEvent::Clock(by) => {
                 let wall = &mut self.host_mut(host).wall;
                 wall.0 = wall.0.saturating_add(by);
-                let wall = *wall;
-                if self.orders.runs(host) {
-                    self.give(host, Input::Wall(wall));
+                if self.admit(host, Waiting::Wall).is_some() {
+                    self.clock_is_set(host);
                 }
             }
             HostEvent::DiskFull => self.stores.fill(host, true),
             HostEvent::DiskFree => self.stores.fill(host, false),
         }
+    }
+
+    fn clock_is_set(&mut self, host: HostId) {
+        let wall = self.host(host).wall;
+        self.give(host, Input::Wall(wall));
     }
 
     fn crash(&mut self, host: HostId) {
@@ -180,7 +186,8 @@ impl<W: Witness> World<W> {
     fn restart(&mut self, host: HostId, spec: HostSpec) {
         let wall = self.host(host).wall;
         let mtus: Vec<u16> = self.host(host).interfaces.iter().map(|interface| interface.mtu).collect();
-        let mut fresh = Host { wall, ..Host::new(spec) };
+        let Host { node, interfaces, stack, due, .. } = Host::new(spec);
+        let mut fresh = Host { node, interfaces, stack: stack.restarted(), wall, due };
         for (interface, mtu) in fresh.interfaces.iter_mut().zip(mtus) {
             interface.mtu = mtu; // a link stays as narrow as it is
         }
@@ -205,6 +212,7 @@ impl<W: Witness> World<W> {
                 Waiting::Down(iface, why) => self.down(host, iface, why),
                 Waiting::Up(iface, cell) => self.up(host, iface, cell),
                 Waiting::Heard(iface, heard) => self.hear(host, iface, heard),
+                Waiting::Wall => self.clock_is_set(host),
             }
         }
         self.host_mut(host).due = Instant::NEVER;

@@ -4,7 +4,7 @@ use crate::host::{Host, HostSpec};
 use crate::order::{Orders, Waiting};
 use crate::queue::{Event, Queue};
 use crate::store::{StoreFault, Stores};
-use link::{Arrived, Fabric, Flight, Landing, Offer, PortId, SAMPLING, Ticket, Tuning};
+use link::{Arrived, Fabric, Flight, Landing, Offer, PortId, SAMPLING, Ticket, Tune, Tuning};
 use node::stream::{Told, refusal};
 use node::{Act, AppChange, Boot, Command, CommandId, Input, Link, Outbox, RoleId, StreamOp};
 use stack::{Output, Stack};
@@ -544,6 +544,9 @@ impl<W: Witness> World<W> {
                 Err(reason) => self.lost(port, packet.id, reason),
             }
         }
+        for tuning in self.fabric.left() {
+            self.schedule(tuning.ready, Event::Tuned(tuning));
+        }
         self.set_grant();
     }
 
@@ -562,7 +565,8 @@ impl<W: Witness> World<W> {
         let tuning = port.and_then(|port| self.fabric.tune(self.now, port, cell));
         self.set_grant(); // frames that waited at the radio are lost
         match tuning {
-            Some(tuning) => self.schedule(tuning.ready, Event::Tuned(tuning)),
+            Some(Tune::Leaves(tuning)) => self.schedule(tuning.ready, Event::Tuned(tuning)),
+            Some(Tune::Drains) => {}
             None => {
                 self.record(host, What::Down(iface, Link::UNSUPPORTED.into()));
                 self.give_later(host, iface);

@@ -6,6 +6,8 @@ use wire::{Malformed, Reader, Seq, SocketAddrV4};
 
 /// Destination unreachable.
 const UNREACHABLE: u8 = 3;
+/// Its codes: no path to the network, or to the host.
+const NO_PATH: [u8; 2] = [0, 1];
 /// Its code: fragmentation needed and DF set.
 const TOO_BIG: u8 = 4;
 
@@ -16,6 +18,8 @@ pub(crate) struct Unreachable {
     pub(crate) tuple: Tuple,
     /// Its sequence number.
     pub(crate) seq: Seq,
+    /// There is no path.
+    pub(crate) no_path: bool,
     /// It was too big: its length, and what the router forwards, zero if it does not say (RFC 1191, section 4).
     pub(crate) too_big: Option<(u16, u16)>,
 }
@@ -38,6 +42,7 @@ impl Unreachable {
         let local = SocketAddrV4::new(quote.src, r.u16()?);
         let remote = SocketAddrV4::new(quote.dst, r.u16()?);
         let too_big = (message.code == TOO_BIG).then_some((len, quote.mtu));
-        Ok(Some(Self { tuple: Tuple { local, remote }, seq: Seq(r.u32()?), too_big }))
+        let no_path = NO_PATH.contains(&message.code);
+        Ok(Some(Self { tuple: Tuple { local, remote }, seq: Seq(r.u32()?), no_path, too_big }))
     }
 }

@@ -82,6 +82,15 @@ impl Stack {
         Self { address, mtu, profile, chance, accepted: 0, next_port: EPHEMERAL, udp, tcp }
     }
 
+    /// The stack of a host that has restarted: the ports that it gives begin anywhere. Its peers may still have connections to
+    /// those of its former life (RFC 6056, section 3.3).
+    #[must_use]
+    pub fn restarted(mut self) -> Self {
+        let ports = u64::from(u16::MAX - EPHEMERAL) + 1;
+        self.next_port = EPHEMERAL + (self.chance.fork("ports").draw() % ports) as u16;
+        self
+    }
+
     /// Carries out what the user of a stream asks for.
     pub fn operate(&mut self, now: Instant, id: StreamId, op: StreamOp, out: &mut Output) {
         let by = match &op {
@@ -105,7 +114,7 @@ impl Stack {
                     None => no_address(id, out),
                 }
             }
-            (Transport::Udp, op) => self.udp.operate(id, op, out),
+            (Transport::Udp, op) => self.udp.operate(id, op, &mut self.accepted, out),
             (Transport::Tcp, op) => {
                 let (tcp, accepted) = self.tcp();
                 tcp.operate(now, id, op, accepted, out);

@@ -370,6 +370,9 @@ impl Table {
                 socket.close(Some(refusal::UNREACHABLE), out);
                 user.and_then(|user| self.streams.remove(&user));
                 self.remove(&error.tuple);
+            } else if error.no_path {
+                socket.tcp.unreachable(now, error.seq);
+                self.serve(now, error.tuple, accepted, out);
             }
             return Ok(());
         };

@@ -40,7 +40,7 @@ impl Udp {
         self.place(id).is_ok()
     }
 
-    pub(crate) fn operate(&mut self, id: StreamId, op: StreamOp, out: &mut Output) {
+    pub(crate) fn operate(&mut self, id: StreamId, op: StreamOp, accepted: &mut u32, out: &mut Output) {
         match op {
             StreamOp::Listen { local, .. } => self.bind(id, local, None, out),
             StreamOp::Read(_) => {
@@ -51,11 +51,8 @@ impl Udp {
                 out.told.push(Told::Room(id, UDP_ROOM));
                 out.packets.extend(peer.map(|peer| udp::packet(local, peer, &bytes)));
             }
-            StreamOp::Finish | StreamOp::Abort | StreamOp::Forget => {
-                if self.remove(id) {
-                    out.told.push(Told::Closed(id, None));
-                }
-            }
+            StreamOp::Finish => self.close(id, Some(accepted), out),
+            StreamOp::Abort | StreamOp::Forget => self.close(id, None, out),
             StreamOp::Export => {
                 out.told.push(Told::Refused(id, refusal::NOT_ESTABLISHED.to_owned()));
             }
@@ -93,10 +90,36 @@ impl Udp {
         let datagram = Datagram::parse(payload, header.src, header.dst)?;
         let local = SocketAddrV4::new(header.dst, datagram.dst_port);
         let peer = SocketAddrV4::new(header.src, datagram.src_port);
-        let found = self.find(Ends { local, peer: Some(peer) });
-        let stream = found.or_else(|| self.accept(local, peer, accepted, out)).ok_or(reason::NO_SOCKET)?;
+        self.keep(Ends { local, peer: Some(peer) }, (id, datagram.payload.to_vec()), accepted, out)
+    }
+
+    /// Ends a stream. What its peer has sent and nobody has read goes to a new stream of the listener if the role has `served` the
+    /// peer, as on Linux, where one socket takes what comes for all streams of a listener. Otherwise it ends here. A role that aborts
+    /// the stream would abort the new one too, without end.
+    fn close(&mut self, id: StreamId, served: Option<&mut u32>, out: &mut Output) {
+        let Some(Socket { ends, inbox }) = self.remove(id) else { return };
+        out.told.push(Told::Closed(id, None));
+        let Some(accepted) = served else {
+            return out.lost.extend(inbox.into_waiting().map(|(packet, _)| (packet, reason::NO_SOCKET)));
+        };
+        for (packet, payload) in inbox.into_waiting() {
+            let kept = self.keep(ends, (packet, payload), accepted, out);
+            out.lost.extend(kept.err().map(|reason| (packet, reason)));
+        }
+    }
+
+    /// Gives a datagram to the stream of its peer, which is a new one of the listener's where there is none.
+    fn keep(
+        &mut self,
+        ends: Ends,
+        (packet, payload): (PacketId, Vec<u8>),
+        accepted: &mut u32,
+        out: &mut Output,
+    ) -> Result<(), Reason> {
+        let found = self.find(ends).or_else(|| self.accept(ends.local, ends.peer?, accepted, out));
+        let stream = found.ok_or(reason::NO_SOCKET)?;
         let socket = self.get_mut(stream).ok_or(reason::NO_SOCKET)?;
-        out.told.extend(socket.inbox.push(stream, id, datagram.payload.to_vec())?);
+        out.told.extend(socket.inbox.push(stream, packet, payload)?);
         Ok(())
     }
 
@@ -159,13 +182,13 @@ impl Udp {
         }
     }
 
-    fn remove(&mut self, id: StreamId) -> bool {
-        let Ok(place) = self.place(id) else { return false };
+    fn remove(&mut self, id: StreamId) -> Option<Socket> {
+        let place = self.place(id).ok()?;
         let (_, socket) = self.sockets.remove(place);
         if let Some(index) = &mut self.index {
             index.remove(&socket.ends);
         }
-        true
+        Some(socket)
     }
 }
 
@@ -201,7 +224,7 @@ mod tests {
             assert_eq!(udp.index.is_some(), usize::from(peers) >= FEW);
             let last = udp.find(Ends { local: AT, peer: Some(peer(peers - 1)) }).unwrap();
             let mut out = Output::default();
-            udp.operate(last, StreamOp::Finish, &mut out);
+            udp.operate(last, StreamOp::Abort, &mut 0, &mut out);
             assert!(!udp.has(last) && udp.find(Ends { local: AT, peer: Some(peer(peers - 1)) }).is_none());
             udp.bind(StreamId(1), AT, None, &mut out);
             assert_eq!(out.told.last(), Some(&Told::Closed(StreamId(1), Some(refusal::IN_USE.to_owned()))));

@@ -306,6 +306,13 @@ impl Connection {
 
     // --- segments that come ----------------------------------------------------------------------------------------
 
+    /// A router says that it has no path for our segment `seq` (ICMP destination unreachable, codes 0 and 1). It ends nothing.
+    pub fn unreachable(&mut self, now: Instant, seq: Seq) {
+        if seq == self.send.una {
+            self.send.unreachable(now);
+        }
+    }
+
     /// Takes a segment from the peer. Its addresses and ports must be those of this connection.
     pub fn receive(&mut self, now: Instant, segment: &Segment<'_>) {
         match self.state {

@@ -35,11 +35,13 @@ impl Connection {
             finished: self.receive.finished,
             timestamp: self.clocks.map(|clocks| clocks.value(now)),
             sack_permitted: self.sack,
+            round_trip: self.send.rto.measured(),
         })
     }
 
-    /// Goes on with a connection. What was not acknowledged is sent again, in slow start; the peer is told at once where
-    /// we stand, so that it need not wait for its timer.
+    /// Goes on with a connection. What was not acknowledged is sent again, in slow start, by a time-out that begins with the
+    /// former host's round trip (RFC 9040, section 7); the peer is told at once where we stand, so that it need not wait for its
+    /// timer.
     pub fn import(state: TcpState, now: Instant, profile: &Profile) -> Self {
         let mut connection = Self::new(state.local, state.remote, state.send_una.minus(1), profile);
         let send = &mut connection.send;
@@ -55,7 +57,12 @@ impl Connection {
         send.scale = state.send_scale.min(14);
         send.buffer = state.unacknowledged.into();
         send.fin = if state.finishing { Fin::Queued } else { Fin::No };
+        if let Some(round_trip) = state.round_trip {
+            send.rto.resume(profile, round_trip, send.max);
+        }
+        send.last_sent = now;
         send.lose_longer(0);
+        send.forget_when_sent();
         let scale = state.receive_scale.min(14);
         connection.receive = Receiver::new(profile, state.receive_next, scale);
         connection.receive.edge = state.receive_next.plus(state.receive_window.min(1 << 30));

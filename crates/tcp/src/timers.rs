@@ -65,6 +65,19 @@ impl Sender {
         self.unanswered > self.most
     }
 
+    /// A router has no path to the peer, as it says about the segment that was sent again: what was lost tells of no congestion,
+    /// and the time-out is half as long (RFC 6069, section 4). If it is over by now the segment is sent again at once.
+    pub(crate) fn unreachable(&mut self, now: Instant) {
+        let Timer::Retransmit(at) = self.timer else { return };
+        let before = self.rto.current();
+        if !self.tracked || self.unanswered == 0 || !self.rto.take_back() {
+            return;
+        }
+        let shorter = before.saturating_sub(self.rto.current());
+        let at = Instant(at.0.saturating_sub(wire::nanos_of(shorter)));
+        self.timer = Timer::Retransmit(if at > now { at } else { now });
+    }
+
     /// After all that could be sent was sent: if data waits for the window alone, probe it some day.
     pub(crate) fn watch_window(&mut self, now: Instant) {
         if self.open && self.timer == Timer::Off && self.next == self.una && self.total() > 0 {

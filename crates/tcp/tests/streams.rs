@@ -138,6 +138,94 @@ fn a_connection_that_moves_keeps_its_streams() {
     }
 }
 
+/// A connection with data under way, as it leaves its host, and the segment that acknowledges all of it.
+fn moving(profile: &Profile) -> (wire::TcpState, Segment<'static>) {
+    let ends = [End::new(profile, 5, noise(1, 60_000)), End::new(profile, 6, Vec::new())];
+    let mut world = World::new(ends, [Link::perfect(20), Link::perfect(20)]);
+    world.run(|world| world.ends[1].got.len() > 20_000);
+    let now = world.now;
+    let state = world.tcp(0).export(now).unwrap();
+    assert!(state.under_way() > 0);
+    let options = Options {
+        timestamps: state.timestamp.map(|echo| Timestamps { value: 1, echo }),
+        ..Options::default()
+    };
+    let acknowledges = Segment {
+        seq: state.receive_next,
+        ack: state.send_next,
+        flags: Flags::ACK,
+        window: 30_000,
+        options,
+        ..Segment::default()
+    };
+    (state, acknowledges)
+}
+
+/// RFC 9040, section 7: the time-out begins with the round trip that is known, not with a second or three.
+#[test]
+fn a_connection_that_moves_knows_its_round_trip() {
+    for (name, profile) in profiles() {
+        let (state, _) = moving(&profile);
+        let info = Connection::import(state.clone(), Instant::from_millis(9000), &profile).info();
+        let measured = state.round_trip.unwrap();
+        assert_eq!(info.srtt, Some(measured.smoothed), "{name}");
+        let unknown = wire::TcpState { round_trip: None, ..state };
+        let begins = Connection::import(unknown, Instant::from_millis(9000), &profile).info();
+        assert!(begins.srtt.is_none() && info.rto <= begins.rto, "{name}: {info:?}");
+        assert!(profile.rto_min > Duration::from_millis(200) || info.rto < Duration::from_millis(400));
+    }
+}
+
+/// When the former host sent what it sent is not known: its acknowledgment, which may have been kept for the connection to come,
+/// gives no round trip.
+#[test]
+fn what_a_former_host_sent_gives_no_round_trip() {
+    for (name, profile) in profiles() {
+        let profile = Profile { timestamps: false, ..profile };
+        let (state, acknowledges) = moving(&profile);
+        let state = wire::TcpState { round_trip: None, ..state };
+        let (before, under_way) = (state.unacknowledged.len(), state.under_way() as usize);
+        let now = Instant::from_millis(9000);
+        let mut moved = Connection::import(state, now, &profile);
+        moved.receive(now, &acknowledges);
+        let unsent = before - under_way;
+        assert_eq!((moved.unacknowledged(), moved.info().srtt), (unsent, None), "{name}");
+    }
+}
+
+/// RFC 6069, section 4: after an outage in which a time-out doubled and doubled, each report that the network had no path takes one
+/// doubling back; what is overdue then goes at once. Before any time-out it does nothing, and it ends nothing.
+#[test]
+fn a_path_that_was_unreachable_is_tried_again_at_once() {
+    let profile = Profile::linux();
+    let (state, _) = moving(&profile);
+    let una = state.send_una;
+    let mut tcp = Connection::import(state, Instant::ZERO, &profile);
+    let mut now = Instant::ZERO;
+    let sends = |tcp: &mut Connection, now| std::iter::from_fn(|| tcp.poll(now).map(|_| ())).count();
+    assert!(sends(&mut tcp, now) > 0);
+    let (before, begun) = (tcp.deadline(), tcp.state());
+    tcp.unreachable(now, una);
+    assert_eq!(tcp.deadline(), before);
+    for _ in 0..5 {
+        now = tcp.deadline().unwrap();
+        tcp.timeout(now);
+        sends(&mut tcp, now);
+    }
+    let (backed_off, waits) = (tcp.info().rto, tcp.deadline().unwrap());
+    let half = now + backed_off / 2;
+    assert!(waits > half && sends(&mut tcp, half) == 0);
+    tcp.unreachable(half, una.plus(1));
+    assert_eq!((tcp.deadline(), tcp.info().rto), (Some(waits), backed_off), "about another segment");
+    tcp.unreachable(half, una);
+    assert_eq!(tcp.info().rto, backed_off / 2);
+    // In whole ticks: not later than the one after the next.
+    let soon = tcp.deadline().unwrap();
+    assert!(soon <= half + Duration::from_millis(300), "{soon:?}");
+    tcp.timeout(soon);
+    assert_eq!((sends(&mut tcp, soon), tcp.state()), (1, begun));
+}
+
 /// At every step of a transfer, handshake and half-closed ends included: what is recorded and resumed is the connection to
 /// the last bit, and so says from then on what it would have said. And such transfers send what others send.
 #[test]

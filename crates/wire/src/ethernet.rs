@@ -14,12 +14,18 @@ pub fn parse(bytes: &[u8]) -> Result<(Frame, &[u8]), Malformed> {
     Ok((Frame { kind, src, dst }, r.rest()))
 }
 
+/// The header's bytes, for a driver that sends the payload from where it is.
+pub fn header(frame: &Frame) -> [u8; HEADER] {
+    let mut out = [0; HEADER];
+    let fields = frame.dst.0.into_iter().chain(frame.src.0).chain(frame.kind.0.to_be_bytes());
+    out.iter_mut().zip(fields).for_each(|(byte, field)| *byte = field);
+    out
+}
+
 /// The frame's bytes.
 pub fn emit(frame: &Frame, payload: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(HEADER + payload.len());
-    out.extend_from_slice(&frame.dst.0);
-    out.extend_from_slice(&frame.src.0);
-    out.extend_from_slice(&frame.kind.0.to_be_bytes());
+    out.extend_from_slice(&header(frame));
     out.extend_from_slice(payload);
     out
 }

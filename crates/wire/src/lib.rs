@@ -34,5 +34,5 @@ pub use identity::{identity, udp_identity};
 pub use packet::{EtherType, Frame, Packet, PacketId, Reason};
 pub use rto::{Rto, RtoBounds};
 pub use seed::Seed;
-pub use tcp::{Seq, TcpState};
+pub use tcp::{RoundTripTime, Seq, TcpState};
 pub use time::{Instant, WallTime, nanos_of, ntp_distance, ntp_span};

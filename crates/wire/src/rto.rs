@@ -40,6 +40,20 @@ impl Rto {
         Self { smoothed: None, base: bounds.initial.min(bounds.max), shift: 0, bounds }
     }
 
+    /// With what another host has measured (RFC 6298, 2.3).
+    pub fn measured(bounds: RtoBounds, srtt: Duration, rttvar: Duration) -> Self {
+        let mut rto = Self::new(bounds);
+        rto.keep(srtt, rttvar);
+        rto
+    }
+
+    /// Ends the last doubling (RFC 6069, section 4, step 2b). Says whether there was one.
+    pub const fn take_back(&mut self) -> bool {
+        let any = self.shift > 0;
+        self.shift = self.shift.saturating_sub(1);
+        any
+    }
+
     /// Takes a round-trip time; it ends the backing off (RFC 6298, 2.2, 2.3 and the end of section 5; RFC 9260, C2, C3).
     pub fn sample(&mut self, rtt: Duration) {
         self.sample_of(rtt, 1);

@@ -2,6 +2,7 @@
 
 use alloc::vec::Vec;
 use core::net::SocketAddrV4;
+use core::time::Duration;
 
 /// A place in the sequence space (RFC 9293, section 3.4). There is no order on the whole circle, so it is not `Ord`: comparisons are right for
 /// numbers less than 2^31 apart, and a window is never larger.
@@ -44,8 +45,7 @@ impl Seq {
 }
 
 /// A connection both of whose ends may have finished, but not so that all of it is acknowledged, as plain data. What is not in
-/// it begins anew at the other host: round-trip times, the congestion window, and data that came beyond a gap, which the
-/// peer sends again.
+/// it begins anew at the other host: the congestion window, and data that came beyond a gap, which the peer sends again.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct TcpState {
     /// Our end.
@@ -87,6 +87,30 @@ pub struct TcpState {
     pub timestamp: Option<u32>,
     /// Whether selective acknowledgments were agreed (RFC 2018).
     pub sack_permitted: bool,
+    /// The round trip to the peer, if it was measured: a hint, as the path from the other host may be a different one (RFC 9040,
+    /// section 7).
+    pub round_trip: Option<RoundTripTime>,
+}
+
+/// What is known of a path's round trip (RFC 6298, section 2), in whole microseconds.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct RoundTripTime {
+    /// `SRTT`: at least one microsecond.
+    pub smoothed: Duration,
+    /// `RTTVAR`: its mean deviation.
+    pub variation: Duration,
+}
+
+impl RoundTripTime {
+    /// The longest that can be said: 71 minutes.
+    const LONGEST: Duration = Duration::from_micros(u32::MAX as u64);
+
+    /// These times, in whole microseconds.
+    pub fn new(smoothed: Duration, variation: Duration) -> Self {
+        let whole = |span: Duration| Duration::from_micros(span.min(Self::LONGEST).as_micros() as u64);
+        let least = Duration::from_micros(1);
+        Self { smoothed: whole(smoothed).max(least), variation: whole(variation) }
+    }
 }
 
 impl TcpState {

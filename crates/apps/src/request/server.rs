@@ -7,7 +7,7 @@ use node::{Addr, Input, Mark, Outbox, Role, StreamEvent, StreamId, StreamOp, Val
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::collections::BTreeMap;
-use wire::Instant;
+use wire::{Instant, Ipv4Addr};
 
 /// A server.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -28,13 +28,20 @@ pub struct RequestServer {
     config: RequestServerConfig,
     clients: BTreeMap<StreamId, Client>,
     answered: u64,
+    /// Clients that made room for others.
+    gave_way: u64,
     failed: Option<String>,
 }
 
 #[derive(Debug)]
 struct Client {
+    host: Ipv4Addr,
     credit: usize,
     state: State,
+    /// When something was last heard of it.
+    heard: Instant,
+    /// Whether a question of its was answered.
+    served: bool,
 }
 
 #[derive(Debug)]
@@ -49,25 +56,38 @@ enum State {
 
 const NAME: &str = "request-server";
 const LISTENER: StreamId = StreamId(0);
-/// Clients at a time; more are sent away.
+/// Clients at a time. If there are more, one gives way: first of those that never had an answer, the one that is silent for the
+/// longest time. So clients that say nothing keep nobody out.
 const CLIENTS: usize = 1024;
+/// The same for those of one address.
+const CLIENTS_OF_ADDRESS: usize = 256;
 
 impl RequestServer {
     /// A server with this configuration.
     pub const fn new(config: RequestServerConfig) -> Self {
-        Self { config, clients: BTreeMap::new(), answered: 0, failed: None }
+        Self { config, clients: BTreeMap::new(), answered: 0, gave_way: 0, failed: None }
     }
 
-    fn accept(&mut self, id: StreamId, out: &mut Outbox) {
-        if self.clients.len() >= CLIENTS {
-            return out.stream(id, StreamOp::Abort);
+    fn accept(&mut self, now: Instant, id: StreamId, host: Ipv4Addr, out: &mut Outbox) {
+        let of_host = self.clients.values().filter(|client| client.host == host).count();
+        let full_for_host = of_host >= CLIENTS_OF_ADDRESS;
+        if full_for_host || self.clients.len() >= CLIENTS {
+            let others = self.clients.iter().filter(|(_, other)| !full_for_host || other.host == host);
+            let silent = others.min_by_key(|(id, other)| (other.served, other.heard, **id));
+            if let Some(silent) = silent.map(|(id, _)| *id) {
+                self.clients.remove(&silent);
+                self.gave_way += 1;
+                out.stream(silent, StreamOp::Abort);
+            }
         }
-        self.clients.insert(id, Client { credit: 0, state: State::Head(Vec::new()) });
+        let state = State::Head(Vec::new());
+        self.clients.insert(id, Client { host, credit: 0, state, heard: now, served: false });
         out.stream(id, StreamOp::Read(HEAD as usize));
     }
 
-    fn data(&mut self, id: StreamId, bytes: &[u8], out: &mut Outbox) {
+    fn data(&mut self, now: Instant, id: StreamId, bytes: &[u8], out: &mut Outbox) {
         let Some(client) = self.clients.get_mut(&id) else { return };
+        client.heard = now;
         match &mut client.state {
             State::Head(have) => {
                 have.extend_from_slice(bytes);
@@ -105,14 +125,17 @@ impl RequestServer {
         }
         if *written == head.answer {
             client.state = State::Head(Vec::new());
+            client.served = true;
             self.answered += 1;
             out.stream(id, StreamOp::Read(HEAD as usize));
         }
     }
 
     fn closed(&mut self, id: StreamId, why: Option<&str>, out: &mut Outbox) {
-        if self.clients.remove(&id).is_none() {
+        if id == LISTENER {
             self.failed = why.map(str::to_owned);
+        } else if self.clients.remove(&id).is_none() {
+            // It gave way.
         } else if let Some(why) = why {
             out.mark(Mark::new(NAME, "client_lost").with("why", why));
         }
@@ -124,20 +147,21 @@ impl Role for RequestServer {
         NAME
     }
 
-    fn handle(&mut self, _now: Instant, input: Input<'_>, out: &mut Outbox) {
+    fn handle(&mut self, now: Instant, input: Input<'_>, out: &mut Outbox) {
         match input {
             Input::Start(_) => {
                 let RequestServerConfig { at, transport } = self.config;
                 out.stream(LISTENER, StreamOp::Listen { by: transport.into(), local: at, foreign: false });
             }
-            Input::Stream(_, StreamEvent::Accepted(new, ..)) => self.accept(new, out),
+            Input::Stream(_, StreamEvent::Accepted(new, _, peer)) => self.accept(now, new, *peer.ip(), out),
             Input::Stream(id, StreamEvent::Room(credit)) => {
                 if let Some(client) = self.clients.get_mut(&id) {
+                    client.heard = now;
                     client.credit = client.credit.saturating_add(credit);
                 }
                 self.write(id, out);
             }
-            Input::Stream(id, StreamEvent::Data(bytes)) => self.data(id, bytes, out),
+            Input::Stream(id, StreamEvent::Data(bytes)) => self.data(now, id, bytes, out),
             Input::Stream(id, StreamEvent::Finished) => out.stream(id, StreamOp::Finish),
             Input::Stream(id, StreamEvent::Closed(why)) => self.closed(id, why, out),
             _ => {}
@@ -152,6 +176,7 @@ impl Role for RequestServer {
         Value::map([
             ("clients", Value::from(self.clients.len() as u64)),
             ("answered", Value::from(self.answered)),
+            ("gave_way", Value::from(self.gave_way)),
             ("failed", self.failed.clone().map_or(Value::None, Value::from)),
         ])
     }
@@ -201,5 +226,65 @@ mod tests {
         assert_eq!(told(&mut server, StreamEvent::Data(&[0xff; 16])), [StreamOp::Abort]);
         assert_eq!(told(&mut server, StreamEvent::Closed(None)), []);
         assert_eq!(server.status().get("clients"), Some(&Value::Int(0)));
+    }
+
+    fn at(server: &mut RequestServer, ms: u64, id: u32, event: StreamEvent<'_>) -> Vec<Effect> {
+        let mut out = Outbox::default();
+        let id = StreamId(StreamId::DRIVER + id);
+        server.handle(Instant::from_millis(ms), Input::Stream(id, event), &mut out);
+        out.drain_effects().collect()
+    }
+
+    /// A client that connects, and who is sent away for it.
+    fn connects(server: &mut RequestServer, ms: u64, id: u32, host: u32) -> Vec<u32> {
+        let there = Addr::new(Ipv4Addr::from_bits(0x0a03_0000 + host), 5000);
+        let mut out = Outbox::default();
+        let new = StreamId(StreamId::DRIVER + id);
+        let event = StreamEvent::Accepted(new, server.config.at, there);
+        server.handle(Instant::from_millis(ms), Input::Stream(LISTENER, event), &mut out);
+        let gone = |effect| match effect {
+            Effect::Stream(id, StreamOp::Abort) => Some(id.0 - StreamId::DRIVER),
+            _ => None,
+        };
+        out.drain_effects().filter_map(gone).collect()
+    }
+
+    fn asks(server: &mut RequestServer, ms: u64, id: u32) {
+        at(server, ms, id, StreamEvent::Room(100));
+        let question = Head { number: 1, question: 16, answer: 8 }.emit();
+        let effects = at(server, ms, id, StreamEvent::Data(&question));
+        assert!(matches!(effects[..], [Effect::Stream(_, StreamOp::Write(_)), ..]), "{effects:?}");
+    }
+
+    #[test]
+    fn clients_that_say_nothing_make_room_for_others() {
+        let mut server = server();
+        asks(&mut server, 0, 0);
+        for id in 1..CLIENTS as u32 {
+            assert_eq!(connects(&mut server, id.into(), id, id / 32), vec![0_u32; 0]);
+        }
+        asks(&mut server, 2000, 1);
+        assert_eq!(connects(&mut server, 2001, 5000, 200), [2], "the longest silent one that had no answer");
+        asks(&mut server, 2002, 5000);
+        at(&mut server, 2002, 2, StreamEvent::Closed(None));
+        for id in 0..10_000 {
+            connects(&mut server, 2003, 10_000 + id, id);
+        }
+        for id in [0, 1, 5000] {
+            asks(&mut server, 3000, id);
+        }
+        assert_eq!(server.status().get("clients"), Some(&Value::Int(1024)));
+        assert_eq!(server.status().get("gave_way"), Some(&Value::Int(10_001)));
+        assert_eq!(server.status().get("failed"), Some(&Value::None));
+    }
+
+    #[test]
+    fn the_clients_of_one_address_make_room_for_each_other_only() {
+        let mut server = server();
+        for id in 1..=CLIENTS_OF_ADDRESS as u32 {
+            assert_eq!(connects(&mut server, id.into(), id, 7), vec![0_u32; 0]);
+        }
+        assert_eq!(connects(&mut server, 1000, 900, 7), [1]);
+        assert_eq!(connects(&mut server, 1000, 901, 8), vec![0_u32; 0]);
     }
 }

@@ -218,6 +218,8 @@ fn a_host_on_a_visited_link_takes_over_no_visitor() {
             "last-hop implausible_source+1 same",
             "reply-to-nothing not_pending+1 same",
             "at-the-end 020000000007",
+            "a-renewal-during-a-flood True",
+            "a-newcomer-during-a-flood True",
         ],
     );
 }

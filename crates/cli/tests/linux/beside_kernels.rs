@@ -22,7 +22,7 @@ fn mac(last: u8) -> Mac {
 /// The daemon's namespace, and one with a kernel at each of its interfaces.
 pub(crate) struct Between {
     pub(crate) router: NetNs,
-    peers: [NetNs; 2],
+    pub(crate) peers: [NetNs; 2],
     dir: tempfile::TempDir,
     pub(crate) child: Option<Child>,
 }

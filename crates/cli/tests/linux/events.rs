@@ -97,28 +97,54 @@ fn dropped(kept: &serde_json::Value, reason: &str) -> i64 {
     kept["summary"]["ledger"]["reasons"][reason].as_i64().unwrap_or_default()
 }
 
+/// An event of a host.
+fn event(at: &str, kind: &str, host: &str) -> String {
+    format!("\n[[event]]\nat = \"{at}\"\nkind = \"{kind}\"\nhost = \"{host}\"\n")
+}
+
+/// When the daemon of `b1` was dead, and when its successor began, in milliseconds of the run.
+fn crash_of_b1(kept: &serde_json::Value) -> [u64; 2] {
+    let hosts = kept["linux"]["hosts"].as_array().unwrap();
+    let b1 = hosts.iter().find(|host| host["name"] == "b1").unwrap();
+    ["at_us", "restarted_us"].map(|key| b1["crashes"][0][key].as_u64().unwrap() / 1000)
+}
+
+/// The daemon is stopped before it has taken over its interfaces. It begins when it is continued, later than in the simulator, where a
+/// host begins in the instant of its restart; the time for which it is stopped does not count as a time without an answer.
+#[test]
+fn a_router_that_is_stopped_while_it_restarts_begins_when_it_is_continued() {
+    let _turn = beside_another();
+    let events = [
+        event("1s", "crash", "b1"),
+        event("1.3s", "restart", "b1"),
+        event("1.301s", "stop", "b1"),
+        event("2s", "continue", "b1"),
+    ];
+    let Some([sim, linux]) = on_both(&format!("{FIRST}{}", events.concat()), &SHORT, 0, "restart of b1")
+    else {
+        return;
+    };
+    let [crashed, again] = crash_of_b1(&linux);
+    assert!((1000..1010).contains(&crashed), "{crashed} ms");
+    assert!((2000..2300).contains(&again), "{again} ms");
+    let ends = |kept: &serde_json::Value| kept["summary"]["ledger"]["delivered"].as_i64().unwrap();
+    assert!(
+        ends(&sim) > 0 && ends(&linux) > 0 && ends(&sim) >= ends(&linux),
+        "{} {}",
+        ends(&sim),
+        ends(&linux)
+    );
+}
+
 #[test]
 fn a_router_that_crashes_loses_what_it_had_and_comes_back() {
     let _turn = beside_another();
-    let crash = r#"
-[[event]]
-at = "1.3s"
-kind = "crash"
-host = "b1"
-
-[[event]]
-at = "1.8s"
-kind = "restart"
-host = "b1"
-"#;
+    let crash = event("1.3s", "crash", "b1") + &event("1.8s", "restart", "b1");
     let Some([sim, linux]) = on_both(&format!("{FIRST}{crash}"), &SHORT, 0, "crash of b1") else { return };
     // The daemon takes some hundredths of a second to take over its interfaces: two packets more.
     let (sim, on_linux) = (dropped(&sim, "host_down"), dropped(&linux, "host_down"));
     assert!(sim >= 24 && (0..=6).contains(&(on_linux - sim)), "{sim} in the simulator, {on_linux} on Linux");
-    let hosts = linux["linux"]["hosts"].as_array().unwrap();
-    let b1 = hosts.iter().find(|host| host["name"] == "b1").unwrap();
-    let [crashed, again] =
-        ["at_us", "restarted_us"].map(|key| b1["crashes"][0][key].as_u64().unwrap() / 1000);
+    let [crashed, again] = crash_of_b1(&linux);
     assert!((1300..1310).contains(&crashed), "{crashed} ms");
     assert!((1800..2000).contains(&again), "{again} ms");
 }
@@ -126,28 +152,13 @@ host = "b1"
 #[test]
 fn a_host_that_is_stopped_keeps_all_and_one_that_stays_down_leaves_its_records() {
     let _turn = beside_another();
-    let events = r#"
-[[event]]
-at = "1.3s"
-kind = "stop"
-host = "b1"
-
-[[event]]
-at = "1.6s"
-kind = "continue"
-host = "b1"
-
-[[event]]
-at = "2.2s"
-kind = "clock"
-host = "b2"
-step = "+1s"
-
-[[event]]
-at = "2.4s"
-kind = "crash"
-host = "mobile"
-"#;
+    let events = [
+        event("1.3s", "stop", "b1"),
+        event("1.6s", "continue", "b1"),
+        event("2.2s", "clock", "b2") + "step = \"+1s\"\n",
+        event("2.4s", "crash", "mobile"),
+    ]
+    .concat();
     let says = "never again new data";
     let Some(both) = on_both(&format!("{FIRST}{events}"), &SHORT, 1, says) else { return };
     let [sim, linux] = both
@@ -175,10 +186,7 @@ fn a_link_that_gets_narrow_refuses_what_is_too_big() {
 fn a_home_agent_with_a_full_disk_registers_nobody_until_it_is_free() {
     let _turn = beside_another();
     let drive = include_str!("../../../../scenarios/mobile-ip/drive.toml");
-    let event = |at: &str, kind: &str| {
-        format!("\n[[event]]\nat = \"{at}\"\nkind = \"disk-{kind}\"\nhost = \"home\"\n")
-    };
-    let full = event("1s", "full");
+    let full = event("1s", "disk-full", "home");
     on_both(&format!("{drive}{full}"), &[], 1, "never again new data");
-    on_both(&format!("{drive}{full}{}", event("3s", "free")), &[], 0, "disk free at home");
+    on_both(&format!("{drive}{full}{}", event("3s", "disk-free", "home")), &[], 0, "disk free at home");
 }

@@ -7,6 +7,7 @@
     reason = "a test may stop at what it did not expect"
 )]
 
+mod adversary;
 mod attacks;
 mod beside_kernels;
 #[path = "../support/blocks.rs"]

@@ -171,7 +171,10 @@ impl Agent {
 
     fn bindings(&self) -> BTreeMap<String, String> {
         let status = self.try_ask(r#"{"do":{"verb":"status"}}"#).expect("a status");
-        serde_json::from_value(status["home_agent"]["bindings"].clone()).expect("bindings")
+        let bindings = status["home_agent"]["bindings"].as_object().expect("bindings");
+        let care_of =
+            |binding: &serde_json::Value| binding["care_of"].as_str().expect("an address").to_owned();
+        bindings.iter().map(|(host, binding)| (host.clone(), care_of(binding))).collect()
     }
 
     /// `kill -9`; returns what it said.

@@ -19,5 +19,7 @@ pub use beside::BesideFigure;
 pub use distribution::{DistributionFigure, DistributionPanel, Sample};
 pub use owner::Owner;
 pub use points::{Axis, Point, PointFigure, Series, Style, Whisker};
-pub use sequence::{Band, Cost, Counts, FlowTrace, Handoff, Mark, MarkKind, Noticed, SequenceFigure, Step};
+pub use sequence::{
+    Band, Cost, Counts, FlowTrace, Handoff, HoleBand, Mark, MarkKind, Noticed, SequenceFigure, Step,
+};
 pub use time::{Joined, TimeFigure, TimeLine, TimePanel, TimeWindow};

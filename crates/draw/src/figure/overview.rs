@@ -2,7 +2,9 @@
 
 use super::marks::draw_marks;
 use super::panel::{Frame, LABEL, SMALL, upright};
-use super::sequence::{FlowTrace, HANDOFF, Handoff, MarkKind, NEVER, Noticed, RIGHT, SequenceFigure, WIDTH};
+use super::sequence::{
+    FlowTrace, HANDOFF, HOLE, Handoff, HoleBand, MarkKind, NEVER, Noticed, RIGHT, SequenceFigure, WIDTH,
+};
 use super::steps::Steps;
 use crate::scale::{Range, Ticks};
 use crate::svg::{Anchor, Svg, Text, fit, text_width};
@@ -59,6 +61,7 @@ struct Overview<'a> {
     names_hosts: bool,
     room: f64,
     steps: Steps<'a>,
+    holes: Vec<HoleBand>,
     /// For each handoff: its row, counted from the frame, and what is written there.
     labels: Vec<Option<(usize, String)>>,
 }
@@ -76,7 +79,8 @@ impl<'a> Overview<'a> {
         let spans = figure.handoffs.iter().flat_map(costs).flat_map(<[Instant; 2]>::from);
         let begun = figure.handoffs.iter().map(|handoff| handoff.at);
         let steps = figure.steps.iter().flat_map(|step| [step.from, step.to]);
-        let all = marks.chain(spans).chain(begun).chain(steps);
+        let holes = figure.holes.iter().flat_map(|hole| [Some(hole.from), hole.to]).flatten();
+        let all = marks.chain(spans).chain(begun).chain(steps).chain(holes);
         let x = Range::of(all.map(Instant::as_secs_f64)).padded(0.01);
         let scale = flow.map_or(1.0, FlowTrace::scale);
         let places = flow.into_iter().flat_map(|flow| &flow.marks).map(|mark| mark.place as f64 / scale);
@@ -87,7 +91,8 @@ impl<'a> Overview<'a> {
         let hosts: Vec<&str> = handoffs.iter().map(|(handoff, _)| handoff.host.as_str()).collect();
         let steps = Steps::of(figure, |step| step.host.is_empty() || hosts.contains(&step.host.as_str()));
         let names_hosts = figure.many_hosts();
-        let mut all = Self { flow, frame, handoffs, names_hosts, room, steps, labels: Vec::new() };
+        let holes = figure.holes.iter().filter(|hole| hole.flow == index).copied().collect();
+        let mut all = Self { flow, frame, handoffs, names_hosts, room, steps, holes, labels: Vec::new() };
         // The same width for all panels: late labels of any flow count.
         let reach = figure.handoffs.iter().map(|handoff| all.reach(handoff)).fold(0.0, f64::max);
         all.frame.width -= reach;
@@ -132,6 +137,10 @@ impl<'a> Overview<'a> {
             let style = format!(r#"fill="{colour}" fill-opacity="0.5""#);
             svg.rect([from, self.frame.top, (to - from).max(0.0), self.frame.height], &style);
         };
+        for hole in &self.holes {
+            let to = hole.to.map_or(self.frame.right(), px);
+            shade(px(hole.from), to, if hole.to.is_some() { HOLE } else { NEVER });
+        }
         for (handoff, flow) in &self.handoffs {
             let Some(cost) = handoff.cost(*flow) else { continue };
             for band in &cost.outage {

@@ -16,10 +16,12 @@ pub(super) const HANDOFF: &str = "#222222";
 pub(super) const CUT: &str = "#c0392b";
 /// The vertical line where a flow has half of its goodput again.
 pub(super) const RECOVERED: &str = "#2e8b57";
-/// No name of a step has more room.
-pub(super) const STEP_NAME: f64 = 100.0;
+/// No name of a step has more room: that of an event of one host's cell fits.
+pub(super) const STEP_NAME: f64 = 150.0;
 /// The band of an outage that never ended.
 pub(super) const NEVER: &str = "#d98880";
+/// The band of an outage that no handoff made.
+pub(super) const HOLE: &str = "#d9d9d9";
 
 /// A part of an outage.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -126,6 +128,17 @@ pub struct Step {
     pub host: String,
     /// What is done, such as "SET PRIMARY". Steps of one name share a row.
     pub name: String,
+}
+
+/// An outage of a flow that no handoff made.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct HoleBand {
+    /// The flow, by its place in [`SequenceFigure::flows`].
+    pub flow: usize,
+    /// Its begin.
+    pub from: Instant,
+    /// Its end; `None` if nothing new came any more.
+    pub to: Option<Instant>,
 }
 
 /// What happened to a packet.
@@ -260,6 +273,10 @@ pub struct SequenceFigure {
     pub handoffs: Vec<Handoff>,
     /// The steps of the protocols, in any order.
     pub steps: Vec<Step>,
+    /// Steps for which the panels have no room: they are among the numbers.
+    pub undrawn: Vec<Step>,
+    /// Outages that no handoff made.
+    pub holes: Vec<HoleBand>,
     /// How far a zoom panel reaches beyond its handoff and outage.
     pub margin: Duration,
     /// Below the figure.
@@ -274,12 +291,14 @@ impl SequenceFigure {
             flows: Vec::new(),
             handoffs: Vec::new(),
             steps: Vec::new(),
+            undrawn: Vec::new(),
+            holes: Vec::new(),
             margin: Duration::from_millis(150),
             caption: String::new(),
         }
     }
 
-    /// The numbers: handoffs and their outages first, then the steps of the protocols, then every mark, flow by flow, in the
+    /// The numbers: handoffs and their outages first, then holes and the steps of the protocols, then every mark, flow by flow, in the
     /// order of time.
     #[must_use]
     pub fn csv(&self) -> String {
@@ -306,7 +325,26 @@ impl SequenceFigure {
                 }
             }
         }
-        for step in &figure.steps {
+        for hole in &figure.holes {
+            let flow = self.flows.get(hole.flow).map_or("", |flow| flow.name.as_str());
+            let (from, to) = (hole.from.to_string(), hole.to.map_or_else(String::new, |to| to.to_string()));
+            csv.row([
+                "hole",
+                "",
+                "",
+                flow,
+                "",
+                "",
+                "",
+                &from,
+                &to,
+                if hole.to.is_some() { "" } else { "never" },
+            ]);
+        }
+        let undrawn = figure.undrawn.iter().filter(|step| !figure.steps.contains(step));
+        let mut steps: Vec<&Step> = figure.steps.iter().chain(undrawn).collect();
+        steps.sort();
+        for step in steps {
             let (from, to) = (step.from.to_string(), step.to.to_string());
             csv.row(["step", "", &step.host, "", "", "", "", &from, &to, &step.name]);
         }
@@ -347,6 +385,7 @@ impl SequenceFigure {
         let mut figure = self.clone();
         figure.flows.iter_mut().for_each(|flow| flow.marks.sort_unstable());
         figure.steps.sort();
+        figure.holes.sort();
         figure.handoffs.sort_by(|a, b| (a.at, a.number, &a.label).cmp(&(b.at, b.number, &b.label)));
         for cost in figure.handoffs.iter_mut().flat_map(|handoff| &mut handoff.costs) {
             cost.outage.sort_by_key(|band| (band.from, band.to, band.owner));

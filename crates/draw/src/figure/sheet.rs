@@ -3,7 +3,8 @@
 use super::owner::Owner;
 use super::panel::{Key, caption, legend, title};
 use super::sequence::{
-    CUT, Cost, HANDOFF, Handoff, MarkKind, NEVER, Noticed, PATHS, RECOVERED, RIGHT, SequenceFigure, WIDTH,
+    CUT, Cost, HANDOFF, HOLE, Handoff, MarkKind, NEVER, Noticed, PATHS, RECOVERED, RIGHT, SequenceFigure,
+    WIDTH,
 };
 use super::{overview, zoom};
 use crate::svg::Svg;
@@ -81,7 +82,12 @@ impl SequenceFigure {
             entries.push((Key::Heading, "parts of the outage:".to_owned()));
         }
         entries.extend(owners.into_iter().map(|owner| (Key::Band(owner.colour()), owner.name().to_owned())));
-        if costs().any(|cost| cost.noticed == Noticed::Never) {
+        if self.holes.iter().any(|hole| hole.to.is_some()) {
+            entries.push((Key::Band(HOLE), "outage without a handoff".to_owned()));
+        }
+        if costs().any(|cost| cost.noticed == Noticed::Never)
+            || self.holes.iter().any(|hole| hole.to.is_none())
+        {
             entries.push((Key::Band(NEVER), "no new data until the run ended".to_owned()));
         }
         for flow in self.flows.iter().filter(|flow| flow.paths.len() > 1) {

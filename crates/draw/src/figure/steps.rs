@@ -51,6 +51,7 @@ impl<'a> Steps<'a> {
             let inside = |at: Instant| place(at).clamp(below.x.lo, below.x.hi);
             let bar = |step: &Step| [below.px(inside(step.from)), below.px(inside(step.to))];
             let bars: Vec<[f64; 2]> = steps.iter().map(|step| bar(step)).collect();
+            let mut written = below.left;
             for (number, ([from, to], step)) in bars.iter().zip(steps).enumerate() {
                 let style = format!(r#"fill="{COLOUR}""#);
                 svg.rect([*from, top + 3.0, (to - from).max(LEAST), ROW - 6.0], &style);
@@ -58,15 +59,41 @@ impl<'a> Steps<'a> {
                 let (end, room) = (to.max(from + LEAST) + 4.0, text_width(&span, SMALL));
                 let next = bars.get(number + 1).map_or(below.right(), |[next, _]| *next);
                 let before = number.checked_sub(1).and_then(|before| bars.get(before));
-                let before = before.map_or(below.left, |[_, before]| *before);
+                let before = before.map_or(below.left, |[_, before]| *before).max(written);
                 let text = Text::new(SMALL, Anchor::Start).halo();
                 if step.to > step.from && end + room < next {
                     svg.text([end, top + 11.0], text, &span);
+                    written = end + room;
                 } else if step.to > step.from && from - 4.0 - room > before {
                     svg.text([from - 4.0, top + 11.0], Text { anchor: Anchor::End, ..text }, &span);
                 }
             }
         }
         below
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scale::Range;
+
+    /// The first span has room to the right of its bar, and the second then has none to the left of its own.
+    #[test]
+    fn two_spans_do_not_cover_each_other() {
+        let step = |from: u64, to: u64| Step {
+            from: Instant::from_millis(from),
+            to: Instant::from_millis(to),
+            host: String::new(),
+            name: "cut".to_owned(),
+        };
+        let mut figure = SequenceFigure::new("");
+        figure.steps = vec![step(0, 1000), step(1650, 2650)];
+        let (x, y) = (Range::of([0.0, 2.7]), Range::of([0.0, 1.0]));
+        let frame = Frame { left: 0.0, top: 0.0, width: 300.0, height: 10.0, x, y };
+        let mut svg = Svg::new(300.0);
+        Steps::of(&figure, |_| true).draw(&mut svg, &frame, &Ticks::new(x, 4), Instant::as_secs_f64);
+        let text = svg.finish(40.0, "spans", "");
+        assert_eq!(text.matches("1000 ms").count(), 1, "{text}");
     }
 }

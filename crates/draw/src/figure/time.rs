@@ -256,9 +256,13 @@ impl TimeFigure {
             let x = frame.px(at.as_secs_f64());
             svg.line([x, frame.top], [x, frame.bottom()], &upright(HANDOFF));
         }
+        let above = |label: &Label<'_>| frame.top - 4.0 - label.row as f64 * ROW;
         for label in labels {
-            let y = frame.top - 4.0 - label.row as f64 * ROW;
-            svg.line([label.x, frame.top], [label.x, y - 8.0], &upright(HANDOFF));
+            svg.line([label.x, frame.top], [label.x, above(label) - 8.0], &upright(HANDOFF));
+        }
+        // Above all lines: a label's halo keeps it clear of those that cross it.
+        for label in labels {
+            let y = above(label);
             let beside = if label.anchor == Anchor::End { -3.0 } else { 3.0 };
             let style = Text::new(SMALL, label.anchor).bold().halo();
             svg.text([label.x + beside, y], style, label.text);

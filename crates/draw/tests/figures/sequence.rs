@@ -276,3 +276,20 @@ fn two_runs_are_beside_each_other_with_the_same_scales() {
     let none = BesideFigure { handoff: 9, ..figure };
     assert!(none.svg().contains("handoff 9 concerns no flow of this run"));
 }
+
+/// The name of an event is in the figure as a whole, to the right of its left edge; a longer one is shortened.
+#[test]
+fn names_of_events_have_room() {
+    let mut figure = samples::small_sequence();
+    let names = ["cut of wire internet", "cut of cell 2 for mobile"];
+    let step = |name: &str| Step { from: ms(1), to: ms(3), host: "mobile".into(), name: name.into() };
+    figure.steps = names.map(step).into();
+    figure.steps.push(step("cut of cell 17 for a host with a long name"));
+    let svg = figure.svg();
+    save("events", &svg);
+    assert_sound(&svg);
+    for name in names {
+        assert!(svg.contains(&format!(">{name}<")), "{name}");
+    }
+    assert!(svg.contains(">cut of cell 17") && svg.contains("…<"));
+}

@@ -3,6 +3,7 @@
 use super::*;
 use crate::draft::{Link, Mobile, Move, Protocol, Router, Work};
 use crate::facts::Ends;
+use crate::fault::Fault;
 use wire::Duration;
 
 const PORT: u16 = 9000;
@@ -51,6 +52,27 @@ fn end(read: u64) -> End {
         moved: at(3),
         gap: (at(2), at(3)),
     }
+}
+
+/// A host of SIGMA has no address until it has noticed a cell. While it is stopped it notices none, and its connection waits as well.
+#[test]
+fn a_host_that_was_stopped_notices_a_cell_when_it_goes_on() {
+    let opens = |start, stop: Option<(u64, u64)>| {
+        let mut draft = Draft { protocol: Protocol::Sigma, ..draft(Kind::Down(1000)) };
+        draft.hosts[0].work[0].start = start;
+        let what = What::Stop(Node::Mobile(0));
+        draft.faults = stop.into_iter().map(|(at, lasts)| crate::fault::Fault { at, lasts, what }).collect();
+        opens_while_it_moves(&draft, &draft.hosts[0].work[0])
+    };
+    assert_eq!([1990, 2000, 2355, 2356].map(|start| opens(start, None)), [false, true, true, false]);
+    let stopped = Some((1500, 900));
+    assert_eq!(
+        [1490, 1500, 2400, 2755, 2756].map(|start| opens(start, stopped)),
+        [false, true, true, true, false]
+    );
+    let later = Some((2100, 900));
+    assert_eq!([2050, 2200, 3355, 3356].map(|start| opens(start, later)), [true, true, true, false]);
+    assert!(!opens(1600, Some((1500, 200))), "it has noticed all before it moves");
 }
 
 /// A download of 1000 bytes that went well.
@@ -119,6 +141,120 @@ fn a_router_that_crashes_excuses_those_that_it_served() {
     assert_eq!(found(&draft, &facts), []);
 }
 
+/// A fault from 5 s on, for 2 s.
+fn fault(what: What) -> Fault {
+    Fault { at: 5000, lasts: 2000, what }
+}
+
+/// A crash far from a host explains nothing that the host meets.
+#[test]
+fn only_a_fault_on_its_path_excuses_a_host() {
+    // Three routers. The host begins at the first and moves to the second at 2 s; nobody is at the third.
+    let (mut draft, mut facts) = good();
+    draft.routers.push(draft.routers[0]);
+    draft.hosts[0].work[0].start = 5500;
+    let failed = client(&mut facts);
+    (failed.opened, failed.closed) = (false, Some((at(3), Some("unreachable".to_owned()))));
+    let [elsewhere, here] =
+        [2, 1].map(|router| [What::Crash(Node::Router(router)), What::Cut(Spot::Air(router))]);
+    for protocol in [Protocol::Sigma, Protocol::MobileIp] {
+        draft.protocol = protocol;
+        for what in elsewhere {
+            draft.faults = vec![fault(what)];
+            assert_eq!(found(&draft, &facts), [Judge::Stream], "{protocol}: {what:?}");
+        }
+        for what in here {
+            draft.faults = vec![fault(what)];
+            assert_eq!(found(&draft, &facts), [], "{protocol}: {what:?}");
+        }
+    }
+    // The home agent is needed wherever the host is; without one, the first router is as far away as the third.
+    draft.faults = vec![fault(What::Crash(Node::Router(0)))];
+    assert_eq!(found(&draft, &facts), []);
+    draft.protocol = Protocol::Sigma;
+    assert_eq!(found(&draft, &facts), [Judge::Stream]);
+}
+
+#[test]
+fn only_a_fault_on_its_path_explains_a_wait() {
+    let (mut draft, _) = good();
+    draft.routers.push(draft.routers[0]);
+    let without = of_all(&draft, &Lost::default());
+    let mut with = |what| {
+        draft.faults = vec![fault(what)];
+        of_all(&draft, &Lost::default()) - without
+    };
+    assert!(with(What::Crash(Node::Router(2))).abs() < 1e-9);
+    assert!(with(What::Cut(Spot::Wire(2))).abs() < 1e-9);
+    assert!(with(What::Stop(Node::Mobile(1))).abs() < 1e-9);
+    for what in [
+        What::Crash(Node::Router(0)),
+        What::Crash(Node::Router(1)),
+        What::Cut(Spot::Wire(1)),
+        What::Cut(Spot::Core),
+        What::Stop(Node::Mobile(0)),
+        What::Stop(Node::Fixed),
+    ] {
+        assert!(with(what) >= 4.0, "{what:?}");
+    }
+}
+
+/// The first answer is lost; so the second attempt meets a cut, which would have come too late for the first one.
+#[test]
+fn a_loss_and_what_the_next_attempt_meets_delay_the_first_round_trip_together() {
+    let (mut draft, _) = good();
+    (draft.hosts[0].moves, draft.hosts[0].work[0].start) = (Vec::new(), 4500);
+    let lost = Lost { by_chance: vec![Instant::from_millis(4510)], ..Lost::default() };
+    let opened = |draft: &Draft, lost: &Lost| {
+        timers::explained(draft, &draft.hosts[0].work[0], (at(30), at(60)), lost)
+    };
+    let (nothing, loss) = (opened(&draft, &Lost::default()), opened(&draft, &lost));
+    draft.faults = vec![fault(What::Cut(Spot::Core))];
+    let (cut, both) = (opened(&draft, &Lost::default()), opened(&draft, &lost));
+    assert!((nothing - cut).abs() < 1e-9, "it is open by then: {nothing}, {cut}");
+    // 7 s - 4.5 s, twice, and a second.
+    assert!(both - loss > 5.0 * 4.5 && both - nothing > 5.0 * 6.0, "{nothing}, {loss}, {both}");
+}
+
+/// A lost acknowledgment gives TCP a sample as long as the time without a path; SCTP and datagrams have no timestamps.
+#[test]
+fn a_stale_echo_explains_a_longer_time_out_of_tcp_only() {
+    let (mut draft, _) = good();
+    draft.hosts[0].moves.clear();
+    let lasts = |draft: &Draft| of_all(draft, &Lost::default());
+    let of = |draft: &mut Draft| {
+        let without = lasts(draft);
+        draft.faults = vec![fault(What::Cut(Spot::Core))];
+        let with = lasts(draft);
+        draft.faults.clear();
+        with - without
+    };
+    let tcp = of(&mut draft);
+    draft.protocol = Protocol::Sigma;
+    let sctp = of(&mut draft);
+    draft.protocol = Protocol::MobileIp;
+    draft.hosts[0].work[0].kind = Kind::Datagrams { up: false, rate: 20, size: 100 };
+    let datagrams = of(&mut draft);
+    assert!((4.0..4.5).contains(&sctp) && (sctp - datagrams).abs() < 0.1, "{sctp}, {datagrams}");
+    assert!((tcp - datagrams * 2.375).abs() < 1e-9, "{tcp}, {datagrams}");
+}
+
+/// In a tree the nodes above a cell are on its path, and no others.
+#[test]
+fn nodes_above_a_cell_are_on_its_path() {
+    let (mut draft, _) = good();
+    draft.protocol = Protocol::CellularIp;
+    // 0 is the gateway of 1 and 2; 3 is below 1, and 4 is below 2.
+    draft.routers = [0, 0, 0, 1, 2].map(|parent| Router { parent, ..draft.routers[0] }).into();
+    (draft.hosts[0].start, draft.hosts[0].moves) = (3, Vec::new());
+    let work = draft.hosts[0].work[0];
+    let on_path = |what| draft.concerns(&fault(what), &work, 0);
+    let nodes: Vec<usize> = (0..5).filter(|router| on_path(What::Crash(Node::Router(*router)))).collect();
+    assert_eq!(nodes, [0, 1, 3]);
+    let wires: Vec<usize> = (0..5).filter(|router| on_path(What::Cut(Spot::Wire(*router)))).collect();
+    assert_eq!(wires, [0, 1, 3]);
+}
+
 #[test]
 fn an_end_without_news_is_silent_after_its_bound() {
     let hang = |seconds: u64| {
@@ -147,7 +283,7 @@ fn loss_explains_time_outs_and_nothing_else_does() {
     let (mut draft, _) = good();
     // 5 ms of tuning and two round trips, twice.
     let without = of_all(&draft, &Lost::default());
-    assert!((0.03..0.2).contains(&without), "{without}");
+    assert!((0.03..0.3).contains(&without), "{without}");
     // Lost within 200 ms of each other: one time-out of 1 s.
     let seconds = |all: &[u64]| all.iter().map(|ms| Instant::from_millis(*ms)).collect();
     let full = Lost { in_queues: seconds(&[5000, 5100, 6000]), ..Lost::default() };
@@ -175,7 +311,7 @@ fn a_move_before_the_first_attempt_is_over_lengthens_the_time_without_a_path() {
         of_all(draft, &Lost::default())
     };
     assert!(with(&mut draft, 2900) > 1.8);
-    assert!(with(&mut draft, 4000) < 0.2);
+    assert!(with(&mut draft, 4000) < 0.3);
 }
 
 #[test]
@@ -183,7 +319,7 @@ fn datagrams_arrive_again() {
     let draft = draft(Kind::Datagrams { up: false, rate: 20, size: 100 });
     let stop = draft.stop() / 1000 + 3;
     let arrived = |last: Option<u64>, gap: u64| {
-        let arrivals = |last| Arrivals { last: at(last), gap: (at(3), at(3 + gap)) };
+        let arrivals = |last| Arrivals { first: at(3), last: at(last), gap: (at(3), at(3 + gap)) };
         let datagrams = last.map(|last| (PORT, arrivals(last))).into_iter().collect();
         found(&draft, &Facts { ended: at(stop), datagrams, ..Facts::default() })
     };
@@ -191,6 +327,12 @@ fn datagrams_arrive_again() {
     assert_eq!(arrived(Some(stop - 14), 9), [Judge::Served]);
     assert_eq!(arrived(Some(stop - 4), 12), [Judge::Served], "in between");
     assert_eq!(arrived(None, 0), [Judge::Served]);
+    let first = |first| Arrivals { first: at(first), last: at(stop - 4), gap: (at(first), at(first + 1)) };
+    let late = |at_s| {
+        let datagrams = [(PORT, first(at_s))].into();
+        found(&draft, &Facts { ended: at(stop), datagrams, ..Facts::default() })
+    };
+    assert_eq!((late(9), late(15)), (vec![], vec![Judge::Served]), "the source begins at 0.5 s");
 }
 
 #[test]

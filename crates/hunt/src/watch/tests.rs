@@ -4,6 +4,7 @@ use super::*;
 use crate::draft::Protocol;
 use crate::draw::{Size, draw};
 use crate::run::plan;
+use ::sctp::message::Data;
 use trace::Event;
 use wire::{SocketAddrV4, udp};
 
@@ -58,7 +59,10 @@ fn the_longest_time_between_two_datagrams_is_kept() {
     for ms in [100, 200, 5000, 5100] {
         watch.sent(at(ms), mobile, Iface::HOST, &packet);
     }
-    assert_eq!(watch.facts.datagrams[&9001], Arrivals { last: at(5100), gap: (at(200), at(5000)) });
+    assert_eq!(
+        watch.facts.datagrams[&9001],
+        Arrivals { first: at(100), last: at(5100), gap: (at(200), at(5000)) }
+    );
 }
 
 fn marks(watch: &mut Watch, all: &[(HostId, &'static str)]) {
@@ -82,6 +86,21 @@ fn two_routers_that_serve_one_connection_are_noticed() {
     assert_eq!([both(&["frozen"]), both(&[]), both(&["frozen", "resumed"])], [0, 1, 1]);
 }
 
+/// A host calls another router where it is not answered: the first one serves nobody, though it connects yet.
+#[test]
+fn a_router_that_is_not_waited_for_is_no_owner() {
+    let owners = |all: &[usize]| {
+        let (mut watch, routers) = watch(["r0", "r1"]);
+        let said = [(0, "called"), (1, "called"), (0, "connected"), (1, "connected"), (0, "taken")];
+        let said: Vec<_> = all.iter().map(|index| (routers[said[*index].0], said[*index].1)).collect();
+        marks(&mut watch, &said);
+        watch.facts.owners.len()
+    };
+    assert_eq!(owners(&[0, 1, 3, 2]), 0, "the first one is late");
+    assert_eq!(owners(&[0, 1, 2, 3]), 0, "and so it is if it is earlier");
+    assert_eq!(owners(&[0, 1, 3, 4]), 1, "but not if it takes the connection of the other");
+}
+
 #[test]
 fn a_crash_is_an_excuse_for_the_hosts_that_the_router_had() {
     let (mut watch, [had, other]) = watch(["r0", "r1"]);
@@ -92,4 +111,38 @@ fn a_crash_is_an_excuse_for_the_hosts_that_the_router_had() {
     assert!(watch.facts.crashed_for.contains("m0"));
     marks(&mut watch, &[(other, "connected")]);
     assert!(watch.facts.owners.is_empty(), "who crashed serves nothing");
+}
+
+/// Data by SCTP go to the address that was probed, wherever the answer to the probe comes from.
+#[test]
+fn the_answer_to_a_probe_confirms_the_address_that_was_probed() {
+    let unconfirmed = |to: Ipv4Addr| {
+        let (mut watch, [mobile]) = watch(["m0"]);
+        let here = address_of(&watch, mobile);
+        let [probed, answers] = [10, 20].map(|last| Ipv4Addr::new(192, 0, 2, last));
+        let nonce = vec![7; 8];
+        watch.sent(at(1), mobile, Iface(1), &sctp(here, probed, Chunk::Heartbeat(nonce.clone())));
+        watch.received(at(2), mobile, Iface(1), &sctp(answers, here, Chunk::HeartbeatAck(nonce)));
+        let data = Data {
+            ends: true,
+            begins: true,
+            unordered: false,
+            immediate: false,
+            tsn: 1,
+            stream: 0,
+            ssn: 0,
+            ppid: 0,
+            data: vec![1],
+        };
+        watch.sent(at(3), mobile, Iface(1), &sctp(here, to, Chunk::Data(data)));
+        watch.facts.unconfirmed.len()
+    };
+    assert_eq!(unconfirmed(Ipv4Addr::new(192, 0, 2, 10)), 0, "what was probed");
+    assert_eq!(unconfirmed(Ipv4Addr::new(192, 0, 2, 20)), 1, "where the answer came from");
+}
+
+fn sctp(from: Ipv4Addr, to: Ipv4Addr, chunk: Chunk) -> Packet {
+    let payload = Sctp { src_port: 9000, dst_port: 9000, tag: 1, chunks: vec![chunk] }.emit();
+    let header = Header::new(wire::ipv4::SCTP, from, to);
+    Packet { id: PacketId(8), ..Packet::new(wire::Mac::ZERO, header.emit(&payload)) }
 }

@@ -8,7 +8,8 @@ use wire::{Ipv4Addr, Malformed, Reader};
 /// "I am with you now": bodies of type 1.
 ///
 /// ```text
-///  0 host · 4 sequence u64 · 12 router · 16 previous routers u8 · 17 entries u8 · 18 reserved u16
+///  0 host · 4 sequence u64 · 12 router · 16 previous routers u8 · 17 entries u8 · 18 flags u8: 1 it was answered before
+/// 19 reserved u8
 /// 20 previous routers, 4 bytes each · entries, 72 bytes each
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -23,7 +24,13 @@ pub struct Greeting {
     pub previous: Vec<Ipv4Addr>,
     /// Its connections, at most [`CONNECTIONS`].
     pub entries: Vec<Entry>,
+    /// The router has answered it before, and is to show that it still knows it. To one that does not it says nothing: it names the
+    /// connections that there were then.
+    pub again: bool,
 }
+
+/// Flag: it was answered before.
+const AGAIN: u8 = 1;
 
 impl Message for Greeting {
     const TYPE: u8 = 1;
@@ -34,21 +41,31 @@ impl Message for Greeting {
         if routers > PREVIOUS || entries > CONNECTIONS {
             return Err(Malformed("itcp_too_many"));
         }
-        zeros(r, 2)?;
+        let again = match r.u8()? {
+            0 => false,
+            AGAIN => true,
+            _ => return Err(Malformed("itcp_greeting_flags")),
+        };
+        zeros(r, 1)?;
         let previous = (0..routers).map(|_| address(r)).collect::<Result<_, _>>()?;
         let entries = (0..entries).map(|_| Entry::take(r)).collect::<Result<Vec<_>, _>>()?;
         // Nobody may name what is another's.
         if entries.iter().any(|entry| *entry.host.ip() != host) {
             return Err(Malformed("itcp_entry_of_another"));
         }
-        Ok(Self { host, sequence, router, previous, entries })
+        Ok(Self { host, sequence, router, previous, entries, again })
     }
 
     fn put(&self, out: &mut Vec<u8>) {
         out.extend(self.host.octets());
         out.extend(self.sequence.to_be_bytes());
         out.extend(self.router.octets());
-        out.extend([self.previous.len() as u8, self.entries.len() as u8, 0, 0]);
+        out.extend([
+            self.previous.len() as u8,
+            self.entries.len() as u8,
+            if self.again { AGAIN } else { 0 },
+            0,
+        ]);
         self.previous.iter().for_each(|router| out.extend(router.octets()));
         self.entries.iter().for_each(|entry| entry.put(out));
     }

@@ -30,8 +30,9 @@ use wire::{Ipv4Addr, Malformed, Reader, SocketAddrV4};
 pub const PORT: u16 = 4954;
 /// Connections of one mobile host: its greeting has to fit one datagram (ours).
 pub const CONNECTIONS: usize = 16;
-/// Routers that a greeting names as earlier ones (ours).
-pub const PREVIOUS: usize = 4;
+/// Routers that a greeting names as earlier ones (ours): as many as its datagram has room for. One that is not named hands over
+/// nothing.
+pub const PREVIOUS: usize = 16;
 
 /// A datagram to or from [`PORT`].
 #[derive(Clone, PartialEq, Eq, Debug)]

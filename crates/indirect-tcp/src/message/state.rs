@@ -6,13 +6,14 @@
 //!  48 first number to send u32 · 52 bytes to send u32 · 56 of them unsent u32 (our FIN is not counted in these)
 //!  60 first number received u32 (one more after the peer's FIN) · 64 bytes received u32 · 68 timestamp u32
 //!  72 window's number u32 · 76 the peer's window u32 · 80 its largest u32 · 84 our window u32 · 88 where we said so u32
-//!  92 hints, zero here: round-trip times, congestion window, buffers, options (36) · 128 congestion control's name (16)
+//!  92 smoothed round trip u32 · 96 its variation u32: microseconds, or both zero (a hint: RFC 9040, section 7)
+//! 100 hints, zero here: congestion window, buffers, options (28) · 128 congestion control's name (16)
 //! 144 bytes received · bytes to send
 //! ```
 
 use super::entry::FAMILY;
 use super::{mapped, put_mapped, zeros};
-use wire::{Malformed, Reader, Seq, SocketAddrV4, TcpState};
+use wire::{Duration, Malformed, Reader, RoundTripTime, Seq, SocketAddrV4, TcpState};
 
 const VERSION: u8 = 1;
 /// Bytes of one queue (ours; a router's buffers are far smaller).
@@ -137,7 +138,8 @@ impl SocketState {
         if largest_window < send_window || announced != receive_next || receive_window > 1 << 30 {
             return Err(Malformed("itcp_state_window"));
         }
-        zeros(r, 52)?;
+        let round_trip = round_trip(r.u32()?, r.u32()?)?;
+        zeros(r, 44)?;
         Ok(TcpState {
             local: SocketAddrV4::new(local, local_port),
             remote: SocketAddrV4::new(remote, remote_port),
@@ -158,6 +160,7 @@ impl SocketState {
             finished: flags & flag::FINISHED != 0,
             timestamp,
             sack_permitted: flags & flag::SACK != 0,
+            round_trip,
         })
     }
 
@@ -200,11 +203,27 @@ impl SocketState {
             tcp.largest_window,
             tcp.receive_window,
             tcp.receive_next.0,
+            micros(tcp.round_trip.map(|time| time.smoothed)),
+            micros(tcp.round_trip.map(|time| time.variation)),
         ] {
             out.extend(word.to_be_bytes());
         }
-        out.extend([0; 52]);
+        out.extend([0; 44]);
         out.extend(&tcp.unread);
         out.extend(&tcp.unacknowledged);
     }
+}
+
+/// A round trip that was measured takes a microsecond at least.
+fn round_trip(smoothed: u32, variation: u32) -> Result<Option<RoundTripTime>, Malformed> {
+    let span = |micros: u32| Duration::from_micros(micros.into());
+    match (smoothed, variation) {
+        (0, 0) => Ok(None),
+        (0, _) => Err(Malformed("itcp_state_round_trip")),
+        _ => Ok(Some(RoundTripTime::new(span(smoothed), span(variation)))),
+    }
+}
+
+fn micros(span: Option<Duration>) -> u32 {
+    span.map_or(0, |span| u32::try_from(span.as_micros()).unwrap_or(u32::MAX))
 }

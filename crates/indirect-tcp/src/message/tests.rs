@@ -1,7 +1,7 @@
 use super::*;
 use auth::Key;
 use proptest::prelude::*;
-use wire::{Seq, TcpState};
+use wire::{Duration, RoundTripTime, Seq, TcpState};
 
 const HOST: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 7);
 const LEFT: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 1);
@@ -28,7 +28,14 @@ fn entry() -> Entry {
 }
 
 fn greeting() -> Greeting {
-    Greeting { host: HOST, sequence: 0x1122, router: RIGHT, previous: vec![LEFT], entries: vec![entry()] }
+    Greeting {
+        host: HOST,
+        sequence: 0x1122,
+        router: RIGHT,
+        previous: vec![LEFT],
+        entries: vec![entry()],
+        again: false,
+    }
 }
 
 fn tcp() -> TcpState {
@@ -52,6 +59,7 @@ fn tcp() -> TcpState {
         finished: false,
         timestamp: Some(0xaabb),
         sack_permitted: true,
+        round_trip: Some(RoundTripTime::new(Duration::from_micros(0x1234), Duration::from_micros(0x0567))),
     }
 }
 
@@ -87,6 +95,8 @@ fn golden<T: Message>(message: T, body: &str) {
 #[test]
 fn every_message_is_these_bytes_and_no_fewer_and_no_more() {
     golden(greeting(), &format!("0a010007 0000000000001122 0a020001 01010000 0a010001 {ENTRY}"));
+    let again = Greeting { again: true, ..greeting() };
+    golden(again, &format!("0a010007 0000000000001122 0a020001 01010100 0a010001 {ENTRY}"));
     let welcome = Welcome::Stale;
     golden(
         GreetingReply { host: HOST, sequence: 1, router: RIGHT, welcome },
@@ -135,7 +145,8 @@ fn a_datagram_is_told_by_its_type() {
     assert_eq!(with(3, 16), "itcp_unknown_type");
     assert_eq!(with(20, PREVIOUS as u8 + 1), "itcp_too_many");
     assert_eq!(with(21, CONNECTIONS as u8 + 1), "itcp_too_many");
-    assert_eq!(with(22, 1), "itcp_reserved");
+    assert_eq!(with(22, 2), "itcp_greeting_flags");
+    assert_eq!(with(23, 1), "itcp_reserved");
     assert_eq!(with(4, 11), "itcp_entry_of_another");
     assert_eq!(Datagram::parse(&[]).unwrap_err().0, "itcp_truncated");
 }
@@ -255,7 +266,10 @@ fn every_refusal_of_a_frame_has_its_reason() {
     assert_eq!(state(59, 9), "itcp_state_length");
     assert_eq!(state(82, 0), "itcp_state_window");
     assert_eq!(state(91, 0), "itcp_state_window");
-    assert_eq!(state(92, 1), "itcp_reserved");
+    assert_eq!(state(100, 1), "itcp_reserved");
+    let unmeasured = SocketState::new(Side::Near, TcpState { round_trip: None, ..tcp() });
+    let refused = refusal(Body::State(Box::new(unmeasured)), 20 + 99, 1);
+    assert_eq!(refused, "itcp_state_round_trip", "a variation of nothing");
 }
 
 /// The header of a state as the specification draws it, field by field.
@@ -265,10 +279,11 @@ fn a_state_is_these_bytes() {
     SocketState::new(Side::Far, tcp()).put(&mut bytes);
     let expected = "01020201 0078 0703 c000 2328 000005b4\
         00000000000000000000ffff0a010007 00000000000000000000ffff0a000001\
-        fffffffe 00000008 00000004 0000005d 00000007 0000aabb 0000004d 000003e8 000007d0 00001388 00000064";
+        fffffffe 00000008 00000004 0000005d 00000007 0000aabb 0000004d 000003e8 000007d0 00001388 00000064\
+        00001234 00000567";
     let expected = expected.replace(' ', "");
-    assert_eq!(hex(&bytes[..92]), expected);
-    assert_eq!(bytes[92..144], [0; 52]);
+    assert_eq!(hex(&bytes[..100]), expected);
+    assert_eq!(bytes[100..144], [0; 44]);
     assert_eq!(&bytes[144..], b"read mesent+not");
 }
 
@@ -337,6 +352,7 @@ proptest! {
         una in any::<u32>(), next in any::<u32>(), sent in 0u32..50, window in any::<u16>(),
         scales in (0u8..15, 0u8..15), timestamp in proptest::option::of(any::<u32>()),
         finishing in any::<bool>(), finished in any::<bool>(), sack in any::<bool>(),
+        round_trip in proptest::option::of((1..u32::MAX, any::<u32>())),
     ) {
         let sent = sent.min(unacknowledged.len() as u32 + u32::from(finishing));
         let state = SocketState::new(Side::Near, TcpState {
@@ -348,6 +364,10 @@ proptest! {
             receive_scale: scales.1,
             unread, unacknowledged, timestamp, finishing, finished,
             sack_permitted: sack,
+            round_trip: round_trip.map(|(smoothed, variation)| {
+                let span = |micros: u32| Duration::from_micros(micros.into());
+                RoundTripTime::new(span(smoothed), span(variation))
+            }),
             ..tcp()
         });
         let body = Body::State(Box::new(state));

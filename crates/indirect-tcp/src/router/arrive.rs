@@ -2,12 +2,19 @@
 //! all of it is here.
 
 use super::greet::same;
-use super::ledger::{Arrival, Arriving, Stage};
-use super::{SupportRouter, Use, refusal};
+use super::ledger::{Arrival, Arriving, Connection, Stage};
+use super::link::Offer;
+use super::{Due, SupportRouter, Use, refusal};
 use crate::mark::Event;
 use crate::message::{Body, Entry, Frame, Halves, Side, SocketState, Verdict, Way};
-use node::{Outbox, StreamEvent, StreamId, StreamOp};
-use wire::{Instant, Ipv4Addr, Reason};
+use node::{Outbox, StreamEvent, StreamId, StreamOp, Tuple};
+use wire::icmp::IcmpError;
+use wire::ipv4::{self, Header};
+use wire::{Instant, Ipv4Addr, Packet, Reason, Seq};
+
+/// Doublings of a host's time-out that are taken back when its connection has come: as many as there are in an outage of 12 s that
+/// begins with a time-out of 200 ms.
+const DOUBLINGS: u32 = 6;
 
 impl SupportRouter {
     /// An old router says something.
@@ -24,6 +31,7 @@ impl SupportRouter {
                 self.supersede(id, out);
                 self.note_offer(id, handoff, host, sequence)?;
                 let verdict = self.judge(host, sequence);
+                self.still_comes(now, host, verdict);
                 self.send_on(id, handoff, Body::OfferAnswer(verdict), out);
                 return Ok(());
             }
@@ -38,7 +46,10 @@ impl SupportRouter {
         }
         let Some(Use::Link(link)) = self.streams.get_mut(&id) else { return Ok(()) };
         let offer = link.offers.get_mut(&handoff).ok_or(refusal::UNEXPECTED)?;
-        let (address, sequence, current) = (offer.host, offer.sequence, &mut offer.current);
+        let (address, sequence) = (offer.host, offer.sequence);
+        self.still_comes(now, address, self.judge(address, sequence));
+        let Some(Use::Link(link)) = self.streams.get_mut(&id) else { return Ok(()) };
+        let Some(Offer { current, .. }) = link.offers.get_mut(&handoff) else { return Ok(()) };
         match frame.body {
             Body::Entry(entry, attempt) => {
                 *current = Some(entry.connection);
@@ -76,6 +87,16 @@ impl SupportRouter {
             _ => return Err(refusal::UNEXPECTED),
         }
         Ok(())
+    }
+
+    /// The old router hands over what is expected here: it is waited for as long again. It tries for half a minute, as each
+    /// time-out of what is lost on the way is twice the last.
+    pub(super) fn still_comes(&mut self, now: Instant, address: Ipv4Addr, verdict: Verdict) {
+        let missing = |here: &Connection| matches!(here.stage, Stage::Expected | Stage::Arriving(_));
+        let host = self.hosts.get(&address).filter(|_| verdict == Verdict::Taken);
+        if host.is_some_and(|host| host.connections.values().any(missing)) {
+            self.due.set(Due::Patience(address), now + self.config.patience * 3);
+        }
     }
 
     fn judge(&self, address: Ipv4Addr, sequence: u64) -> Verdict {
@@ -121,6 +142,9 @@ impl SupportRouter {
         }
         let self_contained = state.is_self_contained();
         let SocketState { side, tcp } = state;
+        if side == Side::Near {
+            arriving.expected = Some(tcp.receive_next);
+        }
         let tuple = match side {
             Side::Near => connection.entry.near(),
             Side::Far => connection.entry.far(),
@@ -217,7 +241,7 @@ impl SupportRouter {
         let Some(connection) = self.connection(address, number) else { return };
         let Stage::Arriving(arriving) = &mut connection.stage else { return };
         let Some((handoff, _)) = arriving.commit.filter(|_| arriving.is_set_up()) else { return };
-        let by = arriving.by;
+        let (by, expected) = (arriving.by, arriving.expected);
         let (staged, buffered) = (std::mem::take(&mut arriving.staged), arriving.buffered);
         connection.stage = Stage::Serving;
         connection.entry.unanswered = false;
@@ -243,8 +267,25 @@ impl SupportRouter {
                 None => self.last_segments(now, tuple, out),
             }
         }
+        if let Some(expected) = expected.filter(|_| near.is_some()) {
+            self.end_wait(address, entry.near(), expected, out);
+        }
         if (near, far) == (None, None) {
             self.ended(now, address, number);
+        }
+    }
+
+    /// The host's own stack may wait for a time-out that has doubled while there was no path. It is told that what it sent could not
+    /// be delivered, as was the case: each report takes one doubling back, and what is overdue goes at once (RFC 6069, section 4).
+    fn end_wait(&self, address: Ipv4Addr, near: Tuple, expected: Seq, out: &mut Outbox) {
+        let Some((iface, mac)) = self.hosts.get(&address).and_then(|host| host.way) else { return };
+        let mut segment = near.remote.port().to_be_bytes().to_vec();
+        segment.extend(near.local.port().to_be_bytes());
+        segment.extend(expected.0.to_be_bytes());
+        let original = Header::new(ipv4::TCP, *near.remote.ip(), *near.local.ip()).emit(&segment);
+        let Some(report) = IcmpError::HostUnreachable.about(&original, self.config.address) else { return };
+        for _ in 0..DOUBLINGS {
+            out.send(iface, Packet::new(mac, report.clone()));
         }
     }
 

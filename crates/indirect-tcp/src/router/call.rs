@@ -7,6 +7,7 @@ use crate::mark::Event;
 use crate::message::{Answer, CONNECTIONS, Call, Code, Entry, Kind, Side, Signed};
 use node::stream::refusal as refused;
 use node::{Outbox, StreamEvent, StreamId, StreamOp, Transport, Tuple};
+use std::collections::BTreeMap;
 use wire::{Duration, Instant, Ipv4Addr, Reason};
 
 /// How long somebody may take to say who he is.
@@ -22,23 +23,34 @@ const CALL: [u8; 3] = [0x49, 0x54, 1];
 impl SupportRouter {
     /// Somebody connected: a host or a router.
     pub(super) fn accepted(&mut self, now: Instant, id: StreamId, near: Tuple, out: &mut Outbox) {
-        let unproven = |what: &Use| match what {
-            Use::Caller { near, .. } => Some(*near.remote.ip()),
-            Use::Link(link) if !link.proven => link.source,
-            _ => None,
-        };
-        let (mut all, mut from_there) = (0, 0);
-        for source in self.streams.values().filter_map(unproven) {
-            all += 1;
-            from_there += usize::from(source == *near.remote.ip());
-        }
-        if all >= CALLERS || from_there >= FROM_ONE {
+        if let Some(oldest) = self.displaced_by(*near.remote.ip()) {
             self.count(refusal::BUSY);
-            return out.stream(id, StreamOp::Abort);
+            self.hang_up(oldest, out);
         }
         self.streams.insert(id, Use::Caller { near, heard: Vec::new(), room: 0 });
         self.due.set(Due::Caller(id), now + PREAMBLE);
         out.stream(id, StreamOp::Read(TELLING));
+    }
+
+    /// Who makes room for a caller from `source`: the oldest of those from there that have proved nothing, if there are as many as
+    /// one address may have; or, if there are too many in all, the oldest of the address with the most. So whoever holds many places
+    /// holds none against others, and who proves in time who it is keeps its own.
+    fn displaced_by(&self, source: Ipv4Addr) -> Option<StreamId> {
+        let mut unproved: BTreeMap<Ipv4Addr, Vec<StreamId>> = BTreeMap::new();
+        for (id, what) in &self.streams {
+            let from = match what {
+                Use::Caller { near, .. } => Some(*near.remote.ip()),
+                Use::Link(link) if !link.proven => link.source,
+                _ => None,
+            };
+            if let Some(from) = from {
+                unproved.entry(from).or_default().push(*id); // a driver counts them: the oldest first
+            }
+        }
+        let own = unproved.get(&source).filter(|own| own.len() >= FROM_ONE);
+        let full = unproved.values().map(Vec::len).sum::<usize>() >= CALLERS;
+        let most = unproved.values().filter(|_| full).max_by_key(|places| places.len());
+        own.or(most)?.first().copied()
     }
 
     /// It says something. Not one byte more is read than a call has: what follows is the peer's.

@@ -35,6 +35,9 @@ impl SupportRouter {
         if message.router != self.config.address {
             return Err(refusal::MISDIRECTED);
         }
+        if message.again {
+            return self.greeted_again(way, message, out);
+        }
         let again = host.greeting.as_ref() == Some(&greeting);
         if message.sequence <= host.greeted && !again {
             // Its clock may have gone back: it is told what it has to exceed.
@@ -45,10 +48,13 @@ impl SupportRouter {
         if !again {
             host.greets(message.sequence);
             host.way = Some(way);
-            host.departure = None;
+            let departure = host.departure.take();
             let action = Action::Forward(Hop::mac(way.0, way.1));
             out.route(near_way(address), Route { action, life: Life::Forever });
             self.welcome_connections(now, &greeting, out);
+            if let Some(departure) = departure {
+                self.link_rests(departure.to);
+            }
         }
         let Some(host) = self.hosts.get_mut(&address) else { return Ok(()) };
         Self::welcome(&Signed::new(answer(&greeting.message, Welcome::Ready), &host.key), way, out);
@@ -59,6 +65,30 @@ impl SupportRouter {
             for old in previous {
                 self.point(now, address, old, out);
             }
+        }
+        Ok(())
+    }
+
+    /// A host whose greeting was answered asks whether this router still knows of it. Then it is also told once more which of its
+    /// connections were lost, as that may be lost too. If not, this router has restarted: the host is to greet it anew.
+    fn greeted_again(
+        &mut self,
+        way: (Iface, Mac),
+        greeting: &Greeting,
+        out: &mut Outbox,
+    ) -> Result<(), Reason> {
+        let Some(host) = self.hosts.get_mut(&greeting.host) else { return Err(refusal::STRANGER) };
+        let known = host.greeting.as_ref().is_some_and(|known| known.message.sequence == greeting.sequence);
+        if !known {
+            let sequence = host.greeted.max(greeting.sequence);
+            let reply = GreetingReply { sequence, ..answer(greeting, Welcome::Stale) };
+            Self::welcome(&Signed::new(reply, &host.key), way, out);
+            return Err(refusal::STALE);
+        }
+        Self::welcome(&Signed::new(answer(greeting, Welcome::Ready), &host.key), way, out);
+        let lost = host.lost_again();
+        if !lost.is_empty() {
+            self.say_lost(greeting.host, lost, out);
         }
         Ok(())
     }
@@ -143,10 +173,8 @@ impl SupportRouter {
         }
         pointer.answer = Some(connections);
         self.due.stop(Due::Pointer(address, old));
-        let missing = |here: &Connection| matches!(here.stage, Stage::Expected | Stage::Arriving(_));
-        if connections > 0 && host.connections.values().any(missing) {
-            // It lives, and tries for half a minute: what it sends may be lost a few times, and each time-out is twice the last.
-            self.due.set(Due::Patience(address), now + self.config.patience * 3);
+        if connections > 0 {
+            self.still_comes(now, address, Verdict::Taken);
         }
         self.lose_what_nobody_has(now, address, out);
         Ok(())
@@ -198,10 +226,14 @@ impl SupportRouter {
             return Err(refusal::FORGED);
         }
         let own = self.config.address;
-        if old != own || message.router != new || !message.previous.contains(&own) {
+        if old != own || message.router != new || !message.previous.contains(&own) || message.again {
             return Err(refusal::MISDIRECTED);
         }
         if message.sequence < host.greeted || (message.sequence == host.greeted && host.way.is_some()) {
+            return Err(refusal::STALE);
+        }
+        // It has called here since then: it is here, and greets in a moment.
+        if host.last_call().is_some_and(|called| called > message.sequence) {
             return Err(refusal::STALE);
         }
         let fresh = message.sequence > host.greeted;
@@ -315,7 +347,14 @@ impl SupportRouter {
         }
     }
 
-    pub(super) fn tell_lost(&self, address: Ipv4Addr, connections: Vec<u32>, out: &mut Outbox) {
+    pub(super) fn tell_lost(&mut self, address: Ipv4Addr, connections: Vec<u32>, out: &mut Outbox) {
+        if let Some(host) = self.hosts.get_mut(&address) {
+            host.note_lost(&connections);
+        }
+        self.say_lost(address, connections, out);
+    }
+
+    fn say_lost(&self, address: Ipv4Addr, connections: Vec<u32>, out: &mut Outbox) {
         let Some(host) = self.hosts.get(&address) else { return };
         let lost = Lost { host: address, router: self.config.address, connections };
         let payload = Signed::new(lost, &host.key).emit();

@@ -14,9 +14,9 @@ const GIVE_UP: Duration = Duration::from_secs(30);
 
 impl SupportRouter {
     /// Offers a host's connections to where the host is, or first opens the way.
-    pub(super) fn depart(&mut self, address: Ipv4Addr, out: &mut Outbox) {
+    pub(super) fn depart(&mut self, now: Instant, address: Ipv4Addr, out: &mut Outbox) {
         let Some(to) = self.departure(address).map(|departure| departure.to) else { return };
-        if !self.link_to(to, out) {
+        if !self.link_to(now, to, out) {
             return;
         }
         let Some(handoff) = self.next_handoff(to) else { return };
@@ -73,7 +73,7 @@ impl SupportRouter {
     }
 
     /// The other router answers: it has as long again for what is left.
-    fn progress(&mut self, now: Instant, address: Ipv4Addr) {
+    pub(super) fn progress(&mut self, now: Instant, address: Ipv4Addr) {
         self.due.set(Due::GiveUp(address), now + GIVE_UP);
     }
 
@@ -342,7 +342,7 @@ impl SupportRouter {
             if unsure && is_here {
                 self.lose(now, address, &[number], "unknown whose", out);
             } else if unsure {
-                self.end_silently(address, number, out);
+                self.end_silently(now, address, number, out);
             } else if self.connection(address, number).is_some_and(|here| here.is_over()) {
                 self.forget(address, number);
             } else if !is_here {
@@ -354,8 +354,12 @@ impl SupportRouter {
         }
     }
 
-    fn end_silently(&mut self, address: Ipv4Addr, number: u32, out: &mut Outbox) {
+    /// It may go on at another router: what still comes here for it is not answered by a reset.
+    fn end_silently(&mut self, now: Instant, address: Ipv4Addr, number: u32, out: &mut Outbox) {
         let Some(connection) = self.forget(address, number) else { return };
+        if *connection.entry.router.ip() == self.config.address {
+            self.silence(now, connection.entry.near(), Guard::Drop, out);
+        }
         for id in [connection.near, connection.far].into_iter().flatten() {
             out.stream(id, StreamOp::Forget);
         }
@@ -373,7 +377,7 @@ impl SupportRouter {
         let Some(host) = self.hosts.get_mut(&address) else { return };
         host.departure = Some(super::ledger::Departure { to, sequence, handoff: None, accepted: false });
         self.progress(now, address);
-        self.depart(address, out);
+        self.depart(now, address, out);
     }
 }
 

@@ -1,10 +1,10 @@
 //! What a router knows of hosts and their connections.
 
-use crate::message::{Entry, Greeting, Halves, Side, Signed, SocketState};
+use crate::message::{CONNECTIONS, Entry, Greeting, Halves, Side, Signed, SocketState};
 use auth::Key;
 use node::{StreamId, Value};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use wire::{Iface, Ipv4Addr, Mac};
+use wire::{Iface, Ipv4Addr, Mac, Seq};
 
 /// A mobile host.
 #[derive(Debug)]
@@ -30,7 +30,13 @@ pub(super) struct Host {
     /// Connections that were taken here from another router, each with its latest attempt: asked for when an answer may have
     /// been lost. An earlier attempt was taken too, or there would have been no later one. The last that was taken is last.
     taken: VecDeque<(u32, u32)>,
+    /// Connections that it was told are lost, each with how often it will be told again.
+    lost: VecDeque<(u32, u32)>,
 }
+
+/// How often a host that asks is told again that a connection is lost: that it hears none of these happens once in a million times
+/// where one datagram in ten is lost.
+const LOST_AGAIN: u32 = 5;
 
 /// Numbers of connections that were taken are remembered, so many of them; and as many connections that are over.
 const REMEMBERED: usize = 256;
@@ -49,6 +55,7 @@ impl Host {
             connections: BTreeMap::new(),
             departure: None,
             taken: VecDeque::new(),
+            lost: VecDeque::new(),
         }
     }
 
@@ -73,6 +80,37 @@ impl Host {
     pub(super) fn greets(&mut self, sequence: u64) {
         self.greeted = sequence;
         self.awaited.clear();
+        self.lost.clear();
+    }
+
+    /// The sequence of its latest call.
+    pub(super) fn last_call(&self) -> Option<u64> {
+        self.calls.last().copied()
+    }
+
+    /// It is told that these connections are lost, and will be again when it asks.
+    pub(super) fn note_lost(&mut self, numbers: &[u32]) {
+        self.lost.extend(numbers.iter().map(|number| (*number, LOST_AGAIN)));
+        while self.lost.len() > CONNECTIONS {
+            self.lost.pop_front();
+        }
+    }
+
+    /// Which it is to be told again.
+    pub(super) fn lost_again(&mut self) -> Vec<u32> {
+        let numbers = self.lost.iter().map(|(number, _)| *number).collect();
+        self.lost.retain_mut(|(_, times)| {
+            *times -= 1;
+            *times > 0
+        });
+        numbers
+    }
+
+    /// Whether another router is to answer what becomes of its connections.
+    pub(super) fn waits_for(&self, router: Ipv4Addr) -> bool {
+        let mut asked = self.connections.values().filter_map(Connection::committed);
+        self.departure.as_ref().is_some_and(|departure| departure.to == router)
+            || asked.any(|commit| commit.to == router)
     }
 
     /// Connections that are not over.
@@ -260,6 +298,8 @@ pub(super) struct Arriving {
     pub(super) self_contained: Vec<Side>,
     /// Bytes that came in both states and beside them.
     pub(super) buffered: usize,
+    /// The next number that the near half expects from the mobile host.
+    pub(super) expected: Option<Seq>,
     /// The handoff in which the commit came, and the halves that it says there are.
     pub(super) commit: Option<(u64, Halves)>,
 }
@@ -276,7 +316,7 @@ impl Arriving {
     pub(super) fn new(by: StreamId) -> Self {
         let (near, far) = (Arrival::Missing, Arrival::Missing);
         let (staged, self_contained) = (Default::default(), Vec::new());
-        Self { by, near, far, staged, self_contained, buffered: 0, commit: None }
+        Self { by, near, far, staged, self_contained, buffered: 0, expected: None, commit: None }
     }
 
     const fn arrival(&self, side: Side) -> Arrival {

@@ -1,5 +1,6 @@
 //! The connection between two routers: one for each that hands over, opened by it.
 
+use super::ledger::Host;
 use super::{Due, Outgoing, SupportRouter, Use, refusal};
 use crate::config::SupportRouterConfig;
 use crate::message::{Body, Channel, Frame, Frames, PORT};
@@ -13,6 +14,9 @@ const CHUNK: usize = 64 * 1024;
 const LINK: u32 = 1024 * 1024;
 /// A connection that broke is tried again after this time.
 const RETRY: Duration = Duration::from_millis(500);
+/// One on which nothing happens for so long while something is to be said is given up for a new one. A few segments that are lost
+/// in a row leave a time-out of many seconds; a new connection begins with 1 s (RFC 6298, section 2).
+const STALLED: Duration = Duration::from_secs(3);
 
 /// One end of such a connection.
 #[derive(Debug)]
@@ -83,7 +87,8 @@ impl Link {
 
 impl SupportRouter {
     /// The connection to another router: opened now, if there is none. Whether it can carry frames already.
-    pub(super) fn link_to(&mut self, router: Ipv4Addr, out: &mut Outbox) -> bool {
+    pub(super) fn link_to(&mut self, now: Instant, router: Ipv4Addr, out: &mut Outbox) -> bool {
+        self.due.set_by(Due::Stalled(router), now + STALLED);
         if let Some(id) = self.links.get(&router) {
             return matches!(self.streams.get(id), Some(Use::Link(link)) if link.up);
         }
@@ -136,6 +141,12 @@ impl SupportRouter {
     pub(super) fn link(&mut self, now: Instant, id: StreamId, event: StreamEvent<'_>, out: &mut Outbox) {
         let own = self.config.address;
         let Some(Use::Link(link)) = self.streams.get_mut(&id) else { return };
+        let router = link.peer.filter(|_| link.opened);
+        if let Some(router) = router {
+            let answers = link.up && matches!(event, StreamEvent::Room(_));
+            self.link_works(now, router, answers || matches!(event, StreamEvent::Data(_)));
+        }
+        let Some(Use::Link(link)) = self.streams.get_mut(&id) else { return };
         match event {
             StreamEvent::Opened(_) => {
                 let body = Body::Hello { router: own, nonce: link.nonce };
@@ -149,6 +160,9 @@ impl SupportRouter {
             }
             StreamEvent::Closed(_) => self.link_lost(now, id, out),
             _ => {}
+        }
+        if let Some(router) = router {
+            self.link_rests(router);
         }
     }
 
@@ -173,7 +187,7 @@ impl SupportRouter {
         let Some(Use::Link(link)) = self.streams.get_mut(&id) else { return Ok(false) };
         let Some(bytes) = link.frames.next_frame()? else { return Ok(false) };
         if !link.up {
-            self.hello(id, &bytes, out)?;
+            self.hello(now, id, &bytes, out)?;
             return Ok(true);
         }
         let channel = link.channel.as_mut().ok_or(refusal::UNEXPECTED)?;
@@ -193,7 +207,7 @@ impl SupportRouter {
     }
 
     /// The first frame: who it is, proved by the routers' key, and a number that makes all that follows this connection's.
-    fn hello(&mut self, id: StreamId, bytes: &[u8], out: &mut Outbox) -> Result<(), Reason> {
+    fn hello(&mut self, now: Instant, id: StreamId, bytes: &[u8], out: &mut Outbox) -> Result<(), Reason> {
         let own = self.config.address;
         let nonce = self.nonce();
         let Some(Use::Link(link)) = self.streams.get_mut(&id) else { return Ok(()) };
@@ -207,7 +221,7 @@ impl SupportRouter {
             }
             channel.agreed([link.nonce, nonce]);
             link.up = true;
-            self.linked(router, out);
+            self.linked(now, router, out);
             return Ok(());
         }
         // Who it claims to be says which key has to have signed it.
@@ -270,6 +284,32 @@ impl SupportRouter {
         link.peer.filter(|router| self.links.get(router) == Some(&id))
     }
 
+    /// Something happened on a connection that we opened, which has as long again. If the other router takes bytes, or says
+    /// something (`answers`), it has as long again for all hosts whose connections are to go there.
+    fn link_works(&mut self, now: Instant, router: Ipv4Addr, answers: bool) {
+        self.due.set(Due::Stalled(router), now + STALLED);
+        let waits = |host: &Host| answers && host.waits_for(router);
+        let hosts = self.hosts.iter().filter(|(_, host)| waits(host)).map(|(address, _)| *address);
+        for address in hosts.collect::<Vec<_>>() {
+            self.progress(now, address);
+        }
+    }
+
+    /// Where there is nothing to say, silence is no fault.
+    pub(super) fn link_rests(&mut self, router: Ipv4Addr) {
+        if !self.is_needed(router) {
+            self.due.stop(Due::Stalled(router));
+        }
+    }
+
+    /// Nothing has happened for too long on the connection to another router: what was said on it is asked for, or said again, on a
+    /// new one.
+    pub(super) fn stalled(&mut self, router: Ipv4Addr, out: &mut Outbox) {
+        if self.is_needed(router) {
+            self.hang_up_on(router, out);
+        }
+    }
+
     /// A router was silent for too long on the connection that we opened.
     pub(super) fn hang_up_on(&mut self, router: Ipv4Addr, out: &mut Outbox) {
         if let Some(id) = self.links.get(&router).copied() {
@@ -292,22 +332,18 @@ impl SupportRouter {
 
     /// Whether there is something to say to another router: an offer, or a question.
     fn is_needed(&self, router: Ipv4Addr) -> bool {
-        self.hosts.values().any(|host| {
-            let mut asked = host.connections.values().filter_map(super::ledger::Connection::committed);
-            host.departure.as_ref().is_some_and(|departure| departure.to == router)
-                || asked.any(|commit| commit.to == router)
-        })
+        self.hosts.values().any(|host| host.waits_for(router))
     }
 
     /// Tries again for those whose connections are to go there, or may be there.
-    pub(super) fn relink(&mut self, router: Ipv4Addr, out: &mut Outbox) {
+    pub(super) fn relink(&mut self, now: Instant, router: Ipv4Addr, out: &mut Outbox) {
         if self.is_needed(router) {
-            self.link_to(router, out);
+            self.link_to(now, router, out);
         }
     }
 
     /// A connection to another router is up: first the questions, then the offers.
-    fn linked(&mut self, router: Ipv4Addr, out: &mut Outbox) {
+    fn linked(&mut self, now: Instant, router: Ipv4Addr, out: &mut Outbox) {
         self.ask_whose(router, out);
         let bound = self
             .hosts
@@ -315,7 +351,7 @@ impl SupportRouter {
             .filter(|(_, host)| host.departure.as_ref().is_some_and(|departure| departure.to == router));
         let bound: Vec<Ipv4Addr> = bound.map(|(address, _)| *address).collect();
         for address in bound {
-            self.depart(address, out);
+            self.depart(now, address, out);
         }
     }
 }

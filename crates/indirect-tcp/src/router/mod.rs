@@ -80,6 +80,8 @@ enum Due {
     Pointer(Ipv4Addr, Ipv4Addr),
     /// A connection to another router is to be tried again.
     Relink(Ipv4Addr),
+    /// Nothing has happened for too long on the connection to another router.
+    Stalled(Ipv4Addr),
     /// Another router has not answered for too long what becomes of this host's connections.
     GiveUp(Ipv4Addr),
     /// A guard has stood long enough.
@@ -408,7 +410,8 @@ impl SupportRouter {
                 Due::Patience(host) => self.patience_ends(now, host, out),
                 Due::Called(host) => self.not_called(host, out),
                 Due::Pointer(host, old) => self.point(now, host, old, out),
-                Due::Relink(router) => self.relink(router, out),
+                Due::Relink(router) => self.relink(now, router, out),
+                Due::Stalled(router) => self.stalled(router, out),
                 Due::GiveUp(host) => self.give_up(now, host, out),
                 Due::Silence(tuple) => {
                     Self::guard(tuple, None, out);

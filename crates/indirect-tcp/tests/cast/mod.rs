@@ -226,7 +226,11 @@ fn sequence(args: &Args<'_>, default: u64) -> u64 {
 }
 
 fn router_of(name: &str) -> Ipv4Addr {
-    if name == "left" { LEFT } else { RIGHT }
+    match name {
+        "left" => LEFT,
+        "right" => RIGHT,
+        other => other.parse().unwrap(),
+    }
 }
 
 /// The stream of this name.
@@ -275,7 +279,8 @@ fn greeting(router: Ipv4Addr, args: &Args<'_>, at: Ipv4Addr) -> Greeting {
     let entries = if args.get("entries").unwrap_or(0) > 0 { vec![entry] } else { Vec::new() };
     let previous = if router == LEFT { RIGHT } else { LEFT };
     let previous = if args.has("first") { Vec::new() } else { vec![previous] };
-    Greeting { host: HOST, sequence: sequence(args, 5), router, previous, entries }
+    let again = args.has("again");
+    Greeting { host: HOST, sequence: sequence(args, 5), router, previous, entries, again }
 }
 
 fn greets(teller: &mut Teller<IndirectTcp>, args: &Args<'_>) {
@@ -369,6 +374,7 @@ fn program(teller: &mut Teller<IndirectTcp>, what: &[&str]) {
         ["reads"] => StreamOp::Read(65_536),
         ["writes", bytes] => StreamOp::Write(vec![7; bytes.parse().unwrap()]),
         ["finishes"] => StreamOp::Finish,
+        ["aborts"] => StreamOp::Abort,
         _ => panic!("no program {what:?}"),
     };
     teller.give(Input::Serve(PROGRAM, op));

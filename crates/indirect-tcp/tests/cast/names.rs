@@ -6,7 +6,7 @@ use indirect_tcp::message::{Answer, Body, Call, Datagram, Frame, Halves, Signed}
 use node::stream::Told;
 use node::{Addr, Guard, Knob, StreamOp};
 use std::collections::BTreeMap;
-use wire::ipv4::Header;
+use wire::ipv4::{Header, ICMP};
 use wire::{Packet, Seq, TcpState, udp};
 
 /// TCP among the protocols of IP.
@@ -53,6 +53,7 @@ pub(super) fn established(local: Addr, remote: Addr) -> TcpState {
         finished: false,
         timestamp: None,
         sack_permitted: false,
+        round_trip: None,
     }
 }
 
@@ -182,7 +183,11 @@ pub(super) fn packet_name(packet: &Packet) -> String {
     match itcp(packet) {
         Some(Datagram::Greeting(it)) => {
             let (entries, before) = (it.message.entries.len(), it.message.previous.len());
-            format!("greeting to {}, {entries} connections, {before} earlier routers", it.message.router)
+            let again = if it.message.again { " again" } else { "" };
+            format!(
+                "greeting{again} to {}, {entries} connections, {before} earlier routers",
+                it.message.router
+            )
         }
         Some(Datagram::GreetingReply(it)) => format!("greeting reply, {:?}", it.message.welcome),
         Some(Datagram::ForwardPointer(it)) => {
@@ -190,6 +195,7 @@ pub(super) fn packet_name(packet: &Packet) -> String {
         }
         Some(Datagram::ForwardReply(it)) => format!("forward reply, {} connections", it.message.connections),
         Some(Datagram::Lost(it)) => format!("lost: {:?}", it.message.connections),
+        None if ip.protocol == ICMP => format!("report to {} of a segment that found no path", ip.dst),
         None => format!("segment {} > {}", ip.src, ip.dst),
     }
 }

@@ -149,6 +149,17 @@ fn a_metric_that_one_backend_alone_has_differs_and_nothing_is_printed_as_no_numb
     assert_eq!(judged(some.clone(), some).agreement, Agreement::Agrees);
 }
 
+/// The last lines say how it is judged. None of them may be taken for what was found.
+#[test]
+fn no_line_of_a_report_that_agrees_begins_with_another_verdict() {
+    let all = of("outage_ms", &[50.0; 12]);
+    let printed = text(&[judged(all.clone(), all)]);
+    assert!(printed.contains("first: agrees"), "{printed}");
+    let others = [Agreement::Inconclusive, Agreement::Differs].map(Agreement::name);
+    let is_other = |line: &&str| others.iter().any(|name| line.starts_with(name));
+    assert_eq!(printed.lines().find(is_other), None);
+}
+
 #[test]
 fn few_runs_or_none_are_inconclusive() {
     assert_eq!(judge("outage_ms", &[1.0; 40], &[1.0; 5]), Agreement::Inconclusive);

@@ -91,7 +91,9 @@ fn rules() -> String {
             stats::number(compared.allowance, 0)
         );
     }
-    let _ = writeln!(out, "inconclusive: fewer than {LEAST} runs of a backend can be trusted");
+    // Not as a verdict would begin: it stands below each table, also where all agree.
+    let _ =
+        writeln!(out, "a scenario is inconclusive if fewer than {LEAST} runs of a backend can be trusted");
     out
 }
 

@@ -45,8 +45,9 @@ pub fn handoffs(outcome: &Outcome) -> String {
 /// A handoff in a line.
 fn heading(outcome: &Outcome, number: usize, handoff: &Handoff) -> String {
     let Handoff { kind, from, to, begun, .. } = handoff;
+    let failed = if handoff.failed { " (failed)" } else { "" };
     format!(
-        "handoff {number}: {kind}, {} from {from} to {to}, begun at {begun} s\n",
+        "handoff {number}: {kind}, {} from {from} to {to}{failed}, begun at {begun} s\n",
         outcome.host(handoff.host)
     )
 }

@@ -314,6 +314,7 @@ impl<'a> Builder<'a> {
             packets.sendings.extend(path.sendings.iter().map(of_flow));
             packets.deliveries.extend(&path.deliveries);
             packets.lost.extend(self.seen.lost(*index));
+            packets.held.extend(self.seen.held(*index));
             packets.lost_acks.extend(self.seen.lost_acks(*index));
             packets.waits.extend(path.waits());
             packets.doubles.extend(self.seen.doubles(*index));
@@ -322,6 +323,7 @@ impl<'a> Builder<'a> {
         packets.sendings.sort_by_key(|sending| sending.at);
         packets.deliveries.sort_by_key(|delivery| delivery.at);
         packets.lost.sort_unstable();
+        packets.held.sort_unstable();
         packets.lost_acks.sort_unstable();
         packets.doubles.sort_unstable();
         packets

@@ -29,6 +29,8 @@ pub(crate) struct Packets {
     pub(crate) offered: Vec<(u64, Instant)>,
     /// Packets of which no copy arrived, in the order in which they were lost.
     pub(crate) lost: Vec<PacketEvent>,
+    /// Datagrams that somebody still had when the run ended, in the order in which they were sent.
+    pub(crate) held: Vec<PacketEvent>,
     /// Acknowledgments of the flow's data that were lost, in the same order.
     pub(crate) lost_acks: Vec<PacketEvent>,
     /// When the sender was not idle, though nothing new may have been under way.

@@ -92,6 +92,16 @@ impl Seen {
         lost
     }
 
+    /// Datagrams of this path that were still held when the run ended. They belong to the instant at which they were sent.
+    pub(super) fn held(&self, path: usize) -> Vec<PacketEvent> {
+        let is_datagram = self.paths.get(path).is_some_and(|path| path.transport == Transport::Udp);
+        let mine = self.packets.iter().filter(|(_, (of, ..))| is_datagram && *of == path).map(|(id, _)| *id);
+        let held = mine.filter(|id| self.held.contains(id) && !self.delivered.contains_key(id));
+        let event =
+            |id| self.sent.get(&id)?.first().map(|(at, _)| PacketEvent { at: *at, packet: id, sent: *at });
+        held.filter_map(event).collect()
+    }
+
     /// Acknowledgments of this path's data that were lost.
     pub(super) fn lost_acks(&self, path: usize) -> Vec<PacketEvent> {
         let lost = self.acks.iter().filter(|(_, ack)| ack.path == path && !ack.arrived);

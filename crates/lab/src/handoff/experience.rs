@@ -14,8 +14,10 @@ pub struct Handoff {
     pub kind: String,
     /// The station it left.
     pub from: String,
-    /// The station it went to.
+    /// The station it went to, or was to go to.
     pub to: String,
+    /// It did not get there.
+    pub failed: bool,
     /// When it was decided.
     pub begun: Instant,
     /// When the radio was pointed at the new cell: the path is cut.

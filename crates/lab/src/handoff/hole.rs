@@ -3,7 +3,7 @@
 use super::experience::{Experience, Handoff, Outage, Owner, Recovery};
 use super::recovery::window;
 use super::stages::{Next, add, share_out};
-use super::story::{Event, Story};
+use super::story::{Event, NOT_ENDED, Story};
 use crate::flow::{Flow, FlowEnd, PacketEvent, Packets};
 use node::Stage;
 use trace::{HostId, Record, What};
@@ -53,12 +53,16 @@ impl Story<'_> {
         for arrival in arrivals {
             let last = before.unwrap_or(flow.begun);
             let end = arrival.map_or(flow.until, |arrival| arrival.at);
-            let is_due = arrival.is_some() || is_pending(flow, packets, last);
+            // What waits for a host that was stopped, or behind a link that was cut, until the run ends never came.
+            let waits =
+                arrival.is_none() && self.ordered(last, end).iter().any(|[_, ended]| ended.2 == NOT_ENDED);
+            let held = if waits { packets.held.as_slice() } else { &[] };
+            let is_due = arrival.is_some() || is_pending(flow, packets, held, last);
             // A handoff accounts for what is missed since it began, and a hole for what was missed before.
             let begun = handoffs.iter().filter(|handoff| is_of(handoff, index, flow, last, end));
             let begun = begun.map(|handoff| handoff.begun).min();
             let gap = [last, begun.unwrap_or(end)];
-            if is_due && let Some(lost) = lost_in(packets, gap, packets.first_sent(place)) {
+            if is_due && let Some(lost) = lost_in(packets, held, gap, packets.first_sent(place)) {
                 let next = arrival.map(|arrival| Next { flow, packets, arrival, place });
                 let until = match (begun, &next) {
                     (Some(_), Some(next)) => Until::Handoff(next),
@@ -171,7 +175,13 @@ impl Story<'_> {
 /// What was lost in a gap between two arrivals, of which the second was first sent at `next`; `None` if the gap is no longer
 /// than the flow needs without a hole, or if nothing was lost. A transport that repeats at once what was lost needs a round
 /// trip for it: that alone is no hole. Lost acknowledgments count if the sender waited for them until the gap ended.
-fn lost_in(packets: &Packets, [last, end]: [Instant; 2], next: Option<Instant>) -> Option<Vec<PacketEvent>> {
+/// So do packets that are `held` for ever.
+fn lost_in(
+    packets: &Packets,
+    held: &[PacketEvent],
+    [last, end]: [Instant; 2],
+    next: Option<Instant>,
+) -> Option<Vec<PacketEvent>> {
     let gap = end.since(last.min(end));
     let window = window(packets, last);
     let limit = if packets.is_stream { window * 2 } else { window };
@@ -179,7 +189,7 @@ fn lost_in(packets: &Packets, [last, end]: [Instant; 2], next: Option<Instant>) 
     let waited = packets.waited([last, end], next);
     let acks = waited.filter(|wait| wait.to == end && wait.span() > limit).map(|_| &packets.lost_acks);
     let lost = || {
-        let all = packets.lost.iter().chain(acks.into_iter().flatten());
+        let all = packets.lost.iter().chain(held).chain(acks.into_iter().flatten());
         let mut lost: Vec<PacketEvent> =
             all.filter(|lost| lost.at >= since && lost.at <= end).copied().collect();
         lost.sort_unstable();
@@ -204,11 +214,11 @@ fn is_of(handoff: &Handoff, index: usize, flow: &Flow, from: Instant, to: Instan
 }
 
 /// Whether something that was sent never arrived, though the flow did not end by it.
-fn is_pending(flow: &Flow, packets: &Packets, last: Instant) -> bool {
+fn is_pending(flow: &Flow, packets: &Packets, held: &[PacketEvent], last: Instant) -> bool {
     let is_missing = if packets.is_stream {
         packets.first_sent(flow.bytes).is_some() || packets.waits_at(flow.until)
     } else {
-        packets.lost.iter().any(|lost| lost.at > last)
+        packets.lost.iter().chain(held).any(|lost| lost.at > last)
     };
     flow.end == FlowEnd::Unfinished && is_missing
 }

@@ -24,17 +24,23 @@ impl Story<'_> {
         let begun = record.at.min(cut);
         let back = self.back(record, mark, cut, until);
         let place = Cut { host, begun, at: cut, back, next };
+        let fails = |r: &Record| {
+            r.host == host && matches!(&r.what, What::Marked(mark) if mark.name == node::HANDOFF_FAILED)
+        };
+        let failed = self.first(record.at, until, fails).is_some();
         let flows = (0..).zip(&self.traffic.flows).filter_map(|(index, _)| self.cost(&place, index));
         Some(Handoff {
             host,
             kind: field("kind"),
             from: field("from"),
             to: field("to"),
+            failed,
             begun,
             cut,
             flows: flows.collect::<Vec<FlowCost>>(),
-            latency: self.latency(host, cut, until),
-            round_trip: self.round_trip(host, cut, until),
+            // What is switched after that is switched to where the host was.
+            latency: self.latency(host, cut, until).filter(|_| !failed),
+            round_trip: self.round_trip(host, cut, until).filter(|_| !failed),
         })
     }
 

@@ -7,7 +7,7 @@ use crate::flow::{Arrival, Flow, PacketEvent, Packets};
 use node::{Span, Stage};
 use std::collections::BTreeSet;
 use trace::{HostId, Record, What};
-use wire::Instant;
+use wire::{Instant, PacketId};
 
 impl<'a> Story<'a> {
     /// The causes of an outage from `cut` to `to`, which the next arrival ends; or, if that comes later, of the part of it
@@ -44,9 +44,32 @@ impl<'a> Story<'a> {
         let away = if other == host { Vec::new() } else { self.without_link(other, first.from, last.to) };
         let ordered = self.ordered(first.from, last.to);
         let owners = owners.into_iter().flat_map(|owner| split(owner, &away));
-        // What nothing else accounts for while an event of the scenario lasted is due to that event.
-        let unknown = |owner: Owner| if owner.stage.is_none() { split(owner, &ordered) } else { vec![owner] };
-        owners.flat_map(unknown).collect()
+        // What nothing else accounts for while an event of the scenario lasted is due to that event, and so is the time in which
+        // the host signalled, or its peer sent again, in vain.
+        let in_vain: Vec<_> =
+            ordered.iter().filter(|event| self.is_in_vain(host, flow, event)).cloned().collect();
+        let by_event = |owner: Owner| match owner.stage {
+            None => split(owner, &ordered),
+            Some(
+                Stage::Detection | Stage::Address | Stage::Registration | Stage::PathSwitch | Stage::Recovery,
+            ) => divide(owner, &in_vain),
+            Some(_) => vec![owner],
+        };
+        owners.flat_map(by_event).collect()
+    }
+
+    /// Whether packets of this host or flow were lost as only an event of the scenario loses them, while this one lasted.
+    fn is_in_vain(&self, host: HostId, flow: &Flow, [begun, ended]: &[Event; 2]) -> bool {
+        let place = self.traffic.flows.iter().position(|one| std::ptr::eq(one, flow));
+        let packets = place.and_then(|place| self.traffic.packets.get(place));
+        let is_flows =
+            |id: &PacketId| packets.is_some_and(|packets| packets.lost.iter().any(|lost| lost.packet == *id));
+        self.between(begun.0, ended.0).iter().any(|record| match &record.what {
+            What::Lost(_, id, why) | What::Dropped(_, id, why) => {
+                crate::event::is_of_event(why) && (record.host == host || is_flows(id))
+            }
+            _ => false,
+        })
     }
 
     /// The times within these in which no radio of a host had a link, in their order.
@@ -355,9 +378,11 @@ pub(super) fn share_out(from: Instant, to: Instant, stages: Vec<Owner>) -> Vec<O
 /// The parts of an owner that only waits, without the times in which the other end had no link, and these.
 fn split(owner: Owner, away: &[[Event; 2]]) -> Vec<Owner> {
     let waits = [None, Some(Stage::Recovery), Some(Stage::Traffic), Some(Stage::FirstByte)];
-    if !waits.contains(&owner.stage) {
-        return vec![owner];
-    }
+    if waits.contains(&owner.stage) { divide(owner, away) } else { vec![owner] }
+}
+
+/// The parts of an owner without these times, and the times.
+fn divide(owner: Owner, away: &[[Event; 2]]) -> Vec<Owner> {
     let mut parts = Vec::new();
     let mut rest = owner;
     for [gone, back] in away {

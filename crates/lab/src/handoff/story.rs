@@ -10,6 +10,9 @@ use wire::{Instant, Ipv4Addr};
 /// An event that a stage begins or ends with.
 pub(super) type Event = (Instant, HostId, String);
 
+/// What ends a state that lasted until the end of the time.
+pub(super) const NOT_ENDED: &str = "not_ended";
+
 /// The records of a run, sorted for looking things up.
 pub(super) struct Story<'a> {
     /// In the order of time.
@@ -49,7 +52,7 @@ impl<'a> Story<'a> {
             }
         }
         all.extend(open.into_values().map(|begun| {
-            let until = (to, begun.1, "not_ended".to_owned());
+            let until = (to, begun.1, NOT_ENDED.to_owned());
             [begun, until]
         }));
         all.retain(|[_, ended]| ended.0 > from);

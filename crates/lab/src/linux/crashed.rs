@@ -14,6 +14,9 @@ use wire::{Duration, Iface, Instant};
 
 /// A frame that was sent, or was due, so long before the crash has been taken by the daemon, or waits in its socket.
 const ON_ITS_WAY: Duration = Duration::from_secs(2);
+/// What a host had for longer did not end with the crash: a node waits 3 s for a neighbor, and less for a record or the end of a handoff;
+/// an application reads what has come. It was lost before, without a report.
+const HELD: Duration = Duration::from_secs(10);
 
 /// The records of packets that ended with a crash.
 pub(super) fn ends(plan: &Plan, hosts: &[HostReport], records: &[Record]) -> Vec<Record> {
@@ -50,7 +53,7 @@ pub(super) fn ends(plan: &Plan, hosts: &[HostReport], records: &[Record]) -> Vec
             };
             Record { at, host: from_host, what: What::Lost(from_iface, packet, reason.0.into()) }
         } else {
-            let Some(at) = crash(from_host, seen) else { continue };
+            let Some(at) = crash(from_host, seen).filter(|at| at.since(seen) < HELD) else { continue };
             let reason = CRASHED.0.into();
             let what = if from == to {
                 What::Dropped(Iface::HOST, packet, reason)
@@ -73,4 +76,39 @@ fn crashes(plan: &Plan, hosts: &[HostReport]) -> Vec<(HostId, Instant)> {
         all.extend(of_host.map(|crash| (host, Instant::ZERO + Duration::from_micros(crash.at_us + 1))));
     }
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Scenario;
+    use crate::linux::CrashReport;
+    use crate::run::simulate;
+
+    /// Whether a packet that `b1` had received, and of which nothing is recorded since, is taken to have ended with a crash so long
+    /// afterwards.
+    fn ends_with_it(after: Duration) -> bool {
+        let (name, text) = Scenario::find("first").unwrap();
+        let outcome = simulate(Scenario::plan(&name, &text, &[], 1).unwrap()).unwrap();
+        let number = outcome.plan.hosts.iter().position(|host| host.config.name == "b1").unwrap();
+        let b1 = HostId(number as u32);
+        let later = outcome.records.iter().position(|record| record.at >= Instant::from_millis(700)).unwrap();
+        let is_data = |record: &&Record| {
+            record.host == b1
+                && matches!(&record.what, What::Received(iface, packet) if *iface != Iface::HOST && packet.bytes.len() > 100)
+        };
+        let here = later + outcome.records[later..].iter().position(|record| is_data(&record)).unwrap();
+        let What::Received(_, packet) = &outcome.records[here].what else { panic!("a packet") };
+        let at_us = (outcome.records[here].at + after).since(Instant::ZERO).as_micros() as u64;
+        let crashes = vec![CrashReport { at_us, restarted_us: None }];
+        let report = HostReport { name: "b1".to_owned(), crashes, ..HostReport::default() };
+        let found = ends(&outcome.plan, &[report], &outcome.records[..=here]);
+        found.iter().any(|record| matches!(&record.what, What::Dropped(_, id, _) | What::Lost(_, id, _) if *id == packet.id))
+    }
+
+    #[test]
+    fn a_packet_that_vanished_long_before_a_crash_did_not_end_with_it() {
+        assert!(ends_with_it(Duration::from_secs(1)) && ends_with_it(Duration::from_secs(9)));
+        assert!(!ends_with_it(Duration::from_secs(11)), "it was lost before");
+    }
 }

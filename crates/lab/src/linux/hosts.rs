@@ -4,17 +4,16 @@
 //! | event | what pid 1 of the lab does |
 //! |---|---|
 //! | crash | from now on frames to the host are lost; SIGKILL to its daemon and its programs |
-//! | restart | a new daemon with the same configuration and store; frames come to it when it has taken over its interfaces |
+//! | restart | a new daemon with the same configuration and store; frames come to it when it has taken over its interfaces. If it is stopped before, it begins when it is continued |
 //! | stop, continue | SIGSTOP, SIGCONT to its daemon and its programs: that stops all threads, keeps all state and needs no rights over control groups |
 //! | clock | the daemon is told by how much its wall clock differs from the machine's |
 //! | disk-full, disk-free | the store is on a tmpfs of its own, which is filled with a file; the file is removed |
 
 use super::programs::Programs as Workloads;
-use super::world::{Daemon, READY, Start};
+use super::world::{Daemon, Greeting, Start};
 use super::{LinuxError, file};
 use crate::Plan;
 use linux::daemon::Ask;
-use linux::lines::{Heard, Lines};
 use linux::radio::DownHosts;
 use linux::{Clock, NetNs};
 use serde::{Deserialize, Serialize};
@@ -95,8 +94,7 @@ fn fill(disk: &Path) -> std::io::Result<()> {
 /// A daemon that was started again, and has not begun.
 struct Coming {
     host: HostId,
-    since: Clock,
-    has_asked: bool,
+    greeting: Greeting,
 }
 
 /// The events of hosts, in the order of time.
@@ -199,9 +197,9 @@ impl<'a> HostOrders<'a> {
             }
             HostEvent::Restart => {
                 if let Some(namespace) = self.namespaces.get(host.index()) {
-                    daemon.child = self.start.spawn(host, namespace)?;
+                    daemon.child = self.start.spawn(host, daemon.report.crashes.len() as u32, namespace)?;
                     daemon.report.pid = daemon.child.id();
-                    self.coming.push(Coming { host, since: Clock::start(), has_asked: false });
+                    self.coming.push(Coming { host, greeting: Greeting::new() });
                 }
             }
             HostEvent::Stop => {
@@ -263,29 +261,13 @@ impl<'a> HostOrders<'a> {
 
     /// Tells a daemon that was started again to begin, when it has taken over its interfaces. Says whether it has been told.
     fn comes(&self, one: &mut Coming, daemon: &mut Daemon) -> Result<bool, LinuxError> {
-        if let Ok(Some(status)) = daemon.child.try_wait() {
-            daemon.has_ended = true;
-            return Err(daemon.never_ready(status));
+        // One that was stopped meanwhile begins when it is continued, and has its time from then on.
+        if daemon.report.stops.last().is_some_and(|stop| stop.continued_us.is_none()) {
+            one.greeting.excuse();
+            return Ok(false);
         }
-        let is_stopped = daemon.report.stops.last().is_some_and(|stop| stop.continued_us.is_none());
-        if one.since.now().since(Instant::ZERO) > READY && !is_stopped {
-            let name = &daemon.name;
-            return Err(LinuxError::World(format!("{name}: the daemon that restarts does not get ready")));
-        }
-        if daemon.lines.is_none() {
-            daemon.lines = Lines::connect(&daemon.control).ok();
-        }
-        let Some(lines) = daemon.lines.as_mut() else { return Ok(false) };
-        if !one.has_asked {
-            one.has_asked = lines.send(&Ask::Ready).is_ok();
-        }
-        match lines.hear::<linux::daemon::Answer>() {
-            Heard::Message(_) => {}
-            Heard::Nothing => return Ok(false),
-            Heard::Nonsense(_) | Heard::Gone => {
-                (daemon.lines, one.has_asked) = (None, false);
-                return Ok(false);
-            }
+        if !daemon.is_ready(&mut one.greeting)? {
+            return Ok(false);
         }
         let since = self.clock.now();
         daemon.has_ended = false;

@@ -14,6 +14,7 @@ mod hosts;
 mod programs;
 mod report;
 mod stalls;
+mod stopped;
 mod sum_up;
 mod timing;
 mod world;
@@ -274,6 +275,7 @@ fn collect(plan: Plan, dir: &Path) -> Result<Outcome, LinuxError> {
         records.extend(of_host);
     }
     records.extend(read_radio(&dir.join(file::RADIO))?);
+    stopped::end_with_the_run(&plan, &report.hosts, &mut records);
     // Behind what they concern, and at the instant of the crash.
     records.sort_by_key(|record| record.at);
     records.extend(crashed::ends(&plan, &report.hosts, &records));

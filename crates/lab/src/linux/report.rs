@@ -9,7 +9,7 @@ use linux::daemon::{Ages, DaemonSummary, Stall};
 use linux::idle::Idle;
 use linux::{Refusal, counters};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use trace::Doubt;
 use trace::What;
@@ -208,11 +208,6 @@ impl WorldReport {
         };
         let pairs = [
             ("Udp.OutDatagrams", "the application sent", count(|what| matches!(what, What::AppSent(_)))),
-            (
-                "Udp.InDatagrams",
-                "the application received",
-                count(|what| matches!(what, What::AppReceived(_))),
-            ),
             ("Tcp.InSegs", "the node gave it", segments_given(outcome, index, began)),
         ];
         // What a program does in this namespace, the kernel alone counts.
@@ -223,6 +218,18 @@ impl WorldReport {
             };
             if kernel < other || (kernel > other && !has_programs) {
                 let (host, counter, whose) = (host.clone(), counter.to_owned(), whose.to_owned());
+                doubts.push(Doubt::Counts { host, counter, kernel, whose, other });
+            }
+        }
+        let read = counters::value(&summary.counters, "Udp.InDatagrams");
+        let refused = counters::value(&summary.counters, "Udp.NoPorts");
+        if let (Some(read), Some(refused)) = (counted(host, read, doubts), counted(host, refused, doubts)) {
+            let received = count(|what| matches!(what, What::AppReceived(_)));
+            let other = received + datagrams_ended(outcome, index, began);
+            let kernel = read + refused;
+            if kernel < other || (kernel > other && !has_programs) {
+                let (host, counter) = (host.clone(), "Udp.InDatagrams".to_owned());
+                let whose = "the application received".to_owned();
                 doubts.push(Doubt::Counts { host, counter, kernel, whose, other });
             }
         }
@@ -452,6 +459,26 @@ fn from_itself(outcome: &Outcome, host: usize, began: Instant) -> u64 {
     };
     let here = outcome.records.iter().filter(|record| record.host.index() == host && record.at >= began);
     here.filter(own).count() as u64
+}
+
+/// Datagrams that a host's kernel was given and that no application received: no socket had their port, or their socket was closed
+/// (the daemon reads what it has left), or they are read and nobody has asked for them yet.
+fn datagrams_ended(outcome: &Outcome, host: usize, began: Instant) -> u64 {
+    let here = outcome.records.iter().filter(|record| record.host.index() == host && record.at >= began);
+    let mut given: BTreeSet<PacketId> = BTreeSet::new();
+    let mut ended = 0;
+    for record in here {
+        match &record.what {
+            What::Sent(Iface::HOST, packet) if segment::is_datagram(packet) => _ = given.insert(packet.id),
+            // What the interface to the kernel refused, the kernel never had.
+            What::Lost(Iface::HOST, _, reason) if Refusal::named(reason).is_some() => {}
+            What::Lost(Iface::HOST, id, _) | What::Held(Some(Iface::HOST), id) => {
+                ended += u64::from(given.contains(id));
+            }
+            _ => {}
+        }
+    }
+    ended
 }
 
 /// Segments that a host's kernel was given: not those that ended at its door, or are held there.

@@ -3,6 +3,7 @@
 use super::*;
 use crate::Scenario;
 use crate::run::OnWorld;
+use wire::{Ipv4Addr, Mac, Packet, SocketAddrV4, udp};
 
 /// Nothing happened in it.
 fn outcome() -> Outcome {
@@ -16,12 +17,14 @@ fn daemon(name: &str) -> HostReport {
         ("Ip.ForwDatagrams", 0),
         ("Ip.FragOKs", 0),
         ("Ip.FragCreates", 0),
+        ("Ip.FragFails", 0),
         ("Ip.InReceives", 80),
         ("Ip.InDelivers", 80),
         ("link.lo.tx_packets", 0),
         ("link.lo.rx_packets", 0),
         ("Udp.OutDatagrams", 0),
         ("Udp.InDatagrams", 0),
+        ("Udp.NoPorts", 0),
         ("Tcp.InSegs", 0),
         ("Ip.ReasmReqds", 0),
         ("Ip.ReasmOKs", 0),
@@ -266,6 +269,15 @@ fn packets_lost_or_added_between_a_kernel_and_its_node_are_a_doubt() {
     assert_eq!(from_kernel(99), stack(false, 100, 99));
     assert_eq!(from_kernel(101), stack(false, 100, 101));
     assert_eq!(of_east(|daemon| daemon.given_to_kernel = 81), stack(true, 81, 80));
+    // What is longer than the route takes does not leave the kernel.
+    let too_long = |came| {
+        of_east(|daemon| {
+            daemon.counters.insert("Ip.FragFails".to_owned(), 2);
+            daemon.received.insert("host".to_owned(), came);
+        })
+    };
+    assert_eq!(too_long(98), []);
+    assert_eq!(too_long(100), stack(false, 98, 100));
     assert_eq!(of_east(|daemon| daemon.given_to_kernel = 79), stack(true, 79, 80));
     // What a program sends to itself may be counted more often than it is sent: more is right, less is not.
     let with_program = |came, looped| {
@@ -321,6 +333,33 @@ fn a_kernel_that_counts_another_number_than_the_applications_is_a_doubt() {
         let is_it = |doubt: &Doubt| matches!(doubt, Doubt::Counts { counter: found, kernel: 1, other: 0, .. } if found == counter);
         assert!(matches!(&found[..], [doubt] if is_it(doubt)), "{found:?}");
     }
+}
+
+/// A datagram that no socket took, and one that was left in a socket when it closed: the kernel counts both.
+#[test]
+fn datagrams_that_ended_in_the_kernel_or_with_their_socket_are_counted() {
+    let count = |no_ports, read, ended: &[&'static str]| {
+        let (mut outcome, mut report) = (outcome(), report());
+        let at = |last| SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, last), 9);
+        let packet = Packet { id: PacketId(7), ..Packet::new(Mac::ZERO, udp::packet(at(1), at(2), b"x")) };
+        let mut add = |what| {
+            outcome.records.push(trace::Record { at: Instant::ZERO, host: trace::HostId(0), what });
+        };
+        for reason in ended {
+            add(What::Sent(Iface::HOST, packet.clone()));
+            add(What::Lost(Iface::HOST, packet.id, (*reason).into()));
+        }
+        let counters = &mut report.hosts[0].summary.as_mut().unwrap().counters;
+        counters.insert("Udp.NoPorts".to_owned(), no_ports);
+        counters.insert("Udp.InDatagrams".to_owned(), read);
+        let found = report.find_doubts(&outcome);
+        found.iter().filter(|doubt| matches!(doubt, Doubt::Counts { .. })).count()
+    };
+    assert_eq!(count(1, 1, &["no_socket"; 2]), 0);
+    assert_eq!(count(0, 1, &["too_many_peers"]), 0);
+    assert_eq!(count(1, 0, &[]), 1, "the kernel refused one of which there is no record");
+    assert_eq!(count(0, 0, &["no_socket"]), 1, "the kernel never had it");
+    assert_eq!(count(0, 0, &["send_no_buffers"]), 0, "the interface refused it");
 }
 
 #[test]

@@ -223,6 +223,8 @@ pub fn lay_out(plan: &Plan, ports: &[Port]) -> Result<Vec<NetNs>, LinuxError> {
         namespace.run(|| {
             let _ = linux::namespace::sysctl("net/ipv6/conf/default/disable_ipv6", "1");
             let _ = linux::namespace::sysctl("net/ipv6/conf/all/disable_ipv6", "1");
+            // By its answer a daemon knows that the kernel took a datagram for no socket: none is to be held back.
+            let _ = linux::namespace::sysctl("net/ipv4/icmp_ratemask", "0");
         })?;
         namespaces.push(namespace);
     }
@@ -249,14 +251,16 @@ pub(super) struct Start<'a> {
 }
 
 impl Start<'_> {
-    /// Starts the daemon of a host in its namespace; what it says goes behind what was said before a crash.
-    pub(super) fn spawn(&self, number: HostId, namespace: &NetNs) -> Result<Child, LinuxError> {
+    /// Starts the daemon of a host that has restarted so often in its namespace; what it says goes behind what was said before a crash.
+    pub(super) fn spawn(&self, number: HostId, life: u32, namespace: &NetNs) -> Result<Child, LinuxError> {
         let Self { plan, order, dir } = *self;
         let none = || LinuxError::World(format!("there is no host {}", number.0));
         let host = plan.hosts.get(number.index()).ok_or_else(none)?;
         let name = &host.config.name;
         let config = dir.join(file::config(name));
-        write(&config, &daemon_text(plan, number.0, &host.text, dir, name))?;
+        let seed = plan.seed_of_life(life);
+        let text = format!("seed = {seed}\n{}", daemon_text(plan, number.0, &host.text, dir, name));
+        write(&config, &text)?;
         let log_path = dir.join(file::output(name));
         let log = File::options().append(true).create(true).open(&log_path);
         let log = log.map_err(|error| LinuxError::File(log_path, error))?;
@@ -284,7 +288,7 @@ fn start(start: &Start<'_>, namespaces: &[NetNs]) -> Result<Vec<Daemon>, LinuxEr
     let mut daemons = Vec::new();
     for ((number, host), namespace) in (0..).map(HostId).zip(&start.plan.hosts).zip(namespaces) {
         let name = host.config.name.clone();
-        let child = start.spawn(number, namespace)?;
+        let child = start.spawn(number, 0, namespace)?;
         let report = HostReport { name: name.clone(), pid: child.id(), ..HostReport::default() };
         let control = start.dir.join(file::control(&name));
         let (lines, owes, has_ended, wall_shift) = (None, 0, false, 0);
@@ -296,7 +300,7 @@ fn start(start: &Start<'_>, namespaces: &[NetNs]) -> Result<Vec<Daemon>, LinuxEr
 /// The host's configuration, and what a daemon in a lab needs beside it.
 fn daemon_text(plan: &Plan, number: u32, host: &str, dir: &Path, name: &str) -> String {
     let path = |name: &str| toml::Value::from(dir.join(name).to_string_lossy().into_owned());
-    let mut text = format!("seed = {}\n{host}\n[daemon]\n", plan.seed);
+    let mut text = format!("{host}\n[daemon]\n");
     let _ = writeln!(text, "control = {}", path(&file::control(name)));
     let _ = writeln!(text, "clients = {}", path(&file::clients(name)));
     let _ = writeln!(text, "radio = {}", path(file::RADIO_SOCKET));
@@ -317,25 +321,30 @@ fn daemon_text(plan: &Plan, number: u32, host: &str, dir: &Path, name: &str) -> 
 
 fn wait_until_ready(daemons: &mut [Daemon]) -> Result<(), LinuxError> {
     for daemon in daemons {
-        let clock = Clock::start();
-        while daemon.lines.is_none() {
-            if let Ok(Some(status)) = daemon.child.try_wait() {
-                return Err(daemon.never_ready(status));
-            }
-            if clock.now().since(wire::Instant::ZERO) > READY {
-                return Err(LinuxError::World(format!(
-                    "{}: no daemon answers at its control socket",
-                    daemon.name
-                )));
-            }
-            daemon.lines = Lines::connect(&daemon.control).ok();
-            linux::pause(Duration::from_millis(5));
-        }
-        if !matches!(daemon.ask(&Ask::Ready, READY), Some(Answer::Ok(_))) {
-            return Err(LinuxError::World(format!("{}: the daemon does not get ready", daemon.name)));
+        let mut greeting = Greeting::new();
+        while !daemon.is_ready(&mut greeting)? {
+            linux::pause(Duration::from_millis(1));
         }
     }
     Ok(())
+}
+
+/// A daemon that was started, and has not said that it has taken over its interfaces.
+pub(super) struct Greeting {
+    /// Since when it has had time for that.
+    since: Clock,
+    has_asked: bool,
+}
+
+impl Greeting {
+    pub(super) fn new() -> Self {
+        Self { since: Clock::start(), has_asked: false }
+    }
+
+    /// The daemon is stopped: this time does not count.
+    pub(super) fn excuse(&mut self) {
+        self.since = Clock::start();
+    }
 }
 
 /// Carries frames until the plan ends, while a second thread watches the daemons and tends the programs, and a third one sleeps.
@@ -437,27 +446,43 @@ impl Daemon {
         }
     }
 
+    /// Whether it has taken over its interfaces. It is asked as soon as it listens, and this waits for nothing. An error if it has ended,
+    /// or does not get ready within [`READY`].
+    pub(super) fn is_ready(&mut self, greeting: &mut Greeting) -> Result<bool, LinuxError> {
+        if let Ok(Some(status)) = self.child.try_wait() {
+            self.has_ended = true;
+            return Err(self.never_ready(status));
+        }
+        let late = |what| Err(LinuxError::World(format!("{}: {what}", self.name)));
+        if elapsed(greeting.since) > READY {
+            let listens = self.lines.is_some();
+            return late(if listens {
+                "the daemon does not get ready"
+            } else {
+                "no daemon answers at its control socket"
+            });
+        }
+        if self.lines.is_none() {
+            self.lines = Lines::connect(&self.control).ok();
+        }
+        let Some(lines) = self.lines.as_mut() else { return Ok(false) };
+        if !greeting.has_asked {
+            greeting.has_asked = lines.send(&Ask::Ready).is_ok();
+        }
+        match lines.hear::<Answer>() {
+            Heard::Message(Answer::Ok(_)) => Ok(true),
+            Heard::Message(Answer::Error(why)) => late(&why),
+            Heard::Nothing => Ok(false),
+            Heard::Nonsense(_) | Heard::Gone => {
+                (self.lines, greeting.has_asked) = (None, false);
+                Ok(false)
+            }
+        }
+    }
+
     /// Nothing waits for the confirmation: a daemon that is frozen in this instant is not to delay the radio process too.
     pub(super) fn tell_to_begin(&mut self, begin: &Ask) {
         self.owes = u32::from(self.lines.as_mut().is_some_and(|lines| lines.send(begin).is_ok()));
-    }
-
-    fn ask(&mut self, ask: &Ask, limit: Duration) -> Option<Answer> {
-        self.lines.as_mut()?.send(ask).ok()?;
-        self.hear(limit)
-    }
-
-    fn hear(&mut self, limit: Duration) -> Option<Answer> {
-        let clock = Clock::start();
-        let lines = self.lines.as_mut()?;
-        while clock.now().since(wire::Instant::ZERO) < limit {
-            match lines.hear() {
-                Heard::Message(answer) => return Some(answer),
-                Heard::Nothing => linux::pause(Duration::from_millis(1)),
-                Heard::Nonsense(_) | Heard::Gone => return None,
-            }
-        }
-        None
     }
 
     /// The answer to [`Ask::Stop`], at most [`GOODBYE`] after `began`; an error if the daemon stays stopped.

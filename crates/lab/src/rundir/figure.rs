@@ -11,12 +11,26 @@ use node::Stage;
 pub(super) fn handoffs(outcome: &Outcome, journeys: &Journeys<'_>, places: &Places) -> SequenceFigure {
     let mut figure = SequenceFigure::new(format!("{}: handoffs", title(outcome)));
     figure.steps = super::steps::steps(outcome);
-    figure.steps.extend(super::steps::events(outcome));
-    figure.caption = format!("{}\n{}", outcome.plan.about, note(outcome));
+    let events = super::steps::events(outcome);
+    let undrawn = match events.len() {
+        more if more > super::steps::EVENTS => {
+            format!(
+                " The {more} events of the scenario are not drawn: handoffs.csv and the report have them."
+            )
+        }
+        _ => String::new(),
+    };
+    if undrawn.is_empty() {
+        figure.steps.extend(events);
+    } else {
+        figure.undrawn = events;
+    }
+    figure.caption = format!("{}\n{}{undrawn}", outcome.plan.about, note(outcome));
     let traces = places.traces(outcome, journeys);
     figure.handoffs =
         (1..).zip(&outcome.handoffs).map(|(number, one)| handoff(outcome, number, one)).collect();
-    figure.flows = keep_concerned(traces, &mut figure.handoffs);
+    figure.holes = outcome.holes.iter().filter_map(hole).collect();
+    figure.flows = keep_concerned(traces, &mut figure);
     figure
 }
 
@@ -32,17 +46,27 @@ pub(super) const fn backend(world: OnWorld) -> &'static str {
     }
 }
 
-/// Only the flows that a handoff concerns, or all if none does: the others say nothing of handoffs.
-fn keep_concerned(traces: Vec<FlowTrace>, handoffs: &mut [draw::Handoff]) -> Vec<FlowTrace> {
-    let mut concerned: Vec<usize> =
-        handoffs.iter().flat_map(|one| &one.costs).map(|cost| cost.flow).collect();
+fn hole(hole: &crate::handoff::Hole) -> Option<draw::HoleBand> {
+    let (from, to) = match &hole.experience {
+        Experience::Outage(outage) => (outage.from, Some(outage.to)),
+        Experience::Never { from } => (*from, None),
+        Experience::None | Experience::NotMeasured => return None,
+    };
+    Some(draw::HoleBand { flow: hole.flow, from, to })
+}
+
+/// Only the flows that a handoff or hole concerns, or all if none does: the others say nothing of outages.
+fn keep_concerned(traces: Vec<FlowTrace>, figure: &mut SequenceFigure) -> Vec<FlowTrace> {
+    let of_handoffs = figure.handoffs.iter().flat_map(|one| &one.costs).map(|cost| cost.flow);
+    let mut concerned: Vec<usize> = of_handoffs.chain(figure.holes.iter().map(|hole| hole.flow)).collect();
     concerned.sort_unstable();
     concerned.dedup();
     if concerned.is_empty() {
         return traces;
     }
-    for cost in handoffs.iter_mut().flat_map(|one| &mut one.costs) {
-        cost.flow = concerned.binary_search(&cost.flow).unwrap_or(usize::MAX);
+    let of_handoffs = figure.handoffs.iter_mut().flat_map(|one| &mut one.costs).map(|cost| &mut cost.flow);
+    for flow in of_handoffs.chain(figure.holes.iter_mut().map(|hole| &mut hole.flow)) {
+        *flow = concerned.binary_search(flow).unwrap_or(usize::MAX);
     }
     let kept = traces.into_iter().enumerate().filter(|(index, _)| concerned.binary_search(index).is_ok());
     kept.map(|(_, trace)| trace).collect()
@@ -83,7 +107,10 @@ fn handoff(outcome: &Outcome, number: usize, handoff: &Handoff) -> draw::Handoff
         host: outcome.plan.host_name(handoff.host).to_string(),
         at: handoff.begun,
         cut: handoff.cut,
-        label: format!("{} {}->{}", handoff.kind, handoff.from, handoff.to),
+        label: {
+            let failed = if handoff.failed { " (failed)" } else { "" };
+            format!("{} {}->{}{failed}", handoff.kind, handoff.from, handoff.to)
+        },
         costs: handoff.flows.iter().map(cost).collect(),
     }
 }

@@ -190,8 +190,11 @@ pub struct HandoffSummary {
     pub kind: String,
     /// The station it left.
     pub from: String,
-    /// The station it went to.
+    /// The station it went to, or was to go to.
     pub to: String,
+    /// It did not get there: `latency_ms` and `round_trip_ms` are null.
+    #[serde(default)]
+    pub failed: bool,
     /// When it was decided.
     pub begun_s: f64,
     /// When the path was cut.
@@ -382,6 +385,7 @@ fn handoff(outcome: &Outcome, number: usize, handoff: &Handoff) -> HandoffSummar
         kind: handoff.kind.clone(),
         from: handoff.from.clone(),
         to: handoff.to.clone(),
+        failed: handoff.failed,
         begun_s: handoff.begun.as_secs_f64(),
         cut_s: handoff.cut.as_secs_f64(),
         flows: handoff.flows.iter().map(of).collect(),

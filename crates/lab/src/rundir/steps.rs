@@ -64,7 +64,7 @@ pub(super) fn steps(outcome: &Outcome) -> Vec<Step> {
     steps
 }
 
-/// The events of the scenario, each until another one ends it; nothing, if there are more than the figure has room for.
+/// The events of the scenario, each until another one ends it. A figure has room for [`EVENTS`] of them.
 pub(super) fn events(outcome: &Outcome) -> Vec<Step> {
     let mut open: BTreeMap<(&str, EventKind), usize> = BTreeMap::new();
     let mut events: Vec<Step> = Vec::new();
@@ -83,7 +83,7 @@ pub(super) fn events(outcome: &Outcome) -> Vec<Step> {
         let to = if end.is_some() { outcome.plan.end() } else { record.at };
         events.push(Step { from: record.at, to, host: String::new(), name: event.to_string() });
     }
-    if events.len() > EVENTS { Vec::new() } else { events }
+    events
 }
 
 /// The host that moved which a mark is about: its own, or the one whose address the mark has.

@@ -272,3 +272,29 @@ fn wireshark_reads_interfaces_and_fates_and_finds_nothing_malformed() {
         assert!(rows.lines().any(|row| row == expected), "`{expected}`");
     }
 }
+
+/// With more events than it has room for, the figure draws none and says so; the numbers have all. A hole is among them.
+#[test]
+fn a_figure_says_that_it_draws_no_events() {
+    let text = |events: usize| {
+        let one = |number: usize| {
+            let (kind, at) = (if number.is_multiple_of(2) { "cut" } else { "restore" }, 1300 + 100 * number);
+            format!("[[event]]\nat = \"{at}ms\"\nkind = \"{kind}\"\nwire = \"internet\"\n")
+        };
+        format!("{FIRST}\n{}", (0..events).map(one).collect::<String>())
+    };
+    for (events, is_drawn) in [(4, true), (26, false)] {
+        let outcome = simulate(Scenario::plan("x.toml", &text(events), &[], 7).unwrap()).unwrap();
+        assert!(!outcome.holes.is_empty());
+        let figure = sequence(&outcome);
+        let (svg, csv) = (figure.svg(), figure.csv());
+        assert_eq!(svg.contains("cut of wire internet") || svg.contains("cut of wire"), is_drawn);
+        assert_eq!(figure.caption.contains("events of the scenario are not drawn"), !is_drawn);
+        assert_eq!(
+            csv.lines().filter(|line| line.contains("cut of wire internet")).count(),
+            events / 2,
+            "{csv}"
+        );
+        assert!(csv.contains("\nhole,") && svg.contains("outage without a handoff"));
+    }
+}

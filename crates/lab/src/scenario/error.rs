@@ -130,7 +130,11 @@ impl<'a> Source<'a> {
             Some(key) => format!("{}.{key}", path.trim_end_matches('.')),
             None => full,
         };
-        let problem = if missing.is_some() { "is missing".to_owned() } else { plain(problem) };
+        let mut problem = if missing.is_some() { "is missing".to_owned() } else { plain(problem) };
+        if full.rsplit('.').next() == Some("mtu") {
+            // RFC 791, section 3.2.
+            problem = problem.replace("a whole number from 0 to 65535", "a whole number from 68 to 65535");
+        }
         let problem = format!("`{full}`: {problem}");
         // The last of several that change the same value counts.
         let within = |inner: &str, outer: &str| {
@@ -178,6 +182,10 @@ impl<'a> Source<'a> {
 fn plain(problem: &str) -> String {
     const WHOLE: [&str; 10] = ["u8", "u16", "u32", "u64", "usize", "i8", "i16", "i32", "i64", "isize"];
     let mut text = problem.replace("floating point `", "number `");
+    text = text.replace(
+        "invalid type: unit variant, expected string only",
+        "one word is needed, no list and no table",
+    );
     for (theirs, ours) in [("invalid type: map,", "a table,"), ("invalid type: sequence,", "a list,")] {
         text = text.replace(theirs, &format!("invalid type: {ours}"));
     }

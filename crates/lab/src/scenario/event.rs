@@ -8,7 +8,7 @@ use super::{Scenario, units};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use trace::{Event, EventKind};
 use wire::{Duration, Seed};
@@ -73,15 +73,18 @@ pub struct RandomTable {
     )]
     #[schemars(schema_with = "node::config::schema::span")]
     pub to: Option<Duration>,
-    /// The hosts concerned: all, if none is given.
-    #[serde(default)]
-    pub hosts: Vec<String>,
-    /// The wires concerned: if neither wires nor cells are given, all of both.
-    #[serde(default)]
-    pub wires: Vec<String>,
+    /// The hosts concerned: all, if the key is absent. Only with kinds that happen to hosts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1))]
+    pub hosts: Option<Vec<String>>,
+    /// The wires concerned: if both `wires` and `cells` are absent, all of both. Only with kinds that happen to links.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1))]
+    pub wires: Option<Vec<String>>,
     /// The cells concerned.
-    #[serde(default)]
-    pub cells: Vec<u16>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1))]
+    pub cells: Option<Vec<u16>>,
     /// Of `loss`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 1))]
@@ -120,9 +123,21 @@ impl<'de> Deserialize<'de> for Step {
             let (sign, span) = text
                 .strip_prefix('-')
                 .map_or_else(|| Some((1, text.strip_prefix('+')?)), |span| Some((-1, span)))?;
-            let nanos = i64::try_from(node::config::parse_span(span)?.as_nanos()).ok()?;
-            (nanos > 0).then_some(Self(sign * nanos))
+            let span = node::config::read_span(span);
+            Some(span.map(|span| (sign, span.as_nanos())))
         });
+        // A clock counts nanoseconds in 64 bits with a sign.
+        let too_large = || {
+            let most = i64::MAX / 1_000_000_000;
+            Err(D::Error::custom(format!("`{text}` is too large a step; allowed: at most {most}s")))
+        };
+        let signed = match signed {
+            Some(Err(why)) if why.contains("is too long") => return too_large(),
+            Some(Err(why)) if why.contains("decimals") => return Err(D::Error::custom(why)),
+            Some(Ok((_, nanos))) if i64::try_from(nanos).is_err() => return too_large(),
+            Some(Ok((sign, nanos))) if nanos > 0 => i64::try_from(nanos).ok().map(|nanos| Self(sign * nanos)),
+            _ => None,
+        };
         signed.ok_or_else(|| {
             D::Error::custom(format!(
                 "`{text}` is not a step of a clock; write + or -, a number above 0 and a unit, as \"+5s\" or \"-200ms\""
@@ -396,7 +411,61 @@ fn check_random(scenario: &Scenario, random: &RandomTable) -> Result<(), Wrong> 
             return wrong(key, format!("`kinds` does not have `{}`", kind.name()));
         }
     }
+    once("kinds", random.kinds.iter().map(|kind| kind.name()))?;
+    let wires = random.wires.clone();
+    let cells = random.cells.as_deref().map(|cells| cells.iter().map(ToString::to_string).collect());
+    for (key, names, of_link) in
+        [("hosts", random.hosts.clone(), false), ("wires", wires, true), ("cells", cells, true)]
+    {
+        let Some(names) = names else { continue };
+        if names.is_empty() {
+            return wrong(
+                key,
+                format!("names nothing; name at least one, or leave out `{key}`: then all are concerned"),
+            );
+        }
+        if !random.kinds.iter().any(|kind| kind.is_of_link() == of_link) {
+            let happen = if of_link { "hosts" } else { "wires and cells" };
+            return wrong(
+                key,
+                format!(
+                    "does not fit: all `kinds` happen to {happen}; allowed with it: {}",
+                    kinds_of(of_link)
+                ),
+            );
+        }
+        once(key, names.iter().map(String::as_str))?;
+    }
     Ok(())
+}
+
+/// A name that stands twice in a list.
+fn once<'a>(key: &str, names: impl Iterator<Item = &'a str>) -> Result<(), Wrong> {
+    let mut seen = BTreeSet::new();
+    for (index, name) in names.enumerate() {
+        if !seen.insert(name) {
+            return wrong(
+                &format!("{key}[{index}]"),
+                format!("`{name}` stands there twice; each is as likely as the others"),
+            );
+        }
+    }
+    Ok(())
+}
+
+/// The kinds of random events that happen to links, or to hosts.
+fn kinds_of(links: bool) -> String {
+    let all = [
+        EventKind::Crash,
+        EventKind::Stop,
+        EventKind::Clock,
+        EventKind::DiskFull,
+        EventKind::Cut,
+        EventKind::Loss,
+        EventKind::Mtu,
+    ];
+    let names = all.iter().filter(|kind| kind.is_of_link() == links).map(|kind| format!("`{}`", kind.name()));
+    names.collect::<Vec<_>>().join(", ")
 }
 
 /// What random events may happen to: an event of each kind on each host or link, at no instant yet.
@@ -442,21 +511,18 @@ fn targets(
 }
 
 fn hosts(layout: &Layout, random: &RandomTable) -> impl Iterator<Item = String> {
-    let all: Vec<String> = if random.hosts.is_empty() {
-        layout.hosts().map(|(name, _)| name.to_owned()).collect()
-    } else {
-        random.hosts.clone()
-    };
-    all.into_iter()
+    let all = || layout.hosts().map(|(name, _)| name.to_owned()).collect();
+    random.hosts.clone().unwrap_or_else(all).into_iter()
 }
 
 fn links(scenario: &Scenario, random: &RandomTable) -> impl Iterator<Item = (Option<String>, Option<u16>)> {
-    let all = random.wires.is_empty() && random.cells.is_empty();
-    let wires: Vec<String> = if all { scenario.wire.keys().cloned().collect() } else { random.wires.clone() };
+    let all = random.wires.is_none() && random.cells.is_none();
+    let wires: Vec<String> =
+        if all { scenario.wire.keys().cloned().collect() } else { random.wires.clone().unwrap_or_default() };
     let cells: Vec<u16> = if all {
         scenario.cell.keys().filter_map(|cell| cell.parse().ok()).collect()
     } else {
-        random.cells.clone()
+        random.cells.clone().unwrap_or_default()
     };
     let wires = wires.into_iter().map(|wire| (Some(wire), None));
     wires.chain(cells.into_iter().map(|cell| (None, Some(cell))))

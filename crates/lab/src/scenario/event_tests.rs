@@ -131,3 +131,75 @@ fn random_events_follow_the_seed_and_end_what_they_begin() {
     let refusal = plan(&table.replace("\"cut\"", "\"restore\""), 1).unwrap_err().to_string();
     assert!(refusal.contains("follows by itself"), "{refusal}");
 }
+
+#[test]
+fn a_random_event_has_no_key_that_does_not_fit() {
+    let table = |kinds: &str, rest: &str| {
+        format!("[[random_event]]\nkinds = [{kinds}]\nrate = 2\nlasts = \"200ms\"\n{rest}\n")
+    };
+    for (kinds, rest, key, problem) in [
+        ("\"cut\"", "hosts = [\"b2\"]", "hosts", "allowed with it: `crash`, `stop`, `clock`, `disk-full`"),
+        ("\"crash\"", "wires = [\"left\"]", "wires", "allowed with it: `cut`, `loss`, `mtu`"),
+        ("\"crash\"", "cells = [2]", "cells", "allowed with it: `cut`, `loss`, `mtu`"),
+        ("\"crash\"", "hosts = []", "hosts", "names nothing"),
+        ("\"cut\", \"cut\"", "", "kinds[1]", "twice"),
+        ("\"cut\"", "wires = [\"left\", \"left\"]", "wires[1]", "twice"),
+    ] {
+        let refusal = plan(&table(kinds, rest), 1).unwrap_err().to_string();
+        assert!(
+            refusal.contains(&format!("`random_event[0].{key}`: ")) && refusal.contains(problem),
+            "{refusal}"
+        );
+    }
+    for (kinds, rest) in
+        [("\"cut\"", "wires = [\"left\"]"), ("\"crash\", \"cut\"", "hosts = [\"b2\"]\ncells = [2]")]
+    {
+        assert!(plan(&table(kinds, rest), 1).is_ok(), "{kinds} {rest}");
+    }
+}
+
+#[test]
+fn a_refusal_says_the_limit() {
+    let at = |at: &str| one(at, "kind = \"crash\"\nhost = \"b1\"");
+    let step = |step: &str| one("1s", &format!("kind = \"clock\"\nhost = \"b1\"\nstep = \"{step}\""));
+    for (event, problem) in [
+        (one("1s", "kind = \"mtu\"\nwire = \"left\"\nmtu = 70000"), "a whole number from 68 to 65535"),
+        (one("1s", "kind = [\"crash\"]\nhost = \"b1\""), "one word is needed"),
+        (step("+99999999999s"), "allowed: at most 9223372036s"),
+        (step("-9999999999s"), "allowed: at most 9223372036s"),
+        (at("1.0000000000s"), "allowed: at most 9"),
+    ] {
+        let refusal = plan(&event, 1).unwrap_err().to_string();
+        assert!(refusal.contains(problem), "{event}\n{refusal}");
+    }
+    let two = at("1s") + &at("2s").replace("crash", "restart");
+    let setting = "event[5].at=3s".parse().unwrap();
+    let refusal =
+        Scenario::plan("x.toml", &format!("{FIRST}\n{two}"), &[setting], 1).unwrap_err().to_string();
+    assert!(refusal.contains("no `event[5]`; there are: event[0] to event[1]"), "{refusal}");
+}
+
+/// docs/events.md has a row for each key of both tables, and a kind for each kind; its example is taken.
+#[test]
+fn the_page_about_events_has_every_key() {
+    let page = include_str!("../../../../docs/events.md");
+    let (events, random) = page.split_once("## `[[random_event]]`").unwrap();
+    for (text, schema) in
+        [(events, schemars::schema_for!(EventTable)), (random, schemars::schema_for!(RandomTable))]
+    {
+        let keys = schema.get("properties").and_then(|keys| keys.as_object()).unwrap().keys();
+        let rows: Vec<&str> = text
+            .lines()
+            .filter(|line| line.starts_with("| `"))
+            .filter_map(|line| line.split(" | ").next())
+            .collect();
+        for key in keys {
+            assert!(rows.iter().any(|row| row.contains(&format!("`{key}`"))), "{key} is not in {rows:?}");
+        }
+    }
+    let example = page.split("```toml").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+    assert_eq!(plan(example, 1).unwrap().events.len(), 2);
+    for kind in ["crash", "stop", "clock", "disk-full", "cut", "loss", "mtu"] {
+        assert!(events.contains(&format!("\n| `{kind}` | ")), "{kind}");
+    }
+}

@@ -412,6 +412,7 @@ fn radio(scenario: &Scenario, layout: &Layout, host: &str, index: usize) -> Radi
         Some(_) => Listening::default(),
         None => Listening {
             association: scenario.radio.association,
+            drain: scenario.radio.drain,
             scan: scenario.radio.scan.map(|scan| Scan { every: scan.every, away: scan.away }),
         },
     };

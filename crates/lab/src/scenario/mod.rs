@@ -23,6 +23,7 @@ pub use phase::{Repetition, is_shifted};
 pub(crate) use protocol::CellularIp as CellularIpTable;
 pub(crate) use protocol::schema as roles_schema;
 pub use schema::schema;
+pub use secret::has_keys;
 pub use settings::Setting;
 pub(crate) use settings::roles_of;
 pub(crate) use units::parse_rate;
@@ -275,6 +276,11 @@ pub(crate) struct Radio {
     #[serde(default, deserialize_with = "node::config::span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub(crate) excursion: Duration,
+    /// How long a radio stays in its cell at most to send the frames that wait at it, when it is to change cells. With 0 s they are
+    /// lost.
+    #[serde(default, deserialize_with = "node::config::span")]
+    #[schemars(schema_with = "node::config::schema::span")]
+    pub(crate) drain: Duration,
     /// Frames that may wait at a mobile host's radio; as many as the cell says that it is in, if it is not given.
     pub(crate) queue: Option<u32>,
     /// How long it takes to associate, once a cell is heard.
@@ -296,8 +302,8 @@ impl Default for Radio {
     fn default() -> Self {
         let (at_1m, exponent) = (units::at_1m(), units::exponent());
         let (retune, attach, excursion) = (Duration::ZERO, None, Duration::ZERO);
-        let (association, scan, queue) = (Duration::ZERO, None, None);
-        Self { retune, attach, excursion, queue, association, scan, at_1m, exponent }
+        let (association, drain, scan, queue) = (Duration::ZERO, Duration::ZERO, None, None);
+        Self { retune, attach, excursion, drain, queue, association, scan, at_1m, exponent }
     }
 }
 

@@ -26,6 +26,14 @@ pub(crate) fn redacted(text: &str) -> String {
     out
 }
 
+/// Whether a text has a key.
+pub fn has_keys(text: &str) -> bool {
+    let Ok(document) = DeTable::parse(text) else { return false };
+    let mut spans = Vec::new();
+    in_table(document.get_ref(), &mut spans);
+    !spans.is_empty()
+}
+
 /// A setting as `run.json` has it.
 pub(crate) fn redacted_setting(setting: &Setting) -> String {
     let (path, value) = setting.parts();
@@ -91,6 +99,14 @@ mod tests {
         assert_eq!(redacted(&text), wanted);
         assert_eq!(redacted(&wanted), wanted);
         assert!(a != b && a.len() == A.len() && a.parse::<auth::Key>().is_ok());
+    }
+
+    #[test]
+    fn a_text_with_a_key_is_known_however_it_is_written() {
+        assert!(has_keys("role = [{ kind = \"x\", nodes = [{ spi = 256, key = \"00\" }] }]"));
+        assert!(has_keys("name = \"d#1\"\nrole = [{ \"k\\u0065y\" = \"00\" }]"));
+        assert!(has_keys("network_key = \"00\""));
+        assert!(!has_keys("name = \"monkey key = 1\" # key = \"00\"\nkeys = 1"));
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! `--set key=value`: one value of a scenario, changed from outside.
+//! `--set key=value`: one value of a scenario, changed from outside. `--set key=@FILE` reads the value from a file, which may be
+//! `/dev/stdin`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -27,6 +28,12 @@ impl FromStr for Setting {
         if path.iter().any(String::is_empty) {
             return Err(bad());
         }
+        // A key on a command line can be read by every user of the machine.
+        let read = |file: &str| {
+            let read = std::fs::read_to_string(file).map_err(|error| format!("`{text}`: {file}: {error}"));
+            read.map(|value| value.trim().to_owned())
+        };
+        let value = &value.strip_prefix('@').map_or_else(|| Ok(value.to_owned()), read)?;
         // What is not a TOML value is a text: nobody should have to quote `5ms` twice.
         let parsed =
             format!("value = {value}").parse::<Table>().ok().and_then(|mut table| table.remove("value"));
@@ -115,6 +122,7 @@ impl Setting {
                 Some((key, place)) => (key, place.parse::<usize>().ok()),
                 None => (step.as_str(), None),
             };
+            let length = table.get(key).and_then(Value::as_array).map(Vec::len).filter(|length| *length > 0);
             let inner = match (table.get_mut(key), place) {
                 (Some(Value::Array(list)), Some(place)) => list.get_mut(place),
                 (value, None) => value,
@@ -125,6 +133,11 @@ impl Setting {
                 Some(Value::Array(list)) => {
                     let last = list.len().saturating_sub(1);
                     return Err(format!("`{name}`: `{key}` is a list; write {key}[0] to {key}[{last}]"));
+                }
+                None if length.is_some() => {
+                    let length = length.unwrap_or_default();
+                    let last = if length > 1 { format!(" to {key}[{}]", length - 1) } else { String::new() };
+                    return Err(format!("`{name}`: no `{step}`; there are: {key}[0]{last}"));
                 }
                 _ => return Err(format!("`{name}`: no role and no table `{step}`; there are: {known}")),
             };
@@ -163,4 +176,21 @@ fn names_of(document: &mut Table) -> String {
     names.sort();
     names.dedup();
     names.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    #[test]
+    fn a_value_may_be_in_a_file() {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        writeln!(file, "000102030405060708090a0b0c0d0e0f").unwrap();
+        let path = file.path().display();
+        let setting: Setting = format!("cellular-ip.network_key=@{path}").parse().unwrap();
+        assert_eq!(setting.parts().1, "000102030405060708090a0b0c0d0e0f");
+        let refused = format!("mobile.key=@{path}-that-is-not-there").parse::<Setting>().unwrap_err();
+        assert!(refused.contains("that-is-not-there: No such file"), "{refused}");
+    }
 }

@@ -121,7 +121,7 @@ impl Tree {
         let roles = access
             .iter()
             .chain(&own)
-            .map(|role| role.clone().on_host(&[address], &[]).build(Interfaces(&interfaces), chance));
+            .map(|role| role.clone().on_host(&[address], &[], &[]).build(Interfaces(&interfaces), chance));
         let mut node = Node::new(roles.collect::<Result<Vec<_>, _>>()?, vec![address]);
         if forwards {
             self.set_routes(&mut node, host);

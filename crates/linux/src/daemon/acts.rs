@@ -1,6 +1,7 @@
 //! What the node asks for: sending packets, operating streams, tuning radios, storing records.
 
 use super::clients::Wishes;
+use super::recorder::Recorder;
 use super::sockets::{Done, Screened};
 use super::{BATCH, Daemon};
 use crate::Refusal;
@@ -83,7 +84,7 @@ impl Daemon {
                 Act::Answer(id, answer) => {
                     self.record(now, What::Answered(answer.clone()));
                     let is_status = self.asked_status.remove(&id);
-                    let answer = answer.map(|value| if is_status { self.drops.add_to(value) } else { value });
+                    let answer = answer.map(|value| if is_status { self.with_health(value) } else { value });
                     if let Some(asker) = self.asked.remove(&id) {
                         self.control.answer(asker, answer);
                     }
@@ -179,17 +180,28 @@ impl Daemon {
             return;
         }
         let id = packet.id;
-        let frame = self.port(iface).map(|_| ethernet::emit(&packet.link, &packet.bytes));
-        let bytes = if frame.is_none() { packet.bytes.clone() } else { Vec::new() };
-        self.record(now, What::Sent(iface, packet));
-        // A daemon that is killed now has sent nothing of which there is no record.
-        self.flush_records();
-        let sent = match (self.port(iface), frame) {
-            (Some(port), Some(frame)) => port.socket.send(&frame),
-            _ => self.give_to_kernel(&bytes),
+        if iface == Iface::HOST && self.records.is_some() {
+            self.given.note(id, &packet.bytes);
+        }
+        let sent = if self.records.as_ref().is_some_and(Recorder::is_at_once) {
+            // A daemon that is killed now has sent nothing of which there is no record.
+            self.record(now, What::Sent(iface, packet.clone()));
+            self.flush_records();
+            self.send(iface, &packet)
+        } else {
+            let sent = self.send(iface, &packet);
+            self.record(now, What::Sent(iface, packet));
+            sent
         };
         if let Err(error) = sent {
             self.refused(now, iface, id, &error);
+        }
+    }
+
+    fn send(&mut self, iface: Iface, packet: &Packet) -> Result<()> {
+        match self.port(iface) {
+            Some(port) => port.socket.send_payload(&packet.link, &packet.bytes),
+            None => self.give_to_kernel(&packet.bytes),
         }
     }
 

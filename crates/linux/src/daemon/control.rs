@@ -1,6 +1,7 @@
 //! The control socket: JSON lines over a UNIX socket, one answer to each request.
 
-use crate::descriptors::{self, Reserve};
+use super::socket_file::{self, SocketFile};
+use crate::descriptors::{Accepted, Reserve};
 use crate::error::{Attempt, Result};
 use crate::lines::{Heard, Lines};
 use crate::{Clock, peer};
@@ -10,10 +11,9 @@ use rustix::fs::Mode;
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::io::ErrorKind;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use wire::{Duration, Instant};
 
 /// A request, as one line of JSON.
@@ -77,12 +77,14 @@ struct Connection {
     lines: Lines,
     /// When it said something last.
     heard: Instant,
+    /// When it connected.
+    since: Instant,
     /// Whether it told the daemon to begin.
     is_lab: bool,
 }
 
 pub(crate) struct Control {
-    listener: Option<(UnixListener, PathBuf)>,
+    listener: Option<(UnixListener, SocketFile)>,
     connections: BTreeMap<u64, Connection>,
     /// Some client may have said more than was heard in one turn.
     has_more: bool,
@@ -191,8 +193,13 @@ impl Control {
     /// Answers who asked us to stop: everything has been written.
     pub(crate) fn say_goodbye(&mut self) {
         for asker in std::mem::take(&mut self.stops) {
-            let summary = self.summary.clone();
-            self.reply(asker, &Answer::Ok(summary));
+            let answer = match &self.summary {
+                serde_json::Value::Null => {
+                    Answer::Error("it could not sum up; its last words are on stderr".to_owned())
+                }
+                summary => Answer::Ok(summary.clone()),
+            };
+            self.reply(asker, &answer);
         }
         for Connection { lines, .. } in self.connections.values_mut() {
             let _ = lines.finish(); // who does not read is not waited for
@@ -214,7 +221,7 @@ impl Control {
                 let _ = lines.send(&Answer::Error(format!("{CONNECTIONS} clients are connected; try again")));
                 continue;
             }
-            self.connections.insert(self.next, Connection { lines, heard: now, is_lab: false });
+            self.connections.insert(self.next, Connection { lines, heard: now, since: now, is_lab: false });
             self.next += 1;
         }
         if self.listener.is_some() {
@@ -225,18 +232,13 @@ impl Control {
     /// The next client, by a descriptor of the reserve if there is no other.
     fn accept_one(&mut self) -> Option<UnixStream> {
         let (listener, _) = self.listener.as_ref()?;
-        loop {
-            match listener.accept() {
-                Ok((stream, _)) => return Some(stream),
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return None,
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => {
-                    let is_used_up = Errno::from_io_error(&error).is_some_and(descriptors::is_used_up);
-                    if !is_used_up || !self.reserve.spend(1) {
-                        self.rests = true;
-                        return None;
-                    }
-                }
+        let errno = |error: std::io::Error| Errno::from_io_error(&error).unwrap_or(Errno::INVAL);
+        match self.reserve.accept(1, || listener.accept().map_err(errno)) {
+            Accepted::One((stream, _)) => Some(stream),
+            Accepted::Nothing => None,
+            Accepted::Refused => {
+                self.rests = true;
+                None
             }
         }
     }
@@ -252,31 +254,48 @@ impl Control {
     }
 }
 
-/// The client that has been idle for longest goes, if it has been for [`IDLE`].
+/// The client that has been idle for longest goes, if it has been for [`IDLE`]; else the one that has been connected for longest, if
+/// it has been for [`IDLE`], so that clients which ask now and then do not keep others out. It connects again.
 fn make_room(connections: &mut BTreeMap<u64, Connection>, now: Instant) -> bool {
-    let idle = connections.iter().filter(|(_, client)| !client.is_lab && client.heard + IDLE <= now);
-    let longest = idle.min_by_key(|(_, client)| client.heard).map(|(asker, _)| *asker);
-    longest.is_some_and(|asker| connections.remove(&asker).is_some())
+    let longest = |since: fn(&Connection) -> Instant| {
+        let over = connections.iter().filter(|(_, client)| !client.is_lab && since(client) + IDLE <= now);
+        over.min_by_key(|(_, client)| since(client)).map(|(asker, _)| *asker)
+    };
+    let gives_way = longest(|client| client.heard).or_else(|| longest(|client| client.since));
+    gives_way.is_some_and(|asker| connections.remove(&asker).is_some())
 }
 
-impl Drop for Control {
-    fn drop(&mut self) {
-        if let Some((_, path)) = &self.listener {
-            let _ = std::fs::remove_file(path);
-        }
-    }
-}
-
-fn listen(path: &Path) -> Result<(UnixListener, PathBuf)> {
-    // A socket that nobody answers at is what a killed daemon left behind.
-    if path.exists() && std::os::unix::net::UnixStream::connect(path).is_err() {
-        std::fs::remove_file(path).attempt("remove", path.display())?;
-    }
+fn listen(path: &Path) -> Result<(UnixListener, SocketFile)> {
+    socket_file::clear(path, || UnixStream::connect(path).map(drop)).attempt("listen at", path.display())?;
     // From its first moment on it is its owner's alone; other threads, which could make files meanwhile, there are none yet.
     let before = rustix::process::umask(Mode::from_raw_mode(0o177));
     let listener = UnixListener::bind(path).attempt("listen at", path.display());
     rustix::process::umask(before);
     let listener = listener?;
     listener.set_nonblocking(true).attempt("listen at", path.display())?;
-    Ok((listener, path.to_owned()))
+    Ok((listener, SocketFile::bound(path)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clients_that_keep_asking_give_way_when_they_have_had_their_time() {
+        let client = |since: u64, heard: u64, is_lab: bool| {
+            let (stream, _) = UnixStream::pair().unwrap();
+            let [since, heard] = [since, heard].map(|s| Instant::ZERO + Duration::from_secs(s));
+            Connection { lines: Lines::new(stream).unwrap(), heard, since, is_lab }
+        };
+        let at = |s| Instant::ZERO + Duration::from_secs(s);
+        // All of them asked three seconds ago at the most.
+        let mut all: BTreeMap<u64, Connection> =
+            (0..4).map(|n| (n, client(10 + n, 27 + n % 2, n == 0))).collect();
+        assert!(!make_room(&mut all, at(20)), "nobody has had its time");
+        assert!(make_room(&mut all, at(30)));
+        assert!(!all.contains_key(&1), "the oldest but the lab's");
+        assert!(make_room(&mut all, at(38)));
+        assert!(!all.contains_key(&2), "the one that has been idle for longest");
+        assert!(all.contains_key(&0));
+    }
 }

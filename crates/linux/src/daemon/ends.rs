@@ -1,11 +1,16 @@
 //! What ends a daemon in order from outside, and what keeps a second daemon out.
 
+use super::folder::folder;
 use crate::error::{Attempt, Result, check};
-use crate::peer;
+use crate::{namespace, peer};
+use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket_with};
+use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::PathBuf;
 
 /// SIGTERM, SIGINT, SIGHUP and SIGQUIT, as a descriptor to wait on. These signals no longer end the process by themselves.
 #[derive(Debug)]
@@ -36,10 +41,14 @@ impl AsFd for Signals {
 }
 
 /// The right to be the daemon of a network namespace. An abstract UNIX address belongs to its network namespace, and is free
-/// again when its process has ended, by whatever cause.
+/// again when its process has ended, by whatever cause. But any user may take it; so the daemons of one user agree by a lock in
+/// their own folder, and the address counts where its holder may be a daemon at all.
 #[derive(Debug)]
 pub(super) struct Claim {
-    _socket: OwnedFd,
+    /// None if a process that may not be the daemon has the address.
+    _socket: Option<OwnedFd>,
+    /// None in a lab, whose namespaces nobody else enters.
+    _lock: Option<Lock>,
 }
 
 const NAME: &[u8] = b"wayfare/node";
@@ -56,36 +65,101 @@ pub(super) enum Taken {
 impl Claim {
     /// Takes it, in the namespace of the calling thread.
     pub(super) fn take() -> Result<Taken> {
-        let take = || -> io::Result<Taken> {
-            let address = SocketAddrUnix::new_abstract_name(NAME)?;
-            let socket = open()?;
-            match rustix::net::bind(&socket, &address) {
-                Err(Errno::ADDRINUSE) => {
-                    let probe = open()?;
-                    // The other one may not listen yet, or have a full queue.
-                    let holder = match rustix::net::connect(&probe, &address) {
-                        Ok(()) => peer::credentials(&probe)?.pid,
-                        Err(_) => 0,
-                    };
-                    Ok(Taken::By(holder))
-                }
-                bound => {
-                    bound.and_then(|()| rustix::net::listen(&socket, 1))?;
-                    Ok(Taken::Free(Self { _socket: socket }))
+        Self::take_with(Lock::take)
+    }
+
+    /// The same for a lab, which leaves no files outside of its folder.
+    fn take_in_lab() -> Result<Taken> {
+        Self::take_with(|| Ok(Locked::Free(None)))
+    }
+
+    fn take_with(lock: impl FnOnce() -> Result<Locked>) -> Result<Taken> {
+        let (socket, holder) = Self::take_address().attempt("be", WHAT)?;
+        if let Some(pid) = holder {
+            return Ok(Taken::By(pid));
+        }
+        match lock()? {
+            Locked::Free(lock) => Ok(Taken::Free(Self { _socket: socket, _lock: lock })),
+            Locked::ByAnother => Ok(Taken::By(0)),
+        }
+    }
+
+    /// The address, or the process that has it and may be a daemon.
+    fn take_address() -> io::Result<(Option<OwnedFd>, Option<i32>)> {
+        let address = SocketAddrUnix::new_abstract_name(NAME)?;
+        let socket = open()?;
+        match rustix::net::bind(&socket, &address) {
+            Err(Errno::ADDRINUSE) => {
+                let probe = open()?;
+                match rustix::net::connect(&probe, &address) {
+                    Ok(()) | Err(Errno::AGAIN) => {
+                        let holder = peer::credentials(&probe).ok();
+                        let daemon = holder.filter(|holder| may_be_daemon(holder.uid));
+                        Ok((None, daemon.map(|holder| holder.pid)))
+                    }
+                    // It does not listen: a daemon does at once.
+                    Err(_) => Ok((None, None)),
                 }
             }
-        };
-        take().attempt("be", WHAT)
+            bound => {
+                bound.and_then(|()| rustix::net::listen(&socket, 64))?;
+                Ok((Some(socket), None))
+            }
+        }
     }
 
     /// Takes it, or says which process has it.
-    pub(super) fn take_or_refuse() -> Result<Self> {
-        let holder = match Self::take()? {
+    pub(super) fn take_or_refuse(in_lab: bool) -> Result<Self> {
+        let holder = match if in_lab { Self::take_in_lab()? } else { Self::take()? } {
             Taken::Free(claim) => return Ok(claim),
             Taken::By(0) => "another process is it".to_owned(),
             Taken::By(pid) => format!("process {pid} is it"),
         };
         Err(io::Error::other(format!("{holder}; end that first"))).attempt("be", WHAT)
+    }
+}
+
+/// Whether a process of this user may be the daemon here: root's, one of our own, or of who owns this network namespace.
+fn may_be_daemon(user: u32) -> bool {
+    user == 0
+        || user == rustix::process::geteuid().as_raw()
+        || namespace::owner().is_some_and(|owner| owner == user)
+}
+
+/// A lock among the daemons of one user, for the namespace of the thread that took it.
+#[derive(Debug)]
+struct Lock {
+    path: PathBuf,
+    _file: File,
+}
+
+enum Locked {
+    Free(Option<Lock>),
+    ByAnother,
+}
+
+impl Lock {
+    fn take() -> Result<Locked> {
+        let path = folder()?.join(format!("namespace-{}.lock", namespace::cookie()?));
+        loop {
+            let open = File::options().write(true).create(true).truncate(false).mode(0o600).open(&path);
+            let file = open.attempt("open the lock", path.display())?;
+            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+                Err(Errno::WOULDBLOCK) => return Ok(Locked::ByAnother),
+                other => other.attempt("lock", path.display())?,
+            }
+            // Who had it may have removed it between the two calls: then it keeps nobody out.
+            let ours = file.metadata().attempt("look at", path.display())?;
+            if fs::symlink_metadata(&path).is_ok_and(|there| there.ino() == ours.ino()) {
+                return Ok(Locked::Free(Some(Self { path, _file: file })));
+            }
+        }
+    }
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.path);
     }
 }
 

@@ -9,10 +9,12 @@ use crate::{Offset, counters};
 use rustix::event::{PollFd, PollFlags, poll};
 use std::io::Write;
 use trace::What;
-use wire::{Duration, Iface, PacketId};
+use wire::{Duration, Iface, Instant, PacketId};
 
 /// At the end, so many batches of frames are taken from an interface: more than its socket holds.
 const ROUNDS: usize = 1024;
+/// And for so long at most from all of them: what a flood has brought costs more than it takes to bring it.
+const DRAINING: Duration = Duration::from_secs(1);
 
 impl Daemon {
     /// Takes what the kernel still has for us, asks every queue what it holds, and sums up for who asked us to stop.
@@ -20,8 +22,9 @@ impl Daemon {
         self.reserve.spend(RESERVE);
         // One that did not run until now was stalled, even if no frame waits for it.
         self.vitals.beat(self.clock.now());
+        let until = self.clock.now() + DRAINING;
         for iface in 0..=self.ports.len() {
-            self.drain(Iface(iface as u16))?;
+            self.drain(Iface(iface as u16), until)?;
         }
         self.receive_datagrams();
         while let Some(storage) = self.storage.as_ref().filter(|storage| storage.is_busy()) {
@@ -50,9 +53,9 @@ impl Daemon {
     }
 
     /// Takes what has come on an interface. A flood does not put off the end.
-    fn drain(&mut self, iface: Iface) -> Result<()> {
+    fn drain(&mut self, iface: Iface, until: Instant) -> Result<()> {
         for _ in 0..ROUNDS {
-            if !self.receive(iface)? {
+            if !self.receive(iface)? || self.clock.now() >= until {
                 break;
             }
         }
@@ -61,6 +64,7 @@ impl Daemon {
 
     /// What the kernel counted, when all that it sent has come here: what it sent last may be on its way.
     pub(super) fn settled_counters(&mut self, before: &counters::Counters) -> counters::Counters {
+        let until = self.clock.now() + DRAINING;
         for _ in 0..SETTLING {
             let counted = counted_since(before);
             let taken = self.vitals.received.first().copied().unwrap_or_default();
@@ -69,7 +73,7 @@ impl Daemon {
                 return counted;
             }
             crate::pause(Duration::from_millis(1));
-            if self.drain(Iface::HOST).is_err() {
+            if self.drain(Iface::HOST, until).is_err() || self.clock.now() >= until {
                 break;
             }
         }

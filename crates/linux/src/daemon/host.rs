@@ -5,7 +5,7 @@ use crate::error::Result;
 use crate::namespace::sysctl;
 use crate::packet::{Options, PacketSocket};
 use crate::{End, Netlink, Place, TcpMetrics, ethtool};
-use wire::{EtherType, Frame, Ipv4Addr, Mac, Prefix, ethernet};
+use wire::{EtherType, Frame, Ipv4Addr, Mac, Prefix};
 
 /// The kernel's end.
 pub(crate) const KERNEL_SIDE: &str = "wf-host";
@@ -20,6 +20,10 @@ pub(crate) struct HostLink {
     pub(crate) socket: PacketSocket,
     /// Whether both ends are up.
     pub(crate) carries: bool,
+    /// The numbers of both ends.
+    pub(crate) pair: [u32; 2],
+    /// Whether the pair was removed.
+    pub(crate) is_removed: bool,
     /// Whether the default route leads to it.
     leads: bool,
     /// What holds for the host's TCP connections.
@@ -52,7 +56,9 @@ impl HostLink {
             net.add_address(KERNEL_SIDE, *address, 32)?;
         }
         let socket = PacketSocket::open(NODE_SIDE, &Options { bypass_qdisc: true, ..Options::default() })?;
-        let mut host = Self { socket, carries: true, leads: false, tcp: tcp.clone() };
+        let pair = [net.link(KERNEL_SIDE)?.index, net.link(NODE_SIDE)?.index];
+        let mut host =
+            Self { socket, carries: true, pair, is_removed: false, leads: false, tcp: tcp.clone() };
         if !addresses.is_empty() {
             host.lead_everywhere(net)?;
         }
@@ -87,7 +93,7 @@ impl HostLink {
     /// Hands a datagram to the host's own stack.
     pub(crate) fn send(&self, bytes: &[u8]) -> Result<()> {
         let link = Frame { kind: EtherType::IPV4, src: NODE_MAC, dst: KERNEL_MAC };
-        self.socket.send(&ethernet::emit(&link, bytes))
+        self.socket.send_payload(&link, bytes)
     }
 }
 

@@ -19,6 +19,8 @@ use wire::{Cell, Iface};
 pub(super) struct Standing {
     /// The device's number.
     pub(super) index: u32,
+    /// The largest datagram that the device takes.
+    pub(super) mtu: u32,
     /// Whether the device carries frames.
     pub(super) carries: bool,
     /// The cell that the radio is tuned to.
@@ -43,13 +45,14 @@ impl Daemon {
     pub(super) fn hear_links(&mut self) -> Result<()> {
         for change in self.links.changes()? {
             match change {
-                LinkChange::Is(link) if link.name == KERNEL_SIDE || link.name == NODE_SIDE => {
+                LinkChange::Is(link) if self.host.pair.contains(&link.index) => {
                     self.host_link_changed(&link)?;
                 }
                 LinkChange::Is(link) => {
                     let Some(iface) = self.iface_of(|port| port.spec.name == link.name) else { continue };
                     self.device_changed(iface, &link)?;
                 }
+                LinkChange::Removed(index) if self.host.pair.contains(&index) => self.host_link_removed(),
                 LinkChange::Removed(index) => {
                     if let Some(iface) = self.iface_of(|port| port.standing.index == index) {
                         self.lose_device(iface, REMOVED);
@@ -66,8 +69,12 @@ impl Daemon {
 
     fn device_changed(&mut self, iface: Iface, link: &crate::Link) -> Result<()> {
         let Some(port) = self.port_mut(iface) else { return Ok(()) };
-        if link.index != port.standing.index {
-            // Another device of this name: what was hooked and opened went with the old one.
+        let mtu = port.mtu();
+        port.standing.mtu = link.mtu;
+        // A radio that moves tells when it comes up next.
+        let is_other_mtu = port.mtu() != mtu && !port.spec.tunes && port.standing.is_up;
+        if link.index != port.standing.index || !port.socket.is_bound_to(link.index) {
+            // Another device of this name, or the same that was away: what was hooked and opened went with the old one.
             nft::deafen(&[&link.name])?;
             port.socket = open_port(&link.name)?;
             port.standing.index = link.index;
@@ -75,6 +82,9 @@ impl Daemon {
         if link.carries {
             port.standing.carries = true;
             self.settle(iface);
+            if is_other_mtu {
+                self.link_up(iface, None);
+            }
         } else {
             self.lose_device(iface, if link.up { NO_CARRIER } else { DOWN });
         }
@@ -94,7 +104,7 @@ impl Daemon {
     }
 
     /// For the lab: no scenario asks that an interface goes down.
-    fn note_lost(&mut self, name: String) {
+    pub(super) fn note_lost(&mut self, name: String) {
         if !self.vitals.lost_interfaces.contains(&name) {
             self.vitals.lost_interfaces.push(name);
         }
@@ -119,8 +129,7 @@ impl Daemon {
                 self.note_lost(link.name.clone());
             }
         } else if !self.host.carries
-            && self.net.link(KERNEL_SIDE)?.carries
-            && self.net.link(NODE_SIDE)?.carries
+            && [KERNEL_SIDE, NODE_SIDE].iter().all(|end| self.net.link(end).is_ok_and(|link| link.carries))
         {
             self.host.carries = true;
             host::quiet(KERNEL_SIDE);
@@ -204,10 +213,10 @@ impl Daemon {
     }
 
     pub(super) fn link_up(&mut self, iface: Iface, cell: Option<Cell>) {
-        let Some(spec) = self.port(iface).map(|port| port.spec.clone()) else { return };
+        let Some((spec, mtu)) = self.port(iface).map(|port| (port.spec.clone(), port.mtu())) else { return };
         let now = self.clock.now();
         self.record(now, What::Up(iface, cell));
-        let link = Link::Up { cell, mac: spec.mac, mtu: spec.mtu, name: &spec.name };
+        let link = Link::Up { cell, mac: spec.mac, mtu, name: &spec.name };
         self.give(now, Input::Link(iface, link));
     }
 
@@ -221,5 +230,5 @@ impl Daemon {
 /// What is known of a link when its device has been taken over.
 pub(super) fn standing_of(net: &mut Netlink, name: &str) -> Result<Standing> {
     let link = net.link(name)?;
-    Ok(Standing { index: link.index, carries: link.carries, ..Standing::default() })
+    Ok(Standing { index: link.index, mtu: link.mtu, carries: link.carries, ..Standing::default() })
 }

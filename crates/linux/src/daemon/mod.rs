@@ -5,18 +5,24 @@
 //! of a lab; what happens is written down as [`trace::Record`]s.
 
 mod acts;
+mod claimed;
 mod clients;
 mod control;
 mod drops;
 mod ends;
 mod finish;
+mod folder;
+mod given;
 mod host;
 mod links;
 mod radio;
 mod receive;
 mod recorder;
+mod recording;
+mod socket_file;
 mod sockets;
 mod storage;
+mod troubles;
 mod undo;
 mod vitals;
 mod wished;
@@ -29,10 +35,12 @@ use crate::{
     Clock, LinkWatch, Netlink, Offset, Store, TcpMetrics, Timer, counters, descriptors, ethtool, nft,
     set_timer_slack,
 };
+use claimed::Claimed;
 use clients::Clients;
 use control::{Control, Request};
 use drops::Drops;
 use ends::{Claim, Signals};
+use given::Given;
 use host::{HostLink, KERNEL_SIDE};
 use links::Standing;
 use node::{Boot, Command, CommandId, Input, Node, Outbox, StreamId, StreamOp, Value};
@@ -42,6 +50,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::time::Timespec;
 use sockets::Sockets;
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write;
 use std::os::fd::AsFd;
 use std::path::PathBuf;
 use storage::Storage;
@@ -122,6 +131,13 @@ struct Port {
     standing: Standing,
 }
 
+impl Port {
+    /// The largest datagram that goes out here: what is configured, or less if the device takes less.
+    fn mtu(&self) -> u16 {
+        self.spec.mtu.min(u16::try_from(self.standing.mtu).unwrap_or(u16::MAX))
+    }
+}
+
 /// Takes the work on packets from a device, switches it on, and opens it.
 fn open_port(device: &str) -> Result<PacketSocket> {
     ethtool::offloads_off(device)?;
@@ -176,6 +192,8 @@ struct Daemon {
     armed: Option<Instant>,
     /// All that happened, if a reader is named.
     records: Option<Recorder>,
+    /// What the kernel was given, for the records.
+    given: Given,
     storage: Option<Storage<Store>>,
     /// What the node is told when it begins: what was found in the store.
     boot: Boot,
@@ -210,41 +228,66 @@ struct Daemon {
 
 /// Runs a daemon until it is told to stop. The namespace's interfaces must exist.
 pub fn run(spec: Spec) -> Result<()> {
-    let name = spec.name.clone();
-    let hold = spec.hold;
-    let claim = Claim::take_or_refuse()?;
+    let claim = Claim::take_or_refuse(spec.hold)?;
     let signals = Signals::take()?;
-    // A lab's namespace ends with its daemon. Dropped last, whatever ends this function.
-    let _undo = if hold { None } else { Some(Undo::note(&claim, &spec)?) };
-    let mut daemon = Daemon::take_over(spec)?;
-    let before = counters::here()?;
-    let offset = Offset::sample();
-    if !hold {
-        crate::set_realtime();
-        daemon.clock = Clock::start();
-        daemon.begin();
+    let descriptors = descriptors::raise();
+    let claimed = Claimed::of(&spec)?;
+    // A lab's namespace ends with its daemon.
+    let undo = if spec.hold { None } else { Some(Undo::note(&claim, &spec)?) };
+    let ended = Daemon::live(spec, claimed, descriptors, &signals);
+    let put_back = undo.map_or(Ok(()), Undo::put_back);
+    first_error([ended, put_back])
+}
+
+/// The first error; the others are said here.
+fn first_error(done: impl IntoIterator<Item = Result<()>>) -> Result<()> {
+    let mut errors = done.into_iter().filter_map(Result::err);
+    let first = errors.next();
+    for error in errors {
+        let _ = writeln!(std::io::stderr(), "{error}");
     }
-    while !daemon.ends {
-        let ready = daemon.wait(&signals)?;
-        daemon.serve(ready)?;
-        daemon.check_rest(&name)?;
-        daemon.flush_records();
-    }
-    crate::set_ordinary();
-    daemon.finish(&name, &before, offset)?;
-    if let Some(records) = daemon.records.take() {
-        records.end()?;
-    }
-    if let Some(store) = daemon.storage.take().and_then(Storage::end) {
-        store.close()?;
-    }
-    daemon.control.say_goodbye();
-    Ok(())
+    first.map_or(Ok(()), Err)
 }
 
 impl Daemon {
-    fn take_over(spec: Spec) -> Result<Self> {
-        let descriptors = descriptors::raise();
+    /// From the taking over to the last step of the end.
+    fn live(spec: Spec, claimed: Claimed, descriptors: usize, signals: &Signals) -> Result<()> {
+        let (name, hold) = (spec.name.clone(), spec.hold);
+        let mut daemon = Self::take_over(spec, claimed, descriptors)?;
+        let before = counters::here()?;
+        let offset = Offset::sample();
+        if !hold {
+            crate::set_realtime();
+            daemon.clock = Clock::start();
+            daemon.begin();
+        }
+        let worked = daemon.work(&name, signals);
+        crate::set_ordinary();
+        // One step that fails keeps no other from being done.
+        let mut done = vec![worked];
+        let is_orderly = done.iter().all(Result::is_ok);
+        if is_orderly {
+            done.push(daemon.finish(&name, &before, offset));
+        }
+        done.extend(daemon.records.take().map(Recorder::end));
+        if is_orderly && let Some(store) = daemon.storage.take().and_then(Storage::end) {
+            done.push(store.close());
+        }
+        daemon.control.say_goodbye();
+        first_error(done)
+    }
+
+    fn work(&mut self, name: &str, signals: &Signals) -> Result<()> {
+        while !self.ends {
+            let ready = self.wait(signals)?;
+            self.serve(ready)?;
+            self.check_rest(name)?;
+            self.flush_records();
+        }
+        Ok(())
+    }
+
+    fn take_over(spec: Spec, claimed: Claimed, descriptors: usize) -> Result<Self> {
         set_timer_slack(Duration::from_micros(1))?;
         crate::lock_memory();
         let mut net = Netlink::open()?;
@@ -268,14 +311,17 @@ impl Daemon {
         let names: Vec<&str> = ports.iter().map(|port: &Port| port.spec.name.as_str()).collect();
         let names = [&[KERNEL_SIDE, host::NODE_SIDE], &names[..]].concat();
         let queues = spec.hold.then(|| QueueWatch::open(&mut net, &names)).transpose()?;
-        let store = spec.open_store()?;
-        let records = spec.records.as_deref().map(|at| Recorder::create(at, spec.records_at_once));
+        let Claimed { control, door, store } = claimed;
         let mut boot = Boot::default();
         if let Some(store) = &store {
             (boot.stored, boot.clean) = (store.records(), store.was_clean());
         }
         let radio = spec.radio.map(|(path, host)| Radio::connect(&path, host)).transpose()?;
         let vitals = Vitals::new(ports.len() + 1);
+        let clients = Clients::open(door, spec.addresses.first().copied())?;
+        let storage = store.map(Storage::start).transpose()?;
+        // At last: whatever failed until here has cost nobody earlier records.
+        let records = spec.records.as_deref().map(|at| Recorder::create(at, spec.records_at_once));
         Ok(Self {
             node: spec.node,
             out: Outbox::default(),
@@ -287,14 +333,15 @@ impl Daemon {
             sockets: Sockets::new(spec.addresses.first().copied())
                 .offering(spec.tcp.window)
                 .sharing(descriptors),
-            clients: Clients::open(spec.clients.as_deref(), spec.addresses.first().copied())?,
+            clients,
             wished: Wished::new(),
-            control: Control::open(spec.control.as_deref())?,
+            control,
             radio,
             timer: Timer::new()?,
             armed: None,
             records: records.transpose()?,
-            storage: store.map(Storage::start).transpose()?,
+            given: Given::default(),
+            storage,
             boot,
             unstorable: 0,
             complaint: None,
@@ -501,6 +548,7 @@ impl Daemon {
     fn flush_records(&mut self) {
         if let Some(records) = &mut self.records {
             records.flush();
+            self.complain_of_records();
         }
     }
 

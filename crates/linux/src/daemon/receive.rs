@@ -13,6 +13,8 @@ use wire::{Iface, Packet, Reason, ethernet, identity};
 const TOO_LARGE: Reason = Reason("frame_too_large");
 /// The kernel had no memory for a frame.
 const NO_MEMORY: Reason = Reason("receive_no_memory");
+/// No socket of the host's has the port of a datagram.
+const NO_SOCKET: Reason = Reason("no_socket");
 /// A frame is shorter than an Ethernet header.
 const NO_FRAME: Reason = Reason("frame_too_short");
 
@@ -27,7 +29,9 @@ impl Daemon {
     }
 
     fn receive_into(&mut self, iface: Iface, frame: &mut [u8]) -> Result<bool> {
-        for _ in 0..BATCH {
+        // A frame that is cut counts as the packets that it becomes.
+        let mut packets = 0;
+        while packets < BATCH {
             let socket = match self.port(iface) {
                 Some(port) => &port.socket,
                 None => &self.host.socket,
@@ -43,13 +47,19 @@ impl Daemon {
             let stamp = self.clock.instant(received.at, self.wall.0);
             self.vitals.took(self.clock, usize::from(iface.0), stamp);
             let bytes = frame.get(..received.len).unwrap_or_default();
+            packets += 1;
             if received.wire_len > received.len {
                 self.drops.count(TOO_LARGE);
             } else if received.unfinished.is_nothing() {
                 self.take_frame(iface, bytes);
             } else {
                 match received.unfinished.finish(bytes) {
-                    Ok(frames) => frames.iter().for_each(|frame| self.take_frame(iface, frame)),
+                    Ok(frames) => {
+                        packets += frames.len();
+                        for frame in &frames {
+                            self.take_frame(iface, frame);
+                        }
+                    }
                     Err(reason) => self.drops.count(reason),
                 }
             }
@@ -86,6 +96,12 @@ impl Daemon {
             return;
         }
         self.record(now, What::Received(iface, packet.clone()));
+        if iface == Iface::HOST
+            && let Some(datagram) = self.given.refused(&packet.bytes)
+        {
+            self.drops.count(NO_SOCKET);
+            self.record(now, What::Lost(Iface::HOST, datagram, NO_SOCKET.0.into()));
+        }
         if iface == Iface::HOST
             && let Some(reason) = self.sockets.screen_out(&packet.bytes)
         {

@@ -2,20 +2,25 @@
 //! ends, well or not; if the daemon could not do so, the next one of this namespace does, or `wayfare doctor --clean`, from
 //! a record that was written before the first change. The end of a lab's daemon is the end of its namespace, which needs none
 //! of this.
+//!
+//! Each step is done whatever becomes of the others. What could not be put back stays in the record, without the rest, and is named.
+//! `doctor --clean` tries it again; removing the record gives it up. The next daemon tries it too: if only routes, addresses or
+//! neighbors are left, it begins all the same, and keeps them in its own record.
 
 use super::ends::{Claim, Taken};
+use super::folder::folder;
 use super::host::{self, KERNEL_SIDE};
 use super::{Interface, Spec};
 use crate::error::{Attempt, Error, Result};
-use crate::leftover::{boot, is_ours};
+use crate::leftover::boot;
 use crate::namespace::{self, NetNs, sysctl};
 use crate::netlink::Saved;
 use crate::{Netlink, ethtool, nft};
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::io::{self, Write};
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use wire::Ipv4Addr;
 
 /// The settings of a namespace that a daemon writes, beside those of its interfaces.
 const SYSCTLS: [&str; 7] = [
@@ -29,20 +34,23 @@ const SYSCTLS: [&str; 7] = [
 ];
 
 /// A namespace before its daemon.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 struct Before {
     /// Numbers of namespaces mean something within one boot only.
     boot: String,
     /// The namespace's number, which no other namespace gets in this boot.
     namespace: u64,
     loopback_was_up: bool,
+    /// It had no address: the kernel gives it one when it is first switched on, and does not take that away.
+    #[serde(default)]
+    loopback_was_bare: bool,
     sysctls: Vec<(String, String)>,
     devices: Vec<Device>,
     /// The default routes that the daemon's own replaces, and what the interfaces lose with IPv6.
     lost: Vec<Saved>,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 struct Device {
     name: String,
     was_up: bool,
@@ -54,6 +62,7 @@ struct Device {
 pub(super) struct Undo {
     before: Before,
     path: PathBuf,
+    is_put_back: bool,
 }
 
 impl Undo {
@@ -63,30 +72,78 @@ impl Undo {
         let folder = folder()?;
         let namespace = namespace::cookie()?;
         let path = folder.join(format!("{PREFIX}{namespace}{SUFFIX}"));
+        let mut lost = Vec::new();
         if let Some(left) = read(&path)? {
             if left.boot == boot()? {
-                left.put_back()?;
+                let rest = left.put_back();
+                if !rest.is_clean {
+                    rest.keep(&path)?;
+                }
+                if let Some(why) = rest.why() {
+                    let _ = writeln!(io::stderr(), "still not as it was before an earlier daemon: {why}");
+                }
+                lost = rest.before.lost;
             }
             fs::remove_file(&path).attempt("remove", path.display())?;
         }
-        let before = Before::of(spec, namespace)?;
-        let text = serde_json::to_vec_pretty(&before).attempt("write", path.display())?;
-        // The whole record or none.
-        let mut file = tempfile::NamedTempFile::new_in(&folder).attempt("write in", folder.display())?;
-        file.write_all(&text).attempt("write", path.display())?;
-        file.persist(&path).map_err(|refused| refused.error).attempt("write", path.display())?;
-        Ok(Self { before, path })
+        let mut before = Before::of(spec, namespace)?;
+        lost.retain(|saved| !before.lost.contains(saved));
+        before.lost.extend(lost);
+        before.write(&path)?;
+        Ok(Self { before, path, is_put_back: false })
+    }
+
+    /// Puts back what was before. The error names all that could not be; it stays in the record.
+    pub(super) fn put_back(mut self) -> Result<()> {
+        self.is_put_back = true;
+        self.before.put_back().keep(&self.path)
     }
 }
 
 impl Drop for Undo {
     fn drop(&mut self) {
-        let done = self.before.put_back();
-        let done = done.and_then(|()| fs::remove_file(&self.path).attempt("remove", self.path.display()));
-        if let Err(error) = done {
+        if !self.is_put_back
+            && let Err(error) = self.before.put_back().keep(&self.path)
+        {
             // If standard error is closed, there is no other place to report it.
-            let _ = writeln!(io::stderr(), "not all is as it was before the daemon: {error}");
+            let _ = writeln!(io::stderr(), "{error}");
         }
+    }
+}
+
+/// What could not be put back.
+struct Rest {
+    before: Before,
+    /// Whether only routes, addresses and neighbors are missing: nothing of the daemon's is in the way of another one.
+    is_clean: bool,
+    errors: Vec<Error>,
+}
+
+impl Rest {
+    /// Notes whether a step was done.
+    fn note(&mut self, done: Result<()>) -> bool {
+        let is_done = done.is_ok();
+        self.errors.extend(done.err());
+        is_done
+    }
+
+    fn why(&self) -> Option<String> {
+        let why: Vec<String> = self.errors.iter().map(ToString::to_string).collect();
+        (!why.is_empty()).then(|| why.join("; "))
+    }
+
+    /// Keeps the record of what is left, or removes it if there is nothing.
+    fn keep(&self, path: &Path) -> Result<()> {
+        let Some(why) = self.why() else {
+            return fs::remove_file(path).attempt("remove", path.display());
+        };
+        let kept = match self.before.write(path) {
+            Ok(()) => {
+                format!("`wayfare doctor --clean` tries it again; to give it up, remove {}", path.display())
+            }
+            Err(error) => error.to_string(), // the whole record is still there
+        };
+        Err(io::Error::other(format!("{why} ({kept})"))).attempt("put back", "all that was before the daemon")
     }
 }
 
@@ -107,54 +164,86 @@ impl Before {
         let sysctls =
             paths.filter_map(|path| Some((path.clone(), namespace::sysctl_value(&path)?))).collect();
         let loopback_was_up = net.link("lo")?.up;
-        Ok(Self { boot: boot()?, namespace, loopback_was_up, sysctls, devices, lost })
+        let loopback_was_bare = !net.has_address("lo", Ipv4Addr::LOCALHOST)?;
+        Ok(Self { boot: boot()?, namespace, loopback_was_up, loopback_was_bare, sysctls, devices, lost })
     }
 
-    /// Puts all of it back, in the calling thread's namespace. One part that fails does not keep the others from being put back;
-    /// the error names the first that failed.
-    fn put_back(&self) -> Result<()> {
-        let mut net = Netlink::open()?;
+    /// Puts all of it back, in the calling thread's namespace. One part that fails does not keep the others from being put back.
+    fn put_back(&self) -> Rest {
+        let nothing = Self {
+            boot: self.boot.clone(),
+            namespace: self.namespace,
+            loopback_was_up: true,
+            loopback_was_bare: false,
+            sysctls: Vec::new(),
+            devices: Vec::new(),
+            lost: Vec::new(),
+        };
+        let mut rest = Rest { before: nothing, is_clean: false, errors: Vec::new() };
+        let mut net = match Netlink::open() {
+            Ok(net) => net,
+            Err(error) => {
+                rest.before = self.clone();
+                rest.errors.push(error);
+                return rest;
+            }
+        };
         // With its addresses and the daemon's default route.
         let pair = if net.link(KERNEL_SIDE).is_ok() { net.delete_link(KERNEL_SIDE) } else { Ok(()) };
-        let mut done = vec![nft::listen_again(), host::forget_foreign(), pair];
+        for done in [nft::listen_again(), host::forget_foreign(), pair] {
+            rest.note(done);
+        }
         // An interface that is gone has nothing to put back.
-        let devices: Vec<&Device> =
-            self.devices.iter().filter(|device| net.link(&device.name).is_ok()).collect();
         let is_there = |(path, _): &&(String, String)| namespace::sysctl_value(path).is_some();
-        done.extend(self.sysctls.iter().filter(is_there).map(|(path, value)| sysctl(path, value)));
-        for device in devices {
-            done.push(ethtool::switch_on(&device.name, &device.offloads));
-            if !device.was_up {
-                done.push(net.set_up(&device.name, false));
+        for setting in self.sysctls.iter().filter(is_there) {
+            if !rest.note(sysctl(&setting.0, &setting.1)) {
+                rest.before.sysctls.push(setting.clone());
             }
         }
-        if !self.loopback_was_up {
-            done.push(net.set_up("lo", false));
+        for device in &self.devices {
+            if net.link(&device.name).is_err() {
+                continue;
+            }
+            let mut is_done = rest.note(ethtool::switch_on(&device.name, &device.offloads));
+            if !device.was_up {
+                is_done &= rest.note(net.set_up(&device.name, false));
+            }
+            if !is_done {
+                rest.before.devices.push(device.clone());
+            }
         }
-        done.extend(self.lost.iter().map(|saved| net.add_again(saved)));
-        done.into_iter().collect()
+        if !self.loopback_was_up && !rest.note(self.loopback_down(&mut net)) {
+            (rest.before.loopback_was_up, rest.before.loopback_was_bare) = (false, self.loopback_was_bare);
+        }
+        rest.is_clean = rest.errors.is_empty();
+        for saved in &self.lost {
+            if !rest.note(net.add_again(saved)) {
+                rest.before.lost.push(saved.clone());
+            }
+        }
+        rest
+    }
+
+    fn loopback_down(&self, net: &mut Netlink) -> Result<()> {
+        if self.loopback_was_bare {
+            let _ = net.delete_address("lo", Ipv4Addr::LOCALHOST, 8); // it may be gone already
+        }
+        net.set_up("lo", false)
+    }
+
+    /// The whole record or none.
+    fn write(&self, path: &Path) -> Result<()> {
+        let text = serde_json::to_vec_pretty(self).attempt("write", path.display())?;
+        let folder = path.parent().unwrap_or(path);
+        let mut file = tempfile::NamedTempFile::new_in(folder).attempt("write in", folder.display())?;
+        file.write_all(&text).attempt("write", path.display())?;
+        file.persist(path).map_err(|refused| refused.error).attempt("write", path.display())?;
+        Ok(())
     }
 }
 
 const PREFIX: &str = "namespace-";
 const SUFFIX: &str = ".json";
-
-/// Where records are: in memory, as the namespaces are, where root writes them; in a directory of its own for another user.
-fn folder() -> Result<PathBuf> {
-    let user = rustix::process::geteuid().as_raw();
-    let of_user = std::env::temp_dir().join(format!("wayfare-of-{user}"));
-    let places = [PathBuf::from("/run/wayfare"), of_user];
-    let mut last = io::Error::from(io::ErrorKind::NotFound);
-    for path in places {
-        match fs::DirBuilder::new().mode(0o700).create(&path) {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => last = error,
-            _ if is_ours(&path).attempt("look at", path.display())? => return Ok(path),
-            // Another user's: what it says cannot be relied on, and what is written there can be changed.
-            _ => last = io::Error::from(io::ErrorKind::PermissionDenied),
-        }
-    }
-    Err(last).attempt("make a directory for", "the record of what a daemon changes")
-}
 
 fn read(path: &Path) -> Result<Option<Before>> {
     match fs::read(path) {
@@ -185,7 +274,8 @@ pub fn clean() -> Result<Vec<(PathBuf, LeftByDaemon)>> {
     let mut paths = Vec::new();
     for entry in fs::read_dir(&folder).attempt("look into", folder.display())? {
         let name = entry.attempt("look into", folder.display())?.file_name();
-        if name.to_string_lossy().starts_with(PREFIX) {
+        let text = name.to_string_lossy();
+        if text.starts_with(PREFIX) && text.ends_with(SUFFIX) {
             paths.push(folder.join(name));
         }
     }
@@ -213,9 +303,10 @@ fn clean_one(path: &Path, namespaces: &[NetNs]) -> Result<LeftByDaemon> {
                 }
                 // Held until all is done: no daemon begins meanwhile.
                 let Taken::Free(_claim) = Claim::take()? else { return Ok(Some(LeftByDaemon::Alive)) };
-                before.put_back()?;
-                remove()?;
-                Ok(Some(LeftByDaemon::PutBack))
+                Ok(Some(match before.put_back().keep(path) {
+                    Ok(()) => LeftByDaemon::PutBack,
+                    Err(error) => LeftByDaemon::Failed(error),
+                }))
             };
             if let Some(left) = namespace.run(put_back)?? {
                 return Ok(left);
@@ -223,5 +314,6 @@ fn clean_one(path: &Path, namespaces: &[NetNs]) -> Result<LeftByDaemon> {
         }
     }
     remove()?;
+    let _ = fs::remove_file(path.with_extension("lock")); // of a daemon that was killed
     Ok(LeftByDaemon::Gone)
 }

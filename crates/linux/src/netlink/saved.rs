@@ -1,15 +1,19 @@
-//! Routes and IPv6 addresses as they were, to be added again: the kernel's own messages, as `ip route save` keeps them.
+//! Routes, addresses and neighbors as they were, to be added again: the kernel's own messages, as `ip route save` keeps them.
 
 use super::Netlink;
 use crate::error::{Attempt, Result};
-use netlink_packet_core::{Emitable, NLM_F_CREATE, NLM_F_DUMP, NLM_F_EXCL, Parseable};
-use netlink_packet_route::address::{AddressAttribute, AddressFlags, AddressMessage, AddressScope};
-use netlink_packet_route::route::{RouteAttribute, RouteHeader, RouteMessage, RouteProtocol};
+use netlink_packet_core::{Emitable, NLM_F_APPEND, NLM_F_CREATE, NLM_F_DUMP, NLM_F_EXCL, Parseable};
+use netlink_packet_route::address::{AddressAttribute, AddressFlags, AddressMessage, AddressProtocol};
+use netlink_packet_route::neighbour::{
+    NeighbourAddress, NeighbourAttribute, NeighbourMessage, NeighbourState,
+};
+use netlink_packet_route::route::{RouteAttribute, RouteHeader, RouteMessage, RouteNextHop, RouteProtocol};
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 use serde::{Deserialize, Serialize};
+use std::fmt::Write;
 use std::io;
 
-/// A route or an address, as the kernel listed it.
+/// A route, an address or a neighbor, as the kernel listed it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Saved {
@@ -17,6 +21,8 @@ pub(crate) enum Saved {
     Address(Vec<u8>),
     /// The bytes of a route message.
     Route(Vec<u8>),
+    /// The bytes of a neighbor message.
+    Neighbor(Vec<u8>),
 }
 
 impl Netlink {
@@ -24,15 +30,24 @@ impl Netlink {
     pub(crate) fn default_routes(&mut self) -> Result<Vec<Saved>> {
         let is_replaced = |route: &RouteMessage| {
             let has_metric = |attribute: &RouteAttribute| matches!(attribute, RouteAttribute::Priority(metric) if *metric != 0);
-            is_of_main_table(route)
+            route.header.table == RouteHeader::RT_TABLE_MAIN
                 && route.header.destination_prefix_length == 0
                 && !route.attributes.iter().any(has_metric)
         };
-        self.saved_routes(AddressFamily::Inet, is_replaced)
+        let routes = self.routes(AddressFamily::Inet)?;
+        Ok(routes
+            .iter()
+            .filter(|route| is_replaced(route))
+            .map(|route| Saved::Route(bytes_of(route)))
+            .collect())
     }
 
-    /// What the kernel forgets when IPv6 is switched off on a link, and does not find again by itself: permanent addresses, and
-    /// routes that neither it nor a router advertisement set. Addresses come before the routes that need them.
+    /// What the kernel forgets when IPv6 is switched off on a link, and does not find again by itself: permanent addresses, routes
+    /// of every table that neither it nor a router advertisement set, and permanent neighbors. Addresses come before the routes
+    /// that need them. Of a route with several next hops each that goes by the link is one of its own: those by other links stay.
+    ///
+    /// What is learnt from router advertisements is learnt again. Out of reach: entries that answer for other hosts (`ip neigh add
+    /// proxy`), memberships of multicast groups, and the settings of `net.ipv6.conf` that change with `disable_ipv6` by themselves.
     pub(crate) fn ipv6_of(&mut self, index: u32) -> Result<Vec<Saved>> {
         let mut ask = AddressMessage::default();
         ask.header.family = AddressFamily::Inet6;
@@ -48,24 +63,40 @@ impl Netlink {
                 _ => None,
             })
             .collect();
-        saved.extend(self.saved_routes(AddressFamily::Inet6, |route| {
-            let is_by_itself = matches!(route.header.protocol, RouteProtocol::Kernel | RouteProtocol::Ra);
-            is_of_main_table(route) && !is_by_itself && route.attributes.contains(&RouteAttribute::Oif(index))
-        })?);
+        let is_by_itself = |protocol| matches!(protocol, RouteProtocol::Kernel | RouteProtocol::Ra);
+        let routes = self.routes(AddressFamily::Inet6)?.into_iter();
+        let routes = routes.filter(|route| !is_by_itself(route.header.protocol));
+        saved.extend(
+            routes.flat_map(|route| by_link(route, index)).map(|route| Saved::Route(bytes_of(&route))),
+        );
+        saved.extend(self.permanent_neighbors(index)?);
         Ok(saved)
     }
 
-    fn saved_routes(
-        &mut self,
-        family: AddressFamily,
-        is_wanted: impl Fn(&RouteMessage) -> bool,
-    ) -> Result<Vec<Saved>> {
+    fn permanent_neighbors(&mut self, index: u32) -> Result<Vec<Saved>> {
+        let mut ask = NeighbourMessage::default();
+        ask.header.family = AddressFamily::Inet6;
+        let answers = self
+            .request(RouteNetlinkMessage::GetNeighbour(ask), NLM_F_DUMP)
+            .attempt("list", "the neighbors")?;
+        let neighbors = answers.into_iter().filter_map(|answer| match answer {
+            RouteNetlinkMessage::NewNeighbour(neighbor)
+                if neighbor.header.ifindex == index && neighbor.header.state == NeighbourState::Permanent =>
+            {
+                Some(Saved::Neighbor(bytes_of(&neighbor)))
+            }
+            _ => None,
+        });
+        Ok(neighbors.collect())
+    }
+
+    fn routes(&mut self, family: AddressFamily) -> Result<Vec<RouteMessage>> {
         let mut ask = RouteMessage::default();
         ask.header.address_family = family;
         let answers =
             self.request(RouteNetlinkMessage::GetRoute(ask), NLM_F_DUMP).attempt("list", "the routes")?;
         let routes = answers.into_iter().filter_map(|answer| match answer {
-            RouteNetlinkMessage::NewRoute(route) if is_wanted(&route) => Some(Saved::Route(bytes_of(&route))),
+            RouteNetlinkMessage::NewRoute(route) => Some(route),
             _ => None,
         });
         Ok(routes.collect())
@@ -73,37 +104,201 @@ impl Netlink {
 
     /// Adds it as it was; what is there already is not touched, and what was of an interface that is gone is not added.
     pub(crate) fn add_again(&mut self, saved: &Saved) -> Result<()> {
-        let (what, message) = match saved {
+        let (message, flags) = match saved {
             Saved::Address(bytes) => {
                 let message = AddressMessage::parse(bytes).map_err(io::Error::other);
-                ("an address", message.map(RouteNetlinkMessage::NewAddress))
+                (message.map(RouteNetlinkMessage::NewAddress), NLM_F_EXCL)
             }
             Saved::Route(bytes) => {
                 let message = RouteMessage::parse(bytes).map_err(io::Error::other);
-                ("a route", message.map(RouteNetlinkMessage::NewRoute))
+                // A next hop joins those of its route that are there.
+                let is_hop = message.as_ref().is_ok_and(is_hop);
+                (message.map(RouteNetlinkMessage::NewRoute), if is_hop { NLM_F_APPEND } else { NLM_F_EXCL })
+            }
+            Saved::Neighbor(bytes) => {
+                let message = NeighbourMessage::parse(bytes).map_err(io::Error::other);
+                (message.map(RouteNetlinkMessage::NewNeighbour), NLM_F_EXCL)
             }
         };
-        let message = message.attempt("understand", what)?;
-        match self.act(message, NLM_F_CREATE | NLM_F_EXCL) {
+        let what = saved.name();
+        let message = message.attempt("understand", &what)?;
+        match self.act(message, NLM_F_CREATE | flags) {
             Err(done) if matches!(done.raw_os_error(), Some(libc::EEXIST | libc::ENODEV)) => Ok(()),
             other => other.attempt("add again", what),
         }
     }
 }
 
-fn is_of_main_table(route: &RouteMessage) -> bool {
-    route.header.table == RouteHeader::RT_TABLE_MAIN
+impl Saved {
+    /// What an operator calls it, as far as `ip` would show it.
+    fn name(&self) -> String {
+        match self {
+            Self::Address(bytes) => AddressMessage::parse(bytes).map_or("an address".to_owned(), |message| {
+                let address = message.attributes.iter().find_map(|attribute| match attribute {
+                    AddressAttribute::Address(address) => Some(address.to_string()),
+                    _ => None,
+                });
+                format!("the address {}/{}", address.unwrap_or_default(), message.header.prefix_len)
+            }),
+            Self::Route(bytes) => {
+                RouteMessage::parse(bytes).map_or("a route".to_owned(), |message| name_of_route(&message))
+            }
+            Self::Neighbor(bytes) => {
+                NeighbourMessage::parse(bytes).map_or("a neighbor".to_owned(), |message| {
+                    let destination = message.attributes.iter().find_map(|attribute| match attribute {
+                        NeighbourAttribute::Destination(NeighbourAddress::Inet6(address)) => {
+                            Some(address.to_string())
+                        }
+                        _ => None,
+                    });
+                    format!("the neighbor {}", destination.unwrap_or_default())
+                })
+            }
+        }
+    }
 }
 
+fn name_of_route(route: &RouteMessage) -> String {
+    use netlink_packet_route::route::RouteAddress;
+    let text = |address: &RouteAddress| match address {
+        RouteAddress::Inet(address) => address.to_string(),
+        RouteAddress::Inet6(address) => address.to_string(),
+        other => format!("{other:?}"),
+    };
+    let (mut name, mut destination) = (String::new(), "default".to_owned());
+    let len = route.header.destination_prefix_length;
+    for attribute in &route.attributes {
+        let _ = match attribute {
+            RouteAttribute::Destination(address) if len > 0 => {
+                destination = format!("{}/{len}", text(address));
+                Ok(())
+            }
+            RouteAttribute::Gateway(address) => write!(name, " via {}", text(address)),
+            RouteAttribute::Table(table) if *table != u32::from(RouteHeader::RT_TABLE_MAIN) => {
+                write!(name, " table {table}")
+            }
+            _ => Ok(()),
+        };
+    }
+    format!("the route {destination}{name}")
+}
+
+/// The parts of a route that go by a link: itself, or one for each of its next hops there.
+fn by_link(route: RouteMessage, index: u32) -> Vec<RouteMessage> {
+    if route.attributes.contains(&RouteAttribute::Oif(index)) {
+        return vec![route];
+    }
+    let hops = route.attributes.iter().find_map(|attribute| match attribute {
+        RouteAttribute::MultiPath(hops) => Some(hops.clone()),
+        _ => None,
+    });
+    let alone = |hop: RouteNextHop| {
+        let mut part = route.clone();
+        part.attributes.retain(|attribute| !matches!(attribute, RouteAttribute::MultiPath(_)));
+        part.attributes.push(RouteAttribute::MultiPath(vec![hop]));
+        part
+    };
+    hops.into_iter().flatten().filter(|hop| hop.interface_index == index).map(alone).collect()
+}
+
+/// Whether it is a part that [`by_link`] has cut out.
+fn is_hop(route: &RouteMessage) -> bool {
+    route.header.address_family == AddressFamily::Inet6
+        && route.attributes.iter().any(|attribute| matches!(attribute, RouteAttribute::MultiPath(_)))
+}
+
+/// The kernel makes a link-local address of its own again.
 fn is_kept(address: &AddressMessage, index: u32) -> bool {
-    let is_permanent = address.attributes.iter().any(
+    let has = |is: fn(&AddressAttribute) -> bool| address.attributes.iter().any(is);
+    let is_permanent = has(
         |attribute| matches!(attribute, AddressAttribute::Flags(flags) if flags.contains(AddressFlags::Permanent)),
     );
-    address.header.index == index && address.header.scope != AddressScope::Link && is_permanent
+    let is_the_kernels = has(|attribute| {
+        matches!(
+            attribute,
+            AddressAttribute::Protocol(AddressProtocol::LinkLocal | AddressProtocol::Loopback)
+        )
+    });
+    address.header.index == index && is_permanent && !is_the_kernels
 }
 
 fn bytes_of(message: &impl Emitable) -> Vec<u8> {
     let mut bytes = vec![0; message.buffer_len()];
     message.emit(&mut bytes);
     bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::namespace::sysctl;
+    use crate::testing::{in_world, need, veth};
+    use std::process::Command;
+
+    fn ip(words: &str) -> String {
+        let output = Command::new("ip").args(words.split(' ')).output().unwrap();
+        assert!(output.status.success(), "{words}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// What is there of IPv6, but for what the kernel makes by itself.
+    fn ipv6() -> String {
+        let by_hand = |shown: String| {
+            let mut lines: Vec<&str> =
+                shown.lines().map(str::trim_end).filter(|line| !line.contains("proto kernel")).collect();
+            lines.sort_unstable();
+            lines.join("\n")
+        };
+        let routes = by_hand(ip("-6 route show table all"));
+        let by_link = by_hand(ip("-6 -o addr show scope link"));
+        let global = by_hand(ip("-6 -o addr show scope global"));
+        format!(
+            "{routes}\n{}\n{global}\n{}",
+            by_link.replace(" tentative", ""),
+            ip("-6 neigh show nud permanent")
+        )
+    }
+
+    #[test]
+    fn what_ipv6_loses_on_a_link_is_added_again() {
+        in_world(|| {
+            if !need("ip", Command::new("ip").arg("-V").output().is_ok()) {
+                return;
+            }
+            veth("a0", "b0");
+            for device in ["a0", "b0"] {
+                sysctl(&format!("net/ipv6/conf/{device}/disable_ipv6"), "0").unwrap();
+            }
+            for words in [
+                "addr add 2001:db8::1/64 dev a0 nodad",
+                "addr add fe80::1/64 dev a0 nodad",
+                "addr add 2001:db8:b::1/64 dev b0 nodad",
+                "route add 2001:db8:1::/48 via 2001:db8::9 dev a0",
+                "route add 2001:db8:2::/48 nexthop via 2001:db8::9 dev a0 weight 3 nexthop via 2001:db8::a dev a0",
+                "route add 2001:db8:4::/48 nexthop via 2001:db8::9 dev a0 nexthop via 2001:db8:b::9 dev b0",
+                "route add 2001:db8:3::/48 via 2001:db8::9 dev a0 table 100",
+                "route add 2001:db8:5::/48 via 2001:db8::9 dev a0 table 1000",
+                "route add default via fe80::99 dev a0",
+                "neigh add 2001:db8::9 lladdr 02:00:00:00:00:66 dev a0 nud permanent",
+            ] {
+                ip(&format!("-6 {words}"));
+            }
+            let before = ipv6();
+            let mut net = Netlink::open().unwrap();
+            let index = net.link("a0").unwrap().index;
+            let saved = net.ipv6_of(index).unwrap();
+            sysctl("net/ipv6/conf/a0/disable_ipv6", "1").unwrap();
+            assert_ne!(ipv6(), before);
+            sysctl("net/ipv6/conf/a0/disable_ipv6", "0").unwrap();
+            for saved in &saved {
+                net.add_again(saved).unwrap();
+            }
+            assert_eq!(ipv6(), before);
+            // What is there is not added a second time.
+            for saved in &saved {
+                net.add_again(saved).unwrap();
+            }
+            assert_eq!(ipv6(), before);
+        });
+    }
 }

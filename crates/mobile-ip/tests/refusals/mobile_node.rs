@@ -146,12 +146,71 @@ fn after_the_first_registration_the_wait_is_bounded() {
     let mut sent = Vec::new();
     for second in 1..120 {
         let effects = time_passes(&mut node, Instant::from_millis(1000 + second * 1000));
-        let asks =
-            |effect: &&Effect| matches!(effect, Effect::Do(Act::Mark(mark)) if mark.name == "request_sent");
-        sent.extend(effects.iter().filter(asks).map(|_| second));
+        sent.extend(effects.iter().filter(|effect| asks(effect)).map(|_| second));
         keep_heard(&mut node, Instant::from_millis(1000 + second * 1000));
     }
     let longest = sent.windows(2).map(|two| two[1] - two[0]).max();
     assert_eq!(longest, Some(8), "{sent:?}");
     assert!(sent.len() > 9, "{sent:?}");
+}
+
+/// A round trip of no time at all is one: whoever was registered by it does not wait for a minute either.
+#[test]
+fn a_reply_in_the_instant_of_the_request_counts_as_a_registration() {
+    let now = Instant::from_millis(1000);
+    let (mut node, request) = asked(now);
+    let mut reply = request.reply(Code::Accepted);
+    reply.lifetime = 60;
+    reply.sign(Between::MobileHome, &association());
+    heard(&mut node, now, 1, Mac([2, 0, 0, 0, 0, 3]), packet(VISITED, HOME, &reply.emit()));
+    let mut sent = Vec::new();
+    for second in 1..120 {
+        let effects = time_passes(&mut node, Instant::from_millis(1000 + second * 1000));
+        sent.extend(effects.iter().filter(|effect| asks(effect)).map(|_| second));
+        keep_heard(&mut node, Instant::from_millis(1000 + second * 1000));
+    }
+    assert_eq!(sent.windows(2).map(|two| two[1] - two[0]).max(), Some(8), "{sent:?}");
+}
+
+fn asks(effect: &Effect) -> bool {
+    matches!(effect, Effect::Do(Act::Mark(mark)) if mark.name == "request_sent")
+}
+
+/// The agent that a request goes to.
+fn asked_agent(effect: &Effect) -> Option<String> {
+    let Effect::Do(Act::Mark(mark)) = effect else { return None };
+    let (_, agent) = mark.fields.iter().find(|(name, _)| mark.name == "request_sent" && *name == "agent")?;
+    agent.as_text().map(str::to_owned)
+}
+
+/// Its agent does not answer, and another one is heard all the time: after three requests it is asked.
+#[test]
+fn after_three_requests_without_an_answer_another_agent_is_asked() {
+    let at = Instant::from_millis;
+    let (mut node, _) = asked(at(1000));
+    let other = Ipv4Addr::new(10, 3, 0, 9);
+    let of_subnet = |src| Advertisement {
+        src,
+        care_of: vec![src],
+        routers: vec![(src, 0)],
+        prefix_lengths: Some(vec![24]),
+        ..foreign_advertisement()
+    };
+    let mut requests = vec![VISITED.to_string()];
+    for tenth in 11..150 {
+        let now = at(tenth * 100);
+        requests.extend(time_passes(&mut node, now).iter().filter_map(asked_agent));
+        if tenth % 10 == 0 {
+            // Of one subnet, so that the second is no reason to move.
+            let mut effects = heard(&mut node, now, 1, Mac([2, 0, 0, 0, 0, 3]), of_subnet(VISITED).emit());
+            effects.extend(heard(&mut node, now, 1, ATTACKER, of_subnet(other).emit()));
+            requests.extend(effects.iter().filter_map(asked_agent));
+        }
+    }
+    let number = |agent: Ipv4Addr| {
+        let named = agent.to_string();
+        requests.iter().take_while(|to| **to == named).count()
+    };
+    assert_eq!(number(VISITED), 3, "{requests:?}");
+    assert_eq!(requests.get(3), Some(&other.to_string()), "{requests:?}");
 }

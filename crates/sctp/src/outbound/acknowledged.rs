@@ -3,7 +3,7 @@
 use super::{Fate, MISSES, News, Outbound, Sent, Unsent};
 use crate::message::Sack;
 use crate::path::Paths;
-use crate::serial::{Tsn, extend};
+use crate::serial::{Tsn, begin, extend};
 use std::collections::BTreeMap;
 use wire::{Instant, Ipv4Addr};
 
@@ -299,5 +299,21 @@ impl Outbound {
     pub(crate) fn restart(&mut self, first: u32, window: u32) {
         let counts = self.counts;
         *self = Self { counts, ..Self::new(first, self.limit as u32, self.streams, window) };
+    }
+
+    /// Whether the peer has acknowledged nothing.
+    pub(crate) fn is_fresh(&self) -> bool {
+        self.cumulative + 1 == self.first && self.sent.iter().all(|sent| sent.fate != Fate::Kept)
+    }
+
+    /// The association begins anew with these numbers, and what was written goes to the peer again. Nothing was acknowledged.
+    pub(crate) fn renumber(&mut self, first: u32) {
+        (self.first, self.cumulative) = (begin(first), begin(first) - 1);
+        for (tsn, sent) in (self.first..).zip(&mut self.sent) {
+            (sent.data.tsn, sent.fate, sent.misses, sent.hurried) =
+                (tsn as u32, Fate::Lost { timed_out: false }, 0, false);
+        }
+        (self.lost, self.flight, self.hurry) = (self.sent.len(), 0, false);
+        self.repeated.clear();
     }
 }

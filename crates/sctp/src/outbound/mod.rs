@@ -94,6 +94,8 @@ pub(crate) struct Outbound {
     pending: VecDeque<Pending>,
     /// Numbered one behind the other, from `cumulative` + 1 on.
     sent: VecDeque<Sent>,
+    /// The number of the first chunk.
+    first: Tsn,
     cumulative: Tsn,
     next_ssn: BTreeMap<u16, u16>,
     /// Bytes of the user in `pending` and `sent`.
@@ -120,6 +122,7 @@ impl Outbound {
         Self {
             pending: VecDeque::new(),
             sent: VecDeque::new(),
+            first: begin(first),
             cumulative: begin(first) - 1,
             next_ssn: BTreeMap::new(),
             held: 0,

@@ -1,11 +1,11 @@
 //! What strangers and false friends try, and what comes of it: nothing (RFC 5062).
 
-use crate::harness::{CN, PORT, Weather, World, mn, noise};
+use crate::harness::{CN, PORT, Weather, World, endpoint, mn, noise};
 use crate::transfers::patient;
 use auth::Key;
 use sctp::message::{Action, Address, Asconf, Auth, Chunk, Packet, Request};
-use sctp::{Change, Config, Ended, Event, Outcome, State, Transmit};
-use wire::{Ipv4Addr, Reason};
+use sctp::{Change, Config, Ended, Event, Open, Outcome, State, Transmit};
+use wire::{Instant, Ipv4Addr, Reason};
 
 const VICTIM: Ipv4Addr = Ipv4Addr::new(10, 66, 6, 6);
 
@@ -243,4 +243,34 @@ fn an_echo_of_everything_does_no_harm() {
     assert_eq!(world.states(), [State::Established; 2]);
     assert!(world.hosts[0].got == noise(2, 100_000) && world.hosts[1].got == noise(1, 100_000));
     assert!(world.sent.len() < recorded.len() * 4, "{} from {}", world.sent.len(), recorded.len());
+}
+
+/// One host opens associations without end: at a listening port it has so many, and another host is accepted still.
+#[test]
+fn one_address_does_not_take_all_associations() {
+    let config = Config::default();
+    let mut server = endpoint(&config, 1);
+    server.listen(PORT, &[CN]);
+    let now = Instant::from_millis(1000);
+    let mut open = |address: Ipv4Addr, local_port: u16| {
+        let mut client = endpoint(&config, u64::from(local_port));
+        client
+            .open(now, &Open { local: vec![address], local_port, peer: vec![CN], peer_port: PORT })
+            .unwrap();
+        let mut refused = None;
+        while let Some(sent) = client.poll_transmit(now) {
+            refused = server.receive(now, sent.src, sent.dst, &sent.bytes).err().or(refused);
+            while let Some(sent) = server.poll_transmit(now) {
+                if sent.dst == address {
+                    let _ = client.receive(now, sent.src, sent.dst, &sent.bytes);
+                }
+            }
+        }
+        refused
+    };
+    for port in 1..=256 {
+        assert_eq!(open(mn(1), port), None, "{port}");
+    }
+    assert_eq!(open(mn(1), 300), Some(Reason("sctp_too_many_of_address")));
+    assert_eq!(open(mn(2), 300), None);
 }

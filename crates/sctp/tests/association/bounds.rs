@@ -149,3 +149,25 @@ fn an_address_that_the_peer_never_had_is_deleted() {
     assert_eq!(world.events(0).last(), Some(&Event::Changed(Change::Delete(mn(2)), Outcome::Done)));
     assert_eq!(world.association(0).local_addresses().collect::<Vec<_>>(), [mn(1)]);
 }
+
+/// A peer whose change is not answered asks again: it is there, whatever else is lost. But it asks no more often than its retries, so a
+/// chunk that somebody has read and repeats keeps no dead peer.
+#[test]
+fn a_change_that_comes_again_is_news_of_the_peer_for_a_bounded_time() {
+    let config = Config { association_max_retrans: 4, ..patient() };
+    let mut world = World::with(&patient(), &config, &[mn(1)], &[CN]);
+    world.run_for(500);
+    break_to(&mut world, 0, 1, 2);
+    world.flush(0);
+    let asked = |transmit: &sctp::Transmit| has(transmit, |chunk| matches!(chunk, Chunk::Asconf(_)));
+    let (_, _, change) = world.sent.iter().rfind(|(_, who, t)| *who == 0 && asked(t)).unwrap().clone();
+    world.lose(|_| true);
+    world.drops = [usize::MAX; 2];
+    world.hosts[1].data = noise(1, 1000);
+    for second in 1..=300 {
+        world.run_for(1000);
+        world.arrive(1, &change);
+        assert!(second > 8 || world.states()[1] == State::Established, "{second}");
+    }
+    assert_eq!(world.states()[1], State::Closed);
+}

@@ -260,3 +260,110 @@ fn a_host_without_sctp_ends_an_opening_if_there_is_no_other() {
     assert_eq!(world.states(), [State::Established; 2]);
     assert!(!has(&world.sent.last().unwrap().2, |chunk| matches!(chunk, Chunk::Abort { .. })));
 }
+
+// --- a peer that has the association, and whose answers are lost -------------------------------------------------------
+
+/// The peer has the association and has written; each COOKIE ACK is lost, until the opening looks for the peer with INIT too.
+fn acknowledged_in_vain() -> World {
+    let mut world = World::new(&Config { max_init_retransmits: 8, ..patient() });
+    world.hosts[1].data = noise(1, 5000);
+    world.run_until(Duration::from_secs(1), |world| world.states()[1] == State::Established);
+    world.lose(|_| true);
+    world.drops[1] = usize::MAX;
+    let inits = |world: &World| {
+        world.sent.iter().filter(|(_, who, t)| *who == 0 && has(t, |c| matches!(c, Chunk::Init(_)))).count()
+    };
+    world.run_until(Duration::from_mins(5), |world| inits(world) == 2);
+    assert_eq!(world.states()[1], State::Established);
+    world.lose(|_| true);
+    world
+}
+
+fn tells_of_no_restart(world: &World) -> bool {
+    !world.events(1).iter().any(|event| matches!(event, Event::Restarted { intact: false }))
+}
+
+/// The peer can be reached again. Its answer to COOKIE ECHO counts, though INIT is out too.
+#[test]
+fn a_cookie_is_repeated_beside_a_second_init() {
+    let mut world = acknowledged_in_vain();
+    world.drops[1] = 0;
+    let is_init = |transmit: &Transmit| has(transmit, |chunk| matches!(chunk, Chunk::Init(_)));
+    while world.states()[0] != State::Established {
+        assert!(world.step(world.now + Duration::from_mins(1)));
+        world.lose(is_init);
+    }
+    world.run_for(2000);
+    assert_eq!(world.states(), [State::Established; 2]);
+    assert!(!world.events(1).iter().any(|event| matches!(event, Event::Restarted { .. })));
+    assert!(world.hosts[0].got == noise(1, 5000));
+}
+
+/// Only the second INIT is answered: the peer begins again. Nothing had come or was acknowledged, so its user loses nothing.
+#[test]
+fn a_peer_that_has_the_association_begins_again_and_loses_nothing() {
+    for finishes in [false, true] {
+        let mut world = acknowledged_in_vain();
+        world.hosts[1].finishes = finishes;
+        world.flush(1);
+        world.drops[1] = 0;
+        let second = |transmit: &Transmit| has(transmit, |c| matches!(c, Chunk::Init(_) | Chunk::InitAck(_)));
+        let from = world.sent.len();
+        while !world.sent[from..].iter().any(|(_, who, t)| *who == 1 && second(t)) {
+            world.run_for(10);
+            world.lose(|transmit| !second(transmit));
+        }
+        world.run_for(60_000);
+        assert!(world.hosts[0].got == noise(1, 5000), "{finishes}: {:?}", world.events(0));
+        assert!(tells_of_no_restart(&world));
+        assert_eq!(world.hosts[1].endpoint.associations().count(), 1);
+        let opened = |who: usize| world.events(who).iter().filter(|e| **e == Event::Opened).count();
+        assert_eq!([opened(0), opened(1)], [1, 1]);
+        let credit = |event: &Event| if let Event::Room(more) = event { *more } else { 0 };
+        let credit: usize = world.events(1).iter().map(credit).sum();
+        assert_eq!(credit, 128 * 1024 + if finishes { 0 } else { 5000 });
+        let states = if finishes { [State::Closed; 2] } else { [State::Established; 2] };
+        assert_eq!(world.states(), states);
+    }
+}
+
+/// The host that opens has moved as well, and the peer knows that from a directory only. RFC 9260, section 5.2.2: an INIT from there is
+/// refused, as anybody could send it. COOKIE ECHO is as good from there as from anywhere.
+#[test]
+fn a_directory_lets_nobody_restart_an_association() {
+    let mut world = acknowledged_in_vain();
+    let now = world.now;
+    world.association(1).change(now, &[sctp::Change::Add(CN2)]).unwrap();
+    world.flush(1);
+    assert!(world.association(1).try_at(now, mn(2)));
+    world.dead.push(mn(1));
+    assert!(world.association(0).open_from(now, mn(2)));
+    world.drops[1] = 0;
+    world.run_for(200_000);
+    let refused = |transmit: &Transmit| has(transmit, |chunk| matches!(chunk, Chunk::Abort { .. }));
+    assert!(world.sent.iter().any(|(_, who, t)| *who == 1 && t.dst == mn(2) && refused(t)));
+    assert_eq!(world.states(), [State::Established; 2]);
+    assert!(!world.events(1).iter().any(|event| matches!(event, Event::Restarted { .. })));
+}
+
+/// Who reads what a directory leads to it can answer the second INIT, and no more: the first opening is not told anything by it.
+#[test]
+fn a_second_init_is_refused_and_the_cookie_goes_on() {
+    let mut world = acknowledged_in_vain();
+    let now = world.now;
+    world.dead.push(LIAR);
+    assert!(world.association(0).open_at(now, LIAR));
+    world.flush(0);
+    let (init, now) = (to(&world, 0, LIAR)[0].clone(), world.now);
+    let Chunk::Init(init) = &Packet::parse(&init.bytes).unwrap().chunks[0] else { panic!("no INIT") };
+    let abort = Chunk::Abort { reflected: false, causes: Vec::new() };
+    let bytes = Packet { src_port: PORT, dst_port: 4000, tag: init.tag, chunks: vec![abort] }.emit();
+    world.hosts[0].endpoint.receive(now, LIAR, mn(1), &bytes).unwrap();
+    world.flush(0);
+    assert_eq!(world.states()[0], State::CookieEchoed);
+    world.drops[1] = 0;
+    world.run_for(100_000);
+    assert_eq!(world.states(), [State::Established; 2]);
+    assert!(tells_of_no_restart(&world));
+    assert!(world.hosts[0].got == noise(1, 5000));
+}

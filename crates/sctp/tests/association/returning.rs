@@ -1,7 +1,7 @@
 //! Moves in a row, faster than they are answered: where the host is, what it was asked to give up, and what the peer knows differ.
 
 use crate::harness::{CN, CN2, World, mn, noise};
-use crate::roaming::{break_to, has};
+use crate::roaming::{answers, break_to, has};
 use crate::transfers::patient;
 use sctp::message::Chunk;
 use sctp::{Change, Event, Transmit};
@@ -24,17 +24,13 @@ fn go(world: &mut World, here: u8) {
     world.flush(0);
 }
 
-fn answers(world: &World) -> usize {
-    world.events(0).iter().filter(|event| matches!(event, Event::Changed(..))).count()
-}
-
 /// With two addresses that the peer knows.
 fn with_two() -> World {
     let mut world = World::opened(&patient());
     let now = world.now;
     world.association(0).change(now, &[Change::Add(mn(2))]).unwrap();
     world.run_for(200);
-    assert_eq!(answers(&world), 1);
+    assert_eq!(answers(&world, 0), 1);
     world
 }
 
@@ -61,7 +57,7 @@ fn nothing_leaves_from_an_address_that_is_gone() {
     };
     assert!(sources(&world).len() >= 2 && sources(&world).iter().all(|src| *src == mn(1)), "the change");
     world.run_for(5000);
-    assert_eq!(answers(&world), 3);
+    assert_eq!(answers(&world, 0), 3);
     ask(&mut world, &[Change::SetPrimary(mn(1)), Change::Delete(mn(2))], 1);
     world.run_for(5000);
     assert!(world.hosts[1].got == noise(1, 300_000));
@@ -80,7 +76,7 @@ fn what_left_from_an_address_that_is_gone_waits_for_no_time_out() {
     world.lose(|_| true);
     go(&mut world, 2);
     world.run_for(60);
-    assert_eq!(answers(&world), 2, "refused: it was asked from there");
+    assert_eq!(answers(&world, 0), 2, "refused: it was asked from there");
     ask(&mut world, &[Change::SetPrimary(mn(2)), Change::Delete(mn(1))], 2);
     let had = world.hosts[1].got.len();
     world.run_for(100);
@@ -98,7 +94,7 @@ fn an_address_that_was_deleted_is_used_for_changes_if_we_are_there() {
     world.lose(|_| true);
     go(&mut world, 1);
     world.run_for(100);
-    assert_eq!(answers(&world), 6, "{:?}", world.events(0));
+    assert_eq!(answers(&world, 0), 6, "{:?}", world.events(0));
     assert_eq!(world.association(0).local_addresses().collect::<Vec<_>>(), [mn(3)]);
 }
 
@@ -114,7 +110,7 @@ fn a_change_is_found_by_what_the_peer_knows() {
     world.lose(|_| true);
     go(&mut world, 2);
     world.run_for(100);
-    assert_eq!(answers(&world), 6, "{:?}", world.events(0));
+    assert_eq!(answers(&world, 0), 6, "{:?}", world.events(0));
     // The second begins there, when the first is answered.
     let mut world = with_two();
     ask(&mut world, &[Change::SetPrimary(mn(1)), Change::Delete(mn(2))], 1);
@@ -124,7 +120,7 @@ fn a_change_is_found_by_what_the_peer_knows() {
     world.lose(|_| true);
     go(&mut world, 3);
     world.run_for(150);
-    assert_eq!(answers(&world), 9, "{:?}", world.events(0));
+    assert_eq!(answers(&world, 0), 9, "{:?}", world.events(0));
 }
 
 /// What the peer does not have is as good as deleted.
@@ -136,7 +132,7 @@ fn an_address_that_the_peer_does_not_know_is_deleted() {
     world.run_for(100);
     let has = |world: &mut World, at| world.association(1).paths().any(|path| path.address == mn(at));
     assert!(!has(&mut world, 1) && has(&mut world, 2));
-    assert_eq!(answers(&world), 2);
+    assert_eq!(answers(&world, 0), 2);
 }
 
 fn silences(world: &World, who: usize) -> usize {
@@ -160,7 +156,9 @@ fn what_shows_the_peer_or_excuses_it_ends_time_outs_in_a_row() {
             world.association(1).change(now, &[Change::Add(CN2)]).unwrap();
         }
         world.run_for(60_000);
-        assert_eq!(silences(&world, 0), 2, "{link}");
+        // The change is asked for again and again, as its answer is lost.
+        let later = silences(&world, 0) - 1;
+        assert!(if link { later == 1 } else { later > 1 }, "{link}: {later}");
     }
 }
 

@@ -11,6 +11,11 @@ pub(crate) fn has(transmit: &Transmit, kind: impl Fn(&Chunk) -> bool) -> bool {
     Packet::parse(&transmit.bytes).unwrap().chunks.iter().any(kind)
 }
 
+/// How many answers to changes an end was notified of.
+pub(crate) fn answers(world: &World, who: usize) -> usize {
+    world.events(who).iter().filter(|event| matches!(event, Event::Changed(..))).count()
+}
+
 fn is_ack(transmit: &Transmit) -> bool {
     has(transmit, |chunk| matches!(chunk, Chunk::AsconfAck(_)))
 }
@@ -43,6 +48,27 @@ fn an_answer_that_was_lost_is_asked_for_when_the_peer_uses_the_address() {
         *who == 0 && has(t, |chunk| matches!(chunk, Chunk::Asconf(_)))
     };
     assert_eq!(world.sent[from..].iter().filter(asked).count(), 1, "once, though more data came");
+}
+
+/// That answer is lost too, and the next. The peer goes on to use the address, so a time-out that has been backed off is not waited for.
+#[test]
+fn an_answer_that_is_lost_again_and_again_is_asked_for_each_round_trip() {
+    let mut world = World::opened(&patient());
+    world.hosts[1].data = noise(1, 3_000_000);
+    world.run_for(300);
+    break_to(&mut world, 0, 1, 2);
+    let mut lost = 0;
+    let done = Event::Changed(Change::Add(mn(2)), sctp::Outcome::Done);
+    let begun = world.now;
+    while !world.events(0).contains(&done) && world.now < begun + Duration::from_mins(1) {
+        assert!(world.step(world.now + Duration::from_secs(1)));
+        if lost < 10 {
+            lost += world.lose(is_ack);
+        }
+    }
+    assert_eq!(lost, 10);
+    let took = world.now.since(begun);
+    assert!(took < Duration::from_secs(12), "{took:?}: five time-outs that double take 31 s");
 }
 
 /// RFC 9260, section 6.3.1, C4: a round trip is measured though the chunk that was timed is lost, so a time-out does not stay
@@ -174,13 +200,7 @@ fn who_comes_back_before_the_answer_gets_it_there() {
         let now = world.now;
         world.association(0).prefer(now, None, mn(1)).unwrap();
         world.run_for(50);
-        let answered = |event: &&Event| matches!(event, Event::Changed(..));
-        assert_eq!(
-            world.events(0).iter().filter(answered).count(),
-            3,
-            "{carried_out}: {:?}",
-            world.events(0)
-        );
+        assert_eq!(answers(&world, 0), 3, "{carried_out}: {:?}", world.events(0));
         // The peer may have deleted the address, or refused to delete it as it was asked from there.
         let known: Vec<_> = world.association(0).local_addresses().collect();
         assert_eq!(known.contains(&mn(1)), !carried_out);
@@ -212,6 +232,24 @@ fn an_abort_after_a_lost_shutdown_complete_is_the_end() {
     break_to(&mut world, 0, 1, 2);
     world.run_for(50);
     assert!(world.sent.iter().any(|(_, _, t)| has(t, |chunk| matches!(chunk, Chunk::Abort { .. }))));
+    assert_eq!(world.events(0).last(), Some(&Event::Closed(Ended::Finished)));
+}
+
+/// The same where the host came back to the address whose end it has asked for: that is its own again, and so is what comes there.
+#[test]
+fn an_abort_to_an_address_that_we_came_back_to_counts() {
+    let mut world = World::opened(&patient());
+    let now = world.now;
+    world.association(1).finish(now);
+    world.run_until(Duration::from_secs(1), |world| world.states()[1] == State::Closed);
+    world.lose(|_| true);
+    break_to(&mut world, 0, 1, 2);
+    world.flush(0);
+    world.lose(|_| true);
+    world.dead = vec![mn(2)];
+    let now = world.now;
+    world.association(0).move_to(now, mn(1), &[mn(1)]).unwrap();
+    world.run_for(1000);
     assert_eq!(world.events(0).last(), Some(&Event::Closed(Ended::Finished)));
 }
 

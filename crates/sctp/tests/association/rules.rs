@@ -373,7 +373,7 @@ fn a_restart_is_told_and_goes_on_with_new_numbers() {
     let cookie = ack.cookie().unwrap().to_vec();
     script.hears(mn(1), vec![Chunk::CookieEcho(cookie)]).unwrap();
     assert_eq!(script.says()[0], format!("{} COOKIE-ACK", mn(1)));
-    assert!(script.events.contains(&Event::Restarted));
+    assert!(script.events.contains(&Event::Restarted { intact: false }));
     script.write(1);
     assert_eq!(script.says(), told(mn(1), &["DATA 0"]));
     script.sack(1, &[]);

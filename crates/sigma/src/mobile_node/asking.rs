@@ -131,7 +131,8 @@ impl MobileNode {
             for (id, event) in news {
                 self.heed(&event, id);
                 match event {
-                    News::Opened => self.opened(now, id, out),
+                    // One that began anew knows what INIT ACK named only.
+                    News::Opened | News::Restarted { intact: true } => self.opened(now, id, out),
                     News::Changed(change, outcome) => self.changed(now, id, change, outcome, out),
                     News::Silent(_) => self.seek(now, [id].into(), out),
                     News::Arriving(address) => self.arriving(address, out),

@@ -34,7 +34,11 @@ impl MobileNode {
             | News::PeerDeleted(_)
             | News::PeerPrimary(_)
             | News::PeerFinished => _ = self.sought.remove(&id),
-            News::Opened | News::Restarted | News::Path(..) | News::Silent(_) | News::Switched { .. } => {}
+            News::Opened
+            | News::Restarted { .. }
+            | News::Path(..)
+            | News::Silent(_)
+            | News::Switched { .. } => {}
         }
     }
 

@@ -96,6 +96,12 @@ impl Bsd {
         RoundTrip { smoothed, base: self.span(self.base), doublings: self.doublings, window: None }
     }
 
+    pub(super) fn resume(&mut self, srtt: Duration, variation: Duration) {
+        self.srtt = whole(srtt.saturating_mul(8), self.ticks).max(1);
+        self.rttvar = whole(variation.saturating_mul(4), self.ticks).max(1);
+        self.base = self.value().clamp(self.min, self.max);
+    }
+
     pub(super) fn restore(&mut self, from: RoundTrip) {
         if let Some((srtt, rttvar)) = from.smoothed {
             self.srtt = whole(srtt.saturating_mul(8), self.ticks);

@@ -80,6 +80,24 @@ impl Linux {
         self.doublings = (self.doublings + 1).min(MAX_SHIFT);
     }
 
+    /// Ends the last doubling, if there is one.
+    pub(super) const fn take_back(&mut self) -> bool {
+        let any = self.doublings > 0;
+        self.doublings = self.doublings.saturating_sub(1);
+        any
+    }
+
+    /// The round trip, and its mean deviation; here four of these are kept.
+    pub(super) fn measured(&self) -> Option<(Duration, Duration)> {
+        self.smoothed.map(|(srtt, _)| (srtt, self.deviation / 4))
+    }
+
+    pub(super) fn resume(&mut self, srtt: Duration, variation: Duration, max: Seq) {
+        self.deviation = variation.saturating_mul(4);
+        self.largest = self.deviation.max(self.min);
+        (self.smoothed, self.window_end) = (Some((srtt, self.largest)), max);
+    }
+
     pub(super) fn lost_syn(&mut self, base: Duration) {
         self.base = self.base.max(base).min(self.max);
         self.doublings = 0;

@@ -6,7 +6,7 @@ mod linux;
 use crate::{Profile, Seq};
 use bsd::Bsd;
 use linux::Linux;
-use wire::{Duration, Instant, Rto};
+use wire::{Duration, Instant, RoundTripTime, Rto};
 
 /// RFC 6298, 5.7: the time-out after a handshake whose SYN was lost.
 const AFTER_LOST_SYN: Duration = Duration::from_secs(3);
@@ -118,6 +118,35 @@ impl Clockwork {
             Self::Rfc6298(rto) => rto.srtt().zip(rto.rttvar()),
             Self::Bsd(bsd) => bsd.smoothed(),
             Self::Linux(linux) => linux.smoothed,
+        }
+    }
+
+    /// The round trip as RFC 6298 has it, for a host that goes on by whatever estimator.
+    pub(crate) fn measured(&self) -> Option<RoundTripTime> {
+        let (smoothed, variation) = match self {
+            Self::Linux(linux) => linux.measured()?,
+            _ => self.smoothed()?,
+        };
+        Some(RoundTripTime::new(smoothed, variation))
+    }
+
+    /// Begins with what another host has measured, as if that were a first sample; nothing is backed off. `max` is the end of
+    /// what was sent.
+    pub(crate) fn resume(&mut self, profile: &Profile, from: RoundTripTime, max: Seq) {
+        let RoundTripTime { smoothed, variation } = from;
+        match self {
+            Self::Rfc6298(rto) => *rto = Rto::measured(profile.rto_bounds(), smoothed, variation),
+            Self::Bsd(bsd) => bsd.resume(smoothed, variation),
+            Self::Linux(linux) => linux.resume(smoothed, variation, max),
+        }
+    }
+
+    /// A time-out was too long by one doubling (RFC 6069, section 4). Says whether there was one.
+    pub(crate) const fn take_back(&mut self) -> bool {
+        match self {
+            Self::Rfc6298(rto) => rto.take_back(),
+            Self::Bsd(_) => false,
+            Self::Linux(linux) => linux.take_back(),
         }
     }
 

@@ -176,6 +176,15 @@ impl Sender {
         self.next = self.next.latest(self.max);
         self.repair = Some(repair);
     }
+
+    /// What was sent before is another host's: when it left, and how often, is not known here. So its acknowledgment gives no
+    /// round-trip time, unless a timestamp does (Karn; RFC 7323, section 4).
+    pub(crate) fn forget_when_sent(&mut self) {
+        let Some(repair) = &mut self.repair else { return };
+        for at in 0..repair.segments.len() as usize {
+            repair.segments.edit(at, |sent| sent.ever_resent = true);
+        }
+    }
 }
 
 /// The first that is lost and was not sent again since.

@@ -94,7 +94,8 @@ class Daemon:
                     if reason not in self.ignored:
                         counts[reason] = max(count, counts.get(reason, 0))
                 return None
-            if name == "counts":  # of an association: it may count what it does not act on
+            # Of an association, which may count what it does not act on; and how many replies had each code.
+            if name in ("counts", "codes"):
                 return None
             if isinstance(value, list):
                 return [take(inner, name) for inner in value]

@@ -17,8 +17,8 @@ STRANGER, SENDER = "198.51.100.66", "10.2.0.2"
 daemon, visited, up = Daemon(sys.argv[1]), Link(sys.argv[2]), Link(sys.argv[3])
 
 
-def message(kind, identification):
-    fields = struct.pack("!BBH", kind, 0, 300) + socket.inet_aton(HOME) + socket.inet_aton(HOME_AGENT)
+def message(kind, identification, home=HOME):
+    fields = struct.pack("!BBH", kind, 0, 300) + socket.inet_aton(home) + socket.inet_aton(HOME_AGENT)
     fields += socket.inet_aton(CARE_OF) if kind == 1 else b""
     fields += struct.pack("!Q", identification)
     return fields + struct.pack("!BBI", 32, 36, 256) + bytes(32)  # an authenticator that nobody computed
@@ -39,9 +39,9 @@ def serve(seconds=0.3):
     return seen
 
 
-def ask(link_address, identification):
+def ask(link_address, identification, home=HOME):
     """A request by the visited link; whether it was relayed."""
-    visited.send(AGENT_VISITED, link_address, udp(HOME, CARE_OF, 434, message(1, identification)))
+    visited.send(AGENT_VISITED, link_address, udp(home, CARE_OF, 434, message(1, identification, home)))
     wanted = struct.pack("!Q", identification)
     return any(frame[23:24] == b"\x11" and wanted in frame and frame[42:43] == b"\x01" for frame in serve(0.5)[1])
 
@@ -81,3 +81,13 @@ daemon.attack(
     "reply-to-nothing", lambda: up.send(AGENT_UP, ROUTER, udp(HOME_AGENT, CARE_OF, 434, message(3, 0x9_0000_0009)))
 )
 tunneled("at-the-end", HOME_AGENT)
+
+# More requests than may wait, each from another link address and for another home address.
+for number in range(1500):
+    home, link_address = f"10.77.{number >> 8}.{number & 255}", mac(f"02000900{number:04x}")
+    visited.send(AGENT_VISITED, link_address, udp(home, CARE_OF, 434, message(1, (3 << 32) | number, home)))
+    if number % 100 == 99:
+        serve(0.01)
+print("a-renewal-during-a-flood", ask(VICTIM, 0x4_0000_0004))
+# The flood has waited for more than 250 ms by now.
+print("a-newcomer-during-a-flood", ask(mac("020000000008"), 0x5_0000_0005, "10.1.0.8"))

@@ -1,7 +1,8 @@
 //! The UNIX socket where programs ask: who they are, what they want, and the socket that is meant.
 
+use crate::daemon::socket_file::{self, SocketFile};
 use crate::daemon::sockets::options::{TCP_INFO, TcpInfo, get};
-use crate::descriptors::{self, Reserve};
+use crate::descriptors::{Accepted, Reserve};
 use crate::error::{Attempt, Result};
 use crate::peer;
 use client::{Answer, Request};
@@ -15,7 +16,7 @@ use std::collections::VecDeque;
 use std::io::{self, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use wire::{Duration, Instant, Ipv4Addr, SocketAddrV4};
 
 /// Programs that may be about to say what they want.
@@ -30,9 +31,9 @@ const PATIENCE: u64 = 5;
 /// `SO_NETNS_COOKIE`, since Linux 5.14.
 const SO_NETNS_COOKIE: i32 = 71;
 
-pub(super) struct Door {
+pub(in crate::daemon) struct Door {
     listener: OwnedFd,
-    path: PathBuf,
+    _file: SocketFile,
     /// With the time since when they have said nothing: the longest first.
     asking: VecDeque<(OwnedFd, Instant)>,
     reserve: Reserve,
@@ -63,27 +64,23 @@ impl Asker {
 }
 
 impl Door {
-    pub(super) fn open(path: &Path) -> Result<Self> {
+    pub(in crate::daemon) fn open(path: &Path) -> Result<Self> {
         let open = || {
             let address = SocketAddrUnix::new(path)?;
             let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
             let listener = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
-            // A socket that nobody answers at is what a killed daemon left behind.
-            if bind(&listener, &address) == Err(Errno::ADDRINUSE) {
+            socket_file::clear(path, || {
                 let probe = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
-                if rustix::net::connect(&probe, &address) != Err(Errno::CONNREFUSED) {
-                    return Err(Errno::ADDRINUSE);
-                }
-                rustix::fs::unlink(path)?;
-                bind(&listener, &address)?;
-            }
+                Ok(rustix::net::connect(&probe, &address)?)
+            })?;
+            bind(&listener, &address)?;
             listen(&listener, BACKLOG)?;
-            Ok(listener)
+            Ok::<_, io::Error>((listener, SocketFile::bound(path)))
         };
-        let listener = open().attempt("listen at", path.display())?;
+        let (listener, file) = open().attempt("listen at", path.display())?;
         Ok(Self {
             listener,
-            path: path.to_owned(),
+            _file: file,
             asking: VecDeque::new(),
             reserve: Reserve::keep(RESERVE),
             rests: false,
@@ -139,18 +136,14 @@ impl Door {
 
     /// The next program, by a descriptor of the reserve if there is no other.
     fn accept(&mut self) -> Option<OwnedFd> {
-        loop {
-            match accept_with(&self.listener, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC) {
-                Ok(asker) => return Some(asker),
-                Err(Errno::AGAIN) => return None,
-                Err(Errno::INTR) => {}
-                Err(error) => {
-                    // One for the question, and one for the socket that comes with it.
-                    if !descriptors::is_used_up(error) || !self.reserve.spend(2) {
-                        self.rests = true;
-                        return None;
-                    }
-                }
+        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+        // One descriptor for the question, and one for the socket that comes with it.
+        match self.reserve.accept(2, || accept_with(&self.listener, flags)) {
+            Accepted::One(asker) => Some(asker),
+            Accepted::Nothing => None,
+            Accepted::Refused => {
+                self.rests = true;
+                None
             }
         }
     }
@@ -171,12 +164,6 @@ pub fn is_open_to_programs(path: &Path) -> Result<()> {
         }
     };
     knock().attempt("reach a daemon at", path.display())
-}
-
-impl Drop for Door {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.path);
-    }
 }
 
 fn take(asker: &OwnedFd) -> std::result::Result<(Request, OwnedFd), Errno> {

@@ -16,8 +16,9 @@ use super::{KERNEL_SIDE, host};
 use crate::error::Result;
 use crate::namespace::sysctl;
 use carried::Carried;
+pub(super) use door::Door;
 pub use door::is_open_to_programs;
-use door::{Asker, Door, Wanted};
+use door::{Asker, Wanted};
 use node::stream::{Told, refusal};
 use node::{Addr, Expiry, StreamId, StreamOp, Transport};
 use rustix::event::PollFlags;
@@ -28,7 +29,6 @@ use rustix::net::{
 };
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::path::Path;
 use wire::icmp::IcmpError;
 use wire::ipv4::Header;
 use wire::{Duration, Instant, Ipv4Addr, SocketAddrV4};
@@ -91,8 +91,7 @@ pub(crate) struct Wishes {
 }
 
 impl Clients {
-    pub(crate) fn open(path: Option<&Path>, own: Option<Ipv4Addr>) -> Result<Self> {
-        let door = path.map(Door::open).transpose()?;
+    pub(crate) fn open(door: Option<Door>, own: Option<Ipv4Addr>) -> Result<Self> {
         if door.is_some() {
             host::take_in_foreign()?;
             // Segments come back to the host with an address of its own as their source.

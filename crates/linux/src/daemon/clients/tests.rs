@@ -6,6 +6,7 @@ use crate::{Netlink, pause};
 use client::{Name, PATH, announce};
 use rustix::net::{AddressFamily, SocketType, connect, socket};
 use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 
 const OWN: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 9);
 const BY: Transport = Transport::Role("errand");
@@ -30,16 +31,22 @@ fn ask(clients: &mut Clients, path: &Path, by: &[u8], program: OwnedFd, peer: Ad
     (asking.join().unwrap().err().map_or(0, |error| error.raw_os_error().unwrap()), ops)
 }
 
+/// The daemon's side, at a socket in a folder that lasts as long as it is held, on a host that has [`OWN`].
+fn opened() -> (tempfile::TempDir, PathBuf, Clients) {
+    let mut net = Netlink::open().unwrap();
+    net.loopback_up().unwrap();
+    net.add_address("lo", OWN, 32).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("clients");
+    let mut clients = Clients::open(None, Some(OWN)).unwrap();
+    clients.door = Some(Door::open(&path).unwrap());
+    (dir, path, clients)
+}
+
 #[test]
 fn what_a_program_asks_for_is_looked_at() {
     in_world(|| {
-        let mut net = Netlink::open().unwrap();
-        net.loopback_up().unwrap();
-        net.add_address("lo", OWN, 32).unwrap();
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("clients");
-        let mut clients = Clients::open(None, Some(OWN)).unwrap();
-        clients.door = Some(Door::open(&path).unwrap());
+        let (_dir, path, mut clients) = opened();
         assert_eq!(Door::open(&path).err().and_then(|error| error.errno()), Some(libc::EADDRINUSE));
         let peer = Addr::new(Ipv4Addr::new(10, 1, 0, 1), 80);
         let tcp = || socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
@@ -71,13 +78,7 @@ fn what_a_program_asks_for_is_looked_at() {
 #[test]
 fn programs_that_say_nothing_make_room_for_one_that_asks() {
     in_world(|| {
-        let mut net = Netlink::open().unwrap();
-        net.loopback_up().unwrap();
-        net.add_address("lo", OWN, 32).unwrap();
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("clients");
-        let mut clients = Clients::open(None, Some(OWN)).unwrap();
-        clients.door = Some(Door::open(&path).unwrap());
+        let (_dir, path, mut clients) = opened();
         let silent = |clients: &mut Clients| {
             let idle = socket(AddressFamily::UNIX, SocketType::SEQPACKET, None).unwrap();
             connect(&idle, &rustix::net::SocketAddrUnix::new(&path).unwrap()).unwrap();

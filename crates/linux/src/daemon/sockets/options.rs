@@ -4,6 +4,7 @@ use crate::error::check;
 use std::io;
 use std::mem::{MaybeUninit, size_of};
 use std::os::fd::{AsFd, AsRawFd};
+use wire::{Duration, RoundTripTime};
 
 // From `linux/tcp.h`, `linux/sockios.h` and `asm-generic/socket.h`.
 pub(in crate::daemon) const TCP_MAXSEG: i32 = 2;
@@ -93,6 +94,13 @@ impl TcpInfo {
     pub(in crate::daemon) const SACK: u8 = 2;
     /// In `options`: window scaling was agreed.
     pub(in crate::daemon) const WINDOW_SCALE: u8 = 4;
+
+    /// The round trip, if it was measured. The kernel can be asked for it, and not told.
+    pub(in crate::daemon) fn round_trip(&self) -> Option<RoundTripTime> {
+        let [smoothed, variation] =
+            [self.rtt, self.rttvar].map(|micros| Duration::from_micros(micros.into()));
+        (self.rtt > 0).then(|| RoundTripTime::new(smoothed, variation))
+    }
 
     /// The low half of the bytes that the peer has acknowledged since this socket was set up.
     pub(in crate::daemon) const fn bytes_acked(&self) -> u32 {

@@ -91,6 +91,7 @@ pub(super) fn export(
         finished: fins.theirs,
         timestamp: if timestamps { Some(get(fd, TCP, TCP_TIMESTAMP)?) } else { None },
         sack_permitted: info.options & TcpInfo::SACK != 0,
+        round_trip: info.round_trip(),
     }))
 }
 

@@ -6,7 +6,7 @@ use super::options::set;
 use crate::Refusal;
 use node::stream::{Inbox, Told, UDP_ROOM, refusal};
 use node::{Addr, StreamId, StreamOp};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -17,6 +17,12 @@ pub(super) struct Udp {
     /// By the stream that opened them.
     bound: BTreeMap<StreamId, Bound>,
     streams: BTreeMap<StreamId, Stream>,
+    /// The streams that listeners accepted, by listener and peer.
+    accepted: BTreeMap<(StreamId, Addr), StreamId>,
+    /// The same by listener and when they were used last.
+    by_use: BTreeSet<(StreamId, u64, StreamId)>,
+    /// How often a stream of a listener was used.
+    uses: u64,
     /// For the largest datagram.
     buffer: Vec<u8>,
 }
@@ -25,6 +31,8 @@ struct Bound {
     socket: UdpSocket,
     local: Addr,
     listens: bool,
+    /// Of a listener: its streams.
+    peers: usize,
 }
 
 struct Stream {
@@ -32,9 +40,12 @@ struct Stream {
     bound: StreamId,
     peer: Addr,
     inbox: Inbox,
+    /// When it was used last, of a listener's.
+    used: u64,
 }
 
-/// Peers that one host's listeners take together.
+/// Peers that a listener has at a time. A new one takes the place of the one that was not heard, and not written to, for the longest
+/// time: anybody can make up sources of datagrams.
 const PEERS: usize = 4096;
 const LARGEST: usize = 65_536;
 const TOO_MANY_PEERS: Reason = Reason("too_many_peers");
@@ -56,7 +67,15 @@ fn next(socket: &UdpSocket, bytes: &mut [u8]) -> Option<(usize, Addr)> {
 
 impl Udp {
     pub(super) fn new(address: Option<Ipv4Addr>) -> Self {
-        Self { address, bound: BTreeMap::new(), streams: BTreeMap::new(), buffer: vec![0; LARGEST] }
+        Self {
+            address,
+            bound: BTreeMap::new(),
+            streams: BTreeMap::new(),
+            accepted: BTreeMap::new(),
+            by_use: BTreeSet::new(),
+            uses: 0,
+            buffer: vec![0; LARGEST],
+        }
     }
 
     pub(super) fn has(&self, id: StreamId) -> bool {
@@ -125,13 +144,13 @@ impl Udp {
             }
         }
         told.push(Told::Closed(id, None));
-        let Some(Stream { bound, peer, inbox }) = self.streams.remove(&id) else { return lost };
+        let Some(Stream { bound, peer, inbox, .. }) = self.take(id) else { return lost };
         let Some(accepted) = served else {
             lost.extend(inbox.into_waiting().map(|(packet, _)| (packet, NO_SOCKET)));
             return lost;
         };
         for (packet, payload) in inbox.into_waiting() {
-            let kept = self.keep(bound, peer, (packet, payload), accepted, told);
+            let kept = self.keep(bound, peer, (packet, payload), accepted, told, &mut lost);
             lost.extend(kept.err().map(|reason| (packet, reason)));
         }
         lost
@@ -145,11 +164,11 @@ impl Udp {
         (packet, payload): (PacketId, Vec<u8>),
         accepted: &mut u32,
         told: &mut Vec<Told>,
+        lost: &mut Vec<(PacketId, Reason)>,
     ) -> Result<(), Reason> {
         let Bound { local, listens, .. } = self.bound.get(&by).ok_or(NO_SOCKET)?;
         let (local, listens) = (*local, *listens);
-        let stream = if listens { self.accept(by, local, peer, accepted, told) } else { Some(by) };
-        let stream = stream.ok_or(TOO_MANY_PEERS)?;
+        let stream = if listens { self.accept((by, local), peer, accepted, told, lost) } else { by };
         let inbox = &mut self.streams.get_mut(&stream).ok_or(NO_SOCKET)?.inbox;
         told.extend(inbox.push(stream, packet, payload)?);
         Ok(())
@@ -167,7 +186,7 @@ impl Udp {
                 let Some((len, peer)) = next(socket, &mut bytes) else { break };
                 let payload = bytes.get(..len).unwrap_or_default();
                 let packet = udp_identity(peer, *local, payload);
-                let kept = self.keep(id, peer, (packet, payload.to_vec()), accepted, &mut told);
+                let kept = self.keep(id, peer, (packet, payload.to_vec()), accepted, &mut told, &mut lost);
                 lost.extend(kept.err().map(|reason| (packet, reason)));
             }
         }
@@ -184,7 +203,7 @@ impl Udp {
             Ok(bound) => {
                 told.push(Told::Opened(id, bound.local));
                 if let Some(peer) = peer {
-                    self.streams.insert(id, Stream { bound: id, peer, inbox: Inbox::default() });
+                    self.streams.insert(id, Stream { bound: id, peer, inbox: Inbox::default(), used: 0 });
                     told.push(Told::Room(id, UDP_ROOM));
                 }
                 self.bound.insert(id, bound);
@@ -203,38 +222,76 @@ impl Udp {
             socket.connect(peer)?;
         }
         match socket.local_addr()? {
-            SocketAddr::V4(local) => Ok(Bound { socket, local, listens: peer.is_none() }),
+            SocketAddr::V4(local) => Ok(Bound { socket, local, listens: peer.is_none(), peers: 0 }),
             SocketAddr::V6(_) => Err(ErrorKind::Unsupported.into()),
         }
     }
 
     fn write(&mut self, id: StreamId, bytes: &[u8]) -> Option<Sent> {
+        self.touch(id);
         let stream = self.streams.get(&id)?;
-        let Bound { socket, local, listens } = self.bound.get(&stream.bound)?;
+        let Bound { socket, local, listens, .. } = self.bound.get(&stream.bound)?;
         let packet = udp_identity(*local, stream.peer, bytes);
         let sent = if *listens { socket.send_to(bytes, stream.peer) } else { socket.send(bytes) };
         Some((packet, sent.err().as_ref().map(Refusal::of_socket)))
     }
 
+    /// The stream of a listener's peer, which is a new one where there is none.
     fn accept(
         &mut self,
-        listener: StreamId,
-        local: Addr,
+        (listener, local): (StreamId, Addr),
         peer: Addr,
         accepted: &mut u32,
         told: &mut Vec<Told>,
-    ) -> Option<StreamId> {
-        let known = self.streams.iter().find(|(_, stream)| stream.bound == listener && stream.peer == peer);
-        if let Some((id, _)) = known {
-            return Some(*id);
+        lost: &mut Vec<(PacketId, Reason)>,
+    ) -> StreamId {
+        if let Some(known) = self.accepted.get(&(listener, peer)).copied() {
+            self.touch(known);
+            return known;
         }
-        if self.streams.len() >= PEERS {
-            return None;
+        let mut own = self.by_use.range((listener, 0, StreamId(0))..);
+        let first = own.next().filter(|(of, ..)| *of == listener).map(|(.., id)| *id);
+        if self.bound.get(&listener).is_some_and(|bound| bound.peers >= PEERS)
+            && let Some(idle) = first
+            && let Some(Stream { inbox, .. }) = self.take(idle)
+        {
+            told.push(Told::Closed(idle, None));
+            lost.extend(inbox.into_waiting().map(|(packet, _)| (packet, TOO_MANY_PEERS)));
         }
         let new = StreamId::of_driver(accepted);
-        self.streams.insert(new, Stream { bound: listener, peer, inbox: Inbox::default() });
+        let used = self.uses;
+        self.streams.insert(new, Stream { bound: listener, peer, inbox: Inbox::default(), used });
+        self.accepted.insert((listener, peer), new);
+        self.by_use.insert((listener, used, new));
+        self.uses += 1;
+        if let Some(bound) = self.bound.get_mut(&listener) {
+            bound.peers += 1;
+        }
         told.push(Told::Accepted { listener, new, local, peer });
         told.push(Told::Room(new, UDP_ROOM));
-        Some(new)
+        new
+    }
+
+    /// A stream of a listener's is used.
+    fn touch(&mut self, id: StreamId) {
+        let Some(stream) = self.streams.get_mut(&id) else { return };
+        if self.by_use.remove(&(stream.bound, stream.used, id)) {
+            stream.used = self.uses;
+            self.by_use.insert((stream.bound, stream.used, id));
+            self.uses += 1;
+        }
+    }
+
+    fn take(&mut self, id: StreamId) -> Option<Stream> {
+        let stream = self.streams.remove(&id)?;
+        if self.by_use.remove(&(stream.bound, stream.used, id))
+            && let Some(bound) = self.bound.get_mut(&stream.bound)
+        {
+            bound.peers -= 1;
+        }
+        if self.accepted.get(&(stream.bound, stream.peer)) == Some(&id) {
+            self.accepted.remove(&(stream.bound, stream.peer));
+        }
+        Some(stream)
     }
 }

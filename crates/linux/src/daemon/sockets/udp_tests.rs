@@ -1,92 +1,118 @@
-//! Datagrams that come while their stream ends.
+//! Datagrams that come while their stream ends, by the sockets of the kernel.
+
+#[path = "../../../../../tests/support/datagrams.rs"]
+mod datagrams;
 
 use super::Sockets;
 use crate::Netlink;
 use crate::testing::in_world;
+use datagrams::{Answer, Backend, HOST};
 use node::stream::Told;
-use node::{StreamId, StreamOp, Transport};
-use std::net::UdpSocket;
-use wire::{Ipv4Addr, SocketAddrV4};
+use node::{Addr, StreamId, StreamOp, Transport};
+use std::net::{SocketAddr, UdpSocket};
+use wire::Ipv4Addr;
 
-const AT: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 5300);
-const STREAM: StreamId = StreamId(1);
-
-/// What has come: over the loopback interface a datagram is there when the call that sends it returns.
-fn receive(sockets: &mut Sockets) -> Vec<Told> {
-    let (told, lost) = sockets.receive();
-    assert!(lost.is_empty(), "{lost:?}");
-    told
+/// Kernel sockets and a peer, in a namespace of their own. Over the loopback interface a datagram is there when the call that sends it
+/// returns.
+struct Kernel {
+    sockets: Sockets,
+    peer: UdpSocket,
 }
 
-/// A listener to which one peer has sent three datagrams.
-fn asked() -> Sockets {
-    Netlink::open().unwrap().loopback_up().unwrap();
-    let mut sockets = Sockets::new(None);
-    let listen = StreamOp::Listen { by: Transport::Udp, local: AT, foreign: false };
-    sockets.operate(STREAM, listen, &mut Vec::new());
-    let client = UdpSocket::bind("127.0.0.1:0").unwrap();
-    for question in ["one", "two", "three"] {
-        client.send_to(question.as_bytes(), AT).unwrap();
+impl Backend for Kernel {
+    fn peer(&self) -> Addr {
+        let SocketAddr::V4(at) = self.peer.local_addr().unwrap() else { panic!("IPv4") };
+        at
     }
-    sockets
+
+    fn arrives(&mut self, to: Addr, text: &str) {
+        self.peer.send_to(text.as_bytes(), to).unwrap();
+    }
+
+    fn receive(&mut self) -> Answer {
+        let (told, lost) = self.sockets.receive();
+        (told, lost.into_iter().map(|(_, reason)| reason.0).collect())
+    }
+
+    fn operate(&mut self, id: StreamId, op: StreamOp) -> Answer {
+        let mut told = Vec::new();
+        let done = self.sockets.operate(id, op, &mut told);
+        (told, done.ended.into_iter().map(|(_, reason, _)| reason.0).collect())
+    }
 }
 
-/// A role that answers one datagram and then ends the stream: the next datagram of the same peer comes by a new stream.
+fn kernel() -> Kernel {
+    Netlink::open().unwrap().loopback_up().unwrap();
+    Kernel { sockets: Sockets::new(Some(HOST)), peer: UdpSocket::bind((HOST, 0)).unwrap() }
+}
+
 #[test]
 fn what_a_listener_has_left_is_accepted_again() {
-    in_world(|| {
-        let mut sockets = asked();
-        let mut heard = Vec::new();
-        let mut told = receive(&mut sockets);
-        while !told.is_empty() {
-            let mut next = Vec::new();
-            for told in std::mem::take(&mut told) {
-                match told {
-                    Told::Accepted { new, .. } => drop(sockets.operate(new, StreamOp::Read(512), &mut next)),
-                    Told::Data(id, _, bytes) => {
-                        heard.push(String::from_utf8(bytes).unwrap());
-                        let done = sockets.operate(id, StreamOp::Finish, &mut next);
-                        assert!(done.ended.is_empty());
-                    }
-                    _ => {}
-                }
-            }
-            told = next;
-        }
-        assert_eq!(heard, ["one", "two", "three"]);
-    });
+    in_world(|| datagrams::what_a_listener_has_left_is_accepted_again(&mut kernel()));
 }
 
-/// A role that has no room for a peer aborts its stream: the datagrams are reported, and no stream follows, which the role would abort
-/// too.
 #[test]
 fn what_comes_by_an_aborted_stream_is_reported() {
-    in_world(|| {
-        let mut sockets = asked();
-        let told = receive(&mut sockets);
-        let Some(Told::Accepted { new, .. }) = told.first() else { panic!("{told:?}") };
-        let mut next = Vec::new();
-        let done = sockets.operate(*new, StreamOp::Abort, &mut next);
-        assert_eq!(next, [Told::Closed(*new, None)]);
-        assert_eq!(done.ended.iter().map(|(_, why, _)| why.0).collect::<Vec<_>>(), ["no_socket"; 3]);
-    });
+    in_world(|| datagrams::what_comes_by_an_aborted_stream_is_reported(&mut kernel()));
 }
 
-/// What is still in the kernel's queue when a socket closes has no reader: each is named, with the reason.
+#[test]
+fn what_is_left_without_a_listener_is_reported() {
+    in_world(|| datagrams::what_is_left_without_a_listener_is_reported(&mut kernel()));
+}
+
 #[test]
 fn what_a_closing_socket_has_left_is_reported() {
+    in_world(|| datagrams::what_a_closing_socket_has_left_is_reported(&mut kernel()));
+}
+
+/// Datagrams from made-up sources do not shut a listener: the peer that is idle for the longest time gives way, and those of other
+/// listeners do not.
+#[test]
+fn a_flood_of_peers_keeps_nobody_out() {
     in_world(|| {
-        Netlink::open().unwrap().loopback_up().unwrap();
-        let peer = UdpSocket::bind("127.0.0.1:0").unwrap();
-        let std::net::SocketAddr::V4(at) = peer.local_addr().unwrap() else { panic!("IPv4") };
-        let (mut sockets, mut told) = (Sockets::new(Some(Ipv4Addr::LOCALHOST)), Vec::new());
-        let open = StreamOp::Open { by: Transport::Udp, local: None, peer: at, foreign: false };
-        sockets.operate(STREAM, open, &mut told);
-        let Some(Told::Opened(_, local)) = told.first() else { panic!("{told:?}") };
-        peer.send_to(b"waits for a reader", local).unwrap();
-        assert!(receive(&mut sockets).is_empty());
-        peer.send_to(b"is with the kernel", local).unwrap();
-        let done = sockets.operate(STREAM, StreamOp::Finish, &mut told);
-        assert_eq!(done.ended.iter().map(|(_, why, _)| why.0).collect::<Vec<_>>(), ["no_socket"; 2]);
+        let mut kernel = kernel();
+        let [one, other] = [1, 2].map(StreamId);
+        for (id, port) in [(one, 5300), (other, 5301)] {
+            let local = Addr::new(HOST, port);
+            let (told, _) =
+                kernel.operate(id, StreamOp::Listen { by: Transport::Udp, local, foreign: false });
+            assert_eq!(told, [Told::Opened(id, local)]);
+        }
+        let accepted = |(told, lost): Answer| {
+            assert!(lost.is_empty(), "{lost:?}");
+            let new = told.iter().find_map(|told| match told {
+                Told::Accepted { new, .. } => Some(*new),
+                _ => None,
+            });
+            let closed = told.iter().filter_map(|told| match told {
+                Told::Closed(id, None) => Some(*id),
+                _ => None,
+            });
+            (new, closed.collect::<Vec<_>>())
+        };
+        kernel.arrives(Addr::new(HOST, 5301), "a question");
+        let (beside, _) = accepted(kernel.receive());
+        let mut flood = Vec::new();
+        for number in 0..4096_u16 {
+            // Another source for each: the whole of 127.0.0.0/8 is this host's.
+            let [high, low] = number.to_be_bytes();
+            let source = UdpSocket::bind((Ipv4Addr::new(127, 9, high, low), 5000)).unwrap();
+            source.send_to(b"12345678", (HOST, 5300)).unwrap();
+            let (new, closed) = accepted(kernel.receive());
+            assert!(closed.is_empty());
+            kernel.operate(new.unwrap(), StreamOp::Read(512));
+            flood.push(new.unwrap());
+        }
+        // The first one is used once more.
+        kernel.operate(flood[0], StreamOp::Write(b"an answer".to_vec()));
+        kernel.arrives(Addr::new(HOST, 5300), "an honest question");
+        let (new, closed) = accepted(kernel.receive());
+        assert!(new.is_some());
+        assert_eq!(closed, [flood[1]]);
+        kernel.arrives(Addr::new(HOST, 5301), "another question");
+        assert_eq!(accepted(kernel.receive()), (None, Vec::new()));
+        let (told, _) = kernel.operate(beside.unwrap(), StreamOp::Read(512));
+        assert!(matches!(told[..], [Told::Data(..), ..]), "{told:?}");
     });
 }

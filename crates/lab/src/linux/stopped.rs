@@ -1,0 +1,58 @@
+//! Hosts that are stopped when the run ends. Their daemons are continued after the end, to hear what they recorded, and then read
+//! what has waited for them. Nothing of that belongs to the run: what an application would be given is held, as in the simulator.
+
+use super::HostReport;
+use crate::Plan;
+use trace::{HostId, Record, What};
+use wire::Iface;
+
+/// Takes out of the records what applications of such hosts were given after the end.
+pub(super) fn end_with_the_run(plan: &Plan, hosts: &[HostReport], records: &mut Vec<Record>) {
+    let names = plan.host_names();
+    let is_stopped = |host: HostId| {
+        let report = names.get(host.index()).and_then(|name| hosts.iter().find(|host| host.name == *name));
+        report.is_some_and(|report| report.stops.last().is_some_and(|stop| stop.continued_us.is_none()))
+    };
+    let stopped: Vec<HostId> = (0..names.len() as u32).map(HostId).filter(|host| is_stopped(*host)).collect();
+    let end = plan.end();
+    let is_late = |record: &Record| record.at > end && stopped.contains(&record.host);
+    records.retain(|record| !(is_late(record) && matches!(record.what, What::App(_))));
+    for record in records.iter_mut().filter(|record| is_late(record)) {
+        if let What::AppReceived(id) = &record.what {
+            record.what = What::Held(Some(Iface::HOST), *id);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Scenario;
+    use crate::linux::StopReport;
+    use crate::run::simulate;
+
+    /// A run of 6 s, taken for the run of 3 s in which the daemon of `mobile` was stopped and read all afterwards.
+    #[test]
+    fn what_a_stopped_host_reads_after_the_end_is_held() {
+        let (name, text) = Scenario::find("first").unwrap();
+        let outcome = simulate(Scenario::plan(&name, &text, &[], 1).unwrap()).unwrap();
+        let duration = wire::Duration::from_secs(3);
+        let plan = Plan { duration, ..outcome.plan.clone() };
+        let given = |records: &[Record]| {
+            let late = records.iter().filter(|r| r.at > plan.end() && matches!(r.what, What::AppReceived(_)));
+            late.count()
+        };
+        let held = |records: &[Record]| records.iter().filter(|r| matches!(r.what, What::Held(..))).count();
+        let stop = |continued_us| {
+            let stops = vec![StopReport { at_us: 2_000_000, continued_us }];
+            [HostReport { name: "mobile".to_owned(), stops, ..HostReport::default() }]
+        };
+        let (all, before) = (given(&outcome.records), held(&outcome.records));
+        assert!(all > 50);
+        let mut records = outcome.records.clone();
+        end_with_the_run(&plan, &stop(Some(2_500_000)), &mut records);
+        assert_eq!(records, outcome.records, "it went on in time");
+        end_with_the_run(&plan, &stop(None), &mut records);
+        assert_eq!((given(&records), held(&records)), (0, before + all));
+    }
+}

@@ -1,0 +1,21 @@
+//! How many replies there were of each code, for an operator.
+
+use crate::message::Code;
+use node::Value;
+use std::collections::BTreeMap;
+
+/// Replies by the number of their code: at most one entry for each of 256 numbers.
+#[derive(Debug, Default)]
+pub(crate) struct Codes(BTreeMap<u8, u64>);
+
+impl Codes {
+    /// Counts a reply.
+    pub(crate) fn count(&mut self, code: Code) {
+        *self.0.entry(code.number()).or_default() += 1;
+    }
+
+    /// The counts, by the code's number.
+    pub(crate) fn status(&self) -> Value {
+        Value::Map(self.0.iter().map(|(code, count)| (code.to_string(), Value::from(*count))).collect())
+    }
+}

@@ -1,0 +1,72 @@
+//! A peer that has lost its memory opens the association again (RFC 9260, section 5.2.4.1).
+
+use crate::association::{Association, introduction};
+use crate::cookie::Cookie;
+use crate::event::{Event, State};
+use crate::handshake;
+use crate::message::{Cause, Chunk, Code};
+use crate::ours::Ours;
+use std::sync::Arc;
+use wire::{Instant, Ipv4Addr};
+
+impl Association {
+    /// Section 5.2.4.1: the association begins again with the numbers of the cookie.
+    pub(crate) fn restart(&mut self, now: Instant, src: Ipv4Addr, dst: Ipv4Addr, cookie: &Cookie) -> bool {
+        if self.state == State::ShutdownAckSent {
+            let causes = vec![Cause::new(Code::COOKIE_IN_SHUTDOWN, [])];
+            self.reply(src, dst, vec![Chunk::ShutdownAck, Chunk::Error(causes)]);
+            return false;
+        }
+        let (was_open, intact) = (self.is_open(), self.is_intact(cookie));
+        let finishes = intact && self.state != State::Established;
+        self.local_tag = cookie.tag;
+        self.ties = (self.chance.tag(), self.chance.tag());
+        self.init = introduction(&self.config, cookie.tag, cookie.tsn, cookie.random, &cookie.locals);
+        self.abandon_changes();
+        let listed = if cookie.locals.is_empty() { &[dst] } else { cookie.locals.as_slice() };
+        self.locals.begin_again(listed);
+        self.ours = Ours::new(cookie.tsn);
+        if intact {
+            self.outbound.renumber(cookie.tsn);
+        } else {
+            self.outbound.restart(cookie.tsn, cookie.init.a_rwnd);
+        }
+        self.forget_paths(cookie);
+        self.adopt(now, &cookie.init, cookie.remote);
+        (self.shutdown_due, self.guard, self.arriving) = (false, None, None);
+        self.opening = handshake::Opening::default();
+        if was_open {
+            self.events.push_back(Event::Restarted { intact });
+        }
+        self.open_again(now, cookie.remote, intact);
+        if finishes {
+            self.state = State::ShutdownPending;
+            self.settle(now);
+        }
+        self.reply(src, dst, vec![Chunk::CookieAck]);
+        true
+    }
+
+    /// Whether nothing has come from the peer, and nothing of ours was acknowledged: then both streams of bytes begin with the first one,
+    /// for the peer as for our user. So it is for a peer whose COOKIE ACK was lost, and that opened again. "DATA chunks MAY be
+    /// retained" (section 5.2.4.1), if the peer takes as many streams as before.
+    fn is_intact(&self, cookie: &Cookie) -> bool {
+        let sends = matches!(self.state, State::Established | State::ShutdownPending | State::ShutdownSent);
+        let streams = cookie.init.inbound.min(self.config.streams);
+        sends && self.inbound.is_fresh() && self.outbound.is_fresh() && streams >= self.outbound.streams
+    }
+
+    /// What was known of the peer's addresses; those that it does not name any more are gone.
+    fn forget_paths(&mut self, cookie: &Cookie) {
+        let listed: Vec<Ipv4Addr> = cookie.init.addresses().chain([cookie.remote]).collect();
+        let known: Vec<Ipv4Addr> = self.paths.iter().map(|path| path.address).collect();
+        for address in known.into_iter().filter(|address| !listed.contains(address)) {
+            self.paths.remove(address);
+        }
+        let config = Arc::clone(&self.config);
+        for path in self.paths.iter_mut() {
+            path.reset_congestion(&config);
+            (path.flight, path.t3, path.latest_acked, path.superseded) = (0, None, 0, false);
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! Datagrams that come while their stream ends, in the simulator.
+
+#![cfg(test)]
+
+#[path = "../../../tests/support/datagrams.rs"]
+mod datagrams;
+
+use datagrams::{Answer, Backend, HOST};
+use node::{Addr, StreamId, StreamOp};
+use stack::{Output, Stack};
+use tcp::Profile;
+use wire::{Instant, PacketId, Seed, udp};
+
+/// A stack, and datagrams that have arrived at its host.
+struct Simulated {
+    stack: Stack,
+    arrived: Vec<Vec<u8>>,
+}
+
+impl Simulated {
+    fn new() -> Self {
+        let stack = Stack::new(Some(HOST), 1500, Profile::linux_like().into(), Seed::new(1));
+        Self { stack, arrived: Vec::new() }
+    }
+}
+
+fn answer(out: Output) -> Answer {
+    (out.told, out.lost.into_iter().map(|(_, reason)| reason.0).collect())
+}
+
+impl Backend for Simulated {
+    fn peer(&self) -> Addr {
+        Addr::new([10, 0, 0, 2].into(), 7000)
+    }
+
+    fn arrives(&mut self, to: Addr, text: &str) {
+        self.arrived.push(udp::packet(self.peer(), to, text.as_bytes()));
+    }
+
+    fn receive(&mut self) -> Answer {
+        let mut out = Output::default();
+        for (number, bytes) in (1..).zip(self.arrived.drain(..)) {
+            self.stack.receive(Instant::ZERO, PacketId(number), &bytes, &mut out);
+        }
+        answer(out)
+    }
+
+    fn operate(&mut self, id: StreamId, op: StreamOp) -> Answer {
+        let mut out = Output::default();
+        self.stack.operate(Instant::ZERO, id, op, &mut out);
+        answer(out)
+    }
+}
+
+#[test]
+fn what_a_listener_has_left_is_accepted_again() {
+    datagrams::what_a_listener_has_left_is_accepted_again(&mut Simulated::new());
+}
+
+#[test]
+fn what_comes_by_an_aborted_stream_is_reported() {
+    datagrams::what_comes_by_an_aborted_stream_is_reported(&mut Simulated::new());
+}
+
+#[test]
+fn what_is_left_without_a_listener_is_reported() {
+    datagrams::what_is_left_without_a_listener_is_reported(&mut Simulated::new());
+}
+
+#[test]
+fn what_a_closing_socket_has_left_is_reported() {
+    datagrams::what_a_closing_socket_has_left_is_reported(&mut Simulated::new());
+}

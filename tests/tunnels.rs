@@ -1,0 +1,251 @@
+//! Mobile IP with a link that is narrower than an Ethernet inside the tunnel, in whole simulated runs. Only what the home agent
+//! tunnels crosses that link:
+//!
+//! ```text
+//! correspondent ── router ── home agent ))) cell 1: home network
+//!                    │         └── entry ── middle ── exit ──┐
+//!                   far ──────────────────────────────── foreign agent ))) cell 2: visited network
+//! ```
+
+#![cfg(test)]
+
+use lab::flow::FlowEnd;
+use lab::run::{OnWorld, Outcome, simulate};
+use lab::scenario::Setting;
+use lab::{Plan, Scenario};
+use node::{Input, Node, Outbox, Role, Value};
+use trace::{HostId, What};
+use wire::ipv4::{self, Header};
+use wire::{Duration, Iface, Instant, Ipv4Addr, Mac, Packet, Seed, SocketAddrV4, icmp, udp};
+
+const SCENARIO: &str = r#"
+    about = "A narrow link inside a tunnel"
+    duration = "20s"
+    [radio]
+    retune = "5ms"
+    [wire.internet]
+    ends = ["correspondent", "router"]
+    rate = "100Mb/s"
+    delay = "10ms"
+    net = "10.0.0.0/24"
+    [wire.left]
+    ends = ["router", "home"]
+    rate = "100Mb/s"
+    delay = "1ms"
+    net = "10.0.1.0/24"
+    [wire.entry]
+    ends = ["home", "middle"]
+    rate = "100Mb/s"
+    delay = "1ms"
+    net = "10.0.2.0/24"
+    [wire.exit]
+    ends = ["middle", "foreign"]
+    rate = "100Mb/s"
+    delay = "1ms"
+    net = "10.0.3.0/24"
+    [wire.right]
+    ends = ["router", "far"]
+    rate = "100Mb/s"
+    delay = "1ms"
+    net = "10.0.4.0/24"
+    [wire.last]
+    ends = ["far", "foreign"]
+    rate = "100Mb/s"
+    delay = "1ms"
+    net = "10.0.5.0/24"
+    [cell.1]
+    station = "home"
+    rate = "2Mb/s"
+    net = "10.1.0.0/24"
+    [cell.2]
+    station = "foreign"
+    rate = "2Mb/s"
+    net = "10.2.0.0/24"
+    [mobile-ip]
+    key = "000102030405060708090a0b0c0d0e0f"
+    [host.correspondent]
+    role = [CORRESPONDENT]
+    [host.router]
+    [host.middle]
+    [host.far]
+    [host.home]
+    role = [{ kind = "mobile-ip/home-agent" }]
+    [host.foreign]
+    role = [{ kind = "mobile-ip/foreign-agent" }]
+    [host.mobile]
+    address = "10.1.0.7"
+    role = [
+        { kind = "mobile-ip/mobile-node" },
+        { kind = "apps/roam", start = "home", moves = [{ at = "3s", to = "foreign" }] },
+        MOBILE
+    ]
+"#;
+
+/// The roles of the correspondent and of the mobile node for a transfer towards the mobile node, and for one from it.
+const DOWN: [&str; 2] = [
+    r#"{ kind = "apps/bulk-server", at = "correspondent:9000", bytes = 1_000_000 }"#,
+    r#"{ kind = "apps/bulk-client", to = "correspondent:9000", start = "500ms" }"#,
+];
+const UP: [&str; 2] = [
+    r#"{ kind = "apps/bulk-client", to = "mobile:9000", start = "500ms" }"#,
+    r#"{ kind = "apps/bulk-server", at = "mobile:9000", bytes = 1_000_000 }"#,
+];
+
+/// The plan for these two roles, with a wire that takes datagrams of `mtu` bytes.
+fn plan([correspondent, mobile]: [&str; 2], narrow: (&str, u16)) -> Plan {
+    let text = SCENARIO.replace("CORRESPONDENT", correspondent).replace("MOBILE", mobile);
+    let (wire, mtu) = narrow;
+    let mtu: Setting = format!("wire.{wire}.mtu={mtu}").parse().unwrap();
+    Scenario::plan("tunnels", &text, &[mtu], 1).unwrap()
+}
+
+fn host(plan: &Plan, name: &str) -> HostId {
+    HostId(plan.hosts.iter().position(|host| host.config.name == name).unwrap() as u32)
+}
+
+/// What a host's node received on its links.
+fn received(outcome: &Outcome, name: &str) -> impl Iterator<Item = (Instant, Header, Vec<u8>)> {
+    let host = host(&outcome.plan, name);
+    outcome.records.iter().filter_map(move |record| match &record.what {
+        What::Received(iface, packet) if record.host == host && *iface != Iface::HOST => {
+            let (header, payload) = Header::parse(&packet.bytes).ok()?;
+            Some((record.at, header, payload.to_vec()))
+        }
+        _ => None,
+    })
+}
+
+/// The MTUs of errors "fragmentation needed" that the correspondent received about its packets to the mobile node.
+fn reported(outcome: &Outcome) -> Vec<u16> {
+    let errors = received(outcome, "correspondent").filter(|(_, header, _)| header.protocol == ipv4::ICMP);
+    let mtu = |payload: Vec<u8>| {
+        let message = icmp::Message::parse(&payload).ok()?;
+        let quote = icmp::Quote::of(&message).ok()?;
+        let is_ours = (quote.kind, quote.code, quote.dst) == (3, 4, MOBILE);
+        is_ours.then_some(quote.mtu)
+    };
+    errors.filter_map(|(_, _, payload)| mtu(payload)).collect()
+}
+
+const MOBILE: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 7);
+
+/// The longest datagram that crossed the tunnel's last wire, and how many did.
+fn tunnelled(outcome: &Outcome) -> (usize, usize) {
+    let inside = received(outcome, "foreign").filter(|(_, header, _)| header.protocol == ipv4::IPIP);
+    inside.fold((0, 0), |(longest, count), (_, _, payload)| {
+        (longest.max(payload.len() + ipv4::HEADER), count + 1)
+    })
+}
+
+/// The link that the tunnel begins at is narrow, or one behind it, of which a router tells the home agent.
+const NARROW: [(&str, u16); 6] =
+    [("entry", 1300), ("entry", 1492), ("entry", 576), ("exit", 1300), ("exit", 1492), ("exit", 576)];
+
+fn transferred(roles: [&str; 2], narrow: (&str, u16)) -> Outcome {
+    let outcome = simulate(plan(roles, narrow)).unwrap();
+    assert_eq!((&outcome.doubts[..], &outcome.failures[..]), (&[][..], &[][..]), "{narrow:?}");
+    assert!(outcome.flows.iter().all(|flow| flow.end == FlowEnd::Completed), "{narrow:?}");
+    let [away] = &outcome.handoffs[..] else { panic!("{:?}", outcome.handoffs) };
+    assert!(
+        away.outage().is_some_and(|outage| outage.span() < Duration::from_secs(1)),
+        "{narrow:?}: {away:?}"
+    );
+    outcome
+}
+
+/// The error about the tunnel reaches the sender, which cuts its segments so that they fit.
+#[test]
+fn a_download_goes_on_through_a_tunnel_that_is_narrow() {
+    for narrow in NARROW {
+        let outcome = transferred(DOWN, narrow);
+        let (longest, count) = tunnelled(&outcome);
+        assert!(count > 100 && longest <= usize::from(narrow.1), "{narrow:?}: {count} of {longest} bytes");
+        let told = reported(&outcome);
+        // Before the home agent knows better, it takes the tunnel to be as wide as an Ethernet.
+        let fits = narrow.1 - 20;
+        assert!(
+            told.last() == Some(&fits) && told.iter().all(|mtu| [1480, fits].contains(mtu)),
+            "{narrow:?}: {told:?}"
+        );
+    }
+}
+
+/// Of an upload only acknowledgments are tunnelled, and those fit.
+#[test]
+fn an_upload_is_not_hindered_by_a_tunnel_that_is_narrow() {
+    for narrow in NARROW {
+        let outcome = transferred(UP, narrow);
+        assert!(tunnelled(&outcome).1 > 100, "{narrow:?}");
+        assert_eq!(reported(&outcome), [0; 0]);
+    }
+}
+
+/// Sends datagrams that may be fragmented.
+#[derive(Debug)]
+struct Divisible {
+    from: Ipv4Addr,
+    next: Instant,
+}
+
+const PAUSE: Duration = Duration::from_millis(50);
+const SIZE: usize = 1400;
+
+impl Role for Divisible {
+    fn name(&self) -> &'static str {
+        "divisible"
+    }
+
+    fn handle(&mut self, now: Instant, input: Input<'_>, out: &mut Outbox) {
+        if matches!(input, Input::Timeout) && now >= self.next {
+            self.next = now + PAUSE;
+            let [from, to] = [self.from, MOBILE].map(|address| SocketAddrV4::new(address, 9000));
+            let whole = udp::packet(from, to, &[0; SIZE - ipv4::HEADER - udp::HEADER]);
+            let (header, payload) = Header::parse(&whole).unwrap();
+            let bytes = Header { dont_fragment: false, id: 7, ..header }.emit(payload);
+            out.send_routed(Packet::new(Mac::ZERO, bytes));
+        }
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        Some(self.next)
+    }
+
+    fn status(&self) -> Value {
+        Value::None
+    }
+}
+
+/// No node cuts datagrams. One that does not fit is dropped where it is too long, with a reason, and its sender is told, once a
+/// second at least: no datagram ends without a report.
+#[test]
+fn datagrams_that_might_be_fragmented_are_reported_where_they_do_not_fit() {
+    for narrow in [("entry", 1300), ("exit", 1300)] {
+        let plan = plan(["", r#"{ kind = "apps/sink", at = "mobile:9000" },"#], narrow);
+        let sender = host(&plan, "correspondent");
+        let node = |(id, host): (HostId, &lab::plan::HostPlan)| -> Node {
+            let config = &host.config;
+            let from = config.own_addresses().unwrap()[0];
+            let next = Instant::from_millis(500);
+            if id == sender {
+                config.node_of(vec![Box::new(Divisible { from, next })])
+            } else {
+                config.node(&Seed::new(1).fork(&config.name))
+            }
+            .unwrap()
+        };
+        let nodes = (0..).map(HostId).zip(&plan.hosts).map(node).collect();
+        let run = plan.world_of(nodes).unwrap().run(plan.end());
+        let outcome = Outcome::new(plan, OnWorld::Sim, run.records, Some(run.fingerprint));
+        assert_eq!(outcome.doubts, [], "{narrow:?}");
+        assert!(outcome.ledger.balances());
+        let refused = outcome.records.iter().filter(
+            |record| matches!(&record.what, What::Dropped(_, _, reason) if reason == "no_fragmentation"),
+        );
+        assert!(refused.count() > 300, "{narrow:?}: of 20 a second for 17 s");
+        let told = reported(&outcome);
+        assert!(
+            (15..=400).contains(&told.len()) && told.iter().all(|mtu| *mtu == 1280),
+            "{narrow:?}: {told:?}"
+        );
+    }
+}
