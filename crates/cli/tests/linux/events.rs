@@ -110,7 +110,8 @@ fn crash_of_b1(kept: &serde_json::Value) -> [u64; 2] {
 }
 
 /// The daemon is stopped before it has taken over its interfaces. It begins when it is continued, later than in the simulator, where a
-/// host begins in the instant of its restart; the time for which it is stopped does not count as a time without an answer.
+/// host begins in the instant of its restart; the time for which it is stopped does not count as a time without an answer. It begins
+/// before the handoff at 2 s: a gateway that misses the route-updates of a handoff has no mapping for seconds.
 #[test]
 fn a_router_that_is_stopped_while_it_restarts_begins_when_it_is_continued() {
     let _turn = beside_another();
@@ -118,7 +119,7 @@ fn a_router_that_is_stopped_while_it_restarts_begins_when_it_is_continued() {
         event("1s", "crash", "b1"),
         event("1.3s", "restart", "b1"),
         event("1.301s", "stop", "b1"),
-        event("2s", "continue", "b1"),
+        event("1.6s", "continue", "b1"),
     ];
     let Some([sim, linux]) = on_both(&format!("{FIRST}{}", events.concat()), &SHORT, 0, "restart of b1")
     else {
@@ -126,7 +127,7 @@ fn a_router_that_is_stopped_while_it_restarts_begins_when_it_is_continued() {
     };
     let [crashed, again] = crash_of_b1(&linux);
     assert!((1000..1010).contains(&crashed), "{crashed} ms");
-    assert!((2000..2300).contains(&again), "{again} ms");
+    assert!((1600..2000).contains(&again), "{again} ms");
     let ends = |kept: &serde_json::Value| kept["summary"]["ledger"]["delivered"].as_i64().unwrap();
     assert!(
         ends(&sim) > 0 && ends(&linux) > 0 && ends(&sim) >= ends(&linux),

@@ -140,8 +140,7 @@ fn without_the_ingress_hook_the_kernel_acts_beside_the_node_and_the_run_says_so(
     let out = tempfile::tempdir().unwrap();
     let running = Running::start(&SHORT, out.path());
     let mobile = running.daemon("mobile");
-    let control = running.dir().join("mobile.sock");
-    wait_for("the control socket", || control.exists().then_some(()));
+    running.under_way(); // the table is there
     inside(mobile, &["nft", "delete table netdev wayfare_own"]);
     let output = running.end();
     assert_exit(&output, 4, "mobile's stack");

@@ -233,9 +233,10 @@ fn every_protocol_has_a_latency() {
     };
     // 5 ms tuning, 1.343 ms up, 41.579 ms down.
     assert!(latency("first").iter().all(|ms| (ms.unwrap() - 47.922).abs() < 0.001));
-    // The outage ends with the first segment that the new router sends: it sends at once what it holds.
+    // The outage ends with the first segment that the new router sends: it sends at once what it holds, behind six ICMP reports
+    // that end the wait of the host's own TCP (1.7 ms of air time).
     for (name, most) in
-        [("indirect-tcp/handoff-time", 120.0), ("sigma/handoff", 60.0), ("mobile-ip/download", 60.0)]
+        [("indirect-tcp/handoff-time", 122.0), ("sigma/handoff", 60.0), ("mobile-ip/download", 60.0)]
     {
         let all = latency(name);
         assert!(
@@ -259,7 +260,8 @@ fn a_stall_lasts_as_long_as_the_application_waits() {
 }
 
 /// A support router relays the question of a host that moved: the outage is the host's own recovery, for the question was sent
-/// when the path was cut, and again until the router had it. Nothing waited for the source.
+/// when the path was cut, and again until the router had it. Nothing waited for the source, and the host's TCP did not wait for its
+/// timer once there was a path: the new router told it.
 #[test]
 fn a_relayed_question_is_followed_from_its_host() {
     let (file, text) = Scenario::find("compare/indirect-tcp/gap/requests").unwrap();
@@ -268,8 +270,10 @@ fn a_relayed_question_is_followed_from_its_host() {
     for cost in &outcome.handoffs[0].flows {
         let flow = &outcome.flows[cost.flow];
         let outage = cost.experience.outage().unwrap();
-        assert!(flow.longest_stall > Duration::from_millis(1_800), "{:?}", flow.longest_stall);
-        assert!(flow.longest_stall <= outage.span(), "{:?}", outage.span());
+        let stall = flow.longest_stall;
+        let gap = Duration::from_secs(1);
+        assert!(stall > gap && stall < gap + Duration::from_millis(300), "{stall:?}");
+        assert!(stall <= outage.span(), "{:?}", outage.span());
         assert!(outage.owners.iter().all(|owner| owner.name() != "traffic"), "{:?}", outage.owners);
         assert!(cost.lost() > 0 && flow.retransmissions > 0, "{cost:?}");
     }

@@ -6,9 +6,10 @@ use crate::error::{Attempt, Result};
 use crate::lines::{Heard, Lines};
 use crate::{Clock, peer};
 use node::Value;
-use rustix::event::PollFlags;
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::Mode;
 use rustix::io::Errno;
+use rustix::time::Timespec;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -131,8 +132,8 @@ impl Control {
 
     /// All requests that have come. A malformed one is answered here.
     pub(crate) fn hear(&mut self) -> Vec<Request> {
-        self.accept();
         self.has_more = false;
+        self.accept();
         let now = self.clock.now();
         let mut requests = Vec::new();
         let mut gone = Vec::new();
@@ -209,7 +210,12 @@ impl Control {
     fn accept(&mut self) {
         let now = self.clock.now();
         self.rests = false;
-        while let Some(stream) = self.accept_one() {
+        loop {
+            if self.connections.len() >= CONNECTIONS && self.some_have_gone() {
+                self.has_more = true; // there is room when what those said has been heard
+                break;
+            }
+            let Some(stream) = self.accept_one() else { break };
             let may_order = peer::may_order(&stream);
             let Ok(mut lines) = Lines::new(stream) else { continue };
             if !may_order {
@@ -227,6 +233,17 @@ impl Control {
         if self.listener.is_some() {
             self.reserve.refill(CONNECTIONS.saturating_sub(self.connections.len()));
         }
+    }
+
+    /// Whether a client has closed its end; what it said before may still be unread.
+    fn some_have_gone(&self) -> bool {
+        let fds = self
+            .connections
+            .values()
+            .map(|client| PollFd::from_borrowed_fd(client.lines.as_fd(), PollFlags::empty()));
+        let mut fds: Vec<_> = fds.collect();
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        poll(&mut fds, Some(&now)).is_ok() && fds.iter().any(|fd| fd.revents().contains(PollFlags::HUP))
     }
 
     /// The next client, by a descriptor of the reserve if there is no other.
@@ -279,6 +296,24 @@ fn listen(path: &Path) -> Result<(UnixListener, SocketFile)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::Write;
+
+    #[test]
+    fn clients_that_have_gone_keep_nobody_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("control.sock");
+        let mut control = Control::open(Some(&path)).unwrap();
+        for _ in 0..3 * CONNECTIONS {
+            UnixStream::connect(&path).unwrap().write_all(br#"{"do":{"verb":"sta"#).unwrap();
+        }
+        let mut stays = UnixStream::connect(&path).unwrap();
+        stays.write_all(b"{\"do\":{\"verb\":\"status\"}}\n").unwrap();
+        let mut turns = 0;
+        while control.hear().is_empty() {
+            turns += 1;
+            assert!(control.has_more() && turns < 10, "it was refused, or is waited for in vain");
+        }
+    }
 
     #[test]
     fn clients_that_keep_asking_give_way_when_they_have_had_their_time() {
