@@ -51,8 +51,10 @@ all-lanes:
 	$(PHASE) "build of the tests of runs on Linux" 240 tools/run_test.sh build linux
 	@exec 9>&2; $(MAKE) --no-print-directory --jobs=3 --output-sync=line --keep-going lane-that-waits lane-that-computes lane-that-fuzzes
 
-# What is in no hurry: a lab's daemons run before everything else that wants a processor.
+# What is in no hurry: a lab's daemons run before everything else that wants a processor. A build gives its processor up in the
+# instant in which one of them wakes; tests that have time limits of their own keep a small share.
 CALM = $(FREE) nice -n 19
+IDLE = $(FREE) chrt --idle 0
 
 lane-that-waits:
 	$(PHASE) "tests of runs on Linux" 450 $(FREE) tools/run_test.sh run linux
@@ -61,20 +63,20 @@ lane-that-waits:
 	$(AGREEMENT)
 
 lane-that-computes:
-	$(PHASE) "format" 10 $(CALM) $(CARGO) fmt --all --check
-	$(PHASE) "release build, in the background" 360 $(CALM) $(CARGO) build --release --locked -p cli --jobs 1
-	$(PHASE) "hunt" 60 $(CALM) $(WAYFARE) hunt --seeds 100 --known docs/hunt-known.toml
-	$(PHASE) "the hunt's self-test" 20 $(CALM) $(WAYFARE) hunt --self-test
-	$(PHASE) "lints" 180 $(CALM) $(CARGO) clippy --workspace --all-targets --locked --jobs 1 -- -D warnings
-	$(PHASE) "build of all other tests" 400 $(CALM) $(CARGO) test --workspace --locked --no-run --jobs 1
+	$(PHASE) "format" 10 $(IDLE) $(CARGO) fmt --all --check
+	$(PHASE) "release build, in the background" 360 $(IDLE) $(CARGO) build --release --locked -p cli --jobs 1
+	$(PHASE) "hunt" 60 $(IDLE) $(WAYFARE) hunt --seeds 100 --known docs/hunt-known.toml
+	$(PHASE) "the hunt's self-test" 20 $(IDLE) $(WAYFARE) hunt --self-test
+	$(PHASE) "lints" 180 $(IDLE) $(CARGO) clippy --workspace --all-targets --locked --jobs 1 -- -D warnings
+	$(PHASE) "build of all other tests" 400 $(IDLE) $(CARGO) test --workspace --locked --no-run --jobs 1
 	$(PHASE) "all other tests" 200 $(CALM) sh -c 'RUST_TEST_THREADS=1 $(CARGO) test --workspace --locked --no-fail-fast --lib --bins `tools/tests_besides.py linux`'
 
 # Fuzz targets are built in a folder of their own, so that they wait for no lock of the others; the examples in the documentation need
 # little of it.
 lane-that-fuzzes:
-	$(PHASE) "fuzz build" 180 $(CALM) fuzz/run.sh build
-	$(PHASE) "fuzz" 60 $(CALM) fuzz/run.sh $(FUZZ_SECONDS)
-	$(PHASE) "documentation tests" 120 $(CALM) $(CARGO) test --workspace --locked --no-fail-fast --doc --jobs 1
+	$(PHASE) "fuzz build" 180 $(IDLE) fuzz/run.sh build
+	$(PHASE) "fuzz" 60 $(IDLE) fuzz/run.sh $(FUZZ_SECONDS)
+	$(PHASE) "documentation tests" 120 $(IDLE) $(CARGO) test --workspace --locked --no-fail-fast --doc --jobs 1
 
 lint:
 	$(CARGO) fmt --all --check

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Evaluates the tests of a run that were inconclusive: a busy host made their timing worthless, so they decided nothing.
-# Each is run again, once. It fails if one is inconclusive twice in a row, if one fails in its second run, or if more than
-# 10 % of the tests of runs on Linux were inconclusive. The last line is the count.
+# Each is run again, at most three times, until it decides. It fails if one never does, if one fails when it is run again, or if
+# more than 10 % of the tests of runs on Linux were inconclusive. The last line is the count.
 #
 # usage: inconclusive.sh FILE TESTS   FILE has a line `name<TAB>reason` for each; TESTS is the number of tests of runs on Linux
 set -uo pipefail
@@ -34,13 +34,18 @@ status=0
 for name in ${names[@]+"${names[@]}"}; do
     reason=$(awk -F '\t' -v name="$name" '$1 == name { print $2; exit }' "$file")
     echo "inconclusive: $name: $reason; running it again"
-    if ! rerun "$name"; then
-        echo "FAILED in its second run: $name"
-        status=1
-    elif [ -s "$again" ]; then
-        echo "FAILED: inconclusive twice in a row: $name"
-        status=1
-    fi
+    for try in 1 2 3; do
+        if ! rerun "$name"; then
+            echo "FAILED when it was run again: $name"
+            status=1
+            break
+        fi
+        [ -s "$again" ] || break
+        if [ "$try" -eq 3 ]; then
+            echo "FAILED: inconclusive four times in a row: $name"
+            status=1
+        fi
+    done
 done >&2
 if [ "$tests" -le 0 ]; then
     echo "FAILED: no test of runs on Linux was found" >&2
