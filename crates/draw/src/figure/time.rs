@@ -152,6 +152,7 @@ impl TimeFigure {
         let whole =
             Block { left, width: RIGHT - left, height: HEIGHT, x, ticks: 10, flows: None, handoff: None };
         y = self.block(&mut svg, &whole, &names, y);
+        let mut unlabelled = [self.unlabelled(&whole), 0];
         let width = (RIGHT - left - GUTTER - left) / 2.0;
         let windows: Vec<&TimeWindow> = self.windows.iter().take(WINDOWS).collect();
         for row in windows.chunks(2) {
@@ -165,15 +166,17 @@ impl TimeFigure {
                 let handoff = Some(window.handoff);
                 let block = Block { left: place, width, height: LOW, x, ticks: 6, flows, handoff };
                 bottom = bottom.max(self.block(&mut svg, &block, &names, y + 22.0));
+                unlabelled[1] += self.unlabelled(&block);
             }
             y = bottom + 6.0;
         }
-        let notes = self.notes(&names);
+        let notes = self.notes(&names, unlabelled);
         let bottom = caption(&mut svg, &notes, [20.0, RIGHT - 20.0], y);
         svg.finish(bottom + 14.0, &self.title, &notes)
     }
 
-    fn notes(&self, names: &[&str]) -> String {
+    /// What is written below. `unlabelled`: lines without a label, in the panels of the whole run and in the windows.
+    fn notes(&self, names: &[&str], unlabelled: [usize; 2]) -> String {
         let mut notes = vec![self.caption.clone()];
         if self.panels.iter().any(|panel| panel.cuts_peaks && panel.peak().is_some()) {
             notes.push("A triangle at the upper edge is a peak that is cut off, with its value.".to_owned());
@@ -185,6 +188,12 @@ impl TimeFigure {
         let more = self.windows.len().saturating_sub(WINDOWS);
         if more > 0 {
             notes.push(format!("Not enlarged: {more} more handoffs."));
+        }
+        let places = ["over the whole run", "in the windows"];
+        let missing = unlabelled.iter().zip(places).filter(|(lines, _)| **lines > 0);
+        let missing: Vec<String> = missing.map(|(lines, place)| format!("{lines} {place}")).collect();
+        if !missing.is_empty() {
+            notes.push(format!("Lines that have no room for their labels: {}.", missing.join(", ")));
         }
         notes.retain(|note| !note.is_empty());
         notes.join("\n")
@@ -218,6 +227,12 @@ impl TimeFigure {
         frame.x_ticks(svg, &x_ticks);
         frame.x_label(svg, "time (s)");
         y + 30.0
+    }
+
+    /// How many lines of a block have no room for their labels.
+    fn unlabelled(&self, block: &Block<'_>) -> usize {
+        let lines = self.handoffs.iter().filter(|(at, _)| block.x.contains(at.as_secs_f64()));
+        lines.count() - self.labels(block).len()
     }
 
     /// The labels of the handoffs within a block, as far as there is room beside and above each other: none covers data, another
@@ -436,6 +451,41 @@ fn steps(places: Vec<[f64; 2]>) -> Vec<[f64; 2]> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The notes below the figure of a run with so many handoffs, all of which one window shows too.
+    fn notes(handoffs: u64) -> String {
+        let at = |number| Instant::from_millis(number * 50);
+        let (title, until) = (String::new(), at(handoffs + 1));
+        let line = TimeLine {
+            name: "a > b".to_owned(),
+            flow: 0,
+            joined: Joined::Steps,
+            points: vec![(Instant::ZERO, 1.0), (until, 1.0)],
+        };
+        let axis = Axis::new("goodput", "kb/s");
+        let panel = TimePanel { axis, lines: vec![line], remark: String::new(), cuts_peaks: false };
+        let from = Instant::ZERO;
+        let window = TimeWindow { title: title.clone(), from, until, flows: vec![0], handoff: 0 };
+        let handoffs = (1..=handoffs).map(|number| (at(number), format!("{number} hard b2 > b3"))).collect();
+        let (panels, windows) = (vec![panel], vec![window]);
+        let figure = TimeFigure { title, panels, handoffs, until, windows, caption: String::new() };
+        let svg = figure.svg();
+        let drawn = svg.matches(" hard b2").count();
+        let note = svg.split("<desc").nth(1).and_then(|rest| rest.split("</desc>").next());
+        let note = note.unwrap_or_default();
+        let missing: usize =
+            note.split(|c: char| !c.is_ascii_digit()).filter_map(|n| n.parse::<usize>().ok()).sum();
+        assert_eq!(drawn + missing, 2 * figure.handoffs.len(), "each line has a label or is counted: {note}");
+        note.to_owned()
+    }
+
+    #[test]
+    fn lines_without_a_label_are_counted_below_the_figure() {
+        assert!(!notes(3).contains("no room"));
+        let note = notes(60);
+        assert!(note.contains("Lines that have no room for their labels: "), "{note}");
+        assert!(note.contains(" over the whole run, ") && note.contains(" in the windows."), "{note}");
+    }
 
     #[test]
     fn a_value_holds_until_the_next_and_a_peak_is_never_lost() {

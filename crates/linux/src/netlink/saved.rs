@@ -35,16 +35,17 @@ impl Netlink {
                 && !route.attributes.iter().any(has_metric)
         };
         let routes = self.routes(AddressFamily::Inet)?;
-        Ok(routes
-            .iter()
-            .filter(|route| is_replaced(route))
-            .map(|route| Saved::Route(bytes_of(route)))
-            .collect())
+        let replaced = routes.into_iter().filter(|route| is_replaced(route)).map(as_added);
+        Ok(replaced.map(|route| Saved::Route(bytes_of(&route))).collect())
     }
 
     /// What the kernel forgets when IPv6 is switched off on a link, and does not find again by itself: permanent addresses, routes
     /// of every table that neither it nor a router advertisement set, and permanent neighbors. Addresses come before the routes
     /// that need them. Of a route with several next hops each that goes by the link is one of its own: those by other links stay.
+    ///
+    /// Nexthop objects (`ip nexthop`) and the routes that refer to them stay when IPv6 is switched off. Such a route is kept by the number
+    /// of its object, so that it returns if something else removed it; an object that somebody deletes meanwhile is not made again, and
+    /// its routes are named as what could not be put back.
     ///
     /// What is learnt from router advertisements is learnt again. Out of reach: entries that answer for other hosts (`ip neigh add
     /// proxy`), memberships of multicast groups, and the settings of `net.ipv6.conf` that change with `disable_ipv6` by themselves.
@@ -174,6 +175,7 @@ fn name_of_route(route: &RouteMessage) -> String {
                 Ok(())
             }
             RouteAttribute::Gateway(address) => write!(name, " via {}", text(address)),
+            RouteAttribute::NhId(object) => write!(name, " nhid {object}"),
             RouteAttribute::Table(table) if *table != u32::from(RouteHeader::RT_TABLE_MAIN) => {
                 write!(name, " table {table}")
             }
@@ -183,8 +185,40 @@ fn name_of_route(route: &RouteMessage) -> String {
     format!("the route {destination}{name}")
 }
 
+/// A route as the kernel takes it: one by a nexthop object is listed with the object's hops, and is refused with both.
+fn as_added(mut route: RouteMessage) -> RouteMessage {
+    if is_by_object(&route) {
+        let is_of_object = |attribute: &RouteAttribute| {
+            matches!(
+                attribute,
+                RouteAttribute::Oif(_)
+                    | RouteAttribute::Gateway(_)
+                    | RouteAttribute::Via(_)
+                    | RouteAttribute::MultiPath(_)
+                    | RouteAttribute::Encap(_)
+                    | RouteAttribute::EncapType(_)
+            )
+        };
+        route.attributes.retain(|attribute| !is_of_object(attribute));
+    }
+    route
+}
+
+fn is_by_object(route: &RouteMessage) -> bool {
+    route.attributes.iter().any(|attribute| matches!(attribute, RouteAttribute::NhId(_)))
+}
+
 /// The parts of a route that go by a link: itself, or one for each of its next hops there.
 fn by_link(route: RouteMessage, index: u32) -> Vec<RouteMessage> {
+    if is_by_object(&route) {
+        let goes_by = |attribute: &RouteAttribute| match attribute {
+            RouteAttribute::Oif(link) => *link == index,
+            RouteAttribute::MultiPath(hops) => hops.iter().any(|hop| hop.interface_index == index),
+            _ => false,
+        };
+        let is_there = route.attributes.iter().any(goes_by);
+        return is_there.then(|| as_added(route)).into_iter().collect();
+    }
     if route.attributes.contains(&RouteAttribute::Oif(index)) {
         return vec![route];
     }
@@ -257,6 +291,60 @@ mod tests {
             by_link.replace(" tentative", ""),
             ip("-6 neigh show nud permanent")
         )
+    }
+
+    /// A namespace with nexthop objects; nothing if `ip` or the kernel has none.
+    fn with_objects() -> bool {
+        veth("a0", "b0");
+        for device in ["a0", "b0"] {
+            sysctl(&format!("net/ipv6/conf/{device}/disable_ipv6"), "0").unwrap();
+        }
+        ip("addr add 10.1.0.9/24 dev a0");
+        ip("-6 addr add 2001:db8::1/64 dev a0 nodad");
+        let made = Command::new("ip").args("nexthop add id 5 via 10.1.0.1 dev a0".split(' ')).output();
+        need("nexthop objects", made.is_ok_and(|made| made.status.success()))
+    }
+
+    #[test]
+    fn routes_by_nexthop_objects_return() {
+        in_world(|| {
+            if !need("ip", Command::new("ip").arg("-V").output().is_ok()) || !with_objects() {
+                return;
+            }
+            for words in [
+                "nexthop add id 6 via 2001:db8::9 dev a0",
+                "nexthop add id 7 via 2001:db8::a dev a0",
+                "nexthop add id 8 group 6,2/7",
+                "route add default nhid 5",
+                "-6 route add 2001:db8:1::/48 nhid 6",
+                "-6 route add 2001:db8:2::/48 nhid 8",
+            ] {
+                ip(words);
+            }
+            let routes = || format!("{}{}{}", ip("route show"), ip("-6 route show"), ip("nexthop show"));
+            let before = routes();
+            let mut net = Netlink::open().unwrap();
+            let mut saved = net.default_routes().unwrap();
+            let index = net.link("a0").unwrap().index;
+            saved.extend(net.ipv6_of(index).unwrap());
+            // As a daemon does, and then somebody else.
+            net.set_route(wire::Prefix::ANY, "b0", None).unwrap();
+            sysctl("net/ipv6/conf/a0/disable_ipv6", "1").unwrap();
+            ip("-6 route del 2001:db8:2::/48");
+            assert_ne!(routes(), before);
+            sysctl("net/ipv6/conf/a0/disable_ipv6", "0").unwrap();
+            ip("route del default");
+            for _ in 0..2 {
+                for saved in &saved {
+                    net.add_again(saved).unwrap();
+                }
+                assert_eq!(routes(), before);
+            }
+            // An object that somebody has deleted takes its routes along.
+            ip("nexthop del id 5");
+            let refused = net.add_again(&saved[0]).unwrap_err().to_string();
+            assert!(refused.contains("the route default nhid 5"), "{refused}");
+        });
     }
 
     #[test]

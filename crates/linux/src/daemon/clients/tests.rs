@@ -128,6 +128,28 @@ fn a_queue_that_no_daemon_takes_from_is_waited_for_no_longer_than_that() {
 }
 
 #[test]
+fn a_socket_without_a_daemon_is_named_before_a_program_is_started() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("clients.sock");
+    let refused = || is_open_to_programs(&path).unwrap_err().to_string();
+    assert!(refused().contains("there is no such socket: the daemon does not run"), "{}", refused());
+    // The file stays when a daemon is killed.
+    let address = rustix::net::SocketAddrUnix::new(&path).unwrap();
+    let listener = socket(AddressFamily::UNIX, SocketType::SEQPACKET, None).unwrap();
+    bind(&listener, &address).unwrap();
+    listen(&listener, 1).unwrap();
+    drop(listener);
+    assert!(
+        refused().contains("its daemon was killed, and left the file of its socket behind"),
+        "{}",
+        refused()
+    );
+    std::fs::remove_file(&path).unwrap();
+    let _control = std::os::unix::net::UnixListener::bind(&path).unwrap();
+    assert!(refused().contains("another socket than a daemon's for programs"), "{}", refused());
+}
+
+#[test]
 fn a_daemon_that_is_gone_is_a_network_that_is_down() {
     let dir = tempfile::tempdir().unwrap();
     let peer = Addr::new(Ipv4Addr::new(10, 1, 0, 1), 80);
