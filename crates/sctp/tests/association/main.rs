@@ -13,5 +13,7 @@ mod roaming;
 mod rules;
 mod script;
 mod stress;
+mod tags;
 mod transfers;
 mod tshark;
+mod windows;
