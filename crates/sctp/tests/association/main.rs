@@ -4,6 +4,7 @@
 
 mod attacks;
 mod bounds;
+mod crowds;
 mod directory;
 mod harness;
 mod moves;

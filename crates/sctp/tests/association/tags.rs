@@ -98,3 +98,15 @@ fn a_cookie_while_shutdown_ack_is_out_makes_no_association() {
     script.says();
     assert_eq!(script.events.last(), Some(&Event::Closed(Ended::Finished)));
 }
+
+/// Section 8.5.1, B: the T bit says that the tag is the peer's own. Whoever has read that one only, in packets to the peer, ends the
+/// association, but puts no data before the end.
+#[test]
+fn with_a_reflected_tag_an_abort_says_nothing_else() {
+    let mut script = script();
+    let abort = Chunk::Abort { reflected: true, causes: Vec::new() };
+    script.hears_tagged(PEER_TAG, mn(1), vec![data(0, b"forged"), abort]).unwrap();
+    script.says();
+    assert_eq!(script.events.last(), Some(&Event::Closed(Ended::AbortedByPeer(None))));
+    assert_eq!(script.endpoint.association(script.id.unwrap()).unwrap().unread(), 0);
+}
