@@ -132,6 +132,7 @@ impl Association {
         if !known && !exempt {
             return Err(Reason("sctp_unknown_source"));
         }
+        self.counts_from(turn.now, turn.src, chunk)?;
         match chunk {
             Chunk::Data(data) => self.data(turn, data),
             Chunk::Sack(sack) => self.sack(turn.now, sack),
@@ -173,6 +174,7 @@ impl Association {
         match keys.verify(auth, covered) {
             Ok(()) => {
                 turn.authenticated = true;
+                self.paths.get_mut(turn.src).into_iter().for_each(|path| path.signed = true);
                 Ok(())
             }
             Err(Disbelief::Algorithm) => {

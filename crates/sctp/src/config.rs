@@ -34,7 +34,7 @@ pub struct Config {
     pub receive_buffer: u32,
     /// How many streams are asked for, and taken, each way.
     pub streams: u16,
-    /// How many addresses a peer may have; more are refused for lack of resources.
+    /// How many addresses a peer may have; more are refused for lack of resources. One more is tried if a directory gives it.
     pub max_addresses: usize,
     /// How many addresses that it has not proved to be its own a peer may add in a minute; more are refused likewise. One that
     /// answers a probe does not count, so a peer may move as often as it likes.
