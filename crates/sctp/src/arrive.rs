@@ -47,6 +47,11 @@ impl<'a> Turn<'a> {
     }
 }
 
+/// The T bit (section 8.5.1, B and C).
+const fn is_reflected(chunk: &Chunk) -> bool {
+    matches!(chunk, Chunk::Abort { reflected: true, .. } | Chunk::ShutdownComplete { reflected: true })
+}
+
 impl Association {
     /// A packet whose ports are this association's. An error says why nothing of it counted, or not all.
     pub(crate) fn receive(
@@ -63,11 +68,13 @@ impl Association {
         if !self.locals.receives(now, dst) {
             return Err(Reason("sctp_not_our_address"));
         }
-        self.check_tag(dst, packet)?;
+        let reflected = self.check_tag(dst, packet)?;
         self.paths.allow_bursts(self.config.max_burst);
         let mut turn = Turn::new(now, src, dst, taken);
         let mut verdict = Ok(());
-        for chunk in &packet.chunks {
+        // Who reflects a tag has no association, so it has nothing else to say: our own tag, which protects data, is not in the packet.
+        let says = |chunk: &&Chunk| !reflected || is_reflected(chunk);
+        for chunk in packet.chunks.iter().filter(says) {
             verdict = self.chunk(&mut turn, chunk, bytes);
             if verdict.is_err() || self.state == State::Closed {
                 break;
@@ -94,14 +101,9 @@ impl Association {
         verdict
     }
 
-    /// Section 8.5.1.
-    fn check_tag(&self, dst: Ipv4Addr, packet: &Packet) -> Result<(), Reason> {
-        let reflected = packet.chunks.iter().any(|chunk| {
-            matches!(
-                chunk,
-                Chunk::Abort { reflected: true, .. } | Chunk::ShutdownComplete { reflected: true }
-            )
-        });
+    /// Section 8.5.1. Returns whether the tag is the peer's own, which a host without the association reflects.
+    fn check_tag(&self, dst: Ipv4Addr, packet: &Packet) -> Result<bool, Reason> {
+        let reflected = packet.chunks.iter().any(is_reflected);
         let expected = if reflected { self.peer_tag } else { self.local_tag };
         if expected == 0 || packet.tag != expected {
             return Err(Reason("sctp_tag"));
@@ -112,7 +114,7 @@ impl Association {
         if leaving && packet.chunks.iter().any(|chunk| matches!(chunk, Chunk::Abort { .. })) {
             return Err(Reason("sctp_abort_to_old_address"));
         }
-        Ok(())
+        Ok(reflected)
     }
 
     fn chunk(&mut self, turn: &mut Turn<'_>, chunk: &Chunk, bytes: &[u8]) -> Result<(), Reason> {
@@ -130,6 +132,7 @@ impl Association {
         if !known && !exempt {
             return Err(Reason("sctp_unknown_source"));
         }
+        self.counts_from(turn.now, turn.src, chunk)?;
         match chunk {
             Chunk::Data(data) => self.data(turn, data),
             Chunk::Sack(sack) => self.sack(turn.now, sack),
@@ -171,6 +174,7 @@ impl Association {
         match keys.verify(auth, covered) {
             Ok(()) => {
                 turn.authenticated = true;
+                self.paths.get_mut(turn.src).into_iter().for_each(|path| path.signed = true);
                 Ok(())
             }
             Err(Disbelief::Algorithm) => {

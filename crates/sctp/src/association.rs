@@ -10,7 +10,8 @@ use crate::locals::{Locals, Use};
 use crate::message::{Cause, Chunk, Code, Init, Packet, Parameter};
 use crate::ours::Ours;
 use crate::outbound::{Counts, Outbound};
-use crate::path::{Path, PathInfo, PathState, Paths};
+use crate::path::{PathInfo, PathState, Paths};
+use crate::route::Routes;
 use crate::serial::begin;
 use crate::theirs::Theirs;
 use std::collections::VecDeque;
@@ -81,6 +82,7 @@ pub struct Association {
     pub(crate) init: Init,
     pub(crate) locals: Locals,
     pub(crate) paths: Paths,
+    pub(crate) routes: Routes,
     pub(crate) inbound: Inbound,
     pub(crate) outbound: Outbound,
     pub(crate) keys: Option<Keys>,
@@ -88,6 +90,8 @@ pub struct Association {
     pub(crate) errors: u32,
     /// How often our link has come back since the peer was heard last.
     pub(crate) returns: u32,
+    /// Addresses that a directory gave since then, and that were tried.
+    pub(crate) tried: usize,
     pub(crate) opening: handshake::Opening,
     /// While COOKIE ECHO is not answered: another begin of the same association, which waits for INIT ACK.
     pub(crate) second: Option<Box<Self>>,
@@ -158,12 +162,14 @@ impl Association {
             ties,
             init,
             locals: Locals::new(locals),
-            paths: Paths::new(Path::new(now, peer, config)),
+            paths: Paths::new(now, peer, config),
+            routes: Routes::default(),
             inbound: Inbound::new(begin(0), config.receive_buffer, config.streams),
             outbound: Outbound::new(tsn, config.send_buffer, config.streams, 0),
             keys: None,
             errors: 0,
             returns: 0,
+            tried: 0,
             opening: handshake::Opening::default(),
             second: None,
             timer: None,
@@ -305,23 +311,6 @@ impl Association {
         self.prefer(now, None, local)
     }
 
-    /// Our address for each of the peer's.
-    pub(crate) fn sources(&self) -> Vec<(Ipv4Addr, Option<Ipv4Addr>)> {
-        self.paths.iter().map(|path| (path.address, self.locals.source(&[path.source]))).collect()
-    }
-
-    /// Begins anew with paths whose source is another than it was.
-    pub(crate) fn rerouted(&mut self, before: &[(Ipv4Addr, Option<Ipv4Addr>)]) {
-        for (peer, source) in self.sources() {
-            let was = before.iter().find(|(address, _)| *address == peer).and_then(|(_, was)| *was);
-            if was != source
-                && let Some(path) = self.paths.get_mut(peer)
-            {
-                path.reset_congestion(&self.config);
-            }
-        }
-    }
-
     /// New data go to this address of the peer's, if it is confirmed (RFC 9260, section 11.1.5).
     pub fn set_primary(&mut self, now: Instant, peer: Ipv4Addr) -> Result<(), Cannot> {
         let path = self.paths.get_mut(peer).filter(|path| path.confirmed).ok_or(Cannot::Unknown)?;
@@ -445,7 +434,7 @@ impl Association {
 
     /// The peer has answered, or has proved itself: what failed before does not count.
     pub(crate) const fn heard(&mut self) {
-        (self.errors, self.returns) = (0, 0);
+        (self.errors, self.returns, self.tried) = (0, 0, 0);
     }
 
     /// One failure more. Says whether it was one too many.

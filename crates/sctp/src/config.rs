@@ -34,12 +34,14 @@ pub struct Config {
     pub receive_buffer: u32,
     /// How many streams are asked for, and taken, each way.
     pub streams: u16,
-    /// How many addresses a peer may have; more are refused for lack of resources.
+    /// How many addresses a peer may have; more are refused for lack of resources. One more is tried if a directory gives it.
     pub max_addresses: usize,
     /// How many addresses that it has not proved to be its own a peer may add in a minute; more are refused likewise. One that
     /// answers a probe does not count, so a peer may move as often as it likes.
     pub added_per_minute: usize,
-    /// How many associations an endpoint has at most; more peers are not answered.
+    /// How many associations an endpoint has at most, with those that are over and not released yet; more peers are refused. Each
+    /// keeps at most `send_buffer` and about `receive_buffer` bytes of data, and `max_addresses` addresses of the peer. There is no limit
+    /// of time for one whose peer answers; one whose peer is gone ends after `association_max_retrans` time-outs.
     pub max_associations: usize,
     /// Whether a peer that cannot change addresses, or not authenticated, is not wanted at all.
     pub require_reconfiguration: bool,

@@ -512,12 +512,11 @@ impl Endpoint {
         if !self.listeners.contains_key(&cookie.local_port) {
             return Err(Reason("sctp_no_listener"));
         }
-        let port = cookie.local_port;
-        let of_address = self.index.range((port, src, 0)..=(port, src, u16::MAX)).count();
         let too_many = if self.associations.len() >= self.config.max_associations {
             Some(Reason("sctp_too_many"))
         } else {
-            (of_address >= OF_ADDRESS).then_some(Reason("sctp_too_many_of_address"))
+            let takes_more = self.takes_more_of(cookie.local_port, cookie.remote);
+            (!takes_more).then_some(Reason("sctp_too_many_of_address"))
         };
         if let Some(reason) = too_many {
             let chunks =
@@ -535,6 +534,17 @@ impl Endpoint {
         let mut association = Association::accept(now, &self.config, chance, cookie, dst);
         association.greet(src, dst);
         Ok(self.adopt(association))
+    }
+
+    /// Whether a port takes another association of a peer at `address`. Those count whose peer has proved that it is there: where
+    /// INIT ACK went, or a HEARTBEAT was answered. COOKIE ECHO may come from anywhere, and INIT may name any address.
+    fn takes_more_of(&self, port: u16, address: Ipv4Addr) -> bool {
+        let there = self.index.range((port, address, 0)..=(port, address, u16::MAX)).map(|(_, id)| id);
+        let proved = there.filter(|id| {
+            let path = self.associations.get(id).and_then(|association| association.paths.get(address));
+            path.is_some_and(|path| path.confirmed)
+        });
+        proved.take(OF_ADDRESS).count() < OF_ADDRESS
     }
 
     /// Whether a cookie has made an association before; from now on it has.

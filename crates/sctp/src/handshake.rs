@@ -8,8 +8,8 @@ use crate::event::{Ended, Event, State};
 use crate::inbound::Inbound;
 use crate::keys::{self, Keys, Offer};
 use crate::locals::{Locals, Use};
-use crate::message::{Cause, Chunk, Code, Init, Packet, Parameter, kind};
-use crate::path::{Path, PathState, Paths};
+use crate::message::{Cause, Chunk, Code, Init, Packet, Parameter};
+use crate::path::{PathState, Paths};
 use crate::serial::begin;
 use crate::theirs::Theirs;
 use std::sync::Arc;
@@ -19,12 +19,10 @@ use wire::{Instant, Ipv4Addr};
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Opening {
     /// The peer's addresses that INIT may go to.
-    peers: Vec<Ipv4Addr>,
+    pub(crate) peers: Vec<Ipv4Addr>,
     /// The address that a directory gave since, and how many tries there were before. The first packet goes there, the next ones there
     /// and to the other addresses in turn, as the directory's answer is not signed.
-    at: Option<(Ipv4Addr, u32)>,
-    /// Addresses that a directory gave.
-    given: usize,
+    pub(crate) at: Option<(Ipv4Addr, u32)>,
     /// INIT ACK came from where only a directory says that the peer is.
     pub(crate) doubtful: bool,
     /// INITs and COOKIE ECHOs that were sent again.
@@ -48,8 +46,8 @@ impl Association {
         let init = introduction(config, chance.tag(), chance.u64() as u32, chance.bytes(), &open.local);
         let ports = (open.local_port, open.peer_port);
         let mut it = Self::new(now, config, chance, init, &open.local, peer, ports);
-        for other in open.peer.iter().skip(1).take(config.max_addresses) {
-            it.paths.add(Path::new(now, *other, config));
+        for other in open.peer.iter().take(config.max_addresses) {
+            it.add_path(now, *other, false);
         }
         it.opening.peers.clone_from(&open.peer);
         it.opening.due = true;
@@ -86,60 +84,6 @@ impl Association {
         let (local, peer) = (vec![local], self.opening.peers.clone());
         let open = Open { local, local_port, peer, peer_port };
         Self::open(now, &self.config, self.chance.fork(), &open)
-    }
-
-    /// A directory says that the peer is at `peer`: INIT or COOKIE ECHO goes there at once. COOKIE ECHO only if COOKIE ACK is
-    /// authenticated: otherwise each host that reads COOKIE ECHO could answer it. At most `max_addresses` are taken for one opening,
-    /// and the last alone is kept. Returns whether that is new, and the association opens still.
-    pub fn open_at(&mut self, now: Instant, peer: Ipv4Addr) -> bool {
-        let opens_second = self.second_opens_at(now, peer);
-        let opens = match self.state {
-            State::CookieWait => true,
-            State::CookieEchoed => self.proves_itself(),
-            _ => false,
-        };
-        let is_known =
-            self.opening_destination() == peer || self.opening.at.is_some_and(|(at, _)| at == peer);
-        if !opens || !unicast(peer) || is_known || self.opening.given >= self.config.max_addresses {
-            return opens_second;
-        }
-        if let Some(old) = self.paths.hearsay() {
-            self.paths.remove(old);
-            self.theirs.has_left(old);
-        }
-        let mut path = Path::new(now, peer, &self.config);
-        path.hearsay = true;
-        self.paths.add(path);
-        self.opening.at = Some((peer, self.opening.tries));
-        self.opening.given += 1;
-        self.moved = true;
-        self.hasten_opening();
-        true
-    }
-
-    /// Whether only the peer can make COOKIE ACK: it is authenticated by a key that was not sent.
-    pub(crate) fn proves_itself(&self) -> bool {
-        self.keys.as_ref().is_some_and(|keys| keys.we_want(kind::COOKIE_ACK))
-    }
-
-    /// A host says that it has no SCTP. Where only a directory says that the peer is, or another address of the user's is left to
-    /// try, that is no end.
-    pub(crate) fn unreachable_at(&mut self, now: Instant, address: Ipv4Addr) {
-        let others = self.opening.peers.iter().any(|peer| *peer != address);
-        if self.paths.get(address).is_some_and(|path| path.hearsay) {
-            self.opening.at = self.opening.at.filter(|(at, _)| *at != address);
-        } else if self.state == State::CookieWait && others {
-            self.opening.peers.retain(|peer| *peer != address);
-            self.paths.primary = self.opening.peers.first().copied().unwrap_or(address);
-            self.data_path = self.paths.primary;
-        } else if self.state == State::CookieEchoed && self.opening.doubtful {
-            return self.give_up_cookie(now);
-        } else {
-            return self.end(Ended::Unreachable);
-        }
-        self.paths.remove(address);
-        self.moved = true;
-        self.hasten_opening();
     }
 
     fn wait_for_init_ack(&mut self) {
@@ -182,7 +126,7 @@ impl Association {
         let primary = src;
         for address in std::iter::once(src).chain(peers.addresses()) {
             if self.paths.len() < config.max_addresses && unicast(address) {
-                self.paths.add(Path::new(now, address, &config));
+                self.add_path(now, address, false);
             }
         }
         self.paths.primary = primary;
@@ -265,7 +209,7 @@ impl Association {
         self.second.iter_mut().for_each(|second| second.hasten_opening());
     }
 
-    fn opening_destination(&self) -> Ipv4Addr {
+    pub(crate) fn opening_destination(&self) -> Ipv4Addr {
         let turn = match self.opening.at {
             Some((at, before)) => match self.opening.tries.saturating_sub(before) {
                 turn if turn.is_multiple_of(2) => return at,
@@ -330,7 +274,7 @@ impl Association {
         self.opening.cookie = cookie.to_vec();
         (self.opening.at, self.opening.doubtful) = (None, doubtful);
         self.opening.reports = ack.reports().collect::<Vec<_>>().concat();
-        self.paths = Paths::new(Path::new(now, src, &self.config));
+        self.paths = Paths::new(now, src, &self.config);
         self.adopt(now, ack, src);
         self.first_round_trip(now, src);
         self.state = State::CookieEchoed;
@@ -352,7 +296,7 @@ impl Association {
         let Some((at, _)) = opening.at else { return };
         let all: Vec<Ipv4Addr> = self.paths.iter().map(|path| path.address).collect();
         for address in all.into_iter().filter(|address| (*address == at) != (here == at)) {
-            self.paths.remove(address);
+            self.remove_path(address);
             self.theirs.has_left(address); // it may have been there when the first COOKIE ECHO came
         }
         (self.paths.primary, self.data_path, self.moved) = (here, here, true);

@@ -14,8 +14,10 @@
 //! ```text
 //!   inbound    chunks ─> messages        outbound   messages ─> chunks, and again
 //!   path       one address of the peer   locals     our own addresses
+//!   route      from one to the other
 //!   ours       changes that we ask for   theirs     changes that we are asked for
-//!   handshake  arrive  leave  timers     what an association does, by occasion
+//!   handshake  second  restart  directory  how it begins, and where the peer may be
+//!   arrive  leave  timers               what an association does, by occasion
 //! ```
 //!
 //! IPv4 only: IPv6 addresses of a peer are read and not used.
@@ -26,6 +28,7 @@ mod chance;
 mod config;
 mod cookie;
 mod crc32c;
+mod directory;
 mod endpoint;
 mod event;
 mod handshake;
@@ -38,6 +41,7 @@ mod ours;
 mod outbound;
 mod path;
 mod restart;
+mod route;
 mod second;
 mod serial;
 mod theirs;

@@ -5,7 +5,6 @@ use crate::event::{Cannot, Change, Event, Outcome};
 use crate::handshake::unicast;
 use crate::locals::Use;
 use crate::message::{Action, Address, Asconf, AsconfAck, Cause, Chunk, Code, Request, Response};
-use crate::path::Path;
 use std::collections::VecDeque;
 use wire::{Duration, Instant, Ipv4Addr};
 
@@ -56,12 +55,23 @@ impl Ours {
         self.out.as_ref().and_then(|out| out.t4)
     }
 
-    /// The peer asks for a change of its own, from `peer`: it can be reached there, and perhaps only there. What is out, and went
-    /// elsewhere, goes there.
-    pub(crate) fn heard_at(&mut self, now: Instant, peer: Ipv4Addr) {
+    /// Whether a change waits for an answer, and was asked for elsewhere.
+    pub(crate) fn waits_elsewhere(&self, peer: Ipv4Addr) -> bool {
+        self.out.as_ref().is_some_and(|out| out.to != peer)
+    }
+
+    /// The peer can be reached at `peer`, and perhaps only there: what was asked for elsewhere is asked for there.
+    pub(crate) fn ask_at(&mut self, now: Instant, peer: Ipv4Addr) {
         if let Some(out) = self.out.as_mut().filter(|out| out.to != peer) {
             out.to = peer;
             self.hasten(now);
+        }
+    }
+
+    /// The peer is not at `gone`: what was asked for there is asked for at `peer`.
+    pub(crate) fn ask_elsewhere(&mut self, now: Instant, gone: Ipv4Addr, peer: Ipv4Addr) {
+        if self.out.as_ref().is_some_and(|out| out.to == gone) {
+            self.ask_at(now, peer);
         }
     }
 
@@ -177,7 +187,7 @@ impl Association {
     }
 
     /// The next in the queue, when none is out.
-    fn next_change(&mut self) {
+    pub(crate) fn next_change(&mut self) {
         if self.ours.out.is_none()
             && let Some(batch) = self.ours.queue.pop_front()
         {
@@ -222,36 +232,6 @@ impl Association {
         let hearsay = self.paths.hearsay().filter(|hearsay| *hearsay != to);
         out.to = hearsay.or_else(|| self.paths.best_besides(to)).unwrap_or(to);
         self.path_failed(to, true);
-    }
-
-    /// The peer may be at `peer`: a directory says so. The change that waits for an answer is asked for there, as the peer may
-    /// have lost all its addresses that we know, while we lost those that it knows. Nothing else goes there until a HEARTBEAT
-    /// has proved it. One such address is kept. Returns whether there is anything to try that was not tried there before.
-    pub fn try_at(&mut self, now: Instant, peer: Ipv4Addr) -> bool {
-        let known = self.paths.get(peer).is_some();
-        self.next_change();
-        let elsewhere = self.ours.out.as_ref().is_some_and(|out| out.to != peer);
-        if !self.is_open() || !unicast(peer) || !elsewhere {
-            return false;
-        }
-        if !known {
-            if let Some(old) = self.paths.hearsay() {
-                self.paths.remove(old);
-            }
-            if self.paths.len() >= self.config.max_addresses {
-                return false;
-            }
-            let mut path = Path::new(now, peer, &self.config);
-            path.hearsay = true;
-            self.paths.add(path);
-            self.moved = true;
-        }
-        if let Some(out) = &mut self.ours.out {
-            out.to = peer;
-        }
-        self.ours.hasten(now);
-        self.settle(now);
-        true
     }
 
     // --- the answer ------------------------------------------------------------------------------------------------

@@ -64,8 +64,10 @@ pub(crate) struct Path {
     pub(crate) state: PathState,
     /// Whether a nonce came back from it, ever.
     pub(crate) confirmed: bool,
-    /// Only a directory says that the peer is there, and not the peer. Changes are asked for there, and nothing else.
+    /// Only a directory says that the peer is there, and not the peer: see `directory`.
     pub(crate) hearsay: bool,
+    /// Something came from there that the peer alone can sign.
+    pub(crate) signed: bool,
     /// The peer has asked for another since: the last choice for what is sent again.
     pub(crate) superseded: bool,
     pub(crate) errors: u32,
@@ -106,6 +108,7 @@ impl Path {
             state: PathState::Unconfirmed,
             confirmed: false,
             hearsay: false,
+            signed: false,
             superseded: false,
             errors: 0,
             rto: Rto::new(config.rto_bounds()),
@@ -290,15 +293,16 @@ pub(crate) struct Paths {
 }
 
 impl Paths {
-    pub(crate) fn new(first: Path) -> Self {
-        let primary = first.address;
-        Self { list: vec![first], primary }
+    /// With the first address of the peer.
+    pub(crate) fn new(now: Instant, primary: Ipv4Addr, config: &Config) -> Self {
+        Self { list: vec![Path::new(now, primary, config)], primary }
     }
 
-    pub(crate) fn add(&mut self, path: Path) {
-        if self.get(path.address).is_none() {
-            self.list.push(path);
-        }
+    /// Another address. Returns whether it is new; a path that is there already stays.
+    pub(crate) fn add(&mut self, path: Path) -> bool {
+        let is_new = self.get(path.address).is_none();
+        self.list.extend(Some(path).filter(|_| is_new));
+        is_new
     }
 
     pub(crate) fn remove(&mut self, address: Ipv4Addr) {
@@ -500,7 +504,7 @@ mod tests {
 
     #[test]
     fn where_to_send_again() {
-        let mut paths = Paths::new(active(1));
+        let mut paths = Paths { list: vec![active(1)], primary: active(1).address };
         let address = |last| Ipv4Addr::new(10, 0, 0, last);
         assert_eq!(paths.for_retransmission(address(1), true), address(1), "there is no other");
         paths.add(path(2));

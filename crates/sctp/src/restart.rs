@@ -63,6 +63,7 @@ impl Association {
         for address in known.into_iter().filter(|address| !listed.contains(address)) {
             self.paths.remove(address);
         }
+        self.routes.forget();
         let config = Arc::clone(&self.config);
         for path in self.paths.iter_mut() {
             path.reset_congestion(&config);

@@ -27,9 +27,9 @@ impl Association {
     }
 
     /// A directory says that the peer is at `peer`. Returns whether that is new to the second opening.
-    pub(crate) fn second_opens_at(&mut self, now: Instant, peer: Ipv4Addr) -> bool {
+    pub(crate) fn second_tries_at(&mut self, now: Instant, peer: Ipv4Addr) -> bool {
         self.open_beside(now);
-        let is_new = self.second.as_mut().is_some_and(|second| second.open_at(now, peer));
+        let is_new = self.second.as_mut().is_some_and(|second| second.try_at(now, peer));
         self.moved |= is_new;
         is_new
     }
@@ -88,7 +88,7 @@ impl Association {
         }
     }
 
-    /// The cookie cannot be answered: its maker has no SCTP.
+    /// The cookie is not answered: its maker has no SCTP, or refuses it, and is no proved peer.
     pub(crate) fn give_up_cookie(&mut self, now: Instant) {
         let tries = self.opening.tries;
         let second = self.second.take().map(|second| *second);

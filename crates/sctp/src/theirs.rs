@@ -5,7 +5,7 @@ use crate::association::Association;
 use crate::event::Event;
 use crate::handshake::unicast;
 use crate::message::{Action, Address, Asconf, AsconfAck, Cause, Chunk, Code, Request, Response};
-use crate::path::{Path, PathState};
+use crate::path::PathState;
 use std::collections::VecDeque;
 use wire::{Duration, Instant, Ipv4Addr};
 
@@ -96,7 +96,7 @@ impl Association {
         }
         turn.replies.push(Chunk::AsconfAck(answer));
         if self.paths.get(turn.src).is_some() {
-            self.ours.heard_at(turn.now, turn.src);
+            self.ours.ask_at(turn.now, turn.src);
         }
     }
 
@@ -147,8 +147,7 @@ impl Association {
         }
         added.push_back((turn.now, address));
         self.theirs.former.retain(|former| *former != address);
-        self.paths.add(Path::new(turn.now, address, &self.config));
-        self.moved = true;
+        self.add_path(turn.now, address, false);
         self.events.push_back(Event::PeerAdded(address));
         Ok(())
     }
@@ -173,7 +172,7 @@ impl Association {
         }
         // What is on its way there goes at once to where the peer is now; that path has done nothing wrong.
         self.outbound.lose(&mut self.paths, address, false);
-        self.paths.remove(address);
+        self.remove_path(address);
         self.theirs.has_left(address);
         if self.theirs.primary == Some(address) {
             self.theirs.primary = None;
@@ -184,7 +183,6 @@ impl Association {
             let next = self.paths.best_besides(address).or(here).or(first);
             self.paths.primary = next.unwrap_or(address);
         }
-        self.moved = true;
         self.shutdown_due |= self.waits_for_shutdown();
         self.events.push_back(Event::PeerDeleted(address));
         Ok(())

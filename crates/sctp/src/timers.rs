@@ -91,9 +91,7 @@ impl Association {
 
     fn path_is_inactive(&mut self, address: Ipv4Addr) {
         if self.paths.hearsay() == Some(address) {
-            self.paths.remove(address);
-            self.moved = true;
-            return;
+            return self.remove_path(address);
         }
         self.path_event(address, PathState::Inactive);
         // What is on its way there will not arrive (section 8.2; as when the peer deletes it).

@@ -112,10 +112,10 @@ impl Transport {
         }
     }
 
-    /// A directory says that a peer is at `peer`: an association that opens, opens there. Returns whether there is such a one, and it
-    /// tried elsewhere before.
-    pub(crate) fn open_at(&mut self, now: Instant, id: AssociationId, peer: Ipv4Addr) -> bool {
-        self.endpoint.association_mut(id).is_some_and(|association| association.open_at(now, peer))
+    /// A directory says that a peer is at `peer`: what waits for an answer of the peer is sent there. Returns whether there is anything
+    /// that was sent elsewhere before.
+    pub(crate) fn try_at(&mut self, now: Instant, id: AssociationId, peer: Ipv4Addr) -> bool {
+        self.endpoint.association_mut(id).is_some_and(|association| association.try_at(now, peer))
     }
 
     /// This host has these addresses now.

@@ -179,7 +179,14 @@ impl Outbound {
         news: &mut News,
     ) {
         for path in paths.iter_mut() {
-            let Some(share) = shares.get(&path.address).filter(|share| share.bytes > 0) else { continue };
+            let Some(share) = shares.get(&path.address) else { continue };
+            if share.bytes == 0 {
+                // A packet of copies is acknowledged at once (section 6.2), by a SACK that reports nothing else.
+                if share.again > 0 {
+                    path.grow(0, share.again, share.before, advanced);
+                }
+                continue;
+            }
             news.progress = true;
             if path.alive() {
                 news.revived.push(path.address);

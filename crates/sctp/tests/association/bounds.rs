@@ -6,7 +6,7 @@ use crate::script::{Script, peer_init};
 use crate::transfers::patient;
 use sctp::message::{Chunk, Packet};
 use sctp::{Change, Config, Ended, Event, Open, Outcome, State};
-use wire::{Ipv4Addr, Reason};
+use wire::{Duration, Ipv4Addr, Reason};
 
 fn init() -> Vec<u8> {
     Packet { src_port: 4000, dst_port: PORT, tag: 0, chunks: vec![Chunk::Init(peer_init(&[]))] }.emit()
@@ -170,4 +170,52 @@ fn a_change_that_comes_again_is_news_of_the_peer_for_a_bounded_time() {
         assert!(second > 8 || world.states()[1] == State::Established, "{second}");
     }
     assert_eq!(world.states()[1], State::Closed);
+}
+
+/// One of the two is in this state, as the mobile host finishes: in the last two states of a shutdown the correspondent.
+fn in_state(state: State, closed_window: bool) -> (World, usize) {
+    let opens = matches!(state, State::CookieWait | State::CookieEchoed);
+    let mut world = if opens { World::new(&Config::default()) } else { World::opened(&Config::default()) };
+    let who = usize::from(matches!(state, State::ShutdownReceived | State::ShutdownAckSent));
+    if matches!(state, State::Established | State::ShutdownPending | State::ShutdownReceived) {
+        world.hosts[who].data = noise(1, if closed_window { 300_000 } else { 100_000 });
+        world.hosts[1 - who].appetite = if closed_window { 0 } else { usize::MAX };
+        world.run_for(if closed_window { 10_000 } else { 30 });
+    }
+    let now = world.now;
+    match state {
+        State::CookieWait | State::CookieEchoed | State::Established | State::Closed => {}
+        _ => world.association(0).finish(now),
+    }
+    world.run_until(Duration::from_secs(5), |world| world.hosts[who].state() == state);
+    assert_eq!(world.hosts[who].state(), state);
+    (world, who)
+}
+
+/// No state lasts if the peer is gone: each has a timer that counts. T5 bounds what a shutdown takes in all.
+#[test]
+fn a_peer_that_is_gone_is_given_up_in_every_state() {
+    let states = [
+        State::CookieWait,
+        State::CookieEchoed,
+        State::Established,
+        State::ShutdownPending,
+        State::ShutdownSent,
+        State::ShutdownReceived,
+        State::ShutdownAckSent,
+    ];
+    let with_window = [State::Established, State::ShutdownPending, State::ShutdownReceived];
+    let cases = states.map(|state| (state, false)).into_iter().chain(with_window.map(|state| (state, true)));
+    for (state, closed_window) in cases {
+        let (mut world, who) = in_state(state, closed_window);
+        world.drops = [usize::MAX; 2];
+        world.lose(|_| true);
+        world.run_for(15 * 60_000);
+        assert_eq!(
+            world.events(who).last(),
+            Some(&Event::Closed(Ended::TimedOut)),
+            "{state:?} {closed_window}"
+        );
+        assert_eq!(world.hosts[who].endpoint.deadline(), None, "{state:?}");
+    }
 }

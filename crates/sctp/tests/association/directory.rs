@@ -5,18 +5,18 @@ use crate::roaming::has;
 use crate::transfers::patient;
 use auth::Key;
 use sctp::message::{Chunk, Packet, Parameter};
-use sctp::{Complaint, Config, Event, State, Transmit};
+use sctp::{Change, Complaint, Config, Event, State, Transmit};
 use wire::{Duration, Ipv4Addr, Reason};
 
 /// Where a liar is.
-const LIAR: Ipv4Addr = Ipv4Addr::new(10, 66, 6, 6);
+pub(crate) const LIAR: Ipv4Addr = Ipv4Addr::new(10, 66, 6, 6);
 
-fn keyed() -> Config {
+pub(crate) fn keyed() -> Config {
     Config { pair_key: Some((7, Key::new(*b"a key of two"))), ..patient() }
 }
 
 /// COOKIE ECHO is out, and its answer is lost.
-fn echoed(config: &Config) -> World {
+pub(crate) fn echoed(config: &Config) -> World {
     let mut world = World::with(config, config, &[mn(1)], &[CN]);
     world.run_until(Duration::from_secs(1), |world| world.states()[0] == State::CookieEchoed);
     world.flush(0);
@@ -24,12 +24,12 @@ fn echoed(config: &Config) -> World {
     world
 }
 
-fn to(world: &World, from: usize, address: Ipv4Addr) -> Vec<Transmit> {
+pub(crate) fn to(world: &World, from: usize, address: Ipv4Addr) -> Vec<Transmit> {
     let sent = world.sent[from..].iter();
     sent.filter(|(_, who, t)| *who == 0 && t.dst == address).map(|(_, _, t)| t.clone()).collect()
 }
 
-fn paths(world: &mut World) -> Vec<Ipv4Addr> {
+pub(crate) fn paths(world: &mut World) -> Vec<Ipv4Addr> {
     world.association(0).paths().map(|path| path.address).collect()
 }
 
@@ -48,7 +48,7 @@ fn forged(world: &World) -> Vec<u8> {
 fn without_a_key_a_cookie_goes_to_its_maker_only() {
     let mut world = echoed(&patient());
     let (now, from) = (world.now, world.sent.len());
-    assert!(!world.association(0).open_at(now, LIAR));
+    assert!(!world.association(0).try_at(now, LIAR));
     world.run_for(3000);
     assert!(to(&world, from, LIAR).is_empty());
     assert_eq!(world.states(), [State::Established; 2]);
@@ -68,7 +68,7 @@ fn without_a_key_an_opening_begins_anew_where_the_peer_is() {
     for _ in 0..60 {
         world.run_for(1000);
         let now = world.now;
-        told += usize::from(world.association(0).open_at(now, CN2));
+        told += usize::from(world.association(0).try_at(now, CN2));
     }
     assert_eq!(told, 1);
     assert_eq!(world.states()[0], State::Established);
@@ -80,7 +80,7 @@ fn without_a_key_an_opening_begins_anew_where_the_peer_is() {
 fn with_a_key_nobody_else_acknowledges_a_cookie() {
     let mut world = echoed(&keyed());
     let (now, from) = (world.now, world.sent.len());
-    assert!(world.association(0).open_at(now, LIAR));
+    assert!(world.association(0).try_at(now, LIAR));
     world.flush(0);
     assert_eq!(to(&world, from, LIAR).len(), 1);
     let (now, bytes) = (world.now, forged(&world));
@@ -106,7 +106,7 @@ fn with_a_key_a_liar_that_answers_init_only_delays_an_opening() {
         let mut world = World::with(&config, &config, &[mn(1)], &[CN]);
         world.lose(|_| true);
         let now = world.now;
-        assert!(world.association(0).open_at(now, LIAR));
+        assert!(world.association(0).try_at(now, LIAR));
         world.flush(0);
         let (init, now) = (to(&world, 0, LIAR)[0].clone(), world.now);
         world.lose(|_| true);
@@ -137,7 +137,7 @@ fn with_a_key_a_cookie_follows_the_peer() {
     world.dead.push(CN);
     world.hosts[1].endpoint.accept_at(&[CN2]);
     let now = world.now;
-    assert!(world.association(0).open_at(now, CN2));
+    assert!(world.association(0).try_at(now, CN2));
     world.run_for(100);
     assert_eq!(world.states(), [State::Established; 2]);
     assert_eq!(paths(&mut world), [CN2]);
@@ -150,7 +150,7 @@ fn an_opening_returns_to_the_addresses_that_the_user_gave() {
     world.lose(|_| true);
     world.dead.push(LIAR);
     let now = world.now;
-    assert!(world.association(0).open_at(now, LIAR));
+    assert!(world.association(0).try_at(now, LIAR));
     world.run_for(10_000);
     assert!(!to(&world, 0, LIAR).is_empty());
     assert_eq!(world.states(), [State::Established; 2]);
@@ -164,11 +164,11 @@ fn a_directory_that_repeats_itself_changes_nothing() {
     world.lose(|_| true);
     world.dead.extend([LIAR, CN]);
     let now = world.now;
-    assert!(world.association(0).open_at(now, LIAR));
+    assert!(world.association(0).try_at(now, LIAR));
     for _ in 0..40 {
         world.run_for(500);
         let now = world.now;
-        assert!(!world.association(0).open_at(now, LIAR));
+        assert!(!world.association(0).try_at(now, LIAR));
     }
     assert!(to(&world, 0, CN).len() >= 3, "{}", to(&world, 0, CN).len());
     assert!(to(&world, 0, LIAR).len() <= 6, "{}", to(&world, 0, LIAR).len());
@@ -186,7 +186,7 @@ fn a_directory_names_a_bounded_number_of_addresses() {
     let mut believed = 0;
     for liar in &liars {
         let now = world.now;
-        believed += usize::from(world.association(0).open_at(now, *liar));
+        believed += usize::from(world.association(0).try_at(now, *liar));
         world.run_for(10);
         assert!(paths(&mut world).len() <= 2);
     }
@@ -209,7 +209,7 @@ fn a_host_without_sctp_where_a_directory_lied_ends_nothing() {
         world.lose(|_| true);
         world.dead.push(LIAR);
         let now = world.now;
-        assert!(world.association(0).open_at(now, LIAR));
+        assert!(world.association(0).try_at(now, LIAR));
         world.flush(0);
         let quote = quote(&world, LIAR);
         world.hosts[0].endpoint.complaint(now, LIAR, &quote, Complaint::ProtocolUnreachable).unwrap();
@@ -228,7 +228,7 @@ fn a_host_without_sctp_where_a_directory_lied_ends_no_open_association() {
     world.drops[1] = usize::MAX;
     world.dead.push(LIAR);
     let now = world.now;
-    world.association(0).change(now, &[sctp::Change::Add(mn(2))]).unwrap();
+    world.association(0).change(now, &[Change::Add(mn(2))]).unwrap();
     world.flush(0);
     assert!(world.association(0).try_at(now, LIAR));
     world.flush(0);
@@ -333,7 +333,7 @@ fn a_peer_that_has_the_association_begins_again_and_loses_nothing() {
 fn a_directory_lets_nobody_restart_an_association() {
     let mut world = acknowledged_in_vain();
     let now = world.now;
-    world.association(1).change(now, &[sctp::Change::Add(CN2)]).unwrap();
+    world.association(1).change(now, &[Change::Add(CN2)]).unwrap();
     world.flush(1);
     assert!(world.association(1).try_at(now, mn(2)));
     world.dead.push(mn(1));
@@ -352,13 +352,14 @@ fn a_second_init_is_refused_and_the_cookie_goes_on() {
     let mut world = acknowledged_in_vain();
     let now = world.now;
     world.dead.push(LIAR);
-    assert!(world.association(0).open_at(now, LIAR));
+    assert!(world.association(0).try_at(now, LIAR));
     world.flush(0);
     let (init, now) = (to(&world, 0, LIAR)[0].clone(), world.now);
     let Chunk::Init(init) = &Packet::parse(&init.bytes).unwrap().chunks[0] else { panic!("no INIT") };
     let abort = Chunk::Abort { reflected: false, causes: Vec::new() };
     let bytes = Packet { src_port: PORT, dst_port: 4000, tag: init.tag, chunks: vec![abort] }.emit();
-    world.hosts[0].endpoint.receive(now, LIAR, mn(1), &bytes).unwrap();
+    let refused = world.hosts[0].endpoint.receive(now, LIAR, mn(1), &bytes);
+    assert_eq!(refused, Err(Reason("sctp_abort_unproved")));
     world.flush(0);
     assert_eq!(world.states()[0], State::CookieEchoed);
     world.drops[1] = 0;

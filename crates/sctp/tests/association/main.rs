@@ -4,14 +4,19 @@
 
 mod attacks;
 mod bounds;
+mod crowds;
 mod directory;
 mod harness;
 mod moves;
 mod opening;
 mod returning;
 mod roaming;
+mod routes;
 mod rules;
 mod script;
 mod stress;
+mod tags;
 mod transfers;
 mod tshark;
+mod unproved;
+mod windows;

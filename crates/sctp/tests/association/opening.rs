@@ -111,8 +111,8 @@ fn a_peer_that_has_moved_is_called_where_it_is() {
         world.dead = vec![CN];
         let now = world.now;
         world.hosts[1].endpoint.accept_at(&[CN2]);
-        assert!(world.association(0).open_at(now, CN2));
-        assert!(!world.association(0).open_at(now, CN2), "it goes there already");
+        assert!(world.association(0).try_at(now, CN2));
+        assert!(!world.association(0).try_at(now, CN2), "it goes there already");
         world.run_for(60);
         assert_eq!(world.states(), [State::Established; 2], "{moves}");
         assert_eq!(paths(&mut world, 0), [CN2]);

@@ -82,9 +82,7 @@ impl MobileNode {
             if let Some(here) = here.filter(|_| is_new && !waits) {
                 self.ask(now, id, &[Change::SetPrimary(here)]);
             }
-            let tried =
-                self.transport.open_mut(id).is_some_and(|association| association.try_at(now, address));
-            if tried || self.transport.open_at(now, id, address) {
+            if self.transport.try_at(now, id, address) {
                 out.mark(Event::PeerLocated { name: name.to_string(), address }.into());
             }
         }

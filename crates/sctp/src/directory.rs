@@ -1,0 +1,110 @@
+//! Where a directory says that the peer is. Its answer is not signed, so it may be false: what waits for an answer of the peer is
+//! sent there too, and nothing else. What an unproved host there says begins, changes and ends nothing, unless it is signed.
+
+use crate::association::Association;
+use crate::event::{Ended, State};
+use crate::handshake::unicast;
+use crate::message::{Chunk, kind};
+use wire::{Instant, Ipv4Addr, Reason};
+
+impl Association {
+    /// A directory says that the peer is at `peer`. What waits for an answer goes there at once: INIT, COOKIE ECHO, or a change of our
+    /// addresses, as the peer may have lost all its addresses that we know while we lost those that it knows. COOKIE ECHO goes there
+    /// only if COOKIE ACK is authenticated: otherwise each host that reads COOKIE ECHO could answer it. Until the peer is heard, at
+    /// most `max_addresses` are tried, and the last alone is kept, beside the addresses that the peer has. Returns whether anything
+    /// goes there that did not before.
+    pub fn try_at(&mut self, now: Instant, peer: Ipv4Addr) -> bool {
+        let opens_second = self.second_tries_at(now, peer);
+        self.next_change();
+        let is_new = self.paths.get(peer).is_none();
+        let too_many = is_new && self.tried >= self.config.max_addresses;
+        if !unicast(peer) || too_many || !self.waits_elsewhere(peer) {
+            return opens_second;
+        }
+        if let Some(old) = self.paths.hearsay().filter(|old| *old != peer) {
+            self.remove_path(old);
+            self.theirs.has_left(old); // it may have been there, and sent what is on its way
+        }
+        self.add_path(now, peer, true);
+        self.tried += usize::from(is_new);
+        if self.is_open() {
+            self.ours.ask_at(now, peer);
+            self.settle(now);
+        } else {
+            self.opening.at = Some((peer, self.opening.tries));
+            self.hasten_opening();
+        }
+        true
+    }
+
+    /// Whether something waits for an answer that may go to an address of a directory, and goes elsewhere.
+    fn waits_elsewhere(&self, peer: Ipv4Addr) -> bool {
+        let opens_elsewhere =
+            self.opening_destination() != peer && self.opening.at.is_none_or(|(at, _)| at != peer);
+        match self.state {
+            State::Closed => false,
+            State::CookieWait => opens_elsewhere,
+            State::CookieEchoed => opens_elsewhere && self.proves_itself(),
+            _ => self.ours.waits_elsewhere(peer),
+        }
+    }
+
+    /// Whether only the peer can make COOKIE ACK: it is authenticated by a key that was not sent.
+    pub(crate) fn proves_itself(&self) -> bool {
+        self.keys.as_ref().is_some_and(|keys| keys.we_want(kind::COOKIE_ACK))
+    }
+
+    /// Whether a chunk counts that came from `src`, if only a directory says that the peer is there. What proves the peer, or is signed,
+    /// counts, and all that comes after a signed chunk. The answers to INIT and COOKIE ECHO count while the association opens. An ABORT
+    /// does not: any host answers so what is out of the blue to it (RFC 9260, section 8.4), and says by that only that the peer is not
+    /// there. In SHUTDOWN-ACK-SENT it is harmless, as nothing is left to arrive, and is how a peer answers that has ended already.
+    pub(crate) fn counts_from(&mut self, now: Instant, src: Ipv4Addr, chunk: &Chunk) -> Result<(), Reason> {
+        const UNPROVED: Reason = Reason("sctp_abort_unproved");
+        let (aborts, is_done) = (matches!(chunk, Chunk::Abort { .. }), self.state == State::ShutdownAckSent);
+        if aborts && self.state == State::CookieEchoed && self.opening.doubtful {
+            self.give_up_cookie(now); // who made it is not proved either
+            return Err(UNPROVED);
+        }
+        if self.paths.get(src).is_none_or(|path| !path.hearsay || path.signed) {
+            return Ok(());
+        }
+        match chunk {
+            Chunk::Abort { .. } | Chunk::ShutdownComplete { .. } if is_done => Ok(()),
+            Chunk::Abort { .. } => {
+                self.is_not_at(now, src);
+                Err(UNPROVED)
+            }
+            Chunk::Heartbeat(_) | Chunk::HeartbeatAck(_) | Chunk::Asconf(_) | Chunk::AsconfAck(_) => Ok(()),
+            // The endpoint has looked at it.
+            Chunk::CookieEcho(_) => Ok(()),
+            _ if self.is_open() => Err(Reason("sctp_source_unproved")),
+            _ => Ok(()),
+        }
+    }
+
+    /// The peer is not where only a directory says that it is: what waits for an answer goes elsewhere at once.
+    fn is_not_at(&mut self, now: Instant, address: Ipv4Addr) {
+        self.opening.at = self.opening.at.filter(|(at, _)| *at != address);
+        self.remove_path(address);
+        self.hasten_opening();
+        self.ours.ask_elsewhere(now, address, self.paths.for_data());
+    }
+
+    /// A host says that it has no SCTP. Where only a directory says that the peer is, or another address of the user's is left to
+    /// try, that is no end.
+    pub(crate) fn unreachable_at(&mut self, now: Instant, address: Ipv4Addr) {
+        let others = self.opening.peers.iter().any(|peer| *peer != address);
+        if self.paths.get(address).is_some_and(|path| path.hearsay) {
+            self.is_not_at(now, address);
+        } else if self.state == State::CookieWait && others {
+            self.opening.peers.retain(|peer| *peer != address);
+            self.paths.primary = self.opening.peers.first().copied().unwrap_or(address);
+            self.data_path = self.paths.primary;
+            self.is_not_at(now, address);
+        } else if self.state == State::CookieEchoed && self.opening.doubtful {
+            self.give_up_cookie(now);
+        } else {
+            self.end(Ended::Unreachable);
+        }
+    }
+}

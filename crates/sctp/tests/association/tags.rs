@@ -1,0 +1,112 @@
+//! Tags and tie tags, packet by packet (RFC 9260, sections 5.2.2, 5.2.4 and 8.5.1): which cookie is for which association.
+
+use crate::harness::mn;
+use crate::script::{PEER_TAG, PEER_TSN, Script, data, peer_init};
+use sctp::message::{Chunk, Packet};
+use sctp::{Config, Ended, Event, State};
+use wire::Reason;
+
+const LATE: Result<(), Reason> = Err(Reason("sctp_cookie_unexpected"));
+
+fn script() -> Script {
+    Script::accepted(&Config::default(), &[mn(1)])
+}
+
+fn told(what: &[&str]) -> Vec<String> {
+    what.iter().map(|words| format!("{} {words}", mn(1))).collect()
+}
+
+/// The answer to an INIT with this tag: the tag that it names for us, and the cookie.
+fn cookie(script: &mut Script, tag: u32) -> (u32, Vec<u8>) {
+    let mut init = peer_init(&[]);
+    init.tag = tag;
+    script.hears_tagged(0, mn(1), vec![Chunk::Init(init)]).unwrap();
+    let answer = script.endpoint.poll_transmit(script.at()).unwrap();
+    let packet = Packet::parse(&answer.bytes).unwrap();
+    let [Chunk::InitAck(ack)] = packet.chunks.as_slice() else { panic!("{packet:?}") };
+    (ack.tag, ack.cookie().unwrap().to_vec())
+}
+
+fn echo(script: &mut Script, (tag, cookie): &(u32, Vec<u8>)) -> Result<(), Reason> {
+    script.hears_tagged(*tag, mn(1), vec![Chunk::CookieEcho(cookie.clone())])
+}
+
+fn restarts(script: &Script) -> usize {
+    script.events.iter().filter(|event| matches!(event, Event::Restarted { .. })).count()
+}
+
+/// Section 5.2.4, action A, needs the tie tags of the association. A cookie that was made before there was one has none: the peer asked
+/// twice, and was answered twice.
+#[test]
+fn a_cookie_without_tie_tags_restarts_nothing() {
+    let mut script = Script::silent(&Config::default());
+    let early = cookie(&mut script, 0x8888);
+    let used = cookie(&mut script, PEER_TAG);
+    (script.tag, _) = used;
+    echo(&mut script, &used).unwrap();
+    script.says();
+    assert_eq!(echo(&mut script, &early), LATE);
+    assert_eq!(script.says(), told(&[]));
+    assert_eq!(restarts(&script), 0);
+    script.hears(mn(1), vec![data(0, b"x"), data(1, b"y")]).unwrap();
+    script.wait(200);
+    assert_eq!(script.says(), told(&["SACK 1"]), "it goes on as it was");
+}
+
+/// A restart draws new tie tags (section 5.2.2), so another cookie that was made before it is late.
+#[test]
+fn a_cookie_from_before_a_restart_does_not_restart_again() {
+    let mut script = script();
+    let cookies = [0x8888, 0x9999].map(|tag| cookie(&mut script, tag));
+    assert!(cookies.iter().all(|(tag, _)| *tag != script.tag), "section 5.2.2: another tag");
+    echo(&mut script, &cookies[0]).unwrap();
+    assert_eq!(script.says(), told(&["COOKIE-ACK"]));
+    assert_eq!(restarts(&script), 1);
+    assert_eq!(echo(&mut script, &cookies[1]), LATE);
+    assert_eq!(script.says(), told(&[]));
+    echo(&mut script, &cookies[0]).unwrap();
+    assert_eq!(script.says(), told(&["COOKIE-ACK"]), "action D: COOKIE ACK was lost");
+    assert_eq!(restarts(&script), 1);
+}
+
+/// Section 5.2.4: with the tie tags and the peer's tag of the association, but another tag of ours, a cookie is of no action.
+#[test]
+fn a_cookie_with_the_tag_of_the_peer_alone_is_dropped() {
+    let mut script = script();
+    let same = cookie(&mut script, PEER_TAG);
+    assert_ne!(same.0, script.tag);
+    assert_eq!(echo(&mut script, &same), LATE);
+    assert_eq!(script.says(), told(&[]));
+}
+
+/// Sections 5.2.4, A, and 9.2: a peer that restarts while SHUTDOWN ACK is out gets no association, but SHUTDOWN ACK again, with the
+/// cause "cookie received while shutting down". So does one that asks with INIT.
+#[test]
+fn a_cookie_while_shutdown_ack_is_out_makes_no_association() {
+    let mut script = script();
+    let restart = cookie(&mut script, 0x8888);
+    script.hears(mn(1), vec![Chunk::Shutdown(PEER_TSN.wrapping_sub(1))]).unwrap();
+    assert_eq!(script.says(), told(&["SHUTDOWN-ACK"]));
+    assert_eq!(echo(&mut script, &restart), LATE);
+    assert_eq!(script.says(), told(&["SHUTDOWN-ACK, ERROR [10]"]));
+    assert_eq!(restarts(&script), 0);
+    script.hears_tagged(0, mn(1), vec![Chunk::Init(peer_init(&[]))]).unwrap();
+    assert_eq!(script.says(), told(&["SHUTDOWN-ACK"]));
+    let state = script.endpoint.association(script.id.unwrap()).unwrap().state();
+    assert_eq!(state, State::ShutdownAckSent);
+    script.hears(mn(1), vec![Chunk::ShutdownComplete { reflected: false }]).unwrap();
+    script.says();
+    assert_eq!(script.events.last(), Some(&Event::Closed(Ended::Finished)));
+}
+
+/// Section 8.5.1, B: the T bit says that the tag is the peer's own. Whoever has read that one only, in packets to the peer, ends the
+/// association, but puts no data before the end.
+#[test]
+fn with_a_reflected_tag_an_abort_says_nothing_else() {
+    let mut script = script();
+    let abort = Chunk::Abort { reflected: true, causes: Vec::new() };
+    script.hears_tagged(PEER_TAG, mn(1), vec![data(0, b"forged"), abort]).unwrap();
+    script.says();
+    assert_eq!(script.events.last(), Some(&Event::Closed(Ended::AbortedByPeer(None))));
+    assert_eq!(script.endpoint.association(script.id.unwrap()).unwrap().unread(), 0);
+}
