@@ -109,6 +109,16 @@ fn a_download_moves_with_its_host_and_every_byte_is_right() {
     }
 }
 
+/// Each router has a key of its own for each host, and for each other router.
+#[test]
+fn a_download_moves_where_no_two_routers_have_the_same_key() {
+    let outcome = run(&[], &["indirect-tcp.key_per_router=true"], 1);
+    assert_eq!(outcome.doubts, []);
+    let (_, done) = marks(&outcome.records, "done").next().expect("it is not done");
+    assert_eq!((field(done, "bytes"), field(done, "wrong_at")), (Some(&Value::Int(1_500_000)), None));
+    assert_eq!((marks(&outcome.records, "taken").count(), segments_to_fixed(&outcome, 4)), (3, 0));
+}
+
 /// A host that turns back before a handoff is over, again and again, while the wires between routers lose packets: every byte
 /// comes, and neither end is told anything.
 fn goes_there_and_back(every_ms: usize) {
