@@ -350,6 +350,58 @@ fn only_the_router_that_a_connection_was_committed_to_says_whose_it_is_and_of_th
     assert_eq!(stage.marks(), ["forgotten", "handed_over"]);
 }
 
+/// Its connections leave one behind the other, and each is answered for itself, in any order.
+#[test]
+fn connections_leave_without_a_wait_for_the_answers_to_others() {
+    let mut stage = Stage::new();
+    stage.at(10);
+    stage.greets(10, &[], Vec::new());
+    for connection in 1..=3 {
+        stage.calls(connection, 10 + u64::from(connection));
+    }
+    stage.points(RIGHT, 20, (1..=3).map(|connection| entry(connection, LEFT)).collect());
+    let right = stage.accepts(RIGHT);
+    stage.marks();
+    stage.says(right, 1, Body::OfferAnswer(Verdict::Taken));
+    assert_eq!(stage.marks(), ["frozen", "shipped", "frozen", "shipped", "frozen", "shipped"]);
+    let said = stage.said(right);
+    let commits = said.iter().filter_map(|body| match body {
+        Body::Commit { connection, .. } => Some(*connection),
+        _ => None,
+    });
+    assert_eq!(commits.collect::<Vec<_>>(), [1, 2, 3]);
+    assert!(!said.contains(&Body::Done), "an answer is missing");
+    for (connection, marks) in
+        [(2, &["forgotten"][..]), (3, &["forgotten"]), (1, &["forgotten", "handed_over"])]
+    {
+        stage.says(right, 1, answer(connection, 1, Verdict::Taken));
+        assert_eq!(stage.marks(), marks);
+    }
+    assert_eq!(stage.said(right), [Body::Done]);
+}
+
+/// The host turns back while all of its connections are on their way: each goes on here once the other router has said that it
+/// does not have it, and one that it has comes back.
+#[test]
+fn of_connections_on_their_way_each_goes_on_where_its_answer_says() {
+    let mut stage = Stage::new();
+    stage.at(10);
+    stage.greets(10, &[], Vec::new());
+    stage.calls(1, 11);
+    stage.calls(2, 12);
+    let entries = || vec![entry(1, LEFT), entry(2, LEFT)];
+    stage.points(RIGHT, 20, entries());
+    let right = stage.accepts(RIGHT);
+    stage.says(right, 1, Body::OfferAnswer(Verdict::Taken));
+    stage.greets(30, &[RIGHT], entries());
+    stage.marks();
+    stage.says(right, 1, answer(2, 1, Verdict::Moved));
+    assert_eq!(stage.marks(), ["resumed"]);
+    stage.says(right, 1, answer(1, 1, Verdict::Taken));
+    assert_eq!(stage.marks(), ["forgotten"]);
+    assert_eq!([1, 2].map(|number| stage.stage(number).unwrap()), ["expected", "serving"]);
+}
+
 /// After half a minute without an answer the router does not know whose a connection is. If its host is elsewhere it ends without
 /// a word. If the host is here, no other router will serve it: both ends get a reset, and the host is told.
 #[test]

@@ -91,7 +91,8 @@ impl SupportRouter {
         }
     }
 
-    /// One connection after the other.
+    /// One connection after the other stands still and leaves, without a wait for the answers to those before it: a round trip
+    /// between the routers counts once for all connections of a host.
     fn next_to_leave(&mut self, address: Ipv4Addr, out: &mut Outbox) {
         let Some(host) = self.hosts.get(&address) else { return };
         let Some(departure) = &host.departure else { return };
@@ -99,9 +100,6 @@ impl SupportRouter {
         let first = |wanted: &dyn Fn(&Connection) -> bool| {
             host.connections.iter().find(|(_, here)| wanted(here)).map(|(number, _)| *number)
         };
-        if first(&|here| here.committed().is_some_and(|commit| commit.to == to)).is_some() {
-            return; // its answer comes first
-        }
         // One that stands still already goes on from there.
         let frozen =
             |here: &Connection| matches!(&here.stage, Stage::Leaving(leaving) if leaving.committed.is_none());
@@ -112,7 +110,7 @@ impl SupportRouter {
             return self.freeze(address, number, out);
         }
         if first(&|here| here.committed().is_some()).is_some() {
-            return; // another router has not said yet whether it has it
+            return; // a router has not said yet whether it has it
         }
         out.mark(Event::HandedOver { host: address }.into());
         self.send_to(to, handoff, Body::Done, out);
@@ -185,7 +183,7 @@ impl SupportRouter {
         }
     }
 
-    /// Sends all of it, in the paper's order, once the new router wants it.
+    /// Sends all of it, in the paper's order, once the new router wants it; then the next connection leaves.
     fn ship(&mut self, address: Ipv4Addr, number: u32, out: &mut Outbox) {
         let Some(departure) = self.departure(address).filter(|departure| departure.accepted) else { return };
         let (to, sequence, Some(handoff)) = (departure.to, departure.sequence, departure.handoff) else {
@@ -210,6 +208,7 @@ impl SupportRouter {
         let codes = frames.len() * CODE;
         let bytes = frames.into_iter().map(|body| self.send_to(to, handoff, body, out)).sum();
         out.mark(Event::Shipped { host: address, connection: number, bytes, codes }.into());
+        self.next_to_leave(address, out);
     }
 
     /// The router to which a connection was committed says whose it is. All others' words, and those on another attempt, say
