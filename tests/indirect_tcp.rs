@@ -109,6 +109,51 @@ fn a_download_moves_with_its_host_and_every_byte_is_right() {
     }
 }
 
+/// Each router has a key of its own for each host, and for each other router.
+#[test]
+fn a_download_moves_where_no_two_routers_have_the_same_key() {
+    let outcome = run(&[], &["indirect-tcp.key_per_router=true"], 1);
+    assert_eq!(outcome.doubts, []);
+    let (_, done) = marks(&outcome.records, "done").next().expect("it is not done");
+    assert_eq!((field(done, "bytes"), field(done, "wrong_at")), (Some(&Value::Int(1_500_000)), None));
+    assert_eq!((marks(&outcome.records, "taken").count(), segments_to_fixed(&outcome, 4)), (3, 0));
+}
+
+/// From the greeting until the last of so many silent connections is taken, in the last of three handoffs.
+fn handoff_of(connections: usize) -> Duration {
+    let client = |number: usize| {
+        format!(
+            "{{ kind = \"apps/request-client\", to = \"fixed:9000\", transport = \"indirect\", start = \"{}ms\", \
+             question = 40, answer = 50, every = \"8s\", exchanges = 1 }}",
+            500 + 20 * number
+        )
+    };
+    let clients: Vec<String> = (0..connections).map(client).collect();
+    let server = (
+        "{ kind = \"apps/bulk-server\", at = \"fixed:9000\", bytes = 1_500_000 }",
+        "{ kind = \"apps/request-server\", at = \"fixed:9000\" }",
+    );
+    let client = (
+        "{ kind = \"apps/bulk-client\", to = \"fixed:9000\", transport = \"indirect\", start = \"0.5s\" }",
+        &*clients.join(", "),
+    );
+    let outcome = run(&[server, client], &["duration=12s"], 1);
+    assert_eq!(outcome.doubts, []);
+    assert_eq!(marks(&outcome.records, "taken").count(), 3 * connections);
+    assert_eq!(marks(&outcome.records, "answered").count(), connections);
+    let last = |name| marks(&outcome.records, name).last().unwrap().0.at;
+    last("taken").since(last("greeted"))
+}
+
+/// The routers are 10 ms apart and back. All connections of a host need one such round trip more, or less, than one of them: none
+/// waits for the answer to the one before it.
+#[test]
+fn sixteen_connections_are_handed_over_in_the_time_of_one_and_a_round_trip() {
+    let [one, eight, sixteen] = [1, 8, 16].map(handoff_of);
+    let round_trip = Duration::from_millis(10);
+    assert!(eight < one + round_trip && sixteen < one + 2 * round_trip, "{one:?}, {eight:?}, {sixteen:?}");
+}
+
 /// A host that turns back before a handoff is over, again and again, while the wires between routers lose packets: every byte
 /// comes, and neither end is told anything.
 fn goes_there_and_back(every_ms: usize) {

@@ -3,7 +3,7 @@
 use super::{FAR, HOSTS};
 use crate::player::{Post, WALL, rx};
 use ::indirect_tcp::message::{
-    Datagram, Entry, ForwardPointer, ForwardReply, Greeting, GreetingReply, Kind, Lost, PORT, Signed, Welcome,
+    Datagram, Entry, ForwardPointer, ForwardReply, Greeting, GreetingReply, Lost, PORT, Signed, Welcome,
 };
 use auth::Key;
 use node::{Addr, News, Seed, Why};
@@ -40,18 +40,7 @@ fn entry(host: Ipv4Addr, connection: u32) -> Entry {
     let port = 49_152 + connection as u16;
     let (host, router) = (SocketAddrV4::new(host, port), SocketAddrV4::new(RIGHT, PORT));
     let peer = SocketAddrV4::new(FAR, 80);
-    Entry {
-        connection,
-        generation: 0,
-        kind: Kind::Active,
-        host,
-        router,
-        peer,
-        received: None,
-        closing: false,
-        calling: false,
-        unanswered: false,
-    }
+    Entry { connection, host, router, peer, closing: false, calling: false, unanswered: false }
 }
 
 /// Of times that are near each other, so that some come too late.
@@ -61,7 +50,10 @@ fn greeting(chance: &mut Seed, now: Instant, router: Ipv4Addr) -> Signed<Greetin
     let sequence = WALL.plus(now.since(Instant::ZERO)).0.cast_unsigned() - late;
     let entries = (0..chance.draw() % 4).map(|number| entry(host, number as u32)).collect();
     let previous = [vec![LEFT], vec![RIGHT], Vec::new()][(chance.draw() % 3) as usize].clone();
-    Signed::new(Greeting { host, sequence, router, previous, entries, again: false }, &key(chance))
+    Signed::new(
+        Greeting { host, sequence, router, previous, entries, again: false, codes: Vec::new() },
+        &key(chance),
+    )
 }
 
 pub(super) fn to_support_router(chance: &mut Seed, now: Instant) -> Post {

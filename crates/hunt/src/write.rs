@@ -87,7 +87,10 @@ fn agents(draft: &Draft, out: &mut String) {
     let _ = writeln!(out, "\n[mobile-ip]\nkey = \"{KEY}\"");
     let relays = draft.protocol == Protocol::IndirectTcp;
     if relays {
+        // Both forms of keys are drawn.
+        let per_router = draft.seed % 2 == 1;
         let _ = writeln!(out, "\n[indirect-tcp]\nkey = \"101112131415161718191a1b1c1d1e1f\"");
+        let _ = writeln!(out, "key_per_router = {per_router}");
     }
     routed(draft, out);
     for index in 0..draft.routers.len() {

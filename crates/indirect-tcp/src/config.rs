@@ -19,12 +19,13 @@ const SMALLEST_BUFFER: u32 = 2048;
 pub struct SupportRouterConfig {
     /// Its address, by which mobile hosts and other routers know it.
     pub address: Ipv4Addr,
-    /// The mobile hosts that it serves.
+    /// The mobile hosts that it serves, each with the key that it shares with this router.
     pub hosts: Vec<Peer>,
     /// The other routers.
     #[serde(default)]
     pub routers: Vec<Peer>,
-    /// How long it keeps what comes for connections that do not: 10 s.
+    /// How long the connections that a greeting names may take to come: 10 s, and three times as long again after each sign that an
+    /// earlier router hands them over. What comes for them meanwhile is kept. Those that have not come by then are lost.
     #[serde(default = "patience", deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub patience: Duration,
@@ -52,10 +53,14 @@ pub struct SupportRouterConfig {
 pub struct MobileHostConfig {
     /// Its home address.
     pub address: Ipv4Addr,
-    /// What it shares with all support routers.
+    /// What it shares with each support router that `routers` does not name.
     #[serde(deserialize_with = "text")]
     #[schemars(schema_with = "node::config::schema::key")]
     pub key: Key,
+    /// Support routers with which it shares a key that no other has: one in wrong hands can then not take the host's connections
+    /// from the others.
+    #[serde(default)]
+    pub routers: Vec<Peer>,
 }
 
 /// Somebody who is known by an address and a key.
@@ -74,16 +79,7 @@ impl SupportRouterConfig {
     /// Refuses what cannot work.
     pub fn check(&self) -> Result<(), ConfigError> {
         check_address("address", self.address)?;
-        let mut known = BTreeSet::from([self.address]);
-        for (key, peers) in [("hosts", &self.hosts), ("routers", &self.routers)] {
-            for peer in peers {
-                check_address(key, peer.address)?;
-                check_key(key, &peer.key)?;
-                if !known.insert(peer.address) {
-                    return Err(ConfigError::new(key, format!("{} is named twice", peer.address)));
-                }
-            }
-        }
+        check_peers(self.address, &[("hosts", &self.hosts), ("routers", &self.routers)])?;
         if self.patience.is_zero() || self.silence < self.patience {
             let problem = "`patience` must be longer than nothing, and `silence` at least as long";
             return Err(ConfigError::new("patience", problem));
@@ -101,8 +97,27 @@ impl MobileHostConfig {
     /// Refuses what cannot work.
     pub fn check(&self) -> Result<(), ConfigError> {
         check_address("address", self.address)?;
-        check_key("key", &self.key)
+        check_key("key", &self.key)?;
+        check_peers(self.address, &[("routers", &self.routers)])
     }
+
+    /// What it shares with this router.
+    pub(crate) fn key_of(&self, router: Ipv4Addr) -> &Key {
+        self.routers.iter().find(|peer| peer.address == router).map_or(&self.key, |peer| &peer.key)
+    }
+}
+
+/// Refuses who has no address or no key, and who is named twice.
+fn check_peers(own: Ipv4Addr, named: &[(&'static str, &Vec<Peer>)]) -> Result<(), ConfigError> {
+    let mut known = BTreeSet::from([own]);
+    for (name, peer) in named.iter().flat_map(|(name, peers)| peers.iter().map(move |peer| (*name, peer))) {
+        check_address(name, peer.address)?;
+        check_key(name, &peer.key)?;
+        if !known.insert(peer.address) {
+            return Err(ConfigError::new(name, format!("{} is named twice", peer.address)));
+        }
+    }
+    Ok(())
 }
 
 fn check_address(key: &'static str, address: Ipv4Addr) -> Result<(), ConfigError> {

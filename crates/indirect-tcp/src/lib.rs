@@ -20,12 +20,16 @@
 //! - [`message`]: what they say. [`mark`]: what they mark for whoever measures.
 //!
 //! How packets find the host is not this protocol's affair: beneath is Mobile IP, whose agents are at the routers, and which
-//! tells the host's side of the agent that it attached to ([`node::News::Gateway`]). Routers and host share one key per host,
-//! routers one key with each other.
+//! tells the host's side of the agent that it attached to ([`node::News::Gateway`]).
+//!
+//! Keys. A host shares a key with each router, and two routers share one. It may be one key for all routers: then a router in
+//! wrong hands can say in the name of each host that it is with it, and take its connections from the other routers. Where a
+//! host has a key for each router (`routers` of its configuration), its greeting has a code for each earlier one
+//! ([`message::Greeting::codes`]), and a router can show others what the host has said to it, and say nothing in its name. It
+//! still has in its hands the connections of hosts that come to it.
 //!
 //! Limits. A router acknowledges bytes before their receiver has them: what a router that fails had acknowledged is lost, and
-//! both ends are reset. All routers hold the key of each host that they serve, so that a router in wrong hands can take the
-//! connections of all of them. What moves between routers is authenticated and not encrypted. A host has 16 connections at most.
+//! both ends are reset. What moves between routers is authenticated and not encrypted. A host has 16 connections at most.
 //! A greeting that was recorded before a router restarted counts there again if the router's clock has gone back meanwhile: then
 //! it needs one that goes on, as from a battery or from NTP. Other routers, and the host's next greeting, are not misled by it.
 //!

@@ -11,8 +11,8 @@ use crate::TRANSPORT;
 use crate::config::MobileHostConfig;
 use crate::mark::{Event, MOBILE_HOST};
 use crate::message::{
-    Answer, CONNECTIONS, Call, Code, Datagram, Entry, Greeting, GreetingReply, Kind, Lost, Message, PORT,
-    PREVIOUS, Signed, Welcome,
+    Answer, CONNECTIONS, Call, Code, Datagram, Entry, Greeting, GreetingReply, Lost, Message, PORT, PREVIOUS,
+    Signed, Welcome,
 };
 use crate::router::refusal;
 use node::config::ConfigError;
@@ -195,11 +195,15 @@ impl MobileHost {
         // A greeting has room for CONNECTIONS entries: open connections first, then the latest that were closed.
         let closing = self.closing.iter().rev().map(|(entry, _)| *entry);
         let entries: Vec<Entry> = entries.chain(closing).take(CONNECTIONS).collect();
+        let has_codes = !self.config.routers.is_empty();
+        let room = if has_codes { Greeting::room_for_codes(entries.len()) } else { PREVIOUS };
         let others = self.previous.iter().copied().filter(|other| *other != router);
-        let previous = others.take(PREVIOUS).collect();
-        let greeting =
-            Greeting { host: self.config.address, sequence, router, previous, entries, again: false };
-        let greeting = Signed::new(greeting, &self.config.key);
+        let previous = others.take(room.min(PREVIOUS)).collect();
+        let (host, again, codes) = (self.config.address, false, Vec::new());
+        let greeting = Greeting { host, sequence, router, previous, entries, again, codes };
+        let key_of = |router| self.config.key_of(router);
+        let greeting = if has_codes { greeting.with_codes(key_of) } else { greeting };
+        let greeting = Signed::new(greeting, key_of(router));
         self.greeting = Some(Said { greeting, attempt: 0 });
         self.answered = None;
         self.timers.stop(Timer::Refresh);
@@ -214,8 +218,9 @@ impl MobileHost {
             return;
         }
         if let Some(answered) = self.answered.take() {
-            let message = Greeting { again: true, ..answered.message };
-            self.greeting = Some(Said { greeting: Signed::new(message, &self.config.key), attempt: 0 });
+            let message = Greeting { again: true, codes: Vec::new(), ..answered.message };
+            let greeting = Signed::new(message, self.config.key_of(answered.message.router));
+            self.greeting = Some(Said { greeting, attempt: 0 });
             self.repeat(now, out);
         }
     }
@@ -250,10 +255,10 @@ impl MobileHost {
         reply: &Signed<GreetingReply>,
         out: &mut Outbox,
     ) -> Result<(), Reason> {
-        if !reply.is_by(&self.config.key) {
+        let GreetingReply { host, sequence, router, welcome } = reply.message;
+        if !reply.is_by(self.config.key_of(router)) {
             return Err(refusal::FORGED);
         }
-        let GreetingReply { host, sequence, router, welcome } = reply.message;
         let Said { greeting, .. } = self.greeting.as_ref().ok_or(refusal::STALE)?;
         if host != self.config.address || router != greeting.message.router {
             return Err(refusal::MISDIRECTED);
@@ -279,12 +284,14 @@ impl MobileHost {
         Ok(())
     }
 
-    /// Connections that the routers have lost.
+    /// Connections that the routers have lost, as one says where this host is or was.
     fn lost(&mut self, lost: &Signed<Lost>, out: &mut Outbox) -> Result<(), Reason> {
-        if !lost.is_by(&self.config.key) {
+        let router = lost.message.router;
+        if !lost.is_by(self.config.key_of(router)) {
             return Err(refusal::FORGED);
         }
-        if lost.message.host != self.config.address {
+        let was_there = self.router == Some(router) || self.previous.contains(&router);
+        if lost.message.host != self.config.address || !was_there {
             return Err(refusal::MISDIRECTED);
         }
         let named = |connection: &Connection| lost.message.connections.contains(&connection.number);
@@ -518,7 +525,7 @@ impl MobileHost {
             Call { host: self.config.address, connection: number, sequence, router: *router.ip(), peer };
         connection.credit -= Call::LEN;
         connection.pass(guard, out);
-        connection.pass(StreamOp::Write(Signed::new(call, &self.config.key).emit()), out);
+        connection.pass(StreamOp::Write(Signed::new(call, self.config.key_of(*router.ip())).emit()), out);
         connection.pass(StreamOp::Read(Answer::LEN), out);
         self.refresh_later(now);
     }
@@ -530,7 +537,8 @@ impl MobileHost {
         if missing > 0 {
             return connection.pass(StreamOp::Read(missing), out);
         }
-        let code = match parse::<Answer>(heard, &self.config.key) {
+        // Whoever serves it now, the router that was called has answered.
+        let code = match parse::<Answer>(heard, self.config.key_of(*entry.router.ip())) {
             Ok(answer) if answer.connection == connection.number => answer.code,
             Ok(_) => Code::Failed,
             Err(reason) => {
@@ -618,12 +626,9 @@ impl Connection {
     const fn entry(&self, router: Addr, host: Addr) -> Entry {
         Entry {
             connection: self.number,
-            generation: 0,
-            kind: Kind::Active,
             host,
             router,
             peer: self.peer,
-            received: None,
             closing: false,
             unanswered: true,
             calling: true,

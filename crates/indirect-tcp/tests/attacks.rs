@@ -3,10 +3,13 @@
 
 #![cfg(test)]
 
+#[path = "support/config.rs"]
+mod config;
+
 use auth::Key;
-use indirect_tcp::config::{MobileHostConfig, Peer, SupportRouterConfig};
+use indirect_tcp::config::{MobileHostConfig, Peer};
 use indirect_tcp::message::{
-    CONNECTIONS, Call, Entry, ForwardPointer, ForwardReply, Greeting, GreetingReply, Kind, Lost, PORT,
+    CONNECTIONS, Call, Datagram, Entry, ForwardPointer, ForwardReply, Greeting, GreetingReply, Lost, PORT,
     Signed, Welcome,
 };
 use indirect_tcp::{MobileHost, SupportRouter, TRANSPORT};
@@ -14,7 +17,8 @@ use node::stream::{Told, refusal::FULL};
 use node::{
     Act, Addr, Boot, Effect, Input, News, Outbox, Role, Rx, Seed, StreamEvent, StreamId, StreamOp, Why,
 };
-use wire::{Duration, Iface, Instant, Ipv4Addr, Mac, Packet, Reason, udp};
+use wire::ipv4::Header;
+use wire::{Iface, Instant, Ipv4Addr, Mac, Packet, Reason, udp};
 
 const HOST: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 7);
 const OTHER: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 8);
@@ -77,17 +81,8 @@ impl<R: Role> Stage<R> {
 
 fn router() -> Stage<SupportRouter> {
     let peer = |address, key| Peer { address, key };
-    let config = SupportRouterConfig {
-        address: LEFT,
-        hosts: vec![peer(HOST, host_key()), peer(OTHER, host_key())],
-        routers: vec![peer(RIGHT, router_key())],
-        patience: Duration::from_secs(10),
-        held: 64,
-        silence: Duration::from_mins(2),
-        send_buffer: None,
-        receive_buffer: None,
-        moves_unread: true,
-    };
+    let hosts = vec![peer(HOST, host_key()), peer(OTHER, host_key())];
+    let config = config::router(LEFT, hosts, vec![peer(RIGHT, router_key())]);
     let mut stage = Stage { role: SupportRouter::new(config, Seed::new(1)).unwrap(), now: Instant::ZERO };
     stage.give(Input::Start(&Boot::default()));
     stage
@@ -96,12 +91,9 @@ fn router() -> Stage<SupportRouter> {
 fn entry() -> Entry {
     Entry {
         connection: 4,
-        generation: 0,
-        kind: Kind::Active,
         host: Addr::new(HOST, 49_152),
         router: Addr::new(RIGHT, PORT),
         peer: Addr::new(FIXED, 80),
-        received: None,
         closing: false,
         unanswered: false,
         calling: false,
@@ -109,7 +101,8 @@ fn entry() -> Entry {
 }
 
 fn greeting(sequence: u64, router: Ipv4Addr, previous: Ipv4Addr) -> Greeting {
-    Greeting { host: HOST, sequence, router, previous: vec![previous], entries: vec![entry()], again: false }
+    let (previous, entries) = (vec![previous], vec![entry()]);
+    Greeting { host: HOST, sequence, router, previous, entries, again: false, codes: Vec::new() }
 }
 
 fn marks(effects: &[Effect]) -> Vec<&'static str> {
@@ -132,6 +125,14 @@ fn a_greeting_is_the_hosts_own_and_meant_for_this_router() {
     let stranger = Ipv4Addr::new(10, 1, 0, 66);
     let theirs = Greeting { host: stranger, entries: Vec::new(), ..mine.clone() };
     stage.refuses(stranger, LEFT, &sign(&theirs), "itcp_stranger");
+    // Packets to the host would go to a group.
+    let mut packet =
+        Packet::new(Mac([2; 6]), udp::packet(Addr::new(HOST, PORT), Addr::new(LEFT, PORT), &sign(&mine)));
+    packet.link.src = Mac([3, 0, 0, 0, 0, 7]);
+    let before = stage.state();
+    let effects = stage.give(Input::Packet(Rx::new(Iface(1), Why::Listen), packet));
+    assert!(matches!(effects[..], [Effect::Discard(_, _, Reason("itcp_misdirected"))]), "{effects:?}");
+    assert_eq!(stage.state(), before);
     let effects = stage.hear(HOST, LEFT, &sign(&mine));
     assert_eq!(marks(&effects), ["greeted", "pointer_sent"]);
     // What is said again is answered again, and changes nothing; what is older is told so, and changes nothing.
@@ -221,7 +222,7 @@ fn a_call_is_the_hosts_own_and_counts_once() {
 
 #[test]
 fn a_host_believes_its_routers_alone() {
-    let config = MobileHostConfig { address: HOST, key: host_key() };
+    let config = MobileHostConfig { address: HOST, key: host_key(), routers: Vec::new() };
     let mut stage = Stage { role: MobileHost::new(config).unwrap(), now: Instant::from_millis(5) };
     stage.give(Input::Start(&Boot::default()));
     let program = StreamId(1 << 16);
@@ -246,10 +247,63 @@ fn a_host_believes_its_routers_alone() {
     assert!(ended.iter().any(|effect| matches!(effect, Effect::Served(_))), "{ended:?}");
 }
 
+/// The greeting that a host has sent.
+fn sent(effects: &[Effect]) -> Signed<Greeting> {
+    let greeting = effects.iter().find_map(|effect| {
+        let Effect::Send(_, packet) = effect else { return None };
+        let (ip, payload) = Header::parse(&packet.bytes).ok()?;
+        let Ok(Datagram::Greeting(greeting)) =
+            Datagram::parse(udp::Datagram::parse(payload, ip.src, ip.dst).ok()?.payload)
+        else {
+            return None;
+        };
+        Some(greeting)
+    });
+    greeting.unwrap()
+}
+
+/// Where a host has a key for each router, one in wrong hands can show the others what the host has said to it, and say nothing
+/// by itself: neither to them nor, in their name, to the host.
+#[test]
+fn a_router_that_has_only_its_own_key_speaks_for_no_host_and_no_other_router() {
+    let of_right = || Key::new([5; 16]);
+    let routers =
+        [(LEFT, host_key()), (RIGHT, of_right())].map(|(address, key)| Peer { address, key }).to_vec();
+    let config = MobileHostConfig { address: HOST, key: wrong(), routers };
+    let mut host = Stage { role: MobileHost::new(config).unwrap(), now: Instant::from_millis(5) };
+    host.give(Input::Start(&Boot::default()));
+    let first = sent(&host.give(Input::News(&News::Gateway(LEFT))));
+    assert!(first.is_by(&host_key()) && first.message.codes.is_empty(), "no router has to be shown it");
+    let reply = |sequence, router, key: &Key| {
+        Signed::new(GreetingReply { host: HOST, sequence, router, welcome: Welcome::Ready }, key).emit()
+    };
+    host.refuses(LEFT, HOST, &reply(first.message.sequence, LEFT, &of_right()), "itcp_forged");
+    host.hear(LEFT, HOST, &reply(first.message.sequence, LEFT, &host_key()));
+    let lost = |router, key: &Key| Signed::new(Lost { host: HOST, router, connections: vec![1] }, key).emit();
+    host.refuses(LEFT, HOST, &lost(LEFT, &of_right()), "itcp_forged");
+    host.refuses(LEFT, HOST, &lost(RIGHT, &of_right()), "itcp_misdirected");
+
+    // It goes to the right, which shows the left what the host has said.
+    let greeting = sent(&host.give(Input::News(&News::Gateway(RIGHT))));
+    assert!(greeting.is_by(&of_right()) && !greeting.is_by(&host_key()));
+    let mut left = router();
+    let pointer =
+        |greeting| Signed::new(ForwardPointer { new: RIGHT, old: LEFT, greeting }, &router_key()).emit();
+    let plain = Greeting { codes: Vec::new(), ..greeting.message.clone() };
+    left.refuses(RIGHT, LEFT, &pointer(greeting.clone()), "itcp_forged");
+    left.refuses(RIGHT, LEFT, &pointer(Signed::new(plain, &of_right())), "itcp_forged");
+    let later = Greeting { sequence: greeting.message.sequence + 1, ..greeting.message.clone() };
+    let later = Signed::new(later, &of_right()).shown_to(LEFT).unwrap();
+    left.refuses(RIGHT, LEFT, &pointer(later), "itcp_forged");
+    let shown = greeting.shown_to(LEFT).unwrap();
+    assert_eq!(greeting.shown_to(FIXED), None);
+    assert_eq!(marks(&left.hear(RIGHT, LEFT, &pointer(shown))), ["pointer_taken"]);
+}
+
 /// A greeting names each connection in one datagram, so a host has a bounded number of them.
 #[test]
 fn one_connection_more_than_a_greeting_has_room_for_is_refused_and_changes_nothing() {
-    let config = MobileHostConfig { address: HOST, key: host_key() };
+    let config = MobileHostConfig { address: HOST, key: host_key(), routers: Vec::new() };
     let mut stage = Stage { role: MobileHost::new(config).unwrap(), now: Instant::from_millis(5) };
     stage.give(Input::Start(&Boot::default()));
     let peer = Addr::new(FIXED, 80);

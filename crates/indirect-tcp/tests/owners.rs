@@ -1,14 +1,20 @@
-//! Three routers, a host that moves between them, and everything that can be late, lost or broken between the two: a
-//! connection has one owner at every instant, the owner has the latest state, and no router resets it. Each seed is a different
-//! order of events; the streams are models that remember whether they stand still and how often they went on. In two runs of
-//! three the connection ends meanwhile, one half before the other, or one of them alone: what is left moves on.
+//! Three routers, a host that moves between them, and everything that can be late, lost or broken between the two: each of its
+//! connections has one owner at every instant, the owner has the latest state, and no router resets it. Each seed is a different
+//! order of events; the streams are models that remember whether they stand still and how often they went on. A host has one to
+//! three connections. In two runs of three one of them ends meanwhile, one half before the other, or one of them alone: what is
+//! left moves on.
 
 #![cfg(test)]
+
+#[path = "support/config.rs"]
+mod config;
+#[path = "support/tcp.rs"]
+mod tcp;
 
 use auth::Key;
 use indirect_tcp::SupportRouter;
 use indirect_tcp::config::{Peer, SupportRouterConfig};
-use indirect_tcp::message::{Call, Entry, Greeting, Kind, PORT, Signed};
+use indirect_tcp::message::{Call, Entry, Greeting, PORT, Signed};
 use node::stream::{Told, refusal};
 use node::{Addr, Boot, Effect, Input, Outbox, Role, Rx, Seed, StreamId, StreamOp, Why};
 use std::collections::BTreeMap;
@@ -18,8 +24,10 @@ use wire::{Duration, Iface, Instant, Ipv4Addr, Mac, Packet, PacketId, Seq, Socke
 const HOST: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 7);
 const FIXED: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 const ROUTERS: usize = 3;
-const NUMBER: u32 = 1;
-const NEAR: StreamId = StreamId(StreamId::DRIVER);
+/// Connections of the host in one run, at most.
+const MOST: usize = 3;
+/// The host's ports begin here.
+const HOST_PORT: u16 = 50_000;
 /// Moves of one run, and the time in which everything has to come to rest after the last.
 const MOVES: usize = 12;
 const REST: u64 = 70_000_000;
@@ -35,25 +43,38 @@ fn host_key() -> Key {
     Key::new([1; 16])
 }
 
-fn entry() -> Entry {
+/// One of its connections.
+fn entry(which: usize) -> Entry {
     Entry {
-        connection: NUMBER,
-        generation: 0,
-        kind: Kind::Active,
-        host: Addr::new(HOST, 50_000),
+        connection: which as u32 + 1,
+        host: Addr::new(HOST, HOST_PORT + which as u16),
         router: Addr::new(address(0), PORT),
         peer: Addr::new(FIXED, 80),
-        received: None,
         closing: false,
         unanswered: false,
         calling: false,
     }
 }
 
-/// One half of the connection at a router.
+/// The stream by which it called, at its first router.
+const fn near(which: usize) -> StreamId {
+    StreamId(StreamId::DRIVER + which as u32)
+}
+
+/// One half of a connection: the far ones are odd.
+const fn side(which: usize, far: bool) -> usize {
+    2 * which + far as usize
+}
+
+/// The connection with this end at the host.
+const fn which(host: Addr) -> usize {
+    (host.port() - HOST_PORT) as usize
+}
+
+/// One half of a connection at a router.
 #[derive(Clone, Debug)]
 struct Half {
-    far: bool,
+    side: usize,
     frozen: bool,
     /// How often any router had let it go on when this state was taken.
     version: u32,
@@ -62,8 +83,8 @@ struct Half {
 }
 
 impl Half {
-    const fn new(far: bool, frozen: bool, version: u32) -> Self {
-        Self { far, frozen, version, over: false }
+    const fn new(side: usize, frozen: bool, version: u32) -> Self {
+        Self { side, frozen, version, over: false }
     }
 }
 
@@ -108,7 +129,7 @@ enum Event {
     },
     /// A half ends cleanly, or has ended and its router is told.
     Finishes {
-        far: bool,
+        side: usize,
     },
     Finished {
         router: usize,
@@ -135,10 +156,11 @@ struct World {
     sequence: u64,
     welcomed: bool,
     moves: usize,
+    connections: usize,
     /// How often each half has gone on.
-    version: [u32; 2],
-    /// Which halves have ended, near and far.
-    over: [bool; 2],
+    version: [u32; 2 * MOST],
+    /// Which halves have ended.
+    over: [bool; 2 * MOST],
     story: Vec<String>,
 }
 
@@ -148,22 +170,14 @@ impl World {
             let peer = |address, key| Peer { address, key };
             let others = (0..ROUTERS).filter(|other| *other != own);
             let key = Key::new([2; 16]);
-            let config = SupportRouterConfig {
-                address: address(own),
-                hosts: vec![peer(HOST, host_key())],
-                routers: others.map(|other| peer(address(other), key.clone())).collect(),
-                patience: Duration::from_mins(1),
-                held: 64,
-                silence: Duration::from_mins(2),
-                send_buffer: None,
-                receive_buffer: None,
-                moves_unread: true,
-            };
+            let others = others.map(|other| peer(address(other), key.clone())).collect();
+            let config = config::router(address(own), vec![peer(HOST, host_key())], others);
+            let config = SupportRouterConfig { patience: Duration::from_mins(1), ..config };
             Router {
                 role: SupportRouter::new(config, Seed::new(seed * 8 + own as u64)).unwrap(),
                 halves: BTreeMap::new(),
                 links: BTreeMap::new(),
-                accepted: 1, // the first is the host's call
+                accepted: MOST as u32, // the first are the host's calls
                 wakes: None,
             }
         });
@@ -181,8 +195,9 @@ impl World {
             sequence: 10,
             welcomed: false,
             moves: 0,
-            version: [0; 2],
-            over: [false; 2],
+            connections: 1 + (seed / 12 % MOST as u64) as usize,
+            version: [0; 2 * MOST],
+            over: [false; 2 * MOST],
             story: Vec::new(),
         }
     }
@@ -261,7 +276,7 @@ impl World {
         let soon = 10 + self.below(2_000);
         match op {
             StreamOp::Open { foreign: true, local: Some(local), .. } => {
-                self.routers[router].halves.insert(id, Half::new(true, false, 0));
+                self.routers[router].halves.insert(id, Half::new(side(which(local), true), false, 0));
                 self.after(soon, Event::Told { router, told: Told::Opened(id, local) });
             }
             StreamOp::Open { peer, .. } => self.connect(router, id, peer),
@@ -272,12 +287,14 @@ impl World {
                 }
             }
             StreamOp::Part => {
-                assert!(self.routers[router].halves.len() == 2, "nothing is relayed");
+                let halves = &self.routers[router].halves;
+                let relayed = halves.values().filter(|half| half.side / 2 == halves[&id].side / 2);
+                assert!(relayed.count() == 2, "nothing is relayed");
                 self.after(soon, Event::Told { router, told: Told::Parted(id, Default::default()) });
             }
             StreamOp::Export => {
                 let Some(half) = self.routers[router].halves.get(&id).cloned() else { return };
-                let alone = self.over[usize::from(!half.far)];
+                let alone = self.over[half.side ^ 1];
                 let told = if half.over {
                     Told::Refused(id, refusal::NOT_ESTABLISHED.to_owned())
                 } else {
@@ -287,7 +304,8 @@ impl World {
             }
             StreamOp::Import(state) => {
                 let far = *state.remote.ip() == FIXED;
-                let half = Half::new(far, true, state.receive_next.0);
+                let which = which(if far { state.local } else { state.remote });
+                let half = Half::new(side(which, far), true, state.receive_next.0);
                 self.routers[router].halves.insert(id, half);
                 self.after(soon, Event::Told { router, told: Told::Imported(id) });
             }
@@ -315,7 +333,7 @@ impl World {
             half.frozen = false;
             return self.after(0, Event::Finished { router, id });
         }
-        let latest = &mut self.version[usize::from(half.far)];
+        let latest = &mut self.version[half.side];
         assert_eq!(half.version, *latest, "router {router} goes on from the past\n{}", self.story.join("\n"));
         *latest += 1;
         half.version = *latest;
@@ -382,7 +400,7 @@ impl World {
         let (id, event) = told.event();
         let is_known = |streams: &Router| {
             id == LISTENER
-                || id == NEAR
+                || (0..MOST).any(|which| id == near(which))
                 || streams.halves.contains_key(&id)
                 || streams.links.contains_key(&id)
         };
@@ -403,7 +421,7 @@ impl World {
                 }
             }
             Event::Accept { pipe } => self.accept(pipe),
-            Event::Finishes { far } => self.finishes(far),
+            Event::Finishes { side } => self.finishes(side),
             Event::Finished { router, id } => {
                 let halves = &mut self.routers[router].halves;
                 if halves.get(&id).is_some_and(|half| half.over && !half.frozen) {
@@ -456,8 +474,9 @@ impl World {
         let others = self.previous.iter().filter(|other| **other != self.at);
         let previous = others.map(|other| address(*other)).collect();
         let router = address(self.at);
-        let greeting =
-            Greeting { host: HOST, sequence, router, previous, entries: vec![entry()], again: false };
+        let entries = (0..self.connections).map(entry).collect();
+        let codes = Vec::new();
+        let greeting = Greeting { host: HOST, sequence, router, previous, entries, again: false, codes };
         if !self.is_lost(HOST, router) {
             let payload = Signed::new(greeting, &host_key()).emit();
             // A greeting takes a moment in its cell, which the host may have left before it is heard.
@@ -467,17 +486,17 @@ impl World {
     }
 
     /// A half ends where it is spoken for; if it stands still, later.
-    fn finishes(&mut self, far: bool) {
-        let speaks = |half: &Half| half.far == far && !half.frozen;
+    fn finishes(&mut self, side: usize) {
+        let speaks = |half: &Half| half.side == side && !half.frozen;
         let owner = (0..ROUTERS).find_map(|router| {
             let half = self.routers[router].halves.iter().find(|(_, half)| speaks(half));
             half.map(|(id, _)| (router, *id))
         });
-        let Some((router, id)) = owner else { return self.after(5_000, Event::Finishes { far }) };
-        self.note(&format!("{router} far: {far} has ended"));
-        self.over[usize::from(far)] = true;
+        let Some((router, id)) = owner else { return self.after(5_000, Event::Finishes { side }) };
+        self.note(&format!("{router} half {side} has ended"));
+        self.over[side] = true;
         // From now on no other state of it may ever speak.
-        self.version[usize::from(far)] += 1;
+        self.version[side] += 1;
         self.routers[router].halves.get_mut(&id).unwrap().over = true;
         let soon = self.below(3_000);
         self.after(soon, Event::Finished { router, id });
@@ -485,47 +504,42 @@ impl World {
 
     /// For each half, at most one router sends, and at least one has the state.
     fn judge(&self) {
-        for far in [false, true].into_iter().filter(|far| !self.over[usize::from(*far)]) {
+        for side in (0..2 * self.connections).filter(|side| !self.over[*side]) {
             let halves = |router: &Router, speaks: bool| {
-                router.halves.values().filter(|half| half.far == far && (!speaks || !half.frozen)).count()
+                router.halves.values().filter(|half| half.side == side && (!speaks || !half.frozen)).count()
             };
             let of = |speaks| self.routers.iter().map(|router| halves(router, speaks)).sum::<usize>();
-            assert!(of(true) <= 1, "two owners, far: {far}\n{}", self.story.join("\n"));
-            assert!(of(false) >= 1, "no owner, far: {far}\n{}", self.story.join("\n"));
+            assert!(of(true) <= 1, "two owners of half {side}\n{}", self.story.join("\n"));
+            assert!(of(false) >= 1, "no owner of half {side}\n{}", self.story.join("\n"));
         }
     }
 
     fn begin(&mut self) {
-        // A connection is there at the first router, before anything moves.
-        for router in 0..ROUTERS {
-            self.routers[router].halves.insert(NEAR, Half::new(false, router != 0, 0));
-            self.routers[router].halves.insert(StreamId(1), Half::new(true, true, 0));
+        // Its connections are there at the first router, before anything moves.
+        for which in 0..self.connections {
+            for router in 0..ROUTERS {
+                let halves = &mut self.routers[router].halves;
+                halves.insert(near(which), Half::new(side(which, false), router != 0, 0));
+                halves.insert(StreamId(1 + which as u32), Half::new(side(which, true), true, 0));
+            }
         }
         for router in 0..ROUTERS {
             self.give(router, Input::Start(&Boot::default()));
         }
-        let greeting = |sequence, entries| Greeting {
-            host: HOST,
-            sequence,
-            router: address(0),
-            previous: Vec::new(),
-            entries,
-            again: false,
-        };
-        let payload = Signed::new(greeting(self.sequence, Vec::new()), &host_key()).emit();
-        self.hear(0, HOST, &payload);
-        let call = Call {
-            host: HOST,
-            connection: NUMBER,
-            sequence: self.sequence + 1,
-            router: address(0),
-            peer: entry().peer,
-        };
-        self.sequence += 1;
-        let (local, peer) = (entry().router, entry().host);
-        self.tell(0, &Told::Accepted { listener: LISTENER, new: NEAR, local, peer });
-        let bytes = Signed::new(call, &host_key()).emit();
-        self.tell(0, &Told::Data(NEAR, PacketId::NEW, bytes));
+        let sequence = self.sequence;
+        let (previous, entries, codes) = (Vec::new(), Vec::new(), Vec::new());
+        let router = address(0);
+        let greeting = Greeting { host: HOST, sequence, router, previous, entries, again: false, codes };
+        self.hear(0, HOST, &Signed::new(greeting, &host_key()).emit());
+        for which in 0..self.connections {
+            self.sequence += 1;
+            let Entry { connection, router: local, host: peer, .. } = entry(which);
+            let (sequence, fixed) = (self.sequence, entry(which).peer);
+            let call = Call { host: HOST, connection, sequence, router, peer: fixed };
+            self.tell(0, &Told::Accepted { listener: LISTENER, new: near(which), local, peer });
+            let bytes = Signed::new(call, &host_key()).emit();
+            self.tell(0, &Told::Data(near(which), PacketId::NEW, bytes));
+        }
         for router in 1..ROUTERS {
             self.routers[router].halves.clear();
         }
@@ -535,13 +549,14 @@ impl World {
     /// Which halves end in this run, and when.
     fn plan_ends(&mut self, seed: u64) {
         let mut chance = Seed::new(seed).fork("ends");
+        let which = (chance.draw() % self.connections as u64) as usize;
         let far = chance.draw().is_multiple_of(2);
         let at = 500_000 + chance.draw() % 8_000_000;
         if !seed.is_multiple_of(3) {
-            self.after(at, Event::Finishes { far });
+            self.after(at, Event::Finishes { side: side(which, far) });
         }
         if seed % 3 == 2 {
-            self.after(at + chance.draw() % 2_000_000, Event::Finishes { far: !far });
+            self.after(at + chance.draw() % 2_000_000, Event::Finishes { side: side(which, !far) });
         }
     }
 
@@ -557,7 +572,7 @@ impl World {
         let story = self.story.join("\n");
         for (number, router) in self.routers.iter().enumerate() {
             let speaking = router.halves.values().filter(|half| !half.frozen).count();
-            let left = self.over.iter().filter(|over| !**over).count();
+            let left = self.over[..2 * self.connections].iter().filter(|over| !**over).count();
             let expected = if number == self.at { (left, left) } else { (0, 0) };
             assert_eq!((router.halves.len(), speaking), expected, "at router {number}\n{story}");
         }
@@ -566,28 +581,13 @@ impl World {
 
 /// Its state; where the other half has ended, nothing is left to relay.
 fn state(half: &Half, alone: bool) -> TcpState {
-    let tuple = if half.far { entry().far() } else { entry().near() };
+    let entry = entry(half.side / 2);
+    let tuple = if half.side == side(half.side / 2, true) { entry.far() } else { entry.near() };
     TcpState {
-        local: tuple.local,
-        remote: tuple.remote,
-        send_una: Seq(1000),
-        send_next: Seq(1000),
-        send_window: 16_384,
-        largest_window: 16_384,
-        window_seq: Seq(500),
-        window_ack: Seq(1000),
-        send_scale: 0,
         receive_next: Seq(half.version),
-        receive_window: 16_384,
-        receive_scale: 0,
-        mss: 1460,
-        unacknowledged: Vec::new(),
-        unread: Vec::new(),
         finishing: alone,
         finished: alone,
-        timestamp: None,
-        sack_permitted: false,
-        round_trip: None,
+        ..tcp::established(tuple.local, tuple.remote)
     }
 }
 

@@ -17,6 +17,8 @@
 #![cfg(test)]
 
 mod cast;
+#[path = "support/tcp.rs"]
+mod tcp;
 #[macro_use]
 #[path = "../../../tests/support/told.rs"]
 mod told;

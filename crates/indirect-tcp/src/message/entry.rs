@@ -1,12 +1,13 @@
 //! The i-entry: one connection of a mobile host, by the two pairs of ends that never change (72 bytes).
 //!
 //! ```text
-//!  0 connection u32 · 4 generation u16 · 6 kind u8 · 7 flags u8 · 8 family u8 · 9 reserved u8
+//!  0 connection u32 · 4 reserved u16 · 6 kind u8: 1, the mobile host opened it · 7 flags u8 · 8 family u8 · 9 reserved u8
 //! 10 host's port u16 · 12 router's port u16 · 14 peer's port u16
 //! 16 host's address · 32 router's · 48 peer's: 16 bytes each
-//! 64 bytes that the host has received u64, valid with flag 4; flag 8: its program has closed it; flag 32: its call
-//!    is not answered; flag 16 with that: the call may come after this
+//! 64 reserved (8)
 //! ```
+//!
+//! Flags: 8, its program has closed it. 32, its call is not answered. 16, only with 32: the call may come after this.
 
 use super::{mapped, put_mapped, zeros};
 use node::{Addr, Tuple};
@@ -16,8 +17,8 @@ use wire::{Malformed, Reader};
 pub(super) const LEN: usize = 72;
 /// `AF_INET`, as every system numbers it.
 pub(super) const FAMILY: u8 = 2;
-/// Flag: the last field says something.
-const RECEIVED: u8 = 4;
+/// The kind of a connection that the mobile host opened. There are no others here: no router accepts connections for a host.
+const ACTIVE: u8 = 1;
 /// Flag (ours): the program has closed it.
 const CLOSING: u8 = 8;
 /// Flag (ours), with the next one: the call may be still to come.
@@ -25,32 +26,17 @@ const CALLING: u8 = 16;
 /// Flag (ours): the call is not answered.
 const UNANSWERED: u8 = 32;
 
-/// How a connection came to be.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Kind {
-    /// The mobile host opened it.
-    Active,
-    /// Its peer did.
-    Accepted,
-}
-
 /// One connection of a mobile host.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Entry {
     /// Its number, given by the host and never again.
     pub connection: u32,
-    /// How often the host has given it.
-    pub generation: u16,
-    /// How it came to be.
-    pub kind: Kind,
     /// The host's end of both halves.
     pub host: Addr,
     /// The router's end of the half to the host: that of the first router, for the connection's life.
     pub router: Addr,
     /// The peer's end.
     pub peer: Addr,
-    /// Bytes that the host has received, if it says so.
-    pub received: Option<u64>,
     /// Its program has closed it in order. What the host's stack still has to say, a FIN above all, may be on its way to a
     /// router that has it.
     pub closing: bool,
@@ -72,17 +58,13 @@ impl Entry {
     }
 
     pub(super) fn take(r: &mut Reader<'_>) -> Result<Self, Malformed> {
-        let (connection, generation) = (r.u32()?, r.u16()?);
-        let kind = match r.u8()? {
-            1 => Kind::Active,
-            2 => Kind::Accepted,
-            // 3 would be a listener; nobody keeps one here yet.
-            _ => return Err(Malformed("itcp_entry_kind")),
-        };
+        let connection = r.u32()?;
+        zeros(r, 2)?;
+        if r.u8()? != ACTIVE {
+            return Err(Malformed("itcp_entry_kind"));
+        }
         let flags = r.u8()?;
-        let known = RECEIVED | CLOSING | CALLING | UNANSWERED;
-        let of_program = flags & (CLOSING | CALLING | UNANSWERED);
-        if flags & !known != 0 || ![0, CLOSING, UNANSWERED, UNANSWERED | CALLING].contains(&of_program) {
+        if ![0, CLOSING, UNANSWERED, UNANSWERED | CALLING].contains(&flags) {
             return Err(Malformed("itcp_entry_flags")); // transparent mode and filters: nobody has them here
         }
         if r.u8()? != FAMILY {
@@ -92,34 +74,23 @@ impl Entry {
         let [host, router, peer] = [r.u16()?, r.u16()?, r.u16()?];
         let (host, router, peer) =
             (Addr::new(mapped(r)?, host), Addr::new(mapped(r)?, router), Addr::new(mapped(r)?, peer));
-        let received = r.u64()?;
-        if flags & RECEIVED == 0 && received != 0 {
-            return Err(Malformed("itcp_entry_flags"));
-        }
+        zeros(r, 8)?;
         if [host, router, peer].iter().any(|at| at.port() == 0 || !crate::config::is_host(*at.ip())) {
             return Err(Malformed("itcp_entry_ends"));
         }
-        let received = (flags & RECEIVED != 0).then_some(received);
         let [closing, unanswered, calling] = [CLOSING, UNANSWERED, CALLING].map(|flag| flags & flag != 0);
-        Ok(Self { connection, generation, kind, host, router, peer, received, closing, unanswered, calling })
+        Ok(Self { connection, host, router, peer, closing, unanswered, calling })
     }
 
     pub(super) fn put(&self, out: &mut Vec<u8>) {
         out.extend(self.connection.to_be_bytes());
-        out.extend(self.generation.to_be_bytes());
-        let received = if self.received.is_some() { RECEIVED } else { 0 };
-        let of_program = match (self.closing, self.unanswered, self.calling) {
+        let flags = match (self.closing, self.unanswered, self.calling) {
             (true, ..) => CLOSING,
             (false, true, true) => UNANSWERED | CALLING,
             (false, true, false) => UNANSWERED,
             (false, false, _) => 0,
         };
-        let flags = received | of_program;
-        let kind = match self.kind {
-            Kind::Active => 1,
-            Kind::Accepted => 2,
-        };
-        out.extend([kind, flags, FAMILY, 0]);
+        out.extend([0, 0, ACTIVE, flags, FAMILY, 0]);
         let ends = [self.host, self.router, self.peer];
         for at in ends {
             out.extend(at.port().to_be_bytes());
@@ -127,6 +98,6 @@ impl Entry {
         for at in ends {
             put_mapped(out, *at.ip());
         }
-        out.extend(self.received.unwrap_or_default().to_be_bytes());
+        out.extend([0; 8]);
     }
 }

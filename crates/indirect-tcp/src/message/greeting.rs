@@ -1,16 +1,17 @@
-//! What a mobile host says to a new router, and what it hears. Signed with the host's key.
+//! What a mobile host says to a new router, and what it hears. Signed with the key that the host shares with that router.
 
-use super::entry::Entry;
-use super::signed::Message;
+use super::entry::{self, Entry};
+use super::signed::{self, AROUND, CODE, Message, Signed};
 use super::{CONNECTIONS, PREVIOUS, address, zeros};
+use auth::Key;
 use wire::{Ipv4Addr, Malformed, Reader};
 
 /// "I am with you now": bodies of type 1.
 ///
 /// ```text
-///  0 host · 4 sequence u64 · 12 router · 16 previous routers u8 · 17 entries u8 · 18 flags u8: 1 it was answered before
-/// 19 reserved u8
-/// 20 previous routers, 4 bytes each · entries, 72 bytes each
+///  0 host · 4 sequence u64 · 12 router · 16 previous routers u8 · 17 entries u8
+/// 18 flags u8: 1 it was answered before, 2 there are codes · 19 reserved u8
+/// 20 previous routers, 4 bytes each · with flag 2 their codes, 32 bytes each · entries, 72 bytes each
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Greeting {
@@ -27,10 +28,44 @@ pub struct Greeting {
     /// The router has answered it before, and is to show that it still knows it. To one that does not it says nothing: it names the
     /// connections that there were then.
     pub again: bool,
+    /// Empty where the host shares one key with all routers. Else one code for each previous router, in their order: of this
+    /// greeting without codes, by the key that the host shares with that router. So the router that is greeted can show each of
+    /// them that the host has greeted it, and none can say so by itself.
+    pub codes: Vec<[u8; CODE]>,
 }
 
 /// Flag: it was answered before.
 const AGAIN: u8 = 1;
+/// Flag: there is a code for each previous router.
+const CODES: u8 = 2;
+/// Bytes of the largest datagram's payload: 1500 without the headers of IP and UDP.
+const ROOM: usize = 1500 - 28;
+
+impl Greeting {
+    /// Previous routers that a greeting with so many entries has room for, with a code for each.
+    pub(crate) const fn room_for_codes(entries: usize) -> usize {
+        (ROOM - AROUND - 20 - entries * entry::LEN) / (4 + CODE)
+    }
+
+    /// With a code for each previous router, by the key that `key` says is shared with it.
+    pub fn with_codes<'a>(self, key: impl Fn(Ipv4Addr) -> &'a Key) -> Self {
+        let plain = Self { codes: Vec::new(), ..self };
+        let codes = plain.previous.iter().map(|old| signed::code(&plain, key(*old))).collect();
+        Self { codes, ..plain }
+    }
+}
+
+impl Signed<Greeting> {
+    /// What a previous router is shown of it: signed with the key that the host shares with that one.
+    pub fn shown_to(&self, old: Ipv4Addr) -> Option<Self> {
+        let Greeting { previous, codes, .. } = &self.message;
+        if codes.is_empty() {
+            return Some(self.clone());
+        }
+        let code = codes.get(previous.iter().position(|other| *other == old)?)?;
+        Some(Self::with_code(Greeting { codes: Vec::new(), ..self.message.clone() }, *code))
+    }
+}
 
 impl Message for Greeting {
     const TYPE: u8 = 1;
@@ -41,32 +76,32 @@ impl Message for Greeting {
         if routers > PREVIOUS || entries > CONNECTIONS {
             return Err(Malformed("itcp_too_many"));
         }
-        let again = match r.u8()? {
-            0 => false,
-            AGAIN => true,
-            _ => return Err(Malformed("itcp_greeting_flags")),
-        };
+        let flags = r.u8()?;
+        // A code is for a previous router.
+        if flags & !(AGAIN | CODES) != 0 || (flags & CODES != 0 && routers == 0) {
+            return Err(Malformed("itcp_greeting_flags"));
+        }
         zeros(r, 1)?;
         let previous = (0..routers).map(|_| address(r)).collect::<Result<_, _>>()?;
+        let codes = if flags & CODES == 0 { 0 } else { routers };
+        let codes = (0..codes).map(|_| r.array()).collect::<Result<_, _>>()?;
         let entries = (0..entries).map(|_| Entry::take(r)).collect::<Result<Vec<_>, _>>()?;
         // Nobody may name what is another's.
         if entries.iter().any(|entry| *entry.host.ip() != host) {
             return Err(Malformed("itcp_entry_of_another"));
         }
-        Ok(Self { host, sequence, router, previous, entries, again })
+        Ok(Self { host, sequence, router, previous, entries, again: flags & AGAIN != 0, codes })
     }
 
     fn put(&self, out: &mut Vec<u8>) {
         out.extend(self.host.octets());
         out.extend(self.sequence.to_be_bytes());
         out.extend(self.router.octets());
-        out.extend([
-            self.previous.len() as u8,
-            self.entries.len() as u8,
-            if self.again { AGAIN } else { 0 },
-            0,
-        ]);
+        let again = if self.again { AGAIN } else { 0 };
+        let codes = if self.codes.is_empty() { 0 } else { CODES };
+        out.extend([self.previous.len() as u8, self.entries.len() as u8, again | codes, 0]);
         self.previous.iter().for_each(|router| out.extend(router.octets()));
+        self.codes.iter().for_each(|code| out.extend(code));
         self.entries.iter().for_each(|entry| entry.put(out));
     }
 }

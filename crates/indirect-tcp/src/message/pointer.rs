@@ -5,8 +5,8 @@ use super::signed::{AROUND, Message, Signed};
 use super::{CONNECTIONS, PREVIOUS, address, entry, zeros};
 use wire::{Ipv4Addr, Malformed, Reader};
 
-/// "That host is with me": bodies of type 3. It carries the host's own greeting, whole and signed by the host: so the
-/// earlier router need not believe the new one, and no token has to be invented.
+/// "That host is with me": bodies of type 3. It carries the host's own greeting, signed by the host with the key that it shares
+/// with the earlier router ([`Signed::shown_to`]): so that one need not believe the new one.
 ///
 /// ```text
 /// 0 from router · 4 to router · 8 length u16 · 10 reserved u16 · 12 greeting

@@ -18,7 +18,7 @@ const MAGIC: u16 = 0x4954;
 const VERSION: u8 = 1;
 /// Bytes around a body.
 pub(super) const AROUND: usize = 4 + CODE;
-const CODE: usize = 32;
+pub(super) const CODE: usize = 32;
 
 /// The body of a message.
 pub trait Message: Clone + PartialEq + Eq + Debug + Sized {
@@ -41,7 +41,12 @@ pub struct Signed<T> {
 impl<T: Message> Signed<T> {
     /// A message, signed with a key.
     pub fn new(message: T, key: &Key) -> Self {
-        let code = auth::hmac_sha256(key, &[&front(&message)]);
+        let code = code(&message, key);
+        Self { message, code }
+    }
+
+    /// A message with the code that its signer made of it.
+    pub(super) const fn with_code(message: T, code: [u8; CODE]) -> Self {
         Self { message, code }
     }
 
@@ -74,8 +79,13 @@ impl<T: Message> Signed<T> {
 
     /// Whether it was signed with this key.
     pub fn is_by(&self, key: &Key) -> bool {
-        auth::equal(&auth::hmac_sha256(key, &[&front(&self.message)]), &self.code)
+        auth::equal(&code(&self.message, key), &self.code)
     }
+}
+
+/// The code that this key makes of a message.
+pub(super) fn code<T: Message>(message: &T, key: &Key) -> [u8; CODE] {
+    auth::hmac_sha256(key, &[&front(message)])
 }
 
 fn front<T: Message>(message: &T) -> Vec<u8> {

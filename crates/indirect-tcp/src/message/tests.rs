@@ -8,6 +8,8 @@ const LEFT: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 1);
 const RIGHT: Ipv4Addr = Ipv4Addr::new(10, 2, 0, 1);
 const FIXED: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 
+static HOST_KEY: std::sync::OnceLock<Key> = std::sync::OnceLock::new();
+
 fn key() -> Key {
     Key::new([7; 16])
 }
@@ -15,12 +17,9 @@ fn key() -> Key {
 fn entry() -> Entry {
     Entry {
         connection: 0x0102_0304,
-        generation: 5,
-        kind: Kind::Active,
         host: SocketAddrV4::new(HOST, 49152),
         router: SocketAddrV4::new(LEFT, PORT),
         peer: SocketAddrV4::new(FIXED, 9000),
-        received: None,
         closing: false,
         unanswered: false,
         calling: false,
@@ -35,6 +34,7 @@ fn greeting() -> Greeting {
         previous: vec![LEFT],
         entries: vec![entry()],
         again: false,
+        codes: Vec::new(),
     }
 }
 
@@ -69,7 +69,7 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 const ENTRY: &str = "01020304\
-    0005010002 00 c000 135a 2328\
+    0000010002 00 c000 135a 2328\
     00000000000000000000ffff0a010007\
     00000000000000000000ffff0a010001\
     00000000000000000000ffff0a000001\
@@ -97,6 +97,9 @@ fn every_message_is_these_bytes_and_no_fewer_and_no_more() {
     golden(greeting(), &format!("0a010007 0000000000001122 0a020001 01010000 0a010001 {ENTRY}"));
     let again = Greeting { again: true, ..greeting() };
     golden(again, &format!("0a010007 0000000000001122 0a020001 01010100 0a010001 {ENTRY}"));
+    let code = [0xab; 32];
+    let coded = Greeting { codes: vec![code], ..greeting() };
+    golden(coded, &format!("0a010007 0000000000001122 0a020001 01010200 0a010001 {} {ENTRY}", hex(&code)));
     let welcome = Welcome::Stale;
     golden(
         GreetingReply { host: HOST, sequence: 1, router: RIGHT, welcome },
@@ -131,6 +134,37 @@ fn the_largest_greeting_and_its_pointer_fit_one_datagram() {
     assert_eq!(Signed::<ForwardPointer>::parse(&bytes).map(|signed| signed.message), Ok(pointer));
 }
 
+/// With a code for each previous router there is room for fewer of them, and still for each of a few connections.
+#[test]
+fn the_largest_greeting_with_codes_fits_one_datagram() {
+    for entries in 0..=CONNECTIONS {
+        let routers = PREVIOUS.min(Greeting::room_for_codes(entries));
+        let many = Greeting { previous: vec![LEFT; routers], entries: vec![entry(); entries], ..greeting() };
+        let many = Signed::new(many.with_codes(|_| HOST_KEY.get_or_init(key)), &key());
+        assert!(many.emit().len() + 28 <= 1500, "{entries}: {}", many.emit().len());
+        assert!(
+            routers == if entries <= 11 { PREVIOUS } else { routers } && routers >= 7,
+            "{entries}: {routers}"
+        );
+        assert_eq!(Signed::parse(&many.emit()), Ok(many));
+    }
+}
+
+#[test]
+fn what_a_previous_router_is_shown_is_signed_with_its_key() {
+    let keys = [Key::new([1; 16]), Key::new([2; 16])];
+    let previous = vec![LEFT, FIXED];
+    let coded = Greeting { previous, ..greeting() }.with_codes(|old| &keys[usize::from(old == FIXED)]);
+    let signed = Signed::new(coded.clone(), &key());
+    let shown = [LEFT, FIXED].map(|old| signed.shown_to(old).unwrap());
+    assert!(shown.iter().zip(&keys).all(|(shown, key)| shown.is_by(key)));
+    assert!(!shown[0].is_by(&keys[1]) && !shown[0].is_by(&key()));
+    assert_eq!(shown[0].message, Greeting { codes: Vec::new(), ..coded });
+    assert_eq!(signed.shown_to(HOST), None);
+    let plain = Signed::new(greeting(), &key());
+    assert_eq!(plain.shown_to(LEFT), Some(plain), "all have one key");
+}
+
 #[test]
 fn a_datagram_is_told_by_its_type() {
     let bytes = Signed::new(greeting(), &key()).emit();
@@ -145,7 +179,11 @@ fn a_datagram_is_told_by_its_type() {
     assert_eq!(with(3, 16), "itcp_unknown_type");
     assert_eq!(with(20, PREVIOUS as u8 + 1), "itcp_too_many");
     assert_eq!(with(21, CONNECTIONS as u8 + 1), "itcp_too_many");
-    assert_eq!(with(22, 2), "itcp_greeting_flags");
+    assert_eq!(with(22, 4), "itcp_greeting_flags");
+    let nobody = Greeting { previous: Vec::new(), ..greeting() };
+    let mut bytes_of_nobody = Signed::new(nobody, &key()).emit();
+    bytes_of_nobody[22] = 2;
+    assert_eq!(Datagram::parse(&bytes_of_nobody).unwrap_err().0, "itcp_greeting_flags", "codes for nobody");
     assert_eq!(with(23, 1), "itcp_reserved");
     assert_eq!(with(4, 11), "itcp_entry_of_another");
     assert_eq!(Datagram::parse(&[]).unwrap_err().0, "itcp_truncated");
@@ -162,14 +200,17 @@ fn every_refusal_of_an_entry_has_its_reason() {
     };
     assert_eq!(with(6, 3), "itcp_entry_kind");
     assert_eq!(with(7, 1), "itcp_entry_flags");
-    assert_eq!(with(71, 1), "itcp_entry_flags", "received, without the flag");
+    assert_eq!(with(7, 4), "itcp_entry_flags");
+    assert_eq!(with(5, 1), "itcp_reserved");
+    assert_eq!(with(71, 1), "itcp_reserved");
     assert_eq!(with(7, 16), "itcp_entry_flags", "a call that may come, and is answered");
     assert_eq!(with(7, 40), "itcp_entry_flags", "closed, and not answered");
     assert_eq!(with(8, 10), "itcp_family");
     assert_eq!(with(9, 1), "itcp_reserved");
     assert_eq!(with(26, 0), "itcp_address_not_mapped");
     assert_eq!(with(28, 224), "itcp_entry_ends");
-    let said = Entry { received: Some(1 << 40), kind: Kind::Accepted, closing: true, ..entry() };
+    assert_eq!(with(6, 2), "itcp_entry_kind", "its peer opened it");
+    let said = Entry { closing: true, ..entry() };
     let mut bytes = Vec::new();
     said.put(&mut bytes);
     assert_eq!(Entry::take(&mut Reader::new(&bytes, Malformed("short"))), Ok(said));

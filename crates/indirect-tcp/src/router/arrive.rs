@@ -29,8 +29,11 @@ impl SupportRouter {
         match frame.body {
             Body::Offer { host, sequence, .. } => {
                 self.supersede(id, out);
-                self.note_offer(id, handoff, host, sequence)?;
                 let verdict = self.judge(host, sequence);
+                if verdict == Verdict::Taken && !self.is_named(host, id) {
+                    return Err(refusal::MISDIRECTED);
+                }
+                self.note_offer(id, handoff, host, sequence)?;
                 self.still_comes(now, host, verdict);
                 self.send_on(id, handoff, Body::OfferAnswer(verdict), out);
                 return Ok(());
@@ -105,6 +108,14 @@ impl SupportRouter {
             Some(host) if host.greeted > sequence => Verdict::Moved,
             _ => Verdict::Unknown,
         }
+    }
+
+    /// Whether the host's greeting names the router at the other end as one that may have its connections. Any other has not been
+    /// told of the greeting by this router.
+    fn is_named(&self, address: Ipv4Addr, id: StreamId) -> bool {
+        let Some(Use::Link(link)) = self.streams.get(&id) else { return false };
+        let greeting = self.hosts.get(&address).and_then(|host| host.greeting.as_ref());
+        greeting.zip(link.peer).is_some_and(|(greeting, peer)| greeting.message.previous.contains(&peer))
     }
 
     /// The connection is one that its host has named, by the same ends.

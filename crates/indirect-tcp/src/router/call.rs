@@ -4,7 +4,7 @@ use super::ledger::{Connection, Stage};
 use super::link::Link;
 use super::{Due, SupportRouter, Use, refusal};
 use crate::mark::Event;
-use crate::message::{Answer, CONNECTIONS, Call, Code, Entry, Kind, Side, Signed};
+use crate::message::{Answer, CONNECTIONS, Call, Code, Entry, Side, Signed};
 use node::stream::refusal as refused;
 use node::{Outbox, StreamEvent, StreamId, StreamOp, Transport, Tuple};
 use std::collections::BTreeMap;
@@ -130,12 +130,9 @@ impl SupportRouter {
         // From the host's own address and port: to its peer nobody stands between.
         let entry = Entry {
             connection: number,
-            generation: 0,
-            kind: Kind::Active,
             host: near.remote,
             router: near.local,
             peer,
-            received: None,
             closing: false,
             unanswered: false,
             calling: false,
@@ -166,7 +163,6 @@ impl SupportRouter {
     /// The far half is up, or cannot be; or the host gave up meanwhile.
     pub(super) fn connecting(
         &mut self,
-        _now: Instant,
         address: Ipv4Addr,
         number: u32,
         side: Side,

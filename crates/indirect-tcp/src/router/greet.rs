@@ -140,7 +140,9 @@ impl SupportRouter {
     pub(super) fn point(&mut self, now: Instant, address: Ipv4Addr, old: Ipv4Addr, out: &mut Outbox) {
         let own = self.config.address;
         let Some((host, key)) = self.hosts.get_mut(&address).zip(self.routers.get(&old)) else { return };
-        let Some(greeting) = host.greeting.clone() else { return };
+        let Some(greeting) = host.greeting.as_ref().and_then(|greeting| greeting.shown_to(old)) else {
+            return;
+        };
         let told = host.pointers.entry(old).or_default();
         if told.sent >= ATTEMPTS || told.answer.is_some() {
             return;
@@ -282,7 +284,7 @@ impl SupportRouter {
         for number in ended {
             self.answer_commit(address, number, Verdict::Failed, out);
             let Some(connection) = self.forget(address, number) else { continue };
-            for id in [connection.near, connection.far].into_iter().flatten() {
+            for (_, id) in connection.halves() {
                 // What is frozen would say nothing, and its peer has to hear.
                 out.stream(id, StreamOp::Thaw);
                 out.stream(id, StreamOp::Abort);
@@ -303,9 +305,7 @@ impl SupportRouter {
         for number in numbers {
             self.answer_commit(address, number, Verdict::Moved, out);
             let Some(connection) = self.forget(address, number) else { continue };
-            for id in [connection.near, connection.far].into_iter().flatten() {
-                out.stream(id, StreamOp::Forget);
-            }
+            connection.halves().for_each(|(_, id)| out.stream(id, StreamOp::Forget));
             // What was kept must not be answered: there is no socket here, and there is one elsewhere.
             self.silence(now, connection.entry.near(), Guard::Drop, out);
             self.silence(now, connection.entry.far(), Guard::Drop, out);

@@ -91,17 +91,15 @@ impl SupportRouter {
         }
     }
 
-    /// One connection after the other.
+    /// One connection after the other stands still and leaves, without a wait for the answers to those before it: a round trip
+    /// between the routers counts once for all connections of a host.
     fn next_to_leave(&mut self, address: Ipv4Addr, out: &mut Outbox) {
-        let Some(host) = self.hosts.get_mut(&address) else { return };
+        let Some(host) = self.hosts.get(&address) else { return };
         let Some(departure) = &host.departure else { return };
         let (to, Some(handoff), true) = (departure.to, departure.handoff, departure.accepted) else { return };
         let first = |wanted: &dyn Fn(&Connection) -> bool| {
             host.connections.iter().find(|(_, here)| wanted(here)).map(|(number, _)| *number)
         };
-        if first(&|here| here.committed().is_some_and(|commit| commit.to == to)).is_some() {
-            return; // its answer comes first
-        }
         // One that stands still already goes on from there.
         let frozen =
             |here: &Connection| matches!(&here.stage, Stage::Leaving(leaving) if leaving.committed.is_none());
@@ -112,7 +110,7 @@ impl SupportRouter {
             return self.freeze(address, number, out);
         }
         if first(&|here| here.committed().is_some()).is_some() {
-            return; // another router has not said yet whether it has it
+            return; // a router has not said yet whether it has it
         }
         out.mark(Event::HandedOver { host: address }.into());
         self.send_to(to, handoff, Body::Done, out);
@@ -185,7 +183,7 @@ impl SupportRouter {
         }
     }
 
-    /// Sends all of it, in the paper's order, once the new router wants it.
+    /// Sends all of it, in the paper's order, once the new router wants it; then the next connection leaves.
     fn ship(&mut self, address: Ipv4Addr, number: u32, out: &mut Outbox) {
         let Some(departure) = self.departure(address).filter(|departure| departure.accepted) else { return };
         let (to, sequence, Some(handoff)) = (departure.to, departure.sequence, departure.handoff) else {
@@ -210,6 +208,7 @@ impl SupportRouter {
         let codes = frames.len() * CODE;
         let bytes = frames.into_iter().map(|body| self.send_to(to, handoff, body, out)).sum();
         out.mark(Event::Shipped { host: address, connection: number, bytes, codes }.into());
+        self.next_to_leave(address, out);
     }
 
     /// The router to which a connection was committed says whose it is. All others' words, and those on another attempt, say
@@ -248,16 +247,22 @@ impl SupportRouter {
         self.next_to_leave(address, out);
     }
 
-    /// The new router owns it: here it ends without a word, and stays silent.
+    /// The new router owns it.
     fn handed_over(&mut self, now: Instant, address: Ipv4Addr, number: u32, out: &mut Outbox) {
-        let Some(connection) = self.forget(address, number) else { return };
+        if self.end_silently(now, address, number, out) {
+            out.mark(Event::Forgotten { host: address, connection: number }.into());
+        }
+    }
+
+    /// It goes on at another router, or may do so: here it ends without a word, and what still comes for it is not answered by a
+    /// reset. Whether there was such a connection.
+    fn end_silently(&mut self, now: Instant, address: Ipv4Addr, number: u32, out: &mut Outbox) -> bool {
+        let Some(connection) = self.forget(address, number) else { return false };
         if *connection.entry.router.ip() == self.config.address {
             self.silence(now, connection.entry.near(), Guard::Drop, out);
         }
-        for id in [connection.near, connection.far].into_iter().flatten() {
-            out.stream(id, StreamOp::Forget);
-        }
-        out.mark(Event::Forgotten { host: address, connection: number }.into());
+        connection.halves().for_each(|(_, id)| out.stream(id, StreamOp::Forget));
+        true
     }
 
     /// It went, and its host came back meanwhile: the other router has heard, and hands it back.
@@ -318,7 +323,7 @@ impl SupportRouter {
 
     fn reset(&mut self, address: Ipv4Addr, number: u32, why: &'static str, out: &mut Outbox) {
         let Some(connection) = self.forget(address, number) else { return };
-        for id in [connection.near, connection.far].into_iter().flatten() {
+        for (_, id) in connection.halves() {
             // What is frozen has not even a reset to say.
             out.stream(id, StreamOp::Thaw);
             out.stream(id, StreamOp::Abort);
@@ -342,7 +347,10 @@ impl SupportRouter {
             if unsure && is_here {
                 self.lose(now, address, &[number], "unknown whose", out);
             } else if unsure {
-                self.end_silently(now, address, number, out);
+                if self.end_silently(now, address, number, out) {
+                    let why = "unknown whose";
+                    out.mark(Event::Lost { host: address, connection: number, why }.into());
+                }
             } else if self.connection(address, number).is_some_and(|here| here.is_over()) {
                 self.forget(address, number);
             } else if !is_here {
@@ -352,18 +360,6 @@ impl SupportRouter {
         for router in silent {
             self.hang_up_on(router, out);
         }
-    }
-
-    /// It may go on at another router: what still comes here for it is not answered by a reset.
-    fn end_silently(&mut self, now: Instant, address: Ipv4Addr, number: u32, out: &mut Outbox) {
-        let Some(connection) = self.forget(address, number) else { return };
-        if *connection.entry.router.ip() == self.config.address {
-            self.silence(now, connection.entry.near(), Guard::Drop, out);
-        }
-        for id in [connection.near, connection.far].into_iter().flatten() {
-            out.stream(id, StreamOp::Forget);
-        }
-        out.mark(Event::Lost { host: address, connection: number, why: "unknown whose" }.into());
     }
 
     /// The connections of a host are to go elsewhere, and are offered there.

@@ -366,6 +366,37 @@ mod tests {
         assert!((0..1_000).all(|sequence| !host.may_call(1, sequence)));
     }
 
+    /// Of connections that are over the oldest make room, and of what a host is told again that it has lost.
+    #[test]
+    fn what_is_remembered_of_a_host_is_bounded() {
+        let mut host = Host::new(Key::new([1; 16]));
+        let at = wire::SocketAddrV4::new(Ipv4Addr::new(10, 1, 0, 7), 1);
+        let of = |connection| Entry {
+            connection,
+            host: at,
+            router: at,
+            peer: at,
+            closing: false,
+            unanswered: false,
+            calling: false,
+        };
+        let most = REMEMBERED as u32;
+        for number in 0..2 * most {
+            let stage = if number == 3 { Stage::Serving } else { Stage::Over };
+            host.connections.insert(number, Connection { stage, ..Connection::expected(of(number)) });
+            host.bound_over();
+        }
+        assert_eq!((host.connections.len(), host.open()), (REMEMBERED + 1, 1));
+        assert_eq!(host.connections.keys().take(2).copied().collect::<Vec<_>>(), [3, most]);
+        for number in 0..100 {
+            host.note_lost(&[number]);
+        }
+        let told: Vec<Vec<u32>> = (0..=LOST_AGAIN).map(|_| host.lost_again()).collect();
+        let (last, before) = told.split_last().unwrap();
+        assert!(before.iter().all(|numbers| numbers.iter().copied().eq(100 - CONNECTIONS as u32..100)));
+        assert!(last.is_empty());
+    }
+
     /// A connection that lives long has a lower number than those that came after it.
     #[test]
     fn what_was_taken_first_is_forgotten_first_whatever_its_number() {

@@ -223,7 +223,7 @@ impl SupportRouter {
             connection.gone(side);
         }
         match connection.stage {
-            Stage::Connecting => self.connecting(now, host, number, side, event, out),
+            Stage::Connecting => self.connecting(host, number, side, event, out),
             Stage::Serving => {
                 if connection.near.is_none() && connection.far.is_none() {
                     self.ended(now, host, number);

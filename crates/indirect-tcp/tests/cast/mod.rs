@@ -8,8 +8,8 @@ use crate::transcript::{Cast, Teller};
 use auth::Key as Secret;
 use frames::Right;
 use indirect_tcp::message::{
-    Answer, Call, Code, Datagram, Entry, ForwardPointer, ForwardReply, Greeting, GreetingReply, Kind, Lost,
-    PORT, Signed, Welcome,
+    Answer, Call, Code, Datagram, Entry, ForwardPointer, ForwardReply, Greeting, GreetingReply, Lost, PORT,
+    Signed, Welcome,
 };
 use indirect_tcp::{MobileHost, SupportRouter, TRANSPORT};
 use names::Args;
@@ -261,12 +261,9 @@ fn datagram(from: Ipv4Addr, to: Ipv4Addr, mac: Mac, payload: &[u8]) -> Packet {
 fn entry(at: Ipv4Addr) -> Entry {
     Entry {
         connection: 1,
-        generation: 0,
-        kind: Kind::Active,
         host: Addr::new(HOST, HOST_PORT),
         router: Addr::new(at, PORT),
         peer: Addr::new(FIXED, SERVICE),
-        received: None,
         closing: false,
         unanswered: false,
         calling: false,
@@ -280,7 +277,7 @@ fn greeting(router: Ipv4Addr, args: &Args<'_>, at: Ipv4Addr) -> Greeting {
     let previous = if router == LEFT { RIGHT } else { LEFT };
     let previous = if args.has("first") { Vec::new() } else { vec![previous] };
     let again = args.has("again");
-    Greeting { host: HOST, sequence: sequence(args, 5), router, previous, entries, again }
+    Greeting { host: HOST, sequence: sequence(args, 5), router, previous, entries, again, codes: Vec::new() }
 }
 
 fn greets(teller: &mut Teller<IndirectTcp>, args: &Args<'_>) {

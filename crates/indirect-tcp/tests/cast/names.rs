@@ -34,26 +34,10 @@ impl<'a> Args<'a> {
 /// An established connection: a hundred bytes were sent and not acknowledged, ten received and not read.
 pub(super) fn established(local: Addr, remote: Addr) -> TcpState {
     TcpState {
-        local,
-        remote,
-        send_una: Seq(1000),
         send_next: Seq(1100),
-        send_window: 16_384,
-        largest_window: 16_384,
-        window_seq: Seq(500),
-        window_ack: Seq(1000),
-        send_scale: 0,
-        receive_next: Seq(510),
-        receive_window: 16_384,
-        receive_scale: 0,
-        mss: 1460,
         unacknowledged: vec![7; 100],
         unread: vec![7; 10],
-        finishing: false,
-        finished: false,
-        timestamp: None,
-        sack_permitted: false,
-        round_trip: None,
+        ..crate::tcp::established(local, remote)
     }
 }
 

@@ -57,9 +57,9 @@ pub(crate) const HANDOFF_TIME: Experiment = Experiment {
         "TLS. bytes_moved: what both sockets and the relay between them hold. bytes_right: 1 if every byte came, in its place, until",
         "the end of the run: compared at the receiver, or by the head of the next question (idle: by one answer after the last move).",
         "Published for 32 KB, in the text: 1230 ms after the handoff request, which an idle connection's handoff meets at 210 ms.",
-        "Several connections: they move one after the other. Upload: the mobile host sends, and its cell is slower than the wires, so",
-        "that buffers are nearly empty. Lost: of every frame, in both cells or on both wires to the routers; a handoff that never ends",
-        "has the time inf.",
+        "Several connections: each leaves behind the one before it, without a wait for an answer. Upload: the mobile host sends, and",
+        "its cell is slower than the wires, so that buffers are nearly empty. Lost: of every frame, in both cells or on both wires to",
+        "the routers; a handoff that never ends has the time inf.",
     ],
     worlds: WORLDS,
     metrics: &[

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use toml::{Table, Value};
 use trace::hex;
 
-/// What all keys are made of: the routers' with each other, and each mobile host's, which all routers know.
+/// What all keys are made of: the routers' with each other, and each mobile host's.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct IndirectTcp {
@@ -18,6 +18,10 @@ pub(crate) struct IndirectTcp {
     #[serde(deserialize_with = "node::config::text")]
     #[schemars(schema_with = "node::config::schema::key")]
     pub(crate) key: Key,
+    /// Whether each router shares a key of its own with each mobile host, and with each other router: no. Without it a mobile host
+    /// has one key, which all routers know, and the routers have one too.
+    #[serde(default)]
+    pub(crate) key_per_router: bool,
 }
 
 impl IndirectTcp {
@@ -30,6 +34,17 @@ impl IndirectTcp {
     fn of(&self, whose: &str) -> String {
         hex(&auth::hmac_sha256(&self.key, &[b"indirect-tcp ", whose.as_bytes()]))
     }
+
+    /// What a mobile host shares with a router.
+    fn of_host(&self, host: &str, router: &str) -> String {
+        if self.key_per_router { self.of(&format!("{host} at {router}")) } else { self.of(host) }
+    }
+
+    /// What two routers share.
+    fn of_routers(&self, one: &str, other: &str) -> String {
+        let (first, second) = if one < other { (one, other) } else { (other, one) };
+        if self.key_per_router { self.of(&format!("{first} and {second}")) } else { self.of("") }
+    }
 }
 
 /// A support router has the address of its cell's network, by which the mobility agent beside it is known too.
@@ -39,11 +54,11 @@ pub(super) fn support_router(around: &Around<'_>, role: &mut Table) -> Result<()
     default(role, "address", address(layout, host)?);
     let hosts = hosts_of(scenario, "indirect-tcp/mobile-host");
     let hosts: Result<Vec<Value>, String> =
-        hosts.map(|other| Ok(peer(address(layout, other)?, shared.of(other)))).collect();
+        hosts.map(|other| Ok(peer(address(layout, other)?, shared.of_host(other, host)))).collect();
     default(role, "hosts", hosts?);
     let routers = hosts_of(scenario, "indirect-tcp/support-router").filter(|other| *other != host);
     let routers: Result<Vec<Value>, String> =
-        routers.map(|other| Ok(peer(address(layout, other)?, shared.of("")))).collect();
+        routers.map(|other| Ok(peer(address(layout, other)?, shared.of_routers(host, other)))).collect();
     default(role, "routers", routers?);
     Ok(())
 }
@@ -51,7 +66,14 @@ pub(super) fn support_router(around: &Around<'_>, role: &mut Table) -> Result<()
 pub(super) fn mobile_host(around: &Around<'_>, role: &mut Table) -> Result<(), String> {
     let Around { scenario, layout, host } = *around;
     default(role, "address", address(layout, host)?);
-    default(role, "key", shared(scenario)?.of(host));
+    let shared = shared(scenario)?;
+    default(role, "key", shared.of(host));
+    if shared.key_per_router {
+        let routers = hosts_of(scenario, "indirect-tcp/support-router");
+        let routers: Result<Vec<Value>, String> =
+            routers.map(|router| Ok(peer(address(layout, router)?, shared.of_host(host, router)))).collect();
+        default(role, "routers", routers?);
+    }
     Ok(())
 }
 
