@@ -3,9 +3,9 @@
 use crate::Failure;
 use crate::output::print;
 use draw::Table;
-use linux::daemon::LeftByDaemon;
+use linux::daemon::{LeftByDaemon, left_behind};
 use linux::doctor::{missing_for_lab, probe};
-use linux::leftover::{Leftover, clean};
+use linux::leftover::{Leftover, clean, look};
 use trace::Doubt;
 
 #[derive(clap::Args)]
@@ -27,6 +27,7 @@ fn examine() -> Result<(), Failure> {
         table.push([verdict, probe.name, probe.needed_for, &probe.detail].map(str::to_owned));
     }
     print(&table.render());
+    tell_of_leftovers();
     match missing_for_lab(&probes) {
         None => {
             print("\nruns on Linux: yes\n");
@@ -36,35 +37,95 @@ fn examine() -> Result<(), Failure> {
     }
 }
 
+/// What dead labs and daemons left behind. What cannot be looked at is no lack of this machine.
+fn tell_of_leftovers() {
+    let (mut lines, mut notes) = (Vec::new(), Vec::new());
+    match look() {
+        Ok(labs) => {
+            for lab in labs {
+                match lab {
+                    Leftover::Dead(path) => lines.push(format!("{}: a dead lab's", path.display())),
+                    Leftover::Failed(_, error) => notes.push(error.to_string()),
+                    Leftover::Alive(_) | Leftover::NotOurs(_) | Leftover::Cleaned(..) => {}
+                }
+            }
+        }
+        Err(error) => notes.push(error.to_string()),
+    }
+    match left_behind() {
+        Ok(daemons) => {
+            for (path, left) in daemons {
+                let path = path.display();
+                match left {
+                    LeftByDaemon::Dead => {
+                        lines.push(format!("{path}: what a dead daemon changed is not undone"))
+                    }
+                    LeftByDaemon::Lock => lines.push(format!("{path}: a lock of a dead daemon")),
+                    LeftByDaemon::OfAnother(user) => notes.push(of_another(&path, user)),
+                    LeftByDaemon::Failed(error) => notes.push(error.to_string()),
+                    LeftByDaemon::Alive | LeftByDaemon::PutBack | LeftByDaemon::Gone => {}
+                }
+            }
+        }
+        Err(error) => notes.push(error.to_string()),
+    }
+    if !lines.is_empty() {
+        print(&format!(
+            "\nleft behind; `wayfare doctor --clean` undoes and removes it:\n{}\n",
+            lines.join("\n")
+        ));
+    }
+    for note in notes {
+        print(&format!("\n{note}\n"));
+    }
+}
+
+/// Daemons write what they change into a folder of their user's.
+fn of_another(path: &impl std::fmt::Display, user: u32) -> String {
+    let who = if user == 0 { "root".to_owned() } else { format!("user {user}") };
+    format!(
+        "{path} is of the daemons of {who}: what they left behind only `wayfare doctor --clean` by {who} undoes"
+    )
+}
+
 fn clean_up() -> Result<(), Failure> {
     let found = clean().map_err(|error| Failure::Machine(error.to_string()))?;
     let mut failed = Vec::new();
+    let mut some = false;
     for leftover in &found {
+        some = true;
         match leftover {
             Leftover::Alive(path) => print(&format!("{}: its lab runs; not touched\n", path.display())),
-            Leftover::NotOurs(path) => print(&format!("{}: not ours; not touched\n", path.display())),
+            Leftover::NotOurs(path) => {
+                print(&format!("{}: another user's lab; not touched\n", path.display()))
+            }
             Leftover::Cleaned(path, killed) => {
                 print(&format!("{}: removed, {} processes ended\n", path.display(), killed.len()));
             }
+            Leftover::Dead(path) => print(&format!("{}: a dead lab's\n", path.display())),
             Leftover::Failed(path, error) => {
                 failed.push(Doubt::NoResult { why: format!("{}: {error}", path.display()) }.into());
             }
         }
     }
     let daemons = linux::daemon::clean().map_err(|error| Failure::Machine(error.to_string()))?;
-    for (record, left) in &daemons {
-        let record = record.display();
+    for (path, left) in &daemons {
+        let path = path.display();
+        some |= !matches!(left, LeftByDaemon::OfAnother(_));
         match left {
-            LeftByDaemon::Alive => print(&format!("{record}: its daemon runs; not touched\n")),
-            LeftByDaemon::PutBack => print(&format!("{record}: what its daemon changed is undone\n")),
-            LeftByDaemon::Gone => print(&format!("{record}: its network namespace is gone; removed\n")),
+            LeftByDaemon::Alive => print(&format!("{path}: its daemon runs; not touched\n")),
+            LeftByDaemon::Dead => print(&format!("{path}: what its daemon changed is not undone\n")),
+            LeftByDaemon::PutBack => print(&format!("{path}: what its daemon changed is undone\n")),
+            LeftByDaemon::Gone => print(&format!("{path}: its network namespace is gone; removed\n")),
+            LeftByDaemon::Lock => print(&format!("{path}: a lock that no process holds; removed\n")),
+            LeftByDaemon::OfAnother(user) => print(&format!("{}\n", of_another(&path, *user))),
             LeftByDaemon::Failed(error) => {
-                failed.push(Doubt::NoResult { why: format!("{record}: {error}") }.into());
+                failed.push(Doubt::NoResult { why: format!("{path}: {error}") }.into());
             }
         }
     }
-    if found.is_empty() && daemons.is_empty() {
-        print("nothing was left behind\n");
+    if !some {
+        print("nothing of yours was left behind\n");
     }
     if failed.is_empty() { Ok(()) } else { Err(Failure::Untrusted(failed)) }
 }

@@ -10,10 +10,13 @@ use rustix::process::{Signal, geteuid, pidfd_send_signal};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 const PREFIX: &str = "wayfare-lab-";
+/// How the name of a lab's directory begins until all is in it.
+const NEW: &str = "wayfare-new-";
 const LOCK: &str = "lock";
 const RECORD: &str = "lab.json";
 
@@ -86,7 +89,7 @@ impl LabDir {
     pub fn create_in(parent: &Path) -> Result<Self> {
         // The configuration of the daemons has keys.
         let private = fs::Permissions::from_mode(0o700);
-        let make = || tempfile::Builder::new().prefix("wayfare-new-").permissions(private).tempdir_in(parent);
+        let make = || tempfile::Builder::new().prefix(NEW).permissions(private).tempdir_in(parent);
         let new = make().attempt("make a directory in", parent.display())?;
         let lock = File::create_new(new.path().join(LOCK)).attempt("make a lock in", new.path().display())?;
         flock(&lock, FlockOperation::NonBlockingLockExclusive).attempt("lock", new.path().display())?;
@@ -95,8 +98,7 @@ impl LabDir {
         let record = Record { lab, uid: geteuid().as_raw(), boot, pid_namespace, children: Vec::new() };
         write(new.path(), &record)?;
         // Only now does it get the name that `clean` looks for: nobody sees it without its lock.
-        let name =
-            new.path().file_name().unwrap_or_default().to_string_lossy().replace("wayfare-new-", PREFIX);
+        let name = new.path().file_name().unwrap_or_default().to_string_lossy().replace(NEW, PREFIX);
         let path = parent.join(name);
         fs::rename(new.path(), &path).attempt("rename to", path.display())?;
         let _ = new.keep();
@@ -133,17 +135,35 @@ impl Drop for LabDir {
     }
 }
 
-/// What [`clean`] found in one directory, and did about it.
+/// What [`look`] or [`clean`] found in one directory, and did about it.
 #[derive(Debug)]
 pub enum Leftover {
     /// The lab lives; nothing was touched.
     Alive(PathBuf),
     /// It belongs to another user, or others can write to it: what it says cannot be relied on. Nothing was touched.
     NotOurs(PathBuf),
+    /// The lab is dead, and nothing was done about it.
+    Dead(PathBuf),
     /// The lab is dead. These processes of its still lived, and were killed; the directory is gone.
     Cleaned(PathBuf, Vec<Process>),
     /// Something could not be done; what was done stays done.
     Failed(PathBuf, Error),
+}
+
+/// What labs left behind in the system's directory for temporary files, without doing anything about it.
+pub fn look() -> Result<Vec<Leftover>> {
+    look_in(&std::env::temp_dir())
+}
+
+/// The same in `parent`.
+pub fn look_in(parent: &Path) -> Result<Vec<Leftover>> {
+    let looked = |path: PathBuf| match standing(&path) {
+        Ok(Standing::NotOurs) => Leftover::NotOurs(path),
+        Ok(Standing::Alive) => Leftover::Alive(path),
+        Ok(Standing::Dead(_)) => Leftover::Dead(path),
+        Err(error) => Leftover::Failed(path, error),
+    };
+    Ok(directories(parent)?.into_iter().map(looked).collect())
 }
 
 /// Cleans up after dead labs of this user, in the system's directory for temporary files.
@@ -153,37 +173,56 @@ pub fn clean() -> Result<Vec<Leftover>> {
 
 /// Cleans up after dead labs of this user in `parent`.
 pub fn clean_in(parent: &Path) -> Result<Vec<Leftover>> {
+    let cleaned = |path: PathBuf| clean_one(&path).unwrap_or_else(|error| Leftover::Failed(path, error));
+    Ok(directories(parent)?.into_iter().map(cleaned).collect())
+}
+
+/// The directories of labs, in the order of their names. One that has not its name yet counts from when it has its lock.
+fn directories(parent: &Path) -> Result<Vec<PathBuf>> {
     let mut paths = Vec::new();
     for entry in fs::read_dir(parent).attempt("look into", parent.display())? {
         let entry = entry.attempt("look into", parent.display())?;
-        if entry.file_name().as_encoded_bytes().starts_with(PREFIX.as_bytes()) {
-            paths.push(entry.path());
+        let (name, path) = (entry.file_name(), entry.path());
+        let begins = |prefix: &str| name.as_encoded_bytes().starts_with(prefix.as_bytes());
+        if begins(PREFIX) || (begins(NEW) && path.join(LOCK).exists()) {
+            paths.push(path);
         }
     }
     paths.sort();
-    Ok(paths
-        .into_iter()
-        .map(|path| clean_one(&path).unwrap_or_else(|error| Leftover::Failed(path, error)))
-        .collect())
+    Ok(paths)
 }
 
-fn clean_one(path: &Path) -> Result<Leftover> {
+/// Whose a directory is, and whether its lab lives.
+enum Standing {
+    NotOurs,
+    Alive,
+    /// With its lock, which keeps other cleaners out; without one, its removal was begun.
+    Dead(Option<OwnedFd>),
+}
+
+fn standing(path: &Path) -> Result<Standing> {
     if !is_ours(path).attempt("look at", path.display())? {
-        return Ok(Leftover::NotOurs(path.to_owned()));
+        return Ok(Standing::NotOurs);
     }
     let lock =
         rustix::fs::open(path.join(LOCK), OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty());
     // A lab removes its directory when its children are gone already. Without a lock file, that was begun.
     let lock = match lock {
-        Err(rustix::io::Errno::NOENT) => None,
-        other => Some(other.attempt("open the lock of", path.display())?),
+        Err(rustix::io::Errno::NOENT) => return Ok(Standing::Dead(None)),
+        other => other.attempt("open the lock of", path.display())?,
     };
-    if let Some(lock) = &lock {
-        match flock(lock, FlockOperation::NonBlockingLockExclusive) {
-            Err(rustix::io::Errno::WOULDBLOCK) => return Ok(Leftover::Alive(path.to_owned())),
-            other => other.attempt("lock", path.display())?,
-        }
+    match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+        Err(rustix::io::Errno::WOULDBLOCK) => Ok(Standing::Alive),
+        other => other.attempt("lock", path.display()).map(|()| Standing::Dead(Some(lock))),
     }
+}
+
+fn clean_one(path: &Path) -> Result<Leftover> {
+    let lock = match standing(path)? {
+        Standing::NotOurs => return Ok(Leftover::NotOurs(path.to_owned())),
+        Standing::Alive => return Ok(Leftover::Alive(path.to_owned())),
+        Standing::Dead(lock) => lock,
+    };
     let killed = if lock.is_some() { kill_recorded(path)? } else { Vec::new() };
     fs::remove_dir_all(path).attempt("remove", path.display())?;
     Ok(Leftover::Cleaned(path.to_owned(), killed))
@@ -334,9 +373,14 @@ mod tests {
         }
         let parent = tempfile::tempdir().unwrap();
         let mut lab = lab_process(&|| {}, parent.path());
+        assert!(matches!(&look_in(parent.path()).unwrap()[..], [Leftover::Alive(_)]));
         assert!(matches!(&clean_in(parent.path()).unwrap()[..], [Leftover::Alive(_)]));
         lab.kill().unwrap();
         lab.wait().unwrap();
+        assert!(
+            matches!(&look_in(parent.path()).unwrap()[..], [Leftover::Dead(_)]),
+            "looking touches nothing"
+        );
         let found = clean_in(parent.path()).unwrap();
         assert!(matches!(&found[..], [Leftover::Cleaned(_, killed)] if killed.len() == 1), "{found:?}");
     }
@@ -375,6 +419,20 @@ mod tests {
         let found = clean_in(parent.path()).unwrap();
         assert!(matches!(&found[..], [Leftover::NotOurs(_), Leftover::NotOurs(_)]), "{found:?}");
         assert!(child.lives() && path.exists());
+    }
+
+    #[test]
+    fn a_lab_that_was_killed_before_its_directory_was_whole_leaves_nothing() {
+        let parent = tempfile::tempdir().unwrap();
+        let [locked, young] = ["wayfare-new-a", "wayfare-new-b"].map(|name| parent.path().join(name));
+        for path in [&locked, &young] {
+            fs::create_dir(path).unwrap();
+            fs::set_permissions(path, fs::Permissions::from_mode(0o700)).unwrap();
+        }
+        File::create(locked.join(LOCK)).unwrap();
+        let found = clean_in(parent.path()).unwrap();
+        assert!(matches!(&found[..], [Leftover::Cleaned(path, _)] if *path == locked), "{found:?}");
+        assert!(young.exists(), "it may be about to have its lock");
     }
 
     #[test]

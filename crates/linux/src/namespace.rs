@@ -117,7 +117,7 @@ pub fn mount_tmpfs(at: &Path, options: &str) -> Result<()> {
 
 /// The number of the calling thread's network namespace, which no other one gets until the machine is started anew. (The number
 /// of the file, [`NetNs::number`], goes to a later namespace when this one has ended. Kernels before 5.14 have no better one.)
-pub(crate) fn cookie() -> Result<u64> {
+pub fn cookie() -> Result<u64> {
     let what = "the number of the network namespace";
     let socket = UnixDatagram::unbound().attempt("read", what)?;
     let (mut cookie, mut len) = (0_u64, size_of::<u64>() as libc::socklen_t);

@@ -9,6 +9,7 @@ use node::Value;
 use rustix::event::PollFlags;
 use rustix::fs::Mode;
 use rustix::io::Errno;
+use rustix::net::SocketType;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -266,7 +267,8 @@ fn make_room(connections: &mut BTreeMap<u64, Connection>, now: Instant) -> bool 
 }
 
 fn listen(path: &Path) -> Result<(UnixListener, SocketFile)> {
-    socket_file::clear(path, || UnixStream::connect(path).map(drop)).attempt("listen at", path.display())?;
+    let knock = || socket_file::knock(path, SocketType::STREAM);
+    socket_file::clear(path, knock).attempt("listen at", path.display())?;
     // From its first moment on it is its owner's alone; other threads, which could make files meanwhile, there are none yet.
     let before = rustix::process::umask(Mode::from_raw_mode(0o177));
     let listener = UnixListener::bind(path).attempt("listen at", path.display());

@@ -1,6 +1,7 @@
 //! What ends a daemon in order from outside, and what keeps a second daemon out.
 
 use super::folder::folder;
+use super::undo::HALF;
 use crate::error::{Attempt, Result, check};
 use crate::{namespace, peer};
 use rustix::fs::{FlockOperation, flock};
@@ -10,7 +11,8 @@ use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use wire::Duration;
 
 /// SIGTERM, SIGINT, SIGHUP and SIGQUIT, as a descriptor to wait on. These signals no longer end the process by themselves.
 #[derive(Debug)]
@@ -140,21 +142,63 @@ enum Locked {
 
 impl Lock {
     fn take() -> Result<Locked> {
-        let path = folder()?.join(format!("namespace-{}.lock", namespace::cookie()?));
+        let path = folder()?.join(format!("namespace-{}{LOCK}", namespace::cookie()?));
+        // `doctor` has it for some microseconds, to see whether a daemon does.
+        let mut tries = 0;
         loop {
             let open = File::options().write(true).create(true).truncate(false).mode(0o600).open(&path);
             let file = open.attempt("open the lock", path.display())?;
             match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+                Err(Errno::WOULDBLOCK) if tries < TRIES => {
+                    tries += 1;
+                    crate::pause(PAUSE);
+                    continue;
+                }
                 Err(Errno::WOULDBLOCK) => return Ok(Locked::ByAnother),
                 other => other.attempt("lock", path.display())?,
             }
             // Who had it may have removed it between the two calls: then it keeps nobody out.
-            let ours = file.metadata().attempt("look at", path.display())?;
-            if fs::symlink_metadata(&path).is_ok_and(|there| there.ino() == ours.ino()) {
+            if is_file_at(&file, &path)? {
                 return Ok(Locked::Free(Some(Self { path, _file: file })));
             }
         }
     }
+}
+
+/// A lock is asked for so often, with so long a pause, before it counts as another's.
+const TRIES: u32 = 10;
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// How the name of a lock ends.
+pub(super) const LOCK: &str = ".lock";
+
+fn is_file_at(file: &File, path: &Path) -> Result<bool> {
+    let ours = file.metadata().attempt("look at", path.display())?;
+    Ok(fs::symlink_metadata(path).is_ok_and(|there| there.ino() == ours.ino()))
+}
+
+/// The lock of this path, if it is there and no process holds it. It is held until the file is dropped.
+pub(super) fn unheld_lock(path: &Path) -> Result<Option<File>> {
+    let file = match File::options().write(true).open(path) {
+        Err(none) if none.kind() == io::ErrorKind::NotFound => return Ok(None),
+        other => other.attempt("open the lock", path.display())?,
+    };
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Err(Errno::WOULDBLOCK) => Ok(None),
+        other => other.attempt("lock", path.display()).map(|()| Some(file)),
+    }
+}
+
+/// Removes a lock that no process holds, and what its daemon had begun to write; whether it did. A daemon that has opened it
+/// meanwhile sees that it is gone, and makes another.
+pub(super) fn remove_unheld(path: &Path) -> Result<bool> {
+    let Some(file) = unheld_lock(path)? else { return Ok(false) };
+    let is_there = is_file_at(&file, path)?;
+    if is_there {
+        let _ = fs::remove_file(path.with_extension(HALF)); // mostly there is none
+        fs::remove_file(path).attempt("remove", path.display())?;
+    }
+    Ok(is_there)
 }
 
 impl Drop for Lock {

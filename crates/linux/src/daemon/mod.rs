@@ -14,6 +14,7 @@ mod finish;
 mod folder;
 mod given;
 mod host;
+mod left_behind;
 mod links;
 mod radio;
 mod receive;
@@ -62,8 +63,8 @@ use wished::Wished;
 
 pub use clients::is_open_to_programs;
 pub use control::{Answer, Ask};
+pub use left_behind::{LeftByDaemon, clean, left_behind};
 pub(crate) use radio::{Told as RadioTold, Wish};
-pub use undo::{LeftByDaemon, clean};
 pub use vitals::{Ages, DaemonSummary, Stall};
 pub(crate) use vitals::{BEAT, Heartbeat, Stalls, Waits};
 

@@ -1,5 +1,6 @@
 //! The file of a UNIX socket that a daemon listens at.
 
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket_with};
 use std::fs;
 use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -31,8 +32,8 @@ fn identity(path: &Path) -> Option<(u64, u64)> {
     fs::symlink_metadata(path).ok().map(|file| (file.dev(), file.ino()))
 }
 
-/// Removes the socket that a killed daemon left behind: one at which `connect` is refused. What is no socket is not touched, and is an
-/// error; so is a socket that somebody listens at.
+/// Removes the socket that a killed daemon left behind: one at which `connect`, which must not wait, is refused. What is no socket is
+/// not touched, and is an error; so is a socket that somebody listens at, or that another user's rights protect.
 pub(super) fn clear(path: &Path, connect: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
     let file = match fs::symlink_metadata(path) {
         Err(none) if none.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -42,8 +43,86 @@ pub(super) fn clear(path: &Path, connect: impl FnOnce() -> io::Result<()>) -> io
         let why = "there is a file which is no socket, and which is not replaced; choose another path, or remove it";
         return Err(io::Error::new(io::ErrorKind::AlreadyExists, why));
     }
-    match connect() {
-        Err(refused) if refused.kind() == io::ErrorKind::ConnectionRefused => fs::remove_file(path),
-        _ => Err(io::Error::from_raw_os_error(libc::EADDRINUSE)),
+    let refused = match connect() {
+        Err(refused) => refused,
+        Ok(()) => return Err(in_use()),
+    };
+    match refused.raw_os_error() {
+        Some(libc::ECONNREFUSED) => fs::remove_file(path),
+        // Its queue is full, or it is a socket of another kind: somebody listens.
+        Some(libc::EAGAIN | libc::EPROTOTYPE) => Err(in_use()),
+        _ => {
+            let why = format!(
+                "there is a socket of user {}, and whether somebody listens at it cannot be found out ({refused}); choose \
+                 another path, or remove it",
+                file.uid()
+            );
+            Err(io::Error::new(refused.kind(), why))
+        }
+    }
+}
+
+fn in_use() -> io::Error {
+    let why = "another process listens there; end that first, or choose another path";
+    io::Error::new(io::ErrorKind::AddrInUse, why)
+}
+
+/// Whether somebody listens at the UNIX socket of this kind, found out without waiting.
+pub(super) fn knock(path: &Path, kind: SocketType) -> io::Result<()> {
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    let probe = socket_with(AddressFamily::UNIX, kind, flags, None)?;
+    Ok(rustix::net::connect(&probe, &SocketAddrUnix::new(path)?)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::net::UnixListener;
+
+    #[test]
+    fn a_socket_that_a_killed_daemon_left_is_removed_and_no_other() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("daemon.sock");
+        let cleared = || clear(&path, || knock(&path, SocketType::STREAM));
+        assert!(cleared().is_ok(), "there is none");
+        // The file stays when the process is killed, as it does here.
+        drop(UnixListener::bind(&path).unwrap());
+        assert!(path.exists());
+        cleared().unwrap();
+        assert!(!path.exists());
+
+        let listener = UnixListener::bind(&path).unwrap();
+        let said = cleared().unwrap_err().to_string();
+        assert!(said.starts_with("another process listens there"), "{said}");
+        let other_kind = clear(&path, || knock(&path, SocketType::SEQPACKET)).unwrap_err().to_string();
+        assert!(other_kind.starts_with("another process listens there"), "{other_kind}");
+        // One whose queue is full, as its process is stopped: whoever knocks does not wait.
+        let mut knocks = 0;
+        while knock(&path, SocketType::STREAM).is_ok() {
+            knocks += 1;
+            assert!(knocks < 10_000, "the queue has no end");
+        }
+        assert_eq!(cleared().unwrap_err().kind(), io::ErrorKind::AddrInUse);
+        drop(listener);
+
+        fs::remove_file(&path).unwrap();
+        fs::write(&path, "mine").unwrap();
+        assert!(cleared().unwrap_err().to_string().contains("no socket"));
+        assert_eq!(fs::read(&path).unwrap(), b"mine");
+    }
+
+    #[test]
+    fn a_socket_that_cannot_be_asked_is_named_with_its_owner() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("daemon.sock");
+        drop(UnixListener::bind(&path).unwrap());
+        let denied = || Err(io::Error::from_raw_os_error(libc::EACCES));
+        let said = clear(&path, denied).unwrap_err().to_string();
+        let user = rustix::process::geteuid().as_raw();
+        assert!(
+            said.contains(&format!("a socket of user {user}")) && said.contains("Permission denied"),
+            "{said}"
+        );
+        assert!(path.exists());
     }
 }

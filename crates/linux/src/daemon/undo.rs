@@ -7,9 +7,10 @@
 //! `doctor --clean` tries it again; removing the record gives it up. The next daemon tries it too: if only routes, addresses or
 //! neighbors are left, it begins all the same, and keeps them in its own record.
 
-use super::ends::{Claim, Taken};
+use super::ends::{Claim, Taken, remove_unheld};
 use super::folder::folder;
 use super::host::{self, KERNEL_SIDE};
+use super::left_behind::LeftByDaemon;
 use super::{Interface, Spec};
 use crate::error::{Attempt, Error, Result};
 use crate::leftover::boot;
@@ -17,8 +18,9 @@ use crate::namespace::{self, NetNs, sysctl};
 use crate::netlink::Saved;
 use crate::{Netlink, ethtool, nft};
 use serde::{Deserialize, Serialize};
-use std::fs;
+use std::fs::{self, File};
 use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use wire::Ipv4Addr;
 
@@ -231,19 +233,24 @@ impl Before {
         net.set_up("lo", false)
     }
 
-    /// The whole record or none.
+    /// The whole record or none. The caller has the lock of this namespace, so nobody else writes it meanwhile.
     fn write(&self, path: &Path) -> Result<()> {
         let text = serde_json::to_vec_pretty(self).attempt("write", path.display())?;
-        let folder = path.parent().unwrap_or(path);
-        let mut file = tempfile::NamedTempFile::new_in(folder).attempt("write in", folder.display())?;
-        file.write_all(&text).attempt("write", path.display())?;
-        file.persist(path).map_err(|refused| refused.error).attempt("write", path.display())?;
-        Ok(())
+        let half = path.with_extension(HALF);
+        let write = || {
+            let mut file = File::options().write(true).create(true).truncate(true).mode(0o600).open(&half)?;
+            file.write_all(&text)?;
+            fs::rename(&half, path)
+        };
+        write().inspect_err(|_| drop(fs::remove_file(&half))).attempt("write", path.display())
     }
 }
 
-const PREFIX: &str = "namespace-";
-const SUFFIX: &str = ".json";
+/// How the name of a record begins, and how it ends.
+pub(super) const PREFIX: &str = "namespace-";
+pub(super) const SUFFIX: &str = ".json";
+/// The extension of a record that is not written to its end. There is one of a namespace at most.
+pub(super) const HALF: &str = "new";
 
 fn read(path: &Path) -> Result<Option<Before>> {
     match fs::read(path) {
@@ -255,43 +262,8 @@ fn read(path: &Path) -> Result<Option<Before>> {
     }
 }
 
-/// What [`clean`] found in one record, and did about it.
-#[derive(Debug)]
-pub enum LeftByDaemon {
-    /// The daemon of this namespace runs; nothing was touched.
-    Alive,
-    /// All is as it was before.
-    PutBack,
-    /// The namespace is gone, and what was changed in it.
-    Gone,
-    /// Something could not be put back; the record is kept.
-    Failed(Error),
-}
-
-/// Puts back what dead daemons of this user changed, and says of which namespace, by the path of its record.
-pub fn clean() -> Result<Vec<(PathBuf, LeftByDaemon)>> {
-    let folder = folder()?;
-    let mut paths = Vec::new();
-    for entry in fs::read_dir(&folder).attempt("look into", folder.display())? {
-        let name = entry.attempt("look into", folder.display())?.file_name();
-        let text = name.to_string_lossy();
-        if text.starts_with(PREFIX) && text.ends_with(SUFFIX) {
-            paths.push(folder.join(name));
-        }
-    }
-    if paths.is_empty() {
-        return Ok(Vec::new());
-    }
-    paths.sort();
-    let namespaces = namespace::all()?;
-    let cleaned = |path: PathBuf| {
-        let left = clean_one(&path, &namespaces).unwrap_or_else(LeftByDaemon::Failed);
-        (path, left)
-    };
-    Ok(paths.into_iter().map(cleaned).collect())
-}
-
-fn clean_one(path: &Path, namespaces: &[NetNs]) -> Result<LeftByDaemon> {
+/// Puts back what the daemon of this record changed, if it is dead.
+pub(super) fn clean_one(path: &Path, namespaces: &[NetNs]) -> Result<LeftByDaemon> {
     let remove = || fs::remove_file(path).attempt("remove", path.display());
     // Its daemon may have ended just now.
     let Some(before) = read(path)? else { return Ok(LeftByDaemon::PutBack) };
@@ -314,6 +286,6 @@ fn clean_one(path: &Path, namespaces: &[NetNs]) -> Result<LeftByDaemon> {
         }
     }
     remove()?;
-    let _ = fs::remove_file(path.with_extension("lock")); // of a daemon that was killed
+    let _ = remove_unheld(&path.with_extension("lock")); // of a daemon that was killed
     Ok(LeftByDaemon::Gone)
 }

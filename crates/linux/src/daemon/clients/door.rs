@@ -69,10 +69,7 @@ impl Door {
             let address = SocketAddrUnix::new(path)?;
             let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
             let listener = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
-            socket_file::clear(path, || {
-                let probe = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
-                Ok(rustix::net::connect(&probe, &address)?)
-            })?;
+            socket_file::clear(path, || socket_file::knock(path, SocketType::SEQPACKET))?;
             bind(&listener, &address)?;
             listen(&listener, BACKLOG)?;
             Ok::<_, io::Error>((listener, SocketFile::bound(path)))
@@ -159,6 +156,21 @@ pub fn is_open_to_programs(path: &Path) -> Result<()> {
             Err(Errno::AGAIN) => {
                 let why = format!("the daemon takes no programs: its queue was full for {PATIENCE} s");
                 Err(io::Error::new(io::ErrorKind::TimedOut, why))
+            }
+            Err(Errno::CONNREFUSED) => {
+                let why =
+                    "nobody listens there: its daemon was killed, and left the file of its socket behind";
+                Err(io::Error::new(io::ErrorKind::ConnectionRefused, why))
+            }
+            Err(Errno::PROTOTYPE) => {
+                let why =
+                    "that is another socket than a daemon's for programs, which is its `daemon.clients`";
+                Err(io::Error::new(io::ErrorKind::InvalidInput, why))
+            }
+            Err(Errno::NOENT) => {
+                let why =
+                    "there is no such socket: the daemon does not run, or its `daemon.clients` is another";
+                Err(io::Error::new(io::ErrorKind::NotFound, why))
             }
             other => Ok(other?),
         }

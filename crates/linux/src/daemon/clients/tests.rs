@@ -47,7 +47,8 @@ fn opened() -> (tempfile::TempDir, PathBuf, Clients) {
 fn what_a_program_asks_for_is_looked_at() {
     in_world(|| {
         let (_dir, path, mut clients) = opened();
-        assert_eq!(Door::open(&path).err().and_then(|error| error.errno()), Some(libc::EADDRINUSE));
+        let second = Door::open(&path).err().map(|error| error.cause.kind());
+        assert_eq!(second, Some(std::io::ErrorKind::AddrInUse));
         let peer = Addr::new(Ipv4Addr::new(10, 1, 0, 1), 80);
         let tcp = || socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
         let mut ask = |by: &[u8], program, peer| ask(&mut clients, &path, by, program, peer);
@@ -125,6 +126,28 @@ fn a_queue_that_no_daemon_takes_from_is_waited_for_no_longer_than_that() {
     assert!(refused.contains("takes no programs: its queue was full for 5 s"), "{refused}");
     let waited = clock.now();
     assert!(waited > Instant::from_millis(4500) && waited < Instant::from_millis(8000), "{waited:?}");
+}
+
+#[test]
+fn a_socket_without_a_daemon_is_named_before_a_program_is_started() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("clients.sock");
+    let refused = || is_open_to_programs(&path).unwrap_err().to_string();
+    assert!(refused().contains("there is no such socket: the daemon does not run"), "{}", refused());
+    // The file stays when a daemon is killed.
+    let address = rustix::net::SocketAddrUnix::new(&path).unwrap();
+    let listener = socket(AddressFamily::UNIX, SocketType::SEQPACKET, None).unwrap();
+    bind(&listener, &address).unwrap();
+    listen(&listener, 1).unwrap();
+    drop(listener);
+    assert!(
+        refused().contains("its daemon was killed, and left the file of its socket behind"),
+        "{}",
+        refused()
+    );
+    std::fs::remove_file(&path).unwrap();
+    let _control = std::os::unix::net::UnixListener::bind(&path).unwrap();
+    assert!(refused().contains("another socket than a daemon's for programs"), "{}", refused());
 }
 
 #[test]
