@@ -3,7 +3,7 @@
 use crate::measuring::{count, folder, keep, unusable, unwritten};
 use crate::output::{Format, Progress, print, tell};
 use crate::run::on_linux;
-use crate::{Failure, interrupt};
+use crate::{Failure, interrupt, measuring};
 use lab::agree::{self, Agreement, Measured, NotCounted, Recorded, Repeated, Report, Run};
 use lab::batch;
 use lab::kept::SingleFile;
@@ -21,7 +21,7 @@ pub(crate) struct Args {
     /// `compare`; with --from, all that is recorded].
     #[arg(value_name = "SCENARIO")]
     scenarios: Vec<String>,
-    /// Change a value on both backends: ROLE.KEY=VALUE, or the path of a value in the file.
+    /// Change a value on both backends: ROLE.KEY=VALUE, or the path of a value in the file. KEY=@FILE reads the value from a file.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     set: Vec<Setting>,
     /// How many runs in the simulator, each at other phases.
@@ -137,6 +137,7 @@ fn read(path: &Path) -> Result<Option<Recorded>, Failure> {
 
 /// Measures what is not recorded yet.
 fn measured(args: &Args) -> Result<(Recorded, Vec<Report>), Failure> {
+    measuring::warn_of_keys(&args.set);
     if let Some(varied) = args.set.iter().find(|setting| setting.alternatives().len() > 1) {
         return Err(Failure::Usage(format!("agree takes one value of each setting, not {varied}")));
     }

@@ -7,6 +7,7 @@ use lab::kept::Folder;
 use lab::linux::Programs;
 use lab::reproduce::How;
 use lab::run::OnWorld;
+use lab::scenario::Setting;
 use linux::Clock;
 use std::io;
 use std::io::IsTerminal;
@@ -39,6 +40,16 @@ impl On {
         }
         tell!("note: {problem}");
         Ok(())
+    }
+}
+
+/// Says that a key on the command line is no secret on this machine. The run goes on: keys of experiments are nobody's.
+pub(crate) fn warn_of_keys(settings: &[Setting]) {
+    for path in settings.iter().filter(|setting| setting.shows_key()).map(Setting::path) {
+        tell!(
+            "warning: --set {path}: every user of this machine can read a command line, and this key in it; write the key into a \
+             file and give --set {path}=@FILE"
+        );
     }
 }
 

@@ -25,7 +25,7 @@ pub(crate) struct Args {
     #[arg(long, value_enum, default_value_t = On::Sim)]
     on: On,
     /// Change a value: ROLE.KEY=VALUE, or the path of a value in the file. KEY=A|B|C: a grid of runs, with each.
-    /// KEY=@FILE reads the value from a file: other users can read a command line.
+    /// KEY=@FILE reads the value from a file: every user of the machine can read a command line, so a key belongs into a file.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     set: Vec<Setting>,
     /// The seed of all chance; of the first run, if there are several.
@@ -117,6 +117,7 @@ fn snap(text: &str) -> Result<Snap, String> {
 }
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    measuring::warn_of_keys(&args.set);
     if args.no_records {
         if args.on == On::Linux {
             return Err(Failure::Usage("--no-records is for the simulator".to_owned()));

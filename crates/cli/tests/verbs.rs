@@ -78,6 +78,21 @@ fn many_runs_are_summed_up_however_many_go_at_once() {
 }
 
 #[test]
+fn a_key_on_a_command_line_is_no_secret_and_the_command_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let key = "5ec2e75ec2e75ec2e75ec2e75ec2e75e";
+    std::fs::write(folder.path().join("key"), key).unwrap();
+    for (value, is_told) in [(key, true), ("@key", false)] {
+        let set = format!("cellular-ip.network_key={value}");
+        let output = wayfare(folder.path(), &["run", "first", "--force", "--set", &set]);
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(0), "{said}");
+        assert_eq!(said.contains("give --set cellular-ip.network_key=@FILE"), is_told, "{said}");
+        assert!(!said.contains(key), "{said}");
+    }
+}
+
+#[test]
 fn several_runs_do_not_lie_among_single_ones_and_replace_nothing_of_a_user() {
     let folder = tempfile::tempdir().unwrap();
     let is_there = |path: &str| folder.path().join(path).exists();

@@ -8,7 +8,7 @@ use toml::Value;
 use toml::de::{DeTable, DeValue};
 
 /// Whether the value of a TOML key of this name is a secret.
-fn is_secret(name: &str) -> bool {
+pub(super) fn is_secret(name: &str) -> bool {
     name == "key" || name.ends_with("_key")
 }
 

@@ -1,6 +1,7 @@
 //! `--set key=value`: one value of a scenario, changed from outside. `--set key=@FILE` reads the value from a file, which may be
 //! `/dev/stdin`.
 
+use super::secret::{has_keys, is_secret};
 use std::fmt;
 use std::str::FromStr;
 use toml::{Table, Value};
@@ -11,6 +12,8 @@ use toml::{Table, Value};
 pub struct Setting {
     path: Vec<String>,
     value: Value,
+    /// The value was read from a file.
+    is_from_file: bool,
 }
 
 /// Names by which a role's settings are reached. A gateway is a node of its network as much as a base station is.
@@ -33,11 +36,13 @@ impl FromStr for Setting {
             let read = std::fs::read_to_string(file).map_err(|error| format!("`{text}`: {file}: {error}"));
             read.map(|value| value.trim().to_owned())
         };
-        let value = &value.strip_prefix('@').map_or_else(|| Ok(value.to_owned()), read)?;
+        let file = value.strip_prefix('@');
+        let value = &file.map_or_else(|| Ok(value.to_owned()), read)?;
         // What is not a TOML value is a text: nobody should have to quote `5ms` twice.
         let parsed =
             format!("value = {value}").parse::<Table>().ok().and_then(|mut table| table.remove("value"));
-        Ok(Self { path, value: parsed.unwrap_or_else(|| Value::String(value.to_owned())) })
+        let value = parsed.unwrap_or_else(|| Value::String(value.to_owned()));
+        Ok(Self { path, value, is_from_file: file.is_some() })
     }
 }
 
@@ -50,13 +55,26 @@ impl fmt::Display for Setting {
 impl Setting {
     /// A setting made by code.
     pub fn new(path: &str, value: impl Into<Value>) -> Self {
-        Self { path: path.split('.').map(str::to_owned).collect(), value: value.into() }
+        let path = path.split('.').map(str::to_owned).collect();
+        Self { path, value: value.into(), is_from_file: false }
     }
 
     /// Its path and its value, as they are written.
     pub fn parts(&self) -> (String, String) {
         let value = self.value.as_str().map_or_else(|| self.value.to_string(), str::to_owned);
         (self.path.join("."), value)
+    }
+
+    /// Whether a key stands in the setting itself, and not in a file that it names: where settings come from a command line, every
+    /// user of the machine can read it there.
+    pub fn shows_key(&self) -> bool {
+        let is_key = self.path.last().is_some_and(|name| is_secret(name)) && self.value.is_str();
+        !self.is_from_file && (is_key || has_keys(&format!("value = {}", self.value)))
+    }
+
+    /// Its path, as it is written.
+    pub fn path(&self) -> String {
+        self.path.join(".")
     }
 
     /// Whether it is about a value below this key of the file.
@@ -192,5 +210,15 @@ mod tests {
         assert_eq!(setting.parts().1, "000102030405060708090a0b0c0d0e0f");
         let refused = format!("mobile.key=@{path}-that-is-not-there").parse::<Setting>().unwrap_err();
         assert!(refused.contains("that-is-not-there: No such file"), "{refused}");
+        assert!(!setting.shows_key(), "it is on no command line");
+    }
+
+    #[test]
+    fn a_key_in_the_setting_itself_is_seen() {
+        let shows = |text: &str| text.parse::<Setting>().unwrap().shows_key();
+        assert!(shows("cellular-ip.network_key=000102030405060708090a0b0c0d0e0f"));
+        assert!(shows("mobile.key=00|01"));
+        assert!(shows("host.home.role[0]={ kind = \"x\", mobile_nodes = [{ key = \"00\" }] }"));
+        assert!(!shows("radio.retune=5ms") && !shows("cellular-ip.key_generation=1"));
     }
 }
