@@ -161,7 +161,12 @@ pub(crate) fn linux_failure(error: &lab::linux::LinuxError) -> Failure {
     use lab::linux::LinuxError;
     match error {
         LinuxError::Interrupted => Failure::Interrupted,
-        LinuxError::Machine(_) | LinuxError::Lacks(_) => Failure::Machine(error.to_string()),
+        LinuxError::Machine(_) | LinuxError::Lacks(_) => {
+            Failure::Machine(format!("{error}; `wayfare doctor` shows what this machine offers"))
+        }
+        LinuxError::NotReady { host, why } => {
+            Failure::Untrusted(vec![Doubt::NotReady { host: host.clone(), why: why.clone() }.into()])
+        }
         LinuxError::World(_) | LinuxError::File(..) => Failure::no_result(error.to_string()),
     }
 }

@@ -362,8 +362,7 @@ fn carry_out(args: &Args, plan: &Plan, stop: &AtomicBool) -> Result<Outcome, Fai
 
 /// Runs it on this kernel, and again, up to `repeats` times, where the machine disturbed it.
 pub(crate) fn on_linux(plan: &Plan, repeats: usize, stop: &AtomicBool) -> Result<Outcome, Failure> {
-    let wayfare = std::env::current_exe().map_err(|error| Failure::Machine(error.to_string()))?;
-    let programs = lab::linux::Programs { wayfare, instead: None };
+    let programs = lab::linux::Programs::of_this_program().map_err(|error| linux_failure(&error))?;
     let told = |why: &str| tell!("repeated, for the machine disturbed it: {why}");
     lab::linux::run_undisturbed(plan, &programs, stop, repeats, &told).map_err(|error| linux_failure(&error))
 }

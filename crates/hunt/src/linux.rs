@@ -4,7 +4,7 @@
 
 use crate::draft::Draft;
 use crate::facts::Facts;
-use crate::judge::{Violation, judge};
+use crate::judge::{Judge, Violation, judge};
 use crate::run::{facts, watch};
 use crate::write;
 use lab::run::Outcome;
@@ -43,6 +43,14 @@ pub fn verdict(draft: &Draft, outcome: &Outcome) -> Verdict {
     match outcome.doubts.iter().find(|doubt| disturbs(doubt)) {
         Some(doubt) => Verdict::Inconclusive(doubt.to_string()),
         None => Verdict::Judged(judge(draft, &facts_of(draft, outcome))),
+    }
+}
+
+/// What became of a run that gave no result: a daemon that does not begin, at first or after a crash, breaks a law.
+pub fn verdict_without_result(doubts: &[Doubt]) -> Verdict {
+    match doubts.iter().find(|doubt| matches!(doubt, Doubt::NotReady { .. })) {
+        Some(doubt) => Verdict::Judged(vec![Violation { judge: Judge::Laws, what: doubt.to_string() }]),
+        None => Verdict::Inconclusive(doubts.first().map_or_else(String::new, ToString::to_string)),
     }
 }
 
@@ -85,7 +93,6 @@ mod tests {
     use super::*;
     use crate::draft::Protocol;
     use crate::draw::{Size, draw};
-    use crate::judge::Judge;
 
     /// A run of a seed that violates nothing, with the records that Linux would give.
     fn run() -> (Draft, Outcome) {
@@ -136,6 +143,18 @@ mod tests {
         let changed = Doubt::Changed { host: "r0".to_owned(), what: "was killed".to_owned() };
         assert_eq!(with(vec![changed]), Some(vec![Judge::Laws]));
         assert_eq!(with(vec![Doubt::Uncut { begun_s: 1.0 }]), Some(vec![]), "of the analysis alone");
+    }
+
+    #[test]
+    fn a_daemon_that_does_not_begin_is_a_violation_and_a_lab_that_ends_early_is_none() {
+        let why = "the daemon ended before it was ready, exit status: 101: no store".to_owned();
+        let never = Doubt::NotReady { host: "r0".to_owned(), why };
+        let Verdict::Judged(found) = verdict_without_result(std::slice::from_ref(&never)) else {
+            panic!("it is the daemon's own doing")
+        };
+        assert_eq!(found, [Violation { judge: Judge::Laws, what: never.to_string() }]);
+        let early = Doubt::NoResult { why: "pid 1 of the lab ended".to_owned() };
+        assert!(matches!(verdict_without_result(&[early]), Verdict::Inconclusive(_)));
     }
 
     #[test]

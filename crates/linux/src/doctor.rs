@@ -3,7 +3,7 @@
 
 use crate::error::{Attempt, Error, Result, check};
 use crate::packet::set_option;
-use crate::world::{Maps, World, leave};
+use crate::world::{Maps, Step as WorldStep, World, leave};
 use crate::{Clock, End, Netlink, Offset, Options, PacketSocket, Place, Timer};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::pipe::{PipeFlags, pipe_with};
@@ -13,7 +13,7 @@ use rustix::time::Timespec;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use wire::{Duration, EtherType, Frame, Mac, ethernet};
 
 /// One thing that was tried.
@@ -41,8 +41,15 @@ const LIMIT: Timespec = Timespec { tv_sec: 10, tv_nsec: 0 };
 
 type Test = fn() -> Result<String>;
 
+const PROC: &str = "/proc";
+const NULL: &str = "/dev/null";
+const TEMPORARY: &str = "temporary files";
+
 /// What is tried: name, what needs it, whether in a network namespace of its own, and how.
-const TESTS: [(&str, &str, bool, Test); 13] = [
+const TESTS: [(&str, &str, bool, Test); 16] = [
+    (PROC, LAB, false, proc),
+    (NULL, LAB, false, null),
+    (TEMPORARY, LAB, false, temporary),
     ("user namespaces", ROOTLESS, false, user_namespace),
     ("network namespaces", LAB, true, || Ok("a new one was entered".to_owned())),
     ("PID namespaces", LAB, false, pid_namespace),
@@ -86,6 +93,44 @@ fn missing(probes: &[Probe], root: bool) -> Option<String> {
     (!names.is_empty()).then(|| names.join(", "))
 }
 
+/// What the file system has to have for a lab, which a plain chroot may lack: found out at once, without a process of its own.
+///
+/// # Errors
+/// The name of the first feature that is missing, as [`probe`] names it, and what the kernel said.
+pub fn files_for_lab() -> std::result::Result<(), (&'static str, Error)> {
+    let tests: [(&str, Test); 3] = [(PROC, proc), (NULL, null), (TEMPORARY, temporary)];
+    tests.into_iter().try_for_each(|(name, test)| test().map(drop).map_err(|error| (name, error)))
+}
+
+/// The feature that a world lacked which could not be made, as [`probe`] names it.
+pub fn lacked_by_world(error: &Error) -> Option<&'static str> {
+    let step = WorldStep::of(error)?;
+    Some(match step {
+        WorldStep::Unshare => "network namespaces, PID namespaces",
+        WorldStep::UnshareUser | WorldStep::SetGroups | WorldStep::UidMap | WorldStep::GidMap => {
+            "user namespaces"
+        }
+        WorldStep::Fork | WorldStep::Watch | WorldStep::Private | WorldStep::Proc => "PID namespaces",
+    })
+}
+
+fn proc() -> Result<String> {
+    let path = "/proc/self/exe";
+    std::fs::read_link(path).attempt("read", path)?;
+    Ok("is mounted".to_owned())
+}
+
+fn null() -> Result<String> {
+    File::options().read(true).write(true).open(NULL).attempt("open", NULL)?;
+    Ok("can be opened".to_owned())
+}
+
+fn temporary() -> Result<String> {
+    let folder = std::env::temp_dir();
+    tempfile::tempdir_in(&folder).attempt("make a directory in", folder.display())?;
+    Ok(format!("in {}", folder.display()))
+}
+
 fn leave_network() -> Result<()> {
     leave(Maps::needed().as_ref(), UnshareFlags::NEWNET).map_err(|(step, cause)| Error {
         attempt: step.attempt(),
@@ -104,8 +149,11 @@ fn user_namespace() -> Result<String> {
 }
 
 fn pid_namespace() -> Result<String> {
-    let mut command = Command::new("/bin/sh");
-    command.args(["-c", "test $$ = 1"]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    // This program itself: there may be no other one, and nothing at `/dev/null`.
+    let mut command = Command::new("/proc/self/exe");
+    let (read, write) = pipe_with(PipeFlags::CLOEXEC).attempt("open", "a pipe")?;
+    let other = write.try_clone().attempt("open", "a pipe")?;
+    command.arg("--help").stdin(read).stdout(write).stderr(other);
     let ended = World::spawn(command)?.wait(None)?;
     match ended {
         Some(status) if status.success() => Ok("with /proc of its own".to_owned()),
@@ -173,7 +221,8 @@ pub fn tcp_repair() -> Result<()> {
     set_option(&socket, libc::IPPROTO_TCP, libc::TCP_REPAIR, 1).attempt("set TCP_REPAIR on", "a socket")
 }
 
-fn congestion(name: &str) -> Result<String> {
+/// Has a socket use this congestion control, and throws it away. Returns what is found about it.
+pub fn congestion(name: &str) -> Result<String> {
     let socket = tcp_socket()?;
     rustix::net::sockopt::set_tcp_congestion(&socket, name).attempt("choose for a socket", name)?;
     let default = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control").unwrap_or_default();
@@ -266,6 +315,22 @@ mod tests {
             let children = std::fs::read_to_string("/proc/thread-self/children").unwrap_or_default();
             assert_eq!(children, "");
         });
+    }
+
+    #[test]
+    fn each_step_of_a_world_that_fails_has_a_feature() {
+        let failed = |attempt| Error {
+            attempt,
+            subject: "a lab".to_owned(),
+            cause: io::Error::from_raw_os_error(libc::EPERM),
+        };
+        let known: Vec<&str> = TESTS.iter().map(|(name, ..)| *name).collect();
+        for step in WorldStep::ALL {
+            let features = lacked_by_world(&failed(step.attempt())).unwrap();
+            assert!(features.split(", ").all(|feature| known.contains(&feature)), "{features}");
+        }
+        assert_eq!(lacked_by_world(&failed("start")), None);
+        assert!(files_for_lab().is_ok());
     }
 
     #[test]

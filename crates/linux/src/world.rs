@@ -186,7 +186,7 @@ pub(crate) enum Step {
 }
 
 impl Step {
-    const ALL: [Self; 9] = [
+    pub(crate) const ALL: [Self; 9] = [
         Self::Unshare,
         Self::UnshareUser,
         Self::SetGroups,
@@ -197,6 +197,11 @@ impl Step {
         Self::Private,
         Self::Proc,
     ];
+
+    /// The step at which a world could not be made.
+    pub(crate) fn of(error: &Error) -> Option<Self> {
+        Self::ALL.into_iter().find(|step| step.attempt() == error.attempt)
+    }
 
     fn failed(self) -> impl FnOnce(io::Error) -> (Self, io::Error) {
         move |cause| (self, cause)

@@ -256,6 +256,13 @@ pub enum Doubt {
         /// Why.
         why: String,
     },
+    /// A daemon ended before it was ready, or did not get ready though the lab's own process ran meanwhile: there is no result.
+    NotReady {
+        /// Its host.
+        host: String,
+        /// What became of it, and its last words.
+        why: String,
+    },
     /// There is no result at all.
     NoResult {
         /// Why.
@@ -407,6 +414,7 @@ impl Doubt {
             Self::Short { metric, values, repetitions } => {
                 write!(f, "{metric}: {values} of {repetitions} repetitions")
             }
+            Self::NotReady { host, why } => write!(f, "{host}: {why}"),
             Self::NotMeasured { why } | Self::NoResult { why } => write!(f, "{why}"),
             _ => Ok(()),
         }

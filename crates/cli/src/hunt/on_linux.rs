@@ -97,23 +97,27 @@ fn seed(protocol: Protocol, seed: u64, out: &Path, stop: &AtomicBool) -> Result<
         Err(why) => return Ok(found(draft, Vec::new(), Some(why))),
     };
     for attempt in 0..=REPEATS {
-        let why = match run::on_linux(&plan, 0, stop) {
-            Ok(outcome) => match linux::verdict(&draft, &outcome) {
-                Verdict::Judged(violations) if violations.is_empty() => return Ok(Judged::Held),
-                Verdict::Judged(violations) => {
-                    for violation in &violations {
-                        tell!("{protocol}, seed {seed}: {}: {}", violation.judge, violation.what);
-                    }
-                    keep(&outcome, &out.join(format!("{protocol}-linux-{seed}")));
-                    return Ok(found(draft, violations, None));
-                }
-                Verdict::Inconclusive(why) => why,
-            },
+        let (verdict, outcome) = match run::on_linux(&plan, 0, stop) {
+            Ok(outcome) => (linux::verdict(&draft, &outcome), Some(outcome)),
             // This run alone came to nothing.
             Err(Failure::Untrusted(doubts)) => {
-                doubts.first().map_or_else(String::new, |named| named.doubt.to_string())
+                let doubts: Vec<_> = doubts.into_iter().map(|named| named.doubt).collect();
+                (linux::verdict_without_result(&doubts), None)
             }
             Err(failure) => return Err(failure),
+        };
+        let why = match verdict {
+            Verdict::Judged(violations) if violations.is_empty() => return Ok(Judged::Held),
+            Verdict::Judged(violations) => {
+                for violation in &violations {
+                    tell!("{protocol}, seed {seed}: {}: {}", violation.judge, violation.what);
+                }
+                if let Some(outcome) = outcome {
+                    keep(&outcome, &out.join(format!("{protocol}-linux-{seed}")));
+                }
+                return Ok(found(draft, violations, None));
+            }
+            Verdict::Inconclusive(why) => why,
         };
         let what = if attempt < REPEATS { "repeated" } else { "inconclusive" };
         tell!("{protocol}, seed {seed} is {what}: {why}");

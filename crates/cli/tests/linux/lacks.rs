@@ -78,3 +78,57 @@ fn without_the_capability_for_raw_sockets_there_is_no_run() {
     let output = ended(command.current_dir(out.path()));
     assert_lacks(&output, &["raw sockets, which carry the frames", "Operation not permitted"], out.path());
 }
+
+/// A folder that has the command, the libraries that it is linked with, and nothing else. `None` if there is no `ldd`.
+fn bare_root(root: &Path) -> Option<()> {
+    let linked = Command::new("ldd").arg(wayfare()).output();
+    if !need("ldd", linked.is_ok()) {
+        return None;
+    }
+    let linked = text(&linked.unwrap().stdout);
+    let libraries = linked.split_whitespace().filter(|word| word.starts_with('/')).map(Path::new);
+    for library in libraries {
+        let to = root.join(library.strip_prefix("/").unwrap());
+        std::fs::create_dir_all(to.parent().unwrap()).unwrap();
+        std::fs::copy(library, to).unwrap();
+    }
+    std::fs::copy(wayfare(), root.join("wayfare")).unwrap();
+    Some(())
+}
+
+/// A plain chroot: `run` names the first feature that is missing, as `doctor` does.
+#[test]
+fn in_a_plain_chroot_the_missing_feature_is_named() {
+    if !need("root, to change the root", is_root()) {
+        return;
+    }
+    let _turn = beside_another();
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path();
+    let Some(()) = bare_root(root) else { return };
+    for folder in ["proc", "dev"] {
+        std::fs::create_dir(root.join(folder)).unwrap();
+    }
+    let at = root.display();
+    // What is mounted is mounted in a mount namespace of the command's own.
+    let in_it = |prepare: &str, words: &str| {
+        let script = format!("{prepare} exec chroot '{at}' /wayfare {words}");
+        ended(Command::new("unshare").args(["-m", "sh", "-c", &script]))
+    };
+    let assert_missing = |prepare: &str, feature: &str, why: &str| {
+        let run = "run first --on linux --set duration=900ms --set constant-rate.stop=800ms --out /run";
+        let output = in_it(prepare, run);
+        assert_lacks(&output, &[&format!("this machine cannot run it on Linux: {feature}: {why}")], root);
+        let told = in_it(prepare, "doctor");
+        let need =
+            text(&told.stderr).lines().find(|line| line.contains("runs on Linux need: ")).map(str::to_owned);
+        assert!(told.status.code() == Some(3) && need.is_some_and(|need| need.contains(feature)), "{told:?}");
+    };
+    let proc = format!("mount -t proc proc '{at}/proc' &&");
+    assert_missing("", "/proc", "cannot read /proc/self/exe");
+    assert_missing(&proc, "/dev/null", "cannot open /dev/null");
+    std::fs::write(root.join("dev/null"), "").unwrap();
+    assert_missing(&proc, "temporary files", "cannot make a directory in /tmp");
+    std::fs::create_dir(root.join("tmp")).unwrap();
+    assert_missing(&proc, "PID namespaces", "cannot keep the mounts private of");
+}

@@ -50,6 +50,14 @@ pub enum LinuxError {
     /// Inside the world, this machine lacks something; what the world said.
     #[error("this machine cannot run it on Linux: {0}")]
     Lacks(String),
+    /// A daemon did not begin, and this machine is not the cause.
+    #[error("{host}: {why}")]
+    NotReady {
+        /// Its host.
+        host: String,
+        /// What became of it, and its last words.
+        why: String,
+    },
     /// The world ended before its time; what it said.
     #[error("{0}")]
     World(String),
@@ -111,6 +119,31 @@ pub struct Programs {
     pub instead: Option<(String, Vec<String>)>,
 }
 
+impl Programs {
+    /// This program, which is started again as pid 1 and as every daemon. What the file system lacks for a lab is found out first.
+    ///
+    /// # Errors
+    /// The feature that is missing, as `wayfare doctor` names it.
+    pub fn of_this_program() -> Result<Self, LinuxError> {
+        files()?;
+        let wayfare = std::env::current_exe();
+        let wayfare = wayfare.map_err(|error| LinuxError::Lacks(format!("/proc: where am I? {error}")))?;
+        Ok(Self { wayfare, instead: None })
+    }
+}
+
+fn files() -> Result<(), LinuxError> {
+    linux::doctor::files_for_lab().map_err(|(feature, why)| LinuxError::Lacks(format!("{feature}: {why}")))
+}
+
+/// What this machine lacks for a world, by the name that `wayfare doctor` has for it.
+fn no_world(error: Error) -> LinuxError {
+    match linux::doctor::lacked_by_world(&error) {
+        Some(feature) => LinuxError::Lacks(format!("{feature}: {error}")),
+        None => error.into(),
+    }
+}
+
 /// A run that has not ended this long after its own time is ended: longer than pid 1 waits for the records of daemons.
 const PATIENCE: Duration = Duration::from_secs(90);
 
@@ -159,13 +192,14 @@ impl Drop for Running {
 /// Runs a plan on Linux. `stop` ends it early, as Ctrl-C does.
 pub fn run(plan: Plan, programs: &Programs, stop: &AtomicBool) -> Result<Outcome, LinuxError> {
     let _running = Running::begin();
+    files()?;
     let mut dir = LabDir::create()?;
     let at = |name: &str| dir.path().join(name);
     write(&at(file::PLAN), &world::Order::new(&plan, programs, last_control().is_none()).to_text()?)?;
     let mut command = Command::new(&programs.wayfare);
     command.arg("lab-world").arg(dir.path());
     command.stdin(std::process::Stdio::null()).stdout(std::process::Stdio::null());
-    let mut world = World::spawn(command)?;
+    let mut world = World::spawn(command).map_err(no_world)?;
     dir.note_child(world.init())?;
     let keeper = world.keeper().id();
     dir.note_child(keeper)?;
@@ -340,6 +374,11 @@ mod tests {
             assert!(matches!(world, LinuxError::World(text) if text == what));
             assert!(matches!(lacks, LinuxError::Lacks(text) if text == what));
         }
+        let (host, why) = ("b1".to_owned(), "no daemon answers".to_owned());
+        let text = serde_json::to_vec(&world::Failed::NotReady { host, why }).unwrap();
+        let failed = LinuxError::from(serde_json::from_slice::<world::Failed>(&text).unwrap());
+        assert!(matches!(&failed, LinuxError::NotReady { host, .. } if host == "b1"));
+        assert_eq!(failed.to_string(), "b1: no daemon answers");
     }
 
     #[test]

@@ -70,6 +70,8 @@ pub(super) struct Daemon {
 
 /// Daemons that take longer than this to take over their interfaces are not coming.
 pub(super) const READY: Duration = Duration::from_secs(10);
+/// A machine whose lab did not run for longer than this within that time may be the cause.
+const LONG_PAUSE: Duration = Duration::from_secs(1);
 /// The zero of the clock lies so far ahead when the daemons are told.
 const LEAD: Duration = Duration::from_millis(50);
 /// A daemon that was told to end has so long to write its records: of a long run there are some hundred megabytes, and a
@@ -93,6 +95,8 @@ pub fn carry_out(dir: &Path) -> Result<(), LinuxError> {
 pub(super) enum Failed {
     /// This machine lacks something.
     Lacks(String),
+    /// A daemon did not begin.
+    NotReady { host: String, why: String },
     /// Anything else.
     World(String),
 }
@@ -102,6 +106,7 @@ impl Failed {
         match error {
             LinuxError::Machine(error) => Self::Lacks(error.to_string()),
             LinuxError::Lacks(what) => Self::Lacks(what.clone()),
+            LinuxError::NotReady { host, why } => Self::NotReady { host: host.clone(), why: why.clone() },
             other => Self::World(other.to_string()),
         }
     }
@@ -111,6 +116,7 @@ impl From<Failed> for LinuxError {
     fn from(failed: Failed) -> Self {
         match failed {
             Failed::Lacks(what) => Self::Lacks(what),
+            Failed::NotReady { host, why } => Self::NotReady { host, why },
             Failed::World(what) => Self::World(what),
         }
     }
@@ -334,16 +340,25 @@ pub(super) struct Greeting {
     /// Since when it has had time for that.
     since: Clock,
     has_asked: bool,
+    /// When it was looked at last.
+    looked: Clock,
+    /// The longest time between two looks: for so long this process did not run either.
+    pause: Duration,
 }
 
 impl Greeting {
     pub(super) fn new() -> Self {
-        Self { since: Clock::start(), has_asked: false }
+        Self { since: Clock::start(), has_asked: false, looked: Clock::start(), pause: Duration::ZERO }
+    }
+
+    fn look(&mut self) {
+        self.pause = self.pause.max(elapsed(self.looked));
+        self.looked = Clock::start();
     }
 
     /// The daemon is stopped: this time does not count.
     pub(super) fn excuse(&mut self) {
-        self.since = Clock::start();
+        (self.since, self.looked) = (Clock::start(), Clock::start());
     }
 }
 
@@ -442,7 +457,10 @@ impl Daemon {
         let name = &self.name;
         match status.code() {
             Some(CANNOT) => LinuxError::Lacks(format!("{name}: {said}")),
-            _ => LinuxError::World(format!("{name}: the daemon ended before it was ready, {status}: {said}")),
+            _ => {
+                let why = format!("the daemon ended before it was ready, {status}: {said}");
+                LinuxError::NotReady { host: name.clone(), why }
+            }
         }
     }
 
@@ -453,14 +471,9 @@ impl Daemon {
             self.has_ended = true;
             return Err(self.never_ready(status));
         }
-        let late = |what| Err(LinuxError::World(format!("{}: {what}", self.name)));
+        greeting.look();
         if elapsed(greeting.since) > READY {
-            let listens = self.lines.is_some();
-            return late(if listens {
-                "the daemon does not get ready"
-            } else {
-                "no daemon answers at its control socket"
-            });
+            return Err(self.late(greeting.pause));
         }
         if self.lines.is_none() {
             self.lines = Lines::connect(&self.control).ok();
@@ -471,13 +484,30 @@ impl Daemon {
         }
         match lines.hear::<Answer>() {
             Heard::Message(Answer::Ok(_)) => Ok(true),
-            Heard::Message(Answer::Error(why)) => late(&why),
+            Heard::Message(Answer::Error(why)) => Err(LinuxError::NotReady { host: self.name.clone(), why }),
             Heard::Nothing => Ok(false),
             Heard::Nonsense(_) | Heard::Gone => {
                 (self.lines, greeting.has_asked) = (None, false);
                 Ok(false)
             }
         }
+    }
+
+    /// It did not get ready in time. Where the lab's own process did not run for `pause` meanwhile, the machine may be the cause.
+    fn late(&self, pause: Duration) -> LinuxError {
+        let what = if self.lines.is_some() {
+            "the daemon does not get ready"
+        } else {
+            "no daemon answers at its control socket"
+        };
+        let (host, seconds) = (self.name.clone(), READY.as_secs());
+        if pause > LONG_PAUSE {
+            let pause = pause.as_millis();
+            return LinuxError::World(format!(
+                "{host}: {what}, in {seconds} s; but for {pause} ms of them the lab's own process did not run either"
+            ));
+        }
+        LinuxError::NotReady { host, why: format!("{what}, in {seconds} s") }
     }
 
     /// Nothing waits for the confirmation: a daemon that is frozen in this instant is not to delay the radio process too.
