@@ -1,8 +1,8 @@
 //! `wayfare node CONFIG`
 
 use crate::Failure;
-use linux::TcpMetrics;
 use linux::daemon::{Interface, Spec, run};
+use linux::{Netlink, TcpMetrics};
 use roles::HostConfig;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -30,12 +30,43 @@ pub(crate) fn node(args: &Args) -> Result<(), Failure> {
     {
         return Err(Failure::Usage(takes_over(&spec)));
     }
+    of_this_machine(&config).map_err(|(path, problem)| {
+        let error = lab::scenario::host_config_error(&place.to_string(), &text, &path, &problem);
+        Failure::Machine(error.to_string())
+    })?;
     // The keys of a lab are in its scenario.
     if !config.daemon.hold && lab::scenario::has_keys(&text) {
         linux::seal_memory();
         warn_of_readers(&args.config);
     }
     run(spec).map_err(|error| Failure::Machine(error.to_string()))
+}
+
+/// What the configuration asks of this machine and it has not: the key, and what there is.
+fn of_this_machine(config: &HostConfig) -> Result<(), (String, String)> {
+    let links = Netlink::open().and_then(|mut net| net.links());
+    // Where they cannot be listed, the daemon says so.
+    for (index, interface) in config.interfaces.iter().enumerate() {
+        let Ok(links) = &links else { break };
+        if !links.iter().any(|link| link.name == interface.name) {
+            let names: Vec<&str> =
+                links.iter().map(|link| link.name.as_str()).filter(|name| *name != "lo").collect();
+            let there = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+            let problem = format!(
+                "this network namespace has no device `{}`; besides `lo` there are: {there}",
+                interface.name
+            );
+            return Err((format!("interface[{index}].name"), problem));
+        }
+    }
+    match &config.tcp.congestion {
+        Some(name) => linux::doctor::congestion(name).map(drop).map_err(|why| {
+            let path = "/proc/sys/net/ipv4/tcp_available_congestion_control";
+            let there = std::fs::read_to_string(path).unwrap_or_default().trim().replace(' ', ", ");
+            ("tcp.congestion".to_owned(), format!("this kernel has no `{name}` ({why}); loaded are: {there}"))
+        }),
+        None => Ok(()),
+    }
 }
 
 /// Says that others than the daemon's user can read its keys. It starts all the same: a configuration may be a group's.

@@ -170,14 +170,21 @@ pub enum RoleConfig {
     Roam(apps::RoamConfig),
 }
 
-/// What is wrong with a role as it is written, and at which key.
+/// What is wrong with a host or a role as it is written, and at which key.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("`{path}`: {problem}")]
-pub struct RoleError {
-    /// The path of the key within the role.
+pub struct KeyError {
+    /// The path of the key within the host or the role.
     pub path: String,
     /// What is wrong, and what is allowed.
     pub problem: String,
+}
+
+impl KeyError {
+    /// A key and its problem.
+    pub fn new(path: impl Into<String>, problem: impl Into<String>) -> Self {
+        Self { path: path.into(), problem: problem.into() }
+    }
 }
 
 impl<'de> Deserialize<'de> for RoleConfig {
@@ -194,12 +201,20 @@ pub enum NodeError {
     Role {
         /// Which.
         kind: &'static str,
+        /// Its place among the roles of its host, from 0.
+        index: usize,
         /// What is wrong.
         error: ConfigError,
     },
     /// Something of the host itself is wrong.
     #[error("{0}")]
-    Host(#[from] ConfigError),
+    Host(#[from] KeyError),
+}
+
+impl From<ConfigError> for NodeError {
+    fn from(error: ConfigError) -> Self {
+        Self::Host(KeyError::new(error.key, error.problem))
+    }
 }
 
 impl HostConfig {
@@ -207,10 +222,14 @@ impl HostConfig {
     pub fn node(&self, chance: &Seed) -> Result<Node, NodeError> {
         let names = self.interface_names();
         let (own, visited, partners) = (self.own_addresses()?, self.visited(), self.partners());
-        let build = |role: &RoleConfig| {
-            role.clone().on_host(&own, &visited, &partners).build(Interfaces(&names), chance)
+        let build = |(place, role): (usize, &RoleConfig)| {
+            let built = role.clone().on_host(&own, &visited, &partners).build(Interfaces(&names), chance);
+            built.map_err(|error| match error {
+                NodeError::Role { kind, error, .. } => NodeError::Role { kind, index: place, error },
+                host @ NodeError::Host(_) => host,
+            })
         };
-        self.node_of(self.roles.iter().map(build).collect::<Result<Vec<_>, _>>()?)
+        self.node_of(self.roles.iter().enumerate().map(build).collect::<Result<Vec<_>, _>>()?)
     }
 
     /// The node of this host with these roles in the place of the configured ones.
@@ -222,8 +241,10 @@ impl HostConfig {
         for (number, address) in self.interface_addresses()? {
             node.add_address(Instant::ZERO, Iface(number), address);
         }
-        for route in &self.routes {
-            let hop = self.hop(interfaces, route)?;
+        for (index, route) in self.routes.iter().enumerate() {
+            let hop = self
+                .hop(interfaces, route)
+                .map_err(|error| KeyError::new(format!("route[{index}].{}", error.key), error.problem))?;
             let key = Key { class: None, src: Prefix::ANY, dst: route.to };
             node.set_route(Instant::ZERO, key, Route { action: Action::Forward(hop), life: Life::Forever });
         }
@@ -231,7 +252,7 @@ impl HostConfig {
     }
 
     /// All its own addresses: those of no interface first, then the interfaces' in their order.
-    pub fn own_addresses(&self) -> Result<Vec<Ipv4Addr>, ConfigError> {
+    pub fn own_addresses(&self) -> Result<Vec<Ipv4Addr>, KeyError> {
         let mut own = self.addresses.clone();
         for (_, InterfaceAddress { address, .. }) in self.interface_addresses()? {
             if !own.contains(&address) {
@@ -276,18 +297,20 @@ impl HostConfig {
     }
 
     /// The interfaces that have an address, by number.
-    fn interface_addresses(&self) -> Result<Vec<(u16, InterfaceAddress)>, ConfigError> {
+    pub fn interface_addresses(&self) -> Result<Vec<(u16, InterfaceAddress)>, KeyError> {
         let with =
             (1..).zip(&self.interfaces).filter_map(|(number, i)| Some((number, i.address.as_deref()?)));
         let parsed = with.map(|(number, text)| {
-            let address = text.parse().map_err(|error| format!("`{text}`: {error}"));
-            Ok((number, address.map_err(|problem| ConfigError::new("interface.address", problem))?))
+            let wrong = |error| {
+                KeyError::new(format!("interface[{}].address", number - 1), format!("`{text}`: {error}"))
+            };
+            Ok((number, text.parse().map_err(wrong)?))
         });
         parsed.collect()
     }
 
     fn hop(&self, interfaces: Interfaces<'_>, route: &RouteConfig) -> Result<Hop, ConfigError> {
-        let iface = interfaces.number("route.interface", &route.interface)?;
+        let iface = interfaces.number("interface", &route.interface)?;
         let to = match route.via {
             Some(Via::Mac(mac)) => NextHop::Mac(mac),
             Some(Via::Ip(router)) => NextHop::Via(router),
@@ -301,16 +324,17 @@ impl HostConfig {
             "`{}` has no address, so it cannot ask for a neighbor; give it an address, or the route a link address",
             route.interface
         );
-        Err(ConfigError::new("route.via", problem))
+        Err(ConfigError::new("via", problem))
     }
 
     /// The link addresses of the interfaces, in their order.
-    pub fn macs(&self) -> Result<Vec<Mac>, ConfigError> {
-        let mac = |interface: &InterfaceConfig| {
-            let parsed = interface.mac.parse();
-            parsed.map_err(|error| ConfigError::new("interface.mac", format!("`{}`: {error}", interface.mac)))
+    pub fn macs(&self) -> Result<Vec<Mac>, KeyError> {
+        let mac = |(index, interface): (usize, &InterfaceConfig)| {
+            interface.mac.parse().map_err(|error| {
+                KeyError::new(format!("interface[{index}].mac"), format!("`{}`: {error}", interface.mac))
+            })
         };
-        self.interfaces.iter().map(mac).collect()
+        self.interfaces.iter().enumerate().map(mac).collect()
     }
 }
 
@@ -338,8 +362,8 @@ impl RoleConfig {
     ];
 
     /// Reads a role: `kind` says which, the other keys are that kind's configuration.
-    pub fn read(mut table: toml::Table) -> Result<Self, RoleError> {
-        let at_kind = |problem| RoleError { path: "kind".to_owned(), problem };
+    pub fn read(mut table: toml::Table) -> Result<Self, KeyError> {
+        let at_kind = |problem| KeyError { path: "kind".to_owned(), problem };
         let known = || format!("allowed: {}", Self::KINDS.join(", "));
         let Some(toml::Value::String(kind)) = table.remove("kind") else {
             return Err(at_kind(format!("a role needs a kind; {}", known())));
@@ -408,7 +432,7 @@ impl RoleConfig {
     /// The role, on a host with these interfaces. `chance` is the host's own.
     pub fn build(&self, interfaces: Interfaces<'_>, chance: &Seed) -> Result<Box<dyn Role>, NodeError> {
         let role = self.construct(interfaces, &chance.fork(self.kind()));
-        role.map_err(|error| NodeError::Role { kind: self.kind(), error })
+        role.map_err(|error| NodeError::Role { kind: self.kind(), index: 0, error })
     }
 
     fn construct(&self, interfaces: Interfaces<'_>, chance: &Seed) -> Result<Box<dyn Role>, ConfigError> {
@@ -445,10 +469,10 @@ impl RoleConfig {
     }
 }
 
-fn config<T: serde::de::DeserializeOwned>(table: toml::Table) -> Result<T, RoleError> {
+fn config<T: serde::de::DeserializeOwned>(table: toml::Table) -> Result<T, KeyError> {
     serde_path_to_error::deserialize(toml::Value::Table(table)).map_err(|error| {
         let path = error.path().to_string();
-        RoleError { path: path.trim_matches('.').to_owned(), problem: error.inner().message().to_owned() }
+        KeyError { path: path.trim_matches('.').to_owned(), problem: error.inner().message().to_owned() }
     })
 }
 
@@ -529,10 +553,11 @@ mod tests {
     #[test]
     fn what_is_wrong_is_named() {
         assert!(
-            problem("address = '10.1.0.1'", "").starts_with("`interface.address`: `10.1.0.1`: an interface")
+            problem("address = '10.1.0.1'", "")
+                .starts_with("`interface[0].address`: `10.1.0.1`: an interface")
         );
         for route in ["", "via = '10.1.0.254'"] {
-            assert!(problem("", route).starts_with("`route.via`: `eth` has no address"), "{route}");
+            assert!(problem("", route).starts_with("`route[0].via`: `eth` has no address"), "{route}");
         }
         assert_eq!("10.1.0".parse::<Via>(), Err(ParseViaError));
     }

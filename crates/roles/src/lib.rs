@@ -7,6 +7,6 @@ mod host;
 mod schema;
 mod tcp;
 
-pub use host::{DaemonConfig, HostConfig, InterfaceConfig, NodeError, ParseViaError, RoleConfig};
-pub use host::{RoleError, RouteConfig, Via};
+pub use host::{DaemonConfig, HostConfig, InterfaceConfig, KeyError, NodeError, ParseViaError, RoleConfig};
+pub use host::{RouteConfig, Via};
 pub use tcp::{EstimatorName, ProfileName, RecoveryName, TcpConfig, TooBigName};

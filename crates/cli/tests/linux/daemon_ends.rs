@@ -88,7 +88,28 @@ fn all_is_as_it_was_after_sigterm_sigint_an_order_to_stop_and_a_repair_after_sig
     let untouched = namespace_of(&between);
     assert_exit(&clean(), 0, "its daemon runs; not touched");
     assert_eq!(namespace_of(&between), untouched);
+    let cookie = between.router.run(linux::namespace::cookie).unwrap().unwrap();
+    let left = format!("/run/wayfare/namespace-{cookie}.json: what a dead daemon changed is not undone");
+    let look = || run(&["doctor"], std::path::Path::new("/"));
+    assert!(!text(&look().stdout).contains(&left), "it runs");
     kill(&mut between);
+    assert!(
+        between.control().exists(),
+        "nobody has removed the file of its socket, and the next daemon replaces it"
+    );
+    // Who only looks is told, and changes nothing; another user is told whose matter it is.
+    let told = run(&["doctor"], std::path::Path::new("/"));
+    assert_exit(
+        &told,
+        0,
+        "left behind; `wayfare doctor --clean` undoes and removes it:\n/run/wayfare/namespace-",
+    );
+    assert_exit(&told, 0, "what a dead daemon changed is not undone");
+    assert!(namespace_of(&between).contains("default dev wf-host"));
+    let elsewhere = tempfile::tempdir().unwrap();
+    let nobody = run_as_nobody(&["doctor", "--clean"], elsewhere.path());
+    let whose = "/run/wayfare is of the daemons of root: what they left behind only `wayfare doctor --clean` by root undoes";
+    assert_exit(&nobody, 0, whose);
     assert_exit(&clean(), 0, "what its daemon changed is undone");
     assert_eq!(namespace_of(&between), before);
 }
@@ -140,7 +161,9 @@ fn no_key_is_in_a_run_directory_and_a_labs_files_are_its_owners() {
     let _turn = beside_another();
     let out = tempfile::tempdir().unwrap();
     let key = "5ec2e75ec2e75ec2e75ec2e75ec2e75e";
-    let set = format!("cellular-ip.network_key={key}");
+    // Where it was given by the command line every user could read it; the command says so (`verbs`).
+    std::fs::write(out.path().join("key"), key).unwrap();
+    let set = format!("cellular-ip.network_key=@{}", out.path().join("key").display());
     let mut words = SHORT.to_vec();
     words.extend(["--set", &set]);
     let running = Running::start(&words, out.path());
@@ -221,4 +244,31 @@ fn the_control_socket_is_its_owners_and_no_client_keeps_others_out() {
     assert!(refused.contains("clients are connected"), "{refused}");
     pause(10_500);
     assert!(between.status().is_some());
+}
+
+/// What only this machine can tell of a configuration is told at its key, too.
+#[test]
+fn a_device_or_a_congestion_control_that_there_is_not_is_named_at_its_key() {
+    if !need("root, to make a network", is_root()) {
+        return;
+    }
+    let _turn = beside_another();
+    let between = Between::new();
+    let good = std::fs::read_to_string(between.config()).unwrap();
+    for (config, says) in [
+        (
+            good.replace("\"right\"", "\"rigt\""),
+            "line 4, column 12: `interface[1].name`: this network namespace has no device `rigt`",
+        ),
+        (
+            format!("{good}[tcp]\ncongestion = \"vegass\"\n"),
+            "column 14: `tcp.congestion`: this kernel has no `vegass`",
+        ),
+    ] {
+        std::fs::write(between.config(), config).unwrap();
+        let refused = between.spawn().wait_with_output().unwrap();
+        let said = text(&refused.stderr);
+        assert!(refused.status.code() == Some(3) && said.contains(says), "{said}");
+        assert!(!namespace_of(&between).contains("wf-host"));
+    }
 }

@@ -395,31 +395,3 @@ fn an_address_that_is_in_no_cells_network_is_named() {
         "{refusal}"
     );
 }
-
-#[test]
-fn a_hosts_configuration_is_refused_at_its_key() {
-    let text = "name = \"h\"\naddresses = [\"10.9.0.1\"]\n[[interface]]\nname = \"eth\"\nmac = \"02:00:00:00:00:01\"\n\
-                [[role]]\nkind = \"apps/constant-rate\"\nto = \"10.0.0.1:9\"\nrate = 5\nsize = 100\nstart = \"0s\"\nstop = \"1s\"\n";
-    assert!(super::super::host_config("h.toml", text).is_ok());
-    for (from, to, says) in [
-        ("rate = 5", "rate = 0", "h.toml, line 9, column 8: `role[0].rate`: allowed: 1 to 1000000"),
-        ("start = \"0s\"", "start = 0", "h.toml, line 11, column 9: `role[0].start`: 0 has no unit"),
-        (
-            "rate = 5",
-            "ratte = 5",
-            "h.toml, line 9, column 9: `role[0].ratte`: unknown field `ratte`, did you mean `rate`?",
-        ),
-        ("10.9.0.1", "10.9", "h.toml, line 2, column 14: `addresses[0]`: not an IPv4 address"),
-        ("02:00:00:00:00:01", "02", "h.toml, line 3, column 1: `interface.mac`: `02`: "),
-        ("name = \"h\"", "nam = \"h\"", "h.toml, line 1, column 7: `nam`: unknown field `nam`"),
-        (
-            "[[role]]",
-            "[[rolle]]",
-            "h.toml, line 6, column 1: `rolle`: unknown field `rolle`, did you mean `role`?",
-        ),
-    ] {
-        let refusal =
-            super::super::host_config("h.toml", &text.replacen(from, to, 1)).unwrap_err().to_string();
-        assert!(refusal.starts_with(says), "{refusal}");
-    }
-}

@@ -520,6 +520,17 @@ fn parse_host(
 
 /// Reads the configuration of a host, whose keys have `path` before them.
 pub(crate) fn read_host(source: &Source<'_>, path: &str, config: Table) -> Result<HostConfig, ScenarioError> {
+    let config = parse_config(source, path, config)?;
+    build(source, path, &config)?;
+    Ok(config)
+}
+
+/// The configuration as it is written, whether it makes a node or not.
+pub(crate) fn parse_config(
+    source: &Source<'_>,
+    path: &str,
+    config: Table,
+) -> Result<HostConfig, ScenarioError> {
     let roles = config.get("role").and_then(Value::as_array).cloned().unwrap_or_default();
     for (index, role) in roles.into_iter().enumerate() {
         let Value::Table(role) = role else { continue };
@@ -527,21 +538,21 @@ pub(crate) fn read_host(source: &Source<'_>, path: &str, config: Table) -> Resul
             source.at_path(&format!("{path}role[{index}].{}", error.path), &error.problem)
         })?;
     }
-    let config: HostConfig = serde_path_to_error::deserialize(Value::Table(config)).map_err(|error| {
+    serde_path_to_error::deserialize(Value::Table(config)).map_err(|error| {
         let key = error.path().to_string();
         let full = if key == "." { path.trim_end_matches('.').to_owned() } else { format!("{path}{key}") };
         source.at_path(if full.is_empty() { "." } else { &full }, error.inner().message())
-    })?;
+    })
+}
+
+/// That the configuration makes a node.
+pub(crate) fn build(source: &Source<'_>, path: &str, config: &HostConfig) -> Result<(), ScenarioError> {
     let chance = wire::Seed::new(0);
-    config.node(&chance).map_err(|error| {
-        let (key, problem) = match &error {
-            roles::NodeError::Role { kind, error } => {
-                let index = config.roles.iter().position(|role| role.kind() == *kind).unwrap_or(0);
-                (format!("{path}role[{index}].{}", error.key), &error.problem)
-            }
-            roles::NodeError::Host(error) => (format!("{path}{}", error.key), &error.problem),
-        };
-        source.at_path(&key, problem)
-    })?;
-    Ok(config)
+    let built = config.node(&chance).map_err(|error| match error {
+        roles::NodeError::Role { index, error, .. } => {
+            source.at_path(&format!("{path}role[{index}].{}", error.key), &error.problem)
+        }
+        roles::NodeError::Host(error) => source.at_path(&format!("{path}{}", error.path), &error.problem),
+    });
+    built.map(|_| ())
 }

@@ -5,6 +5,7 @@ mod course;
 mod error;
 mod event;
 mod expand;
+mod host_config;
 mod moves;
 mod nearest;
 mod networks;
@@ -18,6 +19,7 @@ pub(crate) mod units;
 
 pub use error::ScenarioError;
 pub use event::{EventTable, RandomTable, Step};
+pub use host_config::{host_config, host_config_error};
 pub(crate) use nearest::did_you_mean;
 pub use phase::{Repetition, is_shifted};
 pub(crate) use protocol::CellularIp as CellularIpTable;
@@ -478,12 +480,6 @@ pub(crate) fn read<'a, 's>(
         }
     }
     Ok((source, document))
-}
-
-/// Reads the configuration of one host, as `wayfare node` takes it. `file` is how errors name it.
-pub fn host_config(file: &str, text: &str) -> Result<roles::HostConfig, ScenarioError> {
-    let (source, table) = read(file, text, [].iter())?;
-    expand::read_host(&source, "", table)
 }
 
 /// A problem at a key of a scenario that was read before.
