@@ -92,6 +92,10 @@ fn on_both(text: &str, settings: &[&str], code: i32, says: &str) -> Option<[serd
 }
 
 const SHORT: [&str; 2] = ["duration=2.9s", "constant-rate.stop=2.8s"];
+/// Until after two more handoffs: a router that a busy machine brings back late has hosts again before the end.
+const LONG: [&str; 2] = ["duration=4.9s", "constant-rate.stop=4.8s"];
+/// From one packet of the source to the next, in milliseconds.
+const SPACING: u64 = 20;
 
 fn dropped(kept: &serde_json::Value, reason: &str) -> i64 {
     kept["summary"]["ledger"]["reasons"][reason].as_i64().unwrap_or_default()
@@ -120,33 +124,34 @@ fn a_router_that_is_stopped_while_it_restarts_begins_when_it_is_continued() {
         event("1.301s", "stop", "b1"),
         event("2s", "continue", "b1"),
     ];
-    let Some([sim, linux]) = on_both(&format!("{FIRST}{}", events.concat()), &SHORT, 0, "restart of b1")
+    let Some([sim, linux]) = on_both(&format!("{FIRST}{}", events.concat()), &LONG, 0, "restart of b1")
     else {
         return;
     };
+    // How long a daemon takes to die, or to take over its interfaces, is the machine's matter.
     let [crashed, again] = crash_of_b1(&linux);
-    assert!((1000..1010).contains(&crashed), "{crashed} ms");
-    assert!((2000..2300).contains(&again), "{again} ms");
-    let ends = |kept: &serde_json::Value| kept["summary"]["ledger"]["delivered"].as_i64().unwrap();
-    assert!(
-        ends(&sim) > 0 && ends(&linux) > 0 && ends(&sim) >= ends(&linux),
-        "{} {}",
-        ends(&sim),
-        ends(&linux)
-    );
+    assert!((1000..1300).contains(&crashed), "{crashed} ms");
+    assert!((2000..4800).contains(&again), "{again} ms");
+    let ends = |kept: &serde_json::Value| kept["summary"]["ledger"]["delivered"].as_u64().unwrap();
+    let (sim, on_linux) = (ends(&sim), ends(&linux));
+    // What passed the daemon while it died did not in the simulator.
+    let more = (crashed - 1000) / SPACING + 1;
+    assert!(on_linux > 0 && on_linux <= sim + more, "{sim} in the simulator, {on_linux} on Linux");
 }
 
 #[test]
 fn a_router_that_crashes_loses_what_it_had_and_comes_back() {
     let _turn = beside_another();
     let crash = event("1.3s", "crash", "b1") + &event("1.8s", "restart", "b1");
-    let Some([sim, linux]) = on_both(&format!("{FIRST}{crash}"), &SHORT, 0, "crash of b1") else { return };
-    // The daemon takes some hundredths of a second to take over its interfaces: two packets more.
-    let (sim, on_linux) = (dropped(&sim, "host_down"), dropped(&linux, "host_down"));
-    assert!(sim >= 24 && (0..=6).contains(&(on_linux - sim)), "{sim} in the simulator, {on_linux} on Linux");
+    let Some([sim, linux]) = on_both(&format!("{FIRST}{crash}"), &LONG, 0, "crash of b1") else { return };
     let [crashed, again] = crash_of_b1(&linux);
-    assert!((1300..1310).contains(&crashed), "{crashed} ms");
-    assert!((1800..2000).contains(&again), "{again} ms");
+    assert!((1300..1800).contains(&crashed), "{crashed} ms");
+    assert!((1800..4800).contains(&again), "{again} ms");
+    // The daemon dies, and takes over its interfaces, later than the simulator's host. Host and mobile send beside the source, too.
+    let (sim, on_linux) = (dropped(&sim, "host_down"), dropped(&linux, "host_down"));
+    let most = sim + i64::try_from((again - 1800) / SPACING).unwrap() * 2 + 4;
+    let least = sim - i64::try_from((crashed - 1300) / SPACING).unwrap() - 1;
+    assert!(sim >= 24 && (least..=most).contains(&on_linux), "{sim} in the simulator, {on_linux} on Linux");
 }
 
 #[test]
