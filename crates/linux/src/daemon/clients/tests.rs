@@ -47,7 +47,8 @@ fn opened() -> (tempfile::TempDir, PathBuf, Clients) {
 fn what_a_program_asks_for_is_looked_at() {
     in_world(|| {
         let (_dir, path, mut clients) = opened();
-        assert_eq!(Door::open(&path).err().and_then(|error| error.errno()), Some(libc::EADDRINUSE));
+        let second = Door::open(&path).err().map(|error| error.cause.kind());
+        assert_eq!(second, Some(std::io::ErrorKind::AddrInUse));
         let peer = Addr::new(Ipv4Addr::new(10, 1, 0, 1), 80);
         let tcp = || socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
         let mut ask = |by: &[u8], program, peer| ask(&mut clients, &path, by, program, peer);
