@@ -1,12 +1,15 @@
 //! The i-entry: one connection of a mobile host, by the two pairs of ends that never change (72 bytes).
 //!
 //! ```text
-//!  0 connection u32 · 4 generation u16 · 6 kind u8 · 7 flags u8 · 8 family u8 · 9 reserved u8
+//!  0 connection u32 · 4 generation u16 · 6 kind u8 · 7 flags u8 · 8 family u8: 2 · 9 reserved u8: 0
 //! 10 host's port u16 · 12 router's port u16 · 14 peer's port u16
-//! 16 host's address · 32 router's · 48 peer's: 16 bytes each
-//! 64 bytes that the host has received u64, valid with flag 4; flag 8: its program has closed it; flag 32: its call
-//!    is not answered; flag 16 with that: the call may come after this
+//! 16 host's address · 32 router's · 48 peer's: 16 bytes each, IPv4 mapped
+//! 64 bytes that the host has received u64: 0 without flag 4
 //! ```
+//!
+//! Kind 1: the host opened it; 2: its peer did. Flag 4: the last field is valid. Flag 8: the host's program has closed the connection.
+//! Flag 32: its call is not answered; 16 with it: the call may arrive after this message. Other kinds, flags and combinations of these
+//! are refused.
 
 use super::{mapped, put_mapped, zeros};
 use node::{Addr, Tuple};
