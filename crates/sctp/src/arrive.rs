@@ -122,7 +122,10 @@ impl Association {
         if kind == kind::AUTH {
             return self.authenticate(turn, chunk, bytes);
         }
-        if !turn.authenticated && self.keys.as_ref().is_some_and(|keys| keys.we_want(kind)) {
+        // A change is signed or dropped, also of a peer that can sign nothing (RFC 5061, sections 4.1.1 and 4.1.2).
+        let is_signed_only = matches!(chunk, Chunk::Asconf(_) | Chunk::AsconfAck(_))
+            || self.keys.as_ref().is_some_and(|keys| keys.we_want(kind));
+        if !turn.authenticated && is_signed_only {
             return Err(Reason("sctp_unauthenticated"));
         }
         // From an address that is not the peer's only a signed wish to change that counts; INIT ACK may come from any.

@@ -12,8 +12,7 @@ const SEAL: usize = 32;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Cookie {
     pub(crate) made: Instant,
-    /// Ours, which the INIT was sent to, and the peer's, which it came from.
-    pub(crate) local: Ipv4Addr,
+    /// The peer's address, which the INIT came from and INIT ACK went to.
     pub(crate) remote: Ipv4Addr,
     pub(crate) local_port: u16,
     pub(crate) remote_port: u16,
@@ -32,7 +31,6 @@ impl Cookie {
     pub(crate) fn emit(&self, chance: &Chance) -> Vec<u8> {
         let mut body = Vec::new();
         body.extend_from_slice(&self.made.0.to_be_bytes());
-        body.extend_from_slice(&self.local.octets());
         body.extend_from_slice(&self.remote.octets());
         body.extend_from_slice(&self.local_port.to_be_bytes());
         body.extend_from_slice(&self.remote_port.to_be_bytes());
@@ -56,14 +54,14 @@ impl Cookie {
         if !equal(seal, &chance.seal(made, body)) {
             return Err(Malformed("sctp_cookie_forged"));
         }
-        let (local, remote) = (r.array::<4>()?.into(), r.array::<4>()?.into());
+        let remote = r.array::<4>()?.into();
         let (local_port, remote_port) = (r.u16()?, r.u16()?);
         let ties = (r.u32()?, r.u32()?);
         let (tag, tsn, random) = (r.u32()?, r.u32()?, r.array()?);
         let count = r.u16()?;
         let locals = (0..count).map(|_| r.array::<4>().map(Ipv4Addr::from)).collect::<Result<_, _>>()?;
         let init = Init::from_bytes(r.rest())?;
-        Ok(Self { made, local, remote, local_port, remote_port, ties, tag, tsn, random, locals, init })
+        Ok(Self { made, remote, local_port, remote_port, ties, tag, tsn, random, locals, init })
     }
 }
 
@@ -77,7 +75,6 @@ mod tests {
     fn cookie() -> Cookie {
         Cookie {
             made: Instant(77),
-            local: Ipv4Addr::new(10, 1, 0, 7),
             remote: Ipv4Addr::new(10, 2, 0, 1),
             local_port: 80,
             remote_port: 4000,

@@ -74,9 +74,12 @@ impl Association {
                 self.is_not_at(now, src);
                 Err(UNPROVED)
             }
-            Chunk::Heartbeat(_) | Chunk::HeartbeatAck(_) | Chunk::Asconf(_) | Chunk::AsconfAck(_) => Ok(()),
-            // The endpoint has looked at it.
-            Chunk::CookieEcho(_) => Ok(()),
+            // What is signed was verified, and a cookie by the endpoint.
+            Chunk::Heartbeat(_)
+            | Chunk::HeartbeatAck(_)
+            | Chunk::Asconf(_)
+            | Chunk::AsconfAck(_)
+            | Chunk::CookieEcho(_) => Ok(()),
             _ if self.is_open() => Err(Reason("sctp_source_unproved")),
             _ => Ok(()),
         }

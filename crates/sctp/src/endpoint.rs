@@ -439,7 +439,6 @@ impl Endpoint {
         let locals = if lists { listener.addresses.clone() } else { Vec::new() };
         let cookie = Cookie {
             made: now,
-            local: dst,
             remote: src,
             local_port: packet.dst_port,
             remote_port: packet.src_port,

@@ -363,7 +363,6 @@ impl Association {
         };
         let cookie = Cookie {
             made: now,
-            local: dst,
             remote: src,
             local_port: self.local_port,
             remote_port: self.peer_port,

@@ -59,6 +59,7 @@ pub(crate) struct Probe {
 
 /// One address of the peer.
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "four facts that do not exclude each other")]
 pub(crate) struct Path {
     pub(crate) address: Ipv4Addr,
     pub(crate) state: PathState,

@@ -50,9 +50,13 @@ impl Association {
         for (peer, source) in self.sources() {
             let was = before.iter().find(|(address, _)| *address == peer).and_then(|(_, was)| *was);
             let Some(path) = self.paths.get_mut(peer).filter(|_| was != source) else { continue };
-            was.into_iter().for_each(|was| self.routes.leave((was, peer), &path.rto));
+            if let Some(was) = was {
+                self.routes.leave((was, peer), &path.rto);
+            }
             path.reset_congestion(&self.config);
-            source.into_iter().for_each(|source| path.rto = self.routes.rto((source, peer), &self.config));
+            if let Some(source) = source {
+                path.rto = self.routes.rto((source, peer), &self.config);
+            }
         }
     }
 

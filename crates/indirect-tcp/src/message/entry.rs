@@ -7,7 +7,8 @@
 //! 64 reserved (8)
 //! ```
 //!
-//! Flags: 8, its program has closed it. 32, its call is not answered. 16, only with 32: the call may come after this.
+//! Flags: 8, its program has closed it. 32, its call is not answered. 16, only with 32: the call may come after this. Other kinds,
+//! flags and combinations of these are refused.
 
 use super::{mapped, put_mapped, zeros};
 use node::{Addr, Tuple};

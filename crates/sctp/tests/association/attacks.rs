@@ -1,6 +1,7 @@
 //! What strangers and false friends try, and what comes of it: nothing (RFC 5062).
 
 use crate::harness::{CN, PORT, Weather, World, endpoint, mn, noise};
+use crate::script::{PEER_TSN, Script};
 use crate::transfers::patient;
 use auth::Key;
 use sctp::message::{Action, Address, Asconf, Auth, Chunk, Packet, Request};
@@ -223,6 +224,18 @@ fn who_cannot_authenticate_changes_no_addresses() {
     let end = world.events(0).last();
     assert!(matches!(end, Some(Event::Closed(Ended::Violation(_) | Ended::Unsupported))), "{end:?}");
     assert_eq!(world.hosts[1].endpoint.associations().count(), 0);
+}
+
+/// RFC 5061, section 4.1.1: an ASCONF that is not signed is dropped, also where the peer has no algorithm, so that no key was agreed.
+#[test]
+fn a_change_without_a_signature_is_dropped_where_nothing_is_signed() {
+    let mut script = Script::accepted(&Config::default(), &[mn(1)]);
+    for src in [mn(1), VICTIM] {
+        assert_eq!(script.hears(src, vec![hijack(PEER_TSN)]), Err(Reason("sctp_unauthenticated")));
+    }
+    assert_eq!(script.says(), Vec::<String>::new());
+    assert_eq!(script.active(), [mn(1)]);
+    assert!(!script.events.iter().any(|event| matches!(event, Event::PeerAdded(_))));
 }
 
 /// Everything that the two say comes back to them, mixed up: they do not answer without end, and nothing breaks.
