@@ -204,8 +204,13 @@ impl Watch {
             keep(&mut self.facts.wrong, text);
         }
         let (Some(of), Some(connection)) = (field("host"), field("connection")) else { return };
-        if let Some(of) = of.as_text().and_then(|of| of.parse().ok()) {
+        let address = |value: &Value| value.as_text().and_then(|text| text.parse::<Ipv4Addr>().ok());
+        if let Some(of) = address(of) {
             self.had.insert((host, of));
+            // A router that has been given all of a connection may have taken it: no other router knows, if it crashes now.
+            let to = field("to").filter(|_| mark.name == "shipped").and_then(address);
+            let router = to.and_then(|to| self.addresses.get(&to));
+            self.had.extend(router.map(|router| (*router, of)));
         }
         let key = (format!("{of:?}"), format!("{connection:?}"));
         match mark.name {

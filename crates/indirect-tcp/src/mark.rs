@@ -32,7 +32,7 @@ pub(crate) enum Event {
     /// Both halves of a connection stand still.
     Frozen { host: Ipv4Addr, connection: u32 },
     /// Its state has left, the commit too: so many bytes of frames, so many of them codes.
-    Shipped { host: Ipv4Addr, connection: u32, bytes: usize, codes: usize },
+    Shipped { host: Ipv4Addr, connection: u32, to: Ipv4Addr, bytes: usize, codes: usize },
     /// The new router has its own state of it, and owns it.
     Taken { host: Ipv4Addr, connection: u32, buffered: usize, closing: bool },
     /// The old router has forgotten it.
@@ -76,8 +76,9 @@ impl From<Event> for Mark {
                 router("offered", host).with("bytes", bytes as u64).with("codes", codes as u64)
             }
             Event::Frozen { host, connection } => about("frozen", host, connection),
-            Event::Shipped { host, connection, bytes, codes } => {
-                about("shipped", host, connection).with("bytes", bytes as u64).with("codes", codes as u64)
+            Event::Shipped { host, connection, to, bytes, codes } => {
+                let shipped = about("shipped", host, connection).with("to", to);
+                shipped.with("bytes", bytes as u64).with("codes", codes as u64)
             }
             Event::Taken { host, connection, buffered, closing } => {
                 let taken = about("taken", host, connection).with("buffered", buffered as u64);

@@ -556,6 +556,35 @@ fn a_connection_that_comes_back_comes_by_a_later_attempt() {
     assert_eq!(stage.stage(1).unwrap(), "arriving", "the right has taken it, and hands it back");
 }
 
+/// A router that has restarted since a connection was offered to it may have had it. It does not say that it is still with the
+/// router that asks: that one's state may be of the past, and a connection that goes on from there hangs.
+#[test]
+fn a_router_that_has_restarted_does_not_know_whose_a_connection_is() {
+    let asks = |stage: &mut Stage, sequence| {
+        let right = stage.links(RIGHT);
+        stage.says(right, 0, Body::Status { host: HOST, connection: 1, attempt: 1, sequence });
+        stage.said(right)
+    };
+    let mut stage = Stage::new();
+    stage.give(Input::Start(&Boot { wall: wire::WallTime(1_000), ..Boot::default() }));
+    assert_eq!(asks(&mut stage, 999), [answer(1, 1, Verdict::Failed)]);
+    assert_eq!(asks(&mut stage, 1_000), [answer(1, 1, Verdict::Unknown)]);
+
+    // The router that asked ends it, at both ends if its host is there again.
+    let (mut stage, right) = leaves_for_the_right();
+    stage.says(right, 0, answer(1, 1, Verdict::Failed));
+    assert_eq!(stage.marks(), ["connection_lost", "handed_over"]);
+    assert_eq!(stage.aborted.len(), 2);
+    let (mut stage, right) = leaves_for_the_right();
+    stage.greets(30, &[RIGHT], vec![entry(1, LEFT)]);
+    stage.marks();
+    stage.guards.clear();
+    stage.says(right, 0, answer(1, 1, Verdict::Failed));
+    assert_eq!(stage.marks(), ["connection_lost"]);
+    assert_eq!(stage.guards, [Some(Guard::Reset); 2]);
+    assert!(matches!(&stage.sent.last(), Some(Datagram::Lost(_))));
+}
+
 /// Of two offers of one host's connections on one connection the later counts.
 #[test]
 fn a_later_offer_ends_those_before_of_the_same_host() {

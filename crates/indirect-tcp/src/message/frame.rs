@@ -97,6 +97,8 @@ pub enum Body {
         connection: u32,
         /// The number of the attempt.
         attempt: u32,
+        /// Of the greeting by which it was offered: a router that has restarted since then knows nothing of it.
+        sequence: u64,
     },
 }
 
@@ -262,7 +264,12 @@ impl Body {
             9 => Self::Done,
             10 => Self::DoneAnswer,
             11 => Self::Abort { connection: r.u32()? },
-            13 => Self::Status { host: address(r)?, connection: r.u32()?, attempt: r.u32()? },
+            13 => Self::Status {
+                host: address(r)?,
+                connection: r.u32()?,
+                attempt: r.u32()?,
+                sequence: r.u64()?,
+            },
             _ => return Err(Malformed("itcp_frame_type")),
         })
     }
@@ -317,9 +324,11 @@ impl Body {
             Self::Done => 9,
             Self::DoneAnswer => 10,
             Self::Abort { connection } => numbers(&[*connection], out, 11),
-            Self::Status { host, connection, attempt } => {
+            Self::Status { host, connection, attempt, sequence } => {
                 out.extend(host.octets());
-                numbers(&[*connection, *attempt], out, 13)
+                numbers(&[*connection, *attempt], out, 13);
+                out.extend(sequence.to_be_bytes());
+                13
             }
         }
     }

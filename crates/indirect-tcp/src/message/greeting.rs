@@ -48,6 +48,7 @@ impl Greeting {
     }
 
     /// With a code for each previous router, by the key that `key` says is shared with it.
+    #[must_use]
     pub fn with_codes<'a>(self, key: impl Fn(Ipv4Addr) -> &'a Key) -> Self {
         let plain = Self { codes: Vec::new(), ..self };
         let codes = plain.previous.iter().map(|old| signed::code(&plain, key(*old))).collect();

@@ -248,12 +248,13 @@ fn every_frame_is_read_back_and_nothing_less() {
     let halves = Halves { near: false, far: true };
     let commit = Frame { handoff: 6, body: Body::Commit { connection: 4, attempt: 9, halves } }.emit();
     assert_eq!(hex(&commit), "49544350010700000000000900000000000000 06000000040000000902".replace(' ', ""));
-    let status = Body::Status { host: HOST, connection: 4, attempt: 9 };
+    let status = Body::Status { host: HOST, connection: 4, attempt: 9, sequence: 0x1122 };
     let status = Frame { handoff: 0, body: status };
     assert_eq!(Frame::parse(&status.emit()), Ok(status.clone()));
     assert_eq!(
         hex(&status.emit()),
-        "49544350010d00000000000c0000000000000000 0a010007 00000004 00000009".replace(' ', "")
+        "49544350010d0000000000140000000000000000 0a010007 00000004 00000009 0000000000001122"
+            .replace(' ', "")
     );
 }
 

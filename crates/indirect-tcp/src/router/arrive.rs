@@ -28,20 +28,11 @@ impl SupportRouter {
         let handoff = frame.handoff;
         match frame.body {
             Body::Offer { host, sequence, .. } => {
-                self.supersede(id, out);
-                let verdict = self.judge(host, sequence);
-                if verdict == Verdict::Taken && !self.is_named(host, id) {
-                    return Err(refusal::MISDIRECTED);
-                }
-                self.note_offer(id, handoff, host, sequence)?;
-                self.still_comes(now, host, verdict);
-                self.send_on(id, handoff, Body::OfferAnswer(verdict), out);
-                return Ok(());
+                return self.offer(now, id, handoff, (host, sequence), out);
             }
-            Body::Status { host, connection, attempt } => {
+            Body::Status { host, connection, attempt, sequence } => {
                 self.supersede(id, out);
-                let taken = self.hosts.get(&host).is_some_and(|host| host.has_taken(connection, attempt));
-                let verdict = if taken { Verdict::Taken } else { Verdict::Unknown };
+                let verdict = self.whose(host, (connection, attempt), sequence);
                 self.send_on(id, handoff, Body::CommitAnswer { host, connection, attempt, verdict }, out);
                 return Ok(());
             }
@@ -90,6 +81,38 @@ impl SupportRouter {
             _ => return Err(refusal::UNEXPECTED),
         }
         Ok(())
+    }
+
+    /// An old router offers the connections of a host.
+    fn offer(
+        &mut self,
+        now: Instant,
+        id: StreamId,
+        handoff: u64,
+        (host, sequence): (Ipv4Addr, u64),
+        out: &mut Outbox,
+    ) -> Result<(), Reason> {
+        self.supersede(id, out);
+        let verdict = self.judge(host, sequence);
+        if verdict == Verdict::Taken && !self.is_named(host, id) {
+            return Err(refusal::MISDIRECTED);
+        }
+        self.note_offer(id, handoff, host, sequence)?;
+        self.still_comes(now, host, verdict);
+        self.send_on(id, handoff, Body::OfferAnswer(verdict), out);
+        Ok(())
+    }
+
+    /// Whose a connection is that was committed to this router by an attempt, after a greeting with this sequence.
+    fn whose(&self, host: Ipv4Addr, (connection, attempt): (u32, u32), sequence: u64) -> Verdict {
+        if self.hosts.get(&host).is_some_and(|host| host.has_taken(connection, attempt)) {
+            Verdict::Taken
+        } else if sequence <= self.began {
+            // Before this router restarted, which may have had it since: nobody has its state any more.
+            Verdict::Failed
+        } else {
+            Verdict::Unknown
+        }
     }
 
     /// The old router hands over what is expected here: it is waited for as long again. It tries for half a minute, as each

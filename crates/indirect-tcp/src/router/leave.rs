@@ -3,7 +3,7 @@
 use super::ledger::{Commit, Connection, Leaving, Stage};
 use super::{Due, SupportRouter, refusal};
 use crate::mark::Event;
-use crate::message::{Body, CODE, Frame, Halves, Side, SocketState, Verdict, Way};
+use crate::message::{Body, CODE, Entry, Frame, Halves, Side, SocketState, Verdict, Way};
 use node::stream::refusal as refused;
 use node::{Guard, Outbox, StreamEvent, StreamOp};
 use wire::{Duration, Instant, Ipv4Addr, Reason};
@@ -84,10 +84,15 @@ impl SupportRouter {
             let committed =
                 host.connections.iter().filter_map(|(number, here)| Some((*number, here.committed()?)));
             let there = committed.filter(|(_, commit)| commit.to == router);
-            asked.extend(there.map(|(number, commit)| (*address, number, commit.attempt)));
+            asked.extend(there.map(|(number, Commit { attempt, sequence, .. })| Body::Status {
+                host: *address,
+                connection: number,
+                attempt,
+                sequence,
+            }));
         }
-        for (host, connection, attempt) in asked {
-            self.send_to(router, 0, Body::Status { host, connection, attempt }, out);
+        for question in asked {
+            self.send_to(router, 0, question, out);
         }
     }
 
@@ -207,7 +212,7 @@ impl SupportRouter {
         connection.attempt = attempt;
         let codes = frames.len() * CODE;
         let bytes = frames.into_iter().map(|body| self.send_to(to, handoff, body, out)).sum();
-        out.mark(Event::Shipped { host: address, connection: number, bytes, codes }.into());
+        out.mark(Event::Shipped { host: address, connection: number, to, bytes, codes }.into());
         self.next_to_leave(address, out);
     }
 
@@ -232,11 +237,18 @@ impl SupportRouter {
             return;
         };
         leaving.committed = None;
+        let entry = connection.entry;
         self.progress(now, address);
         match verdict {
             Verdict::Taken if back => self.expect_again(now, address, number, out),
             Verdict::Taken => self.handed_over(now, address, number, out),
-            Verdict::Failed => return self.cannot_leave(address, number, out),
+            Verdict::Failed => {
+                self.cannot_leave(address, number, out);
+                if back {
+                    self.refuse_stale(now, address, &entry, out);
+                }
+                return;
+            }
             // This router still owns it. The host is here again, or its next router is not known yet: serve it here.
             Verdict::Unknown | Verdict::Moved if back => self.resume(address, number, out),
             Verdict::Moved if departure == Some(commit.sequence) => return self.not_wanted(address, out),
@@ -319,6 +331,16 @@ impl SupportRouter {
             self.send_to(to, handoff, Body::Abort { connection: number }, out);
         }
         self.next_to_leave(address, out);
+    }
+
+    /// The other router may have had it, and have restarted since: then the state that was here is of the past, and neither end
+    /// may believe a reset from it. The host is told, and both are when they next say something.
+    fn refuse_stale(&mut self, now: Instant, address: Ipv4Addr, entry: &Entry, out: &mut Outbox) {
+        for tuple in [entry.near(), entry.far()] {
+            self.refuse(now, tuple, out);
+        }
+        self.listen();
+        self.tell_lost(address, vec![entry.connection], out);
     }
 
     fn reset(&mut self, address: Ipv4Addr, number: u32, why: &'static str, out: &mut Outbox) {

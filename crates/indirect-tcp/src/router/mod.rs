@@ -106,6 +106,8 @@ pub struct SupportRouter {
     /// What has ended here in order: its last segments are still taken in.
     ended: BTreeSet<Tuple>,
     next_stream: u32,
+    /// Greetings up to this sequence were accepted before this router restarted, if at all.
+    began: u64,
     chance: Seed,
     refused: BTreeMap<Reason, u64>,
 }
@@ -133,6 +135,7 @@ impl SupportRouter {
             resets: BTreeSet::new(),
             ended: BTreeSet::new(),
             next_stream: 0,
+            began: 0,
             chance,
             refused: BTreeMap::new(),
             config,
@@ -445,6 +448,7 @@ impl Role for SupportRouter {
                 // whose clock is behind is told what it has to exceed.
                 let wall = boot.wall.plus(now.since(Instant::ZERO)).0;
                 let before = wall.max(0).cast_unsigned().saturating_sub(1);
+                self.began = before;
                 self.hosts.values_mut().for_each(|host| host.forgets(before));
                 self.start(out);
             }

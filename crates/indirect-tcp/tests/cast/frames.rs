@@ -141,7 +141,10 @@ fn body(words: &[&str]) -> Body {
         "buffer" => Body::UserBuffer(Way::Down, vec![7; args.get("bytes").unwrap_or(20)]),
         "commit" => Body::Commit { connection: 1, attempt, halves: halves(&args) },
         "commit-answer" => Body::CommitAnswer { host: HOST, connection: 1, attempt, verdict: verdict() },
-        "status" => Body::Status { host: HOST, connection: 1, attempt },
+        "status" => {
+            let sequence = super::sequence(&args, 5);
+            Body::Status { host: HOST, connection: 1, attempt, sequence }
+        }
         "abort" => Body::Abort { connection: 1 },
         "done" => Body::Done,
         "done-answer" => Body::DoneAnswer,
