@@ -107,7 +107,9 @@ fn associations_of_many_addresses_end_when_their_peer_is_gone() {
             .collect();
         assert_eq!(ends.len(), 10, "proved: {proved}");
         assert_eq!(server.endpoint.deadline(), None);
-        ends.into_iter().for_each(|id| server.endpoint.release(id));
+        for id in ends {
+            server.endpoint.release(id);
+        }
         assert_eq!(server.endpoint.associations().count(), 0);
         assert!(server.sent.len() <= 10 * most, "{}", server.sent.len());
         assert!(server.sent.values().all(|sent| *sent <= 20), "{:?}", server.sent);
