@@ -49,7 +49,9 @@ fn an_inconclusive_test_runs_again_and_is_counted() {
     let once = judged(&["bulk::a_transfer", "bulk::a_transfer"], PASSES);
     assert!(once.status.success() && said(&once).contains("1 inconclusive of 80"), "{}", said(&once));
     let fails = judged(&["bulk::a_transfer"], "echo 'test result: FAILED. 0 passed; 1 failed'; exit 1");
-    assert!(!fails.status.success() && said(&fails).contains("FAILED when it was run again: bulk::a_transfer"));
+    assert!(
+        !fails.status.success() && said(&fails).contains("FAILED when it was run again: bulk::a_transfer")
+    );
     let gone = judged(&["bulk::a_transfer"], "echo 'test result: ok. 0 passed; 0 failed'");
     assert!(!gone.status.success(), "a test that is not there has not run: {}", said(&gone));
 }

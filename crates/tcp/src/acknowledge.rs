@@ -27,7 +27,7 @@ pub(crate) struct Ack<'a> {
 impl Sender {
     pub(crate) fn acknowledge(&mut self, now: Instant, ack: Ack<'_>) {
         if !self.tracked || ack.below.after(self.una) || matches!(self.timer, Timer::Persist(_)) {
-            self.unanswered = 0;
+            (self.unanswered, self.spared) = (0, None);
         }
         let same_window = ack.window == self.window;
         // RFC 9293, section 3.10.7.4: not from a segment older than the one before.

@@ -115,6 +115,8 @@ pub struct Sending {
     pub probes: u32,
     /// Time-outs and probes without any answer.
     pub unanswered: u32,
+    /// When a report took a time-out back first, while nothing was answered.
+    pub spared: Option<Instant>,
     /// When something was last sent.
     pub last_sent: Instant,
     /// Segments sent again, time-outs, fast retransmits and probes so far.
@@ -256,6 +258,7 @@ impl Sender {
             errand: self.errand,
             probes: self.probes,
             unanswered: self.unanswered,
+            spared: self.spared,
             last_sent: self.last_sent,
             counts: [self.retransmissions, self.timeouts, self.fast_retransmits, self.probes_sent],
         }
@@ -279,7 +282,8 @@ impl Sender {
         (self.wl1, self.wl2, self.scale) = (from.window_seq, from.window_ack, from.scale);
         self.rto = Clockwork::import(profile, from.round_trip);
         (self.timer, self.timed, self.last_sent) = (from.timer, from.timed, from.last_sent);
-        (self.errand, self.probes, self.unanswered) = (from.errand, from.probes, from.unanswered);
+        (self.errand, self.probes) = (from.errand, from.probes);
+        (self.unanswered, self.spared) = (from.unanswered, from.spared);
         [self.retransmissions, self.timeouts, self.fast_retransmits, self.probes_sent] = from.counts;
         self.repair = from.repair;
         if self.repair.is_none() && self.open && sack {

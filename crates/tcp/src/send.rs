@@ -4,7 +4,7 @@
 use crate::congestion::Congestion;
 use crate::estimator::Clockwork;
 use crate::scoreboard::Scoreboard;
-use crate::timers::Timer;
+use crate::timers::{Timer, patience};
 use crate::{Profile, Repair, Seq, Timing, TooBig};
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -91,10 +91,14 @@ pub(crate) struct Sender {
     pub(crate) probes: u32,
     /// Time-outs and probes without any answer.
     pub(crate) unanswered: u32,
+    /// When a report took a time-out back first, while nothing was answered: time-outs that are taken back are not counted.
+    pub(crate) spared: Option<Instant>,
     pub(crate) last_sent: Instant,
     pub(crate) timing: Timing,
     pub(crate) persist: (Duration, Duration),
     pub(crate) most: u32,
+    /// How long these take at least.
+    pub(crate) patience: Duration,
     pub(crate) capacity: usize,
     pub(crate) nagle: bool,
     minshall: bool,
@@ -140,10 +144,12 @@ impl Sender {
             errand: Errand::None,
             probes: 0,
             unanswered: 0,
+            spared: None,
             last_sent: Instant::ZERO,
             timing: profile.timing,
             persist: (profile.persist_min, profile.persist_max.max(profile.persist_min)),
             most: profile.max_retransmissions,
+            patience: patience(profile),
             capacity: profile.send_buffer as usize,
             nagle: profile.nagle,
             minshall: profile.minshall,

@@ -1,5 +1,6 @@
 //! The timers of the sending half: retransmission (RFC 6298, section 5) and persistence (RFC 9293, section 3.8.6.1).
 
+use crate::profile::Profile;
 use crate::send::{Errand, Sender};
 use wire::{Duration, Instant};
 
@@ -26,6 +27,14 @@ impl Timer {
             Self::Retransmit(at) | Self::Persist(at) | Self::Tail(at) | Self::Reorder(at) => Some(at),
         }
     }
+}
+
+/// How long the time-outs take in which nothing is answered before the peer is given up, where each doubles from the least one on
+/// (RFC 9293, section 3.8.3: R2).
+pub(crate) fn patience(profile: &Profile) -> Duration {
+    let doubled = |times: u32| profile.rto_min.saturating_mul(1 << times.min(31));
+    (0..=profile.max_retransmissions)
+        .fold(Duration::ZERO, |sum, times| sum + doubled(times).min(profile.rto_max))
 }
 
 impl Sender {
@@ -62,17 +71,20 @@ impl Sender {
         }
         self.timer = Timer::Off;
         self.unanswered += 1;
-        self.unanswered > self.most
+        self.unanswered > self.most || self.spared.is_some_and(|since| since + self.patience <= now)
     }
 
     /// A router has no path to the peer, as it says about the segment that was sent again: what was lost tells of no congestion,
-    /// and the time-out is half as long (RFC 6069, section 4). If it is over by now the segment is sent again at once.
+    /// and the time-out is half as long (RFC 6069, section 4). If it is over by now the segment is sent again at once. It does not
+    /// count as unanswered: where a router answers each, the peer is given up by time, as by Linux (`retransmits_timed_out`).
     pub(crate) fn unreachable(&mut self, now: Instant) {
         let Timer::Retransmit(at) = self.timer else { return };
         let before = self.rto.current();
         if !self.tracked || self.unanswered == 0 || !self.rto.take_back() {
             return;
         }
+        self.unanswered = self.unanswered.saturating_sub(1).max(1);
+        self.spared.get_or_insert(now);
         let shorter = before.saturating_sub(self.rto.current());
         let at = Instant(at.0.saturating_sub(wire::nanos_of(shorter)));
         self.timer = Timer::Retransmit(if at > now { at } else { now });

@@ -226,6 +226,27 @@ fn a_path_that_was_unreachable_is_tried_again_at_once() {
     assert_eq!((sends(&mut tcp, soon), tcp.state()), (1, begun));
 }
 
+/// Time-outs that reports took back are not counted: a peer behind a router without a path is given up by time (RFC 9293, section
+/// 3.8.3), not after a few seconds. Linux: 924.6 s.
+#[test]
+fn a_path_that_stays_unreachable_is_given_up_by_time() {
+    let profile = Profile::linux();
+    let (state, _) = moving(&profile);
+    let una = state.send_una;
+    let mut tcp = Connection::import(state, Instant::ZERO, &profile);
+    let mut now = Instant::ZERO;
+    while tcp.poll(now).is_some() {}
+    let begun = tcp.state();
+    while tcp.state() == begun {
+        now = tcp.deadline().unwrap();
+        tcp.timeout(now);
+        while tcp.poll(now).is_some() {}
+        tcp.unreachable(now, una);
+        assert!(now < Instant::ZERO + Duration::from_secs(1200), "it is never given up");
+    }
+    assert!(now > Instant::ZERO + Duration::from_secs(900), "{now}");
+}
+
 /// At every step of a transfer, handshake and half-closed ends included: what is recorded and resumed is the connection to
 /// the last bit, and so says from then on what it would have said. And such transfers send what others send.
 #[test]

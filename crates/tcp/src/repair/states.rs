@@ -159,7 +159,7 @@ impl Sender {
         self.congestion.restore_window(repair.undo.cwnd, repair.undo.ssthresh);
         repair.undo.marker = None;
         repair.rack.advanced = true; // losses are looked for anew
-        self.unanswered = 0;
+        (self.unanswered, self.spared) = (0, None);
     }
 
     /// The retransmission timer went off (Linux: `tcp_enter_loss`).
