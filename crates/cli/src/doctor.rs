@@ -58,7 +58,7 @@ fn tell_of_leftovers() {
                 let path = path.display();
                 match left {
                     LeftByDaemon::Dead => {
-                        lines.push(format!("{path}: what a dead daemon changed is not undone"))
+                        lines.push(format!("{path}: what a dead daemon changed is not undone"));
                     }
                     LeftByDaemon::Lock => lines.push(format!("{path}: a lock of a dead daemon")),
                     LeftByDaemon::OfAnother(user) => notes.push(of_another(&path, user)),
@@ -97,7 +97,7 @@ fn clean_up() -> Result<(), Failure> {
         match leftover {
             Leftover::Alive(path) => print(&format!("{}: its lab runs; not touched\n", path.display())),
             Leftover::NotOurs(path) => {
-                print(&format!("{}: another user's lab; not touched\n", path.display()))
+                print(&format!("{}: another user's lab; not touched\n", path.display()));
             }
             Leftover::Cleaned(path, killed) => {
                 print(&format!("{}: removed, {} processes ended\n", path.display(), killed.len()));

@@ -242,9 +242,9 @@ fn a_path_that_stays_unreachable_is_given_up_by_time() {
         tcp.timeout(now);
         while tcp.poll(now).is_some() {}
         tcp.unreachable(now, una);
-        assert!(now < Instant::ZERO + Duration::from_secs(1200), "it is never given up");
+        assert!(now < Instant::ZERO + Duration::from_mins(20), "it is never given up");
     }
-    assert!(now > Instant::ZERO + Duration::from_secs(900), "{now}");
+    assert!(now > Instant::ZERO + Duration::from_mins(15), "{now}");
 }
 
 /// At every step of a transfer, handshake and half-closed ends included: what is recorded and resumed is the connection to

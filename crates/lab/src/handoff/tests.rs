@@ -1,5 +1,6 @@
 //! Handoffs that went wrong in one point each, as the simulator tells them.
 
+use super::experience::Outage;
 use super::{Experience, FlowCost, Handoff, Hole, Recovery, handoffs, holes};
 use crate::failure::failures;
 use crate::flow::{FlowEnd, Traffic};
@@ -276,6 +277,21 @@ fn a_relayed_question_is_followed_from_its_host() {
         assert!(stall <= outage.span(), "{:?}", outage.span());
         assert!(outage.owners.iter().all(|owner| owner.name() != "traffic"), "{:?}", outage.owners);
         assert!(cost.lost() > 0 && flow.retransmissions > 0, "{cost:?}");
+    }
+}
+
+/// A mobile node that has another link all the while changes its address only: what it asks next waits for the answer before, or for
+/// a retransmission, and not for a link.
+#[test]
+fn a_question_that_no_link_held_up_is_explained() {
+    let (_, text) = Scenario::find("compare/sigma/overlap/requests").unwrap();
+    for seed in [1, 2, 7, 8, 9, 10] {
+        let lossy = ["cell.1.loss=0.05", "cell.2.loss=0.05"].map(|text| text.parse().unwrap());
+        let outcome = simulate(Scenario::plan("requests.toml", &text, &lossy, seed).unwrap()).unwrap();
+        for cost in &outcome.handoffs[0].flows {
+            let outage = cost.experience.outage();
+            assert!(outage.is_none_or(Outage::is_explained), "seed {seed}: {outage:?}");
+        }
     }
 }
 

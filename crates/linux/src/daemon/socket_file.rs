@@ -43,10 +43,7 @@ pub(super) fn clear(path: &Path, connect: impl FnOnce() -> io::Result<()>) -> io
         let why = "there is a file which is no socket, and which is not replaced; choose another path, or remove it";
         return Err(io::Error::new(io::ErrorKind::AlreadyExists, why));
     }
-    let refused = match connect() {
-        Err(refused) => refused,
-        Ok(()) => return Err(in_use()),
-    };
+    let Err(refused) = connect() else { return Err(in_use()) };
     match refused.raw_os_error() {
         Some(libc::ECONNREFUSED) => fs::remove_file(path),
         // Its queue is full, or it is a socket of another kind: somebody listens.
