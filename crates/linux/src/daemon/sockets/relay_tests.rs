@@ -1,15 +1,17 @@
 //! Joined connections: every byte, the end, a reset, back-pressure; and what comes back when they are parted.
 
-use super::options::{SIOCINQ, SIOCOUTQ, queued};
+use super::options::{SIOCINQ, SIOCOUTQ, TCP_QUEUE_SEQ, TCP_REPAIR, TCP_REPAIR_QUEUE, get, queued, set};
 use super::tcp::Tcp;
 use crate::testing::in_world;
 use crate::{End, NetNs, Netlink, Place};
 use node::stream::{Told, refusal};
 use node::{Addr, Knob, StreamId, StreamOp, Transport};
-use rustix::net::sockopt;
+use rustix::net::{AddressFamily, SendFlags, SocketType, ipproto, sendto, socket, sockopt};
 use std::io::{ErrorKind, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::{SocketAddrV4, TcpListener, TcpStream};
 use std::os::fd::AsFd;
+use wire::icmp::IcmpError;
+use wire::ipv4::{self, Header};
 use wire::{Duration, Ipv4Addr, Mac, Prefix};
 
 const HERE: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 1);
@@ -461,4 +463,43 @@ fn a_foreign_address_is_spoken_from_and_heard_at() {
         };
         assert_eq!((*at, std::net::SocketAddr::from(*from)), (local, peer));
     });
+}
+
+/// A router reports that it has no path to the peer. The kernel tells of it where it tells of errors, and goes on: so does the stream.
+#[test]
+fn a_report_that_the_kernel_outlives_ends_nothing() {
+    in_world(|| {
+        let mut rig = Rig::new();
+        let ours = match rig.wired.peer_addr().unwrap() {
+            std::net::SocketAddr::V4(ours) => ours,
+            std::net::SocketAddr::V6(other) => panic!("{other}"),
+        };
+        let next = next_of_ours(&rig.wired);
+        let segment =
+            [&ours.port().to_be_bytes()[..], &80_u16.to_be_bytes(), &next.to_be_bytes(), &[0; 12]].concat();
+        let about = Header::new(ipv4::TCP, HERE, HERE).emit(&segment);
+        let report = IcmpError::HostUnreachable.about(&about, HERE).unwrap();
+        let raw = socket(AddressFamily::INET, SocketType::RAW, Some(ipproto::ICMP)).unwrap();
+        sendto(&raw, &report[ipv4::HEADER..], SendFlags::empty(), &SocketAddrV4::new(HERE, 0)).unwrap();
+        for _ in 0..20 {
+            rig.round();
+        }
+        assert_eq!(rig.closed(), []);
+        rig.op(WIRED, StreamOp::Write(b"goes on".to_vec()));
+        let mut got = Vec::new();
+        rig.until("what was written", |rig| {
+            take(&mut rig.wired, &mut got).unwrap();
+            got == b"goes on"
+        });
+    });
+}
+
+/// The number that its peer sends next, by what it expects.
+fn next_of_ours(theirs: &TcpStream) -> u32 {
+    const RECEIVED: i32 = 1;
+    set(theirs, libc::IPPROTO_TCP, TCP_REPAIR, 1).unwrap();
+    set(theirs, libc::IPPROTO_TCP, TCP_REPAIR_QUEUE, RECEIVED).unwrap();
+    let next = get::<u32>(theirs, libc::IPPROTO_TCP, TCP_QUEUE_SEQ).unwrap();
+    set(theirs, libc::IPPROTO_TCP, TCP_REPAIR, -1).unwrap(); // and no probe of the window
+    next
 }

@@ -254,10 +254,15 @@ impl Socket {
         self.error().inspect_err(|error| self.lost = Some(*error))
     }
 
-    /// What has gone wrong with it.
+    /// What has gone wrong with it. The kernel also tells here of what a connection outlives, as a router's report that it has no
+    /// path to the peer (RFC 5461, section 2.2): that ends nothing.
     pub(super) fn error(&self) -> Result<(), Errno> {
         self.lost.map_or(Ok(()), Err)?;
-        sockopt::socket_error(&self.fd)?
+        let told = sockopt::socket_error(&self.fd)?;
+        if told.is_err() && self.state().is_ok_and(|state| state != TcpInfo::CLOSE) {
+            return Ok(());
+        }
+        told
     }
 
     /// Whether it is connected, or why it cannot be.
