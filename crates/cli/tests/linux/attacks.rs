@@ -295,7 +295,7 @@ fn a_support_router_holds_few_callers_and_none_for_long() {
             "truncated itcp_truncated+1 same",
             "trailing itcp_trailing+1 same",
             "lying-count itcp_too_many+1 same",
-            "too-few-entries itcp_entry_kind+1 same",
+            "too-few-entries itcp_reserved+1 same",
             "a-pointer-of-nobody itcp_truncated+1 same",
             "a-reply-of-nobody itcp_unexpected+1 same",
             "call-magic itcp_magic+1 same",

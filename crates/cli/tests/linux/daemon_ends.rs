@@ -258,7 +258,7 @@ fn a_device_or_a_congestion_control_that_there_is_not_is_named_at_its_key() {
     for (config, says) in [
         (
             good.replace("\"right\"", "\"rigt\""),
-            "line 4, column 12: `interface[1].name`: this network namespace has no device `rigt`",
+            "line 4, column 10: `interface[1].name`: this network namespace has no device `rigt`",
         ),
         (
             format!("{good}[tcp]\ncongestion = \"vegass\"\n"),
