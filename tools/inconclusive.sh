@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Evaluates the tests of a run that were inconclusive: a busy host made their timing worthless, so they decided nothing.
 # Each is run again, at most three times, until it decides. It fails if one never does, if one fails when it is run again, or if
-# more than 10 % of the tests of runs on Linux were inconclusive. The last line is the count.
+# more than a quarter of the tests of runs on Linux were inconclusive: such a machine can measure nothing. The last line is the count.
 #
 # usage: inconclusive.sh FILE TESTS   FILE has a line `name<TAB>reason` for each; TESTS is the number of tests of runs on Linux
 set -uo pipefail
@@ -51,8 +51,8 @@ if [ "$tests" -le 0 ]; then
     echo "FAILED: no test of runs on Linux was found" >&2
     status=1
 fi
-if [ $((${#names[@]} * 10)) -gt "$tests" ]; then
-    echo "FAILED: more than 10 % of the tests of runs on Linux were inconclusive" >&2
+if [ $((${#names[@]} * 4)) -gt "$tests" ]; then
+    echo "FAILED: more than a quarter of the tests of runs on Linux were inconclusive" >&2
     status=1
 fi
 echo "${#names[@]} inconclusive of $tests tests of runs on Linux"
