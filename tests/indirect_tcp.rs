@@ -145,13 +145,16 @@ fn handoff_of(connections: usize) -> Duration {
     last("taken").since(last("greeted"))
 }
 
-/// The routers are 10 ms apart and back. All connections of a host need one such round trip more, or less, than one of them: none
-/// waits for the answer to the one before it.
+/// The routers are 10 ms apart and back. All connections of a host need two such round trips more than one of them at most: none
+/// waits for the answer to the one before it. Their states need the rest.
 #[test]
-fn sixteen_connections_are_handed_over_in_the_time_of_one_and_a_round_trip() {
+fn sixteen_connections_are_handed_over_in_the_time_of_one_and_two_round_trips() {
     let [one, eight, sixteen] = [1, 8, 16].map(handoff_of);
     let round_trip = Duration::from_millis(10);
-    assert!(eight < one + round_trip && sixteen < one + 2 * round_trip, "{one:?}, {eight:?}, {sixteen:?}");
+    assert!(
+        eight < one + 2 * round_trip && sixteen < one + 2 * round_trip,
+        "{one:?}, {eight:?}, {sixteen:?}"
+    );
 }
 
 /// A host that turns back before a handoff is over, again and again, while the wires between routers lose packets: every byte

@@ -321,7 +321,14 @@ mod tests {
             ] {
                 ip(words);
             }
-            let routes = || format!("{}{}{}", ip("route show"), ip("-6 route show"), ip("nexthop show"));
+            // The order of two devices' routes to one prefix is that in which they came.
+            let routes = || {
+                let all = format!("{}{}{}", ip("route show"), ip("-6 route show"), ip("nexthop show"));
+                let (mut link_local, others): (Vec<_>, Vec<_>) =
+                    all.lines().map(str::to_owned).partition(|line| line.starts_with("fe80::/64"));
+                link_local.sort();
+                (others, link_local)
+            };
             let before = routes();
             let mut net = Netlink::open().unwrap();
             let mut saved = net.default_routes().unwrap();
