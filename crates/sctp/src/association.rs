@@ -2,6 +2,7 @@
 
 use crate::Config;
 use crate::chance::Chance;
+use crate::detour::Detour;
 use crate::event::{Cannot, Change, Ended, Event, State};
 use crate::handshake::{self, unicast};
 use crate::inbound::{Inbound, Piece};
@@ -109,6 +110,7 @@ pub struct Association {
     pub(crate) events: VecDeque<Event>,
     /// Between which addresses the newest data came: ours, the peer's.
     pub(crate) arriving: Option<(Ipv4Addr, Ipv4Addr)>,
+    pub(crate) detour: Detour,
     /// Something was written since packets left last.
     pub(crate) written: bool,
     /// Before this, no unconfirmed address is probed.
@@ -183,6 +185,7 @@ impl Association {
             outbox: VecDeque::new(),
             events: VecDeque::new(),
             arriving: None,
+            detour: Detour::default(),
             probing: Instant::ZERO,
             data_path: peer,
             moved: true,

@@ -103,6 +103,11 @@ impl Transport {
         self.endpoint.association(id).map_or(Vec::new(), |it| it.paths().map(|path| path.address).collect())
     }
 
+    /// Whether an association sends from `address` for now, as from the address that was chosen nothing reaches its peer.
+    pub(crate) fn leans_on(&self, address: Ipv4Addr) -> bool {
+        self.endpoint.associations().any(|(_, it)| it.is_open() && it.detour() == Some(address))
+    }
+
     /// An address of ours has gone: associations that open from it do so from `here`.
     pub(crate) fn open_from(&mut self, now: Instant, gone: Ipv4Addr, here: Ipv4Addr) {
         let by_it = self.endpoint.associations().filter(|(_, it)| it.opens_from() == Some(gone));

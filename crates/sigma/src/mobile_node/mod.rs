@@ -318,9 +318,10 @@ impl MobileNode {
         if let Some(at) = better {
             return self.hand_off(now, at, out);
         }
-        let over = self
-            .others()
-            .find(|at| self.cell_of(Some(*at)).is_some_and(|cell| self.monitor.is_lost(now, cell)));
+        // However weak it is, it is kept while it carries what the other one does not.
+        let carries = |at: usize| self.address_of(at).is_some_and(|address| self.transport.leans_on(address));
+        let is_lost = |at: usize| self.cell_of(Some(at)).is_some_and(|cell| self.monitor.is_lost(now, cell));
+        let over = self.others().find(|at| is_lost(*at) && !carries(*at));
         if let Some(at) = over {
             self.leave_network(now, at, out);
         }
