@@ -204,13 +204,16 @@ impl Association {
     }
 
     /// What goes back, in one packet, from the address that was spoken to.
-    fn answer(&mut self, turn: Turn<'_>) {
+    pub(crate) fn answer(&mut self, turn: Turn<'_>) {
         let mut chunks = turn.replies;
         if !turn.causes.is_empty() && self.peer_tag != 0 {
             chunks.push(Chunk::Error(turn.causes));
         }
         let mut room = usize::from(self.config.mtu).saturating_sub(IP_HEADER + HEADER + SLACK);
-        chunks.retain(|chunk| {
+        chunks.retain_mut(|chunk| {
+            if let Chunk::AsconfAck(ack) = chunk {
+                ack.cut(room);
+            }
             let len = chunk.emit().len();
             let fits = len <= room;
             room -= if fits { len } else { 0 };

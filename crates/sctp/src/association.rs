@@ -136,7 +136,8 @@ pub(crate) fn introduction(
     parameters.push(Parameter::AddressTypes(vec![5]));
     parameters.extend(keys::parameters(config, random));
     let (outbound, inbound) = (config.streams.max(1), config.streams.max(1));
-    Init { tag, a_rwnd: config.receive_buffer, outbound, inbound, tsn, parameters }
+    let a_rwnd = config.receive_buffer.max(handshake::LEAST_WINDOW);
+    Init { tag, a_rwnd, outbound, inbound, tsn, parameters }
 }
 
 impl Association {
