@@ -164,6 +164,11 @@ impl MobileNode {
         self.network(at).map(|network| network.address.address)
     }
 
+    /// The address that associations begin from, if there is one.
+    fn own(&self) -> Vec<Ipv4Addr> {
+        self.current.and_then(|at| self.address_of(at)).into_iter().collect()
+    }
+
     fn cell_of(&self, at: Option<usize>) -> Option<Cell> {
         at.and_then(|at| self.network(at)).map(|network| Cell(network.cell))
     }
@@ -570,8 +575,7 @@ impl Role for MobileNode {
             }
             Input::Link(iface, link) => self.link(now, iface, link, out),
             Input::Serve(id, op) => {
-                let own: Vec<Ipv4Addr> =
-                    self.current.and_then(|at| self.address_of(at)).into_iter().collect();
+                let own = self.own();
                 self.transport.serve(now, id, op, &own, out);
             }
             Input::Stream(id, event) => self.stream(now, id, &event, out),
@@ -583,6 +587,8 @@ impl Role for MobileNode {
             // No route of it has a life that is reported, it has no verbs, and it stores nothing.
             Input::Idle(..) | Input::Command(..) | Input::Stored(_) | Input::News(_) => {}
         }
+        let own = self.own();
+        self.transport.open_waiting(now, &own, out);
         self.news(now, out);
     }
 
