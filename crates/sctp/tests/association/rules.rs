@@ -434,7 +434,7 @@ fn an_init_that_cannot_be_is_refused() {
     let extensions = sctp::message::Parameter::Extensions(vec![0xc1, 0x80]);
     let cases = [
         // RFC 9260, section 3.3.2: "silently discard", other than RFC 4960.
-        (sctp::message::Init { tag: 0, ..good.clone() }, &[][..]),
+        (sctp::message::Init { tag: 0, ..good.clone() }, &[] as &[&str]),
         (sctp::message::Init { outbound: 0, ..good.clone() }, &["ABORT [7]"]),
         (sctp::message::Init { inbound: 0, ..good.clone() }, &["ABORT [7]"]),
         (sctp::message::Init { a_rwnd: 1499, ..good.clone() }, &["ABORT [7]"]),
