@@ -277,10 +277,10 @@ impl MobileNode {
         }
     }
 
-    /// Whether one can register there: at home, or with a foreign agent.
+    /// Whether one can register there: at home, or with a foreign agent that takes registrations of any length.
     fn is_usable(&self, agent: Ipv4Addr) -> bool {
-        let known = self.agents.get(agent);
-        known.is_some_and(|known| self.is_home_agent(agent) || known.care_of.is_some())
+        let takes = |known: &Agent| known.care_of.is_some() && known.registration_lifetime > 0;
+        self.agents.get(agent).is_some_and(|known| self.is_home_agent(agent) || takes(known))
     }
 
     fn is_home_agent(&self, agent: Ipv4Addr) -> bool {
@@ -302,7 +302,8 @@ impl MobileNode {
     }
 
     fn attach(&mut self, now: Instant, agent: Ipv4Addr, out: &mut Outbox) {
-        let Some(known) = self.agents.get(agent).cloned() else { return };
+        // Since it was chosen it may have said that it takes no registrations.
+        let Some(known) = self.agents.get(agent).filter(|_| self.is_usable(agent)).cloned() else { return };
         let left = self.attached.replace(agent).filter(|left| *left != agent);
         self.chosen = Some(now);
         if std::mem::take(&mut self.hinted_again) {
@@ -323,10 +324,13 @@ impl MobileNode {
         out.tell(node::News::Gateway(agent));
     }
 
-    /// What to register, and with whom.
+    /// What to register, and with whom. No advertisement makes this the end of a registration.
     fn target(&self, agent: Ipv4Addr) -> Option<Target> {
         let known = self.agents.get(agent)?;
         let at_home = self.is_home_agent(agent);
+        if !at_home && known.registration_lifetime == 0 {
+            return None;
+        }
         let lifetime = (self.config.lifetime.as_secs() as u16).min(known.registration_lifetime);
         Some(Target {
             agent,

@@ -1,7 +1,23 @@
 //! A mobile node: its agent falls silent, its link goes and returns, and it gets replies that are not authentic.
 
 use super::*;
+use node::Value;
 use wire::Reason;
+
+/// The link address of the foreign agent.
+const VISITED_MAC: Mac = Mac([2, 0, 0, 0, 0, 3]);
+
+/// The requests that a mobile node has sent.
+fn requests(effects: &[Effect]) -> Vec<Request> {
+    let request = |effect: &Effect| match effect {
+        Effect::Send(_, packet) => match Received::parse(&packet.bytes).ok()?.message {
+            Registration::Request(request) => Some(request),
+            Registration::Reply(_) => None,
+        },
+        _ => None,
+    };
+    effects.iter().filter_map(request).collect()
+}
 
 /// Any host on the link can send a denial. It does not end the wait for the reply of the home agent.
 #[test]
@@ -213,4 +229,64 @@ fn after_three_requests_without_an_answer_another_agent_is_asked() {
     };
     assert_eq!(number(VISITED), 3, "{requests:?}");
     assert_eq!(requests.get(3), Some(&other.to_string()), "{requests:?}");
+}
+
+// --- a registration lifetime of 0 --------------------------------------------------------------------------------------
+
+/// Anybody on the link can advertise in the name of an agent that it takes no registrations. Its visitor signs no end of its
+/// registration for that, and asks for as much as before.
+#[test]
+fn an_advertised_registration_lifetime_of_zero_ends_no_registration() {
+    let at = Instant::from_millis;
+    let mut node = registered_away();
+    let none = Advertisement { registration_lifetime: 0, ..foreign_advertisement() };
+    let counted_on = Advertisement { sequence: 300, ..foreign_advertisement() };
+    heard(&mut node, at(1500), 1, VISITED_MAC, counted_on.emit());
+    // As if the agent had started again: then a node registers at once.
+    let forged = Advertisement { sequence: 1, ..none.clone() };
+    let asked = requests(&heard(&mut node, at(3000), 1, ATTACKER, forged.emit()));
+    assert_eq!(asked.iter().map(|request| request.lifetime).collect::<Vec<_>>(), [300]);
+    // The agent says so itself, and its visitor's registration is to be renewed.
+    let mut node = registered_away();
+    let mut effects = Vec::new();
+    for second in 2..60 {
+        effects.extend(time_passes(&mut node, at(second * 1000)));
+        effects.extend(heard(&mut node, at(second * 1000), 1, VISITED_MAC, none.emit()));
+    }
+    let lifetimes: Vec<u16> = requests(&effects).iter().map(|request| request.lifetime).collect();
+    assert!(!lifetimes.is_empty() && lifetimes.iter().all(|lifetime| *lifetime == 300), "{lifetimes:?}");
+    assert_eq!(node.status().get("care_of"), Some(&Value::from(VISITED)));
+}
+
+/// Nor is such an agent chosen: not as the first, nor as one that is new, nor for one that has fallen silent, nor when it said
+/// so only after it was chosen.
+#[test]
+fn an_agent_that_takes_no_registrations_is_not_turned_to() {
+    let at = Instant::from_millis;
+    let none = Advertisement { registration_lifetime: 0, ..foreign_advertisement() };
+    let mut node = mobile_node("").unwrap();
+    start(&mut node);
+    assert_eq!(requests(&heard(&mut node, at(1000), 1, VISITED_MAC, none.emit())), []);
+    let again = requests(&heard(&mut node, at(2000), 1, VISITED_MAC, foreign_advertisement().emit()));
+    assert_eq!(again.len(), 1, "it takes registrations again");
+
+    let other = Ipv4Addr::new(10, 4, 0, 1);
+    let second = Advertisement { src: other, care_of: vec![other], ..foreign_advertisement() };
+    let none = Advertisement { registration_lifetime: 0, ..second.clone() };
+    let mut node = registered_away();
+    for second in 2..10 {
+        let mut effects = time_passes(&mut node, at(second * 1000));
+        effects.extend(heard(&mut node, at(second * 1000), 1, ATTACKER, none.emit()));
+        assert_eq!(requests(&effects), [], "after {second} s");
+        assert_eq!(leaves_by(&effects), None, "after {second} s");
+    }
+
+    // The pause between registrations is not over when it is heard, and until then it changes its mind.
+    let mut node = registered_away();
+    for said in [&second, &none] {
+        assert_eq!(requests(&heard(&mut node, at(1100), 1, ATTACKER, said.emit())), []);
+    }
+    let effects = time_passes(&mut node, at(3000));
+    assert_eq!(requests(&effects), []);
+    assert_eq!(node.status().get("care_of"), Some(&Value::from(VISITED)));
 }
