@@ -452,10 +452,11 @@ impl MobileNode {
                 out.mark(Event::Denied { code: reply.code }.into());
                 self.register(now, out);
             }
-            Outcome::Denied { by_agent } => {
+            Outcome::Denied { by_agent, is_proven } => {
                 out.mark(Event::Denied { code: reply.code }.into());
-                // Another agent may be of another mind; a home agent will not be.
-                if let Some(other) = self.other_agent().filter(|_| by_agent) {
+                // Another agent may be of another mind; a home agent will not be. Where nothing proves who denies, the home
+                // agent's reply may still come.
+                if let Some(other) = self.other_agent().filter(|_| by_agent && is_proven) {
                     self.choose(now, other, out);
                 }
             }
@@ -492,7 +493,8 @@ impl MobileNode {
 
     /// No reply: once more, or with another agent.
     fn retry(&mut self, now: Instant, out: &mut Outbox) {
-        match self.other_agent().filter(|_| self.registrar.attempts() >= PATIENCE) {
+        let turns = self.registrar.attempts() >= PATIENCE || self.registrar.is_doubtful();
+        match self.other_agent().filter(|_| turns) {
             Some(other) => self.choose(now, other, out),
             None => self.register(now, out),
         }

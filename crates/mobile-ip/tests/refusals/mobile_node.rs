@@ -19,6 +19,10 @@ fn requests(effects: &[Effect]) -> Vec<Request> {
     effects.iter().filter_map(request).collect()
 }
 
+fn is_registered(effects: &[Effect]) -> bool {
+    effects.iter().any(|effect| matches!(effect, Effect::Do(Act::Mark(mark)) if mark.name == "registered"))
+}
+
 /// Any host on the link can send a denial. It does not end the wait for the reply of the home agent.
 #[test]
 fn a_denial_of_unknown_origin_does_not_end_the_wait() {
@@ -34,6 +38,36 @@ fn a_denial_of_unknown_origin_does_not_end_the_wait() {
     let registered =
         |effect: &Effect| matches!(effect, Effect::Do(Act::Mark(mark)) if mark.name == "registered");
     assert!(effects.iter().any(registered), "{effects:?}");
+}
+
+/// Nor where another agent is heard: that one is asked when the next request is due, and not before.
+#[test]
+fn a_denial_of_unknown_origin_turns_a_node_to_another_agent_only_when_the_wait_is_over() {
+    let at = Instant::from_millis;
+    let other = Ipv4Addr::new(10, 3, 0, 9);
+    let denied = || {
+        let (mut node, _) = asked(at(1000));
+        for (src, mac) in [(VISITED, VISITED_MAC), (other, ATTACKER)] {
+            heard(&mut node, at(1500), 1, mac, of_subnet(src).emit());
+        }
+        // The second request, whose answer is waited for until 4000 ms: the pause after the first is over.
+        let request = requests(&time_passes(&mut node, at(2500))).pop().unwrap();
+        let denial = request.reply(Code::ForeignResources);
+        let effects = heard(&mut node, at(2500), 1, ATTACKER, packet(VISITED, HOME, &denial.emit()));
+        assert!(!effects.iter().any(asks), "{effects:?}");
+        (node, request)
+    };
+    let (mut node, request) = denied();
+    let mut reply = request.reply(Code::Accepted);
+    reply.lifetime = 300;
+    reply.sign(Between::MobileHome, &association());
+    let effects = heard(&mut node, at(2600), 1, VISITED_MAC, packet(VISITED, HOME, &reply.emit()));
+    assert!(is_registered(&effects), "{effects:?}");
+
+    let (mut node, _) = denied();
+    assert!(!time_passes(&mut node, at(4000)).iter().any(asks));
+    let agents: Vec<_> = time_passes(&mut node, at(4001)).iter().filter_map(asked_agent).collect();
+    assert_eq!(agents, [other.to_string()]);
 }
 
 fn home_advertisement(lifetime: u16) -> Advertisement {
@@ -199,25 +233,23 @@ fn asked_agent(effect: &Effect) -> Option<String> {
     agent.as_text().map(str::to_owned)
 }
 
+/// Of one subnet, so that the second is no reason to move.
+fn of_subnet(src: Ipv4Addr) -> Advertisement {
+    let own = Advertisement { src, care_of: vec![src], routers: vec![(src, 0)], ..foreign_advertisement() };
+    Advertisement { prefix_lengths: Some(vec![24]), ..own }
+}
+
 /// Its agent does not answer, and another one is heard all the time: after three requests it is asked.
 #[test]
 fn after_three_requests_without_an_answer_another_agent_is_asked() {
     let at = Instant::from_millis;
     let (mut node, _) = asked(at(1000));
     let other = Ipv4Addr::new(10, 3, 0, 9);
-    let of_subnet = |src| Advertisement {
-        src,
-        care_of: vec![src],
-        routers: vec![(src, 0)],
-        prefix_lengths: Some(vec![24]),
-        ..foreign_advertisement()
-    };
     let mut requests = vec![VISITED.to_string()];
     for tenth in 11..150 {
         let now = at(tenth * 100);
         requests.extend(time_passes(&mut node, now).iter().filter_map(asked_agent));
         if tenth % 10 == 0 {
-            // Of one subnet, so that the second is no reason to move.
             let mut effects = heard(&mut node, now, 1, Mac([2, 0, 0, 0, 0, 3]), of_subnet(VISITED).emit());
             effects.extend(heard(&mut node, now, 1, ATTACKER, of_subnet(other).emit()));
             requests.extend(effects.iter().filter_map(asked_agent));
