@@ -293,7 +293,10 @@ impl MobileNode {
         let free = self.chosen.map(|at| at + REGISTRATION_PAUSE);
         let free = free.map(|free| debounced.map_or(free, |debounced| free.min(debounced)));
         if let Some(free) = free.filter(|free| now < *free) {
-            self.next = Some(agent);
+            self.detected(agent, out);
+            if self.next.replace(agent) != Some(agent) {
+                out.mark(Event::RegistrationWaits { agent }.into());
+            }
             return self.timers.set(Timer::Hold, free);
         }
         self.next = None;
