@@ -371,6 +371,20 @@ fn a_host_whose_data_are_refused_is_asked_for_a_route_update_once_a_second() {
     assert_eq!(asked(&from(&mut bench, HOST)), 1);
 }
 
+/// Data from more sources than a node counts, all made up: the next host that was cut off is asked all the same.
+#[test]
+fn a_flood_of_sources_keeps_no_host_from_being_asked() {
+    let mut bench = mapped("");
+    let mut asked = |source| {
+        let effects = bench.packet(RIGHT, Why::Check, data(source, CORRESPONDENT));
+        effects.iter().filter(|effect| matches!(effect, Effect::Send(..))).count()
+    };
+    let flood = (0..2000).map(|number| Ipv4Addr::from_bits(0x0a05_0000 + number));
+    assert_eq!(flood.map(&mut asked).sum::<usize>(), 2000);
+    assert_eq!(asked(HOST), 1);
+    assert_eq!(asked(HOST), 0, "once a second");
+}
+
 /// An update-request goes down where data to its host go; from below nobody may send one.
 #[test]
 fn update_requests_go_down_only() {
