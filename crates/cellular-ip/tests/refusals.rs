@@ -543,25 +543,46 @@ fn a_gateway_refuses_what_a_station_refuses() {
     assert_eq!(count(&bench), 1);
 }
 
+const MOBILE: &str = r#"
+    address = "10.1.0.7"
+    gateway = "10.1.0.1"
+    interface = "air"
+    r_mh = "0102030405060708"
+    session_key = "00"
+    stations = [{ name = "b2", id = 2, cell = 2, mac = "02:00:00:00:00:b2" }]
+"#;
+
+/// A mobile host with a radio and a wire.
+fn mobile(changes: &str) -> Bench<Mobile> {
+    let names = ["air", "wire"].map(str::to_owned);
+    Bench::new(Mobile::new(configured(MOBILE, changes), Interfaces(&names), Seed::new(1)).unwrap())
+}
+
+const LINK_UP: Link<'_> = Link::Up { cell: Some(Cell(2)), mac: Mac::ZERO, mtu: 1500, name: "air" };
+
 #[test]
 fn a_mobile_host_keeps_as_many_of_its_packets_as_it_was_told() {
-    let config = r#"
-        address = "10.1.0.7"
-        gateway = "10.1.0.1"
-        interface = "air"
-        r_mh = "0102030405060708"
-        session_key = "00"
-        stations = [{ name = "b2", id = 2, cell = 2, mac = "02:00:00:00:00:b2" }]
-    "#;
-    let mobile =
-        Mobile::new(configured(config, "tuning_queue = 2"), Interfaces(&["air".to_owned()]), Seed::new(1));
-    let mut bench = Bench::new(mobile.unwrap());
+    let mut bench = mobile("tuning_queue = 2");
     for _ in 0..2 {
         assert_eq!(bench.packet(Iface::HOST, Why::Action, data(HOST, CORRESPONDENT)), []);
     }
     bench.refuses("tuning_queue_full", Iface::HOST, Why::Action, data(HOST, CORRESPONDENT));
     bench.now += Duration::from_millis(5);
-    let up = Link::Up { cell: Some(Cell(2)), mac: Mac::ZERO, mtu: 1500, name: "air" };
-    let sent = bench.give(Input::Link(Iface(1), up));
+    let sent = bench.give(Input::Link(Iface(1), LINK_UP));
     assert_eq!(sent.iter().filter(|effect| matches!(effect, Effect::Send(None, _))).count(), 2);
+}
+
+/// Base stations are on the air. Whoever asks for a route-update by another interface is none.
+#[test]
+fn an_update_request_by_another_interface_than_the_radio_is_not_answered() {
+    let mut bench = mobile("");
+    bench.give(Input::Link(Iface(1), LINK_UP));
+    bench.now = seconds(1);
+    let why = update_request::Why::NoMapping;
+    let request = UpdateRequest { gateway: GATEWAY, mobile: HOST, why, node: 2, key_generation: 1 };
+    let mut answers = |iface| {
+        let effects = bench.control(iface, request.emit());
+        effects.iter().filter(|effect| matches!(effect, Effect::Send(..))).count()
+    };
+    assert_eq!((answers(Iface(2)), answers(Iface(1))), (0, 1));
 }

@@ -6,6 +6,8 @@ use wire::Reason;
 
 /// The link address of the foreign agent.
 const VISITED_MAC: Mac = Mac([2, 0, 0, 0, 0, 3]);
+/// That of the home agent.
+const HOME_MAC: Mac = Mac([2, 0, 0, 0, 0, 2]);
 
 /// The requests that a mobile node has sent.
 fn requests(effects: &[Effect]) -> Vec<Request> {
@@ -40,7 +42,52 @@ fn a_denial_of_unknown_origin_does_not_end_the_wait() {
     assert!(effects.iter().any(registered), "{effects:?}");
 }
 
-/// Nor where another agent is heard: that one is asked when the next request is due, and not before.
+fn counted(node: &MobileNode, reason: &str) -> Option<i64> {
+    node.status().get("refused")?.get(reason)?.as_int()
+}
+
+/// At home there is no foreign agent that could deny.
+#[test]
+fn a_denial_of_a_foreign_agent_is_none_at_home() {
+    let at = Instant::from_millis;
+    let mut node = mobile_node("").unwrap();
+    start(&mut node);
+    let asked = requests(&heard(&mut node, at(1000), 1, HOME_MAC, home_advertisement(3).emit()));
+    let [request] = asked.as_slice() else { panic!("{asked:?}") };
+    let denial = request.reply(Code::ForeignUnspecified);
+    let effects = heard(&mut node, at(1100), 1, ATTACKER, packet(AGENT, HOME, &denial.emit()));
+    let denied = |effect: &Effect| matches!(effect, Effect::Do(Act::Mark(mark)) if mark.name == "denied");
+    assert!(!effects.iter().any(denied), "{effects:?}");
+    assert_eq!(counted(&node, "unexpected_message"), Some(1));
+    assert_eq!(node.status().get("state"), Some(&Value::from("registering")));
+}
+
+/// A home agent may have one key for all its mobile nodes.
+#[test]
+fn a_reply_to_another_mobile_node_is_none() {
+    let now = Instant::from_millis(1000);
+    let (mut node, request) = asked(now);
+    let mut reply = Reply { home: Ipv4Addr::new(10, 1, 0, 9), ..request.reply(Code::Accepted) };
+    reply.sign(Between::MobileHome, &association());
+    let effects = heard(&mut node, now, 1, VISITED_MAC, packet(VISITED, HOME, &reply.emit()));
+    assert!(!is_registered(&effects), "{effects:?}");
+    assert_eq!(counted(&node, "stale_reply"), Some(1));
+}
+
+/// It believes in its registration no longer than it asked for.
+#[test]
+fn a_reply_that_grants_more_than_was_asked_for_lasts_as_long_as_was_asked_for() {
+    let now = Instant::from_millis(1000);
+    let (mut node, request) = asked(now);
+    let mut reply = request.reply(Code::Accepted);
+    reply.lifetime = 600;
+    reply.sign(Between::MobileHome, &association());
+    let effects = heard(&mut node, now, 1, VISITED_MAC, packet(VISITED, HOME, &reply.emit()));
+    assert!(is_registered(&effects), "{effects:?}");
+    assert_eq!((request.lifetime, node.status().get("lifetime_s")), (300, Some(&Value::Int(300))));
+}
+
+/// Nor does it where another agent is heard: that one is asked when the next request is due, and not before.
 #[test]
 fn a_denial_of_unknown_origin_turns_a_node_to_another_agent_only_when_the_wait_is_over() {
     let at = Instant::from_millis;
