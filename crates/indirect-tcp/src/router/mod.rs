@@ -374,7 +374,7 @@ impl SupportRouter {
             } else {
                 Event::Lost { host, connection: *number, why }.into()
             });
-            lost.push(*number);
+            lost.push(connection.entry.id());
         }
         if !lost.is_empty() {
             self.listen();
