@@ -16,7 +16,7 @@ use indirect_tcp::message::{
     PORT, Side, Signed, SocketState, Verdict, Way,
 };
 use node::{
-    Act, Addr, Boot, Effect, Guard, Input, Outbox, Role, Rx, Seed, StreamEvent, StreamId, StreamOp, Why,
+    Act, Addr, Boot, Effect, Guard, Input, Outbox, Role, Rx, Seed, StreamEvent, StreamId, StreamOp, Tuple, Why,
 };
 use std::collections::BTreeMap;
 use wire::ipv4::Header;
@@ -91,6 +91,8 @@ struct Stage {
     marks: Vec<String>,
     aborted: Vec<StreamId>,
     guards: Vec<Option<Guard>>,
+    /// The guards that stand.
+    guarded: BTreeMap<Tuple, Guard>,
     sent: Vec<Datagram>,
     /// Bytes ahead in each relay that it began.
     ahead: Vec<[Vec<u8>; 2]>,
@@ -111,6 +113,7 @@ impl Stage {
             marks: Vec::new(),
             aborted: Vec::new(),
             guards: Vec::new(),
+            guarded: BTreeMap::new(),
             sent: Vec::new(),
             ahead: Vec::new(),
         };
@@ -171,7 +174,11 @@ impl Stage {
             }
             StreamOp::Abort => self.aborted.push(id),
             StreamOp::Join(_, ahead) => self.ahead.push(ahead),
-            StreamOp::Guard(_, guard) => self.guards.push(guard),
+            StreamOp::Guard(tuple, guard) => {
+                self.guards.push(guard);
+                self.guarded.remove(&tuple);
+                self.guarded.extend(guard.map(|guard| (tuple, guard)));
+            }
             _ => {}
         }
     }
@@ -697,6 +704,26 @@ fn the_router_that_was_called_answers() {
     let id = stage.accepts(THIRD);
     assert_eq!(stage.aborted, [id]);
     assert!(stage.said(id).is_empty());
+}
+
+/// A host comes and goes without end, each time with 16 other connections, on both halves of which the router is silent for two
+/// minutes: 256 tuples at a time, the latest. After that there is none left.
+#[test]
+fn one_host_makes_its_router_silent_on_so_many_tuples_at_a_time() {
+    let mut stage = Stage::new();
+    for visit in 0..20 {
+        let entries: Vec<Entry> = (0..16).map(|number| entry(16 * visit + number, RIGHT)).collect();
+        let sequence = 1_000 + 10 * u64::from(visit);
+        stage.greets(sequence, &[RIGHT], entries.clone());
+        stage.points(THIRD, sequence + 5, entries.clone());
+        let silent = stage.guarded.values().filter(|guard| **guard == Guard::Drop).count();
+        assert_eq!(silent, 256.min(32 * (visit as usize + 1)), "visit {visit}");
+        let latest = entries.iter().flat_map(|entry| [entry.near(), entry.far()]);
+        assert!(latest.into_iter().all(|tuple| stage.guarded.contains_key(&tuple)));
+    }
+    assert_eq!(stage.guarded.len(), 256);
+    stage.at(120_000);
+    assert!(stage.guarded.is_empty());
 }
 
 /// A router that the host's greeting does not name cannot have its connections.

@@ -2,7 +2,7 @@
 
 use crate::message::{CONNECTIONS, ConnectionId, Entry, Greeting, Halves, Side, Signed, SocketState};
 use auth::Key;
-use node::{StreamId, Value};
+use node::{StreamId, Tuple, Value};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use wire::{Iface, Ipv4Addr, Mac, Seq};
 
@@ -32,6 +32,8 @@ pub(super) struct Host {
     taken: VecDeque<(ConnectionId, u32)>,
     /// Connections that it was told are lost, each with how often it will be told again.
     lost: VecDeque<(ConnectionId, u32)>,
+    /// Tuples on which this router is silent for its sake, or only resets: the last is last.
+    pub(super) silent: VecDeque<Tuple>,
 }
 
 /// How often a host that asks is told again that a connection is lost: that it hears none of these happens once in a million times
@@ -40,6 +42,8 @@ const LOST_AGAIN: u32 = 5;
 
 /// So many connections that were taken are remembered; and as many that are over.
 const REMEMBERED: usize = 256;
+/// A host makes its router silent on so many tuples at a time: eight times both halves of all its connections.
+const SILENT: usize = 8 * 2 * CONNECTIONS;
 
 impl Host {
     pub(super) const fn new(key: Key) -> Self {
@@ -56,6 +60,7 @@ impl Host {
             departure: None,
             taken: VecDeque::new(),
             lost: VecDeque::new(),
+            silent: VecDeque::new(),
         }
     }
 
@@ -104,6 +109,13 @@ impl Host {
             *times > 0
         });
         again
+    }
+
+    /// This router is silent on one more tuple; which makes room, if there are too many.
+    pub(super) fn note_silent(&mut self, tuple: Tuple) -> Option<Tuple> {
+        self.silent.retain(|other| *other != tuple);
+        self.silent.push_back(tuple);
+        if self.silent.len() > SILENT { self.silent.pop_front() } else { None }
     }
 
     /// Whether another router is to answer what becomes of its connections.
