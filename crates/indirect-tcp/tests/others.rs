@@ -567,7 +567,7 @@ fn what_comes_of_a_connection_has_its_ends_and_comes_by_one_way() {
     stage.ships(right, 1, entry(1, RIGHT), 1);
     assert_eq!(stage.halves.len(), 2);
     assert_eq!(stage.commits(right, 1, 1, 1), [Verdict::Taken]);
-    assert_eq!(stage.ahead, [[Vec::new(), Vec::new()]]);
+    assert_eq!(stage.ahead, [[Vec::<u8>::new(), Vec::new()]]);
 }
 
 /// Its host restarts, and a number comes again: that is another connection, which is taken by its own first attempt. What is said
