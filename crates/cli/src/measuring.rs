@@ -43,7 +43,8 @@ impl On {
     }
 }
 
-/// Says that a key on the command line is no secret on this machine. The run goes on: keys of experiments are nobody's.
+/// Warns that every user of this machine can read a key on the command line. The run goes on: the key of an experiment may
+/// protect nothing.
 pub(crate) fn warn_of_keys(settings: &[Setting]) {
     for path in settings.iter().filter(|setting| setting.shows_key()).map(Setting::path) {
         tell!(

@@ -537,7 +537,7 @@ impl MobileHost {
         if missing > 0 {
             return connection.pass(StreamOp::Read(missing), out);
         }
-        // Whoever serves it now, the router that was called has answered.
+        // The router that was called signs the answer, even if another router serves the connection now.
         let code = match parse::<Answer>(heard, self.config.key_of(*entry.router.ip())) {
             Ok(answer) if answer.connection == connection.number => answer.code,
             Ok(_) => Code::Failed,

@@ -91,13 +91,13 @@ pub(crate) struct Sender {
     pub(crate) probes: u32,
     /// Time-outs and probes without any answer.
     pub(crate) unanswered: u32,
-    /// When a report took a time-out back first, while nothing was answered: time-outs that are taken back are not counted.
+    /// When a report first took a time-out back, since the peer answered last. Time-outs that are taken back are not counted.
     pub(crate) spared: Option<Instant>,
     pub(crate) last_sent: Instant,
     pub(crate) timing: Timing,
     pub(crate) persist: (Duration, Duration),
     pub(crate) most: u32,
-    /// How long these take at least.
+    /// How long so many time-outs take at least.
     pub(crate) patience: Duration,
     pub(crate) capacity: usize,
     pub(crate) nagle: bool,

@@ -29,12 +29,11 @@ impl Timer {
     }
 }
 
-/// How long the time-outs take in which nothing is answered before the peer is given up, where each doubles from the least one on
-/// (RFC 9293, section 3.8.3: R2).
+/// After how long a silent peer is given up (RFC 9293, section 3.8.3: R2): the sum of all time-outs, of which the first is the least
+/// that there is, and each is twice the one before.
 pub(crate) fn patience(profile: &Profile) -> Duration {
     let doubled = |times: u32| profile.rto_min.saturating_mul(1 << times.min(31));
-    (0..=profile.max_retransmissions)
-        .fold(Duration::ZERO, |sum, times| sum + doubled(times).min(profile.rto_max))
+    (0..=profile.max_retransmissions).map(|times| doubled(times).min(profile.rto_max)).sum()
 }
 
 impl Sender {

@@ -193,14 +193,19 @@ fn what_a_former_host_sent_gives_no_round_trip() {
     }
 }
 
+/// An open connection with data that nobody acknowledges, and the number of the first of them.
+fn unanswered() -> (Connection, Seq) {
+    let profile = Profile::linux();
+    let (state, _) = moving(&profile);
+    let una = state.send_una;
+    (Connection::import(state, Instant::ZERO, &profile), una)
+}
+
 /// RFC 6069, section 4: after an outage in which a time-out doubled and doubled, each report that the network had no path takes one
 /// doubling back; what is overdue then goes at once. Before any time-out it does nothing, and it ends nothing.
 #[test]
 fn a_path_that_was_unreachable_is_tried_again_at_once() {
-    let profile = Profile::linux();
-    let (state, _) = moving(&profile);
-    let una = state.send_una;
-    let mut tcp = Connection::import(state, Instant::ZERO, &profile);
+    let (mut tcp, una) = unanswered();
     let mut now = Instant::ZERO;
     let sends = |tcp: &mut Connection, now| std::iter::from_fn(|| tcp.poll(now).map(|_| ())).count();
     assert!(sends(&mut tcp, now) > 0);
@@ -230,10 +235,7 @@ fn a_path_that_was_unreachable_is_tried_again_at_once() {
 /// 3.8.3), not after a few seconds. Linux: 924.6 s.
 #[test]
 fn a_path_that_stays_unreachable_is_given_up_by_time() {
-    let profile = Profile::linux();
-    let (state, _) = moving(&profile);
-    let una = state.send_una;
-    let mut tcp = Connection::import(state, Instant::ZERO, &profile);
+    let (mut tcp, una) = unanswered();
     let mut now = Instant::ZERO;
     while tcp.poll(now).is_some() {}
     let begun = tcp.state();

@@ -95,7 +95,7 @@ fn all_is_as_it_was_after_sigterm_sigint_an_order_to_stop_and_a_repair_after_sig
     kill(&mut between);
     assert!(
         between.control().exists(),
-        "nobody has removed the file of its socket, and the next daemon replaces it"
+        "a killed daemon leaves the file of its socket; the next daemon replaces it"
     );
     // Who only looks is told, and changes nothing; another user is told whose matter it is.
     let told = run(&["doctor"], std::path::Path::new("/"));

@@ -452,7 +452,7 @@ fn steps(places: Vec<[f64; 2]>) -> Vec<[f64; 2]> {
 mod tests {
     use super::*;
 
-    /// The notes below the figure of a run with so many handoffs, all of which one window shows too.
+    /// The notes below the figure of a run with this many handoffs. One window shows all of them again.
     fn notes(handoffs: u64) -> String {
         let at = |number| Instant::from_millis(number * 50);
         let (title, until) = (String::new(), at(handoffs + 1));

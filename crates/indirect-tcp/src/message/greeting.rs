@@ -42,7 +42,7 @@ const CODES: u8 = 2;
 const ROOM: usize = 1500 - 28;
 
 impl Greeting {
-    /// Previous routers that a greeting with so many entries has room for, with a code for each.
+    /// How many previous routers fit into a greeting with this many entries, if each of them has a code.
     pub(crate) const fn room_for_codes(entries: usize) -> usize {
         (ROOM - AROUND - 20 - entries * entry::LEN) / (4 + CODE)
     }

@@ -180,10 +180,11 @@ fn a_datagram_is_told_by_its_type() {
     assert_eq!(with(20, PREVIOUS as u8 + 1), "itcp_too_many");
     assert_eq!(with(21, CONNECTIONS as u8 + 1), "itcp_too_many");
     assert_eq!(with(22, 4), "itcp_greeting_flags");
-    let nobody = Greeting { previous: Vec::new(), ..greeting() };
-    let mut bytes_of_nobody = Signed::new(nobody, &key()).emit();
-    bytes_of_nobody[22] = 2;
-    assert_eq!(Datagram::parse(&bytes_of_nobody).unwrap_err().0, "itcp_greeting_flags", "codes for nobody");
+    // The flag says that there are codes, and there is no previous router to have one.
+    let alone = Greeting { previous: Vec::new(), ..greeting() };
+    let mut flagged = Signed::new(alone, &key()).emit();
+    flagged[22] = 2;
+    assert_eq!(Datagram::parse(&flagged).unwrap_err().0, "itcp_greeting_flags");
     assert_eq!(with(23, 1), "itcp_reserved");
     assert_eq!(with(4, 11), "itcp_entry_of_another");
     assert_eq!(Datagram::parse(&[]).unwrap_err().0, "itcp_truncated");

@@ -108,7 +108,7 @@ impl SupportRouter {
         if self.hosts.get(&host).is_some_and(|host| host.has_taken(connection, attempt)) {
             Verdict::Taken
         } else if sequence <= self.began {
-            // Before this router restarted, which may have had it since: nobody has its state any more.
+            // That was before this router restarted. It may have taken the connection and lost it: no router has its state.
             Verdict::Failed
         } else {
             Verdict::Unknown

@@ -15,12 +15,13 @@ impl<'a> Story<'a> {
     pub(super) fn causes(&self, host: HostId, cut: Instant, to: Instant, next: &Next<'_>) -> Vec<Owner> {
         let ends = next.arrival.at <= to;
         let (stages, switch, crossed) = self.stages(host, cut, to, !ends);
+        let begun = (cut, host, "handoff".to_owned());
         let stages = if !ends {
             self.interrupted((to, host, "next_handoff".to_owned()), next, stages)
         } else if next.flow.from.host == host {
-            self.uplink((cut, host, "handoff".to_owned()), stages, next)
+            self.uplink(begun, stages, next)
         } else if next.packets.is_stream {
-            self.recovery((cut, host, "handoff".to_owned()), switch, next, stages)
+            self.recovery(begun, switch, next, stages)
         } else {
             self.next_datagram(crossed, switch, next, stages)
         };
@@ -180,14 +181,14 @@ impl<'a> Story<'a> {
     }
 
     /// What the host itself sent ends the outage: nothing waits for the network's new path but that packet.
-    fn uplink(&self, cut: Event, stages: Vec<Owner>, next: &Next<'_>) -> Vec<Owner> {
+    fn uplink(&self, begun: Event, stages: Vec<Owner>, next: &Next<'_>) -> Vec<Owner> {
         let Some(sent) = self.sent(next) else { return stages };
-        let begun = |owner: &Owner| owner.from < sent.0;
-        let mut stages: Vec<Owner> = stages.into_iter().filter(begun).collect();
+        let is_before = |owner: &Owner| owner.from < sent.0;
+        let mut stages: Vec<Owner> = stages.into_iter().filter(is_before).collect();
         for owner in &mut stages {
             owner.to = owner.to.min(sent.0);
         }
-        let back = latest(&stages).or_else(|| next.packets.is_stream.then_some(cut));
+        let back = latest(&stages).or_else(|| next.packets.is_stream.then_some(begun));
         self.wait(back, &sent, next, &mut stages);
         first_byte(sent, next, &mut stages);
         stages
@@ -239,7 +240,7 @@ impl<'a> Story<'a> {
     /// another link all the while, and changes its address only, may have no stage before that.
     fn recovery(
         &self,
-        cut: Event,
+        begun: Event,
         switch: Option<&Record>,
         next: &Next<'_>,
         mut stages: Vec<Owner>,
@@ -247,13 +248,13 @@ impl<'a> Story<'a> {
         let sent = self.sent(next);
         if let Some(switch) = switch {
             let begins = begin(switch);
-            let end = self.edge(cut.1, switch.at, next.arrival.at, Span::Ends(Stage::PathSwitch), true);
+            let end = self.edge(begun.1, switch.at, next.arrival.at, Span::Ends(Stage::PathSwitch), true);
             // Who can be reached both ways may be sent something by the old one while the switch is under way.
             let end = named(end).or_else(|| sent.clone().filter(|_| begins.is_some()));
             add(&mut stages, Stage::PathSwitch, [named(Some(switch)), end.filter(|end| end.0 >= switch.at)]);
         }
         let Some(sent) = sent else { return stages };
-        self.wait(latest(&stages).or(Some(cut)), &sent, next, &mut stages);
+        self.wait(latest(&stages).or(Some(begun)), &sent, next, &mut stages);
         first_byte(sent, next, &mut stages);
         stages
     }
