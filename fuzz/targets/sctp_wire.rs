@@ -174,7 +174,18 @@ impl Wire {
                 let changes = [Change::Add(here), Change::SetPrimary(here), Change::Delete(there)];
                 association.change(self.now, &changes)
             }
-            _ => association.prefer(self.now, None, here),
+            _ => match what >> 6 {
+                0 => association.prefer(self.now, None, here),
+                1 => association.move_to(self.now, here, &[here]),
+                2 => {
+                    association.try_at(self.now, address(1 - who, what >> 2));
+                    Ok(())
+                }
+                _ => {
+                    association.link_returned(self.now);
+                    Ok(())
+                }
+            },
         };
         self.flush(who);
     }

@@ -3,7 +3,8 @@
 use super::{FAR, HOSTS};
 use crate::player::{Post, WALL, rx};
 use ::indirect_tcp::message::{
-    Datagram, Entry, ForwardPointer, ForwardReply, Greeting, GreetingReply, Lost, PORT, Signed, Welcome,
+    ConnectionId, Datagram, Entry, ForwardPointer, ForwardReply, Greeting, GreetingReply, Lost, PORT, Signed,
+    Welcome,
 };
 use auth::Key;
 use node::{Addr, News, Seed, Why};
@@ -36,11 +37,15 @@ fn key(chance: &mut Seed) -> Key {
     Key::new((wrong..16 + wrong).collect::<Vec<u8>>())
 }
 
+const fn id(number: u32) -> ConnectionId {
+    ConnectionId { number, call: 1 }
+}
+
 fn entry(host: Ipv4Addr, connection: u32) -> Entry {
     let port = 49_152 + connection as u16;
     let (host, router) = (SocketAddrV4::new(host, port), SocketAddrV4::new(RIGHT, PORT));
     let peer = SocketAddrV4::new(FAR, 80);
-    Entry { connection, host, router, peer, closing: false, calling: false, unanswered: false }
+    Entry { connection, call: 1, host, router, peer, closing: false, calling: false, unanswered: false }
 }
 
 /// Of times that are near each other, so that some come too late.
@@ -74,7 +79,7 @@ pub(super) fn to_support_router(chance: &mut Seed, now: Instant) -> Post {
         }
         6 => (
             RIGHT,
-            Signed::new(Lost { host: HOSTS[0], router: RIGHT, connections: vec![1] }, &key(chance)).emit(),
+            Signed::new(Lost { host: HOSTS[0], router: RIGHT, connections: vec![id(1)] }, &key(chance)).emit(),
         ),
         // A segment that it intercepts.
         _ => {
@@ -88,7 +93,7 @@ pub(super) fn to_support_router(chance: &mut Seed, now: Instant) -> Post {
 }
 
 pub(super) fn to_mobile_host(chance: &mut Seed, _now: Instant) -> Post {
-    let connections = vec![(chance.draw() % 4) as u32];
+    let connections = vec![id((chance.draw() % 4) as u32)];
     let lost = Lost { host: HOSTS[0], router: LEFT, connections };
     let payload = Signed::new(lost, &key(chance)).emit();
     let bytes = udp::packet(Addr::new(LEFT, PORT), Addr::new(HOSTS[0], PORT), &payload);

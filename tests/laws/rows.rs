@@ -214,15 +214,7 @@ pub(crate) const ROWS: &[Row] = &[
         interfaces: &["air", "air2"],
         addresses: &[sigma::OWN],
         says: Says::SigmaMobileNode,
-        reached: &[
-            "Tune(",
-            "Address(",
-            "Route(",
-            "handoff",
-            "Send(None",
-            "Served(Opened",
-            "this host has no address",
-        ],
+        reached: &["Tune(", "Address(", "Route(", "handoff", "Send(None", "Served(Opened"],
     },
     Row {
         kind: "sigma/correspondent",

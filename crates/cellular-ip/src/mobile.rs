@@ -406,16 +406,16 @@ impl Mobile {
         self.route_by(at, Life::Watched(self.config.route_update_time), out);
     }
 
-    /// A route-update by each clock that may be right.
+    /// A route-update by each timestamp that nodes may accept.
     fn route_updates(&mut self, now: Instant, to: Place, semisoft: bool) -> Vec<Packet> {
         let stamps = self.clocks.stamps(now);
         let Some(station) = self.config.stations.get(usize::from(to)) else { return Vec::new() };
         let signed = |stamp| signed(&self.config, station, stamp, semisoft);
-        stamps.map(signed).collect()
+        stamps.into_iter().map(signed).collect()
     }
 
     fn clock_set(&mut self, now: Instant, wall: WallTime, out: &mut Outbox) {
-        if let (true, State::Attached { at }) = (self.clocks.set(wall), self.state) {
+        if let (true, State::Attached { at }) = (self.clocks.set(now, wall), self.state) {
             self.announce(now, at, "clock", out);
         }
     }

@@ -1,9 +1,10 @@
 //! Counts by key within one second, in bounded room.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use wire::Instant;
 
-/// Keys that are counted in one second. Others are not limited: a flood of new keys must not limit those that behave.
+/// Keys that are counted in one second. The one that was met first makes room for one more, and is counted anew: a flood of
+/// new keys must not limit those that behave.
 const KEYS: usize = 1024;
 
 /// How often each key was met in this second.
@@ -11,37 +12,49 @@ const KEYS: usize = 1024;
 pub(crate) struct PerSecond<K> {
     second: u64,
     counts: BTreeMap<K, u16>,
+    /// The same keys in the order in which they were met first.
+    order: VecDeque<K>,
 }
 
 impl<K> Default for PerSecond<K> {
     fn default() -> Self {
-        Self { second: 0, counts: BTreeMap::new() }
+        Self { second: 0, counts: BTreeMap::new(), order: VecDeque::new() }
     }
 }
 
-impl<K: Ord> PerSecond<K> {
+impl<K: Ord + Copy> PerSecond<K> {
     pub(crate) fn count(&self, now: Instant, key: &K) -> u16 {
         let current = self.second == second(now);
         self.counts.get(key).filter(|_| current).copied().unwrap_or_default()
     }
 
-    /// Counts one more of this key; returns whether it is counted.
-    pub(crate) fn add(&mut self, now: Instant, key: K) -> bool {
+    /// Counts one more of this key.
+    pub(crate) fn add(&mut self, now: Instant, key: K) {
         if self.second != second(now) {
             self.second = second(now);
             self.counts.clear();
+            self.order.clear();
         }
-        if self.counts.len() >= KEYS && !self.counts.contains_key(&key) {
-            return false;
+        if let Some(count) = self.counts.get_mut(&key) {
+            *count = count.saturating_add(1);
+            return;
         }
-        let count = self.counts.entry(key).or_default();
-        *count = count.saturating_add(1);
-        true
+        if self.order.len() >= KEYS
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.counts.remove(&oldest);
+        }
+        self.order.push_back(key);
+        self.counts.insert(key, 1);
     }
 
     /// Counts one more of this key, if it is the first in this second.
     pub(crate) fn first(&mut self, now: Instant, key: K) -> bool {
-        self.count(now, &key) == 0 && self.add(now, key)
+        let is_first = self.count(now, &key) == 0;
+        if is_first {
+            self.add(now, key);
+        }
+        is_first
     }
 }
 
@@ -62,10 +75,22 @@ mod tests {
         assert_eq!((counts.count(at(999), &1), counts.count(at(1000), &1)), (1, 0));
         assert!(counts.first(at(1000), 1));
         for key in 2..=KEYS {
-            assert!(counts.add(at(1000), key));
+            assert!(counts.first(at(1000), key));
         }
-        assert!(!counts.add(at(1000), KEYS + 1), "no room");
-        assert!(counts.add(at(1000), 1));
+        assert!(!counts.first(at(1000), 1), "all are counted");
         assert_eq!(counts.counts.len(), KEYS);
+    }
+
+    #[test]
+    fn the_key_that_was_met_first_makes_room_for_one_more() {
+        let now = Instant::from_millis(1000);
+        let mut counts = PerSecond::default();
+        for key in 0..KEYS {
+            counts.add(now, key);
+        }
+        counts.add(now, 0); // once more does not make it younger
+        assert!(counts.first(now, KEYS) && !counts.first(now, KEYS));
+        assert_eq!([0, 1, KEYS].map(|key| counts.count(now, &key)), [0, 1, 1]);
+        assert_eq!((counts.counts.len(), counts.order.len()), (KEYS, KEYS));
     }
 }

@@ -8,6 +8,10 @@ use wire::{Duration, Instant, Packet, WallTime, ntp_distance};
 
 /// The largest difference between two clocks that count as the same: far below any replay window.
 const SAME_CLOCK: i64 = 1_000_000_000;
+/// Clocks that were left and are remembered at a time (ours). Of more, the one that was left first is forgotten.
+const LEFT: usize = 8;
+/// How long they are: longer than any sensible replay window (ours). What a node has accepted is no further ahead than that.
+const COUNTS: Duration = Duration::from_mins(1);
 
 /// The repetitions of one route-update, as they are configured.
 #[derive(Debug, Default)]
@@ -55,12 +59,20 @@ struct Clock {
 }
 
 impl Clock {
-    /// Strictly increasing; the bits that nanoseconds leave unused are random (draft 3.3.2).
-    fn stamp(&mut self, now: Instant, chance: &mut Seed) -> u64 {
+    /// Makes the next timestamp. Strictly increasing; the bits that nanoseconds leave unused are random (draft 3.3.2).
+    fn stamp(&mut self, now: Instant, chance: &mut Seed) {
         let fresh = self.wall.plus(now.since(Instant::ZERO)).to_ntp() & !3 | chance.draw() & 3;
         let next = self.last.wrapping_add(1);
         self.last = if ntp_distance(fresh, next) >= 0 || self.last == 0 { fresh } else { next };
-        self.last
+    }
+
+    /// The last timestamp, and the first of the present stay.
+    fn signs(&self) -> (u64, Option<u64>) {
+        (self.last, self.since.map(NonZeroU64::get))
+    }
+
+    const fn attached(&mut self) {
+        self.since = NonZeroU64::new(self.last);
     }
 
     const fn is_as(self, wall: WallTime) -> bool {
@@ -68,21 +80,52 @@ impl Clock {
     }
 }
 
-/// The host's clock, and the one it had before it was set.
+/// The host's clock, and those that it had before it was set.
 ///
 /// Nodes refuse a timestamp that is too far from their own time. A clock that is set may have become right or wrong, and the
 /// host cannot tell which. So it signs each route-update by both clocks; the nodes accept the one that is right.
+///
+/// Nor do they accept one that is below the last. A clock that was right, was set forward and is set back again says less than what
+/// was signed meanwhile, if that was near enough to be accepted, and the host does not know how near that is. So it goes on from
+/// there as well, until the clock has come as far.
 #[derive(Debug)]
 pub(crate) struct Clocks {
     clock: Clock,
-    /// Few hosts have one.
-    former: Option<Box<Clock>>,
+    /// Few hosts have any.
+    before: Option<Box<Before>>,
     chance: Seed,
+}
+
+/// The clocks that a host had before.
+#[derive(Debug, Default)]
+struct Before {
+    /// The first that was left, as long as the present one is another.
+    former: Option<Clock>,
+    /// Others that were left and have signed something, and until when that counts; the first was left first.
+    left: Vec<(Clock, Instant)>,
+}
+
+impl Before {
+    fn leave(&mut self, now: Instant, clock: Clock) {
+        if clock.last == 0 {
+            return;
+        }
+        if self.left.len() >= LEFT {
+            self.left.remove(0);
+        }
+        self.left.push((clock, now + COUNTS));
+    }
+
+    /// The one that was left and is the same as this.
+    fn returned(&mut self, wall: WallTime) -> Option<Clock> {
+        let place = self.left.iter().position(|(clock, _)| clock.is_as(wall))?;
+        Some(self.left.remove(place).0)
+    }
 }
 
 impl Clocks {
     pub(crate) fn new(chance: Seed) -> Self {
-        Self { clock: Clock::default(), former: None, chance }
+        Self { clock: Clock::default(), before: None, chance }
     }
 
     /// The clock of a host that starts.
@@ -92,34 +135,55 @@ impl Clocks {
 
     /// The clock was set; returns whether by more than what counts as the same. The first one that was left stays, as long as
     /// the new one is another.
-    pub(crate) fn set(&mut self, wall: WallTime) -> bool {
+    pub(crate) fn set(&mut self, now: Instant, wall: WallTime) -> bool {
         if self.clock.is_as(wall) {
             self.clock.wall = wall;
             return false;
         }
-        let former = self.former.take().map_or(self.clock, |former| *former);
-        if former.is_as(wall) {
-            self.clock = Clock { wall, ..former };
+        let before = self.before.get_or_insert_with(Box::default);
+        let former = before.former.take();
+        let (same, other): (Option<Clock>, _) = match former {
+            Some(former) if former.is_as(wall) => (Some(former), None),
+            other => (before.returned(wall), other),
+        };
+        let left = std::mem::replace(&mut self.clock, Clock { wall, ..same.unwrap_or_default() });
+        if former.is_some() {
+            before.former = other;
+            before.leave(now, left);
         } else {
-            (self.clock, self.former) = (Clock { wall, ..Clock::default() }, Some(Box::new(former)));
+            before.former = Some(left);
         }
         true
     }
 
     /// The timestamps for one route-update, each for a copy of its own, and since when the host is attached by the same clock.
-    pub(crate) fn stamps(&mut self, now: Instant) -> impl Iterator<Item = (u64, Option<u64>)> + use<> {
-        let mut stamp =
-            |clock: &mut Clock| (clock.stamp(now, &mut self.chance), clock.since.map(NonZeroU64::get));
-        let former = self.former.as_mut().map(|clock| stamp(clock));
-        let own = stamp(&mut self.clock);
-        former.into_iter().chain([own])
+    pub(crate) fn stamps(&mut self, now: Instant) -> Vec<(u64, Option<u64>)> {
+        let mut stamps = Vec::with_capacity(1);
+        let former = self.before.as_mut().and_then(|before| before.former.as_mut());
+        for clock in former.into_iter().chain([&mut self.clock]) {
+            clock.stamp(now, &mut self.chance);
+            stamps.push(clock.signs());
+        }
+        let Some(before) = &mut self.before else { return stamps };
+        // What all clocks have come to counts no longer.
+        let is_ahead = |last: u64| stamps.iter().any(|(stamp, _)| ntp_distance(last, *stamp) >= 0);
+        before.left.retain(|(clock, until)| now < *until && is_ahead(clock.last));
+        for (clock, _) in &mut before.left {
+            clock.last = clock.last.wrapping_add(1);
+            stamps.push(clock.signs());
+        }
+        stamps
     }
 
     /// A stay began with the last timestamps.
     pub(crate) fn attached(&mut self) {
-        for clock in [Some(&mut self.clock), self.former.as_deref_mut()].into_iter().flatten() {
-            clock.since = NonZeroU64::new(clock.last);
-        }
+        self.clock.attached();
+        let Some(before) = &mut self.before else { return };
+        before
+            .former
+            .iter_mut()
+            .chain(before.left.iter_mut().map(|(clock, _)| clock))
+            .for_each(Clock::attached);
     }
 }
 
@@ -142,4 +206,89 @@ pub(crate) fn signed(
     };
     update.sign(&config.session_key);
     Packet::new(station.mac, update.emit())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use auth::ReplayWindow;
+
+    /// 2000-01-01 00:00 UTC.
+    const RIGHT: WallTime = WallTime(946_684_800_000_000_000);
+
+    /// A clock that is so far ahead of the right one, in milliseconds.
+    fn ahead(ms: i64) -> WallTime {
+        WallTime(RIGHT.0 + ms * 1_000_000)
+    }
+
+    fn clocks(seed: u64) -> Clocks {
+        let mut clocks = Clocks::new(Seed::new(seed));
+        clocks.start(RIGHT);
+        clocks
+    }
+
+    /// A node whose clock is right, and the last timestamp that it has accepted.
+    #[derive(Default)]
+    struct Node(Option<u64>);
+
+    impl Node {
+        /// Whether it accepts any copy of a route-update, one after the other.
+        fn accepts(&mut self, now: Instant, clocks: &mut Clocks) -> bool {
+            let window = ReplayWindow::new(Duration::from_secs(5));
+            let time = RIGHT.plus(now.since(Instant::ZERO)).to_ntp();
+            let mut any = false;
+            for (stamp, _) in clocks.stamps(now) {
+                if window.check(time, self.0, stamp).is_ok() {
+                    self.0 = Some(stamp);
+                    any = true;
+                }
+            }
+            any
+        }
+    }
+
+    /// The steps are a little less than the window of nodes: what was signed between them was accepted.
+    #[test]
+    fn two_steps_that_cancel_each_other_lock_no_host_out() {
+        for step in [4000, 4900] {
+            let (mut clocks, mut node) = (clocks(1), Node::default());
+            let at = Instant::from_millis;
+            assert!(node.accepts(at(1000), &mut clocks));
+            clocks.set(at(3000), ahead(step));
+            assert!(node.accepts(at(3000), &mut clocks));
+            clocks.set(at(3500), RIGHT);
+            for ms in (3500..10_000).step_by(100) {
+                assert!(node.accepts(at(ms), &mut clocks), "{step} ms, at {ms} ms");
+            }
+            assert_eq!(clocks.stamps(at(10_000)).len(), 1, "the clock has come as far");
+        }
+    }
+
+    /// The first clock is right, and its host does not know it.
+    #[test]
+    fn whatever_steps_a_clock_makes_one_of_its_timestamps_is_accepted() {
+        for seed in 0..300 {
+            let (mut clocks, mut node, mut chance) = (clocks(seed), Node::default(), Seed::new(seed));
+            let mut now = Instant::ZERO;
+            for turn in 0..60 {
+                now += Duration::from_millis(1 + chance.draw() % 700);
+                if chance.draw().is_multiple_of(3) {
+                    clocks.set(now, ahead(2000 * (chance.draw() % 9) as i64 - 8000));
+                }
+                assert!(node.accepts(now, &mut clocks), "seed {seed}, turn {turn}");
+            }
+        }
+    }
+
+    #[test]
+    fn clocks_that_were_left_are_bounded_in_number_and_time() {
+        let mut clocks = clocks(1);
+        let at = Instant::from_millis;
+        for hour in 0..20 {
+            clocks.set(at(1000), ahead(3_600_000 * hour));
+            assert!(clocks.stamps(at(1000)).len() <= LEFT + 2);
+        }
+        assert_eq!(clocks.stamps(at(60_999)).len(), LEFT + 2);
+        assert_eq!(clocks.stamps(at(61_000)).len(), 2);
+    }
 }

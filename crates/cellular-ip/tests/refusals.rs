@@ -371,6 +371,20 @@ fn a_host_whose_data_are_refused_is_asked_for_a_route_update_once_a_second() {
     assert_eq!(asked(&from(&mut bench, HOST)), 1);
 }
 
+/// Data from more sources than a node counts, all made up: the next host that was cut off is asked all the same.
+#[test]
+fn a_flood_of_sources_keeps_no_host_from_being_asked() {
+    let mut bench = mapped("");
+    let mut asked = |source| {
+        let effects = bench.packet(RIGHT, Why::Check, data(source, CORRESPONDENT));
+        effects.iter().filter(|effect| matches!(effect, Effect::Send(..))).count()
+    };
+    let flood = (0..2000).map(|number| Ipv4Addr::from_bits(0x0a05_0000 + number));
+    assert_eq!(flood.map(&mut asked).sum::<usize>(), 2000);
+    assert_eq!(asked(HOST), 1);
+    assert_eq!(asked(HOST), 0, "once a second");
+}
+
 /// An update-request goes down where data to its host go; from below nobody may send one.
 #[test]
 fn update_requests_go_down_only() {
@@ -529,25 +543,46 @@ fn a_gateway_refuses_what_a_station_refuses() {
     assert_eq!(count(&bench), 1);
 }
 
+const MOBILE: &str = r#"
+    address = "10.1.0.7"
+    gateway = "10.1.0.1"
+    interface = "air"
+    r_mh = "0102030405060708"
+    session_key = "00"
+    stations = [{ name = "b2", id = 2, cell = 2, mac = "02:00:00:00:00:b2" }]
+"#;
+
+/// A mobile host with a radio and a wire.
+fn mobile(changes: &str) -> Bench<Mobile> {
+    let names = ["air", "wire"].map(str::to_owned);
+    Bench::new(Mobile::new(configured(MOBILE, changes), Interfaces(&names), Seed::new(1)).unwrap())
+}
+
+const LINK_UP: Link<'_> = Link::Up { cell: Some(Cell(2)), mac: Mac::ZERO, mtu: 1500, name: "air" };
+
 #[test]
 fn a_mobile_host_keeps_as_many_of_its_packets_as_it_was_told() {
-    let config = r#"
-        address = "10.1.0.7"
-        gateway = "10.1.0.1"
-        interface = "air"
-        r_mh = "0102030405060708"
-        session_key = "00"
-        stations = [{ name = "b2", id = 2, cell = 2, mac = "02:00:00:00:00:b2" }]
-    "#;
-    let mobile =
-        Mobile::new(configured(config, "tuning_queue = 2"), Interfaces(&["air".to_owned()]), Seed::new(1));
-    let mut bench = Bench::new(mobile.unwrap());
+    let mut bench = mobile("tuning_queue = 2");
     for _ in 0..2 {
         assert_eq!(bench.packet(Iface::HOST, Why::Action, data(HOST, CORRESPONDENT)), []);
     }
     bench.refuses("tuning_queue_full", Iface::HOST, Why::Action, data(HOST, CORRESPONDENT));
     bench.now += Duration::from_millis(5);
-    let up = Link::Up { cell: Some(Cell(2)), mac: Mac::ZERO, mtu: 1500, name: "air" };
-    let sent = bench.give(Input::Link(Iface(1), up));
+    let sent = bench.give(Input::Link(Iface(1), LINK_UP));
     assert_eq!(sent.iter().filter(|effect| matches!(effect, Effect::Send(None, _))).count(), 2);
+}
+
+/// Base stations are on the air. Whoever asks for a route-update by another interface is none.
+#[test]
+fn an_update_request_by_another_interface_than_the_radio_is_not_answered() {
+    let mut bench = mobile("");
+    bench.give(Input::Link(Iface(1), LINK_UP));
+    bench.now = seconds(1);
+    let why = update_request::Why::NoMapping;
+    let request = UpdateRequest { gateway: GATEWAY, mobile: HOST, why, node: 2, key_generation: 1 };
+    let mut answers = |iface| {
+        let effects = bench.control(iface, request.emit());
+        effects.iter().filter(|effect| matches!(effect, Effect::Send(..))).count()
+    };
+    assert_eq!((answers(Iface(2)), answers(Iface(1))), (0, 1));
 }

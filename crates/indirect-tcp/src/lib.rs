@@ -33,6 +33,12 @@
 //! A greeting that was recorded before a router restarted counts there again if the router's clock has gone back meanwhile: then
 //! it needs one that goes on, as from a battery or from NTP. Other routers, and the host's next greeting, are not misled by it.
 //!
+//! Waits. The new router waits 10 s (`patience`) for a connection that a greeting names, and after each sign that an earlier router
+//! hands it over, which its answer to the forward pointer is too, 30 s (three times as long). An earlier router keeps what it is to
+//! hand over for 30 s after the last sign of the new one. Then both ends are reset. So if the two routers cannot reach each other
+//! from the move on, the host hears of it 10 s after its greeting where the forward pointer or its answer was lost, and 30 s after
+//! that answer where it came: only then is it known that the connection is there, and may come when the way is back.
+//!
 //! Not here yet: listeners at the router, filters, and encryption between routers.
 
 pub mod config;

@@ -11,7 +11,7 @@ use crate::TRANSPORT;
 use crate::config::MobileHostConfig;
 use crate::mark::{Event, MOBILE_HOST};
 use crate::message::{
-    Answer, CONNECTIONS, Call, Code, Datagram, Entry, Greeting, GreetingReply, Lost, Message, PORT, PREVIOUS,
+    Answer, CONNECTIONS, Call, Code, ConnectionId, Datagram, Entry, Greeting, GreetingReply, Lost, Message, PORT, PREVIOUS,
     Signed, Welcome,
 };
 use crate::router::refusal;
@@ -294,7 +294,7 @@ impl MobileHost {
         if lost.message.host != self.config.address || !was_there {
             return Err(refusal::MISDIRECTED);
         }
-        let named = |connection: &Connection| lost.message.connections.contains(&connection.number);
+        let named = |connection: &Connection| connection.id().is_some_and(|id| lost.message.connections.contains(&id));
         let programs = self.connections.iter().filter(|(_, connection)| named(connection));
         let programs: Vec<StreamId> = programs.map(|(program, _)| *program).collect();
         for program in programs {
@@ -516,6 +516,7 @@ impl MobileHost {
             return;
         }
         *called = true;
+        entry.call = sequence;
         // The same ports again: the guard is this one's now.
         self.closing.retain(|(closed, _)| far(closed) != far(entry));
         let Entry { connection: number, router, peer, .. } = *entry;
@@ -617,15 +618,24 @@ impl Connection {
         }
     }
 
-    /// Whether a router was called for it.
-    const fn is_known_to_router(&self) -> bool {
-        matches!(self.state, State::Open(_) | State::Calling { called: true, .. })
+    /// What routers know it by, once one was called for it.
+    const fn id(&self) -> Option<ConnectionId> {
+        match &self.state {
+            State::Open(entry) | State::Calling { entry, called: true, .. } => Some(entry.id()),
+            _ => None,
+        }
     }
 
-    /// How routers name it.
+    /// Whether a router was called for it.
+    const fn is_known_to_router(&self) -> bool {
+        self.id().is_some()
+    }
+
+    /// How routers name it, once it has a call.
     const fn entry(&self, router: Addr, host: Addr) -> Entry {
         Entry {
             connection: self.number,
+            call: 0,
             host,
             router,
             peer: self.peer,

@@ -9,7 +9,7 @@ mod config;
 use auth::Key;
 use indirect_tcp::config::{MobileHostConfig, Peer};
 use indirect_tcp::message::{
-    CONNECTIONS, Call, Datagram, Entry, ForwardPointer, ForwardReply, Greeting, GreetingReply, Lost, PORT,
+    Answer, CONNECTIONS, Call, Code, ConnectionId, Datagram, Entry, ForwardPointer, ForwardReply, Greeting, GreetingReply, Lost, PORT,
     Signed, Welcome,
 };
 use indirect_tcp::{MobileHost, SupportRouter, TRANSPORT};
@@ -91,6 +91,7 @@ fn router() -> Stage<SupportRouter> {
 fn entry() -> Entry {
     Entry {
         connection: 4,
+        call: 3,
         host: Addr::new(HOST, 49_152),
         router: Addr::new(RIGHT, PORT),
         peer: Addr::new(FIXED, 80),
@@ -121,6 +122,7 @@ fn a_greeting_is_the_hosts_own_and_meant_for_this_router() {
     stage.refuses(HOST, LEFT, &Signed::new(mine.clone(), &wrong()).emit(), "itcp_forged");
     stage.refuses(HOST, LEFT, &Signed::new(mine.clone(), &router_key()).emit(), "itcp_forged");
     stage.refuses(OTHER, LEFT, &sign(&mine), "itcp_misdirected");
+    stage.refuses(HOST, RIGHT, &sign(&mine), "itcp_misdirected");
     stage.refuses(HOST, LEFT, &sign(&greeting(5, RIGHT, LEFT)), "itcp_misdirected");
     let stranger = Ipv4Addr::new(10, 1, 0, 66);
     let theirs = Greeting { host: stranger, entries: Vec::new(), ..mine.clone() };
@@ -165,6 +167,9 @@ fn a_forward_pointer_needs_the_router_and_the_host() {
         &pointer(by_host(greeting(5, RIGHT, RIGHT)), &router_key()),
         "itcp_misdirected",
     );
+    // One that is repeated says only what was said before.
+    let repeated = Greeting { again: true, ..there.clone() };
+    stage.refuses(RIGHT, LEFT, &pointer(by_host(repeated), &router_key()), "itcp_misdirected");
     let unknown = ForwardPointer { new: FIXED, old: LEFT, greeting: by_host(there.clone()) };
     stage.refuses(FIXED, LEFT, &Signed::new(unknown, &router_key()).emit(), "itcp_stranger");
     let effects = stage.hear(RIGHT, LEFT, &pointer(by_host(there), &router_key()));
@@ -184,7 +189,7 @@ fn the_answer_to_a_forward_pointer_is_the_routers() {
     let before = stage.role.deadline();
     stage.hear(RIGHT, LEFT, &bytes(reply, &router_key()));
     assert!(stage.role.deadline() > before, "it is not repeated");
-    let lost = Signed::new(Lost { host: HOST, router: RIGHT, connections: vec![4] }, &host_key());
+    let lost = Signed::new(Lost { host: HOST, router: RIGHT, connections: vec![entry().id()] }, &host_key());
     stage.refuses(RIGHT, LEFT, &lost.emit(), "itcp_unexpected");
 }
 
@@ -220,14 +225,34 @@ fn a_call_is_the_hosts_own_and_counts_once() {
     );
 }
 
+/// A program's connection that its router has connected: what routers know it by.
+fn connected(stage: &mut Stage<MobileHost>) -> ConnectionId {
+    let peer = Addr::new(FIXED, 80);
+    let open = StreamOp::Open { by: TRANSPORT, local: None, peer, foreign: false };
+    let effects = stage.give(Input::Serve(StreamId(1 << 16), open));
+    let router = effects.iter().find_map(|effect| match effect {
+        Effect::Stream(id, StreamOp::Open { .. }) => Some(*id),
+        _ => None,
+    });
+    let router = router.unwrap();
+    stage.give(Input::Stream(router, StreamEvent::Opened(Addr::new(HOST, 50_000))));
+    let effects = stage.give(Input::Stream(router, StreamEvent::Room(1000)));
+    let call = effects.iter().find_map(|effect| match effect {
+        Effect::Stream(_, StreamOp::Write(bytes)) => Signed::<Call>::parse(bytes).ok(),
+        _ => None,
+    });
+    let Call { connection: number, sequence: call, .. } = call.unwrap().message;
+    let answer = Signed::new(Answer { connection: number, code: Code::Connected }, &host_key());
+    let effects = stage.give(Input::Stream(router, StreamEvent::Data(&answer.emit())));
+    assert!(effects.iter().any(|effect| matches!(effect, Effect::Served(Told::Opened(..)))), "{effects:?}");
+    ConnectionId { number, call }
+}
+
 #[test]
 fn a_host_believes_its_routers_alone() {
     let config = MobileHostConfig { address: HOST, key: host_key(), routers: Vec::new() };
     let mut stage = Stage { role: MobileHost::new(config).unwrap(), now: Instant::from_millis(5) };
     stage.give(Input::Start(&Boot::default()));
-    let program = StreamId(1 << 16);
-    let peer = Addr::new(FIXED, 80);
-    stage.give(Input::Serve(program, StreamOp::Open { by: TRANSPORT, local: None, peer, foreign: false }));
     stage.give(Input::News(&News::Gateway(LEFT)));
     let sequence = 5_000_000; // nanoseconds on a clock that stands at 1970
     let reply = GreetingReply { host: HOST, sequence, router: LEFT, welcome: Welcome::Ready };
@@ -240,9 +265,18 @@ fn a_host_believes_its_routers_alone() {
         &bytes(GreetingReply { router: RIGHT, ..reply }, &host_key()),
         "itcp_misdirected",
     );
-    let lost = Lost { host: HOST, router: LEFT, connections: vec![1] };
-    stage.refuses(LEFT, HOST, &Signed::new(lost.clone(), &wrong()).emit(), "itcp_forged");
     assert_eq!(marks(&stage.hear(LEFT, HOST, &bytes(reply, &host_key()))), ["welcomed"]);
+    let id = connected(&mut stage);
+    let lost = Lost { host: HOST, router: LEFT, connections: vec![id] };
+    stage.refuses(LEFT, HOST, &Signed::new(lost.clone(), &wrong()).emit(), "itcp_forged");
+    let of_other = Lost { host: OTHER, ..lost.clone() };
+    stage.refuses(LEFT, HOST, &Signed::new(of_other, &host_key()).emit(), "itcp_misdirected");
+    // What was lost before the host restarted had the same number, and another call.
+    let former = Lost { connections: vec![ConnectionId { call: id.call - 1, ..id }], ..lost.clone() };
+    let before = stage.state();
+    let effects = stage.hear(LEFT, HOST, &Signed::new(former, &host_key()).emit());
+    assert!(matches!(effects[..], [Effect::Discard(..)]), "{effects:?}");
+    assert_eq!(stage.state(), before);
     let ended = stage.hear(LEFT, HOST, &Signed::new(lost, &host_key()).emit());
     assert!(ended.iter().any(|effect| matches!(effect, Effect::Served(_))), "{ended:?}");
 }
@@ -279,7 +313,9 @@ fn a_router_that_has_only_its_own_key_speaks_for_no_host_and_no_other_router() {
     };
     host.refuses(LEFT, HOST, &reply(first.message.sequence, LEFT, &of_right()), "itcp_forged");
     host.hear(LEFT, HOST, &reply(first.message.sequence, LEFT, &host_key()));
-    let lost = |router, key: &Key| Signed::new(Lost { host: HOST, router, connections: vec![1] }, key).emit();
+    let lost = |router, key: &Key| {
+        Signed::new(Lost { host: HOST, router, connections: vec![entry().id()] }, key).emit()
+    };
     host.refuses(LEFT, HOST, &lost(LEFT, &of_right()), "itcp_forged");
     host.refuses(LEFT, HOST, &lost(RIGHT, &of_right()), "itcp_misdirected");
 

@@ -12,11 +12,11 @@ use auth::Key;
 use indirect_tcp::SupportRouter;
 use indirect_tcp::config::Peer;
 use indirect_tcp::message::{
-    Body, Call, Channel, Datagram, Entry, ForwardPointer, ForwardReply, Frame, Frames, Greeting, Halves,
-    PORT, Side, Signed, SocketState, Verdict,
+    Body, Call, Channel, ConnectionId, Datagram, Entry, ForwardPointer, ForwardReply, Frame, Frames, Greeting, Halves,
+    PORT, Side, Signed, SocketState, Verdict, Way,
 };
 use node::{
-    Act, Addr, Boot, Effect, Guard, Input, Outbox, Role, Rx, Seed, StreamEvent, StreamId, StreamOp, Why,
+    Act, Addr, Boot, Effect, Guard, Input, Outbox, Role, Rx, Seed, StreamEvent, StreamId, StreamOp, Tuple, Why,
 };
 use std::collections::BTreeMap;
 use wire::ipv4::Header;
@@ -40,10 +40,16 @@ fn router_key() -> Key {
     Key::new([2; 16])
 }
 
+/// A connection of the host's: its call is the one after the first greeting, or a later one.
+const fn id(number: u32) -> ConnectionId {
+    ConnectionId { number, call: 10 + number as u64 }
+}
+
 /// A connection of the host's, which began at this router.
 fn entry(connection: u32, router: Ipv4Addr) -> Entry {
     Entry {
         connection,
+        call: id(connection).call,
         host: Addr::new(HOST, HOST_PORT + connection as u16),
         router: Addr::new(router, PORT),
         peer: Addr::new(FIXED, 80),
@@ -85,7 +91,11 @@ struct Stage {
     marks: Vec<String>,
     aborted: Vec<StreamId>,
     guards: Vec<Option<Guard>>,
+    /// The guards that stand.
+    guarded: BTreeMap<Tuple, Guard>,
     sent: Vec<Datagram>,
+    /// Bytes ahead in each relay that it began.
+    ahead: Vec<[Vec<u8>; 2]>,
 }
 
 impl Stage {
@@ -103,7 +113,9 @@ impl Stage {
             marks: Vec::new(),
             aborted: Vec::new(),
             guards: Vec::new(),
+            guarded: BTreeMap::new(),
             sent: Vec::new(),
+            ahead: Vec::new(),
         };
         stage.give(Input::Start(&Boot::default()));
         stage
@@ -161,7 +173,12 @@ impl Stage {
                 self.tell(id, StreamEvent::Imported);
             }
             StreamOp::Abort => self.aborted.push(id),
-            StreamOp::Guard(_, guard) => self.guards.push(guard),
+            StreamOp::Join(_, ahead) => self.ahead.push(ahead),
+            StreamOp::Guard(tuple, guard) => {
+                self.guards.push(guard);
+                self.guarded.remove(&tuple);
+                self.guarded.extend(guard.map(|guard| (tuple, guard)));
+            }
             _ => {}
         }
     }
@@ -212,7 +229,8 @@ impl Stage {
     }
 
     /// The host calls, and the router connects for it.
-    fn calls(&mut self, connection: u32, sequence: u64) {
+    fn calls(&mut self, connection: u32) {
+        let sequence = id(connection).call;
         let id = self.connects(HOST);
         let of = entry(connection, LEFT);
         self.halves.insert(id, (of, Side::Near));
@@ -287,7 +305,7 @@ impl Stage {
         let said = self.said(id);
         let verdicts = said.into_iter().filter_map(|body| match body {
             Body::CommitAnswer { connection: of, attempt: to, verdict, .. } => {
-                assert_eq!((of, to), (connection, attempt));
+                assert_eq!((of.number, to), (connection, attempt));
                 Some(verdict)
             }
             _ => None,
@@ -313,7 +331,7 @@ const fn offer(sequence: u64) -> Body {
 }
 
 const fn answer(connection: u32, attempt: u32, verdict: Verdict) -> Body {
-    Body::CommitAnswer { host: HOST, connection, attempt, verdict }
+    Body::CommitAnswer { host: HOST, connection: id(connection), attempt, verdict }
 }
 
 /// It has a connection, and the host goes to the right.
@@ -321,7 +339,7 @@ fn leaves_for_the_right() -> (Stage, StreamId) {
     let mut stage = Stage::new();
     stage.at(10);
     stage.greets(10, &[], Vec::new());
-    stage.calls(1, 11);
+    stage.calls(1);
     stage.points(RIGHT, 20, vec![entry(1, LEFT)]);
     let right = stage.accepts(RIGHT);
     stage.says(right, 1, Body::OfferAnswer(Verdict::Taken));
@@ -357,7 +375,7 @@ fn connections_leave_without_a_wait_for_the_answers_to_others() {
     stage.at(10);
     stage.greets(10, &[], Vec::new());
     for connection in 1..=3 {
-        stage.calls(connection, 10 + u64::from(connection));
+        stage.calls(connection);
     }
     stage.points(RIGHT, 20, (1..=3).map(|connection| entry(connection, LEFT)).collect());
     let right = stage.accepts(RIGHT);
@@ -387,8 +405,8 @@ fn of_connections_on_their_way_each_goes_on_where_its_answer_says() {
     let mut stage = Stage::new();
     stage.at(10);
     stage.greets(10, &[], Vec::new());
-    stage.calls(1, 11);
-    stage.calls(2, 12);
+    stage.calls(1);
+    stage.calls(2);
     let entries = || vec![entry(1, LEFT), entry(2, LEFT)];
     stage.points(RIGHT, 20, entries());
     let right = stage.accepts(RIGHT);
@@ -423,7 +441,7 @@ fn a_connection_whose_commit_is_not_answered_ends_by_where_its_host_is() {
     stage.at(31_000);
     assert_eq!(stage.marks(), ["connection_lost"]);
     assert_eq!(stage.guards, [Some(Guard::Reset); 2]);
-    assert!(matches!(&stage.sent.last(), Some(Datagram::Lost(lost)) if lost.message.connections == [1]));
+    assert!(matches!(&stage.sent.last(), Some(Datagram::Lost(lost)) if lost.message.connections == [id(1)]));
     assert_eq!(stage.stage(1), None);
 }
 
@@ -434,8 +452,8 @@ fn a_router_that_cannot_be_reached_costs_what_is_open_and_elsewhere() {
         let mut stage = Stage::new();
         stage.at(10);
         stage.greets(10, &[], Vec::new());
-        stage.calls(1, 11);
-        stage.calls(2, 12);
+        stage.calls(1);
+        stage.calls(2);
         let of_first = stage.halves.iter().filter(|(_, (of, _))| of.connection == 1);
         for id in of_first.map(|(id, _)| *id).collect::<Vec<_>>() {
             stage.tell(id, StreamEvent::Closed(None));
@@ -470,7 +488,7 @@ fn comes_from_the_right() -> (Stage, StreamId) {
 #[test]
 fn a_connection_is_given_up_only_by_the_offer_that_it_is_expected_by() {
     let (mut stage, right) = comes_from_the_right();
-    stage.says(right, 1, Body::Abort { connection: 1 });
+    stage.says(right, 1, Body::Abort { connection: id(1) });
     assert_eq!(stage.marks(), ["connection_lost"], "it was to come");
 
     // The host was elsewhere meanwhile: the word is about an earlier visit.
@@ -478,7 +496,7 @@ fn a_connection_is_given_up_only_by_the_offer_that_it_is_expected_by() {
     stage.points(THIRD, 20, vec![entry(1, RIGHT)]);
     stage.greets(30, &[THIRD, RIGHT], vec![entry(1, RIGHT)]);
     stage.marks();
-    stage.says(right, 1, Body::Abort { connection: 1 });
+    stage.says(right, 1, Body::Abort { connection: id(1) });
     assert!(stage.marks().is_empty());
     assert_eq!(stage.stage(1).unwrap(), "expected");
 
@@ -487,7 +505,7 @@ fn a_connection_is_given_up_only_by_the_offer_that_it_is_expected_by() {
     stage.ships(right, 1, entry(1, RIGHT), 1);
     assert_eq!(stage.commits(right, 1, 1, 1), [Verdict::Taken]);
     stage.marks();
-    stage.says(right, 1, Body::Abort { connection: 1 });
+    stage.says(right, 1, Body::Abort { connection: id(1) });
     assert!(stage.marks().is_empty());
     assert_eq!(stage.stage(1).unwrap(), "serving");
 }
@@ -516,8 +534,72 @@ fn a_commit_is_of_the_attempt_that_came() {
         stage.said(link);
     }
     stage.ships(right, 1, entry(1, RIGHT), 4);
+    stage.says(third, 1, Body::Entry(entry(1, RIGHT), 4));
     assert_eq!(stage.commits(third, 1, 1, 4), [Verdict::Failed]);
     assert_eq!(stage.commits(right, 1, 1, 4), [Verdict::Taken]);
+}
+
+/// What comes of a connection comes by the connection between routers by which it began, and its halves have the ends that its
+/// host has named.
+#[test]
+fn what_comes_of_a_connection_has_its_ends_and_comes_by_one_way() {
+    let (mut stage, right) = comes_from_the_right();
+    stage.says(right, 1, Body::Entry(entry(1, RIGHT), 1));
+    let of_another = entry(2, RIGHT);
+    for side in [Side::Near, Side::Far] {
+        stage.says(right, 1, Body::State(Box::new(SocketState::new(side, state(&of_another, side)))));
+    }
+    assert!(stage.halves.is_empty());
+    assert_eq!(stage.commits(right, 1, 1, 1), [Verdict::Failed]);
+
+    let mut stage = Stage::new();
+    stage.at(10);
+    stage.greets(10, &[RIGHT, THIRD], vec![entry(1, RIGHT)]);
+    let [right, third] = [RIGHT, THIRD].map(|router| stage.links(router));
+    for link in [right, third] {
+        stage.says(link, 1, offer(10));
+        stage.said(link);
+    }
+    stage.says(right, 1, Body::Entry(entry(1, RIGHT), 1));
+    stage.ships(third, 1, entry(1, RIGHT), 1);
+    stage.says(third, 1, Body::UserBuffer(Way::Up, vec![9; 5]));
+    assert!(stage.halves.is_empty());
+    stage.ships(right, 1, entry(1, RIGHT), 1);
+    assert_eq!(stage.halves.len(), 2);
+    assert_eq!(stage.commits(right, 1, 1, 1), [Verdict::Taken]);
+    assert_eq!(stage.ahead, [[Vec::<u8>::new(), Vec::new()]]);
+}
+
+/// Its host restarts, and a number comes again: that is another connection, which is taken by its own first attempt. What is said
+/// of the former one is none of it.
+#[test]
+fn a_number_that_comes_again_is_another_connection() {
+    let (mut stage, right) = comes_from_the_right();
+    stage.ships(right, 1, entry(1, RIGHT), 1);
+    assert_eq!(stage.commits(right, 1, 1, 1), [Verdict::Taken]);
+    stage.greets(20, &[], Vec::new());
+    let again = Entry { call: 25, ..entry(1, RIGHT) };
+    stage.greets(30, &[RIGHT], vec![again]);
+    let right = stage.links(RIGHT);
+    stage.says(right, 1, offer(30));
+    stage.marks();
+    stage.says(right, 1, Body::Entry(entry(1, RIGHT), 2));
+    stage.says(right, 1, Body::Abort { connection: id(1) });
+    assert_eq!(stage.stage(1).unwrap(), "expected");
+    stage.ships(right, 1, again, 1);
+    assert_eq!(stage.commits(right, 1, 1, 1), [Verdict::Taken]);
+    assert_eq!(stage.marks(), ["taken"]);
+    // Of the former one too it is said that it was taken: whoever asks must not go on with it.
+    stage.says(right, 0, Body::Status { host: HOST, connection: id(1), attempt: 1, sequence: 10 });
+    assert_eq!(stage.said(right), [answer(1, 1, Verdict::Taken)]);
+
+    let (mut stage, right) = leaves_for_the_right();
+    let former = ConnectionId { call: 9, ..id(1) };
+    let taken = |connection| Body::CommitAnswer { host: HOST, connection, attempt: 1, verdict: Verdict::Taken };
+    stage.says(right, 0, taken(former));
+    assert_eq!(stage.stage(1).unwrap(), "leaving");
+    stage.says(right, 0, taken(id(1)));
+    assert_eq!(stage.stage(1), None);
 }
 
 /// A connection that was taken here, left, and is expected again: its earlier attempt begins nothing, a later one does. So does
@@ -562,7 +644,7 @@ fn a_connection_that_comes_back_comes_by_a_later_attempt() {
 fn a_router_that_has_restarted_does_not_know_whose_a_connection_is() {
     let asks = |stage: &mut Stage, sequence| {
         let right = stage.links(RIGHT);
-        stage.says(right, 0, Body::Status { host: HOST, connection: 1, attempt: 1, sequence });
+        stage.says(right, 0, Body::Status { host: HOST, connection: id(1), attempt: 1, sequence });
         stage.said(right)
     };
     let mut stage = Stage::new();
@@ -595,6 +677,53 @@ fn a_later_offer_ends_those_before_of_the_same_host() {
     assert_eq!(stage.stage(1).unwrap(), "arriving");
     stage.says(right, 1, Body::Entry(entry(1, RIGHT), 1));
     assert_eq!(stage.aborted, [right], "no router of ours goes on with an offer that it has made anew");
+}
+
+/// One router offers the connections of 1024 hosts at a time.
+#[test]
+fn a_router_that_offers_without_end_is_none_of_ours() {
+    let mut stage = Stage::new();
+    stage.at(10);
+    let right = stage.links(RIGHT);
+    for number in 0..=1024_u16 {
+        let [high, low] = number.to_be_bytes();
+        let offer = Body::Offer { host: Ipv4Addr::new(10, 9, high, low), sequence: 1, connections: 1 };
+        stage.says(right, u64::from(number) + 1, offer);
+        assert_eq!(stage.aborted.is_empty(), number < 1024, "{number}");
+    }
+}
+
+/// A router is called by its address, and all routers may have one key: who answers says that it is the one.
+#[test]
+fn the_router_that_was_called_answers() {
+    let mut stage = Stage::new();
+    stage.at(10);
+    stage.greets(10, &[], Vec::new());
+    stage.calls(1);
+    stage.points(RIGHT, 20, vec![entry(1, LEFT)]);
+    let id = stage.accepts(THIRD);
+    assert_eq!(stage.aborted, [id]);
+    assert!(stage.said(id).is_empty());
+}
+
+/// A host comes and goes without end, each time with 16 other connections, on both halves of which the router is silent for two
+/// minutes: 256 tuples at a time, the latest. After that there is none left.
+#[test]
+fn one_host_makes_its_router_silent_on_so_many_tuples_at_a_time() {
+    let mut stage = Stage::new();
+    for visit in 0..20 {
+        let entries: Vec<Entry> = (0..16).map(|number| entry(16 * visit + number, RIGHT)).collect();
+        let sequence = 1_000 + 10 * u64::from(visit);
+        stage.greets(sequence, &[RIGHT], entries.clone());
+        stage.points(THIRD, sequence + 5, entries.clone());
+        let silent = stage.guarded.values().filter(|guard| **guard == Guard::Drop).count();
+        assert_eq!(silent, 256.min(32 * (visit as usize + 1)), "visit {visit}");
+        let latest = entries.iter().flat_map(|entry| [entry.near(), entry.far()]);
+        assert!(latest.into_iter().all(|tuple| stage.guarded.contains_key(&tuple)));
+    }
+    assert_eq!(stage.guarded.len(), 256);
+    stage.at(120_000);
+    assert!(stage.guarded.is_empty());
 }
 
 /// A router that the host's greeting does not name cannot have its connections.

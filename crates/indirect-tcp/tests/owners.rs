@@ -34,6 +34,8 @@ const REST: u64 = 70_000_000;
 /// Datagrams from one to another that are lost in a row at the most: as many would need a router that cannot be reached.
 const IN_A_ROW: u32 = 3;
 const LISTENER: StreamId = StreamId(0);
+/// The sequence of its first greeting; its calls come next.
+const FIRST: u64 = 10;
 
 fn address(router: usize) -> Ipv4Addr {
     Ipv4Addr::new(10, 2, router as u8, 1)
@@ -47,6 +49,7 @@ fn host_key() -> Key {
 fn entry(which: usize) -> Entry {
     Entry {
         connection: which as u32 + 1,
+        call: FIRST + 1 + which as u64,
         host: Addr::new(HOST, HOST_PORT + which as u16),
         router: Addr::new(address(0), PORT),
         peer: Addr::new(FIXED, 80),
@@ -192,7 +195,7 @@ impl World {
             lost: BTreeMap::new(),
             at: 0,
             previous: Vec::new(),
-            sequence: 10,
+            sequence: FIRST,
             welcomed: false,
             moves: 0,
             connections: 1 + (seed / 12 % MOST as u64) as usize,

@@ -7,7 +7,7 @@ use crate::handoff::{Experience, Handoff, Hole};
 use crate::report;
 use roles::RoleConfig;
 use trace::HostId;
-use wire::Instant;
+use wire::{Instant, SocketAddrV4};
 
 /// A flow may be without a byte for this time: the second in which a lost request for a connection is repeated (RFC 6298).
 const SETUP: wire::Duration = wire::Duration::from_secs(1);
@@ -102,11 +102,29 @@ fn silent(plan: &Plan, flows: &[Flow]) -> Vec<String> {
     silent
 }
 
-/// Whether the application that sends, or asks, has an end of its own before the run's.
+/// Whether the application that sends, or asks, has an end of its own before the run's. A source of datagrams comes to its end unless its
+/// host is down then.
 fn is_bounded(plan: &Plan, flow: &Flow) -> bool {
     let asks = [(flow.from, flow.to), (flow.to, flow.from)];
-    sends_from(plan, flow.from.host, flow.from.at.port(), flow.begun)
+    let stop = Some(flow).filter(|flow| flow.transport == Transport::Udp);
+    let stop = stop.and_then(|flow| stop_of(plan, flow.from.host, flow.to.at));
+    stop.is_some_and(|stop| is_broken_off(plan, flow.from.host, stop))
+        || sends_from(plan, flow.from.host, flow.from.at.port(), flow.begun)
         || asks.into_iter().any(|(here, there)| asks_for(plan, here.host, there.at.port()))
+}
+
+/// When a host's source of datagrams to this address is to stop, if it is ours.
+pub(crate) fn stop_of(plan: &Plan, host: HostId, to: SocketAddrV4) -> Option<Instant> {
+    let stop = |role: &RoleConfig| match role {
+        RoleConfig::ConstantRate(config) if config.to == to => Some(Instant::ZERO + config.stop),
+        _ => None,
+    };
+    roles(plan, host).filter_map(stop).max()
+}
+
+/// Whether a source at this host was to stop at this time of the run, and its host is down for good since before that.
+pub(crate) fn is_broken_off(plan: &Plan, host: HostId, stop: Instant) -> bool {
+    stop < plan.end() && plan.down_for_good(host).is_some_and(|down| down < stop)
 }
 
 fn roles(plan: &Plan, host: HostId) -> impl Iterator<Item = &RoleConfig> {

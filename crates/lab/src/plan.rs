@@ -8,7 +8,7 @@ use link::{CellSpec, Course, Fabric, PortId, RadioSpec, WireSpec};
 use node::Node;
 use node::config::ConfigError;
 use roles::HostConfig;
-use sim::{HostSpec, InterfaceSpec, World};
+use sim::{HostEvent, HostSpec, InterfaceSpec, Order, World};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -183,6 +183,21 @@ impl Plan {
     /// When it ends.
     pub fn end(&self) -> Instant {
         Instant::ZERO + self.duration
+    }
+
+    /// Since when a host does nothing until the run ends: it crashed and does not restart, or was stopped and does not go on.
+    pub(crate) fn down_for_good(&self, host: HostId) -> Option<Instant> {
+        let mut since = None;
+        for event in self.events.iter().filter(|event| event.at < self.end()) {
+            match event.order {
+                Order::Host(of, HostEvent::Crash | HostEvent::Stop) if of == host => {
+                    since = since.or(Some(event.at));
+                }
+                Order::Host(of, HostEvent::Restart | HostEvent::Continue) if of == host => since = None,
+                _ => {}
+            }
+        }
+        since
     }
 
     /// Whose each address is.

@@ -19,6 +19,7 @@ pub(crate) struct Agent {
     /// How long an advertisement of it is believed.
     lifetime: Duration,
     sequence: u16,
+    /// In seconds; 0 of one that takes no registrations.
     pub(crate) registration_lifetime: u16,
     pub(crate) registered_only: bool,
     /// Its care-of address; none of a home agent.
@@ -45,7 +46,8 @@ pub(crate) struct Agents {
 }
 
 impl Agents {
-    /// Takes in an advertisement. `keep` is not pushed out, however full the list is.
+    /// Takes in an advertisement. `keep` is not pushed out, however full the list is, and a registration lifetime of 0 leaves it the
+    /// one that it had: nothing proves who has advertised it.
     pub(crate) fn hear(
         &mut self,
         now: Instant,
@@ -53,12 +55,14 @@ impl Agents {
         mac: Mac,
         keep: Option<Ipv4Addr>,
     ) -> News {
+        let before =
+            self.list.get(&said.src).filter(|_| said.registration_lifetime == 0 && keep == Some(said.src));
         let agent = Agent {
             mac,
             heard: now,
             lifetime: Duration::from_secs(said.lifetime.into()),
             sequence: said.sequence,
-            registration_lifetime: said.registration_lifetime,
+            registration_lifetime: before.map_or(said.registration_lifetime, |old| old.registration_lifetime),
             registered_only: said.registered_only,
             care_of: said.care_of.first().copied().filter(|_| said.flags.has(AgentFlags::FOREIGN)),
             prefix: said.prefix(),

@@ -1,5 +1,6 @@
-//! What the roles mark. An outage is explained by these: detection from the link to the agent, registration from the
-//! request to the home agent's new binding, path switch from there to the first packet that takes the tunnel.
+//! What the roles mark. An outage is explained by these: detection from the link to the agent; registration from the
+//! request, or from where it waits for the rate that RFC 5944 allows (section 3.6.3), to the home agent's new binding; path
+//! switch from there to the first packet that takes the tunnel.
 
 use crate::message::Code;
 use node::{Mark, Span, Stage};
@@ -21,6 +22,8 @@ pub(crate) enum Event {
     AgentHeard { agent: Ipv4Addr },
     /// Its agent fell silent.
     AgentLost { agent: Ipv4Addr },
+    /// It is to register with that agent, and waits: its last registration began less than a second ago.
+    RegistrationWaits { agent: Ipv4Addr },
     /// A request left.
     RequestSent { agent: Ipv4Addr, care_of: Ipv4Addr, lifetime: u16, attempt: u32 },
     /// It was accepted; the lifetime granted, 0 at home.
@@ -62,6 +65,9 @@ impl From<Event> for Mark {
                 mobile("agent_heard").with("agent", agent).at(Span::Ends(Stage::Detection))
             }
             Event::AgentLost { agent } => mobile("agent_lost").with("agent", agent),
+            Event::RegistrationWaits { agent } => {
+                mobile("registration_waits").with("agent", agent).at(Span::Begins(Stage::Registration))
+            }
             Event::RequestSent { agent, care_of, lifetime, attempt } => mobile("request_sent")
                 .with("agent", agent)
                 .with("care_of", care_of)

@@ -277,10 +277,10 @@ impl MobileNode {
         }
     }
 
-    /// Whether one can register there: at home, or with a foreign agent.
+    /// Whether one can register there: at home, or with a foreign agent that takes registrations of any length.
     fn is_usable(&self, agent: Ipv4Addr) -> bool {
-        let known = self.agents.get(agent);
-        known.is_some_and(|known| self.is_home_agent(agent) || known.care_of.is_some())
+        let takes = |known: &Agent| known.care_of.is_some() && known.registration_lifetime > 0;
+        self.agents.get(agent).is_some_and(|known| self.is_home_agent(agent) || takes(known))
     }
 
     fn is_home_agent(&self, agent: Ipv4Addr) -> bool {
@@ -293,7 +293,10 @@ impl MobileNode {
         let free = self.chosen.map(|at| at + REGISTRATION_PAUSE);
         let free = free.map(|free| debounced.map_or(free, |debounced| free.min(debounced)));
         if let Some(free) = free.filter(|free| now < *free) {
-            self.next = Some(agent);
+            self.detected(agent, out);
+            if self.next.replace(agent) != Some(agent) {
+                out.mark(Event::RegistrationWaits { agent }.into());
+            }
             return self.timers.set(Timer::Hold, free);
         }
         self.next = None;
@@ -302,7 +305,8 @@ impl MobileNode {
     }
 
     fn attach(&mut self, now: Instant, agent: Ipv4Addr, out: &mut Outbox) {
-        let Some(known) = self.agents.get(agent).cloned() else { return };
+        // Since it was chosen it may have said that it takes no registrations.
+        let Some(known) = self.agents.get(agent).filter(|_| self.is_usable(agent)).cloned() else { return };
         let left = self.attached.replace(agent).filter(|left| *left != agent);
         self.chosen = Some(now);
         if std::mem::take(&mut self.hinted_again) {
@@ -323,10 +327,13 @@ impl MobileNode {
         out.tell(node::News::Gateway(agent));
     }
 
-    /// What to register, and with whom.
+    /// What to register, and with whom. No advertisement makes this the end of a registration.
     fn target(&self, agent: Ipv4Addr) -> Option<Target> {
         let known = self.agents.get(agent)?;
         let at_home = self.is_home_agent(agent);
+        if !at_home && known.registration_lifetime == 0 {
+            return None;
+        }
         let lifetime = (self.config.lifetime.as_secs() as u16).min(known.registration_lifetime);
         Some(Target {
             agent,
@@ -448,10 +455,11 @@ impl MobileNode {
                 out.mark(Event::Denied { code: reply.code }.into());
                 self.register(now, out);
             }
-            Outcome::Denied { by_agent } => {
+            Outcome::Denied { by_agent, is_proven } => {
                 out.mark(Event::Denied { code: reply.code }.into());
-                // Another agent may be of another mind; a home agent will not be.
-                if let Some(other) = self.other_agent().filter(|_| by_agent) {
+                // Another agent may be of another mind; a home agent will not be. Where nothing proves who denies, the home
+                // agent's reply may still come.
+                if let Some(other) = self.other_agent().filter(|_| by_agent && is_proven) {
                     self.choose(now, other, out);
                 }
             }
@@ -488,7 +496,8 @@ impl MobileNode {
 
     /// No reply: once more, or with another agent.
     fn retry(&mut self, now: Instant, out: &mut Outbox) {
-        match self.other_agent().filter(|_| self.registrar.attempts() >= PATIENCE) {
+        let turns = self.registrar.attempts() >= PATIENCE || self.registrar.is_doubtful();
+        match self.other_agent().filter(|_| turns) {
             Some(other) => self.choose(now, other, out),
             None => self.register(now, out),
         }

@@ -69,8 +69,8 @@ pub(crate) enum Outcome {
     Registered { care_of: Ipv4Addr, lifetime: u16, sent: Instant },
     /// It may hold with what the reply told us: ask again at once.
     Again,
-    /// It does not hold.
-    Denied { by_agent: bool },
+    /// It does not hold, as the foreign agent says, or the home agent. What is not proven does not end the wait.
+    Denied { by_agent: bool, is_proven: bool },
 }
 
 /// Keeps a mobile node's registrations.
@@ -152,6 +152,11 @@ impl Registrar {
     /// Requests so far that no answer settled.
     pub(crate) const fn attempts(&self) -> u32 {
         self.attempts
+    }
+
+    /// Whether the request that waits for its answer was denied by nobody who proved anything.
+    pub(crate) const fn is_doubtful(&self) -> bool {
+        self.is_denied && self.pending.is_some()
     }
 
     /// The lifetime of what held is over.
@@ -271,7 +276,7 @@ impl Registrar {
         }
         self.is_denied = true;
         if self.followed.contains(&reply.code) || !self.follow(now, asked, is_proven, reply) {
-            return Ok(Outcome::Denied { by_agent });
+            return Ok(Outcome::Denied { by_agent, is_proven });
         }
         self.followed.push(reply.code);
         self.attempts = 0; // it was answered

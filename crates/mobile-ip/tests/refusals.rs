@@ -2,6 +2,8 @@
 
 #![cfg(test)]
 
+#[path = "refusals/agents.rs"]
+mod agents;
 #[path = "refusals/floods.rs"]
 mod floods;
 #[path = "refusals/mobile_node.rs"]

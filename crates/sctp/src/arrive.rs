@@ -14,6 +14,17 @@ const IP_HEADER: usize = 20;
 /// What an answer leaves free of a packet: an AUTH chunk has at most 40 bytes.
 const SLACK: usize = 40;
 
+/// Whether data came in a packet.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Content {
+    /// None.
+    Nothing,
+    /// Only such as had come before.
+    Repetitions,
+    /// Others too.
+    News,
+}
+
 /// One packet while it is read.
 pub(crate) struct Turn<'a> {
     pub(crate) now: Instant,
@@ -28,7 +39,7 @@ pub(crate) struct Turn<'a> {
     pub(crate) causes: Vec<Cause>,
     /// An ASCONF came before in this packet.
     pub(crate) asconf: bool,
-    data: bool,
+    data: Content,
 }
 
 impl<'a> Turn<'a> {
@@ -42,7 +53,7 @@ impl<'a> Turn<'a> {
             replies: Vec::new(),
             causes: Vec::new(),
             asconf: false,
-            data: false,
+            data: Content::Nothing,
         }
     }
 }
@@ -80,8 +91,9 @@ impl Association {
                 break;
             }
         }
-        if turn.data {
+        if turn.data != Content::Nothing {
             self.inbound.packet_ends(now, self.config.sack_delay);
+            self.data_came(now, dst, turn.data == Content::News);
             if self.state == State::ShutdownSent {
                 (self.shutdown_due, self.inbound.due) = (true, true); // section 9.2
             }
@@ -96,6 +108,8 @@ impl Association {
             let pause = self.paths.get(src).map_or(self.config.rto_initial, |path| path.rto.backing().0);
             self.ours.answer_was_lost(now, pause);
         }
+        self.heard_from(now, src);
+        self.look_home(now, dst, src);
         self.wake(src);
         self.settle(now);
         verdict
@@ -144,7 +158,7 @@ impl Association {
             Chunk::Heartbeat(info) if self.peer_tag != 0 => {
                 turn.replies.push(Chunk::HeartbeatAck(info.clone()));
             }
-            Chunk::HeartbeatAck(info) => self.heartbeat_ack(turn.now, info),
+            Chunk::HeartbeatAck(info) => self.heartbeat_ack(turn.now, turn.dst, info),
             Chunk::Abort { causes, .. } => self.abort_came(causes),
             Chunk::Error(causes) => self.errors_came(causes),
             Chunk::Shutdown(cumulative) => self.shutdown_came(turn, *cumulative),
@@ -190,13 +204,16 @@ impl Association {
     }
 
     /// What goes back, in one packet, from the address that was spoken to.
-    fn answer(&mut self, turn: Turn<'_>) {
+    pub(crate) fn answer(&mut self, turn: Turn<'_>) {
         let mut chunks = turn.replies;
         if !turn.causes.is_empty() && self.peer_tag != 0 {
             chunks.push(Chunk::Error(turn.causes));
         }
         let mut room = usize::from(self.config.mtu).saturating_sub(IP_HEADER + HEADER + SLACK);
-        chunks.retain(|chunk| {
+        chunks.retain_mut(|chunk| {
+            if let Chunk::AsconfAck(ack) = chunk {
+                ack.cut(room);
+            }
             let len = chunk.emit().len();
             let fits = len <= room;
             room -= if fits { len } else { 0 };
@@ -234,7 +251,8 @@ impl Association {
             let [high, low] = data.stream.to_be_bytes();
             turn.causes.push(Cause::new(Code::INVALID_STREAM, [high, low, 0, 0])); // section 6.5
         }
-        turn.data = true;
+        let is_known = self.inbound.knows_number(data.tsn);
+        turn.data = turn.data.max(if is_known { Content::Repetitions } else { Content::News });
         let readable = self.inbound.readable();
         if let Err(violation) = self.inbound.take(data) {
             self.violated(violation.0);
@@ -285,10 +303,13 @@ impl Association {
     // --- heartbeats ------------------------------------------------------------------------------------------------
 
     /// Sections 5.4 and 8.3: the address and the nonce must be those of a probe that is out.
-    fn heartbeat_ack(&mut self, now: Instant, info: &[u8]) {
+    fn heartbeat_ack(&mut self, now: Instant, dst: Ipv4Addr, info: &[u8]) {
         let mut r = Reader::new(info, Malformed("sctp_heartbeat"));
         let (Ok(octets), Ok(nonce)) = (r.array::<4>(), r.u64()) else { return };
         let address = Ipv4Addr::from(octets);
+        if self.way_found(now, dst, address, nonce) {
+            return;
+        }
         let Some(path) = self.paths.get(address) else { return };
         if path.probe.is_some_and(|probe| probe.nonce == nonce) {
             self.wake(address);

@@ -2,6 +2,7 @@
 
 use crate::Config;
 use crate::chance::Chance;
+use crate::detour::Detour;
 use crate::event::{Cannot, Change, Ended, Event, State};
 use crate::handshake::{self, unicast};
 use crate::inbound::{Inbound, Piece};
@@ -109,6 +110,7 @@ pub struct Association {
     pub(crate) events: VecDeque<Event>,
     /// Between which addresses the newest data came: ours, the peer's.
     pub(crate) arriving: Option<(Ipv4Addr, Ipv4Addr)>,
+    pub(crate) detour: Detour,
     /// Something was written since packets left last.
     pub(crate) written: bool,
     /// Before this, no unconfirmed address is probed.
@@ -134,7 +136,8 @@ pub(crate) fn introduction(
     parameters.push(Parameter::AddressTypes(vec![5]));
     parameters.extend(keys::parameters(config, random));
     let (outbound, inbound) = (config.streams.max(1), config.streams.max(1));
-    Init { tag, a_rwnd: config.receive_buffer, outbound, inbound, tsn, parameters }
+    let a_rwnd = config.receive_buffer.max(handshake::LEAST_WINDOW);
+    Init { tag, a_rwnd, outbound, inbound, tsn, parameters }
 }
 
 impl Association {
@@ -183,6 +186,7 @@ impl Association {
             outbox: VecDeque::new(),
             events: VecDeque::new(),
             arriving: None,
+            detour: Detour::default(),
             probing: Instant::ZERO,
             data_path: peer,
             moved: true,

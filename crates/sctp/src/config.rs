@@ -1,7 +1,7 @@
 //! The knobs of an endpoint. The defaults are those of RFC 9260, section 16.
 
 use auth::Key;
-use wire::{Duration, RtoBounds};
+use wire::{Duration, Rto, RtoBounds};
 
 /// How an endpoint behaves.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -84,6 +84,13 @@ impl Hmac {
 }
 
 impl Config {
+    /// How long INIT is sent again before the association is given up.
+    pub fn opening_patience(&self) -> Duration {
+        let rto = Rto::new(self.rto_bounds());
+        let waits = (0..=self.max_init_retransmits).map(|doublings| rto.after(doublings));
+        waits.fold(Duration::ZERO, Duration::saturating_add)
+    }
+
     /// What a path's time-out stays within. G1: a variance of zero would be a time-out of exactly one round trip.
     pub(crate) const fn rto_bounds(&self) -> RtoBounds {
         RtoBounds {

@@ -259,7 +259,12 @@ impl Endpoint {
         if let [Chunk::Init(init)] = packet.chunks.as_slice() {
             return self.init(now, (src, dst), packet, init, found);
         }
-        let cookie = packet.chunks.iter().take(2).position(|chunk| matches!(chunk, Chunk::CookieEcho(_)));
+        // It is the first chunk (section 5.1, C), or behind AUTH. Elsewhere it does not count.
+        let cookie = match packet.chunks.as_slice() {
+            [Chunk::CookieEcho(_), ..] => Some(0),
+            [Chunk::Auth(_), Chunk::CookieEcho(_), ..] => Some(1),
+            _ => None,
+        };
         if let Some(at) = cookie {
             return self.cookie_echo(now, (src, dst), packet, bytes, at, found);
         }
@@ -416,6 +421,9 @@ impl Endpoint {
             let bytes = Packet { src_port, dst_port, tag: init.tag, chunks: vec![chunk] }.emit();
             endpoint.outbox.push_back(Transmit::new(dst, src, bytes));
         };
+        if init.tag == 0 {
+            return Err(Reason("sctp_init_refused")); // silently: no answer could have a tag (section 3.3.2)
+        }
         if let Err(cause) = acceptable(init) {
             answer(self, Chunk::Abort { reflected: false, causes: vec![cause] });
             return Err(Reason("sctp_init_refused"));

@@ -446,10 +446,14 @@ pub(crate) fn init_ack(config: &Config, cookie: &Cookie, chance: &Chance) -> Ini
     ack
 }
 
+/// The least window that an INIT or INIT ACK names (RFC 9260, section 3.3.2).
+pub(crate) const LEAST_WINDOW: u32 = 1500;
+
 /// Whether an INIT or INIT ACK may be answered; else what to say in ABORT.
 pub(crate) fn acceptable(init: &Init) -> Result<(), Cause> {
-    // Section 3.3.2: neither the tag nor a number of streams is zero.
-    if init.tag == 0 || init.outbound == 0 || init.inbound == 0 {
+    // Section 3.3.2: neither the tag nor a number of streams is zero, and the window holds a packet. Of INIT ACK too (erratum 7148).
+    let lacks_room = init.a_rwnd < LEAST_WINDOW;
+    if init.tag == 0 || init.outbound == 0 || init.inbound == 0 || lacks_room {
         return Err(Cause::new(Code::INVALID_PARAMETER, []));
     }
     match keys::offer(init) {

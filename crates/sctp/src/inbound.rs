@@ -141,7 +141,7 @@ impl Inbound {
     /// Takes a chunk. What is known already, is too far ahead or finds no room is dropped, and the acknowledgment says so.
     pub(crate) fn take(&mut self, data: &Data) -> Result<(), Violation> {
         let tsn = extend(self.cumulative, data.tsn);
-        if tsn <= self.cumulative || self.has(tsn) {
+        if self.knows_number(data.tsn) {
             if self.duplicates.len() < DUPLICATES {
                 self.duplicates.push(data.tsn);
             }
@@ -178,6 +178,12 @@ impl Inbound {
         } else {
             self.delayed.get_or_insert(now + delay);
         }
+    }
+
+    /// Whether a chunk with this number has come before.
+    pub(crate) fn knows_number(&self, tsn: u32) -> bool {
+        let tsn = extend(self.cumulative, tsn);
+        tsn <= self.cumulative || self.has(tsn)
     }
 
     fn has(&self, tsn: Tsn) -> bool {

@@ -62,7 +62,7 @@ impl Association {
         let back = self.arriving.filter(|_| owed);
         let dst = match (to, back) {
             // What came by one path is acknowledged by it, even if data leave by another (section 6.4).
-            (_, Some((_, peer))) if self.inbound.due => peer,
+            (_, Some((_, peer))) if self.inbound.due => self.acknowledges_at(peer),
             (Some(to), _) => to,
             (None, _) => return None,
         };
@@ -102,7 +102,12 @@ impl Association {
     pub(crate) fn heartbeat(&self, address: Ipv4Addr, nonce: u64) -> Option<Transmit> {
         let path = self.paths.get(address)?;
         let src = self.locals.source(&[path.source])?;
+        Some(self.heartbeat_from(src, address, nonce))
+    }
+
+    /// The same from this address of ours.
+    pub(crate) fn heartbeat_from(&self, src: Ipv4Addr, address: Ipv4Addr, nonce: u64) -> Transmit {
         let info = [&address.octets()[..], &nonce.to_be_bytes()].concat();
-        Some(Transmit::new(src, address, self.seal(vec![Chunk::Heartbeat(info)])))
+        Transmit::new(src, address, self.seal(vec![Chunk::Heartbeat(info)]))
     }
 }

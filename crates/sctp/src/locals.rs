@@ -27,12 +27,14 @@ pub(crate) struct Locals {
     absent: Vec<Ipv4Addr>,
     /// The user's choice.
     pub(crate) preferred: Option<Ipv4Addr>,
+    /// What takes its place while packets from there do not reach the peer: see `detour`.
+    pub(crate) detour: Option<Ipv4Addr>,
 }
 
 impl Locals {
     pub(crate) fn new(addresses: &[Ipv4Addr]) -> Self {
         let list = addresses.iter().map(|address| (*address, Use::All)).collect();
-        Self { list, known: addresses.to_vec(), absent: Vec::new(), preferred: None }
+        Self { list, known: addresses.to_vec(), absent: Vec::new(), preferred: None, detour: None }
     }
 
     /// The peer has begun again, and knows these. Those that the host has not got any more stay so.
@@ -41,6 +43,7 @@ impl Locals {
         self.known = addresses.to_vec();
         self.absent.retain(|absent| addresses.contains(absent));
         self.preferred = self.preferred.filter(|preferred| addresses.contains(preferred));
+        self.detour = None;
     }
 
     pub(crate) fn get(&self, address: Ipv4Addr) -> Option<Use> {
@@ -58,7 +61,9 @@ impl Locals {
     pub(crate) fn prefer(&mut self, address: Ipv4Addr) {
         self.list.retain(|(known, usage)| *usage != Use::Here || *known == address);
         self.is_here(address);
-        self.preferred = Some(address);
+        if self.preferred.replace(address) != Some(address) {
+            self.detour = None;
+        }
     }
 
     /// The peer has answered that it has this address, or has it no more.
@@ -81,6 +86,7 @@ impl Locals {
     pub(crate) fn remove(&mut self, address: Ipv4Addr) {
         self.list.retain(|(known, _)| *known != address);
         self.preferred = self.preferred.filter(|preferred| *preferred != address);
+        self.detour = self.detour.filter(|detour| *detour != address);
     }
 
     /// Whether packets to it are for us.
@@ -109,9 +115,10 @@ impl Locals {
         self.list.iter().filter(move |(_, usage)| lasting(usage)).map(|(address, _)| *address)
     }
 
-    /// Where a packet leaves from: the first of these that may send, or any that may.
+    /// Where a packet leaves from: the detour if there is one, or the first of these that may send, or any that may.
     pub(crate) fn source(&self, wishes: &[Option<Ipv4Addr>]) -> Option<Ipv4Addr> {
-        let wishes = wishes.iter().copied().chain([self.preferred]).flatten();
+        let wishes = wishes.iter().copied().chain([self.preferred]);
+        let wishes = std::iter::once(self.detour).chain(wishes).flatten();
         let any = || self.with(Use::All).find(|address| self.sends(*address));
         wishes.into_iter().find(|wish| self.sends(*wish)).or_else(any)
     }
@@ -127,7 +134,11 @@ impl Locals {
         let back = |preferred: &Ipv4Addr| {
             allowed(preferred) || matches!(self.get(*preferred), Some(Use::Deleting | Use::Here))
         };
-        self.preferred.filter(back).or(usable).or_else(|| self.with(Use::Adding).find(allowed))
+        let detour = self.detour.filter(allowed);
+        detour
+            .or_else(|| self.preferred.filter(back))
+            .or(usable)
+            .or_else(|| self.with(Use::Adding).find(allowed))
     }
 
     /// One that the peer knows: by it the peer finds the association.

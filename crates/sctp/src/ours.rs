@@ -130,6 +130,7 @@ impl Association {
                 Change::Delete(address) => {
                     self.locals.set(*address, Use::Deleting);
                     self.locals.preferred = self.locals.preferred.filter(|preferred| preferred != address);
+                    self.locals.detour = self.locals.detour.filter(|detour| detour != address);
                 }
                 Change::SetPrimary(_) => {}
             }

@@ -1,6 +1,7 @@
 //! Paths: what is known of each address of the peer (RFC 9260, sections 5.4, 7 and 8).
 
 use crate::Config;
+use crate::detour::SILENT;
 use crate::serial::Tsn;
 use wire::{Duration, Instant, Ipv4Addr, Rto};
 
@@ -71,6 +72,8 @@ pub(crate) struct Path {
     pub(crate) signed: bool,
     /// The peer has asked for another since: the last choice for what is sent again.
     pub(crate) superseded: bool,
+    /// When a packet came from there last.
+    pub(crate) heard: Instant,
     pub(crate) errors: u32,
     pub(crate) rto: Rto,
     pub(crate) cwnd: u32,
@@ -111,6 +114,7 @@ impl Path {
             hearsay: false,
             signed: false,
             superseded: false,
+            heard: now,
             errors: 0,
             rto: Rto::new(config.rto_bounds()),
             cwnd: 0,
@@ -357,8 +361,8 @@ impl Paths {
     }
 
     /// Where a chunk goes again that was lost on `original` (sections 6.4.1 and 7.2.4). After a time-out, elsewhere, but
-    /// not to where the peer has turned away from: it is leaving that address. After a gap, along the same path, if the
-    /// peer still wants it.
+    /// not to where the peer has turned away from: it is leaving that address. Unless it is heard there, and the other one is
+    /// silent. After a gap, along the same path, if the peer still wants it.
     pub(crate) fn for_retransmission(&self, original: Ipv4Addr, timed_out: bool) -> Ipv4Addr {
         let wanted =
             |address: Ipv4Addr| self.get(address).is_some_and(|path| path.usable() && !path.superseded);
@@ -369,7 +373,14 @@ impl Paths {
         if data != original {
             return data;
         }
-        self.best_besides(original).filter(|other| wanted(*other)).unwrap_or(data)
+        let may = |other: &Ipv4Addr| wanted(*other) || self.is_heard_instead(*other, original);
+        self.best_besides(original).filter(may).unwrap_or(data)
+    }
+
+    /// Whether the peer was heard from `other` since it was from `silent`, which has not answered.
+    fn is_heard_instead(&self, other: Ipv4Addr, silent: Ipv4Addr) -> bool {
+        let paths = self.get(other).zip(self.get(silent));
+        paths.is_some_and(|(other, silent)| silent.errors >= SILENT && other.heard > silent.heard)
     }
 
     /// The largest DATA chunk that every path carries.
@@ -518,6 +529,12 @@ mod tests {
         paths.get_mut(address(1)).unwrap().superseded = true;
         assert_eq!(paths.for_retransmission(address(1), false), address(2), "the peer is leaving it");
         assert_eq!(paths.for_retransmission(address(2), true), address(2), "not back to where it leaves");
+        paths.get_mut(address(2)).unwrap().errors = SILENT;
+        assert_eq!(paths.for_retransmission(address(2), true), address(2), "nor if it is not heard there");
+        paths.get_mut(address(1)).unwrap().heard = Instant::from_millis(1);
+        assert_eq!(paths.for_retransmission(address(2), true), address(1), "but where it is heard");
+        paths.get_mut(address(2)).unwrap().errors = 1;
+        assert_eq!(paths.for_retransmission(address(2), true), address(2), "one packet may be lost");
         paths.get_mut(address(2)).unwrap().state = PathState::Inactive;
         assert_eq!(paths.for_data(), address(1), "better than nothing");
     }

@@ -2,6 +2,7 @@
 
 use crate::association::{Association, introduction};
 use crate::cookie::Cookie;
+use crate::detour::Detour;
 use crate::event::{Event, State};
 use crate::handshake;
 use crate::message::{Cause, Chunk, Code};
@@ -34,7 +35,7 @@ impl Association {
         self.forget_paths(cookie);
         self.adopt(now, &cookie.init, cookie.remote);
         (self.shutdown_due, self.guard, self.arriving) = (false, None, None);
-        self.opening = handshake::Opening::default();
+        (self.opening, self.detour) = (handshake::Opening::default(), Detour::default());
         if was_open {
             self.events.push_back(Event::Restarted { intact });
         }

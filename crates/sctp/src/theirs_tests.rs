@@ -153,3 +153,35 @@ fn a_single_address_is_replaced_from_the_new_one() {
     it.confirm(Instant::ZERO, peer(2));
     assert_eq!(it.outbound.destination(&it.paths), Some(peer(2)));
 }
+
+/// RFC 5061, section 5.2: the answer to a packet has to fit a packet. All is carried out, and what does not fit is not told: behind a
+/// refusal it counts as refused.
+#[test]
+fn an_answer_that_is_too_long_is_cut() {
+    let mut it = association(Config::default());
+    let mut requests = vec![wish(Action::Add, 0, peer(2))];
+    requests.extend((1..70).map(|number| wish(Action::Delete, number, peer(200))));
+    requests.push(wish(Action::Add, 70, peer(3)));
+    let mut turn = Turn::new(Instant::ZERO, peer(1), US, &[]);
+    let asconf = Asconf { serial: 100, lookup: Address::Ipv4(peer(1)), requests };
+    it.outbox.clear();
+    it.asconf_came(&mut turn, &asconf);
+    it.answer(turn);
+    let answer = it.outbox.pop_front().unwrap();
+    assert!(20 + answer.bytes.len() <= 1500, "{}", answer.bytes.len());
+    let packet = crate::message::Packet::parse(&answer.bytes).unwrap();
+    let [Chunk::AsconfAck(ack)] = &packet.chunks[..] else { panic!("{packet:?}") };
+    assert_eq!((ack.serial, &ack.responses[0]), (100, &Response::Success(0)));
+    let refused = ack.responses[1..].iter().all(|response| matches!(response, Response::Refused(..)));
+    assert!(refused && (45..70).contains(&ack.responses.len()), "{}", ack.responses.len());
+    assert!(it.paths.get(peer(3)).is_some(), "all is carried out");
+    // Of an answer that tells of no refusal, all would count as done.
+    let mut all = AsconfAck { serial: 1, responses: vec![Response::Success(1), Response::Success(2)] };
+    all.cut(16);
+    assert_eq!(all.responses, [Response::Success(1)]);
+    let mut none =
+        AsconfAck { responses: vec![Response::Success(1), Response::Refused(2, Vec::new())], ..all };
+    let whole = none.clone();
+    none.cut(16);
+    assert_eq!(none, whole);
+}

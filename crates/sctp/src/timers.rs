@@ -86,7 +86,11 @@ impl Association {
         if inactive {
             self.path_is_inactive(address);
         }
-        self.failed()
+        let over = self.failed();
+        if !over {
+            self.look_around(address);
+        }
+        over
     }
 
     fn path_is_inactive(&mut self, address: Ipv4Addr) {
@@ -100,7 +104,8 @@ impl Association {
 
     // --- heartbeats (sections 5.4 and 8.3) -------------------------------------------------------------------------
 
-    const fn probes(&self) -> bool {
+    /// Whether HEARTBEATs may leave.
+    pub(crate) const fn probes(&self) -> bool {
         matches!(self.state, State::Established | State::ShutdownPending | State::ShutdownReceived)
     }
 
@@ -222,6 +227,10 @@ impl Association {
         // An address that nobody has proved says nothing about the peer, nor does one that is not in use; unless there is
         // no other: a peer that replaced its last address and was never seen there.
         counts |= !self.paths.iter().any(|path| path.confirmed);
-        counts && in_use && self.failed()
+        let over = counts && in_use && self.failed();
+        if in_use && !over {
+            self.look_around(address);
+        }
+        over
     }
 }

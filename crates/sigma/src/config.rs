@@ -1,6 +1,7 @@
 //! What an operator writes. Defaults are the digest's of RFC 8945 and RFC 2136 where they give one, ours otherwise.
 
 use crate::message::{Name, PORT, TsigKey};
+use crate::place::CODES;
 use auth::Key;
 use node::Addr;
 use node::config::{ConfigError, span, text};
@@ -32,7 +33,7 @@ pub struct LocationManagerConfig {
     #[serde(default = "lifetime", deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub lifetime: Duration,
-    /// Updates of one mobile node taken in a second; more are refused (ours).
+    /// Updates of one mobile node taken in a second, at most 16; more are refused (ours).
     #[serde(default = "updates")]
     pub updates: u16,
     /// Messages of one host answered in a second; the rest are dropped (ours). Updates of mobile nodes are not among them.
@@ -313,6 +314,11 @@ impl LocationManagerConfig {
             if count == 0 {
                 return Err(ConfigError::new(key, "must be at least 1"));
             }
+        }
+        if usize::from(self.updates) > CODES {
+            let problem =
+                format!("must be at most {CODES}, as so many of a second are told from repetitions");
+            return Err(ConfigError::new("updates", problem));
         }
         let alive = !self.lifetime.is_zero();
         if alive { Ok(()) } else { Err(ConfigError::new("lifetime", "must be longer than nothing")) }

@@ -109,6 +109,9 @@ pub struct LocationManager {
     lapses: Expiry<usize>,
     /// What the wall clock says of [`Instant::ZERO`].
     zero: WallTime,
+    /// The same of the clock that signatures are compared with, which is not set back here. Who has signed by a later one could not
+    /// say where it is until the clock has caught up.
+    steady: WallTime,
     /// Who is about to be heard.
     heard: BTreeMap<StreamId, Ipv4Addr>,
     rates: BTreeMap<Ipv4Addr, Rate>,
@@ -143,6 +146,7 @@ impl LocationManager {
             by_name,
             lapses: Expiry::default(),
             zero: WallTime::default(),
+            steady: WallTime::default(),
             heard: BTreeMap::new(),
             rates: BTreeMap::new(),
             shared: Rate::default(),
@@ -152,7 +156,7 @@ impl LocationManager {
     }
 
     fn start(&mut self, now: Instant, boot: &Boot, out: &mut Outbox) {
-        self.zero = boot.wall;
+        (self.zero, self.steady) = (boot.wall, boot.wall);
         let seconds = self.seconds(now);
         for (key, value) in &boot.stored {
             let name = Name::read(key, 0).ok().map(|(name, _)| name);
@@ -167,6 +171,10 @@ impl LocationManager {
             }
             self.set_lapse(now, index);
         }
+        // The clock was set back meanwhile, if an update was signed later than now.
+        let latest = self.entries.iter().map(|entry| entry.place.signed).max().unwrap_or_default();
+        let behind = i64::try_from(latest.saturating_sub(self.seconds(now))).unwrap_or(i64::MAX);
+        self.steady = WallTime(self.steady.0.saturating_add(behind.saturating_mul(NANOS)));
         out.stream(
             LISTENER,
             StreamOp::Listen { by: Transport::Udp, local: self.config.at(), foreign: false },
@@ -179,15 +187,17 @@ impl LocationManager {
 
     /// Seconds since 1970, as signatures have them.
     fn seconds(&self, now: Instant) -> u64 {
-        self.wall(now).div_euclid(NANOS).max(0).cast_unsigned()
+        let steady = self.steady.0.saturating_add(now.0.cast_signed());
+        steady.div_euclid(NANOS).max(0).cast_unsigned()
     }
 
     fn set_lapse(&mut self, now: Instant, index: usize) {
         self.lapses.stop(index);
         let Some(Entry { place, .. }) = self.entries.get(index) else { return };
         if !place.is_empty() {
+            // If the clock was set back, the end that is stored lies further off than any update allows.
             let left = place.ends.0.saturating_sub(self.wall(now)).max(0).cast_unsigned();
-            self.lapses.set(index, now + Duration::from_nanos(left));
+            self.lapses.set(index, now + Duration::from_nanos(left).min(self.config.lifetime));
         }
     }
 
@@ -367,7 +377,8 @@ impl LocationManager {
         if !entry.updates.may(now, most) {
             return self.refuse(now, id, &asked, Rcode::Refused, out);
         }
-        if entry.under_way.len() >= UNDER_WAY {
+        // Without room for its code, another one with this time could come back.
+        if entry.under_way.len() >= UNDER_WAY || entry.latest().is_full_at(signed.tsig.time) {
             return self.refuse(now, id, &asked, Rcode::ServFail, out);
         }
         let (own, before) = (entry.key.name.clone(), entry.latest().clone());
@@ -461,7 +472,9 @@ impl LocationManager {
         let key = self.by_name.get(&signed.tsig.key).and_then(|index| self.entries.get(*index));
         let bytes = match key {
             Some(entry) if failure == Failure::BadTime => {
-                entry.key.sign_bad_time(&bytes, &signed.tsig, self.seconds(now))
+                // Not before what was accepted, as the sender signs by this time next: its clock may have been ahead of ours.
+                let time = self.seconds(now).max(entry.latest().signed);
+                entry.key.sign_bad_time(&bytes, &signed.tsig, time)
             }
             _ => unsigned(&bytes, &signed.tsig, failure),
         };
@@ -541,7 +554,7 @@ impl Role for LocationManager {
                 }
             }
             Input::Stored(key) => self.stored(now, key, out),
-            Input::Wall(zero) => self.zero = zero,
+            Input::Wall(zero) => (self.zero, self.steady) = (zero, self.steady.max(zero)),
             Input::Packet(..)
             | Input::Link(..)
             | Input::Idle(..)

@@ -50,15 +50,18 @@ impl Place {
         self.data(of).into_iter().map(record).collect()
     }
 
-    /// Notes that an update was accepted.
+    /// Whether no more updates with this time can be told from repetitions.
+    pub(crate) const fn is_full_at(&self, signed: u64) -> bool {
+        self.signed == signed && self.codes.len() >= CODES
+    }
+
+    /// Notes that an update was accepted, for which there is room.
     pub(crate) fn accepted(&mut self, signed: u64, code: &[u8]) {
         if self.signed != signed {
             self.codes.clear();
         }
         self.signed = signed;
         self.codes.extend(<[u8; 32]>::try_from(code));
-        let surplus = self.codes.len().saturating_sub(CODES);
-        self.codes.drain(..surplus);
     }
 
     /// The record that is stored.
@@ -134,12 +137,15 @@ mod tests {
     #[test]
     fn codes_are_those_of_the_latest_second() {
         let mut place = Place::default();
-        for code in 0..20 {
-            place.accepted(100, &[code; 32]);
+        for code in 0..CODES {
+            assert!(!place.is_full_at(100), "{code}");
+            place.accepted(100, &[code as u8; 32]);
         }
-        assert_eq!((place.codes.len(), place.codes[15]), (CODES, [19; 32]));
+        assert!(place.is_full_at(100) && !place.is_full_at(101));
+        assert_eq!((place.codes.len(), place.codes[15]), (CODES, [15; 32]));
         place.accepted(101, &[1; 32]);
         assert_eq!(place.codes, [[1; 32]]);
+        assert!(!place.is_full_at(101));
     }
 
     #[test]

@@ -8,10 +8,10 @@ use auth::Key;
 use node::stream::{Told, refusal};
 use node::{Addr, Outbox, Rx, Seed, StreamId, StreamOp, Value};
 use sctp::{Association, AssociationId, Complaint, Ended, Endpoint, Event, Open, State};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use wire::fragment::{self, Reassembly};
 use wire::ipv4::{self, Header};
-use wire::{Instant, Ipv4Addr, Mac, Packet, PacketId, Reason, icmp};
+use wire::{Duration, Instant, Ipv4Addr, Mac, Packet, PacketId, Reason, icmp};
 
 /// What programs ask for.
 pub(crate) const SCTP: node::Transport = node::Transport::Role("sctp");
@@ -22,6 +22,8 @@ const EPHEMERAL: u16 = 49_152;
 const TRIES: usize = 8;
 /// What IP, SCTP and a chunk of data put in front of a message, in bytes.
 const HEADERS: usize = 20 + 12 + 16;
+/// Associations that wait until this host has an address (ours).
+const WAITING: usize = 256;
 /// An ICMP error that says nothing about SCTP that we would heed.
 pub(crate) const COMPLAINT_IGNORED: Reason = Reason("icmp_ignored");
 
@@ -39,6 +41,16 @@ struct User {
     closed: Option<Ended>,
 }
 
+/// An association that waits until this host has an address.
+#[derive(Debug)]
+struct Waiting {
+    stream: StreamId,
+    peer: Addr,
+    until: Instant,
+    /// What its `Read` asks for.
+    wanted: usize,
+}
+
 /// The associations of one host, and the programs that have them.
 #[derive(Debug)]
 pub(crate) struct Transport {
@@ -48,6 +60,9 @@ pub(crate) struct Transport {
     listeners: BTreeMap<u16, StreamId>,
     users: BTreeMap<AssociationId, User>,
     by_stream: BTreeMap<StreamId, AssociationId>,
+    /// In the order in which they were asked for. Each waits for as long as INIT would be sent.
+    waiting: VecDeque<Waiting>,
+    patience: Duration,
     accepted: u32,
     /// The identification of the last packet. It differs from packet to packet, as the kernel's does (RFC 6864, 4.1 allows it), so
     /// that a capture tells a retransmission from the original.
@@ -61,12 +76,15 @@ impl Transport {
     pub(crate) fn new(config: &SctpConfig, mut chance: Seed) -> Self {
         let secret: Vec<u8> = (0..4).flat_map(|_| chance.draw().to_be_bytes()).collect();
         let config = config.endpoint();
+        let patience = config.opening_patience();
         Self {
             message: usize::from(config.mtu).saturating_sub(HEADERS).max(1),
             endpoint: Endpoint::new(config, Key::new(secret), chance.fork("endpoint")),
             listeners: BTreeMap::new(),
             users: BTreeMap::new(),
             by_stream: BTreeMap::new(),
+            waiting: VecDeque::new(),
+            patience,
             accepted: 0,
             last_id: 0,
             fragments: Reassembly::default(),
@@ -75,7 +93,8 @@ impl Transport {
     }
 
     pub(crate) fn deadline(&self) -> Option<Instant> {
-        self.endpoint.deadline()
+        let given_up = self.waiting.front().map(|waiting| waiting.until);
+        self.endpoint.deadline().into_iter().chain(given_up).min()
     }
 
     pub(crate) fn timeout(&mut self, now: Instant) {
@@ -101,6 +120,11 @@ impl Transport {
     /// The peer's addresses in an association.
     pub(crate) fn peer_addresses(&self, id: AssociationId) -> Vec<Ipv4Addr> {
         self.endpoint.association(id).map_or(Vec::new(), |it| it.paths().map(|path| path.address).collect())
+    }
+
+    /// Whether an association sends from `address` for now, as from the address that was chosen nothing reaches its peer.
+    pub(crate) fn leans_on(&self, address: Ipv4Addr) -> bool {
+        self.endpoint.associations().any(|(_, it)| it.is_open() && it.detour() == Some(address))
     }
 
     /// An address of ours has gone: associations that open from it do so from `here`.
@@ -167,6 +191,9 @@ impl Transport {
                 if let Some(user) = self.user_of(id) {
                     user.wanted = most;
                 }
+                for waiting in self.waiting.iter_mut().filter(|waiting| waiting.stream == id) {
+                    waiting.wanted = most;
+                }
                 self.deliver(id, out);
             }
             StreamOp::Write(bytes) => self.write(id, &bytes, out),
@@ -199,7 +226,11 @@ impl Transport {
         let given = local.map(|local| vec![*local.ip()]);
         let addresses = given.unwrap_or_else(|| own.iter().take(1).copied().collect());
         if addresses.is_empty() {
-            return out.served(Told::Closed(id, Some(refusal::NO_ADDRESS.to_owned())));
+            if self.waiting.len() >= WAITING {
+                return out.served(Told::Closed(id, Some(refusal::NO_ADDRESS.to_owned())));
+            }
+            let until = now + self.patience;
+            return self.waiting.push_back(Waiting { stream: id, peer, until, wanted: 0 });
         }
         for _ in 0..TRIES {
             let port = EPHEMERAL + (self.chance.draw() % 16_384) as u16;
@@ -213,6 +244,31 @@ impl Transport {
             }
         }
         out.served(Told::Closed(id, Some(refusal::IN_USE.to_owned())));
+    }
+
+    /// Associations that wait for an address begin from these, if there are any; those that have waited for too long are refused.
+    pub(crate) fn open_waiting(&mut self, now: Instant, own: &[Ipv4Addr], out: &mut Outbox) {
+        while let Some(late) = self.waiting.pop_front_if(|waiting| waiting.until <= now) {
+            out.served(Told::Closed(late.stream, Some(refusal::NO_ADDRESS.to_owned())));
+        }
+        if own.is_empty() {
+            return;
+        }
+        for Waiting { stream, peer, wanted, .. } in std::mem::take(&mut self.waiting) {
+            self.connect(now, stream, None, peer, own, out);
+            self.user_of(stream).into_iter().for_each(|user| user.wanted = wanted);
+        }
+    }
+
+    /// Ends a stream that waits for an address. Returns whether it does.
+    fn stop_waiting(&mut self, id: StreamId, why: Option<&str>, out: &mut Outbox) -> bool {
+        let before = self.waiting.len();
+        self.waiting.retain(|waiting| waiting.stream != id);
+        let waited = self.waiting.len() < before;
+        if waited {
+            out.served(Told::Closed(id, why.map(str::to_owned)));
+        }
+        waited
     }
 
     fn listen(&mut self, id: StreamId, local: Addr, out: &mut Outbox) {
@@ -244,7 +300,8 @@ impl Transport {
     }
 
     fn finish(&mut self, now: Instant, id: StreamId, out: &mut Outbox) {
-        if self.stop_listening(id, out) {
+        // Nothing was written yet: as of one whose INIT is out.
+        if self.stop_listening(id, out) || self.stop_waiting(id, Some(GIVEN_UP), out) {
             return;
         }
         let Some(user) = self.user_of(id) else { return };
@@ -256,7 +313,8 @@ impl Transport {
     }
 
     fn abort(&mut self, id: StreamId, out: &mut Outbox) {
-        if !self.stop_listening(id, out) && self.by_stream.contains_key(&id) {
+        let over = self.stop_listening(id, out) || self.stop_waiting(id, None, out);
+        if !over && self.by_stream.contains_key(&id) {
             self.release(id, None, out);
         }
     }
@@ -438,6 +496,9 @@ impl User {
     }
 }
 
+/// What who gives up an association that is not open is told.
+const GIVEN_UP: &str = "given up";
+
 /// Why an association ended, as programs hear it of any transport.
 const fn in_words(why: Ended, opened: bool) -> &'static str {
     match why {
@@ -447,7 +508,7 @@ const fn in_words(why: Ended, opened: bool) -> &'static str {
         Ended::Unreachable => refusal::UNREACHABLE,
         Ended::Violation(what) => what,
         Ended::Unsupported => "the peer cannot change addresses",
-        Ended::Aborted | Ended::Finished => "given up",
+        Ended::Aborted | Ended::Finished => GIVEN_UP,
     }
 }
 

@@ -76,3 +76,48 @@ fn a_router_that_names_no_mtu_gets_packets_of_the_next_common_size() {
         }
     }
 }
+
+fn told(out: &mut Outbox) -> Vec<Told> {
+    let told = |effect| match effect {
+        Effect::Served(told) => Some(told),
+        _ => None,
+    };
+    out.drain_effects().filter_map(told).collect()
+}
+
+/// A host that has no address yet: what its programs open waits for one, for as long as INIT would be sent, and in bounded numbers.
+#[test]
+fn what_is_opened_without_an_address_waits_for_one() {
+    let at = Instant::from_millis;
+    let mut transport = Transport::new(&SctpConfig::default(), Seed::new(1));
+    let mut out = Outbox::default();
+    let open = || StreamOp::Open { by: SCTP, local: None, peer: Addr::new(THERE, 9000), foreign: false };
+    let stream = |number| StreamId(StreamId::OUTSIDE + number);
+    for number in 0..=WAITING as u32 {
+        transport.serve(at(1000), stream(number), open(), &[], &mut out);
+    }
+    let refused = Some(refusal::NO_ADDRESS.to_owned());
+    assert_eq!(told(&mut out), [Told::Closed(stream(WAITING as u32), refused.clone())]);
+    assert!(sent(&mut transport, at(1000)).is_empty());
+    // Who gives up is told at once, as of one whose INIT is out.
+    transport.serve(at(1500), stream(0), StreamOp::Abort, &[], &mut out);
+    transport.serve(at(1500), stream(1), StreamOp::Finish, &[], &mut out);
+    let given_up = Some(GIVEN_UP.to_owned());
+    assert_eq!(told(&mut out), [Told::Closed(stream(0), None), Told::Closed(stream(1), given_up)]);
+    transport.serve(at(1500), stream(2), StreamOp::Read(10), &[], &mut out);
+    transport.open_waiting(at(2000), &[HERE], &mut out);
+    assert_eq!(told(&mut out), []);
+    let packets = sent(&mut transport, at(2000));
+    assert_eq!(packets.len(), WAITING - 2);
+    assert!(packets.iter().all(|packet| Header::parse(&packet.bytes).unwrap().0.src == HERE));
+    assert_eq!(transport.user_of(stream(2)).map(|user| user.wanted), Some(10));
+    // 1 + 2 + 4 + 8 + 16 + 32 + 60 + 60 + 60 s (RFC 9260, section 16).
+    let mut transport = Transport::new(&SctpConfig::default(), Seed::new(1));
+    transport.serve(at(1000), stream(0), open(), &[], &mut out);
+    assert_eq!(transport.deadline(), Some(at(244_000)));
+    transport.open_waiting(at(243_999), &[], &mut out);
+    assert_eq!(told(&mut out), []);
+    transport.open_waiting(at(244_000), &[], &mut out);
+    assert_eq!(told(&mut out), [Told::Closed(stream(0), refused)]);
+    assert_eq!(transport.deadline(), None);
+}

@@ -224,6 +224,13 @@ mod tests {
             let verdict = judge(&[record(of, *class, *kind, data)], &[]);
             assert_eq!(verdict.err(), *refused, "{of} {class} {kind} {data:?}");
         }
+        // Section 3.2: a prerequisite has no time to live, whatever else it says.
+        for class in [class::ANY, class::NONE, class::IN] {
+            let lasting = Record { ttl: 1, ..record("mn.example", class, kind::TXT, b"") };
+            assert_eq!(judge(&[lasting], &[]).err(), Some(Rcode::FormErr), "{class}");
+        }
+        let lasting = Record { ttl: 1, ..record("mn.example", class::IN, kind::TXT, b"\x01a") };
+        assert_eq!(judge(&[lasting], &[]).err(), Some(Rcode::FormErr));
         let both = [b"\x01a", b"\x01b"].map(|data| record("mn.example", class::IN, kind::TXT, data));
         assert_eq!(judge(&both, &[]).err(), Some(Rcode::NxRrSet), "exactly these, no fewer");
     }

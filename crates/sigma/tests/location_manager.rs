@@ -423,3 +423,72 @@ fn hosts_that_ask_are_answered_beside_a_flood() {
     let newcomer = stage.send_from(Ipv4Addr::new(10, 9, 9, 9), &query("mn.sigma.example", kind::A));
     assert!(written(&newcomer).is_some());
 }
+
+/// A mobile node that signs by the time that it is told, if it is told one. Says how often it was told.
+fn moves(stage: &mut Stage, to: Ipv4Addr, mut time: u64) -> Option<u32> {
+    for told in 0..4 {
+        let answer = stage.answer(&key().sign(&update(to), None, time).0).unwrap();
+        let tsig = answer.signed.unwrap().tsig;
+        if answer.message.header.rcode == 0 {
+            return Some(told);
+        }
+        time = tsig.server_time()?;
+    }
+    None
+}
+
+fn wall(seconds: i64) -> WallTime {
+    WallTime((WALL.cast_signed() + seconds) * 1_000_000_000)
+}
+
+/// A mobile node that signs later than before is believed, also while the clock here is behind what it signed by: the clock that
+/// signatures are compared with is not set back, and an earlier time than the last one that was accepted is not told.
+#[test]
+fn a_clock_that_is_set_back_does_not_lock_a_mobile_node_out() {
+    const YEARS: i64 = 10 * 365 * 86_400;
+    let mut stage = Stage::new();
+    for (step, signs, told) in [(0, 0, 0), (-3600, -3600, 1), (YEARS, 0, 1), (0, 0, 1), (YEARS, YEARS, 0)] {
+        stage.pass(Duration::from_secs(2));
+        stage.give(Input::Wall(wall(step)));
+        let time = stage.seconds().checked_add_signed(signs).unwrap();
+        assert_eq!(moves(&mut stage, OLD, time), Some(told), "{step} {signs}");
+    }
+    assert_eq!(stage.place(), [OLD]);
+    // And after a start with a clock that is right again.
+    let mut boot = Boot::new(wall(100));
+    boot.stored.extend(stage.stored.clone());
+    let mut again = Stage::with(&boot);
+    assert_eq!(again.role.deadline(), Some(Instant::from_millis(60_000)), "what is stored lasts no longer");
+    let time = again.seconds() + 100;
+    assert_eq!(moves(&mut again, NEW, time), Some(1));
+    assert_eq!(again.place(), [NEW]);
+}
+
+/// A clock that is ahead by less than a signature may be is put right: what it signs next is earlier than what was accepted.
+#[test]
+fn a_mobile_node_whose_clock_was_ahead_is_told_a_time_that_is_accepted() {
+    let mut stage = Stage::new();
+    assert_eq!(moves(&mut stage, OLD, WALL + 250), Some(0));
+    stage.pass(Duration::from_secs(2));
+    assert_eq!(moves(&mut stage, NEW, WALL + 2), Some(1));
+}
+
+/// Of each time so many updates are taken as can be told from repetitions, whatever the second they come in.
+#[test]
+fn no_update_is_taken_whose_repetition_would_not_be_known() {
+    let mut stage = Stage::new();
+    let of = |last: u8| key().sign(&update(Ipv4Addr::new(10, 1, 0, last)), None, WALL + 100).0;
+    for last in 1..=18 {
+        stage.pass(Duration::from_secs(1));
+        let expected = if last <= 16 { Rcode::NoError } else { Rcode::ServFail };
+        assert_eq!(stage.rcode(&of(last)), expected, "{last}");
+    }
+    assert_eq!(stage.rcode(&of(1)), Rcode::NoError, "a repetition");
+    assert_eq!(stage.place(), [Ipv4Addr::new(10, 1, 0, 16)]);
+    let updates = |count: u16| {
+        let text = CONFIG.replace("updates = 3", &format!("updates = {count}"));
+        LocationManager::new(toml::from_str(&text).unwrap()).err().map(|why| why.to_string())
+    };
+    assert_eq!(updates(16), None);
+    assert!(updates(17).unwrap().contains("at most 16"));
+}

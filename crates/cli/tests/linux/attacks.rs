@@ -7,7 +7,7 @@ use linux::{End, NetNs, Netlink, Place};
 use std::net::Ipv4Addr;
 use std::os::fd::AsFd;
 use std::os::unix::fs::PermissionsExt;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use trace::Record;
 use wire::Mac;
 
@@ -51,6 +51,28 @@ fn joined(attackers: &[Ipv4Addr]) -> [NetNs; 2] {
     [daemons, others]
 }
 
+/// A daemon that does not outlive its test. One that had to be killed leaves no record.
+struct Victim<'a> {
+    child: Child,
+    namespace: &'a NetNs,
+}
+
+impl Victim<'_> {
+    fn kill(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        forget(self.namespace);
+    }
+}
+
+impl Drop for Victim<'_> {
+    fn drop(&mut self) {
+        if matches!(self.child.try_wait(), Ok(None)) {
+            self.kill();
+        }
+    }
+}
+
 /// Runs a script against a daemon, and returns what it printed. The daemon lives, and has no more memory than before.
 fn attacked(case: &Case, script: &str) -> String {
     let [daemons, others] = joined(case.attackers);
@@ -78,17 +100,18 @@ fn attacked(case: &Case, script: &str) -> String {
     daemon.args(["-c".to_owned(), format!("{limit}exec \"$0\" node \"$1\"")]).arg(wayfare());
     daemon.arg(at("daemon.toml")).stdin(Stdio::null()).stdout(Stdio::null());
     daemon.stderr(std::fs::File::create(at("stderr")).unwrap());
-    let mut daemon = daemons.run(|| daemon.spawn()).unwrap().unwrap();
+    let child = daemons.run(|| daemon.spawn()).unwrap().unwrap();
+    let mut daemon = Victim { child, namespace: &daemons };
     wait_for("the daemon", || ask(&control, r#"{"do":{"verb":"status"}}"#));
 
     if case.config.contains("key = ") {
         let said = std::fs::read_to_string(at("stderr")).unwrap();
         assert!(said.contains("has keys, and other users can read or change it (mode 0644)"), "{said}");
-        let limits = std::fs::read_to_string(format!("/proc/{}/limits", daemon.id())).unwrap();
+        let limits = std::fs::read_to_string(format!("/proc/{}/limits", daemon.child.id())).unwrap();
         let core = limits.lines().find(|line| line.starts_with("Max core file size")).unwrap();
         assert_eq!(core.split_whitespace().collect::<Vec<_>>()[4..6], ["0", "0"], "{core}");
     }
-    let before = resident_kb(daemon.id());
+    let before = resident_kb(daemon.child.id());
     let mut attack = Command::new("python3");
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/linux/attacks/");
     // No compiled copy of `bench` beside it.
@@ -98,9 +121,9 @@ fn attacked(case: &Case, script: &str) -> String {
     if case.descriptors.is_some() {
         // The script has ended it itself, if it came so far.
         if !output.status.success() {
-            daemon.kill().unwrap();
+            daemon.kill();
         }
-        let status = daemon.wait().unwrap();
+        let status = daemon.child.wait().unwrap();
         assert!(output.status.success(), "{}{}", text(&output.stdout), text(&output.stderr));
         let records = std::fs::read_to_string(at("records")).unwrap_or_default();
         let is_whole = records.ends_with('\n')
@@ -108,12 +131,12 @@ fn attacked(case: &Case, script: &str) -> String {
         assert!(status.success() && is_whole, "{status}: {} bytes of records", records.len());
         return text(&output.stdout);
     }
-    let lives = daemon.try_wait().unwrap().is_none();
-    let after = resident_kb(daemon.id());
+    let lives = daemon.child.try_wait().unwrap().is_none();
+    let after = resident_kb(daemon.child.id());
     if lives {
-        signal(daemon.id(), rustix::process::Signal::TERM);
+        signal(daemon.child.id(), rustix::process::Signal::TERM);
     }
-    let status = daemon.wait().unwrap();
+    let status = daemon.child.wait().unwrap();
     assert!(output.status.success(), "{}{}", text(&output.stdout), text(&output.stderr));
     assert!(lives && status.success(), "{status}");
     assert!(after <= before + GROWTH_KB, "from {before} to {after} kB");

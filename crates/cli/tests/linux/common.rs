@@ -283,6 +283,14 @@ pub(crate) fn signal(pid: u32, signal: rustix::process::Signal) {
     rustix::process::kill_process(pid, signal).unwrap();
 }
 
+/// Removes what daemons that were killed left among root's records: this namespace ends with its test, so nothing is to be put back.
+pub(crate) fn forget(namespace: &linux::NetNs) {
+    let Ok(Ok(cookie)) = namespace.run(linux::namespace::cookie) else { return };
+    for suffix in ["json", "lock"] {
+        let _ = std::fs::remove_file(format!("/run/wayfare/namespace-{cookie}.{suffix}"));
+    }
+}
+
 /// Runs a program in the network namespace of a process; what it printed.
 pub(crate) fn inside(pid: u32, words: &[&str]) -> String {
     let mut command = Command::new("nsenter");

@@ -112,6 +112,12 @@ impl Stage {
     }
 }
 
+impl Drop for Stage {
+    fn drop(&mut self) {
+        forget(&self.manager);
+    }
+}
+
 struct Daemon(Child);
 
 impl Daemon {

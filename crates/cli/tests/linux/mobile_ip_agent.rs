@@ -10,6 +10,7 @@ use mobile_ip::message::{
 };
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::collections::BTreeMap;
+use std::io::Read;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -145,6 +146,12 @@ impl HomeNetwork {
     }
 }
 
+impl Drop for HomeNetwork {
+    fn drop(&mut self) {
+        forget(&self.agent);
+    }
+}
+
 /// A request as a mobile node at home would send it for an address elsewhere.
 fn frame(node: u16, care_of: Ipv4Addr, identification: u64) -> Vec<u8> {
     let (flags, home, home_agent) = (RequestFlags::default(), home(node), AGENT);
@@ -180,7 +187,17 @@ impl Agent {
     /// `kill -9`; returns what it said.
     fn kill(mut self) -> String {
         self.child.kill().unwrap();
-        text(&self.child.wait_with_output().unwrap().stderr)
+        let mut said = Vec::new();
+        self.child.stderr.take().unwrap().read_to_end(&mut said).unwrap();
+        text(&said)
+    }
+}
+
+impl Drop for Agent {
+    /// A test that fails leaves no daemon behind.
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 

@@ -21,8 +21,25 @@ const BEYOND: f64 = 170.0;
 /// No label is wider.
 const LABEL_MAX: f64 = 320.0;
 
-/// Draws the panels from `top` down; returns where they end and how many flows have none.
-pub(super) fn draw_all(svg: &mut Svg, figure: &SequenceFigure, top: f64) -> (f64, usize) {
+/// What was drawn, and what was not.
+pub(super) struct Drawn {
+    /// Where the panels end.
+    pub(super) bottom: f64,
+    /// Flows without a panel.
+    pub(super) hidden: usize,
+    pub(super) unlabelled: Unlabelled,
+}
+
+/// The lines of all panels whose labels have no room.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(super) struct Unlabelled {
+    pub(super) all: usize,
+    /// Those of them that have the number of their handoff.
+    pub(super) numbered: usize,
+}
+
+/// Draws the panels from `top` down.
+pub(super) fn draw_all(svg: &mut Svg, figure: &SequenceFigure, top: f64) -> Drawn {
     let chosen = choose(figure);
     // The panels below have the details, if there are any.
     let height = match chosen.len() {
@@ -30,14 +47,18 @@ pub(super) fn draw_all(svg: &mut Svg, figure: &SequenceFigure, top: f64) -> (f64
         0..=2 => 130.0,
         _ => 110.0,
     };
-    if chosen.is_empty() {
-        return (Overview::new(figure, None, height).draw(svg, top), 0);
+    // A figure without flows has one panel all the same.
+    let panels = if chosen.is_empty() { vec![None] } else { chosen.iter().copied().map(Some).collect() };
+    let hidden = figure.flows.len() - chosen.len();
+    let mut drawn = Drawn { bottom: top, hidden, unlabelled: Unlabelled::default() };
+    for flow in panels {
+        let panel = Overview::new(figure, flow, height);
+        let Unlabelled { all, numbered } = panel.unlabelled();
+        drawn.unlabelled.all += all;
+        drawn.unlabelled.numbered += numbered;
+        drawn.bottom = panel.draw(svg, drawn.bottom);
     }
-    let mut y = top;
-    for flow in &chosen {
-        y = Overview::new(figure, Some(*flow), height).draw(svg, y);
-    }
-    (y, figure.flows.len() - chosen.len())
+    drawn
 }
 
 /// The flows that handoffs concern first, then those with most packets; in the order of the figure.
@@ -178,6 +199,16 @@ impl<'a> Overview<'a> {
         (x + 3.0 + width - self.frame.right()).min(BEYOND)
     }
 
+    fn unlabelled(&self) -> Unlabelled {
+        let mut unlabelled = Unlabelled::default();
+        for ((handoff, _), label) in self.handoffs.iter().zip(&self.labels) {
+            let is_numbered = label.as_ref().is_some_and(|(_, text)| *text == handoff.number.to_string());
+            unlabelled.all += usize::from(label.is_none() || is_numbered);
+            unlabelled.numbered += usize::from(is_numbered);
+        }
+        unlabelled
+    }
+
     /// Rows for the labels, such that no label covers another nor the line that leads to another. Where the full label
     /// finds no row its number must do, and where that finds none, the zoom panels must.
     ///
@@ -206,7 +237,7 @@ impl<'a> Overview<'a> {
 mod tests {
     use super::*;
 
-    fn labels(times: impl IntoIterator<Item = u64>, label: &str) -> (Vec<f64>, Vec<Option<(usize, String)>>) {
+    fn figure(times: impl IntoIterator<Item = u64>, label: &str) -> SequenceFigure {
         let mut figure = SequenceFigure::new("");
         let handoff = |(number, ms)| Handoff {
             number,
@@ -217,6 +248,11 @@ mod tests {
             costs: Vec::new(),
         };
         figure.handoffs = (1..).zip(times).map(handoff).collect();
+        figure
+    }
+
+    fn labels(times: impl IntoIterator<Item = u64>, label: &str) -> (Vec<f64>, Vec<Option<(usize, String)>>) {
+        let figure = figure(times, label);
         let overview = Overview::new(&figure, None, 200.0);
         let xs = figure.handoffs.iter().map(|handoff| overview.frame.px(handoff.at.as_secs_f64())).collect();
         (xs, overview.labels)
@@ -244,5 +280,20 @@ mod tests {
         assert!(
             labels.iter().all(|label| label.as_ref().is_some_and(|(row, text)| *row == 0 && text.len() > 3))
         );
+    }
+
+    #[test]
+    fn lines_without_a_label_are_counted_below_the_figure() {
+        assert!(!figure([0, 5000, 10000], "hard b1->b2").svg().contains("no room"));
+        let squares = || (0..40).map(|index| index * index * 100);
+        let (_, labels) = labels(squares(), "semisoft b1->b2");
+        let none = labels.iter().filter(|label| label.is_none()).count();
+        let numbers = labels.iter().flatten().filter(|(_, text)| text.parse::<usize>().is_ok()).count();
+        let svg = figure(squares(), "semisoft b1->b2").svg();
+        let count = none + numbers;
+        let note = format!(
+            "Lines that have no room for their labels: {count}; {numbers} of them have the number of their handoff."
+        );
+        assert!(none > 0 && numbers > 0 && svg.contains(&note), "{note}");
     }
 }

@@ -1,12 +1,13 @@
 //! The drawing of a time-sequence: the whole run, and below it each handoff.
 
+use super::overview::{self, Unlabelled};
 use super::owner::Owner;
 use super::panel::{Key, caption, legend, title};
 use super::sequence::{
     CUT, Cost, HANDOFF, HOLE, Handoff, MarkKind, NEVER, Noticed, PATHS, RECOVERED, RIGHT, SequenceFigure,
     WIDTH,
 };
-use super::{overview, zoom};
+use super::zoom;
 use crate::svg::Svg;
 
 /// At most so many costs are in the description.
@@ -20,9 +21,9 @@ impl SequenceFigure {
         let mut svg = Svg::new(WIDTH);
         let top = title(&mut svg, &figure.title, 20.0, RIGHT - 20.0);
         let top = legend(&mut svg, &figure.legend(), [20.0, RIGHT], top) + 6.0;
-        let (below_overview, hidden) = overview::draw_all(&mut svg, &figure, top);
-        let (below_zooms, left_out) = zoom::draw_all(&mut svg, &figure, below_overview);
-        let notes = figure.notes(hidden, left_out);
+        let drawn = overview::draw_all(&mut svg, &figure, top);
+        let (below_zooms, left_out) = zoom::draw_all(&mut svg, &figure, drawn.bottom);
+        let notes = figure.notes(drawn.hidden, left_out, drawn.unlabelled);
         let bottom = caption(&mut svg, &notes, [20.0, RIGHT - 20.0], below_zooms);
         svg.finish(bottom + 14.0, &figure.title, &format!("{} {notes}", figure.in_words()))
     }
@@ -38,7 +39,7 @@ impl SequenceFigure {
         all.take(SPOKEN).collect::<Vec<_>>().join(" ")
     }
 
-    fn notes(&self, hidden: usize, left_out: usize) -> String {
+    fn notes(&self, hidden: usize, left_out: usize, unlabelled: Unlabelled) -> String {
         let mut notes = vec![self.caption.clone()];
         for handoff in self.handoffs.iter().filter(|handoff| handoff.costs.is_empty()).take(8) {
             notes.push(format!(
@@ -53,6 +54,15 @@ impl SequenceFigure {
             notes.push(format!(
                 "Not enlarged: {left_out} more pairs of handoff and flow, none with a longer outage than those shown."
             ));
+        }
+        let Unlabelled { all, numbered } = unlabelled;
+        if all > 0 {
+            let numbers = if numbered > 0 {
+                format!("; {numbered} of them have the number of their handoff")
+            } else {
+                String::new()
+            };
+            notes.push(format!("Lines that have no room for their labels: {all}{numbers}."));
         }
         notes.retain(|note| !note.is_empty());
         notes.join("\n")

@@ -4,7 +4,7 @@
 //!  0 connection u32 · 4 reserved u16 · 6 kind u8: 1, the mobile host opened it · 7 flags u8 · 8 family u8 · 9 reserved u8
 //! 10 host's port u16 · 12 router's port u16 · 14 peer's port u16
 //! 16 host's address · 32 router's · 48 peer's: 16 bytes each
-//! 64 reserved (8)
+//! 64 sequence of its call u64
 //! ```
 //!
 //! Flags: 8, its program has closed it. 32, its call is not answered. 16, only with 32: the call may come after this. Other kinds,
@@ -27,11 +27,34 @@ const CALLING: u8 = 16;
 /// Flag (ours): the call is not answered.
 const UNANSWERED: u8 = 32;
 
+/// What a connection is known by, for good. A number alone may come again when its host restarts: it begins at the clock's second,
+/// and a clock may go back. The sequence of a call does not.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct ConnectionId {
+    /// Its number.
+    pub number: u32,
+    /// The sequence of the call by which it began.
+    pub call: u64,
+}
+
+impl ConnectionId {
+    pub(super) fn take(r: &mut Reader<'_>) -> Result<Self, Malformed> {
+        Ok(Self { number: r.u32()?, call: r.u64()? })
+    }
+
+    pub(super) fn put(self, out: &mut Vec<u8>) {
+        out.extend(self.number.to_be_bytes());
+        out.extend(self.call.to_be_bytes());
+    }
+}
+
 /// One connection of a mobile host.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Entry {
-    /// Its number, given by the host and never again.
+    /// Its number: no other connection of the host has it now.
     pub connection: u32,
+    /// The sequence of the call by which it began.
+    pub call: u64,
     /// The host's end of both halves.
     pub host: Addr,
     /// The router's end of the half to the host: that of the first router, for the connection's life.
@@ -48,6 +71,11 @@ pub struct Entry {
 }
 
 impl Entry {
+    /// What it is known by.
+    pub const fn id(&self) -> ConnectionId {
+        ConnectionId { number: self.connection, call: self.call }
+    }
+
     /// The half to the mobile host, as a router sees it.
     pub const fn near(&self) -> Tuple {
         Tuple { local: self.router, remote: self.host }
@@ -75,12 +103,12 @@ impl Entry {
         let [host, router, peer] = [r.u16()?, r.u16()?, r.u16()?];
         let (host, router, peer) =
             (Addr::new(mapped(r)?, host), Addr::new(mapped(r)?, router), Addr::new(mapped(r)?, peer));
-        zeros(r, 8)?;
+        let call = r.u64()?;
         if [host, router, peer].iter().any(|at| at.port() == 0 || !crate::config::is_host(*at.ip())) {
             return Err(Malformed("itcp_entry_ends"));
         }
         let [closing, unanswered, calling] = [CLOSING, UNANSWERED, CALLING].map(|flag| flags & flag != 0);
-        Ok(Self { connection, host, router, peer, closing, unanswered, calling })
+        Ok(Self { connection, call, host, router, peer, closing, unanswered, calling })
     }
 
     pub(super) fn put(&self, out: &mut Vec<u8>) {
@@ -99,6 +127,6 @@ impl Entry {
         for at in ends {
             put_mapped(out, *at.ip());
         }
-        out.extend([0; 8]);
+        out.extend(self.call.to_be_bytes());
     }
 }

@@ -7,7 +7,7 @@
 //!
 //! The key of a connection is made of the routers' key and both hellos, which are themselves signed with the routers' key.
 
-use super::entry::Entry;
+use super::entry::{ConnectionId, Entry};
 use super::state::{QUEUE, Side, SocketState};
 use super::{address, zeros};
 use auth::Key;
@@ -60,7 +60,7 @@ pub enum Body {
     UserBuffer(Way, Vec<u8>),
     /// 7: that was all of it.
     Commit {
-        /// The connection.
+        /// The number of the connection, as in its entry.
         connection: u32,
         /// The number of the attempt.
         attempt: u32,
@@ -73,7 +73,7 @@ pub enum Body {
         /// The host.
         host: Ipv4Addr,
         /// The connection.
-        connection: u32,
+        connection: ConnectionId,
         /// The number of the attempt.
         attempt: u32,
         /// Whether it was taken.
@@ -86,7 +86,7 @@ pub enum Body {
     /// 11: this connection cannot be moved; it is gone.
     Abort {
         /// The connection.
-        connection: u32,
+        connection: ConnectionId,
     },
     /// 13 (ours): what became of it? The commit or its answer may be lost with the connection between the routers. It belongs
     /// to no handoff on this connection.
@@ -94,7 +94,7 @@ pub enum Body {
         /// The host.
         host: Ipv4Addr,
         /// The connection.
-        connection: u32,
+        connection: ConnectionId,
         /// The number of the attempt.
         attempt: u32,
         /// Of the greeting by which it was offered: a router that has restarted since then knows nothing of it.
@@ -257,16 +257,16 @@ impl Body {
             7 => Self::Commit { connection: r.u32()?, attempt: r.u32()?, halves: Halves::take(r)? },
             8 => Self::CommitAnswer {
                 host: address(r)?,
-                connection: r.u32()?,
+                connection: ConnectionId::take(r)?,
                 attempt: r.u32()?,
                 verdict: Verdict::take(r)?,
             },
             9 => Self::Done,
             10 => Self::DoneAnswer,
-            11 => Self::Abort { connection: r.u32()? },
+            11 => Self::Abort { connection: ConnectionId::take(r)? },
             13 => Self::Status {
                 host: address(r)?,
-                connection: r.u32()?,
+                connection: ConnectionId::take(r)?,
                 attempt: r.u32()?,
                 sequence: r.u64()?,
             },
@@ -311,34 +311,33 @@ impl Body {
                 5
             }
             Self::Commit { connection, attempt, halves } => {
-                numbers(&[*connection, *attempt], out, 7);
+                out.extend(connection.to_be_bytes());
+                out.extend(attempt.to_be_bytes());
                 out.push(halves.code());
                 7
             }
             Self::CommitAnswer { host, connection, attempt, verdict } => {
                 out.extend(host.octets());
-                numbers(&[*connection, *attempt], out, 8);
+                connection.put(out);
+                out.extend(attempt.to_be_bytes());
                 out.push(verdict.code());
                 8
             }
             Self::Done => 9,
             Self::DoneAnswer => 10,
-            Self::Abort { connection } => numbers(&[*connection], out, 11),
+            Self::Abort { connection } => {
+                connection.put(out);
+                11
+            }
             Self::Status { host, connection, attempt, sequence } => {
                 out.extend(host.octets());
-                numbers(&[*connection, *attempt], out, 13);
+                connection.put(out);
+                out.extend(attempt.to_be_bytes());
                 out.extend(sequence.to_be_bytes());
                 13
             }
         }
     }
-}
-
-fn numbers(words: &[u32], out: &mut Vec<u8>, kind: u8) -> u8 {
-    for word in words {
-        out.extend(word.to_be_bytes());
-    }
-    kind
 }
 
 /// One end of a connection between routers: what makes codes, and what checks them.

@@ -1,6 +1,6 @@
 //! What a mobile host says to a new router, and what it hears. Signed with the key that the host shares with that router.
 
-use super::entry::{self, Entry};
+use super::entry::{self, ConnectionId, Entry};
 use super::signed::{self, AROUND, CODE, Message, Signed};
 use super::{CONNECTIONS, PREVIOUS, address, zeros};
 use auth::Key;
@@ -156,7 +156,7 @@ impl Message for GreetingReply {
 }
 
 /// Connections that are gone, so that nobody waits for them: bodies of type 5.
-/// `0 host · 4 router · 8 number u8 · 9 reserved (3) · connections, 4 bytes each`.
+/// `0 host · 4 router · 8 number u8 · 9 reserved (3) · connections, 12 bytes each: number u32, sequence of its call u64`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Lost {
     /// Whose.
@@ -164,7 +164,7 @@ pub struct Lost {
     /// Who says so.
     pub router: Ipv4Addr,
     /// Which.
-    pub connections: Vec<u32>,
+    pub connections: Vec<ConnectionId>,
 }
 
 impl Message for Lost {
@@ -176,7 +176,7 @@ impl Message for Lost {
             return Err(Malformed("itcp_too_many"));
         }
         zeros(r, 3)?;
-        let connections = (0..number).map(|_| r.u32()).collect::<Result<_, _>>()?;
+        let connections = (0..number).map(|_| ConnectionId::take(r)).collect::<Result<_, _>>()?;
         Ok(Self { host, router, connections })
     }
 
@@ -184,6 +184,6 @@ impl Message for Lost {
         out.extend(self.host.octets());
         out.extend(self.router.octets());
         out.extend([self.connections.len() as u8, 0, 0, 0]);
-        self.connections.iter().for_each(|connection| out.extend(connection.to_be_bytes()));
+        self.connections.iter().for_each(|connection| connection.put(out));
     }
 }

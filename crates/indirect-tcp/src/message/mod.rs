@@ -17,7 +17,7 @@ mod state;
 mod tests;
 
 pub use call::{Answer, Call, Code};
-pub use entry::Entry;
+pub use entry::{ConnectionId, Entry};
 pub use frame::{Body, CODE, Channel, Frame, Frames, Halves, LONGEST, Verdict, Way};
 pub use greeting::{Greeting, GreetingReply, Lost, Welcome};
 pub use pointer::{ForwardPointer, ForwardReply};

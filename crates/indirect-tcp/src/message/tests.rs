@@ -17,6 +17,7 @@ fn key() -> Key {
 fn entry() -> Entry {
     Entry {
         connection: 0x0102_0304,
+        call: 0x0506,
         host: SocketAddrV4::new(HOST, 49152),
         router: SocketAddrV4::new(LEFT, PORT),
         peer: SocketAddrV4::new(FIXED, 9000),
@@ -24,6 +25,10 @@ fn entry() -> Entry {
         unanswered: false,
         calling: false,
     }
+}
+
+const fn id(number: u32) -> ConnectionId {
+    ConnectionId { number, call: 0x0506 }
 }
 
 fn greeting() -> Greeting {
@@ -73,7 +78,7 @@ const ENTRY: &str = "01020304\
     00000000000000000000ffff0a010007\
     00000000000000000000ffff0a010001\
     00000000000000000000ffff0a000001\
-    0000000000000000";
+    0000000000000506";
 
 #[track_caller]
 fn golden<T: Message>(message: T, body: &str) {
@@ -106,8 +111,8 @@ fn every_message_is_these_bytes_and_no_fewer_and_no_more() {
         "0a010007 0000000000000001 0a020001 01000000",
     );
     golden(
-        Lost { host: HOST, router: RIGHT, connections: vec![9, 10] },
-        "0a010007 0a020001 02000000 00000009 0000000a",
+        Lost { host: HOST, router: RIGHT, connections: [9, 10].map(id).to_vec() },
+        "0a010007 0a020001 02000000 00000009 0000000000000506 0000000a 0000000000000506",
     );
     golden(
         ForwardReply { old: LEFT, host: HOST, sequence: 2, connections: 3 },
@@ -203,7 +208,6 @@ fn every_refusal_of_an_entry_has_its_reason() {
     assert_eq!(with(7, 1), "itcp_entry_flags");
     assert_eq!(with(7, 4), "itcp_entry_flags");
     assert_eq!(with(5, 1), "itcp_reserved");
-    assert_eq!(with(71, 1), "itcp_reserved");
     assert_eq!(with(7, 16), "itcp_entry_flags", "a call that may come, and is answered");
     assert_eq!(with(7, 40), "itcp_entry_flags", "closed, and not answered");
     assert_eq!(with(8, 10), "itcp_family");
@@ -228,10 +232,10 @@ fn bodies() -> Vec<Body> {
         Body::Commit { connection: 4, attempt: 9, halves: Halves { near: true, far: false } },
         Body::Commit { connection: 4, attempt: 9, halves: Halves { near: false, far: true } },
         Body::Commit { connection: 4, attempt: 9, halves: Halves::default() },
-        Body::CommitAnswer { host: HOST, connection: 4, attempt: 9, verdict: Verdict::Taken },
+        Body::CommitAnswer { host: HOST, connection: id(4), attempt: 9, verdict: Verdict::Taken },
         Body::Done,
         Body::DoneAnswer,
-        Body::Abort { connection: 4 },
+        Body::Abort { connection: id(4) },
     ]
 }
 
@@ -249,12 +253,12 @@ fn every_frame_is_read_back_and_nothing_less() {
     let halves = Halves { near: false, far: true };
     let commit = Frame { handoff: 6, body: Body::Commit { connection: 4, attempt: 9, halves } }.emit();
     assert_eq!(hex(&commit), "49544350010700000000000900000000000000 06000000040000000902".replace(' ', ""));
-    let status = Body::Status { host: HOST, connection: 4, attempt: 9, sequence: 0x1122 };
+    let status = Body::Status { host: HOST, connection: id(4), attempt: 9, sequence: 0x1122 };
     let status = Frame { handoff: 0, body: status };
     assert_eq!(Frame::parse(&status.emit()), Ok(status.clone()));
     assert_eq!(
         hex(&status.emit()),
-        "49544350010d0000000000140000000000000000 0a010007 00000004 00000009 0000000000001122"
+        "49544350010d00000000001c0000000000000000 0a010007 00000004 0000000000000506 00000009 0000000000001122"
             .replace(' ', "")
     );
 }

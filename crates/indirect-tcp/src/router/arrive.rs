@@ -6,7 +6,7 @@ use super::ledger::{Arrival, Arriving, Connection, Stage};
 use super::link::Offer;
 use super::{Due, SupportRouter, Use, refusal};
 use crate::mark::Event;
-use crate::message::{Body, Entry, Frame, Halves, Side, SocketState, Verdict, Way};
+use crate::message::{Body, ConnectionId, Entry, Frame, Halves, Side, SocketState, Verdict, Way};
 use node::{Outbox, StreamEvent, StreamId, StreamOp, Tuple};
 use wire::icmp::IcmpError;
 use wire::ipv4::{self, Header};
@@ -46,28 +46,29 @@ impl SupportRouter {
         let Some(Offer { current, .. }) = link.offers.get_mut(&handoff) else { return Ok(()) };
         match frame.body {
             Body::Entry(entry, attempt) => {
-                *current = Some(entry.connection);
+                *current = Some(entry.id());
                 if self.judge(address, sequence) == Verdict::Taken {
                     self.begins(now, address, &entry, (id, attempt), out);
                 }
             }
             Body::State(state) => {
-                let number = current.ok_or(refusal::UNEXPECTED)?;
-                self.import(address, number, id, *state, out);
+                let of = current.ok_or(refusal::UNEXPECTED)?;
+                self.import(address, of, id, *state, out);
             }
             Body::UserBuffer(way, bytes) => {
-                let number = current.ok_or(refusal::UNEXPECTED)?;
-                self.stage(address, number, way, bytes);
+                let of = current.ok_or(refusal::UNEXPECTED)?;
+                self.stage(address, of, id, (way, bytes));
             }
             Body::Commit { connection, attempt, halves } => {
+                let of = current.filter(|of| of.number == connection).ok_or(refusal::UNEXPECTED)?;
                 let known = self.judge(address, sequence);
-                self.commit(now, (address, connection, attempt), known, (id, handoff, halves), out);
+                self.commit(now, (address, of, attempt), known, (id, handoff, halves), out);
             }
             Body::Abort { connection } => {
                 let expected = |stage: &Stage| matches!(stage, Stage::Expected | Stage::Arriving(_));
                 let current = self.judge(address, sequence) == Verdict::Taken;
-                if self.connection(address, connection).is_some_and(|here| current && expected(&here.stage)) {
-                    self.lose(now, address, &[connection], "cannot be moved", out);
+                if self.known(address, connection).is_some_and(|here| current && expected(&here.stage)) {
+                    self.lose(now, address, &[connection.number], "cannot be moved", out);
                 }
             }
             Body::Done => {
@@ -104,7 +105,7 @@ impl SupportRouter {
     }
 
     /// Whose a connection is that was committed to this router by an attempt, after a greeting with this sequence.
-    fn whose(&self, host: Ipv4Addr, (connection, attempt): (u32, u32), sequence: u64) -> Verdict {
+    fn whose(&self, host: Ipv4Addr, (connection, attempt): (ConnectionId, u32), sequence: u64) -> Verdict {
         if self.hosts.get(&host).is_some_and(|host| host.has_taken(connection, attempt)) {
             Verdict::Taken
         } else if sequence <= self.began {
@@ -141,6 +142,11 @@ impl SupportRouter {
         greeting.zip(link.peer).is_some_and(|(greeting, peer)| greeting.message.previous.contains(&peer))
     }
 
+    /// The connection that is meant, and not another with its number.
+    fn known(&mut self, host: Ipv4Addr, id: ConnectionId) -> Option<&mut Connection> {
+        self.connection(host, id.number).filter(|here| here.entry.id() == id)
+    }
+
     /// The connection is one that its host has named, by the same ends.
     fn begins(
         &mut self,
@@ -151,7 +157,7 @@ impl SupportRouter {
         out: &mut Outbox,
     ) {
         let number = entry.connection;
-        let Some(host) = self.hosts.get(&address).filter(|host| !host.has_taken(number, attempt)) else {
+        let Some(host) = self.hosts.get(&address).filter(|host| !host.has_taken(entry.id(), attempt)) else {
             return;
         };
         let Some(here) = host.connections.get(&number).filter(|here| same(&here.entry, entry)) else {
@@ -168,8 +174,16 @@ impl SupportRouter {
         }
     }
 
-    fn import(&mut self, address: Ipv4Addr, number: u32, by: StreamId, state: SocketState, out: &mut Outbox) {
-        let Some(connection) = self.connection(address, number) else { return };
+    fn import(
+        &mut self,
+        address: Ipv4Addr,
+        of: ConnectionId,
+        by: StreamId,
+        state: SocketState,
+        out: &mut Outbox,
+    ) {
+        let number = of.number;
+        let Some(connection) = self.known(address, of) else { return };
         let Stage::Arriving(arriving) = &mut connection.stage else { return };
         if arriving.by != by {
             return;
@@ -198,11 +212,13 @@ impl SupportRouter {
         out.stream(id, StreamOp::Import(Box::new(tcp)));
     }
 
-    fn stage(&mut self, address: Ipv4Addr, number: u32, way: Way, bytes: Vec<u8>) {
-        let Some(connection) = self.connection(address, number) else { return };
-        let Stage::Arriving(Arriving { staged: [up, down], buffered, .. }) = &mut connection.stage else {
+    fn stage(&mut self, address: Ipv4Addr, of: ConnectionId, by: StreamId, (way, bytes): (Way, Vec<u8>)) {
+        let Some(connection) = self.known(address, of) else { return };
+        let Stage::Arriving(arriving) = &mut connection.stage else { return };
+        if arriving.by != by {
             return;
-        };
+        }
+        let Arriving { staged: [up, down], buffered, .. } = arriving;
         *buffered += bytes.len();
         match way {
             Way::Up => *up = bytes,
@@ -214,22 +230,22 @@ impl SupportRouter {
     fn commit(
         &mut self,
         now: Instant,
-        (address, number, attempt): (Ipv4Addr, u32, u32),
+        (address, of, attempt): (Ipv4Addr, ConnectionId, u32),
         known: Verdict,
         (by, handoff, halves): (StreamId, u64, Halves),
         out: &mut Outbox,
     ) {
-        let taken = self.hosts.get(&address).is_some_and(|host| host.has_taken(number, attempt));
-        let connection = self.connection(address, number).filter(|_| !taken);
+        let taken = self.hosts.get(&address).is_some_and(|host| host.has_taken(of, attempt));
+        let connection = self.known(address, of).filter(|_| !taken);
         if let Some(here) = connection
             && let Stage::Arriving(arriving) = &mut here.stage
             && (arriving.by, here.attempt) == (by, attempt)
         {
             arriving.commit = Some((handoff, halves));
             if !arriving.is(halves) {
-                return self.cannot_come(now, address, number, out);
+                return self.cannot_come(now, address, of.number, out);
             }
-            return self.take(now, address, number, out);
+            return self.take(now, address, of.number, out);
         }
         let verdict = match known {
             _ if taken => Verdict::Taken,
@@ -239,7 +255,7 @@ impl SupportRouter {
             // router.
             _ => Verdict::Moved,
         };
-        let body = Body::CommitAnswer { host: address, connection: number, attempt, verdict };
+        let body = Body::CommitAnswer { host: address, connection: of, attempt, verdict };
         self.send_on(by, handoff, body, out);
     }
 
@@ -282,10 +298,10 @@ impl SupportRouter {
         let (entry, attempt, near, far) =
             (connection.entry, connection.attempt, connection.near, connection.far);
         let verdict = Verdict::Taken;
-        let answer = Body::CommitAnswer { host: address, connection: number, attempt, verdict };
+        let answer = Body::CommitAnswer { host: address, connection: entry.id(), attempt, verdict };
         self.send_on(by, handoff, answer, out);
         if let Some(host) = self.hosts.get_mut(&address) {
-            host.note_taken(number, attempt);
+            host.note_taken(entry.id(), attempt);
         }
         let closing = entry.closing;
         out.mark(Event::Taken { host: address, connection: number, buffered, closing }.into());
@@ -338,9 +354,9 @@ impl SupportRouter {
         out: &mut Outbox,
     ) {
         let Some(connection) = self.connection(address, number) else { return };
-        let attempt = connection.attempt;
+        let (id, attempt) = (connection.entry.id(), connection.attempt);
         if let Stage::Arriving(Arriving { by, commit: Some((handoff, _)), .. }) = connection.stage {
-            let body = Body::CommitAnswer { host: address, connection: number, attempt, verdict };
+            let body = Body::CommitAnswer { host: address, connection: id, attempt, verdict };
             self.send_on(by, handoff, body, out);
         }
     }

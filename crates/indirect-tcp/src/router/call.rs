@@ -4,7 +4,7 @@ use super::ledger::{Connection, Stage};
 use super::link::Link;
 use super::{Due, SupportRouter, Use, refusal};
 use crate::mark::Event;
-use crate::message::{Answer, CONNECTIONS, Call, Code, Entry, Side, Signed};
+use crate::message::{Answer, CONNECTIONS, Call, Code, ConnectionId, Entry, Side, Signed};
 use node::stream::refusal as refused;
 use node::{Outbox, StreamEvent, StreamId, StreamOp, Transport, Tuple};
 use std::collections::BTreeMap;
@@ -118,7 +118,8 @@ impl SupportRouter {
         if *near.remote.ip() != address || *near.local.ip() != router || router != self.config.address {
             return Err(refusal::MISDIRECTED);
         }
-        if host.connections.contains_key(&number) || !host.may_call(number, sequence) {
+        let new = !host.connections.contains_key(&number);
+        if !new || !host.may_call(ConnectionId { number, call: sequence }) {
             return Err(refusal::STALE);
         }
         if host.open() >= CONNECTIONS {
@@ -130,6 +131,7 @@ impl SupportRouter {
         // From the host's own address and port: to its peer nobody stands between.
         let entry = Entry {
             connection: number,
+            call: sequence,
             host: near.remote,
             router: near.local,
             peer,

@@ -4,7 +4,7 @@ use super::ledger::{Connection, Host, Stage};
 use super::{Due, SupportRouter, refusal, routed};
 use crate::mark::Event;
 use crate::message::{
-    ForwardPointer, ForwardReply, Greeting, GreetingReply, Lost, PORT, Signed, Verdict, Welcome,
+    ConnectionId, ForwardPointer, ForwardReply, Greeting, GreetingReply, Lost, PORT, Signed, Verdict, Welcome,
 };
 use node::{Action, Addr, Class, Guard, Hop, Key, Life, Outbox, Route, StreamOp};
 use std::collections::BTreeMap;
@@ -103,7 +103,7 @@ impl SupportRouter {
         let mut leaving = Vec::new();
         for entry in entries {
             match host.connections.get(&entry.connection) {
-                None if entry.calling => _ = host.awaited.insert(entry.connection),
+                None if entry.calling => _ = host.awaited.insert(entry.id()),
                 None => {
                     host.connections.insert(entry.connection, Connection::expected(*entry));
                     expected.push(*entry);
@@ -341,20 +341,20 @@ impl SupportRouter {
     /// nothing to say that would be answered by a reset.
     pub(super) fn not_called(&mut self, address: Ipv4Addr, out: &mut Outbox) {
         let Some(host) = self.hosts.get_mut(&address) else { return };
-        let lost: Vec<u32> = std::mem::take(&mut host.awaited).into_iter().collect();
+        let lost: Vec<ConnectionId> = std::mem::take(&mut host.awaited).into_iter().collect();
         if !lost.is_empty() {
             self.tell_lost(address, lost, out);
         }
     }
 
-    pub(super) fn tell_lost(&mut self, address: Ipv4Addr, connections: Vec<u32>, out: &mut Outbox) {
+    pub(super) fn tell_lost(&mut self, address: Ipv4Addr, connections: Vec<ConnectionId>, out: &mut Outbox) {
         if let Some(host) = self.hosts.get_mut(&address) {
             host.note_lost(&connections);
         }
         self.say_lost(address, connections, out);
     }
 
-    fn say_lost(&self, address: Ipv4Addr, connections: Vec<u32>, out: &mut Outbox) {
+    fn say_lost(&self, address: Ipv4Addr, connections: Vec<ConnectionId>, out: &mut Outbox) {
         let Some(host) = self.hosts.get(&address) else { return };
         let lost = Lost { host: address, router: self.config.address, connections };
         let payload = Signed::new(lost, &host.key).emit();
@@ -371,7 +371,7 @@ impl SupportRouter {
 
 /// Whether two entries are about one connection.
 pub(super) fn same(one: &crate::message::Entry, other: &crate::message::Entry) -> bool {
-    let ends = |entry: &crate::message::Entry| (entry.connection, entry.host, entry.router, entry.peer);
+    let ends = |entry: &crate::message::Entry| (entry.id(), entry.host, entry.router, entry.peer);
     ends(one) == ends(other)
 }
 

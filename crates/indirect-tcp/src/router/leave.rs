@@ -3,7 +3,7 @@
 use super::ledger::{Commit, Connection, Leaving, Stage};
 use super::{Due, SupportRouter, refusal};
 use crate::mark::Event;
-use crate::message::{Body, CODE, Entry, Frame, Halves, Side, SocketState, Verdict, Way};
+use crate::message::{Body, CODE, ConnectionId, Entry, Frame, Halves, Side, SocketState, Verdict, Way};
 use node::stream::refusal as refused;
 use node::{Guard, Outbox, StreamEvent, StreamOp};
 use wire::{Duration, Instant, Ipv4Addr, Reason};
@@ -82,11 +82,11 @@ impl SupportRouter {
         let mut asked = Vec::new();
         for (address, host) in &self.hosts {
             let committed =
-                host.connections.iter().filter_map(|(number, here)| Some((*number, here.committed()?)));
+                host.connections.values().filter_map(|here| Some((here.entry.id(), here.committed()?)));
             let there = committed.filter(|(_, commit)| commit.to == router);
-            asked.extend(there.map(|(number, Commit { attempt, sequence, .. })| Body::Status {
+            asked.extend(there.map(|(connection, Commit { attempt, sequence, .. })| Body::Status {
                 host: *address,
-                connection: number,
+                connection,
                 attempt,
                 sequence,
             }));
@@ -222,14 +222,16 @@ impl SupportRouter {
         &mut self,
         now: Instant,
         router: Ipv4Addr,
-        (address, number, attempt): (Ipv4Addr, u32, u32),
+        (address, id, attempt): (Ipv4Addr, ConnectionId, u32),
         verdict: Verdict,
         out: &mut Outbox,
     ) {
         let Some(host) = self.hosts.get_mut(&address) else { return };
         let back = host.way.is_some();
         let departure = host.departure.as_ref().map(|departure| departure.sequence);
-        let Some(connection) = host.connections.get_mut(&number) else { return };
+        let number = id.number;
+        let connection = host.connections.get_mut(&number).filter(|here| here.entry.id() == id);
+        let Some(connection) = connection else { return };
         let Stage::Leaving(leaving) = &mut connection.stage else { return };
         let Some(commit) =
             leaving.committed.filter(|commit| (commit.to, commit.attempt) == (router, attempt))
@@ -323,12 +325,13 @@ impl SupportRouter {
 
     /// It cannot be moved: both its ends hear of that, and the new router.
     fn cannot_leave(&mut self, address: Ipv4Addr, number: u32, out: &mut Outbox) {
+        let Some(connection) = self.connection(address, number).map(|here| here.entry.id()) else { return };
         self.reset(address, number, "cannot be moved", out);
         if let Some(departure) = self.departure(address)
             && let Some(handoff) = departure.handoff
         {
             let to = departure.to;
-            self.send_to(to, handoff, Body::Abort { connection: number }, out);
+            self.send_to(to, handoff, Body::Abort { connection }, out);
         }
         self.next_to_leave(address, out);
     }
@@ -340,7 +343,7 @@ impl SupportRouter {
             self.refuse(now, tuple, out);
         }
         self.listen();
-        self.tell_lost(address, vec![entry.connection], out);
+        self.tell_lost(address, vec![entry.id()], out);
     }
 
     fn reset(&mut self, address: Ipv4Addr, number: u32, why: &'static str, out: &mut Outbox) {

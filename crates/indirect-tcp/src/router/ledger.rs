@@ -1,8 +1,8 @@
 //! What a router knows of hosts and their connections.
 
-use crate::message::{CONNECTIONS, Entry, Greeting, Halves, Side, Signed, SocketState};
+use crate::message::{CONNECTIONS, ConnectionId, Entry, Greeting, Halves, Side, Signed, SocketState};
 use auth::Key;
-use node::{StreamId, Value};
+use node::{StreamId, Tuple, Value};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use wire::{Iface, Ipv4Addr, Mac, Seq};
 
@@ -17,7 +17,7 @@ pub(super) struct Host {
     /// Calls up to this one are not remembered any more.
     called: u64,
     /// Calls that its latest greeting to this router names, and that have not come.
-    pub(super) awaited: BTreeSet<u32>,
+    pub(super) awaited: BTreeSet<ConnectionId>,
     /// How it is reached, while it is here.
     pub(super) way: Option<(Iface, Mac)>,
     /// The greeting with which it came, while it is here.
@@ -29,17 +29,21 @@ pub(super) struct Host {
     pub(super) departure: Option<Departure>,
     /// Connections that were taken here from another router, each with its latest attempt: asked for when an answer may have
     /// been lost. An earlier attempt was taken too, or there would have been no later one. The last that was taken is last.
-    taken: VecDeque<(u32, u32)>,
+    taken: VecDeque<(ConnectionId, u32)>,
     /// Connections that it was told are lost, each with how often it will be told again.
-    lost: VecDeque<(u32, u32)>,
+    lost: VecDeque<(ConnectionId, u32)>,
+    /// Tuples on which this router is silent for its sake, or only resets: the last is last.
+    pub(super) silent: VecDeque<Tuple>,
 }
 
 /// How often a host that asks is told again that a connection is lost: that it hears none of these happens once in a million times
 /// where one datagram in ten is lost.
 const LOST_AGAIN: u32 = 5;
 
-/// Numbers of connections that were taken are remembered, so many of them; and as many connections that are over.
+/// So many connections that were taken are remembered; and as many that are over.
 const REMEMBERED: usize = 256;
+/// A host makes its router silent on so many tuples at a time: eight times both halves of all its connections.
+const SILENT: usize = 8 * 2 * CONNECTIONS;
 
 impl Host {
     pub(super) const fn new(key: Key) -> Self {
@@ -56,13 +60,14 @@ impl Host {
             departure: None,
             taken: VecDeque::new(),
             lost: VecDeque::new(),
+            silent: VecDeque::new(),
         }
     }
 
     /// Whether a call for this connection is new: it was not heard before, and is later than the latest greeting, or named by
     /// it. It is not asked again with the same sequence.
-    pub(super) fn may_call(&mut self, number: u32, sequence: u64) -> bool {
-        let awaited = self.awaited.remove(&number);
+    pub(super) fn may_call(&mut self, id: ConnectionId) -> bool {
+        let (awaited, sequence) = (self.awaited.remove(&id), id.call);
         let timely = sequence > self.called && (awaited || sequence > self.greeted);
         let new = timely && self.calls.insert(sequence);
         if self.calls.len() > REMEMBERED {
@@ -89,21 +94,28 @@ impl Host {
     }
 
     /// It is told that these connections are lost, and will be again when it asks.
-    pub(super) fn note_lost(&mut self, numbers: &[u32]) {
-        self.lost.extend(numbers.iter().map(|number| (*number, LOST_AGAIN)));
+    pub(super) fn note_lost(&mut self, lost: &[ConnectionId]) {
+        self.lost.extend(lost.iter().map(|id| (*id, LOST_AGAIN)));
         while self.lost.len() > CONNECTIONS {
             self.lost.pop_front();
         }
     }
 
     /// Which it is to be told again.
-    pub(super) fn lost_again(&mut self) -> Vec<u32> {
-        let numbers = self.lost.iter().map(|(number, _)| *number).collect();
+    pub(super) fn lost_again(&mut self) -> Vec<ConnectionId> {
+        let again = self.lost.iter().map(|(id, _)| *id).collect();
         self.lost.retain_mut(|(_, times)| {
             *times -= 1;
             *times > 0
         });
-        numbers
+        again
+    }
+
+    /// This router is silent on one more tuple; which makes room, if there are too many.
+    pub(super) fn note_silent(&mut self, tuple: Tuple) -> Option<Tuple> {
+        self.silent.retain(|other| *other != tuple);
+        self.silent.push_back(tuple);
+        if self.silent.len() > SILENT { self.silent.pop_front() } else { None }
     }
 
     /// Whether another router is to answer what becomes of its connections.
@@ -126,17 +138,18 @@ impl Host {
         }
     }
 
-    pub(super) fn note_taken(&mut self, number: u32, attempt: u32) {
-        self.taken.retain(|(other, _)| *other != number);
-        self.taken.push_back((number, attempt));
+    pub(super) fn note_taken(&mut self, id: ConnectionId, attempt: u32) {
+        self.taken.retain(|(other, _)| *other != id);
+        self.taken.push_back((id, attempt));
         if self.taken.len() > REMEMBERED {
             self.taken.pop_front();
         }
     }
 
-    /// Whether this attempt to hand a connection over to this router has succeeded.
-    pub(super) fn has_taken(&self, number: u32, attempt: u32) -> bool {
-        self.taken.iter().any(|(other, latest)| *other == number && *latest >= attempt)
+    /// Whether this attempt to hand a connection over to this router has succeeded. That stays true when the connection has ended
+    /// since: a former router that asks only then has a state of the past, and must not go on from it.
+    pub(super) fn has_taken(&self, id: ConnectionId, attempt: u32) -> bool {
+        self.taken.iter().any(|(other, latest)| *other == id && *latest >= attempt)
     }
 
     pub(super) fn status(&self) -> Value {
@@ -354,16 +367,20 @@ impl Arriving {
 mod tests {
     use super::*;
 
+    const fn id(number: u32, call: u64) -> ConnectionId {
+        ConnectionId { number, call }
+    }
+
     /// What a host has greeted is no matter of its calls, and no call of so many counts twice.
     #[test]
     fn many_calls_change_no_greeting() {
         let mut host = Host::new(Key::new([1; 16]));
         host.greets(5);
         for sequence in 6..1_000 {
-            assert!(host.may_call(1, sequence));
+            assert!(host.may_call(id(1, sequence)));
         }
         assert_eq!(host.greeted, 5);
-        assert!((0..1_000).all(|sequence| !host.may_call(1, sequence)));
+        assert!((0..1_000).all(|sequence| !host.may_call(id(1, sequence))));
     }
 
     /// Of connections that are over the oldest make room, and of what a host is told again that it has lost.
@@ -373,6 +390,7 @@ mod tests {
         let at = wire::SocketAddrV4::new(Ipv4Addr::new(10, 1, 0, 7), 1);
         let of = |connection| Entry {
             connection,
+            call: 0,
             host: at,
             router: at,
             peer: at,
@@ -389,11 +407,12 @@ mod tests {
         assert_eq!((host.connections.len(), host.open()), (REMEMBERED + 1, 1));
         assert_eq!(host.connections.keys().take(2).copied().collect::<Vec<_>>(), [3, most]);
         for number in 0..100 {
-            host.note_lost(&[number]);
+            host.note_lost(&[id(number, 0)]);
         }
-        let told: Vec<Vec<u32>> = (0..=LOST_AGAIN).map(|_| host.lost_again()).collect();
+        let told: Vec<Vec<ConnectionId>> = (0..=LOST_AGAIN).map(|_| host.lost_again()).collect();
         let (last, before) = told.split_last().unwrap();
-        assert!(before.iter().all(|numbers| numbers.iter().copied().eq(100 - CONNECTIONS as u32..100)));
+        let latest = 100 - CONNECTIONS as u32..100;
+        assert!(before.iter().all(|told| told.iter().map(|id| id.number).eq(latest.clone())));
         assert!(last.is_empty());
     }
 
@@ -402,13 +421,15 @@ mod tests {
     fn what_was_taken_first_is_forgotten_first_whatever_its_number() {
         let mut host = Host::new(Key::new([1; 16]));
         for number in 1_000..1_000 + REMEMBERED as u32 {
-            host.note_taken(number, 1);
+            host.note_taken(id(number, 7), 1);
         }
-        host.note_taken(1_001, 2);
-        host.note_taken(5, 3);
-        let taken = [(5, 3), (1_001, 1), (1_001, 2)].map(|(number, attempt)| host.has_taken(number, attempt));
+        host.note_taken(id(1_001, 7), 2);
+        host.note_taken(id(5, 7), 3);
+        let taken = [(5, 3), (1_001, 1), (1_001, 2)];
+        let taken = taken.map(|(number, attempt)| host.has_taken(id(number, 7), attempt));
         assert_eq!(taken, [true; 3]);
-        let not = [(5, 4), (1_000, 1)].map(|(number, attempt)| host.has_taken(number, attempt));
+        let not = [(5, 4), (1_000, 1)].map(|(number, attempt)| host.has_taken(id(number, 7), attempt));
         assert_eq!(not, [false; 2]);
+        assert!(!host.has_taken(id(5, 8), 3), "another connection with its number");
     }
 }

@@ -3,7 +3,7 @@
 use super::ledger::Host;
 use super::{Due, Outgoing, SupportRouter, Use, refusal};
 use crate::config::SupportRouterConfig;
-use crate::message::{Body, Channel, Frame, Frames, PORT};
+use crate::message::{Body, Channel, ConnectionId, Frame, Frames, PORT};
 use node::{Addr, Knob, Outbox, StreamEvent, StreamId, StreamOp, Transport};
 use std::collections::BTreeMap;
 use wire::{Duration, Instant, Ipv4Addr, Malformed, Reason};
@@ -47,7 +47,7 @@ pub(super) struct Offer {
     /// Of the greeting by which the host came here.
     pub(super) sequence: u64,
     /// The connection that the next frames are about.
-    pub(super) current: Option<u32>,
+    pub(super) current: Option<ConnectionId>,
 }
 
 /// Handoffs that one connection carries at a time; a peer that offers more is not one of ours.

@@ -14,6 +14,7 @@
 mod arrive;
 mod call;
 mod greet;
+mod guards;
 mod leave;
 mod ledger;
 mod link;
@@ -26,12 +27,12 @@ use ledger::{Connection, Host, Stage};
 use link::Link;
 use node::config::ConfigError;
 use node::{
-    Addr, Expiry, Guard, Input, Knob, Listen, Outbox, Proto, Role, Rx, Seed, StreamEvent, StreamId, StreamOp,
+    Addr, Expiry, Input, Knob, Listen, Outbox, Proto, Role, Rx, Seed, StreamEvent, StreamId, StreamOp,
     Transport, Tuple, Value, reason,
 };
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use wire::ipv4::Header;
-use wire::{Duration, Iface, Instant, Ipv4Addr, Mac, Packet, Reason, udp};
+use wire::{Iface, Instant, Ipv4Addr, Mac, Packet, Reason, udp};
 
 /// Why a router drops a message; malformed ones are dropped with the reasons of [`crate::message`].
 pub mod refusal {
@@ -113,12 +114,6 @@ pub struct SupportRouter {
 }
 
 const LISTENER: StreamId = StreamId(0);
-/// So long a connection's last segments are taken in: a few times what a FIN that was lost waits for. Not the two minutes of
-/// TIME-WAIT, for its host may use the port again, at another router.
-const LAST_SEGMENTS: Duration = Duration::from_secs(10);
-/// Connections that have ended, whose last segments are taken in at a time.
-const ENDED: usize = 1024;
-
 impl SupportRouter {
     /// A router with this configuration.
     pub fn new(config: SupportRouterConfig, chance: Seed) -> Result<Self, ConfigError> {
@@ -269,21 +264,6 @@ impl SupportRouter {
         self.listen();
     }
 
-    fn take_in_last_segments(&mut self, now: Instant, tuple: Tuple) {
-        if self.ended.len() < 2 * ENDED {
-            self.ended.insert(tuple);
-            self.due.set(Due::Ended(tuple), now + LAST_SEGMENTS);
-        }
-    }
-
-    /// A half has ended at an earlier router. Here is no socket that could answer what its peer says last, and a reset, of this
-    /// host's stack or of the mobile host's, would tell of an error.
-    fn last_segments(&mut self, now: Instant, tuple: Tuple, out: &mut Outbox) {
-        self.take_in_last_segments(now, tuple);
-        Self::guard(tuple, Guard::Drop, out);
-        self.due.set(Due::Silence(tuple), now + LAST_SEGMENTS);
-    }
-
     /// What it intercepts: both halves of what is here or expected, by their ends alone. What is about to leave takes its
     /// routed way.
     fn listen(&mut self) {
@@ -324,36 +304,6 @@ impl SupportRouter {
         }
     }
 
-    // --- guards ----------------------------------------------------------------------------------------------------
-
-    fn guard(tuple: Tuple, guard: impl Into<Option<Guard>>, out: &mut Outbox) {
-        out.stream(LISTENER, StreamOp::Guard(tuple, guard.into()));
-    }
-
-    /// Keeps what comes for a connection that is on its way.
-    fn hold(&mut self, connection: &crate::message::Entry, out: &mut Outbox) {
-        for tuple in [connection.near(), connection.far()] {
-            self.due.stop(Due::Silence(tuple));
-            self.resets.remove(&tuple);
-            self.ended.remove(&tuple);
-            Self::guard(tuple, Guard::Hold(self.config.held), out);
-        }
-    }
-
-    /// A connection has the same ends as one before it: what was said of that one does not count for it.
-    fn begins_anew(&mut self, tuple: Tuple, out: &mut Outbox) {
-        self.resets.remove(&tuple);
-        self.ended.remove(&tuple);
-        self.due.stop(Due::Silence(tuple));
-        Self::guard(tuple, None, out);
-    }
-
-    /// For a while it says nothing on this tuple, or only resets.
-    fn silence(&mut self, now: Instant, tuple: Tuple, guard: Guard, out: &mut Outbox) {
-        Self::guard(tuple, guard, out);
-        self.due.set(Due::Silence(tuple), now + self.config.silence);
-    }
-
     /// A connection that should have come is not to be had: both ends are told, the host at once, its peer when it next says
     /// something.
     fn lose(&mut self, now: Instant, host: Ipv4Addr, numbers: &[u32], why: &'static str, out: &mut Outbox) {
@@ -374,18 +324,12 @@ impl SupportRouter {
             } else {
                 Event::Lost { host, connection: *number, why }.into()
             });
-            lost.push(*number);
+            lost.push(connection.entry.id());
         }
         if !lost.is_empty() {
             self.listen();
             self.tell_lost(host, lost, out);
         }
-    }
-
-    /// For a while it answers by resets. A guard answers segments that come to this host; so they have to.
-    fn refuse(&mut self, now: Instant, tuple: Tuple, out: &mut Outbox) {
-        self.silence(now, tuple, Guard::Reset, out);
-        self.resets.insert(tuple);
     }
 
     /// A connection that its host had closed does not come: its earlier router has seen its end.
@@ -416,12 +360,7 @@ impl SupportRouter {
                 Due::Relink(router) => self.relink(now, router, out),
                 Due::Stalled(router) => self.stalled(router, out),
                 Due::GiveUp(host) => self.give_up(now, host, out),
-                Due::Silence(tuple) => {
-                    Self::guard(tuple, None, out);
-                    if self.resets.remove(&tuple) {
-                        self.listen();
-                    }
-                }
+                Due::Silence(tuple) => self.speaks_again(tuple, out),
                 Due::Ended(tuple) => {
                     if self.ended.remove(&tuple) {
                         self.listen();

@@ -119,7 +119,7 @@ fn body(words: &[&str]) -> Body {
         _ => Verdict::Failed,
     };
     let state = |side| {
-        let of = entry(RIGHT);
+        let of = entry(RIGHT, 0);
         let tuple = if side == Side::Near { of.near() } else { of.far() };
         let mut tcp = super::names::established(tuple.local, tuple.remote);
         if args.has("finished") {
@@ -129,23 +129,24 @@ fn body(words: &[&str]) -> Body {
         Body::State(Box::new(SocketState::new(side, tcp)))
     };
     let attempt = args.get("attempt").unwrap_or(1);
+    let connection = entry(RIGHT, super::call(&args)).id();
     match words.first().copied().unwrap_or_default() {
         "offer" => {
             let sequence = super::sequence(&args, 5);
             Body::Offer { host: HOST, sequence, connections: 1 }
         }
         "offer-answer" => Body::OfferAnswer(verdict()),
-        "entry" => Body::Entry(entry(RIGHT), attempt),
+        "entry" => Body::Entry(entry(RIGHT, super::call(&args)), attempt),
         "near" => state(Side::Near),
         "far" => state(Side::Far),
         "buffer" => Body::UserBuffer(Way::Down, vec![7; args.get("bytes").unwrap_or(20)]),
         "commit" => Body::Commit { connection: 1, attempt, halves: halves(&args) },
-        "commit-answer" => Body::CommitAnswer { host: HOST, connection: 1, attempt, verdict: verdict() },
+        "commit-answer" => Body::CommitAnswer { host: HOST, connection, attempt, verdict: verdict() },
         "status" => {
             let sequence = super::sequence(&args, 5);
-            Body::Status { host: HOST, connection: 1, attempt, sequence }
+            Body::Status { host: HOST, connection, attempt, sequence }
         }
-        "abort" => Body::Abort { connection: 1 },
+        "abort" => Body::Abort { connection },
         "done" => Body::Done,
         "done-answer" => Body::DoneAnswer,
         word => panic!("no frame {word}"),

@@ -8,7 +8,7 @@ use crate::transcript::{Cast, Teller};
 use auth::Key as Secret;
 use frames::Right;
 use indirect_tcp::message::{
-    Answer, Call, Code, Datagram, Entry, ForwardPointer, ForwardReply, Greeting, GreetingReply, Lost, PORT,
+    Answer, Call, Code, ConnectionId, Datagram, Entry, ForwardPointer, ForwardReply, Greeting, GreetingReply, Lost, PORT,
     Signed, Welcome,
 };
 use indirect_tcp::{MobileHost, SupportRouter, TRANSPORT};
@@ -220,9 +220,15 @@ impl Cast for IndirectTcp {
 }
 
 /// Sequences are nanoseconds of the wall clock; a script counts them from a thousand seconds after the routers began.
+const BEGIN: u64 = crate::transcript::WALL.0.cast_unsigned() + 1_000_000_000_000;
+
 fn sequence(args: &Args<'_>, default: u64) -> u64 {
-    let begin = crate::transcript::WALL.0.cast_unsigned() + 1_000_000_000_000;
-    begin + args.get("sequence").unwrap_or(default)
+    BEGIN + args.get("sequence").unwrap_or(default)
+}
+
+/// The sequence of the call by which a connection began.
+fn call(args: &Args<'_>) -> u64 {
+    BEGIN + args.get("call").unwrap_or(6)
 }
 
 fn router_of(name: &str) -> Ipv4Addr {
@@ -257,10 +263,11 @@ fn datagram(from: Ipv4Addr, to: Ipv4Addr, mac: Mac, payload: &[u8]) -> Packet {
     packet
 }
 
-/// The one connection that there is, opened at this router.
-fn entry(at: Ipv4Addr) -> Entry {
+/// The one connection that there is, opened at this router by a call with this sequence.
+const fn entry(at: Ipv4Addr, call: u64) -> Entry {
     Entry {
         connection: 1,
+        call,
         host: Addr::new(HOST, HOST_PORT),
         router: Addr::new(at, PORT),
         peer: Addr::new(FIXED, SERVICE),
@@ -272,7 +279,7 @@ fn entry(at: Ipv4Addr) -> Entry {
 
 /// A greeting to this router: `entries=1` with a connection that was opened `at` another.
 fn greeting(router: Ipv4Addr, args: &Args<'_>, at: Ipv4Addr) -> Greeting {
-    let entry = Entry { unanswered: args.has("calling"), calling: args.has("calling"), ..entry(at) };
+    let entry = Entry { unanswered: args.has("calling"), calling: args.has("calling"), ..entry(at, call(args)) };
     let entries = if args.get("entries").unwrap_or(0) > 0 { vec![entry] } else { Vec::new() };
     let previous = if router == LEFT { RIGHT } else { LEFT };
     let previous = if args.has("first") { Vec::new() } else { vec![previous] };
@@ -334,8 +341,8 @@ fn happens(teller: &mut Teller<IndirectTcp>, half: &str, what: &[&str]) {
 /// What a frozen socket gives: a hundred bytes were not acknowledged, ten not read.
 fn state(half: &str) -> TcpState {
     let (local, remote) = match half {
-        "near" => (entry(LEFT).near().local, entry(LEFT).near().remote),
-        _ => (entry(LEFT).far().local, entry(LEFT).far().remote),
+        "near" => (entry(LEFT, 0).near().local, entry(LEFT, 0).near().remote),
+        _ => (entry(LEFT, 0).far().local, entry(LEFT, 0).far().remote),
     };
     names::established(local, remote)
 }
@@ -354,7 +361,8 @@ fn left(teller: &mut Teller<IndirectTcp>, what: &[&str]) {
             Signed::new(reply, &host_key(args.has("forged"))).emit()
         }
         ["lost"] => {
-            let connections = vec![teller.cast.call.unwrap().connection];
+            let Call { connection: number, sequence: call, .. } = teller.cast.call.unwrap();
+            let connections = vec![ConnectionId { number, call }];
             Signed::new(Lost { host: HOST, router: LEFT, connections }, &host_key(false)).emit()
         }
         _ => panic!("no left {what:?}"),

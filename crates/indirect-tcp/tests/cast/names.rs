@@ -132,12 +132,12 @@ fn body(body: &Body) -> String {
             format!("COMMIT {connection} attempt {attempt}{halves}")
         }
         Body::CommitAnswer { connection, attempt, verdict, .. } => {
-            format!("COMMIT ANSWER {connection} attempt {attempt} {verdict:?}")
+            format!("COMMIT ANSWER {} attempt {attempt} {verdict:?}", connection.number)
         }
         Body::Done => "DONE".to_owned(),
         Body::DoneAnswer => "DONE ANSWER".to_owned(),
-        Body::Abort { connection } => format!("ABORT {connection}"),
-        Body::Status { connection, attempt, .. } => format!("STATUS {connection} attempt {attempt}?"),
+        Body::Abort { connection } => format!("ABORT {}", connection.number),
+        Body::Status { connection, attempt, .. } => format!("STATUS {} attempt {attempt}?", connection.number),
     }
 }
 
@@ -178,7 +178,10 @@ pub(super) fn packet_name(packet: &Packet) -> String {
             format!("forward pointer: {} is at {}", it.message.greeting.message.host, it.message.new)
         }
         Some(Datagram::ForwardReply(it)) => format!("forward reply, {} connections", it.message.connections),
-        Some(Datagram::Lost(it)) => format!("lost: {:?}", it.message.connections),
+        Some(Datagram::Lost(it)) => {
+            let numbers: Vec<u32> = it.message.connections.iter().map(|id| id.number).collect();
+            format!("lost: {numbers:?}")
+        }
         None if ip.protocol == ICMP => format!("report to {} of a segment that found no path", ip.dst),
         None => format!("segment {} > {}", ip.src, ip.dst),
     }

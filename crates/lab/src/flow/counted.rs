@@ -3,7 +3,7 @@
 
 use super::stream::is_application;
 use crate::Plan;
-use crate::failure::{asks_for, sends_from};
+use crate::failure::{asks_for, is_broken_off, sends_from};
 use node::{AppChange, AppEvent, StreamId};
 use roles::RoleConfig;
 use std::collections::{BTreeMap, BTreeSet};
@@ -126,13 +126,16 @@ impl Counted {
         if self.failures > all.len() as u64 {
             all.push(format!("{} more connections failed", self.failures - all.len() as u64));
         }
-        for (sender, host) in plan.hosts.iter().map(|host| (&host.config.name, host)) {
+        for (id, host) in (0..).map(HostId).zip(&plan.hosts) {
+            let sender = &host.config.name;
             for role in &host.config.roles {
                 let RoleConfig::ConstantRate(source) = role else { continue };
                 let starts = source.start < source.stop && Instant::ZERO + source.start < plan.end();
                 let receiver = owners.get(source.to.ip());
                 if starts && receiver.is_some_and(|receiver| !self.given.contains(receiver)) {
                     all.push(format!("{sender} > {}, UDP: no datagram arrived", name(&source.to)));
+                } else if starts && is_broken_off(plan, id, Instant::ZERO + source.stop) {
+                    all.push(format!("{sender} > {}, UDP: unfinished when the run ended", name(&source.to)));
                 }
             }
         }

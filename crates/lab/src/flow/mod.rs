@@ -62,7 +62,8 @@ pub enum FlowEnd {
     Reset,
     /// The connection never opened.
     Refused,
-    /// The run ended first. Of datagrams also: the source stopped, and its last one never arrived.
+    /// The run ended first. Of datagrams also: the source stopped, and its last one never arrived; or its host crashed, or was
+    /// stopped, for good while it sent.
     Unfinished,
 }
 

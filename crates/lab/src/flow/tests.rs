@@ -41,6 +41,35 @@ fn datagrams_are_complete_if_the_last_one_arrived() {
     assert_eq!((only(&cut_off).end, only(&cut_off).lost), (FlowEnd::Unfinished, 3));
 }
 
+/// The source's host is down for good at 3 s, and was to send until 5.5 s: all that it sent may have arrived, and it is not complete.
+#[test]
+fn datagrams_of_a_host_that_is_down_for_good_are_unfinished() {
+    let (file, text) = Scenario::find("first").unwrap();
+    let event = |ms: u64, kind: &str| {
+        format!("\n[[event]]\nat = \"{ms}ms\"\nkind = \"{kind}\"\nhost = \"correspondent\"\n")
+    };
+    let with = |events: &[String], settings: &[&str]| {
+        run_text(&file, &format!("{text}{}", events.concat()), settings)
+    };
+    for kind in ["crash", "stop"] {
+        let down = with(&[event(3_500, kind)], &[]);
+        let flow = only(&down);
+        assert_eq!((flow.end, flow.bytes < 245 * 100), (FlowEnd::Unfinished, true), "{kind}");
+        // Its life ended then.
+        assert!(flow.ended.is_some_and(|ended| ended < Instant::from_millis(3_600)), "{:?}", flow.ended);
+        let [failure] = down.failures.as_slice() else { panic!("{kind}: {:?}", down.failures) };
+        assert!(failure.contains("UDP): unfinished: "), "{failure}");
+        // An endless one may be unfinished; one that had stopped before is complete.
+        let endless = with(&[event(3_500, kind)], &["constant-rate.stop=9s"]);
+        assert_eq!((only(&endless).end, endless.failures.len()), (FlowEnd::Unfinished, 0));
+        let stopped = with(&[event(3_500, kind)], &["constant-rate.stop=3.2s"]);
+        assert_eq!((only(&stopped).end, stopped.failures.len()), (FlowEnd::Completed, 0));
+    }
+    let back = with(&[event(3_500, "crash"), event(3_700, "restart")], &[]);
+    assert!(back.flows.iter().all(|flow| flow.end == FlowEnd::Completed), "{:?}", back.flows);
+    assert_eq!(back.failures, Vec::<String>::new());
+}
+
 #[test]
 fn a_transfer_completes_or_is_unfinished() {
     let complete = run("mobile-ip/download", &[]);

@@ -138,3 +138,42 @@ course.2 = [["0s", -120]]
     assert_eq!(outage.owners[0].name(), "link");
     assert!(outage.owners[0].span() > Duration::from_millis(1_700), "{outage:?}");
 }
+
+/// A mobile node between a home network and two foreign ones, each for 0.3 s: RFC 5944 has it register at most once a second, and
+/// what it waits for that is part of the registration.
+#[test]
+fn the_wait_for_the_rate_of_registrations_is_a_part_of_the_registration() {
+    let second = r#"
+[wire.further]
+ends = ["router", "other"]
+rate = "10Mb/s"
+delay = "5ms"
+net = "10.0.3.0/24"
+
+[cell.3]
+station = "other"
+rate = "2Mb/s"
+net = "10.3.0.0/24"
+
+[host.other]
+role = [{ kind = "mobile-ip/foreign-agent" }]
+"#;
+    let places = ["foreign", "home", "other", "foreign", "other", "home"];
+    let course = (0_u64..15).zip(places.iter().cycle());
+    let course =
+        course.map(|(place, to)| format!("{{ at = \"{}us\", to = \"{to}\" }}", 1_274_394 + place * 300_000));
+    let moves = format!("moves = [{}]", course.collect::<Vec<_>>().join(", "));
+    let text = DOWNLOAD
+        .replace("rate = \"100Mb/s\"\ndelay = \"1ms\"", "rate = \"10Mb/s\"\ndelay = \"5ms\"")
+        .replace("rate = \"100Mb/s\"", "rate = \"10Mb/s\"")
+        .replace("bytes = 1_500_000", "bytes = 300_000")
+        .replace("moves = [{ at = \"4.3s\", to = \"foreign\" }]", &moves)
+        .replace("duration = \"10s\"", "duration = \"60s\"");
+    let outcome = run(&format!("{text}{second}"));
+    let outages = outcome.handoffs.iter().filter_map(super::Handoff::outage);
+    let owners: Vec<&Owner> = outages.clone().flat_map(|outage| &outage.owners).collect();
+    assert!(owners.iter().any(|owner| owner.begins == "registration_waits"), "{owners:#?}");
+    for outage in outages {
+        assert!(outage.unexplained().is_zero(), "{outage:?}");
+    }
+}

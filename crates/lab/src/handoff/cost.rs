@@ -1,7 +1,7 @@
 //! What a cut cost one flow.
 
 use super::experience::{Experience, FlowCost, Handoff, Outage, Owner, Recovery};
-use super::recovery::{BEFORE, Goodput, window};
+use super::recovery::{BEFORE, Goodput, ends_too_early, window};
 use super::stages::{Next, share_out};
 use super::story::Story;
 use crate::flow::{Arrival, Flow, FlowEnd, PacketEvent, Packets};
@@ -93,6 +93,8 @@ impl Story<'_> {
     ) -> Experience {
         let limit = packets.spacing * 2 + packets.spacing / 8;
         let Some(next) = next else {
+            // A stream that is unfinished lasts until the run ends.
+            let too_early = flow.ended.is_none() && ends_too_early(packets, flow.bytes, [cut.at, self.end]);
             let tried = lost > 0 || self.end.since(cut.at) > limit.max(window(packets, cut.at));
             let pending = if packets.is_stream {
                 let waits = flow.end == FlowEnd::Unfinished && packets.waits_at(flow.until);
@@ -101,7 +103,7 @@ impl Story<'_> {
                 packets.sendings.iter().any(|sending| sending.at >= cut.at) || lost > 0
             };
             let never = Experience::Never { from: cut.at };
-            return if tried && pending { never } else { Experience::NotMeasured };
+            return if tried && pending && !too_early { never } else { Experience::NotMeasured };
         };
         let (Some(arrival), before) = (
             flow.arrivals.get(next).copied(),

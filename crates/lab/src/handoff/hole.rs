@@ -1,7 +1,7 @@
 //! Outages without a handoff: a link that goes and comes back in the same cell, or loses packets in a row.
 
 use super::experience::{Experience, Handoff, Outage, Owner, Recovery};
-use super::recovery::window;
+use super::recovery::{ends_too_early, window};
 use super::stages::{Next, add, share_out};
 use super::story::{Event, NOT_ENDED, Story};
 use crate::flow::{Flow, FlowEnd, PacketEvent, Packets};
@@ -57,7 +57,8 @@ impl Story<'_> {
             let waits =
                 arrival.is_none() && self.ordered(last, end).iter().any(|[_, ended]| ended.2 == NOT_ENDED);
             let held = if waits { packets.held.as_slice() } else { &[] };
-            let is_due = arrival.is_some() || is_pending(flow, packets, held, last);
+            let is_due = arrival.is_some()
+                || (is_pending(flow, packets, held, last) && !ends_too_early(packets, place, [last, end]));
             // A handoff accounts for what is missed since it began, and a hole for what was missed before.
             let begun = handoffs.iter().filter(|handoff| is_of(handoff, index, flow, last, end));
             let begun = begun.map(|handoff| handoff.begun).min();

@@ -422,3 +422,27 @@ fn lost_acknowledgments_hide_no_stall() {
     }
     assert!(hidden > 0, "no seed loses acknowledgments alone");
 }
+
+/// The run ends within the sender's first time-out: nobody can say that nothing would have come.
+#[test]
+fn a_run_that_ends_within_a_time_out_has_no_never() {
+    let text = BURSTS.replace("burst = { enter = 0.001, leave = 0.01 }\n", "");
+    for (at, wanted) in [("19.5s", false), ("18.5s", true)] {
+        let event = format!("[[event]]\nat = \"{at}\"\nkind = \"loss\"\nwire = \"path\"\nloss = 1.0\n");
+        let plan = Scenario::plan("lossy.toml", &format!("{text}{event}"), &[], 1).unwrap();
+        let outcome = simulate(plan).unwrap();
+        let is_never = |hole: &Hole| matches!(hole.experience, Experience::Never { .. });
+        assert_eq!(outcome.holes.iter().any(is_never), wanted, "{at}: {:?}", outcome.holes);
+        assert_eq!(outcome.failures.is_empty(), !wanted, "{at}: {:?}", outcome.failures);
+    }
+    let (file, text) = Scenario::find("compare/plain-ip/overlap/bulk").unwrap();
+    let run = |settings: &[Setting]| simulate(Scenario::plan(&file, &text, settings, 1).unwrap()).unwrap();
+    let cut = run(&[]).handoffs[0].cut;
+    for (millis, wanted) in [(900, false), (1_900, true)] {
+        let end = (cut + Duration::from_millis(millis)).as_secs_f64();
+        let outcome = run(&[format!("duration={end}s").parse().unwrap()]);
+        let experience = &outcome.handoffs[0].flows[0].experience;
+        let is_never = matches!(experience, Experience::Never { .. });
+        assert!(is_never == wanted && (wanted || *experience == Experience::NotMeasured), "{experience:?}");
+    }
+}

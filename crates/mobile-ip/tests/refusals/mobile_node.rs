@@ -1,7 +1,29 @@
 //! A mobile node: its agent falls silent, its link goes and returns, and it gets replies that are not authentic.
 
 use super::*;
+use node::Value;
 use wire::Reason;
+
+/// The link address of the foreign agent.
+const VISITED_MAC: Mac = Mac([2, 0, 0, 0, 0, 3]);
+/// That of the home agent.
+const HOME_MAC: Mac = Mac([2, 0, 0, 0, 0, 2]);
+
+/// The requests that a mobile node has sent.
+fn requests(effects: &[Effect]) -> Vec<Request> {
+    let request = |effect: &Effect| match effect {
+        Effect::Send(_, packet) => match Received::parse(&packet.bytes).ok()?.message {
+            Registration::Request(request) => Some(request),
+            Registration::Reply(_) => None,
+        },
+        _ => None,
+    };
+    effects.iter().filter_map(request).collect()
+}
+
+fn is_registered(effects: &[Effect]) -> bool {
+    effects.iter().any(|effect| matches!(effect, Effect::Do(Act::Mark(mark)) if mark.name == "registered"))
+}
 
 /// Any host on the link can send a denial. It does not end the wait for the reply of the home agent.
 #[test]
@@ -18,6 +40,81 @@ fn a_denial_of_unknown_origin_does_not_end_the_wait() {
     let registered =
         |effect: &Effect| matches!(effect, Effect::Do(Act::Mark(mark)) if mark.name == "registered");
     assert!(effects.iter().any(registered), "{effects:?}");
+}
+
+fn counted(node: &MobileNode, reason: &str) -> Option<i64> {
+    node.status().get("refused")?.get(reason)?.as_int()
+}
+
+/// At home there is no foreign agent that could deny.
+#[test]
+fn a_denial_of_a_foreign_agent_is_none_at_home() {
+    let at = Instant::from_millis;
+    let mut node = mobile_node("").unwrap();
+    start(&mut node);
+    let asked = requests(&heard(&mut node, at(1000), 1, HOME_MAC, home_advertisement(3).emit()));
+    let [request] = asked.as_slice() else { panic!("{asked:?}") };
+    let denial = request.reply(Code::ForeignUnspecified);
+    let effects = heard(&mut node, at(1100), 1, ATTACKER, packet(AGENT, HOME, &denial.emit()));
+    let denied = |effect: &Effect| matches!(effect, Effect::Do(Act::Mark(mark)) if mark.name == "denied");
+    assert!(!effects.iter().any(denied), "{effects:?}");
+    assert_eq!(counted(&node, "unexpected_message"), Some(1));
+    assert_eq!(node.status().get("state"), Some(&Value::from("registering")));
+}
+
+/// A home agent may have one key for all its mobile nodes.
+#[test]
+fn a_reply_to_another_mobile_node_is_none() {
+    let now = Instant::from_millis(1000);
+    let (mut node, request) = asked(now);
+    let mut reply = Reply { home: Ipv4Addr::new(10, 1, 0, 9), ..request.reply(Code::Accepted) };
+    reply.sign(Between::MobileHome, &association());
+    let effects = heard(&mut node, now, 1, VISITED_MAC, packet(VISITED, HOME, &reply.emit()));
+    assert!(!is_registered(&effects), "{effects:?}");
+    assert_eq!(counted(&node, "stale_reply"), Some(1));
+}
+
+/// It believes in its registration no longer than it asked for.
+#[test]
+fn a_reply_that_grants_more_than_was_asked_for_lasts_as_long_as_was_asked_for() {
+    let now = Instant::from_millis(1000);
+    let (mut node, request) = asked(now);
+    let mut reply = request.reply(Code::Accepted);
+    reply.lifetime = 600;
+    reply.sign(Between::MobileHome, &association());
+    let effects = heard(&mut node, now, 1, VISITED_MAC, packet(VISITED, HOME, &reply.emit()));
+    assert!(is_registered(&effects), "{effects:?}");
+    assert_eq!((request.lifetime, node.status().get("lifetime_s")), (300, Some(&Value::Int(300))));
+}
+
+/// Nor does it where another agent is heard: that one is asked when the next request is due, and not before.
+#[test]
+fn a_denial_of_unknown_origin_turns_a_node_to_another_agent_only_when_the_wait_is_over() {
+    let at = Instant::from_millis;
+    let other = Ipv4Addr::new(10, 3, 0, 9);
+    let denied = || {
+        let (mut node, _) = asked(at(1000));
+        for (src, mac) in [(VISITED, VISITED_MAC), (other, ATTACKER)] {
+            heard(&mut node, at(1500), 1, mac, of_subnet(src).emit());
+        }
+        // The second request, whose answer is waited for until 4000 ms: the pause after the first is over.
+        let request = requests(&time_passes(&mut node, at(2500))).pop().unwrap();
+        let denial = request.reply(Code::ForeignResources);
+        let effects = heard(&mut node, at(2500), 1, ATTACKER, packet(VISITED, HOME, &denial.emit()));
+        assert!(!effects.iter().any(asks), "{effects:?}");
+        (node, request)
+    };
+    let (mut node, request) = denied();
+    let mut reply = request.reply(Code::Accepted);
+    reply.lifetime = 300;
+    reply.sign(Between::MobileHome, &association());
+    let effects = heard(&mut node, at(2600), 1, VISITED_MAC, packet(VISITED, HOME, &reply.emit()));
+    assert!(is_registered(&effects), "{effects:?}");
+
+    let (mut node, _) = denied();
+    assert!(!time_passes(&mut node, at(4000)).iter().any(asks));
+    let agents: Vec<_> = time_passes(&mut node, at(4001)).iter().filter_map(asked_agent).collect();
+    assert_eq!(agents, [other.to_string()]);
 }
 
 fn home_advertisement(lifetime: u16) -> Advertisement {
@@ -183,25 +280,23 @@ fn asked_agent(effect: &Effect) -> Option<String> {
     agent.as_text().map(str::to_owned)
 }
 
+/// Of one subnet, so that the second is no reason to move.
+fn of_subnet(src: Ipv4Addr) -> Advertisement {
+    let own = Advertisement { src, care_of: vec![src], routers: vec![(src, 0)], ..foreign_advertisement() };
+    Advertisement { prefix_lengths: Some(vec![24]), ..own }
+}
+
 /// Its agent does not answer, and another one is heard all the time: after three requests it is asked.
 #[test]
 fn after_three_requests_without_an_answer_another_agent_is_asked() {
     let at = Instant::from_millis;
     let (mut node, _) = asked(at(1000));
     let other = Ipv4Addr::new(10, 3, 0, 9);
-    let of_subnet = |src| Advertisement {
-        src,
-        care_of: vec![src],
-        routers: vec![(src, 0)],
-        prefix_lengths: Some(vec![24]),
-        ..foreign_advertisement()
-    };
     let mut requests = vec![VISITED.to_string()];
     for tenth in 11..150 {
         let now = at(tenth * 100);
         requests.extend(time_passes(&mut node, now).iter().filter_map(asked_agent));
         if tenth % 10 == 0 {
-            // Of one subnet, so that the second is no reason to move.
             let mut effects = heard(&mut node, now, 1, Mac([2, 0, 0, 0, 0, 3]), of_subnet(VISITED).emit());
             effects.extend(heard(&mut node, now, 1, ATTACKER, of_subnet(other).emit()));
             requests.extend(effects.iter().filter_map(asked_agent));
@@ -213,4 +308,64 @@ fn after_three_requests_without_an_answer_another_agent_is_asked() {
     };
     assert_eq!(number(VISITED), 3, "{requests:?}");
     assert_eq!(requests.get(3), Some(&other.to_string()), "{requests:?}");
+}
+
+// --- a registration lifetime of 0 --------------------------------------------------------------------------------------
+
+/// Anybody on the link can advertise in the name of an agent that it takes no registrations. Its visitor signs no end of its
+/// registration for that, and asks for as much as before.
+#[test]
+fn an_advertised_registration_lifetime_of_zero_ends_no_registration() {
+    let at = Instant::from_millis;
+    let mut node = registered_away();
+    let none = Advertisement { registration_lifetime: 0, ..foreign_advertisement() };
+    let counted_on = Advertisement { sequence: 300, ..foreign_advertisement() };
+    heard(&mut node, at(1500), 1, VISITED_MAC, counted_on.emit());
+    // As if the agent had started again: then a node registers at once.
+    let forged = Advertisement { sequence: 1, ..none.clone() };
+    let asked = requests(&heard(&mut node, at(3000), 1, ATTACKER, forged.emit()));
+    assert_eq!(asked.iter().map(|request| request.lifetime).collect::<Vec<_>>(), [300]);
+    // The agent says so itself, and its visitor's registration is to be renewed.
+    let mut node = registered_away();
+    let mut effects = Vec::new();
+    for second in 2..60 {
+        effects.extend(time_passes(&mut node, at(second * 1000)));
+        effects.extend(heard(&mut node, at(second * 1000), 1, VISITED_MAC, none.emit()));
+    }
+    let lifetimes: Vec<u16> = requests(&effects).iter().map(|request| request.lifetime).collect();
+    assert!(!lifetimes.is_empty() && lifetimes.iter().all(|lifetime| *lifetime == 300), "{lifetimes:?}");
+    assert_eq!(node.status().get("care_of"), Some(&Value::from(VISITED)));
+}
+
+/// Nor is such an agent chosen: not as the first, nor as one that is new, nor for one that has fallen silent, nor when it said
+/// so only after it was chosen.
+#[test]
+fn an_agent_that_takes_no_registrations_is_not_turned_to() {
+    let at = Instant::from_millis;
+    let none = Advertisement { registration_lifetime: 0, ..foreign_advertisement() };
+    let mut node = mobile_node("").unwrap();
+    start(&mut node);
+    assert_eq!(requests(&heard(&mut node, at(1000), 1, VISITED_MAC, none.emit())), []);
+    let again = requests(&heard(&mut node, at(2000), 1, VISITED_MAC, foreign_advertisement().emit()));
+    assert_eq!(again.len(), 1, "it takes registrations again");
+
+    let other = Ipv4Addr::new(10, 4, 0, 1);
+    let second = Advertisement { src: other, care_of: vec![other], ..foreign_advertisement() };
+    let none = Advertisement { registration_lifetime: 0, ..second.clone() };
+    let mut node = registered_away();
+    for second in 2..10 {
+        let mut effects = time_passes(&mut node, at(second * 1000));
+        effects.extend(heard(&mut node, at(second * 1000), 1, ATTACKER, none.emit()));
+        assert_eq!(requests(&effects), [], "after {second} s");
+        assert_eq!(leaves_by(&effects), None, "after {second} s");
+    }
+
+    // The pause between registrations is not over when it is heard, and until then it changes its mind.
+    let mut node = registered_away();
+    for said in [&second, &none] {
+        assert_eq!(requests(&heard(&mut node, at(1100), 1, ATTACKER, said.emit())), []);
+    }
+    let effects = time_passes(&mut node, at(3000));
+    assert_eq!(requests(&effects), []);
+    assert_eq!(node.status().get("care_of"), Some(&Value::from(VISITED)));
 }

@@ -190,6 +190,24 @@ impl AsconfAck {
         Ok(Self { serial, responses })
     }
 
+    /// Leaves out what is too much for a chunk of so many bytes (RFC 5061, section 5.2): the last responses, as what has none behind a
+    /// refusal counts as refused. Where no refusal would be left of those that there are, all would count as done, so nothing is cut.
+    pub(crate) fn cut(&mut self, most: usize) {
+        let mut len = 8;
+        let fits = |response: &&Response| {
+            let mut bytes = Vec::new();
+            response.put(&mut bytes);
+            len += bytes.len().next_multiple_of(4);
+            len <= most
+        };
+        let count = self.responses.iter().take_while(fits).count();
+        let is_refusal = |response: &Response| matches!(response, Response::Refused(..));
+        let left = self.responses.iter().take(count).any(is_refusal);
+        if left || !self.responses.iter().any(is_refusal) {
+            self.responses.truncate(count);
+        }
+    }
+
     pub(super) fn put(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.serial.to_be_bytes());
         for response in &self.responses {

@@ -5,6 +5,7 @@
 mod attacks;
 mod bounds;
 mod crowds;
+mod detours;
 mod directory;
 mod harness;
 mod moves;

@@ -290,6 +290,38 @@ fn strangers_are_answered_as_the_rfc_says() {
 
 // --- how associations begin (sections 5.1 and 5.2) ---------------------------------------------------------------------
 
+/// Section 5.1.5, 2: a cookie is for the ports that its INIT came from and went to.
+#[test]
+fn a_cookie_of_other_ports_makes_nothing() {
+    let mut script = script();
+    let cookie = script.cookie(&[mn(5)]);
+    script.endpoint.listen(PORT + 1, &[CN]);
+    for (src_port, dst_port) in [(4001, PORT), (4000, PORT + 1), (PORT, 4000)] {
+        let chunks = vec![Chunk::CookieEcho(cookie.clone())];
+        let bytes = Packet { src_port, dst_port, tag: script.tag, chunks }.emit();
+        let refused = script.endpoint.receive(script.at(), mn(5), CN, &bytes);
+        assert_eq!(refused, Err(Reason("sctp_tag")), "{src_port} {dst_port}");
+        assert_eq!(script.says(), told(mn(5), &[]));
+    }
+    assert_eq!(script.endpoint.associations().count(), 1);
+}
+
+/// Section 5.1, C: COOKIE ECHO is the first chunk of its packet, or behind AUTH (RFC 4895, section 6.3).
+#[test]
+fn a_cookie_behind_other_chunks_makes_nothing() {
+    let mut script = script();
+    let cookie = script.cookie(&[mn(5)]);
+    let echo = Chunk::CookieEcho(cookie);
+    for before in [data(0, b"x"), Chunk::Heartbeat(vec![1]), Chunk::Error(Vec::new())] {
+        let refused = script.hears(mn(5), vec![before, echo.clone()]);
+        assert_eq!(refused, Err(Reason("sctp_no_association")));
+        assert_eq!(script.says(), told(mn(5), &["ABORT T []"]));
+    }
+    assert_eq!(script.endpoint.associations().count(), 1);
+    script.hears(mn(5), vec![echo, data(0, b"x")]).unwrap();
+    assert_eq!(script.endpoint.associations().count(), 2);
+}
+
 #[test]
 fn a_listening_port_remembers_nothing_of_an_init() {
     let mut script = script();
@@ -401,16 +433,25 @@ fn an_init_that_cannot_be_is_refused() {
     let good = peer_init(&[]);
     let extensions = sctp::message::Parameter::Extensions(vec![0xc1, 0x80]);
     let cases = [
-        (sctp::message::Init { tag: 0, ..good.clone() }, "ABORT [7]"),
-        (sctp::message::Init { outbound: 0, ..good.clone() }, "ABORT [7]"),
-        (sctp::message::Init { inbound: 0, ..good.clone() }, "ABORT [7]"),
-        (sctp::message::Init { parameters: vec![extensions], ..good.clone() }, "ABORT [13]"),
+        // RFC 9260, section 3.3.2: "silently discard", other than RFC 4960.
+        (sctp::message::Init { tag: 0, ..good.clone() }, &[] as &[&str]),
+        (sctp::message::Init { outbound: 0, ..good.clone() }, &["ABORT [7]"]),
+        (sctp::message::Init { inbound: 0, ..good.clone() }, &["ABORT [7]"]),
+        (sctp::message::Init { a_rwnd: 1499, ..good.clone() }, &["ABORT [7]"]),
+        (sctp::message::Init { parameters: vec![extensions], ..good.clone() }, &["ABORT [13]"]),
     ];
     for (init, answer) in cases {
-        let refused = script.hears_tagged(0, mn(5), vec![Chunk::Init(init)]);
-        assert_eq!(refused, Err(Reason("sctp_init_refused")));
-        assert_eq!(script.says(), told(mn(5), &[answer]));
+        // From a stranger, and from a peer, whose association stays as it is.
+        for from in [mn(5), mn(1)] {
+            let refused = script.hears_tagged(0, from, vec![Chunk::Init(init.clone())]);
+            assert_eq!(refused, Err(Reason("sctp_init_refused")));
+            assert_eq!(script.says(), told(from, answer));
+        }
     }
+    let least = sctp::message::Init { a_rwnd: 1500, ..good.clone() };
+    script.hears_tagged(0, mn(5), vec![Chunk::Init(least)]).unwrap();
+    assert_eq!(script.says(), told(mn(5), &["INIT-ACK"]));
+    assert_eq!(script.endpoint.association(script.id.unwrap()).unwrap().state(), State::Established);
     let bytes = Packet { src_port: 1, dst_port: 9, tag: 0, chunks: vec![Chunk::Init(good)] }.emit();
     let refused = script.endpoint.receive(script.at(), mn(5), CN, &bytes);
     assert_eq!(refused, Err(Reason("sctp_no_listener")));

@@ -291,6 +291,19 @@ mod tests {
         }
     }
 
+    /// RFC 8945, section 4.2: class ANY, and no time to live. The code does not cover what stands there, but what has to.
+    #[test]
+    fn a_signature_is_of_any_class_and_does_not_last() {
+        let (bytes, _) = key(1).sign(&request(), None, NOW);
+        let class_at = request().len() + key(1).name.as_bytes().len() + 2;
+        assert_eq!(bytes[class_at..class_at + 6], [0, 255, 0, 0, 0, 0]);
+        for (at, changed) in [(1, 1), (0, 1), (2, 1), (5, 1)] {
+            let mut other = bytes.clone();
+            other[class_at + at] = changed;
+            assert_eq!(Received::parse(&other).err(), Some(Malformed("tsig_class")), "{at}");
+        }
+    }
+
     #[test]
     fn a_relay_may_number_a_message_anew() {
         let (mut bytes, _) = key(1).sign(&request(), None, NOW);

@@ -96,9 +96,10 @@ impl MobileNode {
             && (open.is_empty() || open.into_iter().any(|id| self.transport.addresses(id).contains(&address)))
     }
 
-    /// Whether an association has no address but this one.
+    /// Whether an association has no address but this one, or none that works.
     pub(super) fn is_the_last(&self, address: Ipv4Addr) -> bool {
-        self.transport.open().into_iter().any(|id| self.transport.addresses(id) == [address])
+        self.transport.leans_on(address)
+            || self.transport.open().into_iter().any(|id| self.transport.addresses(id) == [address])
     }
 
     pub(super) fn ready(&self) -> impl Iterator<Item = usize> {

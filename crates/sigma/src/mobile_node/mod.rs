@@ -164,6 +164,11 @@ impl MobileNode {
         self.network(at).map(|network| network.address.address)
     }
 
+    /// The address that associations begin from, if there is one.
+    fn own(&self) -> Vec<Ipv4Addr> {
+        self.current.and_then(|at| self.address_of(at)).into_iter().collect()
+    }
+
     fn cell_of(&self, at: Option<usize>) -> Option<Cell> {
         at.and_then(|at| self.network(at)).map(|network| Cell(network.cell))
     }
@@ -318,9 +323,10 @@ impl MobileNode {
         if let Some(at) = better {
             return self.hand_off(now, at, out);
         }
-        let over = self
-            .others()
-            .find(|at| self.cell_of(Some(*at)).is_some_and(|cell| self.monitor.is_lost(now, cell)));
+        // However weak it is, it is kept while it carries what the other one does not.
+        let carries = |at: usize| self.address_of(at).is_some_and(|address| self.transport.leans_on(address));
+        let is_lost = |at: usize| self.cell_of(Some(at)).is_some_and(|cell| self.monitor.is_lost(now, cell));
+        let over = self.others().find(|at| is_lost(*at) && !carries(*at));
         if let Some(at) = over {
             self.leave_network(now, at, out);
         }
@@ -569,8 +575,7 @@ impl Role for MobileNode {
             }
             Input::Link(iface, link) => self.link(now, iface, link, out),
             Input::Serve(id, op) => {
-                let own: Vec<Ipv4Addr> =
-                    self.current.and_then(|at| self.address_of(at)).into_iter().collect();
+                let own = self.own();
                 self.transport.serve(now, id, op, &own, out);
             }
             Input::Stream(id, event) => self.stream(now, id, &event, out),
@@ -582,6 +587,8 @@ impl Role for MobileNode {
             // No route of it has a life that is reported, it has no verbs, and it stores nothing.
             Input::Idle(..) | Input::Command(..) | Input::Stored(_) | Input::News(_) => {}
         }
+        let own = self.own();
+        self.transport.open_waiting(now, &own, out);
         self.news(now, out);
     }
 

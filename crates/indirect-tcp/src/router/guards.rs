@@ -1,0 +1,98 @@
+//! What this host's stack does not answer, or only by resets: connections that are on their way, went elsewhere, or have ended.
+
+use super::{Due, LISTENER, SupportRouter};
+use crate::message::Entry;
+use node::{Guard, Outbox, StreamOp, Tuple};
+use wire::{Duration, Instant, Ipv4Addr};
+
+/// So long a connection's last segments are taken in: a few times what a FIN that was lost waits for. Not the two minutes of
+/// TIME-WAIT, for its host may use the port again, at another router.
+const LAST_SEGMENTS: Duration = Duration::from_secs(10);
+/// Connections that have ended, whose last segments are taken in at a time.
+const ENDED: usize = 1024;
+
+impl SupportRouter {
+    pub(super) fn guard(tuple: Tuple, guard: impl Into<Option<Guard>>, out: &mut Outbox) {
+        out.stream(LISTENER, StreamOp::Guard(tuple, guard.into()));
+    }
+
+    /// Keeps what comes for a connection that is on its way.
+    pub(super) fn hold(&mut self, connection: &Entry, out: &mut Outbox) {
+        for tuple in [connection.near(), connection.far()] {
+            self.counts_no_more(tuple);
+            Self::guard(tuple, Guard::Hold(self.config.held), out);
+        }
+    }
+
+    /// A connection has the same ends as one before it: what was said of that one does not count for it.
+    pub(super) fn begins_anew(&mut self, tuple: Tuple, out: &mut Outbox) {
+        self.counts_no_more(tuple);
+        Self::guard(tuple, None, out);
+    }
+
+    fn counts_no_more(&mut self, tuple: Tuple) {
+        self.due.stop(Due::Silence(tuple));
+        self.not_silent(tuple);
+        self.resets.remove(&tuple);
+        self.ended.remove(&tuple);
+    }
+
+    /// For a while it says nothing on this tuple, or only resets.
+    pub(super) fn silence(&mut self, now: Instant, tuple: Tuple, guard: Guard, out: &mut Outbox) {
+        self.silence_until(now + self.config.silence, tuple, guard, out);
+    }
+
+    /// For a while it answers by resets. A guard answers segments that come to this host; so they have to.
+    pub(super) fn refuse(&mut self, now: Instant, tuple: Tuple, out: &mut Outbox) {
+        self.silence(now, tuple, Guard::Reset, out);
+        self.resets.insert(tuple);
+    }
+
+    pub(super) fn take_in_last_segments(&mut self, now: Instant, tuple: Tuple) {
+        if self.ended.len() < 2 * ENDED {
+            self.ended.insert(tuple);
+            self.due.set(Due::Ended(tuple), now + LAST_SEGMENTS);
+        }
+    }
+
+    /// A half has ended at an earlier router. Here is no socket that could answer what its peer says last, and a reset, of this
+    /// host's stack or of the mobile host's, would tell of an error.
+    pub(super) fn last_segments(&mut self, now: Instant, tuple: Tuple, out: &mut Outbox) {
+        self.take_in_last_segments(now, tuple);
+        self.silence_until(now + LAST_SEGMENTS, tuple, Guard::Drop, out);
+    }
+
+    /// A host has so many of these at most: of more, the one that has stood for the longest time is lifted.
+    fn silence_until(&mut self, until: Instant, tuple: Tuple, guard: Guard, out: &mut Outbox) {
+        Self::guard(tuple, guard, out);
+        self.due.set(Due::Silence(tuple), until);
+        let host = self.host_of(tuple);
+        let host = self.hosts.get_mut(&host);
+        if let Some(oldest) = host.and_then(|host| host.note_silent(tuple)) {
+            self.due.stop(Due::Silence(oldest));
+            self.speaks_again(oldest, out);
+        }
+    }
+
+    /// A guard has stood long enough.
+    pub(super) fn speaks_again(&mut self, tuple: Tuple, out: &mut Outbox) {
+        self.not_silent(tuple);
+        Self::guard(tuple, None, out);
+        if self.resets.remove(&tuple) {
+            self.listen();
+        }
+    }
+
+    fn not_silent(&mut self, tuple: Tuple) {
+        let host = self.host_of(tuple);
+        if let Some(host) = self.hosts.get_mut(&host) {
+            host.silent.retain(|other| *other != tuple);
+        }
+    }
+
+    /// Whose connection it is: a far half has the host's end here, and a near half a router's.
+    fn host_of(&self, tuple: Tuple) -> Ipv4Addr {
+        let local = *tuple.local.ip();
+        if self.hosts.contains_key(&local) { local } else { *tuple.remote.ip() }
+    }
+}
