@@ -79,7 +79,8 @@ pub(super) fn to_support_router(chance: &mut Seed, now: Instant) -> Post {
         }
         6 => (
             RIGHT,
-            Signed::new(Lost { host: HOSTS[0], router: RIGHT, connections: vec![id(1)] }, &key(chance)).emit(),
+            Signed::new(Lost { host: HOSTS[0], router: RIGHT, connections: vec![id(1)] }, &key(chance))
+                .emit(),
         ),
         // A segment that it intercepts.
         _ => {

@@ -9,8 +9,8 @@ mod config;
 use auth::Key;
 use indirect_tcp::config::{MobileHostConfig, Peer};
 use indirect_tcp::message::{
-    Answer, CONNECTIONS, Call, Code, ConnectionId, Datagram, Entry, ForwardPointer, ForwardReply, Greeting, GreetingReply, Lost, PORT,
-    Signed, Welcome,
+    Answer, CONNECTIONS, Call, Code, ConnectionId, Datagram, Entry, ForwardPointer, ForwardReply, Greeting,
+    GreetingReply, Lost, PORT, Signed, Welcome,
 };
 use indirect_tcp::{MobileHost, SupportRouter, TRANSPORT};
 use node::stream::{Told, refusal::FULL};

@@ -12,11 +12,12 @@ use auth::Key;
 use indirect_tcp::SupportRouter;
 use indirect_tcp::config::Peer;
 use indirect_tcp::message::{
-    Body, Call, Channel, ConnectionId, Datagram, Entry, ForwardPointer, ForwardReply, Frame, Frames, Greeting, Halves,
-    PORT, Side, Signed, SocketState, Verdict, Way,
+    Body, Call, Channel, ConnectionId, Datagram, Entry, ForwardPointer, ForwardReply, Frame, Frames,
+    Greeting, Halves, PORT, Side, Signed, SocketState, Verdict, Way,
 };
 use node::{
-    Act, Addr, Boot, Effect, Guard, Input, Outbox, Role, Rx, Seed, StreamEvent, StreamId, StreamOp, Tuple, Why,
+    Act, Addr, Boot, Effect, Guard, Input, Outbox, Role, Rx, Seed, StreamEvent, StreamId, StreamOp, Tuple,
+    Why,
 };
 use std::collections::BTreeMap;
 use wire::ipv4::Header;
@@ -595,7 +596,8 @@ fn a_number_that_comes_again_is_another_connection() {
 
     let (mut stage, right) = leaves_for_the_right();
     let former = ConnectionId { call: 9, ..id(1) };
-    let taken = |connection| Body::CommitAnswer { host: HOST, connection, attempt: 1, verdict: Verdict::Taken };
+    let taken =
+        |connection| Body::CommitAnswer { host: HOST, connection, attempt: 1, verdict: Verdict::Taken };
     stage.says(right, 0, taken(former));
     assert_eq!(stage.stage(1).unwrap(), "leaving");
     stage.says(right, 0, taken(id(1)));

@@ -8,8 +8,8 @@ use crate::transcript::{Cast, Teller};
 use auth::Key as Secret;
 use frames::Right;
 use indirect_tcp::message::{
-    Answer, Call, Code, ConnectionId, Datagram, Entry, ForwardPointer, ForwardReply, Greeting, GreetingReply, Lost, PORT,
-    Signed, Welcome,
+    Answer, Call, Code, ConnectionId, Datagram, Entry, ForwardPointer, ForwardReply, Greeting, GreetingReply,
+    Lost, PORT, Signed, Welcome,
 };
 use indirect_tcp::{MobileHost, SupportRouter, TRANSPORT};
 use names::Args;
@@ -279,7 +279,8 @@ const fn entry(at: Ipv4Addr, call: u64) -> Entry {
 
 /// A greeting to this router: `entries=1` with a connection that was opened `at` another.
 fn greeting(router: Ipv4Addr, args: &Args<'_>, at: Ipv4Addr) -> Greeting {
-    let entry = Entry { unanswered: args.has("calling"), calling: args.has("calling"), ..entry(at, call(args)) };
+    let entry =
+        Entry { unanswered: args.has("calling"), calling: args.has("calling"), ..entry(at, call(args)) };
     let entries = if args.get("entries").unwrap_or(0) > 0 { vec![entry] } else { Vec::new() };
     let previous = if router == LEFT { RIGHT } else { LEFT };
     let previous = if args.has("first") { Vec::new() } else { vec![previous] };

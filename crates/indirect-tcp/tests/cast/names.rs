@@ -137,7 +137,9 @@ fn body(body: &Body) -> String {
         Body::Done => "DONE".to_owned(),
         Body::DoneAnswer => "DONE ANSWER".to_owned(),
         Body::Abort { connection } => format!("ABORT {}", connection.number),
-        Body::Status { connection, attempt, .. } => format!("STATUS {} attempt {attempt}?", connection.number),
+        Body::Status { connection, attempt, .. } => {
+            format!("STATUS {} attempt {attempt}?", connection.number)
+        }
     }
 }
 
