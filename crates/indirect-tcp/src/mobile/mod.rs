@@ -1,0 +1,250 @@
+//! The mobile host's side: it greets routers, and serves connections through them to the programs of its host.
+//!
+//! ```text
+//!  program ── Serve/Served ── this role ── TCP ── support router ── TCP ── peer
+//! ```
+//!
+//! The stream of a program is the stream to the router, behind a call and its answer. A handoff does not touch it: the router
+//! at its other end changes, and nothing else.
+
+mod routers;
+mod streams;
+
+use crate::TRANSPORT;
+use crate::config::MobileHostConfig;
+use crate::mark::MOBILE_HOST;
+use crate::message::{CONNECTIONS, Datagram, Entry, Greeting, PORT, Signed};
+use crate::router::refusal;
+use node::config::ConfigError;
+use node::{
+    Addr, Input, Listen, News, Outbox, Proto, Role, Rx, StreamId, StreamOp, TimerName, Timers, Transport,
+    Value, reason,
+};
+use std::collections::{BTreeMap, VecDeque};
+use streams::far;
+use wire::ipv4::Header;
+use wire::{Duration, Instant, Ipv4Addr, Packet, Reason, WallTime, udp};
+
+/// So long after its program has closed a connection it is still named to routers: the last FIN may be sent again a few times.
+const CLOSING: Duration = Duration::from_secs(30);
+
+#[derive(Clone, Copy, Debug)]
+enum Timer {
+    /// The router has not answered.
+    Repeat,
+    /// It will not.
+    Hopeless,
+    /// A connection that was closed is over.
+    Closing,
+    /// The router is to show that it has not forgotten us.
+    Refresh,
+}
+
+impl TimerName for Timer {
+    const ALL: &'static [Self] = &[Self::Repeat, Self::Hopeless, Self::Closing, Self::Refresh];
+    fn index(self) -> usize {
+        self as usize
+    }
+}
+
+/// The mobile host's side.
+#[derive(Debug)]
+pub struct MobileHost {
+    config: MobileHostConfig,
+    listens: [Listen; 1],
+    serves: [Transport; 1],
+    /// The router that packets leave by.
+    router: Option<Ipv4Addr>,
+    /// Those before it, the latest first.
+    previous: VecDeque<Ipv4Addr>,
+    /// What the router was told and has not answered.
+    greeting: Option<Said>,
+    /// The greeting that it answered last.
+    answered: Option<Signed<Greeting>>,
+    /// The latest number that was used.
+    sequence: u64,
+    clock: WallTime,
+    timers: Timers<Timer, 4>,
+    /// By the stream of the program.
+    connections: BTreeMap<StreamId, Connection>,
+    /// What was closed in order, until when it is named: the oldest first.
+    closing: VecDeque<(Entry, Instant)>,
+    /// Whose a stream to the router is.
+    programs: BTreeMap<StreamId, StreamId>,
+    next_number: u32,
+    next_stream: u32,
+    refused: BTreeMap<Reason, u64>,
+}
+
+/// A greeting that waits for its answer.
+#[derive(Debug)]
+struct Said {
+    greeting: Signed<Greeting>,
+    /// How often it was sent.
+    attempt: u32,
+}
+
+#[derive(Debug)]
+struct Connection {
+    number: u32,
+    local: Option<Addr>,
+    peer: Addr,
+    /// The stream to the router.
+    inner: Option<StreamId>,
+    state: State,
+    /// What may be written to it.
+    credit: usize,
+    /// What the program asked to read and has not got.
+    wanted: usize,
+    finishing: bool,
+}
+
+#[derive(Debug)]
+enum State {
+    /// There is no router yet, or the stream to it is not open.
+    Waiting,
+    /// It is asked, once it can be said in one piece; what it has said.
+    Calling { entry: Entry, called: bool, heard: Vec<u8> },
+    /// It has connected.
+    Open(Entry),
+}
+
+impl MobileHost {
+    /// A host with this configuration.
+    pub fn new(config: MobileHostConfig) -> Result<Self, ConfigError> {
+        config.check()?;
+        Ok(Self {
+            config,
+            listens: [Listen::Local(Proto::Udp(PORT))],
+            serves: [TRANSPORT],
+            router: None,
+            previous: VecDeque::new(),
+            greeting: None,
+            answered: None,
+            sequence: 0,
+            clock: WallTime::default(),
+            timers: Timers::default(),
+            connections: BTreeMap::new(),
+            closing: VecDeque::new(),
+            programs: BTreeMap::new(),
+            next_number: 0,
+            next_stream: 0,
+            refused: BTreeMap::new(),
+        })
+    }
+
+    /// Later than all before, after a restart too: the clock goes on meanwhile.
+    fn next_sequence(&mut self, now: Instant) -> u64 {
+        self.sequence = (self.sequence + 1).max(self.wall(now));
+        self.sequence
+    }
+
+    /// Nanoseconds since 1970.
+    fn wall(&self, now: Instant) -> u64 {
+        self.clock.plus(now.since(Instant::ZERO)).0.max(0).cast_unsigned()
+    }
+
+    fn packet(&mut self, now: Instant, rx: Rx, packet: Packet, out: &mut Outbox) {
+        match self.datagram(now, &packet, out) {
+            Ok(()) => out.discard(rx.iface, packet, reason::CONSUMED),
+            Err(reason) => {
+                *self.refused.entry(reason).or_default() += 1;
+                out.discard(rx.iface, packet, reason);
+            }
+        }
+    }
+
+    fn datagram(&mut self, now: Instant, packet: &Packet, out: &mut Outbox) -> Result<(), Reason> {
+        let (ip, payload) = Header::parse(&packet.bytes)?;
+        let datagram = udp::Datagram::parse(payload, ip.src, ip.dst)?;
+        match Datagram::parse(datagram.payload)? {
+            Datagram::GreetingReply(reply) => self.welcomed(now, &reply, out),
+            Datagram::Lost(lost) => self.lost(&lost, out),
+            _ => Err(refusal::UNEXPECTED),
+        }
+    }
+
+    fn timeout(&mut self, now: Instant, out: &mut Outbox) {
+        while let Some(timer) = self.timers.pop(now) {
+            match timer {
+                Timer::Repeat => self.repeat(now, out),
+                Timer::Hopeless => self.despair(out),
+                Timer::Closing => self.closing_ends(now, out),
+                Timer::Refresh => self.refresh(now, out),
+            }
+        }
+    }
+
+    /// A connection that its program has closed is named to routers for a while.
+    fn still_to_name(&mut self, now: Instant, entry: Entry, out: &mut Outbox) {
+        self.closing.push_back((Entry { closing: true, ..entry }, now + CLOSING));
+        self.closing_ends(now, out);
+    }
+
+    /// Connections that were closed long ago are over; so are the oldest of too many.
+    fn closing_ends(&mut self, now: Instant, out: &mut Outbox) {
+        let is_over = |closing: &VecDeque<(Entry, Instant)>| {
+            closing.len() > CONNECTIONS || closing.front().is_some_and(|(_, until)| *until <= now)
+        };
+        while is_over(&self.closing) {
+            if let Some((entry, _)) = self.closing.pop_front() {
+                out.stream(StreamId(0), StreamOp::Guard(far(&entry), None));
+            }
+        }
+        match self.closing.front() {
+            Some((_, until)) => self.timers.set(Timer::Closing, *until),
+            None => self.timers.stop(Timer::Closing),
+        }
+    }
+}
+
+impl Role for MobileHost {
+    fn name(&self) -> &'static str {
+        MOBILE_HOST
+    }
+
+    fn listens(&self) -> &[Listen] {
+        &self.listens
+    }
+
+    fn serves(&self) -> &[Transport] {
+        &self.serves
+    }
+
+    fn handle(&mut self, now: Instant, input: Input<'_>, out: &mut Outbox) {
+        match input {
+            Input::Start(boot) => {
+                self.clock = boot.wall;
+                self.next_number = (self.wall(now) / 1_000_000_000) as u32;
+            }
+            Input::Wall(zero) => self.clock = zero,
+            Input::Timeout => self.timeout(now, out),
+            Input::Packet(rx, packet) => self.packet(now, rx, packet, out),
+            Input::Stream(id, event) => self.stream(now, id, event, out),
+            Input::Serve(id, op) => self.serve(id, op, out),
+            Input::News(News::Gateway(router)) => self.gateway(now, *router, out),
+            Input::Link(..) | Input::Idle(..) | Input::Command(..) | Input::Failed(_) | Input::Stored(_) => {}
+        }
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        self.timers.next()
+    }
+
+    fn status(&self) -> Value {
+        let state = |connection: &Connection| match connection.state {
+            State::Waiting => "waiting",
+            State::Calling { .. } => "calling",
+            State::Open(_) => "open",
+        };
+        let connections = self.connections.values();
+        let connections = connections.map(|here| (here.number.to_string(), Value::from(state(here))));
+        let refused = self.refused.iter().map(|(reason, count)| (reason.0.to_owned(), Value::from(*count)));
+        Value::map([
+            ("router", self.router.map_or(Value::None, Value::from)),
+            ("welcome", Value::from(if self.greeting.is_none() { "yes" } else { "not yet" })),
+            ("connections", Value::Map(connections.collect())),
+            ("refused", Value::Map(refused.collect())),
+        ])
+    }
+}

@@ -1,0 +1,315 @@
+//! Streams of programs, and those to the router.
+
+use super::{Connection, MobileHost, State};
+use crate::message::{Answer, CONNECTIONS, Call, Code, ConnectionId, Entry, Message, PORT, Signed};
+use crate::router::refusal;
+use node::stream::{Told, refusal as refused};
+use node::{Addr, Guard, Outbox, StreamEvent, StreamId, StreamOp, Transport, Tuple};
+use std::collections::btree_map;
+use wire::{Instant, PacketId, Reason};
+
+impl MobileHost {
+    // --- programs --------------------------------------------------------------------------------------------------
+
+    pub(super) fn serve(&mut self, program: StreamId, op: StreamOp, out: &mut Outbox) {
+        match op {
+            StreamOp::Open { local, peer, foreign: false, .. } => self.open(program, local, peer, out),
+            StreamOp::Open { .. } => out.served(closed(program, Some(refused::NOT_OURS))),
+            // There are no listeners at the router yet.
+            StreamOp::Listen { .. } => out.served(closed(program, Some(refused::NO_TRANSPORT))),
+            StreamOp::Abort | StreamOp::Forget => self.end(program, None, out),
+            op => self.operate(program, op, out),
+        }
+    }
+
+    fn open(&mut self, program: StreamId, local: Option<Addr>, peer: Addr, out: &mut Outbox) {
+        if self.connections.contains_key(&program) {
+            return;
+        }
+        if self.connections.len() >= CONNECTIONS {
+            return out.served(closed(program, Some(refused::FULL)));
+        }
+        if peer.port() == 0 || !crate::config::is_host(*peer.ip()) {
+            return out.served(closed(program, Some(refused::UNREACHABLE)));
+        }
+        self.next_number = self.next_number.wrapping_add(1);
+        let connection = Connection {
+            number: self.next_number,
+            local,
+            peer,
+            inner: None,
+            state: State::Waiting,
+            credit: 0,
+            wanted: 0,
+            finishing: false,
+        };
+        self.connections.insert(program, connection);
+        self.begin(program, out);
+    }
+
+    /// Connects to the router, if there is one. A connection that was called for before has another number then.
+    pub(super) fn begin(&mut self, program: StreamId, out: &mut Outbox) {
+        let Some(router) = self.router else { return };
+        let Some(connection) = self.connections.get_mut(&program) else { return };
+        if let Some(before) = connection.inner.take() {
+            self.programs.remove(&before);
+            out.stream(before, StreamOp::Abort);
+            connection.lift(before, out);
+        }
+        if matches!(connection.state, State::Calling { called: true, .. }) {
+            self.next_number = self.next_number.wrapping_add(1);
+            connection.number = self.next_number;
+        }
+        (connection.state, connection.credit) = (State::Waiting, 0);
+        let local = connection.local;
+        let inner = self.new_stream(program);
+        if let Some(connection) = self.connections.get_mut(&program) {
+            connection.inner = Some(inner);
+        }
+        let peer = Addr::new(router, PORT);
+        out.stream(inner, StreamOp::Open { by: Transport::Tcp, local, peer, foreign: false });
+    }
+
+    fn new_stream(&mut self, program: StreamId) -> StreamId {
+        loop {
+            self.next_stream = (self.next_stream + 1) % StreamId::OWN;
+            let id = StreamId(self.next_stream);
+            if let btree_map::Entry::Vacant(free) = self.programs.entry(id) {
+                free.insert(program);
+                return id;
+            }
+        }
+    }
+
+    fn operate(&mut self, program: StreamId, op: StreamOp, out: &mut Outbox) {
+        let Some(connection) = self.connections.get_mut(&program) else { return };
+        let open = matches!(connection.state, State::Open(_));
+        match op {
+            StreamOp::Read(most) if !open => connection.wanted = most,
+            StreamOp::Finish if !open => connection.finishing = true,
+            StreamOp::Write(ref bytes) => {
+                match connection.credit.checked_sub(bytes.len()).filter(|_| open && !connection.finishing) {
+                    Some(rest) => connection.credit = rest,
+                    None => return self.end(program, Some(refused::BEYOND_CREDIT), out),
+                }
+                connection.pass(op, out);
+            }
+            StreamOp::Read(most) => {
+                connection.wanted = most;
+                connection.pass(op, out);
+            }
+            StreamOp::Finish => {
+                connection.finishing = true;
+                connection.pass(op, out);
+            }
+            // It is the router that moves connections.
+            StreamOp::Export => {
+                out.served(Told::Refused(program, refused::NOT_FROZEN.to_owned()));
+            }
+            _ => {}
+        }
+    }
+
+    /// The end of a connection on both sides of this role, and what the program is told.
+    pub(super) fn end(&mut self, program: StreamId, why: Option<&str>, out: &mut Outbox) {
+        let Some(connection) = self.connections.remove(&program) else { return };
+        if let Some(inner) = connection.inner {
+            self.programs.remove(&inner);
+            out.stream(inner, StreamOp::Abort);
+            connection.lift(inner, out);
+        }
+        out.served(closed(program, why));
+    }
+
+    // --- the stream to the router ----------------------------------------------------------------------------------
+
+    pub(super) fn stream(&mut self, now: Instant, inner: StreamId, event: StreamEvent<'_>, out: &mut Outbox) {
+        let Some(program) = self.programs.get(&inner).copied() else { return };
+        let Some(connection) = self.connections.get_mut(&program) else { return };
+        match event {
+            StreamEvent::Opened(host) => {
+                if let (State::Waiting, Some(router)) = (&connection.state, self.router) {
+                    let entry = connection.entry(Addr::new(router, PORT), host);
+                    connection.state = State::Calling { entry, called: false, heard: Vec::new() };
+                    self.call(now, program, out);
+                }
+            }
+            StreamEvent::Room(more) => {
+                connection.credit += more;
+                match connection.state {
+                    State::Open(_) if !connection.finishing => out.served(Told::Room(program, more)),
+                    State::Open(_) => {}
+                    _ => self.call(now, program, out),
+                }
+            }
+            StreamEvent::Data(bytes) => match &mut connection.state {
+                // More than was asked for is nobody's: a stream with a hole would be worse than none.
+                State::Open(_) if bytes.len() > connection.wanted => {
+                    self.end(program, Some(refused::RESET), out);
+                }
+                State::Open(_) => {
+                    connection.wanted = StreamOp::left_to_read(connection.wanted);
+                    out.served(Told::Data(program, PacketId::NEW, bytes.to_vec()));
+                }
+                State::Calling { heard, .. } => {
+                    heard.extend(bytes);
+                    self.answered(program, out);
+                }
+                State::Waiting => {}
+            },
+            StreamEvent::Finished if matches!(connection.state, State::Open(_)) => {
+                out.served(Told::Finished(program));
+            }
+            StreamEvent::Finished => self.call_ended(program, refused::RESET, out),
+            StreamEvent::Closed(why) => {
+                self.programs.remove(&inner);
+                connection.inner = None;
+                let open = if let State::Open(entry) = connection.state { Some(entry) } else { None };
+                match open {
+                    // Its guard stays: the far half's last segments may stray here too.
+                    Some(entry) if why.is_none() => self.still_to_name(now, entry, out),
+                    _ => connection.lift(inner, out),
+                }
+                match open {
+                    Some(_) => self.end(program, why, out),
+                    None => self.call_ended(program, why.unwrap_or(refused::RESET), out),
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Asks the router to connect, once it can be said in one piece.
+    fn call(&mut self, now: Instant, program: StreamId, out: &mut Outbox) {
+        let sequence = self.next_sequence(now);
+        let Some(connection) = self.connections.get_mut(&program) else { return };
+        let State::Calling { entry, called, .. } = &mut connection.state else { return };
+        if *called || connection.credit < Call::LEN {
+            return;
+        }
+        *called = true;
+        entry.call = sequence;
+        // The same ports again: the guard is this one's now.
+        self.closing.retain(|(closed, _)| far(closed) != far(entry));
+        let Entry { connection: number, router, peer, .. } = *entry;
+        // A segment that comes here while routers change is dropped: a reset would end the connection.
+        let guard = StreamOp::Guard(far(entry), Some(Guard::Drop));
+        let call =
+            Call { host: self.config.address, connection: number, sequence, router: *router.ip(), peer };
+        connection.credit -= Call::LEN;
+        connection.pass(guard, out);
+        connection.pass(StreamOp::Write(Signed::new(call, self.config.key_of(*router.ip())).emit()), out);
+        connection.pass(StreamOp::Read(Answer::LEN), out);
+        self.refresh_later(now);
+    }
+
+    fn answered(&mut self, program: StreamId, out: &mut Outbox) {
+        let Some(connection) = self.connections.get_mut(&program) else { return };
+        let State::Calling { entry, heard, .. } = &connection.state else { return };
+        let missing = Answer::LEN.saturating_sub(heard.len());
+        if missing > 0 {
+            return connection.pass(StreamOp::Read(missing), out);
+        }
+        // The router that was called signs the answer, even if another router serves the connection now.
+        let code = match parse::<Answer>(heard, self.config.key_of(*entry.router.ip())) {
+            Ok(answer) if answer.connection == connection.number => answer.code,
+            Ok(_) => Code::Failed,
+            Err(reason) => {
+                *self.refused.entry(reason).or_default() += 1;
+                Code::Failed
+            }
+        };
+        if code != Code::Connected {
+            return self.end(program, Some(words(code)), out);
+        }
+        let entry = Entry { unanswered: false, calling: false, ..*entry };
+        connection.state = State::Open(entry);
+        out.served(Told::Opened(program, entry.host));
+        if connection.finishing {
+            connection.pass(StreamOp::Finish, out);
+        } else if connection.credit > 0 {
+            out.served(Told::Room(program, connection.credit));
+        }
+        if connection.wanted > 0 {
+            connection.pass(StreamOp::Read(connection.wanted), out);
+        }
+    }
+
+    /// The stream of a call has ended: one to a router before this one is made here.
+    fn call_ended(&mut self, program: StreamId, why: &str, out: &mut Outbox) {
+        let state = self.connections.get(&program).map(|connection| &connection.state);
+        if matches!(state, Some(State::Calling { entry: Entry { calling: false, .. }, .. })) {
+            self.begin(program, out);
+        } else {
+            self.end(program, Some(why), out);
+        }
+    }
+}
+
+impl Connection {
+    /// Passes on what the program asks for.
+    fn pass(&self, op: StreamOp, out: &mut Outbox) {
+        if let Some(inner) = self.inner {
+            out.stream(inner, op);
+        }
+    }
+
+    /// What routers know it by, once one was called for it.
+    pub(super) const fn id(&self) -> Option<ConnectionId> {
+        match &self.state {
+            State::Open(entry) | State::Calling { entry, called: true, .. } => Some(entry.id()),
+            _ => None,
+        }
+    }
+
+    /// Whether a router was called for it.
+    pub(super) const fn is_known_to_router(&self) -> bool {
+        self.id().is_some()
+    }
+
+    /// How routers name it, once it has a call.
+    const fn entry(&self, router: Addr, host: Addr) -> Entry {
+        Entry {
+            connection: self.number,
+            call: 0,
+            host,
+            router,
+            peer: self.peer,
+            closing: false,
+            unanswered: true,
+            calling: true,
+        }
+    }
+
+    /// The guard of a connection is of no use any more.
+    fn lift(&self, inner: StreamId, out: &mut Outbox) {
+        if let State::Open(entry) | State::Calling { entry, called: true, .. } = &self.state {
+            out.stream(inner, StreamOp::Guard(far(entry), None));
+        }
+    }
+}
+
+/// The far half, as this host would see it if a segment of it strayed here.
+pub(super) const fn far(entry: &Entry) -> Tuple {
+    Tuple { local: entry.host, remote: entry.peer }
+}
+
+fn parse<T: Message>(bytes: &[u8], key: &auth::Key) -> Result<T, Reason> {
+    let signed = Signed::<T>::parse(bytes)?;
+    if signed.is_by(key) { Ok(signed.message) } else { Err(refusal::FORGED) }
+}
+
+fn closed(program: StreamId, why: Option<&str>) -> Told {
+    Told::Closed(program, why.map(str::to_owned))
+}
+
+const fn words(code: Code) -> &'static str {
+    match code {
+        Code::Refused => refused::REFUSED,
+        Code::TimedOut => refused::TIMED_OUT,
+        Code::Unreachable => refused::UNREACHABLE,
+        Code::InUse => refused::IN_USE,
+        Code::Full => refused::FULL,
+        Code::Connected | Code::Failed => refused::RESET,
+    }
+}
