@@ -116,10 +116,11 @@ impl Before {
         self.left.push((clock, now + COUNTS));
     }
 
-    /// The one that was left and is the same as this.
-    fn returned(&mut self, wall: WallTime) -> Option<Clock> {
-        let place = self.left.iter().position(|(clock, _)| clock.is_as(wall))?;
-        Some(self.left.remove(place).0)
+    /// The one that was left last and is the same as this. What it has signed counts on: nodes may have accepted that only while it was
+    /// left, and from now on it may be too far ahead again.
+    fn returned(&self, wall: WallTime) -> Option<Clock> {
+        let same = |(clock, _): &&(Clock, Instant)| clock.is_as(wall);
+        self.left.iter().rfind(same).map(|(clock, _)| *clock)
     }
 }
 
