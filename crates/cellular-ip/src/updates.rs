@@ -274,7 +274,8 @@ mod tests {
             for turn in 0..60 {
                 now += Duration::from_millis(1 + chance.draw() % 700);
                 if chance.draw().is_multiple_of(3) {
-                    clocks.set(now, ahead(2000 * (chance.draw() % 9) as i64 - 8000));
+                    let step = i64::try_from(chance.draw() % 9).unwrap();
+                    clocks.set(now, ahead(2000 * step - 8000));
                 }
                 assert!(node.accepts(now, &mut clocks), "seed {seed}, turn {turn}");
             }

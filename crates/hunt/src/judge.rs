@@ -3,7 +3,6 @@
 
 use crate::draft::{self, Draft, Kind, Protocol, Work};
 use crate::facts::{Arrivals, CONTROL, End, Facts};
-use crate::fault::{Node, Spot, What};
 use crate::timers::{self, Lost};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -164,7 +163,7 @@ const ARP: f64 = 2000.0;
 ///   or was handed any of, as no other router knows whether it had taken them.
 /// - Before a connection is open, a network that cannot be reached ends it: where something is blocked, or where a question of
 ///   ARP can be lost three times in a row (more likely than once in 100 000).
-/// - A host of SIGMA has no address before it hears a cell; and it is called at an address that it gives up when it moves.
+/// - A host of SIGMA is called at an address that it gives up when it moves.
 fn may_fail(draft: &Draft, work: &Work, facts: &Facts, end: &End) -> bool {
     if loses_connections(draft, work, facts) {
         return true;
@@ -173,7 +172,7 @@ fn may_fail(draft: &Draft, work: &Work, facts: &Facts, end: &End) -> bool {
         return false;
     }
     let unanswered = timers::round_trip_loss(draft).powi(3) > timers::LIKELY;
-    unanswered || timers::is_away(draft, work, ARP) || opens_while_it_moves(draft, work)
+    unanswered || timers::is_away(draft, work, ARP) || calls_who_moves(draft, work)
 }
 
 fn loses_connections(draft: &Draft, work: &Work, facts: &Facts) -> bool {
@@ -181,40 +180,11 @@ fn loses_connections(draft: &Draft, work: &Work, facts: &Facts) -> bool {
     host.is_some_and(|host| facts.crashed_for.contains(&draft::mobile_name(host)))
 }
 
-fn opens_while_it_moves(draft: &Draft, work: &Work) -> bool {
-    if draft.protocol != Protocol::Sigma {
-        return false;
-    }
-    let index = draft.hosts.iter().position(|host| host.work.contains(work));
-    let host = index.and_then(|index| draft.hosts.get(index));
-    // A host that is stopped does all that is due, and notices all that happened, when it goes on.
-    let stops =
-        || draft.faults.iter().filter(|fault| matches!(fault.what, What::Stop(_)) && fault.mobile() == index);
-    let does = |at: u64| {
-        stops().find(|stop| (stop.at..=stop.ends()).contains(&at)).map_or(at, crate::fault::Fault::ends)
-    };
-    // A cell is noticed some time after it is heard; then it is tuned to. A stop in between begins that time anew.
-    let noticed = timers::NOTICED as u64 + draft.retune_ms;
-    let noticed_by = |heard: u64| {
-        let between = stops().filter(|stop| stop.at <= heard + noticed && stop.ends() >= heard);
-        between.map(crate::fault::Fault::ends).fold(heard, u64::max) + noticed
-    };
-    let addressless = host.into_iter().flat_map(|host| &host.moves).any(|step| {
-        let (lost, heard) = (step.at + step.overlap.max(0) as u64, step.at + (-step.overlap).max(0) as u64);
-        (does(lost)..=noticed_by(heard)).contains(&does(work.start))
-    });
-    let cut_off = draft.faults.iter().any(|fault| {
-        let of_cell = matches!(
-            fault.what,
-            What::Cut(Spot::Air(_)) | What::Crash(Node::Router(_)) | What::Stop(Node::Router(_))
-        );
-        let is_here = |host| draft.is_in_its_cell(fault, host, noticed);
-        of_cell && host.is_some_and(is_here) && (fault.at..=fault.ends() + noticed).contains(&work.start)
-    });
+fn calls_who_moves(draft: &Draft, work: &Work) -> bool {
     // INIT is sent again after 1 s (RTO.Initial).
     let opening = work.start + 1000 + 4 * draft.worst_round_trip();
     let peer = work.peer.and_then(|peer| draft.hosts.get(peer)?.moves.first());
-    addressless || cut_off || peer.is_some_and(|step| step.at <= opening)
+    draft.protocol == Protocol::Sigma && peer.is_some_and(|step| step.at <= opening)
 }
 
 /// Seconds within which a datagram must arrive, even if nothing explains a wait.

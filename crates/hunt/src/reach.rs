@@ -18,12 +18,6 @@ impl Draft {
             || (fault.what.is_of_fixed() && work.peer.is_none())
     }
 
-    /// Whether a mobile host may be in the cell of the fault's router from the begin of a fault to `after` milliseconds behind its end.
-    pub fn is_in_its_cell(&self, fault: &Fault, host: &Mobile, after: u64) -> bool {
-        let cells = self.cells_of(host, fault.at, fault.ends() + after);
-        fault.router().is_some_and(|router| cells.contains(&router))
-    }
-
     fn is_on_path(&self, fault: &Fault, number: usize, after: u64) -> bool {
         let Some(host) = self.hosts.get(number) else { return false };
         let node = match fault.what {

@@ -3,7 +3,7 @@
 use super::*;
 use crate::draft::{Link, Mobile, Move, Protocol, Router, Work};
 use crate::facts::Ends;
-use crate::fault::Fault;
+use crate::fault::{Fault, Node, Spot, What};
 use wire::Duration;
 
 const PORT: u16 = 9000;
@@ -52,27 +52,6 @@ fn end(read: u64) -> End {
         moved: at(3),
         gap: (at(2), at(3)),
     }
-}
-
-/// A host of SIGMA has no address until it has noticed a cell. While it is stopped it notices none, and its connection waits as well.
-#[test]
-fn a_host_that_was_stopped_notices_a_cell_when_it_goes_on() {
-    let opens = |start, stop: Option<(u64, u64)>| {
-        let mut draft = Draft { protocol: Protocol::Sigma, ..draft(Kind::Down(1000)) };
-        draft.hosts[0].work[0].start = start;
-        let what = What::Stop(Node::Mobile(0));
-        draft.faults = stop.into_iter().map(|(at, lasts)| crate::fault::Fault { at, lasts, what }).collect();
-        opens_while_it_moves(&draft, &draft.hosts[0].work[0])
-    };
-    assert_eq!([1990, 2000, 2355, 2356].map(|start| opens(start, None)), [false, true, true, false]);
-    let stopped = Some((1500, 900));
-    assert_eq!(
-        [1490, 1500, 2400, 2755, 2756].map(|start| opens(start, stopped)),
-        [false, true, true, true, false]
-    );
-    let later = Some((2100, 900));
-    assert_eq!([2050, 2200, 3355, 3356].map(|start| opens(start, later)), [true, true, true, false]);
-    assert!(!opens(1600, Some((1500, 200))), "it has noticed all before it moves");
 }
 
 /// A download of 1000 bytes that went well.
