@@ -106,7 +106,7 @@ pub struct Facts {
     pub loops: Vec<String>,
     /// Connections that two routers served at one instant, in words.
     pub owners: Vec<String>,
-    /// Mobile hosts that had connections at a router of Indirect TCP when it crashed, by their names.
+    /// Mobile hosts of which a router of Indirect TCP had or was sent connections when it crashed, by their names.
     pub crashed_for: BTreeSet<String>,
     /// SCTP data to addresses that nobody had confirmed, in words.
     pub unconfirmed: Vec<String>,

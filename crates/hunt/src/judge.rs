@@ -160,7 +160,7 @@ const ARP: f64 = 2000.0;
 /// Whether an end may be told of an error.
 ///
 /// - A router of Indirect TCP that crashes loses the connections that it serves: those of the hosts that it had connections of,
-///   or was handed any of, as no other router knows whether it had taken them.
+///   or was sent any of, also after the crash, by the greeting before it: no other router knows whether it had taken them.
 /// - Before a connection is open, a network that cannot be reached ends it: where something is blocked, or where a question of
 ///   ARP can be lost three times in a row (more likely than once in 100 000).
 /// - A host of SIGMA is called at an address that it gives up when it moves.

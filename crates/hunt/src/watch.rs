@@ -37,6 +37,8 @@ pub struct Watch {
     serving: BTreeMap<(String, String), BTreeSet<HostId>>,
     /// Routers, and mobile hosts of which they have or had connections since their start.
     had: BTreeSet<(HostId, Ipv4Addr)>,
+    /// Routers, and mobile hosts that have greeted them since their start.
+    greeted: BTreeSet<(HostId, Ipv4Addr)>,
     /// The router that was asked last for a connection.
     calls: BTreeMap<(String, String), HostId>,
     confirmed: BTreeSet<Path>,
@@ -71,6 +73,7 @@ impl Watch {
             ports_of: HashMap::new(),
             serving: BTreeMap::new(),
             had: BTreeSet::new(),
+            greeted: BTreeSet::new(),
             calls: BTreeMap::new(),
             confirmed: BTreeSet::new(),
             probes: BTreeMap::new(),
@@ -203,16 +206,18 @@ impl Watch {
             let text = format!("{} at {}: wrong data, {at:?}", mark.role, self.name(host));
             keep(&mut self.facts.wrong, text);
         }
-        let (Some(of), Some(connection)) = (field("host"), field("connection")) else { return };
         let address = |value: &Value| value.as_text().and_then(|text| text.parse::<Ipv4Addr>().ok());
-        if let Some(of) = address(of) {
-            self.had.insert((host, of));
-            // A router that has been given all of a connection may have taken it: no other router knows, if it crashes now.
-            let to = field("to").filter(|_| mark.name == "shipped").and_then(address);
-            let router = to.and_then(|to| self.addresses.get(&to));
-            self.had.extend(router.map(|router| (*router, of)));
+        let of = field("host").and_then(address);
+        if mark.name == "greeted" {
+            self.greeted.extend(of.map(|of| (host, of)));
         }
-        let key = (format!("{of:?}"), format!("{connection:?}"));
+        if mark.name == "shipped" {
+            let to = field("to").and_then(address).and_then(|to| self.addresses.get(&to)).copied();
+            to.zip(of).into_iter().for_each(|(to, of)| self.shipped(to, of));
+        }
+        let (Some(of_host), Some(connection)) = (field("host"), field("connection")) else { return };
+        self.had.extend(of.map(|of| (host, of)));
+        let key = (format!("{of_host:?}"), format!("{connection:?}"));
         match mark.name {
             // A host that calls again was not answered. That is another connection, from another port: who is asked first
             // serves nobody, even if it connects yet.
@@ -234,7 +239,7 @@ impl Watch {
                         .map(String::as_str)
                         .collect();
                     let text = format!(
-                        "connection {connection:?} of {of:?} is served by {} at {at:?}",
+                        "connection {connection:?} of {of_host:?} is served by {} at {at:?}",
                         both.join(" and ")
                     );
                     keep(&mut self.facts.owners, text);
@@ -255,6 +260,17 @@ impl Watch {
         let names: Vec<String> = owners.into_iter().map(|owner| self.name(owner)).collect();
         self.facts.crashed_for.extend(names);
         self.had.retain(|(router, _)| *router != host);
+        self.greeted.retain(|(router, _)| *router != host);
+    }
+
+    /// All of a connection was sent to a router. It may have taken it: no other router knows, if it crashes now, or if it has crashed
+    /// since the greeting that the sender acts on.
+    fn shipped(&mut self, to: HostId, of: Ipv4Addr) {
+        if self.greeted.contains(&(to, of)) {
+            self.had.insert((to, of));
+        } else if let Some(owner) = self.addresses.get(&of) {
+            self.facts.crashed_for.insert(self.name(*owner));
+        }
     }
 
     fn stream(&mut self, at: Instant, host: HostId, event: &AppEvent) {

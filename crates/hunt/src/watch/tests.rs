@@ -65,8 +65,12 @@ fn the_longest_time_between_two_datagrams_is_kept() {
     );
 }
 
+fn mobile(watch: &Watch) -> HostId {
+    HostId(watch.names.iter().position(|name| name == "m0").unwrap() as u32)
+}
+
 fn marks(watch: &mut Watch, all: &[(HostId, &'static str)]) {
-    let host = address_of(watch, HostId(watch.names.iter().position(|name| name == "m0").unwrap() as u32));
+    let host = address_of(watch, mobile(watch));
     for (router, name) in all {
         let mark = Mark::new("support_router", name).with("host", host).with("connection", 1_u32);
         watch.happened(at(1), *router, What::Marked(mark));
@@ -111,6 +115,32 @@ fn a_crash_is_an_excuse_for_the_hosts_that_the_router_had() {
     assert!(watch.facts.crashed_for.contains("m0"));
     marks(&mut watch, &[(other, "connected")]);
     assert!(watch.facts.owners.is_empty(), "who crashed serves nothing");
+}
+
+/// Whoever ships a connection does not know that the other router has crashed, until the host greets that one again.
+#[test]
+fn a_crash_is_an_excuse_for_what_is_shipped_before_the_next_greeting() {
+    let excused = |all: &[&str]| {
+        let (mut watch, [old, new]) = watch(["r0", "r1"]);
+        let (host, to) = (address_of(&watch, mobile(&watch)), address_of(&watch, new));
+        for step in all {
+            let (by, what) = match *step {
+                "greeted" => (new, What::Marked(Mark::new("support_router", "greeted").with("host", host))),
+                "shipped" => {
+                    let mark =
+                        Mark::new("support_router", "shipped").with("host", host).with("connection", 1_u32);
+                    (old, What::Marked(mark.with("to", to)))
+                }
+                _ => (new, What::Ordered(Event::new(EventKind::Crash, "r1"))),
+            };
+            watch.happened(at(1), by, what);
+        }
+        watch.facts.crashed_for.contains("m0")
+    };
+    assert!(excused(&["greeted", "shipped", "crash"]));
+    assert!(excused(&["greeted", "crash", "shipped"]));
+    assert!(!excused(&["greeted", "crash", "greeted", "shipped"]));
+    assert!(!excused(&["greeted", "shipped"]));
 }
 
 /// Data by SCTP go to the address that was probed, wherever the answer to the probe comes from.
