@@ -540,6 +540,16 @@ fn a_commit_is_of_the_attempt_that_came() {
     assert_eq!(stage.commits(right, 1, 1, 4), [Verdict::Taken]);
 }
 
+/// A commit is of the connection whose entry came before it.
+#[test]
+fn a_commit_of_another_connection_ends_the_connection_between_the_routers() {
+    let (mut stage, right) = comes_from_the_right();
+    stage.ships(right, 1, entry(1, RIGHT), 1);
+    assert_eq!(stage.commits(right, 1, 2, 1), []);
+    assert_eq!(stage.aborted, [right]);
+    assert!(stage.marks().is_empty(), "nothing is taken");
+}
+
 /// What comes of a connection comes by the connection between routers by which it began, and its halves have the ends that its
 /// host has named.
 #[test]

@@ -96,3 +96,56 @@ impl SupportRouter {
         if self.hosts.contains_key(&local) { local } else { *tuple.remote.ip() }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::PORT;
+    use node::{Effect, Input, Role, Seed};
+    use wire::SocketAddrV4;
+
+    const CONFIG: &str = r#"
+        address = "10.1.0.1"
+        hosts = [{ address = "10.1.0.7", key = "01010101010101010101010101010101" }]
+    "#;
+
+    /// The near half of a connection of the host's.
+    fn half(port: u16) -> Tuple {
+        let [local, remote] = [([10, 1, 0, 1], PORT), ([10, 1, 0, 7], port)];
+        let end = |(address, port): ([u8; 4], u16)| SocketAddrV4::new(address.into(), port);
+        Tuple { local: end(local), remote: end(remote) }
+    }
+
+    fn lifted(out: &mut Outbox, tuple: Tuple) -> usize {
+        let lifts =
+            |effect: &Effect| matches!(effect, Effect::Stream(_, StreamOp::Guard(of, None)) if *of == tuple);
+        out.drain_effects().filter(lifts).count()
+    }
+
+    /// As long as a guard stands.
+    fn time_passes(router: &mut SupportRouter, out: &mut Outbox) {
+        router.handle(Instant::from_millis(120_000), Input::Timeout, out);
+    }
+
+    /// The oldest of more than 256 guards is lifted once, and not one that stands for a later connection with the same ends.
+    #[test]
+    fn a_guard_is_lifted_for_others_only_while_it_stands() {
+        let many = |router: &mut SupportRouter, out: &mut Outbox| {
+            (2..258).for_each(|port| router.silence(Instant::ZERO, half(port), Guard::Drop, out));
+        };
+        let first = |then: fn(&mut SupportRouter, &mut Outbox)| {
+            let mut out = Outbox::default();
+            let mut router = SupportRouter::new(toml::from_str(CONFIG).unwrap(), Seed::new(1)).unwrap();
+            router.silence(Instant::ZERO, half(1), Guard::Drop, &mut out);
+            then(&mut router, &mut out);
+            out.drain_effects().for_each(drop);
+            many(&mut router, &mut out);
+            let at_once = lifted(&mut out, half(1));
+            time_passes(&mut router, &mut out);
+            [at_once, lifted(&mut out, half(1))]
+        };
+        assert_eq!(first(|_, _| {}), [1, 0]);
+        assert_eq!(first(|router, out| router.begins_anew(half(1), out)), [0, 0]);
+        assert_eq!(first(time_passes), [0, 0]);
+    }
+}

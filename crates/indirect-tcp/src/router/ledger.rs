@@ -383,6 +383,17 @@ mod tests {
         assert!((0..1_000).all(|sequence| !host.may_call(id(1, sequence))));
     }
 
+    /// A call that was sent before the greeting, and that the greeting names, may come after it; no other call with its number.
+    #[test]
+    fn a_greeting_names_calls_by_number_and_sequence() {
+        let mut host = Host::new(Key::new([1; 16]));
+        host.greets(10);
+        host.awaited.insert(id(1, 5));
+        assert!(!host.may_call(id(1, 6)));
+        assert!(host.may_call(id(1, 5)));
+        assert!(!host.may_call(id(1, 5)), "it was heard");
+    }
+
     /// Of connections that are over the oldest make room, and of what a host is told again that it has lost.
     #[test]
     fn what_is_remembered_of_a_host_is_bounded() {
