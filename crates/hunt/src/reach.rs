@@ -14,8 +14,10 @@ impl Draft {
     pub fn concerns(&self, fault: &Fault, work: &Work, after: u64) -> bool {
         let owner = self.hosts.iter().position(|host| host.work.contains(work));
         let mut ends = owner.into_iter().chain(work.peer);
-        ends.any(|host| self.is_on_path(fault, host, after))
-            || (fault.what.is_of_fixed() && work.peer.is_none())
+        // A gateway of Cellular IP hands what its hosts send to each other to the first router of the Internet, which is the fixed host
+        // here (draft-ietf-mobileip-cellularip-00: to turn it back is optional).
+        let passes_fixed = work.peer.is_none() || self.protocol == Protocol::CellularIp;
+        ends.any(|host| self.is_on_path(fault, host, after)) || (fault.what.is_of_fixed() && passes_fixed)
     }
 
     fn is_on_path(&self, fault: &Fault, number: usize, after: u64) -> bool {

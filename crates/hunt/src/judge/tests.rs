@@ -234,6 +234,25 @@ fn nodes_above_a_cell_are_on_its_path() {
     assert_eq!(wires, [0, 1, 3]);
 }
 
+/// The fixed host is the first router of the Internet behind a gateway of Cellular IP, so what its hosts send to each other passes there.
+#[test]
+fn what_hosts_of_one_network_send_to_each_other_passes_the_first_router() {
+    let (mut draft, _) = good();
+    draft.hosts[0].work[0].peer = Some(0);
+    let work = draft.hosts[0].work[0];
+    let stop = fault(What::Stop(Node::Fixed));
+    let of = |draft: &mut Draft, protocol| {
+        draft.protocol = protocol;
+        draft.concerns(&stop, &work, 0)
+    };
+    assert!(of(&mut draft, Protocol::CellularIp));
+    assert!(
+        ![Protocol::MobileIp, Protocol::IndirectTcp, Protocol::Sigma]
+            .iter()
+            .any(|other| of(&mut draft, *other))
+    );
+}
+
 #[test]
 fn an_end_without_news_is_silent_after_its_bound() {
     let hang = |seconds: u64| {
