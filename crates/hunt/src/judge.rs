@@ -157,13 +157,14 @@ fn stream(draft: &Draft, work: &Work, facts: &Facts) -> Option<String> {
 /// Milliseconds after which ARP asks for the last time: three questions, one a second.
 const ARP: f64 = 2000.0;
 
-/// Whether an end may be told of an error.
+/// Returns whether an end may be notified of an error.
 ///
 /// - A router of Indirect TCP that crashes loses the connections that it serves: those of the hosts that it had connections of,
-///   or was sent any of, also after the crash, by the greeting before it: no other router knows whether it had taken them.
+///   or was sent any of, also after the crash if the sender acted on a greeting from before it. No other router knows whether it took
+///   them.
 /// - Before a connection is open, a network that cannot be reached ends it: where something is blocked, or where a question of
 ///   ARP can be lost three times in a row (more likely than once in 100 000).
-/// - A host of SIGMA is called at an address that it gives up when it moves.
+/// - SIGMA: the peer moves before the connection is open, and gives up the address that was called.
 fn may_fail(draft: &Draft, work: &Work, facts: &Facts, end: &End) -> bool {
     if loses_connections(draft, work, facts) {
         return true;
@@ -172,7 +173,7 @@ fn may_fail(draft: &Draft, work: &Work, facts: &Facts, end: &End) -> bool {
         return false;
     }
     let unanswered = timers::round_trip_loss(draft).powi(3) > timers::LIKELY;
-    unanswered || timers::is_away(draft, work, ARP) || calls_who_moves(draft, work)
+    unanswered || timers::is_away(draft, work, ARP) || calls_moving_host(draft, work)
 }
 
 fn loses_connections(draft: &Draft, work: &Work, facts: &Facts) -> bool {
@@ -180,7 +181,7 @@ fn loses_connections(draft: &Draft, work: &Work, facts: &Facts) -> bool {
     host.is_some_and(|host| facts.crashed_for.contains(&draft::mobile_name(host)))
 }
 
-fn calls_who_moves(draft: &Draft, work: &Work) -> bool {
+fn calls_moving_host(draft: &Draft, work: &Work) -> bool {
     // INIT is sent again after 1 s (RTO.Initial).
     let opening = work.start + 1000 + 4 * draft.worst_round_trip();
     let peer = work.peer.and_then(|peer| draft.hosts.get(peer)?.moves.first());

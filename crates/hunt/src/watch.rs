@@ -39,6 +39,8 @@ pub struct Watch {
     had: BTreeSet<(HostId, Ipv4Addr)>,
     /// Routers, and mobile hosts that have greeted them since their start.
     greeted: BTreeSet<(HostId, Ipv4Addr)>,
+    /// Hosts that have crashed in this run.
+    crashed: BTreeSet<HostId>,
     /// The router that was asked last for a connection.
     calls: BTreeMap<(String, String), HostId>,
     confirmed: BTreeSet<Path>,
@@ -74,6 +76,7 @@ impl Watch {
             serving: BTreeMap::new(),
             had: BTreeSet::new(),
             greeted: BTreeSet::new(),
+            crashed: BTreeSet::new(),
             calls: BTreeMap::new(),
             confirmed: BTreeSet::new(),
             probes: BTreeMap::new(),
@@ -254,6 +257,7 @@ impl Watch {
 
     /// A router has crashed: it serves no connection any more, and those that it had may fail.
     fn crashed(&mut self, host: HostId) {
+        self.crashed.insert(host);
         self.serving.values_mut().for_each(|serving| serving.retain(|other| *other != host));
         let lost = self.had.iter().filter(|(router, _)| *router == host);
         let owners = lost.filter_map(|(_, of)| self.addresses.get(of)).copied().collect::<Vec<_>>();
@@ -268,7 +272,7 @@ impl Watch {
     fn shipped(&mut self, to: HostId, of: Ipv4Addr) {
         if self.greeted.contains(&(to, of)) {
             self.had.insert((to, of));
-        } else if let Some(owner) = self.addresses.get(&of) {
+        } else if let (true, Some(owner)) = (self.crashed.contains(&to), self.addresses.get(&of)) {
             self.facts.crashed_for.insert(self.name(*owner));
         }
     }

@@ -141,6 +141,7 @@ fn a_crash_is_an_excuse_for_what_is_shipped_before_the_next_greeting() {
     assert!(excused(&["greeted", "crash", "shipped"]));
     assert!(!excused(&["greeted", "crash", "greeted", "shipped"]));
     assert!(!excused(&["greeted", "shipped"]));
+    assert!(!excused(&["shipped"]), "no host has greeted that router");
 }
 
 /// Data by SCTP go to the address that was probed, wherever the answer to the probe comes from.
