@@ -30,7 +30,7 @@ if [ "$1" = test ]; then
     need nft nftables    # tests plant faults with it
     need tc iproute2     # `make sctp-rate` limits the rate of a link with it
     need tshark tshark   # tests read captures with it
-    need chrt util-linux # builds beside runs on Linux give their processor up at once
+    need chrt util-linux # `IDLE` in the Makefile: builds beside timed runs use only idle processor time
     need strace strace   # tests make system calls fail or block
     need dig bind9-dnsutils # a test queries and updates our location manager with dig and nsupdate
     need python3 python3 # tests run programs written in it

@@ -187,7 +187,7 @@ impl StationConfig {
     /// Refuses what cannot work.
     pub fn check(&self) -> Result<(), ConfigError> {
         if self.route_timeout.is_zero() {
-            return Err(ConfigError::new("route_timeout", "must be longer than nothing"));
+            return Err(ConfigError::new("route_timeout", "must be greater than zero"));
         }
         check_network_key(&self.network_key)?;
         if self.delay_exempt.iter().any(|dscp| *dscp > 63) {
@@ -219,7 +219,7 @@ impl MobileConfig {
             return Err(ConfigError::new("stations", "name at least one"));
         }
         if self.route_update_time.is_zero() {
-            return Err(ConfigError::new("route_update_time", "must be longer than nothing"));
+            return Err(ConfigError::new("route_update_time", "must be greater than zero"));
         }
         for step in &self.moves {
             if !self.stations.iter().any(|station| station.name == step.to) {

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, VecDeque};
 use wire::Instant;
 
-/// Keys that are counted in one second. The one that was met first makes room for one more, and is counted anew: a flood of
-/// new keys must not limit those that behave.
+/// Keys that are counted in one second. The oldest is evicted for a new one, and its count starts again at 0. So no
+/// limit holds during a flood of more keys; in return, a flood does not limit a key that is new.
 const KEYS: usize = 1024;
 
 /// How often each key was met in this second.
@@ -12,7 +12,7 @@ const KEYS: usize = 1024;
 pub(crate) struct PerSecond<K> {
     second: u64,
     counts: BTreeMap<K, u16>,
-    /// The same keys in the order in which they were met first.
+    /// The same keys, the oldest first.
     order: VecDeque<K>,
 }
 

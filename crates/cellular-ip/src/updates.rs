@@ -8,10 +8,11 @@ use wire::{Duration, Instant, Packet, WallTime, ntp_distance};
 
 /// The largest difference between two clocks that count as the same: far below any replay window.
 const SAME_CLOCK: i64 = 1_000_000_000;
-/// Clocks that were left and are remembered at a time (ours). Of more, the one that was left first is forgotten.
-const LEFT: usize = 8;
-/// How long they are: longer than any sensible replay window (ours). What a node has accepted is no further ahead than that.
-const COUNTS: Duration = Duration::from_mins(1);
+/// Former clocks that are remembered at a time (ours). When there are more, the oldest is forgotten.
+const FORMER: usize = 8;
+/// How long a former clock is remembered (ours). A node accepts no timestamp that is further ahead than its
+/// `replay_window` (5 s by default). With a `replay_window` of more than this, a host can still be locked out.
+const REMEMBERED: Duration = Duration::from_mins(1);
 
 /// The repetitions of one route-update, as they are configured.
 #[derive(Debug, Default)]
@@ -66,8 +67,8 @@ impl Clock {
         self.last = if ntp_distance(fresh, next) >= 0 || self.last == 0 { fresh } else { next };
     }
 
-    /// The last timestamp, and the first of the present stay.
-    fn signs(&self) -> (u64, Option<u64>) {
+    /// Returns the last timestamp, and the first one of this attachment.
+    fn last_and_first(&self) -> (u64, Option<u64>) {
         (self.last, self.since.map(NonZeroU64::get))
     }
 
@@ -82,16 +83,17 @@ impl Clock {
 
 /// The host's clock, and those that it had before it was set.
 ///
-/// Nodes refuse a timestamp that is too far from their own time. A clock that is set may have become right or wrong, and the
-/// host cannot tell which. So it signs each route-update by both clocks; the nodes accept the one that is right.
+/// Nodes refuse a timestamp that is too far from their own time. A clock that is set may have become right or wrong,
+/// and the host cannot tell which. So it signs each route-update by both clocks; the nodes accept the one that is
+/// right.
 ///
-/// Nor do they accept one that is below the last. A clock that was right, was set forward and is set back again says less than what
-/// was signed meanwhile, if that was near enough to be accepted, and the host does not know how near that is. So it goes on from
-/// there as well, until the clock has come as far.
+/// Nodes also refuse a timestamp below the last accepted one. If a clock is set forward and back, its time is below the
+/// timestamps that were signed meanwhile, which nodes may have accepted. So the host also continues from those
+/// timestamps, until its clock has passed them.
 #[derive(Debug)]
 pub(crate) struct Clocks {
     clock: Clock,
-    /// Few hosts have any.
+    /// Boxed, as few hosts have former clocks.
     before: Option<Box<Before>>,
     chance: Seed,
 }
@@ -99,9 +101,9 @@ pub(crate) struct Clocks {
 /// The clocks that a host had before.
 #[derive(Debug, Default)]
 struct Before {
-    /// The first that was left, as long as the present one is another.
+    /// The first former clock, until the host returns to it.
     former: Option<Clock>,
-    /// Others that were left and have signed something, and until when that counts; the first was left first.
+    /// Later former clocks that have signed, each with the time when it is forgotten; the oldest first.
     left: Vec<(Clock, Instant)>,
 }
 
@@ -110,14 +112,14 @@ impl Before {
         if clock.last == 0 {
             return;
         }
-        if self.left.len() >= LEFT {
+        if self.left.len() >= FORMER {
             self.left.remove(0);
         }
-        self.left.push((clock, now + COUNTS));
+        self.left.push((clock, now + REMEMBERED));
     }
 
-    /// The one that was left last and is the same as this. What it has signed counts on: nodes may have accepted that only while it was
-    /// left, and from now on it may be too far ahead again.
+    /// Returns the latest former clock that shows this time. It stays in the list: nodes may have accepted what it
+    /// signed, and it may soon be too far ahead again.
     fn returned(&self, wall: WallTime) -> Option<Clock> {
         let same = |(clock, _): &&(Clock, Instant)| clock.is_as(wall);
         self.left.iter().rfind(same).map(|(clock, _)| *clock)
@@ -134,8 +136,8 @@ impl Clocks {
         self.clock.wall = wall;
     }
 
-    /// The clock was set; returns whether by more than what counts as the same. The first one that was left stays, as long as
-    /// the new one is another.
+    /// Sets the clock. Returns whether it changed by more than `SAME_CLOCK`. The first former clock is kept until the
+    /// host returns to it.
     pub(crate) fn set(&mut self, now: Instant, wall: WallTime) -> bool {
         if self.clock.is_as(wall) {
             self.clock.wall = wall;
@@ -163,15 +165,15 @@ impl Clocks {
         let former = self.before.as_mut().and_then(|before| before.former.as_mut());
         for clock in former.into_iter().chain([&mut self.clock]) {
             clock.stamp(now, &mut self.chance);
-            stamps.push(clock.signs());
+            stamps.push(clock.last_and_first());
         }
         let Some(before) = &mut self.before else { return stamps };
-        // What all clocks have come to counts no longer.
+        // Timestamps that all clocks have passed are forgotten.
         let is_ahead = |last: u64| stamps.iter().any(|(stamp, _)| ntp_distance(last, *stamp) >= 0);
         before.left.retain(|(clock, until)| now < *until && is_ahead(clock.last));
         for (clock, _) in &mut before.left {
             clock.last = clock.last.wrapping_add(1);
-            stamps.push(clock.signs());
+            stamps.push(clock.last_and_first());
         }
         stamps
     }
@@ -288,9 +290,9 @@ mod tests {
         let at = Instant::from_millis;
         for hour in 0..20 {
             clocks.set(at(1000), ahead(3_600_000 * hour));
-            assert!(clocks.stamps(at(1000)).len() <= LEFT + 2);
+            assert!(clocks.stamps(at(1000)).len() <= FORMER + 2);
         }
-        assert_eq!(clocks.stamps(at(60_999)).len(), LEFT + 2);
+        assert_eq!(clocks.stamps(at(60_999)).len(), FORMER + 2);
         assert_eq!(clocks.stamps(at(61_000)).len(), 2);
     }
 }

@@ -81,7 +81,7 @@ impl SupportRouterConfig {
         check_address("address", self.address)?;
         check_peers(self.address, &[("hosts", &self.hosts), ("routers", &self.routers)])?;
         if self.patience.is_zero() || self.silence < self.patience {
-            let problem = "`patience` must be longer than nothing, and `silence` at least as long";
+            let problem = "`patience` must be greater than zero, and `silence` at least as long";
             return Err(ConfigError::new("patience", problem));
         }
         for (key, bytes) in [("send_buffer", self.send_buffer), ("receive_buffer", self.receive_buffer)] {

@@ -102,18 +102,18 @@ fn silent(plan: &Plan, flows: &[Flow]) -> Vec<String> {
     silent
 }
 
-/// Whether the application that sends, or asks, has an end of its own before the run's. A source of datagrams comes to its end unless its
-/// host is down then.
+/// Whether the application that sends, or asks, is to end before the run. A source of datagrams counts even if its host
+/// is down for good before that.
 fn is_bounded(plan: &Plan, flow: &Flow) -> bool {
     let asks = [(flow.from, flow.to), (flow.to, flow.from)];
     let stop = Some(flow).filter(|flow| flow.transport == Transport::Udp);
     let stop = stop.and_then(|flow| stop_of(plan, flow.from.host, flow.to.at));
-    stop.is_some_and(|stop| is_broken_off(plan, flow.from.host, stop))
+    stop.is_some_and(|stop| is_cut_short(plan, flow.from.host, stop))
         || sends_from(plan, flow.from.host, flow.from.at.port(), flow.begun)
         || asks.into_iter().any(|(here, there)| asks_for(plan, here.host, there.at.port()))
 }
 
-/// When a host's source of datagrams to this address is to stop, if it is ours.
+/// Returns when this host's `constant-rate` source to `to` is to stop; `None` if there is no such role.
 pub(crate) fn stop_of(plan: &Plan, host: HostId, to: SocketAddrV4) -> Option<Instant> {
     let stop = |role: &RoleConfig| match role {
         RoleConfig::ConstantRate(config) if config.to == to => Some(Instant::ZERO + config.stop),
@@ -122,8 +122,8 @@ pub(crate) fn stop_of(plan: &Plan, host: HostId, to: SocketAddrV4) -> Option<Ins
     roles(plan, host).filter_map(stop).max()
 }
 
-/// Whether a source at this host was to stop at this time of the run, and its host is down for good since before that.
-pub(crate) fn is_broken_off(plan: &Plan, host: HostId, stop: Instant) -> bool {
+/// Returns whether this host went down for good before its source was to stop at `stop`, within the run.
+pub(crate) fn is_cut_short(plan: &Plan, host: HostId, stop: Instant) -> bool {
     stop < plan.end() && plan.down_for_good(host).is_some_and(|down| down < stop)
 }
 

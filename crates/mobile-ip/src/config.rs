@@ -251,7 +251,7 @@ impl ForeignAgentConfig {
         check_lifetime("registration_lifetime", self.registration_lifetime)?;
         self.advertise.check()?;
         if self.pending_timeout.is_zero() {
-            return Err(ConfigError::new("pending_timeout", "must be longer than nothing"));
+            return Err(ConfigError::new("pending_timeout", "must be greater than zero"));
         }
         Ok(())
     }
@@ -274,7 +274,7 @@ impl MobileNodeConfig {
 impl Advertise {
     fn check(&self) -> Result<(), ConfigError> {
         if self.interval.is_zero() || self.jitter >= self.interval {
-            let problem = "`interval` must be longer than nothing, and `jitter` shorter than it";
+            let problem = "`interval` must be greater than zero, and `jitter` shorter than it";
             return Err(ConfigError::new("advertise", problem));
         }
         // With less, an agent is lost with one or two advertisements.

@@ -496,7 +496,7 @@ impl MobileNode {
 
     /// No reply: once more, or with another agent.
     fn retry(&mut self, now: Instant, out: &mut Outbox) {
-        let turns = self.registrar.attempts() >= PATIENCE || self.registrar.is_doubtful();
+        let turns = self.registrar.attempts() >= PATIENCE || self.registrar.has_unproven_denial();
         match self.other_agent().filter(|_| turns) {
             Some(other) => self.choose(now, other, out),
             None => self.register(now, out),

@@ -154,8 +154,8 @@ impl Registrar {
         self.attempts
     }
 
-    /// Whether the request that waits for its answer was denied by nobody who proved anything.
-    pub(crate) const fn is_doubtful(&self) -> bool {
+    /// Returns whether the pending request was denied by an unauthenticated reply. A proven denial leaves none pending.
+    pub(crate) const fn has_unproven_denial(&self) -> bool {
         self.is_denied && self.pending.is_some()
     }
 

@@ -90,7 +90,7 @@ fn a_home_agent_that_cannot_work_is_refused() {
     refused(home_agent("registration_lifetime = \"65535s\""), "`registration_lifetime`", "65534s");
     refused(home_agent("replay_window = \"3s\""), "`replay_window`", "longer than 3s");
     refused(home_agent("tunnel_mtu = 547"), "`tunnel_mtu`", "548");
-    refused(home_agent("advertise = { interval = \"0s\" }"), "`advertise`", "longer than nothing");
+    refused(home_agent("advertise = { interval = \"0s\" }"), "`advertise`", "greater than zero");
     refused(home_agent("advertise = { lifetime = \"0s\" }"), "`advertise`", "9000s");
     refused(home_agent("advertise = { lifetime = \"2s\" }"), "`advertise`", "three times `interval` (3s;");
     assert!(home_agent("advertise = { interval = \"700ms\", lifetime = \"3s\" }").is_ok());
@@ -119,7 +119,7 @@ fn a_home_agent_that_cannot_work_is_refused() {
 #[test]
 fn a_foreign_agent_or_mobile_node_that_cannot_work_is_refused() {
     assert!(foreign_agent("").is_ok() && mobile_node("").is_ok());
-    refused(foreign_agent("pending_timeout = \"0s\""), "`pending_timeout`", "longer than nothing");
+    refused(foreign_agent("pending_timeout = \"0s\""), "`pending_timeout`", "greater than zero");
     refused(foreign_agent("address = \"127.0.0.1/8\""), "`address`", "no host's address");
     refused(mobile_node("lifetime = \"2s\""), "`lifetime`", "from 3s to 65534s");
     refused(mobile_node("lifetime = \"1.5s\""), "`lifetime`", "whole seconds");

@@ -14,15 +14,15 @@ const IP_HEADER: usize = 20;
 /// What an answer leaves free of a packet: an AUTH chunk has at most 40 bytes.
 const SLACK: usize = 40;
 
-/// Whether data came in a packet.
+/// The DATA chunks of one packet.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-enum Content {
-    /// None.
-    Nothing,
-    /// Only such as had come before.
-    Repetitions,
-    /// Others too.
-    News,
+enum DataSeen {
+    /// There is none.
+    None,
+    /// Only duplicates.
+    Duplicates,
+    /// At least one that is new.
+    New,
 }
 
 /// One packet while it is read.
@@ -39,7 +39,7 @@ pub(crate) struct Turn<'a> {
     pub(crate) causes: Vec<Cause>,
     /// An ASCONF came before in this packet.
     pub(crate) asconf: bool,
-    data: Content,
+    data: DataSeen,
 }
 
 impl<'a> Turn<'a> {
@@ -53,7 +53,7 @@ impl<'a> Turn<'a> {
             replies: Vec::new(),
             causes: Vec::new(),
             asconf: false,
-            data: Content::Nothing,
+            data: DataSeen::None,
         }
     }
 }
@@ -91,9 +91,9 @@ impl Association {
                 break;
             }
         }
-        if turn.data != Content::Nothing {
+        if turn.data != DataSeen::None {
             self.inbound.packet_ends(now, self.config.sack_delay);
-            self.data_came(now, dst, turn.data == Content::News);
+            self.data_came(now, dst, turn.data == DataSeen::New);
             if self.state == State::ShutdownSent {
                 (self.shutdown_due, self.inbound.due) = (true, true); // section 9.2
             }
@@ -109,7 +109,7 @@ impl Association {
             self.ours.answer_was_lost(now, pause);
         }
         self.heard_from(now, src);
-        self.look_home(now, dst, src);
+        self.probe_chosen_source(now, dst, src);
         self.wake(src);
         self.settle(now);
         verdict
@@ -251,8 +251,8 @@ impl Association {
             let [high, low] = data.stream.to_be_bytes();
             turn.causes.push(Cause::new(Code::INVALID_STREAM, [high, low, 0, 0])); // section 6.5
         }
-        let is_known = self.inbound.knows_number(data.tsn);
-        turn.data = turn.data.max(if is_known { Content::Repetitions } else { Content::News });
+        let is_duplicate = self.inbound.is_duplicate(data.tsn);
+        turn.data = turn.data.max(if is_duplicate { DataSeen::Duplicates } else { DataSeen::New });
         let readable = self.inbound.readable();
         if let Err(violation) = self.inbound.take(data) {
             self.violated(violation.0);
@@ -307,7 +307,7 @@ impl Association {
         let mut r = Reader::new(info, Malformed("sctp_heartbeat"));
         let (Ok(octets), Ok(nonce)) = (r.array::<4>(), r.u64()) else { return };
         let address = Ipv4Addr::from(octets);
-        if self.way_found(now, dst, address, nonce) {
+        if self.route_answered(now, dst, address, nonce) {
             return;
         }
         let Some(path) = self.paths.get(address) else { return };

@@ -136,6 +136,7 @@ pub(crate) fn introduction(
     parameters.push(Parameter::AddressTypes(vec![5]));
     parameters.extend(keys::parameters(config, random));
     let (outbound, inbound) = (config.streams.max(1), config.streams.max(1));
+    // At least 1500 bytes, even if the buffer is smaller: a peer refuses less (RFC 9260, section 3.3.2).
     let a_rwnd = config.receive_buffer.max(handshake::LEAST_WINDOW);
     Init { tag, a_rwnd, outbound, inbound, tsn, parameters }
 }

@@ -84,7 +84,8 @@ impl Hmac {
 }
 
 impl Config {
-    /// How long INIT is sent again before the association is given up.
+    /// Returns the time from the first INIT until the association is given up (RFC 9260, section 5.1): the sum of all
+    /// time-outs.
     pub fn opening_patience(&self) -> Duration {
         let rto = Rto::new(self.rto_bounds());
         let waits = (0..=self.max_init_retransmits).map(|doublings| rto.after(doublings));

@@ -1,56 +1,63 @@
-//! Another way than the one that was chosen, while that one does not carry packets: from another of our addresses, or to another of the
-//! peer's. Nobody says that a way is broken, but three things tell it. Data that are repeated to an address say that their
-//! acknowledgments are lost, which left from another (RFC 9260, section 6.4). After two time-outs in a row a HEARTBEAT leaves from each
-//! other address of ours, and where its answer comes the way works in both directions. And a peer that is heard from another address than
-//! the one that is silent can be reached there.
+//! Another route while the chosen one does not carry packets: from another of our addresses, or to another of the
+//! peer's. No message reports a broken route. There are three signs:
+//!
+//! - Data are repeated to one of our addresses: the acknowledgments, which leave from another, are lost (RFC 9260,
+//!   section 6.4).
+//! - Two time-outs in a row. Then a HEARTBEAT leaves from each other address of ours. A route on which its answer comes
+//!   works in both directions.
+//! - The peer is heard from another address than the silent one: it can be reached there.
 
 use crate::association::Association;
 use crate::locals::Use;
 use crate::path::{Path, PathState};
 use wire::{Instant, Ipv4Addr};
 
-/// Time-outs in a row after which another way is looked for: one may be a lost packet.
+/// Time-outs in a row after which another route is probed. A single one may be a lost packet.
 pub(crate) const SILENT: u32 = 2;
 
-/// What is known of the ways of packets.
+/// What an association knows of routes other than the chosen one.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Detour {
-    /// What HEARTBEATs from other addresses carry, once there was one.
+    /// The nonce of HEARTBEATs that leave from other addresses; `None` before the first.
     nonce: Option<u64>,
-    /// Before this, no more HEARTBEATs from the chosen address.
+    /// The chosen address is not probed again before this.
     next: Instant,
-    /// When data came last that were new, and how many packets with nothing but repetitions came long after that.
+    /// When new data came last.
     news: Instant,
+    /// Packets with duplicates only that came since, not counting copies that the network made.
     repetitions: u32,
 }
 
 impl Association {
-    /// Our address that packets leave from instead of the one that was chosen, as from there they do not reach the peer.
+    /// Returns the address of ours that packets leave from instead of the chosen one, or `None`. From the chosen one
+    /// nothing reaches the peer.
     pub fn detour(&self) -> Option<Ipv4Addr> {
         self.locals.detour.filter(|address| self.locals.sends(*address))
     }
 
-    /// Data came to `local`, new ones or repetitions. No peer repeats within RTO.Min what it was not told to be missing, so what
-    /// comes sooner is a copy that the network has made.
+    /// Takes note of a packet with DATA that came to `local`. Duplicates within half of RTO.Min of the latest new data
+    /// are ignored: a peer repeats data that no SACK reports missing only after RTO.Min, so they are copies that the
+    /// network made.
     pub(crate) fn data_came(&mut self, now: Instant, local: Ipv4Addr, are_new: bool) {
         if are_new {
             (self.detour.news, self.detour.repetitions) = (now, 0);
         } else if now >= self.detour.news + self.config.rto_min / 2 {
             self.detour.repetitions = self.detour.repetitions.saturating_add(1);
-            self.turn_to(now, local);
+            self.send_from(now, local);
         }
     }
 
-    /// Where data from `peer` are acknowledged: there, but of repetitions each second one elsewhere, as their acknowledgment may not
-    /// arrive there (RFC 9260, section 6.4).
+    /// Returns the peer's address for a SACK of data from `peer`: `peer` itself. After every second packet of
+    /// duplicates it is another one, as the SACK may have been lost on the path to `peer` (RFC 9260, section 6.4).
     pub(crate) fn acknowledges_at(&self, peer: Ipv4Addr) -> Ipv4Addr {
         let repetitions = self.detour.repetitions;
         let elsewhere = repetitions > 0 && repetitions.is_multiple_of(2);
         elsewhere.then(|| self.paths.best_besides(peer)).flatten().unwrap_or(peer)
     }
 
-    /// Packets leave from `local` from now on, if they may. What left from elsewhere, and was not answered, leaves again.
-    fn turn_to(&mut self, now: Instant, local: Ipv4Addr) {
+    /// Sends from `local` from now on, if it may send. Retransmits what left from other addresses and was not
+    /// acknowledged.
+    fn send_from(&mut self, now: Instant, local: Ipv4Addr) {
         let before = self.sources();
         let left: Vec<Ipv4Addr> =
             before.iter().filter_map(|(_, source)| *source).filter(|source| *source != local).collect();
@@ -64,9 +71,8 @@ impl Association {
         self.shutdown_due |= self.waits_for_shutdown();
     }
 
-    /// Nothing came back from `peer` within a time-out. If that is not the first, HEARTBEATs from our other addresses tell whether it
-    /// hears us from there.
-    pub(crate) fn look_around(&mut self, peer: Ipv4Addr) {
+    /// Called after each time-out of `peer`. From the second in a row, probes `peer` from our other addresses.
+    pub(crate) fn probe_other_sources(&mut self, peer: Ipv4Addr) {
         let Some(path) = self.paths.get(peer).filter(|path| path.confirmed && path.errors >= SILENT) else {
             return;
         };
@@ -74,22 +80,23 @@ impl Association {
         let is_other = |local: &Ipv4Addr| source != Some(*local) && self.locals.sends(*local);
         let others: Vec<Ipv4Addr> = self.locals.with(Use::All).filter(is_other).collect();
         for local in others {
-            self.try_from(local, peer);
+            self.probe_from(local, peer);
         }
     }
 
-    /// The peer is heard at the address that was chosen, while packets leave from another: perhaps it hears us from there again.
-    pub(crate) fn look_home(&mut self, now: Instant, local: Ipv4Addr, peer: Ipv4Addr) {
-        let is_home = self.locals.preferred == Some(local) && self.locals.sends(local);
-        if self.detour().is_none() || !is_home || now < self.detour.next {
+    /// Probes from the chosen address, if the peer sends to it while our packets leave from another: the route may work
+    /// again.
+    pub(crate) fn probe_chosen_source(&mut self, now: Instant, local: Ipv4Addr, peer: Ipv4Addr) {
+        let is_chosen = self.locals.preferred == Some(local) && self.locals.sends(local);
+        if self.detour().is_none() || !is_chosen || now < self.detour.next {
             return;
         }
         let Some(path) = self.paths.get(peer).filter(|path| path.confirmed) else { return };
         self.detour.next = now + path.rto.current();
-        self.try_from(local, peer);
+        self.probe_from(local, peer);
     }
 
-    fn try_from(&mut self, local: Ipv4Addr, peer: Ipv4Addr) {
+    fn probe_from(&mut self, local: Ipv4Addr, peer: Ipv4Addr) {
         if self.probes() {
             let nonce = self.detour.nonce.unwrap_or_else(|| self.chance.u64());
             self.detour.nonce = Some(nonce);
@@ -98,25 +105,32 @@ impl Association {
         }
     }
 
-    /// HEARTBEAT ACK came to `local`. Returns whether it answers one that tried another way.
-    pub(crate) fn way_found(&mut self, now: Instant, local: Ipv4Addr, peer: Ipv4Addr, nonce: u64) -> bool {
+    /// Handles a HEARTBEAT ACK that came to `local`. Returns whether it answers a probe of another route.
+    pub(crate) fn route_answered(
+        &mut self,
+        now: Instant,
+        local: Ipv4Addr,
+        peer: Ipv4Addr,
+        nonce: u64,
+    ) -> bool {
         if self.detour.nonce != Some(nonce) {
             return false;
         }
-        let is_home = self.locals.preferred == Some(local);
+        let is_chosen = self.locals.preferred == Some(local);
         let Some(path) = self.paths.get_mut(peer).filter(|path| path.confirmed) else { return true };
         let fails = path.errors > 0;
         if path.alive() {
             self.path_event(peer, PathState::Active);
         }
         self.heard();
-        if fails || is_home {
-            self.turn_to(now, local);
+        if fails || is_chosen {
+            self.send_from(now, local);
         }
         true
     }
 
-    /// The peer is heard from `peer`. Data that wait for an address of its that is silent leave for where it is heard.
+    /// Notes that a packet came from `peer`. Data that wait for a silent address of the peer are retransmitted to one
+    /// where it is heard.
     pub(crate) fn heard_from(&mut self, now: Instant, peer: Ipv4Addr) {
         let Some(path) = self.paths.get_mut(peer) else { return };
         path.heard = now;

@@ -446,7 +446,7 @@ pub(crate) fn init_ack(config: &Config, cookie: &Cookie, chance: &Chance) -> Ini
     ack
 }
 
-/// The least window that an INIT or INIT ACK names (RFC 9260, section 3.3.2).
+/// The smallest `a_rwnd` that INIT and INIT ACK may have, in bytes (RFC 9260, section 3.3.2).
 pub(crate) const LEAST_WINDOW: u32 = 1500;
 
 /// Whether an INIT or INIT ACK may be answered; else what to say in ABORT.

@@ -141,7 +141,7 @@ impl Inbound {
     /// Takes a chunk. What is known already, is too far ahead or finds no room is dropped, and the acknowledgment says so.
     pub(crate) fn take(&mut self, data: &Data) -> Result<(), Violation> {
         let tsn = extend(self.cumulative, data.tsn);
-        if self.knows_number(data.tsn) {
+        if self.is_duplicate(data.tsn) {
             if self.duplicates.len() < DUPLICATES {
                 self.duplicates.push(data.tsn);
             }
@@ -180,8 +180,8 @@ impl Inbound {
         }
     }
 
-    /// Whether a chunk with this number has come before.
-    pub(crate) fn knows_number(&self, tsn: u32) -> bool {
+    /// Returns whether a chunk with this TSN was received before.
+    pub(crate) fn is_duplicate(&self, tsn: u32) -> bool {
         let tsn = extend(self.cumulative, tsn);
         tsn <= self.cumulative || self.has(tsn)
     }

@@ -105,7 +105,7 @@ impl Association {
         Some(self.heartbeat_from(src, address, nonce))
     }
 
-    /// The same from this address of ours.
+    /// Returns a HEARTBEAT that leaves from `src`.
     pub(crate) fn heartbeat_from(&self, src: Ipv4Addr, address: Ipv4Addr, nonce: u64) -> Transmit {
         let info = [&address.octets()[..], &nonce.to_be_bytes()].concat();
         Transmit::new(src, address, self.seal(vec![Chunk::Heartbeat(info)]))

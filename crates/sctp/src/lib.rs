@@ -14,7 +14,7 @@
 //! ```text
 //!   inbound    chunks ─> messages        outbound   messages ─> chunks, and again
 //!   path       one address of the peer   locals     our own addresses
-//!   route      from one to the other      detour     another way while that one is silent
+//!   route      from one to the other      detour     another route while the chosen one is silent
 //!   ours       changes that we ask for   theirs     changes that we are asked for
 //!   handshake  second  restart  directory  how it begins, and where the peer may be
 //!   arrive  leave  timers               what an association does, by occasion

@@ -27,7 +27,7 @@ pub(crate) struct Locals {
     absent: Vec<Ipv4Addr>,
     /// The user's choice.
     pub(crate) preferred: Option<Ipv4Addr>,
-    /// What takes its place while packets from there do not reach the peer: see `detour`.
+    /// Replaces `preferred` while packets from there do not reach the peer (module `detour`).
     pub(crate) detour: Option<Ipv4Addr>,
 }
 
@@ -115,12 +115,13 @@ impl Locals {
         self.list.iter().filter(move |(_, usage)| lasting(usage)).map(|(address, _)| *address)
     }
 
-    /// Where a packet leaves from: the detour if there is one, or the first of these that may send, or any that may.
-    pub(crate) fn source(&self, wishes: &[Option<Ipv4Addr>]) -> Option<Ipv4Addr> {
-        let wishes = wishes.iter().copied().chain([self.preferred]);
-        let wishes = std::iter::once(self.detour).chain(wishes).flatten();
+    /// Returns the source of a packet: the first that may send, of the detour, `candidates`, the preferred address and all
+    /// others.
+    pub(crate) fn source(&self, candidates: &[Option<Ipv4Addr>]) -> Option<Ipv4Addr> {
+        let candidates = candidates.iter().copied().chain([self.preferred]);
+        let candidates = std::iter::once(self.detour).chain(candidates).flatten();
         let any = || self.with(Use::All).find(|address| self.sends(*address));
-        wishes.into_iter().find(|wish| self.sends(*wish)).or_else(any)
+        candidates.into_iter().find(|wish| self.sends(*wish)).or_else(any)
     }
 
     /// Where an ASCONF leaves from that deletes `deleted`: also an address that it adds, or that is waited for; or the user's

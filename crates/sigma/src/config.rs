@@ -233,7 +233,7 @@ impl SctpConfig {
     pub fn check(&self) -> Result<(), ConfigError> {
         let wrong = |problem| Err(ConfigError::new("sctp", problem));
         if self.rto_min.is_some_and(|rto| rto.is_zero()) {
-            return wrong("`rto_min` must be longer than nothing");
+            return wrong("`rto_min` must be greater than zero");
         }
         if self.sack_delay.is_some_and(|delay| delay > Duration::from_millis(500)) {
             return wrong("`sack_delay` must be at most 500ms (RFC 9260, section 6.2)");
@@ -316,12 +316,13 @@ impl LocationManagerConfig {
             }
         }
         if usize::from(self.updates) > CODES {
-            let problem =
-                format!("must be at most {CODES}, as so many of a second are told from repetitions");
+            let problem = format!(
+                "must be at most {CODES}: a location manager remembers {CODES} updates of one second, to recognize replays"
+            );
             return Err(ConfigError::new("updates", problem));
         }
         let alive = !self.lifetime.is_zero();
-        if alive { Ok(()) } else { Err(ConfigError::new("lifetime", "must be longer than nothing")) }
+        if alive { Ok(()) } else { Err(ConfigError::new("lifetime", "must be greater than zero")) }
     }
 
     /// Where it answers.

@@ -109,9 +109,9 @@ pub struct LocationManager {
     lapses: Expiry<usize>,
     /// What the wall clock says of [`Instant::ZERO`].
     zero: WallTime,
-    /// The same of the clock that signatures are compared with, which is not set back here. Who has signed by a later one could not
-    /// say where it is until the clock has caught up.
-    steady: WallTime,
+    /// What the signature clock says of [`Instant::ZERO`]. It is never set back: a mobile node that has signed with a
+    /// later time could not update its addresses until the clock had caught up.
+    signature_zero: WallTime,
     /// Who is about to be heard.
     heard: BTreeMap<StreamId, Ipv4Addr>,
     rates: BTreeMap<Ipv4Addr, Rate>,
@@ -146,7 +146,7 @@ impl LocationManager {
             by_name,
             lapses: Expiry::default(),
             zero: WallTime::default(),
-            steady: WallTime::default(),
+            signature_zero: WallTime::default(),
             heard: BTreeMap::new(),
             rates: BTreeMap::new(),
             shared: Rate::default(),
@@ -156,7 +156,7 @@ impl LocationManager {
     }
 
     fn start(&mut self, now: Instant, boot: &Boot, out: &mut Outbox) {
-        (self.zero, self.steady) = (boot.wall, boot.wall);
+        (self.zero, self.signature_zero) = (boot.wall, boot.wall);
         let seconds = self.seconds(now);
         for (key, value) in &boot.stored {
             let name = Name::read(key, 0).ok().map(|(name, _)| name);
@@ -174,7 +174,7 @@ impl LocationManager {
         // The clock was set back meanwhile, if an update was signed later than now.
         let latest = self.entries.iter().map(|entry| entry.place.signed).max().unwrap_or_default();
         let behind = i64::try_from(latest.saturating_sub(self.seconds(now))).unwrap_or(i64::MAX);
-        self.steady = WallTime(self.steady.0.saturating_add(behind.saturating_mul(NANOS)));
+        self.signature_zero = WallTime(self.signature_zero.0.saturating_add(behind.saturating_mul(NANOS)));
         out.stream(
             LISTENER,
             StreamOp::Listen { by: Transport::Udp, local: self.config.at(), foreign: false },
@@ -187,8 +187,8 @@ impl LocationManager {
 
     /// Seconds since 1970, as signatures have them.
     fn seconds(&self, now: Instant) -> u64 {
-        let steady = self.steady.0.saturating_add(now.0.cast_signed());
-        steady.div_euclid(NANOS).max(0).cast_unsigned()
+        let signature_zero = self.signature_zero.0.saturating_add(now.0.cast_signed());
+        signature_zero.div_euclid(NANOS).max(0).cast_unsigned()
     }
 
     fn set_lapse(&mut self, now: Instant, index: usize) {
@@ -554,7 +554,7 @@ impl Role for LocationManager {
                 }
             }
             Input::Stored(key) => self.stored(now, key, out),
-            Input::Wall(zero) => (self.zero, self.steady) = (zero, self.steady.max(zero)),
+            Input::Wall(zero) => (self.zero, self.signature_zero) = (zero, self.signature_zero.max(zero)),
             Input::Packet(..)
             | Input::Link(..)
             | Input::Idle(..)

@@ -47,7 +47,7 @@ struct Waiting {
     stream: StreamId,
     peer: Addr,
     until: Instant,
-    /// What its `Read` asks for.
+    /// Bytes that its latest `Read` asks for.
     wanted: usize,
 }
 
@@ -123,7 +123,7 @@ impl Transport {
     }
 
     /// Whether an association sends from `address` for now, as from the address that was chosen nothing reaches its peer.
-    pub(crate) fn leans_on(&self, address: Ipv4Addr) -> bool {
+    pub(crate) fn is_detour(&self, address: Ipv4Addr) -> bool {
         self.endpoint.associations().any(|(_, it)| it.is_open() && it.detour() == Some(address))
     }
 
@@ -300,7 +300,7 @@ impl Transport {
     }
 
     fn finish(&mut self, now: Instant, id: StreamId, out: &mut Outbox) {
-        // Nothing was written yet: as of one whose INIT is out.
+        // Nothing was written yet. The program gets the same reason as for an association whose INIT was sent.
         if self.stop_listening(id, out) || self.stop_waiting(id, Some(GIVEN_UP), out) {
             return;
         }
@@ -496,7 +496,7 @@ impl User {
     }
 }
 
-/// What who gives up an association that is not open is told.
+/// The reason that a program gets when it closes an association before it opened.
 const GIVEN_UP: &str = "given up";
 
 /// Why an association ended, as programs hear it of any transport.

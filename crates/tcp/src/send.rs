@@ -97,7 +97,7 @@ pub(crate) struct Sender {
     pub(crate) timing: Timing,
     pub(crate) persist: (Duration, Duration),
     pub(crate) most: u32,
-    /// How long so many time-outs take at least.
+    /// A silent peer is given up only after this time (R2), whatever number of time-outs there was.
     pub(crate) patience: Duration,
     pub(crate) capacity: usize,
     pub(crate) nagle: bool,

@@ -100,7 +100,7 @@ impl RequestClient {
             return Err(ConfigError::new("answer", format!("must be 1 to {LONGEST} bytes")));
         }
         if config.every.is_zero() {
-            return Err(ConfigError::new("every", "must be longer than nothing"));
+            return Err(ConfigError::new("every", "must be greater than zero"));
         }
         if config.exchanges == Some(0) {
             return Err(ConfigError::new("exchanges", "must be at least 1"));

@@ -120,7 +120,7 @@ fn a_frozen_daemon_is_named() {
         let output = running.end();
         assert_doubted(&output, |doubt| is_stalled(doubt, host));
         assert_accuses_nothing_else(&output);
-        // The machine may stall for some ms during the run. The second of the frozen daemon is not its.
+        // The machine may stall for some ms during the run. The daemon's freeze of 1 s must not be reported as a stall of the machine.
         let machine =
             |doubt: &Doubt| matches!(doubt, Doubt::MachineStalled { stall_ms, .. } if *stall_ms > 500.0);
         assert!(!output.doubts.iter().any(machine), "{:#?}", output.doubts);

@@ -27,8 +27,8 @@ const CALLING: u8 = 16;
 /// Flag (ours): the call is not answered.
 const UNANSWERED: u8 = 32;
 
-/// What a connection is known by, for good. A number alone may come again when its host restarts: it begins at the clock's second,
-/// and a clock may go back. The sequence of a call does not.
+/// Identifies a connection. Its number alone may be reused after its host restarts: numbers start at the second of the
+/// clock, which may be set back. The sequence of a call is not reused.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct ConnectionId {
     /// Its number.
@@ -71,7 +71,7 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// What it is known by.
+    /// Returns the identifier of this connection.
     pub const fn id(&self) -> ConnectionId {
         ConnectionId { number: self.connection, call: self.call }
     }

@@ -25,7 +25,7 @@ use streams::far;
 use wire::ipv4::Header;
 use wire::{Duration, Instant, Ipv4Addr, Packet, Reason, WallTime, udp};
 
-/// So long after its program has closed a connection it is still named to routers: the last FIN may be sent again a few times.
+/// How long greetings still name a connection that its program has closed: the last FIN may be retransmitted.
 const CLOSING: Duration = Duration::from_secs(30);
 
 #[derive(Clone, Copy, Debug)]

@@ -15,7 +15,7 @@ const LONGEST_REPEAT: Duration = Duration::from_secs(4);
 /// While it has connections a host repeats its last greeting after this time: only its answer says that the router still knows of
 /// them. One that has restarted does not, and its advertisements need not show that it has. As often as other soft state here.
 const REFRESH: Duration = Duration::from_secs(3);
-/// A host whose router does not answer for so long gives its connections up: nobody is to wait for ever.
+/// A host gives up its connections when its router has not answered for this time.
 const HOPELESS: Duration = Duration::from_mins(1);
 
 impl MobileHost {

@@ -143,7 +143,8 @@ impl MobileHost {
                 }
             }
             StreamEvent::Data(bytes) => match &mut connection.state {
-                // More than was asked for is nobody's: a stream with a hole would be worse than none.
+                // More bytes than the program asked for cannot be delivered. A stream with a gap would be wrong, so it
+                // ends.
                 State::Open(_) if bytes.len() > connection.wanted => {
                     self.end(program, Some(refused::RESET), out);
                 }
@@ -254,7 +255,7 @@ impl Connection {
         }
     }
 
-    /// What routers know it by, once one was called for it.
+    /// Returns its identifier, or `None` before a router was called.
     pub(super) const fn id(&self) -> Option<ConnectionId> {
         match &self.state {
             State::Open(entry) | State::Calling { entry, called: true, .. } => Some(entry.id()),
@@ -267,7 +268,7 @@ impl Connection {
         self.id().is_some()
     }
 
-    /// How routers name it, once it has a call.
+    /// Returns the entry for a connection that is about to be called for. The caller sets `call`.
     const fn entry(&self, router: Addr, host: Addr) -> Entry {
         Entry {
             connection: self.number,

@@ -67,7 +67,10 @@ impl SupportRouter {
             Body::Abort { connection } => {
                 let expected = |stage: &Stage| matches!(stage, Stage::Expected | Stage::Arriving(_));
                 let current = self.judge(address, sequence) == Verdict::Taken;
-                if self.known(address, connection).is_some_and(|here| current && expected(&here.stage)) {
+                if self
+                    .connection_by_id(address, connection)
+                    .is_some_and(|here| current && expected(&here.stage))
+                {
                     self.lose(now, address, &[connection.number], "cannot be moved", out);
                 }
             }
@@ -142,8 +145,8 @@ impl SupportRouter {
         greeting.zip(link.peer).is_some_and(|(greeting, peer)| greeting.message.previous.contains(&peer))
     }
 
-    /// The connection that is meant, and not another with its number.
-    fn known(&mut self, host: Ipv4Addr, id: ConnectionId) -> Option<&mut Connection> {
+    /// Returns the connection with this number, if its call is the same.
+    fn connection_by_id(&mut self, host: Ipv4Addr, id: ConnectionId) -> Option<&mut Connection> {
         self.connection(host, id.number).filter(|here| here.entry.id() == id)
     }
 
@@ -183,7 +186,7 @@ impl SupportRouter {
         out: &mut Outbox,
     ) {
         let number = of.number;
-        let Some(connection) = self.known(address, of) else { return };
+        let Some(connection) = self.connection_by_id(address, of) else { return };
         let Stage::Arriving(arriving) = &mut connection.stage else { return };
         if arriving.by != by {
             return;
@@ -213,7 +216,7 @@ impl SupportRouter {
     }
 
     fn stage(&mut self, address: Ipv4Addr, of: ConnectionId, by: StreamId, (way, bytes): (Way, Vec<u8>)) {
-        let Some(connection) = self.known(address, of) else { return };
+        let Some(connection) = self.connection_by_id(address, of) else { return };
         let Stage::Arriving(arriving) = &mut connection.stage else { return };
         if arriving.by != by {
             return;
@@ -236,7 +239,7 @@ impl SupportRouter {
         out: &mut Outbox,
     ) {
         let taken = self.hosts.get(&address).is_some_and(|host| host.has_taken(of, attempt));
-        let connection = self.known(address, of).filter(|_| !taken);
+        let connection = self.connection_by_id(address, of).filter(|_| !taken);
         if let Some(here) = connection
             && let Stage::Arriving(arriving) = &mut here.stage
             && (arriving.by, here.attempt) == (by, attempt)

@@ -1,11 +1,12 @@
-//! What this host's stack does not answer, or only by resets: connections that are on their way, went elsewhere, or have ended.
+//! Guards: tuples on which this host's stack answers nothing, or only resets. The connections are being moved, have
+//! left, or have ended.
 
 use super::{Due, LISTENER, SupportRouter};
 use crate::message::Entry;
 use node::{Guard, Outbox, StreamOp, Tuple};
 use wire::{Duration, Instant, Ipv4Addr};
 
-/// So long a connection's last segments are taken in: a few times what a FIN that was lost waits for. Not the two minutes of
+/// How long a connection's last segments are intercepted: several retransmissions of a lost FIN. Not the two minutes of
 /// TIME-WAIT, for its host may use the port again, at another router.
 const LAST_SEGMENTS: Duration = Duration::from_secs(10);
 /// Connections that have ended, whose last segments are taken in at a time.
@@ -37,12 +38,13 @@ impl SupportRouter {
         self.ended.remove(&tuple);
     }
 
-    /// For a while it says nothing on this tuple, or only resets.
+    /// Drops or resets what comes on this tuple for `silence`.
     pub(super) fn silence(&mut self, now: Instant, tuple: Tuple, guard: Guard, out: &mut Outbox) {
         self.silence_until(now + self.config.silence, tuple, guard, out);
     }
 
-    /// For a while it answers by resets. A guard answers segments that come to this host; so they have to.
+    /// Answers by resets for `silence`. A guard sees only segments that come to this host, so they are intercepted
+    /// meanwhile.
     pub(super) fn refuse(&mut self, now: Instant, tuple: Tuple, out: &mut Outbox) {
         self.silence(now, tuple, Guard::Reset, out);
         self.resets.insert(tuple);
@@ -55,14 +57,14 @@ impl SupportRouter {
         }
     }
 
-    /// A half has ended at an earlier router. Here is no socket that could answer what its peer says last, and a reset, of this
-    /// host's stack or of the mobile host's, would tell of an error.
+    /// A half has ended at an earlier router. This router has no socket that could answer its peer's last segments. A
+    /// reset, from this host's stack or the mobile host's, would report an error.
     pub(super) fn last_segments(&mut self, now: Instant, tuple: Tuple, out: &mut Outbox) {
         self.take_in_last_segments(now, tuple);
         self.silence_until(now + LAST_SEGMENTS, tuple, Guard::Drop, out);
     }
 
-    /// A host has so many of these at most: of more, the one that has stood for the longest time is lifted.
+    /// Sets a guard until `until`. A host has at most `GUARDS` guards: beyond that, the oldest is lifted.
     fn silence_until(&mut self, until: Instant, tuple: Tuple, guard: Guard, out: &mut Outbox) {
         Self::guard(tuple, guard, out);
         self.due.set(Due::Silence(tuple), until);
@@ -74,7 +76,7 @@ impl SupportRouter {
         }
     }
 
-    /// A guard has stood long enough.
+    /// Lifts a guard.
     pub(super) fn speaks_again(&mut self, tuple: Tuple, out: &mut Outbox) {
         self.not_silent(tuple);
         Self::guard(tuple, None, out);
@@ -90,7 +92,7 @@ impl SupportRouter {
         }
     }
 
-    /// Whose connection it is: a far half has the host's end here, and a near half a router's.
+    /// Returns the mobile host of a tuple: its local address in a far half, its remote address in a near half.
     fn host_of(&self, tuple: Tuple) -> Ipv4Addr {
         let local = *tuple.local.ip();
         if self.hosts.contains_key(&local) { local } else { *tuple.remote.ip() }

@@ -32,7 +32,7 @@ pub(super) struct Host {
     taken: VecDeque<(ConnectionId, u32)>,
     /// Connections that it was told are lost, each with how often it will be told again.
     lost: VecDeque<(ConnectionId, u32)>,
-    /// Tuples on which this router is silent for its sake, or only resets: the last is last.
+    /// Tuples that are guarded because of this host (dropped or reset), the oldest first.
     pub(super) silent: VecDeque<Tuple>,
 }
 
@@ -42,8 +42,8 @@ const LOST_AGAIN: u32 = 5;
 
 /// So many connections that were taken are remembered; and as many that are over.
 const REMEMBERED: usize = 256;
-/// A host makes its router silent on so many tuples at a time: eight times both halves of all its connections.
-const SILENT: usize = 8 * 2 * CONNECTIONS;
+/// Guards that one host can have at a time: eight times both halves of all its connections.
+const GUARDS: usize = 8 * 2 * CONNECTIONS;
 
 impl Host {
     pub(super) const fn new(key: Key) -> Self {
@@ -101,7 +101,7 @@ impl Host {
         }
     }
 
-    /// Which it is to be told again.
+    /// Returns what it must be notified of again.
     pub(super) fn lost_again(&mut self) -> Vec<ConnectionId> {
         let again = self.lost.iter().map(|(id, _)| *id).collect();
         self.lost.retain_mut(|(_, times)| {
@@ -111,11 +111,11 @@ impl Host {
         again
     }
 
-    /// This router is silent on one more tuple; which makes room, if there are too many.
+    /// Notes a guarded tuple. Returns the one to lift, if there are more than `GUARDS`.
     pub(super) fn note_silent(&mut self, tuple: Tuple) -> Option<Tuple> {
         self.silent.retain(|other| *other != tuple);
         self.silent.push_back(tuple);
-        if self.silent.len() > SILENT { self.silent.pop_front() } else { None }
+        if self.silent.len() > GUARDS { self.silent.pop_front() } else { None }
     }
 
     /// Whether another router is to answer what becomes of its connections.
@@ -146,8 +146,8 @@ impl Host {
         }
     }
 
-    /// Whether this attempt to hand a connection over to this router has succeeded. That stays true when the connection has ended
-    /// since: a former router that asks only then has a state of the past, and must not go on from it.
+    /// Returns whether this attempt to hand a connection over to this router has succeeded. That stays true when the
+    /// connection has ended since: a former router that asks later has outdated state, and must not continue from it.
     pub(super) fn has_taken(&self, id: ConnectionId, attempt: u32) -> bool {
         self.taken.iter().any(|(other, latest)| *other == id && *latest >= attempt)
     }

@@ -113,7 +113,9 @@ pub struct SupportRouter {
     refused: BTreeMap<Reason, u64>,
 }
 
+/// The stream on which callers are listened for, and guards are set.
 const LISTENER: StreamId = StreamId(0);
+
 impl SupportRouter {
     /// A router with this configuration.
     pub fn new(config: SupportRouterConfig, chance: Seed) -> Result<Self, ConfigError> {

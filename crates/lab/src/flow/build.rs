@@ -54,13 +54,13 @@ impl<'a> Builder<'a> {
             // What a host would have sent that is down for good, it did not: its silence since then says nothing.
             let stop = stop_of(self.plan, path.from.0, path.to_at);
             let goes_on = |down: Instant| stop.map_or(down.since(last) <= silence, |stop| stop > down);
-            let is_broken_off = self.plan.down_for_good(path.from.0).is_some_and(goes_on);
+            let went_down_sending = self.plan.down_for_good(path.from.0).is_some_and(goes_on);
             let ends = arrivals.last().map(|arrival| arrival.at).into_iter();
             let ends = ends.chain(packets.lost.iter().map(|lost| lost.at)).chain([last]);
             let ended = ends.max().filter(|_| stopped);
             // Whether there was more to come, a receiver of datagrams learns from the last one alone.
             let is_last = |one: &Arrival| path.sendings.last().is_some_and(|last| last.packet == one.packet);
-            let is_complete = stopped && !is_broken_off && arrivals.iter().any(is_last);
+            let is_complete = stopped && !went_down_sending && arrivals.iter().any(is_last);
             let until = ended.unwrap_or(end);
             let flow = Flow {
                 from: End { host: path.from.0, at: path.from_at },

@@ -3,7 +3,7 @@
 
 use super::stream::is_application;
 use crate::Plan;
-use crate::failure::{asks_for, is_broken_off, sends_from};
+use crate::failure::{asks_for, is_cut_short, sends_from};
 use node::{AppChange, AppEvent, StreamId};
 use roles::RoleConfig;
 use std::collections::{BTreeMap, BTreeSet};
@@ -134,7 +134,7 @@ impl Counted {
                 let receiver = owners.get(source.to.ip());
                 if starts && receiver.is_some_and(|receiver| !self.given.contains(receiver)) {
                     all.push(format!("{sender} > {}, UDP: no datagram arrived", name(&source.to)));
-                } else if starts && is_broken_off(plan, id, Instant::ZERO + source.stop) {
+                } else if starts && is_cut_short(plan, id, Instant::ZERO + source.stop) {
                     all.push(format!("{sender} > {}, UDP: unfinished when the run ended", name(&source.to)));
                 }
             }

@@ -58,7 +58,7 @@ impl Story<'_> {
                 arrival.is_none() && self.ordered(last, end).iter().any(|[_, ended]| ended.2 == NOT_ENDED);
             let held = if waits { packets.held.as_slice() } else { &[] };
             let is_due = arrival.is_some()
-                || (is_pending(flow, packets, held, last) && !ends_too_early(packets, place, [last, end]));
+                || (is_pending(flow, packets, held, last) && !ends_too_early(packets, place, last, end));
             // A handoff accounts for what is missed since it began, and a hole for what was missed before.
             let begun = handoffs.iter().filter(|handoff| is_of(handoff, index, flow, last, end));
             let begun = begun.map(|handoff| handoff.begun).min();

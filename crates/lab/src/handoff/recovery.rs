@@ -15,18 +15,19 @@ pub(super) fn window(packets: &Packets, before: Instant) -> Duration {
     LEAST.max(packets.round_trip(before).unwrap_or_default()).max(packets.spacing * 2)
 }
 
-/// The least time-out of a transport (RFC 6298, section 2.4; RFC 9260, section 16: `RTO.Min`).
-const LEAST_TIMEOUT: Duration = Duration::from_secs(1);
+/// The least time-out that the RFCs give (RFC 6298, section 2.4; RFC 9260, section 16: RTO.Min). Linux's TCP has 200
+/// ms: the rule is generous there.
+const RTO_MIN: Duration = Duration::from_secs(1);
 
-/// Whether the run ended, at `end`, before the sender of a stream had to send again what its receiver misses since `last`, all before
-/// `place` being there. The sender waits for its first time-out: at most three round trips (RFC 6298, section 2.2), and 1 s at least.
-/// Nobody can say then that nothing would have come.
-pub(super) fn ends_too_early(packets: &Packets, place: u64, [last, end]: [Instant; 2]) -> bool {
+/// Returns whether the run ended (`end`) before the sender of a stream had to repeat what its receiver has missed since
+/// `last`. The receiver has all bytes before `place`. The first time-out is three round trips (RFC 6298, section 2.2),
+/// and at least 1 s. Whether new data would have come is then unknown.
+pub(super) fn ends_too_early(packets: &Packets, place: u64, last: Instant, end: Instant) -> bool {
     let sent = packets.first_sent(place);
     let waits = packets.waits.iter().filter(|wait| wait.to > end).map(|wait| wait.from);
     let due = sent.into_iter().chain(waits).min().map_or(last, |due| due.max(last));
     let timeout = packets.round_trip(due).unwrap_or_default() * 3;
-    packets.is_stream && end.since(due) <= timeout.max(LEAST_TIMEOUT)
+    packets.is_stream && end.since(due) <= timeout.max(RTO_MIN)
 }
 
 /// What a flow is given, against what it was given before a cut.

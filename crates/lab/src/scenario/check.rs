@@ -54,7 +54,7 @@ pub(crate) fn check_hosts(
 
 fn time(scenario: &Scenario) -> Result<(), Wrong> {
     if scenario.duration == Duration::ZERO {
-        return Err(("duration".to_owned(), "a run lasts longer than nothing, as 10s".to_owned()));
+        return Err(("duration".to_owned(), "a run lasts longer than 0 s, as 10s".to_owned()));
     }
     if scenario.duration > LONGEST {
         return Err((

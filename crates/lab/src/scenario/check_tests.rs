@@ -292,7 +292,7 @@ const CASES: &[(&str, &str, &str)] = &[
         "[host.\"../west\"]",
         "line 20, column 7: `host.../west`: a host's name is 1 to 15 letters",
     ),
-    ("\"5s\"", "\"0s\"", "line 2, column 12: `duration`: a run lasts longer than nothing"),
+    ("\"5s\"", "\"0s\"", "line 2, column 12: `duration`: a run lasts longer than 0 s"),
     ("\"5s\"", "5", "line 2, column 12: `duration`: 5 has no unit"),
     ("\"5s\"", "\"5s", "line 2, column 15: "),
 ];

@@ -190,8 +190,9 @@ impl AsconfAck {
         Ok(Self { serial, responses })
     }
 
-    /// Leaves out what is too much for a chunk of so many bytes (RFC 5061, section 5.2): the last responses, as what has none behind a
-    /// refusal counts as refused. Where no refusal would be left of those that there are, all would count as done, so nothing is cut.
+    /// Cuts the last responses, so that the chunk has at most `most` bytes (RFC 5061, section 5.2). A request without a
+    /// response counts as refused if an earlier response is a refusal, and as done otherwise. So if no refusal would
+    /// remain of those that there are, nothing is cut.
     pub(crate) fn cut(&mut self, most: usize) {
         let mut len = 8;
         let fits = |response: &&Response| {

@@ -1,4 +1,5 @@
-//! One of two ways does not carry packets any more, and nobody says so: the other one is found, and left again when the first one works.
+//! One of two routes stops carrying packets without a report. The other one is found, and given up when the first works
+//! again.
 
 use crate::harness::{CN, World, mn, noise};
 use crate::roaming::has;
@@ -51,7 +52,7 @@ fn what_comes_by_the_other_way_is_acknowledged_by_it() {
     }
 }
 
-/// Who sends has time-outs: by the second one the other way is tried, and what was lost leaves by it.
+/// The sender's second time-out starts the probe of the other route; lost data leave by it.
 #[test]
 fn data_that_are_not_acknowledged_leave_by_the_way_that_works() {
     let mut world = moved(&quick());

@@ -291,9 +291,10 @@ mod tests {
         }
     }
 
-    /// RFC 8945, section 4.2: class ANY, and no time to live. The code does not cover what stands there, but what has to.
+    /// RFC 8945, section 4.2: the class is ANY and the TTL is 0. The MAC is computed over these values, not over the
+    /// received ones, so a changed class or TTL must be refused by the parser.
     #[test]
-    fn a_signature_is_of_any_class_and_does_not_last() {
+    fn a_tsig_of_another_class_or_with_a_ttl_is_malformed() {
         let (bytes, _) = key(1).sign(&request(), None, NOW);
         let class_at = request().len() + key(1).name.as_bytes().len() + 2;
         assert_eq!(bytes[class_at..class_at + 6], [0, 255, 0, 0, 0, 0]);

@@ -96,9 +96,10 @@ impl MobileNode {
             && (open.is_empty() || open.into_iter().any(|id| self.transport.addresses(id).contains(&address)))
     }
 
-    /// Whether an association has no address but this one, or none that works.
-    pub(super) fn is_the_last(&self, address: Ipv4Addr) -> bool {
-        self.transport.leans_on(address)
+    /// Returns whether an association depends on this address: it has no other, or sends from it instead of the chosen
+    /// one.
+    pub(super) fn is_needed(&self, address: Ipv4Addr) -> bool {
+        self.transport.is_detour(address)
             || self.transport.open().into_iter().any(|id| self.transport.addresses(id) == [address])
     }
 

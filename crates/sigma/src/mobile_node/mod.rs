@@ -323,8 +323,9 @@ impl MobileNode {
         if let Some(at) = better {
             return self.hand_off(now, at, out);
         }
-        // However weak it is, it is kept while it carries what the other one does not.
-        let carries = |at: usize| self.address_of(at).is_some_and(|address| self.transport.leans_on(address));
+        // A weak network is kept while an association sends through it because the chosen one does not carry packets.
+        let carries =
+            |at: usize| self.address_of(at).is_some_and(|address| self.transport.is_detour(address));
         let is_lost = |at: usize| self.cell_of(Some(at)).is_some_and(|cell| self.monitor.is_lost(now, cell));
         let over = self.others().find(|at| is_lost(*at) && !carries(*at));
         if let Some(at) = over {
@@ -345,7 +346,7 @@ impl MobileNode {
     fn parked(&mut self, now: Instant, out: &mut Outbox) {
         let others: Vec<usize> = self.others().collect();
         for at in others {
-            if self.address_of(at).is_some_and(|address| self.is_the_last(address)) {
+            if self.address_of(at).is_some_and(|address| self.is_needed(address)) {
                 self.timers.set(Timer::Park, now + self.config.park);
             } else {
                 self.leave_network(now, at, out);
