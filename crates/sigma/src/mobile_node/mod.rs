@@ -97,6 +97,8 @@ pub struct MobileNode {
     current: Option<usize>,
     /// The network that was lost before there was another, and the radio that has its address still.
     broken: Option<(Iface, usize)>,
+    /// The last address that the host's own stack refused, until it is asked again.
+    refused: Option<Ipv4Addr>,
     /// What associations have asked of their peers, and were not answered.
     asked: BTreeSet<(AssociationId, Change)>,
     /// Changes that at least one peer has made, while others have not answered yet.
@@ -140,6 +142,7 @@ impl MobileNode {
             timers: Timers::default(),
             current: None,
             broken: None,
+            refused: None,
             asked: BTreeSet::new(),
             accepted: BTreeSet::new(),
             lacking: BTreeMap::new(),
@@ -227,7 +230,7 @@ impl MobileNode {
             let Some(Network { address, router, .. }) = self.network(at).cloned() else { return };
             self.set(radio, Standing::Ready(at));
             out.route(late(address.address), None);
-            out.add_address(iface, address);
+            self.assign(iface, at, address, out);
             out.route(by_source(address.address), by(iface, router));
             out.mark(Event::AddressReady { address: address.address }.into());
             match (self.current, self.broken.take()) {
@@ -236,6 +239,20 @@ impl MobileNode {
                 (None, Some(lost)) => self.repair(now, lost, at, out),
             }
         }
+    }
+
+    /// Gives an interface its address. The address of a link that was lost is the host's still: an operating system refuses to add it
+    /// again.
+    fn assign(&mut self, iface: Iface, at: usize, address: InterfaceAddress, out: &mut Outbox) {
+        let is_here = self.refused.take() != Some(address.address);
+        let kept = self.broken.filter(|(_, lost)| *lost == at && is_here).map(|(iface, _)| iface);
+        if kept == Some(iface) {
+            return;
+        }
+        if let Some(before) = kept {
+            out.remove_address(before, address);
+        }
+        out.add_address(iface, address);
     }
 
     /// The first network.
@@ -457,6 +474,7 @@ impl MobileNode {
         };
         let Some(radio) = self.radios.iter().position(is_there).filter(|_| is_added) else { return };
         out.route(by_source(address.address), None);
+        self.refused = Some(address.address);
         if let Some((_, standing)) = self.radios.get(radio).copied() {
             self.link_lost(now, radio, standing, out);
         }
