@@ -103,7 +103,13 @@ impl Output {
 
     /// Whether the only thing against it is that a busy host delayed it.
     pub(crate) fn was_only_late(&self) -> bool {
-        self.status.code() == Some(4) && !self.doubts.is_empty() && self.doubts.iter().all(Doubt::is_timing)
+        self.ended_with_4() && !self.doubts.is_empty() && self.doubts.iter().all(Doubt::is_timing)
+    }
+
+    /// `make` ends with 2 whatever its command ended with, and says what that was.
+    fn ended_with_4(&self) -> bool {
+        let code = self.status.code();
+        code == Some(4) || (code == Some(2) && text(&self.stderr).trim_end().ends_with("Error 4"))
     }
 }
 
