@@ -572,7 +572,7 @@ fn a_mobile_host_keeps_as_many_of_its_packets_as_it_was_told() {
     assert_eq!(sent.iter().filter(|effect| matches!(effect, Effect::Send(None, _))).count(), 2);
 }
 
-/// Base stations are on the air. Whoever asks for a route-update by another interface is none.
+/// A base station asks for route-updates by radio. Requests that come by another interface are refused.
 #[test]
 fn an_update_request_by_another_interface_than_the_radio_is_not_answered() {
     let mut bench = mobile("");

@@ -39,8 +39,8 @@ pub struct Watch {
     had: BTreeSet<(HostId, Ipv4Addr)>,
     /// Routers, and mobile hosts that have greeted them since their start.
     greeted: BTreeSet<(HostId, Ipv4Addr)>,
-    /// Hosts that have crashed in this run.
-    crashed: BTreeSet<HostId>,
+    /// Pairs that were in `greeted`: the router has crashed since, and this host has not greeted it again.
+    forgotten: BTreeSet<(HostId, Ipv4Addr)>,
     /// The router that was asked last for a connection.
     calls: BTreeMap<(String, String), HostId>,
     confirmed: BTreeSet<Path>,
@@ -76,7 +76,7 @@ impl Watch {
             serving: BTreeMap::new(),
             had: BTreeSet::new(),
             greeted: BTreeSet::new(),
-            crashed: BTreeSet::new(),
+            forgotten: BTreeSet::new(),
             calls: BTreeMap::new(),
             confirmed: BTreeSet::new(),
             probes: BTreeMap::new(),
@@ -212,7 +212,9 @@ impl Watch {
         let address = |value: &Value| value.as_text().and_then(|text| text.parse::<Ipv4Addr>().ok());
         let of = field("host").and_then(address);
         if mark.name == "greeted" {
-            self.greeted.extend(of.map(|of| (host, of)));
+            let pair = of.map(|of| (host, of));
+            self.greeted.extend(pair);
+            self.forgotten.retain(|other| Some(*other) != pair);
         }
         if mark.name == "shipped" {
             let to = field("to").and_then(address).and_then(|to| self.addresses.get(&to)).copied();
@@ -257,22 +259,22 @@ impl Watch {
 
     /// A router has crashed: it serves no connection any more, and those that it had may fail.
     fn crashed(&mut self, host: HostId) {
-        self.crashed.insert(host);
         self.serving.values_mut().for_each(|serving| serving.retain(|other| *other != host));
         let lost = self.had.iter().filter(|(router, _)| *router == host);
         let owners = lost.filter_map(|(_, of)| self.addresses.get(of)).copied().collect::<Vec<_>>();
         let names: Vec<String> = owners.into_iter().map(|owner| self.name(owner)).collect();
         self.facts.crashed_for.extend(names);
         self.had.retain(|(router, _)| *router != host);
+        self.forgotten.extend(self.greeted.iter().filter(|(router, _)| *router == host));
         self.greeted.retain(|(router, _)| *router != host);
     }
 
     /// All of a connection was sent to a router. It may have taken it: no other router knows, if it crashes now, or if it has crashed
     /// since the greeting that the sender acts on.
     fn shipped(&mut self, to: HostId, of: Ipv4Addr) {
-        if self.greeted.contains(&(to, of)) {
+        if !self.forgotten.contains(&(to, of)) {
             self.had.insert((to, of));
-        } else if let (true, Some(owner)) = (self.crashed.contains(&to), self.addresses.get(&of)) {
+        } else if let Some(owner) = self.addresses.get(&of) {
             self.facts.crashed_for.insert(self.name(*owner));
         }
     }

@@ -486,6 +486,19 @@ fn comes_from_the_right() -> (Stage, StreamId) {
     (stage, right)
 }
 
+/// The host has named both other routers, and both offer its connection.
+fn both_others_offer() -> (Stage, [StreamId; 2]) {
+    let mut stage = Stage::new();
+    stage.at(10);
+    stage.greets(10, &[RIGHT, THIRD], vec![entry(1, RIGHT)]);
+    let [right, third] = [RIGHT, THIRD].map(|router| stage.links(router));
+    for link in [right, third] {
+        stage.says(link, 1, offer(10));
+        stage.said(link);
+    }
+    (stage, [right, third])
+}
+
 #[test]
 fn a_connection_is_given_up_only_by_the_offer_that_it_is_expected_by() {
     let (mut stage, right) = comes_from_the_right();
@@ -526,14 +539,7 @@ fn a_commit_is_of_the_attempt_that_came() {
     assert!(stage.marks().is_empty());
 
     // Another router that may have it commits what has come from the right.
-    let mut stage = Stage::new();
-    stage.at(10);
-    stage.greets(10, &[RIGHT, THIRD], vec![entry(1, RIGHT)]);
-    let [right, third] = [RIGHT, THIRD].map(|router| stage.links(router));
-    for link in [right, third] {
-        stage.says(link, 1, offer(10));
-        stage.said(link);
-    }
+    let (mut stage, [right, third]) = both_others_offer();
     stage.ships(right, 1, entry(1, RIGHT), 4);
     stage.says(third, 1, Body::Entry(entry(1, RIGHT), 4));
     assert_eq!(stage.commits(third, 1, 1, 4), [Verdict::Failed]);
@@ -563,14 +569,7 @@ fn what_comes_of_a_connection_has_its_ends_and_comes_by_one_way() {
     assert!(stage.halves.is_empty());
     assert_eq!(stage.commits(right, 1, 1, 1), [Verdict::Failed]);
 
-    let mut stage = Stage::new();
-    stage.at(10);
-    stage.greets(10, &[RIGHT, THIRD], vec![entry(1, RIGHT)]);
-    let [right, third] = [RIGHT, THIRD].map(|router| stage.links(router));
-    for link in [right, third] {
-        stage.says(link, 1, offer(10));
-        stage.said(link);
-    }
+    let (mut stage, [right, third]) = both_others_offer();
     stage.says(right, 1, Body::Entry(entry(1, RIGHT), 1));
     stage.ships(third, 1, entry(1, RIGHT), 1);
     stage.says(third, 1, Body::UserBuffer(Way::Up, vec![9; 5]));
@@ -600,7 +599,7 @@ fn a_number_that_comes_again_is_another_connection() {
     stage.ships(right, 1, again, 1);
     assert_eq!(stage.commits(right, 1, 1, 1), [Verdict::Taken]);
     assert_eq!(stage.marks(), ["taken"]);
-    // Of the former one too it is said that it was taken: whoever asks must not go on with it.
+    // The answer about the former connection is `Taken` as well: a router that asks must not continue it.
     stage.says(right, 0, Body::Status { host: HOST, connection: id(1), attempt: 1, sequence: 10 });
     assert_eq!(stage.said(right), [answer(1, 1, Verdict::Taken)]);
 

@@ -121,7 +121,7 @@ impl Locals {
         let candidates = candidates.iter().copied().chain([self.preferred]);
         let candidates = std::iter::once(self.detour).chain(candidates).flatten();
         let any = || self.with(Use::All).find(|address| self.sends(*address));
-        candidates.into_iter().find(|wish| self.sends(*wish)).or_else(any)
+        candidates.into_iter().find(|address| self.sends(*address)).or_else(any)
     }
 
     /// Where an ASCONF leaves from that deletes `deleted`: also an address that it adds, or that is waited for; or the user's

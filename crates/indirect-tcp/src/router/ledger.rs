@@ -40,7 +40,7 @@ pub(super) struct Host {
 /// where one datagram in ten is lost.
 const LOST_AGAIN: u32 = 5;
 
-/// So many connections that were taken are remembered; and as many that are over.
+/// How many are remembered for each host: connections that were taken here, connections that are over, and calls, of each this many.
 const REMEMBERED: usize = 256;
 /// Guards that one host can have at a time: eight times both halves of all its connections.
 const GUARDS: usize = 8 * 2 * CONNECTIONS;

@@ -423,7 +423,7 @@ fn lost_acknowledgments_hide_no_stall() {
     assert!(hidden > 0, "no seed loses acknowledgments alone");
 }
 
-/// The run ends within the sender's first time-out: nobody can say that nothing would have come.
+/// The run ends within the sender's first time-out. Whether new data would have come is unknown.
 #[test]
 fn a_run_that_ends_within_a_time_out_has_no_never() {
     let text = BURSTS.replace("burst = { enter = 0.001, leave = 0.01 }\n", "");

@@ -29,7 +29,7 @@ fn relayed(changes: &str, asked: &Request) -> (ForeignAgent, Vec<Registration>) 
     (agent, messages)
 }
 
-/// A home agent grants what was asked for, or less. One that says more gets nobody a longer visit.
+/// A home agent grants at most the lifetime that was asked for. A reply with more does not lengthen the visit.
 #[test]
 fn a_visit_lasts_no_longer_than_was_asked_for() {
     let mut asked = request(Instant::from_millis(1000), HOME);
@@ -76,7 +76,7 @@ fn what_is_signed_for_the_foreign_agent_does_not_reach_the_mobile_node() {
     assert_eq!(to_node.authentication(Between::ForeignHome), None);
 }
 
-/// Answers go to the link address that a request came from, and a group's is nobody's.
+/// Replies go to the link address that a request came from. A multicast address is refused: it belongs to no single host.
 #[test]
 fn a_request_from_the_link_address_of_a_group_is_not_relayed() {
     let now = Instant::from_millis(1000);

@@ -312,8 +312,8 @@ fn after_three_requests_without_an_answer_another_agent_is_asked() {
 
 // --- a registration lifetime of 0 --------------------------------------------------------------------------------------
 
-/// Anybody on the link can advertise in the name of an agent that it takes no registrations. Its visitor signs no end of its
-/// registration for that, and asks for as much as before.
+/// Advertisements are not authenticated: any host on the link can send one with a registration lifetime of 0 and the agent's address. The
+/// agent's visitor does not deregister then, and asks for the same lifetime as before.
 #[test]
 fn an_advertised_registration_lifetime_of_zero_ends_no_registration() {
     let at = Instant::from_millis;
