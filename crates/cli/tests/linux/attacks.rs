@@ -292,18 +292,19 @@ fn a_home_agent_binds_nobody_without_the_key() {
     );
 }
 
-#[test]
-fn a_support_router_holds_few_callers_and_none_for_long() {
-    const ROUTER: Case = Case {
-        addresses: ["10.3.0.1/24", "10.9.0.1/24"],
-        config: r#"role = [{ kind = "indirect-tcp/support-router", address = "10.3.0.1",
+const SUPPORT_ROUTER: Case = Case {
+    addresses: ["10.3.0.1/16", "10.9.0.1/24"],
+    config: r#"role = [{ kind = "indirect-tcp/support-router", address = "10.3.0.1",
     hosts = [{ address = "10.3.0.7", key = "000102030405060708090a0b0c0d0e0f" }],
     routers = [{ address = "10.4.0.1", key = "101112131415161718191a1b1c1d1e1f" }] }]"#,
-        attackers: &[Ipv4Addr::new(10, 3, 0, 7), Ipv4Addr::new(10, 3, 0, 66)],
-        descriptors: None,
-    };
+    attackers: &[Ipv4Addr::new(10, 3, 0, 7), Ipv4Addr::new(10, 3, 0, 66)],
+    descriptors: None,
+};
+
+#[test]
+fn a_support_router_holds_few_callers_and_none_for_long() {
     prints(
-        &ROUTER,
+        &SUPPORT_ROUTER,
         "indirect_tcp.py",
         &[
             "wrong-key itcp_forged+1 same",
@@ -332,6 +333,26 @@ fn a_support_router_holds_few_callers_and_none_for_long() {
             "replay nothing same",
             "older itcp_stale+1 same",
             "noise same",
+        ],
+    );
+}
+
+#[test]
+fn a_flood_of_many_hosts_keeps_no_mobile_host_from_its_support_router() {
+    prints(
+        &SUPPORT_ROUTER,
+        "indirect_tcp_many.py",
+        &[
+            "authentic nothing CHANGED",
+            "greetings-of-many counted same",
+            "forged-by-many counted same",
+            "replayed-by-many counted same",
+            "noise-of-many counted same",
+            "icmp-errors-of-many same",
+            "icmp-errors-about-calls same",
+            "calls-of-many same",
+            "a-call-behind-them itcp_magic+1 same",
+            "the-host-in-the-flood True",
         ],
     );
 }
@@ -375,9 +396,55 @@ fn a_host_in_a_cell_moves_no_other_host() {
             "data-of-nobody uplink_no_mapping+1 same",
             "flood limited 3000 same",
             "noise same",
+            "authentic-again nothing same",
+            "forged-by-many counted same",
+            "replayed-by-many counted same",
+            "forged-for-many counted same",
+            "data-of-many counted same",
+            "icmp-errors-of-many same",
+            "data-for-many counted same",
             "after-all-attacks 020000000007",
             "authentic-elsewhere nothing same",
             "after-the-host-moved 020000000009",
+            "a-move-in-the-flood True",
+        ],
+    );
+}
+
+#[test]
+fn a_host_in_the_cell_of_a_base_station_moves_no_other_host() {
+    const STATION: Case = Case {
+        addresses: ["", ""],
+        config: r#"role = [{ kind = "cellular-ip/station", id = 2, gateway = "10.9.0.1", radio = "visited",
+    network_key = "000102030405060708090a0b0c0d0e0f", uplink = { interface = "up", mac = "02:00:00:00:00:09" } }]"#,
+        attackers: &[],
+        descriptors: None,
+    };
+    prints(
+        &STATION,
+        "cellular_ip_station.py",
+        &[
+            "authentic nothing CHANGED",
+            "after-the-authentic 020000000007",
+            "replay stale_timestamp+1 same",
+            "older stale_timestamp+1 same",
+            "out-of-window stale_timestamp+1 same",
+            "wrong-key bad_auth+1 same",
+            "other-station wrong_serving_bs+1 same",
+            "other-gateway wrong_gateway+1 same",
+            "from-above wrong_direction+1 same",
+            "data-of-another uplink_mismatch+1 same",
+            "data-of-the-host 1",
+            "forged-by-many counted same",
+            "replayed-by-many counted same",
+            "forged-for-many counted same",
+            "data-of-many counted same",
+            "data-for-many counted same",
+            "icmp-errors-of-many same",
+            "after-the-floods 020000000007",
+            "authentic-elsewhere nothing same",
+            "after-the-host-moved 020000000009",
+            "a-move-in-the-flood True",
         ],
     );
 }
@@ -385,7 +452,7 @@ fn a_host_in_a_cell_moves_no_other_host() {
 #[test]
 fn a_location_manager_moves_nobody_without_the_key() {
     const MANAGER: Case = Case {
-        addresses: ["10.3.0.1/24", "10.9.0.1/24"],
+        addresses: ["10.3.0.1/16", "10.9.0.1/24"],
         config: r#"role = [{ kind = "sigma/location-manager", address = "10.3.0.1", zone = "sigma.example",
     mobile_nodes = [{ name = "mn.sigma.example", key = "000102030405060708090a0b0c0d0e0f" }] }]"#,
         attackers: &[Ipv4Addr::new(10, 3, 0, 66)],
@@ -412,6 +479,13 @@ fn a_location_manager_moves_nobody_without_the_key() {
             "loop-of-names FORMERR+1 same",
             "lying-counts FORMERR+1 same",
             "noise same",
+            "questions-of-many counted same",
+            "unsigned-of-many counted same",
+            "forged-of-many counted same",
+            "replayed-by-many counted same",
+            "short-of-many counted same",
+            "icmp-errors-of-many same",
+            "a-signed-update-in-the-flood True",
         ],
     );
 }
@@ -454,6 +528,12 @@ fn an_association_is_ended_and_changed_by_its_peer_alone() {
             "truncated sctp_truncated+1 same",
             "no-association sctp_no_association+1 same",
             "floods same",
+            "openings-of-many same",
+            "forged-cookies-of-many counted same",
+            "aborts-of-many counted same",
+            "icmp-errors-of-many counted same",
+            "icmp-errors-about-it counted same",
+            "a-newcomer-in-the-flood True",
             "alive answered",
             "abort nothing CHANGED",
         ],

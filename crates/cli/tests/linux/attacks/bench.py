@@ -3,12 +3,16 @@
 Python's standard library only, and nothing of Wayfare: what is sent here was written from the documents of the protocols.
 """
 
+import itertools
 import json
 import socket
 import struct
+import threading
 import time
 
 BOOKKEEPING = {"consumed", "ethertype"}  # a role took the packet; this host's kernel speaks of other things
+# What is said to hosts that there are not waits for their link addresses in vain, or makes room for what waits since.
+NOBODY = {"no_neighbor", "neighbor_queue_full", "neighbor_table_full"}
 
 
 def checksum(data):
@@ -32,6 +36,33 @@ def udp(src, dst, port, payload, length=None, **more):
     return ip(src, dst, 17, struct.pack("!HHHH", port, port, length, 0) + payload, **more)
 
 
+def icmp(src, dst, kind, code, content):
+    message = bytes([kind, code, 0, 0]) + content
+    return ip(src, dst, 1, message[:2] + struct.pack("!H", checksum(message)) + message[4:])
+
+
+def icmp_errors(of, protocol, port, quoted=b""):
+    """Errors from many hosts about packets that this one is said to have sent: no such net, host, protocol and port, too big for
+    a path, too many hops, a wrong header; and two kinds that nobody heeds any more (RFC 6633; a redirect)."""
+    kinds = [(3, 0), (3, 1), (3, 2), (3, 3), (3, 4), (11, 0), (12, 0), (4, 0), (5, 1)]
+    for number in range(1800):
+        kind, code = kinds[number % len(kinds)]
+        to = one_of_many(number + 7)
+        content = quoted or struct.pack("!HHII", port, 10000 + number, number, 0)
+        rest = struct.pack("!HH", 0, 68) if (kind, code) == (3, 4) else socket.inet_aton(to) if kind == 5 else bytes(4)
+        yield number, icmp(one_of_many(number), of, kind, code, rest + ip(of, to, protocol, content))
+
+
+def one_of_many(number):
+    """An address on the link of 10.3.0.0/16; there are 60 000 of them."""
+    return socket.inet_ntoa(struct.pack("!I", 0x0A031000 + number))
+
+
+def station(number):
+    """The link address of that host."""
+    return b"\x02\x66" + struct.pack("!I", number)
+
+
 def mac(text):
     return bytes.fromhex(text.replace(":", ""))
 
@@ -53,6 +84,16 @@ class Link:
                 yield self.socket.recv(2000)
             except (socket.timeout, BlockingIOError):
                 return
+
+    def hear(self, seconds):
+        """The frames of so long, however many there are."""
+        self.socket.settimeout(0.02)
+        end = time.time() + seconds
+        while time.time() < end:
+            try:
+                yield self.socket.recv(2000)
+            except (socket.timeout, BlockingIOError):
+                pass
 
     def answer_arp(self, frame, address, own):
         """Answers a question for this host's address."""
@@ -122,3 +163,44 @@ class Daemon:
         counted = [f"{reason}+{after[reason] - before.get(reason, 0)}" for reason in sorted(after)]
         counted = [word for word in counted if not word.endswith("+0")]
         print(name, *(counted or ["nothing"]), "same" if now == state else "CHANGED", flush=True)
+
+    def flood(self, name, named, frames, link, to):
+        """Frames of many hosts. How often which reason counts depends on the time that it takes: what is printed is whether any of
+        those did that are `named`, if there are such."""
+        state, before = self.settled()
+        pour(frames, link, to)
+        now, after = self.settled()
+        counted = {reason for reason in after if after[reason] > before.get(reason, 0)}
+        words = ["counted" if counted & set(named.split()) else f"UNCOUNTED: {sorted(counted)}"] if named else []
+        print(name, *words, "same" if now == state else "CHANGED", flush=True)
+
+
+def many(datagram, count=3000):
+    """One of each of so many hosts."""
+    return ((number, datagram(number)) for number in range(count))
+
+
+def pour(frames, link, to, burst=500):
+    """Each from the link address of its host."""
+    for number, datagram in frames:
+        link.send(to, station(number), datagram)
+        if number % burst == burst - 1:
+            time.sleep(0.01)
+
+
+def during(frames, link, to, ask, tries=6):
+    """Whether an honest host gets its answer in a flood that goes on all the while, as it repeats its question. The flood has some
+    3000 frames a second: what a daemon has to do for them, and not the time that the machine takes for it, is in question."""
+    over = threading.Event()
+
+    def flood():
+        while not over.is_set():
+            pour(itertools.takewhile(lambda _: not over.is_set(), frames()), link, to, burst=30)
+
+    pouring = threading.Thread(target=flood)
+    pouring.start()
+    time.sleep(0.3)
+    answered = any(ask() for _ in range(tries))
+    over.set()
+    pouring.join()
+    return answered

@@ -3,43 +3,18 @@
 Arguments: the control socket, the interface to the cell, the one to the gateway's uplink.
 """
 
-import hashlib
-import hmac
 import os
 import random
-import socket
-import struct
 import sys
 import time
 
-from bench import Daemon, Link, ip, mac, udp
+from bench import Daemon, Link, during, icmp_errors, ip, mac, many, udp
+from cip import GATEWAY, HOST, checksummed, ntp, update
 
 GATEWAY_AIR, GATEWAY_UP = mac("020000000001"), mac("020000000002")
 ATTACKER, MOBILE, ROUTER = mac("020000000066"), mac("020000000007"), mac("020000000009")
-GATEWAY, HOST, OTHER, STATION = "10.9.0.1", "10.1.0.7", "10.1.0.8", 1
-NETWORK_KEY, R_MH = bytes(range(16)), bytes(range(8))
+OTHER = "10.1.0.8"
 daemon, air, up = Daemon(sys.argv[1]), Link(sys.argv[2]), Link(sys.argv[3])
-
-
-def ntp(ahead=0):
-    now = time.time() + ahead + 2208988800
-    return struct.pack("!II", int(now), int((now % 1) * (1 << 32)) & 0xFFFFFFFF)
-
-
-def checksummed(message):
-    total = sum(struct.unpack("!%dH" % ((len(message) + 1) // 2), message + b"\0" * (len(message) % 2)))
-    while total >> 16:
-        total = (total & 0xFFFF) + (total >> 16)
-    return message[:2] + struct.pack("!H", ~total & 0xFFFF) + message[4:]
-
-
-def update(host=HOST, gateway=GATEWAY, stamp=None, flags=2, generation=1, station=STATION, key=NETWORK_KEY, code=0, more=b""):
-    session = hmac.new(key, b"CIPv1 session" + bytes([generation]) + socket.inet_aton(host) + R_MH, hashlib.sha256).digest()
-    head = (stamp or ntp()) + bytes([flags, 28, 0, 0, generation, 0, 0, 0]) + R_MH
-    tail = bytes([3, 4]) + struct.pack("!I", station) + more
-    covered = socket.inet_aton(host) + socket.inet_aton(gateway) + bytes([253, code, 0, 0]) + head + bytes(16) + tail
-    digest = hmac.new(session, covered, hashlib.sha256).digest()[:16]
-    return ip(host, gateway, 1, checksummed(bytes([253, code, 0, 0]) + head + digest + tail))
 
 
 def send(datagram, link=air, to=GATEWAY_AIR, by=ATTACKER):
@@ -108,7 +83,57 @@ for _ in range(1500):
     air.send(GATEWAY_AIR, ATTACKER, bytes(bad[: chance.randrange(1, len(bad) + 1)]))
     air.send(GATEWAY_AIR, ATTACKER, os.urandom(chance.randrange(1, 200)))
 print("noise", "same" if daemon.settled()[0] == state else "CHANGED")
+
+
+# Of many: each neighbor is limited by itself. A host may have any address of the network.
+def host_of(number):
+    return f"10.1.{(number + 16) >> 8}.{(number + 16) & 255}"
+
+
+def forged_for(number):
+    return update(host=host_of(number), key=bytes(16))
+
+
+def data_of(number):
+    return udp(host_of(number), "10.9.0.2", 9000, b"x")
+
+
+def data_for(number):
+    return udp("10.9.0.2", host_of(number), 9000, b"x")
+
+
+again = update()
+daemon.attack("authentic-again", send(again, by=MOBILE))
+forged = update(key=bytes(16))  # later than what was accepted: a timestamp that is older is refused before the digest is looked at
+daemon.flood("forged-by-many", "bad_auth auth_limit", many(lambda _: forged), air, GATEWAY_AIR)
+daemon.flood("replayed-by-many", "stale_timestamp auth_limit", many(lambda _: again), air, GATEWAY_AIR)
+daemon.flood("forged-for-many", "bad_auth auth_limit", many(forged_for), air, GATEWAY_AIR)
+daemon.flood("data-of-many", "uplink_no_mapping", many(data_of), air, GATEWAY_AIR)
+daemon.flood("icmp-errors-of-many", "", icmp_errors(GATEWAY, 17, 9000), up, GATEWAY_UP)
+daemon.flood("data-for-many", "no_mapping", many(data_for), up, GATEWAY_UP)
 downlink("after-all-attacks")
 time.sleep(1)  # until the limit of the flood is over
 daemon.attack("authentic-elsewhere", send(update(), by=ROUTER))
 downlink("after-the-host-moved")
+
+
+tries = iter(range(100))
+
+
+def moved_back():
+    """Whether the host's own update is taken, so that data for it go to where it is now. They never go to a third one."""
+    text = b"for the host in the flood %03d" % next(tries)
+    air.send(GATEWAY_AIR, MOBILE, update())
+    time.sleep(0.1)
+    up.send(GATEWAY_UP, ROUTER, udp("10.9.0.2", HOST, 9000, text))
+    got = {frame[:6] for frame in air.hear(0.4) if text in frame and frame[6:12] == GATEWAY_AIR}
+    if got - {MOBILE, ROUTER}:
+        print("A WRONG ONE", *got, flush=True)
+    return got == {MOBILE}
+
+
+def mixed(number):
+    return [forged, again, forged_for(number), data_of(number)][number % 4]
+
+
+print("a-move-in-the-flood", during(lambda: many(mixed), air, GATEWAY_AIR, moved_back))

@@ -12,10 +12,11 @@ import struct
 import sys
 import time
 
-from bench import Daemon
+from bench import NOBODY, Daemon, Link, during, icmp_errors, mac, many, one_of_many, udp
 
+MANAGER_LINK = mac("020000000001")
 MANAGER, OWN, ZONE, NODE, KEY = "10.3.0.1", "10.3.0.66", "sigma.example", "mn.sigma.example", bytes(range(16))
-daemon = Daemon(sys.argv[1])
+daemon, air = Daemon(sys.argv[1], NOBODY), Link(sys.argv[2])
 door = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 door.bind((OWN, 0))
 door.settimeout(2)
@@ -81,3 +82,35 @@ for _ in range(1500):
     send(bytes(bad[: chance.randrange(1, len(bad) + 1)]))()
     send(os.urandom(chance.randrange(1, 200)))()
 print("noise", "same" if daemon.settled()[0] == state else "CHANGED")
+
+
+def of_many(payload):
+    return many(lambda number: udp(one_of_many(number), MANAGER, 53, payload(number)))
+
+
+unsigned, forged, asked = update(), signed(update(), key=bytes(16)), question()
+daemon.flood("questions-of-many", "NOERROR", of_many(lambda _: asked), air, MANAGER_LINK)
+daemon.flood("unsigned-of-many", "REFUSED", of_many(lambda _: unsigned), air, MANAGER_LINK)
+daemon.flood("forged-of-many", "BADSIG", of_many(lambda _: forged), air, MANAGER_LINK)
+daemon.flood("replayed-by-many", "NOERROR", of_many(lambda _: good), air, MANAGER_LINK)
+daemon.flood("short-of-many", "unreadable", of_many(lambda _: b"xy"), air, MANAGER_LINK)
+daemon.flood("icmp-errors-of-many", "", icmp_errors(MANAGER, 17, 53), air, MANAGER_LINK)
+
+
+def moves():
+    """Whether the mobile node's own update is answered (RFC 2136, section 2.2: no error)."""
+    message = signed(update(place="10.1.8.101"))
+    door.settimeout(0.5)
+    door.sendto(message, (MANAGER, 53))
+    try:
+        while True:
+            answer = door.recv(2000)
+            if answer[:2] == message[:2]:
+                return answer[3] & 15 == 0
+    except socket.timeout:
+        return False
+
+
+mixed = [asked, unsigned, forged, good, b"xy"]
+flood = lambda: of_many(lambda number: mixed[number % len(mixed)])
+print("a-signed-update-in-the-flood", during(flood, air, MANAGER_LINK, moves))

@@ -10,13 +10,14 @@ import struct
 import sys
 import time
 
-from bench import Daemon
+from bench import NOBODY, Daemon, Link, during, icmp_errors, ip, mac, many, one_of_many
 
 SERVER, PEER, OTHER, PORT, OWN_PORT = "10.3.0.1", "10.3.0.7", "10.3.0.66", 9000, 9001
 TAG, TSN = 0x11223344, 1000
 INIT, INIT_ACK, HEARTBEAT, ABORT, SHUTDOWN, COOKIE_ECHO, COOKIE_ACK, SHUTDOWN_COMPLETE = 1, 2, 4, 6, 7, 10, 11, 14
 ASCONF = 0xC1
-daemon = Daemon(sys.argv[1])
+SERVER_LINK = mac("020000000001")
+daemon, air = Daemon(sys.argv[1], NOBODY), Link(sys.argv[2])
 raw = {}
 for address in (PEER, OTHER):
     raw[address] = socket.socket(socket.AF_INET, socket.SOCK_RAW, 132)
@@ -133,6 +134,43 @@ def floods():
 state, _ = daemon.settled()
 floods()
 print("floods", "same" if daemon.settled()[0] == state else "CHANGED", flush=True)
+
+
+def of_many(content):
+    return many(lambda number: ip(one_of_many(number), SERVER, 132, content(number)))
+
+
+daemon.flood("openings-of-many", "", of_many(lambda number: packet(0, opening(tag=number + 1))), air, SERVER_LINK)
+forged, aborts = chunk(COOKIE_ECHO, os.urandom(len(cookie))), packet(peers, chunk(ABORT))
+daemon.flood("forged-cookies-of-many", "sctp_cookie_forged", of_many(lambda number: packet(number + 1, forged)), air, SERVER_LINK)
+daemon.flood("aborts-of-many", "sctp_no_association", of_many(lambda _: aborts), air, SERVER_LINK)
+# About the association, with a tag that is not the peer's, and with the peer's own address as the one that cannot be reached.
+disbelieved = "icmp_about_nothing icmp_ignored sctp_icmp_stranger sctp_icmp_tag"
+about = struct.pack("!HHII", PORT, OWN_PORT, peers ^ 1, 0)
+daemon.flood("icmp-errors-of-many", disbelieved, icmp_errors(SERVER, 132, PORT), air, SERVER_LINK)
+daemon.flood("icmp-errors-about-it", disbelieved, icmp_errors(SERVER, 132, PORT, quoted=about), air, SERVER_LINK)
+
+
+def newcomer():
+    """Whether another host opens an association: its INIT is answered, and its cookie too."""
+    try:
+        send(packet(0, opening(tag=77), port=9100), OTHER)()
+        answer = heard(OTHER, INIT_ACK)
+        at = 16
+        while struct.unpack("!H", answer[at : at + 2])[0] != 7:
+            at += struct.unpack("!H", answer[at + 2 : at + 4])[0] + 3 & ~3
+        echoed = answer[at + 4 : at + struct.unpack("!H", answer[at + 2 : at + 4])[0]]
+        tag = struct.unpack("!I", answer[:4])[0]
+        send(packet(tag, chunk(COOKIE_ECHO, echoed), port=9100), OTHER)()
+        heard(OTHER, COOKIE_ACK)
+        send(packet(tag, chunk(ABORT), port=9100), OTHER)()
+        return True
+    except socket.timeout:
+        return False
+
+
+flood = lambda: of_many(lambda number: packet(0, opening(tag=number + 1)))
+print("a-newcomer-in-the-flood", during(flood, air, SERVER_LINK, newcomer), flush=True)
 # It answers its peer still.
 send(packet(peers, chunk(HEARTBEAT, parameter(1, b"question"))))()
 print("alive", "answered" if heard(PEER, 5)[4:] == b"question" else "another")
