@@ -32,7 +32,7 @@ const HOSTS: usize = 4096;
 const SHARED: u16 = 4096;
 /// Signatures that are verified in a second (ours). One costs less than 10 us, so all of them are less than a fifth of a processor.
 const VERIFIED: u16 = 20_000;
-/// The same for each mobile node and address of which the last signature held, beside those. So a flood from other addresses does not
+/// The same for each mobile node and the address of its last update, beside those. So a flood from other addresses does not
 /// use up what such a host needs.
 const VERIFIED_OF_KNOWN: u16 = 2000;
 /// What an answer to a message with options says of ours (RFC 6891, section 6.2.3): it takes as much as fits a link.
@@ -51,7 +51,8 @@ struct Entry {
     under_way: VecDeque<Option<Accepted>>,
     updates: Rate,
     queries: Rate,
-    /// Where its last message with a signature that held came from, and what of that address is verified.
+    /// Where its last update that was no repetition came from, and what of that address is verified. Who has heard a signed message
+    /// can repeat it from anywhere.
     known: Option<Ipv4Addr>,
     verified: Rate,
 }
@@ -235,7 +236,7 @@ impl LocationManager {
             if !self.may_verify(now, host, signed) {
                 return self.ignore("too many signatures", id, out);
             }
-            match self.signer(now, host, signed, is_update) {
+            match self.signer(now, signed, is_update) {
                 Ok(key) => asked.signer = Some((key, signed.tsig.mac.clone())),
                 Err(_) if !self.may_answer(now, host) => return self.ignore(TOO_MANY, id, out),
                 Err(failure) => return self.distrust(now, id, &asked, signed, failure, out),
@@ -285,22 +286,15 @@ impl LocationManager {
 
     /// Whose key signed a message. An update that was signed before the last that was accepted is not in time (RFC 8945,
     /// section 5.2.3).
-    fn signer(
-        &mut self,
-        now: Instant,
-        host: Ipv4Addr,
-        signed: &Signed,
-        is_update: bool,
-    ) -> Result<usize, Failure> {
+    fn signer(&self, now: Instant, signed: &Signed, is_update: bool) -> Result<usize, Failure> {
         let seconds = self.seconds(now);
         let index = self.by_name.get(&signed.tsig.key).copied().ok_or(Failure::BadKey)?;
-        let entry = self.entries.get_mut(index).ok_or(Failure::BadKey)?;
+        let entry = self.entries.get(index).ok_or(Failure::BadKey)?;
         signed.verify(&entry.key, None, seconds)?;
         let is_old = is_update && signed.tsig.time < entry.latest().signed;
         if is_old {
             return Err(Failure::BadTime);
         }
-        entry.known = Some(host);
         Ok(index)
     }
 
@@ -374,6 +368,7 @@ impl LocationManager {
         }
         let most = self.config.updates;
         let Some(entry) = self.entries.get_mut(index) else { return };
+        entry.known = Some(host);
         if !entry.updates.may(now, most) {
             return self.refuse(now, id, &asked, Rcode::Refused, out);
         }

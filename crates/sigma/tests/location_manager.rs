@@ -398,6 +398,26 @@ fn a_flood_does_not_stop_who_signs() {
     }
 }
 
+/// Who has heard signed messages repeats them from an address of its own: that makes it no address of the mobile node, whose signatures
+/// are verified in a flood of forged ones.
+#[test]
+fn a_repetition_from_elsewhere_does_not_stop_who_signs() {
+    let mut stage = Stage::new();
+    let elsewhere = Ipv4Addr::from_bits(0x0a63_0001);
+    let first = stage.signed(&update(OLD));
+    assert_eq!(stage.rcode(&first), Rcode::NoError);
+    let question = stage.signed(&query("mn.sigma.example", kind::A));
+    for repeated in [&first, &question] {
+        stage.send_from(elsewhere, repeated);
+    }
+    let bad = forged().sign(&update(NEW), None, stage.seconds()).0;
+    for number in 0..25_000 {
+        stage.send_from(Ipv4Addr::from_bits(0x0a64_0000 + number), &bad);
+    }
+    let next = stage.signed(&update(NEW));
+    assert_eq!(stage.rcode(&next), Rcode::NoError);
+}
+
 /// Who has heard an update repeats it: that uses up nothing of what the mobile node may say.
 #[test]
 fn repetitions_do_not_stop_a_mobile_node() {
