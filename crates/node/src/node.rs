@@ -398,7 +398,11 @@ impl Node {
             Act::Route(key, route) => self.rules.set_route(now, role, *key, *route),
             Act::Gate(port, gate) => self.rules.set_gate(role, *port, *gate),
             Act::Neighbor(iface, address, neighbor) => self.net().arp.set(*iface, *address, *neighbor),
-            Act::Address(iface, address, true) => self.add_address(now, *iface, *address),
+            Act::Address(iface, address, true) => {
+                let is_new = !self.net().addresses.contains(&(*iface, *address));
+                debug_assert!(is_new, "{address:?} is there: an operating system refuses to add it again");
+                self.add_address(now, *iface, *address);
+            }
             Act::Address(iface, address, false) => self.remove_address(now, *iface, *address),
             _ => {}
         }
