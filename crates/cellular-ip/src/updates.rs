@@ -9,10 +9,10 @@ use wire::{Duration, Instant, Packet, WallTime, ntp_distance};
 /// The largest difference between two clocks that count as the same: far below any replay window.
 const SAME_CLOCK: i64 = 1_000_000_000;
 /// Former clocks that are remembered at a time (ours). When there are more, the oldest is forgotten.
-const FORMER: usize = 8;
+const FORMER_CLOCKS: usize = 8;
 /// How long a former clock is remembered (ours). A node accepts no timestamp that is further ahead than its
 /// `replay_window` (5 s by default). With a `replay_window` of more than this, a host can still be locked out.
-const REMEMBERED: Duration = Duration::from_mins(1);
+const FORMER_CLOCK_LIFETIME: Duration = Duration::from_mins(1);
 
 /// The repetitions of one route-update, as they are configured.
 #[derive(Debug, Default)]
@@ -112,10 +112,10 @@ impl Before {
         if clock.last == 0 {
             return;
         }
-        if self.left.len() >= FORMER {
+        if self.left.len() >= FORMER_CLOCKS {
             self.left.remove(0);
         }
-        self.left.push((clock, now + REMEMBERED));
+        self.left.push((clock, now + FORMER_CLOCK_LIFETIME));
     }
 
     /// Returns the latest former clock that shows this time. It stays in the list: nodes may have accepted what it
@@ -290,9 +290,9 @@ mod tests {
         let at = Instant::from_millis;
         for hour in 0..20 {
             clocks.set(at(1000), ahead(3_600_000 * hour));
-            assert!(clocks.stamps(at(1000)).len() <= FORMER + 2);
+            assert!(clocks.stamps(at(1000)).len() <= FORMER_CLOCKS + 2);
         }
-        assert_eq!(clocks.stamps(at(60_999)).len(), FORMER + 2);
+        assert_eq!(clocks.stamps(at(60_999)).len(), FORMER_CLOCKS + 2);
         assert_eq!(clocks.stamps(at(61_000)).len(), 2);
     }
 }

@@ -90,8 +90,7 @@ fn router() -> Stage<SupportRouter> {
 
 fn entry() -> Entry {
     Entry {
-        connection: 4,
-        call: 3,
+        id: ConnectionId { number: 4, call: 3 },
         host: Addr::new(HOST, 49_152),
         router: Addr::new(RIGHT, PORT),
         peer: Addr::new(FIXED, 80),
@@ -189,7 +188,7 @@ fn the_answer_to_a_forward_pointer_is_the_routers() {
     let before = stage.role.deadline();
     stage.hear(RIGHT, LEFT, &bytes(reply, &router_key()));
     assert!(stage.role.deadline() > before, "it is not repeated");
-    let lost = Signed::new(Lost { host: HOST, router: RIGHT, connections: vec![entry().id()] }, &host_key());
+    let lost = Signed::new(Lost { host: HOST, router: RIGHT, connections: vec![entry().id] }, &host_key());
     stage.refuses(RIGHT, LEFT, &lost.emit(), "itcp_unexpected");
 }
 
@@ -314,7 +313,7 @@ fn a_router_that_has_only_its_own_key_speaks_for_no_host_and_no_other_router() {
     host.refuses(LEFT, HOST, &reply(first.message.sequence, LEFT, &of_right()), "itcp_forged");
     host.hear(LEFT, HOST, &reply(first.message.sequence, LEFT, &host_key()));
     let lost = |router, key: &Key| {
-        Signed::new(Lost { host: HOST, router, connections: vec![entry().id()] }, key).emit()
+        Signed::new(Lost { host: HOST, router, connections: vec![entry().id] }, key).emit()
     };
     host.refuses(LEFT, HOST, &lost(LEFT, &of_right()), "itcp_forged");
     host.refuses(LEFT, HOST, &lost(RIGHT, &of_right()), "itcp_misdirected");

@@ -49,8 +49,7 @@ const fn id(number: u32) -> ConnectionId {
 /// A connection of the host's, which began at this router.
 fn entry(connection: u32, router: Ipv4Addr) -> Entry {
     Entry {
-        connection,
-        call: id(connection).call,
+        id: id(connection),
         host: Addr::new(HOST, HOST_PORT + connection as u16),
         router: Addr::new(router, PORT),
         peer: Addr::new(FIXED, 80),
@@ -302,7 +301,7 @@ impl Stage {
     }
 
     fn commits(&mut self, id: StreamId, handoff: u64, connection: u32, attempt: u32) -> Vec<Verdict> {
-        self.says(id, handoff, Body::Commit { connection, attempt, halves: Halves::BOTH });
+        self.says(id, handoff, Body::Commit { number: connection, attempt, halves: Halves::BOTH });
         let said = self.said(id);
         let verdicts = said.into_iter().filter_map(|body| match body {
             Body::CommitAnswer { connection: of, attempt: to, verdict, .. } => {
@@ -385,7 +384,7 @@ fn connections_leave_without_a_wait_for_the_answers_to_others() {
     assert_eq!(stage.marks(), ["frozen", "shipped", "frozen", "shipped", "frozen", "shipped"]);
     let said = stage.said(right);
     let commits = said.iter().filter_map(|body| match body {
-        Body::Commit { connection, .. } => Some(*connection),
+        Body::Commit { number, .. } => Some(*number),
         _ => None,
     });
     assert_eq!(commits.collect::<Vec<_>>(), [1, 2, 3]);
@@ -455,7 +454,7 @@ fn a_router_that_cannot_be_reached_costs_what_is_open_and_elsewhere() {
         stage.greets(10, &[], Vec::new());
         stage.calls(1);
         stage.calls(2);
-        let of_first = stage.halves.iter().filter(|(_, (of, _))| of.connection == 1);
+        let of_first = stage.halves.iter().filter(|(_, (of, _))| of.id.number == 1);
         for id in of_first.map(|(id, _)| *id).collect::<Vec<_>>() {
             stage.tell(id, StreamEvent::Closed(None));
         }
@@ -588,7 +587,7 @@ fn a_number_that_comes_again_is_another_connection() {
     stage.ships(right, 1, entry(1, RIGHT), 1);
     assert_eq!(stage.commits(right, 1, 1, 1), [Verdict::Taken]);
     stage.greets(20, &[], Vec::new());
-    let again = Entry { call: 25, ..entry(1, RIGHT) };
+    let again = Entry { id: ConnectionId { call: 25, ..id(1) }, ..entry(1, RIGHT) };
     stage.greets(30, &[RIGHT], vec![again]);
     let right = stage.links(RIGHT);
     stage.says(right, 1, offer(30));

@@ -14,7 +14,7 @@ mod tcp;
 use auth::Key;
 use indirect_tcp::SupportRouter;
 use indirect_tcp::config::{Peer, SupportRouterConfig};
-use indirect_tcp::message::{Call, Entry, Greeting, PORT, Signed};
+use indirect_tcp::message::{Call, ConnectionId, Entry, Greeting, PORT, Signed};
 use node::stream::{Told, refusal};
 use node::{Addr, Boot, Effect, Input, Outbox, Role, Rx, Seed, StreamId, StreamOp, Why};
 use std::collections::BTreeMap;
@@ -48,8 +48,7 @@ fn host_key() -> Key {
 /// One of its connections.
 fn entry(which: usize) -> Entry {
     Entry {
-        connection: which as u32 + 1,
-        call: FIRST + 1 + which as u64,
+        id: ConnectionId { number: which as u32 + 1, call: FIRST + 1 + which as u64 },
         host: Addr::new(HOST, HOST_PORT + which as u16),
         router: Addr::new(address(0), PORT),
         peer: Addr::new(FIXED, 80),
@@ -536,9 +535,9 @@ impl World {
         self.hear(0, HOST, &Signed::new(greeting, &host_key()).emit());
         for which in 0..self.connections {
             self.sequence += 1;
-            let Entry { connection, router: local, host: peer, .. } = entry(which);
+            let Entry { id, router: local, host: peer, .. } = entry(which);
             let (sequence, fixed) = (self.sequence, entry(which).peer);
-            let call = Call { host: HOST, connection, sequence, router, peer: fixed };
+            let call = Call { host: HOST, connection: id.number, sequence, router, peer: fixed };
             self.tell(0, &Told::Accepted { listener: LISTENER, new: near(which), local, peer });
             let bytes = Signed::new(call, &host_key()).emit();
             self.tell(0, &Told::Data(near(which), PacketId::NEW, bytes));

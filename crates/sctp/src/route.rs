@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use wire::{Duration, Instant, Ipv4Addr, Rto};
 
 /// Routes whose round trips are remembered.
-const REMEMBERED: usize = 32;
+const MEASURED_ROUTES: usize = 32;
 
 /// Round trips of routes that are not used now: smoothed, and its variance. The latest route that was left is the last.
 #[derive(Clone, Debug, Default)]
@@ -21,7 +21,7 @@ impl Routes {
         let Some(measured) = rto.srtt().zip(rto.rttvar()) else { return };
         self.measured.retain(|(known, _)| *known != route);
         self.measured.push_back((route, measured));
-        let surplus = self.measured.len().saturating_sub(REMEMBERED);
+        let surplus = self.measured.len().saturating_sub(MEASURED_ROUTES);
         self.measured.drain(..surplus);
     }
 

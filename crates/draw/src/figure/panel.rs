@@ -223,6 +223,16 @@ pub(super) fn title(svg: &mut Svg, text: &str, left: f64, width: f64) -> f64 {
     y + 4.0
 }
 
+/// The note for handoffs whose labels have no room. `count` says how many they are, and where.
+pub(super) fn unlabelled_note(count: &str) -> String {
+    format!("Lines that have no room for their labels: {count}.")
+}
+
+/// The note for flows that are not drawn.
+pub(super) fn hidden_note(flows: usize) -> String {
+    format!("Not drawn: {flows} more flows; the CSV file has them.")
+}
+
 /// Draws the caption from `top` down and returns where it ends.
 pub(super) fn caption(svg: &mut Svg, text: &str, [left, width]: [f64; 2], top: f64) -> f64 {
     let mut y = top;

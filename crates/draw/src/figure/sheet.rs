@@ -2,7 +2,7 @@
 
 use super::overview::{self, Unlabelled};
 use super::owner::Owner;
-use super::panel::{Key, caption, legend, title};
+use super::panel::{Key, caption, hidden_note, legend, title, unlabelled_note};
 use super::sequence::{
     CUT, Cost, HANDOFF, HOLE, Handoff, MarkKind, NEVER, Noticed, PATHS, RECOVERED, RIGHT, SequenceFigure,
     WIDTH,
@@ -48,7 +48,7 @@ impl SequenceFigure {
             ));
         }
         if hidden > 0 {
-            notes.push(format!("Not drawn: {hidden} more flows; the CSV file has them."));
+            notes.push(hidden_note(hidden));
         }
         if left_out > 0 {
             notes.push(format!(
@@ -62,7 +62,7 @@ impl SequenceFigure {
             } else {
                 String::new()
             };
-            notes.push(format!("Lines that have no room for their labels: {all}{numbers}."));
+            notes.push(unlabelled_note(&format!("{all}{numbers}")));
         }
         notes.retain(|note| !note.is_empty());
         notes.join("\n")

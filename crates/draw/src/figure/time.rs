@@ -1,7 +1,10 @@
 //! Values over the time of a run: goodput, delay, windows and round-trip times of its flows, one panel below the other; and
 //! the same around each handoff, with the flows that it concerns.
 
-use super::panel::{Frame, Key, LABEL, Marker, SMALL, caption, legend, tick_room, title, upright};
+use super::panel::{
+    Frame, Key, LABEL, Marker, SMALL, caption, hidden_note, legend, tick_room, title, unlabelled_note,
+    upright,
+};
 use super::points::{Axis, COLOURS};
 use super::sequence::HANDOFF;
 use crate::csv::Csv;
@@ -183,7 +186,7 @@ impl TimeFigure {
         }
         let hidden = self.all_names().len() - names.len();
         if hidden > 0 {
-            notes.push(format!("Not drawn: {hidden} more flows; the CSV file has them."));
+            notes.push(hidden_note(hidden));
         }
         let more = self.windows.len().saturating_sub(WINDOWS);
         if more > 0 {
@@ -193,7 +196,7 @@ impl TimeFigure {
         let missing = unlabelled.iter().zip(places).filter(|(lines, _)| **lines > 0);
         let missing: Vec<String> = missing.map(|(lines, place)| format!("{lines} {place}")).collect();
         if !missing.is_empty() {
-            notes.push(format!("Lines that have no room for their labels: {}.", missing.join(", ")));
+            notes.push(unlabelled_note(&missing.join(", ")));
         }
         notes.retain(|note| !note.is_empty());
         notes.join("\n")

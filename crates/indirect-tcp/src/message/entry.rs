@@ -51,10 +51,8 @@ impl ConnectionId {
 /// One connection of a mobile host.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Entry {
-    /// Its number: no other connection of the host has it now.
-    pub connection: u32,
-    /// The sequence of the call by which it began.
-    pub call: u64,
+    /// Which connection: no other of the host has its number now.
+    pub id: ConnectionId,
     /// The host's end of both halves.
     pub host: Addr,
     /// The router's end of the half to the host: that of the first router, for the connection's life.
@@ -71,11 +69,6 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// Returns the identifier of this connection.
-    pub const fn id(&self) -> ConnectionId {
-        ConnectionId { number: self.connection, call: self.call }
-    }
-
     /// The half to the mobile host, as a router sees it.
     pub const fn near(&self) -> Tuple {
         Tuple { local: self.router, remote: self.host }
@@ -87,7 +80,7 @@ impl Entry {
     }
 
     pub(super) fn take(r: &mut Reader<'_>) -> Result<Self, Malformed> {
-        let connection = r.u32()?;
+        let number = r.u32()?;
         zeros(r, 2)?;
         if r.u8()? != ACTIVE {
             return Err(Malformed("itcp_entry_kind"));
@@ -103,16 +96,16 @@ impl Entry {
         let [host, router, peer] = [r.u16()?, r.u16()?, r.u16()?];
         let (host, router, peer) =
             (Addr::new(mapped(r)?, host), Addr::new(mapped(r)?, router), Addr::new(mapped(r)?, peer));
-        let call = r.u64()?;
+        let id = ConnectionId { number, call: r.u64()? };
         if [host, router, peer].iter().any(|at| at.port() == 0 || !crate::config::is_host(*at.ip())) {
             return Err(Malformed("itcp_entry_ends"));
         }
         let [closing, unanswered, calling] = [CLOSING, UNANSWERED, CALLING].map(|flag| flags & flag != 0);
-        Ok(Self { connection, call, host, router, peer, closing, unanswered, calling })
+        Ok(Self { id, host, router, peer, closing, unanswered, calling })
     }
 
     pub(super) fn put(&self, out: &mut Vec<u8>) {
-        out.extend(self.connection.to_be_bytes());
+        out.extend(self.id.number.to_be_bytes());
         let flags = match (self.closing, self.unanswered, self.calling) {
             (true, ..) => CLOSING,
             (false, true, true) => UNANSWERED | CALLING,
@@ -127,6 +120,6 @@ impl Entry {
         for at in ends {
             put_mapped(out, *at.ip());
         }
-        out.extend(self.call.to_be_bytes());
+        out.extend(self.id.call.to_be_bytes());
     }
 }

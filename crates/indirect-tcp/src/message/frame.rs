@@ -60,8 +60,8 @@ pub enum Body {
     UserBuffer(Way, Vec<u8>),
     /// 7: that was all of it.
     Commit {
-        /// The number of the connection, as in its entry.
-        connection: u32,
+        /// The number of the connection. Its entry, which came before, has the rest of the identifier.
+        number: u32,
         /// The number of the attempt.
         attempt: u32,
         /// The halves of which a state came before. The others have ended cleanly.
@@ -254,7 +254,7 @@ impl Body {
                 }
                 Self::UserBuffer(way, bytes.to_vec())
             }
-            7 => Self::Commit { connection: r.u32()?, attempt: r.u32()?, halves: Halves::take(r)? },
+            7 => Self::Commit { number: r.u32()?, attempt: r.u32()?, halves: Halves::take(r)? },
             8 => Self::CommitAnswer {
                 host: address(r)?,
                 connection: ConnectionId::take(r)?,
@@ -310,8 +310,8 @@ impl Body {
                 out.extend(bytes);
                 5
             }
-            Self::Commit { connection, attempt, halves } => {
-                out.extend(connection.to_be_bytes());
+            Self::Commit { number, attempt, halves } => {
+                out.extend(number.to_be_bytes());
                 out.extend(attempt.to_be_bytes());
                 out.push(halves.code());
                 7

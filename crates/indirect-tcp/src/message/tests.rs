@@ -16,8 +16,7 @@ fn key() -> Key {
 
 fn entry() -> Entry {
     Entry {
-        connection: 0x0102_0304,
-        call: 0x0506,
+        id: id(0x0102_0304),
         host: SocketAddrV4::new(HOST, 49152),
         router: SocketAddrV4::new(LEFT, PORT),
         peer: SocketAddrV4::new(FIXED, 9000),
@@ -228,10 +227,10 @@ fn bodies() -> Vec<Body> {
         Body::Entry(entry(), 9),
         Body::State(Box::new(SocketState::new(Side::Far, tcp()))),
         Body::UserBuffer(Way::Down, b"bytes".to_vec()),
-        Body::Commit { connection: 4, attempt: 9, halves: Halves::BOTH },
-        Body::Commit { connection: 4, attempt: 9, halves: Halves { near: true, far: false } },
-        Body::Commit { connection: 4, attempt: 9, halves: Halves { near: false, far: true } },
-        Body::Commit { connection: 4, attempt: 9, halves: Halves::default() },
+        Body::Commit { number: 4, attempt: 9, halves: Halves::BOTH },
+        Body::Commit { number: 4, attempt: 9, halves: Halves { near: true, far: false } },
+        Body::Commit { number: 4, attempt: 9, halves: Halves { near: false, far: true } },
+        Body::Commit { number: 4, attempt: 9, halves: Halves::default() },
         Body::CommitAnswer { host: HOST, connection: id(4), attempt: 9, verdict: Verdict::Taken },
         Body::Done,
         Body::DoneAnswer,
@@ -251,7 +250,7 @@ fn every_frame_is_read_back_and_nothing_less() {
         assert!(Frame::parse(&[&bytes[..], &[0]].concat()).is_err());
     }
     let halves = Halves { near: false, far: true };
-    let commit = Frame { handoff: 6, body: Body::Commit { connection: 4, attempt: 9, halves } }.emit();
+    let commit = Frame { handoff: 6, body: Body::Commit { number: 4, attempt: 9, halves } }.emit();
     assert_eq!(hex(&commit), "49544350010700000000000900000000000000 06000000040000000902".replace(' ', ""));
     let status = Body::Status { host: HOST, connection: id(4), attempt: 9, sequence: 0x1122 };
     let status = Frame { handoff: 0, body: status };
@@ -278,7 +277,7 @@ fn every_refusal_of_a_frame_has_its_reason() {
     assert_eq!(refusal(Body::Done, 19, 0), "itcp_frame_handoff");
     assert_eq!(refusal(Body::OfferAnswer(Verdict::Taken), 20, 9), "itcp_code");
     assert_eq!(refusal(Body::UserBuffer(Way::Up, Vec::new()), 20, 3), "itcp_way");
-    let commit = Body::Commit { connection: 4, attempt: 9, halves: Halves::BOTH };
+    let commit = Body::Commit { number: 4, attempt: 9, halves: Halves::BOTH };
     assert_eq!(refusal(commit, 28, 4), "itcp_halves");
     let state = |at: usize, value: u8| {
         refusal(Body::State(Box::new(SocketState::new(Side::Near, tcp()))), 20 + at, value)

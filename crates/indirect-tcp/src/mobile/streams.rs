@@ -189,10 +189,10 @@ impl MobileHost {
             return;
         }
         *called = true;
-        entry.call = sequence;
+        entry.id.call = sequence;
         // The same ports again: the guard is this one's now.
         self.closing.retain(|(closed, _)| far(closed) != far(entry));
-        let Entry { connection: number, router, peer, .. } = *entry;
+        let Entry { id: ConnectionId { number, .. }, router, peer, .. } = *entry;
         // A segment that comes here while routers change is dropped: a reset would end the connection.
         let guard = StreamOp::Guard(far(entry), Some(Guard::Drop));
         let call =
@@ -258,7 +258,7 @@ impl Connection {
     /// Returns its identifier, or `None` before a router was called.
     pub(super) const fn id(&self) -> Option<ConnectionId> {
         match &self.state {
-            State::Open(entry) | State::Calling { entry, called: true, .. } => Some(entry.id()),
+            State::Open(entry) | State::Calling { entry, called: true, .. } => Some(entry.id),
             _ => None,
         }
     }
@@ -268,11 +268,10 @@ impl Connection {
         self.id().is_some()
     }
 
-    /// Returns the entry for a connection that is about to be called for. The caller sets `call`.
+    /// Returns the entry for a connection that is about to be called for. The caller sets `id.call`.
     const fn entry(&self, router: Addr, host: Addr) -> Entry {
         Entry {
-            connection: self.number,
-            call: 0,
+            id: ConnectionId { number: self.number, call: 0 },
             host,
             router,
             peer: self.peer,

@@ -16,6 +16,20 @@ use wire::{Instant, Ipv4Addr, Packet, Reason, Seq};
 /// begins with a time-out of 200 ms.
 const DOUBLINGS: u32 = 6;
 
+/// A commit that came from an old router.
+#[derive(Clone, Copy)]
+struct Received {
+    host: Ipv4Addr,
+    connection: ConnectionId,
+    attempt: u32,
+    /// The halves of which a state came before.
+    halves: Halves,
+    /// The connection between routers by which it came.
+    by: StreamId,
+    /// The handoff on that connection.
+    handoff: u64,
+}
+
 impl SupportRouter {
     /// An old router says something.
     pub(super) fn offered(
@@ -46,7 +60,7 @@ impl SupportRouter {
         let Some(Offer { current, .. }) = link.offers.get_mut(&handoff) else { return Ok(()) };
         match frame.body {
             Body::Entry(entry, attempt) => {
-                *current = Some(entry.id());
+                *current = Some(entry.id);
                 if self.judge(address, sequence) == Verdict::Taken {
                     self.begins(now, address, &entry, (id, attempt), out);
                 }
@@ -59,10 +73,11 @@ impl SupportRouter {
                 let of = current.ok_or(refusal::UNEXPECTED)?;
                 self.stage(address, of, id, (way, bytes));
             }
-            Body::Commit { connection, attempt, halves } => {
-                let of = current.filter(|of| of.number == connection).ok_or(refusal::UNEXPECTED)?;
+            Body::Commit { number, attempt, halves } => {
+                let connection = current.filter(|of| of.number == number).ok_or(refusal::UNEXPECTED)?;
                 let known = self.judge(address, sequence);
-                self.commit(now, (address, of, attempt), known, (id, handoff, halves), out);
+                let received = Received { host: address, connection, attempt, halves, by: id, handoff };
+                self.commit(now, received, known, out);
             }
             Body::Abort { connection } => {
                 let expected = |stage: &Stage| matches!(stage, Stage::Expected | Stage::Arriving(_));
@@ -147,7 +162,7 @@ impl SupportRouter {
 
     /// Returns the connection with this number, if its call is the same.
     fn connection_by_id(&mut self, host: Ipv4Addr, id: ConnectionId) -> Option<&mut Connection> {
-        self.connection(host, id.number).filter(|here| here.entry.id() == id)
+        self.connection(host, id.number).filter(|here| here.entry.id == id)
     }
 
     /// The connection is one that its host has named, by the same ends.
@@ -159,8 +174,8 @@ impl SupportRouter {
         (by, attempt): (StreamId, u32),
         out: &mut Outbox,
     ) {
-        let number = entry.connection;
-        let Some(host) = self.hosts.get(&address).filter(|host| !host.has_taken(entry.id(), attempt)) else {
+        let number = entry.id.number;
+        let Some(host) = self.hosts.get(&address).filter(|host| !host.has_taken(entry.id, attempt)) else {
             return;
         };
         let Some(here) = host.connections.get(&number).filter(|here| same(&here.entry, entry)) else {
@@ -230,25 +245,19 @@ impl SupportRouter {
     }
 
     /// That was all of a connection. Whatever is answered is final: what is not taken now will not be by this attempt.
-    fn commit(
-        &mut self,
-        now: Instant,
-        (address, of, attempt): (Ipv4Addr, ConnectionId, u32),
-        known: Verdict,
-        (by, handoff, halves): (StreamId, u64, Halves),
-        out: &mut Outbox,
-    ) {
-        let taken = self.hosts.get(&address).is_some_and(|host| host.has_taken(of, attempt));
-        let connection = self.connection_by_id(address, of).filter(|_| !taken);
-        if let Some(here) = connection
+    fn commit(&mut self, now: Instant, received: Received, known: Verdict, out: &mut Outbox) {
+        let Received { host, connection, attempt, halves, by, handoff } = received;
+        let taken = self.hosts.get(&host).is_some_and(|host| host.has_taken(connection, attempt));
+        let here = self.connection_by_id(host, connection).filter(|_| !taken);
+        if let Some(here) = here
             && let Stage::Arriving(arriving) = &mut here.stage
             && (arriving.by, here.attempt) == (by, attempt)
         {
-            arriving.commit = Some((handoff, halves));
+            arriving.commit = Some(handoff);
             if !arriving.is(halves) {
-                return self.cannot_come(now, address, of.number, out);
+                return self.cannot_come(now, host, connection.number, out);
             }
-            return self.take(now, address, of.number, out);
+            return self.take(now, host, connection.number, out);
         }
         let verdict = match known {
             _ if taken => Verdict::Taken,
@@ -258,7 +267,7 @@ impl SupportRouter {
             // router.
             _ => Verdict::Moved,
         };
-        let body = Body::CommitAnswer { host: address, connection: of, attempt, verdict };
+        let body = Body::CommitAnswer { host, connection, attempt, verdict };
         self.send_on(by, handoff, body, out);
     }
 
@@ -293,7 +302,7 @@ impl SupportRouter {
     fn take(&mut self, now: Instant, address: Ipv4Addr, number: u32, out: &mut Outbox) {
         let Some(connection) = self.connection(address, number) else { return };
         let Stage::Arriving(arriving) = &mut connection.stage else { return };
-        let Some((handoff, _)) = arriving.commit.filter(|_| arriving.is_set_up()) else { return };
+        let Some(handoff) = arriving.commit.filter(|_| arriving.is_set_up()) else { return };
         let (by, expected) = (arriving.by, arriving.expected);
         let (staged, buffered) = (std::mem::take(&mut arriving.staged), arriving.buffered);
         connection.stage = Stage::Serving;
@@ -301,10 +310,10 @@ impl SupportRouter {
         let (entry, attempt, near, far) =
             (connection.entry, connection.attempt, connection.near, connection.far);
         let verdict = Verdict::Taken;
-        let answer = Body::CommitAnswer { host: address, connection: entry.id(), attempt, verdict };
+        let answer = Body::CommitAnswer { host: address, connection: entry.id, attempt, verdict };
         self.send_on(by, handoff, answer, out);
         if let Some(host) = self.hosts.get_mut(&address) {
-            host.note_taken(entry.id(), attempt);
+            host.note_taken(entry.id, attempt);
         }
         let closing = entry.closing;
         out.mark(Event::Taken { host: address, connection: number, buffered, closing }.into());
@@ -357,8 +366,8 @@ impl SupportRouter {
         out: &mut Outbox,
     ) {
         let Some(connection) = self.connection(address, number) else { return };
-        let (id, attempt) = (connection.entry.id(), connection.attempt);
-        if let Stage::Arriving(Arriving { by, commit: Some((handoff, _)), .. }) = connection.stage {
+        let (id, attempt) = (connection.entry.id, connection.attempt);
+        if let Stage::Arriving(Arriving { by, commit: Some(handoff), .. }) = connection.stage {
             let body = Body::CommitAnswer { host: address, connection: id, attempt, verdict };
             self.send_on(by, handoff, body, out);
         }

@@ -119,7 +119,8 @@ impl SupportRouter {
             return Err(refusal::MISDIRECTED);
         }
         let new = !host.connections.contains_key(&number);
-        if !new || !host.may_call(ConnectionId { number, call: sequence }) {
+        let connection_id = ConnectionId { number, call: sequence };
+        if !new || !host.may_call(connection_id) {
             return Err(refusal::STALE);
         }
         if host.open() >= CONNECTIONS {
@@ -130,8 +131,7 @@ impl SupportRouter {
         }
         // From the host's own address and port: to its peer nobody stands between.
         let entry = Entry {
-            connection: number,
-            call: sequence,
+            id: connection_id,
             host: near.remote,
             router: near.local,
             peer,

@@ -102,13 +102,13 @@ impl SupportRouter {
         let mut expected = Vec::new();
         let mut leaving = Vec::new();
         for entry in entries {
-            match host.connections.get(&entry.connection) {
-                None if entry.calling => _ = host.awaited.insert(entry.id()),
+            match host.connections.get(&entry.id.number) {
+                None if entry.calling => _ = host.awaited.insert(entry.id),
                 None => {
-                    host.connections.insert(entry.connection, Connection::expected(*entry));
+                    host.connections.insert(entry.id.number, Connection::expected(*entry));
                     expected.push(*entry);
                 }
-                Some(here) if matches!(here.stage, Stage::Leaving(_)) => leaving.push(entry.connection),
+                Some(here) if matches!(here.stage, Stage::Leaving(_)) => leaving.push(entry.id.number),
                 Some(_) => {}
             }
         }
@@ -371,7 +371,7 @@ impl SupportRouter {
 
 /// Whether two entries are about one connection.
 pub(super) fn same(one: &crate::message::Entry, other: &crate::message::Entry) -> bool {
-    let ends = |entry: &crate::message::Entry| (entry.id(), entry.host, entry.router, entry.peer);
+    let ends = |entry: &crate::message::Entry| (entry.id, entry.host, entry.router, entry.peer);
     ends(one) == ends(other)
 }
 

@@ -82,7 +82,7 @@ impl SupportRouter {
         let mut asked = Vec::new();
         for (address, host) in &self.hosts {
             let committed =
-                host.connections.values().filter_map(|here| Some((here.entry.id(), here.committed()?)));
+                host.connections.values().filter_map(|here| Some((here.entry.id, here.committed()?)));
             let there = committed.filter(|(_, commit)| commit.to == router);
             asked.extend(there.map(|(connection, Commit { attempt, sequence, .. })| Body::Status {
                 host: *address,
@@ -207,7 +207,7 @@ impl SupportRouter {
         frames.extend(states.into_iter().map(|state| Body::State(Box::new(state))));
         let buffers = buffers.into_iter().filter(|(_, bytes)| !bytes.is_empty());
         frames.extend(buffers.map(|(way, bytes)| Body::UserBuffer(way, bytes)));
-        frames.push(Body::Commit { connection: number, attempt, halves });
+        frames.push(Body::Commit { number, attempt, halves });
         leaving.committed = Some(Commit { to, attempt, sequence });
         connection.attempt = attempt;
         let codes = frames.len() * CODE;
@@ -230,7 +230,7 @@ impl SupportRouter {
         let back = host.way.is_some();
         let departure = host.departure.as_ref().map(|departure| departure.sequence);
         let number = id.number;
-        let connection = host.connections.get_mut(&number).filter(|here| here.entry.id() == id);
+        let connection = host.connections.get_mut(&number).filter(|here| here.entry.id == id);
         let Some(connection) = connection else { return };
         let Stage::Leaving(leaving) = &mut connection.stage else { return };
         let Some(commit) =
@@ -325,7 +325,7 @@ impl SupportRouter {
 
     /// It cannot be moved: both its ends hear of that, and the new router.
     fn cannot_leave(&mut self, address: Ipv4Addr, number: u32, out: &mut Outbox) {
-        let Some(connection) = self.connection(address, number).map(|here| here.entry.id()) else { return };
+        let Some(connection) = self.connection(address, number).map(|here| here.entry.id) else { return };
         self.reset(address, number, "cannot be moved", out);
         if let Some(departure) = self.departure(address)
             && let Some(handoff) = departure.handoff
@@ -343,7 +343,7 @@ impl SupportRouter {
             self.refuse(now, tuple, out);
         }
         self.listen();
-        self.tell_lost(address, vec![entry.id()], out);
+        self.tell_lost(address, vec![entry.id], out);
     }
 
     fn reset(&mut self, address: Ipv4Addr, number: u32, why: &'static str, out: &mut Outbox) {

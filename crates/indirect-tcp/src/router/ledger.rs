@@ -40,8 +40,12 @@ pub(super) struct Host {
 /// where one datagram in ten is lost.
 const LOST_AGAIN: u32 = 5;
 
-/// How many are remembered for each host: connections that were taken here, connections that are over, and calls, of each this many.
-const REMEMBERED: usize = 256;
+/// Calls of one host that are remembered.
+const CALLS: usize = 256;
+/// Connections of one host that are over, and remembered.
+const OVER: usize = 256;
+/// Connections of one host that were taken from other routers, and remembered.
+const TAKEN: usize = 256;
 /// Guards that one host can have at a time: eight times both halves of all its connections.
 const GUARDS: usize = 8 * 2 * CONNECTIONS;
 
@@ -70,7 +74,7 @@ impl Host {
         let (awaited, sequence) = (self.awaited.remove(&id), id.call);
         let timely = sequence > self.called && (awaited || sequence > self.greeted);
         let new = timely && self.calls.insert(sequence);
-        if self.calls.len() > REMEMBERED {
+        if self.calls.len() > CALLS {
             self.called = self.calls.pop_first().unwrap_or(self.called);
         }
         new
@@ -132,7 +136,7 @@ impl Host {
 
     /// Of too many connections that are over the oldest is forgotten.
     pub(super) fn bound_over(&mut self) {
-        if self.connections.len() - self.open() > REMEMBERED {
+        if self.connections.len() - self.open() > OVER {
             let oldest = self.connections.iter().find(|(_, here)| here.is_over()).map(|(number, _)| *number);
             oldest.and_then(|number| self.connections.remove(&number));
         }
@@ -141,7 +145,7 @@ impl Host {
     pub(super) fn note_taken(&mut self, id: ConnectionId, attempt: u32) {
         self.taken.retain(|(other, _)| *other != id);
         self.taken.push_back((id, attempt));
-        if self.taken.len() > REMEMBERED {
+        if self.taken.len() > TAKEN {
             self.taken.pop_front();
         }
     }
@@ -313,8 +317,8 @@ pub(super) struct Arriving {
     pub(super) buffered: usize,
     /// The next number that the near half expects from the mobile host.
     pub(super) expected: Option<Seq>,
-    /// The handoff in which the commit came, and the halves that it says there are.
-    pub(super) commit: Option<(u64, Halves)>,
+    /// The handoff in which the commit came.
+    pub(super) commit: Option<u64>,
 }
 
 /// How far one half is.
@@ -399,9 +403,8 @@ mod tests {
     fn what_is_remembered_of_a_host_is_bounded() {
         let mut host = Host::new(Key::new([1; 16]));
         let at = wire::SocketAddrV4::new(Ipv4Addr::new(10, 1, 0, 7), 1);
-        let of = |connection| Entry {
-            connection,
-            call: 0,
+        let of = |number| Entry {
+            id: id(number, 0),
             host: at,
             router: at,
             peer: at,
@@ -409,13 +412,13 @@ mod tests {
             unanswered: false,
             calling: false,
         };
-        let most = REMEMBERED as u32;
+        let most = OVER as u32;
         for number in 0..2 * most {
             let stage = if number == 3 { Stage::Serving } else { Stage::Over };
             host.connections.insert(number, Connection { stage, ..Connection::expected(of(number)) });
             host.bound_over();
         }
-        assert_eq!((host.connections.len(), host.open()), (REMEMBERED + 1, 1));
+        assert_eq!((host.connections.len(), host.open()), (OVER + 1, 1));
         assert_eq!(host.connections.keys().take(2).copied().collect::<Vec<_>>(), [3, most]);
         for number in 0..100 {
             host.note_lost(&[id(number, 0)]);
@@ -431,7 +434,7 @@ mod tests {
     #[test]
     fn what_was_taken_first_is_forgotten_first_whatever_its_number() {
         let mut host = Host::new(Key::new([1; 16]));
-        for number in 1_000..1_000 + REMEMBERED as u32 {
+        for number in 1_000..1_000 + TAKEN as u32 {
             host.note_taken(id(number, 7), 1);
         }
         host.note_taken(id(1_001, 7), 2);

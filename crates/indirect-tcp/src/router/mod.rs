@@ -326,7 +326,7 @@ impl SupportRouter {
             } else {
                 Event::Lost { host, connection: *number, why }.into()
             });
-            lost.push(connection.entry.id());
+            lost.push(connection.entry.id);
         }
         if !lost.is_empty() {
             self.listen();

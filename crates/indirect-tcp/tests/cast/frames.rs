@@ -129,7 +129,7 @@ fn body(words: &[&str]) -> Body {
         Body::State(Box::new(SocketState::new(side, tcp)))
     };
     let attempt = args.get("attempt").unwrap_or(1);
-    let connection = entry(RIGHT, super::call(&args)).id();
+    let connection = entry(RIGHT, super::call(&args)).id;
     match words.first().copied().unwrap_or_default() {
         "offer" => {
             let sequence = super::sequence(&args, 5);
@@ -140,7 +140,7 @@ fn body(words: &[&str]) -> Body {
         "near" => state(Side::Near),
         "far" => state(Side::Far),
         "buffer" => Body::UserBuffer(Way::Down, vec![7; args.get("bytes").unwrap_or(20)]),
-        "commit" => Body::Commit { connection: 1, attempt, halves: halves(&args) },
+        "commit" => Body::Commit { number: 1, attempt, halves: halves(&args) },
         "commit-answer" => Body::CommitAnswer { host: HOST, connection, attempt, verdict: verdict() },
         "status" => {
             let sequence = super::sequence(&args, 5);

@@ -266,8 +266,7 @@ fn datagram(from: Ipv4Addr, to: Ipv4Addr, mac: Mac, payload: &[u8]) -> Packet {
 /// The one connection that there is, opened at this router by a call with this sequence.
 const fn entry(at: Ipv4Addr, call: u64) -> Entry {
     Entry {
-        connection: 1,
-        call,
+        id: ConnectionId { number: 1, call },
         host: Addr::new(HOST, HOST_PORT),
         router: Addr::new(at, PORT),
         peer: Addr::new(FIXED, SERVICE),

@@ -119,17 +119,17 @@ fn body(body: &Body) -> String {
         Body::Hello { .. } => "HELLO".to_owned(),
         Body::Offer { host, connections, .. } => format!("OFFER {connections} of {host}"),
         Body::OfferAnswer(verdict) => format!("OFFER ANSWER {verdict:?}"),
-        Body::Entry(entry, attempt) => format!("ENTRY {} attempt {attempt}", entry.connection),
+        Body::Entry(entry, attempt) => format!("ENTRY {} attempt {attempt}", entry.id.number),
         Body::State(state) => format!("STATE {:?}", state.side),
         Body::UserBuffer(way, bytes) => format!("USER BUFFER {way:?}, {} bytes", bytes.len()),
-        Body::Commit { connection, attempt, halves } => {
+        Body::Commit { number, attempt, halves } => {
             let halves = match halves {
                 Halves { near: true, far: true } => "",
                 Halves { near: true, .. } => ", near half",
                 Halves { far: true, .. } => ", far half",
                 Halves { .. } => ", no half",
             };
-            format!("COMMIT {connection} attempt {attempt}{halves}")
+            format!("COMMIT {number} attempt {attempt}{halves}")
         }
         Body::CommitAnswer { connection, attempt, verdict, .. } => {
             format!("COMMIT ANSWER {} attempt {attempt} {verdict:?}", connection.number)
