@@ -398,6 +398,36 @@ fn connections_leave_without_a_wait_for_the_answers_to_others() {
     assert_eq!(stage.said(right), [Body::Done]);
 }
 
+/// The host turns back, and its call comes before its greeting. The other router would refuse this connection: it stays.
+#[test]
+fn a_connection_that_was_called_for_after_the_departure_stays() {
+    let called_late = || {
+        let mut stage = Stage::new();
+        stage.at(10);
+        stage.greets(10, &[], Vec::new());
+        stage.calls(1);
+        stage.points(RIGHT, 11, vec![entry(1, LEFT)]);
+        (2..5).for_each(|_| _ = stage.connects(HOST));
+        stage.calls(5);
+        assert_eq!(stage.marks().last().unwrap(), "connected");
+        stage
+    };
+    let mut stage = called_late();
+    let right = stage.accepts(RIGHT);
+    assert_eq!(stage.said(right), [Body::Offer { host: HOST, sequence: 11, connections: 1 }]);
+    stage.says(right, 1, Body::OfferAnswer(Verdict::Taken));
+    stage.says(right, 1, answer(1, 1, Verdict::Taken));
+    assert_eq!(stage.marks(), ["offered", "frozen", "shipped", "forgotten", "handed_over"]);
+    stage.greets(13, &[RIGHT], Vec::new());
+    assert_eq!(stage.stage(5).unwrap(), "serving");
+
+    // The other router cannot be reached: that costs only what would have gone there.
+    let mut stage = called_late();
+    stage.at(31_000);
+    assert_eq!(stage.marks(), ["connection_lost"]);
+    assert_eq!([1, 5].map(|number| stage.stage(number)), [None, Some("serving".to_owned())]);
+}
+
 /// The host turns back while all of its connections are on their way: each goes on here once the other router has said that it
 /// does not have it, and one that it has comes back.
 #[test]

@@ -276,7 +276,7 @@ impl SupportRouter {
         let Greeting { host: address, ref entries, .. } = greeting.message;
         let Some(host) = self.hosts.get(&address) else { return };
         let listed = |here: &Connection| {
-            here.called.is_some_and(|called| called > greeting.message.sequence)
+            here.is_called_after(greeting.message.sequence)
                 || entries.iter().any(|entry| same(entry, &here.entry))
         };
         let ended: Vec<u32> =

@@ -21,8 +21,9 @@ impl SupportRouter {
         }
         let Some(handoff) = self.next_handoff(to) else { return };
         let Some(host) = self.hosts.get_mut(&address) else { return };
-        let connections = host.connections.len() as u16;
         let Some(departure) = &mut host.departure else { return };
+        let leaves = |here: &&Connection| !here.is_called_after(departure.sequence);
+        let connections = host.connections.values().filter(leaves).count() as u16;
         departure.handoff = Some(handoff);
         let offer = Body::Offer { host: address, sequence: departure.sequence, connections };
         let bytes = self.send_to(to, handoff, offer, out);
@@ -105,13 +106,17 @@ impl SupportRouter {
         let first = |wanted: &dyn Fn(&Connection) -> bool| {
             host.connections.iter().find(|(_, here)| wanted(here)).map(|(number, _)| *number)
         };
-        // One that stands still already goes on from there.
+        // A connection that is frozen already continues from there.
         let frozen =
             |here: &Connection| matches!(&here.stage, Stage::Leaving(leaving) if leaving.committed.is_none());
         if let Some(number) = first(&frozen) {
             return self.ship(address, number, out);
         }
-        if let Some(number) = first(&|here| matches!(here.stage, Stage::Serving | Stage::Over)) {
+        // A later call came before its greeting: the host is here again, and the other router would refuse the connection.
+        let leaves = |here: &Connection| {
+            matches!(here.stage, Stage::Serving | Stage::Over) && !here.is_called_after(departure.sequence)
+        };
+        if let Some(number) = first(&leaves) {
             return self.freeze(address, number, out);
         }
         if first(&|here| here.committed().is_some()).is_some() {
@@ -363,7 +368,11 @@ impl SupportRouter {
         let Some(host) = self.hosts.get_mut(&address) else { return };
         let departure = host.departure.take();
         let is_here = host.way.is_some();
-        let waits = |here: &Connection| departure.is_some() || matches!(here.stage, Stage::Leaving(_));
+        let waits = |here: &Connection| {
+            let leaves =
+                departure.as_ref().is_some_and(|departure| !here.is_called_after(departure.sequence));
+            leaves || matches!(here.stage, Stage::Leaving(_))
+        };
         let all = host.connections.iter().filter(|(_, here)| waits(here));
         let all: Vec<(u32, bool)> = all.map(|(number, here)| (*number, here.committed().is_some())).collect();
         let asked = host.connections.values().filter_map(Connection::committed).map(|commit| commit.to);
@@ -378,7 +387,10 @@ impl SupportRouter {
                 }
             } else if self.connection(address, number).is_some_and(|here| here.is_over()) {
                 self.forget(address, number);
-            } else if !is_here {
+            } else {
+                // A greeting ends the departure and resumes each connection that has no commit. A connection that leaves was
+                // called for before its departure, so the greeting names it, or ends it. After that none is frozen here.
+                debug_assert!(!is_here, "a connection leaves without a commit, and its host is here");
                 self.reset(address, number, "router unreachable", out);
             }
         }

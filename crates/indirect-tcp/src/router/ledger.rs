@@ -223,6 +223,12 @@ impl Connection {
         matches!(self.stage, Stage::Over)
     }
 
+    /// Whether its host called for it after the greeting with this sequence. That greeting does not name it, and its router does
+    /// not know of it.
+    pub(super) fn is_called_after(&self, sequence: u64) -> bool {
+        self.called.is_some_and(|called| called > sequence)
+    }
+
     /// The streams of the halves that there are.
     pub(super) fn halves(&self) -> impl Iterator<Item = (Side, StreamId)> + use<> {
         let near = self.near.map(|id| (Side::Near, id));
