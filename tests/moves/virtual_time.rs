@@ -25,7 +25,7 @@ impl Script<'_> {
         let command = Command { verb: step.verb.to_owned(), args: to };
         self.world.command(self.at, HostId(host as u32), command);
         self.commands += 1;
-        // What comes while nobody reads has to be there when it is exported.
+        // What comes while no program reads has to be there when it is exported.
         self.at += if step.verb == "rest" { 10 * STEP } else { STEP };
     }
 

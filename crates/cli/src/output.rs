@@ -64,7 +64,7 @@ macro_rules! tell {
 }
 pub(crate) use tell;
 
-/// On a terminal: a line in the place of the last one.
+/// Replaces the last line of the terminal by this one.
 pub(crate) fn show(line: std::fmt::Arguments<'_>) {
     write_error(format_args!("\r\x1b[K{line}"));
 }

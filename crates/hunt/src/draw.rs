@@ -61,7 +61,7 @@ impl Dice {
         least + self.0.draw() % (most - least + 1)
     }
 
-    /// True in so many of a hundred draws.
+    /// Returns true with this probability, in percent.
     fn percent(&mut self, percent: u64) -> bool {
         self.between(1, 100) <= percent
     }
@@ -187,7 +187,7 @@ fn fault(dice: &mut Dice, draft: &Draft) -> What {
         6..=8 => What::Stop(any),
         9..=13 => What::Cut(spot),
         14..=15 => What::Loss(spot, dice.between(100, 1000) as u32),
-        // Of wires: both ends of one know its MTU, and a router tells who sends too much. A cell tells nobody.
+        // Of wires: both ends of one know its MTU, and a router reports what is too large. A cell does not.
         16..=17 => {
             let wire = if dice.percent(50) { Spot::Core } else { Spot::Wire(router) };
             What::Narrow(wire, dice.between(1000, 1499) as u16)

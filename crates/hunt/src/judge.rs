@@ -128,12 +128,12 @@ fn stream(draft: &Draft, work: &Work, facts: &Facts) -> Option<String> {
     for (name, end) in [("client", Some(client)), ("server", ends.server.as_ref())] {
         let told = end.and_then(|end| Some((end, end.error()?)));
         if let Some((_, why)) = told.filter(|(end, _)| !may_fail(draft, work, facts, end)) {
-            return Some(format!("port {port}: the {name} was told: {why}"));
+            return Some(format!("port {port}: the {name} was notified of an error: {why}"));
         }
     }
     let allowed = |end: &End| SILENT + explained(draft, work, facts, (end.last, facts.ended));
     let silent = |end: &End| !end.is_over() && facts.ended.since(end.last).as_secs_f64() > allowed(end);
-    // Of a router that crashed, a peer that has nothing to send is told by nobody (RFC 9293, section 3.5.1).
+    // No end notifies a peer that has nothing to send of a router's crash (RFC 9293, section 3.5.1).
     let server = ends.server.as_ref().filter(|_| !loses_connections(draft, work, facts));
     for (name, end) in [("client", Some(client)), ("server", server)] {
         if let Some(end) = end.filter(|end| silent(end)) {
@@ -197,7 +197,7 @@ const HEADERS: u32 = 20 + 20 + 8;
 /// The waits for the first datagram, between two of them, and from the last one until the sources stop are no longer than is explained.
 fn served(draft: &Draft, work: &Work, facts: &Facts) -> Option<String> {
     let Kind::Datagrams { rate, size, .. } = work.kind else { return None };
-    // There are no fragments: what does not fit is dropped, and its sender told.
+    // There are no fragments: what does not fit is dropped, and its sender is notified.
     if size + HEADERS > u32::from(draft.narrowest()) {
         return None;
     }
@@ -231,7 +231,7 @@ const NO_CAUSE: f64 = 3.0;
 fn stall(draft: &Draft, work: &Work, facts: &Facts) -> Option<String> {
     let client = facts.streams.get(&work.port)?.client.as_ref()?;
     if client.error().is_some() {
-        return None; // that it was told in time is another rule
+        return None; // whether it was notified in time is another rule
     }
     let allowed = NO_CAUSE + explained(draft, work, facts, client.gap);
     let gap = client.gap.1.since(client.gap.0).as_secs_f64();

@@ -109,7 +109,7 @@ impl Outcome {
         }
     }
 
-    /// Adds what only a world on Linux knows, and the doubts that follow from it.
+    /// Adds what only the Linux backend knows, and the doubts that follow from it.
     pub(crate) fn set_linux(&mut self, report: Option<WorldReport>) {
         let found = report.as_ref().map(|report| report.find_doubts(self)).unwrap_or_default();
         self.linux = report;

@@ -67,7 +67,7 @@ pub struct Link {
     pub arp: bool,
 }
 
-/// A door to the links, addresses and routes of one network namespace: that of the thread that opened it.
+/// A socket for the links, addresses and routes of one network namespace: that of the thread that opened it.
 #[derive(Debug)]
 pub struct Netlink {
     socket: Socket,
@@ -86,7 +86,7 @@ pub struct TcpMetrics {
 }
 
 impl Netlink {
-    /// Opens one for the calling thread's network namespace.
+    /// Opens a socket for the calling thread's network namespace.
     pub fn open() -> Result<Self> {
         let open = || {
             let socket = Socket::new(NETLINK_ROUTE)?;

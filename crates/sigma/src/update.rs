@@ -130,7 +130,7 @@ impl Update<'_> {
                 add(&mut place.texts, change.data.clone(), TEXTS)?;
             }
             (class::IN, kind::TXT) => return Err(Rcode::FormErr),
-            // There are no others here.
+            // This zone has no other types.
             (class::IN, _) => return Err(Rcode::Refused),
             _ => {}
         }

@@ -169,7 +169,7 @@ fn radios_on_their_way_hear_samples_and_lose_their_cells() {
     let told: Vec<String> = told.collect();
     let sample = |ms, iface| format!("{ms} heard Int({iface}) Int(1) Int(-60)");
     let lost = format!("200 down Text({:?})", Link::OUT_OF_RANGE);
-    // The second radio is pointed at what the first has lost, and does not find it either: it is told again.
+    // The second radio is pointed at what the first has lost, and does not find it either: it is notified again.
     assert!(told.starts_with(&["0 up 1".to_owned(), sample(0, 1), sample(0, 2)]), "{told:?}");
     assert_eq!(told[3..5], [sample(100, 1), sample(100, 2)]);
     assert_eq!(told[5..7], [lost.clone(), lost], "{told:?}");

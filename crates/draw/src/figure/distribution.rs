@@ -235,7 +235,7 @@ impl DistributionPanel {
         let mut corners = vec![[frame.left, frame.py(0.0)]];
         for (index, value) in sorted.iter().take(finite).enumerate() {
             let x = self.px(frame, *value);
-            // Of the values within half a pixel only the last is a corner: the size is bounded, the curve the same.
+            // Of the values within half a pixel only the last is a corner. This bounds the size, and the curve stays the same.
             let next = sorted.get(index + 1).filter(|next| next.is_finite());
             if next.is_some_and(|next| (self.px(frame, *next) * 2.0).floor() <= (x * 2.0).floor()) {
                 continue;

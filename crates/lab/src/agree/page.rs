@@ -15,7 +15,7 @@ const COLUMNS: [(&str, &str); 4] = [
     ("lost_packets", "lost packets"),
 ];
 
-/// Everything that is recorded, judged.
+/// Returns the page: all that was recorded, and its evaluation.
 pub fn page(recorded: &Recorded) -> String {
     let reports: Vec<Report> = recorded.all().iter().map(report).collect();
     let mut out = head(recorded);

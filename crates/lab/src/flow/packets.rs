@@ -35,7 +35,7 @@ pub(crate) struct Packets {
     pub(crate) lost_acks: Vec<PacketEvent>,
     /// When the sender was not idle, though nothing new may have been under way.
     pub(crate) waits: Vec<Wait>,
-    /// One of them: from the request for the connection until both of its ends were ready.
+    /// One of `waits`: from the request for the connection until both of its ends were ready.
     pub(crate) opening: Option<Wait>,
     /// Copies that arrived beyond the first, in the order of time.
     pub(crate) doubles: Vec<PacketEvent>,

@@ -206,7 +206,7 @@ impl Path {
         }
     }
 
-    /// The sender's stack learns that all before this place arrived.
+    /// Notes that an acknowledgment of all before this place arrives at the sender's stack.
     pub(super) fn acknowledge(&mut self, at: Instant, place: u64) {
         if self.acked.last().is_none_or(|(_, acked)| place > *acked) {
             self.acked.push((at, place));

@@ -40,7 +40,7 @@ pub struct CrashReport {
 pub struct StopReport {
     /// When it was stopped, in microseconds of the run.
     pub at_us: u64,
-    /// When it was continued, in microseconds of the run; nothing if it was not before the run ended.
+    /// When it was continued, in microseconds of the run; `None` if it was not before the run ended.
     pub continued_us: Option<u64>,
 }
 

@@ -23,7 +23,7 @@ pub struct RunFile {
     pub scenario: ScenarioPart,
     /// What `--set` changed in it.
     pub settings: Vec<String>,
-    /// Where.
+    /// The backend on which it ran.
     pub world: OnWorld,
     /// The seed of its chance.
     pub seed: u64,

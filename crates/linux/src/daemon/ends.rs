@@ -157,7 +157,7 @@ impl Lock {
                 Err(Errno::WOULDBLOCK) => return Ok(Locked::ByAnother),
                 other => other.attempt("lock", path.display())?,
             }
-            // Who had it may have removed it between the two calls: then it keeps nobody out.
+            // Its former owner may have removed the file between the two calls. Then the lock excludes no other process.
             if is_file_at(&file, &path)? {
                 return Ok(Locked::Free(Some(Self { path, _file: file })));
             }

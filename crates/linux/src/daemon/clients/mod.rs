@@ -108,7 +108,7 @@ impl Clients {
         })
     }
 
-    /// What to wait for.
+    /// Returns the descriptors to wait for, each with its events.
     pub(crate) fn fds(&self) -> impl Iterator<Item = (BorrowedFd<'_>, PollFlags)> {
         let door = self.door.iter().flat_map(Door::fds);
         let listeners = self.listeners.values().map(AsFd::as_fd);
