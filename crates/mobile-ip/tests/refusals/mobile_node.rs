@@ -369,3 +369,24 @@ fn an_agent_that_takes_no_registrations_is_not_turned_to() {
     assert_eq!(requests(&effects), []);
     assert_eq!(node.status().get("care_of"), Some(&Value::from(VISITED)));
 }
+
+/// Once it takes registrations it counts as an agent that is heard for the first time: the node moves to it, and does not stay where it
+/// was until that agent falls silent.
+#[test]
+fn an_agent_that_takes_registrations_again_is_new() {
+    let at = Instant::from_millis;
+    let other = Ipv4Addr::new(10, 4, 0, 1);
+    let second = Advertisement { src: other, care_of: vec![other], ..foreign_advertisement() };
+    let none = Advertisement { registration_lifetime: 0, ..second.clone() };
+    let not_foreign = Advertisement { flags: AgentFlags::HOME, care_of: Vec::new(), ..second.clone() };
+    let busy = Advertisement { flags: AgentFlags::FOREIGN | AgentFlags::BUSY, ..second.clone() };
+    for unusable in [none, not_foreign, busy] {
+        let mut node = registered_away();
+        assert_eq!(requests(&heard(&mut node, at(3000), 1, ATTACKER, unusable.emit())), []);
+        let effects = heard(&mut node, at(4000), 1, ATTACKER, second.emit());
+        let agents: Vec<_> = effects.iter().filter_map(asked_agent).collect();
+        assert_eq!(agents, [other.to_string()], "{unusable:?}");
+        // Not each time.
+        assert_eq!(requests(&heard(&mut node, at(5500), 1, ATTACKER, second.emit())), []);
+    }
+}
