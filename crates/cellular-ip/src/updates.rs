@@ -173,7 +173,10 @@ impl Clocks {
         before.left.retain(|(clock, until)| now < *until && is_ahead(clock.last));
         for (clock, _) in &mut before.left {
             clock.last = clock.last.wrapping_add(1);
-            stamps.push(clock.last_and_first());
+            // A clock that returned goes on from the same timestamp. Nodes would refuse a second copy with it as a replay.
+            if stamps.iter().all(|(stamp, _)| *stamp != clock.last) {
+                stamps.push(clock.last_and_first());
+            }
         }
         stamps
     }
@@ -215,6 +218,7 @@ pub(crate) fn signed(
 mod tests {
     use super::*;
     use auth::ReplayWindow;
+    use std::collections::BTreeSet;
 
     /// 2000-01-01 00:00 UTC.
     const RIGHT: WallTime = WallTime(946_684_800_000_000_000);
@@ -281,6 +285,40 @@ mod tests {
                 }
                 assert!(node.accepts(now, &mut clocks), "seed {seed}, turn {turn}");
             }
+        }
+    }
+
+    /// The clock returns a little earlier than it was left, so that it goes on from the timestamp that its remembered copy goes on from.
+    #[test]
+    fn a_clock_that_returned_is_in_no_second_copy() {
+        let mut clocks = clocks(1);
+        let at = Instant::from_millis;
+        for (ms, wall) in [(2000, ahead(4000)), (2400, RIGHT), (2500, ahead(3600))] {
+            clocks.stamps(at(ms));
+            clocks.set(at(ms), wall);
+        }
+        for ms in (2500..4000).step_by(100) {
+            let stamps: Vec<u64> = clocks.stamps(at(ms)).iter().map(|(stamp, _)| *stamp).collect();
+            let distinct: BTreeSet<u64> = stamps.iter().copied().collect();
+            assert_eq!(stamps.len(), distinct.len(), "{stamps:?} at {ms} ms");
+        }
+    }
+
+    /// Nodes refuse what the clock signs that returned, as it is too far ahead. They have accepted what went on from its former
+    /// timestamps, which are ahead of the other clock's.
+    #[test]
+    fn a_clock_that_returned_goes_on_from_its_former_timestamps_too() {
+        let (mut clocks, mut node) = (clocks(1), Node::default());
+        let at = Instant::from_millis;
+        for (from, to, wall) in [(1000, 3000, RIGHT), (3000, 4000, ahead(8000)), (4000, 7000, RIGHT)] {
+            clocks.set(at(from), wall);
+            for ms in (from..to).step_by(100) {
+                assert!(node.accepts(at(ms), &mut clocks), "at {ms} ms");
+            }
+        }
+        clocks.set(at(7000), ahead(8000));
+        for ms in (7000..15_000).step_by(100) {
+            assert!(node.accepts(at(ms), &mut clocks), "at {ms} ms");
         }
     }
 

@@ -27,10 +27,17 @@ pub(crate) struct Agent {
     prefix: Option<Prefix>,
 }
 
+impl Agent {
+    /// Whether one can register with it as with a foreign agent.
+    pub(crate) const fn takes_registrations(&self) -> bool {
+        self.care_of.is_some() && self.registration_lifetime > 0
+    }
+}
+
 /// What an advertisement tells that was not known.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum News {
-    /// An agent that is not among those still believed.
+    /// An agent that is not among those still believed, or that took no registrations before.
     New,
     /// It started again: it has forgotten its visitors.
     Restarted,
@@ -70,6 +77,7 @@ impl Agents {
         self.expiry.set(said.src, now + agent.lifetime);
         let news = match self.list.get(&said.src) {
             None => News::New,
+            Some(old) if !old.takes_registrations() && agent.takes_registrations() => News::New,
             // Lower, but not low: it has counted beyond 0xffff.
             Some(old) if said.sequence < old.sequence && said.sequence < ROLLOVER => News::Restarted,
             Some(_) => News::None,

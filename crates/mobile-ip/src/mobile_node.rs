@@ -279,8 +279,8 @@ impl MobileNode {
 
     /// Whether one can register there: at home, or with a foreign agent that takes registrations of any length.
     fn is_usable(&self, agent: Ipv4Addr) -> bool {
-        let takes = |known: &Agent| known.care_of.is_some() && known.registration_lifetime > 0;
-        self.agents.get(agent).is_some_and(|known| self.is_home_agent(agent) || takes(known))
+        let known = self.agents.get(agent);
+        known.is_some_and(|known| self.is_home_agent(agent) || known.takes_registrations())
     }
 
     fn is_home_agent(&self, agent: Ipv4Addr) -> bool {

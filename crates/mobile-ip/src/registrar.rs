@@ -69,7 +69,8 @@ pub(crate) enum Outcome {
     Registered { care_of: Ipv4Addr, lifetime: u16, sent: Instant },
     /// It may hold with what the reply told us: ask again at once.
     Again,
-    /// It does not hold, as the foreign agent says, or the home agent. What is not proven does not end the wait.
+    /// It does not hold, as the foreign agent says, or the home agent. What is not proven does not end the wait, also if the next
+    /// request takes something from it.
     Denied { by_agent: bool, is_proven: bool },
 }
 
@@ -89,7 +90,7 @@ pub(crate) struct Registrar {
     chance: Seed,
     target: Option<Target>,
     pending: Option<Pending>,
-    /// The last request was denied.
+    /// The last request was denied, and the next is no other for that.
     is_denied: bool,
     /// Requests for this target without an answer that held.
     attempts: u32,
@@ -154,7 +155,8 @@ impl Registrar {
         self.attempts
     }
 
-    /// Returns whether the pending request was denied by an unauthenticated reply. A proven denial leaves none pending.
+    /// Returns whether the pending request was denied by an unauthenticated reply, and the next is no other for that. A proven denial
+    /// leaves none pending.
     pub(crate) const fn has_unproven_denial(&self) -> bool {
         self.is_denied && self.pending.is_some()
     }
@@ -274,11 +276,14 @@ impl Registrar {
         if is_proven {
             self.pending = None;
         }
-        self.is_denied = true;
-        if self.followed.contains(&reply.code) || !self.follow(now, asked, is_proven, reply) {
+        let is_followed = !self.followed.contains(&reply.code) && self.follow(now, asked, is_proven, reply);
+        self.is_denied = !is_followed;
+        if is_followed {
+            self.followed.push(reply.code);
+        }
+        if !is_followed || !is_proven {
             return Ok(Outcome::Denied { by_agent, is_proven });
         }
-        self.followed.push(reply.code);
         self.attempts = 0; // it was answered
         Ok(Outcome::Again)
     }

@@ -49,6 +49,9 @@ struct Entry {
     place: Place,
     /// Records that have been asked for, in this order; `None`: that the place has lapsed, which holds already.
     under_way: VecDeque<Option<Accepted>>,
+    /// What its signature clock says of [`Instant::ZERO`]. It is never set back: a mobile node that has signed with a later time could
+    /// not update its addresses until the clock had caught up. Each has its own, as a mobile node signs by any time near it.
+    signature_zero: WallTime,
     updates: Rate,
     queries: Rate,
     /// Where its last update that was no repetition came from, and what of that address is verified. Who has heard a signed message
@@ -62,6 +65,18 @@ impl Entry {
     fn latest(&self) -> &Place {
         let accepted = self.under_way.iter().rev().flatten().next();
         accepted.map_or(&self.place, |accepted| &accepted.place)
+    }
+
+    /// The signature clock starts as the wall clock does, unless that was set back meanwhile: if an update was signed later than now.
+    fn start(&mut self, now: Instant, wall: WallTime) {
+        let behind = self.place.signed.saturating_sub(seconds(wall, now));
+        let behind = i64::try_from(behind).unwrap_or(i64::MAX).saturating_mul(NANOS);
+        self.signature_zero = WallTime(wall.0.saturating_add(behind));
+    }
+
+    /// Seconds since 1970, as signatures have them.
+    fn seconds(&self, now: Instant) -> u64 {
+        seconds(self.signature_zero, now)
     }
 }
 
@@ -110,9 +125,6 @@ pub struct LocationManager {
     lapses: Expiry<usize>,
     /// What the wall clock says of [`Instant::ZERO`].
     zero: WallTime,
-    /// What the signature clock says of [`Instant::ZERO`]. It is never set back: a mobile node that has signed with a
-    /// later time could not update its addresses until the clock had caught up.
-    signature_zero: WallTime,
     /// Who is about to be heard.
     heard: BTreeMap<StreamId, Ipv4Addr>,
     rates: BTreeMap<Ipv4Addr, Rate>,
@@ -134,6 +146,7 @@ impl LocationManager {
                 key: TsigKey { name: node.name.clone(), secret: node.key.clone() },
                 place: Place::default(),
                 under_way: VecDeque::new(),
+                signature_zero: WallTime::default(),
                 updates: Rate::default(),
                 queries: Rate::default(),
                 known: None,
@@ -147,7 +160,6 @@ impl LocationManager {
             by_name,
             lapses: Expiry::default(),
             zero: WallTime::default(),
-            signature_zero: WallTime::default(),
             heard: BTreeMap::new(),
             rates: BTreeMap::new(),
             shared: Rate::default(),
@@ -157,8 +169,8 @@ impl LocationManager {
     }
 
     fn start(&mut self, now: Instant, boot: &Boot, out: &mut Outbox) {
-        (self.zero, self.signature_zero) = (boot.wall, boot.wall);
-        let seconds = self.seconds(now);
+        self.zero = boot.wall;
+        let seconds = seconds(boot.wall, now);
         for (key, value) in &boot.stored {
             let name = Name::read(key, 0).ok().map(|(name, _)| name);
             let Some(index) = name.and_then(|name| self.by_name.get(&name).copied()) else { continue };
@@ -172,10 +184,7 @@ impl LocationManager {
             }
             self.set_lapse(now, index);
         }
-        // The clock was set back meanwhile, if an update was signed later than now.
-        let latest = self.entries.iter().map(|entry| entry.place.signed).max().unwrap_or_default();
-        let behind = i64::try_from(latest.saturating_sub(self.seconds(now))).unwrap_or(i64::MAX);
-        self.signature_zero = WallTime(self.signature_zero.0.saturating_add(behind.saturating_mul(NANOS)));
+        self.entries.iter_mut().for_each(|entry| entry.start(now, boot.wall));
         out.stream(
             LISTENER,
             StreamOp::Listen { by: Transport::Udp, local: self.config.at(), foreign: false },
@@ -186,10 +195,11 @@ impl LocationManager {
         self.zero.0.saturating_add(now.0.cast_signed())
     }
 
-    /// Seconds since 1970, as signatures have them.
-    fn seconds(&self, now: Instant) -> u64 {
-        let signature_zero = self.signature_zero.0.saturating_add(now.0.cast_signed());
-        signature_zero.div_euclid(NANOS).max(0).cast_unsigned()
+    fn set_clock(&mut self, zero: WallTime) {
+        self.zero = zero;
+        for entry in &mut self.entries {
+            entry.signature_zero = entry.signature_zero.max(zero);
+        }
     }
 
     fn set_lapse(&mut self, now: Instant, index: usize) {
@@ -287,10 +297,9 @@ impl LocationManager {
     /// Whose key signed a message. An update that was signed before the last that was accepted is not in time (RFC 8945,
     /// section 5.2.3).
     fn signer(&self, now: Instant, signed: &Signed, is_update: bool) -> Result<usize, Failure> {
-        let seconds = self.seconds(now);
         let index = self.by_name.get(&signed.tsig.key).copied().ok_or(Failure::BadKey)?;
         let entry = self.entries.get(index).ok_or(Failure::BadKey)?;
-        signed.verify(&entry.key, None, seconds)?;
+        signed.verify(&entry.key, None, entry.seconds(now))?;
         let is_old = is_update && signed.tsig.time < entry.latest().signed;
         if is_old {
             return Err(Failure::BadTime);
@@ -442,9 +451,9 @@ impl LocationManager {
         }
         let bytes = message.emit();
         let signer = asked.signer.as_ref();
-        let key = signer.and_then(|(index, mac)| Some((&self.entries.get(*index)?.key, mac)));
+        let key = signer.and_then(|(index, mac)| Some((self.entries.get(*index)?, mac)));
         let bytes = match key {
-            Some((key, mac)) => key.sign(&bytes, Some(mac), self.seconds(now)).0,
+            Some((entry, mac)) => entry.key.sign(&bytes, Some(mac), entry.seconds(now)).0,
             None => bytes,
         };
         say(id, bytes, out);
@@ -468,7 +477,7 @@ impl LocationManager {
         let bytes = match key {
             Some(entry) if failure == Failure::BadTime => {
                 // Not before what was accepted, as the sender signs by this time next: its clock may have been ahead of ours.
-                let time = self.seconds(now).max(entry.latest().signed);
+                let time = entry.seconds(now).max(entry.latest().signed);
                 entry.key.sign_bad_time(&bytes, &signed.tsig, time)
             }
             _ => unsigned(&bytes, &signed.tsig, failure),
@@ -516,6 +525,11 @@ impl LocationManager {
     }
 }
 
+/// Seconds since 1970, by a clock that says `zero` of [`Instant::ZERO`].
+fn seconds(zero: WallTime, now: Instant) -> u64 {
+    zero.0.saturating_add(now.0.cast_signed()).div_euclid(NANOS).max(0).cast_unsigned()
+}
+
 /// Says something, and has nothing more to say.
 fn say(id: StreamId, bytes: Vec<u8>, out: &mut Outbox) {
     out.stream(id, StreamOp::Write(bytes));
@@ -549,7 +563,7 @@ impl Role for LocationManager {
                 }
             }
             Input::Stored(key) => self.stored(now, key, out),
-            Input::Wall(zero) => (self.zero, self.signature_zero) = (zero, self.signature_zero.max(zero)),
+            Input::Wall(zero) => self.set_clock(zero),
             Input::Packet(..)
             | Input::Link(..)
             | Input::Idle(..)

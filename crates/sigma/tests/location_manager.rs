@@ -493,6 +493,29 @@ fn a_mobile_node_whose_clock_was_ahead_is_told_a_time_that_is_accepted() {
     assert_eq!(moves(&mut stage, NEW, WALL + 2), Some(1));
 }
 
+/// A mobile node whose clock is ahead, by as much as a signature may be, tells nothing of the time that the others sign by, however often
+/// the location manager starts again.
+#[test]
+fn after_a_restart_a_mobile_node_is_compared_with_its_own_signatures_only() {
+    const OTHER: &str = "10.1.8.5.home.sigma.example";
+    let other = TsigKey { name: name(OTHER), secret: Key::new((0..16).rev().collect::<Vec<u8>>()) };
+    let (mut boot, mut time) = (Boot::new(wall(0)), WALL);
+    for _ in 0..3 {
+        let mut stage = Stage::with(&boot);
+        time += 299;
+        assert_eq!(moves(&mut stage, OLD, time), Some(0), "its own clock goes on");
+        boot.stored.extend(stage.stored.clone());
+    }
+    let mut stage = Stage::with(&boot);
+    for (signed, failure) in [(WALL - 300, None), (WALL + 300, None), (WALL + 301, Some(Failure::BadTime))] {
+        let answer = stage.answer(&other.sign(&query(OTHER, kind::A), None, signed).0).unwrap();
+        let expected = failure.map_or(0, |failure| failure as u16);
+        assert_eq!(answer.signed.unwrap().tsig.error, expected, "{signed}");
+    }
+    assert_eq!(moves(&mut stage, NEW, time), Some(0));
+    assert_eq!(moves(&mut stage, OLD, WALL), Some(1), "it may not go back");
+}
+
 /// Of each time so many updates are taken as can be told from repetitions, whatever the second they come in.
 #[test]
 fn no_update_is_taken_whose_repetition_would_not_be_known() {

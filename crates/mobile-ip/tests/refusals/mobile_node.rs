@@ -117,6 +117,37 @@ fn a_denial_of_unknown_origin_turns_a_node_to_another_agent_only_when_the_wait_i
     assert_eq!(agents, [other.to_string()]);
 }
 
+/// A denial that names a shorter lifetime (code 69) is no different: the home agent's reply still counts, and the next request, which
+/// asks for that lifetime, goes to the same agent when it is due.
+#[test]
+fn a_limit_of_unknown_origin_does_not_end_the_wait() {
+    let at = Instant::from_millis;
+    let other = Ipv4Addr::new(10, 3, 0, 9);
+    let denied = || {
+        let (mut node, request) = asked(at(1000));
+        for (src, mac) in [(VISITED, VISITED_MAC), (other, ATTACKER)] {
+            heard(&mut node, at(1050), 1, mac, of_subnet(src).emit());
+        }
+        let denial = Reply { lifetime: 60, ..request.reply(Code::LifetimeTooLong) };
+        let effects = heard(&mut node, at(1100), 1, ATTACKER, packet(VISITED, HOME, &denial.emit()));
+        assert!(!effects.iter().any(asks), "{effects:?}");
+        (node, request)
+    };
+    let (mut node, request) = denied();
+    let mut reply = Reply { lifetime: 300, ..request.reply(Code::Accepted) };
+    reply.sign(Between::MobileHome, &association());
+    let effects = heard(&mut node, at(1200), 1, VISITED_MAC, packet(VISITED, HOME, &reply.emit()));
+    assert!(is_registered(&effects), "{effects:?}");
+    assert_eq!(node.status().get("lifetime_s"), Some(&Value::Int(300)));
+
+    let (mut node, _) = denied();
+    assert_eq!(requests(&time_passes(&mut node, at(2000))), []);
+    let next = time_passes(&mut node, at(2001));
+    assert_eq!(next.iter().filter_map(asked_agent).collect::<Vec<_>>(), [VISITED.to_string()]);
+    assert_eq!(requests(&next).iter().map(|request| request.lifetime).collect::<Vec<_>>(), [60]);
+    assert_eq!(requests(&time_passes(&mut node, at(4000))), [], "it was the second request: twice the wait");
+}
+
 fn home_advertisement(lifetime: u16) -> Advertisement {
     let flags = AgentFlags::HOME;
     let own = Advertisement { src: AGENT, routers: vec![(AGENT, 0)], flags, ..foreign_advertisement() };
@@ -368,4 +399,25 @@ fn an_agent_that_takes_no_registrations_is_not_turned_to() {
     let effects = time_passes(&mut node, at(3000));
     assert_eq!(requests(&effects), []);
     assert_eq!(node.status().get("care_of"), Some(&Value::from(VISITED)));
+}
+
+/// Once it takes registrations it counts as an agent that is heard for the first time: the node moves to it, and does not stay where it
+/// was until that agent falls silent.
+#[test]
+fn an_agent_that_takes_registrations_again_is_new() {
+    let at = Instant::from_millis;
+    let other = Ipv4Addr::new(10, 4, 0, 1);
+    let second = Advertisement { src: other, care_of: vec![other], ..foreign_advertisement() };
+    let none = Advertisement { registration_lifetime: 0, ..second.clone() };
+    let not_foreign = Advertisement { flags: AgentFlags::HOME, care_of: Vec::new(), ..second.clone() };
+    let busy = Advertisement { flags: AgentFlags::FOREIGN | AgentFlags::BUSY, ..second.clone() };
+    for unusable in [none, not_foreign, busy] {
+        let mut node = registered_away();
+        assert_eq!(requests(&heard(&mut node, at(3000), 1, ATTACKER, unusable.emit())), []);
+        let effects = heard(&mut node, at(4000), 1, ATTACKER, second.emit());
+        let agents: Vec<_> = effects.iter().filter_map(asked_agent).collect();
+        assert_eq!(agents, [other.to_string()], "{unusable:?}");
+        // Not each time.
+        assert_eq!(requests(&heard(&mut node, at(5500), 1, ATTACKER, second.emit())), []);
+    }
 }
