@@ -320,9 +320,9 @@ impl Association {
     }
 }
 
-/// What became of each wish (section 4.3): before the first refusal, all that was not reported is done; behind it,
+/// What became of each wish (section 5.1, C): before the first refusal, all that was not reported is done; behind it,
 /// nothing is unless it was reported so.
-fn outcomes(asconf: &Asconf, ack: &AsconfAck) -> Vec<Outcome> {
+pub(crate) fn outcomes(asconf: &Asconf, ack: &AsconfAck) -> Vec<Outcome> {
     let mut refused = false;
     let judge = |request: &Request| {
         let correlation = request.correlation();

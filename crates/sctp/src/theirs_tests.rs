@@ -1,7 +1,8 @@
 use super::*;
 use crate::chance::Chance;
 use crate::message::Init;
-use crate::{Config, PathState};
+use crate::ours::outcomes;
+use crate::{Config, Outcome, PathState};
 use auth::Key;
 use std::sync::Arc;
 use wire::Seed;
@@ -154,8 +155,8 @@ fn a_single_address_is_replaced_from_the_new_one() {
     assert_eq!(it.outbound.destination(&it.paths), Some(peer(2)));
 }
 
-/// RFC 5061, section 5.2: the answer to a packet has to fit a packet. All is carried out, and what does not fit is not told: behind a
-/// refusal it counts as refused.
+/// RFC 5061, section 5.2: the answer to a packet has to fit a packet. All is carried out, and whoever asked learns of each wish what
+/// became of it: what is told of none stands behind a refusal, and was refused too.
 #[test]
 fn an_answer_that_is_too_long_is_cut() {
     let mut it = association(Config::default());
@@ -172,16 +173,50 @@ fn an_answer_that_is_too_long_is_cut() {
     let packet = crate::message::Packet::parse(&answer.bytes).unwrap();
     let [Chunk::AsconfAck(ack)] = &packet.chunks[..] else { panic!("{packet:?}") };
     assert_eq!((ack.serial, &ack.responses[0]), (100, &Response::Success(0)));
-    let refused = ack.responses[1..].iter().all(|response| matches!(response, Response::Refused(..)));
-    assert!(refused && (45..70).contains(&ack.responses.len()), "{}", ack.responses.len());
+    assert!((45..70).contains(&ack.responses.len()), "{}", ack.responses.len());
     assert!(it.paths.get(peer(3)).is_some(), "all is carried out");
-    // Of an answer that tells of no refusal, all would count as done.
-    let mut all = AsconfAck { serial: 1, responses: vec![Response::Success(1), Response::Success(2)] };
+    let done: Vec<bool> = outcomes(&asconf, ack).iter().map(|outcome| *outcome == Outcome::Done).collect();
+    assert_eq!(done, (0..=70).map(|number| number == 0 || number == 70).collect::<Vec<_>>());
+}
+
+/// RFC 5061, section 5.1, C: a wish that is told nothing of was granted before the first refusal, and refused behind it. However
+/// short an answer is cut, each wish counts as what became of it.
+#[test]
+fn an_answer_that_is_cut_says_the_same() {
+    let verdicts = |bits: u32| (0..6_u32).map(move |number| bits & (1 << number) == 0);
+    for bits in 0..64 {
+        let requests: Vec<Request> = (0..6).map(|number| wish(Action::Add, number, peer(2))).collect();
+        let asconf = Asconf { serial: 1, lookup: Address::Ipv4(peer(1)), requests };
+        let response = |(request, done): (&Request, bool)| {
+            let causes = || vec![Cause::new(Code::RESOURCE_SHORTAGE, request.emit())];
+            let number = request.correlation();
+            if done { Response::Success(number) } else { Response::Refused(number, causes()) }
+        };
+        let responses = asconf.requests.iter().zip(verdicts(bits)).map(response);
+        let whole = AsconfAck { serial: 1, responses: responses.collect() };
+        for most in (0..200).step_by(4) {
+            let mut ack = whole.clone();
+            ack.cut(most);
+            let is_done = outcomes(&asconf, &ack).into_iter().map(|outcome| outcome == Outcome::Done);
+            assert!(is_done.eq(verdicts(bits)), "{bits:b} in {most} bytes: {ack:?}");
+        }
+    }
+    // One refusal of 28 bytes, and two successes of 8 bytes behind it.
+    let refused = |number| Response::Refused(number, vec![Cause::new(Code::RESOURCE_SHORTAGE, [0; 16])]);
+    let done = Response::Success;
+    let whole = AsconfAck {
+        serial: 1,
+        responses: vec![done(1), refused(2), refused(3), done(4), refused(5), done(6)],
+    };
+    let cut = |most| {
+        let mut ack = whole.clone();
+        ack.cut(most);
+        (Chunk::AsconfAck(ack.clone()).emit().len(), ack.responses)
+    };
+    assert_eq!(cut(116), (116, whole.responses.clone()), "it fits");
+    assert_eq!(cut(112).1, [done(1), refused(2), refused(3), done(4), done(6)]);
+    assert_eq!(cut(52), (52, vec![refused(2), done(4), done(6)]), "no less says the same");
+    let mut all = AsconfAck { serial: 1, responses: vec![done(1), done(2)] };
     all.cut(16);
-    assert_eq!(all.responses, [Response::Success(1)]);
-    let mut none =
-        AsconfAck { responses: vec![Response::Success(1), Response::Refused(2, Vec::new())], ..all };
-    let whole = none.clone();
-    none.cut(16);
-    assert_eq!(none, whole);
+    assert_eq!(all.responses, [done(1)], "all are done, also those that are told nothing of");
 }

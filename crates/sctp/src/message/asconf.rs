@@ -190,23 +190,29 @@ impl AsconfAck {
         Ok(Self { serial, responses })
     }
 
-    /// Cuts the last responses, so that the chunk has at most `most` bytes (RFC 5061, section 5.2). A request without a
-    /// response counts as refused if an earlier response is a refusal, and as done otherwise. So if no refusal would
-    /// remain of those that there are, nothing is cut.
+    /// Leaves responses out, so that the chunk has at most `most` bytes (RFC 5061, section 5.2). What remains says the same: a request
+    /// without a response counts as done before the first refusal, and as refused behind it (section 5.1, C). So the first refusal
+    /// stays, and so does each success behind it, whatever their length. Of the others as many stay as there is room for.
     pub(crate) fn cut(&mut self, most: usize) {
-        let mut len = 8;
-        let fits = |response: &&Response| {
-            let mut bytes = Vec::new();
-            response.put(&mut bytes);
-            len += bytes.len().next_multiple_of(4);
-            len <= most
-        };
-        let count = self.responses.iter().take_while(fits).count();
         let is_refusal = |response: &Response| matches!(response, Response::Refused(..));
-        let left = self.responses.iter().take(count).any(is_refusal);
-        if left || !self.responses.iter().any(is_refusal) {
-            self.responses.truncate(count);
-        }
+        let first = self.responses.iter().position(is_refusal).unwrap_or(self.responses.len());
+        let stays = |at: usize, response: &Response| {
+            at == first || (at > first && matches!(response, Response::Success(_)))
+        };
+        let needed = self.responses.iter().enumerate().filter(|(at, response)| stays(*at, response));
+        let needed: usize = needed.map(|(_, response)| response.padded_len()).sum();
+        let mut room = most.saturating_sub(8 + needed);
+        let mut at = 0;
+        self.responses.retain(|response| {
+            let (here, len) = (at, response.padded_len());
+            at += 1;
+            if stays(here, response) {
+                return true;
+            }
+            let fits = len <= room;
+            room -= if fits { len } else { 0 };
+            fits
+        });
     }
 
     pub(super) fn put(&self, out: &mut Vec<u8>) {
@@ -232,6 +238,13 @@ impl Response {
             }
             _ => Ok(Self::Unknown { kind, value: value.to_vec() }),
         }
+    }
+
+    /// Bytes in a chunk.
+    fn padded_len(&self) -> usize {
+        let mut bytes = Vec::new();
+        self.put(&mut bytes);
+        bytes.len().next_multiple_of(4)
     }
 
     fn put(&self, out: &mut Vec<u8>) {
