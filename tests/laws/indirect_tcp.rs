@@ -41,11 +41,11 @@ const fn id(number: u32) -> ConnectionId {
     ConnectionId { number, call: 1 }
 }
 
-fn entry(host: Ipv4Addr, connection: u32) -> Entry {
-    let port = 49_152 + connection as u16;
+fn entry(host: Ipv4Addr, number: u32) -> Entry {
+    let port = 49_152 + number as u16;
     let (host, router) = (SocketAddrV4::new(host, port), SocketAddrV4::new(RIGHT, PORT));
     let peer = SocketAddrV4::new(FAR, 80);
-    Entry { connection, call: 1, host, router, peer, closing: false, calling: false, unanswered: false }
+    Entry { id: id(number), host, router, peer, closing: false, calling: false, unanswered: false }
 }
 
 /// Of times that are near each other, so that some come too late.
