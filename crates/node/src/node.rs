@@ -385,6 +385,12 @@ impl Node {
             Effect::Stream(id, op) => self.operate(now, role, id, op, out),
             Effect::Served(told) => self.served(now, role, &told, out),
             Effect::Tell(news) => self.tell_others(now, role, news, out),
+            Effect::Do(Act::Address(iface, address, true)) if self.has_address(address.address) => {
+                // As an operating system does (EEXIST). The address stays, so the driver is not asked.
+                let undone = Undone::Address(iface, address, true);
+                let fault = Fault { role, undone, why: "the host has this address".to_owned() };
+                self.give(now, role, Input::Failed(&fault), out);
+            }
             Effect::Do(act) => {
                 self.apply(now, role, &act);
                 out.act(role, act);
@@ -398,11 +404,7 @@ impl Node {
             Act::Route(key, route) => self.rules.set_route(now, role, *key, *route),
             Act::Gate(port, gate) => self.rules.set_gate(role, *port, *gate),
             Act::Neighbor(iface, address, neighbor) => self.net().arp.set(*iface, *address, *neighbor),
-            Act::Address(iface, address, true) => {
-                let is_new = !self.net().addresses.contains(&(*iface, *address));
-                debug_assert!(is_new, "{address:?} is there: an operating system refuses to add it again");
-                self.add_address(now, *iface, *address);
-            }
+            Act::Address(iface, address, true) => self.add_address(now, *iface, *address),
             Act::Address(iface, address, false) => self.remove_address(now, *iface, *address),
             _ => {}
         }

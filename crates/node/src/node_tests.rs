@@ -255,3 +255,40 @@ fn an_address_that_the_host_refused_is_not_the_nodes() {
         assert_eq!(marks.count(), 1, "the role is told");
     }
 }
+
+/// Asks for one address on two interfaces.
+#[derive(Debug)]
+struct Greedy;
+
+impl Role for Greedy {
+    fn name(&self) -> &'static str {
+        "greedy"
+    }
+    fn handle(&mut self, _now: Instant, input: Input<'_>, out: &mut Outbox) {
+        match input {
+            Input::Start(_) => {
+                for iface in [1, 2] {
+                    out.add_address(Iface(iface), "10.5.0.7/24".parse().unwrap());
+                }
+            }
+            Input::Failed(fault) => out.mark(Mark::new("greedy", "failed").with("why", fault.why.as_str())),
+            _ => {}
+        }
+    }
+    fn deadline(&self) -> Option<Instant> {
+        None
+    }
+    fn status(&self) -> Value {
+        Value::None
+    }
+}
+
+/// The driver is not asked for what the host's own stack would refuse, and the role hears what it would hear then.
+#[test]
+fn an_address_that_the_host_has_is_refused_and_stays() {
+    let (mut node, mut out) = (Node::new(vec![Box::new(Greedy)], vec![OWN]), Outbox::default());
+    node.handle(Instant::ZERO, Input::Start(&Boot::default()), &mut out);
+    let acts: Vec<Act> = std::iter::from_fn(|| out.next_act()).map(|(_, act)| act).collect();
+    assert!(matches!(acts[..], [Act::Address(Iface(1), _, true), Act::Mark(_)]), "{acts:?}");
+    assert!(node.has_address(Ipv4Addr::new(10, 5, 0, 7)));
+}
