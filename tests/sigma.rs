@@ -102,3 +102,27 @@ fn without_overlap_the_connection_survives_and_every_part_of_the_outage_has_an_o
     let outage = run.handoffs[0].outage().unwrap();
     assert!(outage.is_explained(), "{:?} of {:?}", outage.unexplained(), outage.span());
 }
+
+/// A window below 1500 bytes cannot be announced (RFC 9260, section 3.3.2). The refusal says where it is written, and what is allowed.
+#[test]
+fn a_buffer_that_is_too_small_is_refused() {
+    let (file, text) = Scenario::find("sigma/handoff").unwrap();
+    let refusal = |at: usize, bytes: u32| {
+        let pieces: Vec<&str> = text.split("buffer = 16384").collect();
+        assert_eq!(pieces.len(), 3, "of the correspondent and of the mobile node");
+        let buffers = [0, 1].map(|place| format!("buffer = {}", if place == at { bytes } else { 16384 }));
+        let text = [pieces[0], &buffers[0], pieces[1], &buffers[1], pieces[2]].concat();
+        match Scenario::plan(&file, &text, &[], 1) {
+            Ok(plan) => plan.world().err().map(|error| error.to_string()),
+            Err(error) => Some(error.to_string()),
+        }
+    };
+    for (at, host) in ["correspondent", "mobile"].into_iter().enumerate() {
+        assert_eq!(refusal(at, 4096), None);
+        for bytes in [0, 1499, 1500, 4095] {
+            let said = refusal(at, bytes).unwrap();
+            let parts = [file.as_str(), host, "sctp", "`buffer` must be at least 4096"];
+            assert!(parts.iter().all(|part| said.contains(part)), "{said}");
+        }
+    }
+}

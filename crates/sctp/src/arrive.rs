@@ -2,11 +2,13 @@
 
 use crate::association::{Association, Transmit};
 use crate::event::{Ended, Event, State};
+use crate::inbound::Taken;
 use crate::keys::Disbelief;
 use crate::locals::Use;
 use crate::message::{Cause, Chunk, Code, Data, HEADER, Packet, Sack, authenticated, kind};
 use crate::outbound::{News, Unsent};
 use crate::path::PathState;
+use crate::serial::Tsn;
 use wire::{Instant, Ipv4Addr, Malformed, Reader, Reason};
 
 /// Bytes of an IPv4 header.
@@ -15,14 +17,28 @@ const IP_HEADER: usize = 20;
 const SLACK: usize = 40;
 
 /// The DATA chunks of one packet.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum DataSeen {
     /// There is none.
     None,
-    /// Only duplicates.
-    Duplicates,
+    /// None of them is here: there was no room.
+    Dropped,
+    /// All that are here were here before; this is the first one.
+    Repeated(Tsn),
     /// At least one that is new.
     New,
+}
+
+impl DataSeen {
+    /// With one more chunk.
+    fn and(self, taken: Taken) -> Self {
+        match (self, taken) {
+            (_, Taken::New) | (Self::New, _) => Self::New,
+            (Self::Repeated(first), Taken::Known(tsn)) => Self::Repeated(first.min(tsn)),
+            (_, Taken::Known(first)) | (Self::Repeated(first), Taken::Dropped) => Self::Repeated(first),
+            (Self::None | Self::Dropped, Taken::Dropped) => Self::Dropped,
+        }
+    }
 }
 
 /// One packet while it is read.
@@ -93,7 +109,11 @@ impl Association {
         }
         if turn.data != DataSeen::None {
             self.inbound.packet_ends(now, self.config.sack_delay);
-            self.data_came(now, dst, turn.data == DataSeen::New);
+            match turn.data {
+                DataSeen::New => self.data_came(now, dst, None),
+                DataSeen::Repeated(first) => self.data_came(now, dst, Some(first)),
+                DataSeen::None | DataSeen::Dropped => {}
+            }
             if self.state == State::ShutdownSent {
                 (self.shutdown_due, self.inbound.due) = (true, true); // section 9.2
             }
@@ -251,12 +271,10 @@ impl Association {
             let [high, low] = data.stream.to_be_bytes();
             turn.causes.push(Cause::new(Code::INVALID_STREAM, [high, low, 0, 0])); // section 6.5
         }
-        let is_duplicate = self.inbound.is_duplicate(data.tsn);
-        turn.data = turn.data.max(if is_duplicate { DataSeen::Duplicates } else { DataSeen::New });
         let readable = self.inbound.readable();
-        if let Err(violation) = self.inbound.take(data) {
-            self.violated(violation.0);
-            return;
+        match self.inbound.take(data) {
+            Ok(taken) => turn.data = turn.data.and(taken),
+            Err(violation) => return self.violated(violation.0),
         }
         if !readable && self.inbound.readable() {
             self.events.push_back(Event::Data);
@@ -320,7 +338,7 @@ impl Association {
         if !path.confirmed {
             self.probing = now; // HB.Max.Burst counts probes that are not answered
         }
-        self.heard();
+        self.probe_was_answered();
         self.confirm(now, address);
     }
 

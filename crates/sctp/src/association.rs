@@ -136,8 +136,7 @@ pub(crate) fn introduction(
     parameters.push(Parameter::AddressTypes(vec![5]));
     parameters.extend(keys::parameters(config, random));
     let (outbound, inbound) = (config.streams.max(1), config.streams.max(1));
-    // At least 1500 bytes, even if the buffer is smaller: a peer refuses less (RFC 9260, section 3.3.2).
-    let a_rwnd = config.receive_buffer.max(handshake::LEAST_WINDOW);
+    let a_rwnd = config.window();
     Init { tag, a_rwnd, outbound, inbound, tsn, parameters }
 }
 
@@ -168,7 +167,7 @@ impl Association {
             locals: Locals::new(locals),
             paths: Paths::new(now, peer, config),
             routes: Routes::default(),
-            inbound: Inbound::new(begin(0), config.receive_buffer, config.streams),
+            inbound: Inbound::new(begin(0), config.window(), config.streams),
             outbound: Outbound::new(tsn, config.send_buffer, config.streams, 0),
             keys: None,
             errors: 0,
@@ -440,6 +439,16 @@ impl Association {
     /// The peer has answered, or has proved itself: what failed before does not count.
     pub(crate) const fn heard(&mut self) {
         (self.errors, self.returns, self.tried) = (0, 0, 0);
+    }
+
+    /// A HEARTBEAT was answered. That does not end the count of failures while data are outstanding (RFC 9260, section 8.1): a path that
+    /// carries HEARTBEATs and no data would keep an association for ever, and nobody would be told.
+    pub(crate) fn probe_was_answered(&mut self) {
+        if self.outbound.is_outstanding() {
+            self.tried = 0;
+        } else {
+            self.heard();
+        }
     }
 
     /// One failure more. Says whether it was one too many.

@@ -1,5 +1,6 @@
 //! The knobs of an endpoint. The defaults are those of RFC 9260, section 16.
 
+use crate::handshake::LEAST_WINDOW;
 use auth::Key;
 use wire::{Duration, Rto, RtoBounds};
 
@@ -30,7 +31,7 @@ pub struct Config {
     pub mtu: u16,
     /// Bytes of the user that may wait to be acknowledged, or to be sent.
     pub send_buffer: u32,
-    /// Bytes that may wait to be read: the largest window announced.
+    /// Bytes that may wait to be read: the largest window announced. Less than 1500 counts as 1500.
     pub receive_buffer: u32,
     /// How many streams are asked for, and taken, each way.
     pub streams: u16,
@@ -90,6 +91,11 @@ impl Config {
         let rto = Rto::new(self.rto_bounds());
         let waits = (0..=self.max_init_retransmits).map(|doublings| rto.after(doublings));
         waits.fold(Duration::ZERO, Duration::saturating_add)
+    }
+
+    /// The first window that is announced, for which there is room: a peer refuses less than 1500 bytes (RFC 9260, section 3.3.2).
+    pub(crate) fn window(&self) -> u32 {
+        self.receive_buffer.max(LEAST_WINDOW)
     }
 
     /// What a path's time-out stays within. G1: a variance of zero would be a time-out of exactly one round trip.

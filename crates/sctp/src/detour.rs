@@ -1,7 +1,7 @@
 //! Another route while the chosen one does not carry packets: from another of our addresses, or to another of the
 //! peer's. No message reports a broken route. There are three signs:
 //!
-//! - Data are repeated to one of our addresses: the acknowledgments, which leave from another, are lost (RFC 9260,
+//! - Data are repeated twice, to one of our addresses: the acknowledgments, which leave from another, are lost (RFC 9260,
 //!   section 6.4).
 //! - Two time-outs in a row. Then a HEARTBEAT leaves from each other address of ours. A route on which its answer comes
 //!   works in both directions.
@@ -10,22 +10,54 @@
 use crate::association::Association;
 use crate::locals::Use;
 use crate::path::{Path, PathState};
+use crate::serial::Tsn;
 use wire::{Instant, Ipv4Addr};
 
-/// Time-outs in a row after which another route is probed. A single one may be a lost packet.
+/// Time-outs in a row, of ours or of the peer's, after which another route is tried. A single one may be a lost packet.
 pub(crate) const SILENT: u32 = 2;
 
+/// A HEARTBEAT of a route that is not answered yet.
+#[derive(Clone, Copy, Debug)]
+struct Probe {
+    local: Ipv4Addr,
+    peer: Ipv4Addr,
+    nonce: u64,
+}
+
+/// Data that the peer sends again though they were acknowledged.
+#[derive(Clone, Copy, Debug)]
+struct Repeated {
+    /// How often. What comes within half of RTO.Min is one flight.
+    times: u32,
+    /// When it was last counted.
+    at: Instant,
+    /// All up to here was acknowledged when the first came.
+    upto: Tsn,
+    /// Which of our addresses it came to, if another one is in use.
+    local: Option<Ipv4Addr>,
+}
+
 /// What an association knows of routes other than the chosen one.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Detour {
-    /// The nonce of HEARTBEATs that leave from other addresses; `None` before the first.
-    nonce: Option<u64>,
+    /// The latest of each route.
+    probes: Vec<Probe>,
     /// The chosen address is not probed again before this.
     next: Instant,
+    /// The route does not change again before this.
+    pause: Instant,
     /// When new data came last.
     news: Instant,
-    /// Packets with duplicates only that came since, not counting copies that the network made.
-    repetitions: u32,
+    repeated: Option<Repeated>,
+    /// The next SACK goes to another address of the peer's than the data came from.
+    elsewhere: bool,
+}
+
+impl Detour {
+    /// Another route is used now, of which nothing is known.
+    pub(crate) const fn begin_again(&mut self) {
+        (self.repeated, self.elsewhere) = (None, false);
+    }
 }
 
 impl Association {
@@ -35,24 +67,49 @@ impl Association {
         self.locals.detour.filter(|address| self.locals.sends(*address))
     }
 
-    /// Takes note of a packet with DATA that came to `local`. Duplicates within half of RTO.Min of the latest new data
-    /// are ignored: a peer repeats data that no SACK reports missing only after RTO.Min, so they are copies that the
-    /// network made.
-    pub(crate) fn data_came(&mut self, now: Instant, local: Ipv4Addr, are_new: bool) {
-        if are_new {
-            (self.detour.news, self.detour.repetitions) = (now, 0);
-        } else if now >= self.detour.news + self.config.rto_min / 2 {
-            self.detour.repetitions = self.detour.repetitions.saturating_add(1);
+    /// Takes note of a packet with DATA that came to `local`. `repeated`: the first of its chunks, if none is new. Duplicates
+    /// within half of RTO.Min of the latest new data are ignored: a peer repeats data that no SACK reports missing only after
+    /// RTO.Min, so they are copies that the network made.
+    pub(crate) fn data_came(&mut self, now: Instant, local: Ipv4Addr, repeated: Option<Tsn>) {
+        match repeated {
+            None => (self.detour.news, self.detour.elsewhere) = (now, false),
+            Some(first) if now >= self.detour.news + self.config.rto_min / 2 => {
+                self.data_came_again(now, local, first);
+            }
+            Some(_) => {}
+        }
+    }
+
+    /// The acknowledgment of `first` did not reach the peer. If that of its repetition did not either, packets leave from where the
+    /// repetitions came to.
+    fn data_came_again(&mut self, now: Instant, local: Ipv4Addr, first: Tsn) {
+        let is_other =
+            self.locals.sends(local) && self.sources().iter().any(|(_, source)| *source != Some(local));
+        let other = Some(local).filter(|_| is_other);
+        let repeated = match self.detour.repeated.filter(|before| first <= before.upto) {
+            None => Repeated { times: 1, at: now, upto: self.inbound.cumulative(), local: other },
+            Some(before) if now < before.at + self.config.rto_min / 2 => {
+                Repeated { local: other.or(before.local), ..before }
+            }
+            Some(before) => {
+                let times = before.times.saturating_add(1);
+                Repeated { times, at: now, local: other.or(before.local), ..before }
+            }
+        };
+        self.detour.repeated = Some(repeated);
+        self.detour.elsewhere = repeated.times.is_multiple_of(2);
+        if repeated.times >= SILENT
+            && now >= self.detour.pause
+            && let Some(local) = repeated.local
+        {
             self.send_from(now, local);
         }
     }
 
-    /// Returns the peer's address for a SACK of data from `peer`: `peer` itself. After every second packet of
-    /// duplicates it is another one, as the SACK may have been lost on the path to `peer` (RFC 9260, section 6.4).
+    /// Returns the peer's address for a SACK of data from `peer`: `peer` itself. After every second repetition it is another one,
+    /// as the SACK may have been lost on the path to `peer` (RFC 9260, section 6.4).
     pub(crate) fn acknowledges_at(&self, peer: Ipv4Addr) -> Ipv4Addr {
-        let repetitions = self.detour.repetitions;
-        let elsewhere = repetitions > 0 && repetitions.is_multiple_of(2);
-        elsewhere.then(|| self.paths.best_besides(peer)).flatten().unwrap_or(peer)
+        self.detour.elsewhere.then(|| self.paths.best_besides(peer)).flatten().unwrap_or(peer)
     }
 
     /// Sends from `local` from now on, if it may send. Retransmits what left from other addresses and was not
@@ -66,6 +123,10 @@ impl Association {
         }
         self.locals.detour = Some(local).filter(|local| self.locals.preferred != Some(*local));
         self.rerouted(&before);
+        // Whoever repeats packets does not make us send a flight again more often than time-outs would.
+        let data_path = self.paths.get(self.paths.for_data());
+        let pause = now + data_path.map_or(self.config.rto_initial, |path| path.rto.backing().0);
+        (self.detour.pause, self.detour.next) = (pause, pause);
         self.outbound.lose_from(&mut self.paths, &left);
         self.ours.hasten(now);
         self.shutdown_due |= self.waits_for_shutdown();
@@ -97,15 +158,22 @@ impl Association {
     }
 
     fn probe_from(&mut self, local: Ipv4Addr, peer: Ipv4Addr) {
-        if self.probes() {
-            let nonce = self.detour.nonce.unwrap_or_else(|| self.chance.u64());
-            self.detour.nonce = Some(nonce);
-            let heartbeat = self.heartbeat_from(local, peer, nonce);
-            self.outbox.push_back(heartbeat);
+        if !self.probes() {
+            return;
         }
+        let nonce = self.chance.u64();
+        let (paths, locals) = (&self.paths, &self.locals);
+        self.detour.probes.retain(|probe| {
+            let is_known = paths.get(probe.peer).is_some() && locals.get(probe.local).is_some();
+            is_known && (probe.local, probe.peer) != (local, peer)
+        });
+        self.detour.probes.push(Probe { local, peer, nonce });
+        let heartbeat = self.heartbeat_from(local, peer, nonce);
+        self.outbox.push_back(heartbeat);
     }
 
-    /// Handles a HEARTBEAT ACK that came to `local`. Returns whether it answers a probe of another route.
+    /// Handles a HEARTBEAT ACK that came to `local`. Returns whether it answers a probe of another route: one that left from
+    /// there. It counts once, so whoever has read it cannot prove anything with it later.
     pub(crate) fn route_answered(
         &mut self,
         now: Instant,
@@ -113,17 +181,17 @@ impl Association {
         peer: Ipv4Addr,
         nonce: u64,
     ) -> bool {
-        if self.detour.nonce != Some(nonce) {
-            return false;
-        }
+        let is_it = |probe: &Probe| (probe.local, probe.peer, probe.nonce) == (local, peer, nonce);
+        let Some(at) = self.detour.probes.iter().position(is_it) else { return false };
+        self.detour.probes.swap_remove(at);
         let is_chosen = self.locals.preferred == Some(local);
         let Some(path) = self.paths.get_mut(peer).filter(|path| path.confirmed) else { return true };
-        let fails = path.errors > 0;
+        let fails = path.errors >= SILENT;
         if path.alive() {
             self.path_event(peer, PathState::Active);
         }
-        self.heard();
-        if fails || is_chosen {
+        self.probe_was_answered();
+        if (fails || is_chosen) && now >= self.detour.pause {
             self.send_from(now, local);
         }
         true

@@ -116,8 +116,7 @@ impl Association {
     pub(crate) fn adopt(&mut self, now: Instant, peers: &Init, src: Ipv4Addr) {
         let config = Arc::clone(&self.config);
         self.peer_tag = peers.tag;
-        self.inbound =
-            Inbound::new(begin(peers.tsn), config.receive_buffer, peers.outbound.min(config.streams));
+        self.inbound = Inbound::new(begin(peers.tsn), config.window(), peers.outbound.min(config.streams));
         self.outbound.streams = peers.inbound.min(config.streams);
         self.outbound.window = peers.a_rwnd;
         self.theirs = Theirs::new(peers.tsn);

@@ -31,6 +31,17 @@ pub struct Piece {
     pub data: Vec<u8>,
 }
 
+/// What became of a chunk that came.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Taken {
+    /// It is here now.
+    New,
+    /// It was here before, under this number.
+    Known(Tsn),
+    /// There is no room for it, or it is too far ahead: it is as if it had not come.
+    Dropped,
+}
+
 /// The peer numbers its chunks so that no message can be made of them (section 6.9).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Violation(pub(crate) &'static str);
@@ -139,14 +150,14 @@ impl Inbound {
     // --- chunks that come ------------------------------------------------------------------------------------------
 
     /// Takes a chunk. What is known already, is too far ahead or finds no room is dropped, and the acknowledgment says so.
-    pub(crate) fn take(&mut self, data: &Data) -> Result<(), Violation> {
+    pub(crate) fn take(&mut self, data: &Data) -> Result<Taken, Violation> {
         let tsn = extend(self.cumulative, data.tsn);
-        if self.is_duplicate(data.tsn) {
+        if tsn <= self.cumulative || self.has(tsn) {
             if self.duplicates.len() < DUPLICATES {
                 self.duplicates.push(data.tsn);
             }
             self.due = true; // section 6.2: a duplicate is acknowledged without delay
-            return Ok(());
+            return Ok(Taken::Known(tsn));
         }
         let cost = data.data.len().max(LEAST);
         let fills = self.above.last_key_value().is_some_and(|(_, last)| tsn < *last);
@@ -155,7 +166,7 @@ impl Inbound {
         if tsn > self.cumulative + REACH || self.held + cost > room {
             self.due = true;
             self.deliver_partly();
-            return Ok(());
+            return Ok(Taken::Dropped);
         }
         let known = self.knows(data.stream);
         if known {
@@ -167,7 +178,7 @@ impl Inbound {
         if self.window() == 0 {
             self.deliver_partly();
         }
-        Ok(())
+        Ok(Taken::New)
     }
 
     /// A packet with data ends here: when is it to be acknowledged (section 6.2)?
@@ -178,12 +189,6 @@ impl Inbound {
         } else {
             self.delayed.get_or_insert(now + delay);
         }
-    }
-
-    /// Returns whether a chunk with this TSN was received before.
-    pub(crate) fn is_duplicate(&self, tsn: u32) -> bool {
-        let tsn = extend(self.cumulative, tsn);
-        tsn <= self.cumulative || self.has(tsn)
     }
 
     fn has(&self, tsn: Tsn) -> bool {

@@ -50,6 +50,7 @@ impl Association {
         for (peer, source) in self.sources() {
             let was = before.iter().find(|(address, _)| *address == peer).and_then(|(_, was)| *was);
             let Some(path) = self.paths.get_mut(peer).filter(|_| was != source) else { continue };
+            self.detour.begin_again();
             if let Some(was) = was {
                 self.routes.leave((was, peer), &path.rto);
             }

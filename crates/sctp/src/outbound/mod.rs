@@ -154,6 +154,11 @@ impl Outbound {
         self.pending.is_empty() && self.sent.is_empty()
     }
 
+    /// Whether something was sent and is not acknowledged.
+    pub(crate) fn is_outstanding(&self) -> bool {
+        !self.sent.is_empty()
+    }
+
     /// A message, which fits the room.
     pub(crate) fn write(&mut self, stream: u16, ppid: u32, unordered: bool, bytes: &[u8]) {
         let mut ssn = 0;

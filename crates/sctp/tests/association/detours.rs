@@ -1,10 +1,10 @@
 //! One of two routes stops carrying packets without a report. The other one is found, and given up when the first works
 //! again.
 
-use crate::harness::{CN, World, mn, noise};
+use crate::harness::{CN, PORT, World, mn, noise};
 use crate::roaming::has;
-use sctp::message::Chunk;
-use sctp::{Change, Config, State, Transmit};
+use sctp::message::{Chunk, Data, Packet};
+use sctp::{Change, Config, Ended, Event, State, Transmit};
 use wire::{Duration, Ipv4Addr};
 
 /// The mobile host has two addresses. Data come to the second one, and leave from it.
@@ -90,6 +90,14 @@ fn acknowledgments_leave_by_the_other_way_if_only_they_are_lost() {
     }
     assert!(world.hosts[0].got == noise(1, 1_000_000), "{}", world.hosts[0].got.len());
     assert_eq!(world.states(), [State::Established; 2]);
+    assert_eq!(world.association(0).detour(), Some(mn(1)));
+    assert_eq!(source(&world, |chunk| matches!(chunk, Chunk::Sack(_))), mn(1));
+}
+
+/// The last packet with data of the correspondent.
+fn last_data(world: &World) -> Transmit {
+    let is_data = |t: &Transmit| has(t, |chunk| matches!(chunk, Chunk::Data(_)));
+    world.sent.iter().rfind(|(_, who, t)| *who == 1 && is_data(t)).unwrap().2.clone()
 }
 
 /// A copy that the network makes is no repetition.
@@ -98,19 +106,217 @@ fn a_copy_says_nothing_of_a_way() {
     let mut world = moved(&quick());
     world.hosts[1].data = noise(1, 100_000);
     world.run_for(2000);
-    let is_data = |t: &Transmit| has(t, |chunk| matches!(chunk, Chunk::Data(_)));
-    let (_, _, last) = world.sent.iter().rfind(|(_, who, t)| *who == 1 && is_data(t)).unwrap().clone();
+    let last = last_data(&world);
     world.hosts[1].data.extend(noise(2, 1000));
     world.run_for(30);
-    world.arrive(0, &Transmit { dst: mn(1), ..last.clone() });
+    for _ in 0..5 {
+        world.arrive(0, &Transmit { dst: mn(1), ..last.clone() });
+    }
     assert_eq!(world.association(0).detour(), None);
-    // Long after, it is one: but the peer hears us from where we are, and that ends it.
-    world.run_for(1000);
-    world.arrive(0, &Transmit { dst: mn(1), ..last });
+}
+
+/// One repetition says that one acknowledgment was lost, as one time-out says that one packet was. Two leave a route.
+#[test]
+fn one_lost_acknowledgment_leaves_no_way() {
+    let mut world = moved(&quick());
+    world.hosts[1].data = noise(1, 100_000);
+    world.run_for(3000);
+    let last = Transmit { dst: mn(1), ..last_data(&world) };
+    for _ in 0..5 {
+        world.arrive(0, &last);
+    }
+    assert_eq!(world.association(0).detour(), None, "a flight that is repeated is one repetition");
+    assert_eq!(source(&world, |chunk| matches!(chunk, Chunk::Sack(_))), mn(2));
+    world.run_for(150);
+    world.arrive(0, &last);
     assert_eq!(world.association(0).detour(), Some(mn(1)));
+    assert_eq!(source(&world, |chunk| matches!(chunk, Chunk::Sack(_))), mn(1));
+    // The peer hears us from where we are, and that ends it: not at once.
     world.hosts[1].data.extend(noise(3, 1000));
     world.run_for(100);
+    assert_eq!(world.association(0).detour(), Some(mn(1)));
+    world.run_for(1000);
+    world.hosts[1].data.extend(noise(4, 1000));
+    world.run_for(100);
     assert_eq!(world.association(0).detour(), None);
+}
+
+/// The second repetition is of data that the acknowledgment of the first one has named. Others say nothing of that one.
+#[test]
+fn what_is_repeated_for_the_first_time_says_nothing_of_the_acknowledgment_before() {
+    let mut world = moved(&quick());
+    world.hosts[1].data = noise(1, 100_000);
+    world.run_for(3000);
+    let first = Transmit { dst: mn(1), ..last_data(&world) };
+    world.arrive(0, &first);
+    // Two packets: they are acknowledged at once, and the peer itself repeats none.
+    world.hosts[1].data.extend(noise(3, 2000));
+    world.run_for(1000);
+    let second = Transmit { dst: mn(1), ..last_data(&world) };
+    assert_ne!(first, second);
+    world.arrive(0, &second);
+    assert_eq!(world.association(0).detour(), None);
+    // The first one again: neither acknowledgment of it has come.
+    world.run_for(150);
+    world.arrive(0, &first);
+    assert_eq!(world.association(0).detour(), Some(mn(1)));
+}
+
+/// Whoever repeats packets at one address and the other makes a host change its route, and send its flight again, once in a time-out.
+#[test]
+fn repetitions_at_alternating_addresses_change_the_way_once_in_a_time_out() {
+    let mut world = moved(&quick());
+    world.hosts[1].data = noise(1, 100_000);
+    world.run_for(3000);
+    let last = last_data(&world);
+    world.hosts[0].data = noise(2, 10_000_000);
+    world.run_for(500);
+    let (mut changes, mut detour) = (Vec::new(), None);
+    let end = world.now + Duration::from_secs(6);
+    let mut at = 0;
+    while world.now < end {
+        if at % 110 == 0 {
+            world.arrive(0, &Transmit { dst: mn(1 + (at / 110 % 2) as u8), ..last.clone() });
+        }
+        at += 5;
+        world.run_for(5);
+        let now = world.association(0).detour();
+        if now != std::mem::replace(&mut detour, now) {
+            changes.push(world.now.0 / 1_000_000);
+        }
+    }
+    assert!(!changes.is_empty());
+    let pauses = changes.windows(2).map(|pair| pair[1] - pair[0]);
+    assert!(pauses.min() >= Some(200), "{changes:?}");
+}
+
+/// Data that find no room are not new. So they do not hide that others are repeated.
+#[test]
+fn what_finds_no_room_is_no_news() {
+    let config = Config { receive_buffer: 4000, ..quick() };
+    let mut world = moved(&config);
+    world.hosts[0].appetite = 0;
+    world.hosts[1].data = noise(1, 100_000);
+    world.run_for(3000);
+    let last = last_data(&world);
+    let mut packet = Packet::parse(&last.bytes).unwrap();
+    let Some(Chunk::Data(probe)) = packet.chunks.pop() else { panic!("{packet:?}") };
+    let refused = last;
+    packet.chunks = vec![Chunk::Data(Data { tsn: probe.tsn.wrapping_sub(1), ..probe })];
+    let known = Transmit { dst: mn(1), bytes: packet.emit(), ..refused.clone() };
+    for _ in 0..2 {
+        world.arrive(0, &refused);
+        world.arrive(0, &known);
+        // The peer's own probes of the window are lost.
+        world.dead = vec![CN];
+        world.run_for(150);
+        world.dead.clear();
+    }
+    assert_eq!(world.association(0).detour(), Some(mn(1)));
+}
+
+/// The mobile host's packets are lost, until it has sent a HEARTBEAT from its other address. Returns the answer to it.
+fn probed(world: &mut World) -> Transmit {
+    let from = world.sent.len();
+    world.dead = vec![mn(2)];
+    world.run_until(Duration::from_secs(5), |world| world.sent[from..].iter().any(is_probe));
+    let probe = world.sent.iter().rfind(|sent| is_probe(sent)).unwrap().2.clone();
+    assert_eq!(world.lose(|transmit| transmit.bytes == probe.bytes), 1);
+    answer_to_last_probe(world)
+}
+
+/// Whether it is a HEARTBEAT from the mobile host's other address.
+fn is_probe((_, who, transmit): &(wire::Instant, usize, Transmit)) -> bool {
+    *who == 0 && transmit.src == mn(1) && has(transmit, |chunk| matches!(chunk, Chunk::Heartbeat(_)))
+}
+
+fn answer_to_last_probe(world: &World) -> Transmit {
+    let (_, _, probe) = world.sent.iter().rfind(|sent| is_probe(sent)).unwrap();
+    let packet = Packet::parse(&probe.bytes).unwrap();
+    let Some(Chunk::Heartbeat(info)) = packet.chunks.first() else { panic!("{packet:?}") };
+    let tag = Packet::parse(&last_data(world).bytes).unwrap().tag;
+    let chunks = vec![Chunk::HeartbeatAck(info.clone())];
+    let answer = Packet { src_port: PORT, dst_port: 4000, tag, chunks };
+    Transmit { src: CN, dst: mn(1), bytes: answer.emit(), cut: None }
+}
+
+fn hears(world: &mut World, Transmit { src, dst, bytes, .. }: &Transmit) {
+    let now = world.now;
+    world.hosts[0].endpoint.receive(now, *src, *dst, bytes).unwrap();
+    world.flush(0);
+}
+
+fn errors(world: &mut World) -> u32 {
+    world.association(0).paths().next().unwrap().errors
+}
+
+/// A host that sends and whose packets do not get through, with both of its addresses known to work until then.
+fn sending() -> World {
+    let mut world = moved(&quick());
+    world.hosts[1].data = noise(2, 10_000);
+    world.run_for(1000);
+    world.hosts[0].data = noise(1, 2_000_000);
+    world.run_for(300);
+    world
+}
+
+/// A HEARTBEAT ACK proves one thing, once: that the HEARTBEAT which it answers has come. A copy proves nothing later.
+#[test]
+fn an_answer_to_a_probe_counts_once() {
+    let mut world = sending();
+    let answer = probed(&mut world);
+    hears(&mut world, &answer);
+    assert_eq!((world.association(0).detour(), errors(&mut world)), (Some(mn(1)), 0));
+    world.dead = vec![mn(1), mn(2)];
+    world.run_for(3000);
+    let before = errors(&mut world);
+    assert!(before >= 2, "{before}");
+    hears(&mut world, &answer);
+    assert_eq!(errors(&mut world), before);
+}
+
+/// It proves the route from the address that the HEARTBEAT left from, and comes there.
+#[test]
+fn an_answer_at_another_address_proves_no_way() {
+    let mut world = sending();
+    let answer = probed(&mut world);
+    hears(&mut world, &Transmit { dst: mn(2), ..answer.clone() });
+    assert_eq!((world.association(0).detour(), errors(&mut world)), (None, 2));
+    hears(&mut world, &answer);
+    assert_eq!((world.association(0).detour(), errors(&mut world)), (Some(mn(1)), 0));
+}
+
+/// A late answer to a probe, after a single time-out: the chosen route is not given up.
+#[test]
+fn one_time_out_leaves_no_way() {
+    let mut world = sending();
+    probed(&mut world);
+    world.dead = vec![mn(1)];
+    world.run_for(1000);
+    let answer = answer_to_last_probe(&world);
+    assert_eq!((world.association(0).detour(), errors(&mut world)), (None, 0));
+    world.dead = vec![mn(1), mn(2)];
+    world.run_for(250);
+    assert_eq!(errors(&mut world), 1);
+    hears(&mut world, &answer);
+    assert_eq!(world.association(0).detour(), None);
+}
+
+/// Both routes carry HEARTBEATs and no large packets, and no router says so. RFC 9260, section 8.1: a HEARTBEAT ACK need not clear the
+/// association's counter while data are outstanding. Otherwise the association would go on for ever, and nobody would be told.
+#[test]
+fn routes_that_only_heartbeats_pass_end_the_association() {
+    for config in [quick(), Config::default()] {
+        let mut world = moved(&config);
+        world.hosts[0].size = 1400;
+        world.hosts[0].data = noise(1, 100_000);
+        let begin = world.now;
+        while world.now < begin + Duration::from_mins(10) && world.states()[0] != State::Closed {
+            world.run_for(5);
+            world.lose(|transmit| transmit.src != CN && transmit.bytes.len() > 1000);
+        }
+        assert_eq!(world.events(0).last(), Some(&Event::Closed(Ended::TimedOut)));
+    }
 }
 
 /// The address that takes the place of another goes: packets leave from the other one again, as there is no third.

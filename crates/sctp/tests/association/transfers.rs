@@ -101,6 +101,17 @@ fn a_closed_window_is_probed_for_hours() {
     assert!(world.hosts[1].got == noise(3, 60_000));
 }
 
+/// Section 3.3.2: no window below 1500 bytes is announced, and what is announced there is room for.
+#[test]
+fn a_buffer_below_the_least_window_holds_a_packet() {
+    let mut world = World::new(&Config { receive_buffer: 1000, ..Config::default() });
+    world.hosts[0].size = 1400;
+    world.hosts[0].data = noise(3, 60_000);
+    world.run_for(60_000);
+    assert!(world.hosts[1].got == noise(3, 60_000), "{}", world.hosts[1].got.len());
+    assert_eq!(world.states(), [State::Established; 2]);
+}
+
 /// Section 6.9: a message larger than the buffer comes in pieces.
 #[test]
 fn a_message_larger_than_the_window_is_read_in_pieces() {
