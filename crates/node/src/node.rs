@@ -385,12 +385,6 @@ impl Node {
             Effect::Stream(id, op) => self.operate(now, role, id, op, out),
             Effect::Served(told) => self.served(now, role, &told, out),
             Effect::Tell(news) => self.tell_others(now, role, news, out),
-            Effect::Do(Act::Address(iface, address, true)) if self.has_address(address.address) => {
-                // As an operating system does (EEXIST). The address stays, so the driver is not asked.
-                let undone = Undone::Address(iface, address, true);
-                let fault = Fault { role, undone, why: "the host has this address".to_owned() };
-                self.give(now, role, Input::Failed(&fault), out);
-            }
             Effect::Do(act) => {
                 self.apply(now, role, &act);
                 out.act(role, act);
