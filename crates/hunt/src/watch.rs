@@ -406,8 +406,12 @@ impl Witness for Watch {
         self.books.happened(at, host, what);
     }
 
-    fn settled(&mut self) {
-        self.books.settled();
+    fn doubled(&mut self, packet: PacketId, more: u8) {
+        self.books.doubled(packet, more);
+    }
+
+    fn settled(&mut self, keeps: &dyn Fn(HostId, PacketId) -> bool) {
+        self.books.settled(keeps);
     }
 
     fn is_full(&self) -> bool {

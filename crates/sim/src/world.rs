@@ -154,7 +154,7 @@ impl<W: Witness> World<W> {
     /// Runs until `end`, and asks every queue what it still holds.
     pub fn run(mut self, end: Instant) -> Run<W> {
         self.start();
-        self.witness.settled();
+        self.tell_settled();
         while self.stopped.is_none()
             && !self.witness.is_full()
             && let Some((at, event)) = self.queue.next(end)
@@ -164,7 +164,7 @@ impl<W: Witness> World<W> {
             self.events += 1;
             self.fingerprint.add(&(at, &event));
             self.happen(event);
-            self.witness.settled();
+            self.tell_settled();
         }
         let full = self.witness.is_full().then_some(self.now);
         self.now = full.or(self.stopped.map(|stopped| stopped.at)).unwrap_or(end);
@@ -246,6 +246,16 @@ impl<W: Witness> World<W> {
             self.with_stack(host, Stack::timeout);
             self.settle(host);
         }
+    }
+
+    /// An event has happened, with all that followed from it at once.
+    fn tell_settled(&mut self) {
+        let hosts = &self.hosts;
+        self.witness.settled(&|host, packet| {
+            let mut is_kept = false;
+            hosts[host.index()].node.holds(&mut |held| is_kept |= held == packet);
+            is_kept
+        });
     }
 
     fn land(&mut self, flight: &Flight, packet: Packet) {
@@ -520,10 +530,17 @@ impl<W: Witness> World<W> {
             return self.record(host, What::Lost(iface, packet.id, link::reason::NO_CARRIER.0.into()));
         };
         match self.fabric.offer(self.now, port, packet.bytes.len()) {
-            Ok(Offer::Flies(flight)) => self.schedule(flight.lands, Event::Land(flight, packet)),
+            Ok(Offer::Flies(flight)) => self.fly(flight, packet),
             Ok(Offer::Waits(ticket)) => self.wait(ticket, port, packet),
             Err(reason) => self.lost(port, packet.id, reason),
         }
+    }
+
+    fn fly(&mut self, flight: Flight, packet: Packet) {
+        if flight.copies > 1 {
+            self.witness.doubled(packet.id, flight.copies - 1);
+        }
+        self.schedule(flight.lands, Event::Land(flight, packet));
     }
 
     fn wait(&mut self, ticket: Ticket, port: PortId, packet: Packet) {
@@ -540,7 +557,7 @@ impl<W: Witness> World<W> {
         for decision in self.fabric.decide(self.now) {
             let Some((port, packet)) = self.waiting.remove(&decision.ticket) else { continue };
             match decision.fate {
-                Ok(flight) => self.schedule(flight.lands, Event::Land(flight, packet)),
+                Ok(flight) => self.fly(flight, packet),
                 Err(reason) => self.lost(port, packet.id, reason),
             }
         }
@@ -591,7 +608,7 @@ impl<W: Witness> World<W> {
         self.record(host, What::Visited(iface, cell));
         self.witness.sent(self.now, host, iface, &packet);
         match self.fabric.visit(self.now, interface.port, cell, packet.bytes.len()) {
-            Ok(Offer::Flies(flight)) => self.schedule(flight.lands, Event::Land(flight, packet)),
+            Ok(Offer::Flies(flight)) => self.fly(flight, packet),
             Ok(Offer::Waits(ticket)) => self.wait(ticket, interface.port, packet),
             Err(reason) => self.lost(interface.port, packet.id, reason),
         }

@@ -125,14 +125,23 @@ impl Ledger {
         }
     }
 
-    /// Closes the books of a packet, unless a copy of it has not come to its end: then it says `false`.
-    fn close_ended(&mut self, places: &Places, packet: PacketId, seen: &Seen, books: &mut Books) -> bool {
+    /// Closes the books of a packet, unless a copy of it has not come to its end: then it says `false`. A copy that a node `keeps`
+    /// is in no step yet.
+    fn close_ended(
+        &mut self,
+        places: &Places,
+        packet: PacketId,
+        seen: &Seen,
+        books: &mut Books,
+        keeps: &dyn Fn(HostId, PacketId) -> bool,
+    ) -> bool {
         if self.close_chain(seen) {
             return true;
         }
         books.open(seen.steps());
         let links = books.links(places);
-        if links == Links::Open || !books.hosts_are_at_rest(places) {
+        let is_kept = || books.hosts.iter().any(|(host, _)| keeps(*host, packet));
+        if links == Links::Open || !books.hosts_are_at_rest(places) || is_kept() {
             return false;
         }
         self.close_books(places, packet, links, books);

@@ -136,14 +136,20 @@ impl Witness for Running {
         self.flows.note(at, host, &what);
     }
 
-    fn settled(&mut self) {
+    fn doubled(&mut self, packet: PacketId, more: u8) {
+        self.open.touch(packet).will_come(more);
+    }
+
+    fn settled(&mut self, keeps: &dyn Fn(HostId, PacketId) -> bool) {
         self.most_open = self.most_open.max(self.open.len());
         if !self.stopped.is_empty() {
             return;
         }
         while let Some((place, packet, seen)) = self.open.next_touched() {
             // While a copy is on a link there is nothing to close.
-            if !seen.is_under_way() && self.ledger.close_ended(&self.places, packet, seen, &mut self.books) {
+            if !seen.is_under_way()
+                && self.ledger.close_ended(&self.places, packet, seen, &mut self.books, keeps)
+            {
                 self.open.forget(place);
             }
         }

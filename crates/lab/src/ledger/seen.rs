@@ -104,7 +104,7 @@ pub(super) fn loss(what: &What) -> Option<(Iface, PacketId, &str)> {
 pub(super) struct Seen {
     steps: Vec<Step>,
     chain: Chain,
-    /// Copies that were put on links, less those that came out of one, were lost on one or are held by one.
+    /// Copies that were put on links or made by them, less those that came out of one, were lost on one or are held by one.
     under_way: i32,
 }
 
@@ -122,6 +122,11 @@ impl Seen {
         };
         self.chain = self.chain.after(&step, places);
         self.steps.push(step);
+    }
+
+    /// A link has made copies, which come out of it later.
+    pub(super) fn will_come(&mut self, more: u8) {
+        self.under_way += i32::from(more);
     }
 
     /// Whether more went in than ever came out of links: by which one needs no look.

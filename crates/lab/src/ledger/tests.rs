@@ -360,10 +360,10 @@ proptest! {
                 _ => running.happened(record.at, record.host, record.what),
             }
             if *is_settled {
-                running.settled();
+                running.settled(&kept_by_none);
             }
         }
-        running.settled();
+        running.settled(&kept_by_none);
         prop_assert_eq!(running.still_open(), 0);
         let losses = Vec::new();
         prop_assert_eq!(running.close(), Ledger { losses, ..close(&world.plan, &records) });
@@ -388,7 +388,7 @@ fn what_has_ended_takes_no_room() {
         let records = journey.records(world, id, true);
         for record in records {
             running.told(record.at, record.host, &record.what);
-            running.settled();
+            running.settled(&kept_by_none);
         }
     }
     assert_eq!((running.still_open(), running.most_open(), running.room()), (0, 1, 1));
@@ -413,12 +413,12 @@ fn what_a_guard_loses_or_holds_was_not_delivered() {
         let mut running = Running::new(&world.plan);
         running.received(Instant(0), from, Iface::HOST, &packet);
         running.sent(Instant(0), from, Iface(1), &packet);
-        running.settled();
+        running.settled(&kept_by_none);
         running.received(Instant(1), to, Iface(1), &packet);
         running.sent(Instant(1), to, Iface::HOST, &packet);
-        running.settled();
+        running.settled(&kept_by_none);
         running.happened(Instant(2), to, end);
-        running.settled();
+        running.settled(&kept_by_none);
         let ledger = running.close();
         assert!(ledger.balances() && ledger.doubts().is_empty(), "{ledger:?}");
         assert_eq!((ledger.sent, ledger.delivered), (1, 0));
@@ -442,15 +442,20 @@ fn a_stopped_host_takes_its_copy_later() {
     let mut running = Running::new(&world.plan);
     running.happened(Instant(0), late.0, What::Ordered(Event::new(EventKind::Stop, "it")));
     running.sent(Instant(1), sender.0, sender.1, &packet);
-    running.settled();
+    running.settled(&kept_by_none);
     let consumed = |end: End| What::Dropped(end.1, PacketId(1), node::reason::CONSUMED.0.into());
     running.received(Instant(2), early.0, early.1, &packet);
     running.happened(Instant(2), early.0, consumed(early));
-    running.settled();
+    running.settled(&kept_by_none);
     running.happened(Instant(3), late.0, What::Ordered(Event::new(EventKind::Continue, "it")));
     running.received(Instant(3), late.0, late.1, &packet);
     running.happened(Instant(3), late.0, consumed(late));
-    running.settled();
+    running.settled(&kept_by_none);
     let ledger = running.close();
     assert!(ledger.balances() && ledger.doubts().is_empty(), "{ledger:?}");
+}
+
+/// Nodes keep nothing.
+fn kept_by_none(_: HostId, _: PacketId) -> bool {
+    false
 }
