@@ -9,7 +9,7 @@ import sys
 import time
 
 from bench import Daemon, Link, during, icmp_errors, ip, mac, many, udp
-from cip import GATEWAY, HOST, checksummed, ntp, update
+from cip import GATEWAY, HOST, checksummed, data_for, data_of, host_of, mover, ntp, update
 
 GATEWAY_AIR, GATEWAY_UP = mac("020000000001"), mac("020000000002")
 ATTACKER, MOBILE, ROUTER = mac("020000000066"), mac("020000000007"), mac("020000000009")
@@ -86,20 +86,8 @@ print("noise", "same" if daemon.settled()[0] == state else "CHANGED")
 
 
 # Of many: each neighbor is limited by itself. A host may have any address of the network.
-def host_of(number):
-    return f"10.1.{(number + 16) >> 8}.{(number + 16) & 255}"
-
-
 def forged_for(number):
     return update(host=host_of(number), key=bytes(16))
-
-
-def data_of(number):
-    return udp(host_of(number), "10.9.0.2", 9000, b"x")
-
-
-def data_for(number):
-    return udp("10.9.0.2", host_of(number), 9000, b"x")
 
 
 again = update()
@@ -117,23 +105,9 @@ daemon.attack("authentic-elsewhere", send(update(), by=ROUTER))
 downlink("after-the-host-moved")
 
 
-tries = iter(range(100))
-
-
-def moved_back():
-    """Whether the host's own update is taken, so that data for it go to where it is now. They never go to a third one."""
-    text = b"for the host in the flood %03d" % next(tries)
-    air.send(GATEWAY_AIR, MOBILE, update())
-    time.sleep(0.1)
-    up.send(GATEWAY_UP, ROUTER, udp("10.9.0.2", HOST, 9000, text))
-    got = {frame[:6] for frame in air.hear(0.4) if text in frame and frame[6:12] == GATEWAY_AIR}
-    if got - {MOBILE, ROUTER}:
-        print("A WRONG ONE", *got, flush=True)
-    return got == {MOBILE}
-
-
 def mixed(number):
     return [forged, again, forged_for(number), data_of(number)][number % 4]
 
 
+moved_back = mover(air, (GATEWAY_AIR, GATEWAY_UP), up, ROUTER, MOBILE, update)
 print("a-move-in-the-flood", during(lambda: many(mixed), air, GATEWAY_AIR, moved_back))

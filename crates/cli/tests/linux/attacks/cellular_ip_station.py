@@ -7,7 +7,7 @@ import sys
 import time
 
 from bench import Daemon, Link, during, icmp_errors, mac, many, udp
-from cip import GATEWAY, HOST, ntp, update
+from cip import GATEWAY, HOST, data_for, data_of, host_of, mover, ntp, update
 
 STATION_AIR, STATION_UP, UPLINK = mac("020000000001"), mac("020000000002"), mac("020000000009")
 ATTACKER, MOBILE, CELLS = mac("020000000066"), mac("020000000007"), 2
@@ -53,20 +53,8 @@ daemon.attack("data-of-another", send(udp(HOST, "10.9.0.2", 9000, b"x")))
 uplink("data-of-the-host", udp(HOST, "10.9.0.2", 9000, b"of the host itself"))
 
 
-def host_of(number):
-    return f"10.1.{(number + 16) >> 8}.{(number + 16) & 255}"
-
-
 def forged_for(number):
     return here(host=host_of(number), key=bytes(16))
-
-
-def data_of(number):
-    return udp(host_of(number), "10.9.0.2", 9000, b"x")
-
-
-def data_for(number):
-    return udp("10.9.0.2", host_of(number), 9000, b"x")
 
 
 def refresh():
@@ -90,23 +78,9 @@ daemon.attack("authentic-elsewhere", send(here(), by=UPLINK))
 downlink("after-the-host-moved")
 
 
-tries = iter(range(100))
-
-
-def moved_back():
-    """Whether the host's own update is taken, so that data for it go to where it is now. They never go to a third one."""
-    text = b"for the host in the flood %03d" % next(tries)
-    air.send(STATION_AIR, MOBILE, here())
-    time.sleep(0.1)
-    up.send(STATION_UP, UPLINK, udp("10.9.0.2", HOST, 9000, text))
-    got = {frame[:6] for frame in air.hear(0.4) if text in frame and frame[6:12] == STATION_AIR}
-    if got - {MOBILE, UPLINK}:
-        print("A WRONG ONE", *got, flush=True)
-    return got == {MOBILE}
-
-
 def mixed(number):
     return [forged, first, forged_for(number), data_of(number)][number % 4]
 
 
+moved_back = mover(air, (STATION_AIR, STATION_UP), up, UPLINK, MOBILE, here)
 print("a-move-in-the-flood", during(lambda: many(mixed), air, STATION_AIR, moved_back))

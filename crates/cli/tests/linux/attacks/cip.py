@@ -6,7 +6,7 @@ import socket
 import struct
 import time
 
-from bench import ip
+from bench import ip, udp
 
 HOST, GATEWAY, STATION = "10.1.0.7", "10.9.0.1", 1
 NETWORK_KEY, R_MH = bytes(range(16)), bytes(range(8))
@@ -31,3 +31,34 @@ def update(host=HOST, gateway=GATEWAY, stamp=None, flags=2, generation=1, statio
     covered = socket.inet_aton(host) + socket.inet_aton(gateway) + bytes([253, code, 0, 0]) + head + bytes(16) + tail
     digest = hmac.new(session, covered, hashlib.sha256).digest()[:16]
     return ip(host, gateway, 1, checksummed(bytes([253, code, 0, 0]) + head + digest + tail))
+
+
+def host_of(number):
+    return f"10.1.{(number + 16) >> 8}.{(number + 16) & 255}"
+
+
+def data_of(number):
+    return udp(host_of(number), "10.9.0.2", 9000, b"x")
+
+
+def data_for(number):
+    return udp("10.9.0.2", host_of(number), 9000, b"x")
+
+
+def mover(air, own, up, router, mobile, update):
+    """Returns a function that moves the host back by its own update, and says whether data for it go to where it is now. They never
+    go to a third one. `own`: the daemon's link addresses on the air and above it; `router`: who is above it, and was the host's last
+    place."""
+    tries = iter(range(100))
+
+    def moved_back():
+        text = b"for the host in the flood %03d" % next(tries)
+        air.send(own[0], mobile, update())
+        time.sleep(0.1)
+        up.send(own[1], router, udp("10.9.0.2", HOST, 9000, text))
+        got = {frame[:6] for frame in air.hear(0.4) if text in frame and frame[6:12] == own[0]}
+        if got - {mobile, router}:
+            print("A WRONG ONE", *got, flush=True)
+        return got == {mobile}
+
+    return moved_back
