@@ -441,8 +441,8 @@ impl Association {
         (self.errors, self.returns, self.tried) = (0, 0, 0);
     }
 
-    /// A HEARTBEAT was answered. That does not end the count of failures while data are outstanding (RFC 9260, section 8.1): a path that
-    /// carries HEARTBEATs and no data would keep an association for ever, and nobody would be told.
+    /// A HEARTBEAT was answered. While data are outstanding, the counter of failures stays as it is (RFC 9260, section 8.1). Otherwise
+    /// a path that carries HEARTBEATs and no data would keep the association open without end, and its user would get no error.
     pub(crate) fn probe_was_answered(&mut self) {
         if self.outbound.is_outstanding() {
             self.tried = 0;

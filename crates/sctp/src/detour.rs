@@ -86,16 +86,13 @@ impl Association {
         let is_other =
             self.locals.sends(local) && self.sources().iter().any(|(_, source)| *source != Some(local));
         let other = Some(local).filter(|_| is_other);
-        let repeated = match self.detour.repeated.filter(|before| first <= before.upto) {
-            None => Repeated { times: 1, at: now, upto: self.inbound.cumulative(), local: other },
-            Some(before) if now < before.at + self.config.rto_min / 2 => {
-                Repeated { local: other.or(before.local), ..before }
-            }
-            Some(before) => {
-                let times = before.times.saturating_add(1);
-                Repeated { times, at: now, local: other.or(before.local), ..before }
-            }
-        };
+        let first_time = Repeated { times: 1, at: now, upto: self.inbound.cumulative(), local: None };
+        let before = self.detour.repeated.filter(|before| first <= before.upto);
+        let mut repeated = before.unwrap_or(first_time);
+        if now >= repeated.at + self.config.rto_min / 2 {
+            (repeated.times, repeated.at) = (repeated.times.saturating_add(1), now);
+        }
+        repeated.local = other.or(repeated.local);
         self.detour.repeated = Some(repeated);
         self.detour.elsewhere = repeated.times.is_multiple_of(2);
         if repeated.times >= SILENT
@@ -123,7 +120,7 @@ impl Association {
         }
         self.locals.detour = Some(local).filter(|local| self.locals.preferred != Some(*local));
         self.rerouted(&before);
-        // Whoever repeats packets does not make us send a flight again more often than time-outs would.
+        // Repeated packets do not make this end send its flight again more often than time-outs would.
         let data_path = self.paths.get(self.paths.for_data());
         let pause = now + data_path.map_or(self.config.rto_initial, |path| path.rto.backing().0);
         (self.detour.pause, self.detour.next) = (pause, pause);
@@ -173,7 +170,7 @@ impl Association {
     }
 
     /// Handles a HEARTBEAT ACK that came to `local`. Returns whether it answers a probe of another route: one that left from
-    /// there. It counts once, so whoever has read it cannot prove anything with it later.
+    /// there. It counts once: a host that has read it and sends it later has no effect.
     pub(crate) fn route_answered(
         &mut self,
         now: Instant,

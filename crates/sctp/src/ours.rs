@@ -320,8 +320,8 @@ impl Association {
     }
 }
 
-/// What became of each wish (section 5.1, C): before the first refusal, all that was not reported is done; behind it,
-/// nothing is unless it was reported so.
+/// The outcome of each request (RFC 5061, section 5.1, C). A request without a response is done if it stands before the first refusal,
+/// and refused if it stands behind it.
 pub(crate) fn outcomes(asconf: &Asconf, ack: &AsconfAck) -> Vec<Outcome> {
     let mut refused = false;
     let judge = |request: &Request| {

@@ -155,8 +155,8 @@ fn a_single_address_is_replaced_from_the_new_one() {
     assert_eq!(it.outbound.destination(&it.paths), Some(peer(2)));
 }
 
-/// RFC 5061, section 5.2: the answer to a packet has to fit a packet. All is carried out, and whoever asked learns of each wish what
-/// became of it: what is told of none stands behind a refusal, and was refused too.
+/// RFC 5061, section 5.2: the answer to a packet has to fit a packet. All requests are carried out, and the peer learns the outcome
+/// of each: those without a response stand behind a refusal, and were refused too.
 #[test]
 fn an_answer_that_is_too_long_is_cut() {
     let mut it = association(Config::default());
@@ -179,8 +179,8 @@ fn an_answer_that_is_too_long_is_cut() {
     assert_eq!(done, (0..=70).map(|number| number == 0 || number == 70).collect::<Vec<_>>());
 }
 
-/// RFC 5061, section 5.1, C: a wish that is told nothing of was granted before the first refusal, and refused behind it. However
-/// short an answer is cut, each wish counts as what became of it.
+/// RFC 5061, section 5.1, C: a request without a response is done if it stands before the first refusal, and refused if it stands
+/// behind it. However short an answer is cut, it says the true outcome of each request.
 #[test]
 fn an_answer_that_is_cut_says_the_same() {
     let verdicts = |bits: u32| (0..6_u32).map(move |number| bits & (1 << number) == 0);

@@ -162,7 +162,8 @@ fn what_is_repeated_for_the_first_time_says_nothing_of_the_acknowledgment_before
     assert_eq!(world.association(0).detour(), Some(mn(1)));
 }
 
-/// Whoever repeats packets at one address and the other makes a host change its route, and send its flight again, once in a time-out.
+/// Packets are repeated at one address and at the other in turn. The host changes its route, and sends its flight again, at most once
+/// in a time-out.
 #[test]
 fn repetitions_at_alternating_addresses_change_the_way_once_in_a_time_out() {
     let mut world = moved(&quick());
@@ -303,7 +304,7 @@ fn one_time_out_leaves_no_way() {
 }
 
 /// Both routes carry HEARTBEATs and no large packets, and no router says so. RFC 9260, section 8.1: a HEARTBEAT ACK need not clear the
-/// association's counter while data are outstanding. Otherwise the association would go on for ever, and nobody would be told.
+/// association's counter while data are outstanding. Otherwise the association would stay open, and its user would get no error.
 #[test]
 fn routes_that_only_heartbeats_pass_end_the_association() {
     for config in [quick(), Config::default()] {
