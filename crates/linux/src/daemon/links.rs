@@ -75,9 +75,15 @@ impl Daemon {
         let is_other_mtu = port.mtu() != mtu && !port.spec.tunes && port.standing.is_up;
         if link.index != port.standing.index || !port.socket.is_bound_to(link.index) {
             // Another device of this name, or the same that was away: what was hooked and opened went with the old one.
-            nft::deafen(&[&link.name])?;
-            port.socket = open_port(&link.name)?;
-            port.standing.index = link.index;
+            match nft::deafen(&[&link.name]).and_then(|()| open_port(&link.name)) {
+                Ok(socket) => (port.socket, port.standing.index) = (socket, link.index),
+                // It has left again. If it returns, its socket is bound to no device, and is opened anew.
+                Err(error) if error.is_absent() => {
+                    self.lose_device(iface, REMOVED);
+                    return Ok(());
+                }
+                Err(error) => return Err(error),
+            }
         }
         if link.carries {
             port.standing.carries = true;
