@@ -77,6 +77,73 @@ fn so_they_are_under_every_fault() {
     counts_the_same(&plan(&["radio.excursion=20ms"]));
 }
 
+/// One copy may have been doubled by the link that another is still on.
+#[test]
+fn so_they_are_where_links_in_a_row_double() {
+    counts_the_same(&plan(&[
+        "wire.internet.duplicate=0.3",
+        "wire.left.duplicate=0.3",
+        "wire.right.duplicate=0.3",
+    ]));
+}
+
+/// The copy for the new leg waits in the delay device, and in no record, after the other has ended.
+#[test]
+fn so_they_are_while_a_node_keeps_a_copy() {
+    let plan = Scenario::plan("semisoft.toml", SEMISOFT, &[], 1).unwrap();
+    counts_the_same(&plan);
+    let outcome = lab::run::simulate(plan).unwrap();
+    assert!(outcome.ledger.copied >= 4, "each handoff makes copies: {:?}", outcome.ledger);
+}
+
+/// Datagrams through a gateway above two base stations, to a host that goes to and fro by semisoft handoffs.
+const SEMISOFT: &str = r#"
+about = "semisoft"
+duration = "20s"
+[wire.internet]
+ends = ["correspondent", "gw"]
+rate = "10Mb/s"
+delay = "5ms"
+[wire.left]
+ends = ["gw", "b1"]
+rate = "10Mb/s"
+delay = "1ms"
+[wire.right]
+ends = ["gw", "b2"]
+rate = "10Mb/s"
+delay = "5ms"
+[cell.1]
+station = "b1"
+rate = "2Mb/s"
+[cell.2]
+station = "b2"
+rate = "2Mb/s"
+[cellular-ip]
+network_key = "000102030405060708090a0b0c0d0e0f"
+[host.correspondent]
+address = "10.2.0.2"
+default_route = "gw"
+role = [{ kind = "apps/constant-rate", to = "mobile:9001", rate = 20, size = 100, start = "0.5s", stop = "19s" }]
+[host.gw]
+address = "10.1.0.1"
+role = [{ kind = "cellular-ip/gateway", uplink = "correspondent" }]
+[host.b1]
+role = [{ kind = "cellular-ip/station", uplink = "gw" }]
+[host.b2]
+role = [{ kind = "cellular-ip/station", uplink = "gw" }]
+[host.mobile]
+address = "10.1.0.7"
+role = [
+    { kind = "cellular-ip/mobile", start = "b1", moves = [
+        { at = "2.01s", to = "b2", kind = "semisoft" },
+        { at = "6.02s", to = "b1", kind = "semisoft" },
+        { at = "10.03s", to = "b2", kind = "semisoft" },
+        { at = "14.04s", to = "b1", kind = "semisoft" },
+    ] },
+    { kind = "apps/sink", at = "mobile:9001" },
+]
+"#;
+
 #[test]
 fn a_tree_delivers_everything_and_counts_the_same() {
     let plan = plan_of("scale/tree", &["tree.hosts=300", "tree.fan_out=[4, 5, 6]", "duration=3500ms"]);

@@ -406,6 +406,10 @@ impl Witness for Watch {
         self.books.happened(at, host, what);
     }
 
+    fn doubled(&mut self, packet: PacketId, more: u8) {
+        self.books.doubled(packet, more);
+    }
+
     fn settled(&mut self) {
         self.books.settled();
     }

@@ -520,10 +520,17 @@ impl<W: Witness> World<W> {
             return self.record(host, What::Lost(iface, packet.id, link::reason::NO_CARRIER.0.into()));
         };
         match self.fabric.offer(self.now, port, packet.bytes.len()) {
-            Ok(Offer::Flies(flight)) => self.schedule(flight.lands, Event::Land(flight, packet)),
+            Ok(Offer::Flies(flight)) => self.fly(flight, packet),
             Ok(Offer::Waits(ticket)) => self.wait(ticket, port, packet),
             Err(reason) => self.lost(port, packet.id, reason),
         }
+    }
+
+    fn fly(&mut self, flight: Flight, packet: Packet) {
+        if flight.copies > 1 {
+            self.witness.doubled(packet.id, flight.copies - 1);
+        }
+        self.schedule(flight.lands, Event::Land(flight, packet));
     }
 
     fn wait(&mut self, ticket: Ticket, port: PortId, packet: Packet) {
@@ -540,7 +547,7 @@ impl<W: Witness> World<W> {
         for decision in self.fabric.decide(self.now) {
             let Some((port, packet)) = self.waiting.remove(&decision.ticket) else { continue };
             match decision.fate {
-                Ok(flight) => self.schedule(flight.lands, Event::Land(flight, packet)),
+                Ok(flight) => self.fly(flight, packet),
                 Err(reason) => self.lost(port, packet.id, reason),
             }
         }
@@ -591,7 +598,7 @@ impl<W: Witness> World<W> {
         self.record(host, What::Visited(iface, cell));
         self.witness.sent(self.now, host, iface, &packet);
         match self.fabric.visit(self.now, interface.port, cell, packet.bytes.len()) {
-            Ok(Offer::Flies(flight)) => self.schedule(flight.lands, Event::Land(flight, packet)),
+            Ok(Offer::Flies(flight)) => self.fly(flight, packet),
             Ok(Offer::Waits(ticket)) => self.wait(ticket, interface.port, packet),
             Err(reason) => self.lost(interface.port, packet.id, reason),
         }

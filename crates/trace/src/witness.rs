@@ -1,7 +1,7 @@
 //! Who is told what happens in a run, while it happens.
 
 use crate::{HostId, Record, What};
-use wire::{Iface, Instant, Packet};
+use wire::{Iface, Instant, Packet, PacketId};
 
 /// One who is told, in order, of all that happens. Packets are lent: who wants to keep one makes a copy of it, and who
 /// only counts pays for none.
@@ -14,6 +14,9 @@ pub trait Witness {
 
     /// All else.
     fn happened(&mut self, at: Instant, host: HostId, what: What);
+
+    /// A link has made copies of a frame that it was given: that many more than one will come out of it.
+    fn doubled(&mut self, _packet: PacketId, _more: u8) {}
 
     /// An event has happened, with all that followed from it at once: every copy of a packet that it made has been told of.
     fn settled(&mut self) {}

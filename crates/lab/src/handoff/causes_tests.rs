@@ -177,3 +177,92 @@ role = [{ kind = "mobile-ip/foreign-agent" }]
         assert!(outage.unexplained().is_zero(), "{outage:?}");
     }
 }
+
+/// A SIGMA mobile node that asks a server hears its second cell half a second before it loses the first one.
+const ASKS: &str = r#"
+about = "asks"
+duration = "10s"
+[wire.server]
+ends = ["campus", "correspondent"]
+rate = "10Mb/s"
+delay = "10ms"
+net = "10.0.0.0/24"
+[wire.first]
+ends = ["campus", "gateway1"]
+rate = "10Mb/s"
+delay = "5ms"
+net = "10.0.1.0/24"
+[wire.second]
+ends = ["campus", "gateway2"]
+rate = "10Mb/s"
+delay = "5ms"
+net = "10.0.2.0/24"
+[wire.names]
+ends = ["campus", "manager"]
+rate = "10Mb/s"
+delay = "1ms"
+net = "10.0.3.0/24"
+[sigma]
+zone = "x.example"
+key = "000102030405060708090a0b0c0d0e0f"
+[host.manager]
+role = [{ kind = "sigma/location-manager" }]
+[cell.1]
+station = "gateway1"
+rate = "2Mb/s"
+net = "10.1.0.0/24"
+[cell.2]
+station = "gateway2"
+rate = "2Mb/s"
+net = "10.2.0.0/24"
+[host.correspondent]
+role = [
+    { kind = "sigma/correspondent", sctp = { rto_min = "200ms" } },
+    { kind = "apps/request-server", at = "correspondent:9002", transport = "sctp" },
+]
+[host.campus]
+[host.gateway1]
+[host.gateway2]
+[host.mobile]
+radios = 2
+course.1 = [["0s", -50], ["2s", -50], ["2.5s", -96]]
+course.2 = [["0s", -96], ["1.5s", -96], ["2s", -60], ["2.5s", -50]]
+role = [
+    { kind = "sigma/mobile-node", addresses = ["10.1.0.100", "10.2.0.100"], address_delay = "1s", signal = { hold = "250ms" }, sctp = { rto_min = "200ms" } },
+    { kind = "apps/request-client", to = "correspondent:9002", transport = "sctp", start = "0.5s", exchanges = 60 },
+]
+"#;
+
+/// The host waits for an address that it began to acquire while it had another network.
+#[test]
+fn an_address_that_is_begun_before_the_cut_owns_what_is_left_of_it() {
+    let outcome = run(ASKS);
+    let outage = outcome.handoffs[0].outage().unwrap_or_else(|| panic!("{:?}", outcome.handoffs));
+    assert!(outage.unexplained().is_zero(), "{outage:?}");
+    let address = outage.owners.iter().find(|owner| owner.stage == Some(node::Stage::Address));
+    assert!(address.unwrap().span() > Duration::from_millis(450), "{outage:?}");
+}
+
+/// The same host has both networks, and moves as the second one gets better. `lost`: when it loses the first one, in nanoseconds.
+fn moves_with_both(lost: Option<u64>) -> Outcome {
+    let cut = lost.map_or_else(String::new, |at| format!(r#", ["{at}ns", -70], ["{at}ns", -120]"#));
+    let text = ASKS
+        .replace(r#"["2s", -50], ["2.5s", -96]]"#, &format!(r#"["2s", -50], ["2.1s", -70]{cut}]"#))
+        .replace(r#"address_delay = "1s", "#, "");
+    run(&text)
+}
+
+/// The host has asked for the new path when it loses the old one: it waits for the answer.
+#[test]
+fn the_answer_to_a_change_of_the_path_owns_what_the_host_waits_for_it() {
+    let outcome = moves_with_both(None);
+    let asks = |r: &&Record| matches!(&r.what, What::Marked(mark) if mark.span == Some(node::Span::Begins(node::Stage::PathSwitch)));
+    let asked = outcome.records.iter().find(asks).expect("it asks for the path").at;
+    let outcome = moves_with_both(Some(asked.0 + 5_000_000));
+    let outages = outcome.handoffs.iter().flat_map(|handoff| &handoff.flows).filter_map(|flow| flow.experience.outage());
+    let outages: Vec<_> = outages.collect();
+    assert!(!outages.is_empty(), "{:?}", outcome.handoffs);
+    assert!(outages.iter().all(|outage| outage.unexplained().is_zero()), "{outages:?}");
+    let mut owners = outages.iter().flat_map(|outage| &outage.owners);
+    assert!(owners.any(|owner| owner.stage == Some(node::Stage::PathSwitch)), "{outages:?}");
+}

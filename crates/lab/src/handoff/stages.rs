@@ -19,7 +19,7 @@ impl<'a> Story<'a> {
         let stages = if !ends {
             self.interrupted((to, host, "next_handoff".to_owned()), next, stages)
         } else if next.flow.from.host == host {
-            self.uplink(begun, stages, next)
+            self.uplink(begun, switch, stages, next)
         } else if next.packets.is_stream {
             self.recovery(begun, switch, next, stages)
         } else {
@@ -164,11 +164,11 @@ impl<'a> Story<'a> {
         let up = up.map(|r| (r.at, r.host, "up".into()));
         add(&mut stages, Stage::Link, [gone.map(|r| (r.at, r.host, why(r).into())), up.or_else(last)]);
         for stage in [Stage::Detection, Stage::Address] {
-            let begin = self.edge(host, cut, to, Span::Begins(stage), false);
+            let begin = self.begin(host, cut, to, stage);
             let end = self.edge(host, cut, to, Span::Ends(stage), true);
             add(&mut stages, stage, [named(begin), named(end).or_else(last)]);
         }
-        let announced = self.edge(host, cut, to, Span::Begins(Stage::Registration), false);
+        let announced = self.begin(host, cut, to, Stage::Registration);
         let mapped = self.edge(host, cut, to, Span::Ends(Stage::Registration), true);
         let switch = self.edge(host, cut, to, Span::Begins(Stage::PathSwitch), true);
         // Nodes below the crossover leave the same marks a little earlier. Were one of its own missing, theirs would
@@ -180,9 +180,35 @@ impl<'a> Story<'a> {
         (stages, switch.filter(at_crossover), crossover.is_some())
     }
 
-    /// What the host itself sent ends the outage: nothing waits for the network's new path but that packet.
-    fn uplink(&self, begun: Event, stages: Vec<Owner>, next: &Next<'_>) -> Vec<Owner> {
+    /// The begin of a stage. If its first edge is an end, it began before the outage and lasts on: a host may prepare for a network
+    /// while it still has the other one.
+    fn begin(&self, host: HostId, cut: Instant, to: Instant, stage: Stage) -> Option<&'a Record> {
+        let begin = self.edge(host, cut, to, Span::Begins(stage), false);
+        let end = self.edge(host, cut, to, Span::Ends(stage), false);
+        let ends_first = end.is_some_and(|end| begin.is_none_or(|begin| end.at < begin.at));
+        let before = self.edge(host, Instant::ZERO, cut, Span::Begins(stage), true).filter(|_| ends_first);
+        let lasts = |before: &&Record| self.edge(host, before.at, cut, Span::Ends(stage), true).is_none();
+        before.filter(lasts).or(begin)
+    }
+
+    /// What the host itself sent ends the outage: nothing waits for the network's new path but that packet. `switch`: if the host
+    /// itself asked for it, it waits for the answer.
+    fn uplink(
+        &self,
+        begun: Event,
+        switch: Option<&Record>,
+        mut stages: Vec<Owner>,
+        next: &Next<'_>,
+    ) -> Vec<Owner> {
         let Some(sent) = self.sent(next) else { return stages };
+        if let Some(switch) = switch.filter(|switch| switch.host == begun.1) {
+            let end = self.edge(begun.1, switch.at, next.arrival.at, Span::Ends(Stage::PathSwitch), true);
+            add(
+                &mut stages,
+                Stage::PathSwitch,
+                [named(Some(switch)), named(end).or_else(|| Some(sent.clone()))],
+            );
+        }
         let is_before = |owner: &Owner| owner.from < sent.0;
         let mut stages: Vec<Owner> = stages.into_iter().filter(is_before).collect();
         for owner in &mut stages {

@@ -135,7 +135,7 @@ impl Ledger {
         if links == Links::Open || !books.hosts_are_at_rest(places) {
             return false;
         }
-        self.close_books(places, packet, links, books);
+        self.close_books(places, packet, seen.is_first(), links, books);
         true
     }
 
@@ -144,31 +144,38 @@ impl Ledger {
         if !self.close_chain(seen) {
             books.open(seen.steps());
             let links = books.links(places);
-            self.close_books(places, packet, links, books);
+            self.close_books(places, packet, seen.is_first(), links, books);
         }
     }
 
     /// The short way, which nearly every packet goes.
     fn close_chain(&mut self, seen: &Seen) -> bool {
         let Some(delivered) = seen.chain().delivered() else { return false };
-        self.sent += 1;
+        *(if seen.is_first() { &mut self.sent } else { &mut self.copied }) += 1;
         self.delivered += delivered;
         true
     }
 
     /// The long way, which all can go.
-    fn close_books(&mut self, places: &Places, packet: PacketId, links: Links, books: &mut Books) {
+    fn close_books(
+        &mut self,
+        places: &Places,
+        packet: PacketId,
+        is_first: bool,
+        links: Links,
+        books: &mut Books,
+    ) {
         if links != Links::Even {
             books.ports.sort_unstable_by_key(|(end, _)| *end); // of several senders, the same one is always named
         }
-        self.sent += 1;
+        self.sent += u64::from(is_first);
         let (copied_before, mut origins) = (self.copied, 0);
         for (host, at) in &books.hosts {
             origins += self.close_node(places, packet, *host, at);
         }
         // Where each host that made it also received one, they all count as copies: the first is none.
         let made = self.copied - copied_before + u64::from(origins);
-        self.copied = copied_before + made.saturating_sub(1);
+        self.copied = copied_before + made.saturating_sub(u64::from(is_first));
         if links == Links::Even {
             self.held += books.ports.iter().map(|(_, port)| u64::from(port.held)).sum::<u64>();
         } else {

@@ -17,6 +17,9 @@ pub(super) struct Open {
     touched: Vec<u32>,
     /// The packet of which something was told last, and its place: what an event tells is of one packet, and then of another.
     last: Option<(PacketId, u32)>,
+    /// The highest number of a packet that was forgotten. Where packets are forgotten during a run (in the simulator), they are
+    /// numbered in the order in which they are first seen: one that has a lower number and no place was forgotten, too.
+    highest: u64,
 }
 
 /// A place.
@@ -56,7 +59,13 @@ impl Open {
     fn find(&mut self, packet: PacketId) -> u32 {
         let place = match self.places.entry(packet) {
             Entry::Occupied(entry) => *entry.get(),
-            Entry::Vacant(entry) => *entry.insert(take(&mut self.slots, &mut self.free, packet)),
+            Entry::Vacant(entry) => {
+                let place = *entry.insert(take(&mut self.slots, &mut self.free, packet));
+                if packet.0 <= self.highest {
+                    self.slot(place).seen.open_again();
+                }
+                place
+            }
         };
         let slot = self.slot(place);
         if !slot.is_touched {
@@ -82,6 +91,7 @@ impl Open {
         slot.seen.clear();
         let packet = slot.packet;
         self.places.remove(&packet);
+        self.highest = self.highest.max(packet.0);
         self.free.push(place);
     }
 

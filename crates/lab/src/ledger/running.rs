@@ -136,6 +136,10 @@ impl Witness for Running {
         self.flows.note(at, host, &what);
     }
 
+    fn doubled(&mut self, packet: PacketId, more: u8) {
+        self.open.touch(packet).will_come(more);
+    }
+
     fn settled(&mut self) {
         self.most_open = self.most_open.max(self.open.len());
         if !self.stopped.is_empty() {

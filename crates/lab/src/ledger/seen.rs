@@ -104,8 +104,10 @@ pub(super) fn loss(what: &What) -> Option<(Iface, PacketId, &str)> {
 pub(super) struct Seen {
     steps: Vec<Step>,
     chain: Chain,
-    /// Copies that were put on links, less those that came out of one, were lost on one or are held by one.
+    /// Copies that were put on links or made by them, less those that came out of one, were lost on one or are held by one.
     under_way: i32,
+    /// Its books were closed before: what is seen now are copies, which a node kept and nothing told of, or one that was sent again.
+    was_closed: bool,
 }
 
 impl Seen {
@@ -124,9 +126,24 @@ impl Seen {
         self.steps.push(step);
     }
 
+    /// A link has made copies, which come out of it later.
+    pub(super) fn will_come(&mut self, more: u8) {
+        self.under_way += i32::from(more);
+    }
+
     /// Whether more went in than ever came out of links: by which one needs no look.
     pub(super) const fn is_under_way(&self) -> bool {
         self.under_way > 0
+    }
+
+    /// Its books were closed before.
+    pub(super) fn open_again(&mut self) {
+        self.was_closed = true;
+    }
+
+    /// Whether the first copy of the packet is among what was seen.
+    pub(super) const fn is_first(&self) -> bool {
+        !self.was_closed
     }
 
     /// Where it is, if it is a chain.
@@ -143,5 +160,6 @@ impl Seen {
         self.steps.clear();
         self.chain = Chain::Nowhere;
         self.under_way = 0;
+        self.was_closed = false;
     }
 }

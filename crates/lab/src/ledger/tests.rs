@@ -185,7 +185,7 @@ fn long_way(places: &Places, steps: &[Step]) -> Option<Ledger> {
     if links == Links::Open || !books.hosts_are_at_rest(places) {
         return None;
     }
-    ledger.close_books(places, PacketId(1), links, &mut books);
+    ledger.close_books(places, PacketId(1), true, links, &mut books);
     Some(ledger)
 }
 
@@ -341,14 +341,16 @@ proptest! {
         order in vec((any::<Index>(), any::<bool>()), 200),
     ) {
         let world = &WORLDS[[0, 2, 3, 4][world.index(4)]];
-        let mut ways: Vec<_> = (1..)
-            .zip(&journeys)
-            .map(|(id, journey)| journey.records(world, id, true).into_iter().peekable())
-            .collect();
+        let mut waiting: Vec<_> = journeys.iter().collect();
+        let mut ways = Vec::new();
         let (mut running, mut records, mut order) = (Running::new(&world.plan), Vec::new(), order.iter().cycle());
-        while !ways.is_empty() {
+        while !ways.is_empty() || !waiting.is_empty() {
             let (way, is_settled) = order.next().unwrap();
-            let way = way.index(ways.len());
+            let way = way.index(ways.len() + waiting.len()).min(ways.len());
+            if way == ways.len() && let Some(journey) = waiting.pop() {
+                let id = (journeys.len() - waiting.len()) as u64; // in the order in which they begin
+                ways.push(journey.records(world, id, true).into_iter().peekable());
+            }
             let Some(record) = ways[way].next() else { unreachable!() };
             if ways[way].peek().is_none() {
                 drop(ways.remove(way));
