@@ -1,6 +1,6 @@
 //! Causes that lie at the other end, in the size of a packet, or in a connection that was opening.
 
-use super::{Owner, Recovery};
+use super::{FlowCost, Owner, Recovery};
 use crate::run::{Outcome, simulate};
 use crate::scenario::Scenario;
 use trace::{Record, What};
@@ -243,26 +243,24 @@ fn an_address_that_is_begun_before_the_cut_owns_what_is_left_of_it() {
     assert!(address.unwrap().span() > Duration::from_millis(450), "{outage:?}");
 }
 
-/// The same host has both networks, and moves as the second one gets better. `lost`: when it loses the first one, in nanoseconds.
-fn moves_with_both(lost: Option<u64>) -> Outcome {
-    let cut = lost.map_or_else(String::new, |at| format!(r#", ["{at}ns", -70], ["{at}ns", -120]"#));
-    let text = ASKS
-        .replace(r#"["2s", -50], ["2.5s", -96]]"#, &format!(r#"["2s", -50], ["2.1s", -70]{cut}]"#))
-        .replace(r#"address_delay = "1s", "#, "");
-    run(&text)
-}
-
-/// The host has asked for the new path when it loses the old one: it waits for the answer.
+/// The host has both networks for a tenth of a second: it loses the first one before the answer to its new address comes. What it
+/// says waits for that answer, and then for the one to the change of the path.
 #[test]
 fn the_answer_to_a_change_of_the_path_owns_what_the_host_waits_for_it() {
-    let outcome = moves_with_both(None);
-    let asks = |r: &&Record| matches!(&r.what, What::Marked(mark) if mark.span == Some(node::Span::Begins(node::Stage::PathSwitch)));
-    let asked = outcome.records.iter().find(asks).expect("it asks for the path").at;
-    let outcome = moves_with_both(Some(asked.0 + 5_000_000));
-    let outages = outcome.handoffs.iter().flat_map(|handoff| &handoff.flows).filter_map(|flow| flow.experience.outage());
-    let outages: Vec<_> = outages.collect();
-    assert!(!outages.is_empty(), "{:?}", outcome.handoffs);
-    assert!(outages.iter().all(|outage| outage.unexplained().is_zero()), "{outages:?}");
-    let mut owners = outages.iter().flat_map(|outage| &outage.owners);
-    assert!(owners.any(|owner| owner.stage == Some(node::Stage::PathSwitch)), "{outages:?}");
+    use node::Stage::{FirstByte, PathSwitch, Registration, Traffic};
+    let text = ASKS
+        .replace(r#"["2s", -50], ["2.5s", -96]]"#, r#"["2.1s", -50], ["2.1s", -120]]"#)
+        .replace(r#"["1.5s", -96], ["2s", -60], ["2.5s", -50]]"#, r#"["2s", -96], ["2s", -50]]"#)
+        .replace(r#"address_delay = "1s", "#, "")
+        .replace(r#"hold = "250ms""#, r#"hold = "100ms""#)
+        .replace("exchanges = 60", r#"exchanges = 60, every = "50ms""#)
+        .replace(r#"delay = "5ms""#, r#"delay = "60ms""#);
+    let outcome = run(&text);
+    let handoff = &outcome.handoffs[0];
+    let from_host = |flow: &&FlowCost| outcome.flows[flow.flow].from.host == handoff.host;
+    let says = handoff.flows.iter().find(from_host).unwrap_or_else(|| panic!("{handoff:?}"));
+    let outage = says.experience.outage().unwrap_or_else(|| panic!("{handoff:?}"));
+    let stages: Vec<_> = outage.owners.iter().map(|owner| owner.stage).collect();
+    assert_eq!(stages, [Some(Registration), Some(PathSwitch), Some(Traffic), Some(FirstByte)], "{outage:?}");
+    assert!(outage.unexplained().is_zero(), "{outage:?}");
 }

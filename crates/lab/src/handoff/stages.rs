@@ -180,12 +180,13 @@ impl<'a> Story<'a> {
         (stages, switch.filter(at_crossover), crossover.is_some())
     }
 
-    /// The begin of a stage. If its first edge is an end, it began before the outage and lasts on: a host may prepare for a network
-    /// while it still has the other one.
+    /// The begin of a stage. If its first edge is an end at the host itself, it began before the outage and lasts on: a host may
+    /// prepare for a network while it still has the other one.
     fn begin(&self, host: HostId, cut: Instant, to: Instant, stage: Stage) -> Option<&'a Record> {
         let begin = self.edge(host, cut, to, Span::Begins(stage), false);
         let end = self.edge(host, cut, to, Span::Ends(stage), false);
-        let ends_first = end.is_some_and(|end| begin.is_none_or(|begin| end.at < begin.at));
+        let ends_first =
+            end.is_some_and(|end| end.host == host && begin.is_none_or(|begin| end.at < begin.at));
         let before = self.edge(host, Instant::ZERO, cut, Span::Begins(stage), true).filter(|_| ends_first);
         let lasts = |before: &&Record| self.edge(host, before.at, cut, Span::Ends(stage), true).is_none();
         before.filter(lasts).or(begin)
