@@ -6,6 +6,7 @@
 
 mod build;
 mod counted;
+mod fragments;
 mod measure;
 mod packets;
 mod path;

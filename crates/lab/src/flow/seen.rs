@@ -1,6 +1,7 @@
 //! Transports as seen where each host's stack meets its node: what was sent, sent again, delivered and lost.
 
 use super::Transport;
+use super::fragments::{Fragments, Left};
 use super::packets::PacketEvent;
 use super::path::{Delivery, Path, Port};
 use crate::Plan;
@@ -33,6 +34,7 @@ pub(super) struct Seen {
     /// Hosts with programs that no daemon speaks for.
     programs: BTreeSet<HostId>,
     known: BTreeSet<PacketId>,
+    fragments: Fragments,
 }
 
 /// A segment on its way back to the sender of what it acknowledges.
@@ -62,6 +64,7 @@ impl Seen {
             held: BTreeSet::new(),
             programs,
             known: BTreeSet::new(),
+            fragments: Fragments::default(),
         };
         for record in records {
             seen.note(record);
@@ -143,9 +146,15 @@ impl Seen {
             What::Sent(Iface::HOST, packet) => self.note_to_stack(at, host, packet),
             What::Sent(_, packet) if self.known.insert(packet.id) => self.note_from_role(at, host, packet),
             What::Dropped(_, id, reason) if *reason == node::reason::CONSUMED.0 => {
-                self.deliver(at, host, *id);
+                if let Some(whole) = self.fragments.arrived(*id) {
+                    self.deliver(at, host, whole);
+                }
             }
-            What::Dropped(_, id, _) | What::Lost(_, id, _) => self.lose(at, *id),
+            What::Dropped(_, id, _) | What::Lost(_, id, _) => {
+                if let Some(whole) = self.fragments.lost(*id) {
+                    self.lose(at, whole);
+                }
+            }
             What::Held(_, id) => {
                 self.held.insert(*id);
             }
@@ -264,7 +273,12 @@ impl Seen {
 
     /// A role's own packet: SCTP passes no stack.
     fn note_from_role(&mut self, at: Instant, host: HostId, packet: &Packet) {
-        let Some(sctp) = segment::sctp_of(packet) else { return };
+        let sctp = match self.fragments.left(at, host, packet) {
+            Left::Whole => segment::sctp_of(packet),
+            Left::Part => None,
+            Left::Last(bytes) => sctp::message::Packet::parse(&bytes).ok(),
+        };
+        let Some(sctp) = sctp else { return };
         let Some((src, dst)) = ipv4::addresses(&packet.bytes) else { return };
         let data: Vec<(u32, u64)> = sctp
             .chunks

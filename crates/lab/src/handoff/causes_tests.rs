@@ -264,3 +264,50 @@ fn the_answer_to_a_change_of_the_path_owns_what_the_host_waits_for_it() {
     assert_eq!(stages, [Some(Registration), Some(PathSwitch), Some(Traffic), Some(FirstByte)], "{outage:?}");
     assert!(outage.unexplained().is_zero(), "{outage:?}");
 }
+
+/// What was on its way by the wide cell is sent again by the narrow one, in fragments: those end the outage.
+#[test]
+fn what_is_sent_again_in_fragments_ends_an_outage_that_is_explained() {
+    let text = ASKS
+        .replace(r#"["2s", -50], ["2.5s", -96]]"#, r#"["2.1s", -50], ["2.1s", -120]]"#)
+        .replace(r#"address_delay = "1s", "#, "")
+        .replace("exchanges = 60", "answer = 20000, exchanges = 60")
+        .replace("[cell.2]", "[cell.2]\nmtu = 600");
+    let outcome = run(&text);
+    let to_host = |flow: &&FlowCost| outcome.flows[flow.flow].to.host == outcome.handoffs[0].host;
+    let hears = outcome.handoffs[0].flows.iter().find(to_host).unwrap();
+    let outage = hears.experience.outage().unwrap_or_else(|| panic!("{:?}", outcome.handoffs));
+    assert!(outage.unexplained().is_zero(), "{outage:?}");
+    let is_fragment = |record: &&Record| {
+        let What::Sent(_, packet) = &record.what else { return false };
+        let header = wire::ipv4::Header::parse(&packet.bytes);
+        header.is_ok_and(|(header, _)| header.is_fragment() && header.protocol == sctp::PROTOCOL)
+    };
+    assert!(
+        outcome.records.iter().find(is_fragment).is_some_and(|record| record.at < outage.to),
+        "{outage:?}"
+    );
+}
+
+/// Both are at home, on one link: the home agent, which was the crossover, has no part in what comes next.
+#[test]
+fn a_datagram_that_does_not_go_through_the_crossover_ends_an_outage_that_is_explained() {
+    let other = r#"
+[host.other]
+address = "10.1.0.8"
+role = [
+    { kind = "mobile-ip/mobile-node" },
+    { kind = "apps/roam", start = "home" },
+    { kind = "apps/constant-rate", to = "mobile:9010", rate = 50, size = 500, start = "1s", stop = "8s" },
+]
+"#;
+    let client = r#"{ kind = "apps/bulk-client", to = "correspondent:9000", start = "0.5s" }"#;
+    let text = DOWNLOAD
+        .replace(r#"start = "home", moves = [{ at = "4.3s", to = "foreign" }]"#, HOMEWARD)
+        .replace(client, r#"{ kind = "apps/sink", at = "mobile:9010" }"#);
+    let outcome = run(&(text + other));
+    let outage = outcome.handoffs[0].outage().unwrap_or_else(|| panic!("{:?}", outcome.handoffs));
+    assert!(outage.unexplained().is_zero(), "{outage:?}");
+}
+
+const HOMEWARD: &str = r#"start = "foreign", moves = [{ at = "4.3s", to = "home" }]"#;

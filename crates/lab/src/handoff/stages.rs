@@ -236,6 +236,13 @@ impl<'a> Story<'a> {
             let out = before.iter().rfind(|r| r.host == switch.host && sends(r))?;
             Some((out.at, out.host, "sent".to_owned()))
         };
+        let passes = |switch: &Record| {
+            let is_it = |r: &Record| {
+                r.host == switch.host
+                    && matches!(&r.what, What::Sent(_, one) | What::Received(_, one) if one.id == id)
+            };
+            self.between(Instant::ZERO, next.arrival.at).iter().any(is_it)
+        };
         let out: Option<Event> = switch.and_then(sent);
         if let (Some(switch), Some(out)) = (switch, &out)
             && out.0 >= switch.at
@@ -252,7 +259,9 @@ impl<'a> Story<'a> {
             let is_instant = begin.as_ref().is_some_and(|begin| begin.0 == out.0);
             add(&mut stages, Stage::PathSwitch, [begin.filter(|_| !is_instant), Some(out.clone())]);
         }
-        // Without a switch the packet came by a path that was there before the cut.
+        // Without a switch the packet came by a path that was there before the cut. So it did if it did not go through the
+        // crossover: two mobile nodes that are both at home are on one link.
+        let crossed = crossed && switch.is_none_or(passes);
         let left = if crossed { out } else { self.sent(next) };
         if let Some(left) = left.as_ref().filter(|_| !crossed) {
             self.wait(latest(&stages), left, next, &mut stages);

@@ -1,0 +1,119 @@
+//! Packets of SCTP that left their host in fragments of IP, as chunks do that a path of a smaller MTU does not carry whole. Each
+//! fragment is a packet with an identity of its own; what carries data is all of them together, and it has the identity of the last
+//! one that was sent.
+
+use std::collections::{BTreeMap, BTreeSet};
+use trace::HostId;
+use wire::fragment::Reassembly;
+use wire::ipv4::Header;
+use wire::{Instant, Ipv4Addr, Packet, PacketId};
+
+/// Which fragments are one packet, and which of them have arrived.
+#[derive(Debug, Default)]
+pub(super) struct Fragments {
+    /// What each host has sent of packets that are not whole yet.
+    sent: BTreeMap<HostId, Reassembly>,
+    /// Fragments of those.
+    open: BTreeMap<(HostId, Ipv4Addr, Ipv4Addr, u16), BTreeSet<PacketId>>,
+    /// The packet that a fragment belongs to.
+    of: BTreeMap<PacketId, PacketId>,
+    /// Fragments that have not arrived, of packets of which none was lost.
+    missing: BTreeMap<PacketId, BTreeSet<PacketId>>,
+}
+
+/// What left a host.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Left {
+    /// A packet that is no fragment.
+    Whole,
+    /// A fragment of a packet that has not left as a whole.
+    Part,
+    /// The last fragment of a packet of SCTP: these are its bytes.
+    Last(Vec<u8>),
+}
+
+impl Fragments {
+    /// A packet leaves its origin.
+    pub(super) fn left(&mut self, at: Instant, host: HostId, packet: &Packet) -> Left {
+        let Ok((header, payload)) = Header::parse(&packet.bytes) else { return Left::Whole };
+        if !header.is_fragment() || header.protocol != sctp::PROTOCOL {
+            return Left::Whole;
+        }
+        let name = (host, header.src, header.dst, header.id);
+        self.open.entry(name).or_default().insert(packet.id);
+        let Some(bytes) = self.sent.entry(host).or_default().take(at, &header, payload) else {
+            return Left::Part;
+        };
+        let fragments = self.open.remove(&name).unwrap_or_default();
+        self.of.extend(fragments.iter().map(|fragment| (*fragment, packet.id)));
+        self.missing.insert(packet.id, fragments);
+        Left::Last(bytes)
+    }
+
+    /// A packet has arrived: which one has arrived as a whole by that.
+    pub(super) fn arrived(&mut self, id: PacketId) -> Option<PacketId> {
+        let Some(whole) = self.of.get(&id) else { return Some(id) };
+        let missing = self.missing.get_mut(whole)?;
+        missing.remove(&id);
+        if missing.is_empty() {
+            self.missing.remove(whole);
+            return Some(*whole);
+        }
+        None
+    }
+
+    /// A packet was lost: which one is lost as a whole by that.
+    pub(super) fn lost(&mut self, id: PacketId) -> Option<PacketId> {
+        let Some(whole) = self.of.get(&id) else { return Some(id) };
+        self.missing.remove(whole).map(|_| *whole)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wire::Mac;
+
+    const HOST: HostId = HostId(3);
+
+    /// Three fragments of one packet of SCTP, with the identities 1 to 3, and its bytes.
+    fn fragments() -> (Vec<Packet>, Vec<u8>) {
+        let bytes: Vec<u8> = (0..1200).map(|n| n as u8).collect();
+        let header = Header::new(sctp::PROTOCOL, Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 0, 0, 2));
+        let cut = wire::fragment::cut(&header, &bytes, 508);
+        let packet = |(id, bytes)| Packet { id: PacketId(id), ..Packet::new(Mac::ZERO, bytes) };
+        ((1..).zip(cut).map(packet).collect(), bytes)
+    }
+
+    fn sent() -> Fragments {
+        let (packets, bytes) = fragments();
+        let mut fragments = Fragments::default();
+        let left: Vec<Left> = packets.iter().map(|packet| fragments.left(Instant(7), HOST, packet)).collect();
+        assert_eq!(left, [Left::Part, Left::Part, Left::Last(bytes)]);
+        fragments
+    }
+
+    #[test]
+    fn a_packet_arrives_with_the_last_of_its_fragments() {
+        let mut fragments = sent();
+        let arrived = [2, 3, 3, 1, 1].map(|id| fragments.arrived(PacketId(id)));
+        assert_eq!(arrived, [None, None, None, Some(PacketId(3)), None]);
+    }
+
+    #[test]
+    fn a_packet_is_lost_once_with_the_first_of_its_fragments() {
+        let mut fragments = sent();
+        assert_eq!(fragments.arrived(PacketId(1)), None);
+        assert_eq!([2, 3].map(|id| fragments.lost(PacketId(id))), [Some(PacketId(3)), None]);
+        assert_eq!(fragments.arrived(PacketId(2)), None, "it is not whole any more");
+    }
+
+    #[test]
+    fn what_is_no_fragment_stands_for_itself() {
+        let mut fragments = sent();
+        assert_eq!(
+            (fragments.arrived(PacketId(9)), fragments.lost(PacketId(9))),
+            (Some(PacketId(9)), Some(PacketId(9)))
+        );
+    }
+}
