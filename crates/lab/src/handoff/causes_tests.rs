@@ -1,5 +1,6 @@
 //! Causes that lie at the other end, in the size of a packet, or in a connection that was opening.
 
+use super::stages::{opens_meanwhile, share_out};
 use super::{FlowCost, Owner, Recovery};
 use crate::run::{Outcome, simulate};
 use crate::scenario::Scenario;
@@ -311,3 +312,24 @@ role = [
 }
 
 const HOMEWARD: &str = r#"start = "foreign", moves = [{ at = "4.3s", to = "home" }]"#;
+
+/// A host has the path again at 20 ms, and registers another connection from 70 to 90 ms.
+#[test]
+fn a_connection_that_opens_waits_for_what_it_sends_again_between_two_stages() {
+    use node::Stage::{Link, Recovery, Registration};
+    let ms = |ms: u64| wire::Instant(ms * 1_000_000);
+    let stage = |stage, from, to, begins: &str, ends: &str| Owner {
+        stage: Some(stage),
+        from: ms(from),
+        to: ms(to),
+        begins: begins.to_owned(),
+        ends: ends.to_owned(),
+        hosts: Some((trace::HostId(1), trace::HostId(1))),
+    };
+    let stages =
+        vec![stage(Link, 5, 20, "tune", "up"), stage(Registration, 70, 90, "add_sent", "add_acknowledged")];
+    let owners = opens_meanwhile(share_out(ms(0), ms(100), stages));
+    let stages: Vec<_> = owners.iter().map(|owner| owner.stage).collect();
+    assert_eq!(stages, [None, Some(Link), Some(Recovery), Some(Registration), None]);
+    assert_eq!(owners[2], stage(Recovery, 20, 70, "up", "add_sent"));
+}

@@ -34,8 +34,8 @@ impl<'a> Story<'a> {
         let back = latest(&stages).unwrap_or_else(|| (cut.at, cut.host, "cut".to_owned()));
         let open = (opened, flow.from.host, "connection_open".to_owned());
         add(&mut stages, Stage::Recovery, [Some(back), Some(open)]);
-        let owners = self.other_end(cut.host, flow, share_out(cut.at, opened, stages));
-        Outage { from: cut.at, to: opened, owners }
+        let owners = opens_meanwhile(share_out(cut.at, opened, stages));
+        Outage { from: cut.at, to: opened, owners: self.other_end(cut.host, flow, owners) }
     }
 
     /// What this host waited for while the other end of the flow had no link is due to that link.
@@ -371,6 +371,21 @@ impl Next<'_> {
             |sending: &&crate::flow::Sending| !sending.is_new && sending.at >= back && sending.at <= sent;
         is_first && !self.packets.sendings.iter().any(|sending| repeats(&sending))
     }
+}
+
+/// Between two stages of its host a connection that opens waits for what it sends again: the later one is of another connection.
+pub(super) fn opens_meanwhile(mut owners: Vec<Owner>) -> Vec<Owner> {
+    for at in 1..owners.len().saturating_sub(1) {
+        let Some([before, gap, after]) = owners.get_mut(at - 1..=at + 1) else { continue };
+        if gap.stage.is_none()
+            && let (Some((_, here)), Some((there, _))) = (before.hosts, after.hosts)
+        {
+            gap.stage = Some(Stage::Recovery);
+            (gap.begins, gap.ends) = (before.ends.clone(), after.begins.clone());
+            gap.hosts = Some((here, there));
+        }
+    }
+    owners
 }
 
 /// The end of the stage that ends last.
