@@ -120,6 +120,55 @@ fn a_router_that_crashes_excuses_those_that_it_served() {
     assert_eq!(found(&draft, &facts), []);
 }
 
+/// A peer that waits for more hears nothing of a router's crash, so its silence is none of the protocol's.
+#[test]
+fn a_server_is_not_silent_if_its_connection_was_lost_in_a_crash() {
+    let (mut draft, mut facts) = good();
+    draft.protocol = Protocol::IndirectTcp;
+    facts.streams.get_mut(&PORT).unwrap().server.as_mut().unwrap().finished = None;
+    facts.ended = at(60);
+    assert_eq!(found(&draft, &facts), [Judge::Stream]);
+    facts.crashed_for.insert("m0".to_owned());
+    assert_eq!(found(&draft, &facts), []);
+}
+
+/// A connection that failed before it was open.
+fn unopened() -> (Draft, Facts) {
+    let (draft, mut facts) = good();
+    let failed = client(&mut facts);
+    (failed.opened, failed.closed) = (false, Some((at(3), Some("unreachable".to_owned()))));
+    (draft, facts)
+}
+
+#[test]
+fn random_loss_excuses_a_connection_before_it_is_open() {
+    let (mut draft, mut facts) = unopened();
+    let with = |draft: &mut Draft, facts: &Facts, loss| {
+        draft.core.loss = loss;
+        found(draft, facts)
+    };
+    assert_eq!(with(&mut draft, &facts, 10), [Judge::Stream]);
+    assert_eq!(with(&mut draft, &facts, 1000), []);
+    client(&mut facts).opened = true;
+    assert_eq!(with(&mut draft, &facts, 1000), [Judge::Stream]);
+}
+
+/// Only SIGMA gives up the address that was called.
+#[test]
+fn a_peer_of_sigma_that_moves_excuses_a_connection_before_it_is_open() {
+    let (mut draft, facts) = unopened();
+    draft.hosts[0].work[0].peer = Some(1);
+    let step = draft.hosts[0].moves[0];
+    draft.hosts.push(Mobile { start: 0, moves: Vec::new(), work: Vec::new() });
+    let moves = |draft: &mut Draft, protocol, at| {
+        (draft.protocol, draft.hosts[1].moves) = (protocol, vec![Move { at, ..step }]);
+        found(draft, &facts)
+    };
+    assert_eq!(moves(&mut draft, Protocol::Sigma, 1000), []);
+    assert_eq!(moves(&mut draft, Protocol::Sigma, 5000), [Judge::Stream]);
+    assert_eq!(moves(&mut draft, Protocol::MobileIp, 1000), [Judge::Stream]);
+}
+
 /// A fault from 5 s on, for 2 s.
 fn fault(what: What) -> Fault {
     Fault { at: 5000, lasts: 2000, what }
@@ -331,6 +380,18 @@ fn datagrams_arrive_again() {
         found(&draft, &Facts { ended: at(stop), datagrams, ..Facts::default() })
     };
     assert_eq!((late(9), late(15)), (vec![], vec![Judge::Served]), "the source begins at 0.5 s");
+}
+
+/// What does not fit is dropped (48 bytes are headers), and of few datagrams random loss may take all.
+#[test]
+fn datagrams_that_cannot_arrive_are_not_missed() {
+    let none = |size, rate, loss| {
+        let mut draft = draft(Kind::Datagrams { up: false, rate, size });
+        draft.core.loss = loss;
+        found(&draft, &Facts { ended: at(draft.stop() / 1000 + 3), ..Facts::default() })
+    };
+    assert_eq!([none(1452, 20, 0), none(1453, 20, 0)], [vec![Judge::Served], vec![]]);
+    assert_eq!([none(100, 20, 2000), none(100, 1, 2000)], [vec![Judge::Served], vec![]]);
 }
 
 #[test]

@@ -4,7 +4,7 @@ use super::*;
 use crate::draft::Protocol;
 use crate::draw::{Size, draw};
 use crate::run::plan;
-use ::sctp::message::Data;
+use ::sctp::message::{Data, Init, Parameter};
 use trace::Event;
 use wire::{SocketAddrV4, udp};
 
@@ -40,6 +40,15 @@ fn a_stack_takes_what_is_for_its_host() {
     assert_eq!(watch.facts.misled.len(), 1, "{:?}", watch.facts);
 }
 
+/// It serves connections of others.
+#[test]
+fn the_stack_of_a_support_router_takes_what_is_for_its_hosts() {
+    let (mut watch, [mobile, router]) = watch(["m0", "r0"]);
+    let packet = datagram(address_of(&watch, mobile), 9000);
+    watch.sent(at(1), router, Iface::HOST, &packet);
+    assert!(watch.facts.misled.is_empty(), "{:?}", watch.facts.misled);
+}
+
 #[test]
 fn a_packet_that_goes_round_is_noticed() {
     let (mut watch, [router]) = watch(["r0"]);
@@ -50,6 +59,28 @@ fn a_packet_that_goes_round_is_noticed() {
     assert!(watch.facts.loops.is_empty());
     watch.sent(at(9), router, Iface(1), &packet);
     assert_eq!(watch.facts.loops.len(), 1);
+}
+
+/// An advertisement is sent again and again, and may be one packet each time.
+#[test]
+fn a_packet_for_a_group_may_be_sent_often() {
+    let (mut watch, [router]) = watch(["r0"]);
+    let mut packet = datagram(Ipv4Addr::BROADCAST, 9000);
+    packet.link.dst = wire::Mac::BROADCAST;
+    for crossing in 0..=CROSSINGS {
+        watch.sent(at(crossing.into()), router, Iface(1), &packet);
+    }
+    assert!(watch.facts.loops.is_empty());
+}
+
+#[test]
+fn a_packet_that_ends_by_its_ttl_went_round() {
+    let (mut watch, [router]) = watch(["r0"]);
+    let mut dropped = |reason: &'static str| {
+        watch.happened(at(1), router, What::Dropped(Iface(1), PacketId(7), reason.into()));
+        watch.facts.loops.len()
+    };
+    assert_eq!([dropped("no_route"), dropped("ttl_expired")], [0, 1]);
 }
 
 #[test]
@@ -88,6 +119,7 @@ fn two_routers_that_serve_one_connection_are_noticed() {
         watch.facts.owners.len()
     };
     assert_eq!([both(&["frozen"]), both(&[]), both(&["frozen", "resumed"])], [0, 1, 1]);
+    assert_eq!([both(&["forgotten"]), both(&["connection_lost"])], [0, 0]);
 }
 
 /// A host calls another router where it is not answered: the first one serves nobody, though it connects yet.
@@ -156,22 +188,44 @@ fn the_answer_to_a_probe_confirms_the_address_that_was_probed() {
         let nonce = vec![7; 8];
         watch.sent(at(1), mobile, Iface(1), &sctp(here, probed, Chunk::Heartbeat(nonce.clone())));
         watch.received(at(2), mobile, Iface(1), &sctp(answers, here, Chunk::HeartbeatAck(nonce)));
-        let data = Data {
-            ends: true,
-            begins: true,
-            unordered: false,
-            immediate: false,
-            tsn: 1,
-            stream: 0,
-            ssn: 0,
-            ppid: 0,
-            data: vec![1],
-        };
-        watch.sent(at(3), mobile, Iface(1), &sctp(here, to, Chunk::Data(data)));
+        watch.sent(at(3), mobile, Iface(1), &sctp(here, to, Chunk::Data(data())));
         watch.facts.unconfirmed.len()
     };
     assert_eq!(unconfirmed(Ipv4Addr::new(192, 0, 2, 10)), 0, "what was probed");
     assert_eq!(unconfirmed(Ipv4Addr::new(192, 0, 2, 20)), 1, "where the answer came from");
+}
+
+/// The cookie came back, so the address where it had gone is that of the peer, wherever it comes from.
+#[test]
+fn a_cookie_confirms_the_address_to_which_it_was_sent() {
+    let unconfirmed = |to: Ipv4Addr| {
+        let (mut watch, [mobile]) = watch(["m0"]);
+        let here = address_of(&watch, mobile);
+        let [asked, echoes] = [10, 20].map(|last| Ipv4Addr::new(192, 0, 2, last));
+        let cookie = vec![7; 8];
+        let parameters = vec![Parameter::Cookie(cookie.clone())];
+        let ack = Init { tag: 1, a_rwnd: 1500, outbound: 1, inbound: 1, tsn: 1, parameters };
+        watch.sent(at(1), mobile, Iface(1), &sctp(here, asked, Chunk::InitAck(ack)));
+        watch.received(at(2), mobile, Iface(1), &sctp(echoes, here, Chunk::CookieEcho(cookie)));
+        watch.sent(at(3), mobile, Iface(1), &sctp(here, to, Chunk::Data(data())));
+        watch.facts.unconfirmed.len()
+    };
+    assert_eq!(unconfirmed(Ipv4Addr::new(192, 0, 2, 10)), 0, "where INIT ACK went");
+    assert_eq!(unconfirmed(Ipv4Addr::new(192, 0, 2, 20)), 1, "where COOKIE ECHO came from");
+}
+
+fn data() -> Data {
+    Data {
+        ends: true,
+        begins: true,
+        unordered: false,
+        immediate: false,
+        tsn: 1,
+        stream: 0,
+        ssn: 0,
+        ppid: 0,
+        data: vec![1],
+    }
 }
 
 fn sctp(from: Ipv4Addr, to: Ipv4Addr, chunk: Chunk) -> Packet {
